@@ -1,0 +1,24 @@
+// UTF-8: decoding with full validation (no overlong form, no surrogate, nothing above U+10FFFF) and encoding.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace peri {
+
+struct Utf8Char {
+  char32_t code;  // U+FFFD if invalid
+  int bytes;      // >= 1; an invalid sequence spans its longest well-formed beginning, as Unicode recommends
+  bool valid;
+};
+
+// The character at s[at]; precondition: at < s.size().
+Utf8Char utf8_decode(std::string_view s, size_t at);
+
+// Appends `code` (a Unicode scalar value) to `out`.
+void utf8_append(std::string& out, char32_t code);
+
+bool utf8_valid(std::string_view s);
+
+}  // namespace peri

@@ -1,0 +1,125 @@
+// JSON: what is read and written, what is refused and where, and that limits hold.
+#include "base/json.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace peri {
+namespace {
+
+std::string error_of(std::string_view text, JsonLimits limits = {}) {
+  Result<Json> r = parse_json(text, limits);
+  return r.ok() ? "ok" : r.error().text();
+}
+
+TEST(Json, ReadsEveryKindInOrder) {
+  Result<Json> r = parse_json(R"( {"z":null,"a":[true,-5,18446744073709551615,1.5,"h\u00e9\n"],"m":{}} )");
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  const Json& v = *r;
+  ASSERT_EQ(v.members().size(), 3u);
+  EXPECT_EQ(v.members()[0].key, "z");
+  EXPECT_EQ(v.members()[1].key, "a");
+  const Json::Array& a = v.find("a")->items();
+  ASSERT_EQ(a.size(), 5u);
+  EXPECT_EQ(a[0].as_bool().value(), true);
+  EXPECT_EQ(a[1].as_int().value(), -5);
+  EXPECT_EQ(a[2].kind(), Json::Kind::kUint);
+  EXPECT_EQ(a[2].as_uint().value(), UINT64_MAX);
+  EXPECT_FALSE(a[2].as_int().ok());
+  EXPECT_EQ(a[3].as_double().value(), 1.5);
+  EXPECT_FALSE(a[3].as_int().ok());
+  EXPECT_EQ(a[4].as_string().value(), "h\xC3\xA9\n");
+  EXPECT_TRUE(v.find("m")->is_object());
+  EXPECT_EQ(v.find("nope"), nullptr);
+}
+
+TEST(Json, GettersNameTheKey) {
+  Json v = parse_json(R"({"n":3,"s":"x","b":true,"o":null,"big":1e300})").value();
+  EXPECT_EQ(v.get_int("n").value(), 3);
+  EXPECT_EQ(v.get_double("n").value(), 3.0);
+  EXPECT_EQ(v.get_int("o", 7).value(), 7);
+  EXPECT_EQ(v.get_string("absent", "d").value(), "d");
+  EXPECT_EQ(v.get_int("s").error().text(), "'s': wrong kind of JSON value: expected integer, found string");
+  EXPECT_EQ(v.get_bool("absent").error().text(), "'absent': member is missing");
+  EXPECT_FALSE(v.get_bool("n", false).ok());
+  EXPECT_FALSE(v.get_int("big").ok());
+  EXPECT_FALSE(v.find("n")->get_int("x").ok());
+}
+
+TEST(Json, RefusesWithByteOffset) {
+  EXPECT_NE(error_of("").find("not valid JSON at byte 0"), std::string::npos) << error_of("");
+  EXPECT_NE(error_of("[1,2] x").find("byte 7"), std::string::npos) << error_of("[1,2] x");
+  EXPECT_NE(error_of(R"({"a":1,"b":2,"a":3})").find("'a': duplicate key"), std::string::npos);
+  for (const char* bad : {"[", "{", "[1,]", "{\"a\"}", "{\"a\":1,}", "nul", "NaN", "[1e999]", "01", "\"\\ud800\"", "\"\xff\"",
+                          "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"a\nb\"", "\xEF\xBB\xBF{}", "1 2", "{1:2}", "'a'", "[1}"})
+    EXPECT_NE(error_of(bad).find("at byte"), std::string::npos) << bad << " -> " << error_of(bad);
+  EXPECT_NE(error_of(std::string("{\"a\":1}\0", 8)).find("at byte"), std::string::npos);
+}
+
+TEST(Json, LimitsHold) {
+  EXPECT_EQ(error_of(std::string(64, '[') + std::string(64, ']')), "ok");
+  EXPECT_NE(error_of(std::string(65, '[') + std::string(65, ']')).find("deeper than 64 at byte 65"), std::string::npos);
+  EXPECT_NE(error_of(std::string(1000000, '[')).find("deeper"), std::string::npos);
+  JsonLimits few;
+  few.max_nodes = 3;
+  EXPECT_EQ(error_of("[1,2]", few), "ok");
+  EXPECT_NE(error_of("[1,2,3]", few).find("more than 3 values"), std::string::npos);
+  JsonLimits small;
+  small.max_bytes = 4;
+  EXPECT_NE(error_of("[1,2]", small).find("exceeds the limit of 4"), std::string::npos);
+  EXPECT_EQ(parse_json("[1,2]", small).error().kind, ErrorKind::kMemory);
+}
+
+TEST(Json, FindsAmongManyAndRefusesDuplicates) {
+  std::string text = "{";
+  for (int i = 0; i < 5000; ++i) text += format("%s\"key%d\":%d", i ? "," : "", i * 7919 % 5000, i);
+  Json v = parse_json(text + "}").value();
+  for (int i = 0; i < 5000; ++i) EXPECT_EQ(v.get_int(format("key%d", i * 7919 % 5000)).value(), i);
+  EXPECT_NE(error_of(text + ",\"key42\":1}").find("'key42': duplicate"), std::string::npos);
+}
+
+TEST(JsonWriter, WritesCompactAndIndented) {
+  JsonWriter w;
+  w.begin_object().field("a", 1).key("b").begin_array().value(true).null().value("q\"\\\x01\n\xff").end_array();
+  w.key("c").begin_object().end_object().end_object();
+  EXPECT_EQ(w.text(), "{\"a\":1,\"b\":[true,null,\"q\\\"\\\\\\u0001\\n\xEF\xBF\xBD\"],\"c\":{}}");
+  JsonWriter p(2);
+  p.begin_object().field("a", 1.0).key("b").begin_array().value(2).end_array().end_object();
+  EXPECT_EQ(p.take(), "{\n  \"a\": 1,\n  \"b\": [\n    2\n  ]\n}");
+}
+
+TEST(JsonWriter, DoublesReadBackEqual) {
+  std::mt19937_64 rng(20240711);
+  for (int i = 0; i < 20000; ++i) {
+    const uint64_t bits = rng();
+    double v;
+    static_assert(sizeof v == sizeof bits);
+    memcpy(&v, &bits, sizeof v);
+    if (!std::isfinite(v)) continue;
+    JsonWriter w;
+    w.value(v);
+    EXPECT_EQ(parse_json(w.text()).value().as_double().value(), v) << w.text();
+  }
+  JsonWriter w;
+  w.begin_array().value(std::nan("")).value(std::numeric_limits<double>::infinity()).value(-HUGE_VAL).end_array();
+  EXPECT_EQ(w.text(), R"(["NaN","Infinity","-Infinity"])");
+}
+
+TEST(JsonWriter, RoundTripsATree) {
+  const std::string text = R"({"a":[1,2.5,"x",null,true,18446744073709551615],"b":{"c":{}}})";
+  JsonWriter w;
+  w.value(parse_json(text).value());
+  EXPECT_EQ(w.text(), text);
+}
+
+TEST(JsonWriterDeathTest, MisuseIsChecked) {
+  EXPECT_DEATH(JsonWriter().begin_object().value(1), "key before each value");
+  EXPECT_DEATH(JsonWriter().begin_array().key("a"), "belongs in an object");
+  EXPECT_DEATH(JsonWriter().begin_array().text(), "complete");
+}
+
+}  // namespace
+}  // namespace peri
