@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Write the ONNX backend node tests of the installed onnx package as a suite folder.
+
+A case whose operators are all claimed is written; the others stand in OUT/index.json with the reason. Tolerances are
+the package's own (rtol 1e-3, atol 1e-7; bfloat16 outputs 2^-6), in the index per case.
+"""
+import fnmatch
+import sys
+import warnings
+
+from suite_files import Suite, add_operator_options, ask_operators, containers, dtypes, operators, opset, parser, run
+
+RANDOM = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"}
+
+
+def reason_to_skip(case, claimed, foreign):
+    """Why a case is left out, or None."""
+    used = operators(case.model)
+    if claimed is not None and (missing := [op for op in used if op not in claimed]):
+        return f"not claimed: {', '.join(missing)}"
+    if random := RANDOM.intersection(used):
+        return f"random output: {', '.join(sorted(random))}"
+    if "Dropout" in used and case.name.startswith("test_training_dropout") and "zero_ratio" not in case.name:
+        return "random output: Dropout in training mode"
+    if foreign:
+        return None
+    if domains := sorted({op.rpartition(".")[0] for op in used if "." in op}):
+        return f"domain {', '.join(domains)}"
+    if kinds := containers(case.model):
+        return f"inputs or outputs of kind {', '.join(kinds)}"
+    return None
+
+
+def main():
+    p = parser(__doc__)
+    add_operator_options(p)
+    p.add_argument("--all-kinds", action="store_true", help="also other domains (ml, training, preview), sequences and optionals")
+    p.add_argument("--names", default="*", metavar="PATTERN", help="only cases whose name matches (default *)")
+    a = p.parse_args()
+    claimed = ask_operators(a.ops, a.ops_from)
+    warnings.simplefilter("ignore")  # the package's expected overflows and divisions by zero
+    from onnx.backend.test.case.node import collect_testcases
+
+    suite = Suite(a.out, "make_node_suite.py")
+    for case in sorted(collect_testcases(), key=lambda c: c.name):
+        if not fnmatch.fnmatch(case.name, a.names):
+            continue
+        facts = {"rtol": case.rtol, "atol": case.atol}
+        if "bfloat16" in dtypes(case.model):
+            facts["rtol"] = max(case.rtol, 2**-6)
+        if reason := reason_to_skip(case, claimed, a.all_kinds):
+            suite.skip(case.name, reason, ops=operators(case.model), opset=opset(case.model), dtypes=dtypes(case.model))
+        else:
+            suite.add(case.name, case.model, case.data_sets, **facts)
+    if not suite.close():
+        print(f"make_node_suite.py: no case matches --names {a.names} and the claimed operators", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    run(main)
