@@ -1,0 +1,396 @@
+// Normal form: a sorted list of terms, each a coefficient times a sorted list of atoms. Atoms are interned by their text,
+// so comparison is textual and total. Caps keep hostile expressions small.
+#include "base/dim.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace peri {
+
+namespace {
+constexpr size_t kMaxTerms = 64;
+constexpr size_t kMaxAtoms = 16;
+constexpr int kMaxDepth = 24;
+enum class AtomKind { kSymbol, kFloorDiv, kMod, kMax, kMin };
+}  // namespace
+
+struct Atom {
+  AtomKind kind;
+  std::string text;
+  std::string name;
+  Dim a, b;
+  int depth = 0;
+};
+using AtomPtr = std::shared_ptr<const Atom>;
+
+struct Term {
+  std::string key;  // joined atom texts; "" is the constant term
+  std::vector<AtomPtr> atoms;
+  int64_t coefficient;
+};
+
+struct Dim::Poly {
+  std::vector<Term> terms;  // sorted by key, coefficients non-zero
+  bool poison = false;
+  int depth = 0;
+  std::string text;
+};
+
+namespace {
+bool plain_name(std::string_view name) {
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
+  if (name == "floordiv" || name == "mod" || name == "max" || name == "min") return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  });
+}
+std::string quote_name(std::string_view name) {
+  if (plain_name(name)) return std::string(name);
+  std::string out = "`";
+  for (char c : name) out += (c == '`' || static_cast<unsigned char>(c) < 0x20) ? '_' : c;
+  return out + "`";
+}
+std::string term_text(const Term& t, int64_t magnitude) {
+  std::string out;
+  if (t.atoms.empty() || magnitude != 1) out = std::to_string(magnitude);
+  for (const AtomPtr& a : t.atoms) out += (out.empty() ? "" : "*") + a->text;
+  return out;
+}
+}  // namespace
+
+struct DimBuilder {
+  using Terms = std::vector<Term>;
+
+  static Terms terms_of(const Dim& d) {
+    if (d.poly_) return d.poly_->terms;
+    if (d.value_ == 0) return {};
+    return {Term{"", {}, d.value_}};
+  }
+  static bool poison(const Dim& d) { return d.poly_ && d.poly_->poison; }
+  static int depth(const Dim& d) { return d.poly_ ? d.poly_->depth : 0; }
+
+  // Sorts, merges and drops zero terms; gives a constant Dim where it can.
+  static Dim make(Terms terms) {
+    std::sort(terms.begin(), terms.end(), [](const Term& x, const Term& y) { return x.key < y.key; });
+    Terms merged;
+    for (Term& t : terms) {
+      if (!merged.empty() && merged.back().key == t.key) {
+        if (__builtin_add_overflow(merged.back().coefficient, t.coefficient, &merged.back().coefficient))
+          return Dim::poison();
+      } else {
+        merged.push_back(std::move(t));
+      }
+    }
+    std::erase_if(merged, [](const Term& t) { return t.coefficient == 0; });
+    if (merged.empty()) return Dim(0);
+    if (merged.size() == 1 && merged[0].atoms.empty()) return Dim(merged[0].coefficient);
+    if (merged.size() > kMaxTerms) return Dim::poison();
+    auto poly = std::make_shared<Dim::Poly>();
+    for (const Term& t : merged) {
+      if (t.atoms.size() > kMaxAtoms || t.coefficient == std::numeric_limits<int64_t>::min()) return Dim::poison();
+      for (const AtomPtr& a : t.atoms) poly->depth = std::max(poly->depth, a->depth);
+    }
+    if (poly->depth > kMaxDepth) return Dim::poison();
+    // The constant term has the empty key and sorts first; print it last.
+    auto print = [&](const Term& t) {
+      const bool negative = t.coefficient < 0;
+      if (poly->text.empty()) {
+        if (negative) poly->text = "-";
+      } else {
+        poly->text += negative ? " - " : " + ";
+      }
+      poly->text += term_text(t, negative ? -t.coefficient : t.coefficient);
+    };
+    for (const Term& t : merged)
+      if (!t.atoms.empty()) print(t);
+    for (const Term& t : merged)
+      if (t.atoms.empty()) print(t);
+    if (poly->text.size() > 4096) return Dim::poison();
+    poly->terms = std::move(merged);
+    Dim d;
+    d.poly_ = std::move(poly);
+    return d;
+  }
+
+  static Dim from_atom(AtomKind kind, std::string name, const Dim& a, const Dim& b) {
+    auto atom = std::make_shared<Atom>();
+    atom->kind = kind;
+    if (kind == AtomKind::kSymbol) {
+      atom->text = quote_name(name);
+      atom->name = std::move(name);
+    } else {
+      static constexpr const char* kNames[] = {"", "floordiv", "mod", "max", "min"};
+      atom->a = a;
+      atom->b = b;
+      atom->text = std::string(kNames[static_cast<int>(kind)]) + "(" + a.text() + ", " + b.text() + ")";
+      atom->depth = 1 + std::max(depth(a), depth(b));
+    }
+    Term t{atom->text, {atom}, 1};
+    return make({std::move(t)});
+  }
+
+  static Dim multiply(const Dim& x, const Dim& y) {
+    Terms out;
+    const Terms xs = terms_of(x), ys = terms_of(y);
+    if (xs.size() * ys.size() > kMaxTerms * 4) return Dim::poison();
+    for (const Term& s : xs) {
+      for (const Term& t : ys) {
+        Term p;
+        if (__builtin_mul_overflow(s.coefficient, t.coefficient, &p.coefficient)) return Dim::poison();
+        p.atoms = s.atoms;
+        p.atoms.insert(p.atoms.end(), t.atoms.begin(), t.atoms.end());
+        if (p.atoms.size() > kMaxAtoms) return Dim::poison();
+        std::sort(p.atoms.begin(), p.atoms.end(), [](auto& a, auto& b) { return a->text < b->text; });
+        for (const AtomPtr& a : p.atoms) p.key += (p.key.empty() ? "" : "*") + a->text;
+        out.push_back(std::move(p));
+      }
+    }
+    return make(std::move(out));
+  }
+
+  // x / y if y is one term that divides every term of x exactly; the quotient goes to `out`.
+  static bool divide_exact(const Dim& x, const Dim& y, Dim* out) {
+    const Terms ys = terms_of(y);
+    if (ys.size() != 1) {
+      if (x == y) return *out = Dim(1), true;
+      return false;
+    }
+    Terms quotient;
+    for (Term t : terms_of(x)) {
+      if (t.coefficient % ys[0].coefficient != 0) return false;
+      t.coefficient /= ys[0].coefficient;
+      for (const AtomPtr& a : ys[0].atoms) {
+        auto it = std::find_if(t.atoms.begin(), t.atoms.end(), [&](auto& b) { return b->text == a->text; });
+        if (it == t.atoms.end()) return false;
+        t.atoms.erase(it);
+      }
+      t.key.clear();
+      for (const AtomPtr& a : t.atoms) t.key += (t.key.empty() ? "" : "*") + a->text;
+      quotient.push_back(std::move(t));
+    }
+    *out = make(std::move(quotient));
+    return true;
+  }
+
+  template <class F>  // F: const Atom& -> Dim
+  static Dim rebuild(const Dim& d, const F& replace) {
+    if (!d.poly_ || d.poly_->poison) return d;
+    Dim sum(0);
+    for (const Term& t : d.poly_->terms) {
+      Dim p(t.coefficient);
+      for (const AtomPtr& a : t.atoms) p = multiply(p, replace(*a));
+      sum = sum + p;
+    }
+    return sum;
+  }
+  static const Dim::Poly* poly(const Dim& d) { return d.poly_.get(); }
+  static void set_poly(Dim& d, std::shared_ptr<const Dim::Poly> p) { d.poly_ = std::move(p); }
+};
+
+Dim Dim::symbol(std::string_view name) { return DimBuilder::from_atom(AtomKind::kSymbol, std::string(name), {}, {}); }
+
+Dim Dim::poison() {
+  static const std::shared_ptr<const Poly> kPoison = [] {
+    auto p = std::make_shared<Poly>();
+    p->poison = true;
+    p->text = "overflow";
+    return p;
+  }();
+  Dim d;
+  d.poly_ = kPoison;
+  return d;
+}
+
+int64_t Dim::value() const {
+  PERI_CHECK(is_const(), "dimension " + text() + " is not a constant");
+  return value_;
+}
+bool Dim::is_poison() const { return poly_ && poly_->poison; }
+bool Dim::is_symbol() const {
+  return poly_ && !poly_->poison && poly_->terms.size() == 1 && poly_->terms[0].coefficient == 1 &&
+         poly_->terms[0].atoms.size() == 1 && poly_->terms[0].atoms[0]->kind == AtomKind::kSymbol;
+}
+std::string Dim::symbol_name() const {
+  PERI_CHECK(is_symbol());
+  return poly_->terms[0].atoms[0]->name;
+}
+std::string Dim::text() const { return poly_ ? poly_->text : std::to_string(value_); }
+
+bool operator==(const Dim& a, const Dim& b) {
+  if (a.is_const() != b.is_const()) return false;
+  return a.is_const() ? a.value_ == b.value_ : a.poly_ == b.poly_ || (!a.is_poison() && a.poly_->text == b.poly_->text);
+}
+
+Dim operator+(const Dim& a, const Dim& b) {
+  if (a.is_poison() || b.is_poison()) return Dim::poison();
+  auto terms = DimBuilder::terms_of(a);
+  for (auto& t : DimBuilder::terms_of(b)) terms.push_back(t);
+  return DimBuilder::make(std::move(terms));
+}
+Dim operator*(const Dim& a, const Dim& b) {
+  if (a.is_poison() || b.is_poison()) return Dim::poison();
+  return DimBuilder::multiply(a, b);
+}
+Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
+
+namespace {
+int64_t floordiv_int(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+
+Dim binary_atom(AtomKind kind, const Dim& a, const Dim& b) {
+  if (a.is_poison() || b.is_poison()) return Dim::poison();
+  return DimBuilder::from_atom(kind, "", a, b);
+}
+}  // namespace
+
+Dim floordiv(const Dim& a, const Dim& b) {
+  if (b.is_const(1)) return a;
+  if (b.is_const(0)) return Dim::poison();
+  if (a.is_const() && b.is_const()) {
+    if (a.value() == std::numeric_limits<int64_t>::min()) return Dim::poison();
+    return floordiv_int(a.value(), b.value());
+  }
+  Dim q;
+  if (!a.is_poison() && !b.is_poison() && DimBuilder::divide_exact(a, b, &q)) return q;
+  if (b.is_const() && b.value() > 1 && !a.is_poison()) {
+    // Pull the part that divides exactly out: floordiv(4*s + 3, 2) = 2*s + floordiv(3, 2).
+    DimBuilder::Terms exact, rest;
+    for (Term& t : DimBuilder::terms_of(a)) {
+      const int64_t part = floordiv_int(t.coefficient, b.value()) * b.value();
+      if (t.atoms.empty() || part == t.coefficient) {
+        if (part != 0) exact.push_back(Term{t.key, t.atoms, part / b.value()});
+        if (part != t.coefficient) rest.push_back(Term{t.key, t.atoms, t.coefficient - part});
+      } else {
+        rest.push_back(t);
+      }
+    }
+    if (!exact.empty()) return DimBuilder::make(exact) + floordiv(DimBuilder::make(rest), b);
+  }
+  return binary_atom(AtomKind::kFloorDiv, a, b);
+}
+Dim ceildiv(const Dim& a, const Dim& b) { return floordiv(a + b - Dim(1), b); }
+Dim mod(const Dim& a, const Dim& b) {
+  if (b.is_const(0)) return Dim::poison();
+  Dim q;
+  if (b.is_const(1) || (!a.is_poison() && !b.is_poison() && DimBuilder::divide_exact(a, b, &q))) return 0;
+  if (a.is_const() && b.is_const()) return a - b * floordiv(a, b);
+  return binary_atom(AtomKind::kMod, a, b);
+}
+Dim max(const Dim& a, const Dim& b) {
+  if (a == b) return a;
+  const Dim difference = a - b;
+  if (provably_at_least(difference, 0)) return a;
+  if (provably_at_least(Dim(-1) * difference, 0)) return b;
+  return a.text() < b.text() ? binary_atom(AtomKind::kMax, a, b) : binary_atom(AtomKind::kMax, b, a);
+}
+Dim min(const Dim& a, const Dim& b) {
+  if (a == b) return a;
+  const Dim difference = a - b;
+  if (provably_at_least(difference, 0)) return b;
+  if (provably_at_least(Dim(-1) * difference, 0)) return a;
+  return a.text() < b.text() ? binary_atom(AtomKind::kMin, a, b) : binary_atom(AtomKind::kMin, b, a);
+}
+
+bool provably_at_least(const Dim& a, int64_t bound) {
+  if (a.is_poison()) return false;
+  int64_t low = 0;
+  for (const Term& t : DimBuilder::terms_of(a)) {
+    if (!t.atoms.empty()) {
+      if (t.coefficient < 0) return false;
+      for (const AtomPtr& atom : t.atoms)
+        if (atom->kind != AtomKind::kSymbol) return false;
+    }
+    if (__builtin_add_overflow(low, t.coefficient, &low)) return false;
+  }
+  return low >= bound;
+}
+
+Result<int64_t> checked_mul(int64_t a, int64_t b, std::string_view what) {
+  int64_t out;
+  if (__builtin_mul_overflow(a, b, &out)) return invalid("%.*s overflows 64 bits", static_cast<int>(what.size()), what.data());
+  return out;
+}
+Result<int64_t> checked_add(int64_t a, int64_t b, std::string_view what) {
+  int64_t out;
+  if (__builtin_add_overflow(a, b, &out)) return invalid("%.*s overflows 64 bits", static_cast<int>(what.size()), what.data());
+  return out;
+}
+Result<int64_t> checked_numel(std::span<const int64_t> dims) {
+  bool zero = false;
+  for (int64_t d : dims) {
+    if (d < 0) return invalid("dimension %lld is negative", static_cast<long long>(d));
+    zero |= d == 0;
+  }
+  if (zero) return int64_t{0};
+  int64_t n = 1;
+  for (int64_t d : dims) {
+    PERI_ASSIGN(n, checked_mul(n, d, "number of elements"));
+  }
+  return n;
+}
+
+Result<int64_t> Dim::eval(const DimBinding& binding) const {
+  if (is_const()) return value_;
+  if (is_poison()) return invalid("a size expression overflows 64 bits or its caps");
+  int64_t sum = 0;
+  for (const Term& t : poly_->terms) {
+    int64_t p = t.coefficient;
+    for (const AtomPtr& a : t.atoms) {
+      int64_t v = 0;
+      if (a->kind == AtomKind::kSymbol) {
+        auto it = binding.find(a->name);
+        if (it == binding.end()) return invalid("dimension '%s' is not bound", a->name.c_str());
+        v = it->second;
+      } else {
+        PERI_ASSIGN(const int64_t x, a->a.eval(binding));
+        PERI_ASSIGN(const int64_t y, a->b.eval(binding));
+        const bool divides = a->kind == AtomKind::kFloorDiv || a->kind == AtomKind::kMod;
+        if (divides && (y == 0 || x == std::numeric_limits<int64_t>::min()))
+          return invalid("division by zero in size '%s'", a->text.c_str());
+        if (a->kind == AtomKind::kFloorDiv) v = floordiv_int(x, y);
+        if (a->kind == AtomKind::kMod) v = ((x % y) + y) % y;
+        if (a->kind == AtomKind::kMax) v = std::max(x, y);
+        if (a->kind == AtomKind::kMin) v = std::min(x, y);
+      }
+      PERI_ASSIGN(p, checked_mul(p, v, poly_->text));
+    }
+    PERI_ASSIGN(sum, checked_add(sum, p, poly_->text));
+  }
+  return sum;
+}
+
+namespace {
+template <class Map>
+Dim substitute_any(const Dim& d, const Map& binding) {
+  return DimBuilder::rebuild(d, [&](const Atom& a) -> Dim {
+    if (a.kind == AtomKind::kSymbol) {
+      auto it = binding.find(a.name);
+      return it == binding.end() ? Dim::symbol(a.name) : Dim(it->second);
+    }
+    const Dim x = substitute_any(a.a, binding), y = substitute_any(a.b, binding);
+    switch (a.kind) {
+      case AtomKind::kFloorDiv: return floordiv(x, y);
+      case AtomKind::kMod: return mod(x, y);
+      case AtomKind::kMax: return max(x, y);
+      default: return min(x, y);
+    }
+  });
+}
+}  // namespace
+
+Dim Dim::substitute(const DimBinding& binding) const { return substitute_any(*this, binding); }
+Dim Dim::substitute(const std::map<std::string, Dim, std::less<>>& binding) const {
+  return substitute_any(*this, binding);
+}
+
+void Dim::collect_symbols(std::set<std::string>& out) const {
+  if (!poly_) return;
+  for (const Term& t : poly_->terms) {
+    for (const AtomPtr& a : t.atoms) {
+      if (a->kind == AtomKind::kSymbol) out.insert(a->name);
+      a->a.collect_symbols(out);
+      a->b.collect_symbols(out);
+    }
+  }
+}
+
+}  // namespace peri

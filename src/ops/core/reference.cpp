@@ -1,0 +1,141 @@
+// Evaluation of a graph in the reference world: floats in double with error radii, everything else exact.
+#include <cmath>
+#include <unordered_map>
+
+#include "ops/core/broadcast.hpp"
+#include "ops/entry.hpp"
+
+namespace peri::ops {
+
+int64_t RefTensor::numel() const {
+  int64_t n = 1;
+  for (int64_t d : dims) n *= d;
+  return n;
+}
+
+RefTensor make_ref(DType dtype, std::vector<int64_t> dims) {
+  RefTensor t;
+  t.dtype = dtype;
+  t.dims = std::move(dims);
+  const size_t n = static_cast<size_t>(t.numel());
+  if (dtype == DType::kString) {
+    t.s.resize(n);
+  } else if (is_float(dtype)) {
+    t.f.resize(n);
+  } else {
+    t.i.resize(n);
+  }
+  return t;
+}
+
+RefTensor to_ref(const Tensor& t) {
+  RefTensor r = make_ref(t.dtype(), t.dims());
+  for (int64_t k = 0; k < t.numel(); ++k) {
+    const size_t at = static_cast<size_t>(k);
+    if (t.dtype() == DType::kString) {
+      r.s[at] = t.string_values()[at];
+    } else if (r.floating()) {
+      r.f[at] = t.f64(k);
+    } else {
+      r.i[at] = t.i64(k);
+    }
+  }
+  return r;
+}
+
+Tensor from_ref(const RefTensor& r) {
+  auto t = Tensor::zeros(r.dtype, r.dims);
+  PERI_CHECK(t.ok(), "a reference tensor has a valid size");
+  for (int64_t k = 0; k < r.numel(); ++k) {
+    const size_t at = static_cast<size_t>(k);
+    if (r.dtype == DType::kString) {
+      t->mutable_strings()[at] = r.s[at];
+    } else if (r.floating()) {
+      t->set_f64(k, r.f[at]);
+    } else {
+      t->set_i64(k, r.i[at]);
+    }
+  }
+  return std::move(t).value();
+}
+
+double sum_radius(double u, int64_t k, double sum_of_magnitudes) {
+  return u == 0 ? 0 : 4.0 * std::sqrt(static_cast<double>(k < 1 ? 1 : k)) * u * sum_of_magnitudes;
+}
+
+namespace {
+// Shapes of a node for the concrete inputs at hand: a one-node graph with constant contents, inferred anew.
+Status concrete_types(const ir::Node& node, const std::unordered_map<const ir::Value*, RefTensor>& env, ir::Graph* scratch, ir::Node** out) {
+  std::vector<ir::Value*> ins;
+  for (const ir::Value* v : node.inputs) {
+    if (!v) {
+      ins.push_back(nullptr);
+      continue;
+    }
+    const RefTensor& t = env.at(v);
+    ir::Value* in = scratch->add_input("", ir::Type(t.dtype, Shape(t.dims.begin(), t.dims.end())));
+    if (!t.floating() && t.dtype != DType::kString && t.dims.size() <= 1 && t.i.size() <= 1024)
+      in->content = std::vector<Dim>(t.i.begin(), t.i.end());
+    ins.push_back(in);
+  }
+  ir::Node* n = scratch->add(node.op, ins, node.attrs, "", static_cast<int>(node.outputs.size()));
+  n->name = node.name;
+  int64_t fresh = 0;
+  PERI_TRY(infer_node(*n, &fresh));
+  *out = n;
+  return Ok{};
+}
+
+Status eval_node(const ir::Node& node, std::unordered_map<const ir::Value*, RefTensor>& env, const RefOptions& options) {
+  ir::Graph scratch;
+  ir::Node* shaped = nullptr;
+  PERI_TRY(concrete_types(node, env, &scratch, &shaped));
+  const OpDef* op = find(node.op);
+  if (!op->reference) return unsupported("%s has no reference", node.op.c_str()).at_node(node.name);
+  RefCall call{*shaped, {}, {}, {}, options.u, options.threads};
+  for (const ir::Value* v : node.inputs) call.in.push_back(v ? &env.at(v) : nullptr);
+  for (const ir::Value* v : shaped->outputs) {
+    std::vector<int64_t> dims;
+    for (const Dim& d : *v->type.shape) dims.push_back(d.is_const() ? d.value() : 0);  // data-dependent: the op resizes
+    PERI_TRY(checked_numel(dims));
+    call.out.push_back(make_ref(v->type.dtype, dims));
+    call.out.back().radius.assign(call.out.back().f.size(), 0.0);
+  }
+  Status done = op->reference(call);
+  if (!done.ok()) return std::move(done).error().at_node(node.name);
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    RefTensor& t = call.out[k];
+    if (options.round_each && t.floating())
+      for (double& v : t.f) v = round_to(t.dtype, v);
+    if (options.u == 0) t.radius.clear();
+    env[node.outputs[k]] = std::move(t);
+  }
+  return Ok{};
+}
+}  // namespace
+
+Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<const RefTensor> inputs, const RefOptions& options) {
+  if (inputs.size() != graph.inputs.size()) return internal_error("the reference got %zu inputs for %zu", inputs.size(), graph.inputs.size());
+  std::unordered_map<const ir::Value*, RefTensor> env;
+  std::unordered_map<const ir::Value*, size_t> uses;
+  for (size_t k = 0; k < inputs.size(); ++k) env[graph.inputs[k]] = inputs[k];
+  for (const ir::Value* v : graph.outputs) ++uses[v];
+  for (const ir::Node* n : graph.nodes)
+    for (const ir::Value* v : n->inputs)
+      if (v) ++uses[v];
+  for (const ir::Node* n : graph.nodes) {
+    for (const ir::Value* v : n->inputs)
+      if (v && v->constant && !env.contains(v)) env[v] = to_ref(*v->constant);
+    PERI_TRY(eval_node(*n, env, options));
+    for (const ir::Value* v : n->inputs)
+      if (v && --uses[v] == 0) env.erase(v);
+  }
+  std::vector<RefTensor> out;
+  for (const ir::Value* v : graph.outputs) {
+    if (v->constant && !env.contains(v)) env[v] = to_ref(*v->constant);
+    out.push_back(env.at(v));
+  }
+  return out;
+}
+
+}  // namespace peri::ops

@@ -1,0 +1,158 @@
+// What one op states about itself: names and versions, ports, attributes, shape inference, float64 reference with error
+// radii, cost, samples. From this alone the importer, verifier, fallback, tests, floors and docs know the op.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.hpp"
+
+namespace peri::ops {
+
+// Element types a port takes, as a bit set over DType.
+using TypeSet = uint64_t;
+constexpr TypeSet types(std::initializer_list<DType> list) {
+  TypeSet s = 0;
+  for (DType t : list) s |= TypeSet{1} << static_cast<int>(t);
+  return s;
+}
+constexpr TypeSet kFloats = types({DType::kF32, DType::kF64, DType::kF16, DType::kBF16});
+constexpr TypeSet kSignedInts = types({DType::kI8, DType::kI16, DType::kI32, DType::kI64});
+constexpr TypeSet kUnsignedInts = types({DType::kU8, DType::kU16, DType::kU32, DType::kU64});
+constexpr TypeSet kInts = kSignedInts | kUnsignedInts;
+constexpr TypeSet kNumbers = kFloats | kInts;
+constexpr TypeSet kBools = types({DType::kBool});
+constexpr TypeSet kIndex = types({DType::kI32, DType::kI64});
+constexpr TypeSet kAnyType = ~TypeSet{1};
+inline bool contains(TypeSet set, DType t) { return set >> static_cast<int>(t) & 1; }
+
+struct Port {
+  std::string_view name;      // "x", "w", "bias": the names of the grammar
+  TypeSet types = kAnyType;
+  bool optional = false;
+  bool variadic = false;      // the last port only: zero or more further arguments
+  int same_type_as = -1;      // index of an earlier input port that must have the same dtype; -1: free
+};
+
+enum class AttrKind { kInt, kFloat, kString, kInts, kFloats, kStrings, kDims, kTensor, kGraph, kType /* int holding a DType */ };
+struct AttrSpec {
+  std::string_view name;
+  AttrKind kind;
+  bool required = false;
+  // Meaning of a missing attribute is the op's own; stated here for people and for docs.
+  std::string_view fallback = "";
+};
+
+// ---- shape inference -----------------------------------------------------------------------------------------------
+// One call infers all outputs of `node`. Input types are known. Contents are the elements of small integer inputs.
+struct InferContext {
+  const ir::Node& node;
+  std::vector<ir::Type> out;                               // fill: one for each output
+  std::vector<std::optional<std::vector<Dim>>> content;    // fill where known: elements of an integer output of rank <= 1
+  int64_t* fresh_symbol = nullptr;                         // counter for data-dependent dimensions
+
+  const ir::Type& in(size_t i) const { return node.inputs[i]->type; }
+  bool has(size_t i) const { return node.in(i) != nullptr; }
+  const Shape& shape(size_t i) const { return *node.inputs[i]->type.shape; }
+  size_t rank(size_t i) const { return shape(i).size(); }
+  DType dtype(size_t i) const { return node.inputs[i]->type.dtype; }
+  // Elements of input i as expressions, if known (a constant integer tensor, or computed from shapes). Null: not known.
+  const std::vector<Dim>* known(size_t i) const;
+  // Elements of input i as numbers; error naming the input if they are not constants.
+  Result<std::vector<int64_t>> constants(size_t i, std::string_view what) const;
+  void set(size_t i, DType t, Shape s);
+  void set_content(size_t i, std::vector<Dim> elements);
+  Dim fresh(std::string_view stem);  // a new data-dependent dimension, e.g. "nonzero_0"
+};
+
+// ---- reference -----------------------------------------------------------------------------------------------------
+// A tensor of the reference world: floats as double with an error radius, everything else exact in int64, or strings.
+struct RefTensor {
+  DType dtype = DType::kInvalid;
+  std::vector<int64_t> dims;
+  std::vector<double> f;        // floats: values
+  std::vector<double> radius;   // floats: |computed - f| <= radius is accepted; empty means zero everywhere
+  std::vector<int64_t> i;       // integers and bool (u64 keeps its bits)
+  std::vector<std::string> s;
+
+  int64_t numel() const;
+  double r(int64_t at) const { return radius.empty() ? 0.0 : radius[static_cast<size_t>(at)]; }
+  bool floating() const { return is_float(dtype); }
+};
+RefTensor make_ref(DType dtype, std::vector<int64_t> dims);  // sized, zero; radius empty
+RefTensor to_ref(const Tensor& t);                            // exact
+Tensor from_ref(const RefTensor& t);                          // rounded to its dtype
+
+// One evaluation. Dims are concrete. The op fills out[k] for the requested positions; others may keep any value.
+struct RefCall {
+  const ir::Node& node;                    // attributes; its value types hold concrete shapes
+  std::vector<const RefTensor*> in;        // null: left out
+  std::vector<RefTensor> out;              // sized by the caller from inference, dtype set; radius sized like f
+  std::span<const int64_t> positions;      // flat positions of out[0] (ascending); empty: all of all outputs
+  double u = 0;                            // unit round-off of the arithmetic to be judged; radii grow by it. 0: exact run
+  int threads = 1;
+
+  int64_t count() const { return positions.empty() ? out[0].numel() : static_cast<int64_t>(positions.size()); }
+  int64_t position(int64_t n) const { return positions.empty() ? n : positions[static_cast<size_t>(n)]; }
+};
+// Error of a sum of k products computed at round-off u in any order: c * sqrt(k) * u * sum|terms| (c = 4), plus the
+// propagated input radii which the caller adds. Source: Higham & Mary, SIAM J. Sci. Comput. 41 (2019), probabilistic bound.
+double sum_radius(double u, int64_t k, double sum_of_magnitudes);
+
+struct Cost {
+  double flops = 0;       // floating or integer operations of the definition
+  double bytes_read = 0;  // compulsory
+  double bytes_written = 0;
+};
+
+struct OpDef {
+  std::string_view name;                 // IR name: "conv"
+  std::string_view onnx;                 // ONNX op type; empty: not an ONNX op
+  std::string_view domain = "";          // "" ai.onnx, "com.microsoft", or "peri"
+  std::vector<int> versions = {};             // since_version values this definition (with `upgrade`) takes, ascending
+  std::vector<Port> inputs = {};
+  std::vector<Port> outputs = {};
+  std::vector<AttrSpec> attrs = {};
+  // Older versions become the newest form: called by the importer with the node as written and the model's opset. May add
+  // constants and nodes to `graph`. Null: all versions read alike.
+  Status (*upgrade)(ir::Graph& graph, ir::Node& node, int opset) = nullptr;
+  Status (*infer)(InferContext&) = nullptr;
+  Status (*reference)(RefCall&) = nullptr;
+  // Positions of input `port` that the given positions of output 0 need; returns false for "all of it". Null: all.
+  bool (*pull)(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed) = nullptr;
+  // Null: reads every input once, writes every output once, one flop an output element.
+  Cost (*cost)(const ir::Node& node) = nullptr;
+  bool jumps = false;         // the output is not continuous in float inputs: ends a region
+  bool elementwise = false;   // output element depends on the broadcast-aligned elements of the inputs only
+  // IR texts of one-op graphs, small and edge cases: checked on every backend. See tests/ops.
+  std::vector<std::string_view> samples = {};
+};
+
+struct Entry {
+  std::vector<OpDef> ops;
+};
+
+// All entries of the folder (generated) and look-up by name.
+std::span<const Entry* const> entries();
+const OpDef* find(std::string_view ir_name);
+const OpDef* find_onnx(std::string_view domain, std::string_view op_type);
+std::vector<const OpDef*> all();
+
+// Checks a node against its definition: known op, ports, attribute names and kinds, dtypes. Errors name the node.
+Status check_node(const ir::Node& node);
+// Infers types, contents and checks every node in order. With `strict`, an op whose output stays unknown is an error.
+Status infer_graph(ir::Graph& graph);
+Status infer_node(ir::Node& node, int64_t* fresh_symbol);
+Cost cost_of(const ir::Node& node);
+
+// Evaluates nodes of a graph in the reference world. `inputs` by graph input order.
+struct RefOptions {
+  double u = 0;      // round-off of the arithmetic judged; 0 gives the exact answer with zero radii
+  int threads = 1;
+  bool round_each = false;  // round every value to its dtype (a low-precision model as written)
+};
+Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<const RefTensor> inputs, const RefOptions& options = {});
+
+}  // namespace peri::ops
