@@ -1,0 +1,230 @@
+// Opening and reading. A path from the user is followed; a name from a model is walked with every exit shut.
+#include "base/file.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+namespace peri {
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = other.release();
+  }
+  return *this;
+}
+Fd::~Fd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+int Fd::release() {
+  const int out = fd_;
+  fd_ = -1;
+  return out;
+}
+
+Error os_error(const char* action, std::string_view file) {
+  const int code = errno;
+  char buffer[128];
+  return io_error("cannot %s: %s", action, strerror_r(code, buffer, sizeof buffer)).in_file(file);
+}
+
+namespace {
+
+constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;  // O_NONBLOCK: a FIFO must not make us wait
+
+Status require_regular(const struct stat& st, std::string_view name) {
+  const char* what = nullptr;
+  if (S_ISREG(st.st_mode)) return Ok{};
+  if (S_ISDIR(st.st_mode)) what = "a folder";
+  else if (S_ISFIFO(st.st_mode)) what = "a FIFO";
+  else if (S_ISSOCK(st.st_mode)) what = "a socket";
+  else if (S_ISLNK(st.st_mode)) what = "a symlink";
+  else what = "a device";
+  return invalid("not a file").in_file(name).expecting("a regular file").but_found(what);
+}
+
+Result<Fd> checked(Fd fd, std::string_view name) {
+  struct stat st;
+  if (::fstat(fd.get(), &st) != 0) return os_error("read the state of the file", name);
+  PERI_TRY(require_regular(st, name));
+  return fd;
+}
+
+Error escapes(const std::string& shown, const char* why) {
+  return invalid("file name leads out of its folder: %s", why).in_file(shown).expecting("a plain relative name");
+}
+
+// Components of an untrusted relative name, "." left out.
+Result<std::vector<std::string>> components(std::string_view relative, const std::string& shown) {
+  if (relative.empty()) return invalid("file name is empty").in_file(shown);
+  if (relative.find('\0') != relative.npos) return invalid("file name holds a NUL").in_file(shown);
+  if (relative.size() > 4096) return invalid("file name of %zu bytes is too long", relative.size()).in_file(shown);
+  if (relative[0] == '/') return escapes(shown, "it is absolute");
+  std::vector<std::string> out;
+  for (size_t at = 0; at <= relative.size();) {
+    const size_t end = std::min(relative.find('/', at), relative.size());
+    const std::string_view part = relative.substr(at, end - at);
+    if (part == "..") return escapes(shown, "it holds \"..\"");
+    if (!part.empty() && part != ".") out.emplace_back(part);
+    at = end + 1;
+  }
+  if (out.empty()) return invalid("file name names no file").in_file(shown);
+  return out;
+}
+
+// The target of a link that hub caches make for a file `depth` components deep, or empty if it is anything else.
+std::string hub_target(int folder, const std::string& path, size_t depth) {
+  char buffer[4096];
+  const ssize_t n = ::readlinkat(folder, path.c_str(), buffer, sizeof buffer);
+  if (n <= 0 || static_cast<size_t>(n) == sizeof buffer) return {};
+  std::string_view target(buffer, static_cast<size_t>(n));
+  for (size_t i = 1; i < depth; ++i) {
+    if (target.substr(0, 3) != "../") return {};
+    target.remove_prefix(3);
+  }
+  constexpr std::string_view kBlobs = "../../blobs/";
+  if (target.substr(0, kBlobs.size()) != kBlobs) return {};
+  const std::string_view hash = target.substr(kBlobs.size());
+  const bool hex = !hash.empty() && hash.find_first_not_of("0123456789abcdef") == hash.npos;
+  return hex ? std::string(target) : std::string();
+}
+
+// Walks one component at a time without following any link. -1 and errno on failure (ELOOP: a link).
+int open_walking(int folder, const std::vector<std::string>& parts) {
+  Fd held;
+  int at = folder;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    Fd next(::openat(at, parts[i].c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!next.valid()) {
+      if (errno == ENOTDIR) {  // O_DIRECTORY hides that it is a link
+        struct stat st;
+        const bool link = ::fstatat(at, parts[i].c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+        errno = link ? ELOOP : ENOTDIR;
+      }
+      return -1;
+    }
+    held = std::move(next);
+    at = held.get();
+  }
+  return ::openat(at, parts.back().c_str(), kReadFlags | O_NOFOLLOW);
+}
+
+int open_strictly(int folder, const std::string& path, const std::vector<std::string>& parts) {
+  struct open_how how = {};
+  how.flags = kReadFlags;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  for (int tries = 0; tries < 8; ++tries) {  // EAGAIN: the tree changed during the walk
+    const long fd = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
+    if (fd >= 0) return static_cast<int>(fd);
+    if (errno != EAGAIN && errno != EINTR) break;
+  }
+  // ENOSYS: kernel before 5.6; EPERM: a container's filter that does not know the call.
+  if (errno != ENOSYS && errno != EPERM) return -1;
+  return open_walking(folder, parts);
+}
+
+}  // namespace
+
+Result<Fd> open_file(const std::string& path) {
+  if (path.find('\0') != path.npos) return invalid("file name holds a NUL").in_file(path.c_str());
+  struct stat st;  // before opening: opening a device or FIFO can have effects
+  if (::stat(path.c_str(), &st) != 0) return os_error("open", path);
+  PERI_TRY(require_regular(st, path));
+  Fd fd(::open(path.c_str(), kReadFlags));
+  if (!fd.valid()) return os_error("open", path);
+  return checked(std::move(fd), path);
+}
+
+Result<Fd> open_beneath(const std::string& dir, std::string_view relative, Links links) {
+  const std::string shown = dir + "/" + std::string(relative.substr(0, 300));
+  PERI_ASSIGN(const std::vector<std::string> parts, components(relative, shown));
+  std::string path;
+  for (const std::string& part : parts) path += (path.empty() ? "" : "/") + part;
+  Fd folder(::open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) return os_error("open the folder", dir);
+  struct stat st;
+  if (links == Links::kHubCache && parts.size() == 1) {
+    if (::fstatat(folder.get(), path.c_str(), &st, 0) != 0) return os_error("open", shown);
+    PERI_TRY(require_regular(st, shown));
+    Fd fd(::openat(folder.get(), path.c_str(), kReadFlags));
+    if (!fd.valid()) return os_error("open", shown);
+    return checked(std::move(fd), shown);
+  }
+  Fd fd(open_strictly(folder.get(), path, parts));
+  if (!fd.valid() && (errno == ELOOP || errno == EXDEV)) {
+    if (links == Links::kHubCache)
+      if (const std::string target = hub_target(folder.get(), path, parts.size()); !target.empty())
+        fd = Fd(::openat(folder.get(), target.c_str(), kReadFlags | O_NOFOLLOW));
+    if (!fd.valid()) return escapes(shown, "it is, or goes through, a symlink");
+  }
+  if (!fd.valid() && errno == ENXIO)  // a socket, or a FIFO opened for the other end
+    return invalid("not a file").in_file(shown).expecting("a regular file").but_found("a socket or device");
+  if (!fd.valid()) return os_error("open", shown);
+  return checked(std::move(fd), shown);
+}
+
+Result<uint64_t> file_size(const Fd& fd, std::string_view name) {
+  struct stat st;
+  if (::fstat(fd.get(), &st) != 0) return os_error("read the state of the file", name);
+  return static_cast<uint64_t>(st.st_size);
+}
+
+Result<std::string> read_file(const std::string& path, size_t max_bytes) {
+  PERI_ASSIGN(const Fd fd, open_file(path));
+  return read_file(fd, path, max_bytes);
+}
+
+Result<std::string> read_file(const Fd& fd, std::string_view name, size_t max_bytes) {
+  const auto too_large = [&](uint64_t size) {
+    return Error(ErrorKind::kMemory, "file is too large")
+        .in_file(name)
+        .expecting(format("at most %zu bytes", max_bytes))
+        .but_found(format("%llu bytes", static_cast<unsigned long long>(size)));
+  };
+  PERI_ASSIGN(const uint64_t size, file_size(fd, name));
+  if (size > max_bytes) return too_large(size);
+  std::string out(static_cast<size_t>(size), '\0');
+  size_t got = 0;
+  for (;;) {
+    if (got == out.size()) {  // one more byte tells the end of the file from a file that grew, or says no size (/proc)
+      if (got > max_bytes) return too_large(got);
+      out.resize(got + (size == 0 ? 4096 : 1));
+    }
+    const ssize_t n = ::pread(fd.get(), out.data() + got, out.size() - got, static_cast<off_t>(got));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return os_error("read", name);
+    if (n == 0) break;
+    got += static_cast<size_t>(n);
+  }
+  if (got > max_bytes) return too_large(got);
+  if (got < size)
+    return io_error("file was cut while it was read")
+        .in_file(name)
+        .expecting(format("%llu bytes", static_cast<unsigned long long>(size)))
+        .but_found(format("%zu", got));
+  out.resize(got);
+  return out;
+}
+
+std::string percent_encode_name(std::string_view name) {
+  std::string out;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const unsigned char c = static_cast<unsigned char>(name[i]);
+    const bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (letter || c == '_' || c == '-' || (c == '.' && i > 0))
+      out += static_cast<char>(c);
+    else
+      out += format("%%%02X", c);
+  }
+  return out;
+}
+
+}  // namespace peri

@@ -1,0 +1,112 @@
+// Files without surprises: only regular files are read, sizes are capped, a name from a model cannot leave its folder,
+// a file cut while mapped is an error and no crash, and a file is written whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace peri {
+
+// An open file descriptor, closed with its owner.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(other.release()) {}
+  Fd& operator=(Fd&& other) noexcept;
+  ~Fd();
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  int release();
+
+ private:
+  int fd_ = -1;
+};
+
+// kIo: "cannot <action>: <text of errno>" in `file`. Reads errno, so call it first.
+Error os_error(const char* action, std::string_view file);
+
+// Opens a regular file for reading. Directories, FIFOs, sockets and devices are refused (kInvalid) without being opened.
+// Symlinks are followed: the name is the user's.
+Result<Fd> open_file(const std::string& path);
+
+enum class Links {
+  kNone,      // no component below `dir` may be a symlink
+  kHubCache,  // a file directly in `dir` may be one; a deeper file only as hub caches link it: (../)+blobs/<hex digits>
+};
+
+// Opens the regular file `relative` below the folder `dir`, where `relative` comes from a file we do not trust. Absolute
+// names, "..", empty names, NUL and symlinks (but see Links) are refused with kInvalid; a race between check and open
+// cannot get out (openat2, or a walk by O_NOFOLLOW where the kernel lacks it).
+Result<Fd> open_beneath(const std::string& dir, std::string_view relative, Links links = Links::kNone);
+
+// Bytes of an open regular file.
+Result<uint64_t> file_size(const Fd& fd, std::string_view name);
+
+// The whole file; kMemory if it is larger than max_bytes. `name` stands in errors.
+Result<std::string> read_file(const std::string& path, size_t max_bytes);
+Result<std::string> read_file(const Fd& fd, std::string_view name, size_t max_bytes);
+
+// A regular file mapped read-only; size 0 is allowed. Movable; the bytes stay where they are. Safe for many threads.
+// If the file is cut while mapped, its missing pages read as zero from then on and check() reports it: call check()
+// after the bytes were used and before an answer that rests on them leaves the process. Bytes may change under a
+// reader when someone writes the file, so a parser must not read a size twice and expect it equal.
+class MappedFile {
+ public:
+  static Result<MappedFile> open(const std::string& path);
+  static Result<MappedFile> map(const Fd& fd, std::string_view name);
+  MappedFile() = default;
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  const std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  const std::string& name() const { return name_; }
+
+  // kIo, naming the file, if a page was missing when it was read.
+  Status check() const;
+
+ private:
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  int slot_ = -1;
+  std::string name_;
+};
+
+// A file that appears under its name whole, by commit(), or not at all. Until then it has no name (O_TMPFILE) or, where
+// the file system lacks that, a hidden name in the same folder that goes with this object.
+class AtomicFile {
+ public:
+  static Result<AtomicFile> create(const std::string& path);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  ~AtomicFile();
+
+  Status write(const void* data, size_t size);
+  Status write(std::string_view text) { return write(text.data(), text.size()); }
+  // Flushes to the disk and takes the place of whatever regular file had the name.
+  Status commit();
+
+ private:
+  AtomicFile() = default;
+  std::string path_;
+  std::string temp_;  // hidden name, empty if the file has none
+  Fd fd_;
+};
+
+Status write_file_atomic(const std::string& path, std::string_view bytes);
+
+// `name` as a file name that stays in its folder: every byte outside [A-Za-z0-9._-] and a leading dot become %XX.
+// Distinct names stay distinct.
+std::string percent_encode_name(std::string_view name);
+
+}  // namespace peri

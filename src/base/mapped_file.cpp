@@ -1,0 +1,136 @@
+// Mapped files that survive being cut: the SIGBUS of a missing page puts zero pages under the rest of that mapping and
+// marks it, so that the reader goes on with zeros and check() tells. A fault elsewhere goes to whoever handled it before.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include "base/file.hpp"
+
+namespace peri {
+
+namespace {
+
+// The live mappings, found by the signal handler without a lock. begin 0: free, 1: being filled.
+struct Slot {
+  std::atomic<uintptr_t> begin{0};
+  std::atomic<uintptr_t> end{0};
+  std::atomic<bool> cut{false};
+};
+constexpr int kSlots = 4096;
+constinit Slot slots[kSlots];
+constinit std::atomic<uintptr_t> page_bytes{0};
+struct sigaction before_us;
+
+void pass_on(int signal, siginfo_t* info, void* context) {
+  if (before_us.sa_flags & SA_SIGINFO) {
+    before_us.sa_sigaction(signal, info, context);
+  } else if (before_us.sa_handler != SIG_DFL && before_us.sa_handler != SIG_IGN) {
+    before_us.sa_handler(signal);
+  } else {
+    struct sigaction fatal = {};  // returning repeats the fault, now with its usual end
+    fatal.sa_handler = SIG_DFL;
+    ::sigaction(signal, &fatal, nullptr);
+  }
+}
+
+void on_missing_page(int signal, siginfo_t* info, void* context) {
+  const int saved = errno;
+  const uintptr_t at = reinterpret_cast<uintptr_t>(info->si_addr);
+  const bool by_kernel = info->si_code > 0;  // else someone's kill(), whose si_addr means nothing
+  for (Slot& slot : slots) {
+    if (!by_kernel) break;
+    const uintptr_t begin = slot.begin.load(std::memory_order_acquire);
+    const uintptr_t end = slot.end.load(std::memory_order_acquire);
+    if (begin <= 1 || at < begin || at >= end) continue;
+    slot.cut.store(true, std::memory_order_release);
+    const uintptr_t page = at & ~(page_bytes.load(std::memory_order_relaxed) - 1);
+    void* zeros = ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    if (zeros == MAP_FAILED) break;
+    errno = saved;
+    return;
+  }
+  errno = saved;
+  pass_on(signal, info, context);
+}
+
+void install_handler() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    page_bytes = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+    struct sigaction ours = {};
+    ours.sa_sigaction = on_missing_page;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    ::sigemptyset(&ours.sa_mask);
+    ::sigaction(SIGBUS, &ours, &before_us);
+  });
+}
+
+int take_slot(const void* data, size_t size) {
+  const uintptr_t page = page_bytes.load();
+  for (int i = 0; i < kSlots; ++i) {
+    uintptr_t unused = 0;
+    if (!slots[i].begin.compare_exchange_strong(unused, 1)) continue;
+    slots[i].cut = false;
+    slots[i].end = (reinterpret_cast<uintptr_t>(data) + size + page - 1) & ~(page - 1);
+    slots[i].begin.store(reinterpret_cast<uintptr_t>(data), std::memory_order_release);
+    return i;
+  }
+  return -1;
+}
+
+}  // namespace
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  PERI_ASSIGN(const Fd fd, open_file(path));
+  return map(fd, path);
+}
+
+Result<MappedFile> MappedFile::map(const Fd& fd, std::string_view name) {
+  PERI_ASSIGN(const uint64_t size, file_size(fd, name));
+  MappedFile out;
+  out.name_ = name;
+  if (size == 0) return out;
+  install_handler();
+  void* data = ::mmap(nullptr, static_cast<size_t>(size), PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (data == MAP_FAILED) return os_error("map the file into memory", name);
+  out.data_ = static_cast<const std::byte*>(data);
+  out.size_ = static_cast<size_t>(size);
+  out.slot_ = take_slot(data, out.size_);
+  if (out.slot_ < 0) return Error(ErrorKind::kMemory, format("more than %d files are mapped", kSlots)).in_file(name);
+  return out;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(slot_, other.slot_);
+  std::swap(name_, other.name_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (!data_) return;
+  if (slot_ >= 0) slots[slot_].begin.store(0, std::memory_order_release);
+  ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+Status MappedFile::check() const {
+  if (slot_ < 0 || !slots[slot_].cut.load(std::memory_order_acquire)) return Ok{};
+  return io_error("file was cut while it was in use")
+      .in_file(name_)
+      .expecting(format("%zu bytes", size_))
+      .but_found("fewer")
+      .advise("restore the file and leave it alone while it is in use");
+}
+
+}  // namespace peri

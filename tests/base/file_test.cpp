@@ -1,0 +1,220 @@
+// Files: what is refused, what a hostile name can reach (nothing), a file cut while mapped, and writing whole or not.
+#include "base/file.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace peri {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "peri_file_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    top_ = name;
+    dir_ = top_ + "/model";
+    fs::create_directories(dir_ + "/sub");
+    put(top_ + "/secret", "secret");
+    put(dir_ + "/a", "hello");
+    put(dir_ + "/sub/b", "deep");
+  }
+  void TearDown() override { fs::remove_all(top_); }
+
+  static void put(const std::string& path, std::string_view bytes) {
+    std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+  // The text below dir_, or the error.
+  std::string beneath(std::string_view name, Links links = Links::kNone) const {
+    Result<Fd> fd = open_beneath(dir_, name, links);
+    if (!fd.ok()) return fd.error().text();
+    return read_file(*fd, name, 100).value();
+  }
+  size_t entries() const {
+    size_t n = 0;
+    for ([[maybe_unused]] const auto& e : fs::directory_iterator(dir_)) ++n;
+    return n;
+  }
+
+  std::string top_, dir_;
+};
+
+bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
+
+TEST_F(FileTest, ReadsWithACap) {
+  EXPECT_EQ(read_file(dir_ + "/a", 5).value(), "hello");
+  Result<std::string> r = read_file(dir_ + "/a", 4);
+  ASSERT_FALSE(r.ok());
+  EXPECT_EQ(r.error().kind, ErrorKind::kMemory);
+  EXPECT_TRUE(has(r.error().text(), "expected at most 4 bytes, found 5 bytes")) << r.error().text();
+  put(dir_ + "/empty", "");
+  EXPECT_EQ(read_file(dir_ + "/empty", 10).value(), "");
+  EXPECT_TRUE(has(read_file("/proc/self/status", 1 << 20).value(), "Name:"));
+  EXPECT_FALSE(read_file("/proc/self/status", 10).ok());
+}
+
+TEST_F(FileTest, RefusesWhatIsNoFile) {
+  ASSERT_EQ(::mkfifo((dir_ + "/fifo").c_str(), 0600), 0);
+  const int s = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path, (dir_ + "/sock").c_str(), sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(s, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  for (const std::string& name : {dir_, dir_ + "/fifo", dir_ + "/sock", std::string("/dev/zero"), std::string("/dev/null")}) {
+    Result<MappedFile> r = MappedFile::open(name);
+    ASSERT_FALSE(r.ok()) << name;
+    EXPECT_EQ(r.error().kind, ErrorKind::kInvalid) << name;
+    EXPECT_TRUE(has(r.error().text(), "expected a regular file")) << r.error().text();
+    EXPECT_FALSE(read_file(name, 100).ok());
+  }
+  for (const char* name : {"fifo", "sock", "sub"}) EXPECT_TRUE(has(beneath(name), "expected a regular file")) << beneath(name);
+  EXPECT_TRUE(has(beneath("fifo", Links::kHubCache), "FIFO"));
+  ::close(s);
+  EXPECT_EQ(MappedFile::open(dir_ + "/absent").error().kind, ErrorKind::kIo);
+}
+
+TEST_F(FileTest, BeneathOpensPlainNames) {
+  EXPECT_EQ(beneath("a"), "hello");
+  EXPECT_EQ(beneath("./a"), "hello");
+  EXPECT_EQ(beneath("sub/b"), "deep");
+  EXPECT_EQ(beneath("sub//./b"), "deep");
+  put(dir_ + "/..x", "dots");
+  EXPECT_EQ(beneath("..x"), "dots");
+}
+
+TEST_F(FileTest, BeneathRefusesEveryWayOut) {
+  fs::create_symlink(top_ + "/secret", dir_ + "/absolute_link");
+  fs::create_symlink("../secret", dir_ + "/link");
+  fs::create_symlink("..", dir_ + "/up");
+  fs::create_symlink("sub", dir_ + "/inside");
+  fs::create_symlink("loop", dir_ + "/loop");
+  for (Links links : {Links::kNone, Links::kHubCache})
+    for (std::string_view name : {std::string_view("../secret"), std::string_view("sub/../../secret"), std::string_view("/etc/passwd"),
+                             std::string_view("//etc/passwd"), std::string_view(".."), std::string_view(""),
+                             std::string_view("."), std::string_view("a\0b", 3), std::string_view("up/secret"),
+                             std::string_view("inside/b"), std::string_view("sub/..")}) {
+      Result<Fd> r = open_beneath(dir_, name, links);
+      ASSERT_FALSE(r.ok()) << name;
+      EXPECT_EQ(r.error().kind, ErrorKind::kInvalid) << r.error().text();
+    }
+  for (const char* name : {"link", "absolute_link", "loop"}) EXPECT_TRUE(has(beneath(name), "symlink")) << beneath(name);
+  EXPECT_FALSE(open_beneath(dir_, "a/b").ok());
+  EXPECT_FALSE(open_beneath(dir_, std::string(5000, 'x')).ok());
+  EXPECT_FALSE(open_beneath(dir_, std::string(300, 'x')).ok());
+  EXPECT_FALSE(open_beneath(dir_, "C:\\secret").ok());
+  EXPECT_FALSE(open_beneath(dir_, "http://host/secret").ok());
+  EXPECT_FALSE(open_beneath(top_ + "/secret", "a").ok());
+}
+
+TEST_F(FileTest, HubCacheLinksAreFollowed) {
+  fs::create_directories(top_ + "/blobs");
+  fs::create_directories(top_ + "/snapshots/1/sub");
+  put(top_ + "/blobs/0a1b", "blob");
+  put(top_ + "/blobs/xyz", "not hex");
+  dir_ = top_ + "/snapshots/1";
+  fs::create_symlink("../../blobs/0a1b", dir_ + "/config.json");
+  fs::create_symlink("../../../blobs/0a1b", dir_ + "/sub/config.json");
+  fs::create_symlink("../../../blobs/xyz", dir_ + "/sub/odd");
+  fs::create_symlink("../../../secret", dir_ + "/sub/out");
+  fs::create_symlink("../../../blobs/../secret", dir_ + "/sub/trick");
+  EXPECT_EQ(beneath("config.json", Links::kHubCache), "blob");
+  EXPECT_EQ(beneath("sub/config.json", Links::kHubCache), "blob");
+  EXPECT_TRUE(has(beneath("config.json"), "symlink"));
+  for (const char* name : {"sub/odd", "sub/out", "sub/trick"}) EXPECT_TRUE(has(beneath(name, Links::kHubCache), "symlink")) << name;
+}
+
+TEST_F(FileTest, MapsAndMoves) {
+  MappedFile a = MappedFile::open(dir_ + "/a").value();
+  EXPECT_EQ(a.text(), "hello");
+  MappedFile b = std::move(a);
+  EXPECT_EQ(b.text(), "hello");
+  EXPECT_EQ(b.name(), dir_ + "/a");
+  EXPECT_TRUE(b.check().ok());
+  put(dir_ + "/empty", "");
+  MappedFile none = MappedFile::open(dir_ + "/empty").value();
+  EXPECT_EQ(none.size(), 0u);
+  EXPECT_TRUE(none.check().ok());
+}
+
+TEST_F(FileTest, AFileCutWhileMappedIsAnErrorAndNoCrash) {
+  const std::string path = dir_ + "/big";
+  put(path, std::string(1 << 20, 'x'));
+  MappedFile cut = MappedFile::open(path).value();
+  MappedFile whole = MappedFile::open(dir_ + "/a").value();
+  ASSERT_EQ(::truncate(path.c_str(), 100), 0);
+  size_t sums[2] = {0, 0};
+  std::thread other([&] {
+    for (char c : cut.text()) sums[1] += c == 'x';
+  });
+  for (char c : cut.text()) sums[0] += c == 'x';
+  other.join();
+  EXPECT_LE(sums[0], size_t{100});
+  EXPECT_LE(sums[1], size_t{100});
+  ASSERT_FALSE(cut.check().ok());
+  EXPECT_EQ(cut.check().error().kind, ErrorKind::kIo);
+  EXPECT_TRUE(has(cut.check().error().text(), "big: file was cut")) << cut.check().error().text();
+  EXPECT_TRUE(whole.check().ok());
+  put(path, "fresh");
+  EXPECT_TRUE(MappedFile::open(path).value().check().ok());
+}
+
+TEST_F(FileTest, AFaultThatIsNotOursStaysFatal) {
+  const std::string path = dir_ + "/big";
+  put(path, std::string(1 << 16, 'x'));
+  EXPECT_EXIT(
+      {
+        MappedFile ours = MappedFile::open(path).value();
+        ::raise(SIGBUS);
+        ::raise(SIGBUS);
+        ::_exit(0);
+      },
+      ::testing::KilledBySignal(SIGBUS), "");
+}
+
+TEST_F(FileTest, WritesWholeOrNotAtAll) {
+  const std::string path = dir_ + "/out";
+  ASSERT_TRUE(write_file_atomic(path, "one").ok());
+  ASSERT_TRUE(write_file_atomic(path, "two").ok());
+  EXPECT_EQ(read_file(path, 10).value(), "two");
+  const size_t before = entries();
+  {
+    AtomicFile f = AtomicFile::create(path).value();
+    ASSERT_TRUE(f.write("half").ok());
+    AtomicFile moved = std::move(f);
+  }
+  EXPECT_EQ(read_file(path, 10).value(), "two");
+  EXPECT_EQ(entries(), before);
+  EXPECT_FALSE(write_file_atomic(dir_ + "/absent/out", "x").ok());
+  EXPECT_FALSE(write_file_atomic(dir_ + "/sub", "x").ok());
+  EXPECT_FALSE(write_file_atomic(dir_ + "/", "x").ok());
+  EXPECT_FALSE(write_file_atomic("", "x").ok());
+  EXPECT_FALSE(write_file_atomic("/dev/null", "x").ok());
+}
+
+TEST_F(FileTest, WritingReplacesALinkAndNotItsTarget) {
+  fs::create_symlink(top_ + "/secret", dir_ + "/out");
+  ASSERT_TRUE(write_file_atomic(dir_ + "/out", "mine").ok());
+  EXPECT_EQ(read_file(top_ + "/secret", 10).value(), "secret");
+  EXPECT_EQ(read_file(dir_ + "/out", 10).value(), "mine");
+}
+
+TEST(PercentEncodeName, StaysInTheFolder) {
+  EXPECT_EQ(percent_encode_name("logits_1.a-B"), "logits_1.a-B");
+  EXPECT_EQ(percent_encode_name("../../etc/x"), "%2E.%2F..%2Fetc%2Fx");
+  EXPECT_EQ(percent_encode_name(".."), "%2E.");
+  EXPECT_EQ(percent_encode_name("/a b%"), "%2Fa%20b%25");
+  EXPECT_EQ(percent_encode_name(std::string_view("\0\xC3\xA9", 3)), "%00%C3%A9");
+}
+
+}  // namespace
+}  // namespace peri
