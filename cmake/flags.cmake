@@ -1,0 +1,43 @@
+# Compiler, warnings, linker, cache: the same for every target of ours.
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+set(CMAKE_C_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
+
+# -ffp-contract=off: the same bits from every compiler; a file by ISA asks for contraction itself (PERI_ISA_*).
+# -ffile-prefix-map: no path of this machine in the program, and compiler-cache hits from every checkout.
+add_compile_options(-pthread -ffunction-sections -fdata-sections -ffp-contract=off
+                    "-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=" "-ffile-prefix-map=${CMAKE_BINARY_DIR}/=build/")
+add_link_options(-pthread -Wl,--gc-sections)
+
+# Warnings are for our code only: taken by peri_module() and the tests, not by generated code.
+set(PERI_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-psabi)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # False alarms of GCC 12 inside libstdc++ and through optional/variant.
+  list(APPEND PERI_WARNINGS -Wno-maybe-uninitialized -Wno-restrict -Wno-error=stringop-overflow
+       -Wno-error=stringop-overread -Wno-error=array-bounds -Wno-error=free-nonheap-object)
+endif()
+
+# A source named *_avx2.cpp and so on is compiled for that instruction set and called only after cpuid says so.
+set(PERI_ISA_avx2 -mavx2 -mfma -mf16c)
+set(PERI_ISA_avx512 ${PERI_ISA_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq)
+set(PERI_ISA_avx512bf16 ${PERI_ISA_avx512} -mavx512bf16 -mavx512vnni)
+
+find_program(PERI_MOLD mold)
+if(PERI_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+find_program(PERI_CCACHE ccache)
+if(PERI_CCACHE)
+  set(PERI_CCACHE_ENV CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_NOHASHDIR=1 "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${PERI_CCACHE_ENV} ${PERI_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+endif()

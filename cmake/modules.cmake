@@ -1,0 +1,164 @@
+# Modules in the order of LAYERS: library peri_<module> of every *.cpp below src/<module>, linked to all lower levels.
+# In an entry folder the folder is the list: <module>_list.cpp gathers `extern const Entry <stem>_entry`.
+
+# Which folders hold entries (not their subfolders), by module.
+set(PERI_ENTRIES_ops ops)
+set(PERI_ENTRIES_passes passes)
+set(PERI_ENTRIES_exec exec)
+set(PERI_ENTRIES_cli cli)
+set(PERI_ENTRIES_kernels kernels/cpu kernels/vendor)
+
+# Which module may see which third-party part.
+set(PERI_PARTS_base json xxhash zlib)
+set(PERI_PARTS_text utf8proc)
+set(PERI_PARTS_plan flatbuffers)
+set(PERI_PARTS_onnx onnx_proto)
+set(PERI_PARTS_kernels dnnl)
+set(PERI_PARTS_exec dnnl)
+set(PERI_PARTS_tune sqlite)
+
+add_library(peri_settings INTERFACE)
+target_include_directories(peri_settings INTERFACE "${CMAKE_SOURCE_DIR}/src" "${PERI_GEN}")
+
+# A file of an entry folder is an entry, unless it is main.cpp, has a header of its own beside it, or is for one ISA.
+function(peri_is_entry file out)
+  get_filename_component(stem "${file}" NAME_WE)
+  get_filename_component(folder "${file}" DIRECTORY)
+  set(${out} TRUE PARENT_SCOPE)
+  if(stem STREQUAL "main" OR EXISTS "${folder}/${stem}.hpp" OR stem MATCHES "_avx(2|512|512bf16)$")
+    set(${out} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+
+# peri_entry_list(MODULE OUT): writes gen/MODULE_list.cpp and names it in OUT, if the module has entries.
+function(peri_entry_list module out)
+  set(${out} "" PARENT_SCOPE)
+  if(NOT DEFINED PERI_ENTRIES_${module} OR NOT EXISTS "${CMAKE_SOURCE_DIR}/src/${module}/entry.hpp")
+    return()
+  endif()
+  set(declarations "")
+  set(rows "")
+  foreach(folder IN LISTS PERI_ENTRIES_${module})
+    file(GLOB files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp")
+    file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${folder}/*.hpp")
+    foreach(file IN LISTS files)
+      peri_is_entry("${file}" is_entry)
+      if(is_entry)
+        get_filename_component(stem "${file}" NAME_WE)
+        string(APPEND declarations "extern const Entry ${stem}_entry;\n")
+        string(APPEND rows "    &${stem}_entry,\n")
+      endif()
+    endforeach()
+  endforeach()
+  file(CONFIGURE OUTPUT "${PERI_GEN}/${module}_list.cpp" @ONLY CONTENT
+"// Made by the build from the files of the entry folders: every entry, in the order of their names.
+#include \"${module}/entry.hpp\"
+
+#include <span>
+
+namespace peri::${module} {
+${declarations}
+static const Entry* const kEntries[] = {
+${rows}    nullptr,
+};
+
+std::span<const Entry* const> entries() { return {kEntries, sizeof(kEntries) / sizeof(kEntries[0]) - 1}; }
+}  // namespace peri::${module}
+")
+  set(${out} "${PERI_GEN}/${module}_list.cpp" PARENT_SCOPE)
+endfunction()
+
+# Flags of sources by ISA. They see no precompiled header: no inline function of the standard library may be
+# instantiated with instructions that not every machine has.
+function(peri_isa_flags)
+  foreach(file IN LISTS ARGN)
+    if(file MATCHES "_(avx2|avx512|avx512bf16)\\.cpp$")
+      set_source_files_properties("${file}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON
+        COMPILE_OPTIONS "-O3;-ffp-contract=fast;${PERI_ISA_${CMAKE_MATCH_1}}")
+    endif()
+  endforeach()
+endfunction()
+
+function(peri_precompile target)
+  if(NOT PERI_PCH)
+    return()
+  endif()
+  if(TARGET peri_pch)
+    target_precompile_headers(${target} REUSE_FROM peri_pch)
+  endif()
+endfunction()
+
+if(PERI_PCH)
+  file(CONFIGURE OUTPUT "${PERI_GEN}/pch.cpp" CONTENT "" @ONLY)
+  add_library(peri_pch OBJECT "${PERI_GEN}/pch.cpp")
+  target_compile_options(peri_pch PRIVATE ${PERI_WARNINGS})
+  target_precompile_headers(peri_pch PRIVATE <algorithm> <cstdint> <functional> <map> <memory> <optional> <span>
+                            <string> <string_view> <unordered_map> <utility> <vector>)
+endif()
+
+# peri_module(LEVEL MODULE): the library; MODULES and LEVEL_OF_* grow.
+function(peri_module level module)
+  string(REPLACE "/" "_" name "${module}")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${module}/*.cpp")
+  list(REMOVE_ITEM sources "${CMAKE_SOURCE_DIR}/src/cli/main.cpp")
+  peri_entry_list("${module}" list)
+  if(NOT sources AND NOT list)
+    return()
+  endif()
+  peri_isa_flags(${sources})
+  add_library(peri_${name} STATIC ${sources} ${list})
+  target_compile_options(peri_${name} PRIVATE ${PERI_WARNINGS})
+  target_link_libraries(peri_${name} PUBLIC peri_settings Threads::Threads)
+  foreach(part IN LISTS PERI_PARTS_${module})
+    if(part STREQUAL "onnx_proto")
+      target_link_libraries(peri_${name} PRIVATE peri_onnx_proto)
+    else()
+      target_link_libraries(peri_${name} PRIVATE peri_part_${part})
+    endif()
+  endforeach()
+  # Higher levels first: a static archive must precede those it takes from.
+  set(lower ${PERI_MODULES})
+  list(REVERSE lower)
+  foreach(other IN LISTS lower)
+    if(PERI_LEVEL_${other} LESS level)
+      target_link_libraries(peri_${name} PUBLIC peri_${other})
+    endif()
+  endforeach()
+  peri_precompile(peri_${name})
+  set(PERI_MODULES ${PERI_MODULES} ${name} PARENT_SCOPE)
+  set(PERI_LEVEL_${name} ${level} PARENT_SCOPE)
+endfunction()
+
+# FlatBuffers: src/plan/NAME.fbs → gen/plan/NAME_generated.h
+file(GLOB schemas CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/plan/*.fbs")
+set(PERI_SCHEMA_HEADERS "")
+foreach(schema IN LISTS schemas)
+  get_filename_component(stem "${schema}" NAME_WE)
+  add_custom_command(OUTPUT "${PERI_GEN}/plan/${stem}_generated.h"
+    COMMAND ${PERI_FLATC} --cpp --scoped-enums --filename-suffix _generated -o "${PERI_GEN}/plan" "${schema}"
+    DEPENDS "${schema}" VERBATIM)
+  list(APPEND PERI_SCHEMA_HEADERS "${PERI_GEN}/plan/${stem}_generated.h")
+endforeach()
+add_custom_target(peri_schemas DEPENDS ${PERI_SCHEMA_HEADERS})
+
+set(PERI_MODULES "")
+file(STRINGS "${CMAKE_SOURCE_DIR}/LAYERS" layers REGEX "^[0-9]")
+foreach(line IN LISTS layers)
+  separate_arguments(words UNIX_COMMAND "${line}")
+  list(GET words 0 level)
+  list(GET words 1 module)
+  peri_module(${level} ${module})
+endforeach()
+if(TARGET peri_plan)
+  add_dependencies(peri_plan peri_schemas)
+endif()
+
+set_source_files_properties("${CMAKE_SOURCE_DIR}/src/base/version.cpp" PROPERTIES
+  COMPILE_DEFINITIONS "PERI_VERSION=\"${PERI_VERSION}\"")
+
+if(EXISTS "${CMAKE_SOURCE_DIR}/src/cli/main.cpp")
+  add_executable(peri "${CMAKE_SOURCE_DIR}/src/cli/main.cpp")
+  target_compile_options(peri PRIVATE ${PERI_WARNINGS})
+  target_link_libraries(peri PRIVATE peri_cli)
+  peri_precompile(peri)
+endif()

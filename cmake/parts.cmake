@@ -1,0 +1,63 @@
+# Third-party parts, each an interface target that exactly the modules named in modules.cmake link. Static archives are
+# preferred, so that the program needs little from the machine it runs on.
+find_package(Threads REQUIRED)
+
+# peri_part(NAME HEADER LIBRARY...): target peri_part_NAME; without the header it stays undefined, and a module that
+# needs it says so.
+function(peri_part name header)
+  find_path(PERI_${name}_INCLUDE NAMES ${header})
+  add_library(peri_part_${name} INTERFACE)
+  if(ARGN)
+    find_library(PERI_${name}_LIBRARY NAMES ${ARGN})
+    if(PERI_${name}_LIBRARY)
+      target_link_libraries(peri_part_${name} INTERFACE ${PERI_${name}_LIBRARY})
+    endif()
+  endif()
+  if(NOT PERI_${name}_INCLUDE OR (ARGN AND NOT PERI_${name}_LIBRARY))
+    message(FATAL_ERROR "${name} (${header}) is missing: run ./dev setup")
+  endif()
+endfunction()
+
+peri_part(json nlohmann/json.hpp)
+peri_part(xxhash xxhash.h libxxhash.a xxhash)
+peri_part(zlib zlib.h libz.a z)
+peri_part(utf8proc utf8proc.h libutf8proc.a utf8proc)
+peri_part(sqlite sqlite3.h libsqlite3.a sqlite3)
+target_link_libraries(peri_part_sqlite INTERFACE ${CMAKE_DL_LIBS} m)
+peri_part(flatbuffers flatbuffers/flatbuffers.h)
+find_program(PERI_FLATC flatc REQUIRED)
+
+# oneDNN: the pinned 3.x of .venv, else the distribution's 2.x. Its work sharing runs through libgomp.
+find_path(PERI_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp PATHS "${CMAKE_SOURCE_DIR}/.venv/include" NO_DEFAULT_PATH)
+find_library(PERI_DNNL_LIBRARY NAMES libdnnl.so.3 PATHS "${CMAKE_SOURCE_DIR}/.venv/lib" NO_DEFAULT_PATH)
+if(NOT PERI_DNNL_INCLUDE OR NOT PERI_DNNL_LIBRARY)
+  find_path(PERI_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp)
+  find_library(PERI_DNNL_LIBRARY NAMES dnnl)
+endif()
+if(NOT PERI_DNNL_INCLUDE OR NOT PERI_DNNL_LIBRARY)
+  message(FATAL_ERROR "oneDNN is missing: run ./dev setup")
+endif()
+add_library(peri_part_dnnl INTERFACE)
+target_include_directories(peri_part_dnnl SYSTEM INTERFACE "${PERI_DNNL_INCLUDE}")
+target_link_libraries(peri_part_dnnl INTERFACE "${PERI_DNNL_LIBRARY}" gomp)
+
+# The ONNX format: C++ made from the definition inside the pinned onnx package, lite runtime, no reflection.
+file(GLOB PERI_ONNX_PROTO "${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/onnx/onnx-ml.proto")
+find_program(PERI_PROTOC protoc REQUIRED)
+find_library(PERI_PROTOBUF_LITE NAMES libprotobuf-lite.a protobuf-lite REQUIRED)
+if(NOT PERI_ONNX_PROTO)
+  message(FATAL_ERROR "the onnx package is missing in .venv: run ./dev setup")
+endif()
+set(proto_dir "${PERI_GEN}/onnx_proto")
+file(READ "${PERI_ONNX_PROTO}" proto_text)
+string(APPEND proto_text "\noption optimize_for = LITE_RUNTIME;\n")
+string(REGEX REPLACE "\noption optimize_for = [A-Z_]+;(.*optimize_for)" "\n\\1" proto_text "${proto_text}")
+file(CONFIGURE OUTPUT "${proto_dir}/onnx-ml.proto" CONTENT "${proto_text}" @ONLY)
+add_custom_command(
+  OUTPUT "${proto_dir}/onnx-ml.pb.cc" "${proto_dir}/onnx-ml.pb.h"
+  COMMAND ${PERI_PROTOC} "--proto_path=${proto_dir}" "--cpp_out=${proto_dir}" onnx-ml.proto
+  DEPENDS "${proto_dir}/onnx-ml.proto" VERBATIM)
+add_library(peri_onnx_proto STATIC "${proto_dir}/onnx-ml.pb.cc")
+target_compile_options(peri_onnx_proto PRIVATE -O1 -g0 -w)
+target_include_directories(peri_onnx_proto SYSTEM PUBLIC "${proto_dir}")
+target_link_libraries(peri_onnx_proto PUBLIC ${PERI_PROTOBUF_LITE} Threads::Threads)

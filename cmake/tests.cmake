@@ -1,0 +1,73 @@
+# tests/<module>/**/*_test.cpp → program test_<module>; one CTest test per file, named <module>/<file>.
+# Label: the file's `// label: NAME` within its first lines, `slow` below a folder slow/, else `null`.
+find_package(GTest CONFIG REQUIRED)
+
+file(CONFIGURE OUTPUT "${PERI_GEN}/tests/places.hpp" @ONLY CONTENT
+"// Made by the build: where the sources and this build stand, for tests that read files.
+#pragma once
+
+namespace peri::tests {
+inline constexpr const char* kSourceDir = \"${CMAKE_SOURCE_DIR}\";
+inline constexpr const char* kBuildDir = \"${CMAKE_BINARY_DIR}\";
+}  // namespace peri::tests
+")
+
+add_library(peri_test_main STATIC "${CMAKE_SOURCE_DIR}/tests/main.cpp")
+target_link_libraries(peri_test_main PUBLIC GTest::gtest)
+target_compile_options(peri_test_main PRIVATE ${PERI_WARNINGS})
+
+function(peri_test_label file out)
+  set(label null)
+  if(file MATCHES "/slow/")
+    set(label slow)
+  endif()
+  file(STRINGS "${file}" lines LIMIT_COUNT 8 REGEX "^// label: [a-z_]+")
+  if(lines MATCHES "// label: ([a-z_]+)")
+    set(label ${CMAKE_MATCH_1})
+  endif()
+  set(${out} ${label} PARENT_SCOPE)
+endfunction()
+
+# peri_tests(MODULE): MODULE as in LAYERS, or another folder of tests/ that composes everything.
+function(peri_tests module)
+  string(REPLACE "/" "_" name "${module}")
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/${module}/*.cpp")
+  if(NOT files)
+    return()
+  endif()
+  add_executable(test_${name} ${files})
+  target_compile_options(test_${name} PRIVATE ${PERI_WARNINGS})
+  target_include_directories(test_${name} PRIVATE "${CMAKE_SOURCE_DIR}")
+  if(TARGET peri_${name})
+    target_link_libraries(test_${name} PRIVATE peri_${name})
+  else()
+    set(all ${PERI_MODULES})
+    list(REVERSE all)
+    foreach(other IN LISTS all)
+      target_link_libraries(test_${name} PRIVATE peri_${other})
+    endforeach()
+  endif()
+  target_link_libraries(test_${name} PRIVATE peri_test_main)
+  peri_precompile(test_${name})
+  foreach(file IN LISTS files)
+    if(file MATCHES "_test\\.cpp$")
+      file(RELATIVE_PATH path "${CMAKE_SOURCE_DIR}/tests/${module}" "${file}")
+      string(REGEX REPLACE "_test\\.cpp$" "" test "${module}/${path}")
+      add_test(NAME ${test} COMMAND test_${name} --source=${path})
+      peri_test_label("${file}" label)
+      set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT 600
+        ENVIRONMENT "PERI_SOURCE_DIR=${CMAKE_SOURCE_DIR};PERI_BUILD_DIR=${CMAKE_BINARY_DIR}")
+    endif()
+  endforeach()
+endfunction()
+
+file(STRINGS "${CMAKE_SOURCE_DIR}/LAYERS" layers REGEX "^[0-9]")
+foreach(line IN LISTS layers)
+  separate_arguments(words UNIX_COMMAND "${line}")
+  list(GET words 1 module)
+  peri_tests(${module})
+endforeach()
+# Tests that need every module: whole models, command line, worlds.
+foreach(folder whole)
+  peri_tests(${folder})
+endforeach()

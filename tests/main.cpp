@@ -1,0 +1,49 @@
+// Every test program's main: `--source=FILE_test.cpp` runs the tests of that file only, and fails when there are none.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace {
+
+bool ends_with_path(std::string_view path, std::string_view tail) {
+  if (!path.ends_with(tail)) return false;
+  return path.size() == tail.size() || path[path.size() - tail.size() - 1] == '/';
+}
+
+// The filter that selects all tests whose source file ends with `source`; empty when there is none.
+std::string filter_of(std::string_view source) {
+  std::string filter;
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < all.total_test_suite_count(); ++i) {
+    const testing::TestSuite& suite = *all.GetTestSuite(i);
+    for (int j = 0; j < suite.total_test_count(); ++j) {
+      const testing::TestInfo& test = *suite.GetTestInfo(j);
+      if (!ends_with_path(test.file(), source)) continue;
+      filter += std::string(filter.empty() ? "" : ":") + suite.name() + "." + test.name();
+    }
+  }
+  return filter;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (!argument.starts_with("--source=")) {
+      std::fprintf(stderr, "unknown argument: %s\n", argv[i]);
+      return 2;
+    }
+    const std::string_view source = argument.substr(9);
+    const std::string filter = filter_of(source);
+    if (filter.empty()) {
+      std::fprintf(stderr, "no test comes from %s\n", argv[i] + 9);
+      return 1;
+    }
+    GTEST_FLAG_SET(filter, filter);
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,7 @@
+# Set up if needed, configure, compile: leaves build/bin/peri.
+# usage: [PERI_PCH=0] ./dev build [TARGET...]
+# PERI_PCH=0 builds without the precompiled header; PERI_JOBS=N compiles with N processes.
+
+call setup build
+step "configure" cmake -S . -B build -G Ninja -DPERI_PCH="${PERI_PCH:-1}"
+step "compile ${*:-everything}" ninja -C build -j "$JOBS" "$@"

@@ -1,0 +1,59 @@
+# Install what the project needs: Debian packages, the Python environment .venv, complete models, outside suites.
+# usage: ./dev setup [build]
+# Does nothing where everything is there. Without root it prints the one line to run and stops; it goes on if nothing
+# is missing. `build` sets up only what a build needs.
+
+# One package per line in tools/packages.apt; a line's second word names who needs it (build or check).
+setup_packages() {
+  local wanted missing
+  wanted=$(awk -v only="$1" '!/^#/ && NF && (only == "" || $2 == only) {print $1}' tools/packages.apt)
+  missing=$(comm -23 <(sort <<<"$wanted") \
+    <(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^installed //p' | sort) |
+    tr '\n' ' ')
+  [[ -z ${missing// /} ]] && return 0
+  local install="apt-get install -y --no-install-recommends ${missing% }"
+  if ((EUID != 0)); then
+    echo "dev: Debian packages are missing, and this is not root. Run this line, then the same command again:" >&2
+    echo "sudo $install" >&2
+    exit 1
+  fi
+  export DEBIAN_FRONTEND=noninteractive
+  step "package lists" apt-get update -q
+  step "Debian packages" $install
+}
+
+setup_machine() {
+  [[ $(uname -s) == Linux ]] || die "this is $(uname -s); only Linux is supported (Debian 12 or one like it)"
+  [[ $(uname -m) == x86_64 ]] || die "this is a $(uname -m) machine; only x86-64 with AVX2 is supported"
+  grep -qw avx2 /proc/cpuinfo || die "this processor has no AVX2; only x86-64 with AVX2 is supported"
+  command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
+    die "this system has no apt; only Debian 12 or one like it is supported"
+}
+
+setup_python() {
+  local want python=/usr/bin/python3
+  [[ -x $python ]] || python=python3
+  want=$(stamp tools/requirements.txt)
+  [[ -x .venv/bin/python && $(cat .venv/.stamp 2>/dev/null) == "$want" ]] && return 0
+  .venv/bin/python -c pass 2>/dev/null || step "Python environment" "$python" -m venv --clear .venv
+  local pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps)
+  step "Python packages" "${pip[@]}" -r tools/requirements.txt
+  echo "$want" >.venv/.stamp
+}
+
+setup_models() {
+  [[ -f models/materialize.py ]] || return 0
+  if .venv/bin/python models/materialize.py --list --out build/models | grep -q 'to be made$'; then
+    step "models made complete" .venv/bin/python models/materialize.py --out build/models
+  fi
+}
+
+setup_machine
+if [[ ${1:-} == build ]]; then
+  setup_packages build
+  setup_python
+else
+  setup_packages ""
+  setup_python
+  setup_models
+fi
