@@ -17,7 +17,7 @@ add_compile_options(-pthread -ffunction-sections -fdata-sections -ffp-contract=o
 add_link_options(-pthread -Wl,--gc-sections)
 
 # Warnings are for our code only: taken by peri_module() and the tests, not by generated code.
-set(PERI_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-psabi)
+set(PERI_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-psabi -Wno-dangling-else)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # False alarms of GCC 12 inside libstdc++ and through optional/variant.
   list(APPEND PERI_WARNINGS -Wno-maybe-uninitialized -Wno-restrict -Wno-error=stringop-overflow
