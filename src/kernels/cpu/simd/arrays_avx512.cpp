@@ -1,0 +1,5 @@
+// arrays.hpp for avx512.
+#define PERI_ISA avx512
+#include "kernels/cpu/simd/vec_avx512.hpp"
+//
+#include "kernels/cpu/simd/arrays_body.hpp"
