@@ -1,0 +1,124 @@
+// The weights of a model as one name space over one file or many shards.
+#include <algorithm>
+#include <set>
+
+#include "base/json.hpp"
+#include "hf/safetensors.hpp"
+
+namespace peri::hf {
+
+namespace {
+constexpr size_t kMaxShards = 1024;
+constexpr size_t kMaxIndexBytes = size_t{128} << 20;
+constexpr std::string_view kSingle = "model.safetensors";
+constexpr std::string_view kIndex = "model.safetensors.index.json";
+
+// weight_map of the index: tensor → shard.
+Result<std::map<std::string, std::string>> read_index(const Fd& fd, const std::string& name) {
+  PERI_ASSIGN(const std::string text, read_file(fd, name, kMaxIndexBytes));
+  PERI_ASSIGN(const Json index, parse_json(text));
+  PERI_ASSIGN(const Json::Object* const map, index.get_object("weight_map"));
+  if (map->empty()) return invalid("no tensor is listed").at_node("weight_map");
+  std::map<std::string, std::string> out;
+  for (const Json::Member& m : *map) {
+    Result<std::string_view> shard = m.value.as_string();
+    if (!shard.ok()) return std::move(shard).error().at_node(m.key);
+    if (!shard->ends_with(".safetensors"))
+      return unsupported("shard is no safetensors file")
+          .at_node(m.key)
+          .but_found("\"" + std::string(shard->substr(0, 100)) + "\"")
+          .advise("save the model with save_pretrained(..., safe_serialization=True)");
+    if (shard->find('/') != shard->npos)
+      return invalid("shard lies outside the folder").at_node(m.key).but_found("\"" + std::string(shard->substr(0, 100)) + "\"");
+    out.emplace(m.key, *shard);
+  }
+  return out;
+}
+}  // namespace
+
+Status Weights::add_file(const Fd& fd, const std::string& name) {
+  PERI_ASSIGN(MappedFile mapped, MappedFile::map(fd, name));
+  auto file = std::make_shared<const MappedFile>(std::move(mapped));
+  Result<std::vector<TensorInfo>> tensors = parse_safetensors(file->bytes());
+  PERI_TRY(file->check());
+  if (!tensors.ok()) return std::move(tensors).error().in_file(name);
+  for (TensorInfo& info : *tensors) {
+    const std::string key = info.name;
+    const auto [at, fresh] = tensors_.emplace(key, Placed{std::move(info), files_.size()});
+    if (!fresh)
+      return invalid("tensor stands in two shards").in_file(name).at_node(key).but_found(files_[at->second.file]->name());
+  }
+  files_.push_back(std::move(file));
+  return Ok{};
+}
+
+Result<Weights> Weights::open_file(const std::string& path) {
+  PERI_ASSIGN(const Fd fd, ::peri::open_file(path));
+  Weights out;
+  PERI_TRY(out.add_file(fd, path));
+  return out;
+}
+
+Result<Weights> Weights::open_folder(const std::string& folder) {
+  Weights out;
+  Result<Fd> single = open_beneath(folder, kSingle, Links::kHubCache);
+  if (single.ok()) {
+    PERI_TRY(out.add_file(*single, folder + "/" + std::string(kSingle)));
+    return out;
+  }
+  Result<Fd> index = open_beneath(folder, kIndex, Links::kHubCache);
+  if (!index.ok()) return std::move(single).error();
+  const std::string index_name = folder + "/" + std::string(kIndex);
+  Result<std::map<std::string, std::string>> map = read_index(*index, index_name);
+  if (!map.ok()) return std::move(map).error().in_file(index_name);
+  std::set<std::string> shards;
+  for (const auto& [tensor, shard] : *map) shards.insert(shard);
+  if (shards.size() > kMaxShards)
+    return Error(ErrorKind::kMemory, format("more than %zu shards", kMaxShards)).in_file(index_name);
+  for (const std::string& shard : shards) {
+    PERI_ASSIGN(const Fd fd, open_beneath(folder, shard, Links::kHubCache));
+    PERI_TRY(out.add_file(fd, folder + "/" + shard));
+  }
+  for (const auto& [tensor, shard] : *map) {
+    const auto at = out.tensors_.find(tensor);
+    if (at == out.tensors_.end() || out.files_[at->second.file]->name() != folder + "/" + shard)
+      return invalid("tensor is missing from its shard").in_file(index_name).at_node(tensor).expecting("it in " + shard);
+  }
+  return out;
+}
+
+std::vector<std::string_view> Weights::names() const {
+  std::vector<std::string_view> out;
+  for (const auto& [name, placed] : tensors_) out.push_back(name);
+  return out;
+}
+
+const TensorInfo* Weights::find(std::string_view name) const {
+  const auto at = tensors_.find(name);
+  return at == tensors_.end() ? nullptr : &at->second.info;
+}
+
+Result<Tensor> Weights::tensor(std::string_view name) const {
+  const auto at = tensors_.find(name);
+  if (at == tensors_.end()) {
+    Error missing = invalid("tensor is missing").at_node(name);
+    if (files_.size() == 1) return std::move(missing).in_file(files_[0]->name());
+    return missing;
+  }
+  const TensorInfo& t = at->second.info;
+  const std::shared_ptr<const MappedFile>& file = files_[at->second.file];
+  return Tensor::view(t.dtype, t.shape, file->bytes().subspan(t.offset, t.size), file);
+}
+
+uint64_t Weights::total_bytes() const {
+  uint64_t sum = 0;
+  for (const auto& [name, placed] : tensors_) sum += placed.info.size;
+  return sum;
+}
+
+Status Weights::check() const {
+  for (const auto& file : files_) PERI_TRY(file->check());
+  return Ok{};
+}
+
+}  // namespace peri::hf
