@@ -1,0 +1,61 @@
+// One task's block of a product: every tile of some rows times some panels, panel by panel, so that a panel is read from
+// memory once and then stays in L2 while the rows pass over it.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/gemm/tile.hpp"
+
+namespace peri::kernels::cpu {
+
+// Rows shared out over the fewest tiles of at most `max_rows`, as evenly as can be: the larger tiles come first.
+struct TileSplit {
+  int64_t count = 0, base = 0, extra = 0;
+  int64_t rows(int64_t tile) const { return base + (tile < extra ? 1 : 0); }
+  int64_t begin(int64_t tile) const { return tile * base + (tile < extra ? tile : extra); }
+};
+TileSplit split_rows(int64_t rows, int64_t max_rows);
+
+// Item `i` of `parts` nearly equal parts of [0, total): begins here.
+inline int64_t part_begin(int64_t total, int64_t parts, int64_t i) {
+  return i * (total / parts) + (i < total % parts ? i : total % parts);
+}
+
+// How columns stand in panels: all panels are two vectors wide but the last, which is one vector wide where that suffices.
+// A packed matrix of depth k holds panel p at p * panel_columns * k, each panel [k][its width], missing columns zero.
+struct PanelSplit {
+  int64_t columns = 0;        // wanted
+  int64_t panel_columns = 0;  // of a whole panel
+  int64_t panels = 0;
+  int64_t last_columns = 0;  // width of the last panel: panel_columns or half of it
+  int64_t packed_floats(int64_t depth) const {
+    return panels == 0 ? 0 : ((panels - 1) * panel_columns + last_columns) * depth;
+  }
+  int64_t width(int64_t panel) const { return panel == panels - 1 ? last_columns : panel_columns; }
+  int64_t wanted(int64_t panel) const {
+    return panel == panels - 1 ? columns - panel * panel_columns : panel_columns;
+  }
+};
+PanelSplit split_columns(int64_t columns, int lanes);
+
+struct Sweep {
+  const TileTable* table = nullptr;
+  TileSplit tiles;
+  const float* const* rows = nullptr;  // per tile [taps][tile rows]; the tile of rows (first, n) begins at first * taps
+  int64_t taps = 1;
+  int64_t k = 0;  // per tap
+  PanelSplit panels;
+  int64_t first_panel = 0, end_panel = 0;
+  const float* b = nullptr;    // packed: row 0 of panel 0
+  int64_t b_panel_stride = 0;  // floats from panel to panel
+  int64_t b_row0 = 0;          // the first row wanted
+  float* c = nullptr;          // element (first row of this block, column 0)
+  int64_t ldc = 0;
+  bool accumulate = false;  // c holds the sums of earlier blocks of k
+  bool last = true;         // this is the last block of k: apply the epilogue
+  const Epilogue* epilogue = nullptr;
+  int64_t row0 = 0;  // this block's first row in the whole result, for the epilogue
+};
+void run_sweep(const Sweep& s);
+
+}  // namespace peri::kernels::cpu
