@@ -27,26 +27,16 @@ std::vector<Isa> isas_here() {
 double activate(const PostOp& op, double x) {
   const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
   switch (op.act) {
-    case Activation::kRelu:
-      return std::max(x, 0.0);
-    case Activation::kClip:
-      return std::min(std::max(x, double{op.a}), double{op.b});
-    case Activation::kLeakyRelu:
-      return x < 0 ? double{op.a} * x : x;
-    case Activation::kSigmoid:
-      return sigmoid(x);
-    case Activation::kSilu:
-      return x * sigmoid(x);
-    case Activation::kTanh:
-      return std::tanh(x);
-    case Activation::kHardSigmoid:
-      return std::max(0.0, std::min(1.0, op.a * x + op.b));
-    case Activation::kHardSwish:
-      return x * std::max(0.0, std::min(1.0, x / 6 + 0.5));
-    case Activation::kGelu:
-      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-    case Activation::kGeluTanh:
-      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::kRelu: return std::max(x, 0.0);
+    case Activation::kClip: return std::min(std::max(x, double{op.a}), double{op.b});
+    case Activation::kLeakyRelu: return x < 0 ? double{op.a} * x : x;
+    case Activation::kSigmoid: return sigmoid(x);
+    case Activation::kSilu: return x * sigmoid(x);
+    case Activation::kTanh: return std::tanh(x);
+    case Activation::kHardSigmoid: return std::max(0.0, std::min(1.0, op.a * x + op.b));
+    case Activation::kHardSwish: return x * std::max(0.0, std::min(1.0, x / 6 + 0.5));
+    case Activation::kGelu: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::kGeluTanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
   }
   return x;
 }
@@ -61,27 +51,13 @@ Bounded finish(const Epilogue& e, Bounded v, int64_t r, int64_t c) {
   for (int i = 0; i < e.count; ++i) {
     const PostOp& op = e.ops[i];
     switch (op.kind) {
-      case PostKind::kColAdd:
-        v.value += op.data[c];
-        break;
-      case PostKind::kRowAdd:
-        v.value += op.data[r];
-        break;
-      case PostKind::kAdd:
-        v.value += op.data[r * op.ld + c];
-        break;
-      case PostKind::kColMul:
-        v = {v.value * op.data[c], v.radius * std::abs(op.data[c])};
-        break;
-      case PostKind::kRowMul:
-        v = {v.value * op.data[r], v.radius * std::abs(op.data[r])};
-        break;
-      case PostKind::kMul:
-        v = {v.value * op.data[r * op.ld + c], v.radius * std::abs(op.data[r * op.ld + c])};
-        break;
-      case PostKind::kAffine:
-        v = {v.value * op.a + op.b, v.radius * std::abs(op.a)};
-        break;
+      case PostKind::kColAdd: v.value += op.data[c]; break;
+      case PostKind::kRowAdd: v.value += op.data[r]; break;
+      case PostKind::kAdd: v.value += op.data[r * op.ld + c]; break;
+      case PostKind::kColMul: v = {v.value * op.data[c], v.radius * std::abs(op.data[c])}; break;
+      case PostKind::kRowMul: v = {v.value * op.data[r], v.radius * std::abs(op.data[r])}; break;
+      case PostKind::kMul: v = {v.value * op.data[r * op.ld + c], v.radius * std::abs(op.data[r * op.ld + c])}; break;
+      case PostKind::kAffine: v = {v.value * op.a + op.b, v.radius * std::abs(op.a)}; break;
       case PostKind::kActivation: {
         const double x = v.value;
         v = {activate(op, x), 1.2 * v.radius + 4 * u * std::abs(x)};
@@ -232,16 +208,36 @@ TEST(Gemm, BatchOfHeadsWithoutTranspose) {
     k.randomise(2);
     v.randomise(3);
     mask.randomise(4);
-    const GemmShape first{.m = s, .n = s, .k = d, .batch = batch * heads, .batch_inner = heads, .b_form = BForm::kTransposed};
-    GemmArgs args{.a = q.data(), .lda = row, .a_outer = s * row, .a_inner = d,
-                  .b = k.data(), .ldb = row, .b_outer = s * row, .b_inner = d,
-                  .c = scores.data(), .ldc = s, .c_outer = heads * s * s, .c_inner = s * s};
+    const GemmShape first{
+        .m = s, .n = s, .k = d, .batch = batch * heads, .batch_inner = heads, .b_form = BForm::kTransposed};
+    GemmArgs args{.a = q.data(),
+                  .lda = row,
+                  .a_outer = s * row,
+                  .a_inner = d,
+                  .b = k.data(),
+                  .ldb = row,
+                  .b_outer = s * row,
+                  .b_inner = d,
+                  .c = scores.data(),
+                  .ldc = s,
+                  .c_outer = heads * s * s,
+                  .c_inner = s * s};
     add_op(args.epilogue, {.kind = PostKind::kAdd, .data = mask.data(), .ld = 0, .outer_stride = s});
     run_all(plan_gemm(first, isa), args);
-    const GemmShape second{.m = s, .n = d, .k = s, .batch = batch * heads, .batch_inner = heads, .b_form = BForm::kRowMajor};
-    GemmArgs then{.a = scores.data(), .lda = s, .a_outer = heads * s * s, .a_inner = s * s,
-                  .b = v.data(), .ldb = row, .b_outer = s * row, .b_inner = d,
-                  .c = out.data(), .ldc = row, .c_outer = s * row, .c_inner = d};
+    const GemmShape second{
+        .m = s, .n = d, .k = s, .batch = batch * heads, .batch_inner = heads, .b_form = BForm::kRowMajor};
+    GemmArgs then{.a = scores.data(),
+                  .lda = s,
+                  .a_outer = heads * s * s,
+                  .a_inner = s * s,
+                  .b = v.data(),
+                  .ldb = row,
+                  .b_outer = s * row,
+                  .b_inner = d,
+                  .c = out.data(),
+                  .ldc = row,
+                  .c_outer = s * row,
+                  .c_inner = d};
     run_all(plan_gemm(second, isa), then);
     for (int64_t i = 0; i < batch; ++i) {
       for (int64_t h = 0; h < heads; ++h) {

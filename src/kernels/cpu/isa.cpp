@@ -30,10 +30,8 @@ uint64_t saved_state() {
 
 std::string_view isa_name(Isa isa) {
   switch (isa) {
-    case Isa::kAvx2:
-      return "avx2";
-    case Isa::kAvx512:
-      return "avx512";
+    case Isa::kAvx2: return "avx2";
+    case Isa::kAvx512: return "avx512";
   }
   return "unknown";
 }
@@ -46,11 +44,12 @@ std::optional<Isa> isa_from_name(std::string_view name) {
 }
 
 std::optional<Isa> detect_isa() {
-  constexpr int kFma = 12, kOsxsave = 27, kAvx = 28, kF16c = 29;                     // leaf 1, ecx
+  constexpr int kFma = 12, kOsxsave = 27, kAvx = 28, kF16c = 29;                           // leaf 1, ecx
   constexpr int kAvx2 = 5, kAvx512f = 16, kAvx512dq = 17, kAvx512bw = 30, kAvx512vl = 31;  // leaf 7, ebx
   constexpr uint64_t kYmmState = 0x06, kZmmState = 0xe6;
   const Leaf one = cpuid(1, 0);
-  if (!has(one.ecx, kOsxsave) || !has(one.ecx, kAvx) || !has(one.ecx, kFma) || !has(one.ecx, kF16c)) return std::nullopt;
+  if (!has(one.ecx, kOsxsave) || !has(one.ecx, kAvx) || !has(one.ecx, kFma) || !has(one.ecx, kF16c))
+    return std::nullopt;
   const uint64_t state = saved_state();
   const Leaf seven = cpuid(7, 0);
   if ((state & kYmmState) != kYmmState || !has(seven.ebx, kAvx2)) return std::nullopt;

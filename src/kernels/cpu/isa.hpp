@@ -1,5 +1,5 @@
-// The instruction sets our CPU kernels are compiled for, and which of them this machine runs. A plan names its Isa, so a
-// test (or a lock file) can ask for a lesser one than the machine has; nothing else chooses.
+// The instruction sets our CPU kernels are compiled for, and which of them this machine runs. A plan names its Isa, so
+// a test (or a lock file) can ask for a lesser one than the machine has; nothing else chooses.
 #pragma once
 
 #include <optional>

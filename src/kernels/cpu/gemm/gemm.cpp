@@ -13,7 +13,9 @@ namespace {
 constexpr int64_t kMaxBlockRows = 256;
 
 // Panels [first, end) of n-block `block`.
-int64_t first_panel(const GemmPlan& plan, int64_t block) { return part_begin(plan.panels.panels, plan.n_blocks, block); }
+int64_t first_panel(const GemmPlan& plan, int64_t block) {
+  return part_begin(plan.panels.panels, plan.n_blocks, block);
+}
 
 Epilogue epilogue_at(const Epilogue& e, int64_t outer, int64_t inner) {
   Epilogue at = e;
@@ -72,18 +74,21 @@ GemmPlan plan_gemm(const GemmShape& shape, Isa isa) {
 std::string plan_text(const GemmPlan& p) {
   char text[256];
   const char* form[] = {"packed", "rows", "transposed"};
-  std::snprintf(text, sizeof text,
-                "gemm %s m=%lld n=%lld k=%lld batch=%lld/%lld b=%s tile=%lldx%lld blocks m=%lld n=%lld k=%lld tasks=%lld",
-                std::string(isa_name(p.isa)).c_str(), static_cast<long long>(p.shape.m), static_cast<long long>(p.shape.n),
-                static_cast<long long>(p.shape.k), static_cast<long long>(p.shape.batch),
-                static_cast<long long>(p.shape.batch_inner), form[static_cast<int>(p.shape.b_form)],
-                static_cast<long long>(p.tile_rows), static_cast<long long>(p.panels.panel_columns),
-                static_cast<long long>(p.m_blocks), static_cast<long long>(p.n_blocks), static_cast<long long>(p.k_block),
-                static_cast<long long>(p.tasks));
+  std::snprintf(
+      text, sizeof text,
+      "gemm %s m=%lld n=%lld k=%lld batch=%lld/%lld b=%s tile=%lldx%lld blocks m=%lld n=%lld k=%lld tasks=%lld",
+      std::string(isa_name(p.isa)).c_str(), static_cast<long long>(p.shape.m), static_cast<long long>(p.shape.n),
+      static_cast<long long>(p.shape.k), static_cast<long long>(p.shape.batch),
+      static_cast<long long>(p.shape.batch_inner), form[static_cast<int>(p.shape.b_form)],
+      static_cast<long long>(p.tile_rows), static_cast<long long>(p.panels.panel_columns),
+      static_cast<long long>(p.m_blocks), static_cast<long long>(p.n_blocks), static_cast<long long>(p.k_block),
+      static_cast<long long>(p.tasks));
   return text;
 }
 
-int64_t packed_b_floats(int64_t k, int64_t n, Isa isa) { return split_columns(n, tile_table(isa).lanes).packed_floats(k); }
+int64_t packed_b_floats(int64_t k, int64_t n, Isa isa) {
+  return split_columns(n, tile_table(isa).lanes).packed_floats(k);
+}
 
 void pack_b(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t n, Isa isa, float* packed) {
   const PanelSplit panels = split_columns(n, tile_table(isa).lanes);

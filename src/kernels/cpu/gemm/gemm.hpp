@@ -1,5 +1,5 @@
-// c = epilogue(a * b) in float32, batched, cut into tasks that any threads may run in any order. A plan is plain data and
-// a function of the problem alone; the bits of a result do not even depend on the plan (see tile.hpp).
+// c = epilogue(a * b) in float32, batched, cut into tasks that any threads may run in any order. A plan is plain data
+// and a function of the problem alone; the bits of a result do not even depend on the plan (see tile.hpp).
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ enum class BForm : uint8_t {
   kTransposed,  // [n, k], rows ldb apart: the same
 };
 
-// batch products of m x k by k x n. The batch is two nested loops, so that heads of attention need no transpose: product
-// i has outer index i / batch_inner and inner index i % batch_inner.
+// batch products of m x k by k x n. The batch is two nested loops, so that heads of attention need no transpose:
+// product i has outer index i / batch_inner and inner index i % batch_inner.
 struct GemmShape {
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1, batch_inner = 1;
@@ -55,8 +55,8 @@ std::string plan_text(const GemmPlan& plan);
 
 // Packed form of one k x n matrix: depends on k, n and the Isa only, so that it serves every m.
 int64_t packed_b_floats(int64_t k, int64_t n, Isa isa);
-// `b` is [k, n] (or [n, k] if transposed) with rows ldb apart; writes packed_b_floats(k, n, isa) floats at 64-byte aligned
-// `packed`.
+// `b` is [k, n] (or [n, k] if transposed) with rows ldb apart; writes packed_b_floats(k, n, isa) floats at 64-byte
+// aligned `packed`.
 void pack_b(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t n, Isa isa, float* packed);
 
 // Runs one of plan.tasks. `scratch` is private to the running task. Any thread; needs runs_here(plan.isa).

@@ -28,26 +28,16 @@ void activate(float* c, int64_t ldc, int64_t rows, int64_t cols, const PostOp& o
     each<V>(c, ldc, rows, cols, [&](V x, int64_t, int64_t, int64_t) { return f(x); });
   };
   switch (op.act) {
-    case Activation::kRelu:
-      return apply([](V x) { return simd::relu(x); });
-    case Activation::kClip:
-      return apply([&](V x) { return min_second(b, max_second(a, x)); });
-    case Activation::kLeakyRelu:
-      return apply([&](V x) { return select(lt(x, V::zero()), a * x, x); });
-    case Activation::kSigmoid:
-      return apply([](V x) { return simd::sigmoid(x); });
-    case Activation::kSilu:
-      return apply([](V x) { return simd::silu(x); });
-    case Activation::kTanh:
-      return apply([](V x) { return simd::tanh(x); });
-    case Activation::kHardSigmoid:
-      return apply([&](V x) { return simd::hard_sigmoid(x, a, b); });
-    case Activation::kHardSwish:
-      return apply([](V x) { return simd::hard_swish(x); });
-    case Activation::kGelu:
-      return apply([](V x) { return simd::gelu_erf(x); });
-    case Activation::kGeluTanh:
-      return apply([](V x) { return simd::gelu_tanh(x); });
+    case Activation::kRelu: return apply([](V x) { return simd::relu(x); });
+    case Activation::kClip: return apply([&](V x) { return min_second(b, max_second(a, x)); });
+    case Activation::kLeakyRelu: return apply([&](V x) { return select(lt(x, V::zero()), a * x, x); });
+    case Activation::kSigmoid: return apply([](V x) { return simd::sigmoid(x); });
+    case Activation::kSilu: return apply([](V x) { return simd::silu(x); });
+    case Activation::kTanh: return apply([](V x) { return simd::tanh(x); });
+    case Activation::kHardSigmoid: return apply([&](V x) { return simd::hard_sigmoid(x, a, b); });
+    case Activation::kHardSwish: return apply([](V x) { return simd::hard_swish(x); });
+    case Activation::kGelu: return apply([](V x) { return simd::gelu_erf(x); });
+    case Activation::kGeluTanh: return apply([](V x) { return simd::gelu_tanh(x); });
   }
 }
 
@@ -84,9 +74,7 @@ void post(float* c, int64_t ldc, int64_t rows, int64_t cols, const PostOp* ops, 
         each<V>(c, ldc, rows, cols, [&](V x, int64_t, int64_t, int64_t) { return fma(x, a, b); });
         break;
       }
-      case PostKind::kActivation:
-        activate<V>(c, ldc, rows, cols, op);
-        break;
+      case PostKind::kActivation: activate<V>(c, ldc, rows, cols, op); break;
     }
   }
 }

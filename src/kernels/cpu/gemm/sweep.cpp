@@ -23,7 +23,8 @@ struct Span {
 // The tile function for `rows` rows from `panel` on: several panels at once where few rows would starve the FMA units.
 Span choose(const Sweep& s, int64_t panel, int64_t rows) {
   const int64_t wide = s.table->wide_panels[rows - 1];
-  if (wide > 1 && s.tiles.count == 1 && panel + wide <= s.end_panel && s.panels.width(panel + wide - 1) == s.panels.panel_columns) {
+  if (wide > 1 && s.tiles.count == 1 && panel + wide <= s.end_panel &&
+      s.panels.width(panel + wide - 1) == s.panels.panel_columns) {
     return {s.table->two_wide[rows - 1], wide, (wide - 1) * s.panels.panel_columns + s.panels.wanted(panel + wide - 1)};
   }
   const bool thin = s.panels.width(panel) != s.panels.panel_columns;
@@ -34,10 +35,8 @@ Span choose(const Sweep& s, int64_t panel, int64_t rows) {
 
 const TileTable& tile_table(Isa isa) {
   switch (isa) {
-    case Isa::kAvx2:
-      return tile_table_avx2;
-    case Isa::kAvx512:
-      return tile_table_avx512;
+    case Isa::kAvx2: return tile_table_avx2;
+    case Isa::kAvx512: return tile_table_avx512;
   }
   PERI_CHECK(false, "unknown isa");
 }

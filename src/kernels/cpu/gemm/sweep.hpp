@@ -1,5 +1,5 @@
-// One task's block of a product: every tile of some rows times some panels, panel by panel, so that a panel is read from
-// memory once and then stays in L2 while the rows pass over it.
+// One task's block of a product: every tile of some rows times some panels, panel by panel, so that a panel is read
+// from memory once and then stays in L2 while the rows pass over it.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,9 @@ inline int64_t part_begin(int64_t total, int64_t parts, int64_t i) {
   return i * (total / parts) + (i < total % parts ? i : total % parts);
 }
 
-// How columns stand in panels: all panels are two vectors wide but the last, which is one vector wide where that suffices.
-// A packed matrix of depth k holds panel p at p * panel_columns * k, each panel [k][its width], missing columns zero.
+// How columns stand in panels: all panels are two vectors wide but the last, which is one vector wide where that
+// suffices. A packed matrix of depth k holds panel p at p * panel_columns * k, each panel [k][its width], missing
+// columns zero.
 struct PanelSplit {
   int64_t columns = 0;        // wanted
   int64_t panel_columns = 0;  // of a whole panel
@@ -32,9 +33,7 @@ struct PanelSplit {
     return panels == 0 ? 0 : ((panels - 1) * panel_columns + last_columns) * depth;
   }
   int64_t width(int64_t panel) const { return panel == panels - 1 ? last_columns : panel_columns; }
-  int64_t wanted(int64_t panel) const {
-    return panel == panels - 1 ? columns - panel * panel_columns : panel_columns;
-  }
+  int64_t wanted(int64_t panel) const { return panel == panels - 1 ? columns - panel * panel_columns : panel_columns; }
 };
 PanelSplit split_columns(int64_t columns, int lanes);
 

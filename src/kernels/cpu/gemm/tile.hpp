@@ -1,6 +1,6 @@
-// The register tile: the one place where multiply-adds happen, for GEMM and convolution alike. Each output element is one
-// chain of fused multiply-adds in ascending (tap, k) order, so its bits do not depend on the tile's shape, the position in
-// it, the blocking of k, the task, the thread or the Isa.
+// The register tile: the one place where multiply-adds happen, for GEMM and convolution alike. Each output element is
+// one chain of fused multiply-adds in ascending (tap, k) order, so its bits do not depend on the tile's shape, the
+// position in it, the blocking of k, the task, the thread or the Isa.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace peri::kernels::cpu {
 
-// c[r][j] (+)= sum over t < taps, i < k of rows[t * mr + r][i] * b[...]; reads and writes nothing outside what is named.
+// c[r][j] (+)= sum over t < taps, i < k of rows[t * mr + r][i] * b[...]; reads and writes nothing outside what is
+// named.
 struct TileArgs {
   const float* const* rows = nullptr;  // [taps][mr]: where each row's k floats of a tap begin
   int64_t taps = 1;
@@ -20,10 +21,10 @@ struct TileArgs {
   int64_t b_panel = 0;       // floats between neighbouring panels, where the tile spans several
   float* c = nullptr;
   int64_t ldc = 0;
-  int64_t n = 0;            // columns wanted, in ((panels - 1) * panel width, panels * panel width]
-  bool accumulate = false;  // start from c, not from zero
-  bool last = true;         // apply `stage`; false between blocks of k
-  RegisterStage stage;      // bias points at the tile's first column, add at its first element
+  int64_t n = 0;                    // columns wanted, in ((panels - 1) * panel width, panels * panel width]
+  bool accumulate = false;          // start from c, not from zero
+  bool last = true;                 // apply `stage`; false between blocks of k
+  RegisterStage stage;              // bias points at the tile's first column, add at its first element
   const float* prefetch = nullptr;  // walks along the next panel, to have it in L2 in time; may point anywhere
   int64_t prefetch_step = 0;        // floats per step of k
 };
@@ -38,12 +39,12 @@ constexpr int kMaxTilePanels = 4;
 
 // What one Isa offers. Tiles are indexed [rows - 1]; null where a shape is not offered.
 struct TileTable {
-  int lanes = 0;                 // floats in a vector
-  int max_rows = 0;              // rows of the largest tile
-  TileFn one[kMaxTileRows];      // one vector wide: the last panel when it is thin
-  TileFn two[kMaxTileRows];      // two vectors wide: a panel
-  TileFn two_wide[kMaxTileRows]; // several panels at once, for few rows
-  int wide_panels[kMaxTileRows]; // how many panels two_wide spans for so many rows; 1: not offered
+  int lanes = 0;                  // floats in a vector
+  int max_rows = 0;               // rows of the largest tile
+  TileFn one[kMaxTileRows];       // one vector wide: the last panel when it is thin
+  TileFn two[kMaxTileRows];       // two vectors wide: a panel
+  TileFn two_wide[kMaxTileRows];  // several panels at once, for few rows
+  int wide_panels[kMaxTileRows];  // how many panels two_wide spans for so many rows; 1: not offered
   PostFn post = nullptr;
 };
 const TileTable& tile_table(Isa isa);

@@ -1,5 +1,5 @@
-// The text of the register tile, compiled once per Isa: included only by tile_<isa>.cpp, which supply the vector type V.
-// Everything is a template over V, whose name differs by Isa, so no symbol of one Isa can stand in for another's.
+// The text of the register tile, compiled once per Isa: included only by tile_<isa>.cpp, which supply the vector type
+// V. Everything is a template over V, whose name differs by Isa, so no symbol of one Isa can stand in for another's.
 #pragma once
 
 #include "kernels/cpu/gemm/tile.hpp"
