@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Write one-node models of every operator at every schema version from opset 7 on, with expected outputs.
+
+The samples stand in the opset_*.py tables beside this file. Each model names its inputs x0, x1, ... and outputs y0, ...;
+every third one has symbolic dimensions (s4 where the size is 4). OUT/index.json says per case which oracle answered and
+whether the other one agrees, and gives its tolerance; per case left out, the reason.
+"""
+import fnmatch
+import importlib
+import pathlib
+import sys
+import zlib
+
+import numpy as np
+from opset_cases import BFLOAT16, build, onnx_type, versions
+from opset_oracles import NoAnswer, expected
+from suite_files import Suite, SuiteError, add_operator_options, ask_operators, parser, run
+
+TOLERANCE = {np.dtype(np.float64): (1e-7, 1e-9), np.dtype(np.float32): (1e-4, 1e-5), np.dtype(np.float16): (2**-9, 2**-12), BFLOAT16: (2**-6, 2**-9)}
+# Node tests allow 1e-3; one-node models of a few hundred sums need less.
+
+
+def families():
+    """Operator → sample function, from every opset_*.py table beside this file."""
+    found = {}
+    for path in sorted(pathlib.Path(__file__).parent.glob("opset_*.py")):
+        samples = getattr(importlib.import_module(path.stem), "SAMPLES", {})
+        if twice := found.keys() & samples.keys():
+            raise SuiteError(f"{path.name}: {', '.join(sorted(twice))} stands in another table too")
+        found |= samples
+    return dict(sorted(found.items()))
+
+
+def tolerance(inputs, outputs):
+    kinds = {a.dtype for a in (*inputs, *outputs) if a is not None}
+    known = [TOLERANCE[k] for k in kinds if k in TOLERANCE]
+    return (max(r for r, _ in known), max(a for _, a in known)) if known else (1e-4, 1e-5)
+
+
+def add(suite, v, sample):
+    """One sample as a case of the suite, or its reason to be left out."""
+    name = f"{v.op.lower()}_v{v.version}_{sample.name}"
+    facts = {"op": v.op, "version": v.version, "opset": v.opset}
+    rtol, atol = tolerance(sample.inputs, [])
+    try:
+        outputs, said = expected(v, sample, rtol, atol)
+        symbolic = zlib.crc32(name.encode()) % 3 == 0
+        kinds = [(onnx_type(o.dtype), [f"y{i}_{axis}" for axis in range(o.ndim)] if symbolic else o.shape) for i, o in enumerate(outputs)]
+        model = build(v, sample, symbolic, name, out_types=kinds)
+    except NoAnswer as reason:
+        suite.skip(name, str(reason), **facts)
+        return
+    inputs = [a for i, a in enumerate(sample.inputs) if a is not None and i not in sample.const]
+    rtol, atol = tolerance(sample.inputs, outputs)
+    del facts["opset"]
+    suite.add(name, model, [(inputs, outputs)], rtol=rtol, atol=atol, symbolic=symbolic, **facts, **said)
+
+
+def main():
+    p = parser(__doc__)
+    add_operator_options(p)
+    p.add_argument("--names", default="*", metavar="PATTERN", help="only cases whose name matches (default *)")
+    p.add_argument("--seed", type=int, default=0, help="of all values (default 0)")
+    p.add_argument("--list", action="store_true", help="print the operators of the tables with their versions; write nothing")
+    a = p.parse_args()
+    tables, claimed = families(), ask_operators(a.ops, a.ops_from)
+    if a.list:
+        for op in tables:
+            print(op, " ".join(str(v.version) for v in versions(op)))
+        return 0
+    suite = Suite(a.out, "make_opset_suite.py")
+    for op, samples in tables.items():
+        if claimed is not None and op not in claimed:
+            continue
+        for v in versions(op, a.seed):
+            seen = set()
+            for sample in samples(v):
+                if sample.name in seen:
+                    raise SuiteError(f"{op} version {v.version}: two samples are called {sample.name}")
+                seen.add(sample.name)
+                if fnmatch.fnmatch(f"{op.lower()}_v{v.version}_{sample.name}", a.names):
+                    add(suite, v, sample)
+    unknown = sorted((claimed or set()) - tables.keys())
+    if unknown:
+        print(f"no samples for {len(unknown)} claimed operators: {', '.join(unknown)}", file=sys.stderr)
+    suite.close()
+    return 0
+
+
+if __name__ == "__main__":
+    run(main)
