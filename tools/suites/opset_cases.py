@@ -10,7 +10,6 @@ from onnx import TensorProto, defs, helper
 FIRST_OPSET = 7
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 HALVES = (np.dtype(np.float16), BFLOAT16)
-NARROW = {t for t in range(len(TensorProto.DataType.items())) if TensorProto.DataType.Name(t).startswith(("FLOAT8", "FLOAT4", "FLOAT6", "INT4", "UINT4", "INT2", "UINT2"))}
 
 
 @dataclasses.dataclass
@@ -62,7 +61,7 @@ def type_names(schema, param):
 
 def numpy_type(name):
     inner = name[len("tensor(") : -1].upper()
-    return np.dtype(helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value({"DOUBLE": "DOUBLE", "STRING": "STRING"}.get(inner, inner))))
+    return np.dtype(helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(inner)))
 
 
 def is_float(dtype):
@@ -71,7 +70,8 @@ def is_float(dtype):
 
 
 def is_narrow(dtype):
-    return dtype != object and np.dtype(dtype).kind == "V" and dtype != BFLOAT16
+    """Types of less than a byte or of eight floating-point bits, for which numpy has no arithmetic of its own."""
+    return np.dtype(dtype).name.startswith(("float8_", "float6_", "float4_", "int4", "uint4", "int2", "uint2"))
 
 
 def onnx_type(dtype):

@@ -54,7 +54,7 @@ POOLS = {
     "one_d": ((1, 3, 11), {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}, 7, 7, 7), "three_d": ((1, 2, 4, 5, 6), {"kernel_shape": [2, 2, 3], "strides": [1, 2, 2]}, 7, 7, 7),
     "include_pad": ((1, 2, 5, 5), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1}, 7, 0, 0), "include_pad_3d": ((1, 1, 4, 4, 4), {"kernel_shape": [3, 3, 3], "pads": [1] * 6, "count_include_pad": 1, "strides": [2, 2, 2]}, 7, 0, 0),
     "ceil": ((1, 2, 8, 8), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}, 10, 10, 18), "ceil_pads": ((1, 1, 6, 7), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1}, 10, 10, 18),
-    "ceil_past": ((1, 1, 5, 5), {"kernel_shape": [1, 1], "strides": [3, 3], "pads": [0, 0, 0, 0], "ceil_mode": 1}, 10, 10, 18), "ceil_include": ((1, 1, 6, 6), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1, "count_include_pad": 1}, 19, 0, 0),
+    "ceil_past": ((1, 1, 5, 5), {"kernel_shape": [1, 1], "strides": [3, 3], "pads": [0, 0, 0, 0], "ceil_mode": 1}, 22, 22, 22), "ceil_include": ((1, 1, 6, 6), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1, "count_include_pad": 1}, 19, 0, 0),
     "dilated": ((1, 2, 8, 8), {"kernel_shape": [2, 3], "dilations": [2, 2]}, 19, 10, 18), "dilated_ceil": ((1, 1, 9, 9), {"kernel_shape": [3, 3], "dilations": [2, 2], "strides": [3, 3], "ceil_mode": 1}, 19, 10, 18),
 }  # fmt: skip
 
@@ -175,7 +175,7 @@ def matmul(v):
 
 EINSUMS = {
     "matmul": ("ij,jk->ik", (3, 4), (4, 5)), "implicit": ("ij,jk", (3, 4), (4, 5)), "transpose": ("ij->ji", (3, 4)), "sum": ("ij->", (3, 4)), "rows": ("ij->i", (3, 4)), "diagonal": ("ii->i", (4, 4)),
-    "trace": ("ii", (4, 4)), "batch": ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)), "attention": ("bhqd,bhkd->bhqk", (1, 2, 3, 4), (1, 2, 5, 4)), "ellipsis": ("...ij,...jk->...ik", (2, 1, 3, 4), (3, 4, 2)),
+    "trace": ("ii", (4, 4)), "batch": ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)), "attention": ("bhqd,bhkd->bhqk", (1, 2, 3, 4), (1, 2, 5, 4)), "ellipsis": ("...ij,...jk->...ik", (2, 1, 3, 4), (1, 3, 4, 2)),
     "outer": ("i,j->ij", (3,), (4,)), "dot": ("i,i", (5,), (5,)), "three": ("ij,jk,kl->il", (2, 3), (3, 4), (4, 2)), "spaces": (" ij , jk -> ki ", (2, 3), (3, 4)), "elementwise": ("ij,ij->ij", (2, 3), (2, 3)),
 }  # fmt: skip
 

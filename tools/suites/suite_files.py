@@ -125,6 +125,7 @@ class Suite:
                 raise SuiteError(f"{self.out} is not empty and not a suite (it has no {MARK}): name another folder")
             shutil.rmtree(self.out)
         self.out.mkdir(parents=True, exist_ok=True)
+        (self.out / MARK).write_text('{"unfinished": true}\n')
 
     def skip(self, name, reason, **facts):
         self.skipped.append({"name": name, "reason": reason, **facts})
