@@ -71,3 +71,9 @@ endforeach()
 foreach(folder whole)
   peri_tests(${folder})
 endforeach()
+
+# The rules of the house, and the check of each rule.
+find_program(PERI_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
+add_test(NAME tidy COMMAND ${PERI_PYTHON} "${CMAKE_SOURCE_DIR}/tools/tidy/tidy.py")
+add_test(NAME tidy/selftest COMMAND ${PERI_PYTHON} "${CMAKE_SOURCE_DIR}/tools/tidy/tidy.py" --selftest)
+set_tests_properties(tidy tidy/selftest PROPERTIES LABELS null)

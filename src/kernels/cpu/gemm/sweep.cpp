@@ -2,6 +2,7 @@
 #include "kernels/cpu/gemm/sweep.hpp"
 
 #include "base/result.hpp"
+#include "kernels/cpu/isa.hpp"
 
 namespace peri::kernels::cpu {
 namespace {
