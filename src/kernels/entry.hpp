@@ -28,8 +28,12 @@ Machine detect_machine(int threads);
 struct Problem {
   const ir::Graph* graph = nullptr;
   std::vector<bool> constant;            // per graph input
-  // The region's anchor: its first node in order (later nodes are its epilogue).
-  const ir::Node& anchor() const { return *graph->nodes.front(); }
+  // The region's anchor: its first node that is not a size (dims_constant); later nodes are its epilogue.
+  const ir::Node& anchor() const {
+    for (const ir::Node* n : graph->nodes)
+      if (n->op != "dims_constant") return *n;
+    return *graph->nodes.front();
+  }
 };
 
 // One way to do a problem. `config` is the kernel's own text ("mr=12 nr=32 slices=4"), with which instantiate() makes it.

@@ -22,7 +22,12 @@ bool is_elementwise(const ir::Node& n) {
   const ops::OpDef* op = ops::find(n.op);
   return op && op->elementwise && n.outputs.size() == 1;
 }
-bool small_constant(const ir::Value* v) { return v->constant && v->constant->numel() <= kInlineElements && v->constant->dtype() != DType::kString; }
+// Values that live inside every region that reads them: small constants, and sizes known as expressions.
+bool is_sizes(const ir::Node& n) { return n.op == "dims_constant"; }
+bool small_constant(const ir::Value* v) {
+  if (v->producer && is_sizes(*v->producer)) return true;
+  return v->constant && v->constant->numel() <= kInlineElements && v->constant->dtype() != DType::kString;
+}
 }  // namespace
 
 bool is_view(const ir::Node& n) {
@@ -67,7 +72,16 @@ ir::Graph region_graph(const Region& region, const std::vector<ir::Layout>& in_l
   for (const ir::Node* n : region.nodes) {
     std::vector<ir::Value*> ins;
     for (ir::Value* v : n->inputs) {
-      if (v && !map.contains(v)) map[v] = g.add_constant("c" + std::to_string(map.size()), *v->constant);
+      if (v && !map.contains(v)) {
+        const std::string inner = "c" + std::to_string(map.size());
+        if (v->constant) {
+          map[v] = g.add_constant(inner, *v->constant);
+        } else {
+          map[v] = g.add(v->producer->op, {}, v->producer->attrs, inner)->out();
+          map[v]->type = v->type;
+          map[v]->content = v->content;
+        }
+      }
       ins.push_back(v ? map[v] : nullptr);
     }
     ir::Node* copy = g.add(n->op, ins, n->attrs, "", 0);
@@ -221,8 +235,8 @@ std::vector<Region> in_order(const ir::Graph& graph, std::vector<Region> regions
     for (const ir::Node* n : regions[k].nodes) unit[n] = k;
   // A view belongs to no region: what feeds it feeds its users.
   auto source = [&](const ir::Value* v) {
-    while (v->producer && !unit.contains(v->producer)) v = v->producer->in(0);
-    return v->producer;
+    while (v && v->producer && !unit.contains(v->producer)) v = v->producer->in(0);
+    return v ? v->producer : nullptr;
   };
   std::unordered_map<const ir::Node*, size_t> place;
   for (size_t k = 0; k < graph.nodes.size(); ++k) place[graph.nodes[k]] = k;
@@ -257,9 +271,9 @@ std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts) 
   for (ir::Node* n : graph.nodes)
     if (!c.taken.contains(n) && is_anchor(*n)) c.cut_anchor(n);
   for (ir::Node* n : graph.nodes)
-    if (!c.taken.contains(n) && !is_view(*n) && is_elementwise(*n)) c.cut_group(n);
+    if (!c.taken.contains(n) && !is_view(*n) && !is_sizes(*n) && is_elementwise(*n)) c.cut_group(n);
   for (ir::Node* n : graph.nodes)
-    if (!c.taken.contains(n) && !is_view(*n)) c.take(c.closed({n}));
+    if (!c.taken.contains(n) && !is_view(*n) && (!is_sizes(*n) || graph.is_output(n->out()))) c.take(c.closed({n}));
   return in_order(graph, std::move(c.regions));
 }
 
