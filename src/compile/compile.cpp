@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/clock.hpp"
-#include "onnx/importer.hpp"
+#include "onnx/import.hpp"
 
 namespace peri::compile {
 
