@@ -81,3 +81,17 @@ set_tests_properties(tidy tidy/selftest PROPERTIES LABELS null)
 # The installed package as a stranger uses it.
 add_test(NAME package COMMAND "${CMAKE_SOURCE_DIR}/tests/package/run.sh" "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")
 set_tests_properties(package PROPERTIES LABELS null TIMEOUT 300)
+
+# tests/programs/*.cpp: one program bin/<stem> each, for people and suites; no test by itself.
+file(GLOB programs CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/programs/*.cpp")
+foreach(file IN LISTS programs)
+  get_filename_component(stem "${file}" NAME_WE)
+  add_executable(${stem} ${file})
+  target_compile_options(${stem} PRIVATE ${PERI_WARNINGS})
+  set(all ${PERI_MODULES})
+  list(REVERSE all)
+  foreach(other IN LISTS all)
+    target_link_libraries(${stem} PRIVATE peri_${other})
+  endforeach()
+  peri_precompile(${stem})
+endforeach()
