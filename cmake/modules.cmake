@@ -10,7 +10,6 @@ set(PERI_ENTRIES_kernels kernels/cpu kernels/vendor)
 
 # Which module may see which third-party part.
 set(PERI_PARTS_base json xxhash zlib)
-set(PERI_PARTS_text utf8proc)
 set(PERI_PARTS_plan flatbuffers)
 set(PERI_PARTS_onnx onnx_proto)
 set(PERI_PARTS_kernels dnnl)

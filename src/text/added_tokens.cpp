@@ -19,7 +19,9 @@ size_t character_before(std::string_view s, size_t at) {
   return at;
 }
 
-bool has_class(std::string_view s, size_t at, CharClass bit) { return (char_class(utf8_decode(s, at).code) & bit) != 0; }
+bool has_class(std::string_view s, size_t at, CharClass bit) {
+  return (char_class(utf8_decode(s, at).code) & bit) != 0;
+}
 
 bool within_word(std::string_view s, size_t begin, size_t end) {
   return (begin > 0 && has_class(s, character_before(s, begin), kWord)) || (end < s.size() && has_class(s, end, kWord));

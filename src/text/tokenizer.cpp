@@ -91,8 +91,9 @@ class Encoder {
   void pieces_of(std::string_view word, Ids& out) const {
     const size_t before = out.size();
     const auto is_lead = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
-    bool known = word.size() <= state_.max_input_chars_per_word ||
-                 static_cast<uint64_t>(std::count_if(word.begin(), word.end(), is_lead)) <= state_.max_input_chars_per_word;
+    bool known =
+        word.size() <= state_.max_input_chars_per_word ||
+        static_cast<uint64_t>(std::count_if(word.begin(), word.end(), is_lead)) <= state_.max_input_chars_per_word;
     for (size_t at = 0; known && at < word.size();) {
       const Vocab::Match m = state_.vocab.longest(at == 0 ? state_.word_start : state_.continuation, word.substr(at));
       known = m.bytes > 0;
@@ -152,7 +153,9 @@ Encoding assemble(const std::vector<TemplatePiece>& pieces, const Ids& first, co
   Encoding out;
   for (const TemplatePiece& piece : pieces) {
     if (piece.kind == TemplatePiece::kSpecial && !special) continue;
-    const Ids& ids = piece.kind == TemplatePiece::kFirst ? first : piece.kind == TemplatePiece::kSecond ? *second : piece.ids;
+    const Ids& ids = piece.kind == TemplatePiece::kFirst    ? first
+                     : piece.kind == TemplatePiece::kSecond ? *second
+                                                            : piece.ids;
     out.ids.insert(out.ids.end(), ids.begin(), ids.end());
     out.type_ids.insert(out.type_ids.end(), ids.size(), piece.type_id);
   }

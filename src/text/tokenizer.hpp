@@ -22,7 +22,7 @@ struct Encoding {
 };
 
 enum class Padding {
-  kAsFile,   // as the file says; its "BatchLongest" means the longest of this call
+  kAsFile,  // as the file says; its "BatchLongest" means the longest of this call
   kNone,
   kLongest,  // to the longest of this call, with the file's direction and pad id if it has them
 };
@@ -37,16 +37,18 @@ class Tokenizer {
  public:
   struct State;  // what the file says, tokenizer_state.hpp
 
-  // Reads the text of a tokenizer.json. kUnsupported names a model, normalizer, pre-tokenizer or post-processor we lack;
-  // kInvalid names the field that is wrong. The file's name is for the caller to add.
+  // Reads the text of a tokenizer.json. kUnsupported names a model, normalizer, pre-tokenizer or post-processor we
+  // lack; kInvalid names the field that is wrong. The file's name is for the caller to add.
   static Result<Tokenizer> from_json(std::string_view json);
 
   // Errors: kInvalid for a text that is not UTF-8, and for a truncation that cannot be met (OnlySecond without a pair).
   // Linear in the text. Any number of threads.
   Result<Encoding> encode(std::string_view text, const EncodeOptions& options = {}) const;
-  Result<Encoding> encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options = {}) const;
+  Result<Encoding> encode_pair(std::string_view first, std::string_view second,
+                               const EncodeOptions& options = {}) const;
   // Texts padded together.
-  Result<std::vector<Encoding>> encode_batch(std::span<const std::string> texts, const EncodeOptions& options = {}) const;
+  Result<std::vector<Encoding>> encode_batch(std::span<const std::string> texts,
+                                             const EncodeOptions& options = {}) const;
 
   // The text as the normalizer leaves it (for tests and for people).
   Result<std::string> normalize(std::string_view text) const;

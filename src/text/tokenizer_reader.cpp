@@ -32,8 +32,8 @@ class TokenizerReader {
   }
 
  private:
-  static constexpr uint64_t kMaxWordChars = 1000;   // bounds the time for one word
-  static constexpr int64_t kMaxPadding = 1 << 20;   // bounds the memory for one text
+  static constexpr uint64_t kMaxWordChars = 1000;  // bounds the time for one word
+  static constexpr int64_t kMaxPadding = 1 << 20;  // bounds the memory for one text
   static constexpr size_t kMaxPieces = 1000;
 
   // The member `key` if it is there and not null.
@@ -79,8 +79,9 @@ class TokenizerReader {
     state_->continuation = state_->vocab.start(prefix);
     PERI_ASSIGN(state_->max_input_chars_per_word, model->get_uint("max_input_chars_per_word"));
     if (state_->max_input_chars_per_word > kMaxWordChars)
-      return invalid("value is too large").at_node("max_input_chars_per_word").expecting(format(
-          "at most %llu", static_cast<unsigned long long>(kMaxWordChars)));
+      return invalid("value is too large")
+          .at_node("max_input_chars_per_word")
+          .expecting(format("at most %llu", static_cast<unsigned long long>(kMaxWordChars)));
     return Ok{};
   }
 
@@ -237,15 +238,20 @@ class TokenizerReader {
     PERI_ASSIGN(t.left, is_left(*v));
     PERI_ASSIGN(t.max_length, v->get_uint("max_length"));
     PERI_ASSIGN(const std::string_view strategy, v->get_string("strategy"));
-    if (strategy == "LongestFirst") t.strategy = Truncation::kLongestFirst;
-    else if (strategy == "OnlyFirst") t.strategy = Truncation::kOnlyFirst;
-    else if (strategy == "OnlySecond") t.strategy = Truncation::kOnlySecond;
-    else return invalid("unknown strategy").at_node("truncation").but_found(strategy.substr(0, 60));
+    if (strategy == "LongestFirst")
+      t.strategy = Truncation::kLongestFirst;
+    else if (strategy == "OnlyFirst")
+      t.strategy = Truncation::kOnlyFirst;
+    else if (strategy == "OnlySecond")
+      t.strategy = Truncation::kOnlySecond;
+    else
+      return invalid("unknown strategy").at_node("truncation").but_found(strategy.substr(0, 60));
     PERI_ASSIGN(const uint64_t stride, v->get_uint("stride"));
     const uint64_t added = added_by(state_->single);
     if (t.max_length < added || t.max_length - added < stride)
-      return invalid("max_length leaves no room for special tokens and stride").at_node("truncation").but_found(
-          std::to_string(t.max_length));
+      return invalid("max_length leaves no room for special tokens and stride")
+          .at_node("truncation")
+          .but_found(std::to_string(t.max_length));
     state_->truncation = t;
     return Ok{};
   }
@@ -278,7 +284,9 @@ class TokenizerReader {
   static Result<int64_t> length_of(const Json& v, std::string_view key) {
     PERI_ASSIGN(const int64_t n, v.get_int(key));
     if (n >= 0 && n <= kMaxPadding) return n;
-    return invalid("padding out of range").at_node(key).expecting(format("0 to %lld", static_cast<long long>(kMaxPadding)));
+    return invalid("padding out of range")
+        .at_node(key)
+        .expecting(format("0 to %lld", static_cast<long long>(kMaxPadding)));
   }
 
   std::shared_ptr<Tokenizer::State> state_ = std::make_shared<Tokenizer::State>();

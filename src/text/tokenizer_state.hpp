@@ -15,7 +15,7 @@ namespace peri::text {
 
 struct Truncation {
   enum Strategy { kLongestFirst, kOnlyFirst, kOnlySecond } strategy = kLongestFirst;
-  bool left = false;      // cut at the beginning
+  bool left = false;  // cut at the beginning
   uint64_t max_length = 0;
 };
 
@@ -45,8 +45,8 @@ struct Tokenizer::State {
   std::vector<TemplatePiece> single, pair;
   Vocab vocab;
   uint32_t unknown_id = 0;
-  Vocab::Place word_start;     // all tokens
-  Vocab::Place continuation;   // tokens that begin with the prefix ("##")
+  Vocab::Place word_start;    // all tokens
+  Vocab::Place continuation;  // tokens that begin with the prefix ("##")
   uint64_t max_input_chars_per_word = 100;
   uint32_t max_id = 0;
 

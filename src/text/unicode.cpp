@@ -72,7 +72,8 @@ struct Tables {
     for (size_t i = 0; i + 2 < numbers.size(); i += 3) {
       code += numbers[i];
       const char32_t c = static_cast<char32_t>(code);
-      decompositions.push_back({c, static_cast<char32_t>(code + numbers[i + 1]), static_cast<char32_t>(numbers[i + 2])});
+      decompositions.push_back(
+          {c, static_cast<char32_t>(code + numbers[i + 1]), static_cast<char32_t>(numbers[i + 2])});
       mark(c, c, kDecomposes);
     }
     code = 0;
@@ -93,7 +94,8 @@ const Tables& all() {
 
 uint8_t rank_of(char32_t c) {
   const std::vector<Range>& ranks = all().ranks;
-  const auto at = std::upper_bound(ranks.begin(), ranks.end(), c, [](char32_t v, const Range& r) { return v < r.first; });
+  const auto at =
+      std::upper_bound(ranks.begin(), ranks.end(), c, [](char32_t v, const Range& r) { return v < r.first; });
   return at != ranks.begin() && c <= at[-1].last ? at[-1].value : 0;
 }
 
@@ -110,7 +112,8 @@ void append_decomposed(std::u32string& out, char32_t c) {
     return;
   }
   const std::vector<Decomposition>& d = all().decompositions;
-  const auto at = std::lower_bound(d.begin(), d.end(), c, [](const Decomposition& a, char32_t v) { return a.code < v; });
+  const auto at =
+      std::lower_bound(d.begin(), d.end(), c, [](const Decomposition& a, char32_t v) { return a.code < v; });
   append_decomposed(out, at->first);
   if (at->second) append_decomposed(out, at->second);
 }

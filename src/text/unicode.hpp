@@ -1,5 +1,5 @@
-// Unicode as the `tokenizers` package sees it: classes of code points, canonical decomposition, lower case. Measured from
-// the package itself, code point by code point, because its parts follow several versions of Unicode at once.
+// Unicode as the `tokenizers` package sees it: classes of code points, canonical decomposition, lower case. Measured
+// from the package itself, code point by code point, because its parts follow several versions of Unicode at once.
 #pragma once
 
 #include <cstdint>

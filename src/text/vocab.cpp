@@ -24,8 +24,9 @@ Result<Vocab> Vocab::make(std::vector<std::pair<std::string, uint32_t>> tokens) 
 }
 
 std::optional<uint32_t> Vocab::id(std::string_view token) const {
-  const auto at = std::lower_bound(tokens_.begin(), tokens_.end(), token,
-                                   [](const auto& entry, std::string_view t) { return std::string_view(entry.first) < t; });
+  const auto at = std::lower_bound(tokens_.begin(), tokens_.end(), token, [](const auto& entry, std::string_view t) {
+    return std::string_view(entry.first) < t;
+  });
   if (at == tokens_.end() || at->first != token) return std::nullopt;
   return at->second;
 }

@@ -40,7 +40,8 @@ class Vocab {
  private:
   bool narrow(Place& place, unsigned char next) const;
   std::vector<std::pair<std::string, uint32_t>> tokens_;
-  std::array<uint32_t, 257> by_first_byte_ = {};  // tokens that begin with b: [b], [b + 1]; empty tokens stand before [0]
+  std::array<uint32_t, 257> by_first_byte_ =
+      {};  // tokens that begin with b: [b], [b + 1]; empty tokens stand before [0]
   uint32_t max_id_ = 0;
 };
 

@@ -198,6 +198,24 @@ def added_variant(spec):
     return changed(spec, added_tokens=spec["added_tokens"] + tokens), [t["content"] for t in tokens]
 
 
+def every_code_point_cases(out_dir, plain, rng):
+    """Every code point: normalised in each way, split, and beside a token that must stand alone."""
+    marks = [c for c in range(0x20000) if unicodedata.combining(chr(c))]
+    runs = ["".join(["a"] + [chr(rng.choice(marks)) for _ in range(rng.randrange(2, 9))]) for _ in range(4000)]
+    for name, flags in (("every_lower", {}), ("every_accents", {"strip_accents": False}),
+                        ("every_unclean", {"clean_text": False, "handle_chinese_chars": False, "lowercase": False,
+                                           "strip_accents": True})):
+        c = Cases(out_dir, name, changed(plain, normalizer=flags))
+        c.normalized(every_code_point("x{}y"))
+        c.normalized(runs)
+    c = Cases(out_dir, "every_split", changed(plain, normalizer=None))
+    c.texts(every_code_point("a{}b"))
+    alone = changed(plain, normalizer=None, added_tokens=[token("<w>", len(plain["model"]["vocab"]), single_word=True)])
+    c = Cases(out_dir, "every_word", alone)
+    c.texts(every_code_point("{}<w>"))
+    c.texts(every_code_point("<w>{}"))
+
+
 def main():
     out_dir = sys.argv[1]
     os.makedirs(out_dir, exist_ok=True)
@@ -257,22 +275,7 @@ def main():
     word = changed(plain, model={**plain["model"], "max_input_chars_per_word": 5, "continuing_subword_prefix": "a"})
     variant("odd_model", word)
 
-    # Every code point: normalised in each way, split, and beside a token that must stand alone.
-    marks = [c for c in range(0x20000) if unicodedata.combining(chr(c))]
-    runs = ["".join(["a"] + [chr(rng.choice(marks)) for _ in range(rng.randrange(2, 9))]) for _ in range(4000)]
-    for name, flags in (("every_lower", {}), ("every_accents", {"strip_accents": False}),
-                        ("every_unclean", {"clean_text": False, "handle_chinese_chars": False, "lowercase": False,
-                                           "strip_accents": True})):
-        c = Cases(out_dir, name, changed(plain, normalizer=flags))
-        c.normalized(every_code_point("x{}y"))
-        c.normalized(runs)
-    c = Cases(out_dir, "every_split", changed(plain, normalizer=None))
-    c.texts(every_code_point("a{}b"))
-    alone = changed(plain, normalizer=None, added_tokens=[token("<w>", len(plain["model"]["vocab"]), single_word=True)])
-    c = Cases(out_dir, "every_word", alone)
-    c.texts(every_code_point("{}<w>"))
-    c.texts(every_code_point("<w>{}"))
-    c.file.close()
+    every_code_point_cases(out_dir, plain, rng)
     with open(stamp_file, "w", encoding="utf-8") as f:
         f.write(stamp)
 

@@ -1,5 +1,5 @@
-// The tokenizer gives exactly what the pinned `tokenizers` package gives: on more than 10,000 lines of many scripts, for
-// every flag of the file, and for every code point. tests/text/make_corpus.py makes texts and answers.
+// The tokenizer gives exactly what the pinned `tokenizers` package gives: on more than 10,000 lines of many scripts,
+// for every flag of the file, and for every code point. tests/text/make_corpus.py makes texts and answers.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -98,7 +98,8 @@ void run_cases(const fs::path& spec, Tally& tally) {
       const std::string want = in.text(), got = tokenizer->normalize(texts[0]).value();
       ++tally.texts;
       if (want != got && ++tally.wrong <= 5)
-        ADD_FAILURE() << name << " normalises " << shown(texts[0]) << "\nwant " << shown(want) << "\ngot  " << shown(got);
+        ADD_FAILURE() << name << " normalises " << shown(texts[0]) << "\nwant " << shown(want) << "\ngot  "
+                      << shown(got);
     }
     if (tally.wrong > 20) return;
   }
@@ -107,8 +108,7 @@ void run_cases(const fs::path& spec, Tally& tally) {
 TEST(TokenizerOracle, SameIdsAsTheTokenizersPackage) {
   const std::string out = std::string(tests::kBuildDir) + "/text_oracle";
   const std::string root = tests::kSourceDir;
-  const std::string command =
-      "'" + root + "/.venv/bin/python' '" + root + "/tests/text/make_corpus.py' '" + out + "'";
+  const std::string command = "'" + root + "/.venv/bin/python' '" + root + "/tests/text/make_corpus.py' '" + out + "'";
   ASSERT_EQ(std::system(command.c_str()), 0) << "needs the environment of ./dev setup: " << command;
   Tally tally;
   int plain_lines = 0, specs = 0;

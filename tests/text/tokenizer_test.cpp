@@ -65,7 +65,8 @@ TEST(Tokenizer, OptionsTruncateAndPad) {
 
 TEST(Tokenizer, TextMustBeUtf8) {
   const Tokenizer t = Tokenizer::from_json(file()).value();
-  for (const char* bad : {"\xff", "a\xc3", "\xed\xa0\x80", "\xc0\x80", "\xf4\x90\x80\x80"}) EXPECT_FALSE(t.encode(bad).ok()) << bad;
+  for (const char* bad : {"\xff", "a\xc3", "\xed\xa0\x80", "\xc0\x80", "\xf4\x90\x80\x80"})
+    EXPECT_FALSE(t.encode(bad).ok()) << bad;
 }
 
 TEST(Tokenizer, WhatWeLackIsRefusedByName) {
@@ -100,9 +101,11 @@ TEST(Tokenizer, WhatContradictsItselfIsRefused) {
       {R"("max_input_chars_per_word":100)", R"("max_input_chars_per_word":-1)", "integer >= 0"},
       {R"("id":1,)", R"("id":7,)", "'[CLS]': id of the added token differs"},
       {R"("rstrip":false,)", "", "'rstrip': member is missing"},
-      {R"("truncation":null)", R"("truncation":{"max_length":1,"strategy":"LongestFirst","stride":0})", "leaves no room"},
+      {R"("truncation":null)", R"("truncation":{"max_length":1,"strategy":"LongestFirst","stride":0})",
+       "leaves no room"},
       {R"("truncation":null)", R"("truncation":{"max_length":9,"strategy":"x","stride":0})", "unknown strategy"},
-      {R"("truncation":null)", R"("truncation":{"max_length":9,"strategy":"LongestFirst","stride":0,"direction":"Up"})", "direction"},
+      {R"("truncation":null)", R"("truncation":{"max_length":9,"strategy":"LongestFirst","stride":0,"direction":"Up"})",
+       "direction"},
       {R"("padding":null)",
        R"("padding":{"strategy":{"Fixed":99999999999},"direction":"Right","pad_id":0,"pad_type_id":0,"pad_token":"x"})",
        "'Fixed': padding out of range"},
@@ -117,27 +120,31 @@ TEST(Tokenizer, WhatContradictsItselfIsRefused) {
     const std::string e = error_of(file(c.from, c.to));
     EXPECT_NE(e.find(c.part), e.npos) << "wanted " << c.part << ", got " << e;
   }
-  for (const char* bad : {"", "[]", "null", "{}", "{\"model\":1}", "{\"model\":{\"type\":\"WordPiece\"}}"}) EXPECT_NE(error_of(bad), "ok") << bad;
+  for (const char* bad : {"", "[]", "null", "{}", "{\"model\":1}", "{\"model\":{\"type\":\"WordPiece\"}}"})
+    EXPECT_NE(error_of(bad), "ok") << bad;
 }
 
 TEST(Tokenizer, TemplatesAreChecked) {
   const char* old = R"({"type":"BertProcessing","sep":["[SEP]",2],"cls":["[CLS]",1]})";
   const auto with = [&](const char* single, const char* pair) {
     return error_of(file(old, format(R"({"type":"TemplateProcessing","single":%s,"pair":%s,"special_tokens":)"
-                                     R"({"[SEP]":{"id":"[SEP]","ids":[2],"tokens":["[SEP]"]}}})", single, pair)));
+                                     R"({"[SEP]":{"id":"[SEP]","ids":[2],"tokens":["[SEP]"]}}})",
+                                     single, pair)));
   };
   const char* a = R"([{"Sequence":{"id":"A","type_id":0}}])";
   EXPECT_EQ(with(a, a), "ok");
   EXPECT_EQ(with(R"([{"SpecialToken":{"id":"[SEP]","type_id":0}}])", R"([{"Sequence":{"id":"B","type_id":1}}])"), "ok");
   EXPECT_NE(with(R"([{"Sequence":{"id":"B","type_id":0}}])", a).find("unknown sequence"), std::string::npos);
-  EXPECT_NE(with(R"([{"SpecialToken":{"id":"[X]","type_id":0}}])", a).find("'[X]': member is missing"), std::string::npos);
+  EXPECT_NE(with(R"([{"SpecialToken":{"id":"[X]","type_id":0}}])", a).find("'[X]': member is missing"),
+            std::string::npos);
   EXPECT_NE(with(R"([{"Loop":{"id":"A","type_id":0}}])", a).find("unknown piece"), std::string::npos);
   EXPECT_NE(with(R"([{"Sequence":{"id":"A","type_id":-1}}])", a).find("out of range"), std::string::npos);
 }
 
 TEST(Tokenizer, LongHostileTextsEnd) {
   const Tokenizer t = Tokenizer::from_json(file()).value();
-  for (const char* unit : {"a", "\xCC\x81", " ", "[CLS", "\xE4\xB8\x80", "a,", "\xCC\x81\xCC\xA7", "\xF0\x9F\x98\x80"}) {
+  for (const char* unit :
+       {"a", "\xCC\x81", " ", "[CLS", "\xE4\xB8\x80", "a,", "\xCC\x81\xCC\xA7", "\xF0\x9F\x98\x80"}) {
     std::string text;
     while (text.size() < 2000000) text += unit;
     EXPECT_TRUE(t.encode(text).ok());

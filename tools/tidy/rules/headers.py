@@ -13,7 +13,6 @@ ROWS = [
     ("sqlite3.h", ["src/tune/"]),
     ("xxhash.h", ["src/base/"]),
     ("zlib.h", ["src/base/"]),
-    ("utf8proc.h", ["src/text/", "src/base/"]),
     ("iostream", ["src/cli/"]),
     ("fstream", ["src/base/", "tests/"]),
     ("sstream", ["tests/"]),
