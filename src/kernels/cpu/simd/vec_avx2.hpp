@@ -158,6 +158,18 @@ PERI_SIMD float max_lanes(F32x8 a) {
 }
 PERI_SIMD float min_lanes(F32x8 a) { return -max_lanes(-a); }
 
+// Lane masks from and to bytes 0 and 1 (any byte but 0 counts as set).
+PERI_SIMD M32x8 load_bool(const uint8_t* p) {
+  const __m256i x = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(x, _mm256_setzero_si256()))};
+}
+PERI_SIMD void store_bool(uint8_t* p, M32x8 m) {
+  const __m256i x = _mm256_castps_si256(m.v);
+  const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+  const __m128i bytes = _mm_and_si128(_mm_packs_epi16(half, half), _mm_set1_epi8(1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(p), bytes);
+}
+
 // Four doubles, one half of the floats.
 struct F64x4 {
   __m256d v;

@@ -156,6 +156,15 @@ PERI_SIMD float max_lanes(F32x16 a) {
 }
 PERI_SIMD float min_lanes(F32x16 a) { return -max_lanes(-a); }
 
+// Lane masks from and to bytes 0 and 1 (any byte but 0 counts as set).
+PERI_SIMD M32x16 load_bool(const uint8_t* p) {
+  const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm_test_epi8_mask(x, x)};
+}
+PERI_SIMD void store_bool(uint8_t* p, M32x16 m) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_maskz_set1_epi8(m.v, 1));
+}
+
 // Eight doubles, one half of the floats.
 struct F64x8 {
   __m512d v;

@@ -1,0 +1,110 @@
+// A plan: a block program bound to shapes and an instruction set. Pure data and pure functions: which loops run, over
+// which tiles, in which tasks. Tasks depend on the problem only, so the bits are the same for any number of threads.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/cpu/block/kernels.hpp"
+#include "kernels/cpu/block/program.hpp"
+
+namespace peri::kernels::cpu::block {
+
+// The iteration space and how each input is read over it. Outputs are dense in the space's order: whole elements over
+// all dims, reductions over the leading ones (the last `reduced` dims are reduced).
+struct Space {
+  std::vector<int64_t> dims;                  // every one >= 0
+  int reduced = 0;                            // trailing dims that reductions take in
+  std::vector<std::vector<int64_t>> strides;  // [input][dim], in elements, >= 0; 0 repeats the element
+};
+
+// Strides of a dense tensor of `shape` broadcast (numpy's rule, aligned right) to `dims`; an error if it does not fit.
+Result<std::vector<int64_t>> broadcast_strides(const std::vector<int64_t>& shape, const std::vector<int64_t>& dims);
+
+// How the memory behind a slot is found for a tile that begins at flat position t.
+enum class Place : uint8_t {
+  kDense,     // argument + t: the input is dense over the whole space
+  kRow,       // argument + offset of the row and column: tile within one row, inner stride 1
+  kRowScalar, // one element of the argument for the whole tile (inner stride 0, tile within one row)
+  kScalar,    // one element of the argument, always
+  kConst,     // one element in `constants`
+  kTile,      // scratch
+  kPeriodic,  // scratch, filled once a task: the input repeats with every tile
+  kOutput,    // output argument + t
+};
+
+struct Slot {
+  Place place = Place::kTile;
+  Type type = Type::kF32;
+  int argument = -1;   // input or output
+  int64_t offset = 0;  // bytes into scratch, or index into constants
+  bool scalar() const { return place == Place::kRowScalar || place == Place::kScalar || place == Place::kConst; }
+};
+
+enum class StepKind : uint8_t { kKernel, kGather, kSpread, kConvertIn, kConvertOut, kCopyOut, kReduce };
+
+// One call over a tile. Gather and convert take the argument named by `argument`; spread fills a tile with one element.
+struct Step {
+  StepKind kind = StepKind::kKernel;
+  Kernel kernel = nullptr;
+  Convert convert = nullptr;
+  Reduce reduce = nullptr;
+  Op op = Op::kLoad;
+  int dst = -1;
+  int src[3] = {-1, -1, -1};
+  int argument = -1;
+  int element_bytes = 0;  // gather: of the argument's dtype
+  int64_t raw = 0;        // gather of a converted dtype: scratch offset of the raw elements
+  bool once = false;      // run for the first tile of a task only
+  float imm[2] = {0, 0};
+};
+
+struct Constant {
+  union {
+    float f;
+    int32_t i;
+    int64_t l;
+    uint8_t b;
+  };
+};
+
+struct Plan {
+  Isa isa = Isa::kAvx2;
+  std::vector<int> input_bytes, output_bytes;  // element sizes
+  std::vector<int64_t> dims;                   // collapsed; empty space: count == 0
+  std::vector<std::vector<int64_t>> strides;   // [input][collapsed dim]
+  int64_t count = 0;                           // elements of the space
+  int64_t reduce_count = 1;                    // elements behind one reduced output
+  int64_t block = 1;                           // tiles do not cross multiples of this
+  int64_t tile = 1;                            // elements of a full tile
+  int64_t tiles = 1;                           // in all
+  int64_t unit = 1;                            // tiles that one task takes together
+  int64_t parts = 1;                           // > 1: each reduction is cut into so many tasks, joined by finish()
+  int64_t tasks = 1;
+  std::vector<Slot> slots;
+  std::vector<Step> steps;
+  std::vector<Constant> constants;
+  int64_t scratch = 0;
+  int reductions = 0;
+  std::vector<Op> reduce_ops;
+};
+
+struct Args {
+  const void* const* inputs;
+  void* const* outputs;
+  void* workspace;  // workspace_bytes(plan), 16-byte aligned; shared by all tasks; may be null if 0
+};
+
+// An error where shapes do not fit the program or sizes overflow. The program must be verified.
+Result<Plan> make_plan(const Program& program, const Space& space, Isa isa);
+
+int64_t task_count(const Plan& plan);
+int64_t scratch_bytes(const Plan& plan);    // for each running task, 64-byte aligned
+int64_t workspace_bytes(const Plan& plan);  // shared by all tasks of a run
+// Tasks may run at once and in any order. An output may be the very memory of an input that is dense over the space and
+// has elements of the same size; otherwise arguments must not overlap.
+void run_task(const Plan& plan, const Args& args, int64_t task, void* scratch);
+// Call once after all tasks have ended (does nothing unless workspace_bytes() > 0).
+void finish(const Plan& plan, const Args& args);
+
+}  // namespace peri::kernels::cpu::block
