@@ -10,7 +10,6 @@ set(PERI_ENTRIES_kernels kernels/cpu kernels/vendor)
 
 # Which module may see which third-party part.
 set(PERI_PARTS_base json xxhash zlib)
-set(PERI_PARTS_text utf8proc)
 set(PERI_PARTS_plan flatbuffers)
 set(PERI_PARTS_onnx onnx_proto)
 set(PERI_PARTS_kernels dnnl)
@@ -18,7 +17,7 @@ set(PERI_PARTS_exec dnnl)
 set(PERI_PARTS_tune sqlite)
 
 add_library(peri_settings INTERFACE)
-target_include_directories(peri_settings INTERFACE "${CMAKE_SOURCE_DIR}/src" "${PERI_GEN}")
+target_include_directories(peri_settings INTERFACE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include" "${PERI_GEN}")
 
 # A file of an entry folder is an entry, unless it is main.cpp, has a header of its own beside it, or is for one ISA.
 function(peri_is_entry file out)

@@ -71,3 +71,27 @@ endforeach()
 foreach(folder whole)
   peri_tests(${folder})
 endforeach()
+
+# The rules of the house, and the check of each rule.
+find_program(PERI_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
+add_test(NAME tidy COMMAND ${PERI_PYTHON} "${CMAKE_SOURCE_DIR}/tools/tidy/tidy.py")
+add_test(NAME tidy/selftest COMMAND ${PERI_PYTHON} "${CMAKE_SOURCE_DIR}/tools/tidy/tidy.py" --selftest)
+set_tests_properties(tidy tidy/selftest PROPERTIES LABELS null)
+
+# The installed package as a stranger uses it.
+add_test(NAME package COMMAND "${CMAKE_SOURCE_DIR}/tests/package/run.sh" "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")
+set_tests_properties(package PROPERTIES LABELS null TIMEOUT 300)
+
+# tests/programs/*.cpp: one program bin/<stem> each, for people and suites; no test by itself.
+file(GLOB programs CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/programs/*.cpp")
+foreach(file IN LISTS programs)
+  get_filename_component(stem "${file}" NAME_WE)
+  add_executable(${stem} ${file})
+  target_compile_options(${stem} PRIVATE ${PERI_WARNINGS})
+  set(all ${PERI_MODULES})
+  list(REVERSE all)
+  foreach(other IN LISTS all)
+    target_link_libraries(${stem} PRIVATE peri_${other})
+  endforeach()
+  peri_precompile(${stem})
+endforeach()

@@ -33,8 +33,10 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
     return usage("cannot write a file of this name").in_file(path.c_str());
   struct stat st;
   if (::lstat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
-    return invalid("will not be overwritten").in_file(path).expecting("a regular file or none").but_found(
-        S_ISDIR(st.st_mode) ? "a folder" : "a device, FIFO or socket");
+    return invalid("will not be overwritten")
+        .in_file(path)
+        .expecting("a regular file or none")
+        .but_found(S_ISDIR(st.st_mode) ? "a folder" : "a device, FIFO or socket");
   AtomicFile out;
   out.path_ = path;
   const std::string folder = folder_of(path);

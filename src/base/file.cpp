@@ -43,11 +43,16 @@ constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;  // O_N
 Status require_regular(const struct stat& st, std::string_view name) {
   const char* what = nullptr;
   if (S_ISREG(st.st_mode)) return Ok{};
-  if (S_ISDIR(st.st_mode)) what = "a folder";
-  else if (S_ISFIFO(st.st_mode)) what = "a FIFO";
-  else if (S_ISSOCK(st.st_mode)) what = "a socket";
-  else if (S_ISLNK(st.st_mode)) what = "a symlink";
-  else what = "a device";
+  if (S_ISDIR(st.st_mode))
+    what = "a folder";
+  else if (S_ISFIFO(st.st_mode))
+    what = "a FIFO";
+  else if (S_ISSOCK(st.st_mode))
+    what = "a socket";
+  else if (S_ISLNK(st.st_mode))
+    what = "a symlink";
+  else
+    what = "a device";
   return invalid("not a file").in_file(name).expecting("a regular file").but_found(what);
 }
 

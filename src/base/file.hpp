@@ -32,8 +32,8 @@ class Fd {
 // kIo: "cannot <action>: <text of errno>" in `file`. Reads errno, so call it first.
 Error os_error(const char* action, std::string_view file);
 
-// Opens a regular file for reading. Directories, FIFOs, sockets and devices are refused (kInvalid) without being opened.
-// Symlinks are followed: the name is the user's.
+// Opens a regular file for reading. Directories, FIFOs, sockets and devices are refused (kInvalid) without being
+// opened. Symlinks are followed: the name is the user's.
 Result<Fd> open_file(const std::string& path);
 
 enum class Links {
@@ -41,9 +41,9 @@ enum class Links {
   kHubCache,  // a file directly in `dir` may be one; a deeper file only as hub caches link it: (../)+blobs/<hex digits>
 };
 
-// Opens the regular file `relative` below the folder `dir`, where `relative` comes from a file we do not trust. Absolute
-// names, "..", empty names, NUL and symlinks (but see Links) are refused with kInvalid; a race between check and open
-// cannot get out (openat2, or a walk by O_NOFOLLOW where the kernel lacks it).
+// Opens the regular file `relative` below the folder `dir`, where `relative` comes from a file we do not trust.
+// Absolute names, "..", empty names, NUL and symlinks (but see Links) are refused with kInvalid; a race between check
+// and open cannot get out (openat2, or a walk by O_NOFOLLOW where the kernel lacks it).
 Result<Fd> open_beneath(const std::string& dir, std::string_view relative, Links links = Links::kNone);
 
 // Bytes of an open regular file.

@@ -1,4 +1,5 @@
-// The JSON value, its typed getters, and reading: nlohmann's event parser behind our limits. The only file that includes it.
+// The JSON value, its typed getters, and reading: nlohmann's event parser behind our limits. The only file that
+// includes it.
 #include "base/json.hpp"
 
 #include <algorithm>
@@ -156,16 +157,16 @@ Result<const Json*> present(const Json& object, std::string_view key) {
 }
 }  // namespace
 
-#define PERI_JSON_GET(name, convert, type)                         \
-  Result<type> Json::name(std::string_view key) const {            \
-    PERI_ASSIGN(const Json* v, get(key));                          \
-    return named(v->convert(), key);                               \
+#define PERI_JSON_GET(name, convert, type)              \
+  Result<type> Json::name(std::string_view key) const { \
+    PERI_ASSIGN(const Json* v, get(key));               \
+    return named(v->convert(), key);                    \
   }
-#define PERI_JSON_GET_OR(name, convert, type)                             \
-  Result<type> Json::name(std::string_view key, type fallback) const {    \
-    PERI_ASSIGN(const Json* v, present(*this, key));                      \
-    if (!v) return fallback;                                              \
-    return named(v->convert(), key);                                      \
+#define PERI_JSON_GET_OR(name, convert, type)                          \
+  Result<type> Json::name(std::string_view key, type fallback) const { \
+    PERI_ASSIGN(const Json* v, present(*this, key));                   \
+    if (!v) return fallback;                                           \
+    return named(v->convert(), key);                                   \
   }
 PERI_JSON_GET(get_bool, as_bool, bool)
 PERI_JSON_GET(get_int, as_int, int64_t)
@@ -312,7 +313,8 @@ Status parse_json_events(std::string_view text, const JsonLimits& given, JsonEve
   JsonLimits limits = given;
   if (limits.max_nodes == 0) limits.max_nodes = 500000 + text.size() / 16;
   if (text.size() > limits.max_bytes)
-    return Error(ErrorKind::kMemory, format("JSON of %zu bytes exceeds the limit of %zu", text.size(), limits.max_bytes));
+    return Error(ErrorKind::kMemory,
+                 format("JSON of %zu bytes exceeds the limit of %zu", text.size(), limits.max_bytes));
   if (text.substr(0, 3) == "\xEF\xBB\xBF")
     return invalid("JSON starts with a byte order mark at byte 0").advise("save it as UTF-8 without one");
   // The parser below would take a NUL for the end of the text.

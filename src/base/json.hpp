@@ -1,5 +1,5 @@
-// JSON in and out. Reading: strict (RFC 8259, no duplicate keys, valid UTF-8, bounded depth, nodes and bytes), either as
-// a value tree or as events for callers that must not hold a tree. Writing: streaming, escaped, locale-independent.
+// JSON in and out. Reading: strict (RFC 8259, no duplicate keys, valid UTF-8, bounded depth, nodes and bytes), either
+// as a value tree or as events for callers that must not hold a tree. Writing: streaming, escaped, locale-independent.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,8 @@ class Json {
   // An object of these members; an error names a key that occurs twice.
   static Result<Json> object(Object members);
 
-  // Conversions; an error of kind kInvalid says what was expected and found. as_int and as_uint refuse fractions and overflow,
-  // as_double takes every number.
+  // Conversions; an error of kind kInvalid says what was expected and found. as_int and as_uint refuse fractions and
+  // overflow, as_double takes every number.
   Result<bool> as_bool() const;
   Result<int64_t> as_int() const;
   Result<uint64_t> as_uint() const;
@@ -112,8 +112,8 @@ class JsonEvents {
   virtual Status on_end(bool object) = 0;
 };
 
-// Parses `text`, which must hold exactly one JSON value and nothing but white space around it. Errors: kInvalid with the
-// byte offset; kMemory beyond max_bytes or max_nodes. Iterative: depth costs no stack. Linear in text.size().
+// Parses `text`, which must hold exactly one JSON value and nothing but white space around it. Errors: kInvalid with
+// the byte offset; kMemory beyond max_bytes or max_nodes. Iterative: depth costs no stack. Linear in text.size().
 Status parse_json_events(std::string_view text, const JsonLimits& limits, JsonEvents& events);
 
 // The same as a tree; duplicate keys are refused.

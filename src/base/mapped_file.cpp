@@ -1,5 +1,6 @@
 // Mapped files that survive being cut: the SIGBUS of a missing page puts zero pages under the rest of that mapping and
-// marks it, so that the reader goes on with zeros and check() tells. A fault elsewhere goes to whoever handled it before.
+// marks it, so that the reader goes on with zeros and check() tells. A fault elsewhere goes to whoever handled it
+// before.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>

@@ -18,12 +18,12 @@ Result<DType> dtype_of(std::string_view name) {
   static constexpr struct {
     std::string_view name;
     DType dtype;
-  } kTypes[] = {{"BOOL", DType::kBool},        {"U8", DType::kU8},           {"I8", DType::kI8},
-                {"F8_E5M2", DType::kF8E5M2},   {"F8_E4M3", DType::kF8E4M3FN}, {"F8_E8M0", DType::kF8E8M0},
-                {"I16", DType::kI16},          {"U16", DType::kU16},         {"F16", DType::kF16},
-                {"BF16", DType::kBF16},        {"I32", DType::kI32},         {"U32", DType::kU32},
-                {"F32", DType::kF32},          {"F64", DType::kF64},         {"I64", DType::kI64},
-                {"U64", DType::kU64},          {"F4", DType::kF4E2M1},       {"C64", DType::kC64}};
+  } kTypes[] = {
+      {"BOOL", DType::kBool},        {"U8", DType::kU8},          {"I8", DType::kI8},   {"F8_E5M2", DType::kF8E5M2},
+      {"F8_E4M3", DType::kF8E4M3FN}, {"F8_E8M0", DType::kF8E8M0}, {"I16", DType::kI16}, {"U16", DType::kU16},
+      {"F16", DType::kF16},          {"BF16", DType::kBF16},      {"I32", DType::kI32}, {"U32", DType::kU32},
+      {"F32", DType::kF32},          {"F64", DType::kF64},        {"I64", DType::kI64}, {"U64", DType::kU64},
+      {"F4", DType::kF4E2M1},        {"C64", DType::kC64}};
   for (const auto& t : kTypes)
     if (t.name == name) return t.dtype;
   if (name.substr(0, 2) == "F6")
@@ -41,8 +41,7 @@ class HeaderEvents : public JsonEvents {
       metadata_ = key == "__metadata__";
       if (metadata_ && has_metadata_) return invalid("duplicate key").at_node(key);
       if (metadata_) return has_metadata_ = true, Ok{};
-      if (tensors.size() == kMaxTensors)
-        return Error(ErrorKind::kMemory, format("more than %zu tensors", kMaxTensors));
+      if (tensors.size() == kMaxTensors) return Error(ErrorKind::kMemory, format("more than %zu tensors", kMaxTensors));
       tensors.emplace_back().name = std::move(key);
       has_dtype_ = has_shape_ = has_offsets_ = false;
       return Ok{};

@@ -1,5 +1,5 @@
-// safetensors: named tensors of one file or of a folder's shards, as views of the mapped files. Everything a header says
-// is checked before it is believed; no byte of a tensor is copied.
+// safetensors: named tensors of one file or of a folder's shards, as views of the mapped files. Everything a header
+// says is checked before it is believed; no byte of a tensor is copied.
 #pragma once
 
 #include <map>
@@ -23,10 +23,10 @@ struct TensorInfo {
   uint64_t size = 0;
 };
 
-// Reads the header of a whole file: 8 bytes of little-endian length N ≤ 100,000,000, N bytes of JSON that begin with '{',
-// then the tensors, which fill the rest from its first byte to its last without hole or overlap, each of exactly the size
-// that shape and dtype say. Format: huggingface/safetensors, README "Format". Errors: kInvalid (naming tensor and
-// field), kUnsupported (a dtype we lack), kMemory. Result in order of offset.
+// Reads the header of a whole file: 8 bytes of little-endian length N ≤ 100,000,000, N bytes of JSON that begin with
+// '{', then the tensors, which fill the rest from its first byte to its last without hole or overlap, each of exactly
+// the size that shape and dtype say. Format: huggingface/safetensors, README "Format". Errors: kInvalid (naming tensor
+// and field), kUnsupported (a dtype we lack), kMemory. Result in order of offset.
 Result<std::vector<TensorInfo>> parse_safetensors(std::span<const std::byte> file);
 
 // The weights of a model: all tensors of its files by name. Immutable, for any number of threads.
@@ -34,8 +34,9 @@ class Weights {
  public:
   // One file.
   static Result<Weights> open_file(const std::string& path);
-  // `folder`/model.safetensors or, if there is none, the shards that `folder`/model.safetensors.index.json names. Shards
-  // lie in the folder; a shard that is missing, and a tensor that is missing from its shard or stands in two, are errors.
+  // `folder`/model.safetensors or, if there is none, the shards that `folder`/model.safetensors.index.json names.
+  // Shards lie in the folder; a shard that is missing, and a tensor that is missing from its shard or stands in two,
+  // are errors.
   static Result<Weights> open_folder(const std::string& folder);
 
   size_t count() const { return tensors_.size(); }

@@ -29,7 +29,9 @@ Result<std::map<std::string, std::string>> read_index(const Fd& fd, const std::s
           .but_found("\"" + std::string(shard->substr(0, 100)) + "\"")
           .advise("save the model with save_pretrained(..., safe_serialization=True)");
     if (shard->find('/') != shard->npos)
-      return invalid("shard lies outside the folder").at_node(m.key).but_found("\"" + std::string(shard->substr(0, 100)) + "\"");
+      return invalid("shard lies outside the folder")
+          .at_node(m.key)
+          .but_found("\"" + std::string(shard->substr(0, 100)) + "\"");
     out.emplace(m.key, *shard);
   }
   return out;
@@ -46,7 +48,10 @@ Status Weights::add_file(const Fd& fd, const std::string& name) {
     const std::string key = info.name;
     const auto [at, fresh] = tensors_.emplace(key, Placed{std::move(info), files_.size()});
     if (!fresh)
-      return invalid("tensor stands in two shards").in_file(name).at_node(key).but_found(files_[at->second.file]->name());
+      return invalid("tensor stands in two shards")
+          .in_file(name)
+          .at_node(key)
+          .but_found(files_[at->second.file]->name());
   }
   files_.push_back(std::move(file));
   return Ok{};
@@ -82,7 +87,10 @@ Result<Weights> Weights::open_folder(const std::string& folder) {
   for (const auto& [tensor, shard] : *map) {
     const auto at = out.tensors_.find(tensor);
     if (at == out.tensors_.end() || out.files_[at->second.file]->name() != folder + "/" + shard)
-      return invalid("tensor is missing from its shard").in_file(index_name).at_node(tensor).expecting("it in " + shard);
+      return invalid("tensor is missing from its shard")
+          .in_file(index_name)
+          .at_node(tensor)
+          .expecting("it in " + shard);
   }
   return out;
 }

@@ -70,14 +70,16 @@ TEST_F(FileTest, RefusesWhatIsNoFile) {
   address.sun_family = AF_UNIX;
   strncpy(address.sun_path, (dir_ + "/sock").c_str(), sizeof address.sun_path - 1);
   ASSERT_EQ(::bind(s, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  for (const std::string& name : {dir_, dir_ + "/fifo", dir_ + "/sock", std::string("/dev/zero"), std::string("/dev/null")}) {
+  for (const std::string& name :
+       {dir_, dir_ + "/fifo", dir_ + "/sock", std::string("/dev/zero"), std::string("/dev/null")}) {
     Result<MappedFile> r = MappedFile::open(name);
     ASSERT_FALSE(r.ok()) << name;
     EXPECT_EQ(r.error().kind, ErrorKind::kInvalid) << name;
     EXPECT_TRUE(has(r.error().text(), "expected a regular file")) << r.error().text();
     EXPECT_FALSE(read_file(name, 100).ok());
   }
-  for (const char* name : {"fifo", "sock", "sub"}) EXPECT_TRUE(has(beneath(name), "expected a regular file")) << beneath(name);
+  for (const char* name : {"fifo", "sock", "sub"})
+    EXPECT_TRUE(has(beneath(name), "expected a regular file")) << beneath(name);
   EXPECT_TRUE(has(beneath("fifo", Links::kHubCache), "FIFO"));
   ::close(s);
   EXPECT_EQ(MappedFile::open(dir_ + "/absent").error().kind, ErrorKind::kIo);
@@ -99,15 +101,17 @@ TEST_F(FileTest, BeneathRefusesEveryWayOut) {
   fs::create_symlink("sub", dir_ + "/inside");
   fs::create_symlink("loop", dir_ + "/loop");
   for (Links links : {Links::kNone, Links::kHubCache})
-    for (std::string_view name : {std::string_view("../secret"), std::string_view("sub/../../secret"), std::string_view("/etc/passwd"),
-                             std::string_view("//etc/passwd"), std::string_view(".."), std::string_view(""),
-                             std::string_view("."), std::string_view("a\0b", 3), std::string_view("up/secret"),
-                             std::string_view("inside/b"), std::string_view("sub/..")}) {
+    for (std::string_view name :
+         {std::string_view("../secret"), std::string_view("sub/../../secret"), std::string_view("/etc/passwd"),
+          std::string_view("//etc/passwd"), std::string_view(".."), std::string_view(""), std::string_view("."),
+          std::string_view("a\0b", 3), std::string_view("up/secret"), std::string_view("inside/b"),
+          std::string_view("sub/..")}) {
       Result<Fd> r = open_beneath(dir_, name, links);
       ASSERT_FALSE(r.ok()) << name;
       EXPECT_EQ(r.error().kind, ErrorKind::kInvalid) << r.error().text();
     }
-  for (const char* name : {"link", "absolute_link", "loop"}) EXPECT_TRUE(has(beneath(name), "symlink")) << beneath(name);
+  for (const char* name : {"link", "absolute_link", "loop"})
+    EXPECT_TRUE(has(beneath(name), "symlink")) << beneath(name);
   EXPECT_FALSE(open_beneath(dir_, "a/b").ok());
   EXPECT_FALSE(open_beneath(dir_, std::string(5000, 'x')).ok());
   EXPECT_FALSE(open_beneath(dir_, std::string(300, 'x')).ok());
@@ -130,7 +134,8 @@ TEST_F(FileTest, HubCacheLinksAreFollowed) {
   EXPECT_EQ(beneath("config.json", Links::kHubCache), "blob");
   EXPECT_EQ(beneath("sub/config.json", Links::kHubCache), "blob");
   EXPECT_TRUE(has(beneath("config.json"), "symlink"));
-  for (const char* name : {"sub/odd", "sub/out", "sub/trick"}) EXPECT_TRUE(has(beneath(name, Links::kHubCache), "symlink")) << name;
+  for (const char* name : {"sub/odd", "sub/out", "sub/trick"})
+    EXPECT_TRUE(has(beneath(name, Links::kHubCache), "symlink")) << name;
 }
 
 TEST_F(FileTest, MapsAndMoves) {

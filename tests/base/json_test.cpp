@@ -53,8 +53,9 @@ TEST(Json, RefusesWithByteOffset) {
   EXPECT_NE(error_of("").find("not valid JSON at byte 0"), std::string::npos) << error_of("");
   EXPECT_NE(error_of("[1,2] x").find("byte 7"), std::string::npos) << error_of("[1,2] x");
   EXPECT_NE(error_of(R"({"a":1,"b":2,"a":3})").find("'a': duplicate key"), std::string::npos);
-  for (const char* bad : {"[", "{", "[1,]", "{\"a\"}", "{\"a\":1,}", "nul", "NaN", "[1e999]", "01", "\"\\ud800\"", "\"\xff\"",
-                          "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"a\nb\"", "\xEF\xBB\xBF{}", "1 2", "{1:2}", "'a'", "[1}"})
+  for (const char* bad :
+       {"[", "{", "[1,]", "{\"a\"}", "{\"a\":1,}", "nul", "NaN", "[1e999]", "01", "\"\\ud800\"", "\"\xff\"",
+        "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"a\nb\"", "\xEF\xBB\xBF{}", "1 2", "{1:2}", "'a'", "[1}"})
     EXPECT_NE(error_of(bad).find("at byte"), std::string::npos) << bad << " -> " << error_of(bad);
   EXPECT_NE(error_of(std::string("{\"a\":1}\0", 8)).find("at byte"), std::string::npos);
 }

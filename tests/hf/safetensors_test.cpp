@@ -25,7 +25,9 @@ std::string file_of(std::string_view header, size_t data_bytes, std::optional<ui
   return out;
 }
 
-std::span<const std::byte> bytes_of(const std::string& s) { return {reinterpret_cast<const std::byte*>(s.data()), s.size()}; }
+std::span<const std::byte> bytes_of(const std::string& s) {
+  return {reinterpret_cast<const std::byte*>(s.data()), s.size()};
+}
 
 std::string error_of(const std::string& file) {
   Result<std::vector<TensorInfo>> r = parse_safetensors(bytes_of(file));
@@ -103,17 +105,24 @@ TEST(Safetensors, RefusesEveryHostileClass) {
       {file_of(R"({"__metadata__":[]})", 0), "__metadata__"},
       {file_of(R"({"__metadata__":{"a":"1","a":"2"}})", 0), "duplicate key"},
       {file_of(R"({"__metadata__":{},"__metadata__":{}})", 0), "duplicate key"},
-      {file_of(R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"t":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2),
+      {file_of(
+           R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"t":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+           2),
        "'t': tensor name stands twice"},
-      {file_of(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"t":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", 3),
+      {file_of(
+           R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"t":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
+           3),
        "'t': tensors overlap"},
-      {file_of(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"t":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2),
+      {file_of(
+           R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"t":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})",
+           2),
        "tensors overlap"},
       {file_of("{\"\xff\":1}", 0), "not valid JSON"},
   };
   for (const auto& c : cases)
     EXPECT_NE(error_of(c.file).find(c.part), std::string::npos)
-        << c.file.substr(std::min<size_t>(8, c.file.size()), 100) << "\n  wanted: " << c.part << "\n  got: " << error_of(c.file);
+        << c.file.substr(std::min<size_t>(8, c.file.size()), 100) << "\n  wanted: " << c.part
+        << "\n  got: " << error_of(c.file);
 }
 
 TEST(Safetensors, NoPrefixOrBitFlipCrashes) {
@@ -177,7 +186,9 @@ TEST_F(WeightsTest, OneFileAsViews) {
 TEST_F(WeightsTest, ShardsAreOneNameSpace) {
   put("s1.safetensors", shard("x"));
   put("s2.safetensors", shard("y"));
-  const auto index = [&](const char* map) { put("model.safetensors.index.json", format("{\"metadata\":{},\"weight_map\":%s}", map)); };
+  const auto index = [&](const char* map) {
+    put("model.safetensors.index.json", format("{\"metadata\":{},\"weight_map\":%s}", map));
+  };
   index(R"({"x":"s1.safetensors","y":"s2.safetensors"})");
   EXPECT_EQ(open(), "ok");
   const struct {

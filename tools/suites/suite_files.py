@@ -157,7 +157,7 @@ class Suite:
         cases, skipped = (sorted(x, key=lambda c: c["name"]) for x in (self.cases, self.skipped))
         index = {"made_by": self.made_by, "versions": versions, "cases": cases, "skipped": skipped}
         (self.out / MARK).write_text(json.dumps(index, indent=1) + "\n")
-        size = sum(p.stat().st_size for p in self.out.rglob("*") if p.is_file())
+        size = sum(p.stat().st_size for p in self.out.rglob("*") if p.is_file() and not p.is_symlink())
         print(f"{self.out}: {len(cases)} cases, {len(skipped)} left out (reasons in {MARK}), {size / 1e6:.1f} MB")
         return len(cases)
 

@@ -1,5 +1,7 @@
 // Evaluation of a graph in the reference world: floats in double with error radii, everything else exact.
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <unordered_map>
 
 #include "ops/core/broadcast.hpp"
@@ -64,6 +66,38 @@ double sum_radius(double u, int64_t k, double sum_of_magnitudes) {
 }
 
 namespace {
+// What is wanted of each value: nothing stored for a value means all of it.
+using Wanted = std::unordered_map<const ir::Value*, std::vector<int64_t>>;
+
+// Pulls positions of the only output back through the graph, last node first.
+Wanted pull_positions(const ir::Graph& graph, const std::vector<int64_t>& positions) {
+  Wanted wanted;
+  std::unordered_map<const ir::Value*, bool> whole;
+  wanted[graph.outputs[0]] = positions;
+  for (size_t k = graph.nodes.size(); k-- > 0;) {
+    const ir::Node& n = *graph.nodes[k];
+    const OpDef* op = find(n.op);
+    const bool some = n.outputs.size() == 1 && wanted.contains(n.out()) && !whole[n.out()];
+    for (size_t port = 0; port < n.inputs.size(); ++port) {
+      const ir::Value* v = n.inputs[port];
+      if (!v || whole[v]) continue;
+      std::vector<int64_t> needed;
+      if (!some || !op || !op->pull || !op->pull(n, port, wanted.at(n.out()), &needed)) {
+        whole[v] = true;
+        wanted.erase(v);
+        continue;
+      }
+      std::vector<int64_t>& have = wanted[v];
+      std::vector<int64_t> both;
+      std::set_union(have.begin(), have.end(), needed.begin(), needed.end(), std::back_inserter(both));
+      have = std::move(both);
+    }
+  }
+  for (const ir::Value* v : graph.outputs)
+    if (whole[v]) wanted.erase(v);
+  return wanted;
+}
+
 // Shapes of a node for the concrete inputs at hand: a one-node graph with constant contents, inferred anew.
 Status concrete_types(const ir::Node& node, const std::unordered_map<const ir::Value*, RefTensor>& env, ir::Graph* scratch, ir::Node** out) {
   std::vector<ir::Value*> ins;
@@ -86,13 +120,15 @@ Status concrete_types(const ir::Node& node, const std::unordered_map<const ir::V
   return Ok{};
 }
 
-Status eval_node(const ir::Node& node, std::unordered_map<const ir::Value*, RefTensor>& env, const RefOptions& options) {
+Status eval_node(const ir::Node& node, std::unordered_map<const ir::Value*, RefTensor>& env, const RefOptions& options, const Wanted& wanted) {
   ir::Graph scratch;
   ir::Node* shaped = nullptr;
   PERI_TRY(concrete_types(node, env, &scratch, &shaped));
   const OpDef* op = find(node.op);
   if (!op->reference) return unsupported("%s has no reference", node.op.c_str()).at_node(node.name);
+  const auto some = wanted.find(node.outputs[0]);
   RefCall call{*shaped, {}, {}, {}, options.u, options.threads};
+  if (node.outputs.size() == 1 && some != wanted.end()) call.positions = some->second;
   for (const ir::Value* v : node.inputs) call.in.push_back(v ? &env.at(v) : nullptr);
   for (const ir::Value* v : shaped->outputs) {
     std::vector<int64_t> dims;
@@ -116,6 +152,11 @@ Status eval_node(const ir::Node& node, std::unordered_map<const ir::Value*, RefT
 
 Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<const RefTensor> inputs, const RefOptions& options) {
   if (inputs.size() != graph.inputs.size()) return internal_error("the reference got %zu inputs for %zu", inputs.size(), graph.inputs.size());
+  Wanted wanted;
+  if (!options.positions.empty()) {
+    PERI_CHECK(graph.outputs.size() == 1, "positions are asked of one output");
+    wanted = pull_positions(graph, options.positions);
+  }
   std::unordered_map<const ir::Value*, RefTensor> env;
   std::unordered_map<const ir::Value*, size_t> uses;
   for (size_t k = 0; k < inputs.size(); ++k) env[graph.inputs[k]] = inputs[k];
@@ -126,7 +167,7 @@ Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<c
   for (const ir::Node* n : graph.nodes) {
     for (const ir::Value* v : n->inputs)
       if (v && v->constant && !env.contains(v)) env[v] = to_ref(*v->constant);
-    PERI_TRY(eval_node(*n, env, options));
+    PERI_TRY(eval_node(*n, env, options, wanted));
     for (const ir::Value* v : n->inputs)
       if (v && --uses[v] == 0) env.erase(v);
   }

@@ -10,7 +10,8 @@
 namespace peri::kernels::cpu {
 namespace {
 
-constexpr int64_t kMaxBlockRows = 256;
+constexpr int64_t kBlockRows = 128, kMaxBlockRows = 256;
+constexpr int64_t kDeepest = 1536;
 
 // Panels [first, end) of n-block `block`.
 int64_t first_panel(const GemmPlan& plan, int64_t block) {
@@ -50,19 +51,11 @@ GemmPlan plan_gemm(const GemmShape& shape, Isa isa) {
   plan.isa = isa;
   plan.tile_rows = table.max_rows;
   plan.panels = split_columns(shape.n, table.lanes);
-  constexpr int64_t kBlockRows = 128, kDeepest = 1536;
-  plan.m_blocks = shape.m <= 192 ? 1 : (shape.m + kBlockRows - 1) / kBlockRows;
+  const Grid grid = share_out(shape.m, kBlockRows, shape.k, plan.panels, std::max<int64_t>(1, shape.batch));
+  plan.m_blocks = grid.row_blocks;
+  plan.n_blocks = grid.panel_blocks;
   const int64_t k_blocks = std::max<int64_t>(1, (shape.k + kDeepest - 1) / kDeepest);
   plan.k_block = std::max<int64_t>(1, (shape.k + k_blocks - 1) / k_blocks);
-  // Enough tasks to share out evenly, none so small that handing it out shows: about 4 MFLOP.
-  const double block_rows = static_cast<double>(shape.m) / static_cast<double>(plan.m_blocks);
-  const double panel_flops = 2.0 * block_rows * static_cast<double>(plan.panels.panel_columns) *
-                             static_cast<double>(std::max<int64_t>(1, shape.k));
-  int64_t panels_per_task = std::clamp<int64_t>(static_cast<int64_t>(4e6 / panel_flops), 1, 8);
-  const int64_t others = plan.m_blocks * std::max<int64_t>(1, shape.batch);
-  panels_per_task = std::min(panels_per_task, std::max<int64_t>(1, plan.panels.panels * others / 16));
-  if (shape.m <= 3) panels_per_task = 4;
-  plan.n_blocks = (plan.panels.panels + panels_per_task - 1) / panels_per_task;
   plan.tasks = shape.batch * plan.m_blocks * plan.n_blocks;
   if (shape.b_form != BForm::kPacked) {
     const int64_t most = (plan.panels.panels + plan.n_blocks - 1) / plan.n_blocks;

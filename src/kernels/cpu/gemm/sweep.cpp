@@ -1,7 +1,10 @@
 // The two loops around the register tile, and the choice of tile function at the edges.
 #include "kernels/cpu/gemm/sweep.hpp"
 
+#include <algorithm>
+
 #include "base/result.hpp"
+#include "kernels/cpu/isa.hpp"
 
 namespace peri::kernels::cpu {
 namespace {
@@ -55,6 +58,19 @@ PanelSplit split_columns(int64_t columns, int lanes) {
   return p;
 }
 
+Grid share_out(int64_t rows, int64_t block_rows, int64_t depth, const PanelSplit& panels, int64_t products) {
+  Grid grid;
+  grid.row_blocks = rows <= block_rows * 3 / 2 ? 1 : (rows + block_rows - 1) / block_rows;
+  const double panel_flops = 2.0 * static_cast<double>(rows) / static_cast<double>(grid.row_blocks) *
+                             static_cast<double>(panels.panel_columns) *
+                             static_cast<double>(std::max<int64_t>(1, depth));
+  int64_t per_task = std::clamp<int64_t>(static_cast<int64_t>(4e6 / panel_flops), 1, 8);
+  per_task = std::min(per_task, std::max<int64_t>(1, panels.panels * grid.row_blocks * products / 16));
+  if (rows <= 3) per_task = 4;
+  grid.panel_blocks = (panels.panels + per_task - 1) / per_task;
+  return grid;
+}
+
 void run_sweep(const Sweep& s) {
   const RegisterStage stage = s.last && s.epilogue != nullptr ? register_stage(*s.epilogue) : RegisterStage{};
   const bool passes = s.last && s.epilogue != nullptr && stage.consumed < s.epilogue->count;
@@ -77,16 +93,16 @@ void run_sweep(const Sweep& s) {
     for (int64_t t = 0; t < s.tiles.count; ++t) {
       const int64_t begin = s.tiles.begin(t), rows = s.tiles.rows(t);
       const Span tile = rows == s.tiles.rows(0) ? span : choose(s, panel, rows);
-      g.rows = s.rows + begin * s.taps;
+      g.rows = s.rows + begin * s.all_taps + s.first_tap * rows;
       g.c = s.c + begin * s.ldc + column;
       g.n = tile.columns;
-      g.stage = stage_at(stage, s.row0 + begin, column);
+      g.stage = stage_at(stage, s.row0 + begin, s.column0 + column);
       g.prefetch = next ? g.b + s.b_panel_stride + t * share * s.taps * s.k : g.b;
       g.prefetch_step = next ? share : 0;
       tile.fn(g);
       if (passes) {
         s.table->post(g.c, s.ldc, rows, g.n, s.epilogue->ops + stage.consumed, s.epilogue->count - stage.consumed,
-                      s.row0 + begin, column);
+                      s.row0 + begin, s.column0 + column);
       }
     }
     panel += span.panels;

@@ -37,12 +37,21 @@ struct PanelSplit {
 };
 PanelSplit split_columns(int64_t columns, int lanes);
 
+// Into how many blocks of rows and of panels one of `products` products is cut: enough tasks to share out evenly, none
+// so small that handing it out shows. Depends on the problem alone.
+struct Grid {
+  int64_t row_blocks = 1, panel_blocks = 1;
+};
+Grid share_out(int64_t rows, int64_t block_rows, int64_t depth, const PanelSplit& panels, int64_t products);
+
 struct Sweep {
   const TileTable* table = nullptr;
   TileSplit tiles;
-  const float* const* rows = nullptr;  // per tile [taps][tile rows]; the tile of rows (first, n) begins at first * taps
-  int64_t taps = 1;
-  int64_t k = 0;  // per tap
+  const float* const* rows =
+      nullptr;  // per tile [all_taps][tile rows]: a tile beginning at row r has r * all_taps before
+  int64_t all_taps = 1;
+  int64_t first_tap = 0, taps = 1;  // the taps wanted now
+  int64_t k = 0;                    // per tap
   PanelSplit panels;
   int64_t first_panel = 0, end_panel = 0;
   const float* b = nullptr;    // packed: row 0 of panel 0
@@ -53,7 +62,7 @@ struct Sweep {
   bool accumulate = false;  // c holds the sums of earlier blocks of k
   bool last = true;         // this is the last block of k: apply the epilogue
   const Epilogue* epilogue = nullptr;
-  int64_t row0 = 0;  // this block's first row in the whole result, for the epilogue
+  int64_t row0 = 0, column0 = 0;  // where c stands in the whole result, for the epilogue
 };
 void run_sweep(const Sweep& s);
 

@@ -6,9 +6,10 @@
 #include <cstdint>
 
 #include "kernels/cpu/gemm/epilogue.hpp"
-#include "kernels/cpu/isa.hpp"
 
 namespace peri::kernels::cpu {
+
+enum class Isa;  // isa.hpp, which sources by ISA may not see
 
 // c[r][j] (+)= sum over t < taps, i < k of rows[t * mr + r][i] * b[...]; reads and writes nothing outside what is
 // named.

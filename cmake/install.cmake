@@ -1,0 +1,51 @@
+# cmake --install: bin/peri, one archive lib/libperi.a with everything it needs but the shared oneDNN and the compiler's
+# run-time libraries, include/peri, and a package that find_package(peri) finds.
+set(PERI_INSTALLED_SHARED "")
+if(PERI_DNNL_LIBRARY MATCHES "\\.so\\.3$")
+  list(APPEND PERI_INSTALLED_SHARED "${PERI_DNNL_LIBRARY}")
+  set(PERI_INSTALLED_DNNL "\${PERI_PREFIX}/lib/libdnnl.so.3")
+else()
+  set(PERI_INSTALLED_DNNL "${PERI_DNNL_LIBRARY}")
+endif()
+execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libgomp.so.1 OUTPUT_VARIABLE PERI_GOMP
+                OUTPUT_STRIP_TRAILING_WHITESPACE)
+get_filename_component(PERI_GOMP "${PERI_GOMP}" ABSOLUTE)
+list(APPEND PERI_INSTALLED_SHARED "${PERI_GOMP}")
+
+# The archives that become libperi.a.
+set(archives peri_onnx_proto)
+foreach(module IN LISTS PERI_MODULES)
+  list(APPEND archives peri_${module})
+endforeach()
+set(script "create libperi.a\n")
+foreach(target IN LISTS archives)
+  string(APPEND script "addlib $<TARGET_FILE:${target}>\n")
+endforeach()
+foreach(part PROTOBUF_LITE xxhash_LIBRARY zlib_LIBRARY sqlite_LIBRARY)
+  if(PERI_${part} MATCHES "\\.a$")
+    string(APPEND script "addlib ${PERI_${part}}\n")
+  endif()
+endforeach()
+file(GENERATE OUTPUT "${PERI_GEN}/libperi.mri" CONTENT "${script}save\nend\n")
+
+install(CODE "
+  execute_process(COMMAND \"${CMAKE_AR}\" -M WORKING_DIRECTORY \"${PERI_GEN}\" INPUT_FILE \"${PERI_GEN}/libperi.mri\"
+                  COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug \"${PERI_GEN}/libperi.a\" COMMAND_ERROR_IS_FATAL ANY)")
+install(FILES "${PERI_GEN}/libperi.a" DESTINATION lib)
+foreach(library IN LISTS PERI_INSTALLED_SHARED)
+  get_filename_component(name "${library}" NAME)
+  get_filename_component(real "${library}" REALPATH)
+  install(PROGRAMS "${real}" DESTINATION lib RENAME "${name}")
+endforeach()
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/include/" DESTINATION include)
+install(FILES "${CMAKE_SOURCE_DIR}/LICENSE" DESTINATION share/doc/peri)
+if(TARGET peri)
+  set_target_properties(peri PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+  install(TARGETS peri RUNTIME DESTINATION bin)
+endif()
+
+include(CMakePackageConfigHelpers)
+configure_file(cmake/periConfig.cmake.in "${PERI_GEN}/periConfig.cmake" @ONLY)
+write_basic_package_version_file("${PERI_GEN}/periConfigVersion.cmake" COMPATIBILITY SameMajorVersion)
+install(FILES "${PERI_GEN}/periConfig.cmake" "${PERI_GEN}/periConfigVersion.cmake" DESTINATION lib/cmake/peri)

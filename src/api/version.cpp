@@ -1,0 +1,6 @@
+// The library says its version across the C interface.
+#include "peri/version.h"
+
+#include "base/version.hpp"
+
+extern "C" const char* peri_version(void) { return peri::version().data(); }

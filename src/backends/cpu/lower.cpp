@@ -1,0 +1,244 @@
+// Emission of the program: buffers for values, views as aliases, conversions where layouts meet, one step for each region.
+#include "backends/cpu/lower.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "exec/core/region_payload.hpp"
+#include "ops/entry.hpp"
+
+namespace peri::backends::cpu {
+
+namespace {
+struct Emitter {
+  const ir::Graph& graph;
+  tune::Tuner& tuner;
+  const Options& options;
+  Lowered out;
+  std::unordered_map<const ir::Value*, int32_t> buffer_of;             // in the layout it was made in
+  std::unordered_map<const ir::Value*, ir::Layout> layout_of;
+  std::map<std::pair<const ir::Value*, std::string>, int32_t> converted;
+  std::set<std::string> bound;
+
+  int32_t add_buffer(const std::string& name, plan::BufferKind kind, const ir::Type& type, const ir::Layout& layout) {
+    plan::Buffer b;
+    b.name = name;
+    b.kind = kind;
+    b.dtype = type.dtype;
+    b.shape = *type.shape;
+    b.layout = exec::layout_code(layout);
+    Shape dims = *type.shape;
+    if (layout.block_axis >= 0) {
+      Dim& d = dims[static_cast<size_t>(layout.block_axis)];
+      d = ceildiv(d, layout.block) * Dim(layout.block);
+    }
+    b.bytes = ceildiv(product(dims) * Dim(dtype_bits(type.dtype)), 8);
+    out.program.buffers.push_back(std::move(b));
+    return static_cast<int32_t>(out.program.buffers.size()) - 1;
+  }
+
+  int32_t constant_buffer(const ir::Value* v) {
+    if (auto it = buffer_of.find(v); it != buffer_of.end()) return it->second;
+    const int32_t b = add_buffer(v->name, plan::BufferKind::kWeight, v->type, {});
+    out.program.buffers[static_cast<size_t>(b)].weight = static_cast<int32_t>(out.weights.size());
+    plan::Weight w;
+    w.name = v->name;
+    w.dtype = v->constant->dtype();
+    w.dims = v->constant->dims();
+    w.bytes = v->constant->bytes().size();
+    out.program.weights.push_back(std::move(w));
+    out.weights.push_back(*v->constant);
+    return buffer_of[v] = b;
+  }
+
+  // The buffer of a value in its own layout; views become aliases of what they rename.
+  Result<int32_t> buffer(const ir::Value* v) {
+    if (auto it = buffer_of.find(v); it != buffer_of.end()) return it->second;
+    if (v->constant) return constant_buffer(v);
+    if (v->producer && is_view(*v->producer)) {
+      PERI_ASSIGN(const int32_t base, buffer_in(v->producer->in(0), {}));
+      const int32_t b = add_buffer(v->name, plan::BufferKind::kScratch, v->type, {});
+      out.program.buffers[static_cast<size_t>(b)].alias_of = base;
+      layout_of[v] = {};
+      return buffer_of[v] = b;
+    }
+    return internal_error("value '%s' has no buffer", v->name.c_str());
+  }
+
+  Result<int32_t> buffer_in(const ir::Value* v, const ir::Layout& want) {
+    PERI_ASSIGN(const int32_t own, buffer(v));
+    if (v->constant || layout_of[v] == want) return own;
+    const auto key = std::pair(v, exec::layout_code(want));
+    if (auto it = converted.find(key); it != converted.end()) return it->second;
+    const int32_t to = add_buffer(v->name + "@" + key.second, plan::BufferKind::kScratch, v->type, want);
+    PERI_TRY(emit_conversion(v, own, to, want));
+    return converted[key] = to;
+  }
+
+  Status emit_conversion(const ir::Value* v, int32_t from, int32_t to, const ir::Layout& want) {
+    ir::Graph g;
+    ir::Value* x = g.add_input("x0", v->type);
+    x->type.layout = layout_of[v];
+    ir::Value* y = g.add("relayout", {x}, {}, "t1")->out();
+    y->type = v->type;
+    y->type.layout = want;
+    g.mark_output(y, "t1");
+    PERI_ASSIGN(const ir::Graph concrete, exec::bind_region(g, options.tuned_for));
+    const tune::Candidates& all = tuner.candidates(concrete, {false});
+    if (all.list.empty() || !all.list[0].rejected.empty()) return internal_error("no kernel converts '%s' between layouts", v->name.c_str());
+    plan::Step step;
+    step.name = "relayout " + v->name;
+    step.executor = all.list[0].kernel->executor;
+    step.reads = {from};
+    step.writes = {to};
+    step.variants.push_back({all.list[0].offer.requires_isa, all.list[0].offer.library, all.list[0].offer.holds_for, exec::write_payload(all.list[0].kernel->name, all.list[0].kernel->version, all.list[0].offer.config, g)});
+    out.program.steps.push_back(std::move(step));
+    StepReport report;
+    report.name = "relayout " + v->name;
+    report.region = ir::print(concrete, {16, false});
+    report.chosen = all.list[0].id();
+    report.median_ms = all.list[0].median_ms;
+    out.steps.push_back(std::move(report));
+    return Ok{};
+  }
+
+  StepReport report_of(const Region& r, const Choice& c) {
+    StepReport report;
+    const ir::Node* anchor = r.nodes.front();
+    report.name = anchor->name.empty() ? anchor->out()->name : anchor->name;
+    for (const ir::Node* n : r.nodes) {
+      for (const std::string& o : n->origins) report.origins.push_back(o);
+      for (const std::string& t : n->touched_by)
+        if (std::find(report.touched_by.begin(), report.touched_by.end(), t) == report.touched_by.end()) report.touched_by.push_back(t);
+    }
+    report.key = region_key(r);
+    report.chosen = c.reference ? "reference" : c.candidate.id();
+    report.median_ms = c.reference ? -1 : c.candidate.median_ms;
+    report.max_error = c.reference ? -1 : c.candidate.max_error;
+    for (const tune::Candidate& o : c.others) report.others.emplace_back(o.id(), o.median_ms);
+    for (const tune::Refusal& x : c.refusals) report.refusals.emplace_back(x.kernel, x.reason);
+    auto concrete = exec::bind_region(region_graph(r), options.tuned_for, true);
+    if (!concrete.ok()) return report;
+    report.region = ir::print(*concrete, {16, false});
+    for (const ir::Node* n : concrete->nodes) report.flops += ops::cost_of(*n).flops;
+    auto bytes = [](const ir::Value* v) { return is_const(*v->type.shape) ? static_cast<double>(product(*v->type.shape).is_const() ? product(*v->type.shape).value() : 0) * dtype_bits(v->type.dtype) / 8 : 0.0; };
+    for (const ir::Value* v : concrete->inputs) report.bytes += bytes(v);
+    for (const ir::Value* v : concrete->outputs) report.bytes += bytes(v);
+    return report;
+  }
+
+  Status emit_region(const Region& r, const Choice& c) {
+    plan::Step step;
+    StepReport report = report_of(r, c);
+    step.name = report.name;
+    step.origins = report.origins;
+    std::vector<ir::Layout> ins(r.inputs.size()), outs(r.outputs.size());
+    if (!c.reference) ins = c.candidate.offer.inputs, outs = c.candidate.offer.outputs;
+    for (size_t k = 0; k < r.inputs.size(); ++k) {
+      PERI_ASSIGN(const int32_t b, buffer_in(r.inputs[k], ins[k]));
+      step.reads.push_back(b);
+    }
+    std::set<std::string> symbols;
+    for (size_t k = 0; k < r.outputs.size(); ++k) {
+      ir::Value* v = r.outputs[k];
+      const bool output = graph.is_output(v) && outs[k].row_major();
+      const int32_t b = add_buffer(v->name, output ? plan::BufferKind::kOutput : plan::BufferKind::kScratch, v->type, outs[k]);
+      buffer_of[v] = b;
+      layout_of[v] = outs[k];
+      step.writes.push_back(b);
+      for (const Dim& d : *v->type.shape) d.collect_symbols(symbols);
+      share_memory(r, c, k, b);
+    }
+    for (const std::string& s : symbols)
+      if (bound.insert(s).second) step.binds.push_back(s);
+    const ir::Graph g = region_graph(r, ins, outs);
+    if (c.reference) {
+      step.executor = "reference";
+      step.variants.push_back({"", "", {}, exec::write_payload("reference", 1, "", g)});
+    } else {
+      const tune::Candidate& x = c.candidate;
+      step.executor = x.kernel->executor;
+      step.variants.push_back({x.offer.requires_isa, x.offer.library, x.offer.holds_for, exec::write_payload(x.kernel->name, x.kernel->version, x.offer.config, g)});
+    }
+    out.program.steps.push_back(std::move(step));
+    out.steps.push_back(std::move(report));
+    return Ok{};
+  }
+
+  // In place where the kernel allows it and nobody reads the input afterwards.
+  void share_memory(const Region& r, const Choice& c, size_t k, int32_t b) {
+    if (c.reference || k >= c.candidate.offer.in_place.size() || c.candidate.offer.in_place[k] < 0) return;
+    const size_t i = static_cast<size_t>(c.candidate.offer.in_place[k]);
+    const ir::Value* v = r.inputs[i];
+    if (v->constant || v->is_input || graph.is_output(v) || graph.is_output(r.outputs[k]) || (v->producer && is_view(*v->producer))) return;
+    for (const ir::Node* u : v->users)
+      if (std::find(r.nodes.begin(), r.nodes.end(), u) == r.nodes.end()) return;
+    const plan::Buffer& own = out.program.buffers[static_cast<size_t>(b)];
+    const auto it = buffer_of.find(v);
+    if (it == buffer_of.end() || !(layout_of[v] == c.candidate.offer.inputs[i])) return;
+    const plan::Buffer& base = out.program.buffers[static_cast<size_t>(it->second)];
+    if (!(base.bytes == own.bytes) || base.dtype != own.dtype) return;
+    out.program.buffers[static_cast<size_t>(b)].alias_of = it->second;
+  }
+
+  Status interface_ports() {
+    for (const ir::Value* v : graph.inputs) {
+      const int32_t b = add_buffer(v->name, plan::BufferKind::kInput, v->type, {});
+      buffer_of[v] = b;
+      layout_of[v] = {};
+      out.program.inputs.push_back({v->name, b, v->type.dtype, *v->type.shape});
+      for (const Dim& d : *v->type.shape) d.collect_symbols(bound);
+    }
+    return Ok{};
+  }
+};
+
+void dims_table(const ir::Graph& graph, plan::Program* program) {
+  std::set<std::string> symbols;
+  for (const auto& v : graph.values()) {
+    if (v->type.shape)
+      for (const Dim& d : *v->type.shape) d.collect_symbols(symbols);
+    if (v->content)
+      for (const Dim& d : *v->content) d.collect_symbols(symbols);
+  }
+  program->dims.assign(symbols.begin(), symbols.end());
+}
+}  // namespace
+
+Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Options& options) {
+  // A view reads its data only: what computed its target shape is already in its type.
+  ir::Graph graph = original.clone();
+  for (ir::Node* n : graph.nodes)
+    if (is_view(*n))
+      for (size_t k = 1; k < n->inputs.size(); ++k) graph.set_input(n, k, nullptr);
+  graph.erase_dead();
+  auto accepts = [&](const Region& r) {
+    auto concrete = exec::bind_region(region_graph(r), options.tuned_for);
+    return concrete.ok() && tuner.accepted(*concrete, constant_inputs(r));
+  };
+  const std::vector<Region> regions = cut_regions(graph, accepts);
+  // Measure region by region, so that progress can be shown; the cover then finds every time in the tuner.
+  for (size_t k = 0; k < regions.size(); ++k) {
+    if (options.progress) options.progress(k, regions.size(), regions[k].nodes[0]->op + " " + regions[k].nodes[0]->name);
+    auto concrete = exec::bind_region(region_graph(regions[k]), options.tuned_for);
+    if (concrete.ok()) (void)tuner.candidates(*concrete, constant_inputs(regions[k]));
+  }
+  PERI_ASSIGN(const Cover cover, choose_cover(regions, tuner, options.tuned_for, options.forced));
+  Emitter e{graph, tuner, options, {}, {}, {}, {}, {}};
+  e.out.program.name = graph.name;
+  e.out.program.backend = "cpu";
+  e.out.predicted_ms = cover.predicted_ms;
+  e.out.conversion_ms = cover.conversion_ms;
+  for (const auto& [name, value] : options.tuned_for) e.out.program.tuned_for[name] = value;
+  dims_table(graph, &e.out.program);
+  PERI_TRY(e.interface_ports());
+  for (size_t k = 0; k < regions.size(); ++k) PERI_TRY(e.emit_region(regions[k], cover.choices[k]));
+  for (size_t k = 0; k < graph.outputs.size(); ++k) {
+    const ir::Value* v = graph.outputs[k];
+    PERI_ASSIGN(const int32_t b, e.buffer_in(v, {}));
+    e.out.program.outputs.push_back({graph.output_names[k], b, v->type.dtype, *v->type.shape});
+  }
+  return std::move(e.out);
+}
+
+}  // namespace peri::backends::cpu

@@ -1,0 +1,44 @@
+// The CPU backend: a graph with inferred types becomes a program and its weights.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/cpu/cover.hpp"
+#include "plan/program.hpp"
+
+namespace peri::backends::cpu {
+
+// What became of one region, for reports and the proof.
+struct StepReport {
+  std::string name;                      // anchor
+  std::vector<std::string> origins;      // nodes of the model
+  std::vector<std::string> touched_by;   // passes
+  std::string region;                    // IR text at the tuned dims
+  std::string key;                       // region_key
+  std::string chosen;                    // candidate id, or "reference"
+  double median_ms = -1, max_error = -1;
+  std::vector<std::pair<std::string, double>> others;            // id, ms
+  std::vector<std::pair<std::string, std::string>> refusals;     // kernel, reason
+  double flops = 0, bytes = 0;           // of the region at the tuned dims: its inputs and outputs once
+};
+
+struct Options {
+  DimBinding tuned_for;                  // every named dimension of the inputs
+  std::unordered_map<std::string, std::string> forced;           // region key -> candidate id
+  std::function<void(size_t done, size_t total, const std::string& what)> progress;
+};
+
+struct Lowered {
+  plan::Program program;
+  std::vector<Tensor> weights;
+  std::vector<StepReport> steps;
+  double predicted_ms = 0, conversion_ms = 0;
+};
+
+// REQUIRES: types inferred, dead code gone. Nodes that no kernel takes run on the reference executor and are reported so.
+Result<Lowered> lower(const ir::Graph& graph, tune::Tuner& tuner, const Options& options);
+
+}  // namespace peri::backends::cpu

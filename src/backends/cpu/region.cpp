@@ -1,0 +1,280 @@
+// Greedy cutting of regions in graph order: anchors with their epilogues first, then element-wise groups, then single nodes.
+#include "backends/cpu/region.hpp"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ops/entry.hpp"
+
+namespace peri::backends::cpu {
+
+namespace {
+constexpr size_t kMaxEpilogue = 12;
+constexpr size_t kMaxGroup = 48;
+
+bool is_anchor(const ir::Node& n) {
+  static const std::set<std::string_view> kAnchors = {"conv", "conv_transpose", "matmul", "gemm", "attention", "layer_normalization", "softmax", "max_pool", "average_pool", "global_average_pool", "reduce_mean"};
+  return kAnchors.contains(n.op);
+}
+bool is_elementwise(const ir::Node& n) {
+  const ops::OpDef* op = ops::find(n.op);
+  return op && op->elementwise && n.outputs.size() == 1;
+}
+// Values that live inside every region that reads them: small constants, and sizes known as expressions.
+bool is_sizes(const ir::Node& n) { return n.op == "dims_constant"; }
+bool small_constant(const ir::Value* v) {
+  if (v->producer && is_sizes(*v->producer)) return true;
+  return v->constant && v->constant->numel() <= kInlineElements && v->constant->dtype() != DType::kString;
+}
+}  // namespace
+
+bool is_view(const ir::Node& n) {
+  static const std::set<std::string_view> kViews = {"reshape", "squeeze", "unsqueeze", "flatten", "identity"};
+  return kViews.contains(n.op) && n.in(0) && n.in(0)->type.dtype != DType::kString;
+}
+
+void close_region(const ir::Graph& graph, Region* r) {
+  r->inputs.clear();
+  r->outputs.clear();
+  std::unordered_set<const ir::Node*> inside(r->nodes.begin(), r->nodes.end());
+  auto add_once = [](std::vector<ir::Value*>& list, ir::Value* v) {
+    if (std::find(list.begin(), list.end(), v) == list.end()) list.push_back(v);
+  };
+  for (const ir::Node* n : r->nodes) {
+    for (ir::Value* v : n->inputs)
+      if (v && !(v->producer && inside.contains(v->producer)) && !small_constant(v)) add_once(r->inputs, v);
+    for (ir::Value* v : n->outputs) {
+      const bool used_outside = graph.is_output(v) || std::any_of(v->users.begin(), v->users.end(), [&](const ir::Node* u) { return !inside.contains(u); });
+      if (used_outside) add_once(r->outputs, v);
+    }
+  }
+  if (r->outputs.empty()) r->outputs.push_back(r->nodes.back()->out());
+}
+
+std::vector<bool> constant_inputs(const Region& region) {
+  std::vector<bool> out;
+  for (const ir::Value* v : region.inputs) out.push_back(v->constant.has_value());
+  return out;
+}
+
+ir::Graph region_graph(const Region& region, const std::vector<ir::Layout>& in_layouts, const std::vector<ir::Layout>& out_layouts) {
+  ir::Graph g;
+  std::unordered_map<const ir::Value*, ir::Value*> map;
+  for (size_t k = 0; k < region.inputs.size(); ++k) {
+    const ir::Value* v = region.inputs[k];
+    ir::Value* in = g.add_input("x" + std::to_string(k), v->type);
+    in->type.layout = k < in_layouts.size() ? in_layouts[k] : ir::Layout{};
+    in->content = v->content;
+    map[v] = in;
+  }
+  for (const ir::Node* n : region.nodes) {
+    std::vector<ir::Value*> ins;
+    for (ir::Value* v : n->inputs) {
+      if (v && !map.contains(v)) {
+        const std::string inner = "c" + std::to_string(map.size());
+        if (v->constant) {
+          map[v] = g.add_constant(inner, *v->constant);
+        } else {
+          map[v] = g.add(v->producer->op, {}, v->producer->attrs, inner)->out();
+          map[v]->type = v->type;
+          map[v]->content = v->content;
+        }
+      }
+      ins.push_back(v ? map[v] : nullptr);
+    }
+    ir::Node* copy = g.add(n->op, ins, n->attrs, "", 0);
+    for (ir::Value* v : n->outputs) {
+      ir::Value* out = g.add_output_value(copy, "t" + std::to_string(map.size()));
+      out->type = v->type;
+      out->type.layout = {};
+      out->content = v->content;
+      map[v] = out;
+    }
+  }
+  for (size_t k = 0; k < region.outputs.size(); ++k) {
+    ir::Value* out = map.at(region.outputs[k]);
+    out->type.layout = k < out_layouts.size() ? out_layouts[k] : ir::Layout{};
+    g.mark_output(out, out->name);
+  }
+  return g;
+}
+
+namespace {
+// State of a cut: which nodes are taken, and the order index of each node.
+struct Cutter {
+  const ir::Graph& graph;
+  const Accepts& accepts;
+  std::unordered_map<const ir::Node*, size_t> order;
+  std::unordered_set<const ir::Node*> taken;
+  std::vector<Region> regions;
+  std::unordered_map<const ir::Node*, size_t> region_of;
+
+  // A region may take `next` only if no path leads from the region out and back into `next`. Regions already cut count as
+  // one node each, so that the regions stay without a cycle among themselves.
+  bool convex_with(const Region& r, const ir::Node* next) const {
+    const std::unordered_set<const ir::Node*> inside(r.nodes.begin(), r.nodes.end());
+    size_t first = SIZE_MAX;
+    for (const ir::Node* n : r.nodes) first = std::min(first, order.at(n));
+    std::unordered_set<const ir::Node*> seen;
+    std::vector<const ir::Node*> work;
+    auto push_inputs = [&](const ir::Node* n, bool skip_inside) {
+      for (const ir::Value* v : n->inputs)
+        if (v && v->producer && !(skip_inside && inside.contains(v->producer)) && seen.insert(v->producer).second) work.push_back(v->producer);
+    };
+    push_inputs(next, true);
+    while (!work.empty()) {
+      const ir::Node* n = work.back();
+      work.pop_back();
+      if (inside.contains(n)) return false;
+      auto unit = region_of.find(n);
+      if (unit == region_of.end()) {
+        if (order.at(n) >= first) push_inputs(n, false);
+        continue;
+      }
+      const Region& u = regions[unit->second];
+      if (order.at(u.nodes.back()) < first) continue;
+      for (const ir::Node* m : u.nodes) push_inputs(m, false);
+    }
+    return true;
+  }
+
+  Region closed(std::vector<ir::Node*> nodes) const {
+    std::sort(nodes.begin(), nodes.end(), [&](auto* a, auto* b) { return order.at(a) < order.at(b); });
+    Region r;
+    r.nodes = std::move(nodes);
+    close_region(graph, &r);
+    return r;
+  }
+  void take(Region r) {
+    for (const ir::Node* n : r.nodes) {
+      taken.insert(n);
+      region_of[n] = regions.size();
+    }
+    regions.push_back(std::move(r));
+  }
+
+  // The single element-wise user of the region's last value, if it may join as epilogue.
+  ir::Node* next_of_chain(const Region& r) const {
+    ir::Value* last = r.nodes.back()->out();
+    if (graph.is_output(last) || last->users.empty()) return nullptr;
+    ir::Node* next = last->users[0];
+    for (ir::Node* u : last->users)
+      if (u != next) return nullptr;  // `x * f(x)` chains join as groups only
+    if (taken.contains(next) || !is_elementwise(*next) || !(next->out()->type.shape == last->type.shape)) return nullptr;
+    return convex_with(r, next) ? next : nullptr;
+  }
+  // x -> f(x) -> x * f(x), the shape of SiLU and of hard-swish: both nodes join together.
+  bool extend_by_gate(Region* r) const {
+    ir::Value* last = r->nodes.back()->out();
+    if (graph.is_output(last)) return false;
+    std::vector<ir::Node*> users(last->users);
+    std::sort(users.begin(), users.end());
+    users.erase(std::unique(users.begin(), users.end()), users.end());
+    if (users.size() != 2) return false;
+    if (order.at(users[0]) > order.at(users[1])) std::swap(users[0], users[1]);
+    for (ir::Node* u : users)
+      if (taken.contains(u) || !is_elementwise(*u) || !(u->out()->type.shape == last->type.shape)) return false;
+    const bool gate = std::find(users[1]->inputs.begin(), users[1]->inputs.end(), users[0]->out()) != users[1]->inputs.end() && users[0]->out()->users.size() == 1 && !graph.is_output(users[0]->out());
+    if (!gate) return false;
+    r->nodes.push_back(users[0]);
+    r->nodes.push_back(users[1]);
+    return true;
+  }
+
+  void cut_anchor(ir::Node* anchor) {
+    Region r;
+    r.nodes = {anchor};
+    std::vector<std::vector<ir::Node*>> prefixes = {r.nodes};
+    while (r.nodes.size() < kMaxEpilogue && anchor->outputs.size() == 1) {
+      if (ir::Node* next = next_of_chain(r)) r.nodes.push_back(next);
+      else if (!extend_by_gate(&r)) break;
+      prefixes.push_back(r.nodes);
+    }
+    for (size_t k = prefixes.size(); k-- > 0;) {
+      Region whole = closed(prefixes[k]);
+      if (k == 0 || accepts(whole)) return take(std::move(whole));
+    }
+  }
+
+  void cut_group(ir::Node* seed) {
+    std::vector<ir::Node*> nodes = {seed};
+    Region r = closed(nodes);
+    bool grew = true;
+    while (grew && nodes.size() < kMaxGroup) {
+      grew = false;
+      std::vector<ir::Node*> candidates;
+      for (ir::Node* n : r.nodes)
+        for (ir::Value* v : n->outputs)
+          for (ir::Node* u : v->users)
+            if (!taken.contains(u) && is_elementwise(*u) && std::find(nodes.begin(), nodes.end(), u) == nodes.end()) candidates.push_back(u);
+      std::sort(candidates.begin(), candidates.end(), [&](auto* a, auto* b) { return order.at(a) < order.at(b); });
+      for (ir::Node* c : candidates) {
+        if (std::find(nodes.begin(), nodes.end(), c) != nodes.end() || !convex_with(r, c)) continue;
+        std::vector<ir::Node*> wider = nodes;
+        wider.push_back(c);
+        Region tried = closed(wider);
+        if (tried.outputs.size() > 4 || !accepts(tried)) continue;
+        nodes = std::move(wider);
+        r = std::move(tried);
+        grew = true;
+        break;
+      }
+    }
+    take(std::move(r));
+  }
+};
+}  // namespace
+
+namespace {
+// Topological order of the regions (Kahn, by the place of their first node).
+std::vector<Region> in_order(const ir::Graph& graph, std::vector<Region> regions) {
+  std::unordered_map<const ir::Node*, size_t> unit;
+  for (size_t k = 0; k < regions.size(); ++k)
+    for (const ir::Node* n : regions[k].nodes) unit[n] = k;
+  // A view belongs to no region: what feeds it feeds its users.
+  auto source = [&](const ir::Value* v) {
+    while (v && v->producer && !unit.contains(v->producer)) v = v->producer->in(0);
+    return v ? v->producer : nullptr;
+  };
+  std::unordered_map<const ir::Node*, size_t> place;
+  for (size_t k = 0; k < graph.nodes.size(); ++k) place[graph.nodes[k]] = k;
+  std::vector<std::set<size_t>> users(regions.size());
+  std::vector<size_t> waiting(regions.size(), 0);
+  for (size_t k = 0; k < regions.size(); ++k) {
+    for (const ir::Value* v : regions[k].inputs) {
+      const ir::Node* p = source(v);
+      if (p && unit.at(p) != k && users[unit.at(p)].insert(k).second) ++waiting[k];
+    }
+  }
+  std::set<std::pair<size_t, size_t>> ready;
+  auto key = [&](size_t k) { return std::pair(place.at(regions[k].nodes.back()), k); };
+  for (size_t k = 0; k < regions.size(); ++k)
+    if (waiting[k] == 0) ready.insert(key(k));
+  std::vector<Region> out;
+  while (!ready.empty()) {
+    const size_t k = ready.begin()->second;
+    ready.erase(ready.begin());
+    for (size_t u : users[k])
+      if (--waiting[u] == 0) ready.insert(key(u));
+    out.push_back(std::move(regions[k]));
+  }
+  PERI_CHECK(out.size() == regions.size(), "regions form a cycle");
+  return out;
+}
+}  // namespace
+
+std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts) {
+  Cutter c{graph, accepts, {}, {}, {}, {}};
+  for (size_t k = 0; k < graph.nodes.size(); ++k) c.order[graph.nodes[k]] = k;
+  for (ir::Node* n : graph.nodes)
+    if (!c.taken.contains(n) && is_anchor(*n)) c.cut_anchor(n);
+  for (ir::Node* n : graph.nodes)
+    if (!c.taken.contains(n) && !is_view(*n) && !is_sizes(*n) && is_elementwise(*n)) c.cut_group(n);
+  for (ir::Node* n : graph.nodes)
+    if (!c.taken.contains(n) && !is_view(*n) && (!is_sizes(*n) || graph.is_output(n->out()))) c.take(c.closed({n}));
+  return in_order(graph, std::move(c.regions));
+}
+
+}  // namespace peri::backends::cpu

@@ -1,0 +1,35 @@
+// Regions: connected pieces of the graph that one candidate runs. Cutting them out, and the graph each one is as a problem.
+#pragma once
+
+#include <vector>
+
+#include "ir/graph.hpp"
+#include "kernels/entry.hpp"
+
+namespace peri::backends::cpu {
+
+struct Region {
+  std::vector<ir::Node*> nodes;      // in graph order
+  std::vector<ir::Value*> inputs;    // values from outside, activations and large constants, in order of first use
+  std::vector<ir::Value*> outputs;   // values used outside, in order
+};
+
+// Fills inputs and outputs from nodes. Constants of up to kInlineElements elements stay inside.
+constexpr int64_t kInlineElements = 16;
+void close_region(const ir::Graph& graph, Region* region);
+
+// True for ops that only rename memory when their input is row-major: reshape, squeeze, unsqueeze, flatten, identity.
+bool is_view(const ir::Node& node);
+
+// The region as a graph of its own, with symbolic dims and the layouts given (missing lists: row-major).
+ir::Graph region_graph(const Region& region, const std::vector<ir::Layout>& inputs = {}, const std::vector<ir::Layout>& outputs = {});
+// Which inputs of region_graph() are constants.
+std::vector<bool> constant_inputs(const Region& region);
+
+// Cuts the graph: every node that is not a view is in exactly one region. An anchor (convolution, matrix product,
+// normalisation, ...) takes the element-wise chain that follows it as epilogue, and element-wise neighbours join into one
+// region, as long as `accepts` says that some kernel takes the region; a region is shrunk from its end until one does.
+using Accepts = std::function<bool(const Region&)>;
+std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts);
+
+}  // namespace peri::backends::cpu

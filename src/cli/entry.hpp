@@ -1,0 +1,57 @@
+// What a subcommand states: its name, one-line summary, flags, and the function that does it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace peri::cli {
+
+// One flag. `value` empty: a switch. `repeated`: may stand several times.
+struct Flag {
+  std::string_view name;                 // "--output"
+  std::string_view short_name = "";      // "-o"
+  std::string_view value = "";           // "FILE": what help shows
+  std::string_view help = "";
+  bool repeated = false;
+};
+
+// What was typed, checked against the flags: unknown flags and missing values never reach the command.
+struct Arguments {
+  std::vector<std::string> positional;
+  std::map<std::string, std::vector<std::string>, std::less<>> values;  // by long name
+  bool has(std::string_view flag) const { return values.find(flag) != values.end(); }
+  std::string get(std::string_view flag, std::string_view fallback = "") const;
+  std::vector<std::string> all(std::string_view flag) const;
+  Result<int64_t> number(std::string_view flag, int64_t low, int64_t high, int64_t fallback) const;
+};
+
+// What a command leaves: a line for PASSED, and the object for --json.
+struct Outcome {
+  std::string summary;
+  std::string json;
+};
+
+struct Command {
+  std::string_view name;                 // "build"
+  std::string_view summary;              // one line
+  std::string_view positional;           // "MODEL", "MODEL|ENGINE"
+  int min_positional = 0, max_positional = 0;
+  std::vector<Flag> flags;               // --json, --quiet and --help are everyone's
+  std::string_view details = "";         // more text for help: examples
+  Result<Outcome> (*run)(const Arguments& arguments) = nullptr;
+  bool hidden = false;
+};
+
+struct Entry {
+  Command command;
+};
+std::span<const Entry* const> entries();
+const Command* find(std::string_view name);
+
+}  // namespace peri::cli

@@ -1,0 +1,47 @@
+// Compile: a model file or folder becomes a program with weights: importer, passes, backend. And what happened on the way.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/lower.hpp"
+#include "passes/core/pipeline.hpp"
+
+namespace peri::compile {
+
+struct Options {
+  std::string model;                          // ONNX file or Hugging Face folder
+  std::string backend = "auto";               // "auto", "cpu"
+  std::map<std::string, int64_t> dims;        // --dims: dimension names, INPUT.AXIS, "batch", "sequence"
+  std::vector<std::string> disabled_passes;
+  std::string dump_dir;                       // graph after each pass, "" none
+  tune::Options tune;
+  std::unordered_map<std::string, std::string> forced;
+  std::string builder;                        // version text for the engine
+  std::function<void(size_t done, size_t total, const std::string& what)> progress;
+};
+
+// The graph as imported, before any pass, with what travels along.
+struct Imported {
+  ir::Graph graph;
+  std::vector<plan::Section> sections;        // tokenizer and pipeline of a text model
+};
+Result<Imported> import_any(const std::string& model);
+
+struct Compiled {
+  plan::Program program;                      // with the section "source": IR text after the passes
+  std::vector<Tensor> weights;
+  std::vector<passes::PassReport> passes;
+  std::vector<backends::cpu::StepReport> steps;
+  double predicted_ms = 0, conversion_ms = 0, import_seconds = 0, passes_seconds = 0, tune_seconds = 0;
+  tune::Tuner::Stats tuned;
+};
+Result<Compiled> compile(const Options& options);
+
+// Values for all named dimensions of the graph's inputs: the given ones, else batch-like axis 0 = 1 and all others 128. Unknown
+// names are an error that lists the known ones.
+Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given);
+
+}  // namespace peri::compile

@@ -1,0 +1,32 @@
+// The payload of steps that run a region: which kernel, which configuration, and the region as IR text with symbolic dims.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph.hpp"
+#include "runtime/executor.hpp"
+
+namespace peri::exec {
+
+// Text form, first line then the graph:  kernel gemm_f32@1 {mr=12 nr=32}\ngraph { ... }
+struct RegionPayload {
+  std::string kernel;
+  int version = 1;
+  std::string config;
+  ir::Graph graph;
+};
+std::string write_payload(std::string_view kernel, int version, std::string_view config, const ir::Graph& region);
+Result<RegionPayload> read_payload(std::string_view text);
+
+// The region's arguments must be the step's: same number, dtype, shape and layout as the buffers. Checked before anything
+// runs, since kernels trust the region's types.
+Status check_arguments(const ir::Graph& region, const plan::Program& program, const plan::Step& step);
+
+// The region with symbols replaced and types inferred anew; outputs that stay symbolic are an error unless `partial`.
+Result<ir::Graph> bind_region(const ir::Graph& region, const DimBinding& binding, bool partial = false);
+
+// "0231" of a layout, "" for row-major: how Buffer::layout spells it.
+std::string layout_code(const ir::Layout& layout);
+
+}  // namespace peri::exec

@@ -1,0 +1,80 @@
+// Executor "reference": the float64 reference of the ops, rounded to each value's type. Slow and always right: the last
+// resort of a backend, and the only one that takes data-dependent shapes and strings so far.
+#include "exec/core/region_payload.hpp"
+#include "exec/entry.hpp"
+#include "ops/entry.hpp"
+
+namespace peri::exec {
+
+namespace {
+class ReferenceInstance final : public runtime::Instance {
+ public:
+  ReferenceInstance(ir::Graph graph, std::vector<Tensor> weights, bool binds) : graph_(std::move(graph)), weights_(std::move(weights)), binds_(binds) {}
+
+  Status run(const runtime::RunContext& c) const override {
+    std::vector<ops::RefTensor> in;
+    for (size_t k = 0; k < graph_.inputs.size(); ++k) {
+      PERI_ASSIGN(const Tensor t, argument(k, c.reads[k]));
+      in.push_back(ops::to_ref(t));
+    }
+    PERI_ASSIGN(const std::vector<ops::RefTensor> out, ops::run_reference(graph_, in, {0, c.pool->threads(), true}));
+    for (size_t k = 0; k < out.size(); ++k) PERI_TRY(store(out[k], k, c));
+    return Ok{};
+  }
+
+ private:
+  Result<Tensor> argument(size_t k, const void* data) const {
+    if (weights_[k].defined()) return weights_[k];
+    const ir::Type& t = graph_.inputs[k]->type;
+    PERI_ASSIGN(const std::vector<int64_t> dims, eval(*t.shape, {}));
+    if (t.dtype == DType::kString) return Tensor::strings(dims, *static_cast<const std::vector<std::string>*>(data));
+    PERI_ASSIGN(const int64_t n, checked_numel(dims));
+    PERI_ASSIGN(const int64_t bytes, dtype_bytes(t.dtype, n));
+    return Tensor::view(t.dtype, dims, {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)}, nullptr);
+  }
+  Status store(const ops::RefTensor& r, size_t k, const runtime::RunContext& c) const {
+    void* to = c.writes[k];
+    if (binds_) {
+      PERI_ASSIGN(to, c.binder->bind_output(k, r.dims));
+    }
+    const Tensor t = ops::from_ref(r);
+    if (r.dtype == DType::kString) *static_cast<std::vector<std::string>*>(to) = t.string_values();
+    else if (!t.bytes().empty()) __builtin_memcpy(to, t.data(), t.bytes().size());
+    return Ok{};
+  }
+  ir::Graph graph_;
+  std::vector<Tensor> weights_;
+  bool binds_;
+};
+
+class ReferencePrepared final : public runtime::Prepared {
+ public:
+  ReferencePrepared(RegionPayload payload, std::vector<Tensor> weights, bool binds) : payload_(std::move(payload)), weights_(std::move(weights)), binds_(binds) {}
+  Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
+    PERI_ASSIGN(ir::Graph g, bind_region(payload_.graph, binding, binds_));
+    for (const ir::Value* v : g.inputs)
+      if (!is_const(*v->type.shape)) return invalid("input '%s' of a step has an unbound dimension", v->name.c_str());
+    return std::unique_ptr<runtime::Instance>(std::make_unique<ReferenceInstance>(std::move(g), weights_, binds_));
+  }
+
+ private:
+  RegionPayload payload_;
+  std::vector<Tensor> weights_;
+  bool binds_;
+};
+
+Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {
+  PERI_ASSIGN(RegionPayload payload, read_payload(context.variant->payload));
+  PERI_TRY(check_arguments(payload.graph, *context.program, *context.step));
+  for (const ir::Value* v : payload.graph.inputs)
+    if (!v->type.layout.row_major()) return invalid("the reference takes row-major tensors only").at_node(context.step->name);
+  for (const ir::Value* v : payload.graph.outputs)
+    if (!v->type.layout.row_major()) return invalid("the reference makes row-major tensors only").at_node(context.step->name);
+  return std::unique_ptr<runtime::Prepared>(std::make_unique<ReferencePrepared>(std::move(payload), context.weights, !context.step->binds.empty()));
+}
+}  // namespace
+
+extern const Entry reference_entry;
+const Entry reference_entry{{"reference", 1, prepare}};
+
+}  // namespace peri::exec

@@ -1,0 +1,57 @@
+// Look-up of kernels, configuration texts and the machine.
+#include <charconv>
+
+#include "kernels/entry.hpp"
+
+namespace peri::kernels {
+
+bool Machine::has(std::string_view isa) const {
+  for (const std::string& i : isas)
+    if (i == isa) return true;
+  return isa.empty();
+}
+
+Machine detect_machine(int threads) {
+  Machine m;
+  m.threads = threads;
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  if (avx2) m.isas.emplace_back("avx2");
+  if (avx512) m.isas.emplace_back("avx512");
+  if (avx512 && __builtin_cpu_supports("avx512bf16")) m.isas.emplace_back("avx512_bf16");
+  return m;
+}
+
+const Kernel* find(std::string_view name) {
+  for (const Entry* e : entries())
+    if (e->kernel.name == name) return &e->kernel;
+  return nullptr;
+}
+
+Result<int64_t> config_int(std::string_view config, std::string_view key, int64_t low, int64_t high, int64_t fallback) {
+  size_t at = 0;
+  while (at < config.size()) {
+    size_t end = config.find(' ', at);
+    if (end == std::string_view::npos) end = config.size();
+    const std::string_view item = config.substr(at, end - at);
+    at = end + 1;
+    const size_t eq = item.find('=');
+    if (eq == std::string_view::npos || item.substr(0, eq) != key) continue;
+    int64_t v = 0;
+    const std::string_view digits = item.substr(eq + 1);
+    auto [stop, code] = std::from_chars(digits.data(), digits.data() + digits.size(), v);
+    if (code != std::errc() || stop != digits.data() + digits.size() || v < low || v > high)
+      return invalid("bad configuration").at_node(std::string(key)).expecting(format("a number in [%lld, %lld]", static_cast<long long>(low), static_cast<long long>(high))).but_found(std::string(digits));
+    return v;
+  }
+  return fallback;
+}
+
+std::vector<int64_t> dims_of(const ir::Value& v) {
+  std::vector<int64_t> out;
+  for (const Dim& d : *v.type.shape) out.push_back(d.value());
+  return out;
+}
+
+}  // namespace peri::kernels

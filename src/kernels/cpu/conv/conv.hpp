@@ -1,0 +1,75 @@
+// Convolution in float32 as an implicit product, NHWC: rows are output pixels, read through pointers to the input
+// pixels of each kernel tap, so nothing is copied; columns are output channels. Cut into tasks like a GEMM, with the
+// same promises.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/cpu/gemm/epilogue.hpp"
+#include "kernels/cpu/gemm/sweep.hpp"
+#include "kernels/cpu/isa.hpp"
+
+namespace peri::kernels::cpu {
+
+// How the input stands in memory. The output is always NHWC.
+enum class XForm : uint8_t {
+  kNhwc,
+  kNchw,  // few channels, one group, dw = 1 (a network's first convolution): read as it is, no transpose before
+};
+
+struct ConvShape {
+  int64_t n = 1, ih = 0, iw = 0, ic = 0;  // input
+  int64_t oc = 0, kh = 1, kw = 1;
+  int64_t sh = 1, sw = 1, dh = 1, dw = 1;            // strides, dilations
+  int64_t top = 0, left = 0, bottom = 0, right = 0;  // zero padding
+  int64_t groups = 1;
+  XForm x_form = XForm::kNhwc;
+
+  int64_t oh() const { return (ih + top + bottom - dh * (kh - 1) - 1) / sh + 1; }
+  int64_t ow() const { return (iw + left + right - dw * (kw - 1) - 1) / sw + 1; }
+};
+
+enum class ConvKind : uint8_t {
+  kPointers,   // a pointer for every (output pixel, tap)
+  kRows,       // few input channels: input rows copied with their padding, a tap is a whole kernel row
+  kDepthwise,  // groups = ic = oc: no sum over channels, vectors run along them
+};
+
+struct ConvPlan {
+  ConvShape shape;
+  Isa isa = Isa::kAvx2;
+  ConvKind kind = ConvKind::kPointers;
+  PanelSplit panels;         // of one group's output channels
+  int64_t row_blocks = 0;    // kPointers: of all output pixels; kRows, kDepthwise: of the output rows of one image
+  int64_t panel_blocks = 0;  // kDepthwise: of the channels
+  int64_t taps_at_once = 0;  // kernel taps in a block of depth
+  int64_t tile_rows = 0;
+  int64_t tasks = 0;
+  int64_t scratch_floats = 0;  // per running task, 64-byte aligned
+};
+
+struct ConvArgs {
+  const float* x = nullptr;
+  int64_t x_pixel = 0;       // floats from pixel to pixel of x; 0: ic. Must be 0 for kNchw
+  const float* w = nullptr;  // from pack_conv_weights
+  float* y = nullptr;
+  int64_t y_pixel = 0;  // 0: oc
+  Epilogue epilogue;    // rows: output pixels over the batch; columns: output channels
+};
+
+// Why this shape is not offered, or empty.
+std::string refuse_conv(const ConvShape& shape);
+// Only for shapes that refuse_conv() lets pass.
+ConvPlan plan_conv(const ConvShape& shape, Isa isa);
+std::string plan_text(const ConvPlan& plan);
+
+// Packed weights depend on oc, ic, kh, kw, groups and the Isa only: they serve every image size.
+int64_t packed_conv_floats(const ConvShape& shape, Isa isa);
+// w: [oc, ic / groups, kh, kw]; packed: packed_conv_floats(shape, isa) floats, 64-byte aligned.
+void pack_conv_weights(const float* w, const ConvShape& shape, Isa isa, float* packed);
+
+// Runs one of plan.tasks. `scratch` is private to the running task. Any thread; needs runs_here(plan.isa).
+void run_task(const ConvPlan& plan, const ConvArgs& args, int64_t task, float* scratch);
+
+}  // namespace peri::kernels::cpu

@@ -1,0 +1,42 @@
+// Depthwise convolution: vectors run along channels; a tile holds several output columns of one row in registers.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/conv/conv.hpp"
+#include "kernels/cpu/gemm/epilogue.hpp"
+#include "kernels/cpu/isa.hpp"
+
+namespace peri::kernels::cpu {
+
+constexpr int kMaxDepthwiseColumns = 8;
+
+// y[o][c] = stage(sum over the kernel's rows and columns of x * w), each sum one chain of fused multiply-adds in
+// ascending (ky, kx) order.
+struct DepthwiseTile {
+  // Input pixels, padding ones point at zeros. Sliding form: [kh][(columns - 1) * sw + kw]; plain form:
+  // [kh][kw][columns].
+  const float* const* pixels = nullptr;
+  int64_t kh = 0, kw = 0;
+  const float* w = nullptr;  // [kh * kw], w_step floats apart
+  int64_t w_step = 0;
+  float* y = nullptr;  // the tile's first pixel
+  int64_t y_pixel = 0;
+  int64_t channels = 0;
+  RegisterStage stage;  // bias at channel 0, add at the first pixel
+};
+using DepthwiseFn = void (*)(const DepthwiseTile&);
+
+// Indexed [columns - 1]. The sliding form reads a pixel once for all outputs that need it.
+struct DepthwiseTable {
+  DepthwiseFn plain[kMaxDepthwiseColumns];
+  DepthwiseFn sliding[2][2][kMaxDepthwiseColumns];  // [kw is 3, 5][sw is 1, 2], dw = 1
+};
+extern const DepthwiseTable depthwise_table_avx2;
+extern const DepthwiseTable depthwise_table_avx512;
+const DepthwiseTable& depthwise_table(Isa isa);
+
+// One task of a plan of kind kDepthwise.
+void run_depthwise(const ConvPlan& plan, const ConvArgs& args, int64_t task, float* scratch);
+
+}  // namespace peri::kernels::cpu

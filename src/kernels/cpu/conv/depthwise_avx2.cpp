@@ -1,0 +1,9 @@
+// The depthwise tiles for this Isa; compiled with its flags and run only after isa.hpp said yes.
+#include "kernels/cpu/conv/depthwise_body.hpp"
+#include "kernels/cpu/simd/vec_avx2.hpp"
+
+namespace peri::kernels::cpu {
+
+const DepthwiseTable depthwise_table_avx2 = depthwise_body::kTable<simd::avx2::F32>;
+
+}  // namespace peri::kernels::cpu

@@ -1,0 +1,16 @@
+// Attributes of ONNX nodes as attributes of the IR, checked against what the operator's definition (or an older version
+// of the operator) says, so that upgrades may rely on their kinds.
+#pragma once
+
+#include "onnx/tensor_data.hpp"
+#include "ops/entry.hpp"
+
+namespace peri::onnx {
+
+// Errors (kInvalid): an attribute the operator never had, or of another type; they name attribute and operator.
+Result<ir::Attrs> import_attrs(const NodeRecord& node, const ops::OpDef& def, WeightFiles& weights);
+
+// The value of a Constant node: exactly one of value, value_float(s), value_int(s), value_string(s), sparse_value.
+Result<Tensor> constant_value(const NodeRecord& node, WeightFiles& weights);
+
+}  // namespace peri::onnx

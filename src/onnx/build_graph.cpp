@@ -1,0 +1,230 @@
+// Builds the graph scope by scope: the model's own, and one for every call of a function.
+#include "onnx/build_graph.hpp"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "onnx/attributes.hpp"
+#include "onnx/proto_reader.hpp"
+#include "onnx/refusals.hpp"
+
+namespace peri::onnx {
+
+namespace {
+// Names of one graph or function call. `prefix` makes inner names unique; `path` is for people.
+struct Scope {
+  const Opsets& opsets;
+  std::string prefix, path;
+  std::unordered_map<std::string, ir::Value*> values;
+  std::vector<AttrRecord> attrs;  // of the call, references resolved
+};
+
+class Builder {
+ public:
+  Builder(const Survey& survey, WeightFiles& weights) : survey_(survey), weights_(weights) {}
+
+  Result<BuiltGraph> run() {
+    const GraphRecord& g = *survey_.model.graph;
+    out_.graph.name = g.name;
+    Scope scope{survey_.model.opsets, "", "", {}, {}};
+    PERI_TRY(add_inputs(scope));
+    PERI_TRY(add_initializers(g, scope));
+    PERI_TRY(add_nodes(g.nodes, survey_.order, scope));
+    for (const PortInfo& port : survey_.report.outputs) {
+      const auto it = scope.values.find(port.name);
+      if (it == scope.values.end()) return invalid("output '%s' is not defined", port.name.c_str());
+      out_.graph.mark_output(it->second, port.name);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  Status add_inputs(Scope& scope);
+  Status add_initializers(const GraphRecord& g, Scope& scope);
+  Status add_nodes(const std::vector<Body>& nodes, const std::vector<uint32_t>& order, Scope& scope);
+  Status add_node(const NodeRecord& node, Scope& scope);
+  Status add_op(const NodeRecord& node, const std::string& label, Scope& scope);
+  Status inline_call(const NodeRecord& node, const Function& function, const std::string& label, Scope& scope);
+  Status resolve_references(NodeRecord& node, const Scope& scope);
+  Status lookup(const NodeRecord& node, Scope& scope, std::vector<ir::Value*>* out);
+
+  const Survey& survey_;
+  WeightFiles& weights_;
+  BuiltGraph out_;
+  int depth_ = 0;
+};
+
+// Dimensions of inputs that no single axis determines ("2*n" without an axis "n") stand for themselves.
+Status Builder::add_inputs(Scope& scope) {
+  std::set<std::string> bound;
+  for (const PortInfo& port : survey_.report.inputs)
+    for (const Dim& d : port.type.shape.value_or(Shape{}))
+      if (d.is_symbol()) bound.insert(d.symbol_name());
+  for (const PortInfo& port : survey_.report.inputs) {
+    ir::Type type = port.type;
+    if (type.shape) {
+      for (Dim& d : *type.shape) {
+        std::set<std::string> symbols;
+        d.collect_symbols(symbols);
+        if (!d.is_const() && !std::includes(bound.begin(), bound.end(), symbols.begin(), symbols.end()))
+          d = Dim::symbol(d.text());
+      }
+    }
+    scope.values[port.name] = out_.graph.add_input(port.name, std::move(type));
+  }
+  return Ok{};
+}
+
+Status Builder::add_initializers(const GraphRecord& g, Scope& scope) {
+  for (const Body& body : g.initializers) {
+    PERI_ASSIGN(const TensorRecord t, read_tensor(body, weights_.base()));
+    PERI_ASSIGN(Tensor tensor, weights_.tensor(t));
+    scope.values[std::string(t.name)] = out_.graph.add_constant(t.name, std::move(tensor));
+  }
+  for (const Body& body : g.sparse_initializers) {
+    PERI_ASSIGN(const SparseTensorRecord t, read_sparse_tensor(body, weights_.base()));
+    PERI_ASSIGN(Tensor tensor, weights_.dense(t));
+    scope.values[std::string(t.values.name)] = out_.graph.add_constant(t.values.name, std::move(tensor));
+  }
+  return Ok{};
+}
+
+Status Builder::add_nodes(const std::vector<Body>& nodes, const std::vector<uint32_t>& order, Scope& scope) {
+  for (const uint32_t index : order) {
+    PERI_ASSIGN(NodeRecord node, read_node(nodes[index], weights_.base()));
+    PERI_TRY(resolve_references(node, scope));
+    PERI_TRY(add_node(node, scope));
+  }
+  return Ok{};
+}
+
+// `ref_attr_name`: the value the call gives, else the function's default, else the attribute is left out.
+Status Builder::resolve_references(NodeRecord& node, const Scope& scope) {
+  std::vector<AttrRecord> kept;
+  for (AttrRecord& a : node.attrs) {
+    if (a.ref_name.empty()) {
+      kept.push_back(std::move(a));
+      continue;
+    }
+    if (depth_ == 0)
+      return invalid("attribute '%s' refers to a function's, outside of a function", std::string(a.name).c_str())
+          .at_node(node.label());
+    for (const AttrRecord& given : scope.attrs) {
+      if (given.name != a.ref_name) continue;
+      if (a.type != AttrType::kUndefined && a.type != given.type)
+        return invalid("attribute '%s' has the wrong type", std::string(a.name).c_str())
+            .at_node(node.label())
+            .expecting(std::string(attr_type_name(a.type)))
+            .but_found(std::string(attr_type_name(given.type)));
+      const std::string_view name = a.name;
+      kept.push_back(given);
+      kept.back().name = name;
+      break;
+    }
+  }
+  node.attrs = std::move(kept);
+  return Ok{};
+}
+
+Status Builder::lookup(const NodeRecord& node, Scope& scope, std::vector<ir::Value*>* out) {
+  for (std::string_view name : node.inputs) {
+    if (name.empty()) {
+      out->push_back(nullptr);
+      continue;
+    }
+    const auto it = scope.values.find(std::string(name));
+    if (it == scope.values.end())
+      return invalid("input '%s' is not defined", std::string(name).c_str()).at_node(node.label());
+    out->push_back(it->second);
+  }
+  while (!out->empty() && !out->back()) out->pop_back();
+  return Ok{};
+}
+
+Status Builder::add_node(const NodeRecord& node, Scope& scope) {
+  const std::string label = scope.path + std::string(node.label());
+  if (const auto it = survey_.functions.find(function_key(node.domain, node.op, node.overload));
+      it != survey_.functions.end())
+    return inline_call(node, it->second, label, scope);
+  if (node.domain.empty() && node.op == "Constant") {
+    PERI_ASSIGN(Tensor value, constant_value(node, weights_));
+    if (node.outputs.size() != 1) return invalid("a Constant has exactly one output").at_node(label);
+    scope.values[std::string(node.outputs[0])] =
+        out_.graph.add_constant(scope.prefix + std::string(node.outputs[0]), std::move(value));
+    return Ok{};
+  }
+  return add_op(node, label, scope);
+}
+
+Status Builder::add_op(const NodeRecord& node, const std::string& label, Scope& scope) {
+  const auto version = scope.opsets.find(node.domain);
+  const int64_t opset = version == scope.opsets.end() ? 0 : version->second;
+  Refusal why;
+  const ops::OpDef* def = find_definition(node.domain, node.op, opset, &why);
+  if (!def)
+    return unsupported("%s: %s", std::string(node.op).c_str(), why.reason.c_str()).at_node(label).advise(why.remedy);
+  std::vector<ir::Value*> inputs;
+  PERI_TRY(lookup(node, scope, &inputs));
+  PERI_ASSIGN(ir::Attrs attrs, import_attrs(node, *def, weights_));
+  ir::Node* n = out_.graph.add(def->name, std::move(inputs), std::move(attrs), "", 0);
+  n->name = label;
+  n->origins = {label};
+  size_t outputs = node.outputs.size();
+  while (node.outputs[outputs - 1].empty()) --outputs;  // the survey saw one that is not
+  for (size_t k = 0; k < outputs; ++k) {
+    const std::string_view name = node.outputs[k];
+    ir::Value* v = out_.graph.add_output_value(n, name.empty() ? std::string() : scope.prefix + std::string(name));
+    if (!name.empty()) scope.values[std::string(name)] = v;
+  }
+  out_.opsets.push_back(opset);
+  return Ok{};
+}
+
+Status Builder::inline_call(const NodeRecord& node, const Function& function, const std::string& label, Scope& scope) {
+  const FunctionRecord& f = function.record;
+  if (node.inputs.size() > f.inputs.size() || node.outputs.size() > f.outputs.size())
+    return invalid("function %s is called with too many inputs or outputs", std::string(f.name).c_str())
+        .at_node(label)
+        .expecting(format("at most %zu and %zu", f.inputs.size(), f.outputs.size()))
+        .but_found(format("%zu and %zu", node.inputs.size(), node.outputs.size()));
+  std::vector<ir::Value*> inputs;
+  PERI_TRY(lookup(node, scope, &inputs));
+  inputs.resize(f.inputs.size());
+  std::string_view first;  // a name no other call in this scope has
+  for (std::string_view o : node.outputs)
+    if (first.empty()) first = o;
+  Scope inner{f.opsets, scope.prefix + std::string(first) + "/", label + "/", {}, node.attrs};
+  for (const AttrRecord& a : f.default_attrs)
+    if (!node.attr(a.name)) inner.attrs.push_back(a);
+  for (const AttrRecord& a : node.attrs) {
+    const bool declared = std::find(f.attrs.begin(), f.attrs.end(), a.name) != f.attrs.end() ||
+                          std::any_of(f.default_attrs.begin(), f.default_attrs.end(),
+                                      [&](const AttrRecord& d) { return d.name == a.name; });
+    if (!declared)
+      return invalid("function %s has no attribute '%s'", std::string(f.name).c_str(), std::string(a.name).c_str())
+          .at_node(label);
+  }
+  for (size_t k = 0; k < f.inputs.size(); ++k) inner.values[std::string(f.inputs[k])] = inputs[k];
+  ++depth_;
+  PERI_TRY(add_nodes(f.nodes, function.order, inner));
+  --depth_;
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    if (node.outputs[k].empty()) continue;
+    const auto it = inner.values.find(std::string(f.outputs[k]));
+    if (it == inner.values.end() || !it->second)
+      return invalid("function %s gives no output '%s' here", std::string(f.name).c_str(),
+                     std::string(f.outputs[k]).c_str())
+          .at_node(label);
+    ir::Value* v = it->second;
+    if (v->producer && v->name.starts_with(inner.prefix))
+      out_.graph.rename(v, scope.prefix + std::string(node.outputs[k]));
+    scope.values[std::string(node.outputs[k])] = v;
+  }
+  return Ok{};
+}
+}  // namespace
+
+Result<BuiltGraph> build_graph(const Survey& survey, WeightFiles& weights) { return Builder(survey, weights).run(); }
+
+}  // namespace peri::onnx

@@ -1,0 +1,84 @@
+// Upgrade and inference node by node, then the check of declared outputs.
+#include "onnx/complete_graph.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace peri::onnx {
+
+namespace {
+// Infers nodes that stand in any order, each as soon as its inputs are made.
+Status infer_in_order(std::vector<ir::Node*> pending, int64_t* fresh) {
+  std::unordered_set<const ir::Node*> open(pending.begin(), pending.end());
+  while (!open.empty()) {
+    const size_t before = open.size();
+    for (ir::Node* n : pending) {
+      if (!open.contains(n)) continue;
+      const bool ready = std::none_of(n->inputs.begin(), n->inputs.end(), [&](const ir::Value* v) {
+        return v && v->producer && open.contains(v->producer);
+      });
+      if (!ready) continue;
+      PERI_TRY(ops::infer_node(*n, fresh));
+      open.erase(n);
+    }
+    if (open.size() == before) return internal_error("an upgrade made a cycle").at_node(pending[0]->name);
+  }
+  return Ok{};
+}
+
+Status upgrade(ir::Graph& graph, ir::Node* node, int64_t opset) {
+  const ops::OpDef* def = ops::find(node->op);
+  PERI_CHECK(def != nullptr);
+  if (!def->upgrade) return Ok{};
+  const std::string label = node->name;
+  Status done = def->upgrade(graph, *node, static_cast<int>(opset));
+  if (!done.ok()) return std::move(done).error().at_node(label);
+  return Ok{};
+}
+
+Status check_output(const ir::Value& v, const PortInfo& declared) {
+  const ir::Type& want = declared.type;
+  const auto differ = [&](const char* what) {
+    return Status(
+        invalid("the declared %s of output '%s' contradicts what the graph computes", what, declared.name.c_str())
+            .at_node(v.producer ? v.producer->name : v.name)
+            .expecting(ir::type_text(want))
+            .but_found(ir::type_text(v.type))
+            .advise("run onnx.shape_inference, or export again"));
+  };
+  if (want.dtype != DType::kInvalid && want.dtype != v.type.dtype) return differ("element type");
+  if (!want.shape || !v.type.shape) return Ok{};
+  if (want.shape->size() != v.type.shape->size()) return differ("rank");
+  for (size_t a = 0; a < want.shape->size(); ++a) {
+    const Dim &x = (*want.shape)[a], &y = (*v.type.shape)[a];
+    if (x.is_const() && y.is_const() && x.value() != y.value()) return differ("shape");
+  }
+  return Ok{};
+}
+}  // namespace
+
+Status complete_graph(BuiltGraph& built, const std::vector<PortInfo>& declared_outputs) {
+  ir::Graph& g = built.graph;
+  int64_t fresh = 0;
+  size_t at = 0;
+  for (const int64_t opset : built.opsets) {
+    ir::Node* node = g.nodes[at];
+    const size_t size = g.nodes.size();
+    const std::vector<std::string> origins = node->origins;
+    PERI_TRY(upgrade(g, node, opset));
+    const bool stays = at < g.nodes.size() && g.nodes[at] == node;
+    std::vector<ir::Node*> pending(g.nodes.begin() + static_cast<std::ptrdiff_t>(size - (stays ? 0 : 1)),
+                                   g.nodes.end());
+    for (ir::Node* added : pending) {
+      if (added->origins.empty()) added->origins = origins;
+      if (added->name.empty()) added->name = origins.empty() ? "" : origins[0];
+    }
+    if (stays) pending.insert(pending.begin(), node), ++at;
+    PERI_TRY(pending.size() == 1 ? ops::infer_node(*pending[0], &fresh) : infer_in_order(std::move(pending), &fresh));
+  }
+  PERI_TRY(g.sort());
+  for (size_t k = 0; k < declared_outputs.size(); ++k) PERI_TRY(check_output(*g.outputs[k], declared_outputs[k]));
+  return Ok{};
+}
+
+}  // namespace peri::onnx

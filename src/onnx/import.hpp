@@ -1,0 +1,83 @@
+// The ONNX importer: a model file becomes a typed graph with symbolic shapes in the newest form of every operator, or a
+// list of all that stands in the way.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "ir/graph.hpp"
+
+namespace peri::onnx {
+
+// One operator of a model, at one opset, with all the places it is used (functions expanded).
+struct OpUse {
+  std::string op, domain;  // domain "" is ai.onnx
+  int64_t opset = 0;
+  int64_t count = 0;
+  std::vector<std::string> nodes;  // the first few, by name
+  bool supported = false;
+  std::string reason, remedy;  // if not
+};
+
+struct PortInfo {
+  std::string name;
+  ir::Type type;
+};
+
+// "Can it run my model?": what a file holds, without building its graph.
+struct ImportReport {
+  std::string path;
+  int64_t ir_version = 0;
+  std::map<std::string, int64_t> opsets;  // "" is ai.onnx
+  std::string producer, producer_version, doc;
+  std::vector<PortInfo> inputs, outputs;  // as declared; constants with an input's name are left out
+  std::vector<OpUse> ops;                 // unsupported first, then by name
+  int64_t node_count = 0;                 // functions expanded
+  int64_t weight_count = 0;
+  uint64_t file_bytes = 0;
+  std::vector<std::string> notes;
+  bool supported() const;
+  // All unsupported operators as one error (kUnsupported); REQUIRES !supported().
+  Error refusal() const;
+};
+
+// A named dimension and the input axes that carry it: "image.0".
+struct Symbol {
+  std::string name;
+  std::vector<std::string> axes;
+};
+
+struct ImportedModel {
+  ir::Graph graph;
+  ImportReport report;
+  std::vector<Symbol> symbols;
+  std::map<std::string, std::string> metadata;
+  // Mapped files that constants of the graph are views of. The tensors keep them alive.
+  std::vector<std::shared_ptr<const MappedFile>> files;
+
+  // kIo if a file was cut since it was mapped: call it after weights were read and before the result is used.
+  Status check_files() const;
+};
+
+struct ImportOptions {
+  int64_t max_nodes = 1000000;              // functions expanded
+  size_t map_from_bytes = size_t{8} << 20;  // smaller files are read into memory, larger ones are mapped
+};
+
+// Errors name the file, the node, what was expected and found, and what to do. Any file is safe to import: time and
+// memory are bounded by its size, nothing outside its folder is opened, nothing is written.
+//   kIo: cannot be read; kInvalid: breaks the format or its rules; kUnsupported: valid, but we cannot run it
+// Large weights are views of the mapped file, not aligned to their element.
+Result<ImportedModel> import_model(const std::string& path, const ImportOptions& options = {});
+
+// The same for bytes in memory, which `keep` owns (external data is resolved beneath `dir`). `path` stands in errors.
+Result<ImportedModel> import_bytes(std::string_view bytes, std::shared_ptr<const void> keep, const std::string& path,
+                                   const std::string& dir, const ImportOptions& options = {});
+
+// Reads and checks a model without building its graph: unsupported operators are listed, not an error.
+Result<ImportReport> survey_model(const std::string& path, const ImportOptions& options = {});
+
+}  // namespace peri::onnx

@@ -1,0 +1,64 @@
+// Refusals by name: quantised operators, control flow, sequences, and domains that are not ours.
+#include "onnx/refusals.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace peri::onnx {
+
+namespace {
+constexpr std::string_view kQuantised[] = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear",
+                                           "QLinearConv",    "QLinearMatMul",    "MatMulInteger",
+                                           "ConvInteger"};
+constexpr std::string_view kControl[] = {"If", "Loop", "Scan", "SequenceMap"};
+constexpr std::string_view kContainers[] = {"SequenceAt",         "SequenceConstruct",  "SequenceEmpty",
+                                            "SequenceErase",      "SequenceInsert",     "SequenceLength",
+                                            "SplitToSequence",    "ConcatFromSequence", "Optional",
+                                            "OptionalGetElement", "OptionalHasElement"};
+constexpr std::string_view kRandom[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
+                                        "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
+
+template <size_t N>
+bool among(const std::string_view (&list)[N], std::string_view op) {
+  return std::find(std::begin(list), std::end(list), op) != std::end(list);
+}
+
+Refusal refusal_of(std::string_view domain, std::string_view op) {
+  if (domain == "ai.onnx.ml")
+    return {"classical machine learning operators are not supported", "compute this part outside the model"};
+  if (domain == "com.microsoft")
+    return {"it is an operator of ONNX Runtime, not of ONNX",
+            "export the model without ONNX Runtime's graph optimisations"};
+  if (domain == "ai.onnx.preview.training" || domain == "ai.onnx.training")
+    return {"training operators are not supported", "export the model for inference"};
+  if (!domain.empty())
+    return {"its domain is not known",
+            "export the model with operators of ONNX, or with the function's body in the model"};
+  if (among(kQuantised, op))
+    return {"quantised models are not supported yet", "use the model before quantisation, in float"};
+  if (among(kControl, op))
+    return {"control flow is not supported yet",
+            "export with fixed shapes and a fixed number of steps, or run onnxsim to fold it"};
+  if (among(kContainers, op))
+    return {"sequences and optionals are not supported yet", "export the model with tensors only"};
+  if (among(kRandom, op))
+    return {"random operators are not supported", "make the random numbers an input of the model"};
+  return {"there is no definition of it", "replace it by other operators at export"};
+}
+}  // namespace
+
+const ops::OpDef* find_definition(std::string_view domain, std::string_view op, int64_t opset, Refusal* why) {
+  const ops::OpDef* def = ops::find_onnx(domain, op);
+  if (!def) {
+    *why = refusal_of(domain, op);
+    return nullptr;
+  }
+  if (def->versions.empty() || def->versions.front() <= opset) return def;
+  *why = {format("its form of opset %lld is not supported, only those from opset %d on", static_cast<long long>(opset),
+                 def->versions.front()),
+          format("convert the model with onnx.version_converter to opset %d",
+                 std::max(def->versions.front(), static_cast<int>(kOldestOpset)))};
+  return nullptr;
+}
+
+}  // namespace peri::onnx

@@ -1,0 +1,141 @@
+// One pass that reads every node and collects names, one that resolves them; sorting only where the file is unsorted.
+#include "onnx/scope_check.hpp"
+
+#include <queue>
+#include <unordered_map>
+
+#include "onnx/proto_reader.hpp"
+
+namespace peri::onnx {
+
+namespace {
+constexpr int kMaxGraphDepth = 32;
+
+std::string quoted(std::string_view name) { return "'" + std::string(name.substr(0, 200)) + "'"; }
+
+// Names are copied: a file that changes while it is mapped must not change keys in place.
+struct Names {
+  std::unordered_map<std::string, uint32_t> producer;  // value → node index
+  std::unordered_set<std::string> all;                 // those and the given ones
+};
+
+Status check_subgraphs(const ScopeCheck& scope, const NodeRecord& node, const OuterNames& outer) {
+  for (const AttrRecord& a : node.attrs) {
+    if (a.type != AttrType::kGraph && a.type != AttrType::kGraphs) continue;
+    if (scope.depth >= kMaxGraphDepth)
+      return invalid("graphs are nested deeper than %d", kMaxGraphDepth).at_node(node.label());
+    std::vector<Body> bodies = a.messages;
+    if (a.type == AttrType::kGraph && a.ref_name.empty()) bodies.push_back(a.message);
+    for (const Body& body : bodies) {
+      PERI_ASSIGN(const GraphRecord g, read_graph(body, scope.base));
+      ScopeCheck inner{scope.base, g.nodes, {}, {}, &outer, scope.depth + 1, scope.visit};
+      for (const Body& b : g.inputs) {
+        PERI_ASSIGN(const ValueRecord v, read_value(b, scope.base));
+        inner.given.push_back(v.name);
+      }
+      for (const Body& b : g.initializers) {
+        PERI_ASSIGN(const TensorRecord t, read_tensor(b, scope.base));
+        inner.given.push_back(t.name);
+      }
+      for (const Body& b : g.outputs) {
+        PERI_ASSIGN(const ValueRecord v, read_value(b, scope.base));
+        inner.outputs.push_back(v.name);
+      }
+      PERI_TRY(check_scope(inner));
+    }
+  }
+  return Ok{};
+}
+
+// Kahn's algorithm, smallest index first, over edges producer → user.
+Result<std::vector<uint32_t>> sorted(const std::vector<std::vector<uint32_t>>& users, std::vector<uint32_t> missing,
+                                     const ScopeCheck& scope) {
+  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < missing.size(); ++i)
+    if (missing[i] == 0) ready.push(i);
+  while (!ready.empty()) {
+    const uint32_t i = ready.top();
+    ready.pop();
+    order.push_back(i);
+    for (const uint32_t user : users[i])
+      if (--missing[user] == 0) ready.push(user);
+  }
+  for (uint32_t i = 0; i < missing.size() && order.size() < missing.size(); ++i) {
+    if (missing[i] == 0) continue;
+    PERI_ASSIGN(const NodeRecord node, read_node(scope.nodes[i], scope.base));
+    return invalid("the graph has a cycle")
+        .at_node(node.label())
+        .expecting("nodes that can be put in order")
+        .advise("a value may not depend on itself");
+  }
+  return order;
+}
+}  // namespace
+
+bool OuterNames::contains(std::string_view name) const {
+  for (const OuterNames* o = this; o; o = o->parent)
+    if (o->names && o->names->contains(std::string(name))) return true;
+  return false;
+}
+
+namespace {
+Status collect_names(const ScopeCheck& scope, Names* names) {
+  for (std::string_view name : scope.given) names->all.emplace(name);
+  for (uint32_t i = 0; i < scope.nodes.size(); ++i) {
+    PERI_ASSIGN(const NodeRecord node, read_node(scope.nodes[i], scope.base));
+    if (node.op.empty()) return invalid("node %u has no operator", i).at_node(node.label());
+    bool made = false;
+    for (std::string_view out : node.outputs) {
+      if (out.empty()) continue;
+      made = true;
+      if (!names->all.emplace(out).second)
+        return invalid("%s is made twice", quoted(out).c_str())
+            .at_node(node.label())
+            .expecting("one node, input or initializer for each name");
+      names->producer.emplace(out, i);
+    }
+    if (!made) return invalid("a node has no output").at_node(node.label());
+  }
+  return Ok{};
+}
+}  // namespace
+
+Result<std::vector<uint32_t>> check_scope(const ScopeCheck& scope) {
+  Names names;
+  PERI_TRY(collect_names(scope, &names));
+  const OuterNames outer{scope.outer, &names.all};
+  const uint32_t count = static_cast<uint32_t>(scope.nodes.size());
+  std::vector<std::vector<uint32_t>> users(count);
+  std::vector<uint32_t> missing(count);
+  bool in_order = true;
+  for (uint32_t i = 0; i < count; ++i) {
+    PERI_ASSIGN(const NodeRecord node, read_node(scope.nodes[i], scope.base));
+    for (std::string_view in : node.inputs) {
+      if (in.empty()) continue;
+      const std::string key(in);
+      if (const auto it = names.producer.find(key); it != names.producer.end()) {
+        users[it->second].push_back(i);
+        ++missing[i];
+        in_order = in_order && it->second < i;
+      } else if (!names.all.contains(key) && !(scope.outer && scope.outer->contains(in))) {
+        return invalid("input %s is not defined", quoted(in).c_str())
+            .at_node(node.label())
+            .expecting("an input, an initializer or the output of a node");
+      }
+    }
+    PERI_TRY(check_subgraphs(scope, node, outer));
+    PERI_TRY(scope.visit(node, scope.depth));
+  }
+  for (std::string_view out : scope.outputs) {
+    if (names.all.contains(std::string(out)) || (scope.outer && scope.outer->contains(out))) continue;
+    return invalid("output %s is not defined", quoted(out).c_str())
+        .expecting("an input, an initializer or the output of a node");
+  }
+  if (!in_order) return sorted(users, std::move(missing), scope);
+  std::vector<uint32_t> order(count);
+  for (uint32_t i = 0; i < count; ++i) order[i] = i;
+  return order;
+}
+
+}  // namespace peri::onnx

@@ -1,0 +1,358 @@
+// Surveys a model: operators counted through functions, versions checked, inputs and outputs described.
+#include "onnx/survey.hpp"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "base/utf8.hpp"
+#include "onnx/proto_reader.hpp"
+#include "onnx/refusals.hpp"
+#include "onnx/scope_check.hpp"
+
+namespace peri::onnx {
+
+namespace {
+constexpr int kMaxFunctionDepth = 100;
+constexpr size_t kNamesShown = 5;
+
+// Operators and function calls of one graph or function body.
+struct Tally {
+  struct Uses {
+    int64_t count = 0;
+    std::vector<std::string> nodes;
+  };
+  std::map<std::tuple<std::string, std::string, int64_t>, Uses> ops;  // domain, op, opset
+  std::map<std::string, int64_t> calls;                               // function key
+  int64_t nodes = 0;
+};
+
+class Surveyor {
+ public:
+  Surveyor(Survey* survey, const char* base, const ImportOptions& options)
+      : s_(*survey), base_(base), options_(options) {}
+
+  Status run() {
+    PERI_TRY(check_model());
+    PERI_TRY(read_functions());
+    Tally main;
+    PERI_TRY(scan_graph(&main));
+    PERI_TRY(expand(main));
+    list_ops();
+    return Ok{};
+  }
+
+ private:
+  Status check_model();
+  Status check_opset(const Opsets& opsets, const char* where) const;
+  Status read_functions();
+  Status scan_graph(Tally* tally);
+  Status describe_ports(const GraphRecord& g, std::set<std::string>* constants, std::vector<std::string_view>* given);
+  Status count_node(const NodeRecord& node, const Opsets& opsets, Tally* tally) const;
+  Status expand(const Tally& main);
+  Status visit_function(const std::string& key, std::vector<std::string>* stack, int* height);
+  void add_uses(const Tally& tally, int64_t times);
+  void list_ops();
+
+  Survey& s_;
+  const char* base_;
+  const ImportOptions& options_;
+  std::map<std::string, Tally> tallies_;
+  std::map<std::string, int> heights_;
+  std::vector<std::string> finished_;  // functions, callees before callers
+  std::map<std::tuple<std::string, std::string, int64_t>, Tally::Uses> total_;
+};
+
+int64_t add_capped(int64_t a, int64_t b) {
+  int64_t c;
+  return __builtin_add_overflow(a, b, &c) ? INT64_MAX : c;
+}
+int64_t mul_capped(int64_t a, int64_t b) {
+  int64_t c;
+  return __builtin_mul_overflow(a, b, &c) ? INT64_MAX : c;
+}
+
+Status Surveyor::check_model() {
+  const ModelRecord& m = s_.model;
+  if (!m.graph)
+    return invalid("the file holds no graph").expecting("an ONNX model").advise("check that the file is an .onnx file");
+  if (m.ir_version <= 0) return invalid("the file has no IR version").expecting("an ONNX model");
+  if (m.opsets.empty())
+    return invalid("the model imports no operator set").advise("convert it with onnx.version_converter");
+  return check_opset(m.opsets, "the model");
+}
+
+Status Surveyor::check_opset(const Opsets& opsets, const char* where) const {
+  const auto it = opsets.find("");
+  if (it == opsets.end()) return Ok{};
+  if (it->second >= kOldestOpset && it->second <= kNewestOpset) return Ok{};
+  return unsupported("%s uses an opset that is not supported", where)
+      .expecting(format("opset %d to %d", static_cast<int>(kOldestOpset), static_cast<int>(kNewestOpset)))
+      .but_found(format("opset %lld", static_cast<long long>(it->second)))
+      .advise("convert it with onnx.version_converter");
+}
+
+Status Surveyor::read_functions() {
+  for (const Body& body : s_.model.functions) {
+    PERI_ASSIGN(FunctionRecord record, read_function(body, base_));
+    const std::string key = function_key(record.domain, record.name, record.overload);
+    if (record.name.empty()) return invalid("a function has no name");
+    PERI_TRY(check_opset(record.opsets, ("function " + key).c_str()));
+    if (!s_.functions.emplace(key, Function{std::move(record), {}}).second)
+      return invalid("function %s is defined twice", key.c_str());
+  }
+  for (auto& [key, function] : s_.functions) {
+    FunctionRecord& r = function.record;
+    Opsets opsets = s_.model.opsets;
+    for (const auto& [domain, version] : r.opsets) opsets[domain] = version;
+    r.opsets = opsets;
+    std::set<std::string_view> seen;
+    for (std::string_view name : r.inputs)
+      if (!seen.insert(name).second) return invalid("function %s has an input twice", key.c_str());
+    Tally& tally = tallies_[key];
+    ScopeCheck scope{base_, r.nodes, r.inputs, r.outputs, nullptr, 0, [&](const NodeRecord& node, int) {
+                       return count_node(node, r.opsets, &tally);
+                     }};
+    Result<std::vector<uint32_t>> order = check_scope(scope);
+    if (!order.ok()) {
+      Error e = std::move(order).error();
+      e.message += " (in function " + key + ")";
+      return e;
+    }
+    function.order = std::move(order).value();
+  }
+  return Ok{};
+}
+
+Status Surveyor::count_node(const NodeRecord& node, const Opsets& opsets, Tally* tally) const {
+  ++tally->nodes;
+  const std::string key = function_key(node.domain, node.op, node.overload);
+  if (s_.functions.contains(key)) return ++tally->calls[key], Ok{};
+  const auto version = opsets.find(node.domain);
+  if (version == opsets.end() && node.domain.empty())
+    return invalid("the ONNX domain is not imported").at_node(node.label()).advise("add it to opset_import");
+  Tally::Uses& uses =
+      tally->ops[{std::string(node.domain), std::string(node.op), version == opsets.end() ? 0 : version->second}];
+  ++uses.count;
+  if (uses.nodes.size() < kNamesShown) uses.nodes.emplace_back(node.label().substr(0, 200));
+  return Ok{};
+}
+
+Status Surveyor::describe_ports(const GraphRecord& g, std::set<std::string>* constants,
+                                std::vector<std::string_view>* given) {
+  for (const Body& body : g.initializers) {
+    PERI_ASSIGN(const TensorRecord t, read_tensor(body, base_));
+    if (t.name.empty()) return invalid("an initializer has no name");
+    if (!constants->emplace(t.name).second) return invalid("initializer is given twice").at_node(t.name);
+    given->push_back(t.name);
+  }
+  for (const Body& body : g.sparse_initializers) {
+    PERI_ASSIGN(const SparseTensorRecord t, read_sparse_tensor(body, base_));
+    if (t.values.name.empty()) return invalid("a sparse initializer has no name");
+    if (!constants->emplace(t.values.name).second) return invalid("initializer is given twice").at_node(t.values.name);
+    given->push_back(t.values.name);
+  }
+  s_.report.weight_count = static_cast<int64_t>(constants->size());
+  std::set<std::string> seen;
+  for (const Body& body : g.inputs) {
+    PERI_ASSIGN(const ValueRecord v, read_value(body, base_));
+    if (v.name.empty()) return invalid("a graph input has no name");
+    if (!seen.emplace(v.name).second) return invalid("graph input is given twice").at_node(v.name);
+    if (constants->contains(std::string(v.name))) {
+      if (s_.model.ir_version >= 4 && s_.report.notes.size() < 100)
+        s_.report.notes.push_back("input '" + std::string(v.name) + "' has a default value and is taken as a constant");
+      continue;
+    }
+    PERI_ASSIGN(ir::Type type, declared_type(v));
+    s_.report.inputs.push_back({std::string(v.name), std::move(type)});
+    given->push_back(v.name);
+  }
+  return Ok{};
+}
+
+Status Surveyor::scan_graph(Tally* tally) {
+  const GraphRecord& g = *s_.model.graph;
+  std::set<std::string> constants;
+  std::vector<std::string_view> given, outputs;
+  PERI_TRY(describe_ports(g, &constants, &given));
+  std::set<std::string> seen;
+  for (const Body& body : g.outputs) {
+    PERI_ASSIGN(const ValueRecord v, read_value(body, base_));
+    if (v.name.empty()) return invalid("a graph output has no name");
+    if (!seen.emplace(v.name).second) return invalid("graph output is given twice").at_node(v.name);
+    outputs.push_back(v.name);
+    Result<ir::Type> type = v.kind == ValueKind::kNone ? Result<ir::Type>(ir::Type()) : declared_type(v);
+    if (!type.ok()) return std::move(type).error();
+    s_.report.outputs.push_back({std::string(v.name), std::move(type).value()});
+  }
+  if (outputs.empty()) return invalid("the graph has no output");
+  ScopeCheck scope{base_, g.nodes, std::move(given), std::move(outputs), nullptr, 0, [&](const NodeRecord& node, int) {
+                     return count_node(node, s_.model.opsets, tally);
+                   }};
+  PERI_ASSIGN(s_.order, check_scope(scope));
+  return Ok{};
+}
+
+// Depth-first over calls; `height` is the longest chain of calls below.
+Status Surveyor::visit_function(const std::string& key, std::vector<std::string>* stack, int* height) {
+  if (const auto it = heights_.find(key); it != heights_.end()) return *height = it->second, Ok{};
+  if (std::find(stack->begin(), stack->end(), key) != stack->end())
+    return invalid("functions call each other in a circle, through %s", key.c_str());
+  stack->push_back(key);
+  int deepest = 0;
+  if (stack->size() > kMaxFunctionDepth)
+    return invalid("functions are nested deeper than %d, at %s", kMaxFunctionDepth, key.c_str());
+  for (const auto& [callee, unused] : tallies_[key].calls) {
+    int below = 0;
+    PERI_TRY(visit_function(callee, stack, &below));
+    deepest = std::max(deepest, below);
+  }
+  stack->pop_back();
+  *height = heights_[key] = deepest + 1;
+  if (*height > kMaxFunctionDepth)
+    return invalid("functions are nested deeper than %d, at %s", kMaxFunctionDepth, key.c_str());
+  finished_.push_back(key);
+  return Ok{};
+}
+
+void Surveyor::add_uses(const Tally& tally, int64_t times) {
+  for (const auto& [op, uses] : tally.ops) {
+    Tally::Uses& sum = total_[op];
+    sum.count = add_capped(sum.count, mul_capped(uses.count, times));
+    for (const std::string& name : uses.nodes)
+      if (sum.nodes.size() < kNamesShown) sum.nodes.push_back(name);
+  }
+  s_.report.node_count = add_capped(s_.report.node_count, mul_capped(tally.nodes, times));
+}
+
+Status Surveyor::expand(const Tally& main) {
+  std::vector<std::string> stack;
+  for (const auto& [key, unused] : s_.functions) {  // those never called too: a circle is refused wherever it is
+    int height = 0;
+    PERI_TRY(visit_function(key, &stack, &height));
+  }
+  std::map<std::string, int64_t> times;
+  for (const auto& [key, n] : main.calls) times[key] = n;
+  add_uses(main, 1);
+  for (auto it = finished_.rbegin(); it != finished_.rend(); ++it) {
+    const int64_t n = times[*it];
+    if (n == 0) continue;
+    add_uses(tallies_[*it], n);
+    for (const auto& [callee, calls] : tallies_[*it].calls)
+      times[callee] = add_capped(times[callee], mul_capped(calls, n));
+  }
+  if (s_.report.node_count > options_.max_nodes)
+    return Error(ErrorKind::kMemory, "the model has too many nodes with its functions expanded")
+        .expecting(format("at most %lld", static_cast<long long>(options_.max_nodes)))
+        .but_found(format("%lld", static_cast<long long>(s_.report.node_count)));
+  return Ok{};
+}
+
+void Surveyor::list_ops() {
+  for (const auto& [id, uses] : total_) {
+    OpUse use;
+    std::tie(use.domain, use.op, use.opset) = id;
+    use.count = uses.count;
+    use.nodes = uses.nodes;
+    Refusal why;
+    use.supported =
+        (use.domain.empty() && use.op == "Constant") || find_definition(use.domain, use.op, use.opset, &why);
+    use.reason = why.reason;
+    use.remedy = why.remedy;
+    s_.report.ops.push_back(std::move(use));
+  }
+  std::stable_sort(s_.report.ops.begin(), s_.report.ops.end(),
+                   [](const OpUse& a, const OpUse& b) { return a.supported < b.supported; });
+}
+}  // namespace
+
+std::string function_key(std::string_view domain, std::string_view name, std::string_view overload) {
+  std::string key(domain == "ai.onnx" ? "" : domain);
+  key += key.empty() ? "" : ".";
+  key += name;
+  if (!overload.empty()) (key += ':') += overload;
+  return key;
+}
+
+Result<ir::Type> declared_type(const ValueRecord& v) {
+  static constexpr const char* kKinds[] = {"of no type", "tensors",   "sparse tensors", "sequences",
+                                           "maps",       "optionals", "opaque values"};
+  if (v.kind == ValueKind::kNone)
+    return invalid("a graph input has no type").at_node(v.name).advise("run onnx.shape_inference, or export again");
+  if (v.kind != ValueKind::kTensor)
+    return unsupported("graph inputs and outputs that are %s are not supported", kKinds[static_cast<int>(v.kind)])
+        .at_node(v.name)
+        .advise("export the model with tensors only");
+  ir::Type type;
+  Result<DType> dtype = dtype_from_onnx(v.elem_type);
+  if (!dtype.ok()) return std::move(dtype).error().at_node(v.name);
+  type.dtype = *dtype;
+  if (!v.shape) return type;
+  if (v.shape->size() > 32)
+    return invalid("a value has rank %zu", v.shape->size()).at_node(v.name).expecting("rank 32 at most");
+  type.shape.emplace();
+  for (const DimRecord& d : *v.shape) {
+    const bool unnamed = d.value ? *d.value == -1 : d.param.empty();
+    if (unnamed) {
+      type.shape->push_back(Dim::symbol(std::string(v.name) + "_dim_" + std::to_string(type.shape->size())));
+    } else if (d.value) {
+      if (*d.value < 0)
+        return invalid("a dimension is negative")
+            .at_node(v.name)
+            .expecting("0 or more, or a name")
+            .but_found(format("%lld", static_cast<long long>(*d.value)));
+      type.shape->push_back(Dim(*d.value));
+    } else {
+      auto parsed = Dim::parse(d.param);
+      const bool usable = parsed.ok() && !parsed->is_poison() && !parsed->is_const();
+      type.shape->push_back(usable ? std::move(parsed).value() : Dim::symbol(d.param));
+    }
+  }
+  return type;
+}
+
+Result<Survey> survey_bytes(std::string_view bytes, const std::string& path, const ImportOptions& options) {
+  Survey s;
+  s.report.path = path;
+  s.report.file_bytes = bytes.size();
+  if (bytes.empty()) return invalid("the file is empty").in_file(path).expecting("an ONNX model");
+  auto work = [&]() -> Status {
+    PERI_ASSIGN(s.model, read_model(bytes));
+    s.report.ir_version = s.model.ir_version;
+    for (const auto& [domain, version] : s.model.opsets) s.report.opsets[domain] = version;
+    s.report.producer = s.model.producer;
+    s.report.producer_version = s.model.producer_version;
+    if (s.model.doc.size() <= 65536 && utf8_valid(s.model.doc)) s.report.doc = s.model.doc;
+    return Surveyor(&s, bytes.data(), options).run();
+  };
+  Status done = work();
+  if (!done.ok()) return std::move(done).error().in_file(path);
+  return s;
+}
+
+bool ImportReport::supported() const { return ops.empty() || ops.front().supported; }
+
+Error ImportReport::refusal() const {
+  std::string list;
+  size_t kinds = 0;
+  std::string remedy;
+  for (const OpUse& use : ops) {
+    if (use.supported) break;
+    ++kinds;
+    list += list.empty() ? "" : "; ";
+    list += (use.domain.empty() ? "" : use.domain + ".") + use.op + " of opset " + std::to_string(use.opset) + " (" +
+            std::to_string(use.count) + (use.count == 1 ? " node" : " nodes");
+    for (size_t i = 0; i < use.nodes.size(); ++i) list += (i ? ", '" : ": '") + use.nodes[i] + "'";
+    list += static_cast<int64_t>(use.nodes.size()) < use.count ? ", ...): " : "): ";
+    list += use.reason;
+    if (!use.remedy.empty() && remedy.find(use.remedy) == std::string::npos)
+      remedy += (remedy.empty() ? "" : "; ") + use.remedy;
+  }
+  Error e = unsupported("%zu kinds of operators are not supported: ", kinds);
+  e.message += list;
+  e.file = path;
+  e.remedy = remedy;
+  return e;
+}
+
+}  // namespace peri::onnx

@@ -1,0 +1,33 @@
+// What a model needs, found before anything is built: names and order checked, functions resolved and their expansion
+// bounded, every operator looked up.
+#pragma once
+
+#include "onnx/import.hpp"
+#include "onnx/model.hpp"
+
+namespace peri::onnx {
+
+struct Function {
+  FunctionRecord record;
+  std::vector<uint32_t> order;  // of its nodes
+};
+
+struct Survey {
+  ModelRecord model;
+  std::vector<uint32_t> order;                             // of the graph's nodes
+  std::map<std::string, Function, std::less<>> functions;  // by function_key
+  ImportReport report;
+};
+
+std::string function_key(std::string_view domain, std::string_view name, std::string_view overload);
+
+// Errors: kInvalid as of the readers and check_scope, opsets missing or out of range (kUnsupported), functions in a
+// circle or nested deeper than 100, more than options.max_nodes nodes. Unsupported operators are in the report, not an
+// error.
+Result<Survey> survey_bytes(std::string_view bytes, const std::string& path, const ImportOptions& options);
+
+// Declared type of a graph input or output. Dimensions: numbers; names as symbols; text that parses as an expression as
+// that; unnamed ones as "<name>_dim_<axis>". kUnsupported for anything but a tensor.
+Result<ir::Type> declared_type(const ValueRecord& v);
+
+}  // namespace peri::onnx

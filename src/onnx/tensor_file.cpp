@@ -1,0 +1,72 @@
+// Reading and writing of .pb files.
+#include "onnx/tensor_file.hpp"
+
+#include <memory>
+
+#include "base/file.hpp"
+#include "onnx/proto_fields.hpp"
+#include "onnx/proto_reader.hpp"
+#include "onnx/tensor_data.hpp"
+
+namespace peri::onnx {
+
+namespace {
+constexpr size_t kMaxFile = size_t{1} << 31;
+// SequenceProto and OptionalProto (onnx-data.proto) number their fields alike: 3 is the tensor, 4 to 7 other
+// containers.
+constexpr uint32_t kTensorValues = 3;
+constexpr uint32_t kOtherValues[] = {4, 5, 6, 7};
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+struct LoadedFile {
+  std::shared_ptr<const std::string> bytes;
+  WeightFiles files;
+};
+
+Result<LoadedFile> load(const std::string& path) {
+  PERI_ASSIGN(std::string text, read_file(path, kMaxFile));
+  auto bytes = std::make_shared<const std::string>(std::move(text));
+  return LoadedFile{bytes, WeightFiles(bytes, *bytes, folder_of(path))};
+}
+}  // namespace
+
+Result<NamedTensor> read_tensor_file(const std::string& path) {
+  PERI_ASSIGN(LoadedFile file, load(path));
+  auto work = [&]() -> Result<NamedTensor> {
+    if (file.bytes->empty()) return invalid("the file is empty").expecting("a TensorProto");
+    PERI_ASSIGN(const TensorRecord record, read_tensor(*file.bytes, file.files.base()));
+    PERI_ASSIGN(Tensor t, file.files.tensor(record));
+    return NamedTensor{std::string(record.name), std::move(t)};
+  };
+  Result<NamedTensor> out = work();
+  if (!out.ok()) return std::move(out).error().in_file(path);
+  return out;
+}
+
+Result<std::vector<Tensor>> read_sequence_file(const std::string& path) {
+  PERI_ASSIGN(LoadedFile file, load(path));
+  std::vector<Tensor> out;
+  Status done = each_field(*file.bytes, file.files.base(), [&](const Field& f) -> Status {
+    for (const uint32_t other : kOtherValues)
+      if (f.number == other) return unsupported("the file holds a sequence of something else than tensors");
+    if (f.number != kTensorValues) return Ok{};
+    std::string_view body;
+    PERI_TRY(take_bytes(f, &body, "tensor_values"));
+    PERI_ASSIGN(const TensorRecord record, read_tensor(body, file.files.base()));
+    PERI_ASSIGN(Tensor t, file.files.tensor(record));
+    return take_one(&out, std::move(t), size_t{1} << 20, "tensor_values");
+  });
+  if (!done.ok()) return std::move(done).error().in_file(path);
+  return out;
+}
+
+Status write_tensor_file(const std::string& path, const Tensor& t, std::string_view name) {
+  if (dtype_to_onnx(t.dtype()) == 0) return internal_error("a tensor without a type cannot be written");
+  return write_file_atomic(path, write_tensor(t, name));
+}
+
+}  // namespace peri::onnx

@@ -1,0 +1,120 @@
+// BatchNormalization at inference: y = (x - mean) / sqrt(var + epsilon) * scale + bias, one set of numbers a channel.
+#include "ops/core/broadcast.hpp"
+#include "ops/core/cost.hpp"
+#include "ops/core/indices.hpp"
+#include "ops/core/norm.hpp"
+#include "ops/core/position_set.hpp"
+
+namespace peri::ops {
+namespace {
+
+// Versions 7 and 9 to 15: `spatial` of 1 is today's meaning, the training outputs of version 7 to 9 must be unused.
+Status upgrade(ir::Graph& graph, ir::Node& node, int opset) {
+  if (opset < 9 && node.i("spatial", 1) != 1)
+    return unsupported("BatchNormalization with spatial = 0 is not supported")
+        .at_node(node.name)
+        .expecting("spatial = 1")
+        .advise("export the model at opset 9 or later, which has no other form");
+  node.attrs.erase("spatial");
+  if (node.i("training_mode") != 0)
+    return unsupported("BatchNormalization in training mode is not supported")
+        .at_node(node.name)
+        .expecting("training_mode = 0")
+        .advise("put the model into evaluation mode before exporting it");
+  for (size_t k = 1; k < node.outputs.size(); ++k)
+    if (!node.outputs[k]->users.empty() || graph.is_output(node.outputs[k]))
+      return unsupported("the statistics of BatchNormalization are used")
+          .at_node(node.name)
+          .expecting("only its first output in use")
+          .advise("put the model into evaluation mode before exporting it");
+  while (node.outputs.size() > 1) {
+    node.outputs.back()->producer = nullptr;
+    node.outputs.pop_back();
+  }
+  node.attrs.erase("training_mode");
+  node.attrs.erase("momentum");
+  return Ok{};
+}
+
+Status infer(InferContext& c) {
+  const Shape& x = c.shape(0);
+  if (x.empty()) return invalid("x is a scalar").expecting("[batch, channels, spatial...]");
+  const Dim channels = x.size() > 1 ? x[1] : Dim(1);
+  constexpr std::string_view kNames[] = {"x", "scale", "bias", "mean", "var"};
+  for (size_t k = 1; k < 5; ++k) {
+    const Shape& s = c.shape(k);
+    if (s.size() != 1 || (s[0].is_const() && channels.is_const() && !(s[0] == channels)))
+      return invalid("%s has a wrong shape", std::string(kNames[k]).c_str())
+          .expecting("[" + channels.text() + "]")
+          .but_found(shape_text(s));
+  }
+  c.set(0, c.dtype(0), x);
+  return Ok{};
+}
+
+Status reference(RefCall& call) {
+  const RefTensor& x = *call.in[0];
+  RefTensor& y = call.out[0];
+  const double epsilon = call.node.f("epsilon", 1e-5), u = call.u;
+  const int64_t channels = x.dims.size() > 1 ? x.dims[1] : 1,
+                image = x.dims.size() > 1 ? span_of(x.dims, 2, x.dims.size()) : 1;
+  std::vector<Near> factor;
+  for (int64_t c = 0; c < channels; ++c) factor.push_back(inverse_root(element(call.in[4], c, 0), epsilon, u));
+  for (int64_t n = 0; n < call.count(); ++n) {
+    const int64_t at = call.position(n), c = at / image % channels;
+    const Near scale = element(call.in[1], c, 1), mean = element(call.in[3], c, 0), shift = element(call.in[2], c, 0);
+    Near v = normalised(element(&x, at, 0), mean, factor[static_cast<size_t>(c)], scale, shift, u);
+    // x * a + (bias - mean * a) is as good.
+    v.r += 4 * u * std::fabs(factor[static_cast<size_t>(c)].v * scale.v) *
+           (std::fabs(x.f[static_cast<size_t>(at)]) + std::fabs(mean.v));
+    store(y, at, v);
+  }
+  return Ok{};
+}
+
+bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed) {
+  if (port == 0) {
+    needed->assign(positions.begin(), positions.end());
+    return true;
+  }
+  const std::vector<int64_t> x = concrete(*node.in(0));
+  const int64_t channels = x.size() > 1 ? x[1] : 1, image = x.size() > 1 ? span_of(x, 2, x.size()) : 1;
+  PositionSet set(channels);
+  for (int64_t p : positions) set.add(p / image % channels);
+  set.list(needed);
+  return true;
+}
+
+Cost cost(const ir::Node& node) { return cost_per_element(node, 4); }
+
+}  // namespace
+
+extern const Entry batch_normalization_entry;
+const Entry batch_normalization_entry{{
+    {.name = "batch_normalization",
+     .onnx = "BatchNormalization",
+     .versions = {7, 9, 14, 15},
+     .inputs = {{"x", kFloats},
+                {"scale", kFloats},
+                {"bias", kFloats, false, false, 1},
+                {"mean", kFloats},
+                {"var", kFloats, false, false, 3}},
+     .outputs = {{"y"}},
+     .attrs = {{"epsilon", AttrKind::kFloat, false, "1e-05"}},
+     .upgrade = upgrade,
+     .infer = infer,
+     .reference = reference,
+     .pull = pull,
+     .cost = cost,
+     .samples =
+         {"graph { input x: f32[2,3,4,5]; const s: f32[3] = [1.0, -0.5, 2.0]; const b: f32[3] = [0.1, 0.2, -0.3]; "
+          "const m: f32[3] = [0.5, -1.0, 0.0]; const v: f32[3] = [1.0, 0.25, 4.0]; "
+          "y = batch_normalization(x, s, b, m, v) {epsilon=0.001}; output y }",
+          "graph { input x: f32[7,2]; const s: f32[2] = [1.0, 3.0]; const b: f32[2] = [0.0, 1.0]; const m: f32[2] = "
+          "[0.5, 2.0]; const v: f32[2] = [0.0, 1.5]; y = batch_normalization(x, s, b, m, v); output y }",
+          "graph { input x: f16[1,2,3]; const s: f32[2] = [1.0, 3.0]; const b: f32[2] = [0.0, 1.0]; const m: f32[2] = "
+          "[0.5, 2.0]; const v: f32[2] = [0.5, 1.5]; y = batch_normalization(x, s, b, m, v); output y }",
+          "graph { input x: f32[0,1,3]; const s: f32[1] = [1.0]; const b: f32[1] = [0.0]; const m: f32[1] = [0.5]; "
+          "const v: f32[1] = [0.5]; y = batch_normalization(x, s, b, m, v); output y }"}},
+}};
+}  // namespace peri::ops

@@ -1,0 +1,257 @@
+// Conv: grouped cross-correlation over one or more spatial axes. y[n,m,o] = bias[m] + sum x[n,c,o*s-p+k*d] w[m,c,k].
+#include <cmath>
+
+#include "ops/core/broadcast.hpp"
+#include "ops/core/cost.hpp"
+#include "ops/core/dense.hpp"
+#include "ops/core/parallel.hpp"
+#include "ops/core/position_set.hpp"
+#include "ops/core/window.hpp"
+
+namespace peri::ops {
+namespace {
+
+Status check_ranks(const InferContext& c) {
+  if (c.rank(0) < 3)
+    return invalid("x has a wrong rank")
+        .expecting("[batch, channels, spatial...], rank >= 3")
+        .but_found(shape_text(c.shape(0)));
+  if (c.rank(1) != c.rank(0))
+    return invalid("the rank of w is not that of x")
+        .expecting(std::to_string(c.rank(0)))
+        .but_found(shape_text(c.shape(1)));
+  return Ok{};
+}
+
+Result<std::vector<int64_t>> kernel_of(const InferContext& c) {
+  const Shape& w = c.shape(1);
+  std::vector<int64_t> kernel;
+  for (size_t d = 2; d < w.size(); ++d) {
+    if (!w[d].is_const())
+      return unsupported("the spatial dims of w must be known")
+          .but_found(shape_text(w))
+          .advise("export the model with weights of fixed size");
+    kernel.push_back(w[d].value());
+  }
+  if (c.node.has("kernel_shape") && c.node.ints("kernel_shape") != kernel) {
+    const std::vector<int64_t> said = c.node.ints("kernel_shape");
+    return invalid("kernel_shape is not that of w")
+        .expecting(shape_text(Shape(kernel.begin(), kernel.end())))
+        .but_found(shape_text(Shape(said.begin(), said.end())));
+  }
+  return kernel;
+}
+
+Status infer(InferContext& c) {
+  PERI_TRY(check_ranks(c));
+  const Shape &x = c.shape(0), &w = c.shape(1);
+  PERI_ASSIGN(std::vector<int64_t> kernel, kernel_of(c));
+  PERI_ASSIGN(const WindowSpec spec, window_spec(c.node, std::move(kernel)));
+  const int64_t group = c.node.i("group", 1);
+  if (group < 1) return invalid("group is out of range").expecting(">= 1").but_found(std::to_string(group));
+  if (x[1].is_const() && !(w[1] * group == x[1]))
+    return invalid("the channels of x, w and group do not match")
+        .expecting((w[1] * group).text() + " channels in x")
+        .but_found(shape_text(x));
+  if (w[0].is_const() && w[0].value() % group != 0)
+    return invalid("group does not divide the output channels")
+        .expecting("a divisor of " + w[0].text())
+        .but_found(std::to_string(group));
+  if (c.has(2) && (c.rank(2) != 1 || (c.shape(2)[0].is_const() && w[0].is_const() && !(c.shape(2)[0] == w[0]))))
+    return invalid("the bias has a wrong shape").expecting("[" + w[0].text() + "]").but_found(shape_text(c.shape(2)));
+  Shape y = {x[0], w[0]};
+  for (size_t d = 2; d < x.size(); ++d) {
+    PERI_ASSIGN(Dim extent, spec.extent(d - 2, x[d], false));
+    y.push_back(std::move(extent));
+  }
+  c.set(0, c.dtype(0), std::move(y));
+  return Ok{};
+}
+
+// Sizes of one concrete convolution.
+struct Sizes {
+  Window window;
+  std::vector<int64_t> in, out;  // spatial dims
+  int64_t batch, channels, outputs, group, x_image, y_image, taps;
+  int64_t depth() const { return channels / group * taps; }  // products in one output element
+  explicit Sizes(const ir::Node& node) : window(window_of(node)) {
+    const std::vector<int64_t> x = concrete(*node.in(0)), y = concrete(*node.out());
+    in.assign(x.begin() + 2, x.end());
+    out.assign(y.begin() + 2, y.end());
+    batch = x[0], channels = x[1], outputs = y[1], group = node.i("group", 1), taps = window.taps();
+    x_image = y_image = 1;
+    for (int64_t d : in) x_image *= d;
+    for (int64_t d : out) y_image *= d;
+  }
+};
+
+void at_positions(RefCall& call, const Sizes& s) {
+  const RefTensor &x = *call.in[0], &w = *call.in[1];
+  const RefTensor* bias = call.in.size() > 2 ? call.in[2] : nullptr;
+  RefTensor& y = call.out[0];
+  const int64_t per_group = s.channels / s.group;
+  parallel_for(call.threads, call.count(), [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> o(y.dims.size());
+    for (int64_t n = begin; n < end; ++n) {
+      const int64_t at = call.position(n);
+      unravel(at, y.dims, o);
+      const int64_t first = o[1] / (s.outputs / s.group) * per_group;
+      ProductSum sum;
+      if (bias) sum.add_term(bias->f[static_cast<size_t>(o[1])], bias->r(o[1]));
+      for (int64_t c = 0; c < per_group; ++c) {
+        const int64_t xs = (o[0] * s.channels + first + c) * s.x_image, ws = (o[1] * per_group + c) * s.taps;
+        each_tap(s.window, s.in, o.data() + 2, [&](int64_t offset, int64_t tap) {
+          sum.add(x.f[static_cast<size_t>(xs + offset)], x.r(xs + offset), w.f[static_cast<size_t>(ws + tap)],
+                  w.r(ws + tap));
+        });
+      }
+      y.f[static_cast<size_t>(at)] = sum.value;
+      y.radius[static_cast<size_t>(at)] = sum.radius(call.u, s.depth() + 1);
+    }
+  });
+}
+
+constexpr int64_t kTile = 960;  // output positions gathered at a time: the column block of dense_product
+
+// Input offsets (-1: padding) of each tap for the output positions [first, first + count) of one image.
+std::vector<int64_t> gather_table(const Sizes& s, int64_t first, int64_t count) {
+  std::vector<int64_t> table(static_cast<size_t>(s.taps * count), -1), o(s.out.size());
+  for (int64_t p = 0; p < count; ++p) {
+    unravel(first + p, s.out, o);
+    each_tap(s.window, s.in, o.data(),
+             [&](int64_t offset, int64_t tap) { table[static_cast<size_t>(tap * count + p)] = offset; });
+  }
+  return table;
+}
+
+void gather(const std::vector<double>& x, int64_t base, const Sizes& s, const std::vector<int64_t>& table,
+            int64_t count, std::vector<double>& columns) {
+  columns.resize(static_cast<size_t>(s.depth() * count));
+  double* to = columns.data();
+  for (int64_t c = 0; c < s.channels / s.group; ++c)
+    for (const int64_t from : table) *to++ = from < 0 ? 0.0 : x[static_cast<size_t>(base + c * s.x_image + from)];
+}
+
+void whole(RefCall& call, const Sizes& s) {
+  const RefTensor &x = *call.in[0], &w = *call.in[1];
+  const RefTensor* bias = call.in.size() > 2 ? call.in[2] : nullptr;
+  RefTensor& y = call.out[0];
+  const int64_t tiles = (s.y_image + kTile - 1) / kTile, rows = s.outputs / s.group, depth = s.depth();
+  parallel_for(call.threads, tiles * s.batch * s.group, [&](int64_t begin, int64_t end) {
+    int64_t held_tile = -1;
+    std::vector<int64_t> table;
+    std::vector<double> columns, column_radii;
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t tile = task / (s.batch * s.group), image = task / s.group % s.batch, g = task % s.group;
+      const int64_t first = tile * kTile, count = std::min(kTile, s.y_image - first);
+      if (tile != held_tile) table = gather_table(s, first, count);
+      held_tile = tile;
+      const int64_t base = (image * s.channels + g * (s.channels / s.group)) * s.x_image;
+      gather(x.f, base, s, table, count, columns);
+      if (!x.radius.empty()) gather(x.radius, base, s, table, count, column_radii);
+      const int64_t to = (image * s.outputs + g * rows) * s.y_image + first;
+      for (int64_t m = 0; m < rows; ++m) {
+        const int64_t channel = g * rows + m;
+        const double v = bias ? bias->f[static_cast<size_t>(channel)] : 0;
+        const double r = bias ? sum_radius(call.u, depth + 1, std::fabs(v)) + bias->r(channel) : 0;
+        std::fill_n(y.f.begin() + to + m * s.y_image, count, v);
+        std::fill_n(y.radius.begin() + to + m * s.y_image, count, r);
+      }
+      dense_product(rows, count, depth, side(w, g * rows * depth, depth, 1),
+                    {columns.data(), x.radius.empty() ? nullptr : column_radii.data(), count, 1}, call.u, depth + 1,
+                    y.f.data() + to, y.radius.data() + to, s.y_image);
+    }
+  });
+}
+
+Status reference(RefCall& call) {
+  const Sizes s(call.node);
+  if (call.out[0].numel() == 0) return Ok{};
+  if (call.positions.empty()) {
+    whole(call, s);
+  } else {
+    at_positions(call, s);
+  }
+  settle_radii(call.out[0], call.positions);
+  return Ok{};
+}
+
+// x: the window in every channel of the group; w: the filters of the channels asked for; bias: their elements.
+bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed) {
+  const Sizes s(node);
+  const std::vector<int64_t> y = concrete(*node.out());
+  const int64_t per_group = s.channels / s.group;
+  if (port > 0) {
+    const int64_t step = port == 1 ? s.depth() : 1;
+    PositionSet set(s.outputs * step);
+    for (int64_t p : positions) {
+      const int64_t m = p / s.y_image % s.outputs;
+      if (!set.contains(m * step)) set.add_range(m * step, (m + 1) * step);
+    }
+    set.list(needed);
+    return true;
+  }
+  PositionSet set(s.batch * s.channels * s.x_image), done(s.batch * s.group * s.y_image);
+  std::vector<int64_t> o(y.size());
+  for (int64_t p : positions) {
+    unravel(p, y, o);
+    const int64_t group_image = o[0] * s.group + o[1] / (s.outputs / s.group),
+                  key = group_image * s.y_image + p % s.y_image;
+    if (done.contains(key)) continue;
+    done.add(key);
+    each_tap(s.window, s.in, o.data() + 2, [&](int64_t offset, int64_t) {
+      for (int64_t c = 0; c < per_group; ++c) set.add((group_image * per_group + c) * s.x_image + offset);
+    });
+  }
+  set.list(needed);
+  return true;
+}
+
+Cost cost(const ir::Node& node) {
+  Cost c = traffic_of(node);
+  c.flops =
+      2 * elements_of(*node.out()) * elements_of(*node.in(1)) /
+      std::max(1.0, static_cast<double>(
+                        node.in(1)->type.shape->front().is_const() ? node.in(1)->type.shape->front().value() : 1));
+  return c;
+}
+
+}  // namespace
+
+extern const Entry conv_entry;
+const Entry conv_entry{{
+    {.name = "conv",
+     .onnx = "Conv",
+     .versions = {1, 11, 22},
+     .inputs = {{"x", kFloats}, {"w", kFloats, false, false, 0}, {"bias", kFloats, true, false, 0}},
+     .outputs = {{"y"}},
+     .attrs = {{"auto_pad", AttrKind::kString, false, "NOTSET"},
+               {"dilations", AttrKind::kInts, false, "1 each"},
+               {"group", AttrKind::kInt, false, "1"},
+               {"kernel_shape", AttrKind::kInts, false, "that of w"},
+               {"pads", AttrKind::kInts, false, "0 each"},
+               {"strides", AttrKind::kInts, false, "1 each"}},
+     .infer = infer,
+     .reference = reference,
+     .pull = pull,
+     .cost = cost,
+     .samples = {"graph { input x: f32[2,3,9,8]; const w: f32[4,3,3,3] = seeded(0.3, 1); const b: f32[4] = seeded(0.5, "
+                 "2); y = conv(x, w, b) {pads=[1,1,1,1]}; output y }",
+                 "graph { input x: f32[1,16,7,7]; const w: f32[32,16,1,1] = seeded(0.3, 1); y = conv(x, w) "
+                 "{strides=[2,2]}; output y }",
+                 "graph { input x: f32[2,6,10,11]; const w: f32[6,1,5,3] = seeded(0.3, 1); y = conv(x, w) {group=6, "
+                 "pads=[2,1,2,1]}; output y }",
+                 "graph { input x: f32[1,8,9,9]; const w: f32[12,4,3,3] = seeded(0.3, 1); y = conv(x, w) {group=2, "
+                 "dilations=[2,3], pads=[0,1,4,5], strides=[1,2]}; output y }",
+                 "graph { input x: f32[1,3,8,7]; const w: f32[2,3,4,2] = seeded(0.3, 1); y = conv(x, w) "
+                 "{auto_pad=\"SAME_LOWER\", strides=[2,3]}; output y }",
+                 "graph { input x: f32[3,4,17]; const w: f32[5,4,4] = seeded(0.3, 1); y = conv(x, w) "
+                 "{auto_pad=\"SAME_UPPER\"}; output y }",
+                 "graph { input x: f32[1,2,4,5,6]; const w: f32[3,2,2,3,2] = seeded(0.3, 1); y = conv(x, w) "
+                 "{auto_pad=\"VALID\"}; output y }",
+                 "graph { input x: f16[1,4,6,6]; const w: f16[4,4,3,3] = seeded(0.2, 1); y = conv(x, w) "
+                 "{pads=[1,1,1,1]}; output y }",
+                 "graph { input x: f32[0,3,5,5]; const w: f32[2,3,3,3] = seeded(0.3, 1); y = conv(x, w); output y }",
+                 "graph { input x: f32[1,1,1,1]; input w: f32[1,1,1,1]; y = conv(x, w); output y }"}},
+}};
+}  // namespace peri::ops

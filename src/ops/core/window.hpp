@@ -1,0 +1,61 @@
+// Geometry of sliding windows (convolution and pooling): output extents over symbolic dims, pads resolved over numbers.
+#pragma once
+
+#include "ops/entry.hpp"
+
+namespace peri::ops {
+
+// One axis each, outermost first. Pads are resolved: auto_pad is gone.
+struct Window {
+  std::vector<int64_t> kernel, stride, dilation, pad_begin, pad_end;
+  size_t rank() const { return kernel.size(); }
+  int64_t taps() const;                                                                 // product of kernel
+  int64_t reach(size_t axis) const { return (kernel[axis] - 1) * dilation[axis] + 1; }  // input elements a window spans
+};
+
+enum class AutoPad { kNotSet, kValid, kSameUpper, kSameLower };
+struct WindowSpec {
+  Window window;  // pads as written; zero unless kNotSet
+  AutoPad auto_pad = AutoPad::kNotSet;
+
+  // Windows over `in` elements along `axis`. ceil: the last window may leave the padded input, but must begin inside
+  // the input or its leading pad. Error: a window larger than the padded input.
+  Result<Dim> extent(size_t axis, const Dim& in, bool ceil) const;
+  // Pads for concrete extents. SAME_UPPER puts the odd element at the end.
+  Window resolve(std::span<const int64_t> in, std::span<const int64_t> out) const;
+};
+// Reads strides, dilations, pads, auto_pad; error for a wrong count, a value < 1 (pads: < 0), an unknown auto_pad.
+Result<WindowSpec> window_spec(const ir::Node& node, std::vector<int64_t> kernel);
+
+// Resolved window of a conv or pooling node with concrete shapes. REQUIRES a node that has been inferred.
+Window window_of(const ir::Node& node);
+
+// Input index of tap k of output o along an axis, may be outside [0, extent).
+inline int64_t window_at(const Window& w, size_t axis, int64_t o, int64_t k) {
+  return o * w.stride[axis] - w.pad_begin[axis] + k * w.dilation[axis];
+}
+
+// Calls f(input_offset, tap) for every tap of the window at output coordinates `o` that lies inside the input,
+// row-major; `offset` is the flat position within one channel image of dims `in`.
+template <class F>
+void each_tap(const Window& w, std::span<const int64_t> in, const int64_t* o, F f) {
+  const size_t rank = w.rank();
+  int64_t k[32] = {};
+  int64_t tap = 0;
+  while (true) {
+    int64_t offset = 0;
+    bool inside = true;
+    for (size_t d = 0; d < rank; ++d) {
+      const int64_t at = window_at(w, d, o[d], k[d]);
+      inside &= at >= 0 && at < in[d];
+      offset = offset * in[d] + at;
+    }
+    if (inside) f(offset, tap);
+    ++tap;
+    size_t d = rank;
+    while (d > 0 && ++k[d - 1] == w.kernel[d - 1]) k[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+}  // namespace peri::ops

@@ -1,0 +1,24 @@
+// relayout (ours): the same values in another physical layout; the layouts stand on its input and output types.
+#include "ops/core/unary.hpp"
+
+namespace peri::ops {
+namespace {
+Status reference(RefCall& call) {
+  call.out[0] = *call.in[0];
+  return Ok{};
+}
+}  // namespace
+
+extern const Entry relayout_entry;
+const Entry relayout_entry{{
+    {.name = "relayout",
+     .onnx = "",
+     .domain = "peri",
+     .inputs = {{"x"}},
+     .outputs = {{"y"}},
+     .infer = infer_same,
+     .reference = reference,
+     .pull = pull_broadcast,
+     .samples = {"graph { input x: f32[2,3,5,7]; y = relayout(x); output y }"}},
+}};
+}  // namespace peri::ops

@@ -1,0 +1,34 @@
+// The pipeline: every pass in order, each wrapped once for disabling, timing, inference, verification and dumping.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "passes/entry.hpp"
+
+namespace peri::passes {
+
+// The order, readable top to bottom in pipeline.cpp. A pass may stand more than once.
+std::span<const std::string_view> order();
+
+struct PipelineOptions {
+  std::vector<std::string> disabled;  // names; an unknown one is an error that lists the known ones
+  std::string dump_dir;               // "NN_name.before.ir" and "NN_name.after.ir" for passes that changed something
+};
+
+struct PassReport {
+  std::string name;
+  int64_t rewrites = 0;
+  double ms = 0;
+  size_t nodes_before = 0, nodes_after = 0;
+  bool disabled = false;
+};
+
+// Runs the pipeline on `graph` in place. Types are inferred first and after every pass that changed something; structure is
+// verified; an error names the pass.
+Result<std::vector<PassReport>> run_pipeline(ir::Graph& graph, const PipelineOptions& options);
+
+// One pass with its wrapper, for tests.
+Result<PassReport> run_pass(const Pass& pass, ir::Graph& graph);
+
+}  // namespace peri::passes

@@ -1,0 +1,124 @@
+// Lifetimes and offsets: greedy by size, best fit among the gaps left by buffers alive at the same time.
+#include <algorithm>
+#include <set>
+
+#include "plan/program.hpp"
+
+namespace peri::plan {
+
+int32_t storage_of(const Program& p, int32_t buffer) {
+  while (p.buffers[static_cast<size_t>(buffer)].alias_of >= 0) buffer = p.buffers[static_cast<size_t>(buffer)].alias_of;
+  return buffer;
+}
+
+std::vector<Lifetime> lifetimes(const Program& p) {
+  std::vector<Lifetime> life(p.buffers.size());
+  auto touch = [&](int32_t b, int32_t step) {
+    if (b < 0) return;
+    Lifetime& l = life[static_cast<size_t>(storage_of(p, b))];
+    if (l.first < 0) l.first = step;
+    l.last = std::max(l.last, step);
+  };
+  for (size_t k = 0; k < p.steps.size(); ++k) {
+    for (int32_t b : p.steps[k].reads) touch(b, static_cast<int32_t>(k));
+    for (int32_t b : p.steps[k].writes) touch(b, static_cast<int32_t>(k));
+  }
+  for (const Port& o : p.outputs) touch(o.buffer, static_cast<int32_t>(p.steps.size()));
+  return life;
+}
+
+namespace {
+bool in_arena(const Program& p, size_t k) {
+  const Buffer& b = p.buffers[k];
+  return b.alias_of < 0 && (b.kind == BufferKind::kScratch || b.kind == BufferKind::kOutput) && b.dtype != DType::kString;
+}
+bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+
+// Lanes run concurrently: with more than one, a buffer's life is widened to the whole program. Exact lifetimes over lanes
+// need the happens-before order; one lane is what the CPU backend emits.
+bool many_lanes(const Program& p) {
+  return std::any_of(p.steps.begin(), p.steps.end(), [](const Step& s) { return s.lane != 0; });
+}
+}  // namespace
+
+Result<ArenaPlan> plan_arena(const Program& p, const DimBinding& binding) {
+  ArenaPlan plan;
+  plan.offset.assign(p.buffers.size(), kUnbound);
+  plan.bytes.assign(p.buffers.size(), kUnbound);
+  std::vector<Lifetime> life = lifetimes(p);
+  if (many_lanes(p))
+    for (Lifetime& l : life)
+      if (l.first >= 0) l = {0, static_cast<int32_t>(p.steps.size())};
+  std::vector<size_t> todo;
+  for (size_t k = 0; k < p.buffers.size(); ++k) {
+    std::set<std::string> symbols;
+    p.buffers[k].bytes.collect_symbols(symbols);
+    const bool bound = std::all_of(symbols.begin(), symbols.end(), [&](const std::string& s) { return binding.contains(s); });
+    if (!bound) continue;
+    PERI_ASSIGN(plan.bytes[k], p.buffers[k].bytes.eval(binding));
+    if (plan.bytes[k] < 0) return invalid("buffer %zu has %lld bytes", k, static_cast<long long>(plan.bytes[k]));
+    if (in_arena(p, k) && life[k].first >= 0) todo.push_back(k);
+  }
+  std::stable_sort(todo.begin(), todo.end(), [&](size_t a, size_t b) { return plan.bytes[a] > plan.bytes[b]; });
+  std::vector<size_t> placed;
+  for (size_t k : todo) {
+    const int64_t align = p.buffers[k].alignment < 64 ? 64 : p.buffers[k].alignment;
+    auto round_up = [&](int64_t v) { return (v + align - 1) / align * align; };
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (size_t q : placed)
+      if (overlap(life[k], life[q])) taken.emplace_back(plan.offset[q], plan.offset[q] + plan.bytes[q]);
+    std::sort(taken.begin(), taken.end());
+    int64_t best = -1, best_gap = INT64_MAX, at = 0;
+    for (const auto& [begin, end] : taken) {
+      const int64_t start = round_up(at);
+      if (begin - start >= plan.bytes[k] && begin - start < best_gap) best = start, best_gap = begin - start;
+      at = std::max(at, end);
+    }
+    plan.offset[k] = best >= 0 ? best : round_up(at);
+    PERI_ASSIGN(const int64_t end, checked_add(plan.offset[k], plan.bytes[k], "arena"));
+    plan.arena_bytes = std::max(plan.arena_bytes, end);
+    placed.push_back(k);
+  }
+  std::vector<int64_t> delta(p.steps.size() + 2, 0);
+  for (size_t k : todo) {
+    delta[static_cast<size_t>(life[k].first)] += plan.bytes[k];
+    delta[static_cast<size_t>(life[k].last) + 1] -= plan.bytes[k];
+  }
+  int64_t live = 0;
+  for (int64_t d : delta) plan.largest_live_bytes = std::max(plan.largest_live_bytes, live += d);
+  // Aliases follow their owner; they must lie inside it.
+  for (size_t k = 0; k < p.buffers.size(); ++k) {
+    const Buffer& b = p.buffers[k];
+    if (b.alias_of < 0 || plan.bytes[k] == kUnbound || plan.bytes[static_cast<size_t>(b.alias_of)] == kUnbound) continue;
+    PERI_ASSIGN(const int64_t shift, b.alias_offset.eval(binding));
+    const int64_t base_bytes = plan.bytes[static_cast<size_t>(b.alias_of)];
+    if (shift < 0 || shift > base_bytes || plan.bytes[k] > base_bytes - shift) return invalid("buffer %zu reaches outside the buffer it aliases", k);
+    const int64_t base = plan.offset[static_cast<size_t>(b.alias_of)];
+    if (base != kUnbound) plan.offset[k] = base + shift;
+  }
+  PERI_TRY(check_arena(p, plan));
+  return plan;
+}
+
+Status check_arena(const Program& p, const ArenaPlan& plan) {
+  const std::vector<Lifetime> life = lifetimes(p);
+  std::vector<size_t> owners;
+  for (size_t k = 0; k < p.buffers.size(); ++k) {
+    if (plan.offset[k] == kUnbound) continue;
+    if (plan.offset[k] < 0 || plan.bytes[k] < 0 || plan.offset[k] > plan.arena_bytes - plan.bytes[k]) return invalid("buffer %zu lies outside the arena", k);
+    if (in_arena(p, k)) {
+      if (plan.offset[k] % p.buffers[k].alignment) return invalid("buffer %zu is not aligned", k);
+      if (life[k].first >= 0 && plan.bytes[k] > 0) owners.push_back(k);
+    }
+  }
+  // Sweep by offset: only neighbours that overlap in space are compared in time.
+  std::sort(owners.begin(), owners.end(), [&](size_t a, size_t b) { return plan.offset[a] < plan.offset[b]; });
+  for (size_t x = 0; x < owners.size(); ++x) {
+    for (size_t y = x + 1; y < owners.size() && plan.offset[owners[y]] < plan.offset[owners[x]] + plan.bytes[owners[x]]; ++y) {
+      if (overlap(life[owners[x]], life[owners[y]])) return invalid("buffers %zu and %zu overlap", owners[x], owners[y]);
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace peri::plan

@@ -1,0 +1,182 @@
+// A program as FlatBuffers and back. Only this file and its generated header know the format of the metadata.
+#include <cstring>
+
+#include "plan/engine_file.hpp"
+#include "plan/program_generated.h"
+
+namespace peri::plan {
+
+namespace {
+using flatbuffers::FlatBufferBuilder;
+using flatbuffers::Offset;
+
+Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
+  std::vector<Offset<fb::Buffer>> buffers;
+  for (const Buffer& x : p.buffers)
+    buffers.push_back(fb::CreateBuffer(b, b.CreateString(x.name), static_cast<uint8_t>(x.kind), b.CreateString(std::string(dtype_name(x.dtype))), b.CreateString(shape_text(x.shape)), b.CreateString(x.layout), b.CreateString(x.bytes.text()), x.alignment, x.alias_of, b.CreateString(x.alias_offset.text()), x.weight, x.device));
+  std::vector<Offset<fb::Step>> steps;
+  for (const Step& s : p.steps) {
+    std::vector<Offset<fb::Variant>> variants;
+    for (const Variant& v : s.variants) {
+      std::vector<Offset<fb::Holds>> holds;
+      for (const auto& [expression, value] : v.holds_for) holds.push_back(fb::CreateHolds(b, b.CreateString(expression.text()), value));
+      variants.push_back(fb::CreateVariant(b, b.CreateString(v.requires_isa), b.CreateString(v.library), b.CreateVector(holds), b.CreateString(v.payload)));
+    }
+    std::vector<Offset<fb::Program>> bodies;
+    for (const auto& body : s.bodies) bodies.push_back(encode(b, *body));
+    steps.push_back(fb::CreateStep(b, b.CreateString(s.name), b.CreateString(s.executor), s.payload_version, b.CreateVector(variants), b.CreateVector(s.reads), b.CreateVector(s.writes), s.lane, b.CreateVector(s.waits_for), b.CreateVectorOfStrings(s.binds), b.CreateVector(bodies), b.CreateVectorOfStrings(s.origins)));
+  }
+  auto ports = [&](const std::vector<Port>& list) {
+    std::vector<Offset<fb::Port>> out;
+    for (const Port& x : list) out.push_back(fb::CreatePort(b, b.CreateString(x.name), x.buffer, b.CreateString(std::string(dtype_name(x.dtype))), b.CreateString(shape_text(x.shape))));
+    return b.CreateVector(out);
+  };
+  std::vector<Offset<fb::Weight>> weights;
+  for (const Weight& w : p.weights) weights.push_back(fb::CreateWeight(b, b.CreateString(w.name), b.CreateString(std::string(dtype_name(w.dtype))), b.CreateVector(w.dims), w.offset, w.bytes, w.hash, w.content_hash));
+  std::vector<Offset<fb::Section>> sections;
+  for (const Section& s : p.sections) sections.push_back(fb::CreateSection(b, b.CreateString(s.name), b.CreateVector(reinterpret_cast<const uint8_t*>(s.bytes.data()), s.bytes.size())));
+  std::vector<Offset<fb::Tuned>> tuned;
+  for (const auto& [dim, value] : p.tuned_for) tuned.push_back(fb::CreateTuned(b, b.CreateString(dim), value));
+  const auto name = b.CreateString(p.name), builder = b.CreateString(p.builder), backend = b.CreateString(p.backend);
+  const auto dims = b.CreateVectorOfStrings(p.dims);
+  const auto tuned_v = b.CreateVector(tuned);
+  const auto buffers_v = b.CreateVector(buffers);
+  const auto steps_v = b.CreateVector(steps);
+  const auto inputs_v = ports(p.inputs), outputs_v = ports(p.outputs);
+  const auto weights_v = b.CreateVector(weights);
+  const auto sections_v = b.CreateVector(sections);
+  return fb::CreateProgram(b, name, builder, backend, dims, tuned_v, buffers_v, steps_v, inputs_v, outputs_v, weights_v, sections_v);
+}
+
+std::string text(const flatbuffers::String* s) { return s ? s->str() : std::string(); }
+template <class V>
+std::vector<int32_t> ints(const V* v) {
+  return v ? std::vector<int32_t>(v->begin(), v->end()) : std::vector<int32_t>{};
+}
+template <class V, class F>
+Status each(const V* list, F f) {
+  if (!list) return Ok{};
+  for (const auto* item : *list) {
+    if (!item) return invalid("an empty entry in the metadata");
+    PERI_TRY(f(*item));
+  }
+  return Ok{};
+}
+Result<Dim> dim(const flatbuffers::String* s) {
+  if (!s || s->size() == 0) return Dim(0);
+  return Dim::parse(s->string_view());
+}
+
+Status decode_buffers(const fb::Program& f, Program* p) {
+  return each(f.buffers(), [&](const fb::Buffer& x) -> Status {
+    Buffer b;
+    b.name = text(x.name());
+    if (x.kind() > static_cast<uint8_t>(BufferKind::kState)) return invalid("buffer kind %u", x.kind());
+    b.kind = static_cast<BufferKind>(x.kind());
+    PERI_ASSIGN(b.dtype, parse_dtype(text(x.dtype())));
+    PERI_ASSIGN(b.shape, parse_shape(text(x.shape())));
+    b.layout = text(x.layout());
+    PERI_ASSIGN(b.bytes, dim(x.bytes()));
+    b.alignment = x.alignment();
+    b.alias_of = x.alias_of();
+    PERI_ASSIGN(b.alias_offset, dim(x.alias_offset()));
+    b.weight = x.weight();
+    b.device = x.device();
+    p->buffers.push_back(std::move(b));
+    return Ok{};
+  });
+}
+
+Result<Program> decode(const fb::Program& f, int depth);
+
+Status decode_steps(const fb::Program& f, Program* p, int depth) {
+  return each(f.steps(), [&](const fb::Step& x) -> Status {
+    Step s;
+    s.name = text(x.name());
+    s.executor = text(x.executor());
+    s.payload_version = x.payload_version();
+    PERI_TRY(each(x.variants(), [&](const fb::Variant& y) -> Status {
+      Variant v{text(y.requires_isa()), text(y.library()), {}, text(y.payload())};
+      PERI_TRY(each(y.holds_for(), [&](const fb::Holds& h) -> Status {
+        PERI_ASSIGN(Dim e, dim(h.expression()));
+        v.holds_for.emplace_back(std::move(e), h.value());
+        return Ok{};
+      }));
+      s.variants.push_back(std::move(v));
+      return Ok{};
+    }));
+    s.reads = ints(x.reads());
+    s.writes = ints(x.writes());
+    s.lane = x.lane();
+    s.waits_for = ints(x.waits_for());
+    PERI_TRY(each(x.binds(), [&](const flatbuffers::String& name) -> Status { return s.binds.push_back(name.str()), Status(Ok{}); }));
+    PERI_TRY(each(x.origins(), [&](const flatbuffers::String& name) -> Status { return s.origins.push_back(name.str()), Status(Ok{}); }));
+    PERI_TRY(each(x.bodies(), [&](const fb::Program& body) -> Status {
+      PERI_ASSIGN(Program inner, decode(body, depth + 1));
+      s.bodies.push_back(std::make_shared<Program>(std::move(inner)));
+      return Ok{};
+    }));
+    p->steps.push_back(std::move(s));
+    return Ok{};
+  });
+}
+
+template <class V>
+Status decode_ports(const V* list, std::vector<Port>* out) {
+  return each(list, [&](const fb::Port& x) -> Status {
+    Port port{text(x.name()), x.buffer(), DType::kInvalid, {}};
+    PERI_ASSIGN(port.dtype, parse_dtype(text(x.dtype())));
+    PERI_ASSIGN(port.shape, parse_shape(text(x.shape())));
+    out->push_back(std::move(port));
+    return Ok{};
+  });
+}
+
+Result<Program> decode(const fb::Program& f, int depth) {
+  if (depth > 16) return invalid("bodies are nested too deep");
+  Program p;
+  p.name = text(f.name());
+  p.builder = text(f.builder());
+  p.backend = text(f.backend());
+  PERI_TRY(each(f.dims(), [&](const flatbuffers::String& s) -> Status { return p.dims.push_back(s.str()), Status(Ok{}); }));
+  PERI_TRY(each(f.tuned_for(), [&](const fb::Tuned& t) -> Status { return p.tuned_for[text(t.dim())] = t.value(), Status(Ok{}); }));
+  PERI_TRY(decode_buffers(f, &p));
+  PERI_TRY(decode_steps(f, &p, depth));
+  PERI_TRY(decode_ports(f.inputs(), &p.inputs));
+  PERI_TRY(decode_ports(f.outputs(), &p.outputs));
+  PERI_TRY(each(f.weights(), [&](const fb::Weight& x) -> Status {
+    Weight w;
+    w.name = text(x.name());
+    PERI_ASSIGN(w.dtype, parse_dtype(text(x.dtype())));
+    if (x.dims()) w.dims.assign(x.dims()->begin(), x.dims()->end());
+    w.offset = x.offset();
+    w.bytes = x.bytes();
+    w.hash = x.hash();
+    w.content_hash = x.content_hash();
+    p.weights.push_back(std::move(w));
+    return Ok{};
+  }));
+  PERI_TRY(each(f.sections(), [&](const fb::Section& s) -> Status {
+    Section section{text(s.name()), {}};
+    if (s.bytes()) section.bytes.assign(reinterpret_cast<const char*>(s.bytes()->data()), s.bytes()->size());
+    p.sections.push_back(std::move(section));
+    return Ok{};
+  }));
+  return p;
+}
+}  // namespace
+
+std::string encode_program(const Program& program) {
+  FlatBufferBuilder b(1 << 16);
+  b.ForceDefaults(false);
+  b.Finish(encode(b, program));
+  return std::string(reinterpret_cast<const char*>(b.GetBufferPointer()), b.GetSize());
+}
+
+Result<Program> decode_program(std::span<const std::byte> bytes) {
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), 64, 50000000);
+  if (!verifier.VerifyBuffer<fb::Program>(nullptr)) return invalid("the metadata is damaged");
+  return decode(*flatbuffers::GetRoot<fb::Program>(bytes.data()), 0);
+}
+
+}  // namespace peri::plan

@@ -1,0 +1,146 @@
+// Writing and loading engine files.
+#include "plan/engine_file.hpp"
+
+#include <cstring>
+#include <unordered_map>
+
+#include "base/hash.hpp"
+
+namespace peri::plan {
+
+namespace {
+constexpr char kMagic[8] = {'P', 'E', 'R', 'I', 'E', 'N', 'G', '\n'};
+constexpr uint64_t kPage = 4096;
+
+struct Header {
+  char magic[8];
+  uint32_t format;
+  uint32_t reserved;
+  uint64_t metadata_offset, metadata_bytes, weights_offset, weights_bytes, checksum;
+  uint64_t padding;
+};
+static_assert(sizeof(Header) == 64);
+
+uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
+
+// Gives each weight its place; equal content shares a block. Returns the section's size.
+uint64_t place_weights(Program* program, const std::vector<Tensor>& tensors) {
+  uint64_t at = 0;
+  std::unordered_map<uint64_t, size_t> by_content;
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    Weight& w = program->weights[k];
+    const auto bytes = tensors[k].bytes();
+    w.dtype = tensors[k].dtype();
+    w.dims = tensors[k].dims();
+    w.bytes = bytes.size();
+    w.content_hash = tensors[k].content_hash();
+    auto [it, fresh] = by_content.emplace(w.content_hash, k);
+    if (!fresh && tensors[it->second].same_content(tensors[k])) {
+      w.offset = program->weights[it->second].offset;
+      w.hash = program->weights[it->second].hash;
+      continue;
+    }
+    w.hash = hash_bytes(bytes.data(), bytes.size());
+    w.offset = at;
+    at = round_up(at + w.bytes, 64);
+  }
+  return at;
+}
+}  // namespace
+
+uint64_t engine_checksum(std::span<const std::byte> file, uint64_t metadata_offset, uint64_t metadata_bytes) {
+  Hasher h;
+  h.add_bytes(file.data(), offsetof(Header, checksum));
+  h.add_bytes(file.data() + metadata_offset, metadata_bytes);
+  return h.digest();
+}
+
+Status write_engine(const std::string& path, Program program, const std::vector<Tensor>& tensors) {
+  PERI_CHECK(program.weights.size() == tensors.size(), "one tensor for each weight");
+  const uint64_t weight_bytes = place_weights(&program, tensors);
+  Status sound = check_program(program, weight_bytes);
+  if (!sound.ok()) return internal_error("the backend made a program that does not check: %s", sound.error().text().c_str());
+  const std::string metadata = encode_program(program);
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.format = kEngineFormat;
+  header.metadata_offset = sizeof(Header);
+  header.metadata_bytes = metadata.size();
+  header.weights_offset = round_up(sizeof(Header) + metadata.size(), kPage);
+  header.weights_bytes = weight_bytes;
+  Hasher h;
+  h.add_bytes(&header, offsetof(Header, checksum));
+  h.add_bytes(metadata.data(), metadata.size());
+  header.checksum = h.digest();
+
+  PERI_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  PERI_TRY(file.write(&header, sizeof header));
+  PERI_TRY(file.write(metadata));
+  const std::string zeros(kPage, '\0');
+  uint64_t at = sizeof header + metadata.size();
+  auto pad_to = [&](uint64_t offset) -> Status {
+    while (at < offset) {
+      const uint64_t n = std::min<uint64_t>(offset - at, zeros.size());
+      PERI_TRY(file.write(zeros.data(), n));
+      at += n;
+    }
+    return Ok{};
+  };
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    const Weight& w = program.weights[k];
+    if (header.weights_offset + w.offset < at) continue;  // shares an earlier block
+    PERI_TRY(pad_to(header.weights_offset + w.offset));
+    PERI_TRY(file.write(tensors[k].data(), w.bytes));
+    at += w.bytes;
+  }
+  PERI_TRY(pad_to(header.weights_offset + weight_bytes));
+  return file.commit();
+}
+
+Result<Program> parse_engine(std::span<const std::byte> file, std::span<const std::byte>* weights) {
+  Header h;
+  if (file.size() < sizeof h) return invalid("not an engine: shorter than a header").but_found(format("%zu bytes", file.size()));
+  std::memcpy(&h, file.data(), sizeof h);
+  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) return invalid("not an engine file").advise("make one with: peri build MODEL -o ENGINE");
+  if (h.format != kEngineFormat) return refused("engine format %u", h.format).expecting(format("format %u", kEngineFormat)).advise("build the engine again with this version");
+  if (h.metadata_offset != sizeof h || h.metadata_bytes > file.size() - sizeof h || h.reserved != 0 || h.padding != 0)
+    return invalid("the engine is cut or damaged: its metadata does not fit the file");
+  if (h.weights_offset % kPage || h.weights_offset < sizeof h + h.metadata_bytes || h.weights_offset > round_up(sizeof h + h.metadata_bytes, kPage) ||
+      (h.weights_bytes != 0 && (h.weights_offset > file.size() || h.weights_bytes > file.size() - h.weights_offset)))
+    return invalid("the engine is cut or damaged: its weights do not fit the file").but_found(format("%zu bytes", file.size()));
+  if (h.weights_bytes != 0 && h.weights_offset + h.weights_bytes != file.size()) return invalid("bytes follow the end of the engine").but_found(format("%zu bytes", file.size()));
+  if (engine_checksum(file, h.metadata_offset, h.metadata_bytes) != h.checksum) return invalid("the engine is damaged: its checksum does not fit").advise("build it again");
+  *weights = h.weights_bytes ? file.subspan(h.weights_offset, h.weights_bytes) : std::span<const std::byte>{};
+  PERI_ASSIGN(Program program, decode_program(file.subspan(h.metadata_offset, h.metadata_bytes)));
+  PERI_TRY(check_program(program, h.weights_bytes));
+  return program;
+}
+
+Result<LoadedEngine> load_engine(const std::string& path) {
+  PERI_ASSIGN(MappedFile mapped, MappedFile::open(path));
+  LoadedEngine out;
+  out.file = std::make_shared<const MappedFile>(std::move(mapped));
+  auto program = parse_engine(out.file->bytes(), &out.weight_bytes);
+  PERI_TRY(out.file->check());
+  if (!program.ok()) return std::move(program).error().in_file(path);
+  out.program = std::move(program).value();
+  return out;
+}
+
+bool looks_like_engine(const std::string& path) {
+  auto fd = open_file(path);
+  if (!fd.ok()) return false;
+  auto mapped = MappedFile::map(*fd, path);
+  return mapped.ok() && mapped->size() >= sizeof kMagic && std::memcmp(mapped->data(), kMagic, sizeof kMagic) == 0;
+}
+
+Status check_weights(const LoadedEngine& engine) {
+  for (const Weight& w : engine.program.weights) {
+    const auto bytes = engine.weight_bytes.subspan(w.offset, w.bytes);
+    if (hash_bytes(bytes.data(), bytes.size()) != w.hash)
+      return invalid("weight '%s' is damaged: its hash does not fit", w.name.c_str()).in_file(engine.file->name()).advise("build the engine again");
+  }
+  return engine.file->check();
+}
+
+}  // namespace peri::plan

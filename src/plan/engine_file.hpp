@@ -1,0 +1,47 @@
+// The engine file: a program and its weights on disk. Written whole or not at all; verified before any byte is believed;
+// weights are mapped, not read.
+//
+//   offset 0    magic "PERIENG\n", u32 format version, u32 reserved 0, u64 metadata offset, u64 metadata bytes,
+//               u64 weights offset, u64 weights bytes, u64 checksum (xxh3-64 of the header before it and the metadata)
+//   offset 64   metadata: FlatBuffers table Program (program.fbs)
+//   4096-aligned weight section: blocks at the 64-byte aligned offsets of Program::weights
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "base/file.hpp"
+#include "base/tensor.hpp"
+#include "plan/program.hpp"
+
+namespace peri::plan {
+
+constexpr uint32_t kEngineFormat = 1;
+
+// Lays the weights out (fills offset, bytes and hashes of program.weights, one for each tensor, equal content stored once)
+// and writes the file atomically. The same program and tensors give the same bytes. Errors: kIo.
+Status write_engine(const std::string& path, Program program, const std::vector<Tensor>& weights);
+
+struct LoadedEngine {
+  Program program;
+  std::shared_ptr<const MappedFile> file;
+  std::span<const std::byte> weight_bytes;  // inside the map
+};
+// Reads and verifies header, checksum, metadata (FlatBuffers verifier) and check_program(). Weight blocks are not read.
+// Errors: kInvalid naming what is wrong (not an engine, another format version, cut, damaged), kIo.
+Result<LoadedEngine> load_engine(const std::string& path);
+// True if the file begins like an engine.
+bool looks_like_engine(const std::string& path);
+// Recomputes the hash of every weight block; error naming the first that differs.
+Status check_weights(const LoadedEngine& engine);
+
+// The checksum of an engine's bytes, for tools and fuzzers that repair it. `file` must hold a whole header and metadata.
+uint64_t engine_checksum(std::span<const std::byte> file, uint64_t metadata_offset, uint64_t metadata_bytes);
+// The same verification over bytes in memory (for fuzzers and tests).
+Result<Program> parse_engine(std::span<const std::byte> file, std::span<const std::byte>* weights);
+
+// Metadata alone, as bytes and back: also the hash of a program's choices.
+std::string encode_program(const Program& program);
+Result<Program> decode_program(std::span<const std::byte> bytes);
+
+}  // namespace peri::plan

@@ -1,0 +1,213 @@
+// Checks of a program, binding of dimensions and choice of variants.
+#include "plan/program.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace peri::plan {
+
+namespace {
+constexpr size_t kMaxItems = 1000000;
+constexpr int kMaxBodies = 16;
+
+std::string buffer_label(const Program& p, size_t k) { return format("buffer %zu", k) + (p.buffers[k].name.empty() ? "" : " (" + p.buffers[k].name + ")"); }
+std::string step_label(const Program& p, size_t k) { return format("step %zu", k) + (p.steps[k].name.empty() ? "" : " (" + p.steps[k].name + ")"); }
+
+Status check_symbols(const Program& p, const Dim& d, const std::string& who) {
+  if (d.is_poison()) return invalid("a size expression overflows").at_node(who);
+  std::set<std::string> symbols;
+  d.collect_symbols(symbols);
+  for (const std::string& s : symbols)
+    if (std::find(p.dims.begin(), p.dims.end(), s) == p.dims.end()) return invalid("dimension '%s' is not in the table", s.c_str()).at_node(who);
+  return Ok{};
+}
+
+// The size a dense tensor of this dtype, shape and layout needs, in bytes; blocked axes are rounded up to whole blocks.
+Result<Dim> natural_bytes(const Buffer& b) {
+  Shape dims = b.shape;
+  if (const size_t colon = b.layout.find(':'); colon != std::string::npos) {
+    const size_t x = b.layout.find('x', colon);
+    if (x == std::string::npos) return invalid("bad layout '%s'", b.layout.c_str());
+    const int64_t axis = std::atoll(b.layout.c_str() + colon + 1), block = std::atoll(b.layout.c_str() + x + 1);
+    if (axis < 0 || axis >= static_cast<int64_t>(dims.size()) || block < 1 || block > 1024) return invalid("bad layout '%s'", b.layout.c_str());
+    dims[static_cast<size_t>(axis)] = ceildiv(dims[static_cast<size_t>(axis)], block) * Dim(block);
+  }
+  const int bits = dtype_bits(b.dtype);
+  return ceildiv(product(dims) * Dim(bits), 8);
+}
+
+Status check_buffer(const Program& p, size_t k) {
+  const Buffer& b = p.buffers[k];
+  const std::string who = buffer_label(p, k);
+  if (b.dtype == DType::kInvalid || static_cast<int>(b.dtype) >= kDTypeCount) return invalid("unknown element type").at_node(who);
+  if (b.shape.size() > 32) return invalid("rank above 32").at_node(who);
+  for (const Dim& d : b.shape) PERI_TRY(check_symbols(p, d, who));
+  PERI_TRY(check_symbols(p, b.bytes, who));
+  PERI_TRY(check_symbols(p, b.alias_offset, who));
+  PERI_ASSIGN(const Dim natural, natural_bytes(b));
+  if (!(natural == b.bytes)) return invalid("size does not follow from type, shape and layout").at_node(who).expecting(natural.text()).but_found(b.bytes.text());
+  if (b.alignment == 0 || (b.alignment & (b.alignment - 1)) || b.alignment > 4096) return invalid("alignment %u", b.alignment).at_node(who).expecting("a power of two up to 4096");
+  if (b.device != 0) return invalid("device %u is not known to this program", b.device).at_node(who);
+  if (b.alias_of >= static_cast<int32_t>(k) || b.alias_of < -1) return invalid("alias of buffer %d", b.alias_of).at_node(who).expecting("an earlier buffer");
+  if (b.alias_of >= 0) {
+    const Buffer& base = p.buffers[static_cast<size_t>(b.alias_of)];
+    if (b.dtype == DType::kString || base.dtype == DType::kString) return invalid("a string buffer cannot be an alias").at_node(who);
+    if (b.kind == BufferKind::kInput || b.kind == BufferKind::kWeight) return invalid("an input or weight cannot be an alias").at_node(who);
+  }
+  const bool is_weight = b.kind == BufferKind::kWeight;
+  if (is_weight != (b.weight >= 0) || b.weight >= static_cast<int32_t>(p.weights.size())) return invalid("weight index %d", b.weight).at_node(who);
+  if (is_weight) {
+    const Weight& w = p.weights[static_cast<size_t>(b.weight)];
+    if (w.dtype != b.dtype || !is_const(b.shape) || !b.bytes.is_const(static_cast<int64_t>(w.bytes))) return invalid("a weight buffer differs from its weight '%s'", w.name.c_str()).at_node(who);
+  }
+  return Ok{};
+}
+
+Status check_weights(const Program& p, uint64_t weight_bytes) {
+  for (const Weight& w : p.weights) {
+    PERI_ASSIGN(const int64_t n, checked_numel(w.dims));
+    PERI_ASSIGN(const int64_t size, dtype_bytes(w.dtype, n));
+    if (static_cast<uint64_t>(size) != w.bytes) return invalid("size does not follow from type and dims").at_node("weight '" + w.name + "'");
+    if (w.offset % 64 || w.offset > weight_bytes || w.bytes > weight_bytes - w.offset)
+      return invalid("lies outside the weight section").at_node("weight '" + w.name + "'").expecting(format("inside %llu bytes", static_cast<unsigned long long>(weight_bytes)));
+  }
+  return Ok{};
+}
+
+Status check_step(const Program& p, size_t k, std::vector<bool>* written, std::set<std::string>* bound, int depth);
+
+Status check_at(const Program& p, uint64_t weight_bytes, int depth) {
+  if (depth > kMaxBodies) return invalid("bodies of control steps are nested too deep");
+  if (p.buffers.size() > kMaxItems || p.steps.size() > kMaxItems || p.weights.size() > kMaxItems || p.dims.size() > 65536)
+    return invalid("more buffers, steps, weights or dimensions than the cap");
+  if (std::set<std::string>(p.dims.begin(), p.dims.end()).size() != p.dims.size()) return invalid("a dimension is named twice");
+  PERI_TRY(check_weights(p, weight_bytes));
+  for (size_t k = 0; k < p.buffers.size(); ++k) PERI_TRY(check_buffer(p, k));
+  std::vector<bool> written(p.buffers.size(), false);
+  std::set<std::string> bound, names;
+  for (const Port& port : p.inputs) {
+    if (port.buffer < 0 || port.buffer >= static_cast<int32_t>(p.buffers.size()) || p.buffers[static_cast<size_t>(port.buffer)].kind != BufferKind::kInput)
+      return invalid("no input buffer").at_node("input '" + port.name + "'");
+    const Buffer& b = p.buffers[static_cast<size_t>(port.buffer)];
+    if (b.dtype != port.dtype || !(b.shape == port.shape) || !b.layout.empty()) return invalid("its buffer has another type").at_node("input '" + port.name + "'");
+    if (!names.insert(port.name).second || written[static_cast<size_t>(port.buffer)]) return invalid("stands twice").at_node("input '" + port.name + "'");
+    written[static_cast<size_t>(port.buffer)] = true;
+    for (const Dim& d : port.shape) {
+      PERI_TRY(check_symbols(p, d, "input '" + port.name + "'"));
+      if (d.is_symbol()) bound.insert(d.symbol_name());
+    }
+  }
+  for (size_t k = 0; k < p.buffers.size(); ++k) {
+    const BufferKind kind = p.buffers[k].kind;
+    if (kind == BufferKind::kWeight || kind == BufferKind::kState) written[k] = true;
+    if (kind == BufferKind::kInput && !written[k]) return invalid("an input buffer without an input").at_node(buffer_label(p, k));
+  }
+  for (size_t k = 0; k < p.steps.size(); ++k) PERI_TRY(check_step(p, k, &written, &bound, depth));
+  names.clear();
+  for (const Port& port : p.outputs) {
+    if (port.buffer < 0 || port.buffer >= static_cast<int32_t>(p.buffers.size())) return invalid("no buffer").at_node("output '" + port.name + "'");
+    const Buffer& b = p.buffers[static_cast<size_t>(port.buffer)];
+    if (b.dtype != port.dtype || !(b.shape == port.shape) || !b.layout.empty()) return invalid("its buffer has another type").at_node("output '" + port.name + "'");
+    if (!written[static_cast<size_t>(port.buffer)]) return invalid("is never written").at_node("output '" + port.name + "'");
+    if (!names.insert(port.name).second) return invalid("stands twice").at_node("output '" + port.name + "'");
+  }
+  return Ok{};
+}
+
+Status check_step(const Program& p, size_t k, std::vector<bool>* written, std::set<std::string>* bound, int depth) {
+  const Step& s = p.steps[k];
+  const std::string who = step_label(p, k);
+  if (s.executor.empty() || s.variants.empty() || s.variants.size() > 256) return invalid("needs an executor and a variant").at_node(who);
+  if (s.writes.empty()) return invalid("writes nothing").at_node(who);
+  const int32_t count = static_cast<int32_t>(p.buffers.size());
+  for (int32_t b : s.reads) {
+    if (b < -1 || b >= count) return invalid("reads buffer %d", b).at_node(who);
+    if (b >= 0 && !(*written)[static_cast<size_t>(b)] && !(*written)[static_cast<size_t>(storage_of(p, b))]) return invalid("reads %s before it is written", buffer_label(p, static_cast<size_t>(b)).c_str()).at_node(who);
+  }
+  for (int32_t b : s.writes) {
+    if (b < -1 || b >= count) return invalid("writes buffer %d", b).at_node(who);
+    if (b < 0) continue;
+    const BufferKind owner = p.buffers[static_cast<size_t>(storage_of(p, b))].kind;
+    if (owner == BufferKind::kInput || owner == BufferKind::kWeight) return invalid("writes into an input or a weight").at_node(who);
+    (*written)[static_cast<size_t>(b)] = true;
+    (*written)[static_cast<size_t>(storage_of(p, b))] = true;
+  }
+  for (int32_t w : s.waits_for)
+    if (w < 0 || w >= static_cast<int32_t>(k)) return invalid("waits for step %d", w).at_node(who).expecting("an earlier step");
+  for (const Variant& v : s.variants)
+    for (const auto& [expression, value] : v.holds_for) PERI_TRY(check_symbols(p, expression, who));
+  for (const std::string& name : s.binds) {
+    if (std::find(p.dims.begin(), p.dims.end(), name) == p.dims.end() || !bound->insert(name).second) return invalid("binds dimension '%s' wrongly", name.c_str()).at_node(who);
+  }
+  for (int32_t b : s.writes) {
+    if (b < 0) continue;
+    std::set<std::string> needed;
+    p.buffers[static_cast<size_t>(b)].bytes.collect_symbols(needed);
+    for (const std::string& name : needed)
+      if (!bound->contains(name)) return invalid("writes %s whose dimension '%s' is not bound by then", buffer_label(p, static_cast<size_t>(b)).c_str(), name.c_str()).at_node(who);
+  }
+  for (const auto& body : s.bodies) {
+    if (!body || !body->weights.empty()) return invalid("a body must exist and have no weights of its own").at_node(who);
+    Status inner = check_at(*body, 0, depth + 1);
+    if (!inner.ok()) return std::move(inner).error().at_node(who);
+  }
+  return Ok{};
+}
+}  // namespace
+
+const Section* Program::section(std::string_view wanted) const {
+  for (const Section& s : sections)
+    if (s.name == wanted) return &s;
+  return nullptr;
+}
+
+Status check_program(const Program& program, uint64_t weight_bytes) { return check_at(program, weight_bytes, 0); }
+
+Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int64_t>>& input_dims) {
+  if (input_dims.size() != p.inputs.size()) return usage("%zu inputs are given, the engine has %zu", input_dims.size(), p.inputs.size());
+  DimBinding binding;
+  std::map<std::string, std::string> bound_by;
+  for (size_t k = 0; k < p.inputs.size(); ++k) {
+    const Port& port = p.inputs[k];
+    if (input_dims[k].size() != port.shape.size())
+      return usage("wrong rank").at_node(port.name).expecting(shape_text(port.shape)).but_found(shape_text(Shape(input_dims[k].begin(), input_dims[k].end())));
+    for (size_t axis = 0; axis < port.shape.size(); ++axis) {
+      const int64_t v = input_dims[k][axis];
+      if (v < 0 || v > (int64_t{1} << 40)) return usage("dimension %lld", static_cast<long long>(v)).at_node(port.name);
+      if (!port.shape[axis].is_symbol()) continue;
+      const std::string name = port.shape[axis].symbol_name();
+      if (v < 1) return usage("dimension '%s' is %lld", name.c_str(), static_cast<long long>(v)).at_node(port.name).expecting("at least 1");
+      if (binding.emplace(name, v).second) bound_by[name] = port.name;
+    }
+  }
+  for (size_t k = 0; k < p.inputs.size(); ++k) {
+    const Port& port = p.inputs[k];
+    for (size_t axis = 0; axis < port.shape.size(); ++axis) {
+      const Dim& d = port.shape[axis];
+      PERI_ASSIGN(const int64_t want, d.eval(binding));
+      if (want != input_dims[k][axis]) {
+        const std::string how = d.is_symbol() ? " ('" + d.text() + "' from input '" + bound_by[d.symbol_name()] + "')" : "";
+        return usage("dimension %zu does not fit", axis).at_node(port.name).expecting(std::to_string(want) + how).but_found(std::to_string(input_dims[k][axis]));
+      }
+    }
+  }
+  return binding;
+}
+
+Result<size_t> choose_variant(const Step& step, const Capabilities& machine, const DimBinding& binding) {
+  auto has = [](const std::vector<std::string>& list, const std::string& item) { return item.empty() || std::find(list.begin(), list.end(), item) != list.end(); };
+  std::string needs;
+  for (size_t k = 0; k < step.variants.size(); ++k) {
+    const Variant& v = step.variants[k];
+    bool holds = true;
+    for (const auto& [expression, value] : v.holds_for) {
+      auto now = expression.eval(binding);
+      holds = holds && now.ok() && *now == value;
+    }
+    if (holds && has(machine.isas, v.requires_isa) && has(machine.libraries, v.library)) return k;
+    needs += (needs.empty() ? "" : ", or ") + (v.requires_isa.empty() ? "any CPU" : v.requires_isa) + (v.library.empty() ? "" : " with " + v.library);
+  }
+  return refused("no variant of this step fits the machine").at_node(step.name).expecting(needs).advise("build the engine again on this machine");
+}
+
+}  // namespace peri::plan

@@ -1,0 +1,159 @@
+// Loading: checks, executors, variants, prepared steps, and the cache of instances.
+#include "runtime/engine.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <set>
+
+namespace peri::runtime {
+
+namespace {
+constexpr size_t kInstancesPerStep = 8;  // shapes kept for each step; the least recently used goes first
+
+struct Slot {
+  std::string key;
+  std::shared_ptr<const Instance> instance;
+  bool ready = false;
+  std::optional<Error> error;
+};
+
+// The prepared step with its recent instances.
+struct StepState {
+  std::vector<std::pair<const plan::Variant*, std::unique_ptr<Prepared>>> prepared;  // made on first use of a variant
+  std::set<std::string> symbols;  // dimensions its arguments depend on
+  std::mutex mutex;
+  std::condition_variable made;
+  std::list<std::shared_ptr<Slot>> slots;
+};
+}  // namespace
+
+struct Engine::State {
+  plan::Program program;
+  WeightSource weights;
+  EngineOptions options;
+  std::vector<const Executor*> executors;
+  std::vector<std::unique_ptr<StepState>> steps;
+  uint64_t id = 0;
+};
+
+Engine::Engine() : state_(std::make_unique<State>()) {}
+Engine::~Engine() = default;
+const plan::Program& Engine::program() const { return state_->program; }
+const EngineOptions& Engine::options() const { return state_->options; }
+uint64_t Engine::id() const { return state_->id; }
+
+Result<Tensor> Engine::weight(size_t index) const {
+  const plan::Weight& w = state_->program.weights[index];
+  return Tensor::view(w.dtype, w.dims, state_->weights.bytes.subspan(w.offset, w.bytes), state_->weights.keep);
+}
+
+Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, WeightSource weights, EngineOptions options) {
+  PERI_TRY(plan::check_program(program, weights.bytes.size()));
+  static std::atomic<uint64_t> next_id{1};
+  std::shared_ptr<Engine> engine(new Engine());
+  State& s = *engine->state_;
+  s.id = next_id++;
+  s.program = std::move(program);
+  s.weights = std::move(weights);
+  s.options = std::move(options);
+  std::set<std::string> missing;
+  for (const plan::Step& step : s.program.steps) {
+    auto it = std::find_if(s.options.executors.begin(), s.options.executors.end(), [&](const Executor* e) { return e->name == step.executor; });
+    if (it == s.options.executors.end()) {
+      missing.insert(step.executor);
+      continue;
+    }
+    if ((*it)->payload_version != step.payload_version)
+      return refused("step '%s' has payload version %u of executor '%s'", step.name.c_str(), step.payload_version, step.executor.c_str()).expecting(std::to_string((*it)->payload_version)).advise("build the engine again with this version");
+    s.executors.push_back(*it);
+    auto state = std::make_unique<StepState>();
+    auto collect = [&](int32_t b) {
+      if (b < 0) return;
+      for (const Dim& d : s.program.buffers[static_cast<size_t>(b)].shape) d.collect_symbols(state->symbols);
+    };
+    for (int32_t b : step.reads) collect(b);
+    for (int32_t b : step.writes) collect(b);
+    for (const plan::Variant& v : step.variants)
+      for (const auto& [expression, value] : v.holds_for) expression.collect_symbols(state->symbols);
+    s.steps.push_back(std::move(state));
+  }
+  if (!missing.empty()) {
+    std::string names;
+    for (const std::string& m : missing) names += (names.empty() ? "'" : ", '") + m + "'";
+    return refused("the engine needs executors that this binary does not have: %s", names.c_str()).advise("use a build of peri that has them, or build the engine again");
+  }
+  return std::shared_ptr<const Engine>(std::move(engine));
+}
+
+namespace {
+Result<std::unique_ptr<Prepared>> prepare_step(const Engine& engine, const Executor& executor, const plan::Step& step, const plan::Variant& variant) {
+  PrepareContext context;
+  context.program = &engine.program();
+  context.step = &step;
+  context.variant = &variant;
+  context.threads = engine.options().threads;
+  for (int32_t b : step.reads) {
+    Tensor t;
+    if (b >= 0 && engine.program().buffers[static_cast<size_t>(b)].kind == plan::BufferKind::kWeight) {
+      PERI_ASSIGN(t, engine.weight(static_cast<size_t>(engine.program().buffers[static_cast<size_t>(b)].weight)));
+    }
+    context.weights.push_back(std::move(t));
+  }
+  auto prepared = executor.prepare(context);
+  if (!prepared.ok()) return std::move(prepared).error().at_node(step.name);
+  return prepared;
+}
+}  // namespace
+
+Result<std::shared_ptr<const Instance>> Engine::instance(size_t k, const DimBinding& binding) const {
+  State& s = *state_;
+  StepState& step = *s.steps[k];
+  std::string key;
+  for (const std::string& name : step.symbols) {
+    auto it = binding.find(name);
+    key += name + "=" + (it == binding.end() ? std::string("?") : std::to_string(it->second)) + ";";
+  }
+  std::shared_ptr<Slot> slot;
+  Prepared* prepared = nullptr;
+  {
+    std::unique_lock<std::mutex> lock(step.mutex);
+    auto it = std::find_if(step.slots.begin(), step.slots.end(), [&](const auto& p) { return p->key == key; });
+    if (it != step.slots.end()) {
+      slot = *it;
+      step.slots.splice(step.slots.begin(), step.slots, it);
+      step.made.wait(lock, [&] { return slot->ready; });
+      if (slot->error) return *slot->error;
+      return slot->instance;
+    }
+    PERI_ASSIGN(const size_t chosen, plan::choose_variant(s.program.steps[k], s.options.machine, binding));
+    const plan::Variant* variant = &s.program.steps[k].variants[chosen];
+    for (auto& [v, p] : step.prepared)
+      if (v == variant) prepared = p.get();
+    if (!prepared) {
+      PERI_ASSIGN(auto made, prepare_step(*this, *s.executors[k], s.program.steps[k], *variant));
+      prepared = made.get();
+      step.prepared.emplace_back(variant, std::move(made));
+    }
+    slot = std::make_shared<Slot>();
+    slot->key = key;
+    step.slots.push_front(slot);
+    if (step.slots.size() > kInstancesPerStep) step.slots.pop_back();
+  }
+  auto made = prepared->instantiate(binding);
+  std::unique_lock<std::mutex> lock(step.mutex);
+  slot->ready = true;
+  if (made.ok()) {
+    slot->instance = std::shared_ptr<const Instance>(std::move(made).value());
+  } else {
+    slot->error = std::move(made).error().at_node(s.program.steps[k].name);
+    step.slots.remove(slot);
+  }
+  step.made.notify_all();
+  if (slot->error) return *slot->error;
+  return slot->instance;
+}
+
+}  // namespace peri::runtime

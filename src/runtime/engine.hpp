@@ -1,0 +1,88 @@
+// Engine: a program with its weights and executors, immutable and shared by sessions. Session: one run in flight, with its
+// arena, its thread pool and the instances for its current shapes.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "runtime/executor.hpp"
+
+namespace peri::runtime {
+
+// Where the bytes of the weight section are. `keep` owns them; `drop_pages`, if set, may be called when a range has been
+// packed elsewhere and its pages need not stay resident.
+struct WeightSource {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> keep;
+  std::function<void(uint64_t offset, uint64_t bytes)> drop_pages;
+};
+
+struct EngineOptions {
+  ExecutorTable executors;
+  plan::Capabilities machine;
+  int threads = 1;
+};
+
+class Engine {
+ public:
+  // Checks the program, finds an executor and a variant for every step (all missing ones are named at once) and prepares
+  // the steps. Errors: kInvalid (hostile program), kRefused (missing executor, no variant).
+  static Result<std::shared_ptr<const Engine>> create(plan::Program program, WeightSource weights, EngineOptions options);
+  ~Engine();
+
+  const plan::Program& program() const;
+  const EngineOptions& options() const;
+  Result<Tensor> weight(size_t index) const;
+  // The instance of step `k` for a binding: from a cache of recent ones, or made now. Thread-safe; concurrent first calls for
+  // different keys do not block each other.
+  Result<std::shared_ptr<const Instance>> instance(size_t step, const DimBinding& binding) const;
+  uint64_t id() const;  // of this engine object, for caches
+
+ private:
+  Engine();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Memory of a caller: an input or an output.
+struct View {
+  DType dtype = DType::kInvalid;
+  std::vector<int64_t> dims;
+  void* data = nullptr;
+};
+
+// Called before and after each step when set: step index, true before / false after.
+using StepHook = std::function<void(size_t step, bool before)>;
+
+class Session {
+ public:
+  // `threads` 0: the engine's.
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Engine> engine, int threads = 0);
+  ~Session();
+
+  // Runs on host tensors, in order of Program::inputs; returns new tensors in order of Program::outputs. Errors name the
+  // input. Blocks until done.
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs);
+  // Like run(), on the caller's output memory where it is given (dtype, dims and size checked). Data-dependent outputs
+  // must be left to the session (data null).
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, std::span<const View> outputs);
+
+  // Makes instances and memory for these input dims now, so that the next run() with them pays nothing.
+  Status prepare(const std::vector<std::vector<int64_t>>& input_dims);
+
+  void set_step_hook(StepHook hook);
+  // The contents of a buffer after the last run, row-major or as its layout says; for bisecting. Only right for buffers whose
+  // memory is not reused later: pass keep_all to create-time options of the program's arena (see keep_intermediates()).
+  Result<Tensor> buffer_contents(int32_t buffer) const;
+  // Gives every scratch buffer memory of its own from the next prepare() on.
+  void keep_intermediates(bool on);
+  int64_t arena_bytes() const;
+  const Engine& engine() const;
+
+ private:
+  Session();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace peri::runtime

@@ -1,0 +1,66 @@
+// How the runtime does a step without knowing what it is: an executor prepares a step once for an engine, instantiates it for
+// a binding of dimensions, and runs the instance on pointers.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/tensor.hpp"
+#include "base/thread_pool.hpp"
+#include "plan/program.hpp"
+
+namespace peri::runtime {
+
+// Given while a step runs. Pointers of reads and writes stand in the order of the step's lists; null: left out. A string
+// buffer's pointer is a std::vector<std::string>*.
+struct RunContext {
+  std::span<const void* const> reads;
+  std::span<void* const> writes;
+  std::byte* scratch = nullptr;   // scratch_bytes() of the instance, 64-byte aligned; contents undefined
+  ThreadPool* pool = nullptr;
+  const DimBinding* binding = nullptr;
+
+  // For steps that bind dimensions: gives the dims of write `k`; the runtime binds the names, takes memory and returns it.
+  class Binder {
+   public:
+    virtual ~Binder() = default;
+    virtual Result<void*> bind_output(size_t k, std::span<const int64_t> dims) = 0;
+  };
+  Binder* binder = nullptr;
+};
+
+// A step for one binding. Immutable after instantiation: run() may be called by several sessions at once.
+class Instance {
+ public:
+  virtual ~Instance() = default;
+  virtual size_t scratch_bytes(int threads) const { return (void)threads, 0; }
+  virtual Status run(const RunContext& context) const = 0;
+};
+
+// A step for one engine, any binding. instantiate() may be called concurrently.
+class Prepared {
+ public:
+  virtual ~Prepared() = default;
+  virtual Result<std::unique_ptr<Instance>> instantiate(const DimBinding& binding) = 0;
+};
+
+// What an executor may look at while it prepares a step.
+struct PrepareContext {
+  const plan::Program* program = nullptr;
+  const plan::Step* step = nullptr;
+  const plan::Variant* variant = nullptr;
+  // The weight behind read `k` as a tensor viewing the mapped file; undefined tensor if read k is not a weight.
+  std::vector<Tensor> weights;
+  int threads = 1;  // of the pool that will run it; must not change results
+};
+
+struct Executor {
+  std::string name;
+  uint32_t payload_version = 1;
+  Result<std::unique_ptr<Prepared>> (*prepare)(const PrepareContext& context) = nullptr;
+};
+using ExecutorTable = std::span<const Executor* const>;
+
+}  // namespace peri::runtime

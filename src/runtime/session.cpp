@@ -1,0 +1,321 @@
+// One run in flight: binds dimensions, lays out the arena, fetches instances, and walks the steps. What depends only on the
+// input dims is kept between runs.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "runtime/engine.hpp"
+
+namespace peri::runtime {
+
+namespace {
+struct Memory {
+  std::unique_ptr<std::byte, void (*)(void*)> data{nullptr, std::free};
+  size_t bytes = 0;
+  Status reserve(size_t wanted) {
+    if (wanted <= bytes && data) return Ok{};
+    const size_t padded = (wanted + 127) / 64 * 64;
+    data.reset(static_cast<std::byte*>(std::aligned_alloc(64, padded)));
+    bytes = data ? padded : 0;
+    if (!data) return Error(ErrorKind::kMemory, format("cannot allocate %zu bytes for the arena", wanted));
+    return Ok{};
+  }
+};
+}  // namespace
+
+struct Session::State final : RunContext::Binder {
+  std::shared_ptr<const Engine> engine;
+  std::unique_ptr<ThreadPool> pool;
+  StepHook hook;
+  bool keep_all = false;
+
+  // For the current input dims.
+  bool prepared = false;
+  std::vector<std::vector<int64_t>> input_dims;
+  DimBinding binding;
+  plan::ArenaPlan arena_plan;
+  Memory arena, scratch;
+  std::vector<std::shared_ptr<const Instance>> instances;  // null: instantiated while running (data-dependent)
+  std::vector<void*> pointers;                             // per buffer
+  std::vector<Tensor> weights;                             // per buffer, defined for weights
+  std::vector<std::vector<const void*>> reads;
+  std::vector<std::vector<void*>> writes;
+  bool data_dependent = false;
+
+  // For the current run.
+  DimBinding run_binding;
+  std::vector<Memory> pooled;                              // per buffer: data-dependent ones
+  std::vector<std::unique_ptr<std::vector<std::string>>> strings;  // per buffer
+  std::vector<Tensor> made_outputs;
+  size_t current = 0;
+
+  const plan::Program& program() const { return engine->program(); }
+
+  Status prepare_for(const std::vector<std::vector<int64_t>>& dims);
+  Status layout_memory();
+  Status place_strings();
+  Result<void*> place(int32_t buffer);
+  Status refresh_arguments(size_t step);
+  Status run_step(size_t step);
+  Result<void*> bind_output(size_t k, std::span<const int64_t> dims) override;
+  Status bind_inputs(std::span<const Tensor> inputs);
+  Result<Tensor> output_tensor(size_t port, std::span<const View> given);
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, std::span<const View> outputs);
+};
+
+Session::Session() : state_(std::make_unique<State>()) {}
+Session::~Session() = default;
+const Engine& Session::engine() const { return *state_->engine; }
+void Session::set_step_hook(StepHook hook) { state_->hook = std::move(hook); }
+int64_t Session::arena_bytes() const { return state_->prepared ? state_->arena_plan.arena_bytes : 0; }
+void Session::keep_intermediates(bool on) {
+  state_->prepared = state_->prepared && state_->keep_all == on;
+  state_->keep_all = on;
+}
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Engine> engine, int threads) {
+  std::unique_ptr<Session> session(new Session());
+  State& s = *session->state_;
+  s.engine = std::move(engine);
+  s.pool = std::make_unique<ThreadPool>(threads > 0 ? threads : s.engine->options().threads);
+  const plan::Program& p = s.program();
+  s.weights.resize(p.buffers.size());
+  for (size_t k = 0; k < p.buffers.size(); ++k) {
+    if (p.buffers[k].kind != plan::BufferKind::kWeight) continue;
+    PERI_ASSIGN(s.weights[k], s.engine->weight(static_cast<size_t>(p.buffers[k].weight)));
+  }
+  for (const plan::Step& step : p.steps) s.data_dependent |= !step.binds.empty();
+  return session;
+}
+
+Status Session::State::layout_memory() {
+  const plan::Program& p = program();
+  PERI_ASSIGN(arena_plan, plan::plan_arena(p, binding));
+  if (keep_all) {  // one after the other, nothing shared
+    int64_t at = 0;
+    for (size_t k = 0; k < p.buffers.size(); ++k) {
+      if (p.buffers[k].alias_of >= 0 || arena_plan.offset[k] == plan::kUnbound) continue;
+      arena_plan.offset[k] = at;
+      PERI_ASSIGN(at, checked_add(at, (arena_plan.bytes[k] + 4095) / 4096 * 4096, "arena"));
+    }
+    arena_plan.arena_bytes = at;
+    for (size_t k = 0; k < p.buffers.size(); ++k) {
+      const plan::Buffer& b = p.buffers[k];
+      if (b.alias_of < 0 || arena_plan.offset[k] == plan::kUnbound) continue;
+      PERI_ASSIGN(const int64_t shift, b.alias_offset.eval(binding));
+      arena_plan.offset[k] = arena_plan.offset[static_cast<size_t>(b.alias_of)] + shift;
+    }
+  }
+  return arena.reserve(static_cast<size_t>(arena_plan.arena_bytes) + 64);
+}
+
+Status Session::State::place_strings() {
+  strings.resize(program().buffers.size());
+  for (size_t k = 0; k < strings.size(); ++k)
+    if (program().buffers[k].dtype == DType::kString && !strings[k]) strings[k] = std::make_unique<std::vector<std::string>>();
+  return Ok{};
+}
+
+Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims) {
+  if (prepared && dims == input_dims) return Ok{};
+  prepared = false;
+  const plan::Program& p = program();
+  PERI_ASSIGN(binding, plan::bind_dims(p, dims));
+  PERI_TRY(layout_memory());
+  PERI_TRY(place_strings());
+  size_t scratch_bytes = 0;
+  instances.assign(p.steps.size(), nullptr);
+  reads.assign(p.steps.size(), {});
+  writes.assign(p.steps.size(), {});
+  pointers.assign(p.buffers.size(), nullptr);
+  for (size_t k = 0; k < p.buffers.size(); ++k) {
+    const plan::Buffer& b = p.buffers[k];
+    if (b.dtype == DType::kString) pointers[k] = strings[k].get();
+    else if (b.kind == plan::BufferKind::kWeight) pointers[k] = const_cast<void*>(weights[k].data());
+    else if (arena_plan.offset[k] != plan::kUnbound) pointers[k] = arena.data.get() + arena_plan.offset[k];
+  }
+  bool bound = true;
+  for (size_t k = 0; k < p.steps.size(); ++k) {
+    if (!data_dependent || bound) {
+      PERI_ASSIGN(instances[k], engine->instance(k, binding));
+      scratch_bytes = std::max(scratch_bytes, instances[k]->scratch_bytes(pool->threads()));
+    }
+    bound = bound && p.steps[k].binds.empty();
+  }
+  PERI_TRY(scratch.reserve(scratch_bytes + 64));
+  for (size_t k = 0; k < p.steps.size(); ++k) {
+    for (int32_t b : p.steps[k].reads) reads[k].push_back(b < 0 ? nullptr : pointers[static_cast<size_t>(b)]);
+    for (int32_t b : p.steps[k].writes) writes[k].push_back(b < 0 ? nullptr : pointers[static_cast<size_t>(b)]);
+  }
+  input_dims = dims;
+  prepared = true;
+  return Ok{};
+}
+
+// Memory of a buffer whose size became known while running.
+Result<void*> Session::State::place(int32_t buffer) {
+  const plan::Program& p = program();
+  const int32_t owner = plan::storage_of(p, buffer);
+  const plan::Buffer& b = p.buffers[static_cast<size_t>(owner)];
+  if (b.dtype == DType::kString) return static_cast<void*>(strings[static_cast<size_t>(owner)].get());
+  if (!pointers[static_cast<size_t>(owner)]) {
+    PERI_ASSIGN(const int64_t bytes, b.bytes.eval(run_binding));
+    PERI_TRY(pooled[static_cast<size_t>(owner)].reserve(static_cast<size_t>(std::max<int64_t>(bytes, 1))));
+    pointers[static_cast<size_t>(owner)] = pooled[static_cast<size_t>(owner)].data.get();
+  }
+  if (owner != buffer && !pointers[static_cast<size_t>(buffer)]) {
+    PERI_ASSIGN(const int64_t shift, p.buffers[static_cast<size_t>(buffer)].alias_offset.eval(run_binding));
+    PERI_ASSIGN(const int64_t bytes, p.buffers[static_cast<size_t>(buffer)].bytes.eval(run_binding));
+    PERI_ASSIGN(const int64_t base, b.bytes.eval(run_binding));
+    if (shift < 0 || bytes < 0 || shift > base || bytes > base - shift) return invalid("an alias reaches outside its buffer");
+    pointers[static_cast<size_t>(buffer)] = static_cast<std::byte*>(pointers[static_cast<size_t>(owner)]) + shift;
+  }
+  return pointers[static_cast<size_t>(buffer)];
+}
+
+Result<void*> Session::State::bind_output(size_t k, std::span<const int64_t> dims) {
+  const plan::Step& step = program().steps[current];
+  if (k >= step.writes.size() || step.writes[k] < 0) return internal_error("a step binds an output it does not have");
+  const plan::Buffer& b = program().buffers[static_cast<size_t>(step.writes[k])];
+  if (b.shape.size() != dims.size()) return invalid("a data-dependent output has another rank").at_node(step.name);
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    if (b.shape[axis].is_symbol() && std::find(step.binds.begin(), step.binds.end(), b.shape[axis].symbol_name()) != step.binds.end()) run_binding.emplace(b.shape[axis].symbol_name(), dims[axis]);
+    PERI_ASSIGN(const int64_t want, b.shape[axis].eval(run_binding));
+    if (want != dims[axis] || want < 0) return invalid("a data-dependent output does not fit its shape").at_node(step.name).expecting(std::to_string(want)).but_found(std::to_string(dims[axis]));
+  }
+  PERI_ASSIGN(void* p, place(step.writes[k]));
+  writes[current][k] = p;
+  return p;
+}
+
+Status Session::State::refresh_arguments(size_t k) {
+  const plan::Step& step = program().steps[k];
+  for (size_t j = 0; j < step.reads.size(); ++j) {
+    if (step.reads[j] < 0) continue;
+    PERI_ASSIGN(void* p, place(step.reads[j]));
+    reads[k][j] = p;
+  }
+  for (size_t j = 0; j < step.writes.size(); ++j) {
+    if (step.writes[j] < 0) continue;
+    std::set<std::string> symbols;
+    program().buffers[static_cast<size_t>(step.writes[j])].bytes.collect_symbols(symbols);
+    if (!std::all_of(symbols.begin(), symbols.end(), [&](const std::string& s) { return run_binding.contains(s); })) continue;
+    PERI_ASSIGN(writes[k][j], place(step.writes[j]));
+  }
+  return Ok{};
+}
+
+Status Session::State::run_step(size_t k) {
+  std::shared_ptr<const Instance> instance = instances[k];
+  current = k;
+  if (data_dependent) {
+    PERI_TRY(refresh_arguments(k));
+    if (!instance) {
+      PERI_ASSIGN(instance, engine->instance(k, run_binding));
+      PERI_TRY(scratch.reserve(instance->scratch_bytes(pool->threads()) + 64));
+    }
+  }
+  RunContext context{reads[k], writes[k], scratch.data.get(), pool.get(), data_dependent ? &run_binding : &binding, this};
+  if (hook) hook(k, true);
+  Status done = instance->run(context);
+  if (hook) hook(k, false);
+  if (!done.ok()) return std::move(done).error().at_node(program().steps[k].name);
+  return Ok{};
+}
+
+Status Session::State::bind_inputs(std::span<const Tensor> inputs) {
+  const plan::Program& p = program();
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const int32_t b = p.inputs[k].buffer;
+    void* data = const_cast<void*>(inputs[k].data());
+    if (p.inputs[k].dtype == DType::kString) data = const_cast<std::vector<std::string>*>(&inputs[k].string_values());
+    pointers[static_cast<size_t>(b)] = data;
+  }
+  return Ok{};
+}
+
+// The memory an output goes to: its own buffer if that is kOutput, else a copy after the run.
+Result<Tensor> Session::State::output_tensor(size_t port, std::span<const View> given) {
+  const plan::Port& o = program().outputs[port];
+  const DimBinding& bound = data_dependent ? run_binding : binding;
+  PERI_ASSIGN(std::vector<int64_t> dims, eval(o.shape, bound));
+  if (port < given.size() && given[port].data) {
+    const View& v = given[port];
+    if (v.dtype != o.dtype || v.dims != dims) return usage("the memory given for the output has another type").at_node(o.name).expecting(std::string(dtype_name(o.dtype)) + shape_text(Shape(dims.begin(), dims.end())));
+    PERI_ASSIGN(const int64_t n, checked_numel(dims));
+    PERI_ASSIGN(const int64_t bytes, dtype_bytes(o.dtype, n));
+    return Tensor::view(o.dtype, dims, {static_cast<const std::byte*>(v.data), static_cast<size_t>(bytes)}, nullptr);
+  }
+  return Tensor::zeros(o.dtype, std::move(dims));
+}
+
+Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, std::span<const View> given) {
+  const plan::Program& p = program();
+  if (inputs.size() != p.inputs.size()) return usage("%zu inputs are given, the engine has %zu", inputs.size(), p.inputs.size());
+  std::vector<std::vector<int64_t>> dims;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k].dtype() != p.inputs[k].dtype) return usage("wrong element type").at_node(p.inputs[k].name).expecting(std::string(dtype_name(p.inputs[k].dtype))).but_found(std::string(dtype_name(inputs[k].dtype())));
+    dims.push_back(inputs[k].dims());
+  }
+  PERI_TRY(prepare_for(dims));
+  PERI_TRY(bind_inputs(inputs));
+  run_binding = binding;
+  std::vector<Tensor> outs(p.outputs.size());
+  std::vector<bool> direct(p.outputs.size(), false);
+  if (data_dependent) {
+    pooled.resize(p.buffers.size());
+    for (size_t k = 0; k < p.buffers.size(); ++k)
+      if (arena_plan.bytes[k] == plan::kUnbound && p.buffers[k].dtype != DType::kString) pointers[k] = nullptr;
+  }
+  for (size_t k = 0; k < p.outputs.size(); ++k) {
+    const int32_t b = p.outputs[k].buffer, owner = plan::storage_of(p, b);
+    const bool own = p.buffers[static_cast<size_t>(owner)].kind == plan::BufferKind::kOutput && p.outputs[k].dtype != DType::kString;
+    if (!own || arena_plan.bytes[static_cast<size_t>(owner)] == plan::kUnbound || arena_plan.bytes[static_cast<size_t>(owner)] != arena_plan.bytes[static_cast<size_t>(b)]) continue;
+    if (std::any_of(p.outputs.begin(), p.outputs.begin() + static_cast<std::ptrdiff_t>(k), [&](const plan::Port& q) { return plan::storage_of(p, q.buffer) == owner; })) continue;
+    PERI_ASSIGN(outs[k], output_tensor(k, given));
+    direct[k] = true;
+    for (size_t j = 0; j < p.buffers.size(); ++j) {
+      if (plan::storage_of(p, static_cast<int32_t>(j)) != owner) continue;
+      int64_t shift = 0;
+      for (int32_t a = static_cast<int32_t>(j); a != owner; a = p.buffers[static_cast<size_t>(a)].alias_of) {
+        PERI_ASSIGN(const int64_t step_shift, p.buffers[static_cast<size_t>(a)].alias_offset.eval(binding));
+        shift += step_shift;
+      }
+      pointers[j] = outs[k].mutable_data() + shift;
+    }
+  }
+  for (size_t k = 0; k < p.steps.size(); ++k) {
+    for (size_t j = 0; j < reads[k].size(); ++j) reads[k][j] = p.steps[k].reads[j] < 0 ? nullptr : pointers[static_cast<size_t>(p.steps[k].reads[j])];
+    for (size_t j = 0; j < writes[k].size(); ++j) writes[k][j] = p.steps[k].writes[j] < 0 ? nullptr : pointers[static_cast<size_t>(p.steps[k].writes[j])];
+  }
+  for (size_t k = 0; k < p.steps.size(); ++k) PERI_TRY(run_step(k));
+  for (size_t k = 0; k < p.outputs.size(); ++k) {
+    if (direct[k]) continue;
+    PERI_ASSIGN(outs[k], output_tensor(k, given));
+    if (p.outputs[k].dtype == DType::kString) {
+      outs[k].mutable_strings() = *static_cast<const std::vector<std::string>*>(pointers[static_cast<size_t>(p.outputs[k].buffer)]);
+    } else if (!outs[k].bytes().empty()) {
+      std::memcpy(outs[k].mutable_data(), pointers[static_cast<size_t>(p.outputs[k].buffer)], outs[k].bytes().size());
+    }
+  }
+  return outs;
+}
+
+Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) { return state_->run(inputs, {}); }
+Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, std::span<const View> outputs) { return state_->run(inputs, outputs); }
+Status Session::prepare(const std::vector<std::vector<int64_t>>& input_dims) { return state_->prepare_for(input_dims); }
+
+Result<Tensor> Session::buffer_contents(int32_t buffer) const {
+  const State& s = *state_;
+  const plan::Buffer& b = s.program().buffers[static_cast<size_t>(buffer)];
+  const void* from = s.pointers[static_cast<size_t>(buffer)];
+  PERI_ASSIGN(std::vector<int64_t> dims, eval(b.shape, s.data_dependent ? s.run_binding : s.binding));
+  if (!from) return internal_error("buffer %d has no memory", buffer);
+  if (b.dtype == DType::kString) return Tensor::strings(dims, *static_cast<const std::vector<std::string>*>(from));
+  PERI_ASSIGN(Tensor t, Tensor::zeros(b.dtype, dims));
+  if (!t.bytes().empty()) std::memcpy(t.mutable_data(), from, t.bytes().size());
+  return t;
+}
+
+}  // namespace peri::runtime

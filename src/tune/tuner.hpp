@@ -1,0 +1,68 @@
+// Tuner: for a problem, every candidate of every kernel with its offer, its verdict and its time, or the reason why not.
+// The choice is data: printed, cached, locked.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.hpp"
+#include "kernels/entry.hpp"
+
+namespace peri::tune {
+
+struct Candidate {
+  const kernels::Kernel* kernel = nullptr;
+  kernels::Offer offer;
+  double median_ms = -1;      // measured; -1: not measured
+  double max_error = -1;      // largest |error| / bound found by verification; -1: not verified
+  std::string rejected;       // why it may not be used: wrong answer, worker died; empty: it may
+  std::string id() const;     // "gemm_f32@1 {mr=12 nr=32}" : stands in lock files and reports
+};
+struct Refusal {
+  std::string kernel, reason;
+};
+struct Candidates {
+  std::vector<Candidate> list;      // fastest guess or measurement first
+  std::vector<Refusal> refusals;
+};
+
+struct Options {
+  bool measure = true;              // false: first offer wins, nothing is run
+  bool verify = true;
+  std::string provider;             // only this provider ("" all); the reference is always allowed as last resort
+  std::string cache_path;           // "" none
+  int threads = 1;
+  uint64_t seed = 7;
+  double budget_ms = 60;            // of timing for one candidate
+};
+
+class Tuner {
+ public:
+  explicit Tuner(Options options);
+  ~Tuner();
+  const kernels::Machine& machine() const;
+  const Options& options() const;
+
+  // Candidates of a problem with concrete dims, all layouts. Verified and timed according to the options; results are kept
+  // by the problem's text, so equal layers are done once.
+  const Candidates& candidates(const ir::Graph& region, const std::vector<bool>& constant);
+  // Whether any kernel but the reference takes the region (no measurement).
+  bool accepted(const ir::Graph& region, const std::vector<bool>& constant);
+  // Measured time of bringing a tensor of these dims from one layout to another, in ms.
+  double convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from, const ir::Layout& to);
+
+  struct Stats {
+    int64_t problems = 0, candidates = 0, measured = 0, from_cache = 0, rejected = 0;
+    double seconds = 0;
+  };
+  Stats stats() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace peri::tune

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Installs this build into a scratch prefix, moves it, and builds and runs a stranger's project against it.
+# usage: run.sh BUILD_DIR SOURCE_DIR
+set -euo pipefail
+build=$1 source=$2
+version=$(cat "$source/VERSION")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cmake --install "$build" --prefix "$scratch/first" --strip >"$scratch/log"
+mv "$scratch/first" "$scratch/prefix"
+cmake -S "$source/tests/package" -B "$scratch/consumer" -G Ninja -DCMAKE_PREFIX_PATH="$scratch/prefix" \
+  -DPERI_WANTED_VERSION="$version" >>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+ninja -C "$scratch/consumer" >>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+for program in from_c from_cpp; do
+  said=$("$scratch/consumer/$program")
+  [[ $said == "$version" ]] || { echo "$program says '$said', not '$version'"; exit 1; }
+done
+if [[ -x $scratch/prefix/bin/peri ]]; then
+  env -i "$scratch/prefix/bin/peri" --version | grep -F "$version"
+fi
+if grep -rlF -- "$source" "$scratch/prefix"; then
+  echo "the files above name the folder they were built in"
+  exit 1
+fi
+echo "installed, found, linked and run: $version"

@@ -1,0 +1,13 @@
+# Check the rules of the house, the format, and with `clang` also clang-tidy (slow) on changed or named sources.
+# usage: ./dev tidy [clang [FILE...]]
+
+python3 tools/tidy/tidy.py
+call fmt --check
+if [[ ${1:-} == clang ]]; then
+  shift
+  call setup build
+  step "configure" cmake -S . -B build -G Ninja -DPERI_PCH=0
+  files=("$@")
+  [[ ${#files[@]} -gt 0 ]] || mapfile -t files < <(git diff --name-only --diff-filter=d HEAD~1 -- 'src/*.cpp')
+  [[ ${#files[@]} -eq 0 ]] || step "clang-tidy on ${#files[@]} files" clang-tidy-19 -p build --quiet "${files[@]}"
+fi

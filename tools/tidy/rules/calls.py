@@ -1,0 +1,67 @@
+"""A call with effects on or from the outside has one home: environment in base/knobs, files and clocks in base, and so
+on; exceptions, manual memory and `using namespace` have none."""
+import re
+
+# (pattern in code, homes as path prefixes, what to do instead)
+SRC = [
+    (r"\bgetenv\b|\bsecure_getenv\b|\bsetenv\b|\bunsetenv\b", ["src/base/knobs"], "add a row to base/knobs.def"),
+    (r"\b(?:fopen|freopen|fdopen)\s*\(|\bi?o?fstream\b", ["src/base/"], "use base/file.hpp"),
+    (r"(?<![\w.>])system\s*\(|\bpopen\s*\(", [], "no shell is started by us"),
+    (r"\bs?rand\s*\(|\bstd::random_device\b|\bmt19937\b", [], "use base/rng.hpp, seeded"),
+    (r"(?:_clock|Clock)::now\s*\(|\bclock_gettime\b|\bgettimeofday\b", ["src/base/clock", "src/bench/"], "use base/clock.hpp"),
+    (r"\bdlopen\s*\(|\bdlsym\s*\(", ["src/device/"], "libraries are opened in device/"),
+    (r"\bnew\b", [], "use std::make_unique"),
+    (r"\bdelete\b(?!\s*[;,)])|(?<!=)\s\bdelete\s+\w", [], "use std::unique_ptr"),
+    (r"\bthrow\b", [], "return a Result"),
+    (r"\busing\s+namespace\b", [], "name what is used"),
+    (r"\bstd::c(?:out|err|log)\b|\bprintf\s*\(|\bputs\s*\(", ["src/cli/"], "only cli prints"),
+    (r"\b(?:std::)?exit\s*\(|\b_exit\s*\(|\bquick_exit\b", ["src/cli/"], "return a Result"),
+    (r"\bstd::(?:i?o?stringstream)\b", [], "use format() or append to a string"),
+    (r"\bstd::regex\b", [], "write the loop"),
+    (r"\bsprintf\s*\(|\bstrcpy\s*\(|\bstrcat\s*\(|\bgets\s*\(|\balloca\s*\(", [], "use a bounded form"),
+    (r"\bomp_set_num_threads\b", ["src/kernels/vendor/", "src/kernels/core/", "src/exec/"], "set beside oneDNN only"),
+]
+EVERYWHERE = [
+    (r"\bs?rand\s*\(|\bstd::random_device\b", [], "use a fixed seed and print it"),
+    (r"\busing\s+namespace\b", [], "name what is used"),
+    (r"-march=native", [], "choose by cpuid at run time"),
+]
+
+
+def check(tree):
+    for files, rows in ((tree.cpp("src/"), SRC), (tree.cpp("tests/", "include/", "examples/"), EVERYWHERE)):
+        for pattern, homes, remedy in rows:
+            compiled = re.compile(pattern)
+            for name in files:
+                if name.startswith(tuple(homes)):
+                    continue
+                for line, match in tree.matches(name, compiled):
+                    yield name, line, f"'{match[0].strip()}' is not allowed here: {remedy}"
+    for name in tree.under("CMakeLists.txt", "cmake/"):
+        for line, _ in tree.matches(name, re.compile("-march=" + "native"), tree.text(name)):
+            yield name, line, "choose the instruction set by cpuid at run time"
+
+
+def _plant(code, name="src/ir/bad.cpp"):
+    return ({name: f"// Bad.\n{code}\n"}, name)
+
+
+PLANTS = [
+    _plant('const char* home = getenv("HOME");'),
+    _plant("std::ifstream in(path);"),
+    _plant('auto* f = std::fopen(path, "r");'),
+    _plant('int r = std::system("ls");'),
+    _plant("std::random_device entropy;"),
+    _plant("auto t = std::chrono::steady_clock::now();"),
+    _plant('void* l = dlopen("x", 1);'),
+    _plant("auto* p = new int[3];"),
+    _plant("void f(int* p) { delete p; }"),
+    _plant("void f(int* p) { delete[] p; }"),
+    _plant("void f() { throw 3; }"),
+    _plant("using namespace std;"),
+    _plant("void f() { std::cout << 1; }"),
+    _plant("void f() { exit(1); }"),
+    _plant("std::ostringstream out;"),
+    _plant("int r = rand();", "tests/ir/bad_test.cpp"),
+    ({"cmake/flags.cmake": "add_compile_options(-march=" + "native)\n"}, "cmake/flags.cmake"),
+]

@@ -1,0 +1,38 @@
+"""A heavy or foreign header has one home."""
+
+# (start of the header, homes as path prefixes)
+ROWS = [
+    ("onnx-ml.pb", ["src/onnx/"]),
+    ("google/protobuf", ["src/onnx/"]),
+    ("nlohmann/", ["src/base/json.cpp"]),
+    ("oneapi/dnnl", ["src/kernels/vendor/", "src/exec/onednn", "src/exec/core/onednn", "src/kernels/core/onednn"]),
+    ("dnnl", ["src/kernels/vendor/", "src/exec/onednn"]),
+    ("omp.h", ["src/kernels/vendor/", "src/kernels/core/onednn", "src/exec/"]),
+    ("gtest/", ["tests/"]),
+    ("flatbuffers/", ["src/plan/"]),
+    ("sqlite3.h", ["src/tune/"]),
+    ("xxhash.h", ["src/base/"]),
+    ("zlib.h", ["src/base/"]),
+    ("iostream", ["src/cli/"]),
+    ("fstream", ["src/base/", "tests/"]),
+    ("sstream", ["tests/"]),
+    ("regex", ["tests/"]),
+]
+
+
+def check(tree):
+    for name in tree.cpp():
+        for line, _, header in tree.includes(name):
+            for start, homes in ROWS:
+                if header.startswith(start) and not name.startswith(tuple(homes)):
+                    yield name, line, f"<{header}> belongs to {' or '.join(homes)}"
+                    break
+
+
+PLANTS = [
+    ({"src/ir/bad.cpp": "// Bad.\n#include <nlohmann/json.hpp>\n"}, "src/ir/bad.cpp"),
+    ({"src/ir/bad.cpp": "// Bad.\n#include <onnx-ml.pb.h>\n"}, "src/ir/bad.cpp"),
+    ({"src/onnx/bad.cpp": "// Bad.\n#include <oneapi/dnnl/dnnl.hpp>\n"}, "src/onnx/bad.cpp"),
+    ({"src/base/bad.cpp": "// Bad.\n#include <gtest/gtest.h>\n"}, "src/base/bad.cpp"),
+    ({"src/base/bad.cpp": "// Bad.\n#include <iostream>\n"}, "src/base/bad.cpp"),
+]

@@ -1,0 +1,34 @@
+"""A module includes only itself and modules of lower levels (LAYERS), by paths from src/ that exist."""
+
+
+def check(tree):
+    levels = tree.layers()
+    known = set(tree.files)
+    for name in tree.cpp("src/"):
+        own = tree.module(name[4:])
+        if own is None:
+            yield name, 1, "stands in no module of LAYERS"
+            continue
+        for line, quote, header in tree.includes(name):
+            other = tree.module(header)
+            if quote == "<":
+                if other and "src/" + header in known:
+                    yield name, line, f'<{header}> is ours: write "{header}"'
+            elif header.startswith("peri/"):
+                if own not in ("api", "cli", "python"):
+                    yield name, line, f"{own} may not include the public interface {header}"
+            elif other is None:
+                yield name, line, f"'{header}' is not a path from src/ into a module of LAYERS"
+            elif "src/" + header not in known and not header.endswith("_generated.h"):
+                yield name, line, f"'{header}' does not exist"
+            elif other != own and levels[other] >= levels[own]:
+                yield name, line, f"{own} (level {levels[own]}) may not include {other} (level {levels[other]})"
+
+
+PLANTS = [
+    ({"src/base/bad.cpp": '// Bad.\n#include "ir/x.hpp"\n', "src/ir/x.hpp": "// X.\n"}, "src/base/bad.cpp"),
+    ({"src/plan/bad.cpp": '// Bad.\n#include "ir/x.hpp"\n', "src/ir/x.hpp": "// X.\n"}, "src/plan/bad.cpp"),
+    ({"src/ir/bad.cpp": '// Bad.\n#include "base/none.hpp"\n'}, "src/ir/bad.cpp"),
+    ({"src/ir/bad.cpp": '// Bad.\n#include "thing.hpp"\n'}, "src/ir/bad.cpp"),
+    ({"src/else/lost.cpp": "// Lost.\n"}, "src/else/lost.cpp"),
+]
