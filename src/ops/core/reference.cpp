@@ -99,7 +99,7 @@ Wanted pull_positions(const ir::Graph& graph, const std::vector<int64_t>& positi
 }
 
 // Shapes of a node for the concrete inputs at hand: a one-node graph with constant contents, inferred anew.
-Status concrete_types(const ir::Node& node, const std::unordered_map<const ir::Value*, RefTensor>& env, ir::Graph* scratch, ir::Node** out) {
+Status concrete_types(const ir::Node& node, const std::unordered_map<const ir::Value*, RefTensor>& env, const DimBinding& binding, ir::Graph* scratch, ir::Node** out) {
   std::vector<ir::Value*> ins;
   for (const ir::Value* v : node.inputs) {
     if (!v) {
@@ -114,16 +114,25 @@ Status concrete_types(const ir::Node& node, const std::unordered_map<const ir::V
   }
   ir::Node* n = scratch->add(node.op, ins, node.attrs, "", static_cast<int>(node.outputs.size()));
   n->name = node.name;
+  for (auto& [key, attr] : n->attrs)
+    if (auto* dims = std::get_if<std::vector<Dim>>(&attr)) *dims = substitute(*dims, binding);
   int64_t fresh = 0;
   PERI_TRY(infer_node(*n, &fresh));
   *out = n;
   return Ok{};
 }
 
-Status eval_node(const ir::Node& node, std::unordered_map<const ir::Value*, RefTensor>& env, const RefOptions& options, const Wanted& wanted) {
+// Named dimensions of a value's shape take the sizes at hand.
+void bind_dims(const ir::Value& v, const RefTensor& t, DimBinding* binding) {
+  if (!v.type.shape || v.type.shape->size() != t.dims.size()) return;
+  for (size_t k = 0; k < t.dims.size(); ++k)
+    if (const Dim& d = (*v.type.shape)[k]; d.is_symbol()) binding->emplace(d.symbol_name(), t.dims[k]);
+}
+
+Status eval_node(const ir::Node& node, std::unordered_map<const ir::Value*, RefTensor>& env, DimBinding* binding, const RefOptions& options, const Wanted& wanted) {
   ir::Graph scratch;
   ir::Node* shaped = nullptr;
-  PERI_TRY(concrete_types(node, env, &scratch, &shaped));
+  PERI_TRY(concrete_types(node, env, *binding, &scratch, &shaped));
   const OpDef* op = find(node.op);
   if (!op->reference) return unsupported("%s has no reference", node.op.c_str()).at_node(node.name);
   const auto some = wanted.find(node.outputs[0]);
@@ -144,6 +153,7 @@ Status eval_node(const ir::Node& node, std::unordered_map<const ir::Value*, RefT
     if (options.round_each && t.floating())
       for (double& v : t.f) v = round_to(t.dtype, v);
     if (options.u == 0) t.radius.clear();
+    bind_dims(*node.outputs[k], t, binding);
     env[node.outputs[k]] = std::move(t);
   }
   return Ok{};
@@ -159,7 +169,11 @@ Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<c
   }
   std::unordered_map<const ir::Value*, RefTensor> env;
   std::unordered_map<const ir::Value*, size_t> uses;
-  for (size_t k = 0; k < inputs.size(); ++k) env[graph.inputs[k]] = inputs[k];
+  DimBinding binding;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    env[graph.inputs[k]] = inputs[k];
+    bind_dims(*graph.inputs[k], inputs[k], &binding);
+  }
   for (const ir::Value* v : graph.outputs) ++uses[v];
   for (const ir::Node* n : graph.nodes)
     for (const ir::Value* v : n->inputs)
@@ -167,7 +181,7 @@ Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<c
   for (const ir::Node* n : graph.nodes) {
     for (const ir::Value* v : n->inputs)
       if (v && v->constant && !env.contains(v)) env[v] = to_ref(*v->constant);
-    PERI_TRY(eval_node(*n, env, options, wanted));
+    PERI_TRY(eval_node(*n, env, &binding, options, wanted));
     for (const ir::Value* v : n->inputs)
       if (v && --uses[v] == 0) env.erase(v);
   }

@@ -1,0 +1,41 @@
+// Relations and arithmetic on contents.
+#include "ops/core/content.hpp"
+
+namespace peri::ops {
+
+Truth equals(const Dim& a, const Dim& b) {
+  if (a == b) return Truth::kYes;
+  if (provably_at_least(a - b, 1) || provably_at_least(b - a, 1)) return Truth::kNo;
+  return Truth::kUnknown;
+}
+Truth less(const Dim& a, const Dim& b) {
+  if (provably_at_least(b - a, 1)) return Truth::kYes;
+  if (provably_at_least(a - b, 0)) return Truth::kNo;
+  return Truth::kUnknown;
+}
+
+std::optional<Dim> truncating_div(const Dim& a, const Dim& b) {
+  if (b.is_const(0) || a.is_poison() || b.is_poison()) return std::nullopt;
+  if (a.is_const() && b.is_const()) return b.is_const(-1) ? Dim(0) - a : Dim(a.value() / b.value());
+  if (!provably_at_least(b, 1)) return std::nullopt;
+  if (provably_at_least(a, 0)) return floordiv(a, b);
+  const Dim q = floordiv(a, b);
+  if (q * b == a) return q;  // exact: no rounding to tell apart
+  return std::nullopt;
+}
+
+void content_same(InferContext& c) {
+  if (const std::vector<Dim>* known = c.known(0); known && c.out[0].known() && c.out[0].rank() <= 1) c.set_content(0, *known);
+}
+
+Result<Shape> shape_from(InferContext& c, size_t port, std::string_view stem) {
+  if (const std::vector<Dim>* known = c.known(port)) return Shape(*known);
+  if (c.rank(port) != 1) return invalid("a shape must be a list").expecting("rank 1").but_found(std::to_string(c.rank(port)));
+  const Dim& count = c.shape(port)[0];
+  if (!count.is_const()) return unsupported("the rank of an output depends on data").advise("export the model with a fixed rank");
+  Shape out;
+  for (int64_t k = 0; k < count.value() && k < 33; ++k) out.push_back(c.fresh(stem));
+  return out;
+}
+
+}  // namespace peri::ops

@@ -1,0 +1,93 @@
+// Expand (numpy broadcasting to a shape) and tile (repeats along every axis).
+#include "ops/core/content.hpp"
+#include "ops/core/elements.hpp"
+#include "ops/core/unary.hpp"
+
+namespace peri::ops {
+namespace {
+bool countable(const Shape& s) { return s.empty() || (s.size() == 1 && s[0].is_const() && s[0].value() >= 0 && s[0].value() <= kMaxContent); }
+
+Status infer_expand(InferContext& c) {
+  PERI_ASSIGN(const Shape wanted, shape_from(c, 1, "expanded"));
+  PERI_ASSIGN(Shape out, broadcast(c.shape(0), wanted));
+  if (const std::vector<Dim>* known = c.known(0); known && countable(out)) {
+    const size_t count = out.empty() ? 1 : static_cast<size_t>(out[0].value());
+    if (known->size() == count) c.set_content(0, *known);
+    else if (known->size() == 1) c.set_content(0, std::vector<Dim>(count, (*known)[0]));
+  }
+  c.set(0, c.dtype(0), std::move(out));
+  return Ok{};
+}
+Status expand(RefCall& call) {
+  const Under under(call.in[0]->dims, call.out[0].dims);
+  return move_elements(call, *call.in[0], under);
+}
+bool pull_expand(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed) {
+  return port == 0 && pull_broadcast(node, port, positions, needed);
+}
+
+Status infer_tile(InferContext& c) {
+  PERI_ASSIGN(const Shape repeats, shape_from(c, 1, "repeats"));
+  if (repeats.size() != c.rank(0)) return invalid("tile needs one repeat for each axis").expecting(std::to_string(c.rank(0))).but_found(std::to_string(repeats.size()));
+  Shape out;
+  for (size_t k = 0; k < repeats.size(); ++k) out.push_back(c.shape(0)[k] * repeats[k]);
+  if (const std::vector<Dim>* known = c.known(0); known && countable(out)) {
+    std::vector<Dim> elements;
+    const size_t count = out.empty() ? 1 : static_cast<size_t>(out[0].value());
+    for (size_t k = 0; k < count; ++k) elements.push_back((*known)[k % known->size()]);
+    c.set_content(0, std::move(elements));
+  }
+  c.set(0, c.dtype(0), std::move(out));
+  return Ok{};
+}
+int64_t tiled_source(int64_t p, const std::vector<int64_t>& out, const std::vector<int64_t>& in, const std::vector<int64_t>& strides) {
+  int64_t at = 0;
+  for (size_t k = out.size(); k-- > 0;) {
+    at += p % out[k] % in[k] * strides[k];
+    p /= out[k];
+  }
+  return at;
+}
+Status tile(RefCall& call) {
+  const std::vector<int64_t>& in = call.in[0]->dims;
+  const std::vector<int64_t> strides = strides_of(in);
+  return move_elements(call, *call.in[0], [&](int64_t p) { return tiled_source(p, call.out[0].dims, in, strides); });
+}
+bool pull_tile(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed) {
+  if (port != 0) return false;
+  const std::vector<int64_t> in = concrete(*node.in(0)), out = concrete(*node.out()), strides = strides_of(in);
+  needed->clear();
+  for (int64_t p : positions) needed->push_back(tiled_source(p, out, in, strides));
+  sort_unique(needed);
+  return true;
+}
+}  // namespace
+
+extern const Entry expand_entry;
+const Entry expand_entry{{
+    {.name = "expand",
+     .onnx = "Expand",
+     .versions = {8, 13},
+     .inputs = {{"x", kMovable}, {"shape", types({DType::kI64})}},
+     .outputs = {{"y"}},
+     .infer = infer_expand,
+     .reference = expand,
+     .pull = pull_expand,
+     .cost = cost_move,
+     .samples = {"graph { input x: f32[3,1]; const s: i64[3] = [2, 1, 4]; y = expand(x, s); output y }",
+                 "graph { input x: i64[]; const s: i64[2] = [2, 3]; y = expand(x, s); output y }",
+                 "graph { input x: f32[2,3]; const s: i64[1] = [1]; y = expand(x, s); output y }",
+                 "graph { input x: bool[1,3]; const s: i64[2] = [0, 3]; y = expand(x, s); output y }"}},
+    {.name = "tile",
+     .onnx = "Tile",
+     .versions = {6, 13},
+     .inputs = {{"x", kMovable}, {"repeats", types({DType::kI64})}},
+     .outputs = {{"y"}},
+     .infer = infer_tile,
+     .reference = tile,
+     .pull = pull_tile,
+     .cost = cost_move,
+     .samples = {"graph { input x: f32[2,3]; const r: i64[2] = [2, 3]; y = tile(x, r); output y }", "graph { input x: i32[4]; const r: i64[1] = [1]; y = tile(x, r); output y }",
+                 "graph { input x: f32[2,3]; const r: i64[2] = [0, 1]; y = tile(x, r); output y }"}},
+}};
+}  // namespace peri::ops

@@ -1,0 +1,50 @@
+// Gelu: x * Phi(x) by erf (approximate = "none"), or its tanh form (approximate = "tanh").
+#include "ops/core/pointwise.hpp"
+
+namespace peri::ops {
+namespace {
+double by_erf(double x) { return std::isinf(x) ? (x > 0 ? x : -0.0) : 0.5 * x * std::erfc(-x * M_SQRT1_2); }
+double by_tanh(double x) {
+  if (std::isinf(x)) return x > 0 ? x : -0.0;
+  const double t = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+  return x / (1 + std::exp(-2 * t));  // (1 + tanh t) / 2
+}
+
+Status reference(RefCall& call) {
+  // 1 + erf(x) cancels for negative x: the error is that of |x| times one rounding.
+  const double u = call.u;
+  const bool tanh_form = call.node.s("approximate", "none") == "tanh";
+  PERI_TRY(pointwise(call, {6, 0}, tanh_form ? by_tanh : by_erf));
+  if (u == 0) return Ok{};
+  for (int64_t n = 0; n < call.count(); ++n) {
+    const size_t at = static_cast<size_t>(call.position(n));
+    if (std::isfinite(call.out[0].f[at]) && std::isfinite(call.in[0]->f[at])) call.out[0].radius[at] += 2 * u * std::fabs(call.in[0]->f[at]);
+  }
+  return Ok{};
+}
+
+Status infer(InferContext& c) {
+  const std::string form = c.node.s("approximate", "none");
+  if (form != "none" && form != "tanh") return invalid("gelu has an unknown 'approximate'").expecting("none or tanh").but_found(form);
+  return infer_same(c);
+}
+}  // namespace
+
+extern const Entry gelu_entry;
+const Entry gelu_entry{{
+    {.name = "gelu",
+     .onnx = "Gelu",
+     .versions = {20},
+     .inputs = {{"x", kFloats}},
+     .outputs = {{"y"}},
+     .attrs = {{"approximate", AttrKind::kString, false, "none"}},
+     .infer = infer,
+     .reference = reference,
+     .pull = pull_same,
+     .elementwise = true,
+     .samples = {"graph { input x: f32[2,3,5]; y = gelu(x); output y }", "graph { input x: f32[2,3,5]; y = gelu(x) {approximate=\"tanh\"}; output y }",
+                 "graph { input x: f16[9]; y = gelu(x); output y }", "graph { input x: f32[0]; y = gelu(x); output y }",
+                 "graph { const x: f32[6] = [0.0, -0.0, -10.0, inf, -inf, nan]; y = gelu(x); output y }",
+                 "graph { const x: f32[6] = [0.0, -0.0, -10.0, inf, -inf, nan]; y = gelu(x) {approximate=\"tanh\"}; output y }"}},
+}};
+}  // namespace peri::ops
