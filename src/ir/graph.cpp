@@ -62,11 +62,20 @@ bool same_attr(const Attr& a, const Attr& b) {
       a);
 }
 
+// The last suffix of each name is remembered, so that many values of one name stay cheap to make.
+std::string Graph::free_name(std::string_view wanted) {
+  std::string fresh(wanted);
+  if (!by_name_.contains(fresh)) return fresh;
+  int& n = last_suffix_[fresh];
+  do fresh = std::string(wanted) + "." + std::to_string(++n);
+  while (by_name_.contains(fresh));
+  return fresh;
+}
+
 Value* Graph::new_value(std::string_view wanted) {
   auto v = std::make_unique<Value>();
   v->id = next_id_++;
-  v->name = wanted.empty() ? "v" + std::to_string(v->id) : std::string(wanted);
-  for (int n = 1; by_name_.contains(v->name); ++n) v->name = (wanted.empty() ? "v" + std::to_string(v->id) : std::string(wanted)) + "." + std::to_string(n);
+  v->name = free_name(wanted.empty() ? "v" + std::to_string(v->id) : std::string(wanted));
   by_name_[v->name] = v.get();
   values_.push_back(std::move(v));
   return values_.back().get();
@@ -224,10 +233,8 @@ bool Graph::is_output(const Value* v) const { return std::find(outputs.begin(), 
 void Graph::rename(Value* v, std::string_view name_wanted) {
   if (v->name == name_wanted) return;
   by_name_.erase(v->name);
-  std::string fresh(name_wanted);
-  for (int n = 1; by_name_.contains(fresh); ++n) fresh = std::string(name_wanted) + "." + std::to_string(n);
-  v->name = fresh;
-  by_name_[fresh] = v;
+  v->name = free_name(name_wanted);
+  by_name_[v->name] = v;
 }
 
 std::vector<Value*> Graph::constants() const {
@@ -265,6 +272,7 @@ Graph Graph::clone() const {
   for (const Value* v : outputs) g.outputs.push_back(value_of.at(v));
   g.output_names = output_names;
   g.next_id_ = next_id_;
+  g.last_suffix_ = last_suffix_;
   return g;
 }
 

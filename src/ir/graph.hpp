@@ -127,9 +127,11 @@ class Graph {
 
  private:
   Value* new_value(std::string_view name);
+  std::string free_name(std::string_view wanted);
   std::vector<std::unique_ptr<Value>> values_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::map<std::string, Value*, std::less<>> by_name_;
+  std::map<std::string, int, std::less<>> last_suffix_;  // of names made unique
   int next_id_ = 0;
 };
 
