@@ -1,8 +1,11 @@
 // The weights of a model as one name space over one file or many shards.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <set>
 
 #include "base/json.hpp"
+#include "hf/foreign.hpp"
 #include "hf/safetensors.hpp"
 
 namespace peri::hf {
@@ -12,6 +15,11 @@ constexpr size_t kMaxShards = 1024;
 constexpr size_t kMaxIndexBytes = size_t{128} << 20;
 constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
+
+bool stands_in(const std::string& folder, std::string_view name) {
+  struct stat st;
+  return ::lstat((folder + "/" + std::string(name)).c_str(), &st) == 0;
+}
 
 // weight_map of the index: tensor → shard.
 Result<std::map<std::string, std::string>> read_index(const Fd& fd, const std::string& name) {
@@ -41,6 +49,7 @@ Result<std::map<std::string, std::string>> read_index(const Fd& fd, const std::s
 Status Weights::add_file(const Fd& fd, const std::string& name) {
   PERI_ASSIGN(MappedFile mapped, MappedFile::map(fd, name));
   auto file = std::make_shared<const MappedFile>(std::move(mapped));
+  if (std::optional<Error> foreign = foreign_content(file->bytes())) return std::move(*foreign).in_file(name);
   Result<std::vector<TensorInfo>> tensors = parse_safetensors(file->bytes());
   PERI_TRY(file->check());
   if (!tensors.ok()) return std::move(tensors).error().in_file(name);
@@ -71,8 +80,10 @@ Result<Weights> Weights::open_folder(const std::string& folder) {
     PERI_TRY(out.add_file(*single, folder + "/" + std::string(kSingle)));
     return out;
   }
+  if (stands_in(folder, kSingle)) return std::move(single).error();
+  if (!stands_in(folder, kIndex)) return no_weights(folder);
   Result<Fd> index = open_beneath(folder, kIndex, Links::kHubCache);
-  if (!index.ok()) return std::move(single).error();
+  if (!index.ok()) return std::move(index).error();
   const std::string index_name = folder + "/" + std::string(kIndex);
   Result<std::map<std::string, std::string>> map = read_index(*index, index_name);
   if (!map.ok()) return std::move(map).error().in_file(index_name);

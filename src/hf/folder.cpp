@@ -1,0 +1,168 @@
+// Reading the JSON files of a model folder.
+#include "hf/folder.hpp"
+
+#include <sys/stat.h>
+
+#include "base/file.hpp"
+
+namespace peri::hf {
+
+namespace {
+
+constexpr size_t kMaxConfigBytes = size_t{4} << 20;
+constexpr size_t kMaxTokenizerBytes = size_t{64} << 20;
+constexpr int64_t kMaxSequence = 1 << 20;
+
+bool stands_in(const std::string& folder, const std::string& name) {
+  struct stat st;
+  return ::lstat((folder + "/" + name).c_str(), &st) == 0;
+}
+
+Result<std::string> read_text(const std::string& folder, const std::string& name, size_t max_bytes) {
+  PERI_ASSIGN(const Fd fd, open_beneath(folder, name, Links::kHubCache));
+  return read_file(fd, folder + "/" + name, max_bytes);
+}
+
+Result<Json> read_json(const std::string& folder, const std::string& name) {
+  PERI_ASSIGN(const std::string text, read_text(folder, name, kMaxConfigBytes));
+  Result<Json> json = parse_json(text);
+  if (!json.ok()) return std::move(json).error().in_file(folder + "/" + name);
+  return json;
+}
+
+// "sentence_transformers.models.Pooling" → "Pooling"
+std::string_view last_part(std::string_view type) {
+  const size_t dot = type.rfind('.');
+  return dot == type.npos ? type : type.substr(dot + 1);
+}
+
+Error not_supported(const char* what, std::string_view name) {
+  return unsupported("%s \"%s\" is not supported", what, std::string(name.substr(0, 100)).c_str());
+}
+
+Result<Pooling> pooling_mode(std::string_view mode) {
+  if (mode == "mean" || mode == "pooling_mode_mean_tokens") return Pooling::kMean;
+  if (mode == "cls" || mode == "pooling_mode_cls_token") return Pooling::kCls;
+  if (mode == "max" || mode == "pooling_mode_max_tokens") return Pooling::kMax;
+  return not_supported("pooling", mode).expecting("mean, cls or max");
+}
+
+// Either "pooling_mode": "mean", or one flag for each mode; no flag set means mean.
+Status read_pooling(const Json& config, Folder& out) {
+  PERI_TRY(config.as_object());
+  const char* width = config.find("embedding_dimension") ? "embedding_dimension" : "word_embedding_dimension";
+  if (config.find(width)) {
+    PERI_ASSIGN(out.pooling_width, config_size(config, width, 1 << 20));
+  }
+  if (config.find("pooling_mode")) {
+    PERI_ASSIGN(const std::string_view mode, config.get_string("pooling_mode"));
+    PERI_ASSIGN(out.pooling, pooling_mode(mode));
+    return Ok{};
+  }
+  for (const Json::Member& m : config.members()) {
+    if (!m.key.starts_with("pooling_mode_")) continue;
+    PERI_ASSIGN(const bool on, config.get_bool(m.key));
+    if (!on) continue;
+    if (out.pooling != Pooling::kNone) return not_supported("pooling of several kinds at once, with", m.key);
+    PERI_ASSIGN(out.pooling, pooling_mode(m.key));
+  }
+  if (out.pooling == Pooling::kNone) out.pooling = Pooling::kMean;
+  return Ok{};
+}
+
+// [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}, ...]: a chain, in order.
+Status read_modules(const Json& modules, Folder& out) {
+  PERI_ASSIGN(const Json::Array* const list, modules.as_array());
+  if (list->empty() || list->size() > 8) return invalid("%zu modules", list->size()).expecting("1 to 8");
+  for (size_t i = 0; i < list->size(); ++i) {
+    const Json& module = (*list)[i];
+    PERI_ASSIGN(const std::string_view type, module.get_string("type"));
+    PERI_ASSIGN(const std::string_view path, module.get_string("path"));
+    const std::string_view kind = last_part(type);
+    if ((kind == "Transformer") != (i == 0)) return not_supported("order of modules, with", type);
+    if (kind == "Transformer") {
+      if (!path.empty())
+        return not_supported("transformer in a folder of its own,", path).advise("move its files beside modules.json");
+    } else if (kind == "Pooling" && out.pooling == Pooling::kNone && !out.normalize) {
+      const std::string name = std::string(path) + "/config.json";
+      PERI_ASSIGN(const Json config, read_json(out.path, name));
+      Status read = read_pooling(config, out);
+      if (!read.ok()) return std::move(read).error().in_file(out.path + "/" + name);
+    } else if (kind == "Normalize" && out.pooling != Pooling::kNone && !out.normalize) {
+      out.normalize = true;
+    } else {
+      return not_supported("module", type);
+    }
+  }
+  return Ok{};
+}
+
+Status read_config(Folder& out) {
+  PERI_ASSIGN(Json config, read_json(out.path, "config.json"));
+  const std::string file = out.path + "/config.json";
+  Result<std::string_view> type = config.get_string("model_type");
+  if (!type.ok()) return std::move(type).error().in_file(file);
+  for (const char* key : {"auto_map", "quantization_config"})
+    if (const Json* v = config.find(key); v && !v->is_null())
+      return unsupported(std::string_view(key) == "auto_map"
+                             ? "the model brings Python code of its own, which is never run"
+                             : "quantised weights are not supported")
+          .in_file(file)
+          .at_node(key)
+          .advise("export the model to ONNX and give that file");
+  out.model_type = *type;
+  out.config = std::make_shared<const Json>(std::move(config));
+  return Ok{};
+}
+
+}  // namespace
+
+std::string_view pooling_name(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::kNone: return "none";
+    case Pooling::kMean: return "mean";
+    case Pooling::kCls: return "cls";
+    case Pooling::kMax: return "max";
+  }
+  return "none";
+}
+
+Result<int64_t> config_size(const Json& config, std::string_view key, int64_t max) {
+  Result<int64_t> v = config.get_int(key);
+  if (!v.ok()) return v;
+  if (*v >= 1 && *v <= max) return v;
+  return invalid("size out of range")
+      .at_node(key)
+      .expecting(format("1 to %lld", static_cast<long long>(max)))
+      .but_found(std::to_string(*v));
+}
+
+Result<int64_t> config_size(const Json& config, std::string_view key, int64_t max, int64_t fallback) {
+  return config.find(key) ? config_size(config, key, max) : Result<int64_t>(fallback);
+}
+
+Result<Folder> read_folder(const std::string& path) {
+  Folder out;
+  out.path = path;
+  while (out.path.size() > 1 && out.path.back() == '/') out.path.pop_back();
+  PERI_TRY(read_config(out));
+  if (stands_in(out.path, "modules.json")) {
+    PERI_ASSIGN(const Json modules, read_json(out.path, "modules.json"));
+    Status read = read_modules(modules, out);
+    if (!read.ok()) return std::move(read).error().in_file(out.path + "/modules.json");
+  }
+  if (stands_in(out.path, "sentence_bert_config.json")) {
+    PERI_ASSIGN(const Json config, read_json(out.path, "sentence_bert_config.json"));
+    if (const Json* v = config.find("max_seq_length"); v && !v->is_null()) {
+      Result<int64_t> length = config_size(config, "max_seq_length", kMaxSequence);
+      if (!length.ok()) return std::move(length).error().in_file(out.path + "/sentence_bert_config.json");
+      out.max_sequence = *length;
+    }
+  }
+  if (stands_in(out.path, "tokenizer.json")) {
+    PERI_ASSIGN(out.tokenizer, read_text(out.path, "tokenizer.json", kMaxTokenizerBytes));
+  }
+  return out;
+}
+
+}  // namespace peri::hf

@@ -1,0 +1,24 @@
+// Files we do not read, told by what is in them and by what they are called: above all pickles, whose reading would run
+// code that stands in the file. We never do; the error says how to convert them.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace peri::hf {
+
+// An error (kUnsupported, without file name) if the file's beginning is that of another format than safetensors.
+std::optional<Error> foreign_content(std::span<const std::byte> beginning);
+
+// The same by the file's name: pytorch_model.bin, model.pt, tf_model.h5, ...
+std::optional<Error> foreign_name(std::string_view name);
+
+// For a folder without safetensors: names the weights it holds instead, or says that it holds none. Never `ok`.
+Error no_weights(const std::string& folder);
+
+}  // namespace peri::hf

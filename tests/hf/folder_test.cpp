@@ -1,0 +1,171 @@
+// Model folders: what their JSON files say is read, hostile values are refused with file and key, and weights that are
+// pickles are refused by name and by content.
+#include "hf/folder.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "hf/foreign.hpp"
+#include "hf/safetensors.hpp"
+
+namespace peri::hf {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kModules =
+    R"([{"idx":0,"name":"0","path":"","type":"sentence_transformers.models.Transformer"},)"
+    R"({"idx":1,"name":"1","path":"1_Pooling","type":"sentence_transformers.models.Pooling"},)"
+    R"({"idx":2,"name":"2","path":"2_Normalize","type":"sentence_transformers.models.Normalize"}])";
+
+class FolderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "peri_folder_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    dir_ = name;
+    fs::create_directories(dir_ + "/1_Pooling");
+    put("config.json", R"({"model_type":"bert","hidden_size":384})");
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+  void put(const std::string& name, std::string_view bytes) const {
+    ASSERT_TRUE(write_file_atomic(dir_ + "/" + name, bytes).ok());
+  }
+  std::string error() const {
+    Result<Folder> f = read_folder(dir_);
+    return f.ok() ? "ok" : f.error().text();
+  }
+  void expect_error(const char* part) const {
+    EXPECT_NE(error().find(part), std::string::npos) << "wanted " << part << ", got " << error();
+  }
+  std::string dir_;
+};
+
+TEST_F(FolderTest, ReadsASentenceModel) {
+  put("modules.json", kModules);
+  put("1_Pooling/config.json",
+      R"({"word_embedding_dimension":384,"pooling_mode_cls_token":false,"pooling_mode_mean_tokens":true})");
+  put("sentence_bert_config.json", R"({"max_seq_length":256,"do_lower_case":false})");
+  put("tokenizer.json", "{}");
+  const Folder f = read_folder(dir_ + "//").value();
+  EXPECT_EQ(f.model_type, "bert");
+  EXPECT_EQ(f.pooling, Pooling::kMean);
+  EXPECT_EQ(f.pooling_width, 384);
+  EXPECT_TRUE(f.normalize);
+  EXPECT_EQ(f.max_sequence, 256);
+  EXPECT_EQ(f.tokenizer, "{}");
+  put("1_Pooling/config.json", R"({"embedding_dimension":384,"pooling_mode":"cls"})");
+  EXPECT_EQ(read_folder(dir_).value().pooling, Pooling::kCls);
+}
+
+TEST_F(FolderTest, APlainModelHasNoPooling) {
+  const Folder f = read_folder(dir_).value();
+  EXPECT_EQ(f.pooling, Pooling::kNone);
+  EXPECT_FALSE(f.normalize);
+  EXPECT_FALSE(f.max_sequence);
+  EXPECT_EQ(f.tokenizer, "");
+}
+
+TEST_F(FolderTest, RefusesConfigsByKey) {
+  const std::pair<const char*, const char*> configs[] = {
+      {"", "config.json: not valid JSON"},
+      {"[]", "'model_type'"},
+      {"{}", "config.json: 'model_type': member is missing"},
+      {R"({"model_type":1})", "'model_type': wrong kind"},
+      {R"({"model_type":"bert","auto_map":{"AutoModel":"x.Y"}})", "'auto_map': the model brings Python code"},
+      {R"({"model_type":"bert","quantization_config":{}})", "quantised weights"},
+      {R"({"model_type":"bert","model_type":"bert"})", "duplicate key"},
+  };
+  for (const auto& [text, part] : configs) {
+    put("config.json", text);
+    expect_error(part);
+  }
+  fs::remove(dir_ + "/config.json");
+  expect_error("config.json: cannot open");
+  put("config.json", std::string(5 << 20, ' '));
+  expect_error("config.json: file is too large");
+}
+
+TEST_F(FolderTest, RefusesModulesWeLack) {
+  const std::pair<const char*, const char*> modules[] = {
+      {"{}", "modules.json: wrong kind"},
+      {"[]", "modules.json: 0 modules"},
+      {R"([{"type":"a.Pooling","path":"1_Pooling"}])", "order of modules"},
+      {R"([{"type":"a.Transformer","path":"0_T"}])", "folder of its own"},
+      {R"([{"type":"a.Transformer","path":""},{"type":"a.Dense","path":"2_Dense"}])",
+       "module \"a.Dense\" is not supported"},
+      {R"([{"type":"a.Transformer","path":""},{"type":"a.Normalize","path":""}])", "module \"a.Normalize\""},
+      {R"([{"type":"a.Transformer","path":""},{"type":"a.Pooling","path":"../out"}])", "leads out of its folder"},
+      {R"([{"type":"a.Transformer","path":""},{"type":"a.Pooling","path":"/etc"}])", "leads out of its folder"},
+      {R"([{"type":"a.Transformer","path":""},{"type":"a.Pooling","path":"absent"}])", "cannot open"},
+  };
+  for (const auto& [text, part] : modules) {
+    put("modules.json", text);
+    expect_error(part);
+  }
+  put("modules.json", kModules);
+  const std::pair<const char*, const char*> poolings[] = {
+      {R"({"pooling_mode":"lasttoken"})", "1_Pooling/config.json: pooling \"lasttoken\" is not supported"},
+      {R"({"pooling_mode_mean_tokens":true,"pooling_mode_max_tokens":true})", "several kinds"},
+      {R"({"pooling_mode_weightedmean_tokens":true})", "weightedmean"},
+      {R"({"pooling_mode_mean_tokens":1})", "'pooling_mode_mean_tokens'"},
+      {R"({"word_embedding_dimension":0})", "size out of range"},
+      {R"({"word_embedding_dimension":-384})", "size out of range"},
+      {R"({"word_embedding_dimension":1e18})", "size out of range"},
+      {R"([])", "wrong kind"},
+  };
+  for (const auto& [text, part] : poolings) {
+    put("1_Pooling/config.json", text);
+    expect_error(part);
+  }
+}
+
+TEST_F(FolderTest, RefusesSequencesOutOfRange) {
+  for (const char* bad : {"0", "-1", "99999999999", "1.5", "\"256\""}) {
+    put("sentence_bert_config.json", format("{\"max_seq_length\":%s}", bad));
+    expect_error("sentence_bert_config.json: 'max_seq_length'");
+  }
+  put("sentence_bert_config.json", R"({"max_seq_length":null})");
+  EXPECT_EQ(error(), "ok");
+}
+
+TEST_F(FolderTest, LinksOutOfDeeperFoldersAreRefused) {
+  put("modules.json", kModules);
+  fs::create_symlink("/etc/passwd", dir_ + "/1_Pooling/config.json");
+  expect_error("symlink");
+  fs::remove_all(dir_ + "/1_Pooling");
+  fs::create_symlink("/etc", dir_ + "/1_Pooling");
+  expect_error("symlink");
+}
+
+TEST_F(FolderTest, PicklesAreRefusedByNameAndContent) {
+  const auto weights_error = [&] { return Weights::open_folder(dir_).error().text(); };
+  EXPECT_NE(weights_error().find("no weights in the folder"), std::string::npos) << weights_error();
+  put("pytorch_model.bin", "x");
+  EXPECT_NE(weights_error().find("pytorch_model.bin: this is a PyTorch pickle by its name"), std::string::npos)
+      << weights_error();
+  EXPECT_NE(weights_error().find("safe_serialization=True"), std::string::npos);
+  const std::pair<std::string, const char*> contents[] = {
+      {std::string("PK\x03\x04") + std::string(100, 'x'), "a zip archive"},
+      {std::string("\x80\x02}q\x00(X\x05\x00", 9) + std::string(100, 'x'), "a Python pickle"},
+      {std::string(257, 'a') + "ustar" + std::string(200, '\0'), "a tar archive"},
+      {"\x89HDF\r\n\x1a\n" + std::string(100, 'x'), "an HDF5 file"},
+      {"GGUF" + std::string(100, 'x'), "a GGUF file"},
+  };
+  for (const auto& [bytes, part] : contents) {
+    put("model.safetensors", bytes);
+    EXPECT_NE(weights_error().find(part), std::string::npos) << weights_error();
+    EXPECT_EQ(Weights::open_folder(dir_).error().kind, ErrorKind::kUnsupported);
+  }
+  // A header of 0x0280 bytes begins like a pickle and is none.
+  put("model.safetensors", std::string("\x80\x02\0\0\0\0\0\0", 8) + "{}" + std::string(0x27e, ' '));
+  EXPECT_TRUE(Weights::open_folder(dir_).ok()) << weights_error();
+  EXPECT_TRUE(foreign_name("model.pt"));
+  EXPECT_FALSE(foreign_name("model.safetensors"));
+}
+
+}  // namespace
+}  // namespace peri::hf
