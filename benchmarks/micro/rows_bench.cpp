@@ -29,14 +29,12 @@ double run_once(int64_t tasks, int threads, const TaskFn& fn) {
   std::atomic<int> ready{0};
   const auto body = [&](int t) {
     ++ready;
-    while (ready.load() < threads) {
-    }
+    while (ready.load() < threads) {}
     for (int64_t k = next++; k < tasks; k = next++) fn(k, t);
   };
   std::vector<std::thread> others;
   for (int t = 1; t < threads; ++t) others.emplace_back(body, t);
-  while (ready.load() < threads - 1) {
-  }
+  while (ready.load() < threads - 1) {}
   const auto start = steady_clock::now();
   body(0);
   for (auto& t : others) t.join();
@@ -65,16 +63,44 @@ const int64_t kN = 16 << 20;  // 64 MB of f32
 
 const Chain kChains[] = {
     {"relu", "in f32; out f32; r0=load 0; r1=relu r0; store 0 r1", {kN}, {{kN}}},
-    {"affine+relu", "in f32; out f32; r0=load 0; r1=const.f32 1.5; r2=const.f32 0.25; r3=mul r0 r1; r4=add r3 r2; r5=relu r4; store 0 r5", {kN}, {{kN}}},
-    {"8 arithmetic", "in f32; out f32; r0=load 0; r1=const.f32 1.5; r2=mul r0 r0; r3=add r2 r1; r4=mul r3 r0; r5=sub r4 r0; r6=mul r5 r1; r7=max r6 r0; r8=add r7 r0; r9=mul r8 r1; store 0 r9", {kN}, {{kN}}},
+    {"affine+relu",
+     "in f32; out f32; r0=load 0; r1=const.f32 1.5; r2=const.f32 0.25; r3=mul r0 r1; r4=add r3 r2; r5=relu r4; store 0 "
+     "r5",
+     {kN},
+     {{kN}}},
+    {"8 arithmetic",
+     "in f32; out f32; r0=load 0; r1=const.f32 1.5; r2=mul r0 r0; r3=add r2 r1; r4=mul r3 r0; r5=sub r4 r0; r6=mul r5 "
+     "r1; r7=max r6 r0; r8=add r7 r0; r9=mul r8 r1; store 0 r9",
+     {kN},
+     {{kN}}},
     {"exp", "in f32; out f32; r0=load 0; r1=exp r0; store 0 r1", {kN}, {{kN}}},
-    {"tanh chain", "in f32; out f32; r0=load 0; r1=const.f32 0.5; r2=mul r0 r1; r3=add r2 r1; r4=tanh r3; r5=mul r4 r0; r6=add r5 r1; store 0 r6", {kN}, {{kN}}},
-    {"erf gelu chain", "in f32; out f32; r0=load 0; r1=const.f32 0.70710678; r2=mul r0 r1; r3=erf r2; r4=const.f32 1; r5=add r3 r4; r6=mul r0 r5; r7=const.f32 0.5; r8=mul r6 r7; store 0 r8", {kN}, {{kN}}},
+    {"tanh chain",
+     "in f32; out f32; r0=load 0; r1=const.f32 0.5; r2=mul r0 r1; r3=add r2 r1; r4=tanh r3; r5=mul r4 r0; r6=add r5 "
+     "r1; store 0 r6",
+     {kN},
+     {{kN}}},
+    {"erf gelu chain",
+     "in f32; out f32; r0=load 0; r1=const.f32 0.70710678; r2=mul r0 r1; r3=erf r2; r4=const.f32 1; r5=add r3 r4; "
+     "r6=mul r0 r5; r7=const.f32 0.5; r8=mul r6 r7; store 0 r8",
+     {kN},
+     {{kN}}},
     {"x+y", "in f32 f32; out f32; r0=load 0; r1=load 1; r2=add r0 r1; store 0 r2", {kN}, {{kN}, {kN}}},
-    {"(x+y) sigmoid * x", "in f32 f32; out f32; r0=load 0; r1=load 1; r2=add r0 r1; r3=sigmoid r2; r4=mul r3 r0; store 0 r4", {kN}, {{kN}, {kN}}},
-    {"bias C=768 +gelu", "in f32 f32; out f32; r0=load 0; r1=load 1; r2=add r0 r1; r3=gelu r2; store 0 r3", {kN / 768, 768}, {{kN / 768, 768}, {768}}},
-    {"bias C=64 +relu", "in f32 f32; out f32; r0=load 0; r1=load 1; r2=add r0 r1; r3=relu r2; store 0 r3", {kN / 64, 64}, {{kN / 64, 64}, {64}}},
-    {"scale per channel 7x7", "in f32 f32; out f32; r0=load 0; r1=load 1; r2=mul r0 r1; r3=relu r2; store 0 r3", {kN / 49, 49}, {{kN / 49, 49}, {kN / 49, 1}}},
+    {"(x+y) sigmoid * x",
+     "in f32 f32; out f32; r0=load 0; r1=load 1; r2=add r0 r1; r3=sigmoid r2; r4=mul r3 r0; store 0 r4",
+     {kN},
+     {{kN}, {kN}}},
+    {"bias C=768 +gelu",
+     "in f32 f32; out f32; r0=load 0; r1=load 1; r2=add r0 r1; r3=gelu r2; store 0 r3",
+     {kN / 768, 768},
+     {{kN / 768, 768}, {768}}},
+    {"bias C=64 +relu",
+     "in f32 f32; out f32; r0=load 0; r1=load 1; r2=add r0 r1; r3=relu r2; store 0 r3",
+     {kN / 64, 64},
+     {{kN / 64, 64}, {64}}},
+    {"scale per channel 7x7",
+     "in f32 f32; out f32; r0=load 0; r1=load 1; r2=mul r0 r1; r3=relu r2; store 0 r3",
+     {kN / 49, 49},
+     {{kN / 49, 49}, {kN / 49, 1}}},
     {"reduce sum rows 768", "in f32; out f32; r0=load 0; reduce.sum 0 r0", {kN / 768, 768}, {{kN / 768, 768}}, 1},
     {"reduce sum all", "in f32; out f32; r0=load 0; reduce.sum 0 r0", {kN}, {{kN}}, 1},
 };
@@ -118,8 +144,8 @@ void bench_chain(const Chain& c, Isa isa, int rounds) {
                       }));
     }
     const double rate = bytes / best / 1e9, copy_rate = static_cast<double>(count) * 8 / copy / 1e9;
-    printf("%-7s %d thread(s) %-24s %7.2f ms %6.2f GB/s  copy %6.2f GB/s  ratio %.2f\n", peri::kernels::cpu::isa_name(isa).data(), threads,
-           c.name, best * 1e3, rate, copy_rate, rate / copy_rate);
+    printf("%-7s %d thread(s) %-24s %7.2f ms %6.2f GB/s  copy %6.2f GB/s  ratio %.2f\n",
+           peri::kernels::cpu::isa_name(isa).data(), threads, c.name, best * 1e3, rate, copy_rate, rate / copy_rate);
     fflush(stdout);
   }
 }

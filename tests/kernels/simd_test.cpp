@@ -1,4 +1,5 @@
-// The vector functions against double arithmetic over sampled bit patterns of all floats, for every instruction set here.
+// The vector functions against double arithmetic over sampled bit patterns of all floats, for every instruction set
+// here.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -62,9 +63,29 @@ double ulps(float got, double want) {
 
 // Every `step`-th float bit pattern, negative ones too, and the specials.
 std::vector<float> samples(uint32_t step) {
-  std::vector<float> v = {0.0f, -0.0f, kInf, -kInf, from_bits(1), from_bits(0x80000001u), from_bits(0x7fffff),
-                          from_bits(0x800000), 1.0f, -1.0f, 88.72283f, 88.72284f, -87.33655f, -103.97208f, -103.9721f,
-                          3.9192059f, 0.5f, -0.5f, 1.5f, 2.5f, 8191.9f, 8192.0f, from_bits(0x7f7fffff)};
+  std::vector<float> v = {0.0f,
+                          -0.0f,
+                          kInf,
+                          -kInf,
+                          from_bits(1),
+                          from_bits(0x80000001u),
+                          from_bits(0x7fffff),
+                          from_bits(0x800000),
+                          1.0f,
+                          -1.0f,
+                          88.72283f,
+                          88.72284f,
+                          -87.33655f,
+                          -103.97208f,
+                          -103.9721f,
+                          3.9192059f,
+                          0.5f,
+                          -0.5f,
+                          1.5f,
+                          2.5f,
+                          8191.9f,
+                          8192.0f,
+                          from_bits(0x7f7fffff)};
   for (uint64_t b = 0; b < (uint64_t{1} << 32); b += step) v.push_back(from_bits(static_cast<uint32_t>(b)));
   for (int i = -4000; i <= 4000; ++i) v.push_back(static_cast<float>(i) * 1.5707964f);  // near multiples of pi/2
   return v;
@@ -167,8 +188,9 @@ TEST(SimdTest, ActivationsAreWithinTheirAbsoluteBounds) {
 }
 
 TEST(SimdTest, PowIsWithinAnUlpAndHasTheSpecialCasesOfC) {
-  const float special[] = {0.0f, -0.0f, 1.0f, -1.0f, 2.0f, -2.0f, 3.0f, -3.0f, 0.5f, -0.5f, kInf, -kInf, NAN, 1e-40f,
-                           -1e-40f, 16777217.0f, -16777215.0f, 1e30f, -1e30f, 0.99999994f, 1.0000001f, 2.5f, -2.5f};
+  const float special[] = {0.0f,         -0.0f, 1.0f,   -1.0f,       2.0f,       -2.0f,  3.0f,    -3.0f,
+                           0.5f,         -0.5f, kInf,   -kInf,       NAN,        1e-40f, -1e-40f, 16777217.0f,
+                           -16777215.0f, 1e30f, -1e30f, 0.99999994f, 1.0000001f, 2.5f,   -2.5f};
   std::vector<float> x, y;
   for (float a : special) {
     for (float b : special) x.push_back(a), y.push_back(b);

@@ -1,6 +1,7 @@
 // Float loops of block programs, written once; included by float_avx2.cpp and float_avx512.cpp, which set PERI_ISA.
 
 #include "kernels/cpu/block/loops.hpp"
+#include "kernels/cpu/simd/arrays.hpp"
 #include "kernels/cpu/simd/math.hpp"
 
 namespace peri::kernels::cpu::block::PERI_ISA {
@@ -9,8 +10,8 @@ using simd::PERI_ISA::F32;
 using simd::PERI_ISA::M32;
 
 // One float op as a type with a call operator, so that loops over it are plain functions.
-#define PERI_UNARY(NAME, EXPR)                                                    \
-  struct NAME {                                                                   \
+#define PERI_UNARY(NAME, EXPR)                                                           \
+  struct NAME {                                                                          \
     PERI_SIMD_MEMBER static F32 run(F32 x, const float* imm) { return (void)imm, EXPR; } \
   };
 PERI_UNARY(Identity, x)
@@ -36,9 +37,9 @@ PERI_UNARY(Gelu, simd::gelu_erf(x))
 PERI_UNARY(GeluTanh, simd::gelu_tanh(x))
 PERI_UNARY(HardSwish, simd::hard_swish(x))
 PERI_UNARY(Softplus, simd::softplus(x))
-PERI_UNARY(Mish, select(eq(x, F32::set1(-__builtin_inff())), -F32::zero(), x * simd::tanh(simd::softplus(x))))
-PERI_UNARY(Square, x * x)
-PERI_UNARY(LeakyRelu, select(lt(x, F32::zero()), x * F32::set1(imm[0]), x))
+PERI_UNARY(Mish, select(eq(x, F32::set1(-__builtin_inff())), -F32::zero(), x* simd::tanh(simd::softplus(x))))
+PERI_UNARY(Square, x* x)
+PERI_UNARY(LeakyRelu, select(lt(x, F32::zero()), x* F32::set1(imm[0]), x))
 PERI_UNARY(Elu, select(lt(x, F32::zero()), F32::set1(imm[0]) * simd::expm1(x), x))
 PERI_UNARY(HardSigmoid, simd::hard_sigmoid(x, F32::set1(imm[0]), F32::set1(imm[1])))
 PERI_UNARY(Clip, min_second(F32::set1(imm[1]), max_second(F32::set1(imm[0]), x)))
@@ -117,8 +118,7 @@ void binary(const Call& call, int64_t n) {
     store(dst + i, x);
     store(dst + i + F32::kLanes, y);
   }
-  for (; i < n; i += F32::kLanes)
-    store_n(dst + i, Then::run(F::run(a.tail(i, n - i), b.tail(i, n - i)), imm), n - i);
+  for (; i < n; i += F32::kLanes) store_n(dst + i, Then::run(F::run(a.tail(i, n - i), b.tail(i, n - i)), imm), n - i);
 }
 
 template <class Then, bool kB, bool kC>
@@ -157,8 +157,7 @@ void test2(const Call& call, int64_t n) {
   const Operand<kA> a(call.a);
   const Operand<kB> b(call.b);
   uint8_t* dst = static_cast<uint8_t*>(call.dst);
-  for (int64_t i = 0; i < n; i += F32::kLanes)
-    store_bools(dst + i, F::run(a.tail(i, n - i), b.tail(i, n - i)), n - i);
+  for (int64_t i = 0; i < n; i += F32::kLanes) store_bools(dst + i, F::run(a.tail(i, n - i), b.tail(i, n - i)), n - i);
 }
 
 template <bool kB, bool kC>

@@ -1,63 +1,21 @@
-// The loops that block programs are made of: one function pointer for an instruction (or a fused pair), chosen when the
-// plan is made, run over a tile; no dispatch by element.
+// Which loops a plan takes: those of the instruction set, and the conversions between memory and registers.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/cpu/block/program.hpp"
+#include "base/dtype.hpp"
+#include "kernels/cpu/block/loops.hpp"
 #include "kernels/cpu/isa.hpp"
 
 namespace peri::kernels::cpu::block {
 
-// Operands of one call. A scalar operand (see Form) is one element; `imm` as in Instruction.
-struct Call {
-  void* dst;
-  const void* a;
-  const void* b;
-  const void* c;
-  float imm[2];
-};
-using Kernel = void (*)(const Call& call, int64_t n);
-
-// Which loop: an op on `type` operands (cast: from `type` to `to`), which operands are scalars (bit k: operand k), and
-// for add, sub, mul, div and muladd an f32 unary op applied to the result in the same loop (kLoad: none).
-struct Key {
-  Op op = Op::kLoad;
-  Type type = Type::kF32;
-  Type to = Type::kF32;
-  int scalars = 0;
-  Op then = Op::kLoad;
-};
-
-// Moves between memory of a dtype and registers: n elements, no alignment needed.
-using Convert = void (*)(const void* from, void* to, int64_t n);
-
-// State of a running reduction: for most ops value in a[0]; logsumexp holds its maximum and its sum.
-struct Partial {
-  double a[2];
-};
-using Reduce = void (*)(const float* x, int64_t n, Partial* state);
-
-struct Kernels {
-  // Null where there is no such loop (the plan then splits the pair or fills scalars into tiles).
-  Kernel (*find)(const Key& key);
-  // Null where nothing is to be converted (f32, i32, i64, bool).
-  Convert (*load)(DType from);
-  Convert (*store)(DType to);
-  Reduce (*reduce)(Op op);
-};
 const Kernels& kernels(Isa isa);
 
-namespace avx2 {
-extern const Kernels kKernels;
-}
-namespace avx512 {
-extern const Kernels kKernels;
-}
+// Null where nothing is to be converted (f32, i32, i64, bool).
+Convert load_convert(Isa isa, DType from);
+Convert store_convert(Isa isa, DType to);
 
-// The start of a reduction, the merge of a later part into an earlier one, and the answer from `count` elements.
-Partial reduce_start(Op op);
-void reduce_merge(Op op, Partial* into, const Partial& later);
+// The answer of a reduction over `count` elements.
 float reduce_finish(Op op, const Partial& state, int64_t count);
 
 }  // namespace peri::kernels::cpu::block

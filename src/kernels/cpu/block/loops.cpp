@@ -1,5 +1,5 @@
 // Integer, bool, cast and f64 loops of block programs, and the joining of reductions.
-#include "kernels/cpu/block/loops.hpp"
+#include "kernels/cpu/block/kernels.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -35,7 +35,8 @@ template <class T>
 Kernel integer_op(Op op) {
   using U = Wrap<T>;
   switch (op) {
-    case Op::kNeg: return [](const Call& c, int64_t n) { map1<T, T>(c, n, [](T a) { return wrap<T>(U{0} - static_cast<U>(a)); }); };
+    case Op::kNeg:
+      return [](const Call& c, int64_t n) { map1<T, T>(c, n, [](T a) { return wrap<T>(U{0} - static_cast<U>(a)); }); };
     case Op::kAbs:
       return [](const Call& c, int64_t n) {
         map1<T, T>(c, n, [](T a) { return a < 0 ? wrap<T>(U{0} - static_cast<U>(a)) : a; });
@@ -61,12 +62,18 @@ Kernel integer_op(Op op) {
 template <class T>
 Kernel compare_op(Op op) {
   switch (op) {
-    case Op::kEq: return [](const Call& c, int64_t n) { map2<T, uint8_t>(c, n, [](T a, T b) { return uint8_t{a == b}; }); };
-    case Op::kNe: return [](const Call& c, int64_t n) { map2<T, uint8_t>(c, n, [](T a, T b) { return uint8_t{a != b}; }); };
-    case Op::kLt: return [](const Call& c, int64_t n) { map2<T, uint8_t>(c, n, [](T a, T b) { return uint8_t{a < b}; }); };
-    case Op::kLe: return [](const Call& c, int64_t n) { map2<T, uint8_t>(c, n, [](T a, T b) { return uint8_t{a <= b}; }); };
-    case Op::kGt: return [](const Call& c, int64_t n) { map2<T, uint8_t>(c, n, [](T a, T b) { return uint8_t{a > b}; }); };
-    case Op::kGe: return [](const Call& c, int64_t n) { map2<T, uint8_t>(c, n, [](T a, T b) { return uint8_t{a >= b}; }); };
+    case Op::kEq:
+      return [](const Call& c, int64_t n) { map2<T, uint8_t>(c, n, [](T a, T b) { return uint8_t{a == b}; }); };
+    case Op::kNe:
+      return [](const Call& c, int64_t n) { map2<T, uint8_t>(c, n, [](T a, T b) { return uint8_t{a != b}; }); };
+    case Op::kLt:
+      return [](const Call& c, int64_t n) { map2<T, uint8_t>(c, n, [](T a, T b) { return uint8_t{a < b}; }); };
+    case Op::kLe:
+      return [](const Call& c, int64_t n) { map2<T, uint8_t>(c, n, [](T a, T b) { return uint8_t{a <= b}; }); };
+    case Op::kGt:
+      return [](const Call& c, int64_t n) { map2<T, uint8_t>(c, n, [](T a, T b) { return uint8_t{a > b}; }); };
+    case Op::kGe:
+      return [](const Call& c, int64_t n) { map2<T, uint8_t>(c, n, [](T a, T b) { return uint8_t{a >= b}; }); };
     default: return nullptr;
   }
 }
@@ -75,11 +82,14 @@ Kernel bool_op(Op op) {
   using B = uint8_t;
   switch (op) {
     case Op::kNot: return [](const Call& c, int64_t n) { map1<B, B>(c, n, [](B a) { return B{a == 0}; }); };
-    case Op::kAnd: return [](const Call& c, int64_t n) { map2<B, B>(c, n, [](B a, B b) { return B{a != 0 && b != 0}; }); };
+    case Op::kAnd:
+      return [](const Call& c, int64_t n) { map2<B, B>(c, n, [](B a, B b) { return B{a != 0 && b != 0}; }); };
     case Op::kOr: return [](const Call& c, int64_t n) { map2<B, B>(c, n, [](B a, B b) { return B{(a | b) != 0}; }); };
     case Op::kXor:
-    case Op::kNe: return [](const Call& c, int64_t n) { map2<B, B>(c, n, [](B a, B b) { return B{(a != 0) != (b != 0)}; }); };
-    case Op::kEq: return [](const Call& c, int64_t n) { map2<B, B>(c, n, [](B a, B b) { return B{(a != 0) == (b != 0)}; }); };
+    case Op::kNe:
+      return [](const Call& c, int64_t n) { map2<B, B>(c, n, [](B a, B b) { return B{(a != 0) != (b != 0)}; }); };
+    case Op::kEq:
+      return [](const Call& c, int64_t n) { map2<B, B>(c, n, [](B a, B b) { return B{(a != 0) == (b != 0)}; }); };
     default: return nullptr;
   }
 }
@@ -167,8 +177,10 @@ Kernel find_plain(const Key& key) {
   return wide ? compare_op<int64_t>(key.op) : compare_op<int32_t>(key.op);
 }
 
-Convert plain_load(DType from) {
+Convert load_convert(Isa isa, DType from) {
   switch (from) {
+    case DType::kF16: return kernels(isa).load_f16;
+    case DType::kBF16: return kernels(isa).load_bf16;
     case DType::kF64: return convert<double, float>;
     case DType::kI8: return convert<int8_t, int32_t>;
     case DType::kU8: return convert<uint8_t, int32_t>;
@@ -178,8 +190,10 @@ Convert plain_load(DType from) {
   }
 }
 
-Convert plain_store(DType to) {
+Convert store_convert(Isa isa, DType to) {
   switch (to) {
+    case DType::kF16: return kernels(isa).store_f16;
+    case DType::kBF16: return kernels(isa).store_bf16;
     case DType::kF64: return convert<float, double>;
     case DType::kI8: return convert<int32_t, int8_t>;
     case DType::kU8: return convert<int32_t, uint8_t>;

@@ -1,16 +1,63 @@
-// What the ISA files of block programs share: the loops that need no vector types (integers, bool, casts, f64), compiled
-// once for the baseline.
+// The loops that block programs are made of: one function pointer for an instruction (or a fused pair), chosen when the
+// plan is made, run over a tile; no dispatch by element. Plain types only: sources by instruction set see this.
 #pragma once
 
-#include "kernels/cpu/block/kernels.hpp"
-#include "kernels/cpu/simd/arrays.hpp"
+#include <cstdint>
+
+#include "kernels/cpu/block/op.hpp"
 
 namespace peri::kernels::cpu::block {
 
-// Integer and bool ops, casts, tests and selects; null where there is none or key.scalars is not 0.
+// Operands of one call. A scalar operand (see Form) is one element; `imm` as in Instruction.
+struct Call {
+  void* dst;
+  const void* a;
+  const void* b;
+  const void* c;
+  float imm[2];
+};
+using Kernel = void (*)(const Call& call, int64_t n);
+
+// Which loop: an op on `type` operands (cast: from `type` to `to`), which operands are scalars (bit k: operand k), and
+// for add, sub, mul, div and muladd an f32 unary op applied to the result in the same loop (kLoad: none).
+struct Key {
+  Op op = Op::kLoad;
+  Type type = Type::kF32;
+  Type to = Type::kF32;
+  int scalars = 0;
+  Op then = Op::kLoad;
+};
+
+// Moves between memory of a dtype and registers: n elements, no alignment needed.
+using Convert = void (*)(const void* from, void* to, int64_t n);
+
+// State of a running reduction: for most ops value in a[0]; logsumexp holds its maximum and its sum.
+struct Partial {
+  double a[2];
+};
+using Reduce = void (*)(const float* x, int64_t n, Partial* state);
+
+// The loops of one instruction set.
+struct Kernels {
+  // Null where there is no such loop (the plan then splits the pair or fills scalars into tiles).
+  Kernel (*find)(const Key& key);
+  Convert load_f16, load_bf16, store_f16, store_bf16;
+  Reduce (*reduce)(Op op);
+};
+
+namespace avx2 {
+extern const Kernels kKernels;
+}
+namespace avx512 {
+extern const Kernels kKernels;
+}
+
+// Integer and bool ops, casts, tests and selects, the same for every instruction set; null where there is none or
+// key.scalars is not 0.
 Kernel find_plain(const Key& key);
-// f64 and the narrow integers; null for the register types themselves.
-Convert plain_load(DType from);
-Convert plain_store(DType to);
+
+// The start of a reduction, and the merge of a later part into an earlier one.
+Partial reduce_start(Op op);
+void reduce_merge(Op op, Partial* into, const Partial& later);
 
 }  // namespace peri::kernels::cpu::block

@@ -23,14 +23,14 @@ Result<std::vector<int64_t>> broadcast_strides(const std::vector<int64_t>& shape
 
 // How the memory behind a slot is found for a tile that begins at flat position t.
 enum class Place : uint8_t {
-  kDense,     // argument + t: the input is dense over the whole space
-  kRow,       // argument + offset of the row and column: tile within one row, inner stride 1
-  kRowScalar, // one element of the argument for the whole tile (inner stride 0, tile within one row)
-  kScalar,    // one element of the argument, always
-  kConst,     // one element in `constants`
-  kTile,      // scratch
-  kPeriodic,  // scratch, filled once a task: the input repeats with every tile
-  kOutput,    // output argument + t
+  kDense,      // argument + t: the input is dense over the whole space
+  kRow,        // argument + offset of the row and column: tile within one row, inner stride 1
+  kRowScalar,  // one element of the argument for the whole tile (inner stride 0, tile within one row)
+  kScalar,     // one element of the argument, always
+  kConst,      // one element in `constants`
+  kTile,       // scratch
+  kPeriodic,   // scratch, filled once a task: the input repeats with every tile
+  kOutput,     // output argument + t
 };
 
 struct Slot {

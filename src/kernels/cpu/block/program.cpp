@@ -81,8 +81,15 @@ constexpr std::string_view kTypeNames[] = {"f32", "i32", "i64", "bool"};
 
 std::optional<Type> register_type(DType t) {
   switch (t) {
-    case DType::kF32: case DType::kF16: case DType::kBF16: case DType::kF64: return Type::kF32;
-    case DType::kI8: case DType::kU8: case DType::kI16: case DType::kU16: case DType::kI32: return Type::kI32;
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kF64: return Type::kF32;
+    case DType::kI8:
+    case DType::kU8:
+    case DType::kI16:
+    case DType::kU16:
+    case DType::kI32: return Type::kI32;
     case DType::kI64: return Type::kI64;
     case DType::kBool: return Type::kBool;
     default: return std::nullopt;
@@ -123,7 +130,8 @@ std::optional<Type> result_type(const Instruction& i, const Type* t) {
 }
 
 Status verify_arguments(const Program& p) {
-  if (p.code.empty() || p.code.size() > kMaxInstructions) return invalid("block program: 1 to %d instructions", kMaxInstructions);
+  if (p.code.empty() || p.code.size() > kMaxInstructions)
+    return invalid("block program: 1 to %d instructions", kMaxInstructions);
   if (p.inputs.size() > kMaxArguments || p.outputs.empty() || p.outputs.size() > kMaxArguments)
     return invalid("block program: up to %d inputs and 1 to %d outputs", kMaxArguments, kMaxArguments);
   for (const auto* list : {&p.inputs, &p.outputs}) {
@@ -139,7 +147,8 @@ Status verify_target(const Program& p, const Instruction& i, int place, Type val
     return invalid("block program: instruction %d writes output %d of %zu", place, i.index, p.outputs.size());
   if (*register_type(p.outputs[static_cast<size_t>(i.index)]) != value)
     return invalid("block program: instruction %d: the register's type does not fit output %d", place, i.index);
-  if ((*stored)[static_cast<size_t>(i.index)]++ != 0) return invalid("block program: output %d is written twice", i.index);
+  if ((*stored)[static_cast<size_t>(i.index)]++ != 0)
+    return invalid("block program: output %d is written twice", i.index);
   return Ok{};
 }
 
@@ -281,7 +290,8 @@ Status verify(Program* p) {
       i.type = *register_type(p->inputs[static_cast<size_t>(i.index)]);
     } else if (i.op != Op::kConst) {
       const auto type = result_type(i, t);
-      if (!type) return invalid("block program: instruction %d (%s): operand types do not fit", place, op_row(i.op).name.data());
+      if (!type)
+        return invalid("block program: instruction %d (%s): operand types do not fit", place, op_row(i.op).name.data());
       i.type = *type;
     }
     types.push_back(i.type);

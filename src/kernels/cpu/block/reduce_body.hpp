@@ -78,36 +78,25 @@ void reduce_logsumexp(const float* x, int64_t n, Partial* s) {
 
 Reduce find_reduce(Op op) {
   switch (op) {
-    case Op::kReduceSum: case Op::kReduceMean: return reduce_sum;
+    case Op::kReduceSum:
+    case Op::kReduceMean: return reduce_sum;
     case Op::kReduceMax: return reduce_max;
     case Op::kReduceMin: return reduce_min;
     case Op::kReduceProd: return reduce_prod;
-    case Op::kReduceSumSquare: case Op::kReduceL2: return reduce_sum_square;
+    case Op::kReduceSumSquare:
+    case Op::kReduceL2: return reduce_sum_square;
     case Op::kReduceLogSumExp: return reduce_logsumexp;
     default: return nullptr;
   }
 }
 
 Kernel find(const Key& key) {
-  const bool chooses = key.op == Op::kSelect;
   if (key.type == Type::kF32 && key.op != Op::kCast && !(key.op == Op::kIsNan || key.op == Op::kIsInf)) {
-    if (Kernel k = find_float(key)) return k;
-    if (!chooses) return nullptr;
+    const Kernel k = find_float(key);
+    if (k != nullptr || key.op != Op::kSelect) return k;
   }
   return find_plain(key);
 }
-Convert find_load(DType from) {
-  if (from == DType::kF16) return load_f16;
-  if (from == DType::kBF16) return load_bf16;
-  return plain_load(from);
-}
-Convert find_store(DType to) {
-  if (to == DType::kF16) return store_f16;
-  if (to == DType::kBF16) return store_bf16;
-  return plain_store(to);
-}
-
-extern const Kernels kKernels;
-const Kernels kKernels = {find, find_load, find_store, find_reduce};
+const Kernels kKernels = {find, load_f16, load_bf16, store_f16, store_bf16, find_reduce};
 
 }  // namespace peri::kernels::cpu::block::PERI_ISA

@@ -108,7 +108,8 @@ class Task {
       case Place::kRow:
       case Place::kRowScalar: return const_cast<char*>(input(s.argument)) + offset_of(plan_, here_, s.argument) * bytes;
       case Place::kScalar: return const_cast<char*>(input(s.argument));
-      case Place::kConst: return reinterpret_cast<char*>(const_cast<Constant*>(&plan_.constants[static_cast<size_t>(s.offset)]));
+      case Place::kConst:
+        return reinterpret_cast<char*>(const_cast<Constant*>(&plan_.constants[static_cast<size_t>(s.offset)]));
       case Place::kTile:
       case Place::kPeriodic: return scratch_ + s.offset;
       case Place::kOutput: return output(s.argument) + here_.flat * bytes;
@@ -124,7 +125,8 @@ class Task {
         if (step.src[2] >= 0) call.c = where(step.src[2]);
         return step.kernel(call, n_);
       }
-      case StepKind::kSpread: return copy_run(where(step.src[0]), 0, where(step.dst), step.once ? plan_.tile : n_, step.element_bytes);
+      case StepKind::kSpread:
+        return copy_run(where(step.src[0]), 0, where(step.dst), step.once ? plan_.tile : n_, step.element_bytes);
       case StepKind::kGather: return run_gather(step);
       case StepKind::kConvertIn:
         return step.convert(input(step.argument) + here_.flat * step.element_bytes, where(step.dst), n_);
@@ -180,7 +182,8 @@ class Task {
       if (step.kind != StepKind::kReduce) continue;
       for (int64_t o = 0; o < plan_.tasks / plan_.parts; ++o) {
         Partial state = reduce_start(step.op);
-        for (int64_t k = 0; k < plan_.parts; ++k) reduce_merge(step.op, &state, parts[(o * plan_.parts + k) * wide + step.dst]);
+        for (int64_t k = 0; k < plan_.parts; ++k)
+          reduce_merge(step.op, &state, parts[(o * plan_.parts + k) * wide + step.dst]);
         write_reduced(step, o, state);
       }
     }

@@ -6,8 +6,27 @@
 namespace peri::simd {
 
 enum class Function : uint8_t {
-  kExp, kExpm1, kLog, kTanh, kErf, kSigmoid, kSin, kCos, kRelu, kSilu, kGeluErf, kGeluTanh, kHardSwish, kSoftplus,
-  kRound, kFloor, kCeil, kTrunc, kSqrt, kAbs, kNeg,
+  kExp,
+  kExpm1,
+  kLog,
+  kTanh,
+  kErf,
+  kSigmoid,
+  kSin,
+  kCos,
+  kRelu,
+  kSilu,
+  kGeluErf,
+  kGeluTanh,
+  kHardSwish,
+  kSoftplus,
+  kRound,
+  kFloor,
+  kCeil,
+  kTrunc,
+  kSqrt,
+  kAbs,
+  kNeg,
 };
 constexpr int kFunctionCount = static_cast<int>(Function::kNeg) + 1;
 

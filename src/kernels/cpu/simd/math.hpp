@@ -1,5 +1,5 @@
-// Vector functions over the types of vec_avx2.hpp and vec_avx512.hpp: exp, log, tanh, erf, sigmoid, sin, cos, pow and the
-// activations built on them. Contract of each: at most the stated ulp over all floats, IEEE answers for zeros,
+// Vector functions over the types of vec_avx2.hpp and vec_avx512.hpp: exp, log, tanh, erf, sigmoid, sin, cos, pow and
+// the activations built on them. Contract of each: at most the stated ulp over all floats, IEEE answers for zeros,
 // infinities and NaN, subnormal arguments and results exact to the same bound. Call as simd::exp(v).
 // Method: argument reduction in fused steps and the minimax fits of tools/minimax.py.
 #pragma once
@@ -142,7 +142,7 @@ static __attribute__((noinline, unused)) int reduce_large(float x, float* r) {
   const int word = start >> 5, shift = start & 31;
   unsigned __int128 window = 0;
   for (int k = 0; k < 4; ++k) window = (window << 32) | (word + k < 10 ? kTwoOverPi[word + k] : 0);
-  window = (window << shift) >> 32;  // 96 bits from `start` on
+  window = (window << shift) >> 32;                           // 96 bits from `start` on
   const unsigned __int128 product = window * mantissa << 32;  // top 2 bits: quadrant; then the fraction
   const uint64_t top = static_cast<uint64_t>(product >> 64);
   const uint64_t turned = top + (uint64_t{1} << 61);  // round to the nearest quadrant

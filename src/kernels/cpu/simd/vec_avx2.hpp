@@ -38,7 +38,9 @@ struct I32x8 {
   static PERI_SIMD_MEMBER I32x8 load(const int32_t* p) {
     return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
   }
-  static PERI_SIMD_MEMBER I32x8 load_n(const int32_t* p, int64_t n) { return {_mm256_maskload_epi32(p, first_lanes(n))}; }
+  static PERI_SIMD_MEMBER I32x8 load_n(const int32_t* p, int64_t n) {
+    return {_mm256_maskload_epi32(p, first_lanes(n))};
+  }
   static PERI_SIMD_MEMBER I32x8 set1(int32_t x) { return {_mm256_set1_epi32(x)}; }
 };
 PERI_SIMD void store(int32_t* p, I32x8 a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.v); }
@@ -50,16 +52,18 @@ PERI_SIMD I32x8 operator&(I32x8 a, I32x8 b) { return {_mm256_and_si256(a.v, b.v)
 PERI_SIMD I32x8 operator|(I32x8 a, I32x8 b) { return {_mm256_or_si256(a.v, b.v)}; }
 PERI_SIMD I32x8 operator^(I32x8 a, I32x8 b) { return {_mm256_xor_si256(a.v, b.v)}; }
 template <int N>
-PERI_SIMD I32x8 shift_left(I32x8 a) { return {_mm256_slli_epi32(a.v, N)}; }
+PERI_SIMD I32x8 shift_left(I32x8 a) {
+  return {_mm256_slli_epi32(a.v, N)};
+}
 template <int N>
-PERI_SIMD I32x8 shift_right(I32x8 a) { return {_mm256_srai_epi32(a.v, N)}; }  // arithmetic
+PERI_SIMD I32x8 shift_right(I32x8 a) {
+  return {_mm256_srai_epi32(a.v, N)};
+}  // arithmetic
 PERI_SIMD I32x8 min(I32x8 a, I32x8 b) { return {_mm256_min_epi32(a.v, b.v)}; }
 PERI_SIMD I32x8 max(I32x8 a, I32x8 b) { return {_mm256_max_epi32(a.v, b.v)}; }
 PERI_SIMD M32x8 eq(I32x8 a, I32x8 b) { return {_mm256_castsi256_ps(_mm256_cmpeq_epi32(a.v, b.v))}; }
 PERI_SIMD M32x8 gt(I32x8 a, I32x8 b) { return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(a.v, b.v))}; }
-PERI_SIMD I32x8 select(M32x8 m, I32x8 a, I32x8 b) {
-  return {_mm256_blendv_epi8(b.v, a.v, _mm256_castps_si256(m.v))};
-}
+PERI_SIMD I32x8 select(M32x8 m, I32x8 a, I32x8 b) { return {_mm256_blendv_epi8(b.v, a.v, _mm256_castps_si256(m.v))}; }
 
 struct F32x8 {
   __m256 v;
@@ -194,7 +198,8 @@ PERI_SIMD F32x8 from_doubles(F64x4 low, F64x4 high) {
 // x * 2^n, n integral, |n| <= 1000.
 PERI_SIMD F64x4 scale(F64x4 x, F64x4 n) {
   const __m256i e = _mm256_cvtepi32_epi64(_mm256_cvtpd_epi32(n.v));
-  return {_mm256_mul_pd(x.v, _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_add_epi64(e, _mm256_set1_epi64x(1023)), 52)))};
+  return {
+      _mm256_mul_pd(x.v, _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_add_epi64(e, _mm256_set1_epi64x(1023)), 52)))};
 }
 
 using F32 = F32x8;

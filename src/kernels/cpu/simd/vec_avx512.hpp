@@ -52,9 +52,13 @@ PERI_SIMD I32x16 operator&(I32x16 a, I32x16 b) { return {_mm512_and_si512(a.v, b
 PERI_SIMD I32x16 operator|(I32x16 a, I32x16 b) { return {_mm512_or_si512(a.v, b.v)}; }
 PERI_SIMD I32x16 operator^(I32x16 a, I32x16 b) { return {_mm512_xor_si512(a.v, b.v)}; }
 template <int N>
-PERI_SIMD I32x16 shift_left(I32x16 a) { return {_mm512_slli_epi32(a.v, N)}; }
+PERI_SIMD I32x16 shift_left(I32x16 a) {
+  return {_mm512_slli_epi32(a.v, N)};
+}
 template <int N>
-PERI_SIMD I32x16 shift_right(I32x16 a) { return {_mm512_srai_epi32(a.v, N)}; }  // arithmetic
+PERI_SIMD I32x16 shift_right(I32x16 a) {
+  return {_mm512_srai_epi32(a.v, N)};
+}  // arithmetic
 PERI_SIMD I32x16 min(I32x16 a, I32x16 b) { return {_mm512_min_epi32(a.v, b.v)}; }
 PERI_SIMD I32x16 max(I32x16 a, I32x16 b) { return {_mm512_max_epi32(a.v, b.v)}; }
 PERI_SIMD M32x16 eq(I32x16 a, I32x16 b) { return {_mm512_cmpeq_epi32_mask(a.v, b.v)}; }
