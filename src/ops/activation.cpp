@@ -11,13 +11,16 @@ Status elu(RefCall& call) {
   return float_reference_alpha<[](double x, double alpha) { return x < 0 ? alpha * std::expm1(x) : x; }, 4, 2>(call, 1);
 }
 Status celu(RefCall& call) {
-  return float_reference_alpha<[](double x, double alpha) { return x < 0 ? alpha * std::expm1(x / alpha) : x; }, 4, 2>(call, 1);
+  return float_reference_alpha<[](double x, double alpha) { return x < 0 ? alpha * std::expm1(x / alpha) : x; }, 4, 2>(
+      call, 1);
 }
 Status thresholded_relu(RefCall& call) {
-  return float_reference_alpha<[](double x, double alpha) { return (x > alpha) || std::isnan(x) ? x : 0.0; }, 0>(call, 1);
+  return float_reference_alpha<[](double x, double alpha) { return (x > alpha) || std::isnan(x) ? x : 0.0; }, 0>(call,
+                                                                                                                 1);
 }
 Status selu(RefCall& call) {
-  const double alpha = call.node.f("alpha", 1.67326319217681884765625f), gamma = call.node.f("gamma", 1.05070102214813232421875f);
+  const double alpha = call.node.f("alpha", 1.67326319217681884765625f),
+               gamma = call.node.f("gamma", 1.05070102214813232421875f);
   return pointwise(call, {4, 2}, [=](double x) { return gamma * (x < 0 ? alpha * std::expm1(x) : x); });
 }
 
@@ -31,7 +34,10 @@ Status shrink(RefCall& call) {
 
 Status infer_prelu(InferContext& c) {
   PERI_ASSIGN(const Shape s, broadcast(c.shape(0), c.shape(1)));
-  if (s.size() != c.rank(0)) return invalid("the slope of prelu does not broadcast to its input").expecting(shape_text(c.shape(0))).but_found(shape_text(c.shape(1)));
+  if (s.size() != c.rank(0))
+    return invalid("the slope of prelu does not broadcast to its input")
+        .expecting(shape_text(c.shape(0)))
+        .but_found(shape_text(c.shape(1)));
   return infer_same(c);
 }
 Status prelu(RefCall& call) {
@@ -42,11 +48,14 @@ Status prelu(RefCall& call) {
   return float_binary(call, 1, [](Term x, Term slope) {
     const double factor = std::max(1.0, std::fabs(slope.value) + slope.radius);
     if (!(x.value < 0)) return Term{x.value, x.radius * (x.value > x.radius ? 1 : factor)};
-    return Term{x.value * slope.value, std::fabs(x.value) * slope.radius + x.radius * (x.value < -x.radius ? std::fabs(slope.value) + slope.radius : factor)};
+    return Term{x.value * slope.value,
+                std::fabs(x.value) * slope.radius +
+                    x.radius * (x.value < -x.radius ? std::fabs(slope.value) + slope.radius : factor)};
   });
 }
 
-OpDef alpha_op(std::string_view name, std::string_view onnx, std::vector<int> versions, Status (*reference)(RefCall&), std::string_view fallback, std::vector<std::string_view> samples) {
+OpDef alpha_op(std::string_view name, std::string_view onnx, std::vector<int> versions, Status (*reference)(RefCall&),
+               std::string_view fallback, std::vector<std::string_view> samples) {
   OpDef op = float_op(name, onnx, std::move(versions), reference, std::move(samples));
   op.attrs = {{"alpha", AttrKind::kFloat, false, fallback}};
   return op;
@@ -67,7 +76,8 @@ OpDef shrink_op() {
   return op;
 }
 OpDef thresholded_relu_op() {
-  OpDef op = alpha_op("thresholded_relu", "ThresholdedRelu", {10, 22}, thresholded_relu, "1", PERI_FLOAT_SAMPLES("thresholded_relu"));
+  OpDef op = alpha_op("thresholded_relu", "ThresholdedRelu", {10, 22}, thresholded_relu, "1",
+                      PERI_FLOAT_SAMPLES("thresholded_relu"));
   op.jumps = true;
   return op;
 }
@@ -90,7 +100,9 @@ const Entry activation_entry{{
      .reference = prelu,
      .pull = pull_broadcast,
      .elementwise = true,
-     .samples = {"graph { input x: f32[2,3,5]; input s: f32[3,1]; y = prelu(x, s); output y }", "graph { input x: f32[2,3]; const s: f32[] = [0.25]; y = prelu(x, s); output y }",
-                 "graph { input x: i32[2,3]; const s: i32[1] = [2]; y = prelu(x, s); output y }", "graph { input x: f16[0,3]; input s: f16[3]; y = prelu(x, s); output y }"}},
+     .samples = {"graph { input x: f32[2,3,5]; input s: f32[3,1]; y = prelu(x, s); output y }",
+                 "graph { input x: f32[2,3]; const s: f32[] = [0.25]; y = prelu(x, s); output y }",
+                 "graph { input x: i32[2,3]; const s: i32[1] = [2]; y = prelu(x, s); output y }",
+                 "graph { input x: f16[0,3]; input s: f16[3]; y = prelu(x, s); output y }"}},
 }};
 }  // namespace peri::ops

@@ -25,7 +25,8 @@ int64_t int_div(DType t, int64_t a, int64_t b) {
   return b == -1 ? wrap_sub(0, a) : a / b;
 }
 Status div(RefCall& call) {
-  if (!call.in[0]->floating()) return int_binary(call, [t = call.in[0]->dtype](int64_t a, int64_t b) { return int_div(t, a, b); });
+  if (!call.in[0]->floating())
+    return int_binary(call, [t = call.in[0]->dtype](int64_t a, int64_t b) { return int_div(t, a, b); });
   // 3: a multiplication by the reciprocal is allowed.
   return float_binary(call, 3, [](Term a, Term b) {
     const double v = a.value / b.value;
@@ -51,7 +52,8 @@ double float_mod(double a, double b, bool truncate) {
 }
 Status mod(RefCall& call) {
   const bool truncate = call.node.i("fmod", 0) != 0;
-  if (!call.in[0]->floating()) return int_binary(call, [=, t = call.in[0]->dtype](int64_t a, int64_t b) { return int_mod(t, a, b, truncate); });
+  if (!call.in[0]->floating())
+    return int_binary(call, [=, t = call.in[0]->dtype](int64_t a, int64_t b) { return int_mod(t, a, b, truncate); });
   return float_binary(call, 2, [=](Term a, Term b) {
     const double v = float_mod(a.value, b.value, truncate);
     // The quotient scales the error of b; implementations that form a - q * b round at the size of a.
@@ -77,8 +79,8 @@ Status infer_mod(InferContext& c) {
   });
 }
 
-OpDef binary(std::string_view name, std::string_view onnx, std::vector<int> versions, Status (*infer)(InferContext&), Status (*reference)(RefCall&),
-             std::vector<std::string_view> samples) {
+OpDef binary(std::string_view name, std::string_view onnx, std::vector<int> versions, Status (*infer)(InferContext&),
+             Status (*reference)(RefCall&), std::vector<std::string_view> samples) {
   return {.name = name,
           .onnx = onnx,
           .versions = std::move(versions),
@@ -91,24 +93,31 @@ OpDef binary(std::string_view name, std::string_view onnx, std::vector<int> vers
           .samples = std::move(samples)};
 }
 OpDef mod_op() {
-  OpDef op = binary("mod", "Mod", {10, 13, 28}, infer_mod, mod,
-                    {"graph { input a: i32[2,5]; const b: i32[5] = [3, -3, 7, -7, 1]; y = mod(a, b); output y }",
-                     "graph { input a: i8[2,5]; const b: i8[5] = [3, -3, 7, -7, -1]; y = mod(a, b) {fmod=1}; output y }",
-                     "graph { input a: f32[2,5]; const b: f32[5] = [0.3, -0.3, 1.5, -7.0, inf]; y = mod(a, b) {fmod=1}; output y }",
-                     "graph { input a: f32[2,5]; const b: f32[5] = [0.3, -0.3, 1.5, -7.0, 0.0]; y = mod(a, b); output y }",
-                     "graph { input a: u64[3]; const b: u64[1] = [10]; y = mod(a, b); output y }"});
+  OpDef op = binary(
+      "mod", "Mod", {10, 13, 28}, infer_mod, mod,
+      {"graph { input a: i32[2,5]; const b: i32[5] = [3, -3, 7, -7, 1]; y = mod(a, b); output y }",
+       "graph { input a: i8[2,5]; const b: i8[5] = [3, -3, 7, -7, -1]; y = mod(a, b) {fmod=1}; output y }",
+       "graph { input a: f32[2,5]; const b: f32[5] = [0.3, -0.3, 1.5, -7.0, inf]; y = mod(a, b) {fmod=1}; output y }",
+       "graph { input a: f32[2,5]; const b: f32[5] = [0.3, -0.3, 1.5, -7.0, 0.0]; y = mod(a, b); output y }",
+       "graph { input a: u64[3]; const b: u64[1] = [10]; y = mod(a, b); output y }"});
   op.attrs = {{"fmod", AttrKind::kInt, false, "0"}};
   op.jumps = true;
   return op;
 }
 
-#define ARITHMETIC_SAMPLES(op)                                                                                                        \
-  {"graph { input a: f32[2,3,5]; input b: f32[2,3,5]; y = " op "(a, b); output y }", "graph { input a: f32[2,1,5]; input b: f32[3,1]; y = " op "(a, b); output y }", \
-   "graph { input a: f16[2,3]; input b: f16[]; y = " op "(a, b); output y }", "graph { input a: f32[0,3]; input b: f32[1,3]; y = " op "(a, b); output y }",           \
-   "graph { input a: i64[4]; const b: i64[4] = [3, -2, 1, 5]; y = " op "(a, b); output y }",                                           \
-   "graph { const a: i8[4] = [127, -128, -128, 100]; const b: i8[4] = [1, -1, 1, 100]; y = " op "(a, b); output y }",                   \
-   "graph { const a: u64[2] = [18446744073709551615, 5]; const b: u64[2] = [2, 7]; y = " op "(a, b); output y }",                       \
-   "graph { const a: f32[6] = [inf, inf, nan, 0.0, -0.0, 3e38]; const b: f32[6] = [-inf, 0.0, 1.0, -1.0, 2.0, 3e38]; y = " op "(a, b); output y }"}
+#define ARITHMETIC_SAMPLES(op)                                                                                         \
+  {                                                                                                                    \
+    "graph { input a: f32[2,3,5]; input b: f32[2,3,5]; y = " op "(a, b); output y }",                                  \
+        "graph { input a: f32[2,1,5]; input b: f32[3,1]; y = " op "(a, b); output y }",                                \
+        "graph { input a: f16[2,3]; input b: f16[]; y = " op "(a, b); output y }",                                     \
+        "graph { input a: f32[0,3]; input b: f32[1,3]; y = " op "(a, b); output y }",                                  \
+        "graph { input a: i64[4]; const b: i64[4] = [3, -2, 1, 5]; y = " op "(a, b); output y }",                      \
+        "graph { const a: i8[4] = [127, -128, -128, 100]; const b: i8[4] = [1, -1, 1, 100]; y = " op                   \
+        "(a, b); output y }",                                                                                          \
+        "graph { const a: u64[2] = [18446744073709551615, 5]; const b: u64[2] = [2, 7]; y = " op "(a, b); output y }", \
+        "graph { const a: f32[6] = [inf, inf, nan, 0.0, -0.0, 3e38]; const b: f32[6] = [-inf, 0.0, 1.0, -1.0, 2.0, "   \
+        "3e38]; y = " op "(a, b); output y }"                                                                          \
+  }
 }  // namespace
 
 extern const Entry arithmetic_entry;

@@ -1,5 +1,5 @@
-// Cast and cast_like between all numbers, bool and strings. To a float: nearest even (float8: saturating or not; f8e8m0 by
-// round_mode). To an integer: truncation, then modulo the width; NaN gives 0. To bool: not zero.
+// Cast and cast_like between all numbers, bool and strings. To a float: nearest even (float8: saturating or not; f8e8m0
+// by round_mode). To an integer: truncation, then modulo the width; NaN gives 0. To bool: not zero.
 #include "ops/core/cast.hpp"
 
 #include <charconv>
@@ -41,10 +41,13 @@ std::string float_text(DType t, double v) {
   if (std::isnan(v)) return "NaN";
   if (std::isinf(v)) return v < 0 ? "-INF" : "INF";
   char text[48];
-  const auto end = t == DType::kF64 ? std::to_chars(text, text + sizeof text, v).ptr : std::to_chars(text, text + sizeof text, static_cast<float>(v)).ptr;
+  const auto end = t == DType::kF64 ? std::to_chars(text, text + sizeof text, v).ptr
+                                    : std::to_chars(text, text + sizeof text, static_cast<float>(v)).ptr;
   return {text, end};
 }
-std::string int_text(DType t, int64_t v) { return t == DType::kU64 ? std::to_string(static_cast<uint64_t>(v)) : std::to_string(v); }
+std::string int_text(DType t, int64_t v) {
+  return t == DType::kU64 ? std::to_string(static_cast<uint64_t>(v)) : std::to_string(v);
+}
 
 std::string_view trimmed(std::string_view s) {
   while (!s.empty() && isspace(static_cast<unsigned char>(s.front()))) s.remove_prefix(1);
@@ -58,22 +61,28 @@ Result<double> parse_float(const std::string& text) {
   double v = 0;
   const auto [end, code] = std::from_chars(s.data(), s.data() + s.size(), v);
   if (code == std::errc::result_out_of_range) return std::strtod(std::string(s).c_str(), nullptr);
-  if (s.empty() || code != std::errc() || end != s.data() + s.size()) return invalid("cast of a string that is no number").but_found("'" + text.substr(0, 32) + "'");
+  if (s.empty() || code != std::errc() || end != s.data() + s.size())
+    return invalid("cast of a string that is no number").but_found("'" + text.substr(0, 32) + "'");
   return v;
 }
 Result<int64_t> parse_int(DType t, const std::string& text) {
   const std::string_view s = trimmed(text);
   int64_t v = 0;
   uint64_t u = 0;
-  if (const auto [end, code] = std::from_chars(s.data(), s.data() + s.size(), v); code == std::errc() && end == s.data() + s.size() && !s.empty()) return wrap(t, v);
-  if (const auto [end, code] = std::from_chars(s.data(), s.data() + s.size(), u); code == std::errc() && end == s.data() + s.size() && !s.empty()) return wrap(t, static_cast<int64_t>(u));
+  if (const auto [end, code] = std::from_chars(s.data(), s.data() + s.size(), v);
+      code == std::errc() && end == s.data() + s.size() && !s.empty())
+    return wrap(t, v);
+  if (const auto [end, code] = std::from_chars(s.data(), s.data() + s.size(), u);
+      code == std::errc() && end == s.data() + s.size() && !s.empty())
+    return wrap(t, static_cast<int64_t>(u));
   PERI_ASSIGN(const double d, parse_float(text));
   return int_from(t, d);
 }
 
 // An int64 in a float type, rounded once.
 double int_to_float(DType to, DType from, int64_t v) {
-  if (to == DType::kF32) return from == DType::kU64 ? static_cast<float>(static_cast<uint64_t>(v)) : static_cast<float>(v);
+  if (to == DType::kF32)
+    return from == DType::kU64 ? static_cast<float>(static_cast<uint64_t>(v)) : static_cast<float>(v);
   return int_value(from, v);
 }
 }  // namespace
@@ -85,7 +94,9 @@ Status cast_elements(RefCall& call, const CastRules& rules) {
     const int64_t p = call.position(n);
     const size_t at = static_cast<size_t>(p);
     if (y.dtype == DType::kString) {
-      y.s[at] = x.dtype == DType::kString ? x.s[at] : x.floating() ? float_text(x.dtype, x.f[at]) : int_text(x.dtype, x.i[at]);
+      y.s[at] = x.dtype == DType::kString ? x.s[at]
+                : x.floating()            ? float_text(x.dtype, x.f[at])
+                                          : int_text(x.dtype, x.i[at]);
     } else if (y.floating()) {
       double v = 0;
       if (x.dtype == DType::kString) {
@@ -94,7 +105,8 @@ Status cast_elements(RefCall& call, const CastRules& rules) {
         v = x.floating() ? x.f[at] : int_to_float(y.dtype, x.dtype, x.i[at]);
       }
       y.f[at] = to_float(y.dtype, v, rules);
-      if (const double r = x.floating() ? x.r(p) : 0; r > 0) y.radius[at] = r + 2 * unit_roundoff(y.dtype) * std::fabs(y.f[at]);
+      if (const double r = x.floating() ? x.r(p) : 0; r > 0)
+        y.radius[at] = r + 2 * unit_roundoff(y.dtype) * std::fabs(y.f[at]);
     } else if (x.dtype == DType::kString) {
       PERI_ASSIGN(y.i[at], parse_int(y.dtype, x.s[at]));
     } else {
@@ -110,10 +122,12 @@ CastRules rules_of(const ir::Node& node) { return {node.i("saturate", 1) != 0, n
 Status infer_as(InferContext& c, DType to) {
   if (!contains(kMovable, to)) return unsupported("a cast to type %s", dtype_name(to).data());
   const std::string mode = c.node.s("round_mode", "up");
-  if (mode != "up" && mode != "down" && mode != "nearest") return invalid("unknown round_mode of a cast").expecting("up, down or nearest").but_found(mode);
+  if (mode != "up" && mode != "down" && mode != "nearest")
+    return invalid("unknown round_mode of a cast").expecting("up, down or nearest").but_found(mode);
   c.set(0, to, c.shape(0));
   if (to == DType::kI64 || to == DType::kI32) {
-    if (contains(kContentTypes, c.dtype(0))) content_elementwise(c, [](const std::vector<Dim>& v) { return std::optional(v[0]); });
+    if (contains(kContentTypes, c.dtype(0)))
+      content_elementwise(c, [](const std::vector<Dim>& v) { return std::optional(v[0]); });
   } else if (to == DType::kBool) {
     content_elementwise(c, [](const std::vector<Dim>& v) -> std::optional<Dim> {
       const Truth zero = equals(v[0], Dim(0));
@@ -144,18 +158,25 @@ const Entry cast_entry{{
      .versions = {6, 9, 13, 19, 21, 23, 24, 25, 28},
      .inputs = {{"x", kMovable}},
      .outputs = {{"y"}},
-     .attrs = {{"to", AttrKind::kType, true}, {"saturate", AttrKind::kInt, false, "1"}, {"round_mode", AttrKind::kString, false, "up"}},
+     .attrs = {{"to", AttrKind::kType, true},
+               {"saturate", AttrKind::kInt, false, "1"},
+               {"round_mode", AttrKind::kString, false, "up"}},
      .infer = infer_cast,
      .reference = cast,
      .pull = pull,
      .jumps = true,
      .elementwise = true,
-     .samples = {"graph { input x: f32[2,3]; y = cast(x) {to=3}; output y }", "graph { input x: f32[2,3]; y = cast(x) {to=14}; output y }",
-                 "graph { input x: i64[2,3]; y = cast(x) {to=1}; output y }", "graph { input x: i32[5]; y = cast(x) {to=11}; output y }",
-                 "graph { input x: bool[3]; y = cast(x) {to=1}; output y }", "graph { const x: f32[4] = [0.0, -0.0, nan, 0.5]; y = cast(x) {to=23}; output y }",
-                 "graph { const x: f32[4] = [1.5, -2.75, 3e9, -1e20]; y = cast(x) {to=2}; output y }", "graph { input x: f64[0]; y = cast(x) {to=4}; output y }",
+     .samples = {"graph { input x: f32[2,3]; y = cast(x) {to=3}; output y }",
+                 "graph { input x: f32[2,3]; y = cast(x) {to=14}; output y }",
+                 "graph { input x: i64[2,3]; y = cast(x) {to=1}; output y }",
+                 "graph { input x: i32[5]; y = cast(x) {to=11}; output y }",
+                 "graph { input x: bool[3]; y = cast(x) {to=1}; output y }",
+                 "graph { const x: f32[4] = [0.0, -0.0, nan, 0.5]; y = cast(x) {to=23}; output y }",
+                 "graph { const x: f32[4] = [1.5, -2.75, 3e9, -1e20]; y = cast(x) {to=2}; output y }",
+                 "graph { input x: f64[0]; y = cast(x) {to=4}; output y }",
                  "graph { const x: f32[6] = [500.0, -500.0, inf, nan, 0.001, -0.0]; y = cast(x) {to=5}; output y }",
-                 "graph { const x: f32[6] = [500.0, -500.0, inf, nan, 0.001, -0.0]; y = cast(x) {to=5, saturate=0}; output y }"}},
+                 "graph { const x: f32[6] = [500.0, -500.0, inf, nan, 0.001, -0.0]; y = cast(x) {to=5, saturate=0}; "
+                 "output y }"}},
     {.name = "cast_like",
      .onnx = "CastLike",
      .versions = {15, 19, 21, 23, 24, 25},
@@ -167,6 +188,7 @@ const Entry cast_entry{{
      .pull = pull,
      .jumps = true,
      .elementwise = true,
-     .samples = {"graph { input x: f32[2,3]; input t: f16[1]; y = cast_like(x, t); output y }", "graph { input x: i32[2,3]; input t: bool[]; y = cast_like(x, t); output y }"}},
+     .samples = {"graph { input x: f32[2,3]; input t: f16[1]; y = cast_like(x, t); output y }",
+                 "graph { input x: i32[2,3]; input t: bool[]; y = cast_like(x, t); output y }"}},
 }};
 }  // namespace peri::ops

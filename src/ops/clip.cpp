@@ -12,7 +12,8 @@ Status infer(InferContext& c) {
       return invalid("a bound of clip must be a scalar").but_found(shape_text(c.shape(i)));
   PERI_TRY(infer_same(c));
   const std::vector<Dim>*x = c.known(0), *low = c.known(1), *high = c.known(2);
-  if (!x || !contains(kContentTypes, c.dtype(0)) || (c.has(1) && !low) || (c.has(2) && !high) || c.rank(0) > 1) return Ok{};
+  if (!x || !contains(kContentTypes, c.dtype(0)) || (c.has(1) && !low) || (c.has(2) && !high) || c.rank(0) > 1)
+    return Ok{};
   std::vector<Dim> out;
   for (Dim d : *x) {
     if (low) d = max(d, (*low)[0]);
@@ -64,11 +65,15 @@ const Entry clip_entry{{
      .reference = reference,
      .pull = pull_same,
      .elementwise = true,
-     .samples = {"graph { input x: f32[2,3]; const a: f32[] = [-0.5]; const b: f32[] = [0.5]; y = clip(x, a, b); output y }",
-                 "graph { input x: f32[2,3]; const b: f32[] = [0.5]; y = clip(x, _, b); output y }", "graph { input x: f16[5]; const a: f16[] = [0.0]; y = clip(x, a); output y }",
-                 "graph { input x: f32[2,3]; const a: f32[] = [0.5]; const b: f32[] = [-0.5]; y = clip(x, a, b); output y }",
-                 "graph { const x: u64[3] = [18446744073709551615, 5, 0]; const a: u64[] = [1]; const b: u64[] = [7]; y = clip(x, a, b); output y }",
-                 "graph { input x: i8[0]; y = clip(x); output y }",
-                 "graph { const x: f32[4] = [nan, inf, -inf, -0.0]; const a: f32[] = [-1.0]; const b: f32[] = [1.0]; y = clip(x, a, b); output y }"}},
+     .samples =
+         {"graph { input x: f32[2,3]; const a: f32[] = [-0.5]; const b: f32[] = [0.5]; y = clip(x, a, b); output y }",
+          "graph { input x: f32[2,3]; const b: f32[] = [0.5]; y = clip(x, _, b); output y }",
+          "graph { input x: f16[5]; const a: f16[] = [0.0]; y = clip(x, a); output y }",
+          "graph { input x: f32[2,3]; const a: f32[] = [0.5]; const b: f32[] = [-0.5]; y = clip(x, a, b); output y }",
+          "graph { const x: u64[3] = [18446744073709551615, 5, 0]; const a: u64[] = [1]; const b: u64[] = [7]; y = "
+          "clip(x, a, b); output y }",
+          "graph { input x: i8[0]; y = clip(x); output y }",
+          "graph { const x: f32[4] = [nan, inf, -inf, -0.0]; const a: f32[] = [-1.0]; const b: f32[] = [1.0]; y = "
+          "clip(x, a, b); output y }"}},
 }};
 }  // namespace peri::ops

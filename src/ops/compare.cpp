@@ -26,9 +26,12 @@ Status reference(RefCall& call) {
     const int64_t p = call.position(n);
     const size_t pa = static_cast<size_t>(under_a(p)), pb = static_cast<size_t>(under_b(p));
     bool out = false;
-    if (a.dtype == DType::kString) out = answer(R, a.s[pa] < b.s[pb], b.s[pb] < a.s[pa], a.s[pa] == b.s[pb]);
-    else if (a.floating()) out = answer(R, a.f[pa] < b.f[pb], b.f[pb] < a.f[pa], a.f[pa] == b.f[pb]);
-    else out = answer(R, int_less(a.dtype, a.i[pa], b.i[pb]), int_less(a.dtype, b.i[pb], a.i[pa]), a.i[pa] == b.i[pb]);
+    if (a.dtype == DType::kString)
+      out = answer(R, a.s[pa] < b.s[pb], b.s[pb] < a.s[pa], a.s[pa] == b.s[pb]);
+    else if (a.floating())
+      out = answer(R, a.f[pa] < b.f[pb], b.f[pb] < a.f[pa], a.f[pa] == b.f[pb]);
+    else
+      out = answer(R, int_less(a.dtype, a.i[pa], b.i[pb]), int_less(a.dtype, b.i[pb], a.i[pa]), a.i[pa] == b.i[pb]);
     y.i[static_cast<size_t>(p)] = out;
   }
   return Ok{};
@@ -52,7 +55,8 @@ Status infer(InferContext& c) {
 }
 
 template <Relation R>
-OpDef relation(std::string_view name, std::string_view onnx, std::vector<int> versions, std::vector<std::string_view> samples) {
+OpDef relation(std::string_view name, std::string_view onnx, std::vector<int> versions,
+               std::vector<std::string_view> samples) {
   const TypeSet in = R == Relation::kEqual ? kNumbers | types({DType::kBool, DType::kString}) : kNumbers;
   return {.name = name,
           .onnx = onnx,
@@ -67,21 +71,27 @@ OpDef relation(std::string_view name, std::string_view onnx, std::vector<int> ve
           .samples = std::move(samples)};
 }
 
-#define COMPARE_SAMPLES(op)                                                                                                                         \
-  "graph { input a: f32[2,3]; input b: f32[3]; y = " op "(a, b); output y }", "graph { input a: i32[2,1]; input b: i32[1,3]; y = " op "(a, b); output y }", \
-  "graph { input a: f16[0]; input b: f16[]; y = " op "(a, b); output y }",                                                                           \
-  "graph { const a: u64[3] = [18446744073709551615, 5, 7]; const b: u64[3] = [2, 7, 7]; y = " op "(a, b); output y }",                                \
-  "graph { const a: f32[6] = [nan, nan, inf, -0.0, 1.0, -inf]; const b: f32[6] = [nan, 1.0, inf, 0.0, 2.0, inf]; y = " op "(a, b); output y }"
+#define COMPARE_SAMPLES(op)                                                                                            \
+  "graph { input a: f32[2,3]; input b: f32[3]; y = " op "(a, b); output y }",                                          \
+      "graph { input a: i32[2,1]; input b: i32[1,3]; y = " op "(a, b); output y }",                                    \
+      "graph { input a: f16[0]; input b: f16[]; y = " op "(a, b); output y }",                                         \
+      "graph { const a: u64[3] = [18446744073709551615, 5, 7]; const b: u64[3] = [2, 7, 7]; y = " op                   \
+      "(a, b); output y }",                                                                                            \
+      "graph { const a: f32[6] = [nan, nan, inf, -0.0, 1.0, -inf]; const b: f32[6] = [nan, 1.0, inf, 0.0, 2.0, inf]; " \
+      "y = " op "(a, b); output y }"
 }  // namespace
 
 extern const Entry compare_entry;
 const Entry compare_entry{{
-    relation<Relation::kEqual>("equal", "Equal", {7, 11, 13, 19},
-                               {COMPARE_SAMPLES("equal"), "graph { const a: string[3] = [\"a\", \"\", \"b\"]; const b: string[1] = [\"a\"]; y = equal(a, b); output y }",
-                                "graph { input a: bool[5]; input b: bool[5]; y = equal(a, b); output y }"}),
+    relation<Relation::kEqual>(
+        "equal", "Equal", {7, 11, 13, 19},
+        {COMPARE_SAMPLES("equal"),
+         "graph { const a: string[3] = [\"a\", \"\", \"b\"]; const b: string[1] = [\"a\"]; y = equal(a, b); output y }",
+         "graph { input a: bool[5]; input b: bool[5]; y = equal(a, b); output y }"}),
     relation<Relation::kGreater>("greater", "Greater", {7, 9, 13}, {COMPARE_SAMPLES("greater")}),
     relation<Relation::kLess>("less", "Less", {7, 9, 13}, {COMPARE_SAMPLES("less")}),
-    relation<Relation::kGreaterOrEqual>("greater_or_equal", "GreaterOrEqual", {12, 16}, {COMPARE_SAMPLES("greater_or_equal")}),
+    relation<Relation::kGreaterOrEqual>("greater_or_equal", "GreaterOrEqual", {12, 16},
+                                        {COMPARE_SAMPLES("greater_or_equal")}),
     relation<Relation::kLessOrEqual>("less_or_equal", "LessOrEqual", {12, 16}, {COMPARE_SAMPLES("less_or_equal")}),
 }};
 }  // namespace peri::ops

@@ -6,7 +6,8 @@ namespace peri::ops {
 namespace {
 // Equal dimensions off the axis; a number wins over a symbol.
 Result<Dim> same_dim(const Dim& a, const Dim& b) {
-  if (a.is_const() && b.is_const() && !(a == b)) return invalid("concat of different dimensions").expecting(a.text()).but_found(b.text());
+  if (a.is_const() && b.is_const() && !(a == b))
+    return invalid("concat of different dimensions").expecting(a.text()).but_found(b.text());
   return b.is_const() ? b : a;
 }
 
@@ -15,7 +16,10 @@ Status infer(InferContext& c) {
   PERI_ASSIGN(const int64_t axis, normalize_axis(c.node.i("axis"), out.size()));
   for (size_t i = 1; i < c.node.inputs.size(); ++i) {
     if (!c.has(i)) return invalid("concat has a missing input");
-    if (c.rank(i) != out.size()) return invalid("concat of different ranks").expecting(std::to_string(out.size())).but_found(std::to_string(c.rank(i)));
+    if (c.rank(i) != out.size())
+      return invalid("concat of different ranks")
+          .expecting(std::to_string(out.size()))
+          .but_found(std::to_string(c.rank(i)));
     for (size_t k = 0; k < out.size(); ++k) {
       if (static_cast<int64_t>(k) == axis) {
         out[k] = out[k] + c.shape(i)[k];
@@ -39,8 +43,8 @@ Status infer(InferContext& c) {
 
 // Where a position of the output comes from.
 struct Joint {
-  int64_t inner = 1, whole = 1;    // elements behind the axis; length of the axis times inner
-  std::vector<int64_t> starts;     // first index of each input along the axis, times inner; the end last
+  int64_t inner = 1, whole = 1;  // elements behind the axis; length of the axis times inner
+  std::vector<int64_t> starts;   // first index of each input along the axis, times inner; the end last
   std::pair<size_t, int64_t> source(int64_t p) const {
     const int64_t row = p / whole, at = p % whole;
     const size_t k = static_cast<size_t>(std::upper_bound(starts.begin(), starts.end(), at) - starts.begin()) - 1;
@@ -91,10 +95,12 @@ const Entry concat_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost_move,
-     .samples = {"graph { input a: f32[2,3]; input b: f32[2,1]; input c: f32[2,4]; y = concat(a, b, c) {axis=1}; output y }",
-                 "graph { input a: i64[2]; input b: i64[3]; y = concat(a, b) {axis=-1}; output y }",
-                 "graph { input a: f32[0,3]; input b: f32[2,3]; y = concat(a, b) {axis=0}; output y }",
-                 "graph { input a: f16[2,2,3]; input b: f16[2,0,3]; input c: f16[2,2,3]; y = concat(a, b, c) {axis=-2}; output y }",
-                 "graph { input a: bool[3]; y = concat(a) {axis=0}; output y }"}},
+     .samples =
+         {"graph { input a: f32[2,3]; input b: f32[2,1]; input c: f32[2,4]; y = concat(a, b, c) {axis=1}; output y }",
+          "graph { input a: i64[2]; input b: i64[3]; y = concat(a, b) {axis=-1}; output y }",
+          "graph { input a: f32[0,3]; input b: f32[2,3]; y = concat(a, b) {axis=0}; output y }",
+          "graph { input a: f16[2,2,3]; input b: f16[2,0,3]; input c: f16[2,2,3]; y = concat(a, b, c) {axis=-2}; "
+          "output y }",
+          "graph { input a: bool[3]; y = concat(a) {axis=0}; output y }"}},
 }};
 }  // namespace peri::ops

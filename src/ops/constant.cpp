@@ -45,7 +45,8 @@ Status constant(RefCall& call) {
 
 Result<Tensor> fill_of(const ir::Node& node) {
   if (const Tensor* t = node.tensor("value")) {
-    if (t->numel() != 1) return invalid("the value of constant_of_shape must have one element").but_found(std::to_string(t->numel()));
+    if (t->numel() != 1)
+      return invalid("the value of constant_of_shape must have one element").but_found(std::to_string(t->numel()));
     return *t;
   }
   return Tensor::zeros(DType::kF32, {1});
@@ -53,7 +54,8 @@ Result<Tensor> fill_of(const ir::Node& node) {
 Status infer_fill(InferContext& c) {
   PERI_ASSIGN(const Tensor fill, fill_of(c.node));
   PERI_ASSIGN(Shape s, shape_from(c, 0, "filled"));
-  const bool countable = s.empty() || (s.size() == 1 && s[0].is_const() && s[0].value() >= 0 && s[0].value() <= kMaxContent);
+  const bool countable =
+      s.empty() || (s.size() == 1 && s[0].is_const() && s[0].value() >= 0 && s[0].value() <= kMaxContent);
   if (is_integer(fill.dtype()) && countable)
     c.set_content(0, std::vector<Dim>(s.empty() ? 1 : static_cast<size_t>(s[0].value()), Dim(fill.i64(0))));
   c.set(0, fill.dtype(), std::move(s));
@@ -72,14 +74,22 @@ const Entry constant_entry{{
      .onnx = "Constant",
      .versions = {1, 9, 11, 12, 13, 19, 21, 23, 24, 25},
      .outputs = {{"y"}},
-     .attrs = {{"value", AttrKind::kTensor}, {"value_float", AttrKind::kFloat}, {"value_floats", AttrKind::kFloats}, {"value_int", AttrKind::kInt},
-               {"value_ints", AttrKind::kInts}, {"value_string", AttrKind::kString}, {"value_strings", AttrKind::kStrings}},
+     .attrs = {{"value", AttrKind::kTensor},
+               {"value_float", AttrKind::kFloat},
+               {"value_floats", AttrKind::kFloats},
+               {"value_int", AttrKind::kInt},
+               {"value_ints", AttrKind::kInts},
+               {"value_string", AttrKind::kString},
+               {"value_strings", AttrKind::kStrings}},
      .infer = infer_constant,
      .reference = constant,
      .cost = cost_view,
-     .samples = {"graph { y = constant() {value=tensor f32[2,2] [1.5, -2.0, 0.0, 3.0]}; output y }", "graph { y = constant() {value_int=7}; output y }",
-                 "graph { y = constant() {value_ints=[1, 2, 3]}; output y }", "graph { y = constant() {value_float=0.5}; output y }",
-                 "graph { y = constant() {value_floats=[0.5, 1.5]}; output y }", "graph { y = constant() {value_string=\"a\"}; output y }",
+     .samples = {"graph { y = constant() {value=tensor f32[2,2] [1.5, -2.0, 0.0, 3.0]}; output y }",
+                 "graph { y = constant() {value_int=7}; output y }",
+                 "graph { y = constant() {value_ints=[1, 2, 3]}; output y }",
+                 "graph { y = constant() {value_float=0.5}; output y }",
+                 "graph { y = constant() {value_floats=[0.5, 1.5]}; output y }",
+                 "graph { y = constant() {value_string=\"a\"}; output y }",
                  "graph { y = constant() {value_strings=[\"a\", \"b\"]}; output y }"}},
     {.name = "constant_of_shape",
      .onnx = "ConstantOfShape",

@@ -1,4 +1,5 @@
-// dims_constant (ours): an int64 tensor whose elements are dimension expressions; passes put it where a model computed shapes.
+// dims_constant (ours): an int64 tensor whose elements are dimension expressions; passes put it where a model computed
+// shapes.
 #include "ops/core/content.hpp"
 #include "ops/core/elements.hpp"
 
@@ -7,7 +8,8 @@ namespace {
 Status infer(InferContext& c) {
   const std::vector<Dim>& value = *c.node.dims("value");
   const bool scalar = c.node.i("scalar", 0) != 0;
-  if (scalar && value.size() != 1) return invalid("a scalar dims_constant must have one element").but_found(std::to_string(value.size()));
+  if (scalar && value.size() != 1)
+    return invalid("a scalar dims_constant must have one element").but_found(std::to_string(value.size()));
   c.set(0, DType::kI64, scalar ? Shape{} : Shape{Dim(static_cast<int64_t>(value.size()))});
   c.set_content(0, value);
   return Ok{};
@@ -31,6 +33,7 @@ const Entry dims_constant_entry{{
      .infer = infer,
      .reference = reference,
      .cost = cost_view,
-     .samples = {"graph { y = dims_constant() {value=dims[3,4]}; output y }", "graph { y = dims_constant() {value=dims[7], scalar=1}; output y }"}},
+     .samples = {"graph { y = dims_constant() {value=dims[3,4]}; output y }",
+                 "graph { y = dims_constant() {value=dims[7], scalar=1}; output y }"}},
 }};
 }  // namespace peri::ops

@@ -5,15 +5,19 @@
 
 namespace peri::ops {
 namespace {
-bool countable(const Shape& s) { return s.empty() || (s.size() == 1 && s[0].is_const() && s[0].value() >= 0 && s[0].value() <= kMaxContent); }
+bool countable(const Shape& s) {
+  return s.empty() || (s.size() == 1 && s[0].is_const() && s[0].value() >= 0 && s[0].value() <= kMaxContent);
+}
 
 Status infer_expand(InferContext& c) {
   PERI_ASSIGN(const Shape wanted, shape_from(c, 1, "expanded"));
   PERI_ASSIGN(Shape out, broadcast(c.shape(0), wanted));
   if (const std::vector<Dim>* known = c.known(0); known && countable(out)) {
     const size_t count = out.empty() ? 1 : static_cast<size_t>(out[0].value());
-    if (known->size() == count) c.set_content(0, *known);
-    else if (known->size() == 1) c.set_content(0, std::vector<Dim>(count, (*known)[0]));
+    if (known->size() == count)
+      c.set_content(0, *known);
+    else if (known->size() == 1)
+      c.set_content(0, std::vector<Dim>(count, (*known)[0]));
   }
   c.set(0, c.dtype(0), std::move(out));
   return Ok{};
@@ -28,7 +32,10 @@ bool pull_expand(const ir::Node& node, size_t port, std::span<const int64_t> pos
 
 Status infer_tile(InferContext& c) {
   PERI_ASSIGN(const Shape repeats, shape_from(c, 1, "repeats"));
-  if (repeats.size() != c.rank(0)) return invalid("tile needs one repeat for each axis").expecting(std::to_string(c.rank(0))).but_found(std::to_string(repeats.size()));
+  if (repeats.size() != c.rank(0))
+    return invalid("tile needs one repeat for each axis")
+        .expecting(std::to_string(c.rank(0)))
+        .but_found(std::to_string(repeats.size()));
   Shape out;
   for (size_t k = 0; k < repeats.size(); ++k) out.push_back(c.shape(0)[k] * repeats[k]);
   if (const std::vector<Dim>* known = c.known(0); known && countable(out)) {
@@ -40,7 +47,8 @@ Status infer_tile(InferContext& c) {
   c.set(0, c.dtype(0), std::move(out));
   return Ok{};
 }
-int64_t tiled_source(int64_t p, const std::vector<int64_t>& out, const std::vector<int64_t>& in, const std::vector<int64_t>& strides) {
+int64_t tiled_source(int64_t p, const std::vector<int64_t>& out, const std::vector<int64_t>& in,
+                     const std::vector<int64_t>& strides) {
   int64_t at = 0;
   for (size_t k = out.size(); k-- > 0;) {
     at += p % out[k] % in[k] * strides[k];
@@ -87,7 +95,8 @@ const Entry expand_entry{{
      .reference = tile,
      .pull = pull_tile,
      .cost = cost_move,
-     .samples = {"graph { input x: f32[2,3]; const r: i64[2] = [2, 3]; y = tile(x, r); output y }", "graph { input x: i32[4]; const r: i64[1] = [1]; y = tile(x, r); output y }",
+     .samples = {"graph { input x: f32[2,3]; const r: i64[2] = [2, 3]; y = tile(x, r); output y }",
+                 "graph { input x: i32[4]; const r: i64[1] = [1]; y = tile(x, r); output y }",
                  "graph { input x: f32[2,3]; const r: i64[2] = [0, 1]; y = tile(x, r); output y }"}},
 }};
 }  // namespace peri::ops

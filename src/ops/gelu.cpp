@@ -18,14 +18,16 @@ Status reference(RefCall& call) {
   if (u == 0) return Ok{};
   for (int64_t n = 0; n < call.count(); ++n) {
     const size_t at = static_cast<size_t>(call.position(n));
-    if (std::isfinite(call.out[0].f[at]) && std::isfinite(call.in[0]->f[at])) call.out[0].radius[at] += 2 * u * std::fabs(call.in[0]->f[at]);
+    if (std::isfinite(call.out[0].f[at]) && std::isfinite(call.in[0]->f[at]))
+      call.out[0].radius[at] += 2 * u * std::fabs(call.in[0]->f[at]);
   }
   return Ok{};
 }
 
 Status infer(InferContext& c) {
   const std::string form = c.node.s("approximate", "none");
-  if (form != "none" && form != "tanh") return invalid("gelu has an unknown 'approximate'").expecting("none or tanh").but_found(form);
+  if (form != "none" && form != "tanh")
+    return invalid("gelu has an unknown 'approximate'").expecting("none or tanh").but_found(form);
   return infer_same(c);
 }
 }  // namespace
@@ -42,9 +44,11 @@ const Entry gelu_entry{{
      .reference = reference,
      .pull = pull_same,
      .elementwise = true,
-     .samples = {"graph { input x: f32[2,3,5]; y = gelu(x); output y }", "graph { input x: f32[2,3,5]; y = gelu(x) {approximate=\"tanh\"}; output y }",
+     .samples = {"graph { input x: f32[2,3,5]; y = gelu(x); output y }",
+                 "graph { input x: f32[2,3,5]; y = gelu(x) {approximate=\"tanh\"}; output y }",
                  "graph { input x: f16[9]; y = gelu(x); output y }", "graph { input x: f32[0]; y = gelu(x); output y }",
                  "graph { const x: f32[6] = [0.0, -0.0, -10.0, inf, -inf, nan]; y = gelu(x); output y }",
-                 "graph { const x: f32[6] = [0.0, -0.0, -10.0, inf, -inf, nan]; y = gelu(x) {approximate=\"tanh\"}; output y }"}},
+                 "graph { const x: f32[6] = [0.0, -0.0, -10.0, inf, -inf, nan]; y = gelu(x) {approximate=\"tanh\"}; "
+                 "output y }"}},
 }};
 }  // namespace peri::ops

@@ -22,7 +22,8 @@ Status infer_dropout(InferContext& c) {
 Status dropout(RefCall& call) {
   const bool training = call.in.size() > 2 && call.in[2] && call.in[2]->i[0] != 0;
   const double ratio = call.in.size() > 1 && call.in[1] ? call.in[1]->f[0] : 0.5;
-  if (training && ratio != 0) return unsupported("dropout in training mode has random outputs").advise("export the model for inference");
+  if (training && ratio != 0)
+    return unsupported("dropout in training mode has random outputs").advise("export the model for inference");
   PERI_TRY(copy(call));
   if (call.out.size() > 1) std::fill(call.out[1].i.begin(), call.out[1].i.end(), 1);
   return Ok{};
@@ -45,8 +46,10 @@ const Entry identity_entry{{
      .pull = pull_same,
      .cost = cost_view,
      .elementwise = true,
-     .samples = {"graph { input x: f32[2,3]; y = identity(x); output y }", "graph { const x: string[2] = [\"a\", \"\"]; y = identity(x); output y }",
-                 "graph { input x: bool[3]; y = identity(x); output y }", "graph { input x: u64[0,2]; y = identity(x); output y }"}},
+     .samples = {"graph { input x: f32[2,3]; y = identity(x); output y }",
+                 "graph { const x: string[2] = [\"a\", \"\"]; y = identity(x); output y }",
+                 "graph { input x: bool[3]; y = identity(x); output y }",
+                 "graph { input x: u64[0,2]; y = identity(x); output y }"}},
     {.name = "dropout",
      .onnx = "Dropout",
      .versions = {7, 10, 12, 13, 22},
@@ -58,7 +61,9 @@ const Entry identity_entry{{
      .reference = dropout,
      .pull = pull_same,
      .cost = cost_view,
-     .samples = {"graph { input x: f32[2,3]; y = dropout(x); output y }", "graph { input x: f32[2,3]; y, m = dropout(x); output y; output m }",
-                 "graph { input x: f32[2,3]; const r: f32[] = [0.3]; const t: bool[] = [0]; y, m = dropout(x, r, t); output y; output m }"}},
+     .samples = {"graph { input x: f32[2,3]; y = dropout(x); output y }",
+                 "graph { input x: f32[2,3]; y, m = dropout(x); output y; output m }",
+                 "graph { input x: f32[2,3]; const r: f32[] = [0.3]; const t: bool[] = [0]; y, m = dropout(x, r, t); "
+                 "output y; output m }"}},
 }};
 }  // namespace peri::ops

@@ -23,7 +23,8 @@ Status is_inf(RefCall& call) {
   }
   return Ok{};
 }
-OpDef test_op(std::string_view name, std::string_view onnx, std::vector<int> versions, Status (*reference)(RefCall&), std::vector<AttrSpec> attrs, std::vector<std::string_view> samples) {
+OpDef test_op(std::string_view name, std::string_view onnx, std::vector<int> versions, Status (*reference)(RefCall&),
+              std::vector<AttrSpec> attrs, std::vector<std::string_view> samples) {
   return {.name = name,
           .onnx = onnx,
           .versions = std::move(versions),
@@ -41,12 +42,15 @@ OpDef test_op(std::string_view name, std::string_view onnx, std::vector<int> ver
 
 extern const Entry is_nan_entry;
 const Entry is_nan_entry{{
-    test_op("is_nan", "IsNaN", {9, 13, 20}, is_nan, {},
-            {"graph { const x: f32[2,3] = [nan, 1.0, inf, -inf, 0.0, nan]; y = is_nan(x); output y }", "graph { input x: f16[]; y = is_nan(x); output y }",
-             "graph { input x: f64[0]; y = is_nan(x); output y }"}),
-    test_op("is_inf", "IsInf", {10, 20}, is_inf, {{"detect_negative", AttrKind::kInt, false, "1"}, {"detect_positive", AttrKind::kInt, false, "1"}},
+    test_op(
+        "is_nan", "IsNaN", {9, 13, 20}, is_nan, {},
+        {"graph { const x: f32[2,3] = [nan, 1.0, inf, -inf, 0.0, nan]; y = is_nan(x); output y }",
+         "graph { input x: f16[]; y = is_nan(x); output y }", "graph { input x: f64[0]; y = is_nan(x); output y }"}),
+    test_op("is_inf", "IsInf", {10, 20}, is_inf,
+            {{"detect_negative", AttrKind::kInt, false, "1"}, {"detect_positive", AttrKind::kInt, false, "1"}},
             {"graph { const x: f32[2,3] = [nan, 1.0, inf, -inf, 0.0, nan]; y = is_inf(x); output y }",
              "graph { const x: f32[3] = [nan, inf, -inf]; y = is_inf(x) {detect_negative=0}; output y }",
-             "graph { const x: f32[3] = [nan, inf, -inf]; y = is_inf(x) {detect_positive=0}; output y }", "graph { input x: f16[0]; y = is_inf(x); output y }"}),
+             "graph { const x: f32[3] = [nan, inf, -inf]; y = is_inf(x) {detect_positive=0}; output y }",
+             "graph { input x: f16[0]; y = is_inf(x); output y }"}),
 }};
 }  // namespace peri::ops

@@ -40,7 +40,8 @@ Status infer_not(InferContext& c) {
   return Ok{};
 }
 Status negate(RefCall& call) {
-  for (int64_t n = 0; n < call.count(); ++n) call.out[0].i[static_cast<size_t>(call.position(n))] = call.in[0]->i[static_cast<size_t>(call.position(n))] == 0;
+  for (int64_t n = 0; n < call.count(); ++n)
+    call.out[0].i[static_cast<size_t>(call.position(n))] = call.in[0]->i[static_cast<size_t>(call.position(n))] == 0;
   return Ok{};
 }
 
@@ -48,9 +49,12 @@ int64_t both(int64_t a, int64_t b) { return a && b; }
 int64_t either(int64_t a, int64_t b) { return a || b; }
 int64_t one(int64_t a, int64_t b) { return (a != 0) != (b != 0); }
 
-#define LOGIC_SAMPLES(op)                                                                                                                             \
-  {"graph { input a: bool[2,3]; input b: bool[3]; y = " op "(a, b); output y }", "graph { input a: bool[]; input b: bool[4]; y = " op "(a, b); output y }", \
-   "graph { input a: bool[2,0]; input b: bool[2,1]; y = " op "(a, b); output y }"}
+#define LOGIC_SAMPLES(op)                                                              \
+  {                                                                                    \
+    "graph { input a: bool[2,3]; input b: bool[3]; y = " op "(a, b); output y }",      \
+        "graph { input a: bool[]; input b: bool[4]; y = " op "(a, b); output y }",     \
+        "graph { input a: bool[2,0]; input b: bool[2,1]; y = " op "(a, b); output y }" \
+  }
 }  // namespace
 
 extern const Entry logic_entry;
@@ -67,6 +71,8 @@ const Entry logic_entry{{
      .reference = negate,
      .pull = pull_same,
      .elementwise = true,
-     .samples = {"graph { input x: bool[2,3]; y = not(x); output y }", "graph { input x: bool[]; y = not(x); output y }", "graph { input x: bool[0]; y = not(x); output y }"}},
+     .samples = {"graph { input x: bool[2,3]; y = not(x); output y }",
+                 "graph { input x: bool[]; y = not(x); output y }",
+                 "graph { input x: bool[0]; y = not(x); output y }"}},
 }};
 }  // namespace peri::ops

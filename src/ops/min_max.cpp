@@ -26,12 +26,14 @@ Status fold(RefCall& call, Float float_step, Int int_step) {
   return Ok{};
 }
 Status min_reference(RefCall& call) {
-  return fold(call, [](double a, double b) { return std::isnan(a) || a < b ? a : b; },
-              [](DType t, int64_t a, int64_t b) { return int_less(t, b, a) ? b : a; });
+  return fold(
+      call, [](double a, double b) { return std::isnan(a) || a < b ? a : b; },
+      [](DType t, int64_t a, int64_t b) { return int_less(t, b, a) ? b : a; });
 }
 Status max_reference(RefCall& call) {
-  return fold(call, [](double a, double b) { return std::isnan(a) || a > b ? a : b; },
-              [](DType t, int64_t a, int64_t b) { return int_less(t, a, b) ? b : a; });
+  return fold(
+      call, [](double a, double b) { return std::isnan(a) || a > b ? a : b; },
+      [](DType t, int64_t a, int64_t b) { return int_less(t, a, b) ? b : a; });
 }
 
 Status add_up(RefCall& call, double scale) {
@@ -71,8 +73,8 @@ Status infer_fold(InferContext& c) {
   return Ok{};
 }
 
-OpDef variadic(std::string_view name, std::string_view onnx, std::vector<int> versions, TypeSet in, Status (*infer)(InferContext&), Status (*reference)(RefCall&),
-               std::vector<std::string_view> samples) {
+OpDef variadic(std::string_view name, std::string_view onnx, std::vector<int> versions, TypeSet in,
+               Status (*infer)(InferContext&), Status (*reference)(RefCall&), std::vector<std::string_view> samples) {
   return {.name = name,
           .onnx = onnx,
           .versions = std::move(versions),
@@ -85,22 +87,33 @@ OpDef variadic(std::string_view name, std::string_view onnx, std::vector<int> ve
           .samples = std::move(samples)};
 }
 
-#define VARIADIC_SAMPLES(op)                                                                                                                           \
-  {"graph { input a: f32[2,3]; input b: f32[3]; input c: f32[2,1]; y = " op "(a, b, c); output y }", "graph { input a: f32[4]; y = " op "(a); output y }", \
-   "graph { input a: f16[0,3]; input b: f16[3]; y = " op "(a, b); output y }", "graph { input a: f32[]; input b: f32[2,2]; y = " op "(a, b); output y }",   \
-   "graph { const a: f32[4] = [nan, 1.0, inf, -0.0]; const b: f32[4] = [1.0, nan, -inf, 0.0]; y = " op "(a, b); output y }"}
-#define EXTREME_SAMPLES(op)                                                                                       \
-  {"graph { input a: i32[2,3]; input b: i32[3]; y = " op "(a, b); output y }",                                    \
-   "graph { const a: u64[2] = [18446744073709551615, 5]; const b: u64[2] = [2, 7]; y = " op "(a, b); output y }"}
+#define VARIADIC_SAMPLES(op)                                                                                \
+  {                                                                                                         \
+    "graph { input a: f32[2,3]; input b: f32[3]; input c: f32[2,1]; y = " op "(a, b, c); output y }",       \
+        "graph { input a: f32[4]; y = " op "(a); output y }",                                               \
+        "graph { input a: f16[0,3]; input b: f16[3]; y = " op "(a, b); output y }",                         \
+        "graph { input a: f32[]; input b: f32[2,2]; y = " op "(a, b); output y }",                          \
+        "graph { const a: f32[4] = [nan, 1.0, inf, -0.0]; const b: f32[4] = [1.0, nan, -inf, 0.0]; y = " op \
+        "(a, b); output y }"                                                                                \
+  }
+#define EXTREME_SAMPLES(op)                                                                                           \
+  {                                                                                                                   \
+    "graph { input a: i32[2,3]; input b: i32[3]; y = " op "(a, b); output y }",                                       \
+        "graph { const a: u64[2] = [18446744073709551615, 5]; const b: u64[2] = [2, 7]; y = " op "(a, b); output y }" \
+  }
 
-std::vector<std::string_view> both(std::vector<std::string_view> a, std::vector<std::string_view> b) { return a.insert(a.end(), b.begin(), b.end()), a; }
+std::vector<std::string_view> both(std::vector<std::string_view> a, std::vector<std::string_view> b) {
+  return a.insert(a.end(), b.begin(), b.end()), a;
+}
 }  // namespace
 
 extern const Entry min_max_entry;
 const Entry min_max_entry{{
-    variadic("min", "Min", {6, 8, 12, 13}, kNumbers, infer_fold<[](const Dim& a, const Dim& b) { return peri::min(a, b); }>, min_reference,
+    variadic("min", "Min", {6, 8, 12, 13}, kNumbers,
+             infer_fold<[](const Dim& a, const Dim& b) { return peri::min(a, b); }>, min_reference,
              both(VARIADIC_SAMPLES("min"), EXTREME_SAMPLES("min"))),
-    variadic("max", "Max", {6, 8, 12, 13}, kNumbers, infer_fold<[](const Dim& a, const Dim& b) { return peri::max(a, b); }>, max_reference,
+    variadic("max", "Max", {6, 8, 12, 13}, kNumbers,
+             infer_fold<[](const Dim& a, const Dim& b) { return peri::max(a, b); }>, max_reference,
              both(VARIADIC_SAMPLES("max"), EXTREME_SAMPLES("max"))),
     variadic("sum", "Sum", {6, 8, 13}, kFloats, infer_broadcast, sum_reference, VARIADIC_SAMPLES("sum")),
     variadic("mean", "Mean", {6, 8, 13}, kFloats, infer_broadcast, mean_reference, VARIADIC_SAMPLES("mean")),

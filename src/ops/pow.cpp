@@ -1,4 +1,5 @@
-// Pow: x to the power y, the result in the type of x; the exponent may be of another type. Integer powers of integers wrap.
+// Pow: x to the power y, the result in the type of x; the exponent may be of another type. Integer powers of integers
+// wrap.
 #include "ops/core/binary.hpp"
 
 namespace peri::ops {
@@ -22,8 +23,10 @@ Status integers(RefCall& call) {
   for (int64_t n = 0; n < call.count(); ++n) {
     const int64_t p = call.position(n), px = under_x(p), py = under_y(p);
     const int64_t base = x.i[static_cast<size_t>(px)];
-    z.i[static_cast<size_t>(p)] = y.floating() ? int_from(z.dtype, std::pow(int_value(x.dtype, base), y.f[static_cast<size_t>(py)]))
-                                               : wrap(z.dtype, int_pow(base, y.dtype == DType::kU64 ? y.i[static_cast<size_t>(py)] & INT64_MAX : y.i[static_cast<size_t>(py)]));
+    z.i[static_cast<size_t>(p)] =
+        y.floating() ? int_from(z.dtype, std::pow(int_value(x.dtype, base), y.f[static_cast<size_t>(py)]))
+                     : wrap(z.dtype, int_pow(base, y.dtype == DType::kU64 ? y.i[static_cast<size_t>(py)] & INT64_MAX
+                                                                          : y.i[static_cast<size_t>(py)]));
   }
   return Ok{};
 }
@@ -44,7 +47,8 @@ Status reference(RefCall& call) {
       for (const double e : {exponent - ry, exponent + ry})
         if (const double d = std::fabs(std::pow(b, e) - v); d > spread) spread = d;
     // exp(y * log x) turns the rounding of its argument into a relative error of |y log x|.
-    const double log_result = std::fabs(exponent * std::log(std::fabs(base))), argument = std::isfinite(log_result) ? log_result : 0;
+    const double log_result = std::fabs(exponent * std::log(std::fabs(base))),
+                 argument = std::isfinite(log_result) ? log_result : 0;
     z.radius[static_cast<size_t>(p)] = spread + rounding(call, 4 + 2 * argument, v);
   }
   return Ok{};
@@ -62,11 +66,14 @@ const Entry pow_entry{{
      .reference = reference,
      .pull = pull_broadcast,
      .elementwise = true,
-     .samples = {"graph { input x: f32[2,3]; const y: f32[] = [2.0]; z = pow(x, y); output z }", "graph { input x: f32[2,3]; input y: f32[3]; z = pow(x, y); output z }",
+     .samples = {"graph { input x: f32[2,3]; const y: f32[] = [2.0]; z = pow(x, y); output z }",
+                 "graph { input x: f32[2,3]; input y: f32[3]; z = pow(x, y); output z }",
                  "graph { input x: f32[2,3]; const y: i64[3] = [3, -2, 0]; z = pow(x, y); output z }",
-                 "graph { const x: i32[5] = [2, -3, 1, -1, 7]; const y: i32[5] = [31, 3, -5, -5, 0]; z = pow(x, y); output z }",
+                 "graph { const x: i32[5] = [2, -3, 1, -1, 7]; const y: i32[5] = [31, 3, -5, -5, 0]; z = pow(x, y); "
+                 "output z }",
                  "graph { const x: i64[3] = [4, 9, 2]; const y: f32[3] = [0.5, 1.5, -1.0]; z = pow(x, y); output z }",
                  "graph { input x: f16[0]; const y: f16[] = [0.5]; z = pow(x, y); output z }",
-                 "graph { const x: f32[6] = [0.0, -0.0, inf, -inf, nan, -8.0]; const y: f32[6] = [0.0, -1.0, 0.5, 3.0, 0.0, 0.333]; z = pow(x, y); output z }"}},
+                 "graph { const x: f32[6] = [0.0, -0.0, inf, -inf, nan, -8.0]; const y: f32[6] = [0.0, -1.0, 0.5, 3.0, "
+                 "0.0, 0.333]; z = pow(x, y); output z }"}},
 }};
 }  // namespace peri::ops

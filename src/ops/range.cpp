@@ -20,13 +20,15 @@ std::optional<double> scalar(const ir::Value* v) {
 }
 Result<int64_t> float_length(double start, double limit, double delta) {
   const double n = std::ceil((limit - start) / delta);
-  if (std::isnan(n) || delta == 0 || n > kMostElements) return invalid("range has no finite length").but_found(format("start %g, limit %g, delta %g", start, limit, delta));
+  if (std::isnan(n) || delta == 0 || n > kMostElements)
+    return invalid("range has no finite length").but_found(format("start %g, limit %g, delta %g", start, limit, delta));
   return n < 0 ? 0 : static_cast<int64_t>(n);
 }
 
 Status infer(InferContext& c) {
   for (size_t i = 0; i < 3; ++i)
-    if (c.rank(i) != 0 && !(c.rank(i) == 1 && c.shape(i)[0].is_const(1))) return invalid("the inputs of range must be scalars").but_found(shape_text(c.shape(i)));
+    if (c.rank(i) != 0 && !(c.rank(i) == 1 && c.shape(i)[0].is_const(1)))
+      return invalid("the inputs of range must be scalars").but_found(shape_text(c.shape(i)));
   std::optional<Dim> length;
   const std::vector<Dim>*start = c.known(0), *limit = c.known(1), *delta = c.known(2);
   if (start && limit && delta) {
@@ -57,12 +59,15 @@ Status reference(RefCall& call) {
       const size_t at = static_cast<size_t>(k);
       y.f[at] = start.f[0] + static_cast<double>(k) * delta.f[0];
       // Implementations that keep adding delta round once a step.
-      if (call.u != 0) y.radius[at] = start.r(0) + static_cast<double>(k) * (delta.r(0) + call.u * std::max(std::fabs(start.f[0]), std::fabs(y.f[at])));
+      if (call.u != 0)
+        y.radius[at] = start.r(0) + static_cast<double>(k) *
+                                        (delta.r(0) + call.u * std::max(std::fabs(start.f[0]), std::fabs(y.f[at])));
     }
     return Ok{};
   }
   const std::optional<Dim> n = symbolic_length(Dim(start.i[0]), Dim(limit.i[0]), Dim(delta.i[0]));
-  if (!n || !n->is_const() || static_cast<double>(n->value()) > kMostElements) return invalid("range has no finite length");
+  if (!n || !n->is_const() || static_cast<double>(n->value()) > kMostElements)
+    return invalid("range has no finite length");
   resize(y, {n->value()});
   for (int64_t k = 0; k < n->value(); ++k) y.i[static_cast<size_t>(k)] = wrap(y.dtype, start.i[0] + k * delta.i[0]);
   return Ok{};
@@ -78,15 +83,19 @@ const Entry range_entry{{
     {.name = "range",
      .onnx = "Range",
      .versions = {11, 27},
-     .inputs = {{"start", kFloats | types({DType::kI16, DType::kI32, DType::kI64})}, {"limit", kNumbers, false, false, 0}, {"delta", kNumbers, false, false, 0}},
+     .inputs = {{"start", kFloats | types({DType::kI16, DType::kI32, DType::kI64})},
+                {"limit", kNumbers, false, false, 0},
+                {"delta", kNumbers, false, false, 0}},
      .outputs = {{"y"}},
      .attrs = {{"stash_type", AttrKind::kInt, false, "1"}},
      .infer = infer,
      .reference = reference,
      .cost = cost,
-     .samples = {"graph { const s: i64[] = [3]; const l: i64[] = [10]; const d: i64[] = [2]; y = range(s, l, d); output y }",
-                 "graph { const s: i32[] = [10]; const l: i32[] = [4]; const d: i32[] = [-2]; y = range(s, l, d); output y }",
-                 "graph { const s: f32[] = [0.5]; const l: f32[] = [2.1]; const d: f32[] = [0.25]; y = range(s, l, d); output y }",
-                 "graph { const s: i64[] = [5]; const l: i64[] = [5]; const d: i64[] = [1]; y = range(s, l, d); output y }"}},
+     .samples =
+         {"graph { const s: i64[] = [3]; const l: i64[] = [10]; const d: i64[] = [2]; y = range(s, l, d); output y }",
+          "graph { const s: i32[] = [10]; const l: i32[] = [4]; const d: i32[] = [-2]; y = range(s, l, d); output y }",
+          "graph { const s: f32[] = [0.5]; const l: f32[] = [2.1]; const d: f32[] = [0.25]; y = range(s, l, d); output "
+          "y }",
+          "graph { const s: i64[] = [5]; const l: i64[] = [5]; const d: i64[] = [1]; y = range(s, l, d); output y }"}},
 }};
 }  // namespace peri::ops

@@ -1,5 +1,5 @@
-// Reductions: sum, mean, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square. Over no elements: 0, NaN, lowest, highest, 1, 0,
-// 0, -inf, -inf, 0. Integers wrap; a mean and a root of integers truncate.
+// Reductions: sum, mean, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square. Over no elements: 0, NaN, lowest,
+// highest, 1, 0, 0, -inf, -inf, 0. Integers wrap; a mean and a root of integers truncate.
 #include "ops/core/reduce.hpp"
 
 #include <limits>
@@ -40,7 +40,8 @@ double square_radius(double x, double r) { return (2 * std::fabs(x) + r) * r; }
 // f of a sum that carries a radius, by its ends.
 template <class F>
 Term through(Term sum, F f) {
-  const double v = f(sum.value), above = std::fabs(f(sum.value + sum.radius) - v), below = std::fabs(f(sum.value - sum.radius) - v);
+  const double v = f(sum.value), above = std::fabs(f(sum.value + sum.radius) - v),
+               below = std::fabs(f(sum.value - sum.radius) - v);
   return {v, std::max(std::isfinite(above) ? above : std::fabs(v), std::isfinite(below) ? below : std::fabs(v))};
 }
 
@@ -121,7 +122,10 @@ int64_t reduce_ints(Kind kind, const Elements& e) {
   const int64_t wrapped = wrap(t, static_cast<int64_t>(sum));
   switch (kind) {
     case Kind::kSum: return wrapped;
-    case Kind::kMean: return e.count() == 0 ? 0 : t == DType::kU64 ? static_cast<int64_t>(sum / static_cast<uint64_t>(e.count())) : wrapped / e.count();
+    case Kind::kMean:
+      return e.count() == 0     ? 0
+             : t == DType::kU64 ? static_cast<int64_t>(sum / static_cast<uint64_t>(e.count()))
+                                : wrapped / e.count();
     case Kind::kMax: return largest;
     case Kind::kMin: return smallest;
     case Kind::kProd: return wrap(t, static_cast<int64_t>(prod));
@@ -162,11 +166,16 @@ void reduce_content(InferContext& c, bool reduces) {
   if (!known || known->empty() || !reduces || c.rank(0) != 1 || !contains(kContentTypes, c.dtype(0))) return;
   Dim out = (*known)[0];
   for (size_t k = 1; k < known->size(); ++k) {
-    if (K == Kind::kSum) out = out + (*known)[k];
-    else if (K == Kind::kProd) out = out * (*known)[k];
-    else if (K == Kind::kMax) out = peri::max(out, (*known)[k]);
-    else if (K == Kind::kMin) out = peri::min(out, (*known)[k]);
-    else return;
+    if (K == Kind::kSum)
+      out = out + (*known)[k];
+    else if (K == Kind::kProd)
+      out = out * (*known)[k];
+    else if (K == Kind::kMax)
+      out = peri::max(out, (*known)[k]);
+    else if (K == Kind::kMin)
+      out = peri::min(out, (*known)[k]);
+    else
+      return;
   }
   if (!out.is_poison() && fits(c.dtype(0), out)) c.set_content(0, {out});
 }
@@ -187,7 +196,8 @@ Cost cost(const ir::Node& node) {
 }
 
 template <Kind K>
-OpDef reduce_op(std::string_view name, std::string_view onnx, std::vector<int> versions, std::vector<std::string_view> samples) {
+OpDef reduce_op(std::string_view name, std::string_view onnx, std::vector<int> versions,
+                std::vector<std::string_view> samples) {
   const bool order = K == Kind::kMax || K == Kind::kMin;
   return {.name = name,
           .onnx = onnx,
@@ -203,13 +213,19 @@ OpDef reduce_op(std::string_view name, std::string_view onnx, std::vector<int> v
           .samples = std::move(samples)};
 }
 
-#define REDUCE_SAMPLES(op)                                                                                                                        \
-  {"graph { input x: f32[2,3,5]; const a: i64[1] = [1]; y = " op "(x, a); output y }", "graph { input x: f32[2,3,5]; y = " op "(x) {keepdims=0}; output y }",  \
-   "graph { input x: f32[2,3,5]; const a: i64[2] = [-1, 0]; y = " op "(x, a) {keepdims=0}; output y }",                                            \
-   "graph { input x: f32[2,3]; y = " op "(x) {noop_with_empty_axes=1}; output y }", "graph { input x: f32[]; y = " op "(x); output y }",           \
-   "graph { input x: f32[2,0]; const a: i64[1] = [1]; y = " op "(x, a); output y }", "graph { input x: i32[3,4]; const a: i64[1] = [0]; y = " op "(x, a); output y }", \
-   "graph { input x: f16[9]; const a: i64[0] = []; y = " op "(x, a); output y }",                                                                  \
-   "graph { const x: f32[2,3] = [nan, 1.0, 2.0, inf, 1.0, -inf]; const a: i64[1] = [1]; y = " op "(x, a); output y }"}
+#define REDUCE_SAMPLES(op)                                                                                   \
+  {                                                                                                          \
+    "graph { input x: f32[2,3,5]; const a: i64[1] = [1]; y = " op "(x, a); output y }",                      \
+        "graph { input x: f32[2,3,5]; y = " op "(x) {keepdims=0}; output y }",                               \
+        "graph { input x: f32[2,3,5]; const a: i64[2] = [-1, 0]; y = " op "(x, a) {keepdims=0}; output y }", \
+        "graph { input x: f32[2,3]; y = " op "(x) {noop_with_empty_axes=1}; output y }",                     \
+        "graph { input x: f32[]; y = " op "(x); output y }",                                                 \
+        "graph { input x: f32[2,0]; const a: i64[1] = [1]; y = " op "(x, a); output y }",                    \
+        "graph { input x: i32[3,4]; const a: i64[1] = [0]; y = " op "(x, a); output y }",                    \
+        "graph { input x: f16[9]; const a: i64[0] = []; y = " op "(x, a); output y }",                       \
+        "graph { const x: f32[2,3] = [nan, 1.0, 2.0, inf, 1.0, -inf]; const a: i64[1] = [1]; y = " op        \
+        "(x, a); output y }"                                                                                 \
+  }
 }  // namespace
 
 extern const Entry reduce_entry;
@@ -222,7 +238,9 @@ const Entry reduce_entry{{
     reduce_op<Kind::kL1>("reduce_l1", "ReduceL1", {1, 11, 13, 18}, REDUCE_SAMPLES("reduce_l1")),
     reduce_op<Kind::kL2>("reduce_l2", "ReduceL2", {1, 11, 13, 18}, REDUCE_SAMPLES("reduce_l2")),
     reduce_op<Kind::kLogSum>("reduce_log_sum", "ReduceLogSum", {1, 11, 13, 18, 28}, REDUCE_SAMPLES("reduce_log_sum")),
-    reduce_op<Kind::kLogSumExp>("reduce_log_sum_exp", "ReduceLogSumExp", {1, 11, 13, 18, 28}, REDUCE_SAMPLES("reduce_log_sum_exp")),
-    reduce_op<Kind::kSumSquare>("reduce_sum_square", "ReduceSumSquare", {1, 11, 13, 18}, REDUCE_SAMPLES("reduce_sum_square")),
+    reduce_op<Kind::kLogSumExp>("reduce_log_sum_exp", "ReduceLogSumExp", {1, 11, 13, 18, 28},
+                                REDUCE_SAMPLES("reduce_log_sum_exp")),
+    reduce_op<Kind::kSumSquare>("reduce_sum_square", "ReduceSumSquare", {1, 11, 13, 18},
+                                REDUCE_SAMPLES("reduce_sum_square")),
 }};
 }  // namespace peri::ops

@@ -21,9 +21,12 @@ void cancel(std::vector<Dim>* a, std::vector<Dim>* b) {
 Result<Dim> rest_of(std::vector<Dim> from, std::vector<Dim> others) {
   cancel(&from, &others);
   const Dim total = product(from), part = product(others);
-  if (part.is_const(0)) return invalid("reshape cannot infer -1 beside a dimension of 0").advise("write the dimension out");
+  if (part.is_const(0))
+    return invalid("reshape cannot infer -1 beside a dimension of 0").advise("write the dimension out");
   if (total.is_const() && part.is_const() && total.value() % part.value() != 0)
-    return invalid("reshape does not divide evenly").expecting("a multiple of " + part.text() + " elements").but_found(total.text());
+    return invalid("reshape does not divide evenly")
+        .expecting("a multiple of " + part.text() + " elements")
+        .but_found(total.text());
   return floordiv(total, part);
 }
 
@@ -48,7 +51,9 @@ Result<Shape> target_of(InferContext& c) {
   }
   const Dim total = product(from), made = product(wanted);
   if (total.is_const() && made.is_const() && !(total == made))
-    return invalid("reshape changes the number of elements").expecting(total.text()).but_found(made.text() + " for " + shape_text(wanted));
+    return invalid("reshape changes the number of elements")
+        .expecting(total.text())
+        .but_found(made.text() + " for " + shape_text(wanted));
   return wanted;
 }
 
@@ -60,7 +65,10 @@ Status infer_reshape(InferContext& c) {
 }
 Status infer_flatten(InferContext& c) {
   const int64_t rank = static_cast<int64_t>(c.rank(0)), given = c.node.i("axis", 1);
-  if (given < -rank || given > rank) return invalid("flatten has a bad axis").expecting(format("an axis in [%ld, %ld]", -rank, rank)).but_found(std::to_string(given));
+  if (given < -rank || given > rank)
+    return invalid("flatten has a bad axis")
+        .expecting(format("an axis in [%ld, %ld]", -rank, rank))
+        .but_found(std::to_string(given));
   const size_t axis = static_cast<size_t>(given < 0 ? given + rank : given);
   const std::span<const Dim> dims(c.shape(0));
   c.set(0, c.dtype(0), {product(dims.first(axis)), product(dims.subspan(axis))});
@@ -99,8 +107,10 @@ const Entry reshape_entry{{
      .reference = copy,
      .pull = pull_same,
      .cost = cost_view,
-     .samples = {"graph { input x: f32[2,3,4]; y = flatten(x); output y }", "graph { input x: f32[2,3,4]; y = flatten(x) {axis=0}; output y }",
-                 "graph { input x: f32[2,3,4]; y = flatten(x) {axis=-1}; output y }", "graph { input x: f32[2,0,4]; y = flatten(x) {axis=3}; output y }",
+     .samples = {"graph { input x: f32[2,3,4]; y = flatten(x); output y }",
+                 "graph { input x: f32[2,3,4]; y = flatten(x) {axis=0}; output y }",
+                 "graph { input x: f32[2,3,4]; y = flatten(x) {axis=-1}; output y }",
+                 "graph { input x: f32[2,0,4]; y = flatten(x) {axis=3}; output y }",
                  "graph { input x: f32[]; y = flatten(x) {axis=0}; output y }"}},
 }};
 }  // namespace peri::ops

@@ -32,7 +32,9 @@ Status size(RefCall& call) {
   call.out[0].i = {call.in[0]->numel()};
   return Ok{};
 }
-bool pull_nothing(const ir::Node&, size_t, std::span<const int64_t>, std::vector<int64_t>* needed) { return needed->clear(), true; }
+bool pull_nothing(const ir::Node&, size_t, std::span<const int64_t>, std::vector<int64_t>* needed) {
+  return needed->clear(), true;
+}
 }  // namespace
 
 extern const Entry shape_entry;
@@ -47,8 +49,10 @@ const Entry shape_entry{{
      .reference = shape,
      .pull = pull_nothing,
      .cost = cost_view,
-     .samples = {"graph { input x: f32[2,3,5]; y = shape(x); output y }", "graph { input x: f32[2,3,5]; y = shape(x) {start=1, end=-1}; output y }",
-                 "graph { input x: f32[]; y = shape(x); output y }", "graph { input x: f32[2,0]; y = shape(x) {start=5}; output y }",
+     .samples = {"graph { input x: f32[2,3,5]; y = shape(x); output y }",
+                 "graph { input x: f32[2,3,5]; y = shape(x) {start=1, end=-1}; output y }",
+                 "graph { input x: f32[]; y = shape(x); output y }",
+                 "graph { input x: f32[2,0]; y = shape(x) {start=5}; output y }",
                  "graph { input x: f32[2,3]; y = shape(x) {start=-5, end=9}; output y }"}},
     {.name = "size",
      .onnx = "Size",
@@ -59,6 +63,8 @@ const Entry shape_entry{{
      .reference = size,
      .pull = pull_nothing,
      .cost = cost_view,
-     .samples = {"graph { input x: f32[2,3,5]; y = size(x); output y }", "graph { input x: i8[]; y = size(x); output y }", "graph { input x: f32[2,0]; y = size(x); output y }"}},
+     .samples = {"graph { input x: f32[2,3,5]; y = size(x); output y }",
+                 "graph { input x: i8[]; y = size(x); output y }",
+                 "graph { input x: f32[2,0]; y = size(x); output y }"}},
 }};
 }  // namespace peri::ops

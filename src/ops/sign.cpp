@@ -15,8 +15,10 @@ Status neg_reference(RefCall& call) {
   return integer_pointwise(call, negated);
 }
 Status sign_reference(RefCall& call) {
-  if (call.in[0]->floating()) return float_reference<[](double x) { return (x > 0) ? 1.0 : x < 0 ? -1.0 : x; }, 0>(call);
-  return integer_pointwise(call, [t = call.in[0]->dtype](int64_t x) { return int64_t{int_less(t, 0, x)} - int64_t{int_less(t, x, 0)}; });
+  if (call.in[0]->floating())
+    return float_reference<[](double x) { return (x > 0) ? 1.0 : x < 0 ? -1.0 : x; }, 0>(call);
+  return integer_pointwise(
+      call, [t = call.in[0]->dtype](int64_t x) { return int64_t{int_less(t, 0, x)} - int64_t{int_less(t, x, 0)}; });
 }
 Status not_reference(RefCall& call) {
   return integer_pointwise(call, [](int64_t x) { return ~x; });
@@ -37,17 +39,20 @@ Status infer_abs(InferContext& c) {
   return Ok{};
 }
 
-OpDef signed_op(std::string_view name, std::string_view onnx, std::vector<int> versions, TypeSet in, Status (*infer)(InferContext&), Status (*reference)(RefCall&),
-                std::vector<std::string_view> samples) {
+OpDef signed_op(std::string_view name, std::string_view onnx, std::vector<int> versions, TypeSet in,
+                Status (*infer)(InferContext&), Status (*reference)(RefCall&), std::vector<std::string_view> samples) {
   OpDef op = float_op(name, onnx, std::move(versions), reference, std::move(samples));
   op.inputs = {{"x", in}};
   op.infer = infer;
   return op;
 }
-#define SIGNED_SAMPLES(op)                                                                                        \
-  {"graph { input x: f32[2,3,5]; y = " op "(x); output y }", "graph { input x: f16[]; y = " op "(x); output y }", \
-   "graph { input x: i64[0,3]; y = " op "(x); output y }", "graph { const x: i8[3] = [-128, 0, 127]; y = " op "(x); output y }", \
-   "graph { const x: f32[6] = [0.0, -0.0, -2.5, inf, -inf, nan]; y = " op "(x); output y }"}
+#define SIGNED_SAMPLES(op)                                                                                         \
+  {                                                                                                                \
+    "graph { input x: f32[2,3,5]; y = " op "(x); output y }", "graph { input x: f16[]; y = " op "(x); output y }", \
+        "graph { input x: i64[0,3]; y = " op "(x); output y }",                                                    \
+        "graph { const x: i8[3] = [-128, 0, 127]; y = " op "(x); output y }",                                      \
+        "graph { const x: f32[6] = [0.0, -0.0, -2.5, inf, -inf, nan]; y = " op "(x); output y }"                   \
+  }
 }  // namespace
 
 extern const Entry sign_entry;
@@ -60,7 +65,8 @@ const Entry sign_entry{{
       return op;
     }(),
     signed_op("bitwise_not", "BitwiseNot", {18}, kInts, infer_same, not_reference,
-              {"graph { input x: i32[2,3]; y = bitwise_not(x); output y }", "graph { const x: u8[2] = [0, 255]; y = bitwise_not(x); output y }",
+              {"graph { input x: i32[2,3]; y = bitwise_not(x); output y }",
+               "graph { const x: u8[2] = [0, 255]; y = bitwise_not(x); output y }",
                "graph { input x: u64[0]; y = bitwise_not(x); output y }"}),
 }};
 }  // namespace peri::ops

@@ -31,17 +31,20 @@ struct Range {
   int64_t start = 0, step = 1;
 };
 // Concrete start and step of every axis, clamped as the definition says. REQUIRES concrete input dims.
-Result<std::vector<Range>> ranges_of(const std::vector<int64_t>& dims, const std::vector<int64_t>& starts, const std::vector<int64_t>& axes, const std::vector<int64_t>& steps) {
+Result<std::vector<Range>> ranges_of(const std::vector<int64_t>& dims, const std::vector<int64_t>& starts,
+                                     const std::vector<int64_t>& axes, const std::vector<int64_t>& steps) {
   std::vector<Range> out(dims.size());
   for (size_t k = 0; k < starts.size(); ++k) {
     PERI_ASSIGN(const int64_t axis, normalize_axis(axes.empty() ? static_cast<int64_t>(k) : axes[k], dims.size()));
     const int64_t d = dims[static_cast<size_t>(axis)], step = steps.empty() ? 1 : steps[k];
     const int64_t s = starts[k] < 0 ? std::max<int64_t>(starts[k], -d - 1) + d : starts[k];
-    out[static_cast<size_t>(axis)] = {step > 0 ? std::clamp<int64_t>(s, 0, d) : std::clamp<int64_t>(s, 0, std::max<int64_t>(d - 1, 0)), step};
+    out[static_cast<size_t>(axis)] = {
+        step > 0 ? std::clamp<int64_t>(s, 0, d) : std::clamp<int64_t>(s, 0, std::max<int64_t>(d - 1, 0)), step};
   }
   return out;
 }
-int64_t source_of(int64_t p, const std::vector<int64_t>& out, const std::vector<int64_t>& strides, const std::vector<Range>& ranges) {
+int64_t source_of(int64_t p, const std::vector<int64_t>& out, const std::vector<int64_t>& strides,
+                  const std::vector<Range>& ranges) {
   int64_t at = 0;
   for (size_t k = out.size(); k-- > 0;) {
     at += (ranges[k].start + p % out[k] * ranges[k].step) * strides[k];
@@ -64,7 +67,8 @@ Result<Wanted> axes_and_steps(InferContext& c, size_t count) {
   if (c.has(4)) {
     PERI_ASSIGN(w.steps, c.constants(4, "the steps of slice"));
   }
-  if (w.axes.size() != count || w.steps.size() != count) return invalid("starts, axes and steps of slice differ in length");
+  if (w.axes.size() != count || w.steps.size() != count)
+    return invalid("starts, axes and steps of slice differ in length");
   for (int64_t& a : w.axes) {
     PERI_ASSIGN(a, normalize_axis(a, c.rank(0)));
   }
@@ -74,7 +78,8 @@ Result<Wanted> axes_and_steps(InferContext& c, size_t count) {
 }
 
 Status infer(InferContext& c) {
-  if (c.rank(1) != 1 || c.rank(2) != 1 || !c.shape(1)[0].is_const() || !(c.shape(1)[0] == c.shape(2)[0])) return invalid("starts and ends of slice must be lists of one length");
+  if (c.rank(1) != 1 || c.rank(2) != 1 || !c.shape(1)[0].is_const() || !(c.shape(1)[0] == c.shape(2)[0]))
+    return invalid("starts and ends of slice must be lists of one length");
   const size_t count = static_cast<size_t>(c.shape(1)[0].value());
   if (count > c.rank(0)) return invalid("slice names more axes than its input has");
   PERI_ASSIGN(const Wanted w, axes_and_steps(c, count));
@@ -86,10 +91,13 @@ Status infer(InferContext& c) {
     if (starts && ends) length = sliced_length(d, (*starts)[k], (*ends)[k], w.steps[k]);
     d = length ? *length : c.fresh("sliced");
   }
-  if (const std::vector<Dim>* known = c.known(0); known && count == 1 && starts && (*starts)[0].is_const() && out[0].is_const()) {
-    PERI_ASSIGN(const std::vector<Range> ranges, ranges_of({static_cast<int64_t>(known->size())}, {(*starts)[0].value()}, {}, w.steps));
+  if (const std::vector<Dim>* known = c.known(0);
+      known && count == 1 && starts && (*starts)[0].is_const() && out[0].is_const()) {
+    PERI_ASSIGN(const std::vector<Range> ranges,
+                ranges_of({static_cast<int64_t>(known->size())}, {(*starts)[0].value()}, {}, w.steps));
     std::vector<Dim> elements;
-    for (int64_t k = 0; k < out[0].value(); ++k) elements.push_back((*known)[static_cast<size_t>(ranges[0].start + k * ranges[0].step)]);
+    for (int64_t k = 0; k < out[0].value(); ++k)
+      elements.push_back((*known)[static_cast<size_t>(ranges[0].start + k * ranges[0].step)]);
     c.set_content(0, std::move(elements));
   }
   c.set(0, c.dtype(0), std::move(out));
@@ -97,7 +105,9 @@ Status infer(InferContext& c) {
 }
 
 Status reference(RefCall& call) {
-  const auto list = [&](size_t port) { return port < call.in.size() && call.in[port] ? call.in[port]->i : std::vector<int64_t>(); };
+  const auto list = [&](size_t port) {
+    return port < call.in.size() && call.in[port] ? call.in[port]->i : std::vector<int64_t>();
+  };
   PERI_ASSIGN(const std::vector<Range> ranges, ranges_of(call.in[0]->dims, list(1), list(3), list(4)));
   const std::vector<int64_t> strides = strides_of(call.in[0]->dims);
   return move_elements(call, *call.in[0], [&](int64_t p) { return source_of(p, call.out[0].dims, strides, ranges); });
@@ -107,7 +117,8 @@ bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions,
   const auto starts = known_ints(node.in(1));
   if (!starts || (node.in(3) && !known_ints(node.in(3))) || (node.in(4) && !known_ints(node.in(4)))) return false;
   const std::vector<int64_t> in = concrete(*node.in(0)), out = concrete(*node.out()), strides = strides_of(in);
-  auto ranges = ranges_of(in, *starts, node.in(3) ? *known_ints(node.in(3)) : std::vector<int64_t>(), node.in(4) ? *known_ints(node.in(4)) : std::vector<int64_t>());
+  auto ranges = ranges_of(in, *starts, node.in(3) ? *known_ints(node.in(3)) : std::vector<int64_t>(),
+                          node.in(4) ? *known_ints(node.in(4)) : std::vector<int64_t>());
   if (!ranges.ok()) return false;
   needed->clear();
   for (int64_t p : positions) needed->push_back(source_of(p, out, strides, *ranges));
@@ -128,18 +139,27 @@ const Entry slice_entry{{
     {.name = "slice",
      .onnx = "Slice",
      .versions = {1, 10, 11, 13},
-     .inputs = {{"x", kMovable}, {"starts", kIndex}, {"ends", kIndex, false, false, 1}, {"axes", kIndex, true, false, 1}, {"steps", kIndex, true, false, 1}},
+     .inputs = {{"x", kMovable},
+                {"starts", kIndex},
+                {"ends", kIndex, false, false, 1},
+                {"axes", kIndex, true, false, 1},
+                {"steps", kIndex, true, false, 1}},
      .outputs = {{"y"}},
      .upgrade = upgrade,
      .infer = infer,
      .reference = reference,
      .pull = pull,
      .cost = cost_move,
-     .samples = {"graph { input x: f32[5,7]; const s: i64[2] = [1, 0]; const e: i64[2] = [4, 6]; y = slice(x, s, e); output y }",
-                 "graph { input x: f32[5,7]; const s: i64[1] = [-3]; const e: i64[1] = [9223372036854775807]; const a: i64[1] = [-1]; y = slice(x, s, e, a); output y }",
-                 "graph { input x: i32[5,7]; const s: i32[2] = [-1, 20]; const e: i32[2] = [-10, 1]; const a: i32[2] = [0, 1]; const t: i32[2] = [-1, -2]; y = slice(x, s, e, a, t); output y }",
-                 "graph { input x: f32[5]; const s: i64[1] = [3]; const e: i64[1] = [2]; y = slice(x, s, e); output y }",
-                 "graph { input x: f32[0,4]; const s: i64[1] = [0]; const e: i64[1] = [5]; y = slice(x, s, e); output y }",
-                 "graph { input x: f32[9]; const s: i64[1] = [4]; const e: i64[1] = [-9223372036854775807]; const a: i64[1] = [0]; const t: i64[1] = [-3]; y = slice(x, s, e, a, t); output y }"}},
+     .samples =
+         {"graph { input x: f32[5,7]; const s: i64[2] = [1, 0]; const e: i64[2] = [4, 6]; y = slice(x, s, e); output y "
+          "}",
+          "graph { input x: f32[5,7]; const s: i64[1] = [-3]; const e: i64[1] = [9223372036854775807]; const a: i64[1] "
+          "= [-1]; y = slice(x, s, e, a); output y }",
+          "graph { input x: i32[5,7]; const s: i32[2] = [-1, 20]; const e: i32[2] = [-10, 1]; const a: i32[2] = [0, "
+          "1]; const t: i32[2] = [-1, -2]; y = slice(x, s, e, a, t); output y }",
+          "graph { input x: f32[5]; const s: i64[1] = [3]; const e: i64[1] = [2]; y = slice(x, s, e); output y }",
+          "graph { input x: f32[0,4]; const s: i64[1] = [0]; const e: i64[1] = [5]; y = slice(x, s, e); output y }",
+          "graph { input x: f32[9]; const s: i64[1] = [4]; const e: i64[1] = [-9223372036854775807]; const a: i64[1] = "
+          "[0]; const t: i64[1] = [-3]; y = slice(x, s, e, a, t); output y }"}},
 }};
 }  // namespace peri::ops

@@ -37,7 +37,8 @@ template <class F>
 Status along_axis(RefCall& call, F f) {
   const RefTensor& x = *call.in[0];
   const int64_t axis = axis_of(call.node, x.dims.size());
-  const int64_t stride = x.dims.empty() ? 1 : strides_of(x.dims)[static_cast<size_t>(axis)], length = x.dims.empty() ? 1 : x.dims[static_cast<size_t>(axis)];
+  const int64_t stride = x.dims.empty() ? 1 : strides_of(x.dims)[static_cast<size_t>(axis)],
+                length = x.dims.empty() ? 1 : x.dims[static_cast<size_t>(axis)];
   std::vector<std::pair<int64_t, Line>> recent;  // by line start; bounded by the inner stride of one block
   for (int64_t n = 0; n < call.count(); ++n) {
     const int64_t p = call.position(n), first = p - p / stride % length * stride;
@@ -56,8 +57,10 @@ Status softmax(RefCall& call) {
     const double d = x.f[static_cast<size_t>(p)] - l.largest, v = std::exp(d) / l.sum;
     y.f[static_cast<size_t>(p)] = v;
     if (call.u == 0 || !std::isfinite(v)) return;
-    // exp turns absolute errors of its argument, twice the input radius and the rounding of the difference, into relative ones.
-    const double relative = std::expm1(2 * l.radius) + call.u * (6 + std::min(std::fabs(d), 745.0) + 4 * std::sqrt(static_cast<double>(l.length)));
+    // exp turns absolute errors of its argument, twice the input radius and the rounding of the difference, into
+    // relative ones.
+    const double relative = std::expm1(2 * l.radius) +
+                            call.u * (6 + std::min(std::fabs(d), 745.0) + 4 * std::sqrt(static_cast<double>(l.length)));
     y.radius[static_cast<size_t>(p)] = v * relative + smallest_normal(y.dtype);
   });
 }
@@ -68,7 +71,8 @@ Status log_softmax(RefCall& call) {
     const double d = x.f[static_cast<size_t>(p)] - l.largest, log_sum = std::log(l.sum), v = d - log_sum;
     y.f[static_cast<size_t>(p)] = v;
     if (call.u == 0 || !std::isfinite(v)) return;
-    const double own = call.u * (2 * std::fabs(d) + 4 * std::fabs(log_sum) + std::fabs(v) + std::fabs(l.largest) + 4 + 4 * std::sqrt(static_cast<double>(l.length)));
+    const double own = call.u * (2 * std::fabs(d) + 4 * std::fabs(log_sum) + std::fabs(v) + std::fabs(l.largest) + 4 +
+                                 4 * std::sqrt(static_cast<double>(l.length)));
     y.radius[static_cast<size_t>(p)] = 2 * l.radius + own;
   });
 }
@@ -119,7 +123,8 @@ Status upgrade(ir::Graph& graph, ir::Node& node, int opset) {
   return Ok{};
 }
 
-OpDef softmax_op(std::string_view name, std::string_view onnx, Status (*reference)(RefCall&), bool jumps, std::vector<std::string_view> samples) {
+OpDef softmax_op(std::string_view name, std::string_view onnx, Status (*reference)(RefCall&), bool jumps,
+                 std::vector<std::string_view> samples) {
   return {.name = name,
           .onnx = onnx,
           .versions = {1, 11, 13},
@@ -135,11 +140,17 @@ OpDef softmax_op(std::string_view name, std::string_view onnx, Status (*referenc
           .samples = std::move(samples)};
 }
 
-#define SOFTMAX_SAMPLES(op)                                                                                                             \
-  {"graph { input x: f32[2,3,5]; y = " op "(x); output y }", "graph { input x: f32[2,3,5]; y = " op "(x) {axis=1}; output y }",         \
-   "graph { input x: f16[4,1]; y = " op "(x) {axis=-2}; output y }", "graph { input x: f32[0,5]; y = " op "(x); output y }",            \
-   "graph { input x: f32[3,0]; y = " op "(x); output y }", "graph { input x: f64[7]; y = " op "(x) {axis=0}; output y }",               \
-   "graph { const x: f32[3,3] = [1000.0, 999.0, -1000.0, -inf, 0.0, 0.0, 1.0, nan, 2.0]; y = " op "(x); output y }"}
+#define SOFTMAX_SAMPLES(op)                                                                            \
+  {                                                                                                    \
+    "graph { input x: f32[2,3,5]; y = " op "(x); output y }",                                          \
+        "graph { input x: f32[2,3,5]; y = " op "(x) {axis=1}; output y }",                             \
+        "graph { input x: f16[4,1]; y = " op "(x) {axis=-2}; output y }",                              \
+        "graph { input x: f32[0,5]; y = " op "(x); output y }",                                        \
+        "graph { input x: f32[3,0]; y = " op "(x); output y }",                                        \
+        "graph { input x: f64[7]; y = " op "(x) {axis=0}; output y }",                                 \
+        "graph { const x: f32[3,3] = [1000.0, 999.0, -1000.0, -inf, 0.0, 0.0, 1.0, nan, 2.0]; y = " op \
+        "(x); output y }"                                                                              \
+  }
 }  // namespace
 
 extern const Entry softmax_entry;

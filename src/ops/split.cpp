@@ -11,21 +11,29 @@ Result<std::vector<Dim>> part_sizes(InferContext& c, const Dim& length) {
   std::vector<Dim> sizes;
   if (c.has(1)) {
     PERI_ASSIGN(sizes, shape_from(c, 1, "split"));
-    if (sizes.size() != parts) return invalid("split needs one size for each output").expecting(std::to_string(parts)).but_found(std::to_string(sizes.size()));
+    if (sizes.size() != parts)
+      return invalid("split needs one size for each output")
+          .expecting(std::to_string(parts))
+          .but_found(std::to_string(sizes.size()));
     Dim sum;
     for (const Dim& s : sizes) {
       if (s.is_const() && s.value() < 0) return invalid("split has a negative size").but_found(s.text());
       sum = sum + s;
     }
-    if (sum.is_const() && length.is_const() && !(sum == length)) return invalid("the sizes of split do not add up").expecting(length.text()).but_found(sum.text());
+    if (sum.is_const() && length.is_const() && !(sum == length))
+      return invalid("the sizes of split do not add up").expecting(length.text()).but_found(sum.text());
     return sizes;
   }
   const int64_t count = c.node.i("num_outputs", static_cast<int64_t>(parts));
-  if (count != static_cast<int64_t>(parts) || count < 1) return invalid("num_outputs of split differs from its outputs").expecting(std::to_string(parts)).but_found(std::to_string(count));
+  if (count != static_cast<int64_t>(parts) || count < 1)
+    return invalid("num_outputs of split differs from its outputs")
+        .expecting(std::to_string(parts))
+        .but_found(std::to_string(count));
   const Dim chunk = ceildiv(length, Dim(count));
   for (size_t k = 0; k + 1 < parts; ++k) sizes.push_back(chunk);
   sizes.push_back(length - Dim(count - 1) * chunk);
-  if (sizes.back().is_const() && sizes.back().value() < 0) return invalid("split of %s elements into %zu parts", length.text().c_str(), parts);
+  if (sizes.back().is_const() && sizes.back().value() < 0)
+    return invalid("split of %s elements into %zu parts", length.text().c_str(), parts);
   return sizes;
 }
 
@@ -82,13 +90,16 @@ bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions,
   if (port != 0) return false;
   const int64_t axis = node.i("axis", 0);
   const std::vector<int64_t> in = concrete(*node.in(0)), out = concrete(*node.out());
-  const Cut cut = cut_of(axis, in, 0, out[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(in.size()) : axis)]);
+  const Cut cut =
+      cut_of(axis, in, 0, out[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(in.size()) : axis)]);
   needed->clear();
   for (int64_t p : positions) needed->push_back(cut.source(p));
   sort_unique(needed);
   return true;
 }
-Status upgrade(ir::Graph& graph, ir::Node& node, int opset) { return opset < 13 ? ints_to_input(graph, node, "split", 1) : Status(Ok{}); }
+Status upgrade(ir::Graph& graph, ir::Node& node, int opset) {
+  return opset < 13 ? ints_to_input(graph, node, "split", 1) : Status(Ok{});
+}
 }  // namespace
 
 extern const Entry split_entry;
@@ -104,9 +115,11 @@ const Entry split_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost_move,
-     .samples = {"graph { input x: f32[2,6]; a, b, c = split(x) {axis=1, num_outputs=3}; output a; output b; output c }",
-                 "graph { input x: f32[7,2]; a, b, c = split(x) {num_outputs=3}; output a; output b; output c }",
-                 "graph { input x: i64[6]; const s: i64[2] = [2, 4]; a, b = split(x, s) {axis=-1}; output a; output b }",
-                 "graph { input x: f16[2,3,2]; const s: i64[3] = [0, 3, 0]; a, b, c = split(x, s) {axis=1}; output a; output b; output c }"}},
+     .samples =
+         {"graph { input x: f32[2,6]; a, b, c = split(x) {axis=1, num_outputs=3}; output a; output b; output c }",
+          "graph { input x: f32[7,2]; a, b, c = split(x) {num_outputs=3}; output a; output b; output c }",
+          "graph { input x: i64[6]; const s: i64[2] = [2, 4]; a, b = split(x, s) {axis=-1}; output a; output b }",
+          "graph { input x: f16[2,3,2]; const s: i64[3] = [0, 3, 0]; a, b, c = split(x, s) {axis=1}; output a; output "
+          "b; output c }"}},
 }};
 }  // namespace peri::ops

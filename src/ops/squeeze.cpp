@@ -5,7 +5,9 @@
 
 namespace peri::ops {
 namespace {
-Status upgrade(ir::Graph& graph, ir::Node& node, int opset) { return opset < 13 ? ints_to_input(graph, node, "axes", 1) : Status(Ok{}); }
+Status upgrade(ir::Graph& graph, ir::Node& node, int opset) {
+  return opset < 13 ? ints_to_input(graph, node, "axes", 1) : Status(Ok{});
+}
 
 Status infer_squeeze(InferContext& c) {
   const Shape& in = c.shape(0);
@@ -15,13 +17,15 @@ Status infer_squeeze(InferContext& c) {
     PERI_ASSIGN(axes, normalize_axes(std::move(axes), in.size()));
     for (int64_t a : axes) {
       const Dim& d = in[static_cast<size_t>(a)];
-      if (d.is_const() && !d.is_const(1)) return invalid("squeeze of axis %ld", a).expecting("a dimension of 1").but_found(d.text());
+      if (d.is_const() && !d.is_const(1))
+        return invalid("squeeze of axis %ld", a).expecting("a dimension of 1").but_found(d.text());
       gone[static_cast<size_t>(a)] = true;
     }
   } else {
     for (size_t k = 0; k < in.size(); ++k) {
       if (!in[k].is_const() && !provably_at_least(in[k], 2))
-        return unsupported("squeeze without axes where dimension '%s' may be 1", in[k].text().c_str()).advise("export the model with explicit axes");
+        return unsupported("squeeze without axes where dimension '%s' may be 1", in[k].text().c_str())
+            .advise("export the model with explicit axes");
       gone[k] = in[k].is_const(1);
     }
   }
@@ -60,7 +64,8 @@ const Entry squeeze_entry{{
      .reference = copy,
      .pull = pull_same,
      .cost = cost_view,
-     .samples = {"graph { input x: f32[1,3,1,5]; y = squeeze(x); output y }", "graph { input x: f32[1,3,1,5]; const a: i64[1] = [-2]; y = squeeze(x, a); output y }",
+     .samples = {"graph { input x: f32[1,3,1,5]; y = squeeze(x); output y }",
+                 "graph { input x: f32[1,3,1,5]; const a: i64[1] = [-2]; y = squeeze(x, a); output y }",
                  "graph { input x: i8[1,1]; const a: i64[2] = [1, 0]; y = squeeze(x, a); output y }"}},
     {.name = "unsqueeze",
      .onnx = "Unsqueeze",

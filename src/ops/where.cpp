@@ -16,11 +16,14 @@ Status infer(InferContext& c) {
 }
 Status reference(RefCall& call) {
   RefTensor& out = call.out[0];
-  const Under under_condition(call.in[0]->dims, out.dims), under_x(call.in[1]->dims, out.dims), under_y(call.in[2]->dims, out.dims);
+  const Under under_condition(call.in[0]->dims, out.dims), under_x(call.in[1]->dims, out.dims),
+      under_y(call.in[2]->dims, out.dims);
   for (int64_t n = 0; n < call.count(); ++n) {
     const int64_t p = call.position(n);
-    if (call.in[0]->i[static_cast<size_t>(under_condition(p))]) copy_element(*call.in[1], under_x(p), out, p);
-    else copy_element(*call.in[2], under_y(p), out, p);
+    if (call.in[0]->i[static_cast<size_t>(under_condition(p))])
+      copy_element(*call.in[1], under_x(p), out, p);
+    else
+      copy_element(*call.in[2], under_y(p), out, p);
   }
   return Ok{};
 }
@@ -40,7 +43,8 @@ const Entry where_entry{{
      .samples = {"graph { input c: bool[2,3]; input x: f32[2,3]; input y: f32[2,3]; z = where(c, x, y); output z }",
                  "graph { input c: bool[3]; input x: f32[2,1]; const y: f32[] = [-inf]; z = where(c, x, y); output z }",
                  "graph { input c: bool[2,1]; input x: i64[3]; input y: i64[1]; z = where(c, x, y); output z }",
-                 "graph { const c: bool[2] = [1, 0]; const x: string[1] = [\"a\"]; const y: string[2] = [\"b\", \"c\"]; z = where(c, x, y); output z }",
+                 "graph { const c: bool[2] = [1, 0]; const x: string[1] = [\"a\"]; const y: string[2] = [\"b\", "
+                 "\"c\"]; z = where(c, x, y); output z }",
                  "graph { input c: bool[0]; input x: f32[1]; input y: f32[]; z = where(c, x, y); output z }"}},
 }};
 }  // namespace peri::ops

@@ -8,8 +8,8 @@
 namespace peri::ops {
 
 struct CastRules {
-  bool saturate = true;              // float8 only
-  std::string round_mode = "up";     // f8e8m0 only
+  bool saturate = true;           // float8 only
+  std::string round_mode = "up";  // f8e8m0 only
 };
 
 // out[0] = in[0] in the type of out[0]; error for a string that is no number.

@@ -25,14 +25,17 @@ std::optional<Dim> truncating_div(const Dim& a, const Dim& b) {
 }
 
 void content_same(InferContext& c) {
-  if (const std::vector<Dim>* known = c.known(0); known && c.out[0].known() && c.out[0].rank() <= 1) c.set_content(0, *known);
+  if (const std::vector<Dim>* known = c.known(0); known && c.out[0].known() && c.out[0].rank() <= 1)
+    c.set_content(0, *known);
 }
 
 Result<Shape> shape_from(InferContext& c, size_t port, std::string_view stem) {
   if (const std::vector<Dim>* known = c.known(port)) return Shape(*known);
-  if (c.rank(port) != 1) return invalid("a shape must be a list").expecting("rank 1").but_found(std::to_string(c.rank(port)));
+  if (c.rank(port) != 1)
+    return invalid("a shape must be a list").expecting("rank 1").but_found(std::to_string(c.rank(port)));
   const Dim& count = c.shape(port)[0];
-  if (!count.is_const()) return unsupported("the rank of an output depends on data").advise("export the model with a fixed rank");
+  if (!count.is_const())
+    return unsupported("the rank of an output depends on data").advise("export the model with a fixed rank");
   Shape out;
   for (int64_t k = 0; k < count.value() && k < 33; ++k) out.push_back(c.fresh(stem));
   return out;

@@ -1,5 +1,5 @@
-// Contents: the elements of small integer tensors as dimension expressions, so that shape arithmetic in a model is solved
-// while shapes are inferred.
+// Contents: the elements of small integer tensors as dimension expressions, so that shape arithmetic in a model is
+// solved while shapes are inferred.
 #pragma once
 
 #include "ops/entry.hpp"
@@ -20,10 +20,12 @@ std::optional<Dim> truncating_div(const Dim& a, const Dim& b);
 // Contents are kept for these types: what shapes and indices are computed in.
 constexpr TypeSet kContentTypes = kIndex | kBools;
 // A number that does not fit its type has wrapped: no content.
-inline bool fits(DType t, const Dim& d) { return t != DType::kI32 || !d.is_const() || (d.value() >= INT32_MIN && d.value() <= INT32_MAX); }
+inline bool fits(DType t, const Dim& d) {
+  return t != DType::kI32 || !d.is_const() || (d.value() >= INT32_MIN && d.value() <= INT32_MAX);
+}
 
-// Content of output 0 for an element-wise op over broadcast inputs of rank <= 1, if every input is known and `f` answers
-// for every element. `f` gets one Dim an input.
+// Content of output 0 for an element-wise op over broadcast inputs of rank <= 1, if every input is known and `f`
+// answers for every element. `f` gets one Dim an input.
 template <class F>
 void content_elementwise(InferContext& c, F f) {
   const size_t inputs = c.node.inputs.size();
@@ -51,8 +53,8 @@ void content_elementwise(InferContext& c, F f) {
 // Output 0 has the elements of input 0 in order, if both have rank <= 1.
 void content_same(InferContext& c);
 
-// Shape given by the content of input `port` (a rank-1 integer tensor). Unknown elements become fresh dimensions named from
-// `stem`; error if even the number of elements is unknown.
+// Shape given by the content of input `port` (a rank-1 integer tensor). Unknown elements become fresh dimensions named
+// from `stem`; error if even the number of elements is unknown.
 Result<Shape> shape_from(InferContext& c, size_t port, std::string_view stem);
 
 }  // namespace peri::ops

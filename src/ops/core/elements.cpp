@@ -48,7 +48,8 @@ Under::Under(const std::vector<int64_t>& in, const std::vector<int64_t>& out) : 
   size_t lead = 0;
   while (lead < in.size() && in[lead] == 1) ++lead;
   const size_t rest = in.size() - lead;
-  const bool tail = rest <= out.size() && std::equal(in.begin() + static_cast<std::ptrdiff_t>(lead), in.end(), out.end() - static_cast<std::ptrdiff_t>(rest));
+  const bool tail = rest <= out.size() && std::equal(in.begin() + static_cast<std::ptrdiff_t>(lead), in.end(),
+                                                     out.end() - static_cast<std::ptrdiff_t>(rest));
   if (tail) {
     for (size_t k = lead; k < in.size(); ++k) tail_ *= in[k];
     bool same = true;

@@ -1,5 +1,5 @@
-// Single elements of reference tensors: moving them with their radius, exact integer arithmetic of a type's width, and the
-// flat position of an input that stands under an output position.
+// Single elements of reference tensors: moving them with their radius, exact integer arithmetic of a type's width, and
+// the flat position of an input that stands under an output position.
 #pragma once
 
 #include <cmath>
@@ -45,7 +45,8 @@ inline double int_value(DType t, int64_t v) {
 inline double number_at(const RefTensor& t, int64_t at) {
   return t.floating() ? t.f[static_cast<size_t>(at)] : int_value(t.dtype, t.i[static_cast<size_t>(at)]);
 }
-// A double truncated into an integer type; NaN gives 0, out of range saturates to int64 (u64: to its own range) and wraps.
+// A double truncated into an integer type; NaN gives 0, out of range saturates to int64 (u64: to its own range) and
+// wraps.
 int64_t int_from(DType t, double v);
 int64_t int_lowest(DType t);
 int64_t int_largest(DType t);  // u64: the bits of 2^64 - 1

@@ -6,8 +6,8 @@
 
 namespace peri::ops {
 
-// Error of one evaluation in units of round-off: `relative` times |y|, plus `absolute` times 1 (functions that implementations
-// build from exp, whose small results lose relative accuracy).
+// Error of one evaluation in units of round-off: `relative` times |y|, plus `absolute` times 1 (functions that
+// implementations build from exp, whose small results lose relative accuracy).
 struct PointError {
   double relative = 4;
   double absolute = 0;
@@ -58,7 +58,8 @@ Status integer_pointwise(RefCall& call, F f) {
 }
 
 // An element-wise float op x → y of the same type.
-inline OpDef float_op(std::string_view name, std::string_view onnx, std::vector<int> versions, Status (*reference)(RefCall&), std::vector<std::string_view> samples) {
+inline OpDef float_op(std::string_view name, std::string_view onnx, std::vector<int> versions,
+                      Status (*reference)(RefCall&), std::vector<std::string_view> samples) {
   return {.name = name,
           .onnx = onnx,
           .versions = std::move(versions),
@@ -71,13 +72,14 @@ inline OpDef float_op(std::string_view name, std::string_view onnx, std::vector<
           .samples = std::move(samples)};
 }
 
-// Samples of a float op without attributes: an ordinary tensor, a scalar, an empty one, f16, and the edges of the format.
-#define PERI_FLOAT_SAMPLES(op)                                                                     \
-  {"graph { input x: f32[2,3,5]; y = " op "(x); output y }",                                       \
-   "graph { input x: f32[]; y = " op "(x); output y }",                                            \
-   "graph { input x: f32[0,3]; y = " op "(x); output y }",                                         \
-   "graph { input x: f16[7]; y = " op "(x); output y }",                                           \
-   "graph { input x: f64[3]; y = " op "(x); output y }",                                           \
-   "graph { const x: f32[10] = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, inf, -inf, nan]; y = " op "(x); output y }"}
+// Samples of a float op without attributes: an ordinary tensor, a scalar, an empty one, f16, and the edges of the
+// format.
+#define PERI_FLOAT_SAMPLES(op)                                                                                         \
+  {                                                                                                                    \
+    "graph { input x: f32[2,3,5]; y = " op "(x); output y }", "graph { input x: f32[]; y = " op "(x); output y }",     \
+        "graph { input x: f32[0,3]; y = " op "(x); output y }", "graph { input x: f16[7]; y = " op "(x); output y }",  \
+        "graph { input x: f64[3]; y = " op "(x); output y }",                                                          \
+        "graph { const x: f32[10] = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, inf, -inf, nan]; y = " op "(x); output y }" \
+  }
 
 }  // namespace peri::ops

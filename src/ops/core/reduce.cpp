@@ -11,7 +11,8 @@ Result<std::vector<int64_t>> reduced_axes(const ir::Node& node, size_t rank) {
   std::vector<int64_t> axes;
   if (node.in(1)) {
     std::optional<std::vector<int64_t>> known = known_ints(node.in(1));
-    if (!known) return unsupported("the axes of a reduction must be a constant").advise("export the model with fixed axes");
+    if (!known)
+      return unsupported("the axes of a reduction must be a constant").advise("export the model with fixed axes");
     PERI_ASSIGN(axes, normalize_axes(*std::move(known), rank));
   }
   if (axes.empty() && node.i("noop_with_empty_axes", 0) == 0)
@@ -23,8 +24,10 @@ Shape reduced_shape(const Shape& in, std::span<const int64_t> axes, bool keepdim
   Shape out;
   for (size_t k = 0; k < in.size(); ++k) {
     const bool reduced = std::find(axes.begin(), axes.end(), static_cast<int64_t>(k)) != axes.end();
-    if (!reduced) out.push_back(in[k]);
-    else if (keepdims) out.push_back(Dim(1));
+    if (!reduced)
+      out.push_back(in[k]);
+    else if (keepdims)
+      out.push_back(Dim(1));
   }
   return out;
 }
@@ -58,7 +61,8 @@ bool pull_reduced(const ir::Node& node, size_t port, std::span<const int64_t> po
   return true;
 }
 
-void pull_lines(const std::vector<int64_t>& dims, int64_t axis, std::span<const int64_t> positions, std::vector<int64_t>* needed) {
+void pull_lines(const std::vector<int64_t>& dims, int64_t axis, std::span<const int64_t> positions,
+                std::vector<int64_t>* needed) {
   const int64_t stride = strides_of(dims)[static_cast<size_t>(axis)], length = dims[static_cast<size_t>(axis)];
   std::vector<int64_t> lines;
   for (int64_t p : positions) lines.push_back(p - p / stride % length * stride);

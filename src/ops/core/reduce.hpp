@@ -26,6 +26,7 @@ class Reduction {
 // Input positions of input 0 that the given output positions reduce; other inputs whole.
 bool pull_reduced(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed);
 // Positions of whole lines of input 0 along `axis` for the given output positions (softmax, cum_sum).
-void pull_lines(const std::vector<int64_t>& dims, int64_t axis, std::span<const int64_t> positions, std::vector<int64_t>* needed);
+void pull_lines(const std::vector<int64_t>& dims, int64_t axis, std::span<const int64_t> positions,
+                std::vector<int64_t>* needed);
 
 }  // namespace peri::ops
