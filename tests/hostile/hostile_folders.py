@@ -77,26 +77,37 @@ def case(c, kind, name, must="refuse", *words, before=None, facts=None, **replac
     c.entry(folder, kind, must, words or ANY, **(facts or {}))
 
 
-def safetensors(c, rng):
+def write_weights(c, name, data, must="refuse", *words, **facts):
+    case(c, "safetensors", name, must, *(words or ANY), facts=facts, **{"model.safetensors": data})
+
+
+def headers(c):
     header, body = layout(shapes())
     first, second = list(header)[:2]
+    text = json.dumps(header).encode()
 
-    def write(name, data, must="refuse", *words, **facts):
-        case(c, "safetensors", name, must, *(words or ANY), facts=facts, **{"model.safetensors": data})
-
-    def changed(name, must="refuse", **entry):
-        write(f"{name}", packed(header | {first: {k: v for k, v in (header[first] | entry).items() if v is not None}}, body), must, *ANY, first)
+    def write(name, data, must="refuse", *words):
+        write_weights(c, name, data, must, *words)
 
     write("good", packed(header, body), "load")
     write("empty", b"")
     write("seven_bytes", b"\1\0\0\0\0\0\0")
-    text = json.dumps(header).encode()
     for name, length in {"zero": 0, "one": 1, "short": len(text) - 1, "long": len(text) + 1, "past_file": len(text) + len(body) + 1, "over_100_mb": 100_000_001, "2_63": 2**63, "largest": 2**64 - 1, "wraps": 2**64 - 8}.items():
         write(f"header_length_{name}", packed(header, body, length))
     for name, bad in {"array": b"[]", "number": b"7", "text": b'"x"', "not_json": b"{nonsense}", "spaces_first": b"   " + text, "newline_first": b"\n" + text, "cut": text[: len(text) // 2], "trailing_comma": text[:-1] + b",}", "nul": text[:-1] + b"\0}", "not_utf8": text.replace(b"query", b"\xff\xfe\x80ry", 1), "deep": b'{"a":' * 100000, "deep_arrays": b'{"a":' + b"[" * 200000, "two_objects": text + text, "bom": b"\xef\xbb\xbf" + text, "empty_object": b"{}", "bytes_ff": b"\xff" * 64}.items():
         write(f"header_{name}", packed(bad, body), "refuse", *ANY, "embeddings", "UTF")
     write("duplicate_key", packed(text[:-1] + b", " + json.dumps(first).encode() + b": " + json.dumps(header[second]).encode() + b"}", body), "refuse", *ANY, "duplicate", "twice")
     write("surrogate_key", packed(text[:-1] + b', "\\ud800": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}}', body))
+
+
+def entries(c):
+    """One tensor's entry changed at a time."""
+    header, body = layout(shapes())
+    first, second = list(header)[:2]
+
+    def changed(name, must="refuse", **entry):
+        write_weights(c, name, packed(header | {first: {k: v for k, v in (header[first] | entry).items() if v is not None}}, body), must, *ANY, first)
+
     changed("offsets_reversed", data_offsets=header[first]["data_offsets"][::-1])
     changed("offsets_past_end", data_offsets=[0, len(body) + 4])
     changed("offsets_negative", data_offsets=[-4, 508])
@@ -121,6 +132,15 @@ def safetensors(c, rng):
     changed("shape_rank_100000", shape=[1] * 100000)
     for dtype in ("F33", "", "f32", "FLOAT", "F64", "I32", "BOOL", None, 7):
         changed(f"dtype_{'absent' if dtype is None else dtype or 'empty'}", dtype=dtype)
+
+
+def bodies(c, rng):
+    header, body = layout(shapes())
+    first, text = next(iter(header)), json.dumps(header).encode()
+
+    def write(name, data, must="refuse", *words, **facts):
+        write_weights(c, name, data, must, *words, **facts)
+
     hole = {k: v | {"data_offsets": [o + 8 * (k != first) for o in v["data_offsets"]]} for k, v in header.items()}
     write("hole", packed(hole, body[:512] + b"\0" * 8 + body[512:]))
     write("hole_at_front", packed({k: v | {"data_offsets": [o + 4 for o in v["data_offsets"]]} for k, v in header.items()}, b"\0" * 4 + body))
@@ -283,7 +303,9 @@ def tokenizers(c):
 
 
 def add(c, rng):
-    safetensors(c, rng)
+    headers(c)
+    entries(c)
+    bodies(c, rng)
     configs(c)
     shards(c)
     others(c)
