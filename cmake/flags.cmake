@@ -24,6 +24,19 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
        -Wno-error=stringop-overread -Wno-error=array-bounds -Wno-error=free-nonheap-object)
 endif()
 
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(PERI_WARNINGS -w)  # only for fuzzing; GCC's warnings and clang-tidy judge the code
+endif()
+
+# PERI_SANITIZE=address,undefined: every finding ends the program. PERI_FUZZ adds coverage for libFuzzer.
+if(PERI_SANITIZE)
+  add_compile_options(-fsanitize=${PERI_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+  add_link_options(-fsanitize=${PERI_SANITIZE})
+endif()
+if(PERI_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # A source named *_avx2.cpp and so on is compiled for that instruction set and called only after cpuid says so.
 set(PERI_ISA_avx2 -mavx2 -mfma -mf16c)
 set(PERI_ISA_avx512 ${PERI_ISA_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq)

@@ -76,7 +76,9 @@ endforeach()
 find_program(PERI_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
 add_test(NAME tidy COMMAND ${PERI_PYTHON} "${CMAKE_SOURCE_DIR}/tools/tidy/tidy.py")
 add_test(NAME tidy/selftest COMMAND ${PERI_PYTHON} "${CMAKE_SOURCE_DIR}/tools/tidy/tidy.py" --selftest)
-set_tests_properties(tidy tidy/selftest PROPERTIES LABELS null)
+add_test(NAME tidy/isa_objects COMMAND ${PERI_PYTHON} "${CMAKE_SOURCE_DIR}/tools/tidy/isa_objects.py"
+         --selftest ${CMAKE_CXX_COMPILER} "${CMAKE_BINARY_DIR}")
+set_tests_properties(tidy tidy/selftest tidy/isa_objects PROPERTIES LABELS null)
 
 # The installed package as a stranger uses it.
 add_test(NAME package COMMAND "${CMAKE_SOURCE_DIR}/tests/package/run.sh" "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")

@@ -1,5 +1,5 @@
-// Normal form: a sorted list of terms, each a coefficient times a sorted list of atoms. Atoms are interned by their text,
-// so comparison is textual and total. Caps keep hostile expressions small.
+// Normal form: a sorted list of terms, each a coefficient times a sorted list of atoms. Atoms are interned by their
+// text, so comparison is textual and total. Caps keep hostile expressions small.
 #include "base/dim.hpp"
 
 #include <algorithm>
@@ -45,10 +45,7 @@ bool plain_name(std::string_view name) {
   });
 }
 std::string quote_name(std::string_view name) {
-  if (plain_name(name)) return std::string(name);
-  std::string out = "`";
-  for (char c : name) out += (c == '`' || static_cast<unsigned char>(c) < 0x20) ? '_' : c;
-  return out + "`";
+  return plain_name(name) ? std::string(name) : "`" + std::string(name) + "`";
 }
 std::string term_text(const Term& t, int64_t magnitude) {
   std::string out;
@@ -187,7 +184,12 @@ struct DimBuilder {
   static void set_poly(Dim& d, std::shared_ptr<const Dim::Poly> p) { d.poly_ = std::move(p); }
 };
 
-Dim Dim::symbol(std::string_view name) { return DimBuilder::from_atom(AtomKind::kSymbol, std::string(name), {}, {}); }
+Dim Dim::symbol(std::string_view name) {
+  std::string printable(name);
+  std::replace_if(
+      printable.begin(), printable.end(), [](char c) { return c == '`' || static_cast<unsigned char>(c) < 0x20; }, '_');
+  return DimBuilder::from_atom(AtomKind::kSymbol, printable, {}, {});
+}
 
 Dim Dim::poison() {
   static const std::shared_ptr<const Poly> kPoison = [] {
@@ -306,12 +308,14 @@ bool provably_at_least(const Dim& a, int64_t bound) {
 
 Result<int64_t> checked_mul(int64_t a, int64_t b, std::string_view what) {
   int64_t out;
-  if (__builtin_mul_overflow(a, b, &out)) return invalid("%.*s overflows 64 bits", static_cast<int>(what.size()), what.data());
+  if (__builtin_mul_overflow(a, b, &out))
+    return invalid("%.*s overflows 64 bits", static_cast<int>(what.size()), what.data());
   return out;
 }
 Result<int64_t> checked_add(int64_t a, int64_t b, std::string_view what) {
   int64_t out;
-  if (__builtin_add_overflow(a, b, &out)) return invalid("%.*s overflows 64 bits", static_cast<int>(what.size()), what.data());
+  if (__builtin_add_overflow(a, b, &out))
+    return invalid("%.*s overflows 64 bits", static_cast<int>(what.size()), what.data());
   return out;
 }
 Result<int64_t> checked_numel(std::span<const int64_t> dims) {

@@ -23,6 +23,7 @@ class Dim {
  public:
   Dim() = default;                      // 0
   Dim(int64_t value) : value_(value) {}  // NOLINT: a number is a dimension
+  // A named dimension; control bytes and backquotes of the name become '_', so that its text parses back.
   static Dim symbol(std::string_view name);
   static Dim poison();
 

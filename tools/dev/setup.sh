@@ -1,7 +1,7 @@
 # Install what the project needs: Debian packages, the Python environment .venv, complete models, outside suites.
-# usage: ./dev setup [build]
+# usage: ./dev setup [build|slow]
 # Does nothing where everything is there. Without root it prints the one line to run and stops; it goes on if nothing
-# is missing. `build` sets up only what a build needs.
+# is missing. `build` sets up only what a build needs, `slow` also what the tests labelled slow need.
 
 # One package per line in tools/packages.apt; a line's second word names who needs it (build or check).
 setup_packages() {
@@ -48,12 +48,31 @@ setup_models() {
   fi
 }
 
+# setup_suite NAME [INPUT...]: tools/suites/make_NAME_suite.py → build/suites/NAME, anew when scripts or packages changed.
+setup_suite() {
+  local name=$1 want
+  shift
+  want=$(stamp tools/suites/*.py tools/requirements.txt)
+  [[ $(cat "build/suites/$name.stamp" 2>/dev/null) == "$want" ]] && return 0
+  mkdir -p build/suites
+  step "outside tests: $name" .venv/bin/python "tools/suites/make_${name}_suite.py" "$@" "build/suites/$name"
+  echo "$want" >"build/suites/$name.stamp"
+}
+
 setup_machine
-if [[ ${1:-} == build ]]; then
-  setup_packages build
-  setup_python
-else
-  setup_packages ""
-  setup_python
-  setup_models
-fi
+case ${1:-} in
+  build)
+    setup_packages build
+    setup_python
+    ;;
+  "" | slow)
+    setup_packages ""
+    setup_python
+    setup_models
+    for suite in node light opset dtype; do
+      setup_suite $suite
+    done
+    [[ -z ${1:-} ]] || setup_suite model build/models
+    ;;
+  *) die "setup: unknown argument '$1'" ;;
+esac

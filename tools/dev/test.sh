@@ -1,19 +1,20 @@
 # Build, then run the tests; ends with CTest's summary.
-# usage: ./dev test [slow|LABEL|all] [-R REGEX] [CTEST ARGUMENTS]
-# Default: everything but the labels slow, gpu and multi_gpu.
+# usage: ./dev test [slow|LABEL|all] [CTEST ARGUMENTS, e.g. -R REGEX]
+# Default: everything but the labels slow, gpu and multi_gpu; the fuzzers run for 10 s each.
 
-DEV_SKIPPED='^(slow|gpu|multi_gpu)$'
+test_fuzzers=no test_setup=
 arguments=()
-if [[ ${1:-} == all ]]; then
-  shift
-elif [[ -n ${1:-} && $1 != -* ]]; then
-  arguments+=(-L "^$1\$")
-  shift
-else
-  arguments+=(-LE "$DEV_SKIPPED")
-fi
+case ${1:-} in
+  "") arguments+=(-LE '^(slow|gpu|multi_gpu)$') test_fuzzers=yes ;;
+  -*) arguments+=(-LE '^(slow|gpu|multi_gpu|fuzz)$') ;;
+  all) test_fuzzers=yes test_setup=slow; shift ;;
+  slow) test_setup=slow arguments+=(-L '^slow$'); shift ;;
+  fuzz) test_fuzzers=yes arguments+=(-L '^fuzz$'); shift ;;
+  *) arguments+=(-L "^$1\$"); shift ;;
+esac
 arguments+=("$@")
 
-call setup
+call setup $test_setup
+[[ $test_fuzzers == no ]] || call fuzz --build-only
 call build
 ctest --test-dir build -j "$JOBS" --output-on-failure --no-tests=error "${arguments[@]}"

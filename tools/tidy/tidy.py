@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the tree against the rules of the folder rules/, one file a rule; --selftest plants a violation of each.
 
-A rule is a module with a docstring that says what it demands, check(tree) → (path, line, message)..., and PLANTS: small
+Objects are checked by isa_objects.py. A rule is a module with a docstring that says what it demands, check(tree) → (path, line, message)..., and PLANTS: small
 trees, each with the path where the rule must find something.
 """
 import argparse

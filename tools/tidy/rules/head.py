@@ -1,5 +1,5 @@
-"""Every source opens with a comment of at most five lines that says what becomes true because of it; a header has
-#pragma once, but *_body.hpp, which is included several times."""
+"""Every source opens with a comment whose first paragraph says in at most five lines what becomes true because of it; a
+header has #pragma once, but *_body.hpp, which is included several times."""
 import re
 
 MARKS = {".cpp": "//", ".hpp": "//", ".h": "//", ".c": "//", ".cu": "//", ".fbs": "//", ".sh": "#", ".cmake": "#"}
@@ -9,7 +9,7 @@ def head_length(lines, mark):
     """Lines of the comment at the top; 0 without one. A C comment /* */ counts for .h files."""
     if mark == "//" and lines and lines[0].startswith("/*"):
         return next((n for n, line in enumerate(lines, 1) if "*/" in line), len(lines))
-    return next((n for n, line in enumerate(lines) if not line.startswith(mark)), len(lines))
+    return next((n for n, line in enumerate(lines) if not line.startswith(mark) or line.strip() == mark), len(lines))
 
 
 def check(tree):
