@@ -35,7 +35,7 @@ def check(build):
 
 
 def selftest(compiler):
-    bad = "#include <string>\nstd::string f(const char* s, int n) { std::string r; while (n--) r += s; return r; }\n"
+    bad = "#include <vector>\nvoid f(std::vector<float>& v, int n) { while (n--) v.push_back(0); }\n"
     good = "namespace avx2 { template <class T> __attribute__((noinline)) T g(T x) { return x * x; } }\nint h(int x) { return avx2::g(x); }\n"
     for text, expected in ((bad, True), (good, False)):
         with tempfile.TemporaryDirectory() as folder:
