@@ -36,7 +36,7 @@ Bounded reference(const ConvShape& s, const float* x, int64_t x_pixel, const flo
 }
 
 void run_all(const ConvPlan& plan, const ConvArgs& args, bool descending) {
-  Guarded scratch(plan.scratch_floats, Guarded::Side::kBegin);
+  Guarded scratch((plan.scratch_floats + 15) / 16 * 16);  // 64-byte aligned
   scratch.fill(std::numeric_limits<float>::quiet_NaN());
   for (int64_t t = 0; t < plan.tasks; ++t) run_task(plan, args, descending ? plan.tasks - 1 - t : t, scratch.data());
 }

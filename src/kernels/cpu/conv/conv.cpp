@@ -20,29 +20,44 @@ void sweep_taps(const ConvPlan& plan, Sweep& s) {
   }
 }
 
+// The kernel rows that meet the image at output row oy.
+TapSpan rows_inside(const ConvShape& s, int64_t oy) {
+  const int64_t iy = oy * s.sh - s.top;
+  const int64_t begin = iy < 0 ? (-iy + s.dh - 1) / s.dh : 0;
+  const int64_t end = iy >= s.ih ? 0 : (s.ih - iy + s.dh - 1) / s.dh;
+  return {static_cast<int32_t>(std::min(begin, s.kh)), static_cast<int32_t>(std::min(end, s.kh))};
+}
+
 // Output pixels [first, first + rows) of all images: for each tile [tap][row] where the input pixel begins, or zeros.
 void point_at_pixels(const ConvPlan& plan, const float* x, int64_t x_pixel, const float* zeros, int64_t first,
-                     const TileSplit& tiles, const float** table) {
+                     const TileSplit& tiles, const float** table, TapSpan* spans) {
   const ConvShape& s = plan.shape;
   const int64_t oh = s.oh(), ow = s.ow();
   int64_t ox = first % ow, oy = first / ow % oh, image = first / ow / oh;
   for (int64_t t = 0; t < tiles.count; ++t) {
     const int64_t rows = tiles.rows(t);
+    TapSpan inside = rows_inside(s, oy);
+    spans[t] = plan.row_tiles
+                   ? TapSpan{static_cast<int32_t>(inside.begin * s.kw), static_cast<int32_t>(inside.end * s.kw)}
+                   : TapSpan{0, static_cast<int32_t>(s.kh * s.kw)};
     for (int64_t r = 0; r < rows; ++r) {
       const float** out = table + r;
       const int64_t ix0 = ox * s.sw - s.left;
       for (int64_t ky = 0; ky < s.kh; ++ky) {
-        const int64_t iy = oy * s.sh - s.top + ky * s.dh;
-        const bool inside = iy >= 0 && iy < s.ih;
-        const float* line = x + (image * s.ih + (inside ? iy : 0)) * s.iw * x_pixel;
+        if (ky < inside.begin || ky >= inside.end) {
+          for (int64_t kx = 0; kx < s.kw; ++kx, out += rows) *out = zeros;
+          continue;
+        }
+        const float* line = x + (image * s.ih + oy * s.sh - s.top + ky * s.dh) * s.iw * x_pixel;
         for (int64_t kx = 0; kx < s.kw; ++kx, out += rows) {
           const int64_t ix = ix0 + kx * s.dw;
-          *out = inside && ix >= 0 && ix < s.iw ? line + ix * x_pixel : zeros;
+          *out = ix >= 0 && ix < s.iw ? line + ix * x_pixel : zeros;
         }
       }
       if (++ox == ow) {
         ox = 0;
         if (++oy == oh) oy = 0, ++image;
+        inside = rows_inside(s, oy);
       }
     }
     table += rows * s.kh * s.kw;
@@ -53,13 +68,15 @@ void run_pointers(const ConvPlan& plan, const ConvArgs& args, int64_t task, floa
   const ConvShape& shape = plan.shape;
   const int64_t panel_block = task % plan.panel_blocks, row_block = task / plan.panel_blocks % plan.row_blocks;
   const int64_t group = task / plan.panel_blocks / plan.row_blocks;
-  const int64_t pixels = shape.n * shape.oh() * shape.ow(), channels = shape.ic / shape.groups;
-  const int64_t row0 = part_begin(pixels, plan.row_blocks, row_block);
-  const int64_t rows = part_begin(pixels, plan.row_blocks, row_block + 1) - row0;
+  const int64_t ow = shape.ow(), lines = shape.n * shape.oh(), channels = shape.ic / shape.groups;
+  const int64_t unit = plan.row_tiles ? ow : 1, units = plan.row_tiles ? lines : lines * ow;
+  const int64_t unit0 = part_begin(units, plan.row_blocks, row_block);
+  const int64_t unit_count = part_begin(units, plan.row_blocks, row_block + 1) - unit0;
+  const int64_t row0 = unit0 * unit, rows = unit_count * unit;
   const float** table = reinterpret_cast<const float**>(scratch);
   Sweep s;
   s.table = &tile_table(plan.isa);
-  s.tiles = split_rows(rows, plan.tile_rows);
+  s.tiles = split_rows(rows, plan.tile_rows, plan.row_tiles ? unit_count : 1);
   s.rows = table;
   s.all_taps = shape.kh * shape.kw;
   s.k = channels;
@@ -73,10 +90,12 @@ void run_pointers(const ConvPlan& plan, const ConvArgs& args, int64_t task, floa
   s.c = args.y + row0 * s.ldc + s.column0;
   s.epilogue = &args.epilogue;
   s.row0 = row0;
-  float* zeros = scratch + 2 * rows * s.all_taps;
+  TapSpan* spans = reinterpret_cast<TapSpan*>(scratch + 2 * rows * s.all_taps);
+  s.spans = spans;
+  float* zeros = scratch + 2 * rows * s.all_taps + 2 * s.tiles.count;
   std::memset(zeros, 0, static_cast<size_t>(channels) * sizeof(float));
   const int64_t x_pixel = args.x_pixel != 0 ? args.x_pixel : shape.ic;
-  point_at_pixels(plan, args.x + group * channels, x_pixel, zeros, row0, s.tiles, table);
+  point_at_pixels(plan, args.x + group * channels, x_pixel, zeros, row0, s.tiles, table, spans);
   sweep_taps(plan, s);
 }
 

@@ -21,21 +21,28 @@ ConvKind kind_of(const ConvShape& s) {
 
 void plan_pointers(ConvPlan& plan) {
   const ConvShape& s = plan.shape;
-  const int64_t taps = s.kh * s.kw, channels = s.ic / s.groups, pixels = s.n * s.oh() * s.ow();
-  const int64_t block = std::clamp<int64_t>(kMaxPointers / taps, 1, kBlockRows);
-  const Grid grid = share_out(pixels, block, taps * channels, plan.panels, s.groups);
-  plan.row_blocks = grid.row_blocks;
+  const int64_t taps = s.kh * s.kw, channels = s.ic / s.groups, ow = s.ow(), lines = s.n * s.oh();
+  // Whole rows: 14 pixels a tile where that divides and the pixels do not collide in L1 (see tile_avx512.cpp).
+  const bool collide = s.ic * s.sw * 4 % 4096 == 0;
+  const int64_t most = !collide && plan.tile_rows >= 13 ? kMaxTileRows : plan.tile_rows;
+  plan.row_tiles = s.kh > 1 && s.top + s.bottom > 0 && ow <= kBlockRows && split_rows(ow, most).base >= 4;
+  if (plan.row_tiles) plan.tile_rows = most;
+  int64_t block = std::clamp<int64_t>(kMaxPointers / taps, 1, kBlockRows);
+  if (plan.row_tiles) block = std::max<int64_t>(1, block / ow) * ow;
+  const Grid grid = share_out(lines * ow, block, taps * channels, plan.panels, s.groups);
+  plan.row_blocks = plan.row_tiles ? std::min(grid.row_blocks, lines) : grid.row_blocks;
   plan.panel_blocks = grid.panel_blocks;
   plan.taps_at_once = std::clamp<int64_t>(kDeepest / channels, 1, taps);
   plan.tasks = s.groups * plan.row_blocks * plan.panel_blocks;
-  const int64_t rows = (pixels + plan.row_blocks - 1) / plan.row_blocks;
-  plan.scratch_floats = 2 * rows * taps + channels;
+  const int64_t rows = plan.row_tiles ? (lines + plan.row_blocks - 1) / plan.row_blocks * ow
+                                      : (lines * ow + plan.row_blocks - 1) / plan.row_blocks;
+  plan.scratch_floats = 2 * rows * taps + 2 * rows + channels;
 }
 
 void plan_rows(ConvPlan& plan) {
   const ConvShape& s = plan.shape;
   const int64_t oh = s.oh(), ow = s.ow();
-  const int64_t most = std::max<int64_t>(1, 2 * kBlockRows / ow);
+  const int64_t most = std::max<int64_t>(1, 6 * kBlockRows / ow);
   plan.row_blocks = (oh + most - 1) / most;
   plan.panel_blocks = 1;
   plan.taps_at_once = s.kh;

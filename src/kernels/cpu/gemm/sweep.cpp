@@ -9,29 +9,62 @@
 namespace peri::kernels::cpu {
 namespace {
 
-// Pointers of the register stage moved to the tile at (row, column) of the whole result.
-RegisterStage stage_at(const RegisterStage& stage, int64_t row, int64_t column) {
-  RegisterStage at = stage;
-  if (at.bias != nullptr) at.bias += column;
-  if (at.add != nullptr) at.add += row * at.add_ld + column;
-  return at;
+// How many panels a tile of the sweep spans from `panel` on: several where few rows would starve the FMA units.
+int64_t panels_at_once(const Sweep& s, int64_t panel) {
+  const int64_t most = s.tiles.rows(0), least = s.tiles.base;
+  const int64_t wide = s.table->wide_panels[most - 1];
+  const bool fits = panel + wide <= s.end_panel && s.panels.width(panel + wide - 1) == s.panels.panel_columns;
+  return wide > 1 && wide == s.table->wide_panels[least - 1] && fits ? wide : 1;
 }
 
-struct Span {
-  TileFn fn = nullptr;
-  int64_t panels = 1;
-  int64_t columns = 0;  // wanted
+// Everything about a sweep that its tiles share, and the tile being run.
+struct Runner {
+  const Sweep& s;
+  RegisterStage stage;
+  bool passes = false;  // steps of the epilogue remain after the register stage
+  TileArgs g;
+
+  void run_panels(int64_t panel, int64_t at_once);
+  void run_tile(int64_t tile, int64_t rows, TileFn fn, const float* b, int64_t column);
 };
 
-// The tile function for `rows` rows from `panel` on: several panels at once where few rows would starve the FMA units.
-Span choose(const Sweep& s, int64_t panel, int64_t rows) {
-  const int64_t wide = s.table->wide_panels[rows - 1];
-  if (wide > 1 && s.tiles.count == 1 && panel + wide <= s.end_panel &&
-      s.panels.width(panel + wide - 1) == s.panels.panel_columns) {
-    return {s.table->two_wide[rows - 1], wide, (wide - 1) * s.panels.panel_columns + s.panels.wanted(panel + wide - 1)};
+void Runner::run_tile(int64_t tile, int64_t rows, TileFn fn, const float* b, int64_t column) {
+  const int64_t begin = s.tiles.begin(tile);
+  int64_t first = s.first_tap, end = s.first_tap + s.taps;
+  if (s.spans != nullptr) {
+    first = std::max<int64_t>(first, s.spans[tile].begin);
+    end = std::max(first, std::min<int64_t>(end, s.spans[tile].end));
   }
+  g.taps = end - first;
+  g.rows = s.rows + begin * s.all_taps + first * rows;
+  g.b = b + (first - s.first_tap) * s.k * g.b_step;
+  g.c = s.c + begin * s.ldc + column;
+  if (stage.add != nullptr) g.stage.add = stage.add + (s.row0 + begin) * stage.add_ld + s.column0 + column;
+  fn(g);
+  if (passes) {
+    s.table->post(g.c, s.ldc, rows, g.n, s.epilogue->ops + stage.consumed, s.epilogue->count - stage.consumed,
+                  s.row0 + begin, s.column0 + column);
+  }
+}
+
+void Runner::run_panels(int64_t panel, int64_t at_once) {
+  const int64_t column = panel * s.panels.panel_columns;
   const bool thin = s.panels.width(panel) != s.panels.panel_columns;
-  return {thin ? s.table->one[rows - 1] : s.table->two[rows - 1], 1, s.panels.wanted(panel)};
+  const TileFn* fns = at_once > 1 ? s.table->two_wide : thin ? s.table->one : s.table->two;
+  const float* b = s.b + panel * s.b_panel_stride + s.b_row0 * s.panels.width(panel);
+  g.b_step = s.panels.width(panel);
+  g.n = (at_once - 1) * s.panels.panel_columns + s.panels.wanted(panel + at_once - 1);
+  if (stage.bias != nullptr) g.stage.bias = stage.bias + s.column0 + column;
+  // With one tile the hardware's own prefetch keeps up; with more, each walks over its share of the next panels.
+  const bool ahead = s.tiles.count > 1 && panel + at_once < s.panels.panels;
+  const int64_t share = (at_once * s.panels.panel_columns + s.tiles.count - 1) / s.tiles.count;
+  g.prefetch = ahead ? b + at_once * s.b_panel_stride : b;
+  g.prefetch_step = ahead ? share : 0;
+  for (int64_t t = 0; t < s.tiles.count; ++t) {
+    const int64_t rows = s.tiles.rows(t);
+    run_tile(t, rows, fns[rows - 1], b, column);
+    g.prefetch += g.prefetch_step * s.taps * s.k;
+  }
 }
 
 }  // namespace
@@ -44,9 +77,15 @@ const TileTable& tile_table(Isa isa) {
   PERI_CHECK(false, "unknown isa");
 }
 
-TileSplit split_rows(int64_t rows, int64_t max_rows) {
-  const int64_t count = (rows + max_rows - 1) / max_rows;
-  return count == 0 ? TileSplit{} : TileSplit{count, rows / count, rows % count};
+TileSplit split_rows(int64_t rows, int64_t max_rows, int64_t runs) {
+  TileSplit split;
+  split.run_rows = rows / std::max<int64_t>(1, runs);
+  if (split.run_rows == 0) return split;
+  split.per_run = (split.run_rows + max_rows - 1) / max_rows;
+  split.count = split.per_run * runs;
+  split.base = split.run_rows / split.per_run;
+  split.extra = split.run_rows % split.per_run;
+  return split;
 }
 
 PanelSplit split_columns(int64_t columns, int lanes) {
@@ -72,40 +111,22 @@ Grid share_out(int64_t rows, int64_t block_rows, int64_t depth, const PanelSplit
 }
 
 void run_sweep(const Sweep& s) {
-  const RegisterStage stage = s.last && s.epilogue != nullptr ? register_stage(*s.epilogue) : RegisterStage{};
-  const bool passes = s.last && s.epilogue != nullptr && stage.consumed < s.epilogue->count;
-  // With one tile the hardware's own prefetch keeps up; with more, each walks over its share of the next panel.
-  const bool ahead = s.tiles.count > 1;
+  Runner runner{s, {}, false, {}};
+  if (s.last && s.epilogue != nullptr) {
+    runner.stage = register_stage(*s.epilogue);
+    runner.passes = runner.stage.consumed < s.epilogue->count;
+  }
+  TileArgs& g = runner.g;
+  g.k = s.k;
+  g.b_panel = s.b_panel_stride;
+  g.ldc = s.ldc;
+  g.accumulate = s.accumulate;
+  g.last = s.last;
+  g.stage = runner.stage;
   for (int64_t panel = s.first_panel; panel < s.end_panel;) {
-    const Span span = choose(s, panel, s.tiles.rows(0));
-    const int64_t column = panel * s.panels.panel_columns;
-    TileArgs g;
-    g.taps = s.taps;
-    g.k = s.k;
-    g.b = s.b + panel * s.b_panel_stride + s.b_row0 * s.panels.width(panel);
-    g.b_step = s.panels.width(panel);
-    g.b_panel = s.b_panel_stride;
-    g.ldc = s.ldc;
-    g.accumulate = s.accumulate;
-    g.last = s.last;
-    const bool next = ahead && panel + 1 < s.panels.panels;
-    const int64_t share = (s.panels.panel_columns + s.tiles.count - 1) / s.tiles.count;
-    for (int64_t t = 0; t < s.tiles.count; ++t) {
-      const int64_t begin = s.tiles.begin(t), rows = s.tiles.rows(t);
-      const Span tile = rows == s.tiles.rows(0) ? span : choose(s, panel, rows);
-      g.rows = s.rows + begin * s.all_taps + s.first_tap * rows;
-      g.c = s.c + begin * s.ldc + column;
-      g.n = tile.columns;
-      g.stage = stage_at(stage, s.row0 + begin, s.column0 + column);
-      g.prefetch = next ? g.b + s.b_panel_stride + t * share * s.taps * s.k : g.b;
-      g.prefetch_step = next ? share : 0;
-      tile.fn(g);
-      if (passes) {
-        s.table->post(g.c, s.ldc, rows, g.n, s.epilogue->ops + stage.consumed, s.epilogue->count - stage.consumed,
-                      s.row0 + begin, s.column0 + column);
-      }
-    }
-    panel += span.panels;
+    const int64_t at_once = panels_at_once(s, panel);
+    runner.run_panels(panel, at_once);
+    panel += at_once;
   }
 }
 

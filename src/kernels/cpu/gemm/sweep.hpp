@@ -8,13 +8,19 @@
 
 namespace peri::kernels::cpu {
 
-// Rows shared out over the fewest tiles of at most `max_rows`, as evenly as can be: the larger tiles come first.
+// Rows shared out over the fewest tiles of at most `max_rows`, as evenly as can be, the larger ones first; either all
+// rows together, or each of `runs` equal runs of rows by itself.
 struct TileSplit {
-  int64_t count = 0, base = 0, extra = 0;
-  int64_t rows(int64_t tile) const { return base + (tile < extra ? 1 : 0); }
-  int64_t begin(int64_t tile) const { return tile * base + (tile < extra ? tile : extra); }
+  int64_t count = 0;                         // tiles in all
+  int64_t per_run = 0, base = 0, extra = 0;  // tiles of a run; rows of a tile; the first `extra` have one more
+  int64_t run_rows = 0;
+  int64_t rows(int64_t tile) const { return base + (tile % per_run < extra ? 1 : 0); }
+  int64_t begin(int64_t tile) const {
+    const int64_t run = tile / per_run, i = tile - run * per_run;
+    return run * run_rows + i * base + (i < extra ? i : extra);
+  }
 };
-TileSplit split_rows(int64_t rows, int64_t max_rows);
+TileSplit split_rows(int64_t rows, int64_t max_rows, int64_t runs = 1);
 
 // Item `i` of `parts` nearly equal parts of [0, total): begins here.
 inline int64_t part_begin(int64_t total, int64_t parts, int64_t i) {
@@ -44,6 +50,11 @@ struct Grid {
 };
 Grid share_out(int64_t rows, int64_t block_rows, int64_t depth, const PanelSplit& panels, int64_t products);
 
+// The kernel taps of a tile that are not padding for all its rows: the others add nothing and are left out.
+struct TapSpan {
+  int32_t begin = 0, end = 0;
+};
+
 struct Sweep {
   const TileTable* table = nullptr;
   TileSplit tiles;
@@ -51,6 +62,7 @@ struct Sweep {
       nullptr;  // per tile [all_taps][tile rows]: a tile beginning at row r has r * all_taps before
   int64_t all_taps = 1;
   int64_t first_tap = 0, taps = 1;  // the taps wanted now
+  const TapSpan* spans = nullptr;   // per tile; null: every tile takes all taps
   int64_t k = 0;                    // per tap
   PanelSplit panels;
   int64_t first_panel = 0, end_panel = 0;
