@@ -28,30 +28,39 @@ TapSpan rows_inside(const ConvShape& s, int64_t oy) {
   return {static_cast<int32_t>(std::min(begin, s.kh)), static_cast<int32_t>(std::min(end, s.kh))};
 }
 
+// The pixels one output pixel's taps read in kernel row `line`, `step` pointers apart.
+inline void point_at_line(const ConvShape& s, const float* line, int64_t x_pixel, const float* zeros, int64_t ix,
+                          const float** out, int64_t step) {
+  const float* pixel = line + ix * x_pixel;
+  if (ix >= 0 && ix + (s.kw - 1) * s.dw < s.iw) {
+    for (int64_t kx = 0; kx < s.kw; ++kx, out += step, pixel += s.dw * x_pixel) *out = pixel;
+    return;
+  }
+  for (int64_t kx = 0; kx < s.kw; ++kx, ix += s.dw, out += step) {
+    *out = ix >= 0 && ix < s.iw ? line + ix * x_pixel : zeros;
+  }
+}
+
 // Output pixels [first, first + rows) of all images: for each tile [tap][row] where the input pixel begins, or zeros.
 void point_at_pixels(const ConvPlan& plan, const float* x, int64_t x_pixel, const float* zeros, int64_t first,
                      const TileSplit& tiles, const float** table, TapSpan* spans) {
   const ConvShape& s = plan.shape;
   const int64_t oh = s.oh(), ow = s.ow();
   int64_t ox = first % ow, oy = first / ow % oh, image = first / ow / oh;
+  TapSpan inside = rows_inside(s, oy);
   for (int64_t t = 0; t < tiles.count; ++t) {
     const int64_t rows = tiles.rows(t);
-    TapSpan inside = rows_inside(s, oy);
     spans[t] = plan.row_tiles
                    ? TapSpan{static_cast<int32_t>(inside.begin * s.kw), static_cast<int32_t>(inside.end * s.kw)}
                    : TapSpan{0, static_cast<int32_t>(s.kh * s.kw)};
     for (int64_t r = 0; r < rows; ++r) {
       const float** out = table + r;
-      const int64_t ix0 = ox * s.sw - s.left;
-      for (int64_t ky = 0; ky < s.kh; ++ky) {
-        if (ky < inside.begin || ky >= inside.end) {
-          for (int64_t kx = 0; kx < s.kw; ++kx, out += rows) *out = zeros;
-          continue;
-        }
-        const float* line = x + (image * s.ih + oy * s.sh - s.top + ky * s.dh) * s.iw * x_pixel;
-        for (int64_t kx = 0; kx < s.kw; ++kx, out += rows) {
-          const int64_t ix = ix0 + kx * s.dw;
-          *out = ix >= 0 && ix < s.iw ? line + ix * x_pixel : zeros;
+      const float* line = x + (image * s.ih + oy * s.sh - s.top) * s.iw * x_pixel;
+      for (int64_t ky = 0; ky < s.kh; ++ky, line += s.dh * s.iw * x_pixel, out += s.kw * rows) {
+        if (ky >= inside.begin && ky < inside.end) {
+          point_at_line(s, line, x_pixel, zeros, ox * s.sw - s.left, out, rows);
+        } else {
+          for (int64_t kx = 0; kx < s.kw; ++kx) out[kx * rows] = zeros;
         }
       }
       if (++ox == ow) {
@@ -90,12 +99,17 @@ void run_pointers(const ConvPlan& plan, const ConvArgs& args, int64_t task, floa
   s.c = args.y + row0 * s.ldc + s.column0;
   s.epilogue = &args.epilogue;
   s.row0 = row0;
+  const int64_t x_pixel = args.x_pixel != 0 ? args.x_pixel : shape.ic;
+  const float* x = args.x + group * channels;
+  if (plan.pointwise) {
+    for (int64_t r = 0; r < rows; ++r) table[r] = x + (row0 + r) * x_pixel;
+    return sweep_taps(plan, s);
+  }
   TapSpan* spans = reinterpret_cast<TapSpan*>(scratch + 2 * rows * s.all_taps);
   s.spans = spans;
   float* zeros = scratch + 2 * rows * s.all_taps + 2 * s.tiles.count;
   std::memset(zeros, 0, static_cast<size_t>(channels) * sizeof(float));
-  const int64_t x_pixel = args.x_pixel != 0 ? args.x_pixel : shape.ic;
-  point_at_pixels(plan, args.x + group * channels, x_pixel, zeros, row0, s.tiles, table, spans);
+  point_at_pixels(plan, x, x_pixel, zeros, row0, s.tiles, table, spans);
   sweep_taps(plan, s);
 }
 

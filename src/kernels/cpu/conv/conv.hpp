@@ -43,6 +43,7 @@ struct ConvPlan {
   PanelSplit panels;         // of one group's output channels
   int64_t row_blocks = 0;    // kPointers: of all output pixels; kRows, kDepthwise: of the output rows of one image
   int64_t panel_blocks = 0;  // kDepthwise: of the channels
+  bool pointwise = false;    // kPointers: output pixel i reads input pixel i and no other
   bool row_tiles = false;    // kPointers: tiles end with an output row, so that taps in the padding above and below are
                              // left out; blocks are of whole output rows
   int64_t taps_at_once = 0;  // kernel taps in a block of depth

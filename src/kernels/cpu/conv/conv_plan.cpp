@@ -22,6 +22,7 @@ ConvKind kind_of(const ConvShape& s) {
 void plan_pointers(ConvPlan& plan) {
   const ConvShape& s = plan.shape;
   const int64_t taps = s.kh * s.kw, channels = s.ic / s.groups, ow = s.ow(), lines = s.n * s.oh();
+  plan.pointwise = taps == 1 && s.sh == 1 && s.sw == 1 && s.top + s.left + s.bottom + s.right == 0;
   // Whole rows: 14 pixels a tile where that divides and the pixels do not collide in L1 (see tile_avx512.cpp).
   const bool collide = s.ic * s.sw * 4 % 4096 == 0;
   const int64_t most = !collide && plan.tile_rows >= 13 ? kMaxTileRows : plan.tile_rows;

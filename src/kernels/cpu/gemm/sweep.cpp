@@ -25,11 +25,10 @@ struct Runner {
   TileArgs g;
 
   void run_panels(int64_t panel, int64_t at_once);
-  void run_tile(int64_t tile, int64_t rows, TileFn fn, const float* b, int64_t column);
+  void run_tile(int64_t tile, int64_t begin, int64_t rows, TileFn fn, const float* b, int64_t column);
 };
 
-void Runner::run_tile(int64_t tile, int64_t rows, TileFn fn, const float* b, int64_t column) {
-  const int64_t begin = s.tiles.begin(tile);
+void Runner::run_tile(int64_t tile, int64_t begin, int64_t rows, TileFn fn, const float* b, int64_t column) {
   int64_t first = s.first_tap, end = s.first_tap + s.taps;
   if (s.spans != nullptr) {
     first = std::max<int64_t>(first, s.spans[tile].begin);
@@ -60,10 +59,13 @@ void Runner::run_panels(int64_t panel, int64_t at_once) {
   const int64_t share = (at_once * s.panels.panel_columns + s.tiles.count - 1) / s.tiles.count;
   g.prefetch = ahead ? b + at_once * s.b_panel_stride : b;
   g.prefetch_step = ahead ? share : 0;
-  for (int64_t t = 0; t < s.tiles.count; ++t) {
-    const int64_t rows = s.tiles.rows(t);
-    run_tile(t, rows, fns[rows - 1], b, column);
-    g.prefetch += g.prefetch_step * s.taps * s.k;
+  for (int64_t tile = 0, begin = 0; tile < s.tiles.count;) {
+    for (int64_t i = 0; i < s.tiles.per_run; ++i, ++tile) {
+      const int64_t rows = s.tiles.base + (i < s.tiles.extra ? 1 : 0);
+      run_tile(tile, begin, rows, fns[rows - 1], b, column);
+      begin += rows;
+      g.prefetch += g.prefetch_step * s.taps * s.k;
+    }
   }
 }
 
