@@ -12,25 +12,31 @@ namespace peri::kernels::cpu {
 constexpr int kMaxDepthwiseColumns = 8;
 
 // y[o][c] = stage(sum over the kernel's rows and columns of x * w), each sum one chain of fused multiply-adds in
-// ascending (ky, kx) order.
+// ascending (ky, kx) order, for `repeat` tiles side by side.
 struct DepthwiseTile {
-  // Input pixels, padding ones point at zeros. Sliding form: [kh][(columns - 1) * sw + kw]; plain form:
+  // Strided form: the tile's first input pixel, all of whose pixels exist; floats from row to row, pixel to pixel.
+  const float* x = nullptr;
+  int64_t x_row = 0, x_pixel = 0;
+  // Table form (repeat = 1): input pixels, padding ones point at zeros. Sliding: [kh][(columns - 1) * sw + kw]; plain:
   // [kh][kw][columns].
   const float* const* pixels = nullptr;
-  int64_t kh = 0, kw = 0;
+  int64_t repeat = 1;
+  int64_t kh = 0, kw = 0;    // rows of the kernel inside the image, all columns
   const float* w = nullptr;  // [kh * kw], w_step floats apart
   int64_t w_step = 0;
-  float* y = nullptr;  // the tile's first pixel
+  float* y = nullptr;  // the first tile's first pixel
   int64_t y_pixel = 0;
   int64_t channels = 0;
   RegisterStage stage;  // bias at channel 0, add at the first pixel
 };
 using DepthwiseFn = void (*)(const DepthwiseTile&);
 
-// Indexed [columns - 1]. The sliding form reads a pixel once for all outputs that need it.
+// Indexed [columns - 1]. Sliding kernels read a pixel once for all outputs that need it: [kw is 3, 5][sw is 1, 2], dw
+// = 1.
 struct DepthwiseTable {
-  DepthwiseFn plain[kMaxDepthwiseColumns];
-  DepthwiseFn sliding[2][2][kMaxDepthwiseColumns];  // [kw is 3, 5][sw is 1, 2], dw = 1
+  DepthwiseFn plain[kMaxDepthwiseColumns];  // any kernel, by table
+  DepthwiseFn sliding[2][2][kMaxDepthwiseColumns];
+  DepthwiseFn strided[2][2][kMaxDepthwiseColumns];
 };
 extern const DepthwiseTable depthwise_table_avx2;
 extern const DepthwiseTable depthwise_table_avx512;

@@ -4,6 +4,7 @@
 
 namespace peri::kernels::cpu {
 
-const DepthwiseTable depthwise_table_avx2 = depthwise_body::kTable<simd::avx2::F32>;
+constexpr DepthwiseTable kTable = depthwise_body::make_table<simd::avx2::F32>();
+const DepthwiseTable depthwise_table_avx2 = kTable;
 
 }  // namespace peri::kernels::cpu

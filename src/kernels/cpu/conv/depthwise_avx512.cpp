@@ -4,6 +4,7 @@
 
 namespace peri::kernels::cpu {
 
-const DepthwiseTable depthwise_table_avx512 = depthwise_body::kTable<simd::avx512::F32>;
+constexpr DepthwiseTable kTable = depthwise_body::make_table<simd::avx512::F32>();
+const DepthwiseTable depthwise_table_avx512 = kTable;
 
 }  // namespace peri::kernels::cpu
