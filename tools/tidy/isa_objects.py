@@ -35,8 +35,9 @@ def check(build):
 
 
 def selftest(compiler):
-    bad = "#include <vector>\nvoid f(std::vector<float>& v, int n) { while (n--) v.push_back(0); }\n"
-    good = "namespace avx2 { template <class T> __attribute__((noinline)) T g(T x) { return x * x; } }\nint h(int x) { return avx2::g(x); }\n"
+    shared = "template <class T> __attribute__((noinline)) T g(T x) { return x * x; }"
+    bad = f"{shared}\nint h(int x) {{ return g(x); }}\n"
+    good = f"namespace avx2 {{ {shared} }}\nint h(int x) {{ return avx2::g(x); }}\n"
     for text, expected in ((bad, True), (good, False)):
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder, "t_avx2.cpp")
