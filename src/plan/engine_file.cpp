@@ -97,6 +97,19 @@ Status write_engine(const std::string& path, Program program, const std::vector<
   return file.commit();
 }
 
+Result<AssembledEngine> assemble_engine(Program program, const std::vector<Tensor>& tensors) {
+  PERI_CHECK(program.weights.size() == tensors.size(), "one tensor for each weight");
+  const uint64_t size = place_weights(&program, tensors);
+  PERI_ASSIGN(Tensor block, Tensor::zeros(DType::kU8, {static_cast<int64_t>(size)}));
+  for (size_t k = 0; k < tensors.size(); ++k)
+    if (tensors[k].bytes().size()) std::memcpy(block.mutable_data() + program.weights[k].offset, tensors[k].data(), tensors[k].bytes().size());
+  AssembledEngine out{std::move(program), {}, nullptr};
+  auto kept = std::make_shared<Tensor>(std::move(block));
+  out.weight_bytes = kept->bytes();
+  out.keep = kept;
+  return out;
+}
+
 Result<Program> parse_engine(std::span<const std::byte> file, std::span<const std::byte>* weights) {
   Header h;
   if (file.size() < sizeof h) return invalid("not an engine: shorter than a header").but_found(format("%zu bytes", file.size()));

@@ -30,6 +30,13 @@ struct LoadedEngine {
 // Reads and verifies header, checksum, metadata (FlatBuffers verifier) and check_program(). Weight blocks are not read.
 // Errors: kInvalid naming what is wrong (not an engine, another format version, cut, damaged), kIo.
 Result<LoadedEngine> load_engine(const std::string& path);
+// The same without a file: weights copied into one block of memory that `keep` owns.
+struct AssembledEngine {
+  Program program;
+  std::span<const std::byte> weight_bytes;
+  std::shared_ptr<const void> keep;
+};
+Result<AssembledEngine> assemble_engine(Program program, const std::vector<Tensor>& weights);
 // True if the file begins like an engine.
 bool looks_like_engine(const std::string& path);
 // Recomputes the hash of every weight block; error naming the first that differs.

@@ -12,6 +12,8 @@ std::vector<const runtime::Executor*> table() {
   return out;
 }
 
+std::vector<std::string> libraries() { return {}; }
+
 std::string layout_code(const ir::Layout& layout) {
   if (layout.row_major()) return "";
   const std::string text = ir::type_text([&] {

@@ -1,0 +1,52 @@
+// peri build: a model becomes an engine file, with its proof beside it.
+#include "base/json.hpp"
+#include "cli/core/model.hpp"
+#include "plan/engine_file.hpp"
+
+namespace peri::cli {
+namespace {
+
+std::string describe(const compile::Compiled& c, const std::string& path) {
+  JsonWriter w;
+  w.begin_object().field("engine", path).field("model", c.program.name);
+  w.field("steps", static_cast<int64_t>(c.program.steps.size())).field("weights", static_cast<int64_t>(c.program.weights.size()));
+  w.field("predicted_ms", c.predicted_ms).field("conversion_ms", c.conversion_ms);
+  w.field("import_seconds", c.import_seconds).field("passes_seconds", c.passes_seconds).field("tune_seconds", c.tune_seconds);
+  int64_t reference = 0;
+  for (const auto& s : c.steps) reference += s.chosen == "reference";
+  w.field("reference_steps", reference).end_object();
+  return w.take();
+}
+
+Result<Outcome> run(const Arguments& arguments) {
+  const std::string model = arguments.positional[0], path = arguments.get("--output");
+  if (path.empty()) return usage("peri build needs -o ENGINE");
+  Progress progress(arguments.has("--quiet"));
+  PERI_ASSIGN(const compile::Options options, build_options(arguments, model, &progress));
+  auto compiled = compile::compile(options);
+  progress.clear();
+  if (!compiled.ok()) return std::move(compiled).error().in_file(model);
+  PERI_TRY(plan::write_engine(path, compiled->program, compiled->weights));
+  Outcome out;
+  int64_t reference = 0;
+  for (const auto& s : compiled->steps) reference += s.chosen == "reference";
+  out.summary = path + ", " + std::to_string(compiled->program.steps.size()) + " steps" + (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +
+                format(", %.1f s", compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds);
+  out.json = describe(*compiled, path);
+  return out;
+}
+}  // namespace
+
+extern const Entry build_entry;
+const Entry build_entry{{
+    .name = "build",
+    .summary = "turn a model (ONNX file or Hugging Face folder) into an engine",
+    .positional = "MODEL",
+    .min_positional = 1,
+    .max_positional = 1,
+    .flags = build_flags({{"--output", "-o", "ENGINE", "the engine file to write"}}),
+    .details = "example:\n  peri build models/digits_cnn.onnx -o build/digits_cnn.engine --dims batch=1",
+    .run = run,
+}};
+
+}  // namespace peri::cli

@@ -1,0 +1,131 @@
+// Reading of a command line against a command's flags, and its help text.
+#include "cli/core/arguments.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace peri::cli {
+
+namespace {
+constexpr Flag kCommon[] = {
+    {"--json", "", "FILE", "write the result as one JSON object to FILE (- for standard output)"},
+    {"--quiet", "-q", "", "no progress, only the last line"},
+    {"--help", "-h", "", "show this help"},
+};
+
+const Flag* find_flag(const Command& c, std::string_view word) {
+  for (const Flag& f : c.flags)
+    if (f.name == word || (!f.short_name.empty() && f.short_name == word)) return &f;
+  for (const Flag& f : kCommon)
+    if (f.name == word || (!f.short_name.empty() && f.short_name == word)) return &f;
+  return nullptr;
+}
+
+// Edit distance for "did you mean".
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t up = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = up;
+    }
+  }
+  return row[b.size()];
+}
+}  // namespace
+
+std::string nearest(std::string_view word, const std::vector<std::string_view>& known) {
+  std::string best;
+  size_t least = 1 + word.size() / 3;
+  for (std::string_view k : known) {
+    const size_t d = distance(word, k);
+    if (d <= least) least = d, best = k;
+  }
+  return best;
+}
+
+std::string Arguments::get(std::string_view flag, std::string_view fallback) const {
+  auto it = values.find(flag);
+  return it == values.end() ? std::string(fallback) : it->second.back();
+}
+std::vector<std::string> Arguments::all(std::string_view flag) const {
+  auto it = values.find(flag);
+  return it == values.end() ? std::vector<std::string>{} : it->second;
+}
+Result<int64_t> Arguments::number(std::string_view flag, int64_t low, int64_t high, int64_t fallback) const {
+  auto it = values.find(flag);
+  if (it == values.end()) return fallback;
+  const std::string& text = it->second.back();
+  int64_t v = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (code != std::errc() || end != text.data() + text.size() || v < low || v > high)
+    return usage("%s is not in range", std::string(flag).c_str()).expecting(format("a whole number from %lld to %lld", static_cast<long long>(low), static_cast<long long>(high))).but_found(text);
+  return v;
+}
+
+Result<Arguments> parse_arguments(const Command& command, std::span<char* const> words) {
+  Arguments out;
+  bool only_positional = false;
+  for (size_t k = 0; k < words.size(); ++k) {
+    std::string word = words[k];
+    if (only_positional || word == "-" || word.size() < 2 || word[0] != '-') {
+      out.positional.push_back(word);
+      continue;
+    }
+    if (word == "--") {
+      only_positional = true;
+      continue;
+    }
+    std::optional<std::string> value;
+    if (const size_t eq = word.find('='); word.starts_with("--") && eq != std::string::npos) {
+      value = word.substr(eq + 1);
+      word.resize(eq);
+    }
+    const Flag* f = find_flag(command, word);
+    if (!f) {
+      std::vector<std::string_view> known;
+      for (const Flag& x : command.flags) known.push_back(x.name);
+      for (const Flag& x : kCommon) known.push_back(x.name);
+      const std::string near = nearest(word, known);
+      return usage("peri %s has no flag '%s'", std::string(command.name).c_str(), word.c_str()).advise(near.empty() ? "see: peri " + std::string(command.name) + " --help" : "did you mean " + near + "?");
+    }
+    if (f->value.empty() && value) return usage("%s takes no value", word.c_str());
+    if (!f->value.empty() && !value) {
+      if (k + 1 >= words.size()) return usage("%s needs a value: %s", word.c_str(), std::string(f->value).c_str());
+      value = words[++k];
+    }
+    std::vector<std::string>& list = out.values[std::string(f->name)];
+    if (!list.empty() && !f->repeated) return usage("%s stands twice", std::string(f->name).c_str());
+    list.push_back(value.value_or(""));
+  }
+  if (out.has("--help")) return out;
+  const int count = static_cast<int>(out.positional.size());
+  if (count < command.min_positional || count > command.max_positional)
+    return usage("peri %s takes %s", std::string(command.name).c_str(), command.positional.empty() ? "no arguments" : std::string(command.positional).c_str()).but_found(format("%d argument%s", count, count == 1 ? "" : "s")).advise("see: peri " + std::string(command.name) + " --help");
+  return out;
+}
+
+std::string help_text(const Command& c) {
+  std::string out = "usage: peri " + std::string(c.name) + (c.positional.empty() ? "" : " " + std::string(c.positional)) + " [flags]\n\n  " + std::string(c.summary) + "\n\nflags:\n";
+  auto row = [&](const Flag& f) {
+    std::string left = "  " + (f.short_name.empty() ? std::string("    ") : std::string(f.short_name) + ", ") + std::string(f.name) + (f.value.empty() ? "" : " " + std::string(f.value));
+    left.resize(std::max<size_t>(left.size() + 2, 36), ' ');
+    out += left + std::string(f.help) + (f.repeated ? " (may be repeated)" : "") + "\n";
+  };
+  for (const Flag& f : c.flags) row(f);
+  for (const Flag& f : kCommon) row(f);
+  if (!c.details.empty()) out += "\n" + std::string(c.details) + "\n";
+  return out;
+}
+
+const Command* find(std::string_view name) {
+  for (const Entry* e : entries())
+    if (e->command.name == name) return &e->command;
+  return nullptr;
+}
+
+}  // namespace peri::cli

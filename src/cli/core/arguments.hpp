@@ -1,0 +1,15 @@
+// Command lines: parsing against a command's flags, help, and suggestions for misspelt words.
+#pragma once
+
+#include "cli/entry.hpp"
+
+namespace peri::cli {
+
+// `words` after the command's name. Errors are kUsage and say what was meant or where help is. Flags: --flag value or
+// --flag=value; -- ends them.
+Result<Arguments> parse_arguments(const Command& command, std::span<char* const> words);
+std::string help_text(const Command& command);
+// The known word closest to `word`, if it is close; else empty.
+std::string nearest(std::string_view word, const std::vector<std::string_view>& known);
+
+}  // namespace peri::cli

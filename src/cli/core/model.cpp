@@ -1,0 +1,154 @@
+// Building or loading an engine from what the user typed.
+#include "cli/core/model.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/clock.hpp"
+#include "base/version.hpp"
+#include "exec/entry.hpp"
+#include "plan/engine_file.hpp"
+
+namespace peri::cli {
+
+std::vector<Flag> build_flags(std::vector<Flag> more) {
+  std::vector<Flag> flags = {
+      {"--dims", "", "NAME=N,...", "values of named dimensions: a name, INPUT.AXIS, batch or sequence", true},
+      {"--shapes", "", "NAME:AxBxC", "the shape of an input, e.g. image:8x3x224x224", true},
+      {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
+      {"--backend", "", "NAME", "auto or cpu"},
+      {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, reference"},
+      {"--disable-pass", "", "NAME", "leave a pass out", true},
+      {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it"},
+      {"--no-tune", "", "", "take each kernel's first offer, without measuring"},
+      {"--no-verify", "", "", "do not check candidates against the reference (the proof says so)"},
+  };
+  for (Flag& f : more) flags.push_back(f);
+  return flags;
+}
+
+Result<int> thread_count(const Arguments& arguments) {
+  PERI_ASSIGN(const int64_t n, arguments.number("--threads", 1, 1024, usable_cpus()));
+  return static_cast<int>(n);
+}
+
+namespace {
+Status add_dims(const std::string& list, std::map<std::string, int64_t>* out) {
+  size_t at = 0;
+  while (at <= list.size()) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    const std::string item = list.substr(at, end - at);
+    const size_t eq = item.rfind('=');
+    int64_t v = 0;
+    if (eq == std::string::npos || eq == 0 || std::from_chars(item.data() + eq + 1, item.data() + item.size(), v).ptr != item.data() + item.size() || eq + 1 == item.size())
+      return usage("--dims is not NAME=N").but_found(item);
+    (*out)[item.substr(0, eq)] = v;
+    at = end + 1;
+  }
+  return Ok{};
+}
+
+Status add_shape(const std::string& item, std::map<std::string, int64_t>* out) {
+  const size_t colon = item.rfind(':');
+  if (colon == std::string::npos || colon == 0) return usage("--shapes is not NAME:AxBxC").but_found(item);
+  size_t at = colon + 1;
+  for (int axis = 0; at <= item.size(); ++axis) {
+    const size_t end = std::min(item.find('x', at), item.size());
+    int64_t v = 0;
+    if (std::from_chars(item.data() + at, item.data() + end, v).ptr != item.data() + end || end == at) return usage("--shapes is not NAME:AxBxC").but_found(item);
+    (*out)[item.substr(0, colon) + "." + std::to_string(axis)] = v;
+    at = end + 1;
+  }
+  return Ok{};
+}
+
+Result<std::map<std::string, int64_t>> given_dims(const Arguments& arguments) {
+  std::map<std::string, int64_t> out;
+  for (const std::string& list : arguments.all("--dims")) PERI_TRY(add_dims(list, &out));
+  for (const std::string& item : arguments.all("--shapes")) PERI_TRY(add_shape(item, &out));
+  return out;
+}
+}  // namespace
+
+Result<compile::Options> build_options(const Arguments& arguments, const std::string& model, Progress* progress) {
+  compile::Options o;
+  o.model = model;
+  o.backend = arguments.get("--backend", "auto");
+  PERI_ASSIGN(o.dims, given_dims(arguments));
+  o.disabled_passes = arguments.all("--disable-pass");
+  o.dump_dir = arguments.get("--dump-passes");
+  PERI_ASSIGN(o.tune.threads, thread_count(arguments));
+  o.tune.provider = arguments.get("--provider");
+  if (!o.tune.provider.empty() && o.tune.provider != "peri" && o.tune.provider != "onednn" && o.tune.provider != "reference")
+    return usage("no provider '%s'", o.tune.provider.c_str()).expecting("peri, onednn or reference");
+  o.tune.measure = !arguments.has("--no-tune");
+  o.tune.verify = !arguments.has("--no-verify");
+  o.builder = "peri " + std::string(version());
+  if (progress) o.progress = [progress](size_t done, size_t total, const std::string& what) { progress->show(done, total, what); };
+  return o;
+}
+
+namespace {
+runtime::EngineOptions engine_options(int threads) {
+  static const std::vector<const runtime::Executor*> kTable = exec::table();
+  runtime::EngineOptions o;
+  o.executors = kTable;
+  o.machine.isas = kernels::detect_machine(threads).isas;
+  o.machine.libraries = exec::libraries();
+  o.threads = threads;
+  return o;
+}
+}  // namespace
+
+Result<std::shared_ptr<const runtime::Engine>> load_engine_file(const std::string& path, int threads, std::shared_ptr<const MappedFile>* file) {
+  PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
+  if (file) *file = loaded.file;
+  auto engine = runtime::Engine::create(std::move(loaded.program), {loaded.weight_bytes, loaded.file, {}}, engine_options(threads));
+  if (!engine.ok()) return std::move(engine).error().in_file(path);
+  return engine;
+}
+
+Result<Opened> open_model(const Arguments& arguments, const std::string& path, Progress* progress) {
+  Opened out;
+  PERI_ASSIGN(const int threads, thread_count(arguments));
+  const int64_t start = now_ns();
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && plan::looks_like_engine(path)) {
+    PERI_ASSIGN(out.engine, load_engine_file(path, threads, &out.file));
+    out.load_ms = seconds_since(start) * 1e3;
+    return out;
+  }
+  PERI_ASSIGN(const compile::Options options, build_options(arguments, path, progress));
+  auto compiled = compile::compile(options);
+  if (progress) progress->clear();
+  if (!compiled.ok()) return std::move(compiled).error().in_file(path);
+  PERI_ASSIGN(auto assembled, plan::assemble_engine(compiled->program, compiled->weights));
+  compiled->weights.clear();
+  PERI_ASSIGN(out.engine, runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}}, engine_options(threads)));
+  out.compiled = std::move(compiled).value();
+  out.load_ms = seconds_since(start) * 1e3;
+  return out;
+}
+
+Result<DimBinding> program_dims(const Arguments& arguments, const plan::Program& program) {
+  ir::Graph interface_graph;
+  for (const plan::Port& p : program.inputs) interface_graph.add_input(p.name, ir::Type(p.dtype, p.shape));
+  PERI_ASSIGN(auto given, given_dims(arguments));
+  // A shape may name fixed axes too: they are checked and taken out.
+  for (const plan::Port& p : program.inputs) {
+    for (size_t axis = 0; axis < p.shape.size(); ++axis) {
+      auto it = given.find(p.name + "." + std::to_string(axis));
+      if (it == given.end() || !p.shape[axis].is_const()) continue;
+      if (p.shape[axis].value() != it->second) return usage("axis %zu of input '%s' is fixed", axis, p.name.c_str()).expecting(p.shape[axis].text()).but_found(std::to_string(it->second));
+      given.erase(it);
+    }
+  }
+  std::map<std::string, int64_t> all = program.tuned_for;
+  for (const auto& [name, value] : given) all[name] = value;
+  std::erase_if(all, [&](const auto& item) { return std::find(program.dims.begin(), program.dims.end(), item.first) == program.dims.end() && !given.contains(item.first); });
+  return compile::resolve_dims(interface_graph, all);
+}
+
+}  // namespace peri::cli

@@ -1,0 +1,55 @@
+// Progress lines and the Ctrl-C handler.
+#include "cli/core/terminal.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "base/clock.hpp"
+
+namespace peri::cli {
+
+namespace {
+constexpr int64_t kPlainLineEveryNs = 2'000'000'000;  // without a terminal
+volatile std::sig_atomic_t g_interrupts = 0;
+
+void on_interrupt(int) {
+  if (g_interrupts) _exit(130);
+  g_interrupts = 1;
+}
+}  // namespace
+
+Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(2) == 1), start_ns_(now_ns()), last_ns_(start_ns_) {}
+Progress::~Progress() { clear(); }
+
+void Progress::show(size_t done, size_t total, const std::string& what) {
+  if (quiet_) return;
+  std::string left;
+  const double spent = seconds_since(start_ns_);
+  if (total && done >= 3 && spent > 1) left = ", about " + std::to_string(static_cast<int>(spent / static_cast<double>(done) * static_cast<double>(total - done) + 0.5)) + " s left";
+  const std::string count = total ? "[" + std::to_string(done) + "/" + std::to_string(total) + left + "] " : "";
+  if (terminal_) {
+    std::fprintf(stderr, "\r\033[K%s%.100s", count.c_str(), what.c_str());
+    std::fflush(stderr);
+    drawn_ = true;
+  } else if (now_ns() - last_ns_ >= kPlainLineEveryNs) {
+    std::fprintf(stderr, "%s%s\n", count.c_str(), what.c_str());
+    last_ns_ = now_ns();
+  }
+}
+
+void Progress::clear() {
+  if (drawn_) std::fprintf(stderr, "\r\033[K");
+  drawn_ = false;
+}
+
+void watch_interrupt() {
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+bool interrupted() { return g_interrupts != 0; }
+
+}  // namespace peri::cli

@@ -1,0 +1,27 @@
+// Progress on standard error and interruption: one moving line on a terminal, plain lines elsewhere; Ctrl-C asks once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace peri::cli {
+
+class Progress {
+ public:
+  explicit Progress(bool quiet);
+  ~Progress();
+  // `total` 0: not known. Shows an estimate of what is left once a few steps are done.
+  void show(size_t done, size_t total, const std::string& what);
+  void clear();
+
+ private:
+  bool quiet_, terminal_;
+  bool drawn_ = false;
+  int64_t start_ns_ = 0, last_ns_ = 0;
+};
+
+// First Ctrl-C: interrupted() becomes true and work stops at the next safe point. Second: the process ends at once with 130.
+void watch_interrupt();
+bool interrupted();
+
+}  // namespace peri::cli

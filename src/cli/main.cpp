@@ -1,0 +1,84 @@
+// The program: finds the subcommand, reads its flags, runs it, and ends with one line that says PASSED or FAILED and why.
+#include <cstdio>
+#include <cstring>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/version.hpp"
+#include "cli/core/arguments.hpp"
+#include "cli/core/terminal.hpp"
+
+namespace peri::cli {
+namespace {
+
+std::string overview() {
+  std::string out = "peri " + std::string(version()) + ": a trained model in, a fast engine with proven answers out\n\nusage: peri COMMAND [arguments]\n\n";
+  for (const Entry* e : entries()) {
+    if (e->command.hidden) continue;
+    std::string left = "  " + std::string(e->command.name);
+    left.resize(14, ' ');
+    out += left + std::string(e->command.summary) + "\n";
+  }
+  return out + "\n'peri COMMAND --help' explains one; 'peri --version' prints the version.\n";
+}
+
+// One object for --json: the outcome's own, or the error.
+int finish(const Arguments* arguments, const Result<Outcome>& result, std::string_view command) {
+  const std::string json_to = arguments ? arguments->get("--json") : "";
+  int code = 0;
+  std::string last;
+  std::string object;
+  if (result.ok()) {
+    object = result->json.empty() ? "{}" : result->json;
+    last = "PASSED " + std::string(command) + (result->summary.empty() ? "" : ": " + result->summary);
+  } else {
+    const Error& e = result.error();
+    code = exit_code(e.kind);
+    JsonWriter w;
+    w.begin_object().key("error").begin_object();
+    w.key("kind").value(error_kind_name(e.kind)).key("message").value(e.message).key("file").value(e.file).key("node").value(e.node);
+    w.key("expected").value(e.expected).key("found").value(e.found).key("remedy").value(e.remedy).end_object().end_object();
+    object = std::move(w).take();
+    last = "FAILED " + std::string(command) + ": " + e.text();
+  }
+  if (json_to == "-") {
+    std::printf("%s\n", object.c_str());
+  } else if (!json_to.empty()) {
+    Status written = write_file_atomic(json_to, object + "\n");
+    if (!written.ok() && code == 0) last = "FAILED " + std::string(command) + ": " + written.error().text(), code = 1;
+  }
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s\n", last.c_str());
+  return code;
+}
+
+int run(int argc, char** argv) {
+  if (argc < 2 || std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0 || std::strcmp(argv[1], "help") == 0) {
+    std::fputs(overview().c_str(), argc < 2 ? stderr : stdout);
+    return argc < 2 ? 2 : 0;
+  }
+  if (std::strcmp(argv[1], "--version") == 0) {
+    std::printf("peri %s\n", std::string(version()).c_str());
+    return 0;
+  }
+  const Command* command = find(argv[1]);
+  if (!command) {
+    std::vector<std::string_view> known;
+    for (const Entry* e : entries()) known.push_back(e->command.name);
+    const std::string near = nearest(argv[1], known);
+    return finish(nullptr, usage("no command '%s'", argv[1]).advise(near.empty() ? "see: peri --help" : "did you mean '" + near + "'?"), "peri");
+  }
+  auto arguments = parse_arguments(*command, {argv + 2, static_cast<size_t>(argc - 2)});
+  if (!arguments.ok()) return finish(nullptr, std::move(arguments).error(), command->name);
+  if (arguments->has("--help")) {
+    std::fputs(help_text(*command).c_str(), stdout);
+    return 0;
+  }
+  watch_interrupt();
+  return finish(&*arguments, command->run(*arguments), command->name);
+}
+
+}  // namespace
+}  // namespace peri::cli
+
+int main(int argc, char** argv) { return peri::cli::run(argc, argv); }
