@@ -38,6 +38,8 @@ Status upgrade(ir::Graph& graph, ir::Node& node, int opset) {
 
 Status infer(InferContext& c) {
   const Shape& x = c.shape(0);
+  if (c.node.i("training_mode") != 0)
+    return unsupported("batch_normalization is for inference").expecting("training_mode = 0").but_found("1");
   if (x.empty()) return invalid("x is a scalar").expecting("[batch, channels, spatial...]");
   const Dim channels = x.size() > 1 ? x[1] : Dim(1);
   constexpr std::string_view kNames[] = {"x", "scale", "bias", "mean", "var"};
@@ -100,7 +102,9 @@ const Entry batch_normalization_entry{{
                 {"mean", kFloats},
                 {"var", kFloats, false, false, 3}},
      .outputs = {{"y"}},
-     .attrs = {{"epsilon", AttrKind::kFloat, false, "1e-05"}},
+     .attrs = {{"epsilon", AttrKind::kFloat, false, "1e-05"},
+               {"momentum", AttrKind::kFloat, false, "0.9; has no effect at inference"},
+               {"training_mode", AttrKind::kInt, false, "0; nothing else is supported"}},
      .upgrade = upgrade,
      .infer = infer,
      .reference = reference,

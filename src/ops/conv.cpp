@@ -23,30 +23,30 @@ Status check_ranks(const InferContext& c) {
   return Ok{};
 }
 
-Result<std::vector<int64_t>> kernel_of(const InferContext& c) {
-  const Shape& w = c.shape(1);
-  std::vector<int64_t> kernel;
-  for (size_t d = 2; d < w.size(); ++d) {
-    if (!w[d].is_const())
-      return unsupported("the spatial dims of w must be known")
-          .but_found(shape_text(w))
-          .advise("export the model with weights of fixed size");
-    kernel.push_back(w[d].value());
+// Spatial dims of w, or kernel_shape where they are symbolic.
+Result<Shape> kernel_of(const InferContext& c) {
+  Shape kernel(c.shape(1).begin() + 2, c.shape(1).end());
+  if (!c.node.has("kernel_shape")) return kernel;
+  const std::vector<int64_t> said = c.node.ints("kernel_shape");
+  bool same = said.size() == kernel.size();
+  for (size_t d = 0; same && d < kernel.size(); ++d) {
+    if (!kernel[d].is_const()) kernel[d] = Dim(said[d]);
+    same = kernel[d].is_const(said[d]);
   }
-  if (c.node.has("kernel_shape") && c.node.ints("kernel_shape") != kernel) {
-    const std::vector<int64_t> said = c.node.ints("kernel_shape");
+  if (!same)
     return invalid("kernel_shape is not that of w")
-        .expecting(shape_text(Shape(kernel.begin(), kernel.end())))
+        .expecting(shape_text(kernel))
         .but_found(shape_text(Shape(said.begin(), said.end())));
-  }
   return kernel;
 }
 
 Status infer(InferContext& c) {
   PERI_TRY(check_ranks(c));
   const Shape &x = c.shape(0), &w = c.shape(1);
-  PERI_ASSIGN(std::vector<int64_t> kernel, kernel_of(c));
-  PERI_ASSIGN(const WindowSpec spec, window_spec(c.node, std::move(kernel)));
+  PERI_ASSIGN(const Shape kernel, kernel_of(c));
+  std::vector<int64_t> numbers;
+  for (const Dim& k : kernel) numbers.push_back(k.is_const() ? k.value() : 1);
+  PERI_ASSIGN(const WindowSpec spec, window_spec(c.node, std::move(numbers)));
   const int64_t group = c.node.i("group", 1);
   if (group < 1) return invalid("group is out of range").expecting(">= 1").but_found(std::to_string(group));
   if (x[1].is_const() && !(w[1] * group == x[1]))
@@ -61,7 +61,8 @@ Status infer(InferContext& c) {
     return invalid("the bias has a wrong shape").expecting("[" + w[0].text() + "]").but_found(shape_text(c.shape(2)));
   Shape y = {x[0], w[0]};
   for (size_t d = 2; d < x.size(); ++d) {
-    PERI_ASSIGN(Dim extent, spec.extent(d - 2, x[d], false));
+    const Dim reach = (kernel[d - 2] - 1) * spec.window.dilation[d - 2] + 1;
+    PERI_ASSIGN(Dim extent, spec.extent(d - 2, x[d], false, reach));
     y.push_back(std::move(extent));
   }
   c.set(0, c.dtype(0), std::move(y));

@@ -11,21 +11,40 @@
 namespace peri::ops {
 namespace {
 
+// How many channels a group of version 18 has: a constant where the channels are known, else computed from the shape of
+// x.
+Result<ir::Value*> wide_shape(ir::Graph& graph, const ir::Node& node, int64_t groups) {
+  const ir::Type& x = node.in(0)->type;
+  if (x.shape && x.shape->size() > 1 && (*x.shape)[1].is_const()) {
+    const int64_t channels = (*x.shape)[1].value();
+    if (channels % groups != 0)
+      return invalid("num_groups does not divide the channels")
+          .at_node(node.name)
+          .expecting("a divisor of " + std::to_string(channels))
+          .but_found(std::to_string(groups));
+    const std::vector<int64_t> wide = {groups, channels / groups};
+    return ints_constant(graph, "wide", wide);
+  }
+  const std::vector<int64_t> one = {1}, count = {groups};
+  ir::Value* channels =
+      graph.add("gather", {graph.add("shape", {node.in(0)})->out(), ints_constant(graph, "one", one)})->out();
+  ir::Value* number = ints_constant(graph, "groups", count);
+  ir::Value* each = graph.add("div", {channels, number})->out();
+  return graph.add("concat", {number, each}, {{"axis", int64_t{0}}})->out();
+}
+
 // Version 18 had one scale and bias a group: each is repeated for the channels of its group.
 Status upgrade(ir::Graph& graph, ir::Node& node, int opset) {
-  if (opset >= 21) return Ok{};
+  if (opset >= 21 || !node.in(0)) return Ok{};
   const int64_t groups = node.i("num_groups", 1);
-  const ir::Type& x = node.in(0)->type;
-  if (!x.shape || x.shape->size() < 2 || !(*x.shape)[1].is_const() || groups < 1 || (*x.shape)[1].value() % groups != 0)
-    return unsupported("GroupNormalization of opset 18 needs a known number of channels that num_groups divides")
-        .at_node(node.name)
-        .advise("export the model at opset 21 or later");
-  const int64_t each = (*x.shape)[1].value() / groups;
+  if (groups < 1)
+    return invalid("num_groups is out of range").at_node(node.name).expecting(">= 1").but_found(std::to_string(groups));
+  PERI_ASSIGN(ir::Value * wide, wide_shape(graph, node, groups));
   for (size_t port : {size_t{1}, size_t{2}}) {
     if (!node.in(port)) continue;
-    const std::vector<int64_t> column = {groups, 1}, wide = {groups, each}, flat = {-1};
+    const std::vector<int64_t> column = {groups, 1}, flat = {-1};
     ir::Value* v = graph.add("reshape", {node.in(port), ints_constant(graph, "column", column)})->out();
-    v = graph.add("expand", {v, ints_constant(graph, "wide", wide)})->out();
+    v = graph.add("expand", {v, wide})->out();
     graph.set_input(&node, port, graph.add("reshape", {v, ints_constant(graph, "flat", flat)})->out());
   }
   return Ok{};

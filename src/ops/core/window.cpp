@@ -72,15 +72,14 @@ Result<WindowSpec> window_spec(const ir::Node& node, std::vector<int64_t> kernel
   return s;
 }
 
-Result<Dim> WindowSpec::extent(size_t axis, const Dim& in, bool ceil) const {
+Result<Dim> WindowSpec::extent(size_t axis, const Dim& in, bool ceil, const Dim& reach) const {
   const Dim stride(window.stride[axis]);
   if (auto_pad == AutoPad::kSameUpper || auto_pad == AutoPad::kSameLower) return ceildiv(in, stride);
-  const Dim slack = in + window.pad_begin[axis] + window.pad_end[axis] - window.reach(axis);
+  const Dim padded = in + window.pad_begin[axis] + window.pad_end[axis], slack = padded - reach;
   if (slack.is_const() && slack.value() < 0)
     return invalid("the window is larger than the padded input")
-        .expecting(
-            format("at least %lld elements along spatial axis %zu", static_cast<long long>(window.reach(axis)), axis))
-        .but_found((slack + window.reach(axis)).text());
+        .expecting(format("at least %s elements along spatial axis %zu", reach.text().c_str(), axis))
+        .but_found(padded.text());
   if (!ceil) return floordiv(slack, stride) + 1;
   return min(ceildiv(slack, stride) + 1, ceildiv(in + window.pad_begin[axis], stride));
 }

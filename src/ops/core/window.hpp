@@ -20,7 +20,9 @@ struct WindowSpec {
 
   // Windows over `in` elements along `axis`. ceil: the last window may leave the padded input, but must begin inside
   // the input or its leading pad. Error: a window larger than the padded input.
-  Result<Dim> extent(size_t axis, const Dim& in, bool ceil) const;
+  Result<Dim> extent(size_t axis, const Dim& in, bool ceil) const { return extent(axis, in, ceil, window.reach(axis)); }
+  // The same for windows that reach over a symbolic number of elements.
+  Result<Dim> extent(size_t axis, const Dim& in, bool ceil, const Dim& reach) const;
   // Pads for concrete extents. SAME_UPPER puts the odd element at the end.
   Window resolve(std::span<const int64_t> in, std::span<const int64_t> out) const;
 };
