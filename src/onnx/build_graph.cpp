@@ -2,7 +2,6 @@
 #include "onnx/build_graph.hpp"
 
 #include <algorithm>
-#include <set>
 #include <unordered_map>
 
 #include "onnx/attributes.hpp"
@@ -28,7 +27,7 @@ class Builder {
     const GraphRecord& g = *survey_.model.graph;
     out_.graph.name = g.name;
     Scope scope{survey_.model.opsets, "", "", {}, {}};
-    PERI_TRY(add_inputs(scope));
+    add_inputs(scope);
     PERI_TRY(add_initializers(g, scope));
     PERI_TRY(add_nodes(g.nodes, survey_.order, scope));
     for (const PortInfo& port : survey_.report.outputs) {
@@ -40,7 +39,7 @@ class Builder {
   }
 
  private:
-  Status add_inputs(Scope& scope);
+  void add_inputs(Scope& scope);
   Status add_initializers(const GraphRecord& g, Scope& scope);
   Status add_nodes(const std::vector<Body>& nodes, const std::vector<uint32_t>& order, Scope& scope);
   Status add_node(const NodeRecord& node, Scope& scope);
@@ -55,25 +54,8 @@ class Builder {
   int depth_ = 0;
 };
 
-// Dimensions of inputs that no single axis determines ("2*n" without an axis "n") stand for themselves.
-Status Builder::add_inputs(Scope& scope) {
-  std::set<std::string> bound;
-  for (const PortInfo& port : survey_.report.inputs)
-    for (const Dim& d : port.type.shape.value_or(Shape{}))
-      if (d.is_symbol()) bound.insert(d.symbol_name());
-  for (const PortInfo& port : survey_.report.inputs) {
-    ir::Type type = port.type;
-    if (type.shape) {
-      for (Dim& d : *type.shape) {
-        std::set<std::string> symbols;
-        d.collect_symbols(symbols);
-        if (!d.is_const() && !std::includes(bound.begin(), bound.end(), symbols.begin(), symbols.end()))
-          d = Dim::symbol(d.text());
-      }
-    }
-    scope.values[port.name] = out_.graph.add_input(port.name, std::move(type));
-  }
-  return Ok{};
+void Builder::add_inputs(Scope& scope) {
+  for (const PortInfo& port : survey_.report.inputs) scope.values[port.name] = out_.graph.add_input(port.name, port.type);
 }
 
 Status Builder::add_initializers(const GraphRecord& g, Scope& scope) {

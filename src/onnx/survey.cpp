@@ -24,7 +24,7 @@ struct Tally {
   };
   std::map<std::tuple<std::string, std::string, int64_t>, Uses> ops;  // domain, op, opset
   std::map<std::string, int64_t> calls;                               // function key
-  int64_t nodes = 0;
+  int64_t nodes = 0;  // calls too
 };
 
 class Surveyor {
@@ -57,6 +57,8 @@ class Surveyor {
   Survey& s_;
   const char* base_;
   const ImportOptions& options_;
+  int64_t work_ = 0;                 // nodes and calls, functions expanded
+  std::set<std::string> dim_names_;  // of input axes
   std::map<std::string, Tally> tallies_;
   std::map<std::string, int> heights_;
   std::vector<std::string> finished_;  // functions, callees before callers
@@ -153,6 +155,13 @@ Status Surveyor::describe_ports(const GraphRecord& g, std::set<std::string>* con
     given->push_back(t.values.name);
   }
   s_.report.weight_count = static_cast<int64_t>(constants->size());
+  for (const Body& body : g.inputs) {
+    PERI_ASSIGN(const ValueRecord v, read_value(body, base_));
+    if (!v.shape || constants->contains(std::string(v.name))) continue;
+    for (const DimRecord& d : *v.shape)
+      if (const auto dim = Dim::parse(d.param); !d.param.empty() && dim.ok() && dim->is_symbol())
+        dim_names_.insert(dim->symbol_name());
+  }
   std::set<std::string> seen;
   for (const Body& body : g.inputs) {
     PERI_ASSIGN(const ValueRecord v, read_value(body, base_));
@@ -163,7 +172,7 @@ Status Surveyor::describe_ports(const GraphRecord& g, std::set<std::string>* con
         s_.report.notes.push_back("input '" + std::string(v.name) + "' has a default value and is taken as a constant");
       continue;
     }
-    PERI_ASSIGN(ir::Type type, declared_type(v));
+    PERI_ASSIGN(ir::Type type, declared_type(v, dim_names_));
     s_.report.inputs.push_back({std::string(v.name), std::move(type)});
     given->push_back(v.name);
   }
@@ -181,7 +190,7 @@ Status Surveyor::scan_graph(Tally* tally) {
     if (v.name.empty()) return invalid("a graph output has no name");
     if (!seen.emplace(v.name).second) return invalid("graph output is given twice").at_node(v.name);
     outputs.push_back(v.name);
-    Result<ir::Type> type = v.kind == ValueKind::kNone ? Result<ir::Type>(ir::Type()) : declared_type(v);
+    Result<ir::Type> type = v.kind == ValueKind::kNone ? Result<ir::Type>(ir::Type()) : declared_type(v, dim_names_);
     if (!type.ok()) return std::move(type).error();
     s_.report.outputs.push_back({std::string(v.name), std::move(type).value()});
   }
@@ -219,10 +228,11 @@ void Surveyor::add_uses(const Tally& tally, int64_t times) {
   for (const auto& [op, uses] : tally.ops) {
     Tally::Uses& sum = total_[op];
     sum.count = add_capped(sum.count, mul_capped(uses.count, times));
+    s_.report.node_count = add_capped(s_.report.node_count, mul_capped(uses.count, times));
     for (const std::string& name : uses.nodes)
       if (sum.nodes.size() < kNamesShown) sum.nodes.push_back(name);
   }
-  s_.report.node_count = add_capped(s_.report.node_count, mul_capped(tally.nodes, times));
+  work_ = add_capped(work_, mul_capped(tally.nodes, times));
 }
 
 Status Surveyor::expand(const Tally& main) {
@@ -241,10 +251,10 @@ Status Surveyor::expand(const Tally& main) {
     for (const auto& [callee, calls] : tallies_[*it].calls)
       times[callee] = add_capped(times[callee], mul_capped(calls, n));
   }
-  if (s_.report.node_count > options_.max_nodes)
+  if (work_ > options_.max_nodes)
     return Error(ErrorKind::kMemory, "the model has too many nodes with its functions expanded")
         .expecting(format("at most %lld", static_cast<long long>(options_.max_nodes)))
-        .but_found(format("%lld", static_cast<long long>(s_.report.node_count)));
+        .but_found(format("%lld", static_cast<long long>(work_)));
   return Ok{};
 }
 
@@ -274,7 +284,18 @@ std::string function_key(std::string_view domain, std::string_view name, std::st
   return key;
 }
 
-Result<ir::Type> declared_type(const ValueRecord& v) {
+namespace {
+Dim named_dim(std::string_view text, const std::set<std::string>& names) {
+  auto parsed = Dim::parse(text);
+  if (!parsed.ok() || parsed->is_poison() || parsed->is_const()) return Dim::symbol(text);
+  std::set<std::string> used;
+  parsed->collect_symbols(used);
+  const bool over_names = std::includes(names.begin(), names.end(), used.begin(), used.end());
+  return parsed->is_symbol() || over_names ? std::move(parsed).value() : Dim::symbol(text);
+}
+}  // namespace
+
+Result<ir::Type> declared_type(const ValueRecord& v, const std::set<std::string>& names) {
   static constexpr const char* kKinds[] = {"of no type", "tensors",   "sparse tensors", "sequences",
                                            "maps",       "optionals", "opaque values"};
   if (v.kind == ValueKind::kNone)
@@ -292,20 +313,19 @@ Result<ir::Type> declared_type(const ValueRecord& v) {
     return invalid("a value has rank %zu", v.shape->size()).at_node(v.name).expecting("rank 32 at most");
   type.shape.emplace();
   for (const DimRecord& d : *v.shape) {
-    const bool unnamed = d.value ? *d.value == -1 : d.param.empty();
-    if (unnamed) {
-      type.shape->push_back(Dim::symbol(std::string(v.name) + "_dim_" + std::to_string(type.shape->size())));
-    } else if (d.value) {
-      if (*d.value < 0)
-        return invalid("a dimension is negative")
-            .at_node(v.name)
-            .expecting("0 or more, or a name")
-            .but_found(format("%lld", static_cast<long long>(*d.value)));
+    if (d.value && *d.value >= 0) {
       type.shape->push_back(Dim(*d.value));
+    } else if (d.value && *d.value != -1) {
+      return invalid("a dimension is negative")
+          .at_node(v.name)
+          .expecting("0 or more, or a name")
+          .but_found(format("%lld", static_cast<long long>(*d.value)));
+    } else if (!d.value && !d.param.empty()) {
+      type.shape->push_back(named_dim(d.param, names));
     } else {
-      auto parsed = Dim::parse(d.param);
-      const bool usable = parsed.ok() && !parsed->is_poison() && !parsed->is_const();
-      type.shape->push_back(usable ? std::move(parsed).value() : Dim::symbol(d.param));
+      std::string fresh = std::string(v.name) + "_dim_" + std::to_string(type.shape->size());
+      while (names.contains(fresh)) fresh += '_';
+      type.shape->push_back(Dim::symbol(fresh));
     }
   }
   return type;

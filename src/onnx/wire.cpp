@@ -14,7 +14,7 @@ bool WireReader::fail(const char* why) {
 
 bool WireReader::varint(uint64_t* v) {
   uint64_t value = 0;
-  for (int shift = 0; shift < 70; shift += 7) {
+  for (int shift = 0;; shift += 7) {
     if (at_ == end_) return fail("a number runs past the end of its message");
     const uint8_t byte = static_cast<uint8_t>(*at_++);
     if (shift == 63 && byte > 1) return fail("a number has more than 64 bits");
@@ -24,7 +24,6 @@ bool WireReader::varint(uint64_t* v) {
       return true;
     }
   }
-  return fail("a number has more than 10 bytes");
 }
 
 bool WireReader::bytes(size_t n, std::string_view* out) {
