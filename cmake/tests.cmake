@@ -100,3 +100,13 @@ foreach(file IN LISTS programs)
   endforeach()
   peri_precompile(${stem})
 endforeach()
+
+# What the documents tell people to type. Blocks marked <!-- label: slow --> run under that label.
+set(separator "")
+foreach(label IN ITEMS "" slow)
+  add_test(NAME docs${separator}${label} COMMAND "${CMAKE_SOURCE_DIR}/.venv/bin/python" "${CMAKE_SOURCE_DIR}/tools/docs/run.py"
+           --build "${CMAKE_BINARY_DIR}" --label "${label}")
+  set(separator /)
+endforeach()
+set_tests_properties(docs PROPERTIES LABELS cpu TIMEOUT 900)
+set_tests_properties(docs/slow PROPERTIES LABELS slow TIMEOUT 3600)
