@@ -1,0 +1,46 @@
+// Transposed convolution in float32, NHWC, by stride phases: the outputs of one phase (oy mod sh, ox mod sw) are an
+// ordinary convolution with the taps that meet it, so every output is made once and no sum passes through memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/cpu/conv/conv.hpp"
+
+namespace peri::kernels::cpu {
+
+struct TransposedShape {
+  int64_t n = 1, ih = 0, iw = 0, ic = 0;  // input
+  int64_t oc = 0, kh = 1, kw = 1;
+  int64_t sh = 1, sw = 1, dh = 1, dw = 1;            // strides, dilations
+  int64_t top = 0, left = 0, bottom = 0, right = 0;  // cut from the full result
+  int64_t extra_h = 0, extra_w = 0;                  // output padding
+  int64_t groups = 1;
+
+  int64_t oh() const { return (ih - 1) * sh + dh * (kh - 1) + 1 + extra_h - top - bottom; }
+  int64_t ow() const { return (iw - 1) * sw + dw * (kw - 1) + 1 + extra_w - left - right; }
+};
+
+struct TransposedPlan {
+  TransposedShape shape;
+  Isa isa = Isa::kAvx2;
+  PanelSplit panels;       // of one group's output channels
+  int64_t row_blocks = 0;  // of all images' output rows
+  int64_t panel_blocks = 0;
+  int64_t tasks = 0;
+  int64_t scratch_floats = 0;  // per running task, 64-byte aligned
+};
+
+// Why this shape or epilogue is not offered, or empty.
+std::string refuse_transposed(const TransposedShape& shape, const Epilogue& epilogue = {});
+TransposedPlan plan_transposed(const TransposedShape& shape, Isa isa);
+
+// Packed weights depend on channels, kernel, strides, dilations, groups and the Isa only.
+int64_t packed_transposed_floats(const TransposedShape& shape, Isa isa);
+// w: [ic, oc / groups, kh, kw].
+void pack_transposed_weights(const float* w, const TransposedShape& shape, Isa isa, float* packed);
+
+// As for a convolution; args.epilogue without steps by row.
+void run_task(const TransposedPlan& plan, const ConvArgs& args, int64_t task, float* scratch);
+
+}  // namespace peri::kernels::cpu
