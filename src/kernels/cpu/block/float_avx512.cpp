@@ -1,7 +1,9 @@
-// The float loops and reductions of block programs for avx512.
+// The float loops, chains and reductions of block programs for avx512.
 #define PERI_ISA avx512
 #include "kernels/cpu/simd/vec_avx512.hpp"
 //
 #include "kernels/cpu/block/float_body.hpp"
+//
+#include "kernels/cpu/block/chain_body.hpp"
 //
 #include "kernels/cpu/block/reduce_body.hpp"

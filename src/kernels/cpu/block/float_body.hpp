@@ -14,7 +14,6 @@ using simd::PERI_ISA::M32;
   struct NAME {                                                                          \
     PERI_SIMD_MEMBER static F32 run(F32 x, const float* imm) { return (void)imm, EXPR; } \
   };
-PERI_UNARY(Identity, x)
 PERI_UNARY(Sqrt, sqrt(x))
 PERI_UNARY(Rsqrt, F32::set1(1.0f) / sqrt(x))
 PERI_UNARY(Reciprocal, F32::set1(1.0f) / x)
@@ -105,38 +104,18 @@ void unary(const Call& call, int64_t n) {
   for (; i < n; i += F32::kLanes) store_n(dst + i, F::run(a.tail(i, n - i), imm), n - i);
 }
 
-template <class F, class Then, bool kA, bool kB>
+template <class F, bool kA, bool kB>
 void binary(const Call& call, int64_t n) {
   const Operand<kA> a(call.a);
   const Operand<kB> b(call.b);
   float* dst = static_cast<float*>(call.dst);
-  const float imm[2] = {call.imm[0], call.imm[1]};
   int64_t i = 0;
   for (; i + 2 * F32::kLanes <= n; i += 2 * F32::kLanes) {
-    const F32 x = Then::run(F::run(a.at(i), b.at(i)), imm);
-    const F32 y = Then::run(F::run(a.at(i + F32::kLanes), b.at(i + F32::kLanes)), imm);
+    const F32 x = F::run(a.at(i), b.at(i)), y = F::run(a.at(i + F32::kLanes), b.at(i + F32::kLanes));
     store(dst + i, x);
     store(dst + i + F32::kLanes, y);
   }
-  for (; i < n; i += F32::kLanes) store_n(dst + i, Then::run(F::run(a.tail(i, n - i), b.tail(i, n - i)), imm), n - i);
-}
-
-template <class Then, bool kB, bool kC>
-void mul_add(const Call& call, int64_t n) {
-  const Operand<false> a(call.a);
-  const Operand<kB> b(call.b);
-  const Operand<kC> c(call.c);
-  float* dst = static_cast<float*>(call.dst);
-  const float imm[2] = {call.imm[0], call.imm[1]};
-  int64_t i = 0;
-  for (; i + 2 * F32::kLanes <= n; i += 2 * F32::kLanes) {
-    const int64_t j = i + F32::kLanes;
-    const F32 x = Then::run(fma(a.at(i), b.at(i), c.at(i)), imm), y = Then::run(fma(a.at(j), b.at(j), c.at(j)), imm);
-    store(dst + i, x);
-    store(dst + j, y);
-  }
-  for (; i < n; i += F32::kLanes)
-    store_n(dst + i, Then::run(fma(a.tail(i, n - i), b.tail(i, n - i), c.tail(i, n - i)), imm), n - i);
+  for (; i < n; i += F32::kLanes) store_n(dst + i, F::run(a.tail(i, n - i), b.tail(i, n - i)), n - i);
 }
 
 PERI_SIMD void store_bools(uint8_t* p, M32 m, int64_t n) {
@@ -170,12 +149,12 @@ void select_float(const Call& call, int64_t n) {
     store_n(dst + i, select(load_bools(a + i, n - i), b.tail(i, n - i), c.tail(i, n - i)), n - i);
 }
 
-template <class F, class Then>
+template <class F>
 Kernel pick2(int scalars) {
   switch (scalars) {
-    case 0: return binary<F, Then, false, false>;
-    case 1: return binary<F, Then, true, false>;
-    case 2: return binary<F, Then, false, true>;
+    case 0: return binary<F, false, false>;
+    case 1: return binary<F, true, false>;
+    case 2: return binary<F, false, true>;
     default: return nullptr;
   }
 }
@@ -188,44 +167,6 @@ Kernel pick_test(int scalars) {
     default: return nullptr;
   }
 }
-template <class Then>
-Kernel pick_mul_add(int scalars) {
-  switch (scalars) {
-    case 0: return mul_add<Then, false, false>;
-    case 2: return mul_add<Then, true, false>;
-    case 4: return mul_add<Then, false, true>;
-    case 6: return mul_add<Then, true, true>;
-    default: return nullptr;
-  }
-}
-
-template <class Then>
-Kernel pick_pair(const Key& key) {
-  switch (key.op) {
-    case Op::kAdd: return pick2<Add, Then>(key.scalars);
-    case Op::kSub: return pick2<Sub, Then>(key.scalars);
-    case Op::kMul: return pick2<Mul, Then>(key.scalars);
-    case Op::kMulAdd: return pick_mul_add<Then>(key.scalars);
-    default: return nullptr;
-  }
-}
-
-Kernel find_pair(const Key& key) {
-  switch (key.then) {
-    case Op::kRelu: return pick_pair<Relu>(key);
-    case Op::kExp: return pick_pair<Exp>(key);
-    case Op::kTanh: return pick_pair<Tanh>(key);
-    case Op::kErf: return pick_pair<Erf>(key);
-    case Op::kSigmoid: return pick_pair<Sigmoid>(key);
-    case Op::kSilu: return pick_pair<Silu>(key);
-    case Op::kGelu: return pick_pair<Gelu>(key);
-    case Op::kSqrt: return pick_pair<Sqrt>(key);
-    case Op::kClip: return pick_pair<Clip>(key);
-    case Op::kHardSwish: return pick_pair<HardSwish>(key);
-    default: return nullptr;
-  }
-}
-
 Kernel find_unary(Op op) {
   switch (op) {
     case Op::kSqrt: return unary<Sqrt>;
@@ -263,17 +204,15 @@ Kernel find_unary(Op op) {
 }
 
 Kernel find_float(const Key& key) {
-  if (key.then != Op::kLoad) return find_pair(key);
   switch (key.op) {
-    case Op::kAdd: return pick2<Add, Identity>(key.scalars);
-    case Op::kSub: return pick2<Sub, Identity>(key.scalars);
-    case Op::kMul: return pick2<Mul, Identity>(key.scalars);
-    case Op::kDiv: return pick2<Div, Identity>(key.scalars);
-    case Op::kMax: return pick2<Max, Identity>(key.scalars);
-    case Op::kMin: return pick2<Min, Identity>(key.scalars);
-    case Op::kPow: return pick2<Pow, Identity>(key.scalars);
-    case Op::kPRelu: return pick2<PRelu, Identity>(key.scalars);
-    case Op::kMulAdd: return pick_mul_add<Identity>(key.scalars);
+    case Op::kAdd: return pick2<Add>(key.scalars);
+    case Op::kSub: return pick2<Sub>(key.scalars);
+    case Op::kMul: return pick2<Mul>(key.scalars);
+    case Op::kDiv: return pick2<Div>(key.scalars);
+    case Op::kMax: return pick2<Max>(key.scalars);
+    case Op::kMin: return pick2<Min>(key.scalars);
+    case Op::kPow: return pick2<Pow>(key.scalars);
+    case Op::kPRelu: return pick2<PRelu>(key.scalars);
     case Op::kEq: return pick_test<Eq>(key.scalars);
     case Op::kNe: return pick_test<Ne>(key.scalars);
     case Op::kLt: return pick_test<Lt>(key.scalars);

@@ -156,7 +156,7 @@ void convert(const void* from, void* to, int64_t n) {
 }  // namespace
 
 Kernel find_plain(const Key& key) {
-  if (key.scalars != 0 || key.then != Op::kLoad) return nullptr;
+  if (key.scalars != 0) return nullptr;
   if (key.op == Op::kIsNan) return is_nan_loop;
   if (key.op == Op::kIsInf) return is_inf_loop;
   if (key.op == Op::kSelect) {

@@ -1,5 +1,6 @@
-// The loops that block programs are made of: one function pointer for an instruction (or a fused pair), chosen when the
-// plan is made, run over a tile; no dispatch by element. Plain types only: sources by instruction set see this.
+// The loops that block programs are made of: one function pointer for an instruction (or a stage of a chain), chosen
+// when the plan is made, run over a tile; no dispatch by element. Plain types only: sources by instruction set see
+// this.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,12 @@ struct Call {
 };
 using Kernel = void (*)(const Call& call, int64_t n);
 
-// Which loop: an op on `type` operands (cast: from `type` to `to`), which operands are scalars (bit k: operand k), and
-// for add, sub, mul, div and muladd an f32 unary op applied to the result in the same loop (kLoad: none).
+// Which loop: an op on `type` operands (cast: from `type` to `to`), and which operands are scalars (bit k: operand k).
 struct Key {
   Op op = Op::kLoad;
   Type type = Type::kF32;
   Type to = Type::kF32;
   int scalars = 0;
-  Op then = Op::kLoad;
 };
 
 // Moves between memory of a dtype and registers: n elements, no alignment needed.
@@ -37,12 +36,40 @@ struct Partial {
 };
 using Reduce = void (*)(const float* x, int64_t n, Partial* state);
 
+// A chain of f32 ops in one pass: groups of kGroupVectors vectors stay in registers and go from stage to stage by tail
+// calls; one indirect jump a stage and group. A stage's operand k lies at p[k] + (offset & mask[k]), a whole group
+// long: mask -1 for an array, 0 for what every group shares (a value in all lanes, or an intermediate result).
+struct Stage {
+  void (*run)();  // of the type its instruction set gives it
+  const char* p[2];
+  int64_t mask[2];
+  float imm[2];
+};
+constexpr int kGroupVectors = 4;
+constexpr int kMostStages = 96;
+
+// How a stage takes its operands; x is the value in the registers, p and q lie in memory.
+enum class Form : uint8_t {
+  kLoad,     // x = p
+  kStore,    // p = x
+  kEnd,      // the group is done
+  kUnary,    // x = op(x)
+  kBinary,   // x = op(x, p)
+  kSwapped,  // x = op(p, x)
+  kMulAdd,   // x = x*p + q
+  kAddMul,   // x = p*q + x
+};
+using StageRun = void (*)();
+
 // The loops of one instruction set.
 struct Kernels {
-  // Null where there is no such loop (the plan then splits the pair or fills scalars into tiles).
+  // Null where there is no such loop (the plan then fills scalars into tiles).
   Kernel (*find)(const Key& key);
   Convert load_f16, load_bf16, store_f16, store_bf16;
   Reduce (*reduce)(Op op);
+  StageRun (*stage)(Form form, Op op);  // null where there is none
+  void (*run_chain)(const Stage* stages, int64_t groups);
+  int64_t group;  // elements
 };
 
 namespace avx2 {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/cpu/block/chain.hpp"
+
 namespace peri::kernels::cpu::block {
 namespace {
 
@@ -59,6 +61,7 @@ class Lowering {
     find_direct_outputs();
     for (size_t k = 0; k < code_.size();) k = lower(k);
     plan_->steps.insert(plan_->steps.end(), outs_.begin(), outs_.end());
+    build_chains(plan_);
     place_tiles();
   }
 
@@ -186,6 +189,7 @@ class Lowering {
     step.element_bytes = type_size(s.type);
     step.src[0] = from;
     step.once = s.place != Place::kRowScalar;
+    step.fill = plan_->tile;
     step.dst = step.once ? new_slot(Place::kPeriodic, s.type, -1, take_scratch(tile_bytes(s.type))) : new_tile(s.type);
     plan_->steps.push_back(step);
     return step.dst;
@@ -199,43 +203,29 @@ class Lowering {
 
   size_t lower_op(size_t k) {
     Instruction i = code_[k];
-    // mul, then add of its product: one muladd. Then an f32 op of one operand on the result, where there is such a
-    // loop.
+    // mul, then add of its product: one muladd.
     if (i.op == Op::kMul && i.type == Type::kF32 && flows_on(k) && code_[k + 1].op == Op::kAdd) {
       const Instruction& next = code_[++k];
       i.op = Op::kMulAdd;
       i.src[2] = next.src[0] == i.dst ? next.src[1] : next.src[0];
       i.dst = next.dst;
     }
-    Op then = Op::kLoad;
-    const bool one_reader = code_[k].dst == i.dst && flows_on(k) && code_[k + 1].src[0] == i.dst;
-    if (one_reader && i.type == Type::kF32 && loops_.find({i.op, i.type, i.type, 0, code_[k + 1].op}) != nullptr) {
-      const Instruction& next = code_[++k];
-      then = next.op;
-      std::copy(next.imm, next.imm + 2, i.imm);
-      i.dst = next.dst;
-    }
-    emit(i, then);
+    emit(i);
     return k + 1;
   }
 
-  void emit(const Instruction& i, Op then) {
+  void emit(const Instruction& i) {
     const int operands = op_row(i.op).registers;
-    int src[3] = {-1, -1, -1};
-    for (int s = 0; s < operands; ++s) src[s] = slot_of_[static_cast<size_t>(i.src[s])];
-    if (i.op == Op::kMulAdd && slot(src[0]).scalar()) std::swap(src[0], src[1]);
-    Key key{i.op, slot(src[i.op == Op::kSelect ? 1 : 0]).type, i.type, 0, then};
-    for (int s = 0; s < operands; ++s) key.scalars |= static_cast<int>(slot(src[s]).scalar()) << s;
     Step step;
-    step.kernel = loops_.find(key);
-    if (step.kernel == nullptr) {
-      for (int s = 0; s < operands; ++s) src[s] = spread(src[s]);
-      key.scalars = 0;
-      step.kernel = loops_.find(key);
-    }
-    PERI_CHECK(step.kernel != nullptr, "block plan: no loop for " + std::string(op_row(i.op).name));
     step.op = i.op;
-    std::copy(src, src + 3, step.src);
+    for (int s = 0; s < operands; ++s) step.src[s] = slot_of_[static_cast<size_t>(i.src[s])];
+    const Type type = slot(step.src[i.op == Op::kSelect ? 1 : 0]).type;
+    const bool f32 = type == Type::kF32 && i.type == Type::kF32 && i.op != Op::kSelect && i.op != Op::kCast;
+    if (!f32) {  // f32 steps get their loops from build_chains()
+      for (int s = 0; s < operands; ++s) step.src[s] = spread_unless_taken(i, type, step, s);
+      step.kernel = loops_.find({i.op, type, i.type, scalars_of(step)});
+      PERI_CHECK(step.kernel != nullptr, "block plan: no loop for " + std::string(op_row(i.op).name));
+    }
     std::copy(i.imm, i.imm + 2, step.imm);
     const size_t r = static_cast<size_t>(i.dst);
     step.dst = direct_[r] >= 0 ? new_slot(Place::kOutput, i.type, direct_[r], 0) : new_tile(i.type);
@@ -243,30 +233,53 @@ class Lowering {
     plan_->steps.push_back(step);
   }
 
+  int scalars_of(const Step& step) {
+    int mask = 0;
+    for (int s = 0; s < 3; ++s) mask |= static_cast<int>(step.src[s] >= 0 && slot(step.src[s]).scalar()) << s;
+    return mask;
+  }
+  int spread_unless_taken(const Instruction& i, Type type, const Step& step, int s) {
+    return loops_.find({i.op, type, i.type, scalars_of(step)}) != nullptr ? step.src[s] : spread(step.src[s]);
+  }
+
+  static std::vector<int> read_by(const Step& step) {
+    std::vector<int> slots;
+    for (int s : step.src) slots.push_back(s);
+    for (const ChainOp& op : step.chain) {
+      slots.push_back(op.stores ? -1 : op.src[0]);
+      slots.push_back(op.src[1]);
+    }
+    return slots;
+  }
+  static std::vector<int> written_by(const Step& step) {
+    std::vector<int> slots;
+    if (step.kind != StepKind::kReduce && step.kind != StepKind::kChain) slots.push_back(step.dst);
+    for (const ChainOp& op : step.chain) slots.push_back(op.stores ? op.src[0] : -1);
+    return slots;
+  }
+
   // Scratch for the tiles, shared by those that do not live at the same time.
   void place_tiles() {
+    const auto tile = [&](int s) { return s >= 0 && slot(s).place == Place::kTile; };
     std::vector<int> last(plan_->slots.size(), -1);
     for (size_t k = 0; k < plan_->steps.size(); ++k) {
-      for (int s : plan_->steps[k].src) {
-        if (s >= 0) last[static_cast<size_t>(s)] = static_cast<int>(k);
+      for (const auto& list : {written_by(plan_->steps[k]), read_by(plan_->steps[k])}) {
+        for (int s : list) {
+          if (tile(s)) last[static_cast<size_t>(s)] = static_cast<int>(k);
+        }
       }
     }
     std::vector<std::pair<int64_t, int64_t>> free;  // bytes, offset
     for (size_t k = 0; k < plan_->steps.size(); ++k) {
-      const Step& step = plan_->steps[k];
-      if (step.kind != StepKind::kReduce && step.dst >= 0 && slot(step.dst).place == Place::kTile) {
-        Slot& s = slot(step.dst);
-        const int64_t bytes = tile_bytes(s.type);
+      for (int s : written_by(plan_->steps[k])) {
+        if (!tile(s)) continue;
+        const int64_t bytes = tile_bytes(slot(s).type);
         const auto found = std::find_if(free.begin(), free.end(), [bytes](const auto& f) { return f.first == bytes; });
-        s.offset = found != free.end() ? found->second : take_scratch(bytes);
+        slot(s).offset = found != free.end() ? found->second : take_scratch(bytes);
         if (found != free.end()) free.erase(found);
-        if (last[static_cast<size_t>(step.dst)] < 0) free.push_back({bytes, s.offset});
       }
-      for (int n = 0; n < 3; ++n) {
-        const int s = step.src[n];
-        if (s < 0 || last[static_cast<size_t>(s)] != static_cast<int>(k) || slot(s).place != Place::kTile) continue;
-        last[static_cast<size_t>(s)] = -2;
-        free.push_back({tile_bytes(slot(s).type), slot(s).offset});
+      for (size_t s = 0; s < last.size(); ++s) {
+        if (last[s] == static_cast<int>(k)) free.push_back({tile_bytes(plan_->slots[s].type), plan_->slots[s].offset});
       }
     }
   }

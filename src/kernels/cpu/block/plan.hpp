@@ -31,6 +31,7 @@ enum class Place : uint8_t {
   kTile,       // scratch
   kPeriodic,   // scratch, filled once a task: the input repeats with every tile
   kOutput,     // output argument + t
+  kGroup,      // scratch of one group of a chain: a scalar in all lanes, or an intermediate result
 };
 
 struct Slot {
@@ -41,7 +42,15 @@ struct Slot {
   bool scalar() const { return place == Place::kRowScalar || place == Place::kScalar || place == Place::kConst; }
 };
 
-enum class StepKind : uint8_t { kKernel, kGather, kSpread, kConvertIn, kConvertOut, kCopyOut, kReduce };
+enum class StepKind : uint8_t { kKernel, kChain, kGather, kSpread, kConvertIn, kConvertOut, kCopyOut, kReduce };
+
+// A stage of a chain, its operands as slots.
+struct ChainOp {
+  StageRun run = nullptr;
+  int src[2] = {-1, -1};
+  bool stores = false;  // src[0] is written
+  float imm[2] = {0, 0};
+};
 
 // One call over a tile. Gather and convert take the argument named by `argument`; spread fills a tile with one element.
 struct Step {
@@ -55,8 +64,10 @@ struct Step {
   int argument = -1;
   int element_bytes = 0;  // gather: of the argument's dtype
   int64_t raw = 0;        // gather of a converted dtype: scratch offset of the raw elements
+  int64_t fill = 0;       // spread: elements to fill
   bool once = false;      // run for the first tile of a task only
   float imm[2] = {0, 0};
+  std::vector<ChainOp> chain;
 };
 
 struct Constant {
@@ -85,6 +96,7 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<Constant> constants;
   int64_t scratch = 0;
+  int64_t tail = 0;  // scratch where the last, short group of a chain is worked on
   int reductions = 0;
   std::vector<Op> reduce_ops;
 };

@@ -97,6 +97,6 @@ Kernel find(const Key& key) {
   }
   return find_plain(key);
 }
-const Kernels kKernels = {find, load_f16, load_bf16, store_f16, store_bf16, find_reduce};
+const Kernels kKernels = {find, load_f16, load_bf16, store_f16, store_bf16, find_reduce, find_stage, run_chain, kGroup};
 
 }  // namespace peri::kernels::cpu::block::PERI_ISA

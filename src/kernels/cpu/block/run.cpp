@@ -111,6 +111,7 @@ class Task {
       case Place::kConst:
         return reinterpret_cast<char*>(const_cast<Constant*>(&plan_.constants[static_cast<size_t>(s.offset)]));
       case Place::kTile:
+      case Place::kGroup:
       case Place::kPeriodic: return scratch_ + s.offset;
       case Place::kOutput: return output(s.argument) + here_.flat * bytes;
     }
@@ -125,8 +126,8 @@ class Task {
         if (step.src[2] >= 0) call.c = where(step.src[2]);
         return step.kernel(call, n_);
       }
-      case StepKind::kSpread:
-        return copy_run(where(step.src[0]), 0, where(step.dst), step.once ? plan_.tile : n_, step.element_bytes);
+      case StepKind::kChain: return run_chain(step);
+      case StepKind::kSpread: return copy_run(where(step.src[0]), 0, where(step.dst), step.fill, step.element_bytes);
       case StepKind::kGather: return run_gather(step);
       case StepKind::kConvertIn:
         return step.convert(input(step.argument) + here_.flat * step.element_bytes, where(step.dst), n_);
@@ -137,6 +138,58 @@ class Task {
                     static_cast<size_t>(n_ * step.element_bytes));
         return;
       case StepKind::kReduce: return run_reduce(step);
+    }
+  }
+
+  // Whole groups in place; the last, short one on copies of its operands.
+  void run_chain(const Step& step) {
+    Stage stages[kMostStages];
+    const size_t count = step.chain.size();
+    for (size_t k = 0; k < count; ++k) {
+      const ChainOp& op = step.chain[k];
+      stages[k] = {op.run, {nullptr, nullptr}, {0, 0}, {op.imm[0], op.imm[1]}};
+      for (int s = 0; s < 2; ++s) {
+        if (op.src[s] < 0) continue;
+        stages[k].p[s] = where(op.src[s]);
+        stages[k].mask[s] = plan_.slots[static_cast<size_t>(op.src[s])].place == Place::kGroup ? 0 : -1;
+      }
+    }
+    const Kernels& loops = kernels(plan_.isa);
+    const int64_t groups = n_ / loops.group;
+    if (groups > 0) loops.run_chain(stages, groups);
+    if (n_ % loops.group != 0) run_short_group(step, stages, groups * loops.group, n_ % loops.group);
+  }
+
+  // A slot has one copy, however many stages touch it.
+  void run_short_group(const Step& step, Stage* stages, int64_t from, int64_t n) {
+    const Kernels& loops = kernels(plan_.isa);
+    const size_t bytes = static_cast<size_t>(n) * sizeof(float), all = static_cast<size_t>(loops.group) * sizeof(float);
+    const int64_t skip = from * static_cast<int64_t>(sizeof(float));
+    int slots[2 * kMostStages];
+    char* places[2 * kMostStages];
+    int used = 0;
+    for (size_t k = 0; k < step.chain.size(); ++k) {
+      for (int s = 0; s < 2; ++s) {
+        if (stages[k].mask[s] == 0) continue;
+        const int slot = step.chain[k].src[s];
+        int at = 0;
+        while (at < used && slots[at] != slot) ++at;
+        char* copy = scratch_ + plan_.tail + at * static_cast<int64_t>(all);
+        if (at == used) {
+          slots[used] = slot;
+          places[used++] = const_cast<char*>(stages[k].p[s]) + skip;
+          std::memset(copy, 0, all);
+          if (!step.chain[k].stores) std::memcpy(copy, places[at], bytes);
+        }
+        stages[k].p[s] = copy;
+      }
+    }
+    loops.run_chain(stages, 1);
+    for (const ChainOp& op : step.chain) {
+      for (int at = 0; op.stores && at < used; ++at) {
+        if (slots[at] == op.src[0])
+          std::memcpy(places[at], scratch_ + plan_.tail + at * static_cast<int64_t>(all), bytes);
+      }
     }
   }
 
