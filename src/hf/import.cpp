@@ -1,0 +1,81 @@
+// Folder → graph: description, weights, architecture, inference; then the tokenizer, checked against the vocabulary.
+#include "hf/import.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "hf/entry.hpp"
+#include "ops/entry.hpp"
+#include "text/pipeline.hpp"
+
+namespace peri::hf {
+
+namespace {
+
+Error unknown_type(const Folder& folder) {
+  std::string known;
+  for (const Entry* e : entries()) known += (known.empty() ? "" : ", ") + std::string(e->model_type);
+  return unsupported("model_type \"%s\" is not supported", folder.model_type.substr(0, 60).c_str())
+      .in_file(folder.path + "/config.json")
+      .at_node("model_type")
+      .expecting("one of " + known)
+      .advise("export the model to ONNX and give that file");
+}
+
+// The longest text: what the folder says, else the file's own truncation, within the position table.
+int64_t longest_text(const Folder& folder) {
+  Result<int64_t> table = config_size(*folder.config, "max_position_embeddings", 1 << 24);
+  const int64_t most = table.ok() ? *table : 512;
+  return std::min(folder.max_sequence.value_or(most), most);
+}
+
+Status add_tokenizer(ImportedFolder& out) {
+  const std::string file = out.folder.path + "/tokenizer.json";
+  Result<text::Tokenizer> tokenizer = text::Tokenizer::from_json(out.folder.tokenizer);
+  if (!tokenizer.ok() && tokenizer.error().kind == ErrorKind::kUnsupported) {
+    out.notes.push_back(std::move(tokenizer).error().in_file(file).text());
+    return Ok{};
+  }
+  if (!tokenizer.ok()) return std::move(tokenizer).error().in_file(file);
+  PERI_ASSIGN(const int64_t rows, config_size(*out.folder.config, "vocab_size", 1 << 24));
+  if (int64_t{tokenizer->max_id()} >= rows)
+    return invalid("tokenizer gives ids that the model has no embedding for")
+        .in_file(file)
+        .expecting(format("ids below %lld", static_cast<long long>(rows)))
+        .but_found(std::to_string(tokenizer->max_id()));
+  text::PipelineSpec spec;
+  spec.max_length = longest_text(out.folder);
+  for (const ir::Value* v : out.graph.inputs) spec.has_type_ids |= v->name == "token_type_ids";
+  spec.output = out.graph.output_names[0];
+  out.pipeline = spec.to_json();
+  out.tokenizer = std::move(*tokenizer);
+  return Ok{};
+}
+
+}  // namespace
+
+bool is_folder(const std::string& path) {
+  struct stat st;
+  return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+Result<ImportedFolder> import_folder(const std::string& path) {
+  ImportedFolder out;
+  PERI_ASSIGN(out.folder, read_folder(path));
+  const Entry* arch = find(out.folder.model_type);
+  if (!arch) return unknown_type(out.folder);
+  PERI_ASSIGN(Weights weights, Weights::open_folder(out.folder.path));
+  out.weights = std::make_shared<const Weights>(std::move(weights));
+  Result<ir::Graph> graph = arch->build(out.folder, *out.weights, &out.notes);
+  if (!graph.ok()) return std::move(graph).error().in_file(out.folder.path);
+  out.graph = std::move(*graph);
+  PERI_TRY(out.graph.sort());
+  PERI_TRY(ops::infer_graph(out.graph));
+  PERI_TRY(ir::verify_structure(out.graph));
+  if (!out.folder.tokenizer.empty()) PERI_TRY(add_tokenizer(out));
+  PERI_TRY(out.check_files());
+  return out;
+}
+
+}  // namespace peri::hf

@@ -1,0 +1,37 @@
+// The importer of Hugging Face folders: configuration, weights and tokenizer become a typed graph and what a text needs
+// on its way to the graph's inputs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hf/folder.hpp"
+#include "hf/safetensors.hpp"
+#include "ir/graph.hpp"
+#include "text/tokenizer.hpp"
+
+namespace peri::hf {
+
+struct ImportedFolder {
+  ir::Graph graph;  // inferred and checked; dimensions "batch" and "sequence"
+  Folder folder;
+  std::shared_ptr<const Weights> weights;  // the graph's constants are views of its files and keep them mapped
+  std::optional<text::Tokenizer> tokenizer;
+  // For the engine: text::TextPipeline::from_sections(folder.tokenizer, pipeline). Empty without a tokenizer.
+  std::string pipeline;
+  std::vector<std::string> notes;
+
+  // kIo if a file was cut since it was mapped: call it after weights were read and before the result is used.
+  Status check_files() const { return weights->check(); }
+};
+
+// True if `path` is a folder (of whatever contents).
+bool is_folder(const std::string& path);
+
+// Errors name the file, the key or weight, what was expected and found, and what to do. Any folder is safe to import.
+// A tokenizer that we lack is a note and leaves `tokenizer` empty: the model still runs on ids.
+Result<ImportedFolder> import_folder(const std::string& path);
+
+}  // namespace peri::hf

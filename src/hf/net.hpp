@@ -1,0 +1,61 @@
+// Net: building a graph from named weights so that an architecture reads like its equations. The first error sticks and
+// comes out at the end; until then a value stands in for what failed.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hf/folder.hpp"
+#include "hf/safetensors.hpp"
+#include "ir/graph.hpp"
+
+namespace peri::hf {
+
+class Net {
+ public:
+  using Value = ir::Value*;
+
+  // `weights` must outlive the building only: tensors keep their files alive. Weight names are looked up with the first
+  // of `prefixes` under which `probe` exists.
+  Net(std::string name, const Weights& weights, std::string_view probe,
+      std::initializer_list<std::string_view> prefixes);
+
+  Value input(std::string_view name, DType dtype, Shape shape);
+  // A weight that must have these dims. f16 and bf16 are cast to f32. Missing or of other dims: the error.
+  Value weight(std::string_view name, std::vector<int64_t> dims);
+  bool has_weight(std::string_view name) const { return weights_.find(prefix_ + std::string(name)) != nullptr; }
+  Value scalar(float v);
+  Value ints(std::vector<int64_t> v);  // i64[n]
+
+  // One node with one output, named after the scope.
+  Value op(std::string_view op, std::vector<Value> inputs, ir::Attrs attrs = {});
+  // x · Wᵀ + b with W[out,in] and b[out] named `name`.weight and .bias.
+  Value linear(Value x, std::string_view name, int64_t out, int64_t in);
+  // Over the last axis, of `width`; parameters `name`.weight and .bias, or by their old names .gamma and .beta.
+  Value layer_norm(Value x, std::string_view name, int64_t width, double epsilon);
+  // config.json's hidden_act.
+  Value activation(Value x, std::string_view kind);
+  void output(Value v, std::string_view name) { graph_.mark_output(v, name); }
+
+  // Names the nodes that follow, as the model's own modules are named.
+  void scope(std::string_view name) { scope_ = name; }
+  void fail(Error e);
+
+  // The graph, or the first error.
+  Result<ir::Graph> finish() &&;
+
+ private:
+  ir::Graph graph_;
+  const Weights& weights_;
+  std::string prefix_;
+  std::string scope_;
+  Status status_ = Ok{};
+};
+
+// [batch,sequence,width] token vectors and their mask f32[batch,sequence] → f32[batch,width] as the folder says.
+// Source: sentence-transformers, modules Pooling and Normalize (floors 1e-9 and 1e-12).
+Net::Value pool(Net& net, const Folder& folder, Net::Value tokens, Net::Value mask);
+
+}  // namespace peri::hf

@@ -1,0 +1,59 @@
+// Batches of texts as tensors.
+#include "text/pipeline.hpp"
+
+#include "base/json.hpp"
+
+namespace peri::text {
+
+std::string PipelineSpec::to_json() const {
+  JsonWriter w;
+  w.begin_object().field("max_length", max_length).field("ids", ids).field("mask", mask);
+  if (has_type_ids) w.field("types", types);
+  w.field("output", output).end_object();
+  return w.take();
+}
+
+Result<PipelineSpec> PipelineSpec::from_json(std::string_view json) {
+  PERI_ASSIGN(const Json v, parse_json(json));
+  PipelineSpec out;
+  PERI_ASSIGN(out.max_length, v.get_int("max_length"));
+  if (out.max_length < 1 || out.max_length > 1 << 24)
+    return invalid("value out of range").at_node("max_length").but_found(std::to_string(out.max_length));
+  PERI_ASSIGN(const std::string_view ids, v.get_string("ids"));
+  PERI_ASSIGN(const std::string_view mask, v.get_string("mask"));
+  PERI_ASSIGN(const std::string_view output, v.get_string("output"));
+  out.ids = ids, out.mask = mask, out.output = output;
+  out.has_type_ids = v.find("types") != nullptr;
+  if (out.has_type_ids) {
+    PERI_ASSIGN(const std::string_view types, v.get_string("types"));
+    out.types = types;
+  }
+  return out;
+}
+
+Result<TextPipeline> TextPipeline::from_sections(std::string_view tokenizer, std::string_view spec) {
+  PERI_ASSIGN(PipelineSpec read, PipelineSpec::from_json(spec));
+  PERI_ASSIGN(Tokenizer made, Tokenizer::from_json(tokenizer));
+  return TextPipeline(std::move(made), std::move(read));
+}
+
+Result<std::vector<std::pair<std::string, Tensor>>> TextPipeline::inputs(std::span<const std::string> texts) const {
+  if (texts.empty()) return usage("no text given");
+  EncodeOptions options;
+  options.max_length = spec_.max_length;
+  options.padding = Padding::kLongest;
+  PERI_ASSIGN(const std::vector<Encoding> batch, tokenizer_.encode_batch(texts, options));
+  const std::vector<int64_t> dims = {static_cast<int64_t>(batch.size()), static_cast<int64_t>(batch[0].ids.size())};
+  std::vector<std::pair<std::string, Tensor>> out;
+  const auto put = [&](const std::string& name, std::vector<int64_t> Encoding::* row) {
+    std::vector<int64_t> all;
+    for (const Encoding& e : batch) all.insert(all.end(), (e.*row).begin(), (e.*row).end());
+    out.emplace_back(name, Tensor::of_i64(dims, all));
+  };
+  put(spec_.ids, &Encoding::ids);
+  put(spec_.mask, &Encoding::attention_mask);
+  if (spec_.has_type_ids) put(spec_.types, &Encoding::type_ids);
+  return out;
+}
+
+}  // namespace peri::text

@@ -1,0 +1,43 @@
+// Text in, model inputs out: the tokenizer of a model and what the model's inputs are called, as they travel with an
+// engine.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/tensor.hpp"
+#include "text/tokenizer.hpp"
+
+namespace peri::text {
+
+// How texts become inputs. Every input is i64[batch,sequence].
+struct PipelineSpec {
+  int64_t max_length = 512;  // ids of a text, special ones counted; longer texts are cut
+  bool has_type_ids = false;
+  std::string ids = "input_ids", mask = "attention_mask", types = "token_type_ids";
+  std::string output = "embedding";  // the output that answers a text
+
+  std::string to_json() const;
+  static Result<PipelineSpec> from_json(std::string_view json);
+};
+
+class TextPipeline {
+ public:
+  // From the texts of a tokenizer.json and of PipelineSpec::to_json(): the sections of an engine.
+  static Result<TextPipeline> from_sections(std::string_view tokenizer, std::string_view spec);
+
+  const PipelineSpec& spec() const { return spec_; }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+  // Tensors by input name for a batch of at least one text, padded to the longest. Any number of threads.
+  Result<std::vector<std::pair<std::string, Tensor>>> inputs(std::span<const std::string> texts) const;
+
+ private:
+  TextPipeline(Tokenizer tokenizer, PipelineSpec spec) : tokenizer_(std::move(tokenizer)), spec_(std::move(spec)) {}
+  Tokenizer tokenizer_;
+  PipelineSpec spec_;
+};
+
+}  // namespace peri::text
