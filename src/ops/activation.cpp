@@ -1,4 +1,5 @@
-// Activations with attributes: leaky_relu, elu, selu, celu, thresholded_relu, shrink, prelu. NaN stays NaN.
+// Activations with attributes: leaky_relu, elu, selu, celu, thresholded_relu, shrink, prelu. NaN stays NaN,
+// but for thresholded_relu and shrink, whose last case it is: 0.
 #include "ops/core/binary.hpp"
 #include "ops/core/pointwise.hpp"
 
@@ -15,8 +16,7 @@ Status celu(RefCall& call) {
       call, 1);
 }
 Status thresholded_relu(RefCall& call) {
-  return float_reference_alpha<[](double x, double alpha) { return (x > alpha) || std::isnan(x) ? x : 0.0; }, 0>(call,
-                                                                                                                 1);
+  return float_reference_alpha<[](double x, double alpha) { return (x > alpha) ? x : 0.0; }, 0>(call, 1);
 }
 Status selu(RefCall& call) {
   const double alpha = call.node.f("alpha", 1.67326319217681884765625f),
@@ -26,7 +26,7 @@ Status selu(RefCall& call) {
 
 Status shrink(RefCall& call) {
   const double bias = call.node.f("bias", 0), lambd = call.node.f("lambd", 0.5);
-  const auto f = [=](double x) { return x < -lambd ? x + bias : x > lambd ? x - bias : std::isnan(x) ? x : 0.0; };
+  const auto f = [=](double x) { return x < -lambd ? x + bias : x > lambd ? x - bias : 0.0; };
   if (call.in[0]->floating()) return pointwise(call, {1, 0}, f);
   const DType t = call.in[0]->dtype;
   return integer_pointwise(call, [=](int64_t x) { return int_from(t, f(int_value(t, x))); });

@@ -39,7 +39,12 @@ Status infer(InferContext& c) {
     return invalid("pad has an unknown mode").expecting("constant, reflect, edge or wrap").but_found(mode);
   std::vector<int64_t> axes = every_axis(c.rank(0));
   if (c.has(3)) {
-    PERI_ASSIGN(axes, c.constants(3, "the axes of pad"));
+    const std::optional<std::vector<int64_t>> known = numbers_of(c, 3);
+    if (!known) {  // which axes are padded is known only when the model runs
+      c.set(0, c.dtype(0), fresh_shape(c, c.rank(0), "padded"));
+      return Ok{};
+    }
+    axes = *known;
   }
   Shape out = c.shape(0);
   if (const std::vector<Dim>* pads = c.known(1)) {

@@ -179,8 +179,20 @@ void reduce_content(InferContext& c, bool reduces) {
   }
   if (!out.is_poison() && fits(c.dtype(0), out)) c.set_content(0, {out});
 }
+// Axes that are known only when the model runs leave the rank, at most.
+Result<Shape> unknown_axes(InferContext& c) {
+  if (c.node.i("keepdims", 1) != 0) return fresh_shape(c, c.rank(0), "reduced");
+  if (c.rank(1) != 1 || !c.shape(1)[0].is_const() || c.shape(1)[0].value() > static_cast<int64_t>(c.rank(0)))
+    return unsupported("the axes of a reduction must be known").advise("export the model with fixed axes");
+  return fresh_shape(c, c.rank(0) - static_cast<size_t>(c.shape(1)[0].value()), "reduced");
+}
 template <Kind K>
 Status infer(InferContext& c) {
+  if (c.has(1) && !numbers_of(c, 1)) {
+    PERI_ASSIGN(Shape s, unknown_axes(c));
+    c.set(0, c.dtype(0), std::move(s));
+    return Ok{};
+  }
   PERI_ASSIGN(const std::vector<int64_t> axes, reduced_axes(c.node, c.rank(0)));
   c.set(0, c.dtype(0), reduced_shape(c.shape(0), axes, c.node.i("keepdims", 1) != 0));
   reduce_content<K>(c, !axes.empty());

@@ -1,4 +1,5 @@
-// Sigmoid and what is built from it: hard_sigmoid, swish (x * sigmoid(alpha x)), hard_swish, softplus, softsign, mish.
+// Sigmoid and what is built from it: hard_sigmoid, swish (x * sigmoid(alpha x)), hard_swish, softplus, softsign,
+// mish. What is infinite times zero in the formula is NaN.
 #include "ops/core/pointwise.hpp"
 
 namespace peri::ops {
@@ -14,9 +15,7 @@ Status hard_sigmoid(RefCall& call) {
 }
 Status swish(RefCall& call) {
   const double alpha = call.node.f("alpha", 1);
-  return pointwise(call, {6, 1}, [=](double x) {
-    return std::isinf(x) ? (alpha * x > 0 ? x : alpha == 0 ? x / 2 : -0.0) : x * sigmoid(alpha * x);
-  });
+  return pointwise(call, {6, 1}, [=](double x) { return x * sigmoid(alpha * x); });
 }
 
 OpDef hard_sigmoid_op() {
@@ -39,14 +38,12 @@ const Entry sigmoid_entry{{
     hard_sigmoid_op(),
     swish_op(),
     float_op("hard_swish", "HardSwish", {14, 22},
-             float_reference<[](double x) { return x == -INFINITY ? -0.0 : x * clamp01(x / 6 + 0.5); }, 4, 1>,
+             float_reference<[](double x) { return x * clamp01(x / 6 + 0.5); }, 4, 1>,
              PERI_FLOAT_SAMPLES("hard_swish")),
     float_op("softplus", "Softplus", {1, 22}, float_reference<softplus, 4, 1>, PERI_FLOAT_SAMPLES("softplus")),
-    float_op("softsign", "Softsign", {1, 22},
-             float_reference<[](double x) { return std::isinf(x) ? std::copysign(1.0, x) : x / (1 + std::fabs(x)); }>,
+    float_op("softsign", "Softsign", {1, 22}, float_reference<[](double x) { return x / (1 + std::fabs(x)); }>,
              PERI_FLOAT_SAMPLES("softsign")),
-    float_op("mish", "Mish", {18, 22},
-             float_reference<[](double x) { return x == -INFINITY ? -0.0 : x * std::tanh(softplus(x)); }, 6, 1>,
+    float_op("mish", "Mish", {18, 22}, float_reference<[](double x) { return x * std::tanh(softplus(x)); }, 6, 1>,
              PERI_FLOAT_SAMPLES("mish")),
 }};
 }  // namespace peri::ops

@@ -58,17 +58,14 @@ struct Wanted {
 };
 Result<Wanted> axes_and_steps(InferContext& c, size_t count) {
   Wanted w;
-  if (c.has(3)) {
-    PERI_ASSIGN(w.axes, c.constants(3, "the axes of slice"));
-  } else {
-    for (size_t k = 0; k < count; ++k) w.axes.push_back(static_cast<int64_t>(k));
-  }
+  for (size_t k = 0; k < count; ++k) w.axes.push_back(static_cast<int64_t>(k));
   w.steps.assign(count, 1);
-  if (c.has(4)) {
-    PERI_ASSIGN(w.steps, c.constants(4, "the steps of slice"));
-  }
+  if (c.has(3)) w.axes = *numbers_of(c, 3);
+  if (c.has(4)) w.steps = *numbers_of(c, 4);
   if (w.axes.size() != count || w.steps.size() != count)
     return invalid("starts, axes and steps of slice differ in length");
+  if (count > c.rank(0)) return invalid("slice names more axes than its input has");
+  PERI_TRY(normalize_axes(w.axes, c.rank(0)));
   for (int64_t& a : w.axes) {
     PERI_ASSIGN(a, normalize_axis(a, c.rank(0)));
   }
@@ -77,11 +74,27 @@ Result<Wanted> axes_and_steps(InferContext& c, size_t count) {
   return w;
 }
 
+// Elements of a sliced list of known elements.
+Result<std::vector<Dim>> sliced_content(const std::vector<Dim>& known, int64_t start, int64_t step, int64_t length) {
+  PERI_ASSIGN(const std::vector<Range> ranges, ranges_of({static_cast<int64_t>(known.size())}, {start}, {}, {step}));
+  std::vector<Dim> out;
+  for (int64_t k = 0; k < length; ++k) out.push_back(known[static_cast<size_t>(ranges[0].start + k * ranges[0].step)]);
+  return out;
+}
+
 Status infer(InferContext& c) {
-  if (c.rank(1) != 1 || c.rank(2) != 1 || !c.shape(1)[0].is_const() || !(c.shape(1)[0] == c.shape(2)[0]))
-    return invalid("starts and ends of slice must be lists of one length");
-  const size_t count = static_cast<size_t>(c.shape(1)[0].value());
-  if (count > c.rank(0)) return invalid("slice names more axes than its input has");
+  if (c.rank(1) != 1 || c.rank(2) != 1) return invalid("starts and ends of slice must be lists");
+  const Dim &starts_length = c.shape(1)[0], &ends_length = c.shape(2)[0];
+  if (starts_length.is_const() && ends_length.is_const() && !(starts_length == ends_length))
+    return invalid("starts and ends of slice differ in length")
+        .expecting(starts_length.text())
+        .but_found(ends_length.text());
+  const bool axes_known = (!c.has(3) || numbers_of(c, 3)) && (!c.has(4) || numbers_of(c, 4));
+  if (!starts_length.is_const() || !axes_known) {  // which axes are cut is known only when the model runs
+    c.set(0, c.dtype(0), fresh_shape(c, c.rank(0), "sliced"));
+    return Ok{};
+  }
+  const size_t count = static_cast<size_t>(starts_length.value());
   PERI_ASSIGN(const Wanted w, axes_and_steps(c, count));
   const std::vector<Dim>*starts = c.known(1), *ends = c.known(2);
   Shape out = c.shape(0);
@@ -91,13 +104,9 @@ Status infer(InferContext& c) {
     if (starts && ends) length = sliced_length(d, (*starts)[k], (*ends)[k], w.steps[k]);
     d = length ? *length : c.fresh("sliced");
   }
-  if (const std::vector<Dim>* known = c.known(0);
-      known && count == 1 && starts && (*starts)[0].is_const() && out[0].is_const()) {
-    PERI_ASSIGN(const std::vector<Range> ranges,
-                ranges_of({static_cast<int64_t>(known->size())}, {(*starts)[0].value()}, {}, w.steps));
-    std::vector<Dim> elements;
-    for (int64_t k = 0; k < out[0].value(); ++k)
-      elements.push_back((*known)[static_cast<size_t>(ranges[0].start + k * ranges[0].step)]);
+  const std::vector<Dim>* known = c.known(0);
+  if (known && c.rank(0) == 1 && count == 1 && starts && (*starts)[0].is_const() && out[0].is_const()) {
+    PERI_ASSIGN(std::vector<Dim> elements, sliced_content(*known, (*starts)[0].value(), w.steps[0], out[0].value()));
     c.set_content(0, std::move(elements));
   }
   c.set(0, c.dtype(0), std::move(out));

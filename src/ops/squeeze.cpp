@@ -9,12 +9,27 @@ Status upgrade(ir::Graph& graph, ir::Node& node, int opset) {
   return opset < 13 ? ints_to_input(graph, node, "axes", 1) : Status(Ok{});
 }
 
+// How many axes input 1 names, when it is known only while running which.
+Result<int64_t> axis_count(InferContext& c) {
+  if (c.rank(1) == 0) return int64_t{1};
+  if (c.rank(1) != 1 || !c.shape(1)[0].is_const())
+    return unsupported("the number of axes of %s must be known", c.node.op.c_str())
+        .advise("export the model with fixed axes");
+  return c.shape(1)[0].value();
+}
+
 Status infer_squeeze(InferContext& c) {
   const Shape& in = c.shape(0);
   std::vector<bool> gone(in.size());
   if (c.has(1)) {
-    PERI_ASSIGN(std::vector<int64_t> axes, c.constants(1, "the axes of squeeze"));
-    PERI_ASSIGN(axes, normalize_axes(std::move(axes), in.size()));
+    const std::optional<std::vector<int64_t>> known = numbers_of(c, 1);
+    if (!known) {
+      PERI_ASSIGN(const int64_t count, axis_count(c));
+      if (count > static_cast<int64_t>(in.size())) return invalid("squeeze names more axes than its input has");
+      c.set(0, c.dtype(0), fresh_shape(c, in.size() - static_cast<size_t>(count), "squeezed"));
+      return Ok{};
+    }
+    PERI_ASSIGN(const std::vector<int64_t> axes, normalize_axes(*known, in.size()));
     for (int64_t a : axes) {
       const Dim& d = in[static_cast<size_t>(a)];
       if (d.is_const() && !d.is_const(1))
@@ -38,8 +53,14 @@ Status infer_squeeze(InferContext& c) {
 }
 
 Status infer_unsqueeze(InferContext& c) {
-  PERI_ASSIGN(std::vector<int64_t> axes, c.constants(1, "the axes of unsqueeze"));
-  PERI_ASSIGN(axes, normalize_axes(axes, c.rank(0) + axes.size()));
+  const std::optional<std::vector<int64_t>> known = numbers_of(c, 1);
+  if (!known) {
+    PERI_ASSIGN(const int64_t count, axis_count(c));
+    c.set(0, c.dtype(0),
+          fresh_shape(c, c.rank(0) + static_cast<size_t>(std::clamp<int64_t>(count, 0, 33)), "unsqueezed"));
+    return Ok{};
+  }
+  PERI_ASSIGN(const std::vector<int64_t> axes, normalize_axes(*known, c.rank(0) + known->size()));
   Shape out = c.shape(0);
   for (int64_t a : axes) out.insert(out.begin() + a, Dim(1));  // ascending: each position is final when it is used
   c.set(0, c.dtype(0), std::move(out));

@@ -29,6 +29,24 @@ void content_same(InferContext& c) {
     c.set_content(0, *known);
 }
 
+std::optional<std::vector<int64_t>> numbers_of(const InferContext& c, size_t port) {
+  if (c.rank(port) == 1 && c.shape(port)[0].is_const(0)) return std::vector<int64_t>();
+  const std::vector<Dim>* known = c.known(port);
+  if (!known) return std::nullopt;
+  std::vector<int64_t> out;
+  for (const Dim& d : *known) {
+    if (!d.is_const()) return std::nullopt;
+    out.push_back(d.value());
+  }
+  return out;
+}
+
+Shape fresh_shape(InferContext& c, size_t rank, std::string_view stem) {
+  Shape out;
+  for (size_t k = 0; k < rank; ++k) out.push_back(c.fresh(stem));
+  return out;
+}
+
 Result<Shape> shape_from(InferContext& c, size_t port, std::string_view stem) {
   if (const std::vector<Dim>* known = c.known(port)) return Shape(*known);
   if (c.rank(port) != 1)

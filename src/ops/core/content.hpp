@@ -53,6 +53,11 @@ void content_elementwise(InferContext& c, F f) {
 // Output 0 has the elements of input 0 in order, if both have rank <= 1.
 void content_same(InferContext& c);
 
+// The numbers in input `port`, an empty list if its shape says so; none if they are known only when the model runs.
+std::optional<std::vector<int64_t>> numbers_of(const InferContext& c, size_t port);
+// A shape of `rank` new dimensions, for an op whose axes are known only when the model runs.
+Shape fresh_shape(InferContext& c, size_t rank, std::string_view stem);
+
 // Shape given by the content of input `port` (a rank-1 integer tensor). Unknown elements become fresh dimensions named
 // from `stem`; error if even the number of elements is unknown.
 Result<Shape> shape_from(InferContext& c, size_t port, std::string_view stem);

@@ -10,7 +10,9 @@ namespace peri::ops {
 Result<std::vector<int64_t>> reduced_axes(const ir::Node& node, size_t rank) {
   std::vector<int64_t> axes;
   if (node.in(1)) {
+    const ir::Type& type = node.in(1)->type;
     std::optional<std::vector<int64_t>> known = known_ints(node.in(1));
+    if (type.shape && type.shape->size() == 1 && (*type.shape)[0].is_const(0)) known.emplace();
     if (!known)
       return unsupported("the axes of a reduction must be a constant").advise("export the model with fixed axes");
     PERI_ASSIGN(axes, normalize_axes(*std::move(known), rank));
