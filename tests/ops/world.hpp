@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,14 @@ inline RefTensor ints(std::vector<int64_t> dims, std::vector<int64_t> values, DT
   EXPECT_EQ(x.i.size(), values.size());
   x.i = std::move(values);
   return x;
+}
+
+// A text made from a pattern, printf-style.
+template <class... Args>
+std::string text_of(const char* pattern, Args... args) {
+  std::string out(static_cast<size_t>(std::snprintf(nullptr, 0, pattern, args...)), '\0');
+  std::snprintf(out.data(), out.size() + 1, pattern, args...);
+  return out;
 }
 
 // Outputs of a graph; on failure one invalid tensor and a test failure.

@@ -1,0 +1,124 @@
+// Convolution and pooling: extents of symbolic inputs, resolved pads, values of tricky windows, and what is refused.
+#include <gtest/gtest.h>
+
+#include "tests/ops/world.hpp"
+
+namespace peri::ops {
+namespace {
+
+TEST(Conv, SymbolicExtents) {
+  EXPECT_EQ(
+      shape_of("graph { input x: f32[batch,3,h,w]; input w: f32[8,3,3,3]; y = conv(x, w) {pads=[1,1,1,1]}; output y }"),
+      "[batch,8,h,w]");
+  EXPECT_EQ(shape_of("graph { input x: f32[batch,3,h,7]; input w: f32[8,3,3,3]; y = conv(x, w) {pads=[1,1,1,1], "
+                     "strides=[2,2]}; output y }"),
+            "[batch,8,floordiv(h + 1, 2),4]");
+  EXPECT_EQ(shape_of("graph { input x: f32[b,3,h]; input w: f32[8,3,4]; y = conv(x, w) {auto_pad=\"SAME_UPPER\"}; "
+                     "output y }"),
+            "[b,8,h]");
+  EXPECT_EQ(shape_of("graph { input x: f32[b,3,h]; input w: f32[8,3,k]; y = conv(x, w); output y }"),
+            "[b,8,h - k + 1]");
+}
+
+TEST(Conv, SameLowerPutsTheOddPadFirst) {
+  const std::vector<RefTensor> in = {floats({1, 1, 4}, {1, 2, 3, 4}), floats({1, 1, 2}, {1, 10})};
+  const char* text = "graph { input x: f32[1,1,4]; input w: f32[1,1,2]; y = conv(x, w) {auto_pad=\"%s\"}; output y }";
+  expect_values(run_text(text_of(text, "SAME_UPPER"), in)[0], {21, 32, 43, 4});
+  expect_values(run_text(text_of(text, "SAME_LOWER"), in)[0], {10, 21, 32, 43});
+}
+
+TEST(Conv, GroupsAndDilation) {
+  const std::vector<RefTensor> in = {floats({1, 2, 5}, {1, 2, 3, 4, 5, 10, 20, 30, 40, 50}),
+                                     floats({2, 1, 2}, {1, -1, 2, 1})};
+  expect_values(run_text("graph { input x: f32[1,2,5]; input w: f32[2,1,2]; y = conv(x, w) {dilations=[3], group=2}; "
+                         "output y }",
+                         in)[0],
+                {-3, -3, 60, 90});
+}
+
+TEST(Conv, Refusals) {
+  const auto conv = [](const char* x, const char* w, const char* attrs) {
+    return refusal(text_of("graph { input x: f32%s; input w: f32%s; y = conv(x, w) {%s}; output y }", x, w, attrs));
+  };
+  EXPECT_NE(conv("[1,3,8,8]", "[4,3,3,3]", "strides=[0,1]").find("strides"), std::string::npos);
+  EXPECT_NE(conv("[1,3,8,8]", "[4,3,3,3]", "dilations=[1]").find("dilations"), std::string::npos);
+  EXPECT_NE(conv("[1,3,8,8]", "[4,3,3,3]", "pads=[-1,0,0,0]").find("pads"), std::string::npos);
+  EXPECT_NE(conv("[1,3,8,8]", "[4,3,3,3]", "group=2").find("channels"), std::string::npos);
+  EXPECT_NE(conv("[1,3,8,8]", "[4,3,3,3]", "group=0").find("group"), std::string::npos);
+  EXPECT_NE(conv("[1,4,8,8]", "[3,2,3,3]", "group=2").find("divide"), std::string::npos);
+  EXPECT_NE(conv("[1,3,8,8]", "[4,3,3]", "group=1").find("rank"), std::string::npos);
+  EXPECT_NE(conv("[1,3]", "[4,3]", "group=1").find("rank"), std::string::npos);
+  EXPECT_NE(conv("[1,3,2,8]", "[4,3,3,3]", "group=1").find("larger than the padded input"), std::string::npos);
+  EXPECT_NE(conv("[1,3,8,8]", "[4,3,3,3]", "kernel_shape=[3,5]").find("kernel_shape"), std::string::npos);
+  EXPECT_NE(conv("[1,3,8,8]", "[4,3,3,3]", "auto_pad=\"SAME\"").find("auto_pad"), std::string::npos);
+  EXPECT_NE(conv("[1,3,8,8]", "[4,3,3,3]", "dilations=[9223372036854775807,1]").find("overflow"), std::string::npos)
+      << conv("[1,3,8,8]", "[4,3,3,3]", "dilations=[9223372036854775807,1]");
+}
+
+TEST(ConvTranspose, ShapesAndValues) {
+  EXPECT_EQ(shape_of("graph { input x: f32[b,4,h,w]; input w: f32[4,2,2,2]; y = conv_transpose(x, w) {strides=[2,2]}; "
+                     "output y }"),
+            "[b,2,2*h,2*w]");
+  const std::vector<RefTensor> in = {floats({1, 1, 3}, {1, 2, 3}), floats({1, 1, 2}, {1, 10})};
+  expect_values(run_text("graph { input x: f32[1,1,3]; input w: f32[1,1,2]; y = conv_transpose(x, w) {strides=[3], "
+                         "output_padding=[1]}; output y }",
+                         in)[0],
+                {1, 10, 0, 2, 20, 0, 3, 30, 0});
+  expect_values(run_text("graph { input x: f32[1,1,3]; input w: f32[1,1,2]; y = conv_transpose(x, w) {strides=[2], "
+                         "output_shape=[5]}; output y }",
+                         in)[0],
+                {10, 2, 20, 3, 30});
+}
+
+TEST(MaxPool, CeilModeKeepsWindowsThatBeginInside) {
+  EXPECT_EQ(shape_of("graph { input x: f32[1,1,2,2]; y = max_pool(x) {ceil_mode=1, kernel_shape=[1,1], strides=[2,2]}; "
+                     "output y }"),
+            "[1,1,1,1]");
+  EXPECT_EQ(shape_of("graph { input x: f32[1,1,5,6]; y = max_pool(x) {ceil_mode=1, kernel_shape=[2,2], strides=[2,2]}; "
+                     "output y }"),
+            "[1,1,3,3]");
+}
+
+TEST(MaxPool, IndicesNanAndTies) {
+  const double nan = std::nan("");
+  const std::vector<RefTensor> in = {floats({1, 1, 2, 4}, {1, 5, 5, nan, 5, 0, 2, 2})};
+  const auto out =
+      run_text("graph { input x: f32[1,1,2,4]; y, i = max_pool(x) {kernel_shape=[2,2]}; output y; output i }", in);
+  expect_values(out[0], {5, 5, nan});
+  EXPECT_EQ(out[1].i, (std::vector<int64_t>{1, 1, 3}));
+  const auto columns = run_text(
+      "graph { input x: f32[1,1,2,4]; y, i = max_pool(x) {kernel_shape=[2,2], storage_order=1}; output y; output i }",
+      in);
+  EXPECT_EQ(columns[1].i, (std::vector<int64_t>{2, 2, 6}));
+}
+
+TEST(AveragePool, PaddingAndCeil) {
+  const std::vector<RefTensor> in = {floats({1, 1, 4}, {1, 2, 3, 4})};
+  expect_values(
+      run_text("graph { input x: f32[1,1,4]; y = average_pool(x) {kernel_shape=[3], pads=[1,1]}; output y }", in)[0],
+      {1.5, 2, 3, 3.5});
+  expect_values(run_text("graph { input x: f32[1,1,4]; y = average_pool(x) {count_include_pad=1, kernel_shape=[3], "
+                         "pads=[1,1]}; output y }",
+                         in)[0],
+                {1, 2, 3, 7.0 / 3});
+  // The last window holds one element, one pad and one place beyond the padded input, which never counts.
+  expect_values(run_text("graph { input x: f32[1,1,4]; y = average_pool(x) {ceil_mode=1, count_include_pad=1, "
+                         "kernel_shape=[3], pads=[0,1], strides=[3]}; output y }",
+                         in)[0],
+                {2, 2});
+}
+
+TEST(Pool, Refusals) {
+  EXPECT_NE(
+      refusal("graph { input x: f32[1,1,4]; y = max_pool(x) {kernel_shape=[2], pads=[2,0]}; output y }").find("pad"),
+      std::string::npos);
+  EXPECT_NE(
+      refusal("graph { input x: f32[1,1,4]; y = max_pool(x) {kernel_shape=[2,2]}; output y }").find("kernel_shape"),
+      std::string::npos);
+  EXPECT_NE(refusal("graph { input x: f32[1,1,4]; y = lp_pool(x) {kernel_shape=[2], p=0}; output y }").find("p is"),
+            std::string::npos);
+  EXPECT_NE(refusal("graph { input x: f32[4]; y = global_average_pool(x); output y }").find("rank"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace peri::ops
