@@ -292,45 +292,43 @@ Dim min(const Dim& a, const Dim& b) {
   return a.text() < b.text() ? binary_atom(AtomKind::kMin, a, b) : binary_atom(AtomKind::kMin, b, a);
 }
 
-bool provably_at_least(const Dim& a, int64_t bound) {
-  if (a.is_poison()) return false;
-  int64_t low = 0;
-  for (const Term& t : DimBuilder::terms_of(a)) {
-    if (!t.atoms.empty()) {
-      if (t.coefficient < 0) return false;
-      for (const AtomPtr& atom : t.atoms)
-        if (atom->kind != AtomKind::kSymbol) return false;
+namespace {
+// Bounds that hold for every assignment of symbols >= 1; none: not known.
+using Bound = std::optional<int64_t>;
+Bound low_of(const Dim& d);
+Bound low_of(const Atom& a) {
+  if (a.kind == AtomKind::kSymbol) return 1;
+  if (a.kind == AtomKind::kMod) return a.b.is_const() && a.b.value() > 0 ? Bound(0) : std::nullopt;
+  const Bound x = low_of(a.a), y = low_of(a.b);
+  if (a.kind == AtomKind::kFloorDiv)
+    return x && a.b.is_const() && a.b.value() > 0 ? Bound(floordiv_int(*x, a.b.value())) : std::nullopt;
+  if (a.kind == AtomKind::kMin) return x && y ? Bound(std::min(*x, *y)) : std::nullopt;
+  return x && y ? Bound(std::max(*x, *y)) : x ? x : y;
+}
+Bound high_of(const Atom& a) {
+  if (a.kind == AtomKind::kMod && a.b.is_const() && a.b.value() > 0) return a.b.value() - 1;
+  if (a.kind == AtomKind::kMin && a.a.is_const()) return a.a.value();
+  if (a.kind == AtomKind::kMin && a.b.is_const()) return a.b.value();
+  return std::nullopt;
+}
+Bound low_of(const Dim& d) {
+  if (d.is_poison()) return std::nullopt;
+  int64_t sum = 0;
+  for (const Term& t : DimBuilder::terms_of(d)) {
+    int64_t part = t.coefficient;
+    if (part < 0 && t.atoms.size() > 1) return std::nullopt;
+    for (const AtomPtr& atom : t.atoms) {
+      const Bound bound = t.coefficient < 0 ? high_of(*atom) : low_of(*atom);
+      if (!bound || (*bound < 0 && t.atoms.size() > 1) || __builtin_mul_overflow(part, *bound, &part))
+        return std::nullopt;
     }
-    if (__builtin_add_overflow(low, t.coefficient, &low)) return false;
+    if (__builtin_add_overflow(sum, part, &sum)) return std::nullopt;
   }
-  return low >= bound;
+  return sum;
 }
+}  // namespace
 
-Result<int64_t> checked_mul(int64_t a, int64_t b, std::string_view what) {
-  int64_t out;
-  if (__builtin_mul_overflow(a, b, &out))
-    return invalid("%.*s overflows 64 bits", static_cast<int>(what.size()), what.data());
-  return out;
-}
-Result<int64_t> checked_add(int64_t a, int64_t b, std::string_view what) {
-  int64_t out;
-  if (__builtin_add_overflow(a, b, &out))
-    return invalid("%.*s overflows 64 bits", static_cast<int>(what.size()), what.data());
-  return out;
-}
-Result<int64_t> checked_numel(std::span<const int64_t> dims) {
-  bool zero = false;
-  for (int64_t d : dims) {
-    if (d < 0) return invalid("dimension %lld is negative", static_cast<long long>(d));
-    zero |= d == 0;
-  }
-  if (zero) return int64_t{0};
-  int64_t n = 1;
-  for (int64_t d : dims) {
-    PERI_ASSIGN(n, checked_mul(n, d, "number of elements"));
-  }
-  return n;
-}
+bool provably_at_least(const Dim& a, int64_t bound) { return low_of(a) >= Bound(bound); }
 
 Result<int64_t> Dim::eval(const DimBinding& binding) const {
   if (is_const()) return value_;

@@ -7,8 +7,9 @@ namespace peri::ops {
 namespace {
 // v + (v < 0 ? d : 0), if the sign of v is the same for every binding.
 std::optional<Dim> from_start(const Dim& v, const Dim& d) {
+  if (v.is_const() && v.value() < -(int64_t{1} << 40)) return Dim(-1);  // before any element; v + d could overflow
   if (provably_at_least(v, 0)) return v;
-  if (provably_at_least(Dim(0) - v, 1)) return v.is_const() && v.value() < -(int64_t{1} << 40) ? Dim(-1) : v + d;
+  if (provably_at_least(Dim(0) - v, 1)) return v + d;
   return std::nullopt;
 }
 

@@ -1,0 +1,70 @@
+// What dimension expressions prove about themselves: bounds for symbols >= 1, and the simplifications that rest on
+// them.
+#include "base/dim.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/rng.hpp"
+
+namespace peri {
+namespace {
+
+Dim dim(std::string_view text) {
+  auto d = Dim::parse(text);
+  EXPECT_TRUE(d.ok()) << text;
+  return d.ok() ? *d : Dim::poison();
+}
+
+TEST(Dim, BoundsAreProven) {
+  for (const auto& [text, low] : std::vector<std::pair<std::string_view, int64_t>>{{"s", 1},
+                                                                                   {"2*s*t + 3", 5},
+                                                                                   {"min(512, s)", 1},
+                                                                                   {"max(s, t - 100)", 1},
+                                                                                   {"floordiv(s + 7, 4)", 2},
+                                                                                   {"mod(s, 4)", 0},
+                                                                                   {"512 - min(512, s)", 0},
+                                                                                   {"8 - mod(s, 4)", 5},
+                                                                                   {"-7", -7}}) {
+    EXPECT_TRUE(provably_at_least(dim(text), low)) << text;
+    EXPECT_FALSE(provably_at_least(dim(text), low + 1)) << text;
+  }
+  EXPECT_FALSE(provably_at_least(dim("s - t"), 0));
+  EXPECT_FALSE(provably_at_least(dim("-1*s"), -5));
+  EXPECT_FALSE(provably_at_least(dim("mod(s, t)"), 0));
+  EXPECT_FALSE(provably_at_least(Dim::poison(), 0));
+}
+
+TEST(Dim, ExtremesSimplify) {
+  EXPECT_EQ(max(Dim(0), dim("min(512, s)")).text(), "min(512, s)");
+  EXPECT_EQ(min(dim("s"), Dim(1)).text(), "1");
+  EXPECT_EQ(max(dim("floordiv(s, 2)"), Dim(0)).text(), "floordiv(s, 2)");
+}
+
+// A proven bound holds for random assignments of random expressions.
+TEST(Dim, ProofsHoldWhenEvaluated) {
+  Rng rng(5);
+  const std::vector<Dim> symbols = {Dim::symbol("a"), Dim::symbol("b")};
+  for (int round = 0; round < 2000; ++round) {
+    Dim d = symbols[static_cast<size_t>(rng.below(2))];
+    for (int step = 0; step < 4; ++step) {
+      const Dim other = rng.below(2) ? symbols[static_cast<size_t>(rng.below(2))] : Dim(rng.below(9) - 4);
+      switch (rng.below(7)) {
+        case 0: d = d + other; break;
+        case 1: d = d - other; break;
+        case 2: d = d * other; break;
+        case 3: d = floordiv(d, Dim(1 + rng.below(5))); break;
+        case 4: d = mod(d, Dim(1 + rng.below(5))); break;
+        case 5: d = min(d, other); break;
+        default: d = max(d, other); break;
+      }
+    }
+    for (int k = 0; k < 5; ++k) {
+      auto v = d.eval({{"a", 1 + rng.below(7)}, {"b", 1 + rng.below(7)}});
+      if (!v.ok()) continue;
+      EXPECT_FALSE(provably_at_least(d, *v + 1)) << d.text() << " can be " << *v;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace peri
