@@ -41,6 +41,7 @@ struct Session::State final : RunContext::Binder {
   std::vector<Tensor> weights;                             // per buffer, defined for weights
   std::vector<std::vector<const void*>> reads;
   std::vector<std::vector<void*>> writes;
+  std::vector<int64_t> shift;                              // per buffer: bytes from the start of what it aliases
   bool data_dependent = false;
 
   // For the current run.
@@ -124,6 +125,11 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
   PERI_ASSIGN(binding, plan::bind_dims(p, dims));
   PERI_TRY(layout_memory());
   PERI_TRY(place_strings());
+  shift.assign(p.buffers.size(), 0);
+  for (size_t k = 0; k < p.buffers.size(); ++k) {
+    if (p.buffers[k].alias_of < 0 || arena_plan.bytes[k] == plan::kUnbound) continue;
+    PERI_ASSIGN(shift[k], p.buffers[k].alias_offset.eval(binding));
+  }
   size_t scratch_bytes = 0;
   instances.assign(p.steps.size(), nullptr);
   reads.assign(p.steps.size(), {});
@@ -275,15 +281,13 @@ Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, 
     if (std::any_of(p.outputs.begin(), p.outputs.begin() + static_cast<std::ptrdiff_t>(k), [&](const plan::Port& q) { return plan::storage_of(p, q.buffer) == owner; })) continue;
     PERI_ASSIGN(outs[k], output_tensor(k, given));
     direct[k] = true;
-    for (size_t j = 0; j < p.buffers.size(); ++j) {
-      if (plan::storage_of(p, static_cast<int32_t>(j)) != owner) continue;
-      int64_t shift = 0;
-      for (int32_t a = static_cast<int32_t>(j); a != owner; a = p.buffers[static_cast<size_t>(a)].alias_of) {
-        PERI_ASSIGN(const int64_t step_shift, p.buffers[static_cast<size_t>(a)].alias_offset.eval(binding));
-        shift += step_shift;
-      }
-      pointers[j] = outs[k].mutable_data() + shift;
-    }
+    pointers[static_cast<size_t>(owner)] = outs[k].mutable_data();
+  }
+  // Aliases of what was just placed; an alias stands after what it aliases.
+  for (size_t k = 0; k < p.buffers.size(); ++k) {
+    if (p.buffers[k].alias_of < 0 || arena_plan.bytes[k] == plan::kUnbound) continue;
+    void* base = pointers[static_cast<size_t>(p.buffers[k].alias_of)];
+    pointers[k] = base ? static_cast<std::byte*>(base) + shift[k] : nullptr;
   }
   for (size_t k = 0; k < p.steps.size(); ++k) {
     for (size_t j = 0; j < reads[k].size(); ++j) reads[k][j] = p.steps[k].reads[j] < 0 ? nullptr : pointers[static_cast<size_t>(p.steps[k].reads[j])];
