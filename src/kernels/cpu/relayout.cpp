@@ -1,0 +1,69 @@
+// Kernel relayout: a four-dimensional tensor of 4-byte elements between row-major (NCHW) and NHWC, in cache-sized tiles.
+#include <algorithm>
+
+#include "kernels/entry.hpp"
+
+namespace peri::kernels {
+namespace {
+constexpr int64_t kTile = 16;        // 16 elements of 4 bytes are a cache line
+constexpr int64_t kTaskElements = 1 << 16;
+
+// out[b][j][i] = in[b][i][j] for `rows` x `cols` matrices.
+class RelayoutInstance final : public Instance {
+ public:
+  RelayoutInstance(int64_t batch, int64_t rows, int64_t cols) : batch_(batch), rows_(rows), cols_(cols) {
+    strip_ = std::max<int64_t>(kTile, kTaskElements / std::max<int64_t>(1, rows) / kTile * kTile);
+    strips_ = (cols + strip_ - 1) / strip_;
+  }
+  int64_t tasks(int) const override { return batch_ * strips_; }
+  void run_task(int, int64_t task, const Args& args) const override {
+    const int64_t b = task / strips_, first = task % strips_ * strip_, last = std::min(cols_, first + strip_);
+    const uint32_t* in = static_cast<const uint32_t*>(args.in[0]) + b * rows_ * cols_;
+    uint32_t* out = static_cast<uint32_t*>(args.out[0]) + b * rows_ * cols_;
+    for (int64_t j0 = first; j0 < last; j0 += kTile)
+      for (int64_t i0 = 0; i0 < rows_; i0 += kTile)
+        for (int64_t j = j0; j < std::min(last, j0 + kTile); ++j)
+          for (int64_t i = i0; i < std::min(rows_, i0 + kTile); ++i) out[j * rows_ + i] = in[i * cols_ + j];
+  }
+
+ private:
+  int64_t batch_, rows_, cols_, strip_, strips_;
+};
+
+Status check(const Problem& p) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "relayout" || p.graph->nodes.size() != 1) return refused("not a change of layout");
+  if (dtype_size(n.in(0)->type.dtype) != 4 || n.in(0)->type.rank() != 4) return refused("takes four dimensions of 4-byte elements");
+  const ir::Layout &from = n.in(0)->type.layout, &to = n.out()->type.layout;
+  const bool forward = from.row_major() && to == ir::nhwc(), back = from == ir::nhwc() && to.row_major();
+  if (!forward && !back) return refused("takes row-major and NHWC only");
+  return Ok{};
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
+  PERI_TRY(check(p));
+  Offer o;
+  o.inputs = {p.graph->inputs[0]->type.layout};
+  o.outputs = {p.graph->outputs[0]->type.layout};
+  return std::vector<Offer>{std::move(o)};
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext&) {
+  PERI_TRY(check(p));
+  const std::vector<int64_t> d = dims_of(*p.graph->inputs[0]);
+  const bool forward = p.graph->inputs[0]->type.layout.row_major();
+  return std::unique_ptr<Instance>(std::make_unique<RelayoutInstance>(d[0], forward ? d[1] : d[2] * d[3], forward ? d[2] * d[3] : d[1]));
+}
+}  // namespace
+
+extern const Entry relayout_entry;
+const Entry relayout_entry{{
+    .name = "relayout",
+    .version = 1,
+    .provider = "peri",
+    .takes = "row-major to NHWC and back, 4-byte elements",
+    .offer = offer,
+    .instantiate = instantiate,
+}};
+
+}  // namespace peri::kernels
