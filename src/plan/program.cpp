@@ -108,7 +108,7 @@ Status check_at(const Program& p, uint64_t weight_bytes, int depth) {
     if (port.buffer < 0 || port.buffer >= static_cast<int32_t>(p.buffers.size())) return invalid("no buffer").at_node("output '" + port.name + "'");
     const Buffer& b = p.buffers[static_cast<size_t>(port.buffer)];
     if (b.dtype != port.dtype || !(b.shape == port.shape) || !b.layout.empty()) return invalid("its buffer has another type").at_node("output '" + port.name + "'");
-    if (!written[static_cast<size_t>(port.buffer)]) return invalid("is never written").at_node("output '" + port.name + "'");
+    if (!written[static_cast<size_t>(port.buffer)] && !written[static_cast<size_t>(storage_of(p, port.buffer))]) return invalid("is never written").at_node("output '" + port.name + "'");
     if (!names.insert(port.name).second) return invalid("stands twice").at_node("output '" + port.name + "'");
   }
   return Ok{};
