@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "kernels/cpu/conv/conv.hpp"
+#include "kernels/cpu/conv/winograd.hpp"
 #include "kernels/cpu/gemm/gemm.hpp"
 #include "oneapi/dnnl/dnnl.hpp"
 
@@ -94,6 +95,7 @@ struct Case {
   double flops = 0;
   int64_t copies = 1;
   Run ours, dnnl;
+  bool ours_beside = false;  // the other contender is ours too
 };
 
 double best(const Run& run, int64_t copies, Crew* crew) {
@@ -118,14 +120,16 @@ void measure(const Case& c, const Options& options, double peak) {
       ours = std::min(ours, best(c.ours, c.copies, &crew));
     }
     if (!options.ours_only) {
-      dnnl = std::min(dnnl, best(c.dnnl, c.copies, nullptr));
+      Crew crew(c.ours_beside ? options.threads : 1);
+      dnnl = std::min(dnnl, best(c.dnnl, c.copies, &crew));
       std::this_thread::sleep_for(std::chrono::milliseconds(20));  // its threads stop spinning
     }
   }
   std::printf("%-34s %9.1f us %7.1f GF/s %5.1f %%", c.name.c_str(), ours * 1e6, c.flops / ours / 1e9,
               100 * c.flops / ours / 1e9 / peak);
   if (!options.ours_only)
-    std::printf("   dnnl %9.1f us %7.1f GF/s   x%.2f", dnnl * 1e6, c.flops / dnnl / 1e9, dnnl / ours);
+    std::printf("   %s %9.1f us %7.1f GF/s   x%.2f", c.ours_beside ? "direct" : "dnnl", dnnl * 1e6,
+                c.flops / dnnl / 1e9, dnnl / ours);
   std::printf("\n");
   std::fflush(stdout);
 }
@@ -239,6 +243,31 @@ Case conv_case(const Options& o, const char* name, cpu::ConvShape s) {
   return c;
 }
 
+Case winograd_case(const Options& o, cpu::ConvShape s, int64_t m) {
+  Options direct = o;
+  direct.ours_only = true;
+  Case c = conv_case(direct, ("F" + std::to_string(m)).c_str(), s);
+  c.dnnl = c.ours;  // beside our own direct sum
+  c.ours_beside = true;
+  auto plan = std::make_shared<cpu::WinogradPlan>(cpu::plan_winograd(s, m, o.isa));
+  const int64_t packed = cpu::packed_winograd_floats(s, m, o.isa), scratch = (plan->scratch_floats + 31) / 16 * 16;
+  auto x = std::make_shared<Floats>(floats(s.n * s.ih * s.iw * s.ic)),
+       y = std::make_shared<Floats>(floats(s.n * s.oh() * s.ow() * s.oc));
+  auto w = std::make_shared<Floats>(floats(packed * c.copies)), bias = std::make_shared<Floats>(floats(s.oc));
+  c.ours = [=](Crew* crew, int64_t copy) {
+    cpu::ConvArgs args{.x = x->get(), .w = w->get() + copy * packed, .y = y->get(), .epilogue = {}};
+    cpu::add_bias(args.epilogue, bias->get());
+    cpu::add_activation(args.epilogue, cpu::Activation::kRelu);
+    crew->run(plan->tasks, [&](int64_t t) {
+      static thread_local Floats memory = {nullptr, &std::free};
+      static thread_local int64_t have = 0;
+      if (have < scratch) memory = floats(scratch), have = scratch;
+      cpu::run_task(*plan, args, t, memory.get());
+    });
+  };
+  return c;
+}
+
 cpu::ConvShape square(int64_t n, int64_t ic, int64_t oc, int64_t image, int64_t kernel, int64_t stride = 1,
                       int64_t groups = 1) {
   cpu::ConvShape s{
@@ -277,6 +306,9 @@ void run_gemms(const Options& o, double peak) {
 
 void run_convs(const Options& o, double peak) {
   for (int64_t n : {1, 8}) {
+    for (const auto& [channels, image] : {std::pair{64, 56}, {128, 28}, {256, 14}, {512, 7}}) {
+      for (int64_t m : {2, 4}) measure(winograd_case(o, square(n, channels, channels, image, 3), m), o, peak);
+    }
     cpu::ConvShape stem = square(n, 3, 64, 224, 7, 2);
     stem.x_form = cpu::XForm::kNchw;
     measure(conv_case(o, "stem", stem), o, peak);

@@ -55,9 +55,11 @@ void Runner::run_panels(int64_t panel, int64_t at_once) {
   g.n = (at_once - 1) * s.panels.panel_columns + s.panels.wanted(panel + at_once - 1);
   if (stage.bias != nullptr) g.stage.bias = stage.bias + s.column0 + column;
   // With one tile the hardware's own prefetch keeps up; with more, each walks over its share of the next panels.
-  const bool ahead = s.tiles.count > 1 && panel + at_once < s.panels.panels;
+  const bool more = panel + at_once < (s.next != nullptr ? s.end_panel : s.panels.panels);
+  const float* next = more ? b + at_once * s.b_panel_stride : s.next;
+  const bool ahead = s.tiles.count > 1 && next != nullptr;
   const int64_t share = (at_once * s.panels.panel_columns + s.tiles.count - 1) / s.tiles.count;
-  g.prefetch = ahead ? b + at_once * s.b_panel_stride : b;
+  g.prefetch = ahead ? next : b;
   g.prefetch_step = ahead ? share : 0;
   for (int64_t tile = 0, begin = 0; tile < s.tiles.count;) {
     for (int64_t i = 0; i < s.tiles.per_run; ++i, ++tile) {

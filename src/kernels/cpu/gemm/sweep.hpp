@@ -66,10 +66,11 @@ struct Sweep {
   int64_t k = 0;                    // per tap
   PanelSplit panels;
   int64_t first_panel = 0, end_panel = 0;
-  const float* b = nullptr;    // packed: row 0 of panel 0
-  int64_t b_panel_stride = 0;  // floats from panel to panel
-  int64_t b_row0 = 0;          // the first row wanted
-  float* c = nullptr;          // element (first row of this block, column 0)
+  const float* b = nullptr;     // packed: row 0 of panel 0
+  int64_t b_panel_stride = 0;   // floats from panel to panel
+  int64_t b_row0 = 0;           // the first row wanted
+  const float* next = nullptr;  // what is read after the last panel, to be fetched early; null: the panel after it
+  float* c = nullptr;           // element (first row of this block, column 0)
   int64_t ldc = 0;
   bool accumulate = false;  // c holds the sums of earlier blocks of k
   bool last = true;         // this is the last block of k: apply the epilogue
