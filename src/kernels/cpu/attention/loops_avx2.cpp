@@ -1,0 +1,5 @@
+// Attention tiles for avx2.
+#define PERI_ISA avx2
+#include "kernels/cpu/simd/vec_avx2.hpp"
+//
+#include "kernels/cpu/attention/loops_body.hpp"

@@ -1,0 +1,5 @@
+// Attention tiles for avx512.
+#define PERI_ISA avx512
+#include "kernels/cpu/simd/vec_avx512.hpp"
+//
+#include "kernels/cpu/attention/loops_body.hpp"

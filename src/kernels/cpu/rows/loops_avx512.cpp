@@ -1,0 +1,5 @@
+// The row loops for avx512.
+#define PERI_ISA avx512
+#include "kernels/cpu/simd/vec_avx512.hpp"
+//
+#include "kernels/cpu/rows/loops_body.hpp"
