@@ -57,7 +57,7 @@ Status infer(InferContext& c) {
 Status reference(RefCall& call) {
   const RefTensor& x = *call.in[0];
   RefTensor& y = call.out[0];
-  const double epsilon = call.node.f("epsilon", 1e-5), u = call.u;
+  const double epsilon = call.node.f("epsilon", kDefaultEpsilon), u = call.u;
   const int64_t channels = x.dims.size() > 1 ? x.dims[1] : 1,
                 image = x.dims.size() > 1 ? span_of(x.dims, 2, x.dims.size()) : 1;
   std::vector<Near> factor;

@@ -87,7 +87,8 @@ Status reference(RefCall& call) {
   const RefTensor& x = *call.in[0];
   if (x.numel() == 0) return Ok{};
   const Sizes s(call.node, x.dims);
-  const double epsilon = call.node.f("epsilon", 1e-5);
+  const double epsilon = call.node.f("epsilon", kDefaultEpsilon);
+  const double u = call.node.op == "group_normalization" ? stage_roundoff(call) : call.u;
   const int64_t groups = x.numel() / s.group;
   std::vector<Moments> m(static_cast<size_t>(groups));
   std::vector<char> asked(m.size(), call.positions.empty());
@@ -95,14 +96,14 @@ Status reference(RefCall& call) {
   parallel_for(call.threads, groups, [&](int64_t begin, int64_t end) {
     for (int64_t g = begin; g < end; ++g)
       if (asked[static_cast<size_t>(g)])
-        m[static_cast<size_t>(g)] = moments(x, s.group, true, call.u, [&](int64_t k) { return g * s.group + k; });
+        m[static_cast<size_t>(g)] = moments(x, s.group, true, u, [&](int64_t k) { return g * s.group + k; });
   });
   for (int64_t n = 0; n < call.count(); ++n) {
     const int64_t at = call.position(n), c = at / s.image % s.channels;
     const Moments& of = m[static_cast<size_t>(at / s.group)];
     store(call.out[0], at,
-          normalised(element(&x, at, 0), of.mean, inverse_root(of.square, epsilon, call.u), element(call.in[1], c, 1),
-                     element(call.in[2], c, 0), call.u));
+          normalised(element(&x, at, 0), of.mean, inverse_root(of.square, epsilon, u), element(call.in[1], c, 1),
+                     element(call.in[2], c, 0), u));
   }
   return Ok{};
 }

@@ -66,10 +66,9 @@ Status reference(RefCall& call) {
   RefTensor& y = call.out[0];
   if (x.numel() == 0) return Ok{};
   const Rows rows(call.node);
-  const double epsilon = call.node.f("epsilon", 1e-5), u = call.u;
+  const double epsilon = call.node.f("epsilon", kDefaultEpsilon), u = stage_roundoff(call);
   const std::vector<int64_t> scale_steps = broadcast_strides(scale->dims, x.dims),
                              shift_steps = shift ? broadcast_strides(shift->dims, x.dims) : scale_steps;
-  std::vector<int64_t> wanted(call.positions.begin(), call.positions.end());
   std::vector<std::pair<int64_t, int64_t>> spans;  // [first, last) into positions that share a row
   for (int64_t n = 0; n < call.count();) {
     const int64_t row = call.position(n) / rows.length;

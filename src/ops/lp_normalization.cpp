@@ -32,7 +32,6 @@ Status reference(RefCall& call) {
   if (x.numel() == 0) return Ok{};
   const Lines l(call.node, x.dims);
   const int64_t p = call.node.i("p", 2);
-  std::vector<int64_t> wanted(call.positions.begin(), call.positions.end());
   parallel_for(call.threads, call.count(), [&](int64_t begin, int64_t end) {
     std::vector<Near> held(static_cast<size_t>(l.inner));
     int64_t held_outer = -1;

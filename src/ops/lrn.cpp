@@ -29,7 +29,7 @@ Status reference(RefCall& call) {
   const RefTensor& x = *call.in[0];
   if (x.numel() == 0) return Ok{};
   const int64_t size = call.node.i("size"), channels = x.dims[1], image = span_of(x.dims, 2, x.dims.size());
-  const double alpha = call.node.f("alpha", 1e-4) / static_cast<double>(size), beta = call.node.f("beta", 0.75),
+  const double alpha = call.node.f("alpha", 1e-4F) / static_cast<double>(size), beta = call.node.f("beta", 0.75),
                bias = call.node.f("bias", 1), u = call.u;
   parallel_for(call.threads, call.count(), [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {

@@ -7,7 +7,7 @@
 namespace peri::ops {
 namespace {
 
-constexpr double kEpsilon = 1e-9;  // of the definition
+constexpr double kEpsilon = 1e-9F;  // of the definition
 
 Status infer(InferContext& c) {
   PERI_TRY(normalize_axes(c.node.ints("axes", {0, 2, 3}), c.rank(0)));

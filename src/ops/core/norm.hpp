@@ -7,6 +7,19 @@
 
 namespace peri::ops {
 
+// Attributes of ONNX are floats, so their defaults are too.
+constexpr double kDefaultEpsilon = 1e-5F;
+
+// Round-off of mean and deviation: never finer than the type that stash_type names, which a definition may set below
+// that of x. 0 stays 0.
+inline double stage_roundoff(const RefCall& call) {
+  if (call.u == 0 || !call.node.has("stash_type"))
+    return call.u == 0 ? 0 : std::max(call.u, unit_roundoff(DType::kF32));
+  const int64_t stash = call.node.i("stash_type");
+  const DType t = stash == 10 ? DType::kF16 : stash == 11 ? DType::kF64 : stash == 16 ? DType::kBF16 : DType::kF32;
+  return std::max(call.u, unit_roundoff(t));
+}
+
 // A number with its error radius.
 struct Near {
   double v = 0, r = 0;
