@@ -1,0 +1,89 @@
+// Kernel elementwise: a fused region of element-wise ops as one block program over L1-sized tiles, row-major or NHWC.
+#include <algorithm>
+
+#include "kernels/cpu/block/translate.hpp"
+#include "kernels/entry.hpp"
+
+namespace peri::kernels {
+namespace {
+namespace block = cpu::block;
+
+std::vector<ir::Layout> layouts_for(const Problem& p, const ir::Layout& layout) {
+  std::vector<ir::Layout> out(p.graph->inputs.size());
+  const size_t rank = p.graph->outputs[0]->type.rank();
+  for (size_t k = 0; k < out.size(); ++k)
+    if (!p.constant[k] && p.graph->inputs[k]->type.rank() == rank) out[k] = layout;
+  return out;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
+  PERI_ASSIGN(const block::Translated t, block::translate(p));
+  const auto isa = cpu::detect_isa();
+  if (!isa) return refused("needs AVX2");
+  std::vector<Offer> out;
+  const std::vector<int64_t> dims = dims_of(*p.graph->outputs[0]);
+  for (const ir::Layout& layout : {ir::Layout{}, ir::nhwc()}) {
+    if (!layout.row_major() && dims.size() != 4) continue;
+    ir::Graph g = p.graph->clone();
+    Offer o;
+    o.inputs = layouts_for(p, layout);
+    for (size_t k = 0; k < g.inputs.size(); ++k) g.inputs[k]->type.layout = o.inputs[k];
+    const Problem placed{&g, p.constant};
+    PERI_ASSIGN(const block::Space space, block::space_of(placed, t, layout));
+    PERI_TRY(block::make_plan(t.program, space, *isa));
+    o.outputs.assign(g.outputs.size(), layout);
+    o.in_place.assign(g.outputs.size(), -1);
+    if (g.outputs.size() == 1)
+      for (size_t k = 0; k < g.inputs.size(); ++k)
+        if (!p.constant[k] && g.inputs[k]->type.dtype == g.outputs[0]->type.dtype && g.inputs[k]->type.shape == g.outputs[0]->type.shape) o.in_place[0] = static_cast<int>(k);
+    o.requires_isa = cpu::isa_name(*isa);
+    out.push_back(std::move(o));
+  }
+  return out;
+}
+
+class BlockInstance final : public Instance {
+ public:
+  BlockInstance(block::Translated t, block::Plan plan, std::vector<Tensor> constants) : t_(std::move(t)), plan_(std::move(plan)), constants_(std::move(constants)) {}
+  size_t workspace_bytes() const override { return static_cast<size_t>(block::workspace_bytes(plan_)); }
+  size_t scratch_bytes() const override { return static_cast<size_t>(block::scratch_bytes(plan_)); }
+  int64_t tasks(int) const override { return block::task_count(plan_); }
+  void run_task(int, int64_t task, const Args& args) const override {
+    const void* in[block::kMaxArguments];
+    for (size_t a = 0; a < t_.arguments.size(); ++a) {
+      const int k = t_.arguments[a];
+      in[a] = k < 0 ? t_.inlined[a].data() : constants_[static_cast<size_t>(k)].defined() ? constants_[static_cast<size_t>(k)].data() : args.in[static_cast<size_t>(k)];
+    }
+    block::run_task(plan_, {in, args.out.data(), args.workspace}, task, args.scratch);
+  }
+
+ private:
+  block::Translated t_;
+  block::Plan plan_;
+  std::vector<Tensor> constants_;
+};
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+  PERI_ASSIGN(block::Translated t, block::translate(p));
+  const auto isa = cpu::detect_isa();
+  if (!isa) return refused("needs AVX2");
+  const ir::Layout& layout = p.graph->outputs[0]->type.layout;
+  for (const ir::Value* v : p.graph->outputs)
+    if (!(v->type.layout == layout)) return invalid("outputs in different layouts");
+  PERI_ASSIGN(const block::Space space, block::space_of(p, t, layout));
+  PERI_ASSIGN(block::Plan plan, block::make_plan(t.program, space, *isa));
+  return std::unique_ptr<Instance>(std::make_unique<BlockInstance>(std::move(t), std::move(plan), std::vector<Tensor>(c.constants.begin(), c.constants.end())));
+}
+}  // namespace
+
+extern const Entry elementwise_entry;
+const Entry elementwise_entry{{
+    .name = "elementwise",
+    .version = 1,
+    .provider = "peri",
+    .takes = "regions of element-wise ops on f32, f16, bf16, i32, i64 and bool, any broadcasting, row-major or NHWC",
+    .offer = offer,
+    .instantiate = instantiate,
+}};
+
+}  // namespace peri::kernels
