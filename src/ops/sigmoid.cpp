@@ -15,7 +15,7 @@ Status hard_sigmoid(RefCall& call) {
 }
 Status swish(RefCall& call) {
   const double alpha = call.node.f("alpha", 1);
-  return pointwise(call, {6, 1}, [=](double x) { return x * sigmoid(alpha * x); });
+  return pointwise(call, {6, 1, 2}, [=](double x) { return x * sigmoid(alpha * x); });
 }
 
 OpDef hard_sigmoid_op() {
@@ -34,16 +34,16 @@ OpDef swish_op() {
 
 extern const Entry sigmoid_entry;
 const Entry sigmoid_entry{{
-    float_op("sigmoid", "Sigmoid", {6, 13}, float_reference<sigmoid>, PERI_FLOAT_SAMPLES("sigmoid")),
+    float_op("sigmoid", "Sigmoid", {6, 13}, float_reference<sigmoid, 4, 1>, PERI_FLOAT_SAMPLES("sigmoid")),
     hard_sigmoid_op(),
     swish_op(),
     float_op("hard_swish", "HardSwish", {14, 22},
-             float_reference<[](double x) { return x * clamp01(x / 6 + 0.5); }, 4, 1>,
+             float_reference<[](double x) { return x * clamp01(x / 6 + 0.5); }, 4, 1, 2>,
              PERI_FLOAT_SAMPLES("hard_swish")),
     float_op("softplus", "Softplus", {1, 22}, float_reference<softplus, 4, 1>, PERI_FLOAT_SAMPLES("softplus")),
     float_op("softsign", "Softsign", {1, 22}, float_reference<[](double x) { return x / (1 + std::fabs(x)); }>,
              PERI_FLOAT_SAMPLES("softsign")),
-    float_op("mish", "Mish", {18, 22}, float_reference<[](double x) { return x * std::tanh(softplus(x)); }, 6, 1>,
+    float_op("mish", "Mish", {18, 22}, float_reference<[](double x) { return x * std::tanh(softplus(x)); }, 6, 1, 2>,
              PERI_FLOAT_SAMPLES("mish")),
 }};
 }  // namespace peri::ops

@@ -153,6 +153,10 @@ Status infer_node(ir::Node& node, int64_t* fresh_symbol) {
       if (d.is_poison()) return invalid("a dimension of '%s' overflows", v->name.c_str()).at_node(label(node));
       if (d.is_const() && d.value() < 0) return invalid("'%s' gets a negative dimension", v->name.c_str()).at_node(label(node)).but_found(shape_text(*t.shape));
     }
+    if (is_const(*t.shape)) {
+      PERI_ASSIGN(const std::vector<int64_t> dims, eval(*t.shape, {}));
+      if (auto n = checked_numel(dims); !n.ok()) return std::move(n).error().at_node(label(node));
+    }
     ir::Layout layout = v->type.layout;
     v->type = t;
     v->type.layout = std::move(layout);

@@ -11,6 +11,7 @@ namespace peri::ops {
 struct PointError {
   double relative = 4;
   double absolute = 0;
+  double argument = 0;  // times |x|: x multiplies a factor in [0, 1] that errs absolutely
 };
 
 // y = f(x). radius = max |f(x +- r) - f(x)| + own error. Infinite and NaN results carry no radius.
@@ -29,15 +30,16 @@ Status pointwise(RefCall& call, PointError error, F f) {
       const double above = std::fabs(f(x.f[at] + r) - v), below = std::fabs(f(x.f[at] - r) - v);
       spread = std::max(std::isfinite(above) ? above : std::fabs(v), std::isfinite(below) ? below : std::fabs(v));
     }
-    y.radius[at] = spread + rounding(call, error.relative, v) + error.absolute * call.u;
+    const double scaled = std::isfinite(x.f[at]) ? error.argument * std::fabs(x.f[at]) : 0;
+    y.radius[at] = spread + rounding(call, error.relative, v) + call.u * (error.absolute + scaled);
   }
   return Ok{};
 }
 
 // The reference of a function without attributes: float_reference<[](double x) { return ...; }, 4>.
-template <auto F, int Relative = 4, int Absolute = 0>
+template <auto F, int Relative = 4, int Absolute = 0, int Argument = 0>
 Status float_reference(RefCall& call) {
-  return pointwise(call, {Relative, Absolute}, F);
+  return pointwise(call, {Relative, Absolute, Argument}, F);
 }
 // The same with one float attribute read from the node: F(x, alpha).
 template <auto F, int Relative = 4, int Absolute = 0>

@@ -1,0 +1,73 @@
+// What breaks the rules of an op of shape, layout or arithmetic is refused with what was expected.
+#include "tests/ops/world.hpp"
+
+namespace peri::ops {
+namespace {
+
+TEST(Refusals, BadShapesAxesAndAttributes) {
+  for (std::string_view text : {
+           "graph { input x: f32[2,3]; const s: i64[1] = [7]; y = reshape(x, s); output y }",
+           "graph { input x: f32[2,3]; const s: i64[2] = [-1, -1]; y = reshape(x, s); output y }",
+           "graph { input x: f32[2,3]; const s: i64[3] = [2, 3, 0]; y = reshape(x, s); output y }",
+           "graph { input x: f32[0,3]; const s: i64[2] = [0, -1]; y = reshape(x, s) {allowzero=1}; output y }",
+           "graph { input x: f32[2,3]; const s: i64[2] = [4, -1]; y = reshape(x, s); output y }",
+           "graph { input x: f32[2,3]; const s: i64[2] = [-2, -3]; y = reshape(x, s); output y }",
+           "graph { input x: f32[2,3]; y = flatten(x) {axis=3}; output y }",
+           "graph { input x: f32[2,3]; const a: i64[1] = [0]; y = squeeze(x, a); output y }",
+           "graph { input x: f32[2,3]; const a: i64[2] = [0, 0]; y = unsqueeze(x, a); output y }",
+           "graph { input x: f32[2,3]; const a: i64[1] = [4]; y = unsqueeze(x, a); output y }",
+           "graph { input x: f32[2,3]; y = transpose(x) {perm=[0, 0]}; output y }",
+           "graph { input x: f32[2,3]; y = transpose(x) {perm=[0]}; output y }",
+           "graph { input x: f32[2,3]; const s: i64[2] = [4, 3]; y = expand(x, s); output y }",
+           "graph { input x: f32[2,3]; const r: i64[1] = [2]; y = tile(x, r); output y }",
+           "graph { input x: f32[2,3]; const r: i64[2] = [-1, 1]; y = tile(x, r); output y }",
+           "graph { input a: f32[2,3]; input b: f32[3,3]; y = concat(a, b) {axis=1}; output y }",
+           "graph { input a: f32[2,3]; input b: f32[2]; y = concat(a, b) {axis=0}; output y }",
+           "graph { input a: f32[2,3]; input b: f16[2,3]; y = concat(a, b) {axis=0}; output y }",
+           "graph { input a: f32[]; y = concat(a) {axis=0}; output y }",
+           "graph { input a: f32[2,3]; y = concat(a); output y }",
+           "graph { input x: f32[5]; const s: i64[2] = [2, 2]; a, b = split(x, s); output a; output b }",
+           "graph { input x: f32[5]; const s: i64[2] = [6, -1]; a, b = split(x, s); output a; output b }",
+           "graph { input x: f32[1]; a, b, c = split(x) {num_outputs=3}; output a; output b; output c }",
+           "graph { input x: f32[5]; const s: i64[1] = [0]; const e: i64[1] = [5]; const a: i64[1] = [0]; const t: "
+           "i64[1] = [0]; y = slice(x, s, e, a, t); output y }",
+           "graph { input x: f32[5]; const s: i64[2] = [0, 0]; const e: i64[2] = [5, 1]; y = slice(x, s, e); output y "
+           "}",
+           "graph { input x: f32[5,5]; const s: i64[2] = [0, 0]; const e: i64[2] = [5, 1]; const a: i64[2] = [0, -2]; "
+           "y = slice(x, s, e, a); output y }",
+           "graph { input x: f32[5]; const p: i64[2] = [-3, -3]; y = pad(x, p); output y }",
+           "graph { input x: f32[0]; const p: i64[2] = [1, 1]; y = pad(x, p) {mode=\"edge\"}; output y }",
+           "graph { input x: f32[5]; const p: i64[1] = [1]; y = pad(x, p); output y }",
+           "graph { input x: f32[5]; const p: i64[2] = [1, 1]; y = pad(x, p) {mode=\"mirror\"}; output y }",
+           "graph { const s: i64[1] = [-2]; y = constant_of_shape(s); output y }",
+           "graph { const s: i64[2] = [9223372036854775807, 9223372036854775807]; t = constant_of_shape(s); y = "
+           "size(t); output y }",
+           "graph { const s: i64[] = [0]; const l: i64[] = [4]; const d: i64[] = [0]; y = range(s, l, d); output y }",
+           "graph { const s: f32[] = [0.0]; const l: f32[] = [inf]; const d: f32[] = [1.0]; y = range(s, l, d); output "
+           "y }",
+           "graph { input x: f32[2,3]; input y: f32[4]; z = add(x, y); output z }",
+           "graph { input x: f32[2,3]; input y: i32[3]; z = add(x, y); output z }",
+           "graph { input x: f32[3]; input s: f32[2,3]; y = prelu(x, s); output y }",
+           "graph { input x: u8[3]; y = neg(x); output y }",
+           "graph { input x: f32[3]; y = cast(x) {to=99}; output y }",
+           "graph { input x: f32[3]; y = cast(x); output y }",
+           "graph { input x: f32[3]; y = softmax(x) {axis=1}; output y }",
+           "graph { input x: f32[]; y = softmax(x); output y }",
+           "graph { input x: f32[2,0]; y = arg_max(x) {axis=1}; output y }",
+           "graph { input x: f32[2,3]; const a: i64[1] = [2]; y = reduce_sum(x, a); output y }",
+           "graph { input x: f32[2,3]; const a: i64[2] = [0, -2]; y = reduce_sum(x, a); output y }",
+           "graph { input x: f32[1,5,2,2]; y = depth_to_space(x) {blocksize=2}; output y }",
+           "graph { input x: f32[1,4,2,2]; y = depth_to_space(x) {blocksize=0}; output y }",
+           "graph { input x: i32[3]; input b: i32[3]; y = bit_shift(x, b) {direction=\"UP\"}; output y }",
+           "graph { input x: f32[3]; y = trilu(x); output y }",
+           "graph { input x: f32[3]; y = gelu(x) {approximate=\"fast\"}; output y }",
+           "graph { input x: f32[3]; y = relu(x) {slope=1.0}; output y }",
+           "graph { input x: f32[3,2]; const l: i64[3] = [1, 1, 1]; y = reverse_sequence(x, l); output y }",
+           "graph { input x: f32[3]; input c: bool[3]; y = compress(x, c) {axis=1}; output y }",
+       }) {
+    EXPECT_NE(refusal(text), "") << text;
+  }
+}
+
+}  // namespace
+}  // namespace peri::ops
