@@ -2,8 +2,8 @@
 
 # (start of the header, homes as path prefixes)
 ROWS = [
-    ("onnx-ml.pb", ["src/onnx/"]),
-    ("google/protobuf", ["src/onnx/"]),
+    ("onnx-ml.pb", ["src/onnx/", "tests/onnx/"]),
+    ("google/protobuf", ["src/onnx/", "tests/onnx/"]),
     ("nlohmann/", ["src/base/json.cpp"]),
     ("oneapi/dnnl", ["src/kernels/vendor/", "src/exec/onednn", "src/exec/core/onednn", "src/kernels/core/onednn"]),
     ("dnnl", ["src/kernels/vendor/", "src/exec/onednn"]),

@@ -1,0 +1,13 @@
+// Any bytes as an ONNX file: refused with a typed error, or imported into a graph that is sound.
+// links: onnx
+#include <cstdlib>
+#include <string_view>
+
+#include "onnx/import.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  auto model = peri::onnx::import_bytes(bytes, nullptr, "model.onnx", "/nonexistent");
+  if (model.ok() && !peri::ir::verify_structure(model->graph).ok()) std::abort();
+  return 0;
+}
