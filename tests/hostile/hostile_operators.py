@@ -3,7 +3,7 @@ from corpus import FLOAT, INT64, f32, floats, graph, i64, ints, model, node, one
 
 X2, X3, X4 = ("x", [2, 3]), ("x", [2, 3, 4]), ("x", [1, 4, 8, 8])
 MIN, MAX = -(2**63), 2**63 - 1
-BIG = ("large", "overflow", "size", "memory", "exceed", "limit", "too", "wrap")
+BIG = ("large", "overflow", "size", "memory", "exceed", "limit", "too", "wrap", "allocate")
 
 
 def conv(c):
@@ -15,7 +15,7 @@ def conv(c):
         "pads_few": {"pads": [1, 1]}, "pads_many": {"pads": [1] * 6}, "strides_few": {"strides": [1]}, "dilations_many": {"dilations": [1, 1, 1]}, "auto_pad_unknown": {"auto_pad": "SAME_MIDDLE"}, "pads_exabyte": {"pads": [2**40, 2**40, 0, 0]},
     }.items():  # fmt: skip
         data = one("Conv", [X4], tensors=[weight], **attrs)
-        c.file("operators", f"conv_{name}", data, "survive" if name in ("stride_huge", "pads_negative") else "refuse", "Conv", next(iter(attrs)))
+        c.file("operators", f"conv_{name}", data, "survive" if name in ("stride_huge", "pads_negative") else "refuse", "Conv", next(iter(attrs)), *BIG)
     for name, dims in {"rank_3": [4, 4, 3], "rank_5": [4, 4, 3, 3, 1], "rank_0": [], "channels": [4, 5, 3, 3], "zero_channels": [4, 0, 3, 3], "larger_than_input": [4, 4, 9, 9], "rank_1": [144]}.items():
         c.file("operators", f"conv_weight_{name}", one("Conv", [X4], tensors=[floats("w", dims)]), "survive" if name == "larger_than_input" else "refuse", "Conv")
     c.file("operators", "conv_no_outputs_channels", one("Conv", [X4], tensors=[floats("w", [0, 4, 3, 3])]), "survive")
@@ -23,7 +23,7 @@ def conv(c):
     c.file("operators", "conv_bias_rank", one("Conv", [X4], tensors=[weight, floats("b", [4, 1])]), "refuse", "Conv")
     c.file("operators", "conv_input_rank_2", one("Conv", [X2], tensors=[weight]), "refuse", "Conv")
     for name, attrs in {"output_padding": {"output_padding": [5, 5]}, "output_padding_negative": {"output_padding": [-1, 0], "strides": [2, 2]}, "output_shape_negative": {"output_shape": [-3, 8]}, "output_shape_huge": {"output_shape": [2**40, 2**40]}, "stride_wraps": {"strides": [2**62, 2**62]}, "group": {"group": 3}}.items():
-        c.file("operators", f"conv_transpose_{name}", one("ConvTranspose", [X4], tensors=[weight], **attrs), "survive" if name == "output_padding" else "refuse", "ConvTranspose")
+        c.file("operators", f"conv_transpose_{name}", one("ConvTranspose", [X4], tensors=[weight], **attrs), "survive" if name == "output_padding" else "refuse", "ConvTranspose", *BIG)
 
 
 def pool(c):
@@ -57,7 +57,7 @@ def shapes(c):
         c.file("operators", name, one(op, inputs, tensors=values, **attrs), must, op, *words, by=by)
 
     for name, values in {"mismatch": [5, 5], "two_infer": [-1, -1], "below_infer": [-2, 3], "infer_not_dividing": [-1, 5], "wraps": [2**32, 2**32], "wraps_to_6": [2**62 + 3, 4], "huge": [MAX, MAX], "zero_past_rank": [2, 3, 0]}.items():
-        tensors(f"reshape_{name}", "Reshape", [X2], ints("s", *values))
+        tensors(f"reshape_{name}", "Reshape", [X2], ints("s", *values), words=BIG)
     tensors("reshape_rank_2_shape", "Reshape", [X2], ("s", tensor("s", [1, 2], i64(3, 2), INT64)))
     tensors("reshape_float_shape", "Reshape", [X2], floats("s", [2], 3.0))
     for op, name, values in (("Expand", "mismatch", [2, 5]), ("Expand", "exabyte", [2**20, 2**20, 2**20, 2, 3]), ("Expand", "wraps", [2**32, 2**32, 2, 3]), ("Expand", "negative", [-1, 2, 3]), ("Tile", "exabyte", [2**40, 2**20]), ("Tile", "negative", [-1, 1]), ("Tile", "count", [2]), ("Tile", "wraps", [2**63 - 1, 2])):
@@ -77,9 +77,9 @@ def shapes(c):
     for name, (a, b, s) in {"step_0": ([0], [2], [0]), "extreme": ([MIN], [MAX], [MAX]), "step_smallest": ([MAX], [MIN], [MIN]), "lengths": ([0, 0], [1], [1])}.items():
         tensors(f"slice_{name}", "Slice", [X2], ints("a", *a), ints("b", *b), ints("x0", 0), ints("s", *s), must="survive" if "e" == name[0] or "smallest" in name else "refuse")
     tensors("slice_axis_outside", "Slice", [X2], ints("a", 0), ints("b", 1), ints("x0", 5))
-    tensors("slice_axes_repeated", "Slice", [X2], ints("a", 0, 0), ints("b", 1, 1), ints("x0", 0, 0))
-    for name, values in {"sum": [1, 1], "negative": [-1, 3], "wraps": [MAX, MAX], "empty": []}.items():
-        c.file("operators", f"split_{name}", one("Split", [X2], 2, tensors=[ints("s", *values)], axis=0), "refuse", "Split")
+    tensors("slice_axes_repeated", "Slice", [X2], ints("a", 0, 0), ints("b", 1, 1), ints("x0", 0, 0), must="survive")
+    for name, values in {"sum": [1, 2], "negative": [-1, 3], "wraps": [MAX, MAX], "empty": []}.items():
+        c.file("operators", f"split_{name}", one("Split", [X2], 2, tensors=[ints("s", *values)], axis=0), "refuse", "Split", *BIG)
     for name, triple in {"delta_0": (0, 5, 0), "exabyte": (0, MAX, 1), "extreme": (MIN, MAX, 1)}.items():
         values = [(n, tensor(n, [], i64(v), INT64)) for n, v in zip("abd", triple)]
         c.file("operators", f"range_{name}", one("Range", [], tensors=values, kinds=[INT64]), "refuse", "Range", *BIG, by="run")
@@ -87,7 +87,7 @@ def shapes(c):
     for name, k in {"past": 9, "negative": -1, "extreme": MAX}.items():
         c.file("operators", f"topk_{name}", one("TopK", [X2], 2, tensors=[ints("k", k)], kinds=[FLOAT, INT64]), "refuse", "TopK", "k", by="run")
     for name, depth in {"negative": -3, "exabyte": 2**60, "zero": 0}.items():
-        c.file("operators", f"one_hot_{name}", one("OneHot", [("i", [4], INT64)], tensors=[ints("d", depth), ("v", tensor("v", [2], f32(0, 1)))]), "survive" if name == "zero" else "refuse", "OneHot", "depth", by="run")
+        c.file("operators", f"one_hot_{name}", one("OneHot", [("i", [4], INT64)], tensors=[ints("d", depth), ("v", tensor("v", [2], f32(0, 1)))]), "survive" if name == "zero" else "refuse", "OneHot", "depth", *BIG, by="run")
     for op in ("DepthToSpace", "SpaceToDepth"):
         for size in (0, -2, 3, MAX):
             c.file("operators", f"{op.lower()}_block_{size}", one(op, [X4], blocksize=size), "refuse", op, "blocksize")

@@ -135,9 +135,8 @@ class Runner:
         return [*peri, path, *more, "--output-dir", str(out), *shlex.split(self.a.run_args)]
 
     def stages(self, entry):
-        if "only" in entry:
-            return [entry["only"]]
-        return ["inspect", "build"] + (["run"] if entry.get("run") or entry["by"] == "run" else [])
+        wanted = [entry["only"]] if "only" in entry else ["inspect", "build"] + (["run"] if entry.get("run") or entry["by"] == "run" else [])
+        return [s for s in wanted if s in self.a.stages] or [s for s in ("build", "inspect", "run") if s in self.a.stages][:1]
 
     def attempt(self, stage, entry, path):
         """(Result, problems that hold for any verdict) of one command."""
@@ -169,6 +168,8 @@ class Runner:
         """What is wrong with a refusal that had to come."""
         problems, name = [], os.path.basename(path)
         shown = [name, name.encode("unicode_escape").decode(), entry["file"].rpartition("/")[2]]
+        if name == "model.onnx":  # the file at fault may be another one of its folder
+            shown.append(os.path.dirname(path))
         plain = max("".join(ch if ch.isalnum() or ch in "._-" else " " for ch in name).split() or [""], key=len)
         if not r.said.strip():
             problems.append("said nothing")
@@ -206,9 +207,9 @@ class Runner:
 
     def measure_baseline(self):
         """Peak memory of each command on the corpus' sound model, so that library pages are not counted."""
-        good = {"file": "files/good.onnx", "must": "load", "by": "build", "expect": []}
+        good = {"file": "files/good.onnx", "must": "load", "by": "build", "expect": [], "inputs": ["x"]}
         path = str(self.corpus / "files" / "good.onnx")
-        for stage in ("inspect", "build", "run"):
+        for stage in self.a.stages:
             tries = [self.attempt(stage, good, path)[0] for _ in range(2)]
             self.baseline[stage] = max(t.rss for t in tries)
             if bad := next((t for t in tries if t.code), None):
@@ -266,7 +267,7 @@ def engines(runner, seed=1):
         path.write_bytes(damaged)
         entry = {"file": f"engine/{path.name}", "must": "survive" if name.startswith(("flip", "trailing")) else "refuse", "by": "run", "expect": []}
         problems, refused = [], False
-        for stage in ("inspect", "run"):
+        for stage in [s for s in ("inspect", "run") if s in runner.a.stages]:
             r, found = runner.attempt(stage, entry, str(path))
             problems += [f"{stage}: {f}" for f in found]
             if r.code in (1, 2) and not refused:
@@ -283,6 +284,7 @@ def arguments():
     p.add_argument("peri", metavar="PERI", type=pathlib.Path, help="the command under test, build/bin/peri")
     p.add_argument("corpus", metavar="OUT", type=pathlib.Path, help="a folder make_hostile.py wrote")
     p.add_argument("--classes", metavar="NAMES", help="only these classes, comma-separated (`engine`: damaged engine files; `cut`: data cut while read)")
+    p.add_argument("--stages", default="inspect,build,run", help="commands to try (default inspect,build,run)")
     p.add_argument("--names", metavar="TEXT", help="only files whose path contains this")
     p.add_argument("--patience", type=float, default=30, help="seconds before a command counts as hung (default 30)")
     p.add_argument("--slack", type=float, default=1.0, help="factor on the time allowed for a refusal, for busy machines (default 1)")
@@ -296,7 +298,9 @@ def arguments():
         p.error(f"no such command: {a.peri} (./dev build makes build/bin/peri)")
     if not (a.corpus / "index.json").is_file():
         p.error(f"{a.corpus} is not a corpus (no index.json): make_hostile.py makes one")
-    a.peri = a.peri.resolve()
+    a.peri, a.stages = a.peri.resolve(), a.stages.split(",")
+    if unknown := set(a.stages) - {"inspect", "build", "run"}:
+        p.error(f"--stages knows inspect, build and run, not {', '.join(sorted(unknown))}")
     return a
 
 

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Run a suite folder through ONNX Runtime and compare with its expected outputs: a check of the suite, not of us.
 
-Prints each case that differs and a count of the cases ONNX Runtime refuses (it lacks some operators and types). Exit
+With --peri it is us, one `peri run` a data set: slower than `peri verify --suite`, and a comparison not of our own
+making. Prints each case that differs and a count of the refused (ONNX Runtime lacks some operators and types). Exit
 code 1 when a case differs; sequences and optionals are not compared.
 """
 import argparse
 import collections
+import fnmatch
 import json
 import pathlib
 import sys
 
 import numpy as np
 import onnx
+from engines import Peri
 from onnx import numpy_helper
 from suite_files import SuiteError, run
 
@@ -29,8 +32,8 @@ def differs(ours, wanted, case):
     if wanted.dtype.kind in "OSU":
         decode = np.vectorize(lambda s: s.decode() if isinstance(s, bytes) else str(s), otypes=[object])
         return None if ours.size == 0 or (decode(ours) == decode(wanted)).all() else "strings differ"
-    if ours.dtype != wanted.dtype and ours.dtype.itemsize == wanted.dtype.itemsize and ours.dtype.kind == "u":
-        ours = ours.view(wanted.dtype)  # bfloat16 and the float8 types arrive as bytes
+    if ours.dtype != wanted.dtype and ours.dtype.itemsize == wanted.dtype.itemsize and ours.dtype.kind in "uV":
+        ours = ours.view(wanted.dtype)  # types numpy does not know arrive as bytes
     if ours.dtype != wanted.dtype:
         return f"type {ours.dtype}, wanted {wanted.dtype}"
     if wanted.dtype.kind in "biu":
@@ -43,15 +46,32 @@ def differs(ours, wanted, case):
         return f"max difference {np.nanmax(np.abs(ours - wanted)):.3g}"
 
 
-def check(suite, case, ort, options):
+def onnxruntime_runner():
+    """model file, {input: file} → {output: array}, by ONNX Runtime without its own rewriting."""
+    import onnxruntime as ort
+
+    ort.set_default_logger_severity(4)
+    options = ort.SessionOptions()
+    options.log_severity_level, options.graph_optimization_level = 4, ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+
+    def answer(model, files):
+        session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        names = [o.name for o in session.get_outputs()]
+        return dict(zip(names, session.run(None, {n: load(f)[1] for n, f in files.items()})))
+
+    return answer, f"ONNX Runtime {ort.__version__}"
+
+
+def check(suite, case, answer):
     folder = suite / case["name"]
-    session = ort.InferenceSession(str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
     for data in sorted(folder.glob("test_data_set_*")):
-        feed = dict(load(p) for p in data.glob("input_*.pb"))
-        wanted = [load(data / f"output_{i}.pb")[1] for i in range(len(session.get_outputs()))]
-        for info, ours, expected in zip(session.get_outputs(), session.run(None, feed), wanted):
-            if problem := differs(np.asarray(ours), expected, case):
-                return f"{data.name} {info.name}: {problem}"
+        ours = answer(folder / "model.onnx", {load(p)[0]: p for p in data.glob("input_*.pb")})
+        for file in sorted(data.glob("output_*.pb")):
+            name, expected = load(file)
+            if name not in ours:
+                return f"{data.name}: no output {name}"
+            if problem := differs(np.asarray(ours[name]), expected, case):
+                return f"{data.name} {name}: {problem}"
     return None
 
 
@@ -59,18 +79,18 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("suite", type=pathlib.Path, metavar="SUITE")
     p.add_argument("--refusals", action="store_true", help="print the refused cases too")
+    p.add_argument("--peri", metavar="FILE", help="run this command instead of ONNX Runtime")
+    p.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth case")
+    p.add_argument("--names", default="*", metavar="PATTERN", help="only cases whose name matches")
     a = p.parse_args()
-    import onnxruntime as ort
-
     if not (a.suite / "index.json").is_file():
         raise SuiteError(f"{a.suite} is not a suite: it has no index.json")
-    ort.set_default_logger_severity(4)
-    options = ort.SessionOptions()
-    options.log_severity_level, options.graph_optimization_level = 4, ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    answer, who = (Peri(a.peri).run, "peri") if a.peri else onnxruntime_runner()
     counts = collections.Counter()
-    for case in json.loads((a.suite / "index.json").read_text())["cases"]:
+    cases = [c for c in json.loads((a.suite / "index.json").read_text())["cases"] if fnmatch.fnmatch(c["name"], a.names)]
+    for case in cases[:: a.every]:
         try:
-            problem = check(a.suite, case, ort, options)
+            problem = check(a.suite, case, answer)
         except Exception as error:  # ONNX Runtime raises a class of its own per status, and protobuf's for containers
             counts["refused"] += 1
             if a.refusals:
@@ -79,7 +99,7 @@ def main():
         counts["differ" if problem else "agree"] += 1
         if problem:
             print(f"differs  {case['name']}: {problem}")
-    print(f"{a.suite}: {counts['agree']} agree, {counts['differ']} differ, {counts['refused']} refused by ONNX Runtime {ort.__version__}")
+    print(f"{a.suite}: {counts['agree']} agree, {counts['differ']} differ, {counts['refused']} refused by {who}")
     return 1 if counts["differ"] else 0
 
 

@@ -150,7 +150,8 @@ def expected(v, sample, rtol, atol):
     if narrow:
         kinds = [k or onnx_type(halves[0]) for k in kinds]
     askers = {"onnxruntime": lambda m, i, k: ask_ort(m, i), "reference": ask_reference}
-    order = sorted(askers, key=lambda n: n != sample.prefer)
+    text = any(a is not None and a.dtype == object for a in sample.inputs)  # ONNX Runtime 1.31.1 gathers the wrong strings
+    order = sorted(askers, key=lambda n: n != ("reference" if text else sample.prefer))
     answers, reasons = {}, []
     for name in order:
         for small in (True, False) if narrow else (False,):
