@@ -14,7 +14,18 @@ std::string describe(const compile::Compiled& c, const std::string& path) {
   w.field("import_seconds", c.import_seconds).field("passes_seconds", c.passes_seconds).field("tune_seconds", c.tune_seconds);
   int64_t reference = 0;
   for (const auto& s : c.steps) reference += s.chosen == "reference";
-  w.field("reference_steps", reference).end_object();
+  w.field("reference_steps", reference).key("steps_in_order").begin_array();
+  for (const auto& s : c.steps) {
+    w.begin_object().field("name", s.name).field("chosen", s.chosen).field("median_ms", s.median_ms).field("max_error", s.max_error);
+    w.field("flops", s.flops).field("bytes", s.bytes).field("region", s.region).key("origins").begin_array();
+    for (const std::string& o : s.origins) w.value(o);
+    w.end_array().key("others").begin_object();
+    for (const auto& [id, ms] : s.others) w.field(id, ms);
+    w.end_object().key("refusals").begin_array();
+    for (const auto& [kernel, reason] : s.refusals) w.value(kernel + ": " + reason);
+    w.end_array().end_object();
+  }
+  w.end_array().end_object();
   return w.take();
 }
 

@@ -76,7 +76,7 @@ Result<MatchedOp> operand(const Problem& p, const ir::Node& n, const ir::Value* 
   for (int64_t d : have) numel *= d;
   const size_t from_end = want.size() - channel_axis;
   const bool per_channel = from_end <= have.size() && have[have.size() - from_end] == want[channel_axis] && numel == want[channel_axis];
-  if (have == want && other->type.layout == out->type.layout && m.input >= 0 && !p.constant[static_cast<size_t>(m.input)]) {
+  if (have == want && other->type.layout == p.graph->outputs[0]->type.layout && m.input >= 0 && !p.constant[static_cast<size_t>(m.input)]) {
     m.op.kind = add ? PostKind::kAdd : PostKind::kMul;
   } else if (per_channel) {
     m.op.kind = add ? PostKind::kColAdd : PostKind::kColMul;
