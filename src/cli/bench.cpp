@@ -1,0 +1,86 @@
+// peri bench: how long a run takes, as medians, intervals and samples.
+#include <algorithm>
+#include <cstdio>
+
+#include "base/json.hpp"
+#include "bench/measure.hpp"
+#include "bench/steps.hpp"
+#include "cli/core/model.hpp"
+
+namespace peri::cli {
+namespace {
+
+std::string report(const bench::Measurement& m, const Opened& opened, const DimBinding& dims, int threads, int64_t arena_bytes) {
+  JsonWriter w;
+  w.begin_object().field("model", opened.engine->program().name).field("threads", threads).key("dims").begin_object();
+  for (const auto& [name, value] : dims) w.field(name, value);
+  w.end_object().key("latency_ms").begin_object();
+  w.field("median", m.median_ms).field("mean", m.mean_ms).field("min", m.min_ms).field("p90", m.p90_ms).field("p99", m.p99_ms);
+  w.key("interval").begin_array().value(m.interval_ms.low).value(m.interval_ms.high).end_array().end_object();
+  w.field("throughput_per_s", 1e3 / m.median_ms).field("arena_bytes", arena_bytes).field("load_ms", opened.load_ms);
+  w.key("samples").begin_array();
+  for (double s : m.samples_ms) w.value(s);
+  w.end_array().end_object();
+  return w.take();
+}
+
+// Time of each step, summed over runs, slowest first.
+void print_layers(const runtime::Engine& engine, const std::vector<double>& ms, int64_t runs) {
+  std::vector<size_t> order(ms.size());
+  double total = 0;
+  for (size_t k = 0; k < order.size(); ++k) order[k] = k, total += ms[k];
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ms[a] > ms[b]; });
+  std::printf("%9s %6s  %s\n", "ms", "share", "step");
+  for (size_t k : order) {
+    const plan::Step& s = engine.program().steps[k];
+    const std::string payload = s.variants[0].payload;
+    std::printf("%9.4f %5.1f%%  %s  [%s] %s\n", ms[k] / static_cast<double>(runs), 100 * ms[k] / total, s.name.c_str(), s.executor.c_str(), payload.substr(0, payload.find('\n')).c_str());
+  }
+}
+
+Result<Outcome> run(const Arguments& arguments) {
+  Progress progress(arguments.has("--quiet"));
+  PERI_ASSIGN(const Opened opened, open_model(arguments, arguments.positional[0], &progress));
+  progress.clear();
+  PERI_ASSIGN(const int threads, thread_count(arguments));
+  PERI_ASSIGN(const DimBinding dims, program_dims(arguments, opened.engine->program()));
+  PERI_ASSIGN(const std::vector<Tensor> inputs, read_inputs(arguments, opened.engine->program(), 1));
+  PERI_ASSIGN(auto session, runtime::Session::create(opened.engine, threads));
+  bench::Schedule schedule;
+  PERI_ASSIGN(const int64_t seconds, arguments.number("--seconds", 0, 86400, 3));
+  PERI_ASSIGN(schedule.max_samples, arguments.number("--iterations", 1, 100000000, 100000));
+  schedule.seconds = static_cast<double>(seconds);
+  auto once = [&]() -> Status {
+    PERI_TRY(session->run(inputs));
+    return Ok{};
+  };
+  PERI_ASSIGN(const bench::Measurement m, bench::measure(schedule, once, interrupted));
+  if (opened.file) PERI_TRY(opened.file->check());
+  if (arguments.has("--layers")) {
+    std::vector<double> ms(opened.engine->program().steps.size(), 0);
+    PERI_ASSIGN(const int64_t runs, bench::time_steps(*session, inputs, 1.0, &ms));
+    print_layers(*opened.engine, ms, runs);
+  }
+  Outcome out;
+  out.summary = format("median %.3f ms [%.3f, %.3f], p99 %.3f ms, %zu samples, %d thread%s", m.median_ms, m.interval_ms.low, m.interval_ms.high, m.p99_ms, m.samples_ms.size(), threads, threads == 1 ? "" : "s");
+  out.json = report(m, opened, dims, threads, session->arena_bytes());
+  return out;
+}
+}  // namespace
+
+extern const Entry bench_entry;
+const Entry bench_entry{{
+    .name = "bench",
+    .summary = "time runs of a model or an engine",
+    .positional = "MODEL|ENGINE",
+    .min_positional = 1,
+    .max_positional = 1,
+    .flags = build_flags({{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED (default)", true},
+                          {"--seconds", "", "N", "time to sample for (default 3)"},
+                          {"--iterations", "", "N", "at most this many samples"},
+                          {"--layers", "", "", "also show the time of every step"}}),
+    .details = "example:\n  peri bench models/digits_cnn.onnx --dims batch=8 --seconds 1 --json -",
+    .run = run,
+}};
+
+}  // namespace peri::cli
