@@ -21,6 +21,7 @@ class Sample:
     attrs: dict = dataclasses.field(default_factory=dict)
     outputs: int = 1
     const: tuple = ()
+    fixed: tuple = ()  # inputs whose dims never become symbolic: an operator's rank depends on them
     widen: bool = True  # float16 and bfloat16 may be evaluated in float32 and rounded
     both: bool = False  # keep only when two oracles agree (NaN, infinities, what the definition leaves open)
     prefer: str = "onnxruntime"
@@ -138,7 +139,7 @@ def build(v, sample, symbolic, name, inputs=None, out_types=None):
         if i in sample.const:
             initializers.append(onnx.numpy_helper.from_array(array, names[-1]))
         else:
-            shape = [f"s{d}" if symbolic and d > 1 else d for d in array.shape]
+            shape = [f"s{d}" if symbolic and d > 1 and i not in sample.fixed else d for d in array.shape]
             graph_inputs.append(helper.make_tensor_value_info(names[-1], onnx_type(array.dtype), shape))
     while names and not names[-1]:
         names.pop()

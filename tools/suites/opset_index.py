@@ -14,7 +14,7 @@ def gather(v):
     if v.version >= 11:
         yield Sample("negative", [x, i64(-1, -4, 2)], {"axis": -3})
     for t in v.sweep("T"):
-        yield Sample(t.name, [values(v.rng(t.name), (4, 3), t), i64(2, 0)])
+        yield Sample(t.name, [values(v.rng(t.name), (4, 3), t), i64(2, 0)], prefer="reference" if t.kind in "OUST" else "onnxruntime")  # ONNX Runtime 1.23 loses strings here
 
 
 def gather_elements(v):
@@ -31,12 +31,12 @@ def gather_elements(v):
 def gather_nd(v):
     x = values(v.rng(), (2, 3, 4))
     for name, at in {"elements": i64(0, 1, 2, 1, 2, 3).reshape(2, 3), "rows": i64(0, 1, 1, 2).reshape(2, 2), "blocks": i64(1, 0).reshape(2, 1), "rank3": i64(0, 1, 1, 0).reshape(2, 1, 2), "negative": i64(-1, -2, -2, -3).reshape(2, 2)}.items():
-        yield Sample(name, [x, at], const=(1,) if name == "rows" else ())
+        yield Sample(name, [x, at], const=(1,) if name == "rows" else (), fixed=(1,))  # its last dimension is a rank
     if v.has("batch_dims"):
-        yield Sample("batch1", [x, i64(1, 0).reshape(2, 1)], {"batch_dims": 1})
-        yield Sample("batch2", [x, i64(1, 0, 3, 2, 1, 1).reshape(2, 3, 1)], {"batch_dims": 2})
+        yield Sample("batch1", [x, i64(1, 0).reshape(2, 1)], {"batch_dims": 1}, fixed=(1,))
+        yield Sample("batch2", [x, i64(1, 0, 3, 2, 1, 1).reshape(2, 3, 1)], {"batch_dims": 2}, fixed=(1,))
     for t in v.sweep("T"):
-        yield Sample(t.name, [values(v.rng(t.name), (3, 2), t), i64(0, 1, 2, 0).reshape(2, 2)])
+        yield Sample(t.name, [values(v.rng(t.name), (3, 2), t), i64(0, 1, 2, 0).reshape(2, 2)], fixed=(1,))
 
 
 def reductions(v):
