@@ -43,8 +43,8 @@ Result<Extras> extras_of(const ir::Node& node, size_t rank) {
         .expecting(std::to_string(rank))
         .but_found(std::to_string(e.padding.size()));
   for (int64_t p : e.padding)
-    if (p < 0 || p > int64_t{1} << 40)
-      return invalid("output_padding is out of range").expecting("[0, 2^40]").but_found(std::to_string(p));
+    if (p < 0 || p > int64_t{1} << 24)
+      return invalid("output_padding is out of range").expecting("[0, 2^24]").but_found(std::to_string(p));
   if (e.shape.size() == rank + 2)
     e.shape.erase(e.shape.begin(), e.shape.begin() + 2);  // some exporters write batch and channels too
   if (!e.shape.empty() && e.shape.size() != rank)

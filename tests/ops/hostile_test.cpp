@@ -1,0 +1,108 @@
+// Attributes of any value and inputs of any rank are refused or inferred: no op aborts, overflows or loops on what a
+// model may say.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "ops/entry.hpp"
+
+namespace peri::ops {
+namespace {
+
+constexpr int64_t kMin = std::numeric_limits<int64_t>::min(), kMax = std::numeric_limits<int64_t>::max();
+constexpr int64_t kOdd[] = {kMin, kMin + 1,         -(int64_t{1} << 40), -2,       -1,  0, 1, 2,
+                            7,    int64_t{1} << 31, int64_t{1} << 40,    kMax - 1, kMax};
+
+// Variants of one attribute that a file could hold.
+std::vector<ir::Attr> variants(const ir::Attr& a) {
+  std::vector<ir::Attr> out;
+  if (std::holds_alternative<int64_t>(a))
+    for (int64_t v : kOdd) out.emplace_back(v);
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&a)) {
+    for (int64_t v : kOdd) {
+      for (size_t k = 0; k < list->size(); ++k) {
+        std::vector<int64_t> changed = *list;
+        changed[k] = v;
+        out.emplace_back(std::move(changed));
+      }
+      out.emplace_back(std::vector<int64_t>(list->size(), v));
+    }
+    out.emplace_back(std::vector<int64_t>{});
+    out.emplace_back(std::vector<int64_t>(list->size() + 1, 1));
+  }
+  if (std::holds_alternative<double>(a))
+    for (double v :
+         {0.0, -1.0, 1e300, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+      out.emplace_back(v);
+  if (std::holds_alternative<std::string>(a))
+    for (const char* v : {"", "x", "...", ",->", "SAME_UPPER"}) out.emplace_back(std::string(v));
+  return out;
+}
+
+class Hostile : public testing::TestWithParam<const OpDef*> {};
+
+TEST_P(Hostile, AttributesOfAnyValue) {
+  const OpDef& op = *GetParam();
+  int tried = 0;
+  for (std::string_view text : op.samples) {
+    auto g = ir::parse_graph(text);
+    ASSERT_TRUE(g.ok() && infer_graph(*g).ok()) << text;
+    ir::Node& node = *g->nodes[0];
+    for (const AttrSpec& spec : op.attrs) {
+      const ir::Attrs kept = node.attrs;
+      ir::Attr base = spec.kind == AttrKind::kInt      ? ir::Attr(int64_t{0})
+                      : spec.kind == AttrKind::kFloat  ? ir::Attr(0.0)
+                      : spec.kind == AttrKind::kString ? ir::Attr(std::string())
+                                                       : ir::Attr(std::vector<int64_t>{1, 1});
+      if (auto it = node.attrs.find(spec.name); it != node.attrs.end()) base = it->second;
+      for (ir::Attr& v : variants(base)) {
+        node.attrs[std::string(spec.name)] = std::move(v);
+        int64_t fresh = 0;
+        const Status s = infer_node(node, &fresh);
+        if (!s.ok()) EXPECT_FALSE(s.error().message.empty()) << text;
+        ++tried;
+      }
+      node.attrs = kept;
+    }
+  }
+  if (!op.attrs.empty() && !op.samples.empty()) EXPECT_GT(tried, 0);
+}
+
+// Every input in turn gets another rank, an extent of zero, one, much or a name.
+TEST_P(Hostile, InputsOfAnyShape) {
+  const OpDef& op = *GetParam();
+  const std::vector<Shape> shapes = {{},
+                                     {Dim(0)},
+                                     {Dim(1)},
+                                     {Dim(3)},
+                                     {Dim::symbol("n")},
+                                     {Dim(2), Dim(2)},
+                                     {Dim::symbol("n"), Dim::symbol("m")},
+                                     {Dim(2), Dim(0), Dim(3)},
+                                     {Dim(1), Dim(3), Dim::symbol("h"), Dim(8)},
+                                     {Dim(int64_t{1} << 40), Dim(int64_t{1} << 40)},
+                                     {Dim(kMax), Dim(4), Dim(4), Dim(4)},
+                                     {Dim(1), Dim(1), Dim(1), Dim(1), Dim(1), Dim(1)}};
+  for (std::string_view text : op.samples) {
+    auto g = ir::parse_graph(text);
+    ASSERT_TRUE(g.ok()) << text;
+    for (ir::Value* v : g->nodes[0]->inputs) {
+      if (!v || v->constant) continue;
+      const ir::Type kept = v->type;
+      for (const Shape& s : shapes) {
+        v->type = ir::Type(kept.dtype, s);
+        v->content.reset();
+        int64_t fresh = 0;
+        const Status done = infer_node(*g->nodes[0], &fresh);
+        if (!done.ok()) EXPECT_FALSE(done.error().message.empty()) << text;
+      }
+      v->type = kept;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, Hostile, testing::ValuesIn(all()),
+                         [](const auto& info) { return std::string(info.param->name); });
+
+}  // namespace
+}  // namespace peri::ops
