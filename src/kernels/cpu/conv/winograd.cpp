@@ -164,11 +164,13 @@ int64_t packed_winograd_floats(const ConvShape& s, int64_t m, Isa isa) {
 
 void pack_winograd_weights(const float* w, const ConvShape& s, int64_t m, Isa isa, float* packed) {
   static const double kG2[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
-  static const double kG4[6][3] = {{1.0 / 4, 0, 0},
-                                   {-1.0 / 6, -1.0 / 6, -1.0 / 6},
-                                   {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-                                   {1.0 / 24, 1.0 / 12, 1.0 / 6},
-                                   {1.0 / 24, -1.0 / 12, 1.0 / 6},
+  // Points 0, +-sqrt(1/2), +-sqrt(2), infinity: 1, p, p^2 over the product of the distances to the other points.
+  constexpr double kA = 0.70710678118654752440, kB = 1.41421356237309504880;
+  static const double kG4[6][3] = {{1, 0, 0},
+                                   {-2.0 / 3, -2.0 / 3 * kA, -1.0 / 3},
+                                   {-2.0 / 3, 2.0 / 3 * kA, -1.0 / 3},
+                                   {1.0 / 6, kB / 6, 1.0 / 3},
+                                   {1.0 / 6, -kB / 6, 1.0 / 3},
                                    {0, 0, 1}};
   const double(*g)[3] = m == 2 ? kG2 : kG4;
   const int64_t side = m + 2, frequencies = side * side;

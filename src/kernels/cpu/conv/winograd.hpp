@@ -29,7 +29,7 @@ struct WinogradPlan {
 
 // |computed - exact| <= factor * sqrt(9 * ic) * 2^-24 * sum |terms| of the direct sum, before the epilogue, for inputs
 // and weights of even magnitude; single outputs whose terms are far below their neighbours' can lie outside.
-constexpr double kWinogradErrorFactor2 = 2, kWinogradErrorFactor4 = 8;
+constexpr double kWinogradErrorFactor2 = 1, kWinogradErrorFactor4 = 4;
 
 // Why this shape is not offered for m, or empty.
 std::string refuse_winograd(const ConvShape& shape, int64_t m);

@@ -26,17 +26,20 @@ template <class V>
   t[2] = d[2] - d[1];
   t[3] = d[1] - d[3];
 }
+// Points 0, +-a, +-b, infinity with a = sqrt(1/2), b = sqrt(2): largest error 0.8 of that of 0, +-1, +-2, infinity.
+constexpr float kA = 0.70710678f, kB = 1.41421356f;
+
 template <class V>
 [[gnu::always_inline]] inline void input_axis(const V (&d)[6], V (&t)[6]) {
-  const V four = V::set1(4), five = V::set1(5), two = V::set1(2);
-  t[0] = fma(four, d[0], fnma(five, d[2], d[4]));
-  const V a = fnma(four, d[2], d[4]), b = fnma(four, d[1], d[3]);
-  t[1] = a + b;
-  t[2] = a - b;
-  const V c = d[4] - d[2], e = d[3] - d[1];
-  t[3] = fma(two, e, c);
-  t[4] = fnma(two, e, c);
-  t[5] = fma(four, d[1], fnma(five, d[3], d[5]));
+  const V two_and_half = V::set1(2.5f), two = V::set1(2), half = V::set1(0.5f), a = V::set1(kA), b = V::set1(kB);
+  t[0] = fnma(two_and_half, d[2], d[0] + d[4]);
+  const V even_a = fnma(two, d[2], d[4]), odd_a = fnma(two, d[1], d[3]);
+  t[1] = fma(a, odd_a, even_a);
+  t[2] = fnma(a, odd_a, even_a);
+  const V even_b = fnma(half, d[2], d[4]), odd_b = fnma(half, d[1], d[3]);
+  t[3] = fma(b, odd_b, even_b);
+  t[4] = fnma(b, odd_b, even_b);
+  t[5] = fnma(two_and_half, d[3], d[1] + d[5]);
 }
 
 // A^T s for one column of the sums.
@@ -47,11 +50,11 @@ template <class V>
 }
 template <class V>
 [[gnu::always_inline]] inline void output_axis(const V (&s)[6], V (&t)[4]) {
-  const V a = s[1] + s[2], b = s[1] - s[2], c = s[3] + s[4], d = s[3] - s[4];
-  t[0] = s[0] + a + c;
-  t[1] = fma(V::set1(2), d, b);
-  t[2] = fma(V::set1(4), c, a);
-  t[3] = fma(V::set1(8), d, b) + s[5];
+  const V even_a = s[1] + s[2], odd_a = s[1] - s[2], even_b = s[3] + s[4], odd_b = s[3] - s[4];
+  t[0] = s[0] + even_a + even_b;
+  t[1] = fma(V::set1(kB), odd_b, V::set1(kA) * odd_a);
+  t[2] = fma(V::set1(2), even_b, V::set1(0.5f) * even_a);
+  t[3] = fma(V::set1(2 * kB), odd_b, fma(V::set1(kA / 2), odd_a, s[5]));
 }
 
 template <class V, int kSide, bool kWhole>
