@@ -1,0 +1,88 @@
+// Kernel conv_winograd_f32: 3x3 convolution at stride 1 with its epilogue by Winograd's F(2x2) and F(4x4), NHWC. Fewer
+// multiplications, weights that take 1.8 and 4 times the room: which tile wins depends on image and cache, so both are offered.
+#include "kernels/core/conv_match.hpp"
+#include "kernels/cpu/conv/winograd.hpp"
+#include "kernels/entry.hpp"
+
+namespace peri::kernels {
+namespace {
+using namespace cpu;  // NOLINT: the raw kernels this file wraps
+
+Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
+  PERI_ASSIGN(MatchedConv s, match_conv_any_layout(p));
+  if (machine.isas.empty()) return refused("needs AVX2");
+  std::vector<Offer> out;
+  for (const int64_t m : {4, 2}) {
+    if (const std::string why = refuse_winograd(s.shape, m); !why.empty()) return refused("%s", why.c_str());
+    // Fewer outputs than this along an axis and the transforms of the padding cost more than is saved.
+    if (s.shape.oh() < m || s.shape.ow() < m) continue;
+    Offer o;
+    o.config = m == 4 ? "m=4" : "m=2";
+    ask_for_nhwc(p, &o);
+    o.in_place = {s.epilogue.residual};
+    o.requires_isa = isa_name(*detect_isa());
+    out.push_back(std::move(o));
+  }
+  if (out.empty()) return refused("the image is smaller than a tile");
+  return out;
+}
+
+class WinogradInstance final : public Instance {
+ public:
+  WinogradInstance(MatchedConv conv, WinogradPlan plan, Packed packed, std::vector<Tensor> constants)
+      : conv_(std::move(conv)), plan_(plan), packed_(std::move(packed)), constants_(std::move(constants)) {}
+  size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
+  int64_t tasks(int) const override { return plan_.tasks; }
+  void run_task(int, int64_t task, const Args& args) const override {
+    ConvArgs a;
+    a.x = static_cast<const float*>(args.in[static_cast<size_t>(conv_.x)]);
+    a.w = static_cast<const Tensor*>(packed_.get())->as<float>().data();
+    a.y = static_cast<float*>(args.out[0]);
+    a.epilogue = bind_epilogue(conv_.epilogue, constants_, args, plan_.shape.oc);
+    cpu::run_task(plan_, a, task, reinterpret_cast<float*>(args.scratch));
+  }
+
+ private:
+  MatchedConv conv_;
+  WinogradPlan plan_;
+  Packed packed_;
+  std::vector<Tensor> constants_;
+};
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(MatchedConv s, match_conv(p));
+  if (config != "m=2" && config != "m=4") return invalid("bad configuration").but_found(std::string(config));
+  const int64_t m = config == "m=4" ? 4 : 2;
+  if (const std::string why = refuse_winograd(s.shape, m); !why.empty()) return refused("%s", why.c_str());
+  const auto isa = detect_isa();
+  if (!isa) return refused("needs AVX2");
+  if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == ir::nhwc()) ||
+      !(p.graph->outputs[0]->type.layout == ir::nhwc())) {
+    return invalid("the region has other layouts than its configuration says");
+  }
+  if (!*c.packed) {
+    const Tensor& w = c.constants[static_cast<size_t>(s.w)];
+    PERI_ASSIGN(Tensor packed, Tensor::zeros(DType::kF32, {packed_winograd_floats(s.shape, m, *isa)}));
+    pack_winograd_weights(w.as<float>().data(), s.shape, m, *isa, packed.mutable_as<float>());
+    *c.packed = std::make_shared<const Tensor>(std::move(packed));
+  }
+  std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
+  constants[static_cast<size_t>(s.w)] = {};
+  const WinogradPlan plan = plan_winograd(s.shape, m, *isa);
+  return std::unique_ptr<Instance>(
+      std::make_unique<WinogradInstance>(std::move(s), plan, *c.packed, std::move(constants)));
+}
+
+}  // namespace
+
+extern const Entry conv_winograd_f32_entry;
+const Entry conv_winograd_f32_entry{{
+    .name = "conv_winograd_f32",
+    .version = 1,
+    .provider = "peri",
+    .takes = "float32 3x3 convolution at stride 1, NHWC, constant weights, with bias, residual and activation",
+    .offer = offer,
+    .instantiate = instantiate,
+}};
+
+}  // namespace peri::kernels

@@ -1,0 +1,67 @@
+// Every candidate for a convolution gives the reference's answer: the direct sum in both input layouts and Winograd's,
+// with their epilogues, on the same problems.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ir/graph.hpp"
+#include "ops/entry.hpp"
+#include "tune/tuner.hpp"
+
+namespace peri::tune {
+namespace {
+
+// The kernels whose candidates passed verification.
+std::set<std::string> passed(std::string_view text) {
+  Result<ir::Graph> graph = ir::parse_graph(text);
+  EXPECT_TRUE(graph.ok()) << graph.error().text();
+  if (!graph.ok()) return {};
+  EXPECT_TRUE(ops::infer_graph(*graph).ok());
+  Options options;
+  options.measure = false;
+  options.provider = "peri";
+  Tuner tuner(options);
+  std::vector<bool> constant;
+  for (const ir::Value* v : graph->inputs) constant.push_back(v->name[0] == 'w' || v->name[0] == 'b');
+  std::set<std::string> names;
+  const Candidates& all = tuner.candidates(*graph, constant);
+  for (const Candidate& c : all.list) {
+    EXPECT_EQ(c.rejected, "") << c.id() << " error/bound " << c.max_error;
+    EXPECT_LE(c.max_error, 1) << c.id();
+    if (c.max_error >= 0) names.insert(std::string(c.kernel->name) + " " + c.offer.config);
+  }
+  for (const Refusal& r : all.refusals) std::printf("%s: %s\n", r.kernel.c_str(), r.reason.c_str());
+  return names;
+}
+
+constexpr std::string_view kPlain =
+    "graph { input x: f32[2,24,15,17]; input w: f32[40,24,3,3]; input b: f32[40]; y = conv(x, w, b) {pads=[1,1,1,1]}; "
+    "output y }";
+constexpr std::string_view kResidual =
+    "graph { input x: f32[1,32,14,14]; input w: f32[64,32,3,3]; input b: f32[64]; input r: f32[1,64,14,14]; "
+    "c = conv(x, w, b) {pads=[1,1,1,1]}; s = add(c, r); y = relu(s); output y }";
+constexpr std::string_view kDilated =
+    "graph { input x: f32[1,16,20,20]; input w: f32[19,16,3,3]; y = conv(x, w) {pads=[2,2,2,2], dilations=[2,2]}; "
+    "output y }";
+constexpr std::string_view kFirst =
+    "graph { input x: f32[1,3,31,33]; input w: f32[32,3,7,7]; y = conv(x, w) {pads=[3,3,3,3], strides=[2,2]}; output y "
+    "}";
+
+TEST(ConvCandidates, ThreeByThreeAtStrideOne) {
+  for (std::string_view text : {kPlain, kResidual, kDilated}) {
+    const std::set<std::string> names = passed(text);
+    for (const char* name : {"conv_f32 x=nhwc", "conv_winograd_f32 m=2", "conv_winograd_f32 m=4"}) {
+      EXPECT_EQ(names.count(name), 1) << name << " for " << text;
+    }
+  }
+}
+
+TEST(ConvCandidates, FirstLayerInBothLayouts) {
+  const std::set<std::string> names = passed(kFirst);
+  EXPECT_EQ(names.count("conv_f32 x=nhwc"), 1);
+  EXPECT_EQ(names.count("conv_f32 x=nchw"), 1);
+  EXPECT_EQ(names.count("conv_winograd_f32 m=4"), 0);
+}
+
+}  // namespace
+}  // namespace peri::tune
