@@ -1,0 +1,272 @@
+// Plans and tasks of strided copies.
+#include "kernels/cpu/move/copy.hpp"
+
+#include <emmintrin.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+namespace peri::kernels::cpu::move {
+namespace {
+
+constexpr int64_t kMost = int64_t{1} << 46;
+constexpr int64_t kTaskBytes = 128 * 1024;
+constexpr int64_t kLine = 16;  // source elements of a transpose taken at once: a cache line of floats
+
+// Whether all places lie in [0, size).
+bool inside(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides, int64_t offset, int64_t size) {
+  int64_t low = offset, high = offset;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    int64_t reach = 0;
+    if (__builtin_mul_overflow(strides[d], dims[d] - 1, &reach) || reach > kMost || reach < -kMost) return false;
+    (reach < 0 ? low : high) += reach;
+  }
+  return low >= 0 && high < size;
+}
+
+struct Dim {
+  int64_t n, from, to;
+};
+
+// Dims by falling stride of the destination, neighbours merged.
+std::vector<Dim> ordered_dims(const CopyShape& s) {
+  std::vector<Dim> dims;
+  for (size_t d = 0; d < s.dims.size(); ++d) {
+    if (s.dims[d] != 1) dims.push_back({s.dims[d], s.from_strides[d], s.to_strides[d]});
+  }
+  std::stable_sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return a.to > b.to; });
+  std::vector<Dim> merged;
+  for (const Dim& d : dims) {
+    if (!merged.empty() && merged.back().to == d.to * d.n && merged.back().from == d.from * d.n) {
+      merged.back() = {merged.back().n * d.n, d.from, d.to};
+    } else {
+      merged.push_back(d);
+    }
+  }
+  while (merged.size() < 2) merged.insert(merged.begin(), {1, 0, 0});
+  return merged;
+}
+
+template <class T>
+void copy_elements(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
+}
+
+struct Wide {
+  uint64_t a, b;
+};
+
+void copy_elements(int bytes, const char* from, int64_t from_step, char* to, int64_t to_step, int64_t n) {
+  const auto run = [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    copy_elements(reinterpret_cast<const T*>(from), from_step, reinterpret_cast<T*>(to), to_step, n);
+  };
+  switch (bytes) {
+    case 1: return run(static_cast<uint8_t*>(nullptr));
+    case 2: return run(static_cast<uint16_t*>(nullptr));
+    case 4: return run(static_cast<uint32_t*>(nullptr));
+    case 8: return run(static_cast<uint64_t*>(nullptr));
+    default: return run(static_cast<Wide*>(nullptr));
+  }
+}
+
+// to[a * to_step + b] = from[a + b * from_step] for a < rows, b < n.
+template <class T>
+void transpose_any(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows, int64_t n) {
+  for (int64_t b = 0; b < n; ++b) {
+    for (int64_t a = 0; a < rows; ++a) to[a * to_step + b] = from[a + b * from_step];
+  }
+}
+
+void transpose_4(const float* from, int64_t from_step, float* to, int64_t to_step) {
+  __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + from_step);
+  __m128 c = _mm_loadu_ps(from + 2 * from_step), d = _mm_loadu_ps(from + 3 * from_step);
+  _MM_TRANSPOSE4_PS(a, b, c, d);
+  _mm_storeu_ps(to, a);
+  _mm_storeu_ps(to + to_step, b);
+  _mm_storeu_ps(to + 2 * to_step, c);
+  _mm_storeu_ps(to + 3 * to_step, d);
+}
+
+void transpose_floats(const float* from, int64_t from_step, float* to, int64_t to_step, int64_t rows, int64_t n) {
+  int64_t b = 0;
+  for (; b + 4 <= n; b += 4) {
+    int64_t a = 0;
+    for (; a + 4 <= rows; a += 4) transpose_4(from + a + b * from_step, from_step, to + a * to_step + b, to_step);
+    transpose_any(from + a + b * from_step, from_step, to + a * to_step + b, to_step, rows - a, 4);
+  }
+  transpose_any(from + b * from_step, from_step, to + b, to_step, rows, n - b);
+}
+
+void transpose(int bytes, const char* from, int64_t from_step, char* to, int64_t to_step, int64_t rows, int64_t n) {
+  const auto run = [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    transpose_any(reinterpret_cast<const T*>(from), from_step, reinterpret_cast<T*>(to), to_step, rows, n);
+  };
+  switch (bytes) {
+    case 1: return run(static_cast<uint8_t*>(nullptr));
+    case 2: return run(static_cast<uint16_t*>(nullptr));
+    case 4:
+      return transpose_floats(reinterpret_cast<const float*>(from), from_step, reinterpret_cast<float*>(to), to_step,
+                              rows, n);
+    case 8: return run(static_cast<uint64_t*>(nullptr));
+    default: return run(static_cast<Wide*>(nullptr));
+  }
+}
+
+std::vector<int64_t> dense_strides(const std::vector<int64_t>& dims) {
+  std::vector<int64_t> strides(dims.size());
+  int64_t step = 1;
+  for (size_t d = dims.size(); d-- > 0;) {
+    strides[d] = step;
+    step *= std::max<int64_t>(dims[d], 1);
+  }
+  return strides;
+}
+
+// The number of elements, or an error for negative dims and overflow.
+Result<int64_t> count_of(const std::vector<int64_t>& dims) {
+  int64_t count = 1, bound = 1;
+  for (int64_t d : dims) {
+    if (d < 0 || __builtin_mul_overflow(bound, std::max<int64_t>(d, 1), &bound) || bound > kMost)
+      return invalid("copy: a dim is negative or the tensor is too large");
+    count *= d;
+  }
+  return count;
+}
+
+}  // namespace
+
+Result<CopyPlan> make_plan(const CopyShape& s) {
+  CopyPlan plan;
+  plan.element_bytes = s.element_bytes;
+  if (s.element_bytes != 1 && s.element_bytes != 2 && s.element_bytes != 4 && s.element_bytes != 8 &&
+      s.element_bytes != 16)
+    return invalid("copy: elements of %d bytes", s.element_bytes);
+  if (s.from_strides.size() != s.dims.size() || s.to_strides.size() != s.dims.size())
+    return invalid("copy: strides for another rank");
+  PERI_ASSIGN(const int64_t count, count_of(s.dims));
+  if (count == 0) return plan;
+  if (std::any_of(s.to_strides.begin(), s.to_strides.end(), [](int64_t v) { return v < 0; }))
+    return invalid("copy: a destination stride below 0");
+  if (!inside(s.dims, s.from_strides, s.from_offset, s.from_size) ||
+      !inside(s.dims, s.to_strides, s.to_offset, s.to_size))
+    return invalid("copy: a place lies outside its tensor");
+  std::vector<Dim> dims = ordered_dims(s);
+  const Dim last = dims.back();
+  if (last.from == 1 && last.to == 1) {
+    plan.mode = CopyMode::kRows;
+  } else {
+    plan.mode = CopyMode::kElements;
+    for (size_t d = 0; d + 1 < dims.size() && last.to == 1; ++d) {
+      if (dims[d].from != 1) continue;
+      plan.mode = CopyMode::kTranspose;
+      std::rotate(dims.begin() + static_cast<int64_t>(d), dims.begin() + static_cast<int64_t>(d) + 1, dims.end() - 1);
+      break;
+    }
+  }
+  for (const Dim& d : dims) {
+    plan.dims.push_back(d.n);
+    plan.from_strides.push_back(d.from);
+    plan.to_strides.push_back(d.to);
+  }
+  plan.from_offset = s.from_offset;
+  plan.to_offset = s.to_offset;
+  const int64_t rows = plan.dims[plan.dims.size() - 2];
+  const int64_t step = plan.mode == CopyMode::kTranspose ? kLine : 1;
+  plan.pieces = (rows + step - 1) / step;
+  plan.units = count / last.n / rows * plan.pieces;
+  plan.tasks = std::min(plan.units, std::clamp<int64_t>(count * s.element_bytes / kTaskBytes, 1, 512));
+  return plan;
+}
+
+int64_t task_count(const CopyPlan& plan) { return plan.tasks; }
+
+void run_task(const CopyPlan& plan, const void* from, void* to, int64_t task) {
+  const size_t last = plan.dims.size() - 1, rows = last - 1;
+  const int64_t bytes = plan.element_bytes, step = plan.mode == CopyMode::kTranspose ? kLine : 1;
+  for (int64_t u = task * plan.units / plan.tasks; u < (task + 1) * plan.units / plan.tasks; ++u) {
+    const int64_t row = u % plan.pieces * step, count = std::min(step, plan.dims[rows] - row);
+    int64_t a = plan.from_offset + row * plan.from_strides[rows], b = plan.to_offset + row * plan.to_strides[rows];
+    int64_t rest = u / plan.pieces;
+    for (size_t d = rows; d-- > 0;) {
+      a += rest % plan.dims[d] * plan.from_strides[d];
+      b += rest % plan.dims[d] * plan.to_strides[d];
+      rest /= plan.dims[d];
+    }
+    const char* x = static_cast<const char*>(from) + a * bytes;
+    char* y = static_cast<char*>(to) + b * bytes;
+    const int64_t n = plan.dims[last];
+    if (plan.mode == CopyMode::kRows) {
+      std::memcpy(y, x, static_cast<size_t>(n * bytes));
+    } else if (plan.mode == CopyMode::kTranspose) {
+      transpose(plan.element_bytes, x, plan.from_strides[last], y, plan.to_strides[rows], count, n);
+    } else {
+      copy_elements(plan.element_bytes, x, plan.from_strides[last], y, plan.to_strides[last], n);
+    }
+  }
+}
+
+Result<CopyShape> transpose_shape(int element_bytes, const std::vector<int64_t>& dims,
+                                  const std::vector<int64_t>& perm) {
+  CopyShape s;
+  s.element_bytes = element_bytes;
+  PERI_ASSIGN(s.from_size, count_of(dims));
+  s.to_size = s.from_size;
+  if (perm.size() != dims.size()) return invalid("transpose: a permutation of another rank");
+  const std::vector<int64_t> from = dense_strides(dims);
+  std::vector<bool> seen(dims.size());
+  for (int64_t p : perm) {
+    if (p < 0 || static_cast<size_t>(p) >= dims.size() || seen[static_cast<size_t>(p)])
+      return invalid("transpose: no permutation");
+    seen[static_cast<size_t>(p)] = true;
+    s.dims.push_back(dims[static_cast<size_t>(p)]);
+    s.from_strides.push_back(from[static_cast<size_t>(p)]);
+  }
+  s.to_strides = dense_strides(s.dims);
+  return s;
+}
+
+Result<CopyShape> place_shape(int element_bytes, const std::vector<int64_t>& whole, const std::vector<int64_t>& part,
+                              const std::vector<int64_t>& start) {
+  CopyShape s;
+  s.element_bytes = element_bytes;
+  PERI_ASSIGN(s.from_size, count_of(part));
+  PERI_ASSIGN(s.to_size, count_of(whole));
+  if (part.size() != whole.size() || start.size() != whole.size()) return invalid("placed part: another rank");
+  s.dims = part;
+  s.from_strides = dense_strides(part);
+  s.to_strides = dense_strides(whole);
+  for (size_t d = 0; d < whole.size(); ++d) {
+    if (start[d] < 0 || start[d] > whole[d] || part[d] > whole[d] - start[d])
+      return invalid("placed part: outside the whole");
+    s.to_offset += start[d] * s.to_strides[d];
+  }
+  return s;
+}
+
+Result<CopyShape> slice_shape(int element_bytes, const std::vector<int64_t>& dims, const std::vector<int64_t>& start,
+                              const std::vector<int64_t>& step, const std::vector<int64_t>& count) {
+  CopyShape s;
+  s.element_bytes = element_bytes;
+  PERI_ASSIGN(s.from_size, count_of(dims));
+  PERI_ASSIGN(s.to_size, count_of(count));
+  if (start.size() != dims.size() || step.size() != dims.size() || count.size() != dims.size())
+    return invalid("slice: another rank");
+  s.dims = count;
+  s.to_strides = dense_strides(count);
+  const std::vector<int64_t> from = dense_strides(dims);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    int64_t end = 0;
+    if (count[d] > 0 && (start[d] < 0 || start[d] >= dims[d] || __builtin_mul_overflow(step[d], count[d] - 1, &end) ||
+                         __builtin_add_overflow(end, start[d], &end) || end < 0 || end >= dims[d]))
+      return invalid("slice: it leaves dim %zu", d);
+    s.from_strides.push_back(count[d] > 1 ? from[d] * step[d] : 0);
+    s.from_offset += count[d] > 0 ? start[d] * from[d] : 0;
+  }
+  return s;
+}
+
+}  // namespace peri::kernels::cpu::move

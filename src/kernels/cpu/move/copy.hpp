@@ -1,0 +1,50 @@
+// Strided copy of elements of any type: transpose, layout change, slice (also with negative steps), concat, split and
+// expand are all one loop nest. Shape → plan → tasks. Dims are merged and ordered so that rows move by memcpy and
+// transposes go by blocks of cache lines.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace peri::kernels::cpu::move {
+
+// to[to_offset + sum c[d] * to_strides[d]] = from[from_offset + sum c[d] * from_strides[d]] for all coordinates c.
+// Every place must lie within the sizes (in elements). Strides from may be 0 or negative; strides to must reach each
+// place once.
+struct CopyShape {
+  int element_bytes = 4;  // 1, 2, 4, 8 or 16
+  std::vector<int64_t> dims;
+  std::vector<int64_t> from_strides, to_strides;
+  int64_t from_offset = 0, to_offset = 0;
+  int64_t from_size = 0, to_size = 0;
+};
+
+enum class CopyMode : uint8_t { kRows, kTranspose, kElements };
+
+struct CopyPlan {
+  CopyMode mode = CopyMode::kRows;
+  int element_bytes = 4;
+  std::vector<int64_t> dims, from_strides, to_strides;  // outer dims, then the two of the inner loops
+  int64_t from_offset = 0, to_offset = 0;
+  int64_t pieces = 1;  // of the last dim but one, for tasks
+  int64_t units = 0, tasks = 0;
+};
+
+Result<CopyPlan> make_plan(const CopyShape& shape);
+int64_t task_count(const CopyPlan& plan);
+// `from` and `to` must not overlap.
+void run_task(const CopyPlan& plan, const void* from, void* to, int64_t task);
+
+// Dense [dims] to dense, with output dim d taken from input dim perm[d]. An error unless perm is a permutation.
+Result<CopyShape> transpose_shape(int element_bytes, const std::vector<int64_t>& dims,
+                                  const std::vector<int64_t>& perm);
+// A dense part of size `part` placed in a dense whole at `start`: one input of a concat.
+Result<CopyShape> place_shape(int element_bytes, const std::vector<int64_t>& whole, const std::vector<int64_t>& part,
+                              const std::vector<int64_t>& start);
+// out[c] = in[start + c * step], dense both: a slice. Steps may be negative; `count` is the output's dims.
+Result<CopyShape> slice_shape(int element_bytes, const std::vector<int64_t>& dims, const std::vector<int64_t>& start,
+                              const std::vector<int64_t>& step, const std::vector<int64_t>& count);
+
+}  // namespace peri::kernels::cpu::move

@@ -1,0 +1,5 @@
+// Pooling and resize loops for avx512.
+#define PERI_ISA avx512
+#include "kernels/cpu/simd/vec_avx512.hpp"
+//
+#include "kernels/cpu/pool/loops_body.hpp"

@@ -1,0 +1,43 @@
+// Max and average pooling over two spatial dims in f32, NCHW or NHWC (one spatial dim: height 1). Shape → plan → tasks.
+// Global average pooling is rows::Join::kMean (NHWC) or a block program's reduce.mean (NCHW).
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.hpp"
+#include "kernels/cpu/isa.hpp"
+
+namespace peri::kernels::cpu::pool {
+
+enum class Kind : uint8_t { kMax, kAverage };
+enum class Layout : uint8_t { kNchw, kNhwc };
+
+// One spatial dim. `out` is given (ceil_mode is its maker's business); pads are before and after.
+struct Extent {
+  int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad_begin = 0, pad_end = 0;
+};
+
+// The maximum over a window without any element of the input is -Inf, its average 0. count_include_pad: padding counts
+// in the divisor, what lies beyond the padding (ceil_mode) does not.
+struct Shape {
+  Kind kind = Kind::kMax;
+  Layout layout = Layout::kNchw;
+  bool count_include_pad = false;
+  int64_t batch = 1, channels = 1;
+  Extent h, w;
+};
+struct Plan {
+  Shape shape;
+  Isa isa = Isa::kAvx2;
+  int64_t units = 0, tasks = 0, scratch = 0;
+};
+struct Args {
+  const float* x;
+  float* y;
+};
+Result<Plan> make_plan(const Shape& shape, Isa isa);
+int64_t task_count(const Plan& plan);
+int64_t scratch_bytes(const Plan& plan);  // for each running task, 64-byte aligned
+void run_task(const Plan& plan, const Args& args, int64_t task, void* scratch);
+
+}  // namespace peri::kernels::cpu::pool
