@@ -72,6 +72,7 @@ void run_task(const Plan& plan, const Args& args, int64_t task, void* scratch) {
   const int64_t tile = task % plan.tiles, head = task / plan.tiles % s.heads, batch = task / plan.tiles / s.heads;
   const int64_t first = tile * tile_size(plan), kv = head / (s.heads / s.kv_heads);
   Tile t{};
+  t.zero_hidden = plan.shape.zero_hidden;
   t.q = args.q + batch * s.q.batch + head * s.q.head + first * s.q.row;
   t.k = args.k + batch * s.k.batch + kv * s.k.head;
   t.v = args.v + batch * s.v.batch + kv * s.v.head;

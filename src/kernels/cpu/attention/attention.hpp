@@ -22,7 +22,7 @@ enum class Mask : uint8_t {
 
 // Q [batch, heads, queries, depth], K [batch, kv_heads, keys, depth], V [batch, kv_heads, keys, value_depth], O like Q
 // with value_depth. Head h reads K and V of head h / (heads / kv_heads). V and O have step 1. A query that sees nothing
-// is NaN.
+// is NaN, or zero with zero_hidden.
 struct Shape {
   int64_t batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, depth = 1, value_depth = 1;
   float scale = 1;
@@ -30,6 +30,7 @@ struct Shape {
   Mask mask = Mask::kNone;
   Strides mask_strides;  // row: along queries, step: along keys; 0 repeats
   bool causal = false;
+  bool zero_hidden = false;
   int64_t causal_offset = 0;  // query i sees keys <= i + causal_offset (the number of keys before the first query)
 };
 struct Plan {

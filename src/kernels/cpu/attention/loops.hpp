@@ -21,6 +21,7 @@ struct Tile {
   const uint8_t* bool_mask;  // null, or 0 where a key is hidden
   int64_t mask_row, mask_step;
   int64_t causal_from;  // query i sees keys <= i + causal_from; INT64_MAX / 2: all
+  bool zero_hidden;     // a query that sees no key gives zeros, not NaN
   float* scratch;
 };
 

@@ -105,6 +105,7 @@ PERI_SIMD void softmax_columns(const Tile& t, float* scores, float* inverse) {
       }
       top = max(top, v);
     }
+    if (t.zero_hidden) top = select(eq(top, F32::set1(-__builtin_inff())), F32::zero(), top);
     F32 sum = F32::zero(), part = F32::zero();
     for (int64_t k = 0; k < t.keys; ++k) {
       const F32 e = simd::exp(F32::load(scores + k * kQueries + i) - top);
@@ -112,7 +113,9 @@ PERI_SIMD void softmax_columns(const Tile& t, float* scores, float* inverse) {
       part = part + e;
       if (k % 64 == 63) sum = sum + part, part = F32::zero();
     }
-    store(inverse + i, F32::set1(1.0f) / (sum + part));
+    sum = sum + part;
+    const F32 one_over = F32::set1(1.0f) / sum;
+    store(inverse + i, t.zero_hidden ? select(eq(sum, F32::zero()), F32::zero(), one_over) : one_over);
   }
 }
 

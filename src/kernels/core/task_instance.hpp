@@ -1,0 +1,50 @@
+// An instance from a number of tasks and a function: for kernels whose plan and arguments fit in one lambda.
+#pragma once
+
+#include <functional>
+
+#include "kernels/entry.hpp"
+
+namespace peri::kernels {
+
+class TaskInstance final : public Instance {
+ public:
+  using Run = std::function<void(int64_t task, const Args& args)>;
+  TaskInstance(int64_t tasks, size_t scratch, Run run) : tasks_(tasks), scratch_(scratch), run_(std::move(run)) {}
+  static Result<std::unique_ptr<Instance>> make(int64_t tasks, size_t scratch, Run run) {
+    return std::unique_ptr<Instance>(std::make_unique<TaskInstance>(tasks, scratch, std::move(run)));
+  }
+  size_t scratch_bytes() const override { return scratch_; }
+  int64_t tasks(int) const override { return tasks_; }
+  void run_task(int, int64_t task, const Args& args) const override { run_(task, args); }
+
+ private:
+  int64_t tasks_;
+  size_t scratch_;
+  Run run_;
+};
+
+// The f32 data of argument k: a constant's, an inline constant's, or the run's.
+class Source {
+ public:
+  Source() = default;
+  // `v` null: absent. Inline constants of the region are kept by the tensor.
+  static Source of(const Problem& problem, const ir::Value* v, std::span<const Tensor> constants);
+  const void* data(const Args& args) const {
+    if (constant_.defined()) return constant_.data();
+    return input_ < 0 ? nullptr : args.in[static_cast<size_t>(input_)];
+  }
+  const float* f32(const Args& args) const { return static_cast<const float*>(data(args)); }
+  bool known() const { return input_ >= 0 || constant_.defined(); }
+
+ private:
+  int input_ = -1;
+  Tensor constant_;
+};
+
+// Refuses unless every graph input and output is row-major; for instantiate() of kernels that offer nothing else.
+Status check_row_major(const Problem& problem);
+// One offer, row-major everywhere.
+Offer row_major_offer(const Problem& problem);
+
+}  // namespace peri::kernels

@@ -1,0 +1,48 @@
+// Kernel softmax_f32: softmax and log-softmax along any axis, row-major.
+#include "kernels/core/task_instance.hpp"
+#include "kernels/cpu/rows/rows.hpp"
+
+namespace peri::kernels {
+namespace {
+namespace rows = cpu::rows;
+
+Result<rows::SoftmaxShape> read(const Problem& p) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "softmax" && n.op != "log_softmax") return refused("not a softmax");
+  if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
+  if (n.in(0)->type.dtype != DType::kF32) return refused("takes f32 only");
+  const std::vector<int64_t> d = dims_of(*n.in(0));
+  if (d.empty()) return refused("a scalar");
+  int64_t axis = n.i("axis", -1);
+  if (axis < 0) axis += static_cast<int64_t>(d.size());
+  rows::SoftmaxShape s;
+  s.log = n.op == "log_softmax";
+  for (int64_t k = 0; k < static_cast<int64_t>(d.size()); ++k) (k < axis ? s.outer : k == axis ? s.axis : s.inner) *= d[static_cast<size_t>(k)];
+  if (s.outer * s.axis * s.inner == 0) return refused("an empty tensor");
+  return s;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
+  PERI_TRY(read(p));
+  if (m.isas.empty()) return refused("needs AVX2");
+  Offer o = row_major_offer(p);
+  o.in_place = {0};
+  return std::vector<Offer>{std::move(o)};
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+  PERI_TRY(check_row_major(p));
+  PERI_ASSIGN(const rows::SoftmaxShape shape, read(p));
+  const auto isa = cpu::detect_isa();
+  if (!isa) return refused("needs AVX2");
+  PERI_ASSIGN(const rows::SoftmaxPlan plan, rows::make_plan(shape, *isa));
+  return TaskInstance::make(rows::task_count(plan), 0, [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
+    rows::run_task(plan, {x.f32(args), nullptr, static_cast<float*>(args.out[0])}, task);
+  });
+}
+}  // namespace
+
+extern const Entry softmax_f32_entry;
+const Entry softmax_f32_entry{{.name = "softmax_f32", .version = 1, .provider = "peri", .takes = "softmax and log-softmax of f32 along any axis", .offer = offer, .instantiate = instantiate}};
+
+}  // namespace peri::kernels
