@@ -56,6 +56,17 @@ TEST(ConvCandidates, ThreeByThreeAtStrideOne) {
   }
 }
 
+constexpr std::string_view kUp =
+    "graph { input x: f32[2,24,9,7]; input w: f32[24,20,2,2]; input b: f32[20]; y = conv_transpose(x, w, b) "
+    "{strides=[2,2]}; output y }";
+constexpr std::string_view kUpResidual =
+    "graph { input x: f32[1,12,9,7]; input w: f32[12,10,4,3]; input r: f32[1,20,19,20]; c = conv_transpose(x, w) "
+    "{strides=[2,3], pads=[1,1,0,1], output_padding=[0,1], group=2}; s = add(c, r); y = relu(s); output y }";
+
+TEST(ConvCandidates, Transposed) {
+  for (std::string_view text : {kUp, kUpResidual}) EXPECT_EQ(passed(text).count("conv_transpose_f32 "), 1) << text;
+}
+
 TEST(ConvCandidates, FirstLayerInBothLayouts) {
   const std::set<std::string> names = passed(kFirst);
   EXPECT_EQ(names.count("conv_f32 x=nhwc"), 1);

@@ -1,0 +1,133 @@
+// Kernel conv_transpose_f32: float32 transposed convolution in NHWC with its epilogue, by stride phases. Weights are packed once
+// for all image sizes.
+#include "kernels/core/conv_match.hpp"
+#include "kernels/cpu/conv/transposed.hpp"
+#include "kernels/entry.hpp"
+
+namespace peri::kernels {
+namespace {
+using namespace cpu;  // NOLINT: the raw kernels this file wraps
+
+struct Setup {
+  TransposedShape shape;
+  MatchedEpilogue epilogue;  // the bias is its first step
+  int x = -1, w = -1;
+};
+
+Status read_shape(const Problem& p, Setup* s) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "conv_transpose") return refused("not a transposed convolution");
+  if (n.in(0)->type.dtype != DType::kF32)
+    return refused("takes f32 only").but_found(std::string(dtype_name(n.in(0)->type.dtype)));
+  if (n.in(0)->type.rank() != 4) return refused("takes two spatial dimensions only");
+  if (n.s("auto_pad", "NOTSET") != "NOTSET" || n.has("output_shape")) return refused("its pads are not written");
+  const std::vector<int64_t> x = dims_of(*n.in(0)), w = dims_of(*n.in(1)), y = dims_of(*n.out());
+  const std::vector<int64_t> pads = n.ints("pads", {0, 0, 0, 0}), strides = n.ints("strides", {1, 1});
+  const std::vector<int64_t> dilations = n.ints("dilations", {1, 1}), extra = n.ints("output_padding", {0, 0});
+  if (pads.size() != 4 || strides.size() != 2 || dilations.size() != 2 || extra.size() != 2)
+    return refused("bad attributes");
+  TransposedShape& c = s->shape;
+  c.n = x[0], c.ic = x[1], c.ih = x[2], c.iw = x[3];
+  c.groups = n.i("group", 1);
+  c.oc = w[1] * c.groups, c.kh = w[2], c.kw = w[3];
+  c.sh = strides[0], c.sw = strides[1], c.dh = dilations[0], c.dw = dilations[1];
+  c.top = pads[0], c.left = pads[1], c.bottom = pads[2], c.right = pads[3];
+  c.extra_h = extra[0], c.extra_w = extra[1];
+  if (const std::string why = refuse_transposed(c); !why.empty()) return refused("%s", why.c_str());
+  if (c.oh() != y[2] || c.ow() != y[3]) return refused("its output size is not the usual one");
+  s->x = input_index(*p.graph, n.in(0));
+  s->w = input_index(*p.graph, n.in(1));
+  if (s->x < 0 || s->w < 0 || !p.constant[static_cast<size_t>(s->w)]) return refused("its weights are not constant");
+  return Ok{};
+}
+
+Result<Setup> read(const Problem& p) {
+  Setup s;
+  PERI_TRY(read_shape(p, &s));
+  PERI_ASSIGN(s.epilogue, match_epilogue(p, p.anchor(), 1));
+  const ir::Value* bias = p.anchor().in(2);
+  if (bias == nullptr) return s;
+  MatchedOp op;
+  op.op.kind = PostKind::kColAdd;
+  op.needs_data = true;
+  op.input = input_index(*p.graph, bias);
+  if (op.input < 0) {
+    for (int64_t k = 0; k < bias->constant->numel(); ++k)
+      op.values.push_back(static_cast<float>(bias->constant->f64(k)));
+  } else if (!p.constant[static_cast<size_t>(op.input)]) {
+    return refused("its bias is not constant");
+  }
+  s.epilogue.ops.insert(s.epilogue.ops.begin(), std::move(op));
+  return s;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
+  ir::Graph g = p.graph->clone();  // a residual is given in the output's layout
+  for (const auto& v : g.values())
+    if (v->type.rank() == 4) v->type.layout = {};
+  PERI_ASSIGN(const Setup s, read(Problem{&g, p.constant}));
+  if (machine.isas.empty()) return refused("needs AVX2");
+  Offer o;
+  ask_for_nhwc(p, &o);
+  o.in_place = {s.epilogue.residual};
+  o.requires_isa = isa_name(*detect_isa());
+  return std::vector<Offer>{std::move(o)};
+}
+
+class TransposedInstance final : public Instance {
+ public:
+  TransposedInstance(Setup setup, TransposedPlan plan, Packed packed, std::vector<Tensor> constants)
+      : setup_(std::move(setup)), plan_(plan), packed_(std::move(packed)), constants_(std::move(constants)) {}
+  size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
+  int64_t tasks(int) const override { return plan_.tasks; }
+  void run_task(int, int64_t task, const Args& args) const override {
+    ConvArgs a;
+    a.x = static_cast<const float*>(args.in[static_cast<size_t>(setup_.x)]);
+    a.w = static_cast<const Tensor*>(packed_.get())->as<float>().data();
+    a.y = static_cast<float*>(args.out[0]);
+    a.epilogue = bind_epilogue(setup_.epilogue, constants_, args, plan_.shape.oc);
+    cpu::run_task(plan_, a, task, reinterpret_cast<float*>(args.scratch));
+  }
+
+ private:
+  Setup setup_;
+  TransposedPlan plan_;
+  Packed packed_;
+  std::vector<Tensor> constants_;
+};
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(Setup s, read(p));
+  if (!config.empty()) return invalid("bad configuration").but_found(std::string(config));
+  const auto isa = detect_isa();
+  if (!isa) return refused("needs AVX2");
+  if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == ir::nhwc()) ||
+      !(p.graph->outputs[0]->type.layout == ir::nhwc())) {
+    return invalid("the region has other layouts than its configuration says");
+  }
+  if (!*c.packed) {
+    const Tensor& w = c.constants[static_cast<size_t>(s.w)];
+    PERI_ASSIGN(Tensor packed, Tensor::zeros(DType::kF32, {packed_transposed_floats(s.shape, *isa)}));
+    pack_transposed_weights(w.as<float>().data(), s.shape, *isa, packed.mutable_as<float>());
+    *c.packed = std::make_shared<const Tensor>(std::move(packed));
+  }
+  std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
+  constants[static_cast<size_t>(s.w)] = {};
+  const TransposedPlan plan = plan_transposed(s.shape, *isa);
+  return std::unique_ptr<Instance>(
+      std::make_unique<TransposedInstance>(std::move(s), plan, *c.packed, std::move(constants)));
+}
+
+}  // namespace
+
+extern const Entry conv_transpose_f32_entry;
+const Entry conv_transpose_f32_entry{{
+    .name = "conv_transpose_f32",
+    .version = 1,
+    .provider = "peri",
+    .takes = "float32 transposed convolution in two dimensions, NHWC, constant weights, with bias, residual, activation",
+    .offer = offer,
+    .instantiate = instantiate,
+}};
+
+}  // namespace peri::kernels
