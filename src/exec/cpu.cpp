@@ -26,7 +26,7 @@ class CpuInstance final : public runtime::Instance {
         kernel_->run_task(phase, task, {c.reads, c.writes, workspace, scratch + static_cast<size_t>(worker) * stride});
       });
     }
-    return Ok{};
+    return kernel_->finish({c.reads, c.writes, workspace, scratch});
   }
 
  private:

@@ -66,6 +66,8 @@ class Instance {
   virtual int phases() const { return 1; }             // a phase starts when all tasks of the one before are done
   virtual int64_t tasks(int phase) const = 0;          // depends on the problem only
   virtual void run_task(int phase, int64_t task, const Args& args) const = 0;
+  // After all phases: what a task found wrong in the data (an index out of range), left in the workspace.
+  virtual Status finish(const Args& args) const { return (void)args, Ok{}; }
 };
 
 // Weights packed once for all shapes of a step; made by pack(), shared by instances.

@@ -1,0 +1,59 @@
+// Kernel pool_f32: max and average pooling over one or two dimensions, row-major or NHWC.
+#include "kernels/core/task_instance.hpp"
+#include "kernels/cpu/pool/pool.hpp"
+
+namespace peri::kernels {
+namespace {
+namespace pool = cpu::pool;
+
+Result<pool::Shape> read(const Problem& p, bool nhwc) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "max_pool" && n.op != "average_pool") return refused("not a pooling it knows");
+  if (p.graph->nodes.size() != 1 || p.graph->outputs.size() != 1 || p.graph->outputs[0] != n.out()) return refused("takes no epilogue and gives no indices");
+  if (n.in(0)->type.dtype != DType::kF32) return refused("takes f32 only");
+  const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
+  if (x.size() != 4) return refused("takes two spatial dimensions only");
+  if (n.s("auto_pad", "NOTSET") != "NOTSET" && n.s("auto_pad", "NOTSET") != "VALID") return refused("auto_pad");
+  const std::vector<int64_t> kernel = n.ints("kernel_shape"), strides = n.ints("strides", {1, 1}), dilations = n.ints("dilations", {1, 1}), pads = n.ints("pads", {0, 0, 0, 0});
+  if (kernel.size() != 2 || strides.size() != 2 || dilations.size() != 2 || pads.size() != 4) return refused("bad attributes");
+  pool::Shape s;
+  s.kind = n.op == "max_pool" ? pool::Kind::kMax : pool::Kind::kAverage;
+  s.layout = nhwc ? pool::Layout::kNhwc : pool::Layout::kNchw;
+  s.count_include_pad = n.i("count_include_pad") != 0;
+  s.batch = x[0], s.channels = x[1];
+  s.h = {x[2], y[2], kernel[0], strides[0], dilations[0], pads[0], pads[2]};
+  s.w = {x[3], y[3], kernel[1], strides[1], dilations[1], pads[1], pads[3]};
+  if (x[0] * x[1] * y[2] * y[3] == 0) return refused("an empty tensor");
+  return s;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
+  if (m.isas.empty()) return refused("needs AVX2");
+  std::vector<Offer> out;
+  for (bool nhwc : {true, false}) {
+    PERI_ASSIGN(const pool::Shape shape, read(p, nhwc));
+    PERI_TRY(pool::make_plan(shape, *cpu::detect_isa()));
+    Offer o = row_major_offer(p);
+    if (nhwc) o.inputs[0] = o.outputs[0] = ir::nhwc();
+    out.push_back(std::move(o));
+  }
+  return out;
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+  const ir::Layout &in = p.graph->inputs[0]->type.layout, &out = p.graph->outputs[0]->type.layout;
+  if (!(in == out) || (!in.row_major() && !(in == ir::nhwc()))) return invalid("layouts it does not offer");
+  PERI_ASSIGN(const pool::Shape shape, read(p, !in.row_major()));
+  const auto isa = cpu::detect_isa();
+  if (!isa) return refused("needs AVX2");
+  PERI_ASSIGN(const pool::Plan plan, pool::make_plan(shape, *isa));
+  return TaskInstance::make(pool::task_count(plan), static_cast<size_t>(pool::scratch_bytes(plan)), [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
+    pool::run_task(plan, {x.f32(args), static_cast<float*>(args.out[0])}, task, args.scratch);
+  });
+}
+}  // namespace
+
+extern const Entry pool_f32_entry;
+const Entry pool_f32_entry{{.name = "pool_f32", .version = 1, .provider = "peri", .takes = "max and average pooling of f32 in two dimensions, row-major or NHWC", .offer = offer, .instantiate = instantiate}};
+
+}  // namespace peri::kernels
