@@ -1,16 +1,38 @@
 // peri run: one inference of a model or engine on files or seeded inputs.
 #include "base/json.hpp"
 #include "cli/core/model.hpp"
+#include "cli/core/text.hpp"
 
 namespace peri::cli {
 namespace {
+
+// Which text each text is most like, as a matrix for programs and in words for people.
+void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const std::vector<std::string>& texts, std::string* summary) {
+  const size_t n = texts.size();
+  if (cosines.size() != n * n) return;
+  w.key("similarity").begin_array();
+  for (size_t a = 0; a < n; ++a) {
+    w.begin_array();
+    size_t best = a == 0 ? 1 : 0;
+    for (size_t b = 0; b < n; ++b) {
+      w.value(cosines[a * n + b]);
+      if (b != a && cosines[a * n + b] > cosines[a * n + best]) best = b;
+    }
+    w.end_array();
+    *summary += format("; text %zu is most like text %zu (%.3f)", a + 1, best + 1, cosines[a * n + best]);
+  }
+  w.end_array();
+}
 
 Result<Outcome> run(const Arguments& arguments) {
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const Opened opened, open_model(arguments, arguments.positional[0], &progress));
   progress.clear();
   const plan::Program& program = opened.engine->program();
-  PERI_ASSIGN(const std::vector<Tensor> inputs, read_inputs(arguments, program, std::nullopt));
+  const std::vector<std::string> texts = arguments.all("--text");
+  if (!texts.empty() && arguments.has("--input")) return usage("--text makes all inputs: leave --input out");
+  PERI_ASSIGN(const std::vector<Tensor> inputs,
+              texts.empty() ? read_inputs(arguments, program, std::nullopt) : text_inputs(program, texts));
   PERI_ASSIGN(auto session, runtime::Session::create(opened.engine));
   PERI_ASSIGN(const std::vector<Tensor> outputs, session->run(inputs));
   if (opened.file) PERI_TRY(opened.file->check());
@@ -21,7 +43,9 @@ Result<Outcome> run(const Arguments& arguments) {
     w.field(program.outputs[k].name, tensor_type_text(outputs[k]));
     out.summary += (k ? ", " : "") + program.outputs[k].name + " " + tensor_type_text(outputs[k]);
   }
-  w.end_object().end_object();
+  w.end_object();
+  if (texts.size() > 1) write_similarity(w, text_similarity(program, outputs), texts, &out.summary);
+  w.end_object();
   out.json = w.take();
   if (arguments.has("--output-dir")) PERI_TRY(write_outputs(arguments.get("--output-dir"), program, outputs));
   return out;
@@ -35,7 +59,7 @@ const Entry run_entry{{
     .positional = "MODEL|ENGINE",
     .min_positional = 1,
     .max_positional = 1,
-    .flags = build_flags({{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true}, {"--output-dir", "", "DIR", "write every output to DIR/NAME.npy and an index outputs.json"}}),
+    .flags = build_flags({{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true}, {"--text", "", "TEXT", "a text for a text model, tokenized by its own tokenizer; several make a batch", true}, {"--output-dir", "", "DIR", "write every output to DIR/NAME.npy and an index outputs.json"}}),
     .details = "example:\n  peri run models/digits_cnn.onnx --input image=random:7 --output-dir build/out",
     .run = run,
 }};

@@ -5,14 +5,38 @@
 #include <set>
 
 #include "base/clock.hpp"
+#include "hf/foreign.hpp"
+#include "hf/import.hpp"
 #include "onnx/import.hpp"
+#include "text/pipeline.hpp"
 
 namespace peri::compile {
 
-Result<Imported> import_any(const std::string& model) {
+namespace {
+Result<Imported> import_hf(const std::string& folder) {
   Imported out;
-  PERI_ASSIGN(auto imported, onnx::import_model(model, {}));
+  PERI_ASSIGN(hf::ImportedFolder model, hf::import_folder(folder));
+  out.graph = std::move(model.graph);
+  out.notes = std::move(model.notes);
+  out.check_files = [weights = model.weights] { return weights->check(); };
+  if (model.tokenizer) {
+    out.sections.push_back({std::string(text::kTokenizerSection), std::move(model.folder.tokenizer)});
+    out.sections.push_back({std::string(text::kPipelineSection), std::move(model.pipeline)});
+  }
+  return out;
+}
+}  // namespace
+
+Result<Imported> import_any(const std::string& model) {
+  if (hf::is_folder(model)) return import_hf(model);
+  if (std::optional<Error> foreign = hf::foreign_name(model)) return std::move(*foreign).in_file(model);
+  Imported out;
+  PERI_ASSIGN(onnx::ImportedModel imported, onnx::import_model(model, {}));
   out.graph = std::move(imported.graph);
+  out.check_files = [files = std::move(imported.files)]() -> Status {
+    for (const auto& file : files) PERI_TRY(file->check());
+    return Ok{};
+  };
   return out;
 }
 
@@ -40,14 +64,18 @@ Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::stri
     return binding[*alias->begin()] = value, true;
   };
   for (const auto& [key, value] : given) {
-    if (value < 1) return usage("dimension '%s' is %lld", key.c_str(), static_cast<long long>(value)).expecting("at least 1");
-    if (!used.contains(key) && !assign(key, value)) return usage("the model has no dimension '%s'", key.c_str()).advise(known.empty() ? "all its dimensions are fixed" : "its dimensions are " + known);
+    if (value < 1)
+      return usage("dimension '%s' is %lld", key.c_str(), static_cast<long long>(value)).expecting("at least 1");
+    if (!used.contains(key) && !assign(key, value))
+      return usage("the model has no dimension '%s'", key.c_str())
+          .advise(known.empty() ? "all its dimensions are fixed" : "its dimensions are " + known);
   }
   return binding;
 }
 
 Result<Compiled> compile(const Options& options) {
-  if (options.backend != "auto" && options.backend != "cpu") return refused("no backend '%s' in this build", options.backend.c_str()).expecting("cpu");
+  if (options.backend != "auto" && options.backend != "cpu")
+    return refused("no backend '%s' in this build", options.backend.c_str()).expecting("cpu");
   Compiled out;
   int64_t start = now_ns();
   if (options.progress) options.progress(0, 0, "import " + options.model);
@@ -61,6 +89,8 @@ Result<Compiled> compile(const Options& options) {
   tune::Tuner tuner(options.tune);
   PERI_ASSIGN(auto lowered, backends::cpu::lower(imported.graph, tuner, {binding, options.forced, options.progress}));
   out.tune_seconds = seconds_since(start);
+  PERI_TRY(imported.check_files());
+  out.notes = std::move(imported.notes);
   out.program = std::move(lowered.program);
   out.weights = std::move(lowered.weights);
   out.steps = std::move(lowered.steps);

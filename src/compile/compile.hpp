@@ -27,12 +27,15 @@ struct Options {
 struct Imported {
   ir::Graph graph;
   std::vector<plan::Section> sections;        // tokenizer and pipeline of a text model
+  std::vector<std::string> notes;             // what a user should know
+  std::function<Status()> check_files;        // kIo if a file was cut since it was mapped; never empty
 };
 Result<Imported> import_any(const std::string& model);
 
 struct Compiled {
   plan::Program program;                      // with the section "source": IR text after the passes
   std::vector<Tensor> weights;
+  std::vector<std::string> notes;             // of the importer
   std::vector<passes::PassReport> passes;
   std::vector<backends::cpu::StepReport> steps;
   double predicted_ms = 0, conversion_ms = 0, import_seconds = 0, passes_seconds = 0, tune_seconds = 0;

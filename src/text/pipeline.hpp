@@ -13,6 +13,9 @@
 
 namespace peri::text {
 
+// Names of the sections of an engine that hold a tokenizer.json and a PipelineSpec.
+inline constexpr std::string_view kTokenizerSection = "tokenizer", kPipelineSection = "text_pipeline";
+
 // How texts become inputs. Every input is i64[batch,sequence].
 struct PipelineSpec {
   int64_t max_length = 512;  // ids of a text, special ones counted; longer texts are cut
