@@ -98,6 +98,10 @@ Status read_modules(const Json& modules, Folder& out) {
 }
 
 Status read_config(Folder& out) {
+  if (!stands_in(out.path, "config.json"))
+    return invalid("no Hugging Face folder: it has no config.json")
+        .in_file(out.path)
+        .advise("give the folder of a model, or an .onnx file");
   PERI_ASSIGN(Json config, read_json(out.path, "config.json"));
   const std::string file = out.path + "/config.json";
   Result<std::string_view> type = config.get_string("model_type");
