@@ -37,7 +37,7 @@ Status compress(RefCall& call) {
   int64_t inner = 1;
   for (size_t k = a + 1; k < dims.size(); ++k) inner *= dims[k];
   dims[a] = static_cast<int64_t>(kept.size());
-  resize(call.out[0], dims);
+  PERI_TRY(resize(call.out[0], dims));
   for (int64_t p = 0; p < call.out[0].numel(); ++p) {
     const int64_t outer = p / (dims[a] * inner), along = kept[static_cast<size_t>(p / inner % dims[a])];
     copy_element(x, (outer * length + along) * inner + p % inner, call.out[0], p);
@@ -57,7 +57,7 @@ Status non_zero(RefCall& call) {
     if (x.dtype == DType::kString ? !x.s[at].empty() : x.floating() ? x.f[at] != 0 : x.i[at] != 0) found.push_back(p);
   }
   const int64_t rank = static_cast<int64_t>(x.dims.size()), count = static_cast<int64_t>(found.size());
-  resize(call.out[0], {rank, count});
+  PERI_TRY(resize(call.out[0], {rank, count}));
   std::vector<int64_t> coordinates(x.dims.size());
   for (int64_t n = 0; n < count; ++n) {
     unravel(found[static_cast<size_t>(n)], x.dims, coordinates);

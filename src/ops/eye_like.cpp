@@ -1,4 +1,5 @@
 // Eye_like: ones on diagonal k of a matrix shaped like the input; trilu: the part above or below diagonal k.
+#include "ops/core/content.hpp"
 #include "ops/core/elements.hpp"
 #include "ops/core/unary.hpp"
 
@@ -32,6 +33,8 @@ Cost cost_eye(const ir::Node& node) { return {0, 0, numel_of(node.out()) * dtype
 
 Status infer_trilu(InferContext& c) {
   if (c.rank(0) < 2) return invalid("trilu needs matrices").but_found(shape_text(c.shape(0)));
+  if (c.has(1) && !one_element(c, 1))
+    return invalid("the diagonal of trilu must be a scalar").but_found(shape_text(c.shape(1)));
   return infer_same(c);
 }
 Status trilu(RefCall& call) {

@@ -15,6 +15,9 @@ Status copy(RefCall& call) {
 }
 
 Status infer_dropout(InferContext& c) {
+  for (size_t i = 1; i < 3; ++i)
+    if (c.has(i) && !one_element(c, i))
+      return invalid("the options of dropout must be scalars").but_found(shape_text(c.shape(i)));
   PERI_TRY(infer_same(c));
   c.set(1, DType::kBool, c.shape(0));
   return Ok{};

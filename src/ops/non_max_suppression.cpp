@@ -71,7 +71,7 @@ Status reference(RefCall& call) {
       rows.insert(rows.end(), {line / classes, line % classes, k});
     }
   }
-  resize(call.out[0], {static_cast<int64_t>(rows.size() / 3), 3});
+  PERI_TRY(resize(call.out[0], {static_cast<int64_t>(rows.size() / 3), 3}));
   call.out[0].i = std::move(rows);
   return Ok{};
 }

@@ -1,5 +1,6 @@
 // One_hot: a new axis of length depth that holds values[1] at each index (negative ones count from the end) and
 // values[0] elsewhere; an index outside [-depth, depth) gives values[0] throughout.
+#include "ops/core/content.hpp"
 #include "ops/core/elements.hpp"
 
 namespace peri::ops {
@@ -8,13 +9,13 @@ Result<int64_t> axis_of(const ir::Node& node, size_t rank) { return normalize_ax
 
 Status infer(InferContext& c) {
   PERI_ASSIGN(const int64_t axis, axis_of(c.node, c.rank(0)));
-  if (c.rank(1) > 1 || c.rank(2) != 1 || (c.shape(2)[0].is_const() && !c.shape(2)[0].is_const(2)))
+  if (!one_element(c, 1) || c.rank(2) != 1 || (c.shape(2)[0].is_const() && !c.shape(2)[0].is_const(2)))
     return invalid("one_hot needs a scalar depth and two values");
   Dim depth;
   if (const std::vector<Dim>* known = c.known(1); known && known->size() == 1)
     depth = (*known)[0];
   else if (const auto& t = c.node.in(1)->constant; t && t->numel() == 1)
-    depth = Dim(static_cast<int64_t>(t->f64(0)));
+    depth = Dim(int_from(DType::kI64, t->f64(0)));
   else
     depth = c.fresh("depth");
   Shape s = c.shape(0);
@@ -39,15 +40,15 @@ Status reference(RefCall& call) {
   const RefTensor &indices = *call.in[0], &values = *call.in[2];
   RefTensor& y = call.out[0];
   PERI_ASSIGN(const int64_t axis, axis_of(call.node, indices.dims.size()));
-  const int64_t depth = static_cast<int64_t>(number_at(*call.in[1], 0));
+  const int64_t depth = int_from(DType::kI64, number_at(*call.in[1], 0));
   if (depth < 0) return invalid("one_hot has a negative depth").but_found(std::to_string(depth));
   std::vector<int64_t> dims = indices.dims;
   dims.insert(dims.begin() + axis, depth);
-  if (dims != y.dims) resize(y, dims);
+  if (dims != y.dims) PERI_TRY(resize(y, dims));
   const Place place = place_of(axis, dims);
   for (int64_t n = 0; n < call.count(); ++n) {
     const int64_t p = call.position(n);
-    int64_t index = static_cast<int64_t>(std::clamp(number_at(indices, place.index(p)), -0x1p60, 0x1p60));
+    int64_t index = int_from(DType::kI64, std::clamp(number_at(indices, place.index(p)), -0x1p60, 0x1p60));
     if (index < 0) index += depth;
     copy_element(values, index == place.along(p) ? 1 : 0, y, p);
   }

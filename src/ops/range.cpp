@@ -54,7 +54,7 @@ Status reference(RefCall& call) {
   const RefTensor &start = *call.in[0], &limit = *call.in[1], &delta = *call.in[2];
   if (y.floating()) {
     PERI_ASSIGN(const int64_t n, float_length(start.f[0], limit.f[0], delta.f[0]));
-    resize(y, {n});
+    PERI_TRY(resize(y, {n}));
     for (int64_t k = 0; k < n; ++k) {
       const size_t at = static_cast<size_t>(k);
       y.f[at] = start.f[0] + static_cast<double>(k) * delta.f[0];
@@ -68,7 +68,7 @@ Status reference(RefCall& call) {
   const std::optional<Dim> n = symbolic_length(Dim(start.i[0]), Dim(limit.i[0]), Dim(delta.i[0]));
   if (!n || !n->is_const() || static_cast<double>(n->value()) > kMostElements)
     return invalid("range has no finite length");
-  resize(y, {n->value()});
+  PERI_TRY(resize(y, {n->value()}));
   for (int64_t k = 0; k < n->value(); ++k) y.i[static_cast<size_t>(k)] = wrap(y.dtype, start.i[0] + k * delta.i[0]);
   return Ok{};
 }

@@ -20,7 +20,7 @@ Result<std::vector<Dim>> part_sizes(InferContext& c, const Dim& length) {
       if (s.is_const() && s.value() < 0) return invalid("split has a negative size").but_found(s.text());
       sum = sum + s;
     }
-    if (sum.is_const() && length.is_const() && !(sum == length))
+    if (sum.is_poison() || (sum.is_const() && length.is_const() && !(sum == length)))
       return invalid("the sizes of split do not add up").expecting(length.text()).but_found(sum.text());
     return sizes;
   }

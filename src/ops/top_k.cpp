@@ -78,7 +78,7 @@ Status reference(RefCall& call) {
   std::vector<int64_t> dims = x.dims;
   dims[axis] = k;
   for (RefTensor& t : call.out)
-    if (t.dims != dims) resize(t, dims);
+    if (t.dims != dims) PERI_TRY(resize(t, dims));
   if (call.out[0].numel() == 0) return Ok{};
   PositionSet asked(call.out[0].numel() / k);
   for (int64_t p : call.positions) asked.add(p / (k * l.inner) * l.inner + p % l.inner);

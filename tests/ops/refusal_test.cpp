@@ -28,6 +28,12 @@ TEST(Refusals, BadShapesAxesAndAttributes) {
            "graph { input a: f32[2,3]; y = concat(a); output y }",
            "graph { input x: f32[5]; const s: i64[2] = [2, 2]; a, b = split(x, s); output a; output b }",
            "graph { input x: f32[5]; const s: i64[2] = [6, -1]; a, b = split(x, s); output a; output b }",
+           "graph { input x: f32[5]; const s: i64[2] = [9223372036854775807, 9223372036854775807]; a, b = split(x, s); "
+           "output a; output b }",
+           "graph { input x: f32[2,3]; const k: i64[0] = []; y = trilu(x, k); output y }",
+           "graph { input x: f32[2,3]; const r: f32[0] = []; y = dropout(x, r); output y }",
+           "graph { input i: i64[3]; const d: i64[0] = []; const v: f32[2] = [0.0, 1.0]; y = one_hot(i, d, v); output "
+           "y }",
            "graph { input x: f32[1]; a, b, c = split(x) {num_outputs=3}; output a; output b; output c }",
            "graph { input x: f32[5]; const s: i64[1] = [0]; const e: i64[1] = [5]; const a: i64[1] = [0]; const t: "
            "i64[1] = [0]; y = slice(x, s, e, a, t); output y }",

@@ -29,6 +29,10 @@ void content_same(InferContext& c) {
     c.set_content(0, *known);
 }
 
+bool one_element(const InferContext& c, size_t port) {
+  return c.rank(port) == 0 || (c.rank(port) == 1 && c.shape(port)[0].is_const(1));
+}
+
 std::optional<std::vector<int64_t>> numbers_of(const InferContext& c, size_t port) {
   if (c.rank(port) == 1 && c.shape(port)[0].is_const(0)) return std::vector<int64_t>();
   const std::vector<Dim>* known = c.known(port);

@@ -53,6 +53,9 @@ void content_elementwise(InferContext& c, F f) {
 // Output 0 has the elements of input 0 in order, if both have rank <= 1.
 void content_same(InferContext& c);
 
+// Whether input `port` has exactly one element: rank 0, or [1].
+bool one_element(const InferContext& c, size_t port);
+
 // The numbers in input `port`, an empty list if its shape says so; none if they are known only when the model runs.
 std::optional<std::vector<int64_t>> numbers_of(const InferContext& c, size_t port);
 // A shape of `rank` new dimensions, for an op whose axes are known only when the model runs.

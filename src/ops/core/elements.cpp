@@ -6,9 +6,13 @@
 
 namespace peri::ops {
 
-void resize(RefTensor& t, std::vector<int64_t> dims) {
+Status resize(RefTensor& t, std::vector<int64_t> dims) {
+  PERI_ASSIGN(const int64_t n, checked_numel(dims));
+  if (n > int64_t{1} << 33)
+    return Error(ErrorKind::kMemory, format("an output of %lld elements", static_cast<long long>(n)));
   t = make_ref(t.dtype, std::move(dims));
   t.radius.assign(t.f.size(), 0.0);
+  return Ok{};
 }
 
 int64_t wrap(DType t, int64_t v) {

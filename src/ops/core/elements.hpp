@@ -28,8 +28,8 @@ inline void copy_element(const RefTensor& from, int64_t at, RefTensor& to, int64
   }
 }
 
-// Sizes a data-dependent output for its concrete dims.
-void resize(RefTensor& t, std::vector<int64_t> dims);
+// Sizes a data-dependent output for its concrete dims; kMemory beyond 2^33 elements.
+Status resize(RefTensor& t, std::vector<int64_t> dims);
 
 // v modulo 2^bits of an integer type, sign- or zero-extended as RefTensor keeps it; bool: v != 0.
 int64_t wrap(DType t, int64_t v);
