@@ -29,6 +29,7 @@ class Builder {
     Scope scope{survey_.model.opsets, "", "", {}, {}};
     add_inputs(scope);
     PERI_TRY(add_initializers(g, scope));
+    PERI_TRY(check_default_inputs(g, scope));
     PERI_TRY(add_nodes(g.nodes, survey_.order, scope));
     for (const PortInfo& port : survey_.report.outputs) {
       const auto it = scope.values.find(port.name);
@@ -41,6 +42,7 @@ class Builder {
  private:
   void add_inputs(Scope& scope);
   Status add_initializers(const GraphRecord& g, Scope& scope);
+  Status check_default_inputs(const GraphRecord& g, const Scope& scope) const;
   Status add_nodes(const std::vector<Body>& nodes, const std::vector<uint32_t>& order, Scope& scope);
   Status add_node(const NodeRecord& node, Scope& scope);
   Status add_op(const NodeRecord& node, const std::string& label, Scope& scope);
@@ -55,7 +57,8 @@ class Builder {
 };
 
 void Builder::add_inputs(Scope& scope) {
-  for (const PortInfo& port : survey_.report.inputs) scope.values[port.name] = out_.graph.add_input(port.name, port.type);
+  for (const PortInfo& port : survey_.report.inputs)
+    scope.values[port.name] = out_.graph.add_input(port.name, port.type);
 }
 
 Status Builder::add_initializers(const GraphRecord& g, Scope& scope) {
@@ -68,6 +71,26 @@ Status Builder::add_initializers(const GraphRecord& g, Scope& scope) {
     PERI_ASSIGN(const SparseTensorRecord t, read_sparse_tensor(body, weights_.base()));
     PERI_ASSIGN(Tensor tensor, weights_.dense(t));
     scope.values[std::string(t.values.name)] = out_.graph.add_constant(t.values.name, std::move(tensor));
+  }
+  return Ok{};
+}
+
+// An initializer that is also a graph input has the type that the input declares.
+Status Builder::check_default_inputs(const GraphRecord& g, const Scope& scope) const {
+  for (const Body& body : g.inputs) {
+    PERI_ASSIGN(const ValueRecord v, read_value(body, weights_.base()));
+    const auto it = scope.values.find(std::string(v.name));
+    if (it == scope.values.end() || !it->second->constant || v.kind == ValueKind::kNone) continue;
+    PERI_ASSIGN(const ir::Type declared, declared_type(v, {}));
+    const ir::Type& have = it->second->type;
+    bool same = declared.dtype == have.dtype && (!declared.shape || declared.shape->size() == have.shape->size());
+    for (size_t a = 0; same && declared.shape && a < declared.shape->size(); ++a)
+      same = !(*declared.shape)[a].is_const() || (*declared.shape)[a] == (*have.shape)[a];
+    if (!same)
+      return invalid("an initializer contradicts the shape or type of the input of its name")
+          .at_node(v.name)
+          .expecting(ir::type_text(declared))
+          .but_found(ir::type_text(have));
   }
   return Ok{};
 }

@@ -36,6 +36,22 @@ Status upgrade(ir::Graph& graph, ir::Node* node, int64_t opset) {
   return Ok{};
 }
 
+// Even with every named dimension at 1, a value must be of a size that a machine can have: no later size computation
+// can then wrap.
+Status check_size(const ir::Value& v) {
+  constexpr double kLargest = 0x1p46;
+  double bytes = std::max(1, dtype_bits(v.type.dtype)) / 8.0;
+  for (const Dim& d : v.type.shape.value_or(Shape{})) {
+    if (d.is_const(0)) return Ok{};
+    if (d.is_const()) bytes *= static_cast<double>(d.value());
+  }
+  if (bytes <= kLargest) return Ok{};
+  return Error(ErrorKind::kMemory, format("'%s' is too large, its size overflows any memory", v.name.c_str()))
+      .at_node(v.producer ? v.producer->name : v.name)
+      .expecting("at most 64 TiB")
+      .but_found(ir::type_text(v.type));
+}
+
 Status check_output(const ir::Value& v, const PortInfo& declared) {
   const ir::Type& want = declared.type;
   const auto differ = [&](const char* what) {
@@ -77,6 +93,7 @@ Status complete_graph(BuiltGraph& built, const std::vector<PortInfo>& declared_o
     PERI_TRY(pending.size() == 1 ? ops::infer_node(*pending[0], &fresh) : infer_in_order(std::move(pending), &fresh));
   }
   PERI_TRY(g.sort());
+  for (const auto& v : g.values()) PERI_TRY(check_size(*v));
   for (size_t k = 0; k < declared_outputs.size(); ++k) PERI_TRY(check_output(*g.outputs[k], declared_outputs[k]));
   return Ok{};
 }

@@ -98,7 +98,8 @@ Status read_attr_field(const Field& f, const char* base, AttrRecord* a, uint32_t
     case P::kTypeFieldNumber: {
       int32_t type = 0;
       PERI_TRY(take_int32(f, &type, "attribute.type"));
-      if (!pb::AttributeProto_AttributeType_IsValid(type)) return invalid("an attribute has the unknown type %d", type);
+      if (!pb::AttributeProto_AttributeType_IsValid(type))
+        return invalid("attribute '%s' has the unknown type %d", std::string(a->name).c_str(), type);
       a->type = static_cast<AttrType>(type);
       return Ok{};
     }
@@ -299,6 +300,8 @@ Result<FunctionRecord> read_function(Body body, const char* base) {
   if (r.domain == "ai.onnx") r.domain = "";
   return r;
 }
+
+int64_t newest_ir_version() { return pb::IR_VERSION; }
 
 Result<ModelRecord> read_model(std::string_view file) {
   ModelRecord m;

@@ -18,6 +18,9 @@ Result<SparseTensorRecord> read_sparse_tensor(Body body, const char* base);
 Result<ValueRecord> read_value(Body body, const char* base);
 Result<FunctionRecord> read_function(Body body, const char* base);
 
+// The newest IR version of the definition the reader was made from.
+int64_t newest_ir_version();
+
 // TensorProto.DataType ↔ DType; kUnsupported for a type we do not have, kInvalid for none at all.
 Result<DType> dtype_from_onnx(int32_t data_type);
 int32_t dtype_to_onnx(DType t);

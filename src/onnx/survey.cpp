@@ -24,7 +24,7 @@ struct Tally {
   };
   std::map<std::tuple<std::string, std::string, int64_t>, Uses> ops;  // domain, op, opset
   std::map<std::string, int64_t> calls;                               // function key
-  int64_t nodes = 0;  // calls too
+  int64_t nodes = 0;                                                  // calls too
 };
 
 class Surveyor {
@@ -43,6 +43,7 @@ class Surveyor {
   }
 
  private:
+  Error too_many_nodes(int64_t n) const;
   Status check_model();
   Status check_opset(const Opsets& opsets, const char* where) const;
   Status read_functions();
@@ -74,11 +75,24 @@ int64_t mul_capped(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &c) ? INT64_MAX : c;
 }
 
+Error Surveyor::too_many_nodes(int64_t n) const {
+  return Error(ErrorKind::kMemory, "the model has too many nodes, functions expanded")
+      .expecting(format("at most %lld", static_cast<long long>(options_.max_nodes)))
+      .but_found(format("%lld", static_cast<long long>(n)));
+}
+
 Status Surveyor::check_model() {
   const ModelRecord& m = s_.model;
   if (!m.graph)
     return invalid("the file holds no graph").expecting("an ONNX model").advise("check that the file is an .onnx file");
   if (m.ir_version <= 0) return invalid("the file has no IR version").expecting("an ONNX model");
+  if (m.ir_version > newest_ir_version())
+    return unsupported("the file has an IR version that is not known")
+        .expecting(format("at most %lld", static_cast<long long>(newest_ir_version())))
+        .but_found(format("%lld", static_cast<long long>(m.ir_version)))
+        .advise("export it with an older version of onnx");
+  if (static_cast<int64_t>(m.graph->nodes.size()) > options_.max_nodes)
+    return too_many_nodes(static_cast<int64_t>(m.graph->nodes.size()));
   if (m.opsets.empty())
     return invalid("the model imports no operator set").advise("convert it with onnx.version_converter");
   return check_opset(m.opsets, "the model");
@@ -251,10 +265,7 @@ Status Surveyor::expand(const Tally& main) {
     for (const auto& [callee, calls] : tallies_[*it].calls)
       times[callee] = add_capped(times[callee], mul_capped(calls, n));
   }
-  if (work_ > options_.max_nodes)
-    return Error(ErrorKind::kMemory, "the model has too many nodes with its functions expanded")
-        .expecting(format("at most %lld", static_cast<long long>(options_.max_nodes)))
-        .but_found(format("%lld", static_cast<long long>(work_)));
+  if (work_ > options_.max_nodes) return too_many_nodes(work_);
   return Ok{};
 }
 

@@ -223,6 +223,29 @@ TEST(Hostile, TypesAndAttributes) {
   refuses(with("Constant", [](N n, M) { n->clear_input(); }), "exactly one value");
 }
 
+TEST(Hostile, SizesBeyondAnyMachine) {
+  pb::ModelProto m = relu_model({"4294967296", "4294967296"});
+  refuses(m, "overflows");
+  refuses(relu_model({"8388608", "16777216"}), "too large");
+  refuses(relu_model({"1099511627776", "1024", "n"}), "too large");
+  EXPECT_EQ(error(relu_model({"1099511627776", "0"})), "accepted");
+  m = relu_model();
+  m.set_ir_version(int64_t{1} << 31);
+  refuses(m, "IR version");
+  m = relu_model({"n", "4"});
+  initializer(m, "w", {4}, std::string(16, '\0'));
+  input(m, "w", {"5"});
+  refuses(m, "'w': an initializer contradicts");
+  m.mutable_graph()
+      ->mutable_input(1)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(0)
+      ->set_dim_param("k");
+  EXPECT_EQ(error(m), "accepted");
+}
+
 TEST(Hostile, AttributesOfOldVersionsKeepTheirType) {
   pb::ModelProto m = model(9);
   input(m, "x", {"2", "3"});
