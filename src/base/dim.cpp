@@ -154,7 +154,7 @@ struct DimBuilder {
     }
     Terms quotient;
     for (Term t : terms_of(x)) {
-      if (t.coefficient % ys[0].coefficient != 0) return false;
+      if (t.coefficient == std::numeric_limits<int64_t>::min() || t.coefficient % ys[0].coefficient != 0) return false;
       t.coefficient /= ys[0].coefficient;
       for (const AtomPtr& a : ys[0].atoms) {
         auto it = std::find_if(t.atoms.begin(), t.atoms.end(), [&](auto& b) { return b->text == a->text; });
@@ -349,7 +349,7 @@ Result<int64_t> Dim::eval(const DimBinding& binding) const {
         if (divides && (y == 0 || x == std::numeric_limits<int64_t>::min()))
           return invalid("division by zero in size '%s'", a->text.c_str());
         if (a->kind == AtomKind::kFloorDiv) v = floordiv_int(x, y);
-        if (a->kind == AtomKind::kMod) v = ((x % y) + y) % y;
+        if (a->kind == AtomKind::kMod) v = x % y + (x % y != 0 && (x < 0) != (y < 0) ? y : 0);
         if (a->kind == AtomKind::kMax) v = std::max(x, y);
         if (a->kind == AtomKind::kMin) v = std::min(x, y);
       }
