@@ -40,7 +40,7 @@ class Peri:
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-            raise SuiteError(f"`{' '.join(command)}` gave exit code {done.returncode}: {' | '.join(said[-3:]) or 'nothing said'}")
+            raise SuiteError(f"{' | '.join(said[-3:]) or 'nothing said'} (exit code {done.returncode} of `{' '.join(command)}`)")
         return done.stdout
 
     def build(self, model, name):
