@@ -311,7 +311,8 @@ class TreeBuilder : public JsonEvents {
 
 Status parse_json_events(std::string_view text, const JsonLimits& given, JsonEvents& events) {
   JsonLimits limits = given;
-  if (limits.max_nodes == 0) limits.max_nodes = 500000 + text.size() / 16;
+  // A member of a growing object takes up to 96 bytes: so a tree stays within 64 MiB and twice the text.
+  if (limits.max_nodes == 0) limits.max_nodes = std::min<size_t>(150000 + text.size() / 24, 600000);
   if (text.size() > limits.max_bytes)
     return Error(ErrorKind::kMemory,
                  format("JSON of %zu bytes exceeds the limit of %zu", text.size(), limits.max_bytes));

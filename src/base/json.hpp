@@ -17,7 +17,7 @@ namespace peri {
 struct JsonLimits {
   int max_depth = 64;
   size_t max_bytes = size_t{128} << 20;
-  size_t max_nodes = 0;  // values of all kinds; 0 means 500,000 + bytes / 16, which keeps memory within the file's size
+  size_t max_nodes = 0;  // values of all kinds; 0 means min(150,000 + bytes / 24, 600,000): see json.cpp
 };
 
 // A JSON value. Objects keep the order of the file and have unique keys. An integer literal is kInt if it fits int64,

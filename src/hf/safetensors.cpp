@@ -13,6 +13,7 @@ namespace {
 constexpr uint64_t kMaxHeaderBytes = 100000000;
 constexpr size_t kMaxTensors = 500000;
 constexpr size_t kMaxRank = 64;
+constexpr size_t kMaxMetadata = 100000;
 
 Result<DType> dtype_of(std::string_view name) {
   static constexpr struct {
@@ -46,6 +47,8 @@ class HeaderEvents : public JsonEvents {
       has_dtype_ = has_shape_ = has_offsets_ = false;
       return Ok{};
     }
+    if (metadata_ && metadata_keys_.size() == kMaxMetadata)
+      return Error(ErrorKind::kMemory, format("more than %zu entries", kMaxMetadata)).at_node("__metadata__");
     if (metadata_) return metadata_keys_.insert(key).second ? Status(Ok{}) : invalid("duplicate key").at_node(key);
     const bool known = key == "dtype" || key == "shape" || key == "data_offsets";
     if (!known) return at(invalid("unknown field").but_found("\"" + key.substr(0, 40) + "\""));

@@ -18,7 +18,9 @@ class TokenizerReader {
   static Result<Tokenizer> read(std::string_view json) {
     JsonLimits limits;
     limits.max_bytes = size_t{64} << 20;
-    PERI_ASSIGN(const Json root, parse_json(json, limits));
+    Result<Json> parsed = parse_json(json, limits);
+    if (!parsed.ok() && parsed.error().kind == ErrorKind::kMemory) return too_large(json, std::move(parsed).error());
+    PERI_ASSIGN(const Json root, std::move(parsed));
     if (!root.is_object()) return invalid("no tokenizer").expecting("an object").but_found(root.kind_name());
     TokenizerReader reader;
     PERI_TRY(reader.model(root));
@@ -40,6 +42,38 @@ class TokenizerReader {
   static const Json* section(const Json& root, std::string_view key) {
     const Json* v = root.find(key);
     return v && !v->is_null() ? v : nullptr;
+  }
+
+  // Finds "model": {"type": ...} without keeping the rest.
+  class ModelType : public JsonEvents {
+   public:
+    std::string type;
+    Status on_scalar(Json value) override {
+      if (depth_ == 2 && in_model_ && key_ == "type" && value.is_string()) type = value.as_string().value();
+      return Ok{};
+    }
+    Status on_key(std::string key) override {
+      if (depth_ == 1) in_model_ = key == "model";
+      if (depth_ <= 2) key_ = std::move(key);
+      return Ok{};
+    }
+    Status on_begin(bool) override { return ++depth_, Ok{}; }
+    Status on_end(bool) override { return --depth_, Ok{}; }
+
+   private:
+    int depth_ = 0;
+    bool in_model_ = false;
+    std::string key_;
+  };
+
+  // A file with more values than we keep is most likely of a kind that we lack: say so rather than complain of its
+  // size.
+  static Error too_large(std::string_view json, Error error) {
+    ModelType found;
+    JsonLimits limits;
+    limits.max_nodes = json.size();
+    const bool read = parse_json_events(json, limits, found).ok();
+    return read && !found.type.empty() && found.type != "WordPiece" ? lacking("model", found.type) : std::move(error);
   }
 
   static Error lacking(std::string_view what, std::string_view type) {

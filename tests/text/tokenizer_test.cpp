@@ -88,6 +88,16 @@ TEST(Tokenizer, WhatWeLackIsRefusedByName) {
   }
 }
 
+TEST(Tokenizer, AHugeFileIsRefusedByItsKindOrItsSize) {
+  const auto huge = [](const char* type) {
+    std::string s = format("{\"model\":{\"type\":\"%s\",\"merges\":[0", type);
+    for (int i = 0; i < 700000; ++i) s += ",0";
+    return s + "]}}";
+  };
+  EXPECT_NE(error_of(huge("BPE")).find("model \"BPE\" is not supported"), std::string::npos);
+  EXPECT_EQ(Tokenizer::from_json(huge("WordPiece")).error().kind, ErrorKind::kMemory);
+}
+
 TEST(Tokenizer, WhatContradictsItselfIsRefused) {
   const struct {
     const char *from, *to, *part;
