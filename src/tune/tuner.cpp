@@ -124,6 +124,17 @@ bool Tuner::accepted(const ir::Graph& region, const std::vector<bool>& constant)
   return state_->accepted[key] = !state_->collect(region, constant).list.empty();
 }
 
+bool Tuner::offered(const Candidate& candidate, const ir::Graph& region, const std::vector<bool>& constant) {
+  auto offers = candidate.kernel->offer({&region, constant}, state_->machine);
+  if (!offers.ok()) return false;
+  for (kernels::Offer& o : *offers) {
+    o.inputs.resize(region.inputs.size());
+    o.outputs.resize(region.outputs.size());
+    if (o.config == candidate.offer.config && o.inputs == candidate.offer.inputs && o.outputs == candidate.offer.outputs) return true;
+  }
+  return false;
+}
+
 double Tuner::convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from, const ir::Layout& to) {
   if (from == to) return 0;
   ir::Graph g;

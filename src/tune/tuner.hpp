@@ -51,6 +51,8 @@ class Tuner {
   const Candidates& candidates(const ir::Graph& region, const std::vector<bool>& constant);
   // Whether any kernel but the reference takes the region (no measurement).
   bool accepted(const ir::Graph& region, const std::vector<bool>& constant);
+  // Whether the candidate is offered for the same region at other dims too, with the same configuration and layouts.
+  bool offered(const Candidate& candidate, const ir::Graph& region, const std::vector<bool>& constant);
   // Measured time of bringing a tensor of these dims from one layout to another, in ms.
   double convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from, const ir::Layout& to);
 

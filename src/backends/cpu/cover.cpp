@@ -167,9 +167,11 @@ Status gather(Search* s, const Binding& binding, const std::unordered_map<std::s
     if (concrete.ok()) {
       const tune::Candidates& all = s->tuner.candidates(*concrete, constant_inputs(r));
       n.refusals = all.refusals;
+      const auto elsewhere = exec::bind_region(region_graph(r), other_dims(binding));
       for (const tune::Candidate& c : all.list) {
-        if (c.rejected.empty()) n.usable.push_back(c);
-        else n.refusals.push_back({c.id(), "rejected: " + c.rejected});
+        if (!c.rejected.empty()) n.refusals.push_back({c.id(), "rejected: " + c.rejected});
+        else if (elsewhere.ok() && !s->tuner.offered(c, *elsewhere, constant_inputs(r))) n.refusals.push_back({c.id(), "holds for the tuned dims only"});
+        else n.usable.push_back(c);
       }
     } else {
       n.refusals.push_back({"*", concrete.error().text()});

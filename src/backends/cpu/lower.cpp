@@ -214,7 +214,8 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
   graph.erase_dead();
   auto accepts = [&](const Region& r) {
     auto concrete = exec::bind_region(region_graph(r), options.tuned_for);
-    return concrete.ok() && tuner.accepted(*concrete, constant_inputs(r));
+    auto elsewhere = exec::bind_region(region_graph(r), other_dims(options.tuned_for));
+    return concrete.ok() && elsewhere.ok() && tuner.accepted(*concrete, constant_inputs(r)) && tuner.accepted(*elsewhere, constant_inputs(r));
   };
   const std::vector<Region> regions = cut_regions(graph, accepts);
   // Measure region by region, so that progress can be shown; the cover then finds every time in the tuner.

@@ -35,6 +35,14 @@ bool is_view(const ir::Node& n) {
   return kViews.contains(n.op) && n.in(0) && n.in(0)->type.dtype != DType::kString;
 }
 
+DimBinding other_dims(const DimBinding& tuned_for) {
+  static constexpr int64_t kPrimes[] = {3, 37, 5, 7, 11, 13, 17, 19};
+  DimBinding out;
+  size_t k = 0;
+  for (const auto& [name, value] : tuned_for) out[name] = kPrimes[k++ % std::size(kPrimes)];
+  return out;
+}
+
 void close_region(const ir::Graph& graph, Region* r) {
   r->inputs.clear();
   r->outputs.clear();

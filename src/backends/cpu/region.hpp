@@ -26,6 +26,10 @@ ir::Graph region_graph(const Region& region, const std::vector<ir::Layout>& inpu
 // Which inputs of region_graph() are constants.
 std::vector<bool> constant_inputs(const Region& region);
 
+// Other dims than the tuned ones, at which every choice must hold too: named dimensions become distinct primes, so that sizes
+// that only happen to agree at the tuned dims (a batch of 1) differ.
+DimBinding other_dims(const DimBinding& tuned_for);
+
 // Cuts the graph: every node that is not a view is in exactly one region. An anchor (convolution, matrix product,
 // normalisation, ...) takes the element-wise chain that follows it as epilogue, and element-wise neighbours join into one
 // region, as long as `accepts` says that some kernel takes the region; a region is shrunk from its end until one does.

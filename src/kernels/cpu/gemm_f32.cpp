@@ -8,7 +8,17 @@
 
 namespace peri::kernels {
 namespace {
-using namespace cpu;  // NOLINT: the raw kernels this file wraps
+using cpu::BForm;
+using cpu::Epilogue;
+using cpu::GemmArgs;
+using cpu::GemmPlan;
+using cpu::GemmShape;
+using cpu::PostKind;
+using cpu::detect_isa;
+using cpu::isa_name;
+using cpu::pack_b;
+using cpu::packed_b_floats;
+using cpu::plan_gemm;
 
 struct Setup {
   GemmShape shape;
