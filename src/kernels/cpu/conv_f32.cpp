@@ -6,7 +6,15 @@
 
 namespace peri::kernels {
 namespace {
-using namespace cpu;  // NOLINT: the raw kernels this file wraps
+using cpu::ConvArgs;
+using cpu::ConvPlan;
+using cpu::XForm;
+using cpu::detect_isa;
+using cpu::isa_name;
+using cpu::pack_conv_weights;
+using cpu::packed_conv_floats;
+using cpu::plan_conv;
+using cpu::refuse_conv;
 
 Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
   PERI_ASSIGN(MatchedConv s, match_conv_any_layout(p));

@@ -6,7 +6,15 @@
 
 namespace peri::kernels {
 namespace {
-using namespace cpu;  // NOLINT: the raw kernels this file wraps
+using cpu::ConvArgs;
+using cpu::PostKind;
+using cpu::TransposedPlan;
+using cpu::TransposedShape;
+using cpu::detect_isa;
+using cpu::isa_name;
+using cpu::pack_transposed_weights;
+using cpu::packed_transposed_floats;
+using cpu::plan_transposed;
 
 struct Setup {
   TransposedShape shape;

@@ -6,7 +6,14 @@
 
 namespace peri::kernels {
 namespace {
-using namespace cpu;  // NOLINT: the raw kernels this file wraps
+using cpu::ConvArgs;
+using cpu::WinogradPlan;
+using cpu::detect_isa;
+using cpu::isa_name;
+using cpu::pack_winograd_weights;
+using cpu::packed_winograd_floats;
+using cpu::plan_winograd;
+using cpu::refuse_winograd;
 
 Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
   PERI_ASSIGN(MatchedConv s, match_conv_any_layout(p));
