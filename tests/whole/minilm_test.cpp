@@ -59,7 +59,6 @@ TEST(MiniLmEngine, SentencesAgreeWithTheFixture) {
 
   cli::Arguments arguments;
   arguments.values["--no-tune"] = {};
-  arguments.values["--dims"] = {format("batch=%zu,sequence=32", kBatch)};
   Result<cli::Opened> opened = cli::open_model(arguments, folder, nullptr);
   ASSERT_TRUE(opened.ok()) << opened.error().text();
   auto session = runtime::Session::create(opened->engine).value();

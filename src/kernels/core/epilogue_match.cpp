@@ -75,7 +75,9 @@ Result<MatchedOp> operand(const Problem& p, const ir::Node& n, const ir::Value* 
   int64_t numel = 1;
   for (int64_t d : have) numel *= d;
   const size_t from_end = want.size() - channel_axis;
-  const bool per_channel = from_end <= have.size() && have[have.size() - from_end] == want[channel_axis] && numel == want[channel_axis];
+  // A value made at run time with axes before the channel may be wider at another batch: [1,1,1,s] is [batch,1,1,s] then.
+  const bool widens = m.input >= 0 && !p.constant[static_cast<size_t>(m.input)] && have.size() > from_end;
+  const bool per_channel = !widens && from_end <= have.size() && have[have.size() - from_end] == want[channel_axis] && numel == want[channel_axis];
   if (have == want && other->type.layout == p.graph->outputs[0]->type.layout && m.input >= 0 && !p.constant[static_cast<size_t>(m.input)]) {
     m.op.kind = add ? PostKind::kAdd : PostKind::kMul;
   } else if (per_channel) {
