@@ -39,7 +39,7 @@ void check(const CopyShape& s) {
       at[d] = 0;
     }
   }
-  ASSERT_EQ(std::memcmp(want.data(), to.as<uint8_t>(), want.size()), 0);
+  ASSERT_TRUE(want.empty() || std::memcmp(want.data(), to.as<uint8_t>(), want.size()) == 0);
 }
 
 TEST(MoveTest, Transposes) {
