@@ -12,7 +12,7 @@ std::span<const std::string_view> order() {
   static constexpr std::string_view kOrder[] = {
       "eliminate_identity",   // names go, uses remain
       "fold_constants",       // shape arithmetic becomes sizes, constant expressions become constants
-      "eliminate_common",     // equal nodes become one
+      "fuse_attention",       // softmax(q kT + mask) v with its head splits is one node
   };
   return kOrder;
 }
