@@ -13,6 +13,9 @@ std::span<const std::string_view> order() {
       "eliminate_identity",   // names go, uses remain
       "fold_constants",       // shape arithmetic becomes sizes, constant expressions become constants
       "fuse_attention",       // softmax(q kT + mask) v with its head splits is one node
+      "fuse_gelu",            // what exporters take apart is put together
+      "fuse_swish",
+      "fuse_hard_swish",
   };
   return kOrder;
 }
