@@ -1,12 +1,10 @@
-// Bandwidth of memory-bound kernels beside a plain copy with ordinary stores, on the same threads, interleaved in one
-// process: the best of several rounds each. Usage: rows_bench [FILTER] [ROUNDS]
+// Bandwidth of block programs beside a plain one-pass copy with ordinary stores. The 64 MB are walked in slices,
+// program and copy in turn, and the lower quartile of a slice's time counts, so that other work on the machine does
+// little. With two threads each walks its own half. Usage: rows_bench [FILTER] [ROUNDS]
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,35 +19,39 @@ using peri::kernels::cpu::Isa;
 namespace block = peri::kernels::cpu::block;
 namespace simd = peri::simd;
 
-using TaskFn = std::function<void(int64_t task, int thread)>;
-
-// Seconds for all tasks on `threads` threads, handed out by a counter.
-double run_once(int64_t tasks, int threads, const TaskFn& fn) {
-  std::atomic<int64_t> next{0};
-  std::atomic<int> ready{0};
-  const auto body = [&](int t) {
-    ++ready;
-    while (ready.load() < threads) {}
-    for (int64_t k = next++; k < tasks; k = next++) fn(k, t);
+// The lower quartile of the seconds that fn(slice) took over `rounds` walks through [begin, end), for two rivals in
+// turn.
+struct Pair {
+  double program, copy;
+};
+template <class F, class G>
+Pair walk(int64_t begin, int64_t end, int rounds, const F& program, const G& copy) {
+  std::vector<double> times[2];
+  const auto timed = [](const auto& fn, int64_t slice) {
+    const auto start = steady_clock::now();
+    fn(slice);
+    return duration<double>(steady_clock::now() - start).count();
   };
-  std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back(body, t);
-  while (ready.load() < threads - 1) {}
-  const auto start = steady_clock::now();
-  body(0);
-  for (auto& t : others) t.join();
-  return duration<double>(steady_clock::now() - start).count();
+  for (int r = 0; r < rounds; ++r) {
+    for (int64_t k = begin; k < end; ++k) times[0].push_back(timed(program, k));
+    for (int64_t k = begin; k < end; ++k) times[1].push_back(timed(copy, k));
+  }
+  for (auto& t : times) std::sort(t.begin(), t.end());
+  return {times[0][times[0].size() / 4], times[1][times[1].size() / 4]};
 }
 
-std::vector<float> buffer(int64_t n) {
-  std::vector<float> v(static_cast<size_t>(n));
-  uint64_t s = 1;
-  for (float& x : v) {
-    s = s * 6364136223846793005u + 1442695040888963407u;
-    x = static_cast<float>(static_cast<int32_t>(s >> 32)) * 0x1p-30f;
+// Seeded floats on a cache line's border, as an engine's arena places them.
+struct Buffer {
+  explicit Buffer(int64_t n) : raw(static_cast<size_t>(n) + 16) {
+    uint64_t s = 1;
+    for (float& x : raw) {
+      s = s * 6364136223846793005u + 1442695040888963407u;
+      x = static_cast<float>(static_cast<int32_t>(s >> 32)) * 0x1p-30f;
+    }
   }
-  return v;
-}
+  float* data() { return reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(raw.data()) + 63) & ~uintptr_t{63}); }
+  std::vector<float> raw;
+};
 
 struct Chain {
   const char* name;
@@ -108,7 +110,7 @@ const Chain kChains[] = {
 void bench_chain(const Chain& c, Isa isa, int rounds) {
   const block::Program program = *block::parse(c.text);
   block::Space space{c.dims, c.reduced, {}};
-  std::vector<std::vector<float>> in;
+  std::vector<Buffer> in;
   std::vector<const void*> in_pointers;
   int64_t count = 1;
   for (int64_t d : c.dims) count *= d;
@@ -117,35 +119,43 @@ void bench_chain(const Chain& c, Isa isa, int rounds) {
     space.strides.push_back(*block::broadcast_strides(shape, c.dims));
     int64_t n = 1;
     for (int64_t d : shape) n *= d;
-    in.push_back(buffer(n));
+    in.emplace_back(n);
     bytes += static_cast<double>(n) * 4;
   }
-  for (const auto& v : in) in_pointers.push_back(v.data());
-  std::vector<float> out(static_cast<size_t>(count));
+  for (auto& v : in) in_pointers.push_back(v.data());
+  Buffer out(count);
   void* outs[] = {out.data()};
   const block::Plan plan = *block::make_plan(program, space, isa);
   std::vector<char> workspace(static_cast<size_t>(block::workspace_bytes(plan)) + 64);
   const block::Args args{in_pointers.data(), outs, workspace.data()};
+  const int64_t slices = std::min<int64_t>(64, plan.tasks), piece = count / slices;
+  const auto copy = isa == Isa::kAvx512 ? simd::avx512::apply : simd::avx2::apply;
   for (int threads : {1, 2}) {
-    std::vector<std::vector<char>> scratch(static_cast<size_t>(threads));
-    for (auto& s : scratch) s.resize(static_cast<size_t>(block::scratch_bytes(plan)) + 64);
-    double best = 1e9, copy = 1e9;
-    for (int r = 0; r < rounds; ++r) {
-      const auto aligned = [](std::vector<char>& v) {
-        return reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(v.data()) + 63) & ~uintptr_t{63});
+    Pair sum{0, 0};
+    std::vector<Pair> each(static_cast<size_t>(threads));
+    const auto body = [&](int t) {
+      std::vector<char> raw(static_cast<size_t>(block::scratch_bytes(plan)) + 64);
+      void* scratch = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(raw.data()) + 63) & ~uintptr_t{63});
+      const auto program_slice = [&](int64_t k) {
+        for (int64_t u = k * plan.tasks / slices; u < (k + 1) * plan.tasks / slices; ++u)
+          block::run_task(plan, args, u, scratch);
       };
-      best = std::min(best, run_once(plan.tasks, threads, [&](int64_t k, int t) {
-                        block::run_task(plan, args, k, aligned(scratch[static_cast<size_t>(t)]));
-                      }));
-      const int64_t pieces = 256, piece = count / pieces;
-      copy = std::min(copy, run_once(pieces, threads, [&](int64_t k, int) {
-                        const auto f = isa == Isa::kAvx512 ? simd::avx512::apply : simd::avx2::apply;
-                        f(simd::Function::kNeg, in[0].data() + k * piece, out.data() + k * piece, piece);
-                      }));
-    }
-    const double rate = bytes / best / 1e9, copy_rate = static_cast<double>(count) * 8 / copy / 1e9;
-    printf("%-7s %d thread(s) %-24s %7.2f ms %6.2f GB/s  copy %6.2f GB/s  ratio %.2f\n",
-           peri::kernels::cpu::isa_name(isa).data(), threads, c.name, best * 1e3, rate, copy_rate, rate / copy_rate);
+      const auto copy_slice = [&](int64_t k) {
+        copy(simd::Function::kNeg, in[0].data() + k * piece, out.data() + k * piece, piece);
+      };
+      each[static_cast<size_t>(t)] =
+          walk(slices * t / threads, slices * (t + 1) / threads, rounds, program_slice, copy_slice);
+    };
+    std::vector<std::thread> others;
+    for (int t = 1; t < threads; ++t) others.emplace_back(body, t);
+    body(0);
+    for (auto& t : others) t.join();
+    for (const Pair& p : each) sum = {sum.program + p.program / threads, sum.copy + p.copy / threads};
+    const double per_slice = 1e-9 * threads / static_cast<double>(slices);
+    const double rate = bytes * per_slice / sum.program,
+                 copy_rate = static_cast<double>(count) * 8 * per_slice / sum.copy;
+    printf("%-7s %d thread(s) %-24s %6.2f GB/s  copy %6.2f GB/s  ratio %.2f\n",
+           peri::kernels::cpu::isa_name(isa).data(), threads, c.name, rate, copy_rate, rate / copy_rate);
     fflush(stdout);
   }
 }

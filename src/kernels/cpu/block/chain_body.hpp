@@ -8,6 +8,9 @@ struct Group {
 };
 constexpr int64_t kGroup = kGroupVectors * F32::kLanes;
 
+// Floats that a load or store stage asks for ahead of its group, where its imm[0] says so.
+constexpr int64_t kAhead = 512;
+
 using StageCode = void (*)(const Stage* s, int64_t offset, F32 a, F32 b, F32 c, F32 d);
 
 StageRun erase(StageCode code) { return reinterpret_cast<StageRun>(code); }
@@ -23,11 +26,17 @@ PERI_SIMD F32 part(const float* p, int k) { return F32::load(p + k * F32::kLanes
 
 void load_stage(const Stage* s, int64_t offset, F32, F32, F32, F32) {
   const float* p = operand<0>(s, offset);
+  if (s->imm[0] != 0) {
+    for (int line = 0; line < kGroup / 16; ++line) __builtin_prefetch(p + kAhead + line * 16);
+  }
   go_on(s, offset, part(p, 0), part(p, 1), part(p, 2), part(p, 3));
 }
 
 void store_stage(const Stage* s, int64_t offset, F32 a, F32 b, F32 c, F32 d) {
   float* p = const_cast<float*>(operand<0>(s, offset));
+  if (s->imm[0] != 0) {
+    for (int line = 0; line < kGroup / 16; ++line) __builtin_prefetch(p + kAhead + line * 16, 1);
+  }
   store(p, a);
   store(p + F32::kLanes, b);
   store(p + 2 * F32::kLanes, c);

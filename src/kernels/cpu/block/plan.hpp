@@ -49,6 +49,7 @@ struct ChainOp {
   StageRun run = nullptr;
   int src[2] = {-1, -1};
   bool stores = false;  // src[0] is written
+  bool moves = false;   // a load or store: imm[0] asks for memory ahead
   float imm[2] = {0, 0};
 };
 
