@@ -63,6 +63,7 @@ struct Translator {
       out.program.code.push_back(i);
       return reg[v] = i.dst;
     }
+    if (v->producer && v->producer->op == "dims_constant") return sizes(v, type);
     const int input = input_index(*problem.graph, v);
     if (input < 0 && !v->constant) return refused("'%s' is not element-wise", v->producer ? v->producer->op.c_str() : v->name.c_str());
     Instruction i;
@@ -72,6 +73,31 @@ struct Translator {
     out.program.inputs.push_back(v->type.dtype);
     out.arguments.push_back(input);
     out.inlined.push_back(input < 0 ? *v->constant : Tensor());
+    out.program.code.push_back(i);
+    return reg[v] = i.dst;
+  }
+
+  // Sizes known as expressions are numbers here: dims are concrete.
+  Result<int> sizes(const ir::Value* v, Type type) {
+    if (!v->content || type != Type::kI64) return refused("sizes that are not known");
+    std::vector<int64_t> numbers;
+    for (const Dim& d : *v->content) {
+      if (!d.is_const()) return refused("sizes that are not known");
+      numbers.push_back(d.value());
+    }
+    Instruction i;
+    i.dst = next++;
+    i.type = type;
+    if (numbers.size() == 1) {
+      i.op = Op::kConst;
+      i.whole = numbers[0];
+    } else {
+      i.op = Op::kLoad;
+      i.index = static_cast<int>(out.program.inputs.size());
+      out.program.inputs.push_back(DType::kI64);
+      out.arguments.push_back(-1);
+      out.inlined.push_back(Tensor::of_i64({static_cast<int64_t>(numbers.size())}, numbers));
+    }
     out.program.code.push_back(i);
     return reg[v] = i.dst;
   }
@@ -159,6 +185,7 @@ Result<Translated> translate(const Problem& p) {
   const ir::Graph& g = *p.graph;
   Translator t{p, {}, {}, 0};
   for (const ir::Node* n : g.nodes) {
+    if (n->op == "dims_constant") continue;
     const ops::OpDef* op = ops::find(n->op);
     if (!op || !op->elementwise || n->outputs.size() != 1) return refused("%s is not element-wise", n->op.c_str());
     PERI_TRY(t.node(*n));
