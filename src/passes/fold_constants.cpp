@@ -1,6 +1,7 @@
 // Pass fold_constants: whatever does not depend on input values is computed now; sizes become expressions.
 #include <algorithm>
 
+#include "passes/core/move_constant.hpp"
 #include "passes/entry.hpp"
 
 namespace peri::passes {
@@ -31,6 +32,7 @@ bool worth_it(const ir::Node& n) {
 
 // The node alone, evaluated by the reference and rounded to its types.
 Result<std::vector<Tensor>> evaluate(const ir::Node& n) {
+  if (auto moved = moved_constant(n)) return std::vector<Tensor>{*std::move(moved)};
   ir::Graph g;
   std::vector<ir::Value*> ins;
   for (const ir::Value* v : n.inputs) ins.push_back(v ? g.add_constant(v->name, *v->constant) : nullptr);
@@ -101,6 +103,9 @@ const Entry fold_constants_entry{{
     .examples = {{"arithmetic",
                   "graph { input x: f32[2]; const a: f32[2] = [1.0, 2.0]; const b: f32[2] = [3.0, 4.0]; c = add(a, b); y = mul(x, c); output y }",
                   "graph { input x: f32[2]; const c: f32[2] = [4.0, 6.0]; y = mul(x, c); output y }"},
+                 {"moved weights",
+                  "graph { input x: f32[2]; const w: f32[2,3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]; t = transpose(w) {perm=[1, 0]}; y = matmul(t, x); output y }",
+                  "graph { input x: f32[2]; const t: f32[3,2] = [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]; y = matmul(t, x); output y }"},
                  {"shape arithmetic",
                   "graph { input x: f32[batch,4,6]; const i: i64[1] = [0]; const m: i64[1] = [-1]; s = shape(x); d = gather(s, i); t = concat(d, m) {axis=0}; y = reshape(x, t); output y }",
                   "graph { input x: f32[batch,4,6]; t = dims_constant() {value=dims[batch,-1]}; y = reshape(x, t); output y }"}},
