@@ -31,10 +31,12 @@ struct Arguments {
   Result<int64_t> number(std::string_view flag, int64_t low, int64_t high, int64_t fallback) const;
 };
 
-// What a command leaves: a line for PASSED, and the object for --json.
+// What a command leaves: a line for PASSED or FAILED, and the object for --json. A command that did its work and found
+// something bad (unsupported nodes, an answer outside its budget) says so by `code`; one that could not work is an error.
 struct Outcome {
   std::string summary;
   std::string json;
+  int code = 0;
 };
 
 struct Command {

@@ -30,7 +30,8 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   std::string object;
   if (result.ok()) {
     object = result->json.empty() ? "{}" : result->json;
-    last = "PASSED " + std::string(command) + (result->summary.empty() ? "" : ": " + result->summary);
+    code = result->code;
+    last = (code == 0 ? "PASSED " : "FAILED ") + std::string(command) + (result->summary.empty() ? "" : ": " + result->summary);
   } else {
     const Error& e = result.error();
     code = exit_code(e.kind);

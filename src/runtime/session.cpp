@@ -317,6 +317,10 @@ Result<Tensor> Session::buffer_contents(int32_t buffer) const {
   PERI_ASSIGN(std::vector<int64_t> dims, eval(b.shape, s.data_dependent ? s.run_binding : s.binding));
   if (!from) return internal_error("buffer %d has no memory", buffer);
   if (b.dtype == DType::kString) return Tensor::strings(dims, *static_cast<const std::vector<std::string>*>(from));
+  if (b.layout.find('x') != std::string::npos) {  // a blocked axis is padded: all of its bytes, as one row
+    PERI_ASSIGN(const int64_t bytes, b.bytes.eval(s.data_dependent ? s.run_binding : s.binding));
+    dims = {bytes * 8 / dtype_bits(b.dtype)};
+  }
   PERI_ASSIGN(Tensor t, Tensor::zeros(b.dtype, dims));
   if (!t.bytes().empty()) std::memcpy(t.mutable_data(), from, t.bytes().size());
   return t;

@@ -9,7 +9,6 @@
 #include "base/clock.hpp"
 #include "base/version.hpp"
 #include "exec/entry.hpp"
-#include "plan/engine_file.hpp"
 
 namespace peri::cli {
 
@@ -102,20 +101,35 @@ runtime::EngineOptions engine_options(int threads) {
 }
 }  // namespace
 
-Result<std::shared_ptr<const runtime::Engine>> load_engine_file(const std::string& path, int threads, std::shared_ptr<const MappedFile>* file) {
-  PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
-  if (file) *file = loaded.file;
+Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine loaded, int threads) {
+  const std::string path = loaded.file->name();
   auto engine = runtime::Engine::create(std::move(loaded.program), {loaded.weight_bytes, loaded.file, {}}, engine_options(threads));
   if (!engine.ok()) return std::move(engine).error().in_file(path);
   return engine;
+}
+
+Result<std::shared_ptr<const runtime::Engine>> load_engine_file(const std::string& path, int threads, std::shared_ptr<const MappedFile>* file) {
+  PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
+  if (file) *file = loaded.file;
+  return engine_of(std::move(loaded), threads);
+}
+
+bool is_engine(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && plan::looks_like_engine(path);
+}
+
+Result<std::shared_ptr<const runtime::Engine>> assemble(compile::Compiled* compiled, int threads) {
+  PERI_ASSIGN(auto assembled, plan::assemble_engine(compiled->program, compiled->weights));
+  compiled->weights.clear();
+  return runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}}, engine_options(threads));
 }
 
 Result<Opened> open_model(const Arguments& arguments, const std::string& path, Progress* progress) {
   Opened out;
   PERI_ASSIGN(const int threads, thread_count(arguments));
   const int64_t start = now_ns();
-  struct stat info;
-  if (stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && plan::looks_like_engine(path)) {
+  if (is_engine(path)) {
     PERI_ASSIGN(out.engine, load_engine_file(path, threads, &out.file));
     out.load_ms = seconds_since(start) * 1e3;
     return out;
@@ -124,9 +138,7 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
   auto compiled = compile::compile(options);
   if (progress) progress->clear();
   if (!compiled.ok()) return std::move(compiled).error().in_file(path);
-  PERI_ASSIGN(auto assembled, plan::assemble_engine(compiled->program, compiled->weights));
-  compiled->weights.clear();
-  PERI_ASSIGN(out.engine, runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}}, engine_options(threads)));
+  PERI_ASSIGN(out.engine, assemble(&*compiled, threads));
   out.compiled = std::move(compiled).value();
   out.load_ms = seconds_since(start) * 1e3;
   return out;

@@ -8,6 +8,7 @@
 #include "cli/core/terminal.hpp"
 #include "cli/entry.hpp"
 #include "compile/compile.hpp"
+#include "plan/engine_file.hpp"
 #include "runtime/engine.hpp"
 
 namespace peri::cli {
@@ -25,6 +26,10 @@ struct Opened {
   double load_ms = 0;
 };
 Result<Opened> open_model(const Arguments& arguments, const std::string& path, Progress* progress);
+bool is_engine(const std::string& path);  // a regular file that begins like an engine
+// What compile() made, ready to run. Takes the weights of `compiled`.
+Result<std::shared_ptr<const runtime::Engine>> assemble(compile::Compiled* compiled, int threads);
+Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine loaded, int threads);
 Result<std::shared_ptr<const runtime::Engine>> load_engine_file(const std::string& path, int threads, std::shared_ptr<const MappedFile>* file);
 
 // Inputs of a program: --input NAME=FILE (.npy, .pb) or NAME=random:SEED; the rest is an error, or random if `fill_seed` is set,

@@ -1,0 +1,277 @@
+// peri inspect: what a model needs and whether it runs here, before anything is tuned; what an engine holds, and with
+// --check whether every weight is intact.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/json.hpp"
+#include "cli/core/model.hpp"
+#include "cli/core/page.hpp"
+#include "exec/core/region_payload.hpp"
+#include "exec/entry.hpp"
+#include "hf/import.hpp"
+#include "onnx/import.hpp"
+#include "plan/engine_file.hpp"
+
+namespace peri::cli {
+namespace {
+
+struct Facts {
+  std::string path, kind;
+  uint64_t file_bytes = 0;
+  std::vector<onnx::PortInfo> inputs, outputs;
+  std::map<std::string, std::vector<std::string>> symbols;  // name -> "input.axis"
+  std::vector<onnx::OpUse> ops;
+  int64_t nodes = 0, weights = 0, parameters = 0;
+  std::string origin;  // producer, opsets, architecture
+  std::vector<std::string> notes;
+  // Of a trial lowering without measurement, if every operator is supported.
+  bool lowered = false;
+  DimBinding dims;
+  int64_t weight_bytes = 0, arena_bytes = 0, problems = 0, candidates = 0, steps = 0, reference_steps = 0;
+  double prepare_seconds = 0, build_seconds = 0;
+};
+
+void add_symbols(Facts* f) {
+  for (const onnx::PortInfo& p : f->inputs)
+    for (size_t axis = 0; p.type.shape && axis < p.type.rank(); ++axis)
+      if ((*p.type.shape)[axis].is_symbol()) f->symbols[(*p.type.shape)[axis].symbol_name()].push_back(p.name + "." + std::to_string(axis));
+}
+
+Result<Facts> survey(const std::string& path) {
+  Facts f;
+  f.path = path;
+  if (!hf::is_folder(path)) {
+    PERI_ASSIGN(onnx::ImportReport r, onnx::survey_model(path));
+    f.kind = "onnx";
+    f.file_bytes = r.file_bytes;
+    f.inputs = std::move(r.inputs);
+    f.outputs = std::move(r.outputs);
+    f.ops = std::move(r.ops);
+    f.nodes = r.node_count;
+    f.weights = r.weight_count;
+    f.notes = std::move(r.notes);
+    f.origin = "IR " + std::to_string(r.ir_version);
+    for (const auto& [domain, version] : r.opsets) f.origin += ", opset " + (domain.empty() ? "" : domain + " ") + std::to_string(version);
+    if (!r.producer.empty()) f.origin += ", by " + r.producer + (r.producer_version.empty() ? "" : " " + r.producer_version);
+    return f;
+  }
+  PERI_ASSIGN(hf::ImportedFolder m, hf::import_folder(path));
+  f.kind = "hugging face folder";
+  f.origin = m.folder.model_type + (m.tokenizer ? ", with its tokenizer" : ", no tokenizer");
+  if (m.folder.pooling != hf::Pooling::kNone) f.origin += ", pooling " + std::string(hf::pooling_name(m.folder.pooling));
+  for (const ir::Value* v : m.graph.inputs) f.inputs.push_back({v->name, v->type});
+  for (size_t k = 0; k < m.graph.outputs.size(); ++k) f.outputs.push_back({m.graph.output_names[k], m.graph.outputs[k]->type});
+  std::map<std::string, int64_t> count;
+  for (const ir::Node* n : m.graph.nodes) ++count[n->op];
+  for (const auto& [op, n] : count) {
+    onnx::OpUse use;
+    use.op = op, use.count = n, use.supported = true;
+    f.ops.push_back(std::move(use));
+  }
+  f.nodes = static_cast<int64_t>(m.graph.nodes.size());
+  f.notes = std::move(m.notes);
+  return f;
+}
+
+// Import, passes and a cover by first offers: everything but measuring. Its sizes are exact, the build time is an estimate.
+Status try_lowering(const Arguments& arguments, Progress* progress, Facts* f) {
+  PERI_ASSIGN(compile::Options options, build_options(arguments, f->path, progress));
+  const double budget_ms = options.tune.budget_ms;
+  options.tune.measure = options.tune.verify = false;
+  auto compiled = compile::compile(options);
+  progress->clear();
+  if (!compiled.ok()) return std::move(compiled).error();
+  f->lowered = true;
+  std::set<uint64_t> seen;
+  for (const Tensor& t : compiled->weights) {
+    f->parameters += t.numel();
+    if (seen.insert(t.content_hash()).second) f->weight_bytes += static_cast<int64_t>(t.bytes().size());
+  }
+  f->weights = std::max<int64_t>(f->weights, static_cast<int64_t>(compiled->weights.size()));
+  for (const auto& [name, value] : compiled->program.tuned_for) f->dims[name] = value;
+  PERI_ASSIGN(const plan::ArenaPlan arena, plan::plan_arena(compiled->program, f->dims));
+  f->arena_bytes = arena.arena_bytes;
+  f->problems = compiled->tuned.problems;
+  f->candidates = compiled->tuned.candidates;
+  f->steps = static_cast<int64_t>(compiled->program.steps.size());
+  for (const auto& s : compiled->steps) f->reference_steps += s.chosen == "reference";
+  f->prepare_seconds = compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds;
+  // Timing takes at most its budget a candidate; verification about as much again.
+  f->build_seconds = f->prepare_seconds + static_cast<double>(f->candidates) * 2 * budget_ms / 1e3;
+  return Ok{};
+}
+
+void write_ports(JsonWriter& w, std::string_view key, const std::vector<onnx::PortInfo>& ports) {
+  w.key(key).begin_array();
+  for (const auto& p : ports) w.begin_object().field("name", p.name).field("type", ir::type_text(p.type)).end_object();
+  w.end_array();
+}
+
+std::string model_json(const Facts& f, int64_t unsupported) {
+  JsonWriter w;
+  w.begin_object().field("model", f.path).field("kind", f.kind).field("about", f.origin).field("runs", unsupported == 0 && f.lowered);
+  write_ports(w, "inputs", f.inputs);
+  write_ports(w, "outputs", f.outputs);
+  w.key("symbols").begin_object();
+  for (const auto& [name, axes] : f.symbols) {
+    w.key(name).begin_array();
+    for (const std::string& a : axes) w.value(a);
+    w.end_array();
+  }
+  w.end_object().field("nodes", f.nodes).key("operators").begin_array();
+  for (const onnx::OpUse& u : f.ops) {
+    w.begin_object().field("op", u.op).field("domain", u.domain).field("opset", u.opset).field("count", u.count).field("supported", u.supported);
+    if (!u.supported) {
+      w.field("reason", u.reason).field("remedy", u.remedy).key("nodes").begin_array();
+      for (const std::string& n : u.nodes) w.value(n);
+      w.end_array();
+    }
+    w.end_object();
+  }
+  w.end_array().field("file_bytes", f.file_bytes).field("weights", f.weights);
+  if (f.lowered) {
+    w.field("parameters", f.parameters).key("at_dims").begin_object();
+    for (const auto& [name, value] : f.dims) w.field(name, value);
+    w.end_object().field("weight_bytes", f.weight_bytes).field("arena_bytes", f.arena_bytes).field("memory_bytes", f.weight_bytes + f.arena_bytes);
+    w.field("steps", f.steps).field("reference_steps", f.reference_steps);
+    w.key("build_estimate").begin_object().field("seconds", f.build_seconds).field("problems", f.problems).field("candidates", f.candidates);
+    w.field("basis", "import, passes and cover as just measured, and for each candidate of each distinct problem its timing budget, once to time and once to verify; an upper estimate").end_object();
+  }
+  w.key("notes").begin_array();
+  for (const std::string& n : f.notes) w.value(n);
+  w.end_array().end_object();
+  return w.take();
+}
+
+void print_model(const Page& page, const Facts& f) {
+  page.line("%s: %s, %s", f.path.c_str(), f.kind.c_str(), f.origin.c_str());
+  for (const auto& p : f.inputs) page.line("  input   %-24s %s", p.name.c_str(), ir::type_text(p.type).c_str());
+  for (const auto& p : f.outputs) page.line("  output  %-24s %s", p.name.c_str(), ir::type_text(p.type).c_str());
+  for (const auto& [name, axes] : f.symbols) {
+    std::string list;
+    for (const std::string& a : axes) list += (list.empty() ? "" : ", ") + a;
+    page.line("  symbol  %-24s %s", name.c_str(), list.c_str());
+  }
+  page.line("  %lld nodes:", static_cast<long long>(f.nodes));
+  for (const onnx::OpUse& u : f.ops)
+    if (u.supported) page.line("  %7lld  %s%s", static_cast<long long>(u.count), u.domain.empty() ? "" : (u.domain + ".").c_str(), u.op.c_str());
+  for (const onnx::OpUse& u : f.ops) {
+    if (u.supported) continue;
+    std::string nodes;
+    for (const std::string& n : u.nodes) nodes += (nodes.empty() ? "" : ", ") + n;
+    page.line("  UNSUPPORTED %s%s, %lld node%s (%s): %s; %s", u.domain.empty() ? "" : (u.domain + ".").c_str(), u.op.c_str(), static_cast<long long>(u.count), u.count == 1 ? "" : "s", nodes.c_str(), u.reason.c_str(), u.remedy.c_str());
+  }
+  if (f.lowered) {
+    std::string dims;
+    for (const auto& [name, value] : f.dims) dims += (dims.empty() ? " at " : ", ") + name + "=" + std::to_string(value);
+    page.line("  parameters %lld, weights %s%s", static_cast<long long>(f.parameters), bytes_text(static_cast<double>(f.weight_bytes)).c_str(), f.file_bytes ? (", file " + bytes_text(static_cast<double>(f.file_bytes))).c_str() : "");
+    page.line("  memory of a run%s: about %s (weights + %s of intermediate values; packed weights come on top)", dims.c_str(), bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)).c_str(), bytes_text(static_cast<double>(f.arena_bytes)).c_str());
+    page.line("  build: at most about %.0f s (%lld candidates of %lld distinct problems, their timing budget twice, plus %.2f s measured just now)", f.build_seconds, static_cast<long long>(f.candidates), static_cast<long long>(f.problems), f.prepare_seconds);
+    if (f.reference_steps) page.line("  slow: %lld of %lld steps have no kernel yet and run on the reference", static_cast<long long>(f.reference_steps), static_cast<long long>(f.steps));
+  }
+  for (const std::string& n : f.notes) page.line("  note: %s", n.c_str());
+}
+
+Result<Outcome> inspect_model(const Arguments& arguments, const std::string& path) {
+  if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
+  Progress progress(arguments.has("--quiet"));
+  PERI_ASSIGN(Facts f, survey(path));
+  add_symbols(&f);
+  int64_t kinds = 0, nodes = 0;
+  for (const onnx::OpUse& u : f.ops)
+    if (!u.supported) ++kinds, nodes += u.count;
+  if (kinds == 0) {
+    Status lowered = try_lowering(arguments, &progress, &f);
+    if (!lowered.ok()) return std::move(lowered).error().in_file(path);
+  }
+  const Page page(arguments);
+  print_model(page, f);
+  Outcome out;
+  out.json = model_json(f, nodes);
+  if (kinds) {
+    out.code = 1;
+    out.summary = path + " does not run yet: " + std::to_string(nodes) + " nodes of " + std::to_string(kinds) + " unsupported operators";
+  } else {
+    out.summary = path + " runs: " + std::to_string(f.nodes) + " nodes, about " + bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)) + " of memory";
+  }
+  return out;
+}
+
+// ---- engines -------------------------------------------------------------------------------------------------------
+std::string kernel_of(const plan::Step& s) {
+  if (s.variants.empty()) return "";
+  const std::string& p = s.variants[0].payload;
+  const std::string head = p.substr(0, std::min(p.find('\n'), p.find(" {")));
+  return head.starts_with("kernel ") ? head.substr(7) : s.executor;
+}
+
+std::string engine_json(const std::string& path, const plan::LoadedEngine& e, const std::map<std::string, int64_t>& kernels, const std::map<std::string, int64_t>& executors, uint64_t weights, bool checked) {
+  const plan::Program& p = e.program;
+  JsonWriter w;
+  w.begin_object().field("engine", path).field("name", p.name).field("builder", p.builder).field("backend", p.backend).field("file_bytes", static_cast<uint64_t>(e.file->size()));
+  for (const auto* ports : {&p.inputs, &p.outputs}) {
+    w.key(ports == &p.inputs ? "inputs" : "outputs").begin_array();
+    for (const plan::Port& port : *ports) w.begin_object().field("name", port.name).field("type", std::string(dtype_name(port.dtype)) + shape_text(port.shape)).end_object();
+    w.end_array();
+  }
+  w.key("dims").begin_array();
+  for (const std::string& d : p.dims) w.value(d);
+  w.end_array().key("tuned_for").begin_object();
+  for (const auto& [name, value] : p.tuned_for) w.field(name, value);
+  w.end_object().field("steps", static_cast<int64_t>(p.steps.size())).field("buffers", static_cast<int64_t>(p.buffers.size()));
+  w.key("executors").begin_object();
+  for (const auto& [name, n] : executors) w.field(name, n);
+  w.end_object().key("kernels").begin_object();
+  for (const auto& [name, n] : kernels) w.field(name, n);
+  w.end_object().field("weights", static_cast<int64_t>(p.weights.size())).field("weight_bytes", weights).field("weights_checked", checked);
+  w.key("sections").begin_object();
+  for (const plan::Section& s : p.sections) w.field(s.name, static_cast<int64_t>(s.bytes.size()));
+  w.end_object().end_object();
+  return w.take();
+}
+
+Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& path) {
+  PERI_ASSIGN(const plan::LoadedEngine e, plan::load_engine(path));
+  if (arguments.has("--check")) PERI_TRY(plan::check_weights(e));
+  PERI_ASSIGN(const int threads, thread_count(arguments));
+  auto here = load_engine_file(path, threads, nullptr);
+  if (!here.ok()) return std::move(here).error();
+  const plan::Program& p = e.program;
+  std::map<std::string, int64_t> kernels, executors;
+  for (const plan::Step& s : p.steps) ++kernels[kernel_of(s)], ++executors[s.executor];
+  const Page page(arguments);
+  page.line("%s: engine '%s' built by %s for %s, %s", path.c_str(), p.name.c_str(), p.builder.c_str(), p.backend.c_str(), bytes_text(static_cast<double>(e.file->size())).c_str());
+  for (const plan::Port& port : p.inputs) page.line("  input   %-24s %s%s", port.name.c_str(), std::string(dtype_name(port.dtype)).c_str(), shape_text(port.shape).c_str());
+  for (const plan::Port& port : p.outputs) page.line("  output  %-24s %s%s", port.name.c_str(), std::string(dtype_name(port.dtype)).c_str(), shape_text(port.shape).c_str());
+  for (const auto& [name, value] : p.tuned_for) page.line("  tuned   %s=%lld", name.c_str(), static_cast<long long>(value));
+  page.line("  %zu steps, %zu buffers, %zu weights (%s%s)", p.steps.size(), p.buffers.size(), p.weights.size(), bytes_text(static_cast<double>(e.weight_bytes.size())).c_str(), arguments.has("--check") ? ", every hash fits" : "");
+  for (const auto& [name, n] : executors) page.line("  executor %-20s %lld steps", name.c_str(), static_cast<long long>(n));
+  for (const auto& [name, n] : kernels) page.line("  kernel   %-20s %lld steps", name.c_str(), static_cast<long long>(n));
+  for (const plan::Section& s : p.sections) page.line("  section  %-20s %s", s.name.c_str(), bytes_text(static_cast<double>(s.bytes.size())).c_str());
+  Outcome out;
+  out.json = engine_json(path, e, kernels, executors, e.weight_bytes.size(), arguments.has("--check"));
+  out.summary = path + " runs here: " + std::to_string(p.steps.size()) + " steps" + (arguments.has("--check") ? ", all weights intact" : "");
+  return out;
+}
+
+Result<Outcome> run(const Arguments& arguments) {
+  const std::string& path = arguments.positional[0];
+  return is_engine(path) ? inspect_engine(arguments, path) : inspect_model(arguments, path);
+}
+}  // namespace
+
+extern const Entry inspect_entry;
+const Entry inspect_entry{{
+    .name = "inspect",
+    .summary = "can it run my model? inputs, operators, what is missing, memory, build time; or what an engine holds",
+    .positional = "MODEL|ENGINE",
+    .min_positional = 1,
+    .max_positional = 1,
+    .flags = build_flags({{"--check", "", "", "engines: recompute the hash of every weight"}}),
+    .details = "Exit code 1 when a node is unsupported; all of them are listed.\n\nexample:\n  peri inspect models/digits_cnn.onnx --json -",
+    .run = run,
+}};
+
+}  // namespace peri::cli

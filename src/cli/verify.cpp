@@ -1,0 +1,246 @@
+// peri verify: an engine's answers lie within their budget of the float64 reference, of files, or of a suite's outputs;
+// and where they do not, which step is the first to be wrong.
+#include <charconv>
+
+#include "base/npy.hpp"
+#include "cli/core/bisect.hpp"
+#include "cli/core/page.hpp"
+#include "cli/core/source.hpp"
+#include "cli/core/suite.hpp"
+
+namespace peri::cli {
+namespace {
+
+struct Budget {
+  double max_error = 1e-4, min_cosine = -1;
+  bool given = false;  // then it holds for every type
+  Tolerance tolerance;
+};
+
+Result<double> real(const Arguments& arguments, std::string_view flag, double fallback) {
+  if (!arguments.has(flag)) return fallback;
+  const std::string text = arguments.get(flag);
+  double v = 0;
+  if (auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v); code != std::errc() || end != text.data() + text.size())
+    return usage("%s is not a number", std::string(flag).c_str()).but_found(text);
+  return v;
+}
+
+Result<std::vector<uint64_t>> seeds(const Arguments& arguments) {
+  std::vector<uint64_t> out;
+  for (const std::string& text : arguments.all("--seed")) {
+    uint64_t v = 0;
+    if (auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v); code != std::errc() || end != text.data() + text.size())
+      return usage("--seed is not a whole number").but_found(text);
+    out.push_back(v);
+  }
+  if (out.empty()) out = {1, 2};
+  if (arguments.has("--input")) out.resize(1);
+  return out;
+}
+
+// What is verified: an engine and the graph it must agree with.
+struct Subject {
+  std::shared_ptr<const runtime::Engine> engine;
+  ir::Graph reference;
+  std::shared_ptr<const MappedFile> file;
+  std::function<Status()> check_files;
+  int64_t weights_checked = 0;
+};
+
+Result<Subject> open_subject(const Arguments& arguments, const std::string& path, Progress* progress) {
+  Subject s;
+  PERI_ASSIGN(const int threads, thread_count(arguments));
+  const bool bisecting = arguments.has("--bisect");
+  if (is_engine(path)) {
+    PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
+    PERI_TRY(plan::check_weights(loaded));
+    s.weights_checked = static_cast<int64_t>(loaded.program.weights.size());
+    s.file = loaded.file;
+    if (!arguments.has("--reference-dir")) {
+      PERI_ASSIGN(s.reference, source_graph(loaded));
+    }
+    if (bisecting) loaded.program = separate_results(std::move(loaded.program));
+    PERI_ASSIGN(s.engine, engine_of(std::move(loaded), threads));
+    return s;
+  }
+  PERI_ASSIGN(const compile::Options options, build_options(arguments, path, progress));
+  auto imported = compile::import_any(path);
+  if (!imported.ok()) return std::move(imported).error().in_file(path);
+  s.reference = std::move(imported->graph);  // before any pass: the passes are judged too
+  s.check_files = std::move(imported->check_files);
+  auto compiled = compile::compile(options);
+  progress->clear();
+  if (!compiled.ok()) return std::move(compiled).error().in_file(path);
+  if (bisecting) compiled->program = separate_results(std::move(compiled->program));
+  PERI_ASSIGN(s.engine, assemble(&*compiled, threads));
+  return s;
+}
+
+Result<std::vector<Tensor>> reference_outputs(const Subject& s, std::span<const Tensor> inputs, int threads) {
+  std::vector<ops::RefTensor> in;
+  for (const Tensor& t : inputs) in.push_back(ops::to_ref(t));
+  PERI_ASSIGN(const auto out, ops::run_reference(s.reference, in, {0, threads, false, {}}));
+  std::vector<Tensor> tensors;
+  for (const ops::RefTensor& r : out) tensors.push_back(ops::from_ref(r));
+  return tensors;
+}
+
+Result<std::vector<Tensor>> file_outputs(const std::string& dir, const plan::Program& program) {
+  std::vector<Tensor> out;
+  for (const plan::Port& p : program.outputs) {
+    PERI_ASSIGN(Tensor t, read_npy(dir + "/" + percent_encode_name(p.name) + ".npy", p.dtype));
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+// By default, coarse types need not be nearer than their own rounding lets them.
+double budget_for(const Budget& b, DType type) {
+  if (!is_float(type)) return 0;
+  return b.given ? b.max_error : std::max(b.max_error, 8 * unit_roundoff(type));
+}
+
+bool inside(const Difference& d, const Budget& b, DType type) {
+  if (!is_float(type)) return d.l0 == 0;
+  return d.relative <= budget_for(b, type) && d.cosine >= b.min_cosine;
+}
+
+Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir) {
+  Progress progress(arguments.has("--quiet"));
+  PERI_ASSIGN(compile::Options options, build_options(arguments, "", nullptr));
+  options.tune.measure = options.tune.verify = false;
+  const Page page(arguments);
+  int64_t count[3] = {}, seen = 0, reference = 0;
+  auto each = [&](const CaseResult& r) {
+    static constexpr const char* kNames[] = {"passed", "FAILED", "unsupported"};
+    ++count[static_cast<int>(r.verdict)];
+    reference += r.steps > 0 && r.reference_steps == r.steps;
+    progress.show(0, 0, std::to_string(++seen) + " cases, " + r.name);
+    if (r.verdict == Verdict::kPassed) return;
+    progress.clear();
+    page.line("%-11s %s: %s", kNames[static_cast<int>(r.verdict)], r.name.c_str(), r.why.c_str());
+  };
+  PERI_ASSIGN(const std::vector<CaseResult> cases, run_suite(dir, arguments.get("--filter"), options, each));
+  progress.clear();
+  page.line("%zu cases: %lld passed, %lld failed, %lld unsupported; %lld of them wholly on the reference executor", cases.size(), static_cast<long long>(count[0]), static_cast<long long>(count[1]), static_cast<long long>(count[2]), static_cast<long long>(reference));
+  Outcome out;
+  JsonWriter w;
+  w.begin_object().field("suite", dir).field("cases", static_cast<int64_t>(cases.size())).field("passed", count[0]).field("failed", count[1]).field("unsupported", count[2]).field("wholly_reference", reference);
+  w.key("not_passed").begin_array();
+  for (const CaseResult& r : cases)
+    if (r.verdict != Verdict::kPassed) w.begin_object().field("case", r.name).field("verdict", r.verdict == Verdict::kFailed ? "failed" : "unsupported").field("why", r.why).end_object();
+  w.end_array().end_object();
+  out.json = w.take();
+  out.code = count[1] ? 3 : 0;
+  out.summary = std::to_string(cases.size()) + " cases: " + std::to_string(count[0]) + " passed, " + std::to_string(count[1]) + " failed, " + std::to_string(count[2]) + " unsupported";
+  return out;
+}
+
+// Names the first wrong step in words; adds all verdicts to the JSON object.
+Result<std::string> run_bisect(const Subject& s, std::span<const Tensor> inputs, Progress* progress, JsonWriter& w) {
+  PERI_ASSIGN(const std::vector<StepVerdict> steps, bisect(s.engine, inputs, progress));
+  progress->clear();
+  int64_t judged = 0;
+  std::string words;
+  w.key("bisect").begin_array();
+  for (const StepVerdict& v : steps) {
+    judged += v.checked;
+    w.begin_object().field("step", static_cast<int64_t>(v.step)).field("name", v.name).field("kernel", v.kernel).field("checked", v.checked).field("error_over_bound", v.error).field("why", v.why).end_object();
+    if (v.checked && !v.why.empty()) words = format("the first step outside its bound is %zu, '%s' (%s): %s", v.step, v.name.c_str(), v.kernel.c_str(), v.why.c_str());
+  }
+  w.end_array();
+  if (words.empty()) words = format("each of %lld judged steps of %zu is within its own bound", static_cast<long long>(judged), steps.size());
+  return words;
+}
+
+Result<Outcome> verify_model(const Arguments& arguments, const std::string& path) {
+  Budget budget;
+  PERI_ASSIGN(budget.max_error, real(arguments, "--max-error", 1e-4));
+  budget.given = arguments.has("--max-error");
+  PERI_ASSIGN(budget.min_cosine, real(arguments, "--min-cosine", -1));
+  PERI_ASSIGN(budget.tolerance.rtol, real(arguments, "--rtol", 1e-3));
+  PERI_ASSIGN(budget.tolerance.atol, real(arguments, "--atol", 1e-5));
+  PERI_ASSIGN(const std::vector<uint64_t> all_seeds, seeds(arguments));
+  PERI_ASSIGN(const int threads, thread_count(arguments));
+  const std::string dir = arguments.get("--reference-dir");
+  if (!dir.empty() && !arguments.has("--input")) return usage("--reference-dir needs the inputs its files came from").expecting("--input NAME=FILE");
+  Progress progress(arguments.has("--quiet"));
+  PERI_ASSIGN(const Subject s, open_subject(arguments, path, &progress));
+  const plan::Program& program = s.engine->program();
+  PERI_ASSIGN(const auto session, runtime::Session::create(s.engine));
+  const Page page(arguments);
+  page.line("%-6s %-24s %10s %10s %10s %10s %10s %12s", "seed", "output", "l0", "l1", "l2", "lInf", "of range", "cosine");
+  JsonWriter w;
+  w.begin_object().field("model", path).field("against", dir.empty() ? "float64 reference" : dir).field("max_error", budget.max_error).field("weights_checked", s.weights_checked).key("outputs").begin_array();
+  double worst = 0;
+  std::string bad;
+  std::vector<Tensor> inputs;
+  for (uint64_t seed : all_seeds) {
+    PERI_ASSIGN(inputs, read_inputs(arguments, program, dir.empty() ? std::optional<uint64_t>(seed * 1000) : std::nullopt));
+    progress.show(0, 0, "the float64 reference, seed " + std::to_string(seed));
+    PERI_ASSIGN(const std::vector<Tensor> got, session->run(inputs));
+    PERI_ASSIGN(const std::vector<Tensor> want, dir.empty() ? reference_outputs(s, inputs, threads) : file_outputs(dir, program));
+    progress.clear();
+    for (size_t k = 0; k < got.size(); ++k) {
+      const std::string& name = program.outputs[k].name;
+      auto d = difference(want[k], got[k], budget.tolerance);
+      if (!d.ok()) return std::move(d).error().at_node(name).in_file(path);
+      const bool good = inside(*d, budget, got[k].dtype());
+      page.line("%-6llu %-24s %10.3g %10.3g %10.3g %10.3g %10.3g %12.9f%s", static_cast<unsigned long long>(seed), name.c_str(), d->l0, d->l1, d->l2, d->linf, d->relative, d->cosine, good ? "" : "  OUTSIDE");
+      w.begin_object().field("seed", static_cast<int64_t>(seed)).field("output", name).field("type", tensor_type_text(got[k])).field("inside", good);
+      write_difference(w, *d);
+      w.end_object();
+      worst = std::max(worst, d->relative);
+      if (!good && bad.empty()) bad = format("output '%s' is outside its budget at seed %llu: error %.3g of its range, allowed %.3g", name.c_str(), static_cast<unsigned long long>(seed), d->relative, budget_for(budget, got[k].dtype()));
+    }
+  }
+  w.end_array();
+  if (s.file) PERI_TRY(s.file->check());
+  if (s.check_files) PERI_TRY(s.check_files());
+  Outcome out;
+  out.summary = bad.empty() ? format("%zu runs, largest error %.3g of the output's range, allowed %.3g", all_seeds.size(), worst, budget.max_error) : bad;
+  if (s.weights_checked) out.summary += format("; %lld weights intact", static_cast<long long>(s.weights_checked));
+  if (arguments.has("--bisect")) {
+    PERI_ASSIGN(const std::string words, run_bisect(s, inputs, &progress, w));
+    page.line("%s", words.c_str());
+    out.summary += "; " + words;
+  }
+  w.field("passed", bad.empty()).end_object();
+  out.json = w.take();
+  out.code = bad.empty() ? 0 : 3;
+  return out;
+}
+
+Result<Outcome> run(const Arguments& arguments) {
+  if (arguments.has("--suite")) {
+    if (!arguments.positional.empty()) return usage("--suite takes no model");
+    return verify_suite(arguments, arguments.get("--suite"));
+  }
+  if (arguments.positional.empty()) return usage("peri verify needs MODEL, ENGINE or --suite DIR").advise("see: peri verify --help");
+  return verify_model(arguments, arguments.positional[0]);
+}
+}  // namespace
+
+extern const Entry verify_entry;
+const Entry verify_entry{{
+    .name = "verify",
+    .summary = "compare answers with the float64 reference, with files, or run a suite of cases",
+    .positional = "[MODEL|ENGINE]",
+    .min_positional = 0,
+    .max_positional = 1,
+    .flags = build_flags({{"--seed", "", "N", "seed of the random inputs (default 1 and 2)", true},
+                          {"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true},
+                          {"--reference-dir", "", "DIR", "compare with DIR/NAME.npy of each output instead of the reference"},
+                          {"--max-error", "", "X", "largest error allowed, as a share of the output's range (default 1e-4)"},
+                          {"--min-cosine", "", "X", "least cosine allowed, means subtracted (default: none)"},
+                          {"--rtol", "", "X", "l0 counts elements outside atol + rtol * |wanted| (default 1e-3)"},
+                          {"--atol", "", "X", "see --rtol (default 1e-5)"},
+                          {"--bisect", "", "", "judge every step on its own inputs and name the first one outside its bound"},
+                          {"--suite", "", "DIR", "run DIR/*/model.onnx on its test_data_set_* in this process"},
+                          {"--filter", "", "TEXT", "only cases of the suite whose name holds TEXT"}}),
+    .details = "Exit code 3 when an answer is outside its budget.\n\nexample:\n  peri verify models/digits_cnn.onnx --dims batch=3 --seed 7 --bisect\n  peri verify --suite build/suites/node --filter conv",
+    .run = run,
+}};
+
+}  // namespace peri::cli
