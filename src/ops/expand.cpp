@@ -37,7 +37,8 @@ Status infer_tile(InferContext& c) {
         .expecting(std::to_string(c.rank(0)))
         .but_found(std::to_string(repeats.size()));
   Shape out;
-  for (size_t k = 0; k < repeats.size(); ++k) out.push_back(c.shape(0)[k] * repeats[k]);
+  // Unknown repeats: a fresh dimension is the size itself, since a step can bind names only, not factors.
+  for (size_t k = 0; k < repeats.size(); ++k) out.push_back(c.known(1) ? c.shape(0)[k] * repeats[k] : repeats[k]);
   if (const std::vector<Dim>* known = c.known(0); known && countable(out)) {
     std::vector<Dim> elements;
     const size_t count = out.empty() ? 1 : static_cast<size_t>(out[0].value());

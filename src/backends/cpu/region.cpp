@@ -32,7 +32,9 @@ bool small_constant(const ir::Value* v) {
 
 bool is_view(const ir::Node& n) {
   static const std::set<std::string_view> kViews = {"reshape", "squeeze", "unsqueeze", "flatten", "identity"};
-  return kViews.contains(n.op) && n.in(0) && n.in(0)->type.dtype != DType::kString;
+  if (!kViews.contains(n.op) || !n.in(0) || n.in(0)->type.dtype == DType::kString) return false;
+  // A shape that is known only while running has to be computed, and binds its dimensions.
+  return !n.in(1) || n.in(1)->constant || n.in(1)->content;
 }
 
 DimBinding other_dims(const DimBinding& tuned_for) {
