@@ -12,6 +12,8 @@ std::span<const std::string_view> order() {
   static constexpr std::string_view kOrder[] = {
       "eliminate_identity",   // names go, uses remain
       "fold_constants",       // shape arithmetic becomes sizes, constant expressions become constants
+      "eliminate_common",     // equal nodes become one
+      "gemm_to_matmul",       // linear layers without reshapes around them
       "fuse_attention",       // softmax(q kT + mask) v with its head splits is one node
       "fuse_gelu",            // what exporters take apart is put together
       "fuse_swish",
