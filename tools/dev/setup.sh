@@ -1,7 +1,7 @@
 # Install what the project needs: Debian packages, the Python environment .venv, complete models, outside suites.
-# usage: ./dev setup [build|slow]
+# usage: ./dev setup [build|demo|slow]
 # Does nothing where everything is there. Without root it prints the one line to run and stops; it goes on if nothing
-# is missing. `build` sets up only what a build needs, `slow` also what the tests labelled slow need.
+# is missing. `build` and `demo` set up only what a build or the demo needs, `slow` also what the tests labelled slow need.
 
 # One package per line in tools/packages.apt; a line's second word names who needs it (build or check).
 setup_packages() {
@@ -41,10 +41,11 @@ setup_python() {
   echo "$want" >.venv/.stamp
 }
 
+# setup_models [NAME...]: models complete under build/models, all of them without a name.
 setup_models() {
   [[ -f models/materialize.py ]] || return 0
-  if .venv/bin/python models/materialize.py --list --out build/models | grep -q 'to be made$'; then
-    step "models made complete" .venv/bin/python models/materialize.py --out build/models
+  if .venv/bin/python models/materialize.py --list --out build/models "$@" | grep -q 'to be made$'; then
+    step "models made complete" .venv/bin/python models/materialize.py --out build/models "$@"
   fi
 }
 
@@ -64,6 +65,11 @@ case ${1:-} in
   build)
     setup_packages build
     setup_python
+    ;;
+  demo)
+    setup_packages build
+    setup_python
+    setup_models resnet50
     ;;
   "" | slow)
     setup_packages ""
