@@ -1,7 +1,9 @@
 // peri build: a model becomes an engine file, with its proof beside it.
+#include "base/file.hpp"
 #include "base/json.hpp"
 #include "cli/core/model.hpp"
 #include "plan/engine_file.hpp"
+#include "plan/lock_file.hpp"
 
 namespace peri::cli {
 namespace {
@@ -33,11 +35,16 @@ Result<Outcome> run(const Arguments& arguments) {
   const std::string model = arguments.positional[0], path = arguments.get("--output");
   if (path.empty()) return usage("peri build needs -o ENGINE");
   Progress progress(arguments.has("--quiet"));
-  PERI_ASSIGN(const compile::Options options, build_options(arguments, model, &progress));
+  PERI_ASSIGN(compile::Options options, build_options(arguments, model, &progress));
+  if (const std::string file = arguments.get("--locked"); !file.empty()) {
+    if (arguments.has("--lock")) return usage("--lock writes choices and --locked takes them: give one of the two");
+    PERI_ASSIGN(options.lock, plan::read_lock(file));
+  }
   auto compiled = compile::compile(options);
   progress.clear();
   if (!compiled.ok()) return std::move(compiled).error().in_file(model);
   PERI_TRY(plan::write_engine(path, compiled->program, compiled->weights));
+  if (const std::string file = arguments.get("--lock"); !file.empty()) PERI_TRY(write_file_atomic(file, plan::lock_text(compiled->lock)));
   Outcome out;
   int64_t reference = 0;
   for (const auto& s : compiled->steps) reference += s.chosen == "reference";
@@ -55,7 +62,9 @@ const Entry build_entry{{
     .positional = "MODEL",
     .min_positional = 1,
     .max_positional = 1,
-    .flags = build_flags({{"--output", "-o", "ENGINE", "the engine file to write"}}),
+    .flags = build_flags({{"--output", "-o", "ENGINE", "the engine file to write"},
+                          {"--lock", "", "FILE", "write every choice to this lock file"},
+                          {"--locked", "", "FILE", "take every choice from this lock file: no measuring, the same bytes"}}),
     .details = "example:\n  peri build models/digits_cnn.onnx -o build/digits_cnn.engine --dims batch=1",
     .run = run,
 }};

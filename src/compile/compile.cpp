@@ -73,9 +73,56 @@ Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::stri
   return binding;
 }
 
-Result<Compiled> compile(const Options& options) {
+namespace {
+// Options as the lock has them; what the caller said otherwise is a contradiction.
+Status obey_lock(Options* o) {
+  const plan::Lock& lock = *o->lock;
+  if (lock.builder != o->builder)
+    return refused("the lock was made by another version").expecting(lock.builder).but_found(o->builder).advise("build with --lock again");
+  if (lock.backend != "cpu") return refused("the lock is for backend '%s', which this build does not have", lock.backend.c_str());
+  if (!o->tune.provider.empty() && o->tune.provider != lock.provider)
+    return refused("the lock was made for another provider").expecting(lock.provider.empty() ? "all" : lock.provider).but_found(o->tune.provider);
+  if (!o->disabled_passes.empty() && o->disabled_passes != lock.disabled_passes) return refused("the lock was made with other passes disabled");
+  const std::vector<std::string> has = kernels::detect_machine(1).isas;
+  for (const std::string& isa : plan::isas_of(lock))
+    if (std::find(has.begin(), has.end(), isa) == has.end()) return refused("the lock needs %s, which this machine does not have", isa.c_str());
+  o->tune.provider = lock.provider;
+  o->disabled_passes = lock.disabled_passes;
+  o->tune.measure = o->tune.verify = false;
+  return Ok{};
+}
+
+// The dims to build for: the lock's, if there is one.
+Result<DimBinding> dims_of(const ir::Graph& graph, const Options& options) {
+  if (options.lock && options.dims.empty()) return resolve_dims(graph, options.lock->dims);
+  PERI_ASSIGN(DimBinding binding, resolve_dims(graph, options.dims));
+  if (options.lock)
+    for (const auto& [name, value] : options.lock->dims)
+      if (const auto it = binding.find(name); it == binding.end() || it->second != value)
+        return refused("the lock was made for dimension '%s' = %lld", name.c_str(), static_cast<long long>(value));
+  return binding;
+}
+
+plan::Lock lock_of(const Options& options, const Compiled& made) {
+  plan::Lock lock;
+  lock.builder = options.builder;
+  lock.backend = made.program.backend;
+  lock.provider = options.tune.provider;
+  lock.dims = made.program.tuned_for;
+  lock.disabled_passes = options.disabled_passes;
+  std::set<std::string> conversions;
+  for (const backends::cpu::StepReport& s : made.steps) {
+    if (s.conversion && !conversions.insert(s.key).second) continue;
+    (s.conversion ? lock.conversions : lock.regions).push_back({s.name, s.key, s.chosen, s.layouts, s.requires_isa, s.library});
+  }
+  return lock;
+}
+}  // namespace
+
+Result<Compiled> compile(Options options) {
   if (options.backend != "auto" && options.backend != "cpu")
     return refused("no backend '%s' in this build", options.backend.c_str()).expecting("cpu");
+  if (options.lock) PERI_TRY(obey_lock(&options));
   Compiled out;
   int64_t start = now_ns();
   if (options.progress) options.progress(0, 0, "import " + options.model);
@@ -84,10 +131,10 @@ Result<Compiled> compile(const Options& options) {
   start = now_ns();
   PERI_ASSIGN(out.passes, passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir}));
   out.passes_seconds = seconds_since(start);
-  PERI_ASSIGN(const DimBinding binding, resolve_dims(imported.graph, options.dims));
+  PERI_ASSIGN(const DimBinding binding, dims_of(imported.graph, options));
   start = now_ns();
   tune::Tuner tuner(options.tune);
-  PERI_ASSIGN(auto lowered, backends::cpu::lower(imported.graph, tuner, {binding, options.forced, options.progress}));
+  PERI_ASSIGN(auto lowered, backends::cpu::lower(imported.graph, tuner, {binding, options.lock ? &*options.lock : nullptr, options.progress}));
   out.tune_seconds = seconds_since(start);
   PERI_TRY(imported.check_files());
   out.notes = std::move(imported.notes);
@@ -97,6 +144,7 @@ Result<Compiled> compile(const Options& options) {
   out.predicted_ms = lowered.predicted_ms;
   out.conversion_ms = lowered.conversion_ms;
   out.tuned = tuner.stats();
+  out.lock = lock_of(options, out);
   out.program.builder = options.builder;
   out.program.sections.push_back({"source", ir::print(imported.graph)});
   for (plan::Section& s : imported.sections) out.program.sections.push_back(std::move(s));

@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backends/cpu/lower.hpp"
 #include "passes/core/pipeline.hpp"
+#include "plan/lock_file.hpp"
 
 namespace peri::compile {
 
@@ -18,7 +20,7 @@ struct Options {
   std::vector<std::string> disabled_passes;
   std::string dump_dir;                       // graph after each pass, "" none
   tune::Options tune;
-  std::unordered_map<std::string, std::string> forced;
+  std::optional<plan::Lock> lock;              // take its choices, dims, passes and provider; measure nothing
   std::string builder;                        // version text for the engine
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
 };
@@ -40,8 +42,10 @@ struct Compiled {
   std::vector<backends::cpu::StepReport> steps;
   double predicted_ms = 0, conversion_ms = 0, import_seconds = 0, passes_seconds = 0, tune_seconds = 0;
   tune::Tuner::Stats tuned;
+  plan::Lock lock;                            // every choice that was made
 };
-Result<Compiled> compile(const Options& options);
+// Locked: kRefused names what the lock has and this version, machine, model or call has not.
+Result<Compiled> compile(Options options);
 
 // Values for all named dimensions of the graph's inputs: the given ones, else batch-like axis 0 = 1 and all others 128. Unknown
 // names are an error that lists the known ones.

@@ -50,7 +50,8 @@ Candidates Tuner::State::collect(const ir::Graph& region, const std::vector<bool
   const kernels::Problem problem{&region, constant};
   for (const kernels::Entry* e : kernels::entries()) {
     const kernels::Kernel& k = e->kernel;
-    if (!options.provider.empty() && k.provider != options.provider) continue;
+    // Changes of layout serve every provider.
+    if (!options.provider.empty() && k.provider != options.provider && problem.anchor().op != "relayout") continue;
     auto offers = k.offer(problem, machine);
     if (!offers.ok()) {
       all.refusals.push_back({std::string(k.name), offers.error().text()});

@@ -10,6 +10,26 @@ namespace peri::backends::cpu {
 
 std::string region_key(const Region& region) { return hex64(hash_text(ir::print(region_graph(region), {1024, false}))); }
 
+std::string layouts_text(const kernels::Offer& offer) {
+  std::string out;
+  for (size_t k = 0; k < offer.inputs.size(); ++k) out += (k ? "," : "") + exec::layout_code(offer.inputs[k]);
+  out += "->";
+  for (size_t k = 0; k < offer.outputs.size(); ++k) out += (k ? "," : "") + exec::layout_code(offer.outputs[k]);
+  return out;
+}
+
+Status keep_choice(const plan::LockedChoice& choice, const kernels::Machine& machine, std::string_view node, std::vector<tune::Candidate>* list) {
+  if (!machine.has(choice.requires_isa)) return refused("the lock needs %s, which this machine does not have", choice.requires_isa.c_str()).at_node(node);
+  std::erase_if(*list, [&](const tune::Candidate& c) { return c.id() != choice.candidate || layouts_text(c.offer) != choice.layouts; });
+  if (list->empty()) return refused("the lock names candidate '%s', which this version or machine does not offer", choice.candidate.c_str()).at_node(node);
+  list->resize(1);
+  kernels::Offer& offer = list->front().offer;
+  if (offer.library != choice.library) return refused("the lock was made with another version of a library").at_node(node).expecting(choice.library).but_found(offer.library);
+  // A lesser machine chose it: the engine asks for no more than it did.
+  offer.requires_isa = choice.requires_isa;
+  return Ok{};
+}
+
 namespace {
 constexpr double kUnmeasuredMs = 1e-3;
 constexpr double kReferenceMs = 1e3;  // worse than any kernel
@@ -158,7 +178,15 @@ struct Search {
   }
 };
 
-Status gather(Search* s, const Binding& binding, const std::unordered_map<std::string, std::string>& forced) {
+// Leaves the locked candidate alone in `usable` (none: the reference), as the lock has it.
+Status keep_locked(const Region& r, const tune::Tuner& tuner, plan::LockReader* lock, std::vector<tune::Candidate>* usable) {
+  const std::string& node = r.nodes[0]->name;
+  PERI_ASSIGN(const plan::LockedChoice* choice, lock->region(region_key(r), node));
+  if (choice->candidate == "reference") return usable->clear(), Ok{};
+  return keep_choice(*choice, tuner.machine(), node, usable);
+}
+
+Status gather(Search* s, const Binding& binding, plan::LockReader* lock) {
   for (size_t k = 0; k < s->regions.size(); ++k) {
     const Region& r = s->regions[k];
     Node n;
@@ -176,10 +204,7 @@ Status gather(Search* s, const Binding& binding, const std::unordered_map<std::s
     } else {
       n.refusals.push_back({"*", concrete.error().text()});
     }
-    if (auto it = forced.find(region_key(r)); it != forced.end()) {
-      std::erase_if(n.usable, [&](const tune::Candidate& c) { return c.id() != it->second; });
-      if (n.usable.empty() && it->second != "reference") return refused("the lock names candidate '%s', which this machine or version does not have", it->second.c_str()).at_node(r.nodes[0]->name);
-    }
+    if (lock->locked()) PERI_TRY(keep_locked(r, s->tuner, lock, &n.usable));
     for (size_t o = 0; o < r.outputs.size(); ++o) s->made_by[r.outputs[o]] = {k, o};
     for (size_t i = 0; i < r.inputs.size(); ++i)
       if (!r.inputs[i]->constant) s->used_by[r.inputs[i]].emplace_back(k, i);
@@ -189,9 +214,9 @@ Status gather(Search* s, const Binding& binding, const std::unordered_map<std::s
 }
 }  // namespace
 
-Result<Cover> choose_cover(const std::vector<Region>& regions, tune::Tuner& tuner, const Binding& binding, const std::unordered_map<std::string, std::string>& forced) {
+Result<Cover> choose_cover(const std::vector<Region>& regions, tune::Tuner& tuner, const Binding& binding, plan::LockReader* lock) {
   Search s{regions, tuner, binding, {}, {}, {}, {}};
-  PERI_TRY(gather(&s, binding, forced));
+  PERI_TRY(gather(&s, binding, lock));
   for (const auto& [v, where] : s.made_by)
     if (s.must_be_row_major(v, nullptr)) s.row_major_needed[v] = true;
   for (const Region& r : regions)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cpu/region.hpp"
+#include "plan/lock_file.hpp"
 #include "tune/tuner.hpp"
 
 namespace peri::backends::cpu {
@@ -30,11 +31,17 @@ using Binding = DimBinding;
 
 // Chooses by dynamic programming over the regions in order: the cheapest way to make each value in each layout, conversions
 // priced by measurement. Exact where values have one user (chains); on DAGs a descent from there, one region at a time, until
-// nothing improves. `binding` are the dims the measurements are made at. `forced` (from a lock file): ids by region key.
+// nothing improves. `binding` are the dims the measurements are made at. What `lock` holds is not chosen but looked up;
+// kRefused names the region whose candidate, ISA or library is not here.
 Result<Cover> choose_cover(const std::vector<Region>& regions, tune::Tuner& tuner, const Binding& binding,
-                           const std::unordered_map<std::string, std::string>& forced);
+                           plan::LockReader* lock);
 
 // What a lock file calls a region: a hash of its graph with symbolic dims.
 std::string region_key(const Region& region);
+
+// The layouts an offer asks for and gives, as a lock spells them.
+std::string layouts_text(const kernels::Offer& offer);
+// Leaves only the locked candidate in a list, as the lock has it. kRefused if this machine or version has it not.
+Status keep_choice(const plan::LockedChoice& choice, const kernels::Machine& machine, std::string_view node, std::vector<tune::Candidate>* list);
 
 }  // namespace peri::backends::cpu

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
 #include "ops/entry.hpp"
 
@@ -19,6 +20,7 @@ struct Emitter {
   std::unordered_map<const ir::Value*, ir::Layout> layout_of;
   std::map<std::pair<const ir::Value*, std::string>, int32_t> converted;
   std::set<std::string> bound;
+  plan::LockReader lock;
 
   int32_t add_buffer(const std::string& name, plan::BufferKind kind, const ir::Type& type, const ir::Layout& layout) {
     plan::Buffer b;
@@ -84,22 +86,36 @@ struct Emitter {
     y->type.layout = want;
     g.mark_output(y, "t1");
     PERI_ASSIGN(const ir::Graph concrete, exec::bind_region(g, options.tuned_for));
-    const tune::Candidates& all = tuner.candidates(concrete, {false});
-    if (all.list.empty() || !all.list[0].rejected.empty()) return internal_error("no kernel converts '%s' between layouts", v->name.c_str());
+    std::vector<tune::Candidate> list = tuner.candidates(concrete, {false}).list;
+    const std::string key = hex64(hash_text(ir::print(g)));
+    if (lock.locked()) {
+      PERI_ASSIGN(const plan::LockedChoice* choice, lock.conversion(key, v->name));
+      PERI_TRY(keep_choice(*choice, tuner.machine(), v->name, &list));
+    }
+    if (list.empty() || !list[0].rejected.empty()) return internal_error("no kernel converts '%s' between layouts", v->name.c_str());
     plan::Step step;
     step.name = "relayout " + v->name;
-    step.executor = all.list[0].kernel->executor;
+    step.executor = list[0].kernel->executor;
     step.reads = {from};
     step.writes = {to};
-    step.variants.push_back({all.list[0].offer.requires_isa, all.list[0].offer.library, all.list[0].offer.holds_for, exec::write_payload(all.list[0].kernel->name, all.list[0].kernel->version, all.list[0].offer.config, g)});
+    step.variants.push_back({list[0].offer.requires_isa, list[0].offer.library, list[0].offer.holds_for, exec::write_payload(list[0].kernel->name, list[0].kernel->version, list[0].offer.config, g)});
     out.program.steps.push_back(std::move(step));
     StepReport report;
     report.name = "relayout " + v->name;
     report.region = ir::print(concrete, {16, false});
-    report.chosen = all.list[0].id();
-    report.median_ms = all.list[0].median_ms;
+    report.key = key;
+    report.conversion = true;
+    report.chosen = list[0].id();
+    describe_offer(list[0].offer, &report);
+    report.median_ms = list[0].median_ms;
     out.steps.push_back(std::move(report));
     return Ok{};
+  }
+
+  static void describe_offer(const kernels::Offer& offer, StepReport* report) {
+    report->layouts = layouts_text(offer);
+    report->requires_isa = offer.requires_isa;
+    report->library = offer.library;
   }
 
   StepReport report_of(const Region& r, const Choice& c) {
@@ -113,6 +129,7 @@ struct Emitter {
     }
     report.key = region_key(r);
     report.chosen = c.reference ? "reference" : c.candidate.id();
+    if (!c.reference) describe_offer(c.candidate.offer, &report);
     report.median_ms = c.reference ? -1 : c.candidate.median_ms;
     report.max_error = c.reference ? -1 : c.candidate.max_error;
     for (const tune::Candidate& o : c.others) report.others.emplace_back(o.id(), o.median_ms);
@@ -224,8 +241,9 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
     auto concrete = exec::bind_region(region_graph(regions[k]), options.tuned_for);
     if (concrete.ok()) (void)tuner.candidates(*concrete, constant_inputs(regions[k]));
   }
-  PERI_ASSIGN(const Cover cover, choose_cover(regions, tuner, options.tuned_for, options.forced));
-  Emitter e{graph, tuner, options, {}, {}, {}, {}, {}};
+  Emitter e{graph, tuner, options, {}, {}, {}, {}, {}, plan::LockReader(options.lock)};
+  PERI_ASSIGN(const Cover cover, choose_cover(regions, tuner, options.tuned_for, &e.lock));
+  PERI_TRY(e.lock.all_used());
   e.out.program.name = graph.name;
   e.out.program.backend = "cpu";
   e.out.predicted_ms = cover.predicted_ms;

@@ -17,8 +17,10 @@ struct StepReport {
   std::vector<std::string> origins;      // nodes of the model
   std::vector<std::string> touched_by;   // passes
   std::string region;                    // IR text at the tuned dims
-  std::string key;                       // region_key
+  std::string key;                       // region_key, or the hash of a conversion's graph
+  bool conversion = false;               // a change of layout, not a region
   std::string chosen;                    // candidate id, or "reference"
+  std::string layouts, requires_isa, library;  // of the chosen one
   double median_ms = -1, max_error = -1;
   std::vector<std::pair<std::string, double>> others;            // id, ms
   std::vector<std::pair<std::string, std::string>> refusals;     // kernel, reason
@@ -27,7 +29,7 @@ struct StepReport {
 
 struct Options {
   DimBinding tuned_for;                  // every named dimension of the inputs
-  std::unordered_map<std::string, std::string> forced;           // region key -> candidate id
+  const plan::Lock* lock = nullptr;      // whose choices are taken; null: choose
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
 };
 

@@ -1,0 +1,127 @@
+// Locks as JSON and back, and their choices handed out by key.
+#include "plan/lock_file.hpp"
+
+#include <set>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+
+namespace peri::plan {
+
+namespace {
+constexpr size_t kMaxLockBytes = size_t{64} << 20;
+
+void write_choices(JsonWriter& w, std::string_view name, const std::vector<LockedChoice>& choices) {
+  w.key(name).begin_array();
+  for (const LockedChoice& c : choices) {
+    w.begin_object().field("name", c.name).field("key", c.key).field("candidate", c.candidate);
+    w.field("layouts", c.layouts).field("requires_isa", c.requires_isa).field("library", c.library).end_object();
+  }
+  w.end_array();
+}
+
+Result<std::vector<LockedChoice>> read_choices(const Json& json, std::string_view name) {
+  PERI_ASSIGN(const Json::Array* list, json.get_array(name));
+  std::vector<LockedChoice> out;
+  for (const Json& item : *list) {
+    LockedChoice c;
+    PERI_ASSIGN(c.name, item.get_string("name"));
+    PERI_ASSIGN(c.key, item.get_string("key"));
+    PERI_ASSIGN(c.candidate, item.get_string("candidate"));
+    PERI_ASSIGN(c.layouts, item.get_string("layouts"));
+    PERI_ASSIGN(c.requires_isa, item.get_string("requires_isa"));
+    PERI_ASSIGN(c.library, item.get_string("library"));
+    out.push_back(std::move(c));
+  }
+  return out;
+}
+}  // namespace
+
+std::vector<std::string> isas_of(const Lock& lock) {
+  std::set<std::string> out;
+  for (const auto* list : {&lock.regions, &lock.conversions})
+    for (const LockedChoice& c : *list)
+      if (!c.requires_isa.empty()) out.insert(c.requires_isa);
+  return {out.begin(), out.end()};
+}
+
+std::string lock_text(const Lock& lock) {
+  JsonWriter w(1);
+  w.begin_object().field("peri_lock", kLockFormat).field("builder", lock.builder).field("backend", lock.backend);
+  w.field("provider", lock.provider).key("isas").begin_array();
+  for (const std::string& isa : isas_of(lock)) w.value(isa);
+  w.end_array().key("dims").begin_object();
+  for (const auto& [name, value] : lock.dims) w.field(name, value);
+  w.end_object().key("disabled_passes").begin_array();
+  for (const std::string& name : lock.disabled_passes) w.value(name);
+  w.end_array();
+  write_choices(w, "regions", lock.regions);
+  write_choices(w, "conversions", lock.conversions);
+  w.end_object();
+  return w.take() + "\n";
+}
+
+Result<Lock> parse_lock(std::string_view text) {
+  PERI_ASSIGN(const Json json, parse_json(text, {.max_bytes = kMaxLockBytes}));
+  PERI_ASSIGN(const int64_t format, json.get_int("peri_lock"));
+  if (format != kLockFormat)
+    return refused("a lock of another format").expecting(std::to_string(kLockFormat)).but_found(std::to_string(format));
+  Lock out;
+  PERI_ASSIGN(out.builder, json.get_string("builder"));
+  PERI_ASSIGN(out.backend, json.get_string("backend"));
+  PERI_ASSIGN(out.provider, json.get_string("provider"));
+  PERI_ASSIGN(const Json::Object* dims, json.get_object("dims"));
+  for (const Json::Member& m : *dims) {
+    PERI_ASSIGN(out.dims[m.key], m.value.as_int());
+  }
+  PERI_ASSIGN(const Json::Array* passes, json.get_array("disabled_passes"));
+  for (const Json& name : *passes) {
+    PERI_ASSIGN(const std::string_view word, name.as_string());
+    out.disabled_passes.emplace_back(word);
+  }
+  PERI_ASSIGN(out.regions, read_choices(json, "regions"));
+  PERI_ASSIGN(out.conversions, read_choices(json, "conversions"));
+  return out;
+}
+
+Result<Lock> read_lock(const std::string& path) {
+  PERI_ASSIGN(const std::string text, read_file(path, kMaxLockBytes));
+  auto lock = parse_lock(text);
+  if (!lock.ok()) return std::move(lock).error().in_file(path);
+  return lock;
+}
+
+LockReader::LockReader(const Lock* lock) : lock_(lock) {
+  if (!lock) return;
+  for (size_t k = lock->regions.size(); k-- > 0;) left_[lock->regions[k].key].push_back(k);
+}
+
+Result<const LockedChoice*> LockReader::region(const std::string& key, std::string_view node) {
+  const auto it = left_.find(key);
+  if (it == left_.end() || it->second.empty())
+    return refused("the lock says nothing about region %s", key.c_str()).at_node(node).advise(
+        "it was made for another model, other passes or another version: build with --lock again");
+  const size_t k = it->second.back();
+  it->second.pop_back();
+  return &lock_->regions[k];
+}
+
+Result<const LockedChoice*> LockReader::conversion(const std::string& key, std::string_view node) const {
+  for (const LockedChoice& c : lock_->conversions)
+    if (c.key == key) return &c;
+  return refused("the lock says nothing about the change of layout %s", key.c_str())
+      .at_node(node)
+      .advise("build with --lock again");
+}
+
+Status LockReader::all_used() const {
+  if (!lock_) return Ok{};
+  for (const LockedChoice& c : lock_->regions)
+    if (const auto it = left_.find(c.key); !it->second.empty())
+      return refused("the lock holds region %s, which this model does not have", c.key.c_str())
+          .at_node(c.name)
+          .advise("it was made for another model: build with --lock again");
+  return Ok{};
+}
+
+}  // namespace peri::plan

@@ -1,0 +1,64 @@
+// The lock file: every choice of a build as data, so that another machine makes the same bytes without measuring.
+// JSON; what is chosen stands in the order of the program.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace peri::plan {
+
+constexpr int64_t kLockFormat = 1;
+
+// What runs one region or one change of layout.
+struct LockedChoice {
+  std::string name;          // the anchor node, for people
+  std::string key;           // hash of the problem with symbolic dims
+  std::string candidate;     // "gemm_f32@1 {}" or "reference"
+  std::string layouts;       // of its inputs and outputs: ",0231->0231"; a candidate may offer several
+  std::string requires_isa;  // "" any
+  std::string library;       // "" none, else name and version: "onednn 3.2.0"
+};
+
+struct Lock {
+  std::string builder;                      // the version that chose, which alone may use it: "peri 0.1.0"
+  std::string backend;
+  std::string provider;                     // the only one allowed, "" all
+  std::map<std::string, int64_t> dims;      // the dims it was tuned at
+  std::vector<std::string> disabled_passes;
+  std::vector<LockedChoice> regions;        // equal problems may be done differently in different places: one each
+  std::vector<LockedChoice> conversions;    // one for each problem
+};
+
+// The ISA levels that the choices need, sorted.
+std::vector<std::string> isas_of(const Lock& lock);
+
+std::string lock_text(const Lock& lock);
+// Errors: kInvalid naming the field that is missing or wrong, or another format.
+Result<Lock> parse_lock(std::string_view text);
+// Errors: kIo; those of parse_lock with the file's name.
+Result<Lock> read_lock(const std::string& path);
+
+// Hands out a lock's choices while a program is made. `lock` null: nothing is locked. The lock must outlive it.
+class LockReader {
+ public:
+  explicit LockReader(const Lock* lock);
+  bool locked() const { return lock_ != nullptr; }
+  // The choice for the next region with this key. kRefused naming `node` if the lock has none or no more.
+  Result<const LockedChoice*> region(const std::string& key, std::string_view node);
+  // The choice for a change of layout, as often as it is asked for.
+  Result<const LockedChoice*> conversion(const std::string& key, std::string_view node) const;
+  // kRefused if a region of the lock was never asked for: it belongs to another model.
+  Status all_used() const;
+
+ private:
+  const Lock* lock_;
+  std::unordered_map<std::string, std::vector<size_t>> left_;  // by key, the last first
+};
+
+}  // namespace peri::plan
