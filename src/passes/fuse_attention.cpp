@@ -163,13 +163,15 @@ Result<bool> rule(Rewriter& w, ir::Node* product) {
                 from_k = trace(k, word_of_rank("bhds", rank), true, false),
                 from_v = trace(v, word_of_rank("bhsd", rank), false, true);
   std::string word = word_of_rank("bhsd", rank);
+  std::vector<int64_t> rest;  // what of the result's transpose stays behind the node
   ir::Value* y = product->out();
   if (w.used_once(y) && y->users[0]->op == "transpose") {
     const std::vector<int64_t> perm = perm_of(*y->users[0]);
     std::string after;
     for (int64_t axis : perm) after += word[static_cast<size_t>(axis)];
     if (after.back() == 'd') {
-      word = after;
+      word = after == "sbhd" ? "bshd" : after;
+      if (after == "sbhd") rest = {1, 0, 2, 3};  // a batch that comes first lets it move on
       m.nodes.push_back(y->users[0]);
       y = y->users[0]->out();
     }
@@ -192,6 +194,9 @@ Result<bool> rule(Rewriter& w, ir::Node* product) {
   if (m.mask) inputs.push_back(m.mask);
   w.standing_for(m.nodes);
   PERI_ASSIGN(ir::Value * fused, w.make("attention", std::move(inputs), std::move(attrs), y));
+  if (!rest.empty()) {
+    PERI_ASSIGN(fused, w.transpose(fused, rest, y));
+  }
   w.replace(y, fused);
   return true;
 }

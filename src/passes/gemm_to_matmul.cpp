@@ -1,8 +1,6 @@
 // Pass gemm_to_matmul: a gemm between reshapes is a matmul of the unfolded tensor with its bias as an addition.
-#include <algorithm>
-
 #include "passes/core/move_constant.hpp"
-#include "passes/core/rewrite.hpp"
+#include "passes/core/views.hpp"
 #include "passes/entry.hpp"
 
 namespace peri::passes {
@@ -16,34 +14,30 @@ ir::Value* plain_weights(Rewriter& w, const ir::Node& gemm) {
   return t ? w.graph().add_constant(b->name, *std::move(t)) : nullptr;
 }
 
-// The value before a reshape that folded its leading axes into one; null if x is not such a reshape.
-ir::Value* unfolded(const ir::Value* x) {
-  ir::Node* r = x->producer;
-  if (!r || (r->op != "reshape" && r->op != "flatten") || !r->in(0)->type.known()) return nullptr;
-  const Shape &from = *r->in(0)->type.shape, &to = *x->type.shape;
-  if (from.size() < 3 || to.size() != 2 || !(from.back() == to.back())) return nullptr;
-  return r->in(0);
-}
-
-// All users unfold the rows again into `lead` + [n].
-bool unfolds(Rewriter& w, const ir::Value* y, Shape want) {
-  want.push_back(y->type.shape->back());
-  if (w.graph().is_output(y)) return false;
-  return std::all_of(y->users.begin(), y->users.end(),
-                     [&](const ir::Node* u) { return u->op == "reshape" && u->in(0) == y && *u->out()->type.shape == want; });
+// The leading axes into which all users unfold the rows again; none if one does not.
+std::optional<Shape> unfolded(Rewriter& w, const ir::Value* y) {
+  if (w.graph().is_output(y) || y->users.empty() || y->users[0]->op != "reshape") return std::nullopt;
+  const Shape want = *y->users[0]->out()->type.shape;
+  if (want.size() < 3 || !(want.back() == y->type.shape->back())) return std::nullopt;
+  for (const ir::Node* u : y->users)
+    if (u->op != "reshape" || u->in(0) != y || !(*u->out()->type.shape == want)) return std::nullopt;
+  return Shape(want.begin(), want.end() - 1);
 }
 
 Result<bool> rule(Rewriter& w, ir::Node* n) {
   if (n->op != "gemm" || n->i("transA") != 0 || n->f("alpha", 1) != 1) return false;
-  ir::Value* x = unfolded(n->in(0));
   ir::Value* c = n->in(2) && n->f("beta", 1) != 0 ? n->in(2) : nullptr;
-  if (!x || (c && (n->f("beta", 1) != 1 || c->type.rank() > 1)) || !n->in(1)->constant) return false;
-  Shape lead(x->type.shape->begin(), x->type.shape->end() - 1);
-  if (!unfolds(w, n->out(), lead)) return false;
+  if ((c && (n->f("beta", 1) != 1 || c->type.rank() > 1)) || !n->in(1)->constant) return false;
+  std::optional<Shape> rows = unfolded(w, n->out());
+  if (!rows) return false;
   const std::vector<ir::Node*> users = n->out()->users;
   w.standing_for({n});
   ir::Value* b = plain_weights(w, *n);
   if (!b) return false;
+  ir::Value* x = n->in(0);
+  rows->push_back(x->type.shape->back());
+  while (x->producer && is_reshape_like(*x->producer)) x = x->producer->in(0);
+  PERI_ASSIGN(x, w.reshape(x, *rows, n->in(0)));
   PERI_ASSIGN(ir::Value * y, w.make("matmul", {x, b}, {}, n->out()));
   if (c) {
     PERI_ASSIGN(y, w.make("add", {y, c}, {}, n->out()));
@@ -59,8 +53,8 @@ Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "gemm_to_matmu
 extern const Entry gemm_to_matmul_entry;
 const Entry gemm_to_matmul_entry{{
     .name = "gemm_to_matmul",
-    .contract = "No gemm with constant weights stands between a reshape that folds leading axes and reshapes that unfold them: it is "
-                "a matmul of the unfolded tensor and an addition, which take epilogues and let transposes through.",
+    .contract = "No gemm with constant weights is left whose users all unfold its rows into the same leading axes: it is a "
+                "matmul of the unfolded tensor and an addition, which take epilogues and let transposes through.",
     .follows = {"fold_constants"},
     .run = run,
     .examples =

@@ -14,7 +14,9 @@ std::span<const std::string_view> order() {
       "fold_constants",       // shape arithmetic becomes sizes, constant expressions become constants
       "eliminate_common",     // equal nodes become one
       "gemm_to_matmul",       // linear layers without reshapes around them
+      "sink_transposes",      // transposes meet and cancel; chains of reshapes are one
       "fuse_attention",       // softmax(q kT + mask) v with its head splits is one node
+      "sink_transposes",
       "fuse_gelu",            // what exporters take apart is put together
       "fuse_swish",
       "fuse_hard_swish",
