@@ -9,12 +9,21 @@ trap 'rm -rf "$scratch"' EXIT
 cmake --install "$build" --prefix "$scratch/first" --strip >"$scratch/log"
 mv "$scratch/first" "$scratch/prefix"
 cmake -S "$source/tests/package" -B "$scratch/consumer" -G Ninja -DCMAKE_PREFIX_PATH="$scratch/prefix" \
-  -DPERI_WANTED_VERSION="$version" >>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+  -DPERI_WANTED_VERSION="$version" -DPERI_EXAMPLES="$source/examples" >>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 ninja -C "$scratch/consumer" >>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 for program in from_c from_cpp; do
   said=$("$scratch/consumer/$program")
   [[ $said == "$version" ]] || { echo "$program says '$said', not '$version'"; exit 1; }
 done
+# The examples: an engine is built, saved, and loaded by the other one.
+said=$("$scratch/consumer/classify" "$source/models/digits_cnn.onnx" "$scratch/digits.engine")
+[[ $said =~ ^class\ [0-9]\ of\ 10, ]] || { echo "classify says '$said'"; exit 1; }
+said=$("$scratch/consumer/run_engine" "$scratch/digits.engine")
+[[ $said =~ f32\[1,10\]\ -?[0-9] ]] || { echo "run_engine says '$said'"; exit 1; }
+if said=$("$scratch/consumer/run_engine" "$source/models/digits_cnn.onnx" 2>&1); then
+  echo "run_engine runs a file that is no engine: '$said'"
+  exit 1
+fi
 if [[ -x $scratch/prefix/bin/peri ]]; then
   env -i "$scratch/prefix/bin/peri" --version | grep -F "$version"
 fi

@@ -1,0 +1,163 @@
+/* Perihelion's C interface: load or build an engine, run it on your memory.
+ *
+ * Handles are opaque. Every function that can fail returns an error object, or NULL for success; free errors with
+ * peri_error_free(). On failure nothing is written through out-parameters but those named here. Structs that may grow
+ * begin with struct_size: set it to sizeof(the struct); members a caller does not know read as zero. Zero is always the
+ * default. Strings are UTF-8. Nothing is removed or changed within a major version. */
+#ifndef PERI_PERI_H
+#define PERI_PERI_H
+
+#include <peri/version.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- errors ---------------------------------------------------------------------------------------------------- */
+
+typedef struct peri_error peri_error;
+
+typedef enum peri_error_kind {
+  PERI_ERROR_USAGE = 1,       /* the call is wrong */
+  PERI_ERROR_INVALID = 2,     /* a file or tensor breaks its format or its rules */
+  PERI_ERROR_UNSUPPORTED = 3, /* valid, but this version cannot do it */
+  PERI_ERROR_IO = 4,
+  PERI_ERROR_ACCURACY = 5, /* an answer lies outside its bound */
+  PERI_ERROR_REFUSED = 6,  /* locked, missing executor, other version or machine */
+  PERI_ERROR_CANCELLED = 7,
+  PERI_ERROR_MEMORY = 8,
+  PERI_ERROR_INTERNAL = 9 /* our own fault */
+} peri_error_kind;
+
+typedef enum peri_error_part {
+  PERI_ERROR_TEXT = 0,    /* all parts on one line */
+  PERI_ERROR_MESSAGE = 1, /* what went wrong */
+  PERI_ERROR_FILE = 2,
+  PERI_ERROR_NODE = 3, /* the node, tensor or field concerned */
+  PERI_ERROR_EXPECTED = 4,
+  PERI_ERROR_FOUND = 5,
+  PERI_ERROR_REMEDY = 6 /* what to do */
+} peri_error_part;
+
+peri_error_kind peri_error_get_kind(const peri_error* error);
+/* Never NULL; "" for a part that was not given. Lives as long as the error. */
+const char* peri_error_get(const peri_error* error, peri_error_part part);
+/* NULL is allowed. */
+void peri_error_free(peri_error* error);
+
+/* ---- tensors --------------------------------------------------------------------------------------------------- */
+
+typedef enum peri_dtype {
+  PERI_DTYPE_INVALID = 0,
+  PERI_F32 = 1,
+  PERI_F64 = 2,
+  PERI_F16 = 3,
+  PERI_BF16 = 4,
+  PERI_I8 = 11,
+  PERI_I16 = 12,
+  PERI_I32 = 13,
+  PERI_I64 = 14,
+  PERI_U8 = 15,
+  PERI_U16 = 16,
+  PERI_U32 = 17,
+  PERI_U64 = 18,
+  PERI_BOOL = 23, /* one byte, 0 or 1 */
+  PERI_STRING = 24
+} peri_dtype;
+/* "f32", "i64", ...; "" for a number that is no dtype. Numbers not listed above name formats without a C type. */
+const char* peri_dtype_name(peri_dtype dtype);
+
+typedef enum peri_device { PERI_DEVICE_HOST = 0 } peri_device;
+
+/* A tensor in memory of the caller: dense, row-major. */
+typedef struct peri_tensor {
+  size_t struct_size; /* sizeof(peri_tensor) */
+  peri_dtype dtype;
+  peri_device device;
+  const int64_t* dims; /* `rank` of them */
+  size_t rank;
+  void* data; /* inputs are only read */
+  size_t bytes;
+} peri_tensor;
+
+/* ---- engines --------------------------------------------------------------------------------------------------- */
+
+/* A program ready to run: immutable, may be shared by threads and sessions. */
+typedef struct peri_engine peri_engine;
+
+typedef struct peri_engine_options {
+  size_t struct_size;
+  int threads; /* of a session's pool; 0: the CPUs this process may use. Results do not depend on it */
+} peri_engine_options;
+
+typedef struct peri_dim {
+  const char* name; /* a dimension's own name, INPUT.AXIS, "batch" or "sequence" */
+  int64_t value;
+} peri_dim;
+
+typedef struct peri_build_options {
+  size_t struct_size;
+  int threads;          /* as in peri_engine_options, and for measuring */
+  const peri_dim* dims; /* the shape to tune for; any shape runs */
+  size_t dim_count;
+  const char* provider;    /* only candidates of this provider: "peri", "onednn", "reference"; NULL: all */
+  int no_tune;             /* 1: each kernel's first offer, nothing is measured or checked */
+  const char* engine_path; /* also write the engine to this file; NULL: it stays in memory */
+  const char* lock_path;   /* also write every choice to this lock file */
+  const char* locked_path; /* take every choice from this lock file: the same bytes, no measuring */
+  /* Called from the building thread; `total` 0: not known. NULL: silent. */
+  void (*progress)(void* user, size_t done, size_t total, const char* what);
+  void* user;
+} peri_build_options;
+
+/* Maps an engine file. `options` NULL: defaults. Errors: IO, INVALID (not an engine, cut, damaged), REFUSED (another
+ * version, an executor or instruction set that is not here). */
+peri_error* peri_engine_load(const char* path, const peri_engine_options* options, peri_engine** out);
+/* Imports an ONNX file or a Hugging Face folder, chooses kernels and makes an engine. Takes seconds. */
+peri_error* peri_engine_build(const char* model, const peri_build_options* options, peri_engine** out);
+/* The sessions made from it live on. NULL is allowed. */
+void peri_engine_free(peri_engine* engine);
+
+/* Inputs and outputs, in the order in which runs take them. Out of range: "", PERI_DTYPE_INVALID, 0. Strings and arrays
+ * live as long as the engine. */
+size_t peri_engine_input_count(const peri_engine* engine);
+size_t peri_engine_output_count(const peri_engine* engine);
+const char* peri_engine_input_name(const peri_engine* engine, size_t index);
+const char* peri_engine_output_name(const peri_engine* engine, size_t index);
+peri_dtype peri_engine_input_dtype(const peri_engine* engine, size_t index);
+peri_dtype peri_engine_output_dtype(const peri_engine* engine, size_t index);
+size_t peri_engine_input_rank(const peri_engine* engine, size_t index);
+size_t peri_engine_output_rank(const peri_engine* engine, size_t index);
+/* The size along an axis, -1 if it is not fixed. */
+int64_t peri_engine_input_dim(const peri_engine* engine, size_t index, size_t axis);
+int64_t peri_engine_output_dim(const peri_engine* engine, size_t index, size_t axis);
+/* The same as text: "224", "batch", "sequence + 1". */
+const char* peri_engine_input_dim_text(const peri_engine* engine, size_t index, size_t axis);
+const char* peri_engine_output_dim_text(const peri_engine* engine, size_t index, size_t axis);
+
+/* ---- sessions -------------------------------------------------------------------------------------------------- */
+
+/* Memory and threads for one run at a time. Calls on one session must not overlap; sessions are independent. */
+typedef struct peri_session peri_session;
+
+/* `threads` 0: as the engine says. The session keeps the engine alive. */
+peri_error* peri_session_create(const peri_engine* engine, int threads, peri_session** out);
+void peri_session_free(peri_session* session);
+
+/* Runs `in` (peri_engine_input_count of them) to `out` (peri_engine_output_count).
+ * An output whose data is NULL is given memory of the session; else it is written to data, which must be of exactly the
+ * output's bytes, and dims are not read. After success every output has its dtype, dims, rank, data and bytes; dims and
+ * memory of the session live until the next run or the session's end. Data-dependent outputs must have data NULL.
+ * `stream` must be NULL on the host: the call returns when the outputs are written.
+ * Errors: USAGE (counts, device, stream, sizes), INVALID (a dtype or dim that does not fit, named; data out of range),
+ * UNSUPPORTED (string tensors). After an error the contents of outputs are undefined; the session may run again. */
+peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_t in_count, peri_tensor* out,
+                             size_t out_count, void* stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,217 @@
+// Perihelion's C++ interface: header-only over the C interface, C++20, no exceptions of its own.
+//
+//   auto engine = peri::Engine::load("classifier.engine");
+//   if (!engine) return complain(engine.error().text);
+//   auto session = peri::Session::create(*engine);
+//   auto outputs = session->run({{peri::View::of(std::span(pixels), {1, 3, 224, 224})}});
+//
+// An Engine is immutable and may be shared by threads; a Session runs one call at a time. Both are movable handles.
+#pragma once
+
+#include <peri/peri.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace peri {
+inline namespace v1 {
+
+// Why a call failed. `text` is everything on one line.
+struct Error {
+  peri_error_kind kind = PERI_ERROR_INTERNAL;
+  std::string text, message, file, node, expected, found, remedy;
+};
+
+// A value or an Error. value() and * need ok(); error() needs !ok().
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  T& value() & { return std::get<0>(state_); }
+  const T& value() const& { return std::get<0>(state_); }
+  T&& value() && { return std::get<0>(std::move(state_)); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  const Error& error() const { return std::get<1>(state_); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+namespace detail {
+inline Error take(peri_error* raw) {
+  const std::unique_ptr<peri_error, void (*)(peri_error*)> e(raw, peri_error_free);
+  return {peri_error_get_kind(raw),
+          peri_error_get(raw, PERI_ERROR_TEXT),
+          peri_error_get(raw, PERI_ERROR_MESSAGE),
+          peri_error_get(raw, PERI_ERROR_FILE),
+          peri_error_get(raw, PERI_ERROR_NODE),
+          peri_error_get(raw, PERI_ERROR_EXPECTED),
+          peri_error_get(raw, PERI_ERROR_FOUND),
+          peri_error_get(raw, PERI_ERROR_REMEDY)};
+}
+
+template <class T>
+constexpr peri_dtype dtype_of() {
+  if constexpr (std::is_same_v<T, float>) return PERI_F32;
+  else if constexpr (std::is_same_v<T, double>) return PERI_F64;
+  else if constexpr (std::is_same_v<T, bool>) return PERI_BOOL;
+  else if constexpr (std::is_same_v<T, int8_t>) return PERI_I8;
+  else if constexpr (std::is_same_v<T, int16_t>) return PERI_I16;
+  else if constexpr (std::is_same_v<T, int32_t>) return PERI_I32;
+  else if constexpr (std::is_same_v<T, int64_t>) return PERI_I64;
+  else if constexpr (std::is_same_v<T, uint8_t>) return PERI_U8;
+  else if constexpr (std::is_same_v<T, uint16_t>) return PERI_U16;
+  else if constexpr (std::is_same_v<T, uint32_t>) return PERI_U32;
+  else if constexpr (std::is_same_v<T, uint64_t>) return PERI_U64;
+  else return PERI_DTYPE_INVALID;
+}
+}  // namespace detail
+
+// Dense, row-major memory that somebody else owns.
+struct View {
+  peri_dtype dtype = PERI_DTYPE_INVALID;
+  std::vector<int64_t> dims;
+  void* data = nullptr;
+  size_t bytes = 0;
+
+  // Memory of the caller as an input or an output. As an output, `dims` may be left out.
+  template <class T, size_t N>
+  static View of(std::span<T, N> values, std::vector<int64_t> dims = {}) {
+    using Element = std::remove_const_t<T>;
+    static_assert(detail::dtype_of<Element>() != PERI_DTYPE_INVALID, "no dtype for this type: fill a View by hand");
+    return {detail::dtype_of<Element>(), std::move(dims), const_cast<Element*>(values.data()), values.size_bytes()};
+  }
+  // The elements, or nothing if they are of another type.
+  template <class T>
+  std::span<const T> as() const {
+    if (dtype != detail::dtype_of<T>()) return {};
+    return {static_cast<const T*>(data), bytes / sizeof(T)};
+  }
+};
+
+// An input or output of an engine. A size that is not fixed is -1 in `dims`; dim_texts says what it is: "batch".
+struct Port {
+  std::string name;
+  peri_dtype dtype = PERI_DTYPE_INVALID;
+  std::vector<int64_t> dims;
+  std::vector<std::string> dim_texts;
+};
+
+struct BuildOptions {
+  int threads = 0;                                     // 0: the CPUs this process may use
+  std::vector<std::pair<std::string, int64_t>> dims;   // the shape to tune for; any shape runs
+  std::string provider;                                // "peri", "onednn", "reference"; empty: all
+  bool tune = true;                                    // false: each kernel's first offer, nothing measured or checked
+  std::string engine_path, lock_path, locked_path;     // as in peri_build_options; empty: none
+};
+
+class Engine {
+ public:
+  // Maps an engine file. `threads` 0: the CPUs this process may use.
+  static Result<Engine> load(const std::string& path, int threads = 0) {
+    peri_engine_options o = {};
+    o.struct_size = sizeof(o);
+    o.threads = threads;
+    peri_engine* raw = nullptr;
+    if (peri_error* e = peri_engine_load(path.c_str(), &o, &raw)) return detail::take(e);
+    return Engine(raw);
+  }
+  // Makes an engine from an ONNX file or a Hugging Face folder. Takes seconds.
+  static Result<Engine> build(const std::string& model, const BuildOptions& options = {}) {
+    std::vector<peri_dim> dims;
+    for (const auto& [name, value] : options.dims) dims.push_back({name.c_str(), value});
+    const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
+    peri_build_options o = {};
+    o.struct_size = sizeof(o);
+    o.threads = options.threads;
+    o.dims = dims.data();
+    o.dim_count = dims.size();
+    o.provider = text(options.provider);
+    o.no_tune = options.tune ? 0 : 1;
+    o.engine_path = text(options.engine_path);
+    o.lock_path = text(options.lock_path);
+    o.locked_path = text(options.locked_path);
+    peri_engine* raw = nullptr;
+    if (peri_error* e = peri_engine_build(model.c_str(), &o, &raw)) return detail::take(e);
+    return Engine(raw);
+  }
+
+  std::vector<Port> inputs() const {
+    std::vector<Port> out(peri_engine_input_count(handle()));
+    for (size_t k = 0; k < out.size(); ++k) {
+      out[k].name = peri_engine_input_name(handle(), k);
+      out[k].dtype = peri_engine_input_dtype(handle(), k);
+      for (size_t axis = 0; axis < peri_engine_input_rank(handle(), k); ++axis) {
+        out[k].dims.push_back(peri_engine_input_dim(handle(), k, axis));
+        out[k].dim_texts.emplace_back(peri_engine_input_dim_text(handle(), k, axis));
+      }
+    }
+    return out;
+  }
+  std::vector<Port> outputs() const {
+    std::vector<Port> out(peri_engine_output_count(handle()));
+    for (size_t k = 0; k < out.size(); ++k) {
+      out[k].name = peri_engine_output_name(handle(), k);
+      out[k].dtype = peri_engine_output_dtype(handle(), k);
+      for (size_t axis = 0; axis < peri_engine_output_rank(handle(), k); ++axis) {
+        out[k].dims.push_back(peri_engine_output_dim(handle(), k, axis));
+        out[k].dim_texts.emplace_back(peri_engine_output_dim_text(handle(), k, axis));
+      }
+    }
+    return out;
+  }
+  const peri_engine* handle() const { return raw_.get(); }
+
+ private:
+  explicit Engine(peri_engine* raw) : raw_(raw, peri_engine_free) {}
+  std::unique_ptr<peri_engine, void (*)(peri_engine*)> raw_;
+};
+
+class Session {
+ public:
+  // `threads` 0: as the engine was loaded for. The engine may go before its sessions.
+  static Result<Session> create(const Engine& engine, int threads = 0) {
+    peri_session* raw = nullptr;
+    if (peri_error* e = peri_session_create(engine.handle(), threads, &raw)) return detail::take(e);
+    return Session(raw, peri_engine_output_count(engine.handle()));
+  }
+
+  // Runs the inputs, in the engine's order. The views returned live until the next run or the session's end. `outputs`, if
+  // not empty, one for each: memory of the caller to write to, or a View{} for memory of the session.
+  Result<std::vector<View>> run(std::span<const View> inputs, std::span<const View> outputs = {}) {
+    std::vector<peri_tensor> in, out;
+    for (const View& v : inputs) in.push_back(raw_of(v));
+    for (const View& v : outputs) out.push_back(raw_of(v));
+    if (outputs.empty()) out.assign(output_count_, raw_of({}));
+    if (peri_error* e = peri_session_run(raw_.get(), in.data(), in.size(), out.data(), out.size(), nullptr)) return detail::take(e);
+    std::vector<View> made;
+    for (const peri_tensor& t : out) made.push_back({t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes});
+    return made;
+  }
+  Result<std::vector<View>> run(std::initializer_list<View> inputs) { return run(std::span<const View>(inputs.begin(), inputs.size())); }
+
+ private:
+  Session(peri_session* raw, size_t outputs) : raw_(raw, peri_session_free), output_count_(outputs) {}
+  static peri_tensor raw_of(const View& v) {
+    return {sizeof(peri_tensor), v.dtype, PERI_DEVICE_HOST, v.dims.data(), v.dims.size(), v.data, v.bytes};
+  }
+  std::unique_ptr<peri_session, void (*)(peri_session*)> raw_;
+  size_t output_count_;
+};
+
+}  // namespace v1
+}  // namespace peri

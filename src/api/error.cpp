@@ -1,0 +1,55 @@
+// Error objects of the C interface.
+#include "api/handles.hpp"
+
+namespace peri::api {
+
+peri_error* to_handle(Status status) {
+  if (status.ok()) return nullptr;
+  auto out = std::make_unique<peri_error>();
+  out->error = std::move(status).error();
+  out->text = out->error.text();
+  return out.release();
+}
+
+namespace {
+peri_error_kind kind_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage: return PERI_ERROR_USAGE;
+    case ErrorKind::kInvalid: return PERI_ERROR_INVALID;
+    case ErrorKind::kUnsupported: return PERI_ERROR_UNSUPPORTED;
+    case ErrorKind::kIo: return PERI_ERROR_IO;
+    case ErrorKind::kAccuracy: return PERI_ERROR_ACCURACY;
+    case ErrorKind::kRefused: return PERI_ERROR_REFUSED;
+    case ErrorKind::kCancelled: return PERI_ERROR_CANCELLED;
+    case ErrorKind::kMemory: return PERI_ERROR_MEMORY;
+    case ErrorKind::kRegression:
+    case ErrorKind::kUnstable:
+    case ErrorKind::kInternal: break;
+  }
+  return PERI_ERROR_INTERNAL;
+}
+}  // namespace
+
+}  // namespace peri::api
+
+extern "C" {
+
+peri_error_kind peri_error_get_kind(const peri_error* error) { return peri::api::kind_of(error->error.kind); }
+
+const char* peri_error_get(const peri_error* error, peri_error_part part) {
+  const peri::Error& e = error->error;
+  switch (part) {
+    case PERI_ERROR_TEXT: return error->text.c_str();
+    case PERI_ERROR_MESSAGE: return e.message.c_str();
+    case PERI_ERROR_FILE: return e.file.c_str();
+    case PERI_ERROR_NODE: return e.node.c_str();
+    case PERI_ERROR_EXPECTED: return e.expected.c_str();
+    case PERI_ERROR_FOUND: return e.found.c_str();
+    case PERI_ERROR_REMEDY: return e.remedy.c_str();
+  }
+  return "";
+}
+
+void peri_error_free(peri_error* error) { std::unique_ptr<peri_error>{error}.reset(); }
+
+}  // extern "C"

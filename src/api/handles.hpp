@@ -1,0 +1,60 @@
+// What stands behind the handles of the C interface, and how failures become error objects.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "peri/peri.h"
+#include "runtime/engine.hpp"
+
+struct peri_error {
+  peri::Error error;
+  std::string text;
+};
+
+struct peri_engine {
+  std::shared_ptr<const peri::runtime::Engine> engine;
+  // Sizes as text, by port and axis: strings that live as long as the engine.
+  std::vector<std::vector<std::string>> input_dims, output_dims;
+};
+
+struct peri_session {
+  std::unique_ptr<peri::runtime::Session> session;
+  std::vector<peri::Tensor> outputs;  // of the last run
+};
+
+namespace peri::api {
+
+// Null for success.
+peri_error* to_handle(Status status);
+// A handle of an engine.
+peri_engine* to_handle(std::shared_ptr<const runtime::Engine> engine);
+runtime::EngineOptions engine_options(int threads);
+
+// The caller's struct in this version's size: members it does not know are zero. kUsage if struct_size is not set or more
+// than this version knows.
+template <class T>
+Result<T> known_part(const T* given, const char* what) {
+  T out = {};
+  if (!given) return out;
+  if (given->struct_size < sizeof(size_t) || given->struct_size > sizeof(T))
+    return usage("%s.struct_size is %zu", what, given->struct_size).expecting("sizeof the struct, of this or an older version");
+  __builtin_memcpy(static_cast<void*>(&out), given, given->struct_size);
+  return out;
+}
+
+// Runs `f`, a function that returns Status; what it throws (no memory) becomes an error as well.
+template <class F>
+peri_error* guarded(F f) {
+  try {
+    return to_handle(f());
+  } catch (const std::bad_alloc&) {
+    return to_handle(Error(ErrorKind::kMemory, "not enough memory"));
+  } catch (const std::exception& e) {
+    return to_handle(Error(ErrorKind::kInternal, e.what()));
+  }
+}
+
+}  // namespace peri::api
