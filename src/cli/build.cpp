@@ -2,6 +2,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "cli/core/model.hpp"
+#include "cli/core/proof.hpp"
 #include "plan/engine_file.hpp"
 #include "plan/lock_file.hpp"
 
@@ -45,6 +46,7 @@ Result<Outcome> run(const Arguments& arguments) {
   if (!compiled.ok()) return std::move(compiled).error().in_file(model);
   PERI_TRY(plan::write_engine(path, compiled->program, compiled->weights));
   if (const std::string file = arguments.get("--lock"); !file.empty()) PERI_TRY(write_file_atomic(file, plan::lock_text(compiled->lock)));
+  PERI_TRY(write_file_atomic(proof_path(path), proof_json(*compiled, options) + "\n"));
   Outcome out;
   int64_t reference = 0;
   for (const auto& s : compiled->steps) reference += s.chosen == "reference";

@@ -38,7 +38,7 @@ std::map<std::string, Tolerance> index_tolerances(const std::string& dir) {
 
 // Wider where the type itself is coarser than the tolerance.
 Tolerance for_type(Tolerance t, DType type) {
-  if (is_float(type)) t.rtol = std::max(t.rtol, 2 * unit_roundoff(type));
+  if (is_float(type)) t.rtol = std::max(t.rtol, 4 * unit_roundoff(type));
   return t;
 }
 

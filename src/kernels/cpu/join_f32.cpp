@@ -52,6 +52,7 @@ Result<rows::JoinShape> read(const Problem& p, const ir::Layout& layout) {
 
 Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
   if (m.isas.empty()) return refused("needs AVX2");
+  if (!p.anchor().in(0)) return refused("'%s' has no data input", p.anchor().op.c_str());
   std::vector<Offer> out;
   const bool four = p.anchor().in(0)->type.rank() == 4;
   auto plain = read(p, {});

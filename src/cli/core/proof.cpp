@@ -1,0 +1,54 @@
+// Writing of proofs.
+#include "cli/core/proof.hpp"
+
+#include "base/version.hpp"
+#include "cli/core/machine.hpp"
+
+namespace peri::cli {
+
+std::string proof_path(const std::string& engine) { return engine + ".proof"; }
+
+namespace {
+void write_list(JsonWriter& w, std::string_view key, const std::vector<std::string>& list) {
+  w.key(key).begin_array();
+  for (const std::string& s : list) w.value(s);
+  w.end_array();
+}
+
+void write_step(JsonWriter& w, const backends::cpu::StepReport& s) {
+  w.begin_object().field("name", s.name).field("chosen", s.chosen).field("median_ms", s.median_ms).field("max_error", s.max_error);
+  w.field("flops", s.flops).field("bytes", s.bytes).field("key", s.key).field("region", s.region);
+  write_list(w, "origins", s.origins);
+  write_list(w, "touched_by", s.touched_by);
+  w.key("others").begin_array();
+  for (const auto& [id, ms] : s.others) w.begin_object().field("id", id).field("median_ms", ms).end_object();
+  w.end_array().key("refusals").begin_array();
+  for (const auto& [kernel, reason] : s.refusals) w.begin_object().field("kernel", kernel).field("reason", reason).end_object();
+  w.end_array().end_object();
+}
+}  // namespace
+
+std::string proof_json(const compile::Compiled& c, const compile::Options& o) {
+  JsonWriter w(1);
+  w.begin_object().field("model", o.model).field("name", c.program.name).field("peri", std::string(version())).field("backend", c.program.backend);
+  w.key("machine");
+  write_machine(w, machine_facts());
+  w.field("threads", o.tune.threads).key("tuned_for").begin_object();
+  for (const auto& [name, value] : c.program.tuned_for) w.field(name, value);
+  w.end_object().key("verification").begin_object().field("verified", o.tune.verify).field("measured", o.tune.measure).field("seed", static_cast<int64_t>(o.tune.seed)).field("worker", false);
+  w.field("how", o.tune.verify ? "every candidate at the real problem against the float64 reference with radii for float32 round-off; dear problems at 4096 seeded positions" : "nothing was verified: built with --no-verify").end_object();
+  w.key("tuner").begin_object().field("problems", c.tuned.problems).field("candidates", c.tuned.candidates).field("measured", c.tuned.measured);
+  w.field("from_cache", c.tuned.from_cache).field("rejected", c.tuned.rejected).field("seconds", c.tuned.seconds).end_object();
+  w.field("predicted_ms", c.predicted_ms).field("conversion_ms", c.conversion_ms);
+  w.field("import_seconds", c.import_seconds).field("passes_seconds", c.passes_seconds).field("tune_seconds", c.tune_seconds).key("passes").begin_array();
+  for (const auto& p : c.passes)
+    w.begin_object().field("name", p.name).field("rewrites", p.rewrites).field("ms", p.ms).field("nodes_before", static_cast<int64_t>(p.nodes_before)).field("nodes_after", static_cast<int64_t>(p.nodes_after)).field("disabled", p.disabled).end_object();
+  w.end_array();
+  write_list(w, "notes", c.notes);
+  w.key("steps").begin_array();
+  for (const auto& s : c.steps) write_step(w, s);
+  w.end_array().end_object();
+  return w.take();
+}
+
+}  // namespace peri::cli
