@@ -228,6 +228,12 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
   for (ir::Node* n : graph.nodes)
     if (is_view(*n))
       for (size_t k = 1; k < n->inputs.size(); ++k) graph.set_input(n, k, nullptr);
+  for (ir::Value*& v : graph.outputs) {  // a constant string is made by a step: the weight section holds none
+    if (!v->constant || v->constant->dtype() != DType::kString) continue;
+    ir::Value* copy = graph.add("identity", {v})->out();
+    copy->type = v->type;
+    v = copy;
+  }
   graph.erase_dead();
   auto accepts = [&](const Region& r) {
     auto concrete = exec::bind_region(region_graph(r), options.tuned_for);

@@ -26,7 +26,8 @@ bool is_elementwise(const ir::Node& n) {
 bool is_sizes(const ir::Node& n) { return n.op == "dims_constant"; }
 bool small_constant(const ir::Value* v) {
   if (v->producer && is_sizes(*v->producer)) return true;
-  return v->constant && v->constant->numel() <= kInlineElements && v->constant->dtype() != DType::kString;
+  // Strings are no weights: the region's text holds them.
+  return v->constant && v->constant->numel() <= (v->constant->dtype() == DType::kString ? 1024 : kInlineElements);
 }
 }  // namespace
 
