@@ -13,6 +13,9 @@ std::span<const std::string_view> order() {
       "eliminate_identity",   // names go, uses remain
       "fold_constants",       // shape arithmetic becomes sizes, constant expressions become constants
       "eliminate_common",     // equal nodes become one
+      "resolve_ranges",       // index arithmetic of masks
+      "simplify",             // what changes nothing goes
+      "fold_constants",       // what that made constant
       "gemm_to_matmul",       // linear layers without reshapes around them
       "sink_transposes",      // transposes meet and cancel; chains of reshapes are one
       "fuse_attention",       // softmax(q kT + mask) v with its head splits is one node
@@ -20,6 +23,8 @@ std::span<const std::string_view> order() {
       "fuse_gelu",            // what exporters take apart is put together
       "fuse_swish",
       "fuse_hard_swish",
+      "simplify",
+      "eliminate_common",
   };
   return kOrder;
 }
