@@ -105,7 +105,7 @@ TEST(Lock, RefusesByNameWhatIsNotHere) {
 
 TEST(Bits, AreTheSameFromRunToRunForThreadsAndProviders) {
   for (const std::string& model : kModels) {
-    for (const char* provider : {"", "peri", "reference"}) {
+    for (const char* provider : {"", "peri", "onednn", "reference"}) {
       compile::Options options = options_for(model);
       options.tune.measure = options.tune.verify = false;
       options.tune.provider = provider;

@@ -2,6 +2,7 @@
 #include "exec/core/region_payload.hpp"
 
 #include "exec/entry.hpp"
+#include "kernels/vendor/library.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::exec {
@@ -12,7 +13,7 @@ std::vector<const runtime::Executor*> table() {
   return out;
 }
 
-std::vector<std::string> libraries() { return {}; }
+std::vector<std::string> libraries() { return {kernels::vendor::onednn_library()}; }
 
 std::string layout_code(const ir::Layout& layout) {
   if (layout.row_major()) return "";

@@ -1,0 +1,119 @@
+// The shared parts of the oneDNN kernels.
+#include "kernels/vendor/onednn.hpp"
+
+#include <omp.h>
+
+#include "kernels/vendor/library.hpp"
+
+namespace peri::kernels::vendor {
+
+std::string onednn_library() {
+  const dnnl_version_t* v = dnnl_version();
+  return format("onednn %d.%d.%d", v->major, v->minor, v->patch);
+}
+
+const dnnl::engine& onednn_engine() {
+  static const dnnl::engine kEngine(dnnl::engine::kind::cpu, 0);
+  return kEngine;
+}
+
+dnnl::stream& onednn_stream() {
+  thread_local dnnl::stream stream = [] {
+    omp_set_num_threads(1);
+    return dnnl::stream(onednn_engine());
+  }();
+  return stream;
+}
+
+namespace {
+// The post-op for an activation: its algorithm, alpha and beta.
+struct Eltwise {
+  dnnl::algorithm algorithm = dnnl::algorithm::undef;
+  float alpha = 0, beta = 0;
+};
+Eltwise eltwise_of(const cpu::PostOp& op) {
+  using cpu::Activation;
+  switch (op.act) {
+    case Activation::kRelu: return {dnnl::algorithm::eltwise_relu, 0, 0};
+    case Activation::kLeakyRelu: return {dnnl::algorithm::eltwise_relu, op.a, 0};
+    case Activation::kClip: return {dnnl::algorithm::eltwise_clip, op.a, op.b};
+    case Activation::kSigmoid: return {dnnl::algorithm::eltwise_logistic, 0, 0};
+    case Activation::kSilu: return {dnnl::algorithm::eltwise_swish, 1, 0};
+    case Activation::kTanh: return {dnnl::algorithm::eltwise_tanh, 0, 0};
+    case Activation::kGelu: return {dnnl::algorithm::eltwise_gelu_erf, 0, 0};
+    case Activation::kGeluTanh: return {dnnl::algorithm::eltwise_gelu_tanh, 0, 0};
+    default: return {};
+  }
+}
+}  // namespace
+
+Result<OnednnEpilogue> onednn_epilogue(const MatchedEpilogue& matched) {
+  OnednnEpilogue out;
+  for (size_t k = 0; k < matched.ops.size(); ++k) {
+    const MatchedOp& m = matched.ops[k];
+    if (k == 0 && m.op.kind == cpu::PostKind::kColAdd) {
+      out.has_bias = true;
+      out.bias = m.input;
+      out.bias_values = m.values;
+    } else if (m.op.kind == cpu::PostKind::kAdd && m.input >= 0 && m.input == matched.residual && out.residual < 0) {
+      out.residual = m.input;
+      out.steps.push_back(m);
+    } else if (m.op.kind == cpu::PostKind::kActivation && eltwise_of(m.op).algorithm != dnnl::algorithm::undef) {
+      out.steps.push_back(m);
+    } else {
+      return refused("step %zu of the epilogue has no post-op in oneDNN", k);
+    }
+  }
+  return out;
+}
+
+dnnl::primitive_attr onednn_attributes(const OnednnEpilogue& epilogue) {
+  dnnl::post_ops ops;
+  for (const MatchedOp& m : epilogue.steps) {
+    if (m.op.kind == cpu::PostKind::kAdd) {
+      ops.append_sum(1.0f);
+      continue;
+    }
+    const Eltwise e = eltwise_of(m.op);
+#if DNNL_VERSION_MAJOR >= 3
+    ops.append_eltwise(e.algorithm, e.alpha, e.beta);
+#else
+    ops.append_eltwise(1.0f, e.algorithm, e.alpha, e.beta);
+#endif
+  }
+  dnnl::primitive_attr attributes;
+  attributes.set_post_ops(ops);
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+std::vector<float> onednn_bias(const OnednnEpilogue& epilogue, std::span<const Tensor> constants) {
+  if (!epilogue.has_bias || epilogue.bias < 0) return epilogue.bias_values;
+  const std::span<const float> values = constants[static_cast<size_t>(epilogue.bias)].as<float>();
+  return {values.begin(), values.end()};
+}
+
+const Tensor* OnednnPacked::get(const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain, const void* data) {
+  for (const auto& [format, tensor] : formats_)
+    if (format == wanted) return tensor.get();
+  auto made = Tensor::zeros(DType::kU8, {static_cast<int64_t>(wanted.get_size())});
+  if (!made.ok()) return nullptr;
+  dnnl::memory from(plain, onednn_engine(), const_cast<void*>(data)), to(wanted, onednn_engine(), made->mutable_data());
+  dnnl::reorder(from, to).execute(onednn_stream(), from, to);
+  onednn_stream().wait();
+  formats_.emplace_back(wanted, std::make_unique<Tensor>(std::move(made).value()));
+  return formats_.back().second.get();
+}
+
+OnednnPacked* onednn_packed(Packed* packed) {
+  if (!*packed) *packed = std::make_shared<OnednnPacked>();
+  return static_cast<OnednnPacked*>(const_cast<void*>(packed->get()));
+}
+
+Status check_implementation(const char* info) {
+  const std::string_view name(info);
+  if (name.find("ref") != name.npos) return refused("oneDNN has only its slow '%s' for this", info);
+  return Ok{};
+}
+
+}  // namespace peri::kernels::vendor

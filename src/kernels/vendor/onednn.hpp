@@ -1,0 +1,58 @@
+// What the oneDNN kernels share: the engine, one-threaded streams, post-ops from an epilogue, packed weights, and the
+// differences between its 2.x and 3.x interfaces.
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <vector>
+
+#include "kernels/core/epilogue_match.hpp"
+#include "kernels/entry.hpp"
+
+namespace peri::kernels::vendor {
+
+const dnnl::engine& onednn_engine();
+// The calling thread's stream. From then on OpenMP gives this thread one thread: our pool does the sharing.
+dnnl::stream& onednn_stream();
+
+// An epilogue as oneDNN can do it: [bias], then sums with the residual and activations.
+struct OnednnEpilogue {
+  int bias = -1;                    // graph input; -1: bias_values, or none
+  std::vector<float> bias_values;
+  bool has_bias = false;
+  int residual = -1;                // graph input to be in the output's memory before; -1: none
+  std::vector<MatchedOp> steps;     // after the bias
+};
+// Refuses what has no post-op, with the reason.
+Result<OnednnEpilogue> onednn_epilogue(const MatchedEpilogue& matched);
+// Post-ops of the epilogue; scratchpad by the caller.
+dnnl::primitive_attr onednn_attributes(const OnednnEpilogue& epilogue);
+// The bias as values, from the constants; empty if there is none.
+std::vector<float> onednn_bias(const OnednnEpilogue& epilogue, std::span<const Tensor> constants);
+
+// Weights in each format that some instance of a step asked for. Grows under the executor's lock only.
+class OnednnPacked {
+ public:
+  // `plain` reordered to `wanted`, now or before.
+  const Tensor* get(const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain, const void* data);
+
+ private:
+  std::vector<std::pair<dnnl::memory::desc, std::unique_ptr<Tensor>>> formats_;
+};
+// The step's packed weights, made on first use.
+OnednnPacked* onednn_packed(Packed* packed);
+
+// kRefused if the implementation is oneDNN's slow reference.
+Status check_implementation(const char* info);
+
+// Runs `f`, which returns a Result; what oneDNN throws becomes a refusal.
+template <class F>
+auto onednn_guarded(F f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (const dnnl::error& e) {
+    return refused("oneDNN: %s", e.what());
+  }
+}
+
+}  // namespace peri::kernels::vendor
