@@ -86,6 +86,7 @@ def stages(report):
     a = report["agreement"]
     rows = [("engine", f"{made}; tuned for {e['dims']}; {e['bytes'] / 1e6:.1f} MB"),
             ("steps", f"{e['steps']}, of them {e['verified_steps']} by kernels held against the float64 reference when the engine was built, {e['reference_steps']} on the reference itself"),
+            ("verified", f"largest error {report['verified']['of_range']:.1e} of the output's range against the float64 reference (limit 1e-4)" + (", when the engine was built" if e["again"] else "")),
             ("load", f"{report['load_ms']:.1f} ms from file to ready"),
             ("agreement", f"largest difference {a['of_range']:.1e} of the output's range (limit 1e-4), cosine less the mean {a['cosine']:.7f} (limit 0.9999)" + (f"; {a['why']}" if a["why"] else "")),
             ("note", report["peer_note"])]

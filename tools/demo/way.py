@@ -4,6 +4,7 @@ import hashlib
 import json
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 
@@ -15,6 +16,7 @@ sys.path[:0] = [str(ROOT / "tools" / "suites"), str(ROOT / "benchmarks" / "peers
 from check_agreement import compare  # noqa: E402
 from engines import Peri  # noqa: E402
 from peer_cpu import summary, timed  # noqa: E402
+from suite_files import SuiteError  # noqa: E402
 
 ROUNDS, SECONDS = 3, 1
 LAYER = re.compile(r"^\s*([\d.]+)\s+([\d.]+)%\s+(.*?)  \[(\S+)\] (?:kernel )?(\S+)")
@@ -44,16 +46,16 @@ class Way:
         self.report = {"name": name, "threads": threads}
 
     def build(self, dims):
-        """Import, optimise, verify and time candidates, save; or the engine of an earlier run of the same model and program."""
+        """Import, optimise, verify and time candidates, save; or the engine of an earlier run of the same model and program.
+        An engine is only used again if verify() passed it."""
         self.engine = self.folder / f"{self.name}.engine"
-        told, stamp = self.folder / f"{self.name}.build.json", self.folder / f"{self.name}.stamp"
-        want = "\n".join([digest(self.model), digest(self.peri.command), dims, str(self.threads)])
-        again = not self.rebuild and self.engine.is_file() and told.is_file() and stamp.is_file() and stamp.read_text() == want
+        told, self.stamp = self.folder / f"{self.name}.build.json", self.folder / f"{self.name}.stamp"
+        self.want = "\n".join([digest(self.model), digest(self.peri.command), dims, str(self.threads)])
+        again = not self.rebuild and self.engine.is_file() and told.is_file() and self.stamp.is_file() and self.stamp.read_text() == self.want
         if not again:
-            stamp.unlink(missing_ok=True)
+            self.stamp.unlink(missing_ok=True)
             say(f"{self.name}: building for {dims} (import, passes, candidates verified and timed)")
             self.peri.call("build", self.model, "-o", self.engine, "--dims", dims, "--threads", self.threads, "--json", told)
-            stamp.write_text(want)
         built = json.loads(told.read_text())
         steps = built["steps_in_order"]
         names = [s["name"] for s in steps]
@@ -64,6 +66,22 @@ class Way:
             "reference_steps": built["reference_steps"], "verified_steps": sum(float(s["max_error"]) >= 0 for s in kernels),
             **{k: built[k] for k in ("import_seconds", "passes_seconds", "tune_seconds")}}
         say(f"{self.name}: engine {'used again (same model, same program)' if again else 'built'}, {len(steps)} steps")
+
+    def verify(self, feed):
+        """The engine's answer for arrays against the float64 reference; once for an engine. False: outside the budget."""
+        told = self.folder / f"{self.name}.verify.json"
+        if not self.report["engine"]["again"]:
+            say(f"{self.name}: verifying against the float64 reference")
+            with tempfile.TemporaryDirectory(dir=self.peri.scratch.name) as scratch:
+                words = [w for name, path in save(feed, scratch).items() for w in ("--input", f"{name}={path}")]
+                done = subprocess.run([self.peri.command, "verify", self.engine, *words, "--json", told], capture_output=True, text=True)
+            if done.returncode not in (0, 3):
+                raise SuiteError(done.stderr.strip().splitlines()[-1])
+            if done.returncode == 0:
+                self.stamp.write_text(self.want)
+        outputs = json.loads(told.read_text())["outputs"]
+        self.report["verified"] = {"of_range": max(float(o["relative"]) for o in outputs), "inside": all(o["inside"] for o in outputs)}
+        return self.report["verified"]["inside"]
 
     def run(self, arrays):
         """Outputs by name of one run of the saved engine on arrays."""
