@@ -144,6 +144,7 @@ Result<Compiled> compile(Options options) {
   out.predicted_ms = lowered.predicted_ms;
   out.conversion_ms = lowered.conversion_ms;
   out.tuned = tuner.stats();
+  if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble + "; the build goes on without it");
   out.lock = lock_of(options, out);
   out.program.builder = options.builder;
   out.program.sections.push_back({"source", ir::print(imported.graph)});

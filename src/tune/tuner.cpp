@@ -6,6 +6,8 @@
 
 #include "base/clock.hpp"
 #include "base/hash.hpp"
+#include "exec/core/region_payload.hpp"
+#include "tune/cache.hpp"
 #include "tune/trial.hpp"
 
 namespace peri::tune {
@@ -18,30 +20,47 @@ struct Tuner::State {
   Options options;
   kernels::Machine machine;
   std::unique_ptr<ThreadPool> pool;
+  std::unique_ptr<Cache> cache;
   std::map<std::string, Candidates> by_problem;
   std::map<std::string, bool> accepted;
   std::map<std::string, double> conversions;
   Stats stats;
 
   Candidates collect(const ir::Graph& region, const std::vector<bool>& constant);
-  void judge(const ir::Graph& region, const std::vector<bool>& constant, Candidates* all);
+  // Takes what the cache knows of a candidate; false if it has to be tried.
+  bool recall(const std::string& key, Candidate* c);
+  void judge(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
+  void judge_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, std::span<Candidate* const> fresh);
 };
 
 Tuner::Tuner(Options options) : state_(std::make_unique<State>()) {
   state_->machine = kernels::detect_machine(options.threads);
   state_->pool = std::make_unique<ThreadPool>(options.threads);
   state_->options = std::move(options);
+  if (!state_->options.cache_path.empty() && state_->options.measure) state_->cache = Cache::open(state_->options.cache_path, machine_key(state_->machine));
 }
 Tuner::~Tuner() = default;
 const kernels::Machine& Tuner::machine() const { return state_->machine; }
 const Options& Tuner::options() const { return state_->options; }
-Tuner::Stats Tuner::stats() const { return state_->stats; }
+Tuner::Stats Tuner::stats() const {
+  Stats s = state_->stats;
+  if (state_->cache) s.cache_trouble = state_->cache->trouble();
+  return s;
+}
 
 namespace {
 std::string key_of(const ir::Graph& region, const std::vector<bool>& constant) {
   std::string key = ir::print(region, {1024, false});
   for (bool c : constant) key += c ? 'c' : 'v';
   return key;
+}
+
+// Two offers may differ in their layouts only.
+std::string cached_name(const Candidate& c) {
+  std::string name = c.id();
+  for (const auto* layouts : {&c.offer.inputs, &c.offer.outputs})
+    for (const ir::Layout& l : *layouts) name += " " + (l.row_major() ? std::string("-") : exec::layout_code(l));
+  return name;
 }
 }  // namespace
 
@@ -70,7 +89,18 @@ Candidates Tuner::State::collect(const ir::Graph& region, const std::vector<bool
   return all;
 }
 
-void Tuner::State::judge(const ir::Graph& region, const std::vector<bool>& constant, Candidates* all) {
+bool Tuner::State::recall(const std::string& key, Candidate* c) {
+  if (!cache) return false;
+  const std::optional<CacheRow> row = cache->find(key, cached_name(*c));
+  if (!row || (row->rejected.empty() && (row->median_ms < 0 || (options.verify && row->max_error < 0)))) return false;
+  c->median_ms = row->median_ms;
+  c->max_error = row->max_error;
+  c->rejected = row->rejected;
+  ++stats.from_cache;
+  return true;
+}
+
+void Tuner::State::judge_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, std::span<Candidate* const> fresh) {
   auto arguments = make_arguments(region, options.seed);
   if (!arguments.ok()) return;
   std::optional<Expected> expected;
@@ -78,26 +108,34 @@ void Tuner::State::judge(const ir::Graph& region, const std::vector<bool>& const
     auto made = make_expected(region, *arguments, options.threads, options.seed);
     if (made.ok()) expected = std::move(made).value();
   }
-  for (Candidate& c : all->list) {
-    auto trial = Trial::create(region, constant, c, *arguments, machine, pool.get());
+  for (Candidate* c : fresh) {
+    auto trial = Trial::create(region, constant, *c, *arguments, machine, pool.get());
     if (!trial.ok()) {
-      c.rejected = trial.error().text();
+      c->rejected = trial.error().text();  // may be this moment's memory: not kept
       continue;
     }
     if (expected) {
       auto error = (*trial)->verify(*expected);
-      if (!error.ok()) {
-        c.rejected = error.error().text();
+      if (error.ok()) {
+        c->max_error = *error;
+      } else {
+        c->rejected = error.error().text();
         ++stats.rejected;
-        continue;
       }
-      c.max_error = *error;
     }
-    if (options.measure) {
-      c.median_ms = (*trial)->time_ms(options.budget_ms);
+    if (c->rejected.empty() && options.measure) {
+      c->median_ms = (*trial)->time_ms(options.budget_ms);
       ++stats.measured;
     }
+    if (cache) cache->store(key, cached_name(*c), {c->median_ms, c->max_error, c->rejected});
   }
+}
+
+void Tuner::State::judge(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all) {
+  std::vector<Candidate*> fresh;
+  for (Candidate& c : all->list)
+    if (!recall(key, &c)) fresh.push_back(&c);
+  if (!fresh.empty()) judge_new(region, constant, key, fresh);
   std::stable_sort(all->list.begin(), all->list.end(), [](const Candidate& a, const Candidate& b) {
     if (a.rejected.empty() != b.rejected.empty()) return a.rejected.empty();
     return a.median_ms < b.median_ms;
@@ -111,7 +149,7 @@ const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<b
   if (it != s.by_problem.end()) return it->second;
   const int64_t start = now_ns();
   Candidates all = s.collect(region, constant);
-  if ((s.options.measure || s.options.verify) && !all.list.empty()) s.judge(region, constant, &all);
+  if ((s.options.measure || s.options.verify) && !all.list.empty()) s.judge(region, constant, key, &all);
   ++s.stats.problems;
   s.stats.candidates += static_cast<int64_t>(all.list.size());
   s.stats.seconds += seconds_since(start);

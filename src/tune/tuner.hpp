@@ -33,7 +33,7 @@ struct Options {
   bool measure = true;              // false: first offer wins, nothing is run
   bool verify = true;
   std::string provider;             // only this provider ("" all); the reference is always allowed as last resort
-  std::string cache_path;           // "" none
+  std::string cache_path;           // folder of the timing cache; "" none
   int threads = 1;
   uint64_t seed = 7;
   double budget_ms = 60;            // of timing for one candidate
@@ -59,6 +59,7 @@ class Tuner {
   struct Stats {
     int64_t problems = 0, candidates = 0, measured = 0, from_cache = 0, rejected = 0;
     double seconds = 0;
+    std::string cache_trouble;      // why the timing cache gave or took nothing; empty: it did, or none was asked for
   };
   Stats stats() const;
 

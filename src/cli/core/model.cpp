@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/clock.hpp"
+#include "base/knobs.hpp"
 #include "base/version.hpp"
 #include "exec/entry.hpp"
 
@@ -24,6 +25,7 @@ std::vector<Flag> build_flags(std::vector<Flag> more) {
       {"--no-tune", "", "", "take each kernel's first offer, without measuring"},
       {"--no-verify", "", "", "do not check candidates against the reference (the proof says so)"},
   };
+  flags.push_back({"--no-cache", "", "", "neither read nor write the timing cache (see peri cache)"});
   for (Flag& f : more) flags.push_back(f);
   return flags;
 }
@@ -84,6 +86,7 @@ Result<compile::Options> build_options(const Arguments& arguments, const std::st
     return usage("no provider '%s'", o.tune.provider.c_str()).expecting("peri, onednn or reference");
   o.tune.measure = !arguments.has("--no-tune");
   o.tune.verify = !arguments.has("--no-verify");
+  if (!arguments.has("--no-cache")) o.tune.cache_path = cache_folder();
   o.builder = "peri " + std::string(version());
   if (progress) o.progress = [progress](size_t done, size_t total, const std::string& what) { progress->show(done, total, what); };
   return o;

@@ -1,0 +1,54 @@
+// peri cache: where measured times are kept, how many there are, and how to forget them.
+#include "base/json.hpp"
+#include "base/knobs.hpp"
+#include "cli/core/page.hpp"
+#include "tune/cache.hpp"
+
+namespace peri::cli {
+namespace {
+
+Result<Outcome> run(const Arguments& arguments) {
+  const std::string what = arguments.positional.empty() ? "list" : arguments.positional[0];
+  const std::string folder = cache_folder();
+  const Page page(arguments);
+  Outcome out;
+  JsonWriter w;
+  w.begin_object().field("folder", folder);
+  if (what == "path") {
+    page.line("%s", folder.c_str());
+    out.summary = folder.empty() ? "no cache: set PERI_CACHE, XDG_CACHE_HOME or HOME" : folder;
+  } else if (what == "list") {
+    PERI_ASSIGN(const tune::CacheFacts f, tune::cache_facts(folder));
+    w.field("file", f.file).field("exists", f.exists).field("bytes", f.bytes).field("problems", f.problems).field("timings", f.rows).key("machines").begin_object();
+    for (const auto& [machine, rows] : f.machines) {
+      page.line("%8lld timings  %s", static_cast<long long>(rows), machine.c_str());
+      w.field(machine, rows);
+    }
+    w.end_object();
+    out.summary = f.exists ? format("%s, %s: %lld timings of %lld problems", f.file.c_str(), bytes_text(static_cast<double>(f.bytes)).c_str(), static_cast<long long>(f.rows), static_cast<long long>(f.problems)) : "empty: " + f.file + " does not exist yet";
+  } else if (what == "clear") {
+    PERI_ASSIGN(const int64_t bytes, tune::clear_cache(folder));
+    w.field("freed_bytes", bytes);
+    out.summary = bytes ? bytes_text(static_cast<double>(bytes)) + " deleted" : "nothing to delete";
+  } else {
+    return usage("peri cache has no '%s'", what.c_str()).expecting("path, list or clear");
+  }
+  w.end_object();
+  out.json = w.take();
+  return out;
+}
+}  // namespace
+
+extern const Entry cache_entry;
+const Entry cache_entry{{
+    .name = "cache",
+    .summary = "where measured times are kept: path, list or clear",
+    .positional = "[path|list|clear]",
+    .min_positional = 0,
+    .max_positional = 1,
+    .details = "The folder is $PERI_CACHE, else $XDG_CACHE_HOME/peri, else ~/.cache/peri; an empty PERI_CACHE means none. Absent or read-only\n"
+               "is allowed: builds go on and say so.\n\nexample:\n  peri cache list --json -",
+    .run = run,
+}};
+
+}  // namespace peri::cli

@@ -1,0 +1,149 @@
+// The commands do what they say on a trained model, from its file and from an engine made of it: right answers pass,
+// wrong budgets, damaged weights and unknown words fail with their exit codes.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "cli/core/arguments.hpp"
+#include "plan/engine_file.hpp"
+#include "tests/places.hpp"
+
+namespace peri::cli {
+namespace {
+
+const std::string kModel = std::string(tests::kSourceDir) + "/models/digits_cnn.onnx";
+
+// A command as typed, always quiet.
+Result<Outcome> command(std::string_view name, std::vector<std::string> words) {
+  const Command* c = find(name);
+  if (!c) return internal_error("no command");
+  words.emplace_back("--quiet");
+  std::vector<char*> raw;
+  for (std::string& w : words) raw.push_back(w.data());
+  PERI_ASSIGN(const Arguments arguments, parse_arguments(*c, raw));
+  return c->run(arguments);
+}
+Json json_of(const Result<Outcome>& r) {
+  EXPECT_TRUE(r.ok()) << (r.ok() ? "" : r.error().text());
+  auto json = parse_json(r.ok() ? r->json : "{}");
+  EXPECT_TRUE(json.ok()) << r->json;
+  return std::move(json).value();
+}
+
+class Commands : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = (std::filesystem::temp_directory_path() / ("peri_commands_" + std::to_string(getpid()))).string();
+    std::filesystem::create_directories(folder_);
+    engine_ = folder_ + "/digits.engine";
+    const auto built = command("build", {kModel, "-o", engine_, "--no-tune", "--no-cache", "--dims", "batch=2"});
+    ASSERT_TRUE(built.ok()) << built.error().text();
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string folder_, engine_;
+};
+
+TEST_F(Commands, InspectTellsWhatAModelNeeds) {
+  const Json j = json_of(command("inspect", {kModel}));
+  EXPECT_TRUE(j.get_bool("runs").value());
+  EXPECT_EQ(j.get_int("parameters").value() * 4, j.get_int("weight_bytes").value());
+  EXPECT_GT(j.get_int("arena_bytes").value(), 0);
+  EXPECT_GT((*j.get("build_estimate"))->get_double("seconds").value(), 0);
+  EXPECT_NE((*j.get("symbols"))->find("batch"), nullptr);
+}
+
+TEST_F(Commands, InspectChecksTheWeightsOfAnEngine) {
+  EXPECT_TRUE(json_of(command("inspect", {engine_, "--check"})).get_bool("weights_checked").value());
+  std::string bytes = read_file(engine_, 1 << 28).value();
+  bytes[bytes.size() - 100] = static_cast<char>(bytes[bytes.size() - 100] ^ 1);
+  ASSERT_TRUE(write_file_atomic(engine_, bytes).ok());
+  EXPECT_TRUE(command("inspect", {engine_}).ok()) << "weights are not read without --check";
+  EXPECT_FALSE(command("inspect", {engine_, "--check"}).ok());
+  EXPECT_FALSE(command("verify", {engine_}).ok());
+}
+
+TEST_F(Commands, VerifyComparesWithTheReference) {
+  const auto good = command("verify", {kModel, "--no-tune", "--no-cache", "--dims", "batch=3", "--bisect"});
+  const Json j = json_of(good);
+  EXPECT_EQ(good->code, 0) << good->summary;
+  EXPECT_EQ(j.get_array("outputs").value()->size(), 2u);
+  for (const Json& step : **j.get_array("bisect")) EXPECT_EQ(step.get_string("why").value(), "");
+  const auto engine = command("verify", {engine_, "--seed", "5"});
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  EXPECT_EQ(engine->code, 0) << engine->summary;
+  const auto strict = command("verify", {engine_, "--max-error", "1e-13"});
+  ASSERT_TRUE(strict.ok());
+  EXPECT_EQ(strict->code, 3);
+}
+
+TEST_F(Commands, BisectNamesTheStepThatIsWrong) {
+  // The second step's clip gets another upper end: its region no longer is what the source says, so answers differ, while each
+  // step still does what its own region says.
+  plan::LoadedEngine loaded = plan::load_engine(engine_).value();
+  std::vector<Tensor> weights;
+  for (const plan::Weight& w : loaded.program.weights) weights.push_back(Tensor::view(w.dtype, w.dims, loaded.weight_bytes.subspan(w.offset, w.bytes), loaded.file).value());
+  std::string& payload = loaded.program.steps[1].variants[0].payload;
+  const size_t at = payload.find("[6.0]");
+  ASSERT_NE(at, std::string::npos);
+  payload.replace(at, 5, "[0.1]");
+  const std::string wrong = folder_ + "/wrong.engine";
+  ASSERT_TRUE(plan::write_engine(wrong, loaded.program, weights).ok());
+  const auto r = command("verify", {wrong, "--bisect"});
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(r->code, 3) << r->summary;
+}
+
+TEST_F(Commands, VerifyComparesWithFiles) {
+  const std::string out = folder_ + "/out";
+  ASSERT_TRUE(command("run", {engine_, "--input", "image=random:3", "--output-dir", out}).ok());
+  const auto same = command("verify", {engine_, "--input", "image=random:3", "--reference-dir", out});
+  ASSERT_TRUE(same.ok()) << same.error().text();
+  EXPECT_EQ(same->code, 0);
+  const auto other = command("verify", {engine_, "--input", "image=random:4", "--reference-dir", out});
+  ASSERT_TRUE(other.ok()) << other.error().text();
+  EXPECT_EQ(other->code, 3);
+  EXPECT_EQ(command("verify", {engine_, "--reference-dir", out}).error().kind, ErrorKind::kUsage);
+}
+
+TEST_F(Commands, ExplainReadsTheProof) {
+  const Json j = json_of(command("explain", {engine_}));
+  ASSERT_FALSE(j.get_array("layers").value()->empty());
+  for (const Json& layer : **j.get_array("layers")) {
+    EXPECT_GT(layer.get_double("floor_ms").value(), 0);
+    EXPECT_FALSE((*layer.get("step"))->get_array("origins").value()->empty());
+  }
+  ASSERT_TRUE(std::filesystem::remove(engine_ + ".proof"));
+  EXPECT_EQ(command("explain", {engine_}).error().kind, ErrorKind::kIo);
+}
+
+TEST_F(Commands, ReplayTriesAProblemAgain) {
+  const Json j = json_of(command("replay", {"graph { input x: f32[16,32]; input w: f32[32,8]; y = matmul(x, w); output y; } seed=11", "--budget", "1"}));
+  EXPECT_EQ(j.get_int("seed").value(), 11);
+  ASSERT_FALSE(j.get_array("candidates").value()->empty());
+  EXPECT_FALSE(command("replay", {"graph { input x: f32[n,32]; y = relu(x); output y; }"}).ok()) << "an open dimension";
+  EXPECT_EQ(command("replay", {"region @0"}).error().kind, ErrorKind::kUsage);
+}
+
+TEST_F(Commands, DoctorKnowsTheMachine) {
+  const Json j = json_of(command("doctor", {"--threads", "1"}));
+  EXPECT_FALSE(j.get_array("kernels").value()->empty());
+  EXPECT_FALSE(j.get_array("advice").value()->empty());
+  EXPECT_GT((*j.get("peaks"))->get_array("copy_gbs").value()->size(), 2u);
+}
+
+TEST_F(Commands, VerifySuiteSaysWhatFailed) {
+  const std::string dir = folder_ + "/suite/bad";
+  std::filesystem::create_directories(dir + "/test_data_set_0");
+  ASSERT_TRUE(write_file_atomic(dir + "/model.onnx", "no model").ok());
+  const auto r = command("verify", {"--suite", folder_ + "/suite"});
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(r->code, 3);
+  EXPECT_EQ(json_of(r).get_int("failed").value(), 1);
+  EXPECT_EQ(command("verify", {"--suite", folder_ + "/none"}).error().kind, ErrorKind::kUsage);
+}
+
+}  // namespace
+}  // namespace peri::cli
