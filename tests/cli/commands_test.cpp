@@ -79,7 +79,7 @@ TEST_F(Commands, VerifyComparesWithTheReference) {
   EXPECT_EQ(strict->code, 3);
 }
 
-TEST_F(Commands, BisectNamesTheStepThatIsWrong) {
+TEST_F(Commands, AnEngineThatDiffersFromItsSourceIsOutside) {
   // The second step's clip gets another upper end: its region no longer is what the source says, so answers differ, while each
   // step still does what its own region says.
   plan::LoadedEngine loaded = plan::load_engine(engine_).value();
