@@ -47,15 +47,19 @@ Eltwise eltwise_of(const cpu::PostOp& op) {
 }
 }  // namespace
 
-Result<OnednnEpilogue> onednn_epilogue(const MatchedEpilogue& matched) {
+Result<OnednnEpilogue> onednn_epilogue(const Problem& problem, const MatchedEpilogue& matched) {
   OnednnEpilogue out;
   for (size_t k = 0; k < matched.ops.size(); ++k) {
     const MatchedOp& m = matched.ops[k];
     if (k == 0 && m.op.kind == cpu::PostKind::kColAdd) {
+      if (m.input >= 0 && !problem.constant[static_cast<size_t>(m.input)]) return refused("its bias is not constant");
       out.has_bias = true;
       out.bias = m.input;
       out.bias_values = m.values;
     } else if (m.op.kind == cpu::PostKind::kAdd && m.input >= 0 && m.input == matched.residual && out.residual < 0) {
+      const ir::Graph& g = *problem.graph;
+      if (!(g.inputs[static_cast<size_t>(m.input)]->type.shape == g.outputs[0]->type.shape) || problem.constant[static_cast<size_t>(m.input)])
+        return refused("an operand that is not a residual of the output's shape");
       out.residual = m.input;
       out.steps.push_back(m);
     } else if (m.op.kind == cpu::PostKind::kActivation && eltwise_of(m.op).algorithm != dnnl::algorithm::undef) {

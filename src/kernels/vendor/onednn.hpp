@@ -24,7 +24,7 @@ struct OnednnEpilogue {
   std::vector<MatchedOp> steps;     // after the bias
 };
 // Refuses what has no post-op, with the reason.
-Result<OnednnEpilogue> onednn_epilogue(const MatchedEpilogue& matched);
+Result<OnednnEpilogue> onednn_epilogue(const Problem& problem, const MatchedEpilogue& matched);
 // Post-ops of the epilogue; scratchpad by the caller.
 dnnl::primitive_attr onednn_attributes(const OnednnEpilogue& epilogue);
 // The bias as values, from the constants; empty if there is none.

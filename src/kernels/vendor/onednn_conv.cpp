@@ -154,9 +154,10 @@ class OnednnConv final : public Instance {
 
 Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
   PERI_ASSIGN(const MatchedConv m, match_conv_any_layout(p));
-  PERI_TRY(vendor::onednn_epilogue(m.epilogue));
-  // The same for every batch, so that each holds for all: which one is best is measured.
-  const std::vector<Cut> cuts = {{1, 4}, {1, 2}, {4, 1}};
+  PERI_TRY(vendor::onednn_epilogue(p, m.epilogue));
+  // Whole images only where that leaves tasks to share; instantiate() takes every cut for every batch.
+  std::vector<Cut> cuts = {{1, 4}, {1, 2}};
+  if (m.shape.n >= 8) cuts.push_back({4, 1});
   std::vector<Offer> out;
   for (const Cut& cut : cuts) {
     Offer o;
@@ -171,7 +172,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
   PERI_ASSIGN(MatchedConv m, match_conv(p));
-  PERI_ASSIGN(vendor::OnednnEpilogue epilogue, vendor::onednn_epilogue(m.epilogue));
+  PERI_ASSIGN(vendor::OnednnEpilogue epilogue, vendor::onednn_epilogue(p, m.epilogue));
   Cut cut;
   PERI_ASSIGN(cut.images, config_int(config, "images", 1, 1 << 20, 1));
   PERI_ASSIGN(cut.slices, config_int(config, "slices", 1, kMaxSlices, 1));
