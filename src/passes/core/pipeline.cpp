@@ -16,13 +16,15 @@ std::span<const std::string_view> order() {
       "resolve_ranges",       // index arithmetic of masks
       "simplify",             // what changes nothing goes
       "fold_constants",       // what that made constant
+      "fuse_softmax",         // what exporters take apart is put together
+      "fuse_layer_norm",
       "fold_batch_norm",      // scales and shifts of channels are in the weights
       "gemm_to_matmul",       // linear layers without reshapes around them
       "sink_transposes",      // transposes meet and cancel; chains of reshapes are one
       "split_projections",    // packed q, k, v without copies
       "fuse_attention",       // softmax(q kT + mask) v with its head splits is one node
       "sink_transposes",
-      "fuse_gelu",            // what exporters take apart is put together
+      "fuse_gelu",            // activations that fit into epilogues
       "fuse_swish",
       "fuse_hard_swish",
       "simplify",
