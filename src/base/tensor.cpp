@@ -1,6 +1,8 @@
 // Storage, element access for every type, and the content hash of host tensors.
 #include "base/tensor.hpp"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -9,22 +11,41 @@
 
 namespace peri {
 
+namespace {
+// Large blocks start on a 2 MiB page and ask for huge pages: 512 times fewer faults when weights are packed, fewer TLB misses
+// when they are read.
+constexpr size_t kHugePage = size_t{2} << 20;
+
+void* allocate(size_t size) {
+  if (size > (size_t{1} << 46)) return nullptr;
+  const size_t align = size >= 2 * kHugePage ? kHugePage : 64;
+  void* p = std::aligned_alloc(align, (size + 64 + align - 1) / align * align);
+  if (p && align == kHugePage) madvise(p, size, MADV_HUGEPAGE);
+  return p;
+}
+}  // namespace
+
 Result<Tensor> Tensor::zeros(DType dtype, std::vector<int64_t> dims) {
+  PERI_ASSIGN(Tensor t, uninitialized(dtype, std::move(dims)));
+  if (t.size_) std::memset(t.mutable_data(), 0, t.size_);
+  return t;
+}
+
+Result<Tensor> Tensor::uninitialized(DType dtype, std::vector<int64_t> dims) {
   PERI_ASSIGN(const int64_t n, checked_numel(dims));
   Tensor t;
   t.dtype_ = dtype;
   t.numel_ = n;
   if (dtype == DType::kString) {
-    if (n > (int64_t{1} << 28)) return Error(ErrorKind::kMemory, format("a string tensor of %lld elements is beyond the cap", static_cast<long long>(n)));
+    if (n > (int64_t{1} << 28))
+      return Error(ErrorKind::kMemory, format("a string tensor of %lld elements is beyond the cap", static_cast<long long>(n)));
     t.dims_ = std::move(dims);
     t.strings_ = std::make_shared<std::vector<std::string>>(static_cast<size_t>(n));
     return t;
   }
   PERI_ASSIGN(const int64_t size, dtype_bytes(dtype, n));
-  const size_t padded = (static_cast<size_t>(size) + 127) / 64 * 64;
-  void* p = size > (int64_t{1} << 46) ? nullptr : std::aligned_alloc(64, padded);
+  void* p = allocate(static_cast<size_t>(size));
   if (!p) return Error(ErrorKind::kMemory, format("cannot allocate %lld bytes", static_cast<long long>(size)));
-  std::memset(p, 0, padded);
   t.dims_ = std::move(dims);
   t.data_ = static_cast<const std::byte*>(p);
   t.size_ = static_cast<size_t>(size);

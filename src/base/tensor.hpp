@@ -19,6 +19,8 @@ class Tensor {
 
   // Zero-filled, 64-byte aligned storage. Errors: a size that is negative, overflows, or cannot be allocated.
   static Result<Tensor> zeros(DType dtype, std::vector<int64_t> dims);
+  // The same without clearing: contents are undefined (string tensors: empty strings). For memory that is filled at once.
+  static Result<Tensor> uninitialized(DType dtype, std::vector<int64_t> dims);
   // A view of `bytes` that must be exactly the tensor's size; `keep` owns them. No alignment is promised.
   static Result<Tensor> view(DType dtype, std::vector<int64_t> dims, std::span<const std::byte> bytes,
                              std::shared_ptr<const void> keep);

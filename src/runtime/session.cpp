@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <set>
 
 #include "runtime/engine.hpp"
@@ -55,6 +56,7 @@ struct Session::State final : RunContext::Binder {
 
   Status prepare_for(const std::vector<std::vector<int64_t>>& dims);
   Status layout_memory();
+  Status make_instances();
   Status place_strings();
   Result<void*> place(int32_t buffer);
   Status refresh_arguments(size_t step);
@@ -130,7 +132,6 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
     if (p.buffers[k].alias_of < 0 || arena_plan.bytes[k] == plan::kUnbound) continue;
     PERI_ASSIGN(shift[k], p.buffers[k].alias_offset.eval(binding));
   }
-  size_t scratch_bytes = 0;
   instances.assign(p.steps.size(), nullptr);
   reads.assign(p.steps.size(), {});
   writes.assign(p.steps.size(), {});
@@ -141,14 +142,10 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
     else if (b.kind == plan::BufferKind::kWeight) pointers[k] = const_cast<void*>(weights[k].data());
     else if (arena_plan.offset[k] != plan::kUnbound) pointers[k] = arena.data.get() + arena_plan.offset[k];
   }
-  bool bound = true;
-  for (size_t k = 0; k < p.steps.size(); ++k) {
-    if (!data_dependent || bound) {
-      PERI_ASSIGN(instances[k], engine->instance(k, binding));
-      scratch_bytes = std::max(scratch_bytes, instances[k]->scratch_bytes(pool->threads()));
-    }
-    bound = bound && p.steps[k].binds.empty();
-  }
+  PERI_TRY(make_instances());
+  size_t scratch_bytes = 0;
+  for (const auto& i : instances)
+    if (i) scratch_bytes = std::max(scratch_bytes, i->scratch_bytes(pool->threads()));
   PERI_TRY(scratch.reserve(scratch_bytes + 64));
   for (size_t k = 0; k < p.steps.size(); ++k) {
     for (int32_t b : p.steps[k].reads) reads[k].push_back(b < 0 ? nullptr : pointers[static_cast<size_t>(b)]);
@@ -156,6 +153,27 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
   }
   input_dims = dims;
   prepared = true;
+  return Ok{};
+}
+
+// Instances of all steps up to the first that binds dimensions; packing of weights goes by steps over the pool.
+Status Session::State::make_instances() {
+  const plan::Program& p = program();
+  size_t count = 0;
+  while (count < p.steps.size() && p.steps[count].binds.empty()) ++count;
+  if (count < p.steps.size()) ++count;
+  std::mutex mutex;
+  std::optional<Error> first;
+  pool->run(static_cast<int64_t>(count), [&](int64_t k, int) {
+    auto made = engine->instance(static_cast<size_t>(k), binding);
+    if (made.ok()) {
+      instances[static_cast<size_t>(k)] = std::move(made).value();
+      return;
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!first) first = std::move(made).error();
+  });
+  if (first) return *std::move(first);
   return Ok{};
 }
 
@@ -253,7 +271,7 @@ Result<Tensor> Session::State::output_tensor(size_t port, std::span<const View> 
     PERI_ASSIGN(const int64_t bytes, dtype_bytes(o.dtype, n));
     return Tensor::view(o.dtype, dims, {static_cast<const std::byte*>(v.data), static_cast<size_t>(bytes)}, nullptr);
   }
-  return Tensor::zeros(o.dtype, std::move(dims));
+  return Tensor::uninitialized(o.dtype, std::move(dims));
 }
 
 Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, std::span<const View> given) {

@@ -70,7 +70,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == want) || !(p.graph->outputs[0]->type.layout == ir::nhwc())) return invalid("the region has other layouts than its configuration says");
   if (!*c.packed) {
     const Tensor& w = c.constants[static_cast<size_t>(s.w)];
-    PERI_ASSIGN(Tensor packed, Tensor::zeros(DType::kF32, {packed_conv_floats(s.shape, *isa)}));
+    PERI_ASSIGN(Tensor packed, Tensor::uninitialized(DType::kF32, {packed_conv_floats(s.shape, *isa)}));
     pack_conv_weights(w.as<float>().data(), s.shape, *isa, packed.mutable_as<float>());
     *c.packed = std::make_shared<const Tensor>(std::move(packed));
   }

@@ -69,7 +69,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   }
   if (!*c.packed) {
     const Tensor& w = c.constants[static_cast<size_t>(s.w)];
-    PERI_ASSIGN(Tensor packed, Tensor::zeros(DType::kF32, {packed_winograd_floats(s.shape, m, *isa)}));
+    PERI_ASSIGN(Tensor packed, Tensor::uninitialized(DType::kF32, {packed_winograd_floats(s.shape, m, *isa)}));
     pack_winograd_weights(w.as<float>().data(), s.shape, m, *isa, packed.mutable_as<float>());
     *c.packed = std::make_shared<const Tensor>(std::move(packed));
   }

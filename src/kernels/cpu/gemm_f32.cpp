@@ -144,7 +144,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   if (s.shape.b_form == BForm::kPacked) {
     if (!*c.packed) {
       const Tensor& b = c.constants[static_cast<size_t>(s.b)];
-      PERI_ASSIGN(Tensor t, Tensor::zeros(DType::kF32, {packed_b_floats(s.shape.k, s.shape.n, *isa)}));
+      PERI_ASSIGN(Tensor t, Tensor::uninitialized(DType::kF32, {packed_b_floats(s.shape.k, s.shape.n, *isa)}));
       pack_b(b.as<float>().data(), s.b_transposed ? s.shape.k : s.shape.n, s.b_transposed, s.shape.k, s.shape.n, *isa, t.mutable_as<float>());
       *c.packed = std::make_shared<const Tensor>(std::move(t));
     }
