@@ -139,7 +139,7 @@ Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir)
 
 // Names the first wrong step in words; adds all verdicts to the JSON object.
 Result<std::string> run_bisect(const Subject& s, std::span<const Tensor> inputs, Progress* progress, JsonWriter& w) {
-  PERI_ASSIGN(const std::vector<StepVerdict> steps, bisect(s.engine, inputs, progress));
+  PERI_ASSIGN(const std::vector<StepVerdict> steps, bisect(s.engine, s.weights_checked && !s.reference.nodes.empty() ? &s.reference : nullptr, inputs, progress));
   progress->clear();
   int64_t judged = 0;
   std::string words;

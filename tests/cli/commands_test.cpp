@@ -79,9 +79,8 @@ TEST_F(Commands, VerifyComparesWithTheReference) {
   EXPECT_EQ(strict->code, 3);
 }
 
-TEST_F(Commands, AnEngineThatDiffersFromItsSourceIsOutside) {
-  // The second step's clip gets another upper end: its region no longer is what the source says, so answers differ, while each
-  // step still does what its own region says.
+TEST_F(Commands, BisectNamesTheStepThatIsWrong) {
+  // The second step's clip gets another upper end: the step does what its region says, which is not what the source says.
   plan::LoadedEngine loaded = plan::load_engine(engine_).value();
   std::vector<Tensor> weights;
   for (const plan::Weight& w : loaded.program.weights) weights.push_back(Tensor::view(w.dtype, w.dims, loaded.weight_bytes.subspan(w.offset, w.bytes), loaded.file).value());
@@ -94,6 +93,10 @@ TEST_F(Commands, AnEngineThatDiffersFromItsSourceIsOutside) {
   const auto r = command("verify", {wrong, "--bisect"});
   ASSERT_TRUE(r.ok()) << r.error().text();
   EXPECT_EQ(r->code, 3) << r->summary;
+  EXPECT_NE(r->summary.find("first step outside its bound is 1, '" + loaded.program.steps[1].name + "'"), std::string::npos) << r->summary;
+  const auto right = command("verify", {engine_, "--bisect"});
+  ASSERT_TRUE(right.ok()) << right.error().text();
+  EXPECT_NE(right->summary.find("is within its own bound"), std::string::npos) << right->summary;
 }
 
 TEST_F(Commands, VerifyComparesWithFiles) {

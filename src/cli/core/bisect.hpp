@@ -17,7 +17,8 @@ struct StepVerdict {
 plan::Program separate_results(plan::Program program);
 
 // REQUIRES an engine of separate_results(). Runs it once, keeps every intermediate value, and judges each step on the inputs it really had: its region in
-// float64 with radii for float32 round-off. A step is wrong by its own fault only. Stops at the first one outside.
-Result<std::vector<StepVerdict>> bisect(std::shared_ptr<const runtime::Engine> engine, std::span<const Tensor> inputs, Progress* progress);
+// float64 with radii for float32 round-off. With `source`, the graph the engine was made of, each step's results are also
+// held against the source's values of the same name, radii grown on the way there. Stops at the first step outside.
+Result<std::vector<StepVerdict>> bisect(std::shared_ptr<const runtime::Engine> engine, const ir::Graph* source, std::span<const Tensor> inputs, Progress* progress);
 
 }  // namespace peri::cli
