@@ -11,11 +11,18 @@ int32_t storage_of(const Program& p, int32_t buffer) {
   return buffer;
 }
 
+std::vector<int32_t> storages(const Program& p) {
+  std::vector<int32_t> owner(p.buffers.size());
+  for (size_t k = 0; k < owner.size(); ++k) owner[k] = p.buffers[k].alias_of >= 0 ? owner[static_cast<size_t>(p.buffers[k].alias_of)] : static_cast<int32_t>(k);
+  return owner;
+}
+
 std::vector<Lifetime> lifetimes(const Program& p) {
   std::vector<Lifetime> life(p.buffers.size());
+  const std::vector<int32_t> owner = storages(p);
   auto touch = [&](int32_t b, int32_t step) {
     if (b < 0) return;
-    Lifetime& l = life[static_cast<size_t>(storage_of(p, b))];
+    Lifetime& l = life[static_cast<size_t>(owner[static_cast<size_t>(b)])];
     if (l.first < 0) l.first = step;
     l.last = std::max(l.last, step);
   };
@@ -57,6 +64,7 @@ Result<ArenaPlan> plan_arena(const Program& p, const DimBinding& binding) {
     if (!bound) continue;
     PERI_ASSIGN(plan.bytes[k], p.buffers[k].bytes.eval(binding));
     if (plan.bytes[k] < 0) return invalid("buffer %zu has %lld bytes", k, static_cast<long long>(plan.bytes[k]));
+    if (plan.bytes[k] > kMaxBufferBytes) return Error(ErrorKind::kMemory, format("buffer %zu would take %lld bytes", k, static_cast<long long>(plan.bytes[k]))).expecting("at most 4 TiB");
     if (in_arena(p, k) && life[k].first >= 0) todo.push_back(k);
   }
   std::stable_sort(todo.begin(), todo.end(), [&](size_t a, size_t b) { return plan.bytes[a] > plan.bytes[b]; });
@@ -93,6 +101,7 @@ Result<ArenaPlan> plan_arena(const Program& p, const DimBinding& binding) {
     PERI_ASSIGN(const int64_t shift, b.alias_offset.eval(binding));
     const int64_t base_bytes = plan.bytes[static_cast<size_t>(b.alias_of)];
     if (shift < 0 || shift > base_bytes || plan.bytes[k] > base_bytes - shift) return invalid("buffer %zu reaches outside the buffer it aliases", k);
+    if (shift % b.alignment) return invalid("buffer %zu is not aligned in the buffer it aliases", k);
     const int64_t base = plan.offset[static_cast<size_t>(b.alias_of)];
     if (base != kUnbound) plan.offset[k] = base + shift;
   }

@@ -1,5 +1,5 @@
 // A program as FlatBuffers and back. Only this file and its generated header know the format of the metadata.
-#include <cstring>
+#include <algorithm>
 
 #include "plan/engine_file.hpp"
 #include "plan/program_generated.h"
@@ -48,38 +48,57 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
   return fb::CreateProgram(b, name, builder, backend, dims, tuned_v, buffers_v, steps_v, inputs_v, outputs_v, weights_v, sections_v);
 }
 
-std::string text(const flatbuffers::String* s) { return s ? s->str() : std::string(); }
-template <class V>
-std::vector<int32_t> ints(const V* v) {
-  return v ? std::vector<int32_t>(v->begin(), v->end()) : std::vector<int32_t>{};
-}
-template <class V, class F>
-Status each(const V* list, F f) {
-  if (!list) return Ok{};
-  for (const auto* item : *list) {
-    if (!item) return invalid("an empty entry in the metadata");
-    PERI_TRY(f(*item));
-  }
-  return Ok{};
-}
-Result<Dim> dim(const flatbuffers::String* s) {
-  if (!s || s->size() == 0) return Dim(0);
-  return Dim::parse(s->string_view());
-}
+// Reads fields within a budget: tables and strings of a FlatBuffer may be shared, so that a small file could unfold without end.
+struct Reader {
+  size_t left;
+  bool spent = false;
 
-Status decode_buffers(const fb::Program& f, Program* p) {
-  return each(f.buffers(), [&](const fb::Buffer& x) -> Status {
+  void charge(size_t bytes) {
+    spent = spent || bytes > left;
+    left -= std::min(bytes, left);
+  }
+  std::string text(const flatbuffers::String* s) {
+    if (!s) return {};
+    charge(s->size());
+    return spent ? std::string() : s->str();
+  }
+  template <class V>
+  std::vector<int32_t> ints(const V* v) {
+    if (!v) return {};
+    charge(4 * size_t{v->size()});
+    return spent ? std::vector<int32_t>{} : std::vector<int32_t>(v->begin(), v->end());
+  }
+  template <class V, class F>
+  Status each(const V* list, F f) {
+    if (!list) return Ok{};
+    for (const auto* item : *list) {
+      charge(256);
+      if (!item) return invalid("an empty entry in the metadata");
+      PERI_TRY(f(*item));
+      if (spent) return invalid("the metadata unfolds to more than it holds");
+    }
+    return Ok{};
+  }
+  Result<Dim> dim(const flatbuffers::String* s) {
+    if (!s || s->size() == 0) return Dim(0);
+    charge(s->size());
+    return spent ? Result<Dim>(Dim(0)) : Dim::parse(s->string_view());
+  }
+};
+
+Status decode_buffers(Reader& r, const fb::Program& f, Program* p) {
+  return r.each(f.buffers(), [&](const fb::Buffer& x) -> Status {
     Buffer b;
-    b.name = text(x.name());
+    b.name = r.text(x.name());
     if (x.kind() > static_cast<uint8_t>(BufferKind::kState)) return invalid("buffer kind %u", x.kind());
     b.kind = static_cast<BufferKind>(x.kind());
-    PERI_ASSIGN(b.dtype, parse_dtype(text(x.dtype())));
-    PERI_ASSIGN(b.shape, parse_shape(text(x.shape())));
-    b.layout = text(x.layout());
-    PERI_ASSIGN(b.bytes, dim(x.bytes()));
+    PERI_ASSIGN(b.dtype, parse_dtype(r.text(x.dtype())));
+    PERI_ASSIGN(b.shape, parse_shape(r.text(x.shape())));
+    b.layout = r.text(x.layout());
+    PERI_ASSIGN(b.bytes, r.dim(x.bytes()));
     b.alignment = x.alignment();
     b.alias_of = x.alias_of();
-    PERI_ASSIGN(b.alias_offset, dim(x.alias_offset()));
+    PERI_ASSIGN(b.alias_offset, r.dim(x.alias_offset()));
     b.weight = x.weight();
     b.device = x.device();
     p->buffers.push_back(std::move(b));
@@ -87,32 +106,32 @@ Status decode_buffers(const fb::Program& f, Program* p) {
   });
 }
 
-Result<Program> decode(const fb::Program& f, int depth);
+Result<Program> decode(Reader& r, const fb::Program& f, int depth);
 
-Status decode_steps(const fb::Program& f, Program* p, int depth) {
-  return each(f.steps(), [&](const fb::Step& x) -> Status {
+Status decode_steps(Reader& r, const fb::Program& f, Program* p, int depth) {
+  return r.each(f.steps(), [&](const fb::Step& x) -> Status {
     Step s;
-    s.name = text(x.name());
-    s.executor = text(x.executor());
+    s.name = r.text(x.name());
+    s.executor = r.text(x.executor());
     s.payload_version = x.payload_version();
-    PERI_TRY(each(x.variants(), [&](const fb::Variant& y) -> Status {
-      Variant v{text(y.requires_isa()), text(y.library()), {}, text(y.payload())};
-      PERI_TRY(each(y.holds_for(), [&](const fb::Holds& h) -> Status {
-        PERI_ASSIGN(Dim e, dim(h.expression()));
+    PERI_TRY(r.each(x.variants(), [&](const fb::Variant& y) -> Status {
+      Variant v{r.text(y.requires_isa()), r.text(y.library()), {}, r.text(y.payload())};
+      PERI_TRY(r.each(y.holds_for(), [&](const fb::Holds& h) -> Status {
+        PERI_ASSIGN(Dim e, r.dim(h.expression()));
         v.holds_for.emplace_back(std::move(e), h.value());
         return Ok{};
       }));
       s.variants.push_back(std::move(v));
       return Ok{};
     }));
-    s.reads = ints(x.reads());
-    s.writes = ints(x.writes());
+    s.reads = r.ints(x.reads());
+    s.writes = r.ints(x.writes());
     s.lane = x.lane();
-    s.waits_for = ints(x.waits_for());
-    PERI_TRY(each(x.binds(), [&](const flatbuffers::String& name) -> Status { return s.binds.push_back(name.str()), Status(Ok{}); }));
-    PERI_TRY(each(x.origins(), [&](const flatbuffers::String& name) -> Status { return s.origins.push_back(name.str()), Status(Ok{}); }));
-    PERI_TRY(each(x.bodies(), [&](const fb::Program& body) -> Status {
-      PERI_ASSIGN(Program inner, decode(body, depth + 1));
+    s.waits_for = r.ints(x.waits_for());
+    PERI_TRY(r.each(x.binds(), [&](const flatbuffers::String& name) -> Status { return s.binds.push_back(r.text(&name)), Status(Ok{}); }));
+    PERI_TRY(r.each(x.origins(), [&](const flatbuffers::String& name) -> Status { return s.origins.push_back(r.text(&name)), Status(Ok{}); }));
+    PERI_TRY(r.each(x.bodies(), [&](const fb::Program& body) -> Status {
+      PERI_ASSIGN(Program inner, decode(r, body, depth + 1));
       s.bodies.push_back(std::make_shared<Program>(std::move(inner)));
       return Ok{};
     }));
@@ -122,33 +141,36 @@ Status decode_steps(const fb::Program& f, Program* p, int depth) {
 }
 
 template <class V>
-Status decode_ports(const V* list, std::vector<Port>* out) {
-  return each(list, [&](const fb::Port& x) -> Status {
-    Port port{text(x.name()), x.buffer(), DType::kInvalid, {}};
-    PERI_ASSIGN(port.dtype, parse_dtype(text(x.dtype())));
-    PERI_ASSIGN(port.shape, parse_shape(text(x.shape())));
+Status decode_ports(Reader& r, const V* list, std::vector<Port>* out) {
+  return r.each(list, [&](const fb::Port& x) -> Status {
+    Port port{r.text(x.name()), x.buffer(), DType::kInvalid, {}};
+    PERI_ASSIGN(port.dtype, parse_dtype(r.text(x.dtype())));
+    PERI_ASSIGN(port.shape, parse_shape(r.text(x.shape())));
     out->push_back(std::move(port));
     return Ok{};
   });
 }
 
-Result<Program> decode(const fb::Program& f, int depth) {
+Result<Program> decode(Reader& r, const fb::Program& f, int depth) {
   if (depth > 16) return invalid("bodies are nested too deep");
   Program p;
-  p.name = text(f.name());
-  p.builder = text(f.builder());
-  p.backend = text(f.backend());
-  PERI_TRY(each(f.dims(), [&](const flatbuffers::String& s) -> Status { return p.dims.push_back(s.str()), Status(Ok{}); }));
-  PERI_TRY(each(f.tuned_for(), [&](const fb::Tuned& t) -> Status { return p.tuned_for[text(t.dim())] = t.value(), Status(Ok{}); }));
-  PERI_TRY(decode_buffers(f, &p));
-  PERI_TRY(decode_steps(f, &p, depth));
-  PERI_TRY(decode_ports(f.inputs(), &p.inputs));
-  PERI_TRY(decode_ports(f.outputs(), &p.outputs));
-  PERI_TRY(each(f.weights(), [&](const fb::Weight& x) -> Status {
+  p.name = r.text(f.name());
+  p.builder = r.text(f.builder());
+  p.backend = r.text(f.backend());
+  PERI_TRY(r.each(f.dims(), [&](const flatbuffers::String& s) -> Status { return p.dims.push_back(r.text(&s)), Status(Ok{}); }));
+  PERI_TRY(r.each(f.tuned_for(), [&](const fb::Tuned& t) -> Status { return p.tuned_for[r.text(t.dim())] = t.value(), Status(Ok{}); }));
+  PERI_TRY(decode_buffers(r, f, &p));
+  PERI_TRY(decode_steps(r, f, &p, depth));
+  PERI_TRY(decode_ports(r, f.inputs(), &p.inputs));
+  PERI_TRY(decode_ports(r, f.outputs(), &p.outputs));
+  PERI_TRY(r.each(f.weights(), [&](const fb::Weight& x) -> Status {
     Weight w;
-    w.name = text(x.name());
-    PERI_ASSIGN(w.dtype, parse_dtype(text(x.dtype())));
-    if (x.dims()) w.dims.assign(x.dims()->begin(), x.dims()->end());
+    w.name = r.text(x.name());
+    PERI_ASSIGN(w.dtype, parse_dtype(r.text(x.dtype())));
+    if (x.dims()) {
+      r.charge(8 * size_t{x.dims()->size()});
+      if (!r.spent) w.dims.assign(x.dims()->begin(), x.dims()->end());
+    }
     w.offset = x.offset();
     w.bytes = x.bytes();
     w.hash = x.hash();
@@ -156,9 +178,12 @@ Result<Program> decode(const fb::Program& f, int depth) {
     p.weights.push_back(std::move(w));
     return Ok{};
   }));
-  PERI_TRY(each(f.sections(), [&](const fb::Section& s) -> Status {
-    Section section{text(s.name()), {}};
-    if (s.bytes()) section.bytes.assign(reinterpret_cast<const char*>(s.bytes()->data()), s.bytes()->size());
+  PERI_TRY(r.each(f.sections(), [&](const fb::Section& s) -> Status {
+    Section section{r.text(s.name()), {}};
+    if (s.bytes()) {
+      r.charge(s.bytes()->size());
+      if (!r.spent) section.bytes.assign(reinterpret_cast<const char*>(s.bytes()->data()), s.bytes()->size());
+    }
     p.sections.push_back(std::move(section));
     return Ok{};
   }));
@@ -174,9 +199,10 @@ std::string encode_program(const Program& program) {
 }
 
 Result<Program> decode_program(std::span<const std::byte> bytes) {
-  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), 64, 50000000);
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), 64, static_cast<flatbuffers::uoffset_t>(std::min<size_t>(bytes.size() / 8 + 16, 50000000)));
   if (!verifier.VerifyBuffer<fb::Program>(nullptr)) return invalid("the metadata is damaged");
-  return decode(*flatbuffers::GetRoot<fb::Program>(bytes.data()), 0);
+  Reader reader{(size_t{48} << 20) + bytes.size()};
+  return decode(reader, *flatbuffers::GetRoot<fb::Program>(bytes.data()), 0);
 }
 
 }  // namespace peri::plan

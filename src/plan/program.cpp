@@ -8,17 +8,41 @@ namespace peri::plan {
 
 namespace {
 constexpr size_t kMaxItems = 1000000;
+constexpr size_t kMaxNames = 65536;
 constexpr int kMaxBodies = 16;
 
 std::string buffer_label(const Program& p, size_t k) { return format("buffer %zu", k) + (p.buffers[k].name.empty() ? "" : " (" + p.buffers[k].name + ")"); }
 std::string step_label(const Program& p, size_t k) { return format("step %zu", k) + (p.steps[k].name.empty() ? "" : " (" + p.steps[k].name + ")"); }
 
-Status check_symbols(const Program& p, const Dim& d, const std::string& who) {
+// A program while it is checked.
+struct Scope {
+  const Program& p;
+  std::set<std::string> table;         
+  std::vector<int32_t> owner;            // of the buffers checked so far
+  std::vector<bool> written;
+  std::set<std::string> bound;
+
+  bool is_written(int32_t b) const { return written[static_cast<size_t>(b)] || written[static_cast<size_t>(owner[static_cast<size_t>(b)])]; }
+  // The first dimension of the buffer that nothing has bound yet; empty: none.
+  std::string unbound(int32_t b) const {
+    std::set<std::string> needed;
+    const Buffer& x = p.buffers[static_cast<size_t>(b)];
+    x.bytes.collect_symbols(needed);
+    x.alias_offset.collect_symbols(needed);
+    p.buffers[static_cast<size_t>(owner[static_cast<size_t>(b)])].bytes.collect_symbols(needed);
+    for (const Dim& d : x.shape) d.collect_symbols(needed);
+    for (const std::string& name : needed)
+      if (!bound.contains(name)) return name;
+    return "";
+  }
+};
+
+Status check_symbols(const Scope& scope, const Dim& d, const std::string& who) {
   if (d.is_poison()) return invalid("a size expression overflows").at_node(who);
   std::set<std::string> symbols;
   d.collect_symbols(symbols);
   for (const std::string& s : symbols)
-    if (std::find(p.dims.begin(), p.dims.end(), s) == p.dims.end()) return invalid("dimension '%s' is not in the table", s.c_str()).at_node(who);
+    if (!scope.table.contains(s)) return invalid("dimension '%s' is not in the table", s.c_str()).at_node(who);
   return Ok{};
 }
 
@@ -36,17 +60,18 @@ Result<Dim> natural_bytes(const Buffer& b) {
   return ceildiv(product(dims) * Dim(bits), 8);
 }
 
-Status check_buffer(const Program& p, size_t k) {
+Status check_buffer(Scope& scope, size_t k) {
+  const Program& p = scope.p;
   const Buffer& b = p.buffers[k];
   const std::string who = buffer_label(p, k);
   if (b.dtype == DType::kInvalid || static_cast<int>(b.dtype) >= kDTypeCount) return invalid("unknown element type").at_node(who);
   if (b.shape.size() > 32) return invalid("rank above 32").at_node(who);
-  for (const Dim& d : b.shape) PERI_TRY(check_symbols(p, d, who));
-  PERI_TRY(check_symbols(p, b.bytes, who));
-  PERI_TRY(check_symbols(p, b.alias_offset, who));
+  for (const Dim& d : b.shape) PERI_TRY(check_symbols(scope, d, who));
+  PERI_TRY(check_symbols(scope, b.bytes, who));
+  PERI_TRY(check_symbols(scope, b.alias_offset, who));
   PERI_ASSIGN(const Dim natural, natural_bytes(b));
   if (!(natural == b.bytes)) return invalid("size does not follow from type, shape and layout").at_node(who).expecting(natural.text()).but_found(b.bytes.text());
-  if (b.alignment == 0 || (b.alignment & (b.alignment - 1)) || b.alignment > 4096) return invalid("alignment %u", b.alignment).at_node(who).expecting("a power of two up to 4096");
+  if (b.alignment < 64 || (b.alignment & (b.alignment - 1)) || b.alignment > 4096) return invalid("alignment %u", b.alignment).at_node(who).expecting("a power of two from 64 to 4096");
   if (b.device != 0) return invalid("device %u is not known to this program", b.device).at_node(who);
   if (b.alias_of >= static_cast<int32_t>(k) || b.alias_of < -1) return invalid("alias of buffer %d", b.alias_of).at_node(who).expecting("an earlier buffer");
   if (b.alias_of >= 0) {
@@ -58,8 +83,10 @@ Status check_buffer(const Program& p, size_t k) {
   if (is_weight != (b.weight >= 0) || b.weight >= static_cast<int32_t>(p.weights.size())) return invalid("weight index %d", b.weight).at_node(who);
   if (is_weight) {
     const Weight& w = p.weights[static_cast<size_t>(b.weight)];
+    if (b.dtype == DType::kString) return invalid("a weight cannot be text").at_node(who);
     if (w.dtype != b.dtype || !is_const(b.shape) || !b.bytes.is_const(static_cast<int64_t>(w.bytes))) return invalid("a weight buffer differs from its weight '%s'", w.name.c_str()).at_node(who);
   }
+  scope.owner.push_back(b.alias_of >= 0 ? scope.owner[static_cast<size_t>(b.alias_of)] : static_cast<int32_t>(k));
   return Ok{};
 }
 
@@ -74,47 +101,61 @@ Status check_weights(const Program& p, uint64_t weight_bytes) {
   return Ok{};
 }
 
-Status check_step(const Program& p, size_t k, std::vector<bool>* written, std::set<std::string>* bound, int depth);
+Status check_step(Scope& scope, size_t k, int depth);
 
-Status check_at(const Program& p, uint64_t weight_bytes, int depth) {
-  if (depth > kMaxBodies) return invalid("bodies of control steps are nested too deep");
-  if (p.buffers.size() > kMaxItems || p.steps.size() > kMaxItems || p.weights.size() > kMaxItems || p.dims.size() > 65536)
-    return invalid("more buffers, steps, weights or dimensions than the cap");
-  if (std::set<std::string>(p.dims.begin(), p.dims.end()).size() != p.dims.size()) return invalid("a dimension is named twice");
-  PERI_TRY(check_weights(p, weight_bytes));
-  for (size_t k = 0; k < p.buffers.size(); ++k) PERI_TRY(check_buffer(p, k));
-  std::vector<bool> written(p.buffers.size(), false);
-  std::set<std::string> bound, names;
+Status check_inputs(Scope& scope) {
+  const Program& p = scope.p;
+  std::set<std::string> names;
   for (const Port& port : p.inputs) {
-    if (port.buffer < 0 || port.buffer >= static_cast<int32_t>(p.buffers.size()) || p.buffers[static_cast<size_t>(port.buffer)].kind != BufferKind::kInput)
-      return invalid("no input buffer").at_node("input '" + port.name + "'");
+    const std::string who = "input '" + port.name + "'";
+    if (port.buffer < 0 || port.buffer >= static_cast<int32_t>(p.buffers.size()) || p.buffers[static_cast<size_t>(port.buffer)].kind != BufferKind::kInput) return invalid("no input buffer").at_node(who);
     const Buffer& b = p.buffers[static_cast<size_t>(port.buffer)];
-    if (b.dtype != port.dtype || !(b.shape == port.shape) || !b.layout.empty()) return invalid("its buffer has another type").at_node("input '" + port.name + "'");
-    if (!names.insert(port.name).second || written[static_cast<size_t>(port.buffer)]) return invalid("stands twice").at_node("input '" + port.name + "'");
-    written[static_cast<size_t>(port.buffer)] = true;
-    for (const Dim& d : port.shape) {
-      PERI_TRY(check_symbols(p, d, "input '" + port.name + "'"));
-      if (d.is_symbol()) bound.insert(d.symbol_name());
-    }
+    if (b.dtype != port.dtype || !(b.shape == port.shape) || !b.layout.empty()) return invalid("its buffer has another type").at_node(who);
+    if (!names.insert(port.name).second || scope.written[static_cast<size_t>(port.buffer)]) return invalid("stands twice").at_node(who);
+    scope.written[static_cast<size_t>(port.buffer)] = true;
+    for (const Dim& d : port.shape)
+      if (d.is_symbol()) scope.bound.insert(d.symbol_name());
   }
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     const BufferKind kind = p.buffers[k].kind;
-    if (kind == BufferKind::kWeight || kind == BufferKind::kState) written[k] = true;
-    if (kind == BufferKind::kInput && !written[k]) return invalid("an input buffer without an input").at_node(buffer_label(p, k));
-  }
-  for (size_t k = 0; k < p.steps.size(); ++k) PERI_TRY(check_step(p, k, &written, &bound, depth));
-  names.clear();
-  for (const Port& port : p.outputs) {
-    if (port.buffer < 0 || port.buffer >= static_cast<int32_t>(p.buffers.size())) return invalid("no buffer").at_node("output '" + port.name + "'");
-    const Buffer& b = p.buffers[static_cast<size_t>(port.buffer)];
-    if (b.dtype != port.dtype || !(b.shape == port.shape) || !b.layout.empty()) return invalid("its buffer has another type").at_node("output '" + port.name + "'");
-    if (!written[static_cast<size_t>(port.buffer)] && !written[static_cast<size_t>(storage_of(p, port.buffer))]) return invalid("is never written").at_node("output '" + port.name + "'");
-    if (!names.insert(port.name).second) return invalid("stands twice").at_node("output '" + port.name + "'");
+    if (kind == BufferKind::kInput && !scope.written[k]) return invalid("an input buffer without an input").at_node(buffer_label(p, k));
+    if (kind == BufferKind::kWeight || kind == BufferKind::kState) scope.written[k] = true;
+    if (const std::string name = kind == BufferKind::kState ? scope.unbound(static_cast<int32_t>(k)) : ""; !name.empty()) return invalid("a state's dimension '%s' is not bound by an input", name.c_str()).at_node(buffer_label(p, k));
   }
   return Ok{};
 }
 
-Status check_step(const Program& p, size_t k, std::vector<bool>* written, std::set<std::string>* bound, int depth) {
+Status check_outputs(const Scope& scope) {
+  const Program& p = scope.p;
+  std::set<std::string> names;
+  for (const Port& port : p.outputs) {
+    const std::string who = "output '" + port.name + "'";
+    if (port.buffer < 0 || port.buffer >= static_cast<int32_t>(p.buffers.size())) return invalid("no buffer").at_node(who);
+    const Buffer& b = p.buffers[static_cast<size_t>(port.buffer)];
+    if (b.dtype != port.dtype || !(b.shape == port.shape) || !b.layout.empty()) return invalid("its buffer has another type").at_node(who);
+    if (!scope.is_written(port.buffer)) return invalid("is never written").at_node(who);
+    if (const std::string name = scope.unbound(port.buffer); !name.empty()) return invalid("its dimension '%s' is never bound", name.c_str()).at_node(who);
+    if (!names.insert(port.name).second) return invalid("stands twice").at_node(who);
+  }
+  return Ok{};
+}
+
+Status check_at(const Program& p, uint64_t weight_bytes, int depth) {
+  if (depth > kMaxBodies) return invalid("bodies of control steps are nested too deep");
+  if (p.buffers.size() > kMaxItems || p.steps.size() > kMaxItems || p.weights.size() > kMaxItems || p.dims.size() > kMaxNames || p.inputs.size() > kMaxNames || p.outputs.size() > kMaxNames)
+    return invalid("more buffers, steps, weights, dimensions or ports than the cap");
+  Scope scope{p, {p.dims.begin(), p.dims.end()}, {}, {}, {}};
+  if (scope.table.size() != p.dims.size()) return invalid("a dimension is named twice");
+  PERI_TRY(check_weights(p, weight_bytes));
+  for (size_t k = 0; k < p.buffers.size(); ++k) PERI_TRY(check_buffer(scope, k));
+  scope.written.assign(p.buffers.size(), false);
+  PERI_TRY(check_inputs(scope));
+  for (size_t k = 0; k < p.steps.size(); ++k) PERI_TRY(check_step(scope, k, depth));
+  return check_outputs(scope);
+}
+
+Status check_step(Scope& scope, size_t k, int depth) {
+  const Program& p = scope.p;
   const Step& s = p.steps[k];
   const std::string who = step_label(p, k);
   if (s.executor.empty() || s.variants.empty() || s.variants.size() > 256) return invalid("needs an executor and a variant").at_node(who);
@@ -122,30 +163,27 @@ Status check_step(const Program& p, size_t k, std::vector<bool>* written, std::s
   const int32_t count = static_cast<int32_t>(p.buffers.size());
   for (int32_t b : s.reads) {
     if (b < -1 || b >= count) return invalid("reads buffer %d", b).at_node(who);
-    if (b >= 0 && !(*written)[static_cast<size_t>(b)] && !(*written)[static_cast<size_t>(storage_of(p, b))]) return invalid("reads %s before it is written", buffer_label(p, static_cast<size_t>(b)).c_str()).at_node(who);
+    if (b >= 0 && !scope.is_written(b)) return invalid("reads %s before it is written", buffer_label(p, static_cast<size_t>(b)).c_str()).at_node(who);
+    if (const std::string name = b < 0 ? "" : scope.unbound(b); !name.empty()) return invalid("reads %s whose dimension '%s' is not bound by then", buffer_label(p, static_cast<size_t>(b)).c_str(), name.c_str()).at_node(who);
   }
   for (int32_t b : s.writes) {
     if (b < -1 || b >= count) return invalid("writes buffer %d", b).at_node(who);
     if (b < 0) continue;
-    const BufferKind owner = p.buffers[static_cast<size_t>(storage_of(p, b))].kind;
+    const int32_t storage = scope.owner[static_cast<size_t>(b)];
+    const BufferKind owner = p.buffers[static_cast<size_t>(storage)].kind;
     if (owner == BufferKind::kInput || owner == BufferKind::kWeight) return invalid("writes into an input or a weight").at_node(who);
-    (*written)[static_cast<size_t>(b)] = true;
-    (*written)[static_cast<size_t>(storage_of(p, b))] = true;
+    scope.written[static_cast<size_t>(b)] = true;
+    scope.written[static_cast<size_t>(storage)] = true;
   }
   for (int32_t w : s.waits_for)
     if (w < 0 || w >= static_cast<int32_t>(k)) return invalid("waits for step %d", w).at_node(who).expecting("an earlier step");
   for (const Variant& v : s.variants)
-    for (const auto& [expression, value] : v.holds_for) PERI_TRY(check_symbols(p, expression, who));
+    for (const auto& [expression, value] : v.holds_for) PERI_TRY(check_symbols(scope, expression, who));
   for (const std::string& name : s.binds) {
-    if (std::find(p.dims.begin(), p.dims.end(), name) == p.dims.end() || !bound->insert(name).second) return invalid("binds dimension '%s' wrongly", name.c_str()).at_node(who);
+    if (!scope.table.contains(name) || !scope.bound.insert(name).second) return invalid("binds dimension '%s' wrongly", name.c_str()).at_node(who);
   }
-  for (int32_t b : s.writes) {
-    if (b < 0) continue;
-    std::set<std::string> needed;
-    p.buffers[static_cast<size_t>(b)].bytes.collect_symbols(needed);
-    for (const std::string& name : needed)
-      if (!bound->contains(name)) return invalid("writes %s whose dimension '%s' is not bound by then", buffer_label(p, static_cast<size_t>(b)).c_str(), name.c_str()).at_node(who);
-  }
+  for (int32_t b : s.writes)
+    if (const std::string name = b < 0 ? "" : scope.unbound(b); !name.empty()) return invalid("writes %s whose dimension '%s' is not bound by then", buffer_label(p, static_cast<size_t>(b)).c_str(), name.c_str()).at_node(who);
   for (const auto& body : s.bodies) {
     if (!body || !body->weights.empty()) return invalid("a body must exist and have no weights of its own").at_node(who);
     Status inner = check_at(*body, 0, depth + 1);
@@ -163,7 +201,7 @@ const Section* Program::section(std::string_view wanted) const {
 
 Status check_program(const Program& program, uint64_t weight_bytes) { return check_at(program, weight_bytes, 0); }
 
-Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int64_t>>& input_dims) {
+Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int64_t>>& input_dims, int64_t lowest) {
   if (input_dims.size() != p.inputs.size()) return usage("%zu inputs are given, the engine has %zu", input_dims.size(), p.inputs.size());
   DimBinding binding;
   std::map<std::string, std::string> bound_by;
@@ -176,7 +214,7 @@ Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int
       if (v < 0 || v > (int64_t{1} << 40)) return usage("dimension %lld", static_cast<long long>(v)).at_node(port.name);
       if (!port.shape[axis].is_symbol()) continue;
       const std::string name = port.shape[axis].symbol_name();
-      if (v < 1) return usage("dimension '%s' is %lld", name.c_str(), static_cast<long long>(v)).at_node(port.name).expecting("at least 1");
+      if (v < lowest) return usage("dimension '%s' is %lld", name.c_str(), static_cast<long long>(v)).at_node(port.name).expecting(format("at least %lld", static_cast<long long>(lowest)));
       if (binding.emplace(name, v).second) bound_by[name] = port.name;
     }
   }

@@ -23,7 +23,7 @@ struct Buffer {
   Shape shape;                  // logical dims, for people, checks and data-dependent outputs
   std::string layout;           // physical order as in IR text ("" row-major, "0231", "0123:1x16")
   Dim bytes;                    // size; string tensors are held by the runtime as objects and have 0 here
-  uint32_t alignment = 64;
+  uint32_t alignment = 64;      // of its own memory or of its offset in what it aliases: a power of two, 64 to 4096
   int32_t alias_of = -1;        // same memory as an earlier buffer, from `alias_offset` on; -1: its own
   Dim alias_offset;
   int32_t weight = -1;          // kWeight: index into Program::weights
@@ -100,8 +100,8 @@ struct Program {
 Status check_program(const Program& program, uint64_t weight_bytes);
 
 // Binds the dimension table from concrete input dims (in order of Program::inputs): bare symbols first, then every other
-// dimension is checked. Errors name the input, axis, expectation and finding.
-Result<DimBinding> bind_dims(const Program& program, const std::vector<std::vector<int64_t>>& input_dims);
+// dimension is checked. Errors name the input, axis, expectation and finding. A named dimension is at least `lowest`.
+Result<DimBinding> bind_dims(const Program& program, const std::vector<std::vector<int64_t>>& input_dims, int64_t lowest = 1);
 
 // Which variant of a step to take on this machine under a binding; error kRefused that lists what each one needs.
 struct Capabilities {
@@ -114,6 +114,7 @@ Result<size_t> choose_variant(const Step& step, const Capabilities& machine, con
 // Offsets of the scratch buffers in one arena per device for a binding: lifetimes from the steps, largest first, best fit.
 // A pure function: the same program and binding give the same offsets. Buffers whose size is not bound yet get kUnbound.
 constexpr int64_t kUnbound = -1;
+constexpr int64_t kMaxBufferBytes = int64_t{1} << 42;  // sums over a million buffers stay in range
 struct ArenaPlan {
   std::vector<int64_t> offset;    // per buffer; kUnbound for buffers outside the arena
   std::vector<int64_t> bytes;     // per buffer; kUnbound if data-dependent
@@ -131,5 +132,7 @@ struct Lifetime {
 std::vector<Lifetime> lifetimes(const Program& program);
 // The buffer that owns the memory of `buffer`: follows alias_of.
 int32_t storage_of(const Program& program, int32_t buffer);
+// The same for every buffer, in linear time.
+std::vector<int32_t> storages(const Program& program);
 
 }  // namespace peri::plan

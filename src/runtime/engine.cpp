@@ -50,6 +50,27 @@ Result<Tensor> Engine::weight(size_t index) const {
   return Tensor::view(w.dtype, w.dims, state_->weights.bytes.subspan(w.offset, w.bytes), state_->weights.keep);
 }
 
+namespace {
+// Executors that the bodies of control steps need and the table lacks.
+void missing_in_bodies(const plan::Program& program, ExecutorTable table, std::set<std::string>* missing) {
+  for (const plan::Step& step : program.steps) {
+    for (const auto& body : step.bodies) {
+      for (const plan::Step& inner : body->steps)
+        if (std::none_of(table.begin(), table.end(), [&](const Executor* e) { return e->name == inner.executor; })) missing->insert(inner.executor);
+      missing_in_bodies(*body, table, missing);
+    }
+  }
+}
+
+// Dimensions that a payload may depend on though no argument of its step does: a region may compute with sizes. A name
+// that only happens to stand in the text costs an instance more, no more.
+void named_in(const std::string& payload, const std::vector<std::string>& dims, std::set<std::string>* symbols) {
+  constexpr size_t kSearched = 64;
+  for (const std::string& name : dims)
+    if (dims.size() > kSearched || payload.find(name) != std::string::npos) symbols->insert(name);
+}
+}  // namespace
+
 Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, WeightSource weights, EngineOptions options) {
   PERI_TRY(plan::check_program(program, weights.bytes.size()));
   static std::atomic<uint64_t> next_id{1};
@@ -60,6 +81,7 @@ Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, Weig
   s.weights = std::move(weights);
   s.options = std::move(options);
   std::set<std::string> missing;
+  missing_in_bodies(s.program, s.options.executors, &missing);
   for (const plan::Step& step : s.program.steps) {
     auto it = std::find_if(s.options.executors.begin(), s.options.executors.end(), [&](const Executor* e) { return e->name == step.executor; });
     if (it == s.options.executors.end()) {
@@ -76,8 +98,10 @@ Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, Weig
     };
     for (int32_t b : step.reads) collect(b);
     for (int32_t b : step.writes) collect(b);
-    for (const plan::Variant& v : step.variants)
+    for (const plan::Variant& v : step.variants) {
       for (const auto& [expression, value] : v.holds_for) expression.collect_symbols(state->symbols);
+      named_in(v.payload, s.program.dims, &state->symbols);
+    }
     s.steps.push_back(std::move(state));
   }
   if (!missing.empty()) {
@@ -95,6 +119,7 @@ Result<std::unique_ptr<Prepared>> prepare_step(const Engine& engine, const Execu
   context.step = &step;
   context.variant = &variant;
   context.threads = engine.options().threads;
+  context.options = &engine.options();
   for (int32_t b : step.reads) {
     Tensor t;
     if (b >= 0 && engine.program().buffers[static_cast<size_t>(b)].kind == plan::BufferKind::kWeight) {

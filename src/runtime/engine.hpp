@@ -58,6 +58,10 @@ class Session {
  public:
   // `threads` 0: the engine's.
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Engine> engine, int threads = 0);
+  // A session for the body of a control step: it has no pool of its own (see use_pool()) and takes dimensions of 0.
+  static Result<std::unique_ptr<Session>> create_body(std::shared_ptr<const Engine> engine);
+  // Runs on this pool from now on. REQUIRES: a body's session; the pool outlives the next run().
+  void use_pool(ThreadPool* pool);
   ~Session();
 
   // Runs on host tensors, in order of Program::inputs; returns new tensors in order of Program::outputs. Errors name the

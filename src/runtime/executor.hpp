@@ -46,6 +46,8 @@ class Prepared {
   virtual Result<std::unique_ptr<Instance>> instantiate(const DimBinding& binding) = 0;
 };
 
+struct EngineOptions;
+
 // What an executor may look at while it prepares a step.
 struct PrepareContext {
   const plan::Program* program = nullptr;
@@ -54,6 +56,7 @@ struct PrepareContext {
   // The weight behind read `k` as a tensor viewing the mapped file; undefined tensor if read k is not a weight.
   std::vector<Tensor> weights;
   int threads = 1;  // of the pool that will run it; must not change results
+  const EngineOptions* options = nullptr;  // of the engine: what a control step hands to the engines of its bodies
 };
 
 struct Executor {

@@ -17,7 +17,9 @@ struct Memory {
   Status reserve(size_t wanted) {
     if (wanted <= bytes && data) return Ok{};
     const size_t padded = (wanted + 127) / 64 * 64;
-    data.reset(static_cast<std::byte*>(std::aligned_alloc(64, padded)));
+    void* fresh = nullptr;
+    if (posix_memalign(&fresh, 4096, padded) != 0) fresh = nullptr;
+    data.reset(static_cast<std::byte*>(fresh));
     bytes = data ? padded : 0;
     if (!data) return Error(ErrorKind::kMemory, format("cannot allocate %zu bytes for the arena", wanted));
     return Ok{};
@@ -27,7 +29,9 @@ struct Memory {
 
 struct Session::State final : RunContext::Binder {
   std::shared_ptr<const Engine> engine;
-  std::unique_ptr<ThreadPool> pool;
+  std::unique_ptr<ThreadPool> own_pool;
+  ThreadPool* pool = nullptr;
+  int64_t lowest_dim = 1;
   StepHook hook;
   bool keep_all = false;
 
@@ -48,6 +52,7 @@ struct Session::State final : RunContext::Binder {
   // For the current run.
   DimBinding run_binding;
   std::vector<Memory> pooled;                              // per buffer: data-dependent ones
+  std::vector<std::pair<Memory, int64_t>> states;          // per buffer: kState, with their size; zero at first
   std::vector<std::unique_ptr<std::vector<std::string>>> strings;  // per buffer
   std::vector<Tensor> made_outputs;
   size_t current = 0;
@@ -58,6 +63,7 @@ struct Session::State final : RunContext::Binder {
   Status layout_memory();
   Status make_instances();
   Status place_strings();
+  Status place_states();
   Result<void*> place(int32_t buffer);
   Status refresh_arguments(size_t step);
   Status run_step(size_t step);
@@ -78,10 +84,22 @@ void Session::keep_intermediates(bool on) {
 }
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Engine> engine, int threads) {
+  const int wanted = threads > 0 ? threads : engine->options().threads;
+  PERI_ASSIGN(std::unique_ptr<Session> session, create_body(std::move(engine)));
+  State& s = *session->state_;
+  s.own_pool = std::make_unique<ThreadPool>(wanted);
+  s.pool = s.own_pool.get();
+  s.lowest_dim = 1;
+  return session;
+}
+
+void Session::use_pool(ThreadPool* pool) { state_->pool = pool; }
+
+Result<std::unique_ptr<Session>> Session::create_body(std::shared_ptr<const Engine> engine) {
   std::unique_ptr<Session> session(new Session());
   State& s = *session->state_;
   s.engine = std::move(engine);
-  s.pool = std::make_unique<ThreadPool>(threads > 0 ? threads : s.engine->options().threads);
+  s.lowest_dim = 0;
   const plan::Program& p = s.program();
   s.weights.resize(p.buffers.size());
   for (size_t k = 0; k < p.buffers.size(); ++k) {
@@ -120,13 +138,29 @@ Status Session::State::place_strings() {
   return Ok{};
 }
 
+// A state lives across runs; when its size changes it begins anew as zeros.
+Status Session::State::place_states() {
+  const plan::Program& p = program();
+  states.resize(p.buffers.size());
+  for (size_t k = 0; k < p.buffers.size(); ++k) {
+    if (p.buffers[k].kind != plan::BufferKind::kState || p.buffers[k].alias_of >= 0 || p.buffers[k].dtype == DType::kString) continue;
+    auto& [memory, bytes] = states[k];
+    if (memory.data && bytes == arena_plan.bytes[k]) continue;
+    bytes = arena_plan.bytes[k];
+    PERI_TRY(memory.reserve(static_cast<size_t>(bytes)));
+    std::memset(memory.data.get(), 0, memory.bytes);
+  }
+  return Ok{};
+}
+
 Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims) {
   if (prepared && dims == input_dims) return Ok{};
   prepared = false;
   const plan::Program& p = program();
-  PERI_ASSIGN(binding, plan::bind_dims(p, dims));
+  PERI_ASSIGN(binding, plan::bind_dims(p, dims, lowest_dim));
   PERI_TRY(layout_memory());
   PERI_TRY(place_strings());
+  PERI_TRY(place_states());
   shift.assign(p.buffers.size(), 0);
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     if (p.buffers[k].alias_of < 0 || arena_plan.bytes[k] == plan::kUnbound) continue;
@@ -140,6 +174,7 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
     const plan::Buffer& b = p.buffers[k];
     if (b.dtype == DType::kString) pointers[k] = strings[k].get();
     else if (b.kind == plan::BufferKind::kWeight) pointers[k] = const_cast<void*>(weights[k].data());
+    else if (states[k].first.data) pointers[k] = states[k].first.data.get();
     else if (arena_plan.offset[k] != plan::kUnbound) pointers[k] = arena.data.get() + arena_plan.offset[k];
   }
   PERI_TRY(make_instances());
@@ -185,15 +220,19 @@ Result<void*> Session::State::place(int32_t buffer) {
   if (b.dtype == DType::kString) return static_cast<void*>(strings[static_cast<size_t>(owner)].get());
   if (!pointers[static_cast<size_t>(owner)]) {
     PERI_ASSIGN(const int64_t bytes, b.bytes.eval(run_binding));
+    if (bytes < 0 || bytes > plan::kMaxBufferBytes) return Error(ErrorKind::kMemory, format("a data-dependent buffer would take %lld bytes", static_cast<long long>(bytes))).at_node(b.name);
     PERI_TRY(pooled[static_cast<size_t>(owner)].reserve(static_cast<size_t>(std::max<int64_t>(bytes, 1))));
     pointers[static_cast<size_t>(owner)] = pooled[static_cast<size_t>(owner)].data.get();
   }
-  if (owner != buffer && !pointers[static_cast<size_t>(buffer)]) {
-    PERI_ASSIGN(const int64_t shift, p.buffers[static_cast<size_t>(buffer)].alias_offset.eval(run_binding));
-    PERI_ASSIGN(const int64_t bytes, p.buffers[static_cast<size_t>(buffer)].bytes.eval(run_binding));
-    PERI_ASSIGN(const int64_t base, b.bytes.eval(run_binding));
-    if (shift < 0 || bytes < 0 || shift > base || bytes > base - shift) return invalid("an alias reaches outside its buffer");
-    pointers[static_cast<size_t>(buffer)] = static_cast<std::byte*>(pointers[static_cast<size_t>(owner)]) + shift;
+  std::vector<int32_t> chain;  // aliases without a place, outermost last
+  for (int32_t at = buffer; !pointers[static_cast<size_t>(at)]; at = p.buffers[static_cast<size_t>(at)].alias_of) chain.push_back(at);
+  for (; !chain.empty(); chain.pop_back()) {
+    const plan::Buffer& x = p.buffers[static_cast<size_t>(chain.back())];
+    PERI_ASSIGN(const int64_t offset, x.alias_offset.eval(run_binding));
+    PERI_ASSIGN(const int64_t bytes, x.bytes.eval(run_binding));
+    PERI_ASSIGN(const int64_t base, p.buffers[static_cast<size_t>(x.alias_of)].bytes.eval(run_binding));
+    if (offset < 0 || bytes < 0 || offset > base || bytes > base - offset || offset % x.alignment) return invalid("an alias reaches outside its buffer");
+    pointers[static_cast<size_t>(chain.back())] = static_cast<std::byte*>(pointers[static_cast<size_t>(x.alias_of)]) + offset;
   }
   return pointers[static_cast<size_t>(buffer)];
 }
@@ -240,7 +279,7 @@ Status Session::State::run_step(size_t k) {
       PERI_TRY(scratch.reserve(instance->scratch_bytes(pool->threads()) + 64));
     }
   }
-  RunContext context{reads[k], writes[k], scratch.data.get(), pool.get(), data_dependent ? &run_binding : &binding, this};
+  RunContext context{reads[k], writes[k], scratch.data.get(), pool, data_dependent ? &run_binding : &binding, this};
   if (hook) hook(k, true);
   Status done = instance->run(context);
   if (hook) hook(k, false);
@@ -315,6 +354,7 @@ Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, 
   for (size_t k = 0; k < p.outputs.size(); ++k) {
     if (direct[k]) continue;
     PERI_ASSIGN(outs[k], output_tensor(k, given));
+    if (data_dependent) PERI_TRY(place(p.outputs[k].buffer));  // a view that no step reads
     if (p.outputs[k].dtype == DType::kString) {
       outs[k].mutable_strings() = *static_cast<const std::vector<std::string>*>(pointers[static_cast<size_t>(p.outputs[k].buffer)]);
     } else if (!outs[k].bytes().empty()) {

@@ -1,0 +1,73 @@
+// Executor "if": runs one of two bodies. Reads: the condition (bool, one element), then captures; each body takes the
+// captures as its inputs and gives the step's results. bodies[0] runs when the condition is true. The payload is empty.
+#include "exec/core/body.hpp"
+#include "exec/entry.hpp"
+
+namespace peri::exec {
+
+namespace {
+class IfPrepared;
+
+class IfInstance final : public runtime::Instance {
+ public:
+  IfInstance(IfPrepared* owner, std::vector<ArgType> types) : owner_(owner), types_(std::move(types)) {}
+  Status run(const runtime::RunContext& context) const override;
+
+ private:
+  IfPrepared* owner_;
+  std::vector<ArgType> types_;
+};
+
+class IfPrepared final : public runtime::Prepared {
+ public:
+  explicit IfPrepared(const runtime::PrepareContext& c) : program(*c.program), step(*c.step) {}
+  Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
+    PERI_ASSIGN(std::vector<ArgType> types, read_types(program, step, binding));
+    return std::unique_ptr<runtime::Instance>(std::make_unique<IfInstance>(this, std::move(types)));
+  }
+  const plan::Program& program;
+  const plan::Step& step;
+  std::unique_ptr<Body> bodies[2];
+};
+
+Status IfInstance::run(const runtime::RunContext& context) const {
+  const bool taken = *static_cast<const uint8_t*>(context.reads[0]) != 0;
+  std::vector<Tensor> captures;
+  for (size_t k = 1; k < types_.size(); ++k) {
+    PERI_ASSIGN(Tensor t, argument(types_[k], context.reads[k]));
+    captures.push_back(std::move(t));
+  }
+  PERI_ASSIGN(const std::vector<Tensor> out, owner_->bodies[taken ? 0 : 1]->run(captures, context.pool));
+  for (size_t k = 0; k < out.size(); ++k)
+    PERI_TRY(give_result(owner_->program, owner_->step, k, out[k].dims(), {&out[k], 1}, context));
+  return Ok{};
+}
+
+Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& c) {
+  const plan::Step& step = *c.step;
+  if (step.bodies.size() != 2 || step.reads.empty())
+    return invalid("an if needs a condition and two bodies").at_node(step.name);
+  for (int32_t b : step.reads)
+    if (b < 0) return invalid("an argument of an if is left out").at_node(step.name);
+  PERI_TRY(check_scalar(*c.program, step, 0, DType::kBool));
+  auto prepared = std::make_unique<IfPrepared>(c);
+  for (size_t k = 0; k < 2; ++k) {
+    const plan::Program& body = *step.bodies[k];
+    if (body.inputs.size() != step.reads.size() - 1 || body.outputs.size() != step.writes.size())
+      return invalid("body %zu has %zu inputs and %zu outputs", k, body.inputs.size(), body.outputs.size())
+          .at_node(step.name)
+          .expecting(format("%zu and %zu", step.reads.size() - 1, step.writes.size()));
+    for (size_t i = 0; i < body.inputs.size(); ++i)
+      PERI_TRY(check_port(*c.program, step, step.reads[i + 1], body.inputs[i], 0));
+    for (size_t i = 0; i < body.outputs.size(); ++i)
+      PERI_TRY(check_port(*c.program, step, step.writes[i], body.outputs[i], 0));
+    PERI_ASSIGN(prepared->bodies[k], Body::create(body, *c.options));
+  }
+  return std::unique_ptr<runtime::Prepared>(std::move(prepared));
+}
+}  // namespace
+
+extern const Entry if_entry;
+const Entry if_entry{{"if", 1, prepare}};
+
+}  // namespace peri::exec

@@ -1,0 +1,107 @@
+// Arena plans of random programs: nothing alive at once overlaps, between the bytes alive at once and the sum of all.
+#include <gtest/gtest.h>
+
+#include "base/rng.hpp"
+#include "tests/plan/programs.hpp"
+
+namespace peri::plan {
+namespace {
+
+uint64_t next(uint64_t* state) {
+  *state += 0x9e3779b97f4a7c15u;
+  uint64_t z = *state;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+// A chain of steps; each reads up to three earlier results, some results are views of an earlier one.
+Program random_program(uint64_t seed) {
+  tests::ProgramMaker m;
+  m.p.dims = {"n"};
+  std::vector<int32_t> made = {m.input("x", DType::kF32, "[n,8]")};
+  const size_t steps = 1 + next(&seed) % 40;
+  for (size_t k = 0; k < steps; ++k) {
+    std::vector<int32_t> reads;
+    for (uint64_t r = 0; r < 1 + next(&seed) % 3; ++r)
+      reads.push_back(made[made.size() - 1 - next(&seed) % std::min<size_t>(made.size(), 6)]);
+    const int32_t y = m.scratch("t", DType::kF32, "[n," + std::to_string(1 + next(&seed) % 50) + "]");
+    m.step("s", reads, {y});
+    made.push_back(y);
+    if (next(&seed) % 4 == 0) {
+      const int32_t view = m.scratch("v", DType::kF32, shape_text(m.p.buffers[static_cast<size_t>(y)].shape));
+      m.p.buffers.back().alias_of = y;
+      made.push_back(view);
+    }
+  }
+  m.output("y", made.back());
+  return m.p;
+}
+
+TEST(Arena, RandomPrograms) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program p = random_program(seed);
+    ASSERT_TRUE(check_program(p, 0).ok()) << check_program(p, 0).error().text();
+    for (int64_t n : {1, 3, 1000}) {
+      const auto plan = plan_arena(p, {{"n", n}});
+      ASSERT_TRUE(plan.ok()) << plan.error().text();
+      int64_t sum = 0;
+      for (size_t k = 0; k < p.buffers.size(); ++k)
+        if (p.buffers[k].alias_of < 0 && p.buffers[k].kind == BufferKind::kScratch)
+          sum += (plan->bytes[k] + 63) / 64 * 64;
+      EXPECT_GE(plan->arena_bytes, plan->largest_live_bytes);
+      EXPECT_LE(plan->arena_bytes, sum);
+      EXPECT_EQ(plan_arena(p, {{"n", n}})->offset, plan->offset);
+    }
+  }
+}
+
+TEST(Arena, CheckFindsOverlapAndDisorder) {
+  const Program p = tests::small_program().p;
+  const ArenaPlan good = plan_arena(p, {{"batch", 8}}).value();
+  ASSERT_TRUE(check_arena(p, good).ok());
+  ArenaPlan bad = good;
+  bad.offset[3] = bad.offset[2];
+  EXPECT_FALSE(check_arena(p, bad).ok());
+  bad = good;
+  bad.offset[2] += 4;
+  EXPECT_FALSE(check_arena(p, bad).ok());
+  bad = good;
+  bad.offset[3] = bad.arena_bytes;
+  EXPECT_FALSE(check_arena(p, bad).ok());
+}
+
+TEST(Arena, SizesAndAliasesAreBounded) {
+  Program p = tests::small_program().p;
+  EXPECT_FALSE(plan_arena(p, {{"batch", INT64_MAX / 2}}).ok());
+  const auto large = plan_arena(p, {{"batch", int64_t{1} << 40}});
+  ASSERT_FALSE(large.ok());
+  EXPECT_EQ(large.error().kind, ErrorKind::kMemory);
+  p.buffers[3].alias_of = 2;
+  p.buffers[3].kind = BufferKind::kScratch;
+  ASSERT_TRUE(plan_arena(p, {{"batch", 8}}).ok());
+  for (int64_t offset : {4, 64, -64, 1 << 20}) {
+    p.buffers[3].alias_offset = Dim(offset);
+    EXPECT_FALSE(plan_arena(p, {{"batch", 8}}).ok()) << offset;
+  }
+  p.buffers[3].shape = {Dim(2), Dim(4)};
+  p.buffers[3].bytes = Dim(32);
+  p.buffers[3].alias_offset = Dim(64);
+  EXPECT_EQ(plan_arena(p, {{"batch", 8}})->offset[3], plan_arena(p, {{"batch", 8}})->offset[2] + 64);
+  p.buffers[3].alias_offset = Dim(4);
+  EXPECT_FALSE(plan_arena(p, {{"batch", 8}}).ok()) << "not aligned";
+}
+
+TEST(Arena, DataDependentBuffersStandOutside) {
+  Program p = tests::small_program().p;
+  p.buffers[2].shape = {Dim::symbol("n")};
+  p.buffers[2].bytes = Dim::symbol("n") * Dim(4);
+  const ArenaPlan plan = plan_arena(p, {{"batch", 2}}).value();
+  EXPECT_EQ(plan.offset[2], kUnbound);
+  EXPECT_EQ(plan.bytes[2], kUnbound);
+  EXPECT_EQ(plan.bytes[3], 32);
+}
+
+}  // namespace
+}  // namespace peri::plan
