@@ -19,7 +19,8 @@ Result<int64_t> run(ir::Graph& graph) {
 extern const Entry eliminate_identity_entry;
 const Entry eliminate_identity_entry{{
     .name = "eliminate_identity",
-    .contract = "No identity node is left: users and graph outputs read its input. It stands first, so that no later pattern has to look through identities.",
+    .contract = "No identity node is left: users and graph outputs read its input. It stands first, so that no later "
+                "pattern has to look through identities.",
     .run = run,
     .examples = {{"chain",
                   "graph { input x: f32[2]; a = identity(x); b = identity(a); y = relu(b); z = identity(y); output z }",

@@ -34,7 +34,8 @@ std::optional<Channels> read_norm(const ir::Node& n, int64_t channels) {
   for (size_t k = 1; k < 5; ++k)
     if (!n.in(k) || !n.in(k)->constant || n.in(k)->constant->numel() != channels) return std::nullopt;
   if (n.i("training_mode") != 0) return std::nullopt;
-  const std::vector<double> scale = doubles(*n.in(1)->constant), bias = doubles(*n.in(2)->constant), mean = doubles(*n.in(3)->constant), var = doubles(*n.in(4)->constant);
+  const std::vector<double> scale = doubles(*n.in(1)->constant), bias = doubles(*n.in(2)->constant),
+                            mean = doubles(*n.in(3)->constant), var = doubles(*n.in(4)->constant);
   Channels c{n.in(0), {}, {}};
   for (size_t k = 0; k < scale.size(); ++k) {
     c.scale.push_back(scale[k] / std::sqrt(var[k] + n.f("epsilon", 1e-5)));
@@ -44,7 +45,8 @@ std::optional<Channels> read_norm(const ir::Node& n, int64_t channels) {
 }
 
 std::optional<Channels> read_channels(const ir::Node& n) {
-  if (n.outputs.empty() || !n.out()->type.known() || n.out()->type.rank() < 3 || !is_float(n.out()->type.dtype)) return std::nullopt;
+  if (n.outputs.empty() || !n.out()->type.known() || n.out()->type.rank() < 3 || !is_float(n.out()->type.dtype))
+    return std::nullopt;
   const Dim& d = (*n.out()->type.shape)[1];
   if (!d.is_const() || d.value() == 0) return std::nullopt;
   if (n.op == "batch_normalization") return read_norm(n, d.value());
@@ -72,7 +74,8 @@ std::optional<Tensor> scaled(const Tensor& w, const std::vector<double>& scale, 
   if (!out.ok() || static_cast<size_t>(w.dims()[axis]) != scale.size()) return std::nullopt;
   int64_t inner = 1;
   for (size_t k = axis + 1; k < w.dims().size(); ++k) inner *= w.dims()[k];
-  for (int64_t k = 0; k < w.numel(); ++k) out->set_f64(k, w.f64(k) * scale[static_cast<size_t>(k / inner) % scale.size()]);
+  for (int64_t k = 0; k < w.numel(); ++k)
+    out->set_f64(k, w.f64(k) * scale[static_cast<size_t>(k / inner) % scale.size()]);
   return *std::move(out);
 }
 
@@ -82,7 +85,8 @@ Result<bool> rule(Rewriter& w, ir::Node* n) {
   ir::Node* conv = c->x->producer;
   if (!conv || (conv->op != "conv" && conv->op != "conv_transpose") || !w.used_once(c->x)) return false;
   const bool turned = conv->op == "conv_transpose";
-  if ((turned && conv->i("group", 1) != 1) || !conv->in(1)->constant || (conv->in(2) && !conv->in(2)->constant)) return false;
+  if ((turned && conv->i("group", 1) != 1) || !conv->in(1)->constant || (conv->in(2) && !conv->in(2)->constant))
+    return false;
   for (double s : c->scale)
     if (!std::isfinite(s)) return false;
   auto weights = scaled(*conv->in(1)->constant, c->scale, turned ? 1 : 0);
@@ -93,7 +97,8 @@ Result<bool> rule(Rewriter& w, ir::Node* n) {
     bias->set_f64(static_cast<int64_t>(k), before * c->scale[k] + c->shift[k]);
   }
   w.standing_for({conv, n});
-  std::vector<ir::Value*> inputs = {conv->in(0), w.graph().add_constant(conv->in(1)->name, *std::move(weights)), w.graph().add_constant("bias", std::move(bias).value())};
+  std::vector<ir::Value*> inputs = {conv->in(0), w.graph().add_constant(conv->in(1)->name, *std::move(weights)),
+                                    w.graph().add_constant("bias", std::move(bias).value())};
   PERI_ASSIGN(ir::Value * y, w.make(conv->op, std::move(inputs), conv->attrs, n->out()));
   w.replace(n->out(), y);
   return true;
@@ -112,7 +117,8 @@ Result<bool> plain(Rewriter& w, ir::Node* n) {
     scale->set_f64(static_cast<int64_t>(k), c->scale[k]);
     shift->set_f64(static_cast<int64_t>(k), c->shift[k]);
   }
-  PERI_ASSIGN(ir::Value * y, w.make("mul", {c->x, w.graph().add_constant("scale", std::move(scale).value())}, {}, n->out()));
+  PERI_ASSIGN(ir::Value * y,
+              w.make("mul", {c->x, w.graph().add_constant("scale", std::move(scale).value())}, {}, n->out()));
   PERI_ASSIGN(y, w.make("add", {y, w.graph().add_constant("shift", std::move(shift).value())}, {}, n->out()));
   w.replace(n->out(), y);
   return true;
@@ -129,32 +135,42 @@ Result<int64_t> run(ir::Graph& graph) {
 extern const Entry fold_batch_norm_entry;
 const Entry fold_batch_norm_entry{{
     .name = "fold_batch_norm",
-    .contract = "A batch normalisation, or a constant factor or summand for each channel, right behind a convolution with constant weights "
-                "is part of its weights and bias (computed in double); any other batch normalisation of constants is a product and a "
+    .contract = "A batch normalisation, or a constant factor or summand for each channel, right behind a convolution "
+                "with constant weights "
+                "is part of its weights and bias (computed in double); any other batch normalisation of constants is a "
+                "product and a "
                 "sum for each channel.",
     .follows = {"fold_constants"},
     .run = run,
     .examples =
         {{"behind a convolution",
-          "graph { input x: f32[batch,1,4,4]; const w: f32[2,1,1,2] = [1.0, 2.0, 3.0, 4.0]; const s: f32[2] = [2.0, 4.0]; const b: "
+          "graph { input x: f32[batch,1,4,4]; const w: f32[2,1,1,2] = [1.0, 2.0, 3.0, 4.0]; const s: f32[2] = [2.0, "
+          "4.0]; const b: "
           "f32[2] = [1.0, 2.0]; const m: f32[2] = [1.0, 3.0]; const v: f32[2] = [4.0, 16.0]; a = conv(x, w); y = "
           "batch_normalization(a, s, b, m, v) {epsilon=0.0}; output y }",
-          "graph { input x: f32[batch,1,4,4]; const w: f32[2,1,1,2] = [1.0, 2.0, 3.0, 4.0]; const b: f32[2] = [0.0, -1.0]; y = conv(x, "
+          "graph { input x: f32[batch,1,4,4]; const w: f32[2,1,1,2] = [1.0, 2.0, 3.0, 4.0]; const b: f32[2] = [0.0, "
+          "-1.0]; y = conv(x, "
           "w, b); output y }"},
          {"a bias written apart",
-          "graph { input x: f32[2,1,4,4]; const w: f32[2,1,1,1] = [1.0, 2.0]; const c: f32[2] = [1.0, 1.0]; const b: f32[1,2,1,1] = [3.0, "
+          "graph { input x: f32[2,1,4,4]; const w: f32[2,1,1,1] = [1.0, 2.0]; const c: f32[2] = [1.0, 1.0]; const b: "
+          "f32[1,2,1,1] = [3.0, "
           "4.0]; const f: f32[] = [2.0]; a = conv(x, w, c); d = add(b, a); y = mul(d, f); output y }",
-          "graph { input x: f32[2,1,4,4]; const w: f32[2,1,1,1] = [2.0, 4.0]; const b: f32[2] = [8.0, 10.0]; y = conv(x, w, b); output y "
+          "graph { input x: f32[2,1,4,4]; const w: f32[2,1,1,1] = [2.0, 4.0]; const b: f32[2] = [8.0, 10.0]; y = "
+          "conv(x, w, b); output y "
           "}"},
          {"behind a transposed convolution",
-          "graph { input x: f32[1,1,3,3]; const w: f32[1,2,1,1] = [1.0, 2.0]; const s: f32[2,1,1] = [2.0, 3.0]; a = conv_transpose(x, w); "
+          "graph { input x: f32[1,1,3,3]; const w: f32[1,2,1,1] = [1.0, 2.0]; const s: f32[2,1,1] = [2.0, 3.0]; a = "
+          "conv_transpose(x, w); "
           "y = mul(a, s); output y }",
-          "graph { input x: f32[1,1,3,3]; const w: f32[1,2,1,1] = [2.0, 6.0]; const b: f32[2] = [0.0, 0.0]; y = conv_transpose(x, w, b); "
+          "graph { input x: f32[1,1,3,3]; const w: f32[1,2,1,1] = [2.0, 6.0]; const b: f32[2] = [0.0, 0.0]; y = "
+          "conv_transpose(x, w, b); "
           "output y }"},
          {"behind something else",
-          "graph { input x: f32[2,2,3]; const s: f32[2] = [2.0, 4.0]; const b: f32[2] = [1.0, 2.0]; const m: f32[2] = [1.0, 3.0]; const v: "
+          "graph { input x: f32[2,2,3]; const s: f32[2] = [2.0, 4.0]; const b: f32[2] = [1.0, 2.0]; const m: f32[2] = "
+          "[1.0, 3.0]; const v: "
           "f32[2] = [4.0, 16.0]; a = relu(x); y = batch_normalization(a, s, b, m, v) {epsilon=0.0}; output y }",
-          "graph { input x: f32[2,2,3]; const s: f32[2,1] = [1.0, 1.0]; const t: f32[2,1] = [0.0, -1.0]; a = relu(x); b = mul(a, s); y = "
+          "graph { input x: f32[2,2,3]; const s: f32[2,1] = [1.0, 1.0]; const t: f32[2,1] = [0.0, -1.0]; a = relu(x); "
+          "b = mul(a, s); y = "
           "add(b, t); output y }"}},
 }};
 

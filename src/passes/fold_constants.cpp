@@ -50,7 +50,9 @@ ir::Value* known_sizes(ir::Graph& graph, const ir::Value& v) {
   const std::vector<Dim>& elements = *v.content;
   const bool numbers = std::all_of(elements.begin(), elements.end(), [](const Dim& d) { return d.is_const(); });
   if (numbers) {
-    auto t = Tensor::zeros(v.type.dtype, v.type.shape->empty() ? std::vector<int64_t>{} : std::vector<int64_t>{static_cast<int64_t>(elements.size())});
+    auto t = Tensor::zeros(v.type.dtype, v.type.shape->empty()
+                                             ? std::vector<int64_t>{}
+                                             : std::vector<int64_t>{static_cast<int64_t>(elements.size())});
     if (!t.ok()) return nullptr;
     for (size_t k = 0; k < elements.size(); ++k) t->set_i64(static_cast<int64_t>(k), elements[k].value());
     return graph.add_constant(v.name, std::move(t).value());
@@ -77,7 +79,8 @@ Result<int64_t> run(ir::Graph& graph) {
         ++rewrites;
       }
     }
-    const bool used = std::any_of(n->outputs.begin(), n->outputs.end(), [&](const ir::Value* v) { return !v->users.empty() || graph.is_output(v); });
+    const bool used = std::any_of(n->outputs.begin(), n->outputs.end(),
+                                  [&](const ir::Value* v) { return !v->users.empty() || graph.is_output(v); });
     if (!used || !all_constant(*n) || !worth_it(*n)) continue;
     auto tensors = evaluate(*n);
     if (!tensors.ok()) continue;  // an op without a reference stays as it is
@@ -95,20 +98,27 @@ Result<int64_t> run(ir::Graph& graph) {
 extern const Entry fold_constants_entry;
 const Entry fold_constants_entry{{
     .name = "fold_constants",
-    .contract = "No node is left whose inputs are all constant (unless its result would be large and much larger than its inputs), and no "
-                "node that only computes sizes: an integer value whose elements are known expressions over named dimensions is a constant or "
+    .contract = "No node is left whose inputs are all constant (unless its result would be large and much larger than "
+                "its inputs), and no "
+                "node that only computes sizes: an integer value whose elements are known expressions over named "
+                "dimensions is a constant or "
                 "one dims_constant. It stands early, because every later pattern reads shapes and constants.",
     .follows = {"eliminate_identity"},
     .run = run,
-    .examples = {{"arithmetic",
-                  "graph { input x: f32[2]; const a: f32[2] = [1.0, 2.0]; const b: f32[2] = [3.0, 4.0]; c = add(a, b); y = mul(x, c); output y }",
-                  "graph { input x: f32[2]; const c: f32[2] = [4.0, 6.0]; y = mul(x, c); output y }"},
-                 {"moved weights",
-                  "graph { input x: f32[2]; const w: f32[2,3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]; t = transpose(w) {perm=[1, 0]}; y = matmul(t, x); output y }",
-                  "graph { input x: f32[2]; const t: f32[3,2] = [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]; y = matmul(t, x); output y }"},
-                 {"shape arithmetic",
-                  "graph { input x: f32[batch,4,6]; const i: i64[1] = [0]; const m: i64[1] = [-1]; s = shape(x); d = gather(s, i); t = concat(d, m) {axis=0}; y = reshape(x, t); output y }",
-                  "graph { input x: f32[batch,4,6]; t = dims_constant() {value=dims[batch,-1]}; y = reshape(x, t); output y }"}},
+    .examples =
+        {{"arithmetic",
+          "graph { input x: f32[2]; const a: f32[2] = [1.0, 2.0]; const b: f32[2] = [3.0, 4.0]; c = add(a, b); y = "
+          "mul(x, c); output y }",
+          "graph { input x: f32[2]; const c: f32[2] = [4.0, 6.0]; y = mul(x, c); output y }"},
+         {"moved weights",
+          "graph { input x: f32[2]; const w: f32[2,3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]; t = transpose(w) {perm=[1, "
+          "0]}; y = matmul(t, x); output y }",
+          "graph { input x: f32[2]; const t: f32[3,2] = [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]; y = matmul(t, x); output y }"},
+         {"shape arithmetic",
+          "graph { input x: f32[batch,4,6]; const i: i64[1] = [0]; const m: i64[1] = [-1]; s = shape(x); d = gather(s, "
+          "i); t = concat(d, m) {axis=0}; y = reshape(x, t); output y }",
+          "graph { input x: f32[batch,4,6]; t = dims_constant() {value=dims[batch,-1]}; y = reshape(x, t); output y "
+          "}"}},
 }};
 
 }  // namespace peri::passes

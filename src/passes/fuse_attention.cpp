@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "passes/core/rewrite.hpp"
+#include "passes/core/ranges.hpp"
 #include "passes/entry.hpp"
 
 namespace peri::passes {
@@ -78,6 +78,32 @@ bool is_causal(const ir::Value& mask) {
     if (!good) return false;
   }
   return true;
+}
+
+// key <= query, as exporters compute it from ranges: the constant triangle for any length.
+bool compares_places(const ir::Value* v, size_t rank, const Dim& queries, const Dim& keys) {
+  const ir::Node* n = v->producer;
+  if (!n || (n->op != "less_or_equal" && n->op != "greater_or_equal") || rank < 2) return false;
+  const bool less = n->op == "less_or_equal";
+  const auto j = counted_along(n->in(less ? 0 : 1), rank - 1, rank),
+             i = counted_along(n->in(less ? 1 : 0), rank - 2, rank);
+  return i && j && *i == queries && *j == keys && queries == keys;
+}
+
+// Takes a causal condition out of a boolean mask; true if there was one. What remains may be nothing.
+bool take_causal(ir::Value** mask, size_t rank, const Dim& queries, const Dim& keys) {
+  if (is_causal(**mask) || compares_places(*mask, rank, queries, keys)) {
+    *mask = nullptr;
+    return true;
+  }
+  const ir::Node* both = made_by(*mask, "and");
+  if (!both) return false;
+  for (size_t k : {0, 1}) {
+    if (!compares_places(both->in(k), rank, queries, keys)) continue;
+    *mask = both->in(1 - k);
+    return true;
+  }
+  return false;
 }
 
 struct Match {
@@ -186,10 +212,8 @@ Result<bool> rule(Rewriter& w, ir::Node* product) {
   layout("y_layout", word);
   attrs["scale"] = m.scale * from_q.scale * from_k.scale;
   if (m.guarded) attrs["zero_hidden_rows"] = int64_t{1};
-  if (m.mask && is_causal(*m.mask)) {
-    attrs["causal"] = int64_t{1};
-    m.mask = nullptr;
-  }
+  const Shape& scores = *m.scores->out()->type.shape;
+  if (m.mask && take_causal(&m.mask, rank, scores[rank - 2], scores[rank - 1])) attrs["causal"] = int64_t{1};
   std::vector<ir::Value*> inputs = {from_q.v, from_k.v, from_v.v};
   if (m.mask) inputs.push_back(m.mask);
   w.standing_for(m.nodes);
@@ -209,37 +233,63 @@ extern const Entry fuse_attention_entry;
 const Entry fuse_attention_entry{{
     .name = "fuse_attention",
     .contract =
-        "Every softmax(scale * q kᵀ + mask) v whose scores nobody else reads is one attention node. Transposes of q, k, v and of "
+        "Every softmax(scale * q kᵀ + mask) v whose scores nobody else reads is one attention node. Transposes of q, "
+        "k, v and of "
         "the result go into its layouts, scalings of q, k and scores into its scale, zeros for rows of NaN into "
-        "zero_hidden_rows, where(b, 0, -inf) into a boolean mask, constant triangles into causal. It stands after the clean-up "
+        "zero_hidden_rows, where(b, 0, -inf) into a boolean mask, triangles (constant, or computed as key <= query) "
+        "into causal. It stands after the clean-up "
         "of transposes, so that heads are split by reshapes alone, and before other fusions may take its softmax.",
     .follows = {"fold_constants"},
     .run = run,
     .examples =
         {{"heads of BERT",
-          "graph { input x: f32[batch,seq,32]; input m: f32[batch,1,1,seq]; const w: f32[32,32] = seeded(0.3, 1); const c: f32[] = "
-          "[0.25]; s = dims_constant() {value=dims[batch,seq,2,16]}; p = matmul(x, w); q3 = reshape(x, s); q = transpose(q3) "
+          "graph { input x: f32[batch,seq,32]; input m: f32[batch,1,1,seq]; const w: f32[32,32] = seeded(0.3, 1); "
+          "const c: f32[] = "
+          "[0.25]; s = dims_constant() {value=dims[batch,seq,2,16]}; p = matmul(x, w); q3 = reshape(x, s); q = "
+          "transpose(q3) "
           "{perm=[0, 2, 1, 3]}; k3 = reshape(p, s); k = transpose(k3) {perm=[0, 2, 3, 1]}; v3 = reshape(x, s); v = "
-          "transpose(v3) {perm=[0, 2, 1, 3]}; a = matmul(q, k); b = mul(a, c); d = add(b, m); e = softmax(d) {axis=-1}; f = "
+          "transpose(v3) {perm=[0, 2, 1, 3]}; a = matmul(q, k); b = mul(a, c); d = add(b, m); e = softmax(d) "
+          "{axis=-1}; f = "
           "matmul(e, v); g = transpose(f) {perm=[0, 2, 1, 3]}; output g }",
           "graph { input x: f32[batch,seq,32]; input m: f32[batch,1,1,seq]; const w: f32[32,32] = seeded(0.3, 1); s = "
-          "dims_constant() {value=dims[batch,seq,2,16]}; p = matmul(x, w); q3 = reshape(x, s); k3 = reshape(p, s); v3 = "
-          "reshape(x, s); g = attention(q3, k3, v3, m) {k_layout=\"bshd\", q_layout=\"bshd\", scale=0.25, v_layout=\"bshd\", "
+          "dims_constant() {value=dims[batch,seq,2,16]}; p = matmul(x, w); q3 = reshape(x, s); k3 = reshape(p, s); v3 "
+          "= "
+          "reshape(x, s); g = attention(q3, k3, v3, m) {k_layout=\"bshd\", q_layout=\"bshd\", scale=0.25, "
+          "v_layout=\"bshd\", "
           "y_layout=\"bshd\"}; output g }"},
          {"both sides scaled, guarded",
-          "graph { input q: f32[2,3,4,8]; input k: f32[2,3,8,5]; input v: f32[2,3,5,8]; input m: bool[2,1,4,5]; const h: f32[1] = "
-          "[0.5]; const o: f32[1] = [0.0]; const i: f32[1] = [-inf]; a = mul(q, h); b = mul(k, h); s = matmul(a, b); w = "
-          "where(m, o, i); d = add(s, w); e = softmax(d) {axis=3}; n = is_nan(e); z = where(n, o, e); y = matmul(z, v); output "
+          "graph { input q: f32[2,3,4,8]; input k: f32[2,3,8,5]; input v: f32[2,3,5,8]; input m: bool[2,1,4,5]; const "
+          "h: f32[1] = "
+          "[0.5]; const o: f32[1] = [0.0]; const i: f32[1] = [-inf]; a = mul(q, h); b = mul(k, h); s = matmul(a, b); w "
+          "= "
+          "where(m, o, i); d = add(s, w); e = softmax(d) {axis=3}; n = is_nan(e); z = where(n, o, e); y = matmul(z, "
+          "v); output "
           "y }",
           "graph { input q: f32[2,3,4,8]; input k: f32[2,3,8,5]; input v: f32[2,3,5,8]; input m: bool[2,1,4,5]; y = "
           "attention(q, k, v, m) {k_layout=\"bhds\", scale=0.25, zero_hidden_rows=1}; output y }"},
          {"scores that are read elsewhere stay",
-          "graph { input q: f32[3,4,8]; input k: f32[3,8,5]; input v: f32[3,5,8]; s = matmul(q, k); e = softmax(s) {axis=2}; y = "
+          "graph { input q: f32[3,4,8]; input k: f32[3,8,5]; input v: f32[3,5,8]; s = matmul(q, k); e = softmax(s) "
+          "{axis=2}; y = "
           "matmul(e, v); output y; output e }",
-          "graph { input q: f32[3,4,8]; input k: f32[3,8,5]; input v: f32[3,5,8]; s = matmul(q, k); e = softmax(s) {axis=2}; y = "
+          "graph { input q: f32[3,4,8]; input k: f32[3,8,5]; input v: f32[3,5,8]; s = matmul(q, k); e = softmax(s) "
+          "{axis=2}; y = "
           "matmul(e, v); output y; output e }"},
+         {"a computed triangle and hidden keys",
+          "graph { input q: f32[2,3,s,8]; input k: f32[2,3,8,s]; input v: f32[2,3,s,8]; input h: bool[2,1,1,s]; const "
+          "z: i64[] = [0]; "
+          "const o: i64[] = [1]; const u: i64[3] = [0, 1, 3]; const t: i64[3] = [0, 1, 2]; const zero: f32[] = [0.0]; "
+          "const inf: f32[] = "
+          "[-inf]; n = dims_constant() {scalar=1, value=dims[s]}; r = range(z, n, o); i = unsqueeze(r, u); j = "
+          "unsqueeze(r, t); c = "
+          "less_or_equal(j, i); m = and(c, h); w = where(m, zero, inf); a = matmul(q, k); d = add(a, w); e = "
+          "softmax(d); x = is_nan(e); "
+          "p = where(x, zero, e); y = matmul(p, v); output y }",
+          "graph { input q: f32[2,3,s,8]; input k: f32[2,3,8,s]; input v: f32[2,3,s,8]; input h: bool[2,1,1,s]; y = "
+          "attention(q, k, v, h) "
+          "{causal=1, k_layout=\"bhds\", scale=1.0, zero_hidden_rows=1}; output y }"},
          {"a constant triangle",
-          "graph { input q: f32[3,2,8]; input k: f32[3,8,2]; input v: f32[3,2,8]; const m: f32[2,2] = [0.0, -inf, 0.0, 0.0]; s = "
+          "graph { input q: f32[3,2,8]; input k: f32[3,8,2]; input v: f32[3,2,8]; const m: f32[2,2] = [0.0, -inf, 0.0, "
+          "0.0]; s = "
           "matmul(q, k); d = add(s, m); e = softmax(d); y = matmul(e, v); output y }",
           "graph { input q: f32[3,2,8]; input k: f32[3,8,2]; input v: f32[3,2,8]; y = attention(q, k, v) {causal=1, "
           "k_layout=\"hds\", q_layout=\"hsd\", scale=1.0, v_layout=\"hsd\", y_layout=\"hsd\"}; output y }"}},

@@ -95,34 +95,43 @@ Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "fuse_gelu", r
 extern const Entry fuse_gelu_entry;
 const Entry fuse_gelu_entry{{
     .name = "fuse_gelu",
-    .contract = "Every x/2 (1 + erf(x/√2)) and x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))), however associated, is one gelu. Constants "
-                "may differ from those of the definition by 1e-5. It stands after folding, which makes its constants visible.",
+    .contract =
+        "Every x/2 (1 + erf(x/√2)) and x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))), however associated, is one gelu. "
+        "Constants "
+        "may differ from those of the definition by 1e-5. It stands after folding, which makes its constants visible.",
     .follows = {"fold_constants"},
     .run = run,
-    .examples =
-        {{"erf, as BERT writes it",
-          "graph { input x: f32[2,9]; const r: f32[] = [1.4142135]; const o: f32[] = [1.0]; const h: f32[] = [0.5]; a = div(x, "
-          "r); b = erf(a); c = add(b, o); d = mul(x, c); y = mul(d, h); output y }",
-          "graph { input x: f32[2,9]; y = gelu(x) {approximate=\"none\"}; output y }"},
-         {"erf, halved first",
-          "graph { input x: f32[2,9]; const r: f32[] = [0.70710677]; const h: f32[] = [0.5]; a = mul(r, x); b = erf(a); c = "
-          "mul(b, h); d = add(h, c); y = mul(d, x); output y }",
-          "graph { input x: f32[2,9]; y = gelu(x) {approximate=\"none\"}; output y }"},
-         {"tanh, as GPT-2 writes it",
-          "graph { input x: f32[2,9]; const h: f32[] = [0.5]; const t: f32[] = [3.0]; const c: f32[] = [0.044715]; const r: f32[] "
-          "= [0.7978846]; const o: f32[] = [1.0]; a = mul(x, h); b = pow(x, t); d = mul(b, c); e = add(x, d); f = mul(e, r); g "
-          "= tanh(f); i = add(g, o); y = mul(a, i); output y }",
-          "graph { input x: f32[2,9]; y = gelu(x) {approximate=\"tanh\"}; output y }"},
-         {"tanh with products",
-          "graph { input x: f32[2,9]; const h: f32[] = [0.5]; const c: f32[] = [0.044715]; const r: f32[] = [0.7978846]; const o: "
-          "f32[] = [1.0]; b = mul(x, x); d = mul(b, x); d2 = mul(c, d); e = add(d2, x); f = mul(e, r); g = tanh(f); i = add(g, "
-          "o); j = mul(x, i); y = mul(h, j); output y }",
-          "graph { input x: f32[2,9]; y = gelu(x) {approximate=\"tanh\"}; output y }"},
-         {"another constant stays",
-          "graph { input x: f32[2,9]; const r: f32[] = [1.5]; const o: f32[] = [1.0]; const h: f32[] = [0.5]; a = div(x, r); b = "
-          "erf(a); c = add(b, o); d = mul(x, c); y = mul(d, h); output y }",
-          "graph { input x: f32[2,9]; const r: f32[] = [1.5]; const o: f32[] = [1.0]; const h: f32[] = [0.5]; a = div(x, r); b = "
-          "erf(a); c = add(b, o); d = mul(x, c); y = mul(d, h); output y }"}},
+    .examples = {{"erf, as BERT writes it",
+                  "graph { input x: f32[2,9]; const r: f32[] = [1.4142135]; const o: f32[] = [1.0]; const h: f32[] = "
+                  "[0.5]; a = div(x, "
+                  "r); b = erf(a); c = add(b, o); d = mul(x, c); y = mul(d, h); output y }",
+                  "graph { input x: f32[2,9]; y = gelu(x) {approximate=\"none\"}; output y }"},
+                 {"erf, halved first",
+                  "graph { input x: f32[2,9]; const r: f32[] = [0.70710677]; const h: f32[] = [0.5]; a = mul(r, x); b "
+                  "= erf(a); c = "
+                  "mul(b, h); d = add(h, c); y = mul(d, x); output y }",
+                  "graph { input x: f32[2,9]; y = gelu(x) {approximate=\"none\"}; output y }"},
+                 {"tanh, as GPT-2 writes it",
+                  "graph { input x: f32[2,9]; const h: f32[] = [0.5]; const t: f32[] = [3.0]; const c: f32[] = "
+                  "[0.044715]; const r: f32[] "
+                  "= [0.7978846]; const o: f32[] = [1.0]; a = mul(x, h); b = pow(x, t); d = mul(b, c); e = add(x, d); "
+                  "f = mul(e, r); g "
+                  "= tanh(f); i = add(g, o); y = mul(a, i); output y }",
+                  "graph { input x: f32[2,9]; y = gelu(x) {approximate=\"tanh\"}; output y }"},
+                 {"tanh with products",
+                  "graph { input x: f32[2,9]; const h: f32[] = [0.5]; const c: f32[] = [0.044715]; const r: f32[] = "
+                  "[0.7978846]; const o: "
+                  "f32[] = [1.0]; b = mul(x, x); d = mul(b, x); d2 = mul(c, d); e = add(d2, x); f = mul(e, r); g = "
+                  "tanh(f); i = add(g, "
+                  "o); j = mul(x, i); y = mul(h, j); output y }",
+                  "graph { input x: f32[2,9]; y = gelu(x) {approximate=\"tanh\"}; output y }"},
+                 {"another constant stays",
+                  "graph { input x: f32[2,9]; const r: f32[] = [1.5]; const o: f32[] = [1.0]; const h: f32[] = [0.5]; "
+                  "a = div(x, r); b = "
+                  "erf(a); c = add(b, o); d = mul(x, c); y = mul(d, h); output y }",
+                  "graph { input x: f32[2,9]; const r: f32[] = [1.5]; const o: f32[] = [1.0]; const h: f32[] = [0.5]; "
+                  "a = div(x, r); b = "
+                  "erf(a); c = add(b, o); d = mul(x, c); y = mul(d, h); output y }"}},
 }};
 
 }  // namespace peri::passes

@@ -6,10 +6,12 @@ namespace peri::passes {
 namespace {
 
 // scalar * gate = max(0, min(1, x/6 + 1/2))
-bool is_gate(const Rewriter& w, ir::Value* gate, const ir::Value* x, double scalar, std::vector<const ir::Node*>* nodes) {
+bool is_gate(const Rewriter& w, ir::Value* gate, const ir::Value* x, double scalar,
+             std::vector<const ir::Node*>* nodes) {
   if (ir::Node* h = made_by(gate, "hard_sigmoid")) {
     nodes->push_back(h);
-    return h->in(0) == x && near(h->f("alpha", 0.2), 1.0 / 6, 1e-6) && h->f("beta", 0.5) == 0.5 && near(scalar, 1, 1e-6);
+    return h->in(0) == x && near(h->f("alpha", 0.2), 1.0 / 6, 1e-6) && h->f("beta", 0.5) == 0.5 &&
+           near(scalar, 1, 1e-6);
   }
   const Affine outer = affine_of(w, gate);
   ir::Node* clip = made_by(outer.x, "clip");
@@ -50,10 +52,12 @@ const Entry fuse_hard_swish_entry{{
     .follows = {"fold_constants"},
     .run = run,
     .examples = {{"hard_sigmoid",
-                  "graph { input x: f32[2,9]; a = hard_sigmoid(x) {alpha=0.16666666666666666, beta=0.5}; y = mul(x, a); output y }",
+                  "graph { input x: f32[2,9]; a = hard_sigmoid(x) {alpha=0.16666666666666666, beta=0.5}; y = mul(x, "
+                  "a); output y }",
                   "graph { input x: f32[2,9]; y = hard_swish(x); output y }"},
                  {"clip",
-                  "graph { input x: f32[2,9]; const t: f32[] = [3.0]; const z: f32[] = [0.0]; const s: f32[] = [6.0]; a = add(x, "
+                  "graph { input x: f32[2,9]; const t: f32[] = [3.0]; const z: f32[] = [0.0]; const s: f32[] = [6.0]; "
+                  "a = add(x, "
                   "t); b = clip(a, z, s); c = mul(x, b); y = div(c, s); output y }",
                   "graph { input x: f32[2,9]; y = hard_swish(x); output y }"},
                  {"a plain hard_sigmoid stays",

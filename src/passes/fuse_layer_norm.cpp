@@ -40,7 +40,8 @@ ir::Value* rooted(const ir::Value* v) {
 // z of 1 / sqrt(z).
 ir::Value* inverse_rooted(const ir::Value* v) {
   if (ir::Node* r = made_by(v, "reciprocal")) return rooted(r->in(0));
-  if (ir::Node* d = made_by(v, "div"); d && scalar_of(d->in(0)) == 1.0 && same_shape(d->in(1), v)) return rooted(d->in(1));
+  if (ir::Node* d = made_by(v, "div"); d && scalar_of(d->in(0)) == 1.0 && same_shape(d->in(1), v))
+    return rooted(d->in(1));
   ir::Node* p = made_by(v, "pow");
   return p && scalar_of(p->in(1)) == -0.5 && same_shape(p->in(0), v) ? p->in(0) : nullptr;
 }
@@ -58,7 +59,8 @@ std::optional<Normal> read_normal(const ir::Node& n) {
     if (!z || !made_by(z, "add")) continue;
     const auto sum = with_scalar(*z->producer);
     const auto mean = sum ? mean_of(sum->x) : std::nullopt;
-    if (mean && squared(mean->x) == n.in(k) && same_shape(n.in(k), n.out())) return Normal{n.in(k), mean->first, sum->scalar};
+    if (mean && squared(mean->x) == n.in(k) && same_shape(n.in(k), n.out()))
+      return Normal{n.in(k), mean->first, sum->scalar};
   }
   return std::nullopt;
 }
@@ -113,7 +115,8 @@ Result<bool> rule(Rewriter& w, ir::Node* n) {
   ir::Attrs attrs;
   attrs["axis"] = norm->first;
   attrs["epsilon"] = norm->epsilon;
-  PERI_ASSIGN(ir::Value * fused, w.make(layer ? "layer_normalization" : "rms_normalization", std::move(inputs), std::move(attrs), y));
+  PERI_ASSIGN(ir::Value * fused,
+              w.make(layer ? "layer_normalization" : "rms_normalization", std::move(inputs), std::move(attrs), y));
   w.replace(y, fused);
   return true;
 }
@@ -125,31 +128,41 @@ Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "fuse_layer_no
 extern const Entry fuse_layer_norm_entry;
 const Entry fuse_layer_norm_entry{{
     .name = "fuse_layer_norm",
-    .contract = "Every (x - mean) / sqrt(variance + e) over trailing axes of known size, with the constant scale and bias behind it, is one "
+    .contract = "Every (x - mean) / sqrt(variance + e) over trailing axes of known size, with the constant scale and "
+                "bias behind it, is one "
                 "layer_normalization; without the mean it is one rms_normalization.",
-    .follows = {"fold_constants", "eliminate_common"},
+    .follows = {"fold_constants", "eliminate_duplicates"},
     .run = run,
     .examples =
         {{"as PyTorch writes it",
-          "graph { input x: f32[batch,3,4]; const a: i64[1] = [-1]; const p: f32[] = [2.0]; const e: f32[] = [1e-5]; const g: f32[4] = "
-          "seeded(1.0, 1); const b: f32[4] = seeded(1.0, 2); m = reduce_mean(x, a); d = sub(x, m); s = pow(d, p); v = reduce_mean(s, "
+          "graph { input x: f32[batch,3,4]; const a: i64[1] = [-1]; const p: f32[] = [2.0]; const e: f32[] = [1e-5]; "
+          "const g: f32[4] = "
+          "seeded(1.0, 1); const b: f32[4] = seeded(1.0, 2); m = reduce_mean(x, a); d = sub(x, m); s = pow(d, p); v = "
+          "reduce_mean(s, "
           "a); u = add(v, e); r = sqrt(u); n = div(d, r); h = mul(n, g); y = add(h, b); output y }",
           "graph { input x: f32[batch,3,4]; const g: f32[4] = seeded(1.0, 1); const b: f32[4] = seeded(1.0, 2); y = "
           "layer_normalization(x, g, b) {axis=2, epsilon=9.999999747378752e-06}; output y }"},
          {"without scale, over two axes",
-          "graph { input x: f32[2,3,2]; const a: i64[2] = [2, 1]; const e: f32[] = [0.5]; m = reduce_mean(x, a); d = sub(x, m); s = mul(d, "
+          "graph { input x: f32[2,3,2]; const a: i64[2] = [2, 1]; const e: f32[] = [0.5]; m = reduce_mean(x, a); d = "
+          "sub(x, m); s = mul(d, "
           "d); v = reduce_mean(s, a); u = add(e, v); r = sqrt(u); q = reciprocal(r); y = mul(q, d); output y }",
-          "graph { input x: f32[2,3,2]; const g: f32[3,2] = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]; y = layer_normalization(x, g) {axis=1, "
+          "graph { input x: f32[2,3,2]; const g: f32[3,2] = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]; y = layer_normalization(x, "
+          "g) {axis=1, "
           "epsilon=0.5}; output y }"},
          {"root mean square",
-          "graph { input x: f32[2,4]; const a: i64[1] = [-1]; const e: f32[] = [0.25]; const g: f32[4] = seeded(1.0, 1); const o: f32[] = "
-          "[1.0]; s = mul(x, x); v = reduce_mean(s, a); u = add(v, e); r = sqrt(u); i = div(o, r); n = mul(x, i); y = mul(g, n); "
+          "graph { input x: f32[2,4]; const a: i64[1] = [-1]; const e: f32[] = [0.25]; const g: f32[4] = seeded(1.0, "
+          "1); const o: f32[] = "
+          "[1.0]; s = mul(x, x); v = reduce_mean(s, a); u = add(v, e); r = sqrt(u); i = div(o, r); n = mul(x, i); y = "
+          "mul(g, n); "
           "output y }",
-          "graph { input x: f32[2,4]; const g: f32[4] = seeded(1.0, 1); y = rms_normalization(x, g) {axis=1, epsilon=0.25}; output y }"},
+          "graph { input x: f32[2,4]; const g: f32[4] = seeded(1.0, 1); y = rms_normalization(x, g) {axis=1, "
+          "epsilon=0.25}; output y }"},
          {"over another axis it stays",
-          "graph { input x: f32[2,4,3]; const a: i64[1] = [1]; const e: f32[] = [0.25]; s = mul(x, x); v = reduce_mean(s, a); u = add(v, "
+          "graph { input x: f32[2,4,3]; const a: i64[1] = [1]; const e: f32[] = [0.25]; s = mul(x, x); v = "
+          "reduce_mean(s, a); u = add(v, "
           "e); r = sqrt(u); y = div(x, r); output y }",
-          "graph { input x: f32[2,4,3]; const a: i64[1] = [1]; const e: f32[] = [0.25]; s = mul(x, x); v = reduce_mean(s, a); u = add(v, "
+          "graph { input x: f32[2,4,3]; const a: i64[1] = [1]; const e: f32[] = [0.25]; s = mul(x, x); v = "
+          "reduce_mean(s, a); u = add(v, "
           "e); r = sqrt(u); y = div(x, r); output y }"}},
 }};
 

@@ -39,18 +39,22 @@ Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "fuse_softmax"
 extern const Entry fuse_softmax_entry;
 const Entry fuse_softmax_entry{{
     .name = "fuse_softmax",
-    .contract = "Every exp(x - max(x)) / sum(exp(x - max(x))) along one axis is one softmax. It stands before fuse_attention, which looks "
+    .contract = "Every exp(x - max(x)) / sum(exp(x - max(x))) along one axis is one softmax. It stands before "
+                "fuse_attention, which looks "
                 "for softmax. The form without the maximum overflows earlier than softmax and stays.",
-    .follows = {"fold_constants", "eliminate_common"},
+    .follows = {"fold_constants", "eliminate_duplicates"},
     .run = run,
     .examples = {{"along an axis",
-                  "graph { input x: f32[2,3,4]; const a: i64[1] = [1]; m = reduce_max(x, a); d = sub(x, m); e = exp(d); s = reduce_sum(e, a); "
+                  "graph { input x: f32[2,3,4]; const a: i64[1] = [1]; m = reduce_max(x, a); d = sub(x, m); e = "
+                  "exp(d); s = reduce_sum(e, a); "
                   "y = div(e, s); output y }",
                   "graph { input x: f32[2,3,4]; y = softmax(x) {axis=1}; output y }"},
                  {"along different axes it stays",
-                  "graph { input x: f32[2,3]; const a: i64[1] = [1]; const b: i64[1] = [0]; m = reduce_max(x, b); d = sub(x, m); e = exp(d); "
+                  "graph { input x: f32[2,3]; const a: i64[1] = [1]; const b: i64[1] = [0]; m = reduce_max(x, b); d = "
+                  "sub(x, m); e = exp(d); "
                   "s = reduce_sum(e, a); y = div(e, s); output y }",
-                  "graph { input x: f32[2,3]; const a: i64[1] = [1]; const b: i64[1] = [0]; m = reduce_max(x, b); d = sub(x, m); e = exp(d); "
+                  "graph { input x: f32[2,3]; const a: i64[1] = [1]; const b: i64[1] = [0]; m = reduce_max(x, b); d = "
+                  "sub(x, m); e = exp(d); "
                   "s = reduce_sum(e, a); y = div(e, s); output y }"}},
 }};
 

@@ -36,14 +36,16 @@ Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "fuse_swish", 
 extern const Entry fuse_swish_entry;
 const Entry fuse_swish_entry{{
     .name = "fuse_swish",
-    .contract = "Every x * sigmoid(a x) with a constant a, whose sigmoid nobody else reads, is one swish, so that it fits into an "
+    .contract = "Every x * sigmoid(a x) with a constant a, whose sigmoid nobody else reads, is one swish, so that it "
+                "fits into an "
                 "epilogue. Gates whose sigmoid reads something else (squeeze-excite) stay products.",
     .follows = {"fold_constants"},
     .run = run,
     .examples = {{"SiLU", "graph { input x: f32[2,9]; a = sigmoid(x); y = mul(x, a); output y }",
                   "graph { input x: f32[2,9]; y = swish(x); output y }"},
                  {"the quick form of gelu",
-                  "graph { input x: f32[2,9]; const c: f32[] = [1.75]; b = mul(c, x); a = sigmoid(b); y = mul(a, x); output y }",
+                  "graph { input x: f32[2,9]; const c: f32[] = [1.75]; b = mul(c, x); a = sigmoid(b); y = mul(a, x); "
+                  "output y }",
                   "graph { input x: f32[2,9]; y = swish(x) {alpha=1.75}; output y }"},
                  {"squeeze-excite stays",
                   "graph { input x: f32[2,9,4,4]; input s: f32[2,9,1,1]; a = sigmoid(s); y = mul(a, x); output y }",

@@ -53,26 +53,33 @@ Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "gemm_to_matmu
 extern const Entry gemm_to_matmul_entry;
 const Entry gemm_to_matmul_entry{{
     .name = "gemm_to_matmul",
-    .contract = "No gemm with constant weights is left whose users all unfold its rows into the same leading axes: it is a "
-                "matmul of the unfolded tensor and an addition, which take epilogues and let transposes through.",
+    .contract =
+        "No gemm with constant weights is left whose users all unfold its rows into the same leading axes: it is a "
+        "matmul of the unfolded tensor and an addition, which take epilogues and let transposes through.",
     .follows = {"fold_constants"},
     .run = run,
-    .examples =
-        {{"a linear layer of GPT-2",
-          "graph { input x: f32[batch,seq,6]; const w: f32[6,4] = seeded(0.5, 1); const c: f32[4] = seeded(0.5, 2); const s: i64[2] = "
-          "[-1, 6]; t = dims_constant() {value=dims[batch,seq,4]}; a = reshape(x, s); b = gemm(a, w, c); d = reshape(b, t); y = "
-          "relu(d); output y }",
-          "graph { input x: f32[batch,seq,6]; const w: f32[6,4] = seeded(0.5, 1); const c: f32[4] = seeded(0.5, 2); a = matmul(x, w); b "
-          "= add(a, c); y = relu(b); output y }"},
-         {"transposed weights",
-          "graph { input x: f32[5,2,2]; const w: f32[3,2] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]; const s: i64[2] = [10, 2]; const t: "
-          "i64[3] = [5, 2, 3]; a = reshape(x, s); b = gemm(a, w) {transB=1}; y = reshape(b, t); output y }",
-          "graph { input x: f32[5,2,2]; const w: f32[2,3] = [1.0, 3.0, 5.0, 2.0, 4.0, 6.0]; y = matmul(x, w); output y }"},
-         {"rows that are not unfolded stay",
-          "graph { input x: f32[5,2,2]; const w: f32[2,3] = seeded(0.5, 1); const s: i64[2] = [10, 2]; a = reshape(x, s); y = "
-          "gemm(a, w); output y }",
-          "graph { input x: f32[5,2,2]; const w: f32[2,3] = seeded(0.5, 1); const s: i64[2] = [10, 2]; a = reshape(x, s); y = "
-          "gemm(a, w); output y }"}},
+    .examples = {{"a linear layer of GPT-2",
+                  "graph { input x: f32[batch,seq,6]; const w: f32[6,4] = seeded(0.5, 1); const c: f32[4] = "
+                  "seeded(0.5, 2); const s: i64[2] = "
+                  "[-1, 6]; t = dims_constant() {value=dims[batch,seq,4]}; a = reshape(x, s); b = gemm(a, w, c); d = "
+                  "reshape(b, t); y = "
+                  "relu(d); output y }",
+                  "graph { input x: f32[batch,seq,6]; const w: f32[6,4] = seeded(0.5, 1); const c: f32[4] = "
+                  "seeded(0.5, 2); a = matmul(x, w); b "
+                  "= add(a, c); y = relu(b); output y }"},
+                 {"transposed weights",
+                  "graph { input x: f32[5,2,2]; const w: f32[3,2] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]; const s: i64[2] = "
+                  "[10, 2]; const t: "
+                  "i64[3] = [5, 2, 3]; a = reshape(x, s); b = gemm(a, w) {transB=1}; y = reshape(b, t); output y }",
+                  "graph { input x: f32[5,2,2]; const w: f32[2,3] = [1.0, 3.0, 5.0, 2.0, 4.0, 6.0]; y = matmul(x, w); "
+                  "output y }"},
+                 {"rows that are not unfolded stay",
+                  "graph { input x: f32[5,2,2]; const w: f32[2,3] = seeded(0.5, 1); const s: i64[2] = [10, 2]; a = "
+                  "reshape(x, s); y = "
+                  "gemm(a, w); output y }",
+                  "graph { input x: f32[5,2,2]; const w: f32[2,3] = seeded(0.5, 1); const s: i64[2] = [10, 2]; a = "
+                  "reshape(x, s); y = "
+                  "gemm(a, w); output y }"}},
 }};
 
 }  // namespace peri::passes

@@ -1,29 +1,11 @@
 // Pass resolve_ranges: index arithmetic over range(n) whose outcome is known is gone.
-#include "passes/core/views.hpp"
+#include <algorithm>
+
+#include "passes/core/ranges.hpp"
 #include "passes/entry.hpp"
 
 namespace peri::passes {
 namespace {
-
-ir::Value* unviewed(ir::Value* v) {
-  while (v->producer && is_reshape_like(*v->producer)) v = v->producer->in(0);
-  return v;
-}
-
-// A single known integer, as an expression.
-std::optional<Dim> one_size(const ir::Value* v) {
-  if (const auto n = numbers_of(v)) return n->size() == 1 ? std::optional<Dim>((*n)[0]) : std::nullopt;
-  if (v && v->content && v->content->size() == 1) return (*v->content)[0];
-  return std::nullopt;
-}
-
-// n if v holds 0, 1, ... n-1 in this order under some shape.
-std::optional<Dim> counted(ir::Value* v) {
-  const ir::Node* r = made_by(unviewed(v), "range");
-  if (!r) return std::nullopt;
-  const auto start = one_size(r->in(0)), step = one_size(r->in(2));
-  return start && step && start->is_const(0) && step->is_const(1) ? one_size(r->in(1)) : std::nullopt;
-}
 
 // Axes with more than one element: {first, last + 1}; none if there is no such axis.
 std::pair<size_t, size_t> extent_of(const ir::Value* v) {
@@ -34,7 +16,8 @@ std::pair<size_t, size_t> extent_of(const ir::Value* v) {
   return {first, last};
 }
 
-// n if v holds 0, 1, ... n-1 in row-major order: a range, or range(a) * b + range(b) with the axes of a before those of b.
+// n if v holds 0, 1, ... n-1 in row-major order: a range, or range(a) * b + range(b) with the axes of a before those of
+// b.
 std::optional<Dim> counted_rows(ir::Value* v) {
   if (const auto n = counted(v)) return n;
   const ir::Node* sum = made_by(v, "add");
@@ -85,23 +68,29 @@ Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "resolve_range
 extern const Entry resolve_ranges_entry;
 const Entry resolve_ranges_entry{{
     .name = "resolve_ranges",
-    .contract = "A gather of all rows in their order, by range(n) or by range(a) * b + range(b) as exporters write masks, is a reshape; "
+    .contract = "A gather of all rows in their order, by range(n) or by range(a) * b + range(b) as exporters write "
+                "masks, is a reshape; "
                 "a range that counts from 0 is known to be at least 0. It stands after folding, which finds the sizes.",
     .follows = {"fold_constants"},
     .run = run,
-    .examples =
-        {{"a mask by flat index",
-          "graph { input m: bool[b,s]; const z: i64[] = [0]; const o: i64[] = [1]; nb = dims_constant() {scalar=1, value=dims[b]}; ns = "
-          "dims_constant() {scalar=1, value=dims[s]}; n = dims_constant() {value=dims[s]}; const u: i64[3] = [1, 2, 3]; const v: "
-          "i64[3] = [0, 1, 2]; f = flatten(m) {axis=2}; rb = range(z, nb, o); rs = range(z, ns, o); ib = unsqueeze(rb, u); is = "
-          "unsqueeze(rs, v); k = mul(ib, n); i = add(is, k); y = gather(f, i); output y }",
-          "graph { input m: bool[b,s]; f = flatten(m) {axis=2}; d = dims_constant() {value=dims[b,1,1,s,1]}; y = reshape(f, d); output y "
-          "}"},
-         {"a bound that always holds",
-          "graph { input x: bool[s]; const z: i64[] = [0]; const o: i64[] = [1]; ns = dims_constant() {scalar=1, value=dims[s]}; rs = "
-          "range(z, ns, o); g = greater_or_equal(rs, z); y = and(x, g); output y }",
-          "graph { input x: bool[s]; const t: bool[1] = [1]; d = dims_constant() {value=dims[s]}; g = expand(t, d); y = and(x, g); output "
-          "y }"}},
+    .examples = {{"a mask by flat index",
+                  "graph { input m: bool[b,s]; const z: i64[] = [0]; const o: i64[] = [1]; nb = dims_constant() "
+                  "{scalar=1, value=dims[b]}; ns = "
+                  "dims_constant() {scalar=1, value=dims[s]}; n = dims_constant() {value=dims[s]}; const u: i64[3] = "
+                  "[1, 2, 3]; const v: "
+                  "i64[3] = [0, 1, 2]; f = flatten(m) {axis=2}; rb = range(z, nb, o); rs = range(z, ns, o); ib = "
+                  "unsqueeze(rb, u); is = "
+                  "unsqueeze(rs, v); k = mul(ib, n); i = add(is, k); y = gather(f, i); output y }",
+                  "graph { input m: bool[b,s]; f = flatten(m) {axis=2}; d = dims_constant() {value=dims[b,1,1,s,1]}; y "
+                  "= reshape(f, d); output y "
+                  "}"},
+                 {"a bound that always holds",
+                  "graph { input x: bool[s]; const z: i64[] = [0]; const o: i64[] = [1]; ns = dims_constant() "
+                  "{scalar=1, value=dims[s]}; rs = "
+                  "range(z, ns, o); g = greater_or_equal(rs, z); y = and(x, g); output y }",
+                  "graph { input x: bool[s]; const t: bool[1] = [1]; d = dims_constant() {value=dims[s]}; g = "
+                  "expand(t, d); y = and(x, g); output "
+                  "y }"}},
 }};
 
 }  // namespace peri::passes

@@ -24,8 +24,8 @@ const ir::Value* unexpanded(const ir::Value* v) {
   return v;
 }
 
-// x of x*1, x+0, x-0, x/1, x^1, and(x, true), or(x, false). Numbers count only as single elements: whether an engine adds a
-// bias must not hang on the values of its weights.
+// x of x*1, x+0, x-0, x/1, x^1, and(x, true), or(x, false). Numbers count only as single elements: whether an engine
+// adds a bias must not hang on the values of its weights.
 ir::Value* neutral(const ir::Node& n) {
   if (n.inputs.size() != 2) return nullptr;
   struct Row {
@@ -33,7 +33,7 @@ ir::Value* neutral(const ir::Node& n) {
     double value;
     bool either;
   };
-  static constexpr Row kRows[] = {{"mul", 1, true}, {"add", 0, true}, {"sub", 0, false}, {"div", 1, false},
+  static constexpr Row kRows[] = {{"mul", 1, true},  {"add", 0, true}, {"sub", 0, false}, {"div", 1, false},
                                   {"pow", 1, false}, {"and", 1, true}, {"or", 0, true}};
   for (const Row& row : kRows) {
     if (n.op != row.op) continue;
@@ -41,7 +41,8 @@ ir::Value* neutral(const ir::Node& n) {
       if (k == 0 && !row.either) break;
       const ir::Value* c = unexpanded(n.in(k));
       if (!same_shape(n.in(1 - k), n.out()) || n.in(1 - k)->type.dtype != n.out()->type.dtype) continue;
-      if (all_equal_to(c, row.value) && (c->constant->numel() == 1 || c->type.dtype == DType::kBool)) return n.in(1 - k);
+      if (all_equal_to(c, row.value) && (c->constant->numel() == 1 || c->type.dtype == DType::kBool))
+        return n.in(1 - k);
     }
   }
   return nullptr;
@@ -64,12 +65,14 @@ ir::Value* passed_on(const ir::Node& n) {
   if (n.op == "cast" && x->type.dtype == n.out()->type.dtype) return x;
   if (n.op == "expand" && same_shape(x, n.out())) return x;
   if (n.op == "slice" && is_full_slice(n)) return x;
-  if ((n.op == "concat" || n.op == "sum" || n.op == "mean" || n.op == "max" || n.op == "min") && n.inputs.size() == 1) return x;
+  if ((n.op == "concat" || n.op == "sum" || n.op == "mean" || n.op == "max" || n.op == "min") && n.inputs.size() == 1)
+    return x;
   if (n.op == "split" && n.outputs.size() == 1) return x;
   if (n.op == "relu" && before && before->op == "relu") return x;
   if (n.op == "where") {
     for (double side : {1.0, 0.0})
-      if (ir::Value* v = n.in(side == 1.0 ? 1 : 2); v && all_equal_to(unexpanded(x), side) && same_shape(v, n.out())) return v;
+      if (ir::Value* v = n.in(side == 1.0 ? 1 : 2); v && all_equal_to(unexpanded(x), side) && same_shape(v, n.out()))
+        return v;
   }
   return nullptr;
 }
@@ -111,10 +114,12 @@ Result<bool> without_expands(Rewriter& w, ir::Node* n) {
   for (size_t k = 0; k < n->inputs.size(); ++k) {
     ir::Value* v = n->in(k);
     if (!v || !made_by(v, "expand")) continue;
-    const bool kept = std::any_of(n->inputs.begin(), n->inputs.end(), [&](const ir::Value* o) { return o && o != v && same_shape(o, n->out()); });
+    const bool kept = std::any_of(n->inputs.begin(), n->inputs.end(),
+                                  [&](const ir::Value* o) { return o && o != v && same_shape(o, n->out()); });
     std::vector<ir::Value*> inputs = n->inputs;
     inputs[k] = v->producer->in(0);
-    const bool others_scalar = std::all_of(n->inputs.begin(), n->inputs.end(), [&](const ir::Value* o) { return !o || o == v || scalar_of(o); });
+    const bool others_scalar = std::all_of(n->inputs.begin(), n->inputs.end(),
+                                           [&](const ir::Value* o) { return !o || o == v || scalar_of(o); });
     if (!kept && !(others_scalar && inputs[k]->type.rank() == n->out()->type.rank())) continue;
     w.standing_for({n});
     PERI_ASSIGN(ir::Value * y, w.make(n->op, inputs, n->attrs, n->out()));
@@ -127,7 +132,8 @@ Result<bool> without_expands(Rewriter& w, ir::Node* n) {
   return false;
 }
 
-// expand(expand(x)), and(x, true) with a larger true, gathers from a constant of equal elements or by one repeated index.
+// expand(expand(x)), and(x, true) with a larger true, gathers from a constant of equal elements or by one repeated
+// index.
 Result<bool> broadcasts(Rewriter& w, ir::Node* n) {
   auto expanded = [&](ir::Value* x) -> Result<bool> {
     ir::Attrs attrs;
@@ -150,7 +156,9 @@ Result<bool> broadcasts(Rewriter& w, ir::Node* n) {
       if (all_equal_to(unexpanded(n->in(k)), 1)) return expanded(n->in(1 - k));
   if (n->op == "gather_elements") {
     const ir::Value* data = unexpanded(n->in(0));
-    if (!data->constant || data->constant->numel() == 0 || !ops::contains(ops::kNumbers | ops::kBools, data->constant->dtype())) return false;
+    if (!data->constant || data->constant->numel() == 0 ||
+        !ops::contains(ops::kNumbers | ops::kBools, data->constant->dtype()))
+      return false;
     const Tensor& t = *data->constant;
     if (!all_equal_to(data, is_float(t.dtype()) ? t.f64(0) : static_cast<double>(t.i64(0)))) return false;
     auto one = Tensor::zeros(t.dtype(), std::vector<int64_t>(n->out()->type.rank(), 1));
@@ -191,41 +199,55 @@ Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "simplify", ru
 extern const Entry simplify_entry;
 const Entry simplify_entry{{
     .name = "simplify",
-    .contract =
-        "No node is left that passes its input on (x*1, x+0, x/1, x^1, double negation, casts to the same type, expands to the same "
-        "shape, slices of everything, joins of one, choices by a constant; single numbers only), no chain of reshapes, transposes or expands, and no "
-        "expand of an operand that is broadcast anyway; x^2 is x*x, 1/x a reciprocal, a division by powers of two a product. "
-        "x+0 may turn -0 into 0. It stands after folding, whose constants it reads.",
+    .contract = "No node is left that passes its input on (x*1, x+0, x/1, x^1, double negation, casts to the same "
+                "type, expands to the same "
+                "shape, slices of everything, joins of one, choices by a constant; single numbers only), no chain of "
+                "reshapes, transposes or expands, and no "
+                "expand of an operand that is broadcast anyway; x^2 is x*x, 1/x a reciprocal, a division by powers of "
+                "two a product. "
+                "x+0 may turn -0 into 0. It stands after folding, whose constants it reads.",
     .follows = {"fold_constants"},
     .run = run,
     .examples =
         {{"neutral elements",
-          "graph { input x: f32[2,3]; const o: f32[] = [1.0]; const z: f32[1] = [0.0]; a = mul(o, x); b = add(a, z); c = "
+          "graph { input x: f32[2,3]; const o: f32[] = [1.0]; const z: f32[1] = [0.0]; a = mul(o, x); b = add(a, z); c "
+          "= "
           "div(b, o); d = pow(c, o); e = neg(d); f = neg(e); g = cast(f) {to=1}; y = relu(g); output y }",
           "graph { input x: f32[2,3]; y = relu(x); output y }"},
          {"a neutral element that adds an axis and a bias of zeros stay",
-          "graph { input x: f32[3]; const o: f32[1,1] = [1.0]; const z: f32[3] = [0.0, 0.0, 0.0]; a = add(x, z); y = mul(a, o); output y }",
-          "graph { input x: f32[3]; const o: f32[1,1] = [1.0]; const z: f32[3] = [0.0, 0.0, 0.0]; a = add(x, z); y = mul(a, o); output y }"},
+          "graph { input x: f32[3]; const o: f32[1,1] = [1.0]; const z: f32[3] = [0.0, 0.0, 0.0]; a = add(x, z); y = "
+          "mul(a, o); output y }",
+          "graph { input x: f32[3]; const o: f32[1,1] = [1.0]; const z: f32[3] = [0.0, 0.0, 0.0]; a = add(x, z); y = "
+          "mul(a, o); output y }"},
          {"views",
-          "graph { input x: f32[2,1,3]; const s: i64[2] = [6, 1]; const a: i64[1] = [1]; const t: i64[3] = [3, 1, 2]; b = "
-          "transpose(x) {perm=[1, 0, 2]}; c = reshape(b, s); d = squeeze(c, a); e = reshape(d, t); f = transpose(e) {perm=[2, 1, "
+          "graph { input x: f32[2,1,3]; const s: i64[2] = [6, 1]; const a: i64[1] = [1]; const t: i64[3] = [3, 1, 2]; "
+          "b = "
+          "transpose(x) {perm=[1, 0, 2]}; c = reshape(b, s); d = squeeze(c, a); e = reshape(d, t); f = transpose(e) "
+          "{perm=[2, 1, "
           "0]}; g = transpose(f) {perm=[2, 1, 0]}; y = relu(g); output y }",
           "graph { input x: f32[2,1,3]; const t: i64[3] = [3, 1, 2]; e = reshape(x, t); y = relu(e); output y }"},
          {"cheaper forms",
-          "graph { input x: f32[2,3]; const p: f32[] = [2.0]; const q: f32[3] = [8.0, 0.5, -4.0]; const o: f32[] = [1.0]; a = pow(x, "
+          "graph { input x: f32[2,3]; const p: f32[] = [2.0]; const q: f32[3] = [8.0, 0.5, -4.0]; const o: f32[] = "
+          "[1.0]; a = pow(x, "
           "p); b = div(a, q); y = div(o, b); output y }",
-          "graph { input x: f32[2,3]; const q: f32[3] = [0.125, 2.0, -0.25]; a = mul(x, x); b = mul(a, q); y = reciprocal(b); output "
+          "graph { input x: f32[2,3]; const q: f32[3] = [0.125, 2.0, -0.25]; a = mul(x, x); b = mul(a, q); y = "
+          "reciprocal(b); output "
           "y }"},
          {"a mask that is expanded by hand",
-          "graph { input x: f32[b,4,4]; input m: bool[b,1,4]; const t: bool[1,4,1] = [1, 1, 1, 1]; const z: f32[] = [0.0]; const n: "
-          "f32[] = [-100.0]; s = dims_constant() {value=dims[b,4,4]}; a = and(m, t); c = expand(a, s); d = where(c, z, n); y = "
+          "graph { input x: f32[b,4,4]; input m: bool[b,1,4]; const t: bool[1,4,1] = [1, 1, 1, 1]; const z: f32[] = "
+          "[0.0]; const n: "
+          "f32[] = [-100.0]; s = dims_constant() {value=dims[b,4,4]}; a = and(m, t); c = expand(a, s); d = where(c, z, "
+          "n); y = "
           "add(x, d); output y }",
-          "graph { input x: f32[b,4,4]; input m: bool[b,1,4]; const z: f32[] = [0.0]; const n: f32[] = [-100.0]; d = where(m, z, n); y "
+          "graph { input x: f32[b,4,4]; input m: bool[b,1,4]; const z: f32[] = [0.0]; const n: f32[] = [-100.0]; d = "
+          "where(m, z, n); y "
           "= add(x, d); output y }"},
          {"token types that are all the same",
-          "graph { input i: i64[1,s]; const w: f32[2,3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]; input x: f32[1,s,3]; const z: i64[1,4] = [1, "
+          "graph { input i: i64[1,s]; const w: f32[2,3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]; input x: f32[1,s,3]; const "
+          "z: i64[1,4] = [1, "
           "1, 1, 1]; a = gather_elements(z, i) {axis=1}; b = gather(w, a); y = add(x, b); output y }",
-          "graph { input i: i64[1,s]; const w: f32[2,3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]; input x: f32[1,s,3]; const z: i64[1,1] = [1]; "
+          "graph { input i: i64[1,s]; const w: f32[2,3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]; input x: f32[1,s,3]; const "
+          "z: i64[1,1] = [1]; "
           "b = gather(w, z); y = add(x, b); output y }"}},
 }};
 

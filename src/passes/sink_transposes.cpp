@@ -1,4 +1,5 @@
-// Pass sink_transposes: transposes move towards the outputs until they meet another one, or something that needs the order.
+// Pass sink_transposes: transposes move towards the outputs until they meet another one, or something that needs the
+// order.
 #include <algorithm>
 
 #include "passes/core/move_constant.hpp"
@@ -16,7 +17,8 @@ size_t fixed_tail(const std::vector<int64_t>& perm) {
 }
 
 // Replaces n(T(x)) by T'(n'(x)), where n' is n with input `port` changed.
-Result<bool> swap(Rewriter& w, ir::Node* n, ir::Node* t, size_t port, ir::Attrs attrs, const std::vector<int64_t>& after) {
+Result<bool> swap(Rewriter& w, ir::Node* n, ir::Node* t, size_t port, ir::Attrs attrs,
+                  const std::vector<int64_t>& after) {
   std::vector<ir::Value*> inputs = n->inputs;
   inputs[port] = t->in(0);
   w.standing_for({n, t});
@@ -36,11 +38,12 @@ Result<bool> past_unary(Rewriter& w, ir::Node* n, ir::Node* t) {
   return swap(w, n, t, 0, n->attrs, perm_of(*t));
 }
 
-// An element-wise node with a second operand that the permutation does not touch, a constant that can be turned back, or a
-// value that stands under the same transpose.
+// An element-wise node with a second operand that the permutation does not touch, a constant that can be turned back,
+// or a value that stands under the same transpose.
 Result<bool> past_binary(Rewriter& w, ir::Node* n, ir::Node* t, size_t port) {
   const ops::OpDef* op = ops::find(n->op);
-  if (!op || !op->elementwise || n->inputs.size() != 2 || n->outputs.size() != 1 || !same_shape(n->out(), t->out())) return false;
+  if (!op || !op->elementwise || n->inputs.size() != 2 || n->outputs.size() != 1 || !same_shape(n->out(), t->out()))
+    return false;
   ir::Value* other = n->in(1 - port);
   const std::vector<int64_t> perm = perm_of(*t);
   const size_t rank = perm.size();
@@ -109,7 +112,8 @@ Result<bool> past_reshape(Rewriter& w, ir::Node* n, ir::Node* t) {
     }
   }
   if ((*runs)[0].from.empty()) return false;
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return perm[(*runs)[a].from[0]] < perm[(*runs)[b].from[0]]; });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return perm[(*runs)[a].from[0]] < perm[(*runs)[b].from[0]]; });
   Shape middle;
   std::vector<int64_t> after(to.size());
   for (size_t k : order)
@@ -148,7 +152,8 @@ Result<bool> past_split(Rewriter& w, ir::Node* n, ir::Node* t) {
   attrs["axis"] = perm[static_cast<size_t>(axis)];
   std::vector<ir::Value*> inputs = n->inputs;
   inputs[0] = t->in(0);
-  ir::Node* inner = w.graph().add("split", inputs, std::move(attrs), n->out()->name, static_cast<int>(n->outputs.size()));
+  ir::Node* inner =
+      w.graph().add("split", inputs, std::move(attrs), n->out()->name, static_cast<int>(n->outputs.size()));
   inner->name = n->name;
   inner->origins = n->origins;
   inner->touched_by = n->touched_by;
@@ -192,38 +197,53 @@ Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "sink_transpos
 extern const Entry sink_transposes_entry;
 const Entry sink_transposes_entry{{
     .name = "sink_transposes",
-    .contract =
-        "Transposes have moved towards the outputs past everything that works on single elements or on axes they leave in place "
-        "(element-wise nodes, products with a matrix, normalisations of rows, reshapes of single axes, slices), have been "
-        "composed with those they met, and are gone where they undo each other; reshapes of reshapes are one. Nothing is copied "
-        "twice for it. It stands before fuse_attention, which takes up transposes of its operands, and once more behind it.",
+    .contract = "Transposes have moved towards the outputs past everything that works on single elements or on axes "
+                "they leave in place "
+                "(element-wise nodes, products with a matrix, normalisations of rows, reshapes of single axes, "
+                "slices), have been "
+                "composed with those they met, and are gone where they undo each other; reshapes of reshapes are one. "
+                "Nothing is copied "
+                "twice for it. It stands before fuse_attention, which takes up transposes of its operands, and once "
+                "more behind it.",
     .follows = {"fold_constants", "gemm_to_matmul"},
     .run = run,
     .examples =
         {{"there and back around a layer",
-          "graph { input x: f32[batch,5,4]; const w: f32[4,6] = seeded(0.5, 1); const b: f32[6] = seeded(0.5, 2); a = transpose(x) "
-          "{perm=[1, 0, 2]}; c = matmul(a, w); d = add(c, b); e = relu(d); y = transpose(e) {perm=[1, 0, 2]}; output y }",
-          "graph { input x: f32[batch,5,4]; const w: f32[4,6] = seeded(0.5, 1); const b: f32[6] = seeded(0.5, 2); c = matmul(x, w); d "
+          "graph { input x: f32[batch,5,4]; const w: f32[4,6] = seeded(0.5, 1); const b: f32[6] = seeded(0.5, 2); a = "
+          "transpose(x) "
+          "{perm=[1, 0, 2]}; c = matmul(a, w); d = add(c, b); e = relu(d); y = transpose(e) {perm=[1, 0, 2]}; output y "
+          "}",
+          "graph { input x: f32[batch,5,4]; const w: f32[4,6] = seeded(0.5, 1); const b: f32[6] = seeded(0.5, 2); c = "
+          "matmul(x, w); d "
           "= add(c, b); y = relu(d); output y }"},
          {"heads split by two reshapes",
-          "graph { input x: f32[batch,5,12]; const s: i64[3] = [5, -1, 4]; const u: i64[4] = [-1, 3, 5, 4]; a = transpose(x) "
+          "graph { input x: f32[batch,5,12]; const s: i64[3] = [5, -1, 4]; const u: i64[4] = [-1, 3, 5, 4]; a = "
+          "transpose(x) "
           "{perm=[1, 0, 2]}; b = reshape(a, s); c = transpose(b) {perm=[1, 0, 2]}; y = reshape(c, u); output y }",
-          "graph { input x: f32[batch,5,12]; const s: i64[4] = [-1, 5, 3, 4]; a = reshape(x, s); y = transpose(a) {perm=[0, 2, 1, "
+          "graph { input x: f32[batch,5,12]; const s: i64[4] = [-1, 5, 3, 4]; a = reshape(x, s); y = transpose(a) "
+          "{perm=[0, 2, 1, "
           "3]}; output y }"},
          {"a slice of packed projections",
-          "graph { input x: f32[5,2,3,4]; const i: i64[] = [1]; const o: i64[1] = [0]; const k: i64[1] = [-2]; a = transpose(x) "
-          "{perm=[1, 0, 2, 3]}; b = unsqueeze(a, o); c = transpose(b) {perm=[3, 1, 2, 0, 4]}; d = squeeze(c, k); y = gather(d, "
+          "graph { input x: f32[5,2,3,4]; const i: i64[] = [1]; const o: i64[1] = [0]; const k: i64[1] = [-2]; a = "
+          "transpose(x) "
+          "{perm=[1, 0, 2, 3]}; b = unsqueeze(a, o); c = transpose(b) {perm=[3, 1, 2, 0, 4]}; d = squeeze(c, k); y = "
+          "gather(d, "
           "i) {axis=0}; output y }",
-          "graph { input x: f32[5,2,3,4]; const i: i64[] = [1]; g = gather(x, i) {axis=2}; y = transpose(g) {perm=[1, 0, 2]}; "
+          "graph { input x: f32[5,2,3,4]; const i: i64[] = [1]; g = gather(x, i) {axis=2}; y = transpose(g) {perm=[1, "
+          "0, 2]}; "
           "output y }"},
          {"a split and the same transpose on both sides of a sum",
-          "graph { input x: f32[3,4,2]; input z: f32[3,2,2]; a = transpose(x) {perm=[1, 0, 2]}; b, c = split(a) {axis=0, "
+          "graph { input x: f32[3,4,2]; input z: f32[3,2,2]; a = transpose(x) {perm=[1, 0, 2]}; b, c = split(a) "
+          "{axis=0, "
           "num_outputs=2}; d = transpose(z) {perm=[1, 0, 2]}; y = add(b, d); output y; output c }",
           "graph { input x: f32[3,4,2]; input z: f32[3,2,2]; b, c = split(x) {axis=1, num_outputs=2}; f = "
-          "transpose(c) {perm=[1, 0, 2]}; e = add(b, z); y = transpose(e) {perm=[1, 0, 2]}; output y; output f as \"c\" }"},
+          "transpose(c) {perm=[1, 0, 2]}; e = add(b, z); y = transpose(e) {perm=[1, 0, 2]}; output y; output f as "
+          "\"c\" }"},
          {"what needs the order keeps it",
-          "graph { input x: f32[2,3,4]; const s: i64[1] = [24]; a = transpose(x) {perm=[0, 2, 1]}; y = reshape(a, s); output y }",
-          "graph { input x: f32[2,3,4]; const s: i64[1] = [24]; a = transpose(x) {perm=[0, 2, 1]}; y = reshape(a, s); output y }"}},
+          "graph { input x: f32[2,3,4]; const s: i64[1] = [24]; a = transpose(x) {perm=[0, 2, 1]}; y = reshape(a, s); "
+          "output y }",
+          "graph { input x: f32[2,3,4]; const s: i64[1] = [24]; a = transpose(x) {perm=[0, 2, 1]}; y = reshape(a, s); "
+          "output y }"}},
 }};
 
 }  // namespace peri::passes

@@ -17,7 +17,8 @@ std::optional<Packed> packed(const Rewriter& w, ir::Value* v) {
   if (!w.used_once(v)) return std::nullopt;
   if (ir::Node* add = made_by(v, "add")) {
     for (size_t k : {0, 1})
-      if (add->in(k)->constant && add->in(k)->type.rank() == 1 && made_by(add->in(1 - k), "matmul") && w.used_once(add->in(1 - k)) && !p.add) {
+      if (add->in(k)->constant && add->in(k)->type.rank() == 1 && made_by(add->in(1 - k), "matmul") &&
+          w.used_once(add->in(1 - k)) && !p.add) {
         p.add = add;
         p.bias = &*add->in(k)->constant;
         v = add->in(1 - k);
@@ -82,14 +83,16 @@ Result<bool> rule(Rewriter& w, ir::Node* n) {
   // The reshape keeps the leading axes and cuts the columns into groups, of which the first axis is chosen from.
   const Shape &from = *result->type.shape, &to = *cut->type.shape;
   const size_t lead = from.size() - 1;
-  if (to.size() <= lead || !std::equal(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(lead), to.begin())) return false;
+  if (to.size() <= lead || !std::equal(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(lead), to.begin()))
+    return false;
   const std::vector<Dim> groups(to.begin() + static_cast<std::ptrdiff_t>(lead), to.end());
   if (!is_const(groups) || !(product(groups) == from.back())) return false;
   const int64_t unit = from.back().value() / groups[0].value();
   std::vector<Part> parts;
   for (const ir::Node* u : cut->users)
     if (u->in(0) != cut || !read_parts(*u, static_cast<int64_t>(lead), unit, &parts)) return false;
-  const std::vector<const ir::Node*> origins = p->add ? std::vector<const ir::Node*>{p->matmul, p->add} : std::vector<const ir::Node*>{p->matmul};
+  const std::vector<const ir::Node*> origins =
+      p->add ? std::vector<const ir::Node*>{p->matmul, p->add} : std::vector<const ir::Node*>{p->matmul};
   const std::string weights_name = p->matmul->in(1)->name;
   ir::Value* x = p->matmul->in(0);
   const Tensor weights = *p->weights, bias = p->bias ? *p->bias : Tensor();
@@ -98,7 +101,8 @@ Result<bool> rule(Rewriter& w, ir::Node* n) {
     w.standing_for(origins);
     auto some = columns(weights, part.first, part.count);
     if (!some) return invalid("no memory for a part of '%s'", weights_name.c_str());
-    PERI_ASSIGN(ir::Value * y, w.make("matmul", {x, w.graph().add_constant(weights_name, *std::move(some))}, {}, part.y));
+    PERI_ASSIGN(ir::Value * y,
+                w.make("matmul", {x, w.graph().add_constant(weights_name, *std::move(some))}, {}, part.y));
     if (bias.defined()) {
       auto shift = columns(bias, part.first, part.count);
       if (!shift) return invalid("no memory for a part of '%s'", weights_name.c_str());
@@ -117,26 +121,35 @@ Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "split_project
 extern const Entry split_projections_entry;
 const Entry split_projections_entry{{
     .name = "split_projections",
-    .contract = "A product with constant weights (and bias) whose columns are only split or picked in blocks, as packed projections of q, k "
-                "and v are, is one product for each block: the same arithmetic without a copy of the result. It stands after "
-                "sink_transposes, which brings the cut next to the product.",
+    .contract =
+        "A product with constant weights (and bias) whose columns are only split or picked in blocks, as packed "
+        "projections of q, k "
+        "and v are, is one product for each block: the same arithmetic without a copy of the result. It stands after "
+        "sink_transposes, which brings the cut next to the product.",
     .follows = {"sink_transposes"},
     .run = run,
     .examples =
         {{"split",
-          "graph { input x: f32[batch,2]; const w: f32[2,4] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]; const c: f32[4] = [1.0, 2.0, "
-          "3.0, 4.0]; const s: i64[2] = [3, 1]; a = matmul(x, w); b = add(c, a); p, q = split(b, s) {axis=-1}; output p; output q }",
-          "graph { input x: f32[batch,2]; const w: f32[2,3] = [1.0, 2.0, 3.0, 5.0, 6.0, 7.0]; const c: f32[3] = [1.0, 2.0, 3.0]; const "
-          "v: f32[2,1] = [4.0, 8.0]; const d: f32[1] = [4.0]; a = matmul(x, w); p = add(a, c); b = matmul(x, v); q = add(b, d); "
+          "graph { input x: f32[batch,2]; const w: f32[2,4] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]; const c: "
+          "f32[4] = [1.0, 2.0, "
+          "3.0, 4.0]; const s: i64[2] = [3, 1]; a = matmul(x, w); b = add(c, a); p, q = split(b, s) {axis=-1}; output "
+          "p; output q }",
+          "graph { input x: f32[batch,2]; const w: f32[2,3] = [1.0, 2.0, 3.0, 5.0, 6.0, 7.0]; const c: f32[3] = [1.0, "
+          "2.0, 3.0]; const "
+          "v: f32[2,1] = [4.0, 8.0]; const d: f32[1] = [4.0]; a = matmul(x, w); p = add(a, c); b = matmul(x, v); q = "
+          "add(b, d); "
           "output p; output q }"},
          {"blocks picked one by one",
-          "graph { input x: f32[batch,3,2]; const w: f32[2,4] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]; const s: i64[4] = [-1, 3, 2, "
+          "graph { input x: f32[batch,3,2]; const w: f32[2,4] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]; const s: "
+          "i64[4] = [-1, 3, 2, "
           "2]; const i: i64[] = [1]; a = matmul(x, w); b = reshape(a, s); y = gather(b, i) {axis=2}; output y }",
           "graph { input x: f32[batch,3,2]; const w: f32[2,2] = [3.0, 4.0, 7.0, 8.0]; y = matmul(x, w); output y }"},
          {"what is read as a whole stays whole",
-          "graph { input x: f32[2,2]; const w: f32[2,4] = seeded(1.0, 1); a = matmul(x, w); p, q = split(a) {axis=1, num_outputs=2}; "
+          "graph { input x: f32[2,2]; const w: f32[2,4] = seeded(1.0, 1); a = matmul(x, w); p, q = split(a) {axis=1, "
+          "num_outputs=2}; "
           "output a; output p; output q }",
-          "graph { input x: f32[2,2]; const w: f32[2,4] = seeded(1.0, 1); a = matmul(x, w); p, q = split(a) {axis=1, num_outputs=2}; "
+          "graph { input x: f32[2,2]; const w: f32[2,4] = seeded(1.0, 1); a = matmul(x, w); p, q = split(a) {axis=1, "
+          "num_outputs=2}; "
           "output a; output p; output q }"}},
 }};
 

@@ -39,7 +39,8 @@ TEST(Order, NamesPassesAfterWhatTheyFollow) {
   for (std::string_view name : order()) {
     const Pass* pass = find(name);
     ASSERT_NE(pass, nullptr) << name;
-    for (std::string_view before : pass->follows) EXPECT_TRUE(seen.contains(before)) << name << " must follow " << before;
+    for (std::string_view before : pass->follows)
+      EXPECT_TRUE(seen.contains(before)) << name << " must follow " << before;
     seen.insert(name);
   }
   EXPECT_EQ(seen, known) << "a pass of the folder stands nowhere in the order";

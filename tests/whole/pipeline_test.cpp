@@ -30,10 +30,13 @@ TEST_P(TrainedModel, MeansTheSameAfterEveryPass) {
     if (report->rewrites > 0) expect_parses_back(g);
   }
   for (uint64_t seed : {3, 4}) expect_same_meaning(before, g, seed);
-  EXPECT_EQ(nodes_of(g, "shape") + nodes_of(g, "softmax") + nodes_of(g, "erf") + nodes_of(g, "identity"), 0) << ir::print(g);
+  EXPECT_EQ(nodes_of(g, "shape") + nodes_of(g, "softmax") + nodes_of(g, "erf") + nodes_of(g, "identity"), 0)
+      << ir::print(g);
 }
 INSTANTIATE_TEST_SUITE_P(Models, TrainedModel, testing::Values("digits_cnn.onnx", "digits_transformer.onnx"),
-                         [](const auto& info) { return std::string(info.param).substr(0, std::string(info.param).find('.')); });
+                         [](const auto& info) {
+                           return std::string(info.param).substr(0, std::string(info.param).find('.'));
+                         });
 
 }  // namespace
 }  // namespace peri::passes

@@ -60,7 +60,8 @@ void permute(const T* from, T* to, const std::vector<int64_t>& dims, const std::
   for (size_t k = rank; k-- > 1;) in_step[k - 1] = in_step[k] * dims[k];
   for (size_t k = rank; k-- > 1;) out_step[k - 1] = out_step[k] * dims[static_cast<size_t>(perm[k])];
   // The place in the output of the input's last axis, and of the output's last axis.
-  const size_t column = static_cast<size_t>(std::find(perm.begin(), perm.end(), static_cast<int64_t>(rank) - 1) - perm.begin());
+  const size_t column =
+      static_cast<size_t>(std::find(perm.begin(), perm.end(), static_cast<int64_t>(rank) - 1) - perm.begin());
   const size_t row = rank - 1;
   const size_t row_axis = static_cast<size_t>(perm[row]);
   while (true) {
@@ -122,7 +123,8 @@ std::optional<Tensor> moved_constant(const ir::Node& node) {
   const auto dims = dims_of_output(node);
   if (!dims || t.dtype() == DType::kString) return std::nullopt;
   if (node.op == "transpose") return transposed(t, perm_of(node));
-  const bool view = node.op == "reshape" || node.op == "squeeze" || node.op == "unsqueeze" || node.op == "flatten" || node.op == "identity";
+  const bool view = node.op == "reshape" || node.op == "squeeze" || node.op == "unsqueeze" || node.op == "flatten" ||
+                    node.op == "identity";
   if (!view) return std::nullopt;
   auto same = t.reshaped(*dims);
   return same.ok() ? std::optional(*std::move(same)) : std::nullopt;

@@ -10,25 +10,26 @@ namespace peri::passes {
 
 std::span<const std::string_view> order() {
   static constexpr std::string_view kOrder[] = {
-      "eliminate_identity",   // names go, uses remain
-      "fold_constants",       // shape arithmetic becomes sizes, constant expressions become constants
-      "eliminate_common",     // equal nodes become one
-      "resolve_ranges",       // index arithmetic of masks
-      "simplify",             // what changes nothing goes
-      "fold_constants",       // what that made constant
-      "fuse_softmax",         // what exporters take apart is put together
+      "eliminate_identity",    // names go, uses remain
+      "fold_constants",        // shape arithmetic becomes sizes, constant expressions become constants
+      "eliminate_duplicates",  // equal nodes become one
+      "resolve_ranges",        // index arithmetic of masks
+      "simplify",              // what changes nothing goes
+      "fold_constants",        // what that made constant
+      "fuse_softmax",          // what exporters take apart is put together
       "fuse_layer_norm",
-      "fold_batch_norm",      // scales and shifts of channels are in the weights
-      "gemm_to_matmul",       // linear layers without reshapes around them
-      "sink_transposes",      // transposes meet and cancel; chains of reshapes are one
-      "split_projections",    // packed q, k, v without copies
-      "fuse_attention",       // softmax(q kT + mask) v with its head splits is one node
+      "fold_batch_norm",  // scales and shifts of channels are in the weights
+      "fold_padding",
+      "gemm_to_matmul",     // linear layers without reshapes around them
+      "sink_transposes",    // transposes meet and cancel; chains of reshapes are one
+      "split_projections",  // packed q, k, v without copies
+      "fuse_attention",     // softmax(q kT + mask) v with its head splits is one node
       "sink_transposes",
-      "fuse_gelu",            // activations that fit into epilogues
+      "fuse_gelu",  // activations that fit into epilogues
       "fuse_swish",
       "fuse_hard_swish",
       "simplify",
-      "eliminate_common",
+      "eliminate_duplicates",
   };
   return kOrder;
 }
@@ -54,7 +55,9 @@ Result<PassReport> run_pass(const Pass& pass, ir::Graph& graph) {
       return ir::verify_structure(graph);
     };
     Status sound = check();
-    if (!sound.ok()) return internal_error("pass '%s' broke the graph: %s", report.name.c_str(), sound.error().text().c_str()).advise("build with --disable-pass " + report.name + " and report this");
+    if (!sound.ok())
+      return internal_error("pass '%s' broke the graph: %s", report.name.c_str(), sound.error().text().c_str())
+          .advise("build with --disable-pass " + report.name + " and report this");
   }
   report.nodes_after = graph.nodes.size();
   report.ms = seconds_since(start) * 1e3;

@@ -24,8 +24,8 @@ struct PassReport {
   bool disabled = false;
 };
 
-// Runs the pipeline on `graph` in place. Types are inferred first and after every pass that changed something; structure is
-// verified; an error names the pass.
+// Runs the pipeline on `graph` in place. Types are inferred first and after every pass that changed something;
+// structure is verified; an error names the pass.
 Result<std::vector<PassReport>> run_pipeline(ir::Graph& graph, const PipelineOptions& options);
 
 // One pass with its wrapper, for tests.

@@ -114,7 +114,8 @@ Result<ir::Value*> Rewriter::reshape(ir::Value* x, const Shape& to, const ir::Va
     attrs["value"] = std::vector<Dim>(to.begin(), to.end());
     PERI_ASSIGN(shape, make("dims_constant", {}, std::move(attrs), nullptr));
   }
-  PERI_ASSIGN(ir::Value * y, make("reshape", {x, shape}, empty ? ir::Attrs{{"allowzero", int64_t{1}}} : ir::Attrs{}, like));
+  PERI_ASSIGN(ir::Value * y,
+              make("reshape", {x, shape}, empty ? ir::Attrs{{"allowzero", int64_t{1}}} : ir::Attrs{}, like));
   // -1 may come back in another normal form than the dimension it stands for.
   y->type.shape = to;
   return y;

@@ -1,5 +1,5 @@
-// What passes share: reading constants and shapes of a pattern, and a Rewriter that puts typed nodes in, swaps values and
-// lets go of what nothing uses any more, so that use counts stay true while a pass runs.
+// What passes share: reading constants and shapes of a pattern, and a Rewriter that puts typed nodes in, swaps values
+// and lets go of what nothing uses any more, so that use counts stay true while a pass runs.
 #pragma once
 
 #include <optional>
@@ -26,8 +26,8 @@ bool is_identity(const std::vector<int64_t>& perm);
 // -1 counts from the end of `rank`.
 inline int64_t wrap_axis(int64_t axis, size_t rank) { return axis < 0 ? axis + static_cast<int64_t>(rank) : axis; }
 
-// A node with two inputs, one of which is a scalar constant: that one's value and the other input, whose shape the result
-// has. For div and sub only the right input may be the constant.
+// A node with two inputs, one of which is a scalar constant: that one's value and the other input, whose shape the
+// result has. For div and sub only the right input may be the constant.
 struct WithScalar {
   ir::Value* x;
   double scalar;
@@ -68,6 +68,7 @@ class Rewriter {
 };
 
 // Walks all nodes with `rule` (true: something changed) until nothing changes, at most `sweeps` times.
-Result<int64_t> rewrite_all(ir::Graph& graph, std::string_view pass, Result<bool> (*rule)(Rewriter&, ir::Node*), int sweeps = 1);
+Result<int64_t> rewrite_all(ir::Graph& graph, std::string_view pass, Result<bool> (*rule)(Rewriter&, ir::Node*),
+                            int sweeps = 1);
 
 }  // namespace peri::passes

@@ -8,12 +8,12 @@ namespace peri::passes {
 // reshape, squeeze, unsqueeze, flatten: the same elements in the same order under other dimensions.
 bool is_reshape_like(const ir::Node& n);
 
-// One node: a reshape to the shape its input has goes; a reshape of a reshape reads the first one's input; a transpose of a
-// transpose is composed, one that moves nothing goes, one that only moves axes of one element is a reshape.
+// One node: a reshape to the shape its input has goes; a reshape of a reshape reads the first one's input; a transpose
+// of a transpose is composed, one that moves nothing goes, one that only moves axes of one element is a reshape.
 Result<bool> merge_views(Rewriter& w, ir::Node* n);
 
-// How a reshape from `from` to `to` cuts both into runs of axes with the same number of elements, as fine as can be seen.
-// Axes of one element of `from` belong to no run. None: no such cut is seen.
+// How a reshape from `from` to `to` cuts both into runs of axes with the same number of elements, as fine as can be
+// seen. Axes of one element of `from` belong to no run. None: no such cut is seen.
 struct Run {
   std::vector<size_t> from, to;
 };

@@ -1,4 +1,4 @@
-// Pass eliminate_common: nodes that compute the same are one node; small equal constants are one constant.
+// Pass eliminate_duplicates: nodes that compute the same are one node; small equal constants are one constant.
 #include <unordered_map>
 
 #include "passes/core/rewrite.hpp"
@@ -11,7 +11,8 @@ constexpr int64_t kSmallBytes = 4096;
 void share_constants(Rewriter& w) {
   std::unordered_map<uint64_t, std::vector<ir::Value*>> seen;
   for (ir::Value* v : w.graph().constants()) {
-    if (v->constant->dtype() == DType::kString || static_cast<int64_t>(v->constant->bytes().size()) > kSmallBytes) continue;
+    if (v->constant->dtype() == DType::kString || static_cast<int64_t>(v->constant->bytes().size()) > kSmallBytes)
+      continue;
     auto& bucket = seen[v->constant->content_hash()];
     bool found = false;
     for (ir::Value* first : bucket) {
@@ -25,7 +26,8 @@ void share_constants(Rewriter& w) {
 }
 
 bool same_node(const ir::Node& a, const ir::Node& b) {
-  if (a.op != b.op || a.inputs != b.inputs || a.outputs.size() != b.outputs.size() || a.attrs.size() != b.attrs.size()) return false;
+  if (a.op != b.op || a.inputs != b.inputs || a.outputs.size() != b.outputs.size() || a.attrs.size() != b.attrs.size())
+    return false;
   for (auto x = a.attrs.begin(), y = b.attrs.begin(); x != a.attrs.end(); ++x, ++y) {
     const bool graphs = std::holds_alternative<std::shared_ptr<ir::Graph>>(x->second) ||
                         std::holds_alternative<std::vector<std::shared_ptr<ir::Graph>>>(x->second);
@@ -41,7 +43,7 @@ size_t hash_of(const ir::Node& n) {
 }
 
 Result<int64_t> run(ir::Graph& graph) {
-  Rewriter w(graph, "eliminate_common");
+  Rewriter w(graph, "eliminate_duplicates");
   share_constants(w);
   std::unordered_map<size_t, std::vector<ir::Node*>> seen;
   for (ir::Node* n : w.nodes()) {
@@ -63,23 +65,25 @@ Result<int64_t> run(ir::Graph& graph) {
 
 }  // namespace
 
-extern const Entry eliminate_common_entry;
-const Entry eliminate_common_entry{{
-    .name = "eliminate_common",
-    .contract = "No two nodes with the same op, inputs and attributes are left, and no two constants of up to 4 KiB with the same "
+extern const Entry eliminate_duplicates_entry;
+const Entry eliminate_duplicates_entry{{
+    .name = "eliminate_duplicates",
+    .contract = "No two nodes with the same op, inputs and attributes are left, and no two constants of up to 4 KiB "
+                "with the same "
                 "content. It stands after folding, which makes equal what only computed equal sizes.",
     .follows = {"fold_constants"},
     .run = run,
-    .examples = {{"twins of twins",
-                  "graph { input x: f32[2,3]; const a: f32[] = [2.0]; const b: f32[] = [2.0]; p = mul(x, a); q = mul(x, b); r = "
-                  "relu(p); s = relu(q); y = add(r, s); output y }",
-                  "graph { input x: f32[2,3]; const a: f32[] = [2.0]; p = mul(x, a); r = relu(p); y = add(r, r); output y }"},
-                 {"other attributes, other nodes",
-                  "graph { input x: f32[2,3]; a = softmax(x) {axis=0}; b = softmax(x) {axis=1}; y = add(a, b); output y }",
-                  "graph { input x: f32[2,3]; a = softmax(x) {axis=0}; b = softmax(x) {axis=1}; y = add(a, b); output y }"},
-                 {"two outputs become one value",
-                  "graph { input x: f32[2]; a = relu(x); b = relu(x); output a; output b }",
-                  "graph { input x: f32[2]; a = relu(x); output a; output a as \"b\" }"}},
+    .examples =
+        {{"twins of twins",
+          "graph { input x: f32[2,3]; const a: f32[] = [2.0]; const b: f32[] = [2.0]; p = mul(x, a); q = mul(x, b); r "
+          "= "
+          "relu(p); s = relu(q); y = add(r, s); output y }",
+          "graph { input x: f32[2,3]; const a: f32[] = [2.0]; p = mul(x, a); r = relu(p); y = add(r, r); output y }"},
+         {"other attributes, other nodes",
+          "graph { input x: f32[2,3]; a = softmax(x) {axis=0}; b = softmax(x) {axis=1}; y = add(a, b); output y }",
+          "graph { input x: f32[2,3]; a = softmax(x) {axis=0}; b = softmax(x) {axis=1}; y = add(a, b); output y }"},
+         {"two outputs become one value", "graph { input x: f32[2]; a = relu(x); b = relu(x); output a; output b }",
+          "graph { input x: f32[2]; a = relu(x); output a; output a as \"b\" }"}},
 }};
 
 }  // namespace peri::passes
