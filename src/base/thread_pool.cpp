@@ -1,4 +1,5 @@
-// Tasks are handed out from one atomic counter. A generation word starts a run; sleepers wait on it with a futex.
+// Tasks are handed out from one atomic counter. A generation word starts a run; sleepers wait on it with a futex. A worker joins
+// a run only while it is open, and the caller closes it when no task is left: a worker that wakes late is not waited for.
 #include "base/thread_pool.hpp"
 
 #include <immintrin.h>
@@ -16,6 +17,7 @@ namespace peri {
 namespace {
 // Spins before sleeping: gaps between the steps of one run are a few microseconds; 2000 pauses are about 30-60 us here.
 constexpr int kSpins = 2000;
+constexpr uint32_t kOpen = 1u << 31;
 thread_local const void* t_inside = nullptr;
 thread_local int t_worker = 0;
 }  // namespace
@@ -27,7 +29,7 @@ struct ThreadPool::State {
   alignas(64) std::atomic<uint32_t> generation{0};
   std::atomic<bool> stop{false};
   alignas(64) std::atomic<int64_t> next{0};
-  alignas(64) std::atomic<int> busy{0};
+  alignas(64) std::atomic<uint32_t> joined{0};  // kOpen, plus the number of workers inside the run
   int64_t tasks = 0;
   const FunctionRef<void(int64_t, int)>* fn = nullptr;
 
@@ -39,6 +41,13 @@ struct ThreadPool::State {
     for (int64_t k = next.fetch_add(1, std::memory_order_relaxed); k < tasks; k = next.fetch_add(1, std::memory_order_relaxed)) (*fn)(k, worker);
     t_inside = outer;
     t_worker = outer_worker;
+  }
+
+  bool join() {
+    uint32_t now = joined.load(std::memory_order_acquire);
+    while (now & kOpen)
+      if (joined.compare_exchange_weak(now, now + 1, std::memory_order_acq_rel)) return true;
+    return false;
   }
 
   void loop(int worker) {
@@ -55,8 +64,9 @@ struct ThreadPool::State {
       }
       seen = now;
       if (stop.load(std::memory_order_relaxed)) return;
+      if (!join()) continue;
       work(worker);
-      if (busy.fetch_sub(1, std::memory_order_acq_rel) == 1) busy.notify_one();
+      if (joined.fetch_sub(1, std::memory_order_acq_rel) == 1) joined.notify_one();
     }
   }
 };
@@ -93,14 +103,14 @@ void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t, int)> fn) {
   s.tasks = tasks;
   s.fn = &fn;
   s.next.store(0, std::memory_order_relaxed);
-  s.busy.store(s.threads - 1, std::memory_order_relaxed);
+  s.joined.store(kOpen, std::memory_order_release);
   s.generation.fetch_add(1, std::memory_order_release);
   s.generation.notify_all();
   s.work(0);
-  int left = s.busy.load(std::memory_order_acquire);
-  for (int spin = 0; left != 0; ++spin, left = s.busy.load(std::memory_order_acquire)) {
+  uint32_t left = s.joined.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
+  for (int spin = 0; left != 0; ++spin, left = s.joined.load(std::memory_order_acquire)) {
     if (spin < kSpins) _mm_pause();
-    else s.busy.wait(left, std::memory_order_acquire);
+    else s.joined.wait(left, std::memory_order_acquire);
   }
 }
 

@@ -101,12 +101,16 @@ bool Tuner::State::recall(const std::string& key, Candidate* c) {
 }
 
 void Tuner::State::judge_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, std::span<Candidate* const> fresh) {
+  auto unjudged = [&](const Error& why) {
+    for (Candidate* c : fresh) c->rejected = "cannot be judged: " + why.text();
+  };
   auto arguments = make_arguments(region, options.seed);
-  if (!arguments.ok()) return;
+  if (!arguments.ok()) return unjudged(arguments.error());
   std::optional<Expected> expected;
   if (options.verify) {
     auto made = make_expected(region, *arguments, options.threads, options.seed);
-    if (made.ok()) expected = std::move(made).value();
+    if (!made.ok()) return unjudged(made.error());
+    expected = std::move(made).value();
   }
   for (Candidate* c : fresh) {
     auto trial = Trial::create(region, constant, *c, *arguments, machine, pool.get());
