@@ -101,6 +101,37 @@ foreach(file IN LISTS programs)
   peri_precompile(${stem})
 endforeach()
 
+# Outside suites, made by ./dev setup, through the CPU backend in one process each. The numbers are those that passed when
+# this was written: an operator that falls back to "unsupported" is a failure too.
+set(peri_suites "${CMAKE_BINARY_DIR}/suites")
+foreach(suite IN ITEMS light:9:cpu node:1475:cpu dtype:28:slow opset:7400:slow)
+  string(REPLACE ":" ";" suite "${suite}")
+  list(GET suite 0 name)
+  list(GET suite 1 least)
+  list(GET suite 2 label)
+  add_test(NAME suites/${name} COMMAND peri verify --suite "${peri_suites}/${name}" --min-passed ${least} --quiet)
+  set_tests_properties(suites/${name} PROPERTIES LABELS ${label} TIMEOUT 1200)
+endforeach()
+set(peri_venv "${CMAKE_SOURCE_DIR}/.venv/bin/python")
+add_test(NAME suites/digits COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/check_digits.py" --peri $<TARGET_FILE:peri>)
+set_tests_properties(suites/digits PROPERTIES LABELS cpu TIMEOUT 600)
+add_test(NAME suites/agreement COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/check_agreement.py"
+         "${peri_suites}/model" --peri $<TARGET_FILE:peri>)
+set_tests_properties(suites/agreement PROPERTIES LABELS slow TIMEOUT 3600)
+
+# Hostile files: a few of each class, and all of them. A busy machine gets five times the time.
+add_test(NAME hostile/corpus COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tests/hostile/make_hostile.py" "${CMAKE_BINARY_DIR}/hostile")
+set_tests_properties(hostile/corpus PROPERTIES LABELS slow TIMEOUT 300 FIXTURES_SETUP hostile_corpus)
+foreach(run IN ITEMS "sample:--sample;10" "whole:--sample;0")
+  string(REPLACE ":" ";" run "${run}")
+  list(POP_FRONT run name)
+  add_test(NAME hostile/${name} COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tests/hostile/run_hostile.py" $<TARGET_FILE:peri>
+           "${CMAKE_BINARY_DIR}/hostile" --slack 5 ${run})
+  set_tests_properties(hostile/${name} PROPERTIES TIMEOUT 1800 FIXTURES_REQUIRED hostile_corpus)
+endforeach()
+set_tests_properties(hostile/sample PROPERTIES LABELS slow)
+set_tests_properties(hostile/whole PROPERTIES LABELS slow)
+
 # What the documents tell people to type. Blocks marked <!-- label: slow --> run under that label.
 set(separator "")
 foreach(label IN ITEMS "" slow)

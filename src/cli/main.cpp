@@ -76,7 +76,10 @@ int run(int argc, char** argv) {
     return 0;
   }
   watch_interrupt();
-  return finish(&*arguments, command->run(*arguments), command->name);
+  auto outcome = command->run(*arguments);
+  if (!outcome.ok() && outcome.error().file.empty() && outcome.error().kind != ErrorKind::kUsage && command->max_positional == 1 && !arguments->positional.empty())
+    outcome = std::move(outcome).error().in_file(arguments->positional[0]);  // what failed later still came from this model
+  return finish(&*arguments, std::move(outcome), command->name);
 }
 
 }  // namespace

@@ -132,7 +132,8 @@ Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir)
     if (r.verdict != Verdict::kPassed) w.begin_object().field("case", r.name).field("verdict", r.verdict == Verdict::kFailed ? "failed" : "unsupported").field("why", r.why).end_object();
   w.end_array().end_object();
   out.json = w.take();
-  out.code = count[1] ? 3 : 0;
+  PERI_ASSIGN(const double least, real(arguments, "--min-passed", 0));
+  out.code = count[1] || static_cast<double>(count[0]) < least ? 3 : 0;
   out.summary = std::to_string(cases.size()) + " cases: " + std::to_string(count[0]) + " passed, " + std::to_string(count[1]) + " failed, " + std::to_string(count[2]) + " unsupported";
   return out;
 }
@@ -238,6 +239,7 @@ const Entry verify_entry{{
                           {"--atol", "", "X", "see --rtol (default 1e-5)"},
                           {"--bisect", "", "", "judge every step on its own inputs and name the first one outside its bound"},
                           {"--suite", "", "DIR", "run DIR/*/model.onnx on its test_data_set_* in this process"},
+                          {"--min-passed", "", "N", "with --suite: exit code 3 too when fewer cases pass"},
                           {"--filter", "", "TEXT", "only cases of the suite whose name holds TEXT"}}),
     .details = "Exit code 3 when an answer is outside its budget.\n\nexample:\n  peri verify models/digits_cnn.onnx --dims batch=3 --seed 7 --bisect\n  peri verify --suite build/suites/node --filter conv",
     .run = run,

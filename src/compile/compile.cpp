@@ -54,7 +54,21 @@ Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::stri
       binding.emplace(name, axis == 0 ? 1 : 128);
       const std::string by_axis = v->name + "." + std::to_string(axis);
       known += (known.empty() ? "" : ", ") + name + " (" + by_axis + ")";
-      if (auto it = given.find(by_axis); it != given.end()) binding[name] = it->second, used.insert(by_axis);
+    }
+  }
+  // A size nobody stated is tried as 128, and as less where an input of that size is too large to try.
+  for (const ir::Value* v : graph.inputs) {
+    auto elements = [&] {
+      double n = 1;
+      for (const Dim& d : *v->type.shape)
+        if (auto size = d.eval(binding); size.ok()) n *= static_cast<double>(*size);
+      return n;
+    };
+    while (elements() > 1 << 26) {
+      bool smaller = false;
+      for (const Dim& d : *v->type.shape)
+        if (d.is_symbol() && binding[d.symbol_name()] > 1) binding[d.symbol_name()] /= 2, smaller = true;
+      if (!smaller) break;
     }
   }
   auto assign = [&](const std::string& key, int64_t value) {
@@ -63,6 +77,14 @@ Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::stri
     if (!alias || alias->size() != 1) return false;
     return binding[*alias->begin()] = value, true;
   };
+  for (const ir::Value* v : graph.inputs)
+    for (size_t axis = 0; axis < v->type.rank(); ++axis) {
+      const std::string by_axis = v->name + "." + std::to_string(axis);
+      const auto it = given.find(by_axis);
+      if (it == given.end() || !(*v->type.shape)[axis].is_symbol()) continue;
+      binding[(*v->type.shape)[axis].symbol_name()] = it->second;
+      used.insert(by_axis);
+    }
   for (const auto& [key, value] : given) {
     if (value < 1)
       return usage("dimension '%s' is %lld", key.c_str(), static_cast<long long>(value)).expecting("at least 1");

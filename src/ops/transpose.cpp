@@ -9,8 +9,7 @@ Result<std::vector<int64_t>> permutation(const ir::Node& node, size_t rank) {
     for (size_t k = rank; k-- > 0;) perm.push_back(static_cast<int64_t>(k));
   std::vector<bool> seen(rank);
   bool good = perm.size() == rank;
-  for (int64_t& p : perm) {
-    if (p < 0) p += static_cast<int64_t>(rank);
+  for (int64_t p : perm) {
     good = good && p >= 0 && p < static_cast<int64_t>(rank) && !seen[static_cast<size_t>(p)];
     if (good) seen[static_cast<size_t>(p)] = true;
   }

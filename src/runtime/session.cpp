@@ -217,7 +217,7 @@ Result<void*> Session::State::place(int32_t buffer) {
   const plan::Program& p = program();
   const int32_t owner = plan::storage_of(p, buffer);
   const plan::Buffer& b = p.buffers[static_cast<size_t>(owner)];
-  if (b.dtype == DType::kString) return static_cast<void*>(strings[static_cast<size_t>(owner)].get());
+  if (b.dtype == DType::kString) return pointers[static_cast<size_t>(owner)];  // ours, or the caller's input
   if (!pointers[static_cast<size_t>(owner)]) {
     PERI_ASSIGN(const int64_t bytes, b.bytes.eval(run_binding));
     if (bytes < 0 || bytes > plan::kMaxBufferBytes) return Error(ErrorKind::kMemory, format("a data-dependent buffer would take %lld bytes", static_cast<long long>(bytes))).at_node(b.name);

@@ -49,6 +49,14 @@ Tuner::Stats Tuner::stats() const {
 }
 
 namespace {
+constexpr double kLargestTrialBytes = 1 << 30;
+
+double bytes_of(const ir::Type& type) {
+  double n = dtype_bits(type.dtype) / 8.0;
+  for (const Dim& d : *type.shape) n *= d.is_const() ? static_cast<double>(d.value()) : 1.0;
+  return n;
+}
+
 std::string key_of(const ir::Graph& region, const std::vector<bool>& constant) {
   std::string key = ir::print(region, {1024, false});
   for (bool c : constant) key += c ? 'c' : 'v';
@@ -104,6 +112,15 @@ void Tuner::State::judge_new(const ir::Graph& region, const std::vector<bool>& c
   auto unjudged = [&](const Error& why) {
     for (Candidate* c : fresh) c->rejected = "cannot be judged: " + why.text();
   };
+  // What no trial can hold is left to the reference, which fails with a typed error if the memory is not there.
+  double bytes = 0;
+  for (size_t k = 0; k < region.inputs.size(); ++k)
+    if (!constant[k]) bytes += bytes_of(region.inputs[k]->type);
+  for (const ir::Value* v : region.outputs) bytes += bytes_of(v->type);
+  if (bytes > kLargestTrialBytes) {
+    for (Candidate* c : fresh) c->rejected = "its tensors are too large to try: " + std::to_string(static_cast<int64_t>(bytes / (1 << 20))) + " MiB";
+    return;
+  }
   auto arguments = make_arguments(region, options.seed);
   if (!arguments.ok()) return unjudged(arguments.error());
   std::optional<Expected> expected;

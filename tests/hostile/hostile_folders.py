@@ -233,7 +233,7 @@ def shards(c):
     write("one_shard_gone", where, "refuse", "model-00002-of-00002", more={"model-00002-of-00002.safetensors": None})
     both = half["2"] | {names[0]: named[names[0]]}
     write("tensor_in_two", where, "survive", more={"model-00002-of-00002.safetensors": packed(*layout(both))})
-    link = lambda f: (f / "model-00002-of-00002.safetensors").symlink_to("../../outside/secret.bin")  # noqa: E731
+    link = lambda f: (f / "model-00002-of-00002.safetensors").symlink_to("../../files/good.onnx")  # noqa: E731  (links are followed, as hub caches make them)
     write("link_to_other_bytes", where, more={"model-00002-of-00002.safetensors": None}, before=link)
 
 

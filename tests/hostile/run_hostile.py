@@ -262,7 +262,8 @@ def engines(runner, seed=1):
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
         cases[f"flip_{bit}"] = bytes(flipped)
-    for name, damaged in cases.items():
+    step = max(1, len(cases) // runner.a.sample) if runner.a.sample else 1
+    for name, damaged in list(cases.items())[::step]:
         path = folder / f"{name}.engine"
         path.write_bytes(damaged)
         entry = {"file": f"engine/{path.name}", "must": "survive" if name.startswith(("flip", "trailing")) else "refuse", "by": "run", "expect": []}
@@ -284,6 +285,7 @@ def arguments():
     p.add_argument("peri", metavar="PERI", type=pathlib.Path, help="the command under test, build/bin/peri")
     p.add_argument("corpus", metavar="OUT", type=pathlib.Path, help="a folder make_hostile.py wrote")
     p.add_argument("--classes", metavar="NAMES", help="only these classes, comma-separated (`engine`: damaged engine files; `cut`: data cut while read)")
+    p.add_argument("--sample", type=int, default=0, metavar="N", help="only about N files of each class, evenly spread (default 0: all)")
     p.add_argument("--stages", default="inspect,build,run", help="commands to try (default inspect,build,run)")
     p.add_argument("--names", metavar="TEXT", help="only files whose path contains this")
     p.add_argument("--patience", type=float, default=30, help="seconds before a command counts as hung (default 30)")
@@ -318,9 +320,17 @@ def main():
             failures.append({"file": name, "problems": problems})
             print(f"FAILED {name!r}: {'; '.join(problems)}", flush=True)
 
+    def sampled(made):
+        """All of a class, or every so manieth of it."""
+        made = list(made)
+        return made[:: max(1, len(made) // a.sample)] if a.sample else made
+
     try:
         runner.measure_baseline()
+        by_class = collections.defaultdict(list)
         for entry in index["files"]:
+            by_class[entry["class"]].append(entry)
+        for entry in (e for entries in by_class.values() for e in sampled(entries)):
             if (classes and entry["class"] not in classes) or (a.names and a.names not in entry["file"]):
                 continue
             if entry.get("skip_as_root") and os.geteuid() == 0:

@@ -18,6 +18,8 @@ from suite_files import Suite, SuiteError, add_operator_options, ask_operators, 
 
 TOLERANCE = {np.dtype(np.float64): (1e-7, 1e-9), np.dtype(np.float32): (1e-4, 1e-5), np.dtype(np.float16): (2**-9, 2**-12), BFLOAT16: (2**-6, 2**-9)}
 # Node tests allow 1e-3; one-node models of a few hundred sums need less.
+SINGLE = {"Gelu", "HardSwish", "GroupNormalization"}  # the oracles take float32 constants or sums for float64 too
+SUMS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}  # rounding grows with the largest output, not with each
 
 
 def families():
@@ -31,8 +33,12 @@ def families():
     return dict(sorted(found.items()))
 
 
-def tolerance(inputs, outputs):
+def tolerance(op, inputs, outputs):
     kinds = {a.dtype for a in (*inputs, *outputs) if a is not None}
+    if op in SINGLE and np.dtype(np.float64) in kinds:
+        return 1e-5, 1e-7
+    if op in SUMS and outputs and kinds == {np.dtype(np.float32)} and outputs[0].size:
+        return 1e-4, max(1e-5, 2.0**-22 * float(np.abs(outputs[0]).max()))
     known = [TOLERANCE[k] for k in kinds if k in TOLERANCE]
     return (max(r for r, _ in known), max(a for _, a in known)) if known else (1e-4, 1e-5)
 
@@ -45,7 +51,7 @@ def add(suite, v, sample):
     """One sample as a case of the suite, or its reason to be left out."""
     name = case_name(v, sample)
     facts = {"op": v.op, "version": v.version, "opset": v.opset}
-    rtol, atol = tolerance(sample.inputs, [])
+    rtol, atol = tolerance(v.op, sample.inputs, [])
     try:
         outputs, said = expected(v, sample, rtol, atol)
         symbolic = zlib.crc32(name.encode()) % 3 == 0
@@ -55,7 +61,7 @@ def add(suite, v, sample):
         suite.skip(name, str(reason), **facts)
         return
     inputs = [a for i, a in enumerate(sample.inputs) if a is not None and i not in sample.const]
-    rtol, atol = tolerance(sample.inputs, outputs)
+    rtol, atol = tolerance(v.op, sample.inputs, outputs)
     del facts["opset"]
     suite.add(name, model, [(inputs, outputs)], rtol=rtol, atol=atol, symbolic=symbolic, **facts, **said)
 

@@ -162,6 +162,8 @@ def expected(v, sample, rtol, atol):
                 reasons.append(f"{name}: {reason}")
     if not answers:
         raise NoAnswer("; ".join(reasons))
+    if v.op == "LRN" and list(answers) == ["reference"]:
+        raise NoAnswer("the reference's LRN does not sum over the channels its definition names")
     same = len(answers) == 2 and agree(answers["onnxruntime"][0], answers["reference"][0], rtol, atol)
     if sample.both and not same:
         raise NoAnswer("oracles disagree" if len(answers) == 2 else f"needs both oracles: {reasons[0]}")

@@ -100,7 +100,7 @@ Result<ir::Graph> bind_region(const ir::Graph& region, const DimBinding& binding
   PERI_TRY(ops::infer_graph(g));
   for (size_t k = 0; k < g.outputs.size(); ++k) {
     ir::Type& have = g.outputs[k]->type;
-    if (partial && !is_const(*have.shape)) continue;
+    if (partial && have.dtype == wanted[k].dtype && (!is_const(*have.shape) || !is_const(*wanted[k].shape))) continue;  // bound while running
     if (have.dtype != wanted[k].dtype || !(*have.shape == *wanted[k].shape))
       return invalid("a region's output does not have the type it states").expecting(ir::type_text(have)).but_found(ir::type_text(wanted[k]));
     have.layout = wanted[k].layout;

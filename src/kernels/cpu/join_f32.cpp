@@ -74,7 +74,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
-  PERI_ASSIGN(const rows::JoinShape shape, read(p, p.graph->inputs[0]->type.layout));
+  PERI_ASSIGN(const rows::JoinShape shape, read(p, p.anchor().in(0)->type.layout));
   const auto isa = cpu::detect_isa();
   if (!isa) return refused("needs AVX2");
   PERI_ASSIGN(const rows::JoinPlan plan, rows::make_plan(shape, *isa));
