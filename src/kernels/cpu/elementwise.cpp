@@ -33,7 +33,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
     PERI_TRY(block::make_plan(t.program, space, *isa));
     o.outputs.assign(g.outputs.size(), layout);
     o.in_place.assign(g.outputs.size(), -1);
-    if (g.outputs.size() == 1)
+    if (g.outputs.size() == 1 && is_float(g.outputs[0]->type.dtype))  // an engine may share memory of floats only
       for (size_t k = 0; k < g.inputs.size(); ++k)
         if (!p.constant[k] && g.inputs[k]->type.dtype == g.outputs[0]->type.dtype && g.inputs[k]->type.shape == g.outputs[0]->type.shape) o.in_place[0] = static_cast<int>(k);
     o.requires_isa = cpu::isa_name(*isa);
