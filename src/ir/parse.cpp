@@ -174,8 +174,11 @@ class Parser {
     return v;
   }
 
+  static bool complex(DType t) { return t == DType::kC64 || t == DType::kC128; }
+
   Result<Tensor> elements(const Type& type) {
     if (!type.known() || !is_const(*type.shape)) return fail("a constant needs a concrete type");
+    if (complex(type.dtype)) return fail("complex constants have no text form");
     PERI_ASSIGN(const std::vector<int64_t> dims, eval(*type.shape, {}));
     PERI_ASSIGN(const int64_t n, checked_numel(dims));
     if (!take('[')) return fail("expected '['");
@@ -205,6 +208,7 @@ class Parser {
     PERI_ASSIGN(const int64_t n, checked_numel(dims));
     const bool splat = word("splat"), seeded = !splat && word("seeded");
     if (splat || seeded) {
+      if (complex(type.dtype)) return fail("complex constants have no text form");
       if (n > kMaxMadeElements || type.dtype == DType::kString) return fail("too many elements for a made constant");
       if (!take('(')) return fail("expected '('");
       bool is_int = false;

@@ -68,9 +68,14 @@ TEST(Graph, SortFindsCycle) {
 }
 
 TEST(Graph, BrokenTextIsRefused) {
-  for (std::string_view bad : {"", "graph", "graph {", "graph { y = relu(x); }", "graph { input x: f33[2]; }", "graph { input x: f32[2]; input x: f32[2]; }",
-                               "graph { const c: f32[3] = [1, 2]; }", "graph { const c: f32[99999999999999999999]= [1]; }", "graph { const c: f32[4611686018427387904,4] = splat(1); }",
-                               "graph { input x: f32[2]@01; }", "graph { output y }", "graph {} trailing"}) {
+  for (std::string_view bad :
+       {"", "graph", "graph {", "graph { y = relu(x); }", "graph { input x: f33[2]; }",
+        "graph { input x: f32[2]; input x: f32[2]; }", "graph { const c: f32[3] = [1, 2]; }",
+        "graph { const c: f32[99999999999999999999]= [1]; }",
+        "graph { const c: f32[4611686018427387904,4] = splat(1); }", "graph { input x: f32[2]@01; }",
+        "graph { output y }", "graph { const c: c64[1] = [1]; output c }",
+        "graph { const c: c128[2] = splat(1); output c }", "graph { const c: c64[1] = seeded(1.0, 2); output c }",
+        "graph {} trailing"}) {
     EXPECT_FALSE(parse_graph(bad).ok()) << bad;
   }
 }
@@ -82,7 +87,8 @@ TEST(Graph, DamagedTextNeverCrashes) {
   Rng rng(1);
   for (int k = 0; k < 3000; ++k) {
     std::string bad = good;
-    for (int edits = 0; edits < 3; ++edits) bad[static_cast<size_t>(rng.below(static_cast<int64_t>(bad.size())))] = static_cast<char>(32 + rng.below(95));
+    for (int edits = 0; edits < 3; ++edits)
+      bad[static_cast<size_t>(rng.below(static_cast<int64_t>(bad.size())))] = static_cast<char>(32 + rng.below(95));
     auto g = parse_graph(bad);
     if (g.ok()) EXPECT_TRUE(verify_structure(*g).ok()) << bad;
   }
