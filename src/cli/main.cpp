@@ -1,9 +1,12 @@
 // The program: finds the subcommand, reads its flags, runs it, and ends with one line that says PASSED or FAILED and why.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/knobs.hpp"
+#include "base/spelling.hpp"
 #include "base/version.hpp"
 #include "cli/core/arguments.hpp"
 #include "cli/core/terminal.hpp"
@@ -18,6 +21,12 @@ std::string overview() {
     std::string left = "  " + std::string(e->command.name);
     left.resize(14, ' ');
     out += left + std::string(e->command.summary) + "\n";
+  }
+  out += "\nenvironment:\n";
+  for (const KnobRow& row : knob_rows()) {
+    std::string left = "  " + std::string(row.variable);
+    left.resize(std::max<size_t>(left.size() + 2, 26), ' ');
+    out += left + std::string(row.summary) + "\n";
   }
   return out + "\n'peri COMMAND --help' explains one; 'peri --version' prints the version.\n";
 }
@@ -62,6 +71,7 @@ int run(int argc, char** argv) {
     std::printf("peri %s\n", std::string(version()).c_str());
     return 0;
   }
+  if (Status knobs = check_knobs(); !knobs.ok()) return finish(nullptr, std::move(knobs).error(), "peri");
   const Command* command = find(argv[1]);
   if (!command) {
     std::vector<std::string_view> known;

@@ -15,8 +15,10 @@ def said(peri, *words):
 
 
 def generated(peri):
-    commands = re.findall(r"^  ([a-z][a-z-]*)  ", said(peri), re.M)
-    return MARK + "".join(f"\n## peri {c}\n\n```console\n{said(peri, c)}\n```\n" for c in commands)
+    overview = said(peri)
+    commands = re.findall(r"^  ([a-z][a-z-]*)  ", overview, re.M)
+    knobs = overview[overview.index("environment:") : overview.rindex("\n\n")]
+    return MARK + f"\n## Environment\n\n```console\n{knobs}\n```\n\nAny other variable `PERI_*` is refused, since it is a misspelt one.\n" + "".join(f"\n## peri {c}\n\n```console\n{said(peri, c)}\n```\n" for c in commands)
 
 
 def main():

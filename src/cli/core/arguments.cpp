@@ -1,8 +1,9 @@
 // Reading of a command line against a command's flags, and its help text.
 #include "cli/core/arguments.hpp"
 
-#include <algorithm>
 #include <charconv>
+
+#include "base/spelling.hpp"
 
 namespace peri::cli {
 
@@ -20,33 +21,7 @@ const Flag* find_flag(const Command& c, std::string_view word) {
     if (f.name == word || (!f.short_name.empty() && f.short_name == word)) return &f;
   return nullptr;
 }
-
-// Edit distance for "did you mean".
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t up = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = up;
-    }
-  }
-  return row[b.size()];
-}
 }  // namespace
-
-std::string nearest(std::string_view word, const std::vector<std::string_view>& known) {
-  std::string best;
-  size_t least = 1 + word.size() / 3;
-  for (std::string_view k : known) {
-    const size_t d = distance(word, k);
-    if (d <= least) least = d, best = k;
-  }
-  return best;
-}
 
 std::string Arguments::get(std::string_view flag, std::string_view fallback) const {
   auto it = values.find(flag);

@@ -1,4 +1,4 @@
-// Command lines: parsing against a command's flags, help, and suggestions for misspelt words.
+// Command lines: parsing against a command's flags, and help.
 #pragma once
 
 #include "cli/entry.hpp"
@@ -9,7 +9,5 @@ namespace peri::cli {
 // --flag=value; -- ends them.
 Result<Arguments> parse_arguments(const Command& command, std::span<char* const> words);
 std::string help_text(const Command& command);
-// The known word closest to `word`, if it is close; else empty.
-std::string nearest(std::string_view word, const std::vector<std::string_view>& known);
 
 }  // namespace peri::cli

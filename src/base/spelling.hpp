@@ -1,0 +1,13 @@
+// Suggestions for misspelt words: flags, commands, knobs.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace peri {
+
+// The known word closest to `word` by edit distance, if at most a third of it differs; else empty.
+std::string nearest(std::string_view word, const std::vector<std::string_view>& known);
+
+}  // namespace peri
