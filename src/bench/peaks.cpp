@@ -1,7 +1,10 @@
 // Peak arithmetic and copy rates.
 #include "bench/peaks.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "base/clock.hpp"
@@ -11,27 +14,48 @@
 namespace peri::bench {
 
 namespace {
-constexpr int64_t kRounds = 20000;
-constexpr int kChains = 12;  // latency 4 times 2 ports, with room
+// Seconds of the slowest of part(0), part(1), ... on one thread each. They begin together: on a busy machine a thread
+// that wakes late would otherwise find its part done by another, one after the other.
+double seconds_together(ThreadPool& pool, FunctionRef<void(int64_t)> part) {
+  std::atomic<int> missing{pool.threads()};
+  std::atomic<int64_t> slowest_ns{1};
+  pool.run(pool.threads(), [&](int64_t task, int) {
+    missing.fetch_sub(1);
+    while (missing.load() > 0) sched_yield();
+    const int64_t start = now_ns();
+    part(task);
+    const int64_t took = now_ns() - start;
+    for (int64_t most = slowest_ns.load(); most < took && !slowest_ns.compare_exchange_weak(most, took);) {}
+  });
+  return static_cast<double>(slowest_ns.load()) * 1e-9;
+}
 
-// The instruction itself: contraction is off in this build, and the compiler must not fold the chain.
-#define PERI_FMA_LOOP(NAME, TARGET, WIDTH)                                               \
-  __attribute__((target(TARGET), noinline)) float NAME() {                               \
-    typedef float Vec __attribute__((vector_size(4 * WIDTH)));                           \
-    Vec acc[kChains];                                                                    \
-    for (int k = 0; k < kChains; ++k) acc[k] = Vec{} + static_cast<float>(k);            \
-    Vec a = Vec{} + 0.999f, b = Vec{} + 1e-3f;                                           \
-    for (int64_t n = 0; n < kRounds; ++n) {                                              \
-      _Pragma("GCC unroll 12") for (int k = 0; k < kChains; ++k) {                       \
-        asm volatile("vfmadd213ps %2, %1, %0" : "+v"(acc[k]) : "v"(a), "v"(b));          \
-      }                                                                                  \
-    }                                                                                    \
-    float sum = 0;                                                                       \
-    for (int k = 0; k < kChains; ++k) sum += acc[k][0];                                  \
-    return sum;                                                                          \
+constexpr int64_t kRounds = 200000;  // about half a millisecond: a clock reading and the start of threads vanish in it
+constexpr int kChains = 12;          // latency 4 times 2 ports, with room
+
+// One asm block with its accumulators in registers: written as C++ over an array, the compiler kept the array in memory
+// and each chain waited for stores. a * x + b with a < 1 stays near a normal number.
+#define PERI_ONE(R) "vmovaps %[b], %%" R "\n\t"
+#define PERI_FMA(R) "vfmadd213ps %[b], %[a], %%" R "\n\t"
+#define PERI_FMA_LOOP(NAME, TARGET, WIDTH, V)                                                                         \
+  __attribute__((target(TARGET), noinline)) void NAME() {                                                             \
+    typedef float Vec __attribute__((vector_size(4 * WIDTH)));                                                        \
+    const Vec a = Vec{} + 0.999f, b = Vec{} + 1e-3f;                                                                  \
+    int64_t rounds = kRounds;                                                                                         \
+    asm volatile(                                                                                                     \
+        PERI_ONE(V "0") PERI_ONE(V "1") PERI_ONE(V "2") PERI_ONE(V "3") PERI_ONE(V "4") PERI_ONE(V "5")               \
+            PERI_ONE(V "6") PERI_ONE(V "7") PERI_ONE(V "8") PERI_ONE(V "9") PERI_ONE(V "10")                          \
+                PERI_ONE(V "11") ".p2align 5\n1:\n\t" PERI_FMA(V "0") PERI_FMA(V "1") PERI_FMA(V "2") PERI_FMA(V "3") \
+                    PERI_FMA(V "4") PERI_FMA(V "5") PERI_FMA(V "6") PERI_FMA(V "7") PERI_FMA(V "8") PERI_FMA(V "9")   \
+                        PERI_FMA(V "10") PERI_FMA(V "11") "dec %[rounds]\n\tjnz 1b"                                   \
+        : [rounds] "+r"(rounds)                                                                                       \
+        : [a] "x"(a), [b] "x"(b)                                                                                      \
+        : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "cc");    \
   }
-PERI_FMA_LOOP(fma_avx2, "avx2,fma", 8)
-PERI_FMA_LOOP(fma_avx512, "avx512f,fma", 16)
+PERI_FMA_LOOP(fma_avx2, "avx2,fma", 8, "ymm")
+PERI_FMA_LOOP(fma_avx512, "avx512f,fma", 16, "zmm")
+#undef PERI_ONE
+#undef PERI_FMA
 #undef PERI_FMA_LOOP
 
 double best_fma_gflops(ThreadPool& pool, double seconds) {
@@ -42,41 +66,75 @@ double best_fma_gflops(ThreadPool& pool, double seconds) {
   double best = 0;
   const int64_t begin = now_ns();
   do {
-    const int64_t start = now_ns();
-    pool.run(pool.threads(), [&](int64_t, int) {
-      volatile float keep = wide ? fma_avx512() : fma_avx2();
-      (void)keep;
-    });
-    best = std::max(best, flops / seconds_since(start) / 1e9);
+    best = std::max(best, flops / seconds_together(pool, [&](int64_t) { wide ? fma_avx512() : fma_avx2(); }) / 1e9);
   } while (seconds_since(begin) < seconds);
   return best;
 }
 
-double best_copy_gbs(ThreadPool& pool, int64_t working_set, double seconds) {
-  const int64_t part = std::max<int64_t>(4096, working_set / 2 / pool.threads());
-  auto from = Tensor::zeros(DType::kU8, {part * pool.threads()}), to = Tensor::zeros(DType::kU8, {part * pool.threads()});
-  if (!from.ok() || !to.ok()) return 0;
+// Reads `bytes`, a multiple of 256, and gives something of what was read, so that no load can be left out.
+#define PERI_READ_LOOP(NAME, TARGET, WIDTH)                                                      \
+  __attribute__((target(TARGET), noinline)) int64_t NAME(const std::byte* from, int64_t bytes) { \
+    typedef int64_t Vec __attribute__((vector_size(WIDTH), aligned(8)));                         \
+    Vec a{}, b{}, c{}, d{};                                                                      \
+    for (const std::byte* end = from + bytes; from != end; from += 4 * WIDTH) {                  \
+      const Vec* v = reinterpret_cast<const Vec*>(from);                                         \
+      a ^= v[0], b ^= v[1], c ^= v[2], d ^= v[3];                                                \
+    }                                                                                            \
+    a ^= b ^ c ^ d;                                                                              \
+    return a[0] ^ a[1];                                                                          \
+  }
+PERI_READ_LOOP(read_avx2, "avx2", 32)
+PERI_READ_LOOP(read_avx512, "avx512f", 64)
+#undef PERI_READ_LOOP
+
+struct Rates {
+  double copy_gbs = 0, read_gbs = 0;
+};
+// Best rates of `seconds` of copying and as much of reading, each thread on its own part of the working set.
+Rates best_rates(ThreadPool& pool, int64_t working_set, double seconds) {
+  const int64_t part = std::max<int64_t>(4096, working_set / 2 / pool.threads() / 256 * 256);
+  auto from = Tensor::zeros(DType::kU8, {part * pool.threads()}),
+       to = Tensor::zeros(DType::kU8, {part * pool.threads()});
+  if (!from.ok() || !to.ok()) return {};
+  const bool wide = __builtin_cpu_supports("avx512f"), reads = wide || __builtin_cpu_supports("avx2");
   const int repeats = static_cast<int>(std::max<int64_t>(1, (int64_t{4} << 20) / part));
-  double best = 0;
-  const int64_t begin = now_ns();
-  do {
-    const int64_t start = now_ns();
-    pool.run(pool.threads(), [&](int64_t task, int) {
-      for (int k = 0; k < repeats; ++k) {
-        std::memcpy(to->mutable_data() + task * part, from->bytes().data() + task * part, static_cast<size_t>(part));
-        asm volatile("" ::: "memory");
-      }
+  const double bytes = 2.0 * static_cast<double>(part * pool.threads()) * repeats;
+  Rates best;
+  auto time = [&](auto&& task) {
+    double gbs = 0;
+    const int64_t begin = now_ns();
+    do {
+      gbs = std::max(gbs, bytes / seconds_together(pool, task) / 1e9);
+    } while (seconds_since(begin) < seconds);
+    return gbs;
+  };
+  best.copy_gbs = time([&](int64_t task) {
+    for (int k = 0; k < repeats; ++k) {
+      std::memcpy(to->mutable_data() + task * part, from->bytes().data() + task * part, static_cast<size_t>(part));
+      asm volatile("" ::: "memory");
+    }
+  });
+  if (reads)
+    best.read_gbs = time([&](int64_t task) {
+      for (int k = 0; k < repeats; ++k)
+        for (const Tensor* t : {&*from, &*to}) {
+          volatile int64_t keep = wide ? read_avx512(t->bytes().data() + task * part, part)
+                                       : read_avx2(t->bytes().data() + task * part, part);
+          (void)keep;
+        }
     });
-    best = std::max(best, 2.0 * static_cast<double>(part * pool.threads()) * repeats / seconds_since(start) / 1e9);
-  } while (seconds_since(begin) < seconds);
   return best;
 }
 }  // namespace
 
 double Peaks::rate_gbs(double bytes) const {
-  double rate = copy_gbs.empty() ? 0 : copy_gbs[0].second;
-  for (const auto& [size, gbs] : copy_gbs)
-    if (static_cast<double>(size) <= bytes) rate = gbs;
+  double rate = 0;
+  for (const auto* list : {&copy_gbs, &read_gbs}) {
+    double own = list->empty() ? 0 : list->front().second;
+    for (const auto& [size, gbs] : *list)
+      if (static_cast<double>(size) <= bytes) own = gbs;
+    rate = std::max(rate, own);
+  }
   return rate;
 }
 
@@ -84,9 +142,18 @@ Peaks measure_peaks(int threads, double seconds) {
   Peaks p;
   p.threads = threads;
   ThreadPool pool(threads);
-  p.fma_gflops = best_fma_gflops(pool, seconds / 5);
-  for (const int64_t bytes : {int64_t{32} << 10, int64_t{512} << 10, int64_t{8} << 20, int64_t{128} << 20})
-    p.copy_gbs.emplace_back(bytes, best_copy_gbs(pool, bytes, seconds / 5));
+  const std::vector<int64_t> sets = {int64_t{32} << 10, int64_t{512} << 10, int64_t{8} << 20, int64_t{128} << 20};
+  for (const int64_t bytes : sets) p.copy_gbs.emplace_back(bytes, 0), p.read_gbs.emplace_back(bytes, 0);
+  // Round after round over everything: a moment in which others had the CPUs spoils one try of each and not all of one.
+  constexpr int kTurns = 5;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    p.fma_gflops = std::max(p.fma_gflops, best_fma_gflops(pool, seconds / (5 * kTurns)));
+    for (size_t k = 0; k < sets.size(); ++k) {
+      const Rates rates = best_rates(pool, sets[k], seconds / (10 * kTurns));
+      p.copy_gbs[k].second = std::max(p.copy_gbs[k].second, rates.copy_gbs);
+      p.read_gbs[k].second = std::max(p.read_gbs[k].second, rates.read_gbs);
+    }
+  }
   return p;
 }
 

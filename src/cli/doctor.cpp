@@ -22,14 +22,16 @@ std::vector<std::string> advice(const MachineFacts& m, const bench::Peaks& one, 
 void write_peaks(JsonWriter& w, std::string_view key, const bench::Peaks& p) {
   w.key(key).begin_object().field("threads", p.threads).field("fma_gflops", p.fma_gflops).key("copy_gbs").begin_array();
   for (const auto& [bytes, gbs] : p.copy_gbs) w.begin_object().field("working_set_bytes", bytes).field("gbs", gbs).end_object();
+  w.end_array().key("read_gbs").begin_array();
+  for (const auto& [bytes, gbs] : p.read_gbs) w.begin_object().field("working_set_bytes", bytes).field("gbs", gbs).end_object();
   w.end_array().end_object();
 }
 
 Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(const int threads, thread_count(arguments));
   const MachineFacts m = machine_facts();
-  const bench::Peaks one = bench::measure_peaks(1, 0.5);
-  const bench::Peaks all = threads > 1 ? bench::measure_peaks(threads, 0.5) : one;
+  const bench::Peaks one = bench::measure_peaks(1, 1.0);
+  const bench::Peaks all = threads > 1 ? bench::measure_peaks(threads, 1.0) : one;
   const Page page(arguments);
   std::string isas;
   for (const std::string& i : m.isas) isas += (isas.empty() ? "" : ", ") + i;
@@ -41,7 +43,8 @@ Result<Outcome> run(const Arguments& arguments) {
   for (const bench::Peaks* p : {&one, &all}) {
     if (p == &all && threads == 1) break;
     page.line("peak      %d thread%s: %.0f GFLOP/s float32 multiply-adds", p->threads, p->threads == 1 ? "" : "s", p->fma_gflops);
-    for (const auto& [bytes, gbs] : p->copy_gbs) page.line("          copy of a working set of %-10s %.1f GB/s", bytes_text(static_cast<double>(bytes)).c_str(), gbs);
+    for (size_t k = 0; k < p->copy_gbs.size(); ++k)
+      page.line("          working set of %-10s copied at %.1f GB/s, read at %.1f GB/s", bytes_text(static_cast<double>(p->copy_gbs[k].first)).c_str(), p->copy_gbs[k].second, p->read_gbs[k].second);
   }
   JsonWriter w;
   w.begin_object().field("peri", std::string(version())).key("machine");

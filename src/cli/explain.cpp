@@ -83,7 +83,7 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(const Json proof, proof_of(arguments, path, &progress));
   PERI_ASSIGN(const int here, thread_count(arguments));
   const int threads = arguments.has("--threads") ? here : std::clamp(static_cast<int>(number(proof, "threads")), 1, here);
-  const bench::Peaks peaks = bench::measure_peaks(threads, 0.4);
+  const bench::Peaks peaks = bench::measure_peaks(threads, 1.0);
   std::vector<Row> rows;
   double total = 0, floor = 0;
   for (const Json& s : items(proof, "steps")) {
@@ -123,7 +123,7 @@ const Entry explain_entry{{
     .max_positional = 1,
     .flags = build_flags({{"--top", "", "N", "rows of the table (default 20)"}, {"--full", "", "", "also each step's nodes, passes, candidates and refusals"}}),
     .details = "An engine is explained from the ENGINE.proof beside it, a model is built first. The floor of a step is the dearer of its\n"
-               "arithmetic at the measured multiply-add peak and its inputs and outputs once at the copy rate of a working set that size.\n\n"
+               "arithmetic at the measured multiply-add peak and its inputs and outputs once at the better of the copy and read rates of a working set that size.\n\n"
                "example:\n  peri explain models/digits_cnn.onnx --full",
     .run = run,
 }};

@@ -1,0 +1,42 @@
+// A floor rests on the best rate known for its working set, and every peak of this machine is measured.
+#include "bench/peaks.hpp"
+
+#include <gtest/gtest.h>
+
+namespace peri::bench {
+namespace {
+
+Peaks example() {
+  Peaks p;
+  p.fma_gflops = 100;
+  p.copy_gbs = {{1000, 50}, {1000000, 10}};
+  p.read_gbs = {{1000, 40}, {1000000, 30}};
+  return p;
+}
+
+TEST(Peaks, TheRateIsTheBetterOneOfTheSetBelow) {
+  EXPECT_EQ(example().rate_gbs(10), 50);      // smaller than any: the smallest
+  EXPECT_EQ(example().rate_gbs(999999), 50);  // a set just below the larger one is as fast as the smaller
+  EXPECT_EQ(example().rate_gbs(2e6), 30);     // loads alone are faster there than copies
+  EXPECT_EQ(Peaks().rate_gbs(1), 0);
+}
+
+TEST(Peaks, AFloorIsTheDearerOfArithmeticAndMovement) {
+  EXPECT_DOUBLE_EQ(floor_ms(example(), 1e9, 10), 10);
+  EXPECT_DOUBLE_EQ(floor_ms(example(), 10, 3e9), 100);
+  EXPECT_EQ(floor_ms(Peaks(), 1e9, 1e9), 0);
+}
+
+TEST(Peaks, EveryPeakIsMeasured) {
+  const Peaks p = measure_peaks(2, 0.05);
+  EXPECT_EQ(p.threads, 2);
+  ASSERT_EQ(p.copy_gbs.size(), p.read_gbs.size());
+  for (size_t k = 0; k < p.copy_gbs.size(); ++k) {
+    EXPECT_EQ(p.copy_gbs[k].first, p.read_gbs[k].first);
+    EXPECT_GT(p.copy_gbs[k].second, 0);
+    EXPECT_GT(p.rate_gbs(static_cast<double>(p.copy_gbs[k].first)), 0);
+  }
+}
+
+}  // namespace
+}  // namespace peri::bench
