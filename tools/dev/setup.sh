@@ -1,5 +1,5 @@
 # Install what the project needs: Debian packages, the Python environment .venv, complete models, outside suites.
-# usage: ./dev setup [build|demo|slow]
+# usage: ./dev setup [build|bench|demo|slow]
 # Does nothing where everything is there. Without root it prints the one line to run and stops; it goes on if nothing
 # is missing. `build` and `demo` set up only what a build or the demo needs, `slow` also what the tests labelled slow need.
 
@@ -70,6 +70,10 @@ case ${1:-} in
     setup_packages build
     setup_python
     setup_models resnet50
+    ;;
+  bench) # the models it takes are made by name
+    setup_packages build
+    setup_python
     ;;
   "" | slow)
     setup_packages ""

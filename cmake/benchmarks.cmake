@@ -1,0 +1,15 @@
+# benchmarks/micro/NAME.cpp: one program bin/NAME each, built by the target `benchmarks` only (./dev bench). They see the
+# vendors' libraries, since they measure our kernels beside theirs.
+file(GLOB benchmarks CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/benchmarks/micro/*.cpp")
+add_custom_target(benchmarks)
+foreach(file IN LISTS benchmarks)
+  get_filename_component(stem "${file}" NAME_WE)
+  add_executable(${stem} EXCLUDE_FROM_ALL "${file}")
+  target_compile_options(${stem} PRIVATE ${PERI_WARNINGS})
+  target_link_libraries(${stem} PRIVATE peri_kernels)
+  if(TARGET peri_part_dnnl)
+    target_link_libraries(${stem} PRIVATE peri_part_dnnl)
+  endif()
+  peri_precompile(${stem})
+  add_dependencies(benchmarks ${stem})
+endforeach()

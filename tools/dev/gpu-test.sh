@@ -1,0 +1,19 @@
+# Pack, then run the tests labelled gpu on the GPU of this machine.
+# usage: ./dev gpu-test [CTEST ARGUMENTS]
+# Status: that of ctest; 77 where nothing could be run: no test has the label, or the machine has no NVIDIA GPU. The bundle
+# in build/pack is made in any case.
+
+call pack
+gpu_tests=$(ctest --test-dir build -N -L '^(gpu|multi_gpu)$' | sed -n 's/^Total Tests: //p')
+if [[ ${gpu_tests:-0} == 0 ]]; then
+  echo "gpu-test: nothing was run: no test has the label gpu or multi_gpu" >&2
+  exit 77
+fi
+gpu_count=$(grep -lx 0x10de /sys/bus/pci/devices/*/vendor 2>/dev/null | wc -l)
+if [[ $gpu_count == 0 && ! -e /dev/nvidia0 ]]; then
+  echo "gpu-test: nothing was run: $gpu_tests tests have the label, but this machine has no NVIDIA GPU" >&2
+  exit 77
+fi
+gpu_labels='^gpu$'
+((gpu_count < 2)) || gpu_labels='^(gpu|multi_gpu)$'
+ctest --test-dir build --output-on-failure --no-tests=error -L "$gpu_labels" "$@"
