@@ -2,7 +2,7 @@
 """Write the ONNX backend node tests of the installed onnx package as a suite folder.
 
 A case whose operators are all claimed is written; the others stand in OUT/index.json with the reason. Tolerances are
-the package's own (rtol 1e-3, atol 1e-7; float16 2^-9, bfloat16 2^-6), in the index per case.
+the package's own but for one family (ATTENTION_BFLOAT16), in the index per case.
 """
 import fnmatch
 import sys
@@ -11,6 +11,11 @@ import warnings
 from suite_files import Suite, add_operator_options, ask_operators, containers, dtypes, operators, opset, parser, run
 
 RANDOM = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"}
+
+
+# The package computes these answers in bfloat16 step by step and expects them to 1e-3, a quarter of that type's spacing:
+# they lie up to 0.005 from the float64 answer where the nearest bfloat16 lies within 0.002. Two spacings are 2^-6.
+ATTENTION_BFLOAT16 = 2**-6
 
 
 def reason_to_skip(case, claimed, foreign):
@@ -46,10 +51,8 @@ def main():
         if not fnmatch.fnmatch(case.name, a.names):
             continue
         facts = {"rtol": case.rtol, "atol": case.atol}
-        if "float16" in dtypes(case.model):
-            facts["rtol"] = max(case.rtol, 2**-9)
-        if "bfloat16" in dtypes(case.model):
-            facts["rtol"] = max(case.rtol, 2**-6)
+        if case.name.startswith("test_attention") and "bfloat16" in dtypes(case.model):
+            facts["rtol"] = max(case.rtol, ATTENTION_BFLOAT16)
         if reason := reason_to_skip(case, claimed, a.all_kinds):
             suite.skip(case.name, reason, ops=operators(case.model), opset=opset(case.model), dtypes=dtypes(case.model))
         else:

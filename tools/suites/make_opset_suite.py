@@ -5,8 +5,10 @@ The samples stand in the opset_*.py tables beside this file. Each model names it
 every third one has symbolic dimensions (s4 where the size is 4). OUT/index.json says per case which oracle answered and
 whether the other one agrees, and gives its tolerance; per case left out, the reason.
 """
+import dataclasses
 import fnmatch
 import importlib
+import math
 import pathlib
 import sys
 import zlib
@@ -19,7 +21,14 @@ from suite_files import Suite, SuiteError, add_operator_options, ask_operators, 
 TOLERANCE = {np.dtype(np.float64): (1e-7, 1e-9), np.dtype(np.float32): (1e-4, 1e-5), np.dtype(np.float16): (2**-9, 2**-12), BFLOAT16: (2**-6, 2**-9)}
 # Node tests allow 1e-3; one-node models of a few hundred sums need less.
 SINGLE = {"Gelu", "HardSwish", "GroupNormalization"}  # the oracles take float32 constants or sums for float64 too
-SUMS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}  # rounding grows with the largest output, not with each
+# Operators of long sums → how many terms each has at most. Whatever the order of summation or the algorithm (Winograd's
+# too), a float32 sum of K terms is right to about sqrt(K) u sum|terms| (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
+SUMS = {
+    "Conv": lambda s: s.inputs[1][:1].size + 1,
+    "ConvTranspose": lambda s: s.inputs[1][:, :1].size + 1,
+    "Gemm": lambda s: s.inputs[0].shape[0 if s.attrs.get("transA") else 1] + 1,
+    "MatMul": lambda s: s.inputs[0].shape[-1],
+}
 
 
 def families():
@@ -33,12 +42,24 @@ def families():
     return dict(sorted(found.items()))
 
 
-def tolerance(op, inputs, outputs):
+def largest(outputs):
+    return max((float(np.abs(o).max()) for o in outputs if o.size and o.dtype.kind == "f"), default=0.0)
+
+
+def magnitudes(v, sample):
+    """The largest sum of |terms| of an operator of SUMS: its answer for the magnitudes of all its numbers."""
+    attrs = {k: abs(a) if isinstance(a, float) else a for k, a in sample.attrs.items()}
+    positive = dataclasses.replace(sample, inputs=[a if a is None else abs(a) for a in sample.inputs], attrs=attrs)
+    return largest(expected(v, positive, 1e-4, 1e-5)[0])
+
+
+def tolerance(v, sample, outputs):
+    op, inputs = v.op, sample.inputs
     kinds = {a.dtype for a in (*inputs, *outputs) if a is not None}
     if op in SINGLE and np.dtype(np.float64) in kinds:
-        return 1e-5, 1e-7
+        return 1e-5, max(1e-7, 2.0**-22 * largest(outputs))
     if op in SUMS and outputs and kinds == {np.dtype(np.float32)} and outputs[0].size:
-        return 1e-4, max(1e-5, 2.0**-22 * float(np.abs(outputs[0]).max()))
+        return 1e-4, max(1e-6, math.sqrt(SUMS[op](sample)) * 2.0**-24 * magnitudes(v, sample))
     known = [TOLERANCE[k] for k in kinds if k in TOLERANCE]
     return (max(r for r, _ in known), max(a for _, a in known)) if known else (1e-4, 1e-5)
 
@@ -51,7 +72,7 @@ def add(suite, v, sample):
     """One sample as a case of the suite, or its reason to be left out."""
     name = case_name(v, sample)
     facts = {"op": v.op, "version": v.version, "opset": v.opset}
-    rtol, atol = tolerance(v.op, sample.inputs, [])
+    rtol, atol = tolerance(v, sample, [])
     try:
         outputs, said = expected(v, sample, rtol, atol)
         symbolic = zlib.crc32(name.encode()) % 3 == 0
@@ -61,7 +82,7 @@ def add(suite, v, sample):
         suite.skip(name, str(reason), **facts)
         return
     inputs = [a for i, a in enumerate(sample.inputs) if a is not None and i not in sample.const]
-    rtol, atol = tolerance(v.op, sample.inputs, outputs)
+    rtol, atol = tolerance(v, sample, outputs)
     del facts["opset"]
     suite.add(name, model, [(inputs, outputs)], rtol=rtol, atol=atol, symbolic=symbolic, **facts, **said)
 

@@ -15,7 +15,7 @@ def reshape(v):
     x = values(v.rng(), (2, 3, 4))
     for name, shape in {"flat": (24,), "infer": (4, -1), "zero": (0, -1), "zeros": (0, 0, 2, 2), "same": (2, 3, 4), "ones": (1, 2, 1, 12), "only_infer": (-1,)}.items():
         yield Sample(name, [x, i64(*shape)], const=(1,))
-    yield Sample("input", [x, i64(6, 4)])
+    yield Sample("input", [x, i64(6, 4)], fixed=(1,))  # its length is the rank of the output
     yield Sample("to_scalar", [f32(3.0), i64()], const=(1,))
     yield Sample("from_scalar", [np.array(3, np.float32), i64(1, 1)], const=(1,))
     yield Sample("empty", [np.zeros((0, 3), np.float32), i64(3, 0) if not v.has("allowzero") else i64(3, -1)], const=(1,), both=True)
@@ -49,8 +49,8 @@ def squeeze(v):
     for name, axes in forms.items():
         yield sample(name, values(v.rng(name), shape), axes)
     if not unsqueeze:
-        yield Sample("all", [values(v.rng("all"), shape)])
-        yield Sample("none_to_remove", [values(v.rng("none"), (2, 3))])
+        yield Sample("all", [values(v.rng("all"), shape)], fixed=(0,))  # without axes its sizes decide the rank
+        yield Sample("none_to_remove", [values(v.rng("none"), (2, 3))], fixed=(0,))
         yield sample("to_scalar", f32(2.5), (0,))
     else:
         yield sample("scalar", np.array(2, np.float32), (0,))

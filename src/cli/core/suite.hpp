@@ -16,7 +16,7 @@ struct CaseResult {
 };
 
 // Cases in order of name; every case is built by `build` (the model's path filled in), run on each of its data sets and compared:
-// tolerances of DIR/index.json where it names the case, else 1e-3 and 1e-5, wider for 16-bit types. `each` sees every result.
+// tolerances of DIR/index.json where it names the case, else 1e-3 and 1e-5, wider for 16-bit types and below. `each` sees every result.
 Result<std::vector<CaseResult>> run_suite(const std::string& dir, const std::string& filter, const compile::Options& build,
                                           const std::function<void(const CaseResult&)>& each);
 

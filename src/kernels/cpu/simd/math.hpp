@@ -237,12 +237,12 @@ PERI_SIMD V pow(V x, V y) {
   return select(eq(y, zero) | eq(x, one), one, z);
 }
 
-// Activations, as ONNX defines them. NaN in, NaN out.
+// Activations, as ONNX defines them: NaN in, NaN out, and NaN at -Inf where the definition has -Inf times 0.
 template <class V>
 PERI_SIMD V relu(V x) {
   return max_second(V::zero(), x);  // NaN passes; relu(-0) = -0
 }
-// x / (1 + e^-x): 4 ulp, also where the answer is subnormal; the limit -0 at -Inf. The power of two comes last.
+// x / (1 + e^-x): 4 ulp, also where the answer is subnormal. The power of two comes last.
 template <class V>
 PERI_SIMD V silu(V x) {
   const V one = V::set1(1.0f);
@@ -251,20 +251,18 @@ PERI_SIMD V silu(V x) {
   const auto negative = lt(x, V::zero());
   const V q = select(negative, x * p, x) / (one + scale(p, parts.n));
   const V y = select(negative, scale(q, parts.n), q);
-  return select(lt(x, V::set1(-115.0f)), -V::zero(), y);
+  return select(lt(x, V::set1(-115.0f)), x * V::zero(), y);
 }
 // x/2 (1 + erf(x/sqrt(2))); absolute error below 4 u max(|x|, |result|).
 template <class V>
 PERI_SIMD V gelu_erf(V x) {
-  const V y = V::set1(0.5f) * x * (V::set1(1.0f) + erf(x * V::set1(0.70710678f)));
-  return select(eq(x, V::set1(-__builtin_inff())), -V::zero(), y);
+  return V::set1(0.5f) * x * (V::set1(1.0f) + erf(x * V::set1(0.70710678f)));
 }
 // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 template <class V>
 PERI_SIMD V gelu_tanh(V x) {
   const V inner = V::set1(0.79788456f) * fma(V::set1(0.044715f) * x * x, x, x);
-  const V y = V::set1(0.5f) * x * (V::set1(1.0f) + tanh(inner));
-  return select(eq(x, V::set1(-__builtin_inff())), -V::zero(), y);
+  return V::set1(0.5f) * x * (V::set1(1.0f) + tanh(inner));
 }
 // clip(a x + b, 0, 1)
 template <class V>
