@@ -273,17 +273,47 @@ Result<double> Trial::verify(const Expected& expected) {
   return compare(expected, got);
 }
 
-double Trial::time_ms(double budget_ms) {
+namespace {
+constexpr size_t kLeastSamples = 5, kMostSamples = 64, kMostCoolSamples = 15;
+constexpr double kQuantile = 0.2;  // threads that lost their CPU make samples slower, nothing makes them faster
+
+int64_t read_lines(std::span<const std::byte> bytes) {
+  int64_t sum = 0;
+  for (size_t k = 0; k + 64 <= bytes.size(); k += 64) sum += static_cast<int64_t>(bytes[k]);
+  return sum;
+}
+}  // namespace
+
+void Trial::cool(std::span<const std::byte> rest) {
+  State& s = *state_;
+  const size_t parts = static_cast<size_t>(s.pool->threads());
+  auto read_part = [&](std::span<const std::byte> bytes, int64_t part) {
+    const size_t each = bytes.size() / parts / 64 * 64;
+    volatile int64_t keep = read_lines(bytes.subspan(static_cast<size_t>(part) * each, each));
+    (void)keep;
+  };
+  s.pool->run(static_cast<int64_t>(parts), [&](int64_t part, int) { read_part(rest, part); });
+  s.pool->run(static_cast<int64_t>(parts), [&](int64_t part, int) {
+    for (size_t k = 0; k < s.in.size(); ++k)
+      if (!s.constant[k]) read_part(s.in[k].bytes(), part);
+  });
+}
+
+double Trial::time_ms(double budget_ms, std::span<const std::byte> rest) {
+  const bool cools = !rest.empty() && std::find(state_->constant.begin(), state_->constant.end(), true) != state_->constant.end();
+  const size_t most = cools ? kMostCoolSamples : kMostSamples;
   std::vector<double> samples;
   run();
   const int64_t start = now_ns();
-  while (samples.size() < 3 || (samples.size() < 200 && seconds_since(start) * 1e3 < budget_ms)) {
+  while (samples.size() < kLeastSamples || (samples.size() < most && seconds_since(start) * 1e3 < budget_ms)) {
+    if (cools) cool(rest);
     const int64_t t = now_ns();
     run();
     samples.push_back(seconds_since(t) * 1e3);
   }
-  std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2), samples.end());
-  return samples[samples.size() / 2];
+  const auto at = samples.begin() + static_cast<std::ptrdiff_t>(static_cast<double>(samples.size()) * kQuantile);
+  std::nth_element(samples.begin(), at, samples.end());
+  return *at;
 }
 
 }  // namespace peri::tune

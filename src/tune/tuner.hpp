@@ -16,7 +16,7 @@ namespace peri::tune {
 struct Candidate {
   const kernels::Kernel* kernel = nullptr;
   kernels::Offer offer;
-  double median_ms = -1;      // measured; -1: not measured
+  double median_ms = -1;      // typical time, measured (trial.hpp says how); -1: not measured
   double max_error = -1;      // largest |error| / bound found by verification; -1: not verified
   std::string rejected;       // why it may not be used: wrong answer, worker died; empty: it may
   std::string id() const;     // "gemm_f32@1 {mr=12 nr=32}" : stands in lock files and reports
@@ -37,6 +37,7 @@ struct Options {
   int threads = 1;
   uint64_t seed = 7;
   double budget_ms = 60;            // of timing for one candidate
+  double model_bytes = 1e12;        // of all weights of the model: so much goes through the caches between two runs of a step
 };
 
 class Tuner {
@@ -45,6 +46,8 @@ class Tuner {
   ~Tuner();
   const kernels::Machine& machine() const;
   const Options& options() const;
+  // What Options::model_bytes says, once it is known. REQUIRES: nothing was measured yet.
+  void set_model_bytes(double bytes);
 
   // Candidates of a problem with concrete dims, all layouts. Verified and timed according to the options; results are kept
   // by the problem's text, so equal layers are done once.

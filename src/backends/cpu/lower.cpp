@@ -235,6 +235,9 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
     v = copy;
   }
   graph.erase_dead();
+  double weight_bytes = 0;
+  for (const ir::Value* v : graph.constants()) weight_bytes += static_cast<double>(v->constant->bytes().size());
+  tuner.set_model_bytes(weight_bytes);
   auto accepts = [&](const Region& r) {
     auto concrete = exec::bind_region(region_graph(r), options.tuned_for);
     auto elsewhere = exec::bind_region(region_graph(r), other_dims(options.tuned_for));

@@ -1,0 +1,55 @@
+// What was measured is found again, for models between whose steps as much passes through the caches.
+#include "tune/tuner.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "ops/entry.hpp"
+
+namespace peri::tune {
+namespace {
+
+constexpr std::string_view kProduct =
+    "graph { input x: f32[7,24]; input w: f32[24,40]; y = matmul(x, w); output y }";
+constexpr std::string_view kRelu = "graph { input x: f32[7,24]; y = relu(x); output y }";
+
+struct Folder {
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("peri_tuner_" + std::to_string(getpid()))).string();
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+Tuner::Stats stats_of(std::string_view text, const std::string& cache, double model_bytes) {
+  Result<ir::Graph> graph = ir::parse_graph(text);
+  EXPECT_TRUE(graph.ok() && ops::infer_graph(*graph).ok());
+  Options options;
+  options.cache_path = cache;
+  options.budget_ms = 1;
+  Tuner tuner(options);
+  tuner.set_model_bytes(model_bytes);
+  std::vector<bool> constant;
+  for (const ir::Value* v : graph->inputs) constant.push_back(v->name == "w");
+  EXPECT_FALSE(tuner.candidates(*graph, constant).list.empty());
+  return tuner.stats();
+}
+
+TEST(Tuner, TimesHoldForModelsOfAboutTheirSize) {
+  const Folder folder;
+  const int64_t candidates = stats_of(kProduct, folder.path, 1e6).measured;
+  ASSERT_GT(candidates, 0);
+  EXPECT_EQ(stats_of(kProduct, folder.path, 9e5).from_cache, candidates);  // the same power of two
+  EXPECT_EQ(stats_of(kProduct, folder.path, 1e9).from_cache, 0);
+  EXPECT_EQ(stats_of(kProduct, folder.path, 1e12).from_cache, candidates);  // more than any cache holds
+}
+
+TEST(Tuner, TimesWithoutWeightsHoldForEveryModel) {
+  const Folder folder;
+  const int64_t candidates = stats_of(kRelu, folder.path, 1e6).measured;
+  ASSERT_GT(candidates, 0);
+  EXPECT_EQ(stats_of(kRelu, folder.path, 1e9).from_cache, candidates);
+}
+
+}  // namespace
+}  // namespace peri::tune
