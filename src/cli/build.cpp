@@ -20,7 +20,7 @@ std::string describe(const compile::Compiled& c, const std::string& path) {
   w.field("reference_steps", reference).key("steps_in_order").begin_array();
   for (const auto& s : c.steps) {
     w.begin_object().field("name", s.name).field("chosen", s.chosen).field("median_ms", s.median_ms).field("max_error", s.max_error);
-    w.field("flops", s.flops).field("bytes", s.bytes).field("region", s.region).key("origins").begin_array();
+    w.field("flops", s.flops).field("algorithm_flops", s.algorithm_flops).field("bytes", s.bytes).field("region", s.region).key("origins").begin_array();
     for (const std::string& o : s.origins) w.value(o);
     w.end_array().key("others").begin_object();
     for (const auto& [id, ms] : s.others) w.field(id, ms);

@@ -90,7 +90,7 @@ Result<Outcome> run(const Arguments& arguments) {
     Row r;
     r.step = &s;
     r.ms = s.find("median_ms") ? number(s, "median_ms") : -1;
-    r.floor = bench::floor_ms(peaks, number(s, "flops"), number(s, "bytes"));
+    r.floor = bench::floor_ms(peaks, number(s, "algorithm_flops"), number(s, "bytes"));
     r.share = r.ms > 0 ? r.floor / r.ms : 0;
     if (r.ms > 0) total += r.ms;
     floor += r.floor;
@@ -122,8 +122,8 @@ const Entry explain_entry{{
     .min_positional = 1,
     .max_positional = 1,
     .flags = build_flags({{"--top", "", "N", "rows of the table (default 20)"}, {"--full", "", "", "also each step's nodes, passes, candidates and refusals"}}),
-    .details = "An engine is explained from the ENGINE.proof beside it, a model is built first. The floor of a step is the dearer of its\n"
-               "arithmetic at the measured multiply-add peak and its inputs and outputs once at the better of the copy and read rates of a working set that size.\n\n"
+    .details = "An engine is explained from the ENGINE.proof beside it, a model is built first. The floor of a step is the dearer of the\n"
+               "chosen algorithm's arithmetic at the measured multiply-add peak and its inputs and outputs once at the better of the copy and read rates of a working set that size.\n\n"
                "example:\n  peri explain models/digits_cnn.onnx --full",
     .run = run,
 }};

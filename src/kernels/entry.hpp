@@ -47,6 +47,9 @@ struct Offer {
   std::string library = "";              // "onednn 3.2.0"
   // The offer holds for these values only (expression over the region's symbols); empty: every shape.
   std::vector<std::pair<Dim, int64_t>> holds_for = {};
+  // Multiply-adds (two each) of the algorithm for the region's anchor, where it needs fewer than the definition; 0: as the
+  // definition. Floors are those of the algorithm.
+  double flops = 0;
 };
 
 // Pointers in argument order; string tensors do not reach kernels.

@@ -208,12 +208,20 @@ bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions,
   return true;
 }
 
+// Taps in the padding are no work.
 Cost cost(const ir::Node& node) {
   Cost c = traffic_of(node);
-  c.flops =
-      2 * elements_of(*node.out()) * elements_of(*node.in(1)) /
-      std::max(1.0, static_cast<double>(
-                        node.in(1)->type.shape->front().is_const() ? node.in(1)->type.shape->front().value() : 1));
+  const Shape &x = *node.in(0)->type.shape, &w = *node.in(1)->type.shape, &y = *node.out()->type.shape;
+  const bool known = is_const(x) && is_const(w) && is_const(y);
+  c.flops = 2 * elements_of(*node.out()) * (w[1].is_const() ? static_cast<double>(w[1].value()) : 1);
+  const Window window = known ? window_of(node) : Window{};
+  for (size_t d = 2; d < w.size(); ++d) {
+    if (!known) {
+      c.flops *= w[d].is_const() ? static_cast<double>(w[d].value()) : 1;
+    } else if (y[d].value() > 0) {
+      c.flops *= static_cast<double>(taps_inside(window, d - 2, x[d].value(), y[d].value())) / static_cast<double>(y[d].value());
+    }
+  }
   return c;
 }
 

@@ -1,6 +1,7 @@
 // Convolution and pooling: extents of symbolic inputs, resolved pads, values of tricky windows, and what is refused.
 #include <gtest/gtest.h>
 
+#include "ops/core/window.hpp"
 #include "tests/ops/world.hpp"
 
 namespace peri::ops {
@@ -25,6 +26,25 @@ TEST(Conv, SameLowerPutsTheOddPadFirst) {
   const char* text = "graph { input x: f32[1,1,4]; input w: f32[1,1,2]; y = conv(x, w) {auto_pad=\"%s\"}; output y }";
   expect_values(run_text(text_of(text, "SAME_UPPER"), in)[0], {21, 32, 43, 4});
   expect_values(run_text(text_of(text, "SAME_LOWER"), in)[0], {10, 21, 32, 43});
+}
+
+TEST(Conv, TapsInThePaddingAreNoWork) {
+  for (const int64_t in : {1, 5, 8})
+    for (const int64_t kernel : {1, 3, 4})
+      for (const int64_t dilation : {1, 2, 7})
+        for (const int64_t stride : {1, 2, 3})
+          for (const int64_t pad : {0, 1, 9}) {
+            const Window w{{kernel}, {stride}, {dilation}, {pad}, {pad}};
+            const int64_t out = (in + 2 * pad - w.reach(0)) / stride + 1;
+            if (in + 2 * pad < w.reach(0)) continue;
+            int64_t wanted = 0;
+            for (int64_t o = 0; o < out; ++o)
+              for (int64_t k = 0; k < kernel; ++k) {
+                const int64_t at = window_at(w, 0, o, k);
+                wanted += at >= 0 && at < in;
+              }
+            EXPECT_EQ(taps_inside(w, 0, in, out), wanted) << in << " " << kernel << " " << dilation << " " << stride << " " << pad;
+          }
 }
 
 TEST(Conv, GroupsAndDilation) {

@@ -138,6 +138,12 @@ struct Emitter {
     if (!concrete.ok()) return report;
     report.region = ir::print(*concrete, {16, false});
     for (const ir::Node* n : concrete->nodes) report.flops += ops::cost_of(*n).flops;
+    report.algorithm_flops = report.flops;
+    if (!c.reference && c.candidate.offer.flops > 0) {
+      const std::vector<bool> constant(concrete->inputs.size());
+      const ir::Node& anchored = kernels::Problem{&*concrete, constant}.anchor();
+      report.algorithm_flops += c.candidate.offer.flops - ops::cost_of(anchored).flops;
+    }
     auto bytes = [](const ir::Value* v) { return is_const(*v->type.shape) ? static_cast<double>(product(*v->type.shape).is_const() ? product(*v->type.shape).value() : 0) * dtype_bits(v->type.dtype) / 8 : 0.0; };
     for (const ir::Value* v : concrete->inputs) report.bytes += bytes(v);
     for (const ir::Value* v : concrete->outputs) report.bytes += bytes(v);

@@ -25,6 +25,7 @@ struct StepReport {
   std::vector<std::pair<std::string, double>> others;            // id, ms
   std::vector<std::pair<std::string, std::string>> refusals;     // kernel, reason
   double flops = 0, bytes = 0;           // of the region at the tuned dims: its inputs and outputs once
+  double algorithm_flops = 0;            // of the chosen candidate's algorithm: its floor
 };
 
 struct Options {

@@ -28,6 +28,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
     ask_for_nhwc(p, &o);
     o.in_place = {s.epilogue.residual};
     o.requires_isa = isa_name(*detect_isa());
+    const WinogradPlan plan = plan_winograd(s.shape, m, *detect_isa());
+    o.flops = 2.0 * static_cast<double>(plan.tiles() * plan.frequencies()) * static_cast<double>(s.shape.ic * s.shape.oc);
     out.push_back(std::move(o));
   }
   if (out.empty()) return refused("the image is smaller than a tile");

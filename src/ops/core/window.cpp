@@ -109,4 +109,14 @@ Window window_of(const ir::Node& node) {
   return spec->resolve(spatial_in, std::span(out).subspan(2));
 }
 
+int64_t taps_inside(const Window& w, size_t axis, int64_t in, int64_t out) {
+  int64_t count = 0;
+  for (int64_t k = 0; k < w.kernel[axis]; ++k) {
+    const int64_t at = k * w.dilation[axis] - w.pad_begin[axis], stride = w.stride[axis];  // input of output 0
+    const int64_t first = at >= 0 ? 0 : (-at + stride - 1) / stride, last = at >= in ? -1 : (in - 1 - at) / stride;
+    count += std::max<int64_t>(0, std::min(last, out - 1) - first + 1);
+  }
+  return count;
+}
+
 }  // namespace peri::ops

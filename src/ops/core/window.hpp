@@ -37,6 +37,9 @@ inline int64_t window_at(const Window& w, size_t axis, int64_t o, int64_t k) {
   return o * w.stride[axis] - w.pad_begin[axis] + k * w.dilation[axis];
 }
 
+// Pairs (output, tap) along an axis whose input element exists: what is left of out * kernel without the padding.
+int64_t taps_inside(const Window& w, size_t axis, int64_t in, int64_t out);
+
 // Calls f(input_offset, tap) for every tap of the window at output coordinates `o` that lies inside the input,
 // row-major; `offset` is the flat position within one channel image of dims `in`.
 template <class F>
