@@ -15,6 +15,12 @@ constexpr std::string_view kContainers[] = {"SequenceAt",         "SequenceConst
                                             "SequenceErase",      "SequenceInsert",     "SequenceLength",
                                             "SplitToSequence",    "ConcatFromSequence", "Optional",
                                             "OptionalGetElement", "OptionalHasElement"};
+constexpr std::string_view kRecurrent[] = {"RNN", "LSTM", "GRU"};
+constexpr std::string_view kTraining[] = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"};
+constexpr std::string_view kText[] = {"StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch",
+                                      "TfIdfVectorizer"};
+constexpr std::string_view kSignal[] = {"DFT",        "STFT",          "MelWeightMatrix",
+                                        "HannWindow", "HammingWindow", "BlackmanWindow"};
 constexpr std::string_view kRandom[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
                                         "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
 
@@ -41,6 +47,17 @@ Refusal refusal_of(std::string_view domain, std::string_view op) {
             "export with fixed shapes and a fixed number of steps, or run onnxsim to fold it"};
   if (among(kContainers, op))
     return {"sequences and optionals are not supported yet", "export the model with tensors only"};
+  if (among(kRecurrent, op))
+    return {"recurrent operators are not supported yet",
+            "export the model with its recurrence unrolled to a fixed number of steps"};
+  if (among(kTraining, op))
+    return {"losses are for training and not supported", "export the model for inference, without its loss"};
+  if (among(kText, op))
+    return {"operators on text are not supported yet", "prepare the text outside the model and make the result an input"};
+  if (among(kSignal, op))
+    return {"signal operators are not supported yet", "compute the spectrum outside the model and make it an input"};
+  if (op == "ImageDecoder")
+    return {"images are not decoded inside a model", "decode the image outside and make its pixels an input"};
   if (among(kRandom, op))
     return {"random operators are not supported", "make the random numbers an input of the model"};
   return {"there is no definition of it", "replace it by other operators at export"};

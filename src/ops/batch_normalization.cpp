@@ -1,14 +1,17 @@
-// BatchNormalization at inference: y = (x - mean) / sqrt(var + epsilon) * scale + bias, one set of numbers a channel.
+// BatchNormalization: y = (x - mean) / sqrt(var + epsilon) * scale + bias, one set of numbers a channel: those given, or
+// in training mode those of x itself, which then also move the running mean and variance.
 #include "ops/core/broadcast.hpp"
 #include "ops/core/cost.hpp"
 #include "ops/core/indices.hpp"
 #include "ops/core/norm.hpp"
+#include "ops/core/parallel.hpp"
 #include "ops/core/position_set.hpp"
 
 namespace peri::ops {
 namespace {
 
-// Versions 7 and 9 to 15: `spatial` of 1 is today's meaning, the training outputs of version 7 to 9 must be unused.
+// `spatial` of 1 is today's meaning. Before version 14 it was the number of outputs that told training from inference;
+// its extra outputs are not today's and must be unused.
 Status upgrade(ir::Graph& graph, ir::Node& node, int opset) {
   if (opset < 9 && node.i("spatial", 1) != 1)
     return unsupported("BatchNormalization with spatial = 0 is not supported")
@@ -16,11 +19,7 @@ Status upgrade(ir::Graph& graph, ir::Node& node, int opset) {
         .expecting("spatial = 1")
         .advise("export the model at opset 9 or later, which has no other form");
   node.attrs.erase("spatial");
-  if (node.i("training_mode") != 0)
-    return unsupported("BatchNormalization in training mode is not supported")
-        .at_node(node.name)
-        .expecting("training_mode = 0")
-        .advise("put the model into evaluation mode before exporting it");
+  if (node.i("training_mode") != 0 && opset >= 14) return Ok{};
   for (size_t k = 1; k < node.outputs.size(); ++k)
     if (!node.outputs[k]->users.empty() || graph.is_output(node.outputs[k]))
       return unsupported("the statistics of BatchNormalization are used")
@@ -38,8 +37,6 @@ Status upgrade(ir::Graph& graph, ir::Node& node, int opset) {
 
 Status infer(InferContext& c) {
   const Shape& x = c.shape(0);
-  if (c.node.i("training_mode") != 0)
-    return unsupported("batch_normalization is for inference").expecting("training_mode = 0").but_found("1");
   if (x.empty()) return invalid("x is a scalar").expecting("[batch, channels, spatial...]");
   const Dim channels = x.size() > 1 ? x[1] : Dim(1);
   constexpr std::string_view kNames[] = {"x", "scale", "bias", "mean", "var"};
@@ -50,8 +47,35 @@ Status infer(InferContext& c) {
           .expecting("[" + channels.text() + "]")
           .but_found(shape_text(s));
   }
+  if (c.node.i("training_mode") == 0 && c.node.outputs.size() > 1)
+    return invalid("batch_normalization has running statistics in training mode only").expecting("one output");
+  for (size_t k = 1; k < 3; ++k) c.set(k, c.dtype(3), {channels});
   c.set(0, c.dtype(0), x);
   return Ok{};
+}
+
+// Mean and variance of every channel of x: sums over batch and places, in float at least.
+std::vector<Moments> statistics(const RefCall& call, int64_t channels, int64_t image) {
+  const RefTensor& x = *call.in[0];
+  const double u = call.u == 0 ? 0 : std::max(call.u, unit_roundoff(DType::kF32));
+  const int64_t count = channels * image == 0 ? 0 : x.numel() / channels;
+  std::vector<Moments> m(static_cast<size_t>(channels));
+  parallel_for(call.threads, channels, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c)
+      m[static_cast<size_t>(c)] = moments(
+          x, count, true, u, [&](int64_t k) { return (k / image * channels + c) * image + k % image; });
+  });
+  return m;
+}
+
+// running * momentum + current * (1 - momentum)
+void update(RefCall& call, size_t output, const RefTensor& running, int64_t c, Near current) {
+  const double momentum = call.node.f("momentum", 0.9F);
+  const Near old = element(&running, c, 0);
+  const double a = old.v * momentum, b = current.v * (1 - momentum);
+  store(call.out[output], c,
+        {a + b, old.r * std::fabs(momentum) + current.r * std::fabs(1 - momentum) +
+                    4 * call.u * (std::fabs(a) + std::fabs(b))});
 }
 
 Status reference(RefCall& call) {
@@ -60,11 +84,21 @@ Status reference(RefCall& call) {
   const double epsilon = call.node.f("epsilon", kDefaultEpsilon), u = call.u;
   const int64_t channels = x.dims.size() > 1 ? x.dims[1] : 1,
                 image = x.dims.size() > 1 ? span_of(x.dims, 2, x.dims.size()) : 1;
-  std::vector<Near> factor;
-  for (int64_t c = 0; c < channels; ++c) factor.push_back(inverse_root(element(call.in[4], c, 0), epsilon, u));
+  const bool training = call.node.i("training_mode") != 0;
+  std::vector<Near> factor, means;
+  const std::vector<Moments> own = training ? statistics(call, channels, image) : std::vector<Moments>{};
+  for (int64_t c = 0; c < channels; ++c) {
+    const size_t k = static_cast<size_t>(c);
+    means.push_back(training ? own[k].mean : element(call.in[3], c, 0));
+    const Near variance = training ? own[k].square : element(call.in[4], c, 0);
+    factor.push_back(inverse_root(variance, epsilon, u));
+    if (call.out.size() > 1) update(call, 1, *call.in[3], c, means[k]);
+    if (call.out.size() > 2) update(call, 2, *call.in[4], c, variance);
+  }
   for (int64_t n = 0; n < call.count(); ++n) {
     const int64_t at = call.position(n), c = at / image % channels;
-    const Near scale = element(call.in[1], c, 1), mean = element(call.in[3], c, 0), shift = element(call.in[2], c, 0);
+    const Near scale = element(call.in[1], c, 1), mean = means[static_cast<size_t>(c)],
+               shift = element(call.in[2], c, 0);
     Near v = normalised(element(&x, at, 0), mean, factor[static_cast<size_t>(c)], scale, shift, u);
     // x * a + (bias - mean * a) is as good.
     v.r += 4 * u * std::fabs(factor[static_cast<size_t>(c)].v * scale.v) *
@@ -75,6 +109,7 @@ Status reference(RefCall& call) {
 }
 
 bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed) {
+  if (node.i("training_mode") != 0) return false;
   if (port == 0) {
     needed->assign(positions.begin(), positions.end());
     return true;
@@ -101,10 +136,10 @@ const Entry batch_normalization_entry{{
                 {"bias", kFloats, false, false, 1},
                 {"mean", kFloats},
                 {"var", kFloats, false, false, 3}},
-     .outputs = {{"y"}},
+     .outputs = {{"y"}, {"running_mean", kFloats, true}, {"running_var", kFloats, true}},
      .attrs = {{"epsilon", AttrKind::kFloat, false, "1e-05"},
                {"momentum", AttrKind::kFloat, false, "0.9; has no effect at inference"},
-               {"training_mode", AttrKind::kInt, false, "0; nothing else is supported"}},
+               {"training_mode", AttrKind::kInt, false, "0"}},
      .upgrade = upgrade,
      .infer = infer,
      .reference = reference,
@@ -119,6 +154,12 @@ const Entry batch_normalization_entry{{
           "graph { input x: f16[1,2,3]; const s: f32[2] = [1.0, 3.0]; const b: f32[2] = [0.0, 1.0]; const m: f32[2] = "
           "[0.5, 2.0]; const v: f32[2] = [0.5, 1.5]; y = batch_normalization(x, s, b, m, v); output y }",
           "graph { input x: f32[0,1,3]; const s: f32[1] = [1.0]; const b: f32[1] = [0.0]; const m: f32[1] = [0.5]; "
-          "const v: f32[1] = [0.5]; y = batch_normalization(x, s, b, m, v); output y }"}},
+          "const v: f32[1] = [0.5]; y = batch_normalization(x, s, b, m, v); output y }",
+          "graph { input x: f32[2,3,4]; const s: f32[3] = [1.0, -0.5, 2.0]; const b: f32[3] = [0.1, 0.2, -0.3]; const m: "
+          "f32[3] = [0.5, -1.0, 0.0]; const v: f32[3] = [1.0, 0.25, 4.0]; y, n, w = batch_normalization(x, s, b, m, v) "
+          "{momentum=0.75, training_mode=1}; output y; output n; output w }",
+          "graph { input x: f16[6,2]; const s: f16[2] = [1.0, 3.0]; const b: f16[2] = [0.0, 1.0]; const m: f32[2] = "
+          "[0.5, 2.0]; const v: f32[2] = [0.5, 1.5]; y = batch_normalization(x, s, b, m, v) {training_mode=1}; output y "
+          "}"}},
 }};
 }  // namespace peri::ops

@@ -139,12 +139,22 @@ TEST(Attention, HiddenRowsAndFiniteMasks) {
   EXPECT_LT(y[0].r(1), 1e-4);
 }
 
-TEST(BatchNormalization, TrainingIsRefused) {
-  EXPECT_NE(
-      refusal("graph { input x: f32[1,2]; input s: f32[2]; y = batch_normalization(x, s, s, s, s) {training_mode=1}; "
-              "output y }")
-          .find("inference"),
-      std::string::npos);
+TEST(BatchNormalization, TrainingTakesStatisticsOfTheBatch) {
+  const std::vector<RefTensor> in = {floats({2, 1, 2}, {1, 3, 5, 7}), floats({1}, {2}), floats({1}, {10}),
+                                     floats({1}, {8}), floats({1}, {1})};
+  const auto out = run_text(
+      "graph { input x: f32[2,1,2]; input s: f32[1]; input b: f32[1]; input m: f32[1]; input v: f32[1]; y, n, w = "
+      "batch_normalization(x, s, b, m, v) {epsilon=0.0, momentum=0.75, training_mode=1}; output y; output n; output w }",
+      in);
+  ASSERT_EQ(out.size(), 3u);
+  const double unit = 2 / std::sqrt(5);  // mean 4, variance 5
+  expect_values(out[0], {10 - 3 * unit, 10 - unit, 10 + unit, 10 + 3 * unit});
+  expect_values(out[1], {7});
+  expect_values(out[2], {2});
+  EXPECT_NE(refusal("graph { input x: f32[1,2]; input s: f32[2]; y, n, w = batch_normalization(x, s, s, s, s); output "
+                    "y; output n; output w }")
+                .find("training mode"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,115 @@
+// Sampling at computed places, unpooling, unique elements and their kin: known values and what is refused.
+#include <gtest/gtest.h>
+
+#include "tests/ops/world.hpp"
+
+namespace peri::ops {
+namespace {
+
+std::vector<double> sampled(const char* attributes, std::vector<double> places) {
+  const int64_t n = static_cast<int64_t>(places.size());
+  const std::string text =
+      text_of("graph { input x: f32[1,1,4]; input g: f32[1,%d,1]; y = grid_sample(x, g) {%s}; output y }",
+              static_cast<int>(n), attributes);
+  return run_text(text,
+                  std::vector<RefTensor>{floats({1, 1, 4}, {1, 2, 4, 8}), floats({1, n, 1}, std::move(places))})[0]
+      .f;
+}
+
+TEST(GridSample, PlacesAndWhatLiesOutside) {
+  // Centres stand at -0.75, -0.25, 0.25, 0.75, or with aligned corners at -1, -1/3, 1/3, 1.
+  EXPECT_EQ(sampled("", {-0.75, 0, 0.75}), (std::vector<double>{1, 3, 8}));
+  EXPECT_EQ(sampled("align_corners=1", {-1, 0, 1}), (std::vector<double>{1, 3, 8}));
+  EXPECT_EQ(sampled("", {-1, 1, 5}), (std::vector<double>{0.5, 4, 0}));
+  EXPECT_EQ(sampled("padding_mode=\"border\"", {-1, 1, 5}), (std::vector<double>{1, 8, 8}));
+  EXPECT_EQ(sampled("mode=\"nearest\", padding_mode=\"reflection\"", {-1.25, 1.25, 1.75}),
+            (std::vector<double>{1, 8, 4}));
+  EXPECT_EQ(sampled("mode=\"nearest\"", {NAN, INFINITY, -INFINITY}), (std::vector<double>{1, 0, 0}));
+  EXPECT_EQ(sampled("mode=\"cubic\"", {-0.25}), (std::vector<double>{2}));
+}
+
+TEST(GridSample, Refusals) {
+  EXPECT_NE(refusal("graph { input x: i32[1,1,4]; input g: f32[1,2,1]; y = grid_sample(x, g); output y }").find("Cast"),
+            std::string::npos);
+  EXPECT_NE(refusal("graph { input x: f32[1,1,4]; input g: f32[1,2,2]; y = grid_sample(x, g); output y }").find("grid"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal("graph { input x: f32[1,1,4]; input g: f32[1,2,1]; y = grid_sample(x, g) {mode=\"area\"}; output y }")
+          .find("mode"),
+      std::string::npos);
+}
+
+TEST(Roi, BinsAndTheirSamples) {
+  const std::vector<RefTensor> in = {floats({1, 1, 2, 4}, {0, 1, 2, 3, 4, 5, 6, 7}), floats({1, 4}, {0, 0, 4, 2})};
+  const char* text =
+      "graph { input x: f32[1,1,2,4]; input r: f32[1,4]; const b: i64[1] = [0]; y = roi_align(x, r, b) "
+      "{output_height=1, output_width=2, %s}; output y }";
+  expect_values(run_text(text_of(text, "sampling_ratio=2"), in)[0], {2.5, 4.5});
+  expect_values(run_text(text_of(text, "sampling_ratio=1"), in)[0], {2.5, 4.5});
+  const std::vector<RefTensor> pooled = {in[0], floats({2, 5}, {0, 0, 0, 3, 1, 0, 9, 9, 9, 9})};
+  expect_values(
+      run_text("graph { input x: f32[1,1,2,4]; input r: f32[2,5]; y = max_roi_pool(x, r) {pooled_shape=[1,2]}; "
+               "output y }",
+               pooled)[0],
+      {5, 7, 0, 0});
+}
+
+TEST(Det, KnownValues) {
+  const std::vector<RefTensor> in = {floats({2, 3, 3}, {2, 0, 1, 1, 3, 2, 1, 1, 1, 0, 1, 0, 1, 0, 0, 0, 0, 5})};
+  expect_values(run_text("graph { input x: f32[2,3,3]; y = det(x); output y }", in)[0], {0, -5});
+}
+
+TEST(Unique, SlicesOrderAndNan) {
+  const std::vector<RefTensor> in = {floats({3, 2}, {2, 1, NAN, 0, 2, 1})};
+  const auto out = run_text(
+      "graph { input x: f32[3,2]; y, i, v, c = unique(x) {axis=0, sorted=0}; output y; output i; "
+      "output v; output c }",
+      in);
+  expect_values(out[0], {2, 1, NAN, 0});
+  EXPECT_EQ(out[1].i, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(out[2].i, (std::vector<int64_t>{0, 1, 0}));
+  EXPECT_EQ(out[3].i, (std::vector<int64_t>{2, 1}));
+}
+
+TEST(Col2Im, BlocksAddUp) {
+  const std::vector<RefTensor> in = {floats({1, 2, 3}, {1, 2, 3, 10, 20, 30})};
+  expect_values(
+      run_text("graph { input x: f32[1,2,3]; const i: i64[1] = [4]; const b: i64[1] = [2]; y = col2im(x, i, b); "
+               "output y }",
+               in)[0],
+      {1, 12, 23, 30});
+  EXPECT_NE(refusal("graph { input x: f32[1,2,4]; const i: i64[1] = [4]; const b: i64[1] = [2]; y = col2im(x, i, b); "
+                    "output y }")
+                .find("blocks"),
+            std::string::npos);
+}
+
+TEST(MaxUnpool, IndicesAreChecked) {
+  const std::vector<RefTensor> in = {floats({1, 1, 1}, {7}), ints({1, 1, 1}, {9})};
+  auto g = ir::parse_graph(
+      "graph { input x: f32[1,1,1]; input i: i64[1,1,1]; y = max_unpool(x, i) {kernel_shape=[2]}; output y }");
+  ASSERT_TRUE(g.ok());
+  const auto out = run_reference(*g, in);
+  ASSERT_FALSE(out.ok());
+  EXPECT_NE(out.error().text().find("index is out of range"), std::string::npos);
+}
+
+TEST(TensorScatter, GoesRoundOnlyWhereAsked) {
+  const std::vector<RefTensor> in = {floats({1, 3, 1}, {1, 2, 3}), floats({1, 2, 1}, {8, 9}), ints({1}, {2})};
+  const char* text =
+      "graph { input p: f32[1,3,1]; input u: f32[1,2,1]; input w: i64[1]; y = tensor_scatter(p, u, w) {mode=\"%s\"}; "
+      "output y }";
+  expect_values(run_text(text_of(text, "circular"), in)[0], {9, 2, 8});
+  auto g = ir::parse_graph(text_of(text, "linear"));
+  ASSERT_TRUE(g.ok());
+  EXPECT_FALSE(run_reference(*g, in).ok());
+}
+
+TEST(BitCast, BitsAndWidths) {
+  EXPECT_EQ(run_text("graph { const x: f32[2] = [1.0, -0.0]; y = bit_cast(x) {to=13}; output y }", {})[0].i,
+            (std::vector<int64_t>{0x3f800000, -2147483648LL}));
+  EXPECT_NE(refusal("graph { input x: f32[2]; y = bit_cast(x) {to=14}; output y }").find("width"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace peri::ops
