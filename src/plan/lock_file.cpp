@@ -106,6 +106,11 @@ Result<const LockedChoice*> LockReader::region(const std::string& key, std::stri
   return &lock_->regions[k];
 }
 
+bool LockReader::has(const std::string& key) const {
+  const auto it = left_.find(key);
+  return it != left_.end() && !it->second.empty();
+}
+
 Result<const LockedChoice*> LockReader::conversion(const std::string& key, std::string_view node) const {
   for (const LockedChoice& c : lock_->conversions)
     if (c.key == key) return &c;

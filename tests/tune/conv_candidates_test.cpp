@@ -67,6 +67,18 @@ TEST(ConvCandidates, Transposed) {
   for (std::string_view text : {kUp, kUpResidual}) EXPECT_EQ(passed(text).count("conv_transpose_f32 "), 1) << text;
 }
 
+constexpr std::string_view kBottleneck =
+    "graph { input x: f32[2,24,14,15]; input w1: f32[72,24,1,1]; input b1: f32[72]; input w2: f32[72,1,5,5]; "
+    "c = conv(x, w1, b1); s = sigmoid(c); m = mul(c, s); d = conv(m, w2) {pads=[2,2,2,2], strides=[2,2], group=72}; "
+    "y = hard_swish(d); output y }";
+
+TEST(ConvCandidates, PointwiseWithTheDepthwiseBehindIt) {
+  const std::set<std::string> names = passed(kBottleneck);
+  EXPECT_EQ(names.count("conv_pair_f32 channels=32 strip=256"), 1);
+  // None of the kernels for one convolution takes two for one.
+  for (const std::string& name : names) EXPECT_TRUE(name.starts_with("conv_pair_f32 ")) << name;
+}
+
 TEST(ConvCandidates, FirstLayerInBothLayouts) {
   const std::set<std::string> names = passed(kFirst);
   EXPECT_EQ(names.count("conv_f32 x=nhwc"), 1);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/cpu/join.hpp"
 #include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
 #include "ops/entry.hpp"
@@ -249,7 +250,7 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
     auto elsewhere = exec::bind_region(region_graph(r), other_dims(options.tuned_for));
     return concrete.ok() && elsewhere.ok() && tuner.accepted(*concrete, constant_inputs(r)) && tuner.accepted(*elsewhere, constant_inputs(r));
   };
-  const std::vector<Region> regions = cut_regions(graph, accepts);
+  std::vector<Region> regions = cut_regions(graph, accepts);
   // Measure region by region, so that progress can be shown; the cover then finds every time in the tuner.
   for (size_t k = 0; k < regions.size(); ++k) {
     if (options.progress) options.progress(k, regions.size(), regions[k].nodes[0]->op + " " + regions[k].nodes[0]->name);
@@ -257,6 +258,7 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
     if (concrete.ok()) (void)tuner.candidates(*concrete, constant_inputs(regions[k]));
   }
   Emitter e{graph, tuner, options, {}, {}, {}, {}, {}, plan::LockReader(options.lock)};
+  regions = join_regions(graph, std::move(regions), tuner, options.tuned_for, e.lock);
   PERI_ASSIGN(const Cover cover, choose_cover(regions, tuner, options.tuned_for, &e.lock));
   PERI_TRY(e.lock.all_used());
   e.out.program.name = graph.name;

@@ -1,0 +1,54 @@
+// A pointwise convolution and the depthwise one behind it as one, float32, NHWC: a strip of rows of a block of channels
+// goes through both while it stands in L2, so that the wide tensor between them is never written. Rows at the seam of
+// two strips are computed twice.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/cpu/conv/conv.hpp"
+
+namespace peri::kernels::cpu {
+
+struct PairShape {
+  ConvShape first, second;  // second.ic == first.oc, second reads what first makes
+};
+
+struct PairPlan {
+  PairShape shape;
+  int64_t block = 0, blocks = 0;  // channels of a block; the last may have fewer
+  int64_t rows = 0, strips = 0;   // output rows of a strip; the last may have fewer
+  // By strip, whole blocks first, then those of the last block.
+  std::vector<ConvPlan> first, second;
+  int64_t tasks = 0;
+  int64_t middle_floats = 0;
+  int64_t scratch_floats = 0;  // per running task, 64-byte aligned
+
+  int64_t channels(int64_t b) const { return b + 1 < blocks ? block : shape.first.oc - b * block; }
+  size_t which(int64_t b, int64_t strip) const { return static_cast<size_t>((b + 1 < blocks ? 0 : strips) + strip); }
+};
+
+struct PairArgs {
+  const float* x = nullptr;
+  const float* w = nullptr;  // from pack_pair_weights
+  float* y = nullptr;
+  Epilogue first, second;  // steps on single values and on columns only
+};
+
+// Why this pair is not offered, or empty.
+std::string refuse_pair(const PairShape& shape);
+// `block`: channels at once, a multiple of 16; `strip_bytes`: what the middle of a task may take. Only for shapes that
+// refuse_pair() lets pass. Results depend on neither.
+PairPlan plan_pair(const PairShape& shape, int64_t block, int64_t strip_bytes, Isa isa);
+
+// Packed weights depend on the channels, the second kernel's size, the block and the Isa only.
+int64_t packed_pair_floats(const PairShape& shape, int64_t block, Isa isa);
+// first: [oc, ic, 1, 1], second: [oc, 1, kh, kw].
+void pack_pair_weights(const float* first, const float* second, const PairShape& shape, int64_t block, Isa isa,
+                       float* packed);
+
+// Runs one of plan.tasks. `scratch` is private to the running task. Any thread.
+void run_task(const PairPlan& plan, const PairArgs& args, int64_t task, float* scratch);
+
+}  // namespace peri::kernels::cpu

@@ -1,0 +1,163 @@
+// Kernel conv_pair_f32: a pointwise convolution with its epilogue and the depthwise one that alone reads it, with its
+// own: the first half of an inverted bottleneck. The tensor between them, the widest of such networks, stays in L2.
+#include <unordered_map>
+
+#include "kernels/core/conv_match.hpp"
+#include "kernels/cpu/conv/pair.hpp"
+#include "kernels/entry.hpp"
+
+namespace peri::kernels {
+namespace {
+using cpu::detect_isa;
+using cpu::isa_name;
+using cpu::PairArgs;
+using cpu::PairPlan;
+using cpu::PairShape;
+using cpu::PostKind;
+
+struct MatchedPair {
+  MatchedConv first, second;  // graph inputs are those of the region
+  PairShape shape() const { return {first.shape, second.shape}; }
+};
+
+// Nodes [begin, end) as a graph with all inputs of the region; `middle` comes as one more.
+ir::Graph part(const ir::Graph& g, size_t begin, size_t end, const ir::Value* middle, const ir::Value* result) {
+  ir::Graph out;
+  std::unordered_map<const ir::Value*, ir::Value*> map;
+  const auto input = [&](const ir::Value* v, const std::string& name) {
+    map[v] = out.add_input(name, v->type);
+    map[v]->type.layout = {};
+  };
+  for (size_t k = 0; k < g.inputs.size(); ++k) input(g.inputs[k], "x" + std::to_string(k));
+  if (middle) input(middle, "middle");
+  for (size_t k = begin; k < end; ++k) {
+    const ir::Node& n = *g.nodes[k];
+    std::vector<ir::Value*> ins;
+    for (const ir::Value* v : n.inputs) {
+      if (v && !map.contains(v) && v->constant)
+        map[v] = out.add_constant("c" + std::to_string(map.size()), *v->constant);
+      ins.push_back(v && map.contains(v) ? map[v] : nullptr);
+    }
+    ir::Node* copy = out.add(n.op, ins, n.attrs, "", 0);
+    for (const ir::Value* v : n.outputs) {
+      map[v] = out.add_output_value(copy, "t" + std::to_string(map.size()));
+      map[v]->type = v->type;
+      map[v]->type.layout = {};
+    }
+  }
+  out.mark_output(map.at(result), "y");
+  return out;
+}
+
+// Steps that need no place in the image: a block of a strip is a piece of its own.
+Status refuse_places(const MatchedEpilogue& e, const Problem& p) {
+  for (const MatchedOp& s : e.ops) {
+    const PostKind kind = s.op.kind;
+    const bool anywhere = kind == PostKind::kColAdd || kind == PostKind::kColMul || kind == PostKind::kAffine ||
+                          kind == PostKind::kActivation;
+    if (!anywhere || (s.input >= 0 && !p.constant[static_cast<size_t>(s.input)]))
+      return refused("an epilogue that reads another activation");
+  }
+  return Ok{};
+}
+
+Result<MatchedPair> match(const Problem& p) {
+  const ir::Graph& g = *p.graph;
+  std::vector<size_t> convs;
+  for (size_t k = 0; k < g.nodes.size(); ++k)
+    if (g.nodes[k]->op == "conv") convs.push_back(k);
+  if (convs.size() != 2 || convs[0] != 0 || g.outputs.size() != 1) return refused("not two convolutions");
+  const ir::Value* middle = g.nodes[convs[1]]->in(0);
+  if (!middle->producer || middle->users.size() != 1 || middle == g.outputs[0])
+    return refused("the second convolution does not alone read the first");
+  const ir::Graph head = part(g, 0, convs[1], nullptr, middle),
+                  tail = part(g, convs[1], g.nodes.size(), middle, g.outputs[0]);
+  std::vector<bool> with_middle = p.constant;
+  with_middle.push_back(false);
+  MatchedPair m;
+  PERI_ASSIGN(m.first, match_conv_any_layout(Problem{&head, p.constant}));
+  PERI_ASSIGN(m.second, match_conv_any_layout(Problem{&tail, with_middle}));
+  if (m.second.x != static_cast<int>(g.inputs.size())) return refused("the second convolution does not read the first");
+  PERI_TRY(refuse_places(m.first.epilogue, p));
+  PERI_TRY(refuse_places(m.second.epilogue, Problem{&tail, with_middle}));
+  if (const std::string why = cpu::refuse_pair(m.shape()); !why.empty()) return refused("%s", why.c_str());
+  return m;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
+  PERI_ASSIGN(const MatchedPair m, match(p));
+  if (machine.isas.empty()) return refused("needs AVX2");
+  std::vector<Offer> out;
+  for (const char* config :
+       {"channels=32 strip=256", "channels=64 strip=256", "channels=64 strip=512", "channels=128 strip=512"}) {
+    Offer o;
+    o.config = config;
+    ask_for_nhwc(p, &o);
+    o.requires_isa = isa_name(*detect_isa());
+    out.push_back(std::move(o));
+  }
+  return out;
+}
+
+class PairInstance final : public Instance {
+ public:
+  PairInstance(MatchedPair pair, PairPlan plan, Packed packed, std::vector<Tensor> constants)
+      : pair_(std::move(pair)), plan_(std::move(plan)), packed_(std::move(packed)), constants_(std::move(constants)) {}
+  size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
+  int64_t tasks(int) const override { return plan_.tasks; }
+  void run_task(int, int64_t task, const Args& args) const override {
+    PairArgs a;
+    a.x = static_cast<const float*>(args.in[static_cast<size_t>(pair_.first.x)]);
+    a.w = static_cast<const Tensor*>(packed_.get())->as<float>().data();
+    a.y = static_cast<float*>(args.out[0]);
+    a.first = bind_epilogue(pair_.first.epilogue, constants_, args, plan_.shape.first.oc);
+    a.second = bind_epilogue(pair_.second.epilogue, constants_, args, plan_.shape.second.oc);
+    cpu::run_task(plan_, a, task, reinterpret_cast<float*>(args.scratch));
+  }
+
+ private:
+  MatchedPair pair_;
+  PairPlan plan_;
+  Packed packed_;
+  std::vector<Tensor> constants_;
+};
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(MatchedPair m, match(p));
+  PERI_ASSIGN(const int64_t channels, config_int(config, "channels", 16, 1024, 32));
+  PERI_ASSIGN(const int64_t strip, config_int(config, "strip", 1, 1 << 20, 256));
+  if (channels % 16 != 0) return invalid("bad configuration").but_found(std::string(config));
+  const auto isa = detect_isa();
+  if (!isa) return refused("needs AVX2");
+  if (!(p.graph->inputs[static_cast<size_t>(m.first.x)]->type.layout == ir::nhwc()) ||
+      !(p.graph->outputs[0]->type.layout == ir::nhwc()))
+    return invalid("the region has other layouts than its configuration says");
+  PairPlan plan = cpu::plan_pair(m.shape(), channels, strip << 10, *isa);
+  if (!*c.packed) {
+    PERI_ASSIGN(Tensor packed,
+                Tensor::uninitialized(DType::kF32, {cpu::packed_pair_floats(plan.shape, plan.block, *isa)}));
+    cpu::pack_pair_weights(c.constants[static_cast<size_t>(m.first.w)].as<float>().data(),
+                           c.constants[static_cast<size_t>(m.second.w)].as<float>().data(), plan.shape, plan.block,
+                           *isa, packed.mutable_as<float>());
+    *c.packed = std::make_shared<const Tensor>(std::move(packed));
+  }
+  std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
+  constants[static_cast<size_t>(m.first.w)] = {};
+  constants[static_cast<size_t>(m.second.w)] = {};
+  return std::unique_ptr<Instance>(
+      std::make_unique<PairInstance>(std::move(m), std::move(plan), *c.packed, std::move(constants)));
+}
+}  // namespace
+
+extern const Entry conv_pair_f32_entry;
+const Entry conv_pair_f32_entry{{
+    .name = "conv_pair_f32",
+    .version = 1,
+    .provider = "peri",
+    .takes = "a pointwise float32 convolution and the depthwise one behind it, NHWC, constant weights, with bias and "
+             "activation",
+    .offer = offer,
+    .instantiate = instantiate,
+}};
+
+}  // namespace peri::kernels
