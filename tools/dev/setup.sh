@@ -14,7 +14,11 @@ setup_packages() {
   local install="apt-get install -y --no-install-recommends ${missing% }"
   if ((EUID != 0)); then
     echo "dev: Debian packages are missing, and this is not root. Run this line, then the same command again:" >&2
-    echo "sudo $install" >&2
+    if command -v sudo >/dev/null; then
+      echo "sudo sh -c 'apt-get update && $install'" >&2
+    else
+      echo "su -c 'apt-get update && $install'" >&2
+    fi
     exit 1
   fi
   export DEBIAN_FRONTEND=noninteractive
@@ -23,11 +27,14 @@ setup_packages() {
 }
 
 setup_machine() {
-  [[ $(uname -s) == Linux ]] || die "this is $(uname -s); only Linux is supported (Debian 12 or one like it)"
+  [[ $(uname -s) == Linux ]] || die "this is $(uname -s); only Debian 12 is supported"
   [[ $(uname -m) == x86_64 ]] || die "this is a $(uname -m) machine; only x86-64 with AVX2 is supported"
   grep -qw avx2 /proc/cpuinfo || die "this processor has no AVX2; only x86-64 with AVX2 is supported"
-  command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
-    die "this system has no apt; only Debian 12 or one like it is supported"
+  local system
+  system=$(. /etc/os-release 2>/dev/null && echo "${ID:-unknown} ${VERSION_ID:-}" || echo "unknown")
+  [[ $system == "debian 12" || ${DEV_ANY_SYSTEM:-} == 1 ]] ||
+    die "this system is $system; only Debian 12 is supported (DEV_ANY_SYSTEM=1 tries it on one that has its packages)"
+  command -v apt-get >/dev/null && command -v dpkg-query >/dev/null || die "this system has no apt; only Debian 12 is supported"
 }
 
 setup_python() {
