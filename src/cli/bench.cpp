@@ -10,11 +10,11 @@
 namespace peri::cli {
 namespace {
 
-std::string report(const bench::Measurement& m, const Opened& opened, const DimBinding& dims, int threads, int64_t arena_bytes) {
+std::string report(const bench::Measurement& m, const Opened& opened, const DimBinding& dims, bool tuned, int threads, int64_t arena_bytes) {
   JsonWriter w;
   w.begin_object().field("model", opened.engine->program().name).field("threads", threads).key("dims").begin_object();
   for (const auto& [name, value] : dims) w.field(name, value);
-  w.end_object().key("latency_ms").begin_object();
+  w.end_object().field("tuned_for_dims", tuned).key("latency_ms").begin_object();
   w.field("median", m.median_ms).field("mean", m.mean_ms).field("min", m.min_ms).field("p90", m.p90_ms).field("p99", m.p99_ms);
   w.key("interval").begin_array().value(m.interval_ms.low).value(m.interval_ms.high).end_array().end_object();
   w.field("throughput_per_s", 1e3 / m.median_ms).field("arena_bytes", arena_bytes).field("load_ms", opened.load_ms);
@@ -44,6 +44,7 @@ Result<Outcome> run(const Arguments& arguments) {
   progress.clear();
   PERI_ASSIGN(const int threads, thread_count(arguments));
   PERI_ASSIGN(const DimBinding dims, program_dims(arguments, opened.engine->program()));
+  const bool tuned = !note_untuned(arguments, opened, dims);
   PERI_ASSIGN(const std::vector<Tensor> inputs, read_inputs(arguments, opened.engine->program(), 1));
   PERI_ASSIGN(auto session, runtime::Session::create(opened.engine, threads));
   bench::Schedule schedule;
@@ -63,7 +64,7 @@ Result<Outcome> run(const Arguments& arguments) {
   }
   Outcome out;
   out.summary = format("median %.3f ms [%.3f, %.3f], p99 %.3f ms, %zu samples, %d thread%s", m.median_ms, m.interval_ms.low, m.interval_ms.high, m.p99_ms, m.samples_ms.size(), threads, threads == 1 ? "" : "s");
-  out.json = report(m, opened, dims, threads, session->arena_bytes());
+  out.json = report(m, opened, dims, tuned, threads, session->arena_bytes());
   return out;
 }
 }  // namespace

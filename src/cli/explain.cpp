@@ -41,10 +41,8 @@ Result<Json> proof_of(const Arguments& arguments, const std::string& path, Progr
     return json;
   }
   PERI_ASSIGN(const compile::Options options, build_options(arguments, path, progress));
-  auto compiled = compile::compile(options);
-  progress->clear();
-  if (!compiled.ok()) return std::move(compiled).error().in_file(path);
-  return parse_json(proof_json(*compiled, options));
+  PERI_ASSIGN(const compile::Compiled compiled, compile_whole(options, progress));
+  return parse_json(proof_json(compiled, options));
 }
 
 struct Row {

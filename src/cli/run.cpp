@@ -33,6 +33,10 @@ Result<Outcome> run(const Arguments& arguments) {
   if (!texts.empty() && arguments.has("--input")) return usage("--text makes all inputs: leave --input out");
   PERI_ASSIGN(const std::vector<Tensor> inputs,
               texts.empty() ? read_inputs(arguments, program, std::nullopt) : text_inputs(program, texts));
+  std::vector<std::vector<int64_t>> input_dims;
+  for (const Tensor& t : inputs) input_dims.push_back(t.dims());
+  PERI_ASSIGN(const DimBinding dims, plan::bind_dims(program, input_dims));
+  note_untuned(arguments, opened, dims);
   PERI_ASSIGN(auto session, runtime::Session::create(opened.engine));
   PERI_ASSIGN(const std::vector<Tensor> outputs, session->run(inputs));
   if (opened.file) PERI_TRY(opened.file->check());
@@ -59,7 +63,9 @@ const Entry run_entry{{
     .positional = "MODEL|ENGINE",
     .min_positional = 1,
     .max_positional = 1,
-    .flags = build_flags({{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true}, {"--text", "", "TEXT", "a text for a text model, tokenized by its own tokenizer; several make a batch", true}, {"--output-dir", "", "DIR", "write every output to DIR/NAME.npy and an index outputs.json"}}),
+    .flags = build_flags({{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true}, {"--text", "", "TEXT", "a text for a text model, tokenized by its own tokenizer; several make a batch", true},
+                          {"--check", "", "", "engines: recompute the hash of every weight first"},
+                          {"--output-dir", "", "DIR", "write every output to DIR/NAME.npy and an index outputs.json"}}),
     .details = "example:\n  peri run models/digits_cnn.onnx --input image=random:7 --output-dir build/out",
     .run = run,
 }};

@@ -69,11 +69,9 @@ Result<Subject> open_subject(const Arguments& arguments, const std::string& path
   if (!imported.ok()) return std::move(imported).error().in_file(path);
   s.reference = std::move(imported->graph);  // before any pass: the passes are judged too
   s.check_files = std::move(imported->check_files);
-  auto compiled = compile::compile(options);
-  progress->clear();
-  if (!compiled.ok()) return std::move(compiled).error().in_file(path);
-  if (bisecting) compiled->program = separate_results(std::move(compiled->program));
-  PERI_ASSIGN(s.engine, assemble(&*compiled, threads));
+  PERI_ASSIGN(compile::Compiled compiled, compile_whole(options, progress));
+  if (bisecting) compiled.program = separate_results(std::move(compiled.program));
+  PERI_ASSIGN(s.engine, assemble(&compiled, threads));
   return s;
 }
 

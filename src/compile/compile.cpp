@@ -40,7 +40,7 @@ Result<Imported> import_any(const std::string& model) {
   return out;
 }
 
-Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given) {
+Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given, const DimBinding& otherwise) {
   DimBinding binding;
   std::set<std::string> used, batch_like, sequence_like;
   std::string known;
@@ -71,6 +71,8 @@ Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::stri
       if (!smaller) break;
     }
   }
+  for (const auto& [name, value] : otherwise)
+    if (binding.contains(name)) binding[name] = value;
   auto assign = [&](const std::string& key, int64_t value) {
     if (binding.contains(key)) return binding[key] = value, true;
     const std::set<std::string>* alias = key == "batch" ? &batch_like : key == "sequence" ? &sequence_like : nullptr;
@@ -81,8 +83,12 @@ Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::stri
     for (size_t axis = 0; axis < v->type.rank(); ++axis) {
       const std::string by_axis = v->name + "." + std::to_string(axis);
       const auto it = given.find(by_axis);
-      if (it == given.end() || !(*v->type.shape)[axis].is_symbol()) continue;
-      binding[(*v->type.shape)[axis].symbol_name()] = it->second;
+      if (it == given.end()) continue;
+      const Dim& d = (*v->type.shape)[axis];
+      if (d.is_symbol()) binding[d.symbol_name()] = it->second;
+      else if (!d.is_const()) continue;
+      else if (d.value() != it->second)
+        return usage("axis %zu of input '%s' is fixed", axis, v->name.c_str()).expecting(d.text()).but_found(std::to_string(it->second));
       used.insert(by_axis);
     }
   for (const auto& [key, value] : given) {
@@ -125,12 +131,34 @@ Result<DimBinding> dims_of(const ir::Graph& graph, const Options& options) {
   return binding;
 }
 
-plan::Lock lock_of(const Options& options, const Compiled& made) {
+// The sizes beside the tuned ones at which every choice must hold: the smallest and the largest, where they were given, else
+// the lock's.
+Result<std::vector<DimBinding>> bounds_of(const ir::Graph& graph, const DimBinding& tuned_for, const Options& options) {
+  std::vector<DimBinding> out;
+  for (const bool largest : {false, true}) {
+    const auto& given = largest ? options.max_dims : options.min_dims;
+    if (given.empty()) continue;
+    PERI_ASSIGN(DimBinding bound, resolve_dims(graph, given, tuned_for));
+    for (const auto& [name, value] : tuned_for)
+      if (largest ? bound.at(name) < value : bound.at(name) > value)
+        return usage("the %s size of dimension '%s' is %lld, and it is tuned for %lld", largest ? "largest" : "smallest", name.c_str(), static_cast<long long>(bound.at(name)), static_cast<long long>(value))
+            .advise("give --opt-shapes (or --dims) a size between --min-shapes and --max-shapes");
+    out.push_back(std::move(bound));
+  }
+  if (!options.lock) return out;
+  std::vector<DimBinding> locked;
+  for (const auto& dims : options.lock->also) locked.emplace_back(dims.begin(), dims.end());
+  if (!out.empty() && out != locked) return refused("the lock was made for other smallest and largest shapes");
+  return locked;
+}
+
+plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds, const Compiled& made) {
   plan::Lock lock;
   lock.builder = options.builder;
   lock.backend = made.program.backend;
   lock.provider = options.tune.provider;
   lock.dims = made.program.tuned_for;
+  for (const DimBinding& dims : bounds) lock.also.emplace_back(dims.begin(), dims.end());
   lock.disabled_passes = options.disabled_passes;
   std::set<std::string> conversions;
   for (const backends::cpu::StepReport& s : made.steps) {
@@ -154,9 +182,10 @@ Result<Compiled> compile(Options options) {
   PERI_ASSIGN(out.passes, passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir}));
   out.passes_seconds = seconds_since(start);
   PERI_ASSIGN(const DimBinding binding, dims_of(imported.graph, options));
+  PERI_ASSIGN(out.bounds, bounds_of(imported.graph, binding, options));
   start = now_ns();
   tune::Tuner tuner(options.tune);
-  PERI_ASSIGN(auto lowered, backends::cpu::lower(imported.graph, tuner, {binding, options.lock ? &*options.lock : nullptr, options.progress}));
+  PERI_ASSIGN(auto lowered, backends::cpu::lower(imported.graph, tuner, {binding, out.bounds, options.lock ? &*options.lock : nullptr, options.progress}));
   out.tune_seconds = seconds_since(start);
   PERI_TRY(imported.check_files());
   out.notes = std::move(imported.notes);
@@ -167,7 +196,7 @@ Result<Compiled> compile(Options options) {
   out.conversion_ms = lowered.conversion_ms;
   out.tuned = tuner.stats();
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble + "; the build goes on without it");
-  out.lock = lock_of(options, out);
+  out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;
   out.program.sections.push_back({"source", ir::print(imported.graph)});
   for (plan::Section& s : imported.sections) out.program.sections.push_back(std::move(s));

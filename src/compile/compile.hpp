@@ -17,6 +17,7 @@ struct Options {
   std::string model;                          // ONNX file or Hugging Face folder
   std::string backend = "auto";               // "auto", "cpu"
   std::map<std::string, int64_t> dims;        // --dims: dimension names, INPUT.AXIS, "batch", "sequence"
+  std::map<std::string, int64_t> min_dims, max_dims;  // the smallest and largest sizes: every choice must hold there too
   std::vector<std::string> disabled_passes;
   std::string dump_dir;                       // graph after each pass, "" none
   tune::Options tune;
@@ -42,13 +43,14 @@ struct Compiled {
   std::vector<backends::cpu::StepReport> steps;
   double predicted_ms = 0, conversion_ms = 0, import_seconds = 0, passes_seconds = 0, tune_seconds = 0;
   tune::Tuner::Stats tuned;
+  std::vector<DimBinding> bounds;              // the smallest and largest sizes it was checked for, those that were given
   plan::Lock lock;                            // every choice that was made
 };
 // Locked: kRefused names what the lock has and this version, machine, model or call has not.
 Result<Compiled> compile(Options options);
 
 // Values for all named dimensions of the graph's inputs: the given ones, else batch-like axis 0 = 1 and all others 128. Unknown
-// names are an error that lists the known ones.
-Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given);
+// names are an error that lists the known ones. `otherwise`: values of those not given.
+Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given, const DimBinding& otherwise = {});
 
 }  // namespace peri::compile

@@ -45,6 +45,16 @@ std::vector<std::string> isas_of(const Lock& lock) {
   return {out.begin(), out.end()};
 }
 
+namespace {
+Result<std::map<std::string, int64_t>> read_dims(const Json::Object& members) {
+  std::map<std::string, int64_t> out;
+  for (const Json::Member& m : members) {
+    PERI_ASSIGN(out[m.key], m.value.as_int());
+  }
+  return out;
+}
+}  // namespace
+
 std::string lock_text(const Lock& lock) {
   JsonWriter w(1);
   w.begin_object().field("peri_lock", kLockFormat).field("builder", lock.builder).field("backend", lock.backend);
@@ -52,7 +62,17 @@ std::string lock_text(const Lock& lock) {
   for (const std::string& isa : isas_of(lock)) w.value(isa);
   w.end_array().key("dims").begin_object();
   for (const auto& [name, value] : lock.dims) w.field(name, value);
-  w.end_object().key("disabled_passes").begin_array();
+  w.end_object();
+  if (!lock.also.empty()) {
+    w.key("also").begin_array();
+    for (const auto& dims : lock.also) {
+      w.begin_object();
+      for (const auto& [name, value] : dims) w.field(name, value);
+      w.end_object();
+    }
+    w.end_array();
+  }
+  w.key("disabled_passes").begin_array();
   for (const std::string& name : lock.disabled_passes) w.value(name);
   w.end_array();
   write_choices(w, "regions", lock.regions);
@@ -71,8 +91,13 @@ Result<Lock> parse_lock(std::string_view text) {
   PERI_ASSIGN(out.backend, json.get_string("backend"));
   PERI_ASSIGN(out.provider, json.get_string("provider"));
   PERI_ASSIGN(const Json::Object* dims, json.get_object("dims"));
-  for (const Json::Member& m : *dims) {
-    PERI_ASSIGN(out.dims[m.key], m.value.as_int());
+  PERI_ASSIGN(out.dims, read_dims(*dims));
+  if (json.find("also")) {
+    PERI_ASSIGN(const Json::Array* also, json.get_array("also"));
+    for (const Json& item : *also) {
+      PERI_ASSIGN(const Json::Object* members, item.as_object());
+      PERI_ASSIGN(out.also.emplace_back(), read_dims(*members));
+    }
   }
   PERI_ASSIGN(const Json::Array* passes, json.get_array("disabled_passes"));
   for (const Json& name : *passes) {

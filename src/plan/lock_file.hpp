@@ -30,6 +30,7 @@ struct Lock {
   std::string backend;
   std::string provider;                     // the only one allowed, "" all
   std::map<std::string, int64_t> dims;      // the dims it was tuned at
+  std::vector<std::map<std::string, int64_t>> also;  // further dims at which every choice holds: smallest, largest
   std::vector<std::string> disabled_passes;
   std::vector<LockedChoice> regions;        // equal problems may be done differently in different places: one each
   std::vector<LockedChoice> conversions;    // one for each problem

@@ -33,9 +33,12 @@ struct Tuner::State {
   // What is read between timed runs; empty if there is no memory for it.
   std::span<const std::byte> between_runs();
   Candidates collect(const ir::Graph& region, const std::vector<bool>& constant);
+  bool stopped() const { return options.stop && options.stop(); }
   // Takes what the cache knows of a candidate; false if it has to be tried.
   bool recall(const std::string& key, Candidate* c);
   void judge(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
+  // After an interruption: where something was tried, only that may be chosen.
+  void leave_untried(Candidates* all);
   void judge_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, std::span<Candidate* const> fresh);
 };
 
@@ -152,6 +155,7 @@ void Tuner::State::judge_new(const ir::Graph& region, const std::vector<bool>& c
     for (Candidate* c : fresh) c->rejected = "its tensors are too large to try: " + std::to_string(static_cast<int64_t>(bytes / (1 << 20))) + " MiB";
     return;
   }
+  if (stopped()) return;
   auto arguments = make_arguments(region, options.seed);
   if (!arguments.ok()) return unjudged(arguments.error());
   std::optional<Expected> expected;
@@ -161,6 +165,7 @@ void Tuner::State::judge_new(const ir::Graph& region, const std::vector<bool>& c
     expected = std::move(made).value();
   }
   for (Candidate* c : fresh) {
+    if (stopped()) return;
     auto trial = Trial::create(region, constant, *c, *arguments, machine, pool.get());
     if (!trial.ok()) {
       c->rejected = trial.error().text();  // may be this moment's memory: not kept
@@ -183,11 +188,22 @@ void Tuner::State::judge_new(const ir::Graph& region, const std::vector<bool>& c
   }
 }
 
+void Tuner::State::leave_untried(Candidates* all) {
+  const auto tried = [](const Candidate& c) { return c.median_ms >= 0 || c.max_error >= 0; };
+  if (std::none_of(all->list.begin(), all->list.end(), [&](const Candidate& c) { return c.rejected.empty() && tried(c); })) {
+    ++stats.untried;
+    return;
+  }
+  for (Candidate& c : all->list)
+    if (c.rejected.empty() && !tried(c)) c.rejected = "not tried: the build was interrupted";
+}
+
 void Tuner::State::judge(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all) {
   std::vector<Candidate*> fresh;
   for (Candidate& c : all->list)
     if (!recall(key, &c)) fresh.push_back(&c);
   if (!fresh.empty()) judge_new(region, constant, key, fresh);
+  if (stopped()) leave_untried(all);
   std::stable_sort(all->list.begin(), all->list.end(), [](const Candidate& a, const Candidate& b) {
     if (a.rejected.empty() != b.rejected.empty()) return a.rejected.empty();
     return a.median_ms < b.median_ms;

@@ -2,6 +2,7 @@
 // The choice is data: printed, cached, locked.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,6 +39,7 @@ struct Options {
   uint64_t seed = 7;
   double budget_ms = 60;            // of timing for one candidate
   double model_bytes = 1e12;        // of all weights of the model: so much goes through the caches between two runs of a step
+  std::function<bool()> stop;       // once true nothing more is verified or measured: what is known by then is chosen from
 };
 
 class Tuner {
@@ -61,6 +63,7 @@ class Tuner {
 
   struct Stats {
     int64_t problems = 0, candidates = 0, measured = 0, from_cache = 0, rejected = 0;
+    int64_t untried = 0;            // problems of which nothing was verified or measured, since `stop` said so
     double seconds = 0;
     std::string cache_trouble;      // why the timing cache gave or took nothing; empty: it did, or none was asked for
   };

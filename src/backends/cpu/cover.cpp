@@ -186,7 +186,15 @@ Status keep_locked(const Region& r, const tune::Tuner& tuner, plan::LockReader* 
   return keep_choice(*choice, tuner.machine(), node, usable);
 }
 
-Status gather(Search* s, const Binding& binding, plan::LockReader* lock) {
+// Whether the candidate is offered for the region at all of these dims.
+bool holds_at(const Region& r, const tune::Candidate& c, std::span<const DimBinding> dims, tune::Tuner* tuner) {
+  return std::all_of(dims.begin(), dims.end(), [&](const DimBinding& d) {
+    const auto there = exec::bind_region(region_graph(r), d);
+    return !there.ok() || tuner->offered(c, *there, constant_inputs(r));
+  });
+}
+
+Status gather(Search* s, const Binding& binding, std::span<const DimBinding> also, plan::LockReader* lock) {
   for (size_t k = 0; k < s->regions.size(); ++k) {
     const Region& r = s->regions[k];
     Node n;
@@ -195,10 +203,9 @@ Status gather(Search* s, const Binding& binding, plan::LockReader* lock) {
     if (concrete.ok()) {
       const tune::Candidates& all = s->tuner.candidates(*concrete, constant_inputs(r));
       n.refusals = all.refusals;
-      const auto elsewhere = exec::bind_region(region_graph(r), other_dims(binding));
       for (const tune::Candidate& c : all.list) {
         if (!c.rejected.empty()) n.refusals.push_back({c.id(), "rejected: " + c.rejected});
-        else if (elsewhere.ok() && !s->tuner.offered(c, *elsewhere, constant_inputs(r))) n.refusals.push_back({c.id(), "holds for the tuned dims only"});
+        else if (!holds_at(r, c, also, &s->tuner)) n.refusals.push_back({c.id(), "holds for the tuned dims only"});
         else n.usable.push_back(c);
       }
     } else {
@@ -214,9 +221,9 @@ Status gather(Search* s, const Binding& binding, plan::LockReader* lock) {
 }
 }  // namespace
 
-Result<Cover> choose_cover(const std::vector<Region>& regions, tune::Tuner& tuner, const Binding& binding, plan::LockReader* lock) {
+Result<Cover> choose_cover(const std::vector<Region>& regions, tune::Tuner& tuner, const Binding& binding, std::span<const DimBinding> also, plan::LockReader* lock) {
   Search s{regions, tuner, binding, {}, {}, {}, {}};
-  PERI_TRY(gather(&s, binding, lock));
+  PERI_TRY(gather(&s, binding, also, lock));
   for (const auto& [v, where] : s.made_by)
     if (s.must_be_row_major(v, nullptr)) s.row_major_needed[v] = true;
   for (const Region& r : regions)

@@ -18,6 +18,7 @@ struct Joiner {
   const ir::Graph& graph;
   tune::Tuner& tuner;
   const DimBinding& tuned_for;
+  std::span<const DimBinding> also;
   const plan::LockReader& lock;
   std::unordered_map<const ir::Node*, size_t> order;
 
@@ -32,13 +33,19 @@ struct Joiner {
 
   // Best measured time of the candidates that hold at other dims too; none where there is no such candidate.
   std::optional<double> best_ms(const Region& r) const {
-    const auto here = exec::bind_region(region_graph(r), tuned_for),
-               elsewhere = exec::bind_region(region_graph(r), other_dims(tuned_for));
-    if (!here.ok() || !elsewhere.ok()) return std::nullopt;
+    const auto here = exec::bind_region(region_graph(r), tuned_for);
+    if (!here.ok()) return std::nullopt;
+    std::vector<ir::Graph> elsewhere;
+    for (const DimBinding& dims : also) {
+      auto there = exec::bind_region(region_graph(r), dims);
+      if (!there.ok()) return std::nullopt;
+      elsewhere.push_back(std::move(there).value());
+    }
     std::optional<double> best;
     for (const tune::Candidate& c : tuner.candidates(*here, constant_inputs(r)).list)
       if (c.rejected.empty() && c.median_ms >= 0 && (!best || c.median_ms < *best) &&
-          tuner.offered(c, *elsewhere, constant_inputs(r)))
+          std::all_of(elsewhere.begin(), elsewhere.end(),
+                      [&](const ir::Graph& g) { return tuner.offered(c, g, constant_inputs(r)); }))
         best = c.median_ms;
     return best;
   }
@@ -59,8 +66,9 @@ struct Joiner {
 }  // namespace
 
 std::vector<Region> join_regions(const ir::Graph& graph, std::vector<Region> regions, tune::Tuner& tuner,
-                                 const DimBinding& tuned_for, const plan::LockReader& lock) {
-  Joiner j{graph, tuner, tuned_for, lock, {}};
+                                 const DimBinding& tuned_for, std::span<const DimBinding> also,
+                                 const plan::LockReader& lock) {
+  Joiner j{graph, tuner, tuned_for, also, lock, {}};
   for (size_t k = 0; k < graph.nodes.size(); ++k) j.order[graph.nodes[k]] = k;
   std::unordered_map<const ir::Node*, size_t> owner;
   for (size_t k = 0; k < regions.size(); ++k)

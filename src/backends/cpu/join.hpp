@@ -1,6 +1,8 @@
 // Joining of regions: two neighbours become one where a kernel runs them together and measures faster than both apart.
 #pragma once
 
+#include <span>
+
 #include "backends/cpu/region.hpp"
 #include "plan/lock_file.hpp"
 #include "tune/tuner.hpp"
@@ -8,9 +10,10 @@
 namespace peri::backends::cpu {
 
 // Joins each region with the only reader of its only output, where a candidate of the tuner takes the two together at
-// the tuned dims and at others, and its time is below the sum of the best apart; with a lock, exactly where the lock
+// the tuned dims and at those of `also`, and its time is below the sum of the best apart; with a lock, exactly where the lock
 // has the joint region. Regions stay in a valid order. Without measuring nothing is joined.
 std::vector<Region> join_regions(const ir::Graph& graph, std::vector<Region> regions, tune::Tuner& tuner,
-                                 const DimBinding& tuned_for, const plan::LockReader& lock);
+                                 const DimBinding& tuned_for, std::span<const DimBinding> also,
+                                 const plan::LockReader& lock);
 
 }  // namespace peri::backends::cpu

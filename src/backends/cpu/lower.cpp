@@ -245,10 +245,14 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
   double weight_bytes = 0;
   for (const ir::Value* v : graph.constants()) weight_bytes += static_cast<double>(v->constant->bytes().size());
   tuner.set_model_bytes(weight_bytes);
+  std::vector<DimBinding> also = options.also;
+  also.push_back(other_dims(options.tuned_for));
+  auto accepts_at = [&](const Region& r, const DimBinding& dims) {
+    auto concrete = exec::bind_region(region_graph(r), dims);
+    return concrete.ok() && tuner.accepted(*concrete, constant_inputs(r));
+  };
   auto accepts = [&](const Region& r) {
-    auto concrete = exec::bind_region(region_graph(r), options.tuned_for);
-    auto elsewhere = exec::bind_region(region_graph(r), other_dims(options.tuned_for));
-    return concrete.ok() && elsewhere.ok() && tuner.accepted(*concrete, constant_inputs(r)) && tuner.accepted(*elsewhere, constant_inputs(r));
+    return accepts_at(r, options.tuned_for) && std::all_of(also.begin(), also.end(), [&](const DimBinding& dims) { return accepts_at(r, dims); });
   };
   std::vector<Region> regions = cut_regions(graph, accepts);
   // Measure region by region, so that progress can be shown; the cover then finds every time in the tuner.
@@ -258,8 +262,8 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
     if (concrete.ok()) (void)tuner.candidates(*concrete, constant_inputs(regions[k]));
   }
   Emitter e{graph, tuner, options, {}, {}, {}, {}, {}, plan::LockReader(options.lock)};
-  regions = join_regions(graph, std::move(regions), tuner, options.tuned_for, e.lock);
-  PERI_ASSIGN(const Cover cover, choose_cover(regions, tuner, options.tuned_for, &e.lock));
+  regions = join_regions(graph, std::move(regions), tuner, options.tuned_for, also, e.lock);
+  PERI_ASSIGN(const Cover cover, choose_cover(regions, tuner, options.tuned_for, also, &e.lock));
   PERI_TRY(e.lock.all_used());
   e.out.program.name = graph.name;
   e.out.program.backend = "cpu";

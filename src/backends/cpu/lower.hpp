@@ -30,6 +30,7 @@ struct StepReport {
 
 struct Options {
   DimBinding tuned_for;                  // every named dimension of the inputs
+  std::vector<DimBinding> also;          // other dims at which every choice must hold
   const plan::Lock* lock = nullptr;      // whose choices are taken; null: choose
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
 };

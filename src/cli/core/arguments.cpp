@@ -84,6 +84,8 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
   return out;
 }
 
+std::span<const Flag> common_flags() { return kCommon; }
+
 std::string help_text(const Command& c) {
   std::string out = "usage: peri " + std::string(c.name) + (c.positional.empty() ? "" : " " + std::string(c.positional)) + " [flags]\n\n  " + std::string(c.summary) + "\n\nflags:\n";
   auto row = [&](const Flag& f) {

@@ -8,6 +8,8 @@ namespace peri::cli {
 // `words` after the command's name. Errors are kUsage and say what was meant or where help is. Flags: --flag value or
 // --flag=value; -- ends them.
 Result<Arguments> parse_arguments(const Command& command, std::span<char* const> words);
+// Flags of every command: --json, --quiet, --help.
+std::span<const Flag> common_flags();
 std::string help_text(const Command& command);
 
 }  // namespace peri::cli

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 
 #include "base/clock.hpp"
 #include "base/knobs.hpp"
@@ -17,6 +18,10 @@ std::vector<Flag> build_flags(std::vector<Flag> more) {
   std::vector<Flag> flags = {
       {"--dims", "", "NAME=N,...", "values of named dimensions: a name, INPUT.AXIS, batch or sequence", true},
       {"--shapes", "", "NAME:AxBxC", "the shape of an input, e.g. image:8x3x224x224", true},
+      {"--opt-shapes", "", "NAME:AxBxC", "the same: the shape to tune for", true},
+      {"--min-shapes", "", "NAME:AxBxC", "the smallest shape: every kernel chosen must take it", true},
+      {"--max-shapes", "", "NAME:AxBxC", "the largest shape: every kernel chosen must take it", true},
+      {"--dtype", "", "NAME", "element type of the arithmetic: f32 (f16 and bf16 models are converted)"},
       {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
       {"--backend", "", "NAME", "auto or cpu"},
       {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, reference"},
@@ -51,25 +56,41 @@ Status add_dims(const std::string& list, std::map<std::string, int64_t>* out) {
   return Ok{};
 }
 
-Status add_shape(const std::string& item, std::map<std::string, int64_t>* out) {
+Status add_shape(std::string_view flag, const std::string& item, std::map<std::string, int64_t>* out) {
   const size_t colon = item.rfind(':');
-  if (colon == std::string::npos || colon == 0) return usage("--shapes is not NAME:AxBxC").but_found(item);
+  if (colon == std::string::npos || colon == 0) return usage("%s is not NAME:AxBxC", std::string(flag).c_str()).but_found(item);
   size_t at = colon + 1;
   for (int axis = 0; at <= item.size(); ++axis) {
     const size_t end = std::min(item.find('x', at), item.size());
     int64_t v = 0;
-    if (std::from_chars(item.data() + at, item.data() + end, v).ptr != item.data() + end || end == at) return usage("--shapes is not NAME:AxBxC").but_found(item);
+    if (std::from_chars(item.data() + at, item.data() + end, v).ptr != item.data() + end || end == at) return usage("%s is not NAME:AxBxC", std::string(flag).c_str()).but_found(item);
     (*out)[item.substr(0, colon) + "." + std::to_string(axis)] = v;
     at = end + 1;
   }
   return Ok{};
 }
 
+Result<std::map<std::string, int64_t>> given_shapes(const Arguments& arguments, std::string_view flag) {
+  std::map<std::string, int64_t> out;
+  for (const std::string& item : arguments.all(flag)) PERI_TRY(add_shape(flag, item, &out));
+  return out;
+}
+
 Result<std::map<std::string, int64_t>> given_dims(const Arguments& arguments) {
   std::map<std::string, int64_t> out;
   for (const std::string& list : arguments.all("--dims")) PERI_TRY(add_dims(list, &out));
-  for (const std::string& item : arguments.all("--shapes")) PERI_TRY(add_shape(item, &out));
+  for (const char* flag : {"--shapes", "--opt-shapes"}) {
+    PERI_ASSIGN(const auto shapes, given_shapes(arguments, flag));
+    for (const auto& [axis, value] : shapes) out[axis] = value;
+  }
   return out;
+}
+
+Status check_dtype(const std::string& name) {
+  if (name.empty() || name == "f32") return Ok{};
+  if (name != "f16" && name != "bf16") return usage("--dtype is not an element type").expecting("f32, f16 or bf16").but_found(name);
+  return unsupported("--dtype %s: the CPU backend computes in float32 for now", name.c_str())
+      .advise("leave --dtype out: models with float16 and bfloat16 weights run as they are, their arithmetic in float32");
 }
 }  // namespace
 
@@ -77,7 +98,10 @@ Result<compile::Options> build_options(const Arguments& arguments, const std::st
   compile::Options o;
   o.model = model;
   o.backend = arguments.get("--backend", "auto");
+  PERI_TRY(check_dtype(arguments.get("--dtype")));
   PERI_ASSIGN(o.dims, given_dims(arguments));
+  PERI_ASSIGN(o.min_dims, given_shapes(arguments, "--min-shapes"));
+  PERI_ASSIGN(o.max_dims, given_shapes(arguments, "--max-shapes"));
   o.disabled_passes = arguments.all("--disable-pass");
   o.dump_dir = arguments.get("--dump-passes");
   PERI_ASSIGN(o.tune.threads, thread_count(arguments));
@@ -87,6 +111,7 @@ Result<compile::Options> build_options(const Arguments& arguments, const std::st
   o.tune.measure = !arguments.has("--no-tune");
   o.tune.verify = !arguments.has("--no-verify");
   if (!arguments.has("--no-cache")) o.tune.cache_path = cache_folder();
+  o.tune.stop = interrupted;
   o.builder = "peri " + std::string(version());
   if (progress) o.progress = [progress](size_t done, size_t total, const std::string& what) { progress->show(done, total, what); };
   return o;
@@ -128,42 +153,55 @@ Result<std::shared_ptr<const runtime::Engine>> assemble(compile::Compiled* compi
   return runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}}, engine_options(threads));
 }
 
+Result<compile::Compiled> compile_whole(const compile::Options& options, Progress* progress) {
+  auto compiled = compile::compile(options);
+  if (progress) progress->clear();
+  if (!compiled.ok()) return std::move(compiled).error().in_file(options.model);
+  if (interrupted()) return Error(ErrorKind::kCancelled, "interrupted while the engine was built").in_file(options.model);
+  return compiled;
+}
+
 Result<Opened> open_model(const Arguments& arguments, const std::string& path, Progress* progress) {
   Opened out;
   PERI_ASSIGN(const int threads, thread_count(arguments));
   const int64_t start = now_ns();
   if (is_engine(path)) {
-    PERI_ASSIGN(out.engine, load_engine_file(path, threads, &out.file));
+    PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
+    if (arguments.has("--check")) PERI_TRY(plan::check_weights(loaded));
+    out.file = loaded.file;
+    PERI_ASSIGN(out.engine, engine_of(std::move(loaded), threads));
     out.load_ms = seconds_since(start) * 1e3;
     return out;
   }
+  if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
   PERI_ASSIGN(const compile::Options options, build_options(arguments, path, progress));
-  auto compiled = compile::compile(options);
-  if (progress) progress->clear();
-  if (!compiled.ok()) return std::move(compiled).error().in_file(path);
-  PERI_ASSIGN(out.engine, assemble(&*compiled, threads));
-  out.compiled = std::move(compiled).value();
+  PERI_ASSIGN(out.compiled, compile_whole(options, progress));
+  PERI_ASSIGN(out.engine, assemble(&*out.compiled, threads));
   out.load_ms = seconds_since(start) * 1e3;
   return out;
+}
+
+bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBinding& dims) {
+  const plan::Program& program = opened.engine->program();
+  std::string tuned, here;
+  for (const auto& [name, value] : program.tuned_for) {
+    const auto it = dims.find(name);
+    if (it == dims.end()) continue;  // bound by the data
+    tuned += (tuned.empty() ? "" : ",") + name + "=" + std::to_string(value);
+    here += (here.empty() ? "" : ",") + name + "=" + std::to_string(it->second);
+  }
+  if (tuned == here) return false;
+  if (!arguments.has("--quiet"))
+    std::fprintf(stderr, "note: tuned for %s, run at %s: right, but perhaps not fastest; to tune for it: peri build %s -o ENGINE --dims %s\n", tuned.c_str(), here.c_str(),
+                 opened.compiled ? arguments.positional[0].c_str() : "MODEL", here.c_str());
+  return true;
 }
 
 Result<DimBinding> program_dims(const Arguments& arguments, const plan::Program& program) {
   ir::Graph interface_graph;
   for (const plan::Port& p : program.inputs) interface_graph.add_input(p.name, ir::Type(p.dtype, p.shape));
-  PERI_ASSIGN(auto given, given_dims(arguments));
-  // A shape may name fixed axes too: they are checked and taken out.
-  for (const plan::Port& p : program.inputs) {
-    for (size_t axis = 0; axis < p.shape.size(); ++axis) {
-      auto it = given.find(p.name + "." + std::to_string(axis));
-      if (it == given.end() || !p.shape[axis].is_const()) continue;
-      if (p.shape[axis].value() != it->second) return usage("axis %zu of input '%s' is fixed", axis, p.name.c_str()).expecting(p.shape[axis].text()).but_found(std::to_string(it->second));
-      given.erase(it);
-    }
-  }
-  std::map<std::string, int64_t> all = program.tuned_for;
-  for (const auto& [name, value] : given) all[name] = value;
-  std::erase_if(all, [&](const auto& item) { return std::find(program.dims.begin(), program.dims.end(), item.first) == program.dims.end() && !given.contains(item.first); });
-  return compile::resolve_dims(interface_graph, all);
+  PERI_ASSIGN(const auto given, given_dims(arguments));
+  return compile::resolve_dims(interface_graph, given, {program.tuned_for.begin(), program.tuned_for.end()});
 }
 
 }  // namespace peri::cli

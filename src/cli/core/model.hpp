@@ -25,7 +25,13 @@ struct Opened {
   std::shared_ptr<const MappedFile> file;       // set if it was loaded
   double load_ms = 0;
 };
+// With --check an engine's weights are hashed first.
 Result<Opened> open_model(const Arguments& arguments, const std::string& path, Progress* progress);
+// Says in one line that a run has other dims than the engine was tuned for, and the command that tunes for them. Returns
+// whether it has.
+bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBinding& dims);
+// Compiles; an interruption is an error (kCancelled), not an engine tuned in part.
+Result<compile::Compiled> compile_whole(const compile::Options& options, Progress* progress);
 bool is_engine(const std::string& path);  // a regular file that begins like an engine
 // What compile() made, ready to run. Takes the weights of `compiled`.
 Result<std::shared_ptr<const runtime::Engine>> assemble(compile::Compiled* compiled, int threads);

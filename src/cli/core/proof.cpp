@@ -35,10 +35,16 @@ std::string proof_json(const compile::Compiled& c, const compile::Options& o) {
   write_machine(w, machine_facts());
   w.field("threads", o.tune.threads).key("tuned_for").begin_object();
   for (const auto& [name, value] : c.program.tuned_for) w.field(name, value);
-  w.end_object().key("verification").begin_object().field("verified", o.tune.verify).field("measured", o.tune.measure).field("seed", static_cast<int64_t>(o.tune.seed)).field("worker", false);
+  w.end_object().key("holds_at").begin_array();
+  for (const DimBinding& dims : c.bounds) {
+    w.begin_object();
+    for (const auto& [name, value] : dims) w.field(name, value);
+    w.end_object();
+  }
+  w.end_array().key("verification").begin_object().field("verified", o.tune.verify).field("measured", o.tune.measure).field("seed", static_cast<int64_t>(o.tune.seed)).field("worker", false);
   w.field("how", o.tune.verify ? "every candidate at the real problem against the float64 reference with radii for float32 round-off; dear problems at 4096 seeded positions" : "nothing was verified: built with --no-verify").end_object();
   w.key("tuner").begin_object().field("problems", c.tuned.problems).field("candidates", c.tuned.candidates).field("measured", c.tuned.measured);
-  w.field("from_cache", c.tuned.from_cache).field("rejected", c.tuned.rejected).field("seconds", c.tuned.seconds).end_object();
+  w.field("from_cache", c.tuned.from_cache).field("rejected", c.tuned.rejected).field("untried", c.tuned.untried).field("seconds", c.tuned.seconds).end_object();
   w.field("predicted_ms", c.predicted_ms).field("conversion_ms", c.conversion_ms);
   w.field("import_seconds", c.import_seconds).field("passes_seconds", c.passes_seconds).field("tune_seconds", c.tune_seconds).key("passes").begin_array();
   for (const auto& p : c.passes)

@@ -1,0 +1,126 @@
+// peri completion: what a shell completes after `peri`, made from the entries of the commands, so that none is forgotten.
+#include <cctype>
+#include <cstdio>
+
+#include "base/json.hpp"
+#include "cli/core/arguments.hpp"
+#include "cli/core/page.hpp"
+
+namespace peri::cli {
+namespace {
+
+std::vector<const Command*> shown() {
+  std::vector<const Command*> out;
+  for (const Entry* e : entries())
+    if (!e->command.hidden) out.push_back(&e->command);
+  return out;
+}
+
+std::vector<Flag> flags_of(const Command& c) {
+  std::vector<Flag> out = c.flags;
+  for (const Flag& f : common_flags()) out.push_back(f);
+  return out;
+}
+
+// The words of "[path|list|clear]"; none of "MODEL|ENGINE", which are files.
+std::vector<std::string> fixed_words(std::string_view positional) {
+  std::vector<std::string> out(1);
+  for (char c : positional) {
+    if (std::isupper(static_cast<unsigned char>(c))) return {};
+    if (c == '|') out.emplace_back();
+    if (std::islower(static_cast<unsigned char>(c))) out.back() += c;
+  }
+  std::erase(out, "");
+  return out;
+}
+
+// `text` between single quotes.
+std::string quoted(std::string_view text) {
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+// As zsh's _arguments wants what stands between brackets.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (char c : text) out += std::string(std::string_view("[]:\\").find(c) == std::string_view::npos ? "" : "\\") + c;
+  return out;
+}
+
+std::string bash() {
+  std::string names, cases;
+  for (const Command* c : shown()) {
+    names += std::string(c->name) + " ";
+    std::string flags, words;
+    for (const Flag& f : flags_of(*c)) flags += (flags.empty() ? "" : " ") + std::string(f.name);
+    for (const std::string& w : fixed_words(c->positional)) words += (words.empty() ? "" : " ") + w;
+    cases += "    " + std::string(c->name) + ") flags='" + flags + "' words='" + words + "' ;;\n";
+  }
+  return "_peri() {\n  local cur=${COMP_WORDS[COMP_CWORD]} flags= words=\n  COMPREPLY=()\n"
+         "  if ((COMP_CWORD == 1)); then\n    COMPREPLY=($(compgen -W '" + names + "--help --version' -- \"$cur\"))\n    return\n  fi\n"
+         "  case ${COMP_WORDS[1]} in\n" + cases + "  esac\n"
+         "  if [[ $cur == -* ]]; then\n    COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\"))\n"
+         "  elif ((COMP_CWORD == 2)) && [[ -n $words ]]; then\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n  fi\n}\n"
+         "complete -o default -F _peri peri\n";
+}
+
+std::string zsh() {
+  std::string names, cases;
+  for (const Command* c : shown()) {
+    names += "    " + quoted(std::string(c->name) + ":" + std::string(c->summary)) + "\n";
+    cases += "    " + std::string(c->name) + ")\n      _arguments";
+    for (const Flag& f : flags_of(*c)) {
+      const std::string star = f.repeated ? "*" : "";
+      const std::string value = f.value.empty() ? "" : ":" + std::string(f.value) + ":_files";
+      cases += " \\\n        " + quoted(star + std::string(f.name) + "[" + escaped(f.help) + "]" + value);
+    }
+    std::string words;
+    for (const std::string& w : fixed_words(c->positional)) words += " " + w;
+    cases += " \\\n        " + (words.empty() ? std::string("'*:file:_files'") : "':word:(" + words.substr(1) + ")'") + " ;;\n";
+  }
+  return "#compdef peri\n_peri() {\n  local -a commands=(\n" + names +
+         "  )\n  if ((CURRENT == 2)); then\n    _describe command commands\n    return\n  fi\n  shift words\n  ((CURRENT--))\n  case $words[1] in\n" + cases +
+         "  esac\n}\ncompdef _peri peri\n";
+}
+
+std::string fish() {
+  std::string out = "complete -c peri -n __fish_use_subcommand -f -l help -d 'show all commands'\ncomplete -c peri -n __fish_use_subcommand -f -l version -d 'print the version'\n";
+  for (const Command* c : shown()) {
+    out += "complete -c peri -n __fish_use_subcommand -f -a " + std::string(c->name) + " -d " + quoted(c->summary) + "\n";
+    const std::string within = "complete -c peri -n '__fish_seen_subcommand_from " + std::string(c->name) + "'";
+    for (const Flag& f : flags_of(*c)) {
+      out += within + " -l " + std::string(f.name.substr(2)) + (f.short_name.empty() ? "" : " -s " + std::string(f.short_name.substr(1)));
+      out += (f.value.empty() ? "" : " -r") + std::string(" -d ") + quoted(f.help) + "\n";
+    }
+    for (const std::string& w : fixed_words(c->positional)) out += within + " -f -a " + w + "\n";
+  }
+  return out;
+}
+
+Result<Outcome> run(const Arguments& arguments) {
+  const std::string& shell = arguments.positional[0];
+  std::string script;
+  if (shell == "bash") script = bash();
+  else if (shell == "zsh") script = zsh();
+  else if (shell == "fish") script = fish();
+  else return usage("no completion for '%s'", shell.c_str()).expecting("bash, zsh or fish");
+  if (arguments.get("--json") != "-") std::fputs(script.c_str(), stdout);
+  JsonWriter w;
+  w.begin_object().field("shell", shell).field("script", script).end_object();
+  return Outcome{shell + ", " + std::to_string(shown().size()) + " commands", w.take()};
+}
+}  // namespace
+
+extern const Entry completion_entry;
+const Entry completion_entry{{
+    .name = "completion",
+    .summary = "print what a shell needs to complete commands and flags",
+    .positional = "bash|zsh|fish",
+    .min_positional = 1,
+    .max_positional = 1,
+    .details = "example:\n  peri completion bash >build/peri_completion && . build/peri_completion",
+    .run = run,
+}};
+
+}  // namespace peri::cli
