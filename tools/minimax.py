@@ -107,6 +107,26 @@ def round_rational(xs, f, w, p_degree, q, dtype):
     return p, q, float(error)
 
 
+def pieces(function, borders, degree, centred):
+    """Rows k of c[k][piece]: function(x) ~ sum c[k] (x - base)^k on each piece, base its centre or its left border, minimising
+    the relative error of a function that ends constant. The first piece begins (or is centred) at 0, where the function is 0: it keeps its relative accuracy."""
+    columns, worst = [], 0
+    for number, (left, right) in enumerate(borders):
+        base = (left + right) / 2 if centred else left
+        if number == 0:
+            quotient = lambda x: function(x) / x if x > 1e-9 else function(mp.mpf("1e-9")) / mp.mpf("1e-9")
+            c, error = polynomial(quotient, 0, right, degree - 1, lambda x: float(1 / quotient(x)), np.float32, 200)
+            c = [np.float32(0)] + c
+        else:
+            c, error = polynomial(lambda t, b=base: function(b + t), left - base, right - base, degree,
+                                  lambda t, b=base: float(1 / function(mp.mpf(b + t))), np.float32, 200)
+        if number == len(borders) - 1:  # the end is at least that constant, and is cut there by who evaluates
+            c[0] = np.nextafter(c[0], np.float32(2))
+        columns.append(c)
+        worst = max(worst, error)
+    return [[c[k] for c in columns] for k in range(degree + 1)], worst
+
+
 def split(value, count):
     """`value` as a sum of `count` float32 numbers, each the rest rounded."""
     parts = []
@@ -129,6 +149,12 @@ def main():
         lines.append(f"// {note}")
         lines.append(f"inline constexpr {kind} {name}[] = {{{text(values, single)}}};")
 
+    def emit_table(name, rows, note):
+        lines.append(f"// {note}")
+        lines.append(f"alignas(64) inline constexpr float {name}[{len(rows)}][{len(rows[0])}] = {{")
+        lines.extend("    {" + text(row, True) + "}," for row in rows)
+        lines.append("};")
+
     half = float(mp.log(2) / 2) * 1.002
     small = lambda x: x if abs(x) > 1e-12 else mp.mpf("1e-12")
     c, e = polynomial(lambda x: (mp.expm1(small(x)) - small(x)) / small(x)**2, -half, half, 4, lambda x: abs(x) + 1e-3, f32)
@@ -137,10 +163,23 @@ def main():
     c, e = polynomial(lambda x: (mp.log1p(small(x)) - small(x) + small(x)**2 / 2) / small(x)**3, lo, hi, 7,
                       lambda x: x * x + 1e-4, f32)
     emit("kLog1p", c, True, f"log(1+f) = f - f^2/2 + f^3 * P(f), sqrt(1/2) <= 1+f <= sqrt(2); relative: {e:.1e}")
-    p, q, e = rational(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z), 1e-8, 3.925**2, 6, 5,
-                       lambda z: np.sqrt(z) / float(mp.erf(mp.sqrt(z))), f32)
-    emit("kErfP", p, True, f"erf(x) = x * P(x^2) / Q(x^2), |x| <= 3.925; relative, in float32: {e:.1e}")
-    emit("kErfQ", q, True, "the denominator of the same")
+    for count, step, degree in ((16, 0.25, 5), (8, 33 / 64, 7)):
+        borders = [((k - 0.5) * step, (k + 0.5) * step) for k in range(count)]
+        rows, e = pieces(mp.erf, borders, degree, True)
+        emit_table(f"kErf{count}", rows, f"erf by {count} pieces of {step} centred at multiples of it; relative: {e:.1e}")
+    for count, step, degree in ((16, 181 / 512, 5), (8, 187 / 256, 7)):
+        borders = [((k - 0.5) * step, (k + 0.5) * step) for k in range(count)]
+        rows, e = pieces(lambda x: mp.erf(x / mp.sqrt(2)) / 2, borders, degree, True)
+        emit_table(f"kHalfErf{count}", rows, f"erf(x / sqrt(2)) / 2 likewise, by {step}; relative: {e:.1e}")
+    for bits, degree in ((2, 6), (1, 7)):
+        starts = [2.0**e * (1 + k / 2**bits) - 1 for e in range(4) for k in range(2**bits)]
+        borders = [(a, min(b, 9.25)) for a, b in zip(starts, starts[1:] + [15.0]) if a < 9.25]
+        rows, e = pieces(mp.tanh, borders, degree, False)
+        count = 4 * 2**bits
+        for row in rows:  # beyond the last piece nothing is looked up; a number's last bits begin at 3 * 2^bits
+            row += [f32(0)] * (count - len(row))
+            row[:] = row[2**bits:] + row[:2**bits]
+        emit_table(f"kTanh{count}", rows, f"tanh by pieces that begin at the floats of {bits} fraction bits less 1; relative: {e:.1e}")
     quarter = float(mp.pi / 4) * 1.002
     c, e = polynomial(lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, 1e-6, quarter**2, 3, lambda z: z, f32)
     emit("kSin", c, True, f"sin(r) = r + r^3 * P(r^2), |r| <= pi/4; relative: {e:.1e}")

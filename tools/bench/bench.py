@@ -17,7 +17,7 @@ BIN = ROOT / "build" / "bin"
 GRAPHS = ("resnet50", "mobilenet_v3_large", "efficientnet_b0", "vit_b_16", "deeplabv3_resnet50", "unet", "bert_base", "bert_large", "gpt2")
 QUICK = ("mobilenet_v3_large", "resnet50", "bert_base")
 # Arguments of a program of benchmarks/micro: usual ones, and those of --quick.
-MICRO = {"gemm_bench": ([], ["--only", "gemm 128x768"]), "rows_bench": ([], ["", "3"])}
+MICRO = {"gemm_bench": ([], ["--only", "gemm 128x768"]), "block_bench": (["--bar", "0"], ["--bar", "0", "--rounds", "3"])}
 NUMBER = re.compile(r"(?:(\w+) +)?(-?\d+(?:\.\d+)?) *(GB/s|GF/s|GFLOP/s|us|ms|%)?")
 
 

@@ -36,7 +36,7 @@ struct Partial {
 };
 using Reduce = void (*)(const float* x, int64_t n, Partial* state);
 
-// A chain of f32 ops in one pass: groups of kGroupVectors vectors stay in registers and go from stage to stage by tail
+// A chain of f32 ops in one pass: groups of a few vectors stay in registers and go from stage to stage by tail
 // calls; one indirect jump a stage and group. A stage's operand k lies at p[k] + (offset & mask[k]), a whole group
 // long: mask -1 for an array, 0 for what every group shares (a value in all lanes, or an intermediate result).
 struct Stage {
@@ -45,7 +45,6 @@ struct Stage {
   int64_t mask[2];
   float imm[2];
 };
-constexpr int kGroupVectors = 4;
 constexpr int kMostStages = 96;
 
 // How a stage takes its operands; x is the value in the registers, p and q lie in memory.
@@ -59,6 +58,7 @@ enum class Form : uint8_t {
   kMulAdd,   // x = x*p + q
   kAddMul,   // x = p*q + x
 };
+// Bit k of `alike`: operand k is one value in all lanes, so that one vector of it is enough.
 using StageRun = void (*)();
 
 // The loops of one instruction set.
@@ -67,9 +67,13 @@ struct Kernels {
   Kernel (*find)(const Key& key);
   Convert load_f16, load_bf16, store_f16, store_bf16;
   Reduce (*reduce)(Op op);
-  StageRun (*stage)(Form form, Op op);  // null where there is none
+  // Null where there is none. Narrow stages are for the end of a tile: a group of theirs is one vector.
+  StageRun (*stage)(Form form, Op op, int alike, bool narrow);
   void (*run_chain)(const Stage* stages, int64_t groups);
-  int64_t group;  // elements
+  void (*run_narrow)(const Stage* stages, int64_t vectors);
+  // `rows` rows of `width` floats, each filled with from[row * step]; writes up to 64 bytes beyond the last.
+  void (*spread_rows)(const float* from, int64_t step, int64_t rows, int64_t width, float* to);
+  int64_t group, vector;  // elements
 };
 
 namespace avx2 {

@@ -12,19 +12,6 @@ namespace {
 
 int64_t round_up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
 
-bool dense(const Plan& plan, size_t input) {
-  int64_t step = 1;
-  for (size_t d = plan.dims.size(); d-- > 0;) {
-    if (plan.strides[input][d] != step) return false;
-    step *= plan.dims[d];
-  }
-  return true;
-}
-
-bool constant(const Plan& plan, size_t input) {
-  return std::all_of(plan.strides[input].begin(), plan.strides[input].end(), [](int64_t s) { return s == 0; });
-}
-
 // Whether tiles of whole rows all see the same elements: only the inner stride moves.
 bool periodic(const Plan& plan, size_t input) {
   for (size_t d = 0; d + 1 < plan.dims.size(); ++d) {
@@ -124,8 +111,8 @@ class Lowering {
     const Convert convert = load_convert(plan_->isa, p_.inputs[input]);
     const int64_t inner = plan_->strides[input].back();
     if (convert == nullptr) {
-      if (dense(*plan_, input)) return void(bound = new_slot(Place::kDense, i.type, i.index, 0));
-      if (constant(*plan_, input)) return void(bound = new_slot(Place::kScalar, i.type, i.index, 0));
+      if (is_dense(*plan_, input)) return void(bound = new_slot(Place::kDense, i.type, i.index, 0));
+      if (is_constant(*plan_, input)) return void(bound = new_slot(Place::kScalar, i.type, i.index, 0));
       if (by_row_ && inner <= 1)
         return void(bound = new_slot(inner == 1 ? Place::kRow : Place::kRowScalar, i.type, i.index, 0));
     }
@@ -133,10 +120,10 @@ class Lowering {
     step.argument = i.index;
     step.element_bytes = plan_->input_bytes[input];
     step.convert = convert;
-    step.kind = convert != nullptr && dense(*plan_, input) ? StepKind::kConvertIn : StepKind::kGather;
+    step.kind = convert != nullptr && is_dense(*plan_, input) ? StepKind::kConvertIn : StepKind::kGather;
     if (step.kind == StepKind::kGather && convert != nullptr)
       step.raw = take_scratch(round_up(plan_->tile * step.element_bytes + 64, 64));
-    step.once = constant(*plan_, input) || (!by_row_ && periodic(*plan_, input));
+    step.once = is_constant(*plan_, input) || (!by_row_ && periodic(*plan_, input));
     step.dst = step.once ? new_slot(Place::kPeriodic, i.type, -1, take_scratch(tile_bytes(i.type))) : new_tile(i.type);
     plan_->steps.push_back(step);
     bound = step.dst;
@@ -294,6 +281,19 @@ class Lowering {
 };
 
 }  // namespace
+
+bool is_constant(const Plan& plan, size_t input) {
+  return std::all_of(plan.strides[input].begin(), plan.strides[input].end(), [](int64_t s) { return s == 0; });
+}
+
+bool is_dense(const Plan& plan, size_t input) {
+  int64_t step = 1;
+  for (size_t d = plan.dims.size(); d-- > 0;) {
+    if (plan.strides[input][d] != step) return false;
+    step *= plan.dims[d];
+  }
+  return true;
+}
 
 void lower(const Program& program, bool by_row, Plan* plan) { Lowering(program, plan, by_row).run(); }
 

@@ -46,11 +46,10 @@ enum class StepKind : uint8_t { kKernel, kChain, kGather, kSpread, kConvertIn, k
 
 // A stage of a chain, its operands as slots.
 struct ChainOp {
-  StageRun run = nullptr;
+  StageRun run = nullptr, narrow = nullptr;
   int src[2] = {-1, -1};
-  bool stores = false;  // src[0] is written
-  bool moves = false;   // a load or store: imm[0] asks for memory ahead
-  float imm[2] = {0, 0};
+  bool stores = false;    // src[0] is written
+  float imm[2] = {0, 0};  // of unary stages; of others: 1 where operand k is asked for ahead
 };
 
 // One call over a tile. Gather and convert take the argument named by `argument`; spread fills a tile with one element.

@@ -25,6 +25,17 @@ Position locate(const Plan& plan, int64_t flat) {
   return p;
 }
 
+// n elements on.
+void advance(const Plan& plan, Position* p, int64_t n) {
+  p->flat += n;
+  size_t d = plan.dims.size() - 1;
+  for (p->at[d] += n; d > 0 && p->at[d] >= plan.dims[d]; --d) {
+    const int64_t turns = p->at[d] < 2 * plan.dims[d] ? 1 : p->at[d] / plan.dims[d];
+    p->at[d] -= turns * plan.dims[d];
+    p->at[d - 1] += turns;
+  }
+}
+
 int64_t offset_of(const Plan& plan, const Position& p, int input) {
   const auto& strides = plan.strides[static_cast<size_t>(input)];
   int64_t offset = 0;
@@ -56,21 +67,48 @@ void copy_run(const char* from, int64_t stride, char* to, int64_t n, int bytes) 
   }
 }
 
+// Whole rows of one element each, as far as they stand in the last dim but one; returns how many elements were written.
+int64_t gather_rows(const Plan& plan, const Position& p, int input, const char* base, char* to, int64_t n) {
+  const size_t last = plan.dims.size() - 1;
+  const auto& strides = plan.strides[static_cast<size_t>(input)];
+  if (last == 0 || strides[last] != 0 || p.at[last] != 0) return 0;
+  const int64_t rows = std::min(n / plan.dims[last], plan.dims[last - 1] - p.at[last - 1]);
+  if (rows <= 0) return 0;
+  const float* from = reinterpret_cast<const float*>(base) + offset_of(plan, p, input);
+  kernels(plan.isa).spread_rows(from, strides[last - 1], rows, plan.dims[last], reinterpret_cast<float*>(to));
+  return rows * plan.dims[last];
+}
+
+void step_row(const Plan& plan, Position* p, int64_t rows) {
+  const size_t last = plan.dims.size() - 1;
+  p->at[last] = 0;
+  for (size_t d = last; d-- > 0; rows = 1) {
+    if ((p->at[d] += rows) < plan.dims[d] || d == 0) break;
+    p->at[d] = 0;
+  }
+}
+
 // The n elements of an input from position p on, row by row.
 void gather(const Plan& plan, Position p, int input, const char* base, int bytes, char* to, int64_t n) {
   const size_t last = plan.dims.size() - 1;
   const auto& strides = plan.strides[static_cast<size_t>(input)];
   while (true) {
+    if (bytes == 4) {
+      const int64_t done = gather_rows(plan, p, input, base, to, n);
+      n -= done;
+      if (n == 0) return;
+      to += done * bytes;
+      if (done > 0) {
+        step_row(plan, &p, done / plan.dims[last]);
+        continue;
+      }
+    }
     const int64_t run = std::min(n, plan.dims[last] - p.at[last]);
     copy_run(base + offset_of(plan, p, input) * bytes, strides[last], to, run, bytes);
     n -= run;
     if (n == 0) return;
     to += run * bytes;
-    p.at[last] = 0;
-    for (size_t d = last; d-- > 0;) {
-      if (++p.at[d] < plan.dims[d] || d == 0) break;
-      p.at[d] = 0;
-    }
+    step_row(plan, &p, 1);
   }
 }
 
@@ -85,13 +123,15 @@ class Task {
     for (size_t k = 0; k < plan_.reduce_ops.size(); ++k) own[k] = reduce_start(plan_.reduce_ops[k]);
     partial_ = own;
     writes_ = partial == nullptr;
+    int64_t in_block = begin % per_block * plan_.tile;
+    here_ = locate(plan_, begin / per_block * plan_.block + in_block);
     for (int64_t j = begin; j < end; ++j) {
-      const int64_t in_block = j % per_block * plan_.tile;
       n_ = std::min(plan_.tile, plan_.block - in_block);
-      here_ = locate(plan_, j / per_block * plan_.block + in_block);
       for (const Step& step : plan_.steps) {
         if (!step.once || j == begin) run_step(step);
       }
+      advance(plan_, &here_, n_);
+      in_block = in_block + n_ == plan_.block ? 0 : in_block + n_;
     }
     if (partial != nullptr) std::copy(own, own + plan_.reduce_ops.size(), partial);
   }
@@ -141,29 +181,46 @@ class Task {
     }
   }
 
-  // Whole groups in place; the last, short one on copies of its operands.
+  // Whole groups and vectors in place; the last, short vector on copies of its operands.
   void run_chain(const Step& step) {
-    Stage stages[kMostStages];
-    const size_t count = step.chain.size();
-    for (size_t k = 0; k < count; ++k) {
-      const ChainOp& op = step.chain[k];
-      stages[k] = {op.run, {nullptr, nullptr}, {0, 0}, {op.imm[0], op.imm[1]}};
-      for (int s = 0; s < 2; ++s) {
-        if (op.src[s] < 0) continue;
-        stages[k].p[s] = where(op.src[s]);
-        stages[k].mask[s] = plan_.slots[static_cast<size_t>(op.src[s])].place == Place::kGroup ? 0 : -1;
-      }
-    }
+    place_stages(step);
     const Kernels& loops = kernels(plan_.isa);
     const int64_t groups = n_ / loops.group;
-    if (groups > 0) loops.run_chain(stages, groups);
-    if (n_ % loops.group != 0) run_short_group(step, stages, groups * loops.group, n_ % loops.group);
+    if (groups > 0) loops.run_chain(stages_, groups);
+    const int64_t rest = n_ % loops.group, vectors = rest / loops.vector;
+    if (rest == 0) return;
+    staged_ = nullptr;
+    const int64_t done = groups * loops.group;
+    for (size_t k = 0; k < step.chain.size(); ++k) {
+      stages_[k].run = step.chain[k].narrow;
+      for (int s = 0; s < 2; ++s) stages_[k].p[s] += (done * 4) & stages_[k].mask[s];
+    }
+    if (vectors > 0) loops.run_narrow(stages_, vectors);
+    if (rest % loops.vector != 0) run_short_group(step, stages_, vectors * loops.vector, rest % loops.vector);
+  }
+
+  // Operands move from tile to tile, the rest of the stages stays as it is.
+  void place_stages(const Step& step) {
+    const bool fresh = staged_ != &step;
+    staged_ = &step;
+    for (size_t k = 0; k < step.chain.size(); ++k) {
+      const ChainOp& op = step.chain[k];
+      if (fresh) stages_[k] = {op.run, {nullptr, nullptr}, {0, 0}, {op.imm[0], op.imm[1]}};
+      for (int s = 0; s < 2; ++s) {
+        if (op.src[s] < 0) continue;
+        const bool shared = plan_.slots[static_cast<size_t>(op.src[s])].place == Place::kGroup;
+        if (shared && !fresh) continue;
+        stages_[k].p[s] = where(op.src[s]);
+        stages_[k].mask[s] = shared ? 0 : -1;
+      }
+    }
   }
 
   // A slot has one copy, however many stages touch it.
   void run_short_group(const Step& step, Stage* stages, int64_t from, int64_t n) {
     const Kernels& loops = kernels(plan_.isa);
-    const size_t bytes = static_cast<size_t>(n) * sizeof(float), all = static_cast<size_t>(loops.group) * sizeof(float);
+    const size_t bytes = static_cast<size_t>(n) * sizeof(float),
+                 all = static_cast<size_t>(loops.vector) * sizeof(float);
     const int64_t skip = from * static_cast<int64_t>(sizeof(float));
     int slots[2 * kMostStages];
     char* places[2 * kMostStages];
@@ -184,7 +241,7 @@ class Task {
         stages[k].p[s] = copy;
       }
     }
-    loops.run_chain(stages, 1);
+    loops.run_narrow(stages, 1);
     for (const ChainOp& op : step.chain) {
       for (int at = 0; op.stores && at < used; ++at) {
         if (slots[at] == op.src[0])
@@ -248,6 +305,8 @@ class Task {
   char* scratch_;
   Position here_;
   int64_t n_ = 0;
+  Stage stages_[kMostStages];
+  const Step* staged_ = nullptr;  // whose stages these are
   Partial* partial_ = nullptr;
   bool writes_ = true;
 };

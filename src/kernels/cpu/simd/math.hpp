@@ -22,6 +22,14 @@ PERI_SIMD V horner(const float (&c)[N], V x) {
   for (int k = N - 2; k >= 0; --k) y = fma(y, x, V::set1(c[k]));
   return y;
 }
+// The same with the coefficients of each lane's own piece.
+template <int N, int kPieces, class V>
+PERI_SIMD V horner_piece(const float (&c)[N][kPieces], typename V::Int piece, V x) {
+  V y = look_up(c[N - 1], piece);
+#pragma GCC unroll 16
+  for (int k = N - 2; k >= 0; --k) y = fma(y, x, look_up(c[k], piece));
+  return y;
+}
 template <int N, class D>
 PERI_SIMD D horner_double(const double (&c)[N], D x) {
   D y = D::set1(c[N - 1]);
@@ -98,25 +106,42 @@ PERI_SIMD V log(V x) {
   return select(lt(x, V::zero()) | is_nan(x), V::set1(__builtin_nanf("")), y);
 }
 
-// tanh(x) = expm1(2|x|) / (expm1(2|x|) + 2) with x's sign: 2 ulp.
+// tanh by polynomials on pieces of |x|, as many as a vector has lanes: a shuffle looks a coefficient up. The exponent
+// and first fraction bits of |x| + 1 number the piece. 2 ulp.
 template <class V>
 PERI_SIMD V tanh(V x) {
-  const V t = min_second(V::set1(20.0f), abs(x) + abs(x));
-  const auto parts = exp_parts(t);
-  const V power = scale(V::set1(1.0f), parts.n);
-  const V em1 = fma(parts.expm1, power, power - V::set1(1.0f));
-  const V y = em1 / (em1 + V::set1(2.0f));
-  return copy_sign(y, x);
+  using I = typename V::Int;
+  constexpr int kFraction = V::kLanes == 16 ? 21 : 22;  // bits within a piece
+  const V c = min_second(V::set1(9.2f), abs(x));
+  const I bits = as_int(c + V::set1(1.0f));
+  const V t = c - (as_float(bits & I::set1(-(1 << kFraction))) - V::set1(1.0f));
+  const I piece = shift_right<kFraction>(bits);
+  V y;
+  if constexpr (V::kLanes == 16) {
+    y = horner_piece(kTanh16, piece, t);
+  } else {
+    y = horner_piece(kTanh8, piece, t);
+  }
+  return copy_sign(min_second(V::set1(1.0f), y), x);
 }
 
-// erf(x) = x P(x^2) / Q(x^2), not above 1: 5 ulp (3e-7 relative).
+// An odd function by pieces of equal length, centred at multiples of it; `most` is its end.
+template <int N, int kPieces, class V>
+PERI_SIMD V odd_by_pieces(const float (&c)[N][kPieces], float piece, float most, V x) {
+  const V round = V::set1(0x1.8p23f);                                  // a sum with it ends in the nearest integer
+  const V a = min_second(V::set1((kPieces - 0.51f) * piece), abs(x));  // within the last piece
+  const V number = fma(a, V::set1(1 / piece), round);
+  const V t = fnma(number - round, V::set1(piece), a);
+  return copy_sign(min_second(V::set1(most), horner_piece(c, as_int(number), t)), x);
+}
+
+// erf: 2.2 ulp.
 template <class V>
 PERI_SIMD V erf(V x) {
-  const V c = min_second(V::set1(3.925f), abs(x));
-  const V z = c * c;
-  const V y = c * horner(kErfP, z) / horner(kErfQ, z);
-  const V one = V::set1(1.0f);
-  return copy_sign(min_second(one, select(gt(c, V::set1(3.83f)), one, y)), x);
+  if constexpr (V::kLanes == 16)
+    return odd_by_pieces(kErf16, 0.25f, 1.0f, x);
+  else
+    return odd_by_pieces(kErf8, 0.515625f, 1.0f, x);
 }
 
 // 1 / (1 + e^-x): 3 ulp, also where the answer is subnormal.
@@ -253,10 +278,15 @@ PERI_SIMD V silu(V x) {
   const V y = select(negative, scale(q, parts.n), q);
   return select(lt(x, V::set1(-115.0f)), x * V::zero(), y);
 }
-// x/2 (1 + erf(x/sqrt(2))); absolute error below 4 u max(|x|, |result|).
+// x (1/2 + erf(x/sqrt(2))/2); absolute error below 4 u max(|x|, |result|).
 template <class V>
 PERI_SIMD V gelu_erf(V x) {
-  return V::set1(0.5f) * x * (V::set1(1.0f) + erf(x * V::set1(0.70710678f)));
+  V half;
+  if constexpr (V::kLanes == 16)
+    half = odd_by_pieces(kHalfErf16, 0.353515625f, 0.5f, x);
+  else
+    half = odd_by_pieces(kHalfErf8, 0.73046875f, 0.5f, x);
+  return x * (V::set1(0.5f) + half);
 }
 // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 template <class V>

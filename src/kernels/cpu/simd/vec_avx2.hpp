@@ -135,6 +135,10 @@ PERI_SIMD F32x8 max(F32x8 a, F32x8 b) { return select(is_nan(a), a, max_second(a
 PERI_SIMD F32x8 min(F32x8 a, F32x8 b) { return select(is_nan(a), a, min_second(a, b)); }
 PERI_SIMD I32x8 as_int(F32x8 a) { return {_mm256_castps_si256(a.v)}; }
 PERI_SIMD F32x8 as_float(I32x8 a) { return {_mm256_castsi256_ps(a.v)}; }
+// table[index mod 8] in each lane; 32-byte aligned.
+PERI_SIMD F32x8 look_up(const float (&table)[8], I32x8 index) {
+  return {_mm256_permutevar8x32_ps(_mm256_load_ps(table), index.v)};
+}
 PERI_SIMD I32x8 to_int(F32x8 a) { return {_mm256_cvtps_epi32(a.v)}; }  // nearest even; out of range: INT_MIN
 PERI_SIMD I32x8 to_int_trunc(F32x8 a) { return {_mm256_cvttps_epi32(a.v)}; }
 PERI_SIMD F32x8 to_float(I32x8 a) { return {_mm256_cvtepi32_ps(a.v)}; }
