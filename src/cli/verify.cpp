@@ -1,10 +1,13 @@
-// peri verify: an engine's answers lie within their budget of the float64 reference, of files, or of a suite's outputs;
-// and where they do not, which step is the first to be wrong.
+// peri verify: an engine's answers lie within their budget of the float64 reference, of files, of ONNX Runtime, or of a
+// suite's outputs; and where they do not, which step is the first to be wrong.
 #include <charconv>
+#include <cmath>
+#include <filesystem>
 
 #include "base/npy.hpp"
 #include "cli/core/bisect.hpp"
 #include "cli/core/page.hpp"
+#include "cli/core/peer.hpp"
 #include "cli/core/source.hpp"
 #include "cli/core/suite.hpp"
 
@@ -12,7 +15,7 @@ namespace peri::cli {
 namespace {
 
 struct Budget {
-  double max_error = 1e-4, min_cosine = -1;
+  double max_error = 1e-4, min_cosine = -1, max_change = INFINITY;
   bool given = false;  // then it holds for every type
   Tolerance tolerance;
 };
@@ -57,7 +60,7 @@ Result<Subject> open_subject(const Arguments& arguments, const std::string& path
     PERI_TRY(plan::check_weights(loaded));
     s.weights_checked = static_cast<int64_t>(loaded.program.weights.size());
     s.file = loaded.file;
-    if (!arguments.has("--reference-dir")) {
+    if (bisecting || (!arguments.has("--reference-dir") && !arguments.has("--onnxruntime"))) {
       PERI_ASSIGN(s.reference, source_graph(loaded));
     }
     if (bisecting) loaded.program = separate_results(std::move(loaded.program));
@@ -153,61 +156,126 @@ Result<std::string> run_bisect(const Subject& s, std::span<const Tensor> inputs,
   return words;
 }
 
-Result<Outcome> verify_model(const Arguments& arguments, const std::string& path) {
-  Budget budget;
-  PERI_ASSIGN(budget.max_error, real(arguments, "--max-error", 1e-4));
-  budget.given = arguments.has("--max-error");
-  PERI_ASSIGN(budget.min_cosine, real(arguments, "--min-cosine", -1));
-  PERI_ASSIGN(budget.tolerance.rtol, real(arguments, "--rtol", 1e-3));
-  PERI_ASSIGN(budget.tolerance.atol, real(arguments, "--atol", 1e-5));
-  PERI_ASSIGN(const std::vector<uint64_t> all_seeds, seeds(arguments));
-  PERI_ASSIGN(const int threads, thread_count(arguments));
+Result<Budget> budget_of(const Arguments& arguments) {
+  Budget b;
+  const bool peer = arguments.has("--onnxruntime");
+  PERI_ASSIGN(b.max_error, real(arguments, "--max-error", 1e-4));
+  b.given = arguments.has("--max-error");
+  PERI_ASSIGN(b.min_cosine, real(arguments, "--min-cosine", peer ? 0.9999 : -1));
+  PERI_ASSIGN(b.max_change, real(arguments, "--max-change", peer ? 1e-3 : INFINITY));
+  PERI_ASSIGN(b.tolerance.rtol, real(arguments, "--rtol", 1e-3));
+  PERI_ASSIGN(b.tolerance.atol, real(arguments, "--atol", 1e-5));
+  return b;
+}
+
+// The ONNX file that ONNX Runtime shall run: the model itself, or for an engine the one that --model names.
+Result<std::string> peer_model(const Arguments& arguments, const std::string& path) {
+  const std::string model = arguments.has("--model") ? arguments.get("--model") : path;
+  if (is_engine(model)) return usage("--onnxruntime needs the model that the engine was made of").expecting("--model MODEL.onnx").in_file(path);
+  if (std::filesystem::is_directory(model)) return usage("ONNX Runtime runs ONNX files only").in_file(model).advise("verify a folder against the float64 reference: leave --onnxruntime out");
+  return model;
+}
+
+// One run for each seed: inputs, our answers, and those they are held against.
+struct Runs {
+  std::vector<uint64_t> seeds;
+  std::vector<std::vector<Tensor>> inputs, got, want;
+  std::string against;
+};
+
+Result<Runs> make_runs(const Arguments& arguments, const std::string& path, const Subject& s, runtime::Session& session, Progress* progress) {
+  Runs r;
+  const plan::Program& program = s.engine->program();
   const std::string dir = arguments.get("--reference-dir");
-  if (!dir.empty() && !arguments.has("--input")) return usage("--reference-dir needs the inputs its files came from").expecting("--input NAME=FILE");
+  PERI_ASSIGN(r.seeds, seeds(arguments));
+  PERI_ASSIGN(const int threads, thread_count(arguments));
+  for (uint64_t seed : r.seeds) {
+    PERI_ASSIGN(std::vector<Tensor> inputs, read_inputs(arguments, program, dir.empty() ? std::optional<uint64_t>(seed * 1000) : std::nullopt));
+    PERI_ASSIGN(std::vector<Tensor> got, session.run(inputs));
+    if (!arguments.has("--onnxruntime")) {
+      progress->show(0, 0, "the float64 reference, seed " + std::to_string(seed));
+      PERI_ASSIGN(std::vector<Tensor> want, dir.empty() ? reference_outputs(s, inputs, threads) : file_outputs(dir, program));
+      r.want.push_back(std::move(want));
+    }
+    r.inputs.push_back(std::move(inputs));
+    r.got.push_back(std::move(got));
+  }
+  r.against = dir.empty() ? "float64 reference" : dir;
+  if (arguments.has("--onnxruntime")) {
+    PERI_ASSIGN(const std::string model, peer_model(arguments, path));
+    progress->show(0, 0, "ONNX Runtime");
+    PERI_ASSIGN(r.want, onnxruntime_outputs(model, program, r.inputs, threads));
+    r.against = "ONNX Runtime";
+  }
+  progress->clear();
+  return r;
+}
+
+// The largest change of output k between the wanted answers of run n and of its neighbour; none where their shapes differ.
+std::optional<double> change_of(const Runs& r, size_t n, size_t k) {
+  if (r.want.size() < 2) return std::nullopt;
+  const auto d = difference(r.want[n][k], r.want[n + 1 < r.want.size() ? n + 1 : n - 1][k], {});
+  if (!d.ok() || !is_float(r.want[n][k].dtype())) return std::nullopt;
+  return d->linf;
+}
+
+// Prints and writes every output of every run; `worst` is the largest error of an output's range. What is wrong first, in words.
+Result<std::string> compare_runs(const Runs& r, const plan::Program& program, const Budget& budget, const Page& page, JsonWriter& w, double* worst) {
+  std::string bad;
+  page.line("%-6s %-24s %10s %10s %10s %10s %10s %10s %12s", "seed", "output", "l0", "l1", "l2", "lInf", "of range", "of change", "cosine");
+  for (size_t n = 0; n < r.got.size(); ++n)
+    for (size_t k = 0; k < r.got[n].size(); ++k) {
+      const std::string& name = program.outputs[k].name;
+      const Tensor& got = r.got[n][k];
+      auto d = difference(r.want[n][k], got, budget.tolerance);
+      if (!d.ok()) return std::move(d).error().at_node(name);
+      const std::optional<double> change = change_of(r, n, k);
+      const double of_change = !change || d->linf == 0 ? 0 : d->linf / *change;
+      const bool good = inside(*d, budget, got.dtype()) && !(of_change > budget.max_change);
+      page.line("%-6llu %-24s %10.3g %10.3g %10.3g %10.3g %10.3g %10s %12.9f%s", static_cast<unsigned long long>(r.seeds[n]), name.c_str(), d->l0, d->l1, d->l2, d->linf, d->relative, change ? format("%.3g", of_change).c_str() : "-", d->cosine, good ? "" : "  OUTSIDE");
+      w.begin_object().field("seed", static_cast<int64_t>(r.seeds[n])).field("output", name).field("type", tensor_type_text(got)).field("inside", good);
+      write_difference(w, *d);
+      if (change) w.field("of_change", of_change);
+      w.end_object();
+      *worst = std::max(*worst, d->relative);
+      if (!good && bad.empty()) bad = format("output '%s' is outside its budget at seed %llu: error %.3g of its range, allowed %.3g", name.c_str(), static_cast<unsigned long long>(r.seeds[n]), d->relative, budget_for(budget, got.dtype()));
+    }
+  return bad;
+}
+
+Result<Outcome> verify_model(const Arguments& arguments, const std::string& path) {
+  PERI_ASSIGN(const Budget budget, budget_of(arguments));
+  if (arguments.has("--reference-dir")) {
+    if (!arguments.has("--input")) return usage("--reference-dir needs the inputs its files came from").expecting("--input NAME=FILE");
+    if (arguments.has("--onnxruntime")) return usage("--reference-dir and --onnxruntime exclude each other");
+  }
+  if (arguments.has("--model") && !arguments.has("--onnxruntime")) return usage("--model is for --onnxruntime");
+  if (arguments.has("--onnxruntime")) PERI_TRY(peer_model(arguments, path));
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const Subject s, open_subject(arguments, path, &progress));
   const plan::Program& program = s.engine->program();
   PERI_ASSIGN(const auto session, runtime::Session::create(s.engine));
+  PERI_ASSIGN(const Runs runs, make_runs(arguments, path, s, *session, &progress));
   const Page page(arguments);
-  page.line("%-6s %-24s %10s %10s %10s %10s %10s %12s", "seed", "output", "l0", "l1", "l2", "lInf", "of range", "cosine");
   JsonWriter w;
-  w.begin_object().field("model", path).field("against", dir.empty() ? "float64 reference" : dir).field("max_error", budget.max_error).field("weights_checked", s.weights_checked).key("outputs").begin_array();
+  w.begin_object().field("model", path).field("against", runs.against).field("max_error", budget.max_error).field("weights_checked", s.weights_checked).key("outputs").begin_array();
   double worst = 0;
-  std::string bad;
-  std::vector<Tensor> inputs;
-  for (uint64_t seed : all_seeds) {
-    PERI_ASSIGN(inputs, read_inputs(arguments, program, dir.empty() ? std::optional<uint64_t>(seed * 1000) : std::nullopt));
-    progress.show(0, 0, "the float64 reference, seed " + std::to_string(seed));
-    PERI_ASSIGN(const std::vector<Tensor> got, session->run(inputs));
-    PERI_ASSIGN(const std::vector<Tensor> want, dir.empty() ? reference_outputs(s, inputs, threads) : file_outputs(dir, program));
-    progress.clear();
-    for (size_t k = 0; k < got.size(); ++k) {
-      const std::string& name = program.outputs[k].name;
-      auto d = difference(want[k], got[k], budget.tolerance);
-      if (!d.ok()) return std::move(d).error().at_node(name).in_file(path);
-      const bool good = inside(*d, budget, got[k].dtype());
-      page.line("%-6llu %-24s %10.3g %10.3g %10.3g %10.3g %10.3g %12.9f%s", static_cast<unsigned long long>(seed), name.c_str(), d->l0, d->l1, d->l2, d->linf, d->relative, d->cosine, good ? "" : "  OUTSIDE");
-      w.begin_object().field("seed", static_cast<int64_t>(seed)).field("output", name).field("type", tensor_type_text(got[k])).field("inside", good);
-      write_difference(w, *d);
-      w.end_object();
-      worst = std::max(worst, d->relative);
-      if (!good && bad.empty()) bad = format("output '%s' is outside its budget at seed %llu: error %.3g of its range, allowed %.3g", name.c_str(), static_cast<unsigned long long>(seed), d->relative, budget_for(budget, got[k].dtype()));
-    }
-  }
+  auto compared = compare_runs(runs, program, budget, page, w, &worst);
+  if (!compared.ok()) return std::move(compared).error().in_file(path);
   w.end_array();
   if (s.file) PERI_TRY(s.file->check());
   if (s.check_files) PERI_TRY(s.check_files());
   Outcome out;
-  out.summary = bad.empty() ? format("%zu runs, largest error %.3g of the output's range, allowed %.3g", all_seeds.size(), worst, budget.max_error) : bad;
+  out.summary = compared->empty() ? format("%zu runs against %s, largest error %.3g of the output's range, allowed %.3g", runs.seeds.size(), runs.against.c_str(), worst, budget.max_error) : *compared;
   if (s.weights_checked) out.summary += format("; %lld weights intact", static_cast<long long>(s.weights_checked));
   if (arguments.has("--bisect")) {
-    PERI_ASSIGN(const std::string words, run_bisect(s, inputs, &progress, w));
+    PERI_ASSIGN(const std::string words, run_bisect(s, runs.inputs.back(), &progress, w));
     page.line("%s", words.c_str());
     out.summary += "; " + words;
   }
-  w.field("passed", bad.empty()).end_object();
+  w.field("passed", compared->empty()).end_object();
   out.json = w.take();
-  out.code = bad.empty() ? 0 : 3;
+  out.code = compared->empty() ? 0 : 3;
   return out;
 }
 
@@ -224,22 +292,25 @@ Result<Outcome> run(const Arguments& arguments) {
 extern const Entry verify_entry;
 const Entry verify_entry{{
     .name = "verify",
-    .summary = "compare answers with the float64 reference, with files, or run a suite of cases",
+    .summary = "compare answers with the float64 reference, with files or with ONNX Runtime, or run a suite of cases",
     .positional = "[MODEL|ENGINE]",
     .min_positional = 0,
     .max_positional = 1,
     .flags = build_flags({{"--seed", "", "N", "seed of the random inputs (default 1 and 2)", true},
                           {"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true},
                           {"--reference-dir", "", "DIR", "compare with DIR/NAME.npy of each output instead of the reference"},
+                          {"--onnxruntime", "", "", "compare with ONNX Runtime of the Python that PERI_PYTHON names (else the project's, else python3)"},
+                          {"--model", "", "MODEL.onnx", "with --onnxruntime and an ENGINE: the model it was made of"},
                           {"--max-error", "", "X", "largest error allowed, as a share of the output's range (default 1e-4)"},
-                          {"--min-cosine", "", "X", "least cosine allowed, means subtracted (default: none)"},
+                          {"--min-cosine", "", "X", "least cosine allowed, means subtracted (default: none; 0.9999 with --onnxruntime)"},
+                          {"--max-change", "", "X", "largest error allowed, as a share of the change between the answers of two seeds (default: none; 1e-3 with --onnxruntime)"},
                           {"--rtol", "", "X", "l0 counts elements outside atol + rtol * |wanted| (default 1e-3)"},
                           {"--atol", "", "X", "see --rtol (default 1e-5)"},
                           {"--bisect", "", "", "judge every step on its own inputs and name the first one outside its bound"},
                           {"--suite", "", "DIR", "run DIR/*/model.onnx on its test_data_set_* in this process"},
                           {"--min-passed", "", "N", "with --suite: exit code 3 too when fewer cases pass"},
                           {"--filter", "", "TEXT", "only cases of the suite whose name holds TEXT"}}),
-    .details = "Exit code 3 when an answer is outside its budget.\n\nexample:\n  peri verify models/digits_cnn.onnx --dims batch=3 --seed 7 --bisect\n  peri verify --suite build/suites/node --filter conv",
+    .details = "Exit code 3 when an answer is outside its budget.\n\nexample:\n  peri verify models/digits_cnn.onnx --dims batch=3 --seed 7 --bisect\n  peri verify models/digits_cnn.onnx --onnxruntime --dims batch=3\n  peri verify --suite build/suites/node --filter conv",
     .run = run,
 }};
 
