@@ -79,6 +79,14 @@ TEST(ConvCandidates, PointwiseWithTheDepthwiseBehindIt) {
   for (const std::string& name : names) EXPECT_TRUE(name.starts_with("conv_pair_f32 ")) << name;
 }
 
+constexpr std::string_view kExcited =
+    "graph { input x: f32[3,72,9,7]; input s: f32[3,72,1,1]; input w: f32[40,72,1,1]; input b: f32[40]; "
+    "input r: f32[3,40,9,7]; m = mul(x, s); c = conv(m, w, b); y = add(c, r); output y }";
+
+TEST(ConvCandidates, PointwiseOfScaledChannels) {
+  EXPECT_EQ(passed(kExcited), (std::set<std::string>{"conv_scaled_f32 "}));
+}
+
 TEST(ConvCandidates, FirstLayerInBothLayouts) {
   const std::set<std::string> names = passed(kFirst);
   EXPECT_EQ(names.count("conv_f32 x=nhwc"), 1);

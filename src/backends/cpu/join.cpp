@@ -78,10 +78,10 @@ std::vector<Region> join_regions(const ir::Graph& graph, std::vector<Region> reg
     const Region& a = regions[k];
     if (gone[k] || a.outputs.size() != 1 || graph.is_output(a.outputs[0])) continue;
     const ir::Value* middle = a.outputs[0];
-    // Only convolutions have joint kernels so far; asking every kernel about every pair of a large graph would take
-    // seconds.
+    // Only these have joint kernels so far; asking every kernel about every pair of a large graph would take seconds.
+    const bool first = a.nodes[0]->op == "conv" || a.nodes[0]->op == "mul";
     const auto reader = middle->users.size() == 1 ? owner.find(middle->users[0]) : owner.end();
-    if (reader == owner.end() || gone[reader->second] || a.nodes[0]->op != "conv" ||
+    if (reader == owner.end() || gone[reader->second] || !first ||
         regions[reader->second].nodes[0]->op != "conv")
       continue;
     Region both = j.joint(a, regions[reader->second]);

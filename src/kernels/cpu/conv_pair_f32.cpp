@@ -1,8 +1,7 @@
 // Kernel conv_pair_f32: a pointwise convolution with its epilogue and the depthwise one that alone reads it, with its
 // own: the first half of an inverted bottleneck. The tensor between them, the widest of such networks, stays in L2.
-#include <unordered_map>
-
 #include "kernels/core/conv_match.hpp"
+#include "kernels/core/part.hpp"
 #include "kernels/cpu/conv/pair.hpp"
 #include "kernels/entry.hpp"
 
@@ -19,35 +18,6 @@ struct MatchedPair {
   MatchedConv first, second;  // graph inputs are those of the region
   PairShape shape() const { return {first.shape, second.shape}; }
 };
-
-// Nodes [begin, end) as a graph with all inputs of the region; `middle` comes as one more.
-ir::Graph part(const ir::Graph& g, size_t begin, size_t end, const ir::Value* middle, const ir::Value* result) {
-  ir::Graph out;
-  std::unordered_map<const ir::Value*, ir::Value*> map;
-  const auto input = [&](const ir::Value* v, const std::string& name) {
-    map[v] = out.add_input(name, v->type);
-    map[v]->type.layout = {};
-  };
-  for (size_t k = 0; k < g.inputs.size(); ++k) input(g.inputs[k], "x" + std::to_string(k));
-  if (middle) input(middle, "middle");
-  for (size_t k = begin; k < end; ++k) {
-    const ir::Node& n = *g.nodes[k];
-    std::vector<ir::Value*> ins;
-    for (const ir::Value* v : n.inputs) {
-      if (v && !map.contains(v) && v->constant)
-        map[v] = out.add_constant("c" + std::to_string(map.size()), *v->constant);
-      ins.push_back(v && map.contains(v) ? map[v] : nullptr);
-    }
-    ir::Node* copy = out.add(n.op, ins, n.attrs, "", 0);
-    for (const ir::Value* v : n.outputs) {
-      map[v] = out.add_output_value(copy, "t" + std::to_string(map.size()));
-      map[v]->type = v->type;
-      map[v]->type.layout = {};
-    }
-  }
-  out.mark_output(map.at(result), "y");
-  return out;
-}
 
 // Steps that need no place in the image: a block of a strip is a piece of its own.
 Status refuse_places(const MatchedEpilogue& e, const Problem& p) {
@@ -70,8 +40,8 @@ Result<MatchedPair> match(const Problem& p) {
   const ir::Value* middle = g.nodes[convs[1]]->in(0);
   if (!middle->producer || middle->users.size() != 1 || middle == g.outputs[0])
     return refused("the second convolution does not alone read the first");
-  const ir::Graph head = part(g, 0, convs[1], nullptr, middle),
-                  tail = part(g, convs[1], g.nodes.size(), middle, g.outputs[0]);
+  const ir::Graph head = part_of(g, 0, convs[1], nullptr, middle),
+                  tail = part_of(g, convs[1], g.nodes.size(), middle, g.outputs[0]);
   std::vector<bool> with_middle = p.constant;
   with_middle.push_back(false);
   MatchedPair m;

@@ -1,0 +1,141 @@
+// Kernel conv_scaled_f32: a pointwise convolution of an image whose channels are scaled before, one factor a channel
+// and image: the end of a squeeze-and-excite block. The weights of each image are scaled instead of its pixels.
+#include "kernels/core/conv_match.hpp"
+#include "kernels/core/part.hpp"
+#include "kernels/cpu/conv/scaled.hpp"
+#include "kernels/entry.hpp"
+
+namespace peri::kernels {
+namespace {
+using cpu::ConvArgs;
+using cpu::ConvPlan;
+using cpu::ConvShape;
+using cpu::detect_isa;
+using cpu::isa_name;
+
+struct Match {
+  MatchedConv conv;        // graph inputs are those of the region; shape.n is the whole batch
+  int x = -1, scale = -1;  // graph inputs
+};
+
+Result<Match> match(const Problem& p) {
+  const ir::Graph& g = *p.graph;
+  if (g.nodes.size() < 2 || g.nodes[0]->op != "mul" || g.nodes[1]->op != "conv" || g.outputs.size() != 1)
+    return refused("not a scaled convolution");
+  const ir::Node& mul = *g.nodes[0];
+  const ir::Value* scaled = mul.out();
+  if (g.nodes[1]->in(0) != scaled || scaled->users.size() != 1 || scaled == g.outputs[0])
+    return refused("the convolution does not alone read the product");
+  if (scaled->type.rank() != 4) return refused("takes two spatial dimensions only");
+  const std::vector<int64_t> dims = dims_of(*scaled);
+  Match m;
+  for (const size_t k : {size_t{0}, size_t{1}}) {
+    const ir::Value *x = mul.in(k), *s = mul.in(1 - k);
+    if (x->type.rank() != 4 || s->type.rank() != 4 || dims_of(*x) != dims ||
+        dims_of(*s) != std::vector<int64_t>{dims[0], dims[1], 1, 1})
+      continue;
+    m.x = input_index(g, x), m.scale = input_index(g, s);
+  }
+  if (m.x < 0 || m.scale < 0 || p.constant[static_cast<size_t>(m.x)] || p.constant[static_cast<size_t>(m.scale)])
+    return refused("the factors are not one a channel and image");
+  if (dims[2] * dims[3] == 1) return refused("an image of one pixel");
+  const ir::Graph rest = part_of(g, 1, g.nodes.size(), scaled, g.outputs[0]);
+  std::vector<bool> constant = p.constant;
+  constant.push_back(false);
+  PERI_ASSIGN(m.conv, match_conv_any_layout(Problem{&rest, constant}));
+  const ConvShape& s = m.conv.shape;
+  if (s.kh * s.kw != 1 || s.sh * s.sw != 1 || s.top + s.left + s.bottom + s.right != 0 || s.groups != 1)
+    return refused("the convolution is not pointwise");
+  if (m.conv.x != static_cast<int>(g.inputs.size())) return refused("the convolution does not read the product");
+  if (const std::string why = refuse_conv(s); !why.empty()) return refused("%s", why.c_str());
+  return m;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
+  PERI_ASSIGN(const Match m, match(p));
+  if (machine.isas.empty()) return refused("needs AVX2");
+  Offer o;
+  ask_for_nhwc(p, &o);
+  o.in_place = {m.conv.epilogue.residual};
+  o.requires_isa = isa_name(*detect_isa());
+  return std::vector<Offer>{std::move(o)};
+}
+
+class ScaledInstance final : public Instance {
+ public:
+  ScaledInstance(Match match, const ConvPlan& one, int64_t images, Packed packed, std::vector<Tensor> constants)
+      : match_(std::move(match)),
+        one_(one),
+        images_(images),
+        floats_((packed_conv_floats(one.shape, one.isa) + 15) / 16 * 16),
+        packed_(std::move(packed)),
+        constants_(std::move(constants)) {}
+  size_t workspace_bytes() const override { return static_cast<size_t>(images_ * floats_) * sizeof(float); }
+  size_t scratch_bytes() const override { return static_cast<size_t>(one_.scratch_floats) * sizeof(float); }
+  int phases() const override { return 2; }
+  int64_t tasks(int phase) const override { return phase == 0 ? images_ : images_ * one_.tasks; }
+  void run_task(int phase, int64_t task, const Args& args) const override {
+    const int64_t image = phase == 0 ? task : task / one_.tasks;
+    const ConvShape& s = one_.shape;
+    float* weights = reinterpret_cast<float*>(args.workspace) + image * floats_;
+    if (phase == 0) {
+      const float* scale = static_cast<const float*>(args.in[static_cast<size_t>(match_.scale)]) + image * s.ic;
+      return scale_packed_weights(static_cast<const Tensor*>(packed_.get())->as<float>().data(), s, one_.isa, scale,
+                                  weights);
+    }
+    const int64_t pixels = s.ih * s.iw;
+    ConvArgs a;
+    a.x = static_cast<const float*>(args.in[static_cast<size_t>(match_.x)]) + image * pixels * s.ic;
+    a.w = weights;
+    a.y = static_cast<float*>(args.out[0]) + image * pixels * s.oc;
+    a.epilogue = cpu::from_row(bind_epilogue(match_.conv.epilogue, constants_, args, s.oc), image * pixels);
+    cpu::run_task(one_, a, task % one_.tasks, reinterpret_cast<float*>(args.scratch));
+  }
+
+ private:
+  Match match_;
+  ConvPlan one_;  // of one image
+  int64_t images_, floats_;
+  Packed packed_;
+  std::vector<Tensor> constants_;
+};
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(Match m, match(p));
+  if (!config.empty()) return invalid("bad configuration").but_found(std::string(config));
+  const auto isa = detect_isa();
+  if (!isa) return refused("needs AVX2");
+  for (size_t k = 0; k < p.graph->inputs.size(); ++k)
+    if (!p.constant[k] && p.graph->inputs[k]->type.rank() == 4 && !(p.graph->inputs[k]->type.layout == ir::nhwc()))
+      return invalid("the region has other layouts than its configuration says");
+  if (!(p.graph->outputs[0]->type.layout == ir::nhwc()))
+    return invalid("the region has other layouts than its configuration says");
+  const int64_t images = m.conv.shape.n;
+  ConvShape one = m.conv.shape;
+  one.n = 1;
+  if (!*c.packed) {
+    PERI_ASSIGN(Tensor packed, Tensor::uninitialized(DType::kF32, {packed_conv_floats(one, *isa)}));
+    pack_conv_weights(c.constants[static_cast<size_t>(m.conv.w)].as<float>().data(), one, *isa,
+                      packed.mutable_as<float>());
+    *c.packed = std::make_shared<const Tensor>(std::move(packed));
+  }
+  std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
+  constants[static_cast<size_t>(m.conv.w)] = {};
+  const ConvPlan plan = cpu::plan_conv(one, *isa);
+  return std::unique_ptr<Instance>(
+      std::make_unique<ScaledInstance>(std::move(m), plan, images, *c.packed, std::move(constants)));
+}
+}  // namespace
+
+extern const Entry conv_scaled_f32_entry;
+const Entry conv_scaled_f32_entry{{
+    .name = "conv_scaled_f32",
+    .version = 1,
+    .provider = "peri",
+    .takes = "a pointwise float32 convolution of channels scaled before, NHWC, constant weights, with bias, residual "
+             "and activation",
+    .offer = offer,
+    .instantiate = instantiate,
+}};
+
+}  // namespace peri::kernels
