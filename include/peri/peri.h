@@ -82,6 +82,22 @@ typedef struct peri_tensor {
   size_t bytes;
 } peri_tensor;
 
+/* ---- hooks ----------------------------------------------------------------------------------------------------- */
+
+typedef enum peri_log_level { PERI_LOG_INFO = 0, PERI_LOG_WARNING = 1 } peri_log_level;
+/* Told what a user may want to know and no error says. One line, without its end; lives during the call. */
+typedef void (*peri_log_function)(void* user, peri_log_level level, const char* message);
+
+/* Memory of runs: what sessions take for intermediate values, and outputs whose data is NULL. Weights stay in the mapped
+ * file. Copied when it is given; what it names must outlive engine, sessions and outputs. Called from the threads that run
+ * sessions. Both functions or neither. */
+typedef struct peri_allocator {
+  size_t struct_size;
+  void* user;
+  void* (*allocate)(void* user, size_t bytes, size_t alignment); /* NULL: no memory; the run fails with PERI_ERROR_MEMORY */
+  void (*release)(void* user, void* memory, size_t bytes);
+} peri_allocator;
+
 /* ---- engines --------------------------------------------------------------------------------------------------- */
 
 /* A program ready to run: immutable, may be shared by threads and sessions. */
@@ -90,6 +106,9 @@ typedef struct peri_engine peri_engine;
 typedef struct peri_engine_options {
   size_t struct_size;
   int threads; /* of a session's pool; 0: the CPUs this process may use. Results do not depend on it */
+  const peri_allocator* allocator; /* NULL: the system's */
+  peri_log_function log;           /* NULL: silent */
+  void* log_user;
 } peri_engine_options;
 
 typedef struct peri_dim {
@@ -110,6 +129,9 @@ typedef struct peri_build_options {
   /* Called from the building thread; `total` 0: not known. NULL: silent. */
   void (*progress)(void* user, size_t done, size_t total, const char* what);
   void* user;
+  const peri_allocator* allocator; /* of the engine's sessions, as in peri_engine_options */
+  peri_log_function log;           /* of the build and of the engine */
+  void* log_user;
 } peri_build_options;
 
 /* Maps an engine file. `options` NULL: defaults. Errors: IO, INVALID (not an engine, cut, damaged), REFUSED (another
@@ -155,6 +177,20 @@ void peri_session_free(peri_session* session);
  * UNSUPPORTED (string tensors). After an error the contents of outputs are undefined; the session may run again. */
 peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_t in_count, peri_tensor* out,
                              size_t out_count, void* stream);
+
+/* ---- DLPack ---------------------------------------------------------------------------------------------------- */
+/* The exchange format of array libraries (dmlc/dlpack). <peri/dlpack.h> declares its structs where no other header does. */
+struct DLManagedTensor;
+
+/* `out` describes the same memory, without a copy: an input, or an output to write to. Nothing is taken over: `tensor` must
+ * live, and is to be released by the caller, after the run. dims of `out` are the tensor's own.
+ * Errors: USAGE (not on the CPU, the device named; strides that are not dense and row-major), UNSUPPORTED (an element type
+ * or lanes that have no peri_dtype). */
+peri_error* peri_tensor_from_dlpack(const struct DLManagedTensor* tensor, peri_tensor* out);
+/* Output `index` of the last run, without a copy. It shares the memory: it outlives the next run and the session, and is
+ * given back by its own deleter. An output that was written to the caller's memory is the caller's to keep.
+ * Errors: USAGE (no run, no such output), UNSUPPORTED (an element type that DLPack has not). */
+peri_error* peri_session_output_to_dlpack(const peri_session* session, size_t index, struct DLManagedTensor** out);
 
 #ifdef __cplusplus
 }

@@ -95,6 +95,12 @@ struct View {
     static_assert(detail::dtype_of<Element>() != PERI_DTYPE_INVALID, "no dtype for this type: fill a View by hand");
     return {detail::dtype_of<Element>(), std::move(dims), const_cast<Element*>(values.data()), values.size_bytes()};
   }
+  // Memory of another array library, which must outlive the run. Include <peri/dlpack.h> for the struct.
+  static Result<View> from_dlpack(const DLManagedTensor& tensor) {
+    peri_tensor t = {};
+    if (peri_error* e = peri_tensor_from_dlpack(&tensor, &t)) return detail::take(e);
+    return View{t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes};
+  }
   // The elements, or nothing if they are of another type.
   template <class T>
   std::span<const T> as() const {
@@ -111,21 +117,32 @@ struct Port {
   std::vector<std::string> dim_texts;
 };
 
+// Hooks of an engine, as in peri.h. What they point to outlives the engine, its sessions and their outputs.
+struct Hooks {
+  const peri_allocator* allocator = nullptr;
+  peri_log_function log = nullptr;
+  void* log_user = nullptr;
+};
+
 struct BuildOptions {
   int threads = 0;                                     // 0: the CPUs this process may use
   std::vector<std::pair<std::string, int64_t>> dims;   // the shape to tune for; any shape runs
   std::string provider;                                // "peri", "onednn", "reference"; empty: all
   bool tune = true;                                    // false: each kernel's first offer, nothing measured or checked
   std::string engine_path, lock_path, locked_path;     // as in peri_build_options; empty: none
+  Hooks hooks;
 };
 
 class Engine {
  public:
   // Maps an engine file. `threads` 0: the CPUs this process may use.
-  static Result<Engine> load(const std::string& path, int threads = 0) {
+  static Result<Engine> load(const std::string& path, int threads = 0, const Hooks& hooks = {}) {
     peri_engine_options o = {};
     o.struct_size = sizeof(o);
     o.threads = threads;
+    o.allocator = hooks.allocator;
+    o.log = hooks.log;
+    o.log_user = hooks.log_user;
     peri_engine* raw = nullptr;
     if (peri_error* e = peri_engine_load(path.c_str(), &o, &raw)) return detail::take(e);
     return Engine(raw);
@@ -145,6 +162,9 @@ class Engine {
     o.engine_path = text(options.engine_path);
     o.lock_path = text(options.lock_path);
     o.locked_path = text(options.locked_path);
+    o.allocator = options.hooks.allocator;
+    o.log = options.hooks.log;
+    o.log_user = options.hooks.log_user;
     peri_engine* raw = nullptr;
     if (peri_error* e = peri_engine_build(model.c_str(), &o, &raw)) return detail::take(e);
     return Engine(raw);
@@ -203,6 +223,13 @@ class Session {
     return made;
   }
   Result<std::vector<View>> run(std::initializer_list<View> inputs) { return run(std::span<const View>(inputs.begin(), inputs.size())); }
+
+  // Output `index` of the last run, sharing its memory; the caller calls its deleter.
+  Result<DLManagedTensor*> output_to_dlpack(size_t index) const {
+    DLManagedTensor* made = nullptr;
+    if (peri_error* e = peri_session_output_to_dlpack(raw_.get(), index, &made)) return detail::take(e);
+    return made;
+  }
 
  private:
   Session(peri_session* raw, size_t outputs) : raw_(raw, peri_session_free), output_count_(outputs) {}

@@ -1,4 +1,6 @@
 // Engines across the C interface: loaded from a file or built from a model, and what they take and give.
+#include <algorithm>
+
 #include "api/handles.hpp"
 #include "base/file.hpp"
 #include "base/version.hpp"
@@ -48,39 +50,52 @@ Result<compile::Options> options_of(const char* model, const peri_build_options&
 }
 
 Result<std::shared_ptr<const runtime::Engine>> build(const char* model, const peri_build_options& given) {
+  const Log log{given.log, given.log_user};
+  PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator));
   PERI_ASSIGN(const compile::Options options, options_of(model, given));
   auto compiled = compile::compile(options);
   if (!compiled.ok()) return std::move(compiled).error().in_file(model);
   if (given.engine_path) PERI_TRY(plan::write_engine(given.engine_path, compiled->program, compiled->weights));
   if (given.lock_path) PERI_TRY(write_file_atomic(given.lock_path, plan::lock_text(compiled->lock)));
+  log.tell(PERI_LOG_INFO, format("built %s: %zu steps, %.1f s", model, compiled->program.steps.size(), compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds));
+  for (const std::string& note : compiled->notes) log.tell(PERI_LOG_WARNING, note);
   PERI_ASSIGN(auto assembled, plan::assemble_engine(compiled->program, compiled->weights));
   compiled->weights.clear();
-  return runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}}, engine_options(given.threads));
+  return runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}}, std::move(run_options));
 }
 
-Result<std::shared_ptr<const runtime::Engine>> load(const char* path, int threads) {
+Result<std::shared_ptr<const runtime::Engine>> load(const char* path, const peri_engine_options& given) {
+  PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator));
   PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
-  auto engine = runtime::Engine::create(std::move(loaded.program), {loaded.weight_bytes, loaded.file, {}}, engine_options(threads));
+  auto engine = runtime::Engine::create(std::move(loaded.program), {loaded.weight_bytes, loaded.file, {}}, std::move(run_options));
   if (!engine.ok()) return std::move(engine).error().in_file(path);
+  Log{given.log, given.log_user}.tell(PERI_LOG_INFO, format("loaded %s: %zu steps, made by %s", path, (*engine)->program().steps.size(), (*engine)->program().builder.c_str()));
   return engine;
 }
 }  // namespace
 
-runtime::EngineOptions engine_options(int threads) {
+Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator) {
   static const std::vector<const runtime::Executor*> kTable = exec::table();
   runtime::EngineOptions o;
   o.executors = kTable;
   o.threads = threads > 0 ? threads : usable_cpus();
   o.machine.isas = kernels::detect_machine(o.threads).isas;
   o.machine.libraries = exec::libraries();
+  PERI_ASSIGN(const peri_allocator a, known_part(allocator, "peri_allocator"));
+  if (!a.allocate != !a.release) return usage("peri_allocator has only one of its functions").expecting("allocate and release, or neither");
+  o.allocator = {a.allocate, a.release, a.user};
   return o;
 }
 
-peri_engine* to_handle(std::shared_ptr<const runtime::Engine> engine) {
+peri_engine* to_handle(std::shared_ptr<const runtime::Engine> engine, Log log) {
+  const std::vector<plan::Step>& steps = engine->program().steps;
+  const auto slow = std::count_if(steps.begin(), steps.end(), [](const plan::Step& s) { return s.executor == "reference"; });
+  if (slow) log.tell(PERI_LOG_WARNING, format("%td of %zu steps have no kernel and run on the slow reference", slow, steps.size()));
   auto out = std::make_unique<peri_engine>();
   out->input_dims = dim_texts(engine->program().inputs);
   out->output_dims = dim_texts(engine->program().outputs);
   out->engine = std::move(engine);
+  out->log = log;
   return out.release();
 }
 
@@ -111,8 +126,8 @@ peri_error* peri_engine_load(const char* path, const peri_engine_options* option
   return peri::api::guarded([&]() -> peri::Status {
     if (!path || !out) return peri::usage("peri_engine_load needs a path and a place for the engine");
     PERI_ASSIGN(const peri_engine_options o, known_part(options, "peri_engine_options"));
-    PERI_ASSIGN(auto engine, peri::api::load(path, o.threads));
-    *out = peri::api::to_handle(std::move(engine));
+    PERI_ASSIGN(auto engine, peri::api::load(path, o));
+    *out = peri::api::to_handle(std::move(engine), {o.log, o.log_user});
     return peri::Ok{};
   });
 }
@@ -122,7 +137,7 @@ peri_error* peri_engine_build(const char* model, const peri_build_options* optio
     if (!model || !out) return peri::usage("peri_engine_build needs a model and a place for the engine");
     PERI_ASSIGN(const peri_build_options o, known_part(options, "peri_build_options"));
     PERI_ASSIGN(auto engine, peri::api::build(model, o));
-    *out = peri::api::to_handle(std::move(engine));
+    *out = peri::api::to_handle(std::move(engine), {o.log, o.log_user});
     return peri::Ok{};
   });
 }

@@ -14,15 +14,31 @@ struct peri_error {
   std::string text;
 };
 
+namespace peri::api {
+
+// The caller's log, or silence.
+struct Log {
+  peri_log_function function = nullptr;
+  void* user = nullptr;
+  void tell(peri_log_level level, const std::string& message) const {
+    if (function) function(user, level, message.c_str());
+  }
+};
+
+}  // namespace peri::api
+
 struct peri_engine {
   std::shared_ptr<const peri::runtime::Engine> engine;
   // Sizes as text, by port and axis: strings that live as long as the engine.
   std::vector<std::vector<std::string>> input_dims, output_dims;
+  peri::api::Log log;
 };
 
 struct peri_session {
   std::unique_ptr<peri::runtime::Session> session;
   std::vector<peri::Tensor> outputs;  // of the last run
+  peri::api::Log log;
+  peri::DimBinding told;              // the dims whose untuned run was told last
 };
 
 namespace peri::api {
@@ -30,8 +46,9 @@ namespace peri::api {
 // Null for success.
 peri_error* to_handle(Status status);
 // A handle of an engine.
-peri_engine* to_handle(std::shared_ptr<const runtime::Engine> engine);
-runtime::EngineOptions engine_options(int threads);
+peri_engine* to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
+// kUsage for an allocator with only one function.
+Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator);
 
 // The caller's struct in this version's size: members it does not know are zero. kUsage if struct_size is not set or more
 // than this version knows.

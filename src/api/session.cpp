@@ -60,6 +60,20 @@ Status check_call(const plan::Program& program, const peri_tensor* in, size_t in
   return Ok{};
 }
 
+// Told once for each new size.
+void note_untuned(peri_session* s, const plan::Program& program, const DimBinding& binding) {
+  if (!s->log.function || binding == s->told) return;
+  std::string tuned, here;
+  for (const auto& [name, value] : program.tuned_for) {
+    const auto it = binding.find(name);
+    if (it == binding.end()) continue;
+    tuned += (tuned.empty() ? "" : ",") + name + "=" + std::to_string(value);
+    here += (here.empty() ? "" : ",") + name + "=" + std::to_string(it->second);
+  }
+  s->told = binding;
+  if (tuned != here) s->log.tell(PERI_LOG_INFO, "tuned for " + tuned + ", run at " + here + ": right, but perhaps not fastest; build with these dims to tune for them");
+}
+
 Status run(peri_session* s, const peri_tensor* in, size_t in_count, peri_tensor* out, size_t out_count) {
   const plan::Program& program = s->session->engine().program();
   PERI_TRY(check_call(program, in, in_count, out, out_count));
@@ -73,6 +87,7 @@ Status run(peri_session* s, const peri_tensor* in, size_t in_count, peri_tensor*
     inputs.push_back(std::move(t));
   }
   PERI_ASSIGN(const DimBinding binding, plan::bind_dims(program, dims));
+  note_untuned(s, program, binding);
   std::vector<runtime::View> views;
   for (size_t k = 0; k < out_count; ++k) {
     PERI_ASSIGN(views.emplace_back(), output_of(out[k], program.outputs[k], binding));
@@ -93,6 +108,7 @@ peri_error* peri_session_create(const peri_engine* engine, int threads, peri_ses
     if (!engine || !out) return peri::usage("peri_session_create needs an engine and a place for the session");
     auto made = std::make_unique<peri_session>();
     PERI_ASSIGN(made->session, peri::runtime::Session::create(engine->engine, threads));
+    made->log = engine->log;
     *out = made.release();
     return peri::Ok{};
   });

@@ -1,4 +1,5 @@
-// peri completion: what a shell completes after `peri`, made from the entries of the commands, so that none is forgotten.
+// peri completion: what a shell completes after `peri`, made from the entries of the commands, so that none is
+// forgotten.
 #include <cctype>
 #include <cstdio>
 
@@ -58,10 +59,15 @@ std::string bash() {
     cases += "    " + std::string(c->name) + ") flags='" + flags + "' words='" + words + "' ;;\n";
   }
   return "_peri() {\n  local cur=${COMP_WORDS[COMP_CWORD]} flags= words=\n  COMPREPLY=()\n"
-         "  if ((COMP_CWORD == 1)); then\n    COMPREPLY=($(compgen -W '" + names + "--help --version' -- \"$cur\"))\n    return\n  fi\n"
-         "  case ${COMP_WORDS[1]} in\n" + cases + "  esac\n"
+         "  if ((COMP_CWORD == 1)); then\n    COMPREPLY=($(compgen -W '" +
+         names +
+         "--help --version' -- \"$cur\"))\n    return\n  fi\n"
+         "  case ${COMP_WORDS[1]} in\n" +
+         cases +
+         "  esac\n"
          "  if [[ $cur == -* ]]; then\n    COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\"))\n"
-         "  elif ((COMP_CWORD == 2)) && [[ -n $words ]]; then\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n  fi\n}\n"
+         "  elif ((COMP_CWORD == 2)) && [[ -n $words ]]; then\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n  "
+         "fi\n}\n"
          "complete -o default -F _peri peri\n";
 }
 
@@ -77,20 +83,26 @@ std::string zsh() {
     }
     std::string words;
     for (const std::string& w : fixed_words(c->positional)) words += " " + w;
-    cases += " \\\n        " + (words.empty() ? std::string("'*:file:_files'") : "':word:(" + words.substr(1) + ")'") + " ;;\n";
+    cases += " \\\n        " + (words.empty() ? std::string("'*:file:_files'") : "':word:(" + words.substr(1) + ")'") +
+             " ;;\n";
   }
   return "#compdef peri\n_peri() {\n  local -a commands=(\n" + names +
-         "  )\n  if ((CURRENT == 2)); then\n    _describe command commands\n    return\n  fi\n  shift words\n  ((CURRENT--))\n  case $words[1] in\n" + cases +
-         "  esac\n}\ncompdef _peri peri\n";
+         "  )\n  if ((CURRENT == 2)); then\n    _describe command commands\n    return\n  fi\n  shift words\n  "
+         "((CURRENT--))\n  case $words[1] in\n" +
+         cases + "  esac\n}\ncompdef _peri peri\n";
 }
 
 std::string fish() {
-  std::string out = "complete -c peri -n __fish_use_subcommand -f -l help -d 'show all commands'\ncomplete -c peri -n __fish_use_subcommand -f -l version -d 'print the version'\n";
+  std::string out =
+      "complete -c peri -n __fish_use_subcommand -f -l help -d 'show all commands'\ncomplete -c peri -n "
+      "__fish_use_subcommand -f -l version -d 'print the version'\n";
   for (const Command* c : shown()) {
-    out += "complete -c peri -n __fish_use_subcommand -f -a " + std::string(c->name) + " -d " + quoted(c->summary) + "\n";
+    out +=
+        "complete -c peri -n __fish_use_subcommand -f -a " + std::string(c->name) + " -d " + quoted(c->summary) + "\n";
     const std::string within = "complete -c peri -n '__fish_seen_subcommand_from " + std::string(c->name) + "'";
     for (const Flag& f : flags_of(*c)) {
-      out += within + " -l " + std::string(f.name.substr(2)) + (f.short_name.empty() ? "" : " -s " + std::string(f.short_name.substr(1)));
+      out += within + " -l " + std::string(f.name.substr(2)) +
+             (f.short_name.empty() ? "" : " -s " + std::string(f.short_name.substr(1)));
       out += (f.value.empty() ? "" : " -r") + std::string(" -d ") + quoted(f.help) + "\n";
     }
     for (const std::string& w : fixed_words(c->positional)) out += within + " -f -a " + w + "\n";
@@ -101,10 +113,14 @@ std::string fish() {
 Result<Outcome> run(const Arguments& arguments) {
   const std::string& shell = arguments.positional[0];
   std::string script;
-  if (shell == "bash") script = bash();
-  else if (shell == "zsh") script = zsh();
-  else if (shell == "fish") script = fish();
-  else return usage("no completion for '%s'", shell.c_str()).expecting("bash, zsh or fish");
+  if (shell == "bash")
+    script = bash();
+  else if (shell == "zsh")
+    script = zsh();
+  else if (shell == "fish")
+    script = fish();
+  else
+    return usage("no completion for '%s'", shell.c_str()).expecting("bash, zsh or fish");
   if (arguments.get("--json") != "-") std::fputs(script.c_str(), stdout);
   JsonWriter w;
   w.begin_object().field("shell", shell).field("script", script).end_object();

@@ -17,10 +17,19 @@ struct WeightSource {
   std::function<void(uint64_t offset, uint64_t bytes)> drop_pages;
 };
 
+// Where sessions take the memory of their runs: arenas, scratch, states, and outputs that the caller gives no memory for.
+// Null functions: the system's. Called from the threads that run sessions; must outlive engine, sessions and outputs.
+struct Allocator {
+  void* (*allocate)(void* user, size_t bytes, size_t alignment) = nullptr;  // null: there is no memory
+  void (*release)(void* user, void* memory, size_t bytes) = nullptr;
+  void* user = nullptr;
+};
+
 struct EngineOptions {
   ExecutorTable executors;
   plan::Capabilities machine;
   int threads = 1;
+  Allocator allocator = {};
 };
 
 class Engine {

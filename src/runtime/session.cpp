@@ -1,31 +1,14 @@
 // One run in flight: binds dimensions, lays out the arena, fetches instances, and walks the steps. What depends only on the
 // input dims is kept between runs.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <set>
 
 #include "runtime/engine.hpp"
+#include "runtime/memory.hpp"
 
 namespace peri::runtime {
-
-namespace {
-struct Memory {
-  std::unique_ptr<std::byte, void (*)(void*)> data{nullptr, std::free};
-  size_t bytes = 0;
-  Status reserve(size_t wanted) {
-    if (wanted <= bytes && data) return Ok{};
-    const size_t padded = (wanted + 127) / 64 * 64;
-    void* fresh = nullptr;
-    if (posix_memalign(&fresh, 4096, padded) != 0) fresh = nullptr;
-    data.reset(static_cast<std::byte*>(fresh));
-    bytes = data ? padded : 0;
-    if (!data) return Error(ErrorKind::kMemory, format("cannot allocate %zu bytes for the arena", wanted));
-    return Ok{};
-  }
-};
-}  // namespace
 
 struct Session::State final : RunContext::Binder {
   std::shared_ptr<const Engine> engine;
@@ -58,6 +41,7 @@ struct Session::State final : RunContext::Binder {
   size_t current = 0;
 
   const plan::Program& program() const { return engine->program(); }
+  const EngineOptions& options() const { return engine->options(); }
 
   Status prepare_for(const std::vector<std::vector<int64_t>>& dims);
   Status layout_memory();
@@ -128,7 +112,7 @@ Status Session::State::layout_memory() {
       arena_plan.offset[k] = arena_plan.offset[static_cast<size_t>(b.alias_of)] + shift;
     }
   }
-  return arena.reserve(static_cast<size_t>(arena_plan.arena_bytes) + 64);
+  return arena.reserve(static_cast<size_t>(arena_plan.arena_bytes) + 64, options());
 }
 
 Status Session::State::place_strings() {
@@ -147,7 +131,7 @@ Status Session::State::place_states() {
     auto& [memory, bytes] = states[k];
     if (memory.data && bytes == arena_plan.bytes[k]) continue;
     bytes = arena_plan.bytes[k];
-    PERI_TRY(memory.reserve(static_cast<size_t>(bytes)));
+    PERI_TRY(memory.reserve(static_cast<size_t>(bytes), options()));
     std::memset(memory.data.get(), 0, memory.bytes);
   }
   return Ok{};
@@ -181,7 +165,7 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
   size_t scratch_bytes = 0;
   for (const auto& i : instances)
     if (i) scratch_bytes = std::max(scratch_bytes, i->scratch_bytes(pool->threads()));
-  PERI_TRY(scratch.reserve(scratch_bytes + 64));
+  PERI_TRY(scratch.reserve(scratch_bytes + 64, options()));
   for (size_t k = 0; k < p.steps.size(); ++k) {
     for (int32_t b : p.steps[k].reads) reads[k].push_back(b < 0 ? nullptr : pointers[static_cast<size_t>(b)]);
     for (int32_t b : p.steps[k].writes) writes[k].push_back(b < 0 ? nullptr : pointers[static_cast<size_t>(b)]);
@@ -221,7 +205,7 @@ Result<void*> Session::State::place(int32_t buffer) {
   if (!pointers[static_cast<size_t>(owner)]) {
     PERI_ASSIGN(const int64_t bytes, b.bytes.eval(run_binding));
     if (bytes < 0 || bytes > plan::kMaxBufferBytes) return Error(ErrorKind::kMemory, format("a data-dependent buffer would take %lld bytes", static_cast<long long>(bytes))).at_node(b.name);
-    PERI_TRY(pooled[static_cast<size_t>(owner)].reserve(static_cast<size_t>(std::max<int64_t>(bytes, 1))));
+    PERI_TRY(pooled[static_cast<size_t>(owner)].reserve(static_cast<size_t>(std::max<int64_t>(bytes, 1)), options()));
     pointers[static_cast<size_t>(owner)] = pooled[static_cast<size_t>(owner)].data.get();
   }
   std::vector<int32_t> chain;  // aliases without a place, outermost last
@@ -276,7 +260,7 @@ Status Session::State::run_step(size_t k) {
     PERI_TRY(refresh_arguments(k));
     if (!instance) {
       PERI_ASSIGN(instance, engine->instance(k, run_binding));
-      PERI_TRY(scratch.reserve(instance->scratch_bytes(pool->threads()) + 64));
+      PERI_TRY(scratch.reserve(instance->scratch_bytes(pool->threads()) + 64, options()));
     }
   }
   RunContext context{reads[k], writes[k], scratch.data.get(), pool, data_dependent ? &run_binding : &binding, this};
@@ -310,7 +294,13 @@ Result<Tensor> Session::State::output_tensor(size_t port, std::span<const View> 
     PERI_ASSIGN(const int64_t bytes, dtype_bytes(o.dtype, n));
     return Tensor::view(o.dtype, dims, {static_cast<const std::byte*>(v.data), static_cast<size_t>(bytes)}, nullptr);
   }
-  return Tensor::uninitialized(o.dtype, std::move(dims));
+  if (!options().allocator.allocate || o.dtype == DType::kString) return Tensor::uninitialized(o.dtype, std::move(dims));
+  PERI_ASSIGN(const int64_t n, checked_numel(dims));
+  PERI_ASSIGN(const int64_t bytes, dtype_bytes(o.dtype, n));
+  auto own = std::make_shared<Memory>();
+  PERI_TRY(own->reserve(static_cast<size_t>(bytes), options()));
+  const std::span<const std::byte> view(own->data.get(), static_cast<size_t>(bytes));
+  return Tensor::view(o.dtype, std::move(dims), view, std::move(own));
 }
 
 Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, std::span<const View> given) {

@@ -39,8 +39,12 @@ TEST(Completion, KnowsEveryCommandAndFlag) {
 
 TEST(Completion, IsTakenByBash) {
   const std::string path = (std::filesystem::temp_directory_path() / "peri_completion_test.bash").string();
-  ASSERT_TRUE(write_file_atomic(path, script("bash") + "COMP_WORDS=(peri build --lo)\nCOMP_CWORD=2\n_peri\n[[ ${COMPREPLY[*]} == '--lock --locked' ]]\n"
-                                                       "COMP_WORDS=(peri cache l)\n_peri\n[[ ${COMPREPLY[*]} == list ]] || exit 3\n").ok());
+  ASSERT_TRUE(
+      write_file_atomic(
+          path, script("bash") +
+                    "COMP_WORDS=(peri build --lo)\nCOMP_CWORD=2\n_peri\n[[ ${COMPREPLY[*]} == '--lock --locked' ]]\n"
+                    "COMP_WORDS=(peri cache l)\n_peri\n[[ ${COMPREPLY[*]} == list ]] || exit 3\n")
+          .ok());
   EXPECT_EQ(std::system(("bash -e " + path).c_str()), 0);
   std::filesystem::remove(path);
 }

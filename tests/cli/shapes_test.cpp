@@ -1,5 +1,5 @@
-// Sizes as typed reach the build: tuned ones, the smallest and the largest; what contradicts is refused by name, what an
-// engine was not tuned for is said, an interrupted build still makes an engine.
+// Sizes as typed reach the build: tuned ones, the smallest and the largest; what contradicts is refused by name, what
+// an engine was not tuned for is said, an interrupted build still makes an engine.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -56,11 +56,16 @@ TEST_F(Shapes, AreTunedForAndChecked) {
 }
 
 TEST_F(Shapes, OfAProfileLieInOrder) {
-  const std::vector<std::string> wide = {"--min-shapes", "image:2x1x8x8", "--dims", "batch=4", "--max-shapes", "image:64x1x8x8"};
+  const std::vector<std::string> wide = {"--min-shapes", "image:2x1x8x8", "--dims",
+                                         "batch=4",      "--max-shapes",  "image:64x1x8x8"};
   EXPECT_EQ(error_of(wide), "");
   EXPECT_NE(read_file(folder_ + "/refused.proof", 1 << 28).value().find("\"batch\": 64"), std::string::npos);
-  EXPECT_NE(error_of({"--min-shapes", "image:2x1x8x8"}).find("smallest size of dimension 'batch' is 2"), std::string::npos) << "tuned for 1";
-  EXPECT_NE(error_of({"--max-shapes", "image:2x1x8x8", "--dims", "batch=4"}).find("largest size of dimension 'batch' is 2"), std::string::npos);
+  EXPECT_NE(error_of({"--min-shapes", "image:2x1x8x8"}).find("smallest size of dimension 'batch' is 2"),
+            std::string::npos)
+      << "tuned for 1";
+  EXPECT_NE(
+      error_of({"--max-shapes", "image:2x1x8x8", "--dims", "batch=4"}).find("largest size of dimension 'batch' is 2"),
+      std::string::npos);
 }
 
 TEST_F(Shapes, OfAProfileStandInTheLock) {
@@ -68,7 +73,8 @@ TEST_F(Shapes, OfAProfileStandInTheLock) {
   ASSERT_TRUE(build("a", {"--dims", "batch=4", "--max-shapes", "image:64x1x8x8", "--lock", lock}).ok());
   ASSERT_TRUE(build("b", {"--locked", lock}).ok());
   EXPECT_EQ(bytes("a"), bytes("b"));
-  EXPECT_NE(error_of({"--locked", lock, "--max-shapes", "image:32x1x8x8"}).find("other smallest and largest shapes"), std::string::npos);
+  EXPECT_NE(error_of({"--locked", lock, "--max-shapes", "image:32x1x8x8"}).find("other smallest and largest shapes"),
+            std::string::npos);
 }
 
 TEST_F(Shapes, ElementTypesThatTheBackendLacksAreRefused) {

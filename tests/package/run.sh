@@ -20,6 +20,8 @@ said=$("$scratch/consumer/classify" "$source/models/digits_cnn.onnx" "$scratch/d
 [[ $said =~ ^class\ [0-9]\ of\ 10, ]] || { echo "classify says '$said'"; exit 1; }
 said=$("$scratch/consumer/run_engine" "$scratch/digits.engine")
 [[ $said =~ f32\[1,10\]\ -?[0-9] ]] || { echo "run_engine says '$said'"; exit 1; }
+said=$("$scratch/consumer/share_arrays" "$scratch/digits.engine" | tr '\n' ' ')
+[[ $said =~ ^loaded\ .*batch=2.*[1-9][0-9]*\ bytes\ in\ use\ answer\ of\ 2\ dimensions.*\ 0\ bytes\ in\ use ]] || { echo "share_arrays says '$said'"; exit 1; }
 if said=$("$scratch/consumer/run_engine" "$source/models/digits_cnn.onnx" 2>&1); then
   echo "run_engine runs a file that is no engine: '$said'"
   exit 1

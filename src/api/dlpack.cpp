@@ -1,0 +1,118 @@
+// Tensors of other array libraries across the C interface, without a copy: DLPack on the CPU.
+#include "peri/dlpack.h"
+
+#include "api/handles.hpp"
+
+namespace peri::api {
+
+namespace {
+struct Format {
+  uint8_t code, bits;
+  peri_dtype dtype;
+};
+constexpr Format kFormats[] = {
+    {kDLFloat, 32, PERI_F32}, {kDLFloat, 64, PERI_F64}, {kDLFloat, 16, PERI_F16}, {kDLBfloat, 16, PERI_BF16},
+    {kDLInt, 8, PERI_I8},     {kDLInt, 16, PERI_I16},   {kDLInt, 32, PERI_I32},   {kDLInt, 64, PERI_I64},
+    {kDLUInt, 8, PERI_U8},    {kDLUInt, 16, PERI_U16},  {kDLUInt, 32, PERI_U32},  {kDLUInt, 64, PERI_U64},
+    {kDLBool, 8, PERI_BOOL},
+};
+
+// DLPack's device types by number, as its specification has them.
+std::string device_name(int64_t type) {
+  static constexpr const char* kNames[] = {"",        "CPU",          "CUDA",   "CUDA host", "OpenCL",  "",
+                                           "",        "Vulkan",       "Metal",  "VPI",       "ROCm",    "ROCm host",
+                                           "ext dev", "CUDA managed", "oneAPI", "WebGPU",    "Hexagon", "MAIA"};
+  const bool known = type >= 0 && type < static_cast<int64_t>(std::size(kNames)) && kNames[type][0];
+  return known ? kNames[type] : "device type " + std::to_string(type);
+}
+
+// Elements of a dense tensor; its strides, where they are given, must be those of row-major order.
+Result<int64_t> dense_count(const DLTensor& t) {
+  if (t.ndim < 0 || t.ndim > 64 || (t.ndim && !t.shape))
+    return usage("a DLPack tensor of %d dimensions without a shape", t.ndim);
+  const std::vector<int64_t> dims(t.shape, t.shape + t.ndim);
+  PERI_ASSIGN(const int64_t count, checked_numel(dims));
+  int64_t want = 1;
+  for (int32_t axis = t.ndim; t.strides && count > 0 && axis-- > 0; want *= t.shape[axis])
+    if (t.shape[axis] > 1 && t.strides[axis] != want)
+      return usage("axis %d of a DLPack tensor has stride %lld", axis, static_cast<long long>(t.strides[axis]))
+          .expecting(std::to_string(want))
+          .advise("pass a contiguous copy");
+  return count;
+}
+
+Status from_dlpack(const DLTensor& t, peri_tensor* out) {
+  if (static_cast<int64_t>(t.device.device_type) != kDLCPU)
+    return usage("a DLPack tensor on %s", device_name(static_cast<int64_t>(t.device.device_type)).c_str())
+        .expecting("CPU")
+        .advise("copy it to host memory first");
+  PERI_ASSIGN(const int64_t count, dense_count(t));
+  for (const Format& f : kFormats) {
+    if (t.dtype.code != f.code || t.dtype.bits != f.bits || t.dtype.lanes != 1) continue;
+    PERI_ASSIGN(const int64_t bytes, dtype_bytes(static_cast<DType>(f.dtype), count));
+    *out = {sizeof(peri_tensor),
+            f.dtype,
+            PERI_DEVICE_HOST,
+            t.shape,
+            static_cast<size_t>(t.ndim),
+            t.data ? static_cast<std::byte*>(t.data) + t.byte_offset : nullptr,
+            static_cast<size_t>(bytes)};
+    return Ok{};
+  }
+  return unsupported("a DLPack element type of code %d, %d bits, %d lanes", t.dtype.code, t.dtype.bits, t.dtype.lanes);
+}
+
+// What a managed tensor of ours keeps.
+struct Shared {
+  Tensor tensor;
+  std::vector<int64_t> dims;
+  DLManagedTensor managed = {};
+};
+
+void release(DLManagedTensor* self) { std::unique_ptr<Shared>{static_cast<Shared*>(self->manager_ctx)}.reset(); }
+
+Result<DLManagedTensor*> to_dlpack(const peri_session& s, size_t index) {
+  if (index >= s.outputs.size())
+    return usage("the last run gave no output %zu", index).expecting(format("one of %zu", s.outputs.size()));
+  for (const Format& f : kFormats) {
+    if (static_cast<DType>(f.dtype) != s.outputs[index].dtype()) continue;
+    auto shared = std::make_unique<Shared>();
+    shared->tensor = s.outputs[index];
+    shared->dims = shared->tensor.dims();
+    DLTensor& t = shared->managed.dl_tensor;
+    t.data = const_cast<void*>(shared->tensor.data());
+    t.device = {};
+    t.device.device_type = static_cast<decltype(t.device.device_type)>(kDLCPU);
+    t.ndim = static_cast<int32_t>(shared->dims.size());
+    t.dtype = {f.code, f.bits, 1};
+    t.shape = shared->dims.data();
+    shared->managed.deleter = release;
+    DLManagedTensor* out = &shared->managed;
+    out->manager_ctx = shared.release();
+    return out;
+  }
+  return unsupported("DLPack has no element type for %s", std::string(dtype_name(s.outputs[index].dtype())).c_str());
+}
+}  // namespace
+
+}  // namespace peri::api
+
+extern "C" {
+
+peri_error* peri_tensor_from_dlpack(const DLManagedTensor* tensor, peri_tensor* out) {
+  return peri::api::guarded([&]() -> peri::Status {
+    if (!tensor || !out) return peri::usage("peri_tensor_from_dlpack needs a tensor and a place for its description");
+    return peri::api::from_dlpack(tensor->dl_tensor, out);
+  });
+}
+
+peri_error* peri_session_output_to_dlpack(const peri_session* session, size_t index, DLManagedTensor** out) {
+  return peri::api::guarded([&]() -> peri::Status {
+    if (!session || !out)
+      return peri::usage("peri_session_output_to_dlpack needs a session and a place for the tensor");
+    PERI_ASSIGN(*out, peri::api::to_dlpack(*session, index));
+    return peri::Ok{};
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,44 @@
+// Blocks of memory of a session: from the engine's allocator, else the system's, page-aligned, given back where they
+// came from.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+
+#include "runtime/engine.hpp"
+
+namespace peri::runtime {
+
+inline constexpr size_t kPage = 4096;
+
+// Gives memory back to where it came from.
+struct Release {
+  Allocator allocator;
+  size_t bytes = 0;
+  void operator()(void* data) const {
+    allocator.release ? allocator.release(allocator.user, data, bytes) : std::free(data);
+  }
+};
+
+// A block that only grows; contents are undefined after it grew.
+struct Memory {
+  std::unique_ptr<std::byte, Release> data;
+  size_t bytes = 0;
+  Status reserve(size_t wanted, const EngineOptions& options) {
+    if (wanted <= bytes && data) return Ok{};
+    const size_t padded = (wanted + 127) / 64 * 64;
+    const Allocator& a = options.allocator;
+    data.reset();  // before the new one is taken: both need not fit
+    void* fresh = nullptr;
+    if (a.allocate)
+      fresh = a.allocate(a.user, padded, kPage);
+    else if (posix_memalign(&fresh, kPage, padded) != 0)
+      fresh = nullptr;
+    data = {static_cast<std::byte*>(fresh), Release{a, padded}};
+    bytes = data ? padded : 0;
+    if (!data) return Error(ErrorKind::kMemory, format("cannot allocate %zu bytes for the arena", wanted));
+    return Ok{};
+  }
+};
+
+}  // namespace peri::runtime
