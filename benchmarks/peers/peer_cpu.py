@@ -100,8 +100,9 @@ def openvino_run(ov, path, feed, a):
     config = {"INFERENCE_NUM_THREADS": a.threads, "PERFORMANCE_HINT": "LATENCY"}
     if a.openvino_precision:
         config["INFERENCE_PRECISION_HINT"] = a.openvino_precision
-    request = core.compile_model(model, "CPU", config).create_infer_request()
-    return lambda: request.infer(feed)
+    compiled = core.compile_model(model, "CPU", config)
+    request = compiled.create_infer_request()
+    return lambda: request.infer(feed), compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
 
 
 def cell(path, session, inputs, batch, a, ov):
@@ -109,7 +110,8 @@ def cell(path, session, inputs, batch, a, ov):
     feed = feeds(inputs, batch, a.sequence)
     words = {"model": path, "name": pathlib.Path(path).stem, "batch": batch, "sequence": a.sequence, "threads": a.threads,
              "dims": symbols(inputs, batch, a.sequence)}
-    runs = {"onnxruntime": lambda: session.run(None, feed), "openvino": openvino_run(ov, path, feed, a)}
+    openvino, precision = openvino_run(ov, path, feed, a)
+    runs = {"onnxruntime": lambda: session.run(None, feed), "openvino": openvino}
     also = [text.partition("=")[::2] for text in a.also]
     for command in a.prepare:
         done = subprocess.run(command.format(**words), shell=True, capture_output=True, text=True)
@@ -124,7 +126,7 @@ def cell(path, session, inputs, batch, a, ov):
     figures = {name: summary(values) for name, values in times.items()}
     better = min(PEERS, key=lambda name: figures[name]["median_ms"])
     return {"model": words["name"], "batch": batch, "sequence": a.sequence if "sequence" in words["dims"] else None, "threads": a.threads,
-            "peers": figures, "better_peer": better,
+            "openvino_precision": precision, "peers": figures, "better_peer": better,
             "ratio": {label: round(figures[label]["median_ms"] / figures[better]["median_ms"], 4) for label, _ in also}}
 
 

@@ -32,12 +32,14 @@ def arguments():
     p.add_argument("--only", choices=("peers", "micro"), help="leave the other half out")
     p.add_argument("--batch", help="batches, comma-separated (default 1,8; with --quick 1)")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: usable CPUs")
+    p.add_argument("--openvino-precision", choices=("f32", "bf16"), help="pin OpenVINO's arithmetic (default: its own choice, bf16 where the CPU has it)")
     p.add_argument("--out", type=pathlib.Path, default=ROOT / "benchmarks" / "results", metavar="DIR")
     p.add_argument("--list", action="store_true", help="only print the models that would be measured")
     a = p.parse_args()
     known = {f.name.split(".")[0] for f in (ROOT / "models").glob("*.onnx")}
     if unknown := [m for m in a.models if m not in known]:
         p.error(f"no model '{unknown[0]}' in models/: it has {', '.join(sorted(known))}")
+    a.precision = f"_{a.openvino_precision}" if a.openvino_precision else ""
     a.suffix = ("_part" if a.models or a.batch else "") + ("_quick" if a.quick else "")
     a.models = [] if a.only == "micro" else a.models or list(QUICK if a.quick else GRAPHS)
     a.batch = a.batch or ("1" if a.quick else "1,8")
@@ -73,7 +75,7 @@ def peers(a, folder):
     build = "build/bin/peri build {model} -o build/bench/{name}.engine --dims {dims} --threads {threads} --quiet"
     bench = "build/bin/peri bench build/bench/{name}.engine --dims {dims} --threads {threads} --seconds 1 --quiet --json -"
     words = [sys.executable, ROOT / "benchmarks" / "peers" / "peer_cpu.py", *map(model_file, a.models), "--batch", a.batch, "--threads", a.threads,
-             "--seconds", "1.5" if a.quick else "5", "--prepare", build, "--also", f"peri={bench}", "--json", told]
+             "--seconds", "1.5" if a.quick else "5", *(("--openvino-precision", a.openvino_precision) if a.openvino_precision else ()), "--prepare", build, "--also", f"peri={bench}", "--json", told]
     done = subprocess.run([str(w) for w in words], cwd=ROOT)
     if done.returncode:
         raise Failure(f"peer_cpu.py gave exit code {done.returncode}")
@@ -109,7 +111,7 @@ def main():
     for name, measure in (("peers", lambda: peers(a, folder)), ("micro", lambda: {"lines": micro(a)})):
         if a.only not in (None, name):
             continue
-        path = a.out / f"{head['date']}_cpu_{name}{a.suffix}.json"
+        path = a.out / f"{head['date']}_cpu_{name}{a.precision if name == 'peers' else ''}{a.suffix}.json"
         path.write_text(json.dumps(head | measure(), indent=1) + "\n")
         written.append(str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path))
     print(f"PASSED bench: {', '.join(written)}, {time.monotonic() - start:.0f} s", file=sys.stderr)

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Keeps the tables of docs/performance.md and the picture docs/images/peers.svg what benchmarks/results holds: the newest file
+of each kind. --check only says whether they are.
+"""
+import argparse
+import json
+import math
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE, PICTURE = ROOT / "docs" / "performance.md", ROOT / "docs" / "images" / "peers.svg"
+PEERS = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
+
+
+def newest(kind):
+    """The newest committed result of a kind and its file's name, or (None, "")."""
+    files = sorted(RESULTS.glob(f"20??-??-??_{kind}.json"))
+    return (json.loads(files[-1].read_text()), files[-1].name) if files else (None, "")
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "|".join(" --- " if k == 0 else " ---: " for k in range(len(head))) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(map(str, r)) + " |" for r in rows])
+
+
+def source(name, data):
+    machine = data.get("machine", {})
+    words = [machine.get("cpu", ""), f"{data['threads']} threads" if "threads" in data else ""]
+    commit = f", commit {data['commit']}" if data.get("commit") else ""
+    return f"`benchmarks/results/{name}`: {', '.join(w for w in words if w)}{commit}."
+
+
+def mean(ratios):
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def milliseconds(v):
+    return f"{v:.2f}" if v < 100 else f"{v:.0f}"
+
+
+def peers(kind):
+    data, name = newest(kind)
+    if not data:
+        return ""
+    rows = []
+    for c in data["cells"]:
+        times = {p: c["peers"][p]["median_ms"] for p in ("peri", *PEERS) if p in c["peers"]}
+        ours = times["peri"]
+        rows.append([c["model"], c["batch"], *(milliseconds(times[p]) if p in times else "-" for p in ("peri", *PEERS)), *(f"{ours / times[p]:.2f}" if p in times else "-" for p in PEERS), f"{c['ratio']['peri']:.2f}"])
+    out = table(["model", "batch", "peri ms", *(f"{p} ms" for p in PEERS.values()), *(f"to {p}" for p in PEERS.values()), "to the better"], rows)
+    sums = []
+    for batch in sorted({c["batch"] for c in data["cells"]}):
+        of = [c for c in data["cells"] if c["batch"] == batch]
+        each = ", ".join(f"{mean([c['peers']['peri']['median_ms'] / c['peers'][p]['median_ms'] for c in of]):.2f} to {words}" for p, words in PEERS.items() if all(p in c["peers"] for c in of))
+        ratios = [c["ratio"]["peri"] for c in of]
+        sums.append(f"Batch {batch}: geometric mean {mean(ratios):.2f} to the better peer of each model, worst {max(ratios):.2f}; {each}.")
+    every = [c["ratio"]["peri"] for c in data["cells"]]
+    sums.append(f"All {len(every)}: {mean(every):.2f} to the better peer, worst {max(every):.2f}.")
+    versions = ", ".join(f"{PEERS.get(k, k)} {v.split('-')[0]}" for k, v in data["versions"].items() if k in PEERS)
+    precisions = sorted({c["openvino_precision"] for c in data["cells"] if "openvino_precision" in c})
+    precision = f"OpenVINO computes in {', '.join(precisions)}. " if precisions else ""
+    return f"{out}\n\n" + "\n".join(sums) + f"\n\n{versions}. {precision}{source(name, data)}"
+
+
+def start():
+    data, name = newest("start")
+    if not data:
+        return ""
+    rows = [[c["model"], *(f"{v:.0f}" for v in (c["peri"]["kept"]["start_ms"], c["peri"]["fresh"]["start_ms"], c["start_limit_ms"], c["onnxruntime"]["start_ms"], c["peri"]["kept"]["peak_mib"], c["onnxruntime"]["peak_mib"]))] for c in data["cells"]]
+    return table(["model", "load + first run ms", "with an empty cache", "1.3 x steady + 50", "ONNX Runtime", "peak MiB", "ONNX Runtime"], rows) + f"\n\n{source(name, data)}"
+
+
+def chains():
+    data, name = newest("block_programs")
+    if not data:
+        return ""
+    groups = {}
+    for c in data["chains"]:
+        groups.setdefault(c["chain"], {})[c["isa"], c["threads"]] = c["ratio"]
+    columns = sorted({(c["isa"], c["threads"]) for c in data["chains"]})
+    rows = [[chain, *(f"{r[k]:.2f}" if k in r else "-" for k in columns)] for chain, r in groups.items()]
+    return table(["chain", *(f"{isa}, {n} thread{'s' if n > 1 else ''}" for isa, n in columns)], rows) + f"\n\n{source(name, data)}"
+
+
+SECTIONS = {"peers": lambda: peers("cpu_peers"), "peers-f32": lambda: peers("cpu_peers_f32"), "start": start, "chains": chains}
+
+
+def page(text):
+    for key, make in SECTIONS.items():
+        begin, end = f"<!-- {key}: tools/docs/performance.py -->\n", f"<!-- end of {key} -->\n"
+        head, rest = text.split(begin)
+        text = head + begin + "\n" + make() + "\n\n" + end + rest.split(end)[1]
+    return text
+
+
+def picture():
+    """Time of each model as a share of ONNX Runtime's in the same run: ours, OpenVINO's as it comes and held to float32."""
+    data, _ = newest("cpu_peers")
+    f32, _ = newest("cpu_peers_f32")
+    kinds = [("ours", "peri", data, "peri, float32"), ("peer", "openvino", data, "OpenVINO as it comes: bfloat16 on this CPU")]
+    if f32:
+        kinds.insert(1, ("held", "openvino", f32, "OpenVINO held to float32"))
+    batches = sorted({c["batch"] for c in data["cells"]})
+    models = list(dict.fromkeys(c["model"] for c in data["cells"]))
+    width, left, line = 900, 180, 15
+    column = (width - left) // len(batches)
+    one = 0.72 * column  # where ONNX Runtime stands
+    out, y = [f'<text class="head" x="{left + k * column}" y="52">batch {batch}</text>' for k, batch in enumerate(batches)], 64
+    for model in models:
+        out.append(f'<text x="16" y="{y + line * len(kinds) / 2 + 4}">{model}</text>')
+        for k, batch in enumerate(batches):
+            x = left + k * column
+            for row, (kind, who, source, _) in enumerate(kinds):
+                cell = next((c for c in source["cells"] if (c["model"], c["batch"]) == (model, batch)), None)
+                if not cell:
+                    continue
+                ms = cell["peers"][who]["median_ms"]
+                bar = min(ms / cell["peers"]["onnxruntime"]["median_ms"], 1.3) * one
+                out.append(f'<rect class="{kind}" x="{x}" y="{y + row * line}" width="{bar:.1f}" height="{line - 2}" rx="2"/><text class="small" x="{x + bar - 6:.1f}" y="{y + row * line + 10}">{milliseconds(ms)} ms</text>')
+            out.append(f'<path class="one" d="M{x + one:.1f} {y - 4}V{y + len(kinds) * line + 2}"/>')
+        y += len(kinds) * line + 12
+    x = 16
+    for kind, _, _, words in kinds:
+        out.append(f'<rect class="{kind}" x="{x}" y="{y + 6}" width="14" height="12" rx="2"/><text x="{x + 20}" y="{y + 17}">{words}</text>')
+        x += 50 + 7 * len(words)
+    style = "text{font:13px system-ui,sans-serif;fill:#1c2430}.head{font-weight:600}.small{font-size:11px;fill:#fff;text-anchor:end}.ours{fill:#c2571a}.held{fill:#4d6885}.peer{fill:#8ba3bd}.one{stroke:#1c2430;stroke-dasharray:3 3;fill:none}"
+    title = f'<text class="head" x="16" y="26">Time of a run; the dashed line is ONNX Runtime. {data["machine"].get("cpu", "")}, {data["threads"]} threads</text>'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y + 34}" width="{width}"><style>{style}</style><rect width="100%" height="100%" fill="#fbfbf9" rx="8"/>{title}{"".join(out)}</svg>\n'
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--check", action="store_true")
+    options = p.parse_args()
+    wanted = {PAGE: page(PAGE.read_text()), PICTURE: picture()}
+    stale = [f for f, text in wanted.items() if not f.is_file() or f.read_text() != text]
+    if options.check:
+        for f in stale:
+            print(f"{f.relative_to(ROOT)} is not what benchmarks/results holds: run tools/docs/performance.py", file=sys.stderr)
+        return 1 if stale else 0
+    for f in stale:
+        f.write_text(wanted[f])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
