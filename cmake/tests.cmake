@@ -59,7 +59,7 @@ function(peri_tests module)
       add_test(NAME ${test} COMMAND test_${name} --source=${path})
       peri_test_label("${file}" label)
       set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT 600
-        ENVIRONMENT "PERI_SOURCE_DIR=${CMAKE_SOURCE_DIR};PERI_BUILD_DIR=${CMAKE_BINARY_DIR};PERI_CACHE=${CMAKE_BINARY_DIR}/cache")
+        ENVIRONMENT "PERI_CACHE=${CMAKE_BINARY_DIR}/cache")
     endif()
   endforeach()
 endfunction()
