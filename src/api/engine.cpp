@@ -8,6 +8,7 @@
 #include "exec/entry.hpp"
 #include "plan/engine_file.hpp"
 #include "plan/lock_file.hpp"
+#include "tune/worker.hpp"
 
 namespace peri::api {
 
@@ -40,6 +41,7 @@ Result<compile::Options> options_of(const char* model, const peri_build_options&
   o.tune.threads = given.threads > 0 ? given.threads : usable_cpus();
   o.tune.provider = text_or(given.provider, "");
   o.tune.measure = o.tune.verify = given.no_tune == 0;
+  o.tune.worker = tune::worker_program();
   o.builder = "peri " + std::string(version());
   if (given.progress)
     o.progress = [call = given.progress, user = given.user](size_t done, size_t total, const std::string& what) { call(user, done, total, what.c_str()); };

@@ -75,7 +75,8 @@ int run(int argc, char** argv) {
   const Command* command = find(argv[1]);
   if (!command) {
     std::vector<std::string_view> known;
-    for (const Entry* e : entries()) known.push_back(e->command.name);
+    for (const Entry* e : entries())
+      if (!e->command.hidden) known.push_back(e->command.name);
     const std::string near = nearest(argv[1], known);
     return finish(nullptr, usage("no command '%s'", argv[1]).advise(near.empty() ? "see: peri --help" : "did you mean '" + near + "'?"), "peri");
   }

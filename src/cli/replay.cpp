@@ -8,6 +8,7 @@
 #include "cli/core/model.hpp"
 #include "cli/core/page.hpp"
 #include "cli/core/proof.hpp"
+#include "tune/judge.hpp"
 
 namespace peri::cli {
 namespace {
@@ -56,15 +57,9 @@ Result<Line> read_line(const Arguments& arguments) {
 
 // Weights are what epilogues and anchors read beside their first input, unless --variable names them.
 std::vector<bool> constant_inputs(const ir::Graph& g, const std::vector<std::string>& variable) {
-  std::vector<bool> out;
-  for (const ir::Value* v : g.inputs) {
-    bool weight = !v->users.empty();
-    for (const ir::Node* n : v->users) {
-      const bool anchor = n->op == "conv" || n->op == "conv_transpose" || n->op == "gemm" || n->op == "matmul" || n->op == "layer_normalization";
-      weight = weight && anchor && n->in(0) != v;
-    }
-    out.push_back(weight && std::find(variable.begin(), variable.end(), v->name) == variable.end());
-  }
+  std::vector<bool> out = tune::likely_weights(g);
+  for (size_t k = 0; k < out.size(); ++k)
+    if (std::find(variable.begin(), variable.end(), g.inputs[k]->name) != variable.end()) out[k] = false;
   return out;
 }
 

@@ -110,6 +110,7 @@ bool inside(const Difference& d, const Budget& b, DType type) {
 Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir) {
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(compile::Options options, build_options(arguments, "", nullptr));
+  options.tune.worker.clear();  // all of it in one process
   options.tune.measure = false;  // verification stays: a candidate that is wrong here gives way, as in a real build
   const Page page(arguments);
   int64_t count[3] = {}, seen = 0, reference = 0;

@@ -16,8 +16,10 @@ namespace peri::tune {
 namespace {
 constexpr const char* kFile = "/timings.sqlite";
 constexpr const char* kSchema =
-    "CREATE TABLE IF NOT EXISTS timing1(machine TEXT, problem TEXT, candidate TEXT, median_ms REAL, max_error REAL, rejected TEXT,"
-    " PRIMARY KEY(machine, problem, candidate)) WITHOUT ROWID";
+    "DROP TABLE IF EXISTS timing1;"
+    "CREATE TABLE IF NOT EXISTS timing2(machine TEXT, problem TEXT, candidate TEXT, median_ms REAL, max_error REAL, rejected TEXT,"
+    " compared_with TEXT, PRIMARY KEY(machine, problem, candidate)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS samples1(machine TEXT, kernel TEXT, samples INTEGER, failed TEXT, PRIMARY KEY(machine, kernel)) WITHOUT ROWID";
 
 struct CloseDb {
   void operator()(sqlite3* db) const { sqlite3_close(db); }
@@ -54,7 +56,7 @@ void make_folders(const std::string& path) {
 }
 }  // namespace
 
-std::string machine_key(const kernels::Machine& machine) {
+std::string machine_key(const kernels::Machine& machine, const std::string& worker) {
   unsigned brand[12] = {};
   for (unsigned k = 0; k < 3; ++k) __get_cpuid(0x80000002u + k, &brand[4 * k], &brand[4 * k + 1], &brand[4 * k + 2], &brand[4 * k + 3]);
   std::string name(reinterpret_cast<const char*>(brand), sizeof brand);
@@ -62,13 +64,13 @@ std::string machine_key(const kernels::Machine& machine) {
   while (!name.empty() && name.back() == ' ') name.pop_back();
   for (const std::string& isa : machine.isas) name += " " + isa;
   struct stat self = {};
-  stat("/proc/self/exe", &self);
+  stat(worker.empty() ? "/proc/self/exe" : worker.c_str(), &self);
   return name + format(", %d threads, program %s", machine.threads, hex64(hash_text(format("%lld %lld %lld", static_cast<long long>(self.st_size), static_cast<long long>(self.st_mtim.tv_sec), static_cast<long long>(self.st_mtim.tv_nsec)))).c_str());
 }
 
 struct Cache::State {
   Db db;  // outlives its statements
-  Statement find, store;
+  Statement find, store, find_samples, store_samples;
   std::string machine, trouble;
 };
 Cache::Cache() : state_(std::make_unique<State>()) {}
@@ -88,8 +90,10 @@ std::unique_ptr<Cache> Cache::open(const std::string& folder, std::string machin
     s.trouble = "the timing cache " + file + " cannot be written: " + (s.db ? sqlite3_errmsg(s.db.get()) : "unable to open it");
     s.db = open_db(file, SQLITE_OPEN_READONLY);
   }
-  if (s.db) s.find = prepared(s.db.get(), "SELECT median_ms, max_error, rejected FROM timing1 WHERE machine=?1 AND problem=?2 AND candidate=?3");
-  if (writes) s.store = prepared(s.db.get(), "INSERT OR REPLACE INTO timing1 VALUES(?1,?2,?3,?4,?5,?6)");
+  if (s.db) s.find = prepared(s.db.get(), "SELECT median_ms, max_error, rejected, compared_with FROM timing2 WHERE machine=?1 AND problem=?2 AND candidate=?3");
+  if (s.db) s.find_samples = prepared(s.db.get(), "SELECT samples, failed FROM samples1 WHERE machine=?1 AND kernel=?2");
+  if (writes) s.store_samples = prepared(s.db.get(), "INSERT OR REPLACE INTO samples1 VALUES(?1,?2,?3,?4)");
+  if (writes) s.store = prepared(s.db.get(), "INSERT OR REPLACE INTO timing2 VALUES(?1,?2,?3,?4,?5,?6,?7)");
   return cache;
 }
 
@@ -100,7 +104,7 @@ std::optional<CacheRow> Cache::find(const std::string& problem, const std::strin
   put_text(q, 2, hex64(hash_text(problem)));
   put_text(q, 3, candidate);
   std::optional<CacheRow> out;
-  if (sqlite3_step(q) == SQLITE_ROW) out = CacheRow{sqlite3_column_double(q, 0), sqlite3_column_double(q, 1), column(q, 2)};
+  if (sqlite3_step(q) == SQLITE_ROW) out = CacheRow{sqlite3_column_double(q, 0), sqlite3_column_double(q, 1), column(q, 2), column(q, 3)};
   sqlite3_reset(q);
   return out;
 }
@@ -114,7 +118,30 @@ void Cache::store(const std::string& problem, const std::string& candidate, cons
   sqlite3_bind_double(q, 4, row.median_ms);
   sqlite3_bind_double(q, 5, row.max_error);
   put_text(q, 6, row.rejected);
+  put_text(q, 7, row.compared_with);
   if (sqlite3_step(q) != SQLITE_DONE && state_->trouble.empty()) state_->trouble = std::string("a timing was not kept: ") + sqlite3_errmsg(state_->db.get());
+  sqlite3_reset(q);
+}
+
+std::optional<SampleVerdict> Cache::find_samples(const std::string& kernel) {
+  sqlite3_stmt* q = state_->find_samples.get();
+  if (!q) return std::nullopt;
+  put_text(q, 1, state_->machine);
+  put_text(q, 2, kernel);
+  std::optional<SampleVerdict> out;
+  if (sqlite3_step(q) == SQLITE_ROW) out = SampleVerdict{sqlite3_column_int64(q, 0), column(q, 1), true};
+  sqlite3_reset(q);
+  return out;
+}
+
+void Cache::store_samples(const std::string& kernel, const SampleVerdict& v) {
+  sqlite3_stmt* q = state_->store_samples.get();
+  if (!q) return;
+  put_text(q, 1, state_->machine);
+  put_text(q, 2, kernel);
+  sqlite3_bind_int64(q, 3, v.samples);
+  put_text(q, 4, v.failed);
+  if (sqlite3_step(q) != SQLITE_DONE && state_->trouble.empty()) state_->trouble = std::string("a verdict was not kept: ") + sqlite3_errmsg(state_->db.get());
   sqlite3_reset(q);
 }
 
@@ -126,7 +153,7 @@ Result<CacheFacts> cache_facts(const std::string& folder) {
   f.exists = true;
   f.bytes = info.st_size;
   const Db db = open_db(f.file, SQLITE_OPEN_READONLY);
-  const Statement q = db ? prepared(db.get(), "SELECT machine, COUNT(*), COUNT(DISTINCT problem) FROM timing1 GROUP BY machine ORDER BY machine") : nullptr;
+  const Statement q = db ? prepared(db.get(), "SELECT machine, COUNT(*), COUNT(DISTINCT problem) FROM timing2 GROUP BY machine ORDER BY machine") : nullptr;
   if (!q) return io_error("the timing cache cannot be read").in_file(f.file).advise("delete it with: peri cache clear");
   while (sqlite3_step(q.get()) == SQLITE_ROW) {
     f.machines.emplace_back(column(q.get(), 0), sqlite3_column_int64(q.get(), 1));

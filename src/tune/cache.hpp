@@ -8,15 +8,18 @@
 #include <vector>
 
 #include "kernels/entry.hpp"
+#include "tune/judge.hpp"
 
 namespace peri::tune {
 
-// What timings hold for: CPU, instruction sets, number of threads, and this very program, so that a rebuilt kernel is timed anew.
-std::string machine_key(const kernels::Machine& machine);
+// What timings hold for: CPU, instruction sets, number of threads, and the very program that takes them (this one, or the
+// worker named), so that a rebuilt kernel is timed anew.
+std::string machine_key(const kernels::Machine& machine, const std::string& worker = "");
 
 struct CacheRow {
   double median_ms = -1, max_error = -1;
   std::string rejected;  // why the candidate may not be used; empty: it may
+  std::string compared_with;
 };
 
 class Cache {
@@ -29,6 +32,9 @@ class Cache {
   // Problem texts are hashed together with the machine.
   std::optional<CacheRow> find(const std::string& problem, const std::string& candidate);
   void store(const std::string& problem, const std::string& candidate, const CacheRow& row);
+  // Verdicts of tier 1 about a kernel by name, version and library.
+  std::optional<SampleVerdict> find_samples(const std::string& kernel);
+  void store_samples(const std::string& kernel, const SampleVerdict& verdict);
 
  private:
   Cache();

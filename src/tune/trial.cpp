@@ -61,19 +61,36 @@ Result<std::vector<Tensor>> make_arguments(const ir::Graph& region, uint64_t see
   return out;
 }
 
-Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> arguments, int threads, uint64_t seed) {
-  Expected e;
-  double flops = 0;
-  for (const ir::Node* n : region.nodes) flops += ops::cost_of(*n).flops;
-  const ir::Type& type = region.outputs[0]->type;
-  const int64_t n = product(*type.shape).value();
-  if (flops > kWholeFlops && region.outputs.size() == 1 && n > kSamples) {
-    Rng rng(seed);
-    for (int64_t k = 0; k < 64; ++k) e.positions.push_back(k), e.positions.push_back(n - 1 - k);
-    while (static_cast<int64_t>(e.positions.size()) < kSamples) e.positions.push_back(rng.below(n));
-    std::sort(e.positions.begin(), e.positions.end());
-    e.positions.erase(std::unique(e.positions.begin(), e.positions.end()), e.positions.end());
+namespace {
+// Seeded positions of an output, ascending: the first and last 64, 64 at each end of each axis, and any.
+std::vector<int64_t> sample_positions(const std::vector<int64_t>& dims, uint64_t seed) {
+  int64_t n = 1;
+  for (int64_t d : dims) n *= d;
+  Rng rng(seed);
+  std::vector<int64_t> out;
+  for (int64_t k = 0; k < 64; ++k) out.push_back(k), out.push_back(n - 1 - k);
+  int64_t stride = 1;
+  for (size_t axis = dims.size(); axis-- > 0;) {
+    const int64_t d = dims[axis];
+    for (int64_t k = 0; k < 128; ++k) {
+      const int64_t p = rng.below(n), at = p / stride % d;
+      out.push_back(p + ((k & 1 ? d - 1 : 0) - at) * stride);
+    }
+    stride *= d;
   }
+  auto ascending = [&] {
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+  };
+  for (ascending(); static_cast<int64_t>(out.size()) < kSamples; ascending())
+    for (int64_t k = static_cast<int64_t>(out.size()); k < kSamples; ++k) out.push_back(rng.below(n));
+  return out;
+}
+}  // namespace
+
+Result<Expected> expected_at(const ir::Graph& region, std::span<const Tensor> arguments, int threads, std::vector<int64_t> positions) {
+  Expected e;
+  e.positions = std::move(positions);
   std::vector<ops::RefTensor> in;
   for (const Tensor& t : arguments) in.push_back(ops::to_ref(t));
   double u = unit_roundoff(DType::kF32);
@@ -81,6 +98,35 @@ Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> 
     if (is_float(v->type.dtype)) u = std::min(u, std::max(unit_roundoff(v->type.dtype), unit_roundoff(DType::kF64)));
   PERI_ASSIGN(e.out, ops::run_reference(region, in, {u, threads, false, e.positions}));
   return e;
+}
+
+Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> arguments, int threads, uint64_t seed) {
+  double flops = 0;
+  for (const ir::Node* n : region.nodes) flops += ops::cost_of(*n).flops;
+  const std::vector<int64_t> dims = kernels::dims_of(*region.outputs[0]);
+  const int64_t n = product(*region.outputs[0]->type.shape).value();
+  const bool some = flops > kWholeFlops && region.outputs.size() == 1 && n > 2 * kSamples;
+  return expected_at(region, arguments, threads, some ? sample_positions(dims, seed) : std::vector<int64_t>());
+}
+
+std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& a, const Tensor& b) {
+  constexpr size_t kMost = 64;
+  std::vector<int64_t> out;
+  const ops::RefTensor& want = expected.out[0];
+  double radius = 0;
+  for (int64_t at : expected.positions) radius = std::max(radius, want.floating() ? want.r(at) : 0.0);
+  const double u = unit_roundoff(want.dtype);
+  const std::span<const float> fa = a.dtype() == DType::kF32 ? a.as<float>() : std::span<const float>(), fb = a.dtype() == DType::kF32 ? b.as<float>() : fa;
+  for (int64_t k = 0; k < a.numel() && out.size() < kMost; ++k) {
+    if (!want.floating()) {
+      if (a.i64(k) != b.i64(k)) out.push_back(k);
+      continue;
+    }
+    const double x = fa.empty() ? a.f64(k) : fa[static_cast<size_t>(k)], y = fb.empty() ? b.f64(k) : fb[static_cast<size_t>(k)];
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    if (!(std::fabs(x - y) <= 2 * (radius + u * std::fabs(x)))) out.push_back(k);
+  }
+  return out;
 }
 
 namespace {
@@ -255,7 +301,7 @@ void Trial::run() {
     });
 }
 
-Result<double> Trial::verify(const Expected& expected) {
+Result<double> Trial::verify(const Expected& expected, std::vector<Tensor>* outputs) {
   State& s = *state_;
   std::vector<uint64_t> before;
   for (const Tensor& t : s.in) before.push_back(hash_bytes(t.data(), t.bytes().size()));
@@ -270,7 +316,9 @@ Result<double> Trial::verify(const Expected& expected) {
     PERI_ASSIGN(Tensor t, from_layout(s.out[k], s.out_layouts[k], s.out_dims[k]));
     got.push_back(std::move(t));
   }
-  return compare(expected, got);
+  const Result<double> error = compare(expected, got);
+  if (outputs) *outputs = std::move(got);
+  return error;
 }
 
 namespace {

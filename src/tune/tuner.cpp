@@ -1,17 +1,15 @@
 // Candidates of a problem: offers collected, verified, timed and ordered; equal problems are done once.
 #include "tune/tuner.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/clock.hpp"
 #include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
 #include "tune/cache.hpp"
-#include "tune/trial.hpp"
+#include "tune/judge.hpp"
+#include "tune/worker.hpp"
 
 namespace peri::tune {
 
@@ -22,31 +20,36 @@ std::string Candidate::id() const {
 struct Tuner::State {
   Options options;
   kernels::Machine machine;
-  std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<Cache> cache;
+  std::unique_ptr<Judge> judge;         // of this process; made when it is needed
+  std::unique_ptr<RemoteJudge> remote;  // the worker's
   std::map<std::string, Candidates> by_problem;
   std::map<std::string, bool> accepted;
   std::map<std::string, double> conversions;
+  std::map<const kernels::Kernel*, SampleVerdict> sampled;
   Stats stats;
-  Tensor rest;
 
-  // What is read between timed runs; empty if there is no memory for it.
-  std::span<const std::byte> between_runs();
   Candidates collect(const ir::Graph& region, const std::vector<bool>& constant);
   bool stopped() const { return options.stop && options.stop(); }
   // Takes what the cache knows of a candidate; false if it has to be tried.
   bool recall(const std::string& key, Candidate* c);
-  void judge(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
   // After an interruption: where something was tried, only that may be chosen.
   void leave_untried(Candidates* all);
-  void judge_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, std::span<Candidate* const> fresh);
+  const SampleVerdict& samples(const kernels::Kernel& kernel, const std::string& library);
+  void decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
+  void decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, std::vector<Candidate*> fresh);
+  // The worker's judge; null if there is none (any more), and then stats say why.
+  RemoteJudge* worker();
+  Judge& here();
 };
 
 Tuner::Tuner(Options options) : state_(std::make_unique<State>()) {
-  state_->machine = kernels::detect_machine(options.threads);
-  state_->pool = std::make_unique<ThreadPool>(options.threads);
-  state_->options = std::move(options);
-  if (!state_->options.cache_path.empty() && state_->options.measure) state_->cache = Cache::open(state_->options.cache_path, machine_key(state_->machine));
+  State& s = *state_;
+  s.machine = kernels::detect_machine(options.threads);
+  s.options = std::move(options);
+  s.stats.worker = !s.options.worker.empty();
+  if (!s.stats.worker) s.stats.worker_trouble = "no worker was asked for";
+  if (!s.options.cache_path.empty() && s.options.measure) s.cache = Cache::open(s.options.cache_path, machine_key(s.machine, s.options.worker));
 }
 Tuner::~Tuner() = default;
 const kernels::Machine& Tuner::machine() const { return state_->machine; }
@@ -58,28 +61,11 @@ void Tuner::set_model_bytes(double bytes) {
 Tuner::Stats Tuner::stats() const {
   Stats s = state_->stats;
   if (state_->cache) s.cache_trouble = state_->cache->trouble();
+  if (state_->remote) s.worker_deaths = state_->remote->deaths();
   return s;
 }
 
 namespace {
-constexpr double kLargestTrialBytes = 1 << 30;
-
-// How much passes through the caches between two runs of a step: the model's weights, of which more than the caches hold
-// makes no difference. A power of two or 5/4 of the last cache: it stands in the cache's key.
-size_t traffic_bytes(double model_bytes) {
-  const long known = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  const size_t cache = known > 0 ? static_cast<size_t>(known) : size_t{32} << 20, most = std::min(cache + cache / 4, size_t{128} << 20);
-  size_t bytes = size_t{64} << 10;
-  while (static_cast<double>(bytes) < model_bytes && bytes < most) bytes *= 2;
-  return std::min(bytes, most);
-}
-
-double bytes_of(const ir::Type& type) {
-  double n = dtype_bits(type.dtype) / 8.0;
-  for (const Dim& d : *type.shape) n *= d.is_const() ? static_cast<double>(d.value()) : 1.0;
-  return n;
-}
-
 std::string key_of(const ir::Graph& region, const std::vector<bool>& constant) {
   std::string key = ir::print(region, {1024, false});
   for (bool c : constant) key += c ? 'c' : 'v';
@@ -94,17 +80,6 @@ std::string cached_name(const Candidate& c) {
   return name;
 }
 }  // namespace
-
-std::span<const std::byte> Tuner::State::between_runs() {
-  const size_t bytes = traffic_bytes(options.model_bytes);
-  if (rest.bytes().size() != bytes) {
-    auto made = Tensor::uninitialized(DType::kU8, {static_cast<int64_t>(bytes)});
-    if (!made.ok()) return {};
-    rest = std::move(made).value();
-    std::memset(rest.mutable_data(), 1, bytes);  // pages never written would all be the same page of zeros
-  }
-  return rest.bytes();
-}
 
 Candidates Tuner::State::collect(const ir::Graph& region, const std::vector<bool>& constant) {
   Candidates all;
@@ -125,7 +100,7 @@ Candidates Tuner::State::collect(const ir::Graph& region, const std::vector<bool
       }
       o.inputs.resize(region.inputs.size());
       o.outputs.resize(region.outputs.size());
-      all.list.push_back({&k, std::move(o), -1, -1, ""});
+      all.list.push_back({&k, std::move(o), -1, -1, "", ""});
     }
   }
   return all;
@@ -138,54 +113,9 @@ bool Tuner::State::recall(const std::string& key, Candidate* c) {
   c->median_ms = row->median_ms;
   c->max_error = row->max_error;
   c->rejected = row->rejected;
+  c->compared_with = row->compared_with;
   ++stats.from_cache;
   return true;
-}
-
-void Tuner::State::judge_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, std::span<Candidate* const> fresh) {
-  auto unjudged = [&](const Error& why) {
-    for (Candidate* c : fresh) c->rejected = "cannot be judged: " + why.text();
-  };
-  // What no trial can hold is left to the reference, which fails with a typed error if the memory is not there.
-  double bytes = 0;
-  for (size_t k = 0; k < region.inputs.size(); ++k)
-    if (!constant[k]) bytes += bytes_of(region.inputs[k]->type);
-  for (const ir::Value* v : region.outputs) bytes += bytes_of(v->type);
-  if (bytes > kLargestTrialBytes) {
-    for (Candidate* c : fresh) c->rejected = "its tensors are too large to try: " + std::to_string(static_cast<int64_t>(bytes / (1 << 20))) + " MiB";
-    return;
-  }
-  if (stopped()) return;
-  auto arguments = make_arguments(region, options.seed);
-  if (!arguments.ok()) return unjudged(arguments.error());
-  std::optional<Expected> expected;
-  if (options.verify) {
-    auto made = make_expected(region, *arguments, options.threads, options.seed);
-    if (!made.ok()) return unjudged(made.error());
-    expected = std::move(made).value();
-  }
-  for (Candidate* c : fresh) {
-    if (stopped()) return;
-    auto trial = Trial::create(region, constant, *c, *arguments, machine, pool.get());
-    if (!trial.ok()) {
-      c->rejected = trial.error().text();  // may be this moment's memory: not kept
-      continue;
-    }
-    if (expected) {
-      auto error = (*trial)->verify(*expected);
-      if (error.ok()) {
-        c->max_error = *error;
-      } else {
-        c->rejected = error.error().text();
-        ++stats.rejected;
-      }
-    }
-    if (c->rejected.empty() && options.measure) {
-      c->median_ms = (*trial)->time_ms(options.budget_ms, between_runs());
-      ++stats.measured;
-    }
-    if (cache) cache->store(key, cached_name(*c), {c->median_ms, c->max_error, c->rejected});
-  }
 }
 
 void Tuner::State::leave_untried(Candidates* all) {
@@ -198,11 +128,80 @@ void Tuner::State::leave_untried(Candidates* all) {
     if (c.rejected.empty() && !tried(c)) c.rejected = "not tried: the build was interrupted";
 }
 
-void Tuner::State::judge(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all) {
+Judge& Tuner::State::here() {
+  stats.worker = false;
+  if (!judge) judge = std::make_unique<Judge>(options.threads);
+  return *judge;
+}
+
+RemoteJudge* Tuner::State::worker() {
+  if (remote || !stats.worker) return remote.get();
+  auto started = RemoteJudge::start(options.worker, options.threads);
+  if (started.ok()) remote = std::move(*started);
+  else stats.worker_trouble = started.error().text(), stats.worker = false;
+  return remote.get();
+}
+
+const SampleVerdict& Tuner::State::samples(const kernels::Kernel& kernel, const std::string& library) {
+  if (const auto known = sampled.find(&kernel); known != sampled.end()) return known->second;
+  const std::string name = format("%s@%d ", std::string(kernel.name).c_str(), kernel.version) + library;
+  std::optional<SampleVerdict> v;
+  if (cache) v = cache->find_samples(name);
+  if (!v) {
+    const int64_t start = now_ns();
+    if (RemoteJudge* w = worker()) {
+      auto told = w->samples(kernel);
+      if (told.ok()) v = std::move(*told);
+    }
+    if (!v) v = here().samples(kernel);
+    if (cache && v->lasting) cache->store_samples(name, *v);
+    stats.sample_seconds += seconds_since(start);
+  }
+  ++stats.kernels_sampled;
+  stats.sample_runs += v->samples;
+  stats.kernels_refused += !v->failed.empty();
+  return sampled.emplace(&kernel, std::move(*v)).first->second;
+}
+
+void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, std::vector<Candidate*> fresh) {
+  if (options.verify) {
+    std::erase_if(fresh, [&](Candidate* c) { return !(c->rejected = samples(*c->kernel, c->offer.library).failed).empty(); });
+    if (fresh.empty()) return;
+  }
+  const Terms terms{options.measure, options.verify, options.seed, options.budget_ms, options.model_bytes, options.stop};
+  std::vector<const Candidate*> list(fresh.begin(), fresh.end());
+  std::vector<bool> settled(fresh.size(), false);
+  const Told told = [&](size_t k, const Verdict* v) {
+    if (!v) return;
+    Candidate* c = fresh[k];
+    settled[k] = true;
+    c->median_ms = v->median_ms;
+    c->max_error = v->max_error;
+    c->rejected = v->rejected;
+    c->compared_with = v->compared_with;
+    stats.measured += v->median_ms >= 0;
+    stats.rejected += !v->rejected.empty() && v->lasting;
+    if (cache && v->lasting) cache->store(key, cached_name(*c), {v->median_ms, v->max_error, v->rejected, v->compared_with});
+  };
+  if (RemoteJudge* w = worker()) {
+    const Status done = w->judge(region, constant, list, terms, told);
+    if (done.ok()) return;
+    stats.worker_trouble = done.error().text();
+    std::vector<Candidate*> left;
+    for (size_t k = 0; k < fresh.size(); ++k)
+      if (!settled[k]) left.push_back(fresh[k]);
+    fresh = std::move(left);
+    list.assign(fresh.begin(), fresh.end());
+  }
+  here().judge(region, constant, list, terms, told);
+}
+
+void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all) {
   std::vector<Candidate*> fresh;
   for (Candidate& c : all->list)
     if (!recall(key, &c)) fresh.push_back(&c);
-  if (!fresh.empty()) judge_new(region, constant, key, fresh);
+  if (!fresh.empty() && !stopped()) decide_new(region, constant, key, fresh);
+  for (const Candidate& c : all->list) stats.compared += !c.compared_with.empty();
   if (stopped()) leave_untried(all);
   std::stable_sort(all->list.begin(), all->list.end(), [](const Candidate& a, const Candidate& b) {
     if (a.rejected.empty() != b.rejected.empty()) return a.rejected.empty();
@@ -220,7 +219,7 @@ const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<b
   // Times hold for what was read between the runs.
   const bool weights = std::find(constant.begin(), constant.end(), true) != constant.end();
   const std::string cached = weights ? key + format(" after %zu", traffic_bytes(s.options.model_bytes)) : key;
-  if ((s.options.measure || s.options.verify) && !all.list.empty()) s.judge(region, constant, cached, &all);
+  if ((s.options.measure || s.options.verify) && !all.list.empty()) s.decide(region, constant, cached, &all);
   ++s.stats.problems;
   s.stats.candidates += static_cast<int64_t>(all.list.size());
   s.stats.seconds += seconds_since(start);

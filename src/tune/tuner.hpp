@@ -20,6 +20,7 @@ struct Candidate {
   double median_ms = -1;      // typical time, measured (trial.hpp says how); -1: not measured
   double max_error = -1;      // largest |error| / bound found by verification; -1: not verified
   std::string rejected;       // why it may not be used: wrong answer, worker died; empty: it may
+  std::string compared_with;  // the candidate of another provider that gave the same answer everywhere; or empty
   std::string id() const;     // "gemm_f32@1 {mr=12 nr=32}" : stands in lock files and reports
 };
 struct Refusal {
@@ -38,6 +39,7 @@ struct Options {
   int threads = 1;
   uint64_t seed = 7;
   double budget_ms = 60;            // of timing for one candidate
+  std::string worker;               // the program that verifies and times (see worker.hpp); "": this process does
   double model_bytes = 1e12;        // of all weights of the model: so much goes through the caches between two runs of a step
   std::function<bool()> stop;       // once true nothing more is verified or measured: what is known by then is chosen from
 };
@@ -64,7 +66,12 @@ class Tuner {
   struct Stats {
     int64_t problems = 0, candidates = 0, measured = 0, from_cache = 0, rejected = 0;
     int64_t untried = 0;            // problems of which nothing was verified or measured, since `stop` said so
-    double seconds = 0;
+    int64_t compared = 0;           // candidates whose whole answer was compared with one of another provider
+    int64_t kernels_sampled = 0, sample_runs = 0, kernels_refused = 0;  // tier 1: kernels, their right runs, and those that failed
+    double seconds = 0, sample_seconds = 0;
+    bool worker = false;            // a worker process verified and timed, or would have if anything had been new
+    int64_t worker_deaths = 0;
+    std::string worker_trouble;     // why this process did it instead
     std::string cache_trouble;      // why the timing cache gave or took nothing; empty: it did, or none was asked for
   };
   Stats stats() const;

@@ -11,13 +11,11 @@
 namespace peri::tune {
 namespace {
 
-constexpr std::string_view kProduct =
-    "graph { input x: f32[7,24]; input w: f32[24,40]; y = matmul(x, w); output y }";
+constexpr std::string_view kProduct = "graph { input x: f32[7,24]; input w: f32[24,40]; y = matmul(x, w); output y }";
 constexpr std::string_view kRelu = "graph { input x: f32[7,24]; y = relu(x); output y }";
 
 struct Folder {
-  std::string path =
-      (std::filesystem::temp_directory_path() / ("peri_tuner_" + std::to_string(getpid()))).string();
+  std::string path = (std::filesystem::temp_directory_path() / ("peri_tuner_" + std::to_string(getpid()))).string();
   ~Folder() { std::filesystem::remove_all(path); }
 };
 

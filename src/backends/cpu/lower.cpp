@@ -133,6 +133,7 @@ struct Emitter {
     if (!c.reference) describe_offer(c.candidate.offer, &report);
     report.median_ms = c.reference ? -1 : c.candidate.median_ms;
     report.max_error = c.reference ? -1 : c.candidate.max_error;
+    if (!c.reference) report.compared_with = c.candidate.compared_with;
     for (const tune::Candidate& o : c.others) report.others.emplace_back(o.id(), o.median_ms);
     for (const tune::Refusal& x : c.refusals) report.refusals.emplace_back(x.kernel, x.reason);
     auto concrete = exec::bind_region(region_graph(r), options.tuned_for, true);

@@ -22,6 +22,7 @@ struct StepReport {
   std::string chosen;                    // candidate id, or "reference"
   std::string layouts, requires_isa, library;  // of the chosen one
   double median_ms = -1, max_error = -1;
+  std::string compared_with;             // candidate of another provider with the same answer everywhere
   std::vector<std::pair<std::string, double>> others;            // id, ms
   std::vector<std::pair<std::string, std::string>> refusals;     // kernel, reason
   double flops = 0, bytes = 0;           // of the region at the tuned dims: its inputs and outputs once

@@ -11,6 +11,7 @@
 #include "base/knobs.hpp"
 #include "base/version.hpp"
 #include "exec/entry.hpp"
+#include "tune/worker.hpp"
 
 namespace peri::cli {
 
@@ -112,6 +113,7 @@ Result<compile::Options> build_options(const Arguments& arguments, const std::st
   o.tune.verify = !arguments.has("--no-verify");
   if (!arguments.has("--no-cache")) o.tune.cache_path = cache_folder();
   o.tune.stop = interrupted;
+  o.tune.worker = tune::worker_program();
   o.builder = "peri " + std::string(version());
   if (progress) o.progress = [progress](size_t done, size_t total, const std::string& what) { progress->show(done, total, what); };
   return o;

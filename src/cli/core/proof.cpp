@@ -17,6 +17,7 @@ void write_list(JsonWriter& w, std::string_view key, const std::vector<std::stri
 
 void write_step(JsonWriter& w, const backends::cpu::StepReport& s) {
   w.begin_object().field("name", s.name).field("chosen", s.chosen).field("median_ms", s.median_ms).field("max_error", s.max_error);
+  if (!s.compared_with.empty()) w.field("compared_with", s.compared_with);
   w.field("flops", s.flops).field("algorithm_flops", s.algorithm_flops).field("bytes", s.bytes).field("key", s.key).field("region", s.region);
   write_list(w, "origins", s.origins);
   write_list(w, "touched_by", s.touched_by);
@@ -25,6 +26,20 @@ void write_step(JsonWriter& w, const backends::cpu::StepReport& s) {
   w.end_array().key("refusals").begin_array();
   for (const auto& [kernel, reason] : s.refusals) w.begin_object().field("kernel", kernel).field("reason", reason).end_object();
   w.end_array().end_object();
+}
+// What was verified: kernels on samples, candidates on their problems.
+void write_tiers(JsonWriter& w, const tune::Tuner::Stats& s, bool verify) {
+  w.field("worker_deaths", s.worker_deaths);
+  if (!verify) {
+    w.field("how", "nothing was verified: built with --no-verify");
+    return;
+  }
+  w.field("how",
+          "samples: every kernel with a candidate, once for a machine, in full on the small and edge samples of all ops it takes; "
+          "problems: every candidate at the real problem against the float64 reference with radii for float32 round-off, dear "
+          "problems at 4096 or more seeded positions and in full against a candidate of another provider");
+  w.key("samples").begin_object().field("kernels", s.kernels_sampled).field("right_runs", s.sample_runs).field("kernels_refused", s.kernels_refused).field("seconds", s.sample_seconds).end_object();
+  w.key("problems").begin_object().field("problems", s.problems).field("candidates", s.candidates).field("rejected", s.rejected).field("compared_in_full", s.compared).end_object();
 }
 }  // namespace
 
@@ -41,8 +56,10 @@ std::string proof_json(const compile::Compiled& c, const compile::Options& o) {
     for (const auto& [name, value] : dims) w.field(name, value);
     w.end_object();
   }
-  w.end_array().key("verification").begin_object().field("verified", o.tune.verify).field("measured", o.tune.measure).field("seed", static_cast<int64_t>(o.tune.seed)).field("worker", false);
-  w.field("how", o.tune.verify ? "every candidate at the real problem against the float64 reference with radii for float32 round-off; dear problems at 4096 seeded positions" : "nothing was verified: built with --no-verify").end_object();
+  w.end_array().key("verification").begin_object().field("verified", o.tune.verify).field("measured", o.tune.measure).field("seed", static_cast<int64_t>(o.tune.seed)).field("worker", c.tuned.worker);
+  if (!c.tuned.worker) w.field("no_worker", c.tuned.worker_trouble);
+  write_tiers(w, c.tuned, o.tune.verify);
+  w.end_object();
   w.key("tuner").begin_object().field("problems", c.tuned.problems).field("candidates", c.tuned.candidates).field("measured", c.tuned.measured);
   w.field("from_cache", c.tuned.from_cache).field("rejected", c.tuned.rejected).field("untried", c.tuned.untried).field("seconds", c.tuned.seconds).end_object();
   w.field("predicted_ms", c.predicted_ms).field("conversion_ms", c.conversion_ms);

@@ -1,0 +1,61 @@
+// Judge: verdicts about the candidates of a problem, found by running them here: right or wrong at the problem itself,
+// how fast, and (samples()) right or wrong on the small and edge samples of every op a kernel takes.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tune/tuner.hpp"
+
+namespace peri::tune {
+
+struct Verdict {
+  double median_ms = -1, max_error = -1;
+  std::string rejected;       // why it may not be used; empty: it may
+  std::string compared_with;  // id of the candidate of another provider that gave the same answer everywhere; or empty
+  bool lasting = true;        // false: of this moment (no memory, killed), not to be kept
+};
+
+// What a judge is asked to do.
+struct Terms {
+  bool measure = true, verify = true;
+  uint64_t seed = 7;
+  double budget_ms = 60, model_bytes = 1e12;
+  std::function<bool()> stop = {};  // once true no further candidate is tried: it gets no verdict
+};
+
+struct SampleVerdict {
+  int64_t samples = 0;  // runs that were right
+  std::string failed;   // the first that was not, with its error; empty: none
+  bool lasting = true;
+};
+
+// Told before a candidate is tried (null) and with its verdict. A verdict may be told again when a later comparison
+// revokes it.
+using Told = std::function<void(size_t candidate, const Verdict* verdict)>;
+
+class Judge {
+ public:
+  explicit Judge(int threads);
+  ~Judge();
+  // Every candidate gets a verdict. Equal terms give equal answers, but for the times.
+  void judge(const ir::Graph& region, const std::vector<bool>& constant, std::span<const Candidate* const> candidates,
+             const Terms& terms, const Told& told);
+  // Tier 1: every sample of every op that the kernel takes, in full, alone and with epilogues, each configuration.
+  SampleVerdict samples(const kernels::Kernel& kernel);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Bytes that are read between timed runs: as many as the model has weights, of which more than 5/4 of the last cache
+// make no difference; a power of two below that, since times are kept by it.
+size_t traffic_bytes(double model_bytes);
+
+// Weights as anchors have them: what convolutions, products and normalisations read beside their first input.
+std::vector<bool> likely_weights(const ir::Graph& region);
+
+}  // namespace peri::tune

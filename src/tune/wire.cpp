@@ -1,0 +1,176 @@
+// Framing, and the two kinds of messages.
+#include "tune/wire.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "base/clock.hpp"
+#include "base/hash.hpp"
+#include "base/version.hpp"
+#include "exec/core/region_payload.hpp"
+#include "exec/entry.hpp"
+
+namespace peri::tune {
+
+namespace {
+constexpr uint32_t kMostBytes = 256u << 20;
+
+constexpr int kSliceMs = 200;  // so often a wait looks at `stop`
+
+Status wait_for_bytes(int socket, double patience_s, const std::function<bool()>& stop) {
+  const int64_t start = now_ns();
+  while (true) {
+    pollfd ready = {socket, POLLIN, 0};
+    const int n = poll(&ready, 1, patience_s < 0 && !stop ? -1 : kSliceMs);
+    if (n > 0) return Ok{};
+    if (n < 0 && errno != EINTR) return io_error("closed");
+    if ((stop && stop()) || (patience_s >= 0 && seconds_since(start) > patience_s))
+      return Error(ErrorKind::kCancelled, "nothing came");
+  }
+}
+
+Status receive_bytes(int socket, char* to, size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t got = recv(socket, to, bytes, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return io_error("closed");
+    to += got;
+    bytes -= static_cast<size_t>(got);
+  }
+  return Ok{};
+}
+
+// Layouts travel as a type's text: rank many ones, and the layout.
+std::string layout_text(const ir::Layout& layout, size_t rank) {
+  ir::Type t(DType::kF32, Shape(rank, Dim(1)));
+  t.layout = layout;
+  return ir::type_text(t);
+}
+
+Result<std::vector<ir::Layout>> read_layouts(const Json& json, std::string_view key, size_t count) {
+  std::vector<ir::Layout> out;
+  PERI_ASSIGN(const Json::Array* list, json.get_array(key));
+  if (list->size() != count) return invalid("%zu layouts for %zu values", list->size(), count);
+  for (const Json& j : *list) {
+    PERI_ASSIGN(const std::string_view text, j.as_string());
+    PERI_ASSIGN(const ir::Type t, ir::parse_type(text));
+    out.push_back(t.layout);
+  }
+  return out;
+}
+
+Result<Candidate> read_candidate(const Json& j, const ir::Graph& region) {
+  Candidate c;
+  PERI_ASSIGN(const std::string_view name, j.get_string("kernel"));
+  c.kernel = kernels::find(name);
+  if (!c.kernel) return refused("no kernel '%s'", std::string(name).c_str());
+  PERI_ASSIGN(const std::string_view config, j.get_string("config"));
+  c.offer.config = config;
+  PERI_ASSIGN(c.offer.inputs, read_layouts(j, "inputs", region.inputs.size()));
+  PERI_ASSIGN(c.offer.outputs, read_layouts(j, "outputs", region.outputs.size()));
+  return c;
+}
+}  // namespace
+
+Status send_text(int socket, const std::string& text) {
+  const uint32_t size = static_cast<uint32_t>(text.size());
+  PERI_CHECK(text.size() < kMostBytes, "a message of this size");
+  std::string frame(reinterpret_cast<const char*>(&size), sizeof size);
+  frame += text;
+  for (size_t at = 0; at < frame.size();) {
+    const ssize_t n = send(socket, frame.data() + at, frame.size() - at, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return io_error("closed");
+    at += static_cast<size_t>(n);
+  }
+  return Ok{};
+}
+
+Result<Json> receive(int socket, double patience_s, const std::function<bool()>& stop) {
+  uint32_t size = 0;
+  PERI_TRY(wait_for_bytes(socket, patience_s, stop));
+  PERI_TRY(receive_bytes(socket, reinterpret_cast<char*>(&size), sizeof size));
+  if (size >= kMostBytes) return invalid("a message of %u bytes", size);
+  std::string text(size, '\0');
+  PERI_TRY(receive_bytes(socket, text.data(), size));
+  return parse_json(text, {64, kMostBytes, 0});
+}
+
+std::string signature() {
+  std::string s = "peri " + std::string(version());
+  for (const kernels::Entry* e : kernels::entries())
+    s += format(" %s@%d", std::string(e->kernel.name).c_str(), e->kernel.version);
+  for (const std::string& l : exec::libraries()) s += " " + l;
+  for (const std::string& i : kernels::detect_machine(1).isas) s += " " + i;
+  return hex64(hash_text(s));
+}
+
+std::string question_text(const ir::Graph& region, const std::vector<bool>& constant,
+                          std::span<const Candidate* const> candidates, const Terms& t) {
+  JsonWriter w;
+  w.begin_object().field("region", ir::print(region, {int64_t{1} << 20, false})).key("constant").begin_array();
+  for (bool c : constant) w.value(c);
+  w.end_array().field("measure", t.measure).field("verify", t.verify).field("seed", t.seed);
+  w.field("budget_ms", t.budget_ms).field("model_bytes", t.model_bytes).key("candidates").begin_array();
+  for (const Candidate* c : candidates) {
+    w.begin_object().field("kernel", c->kernel->name).field("config", c->offer.config).key("inputs").begin_array();
+    for (size_t k = 0; k < region.inputs.size(); ++k)
+      w.value(layout_text(c->offer.inputs[k], region.inputs[k]->type.rank()));
+    w.end_array().key("outputs").begin_array();
+    for (size_t k = 0; k < region.outputs.size(); ++k)
+      w.value(layout_text(c->offer.outputs[k], region.outputs[k]->type.rank()));
+    w.end_array().end_object();
+  }
+  w.end_array().end_object();
+  return w.take();
+}
+
+Result<Question> read_question(const Json& json) {
+  Question q;
+  PERI_ASSIGN(const std::string_view text, json.get_string("region"));
+  PERI_ASSIGN(ir::Graph parsed, ir::parse_graph(text));
+  PERI_TRY(parsed.sort());
+  PERI_ASSIGN(q.region, exec::bind_region(parsed, {}));
+  if (ir::print(q.region, {int64_t{1} << 20, false}) != text) return invalid("the problem reads differently here");
+  PERI_ASSIGN(const Json::Array* constant, json.get_array("constant"));
+  if (constant->size() != q.region.inputs.size()) return invalid("%zu marks of constants", constant->size());
+  for (const Json& j : *constant) {
+    PERI_ASSIGN(const bool c, j.as_bool());
+    q.constant.push_back(c);
+  }
+  PERI_ASSIGN(q.terms.measure, json.get_bool("measure"));
+  PERI_ASSIGN(q.terms.verify, json.get_bool("verify"));
+  PERI_ASSIGN(q.terms.seed, json.get_uint("seed"));
+  PERI_ASSIGN(q.terms.budget_ms, json.get_double("budget_ms"));
+  PERI_ASSIGN(q.terms.model_bytes, json.get_double("model_bytes"));
+  PERI_ASSIGN(const Json::Array* candidates, json.get_array("candidates"));
+  for (const Json& j : *candidates) {
+    PERI_ASSIGN(Candidate c, read_candidate(j, q.region));
+    q.candidates.push_back(std::move(c));
+  }
+  return q;
+}
+
+std::string verdict_text(size_t candidate, const Verdict& v) {
+  JsonWriter w;
+  w.begin_object().field("candidate", static_cast<int64_t>(candidate)).field("median_ms", v.median_ms);
+  w.field("max_error", v.max_error).field("rejected", v.rejected).field("compared_with", v.compared_with);
+  w.field("lasting", v.lasting).end_object();
+  return w.take();
+}
+
+Result<Verdict> read_verdict(const Json& json) {
+  Verdict v;
+  PERI_ASSIGN(v.median_ms, json.get_double("median_ms"));
+  PERI_ASSIGN(v.max_error, json.get_double("max_error"));
+  PERI_ASSIGN(const std::string_view rejected, json.get_string("rejected"));
+  PERI_ASSIGN(const std::string_view compared, json.get_string("compared_with"));
+  PERI_ASSIGN(v.lasting, json.get_bool("lasting"));
+  v.rejected = rejected;
+  v.compared_with = compared;
+  return v;
+}
+
+}  // namespace peri::tune

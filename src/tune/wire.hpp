@@ -1,0 +1,33 @@
+// What the build and its worker say to each other: JSON documents, each after its length, on a stream socket.
+#pragma once
+
+#include "base/json.hpp"
+#include "tune/judge.hpp"
+
+namespace peri::tune {
+
+// kIo if the other side is gone.
+Status send_text(int socket, const std::string& text);
+// The next document. kIo "closed" if the other side is gone, kCancelled if nothing came for `patience_s` (< 0: waits)
+// or `stop` says so.
+Result<Json> receive(int socket, double patience_s, const std::function<bool()>& stop = {});
+
+// What both sides must agree on to mean the same by a candidate: version of the software, kernels with their versions,
+// libraries, instruction sets.
+std::string signature();
+
+struct Question {
+  ir::Graph region;
+  std::vector<bool> constant;
+  std::vector<Candidate> candidates;
+  Terms terms;
+};
+std::string question_text(const ir::Graph& region, const std::vector<bool>& constant,
+                          std::span<const Candidate* const> candidates, const Terms& terms);
+// An error if the text does not give the same problem here.
+Result<Question> read_question(const Json& json);
+
+std::string verdict_text(size_t candidate, const Verdict& verdict);
+Result<Verdict> read_verdict(const Json& json);
+
+}  // namespace peri::tune

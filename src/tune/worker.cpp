@@ -1,0 +1,290 @@
+// Starting, asking and replacing of workers; and the worker's own loop.
+#include "tune/worker.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "base/file.hpp"
+#include "base/knobs.hpp"
+#include "tune/wire.hpp"
+
+namespace peri::tune {
+
+namespace {
+constexpr double kStartPatienceS = 30;
+constexpr double kReferencePatienceS = 1800;  // expected answers of a large problem, before any candidate runs
+
+// How a worker ended.
+struct Death {
+  std::string how;      // "died of SIGSEGV", "gave no answer for 120 s"
+  bool ours = false;    // a fault of the code it ran: the same again next time
+  bool killed = false;  // by others: worth another try
+};
+
+struct Process {
+  pid_t pid = -1;
+  Fd socket;
+
+  // Ends it, if it still runs, and says how it ended.
+  Death end(bool too_slow, double patience_s) {
+    if (too_slow) kill(pid, SIGKILL);
+    socket = {};
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    pid = -1;
+    if (too_slow) return {format("gave no answer for %.0f s", patience_s), false, false};
+    if (!WIFSIGNALED(status)) return {format("ended with status %d", WEXITSTATUS(status)), false, false};
+    const int n = WTERMSIG(status);
+    const char* name = sigabbrev_np(n);
+    const bool ours = n == SIGSEGV || n == SIGILL || n == SIGBUS || n == SIGFPE;
+    return {std::string("died of SIG") + (name ? name : std::to_string(n)), ours,
+            n == SIGKILL || n == SIGTERM || n == SIGINT};
+  }
+};
+
+// `program worker` with its end of a socket as descriptor 3, no other descriptor of ours, and Ctrl-C blocked.
+Result<Process> spawn(const std::string& program) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return os_error("make a socket", program);
+  Process p;
+  p.socket = Fd(ends[0]);
+  const Fd theirs(ends[1]);
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&files);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_adddup2(&files, theirs.get(), kWorkerSocket);
+  posix_spawn_file_actions_addclosefrom_np(&files, kWorkerSocket + 1);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGINT);
+  posix_spawnattr_setsigmask(&attributes, &blocked);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  std::string name = program, word = "worker";
+  char* arguments[] = {name.data(), word.data(), nullptr};
+  const int code = posix_spawn(&p.pid, program.c_str(), &files, &attributes, arguments, environ);
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  errno = code;
+  if (code != 0) return os_error("start the worker", program);
+  return p;
+}
+}  // namespace
+
+std::string worker_program() {
+  if (auto given = knob(Knob::kWorker)) return *given;
+  char self[4096];
+  const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
+  if (n <= 0 || n == static_cast<ssize_t>(sizeof self)) return "";
+  std::string path(self, static_cast<size_t>(n));
+  path = path.substr(0, path.rfind('/') + 1) + "peri";
+  return access(path.c_str(), X_OK) == 0 ? path : "";
+}
+
+struct RemoteJudge::State {
+  std::string program;
+  int threads = 1;
+  double patience_s = 120;
+  Process process;
+  int64_t deaths = 0;
+
+  Status start() {
+    PERI_ASSIGN(process, spawn(program));
+    JsonWriter w;
+    w.begin_object().field("threads", threads).field("parent", static_cast<int64_t>(getpid())).end_object();
+    auto hello = send_text(process.socket.get(), w.take()).ok() ? receive(process.socket.get(), kStartPatienceS)
+                                                                : Result<Json>(io_error("closed"));
+    if (hello.ok()) {
+      auto theirs = hello->get_string("signature");
+      if (theirs.ok() && *theirs == signature()) return Ok{};
+      stop();
+      return refused("the worker is another version, or has other kernels or libraries").in_file(program);
+    }
+    const Death d = process.end(hello.error().kind != ErrorKind::kIo, kStartPatienceS);
+    return refused("the worker %s before it was ready", d.how.c_str()).in_file(program);
+  }
+  void stop() {
+    if (process.pid < 0) return;
+    kill(process.pid, SIGKILL);
+    process.end(false, 0);
+  }
+  // Buries a worker that gave `error` for an answer, and starts another.
+  Result<Death> replace(const Error& error) {
+    ++deaths;
+    Death d = process.end(error.kind != ErrorKind::kIo, patience_s);
+    PERI_TRY(start());
+    return d;
+  }
+  // Sends a question to a running worker; one that died since its last answer is replaced first.
+  Status ask(const std::string& text) {
+    if (process.pid < 0) PERI_TRY(start());
+    if (send_text(process.socket.get(), text).ok()) return Ok{};
+    PERI_ASSIGN(const Death d, replace(io_error("closed")));
+    return send_text(process.socket.get(), text);
+  }
+};
+
+RemoteJudge::RemoteJudge() : state_(std::make_unique<State>()) {}
+RemoteJudge::~RemoteJudge() { state_->stop(); }
+int64_t RemoteJudge::deaths() const { return state_->deaths; }
+
+Result<std::unique_ptr<RemoteJudge>> RemoteJudge::start(const std::string& program, int threads, double patience_s) {
+  std::unique_ptr<RemoteJudge> out(new RemoteJudge());
+  State& s = *out->state_;
+  s.program = program;
+  s.threads = threads;
+  s.patience_s = patience_s;
+  PERI_TRY(s.start());
+  return out;
+}
+
+namespace {
+// One question to one worker, until it is answered or the worker is gone.
+struct Round {
+  std::vector<size_t> asked, left;  // candidates; `left` have no verdict yet
+  std::optional<size_t> at;         // the one it is trying
+  bool done = false;
+
+  Status take(const Json& said, const Told& told) {
+    if (const Json* why = said.find("error"))
+      return refused("the worker: %s", std::string(why->as_string().ok() ? *why->as_string() : "").c_str());
+    if (said.find("done")) return done = true, Ok{};
+    PERI_ASSIGN(const int64_t index, said.get_int("candidate"));
+    if (index < 0 || index >= static_cast<int64_t>(asked.size())) return invalid("the worker names no candidate");
+    const size_t k = asked[static_cast<size_t>(index)];
+    if (!said.find("rejected")) {
+      at = k;
+      told(k, nullptr);
+      return Ok{};
+    }
+    PERI_ASSIGN(const Verdict v, read_verdict(said));
+    std::erase(left, k);
+    if (at == k) at.reset();
+    told(k, &v);
+    return Ok{};
+  }
+};
+}  // namespace
+
+Status RemoteJudge::judge(const ir::Graph& region, const std::vector<bool>& constant,
+                          std::span<const Candidate* const> candidates, const Terms& terms, const Told& told) {
+  State& s = *state_;
+  Round r;
+  for (size_t k = 0; k < candidates.size(); ++k) r.left.push_back(k);
+  std::vector<int> tries(candidates.size(), 0);
+  int vain = 0;  // deaths while no candidate was tried
+  while (!r.left.empty()) {
+    std::vector<const Candidate*> list;
+    for (size_t k : r.left) list.push_back(candidates[k]);
+    PERI_TRY(s.ask(question_text(region, constant, list, terms)));
+    r.asked = r.left;
+    r.at.reset();
+    Result<Json> said = Json();
+    while ((said = receive(s.process.socket.get(), r.at ? s.patience_s : kReferencePatienceS, terms.stop)).ok()) {
+      PERI_TRY(r.take(*said, told));
+      if (r.done) return Ok{};
+    }
+    if (terms.stop && terms.stop()) {
+      s.stop();  // in the middle of something; the next question starts another
+      return Ok{};
+    }
+    PERI_ASSIGN(const Death d, s.replace(said.error()));
+    if (!r.at) {
+      if (++vain > 2) return refused("the worker %s before it tried a candidate", d.how.c_str());
+      continue;
+    }
+    if (d.killed && tries[*r.at]++ == 0) continue;
+    Verdict v;
+    v.rejected = "the worker " + d.how;
+    v.lasting = d.ours;
+    std::erase(r.left, *r.at);
+    told(*r.at, &v);
+  }
+  return Ok{};
+}
+
+Result<SampleVerdict> RemoteJudge::samples(const kernels::Kernel& kernel) {
+  State& s = *state_;
+  JsonWriter w;
+  w.begin_object().field("samples", kernel.name).end_object();
+  const std::string text = w.take();
+  for (int tries = 0;; ++tries) {
+    PERI_TRY(s.ask(text));
+    auto said = receive(s.process.socket.get(), s.patience_s);
+    SampleVerdict v;
+    if (said.ok()) {
+      PERI_ASSIGN(v.samples, said->get_int("right"));
+      PERI_ASSIGN(const std::string_view failed, said->get_string("failed"));
+      PERI_ASSIGN(v.lasting, said->get_bool("lasting"));
+      v.failed = failed;
+      return v;
+    }
+    PERI_ASSIGN(const Death d, s.replace(said.error()));
+    if (d.killed && tries == 0) continue;
+    v.failed = "the worker " + d.how + " on a sample";
+    v.lasting = d.ours;
+    return v;
+  }
+}
+
+namespace {
+Status answer(int socket, Judge& judge, const Json& said, const std::function<void(const std::string&)>& before) {
+  if (const Json* name = said.find("samples")) {
+    PERI_ASSIGN(const std::string_view kernel_name, name->as_string());
+    const kernels::Kernel* kernel = kernels::find(kernel_name);
+    SampleVerdict v;
+    if (kernel) v = judge.samples(*kernel);
+    JsonWriter w;
+    w.begin_object().field("right", v.samples).field("failed", v.failed).field("lasting", v.lasting).end_object();
+    return send_text(socket, w.take());
+  }
+  auto question = read_question(said);
+  if (!question.ok()) {
+    JsonWriter w;
+    w.begin_object().field("error", question.error().text()).end_object();
+    return send_text(socket, w.take());
+  }
+  std::vector<const Candidate*> list;
+  for (const Candidate& c : question->candidates) list.push_back(&c);
+  Status sent = Ok{};
+  judge.judge(question->region, question->constant, list, question->terms, [&](size_t k, const Verdict* v) {
+    sent = send_text(socket, v ? verdict_text(k, *v) : format("{\"candidate\":%zu}", k));
+    if (!v && before) before(list[k]->id());
+  });
+  PERI_TRY(sent);
+  return send_text(socket, "{\"done\":true}");
+}
+}  // namespace
+
+Status serve(int socket, const std::function<void(const std::string& candidate)>& before) {
+  auto first = receive(socket, kStartPatienceS);
+  if (!first.ok()) return usage("a build starts this command, and nobody else");
+  PERI_ASSIGN(const int64_t threads, first->get_int("threads"));
+  PERI_ASSIGN(const int64_t parent, first->get_int("parent"));
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) return Ok{};  // it went before the line above
+  const rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);  // a crash is told, not kept
+  Judge judge(static_cast<int>(threads));
+  JsonWriter w;
+  w.begin_object().field("signature", signature()).end_object();
+  PERI_TRY(send_text(socket, w.take()));
+  while (true) {
+    auto said = receive(socket, -1);
+    if (!said.ok()) return Ok{};  // the build is done
+    PERI_TRY(answer(socket, judge, *said, before));
+  }
+}
+
+}  // namespace peri::tune

@@ -1,0 +1,41 @@
+// The worker: a process of its own that judges candidates for a build, so that a kernel that crashes or hangs is a
+// refusal and not the end of the build. It makes its seeded data itself: a problem crosses the socket as text, weights
+// never do.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tune/judge.hpp"
+
+namespace peri::tune {
+
+// The program to start: $PERI_WORKER; else `peri` beside the running program. "" if there is none, or the variable says
+// so by being empty.
+std::string worker_program();
+
+// A Judge in a worker process. A worker that dies or gives no answer in time refuses the candidate it was at, by the
+// signal's name, and is replaced; one that others killed gets a second try at it. Ends with this object; the worker
+// also ends with the thread that made it, and does not hear Ctrl-C.
+class RemoteJudge {
+ public:
+  // Starts `program worker`. An error if there is no such program, or it is of another version or build of kernels.
+  static Result<std::unique_ptr<RemoteJudge>> start(const std::string& program, int threads, double patience_s = 120);
+  ~RemoteJudge();
+  // As Judge does. An error: no worker could be had; candidates not told of by then have no verdict.
+  Status judge(const ir::Graph& region, const std::vector<bool>& constant, std::span<const Candidate* const> candidates,
+               const Terms& terms, const Told& told);
+  Result<SampleVerdict> samples(const kernels::Kernel& kernel);
+  int64_t deaths() const;
+
+ private:
+  RemoteJudge();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The other end: answers on `socket` until it closes. `before`: called with a candidate's id before it is tried.
+constexpr int kWorkerSocket = 3;
+Status serve(int socket, const std::function<void(const std::string& candidate)>& before = {});
+
+}  // namespace peri::tune

@@ -1,0 +1,110 @@
+// Verification sees what is wrong: a candidate that is wrong on a sample of its op, one that leaves a few elements of a
+// large answer unwritten or wrong, where positions alone would miss it.
+#include "tune/judge.hpp"
+
+#include <gtest/gtest.h>
+
+#include "kernels/core/task_instance.hpp"
+#include "ops/entry.hpp"
+#include "tune/samples.hpp"
+#include "tune/trial.hpp"
+
+namespace peri::tune {
+namespace {
+
+// A product as it should be, but for one element that a fault leaves out.
+struct Product {
+  int64_t m = 0, k = 0, n = 0, wrong = -1;
+  void operator()(int64_t, const kernels::Args& args) const {
+    const float *x = static_cast<const float*>(args.in[0]), *w = static_cast<const float*>(args.in[1]);
+    float* y = static_cast<float*>(args.out[0]);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) y[i * n + j] = 0;
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t l = 0; l < k; ++l)
+        for (int64_t j = 0; j < n; ++j) y[i * n + j] += x[i * k + l] * w[l * n + j];
+    if (wrong >= 0) y[wrong] += 1;
+  }
+};
+Result<std::vector<kernels::Offer>> offer_product(const kernels::Problem& p, const kernels::Machine&) {
+  const ir::Graph& g = *p.graph;
+  if (g.nodes.size() != 1 || g.nodes[0]->op != "matmul" || g.inputs.size() != 2) return refused("not a product");
+  if (p.constant[0] || p.constant[1]) return refused("takes no weights");
+  for (const ir::Value* v : g.inputs)
+    if (v->type.dtype != DType::kF32 || v->type.rank() != 2) return refused("not of matrices");
+  return std::vector<kernels::Offer>{kernels::row_major_offer(p)};
+}
+template <bool kFault>
+Result<std::unique_ptr<kernels::Instance>> make_product(const kernels::Problem& p, std::string_view,
+                                                        const kernels::InstantiateContext&) {
+  const std::vector<int64_t> a = kernels::dims_of(*p.graph->inputs[0]), b = kernels::dims_of(*p.graph->inputs[1]);
+  const int64_t wrong = kFault && a[0] * b[1] > 0 ? a[0] * b[1] / 2 + 3 : -1;
+  return kernels::TaskInstance::make(1, 0, Product{a[0], a[1], b[1], std::min(wrong, a[0] * b[1] - 1)});
+}
+const kernels::Kernel kGood{"good", 1, "one", "cpu", "products", offer_product, make_product<false>};
+const kernels::Kernel kFaulty{"faulty", 1, "two", "cpu", "products", offer_product, make_product<true>};
+
+std::vector<Verdict> judged(const std::vector<const kernels::Kernel*>& order) {
+  auto g = ir::parse_graph("graph { input x: f32[200,400]; input w: f32[400,300]; y = matmul(x, w); output y }");
+  EXPECT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+  std::vector<Candidate> candidates;
+  for (const kernels::Kernel* k : order) {
+    candidates.push_back({k, kernels::row_major_offer({&*g, {false, false}}), -1, -1, "", ""});
+    candidates.back().offer.inputs.resize(2);
+    candidates.back().offer.outputs.resize(1);
+  }
+  std::vector<const Candidate*> list;
+  for (const Candidate& c : candidates) list.push_back(&c);
+  std::vector<Verdict> out(list.size());
+  Judge(1).judge(*g, {false, false}, list, {.measure = false}, [&](size_t k, const Verdict* v) {
+    if (v) out[k] = *v;
+  });
+  return out;
+}
+
+TEST(Judge, OneWrongElementIsFoundByTheOtherProvidersAnswer) {
+  const std::vector<Verdict> first = judged({&kGood, &kFaulty}), last = judged({&kFaulty, &kGood});
+  EXPECT_EQ(first[0].rejected, "");
+  EXPECT_NE(first[1].rejected.find("differs at 30003"), std::string::npos) << first[1].rejected;
+  EXPECT_NE(last[0].rejected.find("differs at 30003"), std::string::npos) << "a verdict is revoked";
+  EXPECT_EQ(last[1].rejected, "");
+}
+
+TEST(Judge, AgreementIsRecorded) {
+  static kernels::Kernel other = kGood;
+  other.provider = "three";
+  const std::vector<Verdict> v = judged({&kGood, &other});
+  EXPECT_EQ(v[0].compared_with, "");
+  EXPECT_EQ(v[1].compared_with, "good@1 {}");
+}
+
+TEST(Judge, AKernelThatIsWrongOnASampleIsRefused) {
+  const SampleVerdict good = Judge(1).samples(kGood), faulty = Judge(1).samples(kFaulty);
+  EXPECT_EQ(good.failed, "");
+  EXPECT_GT(good.samples, 0);
+  EXPECT_NE(faulty.failed.find("wrong on a sample"), std::string::npos);
+  EXPECT_NE(faulty.failed.find("matmul"), std::string::npos) << faulty.failed;
+}
+
+TEST(Judge, DearProblemsAreHeldAgainstThousandsOfPositionsWithEveryEnd) {
+  auto g = ir::parse_graph("graph { input x: f32[200,400]; input w: f32[400,300]; y = matmul(x, w); output y }");
+  ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+  const auto arguments = make_arguments(*g, 7);
+  const auto expected = make_expected(*g, *arguments, 1, 7);
+  ASSERT_TRUE(expected.ok());
+  const std::vector<int64_t>& at = expected->positions;
+  EXPECT_GE(at.size(), 4096u);
+  EXPECT_EQ(at.front(), 0);
+  EXPECT_EQ(at.back(), 200 * 300 - 1);
+  int64_t last_column = 0, last_row = 0;
+  for (size_t k = 0; k < at.size(); ++k) {
+    if (k) EXPECT_LT(at[k - 1], at[k]);
+    last_column += at[k] % 300 == 299;
+    last_row += at[k] / 300 == 199;
+  }
+  EXPECT_GE(last_column, 32);
+  EXPECT_GE(last_row, 64);
+}
+
+}  // namespace
+}  // namespace peri::tune

@@ -1,0 +1,154 @@
+// A worker that crashes, hangs or is killed costs its candidate and not the build; without a worker the build judges in
+// its own process and says so; a good worker finds what this process finds.
+#include "tune/worker.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "ops/entry.hpp"
+#include "tests/places.hpp"
+
+namespace peri::tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kProgram = std::string(tests::kBuildDir) + "/bin/failing_worker";
+
+ir::Graph product_graph() {
+  auto g =
+      ir::parse_graph("graph { input x: f32[7,24]; input w: f32[24,40]; m = matmul(x, w); y = relu(m); output y }");
+  EXPECT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+  return std::move(*g);
+}
+
+class Worker : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = (fs::temp_directory_path() / ("peri_worker_" + std::to_string(getpid()))).string();
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // The failing worker under a name that tells it what to do.
+  std::string named(const std::string& name) {
+    const std::string path = folder_ + "/" + name;
+    fs::create_symlink(kProgram, path);
+    return path;
+  }
+  Candidates judged(const std::string& worker, Tuner::Stats* stats, const std::string& cache = "") {
+    Options options;
+    options.worker = worker;
+    options.budget_ms = 1;
+    options.cache_path = cache;
+    Tuner tuner(options);
+    const Candidates all = tuner.candidates(product_graph(), {false, true});
+    *stats = tuner.stats();
+    return all;
+  }
+  static const Candidate* find(const Candidates& all, std::string_view kernel) {
+    for (const Candidate& c : all.list)
+      if (c.kernel->name == kernel) return &c;
+    return nullptr;
+  }
+  std::string folder_;
+};
+
+TEST_F(Worker, AGoodOneFindsWhatThisProcessFinds) {
+  Tuner::Stats stats, own;
+  const Candidates there = judged(named("good"), &stats), here = judged("", &own);
+  EXPECT_TRUE(stats.worker);
+  EXPECT_EQ(stats.worker_deaths, 0);
+  EXPECT_FALSE(own.worker);
+  ASSERT_EQ(there.list.size(), here.list.size());
+  for (const Candidate& c : there.list) {
+    EXPECT_EQ(c.rejected, "");
+    EXPECT_GT(c.median_ms, 0);
+    bool same = false;
+    for (const Candidate& o : here.list) same = same || (o.id() == c.id() && o.max_error == c.max_error);
+    EXPECT_TRUE(same) << c.id();
+  }
+}
+
+TEST_F(Worker, ACrashRefusesItsCandidateOnly) {
+  for (const auto& [action, signal] : {std::pair("segv", "SIGSEGV"), {"abort", "SIGABRT"}, {"kill", "SIGKILL"}}) {
+    Tuner::Stats stats;
+    const Candidates all = judged(named(std::string(action) + "-gemm_f32"), &stats);
+    ASSERT_NE(find(all, "gemm_f32"), nullptr);
+    ASSERT_NE(find(all, "onednn_matmul"), nullptr);
+    EXPECT_NE(find(all, "gemm_f32")->rejected.find(signal), std::string::npos) << find(all, "gemm_f32")->rejected;
+    EXPECT_EQ(find(all, "onednn_matmul")->rejected, "");
+    EXPECT_EQ(all.list[0].kernel->name, "onednn_matmul");
+    EXPECT_TRUE(stats.worker);
+    EXPECT_GE(stats.worker_deaths, 1);
+  }
+}
+
+TEST_F(Worker, ACrashIsKeptAndAKillIsNot) {
+  for (const auto& [action, kept] : {std::pair("segv", true), {"kill", false}}) {
+    const std::string program = named(std::string(action) + "-gemm_f32"), cache = folder_ + "/" + action;
+    Tuner::Stats first, second;
+    judged(program, &first, cache);
+    judged(program, &second, cache);
+    EXPECT_GT(second.from_cache, 0);
+    EXPECT_EQ(second.worker_deaths == 0, kept) << action;
+  }
+}
+
+TEST_F(Worker, OneThatOthersKilledIsReplacedAndTriesAgain) {
+  Tuner::Stats stats;
+  const Candidates all = judged(named("kill1-gemm_f32"), &stats);
+  for (const Candidate& c : all.list) EXPECT_EQ(c.rejected, "") << c.id();
+  EXPECT_EQ(stats.worker_deaths, 1);
+  EXPECT_TRUE(stats.worker);
+}
+
+TEST_F(Worker, OneThatHangsIsEndedAndRefused) {
+  auto remote = RemoteJudge::start(named("hang-gemm_f32"), 1, 1.0);
+  ASSERT_TRUE(remote.ok()) << remote.error().text();
+  Tuner::Stats stats;
+  const Candidates all = judged("", &stats);
+  std::vector<const Candidate*> list;
+  for (const Candidate& c : all.list) list.push_back(&c);
+  std::vector<Verdict> verdicts(list.size());
+  const Status done =
+      (*remote)->judge(product_graph(), {false, true}, list, {.budget_ms = 1}, [&](size_t k, const Verdict* v) {
+        if (v) verdicts[k] = *v;
+      });
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  for (size_t k = 0; k < list.size(); ++k) {
+    const bool hangs = list[k]->kernel->name == "gemm_f32";
+    EXPECT_EQ(verdicts[k].rejected.find("no answer") != std::string::npos, hangs) << verdicts[k].rejected;
+    EXPECT_EQ(verdicts[k].lasting, !hangs);
+  }
+}
+
+TEST_F(Worker, WithoutOneTheBuildGoesOnAndSaysSo) {
+  for (const char* program : {"/nowhere/peri", "/bin/true"}) {
+    Tuner::Stats stats;
+    const Candidates all = judged(program, &stats);
+    ASSERT_FALSE(all.list.empty());
+    for (const Candidate& c : all.list) EXPECT_EQ(c.rejected, "") << c.id();
+    EXPECT_FALSE(stats.worker);
+    EXPECT_NE(stats.worker_trouble.find(program), std::string::npos) << stats.worker_trouble;
+  }
+}
+
+TEST_F(Worker, SamplesAreJudgedThereToo) {
+  auto remote = RemoteJudge::start(named("good"), 1);
+  ASSERT_TRUE(remote.ok()) << remote.error().text();
+  for (const kernels::Entry* e : kernels::entries()) {
+    const auto there = (*remote)->samples(e->kernel);
+    ASSERT_TRUE(there.ok()) << there.error().text();
+    const SampleVerdict here = Judge(1).samples(e->kernel);
+    EXPECT_EQ(there->failed, "") << e->kernel.name;
+    EXPECT_EQ(there->samples, here.samples) << e->kernel.name;
+    if (e->kernel.name == "gemm_f32" || e->kernel.name == "conv_f32") EXPECT_GT(here.samples, 20) << e->kernel.name;
+  }
+}
+
+}  // namespace
+}  // namespace peri::tune
