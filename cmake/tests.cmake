@@ -116,7 +116,7 @@ set(peri_venv "${CMAKE_SOURCE_DIR}/.venv/bin/python")
 add_test(NAME suites/digits COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/check_digits.py" --peri $<TARGET_FILE:peri>)
 set_tests_properties(suites/digits PROPERTIES LABELS cpu TIMEOUT 600)
 add_test(NAME suites/agreement COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/check_agreement.py"
-         "${peri_suites}/model" --peri $<TARGET_FILE:peri>)
+         "${peri_suites}/model" --peri $<TARGET_FILE:peri> --report "${CMAKE_BINARY_DIR}/reports")
 set_tests_properties(suites/agreement PROPERTIES LABELS slow TIMEOUT 3600)
 
 # Hostile files: a few of each class, and all of them. A busy machine gets five times the time.

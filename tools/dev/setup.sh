@@ -89,7 +89,7 @@ case ${1:-} in
     for suite in node light opset dtype; do
       setup_suite $suite
     done
-    [[ -z ${1:-} ]] || setup_suite model build/models
+    [[ -z ${1:-} ]] || setup_suite model build/models models/digits_cnn.onnx models/digits_transformer.onnx
     ;;
   *) die "setup: unknown argument '$1'" ;;
 esac

@@ -1,5 +1,6 @@
 # Build, then run the tests; ends with CTest's summary.
 # usage: ./dev test [slow|LABEL|all] [CTEST ARGUMENTS, e.g. -R REGEX]
+# slow and all leave a report, build/reports/DATE_slow.md and .json; docs/testing.md says how it is committed.
 # Default: everything but the labels slow, gpu and multi_gpu; the fuzzers run for 10 s each.
 
 test_fuzzers=no test_setup=
@@ -17,4 +18,13 @@ arguments+=("$@")
 call setup $test_setup
 [[ $test_fuzzers == no ]] || call fuzz --build-only
 call build
-ctest --test-dir build -j "$JOBS" --output-on-failure --no-tests=error "${arguments[@]}"
+if [[ $test_setup != slow ]]; then
+  ctest --test-dir build -j "$JOBS" --output-on-failure --no-tests=error "${arguments[@]}"
+else
+  mkdir -p build/reports
+  test_status=0
+  ctest --test-dir build -j "$JOBS" --output-on-failure --no-tests=error --output-junit "$PWD/build/reports/ctest.xml" \
+    "${arguments[@]}" || test_status=$?
+  .venv/bin/python tools/suites/slow_report.py build/reports/ctest.xml build/reports
+  exit "$test_status"
+fi

@@ -86,18 +86,18 @@ def make(suite, path, ort, threads):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("models", type=pathlib.Path, metavar="MODELS", help="folder of complete models (models/materialize.py makes build/models)")
+    p.add_argument("models", type=pathlib.Path, nargs="+", metavar="MODELS", help="folders of complete models (models/materialize.py makes build/models), or models")
     p.add_argument("out", type=pathlib.Path, metavar="OUT", help="folder to write; a suite that stands there is replaced")
     p.add_argument("--names", nargs="+", metavar="NAME", help="only these models")
     p.add_argument("--threads", type=int, default=2, help="of ONNX Runtime (default 2)")
     a = p.parse_args()
     import onnxruntime as ort
 
-    known = {path.stem: path.resolve() for path in sorted(a.models.glob("*.onnx"))}
+    known = {path.stem: path.resolve() for given in a.models for path in (sorted(given.glob("*.onnx")) if given.is_dir() else [given])}
     if not known:
-        raise SuiteError(f"no .onnx files in {a.models}: run models/materialize.py")
+        raise SuiteError(f"no .onnx files in {', '.join(map(str, a.models))}: run models/materialize.py")
     if unknown := [n for n in a.names or () if n not in known]:
-        raise SuiteError(f"no model {', '.join(unknown)} in {a.models}; there are {', '.join(known)}")
+        raise SuiteError(f"no model {', '.join(unknown)} in {', '.join(map(str, a.models))}; there are {', '.join(known)}")
     suite = Suite(a.out, "make_model_suite.py")
     for name, path in known.items():
         if a.names and name not in a.names:
