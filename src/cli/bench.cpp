@@ -48,9 +48,8 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(const std::vector<Tensor> inputs, read_inputs(arguments, opened.engine->program(), 1));
   PERI_ASSIGN(auto session, runtime::Session::create(opened.engine, threads));
   bench::Schedule schedule;
-  PERI_ASSIGN(const int64_t seconds, arguments.number("--seconds", 0, 86400, 3));
+  PERI_ASSIGN(schedule.seconds, arguments.real("--seconds", 0, 86400, 3));
   PERI_ASSIGN(schedule.max_samples, arguments.number("--iterations", 1, 100000000, 100000));
-  schedule.seconds = static_cast<double>(seconds);
   auto once = [&]() -> Status {
     PERI_TRY(session->run(inputs));
     return Ok{};

@@ -1,4 +1,6 @@
 // peri build: a model becomes an engine file, with its proof beside it.
+#include <unistd.h>
+
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "cli/core/model.hpp"
@@ -32,6 +34,14 @@ std::string describe(const compile::Compiled& c, const std::string& path, bool s
   return w.take();
 }
 
+// Before the work: whether what comes of it can be written.
+Status check_folder_of(const std::string& file) {
+  const size_t slash = file.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
+  if (!file.empty() && access(folder.c_str(), W_OK) != 0) return os_error("write into the folder", folder);
+  return Ok{};
+}
+
 Result<Outcome> run(const Arguments& arguments) {
   const std::string model = arguments.positional[0], path = arguments.get("--output");
   if (path.empty()) return usage("peri build needs -o ENGINE");
@@ -41,6 +51,7 @@ Result<Outcome> run(const Arguments& arguments) {
     if (arguments.has("--lock")) return usage("--lock writes choices and --locked takes them: give one of the two");
     PERI_ASSIGN(options.lock, plan::read_lock(file));
   }
+  for (const std::string& file : {path, arguments.get("--lock")}) PERI_TRY(check_folder_of(file));
   auto compiled = compile::compile(options);
   progress.clear();
   if (!compiled.ok()) return std::move(compiled).error().in_file(model);

@@ -20,15 +20,6 @@ struct Budget {
   Tolerance tolerance;
 };
 
-Result<double> real(const Arguments& arguments, std::string_view flag, double fallback) {
-  if (!arguments.has(flag)) return fallback;
-  const std::string text = arguments.get(flag);
-  double v = 0;
-  if (auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v); code != std::errc() || end != text.data() + text.size())
-    return usage("%s is not a number", std::string(flag).c_str()).but_found(text);
-  return v;
-}
-
 Result<std::vector<uint64_t>> seeds(const Arguments& arguments) {
   std::vector<uint64_t> out;
   for (const std::string& text : arguments.all("--seed")) {
@@ -134,7 +125,7 @@ Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir)
     if (r.verdict != Verdict::kPassed) w.begin_object().field("case", r.name).field("verdict", r.verdict == Verdict::kFailed ? "failed" : "unsupported").field("why", r.why).end_object();
   w.end_array().end_object();
   out.json = w.take();
-  PERI_ASSIGN(const double least, real(arguments, "--min-passed", 0));
+  PERI_ASSIGN(const double least, arguments.real("--min-passed", 0, 1e9, 0));
   out.code = count[1] || static_cast<double>(count[0]) < least ? 3 : 0;
   out.summary = std::to_string(cases.size()) + " cases: " + std::to_string(count[0]) + " passed, " + std::to_string(count[1]) + " failed, " + std::to_string(count[2]) + " unsupported";
   return out;
@@ -160,12 +151,12 @@ Result<std::string> run_bisect(const Subject& s, std::span<const Tensor> inputs,
 Result<Budget> budget_of(const Arguments& arguments) {
   Budget b;
   const bool peer = arguments.has("--onnxruntime");
-  PERI_ASSIGN(b.max_error, real(arguments, "--max-error", 1e-4));
+  PERI_ASSIGN(b.max_error, arguments.real("--max-error", 0, INFINITY, 1e-4));
   b.given = arguments.has("--max-error");
-  PERI_ASSIGN(b.min_cosine, real(arguments, "--min-cosine", peer ? 0.9999 : -1));
-  PERI_ASSIGN(b.max_change, real(arguments, "--max-change", peer ? 1e-3 : INFINITY));
-  PERI_ASSIGN(b.tolerance.rtol, real(arguments, "--rtol", 1e-3));
-  PERI_ASSIGN(b.tolerance.atol, real(arguments, "--atol", 1e-5));
+  PERI_ASSIGN(b.min_cosine, arguments.real("--min-cosine", -1, 1, peer ? 0.9999 : -1));
+  PERI_ASSIGN(b.max_change, arguments.real("--max-change", 0, INFINITY, peer ? 1e-3 : INFINITY));
+  PERI_ASSIGN(b.tolerance.rtol, arguments.real("--rtol", 0, INFINITY, 1e-3));
+  PERI_ASSIGN(b.tolerance.atol, arguments.real("--atol", 0, INFINITY, 1e-5));
   return b;
 }
 

@@ -148,5 +148,23 @@ TEST_F(Commands, VerifySuiteSaysWhatFailed) {
   EXPECT_EQ(command("verify", {"--suite", folder_ + "/none"}).error().kind, ErrorKind::kUsage);
 }
 
+TEST_F(Commands, AMisspeltInputIsNamedWithTheRightOne) {
+  const auto r = command("run", {engine_, "--input", "imgae=random:1"});
+  ASSERT_FALSE(r.ok());
+  EXPECT_EQ(r.error().message, "the model has no input 'imgae'");
+  EXPECT_EQ(r.error().remedy, "did you mean 'image'?");
+}
+
+TEST_F(Commands, WhatCannotBeWrittenIsSaidBeforeTheWork) {
+  const std::vector<std::vector<std::string>> lines = {{"missing.onnx", "-o", folder_ + "/none/x.engine"},
+                                                       {"missing.onnx", "-o", folder_ + "/x.engine", "--lock", folder_ + "/none/x.lock"}};
+  for (const auto& words : lines) {
+    const auto r = command("build", words);
+    ASSERT_FALSE(r.ok());
+    EXPECT_EQ(r.error().kind, ErrorKind::kIo);
+    EXPECT_EQ(r.error().file, folder_ + "/none") << "the folder is looked at before the model";
+  }
+}
+
 }  // namespace
 }  // namespace peri::cli

@@ -42,6 +42,17 @@ Result<int64_t> Arguments::number(std::string_view flag, int64_t low, int64_t hi
   return v;
 }
 
+Result<double> Arguments::real(std::string_view flag, double low, double high, double fallback) const {
+  auto it = values.find(flag);
+  if (it == values.end()) return fallback;
+  const std::string& text = it->second.back();
+  double v = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (code != std::errc() || end != text.data() + text.size() || !(v >= low && v <= high))
+    return usage("%s is not in range", std::string(flag).c_str()).expecting(format("a number from %g to %g", low, high)).but_found(text);
+  return v;
+}
+
 Result<Arguments> parse_arguments(const Command& command, std::span<char* const> words) {
   Arguments out;
   bool only_positional = false;

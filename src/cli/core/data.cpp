@@ -1,6 +1,7 @@
 // Inputs from files and seeds, outputs to files.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 
@@ -8,6 +9,7 @@
 #include "base/json.hpp"
 #include "base/npy.hpp"
 #include "base/rng.hpp"
+#include "base/spelling.hpp"
 #include "cli/core/model.hpp"
 
 #include "onnx/tensor_file.hpp"
@@ -35,7 +37,7 @@ Result<Tensor> read_tensor(const std::string& file) {
     PERI_ASSIGN(auto named, onnx::read_tensor_file(file));
     return std::move(named.tensor);
   }
-  return usage("an input file is a .npy or a .pb").in_file(file);
+  return usage("an input file is a .npy or a .pb").in_file(file).advise("numpy.save writes a .npy");
 }
 }  // namespace
 
@@ -48,12 +50,18 @@ Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::
   }
   std::string known;
   for (const plan::Port& p : program.inputs) known += (known.empty() ? "" : ", ") + p.name + " " + std::string(dtype_name(p.dtype)) + shape_text(p.shape);
+  for (const auto& [name, file] : given) {
+    std::vector<std::string_view> names;
+    for (const plan::Port& p : program.inputs) names.push_back(p.name);
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string near = nearest(name, names);
+    return usage("the model has no input '%s'", name.c_str()).advise(near.empty() ? "its inputs are: " + known : "did you mean '" + near + "'?");
+  }
   std::vector<Tensor> out;
   std::optional<DimBinding> dims;
   for (const plan::Port& p : program.inputs) {
     auto it = given.find(p.name);
     std::string what = it == given.end() ? "" : it->second;
-    if (it != given.end()) given.erase(it);
     uint64_t seed = fill_seed.value_or(0) + out.size();
     if (what.empty() && !fill_seed) return usage("input '%s' is not given", p.name.c_str()).expecting("--input " + p.name + "=FILE").advise("the inputs are: " + known);
     const bool random = what.empty() || what.starts_with("random:");
@@ -70,7 +78,6 @@ Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::
     PERI_ASSIGN(Tensor t, random_input(p, *dims, seed));
     out.push_back(std::move(t));
   }
-  if (!given.empty()) return usage("the model has no input '%s'", given.begin()->first.c_str()).advise("its inputs are: " + known);
   return out;
 }
 
