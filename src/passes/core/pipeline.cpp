@@ -23,6 +23,7 @@ std::span<const std::string_view> order() {
       "gemm_to_matmul",     // linear layers without reshapes around them
       "sink_transposes",    // transposes meet and cancel; chains of reshapes are one
       "split_projections",  // packed q, k, v without copies
+      "merge_slices",       // one copy for a window along several axes
       "fuse_attention",     // softmax(q kT + mask) v with its head splits is one node
       "sink_transposes",
       "fuse_gelu",  // activations that fit into epilogues
