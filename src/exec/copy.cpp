@@ -1,0 +1,71 @@
+// Executor "copy": a step's result is the bytes of what it reads; large ones go by several threads. It is what carries
+// a value into a state, so that the next run finds it there. The payload is empty.
+#include <algorithm>
+#include <cstring>
+
+#include "exec/entry.hpp"
+
+namespace peri::exec {
+namespace {
+constexpr int64_t kPiece = 256 << 10;  // bytes of one task
+
+class CopyInstance final : public runtime::Instance {
+ public:
+  explicit CopyInstance(int64_t bytes) : bytes_(bytes) {}
+  Status run(const runtime::RunContext& c) const override {
+    const auto* from = static_cast<const std::byte*>(c.reads[0]);
+    auto* to = static_cast<std::byte*>(c.writes[0]);
+    if (from == to || bytes_ == 0) return Ok{};
+    if (from < to + bytes_ && to < from + bytes_) return std::memmove(to, from, static_cast<size_t>(bytes_)), Ok{};
+    c.pool->run((bytes_ + kPiece - 1) / kPiece, [&](int64_t task, int) {
+      const int64_t begin = task * kPiece, count = std::min(kPiece, bytes_ - begin);
+      std::memcpy(to + begin, from + begin, static_cast<size_t>(count));
+    });
+    return Ok{};
+  }
+
+ private:
+  int64_t bytes_;
+};
+
+class CopyPrepared final : public runtime::Prepared {
+ public:
+  CopyPrepared(std::string name, Dim from, Dim to)
+      : name_(std::move(name)), from_(std::move(from)), to_(std::move(to)) {}
+  Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
+    PERI_ASSIGN(const int64_t from, from_.eval(binding));
+    PERI_ASSIGN(const int64_t to, to_.eval(binding));
+    if (from != to || from < 0)
+      return invalid("a copy between buffers of different sizes")
+          .at_node(name_)
+          .expecting(format("%lld bytes", static_cast<long long>(to)))
+          .but_found(std::to_string(from));
+    return std::unique_ptr<runtime::Instance>(std::make_unique<CopyInstance>(from));
+  }
+
+ private:
+  std::string name_;
+  Dim from_, to_;
+};
+
+Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {
+  const plan::Step& step = *context.step;
+  if (step.reads.size() != 1 || step.writes.size() != 1 || step.reads[0] < 0 || step.writes[0] < 0 ||
+      !step.binds.empty())
+    return invalid("a copy has one argument and one result").at_node(step.name);
+  if (!context.variant->payload.empty()) return invalid("a copy has no payload").at_node(step.name);
+  const plan::Buffer& from = context.program->buffers[static_cast<size_t>(step.reads[0])];
+  const plan::Buffer& to = context.program->buffers[static_cast<size_t>(step.writes[0])];
+  if (from.dtype != to.dtype || from.layout != to.layout || from.dtype == DType::kString)
+    return invalid("a copy between buffers of different types")
+        .at_node(step.name)
+        .expecting(std::string(dtype_name(to.dtype)))
+        .but_found(std::string(dtype_name(from.dtype)));
+  return std::unique_ptr<runtime::Prepared>(std::make_unique<CopyPrepared>(step.name, from.bytes, to.bytes));
+}
+}  // namespace
+
+extern const Entry copy_entry;
+const Entry copy_entry{{"copy", 1, prepare}};
+
+}  // namespace peri::exec
