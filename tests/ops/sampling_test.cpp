@@ -54,6 +54,21 @@ TEST(Roi, BinsAndTheirSamples) {
       {5, 7, 0, 0});
 }
 
+TEST(DeformConv, OffsetsMoveTapsAndMasksScaleThem) {
+  const std::vector<RefTensor> in = {floats({1, 1, 4}, {1, 2, 4, 8}), floats({1, 1, 2}, {1, 10}),
+                                     floats({1, 2, 3}, {0, 0.5, -2, 0, 0, 0.5}), floats({1}, {100}),
+                                     floats({1, 2, 3}, {1, 1, 1, 1, 0.5, 1})};
+  const char* text =
+      "graph { input x: f32[1,1,4]; input w: f32[1,1,2]; input o: f32[1,2,3]; input b: f32[1]; input m: f32[1,2,3]; y = "
+      "deform_conv(x, w, o, b, m); output y }";
+  // Taps at (0, 1), (1.5, 2), (0, 3.5): the last lies half outside.
+  expect_values(run_text(text, in)[0], {121, 123, 141});
+  EXPECT_NE(refusal("graph { input x: f32[1,1,4]; input w: f32[1,1,2]; input o: f32[1,2,4]; y = deform_conv(x, w, o); "
+                    "output y }")
+                .find("offset"),
+            std::string::npos);
+}
+
 TEST(Det, KnownValues) {
   const std::vector<RefTensor> in = {floats({2, 3, 3}, {2, 0, 1, 1, 3, 2, 1, 1, 1, 0, 1, 0, 1, 0, 0, 0, 0, 5})};
   expect_values(run_text("graph { input x: f32[2,3,3]; y = det(x); output y }", in)[0], {0, -5});

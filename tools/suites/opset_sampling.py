@@ -93,7 +93,19 @@ def tensor_scatter(v):
     yield Sample("axis", [values(v.rng("a"), (2, 5, 4)), values(v.rng("au"), (2, 5, 1))], {"axis": 2})
 
 
+def deform_conv(v):
+    # name → (x, w, offset channels, output size, attributes)
+    forms = {"plain": ((1, 2, 5, 6), (3, 2, 3, 3), 18, (3, 4), {}), "pads": ((2, 3, 5, 5), (2, 3, 3, 3), 18, (3, 3), {"pads": [1, 1, 1, 1], "strides": [2, 2]}), "groups": ((1, 4, 5, 5), (4, 2, 2, 2), 16, (4, 4), {"group": 2, "offset_group": 2}), "dilated": ((1, 1, 7, 6), (1, 1, 2, 2), 8, (5, 4), {"dilations": [2, 2]})}
+    for name, (x, w, channels, size, attrs) in forms.items():
+        for full in (False, True):
+            rng = v.rng(name)
+            inputs = [values(rng, x), values(rng, w), rng.uniform(-2, 2, (x[0], channels, *size)).astype(np.float32)]
+            if full:
+                inputs += [values(rng, w[:1]), rng.uniform(0, 1, (x[0], channels // 2, *size)).astype(np.float32)]
+            yield Sample(f"{name}_mask" if full else name, inputs, attrs, const=(1,), fixed=(0,))
+
+
 SAMPLES = {
     "GridSample": grid_sample, "RoiAlign": roi_align, "MaxRoiPool": max_roi_pool, "MaxUnpool": max_unpool, "Col2Im": col2im, "AffineGrid": affine_grid,
-    "Det": det, "Unique": unique, "CenterCropPad": center_crop_pad, "TensorScatter": tensor_scatter,
+    "DeformConv": deform_conv, "Det": det, "Unique": unique, "CenterCropPad": center_crop_pad, "TensorScatter": tensor_scatter,
 }  # fmt: skip

@@ -1,0 +1,35 @@
+// Operators that are not taken are refused by what they are, each with what to do instead.
+#include <gtest/gtest.h>
+
+#include "onnx/refusals.hpp"
+
+namespace peri::onnx {
+namespace {
+
+TEST(Refusals, EveryKindSaysWhatToDo) {
+  const struct {
+    const char *domain, *op, *why, *remedy;
+  } rows[] = {
+      {"", "QuantizeLinear", "quantised", "before quantisation"},
+      {"", "Loop", "control flow", "fixed number of steps"},
+      {"", "SequenceAt", "sequences", "tensors only"},
+      {"", "LSTM", "recurrent", "unrolled"},
+      {"", "SoftmaxCrossEntropyLoss", "losses", "without its loss"},
+      {"", "StringSplit", "text", "outside the model"},
+      {"", "STFT", "signal", "outside the model"},
+      {"", "ImageDecoder", "images", "pixels"},
+      {"", "RandomUniform", "random", "an input"},
+      {"", "NoSuchOperator", "no definition", "other operators"},
+      {"ai.onnx.ml", "TreeEnsemble", "classical", "outside the model"},
+      {"ai.onnx.preview.training", "Adam", "training", "inference"},
+  };
+  for (const auto& row : rows) {
+    Refusal r;
+    EXPECT_EQ(find_definition(row.domain, row.op, 22, &r), nullptr) << row.op;
+    EXPECT_NE(r.reason.find(row.why), std::string::npos) << row.op << ": " << r.reason;
+    EXPECT_NE(r.remedy.find(row.remedy), std::string::npos) << row.op << ": " << r.remedy;
+  }
+}
+
+}  // namespace
+}  // namespace peri::onnx
