@@ -1,9 +1,10 @@
 // The shared parts of the oneDNN kernels.
 #include "kernels/vendor/onednn.hpp"
 
-#include <omp.h>
-
 #include "kernels/vendor/library.hpp"
+
+// Of the OpenMP runtime that oneDNN brings; a header for it comes with GCC only.
+extern "C" void omp_set_num_threads(int);
 
 namespace peri::kernels::vendor {
 

@@ -1,6 +1,8 @@
 // The text of the depthwise tiles, compiled once per Isa like gemm/tile_body.hpp.
 #pragma once
 
+#include <utility>
+
 #include "kernels/cpu/conv/depthwise.hpp"
 
 namespace peri::kernels::cpu::depthwise_body {
@@ -46,15 +48,14 @@ template <class V, int kWidth, int kStride, int kColumns, bool kTable, bool kWho
   constexpr int kPixels = (kColumns - 1) * kStride + kWidth;
   const float* w = g.w + c;
   const float* const* pixels = g.pixels;
-  const float* line = x + c;
+  const float* line = kTable ? nullptr : x + c;
   for (int64_t ky = 0; ky < g.kh; ++ky) {
     V wv[kWidth];
 #pragma GCC unroll 8
     for (int kx = 0; kx < kWidth; ++kx) wv[kx] = read<V, kWhole>(w + kx * g.w_step, lanes);
-    const float* at = line;
 #pragma GCC unroll 32
-    for (int i = 0; i < kPixels; ++i, at += g.x_pixel) {
-      const V v = read<V, kWhole>(kTable ? pixels[i] + c : at, lanes);
+    for (int i = 0; i < kPixels; ++i) {
+      const V v = read<V, kWhole>(kTable ? pixels[i] + c : line + i * g.x_pixel, lanes);
 #pragma GCC unroll 8
       for (int kx = 0; kx < kWidth; ++kx) {
         const int o = (i - kx) / kStride;
@@ -62,8 +63,8 @@ template <class V, int kWidth, int kStride, int kColumns, bool kTable, bool kWho
       }
     }
     w += kWidth * g.w_step;
-    pixels += kPixels;
-    line += g.x_row;
+    if (kTable) pixels += kPixels;
+    else line += g.x_row;
   }
 }
 
@@ -83,7 +84,7 @@ template <class V, int kWidth, int kStride, int kColumns, bool kTable, bool kWho
       for (int o = 0; o < kColumns; ++o) sums[o] = fma(read<V, kWhole>(pixels[o] + c, lanes), wv, sums[o]);
     }
   } else {
-    slide<V, kWidth, kStride, kColumns, kTable, kWhole>(g, g.x + at * kStride * g.x_pixel, c, lanes, sums);
+    slide<V, kWidth, kStride, kColumns, kTable, kWhole>(g, kTable ? nullptr : g.x + at * kStride * g.x_pixel, c, lanes, sums);
   }
   finish<V, kColumns, kWhole>(g, at, c, lanes, sums);
 }
@@ -99,28 +100,25 @@ void tile(const DepthwiseTile& g) {
   }
 }
 
-template <class V, int kWidth, int kStride, bool kTable>
-constexpr DepthwiseFn kTiles[] = {&tile<V, kWidth, kStride, 1, kTable>, &tile<V, kWidth, kStride, 2, kTable>,
-                                  &tile<V, kWidth, kStride, 3, kTable>, &tile<V, kWidth, kStride, 4, kTable>,
-                                  &tile<V, kWidth, kStride, 5, kTable>, &tile<V, kWidth, kStride, 6, kTable>,
-                                  &tile<V, kWidth, kStride, 7, kTable>, &tile<V, kWidth, kStride, 8, kTable>};
-
-template <class V, bool kTable>
-consteval void fill(DepthwiseFn (&to)[2][2][kMaxDepthwiseColumns]) {
-  for (int i = 0; i < kMaxDepthwiseColumns; ++i) {
-    to[0][0][i] = kTiles<V, 3, 1, kTable>[i];
-    to[0][1][i] = kTiles<V, 3, 2, kTable>[i];
-    to[1][0][i] = kTiles<V, 5, 1, kTable>[i];
-    to[1][1][i] = kTiles<V, 5, 2, kTable>[i];
-  }
+// Function templates named here, not read from a variable template: Clang does not take that as a constant.
+template <class V, int kWidth, int kStride, bool kTable, int... kColumns>
+constexpr void fill(DepthwiseFn (&to)[kMaxDepthwiseColumns], std::integer_sequence<int, kColumns...>) {
+  ((to[kColumns] = &tile<V, kWidth, kStride, kColumns + 1, kTable>), ...);
 }
 
 template <class V>
-consteval DepthwiseTable make_table() {
+constexpr DepthwiseTable make_table() {
+  constexpr auto all = std::make_integer_sequence<int, kMaxDepthwiseColumns>();
   DepthwiseTable table = {};
-  for (int i = 0; i < kMaxDepthwiseColumns; ++i) table.plain[i] = kTiles<V, 0, 1, true>[i];
-  fill<V, true>(table.sliding);
-  fill<V, false>(table.strided);
+  fill<V, 0, 1, true>(table.plain, all);
+  fill<V, 3, 1, true>(table.sliding[0][0], all);
+  fill<V, 3, 2, true>(table.sliding[0][1], all);
+  fill<V, 5, 1, true>(table.sliding[1][0], all);
+  fill<V, 5, 2, true>(table.sliding[1][1], all);
+  fill<V, 3, 1, false>(table.strided[0][0], all);
+  fill<V, 3, 2, false>(table.strided[0][1], all);
+  fill<V, 5, 1, false>(table.strided[1][0], all);
+  fill<V, 5, 2, false>(table.strided[1][1], all);
   return table;
 }
 
