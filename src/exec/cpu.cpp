@@ -1,4 +1,5 @@
 // Executor "cpu": runs a kernel of kernels/cpu as its fixed list of tasks on the session's pool.
+#include <algorithm>
 #include <mutex>
 
 #include "exec/core/region_payload.hpp"
@@ -58,8 +59,20 @@ class CpuPrepared final : public runtime::Prepared {
   kernels::Packed packed_;
 };
 
+// What every kernel relies on: a node that computes from something, results that nodes compute, each once.
+Status check_region(const ir::Graph& g) {
+  const auto computes = [](const ir::Node* n) { return n->op != "dims_constant"; };
+  const auto anchor = std::find_if(g.nodes.begin(), g.nodes.end(), computes);
+  if (anchor == g.nodes.end() || !(*anchor)->in(0)) return invalid("a region without a node that computes from an input");
+  for (auto v = g.outputs.begin(); v != g.outputs.end(); ++v)
+    if (!(*v)->producer || !computes((*v)->producer) || std::find(g.outputs.begin(), v, *v) != v)
+      return invalid("result '%s' of a region is not computed by it, or stands twice", (*v)->name.c_str());
+  return Ok{};
+}
+
 Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {
   PERI_ASSIGN(RegionPayload payload, read_payload(context.variant->payload));
+  PERI_TRY(check_region(payload.graph));
   PERI_TRY(check_arguments(payload.graph, *context.program, *context.step));
   const kernels::Kernel* kernel = kernels::find(payload.kernel);
   if (!kernel || kernel->executor != "cpu") return refused("kernel '%s' is not in this binary", payload.kernel.c_str()).advise("build the engine again with this version");

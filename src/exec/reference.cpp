@@ -3,13 +3,15 @@
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
 #include "ops/entry.hpp"
+#include "runtime/engine.hpp"
 
 namespace peri::exec {
 
 namespace {
 class ReferenceInstance final : public runtime::Instance {
  public:
-  ReferenceInstance(ir::Graph graph, std::vector<Tensor> weights, bool binds) : graph_(std::move(graph)), weights_(std::move(weights)), binds_(binds) {}
+  ReferenceInstance(ir::Graph graph, std::vector<Tensor> weights, bool binds, int64_t most_elements)
+      : graph_(std::move(graph)), weights_(std::move(weights)), binds_(binds), most_elements_(most_elements) {}
 
   Status run(const runtime::RunContext& c) const override {
     std::vector<ops::RefTensor> in;
@@ -17,7 +19,7 @@ class ReferenceInstance final : public runtime::Instance {
       PERI_ASSIGN(const Tensor t, argument(k, c.reads[k]));
       in.push_back(ops::to_ref(t));
     }
-    PERI_ASSIGN(const std::vector<ops::RefTensor> out, ops::run_reference(graph_, in, {0, c.pool->threads(), true}));
+    PERI_ASSIGN(const std::vector<ops::RefTensor> out, ops::run_reference(graph_, in, {0, c.pool->threads(), true, {}, most_elements_}));
     for (size_t k = 0; k < out.size(); ++k) PERI_TRY(store(out[k], k, c));
     return Ok{};
   }
@@ -36,6 +38,13 @@ class ReferenceInstance final : public runtime::Instance {
     void* to = c.writes[k];
     if (binds_) {
       PERI_ASSIGN(to, c.binder->bind_output(k, r.dims));
+    } else {  // the memory is laid out for the stated shape; the data may have made another
+      PERI_ASSIGN(const std::vector<int64_t> stated, eval(*graph_.outputs[k]->type.shape, {}));
+      if (r.dims != stated)
+        return invalid("a result does not have its stated shape")
+            .at_node(graph_.outputs[k]->name)
+            .expecting(shape_text(Shape(stated.begin(), stated.end())))
+            .but_found(shape_text(Shape(r.dims.begin(), r.dims.end())));
     }
     const Tensor t = ops::from_ref(r);
     if (r.dtype == DType::kString) *static_cast<std::vector<std::string>*>(to) = t.string_values();
@@ -45,22 +54,28 @@ class ReferenceInstance final : public runtime::Instance {
   ir::Graph graph_;
   std::vector<Tensor> weights_;
   bool binds_;
+  int64_t most_elements_;
 };
 
 class ReferencePrepared final : public runtime::Prepared {
  public:
-  ReferencePrepared(RegionPayload payload, std::vector<Tensor> weights, bool binds) : payload_(std::move(payload)), weights_(std::move(weights)), binds_(binds) {}
+  ReferencePrepared(RegionPayload payload, const runtime::PrepareContext& c)
+      : payload_(std::move(payload)),
+        weights_(c.weights),
+        binds_(!c.step->binds.empty()),
+        most_elements_(c.options->memory_limit() / static_cast<int64_t>(2 * sizeof(double))) {}
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     PERI_ASSIGN(ir::Graph g, bind_region(payload_.graph, binding, binds_));
     for (const ir::Value* v : g.inputs)
       if (!is_const(*v->type.shape)) return invalid("input '%s' of a step has an unbound dimension", v->name.c_str());
-    return std::unique_ptr<runtime::Instance>(std::make_unique<ReferenceInstance>(std::move(g), weights_, binds_));
+    return std::unique_ptr<runtime::Instance>(std::make_unique<ReferenceInstance>(std::move(g), weights_, binds_, most_elements_));
   }
 
  private:
   RegionPayload payload_;
   std::vector<Tensor> weights_;
   bool binds_;
+  int64_t most_elements_;
 };
 
 Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {
@@ -70,7 +85,7 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
     if (!v->type.layout.row_major()) return invalid("the reference takes row-major tensors only").at_node(context.step->name);
   for (const ir::Value* v : payload.graph.outputs)
     if (!v->type.layout.row_major()) return invalid("the reference makes row-major tensors only").at_node(context.step->name);
-  return std::unique_ptr<runtime::Prepared>(std::make_unique<ReferencePrepared>(std::move(payload), context.weights, !context.step->binds.empty()));
+  return std::unique_ptr<runtime::Prepared>(std::make_unique<ReferencePrepared>(std::move(payload), context));
 }
 }  // namespace
 

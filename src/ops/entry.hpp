@@ -76,6 +76,7 @@ struct RefTensor {
   std::vector<double> radius;   // floats: |computed - f| <= radius is accepted; empty means zero everywhere
   std::vector<int64_t> i;       // integers and bool (u64 keeps its bits)
   std::vector<std::string> s;
+  int64_t most_elements = int64_t{1} << 33;  // resize() goes no further
 
   int64_t numel() const;
   double r(int64_t at) const { return radius.empty() ? 0.0 : radius[static_cast<size_t>(at)]; }
@@ -155,6 +156,7 @@ struct RefOptions {
   // Ascending flat positions of output 0 that are wanted; the others keep no meaning. Positions are pulled back through the
   // graph, so that a few positions of a large result are cheap. Empty: everything. Only for graphs with one output.
   std::vector<int64_t> positions = {};
+  int64_t most_elements = int64_t{1} << 33;  // of one value; more is an error of kind kMemory
 };
 Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<const RefTensor> inputs, const RefOptions& options = {});
 

@@ -238,9 +238,7 @@ Status reference(RefCall& call) {
   std::vector<AxisTaps> axes;
   for (const AxisGeometry& g : geometry) dims.push_back(g.out);
   if (y.dims != dims) {  // scales known only now
-    PERI_TRY(checked_numel(dims));
-    y = make_ref(y.dtype, dims);
-    y.radius.assign(y.f.size(), 0.0);
+    PERI_TRY(resize(y, dims));
   }
   if (y.numel() == 0) return Ok{};
   for (const AxisGeometry& g : geometry) axes.push_back(axis_taps(sampling, g));

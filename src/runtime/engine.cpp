@@ -1,6 +1,8 @@
 // Loading: checks, executors, variants, prepared steps, and the cache of instances.
 #include "runtime/engine.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -38,6 +40,12 @@ struct Engine::State {
   std::vector<std::unique_ptr<StepState>> steps;
   uint64_t id = 0;
 };
+
+int64_t EngineOptions::memory_limit() const {
+  if (memory_bytes > 0) return memory_bytes;
+  const int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && page > 0 ? pages * page : INT64_MAX;
+}
 
 Engine::Engine() : state_(std::make_unique<State>()) {}
 Engine::~Engine() = default;

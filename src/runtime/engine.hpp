@@ -2,6 +2,7 @@
 // arena, its thread pool and the instances for its current shapes.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -30,6 +31,12 @@ struct EngineOptions {
   plan::Capabilities machine;
   int threads = 1;
   Allocator allocator = {};
+  // Most bytes that one block of memory (arena, scratch, state, data-dependent buffer) may take; 0: what the machine has.
+  int64_t memory_bytes = 0;
+  // Steps that all sessions and bodies may still run together, for programs of strangers; null: no end.
+  std::shared_ptr<std::atomic<int64_t>> steps_left = nullptr;
+
+  int64_t memory_limit() const;
 };
 
 class Engine {

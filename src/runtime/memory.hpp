@@ -26,6 +26,10 @@ struct Memory {
   size_t bytes = 0;
   Status reserve(size_t wanted, const EngineOptions& options) {
     if (wanted <= bytes && data) return Ok{};
+    if (wanted > static_cast<size_t>(options.memory_limit()))
+      return Error(ErrorKind::kMemory, format("a run would take %zu bytes in one piece", wanted))
+          .expecting(format("at most %lld bytes of memory", static_cast<long long>(options.memory_limit())))
+          .advise("run with smaller inputs, or on a machine with more memory");
     const size_t padded = (wanted + 127) / 64 * 64;
     const Allocator& a = options.allocator;
     data.reset();  // before the new one is taken: both need not fit

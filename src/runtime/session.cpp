@@ -20,6 +20,7 @@ struct Session::State final : RunContext::Binder {
 
   // For the current input dims.
   bool prepared = false;
+  int prepared_threads = 0;
   std::vector<std::vector<int64_t>> input_dims;
   DimBinding binding;
   plan::ArenaPlan arena_plan;
@@ -77,7 +78,11 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Engine> e
   return session;
 }
 
-void Session::use_pool(ThreadPool* pool) { state_->pool = pool; }
+void Session::use_pool(ThreadPool* pool) {
+  State& s = *state_;
+  s.prepared = s.prepared && s.prepared_threads == pool->threads();  // scratch is laid out by threads
+  s.pool = pool;
+}
 
 Result<std::unique_ptr<Session>> Session::create_body(std::shared_ptr<const Engine> engine) {
   std::unique_ptr<Session> session(new Session());
@@ -172,6 +177,7 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
   }
   input_dims = dims;
   prepared = true;
+  prepared_threads = pool->threads();
   return Ok{};
 }
 
@@ -256,6 +262,9 @@ Status Session::State::refresh_arguments(size_t k) {
 Status Session::State::run_step(size_t k) {
   std::shared_ptr<const Instance> instance = instances[k];
   current = k;
+  const auto& left = engine->options().steps_left;
+  if (left && left->fetch_sub(1) <= 0)
+    return refused("the run's budget of steps is spent").at_node(program().steps[k].name);
   if (data_dependent) {
     PERI_TRY(refresh_arguments(k));
     if (!instance) {

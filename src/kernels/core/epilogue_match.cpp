@@ -95,6 +95,7 @@ Result<MatchedEpilogue> match_epilogue(const Problem& p, const ir::Node& anchor,
   const ir::Graph& g = *p.graph;
   MatchedEpilogue out;
   if (g.outputs.size() != 1) return refused("more than one output");
+  if (channel_axis >= anchor.out()->type.rank()) return refused("its result has no axis of channels");
   const ir::Value* at = anchor.out();
   size_t k = static_cast<size_t>(std::find(g.nodes.begin(), g.nodes.end(), &anchor) - g.nodes.begin()) + 1;
   while (k < g.nodes.size()) {

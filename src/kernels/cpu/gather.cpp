@@ -61,7 +61,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const move::GatherShape shape, read(p));
   PERI_ASSIGN(move::GatherPlan plan, move::make_plan(shape));
-  return std::unique_ptr<Instance>(std::make_unique<GatherInstance>(std::move(plan), Source::of(p, p.anchor().in(0), c.constants), Source::of(p, p.anchor().in(1), c.constants)));
+  Source x = Source::of(p, p.anchor().in(0), c.constants), indices = Source::of(p, p.anchor().in(1), c.constants);
+  if (!x.known() || !indices.known()) return refused("reads a value made inside the region");
+  return std::unique_ptr<Instance>(std::make_unique<GatherInstance>(std::move(plan), std::move(x), std::move(indices)));
 }
 }  // namespace
 

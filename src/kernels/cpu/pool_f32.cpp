@@ -41,7 +41,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
-  const ir::Layout &in = p.graph->inputs[0]->type.layout, &out = p.graph->outputs[0]->type.layout;
+  const ir::Layout &in = p.anchor().in(0)->type.layout, &out = p.graph->outputs[0]->type.layout;
   if (!(in == out) || (!in.row_major() && !(in == ir::nhwc()))) return invalid("layouts it does not offer");
   PERI_ASSIGN(const pool::Shape shape, read(p, !in.row_major()));
   const auto isa = cpu::detect_isa();

@@ -6,11 +6,17 @@
 
 namespace peri::ops {
 
+Error too_many_elements(int64_t elements, int64_t most) {
+  return Error(ErrorKind::kMemory, format("a value of %lld elements", static_cast<long long>(elements)))
+      .expecting(format("at most %lld", static_cast<long long>(most)));
+}
+
 Status resize(RefTensor& t, std::vector<int64_t> dims) {
   PERI_ASSIGN(const int64_t n, checked_numel(dims));
-  if (n > int64_t{1} << 33)
-    return Error(ErrorKind::kMemory, format("an output of %lld elements", static_cast<long long>(n)));
+  const int64_t most = t.most_elements;
+  if (n > most) return too_many_elements(n, most);
   t = make_ref(t.dtype, std::move(dims));
+  t.most_elements = most;
   t.radius.assign(t.f.size(), 0.0);
   return Ok{};
 }

@@ -28,7 +28,9 @@ inline void copy_element(const RefTensor& from, int64_t at, RefTensor& to, int64
   }
 }
 
-// Sizes a data-dependent output for its concrete dims; kMemory beyond 2^33 elements.
+// kMemory: a value has more elements than this evaluation may make.
+Error too_many_elements(int64_t elements, int64_t most);
+// Sizes a data-dependent output for its concrete dims; kMemory beyond its most_elements.
 Status resize(RefTensor& t, std::vector<int64_t> dims);
 
 // v modulo 2^bits of an integer type, sign- or zero-extended as RefTensor keeps it; bool: v != 0.

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ops/core/broadcast.hpp"
+#include "ops/core/elements.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::ops {
@@ -142,8 +143,10 @@ Status eval_node(const ir::Node& node, std::unordered_map<const ir::Value*, RefT
   for (const ir::Value* v : shaped->outputs) {
     std::vector<int64_t> dims;
     for (const Dim& d : *v->type.shape) dims.push_back(d.is_const() ? d.value() : 0);  // data-dependent: the op resizes
-    PERI_TRY(checked_numel(dims));
+    PERI_ASSIGN(const int64_t n, checked_numel(dims));
+    if (n > options.most_elements) return too_many_elements(n, options.most_elements).at_node(node.name);
     call.out.push_back(make_ref(v->type.dtype, dims));
+    call.out.back().most_elements = options.most_elements;
     call.out.back().radius.assign(call.out.back().f.size(), 0.0);
   }
   Status done = op->reference(call);
