@@ -1,5 +1,7 @@
-// Lifetimes and offsets: greedy by size, best fit among the gaps left by buffers alive at the same time.
+// Lifetimes and offsets: greedy by size, best fit among the gaps left by buffers alive at the same time; for programs
+// too large for that, step by step with a list of holes.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "plan/program.hpp"
@@ -46,6 +48,91 @@ bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last &&
 bool many_lanes(const Program& p) {
   return std::any_of(p.steps.begin(), p.steps.end(), [](const Step& s) { return s.lane != 0; });
 }
+
+constexpr size_t kMostBySize = 16384;  // the greedy way compares every pair
+
+int64_t round_up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
+
+// Largest first, each into the smallest gap between those placed that are alive with it. `todo` falls by size.
+Status place_by_size(const Program& p, const std::vector<Lifetime>& life, const std::vector<size_t>& todo,
+                     ArenaPlan* plan) {
+  std::vector<size_t> placed;
+  for (size_t k : todo) {
+    const int64_t align = std::max<int64_t>(p.buffers[k].alignment, 64);
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (size_t q : placed)
+      if (overlap(life[k], life[q])) taken.emplace_back(plan->offset[q], plan->offset[q] + plan->bytes[q]);
+    std::sort(taken.begin(), taken.end());
+    int64_t best = -1, best_gap = INT64_MAX, at = 0;
+    for (const auto& [begin, end] : taken) {
+      const int64_t start = round_up(at, align);
+      if (begin - start >= plan->bytes[k] && begin - start < best_gap) best = start, best_gap = begin - start;
+      at = std::max(at, end);
+    }
+    plan->offset[k] = best >= 0 ? best : round_up(at, align);
+    PERI_ASSIGN(const int64_t end, checked_add(plan->offset[k], plan->bytes[k], "arena"));
+    plan->arena_bytes = std::max(plan->arena_bytes, end);
+    placed.push_back(k);
+  }
+  return Ok{};
+}
+
+// Memory that is free in one step, by place and by size.
+class Holes {
+ public:
+  // The place for `bytes`: the smallest hole that takes them, or the end.
+  int64_t take(int64_t bytes, int64_t align) {
+    auto it = by_size_.lower_bound({bytes + align - 64, 0});  // every place is a multiple of 64
+    if (it == by_size_.end()) return extend(bytes, align);
+    const auto [size, at] = *it;
+    remove(at, size);
+    const int64_t start = round_up(at, align);
+    add(at, start - at);
+    add(start + bytes, at + size - start - bytes);
+    return start;
+  }
+  void give(int64_t at, int64_t bytes) {
+    if (bytes == 0) return;
+    auto next = by_place_.lower_bound(at);
+    if (next != by_place_.end() && next->first == at + bytes) bytes += next->second, remove(next->first, next->second);
+    next = by_place_.lower_bound(at);
+    if (next != by_place_.begin()) {
+      const auto [before, size] = *std::prev(next);
+      if (before + size == at) remove(before, size), at = before, bytes += size;
+    }
+    add(at, bytes);
+  }
+
+ private:
+  int64_t extend(int64_t bytes, int64_t align) {
+    const int64_t start = round_up(end_, align);
+    give(end_, start - end_);
+    end_ = start + bytes;
+    return start;
+  }
+  void add(int64_t at, int64_t size) {
+    if (size > 0) by_place_[at] = size, by_size_.emplace(size, at);
+  }
+  void remove(int64_t at, int64_t size) { by_place_.erase(at), by_size_.erase({size, at}); }
+  std::map<int64_t, int64_t> by_place_;
+  std::set<std::pair<int64_t, int64_t>> by_size_;
+  int64_t end_ = 0;
+};
+
+// In order of their first step, the largest of a step first. Sums of kMaxBufferBytes over a million buffers stay in range.
+void place_by_step(const Program& p, const std::vector<Lifetime>& life, std::vector<size_t> todo, ArenaPlan* plan) {
+  std::stable_sort(todo.begin(), todo.end(), [&](size_t a, size_t b) { return life[a].first < life[b].first; });
+  std::multimap<int32_t, size_t> alive;  // by last step
+  Holes holes;
+  const auto taken = [&](size_t k) { return round_up(plan->bytes[k], 64); };
+  for (size_t k : todo) {
+    for (; !alive.empty() && alive.begin()->first < life[k].first; alive.erase(alive.begin()))
+      holes.give(plan->offset[alive.begin()->second], taken(alive.begin()->second));
+    plan->offset[k] = holes.take(taken(k), std::max<int64_t>(p.buffers[k].alignment, 64));
+    plan->arena_bytes = std::max(plan->arena_bytes, plan->offset[k] + plan->bytes[k]);
+    alive.emplace(life[k].last, k);
+  }
+}
 }  // namespace
 
 Result<ArenaPlan> plan_arena(const Program& p, const DimBinding& binding) {
@@ -68,24 +155,10 @@ Result<ArenaPlan> plan_arena(const Program& p, const DimBinding& binding) {
     if (in_arena(p, k) && life[k].first >= 0) todo.push_back(k);
   }
   std::stable_sort(todo.begin(), todo.end(), [&](size_t a, size_t b) { return plan.bytes[a] > plan.bytes[b]; });
-  std::vector<size_t> placed;
-  for (size_t k : todo) {
-    const int64_t align = p.buffers[k].alignment < 64 ? 64 : p.buffers[k].alignment;
-    auto round_up = [&](int64_t v) { return (v + align - 1) / align * align; };
-    std::vector<std::pair<int64_t, int64_t>> taken;
-    for (size_t q : placed)
-      if (overlap(life[k], life[q])) taken.emplace_back(plan.offset[q], plan.offset[q] + plan.bytes[q]);
-    std::sort(taken.begin(), taken.end());
-    int64_t best = -1, best_gap = INT64_MAX, at = 0;
-    for (const auto& [begin, end] : taken) {
-      const int64_t start = round_up(at);
-      if (begin - start >= plan.bytes[k] && begin - start < best_gap) best = start, best_gap = begin - start;
-      at = std::max(at, end);
-    }
-    plan.offset[k] = best >= 0 ? best : round_up(at);
-    PERI_ASSIGN(const int64_t end, checked_add(plan.offset[k], plan.bytes[k], "arena"));
-    plan.arena_bytes = std::max(plan.arena_bytes, end);
-    placed.push_back(k);
+  if (todo.size() <= kMostBySize) {
+    PERI_TRY(place_by_size(p, life, todo, &plan));
+  } else {
+    place_by_step(p, life, todo, &plan);
   }
   std::vector<int64_t> delta(p.steps.size() + 2, 0);
   for (size_t k : todo) {
@@ -120,12 +193,21 @@ Status check_arena(const Program& p, const ArenaPlan& plan) {
       if (life[k].first >= 0 && plan.bytes[k] > 0) owners.push_back(k);
     }
   }
-  // Sweep by offset: only neighbours that overlap in space are compared in time.
-  std::sort(owners.begin(), owners.end(), [&](size_t a, size_t b) { return plan.offset[a] < plan.offset[b]; });
-  for (size_t x = 0; x < owners.size(); ++x) {
-    for (size_t y = x + 1; y < owners.size() && plan.offset[owners[y]] < plan.offset[owners[x]] + plan.bytes[owners[x]]; ++y) {
-      if (overlap(life[owners[x]], life[owners[y]])) return invalid("buffers %zu and %zu overlap", owners[x], owners[y]);
-    }
+  // By time: those alive in a step lie side by side, so that a new one can only meet its neighbours.
+  std::sort(owners.begin(), owners.end(), [&](size_t a, size_t b) { return life[a].first < life[b].first; });
+  std::multimap<int32_t, size_t> alive;  // by last step
+  std::map<int64_t, size_t> by_place;
+  for (size_t k : owners) {
+    for (; !alive.empty() && alive.begin()->first < life[k].first; alive.erase(alive.begin()))
+      by_place.erase(plan.offset[alive.begin()->second]);
+    const auto next = by_place.lower_bound(plan.offset[k]);
+    if (next != by_place.end() && next->first < plan.offset[k] + plan.bytes[k])
+      return invalid("buffers %zu and %zu overlap", k, next->second);
+    if (next != by_place.begin())
+      if (const auto& [at, before] = *std::prev(next); at + plan.bytes[before] > plan.offset[k])
+        return invalid("buffers %zu and %zu overlap", before, k);
+    by_place.emplace(plan.offset[k], k);
+    alive.emplace(life[k].last, k);
   }
   return Ok{};
 }

@@ -57,6 +57,29 @@ TEST(Arena, RandomPrograms) {
   }
 }
 
+// More buffers than can be compared in pairs: step by step, still checked, still shared.
+TEST(Arena, LargeProgramsShareMemoryToo) {
+  Rng rng(5);
+  tests::ProgramMaker m;
+  m.p.dims = {"n"};
+  std::vector<int32_t> recent = {m.input("x", DType::kF32, "[n]")};
+  for (int k = 0; k < 20000; ++k) {
+    const int32_t to = m.scratch("", DType::kF32, "[" + std::to_string(1 + rng.below(64)) + "*n]");
+    if (k % 7 == 0) m.p.buffers.back().alignment = 4096;
+    m.step("a", {recent[static_cast<size_t>(rng.below(static_cast<int64_t>(recent.size())))]}, {to});
+    if (recent.size() < 30) recent.push_back(to);
+    else recent[1 + static_cast<size_t>(rng.below(29))] = to;
+  }
+  const auto plan = plan_arena(m.p, {{"n", 16}});  // checks what it made
+  ASSERT_TRUE(plan.ok()) << plan.error().text();
+  EXPECT_GE(plan->arena_bytes, plan->largest_live_bytes);
+  EXPECT_LE(plan->arena_bytes, 4 * plan->largest_live_bytes);
+  ArenaPlan bad = *plan;
+  for (int64_t& at : bad.offset)
+    if (at != kUnbound) at = 0;
+  EXPECT_FALSE(check_arena(m.p, bad).ok());
+}
+
 TEST(Arena, CheckFindsOverlapAndDisorder) {
   const Program p = tests::small_program().p;
   const ArenaPlan good = plan_arena(p, {{"batch", 8}}).value();
