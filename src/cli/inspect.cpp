@@ -17,6 +17,8 @@
 namespace peri::cli {
 namespace {
 
+constexpr int64_t kMostTried = 50000;  // nodes of a model that inspect lowers for its estimates
+
 struct Facts {
   std::string path, kind;
   uint64_t file_bytes = 0;
@@ -182,7 +184,9 @@ Result<Outcome> inspect_model(const Arguments& arguments, const std::string& pat
   int64_t kinds = 0, nodes = 0;
   for (const onnx::OpUse& u : f.ops)
     if (!u.supported) ++kinds, nodes += u.count;
-  if (kinds == 0) {
+  if (kinds == 0 && f.nodes > kMostTried) {
+    f.notes.push_back(format("more than %lld nodes: memory and build time are not estimated; build it to see", static_cast<long long>(kMostTried)));
+  } else if (kinds == 0) {
     Status lowered = try_lowering(arguments, &progress, &f);
     if (!lowered.ok()) return std::move(lowered).error().in_file(path);
   }
@@ -194,7 +198,8 @@ Result<Outcome> inspect_model(const Arguments& arguments, const std::string& pat
     out.code = 1;
     out.summary = path + " does not run yet: " + std::to_string(nodes) + " nodes of " + std::to_string(kinds) + " unsupported operators";
   } else {
-    out.summary = path + " runs: " + std::to_string(f.nodes) + " nodes, about " + bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)) + " of memory";
+    out.summary = path + (f.lowered ? " runs: " : " has only supported operators: ") + std::to_string(f.nodes) + " nodes";
+    if (f.lowered) out.summary += ", about " + bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)) + " of memory";
   }
   return out;
 }

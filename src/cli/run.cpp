@@ -24,6 +24,17 @@ void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const s
   w.end_array();
 }
 
+// Inputs made of texts; an error names the model, and why its tokenizer was not taken.
+Result<std::vector<Tensor>> tokenized(const Opened& opened, const std::string& path, std::span<const std::string> texts) {
+  auto inputs = text_inputs(opened.engine->program(), texts);
+  if (inputs.ok()) return inputs;
+  Error e = std::move(inputs).error().in_file(path);
+  if (opened.compiled)
+    for (const std::string& note : opened.compiled->notes)
+      if (note.find("tokenizer.json") != std::string::npos) (void)std::move(e).but_found(note);
+  return e;
+}
+
 Result<Outcome> run(const Arguments& arguments) {
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const Opened opened, open_model(arguments, arguments.positional[0], &progress));
@@ -32,7 +43,8 @@ Result<Outcome> run(const Arguments& arguments) {
   const std::vector<std::string> texts = arguments.all("--text");
   if (!texts.empty() && arguments.has("--input")) return usage("--text makes all inputs: leave --input out");
   PERI_ASSIGN(const std::vector<Tensor> inputs,
-              texts.empty() ? read_inputs(arguments, program, std::nullopt) : text_inputs(program, texts));
+              texts.empty() ? read_inputs(arguments, program, std::nullopt)
+                            : tokenized(opened, arguments.positional[0], texts));
   std::vector<std::vector<int64_t>> input_dims;
   for (const Tensor& t : inputs) input_dims.push_back(t.dims());
   PERI_ASSIGN(const DimBinding dims, plan::bind_dims(program, input_dims));

@@ -2,7 +2,6 @@
 #include "onnx/scope_check.hpp"
 
 #include <queue>
-#include <unordered_map>
 
 #include "onnx/proto_reader.hpp"
 
@@ -12,12 +11,6 @@ namespace {
 constexpr int kMaxGraphDepth = 32;
 
 std::string quoted(std::string_view name) { return "'" + std::string(name.substr(0, 200)) + "'"; }
-
-// Names are copied: a file that changes while it is mapped must not change keys in place.
-struct Names {
-  std::unordered_map<std::string, uint32_t> producer;  // value → node index
-  std::unordered_set<std::string> all;                 // those and the given ones
-};
 
 Status check_subgraphs(const ScopeCheck& scope, const NodeRecord& node, const OuterNames& outer) {
   for (const AttrRecord& a : node.attrs) {
@@ -48,8 +41,17 @@ Status check_subgraphs(const ScopeCheck& scope, const NodeRecord& node, const Ou
 }
 
 // Kahn's algorithm, smallest index first, over edges producer → user.
-Result<std::vector<uint32_t>> sorted(const std::vector<std::vector<uint32_t>>& users, std::vector<uint32_t> missing,
-                                     const ScopeCheck& scope) {
+Result<std::vector<uint32_t>> sorted(const ScopeCheck& scope, const NameTable& names) {
+  std::vector<std::vector<uint32_t>> users(scope.nodes.size());
+  std::vector<uint32_t> missing(scope.nodes.size());
+  for (uint32_t i = 0; i < scope.nodes.size(); ++i) {
+    PERI_ASSIGN(const NodeRecord node, read_node(scope.nodes[i], scope.base));
+    for (std::string_view in : node.inputs) {
+      if (in.empty() || !names.contains(in) || names.producer(in) == NameTable::kGiven) continue;
+      users[names.producer(in)].push_back(i);
+      ++missing[i];
+    }
+  }
   std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < missing.size(); ++i)
@@ -75,13 +77,13 @@ Result<std::vector<uint32_t>> sorted(const std::vector<std::vector<uint32_t>>& u
 
 bool OuterNames::contains(std::string_view name) const {
   for (const OuterNames* o = this; o; o = o->parent)
-    if (o->names && o->names->contains(std::string(name))) return true;
+    if (o->names && o->names->contains(name)) return true;
   return false;
 }
 
 namespace {
-Status collect_names(const ScopeCheck& scope, Names* names) {
-  for (std::string_view name : scope.given) names->all.emplace(name);
+Status collect_names(const ScopeCheck& scope, NameTable* names) {
+  for (std::string_view name : scope.given) names->insert(name, NameTable::kGiven);
   for (uint32_t i = 0; i < scope.nodes.size(); ++i) {
     PERI_ASSIGN(const NodeRecord node, read_node(scope.nodes[i], scope.base));
     if (node.op.empty()) return invalid("node %u has no operator", i).at_node(node.label());
@@ -89,11 +91,10 @@ Status collect_names(const ScopeCheck& scope, Names* names) {
     for (std::string_view out : node.outputs) {
       if (out.empty()) continue;
       made = true;
-      if (!names->all.emplace(out).second)
+      if (!names->insert(out, i))
         return invalid("%s is made twice", quoted(out).c_str())
             .at_node(node.label())
             .expecting("one node, input or initializer for each name");
-      names->producer.emplace(out, i);
     }
     if (!made) return invalid("a node has no output").at_node(node.label());
   }
@@ -102,23 +103,19 @@ Status collect_names(const ScopeCheck& scope, Names* names) {
 }  // namespace
 
 Result<std::vector<uint32_t>> check_scope(const ScopeCheck& scope) {
-  Names names;
+  NameTable names(scope.given.size() + scope.nodes.size());
   PERI_TRY(collect_names(scope, &names));
-  const OuterNames outer{scope.outer, &names.all};
+  const OuterNames outer{scope.outer, &names};
   const uint32_t count = static_cast<uint32_t>(scope.nodes.size());
-  std::vector<std::vector<uint32_t>> users(count);
-  std::vector<uint32_t> missing(count);
   bool in_order = true;
   for (uint32_t i = 0; i < count; ++i) {
     PERI_ASSIGN(const NodeRecord node, read_node(scope.nodes[i], scope.base));
     for (std::string_view in : node.inputs) {
       if (in.empty()) continue;
-      const std::string key(in);
-      if (const auto it = names.producer.find(key); it != names.producer.end()) {
-        users[it->second].push_back(i);
-        ++missing[i];
-        in_order = in_order && it->second < i;
-      } else if (!names.all.contains(key) && !(scope.outer && scope.outer->contains(in))) {
+      if (names.contains(in)) {
+        const uint32_t producer = names.producer(in);
+        in_order = in_order && (producer == NameTable::kGiven || producer < i);
+      } else if (!(scope.outer && scope.outer->contains(in))) {
         return invalid("input %s is not defined", quoted(in).c_str())
             .at_node(node.label())
             .expecting("an input, an initializer or the output of a node");
@@ -128,11 +125,11 @@ Result<std::vector<uint32_t>> check_scope(const ScopeCheck& scope) {
     PERI_TRY(scope.visit(node, scope.depth));
   }
   for (std::string_view out : scope.outputs) {
-    if (names.all.contains(std::string(out)) || (scope.outer && scope.outer->contains(out))) continue;
+    if (names.contains(out) || (scope.outer && scope.outer->contains(out))) continue;
     return invalid("output %s is not defined", quoted(out).c_str())
         .expecting("an input, an initializer or the output of a node");
   }
-  if (!in_order) return sorted(users, std::move(missing), scope);
+  if (!in_order) return sorted(scope, names);
   std::vector<uint32_t> order(count);
   for (uint32_t i = 0; i < count; ++i) order[i] = i;
   return order;

@@ -3,16 +3,16 @@
 
 #include <functional>
 #include <span>
-#include <unordered_set>
 
 #include "onnx/model.hpp"
+#include "onnx/name_table.hpp"
 
 namespace peri::onnx {
 
 // Names visible from enclosing graphs.
 struct OuterNames {
   const OuterNames* parent = nullptr;
-  const std::unordered_set<std::string>* names = nullptr;
+  const NameTable* names = nullptr;
   bool contains(std::string_view name) const;
 };
 

@@ -25,6 +25,9 @@ struct Tally {
   std::map<std::tuple<std::string, std::string, int64_t>, Uses> ops;  // domain, op, opset
   std::map<std::string, int64_t> calls;                               // function key
   int64_t nodes = 0;                                                  // calls too
+  // The uses found last: neighbours are often alike.
+  std::string domain, op;
+  Uses* last = nullptr;
 };
 
 class Surveyor {
@@ -142,14 +145,19 @@ Status Surveyor::read_functions() {
 
 Status Surveyor::count_node(const NodeRecord& node, const Opsets& opsets, Tally* tally) const {
   ++tally->nodes;
-  const std::string key = function_key(node.domain, node.op, node.overload);
-  if (s_.functions.contains(key)) return ++tally->calls[key], Ok{};
+  if (!s_.functions.empty()) {
+    const std::string key = function_key(node.domain, node.op, node.overload);
+    if (s_.functions.contains(key)) return ++tally->calls[key], Ok{};
+  }
+  if (tally->last && tally->op == node.op && tally->domain == node.domain && tally->last->nodes.size() >= kNamesShown)
+    return ++tally->last->count, Ok{};
   const auto version = opsets.find(node.domain);
   if (version == opsets.end() && node.domain.empty())
     return invalid("the ONNX domain is not imported").at_node(node.label()).advise("add it to opset_import");
   Tally::Uses& uses =
       tally->ops[{std::string(node.domain), std::string(node.op), version == opsets.end() ? 0 : version->second}];
   ++uses.count;
+  tally->op = node.op, tally->domain = node.domain, tally->last = &uses;
   if (uses.nodes.size() < kNamesShown) uses.nodes.emplace_back(node.label().substr(0, 200));
   return Ok{};
 }

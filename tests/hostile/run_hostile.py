@@ -220,27 +220,42 @@ def last_lines(said):
     return " | ".join(said.strip().splitlines()[-2:])[:240]
 
 
+def cut_later(path, delay):
+    """A child that empties the file after so many seconds; its process id."""
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(delay)
+        os.truncate(path, 0)
+        os._exit(0)
+    return pid
+
+
 def cut_while_read(runner):
-    """External data cut to nothing while build reads it: exit code 0 or 1, never a signal. Yields (name, problems)."""
-    source = runner.corpus / "external" / "good"
+    """External data, or an engine, cut to nothing while it is read: exit code 0, or 1 and its name, never a signal.
+    Yields (name, problems)."""
+    source, whole = runner.corpus / "external" / "good", runner.scratch / "engines" / "to_cut.engine"
+    runner.attempt("build", {"must": "load"}, str(source / "model.onnx"))
+    built = runner.scratch / "a" / "out" / "x.engine"
+    if built.is_file():
+        shutil.copy(built, whole)
     for i, delay in enumerate((0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)):
         folder = runner.scratch / "engines" / f"cut{i}"
         shutil.copytree(source, folder)
-        data = folder / "w.bin"
+        data, engine = folder / "w.bin", folder / "cut.engine"
         with open(data, "r+b") as file:
             file.truncate(16)
-        out = runner.scratch / "a" / "out"
-        shutil.rmtree(out, ignore_errors=True)
-        out.mkdir()
-        words = runner.words("build", str(folder / "model.onnx"), {}, out)
-        pid = os.fork()
-        if pid == 0:
-            time.sleep(delay)
-            os.truncate(data, 0)
-            os._exit(0)
-        r = call(words, runner.a.patience, 0, runner.environment)
-        os.waitpid(pid, 0)
-        yield f"external/cut_after_{delay * 1000:g}_ms", [r.died] if r.died else []
+        shutil.copy(whole, engine)
+        for stage, path, cut in (("build", folder / "model.onnx", data), ("run", engine, engine)):
+            out = runner.scratch / "a" / "out"
+            shutil.rmtree(out, ignore_errors=True)
+            out.mkdir()
+            pid = cut_later(cut, delay)
+            r = call(runner.words(stage, str(path), {"inputs": ["x"]}, out), runner.a.patience, 0, runner.environment)
+            os.waitpid(pid, 0)
+            problems = [r.died] if r.died else []
+            if r.code and not any(n in r.said for n in (cut.name, path.name)):
+                problems.append(f"the message does not name the file: {last_lines(r.said)}")
+            yield f"{'engine' if cut == engine else 'external'}/cut_after_{delay * 1000:g}_ms", problems
 
 
 def engines(runner, seed=1):
