@@ -12,6 +12,7 @@
 #include "exec/entry.hpp"
 #include "hf/import.hpp"
 #include "onnx/import.hpp"
+#include "ops/entry.hpp"
 #include "plan/engine_file.hpp"
 
 namespace peri::cli {
@@ -261,7 +262,37 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   return out;
 }
 
+// Every operator of ONNX that has a definition here: the schema versions that begin a form it takes, and its types.
+Result<Outcome> list_operators(const Arguments& arguments) {
+  std::map<std::string, const ops::OpDef*> operators;
+  for (const ops::OpDef* op : ops::all())
+    if (!op->onnx.empty()) operators[(op->domain.empty() ? "" : std::string(op->domain) + ".") + std::string(op->onnx)] = op;
+  const Page page(arguments);
+  JsonWriter w;
+  w.begin_object().key("operators").begin_array();
+  for (const auto& [name, op] : operators) {
+    std::string versions, types;
+    w.begin_object().field("name", name).key("versions").begin_array();
+    for (int v : op->versions) w.value(v), versions += (versions.empty() ? "" : " ") + std::to_string(v);
+    w.end_array().key("types").begin_array();
+    for (int t = 1; t < kDTypeCount && !op->inputs.empty(); ++t) {
+      if (!ops::contains(op->inputs[0].types, static_cast<DType>(t))) continue;
+      w.value(dtype_name(static_cast<DType>(t)));
+      types += " " + std::string(dtype_name(static_cast<DType>(t)));
+    }
+    w.end_array().end_object();
+    page.line("%-28s %-28s%s", name.c_str(), versions.c_str(), types.c_str());
+  }
+  w.end_array().end_object();
+  Outcome out;
+  out.json = w.take();
+  out.summary = std::to_string(operators.size()) + " operators";
+  return out;
+}
+
 Result<Outcome> run(const Arguments& arguments) {
+  if (arguments.has("--operators")) return list_operators(arguments);
+  if (arguments.positional.empty()) return usage("peri inspect needs MODEL, ENGINE or --operators").advise("see: peri inspect --help");
   const std::string& path = arguments.positional[0];
   return is_engine(path) ? inspect_engine(arguments, path) : inspect_model(arguments, path);
 }
@@ -271,10 +302,11 @@ extern const Entry inspect_entry;
 const Entry inspect_entry{{
     .name = "inspect",
     .summary = "can it run my model? inputs, operators, what is missing, memory, build time; or what an engine holds",
-    .positional = "MODEL|ENGINE",
-    .min_positional = 1,
+    .positional = "[MODEL|ENGINE]",
+    .min_positional = 0,
     .max_positional = 1,
-    .flags = build_flags({{"--check", "", "", "engines: recompute the hash of every weight"}}),
+    .flags = build_flags({{"--operators", "", "", "list the operators it takes, with their versions and the types of their first input"},
+                          {"--check", "", "", "engines: recompute the hash of every weight"}}),
     .details = "Exit code 1 when a node is unsupported; all of them are listed.\n\nexample:\n  peri inspect models/digits_cnn.onnx --json -",
     .run = run,
 }};

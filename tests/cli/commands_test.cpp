@@ -55,6 +55,15 @@ TEST_F(Commands, InspectTellsWhatAModelNeeds) {
   EXPECT_NE((*j.get("symbols"))->find("batch"), nullptr);
 }
 
+TEST_F(Commands, InspectListsOperators) {
+  const Json j = json_of(command("inspect", {"--operators"}));
+  bool relu = false;
+  for (const Json& o : (*j.get("operators"))->items())
+    relu = relu || (o.get_string("name", "").value() == "Relu" && (*o.get("versions"))->items().back().as_int().value() == 14);
+  EXPECT_TRUE(relu);
+  EXPECT_FALSE(command("inspect", {}).ok());
+}
+
 TEST_F(Commands, InspectChecksTheWeightsOfAnEngine) {
   EXPECT_TRUE(json_of(command("inspect", {engine_, "--check"})).get_bool("weights_checked").value());
   std::string bytes = read_file(engine_, 1 << 28).value();
