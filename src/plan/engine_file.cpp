@@ -119,9 +119,9 @@ Result<Program> parse_engine(std::span<const std::byte> file, std::span<const st
   if (h.metadata_offset != sizeof h || h.metadata_bytes > file.size() - sizeof h || h.reserved != 0 || h.padding != 0)
     return invalid("the engine is cut or damaged: its metadata does not fit the file");
   if (h.weights_offset % kPage || h.weights_offset < sizeof h + h.metadata_bytes || h.weights_offset > round_up(sizeof h + h.metadata_bytes, kPage) ||
-      (h.weights_bytes != 0 && (h.weights_offset > file.size() || h.weights_bytes > file.size() - h.weights_offset)))
+      h.weights_offset > file.size() || h.weights_bytes > file.size() - h.weights_offset)
     return invalid("the engine is cut or damaged: its weights do not fit the file").but_found(format("%zu bytes", file.size()));
-  if (h.weights_bytes != 0 && h.weights_offset + h.weights_bytes != file.size()) return invalid("bytes follow the end of the engine").but_found(format("%zu bytes", file.size()));
+  if (h.weights_offset + h.weights_bytes != file.size()) return invalid("bytes follow the end of the engine").but_found(format("%zu bytes", file.size()));
   if (engine_checksum(file, h.metadata_offset, h.metadata_bytes) != h.checksum) return invalid("the engine is damaged: its checksum does not fit").advise("build it again");
   *weights = h.weights_bytes ? file.subspan(h.weights_offset, h.weights_bytes) : std::span<const std::byte>{};
   PERI_ASSIGN(Program program, decode_program(file.subspan(h.metadata_offset, h.metadata_bytes)));

@@ -21,12 +21,15 @@ struct Draft {
   std::string weights;
 };
 
-// Puts the checksum that fits into a file that is long enough to have one.
+// Puts the checksum that fits into a file that is long enough to have one. A file without weights may lack its last,
+// empty page: seeds stay small.
 inline void repair_checksum(std::vector<uint8_t>& file) {
   if (file.size() < kHeaderBytes) return;
-  uint64_t offset = 0, bytes = 0;
+  uint64_t offset = 0, bytes = 0, weights[2] = {0, 0};
   std::memcpy(&offset, file.data() + 16, 8);
   std::memcpy(&bytes, file.data() + 24, 8);
+  std::memcpy(weights, file.data() + 32, sizeof weights);
+  if (weights[1] == 0 && weights[0] > file.size() && weights[0] - file.size() < kPageBytes) file.resize(weights[0]);
   if (offset > file.size() || bytes > file.size() - offset) return;
   const uint64_t sum = plan::engine_checksum(std::as_bytes(std::span(file)), offset, bytes);
   std::memcpy(file.data() + 48, &sum, 8);

@@ -65,6 +65,18 @@ TEST_F(EngineFile, EveryPrefixIsRefused) {
   EXPECT_FALSE(parse(std::string_view(bytes_).substr(0, bytes_.size() - 1)).ok()) << "weights cut";
 }
 
+TEST_F(EngineFile, WithoutWeightsEveryPrefixIsRefusedToo) {
+  tests::ProgramMaker m;
+  const int32_t x = m.input("x", DType::kF32, "[4]"), y = m.scratch("y", DType::kF32, "[4]");
+  m.step("a", {x}, {y}, "first");
+  m.output("y", y);
+  ASSERT_TRUE(write_engine(path_, m.p, {}).ok());
+  const std::string whole = read_file(path_, 1 << 20).value();
+  ASSERT_TRUE(parse(whole).ok());
+  for (size_t n = 0; n < whole.size(); n += 7) ASSERT_FALSE(parse(std::string_view(whole).substr(0, n)).ok()) << n;
+  for (const std::string& more : {whole + "x", whole + whole}) EXPECT_FALSE(parse(more).ok());
+}
+
 TEST_F(EngineFile, EveryBitFlipOfHeaderAndMetadataIsRefused) {
   uint64_t metadata = 0;
   std::memcpy(&metadata, bytes_.data() + 24, 8);
