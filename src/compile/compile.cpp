@@ -163,7 +163,7 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
   std::set<std::string> conversions;
   for (const backends::cpu::StepReport& s : made.steps) {
     if (s.conversion && !conversions.insert(s.key).second) continue;
-    (s.conversion ? lock.conversions : lock.regions).push_back({s.name, s.key, s.chosen, s.layouts, s.requires_isa, s.library});
+    (s.conversion ? lock.conversions : lock.regions).push_back({s.name, s.key, s.chosen, s.layouts, s.requires_isa, s.library, s.elsewhere, s.elsewhere_isa});
   }
   return lock;
 }

@@ -15,7 +15,9 @@ void write_choices(JsonWriter& w, std::string_view name, const std::vector<Locke
   w.key(name).begin_array();
   for (const LockedChoice& c : choices) {
     w.begin_object().field("name", c.name).field("key", c.key).field("candidate", c.candidate);
-    w.field("layouts", c.layouts).field("requires_isa", c.requires_isa).field("library", c.library).end_object();
+    w.field("layouts", c.layouts).field("requires_isa", c.requires_isa).field("library", c.library);
+    if (!c.elsewhere.empty()) w.field("elsewhere", c.elsewhere).field("elsewhere_isa", c.elsewhere_isa);
+    w.end_object();
   }
   w.end_array();
 }
@@ -31,6 +33,8 @@ Result<std::vector<LockedChoice>> read_choices(const Json& json, std::string_vie
     PERI_ASSIGN(c.layouts, item.get_string("layouts"));
     PERI_ASSIGN(c.requires_isa, item.get_string("requires_isa"));
     PERI_ASSIGN(c.library, item.get_string("library"));
+    PERI_ASSIGN(c.elsewhere, item.get_string("elsewhere", ""));
+    PERI_ASSIGN(c.elsewhere_isa, item.get_string("elsewhere_isa", ""));
     out.push_back(std::move(c));
   }
   return out;
@@ -41,7 +45,8 @@ std::vector<std::string> isas_of(const Lock& lock) {
   std::set<std::string> out;
   for (const auto* list : {&lock.regions, &lock.conversions})
     for (const LockedChoice& c : *list)
-      if (!c.requires_isa.empty()) out.insert(c.requires_isa);
+      for (const std::string& isa : {c.requires_isa, c.elsewhere_isa})
+        if (!isa.empty()) out.insert(isa);
   return {out.begin(), out.end()};
 }
 

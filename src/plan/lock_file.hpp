@@ -23,6 +23,8 @@ struct LockedChoice {
   std::string layouts;       // of its inputs and outputs: ",0231->0231"; a candidate may offer several
   std::string requires_isa;  // "" any
   std::string library;       // "" none, else name and version: "onednn 3.2.0"
+  std::string elsewhere;     // the candidate for other dims, where the first holds at the tuned ones only; else ""
+  std::string elsewhere_isa; // what that one requires
 };
 
 struct Lock {

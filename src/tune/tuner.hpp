@@ -21,6 +21,8 @@ struct Candidate {
   double max_error = -1;      // largest |error| / bound found by verification; -1: not verified
   std::string rejected;       // why it may not be used: wrong answer, worker died; empty: it may
   std::string compared_with;  // the candidate of another provider that gave the same answer everywhere; or empty
+  // Runs the region at sizes for which this one does not hold (offer.holds_for); null: it holds everywhere.
+  std::shared_ptr<const Candidate> elsewhere = nullptr;
   std::string id() const;     // "gemm_f32@1 {mr=12 nr=32}" : stands in lock files and reports
 };
 struct Refusal {

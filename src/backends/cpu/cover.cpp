@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/variants.hpp"
 #include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
 
@@ -183,15 +184,7 @@ Status keep_locked(const Region& r, const tune::Tuner& tuner, plan::LockReader* 
   const std::string& node = r.nodes[0]->name;
   PERI_ASSIGN(const plan::LockedChoice* choice, lock->region(region_key(r), node));
   if (choice->candidate == "reference") return usable->clear(), Ok{};
-  return keep_choice(*choice, tuner.machine(), node, usable);
-}
-
-// Whether the candidate is offered for the region at all of these dims.
-bool holds_at(const Region& r, const tune::Candidate& c, std::span<const DimBinding> dims, tune::Tuner* tuner) {
-  return std::all_of(dims.begin(), dims.end(), [&](const DimBinding& d) {
-    const auto there = exec::bind_region(region_graph(r), d);
-    return !there.ok() || tuner->offered(c, *there, constant_inputs(r));
-  });
+  return keep_choice_and_fallback(*choice, tuner.machine(), node, usable);
 }
 
 Status gather(Search* s, const Binding& binding, std::span<const DimBinding> also, plan::LockReader* lock) {
@@ -203,11 +196,7 @@ Status gather(Search* s, const Binding& binding, std::span<const DimBinding> als
     if (concrete.ok()) {
       const tune::Candidates& all = s->tuner.candidates(*concrete, constant_inputs(r));
       n.refusals = all.refusals;
-      for (const tune::Candidate& c : all.list) {
-        if (!c.rejected.empty()) n.refusals.push_back({c.id(), "rejected: " + c.rejected});
-        else if (!holds_at(r, c, also, &s->tuner)) n.refusals.push_back({c.id(), "holds for the tuned dims only"});
-        else n.usable.push_back(c);
-      }
+      n.usable = usable_candidates(r, all, binding, also, &s->tuner, &n.refusals);
     } else {
       n.refusals.push_back({"*", concrete.error().text()});
     }

@@ -131,6 +131,10 @@ struct Emitter {
     report.key = region_key(r);
     report.chosen = c.reference ? "reference" : c.candidate.id();
     if (!c.reference) describe_offer(c.candidate.offer, &report);
+    if (!c.reference && c.candidate.elsewhere) {
+      report.elsewhere = c.candidate.elsewhere->id();
+      report.elsewhere_isa = c.candidate.elsewhere->offer.requires_isa;
+    }
     report.median_ms = c.reference ? -1 : c.candidate.median_ms;
     report.max_error = c.reference ? -1 : c.candidate.max_error;
     if (!c.reference) report.compared_with = c.candidate.compared_with;
@@ -181,9 +185,9 @@ struct Emitter {
       step.executor = "reference";
       step.variants.push_back({"", "", {}, exec::write_payload("reference", 1, "", g)});
     } else {
-      const tune::Candidate& x = c.candidate;
-      step.executor = x.kernel->executor;
-      step.variants.push_back({x.offer.requires_isa, x.offer.library, x.offer.holds_for, exec::write_payload(x.kernel->name, x.kernel->version, x.offer.config, g)});
+      step.executor = c.candidate.kernel->executor;
+      for (const tune::Candidate* x = &c.candidate; x; x = x->elsewhere.get())
+        step.variants.push_back({x->offer.requires_isa, x->offer.library, x->offer.holds_for, exec::write_payload(x->kernel->name, x->kernel->version, x->offer.config, g)});
     }
     out.program.steps.push_back(std::move(step));
     out.steps.push_back(std::move(report));

@@ -21,6 +21,7 @@ struct StepReport {
   bool conversion = false;               // a change of layout, not a region
   std::string chosen;                    // candidate id, or "reference"
   std::string layouts, requires_isa, library;  // of the chosen one
+  std::string elsewhere, elsewhere_isa;        // the one for other dims, where the chosen one holds at the tuned ones only
   double median_ms = -1, max_error = -1;
   std::string compared_with;             // candidate of another provider with the same answer everywhere
   std::vector<std::pair<std::string, double>> others;            // id, ms

@@ -17,6 +17,7 @@ void write_list(JsonWriter& w, std::string_view key, const std::vector<std::stri
 
 void write_step(JsonWriter& w, const backends::cpu::StepReport& s) {
   w.begin_object().field("name", s.name).field("chosen", s.chosen).field("median_ms", s.median_ms).field("max_error", s.max_error);
+  if (!s.elsewhere.empty()) w.field("elsewhere", s.elsewhere);
   if (!s.compared_with.empty()) w.field("compared_with", s.compared_with);
   w.field("flops", s.flops).field("algorithm_flops", s.algorithm_flops).field("bytes", s.bytes).field("key", s.key).field("region", s.region);
   write_list(w, "origins", s.origins);

@@ -1,0 +1,89 @@
+// Sorting of candidates by where they hold.
+#include "backends/cpu/variants.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "backends/cpu/cover.hpp"
+#include "exec/core/region_payload.hpp"
+
+namespace peri::backends::cpu {
+
+namespace {
+bool holds_at(const Region& r, const tune::Candidate& c, std::span<const DimBinding> dims, tune::Tuner* tuner) {
+  return std::all_of(dims.begin(), dims.end(), [&](const DimBinding& d) {
+    const auto there = exec::bind_region(region_graph(r), d);
+    return !there.ok() || tuner->offered(c, *there, constant_inputs(r));
+  });
+}
+
+// A step's buffers, and which of them share memory, are the same for all its variants.
+bool same_buffers(const kernels::Offer& a, const kernels::Offer& b) {
+  return a.inputs == b.inputs && a.outputs == b.outputs && a.in_place == b.in_place;
+}
+
+// The region's dimensions with the values they are tuned for; empty if one is known only while running.
+std::vector<std::pair<Dim, int64_t>> tuned_dims(const Region& r, const DimBinding& tuned_for) {
+  std::set<std::string> symbols;
+  for (const auto* list : {&r.inputs, &r.outputs})
+    for (const ir::Value* v : *list)
+      for (const Dim& d : *v->type.shape) d.collect_symbols(symbols);
+  std::vector<std::pair<Dim, int64_t>> out;
+  for (const std::string& s : symbols) {
+    const auto it = tuned_for.find(s);
+    if (it == tuned_for.end()) return {};
+    out.emplace_back(Dim::symbol(s), it->second);
+  }
+  return out;
+}
+}  // namespace
+
+std::vector<tune::Candidate> usable_candidates(const Region& region, const tune::Candidates& all,
+                                               const DimBinding& tuned_for, std::span<const DimBinding> also,
+                                               tune::Tuner* tuner, std::vector<tune::Refusal>* refusals) {
+  std::vector<tune::Candidate> usable, here_only;
+  for (const tune::Candidate& c : all.list) {
+    if (!c.rejected.empty())
+      refusals->push_back({c.id(), "rejected: " + c.rejected});
+    else
+      (holds_at(region, c, also, tuner) ? usable : here_only).push_back(c);
+  }
+  const size_t everywhere = usable.size();
+  const std::vector<std::pair<Dim, int64_t>> dims = tuned_dims(region, tuned_for);
+  for (tune::Candidate& c : here_only) {
+    const auto end = usable.begin() + static_cast<std::ptrdiff_t>(everywhere);
+    const auto fallback =
+        std::find_if(usable.begin(), end, [&](const auto& f) { return same_buffers(f.offer, c.offer); });
+    if (fallback == end || dims.empty()) {
+      refusals->push_back({c.id(), "holds for the tuned dims only, and nothing with its layouts holds for others"});
+      continue;
+    }
+    c.elsewhere = std::make_shared<const tune::Candidate>(*fallback);
+    c.offer.holds_for = dims;
+    usable.push_back(std::move(c));
+  }
+  return usable;
+}
+
+Status keep_choice_and_fallback(const plan::LockedChoice& choice, const kernels::Machine& machine,
+                                std::string_view node, std::vector<tune::Candidate>* usable) {
+  const std::vector<tune::Candidate> all = *usable;
+  PERI_TRY(keep_choice(choice, machine, node, usable));
+  tune::Candidate& kept = usable->front();
+  if (choice.elsewhere.empty() != (kept.elsewhere == nullptr))
+    return refused("the lock and this version do not agree where candidate '%s' holds", choice.candidate.c_str())
+        .at_node(node);
+  if (choice.elsewhere.empty()) return Ok{};
+  for (const tune::Candidate& c : all) {
+    if (c.elsewhere || c.id() != choice.elsewhere || !same_buffers(c.offer, kept.offer)) continue;
+    tune::Candidate fallback = c;
+    fallback.offer.requires_isa = choice.elsewhere_isa;  // see keep_choice()
+    kept.elsewhere = std::make_shared<const tune::Candidate>(std::move(fallback));
+    return Ok{};
+  }
+  return refused("the lock names candidate '%s', which this version or machine does not offer",
+                 choice.elsewhere.c_str())
+      .at_node(node);
+}
+
+}  // namespace peri::backends::cpu

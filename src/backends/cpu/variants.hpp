@@ -1,0 +1,24 @@
+// Candidates a region may choose from: those that hold at all dims, and those that hold at the tuned dims only beside a
+// fallback with the same layouts, which runs at all others.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "backends/cpu/region.hpp"
+#include "plan/lock_file.hpp"
+#include "tune/tuner.hpp"
+
+namespace peri::backends::cpu {
+
+// The candidates among `all`, which were tried at `tuned_for`, that may run the region. One that is not offered at
+// every dims of `also` gets `holds_for` and `elsewhere`, the fastest that is; without such a fallback it is refused.
+std::vector<tune::Candidate> usable_candidates(const Region& region, const tune::Candidates& all,
+                                               const DimBinding& tuned_for, std::span<const DimBinding> also,
+                                               tune::Tuner* tuner, std::vector<tune::Refusal>* refusals);
+
+// Leaves what the lock chose, with the fallback it chose. kRefused if this machine or version has it not.
+Status keep_choice_and_fallback(const plan::LockedChoice& choice, const kernels::Machine& machine,
+                                std::string_view node, std::vector<tune::Candidate>* usable);
+
+}  // namespace peri::backends::cpu
