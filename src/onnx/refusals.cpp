@@ -19,8 +19,7 @@ constexpr std::string_view kRecurrent[] = {"RNN", "LSTM", "GRU"};
 constexpr std::string_view kTraining[] = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"};
 constexpr std::string_view kText[] = {"StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch",
                                       "TfIdfVectorizer"};
-constexpr std::string_view kSignal[] = {"DFT",        "STFT",          "MelWeightMatrix",
-                                        "HannWindow", "HammingWindow", "BlackmanWindow"};
+constexpr std::string_view kSignal[] = {"DFT", "STFT", "MelWeightMatrix"};
 constexpr std::string_view kRandom[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
                                         "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
 
