@@ -84,7 +84,20 @@ def chains():
     return table(["chain", *(f"{isa}, {n} thread{'s' if n > 1 else ''}" for isa, n in columns)], rows) + f"\n\n{source(name, data)}"
 
 
-SECTIONS = {"peers": lambda: peers("cpu_peers"), "peers-f32": lambda: peers("cpu_peers_f32"), "start": start, "chains": chains}
+def agreement():
+    data, name = newest("agreement")
+    if not data:
+        return ""
+    rows = []
+    for model, m in sorted(data["models"].items()):
+        outputs = m["outputs"]
+        rows.append([model, len(outputs), f"{max(o['of_range'] for o in outputs):.1e}", f"{max(o['of_change'] for o in outputs):.1e}", f"{min(o['cosine'] for o in outputs):.9f}", "yes" if m["agrees"] else "no"])
+    limits = data["limits"]
+    return (table(["model", "answers", "error of the output's range", "of the change between two inputs", "least cosine", "agrees"], rows)
+            + f"\n\nAllowed: {limits['of_range']:g}, {limits['of_change']:g}, {limits['cosine']:g}. ONNX Runtime {data['onnxruntime']}. {source(name, data)}")
+
+
+SECTIONS = {"peers": lambda: peers("cpu_peers"), "peers-f32": lambda: peers("cpu_peers_f32"), "start": start, "chains": chains, "agreement": agreement}
 
 
 def page(text):
