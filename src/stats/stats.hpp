@@ -18,4 +18,12 @@ struct Interval {
 // says how well this run's median is known, not how runs differ.
 Interval median_interval(std::span<const double> samples, uint64_t seed = 1);
 
+// Percentile bootstrap interval at 95 % of median(b) / median(a), each resampled by itself, 1000 times, seeded. REQUIRES
+// positive samples.
+Interval ratio_interval(std::span<const double> a, std::span<const double> b, uint64_t seed = 1);
+
+// How likely samples this different are if both come from one distribution: the two-sided rank-sum test of Mann and Whitney
+// (1947), normal approximation with tie and continuity corrections; 1 where nothing can be told.
+double mann_whitney_p(std::span<const double> a, std::span<const double> b);
+
 }  // namespace peri::stats
