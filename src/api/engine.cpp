@@ -69,7 +69,7 @@ Result<std::shared_ptr<const runtime::Engine>> build(const char* model, const pe
 Result<std::shared_ptr<const runtime::Engine>> load(const char* path, const peri_engine_options& given) {
   PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator));
   PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
-  auto engine = runtime::Engine::create(std::move(loaded.program), {loaded.weight_bytes, loaded.file, {}}, std::move(run_options));
+  auto engine = runtime::Engine::create(std::move(loaded.program), runtime::mapped_weights(loaded.weight_bytes, loaded.file), std::move(run_options));
   if (!engine.ok()) return std::move(engine).error().in_file(path);
   Log{given.log, given.log_user}.tell(PERI_LOG_INFO, format("loaded %s: %zu steps, made by %s", path, (*engine)->program().steps.size(), (*engine)->program().builder.c_str()));
   return engine;

@@ -72,6 +72,9 @@ class MappedFile {
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   const std::string& name() const { return name_; }
 
+  // Gives back the memory of whole pages within a range; read again, they come from the file again.
+  void drop(size_t offset, size_t bytes) const;
+
   // kIo, naming the file, if a page was missing when it was read.
   Status check() const;
 

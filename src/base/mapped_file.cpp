@@ -125,6 +125,13 @@ MappedFile::~MappedFile() {
   ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
+void MappedFile::drop(size_t offset, size_t bytes) const {
+  if (offset > size_ || bytes > size_ - offset) return;
+  const uintptr_t page = page_bytes.load(), base = reinterpret_cast<uintptr_t>(data_);
+  const uintptr_t begin = (base + offset + page - 1) & ~(page - 1), end = (base + offset + bytes) & ~(page - 1);
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 Status MappedFile::check() const {
   if (slot_ < 0 || !slots[slot_].cut.load(std::memory_order_acquire)) return Ok{};
   return io_error("file was cut while it was in use")

@@ -1,7 +1,8 @@
-// peri cache: where measured times are kept, how many there are, and how to forget them.
+// peri cache: where measured times and packed weights are kept, how many there are, and how to forget them.
 #include "base/json.hpp"
 #include "base/knobs.hpp"
 #include "cli/core/page.hpp"
+#include "exec/core/packed_files.hpp"
 #include "tune/cache.hpp"
 
 namespace peri::cli {
@@ -25,9 +26,13 @@ Result<Outcome> run(const Arguments& arguments) {
       w.field(machine, rows);
     }
     w.end_object();
+    const exec::PackedFacts packed = exec::packed_facts(folder);
+    w.key("packed").begin_object().field("files", packed.files).field("bytes", packed.bytes).end_object();
+    page.line("%8lld packed weights, %s", static_cast<long long>(packed.files), bytes_text(static_cast<double>(packed.bytes)).c_str());
     out.summary = f.exists ? format("%s, %s: %lld timings of %lld problems", f.file.c_str(), bytes_text(static_cast<double>(f.bytes)).c_str(), static_cast<long long>(f.rows), static_cast<long long>(f.problems)) : "empty: " + f.file + " does not exist yet";
   } else if (what == "clear") {
-    PERI_ASSIGN(const int64_t bytes, tune::clear_cache(folder));
+    PERI_ASSIGN(int64_t bytes, tune::clear_cache(folder));
+    bytes += exec::clear_packed(folder);
     w.field("freed_bytes", bytes);
     out.summary = bytes ? bytes_text(static_cast<double>(bytes)) + " deleted" : "nothing to delete";
   } else {
@@ -42,7 +47,7 @@ Result<Outcome> run(const Arguments& arguments) {
 extern const Entry cache_entry;
 const Entry cache_entry{{
     .name = "cache",
-    .summary = "where measured times are kept: path, list or clear",
+    .summary = "where measured times and packed weights are kept: path, list or clear",
     .positional = "[path|list|clear]",
     .min_positional = 0,
     .max_positional = 1,

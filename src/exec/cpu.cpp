@@ -1,7 +1,11 @@
 // Executor "cpu": runs a kernel of kernels/cpu as its fixed list of tasks on the session's pool.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <mutex>
 
+#include "base/hash.hpp"
+#include "exec/core/packed_files.hpp"
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
 #include "kernels/entry.hpp"
@@ -14,7 +18,7 @@ size_t round_up(size_t v) { return (v + kAlign - 1) / kAlign * kAlign; }
 
 class CpuInstance final : public runtime::Instance {
  public:
-  CpuInstance(std::unique_ptr<kernels::Instance> kernel, std::vector<bool> constant) : kernel_(std::move(kernel)), constant_(std::move(constant)) {}
+  CpuInstance(std::unique_ptr<kernels::Instance> kernel, std::shared_ptr<const StepStore> store) : kernel_(std::move(kernel)), store_(std::move(store)) {}
   size_t scratch_bytes(int threads) const override {
     return round_up(kernel_->workspace_bytes()) + static_cast<size_t>(threads) * round_up(kernel_->scratch_bytes());
   }
@@ -27,26 +31,58 @@ class CpuInstance final : public runtime::Instance {
         kernel_->run_task(phase, task, {c.reads, c.writes, workspace, scratch + static_cast<size_t>(worker) * stride});
       });
     }
+    if (store_) PERI_TRY(store_->check());
     return kernel_->finish({c.reads, c.writes, workspace, scratch});
   }
 
  private:
   std::unique_ptr<kernels::Instance> kernel_;
-  std::vector<bool> constant_;
+  std::shared_ptr<const StepStore> store_;  // keeps mapped weights
 };
+
+// This very program: another build may pack in another way.
+std::string program_identity() {
+  struct stat self = {};
+  stat("/proc/self/exe", &self);
+  return format("%lld %lld %lld", static_cast<long long>(self.st_size), static_cast<long long>(self.st_mtim.tv_sec), static_cast<long long>(self.st_mtim.tv_nsec));
+}
+
+// Packed weights of steps whose weights are mapped from a file are kept, under a name of all that they depend on. Null: not.
+std::shared_ptr<StepStore> store_of(const runtime::PrepareContext& c, const kernels::Machine& machine) {
+  std::vector<std::pair<Tensor, uint64_t>> weights;
+  std::string key = "program " + program_identity() + "\n";
+  for (const std::string& isa : machine.isas) key += isa + " ";
+  for (size_t k = 0; k < c.weights.size(); ++k) {
+    if (!c.weights[k].defined()) continue;
+    const plan::Weight& w = c.program->weights[static_cast<size_t>(c.program->buffers[static_cast<size_t>(c.step->reads[k])].weight)];
+    key += format("\n%zu %s %llu ", k, hex64(w.hash).c_str(), static_cast<unsigned long long>(w.bytes));
+    weights.emplace_back(c.weights[k], w.hash);
+  }
+  if (!c.drop_weight || weights.empty()) return nullptr;
+  auto files = PackedFiles::shared();
+  if (!files) return nullptr;
+  const auto sound = [weights = std::move(weights)] {
+    return std::all_of(weights.begin(), weights.end(), [](const auto& w) { return hash_bytes(w.first.data(), w.first.bytes().size()) == w.second; });
+  };
+  return std::make_shared<StepStore>(std::move(files), key + "\n" + c.variant->payload, sound);
+}
 
 class CpuPrepared final : public runtime::Prepared {
  public:
-  CpuPrepared(const kernels::Kernel& kernel, RegionPayload payload, std::vector<Tensor> weights, int threads)
-      : kernel_(kernel), payload_(std::move(payload)), weights_(std::move(weights)), machine_(kernels::detect_machine(threads)) {
+  CpuPrepared(const kernels::Kernel& kernel, RegionPayload payload, const runtime::PrepareContext& context)
+      : kernel_(kernel), payload_(std::move(payload)), weights_(context.weights), drop_weight_(context.drop_weight), machine_(kernels::detect_machine(context.threads)), store_(store_of(context, machine_)) {
     for (const Tensor& w : weights_) constant_.push_back(w.defined());
   }
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     PERI_ASSIGN(const ir::Graph concrete, bind_region(payload_.graph, binding));
     const kernels::Problem problem{&concrete, constant_};
     const std::lock_guard<std::mutex> lock(packing_);  // the first instance packs for all
-    PERI_ASSIGN(auto made, kernel_.instantiate(problem, payload_.config, {weights_, &packed_, &machine_}));
-    return std::unique_ptr<runtime::Instance>(std::make_unique<CpuInstance>(std::move(made), constant_));
+    const bool packs = packed_ == nullptr;
+    PERI_ASSIGN(auto made, kernel_.instantiate(problem, payload_.config, {weights_, &packed_, &machine_, store_.get()}));
+    // What was packed is not read again where it lies in the file.
+    for (size_t k = 0; packs && packed_ && drop_weight_ && k < weights_.size(); ++k)
+      if (weights_[k].defined()) drop_weight_(k);
+    return std::unique_ptr<runtime::Instance>(std::make_unique<CpuInstance>(std::move(made), store_));
   }
 
  private:
@@ -54,7 +90,9 @@ class CpuPrepared final : public runtime::Prepared {
   RegionPayload payload_;
   std::vector<Tensor> weights_;
   std::vector<bool> constant_;
+  std::function<void(size_t)> drop_weight_;
   kernels::Machine machine_;
+  std::shared_ptr<StepStore> store_;
   std::mutex packing_;
   kernels::Packed packed_;
 };
@@ -77,7 +115,7 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
   const kernels::Kernel* kernel = kernels::find(payload.kernel);
   if (!kernel || kernel->executor != "cpu") return refused("kernel '%s' is not in this binary", payload.kernel.c_str()).advise("build the engine again with this version");
   if (kernel->version != payload.version) return refused("kernel '%s' has version %d here", payload.kernel.c_str(), kernel->version).expecting(std::to_string(payload.version)).advise("build the engine again with this version");
-  return std::unique_ptr<runtime::Prepared>(std::make_unique<CpuPrepared>(*kernel, std::move(payload), context.weights, context.threads));
+  return std::unique_ptr<runtime::Prepared>(std::make_unique<CpuPrepared>(*kernel, std::move(payload), context));
 }
 }  // namespace
 

@@ -76,10 +76,19 @@ class Instance {
 // Weights packed once for all shapes of a step; made by pack(), shared by instances.
 using Packed = std::shared_ptr<const void>;
 
+// Where packed weights are kept from process to process. For one step: it knows the step's weights. Thread-safe.
+class PackedStore {
+ public:
+  virtual ~PackedStore() = default;
+  // `floats` floats at 64-byte alignment as `make` writes them: found, or made now and kept. Errors: kMemory.
+  virtual Result<Tensor> get(std::string_view form, int64_t floats, FunctionRef<void(float*)> make) = 0;
+};
+
 struct InstantiateContext {
   std::span<const Tensor> constants;     // per graph input; undefined where the input is not constant
   Packed* packed = nullptr;              // in/out: kept by the executor between instances of one step
   const Machine* machine = nullptr;
+  PackedStore* store = nullptr;          // null: packed forms are made anew
 };
 
 struct Kernel {

@@ -47,6 +47,11 @@ int64_t EngineOptions::memory_limit() const {
   return pages > 0 && page > 0 ? pages * page : INT64_MAX;
 }
 
+WeightSource mapped_weights(std::span<const std::byte> bytes, std::shared_ptr<const MappedFile> file) {
+  const size_t first = static_cast<size_t>(bytes.data() - file->data());
+  return {bytes, file, [file, first](uint64_t offset, uint64_t n) { file->drop(first + offset, n); }};
+}
+
 Engine::Engine() : state_(std::make_unique<State>()) {}
 Engine::~Engine() = default;
 const plan::Program& Engine::program() const { return state_->program; }
@@ -121,7 +126,7 @@ Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, Weig
 }
 
 namespace {
-Result<std::unique_ptr<Prepared>> prepare_step(const Engine& engine, const Executor& executor, const plan::Step& step, const plan::Variant& variant) {
+Result<std::unique_ptr<Prepared>> prepare_step(const Engine& engine, const WeightSource& source, const Executor& executor, const plan::Step& step, const plan::Variant& variant) {
   PrepareContext context;
   context.program = &engine.program();
   context.step = &step;
@@ -135,6 +140,11 @@ Result<std::unique_ptr<Prepared>> prepare_step(const Engine& engine, const Execu
     }
     context.weights.push_back(std::move(t));
   }
+  if (source.drop_pages)
+    context.drop_weight = [drop = source.drop_pages, program = &engine.program(), &step](size_t k) {
+      const plan::Weight& w = program->weights[static_cast<size_t>(program->buffers[static_cast<size_t>(step.reads[k])].weight)];
+      drop(w.offset, w.bytes);
+    };
   auto prepared = executor.prepare(context);
   if (!prepared.ok()) return std::move(prepared).error().at_node(step.name);
   return prepared;
@@ -166,7 +176,7 @@ Result<std::shared_ptr<const Instance>> Engine::instance(size_t k, const DimBind
     for (auto& [v, p] : step.prepared)
       if (v == variant) prepared = p.get();
     if (!prepared) {
-      PERI_ASSIGN(auto made, prepare_step(*this, *s.executors[k], s.program.steps[k], *variant));
+      PERI_ASSIGN(auto made, prepare_step(*this, s.weights, *s.executors[k], s.program.steps[k], *variant));
       prepared = made.get();
       step.prepared.emplace_back(variant, std::move(made));
     }

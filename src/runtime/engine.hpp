@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/file.hpp"
 #include "runtime/executor.hpp"
 
 namespace peri::runtime {
@@ -25,6 +26,9 @@ struct Allocator {
   void (*release)(void* user, void* memory, size_t bytes) = nullptr;
   void* user = nullptr;
 };
+
+// Weights as they lie in a mapped file; `bytes` is a part of it.
+WeightSource mapped_weights(std::span<const std::byte> bytes, std::shared_ptr<const MappedFile> file);
 
 struct EngineOptions {
   ExecutorTable executors;

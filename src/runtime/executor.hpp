@@ -2,6 +2,7 @@
 // a binding of dimensions, and runs the instance on pointers.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -55,6 +56,8 @@ struct PrepareContext {
   const plan::Variant* variant = nullptr;
   // The weight behind read `k` as a tensor viewing the mapped file; undefined tensor if read k is not a weight.
   std::vector<Tensor> weights;
+  // Set where weights are mapped from a file: tells that the pages of read `k` need not stay, since it was packed elsewhere.
+  std::function<void(size_t k)> drop_weight;
   int threads = 1;  // of the pool that will run it; must not change results
   const EngineOptions* options = nullptr;  // of the engine: what a control step hands to the engines of its bodies
 };

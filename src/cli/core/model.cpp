@@ -133,7 +133,7 @@ runtime::EngineOptions engine_options(int threads) {
 
 Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine loaded, int threads) {
   const std::string path = loaded.file->name();
-  auto engine = runtime::Engine::create(std::move(loaded.program), {loaded.weight_bytes, loaded.file, {}}, engine_options(threads));
+  auto engine = runtime::Engine::create(std::move(loaded.program), runtime::mapped_weights(loaded.weight_bytes, loaded.file), engine_options(threads));
   if (!engine.ok()) return std::move(engine).error().in_file(path);
   return engine;
 }

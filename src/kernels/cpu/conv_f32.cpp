@@ -1,6 +1,7 @@
 // Kernel conv_f32: float32 convolution in NHWC with its epilogue, as an implicit product over pointers to pixels, by padded rows
 // for a first layer, or depthwise. Weights are packed once for all image sizes.
 #include "kernels/core/conv_match.hpp"
+#include "kernels/core/packed.hpp"
 #include "kernels/cpu/conv/conv.hpp"
 #include "kernels/entry.hpp"
 
@@ -46,7 +47,7 @@ class ConvInstance final : public Instance {
   void run_task(int, int64_t task, const Args& args) const override {
     ConvArgs a;
     a.x = static_cast<const float*>(args.in[static_cast<size_t>(setup_.x)]);
-    a.w = static_cast<const Tensor*>(packed_.get())->as<float>().data();
+    a.w = packed_floats(packed_);
     a.y = static_cast<float*>(args.out[0]);
     a.epilogue = bind_epilogue(setup_.epilogue, constants_, args, plan_.shape.oc);
     cpu::run_task(plan_, a, task, reinterpret_cast<float*>(args.scratch));
@@ -68,12 +69,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   if (!isa) return refused("needs AVX2");
   const ir::Layout want = s.shape.x_form == XForm::kNchw ? ir::Layout{} : ir::nhwc();
   if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == want) || !(p.graph->outputs[0]->type.layout == ir::nhwc())) return invalid("the region has other layouts than its configuration says");
-  if (!*c.packed) {
-    const Tensor& w = c.constants[static_cast<size_t>(s.w)];
-    PERI_ASSIGN(Tensor packed, Tensor::uninitialized(DType::kF32, {packed_conv_floats(s.shape, *isa)}));
-    pack_conv_weights(w.as<float>().data(), s.shape, *isa, packed.mutable_as<float>());
-    *c.packed = std::make_shared<const Tensor>(std::move(packed));
-  }
+  const Tensor& w = c.constants[static_cast<size_t>(s.w)];
+  PERI_TRY(pack_once(c, "", packed_conv_floats(s.shape, *isa),
+                     [&](float* to) { pack_conv_weights(w.as<float>().data(), s.shape, *isa, to); }));
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(s.w)] = {};
   const ConvPlan plan = plan_conv(s.shape, *isa);

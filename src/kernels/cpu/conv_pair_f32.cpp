@@ -1,6 +1,7 @@
 // Kernel conv_pair_f32: a pointwise convolution with its epilogue and the depthwise one that alone reads it, with its
 // own: the first half of an inverted bottleneck. The tensor between them, the widest of such networks, stays in L2.
 #include "kernels/core/conv_match.hpp"
+#include "kernels/core/packed.hpp"
 #include "kernels/core/part.hpp"
 #include "kernels/cpu/conv/pair.hpp"
 #include "kernels/entry.hpp"
@@ -78,7 +79,7 @@ class PairInstance final : public Instance {
   void run_task(int, int64_t task, const Args& args) const override {
     PairArgs a;
     a.x = static_cast<const float*>(args.in[static_cast<size_t>(pair_.first.x)]);
-    a.w = static_cast<const Tensor*>(packed_.get())->as<float>().data();
+    a.w = packed_floats(packed_);
     a.y = static_cast<float*>(args.out[0]);
     a.first = bind_epilogue(pair_.first.epilogue, constants_, args, plan_.shape.first.oc);
     a.second = bind_epilogue(pair_.second.epilogue, constants_, args, plan_.shape.second.oc);
@@ -103,14 +104,11 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
       !(p.graph->outputs[0]->type.layout == ir::nhwc()))
     return invalid("the region has other layouts than its configuration says");
   PairPlan plan = cpu::plan_pair(m.shape(), channels, strip << 10, *isa);
-  if (!*c.packed) {
-    PERI_ASSIGN(Tensor packed,
-                Tensor::uninitialized(DType::kF32, {cpu::packed_pair_floats(plan.shape, plan.block, *isa)}));
+  PERI_TRY(pack_once(c, "", cpu::packed_pair_floats(plan.shape, plan.block, *isa), [&](float* to) {
     cpu::pack_pair_weights(c.constants[static_cast<size_t>(m.first.w)].as<float>().data(),
                            c.constants[static_cast<size_t>(m.second.w)].as<float>().data(), plan.shape, plan.block,
-                           *isa, packed.mutable_as<float>());
-    *c.packed = std::make_shared<const Tensor>(std::move(packed));
-  }
+                           *isa, to);
+  }));
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(m.first.w)] = {};
   constants[static_cast<size_t>(m.second.w)] = {};

@@ -1,6 +1,7 @@
 // Kernel conv_scaled_f32: a pointwise convolution of an image whose channels are scaled before, one factor a channel
 // and image: the end of a squeeze-and-excite block. The weights of each image are scaled instead of its pixels.
 #include "kernels/core/conv_match.hpp"
+#include "kernels/core/packed.hpp"
 #include "kernels/core/part.hpp"
 #include "kernels/cpu/conv/scaled.hpp"
 #include "kernels/entry.hpp"
@@ -80,8 +81,7 @@ class ScaledInstance final : public Instance {
     float* weights = reinterpret_cast<float*>(args.workspace) + image * floats_;
     if (phase == 0) {
       const float* scale = static_cast<const float*>(args.in[static_cast<size_t>(match_.scale)]) + image * s.ic;
-      return scale_packed_weights(static_cast<const Tensor*>(packed_.get())->as<float>().data(), s, one_.isa, scale,
-                                  weights);
+      return scale_packed_weights(packed_floats(packed_), s, one_.isa, scale, weights);
     }
     const int64_t pixels = s.ih * s.iw;
     ConvArgs a;
@@ -113,12 +113,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const int64_t images = m.conv.shape.n;
   ConvShape one = m.conv.shape;
   one.n = 1;
-  if (!*c.packed) {
-    PERI_ASSIGN(Tensor packed, Tensor::uninitialized(DType::kF32, {packed_conv_floats(one, *isa)}));
-    pack_conv_weights(c.constants[static_cast<size_t>(m.conv.w)].as<float>().data(), one, *isa,
-                      packed.mutable_as<float>());
-    *c.packed = std::make_shared<const Tensor>(std::move(packed));
-  }
+  PERI_TRY(pack_once(c, "", packed_conv_floats(one, *isa), [&](float* to) {
+    pack_conv_weights(c.constants[static_cast<size_t>(m.conv.w)].as<float>().data(), one, *isa, to);
+  }));
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(m.conv.w)] = {};
   const ConvPlan plan = cpu::plan_conv(one, *isa);

@@ -1,20 +1,21 @@
-// Kernel conv_transpose_f32: float32 transposed convolution in NHWC with its epilogue, by stride phases. Weights are packed once
-// for all image sizes.
+// Kernel conv_transpose_f32: float32 transposed convolution in NHWC with its epilogue, by stride phases. Weights are
+// packed once for all image sizes.
 #include "kernels/core/conv_match.hpp"
+#include "kernels/core/packed.hpp"
 #include "kernels/cpu/conv/transposed.hpp"
 #include "kernels/entry.hpp"
 
 namespace peri::kernels {
 namespace {
 using cpu::ConvArgs;
-using cpu::PostKind;
-using cpu::TransposedPlan;
-using cpu::TransposedShape;
 using cpu::detect_isa;
 using cpu::isa_name;
 using cpu::pack_transposed_weights;
 using cpu::packed_transposed_floats;
 using cpu::plan_transposed;
+using cpu::PostKind;
+using cpu::TransposedPlan;
+using cpu::TransposedShape;
 
 struct Setup {
   TransposedShape shape;
@@ -91,7 +92,7 @@ class TransposedInstance final : public Instance {
   void run_task(int, int64_t task, const Args& args) const override {
     ConvArgs a;
     a.x = static_cast<const float*>(args.in[static_cast<size_t>(setup_.x)]);
-    a.w = static_cast<const Tensor*>(packed_.get())->as<float>().data();
+    a.w = packed_floats(packed_);
     a.y = static_cast<float*>(args.out[0]);
     a.epilogue = bind_epilogue(setup_.epilogue, constants_, args, plan_.shape.oc);
     cpu::run_task(plan_, a, task, reinterpret_cast<float*>(args.scratch));
@@ -113,12 +114,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
       !(p.graph->outputs[0]->type.layout == ir::nhwc())) {
     return invalid("the region has other layouts than its configuration says");
   }
-  if (!*c.packed) {
-    const Tensor& w = c.constants[static_cast<size_t>(s.w)];
-    PERI_ASSIGN(Tensor packed, Tensor::uninitialized(DType::kF32, {packed_transposed_floats(s.shape, *isa)}));
-    pack_transposed_weights(w.as<float>().data(), s.shape, *isa, packed.mutable_as<float>());
-    *c.packed = std::make_shared<const Tensor>(std::move(packed));
-  }
+  const Tensor& w = c.constants[static_cast<size_t>(s.w)];
+  PERI_TRY(pack_once(c, "", packed_transposed_floats(s.shape, *isa),
+                     [&](float* to) { pack_transposed_weights(w.as<float>().data(), s.shape, *isa, to); }));
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(s.w)] = {};
   const TransposedPlan plan = plan_transposed(s.shape, *isa);
@@ -133,7 +131,8 @@ const Entry conv_transpose_f32_entry{{
     .name = "conv_transpose_f32",
     .version = 1,
     .provider = "peri",
-    .takes = "float32 transposed convolution in two dimensions, NHWC, constant weights, with bias, residual, activation",
+    .takes =
+        "float32 transposed convolution in two dimensions, NHWC, constant weights, with bias, residual, activation",
     .offer = offer,
     .instantiate = instantiate,
 }};

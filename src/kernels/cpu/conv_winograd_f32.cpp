@@ -1,19 +1,21 @@
 // Kernel conv_winograd_f32: 3x3 convolution at stride 1 with its epilogue by Winograd's F(2x2) and F(4x4), NHWC. Fewer
-// multiplications, weights that take 1.8 and 4 times the room: which tile wins depends on image and cache, so both are offered.
+// multiplications, weights that take 1.8 and 4 times the room: which tile wins depends on image and cache, so both are
+// offered.
 #include "kernels/core/conv_match.hpp"
+#include "kernels/core/packed.hpp"
 #include "kernels/cpu/conv/winograd.hpp"
 #include "kernels/entry.hpp"
 
 namespace peri::kernels {
 namespace {
 using cpu::ConvArgs;
-using cpu::WinogradPlan;
 using cpu::detect_isa;
 using cpu::isa_name;
 using cpu::pack_winograd_weights;
 using cpu::packed_winograd_floats;
 using cpu::plan_winograd;
 using cpu::refuse_winograd;
+using cpu::WinogradPlan;
 
 Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
   PERI_ASSIGN(MatchedConv s, match_conv_any_layout(p));
@@ -29,7 +31,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
     o.in_place = {s.epilogue.residual};
     o.requires_isa = isa_name(*detect_isa());
     const WinogradPlan plan = plan_winograd(s.shape, m, *detect_isa());
-    o.flops = 2.0 * static_cast<double>(plan.tiles() * plan.frequencies()) * static_cast<double>(s.shape.ic * s.shape.oc);
+    o.flops =
+        2.0 * static_cast<double>(plan.tiles() * plan.frequencies()) * static_cast<double>(s.shape.ic * s.shape.oc);
     out.push_back(std::move(o));
   }
   if (out.empty()) return refused("the image is smaller than a tile");
@@ -45,7 +48,7 @@ class WinogradInstance final : public Instance {
   void run_task(int, int64_t task, const Args& args) const override {
     ConvArgs a;
     a.x = static_cast<const float*>(args.in[static_cast<size_t>(conv_.x)]);
-    a.w = static_cast<const Tensor*>(packed_.get())->as<float>().data();
+    a.w = packed_floats(packed_);
     a.y = static_cast<float*>(args.out[0]);
     a.epilogue = bind_epilogue(conv_.epilogue, constants_, args, plan_.shape.oc);
     cpu::run_task(plan_, a, task, reinterpret_cast<float*>(args.scratch));
@@ -69,12 +72,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
       !(p.graph->outputs[0]->type.layout == ir::nhwc())) {
     return invalid("the region has other layouts than its configuration says");
   }
-  if (!*c.packed) {
-    const Tensor& w = c.constants[static_cast<size_t>(s.w)];
-    PERI_ASSIGN(Tensor packed, Tensor::uninitialized(DType::kF32, {packed_winograd_floats(s.shape, m, *isa)}));
-    pack_winograd_weights(w.as<float>().data(), s.shape, m, *isa, packed.mutable_as<float>());
-    *c.packed = std::make_shared<const Tensor>(std::move(packed));
-  }
+  const Tensor& w = c.constants[static_cast<size_t>(s.w)];
+  PERI_TRY(pack_once(c, "", packed_winograd_floats(s.shape, m, *isa),
+                     [&](float* to) { pack_winograd_weights(w.as<float>().data(), s.shape, m, *isa, to); }));
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(s.w)] = {};
   const WinogradPlan plan = plan_winograd(s.shape, m, *isa);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/core/epilogue_match.hpp"
+#include "kernels/core/packed.hpp"
 #include "kernels/cpu/gemm/gemm.hpp"
 #include "kernels/entry.hpp"
 
@@ -116,7 +117,7 @@ class GemmInstance final : public Instance {
     a.a = static_cast<const float*>(args.in[static_cast<size_t>(setup_.a)]);
     a.lda = setup_.shape.k;
     a.a_outer = setup_.a_batch;
-    a.b = packed_ ? static_cast<const Tensor*>(packed_.get())->as<float>().data() : static_cast<const float*>(args.in[static_cast<size_t>(setup_.b)]);
+    a.b = packed_ ? packed_floats(packed_) : static_cast<const float*>(args.in[static_cast<size_t>(setup_.b)]);
     a.ldb = setup_.b_transposed ? setup_.shape.k : setup_.shape.n;
     a.b_outer = setup_.b_batch;
     a.c = static_cast<float*>(args.out[0]);
@@ -142,12 +143,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   Packed packed;
   if (s.shape.b_form == BForm::kPacked) {
-    if (!*c.packed) {
-      const Tensor& b = c.constants[static_cast<size_t>(s.b)];
-      PERI_ASSIGN(Tensor t, Tensor::uninitialized(DType::kF32, {packed_b_floats(s.shape.k, s.shape.n, *isa)}));
-      pack_b(b.as<float>().data(), s.b_transposed ? s.shape.k : s.shape.n, s.b_transposed, s.shape.k, s.shape.n, *isa, t.mutable_as<float>());
-      *c.packed = std::make_shared<const Tensor>(std::move(t));
-    }
+    const Tensor& b = c.constants[static_cast<size_t>(s.b)];
+    PERI_TRY(pack_once(c, "", packed_b_floats(s.shape.k, s.shape.n, *isa),
+                       [&](float* to) { pack_b(b.as<float>().data(), s.b_transposed ? s.shape.k : s.shape.n, s.b_transposed, s.shape.k, s.shape.n, *isa, to); }));
     packed = *c.packed;
     constants[static_cast<size_t>(s.b)] = {};
   }

@@ -1,6 +1,10 @@
 // The shared parts of the oneDNN kernels.
 #include "kernels/vendor/onednn.hpp"
 
+#include <cstring>
+
+#include "base/hash.hpp"
+#include "kernels/core/packed.hpp"
 #include "kernels/vendor/library.hpp"
 
 // Of the OpenMP runtime that oneDNN brings; a header for it comes with GCC only.
@@ -98,14 +102,32 @@ std::vector<float> onednn_bias(const OnednnEpilogue& epilogue, std::span<const T
   return {values.begin(), values.end()};
 }
 
-const Tensor* OnednnPacked::get(const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain, const void* data) {
+namespace {
+// What a format is called between processes; empty: it has no name, and is not kept.
+std::string name_of(const dnnl::memory::desc& format) {
+#if DNNL_VERSION_MAJOR >= 3
+  (void)format;
+  return "";
+#else
+  return onednn_library() + " " + hex64(hash_bytes(&format.data, sizeof format.data)) + hex64(hash_bytes(&format.data, sizeof format.data, 1));
+#endif
+}
+}  // namespace
+
+const Tensor* OnednnPacked::get(const InstantiateContext& c, const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain, const void* data) {
   for (const auto& [format, tensor] : formats_)
     if (format == wanted) return tensor.get();
-  auto made = Tensor::zeros(DType::kU8, {static_cast<int64_t>(wanted.get_size())});
+  InstantiateContext context = c;
+  const std::string name = name_of(wanted);
+  if (name.empty()) context.store = nullptr;
+  const size_t bytes = wanted.get_size();
+  auto made = pack(context, name, static_cast<int64_t>((bytes + 3) / 4), [&](float* memory) {
+    std::memset(memory, 0, (bytes + 3) / 4 * 4);
+    dnnl::memory from(plain, onednn_engine(), const_cast<void*>(data)), to(wanted, onednn_engine(), memory);
+    dnnl::reorder(from, to).execute(onednn_stream(), from, to);
+    onednn_stream().wait();
+  });
   if (!made.ok()) return nullptr;
-  dnnl::memory from(plain, onednn_engine(), const_cast<void*>(data)), to(wanted, onednn_engine(), made->mutable_data());
-  dnnl::reorder(from, to).execute(onednn_stream(), from, to);
-  onednn_stream().wait();
   formats_.emplace_back(wanted, std::make_unique<Tensor>(std::move(made).value()));
   return formats_.back().second.get();
 }

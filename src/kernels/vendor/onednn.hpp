@@ -34,7 +34,7 @@ std::vector<float> onednn_bias(const OnednnEpilogue& epilogue, std::span<const T
 class OnednnPacked {
  public:
   // `plain` reordered to `wanted`, now or before.
-  const Tensor* get(const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain, const void* data);
+  const Tensor* get(const InstantiateContext& c, const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain, const void* data);
 
  private:
   std::vector<std::pair<dnnl::memory::desc, std::unique_ptr<Tensor>>> formats_;

@@ -97,7 +97,7 @@ class OnednnProduct final : public Instance {
       if (out->parts_.contains(rows)) continue;
       Desc desc = describe(s, rows, !out->bias_.empty(), attributes);
       PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
-      const Tensor* weights = packed->get(desc.weights_desc(), plain, c.constants[static_cast<size_t>(s.b)].data());
+      const Tensor* weights = packed->get(c, desc.weights_desc(), plain, c.constants[static_cast<size_t>(s.b)].data());
       if (!weights) return Error(ErrorKind::kMemory, "no memory for packed weights");
       out->scratch_ = std::max(out->scratch_, desc.scratchpad_desc().get_size());
       out->parts_.emplace(rows, Part{desc, dnnl::inner_product_forward(desc), weights});

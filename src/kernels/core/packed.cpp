@@ -1,0 +1,21 @@
+// Packing with and without a store.
+#include "kernels/core/packed.hpp"
+
+namespace peri::kernels {
+
+Result<Tensor> pack(const InstantiateContext& c, std::string_view form, int64_t floats,
+                    FunctionRef<void(float*)> make) {
+  if (c.store) return c.store->get(form, floats, make);
+  PERI_ASSIGN(Tensor t, Tensor::uninitialized(DType::kF32, {floats}));
+  make(t.mutable_as<float>());
+  return t;
+}
+
+Status pack_once(const InstantiateContext& c, std::string_view form, int64_t floats, FunctionRef<void(float*)> make) {
+  if (*c.packed) return Ok{};
+  PERI_ASSIGN(Tensor t, pack(c, form, floats, make));
+  *c.packed = std::make_shared<const Tensor>(std::move(t));
+  return Ok{};
+}
+
+}  // namespace peri::kernels
