@@ -29,6 +29,7 @@ constexpr Row kRows[kDTypeCount] = {
     {"i2", 2, false, true, true, 0},            {"u2", 2, false, true, false, 0},
     {"bool", 8, false, false, false, 0},        {"string", 0, false, false, false, 0},
     {"c64", 64, false, false, true, 0x1p-24},   {"c128", 128, false, false, true, 0x1p-53},
+    {"f6e2m3", 6, true, false, true, 0x1p-4},   {"f6e3m2", 6, true, false, true, 0x1p-3},
 };
 const Row& row(DType t) { return kRows[static_cast<int>(t) < kDTypeCount ? static_cast<int>(t) : 0]; }
 
@@ -47,6 +48,8 @@ Format format_of(DType t) {
     case DType::kF8E5M2: return {5, 2, 15, true, false, 57344.0};
     case DType::kF8E5M2FNUZ: return {5, 2, 16, false, true, 57344.0};
     case DType::kF4E2M1: return {2, 1, 1, false, false, 6.0};
+    case DType::kF6E2M3: return {2, 3, 1, false, false, 7.5};
+    case DType::kF6E3M2: return {3, 2, 3, false, false, 28.0};
     default: return {8, 23, 127, true, false, std::numeric_limits<float>::max()};
   }
 }
@@ -156,17 +159,25 @@ uint8_t f32_to_f8(DType t, float v, bool saturate) {
   }
   return static_cast<uint8_t>(encode(f, r));
 }
-float f4e2m1_to_f32(uint8_t nibble) { return static_cast<float>(decode(format_of(DType::kF4E2M1), nibble & 15u)); }
-uint8_t f32_to_f4e2m1(float v) {
-  const Format f = format_of(DType::kF4E2M1);
+
+namespace {
+// Formats without infinities and NaN.
+uint8_t encode_finite(const Format& f, float v) {
   const double r = std::isnan(v) ? f.largest : round_small(f, v);
   return static_cast<uint8_t>(encode(f, std::isinf(r) ? std::copysign(f.largest, v) : r));
 }
+}  // namespace
+
+float f4e2m1_to_f32(uint8_t nibble) { return static_cast<float>(decode(format_of(DType::kF4E2M1), nibble & 15u)); }
+uint8_t f32_to_f4e2m1(float v) { return encode_finite(format_of(DType::kF4E2M1), v); }
+float f6_to_f32(DType t, uint8_t bits) { return static_cast<float>(decode(format_of(t), bits & 63u)); }
+uint8_t f32_to_f6(DType t, float v) { return encode_finite(format_of(t), v); }
 
 double round_to(DType t, double v) {
   if (t == DType::kF32) return static_cast<float>(v);
   if (t == DType::kF8E8M0) return f8_to_f32(t, f32_to_f8(t, static_cast<float>(v), true));
   if (t == DType::kF4E2M1) return f4e2m1_to_f32(f32_to_f4e2m1(static_cast<float>(v)));
+  if (dtype_bits(t) == 6) return f6_to_f32(t, f32_to_f6(t, static_cast<float>(v)));
   return is_float(t) && t != DType::kF64 ? round_small(format_of(t), v) : v;
 }
 

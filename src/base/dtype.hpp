@@ -12,8 +12,9 @@ namespace peri {
 enum class DType : uint8_t {
   kInvalid, kF32, kF64, kF16, kBF16, kF8E4M3FN, kF8E4M3FNUZ, kF8E5M2, kF8E5M2FNUZ, kF8E8M0, kF4E2M1,
   kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kI4, kU4, kI2, kU2, kBool, kString, kC64, kC128,
+  kF6E2M3, kF6E3M2,
 };
-constexpr int kDTypeCount = static_cast<int>(DType::kC128) + 1;
+constexpr int kDTypeCount = static_cast<int>(DType::kF6E3M2) + 1;
 
 // "f32", "f64", "f16", "bf16", "f8e4m3fn", ..., "i8", "u8", "i4", "bool", "string", "c64", "c128".
 std::string_view dtype_name(DType t);
@@ -42,6 +43,9 @@ float f8_to_f32(DType t, uint8_t bits);
 uint8_t f32_to_f8(DType t, float v, bool saturate);
 float f4e2m1_to_f32(uint8_t nibble);
 uint8_t f32_to_f4e2m1(float v);
+// f6e2m3 and f6e3m2, in the low six bits. No infinities and no NaN: what is too large, and NaN, becomes the largest.
+float f6_to_f32(DType t, uint8_t bits);
+uint8_t f32_to_f6(DType t, float v);
 // Rounds a double to the nearest value of `t` (ties to even), as a double. Integers: unchanged.
 double round_to(DType t, double v);
 

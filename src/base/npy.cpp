@@ -215,6 +215,7 @@ Result<Tensor> read_strings(const Header& h, const Element& e, int64_t numel, st
 
 void set_small(Tensor* t, int64_t at, uint8_t byte) {
   if (t->dtype() == DType::kF4E2M1) return t->set_f64(at, f4e2m1_to_f32(byte & 15));
+  if (dtype_bits(t->dtype()) == 6) return t->set_f64(at, f6_to_f32(t->dtype(), byte & 63));
   t->set_i64(at, static_cast<int8_t>(byte));
 }
 
@@ -308,8 +309,9 @@ std::string string_file(const Tensor& t) {
 std::string unpacked(const Tensor& t) {
   std::string out(static_cast<size_t>(t.numel()), '\0');
   for (int64_t k = 0; k < t.numel(); ++k) {
-    const bool real = t.dtype() == DType::kF4E2M1;
-    out[static_cast<size_t>(k)] = static_cast<char>(real ? f32_to_f4e2m1(static_cast<float>(t.f64(k))) : t.i64(k));
+    const DType type = t.dtype();
+    const auto real = [&] { return static_cast<float>(t.f64(k)); };
+    out[static_cast<size_t>(k)] = static_cast<char>(type == DType::kF4E2M1 ? f32_to_f4e2m1(real()) : dtype_bits(type) == 6 ? f32_to_f6(type, real()) : t.i64(k));
   }
   return out;
 }

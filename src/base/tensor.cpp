@@ -107,14 +107,20 @@ template <class T>
 void store(std::byte* p, int64_t i, T v) {
   std::memcpy(p + i * static_cast<int64_t>(sizeof(T)), &v, sizeof(T));
 }
+// Elements below a byte, low bits first; those of six bits reach into a second byte.
 unsigned packed(const std::byte* p, int64_t i, int bits) {
-  const int per = 8 / bits;
-  return static_cast<unsigned>(p[i / per]) >> (i % per * bits) & ((1u << bits) - 1);
+  const int64_t at = i * bits / 8;
+  const int shift = static_cast<int>(i * bits % 8);
+  unsigned both = static_cast<unsigned>(p[at]);
+  if (shift + bits > 8) both |= static_cast<unsigned>(p[at + 1]) << 8;
+  return both >> shift & ((1u << bits) - 1);
 }
 void set_packed(std::byte* p, int64_t i, int bits, unsigned v) {
-  const int per = 8 / bits, shift = static_cast<int>(i % per) * bits;
-  const unsigned mask = ((1u << bits) - 1) << shift;
-  p[i / per] = static_cast<std::byte>((static_cast<unsigned>(p[i / per]) & ~mask) | (v << shift & mask));
+  const int64_t at = i * bits / 8;
+  const int shift = static_cast<int>(i * bits % 8);
+  const unsigned mask = ((1u << bits) - 1) << shift, put = v << shift & mask;
+  p[at] = static_cast<std::byte>((static_cast<unsigned>(p[at]) & ~mask) | put);
+  if (shift + bits > 8) p[at + 1] = static_cast<std::byte>((static_cast<unsigned>(p[at + 1]) & ~(mask >> 8)) | put >> 8);
 }
 }  // namespace
 
@@ -127,6 +133,7 @@ double Tensor::f64(int64_t i) const {
     case DType::kF8E4M3FN: case DType::kF8E4M3FNUZ: case DType::kF8E5M2: case DType::kF8E5M2FNUZ: case DType::kF8E8M0:
       return f8_to_f32(dtype_, load<uint8_t>(data_, i));
     case DType::kF4E2M1: return f4e2m1_to_f32(static_cast<uint8_t>(packed(data_, i, 4)));
+    case DType::kF6E2M3: case DType::kF6E3M2: return f6_to_f32(dtype_, static_cast<uint8_t>(packed(data_, i, 6)));
     case DType::kU64: return static_cast<double>(load<uint64_t>(data_, i));
     default: return static_cast<double>(i64(i));
   }
@@ -166,6 +173,7 @@ void Tensor::set_f64(int64_t i, double v) {
     case DType::kF8E4M3FN: case DType::kF8E4M3FNUZ: case DType::kF8E5M2: case DType::kF8E5M2FNUZ: case DType::kF8E8M0:
       return store(p, i, f32_to_f8(dtype_, static_cast<float>(v), true));
     case DType::kF4E2M1: return set_packed(p, i, 4, f32_to_f4e2m1(static_cast<float>(v)));
+    case DType::kF6E2M3: case DType::kF6E3M2: return set_packed(p, i, 6, f32_to_f6(dtype_, static_cast<float>(v)));
     default: return set_i64(i, static_cast<int64_t>(v));
   }
 }

@@ -1,4 +1,5 @@
 // Reads TensorProto and SparseTensorProto, decodes their typed fields, and writes a TensorProto.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -47,6 +48,8 @@ constexpr TypeRow kTypes[] = {
     {P::FLOAT8E8M0, DType::kF8E8M0, P::kInt32DataFieldNumber},
     {P::UINT2, DType::kU2, P::kInt32DataFieldNumber},
     {P::INT2, DType::kI2, P::kInt32DataFieldNumber},
+    {P::FLOAT6E2M3, DType::kF6E2M3, P::kInt32DataFieldNumber},
+    {P::FLOAT6E3M2, DType::kF6E3M2, P::kInt32DataFieldNumber},
 };
 
 Status read_external(const Field& f, const char* base, TensorRecord* t) {
@@ -109,15 +112,35 @@ struct Filler {
   std::byte* at;
   std::byte* end;
   size_t width;  // bytes of one stored element; low bytes of the number
+  int bits = 0;  // 6: each number holds one element of six bits, stored without gaps
   bool past = false;
+  uint64_t rest = 0;
+  int rest_bits = 0;
 
   void put(uint64_t v) {
+    if (bits == 6) return put_six(v);
     if (static_cast<size_t>(end - at) < width) {
       past = true;
       return;
     }
     std::memcpy(at, &v, width);
     at += width;
+  }
+  void put_six(uint64_t v) {
+    rest |= (v & 63) << rest_bits;
+    rest_bits += 6;
+    if (rest_bits >= 8) flush();
+  }
+  // What is left of elements without gaps, at their end too.
+  void flush() {
+    if (rest_bits == 0) return;
+    if (at == end) {
+      past = true;
+      return;
+    }
+    *at++ = static_cast<std::byte>(rest & 255);
+    rest >>= 8;
+    rest_bits = std::max(0, rest_bits - 8);
   }
   void put_all(std::string_view raw) {
     if (static_cast<size_t>(end - at) < raw.size()) {
@@ -213,7 +236,7 @@ Result<Tensor> decode_typed(const TensorRecord& t, DType dtype, const char* base
   int64_t have = 0, want = numel;
   if (complex && numel > INT64_MAX / 2) return invalid("the size of a tensor overflows 64 bits");
   if (complex) want = 2 * numel;
-  if (bits > 0 && bits < 8) want = numel / (8 / bits) + (numel % (8 / bits) != 0);  // each number holds one packed byte
+  if (bits > 0 && bits < 8 && bits != 6) want = numel / (8 / bits) + (numel % (8 / bits) != 0);  // each number holds one packed byte
   switch (row->field) {
     case P::kFloatDataFieldNumber: have = t.float_count; break;
     case P::kInt32DataFieldNumber: have = t.int32_count; break;
@@ -231,11 +254,12 @@ Result<Tensor> decode_typed(const TensorRecord& t, DType dtype, const char* base
   if (dtype == DType::kString) return decode_strings(t, base);
   PERI_ASSIGN(Tensor out, Tensor::zeros(dtype, t.dims));
   const size_t width = complex ? static_cast<size_t>(bits / 16) : bits < 8 ? 1 : static_cast<size_t>(bits / 8);
-  Filler filler{out.mutable_data(), out.mutable_data() + out.bytes().size(), width};
+  Filler filler{out.mutable_data(), out.mutable_data() + out.bytes().size(), width, bits};
   const bool fixed = row->field == P::kFloatDataFieldNumber || row->field == P::kDoubleDataFieldNumber;
   PERI_TRY(each_field(t.body, base, [&](const Field& f) -> Status {
     return static_cast<int>(f.number) == row->field ? fill(f, base, fixed, &filler) : Status(Ok{});
   }));
+  filler.flush();
   if (filler.past || filler.at != filler.end) return io_error("tensor data changed while it was read");
   if (dtype == DType::kBool)
     for (int64_t k = 0; k < numel; ++k) out.set_i64(k, out.i64(k));
