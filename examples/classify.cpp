@@ -1,5 +1,5 @@
-// Builds an engine from a classifier (ONNX), saves it, and names the class of an image read from a file of raw floats, or of
-// a grey image if none is given.   usage: classify MODEL.onnx ENGINE [IMAGE.f32]
+// Builds an engine from a classifier (ONNX), saves it, and names the class of an image read from a file of raw floats,
+// or of a grey image if none is given.   usage: classify MODEL.onnx ENGINE [IMAGE.f32]
 #include <peri/peri.hpp>
 
 #include <algorithm>

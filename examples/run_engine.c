@@ -15,9 +15,16 @@ static int complain(peri_error* error) {
 
 static size_t element_bytes(peri_dtype t) {
   switch (t) {
-    case PERI_F64: case PERI_I64: case PERI_U64: return 8;
-    case PERI_F32: case PERI_I32: case PERI_U32: return 4;
-    case PERI_F16: case PERI_BF16: case PERI_I16: case PERI_U16: return 2;
+    case PERI_F64:
+    case PERI_I64:
+    case PERI_U64: return 8;
+    case PERI_F32:
+    case PERI_I32:
+    case PERI_U32: return 4;
+    case PERI_F16:
+    case PERI_BF16:
+    case PERI_I16:
+    case PERI_U16: return 2;
     default: return 1;
   }
 }
@@ -33,7 +40,8 @@ int main(int argc, char** argv) {
   if ((error = peri_engine_load(argv[1], NULL, &engine))) return complain(error);
   if ((error = peri_session_create(engine, 0, &session))) return complain(error);
   const size_t inputs = peri_engine_input_count(engine), outputs = peri_engine_output_count(engine);
-  if (inputs > MAX_PORTS || outputs > MAX_PORTS) return fprintf(stderr, "more ports than this example has room for\n"), 1;
+  if (inputs > MAX_PORTS || outputs > MAX_PORTS)
+    return fprintf(stderr, "more ports than this example has room for\n"), 1;
 
   for (size_t k = 0; k < inputs; ++k) {
     in[k].struct_size = sizeof in[k];
@@ -56,7 +64,8 @@ int main(int argc, char** argv) {
     for (size_t axis = 0; axis < out[k].rank; ++axis) printf("%s%lld", axis ? "," : "", (long long)out[k].dims[axis]);
     printf("]");
     if (out[k].dtype == PERI_F32)
-      for (size_t i = 0; i < 4 && i < out[k].bytes / sizeof(float); ++i) printf(" %.4f", ((const float*)out[k].data)[i]);
+      for (size_t i = 0; i < 4 && i < out[k].bytes / sizeof(float); ++i)
+        printf(" %.4f", ((const float*)out[k].data)[i]);
     printf("\n");
   }
 

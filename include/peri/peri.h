@@ -88,13 +88,14 @@ typedef enum peri_log_level { PERI_LOG_INFO = 0, PERI_LOG_WARNING = 1 } peri_log
 /* Told what a user may want to know and no error says. One line, without its end; lives during the call. */
 typedef void (*peri_log_function)(void* user, peri_log_level level, const char* message);
 
-/* Memory of runs: what sessions take for intermediate values, and outputs whose data is NULL. Weights stay in the mapped
- * file. Copied when it is given; what it names must outlive engine, sessions and outputs. Called from the threads that run
- * sessions. Both functions or neither. */
+/* Memory of runs: what sessions take for intermediate values, and outputs whose data is NULL. Weights stay in the
+ * mapped file. Copied when it is given; what it names must outlive engine, sessions and outputs. Called from the
+ * threads that run sessions. Both functions or neither. */
 typedef struct peri_allocator {
   size_t struct_size;
   void* user;
-  void* (*allocate)(void* user, size_t bytes, size_t alignment); /* NULL: no memory; the run fails with PERI_ERROR_MEMORY */
+  void* (*allocate)(void* user, size_t bytes,
+                    size_t alignment); /* NULL: no memory; the run fails with PERI_ERROR_MEMORY */
   void (*release)(void* user, void* memory, size_t bytes);
 } peri_allocator;
 
@@ -179,17 +180,18 @@ peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_
                              size_t out_count, void* stream);
 
 /* ---- DLPack ---------------------------------------------------------------------------------------------------- */
-/* The exchange format of array libraries (dmlc/dlpack). <peri/dlpack.h> declares its structs where no other header does. */
+/* The exchange format of array libraries (dmlc/dlpack). <peri/dlpack.h> declares its structs where no other header
+ * does. */
 struct DLManagedTensor;
 
-/* `out` describes the same memory, without a copy: an input, or an output to write to. Nothing is taken over: `tensor` must
- * live, and is to be released by the caller, after the run. dims of `out` are the tensor's own.
- * Errors: USAGE (not on the CPU, the device named; strides that are not dense and row-major), UNSUPPORTED (an element type
- * or lanes that have no peri_dtype). */
+/* `out` describes the same memory, without a copy: an input, or an output to write to. Nothing is taken over: `tensor`
+ * must live, and is to be released by the caller, after the run. dims of `out` are the tensor's own. Errors: USAGE (not
+ * on the CPU, the device named; strides that are not dense and row-major), UNSUPPORTED (an element type or lanes that
+ * have no peri_dtype). */
 peri_error* peri_tensor_from_dlpack(const struct DLManagedTensor* tensor, peri_tensor* out);
-/* Output `index` of the last run, without a copy. It shares the memory: it outlives the next run and the session, and is
- * given back by its own deleter. An output that was written to the caller's memory is the caller's to keep.
- * Errors: USAGE (no run, no such output), UNSUPPORTED (an element type that DLPack has not). */
+/* Output `index` of the last run, without a copy. It shares the memory: it outlives the next run and the session, and
+ * is given back by its own deleter. An output that was written to the caller's memory is the caller's to keep. Errors:
+ * USAGE (no run, no such output), UNSUPPORTED (an element type that DLPack has not). */
 peri_error* peri_session_output_to_dlpack(const peri_session* session, size_t index, struct DLManagedTensor** out);
 
 #ifdef __cplusplus

@@ -66,18 +66,30 @@ inline Error take(peri_error* raw) {
 
 template <class T>
 constexpr peri_dtype dtype_of() {
-  if constexpr (std::is_same_v<T, float>) return PERI_F32;
-  else if constexpr (std::is_same_v<T, double>) return PERI_F64;
-  else if constexpr (std::is_same_v<T, bool>) return PERI_BOOL;
-  else if constexpr (std::is_same_v<T, int8_t>) return PERI_I8;
-  else if constexpr (std::is_same_v<T, int16_t>) return PERI_I16;
-  else if constexpr (std::is_same_v<T, int32_t>) return PERI_I32;
-  else if constexpr (std::is_same_v<T, int64_t>) return PERI_I64;
-  else if constexpr (std::is_same_v<T, uint8_t>) return PERI_U8;
-  else if constexpr (std::is_same_v<T, uint16_t>) return PERI_U16;
-  else if constexpr (std::is_same_v<T, uint32_t>) return PERI_U32;
-  else if constexpr (std::is_same_v<T, uint64_t>) return PERI_U64;
-  else return PERI_DTYPE_INVALID;
+  if constexpr (std::is_same_v<T, float>)
+    return PERI_F32;
+  else if constexpr (std::is_same_v<T, double>)
+    return PERI_F64;
+  else if constexpr (std::is_same_v<T, bool>)
+    return PERI_BOOL;
+  else if constexpr (std::is_same_v<T, int8_t>)
+    return PERI_I8;
+  else if constexpr (std::is_same_v<T, int16_t>)
+    return PERI_I16;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return PERI_I32;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return PERI_I64;
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return PERI_U8;
+  else if constexpr (std::is_same_v<T, uint16_t>)
+    return PERI_U16;
+  else if constexpr (std::is_same_v<T, uint32_t>)
+    return PERI_U32;
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    return PERI_U64;
+  else
+    return PERI_DTYPE_INVALID;
 }
 }  // namespace detail
 
@@ -125,11 +137,11 @@ struct Hooks {
 };
 
 struct BuildOptions {
-  int threads = 0;                                     // 0: the CPUs this process may use
-  std::vector<std::pair<std::string, int64_t>> dims;   // the shape to tune for; any shape runs
-  std::string provider;                                // "peri", "onednn", "reference"; empty: all
-  bool tune = true;                                    // false: each kernel's first offer, nothing measured or checked
-  std::string engine_path, lock_path, locked_path;     // as in peri_build_options; empty: none
+  int threads = 0;                                    // 0: the CPUs this process may use
+  std::vector<std::pair<std::string, int64_t>> dims;  // the shape to tune for; any shape runs
+  std::string provider;                               // "peri", "onednn", "reference"; empty: all
+  bool tune = true;                                   // false: each kernel's first offer, nothing measured or checked
+  std::string engine_path, lock_path, locked_path;    // as in peri_build_options; empty: none
   Hooks hooks;
 };
 
@@ -210,19 +222,22 @@ class Session {
     return Session(raw, peri_engine_output_count(engine.handle()));
   }
 
-  // Runs the inputs, in the engine's order. The views returned live until the next run or the session's end. `outputs`, if
-  // not empty, one for each: memory of the caller to write to, or a View{} for memory of the session.
+  // Runs the inputs, in the engine's order. The views returned live until the next run or the session's end. `outputs`,
+  // if not empty, one for each: memory of the caller to write to, or a View{} for memory of the session.
   Result<std::vector<View>> run(std::span<const View> inputs, std::span<const View> outputs = {}) {
     std::vector<peri_tensor> in, out;
     for (const View& v : inputs) in.push_back(raw_of(v));
     for (const View& v : outputs) out.push_back(raw_of(v));
     if (outputs.empty()) out.assign(output_count_, raw_of({}));
-    if (peri_error* e = peri_session_run(raw_.get(), in.data(), in.size(), out.data(), out.size(), nullptr)) return detail::take(e);
+    if (peri_error* e = peri_session_run(raw_.get(), in.data(), in.size(), out.data(), out.size(), nullptr))
+      return detail::take(e);
     std::vector<View> made;
     for (const peri_tensor& t : out) made.push_back({t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes});
     return made;
   }
-  Result<std::vector<View>> run(std::initializer_list<View> inputs) { return run(std::span<const View>(inputs.begin(), inputs.size())); }
+  Result<std::vector<View>> run(std::initializer_list<View> inputs) {
+    return run(std::span<const View>(inputs.begin(), inputs.size()));
+  }
 
   // Output `index` of the last run, sharing its memory; the caller calls its deleter.
   Result<DLManagedTensor*> output_to_dlpack(size_t index) const {

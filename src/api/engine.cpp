@@ -44,7 +44,9 @@ Result<compile::Options> options_of(const char* model, const peri_build_options&
   o.tune.worker = tune::worker_program();
   o.builder = "peri " + std::string(version());
   if (given.progress)
-    o.progress = [call = given.progress, user = given.user](size_t done, size_t total, const std::string& what) { call(user, done, total, what.c_str()); };
+    o.progress = [call = given.progress, user = given.user](size_t done, size_t total, const std::string& what) {
+      call(user, done, total, what.c_str());
+    };
   if (given.locked_path) {
     PERI_ASSIGN(o.lock, plan::read_lock(given.locked_path));
   }
@@ -59,19 +61,24 @@ Result<std::shared_ptr<const runtime::Engine>> build(const char* model, const pe
   if (!compiled.ok()) return std::move(compiled).error().in_file(model);
   if (given.engine_path) PERI_TRY(plan::write_engine(given.engine_path, compiled->program, compiled->weights));
   if (given.lock_path) PERI_TRY(write_file_atomic(given.lock_path, plan::lock_text(compiled->lock)));
-  log.tell(PERI_LOG_INFO, format("built %s: %zu steps, %.1f s", model, compiled->program.steps.size(), compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds));
+  log.tell(PERI_LOG_INFO, format("built %s: %zu steps, %.1f s", model, compiled->program.steps.size(),
+                                 compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds));
   for (const std::string& note : compiled->notes) log.tell(PERI_LOG_WARNING, note);
   PERI_ASSIGN(auto assembled, plan::assemble_engine(compiled->program, compiled->weights));
   compiled->weights.clear();
-  return runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}}, std::move(run_options));
+  return runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}},
+                                 std::move(run_options));
 }
 
 Result<std::shared_ptr<const runtime::Engine>> load(const char* path, const peri_engine_options& given) {
   PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator));
   PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
-  auto engine = runtime::Engine::create(std::move(loaded.program), runtime::mapped_weights(loaded.weight_bytes, loaded.file), std::move(run_options));
+  auto engine = runtime::Engine::create(
+      std::move(loaded.program), runtime::mapped_weights(loaded.weight_bytes, loaded.file), std::move(run_options));
   if (!engine.ok()) return std::move(engine).error().in_file(path);
-  Log{given.log, given.log_user}.tell(PERI_LOG_INFO, format("loaded %s: %zu steps, made by %s", path, (*engine)->program().steps.size(), (*engine)->program().builder.c_str()));
+  Log{given.log, given.log_user}.tell(
+      PERI_LOG_INFO, format("loaded %s: %zu steps, made by %s", path, (*engine)->program().steps.size(),
+                            (*engine)->program().builder.c_str()));
   return engine;
 }
 }  // namespace
@@ -84,15 +91,19 @@ Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator*
   o.machine.isas = kernels::detect_machine(o.threads).isas;
   o.machine.libraries = exec::libraries();
   PERI_ASSIGN(const peri_allocator a, known_part(allocator, "peri_allocator"));
-  if (!a.allocate != !a.release) return usage("peri_allocator has only one of its functions").expecting("allocate and release, or neither");
+  if (!a.allocate != !a.release)
+    return usage("peri_allocator has only one of its functions").expecting("allocate and release, or neither");
   o.allocator = {a.allocate, a.release, a.user};
   return o;
 }
 
 peri_engine* to_handle(std::shared_ptr<const runtime::Engine> engine, Log log) {
   const std::vector<plan::Step>& steps = engine->program().steps;
-  const auto slow = std::count_if(steps.begin(), steps.end(), [](const plan::Step& s) { return s.executor == "reference"; });
-  if (slow) log.tell(PERI_LOG_WARNING, format("%td of %zu steps have no kernel and run on the slow reference", slow, steps.size()));
+  const auto slow =
+      std::count_if(steps.begin(), steps.end(), [](const plan::Step& s) { return s.executor == "reference"; });
+  if (slow)
+    log.tell(PERI_LOG_WARNING,
+             format("%td of %zu steps have no kernel and run on the slow reference", slow, steps.size()));
   auto out = std::make_unique<peri_engine>();
   out->input_dims = dim_texts(engine->program().inputs);
   out->output_dims = dim_texts(engine->program().outputs);
@@ -102,7 +113,9 @@ peri_engine* to_handle(std::shared_ptr<const runtime::Engine> engine, Log log) {
 }
 
 namespace {
-const plan::Port* port_of(const std::vector<plan::Port>& ports, size_t index) { return index < ports.size() ? &ports[index] : nullptr; }
+const plan::Port* port_of(const std::vector<plan::Port>& ports, size_t index) {
+  return index < ports.size() ? &ports[index] : nullptr;
+}
 const plan::Port* input(const peri_engine* e, size_t k) { return port_of(e->engine->program().inputs, k); }
 const plan::Port* output(const peri_engine* e, size_t k) { return port_of(e->engine->program().outputs, k); }
 
@@ -148,16 +161,32 @@ void peri_engine_free(peri_engine* engine) { std::unique_ptr<peri_engine>{engine
 
 size_t peri_engine_input_count(const peri_engine* e) { return e->engine->program().inputs.size(); }
 size_t peri_engine_output_count(const peri_engine* e) { return e->engine->program().outputs.size(); }
-const char* peri_engine_input_name(const peri_engine* e, size_t k) { return peri::api::name_of(peri::api::input(e, k)); }
-const char* peri_engine_output_name(const peri_engine* e, size_t k) { return peri::api::name_of(peri::api::output(e, k)); }
-peri_dtype peri_engine_input_dtype(const peri_engine* e, size_t k) { return peri::api::dtype_of(peri::api::input(e, k)); }
-peri_dtype peri_engine_output_dtype(const peri_engine* e, size_t k) { return peri::api::dtype_of(peri::api::output(e, k)); }
+const char* peri_engine_input_name(const peri_engine* e, size_t k) {
+  return peri::api::name_of(peri::api::input(e, k));
+}
+const char* peri_engine_output_name(const peri_engine* e, size_t k) {
+  return peri::api::name_of(peri::api::output(e, k));
+}
+peri_dtype peri_engine_input_dtype(const peri_engine* e, size_t k) {
+  return peri::api::dtype_of(peri::api::input(e, k));
+}
+peri_dtype peri_engine_output_dtype(const peri_engine* e, size_t k) {
+  return peri::api::dtype_of(peri::api::output(e, k));
+}
 size_t peri_engine_input_rank(const peri_engine* e, size_t k) { return peri::api::rank_of(peri::api::input(e, k)); }
 size_t peri_engine_output_rank(const peri_engine* e, size_t k) { return peri::api::rank_of(peri::api::output(e, k)); }
-int64_t peri_engine_input_dim(const peri_engine* e, size_t k, size_t axis) { return peri::api::dim_of(peri::api::input(e, k), axis); }
-int64_t peri_engine_output_dim(const peri_engine* e, size_t k, size_t axis) { return peri::api::dim_of(peri::api::output(e, k), axis); }
-const char* peri_engine_input_dim_text(const peri_engine* e, size_t k, size_t axis) { return peri::api::text_of(e->input_dims, k, axis); }
-const char* peri_engine_output_dim_text(const peri_engine* e, size_t k, size_t axis) { return peri::api::text_of(e->output_dims, k, axis); }
+int64_t peri_engine_input_dim(const peri_engine* e, size_t k, size_t axis) {
+  return peri::api::dim_of(peri::api::input(e, k), axis);
+}
+int64_t peri_engine_output_dim(const peri_engine* e, size_t k, size_t axis) {
+  return peri::api::dim_of(peri::api::output(e, k), axis);
+}
+const char* peri_engine_input_dim_text(const peri_engine* e, size_t k, size_t axis) {
+  return peri::api::text_of(e->input_dims, k, axis);
+}
+const char* peri_engine_output_dim_text(const peri_engine* e, size_t k, size_t axis) {
+  return peri::api::text_of(e->output_dims, k, axis);
+}
 
 const char* peri_dtype_name(peri_dtype dtype) {
   const int n = static_cast<int>(dtype);

@@ -38,7 +38,7 @@ struct peri_session {
   std::unique_ptr<peri::runtime::Session> session;
   std::vector<peri::Tensor> outputs;  // of the last run
   peri::api::Log log;
-  peri::DimBinding told;              // the dims whose untuned run was told last
+  peri::DimBinding told;  // the dims whose untuned run was told last
 };
 
 namespace peri::api {
@@ -50,14 +50,15 @@ peri_engine* to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
 // kUsage for an allocator with only one function.
 Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator);
 
-// The caller's struct in this version's size: members it does not know are zero. kUsage if struct_size is not set or more
-// than this version knows.
+// The caller's struct in this version's size: members it does not know are zero. kUsage if struct_size is not set or
+// more than this version knows.
 template <class T>
 Result<T> known_part(const T* given, const char* what) {
   T out = {};
   if (!given) return out;
   if (given->struct_size < sizeof(size_t) || given->struct_size > sizeof(T))
-    return usage("%s.struct_size is %zu", what, given->struct_size).expecting("sizeof the struct, of this or an older version");
+    return usage("%s.struct_size is %zu", what, given->struct_size)
+        .expecting("sizeof the struct, of this or an older version");
   __builtin_memcpy(static_cast<void*>(&out), given, given->struct_size);
   return out;
 }

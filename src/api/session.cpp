@@ -6,8 +6,10 @@ namespace peri::api {
 namespace {
 // The caller's input as a tensor without a copy, or with one where it is not aligned to its elements.
 Result<Tensor> input_of(const peri_tensor& t, const plan::Port& port) {
-  if (t.device != PERI_DEVICE_HOST) return usage("device %d is not the host", static_cast<int>(t.device)).at_node(port.name);
-  if (static_cast<int>(t.dtype) <= 0 || static_cast<int>(t.dtype) >= kDTypeCount) return usage("dtype %d is none", static_cast<int>(t.dtype)).at_node(port.name);
+  if (t.device != PERI_DEVICE_HOST)
+    return usage("device %d is not the host", static_cast<int>(t.device)).at_node(port.name);
+  if (static_cast<int>(t.dtype) <= 0 || static_cast<int>(t.dtype) >= kDTypeCount)
+    return usage("dtype %d is none", static_cast<int>(t.dtype)).at_node(port.name);
   const DType dtype = static_cast<DType>(t.dtype);
   if (dtype == DType::kString) return unsupported("string tensors do not pass the C interface").at_node(port.name);
   if (t.rank > 64 || (t.rank && !t.dims)) return usage("a tensor of rank %zu without dims", t.rank).at_node(port.name);
@@ -25,15 +27,21 @@ Result<Tensor> input_of(const peri_tensor& t, const plan::Port& port) {
 // Where the caller wants output `k`: its dims follow from the inputs' unless they depend on data.
 Result<runtime::View> output_of(const peri_tensor& t, const plan::Port& port, const DimBinding& binding) {
   if (!t.data) return runtime::View{};
-  if (t.device != PERI_DEVICE_HOST) return usage("device %d is not the host", static_cast<int>(t.device)).at_node(port.name);
+  if (t.device != PERI_DEVICE_HOST)
+    return usage("device %d is not the host", static_cast<int>(t.device)).at_node(port.name);
   if (port.dtype == DType::kString) return unsupported("string tensors do not pass the C interface").at_node(port.name);
   auto dims = eval(port.shape, binding);
-  if (!dims.ok()) return usage("the size of this output depends on the data").at_node(port.name).advise("leave its data NULL");
+  if (!dims.ok())
+    return usage("the size of this output depends on the data").at_node(port.name).advise("leave its data NULL");
   PERI_ASSIGN(const int64_t count, checked_numel(*dims));
   PERI_ASSIGN(const int64_t bytes, dtype_bytes(port.dtype, count));
   if (static_cast<uint64_t>(bytes) != t.bytes)
-    return usage("the memory of this output has another size").at_node(port.name).expecting(format("%lld bytes", static_cast<long long>(bytes))).but_found(format("%zu", t.bytes));
-  if (reinterpret_cast<uintptr_t>(t.data) % static_cast<size_t>(std::max(1, dtype_size(port.dtype)))) return usage("the memory of this output is not aligned to its elements").at_node(port.name);
+    return usage("the memory of this output has another size")
+        .at_node(port.name)
+        .expecting(format("%lld bytes", static_cast<long long>(bytes)))
+        .but_found(format("%zu", t.bytes));
+  if (reinterpret_cast<uintptr_t>(t.data) % static_cast<size_t>(std::max(1, dtype_size(port.dtype))))
+    return usage("the memory of this output is not aligned to its elements").at_node(port.name);
   return runtime::View{port.dtype, std::move(dims).value(), t.data};
 }
 
@@ -46,17 +54,24 @@ void give(const Tensor& made, peri_tensor* out) {
   out->bytes = made.bytes().size();
 }
 
-Status check_call(const plan::Program& program, const peri_tensor* in, size_t in_count, const peri_tensor* out, size_t out_count) {
+Status check_call(const plan::Program& program, const peri_tensor* in, size_t in_count, const peri_tensor* out,
+                  size_t out_count) {
   if (in_count != program.inputs.size() || (in_count && !in))
-    return usage("a run with another number of inputs").expecting(std::to_string(program.inputs.size())).but_found(std::to_string(in_count));
+    return usage("a run with another number of inputs")
+        .expecting(std::to_string(program.inputs.size()))
+        .but_found(std::to_string(in_count));
   if (out_count != program.outputs.size() || (out_count && !out))
-    return usage("a run with another number of outputs").expecting(std::to_string(program.outputs.size())).but_found(std::to_string(out_count));
+    return usage("a run with another number of outputs")
+        .expecting(std::to_string(program.outputs.size()))
+        .but_found(std::to_string(out_count));
   for (size_t k = 0; k < in_count + out_count; ++k) {
     const peri_tensor& t = k < in_count ? in[k] : out[k - in_count];
-    if (t.struct_size != sizeof(peri_tensor)) return usage("peri_tensor.struct_size is %zu", t.struct_size).expecting(std::to_string(sizeof(peri_tensor)));
+    if (t.struct_size != sizeof(peri_tensor))
+      return usage("peri_tensor.struct_size is %zu", t.struct_size).expecting(std::to_string(sizeof(peri_tensor)));
   }
   for (const plan::Port& port : program.outputs)
-    if (port.dtype == DType::kString) return unsupported("string tensors do not pass the C interface").at_node(port.name);
+    if (port.dtype == DType::kString)
+      return unsupported("string tensors do not pass the C interface").at_node(port.name);
   return Ok{};
 }
 
@@ -71,7 +86,9 @@ void note_untuned(peri_session* s, const plan::Program& program, const DimBindin
     here += (here.empty() ? "" : ",") + name + "=" + std::to_string(it->second);
   }
   s->told = binding;
-  if (tuned != here) s->log.tell(PERI_LOG_INFO, "tuned for " + tuned + ", run at " + here + ": right, but perhaps not fastest; build with these dims to tune for them");
+  if (tuned != here)
+    s->log.tell(PERI_LOG_INFO, "tuned for " + tuned + ", run at " + here +
+                                   ": right, but perhaps not fastest; build with these dims to tune for them");
 }
 
 Status run(peri_session* s, const peri_tensor* in, size_t in_count, peri_tensor* out, size_t out_count) {
@@ -82,7 +99,10 @@ Status run(peri_session* s, const peri_tensor* in, size_t in_count, peri_tensor*
   for (size_t k = 0; k < in_count; ++k) {
     PERI_ASSIGN(Tensor t, input_of(in[k], program.inputs[k]));
     if (t.dtype() != program.inputs[k].dtype)
-      return invalid("another element type").at_node(program.inputs[k].name).expecting(std::string(dtype_name(program.inputs[k].dtype))).but_found(std::string(dtype_name(t.dtype())));
+      return invalid("another element type")
+          .at_node(program.inputs[k].name)
+          .expecting(std::string(dtype_name(program.inputs[k].dtype)))
+          .but_found(std::string(dtype_name(t.dtype())));
     dims.push_back(t.dims());
     inputs.push_back(std::move(t));
   }
@@ -120,7 +140,8 @@ peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_
                              size_t out_count, void* stream) {
   return peri::api::guarded([&]() -> peri::Status {
     if (!session) return peri::usage("peri_session_run needs a session");
-    if (stream) return peri::usage("a stream on the host").advise("pass NULL: the call returns when the outputs are written");
+    if (stream)
+      return peri::usage("a stream on the host").advise("pass NULL: the call returns when the outputs are written");
     return peri::api::run(session, in, in_count, out, out_count);
   });
 }

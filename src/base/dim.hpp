@@ -21,7 +21,7 @@ using DimBinding = std::map<std::string, int64_t, std::less<>>;
 
 class Dim {
  public:
-  Dim() = default;                      // 0
+  Dim() = default;                       // 0
   Dim(int64_t value) : value_(value) {}  // NOLINT: a number is a dimension
   // A named dimension; control bytes and backquotes of the name become '_', so that its text parses back.
   static Dim symbol(std::string_view name);
@@ -29,9 +29,9 @@ class Dim {
 
   bool is_const() const { return !poly_; }
   bool is_const(int64_t v) const { return !poly_ && value_ == v; }
-  int64_t value() const;       // REQUIRES is_const()
+  int64_t value() const;  // REQUIRES is_const()
   bool is_poison() const;
-  bool is_symbol() const;      // exactly one named dimension
+  bool is_symbol() const;           // exactly one named dimension
   std::string symbol_name() const;  // REQUIRES is_symbol()
 
   // Normal-form text: "batch", "2*batch + 1", "floordiv(sequence + 1, 2)"; parse(text) gives the same Dim.
@@ -53,6 +53,7 @@ class Dim {
   friend Dim operator*(const Dim& a, const Dim& b);
 
   struct Poly;
+
  private:
   friend struct DimBuilder;
   int64_t value_ = 0;

@@ -22,7 +22,8 @@ struct DimParser {
     return false;
   }
   Error fail(const char* what) const {
-    return invalid("bad dimension '%.*s' at %zu: %s", static_cast<int>(std::min<size_t>(text.size(), 80)), text.data(), at, what);
+    return invalid("bad dimension '%.*s' at %zu: %s", static_cast<int>(std::min<size_t>(text.size(), 80)), text.data(),
+                   at, what);
   }
   Result<Dim> number() {
     int64_t v = 0;
@@ -63,7 +64,8 @@ struct DimParser {
       at = end + 1;
     } else {
       const size_t start = at;
-      while (at < text.size() && (isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_' || text[at] == '.')) ++at;
+      while (at < text.size() && (isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_' || text[at] == '.'))
+        ++at;
       if (at == start) return fail("expected a name or a number");
       const std::string_view name = text.substr(start, at - start);
       out = take('(') ? call(name) : Result<Dim>(Dim::symbol(name));

@@ -16,20 +16,34 @@ struct Row {
 };
 constexpr Row kRows[kDTypeCount] = {
     {"invalid", 0, false, false, false, 0},
-    {"f32", 32, true, false, true, 0x1p-24},    {"f64", 64, true, false, true, 0x1p-53},
-    {"f16", 16, true, false, true, 0x1p-11},    {"bf16", 16, true, false, true, 0x1p-8},
-    {"f8e4m3fn", 8, true, false, true, 0x1p-4}, {"f8e4m3fnuz", 8, true, false, true, 0x1p-4},
-    {"f8e5m2", 8, true, false, true, 0x1p-3},   {"f8e5m2fnuz", 8, true, false, true, 0x1p-3},
-    {"f8e8m0", 8, true, false, false, 0.5},     {"f4e2m1", 4, true, false, true, 0.25},
-    {"i8", 8, false, true, true, 0},            {"i16", 16, false, true, true, 0},
-    {"i32", 32, false, true, true, 0},          {"i64", 64, false, true, true, 0},
-    {"u8", 8, false, true, false, 0},           {"u16", 16, false, true, false, 0},
-    {"u32", 32, false, true, false, 0},         {"u64", 64, false, true, false, 0},
-    {"i4", 4, false, true, true, 0},            {"u4", 4, false, true, false, 0},
-    {"i2", 2, false, true, true, 0},            {"u2", 2, false, true, false, 0},
-    {"bool", 8, false, false, false, 0},        {"string", 0, false, false, false, 0},
-    {"c64", 64, false, false, true, 0x1p-24},   {"c128", 128, false, false, true, 0x1p-53},
-    {"f6e2m3", 6, true, false, true, 0x1p-4},   {"f6e3m2", 6, true, false, true, 0x1p-3},
+    {"f32", 32, true, false, true, 0x1p-24},
+    {"f64", 64, true, false, true, 0x1p-53},
+    {"f16", 16, true, false, true, 0x1p-11},
+    {"bf16", 16, true, false, true, 0x1p-8},
+    {"f8e4m3fn", 8, true, false, true, 0x1p-4},
+    {"f8e4m3fnuz", 8, true, false, true, 0x1p-4},
+    {"f8e5m2", 8, true, false, true, 0x1p-3},
+    {"f8e5m2fnuz", 8, true, false, true, 0x1p-3},
+    {"f8e8m0", 8, true, false, false, 0.5},
+    {"f4e2m1", 4, true, false, true, 0.25},
+    {"i8", 8, false, true, true, 0},
+    {"i16", 16, false, true, true, 0},
+    {"i32", 32, false, true, true, 0},
+    {"i64", 64, false, true, true, 0},
+    {"u8", 8, false, true, false, 0},
+    {"u16", 16, false, true, false, 0},
+    {"u32", 32, false, true, false, 0},
+    {"u64", 64, false, true, false, 0},
+    {"i4", 4, false, true, true, 0},
+    {"u4", 4, false, true, false, 0},
+    {"i2", 2, false, true, true, 0},
+    {"u2", 2, false, true, false, 0},
+    {"bool", 8, false, false, false, 0},
+    {"string", 0, false, false, false, 0},
+    {"c64", 64, false, false, true, 0x1p-24},
+    {"c128", 128, false, false, true, 0x1p-53},
+    {"f6e2m3", 6, true, false, true, 0x1p-4},
+    {"f6e3m2", 6, true, false, true, 0x1p-3},
 };
 const Row& row(DType t) { return kRows[static_cast<int>(t) < kDTypeCount ? static_cast<int>(t) : 0]; }
 
@@ -75,7 +89,8 @@ uint32_t encode(const Format& f, double v) {  // v is representable, finite
   const int lowest = 1 - f.bias;
   if (e < lowest) return sign | static_cast<uint32_t>(std::ldexp(v, f.mantissa - lowest));
   const double fraction = std::ldexp(v, -e) - 1.0;
-  return sign | static_cast<uint32_t>(e + f.bias) << f.mantissa | static_cast<uint32_t>(std::ldexp(fraction, f.mantissa));
+  return sign | static_cast<uint32_t>(e + f.bias) << f.mantissa |
+         static_cast<uint32_t>(std::ldexp(fraction, f.mantissa));
 }
 
 double decode(const Format& f, uint32_t bits) {
@@ -117,7 +132,8 @@ Result<int64_t> dtype_bytes(DType t, int64_t count) {
   if (count < 0) return invalid("a tensor cannot have %lld elements", static_cast<long long>(count));
   int64_t bits;
   if (__builtin_mul_overflow(count, static_cast<int64_t>(row(t).bits), &bits) || bits > INT64_MAX - 7)
-    return invalid("a tensor of %lld elements of %s overflows 64 bits", static_cast<long long>(count), row(t).name.data());
+    return invalid("a tensor of %lld elements of %s overflows 64 bits", static_cast<long long>(count),
+                   row(t).name.data());
   return (bits + 7) / 8;
 }
 
@@ -137,7 +153,8 @@ uint16_t f32_to_bf16(float v) {
 }
 
 float f8_to_f32(DType t, uint8_t b) {
-  if (t == DType::kF8E8M0) return b == 255 ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, static_cast<int>(b) - 127);
+  if (t == DType::kF8E8M0)
+    return b == 255 ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, static_cast<int>(b) - 127);
   return static_cast<float>(decode(format_of(t), b));
 }
 uint8_t f32_to_f8(DType t, float v, bool saturate) {

@@ -10,9 +10,35 @@ namespace peri {
 
 // Order is ours; text names are what files and the IR text use.
 enum class DType : uint8_t {
-  kInvalid, kF32, kF64, kF16, kBF16, kF8E4M3FN, kF8E4M3FNUZ, kF8E5M2, kF8E5M2FNUZ, kF8E8M0, kF4E2M1,
-  kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kI4, kU4, kI2, kU2, kBool, kString, kC64, kC128,
-  kF6E2M3, kF6E3M2,
+  kInvalid,
+  kF32,
+  kF64,
+  kF16,
+  kBF16,
+  kF8E4M3FN,
+  kF8E4M3FNUZ,
+  kF8E5M2,
+  kF8E5M2FNUZ,
+  kF8E8M0,
+  kF4E2M1,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kI4,
+  kU4,
+  kI2,
+  kU2,
+  kBool,
+  kString,
+  kC64,
+  kC128,
+  kF6E2M3,
+  kF6E3M2,
 };
 constexpr int kDTypeCount = static_cast<int>(DType::kF6E3M2) + 1;
 

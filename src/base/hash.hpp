@@ -1,4 +1,5 @@
-// Hasher: 64-bit xxh3 over a stream of bytes, the same on every machine. For content identity and checksums; no secrecy.
+// Hasher: 64-bit xxh3 over a stream of bytes, the same on every machine. For content identity and checksums; no
+// secrecy.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,9 @@ class Hasher {
 };
 
 uint64_t hash_bytes(const void* data, size_t size, uint64_t seed = 0);
-inline uint64_t hash_text(std::string_view text, uint64_t seed = 0) { return hash_bytes(text.data(), text.size(), seed); }
+inline uint64_t hash_text(std::string_view text, uint64_t seed = 0) {
+  return hash_bytes(text.data(), text.size(), seed);
+}
 std::string hex64(uint64_t v);  // 16 lower-case digits
 
 }  // namespace peri

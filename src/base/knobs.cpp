@@ -41,7 +41,8 @@ Status check_knobs() {
     for (std::string_view k : known) found = found || k == name;
     if (found) continue;
     const std::string near = nearest(name, known);
-    return usage("no knob is called %s", std::string(name).c_str()).advise(near.empty() ? "unset it; peri --help lists the knobs" : "did you mean " + near + "?");
+    return usage("no knob is called %s", std::string(name).c_str())
+        .advise(near.empty() ? "unset it; peri --help lists the knobs" : "did you mean " + near + "?");
   }
   return Ok{};
 }

@@ -27,8 +27,8 @@ std::optional<std::string> knob(Knob knob);
 // kUsage for the first variable PERI_* that no row names, with the nearest that one does.
 Status check_knobs();
 
-// Folder for what may be thrown away: $PERI_CACHE, else $XDG_CACHE_HOME/peri, else $HOME/.cache/peri; empty if none is set
-// or PERI_CACHE is set to nothing (then nothing is cached).
+// Folder for what may be thrown away: $PERI_CACHE, else $XDG_CACHE_HOME/peri, else $HOME/.cache/peri; empty if none is
+// set or PERI_CACHE is set to nothing (then nothing is cached).
 std::string cache_folder();
 
 }  // namespace peri

@@ -311,7 +311,9 @@ std::string unpacked(const Tensor& t) {
   for (int64_t k = 0; k < t.numel(); ++k) {
     const DType type = t.dtype();
     const auto real = [&] { return static_cast<float>(t.f64(k)); };
-    out[static_cast<size_t>(k)] = static_cast<char>(type == DType::kF4E2M1 ? f32_to_f4e2m1(real()) : dtype_bits(type) == 6 ? f32_to_f6(type, real()) : t.i64(k));
+    out[static_cast<size_t>(k)] = static_cast<char>(type == DType::kF4E2M1  ? f32_to_f4e2m1(real())
+                                                    : dtype_bits(type) == 6 ? f32_to_f6(type, real())
+                                                                            : t.i64(k));
   }
   return out;
 }

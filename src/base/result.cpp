@@ -77,13 +77,13 @@ std::string format(const char* fmt, ...) {
   return out;
 }
 
-#define PERI_ERROR_MAKER(name, kind)        \
-  Error name(const char* fmt, ...) {        \
-    va_list args;                           \
-    va_start(args, fmt);                    \
-    Error out(kind, vformat(fmt, args));    \
-    va_end(args);                           \
-    return out;                             \
+#define PERI_ERROR_MAKER(name, kind)     \
+  Error name(const char* fmt, ...) {     \
+    va_list args;                        \
+    va_start(args, fmt);                 \
+    Error out(kind, vformat(fmt, args)); \
+    va_end(args);                        \
+    return out;                          \
   }
 PERI_ERROR_MAKER(invalid, ErrorKind::kInvalid)
 PERI_ERROR_MAKER(unsupported, ErrorKind::kUnsupported)
@@ -95,8 +95,8 @@ PERI_ERROR_MAKER(internal_error, ErrorKind::kInternal)
 
 namespace detail {
 void check_failed(const char* file, int line, const char* condition, const std::string& note) {
-  std::fprintf(stderr, "peri: internal check failed at %s:%d: %s%s%s\n", file, line, condition, note.empty() ? "" : ": ",
-               note.c_str());
+  std::fprintf(stderr, "peri: internal check failed at %s:%d: %s%s%s\n", file, line, condition,
+               note.empty() ? "" : ": ", note.c_str());
   std::fflush(stderr);
   std::abort();
 }

@@ -104,22 +104,22 @@ namespace detail {
 #define PERI_CONCAT(a, b) PERI_CONCAT_(a, b)
 
 // PERI_TRY(expr): return the error of a Status/Result expression, if it has one.
-#define PERI_TRY(...)                                             \
-  do {                                                            \
-    auto&& peri_try_ = (__VA_ARGS__);                             \
-    if (!peri_try_.ok()) return std::move(peri_try_).error();     \
+#define PERI_TRY(...)                                         \
+  do {                                                        \
+    auto&& peri_try_ = (__VA_ARGS__);                         \
+    if (!peri_try_.ok()) return std::move(peri_try_).error(); \
   } while (0)
 
 // PERI_ASSIGN(auto x, expr): x = value of the Result, or return its error.
 #define PERI_ASSIGN(decl, ...) PERI_ASSIGN_IMPL_(PERI_CONCAT(peri_assign_, __LINE__), decl, __VA_ARGS__)
-#define PERI_ASSIGN_IMPL_(tmp, decl, ...)             \
-  auto tmp = (__VA_ARGS__);                           \
-  if (!tmp.ok()) return std::move(tmp).error();       \
+#define PERI_ASSIGN_IMPL_(tmp, decl, ...)       \
+  auto tmp = (__VA_ARGS__);                     \
+  if (!tmp.ok()) return std::move(tmp).error(); \
   decl = std::move(tmp).value()
 
 // PERI_CHECK(cond[, note]): our own invariant. Stays on in release; prints place, condition and note, then aborts.
-#define PERI_CHECK(cond, ...)                                                                                      \
-  do {                                                                                                             \
-    if (!(cond)) [[unlikely]]                                                                                      \
-      ::peri::detail::check_failed(__FILE__, __LINE__, #cond, std::string{__VA_ARGS__});                           \
+#define PERI_CHECK(cond, ...)                                                            \
+  do {                                                                                   \
+    if (!(cond)) [[unlikely]]                                                            \
+      ::peri::detail::check_failed(__FILE__, __LINE__, #cond, std::string{__VA_ARGS__}); \
   } while (0)

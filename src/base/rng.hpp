@@ -1,4 +1,5 @@
-// Rng: a small counter-seeded generator (splitmix64), the same numbers on every machine. Its seed is printed by whoever uses it.
+// Rng: a small counter-seeded generator (splitmix64), the same numbers on every machine. Its seed is printed by whoever
+// uses it.
 #pragma once
 
 #include <cmath>
@@ -16,7 +17,9 @@ class Rng {
     return z ^ (z >> 31);
   }
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // [0, 1)
-  int64_t below(int64_t n) { return static_cast<int64_t>(static_cast<unsigned __int128>(next()) * static_cast<uint64_t>(n) >> 64); }
+  int64_t below(int64_t n) {
+    return static_cast<int64_t>(static_cast<unsigned __int128>(next()) * static_cast<uint64_t>(n) >> 64);
+  }
   double normal() {  // Box-Muller, one value a call
     const double u = 1.0 - uniform(), v = uniform();
     return std::sqrt(-2.0 * std::log(u)) * std::cos(6.283185307179586 * v);

@@ -12,8 +12,8 @@
 namespace peri {
 
 namespace {
-// Large blocks start on a 2 MiB page and ask for huge pages: 512 times fewer faults when weights are packed, fewer TLB misses
-// when they are read.
+// Large blocks start on a 2 MiB page and ask for huge pages: 512 times fewer faults when weights are packed, fewer TLB
+// misses when they are read.
 constexpr size_t kHugePage = size_t{2} << 20;
 
 void* allocate(size_t size) {
@@ -38,7 +38,8 @@ Result<Tensor> Tensor::uninitialized(DType dtype, std::vector<int64_t> dims) {
   t.numel_ = n;
   if (dtype == DType::kString) {
     if (n > (int64_t{1} << 28))
-      return Error(ErrorKind::kMemory, format("a string tensor of %lld elements is beyond the cap", static_cast<long long>(n)));
+      return Error(ErrorKind::kMemory,
+                   format("a string tensor of %lld elements is beyond the cap", static_cast<long long>(n)));
     t.dims_ = std::move(dims);
     t.strings_ = std::make_shared<std::vector<std::string>>(static_cast<size_t>(n));
     return t;
@@ -58,7 +59,9 @@ Result<Tensor> Tensor::view(DType dtype, std::vector<int64_t> dims, std::span<co
   PERI_ASSIGN(const int64_t n, checked_numel(dims));
   PERI_ASSIGN(const int64_t size, dtype_bytes(dtype, n));
   if (static_cast<uint64_t>(size) != bytes.size())
-    return invalid("tensor data has the wrong size").expecting(format("%lld bytes for its type and dims", static_cast<long long>(size))).but_found(format("%zu bytes", bytes.size()));
+    return invalid("tensor data has the wrong size")
+        .expecting(format("%lld bytes for its type and dims", static_cast<long long>(size)))
+        .but_found(format("%zu bytes", bytes.size()));
   Tensor t;
   t.dtype_ = dtype;
   t.dims_ = std::move(dims);
@@ -71,7 +74,8 @@ Result<Tensor> Tensor::view(DType dtype, std::vector<int64_t> dims, std::span<co
 
 Result<Tensor> Tensor::strings(std::vector<int64_t> dims, std::vector<std::string> values) {
   PERI_ASSIGN(const int64_t n, checked_numel(dims));
-  if (n != static_cast<int64_t>(values.size())) return invalid("a string tensor needs %lld values, found %zu", static_cast<long long>(n), values.size());
+  if (n != static_cast<int64_t>(values.size()))
+    return invalid("a string tensor needs %lld values, found %zu", static_cast<long long>(n), values.size());
   Tensor t;
   t.dtype_ = DType::kString;
   t.dims_ = std::move(dims);
@@ -120,7 +124,8 @@ void set_packed(std::byte* p, int64_t i, int bits, unsigned v) {
   const int shift = static_cast<int>(i * bits % 8);
   const unsigned mask = ((1u << bits) - 1) << shift, put = v << shift & mask;
   p[at] = static_cast<std::byte>((static_cast<unsigned>(p[at]) & ~mask) | put);
-  if (shift + bits > 8) p[at + 1] = static_cast<std::byte>((static_cast<unsigned>(p[at + 1]) & ~(mask >> 8)) | put >> 8);
+  if (shift + bits > 8)
+    p[at + 1] = static_cast<std::byte>((static_cast<unsigned>(p[at + 1]) & ~(mask >> 8)) | put >> 8);
 }
 }  // namespace
 
@@ -130,10 +135,14 @@ double Tensor::f64(int64_t i) const {
     case DType::kF64: return load<double>(data_, i);
     case DType::kF16: return f16_to_f32(load<uint16_t>(data_, i));
     case DType::kBF16: return bf16_to_f32(load<uint16_t>(data_, i));
-    case DType::kF8E4M3FN: case DType::kF8E4M3FNUZ: case DType::kF8E5M2: case DType::kF8E5M2FNUZ: case DType::kF8E8M0:
-      return f8_to_f32(dtype_, load<uint8_t>(data_, i));
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+    case DType::kF8E8M0: return f8_to_f32(dtype_, load<uint8_t>(data_, i));
     case DType::kF4E2M1: return f4e2m1_to_f32(static_cast<uint8_t>(packed(data_, i, 4)));
-    case DType::kF6E2M3: case DType::kF6E3M2: return f6_to_f32(dtype_, static_cast<uint8_t>(packed(data_, i, 6)));
+    case DType::kF6E2M3:
+    case DType::kF6E3M2: return f6_to_f32(dtype_, static_cast<uint8_t>(packed(data_, i, 6)));
     case DType::kU64: return static_cast<double>(load<uint64_t>(data_, i));
     default: return static_cast<double>(i64(i));
   }
@@ -154,9 +163,10 @@ int64_t Tensor::i64(int64_t i) const {
     case DType::kU2: return packed(data_, i, 2);
     case DType::kI4: return (static_cast<int>(packed(data_, i, 4)) ^ 8) - 8;
     case DType::kI2: return (static_cast<int>(packed(data_, i, 2)) ^ 2) - 2;
-    case DType::kString: case DType::kInvalid: case DType::kC64: case DType::kC128:
-      PERI_CHECK(false, "no integer value in a tensor of this type");
-      return 0;
+    case DType::kString:
+    case DType::kInvalid:
+    case DType::kC64:
+    case DType::kC128: PERI_CHECK(false, "no integer value in a tensor of this type"); return 0;
     default: return static_cast<int64_t>(f64(i));
   }
 }
@@ -170,10 +180,14 @@ void Tensor::set_f64(int64_t i, double v) {
       return store(p, i, f32_to_f16(static_cast<float>(round_to(dtype_, v))));
     }
     case DType::kBF16: return store(p, i, f32_to_bf16(static_cast<float>(round_to(dtype_, v))));
-    case DType::kF8E4M3FN: case DType::kF8E4M3FNUZ: case DType::kF8E5M2: case DType::kF8E5M2FNUZ: case DType::kF8E8M0:
-      return store(p, i, f32_to_f8(dtype_, static_cast<float>(v), true));
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+    case DType::kF8E8M0: return store(p, i, f32_to_f8(dtype_, static_cast<float>(v), true));
     case DType::kF4E2M1: return set_packed(p, i, 4, f32_to_f4e2m1(static_cast<float>(v)));
-    case DType::kF6E2M3: case DType::kF6E3M2: return set_packed(p, i, 6, f32_to_f6(dtype_, static_cast<float>(v)));
+    case DType::kF6E2M3:
+    case DType::kF6E3M2: return set_packed(p, i, 6, f32_to_f6(dtype_, static_cast<float>(v)));
     default: return set_i64(i, static_cast<int64_t>(v));
   }
 }
@@ -182,22 +196,31 @@ void Tensor::set_i64(int64_t i, int64_t v) {
   std::byte* p = mutable_data();
   switch (dtype_) {
     case DType::kBool: return store(p, i, static_cast<uint8_t>(v != 0));
-    case DType::kI8: case DType::kU8: return store(p, i, static_cast<uint8_t>(v));
-    case DType::kI16: case DType::kU16: return store(p, i, static_cast<uint16_t>(v));
-    case DType::kI32: case DType::kU32: return store(p, i, static_cast<uint32_t>(v));
-    case DType::kI64: case DType::kU64: return store(p, i, v);
-    case DType::kI4: case DType::kU4: return set_packed(p, i, 4, static_cast<unsigned>(v) & 15u);
-    case DType::kI2: case DType::kU2: return set_packed(p, i, 2, static_cast<unsigned>(v) & 3u);
-    case DType::kString: case DType::kInvalid: case DType::kC64: case DType::kC128:
-      PERI_CHECK(false, "no integer value in a tensor of this type");
-      return;
+    case DType::kI8:
+    case DType::kU8: return store(p, i, static_cast<uint8_t>(v));
+    case DType::kI16:
+    case DType::kU16: return store(p, i, static_cast<uint16_t>(v));
+    case DType::kI32:
+    case DType::kU32: return store(p, i, static_cast<uint32_t>(v));
+    case DType::kI64:
+    case DType::kU64: return store(p, i, v);
+    case DType::kI4:
+    case DType::kU4: return set_packed(p, i, 4, static_cast<unsigned>(v) & 15u);
+    case DType::kI2:
+    case DType::kU2: return set_packed(p, i, 2, static_cast<unsigned>(v) & 3u);
+    case DType::kString:
+    case DType::kInvalid:
+    case DType::kC64:
+    case DType::kC128: PERI_CHECK(false, "no integer value in a tensor of this type"); return;
     default: return set_f64(i, static_cast<double>(v));
   }
 }
 
 Result<Tensor> Tensor::reshaped(std::vector<int64_t> dims) const {
   PERI_ASSIGN(const int64_t n, checked_numel(dims));
-  if (n != numel_) return invalid("a tensor of %lld elements cannot take a shape of %lld", static_cast<long long>(numel_), static_cast<long long>(n));
+  if (n != numel_)
+    return invalid("a tensor of %lld elements cannot take a shape of %lld", static_cast<long long>(numel_),
+                   static_cast<long long>(n));
   Tensor t = *this;
   t.dims_ = std::move(dims);
   return t;

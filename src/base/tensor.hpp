@@ -19,7 +19,8 @@ class Tensor {
 
   // Zero-filled, 64-byte aligned storage. Errors: a size that is negative, overflows, or cannot be allocated.
   static Result<Tensor> zeros(DType dtype, std::vector<int64_t> dims);
-  // The same without clearing: contents are undefined (string tensors: empty strings). For memory that is filled at once.
+  // The same without clearing: contents are undefined (string tensors: empty strings). For memory that is filled at
+  // once.
   static Result<Tensor> uninitialized(DType dtype, std::vector<int64_t> dims);
   // A view of `bytes` that must be exactly the tensor's size; `keep` owns them. No alignment is promised.
   static Result<Tensor> view(DType dtype, std::vector<int64_t> dims, std::span<const std::byte> bytes,
@@ -51,8 +52,8 @@ class Tensor {
   const std::vector<std::string>& string_values() const;
   std::vector<std::string>& mutable_strings();
 
-  // Element i (row-major) as a double / int64; any non-string, non-complex type, packed ones too. Unsigned 64-bit values
-  // keep their bits in i64().
+  // Element i (row-major) as a double / int64; any non-string, non-complex type, packed ones too. Unsigned 64-bit
+  // values keep their bits in i64().
   double f64(int64_t i) const;
   int64_t i64(int64_t i) const;
   // Sets element i, rounding to the type (integers: value modulo 2^bits; bool: value != 0).

@@ -1,5 +1,6 @@
-// Tasks are handed out from one atomic counter. A generation word starts a run; sleepers wait on it with a futex. A worker joins
-// a run only while it is open, and the caller closes it when no task is left: a worker that wakes late is not waited for.
+// Tasks are handed out from one atomic counter. A generation word starts a run; sleepers wait on it with a futex. A
+// worker joins a run only while it is open, and the caller closes it when no task is left: a worker that wakes late is
+// not waited for.
 #include "base/thread_pool.hpp"
 
 #include <immintrin.h>
@@ -38,7 +39,9 @@ struct ThreadPool::State {
     const int outer_worker = t_worker;
     t_inside = this;
     t_worker = worker;
-    for (int64_t k = next.fetch_add(1, std::memory_order_relaxed); k < tasks; k = next.fetch_add(1, std::memory_order_relaxed)) (*fn)(k, worker);
+    for (int64_t k = next.fetch_add(1, std::memory_order_relaxed); k < tasks;
+         k = next.fetch_add(1, std::memory_order_relaxed))
+      (*fn)(k, worker);
     t_inside = outer;
     t_worker = outer_worker;
   }
@@ -109,8 +112,10 @@ void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t, int)> fn) {
   s.work(0);
   uint32_t left = s.joined.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
   for (int spin = 0; left != 0; ++spin, left = s.joined.load(std::memory_order_acquire)) {
-    if (spin < kSpins) _mm_pause();
-    else s.joined.wait(left, std::memory_order_acquire);
+    if (spin < kSpins)
+      _mm_pause();
+    else
+      s.joined.wait(left, std::memory_order_acquire);
   }
 }
 
@@ -119,7 +124,8 @@ int usable_cpus() {
   int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
   if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
     long long quota = 0, period = 0;
-    if (std::fscanf(f, "%lld %lld", &quota, &period) == 2 && period > 0) n = std::min(n, static_cast<int>((quota + period - 1) / period));
+    if (std::fscanf(f, "%lld %lld", &quota, &period) == 2 && period > 0)
+      n = std::min(n, static_cast<int>((quota + period - 1) / period));
     std::fclose(f);
   }
   return std::max(n, 1);

@@ -1,5 +1,5 @@
-// ThreadPool: runs a fixed list of tasks on a fixed number of threads. Which thread does which task is not promised, so a
-// task may not depend on it; results are the same for any number of threads if tasks write disjoint memory.
+// ThreadPool: runs a fixed list of tasks on a fixed number of threads. Which thread does which task is not promised, so
+// a task may not depend on it; results are the same for any number of threads if tasks write disjoint memory.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,9 @@ class FunctionRef<R(A...)> {
   template <class F>
     requires(!std::is_same_v<std::decay_t<F>, FunctionRef>)
   FunctionRef(F&& f)  // NOLINT: a callable is a reference to it
-      : object_(const_cast<void*>(static_cast<const void*>(&f))),
-        call_([](void* o, A... a) -> R { return (*static_cast<std::remove_reference_t<F>*>(o))(std::forward<A>(a)...); }) {}
+      : object_(const_cast<void*>(static_cast<const void*>(&f))), call_([](void* o, A... a) -> R {
+          return (*static_cast<std::remove_reference_t<F>*>(o))(std::forward<A>(a)...);
+        }) {}
   R operator()(A... a) const { return call_(object_, std::forward<A>(a)...); }
 
  private:
@@ -36,8 +37,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const;
-  // Calls fn(task, worker) once for each task in [0, tasks); worker in [0, threads()). Returns when all are done. One run at a
-  // time; a call from inside a task runs its tasks on the calling worker alone.
+  // Calls fn(task, worker) once for each task in [0, tasks); worker in [0, threads()). Returns when all are done. One
+  // run at a time; a call from inside a task runs its tasks on the calling worker alone.
   void run(int64_t tasks, FunctionRef<void(int64_t task, int worker)> fn);
 
  private:

@@ -19,7 +19,8 @@ Measurement summarize(std::vector<double> samples_ms) {
   return m;
 }
 
-Result<Measurement> measure(const Schedule& schedule, const std::function<Status()>& run, const std::function<bool()>& stop) {
+Result<Measurement> measure(const Schedule& schedule, const std::function<Status()>& run,
+                            const std::function<bool()>& stop) {
   const auto stopped = [&] { return stop && stop(); };
   int64_t start = now_ns();
   do {

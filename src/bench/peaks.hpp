@@ -1,4 +1,5 @@
-// What this machine sustains: fused multiply-adds, copies and loads, measured in a moment; and the floor of work at these rates.
+// What this machine sustains: fused multiply-adds, copies and loads, measured in a moment; and the floor of work at
+// these rates.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +10,12 @@ namespace peri::bench {
 
 struct Peaks {
   int threads = 1;
-  double fma_gflops = 0;                              // float32, two flops a multiply-add, widest vectors the machine has
-  std::vector<std::pair<int64_t, double>> copy_gbs;   // working set in bytes -> GB/s, bytes read plus bytes written
-  std::vector<std::pair<int64_t, double>> read_gbs;   // the same of loads alone: what a product with a large weight can reach
-  // Rate for a working set: the better of both at the largest measured one not above it, so that a floor is never too high.
+  double fma_gflops = 0;  // float32, two flops a multiply-add, widest vectors the machine has
+  std::vector<std::pair<int64_t, double>> copy_gbs;  // working set in bytes -> GB/s, bytes read plus bytes written
+  std::vector<std::pair<int64_t, double>>
+      read_gbs;  // the same of loads alone: what a product with a large weight can reach
+  // Rate for a working set: the better of both at the largest measured one not above it, so that a floor is never too
+  // high.
   double rate_gbs(double bytes) const;
 };
 

@@ -11,14 +11,22 @@
 namespace peri::cli {
 namespace {
 
-std::string report(const bench::Measurement& m, const Opened& opened, const DimBinding& dims, bool tuned, int threads, int64_t arena_bytes, double first_run_ms) {
+std::string report(const bench::Measurement& m, const Opened& opened, const DimBinding& dims, bool tuned, int threads,
+                   int64_t arena_bytes, double first_run_ms) {
   JsonWriter w;
   w.begin_object().field("model", opened.engine->program().name).field("threads", threads).key("dims").begin_object();
   for (const auto& [name, value] : dims) w.field(name, value);
   w.end_object().field("tuned_for_dims", tuned).key("latency_ms").begin_object();
-  w.field("median", m.median_ms).field("mean", m.mean_ms).field("min", m.min_ms).field("p90", m.p90_ms).field("p99", m.p99_ms);
+  w.field("median", m.median_ms)
+      .field("mean", m.mean_ms)
+      .field("min", m.min_ms)
+      .field("p90", m.p90_ms)
+      .field("p99", m.p99_ms);
   w.key("interval").begin_array().value(m.interval_ms.low).value(m.interval_ms.high).end_array().end_object();
-  w.field("throughput_per_s", 1e3 / m.median_ms).field("arena_bytes", arena_bytes).field("load_ms", opened.load_ms).field("first_run_ms", first_run_ms);
+  w.field("throughput_per_s", 1e3 / m.median_ms)
+      .field("arena_bytes", arena_bytes)
+      .field("load_ms", opened.load_ms)
+      .field("first_run_ms", first_run_ms);
   w.key("samples").begin_array();
   for (double s : m.samples_ms) w.value(s);
   w.end_array().end_object();
@@ -35,7 +43,8 @@ void print_layers(const runtime::Engine& engine, const std::vector<double>& ms, 
   for (size_t k : order) {
     const plan::Step& s = engine.program().steps[k];
     const std::string payload = s.variants[0].payload;
-    std::printf("%9.4f %5.1f%%  %s  [%s] %s\n", ms[k] / static_cast<double>(runs), 100 * ms[k] / total, s.name.c_str(), s.executor.c_str(), payload.substr(0, payload.find('\n')).c_str());
+    std::printf("%9.4f %5.1f%%  %s  [%s] %s\n", ms[k] / static_cast<double>(runs), 100 * ms[k] / total, s.name.c_str(),
+                s.executor.c_str(), payload.substr(0, payload.find('\n')).c_str());
   }
 }
 
@@ -66,7 +75,9 @@ Result<Outcome> run(const Arguments& arguments) {
     print_layers(*opened.engine, ms, runs);
   }
   Outcome out;
-  out.summary = format("median %.3f ms [%.3f, %.3f], p99 %.3f ms, %zu samples, %d thread%s", m.median_ms, m.interval_ms.low, m.interval_ms.high, m.p99_ms, m.samples_ms.size(), threads, threads == 1 ? "" : "s");
+  out.summary =
+      format("median %.3f ms [%.3f, %.3f], p99 %.3f ms, %zu samples, %d thread%s", m.median_ms, m.interval_ms.low,
+             m.interval_ms.high, m.p99_ms, m.samples_ms.size(), threads, threads == 1 ? "" : "s");
   out.json = report(m, opened, dims, tuned, threads, session->arena_bytes(), first_run_ms);
   return out;
 }
@@ -79,10 +90,11 @@ const Entry bench_entry{{
     .positional = "MODEL|ENGINE",
     .min_positional = 1,
     .max_positional = 1,
-    .flags = build_flags({{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED (default)", true},
-                          {"--seconds", "", "N", "time to sample for (default 3)"},
-                          {"--iterations", "", "N", "at most this many samples"},
-                          {"--layers", "", "", "also show the time of every step"}}),
+    .flags =
+        build_flags({{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED (default)", true},
+                     {"--seconds", "", "N", "time to sample for (default 3)"},
+                     {"--iterations", "", "N", "at most this many samples"},
+                     {"--layers", "", "", "also show the time of every step"}}),
     .details = "example:\n  peri bench models/digits_cnn.onnx --dims batch=8 --seconds 1 --json -",
     .run = run,
 }};

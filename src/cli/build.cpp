@@ -14,15 +14,27 @@ namespace {
 std::string describe(const compile::Compiled& c, const std::string& path, bool stopped) {
   JsonWriter w;
   w.begin_object().field("engine", path).field("model", c.program.name);
-  w.field("steps", static_cast<int64_t>(c.program.steps.size())).field("weights", static_cast<int64_t>(c.program.weights.size()));
+  w.field("steps", static_cast<int64_t>(c.program.steps.size()))
+      .field("weights", static_cast<int64_t>(c.program.weights.size()));
   w.field("predicted_ms", c.predicted_ms).field("conversion_ms", c.conversion_ms);
-  w.field("import_seconds", c.import_seconds).field("passes_seconds", c.passes_seconds).field("tune_seconds", c.tune_seconds);
+  w.field("import_seconds", c.import_seconds)
+      .field("passes_seconds", c.passes_seconds)
+      .field("tune_seconds", c.tune_seconds);
   int64_t reference = 0;
   for (const auto& s : c.steps) reference += s.chosen == "reference";
   w.field("interrupted", stopped).field("reference_steps", reference).key("steps_in_order").begin_array();
   for (const auto& s : c.steps) {
-    w.begin_object().field("name", s.name).field("chosen", s.chosen).field("median_ms", s.median_ms).field("max_error", s.max_error);
-    w.field("flops", s.flops).field("algorithm_flops", s.algorithm_flops).field("bytes", s.bytes).field("region", s.region).key("origins").begin_array();
+    w.begin_object()
+        .field("name", s.name)
+        .field("chosen", s.chosen)
+        .field("median_ms", s.median_ms)
+        .field("max_error", s.max_error);
+    w.field("flops", s.flops)
+        .field("algorithm_flops", s.algorithm_flops)
+        .field("bytes", s.bytes)
+        .field("region", s.region)
+        .key("origins")
+        .begin_array();
     for (const std::string& o : s.origins) w.value(o);
     w.end_array().key("others").begin_object();
     for (const auto& [id, ms] : s.others) w.field(id, ms);
@@ -59,15 +71,18 @@ Result<Outcome> run(const Arguments& arguments) {
   int64_t unproven = 0;
   if (stopped) {
     for (const auto& s : compiled->steps) unproven += s.chosen != "reference" && s.max_error < 0;
-    compiled->notes.push_back(format("interrupted: the best so far, %lld of %zu steps neither verified nor measured", static_cast<long long>(unproven), compiled->steps.size()));
+    compiled->notes.push_back(format("interrupted: the best so far, %lld of %zu steps neither verified nor measured",
+                                     static_cast<long long>(unproven), compiled->steps.size()));
   }
   PERI_TRY(plan::write_engine(path, compiled->program, compiled->weights));
-  if (const std::string file = arguments.get("--lock"); !file.empty()) PERI_TRY(write_file_atomic(file, plan::lock_text(compiled->lock)));
+  if (const std::string file = arguments.get("--lock"); !file.empty())
+    PERI_TRY(write_file_atomic(file, plan::lock_text(compiled->lock)));
   PERI_TRY(write_file_atomic(proof_path(path), proof_json(*compiled, options) + "\n"));
   Outcome out;
   int64_t reference = 0;
   for (const auto& s : compiled->steps) reference += s.chosen == "reference";
-  out.summary = path + ", " + std::to_string(compiled->program.steps.size()) + " steps" + (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +
+  out.summary = path + ", " + std::to_string(compiled->program.steps.size()) + " steps" +
+                (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +
                 format(", %.1f s", compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds) +
                 (stopped ? "; " + compiled->notes.back() : "");
   out.json = describe(*compiled, path, stopped);
@@ -82,9 +97,10 @@ const Entry build_entry{{
     .positional = "MODEL",
     .min_positional = 1,
     .max_positional = 1,
-    .flags = build_flags({{"--output", "-o", "ENGINE", "the engine file to write"},
-                          {"--lock", "", "FILE", "write every choice to this lock file"},
-                          {"--locked", "", "FILE", "take every choice from this lock file: no measuring, the same bytes"}}),
+    .flags =
+        build_flags({{"--output", "-o", "ENGINE", "the engine file to write"},
+                     {"--lock", "", "FILE", "write every choice to this lock file"},
+                     {"--locked", "", "FILE", "take every choice from this lock file: no measuring, the same bytes"}}),
     .details = "example:\n  peri build models/digits_cnn.onnx -o build/digits_cnn.engine --dims batch=1",
     .run = run,
 }};

@@ -1,9 +1,9 @@
 // peri cache: where measured times and packed weights are kept, how many there are, and how to forget them.
+#include "tune/cache.hpp"
 #include "base/json.hpp"
 #include "base/knobs.hpp"
 #include "cli/core/page.hpp"
 #include "exec/core/packed_files.hpp"
-#include "tune/cache.hpp"
 
 namespace peri::cli {
 namespace {
@@ -20,7 +20,13 @@ Result<Outcome> run(const Arguments& arguments) {
     out.summary = folder.empty() ? "no cache: set PERI_CACHE, XDG_CACHE_HOME or HOME" : folder;
   } else if (what == "list") {
     PERI_ASSIGN(const tune::CacheFacts f, tune::cache_facts(folder));
-    w.field("file", f.file).field("exists", f.exists).field("bytes", f.bytes).field("problems", f.problems).field("timings", f.rows).key("machines").begin_object();
+    w.field("file", f.file)
+        .field("exists", f.exists)
+        .field("bytes", f.bytes)
+        .field("problems", f.problems)
+        .field("timings", f.rows)
+        .key("machines")
+        .begin_object();
     for (const auto& [machine, rows] : f.machines) {
       page.line("%8lld timings  %s", static_cast<long long>(rows), machine.c_str());
       w.field(machine, rows);
@@ -28,8 +34,12 @@ Result<Outcome> run(const Arguments& arguments) {
     w.end_object();
     const exec::PackedFacts packed = exec::packed_facts(folder);
     w.key("packed").begin_object().field("files", packed.files).field("bytes", packed.bytes).end_object();
-    page.line("%8lld packed weights, %s", static_cast<long long>(packed.files), bytes_text(static_cast<double>(packed.bytes)).c_str());
-    out.summary = f.exists ? format("%s, %s: %lld timings of %lld problems", f.file.c_str(), bytes_text(static_cast<double>(f.bytes)).c_str(), static_cast<long long>(f.rows), static_cast<long long>(f.problems)) : "empty: " + f.file + " does not exist yet";
+    page.line("%8lld packed weights, %s", static_cast<long long>(packed.files),
+              bytes_text(static_cast<double>(packed.bytes)).c_str());
+    out.summary = f.exists ? format("%s, %s: %lld timings of %lld problems", f.file.c_str(),
+                                    bytes_text(static_cast<double>(f.bytes)).c_str(), static_cast<long long>(f.rows),
+                                    static_cast<long long>(f.problems))
+                           : "empty: " + f.file + " does not exist yet";
   } else if (what == "clear") {
     PERI_ASSIGN(int64_t bytes, tune::clear_cache(folder));
     bytes += exec::clear_packed(folder);
@@ -51,7 +61,8 @@ const Entry cache_entry{{
     .positional = "[path|list|clear]",
     .min_positional = 0,
     .max_positional = 1,
-    .details = "The folder is $PERI_CACHE, else $XDG_CACHE_HOME/peri, else ~/.cache/peri; an empty PERI_CACHE means none. Absent or read-only\n"
+    .details = "The folder is $PERI_CACHE, else $XDG_CACHE_HOME/peri, else ~/.cache/peri; an empty PERI_CACHE means "
+               "none. Absent or read-only\n"
                "is allowed: builds go on and say so.\n\nexample:\n  peri cache list --json -",
     .run = run,
 }};

@@ -10,10 +10,16 @@ namespace {
 
 std::vector<std::string> advice(const MachineFacts& m, const bench::Peaks& one, const bench::Peaks& all) {
   std::vector<std::string> out;
-  if (m.isas.empty()) out.emplace_back("this CPU has no AVX2 and FMA: every step runs on the slow reference; use a CPU of 2013 or later");
-  else if (m.isas.size() == 1) out.emplace_back("AVX2 kernels are used; a CPU with AVX-512 is about twice as fast in matrix products");
-  if (m.cpus > 1 && all.fma_gflops < 1.3 * one.fma_gflops) out.emplace_back(format("%d CPUs give only %.1f times the arithmetic of one: they share a core, or something else is running", m.cpus, all.fma_gflops / std::max(1e-9, one.fma_gflops)));
-  if (m.available_bytes > 0 && m.available_bytes < (int64_t{1} << 30)) out.push_back("less than 1 GiB of memory is free: large models will not load");
+  if (m.isas.empty())
+    out.emplace_back("this CPU has no AVX2 and FMA: every step runs on the slow reference; use a CPU of 2013 or later");
+  else if (m.isas.size() == 1)
+    out.emplace_back("AVX2 kernels are used; a CPU with AVX-512 is about twice as fast in matrix products");
+  if (m.cpus > 1 && all.fma_gflops < 1.3 * one.fma_gflops)
+    out.emplace_back(
+        format("%d CPUs give only %.1f times the arithmetic of one: they share a core, or something else is running",
+               m.cpus, all.fma_gflops / std::max(1e-9, one.fma_gflops)));
+  if (m.available_bytes > 0 && m.available_bytes < (int64_t{1} << 30))
+    out.push_back("less than 1 GiB of memory is free: large models will not load");
   if (m.libraries.empty()) out.emplace_back("no vendor library is linked: only kernels of provider peri compete");
   if (out.empty()) out.emplace_back("nothing stands in the way");
   return out;
@@ -21,9 +27,11 @@ std::vector<std::string> advice(const MachineFacts& m, const bench::Peaks& one, 
 
 void write_peaks(JsonWriter& w, std::string_view key, const bench::Peaks& p) {
   w.key(key).begin_object().field("threads", p.threads).field("fma_gflops", p.fma_gflops).key("copy_gbs").begin_array();
-  for (const auto& [bytes, gbs] : p.copy_gbs) w.begin_object().field("working_set_bytes", bytes).field("gbs", gbs).end_object();
+  for (const auto& [bytes, gbs] : p.copy_gbs)
+    w.begin_object().field("working_set_bytes", bytes).field("gbs", gbs).end_object();
   w.end_array().key("read_gbs").begin_array();
-  for (const auto& [bytes, gbs] : p.read_gbs) w.begin_object().field("working_set_bytes", bytes).field("gbs", gbs).end_object();
+  for (const auto& [bytes, gbs] : p.read_gbs)
+    w.begin_object().field("working_set_bytes", bytes).field("gbs", gbs).end_object();
   w.end_array().end_object();
 }
 
@@ -37,14 +45,19 @@ Result<Outcome> run(const Arguments& arguments) {
   for (const std::string& i : m.isas) isas += (isas.empty() ? "" : ", ") + i;
   page.line("peri      %s", std::string(version()).c_str());
   page.line("CPU       %s, %d usable, %s", m.cpu.c_str(), m.cpus, isas.empty() ? "no AVX2" : isas.c_str());
-  for (const auto& [name, bytes] : m.caches) page.line("cache     %-16s %s", name.c_str(), bytes_text(static_cast<double>(bytes)).c_str());
-  page.line("memory    %s, %s available", bytes_text(static_cast<double>(m.memory_bytes)).c_str(), bytes_text(static_cast<double>(m.available_bytes)).c_str());
+  for (const auto& [name, bytes] : m.caches)
+    page.line("cache     %-16s %s", name.c_str(), bytes_text(static_cast<double>(bytes)).c_str());
+  page.line("memory    %s, %s available", bytes_text(static_cast<double>(m.memory_bytes)).c_str(),
+            bytes_text(static_cast<double>(m.available_bytes)).c_str());
   for (const std::string& l : m.libraries) page.line("library   %s", l.c_str());
   for (const bench::Peaks* p : {&one, &all}) {
     if (p == &all && threads == 1) break;
-    page.line("peak      %d thread%s: %.0f GFLOP/s float32 multiply-adds", p->threads, p->threads == 1 ? "" : "s", p->fma_gflops);
+    page.line("peak      %d thread%s: %.0f GFLOP/s float32 multiply-adds", p->threads, p->threads == 1 ? "" : "s",
+              p->fma_gflops);
     for (size_t k = 0; k < p->copy_gbs.size(); ++k)
-      page.line("          working set of %-10s copied at %.1f GB/s, read at %.1f GB/s", bytes_text(static_cast<double>(p->copy_gbs[k].first)).c_str(), p->copy_gbs[k].second, p->read_gbs[k].second);
+      page.line("          working set of %-10s copied at %.1f GB/s, read at %.1f GB/s",
+                bytes_text(static_cast<double>(p->copy_gbs[k].first)).c_str(), p->copy_gbs[k].second,
+                p->read_gbs[k].second);
   }
   JsonWriter w;
   w.begin_object().field("peri", std::string(version())).key("machine");
@@ -54,8 +67,15 @@ Result<Outcome> run(const Arguments& arguments) {
   w.key("kernels").begin_array();
   for (const kernels::Entry* e : kernels::entries()) {
     const kernels::Kernel& k = e->kernel;
-    page.line("kernel    %-10s %-22s %s", std::string(k.provider).c_str(), (std::string(k.name) + "@" + std::to_string(k.version)).c_str(), std::string(k.takes).c_str());
-    w.begin_object().field("name", k.name).field("version", k.version).field("provider", k.provider).field("executor", k.executor).field("takes", k.takes).end_object();
+    page.line("kernel    %-10s %-22s %s", std::string(k.provider).c_str(),
+              (std::string(k.name) + "@" + std::to_string(k.version)).c_str(), std::string(k.takes).c_str());
+    w.begin_object()
+        .field("name", k.name)
+        .field("version", k.version)
+        .field("provider", k.provider)
+        .field("executor", k.executor)
+        .field("takes", k.takes)
+        .end_object();
   }
   w.end_array().key("advice").begin_array();
   for (const std::string& a : advice(m, one, all)) {
@@ -65,7 +85,8 @@ Result<Outcome> run(const Arguments& arguments) {
   w.end_array().end_object();
   Outcome out;
   out.json = w.take();
-  out.summary = format("%s, %d threads, %.0f GFLOP/s, %zu kernels", m.cpu.c_str(), threads, all.fma_gflops, kernels::entries().size());
+  out.summary = format("%s, %d threads, %.0f GFLOP/s, %zu kernels", m.cpu.c_str(), threads, all.fma_gflops,
+                       kernels::entries().size());
   return out;
 }
 }  // namespace

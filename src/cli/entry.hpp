@@ -14,9 +14,9 @@ namespace peri::cli {
 
 // One flag. `value` empty: a switch. `repeated`: may stand several times.
 struct Flag {
-  std::string_view name;                 // "--output"
-  std::string_view short_name = "";      // "-o"
-  std::string_view value = "";           // "FILE": what help shows
+  std::string_view name;             // "--output"
+  std::string_view short_name = "";  // "-o"
+  std::string_view value = "";       // "FILE": what help shows
   std::string_view help = "";
   bool repeated = false;
 };
@@ -34,7 +34,8 @@ struct Arguments {
 };
 
 // What a command leaves: a line for PASSED or FAILED, and the object for --json. A command that did its work and found
-// something bad (unsupported nodes, an answer outside its budget) says so by `code`; one that could not work is an error.
+// something bad (unsupported nodes, an answer outside its budget) says so by `code`; one that could not work is an
+// error.
 struct Outcome {
   std::string summary;
   std::string json;
@@ -42,12 +43,12 @@ struct Outcome {
 };
 
 struct Command {
-  std::string_view name;                 // "build"
-  std::string_view summary;              // one line
-  std::string_view positional;           // "MODEL", "MODEL|ENGINE"
+  std::string_view name;        // "build"
+  std::string_view summary;     // one line
+  std::string_view positional;  // "MODEL", "MODEL|ENGINE"
   int min_positional = 0, max_positional = 0;
-  std::vector<Flag> flags;               // --json, --quiet and --help are everyone's
-  std::string_view details = "";         // more text for help: examples
+  std::vector<Flag> flags;        // --json, --quiet and --help are everyone's
+  std::string_view details = "";  // more text for help: examples
   Result<Outcome> (*run)(const Arguments& arguments) = nullptr;
   bool hidden = false;
 };

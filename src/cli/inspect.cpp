@@ -39,7 +39,8 @@ struct Facts {
 void add_symbols(Facts* f) {
   for (const onnx::PortInfo& p : f->inputs)
     for (size_t axis = 0; p.type.shape && axis < p.type.rank(); ++axis)
-      if ((*p.type.shape)[axis].is_symbol()) f->symbols[(*p.type.shape)[axis].symbol_name()].push_back(p.name + "." + std::to_string(axis));
+      if ((*p.type.shape)[axis].is_symbol())
+        f->symbols[(*p.type.shape)[axis].symbol_name()].push_back(p.name + "." + std::to_string(axis));
 }
 
 Result<Facts> survey(const std::string& path) {
@@ -56,16 +57,20 @@ Result<Facts> survey(const std::string& path) {
     f.weights = r.weight_count;
     f.notes = std::move(r.notes);
     f.origin = "IR " + std::to_string(r.ir_version);
-    for (const auto& [domain, version] : r.opsets) f.origin += ", opset " + (domain.empty() ? "" : domain + " ") + std::to_string(version);
-    if (!r.producer.empty()) f.origin += ", by " + r.producer + (r.producer_version.empty() ? "" : " " + r.producer_version);
+    for (const auto& [domain, version] : r.opsets)
+      f.origin += ", opset " + (domain.empty() ? "" : domain + " ") + std::to_string(version);
+    if (!r.producer.empty())
+      f.origin += ", by " + r.producer + (r.producer_version.empty() ? "" : " " + r.producer_version);
     return f;
   }
   PERI_ASSIGN(hf::ImportedFolder m, hf::import_folder(path));
   f.kind = "hugging face folder";
   f.origin = m.folder.model_type + (m.tokenizer ? ", with its tokenizer" : ", no tokenizer");
-  if (m.folder.pooling != hf::Pooling::kNone) f.origin += ", pooling " + std::string(hf::pooling_name(m.folder.pooling));
+  if (m.folder.pooling != hf::Pooling::kNone)
+    f.origin += ", pooling " + std::string(hf::pooling_name(m.folder.pooling));
   for (const ir::Value* v : m.graph.inputs) f.inputs.push_back({v->name, v->type});
-  for (size_t k = 0; k < m.graph.outputs.size(); ++k) f.outputs.push_back({m.graph.output_names[k], m.graph.outputs[k]->type});
+  for (size_t k = 0; k < m.graph.outputs.size(); ++k)
+    f.outputs.push_back({m.graph.output_names[k], m.graph.outputs[k]->type});
   std::map<std::string, int64_t> count;
   for (const ir::Node* n : m.graph.nodes) ++count[n->op];
   for (const auto& [op, n] : count) {
@@ -78,7 +83,8 @@ Result<Facts> survey(const std::string& path) {
   return f;
 }
 
-// Import, passes and a cover by first offers: everything but measuring. Its sizes are exact, the build time is an estimate.
+// Import, passes and a cover by first offers: everything but measuring. Its sizes are exact, the build time is an
+// estimate.
 Status try_lowering(const Arguments& arguments, Progress* progress, Facts* f) {
   PERI_ASSIGN(compile::Options options, build_options(arguments, f->path, progress));
   const double budget_ms = options.tune.budget_ms;
@@ -114,7 +120,11 @@ void write_ports(JsonWriter& w, std::string_view key, const std::vector<onnx::Po
 
 std::string model_json(const Facts& f, int64_t unsupported) {
   JsonWriter w;
-  w.begin_object().field("model", f.path).field("kind", f.kind).field("about", f.origin).field("runs", unsupported == 0 && f.lowered);
+  w.begin_object()
+      .field("model", f.path)
+      .field("kind", f.kind)
+      .field("about", f.origin)
+      .field("runs", unsupported == 0 && f.lowered);
   write_ports(w, "inputs", f.inputs);
   write_ports(w, "outputs", f.outputs);
   w.key("symbols").begin_object();
@@ -125,7 +135,12 @@ std::string model_json(const Facts& f, int64_t unsupported) {
   }
   w.end_object().field("nodes", f.nodes).key("operators").begin_array();
   for (const onnx::OpUse& u : f.ops) {
-    w.begin_object().field("op", u.op).field("domain", u.domain).field("opset", u.opset).field("count", u.count).field("supported", u.supported);
+    w.begin_object()
+        .field("op", u.op)
+        .field("domain", u.domain)
+        .field("opset", u.opset)
+        .field("count", u.count)
+        .field("supported", u.supported);
     if (!u.supported) {
       w.field("reason", u.reason).field("remedy", u.remedy).key("nodes").begin_array();
       for (const std::string& n : u.nodes) w.value(n);
@@ -137,10 +152,20 @@ std::string model_json(const Facts& f, int64_t unsupported) {
   if (f.lowered) {
     w.field("parameters", f.parameters).key("at_dims").begin_object();
     for (const auto& [name, value] : f.dims) w.field(name, value);
-    w.end_object().field("weight_bytes", f.weight_bytes).field("arena_bytes", f.arena_bytes).field("memory_bytes", f.weight_bytes + f.arena_bytes);
+    w.end_object()
+        .field("weight_bytes", f.weight_bytes)
+        .field("arena_bytes", f.arena_bytes)
+        .field("memory_bytes", f.weight_bytes + f.arena_bytes);
     w.field("steps", f.steps).field("reference_steps", f.reference_steps);
-    w.key("build_estimate").begin_object().field("seconds", f.build_seconds).field("problems", f.problems).field("candidates", f.candidates);
-    w.field("basis", "import, passes and cover as just measured, and for each candidate of each distinct problem its timing budget, once to time and once to verify; an upper estimate").end_object();
+    w.key("build_estimate")
+        .begin_object()
+        .field("seconds", f.build_seconds)
+        .field("problems", f.problems)
+        .field("candidates", f.candidates);
+    w.field("basis",
+            "import, passes and cover as just measured, and for each candidate of each distinct problem its timing "
+            "budget, once to time and once to verify; an upper estimate")
+        .end_object();
   }
   w.key("notes").begin_array();
   for (const std::string& n : f.notes) w.value(n);
@@ -159,20 +184,34 @@ void print_model(const Page& page, const Facts& f) {
   }
   page.line("  %lld nodes:", static_cast<long long>(f.nodes));
   for (const onnx::OpUse& u : f.ops)
-    if (u.supported) page.line("  %7lld  %s%s", static_cast<long long>(u.count), u.domain.empty() ? "" : (u.domain + ".").c_str(), u.op.c_str());
+    if (u.supported)
+      page.line("  %7lld  %s%s", static_cast<long long>(u.count), u.domain.empty() ? "" : (u.domain + ".").c_str(),
+                u.op.c_str());
   for (const onnx::OpUse& u : f.ops) {
     if (u.supported) continue;
     std::string nodes;
     for (const std::string& n : u.nodes) nodes += (nodes.empty() ? "" : ", ") + n;
-    page.line("  UNSUPPORTED %s%s, %lld node%s (%s): %s; %s", u.domain.empty() ? "" : (u.domain + ".").c_str(), u.op.c_str(), static_cast<long long>(u.count), u.count == 1 ? "" : "s", nodes.c_str(), u.reason.c_str(), u.remedy.c_str());
+    page.line("  UNSUPPORTED %s%s, %lld node%s (%s): %s; %s", u.domain.empty() ? "" : (u.domain + ".").c_str(),
+              u.op.c_str(), static_cast<long long>(u.count), u.count == 1 ? "" : "s", nodes.c_str(), u.reason.c_str(),
+              u.remedy.c_str());
   }
   if (f.lowered) {
     std::string dims;
-    for (const auto& [name, value] : f.dims) dims += (dims.empty() ? " at " : ", ") + name + "=" + std::to_string(value);
-    page.line("  parameters %lld, weights %s%s", static_cast<long long>(f.parameters), bytes_text(static_cast<double>(f.weight_bytes)).c_str(), f.file_bytes ? (", file " + bytes_text(static_cast<double>(f.file_bytes))).c_str() : "");
-    page.line("  memory of a run%s: about %s (weights + %s of intermediate values; packed weights come on top)", dims.c_str(), bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)).c_str(), bytes_text(static_cast<double>(f.arena_bytes)).c_str());
-    page.line("  build: at most about %.0f s (%lld candidates of %lld distinct problems, their timing budget twice, plus %.2f s measured just now)", f.build_seconds, static_cast<long long>(f.candidates), static_cast<long long>(f.problems), f.prepare_seconds);
-    if (f.reference_steps) page.line("  slow: %lld of %lld steps have no kernel yet and run on the reference", static_cast<long long>(f.reference_steps), static_cast<long long>(f.steps));
+    for (const auto& [name, value] : f.dims)
+      dims += (dims.empty() ? " at " : ", ") + name + "=" + std::to_string(value);
+    page.line("  parameters %lld, weights %s%s", static_cast<long long>(f.parameters),
+              bytes_text(static_cast<double>(f.weight_bytes)).c_str(),
+              f.file_bytes ? (", file " + bytes_text(static_cast<double>(f.file_bytes))).c_str() : "");
+    page.line("  memory of a run%s: about %s (weights + %s of intermediate values; packed weights come on top)",
+              dims.c_str(), bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)).c_str(),
+              bytes_text(static_cast<double>(f.arena_bytes)).c_str());
+    page.line(
+        "  build: at most about %.0f s (%lld candidates of %lld distinct problems, their timing budget twice, plus "
+        "%.2f s measured just now)",
+        f.build_seconds, static_cast<long long>(f.candidates), static_cast<long long>(f.problems), f.prepare_seconds);
+    if (f.reference_steps)
+      page.line("  slow: %lld of %lld steps have no kernel yet and run on the reference",
+                static_cast<long long>(f.reference_steps), static_cast<long long>(f.steps));
   }
   for (const std::string& n : f.notes) page.line("  note: %s", n.c_str());
 }
@@ -186,7 +225,8 @@ Result<Outcome> inspect_model(const Arguments& arguments, const std::string& pat
   for (const onnx::OpUse& u : f.ops)
     if (!u.supported) ++kinds, nodes += u.count;
   if (kinds == 0 && f.nodes > kMostTried) {
-    f.notes.push_back(format("more than %lld nodes: memory and build time are not estimated; build it to see", static_cast<long long>(kMostTried)));
+    f.notes.push_back(format("more than %lld nodes: memory and build time are not estimated; build it to see",
+                             static_cast<long long>(kMostTried)));
   } else if (kinds == 0) {
     Status lowered = try_lowering(arguments, &progress, &f);
     if (!lowered.ok()) return std::move(lowered).error().in_file(path);
@@ -197,10 +237,13 @@ Result<Outcome> inspect_model(const Arguments& arguments, const std::string& pat
   out.json = model_json(f, nodes);
   if (kinds) {
     out.code = 1;
-    out.summary = path + " does not run yet: " + std::to_string(nodes) + " nodes of " + std::to_string(kinds) + " unsupported operators";
+    out.summary = path + " does not run yet: " + std::to_string(nodes) + " nodes of " + std::to_string(kinds) +
+                  " unsupported operators";
   } else {
-    out.summary = path + (f.lowered ? " runs: " : " has only supported operators: ") + std::to_string(f.nodes) + " nodes";
-    if (f.lowered) out.summary += ", about " + bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)) + " of memory";
+    out.summary =
+        path + (f.lowered ? " runs: " : " has only supported operators: ") + std::to_string(f.nodes) + " nodes";
+    if (f.lowered)
+      out.summary += ", about " + bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)) + " of memory";
   }
   return out;
 }
@@ -213,25 +256,41 @@ std::string kernel_of(const plan::Step& s) {
   return head.starts_with("kernel ") ? head.substr(7) : s.executor;
 }
 
-std::string engine_json(const std::string& path, const plan::LoadedEngine& e, const std::map<std::string, int64_t>& kernels, const std::map<std::string, int64_t>& executors, uint64_t weights, bool checked) {
+std::string engine_json(const std::string& path, const plan::LoadedEngine& e,
+                        const std::map<std::string, int64_t>& kernels, const std::map<std::string, int64_t>& executors,
+                        uint64_t weights, bool checked) {
   const plan::Program& p = e.program;
   JsonWriter w;
-  w.begin_object().field("engine", path).field("name", p.name).field("builder", p.builder).field("backend", p.backend).field("file_bytes", static_cast<uint64_t>(e.file->size()));
+  w.begin_object()
+      .field("engine", path)
+      .field("name", p.name)
+      .field("builder", p.builder)
+      .field("backend", p.backend)
+      .field("file_bytes", static_cast<uint64_t>(e.file->size()));
   for (const auto* ports : {&p.inputs, &p.outputs}) {
     w.key(ports == &p.inputs ? "inputs" : "outputs").begin_array();
-    for (const plan::Port& port : *ports) w.begin_object().field("name", port.name).field("type", std::string(dtype_name(port.dtype)) + shape_text(port.shape)).end_object();
+    for (const plan::Port& port : *ports)
+      w.begin_object()
+          .field("name", port.name)
+          .field("type", std::string(dtype_name(port.dtype)) + shape_text(port.shape))
+          .end_object();
     w.end_array();
   }
   w.key("dims").begin_array();
   for (const std::string& d : p.dims) w.value(d);
   w.end_array().key("tuned_for").begin_object();
   for (const auto& [name, value] : p.tuned_for) w.field(name, value);
-  w.end_object().field("steps", static_cast<int64_t>(p.steps.size())).field("buffers", static_cast<int64_t>(p.buffers.size()));
+  w.end_object()
+      .field("steps", static_cast<int64_t>(p.steps.size()))
+      .field("buffers", static_cast<int64_t>(p.buffers.size()));
   w.key("executors").begin_object();
   for (const auto& [name, n] : executors) w.field(name, n);
   w.end_object().key("kernels").begin_object();
   for (const auto& [name, n] : kernels) w.field(name, n);
-  w.end_object().field("weights", static_cast<int64_t>(p.weights.size())).field("weight_bytes", weights).field("weights_checked", checked);
+  w.end_object()
+      .field("weights", static_cast<int64_t>(p.weights.size()))
+      .field("weight_bytes", weights)
+      .field("weights_checked", checked);
   w.key("sections").begin_object();
   for (const plan::Section& s : p.sections) w.field(s.name, static_cast<int64_t>(s.bytes.size()));
   w.end_object().end_object();
@@ -248,17 +307,29 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   std::map<std::string, int64_t> kernels, executors;
   for (const plan::Step& s : p.steps) ++kernels[kernel_of(s)], ++executors[s.executor];
   const Page page(arguments);
-  page.line("%s: engine '%s' built by %s for %s, %s", path.c_str(), p.name.c_str(), p.builder.c_str(), p.backend.c_str(), bytes_text(static_cast<double>(e.file->size())).c_str());
-  for (const plan::Port& port : p.inputs) page.line("  input   %-24s %s%s", port.name.c_str(), std::string(dtype_name(port.dtype)).c_str(), shape_text(port.shape).c_str());
-  for (const plan::Port& port : p.outputs) page.line("  output  %-24s %s%s", port.name.c_str(), std::string(dtype_name(port.dtype)).c_str(), shape_text(port.shape).c_str());
-  for (const auto& [name, value] : p.tuned_for) page.line("  tuned   %s=%lld", name.c_str(), static_cast<long long>(value));
-  page.line("  %zu steps, %zu buffers, %zu weights (%s%s)", p.steps.size(), p.buffers.size(), p.weights.size(), bytes_text(static_cast<double>(e.weight_bytes.size())).c_str(), arguments.has("--check") ? ", every hash fits" : "");
-  for (const auto& [name, n] : executors) page.line("  executor %-20s %lld steps", name.c_str(), static_cast<long long>(n));
-  for (const auto& [name, n] : kernels) page.line("  kernel   %-20s %lld steps", name.c_str(), static_cast<long long>(n));
-  for (const plan::Section& s : p.sections) page.line("  section  %-20s %s", s.name.c_str(), bytes_text(static_cast<double>(s.bytes.size())).c_str());
+  page.line("%s: engine '%s' built by %s for %s, %s", path.c_str(), p.name.c_str(), p.builder.c_str(),
+            p.backend.c_str(), bytes_text(static_cast<double>(e.file->size())).c_str());
+  for (const plan::Port& port : p.inputs)
+    page.line("  input   %-24s %s%s", port.name.c_str(), std::string(dtype_name(port.dtype)).c_str(),
+              shape_text(port.shape).c_str());
+  for (const plan::Port& port : p.outputs)
+    page.line("  output  %-24s %s%s", port.name.c_str(), std::string(dtype_name(port.dtype)).c_str(),
+              shape_text(port.shape).c_str());
+  for (const auto& [name, value] : p.tuned_for)
+    page.line("  tuned   %s=%lld", name.c_str(), static_cast<long long>(value));
+  page.line("  %zu steps, %zu buffers, %zu weights (%s%s)", p.steps.size(), p.buffers.size(), p.weights.size(),
+            bytes_text(static_cast<double>(e.weight_bytes.size())).c_str(),
+            arguments.has("--check") ? ", every hash fits" : "");
+  for (const auto& [name, n] : executors)
+    page.line("  executor %-20s %lld steps", name.c_str(), static_cast<long long>(n));
+  for (const auto& [name, n] : kernels)
+    page.line("  kernel   %-20s %lld steps", name.c_str(), static_cast<long long>(n));
+  for (const plan::Section& s : p.sections)
+    page.line("  section  %-20s %s", s.name.c_str(), bytes_text(static_cast<double>(s.bytes.size())).c_str());
   Outcome out;
   out.json = engine_json(path, e, kernels, executors, e.weight_bytes.size(), arguments.has("--check"));
-  out.summary = path + " runs here: " + std::to_string(p.steps.size()) + " steps" + (arguments.has("--check") ? ", all weights intact" : "");
+  out.summary = path + " runs here: " + std::to_string(p.steps.size()) + " steps" +
+                (arguments.has("--check") ? ", all weights intact" : "");
   return out;
 }
 
@@ -266,7 +337,8 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
 Result<Outcome> list_operators(const Arguments& arguments) {
   std::map<std::string, const ops::OpDef*> operators;
   for (const ops::OpDef* op : ops::all())
-    if (!op->onnx.empty()) operators[(op->domain.empty() ? "" : std::string(op->domain) + ".") + std::string(op->onnx)] = op;
+    if (!op->onnx.empty())
+      operators[(op->domain.empty() ? "" : std::string(op->domain) + ".") + std::string(op->onnx)] = op;
   const Page page(arguments);
   JsonWriter w;
   w.begin_object().key("operators").begin_array();
@@ -292,7 +364,8 @@ Result<Outcome> list_operators(const Arguments& arguments) {
 
 Result<Outcome> run(const Arguments& arguments) {
   if (arguments.has("--operators")) return list_operators(arguments);
-  if (arguments.positional.empty()) return usage("peri inspect needs MODEL, ENGINE or --operators").advise("see: peri inspect --help");
+  if (arguments.positional.empty())
+    return usage("peri inspect needs MODEL, ENGINE or --operators").advise("see: peri inspect --help");
   const std::string& path = arguments.positional[0];
   return is_engine(path) ? inspect_engine(arguments, path) : inspect_model(arguments, path);
 }
@@ -305,9 +378,11 @@ const Entry inspect_entry{{
     .positional = "[MODEL|ENGINE]",
     .min_positional = 0,
     .max_positional = 1,
-    .flags = build_flags({{"--operators", "", "", "list the operators it takes, with their versions and the types of their first input"},
-                          {"--check", "", "", "engines: recompute the hash of every weight"}}),
-    .details = "Exit code 1 when a node is unsupported; all of them are listed.\n\nexample:\n  peri inspect models/digits_cnn.onnx --json -",
+    .flags = build_flags(
+        {{"--operators", "", "", "list the operators it takes, with their versions and the types of their first input"},
+         {"--check", "", "", "engines: recompute the hash of every weight"}}),
+    .details = "Exit code 1 when a node is unsupported; all of them are listed.\n\nexample:\n  peri inspect "
+               "models/digits_cnn.onnx --json -",
     .run = run,
 }};
 

@@ -1,4 +1,5 @@
-// The program: finds the subcommand, reads its flags, runs it, and ends with one line that says PASSED or FAILED and why.
+// The program: finds the subcommand, reads its flags, runs it, and ends with one line that says PASSED or FAILED and
+// why.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -15,7 +16,9 @@ namespace peri::cli {
 namespace {
 
 std::string overview() {
-  std::string out = "peri " + std::string(version()) + ": a trained model in, a fast engine with proven answers out\n\nusage: peri COMMAND [arguments]\n\n";
+  std::string out =
+      "peri " + std::string(version()) +
+      ": a trained model in, a fast engine with proven answers out\n\nusage: peri COMMAND [arguments]\n\n";
   for (const Entry* e : entries()) {
     if (e->command.hidden) continue;
     std::string left = "  " + std::string(e->command.name);
@@ -40,14 +43,29 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   if (result.ok()) {
     object = result->json.empty() ? "{}" : result->json;
     code = result->code;
-    last = (code == 0 ? "PASSED " : "FAILED ") + std::string(command) + (result->summary.empty() ? "" : ": " + result->summary);
+    last = (code == 0 ? "PASSED " : "FAILED ") + std::string(command) +
+           (result->summary.empty() ? "" : ": " + result->summary);
   } else {
     const Error& e = result.error();
     code = exit_code(e.kind);
     JsonWriter w;
     w.begin_object().key("error").begin_object();
-    w.key("kind").value(error_kind_name(e.kind)).key("message").value(e.message).key("file").value(e.file).key("node").value(e.node);
-    w.key("expected").value(e.expected).key("found").value(e.found).key("remedy").value(e.remedy).end_object().end_object();
+    w.key("kind")
+        .value(error_kind_name(e.kind))
+        .key("message")
+        .value(e.message)
+        .key("file")
+        .value(e.file)
+        .key("node")
+        .value(e.node);
+    w.key("expected")
+        .value(e.expected)
+        .key("found")
+        .value(e.found)
+        .key("remedy")
+        .value(e.remedy)
+        .end_object()
+        .end_object();
     object = std::move(w).take();
     last = "FAILED " + std::string(command) + ": " + e.text();
   }
@@ -63,7 +81,8 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
 }
 
 int run(int argc, char** argv) {
-  if (argc < 2 || std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0 || std::strcmp(argv[1], "help") == 0) {
+  if (argc < 2 || std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0 ||
+      std::strcmp(argv[1], "help") == 0) {
     std::fputs(overview().c_str(), argc < 2 ? stderr : stdout);
     return argc < 2 ? 2 : 0;
   }
@@ -78,7 +97,10 @@ int run(int argc, char** argv) {
     for (const Entry* e : entries())
       if (!e->command.hidden) known.push_back(e->command.name);
     const std::string near = nearest(argv[1], known);
-    return finish(nullptr, usage("no command '%s'", argv[1]).advise(near.empty() ? "see: peri --help" : "did you mean '" + near + "'?"), "peri");
+    return finish(
+        nullptr,
+        usage("no command '%s'", argv[1]).advise(near.empty() ? "see: peri --help" : "did you mean '" + near + "'?"),
+        "peri");
   }
   auto arguments = parse_arguments(*command, {argv + 2, static_cast<size_t>(argc - 2)});
   if (!arguments.ok()) return finish(nullptr, std::move(arguments).error(), command->name);
@@ -88,8 +110,10 @@ int run(int argc, char** argv) {
   }
   watch_interrupt();
   auto outcome = command->run(*arguments);
-  if (!outcome.ok() && outcome.error().file.empty() && outcome.error().kind != ErrorKind::kUsage && command->max_positional == 1 && !arguments->positional.empty())
-    outcome = std::move(outcome).error().in_file(arguments->positional[0]);  // what failed later still came from this model
+  if (!outcome.ok() && outcome.error().file.empty() && outcome.error().kind != ErrorKind::kUsage &&
+      command->max_positional == 1 && !arguments->positional.empty())
+    outcome =
+        std::move(outcome).error().in_file(arguments->positional[0]);  // what failed later still came from this model
   return finish(&*arguments, std::move(outcome), command->name);
 }
 

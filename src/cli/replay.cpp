@@ -26,7 +26,10 @@ Result<std::string> from_proof(const std::string& engine, const std::string& wan
     PERI_ASSIGN(const std::string_view region, s.get_string("region"));
     return std::string(region);
   }
-  return usage("no step with this key or name").in_file(proof_path(engine)).but_found(wanted).advise("peri explain ENGINE --json - lists them");
+  return usage("no step with this key or name")
+      .in_file(proof_path(engine))
+      .but_found(wanted)
+      .advise("peri explain ENGINE --json - lists them");
 }
 
 // A line is IR text, a file that holds it, or "region @KEY" with --from ENGINE; "seed=N" may follow.
@@ -50,7 +53,10 @@ Result<Line> read_line(const Arguments& arguments) {
   if (line.text.find('{') != std::string::npos) return line;
   if (line.text.starts_with("region ")) line.text.erase(0, 7);
   if (line.text.starts_with("@")) line.text.erase(0, 1);
-  if (!arguments.has("--from")) return usage("this is no IR text and no file that holds some").but_found(line.text).advise("a region of an engine: peri replay 'region @KEY' --from ENGINE");
+  if (!arguments.has("--from"))
+    return usage("this is no IR text and no file that holds some")
+        .but_found(line.text)
+        .advise("a region of an engine: peri replay 'region @KEY' --from ENGINE");
   PERI_ASSIGN(line.text, from_proof(arguments.get("--from"), line.text));
   return line;
 }
@@ -63,17 +69,32 @@ std::vector<bool> constant_inputs(const ir::Graph& g, const std::vector<std::str
   return out;
 }
 
-void report(const Page& page, JsonWriter& w, const ir::Graph& g, const tune::Candidates& all, const std::vector<bool>& constant, uint64_t seed) {
+void report(const Page& page, JsonWriter& w, const ir::Graph& g, const tune::Candidates& all,
+            const std::vector<bool>& constant, uint64_t seed) {
   double flops = 0;
   for (const ir::Node* n : g.nodes) flops += ops::cost_of(*n).flops;
-  w.begin_object().field("region", ir::print(g, {16, false})).field("seed", seed).field("flops", flops).key("constant").begin_array();
+  w.begin_object()
+      .field("region", ir::print(g, {16, false}))
+      .field("seed", seed)
+      .field("flops", flops)
+      .key("constant")
+      .begin_array();
   for (bool c : constant) w.value(c);
   w.end_array().key("candidates").begin_array();
   for (const tune::Candidate& c : all.list) {
     const bool good = c.rejected.empty();
-    const std::string times = good && c.median_ms > 0 ? format("%10.4f ms %8.1f GFLOP/s", c.median_ms, flops / c.median_ms / 1e6) : std::string(10, ' ') + "-";
-    page.line("%-10s %s  error %.3g of its bound  %s%s%s", good ? "right" : "REJECTED", times.c_str(), c.max_error, c.id().c_str(), good ? "" : ": ", c.rejected.c_str());
-    w.begin_object().field("id", c.id()).field("provider", c.kernel->provider).field("median_ms", c.median_ms).field("error_over_bound", c.max_error).field("rejected", c.rejected).end_object();
+    const std::string times = good && c.median_ms > 0
+                                  ? format("%10.4f ms %8.1f GFLOP/s", c.median_ms, flops / c.median_ms / 1e6)
+                                  : std::string(10, ' ') + "-";
+    page.line("%-10s %s  error %.3g of its bound  %s%s%s", good ? "right" : "REJECTED", times.c_str(), c.max_error,
+              c.id().c_str(), good ? "" : ": ", c.rejected.c_str());
+    w.begin_object()
+        .field("id", c.id())
+        .field("provider", c.kernel->provider)
+        .field("median_ms", c.median_ms)
+        .field("error_over_bound", c.max_error)
+        .field("rejected", c.rejected)
+        .end_object();
   }
   w.end_array().key("refusals").begin_array();
   for (const tune::Refusal& r : all.refusals) {
@@ -89,10 +110,15 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_TRY(g.sort());
   PERI_TRY(ops::infer_graph(g));
   for (const ir::Value* v : g.inputs)
-    if (!v->type.known() || !is_const(*v->type.shape)) return usage("input '%s' has an open dimension", v->name.c_str()).but_found(ir::type_text(v->type)).advise("a problem has concrete dims: write numbers");
+    if (!v->type.known() || !is_const(*v->type.shape))
+      return usage("input '%s' has an open dimension", v->name.c_str())
+          .but_found(ir::type_text(v->type))
+          .advise("a problem has concrete dims: write numbers");
   if (g.outputs.empty() || g.nodes.empty()) return usage("the problem has no node or no output");
   for (const ir::Value* v : g.outputs)
-    if (!is_const(*v->type.shape)) return usage("output '%s' depends on data", v->name.c_str()).advise("only problems with known sizes are replayed");
+    if (!is_const(*v->type.shape))
+      return usage("output '%s' depends on data", v->name.c_str())
+          .advise("only problems with known sizes are replayed");
   tune::Options options;
   PERI_ASSIGN(options.threads, thread_count(arguments));
   options.provider = arguments.get("--provider");
@@ -107,10 +133,15 @@ Result<Outcome> run(const Arguments& arguments) {
   report(page, w, g, all, constant, line.seed);
   Outcome out;
   out.json = w.take();
-  const int64_t wrong = std::count_if(all.list.begin(), all.list.end(), [](const tune::Candidate& c) { return !c.rejected.empty(); });
+  const int64_t wrong =
+      std::count_if(all.list.begin(), all.list.end(), [](const tune::Candidate& c) { return !c.rejected.empty(); });
   out.code = wrong ? 3 : 0;
-  out.summary = all.list.empty() ? format("no kernel takes it, %zu refuse: it runs on the reference", all.refusals.size()) : format("%zu candidates, %lld rejected, seed=%llu", all.list.size(), static_cast<long long>(wrong), static_cast<unsigned long long>(line.seed));
-  if (all.list.size() > static_cast<size_t>(wrong)) out.summary += "; fastest " + all.list[0].id() + format(" %.4f ms", all.list[0].median_ms);
+  out.summary = all.list.empty()
+                    ? format("no kernel takes it, %zu refuse: it runs on the reference", all.refusals.size())
+                    : format("%zu candidates, %lld rejected, seed=%llu", all.list.size(), static_cast<long long>(wrong),
+                             static_cast<unsigned long long>(line.seed));
+  if (all.list.size() > static_cast<size_t>(wrong))
+    out.summary += "; fastest " + all.list[0].id() + format(" %.4f ms", all.list[0].median_ms);
   return out;
 }
 }  // namespace
@@ -127,8 +158,10 @@ const Entry replay_entry{{
               {"--provider", "", "NAME", "only candidates of this provider"},
               {"--budget", "", "MS", "timing of one candidate (default 200)"},
               {"--variable", "", "NAME", "an input that is no constant weight", true}},
-    .details = "LINE is IR text, as explain and failures print it, and may end with seed=N. Exit code 3 when a candidate is wrong.\n\n"
-               "example:\n  peri replay 'graph { input x: f32[64,256]; input w: f32[256,128]; y = matmul(x, w); output y; } seed=7'",
+    .details = "LINE is IR text, as explain and failures print it, and may end with seed=N. Exit code 3 when a "
+               "candidate is wrong.\n\n"
+               "example:\n  peri replay 'graph { input x: f32[64,256]; input w: f32[256,128]; y = matmul(x, w); output "
+               "y; } seed=7'",
     .run = run,
 }};
 

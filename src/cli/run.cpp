@@ -7,7 +7,8 @@ namespace peri::cli {
 namespace {
 
 // Which text each text is most like, as a matrix for programs and in words for people.
-void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const std::vector<std::string>& texts, std::string* summary) {
+void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const std::vector<std::string>& texts,
+                      std::string* summary) {
   const size_t n = texts.size();
   if (cosines.size() != n * n) return;
   w.key("similarity").begin_array();
@@ -25,7 +26,8 @@ void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const s
 }
 
 // Inputs made of texts; an error names the model, and why its tokenizer was not taken.
-Result<std::vector<Tensor>> tokenized(const Opened& opened, const std::string& path, std::span<const std::string> texts) {
+Result<std::vector<Tensor>> tokenized(const Opened& opened, const std::string& path,
+                                      std::span<const std::string> texts) {
   auto inputs = text_inputs(opened.engine->program(), texts);
   if (inputs.ok()) return inputs;
   Error e = std::move(inputs).error().in_file(path);
@@ -42,9 +44,8 @@ Result<Outcome> run(const Arguments& arguments) {
   const plan::Program& program = opened.engine->program();
   const std::vector<std::string> texts = arguments.all("--text");
   if (!texts.empty() && arguments.has("--input")) return usage("--text makes all inputs: leave --input out");
-  PERI_ASSIGN(const std::vector<Tensor> inputs,
-              texts.empty() ? read_inputs(arguments, program, std::nullopt)
-                            : tokenized(opened, arguments.positional[0], texts));
+  PERI_ASSIGN(const std::vector<Tensor> inputs, texts.empty() ? read_inputs(arguments, program, std::nullopt)
+                                                              : tokenized(opened, arguments.positional[0], texts));
   std::vector<std::vector<int64_t>> input_dims;
   for (const Tensor& t : inputs) input_dims.push_back(t.dims());
   PERI_ASSIGN(const DimBinding dims, plan::bind_dims(program, input_dims));
@@ -75,9 +76,11 @@ const Entry run_entry{{
     .positional = "MODEL|ENGINE",
     .min_positional = 1,
     .max_positional = 1,
-    .flags = build_flags({{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true}, {"--text", "", "TEXT", "a text for a text model, tokenized by its own tokenizer; several make a batch", true},
-                          {"--check", "", "", "engines: recompute the hash of every weight first"},
-                          {"--output-dir", "", "DIR", "write every output to DIR/NAME.npy and an index outputs.json"}}),
+    .flags = build_flags(
+        {{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true},
+         {"--text", "", "TEXT", "a text for a text model, tokenized by its own tokenizer; several make a batch", true},
+         {"--check", "", "", "engines: recompute the hash of every weight first"},
+         {"--output-dir", "", "DIR", "write every output to DIR/NAME.npy and an index outputs.json"}}),
     .details = "example:\n  peri run models/digits_cnn.onnx --input image=random:7 --output-dir build/out",
     .run = run,
 }};

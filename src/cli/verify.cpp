@@ -24,7 +24,8 @@ Result<std::vector<uint64_t>> seeds(const Arguments& arguments) {
   std::vector<uint64_t> out;
   for (const std::string& text : arguments.all("--seed")) {
     uint64_t v = 0;
-    if (auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v); code != std::errc() || end != text.data() + text.size())
+    if (auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
+        code != std::errc() || end != text.data() + text.size())
       return usage("--seed is not a whole number").but_found(text);
     out.push_back(v);
   }
@@ -101,7 +102,7 @@ bool inside(const Difference& d, const Budget& b, DType type) {
 Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir) {
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(compile::Options options, build_options(arguments, "", nullptr));
-  options.tune.worker.clear();  // all of it in one process
+  options.tune.worker.clear();   // all of it in one process
   options.tune.measure = false;  // verification stays: a candidate that is wrong here gives way, as in a real build
   const Page page(arguments);
   int64_t count[3] = {}, seen = 0, reference = 0;
@@ -116,35 +117,62 @@ Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir)
   };
   PERI_ASSIGN(const std::vector<CaseResult> cases, run_suite(dir, arguments.get("--filter"), options, each));
   progress.clear();
-  page.line("%zu cases: %lld passed, %lld failed, %lld unsupported; %lld of them wholly on the reference executor", cases.size(), static_cast<long long>(count[0]), static_cast<long long>(count[1]), static_cast<long long>(count[2]), static_cast<long long>(reference));
+  page.line("%zu cases: %lld passed, %lld failed, %lld unsupported; %lld of them wholly on the reference executor",
+            cases.size(), static_cast<long long>(count[0]), static_cast<long long>(count[1]),
+            static_cast<long long>(count[2]), static_cast<long long>(reference));
   Outcome out;
   JsonWriter w;
-  w.begin_object().field("suite", dir).field("cases", static_cast<int64_t>(cases.size())).field("passed", count[0]).field("failed", count[1]).field("unsupported", count[2]).field("wholly_reference", reference);
+  w.begin_object()
+      .field("suite", dir)
+      .field("cases", static_cast<int64_t>(cases.size()))
+      .field("passed", count[0])
+      .field("failed", count[1])
+      .field("unsupported", count[2])
+      .field("wholly_reference", reference);
   w.key("not_passed").begin_array();
   for (const CaseResult& r : cases)
-    if (r.verdict != Verdict::kPassed) w.begin_object().field("case", r.name).field("verdict", r.verdict == Verdict::kFailed ? "failed" : "unsupported").field("why", r.why).end_object();
+    if (r.verdict != Verdict::kPassed)
+      w.begin_object()
+          .field("case", r.name)
+          .field("verdict", r.verdict == Verdict::kFailed ? "failed" : "unsupported")
+          .field("why", r.why)
+          .end_object();
   w.end_array().end_object();
   out.json = w.take();
   PERI_ASSIGN(const double least, arguments.real("--min-passed", 0, 1e9, 0));
   out.code = count[1] || static_cast<double>(count[0]) < least ? 3 : 0;
-  out.summary = std::to_string(cases.size()) + " cases: " + std::to_string(count[0]) + " passed, " + std::to_string(count[1]) + " failed, " + std::to_string(count[2]) + " unsupported";
+  out.summary = std::to_string(cases.size()) + " cases: " + std::to_string(count[0]) + " passed, " +
+                std::to_string(count[1]) + " failed, " + std::to_string(count[2]) + " unsupported";
   return out;
 }
 
 // Names the first wrong step in words; adds all verdicts to the JSON object.
 Result<std::string> run_bisect(const Subject& s, std::span<const Tensor> inputs, Progress* progress, JsonWriter& w) {
-  PERI_ASSIGN(const std::vector<StepVerdict> steps, bisect(s.engine, s.weights_checked && !s.reference.nodes.empty() ? &s.reference : nullptr, inputs, progress));
+  PERI_ASSIGN(
+      const std::vector<StepVerdict> steps,
+      bisect(s.engine, s.weights_checked && !s.reference.nodes.empty() ? &s.reference : nullptr, inputs, progress));
   progress->clear();
   int64_t judged = 0;
   std::string words;
   w.key("bisect").begin_array();
   for (const StepVerdict& v : steps) {
     judged += v.checked;
-    w.begin_object().field("step", static_cast<int64_t>(v.step)).field("name", v.name).field("kernel", v.kernel).field("checked", v.checked).field("error_over_bound", v.error).field("why", v.why).end_object();
-    if (v.checked && !v.why.empty()) words = format("the first step outside its bound is %zu, '%s' (%s): %s", v.step, v.name.c_str(), v.kernel.c_str(), v.why.c_str());
+    w.begin_object()
+        .field("step", static_cast<int64_t>(v.step))
+        .field("name", v.name)
+        .field("kernel", v.kernel)
+        .field("checked", v.checked)
+        .field("error_over_bound", v.error)
+        .field("why", v.why)
+        .end_object();
+    if (v.checked && !v.why.empty())
+      words = format("the first step outside its bound is %zu, '%s' (%s): %s", v.step, v.name.c_str(), v.kernel.c_str(),
+                     v.why.c_str());
   }
   w.end_array();
-  if (words.empty()) words = format("each of %lld judged steps of %zu is within its own bound", static_cast<long long>(judged), steps.size());
+  if (words.empty())
+    words = format("each of %lld judged steps of %zu is within its own bound", static_cast<long long>(judged),
+                   steps.size());
   return words;
 }
 
@@ -163,8 +191,14 @@ Result<Budget> budget_of(const Arguments& arguments) {
 // The ONNX file that ONNX Runtime shall run: the model itself, or for an engine the one that --model names.
 Result<std::string> peer_model(const Arguments& arguments, const std::string& path) {
   const std::string model = arguments.has("--model") ? arguments.get("--model") : path;
-  if (is_engine(model)) return usage("--onnxruntime needs the model that the engine was made of").expecting("--model MODEL.onnx").in_file(path);
-  if (std::filesystem::is_directory(model)) return usage("ONNX Runtime runs ONNX files only").in_file(model).advise("verify a folder against the float64 reference: leave --onnxruntime out");
+  if (is_engine(model))
+    return usage("--onnxruntime needs the model that the engine was made of")
+        .expecting("--model MODEL.onnx")
+        .in_file(path);
+  if (std::filesystem::is_directory(model))
+    return usage("ONNX Runtime runs ONNX files only")
+        .in_file(model)
+        .advise("verify a folder against the float64 reference: leave --onnxruntime out");
   return model;
 }
 
@@ -175,18 +209,21 @@ struct Runs {
   std::string against;
 };
 
-Result<Runs> make_runs(const Arguments& arguments, const std::string& path, const Subject& s, runtime::Session& session, Progress* progress) {
+Result<Runs> make_runs(const Arguments& arguments, const std::string& path, const Subject& s, runtime::Session& session,
+                       Progress* progress) {
   Runs r;
   const plan::Program& program = s.engine->program();
   const std::string dir = arguments.get("--reference-dir");
   PERI_ASSIGN(r.seeds, seeds(arguments));
   PERI_ASSIGN(const int threads, thread_count(arguments));
   for (uint64_t seed : r.seeds) {
-    PERI_ASSIGN(std::vector<Tensor> inputs, read_inputs(arguments, program, dir.empty() ? std::optional<uint64_t>(seed * 1000) : std::nullopt));
+    PERI_ASSIGN(std::vector<Tensor> inputs,
+                read_inputs(arguments, program, dir.empty() ? std::optional<uint64_t>(seed * 1000) : std::nullopt));
     PERI_ASSIGN(std::vector<Tensor> got, session.run(inputs));
     if (!arguments.has("--onnxruntime")) {
       progress->show(0, 0, "the float64 reference, seed " + std::to_string(seed));
-      PERI_ASSIGN(std::vector<Tensor> want, dir.empty() ? reference_outputs(s, inputs, threads) : file_outputs(dir, program));
+      PERI_ASSIGN(std::vector<Tensor> want,
+                  dir.empty() ? reference_outputs(s, inputs, threads) : file_outputs(dir, program));
       r.want.push_back(std::move(want));
     }
     r.inputs.push_back(std::move(inputs));
@@ -203,7 +240,8 @@ Result<Runs> make_runs(const Arguments& arguments, const std::string& path, cons
   return r;
 }
 
-// The largest change of output k between the wanted answers of run n and of its neighbour; none where their shapes differ.
+// The largest change of output k between the wanted answers of run n and of its neighbour; none where their shapes
+// differ.
 std::optional<double> change_of(const Runs& r, size_t n, size_t k) {
   if (r.want.size() < 2) return std::nullopt;
   const auto d = difference(r.want[n][k], r.want[n + 1 < r.want.size() ? n + 1 : n - 1][k], {});
@@ -211,10 +249,13 @@ std::optional<double> change_of(const Runs& r, size_t n, size_t k) {
   return d->linf;
 }
 
-// Prints and writes every output of every run; `worst` is the largest error of an output's range. What is wrong first, in words.
-Result<std::string> compare_runs(const Runs& r, const plan::Program& program, const Budget& budget, const Page& page, JsonWriter& w, double* worst) {
+// Prints and writes every output of every run; `worst` is the largest error of an output's range. What is wrong first,
+// in words.
+Result<std::string> compare_runs(const Runs& r, const plan::Program& program, const Budget& budget, const Page& page,
+                                 JsonWriter& w, double* worst) {
   std::string bad;
-  page.line("%-6s %-24s %10s %10s %10s %10s %10s %10s %12s", "seed", "output", "l0", "l1", "l2", "lInf", "of range", "of change", "cosine");
+  page.line("%-6s %-24s %10s %10s %10s %10s %10s %10s %12s", "seed", "output", "l0", "l1", "l2", "lInf", "of range",
+            "of change", "cosine");
   for (size_t n = 0; n < r.got.size(); ++n)
     for (size_t k = 0; k < r.got[n].size(); ++k) {
       const std::string& name = program.outputs[k].name;
@@ -224,13 +265,22 @@ Result<std::string> compare_runs(const Runs& r, const plan::Program& program, co
       const std::optional<double> change = change_of(r, n, k);
       const double of_change = !change || d->linf == 0 ? 0 : d->linf / *change;
       const bool good = inside(*d, budget, got.dtype()) && !(of_change > budget.max_change);
-      page.line("%-6llu %-24s %10.3g %10.3g %10.3g %10.3g %10.3g %10s %12.9f%s", static_cast<unsigned long long>(r.seeds[n]), name.c_str(), d->l0, d->l1, d->l2, d->linf, d->relative, change ? format("%.3g", of_change).c_str() : "-", d->cosine, good ? "" : "  OUTSIDE");
-      w.begin_object().field("seed", static_cast<int64_t>(r.seeds[n])).field("output", name).field("type", tensor_type_text(got)).field("inside", good);
+      page.line("%-6llu %-24s %10.3g %10.3g %10.3g %10.3g %10.3g %10s %12.9f%s",
+                static_cast<unsigned long long>(r.seeds[n]), name.c_str(), d->l0, d->l1, d->l2, d->linf, d->relative,
+                change ? format("%.3g", of_change).c_str() : "-", d->cosine, good ? "" : "  OUTSIDE");
+      w.begin_object()
+          .field("seed", static_cast<int64_t>(r.seeds[n]))
+          .field("output", name)
+          .field("type", tensor_type_text(got))
+          .field("inside", good);
       write_difference(w, *d);
       if (change) w.field("of_change", of_change);
       w.end_object();
       *worst = std::max(*worst, d->relative);
-      if (!good && bad.empty()) bad = format("output '%s' is outside its budget at seed %llu: error %.3g of its range, allowed %.3g", name.c_str(), static_cast<unsigned long long>(r.seeds[n]), d->relative, budget_for(budget, got.dtype()));
+      if (!good && bad.empty())
+        bad = format("output '%s' is outside its budget at seed %llu: error %.3g of its range, allowed %.3g",
+                     name.c_str(), static_cast<unsigned long long>(r.seeds[n]), d->relative,
+                     budget_for(budget, got.dtype()));
     }
   return bad;
 }
@@ -238,7 +288,8 @@ Result<std::string> compare_runs(const Runs& r, const plan::Program& program, co
 Result<Outcome> verify_model(const Arguments& arguments, const std::string& path) {
   PERI_ASSIGN(const Budget budget, budget_of(arguments));
   if (arguments.has("--reference-dir")) {
-    if (!arguments.has("--input")) return usage("--reference-dir needs the inputs its files came from").expecting("--input NAME=FILE");
+    if (!arguments.has("--input"))
+      return usage("--reference-dir needs the inputs its files came from").expecting("--input NAME=FILE");
     if (arguments.has("--onnxruntime")) return usage("--reference-dir and --onnxruntime exclude each other");
   }
   if (arguments.has("--model") && !arguments.has("--onnxruntime")) return usage("--model is for --onnxruntime");
@@ -250,7 +301,13 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   PERI_ASSIGN(const Runs runs, make_runs(arguments, path, s, *session, &progress));
   const Page page(arguments);
   JsonWriter w;
-  w.begin_object().field("model", path).field("against", runs.against).field("max_error", budget.max_error).field("weights_checked", s.weights_checked).key("outputs").begin_array();
+  w.begin_object()
+      .field("model", path)
+      .field("against", runs.against)
+      .field("max_error", budget.max_error)
+      .field("weights_checked", s.weights_checked)
+      .key("outputs")
+      .begin_array();
   double worst = 0;
   auto compared = compare_runs(runs, program, budget, page, w, &worst);
   if (!compared.ok()) return std::move(compared).error().in_file(path);
@@ -258,7 +315,10 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   if (s.file) PERI_TRY(s.file->check());
   if (s.check_files) PERI_TRY(s.check_files());
   Outcome out;
-  out.summary = compared->empty() ? format("%zu runs against %s, largest error %.3g of the output's range, allowed %.3g", runs.seeds.size(), runs.against.c_str(), worst, budget.max_error) : *compared;
+  out.summary = compared->empty()
+                    ? format("%zu runs against %s, largest error %.3g of the output's range, allowed %.3g",
+                             runs.seeds.size(), runs.against.c_str(), worst, budget.max_error)
+                    : *compared;
   if (s.weights_checked) out.summary += format("; %lld weights intact", static_cast<long long>(s.weights_checked));
   if (arguments.has("--bisect")) {
     PERI_ASSIGN(const std::string words, run_bisect(s, runs.inputs.back(), &progress, w));
@@ -276,7 +336,8 @@ Result<Outcome> run(const Arguments& arguments) {
     if (!arguments.positional.empty()) return usage("--suite takes no model");
     return verify_suite(arguments, arguments.get("--suite"));
   }
-  if (arguments.positional.empty()) return usage("peri verify needs MODEL, ENGINE or --suite DIR").advise("see: peri verify --help");
+  if (arguments.positional.empty())
+    return usage("peri verify needs MODEL, ENGINE or --suite DIR").advise("see: peri verify --help");
   return verify_model(arguments, arguments.positional[0]);
 }
 }  // namespace
@@ -288,21 +349,27 @@ const Entry verify_entry{{
     .positional = "[MODEL|ENGINE]",
     .min_positional = 0,
     .max_positional = 1,
-    .flags = build_flags({{"--seed", "", "N", "seed of the random inputs (default 1 and 2)", true},
-                          {"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true},
-                          {"--reference-dir", "", "DIR", "compare with DIR/NAME.npy of each output instead of the reference"},
-                          {"--onnxruntime", "", "", "compare with ONNX Runtime of the Python that PERI_PYTHON names (else the project's, else python3)"},
-                          {"--model", "", "MODEL.onnx", "with --onnxruntime and an ENGINE: the model it was made of"},
-                          {"--max-error", "", "X", "largest error allowed, as a share of the output's range (default 1e-4)"},
-                          {"--min-cosine", "", "X", "least cosine allowed, means subtracted (default: none; 0.9999 with --onnxruntime)"},
-                          {"--max-change", "", "X", "largest error allowed, as a share of the change between the answers of two seeds (default: none; 1e-3 with --onnxruntime)"},
-                          {"--rtol", "", "X", "l0 counts elements outside atol + rtol * |wanted| (default 1e-3)"},
-                          {"--atol", "", "X", "see --rtol (default 1e-5)"},
-                          {"--bisect", "", "", "judge every step on its own inputs and name the first one outside its bound"},
-                          {"--suite", "", "DIR", "run DIR/*/model.onnx on its test_data_set_* in this process"},
-                          {"--min-passed", "", "N", "with --suite: exit code 3 too when fewer cases pass"},
-                          {"--filter", "", "TEXT", "only cases of the suite whose name holds TEXT"}}),
-    .details = "Exit code 3 when an answer is outside its budget.\n\nexample:\n  peri verify models/digits_cnn.onnx --dims batch=3 --seed 7 --bisect\n  peri verify models/digits_cnn.onnx --onnxruntime --dims batch=3\n  peri verify --suite build/suites/node --filter conv",
+    .flags = build_flags(
+        {{"--seed", "", "N", "seed of the random inputs (default 1 and 2)", true},
+         {"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true},
+         {"--reference-dir", "", "DIR", "compare with DIR/NAME.npy of each output instead of the reference"},
+         {"--onnxruntime", "", "",
+          "compare with ONNX Runtime of the Python that PERI_PYTHON names (else the project's, else python3)"},
+         {"--model", "", "MODEL.onnx", "with --onnxruntime and an ENGINE: the model it was made of"},
+         {"--max-error", "", "X", "largest error allowed, as a share of the output's range (default 1e-4)"},
+         {"--min-cosine", "", "X", "least cosine allowed, means subtracted (default: none; 0.9999 with --onnxruntime)"},
+         {"--max-change", "", "X",
+          "largest error allowed, as a share of the change between the answers of two seeds (default: none; 1e-3 with "
+          "--onnxruntime)"},
+         {"--rtol", "", "X", "l0 counts elements outside atol + rtol * |wanted| (default 1e-3)"},
+         {"--atol", "", "X", "see --rtol (default 1e-5)"},
+         {"--bisect", "", "", "judge every step on its own inputs and name the first one outside its bound"},
+         {"--suite", "", "DIR", "run DIR/*/model.onnx on its test_data_set_* in this process"},
+         {"--min-passed", "", "N", "with --suite: exit code 3 too when fewer cases pass"},
+         {"--filter", "", "TEXT", "only cases of the suite whose name holds TEXT"}}),
+    .details = "Exit code 3 when an answer is outside its budget.\n\nexample:\n  peri verify models/digits_cnn.onnx "
+               "--dims batch=3 --seed 7 --bisect\n  peri verify models/digits_cnn.onnx --onnxruntime --dims batch=3\n  "
+               "peri verify --suite build/suites/node --filter conv",
     .run = run,
 }};
 

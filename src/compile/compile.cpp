@@ -40,7 +40,8 @@ Result<Imported> import_any(const std::string& model) {
   return out;
 }
 
-Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given, const DimBinding& otherwise) {
+Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
+                                const DimBinding& otherwise) {
   DimBinding binding;
   std::set<std::string> used, batch_like, sequence_like;
   std::string known;
@@ -85,10 +86,14 @@ Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::stri
       const auto it = given.find(by_axis);
       if (it == given.end()) continue;
       const Dim& d = (*v->type.shape)[axis];
-      if (d.is_symbol()) binding[d.symbol_name()] = it->second;
-      else if (!d.is_const()) continue;
+      if (d.is_symbol())
+        binding[d.symbol_name()] = it->second;
+      else if (!d.is_const())
+        continue;
       else if (d.value() != it->second)
-        return usage("axis %zu of input '%s' is fixed", axis, v->name.c_str()).expecting(d.text()).but_found(std::to_string(it->second));
+        return usage("axis %zu of input '%s' is fixed", axis, v->name.c_str())
+            .expecting(d.text())
+            .but_found(std::to_string(it->second));
       used.insert(by_axis);
     }
   for (const auto& [key, value] : given) {
@@ -106,14 +111,22 @@ namespace {
 Status obey_lock(Options* o) {
   const plan::Lock& lock = *o->lock;
   if (lock.builder != o->builder)
-    return refused("the lock was made by another version").expecting(lock.builder).but_found(o->builder).advise("build with --lock again");
-  if (lock.backend != "cpu") return refused("the lock is for backend '%s', which this build does not have", lock.backend.c_str());
+    return refused("the lock was made by another version")
+        .expecting(lock.builder)
+        .but_found(o->builder)
+        .advise("build with --lock again");
+  if (lock.backend != "cpu")
+    return refused("the lock is for backend '%s', which this build does not have", lock.backend.c_str());
   if (!o->tune.provider.empty() && o->tune.provider != lock.provider)
-    return refused("the lock was made for another provider").expecting(lock.provider.empty() ? "all" : lock.provider).but_found(o->tune.provider);
-  if (!o->disabled_passes.empty() && o->disabled_passes != lock.disabled_passes) return refused("the lock was made with other passes disabled");
+    return refused("the lock was made for another provider")
+        .expecting(lock.provider.empty() ? "all" : lock.provider)
+        .but_found(o->tune.provider);
+  if (!o->disabled_passes.empty() && o->disabled_passes != lock.disabled_passes)
+    return refused("the lock was made with other passes disabled");
   const std::vector<std::string> has = kernels::detect_machine(1).isas;
   for (const std::string& isa : plan::isas_of(lock))
-    if (std::find(has.begin(), has.end(), isa) == has.end()) return refused("the lock needs %s, which this machine does not have", isa.c_str());
+    if (std::find(has.begin(), has.end(), isa) == has.end())
+      return refused("the lock needs %s, which this machine does not have", isa.c_str());
   o->tune.provider = lock.provider;
   o->disabled_passes = lock.disabled_passes;
   o->tune.measure = o->tune.verify = false;
@@ -131,8 +144,8 @@ Result<DimBinding> dims_of(const ir::Graph& graph, const Options& options) {
   return binding;
 }
 
-// The sizes beside the tuned ones at which every choice must hold: the smallest and the largest, where they were given, else
-// the lock's.
+// The sizes beside the tuned ones at which every choice must hold: the smallest and the largest, where they were given,
+// else the lock's.
 Result<std::vector<DimBinding>> bounds_of(const ir::Graph& graph, const DimBinding& tuned_for, const Options& options) {
   std::vector<DimBinding> out;
   for (const bool largest : {false, true}) {
@@ -141,7 +154,9 @@ Result<std::vector<DimBinding>> bounds_of(const ir::Graph& graph, const DimBindi
     PERI_ASSIGN(DimBinding bound, resolve_dims(graph, given, tuned_for));
     for (const auto& [name, value] : tuned_for)
       if (largest ? bound.at(name) < value : bound.at(name) > value)
-        return usage("the %s size of dimension '%s' is %lld, and it is tuned for %lld", largest ? "largest" : "smallest", name.c_str(), static_cast<long long>(bound.at(name)), static_cast<long long>(value))
+        return usage("the %s size of dimension '%s' is %lld, and it is tuned for %lld",
+                     largest ? "largest" : "smallest", name.c_str(), static_cast<long long>(bound.at(name)),
+                     static_cast<long long>(value))
             .advise("give --opt-shapes (or --dims) a size between --min-shapes and --max-shapes");
     out.push_back(std::move(bound));
   }
@@ -163,7 +178,8 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
   std::set<std::string> conversions;
   for (const backends::cpu::StepReport& s : made.steps) {
     if (s.conversion && !conversions.insert(s.key).second) continue;
-    (s.conversion ? lock.conversions : lock.regions).push_back({s.name, s.key, s.chosen, s.layouts, s.requires_isa, s.library, s.elsewhere, s.elsewhere_isa});
+    (s.conversion ? lock.conversions : lock.regions)
+        .push_back({s.name, s.key, s.chosen, s.layouts, s.requires_isa, s.library, s.elsewhere, s.elsewhere_isa});
   }
   return lock;
 }
@@ -185,7 +201,9 @@ Result<Compiled> compile(Options options) {
   PERI_ASSIGN(out.bounds, bounds_of(imported.graph, binding, options));
   start = now_ns();
   tune::Tuner tuner(options.tune);
-  PERI_ASSIGN(auto lowered, backends::cpu::lower(imported.graph, tuner, {binding, out.bounds, options.lock ? &*options.lock : nullptr, options.progress}));
+  PERI_ASSIGN(auto lowered,
+              backends::cpu::lower(imported.graph, tuner,
+                                   {binding, out.bounds, options.lock ? &*options.lock : nullptr, options.progress}));
   out.tune_seconds = seconds_since(start);
   PERI_TRY(imported.check_files());
   out.notes = std::move(imported.notes);

@@ -18,7 +18,8 @@ size_t round_up(size_t v) { return (v + kAlign - 1) / kAlign * kAlign; }
 
 class CpuInstance final : public runtime::Instance {
  public:
-  CpuInstance(std::unique_ptr<kernels::Instance> kernel, std::shared_ptr<const StepStore> store) : kernel_(std::move(kernel)), store_(std::move(store)) {}
+  CpuInstance(std::unique_ptr<kernels::Instance> kernel, std::shared_ptr<const StepStore> store)
+      : kernel_(std::move(kernel)), store_(std::move(store)) {}
   size_t scratch_bytes(int threads) const override {
     return round_up(kernel_->workspace_bytes()) + static_cast<size_t>(threads) * round_up(kernel_->scratch_bytes());
   }
@@ -44,17 +45,20 @@ class CpuInstance final : public runtime::Instance {
 std::string program_identity() {
   struct stat self = {};
   stat("/proc/self/exe", &self);
-  return format("%lld %lld %lld", static_cast<long long>(self.st_size), static_cast<long long>(self.st_mtim.tv_sec), static_cast<long long>(self.st_mtim.tv_nsec));
+  return format("%lld %lld %lld", static_cast<long long>(self.st_size), static_cast<long long>(self.st_mtim.tv_sec),
+                static_cast<long long>(self.st_mtim.tv_nsec));
 }
 
-// Packed weights of steps whose weights are mapped from a file are kept, under a name of all that they depend on. Null: not.
+// Packed weights of steps whose weights are mapped from a file are kept, under a name of all that they depend on. Null:
+// not.
 std::shared_ptr<StepStore> store_of(const runtime::PrepareContext& c, const kernels::Machine& machine) {
   std::vector<std::pair<Tensor, uint64_t>> weights;
   std::string key = "program " + program_identity() + "\n";
   for (const std::string& isa : machine.isas) key += isa + " ";
   for (size_t k = 0; k < c.weights.size(); ++k) {
     if (!c.weights[k].defined()) continue;
-    const plan::Weight& w = c.program->weights[static_cast<size_t>(c.program->buffers[static_cast<size_t>(c.step->reads[k])].weight)];
+    const plan::Weight& w =
+        c.program->weights[static_cast<size_t>(c.program->buffers[static_cast<size_t>(c.step->reads[k])].weight)];
     key += format("\n%zu %s %llu ", k, hex64(w.hash).c_str(), static_cast<unsigned long long>(w.bytes));
     weights.emplace_back(c.weights[k], w.hash);
   }
@@ -62,7 +66,8 @@ std::shared_ptr<StepStore> store_of(const runtime::PrepareContext& c, const kern
   auto files = PackedFiles::shared();
   if (!files) return nullptr;
   const auto sound = [weights = std::move(weights)] {
-    return std::all_of(weights.begin(), weights.end(), [](const auto& w) { return hash_bytes(w.first.data(), w.first.bytes().size()) == w.second; });
+    return std::all_of(weights.begin(), weights.end(),
+                       [](const auto& w) { return hash_bytes(w.first.data(), w.first.bytes().size()) == w.second; });
   };
   return std::make_shared<StepStore>(std::move(files), key + "\n" + c.variant->payload, sound);
 }
@@ -70,7 +75,12 @@ std::shared_ptr<StepStore> store_of(const runtime::PrepareContext& c, const kern
 class CpuPrepared final : public runtime::Prepared {
  public:
   CpuPrepared(const kernels::Kernel& kernel, RegionPayload payload, const runtime::PrepareContext& context)
-      : kernel_(kernel), payload_(std::move(payload)), weights_(context.weights), drop_weight_(context.drop_weight), machine_(kernels::detect_machine(context.threads)), store_(store_of(context, machine_)) {
+      : kernel_(kernel),
+        payload_(std::move(payload)),
+        weights_(context.weights),
+        drop_weight_(context.drop_weight),
+        machine_(kernels::detect_machine(context.threads)),
+        store_(store_of(context, machine_)) {
     for (const Tensor& w : weights_) constant_.push_back(w.defined());
   }
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
@@ -78,7 +88,8 @@ class CpuPrepared final : public runtime::Prepared {
     const kernels::Problem problem{&concrete, constant_};
     const std::lock_guard<std::mutex> lock(packing_);  // the first instance packs for all
     const bool packs = packed_ == nullptr;
-    PERI_ASSIGN(auto made, kernel_.instantiate(problem, payload_.config, {weights_, &packed_, &machine_, store_.get()}));
+    PERI_ASSIGN(auto made,
+                kernel_.instantiate(problem, payload_.config, {weights_, &packed_, &machine_, store_.get()}));
     // What was packed is not read again where it lies in the file.
     for (size_t k = 0; packs && packed_ && drop_weight_ && k < weights_.size(); ++k)
       if (weights_[k].defined()) drop_weight_(k);
@@ -101,7 +112,8 @@ class CpuPrepared final : public runtime::Prepared {
 Status check_region(const ir::Graph& g) {
   const auto computes = [](const ir::Node* n) { return n->op != "dims_constant"; };
   const auto anchor = std::find_if(g.nodes.begin(), g.nodes.end(), computes);
-  if (anchor == g.nodes.end() || !(*anchor)->in(0)) return invalid("a region without a node that computes from an input");
+  if (anchor == g.nodes.end() || !(*anchor)->in(0))
+    return invalid("a region without a node that computes from an input");
   for (auto v = g.outputs.begin(); v != g.outputs.end(); ++v)
     if (!(*v)->producer || !computes((*v)->producer) || std::find(g.outputs.begin(), v, *v) != v)
       return invalid("result '%s' of a region is not computed by it, or stands twice", (*v)->name.c_str());
@@ -113,8 +125,13 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
   PERI_TRY(check_region(payload.graph));
   PERI_TRY(check_arguments(payload.graph, *context.program, *context.step));
   const kernels::Kernel* kernel = kernels::find(payload.kernel);
-  if (!kernel || kernel->executor != "cpu") return refused("kernel '%s' is not in this binary", payload.kernel.c_str()).advise("build the engine again with this version");
-  if (kernel->version != payload.version) return refused("kernel '%s' has version %d here", payload.kernel.c_str(), kernel->version).expecting(std::to_string(payload.version)).advise("build the engine again with this version");
+  if (!kernel || kernel->executor != "cpu")
+    return refused("kernel '%s' is not in this binary", payload.kernel.c_str())
+        .advise("build the engine again with this version");
+  if (kernel->version != payload.version)
+    return refused("kernel '%s' has version %d here", payload.kernel.c_str(), kernel->version)
+        .expecting(std::to_string(payload.version))
+        .advise("build the engine again with this version");
   return std::unique_ptr<runtime::Prepared>(std::make_unique<CpuPrepared>(*kernel, std::move(payload), context));
 }
 }  // namespace

@@ -19,7 +19,8 @@ class ReferenceInstance final : public runtime::Instance {
       PERI_ASSIGN(const Tensor t, argument(k, c.reads[k]));
       in.push_back(ops::to_ref(t));
     }
-    PERI_ASSIGN(const std::vector<ops::RefTensor> out, ops::run_reference(graph_, in, {0, c.pool->threads(), true, {}, most_elements_}));
+    PERI_ASSIGN(const std::vector<ops::RefTensor> out,
+                ops::run_reference(graph_, in, {0, c.pool->threads(), true, {}, most_elements_}));
     for (size_t k = 0; k < out.size(); ++k) PERI_TRY(store(out[k], k, c));
     return Ok{};
   }
@@ -47,8 +48,10 @@ class ReferenceInstance final : public runtime::Instance {
             .but_found(shape_text(Shape(r.dims.begin(), r.dims.end())));
     }
     const Tensor t = ops::from_ref(r);
-    if (r.dtype == DType::kString) *static_cast<std::vector<std::string>*>(to) = t.string_values();
-    else if (!t.bytes().empty()) __builtin_memcpy(to, t.data(), t.bytes().size());
+    if (r.dtype == DType::kString)
+      *static_cast<std::vector<std::string>*>(to) = t.string_values();
+    else if (!t.bytes().empty())
+      __builtin_memcpy(to, t.data(), t.bytes().size());
     return Ok{};
   }
   ir::Graph graph_;
@@ -68,7 +71,8 @@ class ReferencePrepared final : public runtime::Prepared {
     PERI_ASSIGN(ir::Graph g, bind_region(payload_.graph, binding, binds_));
     for (const ir::Value* v : g.inputs)
       if (!is_const(*v->type.shape)) return invalid("input '%s' of a step has an unbound dimension", v->name.c_str());
-    return std::unique_ptr<runtime::Instance>(std::make_unique<ReferenceInstance>(std::move(g), weights_, binds_, most_elements_));
+    return std::unique_ptr<runtime::Instance>(
+        std::make_unique<ReferenceInstance>(std::move(g), weights_, binds_, most_elements_));
   }
 
  private:
@@ -82,9 +86,11 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
   PERI_ASSIGN(RegionPayload payload, read_payload(context.variant->payload));
   PERI_TRY(check_arguments(payload.graph, *context.program, *context.step));
   for (const ir::Value* v : payload.graph.inputs)
-    if (!v->type.layout.row_major()) return invalid("the reference takes row-major tensors only").at_node(context.step->name);
+    if (!v->type.layout.row_major())
+      return invalid("the reference takes row-major tensors only").at_node(context.step->name);
   for (const ir::Value* v : payload.graph.outputs)
-    if (!v->type.layout.row_major()) return invalid("the reference makes row-major tensors only").at_node(context.step->name);
+    if (!v->type.layout.row_major())
+      return invalid("the reference makes row-major tensors only").at_node(context.step->name);
   return std::unique_ptr<runtime::Prepared>(std::make_unique<ReferencePrepared>(std::move(payload), context));
 }
 }  // namespace

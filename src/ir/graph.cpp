@@ -54,7 +54,8 @@ bool same_attr(const Attr& a, const Attr& b) {
         } else if constexpr (std::is_same_v<T, std::shared_ptr<Graph>>) {
           return x == y || equal(*x, *y);
         } else if constexpr (std::is_same_v<T, std::vector<std::shared_ptr<Graph>>>) {
-          return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](auto& p, auto& q) { return p == q || equal(*p, *q); });
+          return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                            [](auto& p, auto& q) { return p == q || equal(*p, *q); });
         } else {
           return x == y;
         }
@@ -96,7 +97,8 @@ Value* Graph::add_constant(std::string_view wanted, Tensor tensor) {
   return v;
 }
 
-Node* Graph::add(std::string_view op, std::vector<Value*> node_inputs, Attrs attrs, std::string_view out_name, int output_count) {
+Node* Graph::add(std::string_view op, std::vector<Value*> node_inputs, Attrs attrs, std::string_view out_name,
+                 int output_count) {
   auto n = std::make_unique<Node>();
   n->id = next_id_++;
   n->op = op;
@@ -186,7 +188,8 @@ int Graph::erase_dead() {
   const std::vector<Value*> kept_outputs = outputs;
   auto unused = [&](const Value& v) {
     if (v.producer) return !alive[v.producer];
-    return v.constant && v.users.empty() && std::find(kept_outputs.begin(), kept_outputs.end(), &v) == kept_outputs.end();
+    return v.constant && v.users.empty() &&
+           std::find(kept_outputs.begin(), kept_outputs.end(), &v) == kept_outputs.end();
   };
   for (const auto& v : values_)
     if (unused(*v)) by_name_.erase(v->name);

@@ -45,30 +45,30 @@ class Graph;
 struct Node;
 
 // One attribute. Sub-graphs are owned and may be shared between clones only by deep copy.
-using Attr = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
-                          std::vector<std::string>, std::vector<Dim>, Tensor, std::shared_ptr<Graph>,
-                          std::vector<std::shared_ptr<Graph>>>;
+using Attr =
+    std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>,
+                 std::vector<Dim>, Tensor, std::shared_ptr<Graph>, std::vector<std::shared_ptr<Graph>>>;
 using Attrs = std::map<std::string, Attr, std::less<>>;
 bool same_attr(const Attr& a, const Attr& b);
 
 struct Value {
   int id = 0;
-  std::string name;                          // unique within the graph
+  std::string name;  // unique within the graph
   Type type;
-  Node* producer = nullptr;                  // null: graph input or constant
-  int output_index = 0;                      // which output of the producer
-  std::vector<Node*> users;                  // one entry for each use as an input; kept by Graph
-  std::optional<Tensor> constant;            // set: a weight or constant
-  std::optional<std::vector<Dim>> content;   // integer tensors of rank <= 1 whose elements are known expressions
+  Node* producer = nullptr;                 // null: graph input or constant
+  int output_index = 0;                     // which output of the producer
+  std::vector<Node*> users;                 // one entry for each use as an input; kept by Graph
+  std::optional<Tensor> constant;           // set: a weight or constant
+  std::optional<std::vector<Dim>> content;  // integer tensors of rank <= 1 whose elements are known expressions
   bool is_input = false;
 };
 
 struct Node {
   int id = 0;
-  std::string op;                       // IR name of the op, as in ops/: "conv", "layer_normalization"
-  std::string name;                     // for people; not unique
-  std::vector<Value*> inputs;           // null: optional input left out
-  std::vector<Value*> outputs;          // never null; an unused optional output has no users
+  std::string op;               // IR name of the op, as in ops/: "conv", "layer_normalization"
+  std::string name;             // for people; not unique
+  std::vector<Value*> inputs;   // null: optional input left out
+  std::vector<Value*> outputs;  // never null; an unused optional output has no users
   Attrs attrs;
   std::vector<std::string> origins;     // nodes of the model this one stands for
   std::vector<std::string> touched_by;  // passes that made or changed it
@@ -95,22 +95,24 @@ class Graph {
   Graph clone() const;  // deep, but tensors share their bytes; ids and names are kept
 
   std::string name;
-  std::vector<Value*> inputs;   // in order of the interface
-  std::vector<Value*> outputs;  // may repeat a value, may be an input or a constant
+  std::vector<Value*> inputs;             // in order of the interface
+  std::vector<Value*> outputs;            // may repeat a value, may be an input or a constant
   std::vector<std::string> output_names;  // interface names, one for each output
-  std::vector<Node*> nodes;     // after sort(): every producer before its users
+  std::vector<Node*> nodes;               // after sort(): every producer before its users
 
   // `name` empty or taken: a fresh unique one is made from it.
   Value* add_input(std::string_view name, Type type);
   Value* add_constant(std::string_view name, Tensor tensor);
   // A node with `outputs` new values (types unknown), appended. Output names: from `out_name`.
-  Node* add(std::string_view op, std::vector<Value*> inputs, Attrs attrs = {}, std::string_view out_name = "", int outputs = 1);
+  Node* add(std::string_view op, std::vector<Value*> inputs, Attrs attrs = {}, std::string_view out_name = "",
+            int outputs = 1);
   Value* add_output_value(Node* node, std::string_view name);
   void mark_output(Value* v, std::string_view interface_name);
 
   void set_input(Node* node, size_t index, Value* v);
   void append_input(Node* node, Value* v);
-  // Every use of `from`, as an input or as a graph output, becomes `to`. The name of an output stays with the interface.
+  // Every use of `from`, as an input or as a graph output, becomes `to`. The name of an output stays with the
+  // interface.
   void replace_uses(Value* from, Value* to);
   // REQUIRES: no output of the node has users or is a graph output.
   void erase(Node* node);
@@ -135,8 +137,8 @@ class Graph {
   int next_id_ = 0;
 };
 
-// Text form of a whole graph; parse_graph(print) gives an equal graph. Constants of up to `inline_limit` elements stand in
-// the text, larger ones as data("name", hash) resolved by `weights`.
+// Text form of a whole graph; parse_graph(print) gives an equal graph. Constants of up to `inline_limit` elements stand
+// in the text, larger ones as data("name", hash) resolved by `weights`.
 struct PrintOptions {
   int64_t inline_limit = 16;
   bool origins = true;

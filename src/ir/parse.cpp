@@ -100,7 +100,9 @@ class Parser {
         c = text_[at_++];
         if (c == 'x') {
           unsigned v = 0;
-          if (at_ + 2 > text_.size() || std::from_chars(text_.data() + at_, text_.data() + at_ + 2, v, 16).ptr != text_.data() + at_ + 2) return fail("bad escape");
+          if (at_ + 2 > text_.size() ||
+              std::from_chars(text_.data() + at_, text_.data() + at_ + 2, v, 16).ptr != text_.data() + at_ + 2)
+            return fail("bad escape");
           at_ += 2;
           c = static_cast<char>(v);
         }
@@ -117,7 +119,9 @@ class Parser {
     skip();
     const size_t start = at_;
     if (at_ < text_.size() && (text_[at_] == '-' || text_[at_] == '+')) ++at_;
-    while (at_ < text_.size() && (isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' || ((text_[at_] == '-' || text_[at_] == '+') && text_[at_ - 1] == 'e'))) ++at_;
+    while (at_ < text_.size() && (isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' ||
+                                  ((text_[at_] == '-' || text_[at_] == '+') && text_[at_ - 1] == 'e')))
+      ++at_;
     const std::string_view word_text = text_.substr(start, at_ - start);
     *integer = !word_text.empty() && word_text.find_first_of(".einf") == std::string_view::npos;
     double v = 0;
@@ -126,13 +130,15 @@ class Parser {
       if (code == std::errc::result_out_of_range) {
         uint64_t u = 0;
         auto [end2, code2] = std::from_chars(word_text.data(), word_text.data() + word_text.size(), u);
-        if (code2 == std::errc() && end2 == word_text.data() + word_text.size()) return *as_int = static_cast<int64_t>(u), static_cast<double>(u);
+        if (code2 == std::errc() && end2 == word_text.data() + word_text.size())
+          return *as_int = static_cast<int64_t>(u), static_cast<double>(u);
       }
       if (code != std::errc() || end != word_text.data() + word_text.size()) return at_ = start, fail("bad number");
       return static_cast<double>(*as_int);
     }
     auto [end, code] = std::from_chars(word_text.data(), word_text.data() + word_text.size(), v);
-    if (code != std::errc() || end != word_text.data() + word_text.size() || word_text.empty()) return at_ = start, fail("bad number");
+    if (code != std::errc() || end != word_text.data() + word_text.size() || word_text.empty())
+      return at_ = start, fail("bad number");
     return v;
   }
   Result<int64_t> integer() {
@@ -162,7 +168,8 @@ class Parser {
       if (axis >= seen.size() || seen[axis]) return fail("bad layout order");
       seen[axis] = true;
     }
-    if (t->layout.order.size() != seen.size() || t->layout.block_axis >= static_cast<int>(seen.size())) return fail("bad layout order");
+    if (t->layout.order.size() != seen.size() || t->layout.block_axis >= static_cast<int>(seen.size()))
+      return fail("bad layout order");
     return Ok{};
   }
   Result<int64_t> integer_until(char stop) {
@@ -193,9 +200,12 @@ class Parser {
       bool is_int = false;
       int64_t v = 0;
       PERI_ASSIGN(const double d, number(&is_int, &v));
-      if (is_float(type.dtype)) t.set_f64(k, d);
-      else if (is_int) t.set_i64(k, v);
-      else return fail("expected an integer");
+      if (is_float(type.dtype))
+        t.set_f64(k, d);
+      else if (is_int)
+        t.set_i64(k, v);
+      else
+        return fail("expected an integer");
     }
     if (!take(']')) return fail("expected ']' (more elements than the shape says)");
     return t;
@@ -223,17 +233,21 @@ class Parser {
       Rng rng(static_cast<uint64_t>(seed));
       for (int64_t k = 0; k < n; ++k) {
         const double x = seeded ? rng.normal() * d : d;
-        if (is_float(type.dtype)) t.set_f64(k, x);
-        else t.set_i64(k, static_cast<int64_t>(std::clamp(x, -9e18, 9e18)));
+        if (is_float(type.dtype))
+          t.set_f64(k, x);
+        else
+          t.set_i64(k, static_cast<int64_t>(std::clamp(x, -9e18, 9e18)));
       }
       return t;
     }
-    if (!word("data") || !take('(')) return fail("expected [elements], splat(v), seeded(std, seed) or data(name, hash)");
+    if (!word("data") || !take('('))
+      return fail("expected [elements], splat(v), seeded(std, seed) or data(name, hash)");
     PERI_ASSIGN(const std::string weight, string());
     if (!take(',')) return fail("expected ','");
     PERI_ASSIGN(const std::string digits, identifier());
     uint64_t hash = 0;
-    if (std::from_chars(digits.data(), digits.data() + digits.size(), hash, 16).ptr != digits.data() + digits.size()) return fail("bad hash");
+    if (std::from_chars(digits.data(), digits.data() + digits.size(), hash, 16).ptr != digits.data() + digits.size())
+      return fail("bad hash");
     if (!take(')')) return fail("expected ')'");
     std::optional<Tensor> found = weights_ ? weights_(weight, hash) : std::nullopt;
     if (!found) return fail("the constant's data is not at hand");
@@ -278,12 +292,14 @@ class Parser {
     }
     if (c == '[') return number_list();
     if (word("ints")) return list<int64_t>([&] { return integer(); });
-    if (word("floats")) return list<double>([&]() -> Result<double> { return fail("write [..] for a list with elements"); });
+    if (word("floats"))
+      return list<double>([&]() -> Result<double> { return fail("write [..] for a list with elements"); });
     if (word("strings")) return list<std::string>([&] { return string(); });
-    if (word("graphs")) return list<std::shared_ptr<Graph>>([&]() -> Result<std::shared_ptr<Graph>> {
-      PERI_ASSIGN(Graph g, graph(depth + 1));
-      return std::make_shared<Graph>(std::move(g));
-    });
+    if (word("graphs"))
+      return list<std::shared_ptr<Graph>>([&]() -> Result<std::shared_ptr<Graph>> {
+        PERI_ASSIGN(Graph g, graph(depth + 1));
+        return std::make_shared<Graph>(std::move(g));
+      });
     if (word("dims")) {
       const size_t close = (skip(), matching_bracket());
       if (close == std::string_view::npos) return fail("expected '['");

@@ -15,7 +15,8 @@ std::string type_text(const Type& type) {
   if (!type.layout.row_major()) {
     out += '@';
     for (uint8_t axis : type.layout.order) out += static_cast<char>(axis < 10 ? '0' + axis : 'a' + axis - 10);
-    if (type.layout.block_axis >= 0) out += ":" + std::to_string(type.layout.block_axis) + "x" + std::to_string(type.layout.block);
+    if (type.layout.block_axis >= 0)
+      out += ":" + std::to_string(type.layout.block_axis) + "x" + std::to_string(type.layout.block);
   }
   return out;
 }
@@ -23,9 +24,12 @@ std::string type_text(const Type& type) {
 std::string quoted(std::string_view s) {
   std::string out = "\"";
   for (unsigned char c : s) {
-    if (c == '"' || c == '\\') out += '\\', out += static_cast<char>(c);
-    else if (c < 0x20 || c == 0x7f) out += format("\\x%02x", c);
-    else out += static_cast<char>(c);
+    if (c == '"' || c == '\\')
+      out += '\\', out += static_cast<char>(c);
+    else if (c < 0x20 || c == 0x7f)
+      out += format("\\x%02x", c);
+    else
+      out += static_cast<char>(c);
   }
   return out + "\"";
 }
@@ -41,8 +45,11 @@ std::string number_text(double v) {
 }
 
 std::string name_text(std::string_view name) {
-  bool plain = !name.empty() && !(name[0] >= '0' && name[0] <= '9') && name != "_" && name != "input" && name != "const" && name != "output";
-  for (char c : name) plain = plain && (isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/' || c == ':') && !(c == ':' );
+  bool plain = !name.empty() && !(name[0] >= '0' && name[0] <= '9') && name != "_" && name != "input" &&
+               name != "const" && name != "output";
+  for (char c : name)
+    plain = plain && (isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/' || c == ':') &&
+            !(c == ':');
   return plain ? std::string(name) : quoted(name);
 }
 
@@ -51,10 +58,14 @@ std::string elements_text(const Tensor& t) {
   std::string out = "[";
   for (int64_t k = 0; k < t.numel(); ++k) {
     if (k) out += ", ";
-    if (t.dtype() == DType::kString) out += quoted(t.string_values()[static_cast<size_t>(k)]);
-    else if (is_float(t.dtype())) out += number_text(t.f64(k));
-    else if (t.dtype() == DType::kU64) out += std::to_string(static_cast<uint64_t>(t.i64(k)));
-    else out += std::to_string(t.i64(k));
+    if (t.dtype() == DType::kString)
+      out += quoted(t.string_values()[static_cast<size_t>(k)]);
+    else if (is_float(t.dtype()))
+      out += number_text(t.f64(k));
+    else if (t.dtype() == DType::kU64)
+      out += std::to_string(static_cast<uint64_t>(t.i64(k)));
+    else
+      out += std::to_string(t.i64(k));
   }
   return out + "]";
 }
@@ -76,9 +87,13 @@ std::string attr_text(const Attr& a, const PrintOptions& options) {
     std::string operator()(int64_t v) { return std::to_string(v); }
     std::string operator()(double v) { return number_text(v); }
     std::string operator()(const std::string& v) { return quoted(v); }
-    std::string operator()(const std::vector<int64_t>& v) { return list_text("ints", v, [](int64_t x) { return std::to_string(x); }); }
+    std::string operator()(const std::vector<int64_t>& v) {
+      return list_text("ints", v, [](int64_t x) { return std::to_string(x); });
+    }
     std::string operator()(const std::vector<double>& v) { return list_text("floats", v, number_text); }
-    std::string operator()(const std::vector<std::string>& v) { return list_text("strings", v, [](const std::string& s) { return quoted(s); }); }
+    std::string operator()(const std::vector<std::string>& v) {
+      return list_text("strings", v, [](const std::string& s) { return quoted(s); });
+    }
     std::string operator()(const std::vector<Dim>& v) { return "dims" + shape_text(v); }
     std::string operator()(const Tensor& t) {
       PERI_CHECK(t.dtype() != DType::kC64 && t.dtype() != DType::kC128, "a complex attribute has no text form");
@@ -100,7 +115,8 @@ std::string node_text(const Node& n, const PrintOptions& options) {
     if (v.type.dtype != DType::kInvalid) out += ": " + type_text(v.type);
   }
   out += " = " + n.op + "(";
-  for (size_t k = 0; k < n.inputs.size(); ++k) out += (k ? ", " : "") + (n.inputs[k] ? name_text(n.inputs[k]->name) : std::string("_"));
+  for (size_t k = 0; k < n.inputs.size(); ++k)
+    out += (k ? ", " : "") + (n.inputs[k] ? name_text(n.inputs[k]->name) : std::string("_"));
   out += ")";
   if (!n.attrs.empty()) {
     out += " {";
@@ -112,7 +128,8 @@ std::string node_text(const Node& n, const PrintOptions& options) {
     out += "}";
   }
   if (!n.name.empty()) out += " " + quoted(n.name);
-  if (options.origins && !n.origins.empty()) out += " from " + list_text("strings", n.origins, [](const std::string& s) { return quoted(s); });
+  if (options.origins && !n.origins.empty())
+    out += " from " + list_text("strings", n.origins, [](const std::string& s) { return quoted(s); });
   return out + ";\n";
 }
 }  // namespace
@@ -124,7 +141,8 @@ std::string print(const Graph& g, const PrintOptions& options) {
     if (!v->constant) continue;
     const Tensor& t = *v->constant;
     out += "  const " + name_text(v->name) + ": " + type_text(v->type) + " = ";
-    out += inlined(t, options.inline_limit) ? elements_text(t) : "data(" + quoted(v->name) + ", " + hex64(t.content_hash()) + ")";
+    out += inlined(t, options.inline_limit) ? elements_text(t)
+                                            : "data(" + quoted(v->name) + ", " + hex64(t.content_hash()) + ")";
     out += ";\n";
   }
   for (const Node* n : g.nodes) out += node_text(*n, options);

@@ -6,8 +6,8 @@
 
 namespace peri::ir {
 
-std::string quoted(std::string_view s);          // with escapes for quote, backslash and control bytes
-std::string number_text(double v);                // shortest that reads back; always with '.', 'e', "inf" or "nan"
-std::string name_text(std::string_view name);     // bare where it can be
+std::string quoted(std::string_view s);        // with escapes for quote, backslash and control bytes
+std::string number_text(double v);             // shortest that reads back; always with '.', 'e', "inf" or "nan"
+std::string name_text(std::string_view name);  // bare where it can be
 
 }  // namespace peri::ir

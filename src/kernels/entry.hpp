@@ -1,5 +1,5 @@
-// What a kernel states: the problems it takes, why it refuses others, its configurations, and how to make an instance that
-// runs as a fixed list of tasks. A problem is a small IR graph; nothing here knows a program or an engine.
+// What a kernel states: the problems it takes, why it refuses others, its configurations, and how to make an instance
+// that runs as a fixed list of tasks. A problem is a small IR graph; nothing here knows a program or an engine.
 #pragma once
 
 #include <memory>
@@ -16,18 +16,19 @@ namespace peri::kernels {
 
 // The machine a candidate is chosen for. Only `isa` may change what is computed; sizes are hints for the choice.
 struct Machine {
-  std::vector<std::string> isas;   // every level it has, lowest first: {"avx2", "avx512", "avx512_bf16"}
+  std::vector<std::string> isas;  // every level it has, lowest first: {"avx2", "avx512", "avx512_bf16"}
   int threads = 1;
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 32 << 20;
   bool has(std::string_view isa) const;
 };
 Machine detect_machine(int threads);
 
-// A region as a graph: inputs and outputs in argument order. Inputs marked constant are weights whose bytes are at hand when
-// the instance is made. Types may hold symbols while offers are asked for at build time only if `concrete` is false.
+// A region as a graph: inputs and outputs in argument order. Inputs marked constant are weights whose bytes are at hand
+// when the instance is made. Types may hold symbols while offers are asked for at build time only if `concrete` is
+// false.
 struct Problem {
   const ir::Graph* graph = nullptr;
-  std::vector<bool> constant;            // per graph input
+  std::vector<bool> constant;  // per graph input
   // The region's anchor: its first node that is not a size (dims_constant); later nodes are its epilogue.
   const ir::Node& anchor() const {
     for (const ir::Node* n : graph->nodes)
@@ -36,28 +37,30 @@ struct Problem {
   }
 };
 
-// One way to do a problem. `config` is the kernel's own text ("mr=12 nr=32 slices=4"), with which instantiate() makes it.
+// One way to do a problem. `config` is the kernel's own text ("mr=12 nr=32 slices=4"), with which instantiate() makes
+// it.
 struct Offer {
   std::string config;
-  std::vector<ir::Layout> inputs;        // layout wanted for each graph input (row-major for constants: weights are canonical)
-  std::vector<ir::Layout> outputs;       // layout given for each graph output
+  std::vector<ir::Layout>
+      inputs;  // layout wanted for each graph input (row-major for constants: weights are canonical)
+  std::vector<ir::Layout> outputs;  // layout given for each graph output
   // Output k may share the memory of input in_place[k] (element for element); -1: no. Empty: none.
   std::vector<int> in_place = {};
-  std::string requires_isa = "";         // "" any
-  std::string library = "";              // "onednn 3.2.0"
+  std::string requires_isa = "";  // "" any
+  std::string library = "";       // "onednn 3.2.0"
   // The offer holds for these values only (expression over the region's symbols); empty: every shape.
   std::vector<std::pair<Dim, int64_t>> holds_for = {};
-  // Multiply-adds (two each) of the algorithm for the region's anchor, where it needs fewer than the definition; 0: as the
-  // definition. Floors are those of the algorithm.
+  // Multiply-adds (two each) of the algorithm for the region's anchor, where it needs fewer than the definition; 0: as
+  // the definition. Floors are those of the algorithm.
   double flops = 0;
 };
 
 // Pointers in argument order; string tensors do not reach kernels.
 struct Args {
-  std::span<const void* const> in;       // null for constants (taken at instantiation) and left-out inputs
+  std::span<const void* const> in;  // null for constants (taken at instantiation) and left-out inputs
   std::span<void* const> out;
-  std::byte* workspace = nullptr;        // workspace_bytes(), shared by all tasks of a run
-  std::byte* scratch = nullptr;          // scratch_bytes() for the worker that runs the task
+  std::byte* workspace = nullptr;  // workspace_bytes(), shared by all tasks of a run
+  std::byte* scratch = nullptr;    // scratch_bytes() for the worker that runs the task
 };
 
 // A problem with concrete dims, ready to run. Immutable; run_task() may be called by many threads at once.
@@ -65,9 +68,9 @@ class Instance {
  public:
   virtual ~Instance() = default;
   virtual size_t workspace_bytes() const { return 0; }
-  virtual size_t scratch_bytes() const { return 0; }   // for one worker
-  virtual int phases() const { return 1; }             // a phase starts when all tasks of the one before are done
-  virtual int64_t tasks(int phase) const = 0;          // depends on the problem only
+  virtual size_t scratch_bytes() const { return 0; }  // for one worker
+  virtual int phases() const { return 1; }            // a phase starts when all tasks of the one before are done
+  virtual int64_t tasks(int phase) const = 0;         // depends on the problem only
   virtual void run_task(int phase, int64_t task, const Args& args) const = 0;
   // After all phases: what a task found wrong in the data (an index out of range), left in the workspace.
   virtual Status finish(const Args& args) const { return (void)args, Ok{}; }
@@ -85,22 +88,24 @@ class PackedStore {
 };
 
 struct InstantiateContext {
-  std::span<const Tensor> constants;     // per graph input; undefined where the input is not constant
-  Packed* packed = nullptr;              // in/out: kept by the executor between instances of one step
+  std::span<const Tensor> constants;  // per graph input; undefined where the input is not constant
+  Packed* packed = nullptr;           // in/out: kept by the executor between instances of one step
   const Machine* machine = nullptr;
-  PackedStore* store = nullptr;          // null: packed forms are made anew
+  PackedStore* store = nullptr;  // null: packed forms are made anew
 };
 
 struct Kernel {
-  std::string_view name;                 // "gemm_f32"
-  int version = 1;                       // raised whenever results or configs change meaning
-  std::string_view provider;             // "peri", "onednn", "reference": what `--provider` forces
-  std::string_view executor = "cpu";     // the executor that runs its instances
-  std::string_view takes;                // one line for docs and `explain`
+  std::string_view name;              // "gemm_f32"
+  int version = 1;                    // raised whenever results or configs change meaning
+  std::string_view provider;          // "peri", "onednn", "reference": what `--provider` forces
+  std::string_view executor = "cpu";  // the executor that runs its instances
+  std::string_view takes;             // one line for docs and `explain`
   // Offers for a problem with concrete dims, best guess first; a refusal is an error of kind kRefused with the reason.
   Result<std::vector<Offer>> (*offer)(const Problem& problem, const Machine& machine) = nullptr;
-  // REQUIRES: `config` came from offer() for the same problem up to dims. Must check everything anyway: an engine file may lie.
-  Result<std::unique_ptr<Instance>> (*instantiate)(const Problem& problem, std::string_view config, const InstantiateContext& context) = nullptr;
+  // REQUIRES: `config` came from offer() for the same problem up to dims. Must check everything anyway: an engine file
+  // may lie.
+  Result<std::unique_ptr<Instance>> (*instantiate)(const Problem& problem, std::string_view config,
+                                                   const InstantiateContext& context) = nullptr;
 };
 
 struct Entry {

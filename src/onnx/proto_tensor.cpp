@@ -236,7 +236,8 @@ Result<Tensor> decode_typed(const TensorRecord& t, DType dtype, const char* base
   int64_t have = 0, want = numel;
   if (complex && numel > INT64_MAX / 2) return invalid("the size of a tensor overflows 64 bits");
   if (complex) want = 2 * numel;
-  if (bits > 0 && bits < 8 && bits != 6) want = numel / (8 / bits) + (numel % (8 / bits) != 0);  // each number holds one packed byte
+  if (bits > 0 && bits < 8 && bits != 6)
+    want = numel / (8 / bits) + (numel % (8 / bits) != 0);  // each number holds one packed byte
   switch (row->field) {
     case P::kFloatDataFieldNumber: have = t.float_count; break;
     case P::kInt32DataFieldNumber: have = t.int32_count; break;

@@ -52,7 +52,8 @@ Refusal refusal_of(std::string_view domain, std::string_view op) {
   if (among(kTraining, op))
     return {"losses are for training and not supported", "export the model for inference, without its loss"};
   if (among(kText, op))
-    return {"operators on text are not supported yet", "prepare the text outside the model and make the result an input"};
+    return {"operators on text are not supported yet",
+            "prepare the text outside the model and make the result an input"};
   if (among(kSignal, op))
     return {"signal operators are not supported yet", "compute the spectrum outside the model and make it an input"};
   if (op == "ImageDecoder")

@@ -77,15 +77,12 @@ OpDef arg_op(std::string_view name, std::string_view onnx, Status (*reference)(R
           .samples = std::move(samples)};
 }
 #define ARG_SAMPLES(op)                                                                                               \
-  {                                                                                                                   \
-    "graph { input x: f32[2,3,5]; y = " op "(x); output y }",                                                         \
-        "graph { input x: f32[2,3,5]; y = " op "(x) {axis=-1, keepdims=0}; output y }",                               \
-        "graph { const x: i8[2,4] = [1, 3, 3, -128, 0, 0, 0, 0]; y = " op                                             \
-        "(x) {axis=1, select_last_index=1}; output y }",                                                              \
-        "graph { const x: f32[2,4] = [1.0, nan, 3.0, nan, inf, -inf, inf, -inf]; y = " op "(x) {axis=1}; output y }", \
-        "graph { const x: u64[3] = [18446744073709551615, 5, 0]; y = " op "(x); output y }",                          \
-        "graph { input x: f16[3,0]; y = " op "(x); output y }"                                                        \
-  }
+  {"graph { input x: f32[2,3,5]; y = " op "(x); output y }",                                                          \
+   "graph { input x: f32[2,3,5]; y = " op "(x) {axis=-1, keepdims=0}; output y }",                                    \
+   "graph { const x: i8[2,4] = [1, 3, 3, -128, 0, 0, 0, 0]; y = " op "(x) {axis=1, select_last_index=1}; output y }", \
+   "graph { const x: f32[2,4] = [1.0, nan, 3.0, nan, inf, -inf, inf, -inf]; y = " op "(x) {axis=1}; output y }",      \
+   "graph { const x: u64[3] = [18446744073709551615, 5, 0]; y = " op "(x); output y }",                               \
+   "graph { input x: f16[3,0]; y = " op "(x); output y }"}
 }  // namespace
 
 extern const Entry arg_max_entry;

@@ -105,19 +105,16 @@ OpDef mod_op() {
   return op;
 }
 
-#define ARITHMETIC_SAMPLES(op)                                                                                         \
-  {                                                                                                                    \
-    "graph { input a: f32[2,3,5]; input b: f32[2,3,5]; y = " op "(a, b); output y }",                                  \
-        "graph { input a: f32[2,1,5]; input b: f32[3,1]; y = " op "(a, b); output y }",                                \
-        "graph { input a: f16[2,3]; input b: f16[]; y = " op "(a, b); output y }",                                     \
-        "graph { input a: f32[0,3]; input b: f32[1,3]; y = " op "(a, b); output y }",                                  \
-        "graph { input a: i64[4]; const b: i64[4] = [3, -2, 1, 5]; y = " op "(a, b); output y }",                      \
-        "graph { const a: i8[4] = [127, -128, -128, 100]; const b: i8[4] = [1, -1, 1, 100]; y = " op                   \
-        "(a, b); output y }",                                                                                          \
-        "graph { const a: u64[2] = [18446744073709551615, 5]; const b: u64[2] = [2, 7]; y = " op "(a, b); output y }", \
-        "graph { const a: f32[6] = [inf, inf, nan, 0.0, -0.0, 3e38]; const b: f32[6] = [-inf, 0.0, 1.0, -1.0, 2.0, "   \
-        "3e38]; y = " op "(a, b); output y }"                                                                          \
-  }
+#define ARITHMETIC_SAMPLES(op)                                                                                        \
+  {"graph { input a: f32[2,3,5]; input b: f32[2,3,5]; y = " op "(a, b); output y }",                                  \
+   "graph { input a: f32[2,1,5]; input b: f32[3,1]; y = " op "(a, b); output y }",                                    \
+   "graph { input a: f16[2,3]; input b: f16[]; y = " op "(a, b); output y }",                                         \
+   "graph { input a: f32[0,3]; input b: f32[1,3]; y = " op "(a, b); output y }",                                      \
+   "graph { input a: i64[4]; const b: i64[4] = [3, -2, 1, 5]; y = " op "(a, b); output y }",                          \
+   "graph { const a: i8[4] = [127, -128, -128, 100]; const b: i8[4] = [1, -1, 1, 100]; y = " op "(a, b); output y }", \
+   "graph { const a: u64[2] = [18446744073709551615, 5]; const b: u64[2] = [2, 7]; y = " op "(a, b); output y }",     \
+   "graph { const a: f32[6] = [inf, inf, nan, 0.0, -0.0, 3e38]; const b: f32[6] = [-inf, 0.0, 1.0, -1.0, 2.0, "       \
+   "3e38]; y = " op "(a, b); output y }"}
 }  // namespace
 
 extern const Entry arithmetic_entry;

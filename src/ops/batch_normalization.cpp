@@ -1,5 +1,5 @@
-// BatchNormalization: y = (x - mean) / sqrt(var + epsilon) * scale + bias, one set of numbers a channel: those given, or
-// in training mode those of x itself, which then also move the running mean and variance.
+// BatchNormalization: y = (x - mean) / sqrt(var + epsilon) * scale + bias, one set of numbers a channel: those given,
+// or in training mode those of x itself, which then also move the running mean and variance.
 #include "ops/core/broadcast.hpp"
 #include "ops/core/cost.hpp"
 #include "ops/core/indices.hpp"
@@ -62,8 +62,8 @@ std::vector<Moments> statistics(const RefCall& call, int64_t channels, int64_t i
   std::vector<Moments> m(static_cast<size_t>(channels));
   parallel_for(call.threads, channels, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c)
-      m[static_cast<size_t>(c)] = moments(
-          x, count, true, u, [&](int64_t k) { return (k / image * channels + c) * image + k % image; });
+      m[static_cast<size_t>(c)] =
+          moments(x, count, true, u, [&](int64_t k) { return (k / image * channels + c) * image + k % image; });
   });
   return m;
 }
@@ -155,11 +155,13 @@ const Entry batch_normalization_entry{{
           "[0.5, 2.0]; const v: f32[2] = [0.5, 1.5]; y = batch_normalization(x, s, b, m, v); output y }",
           "graph { input x: f32[0,1,3]; const s: f32[1] = [1.0]; const b: f32[1] = [0.0]; const m: f32[1] = [0.5]; "
           "const v: f32[1] = [0.5]; y = batch_normalization(x, s, b, m, v); output y }",
-          "graph { input x: f32[2,3,4]; const s: f32[3] = [1.0, -0.5, 2.0]; const b: f32[3] = [0.1, 0.2, -0.3]; const m: "
+          "graph { input x: f32[2,3,4]; const s: f32[3] = [1.0, -0.5, 2.0]; const b: f32[3] = [0.1, 0.2, -0.3]; const "
+          "m: "
           "f32[3] = [0.5, -1.0, 0.0]; const v: f32[3] = [1.0, 0.25, 4.0]; y, n, w = batch_normalization(x, s, b, m, v) "
           "{momentum=0.75, training_mode=1}; output y; output n; output w }",
           "graph { input x: f16[6,2]; const s: f16[2] = [1.0, 3.0]; const b: f16[2] = [0.0, 1.0]; const m: f32[2] = "
-          "[0.5, 2.0]; const v: f32[2] = [0.5, 1.5]; y = batch_normalization(x, s, b, m, v) {training_mode=1}; output y "
+          "[0.5, 2.0]; const v: f32[2] = [0.5, 1.5]; y = batch_normalization(x, s, b, m, v) {training_mode=1}; output "
+          "y "
           "}"}},
 }};
 }  // namespace peri::ops

@@ -58,12 +58,10 @@ OpDef bit_shift_op() {
   return op;
 }
 
-#define BITS_SAMPLES(op)                                                             \
-  {                                                                                  \
-    "graph { input a: i32[2,3]; input b: i32[3]; y = " op "(a, b); output y }",      \
-        "graph { input a: u8[4]; input b: u8[]; y = " op "(a, b); output y }",       \
-        "graph { input a: i64[2,0]; input b: i64[2,1]; y = " op "(a, b); output y }" \
-  }
+#define BITS_SAMPLES(op)                                                       \
+  {"graph { input a: i32[2,3]; input b: i32[3]; y = " op "(a, b); output y }", \
+   "graph { input a: u8[4]; input b: u8[]; y = " op "(a, b); output y }",      \
+   "graph { input a: i64[2,0]; input b: i64[2,1]; y = " op "(a, b); output y }"}
 }  // namespace
 
 extern const Entry bitwise_entry;

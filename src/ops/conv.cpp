@@ -219,7 +219,8 @@ Cost cost(const ir::Node& node) {
     if (!known) {
       c.flops *= w[d].is_const() ? static_cast<double>(w[d].value()) : 1;
     } else if (y[d].value() > 0) {
-      c.flops *= static_cast<double>(taps_inside(window, d - 2, x[d].value(), y[d].value())) / static_cast<double>(y[d].value());
+      c.flops *= static_cast<double>(taps_inside(window, d - 2, x[d].value(), y[d].value())) /
+                 static_cast<double>(y[d].value());
     }
   }
   return c;

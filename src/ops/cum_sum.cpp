@@ -86,14 +86,12 @@ OpDef running_op(std::string_view name, std::string_view onnx, std::vector<int> 
           .pull = pull,
           .samples = std::move(samples)};
 }
-#define RUNNING_SAMPLES(op)                                                                                        \
-  {                                                                                                                \
-    "graph { input x: f32[2,3,5]; const a: i64[] = [1]; y = " op "(x, a); output y }",                             \
-        "graph { input x: f32[5]; const a: i32[] = [0]; y = " op "(x, a) {exclusive=1}; output y }",               \
-        "graph { input x: i32[3,4]; const a: i64[1] = [-1]; y = " op "(x, a) {reverse=1}; output y }",             \
-        "graph { input x: f64[3,4]; const a: i64[] = [-2]; y = " op "(x, a) {reverse=1, exclusive=1}; output y }", \
-        "graph { input x: f16[2,0]; const a: i64[] = [1]; y = " op "(x, a); output y }"                            \
-  }
+#define RUNNING_SAMPLES(op)                                                                                   \
+  {"graph { input x: f32[2,3,5]; const a: i64[] = [1]; y = " op "(x, a); output y }",                         \
+   "graph { input x: f32[5]; const a: i32[] = [0]; y = " op "(x, a) {exclusive=1}; output y }",               \
+   "graph { input x: i32[3,4]; const a: i64[1] = [-1]; y = " op "(x, a) {reverse=1}; output y }",             \
+   "graph { input x: f64[3,4]; const a: i64[] = [-2]; y = " op "(x, a) {reverse=1, exclusive=1}; output y }", \
+   "graph { input x: f16[2,0]; const a: i64[] = [1]; y = " op "(x, a); output y }"}
 }  // namespace
 
 extern const Entry cum_sum_entry;

@@ -29,14 +29,25 @@ constexpr TypeSet kAnyType = ~TypeSet{1};
 inline bool contains(TypeSet set, DType t) { return set >> static_cast<int>(t) & 1; }
 
 struct Port {
-  std::string_view name;      // "x", "w", "bias": the names of the grammar
+  std::string_view name;  // "x", "w", "bias": the names of the grammar
   TypeSet types = kAnyType;
   bool optional = false;
-  bool variadic = false;      // the last port only: zero or more further arguments
-  int same_type_as = -1;      // index of an earlier input port that must have the same dtype; -1: free
+  bool variadic = false;  // the last port only: zero or more further arguments
+  int same_type_as = -1;  // index of an earlier input port that must have the same dtype; -1: free
 };
 
-enum class AttrKind { kInt, kFloat, kString, kInts, kFloats, kStrings, kDims, kTensor, kGraph, kType /* int holding a DType */ };
+enum class AttrKind {
+  kInt,
+  kFloat,
+  kString,
+  kInts,
+  kFloats,
+  kStrings,
+  kDims,
+  kTensor,
+  kGraph,
+  kType /* int holding a DType */
+};
 struct AttrSpec {
   std::string_view name;
   AttrKind kind;
@@ -49,9 +60,9 @@ struct AttrSpec {
 // One call infers all outputs of `node`. Input types are known. Contents are the elements of small integer inputs.
 struct InferContext {
   const ir::Node& node;
-  std::vector<ir::Type> out;                               // fill: one for each output
-  std::vector<std::optional<std::vector<Dim>>> content;    // fill where known: elements of an integer output of rank <= 1
-  int64_t* fresh_symbol = nullptr;                         // counter for data-dependent dimensions
+  std::vector<ir::Type> out;                             // fill: one for each output
+  std::vector<std::optional<std::vector<Dim>>> content;  // fill where known: elements of an integer output of rank <= 1
+  int64_t* fresh_symbol = nullptr;                       // counter for data-dependent dimensions
 
   const ir::Type& in(size_t i) const { return node.inputs[i]->type; }
   bool has(size_t i) const { return node.in(i) != nullptr; }
@@ -72,9 +83,9 @@ struct InferContext {
 struct RefTensor {
   DType dtype = DType::kInvalid;
   std::vector<int64_t> dims;
-  std::vector<double> f;        // floats: values
-  std::vector<double> radius;   // floats: |computed - f| <= radius is accepted; empty means zero everywhere
-  std::vector<int64_t> i;       // integers and bool (u64 keeps its bits)
+  std::vector<double> f;       // floats: values
+  std::vector<double> radius;  // floats: |computed - f| <= radius is accepted; empty means zero everywhere
+  std::vector<int64_t> i;      // integers and bool (u64 keeps its bits)
   std::vector<std::string> s;
   int64_t most_elements = int64_t{1} << 33;  // resize() goes no further
 
@@ -83,23 +94,24 @@ struct RefTensor {
   bool floating() const { return is_float(dtype); }
 };
 RefTensor make_ref(DType dtype, std::vector<int64_t> dims);  // sized, zero; radius empty
-RefTensor to_ref(const Tensor& t);                            // exact
-Tensor from_ref(const RefTensor& t);                          // rounded to its dtype
+RefTensor to_ref(const Tensor& t);                           // exact
+Tensor from_ref(const RefTensor& t);                         // rounded to its dtype
 
 // One evaluation. Dims are concrete. The op fills out[k] for the requested positions; others may keep any value.
 struct RefCall {
-  const ir::Node& node;                    // attributes; its value types hold concrete shapes
-  std::vector<const RefTensor*> in;        // null: left out
-  std::vector<RefTensor> out;              // sized by the caller from inference, dtype set; radius sized like f
-  std::span<const int64_t> positions;      // flat positions of out[0] (ascending); empty: all of all outputs
-  double u = 0;                            // unit round-off of the arithmetic to be judged; radii grow by it. 0: exact run
+  const ir::Node& node;                // attributes; its value types hold concrete shapes
+  std::vector<const RefTensor*> in;    // null: left out
+  std::vector<RefTensor> out;          // sized by the caller from inference, dtype set; radius sized like f
+  std::span<const int64_t> positions;  // flat positions of out[0] (ascending); empty: all of all outputs
+  double u = 0;                        // unit round-off of the arithmetic to be judged; radii grow by it. 0: exact run
   int threads = 1;
 
   int64_t count() const { return positions.empty() ? out[0].numel() : static_cast<int64_t>(positions.size()); }
   int64_t position(int64_t n) const { return positions.empty() ? n : positions[static_cast<size_t>(n)]; }
 };
 // Error of a sum of k products computed at round-off u in any order: c * sqrt(k) * u * sum|terms| (c = 4), plus the
-// propagated input radii which the caller adds. Source: Higham & Mary, SIAM J. Sci. Comput. 41 (2019), probabilistic bound.
+// propagated input radii which the caller adds. Source: Higham & Mary, SIAM J. Sci. Comput. 41 (2019), probabilistic
+// bound.
 double sum_radius(double u, int64_t k, double sum_of_magnitudes);
 
 struct Cost {
@@ -109,24 +121,25 @@ struct Cost {
 };
 
 struct OpDef {
-  std::string_view name;                 // IR name: "conv"
-  std::string_view onnx;                 // ONNX op type; empty: not an ONNX op
-  std::string_view domain = "";          // "" ai.onnx, "com.microsoft", or "peri"
-  std::vector<int> versions = {};             // since_version values this definition (with `upgrade`) takes, ascending
+  std::string_view name;           // IR name: "conv"
+  std::string_view onnx;           // ONNX op type; empty: not an ONNX op
+  std::string_view domain = "";    // "" ai.onnx, "com.microsoft", or "peri"
+  std::vector<int> versions = {};  // since_version values this definition (with `upgrade`) takes, ascending
   std::vector<Port> inputs = {};
   std::vector<Port> outputs = {};
   std::vector<AttrSpec> attrs = {};
-  // Older versions become the newest form: called by the importer with the node as written and the model's opset. May add
-  // constants and nodes to `graph`. Null: all versions read alike.
+  // Older versions become the newest form: called by the importer with the node as written and the model's opset. May
+  // add constants and nodes to `graph`. Null: all versions read alike.
   Status (*upgrade)(ir::Graph& graph, ir::Node& node, int opset) = nullptr;
   Status (*infer)(InferContext&) = nullptr;
   Status (*reference)(RefCall&) = nullptr;
   // Positions of input `port` that the given positions of output 0 need; returns false for "all of it". Null: all.
-  bool (*pull)(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed) = nullptr;
+  bool (*pull)(const ir::Node& node, size_t port, std::span<const int64_t> positions,
+               std::vector<int64_t>* needed) = nullptr;
   // Null: reads every input once, writes every output once, one flop an output element.
   Cost (*cost)(const ir::Node& node) = nullptr;
-  bool jumps = false;         // the output is not continuous in float inputs: ends a region
-  bool elementwise = false;   // output element depends on the broadcast-aligned elements of the inputs only
+  bool jumps = false;        // the output is not continuous in float inputs: ends a region
+  bool elementwise = false;  // output element depends on the broadcast-aligned elements of the inputs only
   // IR texts of one-op graphs, small and edge cases: checked on every backend. See tests/ops.
   std::vector<std::string_view> samples = {};
 };
@@ -150,14 +163,15 @@ Cost cost_of(const ir::Node& node);
 
 // Evaluates nodes of a graph in the reference world. `inputs` by graph input order.
 struct RefOptions {
-  double u = 0;      // round-off of the arithmetic judged; 0 gives the exact answer with zero radii
+  double u = 0;  // round-off of the arithmetic judged; 0 gives the exact answer with zero radii
   int threads = 1;
   bool round_each = false;  // round every value to its dtype (a low-precision model as written)
-  // Ascending flat positions of output 0 that are wanted; the others keep no meaning. Positions are pulled back through the
-  // graph, so that a few positions of a large result are cheap. Empty: everything. Only for graphs with one output.
+  // Ascending flat positions of output 0 that are wanted; the others keep no meaning. Positions are pulled back through
+  // the graph, so that a few positions of a large result are cheap. Empty: everything. Only for graphs with one output.
   std::vector<int64_t> positions = {};
   int64_t most_elements = int64_t{1} << 33;  // of one value; more is an error of kind kMemory
 };
-Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<const RefTensor> inputs, const RefOptions& options = {});
+Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<const RefTensor> inputs,
+                                             const RefOptions& options = {});
 
 }  // namespace peri::ops

@@ -7,7 +7,8 @@ namespace {
 Status erf(RefCall& call) {
   if (call.in[0]->floating()) return float_reference<[](double x) { return std::erf(x); }, 4, 1>(call);
   const DType t = call.in[0]->dtype;
-  return integer_pointwise(call, [t](int64_t x) { return int_from(t, round_to(DType::kF32, std::erf(int_value(t, x)))); });
+  return integer_pointwise(call,
+                           [t](int64_t x) { return int_from(t, round_to(DType::kF32, std::erf(int_value(t, x)))); });
 }
 OpDef erf_op() {
   OpDef op = float_op("erf", "Erf", {9, 13}, erf, PERI_FLOAT_SAMPLES("erf"));

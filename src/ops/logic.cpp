@@ -49,12 +49,10 @@ int64_t both(int64_t a, int64_t b) { return a && b; }
 int64_t either(int64_t a, int64_t b) { return a || b; }
 int64_t one(int64_t a, int64_t b) { return (a != 0) != (b != 0); }
 
-#define LOGIC_SAMPLES(op)                                                              \
-  {                                                                                    \
-    "graph { input a: bool[2,3]; input b: bool[3]; y = " op "(a, b); output y }",      \
-        "graph { input a: bool[]; input b: bool[4]; y = " op "(a, b); output y }",     \
-        "graph { input a: bool[2,0]; input b: bool[2,1]; y = " op "(a, b); output y }" \
-  }
+#define LOGIC_SAMPLES(op)                                                        \
+  {"graph { input a: bool[2,3]; input b: bool[3]; y = " op "(a, b); output y }", \
+   "graph { input a: bool[]; input b: bool[4]; y = " op "(a, b); output y }",    \
+   "graph { input a: bool[2,0]; input b: bool[2,1]; y = " op "(a, b); output y }"}
 }  // namespace
 
 extern const Entry logic_entry;

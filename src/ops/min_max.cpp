@@ -87,20 +87,16 @@ OpDef variadic(std::string_view name, std::string_view onnx, std::vector<int> ve
           .samples = std::move(samples)};
 }
 
-#define VARIADIC_SAMPLES(op)                                                                                \
-  {                                                                                                         \
-    "graph { input a: f32[2,3]; input b: f32[3]; input c: f32[2,1]; y = " op "(a, b, c); output y }",       \
-        "graph { input a: f32[4]; y = " op "(a); output y }",                                               \
-        "graph { input a: f16[0,3]; input b: f16[3]; y = " op "(a, b); output y }",                         \
-        "graph { input a: f32[]; input b: f32[2,2]; y = " op "(a, b); output y }",                          \
-        "graph { const a: f32[4] = [nan, 1.0, inf, -0.0]; const b: f32[4] = [1.0, nan, -inf, 0.0]; y = " op \
-        "(a, b); output y }"                                                                                \
-  }
-#define EXTREME_SAMPLES(op)                                                                                           \
-  {                                                                                                                   \
-    "graph { input a: i32[2,3]; input b: i32[3]; y = " op "(a, b); output y }",                                       \
-        "graph { const a: u64[2] = [18446744073709551615, 5]; const b: u64[2] = [2, 7]; y = " op "(a, b); output y }" \
-  }
+#define VARIADIC_SAMPLES(op)                                                                           \
+  {"graph { input a: f32[2,3]; input b: f32[3]; input c: f32[2,1]; y = " op "(a, b, c); output y }",   \
+   "graph { input a: f32[4]; y = " op "(a); output y }",                                               \
+   "graph { input a: f16[0,3]; input b: f16[3]; y = " op "(a, b); output y }",                         \
+   "graph { input a: f32[]; input b: f32[2,2]; y = " op "(a, b); output y }",                          \
+   "graph { const a: f32[4] = [nan, 1.0, inf, -0.0]; const b: f32[4] = [1.0, nan, -inf, 0.0]; y = " op \
+   "(a, b); output y }"}
+#define EXTREME_SAMPLES(op)                                                    \
+  {"graph { input a: i32[2,3]; input b: i32[3]; y = " op "(a, b); output y }", \
+   "graph { const a: u64[2] = [18446744073709551615, 5]; const b: u64[2] = [2, 7]; y = " op "(a, b); output y }"}
 
 std::vector<std::string_view> both(std::vector<std::string_view> a, std::vector<std::string_view> b) {
   return a.insert(a.end(), b.begin(), b.end()), a;

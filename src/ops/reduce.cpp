@@ -225,19 +225,16 @@ OpDef reduce_op(std::string_view name, std::string_view onnx, std::vector<int> v
           .samples = std::move(samples)};
 }
 
-#define REDUCE_SAMPLES(op)                                                                                   \
-  {                                                                                                          \
-    "graph { input x: f32[2,3,5]; const a: i64[1] = [1]; y = " op "(x, a); output y }",                      \
-        "graph { input x: f32[2,3,5]; y = " op "(x) {keepdims=0}; output y }",                               \
-        "graph { input x: f32[2,3,5]; const a: i64[2] = [-1, 0]; y = " op "(x, a) {keepdims=0}; output y }", \
-        "graph { input x: f32[2,3]; y = " op "(x) {noop_with_empty_axes=1}; output y }",                     \
-        "graph { input x: f32[]; y = " op "(x); output y }",                                                 \
-        "graph { input x: f32[2,0]; const a: i64[1] = [1]; y = " op "(x, a); output y }",                    \
-        "graph { input x: i32[3,4]; const a: i64[1] = [0]; y = " op "(x, a); output y }",                    \
-        "graph { input x: f16[9]; const a: i64[0] = []; y = " op "(x, a); output y }",                       \
-        "graph { const x: f32[2,3] = [nan, 1.0, 2.0, inf, 1.0, -inf]; const a: i64[1] = [1]; y = " op        \
-        "(x, a); output y }"                                                                                 \
-  }
+#define REDUCE_SAMPLES(op)                                                                              \
+  {"graph { input x: f32[2,3,5]; const a: i64[1] = [1]; y = " op "(x, a); output y }",                  \
+   "graph { input x: f32[2,3,5]; y = " op "(x) {keepdims=0}; output y }",                               \
+   "graph { input x: f32[2,3,5]; const a: i64[2] = [-1, 0]; y = " op "(x, a) {keepdims=0}; output y }", \
+   "graph { input x: f32[2,3]; y = " op "(x) {noop_with_empty_axes=1}; output y }",                     \
+   "graph { input x: f32[]; y = " op "(x); output y }",                                                 \
+   "graph { input x: f32[2,0]; const a: i64[1] = [1]; y = " op "(x, a); output y }",                    \
+   "graph { input x: i32[3,4]; const a: i64[1] = [0]; y = " op "(x, a); output y }",                    \
+   "graph { input x: f16[9]; const a: i64[0] = []; y = " op "(x, a); output y }",                       \
+   "graph { const x: f32[2,3] = [nan, 1.0, 2.0, inf, 1.0, -inf]; const a: i64[1] = [1]; y = " op "(x, a); output y }"}
 }  // namespace
 
 extern const Entry reduce_entry;

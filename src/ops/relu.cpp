@@ -26,7 +26,9 @@ const Entry relu_entry{{
      .reference = reference,
      .pull = pull_broadcast,
      .elementwise = true,
-     .samples = {"graph { input x: f32[2,3,5]; y = relu(x); output y }", "graph { input x: f16[7]; y = relu(x); output y }",
-                 "graph { input x: f32[0,3]; y = relu(x); output y }", "graph { input x: f32[]; y = relu(x); output y }"}},
+     .samples = {"graph { input x: f32[2,3,5]; y = relu(x); output y }",
+                 "graph { input x: f16[7]; y = relu(x); output y }",
+                 "graph { input x: f32[0,3]; y = relu(x); output y }",
+                 "graph { input x: f32[]; y = relu(x); output y }"}},
 }};
 }  // namespace peri::ops

@@ -46,13 +46,11 @@ OpDef signed_op(std::string_view name, std::string_view onnx, std::vector<int> v
   op.infer = infer;
   return op;
 }
-#define SIGNED_SAMPLES(op)                                                                                         \
-  {                                                                                                                \
-    "graph { input x: f32[2,3,5]; y = " op "(x); output y }", "graph { input x: f16[]; y = " op "(x); output y }", \
-        "graph { input x: i64[0,3]; y = " op "(x); output y }",                                                    \
-        "graph { const x: i8[3] = [-128, 0, 127]; y = " op "(x); output y }",                                      \
-        "graph { const x: f32[6] = [0.0, -0.0, -2.5, inf, -inf, nan]; y = " op "(x); output y }"                   \
-  }
+#define SIGNED_SAMPLES(op)                                                                                        \
+  {"graph { input x: f32[2,3,5]; y = " op "(x); output y }", "graph { input x: f16[]; y = " op "(x); output y }", \
+   "graph { input x: i64[0,3]; y = " op "(x); output y }",                                                        \
+   "graph { const x: i8[3] = [-128, 0, 127]; y = " op "(x); output y }",                                          \
+   "graph { const x: f32[6] = [0.0, -0.0, -2.5, inf, -inf, nan]; y = " op "(x); output y }"}
 }  // namespace
 
 extern const Entry sign_entry;

@@ -140,17 +140,14 @@ OpDef softmax_op(std::string_view name, std::string_view onnx, Status (*referenc
           .samples = std::move(samples)};
 }
 
-#define SOFTMAX_SAMPLES(op)                                                                            \
-  {                                                                                                    \
-    "graph { input x: f32[2,3,5]; y = " op "(x); output y }",                                          \
-        "graph { input x: f32[2,3,5]; y = " op "(x) {axis=1}; output y }",                             \
-        "graph { input x: f16[4,1]; y = " op "(x) {axis=-2}; output y }",                              \
-        "graph { input x: f32[0,5]; y = " op "(x); output y }",                                        \
-        "graph { input x: f32[3,0]; y = " op "(x); output y }",                                        \
-        "graph { input x: f64[7]; y = " op "(x) {axis=0}; output y }",                                 \
-        "graph { const x: f32[3,3] = [1000.0, 999.0, -1000.0, -inf, 0.0, 0.0, 1.0, nan, 2.0]; y = " op \
-        "(x); output y }"                                                                              \
-  }
+#define SOFTMAX_SAMPLES(op)                                           \
+  {"graph { input x: f32[2,3,5]; y = " op "(x); output y }",          \
+   "graph { input x: f32[2,3,5]; y = " op "(x) {axis=1}; output y }", \
+   "graph { input x: f16[4,1]; y = " op "(x) {axis=-2}; output y }",  \
+   "graph { input x: f32[0,5]; y = " op "(x); output y }",            \
+   "graph { input x: f32[3,0]; y = " op "(x); output y }",            \
+   "graph { input x: f64[7]; y = " op "(x) {axis=0}; output y }",     \
+   "graph { const x: f32[3,3] = [1000.0, 999.0, -1000.0, -inf, 0.0, 0.0, 1.0, nan, 2.0]; y = " op "(x); output y }"}
 }  // namespace
 
 extern const Entry softmax_entry;

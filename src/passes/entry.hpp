@@ -16,8 +16,8 @@ struct Example {
 };
 
 struct Pass {
-  std::string_view name;      // as --disable-pass and the dump file call it: "fold_constants"
-  std::string_view contract;  // what is true after it and why it stands where it stands
+  std::string_view name;                       // as --disable-pass and the dump file call it: "fold_constants"
+  std::string_view contract;                   // what is true after it and why it stands where it stands
   std::vector<std::string_view> follows = {};  // passes that must have run before it
   // Changes `graph` and returns how many rewrites it made. Types are inferred before; the wrapper infers, verifies and
   // removes dead code after.

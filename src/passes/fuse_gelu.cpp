@@ -59,7 +59,8 @@ const char* form_of(const Rewriter& w, ir::Value* gate, const ir::Value* x, doub
   if (a.slope != a.offset || !near(a.slope * scalar, 0.5, std::min(slack(x), 1e-6))) return nullptr;
   if (ir::Node* erf = made_by(a.x, "erf")) {
     const Product arg = product_of(w, erf->in(0));
-    return arg.factors.size() == 1 && arg.factors[0] == x && near(arg.scalar, std::sqrt(0.5), slack(x)) ? "none" : nullptr;
+    return arg.factors.size() == 1 && arg.factors[0] == x && near(arg.scalar, std::sqrt(0.5), slack(x)) ? "none"
+                                                                                                        : nullptr;
   }
   if (ir::Node* tanh = made_by(a.x, "tanh")) return is_tanh_argument(w, tanh->in(0), x) ? "tanh" : nullptr;
   return nullptr;
@@ -100,7 +101,8 @@ const Entry fuse_gelu_entry{{
     .name = "fuse_gelu",
     .contract =
         "Every x/2 (1 + erf(x/√2)) and x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))), however associated, is one gelu. "
-        "Constants may differ from those of the definition by 1e-5, in float64 by 1e-14. It stands after folding, which "
+        "Constants may differ from those of the definition by 1e-5, in float64 by 1e-14. It stands after folding, "
+        "which "
         "makes its constants visible.",
     .follows = {"fold_constants"},
     .run = run,

@@ -15,7 +15,8 @@ int32_t storage_of(const Program& p, int32_t buffer) {
 
 std::vector<int32_t> storages(const Program& p) {
   std::vector<int32_t> owner(p.buffers.size());
-  for (size_t k = 0; k < owner.size(); ++k) owner[k] = p.buffers[k].alias_of >= 0 ? owner[static_cast<size_t>(p.buffers[k].alias_of)] : static_cast<int32_t>(k);
+  for (size_t k = 0; k < owner.size(); ++k)
+    owner[k] = p.buffers[k].alias_of >= 0 ? owner[static_cast<size_t>(p.buffers[k].alias_of)] : static_cast<int32_t>(k);
   return owner;
 }
 
@@ -39,12 +40,13 @@ std::vector<Lifetime> lifetimes(const Program& p) {
 namespace {
 bool in_arena(const Program& p, size_t k) {
   const Buffer& b = p.buffers[k];
-  return b.alias_of < 0 && (b.kind == BufferKind::kScratch || b.kind == BufferKind::kOutput) && b.dtype != DType::kString;
+  return b.alias_of < 0 && (b.kind == BufferKind::kScratch || b.kind == BufferKind::kOutput) &&
+         b.dtype != DType::kString;
 }
 bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
-// Lanes run concurrently: with more than one, a buffer's life is widened to the whole program. Exact lifetimes over lanes
-// need the happens-before order; one lane is what the CPU backend emits.
+// Lanes run concurrently: with more than one, a buffer's life is widened to the whole program. Exact lifetimes over
+// lanes need the happens-before order; one lane is what the CPU backend emits.
 bool many_lanes(const Program& p) {
   return std::any_of(p.steps.begin(), p.steps.end(), [](const Step& s) { return s.lane != 0; });
 }
@@ -119,7 +121,8 @@ class Holes {
   int64_t end_ = 0;
 };
 
-// In order of their first step, the largest of a step first. Sums of kMaxBufferBytes over a million buffers stay in range.
+// In order of their first step, the largest of a step first. Sums of kMaxBufferBytes over a million buffers stay in
+// range.
 void place_by_step(const Program& p, const std::vector<Lifetime>& life, std::vector<size_t> todo, ArenaPlan* plan) {
   std::stable_sort(todo.begin(), todo.end(), [&](size_t a, size_t b) { return life[a].first < life[b].first; });
   std::multimap<int32_t, size_t> alive;  // by last step
@@ -147,11 +150,15 @@ Result<ArenaPlan> plan_arena(const Program& p, const DimBinding& binding) {
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     std::set<std::string> symbols;
     p.buffers[k].bytes.collect_symbols(symbols);
-    const bool bound = std::all_of(symbols.begin(), symbols.end(), [&](const std::string& s) { return binding.contains(s); });
+    const bool bound =
+        std::all_of(symbols.begin(), symbols.end(), [&](const std::string& s) { return binding.contains(s); });
     if (!bound) continue;
     PERI_ASSIGN(plan.bytes[k], p.buffers[k].bytes.eval(binding));
     if (plan.bytes[k] < 0) return invalid("buffer %zu has %lld bytes", k, static_cast<long long>(plan.bytes[k]));
-    if (plan.bytes[k] > kMaxBufferBytes) return Error(ErrorKind::kMemory, format("buffer %zu would take %lld bytes", k, static_cast<long long>(plan.bytes[k]))).expecting("at most 4 TiB");
+    if (plan.bytes[k] > kMaxBufferBytes)
+      return Error(ErrorKind::kMemory,
+                   format("buffer %zu would take %lld bytes", k, static_cast<long long>(plan.bytes[k])))
+          .expecting("at most 4 TiB");
     if (in_arena(p, k) && life[k].first >= 0) todo.push_back(k);
   }
   std::stable_sort(todo.begin(), todo.end(), [&](size_t a, size_t b) { return plan.bytes[a] > plan.bytes[b]; });
@@ -170,10 +177,12 @@ Result<ArenaPlan> plan_arena(const Program& p, const DimBinding& binding) {
   // Aliases follow their owner; they must lie inside it.
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     const Buffer& b = p.buffers[k];
-    if (b.alias_of < 0 || plan.bytes[k] == kUnbound || plan.bytes[static_cast<size_t>(b.alias_of)] == kUnbound) continue;
+    if (b.alias_of < 0 || plan.bytes[k] == kUnbound || plan.bytes[static_cast<size_t>(b.alias_of)] == kUnbound)
+      continue;
     PERI_ASSIGN(const int64_t shift, b.alias_offset.eval(binding));
     const int64_t base_bytes = plan.bytes[static_cast<size_t>(b.alias_of)];
-    if (shift < 0 || shift > base_bytes || plan.bytes[k] > base_bytes - shift) return invalid("buffer %zu reaches outside the buffer it aliases", k);
+    if (shift < 0 || shift > base_bytes || plan.bytes[k] > base_bytes - shift)
+      return invalid("buffer %zu reaches outside the buffer it aliases", k);
     if (shift % b.alignment) return invalid("buffer %zu is not aligned in the buffer it aliases", k);
     const int64_t base = plan.offset[static_cast<size_t>(b.alias_of)];
     if (base != kUnbound) plan.offset[k] = base + shift;
@@ -187,7 +196,8 @@ Status check_arena(const Program& p, const ArenaPlan& plan) {
   std::vector<size_t> owners;
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     if (plan.offset[k] == kUnbound) continue;
-    if (plan.offset[k] < 0 || plan.bytes[k] < 0 || plan.offset[k] > plan.arena_bytes - plan.bytes[k]) return invalid("buffer %zu lies outside the arena", k);
+    if (plan.offset[k] < 0 || plan.bytes[k] < 0 || plan.offset[k] > plan.arena_bytes - plan.bytes[k])
+      return invalid("buffer %zu lies outside the arena", k);
     if (in_arena(p, k)) {
       if (plan.offset[k] % p.buffers[k].alignment) return invalid("buffer %zu is not aligned", k);
       if (life[k].first >= 0 && plan.bytes[k] > 0) owners.push_back(k);

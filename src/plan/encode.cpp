@@ -13,28 +13,43 @@ using flatbuffers::Offset;
 Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
   std::vector<Offset<fb::Buffer>> buffers;
   for (const Buffer& x : p.buffers)
-    buffers.push_back(fb::CreateBuffer(b, b.CreateString(x.name), static_cast<uint8_t>(x.kind), b.CreateString(std::string(dtype_name(x.dtype))), b.CreateString(shape_text(x.shape)), b.CreateString(x.layout), b.CreateString(x.bytes.text()), x.alignment, x.alias_of, b.CreateString(x.alias_offset.text()), x.weight, x.device));
+    buffers.push_back(fb::CreateBuffer(
+        b, b.CreateString(x.name), static_cast<uint8_t>(x.kind), b.CreateString(std::string(dtype_name(x.dtype))),
+        b.CreateString(shape_text(x.shape)), b.CreateString(x.layout), b.CreateString(x.bytes.text()), x.alignment,
+        x.alias_of, b.CreateString(x.alias_offset.text()), x.weight, x.device));
   std::vector<Offset<fb::Step>> steps;
   for (const Step& s : p.steps) {
     std::vector<Offset<fb::Variant>> variants;
     for (const Variant& v : s.variants) {
       std::vector<Offset<fb::Holds>> holds;
-      for (const auto& [expression, value] : v.holds_for) holds.push_back(fb::CreateHolds(b, b.CreateString(expression.text()), value));
-      variants.push_back(fb::CreateVariant(b, b.CreateString(v.requires_isa), b.CreateString(v.library), b.CreateVector(holds), b.CreateString(v.payload)));
+      for (const auto& [expression, value] : v.holds_for)
+        holds.push_back(fb::CreateHolds(b, b.CreateString(expression.text()), value));
+      variants.push_back(fb::CreateVariant(b, b.CreateString(v.requires_isa), b.CreateString(v.library),
+                                           b.CreateVector(holds), b.CreateString(v.payload)));
     }
     std::vector<Offset<fb::Program>> bodies;
     for (const auto& body : s.bodies) bodies.push_back(encode(b, *body));
-    steps.push_back(fb::CreateStep(b, b.CreateString(s.name), b.CreateString(s.executor), s.payload_version, b.CreateVector(variants), b.CreateVector(s.reads), b.CreateVector(s.writes), s.lane, b.CreateVector(s.waits_for), b.CreateVectorOfStrings(s.binds), b.CreateVector(bodies), b.CreateVectorOfStrings(s.origins)));
+    steps.push_back(fb::CreateStep(b, b.CreateString(s.name), b.CreateString(s.executor), s.payload_version,
+                                   b.CreateVector(variants), b.CreateVector(s.reads), b.CreateVector(s.writes), s.lane,
+                                   b.CreateVector(s.waits_for), b.CreateVectorOfStrings(s.binds),
+                                   b.CreateVector(bodies), b.CreateVectorOfStrings(s.origins)));
   }
   auto ports = [&](const std::vector<Port>& list) {
     std::vector<Offset<fb::Port>> out;
-    for (const Port& x : list) out.push_back(fb::CreatePort(b, b.CreateString(x.name), x.buffer, b.CreateString(std::string(dtype_name(x.dtype))), b.CreateString(shape_text(x.shape))));
+    for (const Port& x : list)
+      out.push_back(fb::CreatePort(b, b.CreateString(x.name), x.buffer,
+                                   b.CreateString(std::string(dtype_name(x.dtype))),
+                                   b.CreateString(shape_text(x.shape))));
     return b.CreateVector(out);
   };
   std::vector<Offset<fb::Weight>> weights;
-  for (const Weight& w : p.weights) weights.push_back(fb::CreateWeight(b, b.CreateString(w.name), b.CreateString(std::string(dtype_name(w.dtype))), b.CreateVector(w.dims), w.offset, w.bytes, w.hash, w.content_hash));
+  for (const Weight& w : p.weights)
+    weights.push_back(fb::CreateWeight(b, b.CreateString(w.name), b.CreateString(std::string(dtype_name(w.dtype))),
+                                       b.CreateVector(w.dims), w.offset, w.bytes, w.hash, w.content_hash));
   std::vector<Offset<fb::Section>> sections;
-  for (const Section& s : p.sections) sections.push_back(fb::CreateSection(b, b.CreateString(s.name), b.CreateVector(reinterpret_cast<const uint8_t*>(s.bytes.data()), s.bytes.size())));
+  for (const Section& s : p.sections)
+    sections.push_back(fb::CreateSection(
+        b, b.CreateString(s.name), b.CreateVector(reinterpret_cast<const uint8_t*>(s.bytes.data()), s.bytes.size())));
   std::vector<Offset<fb::Tuned>> tuned;
   for (const auto& [dim, value] : p.tuned_for) tuned.push_back(fb::CreateTuned(b, b.CreateString(dim), value));
   const auto name = b.CreateString(p.name), builder = b.CreateString(p.builder), backend = b.CreateString(p.backend);
@@ -45,10 +60,12 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
   const auto inputs_v = ports(p.inputs), outputs_v = ports(p.outputs);
   const auto weights_v = b.CreateVector(weights);
   const auto sections_v = b.CreateVector(sections);
-  return fb::CreateProgram(b, name, builder, backend, dims, tuned_v, buffers_v, steps_v, inputs_v, outputs_v, weights_v, sections_v);
+  return fb::CreateProgram(b, name, builder, backend, dims, tuned_v, buffers_v, steps_v, inputs_v, outputs_v, weights_v,
+                           sections_v);
 }
 
-// Reads fields within a budget: tables and strings of a FlatBuffer may be shared, so that a small file could unfold without end.
+// Reads fields within a budget: tables and strings of a FlatBuffer may be shared, so that a small file could unfold
+// without end.
 struct Reader {
   size_t left;
   bool spent = false;
@@ -128,8 +145,12 @@ Status decode_steps(Reader& r, const fb::Program& f, Program* p, int depth) {
     s.writes = r.ints(x.writes());
     s.lane = x.lane();
     s.waits_for = r.ints(x.waits_for());
-    PERI_TRY(r.each(x.binds(), [&](const flatbuffers::String& name) -> Status { return s.binds.push_back(r.text(&name)), Status(Ok{}); }));
-    PERI_TRY(r.each(x.origins(), [&](const flatbuffers::String& name) -> Status { return s.origins.push_back(r.text(&name)), Status(Ok{}); }));
+    PERI_TRY(r.each(x.binds(), [&](const flatbuffers::String& name) -> Status {
+      return s.binds.push_back(r.text(&name)), Status(Ok{});
+    }));
+    PERI_TRY(r.each(x.origins(), [&](const flatbuffers::String& name) -> Status {
+      return s.origins.push_back(r.text(&name)), Status(Ok{});
+    }));
     PERI_TRY(r.each(x.bodies(), [&](const fb::Program& body) -> Status {
       PERI_ASSIGN(Program inner, decode(r, body, depth + 1));
       s.bodies.push_back(std::make_shared<Program>(std::move(inner)));
@@ -157,8 +178,11 @@ Result<Program> decode(Reader& r, const fb::Program& f, int depth) {
   p.name = r.text(f.name());
   p.builder = r.text(f.builder());
   p.backend = r.text(f.backend());
-  PERI_TRY(r.each(f.dims(), [&](const flatbuffers::String& s) -> Status { return p.dims.push_back(r.text(&s)), Status(Ok{}); }));
-  PERI_TRY(r.each(f.tuned_for(), [&](const fb::Tuned& t) -> Status { return p.tuned_for[r.text(t.dim())] = t.value(), Status(Ok{}); }));
+  PERI_TRY(r.each(f.dims(),
+                  [&](const flatbuffers::String& s) -> Status { return p.dims.push_back(r.text(&s)), Status(Ok{}); }));
+  PERI_TRY(r.each(f.tuned_for(), [&](const fb::Tuned& t) -> Status {
+    return p.tuned_for[r.text(t.dim())] = t.value(), Status(Ok{});
+  }));
   PERI_TRY(decode_buffers(r, f, &p));
   PERI_TRY(decode_steps(r, f, &p, depth));
   PERI_TRY(decode_ports(r, f.inputs(), &p.inputs));
@@ -199,7 +223,9 @@ std::string encode_program(const Program& program) {
 }
 
 Result<Program> decode_program(std::span<const std::byte> bytes) {
-  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), 64, static_cast<flatbuffers::uoffset_t>(std::min<size_t>(bytes.size() / 8 + 16, 50000000)));
+  flatbuffers::Verifier verifier(
+      reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), 64,
+      static_cast<flatbuffers::uoffset_t>(std::min<size_t>(bytes.size() / 8 + 16, 50000000)));
   if (!verifier.VerifyBuffer<fb::Program>(nullptr)) return invalid("the metadata is damaged");
   Reader reader{(size_t{48} << 20) + bytes.size()};
   return decode(reader, *flatbuffers::GetRoot<fb::Program>(bytes.data()), 0);

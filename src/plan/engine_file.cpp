@@ -59,7 +59,8 @@ Status write_engine(const std::string& path, Program program, const std::vector<
   PERI_CHECK(program.weights.size() == tensors.size(), "one tensor for each weight");
   const uint64_t weight_bytes = place_weights(&program, tensors);
   Status sound = check_program(program, weight_bytes);
-  if (!sound.ok()) return internal_error("the backend made a program that does not check: %s", sound.error().text().c_str());
+  if (!sound.ok())
+    return internal_error("the backend made a program that does not check: %s", sound.error().text().c_str());
   const std::string metadata = encode_program(program);
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
@@ -102,7 +103,8 @@ Result<AssembledEngine> assemble_engine(Program program, const std::vector<Tenso
   const uint64_t size = place_weights(&program, tensors);
   PERI_ASSIGN(Tensor block, Tensor::zeros(DType::kU8, {static_cast<int64_t>(size)}));
   for (size_t k = 0; k < tensors.size(); ++k)
-    if (tensors[k].bytes().size()) std::memcpy(block.mutable_data() + program.weights[k].offset, tensors[k].data(), tensors[k].bytes().size());
+    if (tensors[k].bytes().size())
+      std::memcpy(block.mutable_data() + program.weights[k].offset, tensors[k].data(), tensors[k].bytes().size());
   AssembledEngine out{std::move(program), {}, nullptr};
   auto kept = std::make_shared<Tensor>(std::move(block));
   out.weight_bytes = kept->bytes();
@@ -112,17 +114,26 @@ Result<AssembledEngine> assemble_engine(Program program, const std::vector<Tenso
 
 Result<Program> parse_engine(std::span<const std::byte> file, std::span<const std::byte>* weights) {
   Header h;
-  if (file.size() < sizeof h) return invalid("not an engine: shorter than a header").but_found(format("%zu bytes", file.size()));
+  if (file.size() < sizeof h)
+    return invalid("not an engine: shorter than a header").but_found(format("%zu bytes", file.size()));
   std::memcpy(&h, file.data(), sizeof h);
-  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) return invalid("not an engine file").advise("make one with: peri build MODEL -o ENGINE");
-  if (h.format != kEngineFormat) return refused("engine format %u", h.format).expecting(format("format %u", kEngineFormat)).advise("build the engine again with this version");
+  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0)
+    return invalid("not an engine file").advise("make one with: peri build MODEL -o ENGINE");
+  if (h.format != kEngineFormat)
+    return refused("engine format %u", h.format)
+        .expecting(format("format %u", kEngineFormat))
+        .advise("build the engine again with this version");
   if (h.metadata_offset != sizeof h || h.metadata_bytes > file.size() - sizeof h || h.reserved != 0 || h.padding != 0)
     return invalid("the engine is cut or damaged: its metadata does not fit the file");
-  if (h.weights_offset % kPage || h.weights_offset < sizeof h + h.metadata_bytes || h.weights_offset > round_up(sizeof h + h.metadata_bytes, kPage) ||
-      h.weights_offset > file.size() || h.weights_bytes > file.size() - h.weights_offset)
-    return invalid("the engine is cut or damaged: its weights do not fit the file").but_found(format("%zu bytes", file.size()));
-  if (h.weights_offset + h.weights_bytes != file.size()) return invalid("bytes follow the end of the engine").but_found(format("%zu bytes", file.size()));
-  if (engine_checksum(file, h.metadata_offset, h.metadata_bytes) != h.checksum) return invalid("the engine is damaged: its checksum does not fit").advise("build it again");
+  if (h.weights_offset % kPage || h.weights_offset < sizeof h + h.metadata_bytes ||
+      h.weights_offset > round_up(sizeof h + h.metadata_bytes, kPage) || h.weights_offset > file.size() ||
+      h.weights_bytes > file.size() - h.weights_offset)
+    return invalid("the engine is cut or damaged: its weights do not fit the file")
+        .but_found(format("%zu bytes", file.size()));
+  if (h.weights_offset + h.weights_bytes != file.size())
+    return invalid("bytes follow the end of the engine").but_found(format("%zu bytes", file.size()));
+  if (engine_checksum(file, h.metadata_offset, h.metadata_bytes) != h.checksum)
+    return invalid("the engine is damaged: its checksum does not fit").advise("build it again");
   *weights = h.weights_bytes ? file.subspan(h.weights_offset, h.weights_bytes) : std::span<const std::byte>{};
   PERI_ASSIGN(Program program, decode_program(file.subspan(h.metadata_offset, h.metadata_bytes)));
   PERI_TRY(check_program(program, h.weights_bytes));
@@ -151,7 +162,9 @@ Status check_weights(const LoadedEngine& engine) {
   for (const Weight& w : engine.program.weights) {
     const auto bytes = engine.weight_bytes.subspan(w.offset, w.bytes);
     if (hash_bytes(bytes.data(), bytes.size()) != w.hash)
-      return invalid("weight '%s' is damaged: its hash does not fit", w.name.c_str()).in_file(engine.file->name()).advise("build the engine again");
+      return invalid("weight '%s' is damaged: its hash does not fit", w.name.c_str())
+          .in_file(engine.file->name())
+          .advise("build the engine again");
   }
   return engine.file->check();
 }

@@ -1,5 +1,5 @@
-// The engine file: a program and its weights on disk. Written whole or not at all; verified before any byte is believed;
-// weights are mapped, not read.
+// The engine file: a program and its weights on disk. Written whole or not at all; verified before any byte is
+// believed; weights are mapped, not read.
 //
 //   offset 0    magic "PERIENG\n", u32 format version, u32 reserved 0, u64 metadata offset, u64 metadata bytes,
 //               u64 weights offset, u64 weights bytes, u64 checksum (xxh3-64 of the header before it and the metadata)
@@ -18,8 +18,8 @@ namespace peri::plan {
 
 constexpr uint32_t kEngineFormat = 1;
 
-// Lays the weights out (fills offset, bytes and hashes of program.weights, one for each tensor, equal content stored once)
-// and writes the file atomically. The same program and tensors give the same bytes. Errors: kIo.
+// Lays the weights out (fills offset, bytes and hashes of program.weights, one for each tensor, equal content stored
+// once) and writes the file atomically. The same program and tensors give the same bytes. Errors: kIo.
 Status write_engine(const std::string& path, Program program, const std::vector<Tensor>& weights);
 
 struct LoadedEngine {
@@ -42,7 +42,8 @@ bool looks_like_engine(const std::string& path);
 // Recomputes the hash of every weight block; error naming the first that differs.
 Status check_weights(const LoadedEngine& engine);
 
-// The checksum of an engine's bytes, for tools and fuzzers that repair it. `file` must hold a whole header and metadata.
+// The checksum of an engine's bytes, for tools and fuzzers that repair it. `file` must hold a whole header and
+// metadata.
 uint64_t engine_checksum(std::span<const std::byte> file, uint64_t metadata_offset, uint64_t metadata_bytes);
 // The same verification over bytes in memory (for fuzzers and tests).
 Result<Program> parse_engine(std::span<const std::byte> file, std::span<const std::byte>* weights);

@@ -129,8 +129,9 @@ LockReader::LockReader(const Lock* lock) : lock_(lock) {
 Result<const LockedChoice*> LockReader::region(const std::string& key, std::string_view node) {
   const auto it = left_.find(key);
   if (it == left_.end() || it->second.empty())
-    return refused("the lock says nothing about region %s", key.c_str()).at_node(node).advise(
-        "it was made for another model, other passes or another version: build with --lock again");
+    return refused("the lock says nothing about region %s", key.c_str())
+        .at_node(node)
+        .advise("it was made for another model, other passes or another version: build with --lock again");
   const size_t k = it->second.back();
   it->second.pop_back();
   return &lock_->regions[k];

@@ -17,25 +17,25 @@ constexpr int64_t kLockFormat = 1;
 
 // What runs one region or one change of layout.
 struct LockedChoice {
-  std::string name;          // the anchor node, for people
-  std::string key;           // hash of the problem with symbolic dims
-  std::string candidate;     // "gemm_f32@1 {}" or "reference"
-  std::string layouts;       // of its inputs and outputs: ",0231->0231"; a candidate may offer several
-  std::string requires_isa;  // "" any
-  std::string library;       // "" none, else name and version: "onednn 3.2.0"
-  std::string elsewhere;     // the candidate for other dims, where the first holds at the tuned ones only; else ""
-  std::string elsewhere_isa; // what that one requires
+  std::string name;           // the anchor node, for people
+  std::string key;            // hash of the problem with symbolic dims
+  std::string candidate;      // "gemm_f32@1 {}" or "reference"
+  std::string layouts;        // of its inputs and outputs: ",0231->0231"; a candidate may offer several
+  std::string requires_isa;   // "" any
+  std::string library;        // "" none, else name and version: "onednn 3.2.0"
+  std::string elsewhere;      // the candidate for other dims, where the first holds at the tuned ones only; else ""
+  std::string elsewhere_isa;  // what that one requires
 };
 
 struct Lock {
-  std::string builder;                      // the version that chose, which alone may use it: "peri 0.1.0"
+  std::string builder;  // the version that chose, which alone may use it: "peri 0.1.0"
   std::string backend;
-  std::string provider;                     // the only one allowed, "" all
-  std::map<std::string, int64_t> dims;      // the dims it was tuned at
+  std::string provider;                              // the only one allowed, "" all
+  std::map<std::string, int64_t> dims;               // the dims it was tuned at
   std::vector<std::map<std::string, int64_t>> also;  // further dims at which every choice holds: smallest, largest
   std::vector<std::string> disabled_passes;
-  std::vector<LockedChoice> regions;        // equal problems may be done differently in different places: one each
-  std::vector<LockedChoice> conversions;    // one for each problem
+  std::vector<LockedChoice> regions;      // equal problems may be done differently in different places: one each
+  std::vector<LockedChoice> conversions;  // one for each problem
 };
 
 // The ISA levels that the choices need, sorted.

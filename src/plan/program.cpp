@@ -11,18 +11,24 @@ constexpr size_t kMaxItems = 1000000;
 constexpr size_t kMaxNames = 65536;
 constexpr int kMaxBodies = 16;
 
-std::string buffer_label(const Program& p, size_t k) { return format("buffer %zu", k) + (p.buffers[k].name.empty() ? "" : " (" + p.buffers[k].name + ")"); }
-std::string step_label(const Program& p, size_t k) { return format("step %zu", k) + (p.steps[k].name.empty() ? "" : " (" + p.steps[k].name + ")"); }
+std::string buffer_label(const Program& p, size_t k) {
+  return format("buffer %zu", k) + (p.buffers[k].name.empty() ? "" : " (" + p.buffers[k].name + ")");
+}
+std::string step_label(const Program& p, size_t k) {
+  return format("step %zu", k) + (p.steps[k].name.empty() ? "" : " (" + p.steps[k].name + ")");
+}
 
 // A program while it is checked.
 struct Scope {
   const Program& p;
-  std::set<std::string> table;         
-  std::vector<int32_t> owner;            // of the buffers checked so far
+  std::set<std::string> table;
+  std::vector<int32_t> owner;  // of the buffers checked so far
   std::vector<bool> written;
   std::set<std::string> bound;
 
-  bool is_written(int32_t b) const { return written[static_cast<size_t>(b)] || written[static_cast<size_t>(owner[static_cast<size_t>(b)])]; }
+  bool is_written(int32_t b) const {
+    return written[static_cast<size_t>(b)] || written[static_cast<size_t>(owner[static_cast<size_t>(b)])];
+  }
   // The first dimension of the buffer that nothing has bound yet; empty: none.
   std::string unbound(int32_t b) const {
     std::set<std::string> needed;
@@ -53,7 +59,8 @@ Result<Dim> natural_bytes(const Buffer& b) {
     const size_t x = b.layout.find('x', colon);
     if (x == std::string::npos) return invalid("bad layout '%s'", b.layout.c_str());
     const int64_t axis = std::atoll(b.layout.c_str() + colon + 1), block = std::atoll(b.layout.c_str() + x + 1);
-    if (axis < 0 || axis >= static_cast<int64_t>(dims.size()) || block < 1 || block > 1024) return invalid("bad layout '%s'", b.layout.c_str());
+    if (axis < 0 || axis >= static_cast<int64_t>(dims.size()) || block < 1 || block > 1024)
+      return invalid("bad layout '%s'", b.layout.c_str());
     dims[static_cast<size_t>(axis)] = ceildiv(dims[static_cast<size_t>(axis)], block) * Dim(block);
   }
   const int bits = dtype_bits(b.dtype);
@@ -64,27 +71,38 @@ Status check_buffer(Scope& scope, size_t k) {
   const Program& p = scope.p;
   const Buffer& b = p.buffers[k];
   const std::string who = buffer_label(p, k);
-  if (b.dtype == DType::kInvalid || static_cast<int>(b.dtype) >= kDTypeCount) return invalid("unknown element type").at_node(who);
+  if (b.dtype == DType::kInvalid || static_cast<int>(b.dtype) >= kDTypeCount)
+    return invalid("unknown element type").at_node(who);
   if (b.shape.size() > 32) return invalid("rank above 32").at_node(who);
   for (const Dim& d : b.shape) PERI_TRY(check_symbols(scope, d, who));
   PERI_TRY(check_symbols(scope, b.bytes, who));
   PERI_TRY(check_symbols(scope, b.alias_offset, who));
   PERI_ASSIGN(const Dim natural, natural_bytes(b));
-  if (!(natural == b.bytes)) return invalid("size does not follow from type, shape and layout").at_node(who).expecting(natural.text()).but_found(b.bytes.text());
-  if (b.alignment < 64 || (b.alignment & (b.alignment - 1)) || b.alignment > 4096) return invalid("alignment %u", b.alignment).at_node(who).expecting("a power of two from 64 to 4096");
+  if (!(natural == b.bytes))
+    return invalid("size does not follow from type, shape and layout")
+        .at_node(who)
+        .expecting(natural.text())
+        .but_found(b.bytes.text());
+  if (b.alignment < 64 || (b.alignment & (b.alignment - 1)) || b.alignment > 4096)
+    return invalid("alignment %u", b.alignment).at_node(who).expecting("a power of two from 64 to 4096");
   if (b.device != 0) return invalid("device %u is not known to this program", b.device).at_node(who);
-  if (b.alias_of >= static_cast<int32_t>(k) || b.alias_of < -1) return invalid("alias of buffer %d", b.alias_of).at_node(who).expecting("an earlier buffer");
+  if (b.alias_of >= static_cast<int32_t>(k) || b.alias_of < -1)
+    return invalid("alias of buffer %d", b.alias_of).at_node(who).expecting("an earlier buffer");
   if (b.alias_of >= 0) {
     const Buffer& base = p.buffers[static_cast<size_t>(b.alias_of)];
-    if (b.dtype == DType::kString || base.dtype == DType::kString) return invalid("a string buffer cannot be an alias").at_node(who);
-    if (b.kind == BufferKind::kInput || b.kind == BufferKind::kWeight) return invalid("an input or weight cannot be an alias").at_node(who);
+    if (b.dtype == DType::kString || base.dtype == DType::kString)
+      return invalid("a string buffer cannot be an alias").at_node(who);
+    if (b.kind == BufferKind::kInput || b.kind == BufferKind::kWeight)
+      return invalid("an input or weight cannot be an alias").at_node(who);
   }
   const bool is_weight = b.kind == BufferKind::kWeight;
-  if (is_weight != (b.weight >= 0) || b.weight >= static_cast<int32_t>(p.weights.size())) return invalid("weight index %d", b.weight).at_node(who);
+  if (is_weight != (b.weight >= 0) || b.weight >= static_cast<int32_t>(p.weights.size()))
+    return invalid("weight index %d", b.weight).at_node(who);
   if (is_weight) {
     const Weight& w = p.weights[static_cast<size_t>(b.weight)];
     if (b.dtype == DType::kString) return invalid("a weight cannot be text").at_node(who);
-    if (w.dtype != b.dtype || !is_const(b.shape) || !b.bytes.is_const(static_cast<int64_t>(w.bytes))) return invalid("a weight buffer differs from its weight '%s'", w.name.c_str()).at_node(who);
+    if (w.dtype != b.dtype || !is_const(b.shape) || !b.bytes.is_const(static_cast<int64_t>(w.bytes)))
+      return invalid("a weight buffer differs from its weight '%s'", w.name.c_str()).at_node(who);
   }
   scope.owner.push_back(b.alias_of >= 0 ? scope.owner[static_cast<size_t>(b.alias_of)] : static_cast<int32_t>(k));
   return Ok{};
@@ -94,9 +112,12 @@ Status check_weights(const Program& p, uint64_t weight_bytes) {
   for (const Weight& w : p.weights) {
     PERI_ASSIGN(const int64_t n, checked_numel(w.dims));
     PERI_ASSIGN(const int64_t size, dtype_bytes(w.dtype, n));
-    if (static_cast<uint64_t>(size) != w.bytes) return invalid("size does not follow from type and dims").at_node("weight '" + w.name + "'");
+    if (static_cast<uint64_t>(size) != w.bytes)
+      return invalid("size does not follow from type and dims").at_node("weight '" + w.name + "'");
     if (w.offset % 64 || w.offset > weight_bytes || w.bytes > weight_bytes - w.offset)
-      return invalid("lies outside the weight section").at_node("weight '" + w.name + "'").expecting(format("inside %llu bytes", static_cast<unsigned long long>(weight_bytes)));
+      return invalid("lies outside the weight section")
+          .at_node("weight '" + w.name + "'")
+          .expecting(format("inside %llu bytes", static_cast<unsigned long long>(weight_bytes)));
   }
   return Ok{};
 }
@@ -108,19 +129,26 @@ Status check_inputs(Scope& scope) {
   std::set<std::string> names;
   for (const Port& port : p.inputs) {
     const std::string who = "input '" + port.name + "'";
-    if (port.buffer < 0 || port.buffer >= static_cast<int32_t>(p.buffers.size()) || p.buffers[static_cast<size_t>(port.buffer)].kind != BufferKind::kInput) return invalid("no input buffer").at_node(who);
+    if (port.buffer < 0 || port.buffer >= static_cast<int32_t>(p.buffers.size()) ||
+        p.buffers[static_cast<size_t>(port.buffer)].kind != BufferKind::kInput)
+      return invalid("no input buffer").at_node(who);
     const Buffer& b = p.buffers[static_cast<size_t>(port.buffer)];
-    if (b.dtype != port.dtype || !(b.shape == port.shape) || !b.layout.empty()) return invalid("its buffer has another type").at_node(who);
-    if (!names.insert(port.name).second || scope.written[static_cast<size_t>(port.buffer)]) return invalid("stands twice").at_node(who);
+    if (b.dtype != port.dtype || !(b.shape == port.shape) || !b.layout.empty())
+      return invalid("its buffer has another type").at_node(who);
+    if (!names.insert(port.name).second || scope.written[static_cast<size_t>(port.buffer)])
+      return invalid("stands twice").at_node(who);
     scope.written[static_cast<size_t>(port.buffer)] = true;
     for (const Dim& d : port.shape)
       if (d.is_symbol()) scope.bound.insert(d.symbol_name());
   }
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     const BufferKind kind = p.buffers[k].kind;
-    if (kind == BufferKind::kInput && !scope.written[k]) return invalid("an input buffer without an input").at_node(buffer_label(p, k));
+    if (kind == BufferKind::kInput && !scope.written[k])
+      return invalid("an input buffer without an input").at_node(buffer_label(p, k));
     if (kind == BufferKind::kWeight || kind == BufferKind::kState) scope.written[k] = true;
-    if (const std::string name = kind == BufferKind::kState ? scope.unbound(static_cast<int32_t>(k)) : ""; !name.empty()) return invalid("a state's dimension '%s' is not bound by an input", name.c_str()).at_node(buffer_label(p, k));
+    if (const std::string name = kind == BufferKind::kState ? scope.unbound(static_cast<int32_t>(k)) : "";
+        !name.empty())
+      return invalid("a state's dimension '%s' is not bound by an input", name.c_str()).at_node(buffer_label(p, k));
   }
   return Ok{};
 }
@@ -130,11 +158,14 @@ Status check_outputs(const Scope& scope) {
   std::set<std::string> names;
   for (const Port& port : p.outputs) {
     const std::string who = "output '" + port.name + "'";
-    if (port.buffer < 0 || port.buffer >= static_cast<int32_t>(p.buffers.size())) return invalid("no buffer").at_node(who);
+    if (port.buffer < 0 || port.buffer >= static_cast<int32_t>(p.buffers.size()))
+      return invalid("no buffer").at_node(who);
     const Buffer& b = p.buffers[static_cast<size_t>(port.buffer)];
-    if (b.dtype != port.dtype || !(b.shape == port.shape) || !b.layout.empty()) return invalid("its buffer has another type").at_node(who);
+    if (b.dtype != port.dtype || !(b.shape == port.shape) || !b.layout.empty())
+      return invalid("its buffer has another type").at_node(who);
     if (!scope.is_written(port.buffer)) return invalid("is never written").at_node(who);
-    if (const std::string name = scope.unbound(port.buffer); !name.empty()) return invalid("its dimension '%s' is never bound", name.c_str()).at_node(who);
+    if (const std::string name = scope.unbound(port.buffer); !name.empty())
+      return invalid("its dimension '%s' is never bound", name.c_str()).at_node(who);
     if (!names.insert(port.name).second) return invalid("stands twice").at_node(who);
   }
   return Ok{};
@@ -142,7 +173,8 @@ Status check_outputs(const Scope& scope) {
 
 Status check_at(const Program& p, uint64_t weight_bytes, int depth) {
   if (depth > kMaxBodies) return invalid("bodies of control steps are nested too deep");
-  if (p.buffers.size() > kMaxItems || p.steps.size() > kMaxItems || p.weights.size() > kMaxItems || p.dims.size() > kMaxNames || p.inputs.size() > kMaxNames || p.outputs.size() > kMaxNames)
+  if (p.buffers.size() > kMaxItems || p.steps.size() > kMaxItems || p.weights.size() > kMaxItems ||
+      p.dims.size() > kMaxNames || p.inputs.size() > kMaxNames || p.outputs.size() > kMaxNames)
     return invalid("more buffers, steps, weights, dimensions or ports than the cap");
   Scope scope{p, {p.dims.begin(), p.dims.end()}, {}, {}, {}};
   if (scope.table.size() != p.dims.size()) return invalid("a dimension is named twice");
@@ -158,34 +190,46 @@ Status check_step(Scope& scope, size_t k, int depth) {
   const Program& p = scope.p;
   const Step& s = p.steps[k];
   const std::string who = step_label(p, k);
-  if (s.executor.empty() || s.variants.empty() || s.variants.size() > 256) return invalid("needs an executor and a variant").at_node(who);
+  if (s.executor.empty() || s.variants.empty() || s.variants.size() > 256)
+    return invalid("needs an executor and a variant").at_node(who);
   if (s.writes.empty()) return invalid("writes nothing").at_node(who);
   const int32_t count = static_cast<int32_t>(p.buffers.size());
   for (int32_t b : s.reads) {
     if (b < -1 || b >= count) return invalid("reads buffer %d", b).at_node(who);
-    if (b >= 0 && !scope.is_written(b)) return invalid("reads %s before it is written", buffer_label(p, static_cast<size_t>(b)).c_str()).at_node(who);
-    if (const std::string name = b < 0 ? "" : scope.unbound(b); !name.empty()) return invalid("reads %s whose dimension '%s' is not bound by then", buffer_label(p, static_cast<size_t>(b)).c_str(), name.c_str()).at_node(who);
+    if (b >= 0 && !scope.is_written(b))
+      return invalid("reads %s before it is written", buffer_label(p, static_cast<size_t>(b)).c_str()).at_node(who);
+    if (const std::string name = b < 0 ? "" : scope.unbound(b); !name.empty())
+      return invalid("reads %s whose dimension '%s' is not bound by then",
+                     buffer_label(p, static_cast<size_t>(b)).c_str(), name.c_str())
+          .at_node(who);
   }
   for (int32_t b : s.writes) {
     if (b < -1 || b >= count) return invalid("writes buffer %d", b).at_node(who);
     if (b < 0) continue;
     const int32_t storage = scope.owner[static_cast<size_t>(b)];
     const BufferKind owner = p.buffers[static_cast<size_t>(storage)].kind;
-    if (owner == BufferKind::kInput || owner == BufferKind::kWeight) return invalid("writes into an input or a weight").at_node(who);
+    if (owner == BufferKind::kInput || owner == BufferKind::kWeight)
+      return invalid("writes into an input or a weight").at_node(who);
     scope.written[static_cast<size_t>(b)] = true;
     scope.written[static_cast<size_t>(storage)] = true;
   }
   for (int32_t w : s.waits_for)
-    if (w < 0 || w >= static_cast<int32_t>(k)) return invalid("waits for step %d", w).at_node(who).expecting("an earlier step");
+    if (w < 0 || w >= static_cast<int32_t>(k))
+      return invalid("waits for step %d", w).at_node(who).expecting("an earlier step");
   for (const Variant& v : s.variants)
     for (const auto& [expression, value] : v.holds_for) PERI_TRY(check_symbols(scope, expression, who));
   for (const std::string& name : s.binds) {
-    if (!scope.table.contains(name) || !scope.bound.insert(name).second) return invalid("binds dimension '%s' wrongly", name.c_str()).at_node(who);
+    if (!scope.table.contains(name) || !scope.bound.insert(name).second)
+      return invalid("binds dimension '%s' wrongly", name.c_str()).at_node(who);
   }
   for (int32_t b : s.writes)
-    if (const std::string name = b < 0 ? "" : scope.unbound(b); !name.empty()) return invalid("writes %s whose dimension '%s' is not bound by then", buffer_label(p, static_cast<size_t>(b)).c_str(), name.c_str()).at_node(who);
+    if (const std::string name = b < 0 ? "" : scope.unbound(b); !name.empty())
+      return invalid("writes %s whose dimension '%s' is not bound by then",
+                     buffer_label(p, static_cast<size_t>(b)).c_str(), name.c_str())
+          .at_node(who);
   for (const auto& body : s.bodies) {
-    if (!body || !body->weights.empty()) return invalid("a body must exist and have no weights of its own").at_node(who);
+    if (!body || !body->weights.empty())
+      return invalid("a body must exist and have no weights of its own").at_node(who);
     Status inner = check_at(*body, 0, depth + 1);
     if (!inner.ok()) return std::move(inner).error().at_node(who);
   }
@@ -202,19 +246,26 @@ const Section* Program::section(std::string_view wanted) const {
 Status check_program(const Program& program, uint64_t weight_bytes) { return check_at(program, weight_bytes, 0); }
 
 Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int64_t>>& input_dims, int64_t lowest) {
-  if (input_dims.size() != p.inputs.size()) return usage("%zu inputs are given, the engine has %zu", input_dims.size(), p.inputs.size());
+  if (input_dims.size() != p.inputs.size())
+    return usage("%zu inputs are given, the engine has %zu", input_dims.size(), p.inputs.size());
   DimBinding binding;
   std::map<std::string, std::string> bound_by;
   for (size_t k = 0; k < p.inputs.size(); ++k) {
     const Port& port = p.inputs[k];
     if (input_dims[k].size() != port.shape.size())
-      return usage("wrong rank").at_node(port.name).expecting(shape_text(port.shape)).but_found(shape_text(Shape(input_dims[k].begin(), input_dims[k].end())));
+      return usage("wrong rank")
+          .at_node(port.name)
+          .expecting(shape_text(port.shape))
+          .but_found(shape_text(Shape(input_dims[k].begin(), input_dims[k].end())));
     for (size_t axis = 0; axis < port.shape.size(); ++axis) {
       const int64_t v = input_dims[k][axis];
       if (v < 0 || v > (int64_t{1} << 40)) return usage("dimension %lld", static_cast<long long>(v)).at_node(port.name);
       if (!port.shape[axis].is_symbol()) continue;
       const std::string name = port.shape[axis].symbol_name();
-      if (v < lowest) return usage("dimension '%s' is %lld", name.c_str(), static_cast<long long>(v)).at_node(port.name).expecting(format("at least %lld", static_cast<long long>(lowest)));
+      if (v < lowest)
+        return usage("dimension '%s' is %lld", name.c_str(), static_cast<long long>(v))
+            .at_node(port.name)
+            .expecting(format("at least %lld", static_cast<long long>(lowest)));
       if (binding.emplace(name, v).second) bound_by[name] = port.name;
     }
   }
@@ -224,8 +275,12 @@ Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int
       const Dim& d = port.shape[axis];
       PERI_ASSIGN(const int64_t want, d.eval(binding));
       if (want != input_dims[k][axis]) {
-        const std::string how = d.is_symbol() ? " ('" + d.text() + "' from input '" + bound_by[d.symbol_name()] + "')" : "";
-        return usage("dimension %zu does not fit", axis).at_node(port.name).expecting(std::to_string(want) + how).but_found(std::to_string(input_dims[k][axis]));
+        const std::string how =
+            d.is_symbol() ? " ('" + d.text() + "' from input '" + bound_by[d.symbol_name()] + "')" : "";
+        return usage("dimension %zu does not fit", axis)
+            .at_node(port.name)
+            .expecting(std::to_string(want) + how)
+            .but_found(std::to_string(input_dims[k][axis]));
       }
     }
   }
@@ -233,7 +288,9 @@ Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int
 }
 
 Result<size_t> choose_variant(const Step& step, const Capabilities& machine, const DimBinding& binding) {
-  auto has = [](const std::vector<std::string>& list, const std::string& item) { return item.empty() || std::find(list.begin(), list.end(), item) != list.end(); };
+  auto has = [](const std::vector<std::string>& list, const std::string& item) {
+    return item.empty() || std::find(list.begin(), list.end(), item) != list.end();
+  };
   std::string needs;
   for (size_t k = 0; k < step.variants.size(); ++k) {
     const Variant& v = step.variants[k];
@@ -243,9 +300,13 @@ Result<size_t> choose_variant(const Step& step, const Capabilities& machine, con
       holds = holds && now.ok() && *now == value;
     }
     if (holds && has(machine.isas, v.requires_isa) && has(machine.libraries, v.library)) return k;
-    needs += (needs.empty() ? "" : ", or ") + (v.requires_isa.empty() ? "any CPU" : v.requires_isa) + (v.library.empty() ? "" : " with " + v.library);
+    needs += (needs.empty() ? "" : ", or ") + (v.requires_isa.empty() ? "any CPU" : v.requires_isa) +
+             (v.library.empty() ? "" : " with " + v.library);
   }
-  return refused("no variant of this step fits the machine").at_node(step.name).expecting(needs).advise("build the engine again on this machine");
+  return refused("no variant of this step fits the machine")
+      .at_node(step.name)
+      .expecting(needs)
+      .advise("build the engine again on this machine");
 }
 
 }  // namespace peri::plan

@@ -1,5 +1,5 @@
-// Program: what a backend hands to the runtime, as pure data: a dimension table, buffers, steps. It knows no graph and no
-// compiler, and is what the engine file stores.
+// Program: what a backend hands to the runtime, as pure data: a dimension table, buffers, steps. It knows no graph and
+// no compiler, and is what the engine file stores.
 #pragma once
 
 #include <cstdint>
@@ -20,38 +20,39 @@ struct Buffer {
   std::string name;
   BufferKind kind = BufferKind::kScratch;
   DType dtype = DType::kF32;
-  Shape shape;                  // logical dims, for people, checks and data-dependent outputs
-  std::string layout;           // physical order as in IR text ("" row-major, "0231", "0123:1x16")
-  Dim bytes;                    // size; string tensors are held by the runtime as objects and have 0 here
-  uint32_t alignment = 64;      // of its own memory or of its offset in what it aliases: a power of two, 64 to 4096
-  int32_t alias_of = -1;        // same memory as an earlier buffer, from `alias_offset` on; -1: its own
+  Shape shape;              // logical dims, for people, checks and data-dependent outputs
+  std::string layout;       // physical order as in IR text ("" row-major, "0231", "0123:1x16")
+  Dim bytes;                // size; string tensors are held by the runtime as objects and have 0 here
+  uint32_t alignment = 64;  // of its own memory or of its offset in what it aliases: a power of two, 64 to 4096
+  int32_t alias_of = -1;    // same memory as an earlier buffer, from `alias_offset` on; -1: its own
   Dim alias_offset;
-  int32_t weight = -1;          // kWeight: index into Program::weights
-  uint32_t device = 0;          // 0: host
+  int32_t weight = -1;  // kWeight: index into Program::weights
+  uint32_t device = 0;  // 0: host
 };
 
-// One way to do a step. The first whose `requires_isa` and `library` this machine has and whose `holds_for` holds is taken.
+// One way to do a step. The first whose `requires_isa` and `library` this machine has and whose `holds_for` holds is
+// taken.
 struct Variant {
-  std::string requires_isa;     // "" any, "avx2", "avx512", "avx512_bf16", "sm_90a"
-  std::string library;          // "" none, else name and version that must match: "onednn 3.2.0"
+  std::string requires_isa;                        // "" any, "avx2", "avx512", "avx512_bf16", "sm_90a"
+  std::string library;                             // "" none, else name and version that must match: "onednn 3.2.0"
   std::vector<std::pair<Dim, int64_t>> holds_for;  // every expression must equal its number; empty: every shape
-  std::string payload;          // the executor's own text or bytes
+  std::string payload;                             // the executor's own text or bytes
 };
 
 struct Program;
 
 struct Step {
-  std::string name;             // for people: the anchor node
-  std::string executor;         // "cpu", "onednn", "reference", "copy", "if", "loop"
+  std::string name;      // for people: the anchor node
+  std::string executor;  // "cpu", "onednn", "reference", "copy", "if", "loop"
   uint32_t payload_version = 1;
   std::vector<Variant> variants;
-  std::vector<int32_t> reads;   // buffers; -1: an optional argument left out
+  std::vector<int32_t> reads;  // buffers; -1: an optional argument left out
   std::vector<int32_t> writes;
   uint32_t lane = 0;
-  std::vector<int32_t> waits_for;      // earlier steps on other lanes
-  std::vector<std::string> binds;      // data-dependent dimensions this step binds while running
+  std::vector<int32_t> waits_for;                // earlier steps on other lanes
+  std::vector<std::string> binds;                // data-dependent dimensions this step binds while running
   std::vector<std::shared_ptr<Program>> bodies;  // control steps
-  std::vector<std::string> origins;    // nodes of the model, for reports
+  std::vector<std::string> origins;              // nodes of the model, for reports
 };
 
 struct Port {
@@ -68,8 +69,8 @@ struct Weight {
   std::vector<int64_t> dims;
   uint64_t offset = 0;
   uint64_t bytes = 0;
-  uint64_t hash = 0;            // of the bytes
-  uint64_t content_hash = 0;    // Tensor::content_hash, as the source text names it
+  uint64_t hash = 0;          // of the bytes
+  uint64_t content_hash = 0;  // Tensor::content_hash, as the source text names it
 };
 
 // A named blob that travels with the program: "source" (IR text), "tokenizer.json", "pipeline.json".
@@ -80,12 +81,12 @@ struct Section {
 
 struct Program {
   std::string name;
-  std::string builder;                 // version of the software that made it
-  std::string backend;                 // "cpu"
-  std::vector<std::string> dims;       // named dimensions; inputs bind them, or a step's `binds`
+  std::string builder;                       // version of the software that made it
+  std::string backend;                       // "cpu"
+  std::vector<std::string> dims;             // named dimensions; inputs bind them, or a step's `binds`
   std::map<std::string, int64_t> tuned_for;  // the binding the choices were tuned at
   std::vector<Buffer> buffers;
-  std::vector<Step> steps;             // in an order that respects every dependence
+  std::vector<Step> steps;  // in an order that respects every dependence
   std::vector<Port> inputs;
   std::vector<Port> outputs;
   std::vector<Weight> weights;
@@ -95,13 +96,15 @@ struct Program {
 };
 
 // Everything a run relies on, checked once at load: indexes, aliases, order of reads and writes, expressions, names,
-// caps (1e6 steps and buffers, depth 16 of bodies). `weight_bytes` is the size of the weight section. The error says which
-// step or buffer and why. After it, no field of the program can cause an unsafe access.
+// caps (1e6 steps and buffers, depth 16 of bodies). `weight_bytes` is the size of the weight section. The error says
+// which step or buffer and why. After it, no field of the program can cause an unsafe access.
 Status check_program(const Program& program, uint64_t weight_bytes);
 
-// Binds the dimension table from concrete input dims (in order of Program::inputs): bare symbols first, then every other
-// dimension is checked. Errors name the input, axis, expectation and finding. A named dimension is at least `lowest`.
-Result<DimBinding> bind_dims(const Program& program, const std::vector<std::vector<int64_t>>& input_dims, int64_t lowest = 1);
+// Binds the dimension table from concrete input dims (in order of Program::inputs): bare symbols first, then every
+// other dimension is checked. Errors name the input, axis, expectation and finding. A named dimension is at least
+// `lowest`.
+Result<DimBinding> bind_dims(const Program& program, const std::vector<std::vector<int64_t>>& input_dims,
+                             int64_t lowest = 1);
 
 // Which variant of a step to take on this machine under a binding; error kRefused that lists what each one needs.
 struct Capabilities {
@@ -111,13 +114,14 @@ struct Capabilities {
 Result<size_t> choose_variant(const Step& step, const Capabilities& machine, const DimBinding& binding);
 
 // ---- memory --------------------------------------------------------------------------------------------------------
-// Offsets of the scratch buffers in one arena per device for a binding: lifetimes from the steps, largest first, best fit.
-// A pure function: the same program and binding give the same offsets. Buffers whose size is not bound yet get kUnbound.
+// Offsets of the scratch buffers in one arena per device for a binding: lifetimes from the steps, largest first, best
+// fit. A pure function: the same program and binding give the same offsets. Buffers whose size is not bound yet get
+// kUnbound.
 constexpr int64_t kUnbound = -1;
 constexpr int64_t kMaxBufferBytes = int64_t{1} << 42;  // sums over a million buffers stay in range
 struct ArenaPlan {
-  std::vector<int64_t> offset;    // per buffer; kUnbound for buffers outside the arena
-  std::vector<int64_t> bytes;     // per buffer; kUnbound if data-dependent
+  std::vector<int64_t> offset;  // per buffer; kUnbound for buffers outside the arena
+  std::vector<int64_t> bytes;   // per buffer; kUnbound if data-dependent
   int64_t arena_bytes = 0;
   int64_t largest_live_bytes = 0;  // lower bound of any plan: the most bytes alive at one step
 };

@@ -69,7 +69,8 @@ void missing_in_bodies(const plan::Program& program, ExecutorTable table, std::s
   for (const plan::Step& step : program.steps) {
     for (const auto& body : step.bodies) {
       for (const plan::Step& inner : body->steps)
-        if (std::none_of(table.begin(), table.end(), [&](const Executor* e) { return e->name == inner.executor; })) missing->insert(inner.executor);
+        if (std::none_of(table.begin(), table.end(), [&](const Executor* e) { return e->name == inner.executor; }))
+          missing->insert(inner.executor);
       missing_in_bodies(*body, table, missing);
     }
   }
@@ -84,7 +85,8 @@ void named_in(const std::string& payload, const std::vector<std::string>& dims, 
 }
 }  // namespace
 
-Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, WeightSource weights, EngineOptions options) {
+Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, WeightSource weights,
+                                                     EngineOptions options) {
   PERI_TRY(plan::check_program(program, weights.bytes.size()));
   static std::atomic<uint64_t> next_id{1};
   std::shared_ptr<Engine> engine(new Engine());
@@ -96,13 +98,17 @@ Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, Weig
   std::set<std::string> missing;
   missing_in_bodies(s.program, s.options.executors, &missing);
   for (const plan::Step& step : s.program.steps) {
-    auto it = std::find_if(s.options.executors.begin(), s.options.executors.end(), [&](const Executor* e) { return e->name == step.executor; });
+    auto it = std::find_if(s.options.executors.begin(), s.options.executors.end(),
+                           [&](const Executor* e) { return e->name == step.executor; });
     if (it == s.options.executors.end()) {
       missing.insert(step.executor);
       continue;
     }
     if ((*it)->payload_version != step.payload_version)
-      return refused("step '%s' has payload version %u of executor '%s'", step.name.c_str(), step.payload_version, step.executor.c_str()).expecting(std::to_string((*it)->payload_version)).advise("build the engine again with this version");
+      return refused("step '%s' has payload version %u of executor '%s'", step.name.c_str(), step.payload_version,
+                     step.executor.c_str())
+          .expecting(std::to_string((*it)->payload_version))
+          .advise("build the engine again with this version");
     s.executors.push_back(*it);
     auto state = std::make_unique<StepState>();
     auto collect = [&](int32_t b) {
@@ -120,13 +126,16 @@ Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, Weig
   if (!missing.empty()) {
     std::string names;
     for (const std::string& m : missing) names += (names.empty() ? "'" : ", '") + m + "'";
-    return refused("the engine needs executors that this binary does not have: %s", names.c_str()).advise("use a build of peri that has them, or build the engine again");
+    return refused("the engine needs executors that this binary does not have: %s", names.c_str())
+        .advise("use a build of peri that has them, or build the engine again");
   }
   return std::shared_ptr<const Engine>(std::move(engine));
 }
 
 namespace {
-Result<std::unique_ptr<Prepared>> prepare_step(const Engine& engine, const WeightSource& source, const Executor& executor, const plan::Step& step, const plan::Variant& variant) {
+Result<std::unique_ptr<Prepared>> prepare_step(const Engine& engine, const WeightSource& source,
+                                               const Executor& executor, const plan::Step& step,
+                                               const plan::Variant& variant) {
   PrepareContext context;
   context.program = &engine.program();
   context.step = &step;
@@ -142,7 +151,8 @@ Result<std::unique_ptr<Prepared>> prepare_step(const Engine& engine, const Weigh
   }
   if (source.drop_pages)
     context.drop_weight = [drop = source.drop_pages, program = &engine.program(), &step](size_t k) {
-      const plan::Weight& w = program->weights[static_cast<size_t>(program->buffers[static_cast<size_t>(step.reads[k])].weight)];
+      const plan::Weight& w =
+          program->weights[static_cast<size_t>(program->buffers[static_cast<size_t>(step.reads[k])].weight)];
       drop(w.offset, w.bytes);
     };
   auto prepared = executor.prepare(context);

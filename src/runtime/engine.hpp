@@ -1,5 +1,5 @@
-// Engine: a program with its weights and executors, immutable and shared by sessions. Session: one run in flight, with its
-// arena, its thread pool and the instances for its current shapes.
+// Engine: a program with its weights and executors, immutable and shared by sessions. Session: one run in flight, with
+// its arena, its thread pool and the instances for its current shapes.
 #pragma once
 
 #include <atomic>
@@ -11,16 +11,17 @@
 
 namespace peri::runtime {
 
-// Where the bytes of the weight section are. `keep` owns them; `drop_pages`, if set, may be called when a range has been
-// packed elsewhere and its pages need not stay resident.
+// Where the bytes of the weight section are. `keep` owns them; `drop_pages`, if set, may be called when a range has
+// been packed elsewhere and its pages need not stay resident.
 struct WeightSource {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> keep;
   std::function<void(uint64_t offset, uint64_t bytes)> drop_pages;
 };
 
-// Where sessions take the memory of their runs: arenas, scratch, states, and outputs that the caller gives no memory for.
-// Null functions: the system's. Called from the threads that run sessions; must outlive engine, sessions and outputs.
+// Where sessions take the memory of their runs: arenas, scratch, states, and outputs that the caller gives no memory
+// for. Null functions: the system's. Called from the threads that run sessions; must outlive engine, sessions and
+// outputs.
 struct Allocator {
   void* (*allocate)(void* user, size_t bytes, size_t alignment) = nullptr;  // null: there is no memory
   void (*release)(void* user, void* memory, size_t bytes) = nullptr;
@@ -35,7 +36,8 @@ struct EngineOptions {
   plan::Capabilities machine;
   int threads = 1;
   Allocator allocator = {};
-  // Most bytes that one block of memory (arena, scratch, state, data-dependent buffer) may take; 0: what the machine has.
+  // Most bytes that one block of memory (arena, scratch, state, data-dependent buffer) may take; 0: what the machine
+  // has.
   int64_t memory_bytes = 0;
   // Steps that all sessions and bodies may still run together, for programs of strangers; null: no end.
   std::shared_ptr<std::atomic<int64_t>> steps_left = nullptr;
@@ -45,16 +47,17 @@ struct EngineOptions {
 
 class Engine {
  public:
-  // Checks the program, finds an executor and a variant for every step (all missing ones are named at once) and prepares
-  // the steps. Errors: kInvalid (hostile program), kRefused (missing executor, no variant).
-  static Result<std::shared_ptr<const Engine>> create(plan::Program program, WeightSource weights, EngineOptions options);
+  // Checks the program, finds an executor and a variant for every step (all missing ones are named at once) and
+  // prepares the steps. Errors: kInvalid (hostile program), kRefused (missing executor, no variant).
+  static Result<std::shared_ptr<const Engine>> create(plan::Program program, WeightSource weights,
+                                                      EngineOptions options);
   ~Engine();
 
   const plan::Program& program() const;
   const EngineOptions& options() const;
   Result<Tensor> weight(size_t index) const;
-  // The instance of step `k` for a binding: from a cache of recent ones, or made now. Thread-safe; concurrent first calls for
-  // different keys do not block each other.
+  // The instance of step `k` for a binding: from a cache of recent ones, or made now. Thread-safe; concurrent first
+  // calls for different keys do not block each other.
   Result<std::shared_ptr<const Instance>> instance(size_t step, const DimBinding& binding) const;
   uint64_t id() const;  // of this engine object, for caches
 
@@ -84,8 +87,8 @@ class Session {
   void use_pool(ThreadPool* pool);
   ~Session();
 
-  // Runs on host tensors, in order of Program::inputs; returns new tensors in order of Program::outputs. Errors name the
-  // input. Blocks until done.
+  // Runs on host tensors, in order of Program::inputs; returns new tensors in order of Program::outputs. Errors name
+  // the input. Blocks until done.
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs);
   // Like run(), on the caller's output memory where it is given (dtype, dims and size checked). Data-dependent outputs
   // must be left to the session (data null).
@@ -95,8 +98,9 @@ class Session {
   Status prepare(const std::vector<std::vector<int64_t>>& input_dims);
 
   void set_step_hook(StepHook hook);
-  // The contents of a buffer after the last run, row-major or as its layout says; for bisecting. Only right for buffers whose
-  // memory is not reused later: pass keep_all to create-time options of the program's arena (see keep_intermediates()).
+  // The contents of a buffer after the last run, row-major or as its layout says; for bisecting. Only right for buffers
+  // whose memory is not reused later: pass keep_all to create-time options of the program's arena (see
+  // keep_intermediates()).
   Result<Tensor> buffer_contents(int32_t buffer) const;
   // Gives every scratch buffer memory of its own from the next prepare() on.
   void keep_intermediates(bool on);

@@ -1,5 +1,5 @@
-// How the runtime does a step without knowing what it is: an executor prepares a step once for an engine, instantiates it for
-// a binding of dimensions, and runs the instance on pointers.
+// How the runtime does a step without knowing what it is: an executor prepares a step once for an engine, instantiates
+// it for a binding of dimensions, and runs the instance on pointers.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,17 @@
 
 namespace peri::runtime {
 
-// Given while a step runs. Pointers of reads and writes stand in the order of the step's lists; null: left out. A string
-// buffer's pointer is a std::vector<std::string>*.
+// Given while a step runs. Pointers of reads and writes stand in the order of the step's lists; null: left out. A
+// string buffer's pointer is a std::vector<std::string>*.
 struct RunContext {
   std::span<const void* const> reads;
   std::span<void* const> writes;
-  std::byte* scratch = nullptr;   // scratch_bytes() of the instance, 64-byte aligned; contents undefined
+  std::byte* scratch = nullptr;  // scratch_bytes() of the instance, 64-byte aligned; contents undefined
   ThreadPool* pool = nullptr;
   const DimBinding* binding = nullptr;
 
-  // For steps that bind dimensions: gives the dims of write `k`; the runtime binds the names, takes memory and returns it.
+  // For steps that bind dimensions: gives the dims of write `k`; the runtime binds the names, takes memory and returns
+  // it.
   class Binder {
    public:
     virtual ~Binder() = default;
@@ -56,9 +57,10 @@ struct PrepareContext {
   const plan::Variant* variant = nullptr;
   // The weight behind read `k` as a tensor viewing the mapped file; undefined tensor if read k is not a weight.
   std::vector<Tensor> weights;
-  // Set where weights are mapped from a file: tells that the pages of read `k` need not stay, since it was packed elsewhere.
+  // Set where weights are mapped from a file: tells that the pages of read `k` need not stay, since it was packed
+  // elsewhere.
   std::function<void(size_t k)> drop_weight;
-  int threads = 1;  // of the pool that will run it; must not change results
+  int threads = 1;                         // of the pool that will run it; must not change results
   const EngineOptions* options = nullptr;  // of the engine: what a control step hands to the engines of its bodies
 };
 

@@ -1,62 +1,12 @@
-// One run in flight: binds dimensions, lays out the arena, fetches instances, and walks the steps. What depends only on the
-// input dims is kept between runs.
+// One run in flight: places what only the run itself tells, and walks the steps.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <set>
 
-#include "runtime/engine.hpp"
-#include "runtime/memory.hpp"
+#include "runtime/session_state.hpp"
 
 namespace peri::runtime {
-
-struct Session::State final : RunContext::Binder {
-  std::shared_ptr<const Engine> engine;
-  std::unique_ptr<ThreadPool> own_pool;
-  ThreadPool* pool = nullptr;
-  int64_t lowest_dim = 1;
-  StepHook hook;
-  bool keep_all = false;
-
-  // For the current input dims.
-  bool prepared = false;
-  int prepared_threads = 0;
-  std::vector<std::vector<int64_t>> input_dims;
-  DimBinding binding;
-  plan::ArenaPlan arena_plan;
-  Memory arena, scratch;
-  std::vector<std::shared_ptr<const Instance>> instances;  // null: instantiated while running (data-dependent)
-  std::vector<void*> pointers;                             // per buffer
-  std::vector<Tensor> weights;                             // per buffer, defined for weights
-  std::vector<std::vector<const void*>> reads;
-  std::vector<std::vector<void*>> writes;
-  std::vector<int64_t> shift;                              // per buffer: bytes from the start of what it aliases
-  bool data_dependent = false;
-
-  // For the current run.
-  DimBinding run_binding;
-  std::vector<Memory> pooled;                              // per buffer: data-dependent ones
-  std::vector<std::pair<Memory, int64_t>> states;          // per buffer: kState, with their size; zero at first
-  std::vector<std::unique_ptr<std::vector<std::string>>> strings;  // per buffer
-  std::vector<Tensor> made_outputs;
-  size_t current = 0;
-
-  const plan::Program& program() const { return engine->program(); }
-  const EngineOptions& options() const { return engine->options(); }
-
-  Status prepare_for(const std::vector<std::vector<int64_t>>& dims);
-  Status layout_memory();
-  Status make_instances();
-  Status place_strings();
-  Status place_states();
-  Result<void*> place(int32_t buffer);
-  Status refresh_arguments(size_t step);
-  Status run_step(size_t step);
-  Result<void*> bind_output(size_t k, std::span<const int64_t> dims) override;
-  Status bind_inputs(std::span<const Tensor> inputs);
-  Result<Tensor> output_tensor(size_t port, std::span<const View> given);
-  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, std::span<const View> outputs);
-};
 
 Session::Session() : state_(std::make_unique<State>()) {}
 Session::~Session() = default;
@@ -99,109 +49,6 @@ Result<std::unique_ptr<Session>> Session::create_body(std::shared_ptr<const Engi
   return session;
 }
 
-Status Session::State::layout_memory() {
-  const plan::Program& p = program();
-  PERI_ASSIGN(arena_plan, plan::plan_arena(p, binding));
-  if (keep_all) {  // one after the other, nothing shared
-    int64_t at = 0;
-    for (size_t k = 0; k < p.buffers.size(); ++k) {
-      if (p.buffers[k].alias_of >= 0 || arena_plan.offset[k] == plan::kUnbound) continue;
-      arena_plan.offset[k] = at;
-      PERI_ASSIGN(at, checked_add(at, (arena_plan.bytes[k] + 4095) / 4096 * 4096, "arena"));
-    }
-    arena_plan.arena_bytes = at;
-    for (size_t k = 0; k < p.buffers.size(); ++k) {
-      const plan::Buffer& b = p.buffers[k];
-      if (b.alias_of < 0 || arena_plan.offset[k] == plan::kUnbound) continue;
-      PERI_ASSIGN(const int64_t shift, b.alias_offset.eval(binding));
-      arena_plan.offset[k] = arena_plan.offset[static_cast<size_t>(b.alias_of)] + shift;
-    }
-  }
-  return arena.reserve(static_cast<size_t>(arena_plan.arena_bytes) + 64, options());
-}
-
-Status Session::State::place_strings() {
-  strings.resize(program().buffers.size());
-  for (size_t k = 0; k < strings.size(); ++k)
-    if (program().buffers[k].dtype == DType::kString && !strings[k]) strings[k] = std::make_unique<std::vector<std::string>>();
-  return Ok{};
-}
-
-// A state lives across runs; when its size changes it begins anew as zeros.
-Status Session::State::place_states() {
-  const plan::Program& p = program();
-  states.resize(p.buffers.size());
-  for (size_t k = 0; k < p.buffers.size(); ++k) {
-    if (p.buffers[k].kind != plan::BufferKind::kState || p.buffers[k].alias_of >= 0 || p.buffers[k].dtype == DType::kString) continue;
-    auto& [memory, bytes] = states[k];
-    if (memory.data && bytes == arena_plan.bytes[k]) continue;
-    bytes = arena_plan.bytes[k];
-    PERI_TRY(memory.reserve(static_cast<size_t>(bytes), options()));
-    std::memset(memory.data.get(), 0, memory.bytes);
-  }
-  return Ok{};
-}
-
-Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims) {
-  if (prepared && dims == input_dims) return Ok{};
-  prepared = false;
-  const plan::Program& p = program();
-  PERI_ASSIGN(binding, plan::bind_dims(p, dims, lowest_dim));
-  PERI_TRY(layout_memory());
-  PERI_TRY(place_strings());
-  PERI_TRY(place_states());
-  shift.assign(p.buffers.size(), 0);
-  for (size_t k = 0; k < p.buffers.size(); ++k) {
-    if (p.buffers[k].alias_of < 0 || arena_plan.bytes[k] == plan::kUnbound) continue;
-    PERI_ASSIGN(shift[k], p.buffers[k].alias_offset.eval(binding));
-  }
-  instances.assign(p.steps.size(), nullptr);
-  reads.assign(p.steps.size(), {});
-  writes.assign(p.steps.size(), {});
-  pointers.assign(p.buffers.size(), nullptr);
-  for (size_t k = 0; k < p.buffers.size(); ++k) {
-    const plan::Buffer& b = p.buffers[k];
-    if (b.dtype == DType::kString) pointers[k] = strings[k].get();
-    else if (b.kind == plan::BufferKind::kWeight) pointers[k] = const_cast<void*>(weights[k].data());
-    else if (states[k].first.data) pointers[k] = states[k].first.data.get();
-    else if (arena_plan.offset[k] != plan::kUnbound) pointers[k] = arena.data.get() + arena_plan.offset[k];
-  }
-  PERI_TRY(make_instances());
-  size_t scratch_bytes = 0;
-  for (const auto& i : instances)
-    if (i) scratch_bytes = std::max(scratch_bytes, i->scratch_bytes(pool->threads()));
-  PERI_TRY(scratch.reserve(scratch_bytes + 64, options()));
-  for (size_t k = 0; k < p.steps.size(); ++k) {
-    for (int32_t b : p.steps[k].reads) reads[k].push_back(b < 0 ? nullptr : pointers[static_cast<size_t>(b)]);
-    for (int32_t b : p.steps[k].writes) writes[k].push_back(b < 0 ? nullptr : pointers[static_cast<size_t>(b)]);
-  }
-  input_dims = dims;
-  prepared = true;
-  prepared_threads = pool->threads();
-  return Ok{};
-}
-
-// Instances of all steps up to the first that binds dimensions; packing of weights goes by steps over the pool.
-Status Session::State::make_instances() {
-  const plan::Program& p = program();
-  size_t count = 0;
-  while (count < p.steps.size() && p.steps[count].binds.empty()) ++count;
-  if (count < p.steps.size()) ++count;
-  std::mutex mutex;
-  std::optional<Error> first;
-  pool->run(static_cast<int64_t>(count), [&](int64_t k, int) {
-    auto made = engine->instance(static_cast<size_t>(k), binding);
-    if (made.ok()) {
-      instances[static_cast<size_t>(k)] = std::move(made).value();
-      return;
-    }
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (!first) first = std::move(made).error();
-  });
-  if (first) return *std::move(first);
-  return Ok{};
-}
-
 // Memory of a buffer whose size became known while running.
 Result<void*> Session::State::place(int32_t buffer) {
   const plan::Program& p = program();
@@ -210,19 +57,25 @@ Result<void*> Session::State::place(int32_t buffer) {
   if (b.dtype == DType::kString) return pointers[static_cast<size_t>(owner)];  // ours, or the caller's input
   if (!pointers[static_cast<size_t>(owner)]) {
     PERI_ASSIGN(const int64_t bytes, b.bytes.eval(run_binding));
-    if (bytes < 0 || bytes > plan::kMaxBufferBytes) return Error(ErrorKind::kMemory, format("a data-dependent buffer would take %lld bytes", static_cast<long long>(bytes))).at_node(b.name);
+    if (bytes < 0 || bytes > plan::kMaxBufferBytes)
+      return Error(ErrorKind::kMemory,
+                   format("a data-dependent buffer would take %lld bytes", static_cast<long long>(bytes)))
+          .at_node(b.name);
     PERI_TRY(pooled[static_cast<size_t>(owner)].reserve(static_cast<size_t>(std::max<int64_t>(bytes, 1)), options()));
     pointers[static_cast<size_t>(owner)] = pooled[static_cast<size_t>(owner)].data.get();
   }
   std::vector<int32_t> chain;  // aliases without a place, outermost last
-  for (int32_t at = buffer; !pointers[static_cast<size_t>(at)]; at = p.buffers[static_cast<size_t>(at)].alias_of) chain.push_back(at);
+  for (int32_t at = buffer; !pointers[static_cast<size_t>(at)]; at = p.buffers[static_cast<size_t>(at)].alias_of)
+    chain.push_back(at);
   for (; !chain.empty(); chain.pop_back()) {
     const plan::Buffer& x = p.buffers[static_cast<size_t>(chain.back())];
     PERI_ASSIGN(const int64_t offset, x.alias_offset.eval(run_binding));
     PERI_ASSIGN(const int64_t bytes, x.bytes.eval(run_binding));
     PERI_ASSIGN(const int64_t base, p.buffers[static_cast<size_t>(x.alias_of)].bytes.eval(run_binding));
-    if (offset < 0 || bytes < 0 || offset > base || bytes > base - offset || offset % x.alignment) return invalid("an alias reaches outside its buffer");
-    pointers[static_cast<size_t>(chain.back())] = static_cast<std::byte*>(pointers[static_cast<size_t>(x.alias_of)]) + offset;
+    if (offset < 0 || bytes < 0 || offset > base || bytes > base - offset || offset % x.alignment)
+      return invalid("an alias reaches outside its buffer");
+    pointers[static_cast<size_t>(chain.back())] =
+        static_cast<std::byte*>(pointers[static_cast<size_t>(x.alias_of)]) + offset;
   }
   return pointers[static_cast<size_t>(buffer)];
 }
@@ -233,9 +86,15 @@ Result<void*> Session::State::bind_output(size_t k, std::span<const int64_t> dim
   const plan::Buffer& b = program().buffers[static_cast<size_t>(step.writes[k])];
   if (b.shape.size() != dims.size()) return invalid("a data-dependent output has another rank").at_node(step.name);
   for (size_t axis = 0; axis < dims.size(); ++axis) {
-    if (b.shape[axis].is_symbol() && std::find(step.binds.begin(), step.binds.end(), b.shape[axis].symbol_name()) != step.binds.end()) run_binding.emplace(b.shape[axis].symbol_name(), dims[axis]);
+    if (b.shape[axis].is_symbol() &&
+        std::find(step.binds.begin(), step.binds.end(), b.shape[axis].symbol_name()) != step.binds.end())
+      run_binding.emplace(b.shape[axis].symbol_name(), dims[axis]);
     PERI_ASSIGN(const int64_t want, b.shape[axis].eval(run_binding));
-    if (want != dims[axis] || want < 0) return invalid("a data-dependent output does not fit its shape").at_node(step.name).expecting(std::to_string(want)).but_found(std::to_string(dims[axis]));
+    if (want != dims[axis] || want < 0)
+      return invalid("a data-dependent output does not fit its shape")
+          .at_node(step.name)
+          .expecting(std::to_string(want))
+          .but_found(std::to_string(dims[axis]));
   }
   PERI_ASSIGN(void* p, place(step.writes[k]));
   writes[current][k] = p;
@@ -253,7 +112,8 @@ Status Session::State::refresh_arguments(size_t k) {
     if (step.writes[j] < 0) continue;
     std::set<std::string> symbols;
     program().buffers[static_cast<size_t>(step.writes[j])].bytes.collect_symbols(symbols);
-    if (!std::all_of(symbols.begin(), symbols.end(), [&](const std::string& s) { return run_binding.contains(s); })) continue;
+    if (!std::all_of(symbols.begin(), symbols.end(), [&](const std::string& s) { return run_binding.contains(s); }))
+      continue;
     PERI_ASSIGN(writes[k][j], place(step.writes[j]));
   }
   return Ok{};
@@ -298,12 +158,16 @@ Result<Tensor> Session::State::output_tensor(size_t port, std::span<const View> 
   PERI_ASSIGN(std::vector<int64_t> dims, eval(o.shape, bound));
   if (port < given.size() && given[port].data) {
     const View& v = given[port];
-    if (v.dtype != o.dtype || v.dims != dims) return usage("the memory given for the output has another type").at_node(o.name).expecting(std::string(dtype_name(o.dtype)) + shape_text(Shape(dims.begin(), dims.end())));
+    if (v.dtype != o.dtype || v.dims != dims)
+      return usage("the memory given for the output has another type")
+          .at_node(o.name)
+          .expecting(std::string(dtype_name(o.dtype)) + shape_text(Shape(dims.begin(), dims.end())));
     PERI_ASSIGN(const int64_t n, checked_numel(dims));
     PERI_ASSIGN(const int64_t bytes, dtype_bytes(o.dtype, n));
     return Tensor::view(o.dtype, dims, {static_cast<const std::byte*>(v.data), static_cast<size_t>(bytes)}, nullptr);
   }
-  if (!options().allocator.allocate || o.dtype == DType::kString) return Tensor::uninitialized(o.dtype, std::move(dims));
+  if (!options().allocator.allocate || o.dtype == DType::kString)
+    return Tensor::uninitialized(o.dtype, std::move(dims));
   PERI_ASSIGN(const int64_t n, checked_numel(dims));
   PERI_ASSIGN(const int64_t bytes, dtype_bytes(o.dtype, n));
   auto own = std::make_shared<Memory>();
@@ -314,10 +178,15 @@ Result<Tensor> Session::State::output_tensor(size_t port, std::span<const View> 
 
 Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, std::span<const View> given) {
   const plan::Program& p = program();
-  if (inputs.size() != p.inputs.size()) return usage("%zu inputs are given, the engine has %zu", inputs.size(), p.inputs.size());
+  if (inputs.size() != p.inputs.size())
+    return usage("%zu inputs are given, the engine has %zu", inputs.size(), p.inputs.size());
   std::vector<std::vector<int64_t>> dims;
   for (size_t k = 0; k < inputs.size(); ++k) {
-    if (inputs[k].dtype() != p.inputs[k].dtype) return usage("wrong element type").at_node(p.inputs[k].name).expecting(std::string(dtype_name(p.inputs[k].dtype))).but_found(std::string(dtype_name(inputs[k].dtype())));
+    if (inputs[k].dtype() != p.inputs[k].dtype)
+      return usage("wrong element type")
+          .at_node(p.inputs[k].name)
+          .expecting(std::string(dtype_name(p.inputs[k].dtype)))
+          .but_found(std::string(dtype_name(inputs[k].dtype())));
     dims.push_back(inputs[k].dims());
   }
   PERI_TRY(prepare_for(dims));
@@ -332,9 +201,14 @@ Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, 
   }
   for (size_t k = 0; k < p.outputs.size(); ++k) {
     const int32_t b = p.outputs[k].buffer, owner = plan::storage_of(p, b);
-    const bool own = p.buffers[static_cast<size_t>(owner)].kind == plan::BufferKind::kOutput && p.outputs[k].dtype != DType::kString;
-    if (!own || arena_plan.bytes[static_cast<size_t>(owner)] == plan::kUnbound || arena_plan.bytes[static_cast<size_t>(owner)] != arena_plan.bytes[static_cast<size_t>(b)]) continue;
-    if (std::any_of(p.outputs.begin(), p.outputs.begin() + static_cast<std::ptrdiff_t>(k), [&](const plan::Port& q) { return plan::storage_of(p, q.buffer) == owner; })) continue;
+    const bool own =
+        p.buffers[static_cast<size_t>(owner)].kind == plan::BufferKind::kOutput && p.outputs[k].dtype != DType::kString;
+    if (!own || arena_plan.bytes[static_cast<size_t>(owner)] == plan::kUnbound ||
+        arena_plan.bytes[static_cast<size_t>(owner)] != arena_plan.bytes[static_cast<size_t>(b)])
+      continue;
+    if (std::any_of(p.outputs.begin(), p.outputs.begin() + static_cast<std::ptrdiff_t>(k),
+                    [&](const plan::Port& q) { return plan::storage_of(p, q.buffer) == owner; }))
+      continue;
     PERI_ASSIGN(outs[k], output_tensor(k, given));
     direct[k] = true;
     pointers[static_cast<size_t>(owner)] = outs[k].mutable_data();
@@ -346,8 +220,10 @@ Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, 
     pointers[k] = base ? static_cast<std::byte*>(base) + shift[k] : nullptr;
   }
   for (size_t k = 0; k < p.steps.size(); ++k) {
-    for (size_t j = 0; j < reads[k].size(); ++j) reads[k][j] = p.steps[k].reads[j] < 0 ? nullptr : pointers[static_cast<size_t>(p.steps[k].reads[j])];
-    for (size_t j = 0; j < writes[k].size(); ++j) writes[k][j] = p.steps[k].writes[j] < 0 ? nullptr : pointers[static_cast<size_t>(p.steps[k].writes[j])];
+    for (size_t j = 0; j < reads[k].size(); ++j)
+      reads[k][j] = p.steps[k].reads[j] < 0 ? nullptr : pointers[static_cast<size_t>(p.steps[k].reads[j])];
+    for (size_t j = 0; j < writes[k].size(); ++j)
+      writes[k][j] = p.steps[k].writes[j] < 0 ? nullptr : pointers[static_cast<size_t>(p.steps[k].writes[j])];
   }
   for (size_t k = 0; k < p.steps.size(); ++k) PERI_TRY(run_step(k));
   for (size_t k = 0; k < p.outputs.size(); ++k) {
@@ -355,7 +231,8 @@ Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, 
     PERI_ASSIGN(outs[k], output_tensor(k, given));
     if (data_dependent) PERI_TRY(place(p.outputs[k].buffer));  // a view that no step reads
     if (p.outputs[k].dtype == DType::kString) {
-      outs[k].mutable_strings() = *static_cast<const std::vector<std::string>*>(pointers[static_cast<size_t>(p.outputs[k].buffer)]);
+      outs[k].mutable_strings() =
+          *static_cast<const std::vector<std::string>*>(pointers[static_cast<size_t>(p.outputs[k].buffer)]);
     } else if (!outs[k].bytes().empty()) {
       std::memcpy(outs[k].mutable_data(), pointers[static_cast<size_t>(p.outputs[k].buffer)], outs[k].bytes().size());
     }
@@ -364,7 +241,9 @@ Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, 
 }
 
 Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) { return state_->run(inputs, {}); }
-Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, std::span<const View> outputs) { return state_->run(inputs, outputs); }
+Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, std::span<const View> outputs) {
+  return state_->run(inputs, outputs);
+}
 Status Session::prepare(const std::vector<std::vector<int64_t>>& input_dims) { return state_->prepare_for(input_dims); }
 
 Result<Tensor> Session::buffer_contents(int32_t buffer) const {

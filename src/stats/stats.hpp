@@ -14,16 +14,16 @@ double mean(std::span<const double> samples);
 struct Interval {
   double low = 0, high = 0;
 };
-// Percentile bootstrap interval of the median at 95 % (Efron 1979), 1000 resamples, seeded. For timings of one process: it
-// says how well this run's median is known, not how runs differ.
+// Percentile bootstrap interval of the median at 95 % (Efron 1979), 1000 resamples, seeded. For timings of one process:
+// it says how well this run's median is known, not how runs differ.
 Interval median_interval(std::span<const double> samples, uint64_t seed = 1);
 
-// Percentile bootstrap interval at 95 % of median(b) / median(a), each resampled by itself, 1000 times, seeded. REQUIRES
-// positive samples.
+// Percentile bootstrap interval at 95 % of median(b) / median(a), each resampled by itself, 1000 times, seeded.
+// REQUIRES positive samples.
 Interval ratio_interval(std::span<const double> a, std::span<const double> b, uint64_t seed = 1);
 
-// How likely samples this different are if both come from one distribution: the two-sided rank-sum test of Mann and Whitney
-// (1947), normal approximation with tie and continuity corrections; 1 where nothing can be told.
+// How likely samples this different are if both come from one distribution: the two-sided rank-sum test of Mann and
+// Whitney (1947), normal approximation with tie and continuity corrections; 1 where nothing can be told.
 double mann_whitney_p(std::span<const double> a, std::span<const double> b);
 
 }  // namespace peri::stats

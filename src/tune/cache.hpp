@@ -1,5 +1,5 @@
-// What was measured stays measured: verdicts and times of candidates by problem, candidate and machine, in SQLite. A cache
-// that is absent, read-only, damaged or locked by others never fails a build: it only says why it gives nothing.
+// What was measured stays measured: verdicts and times of candidates by problem, candidate and machine, in SQLite. A
+// cache that is absent, read-only, damaged or locked by others never fails a build: it only says why it gives nothing.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace peri::tune {
 
-// What timings hold for: CPU, instruction sets, number of threads, and the very program that takes them (this one, or the
-// worker named), so that a rebuilt kernel is timed anew.
+// What timings hold for: CPU, instruction sets, number of threads, and the very program that takes them (this one, or
+// the worker named), so that a rebuilt kernel is timed anew.
 std::string machine_key(const kernels::Machine& machine, const std::string& worker = "");
 
 struct CacheRow {

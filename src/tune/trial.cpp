@@ -43,7 +43,8 @@ Result<std::vector<Tensor>> make_arguments(const ir::Graph& region, uint64_t see
     PERI_ASSIGN(Tensor t, Tensor::zeros(v->type.dtype, dims));
     Rng rng(seed++);
     if (v->type.dtype == DType::kF32) {
-      // Cheap seeded values: 4096 normals repeated at a shifting offset, so that large weights are made at memory speed.
+      // Cheap seeded values: 4096 normals repeated at a shifting offset, so that large weights are made at memory
+      // speed.
       float block[4096];
       for (float& x : block) x = static_cast<float>(rng.normal());
       float* data = t.mutable_as<float>();
@@ -88,7 +89,8 @@ std::vector<int64_t> sample_positions(const std::vector<int64_t>& dims, uint64_t
 }
 }  // namespace
 
-Result<Expected> expected_at(const ir::Graph& region, std::span<const Tensor> arguments, int threads, std::vector<int64_t> positions) {
+Result<Expected> expected_at(const ir::Graph& region, std::span<const Tensor> arguments, int threads,
+                             std::vector<int64_t> positions) {
   Expected e;
   e.positions = std::move(positions);
   std::vector<ops::RefTensor> in;
@@ -116,13 +118,15 @@ std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& 
   double radius = 0;
   for (int64_t at : expected.positions) radius = std::max(radius, want.floating() ? want.r(at) : 0.0);
   const double u = unit_roundoff(want.dtype);
-  const std::span<const float> fa = a.dtype() == DType::kF32 ? a.as<float>() : std::span<const float>(), fb = a.dtype() == DType::kF32 ? b.as<float>() : fa;
+  const std::span<const float> fa = a.dtype() == DType::kF32 ? a.as<float>() : std::span<const float>(),
+                               fb = a.dtype() == DType::kF32 ? b.as<float>() : fa;
   for (int64_t k = 0; k < a.numel() && out.size() < kMost; ++k) {
     if (!want.floating()) {
       if (a.i64(k) != b.i64(k)) out.push_back(k);
       continue;
     }
-    const double x = fa.empty() ? a.f64(k) : fa[static_cast<size_t>(k)], y = fb.empty() ? b.f64(k) : fb[static_cast<size_t>(k)];
+    const double x = fa.empty() ? a.f64(k) : fa[static_cast<size_t>(k)],
+                 y = fb.empty() ? b.f64(k) : fb[static_cast<size_t>(k)];
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
     if (!(std::fabs(x - y) <= 2 * (radius + u * std::fabs(x)))) out.push_back(k);
   }
@@ -131,7 +135,9 @@ std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& 
 
 namespace {
 Status differs(size_t output, int64_t at, const std::string& want, const std::string& got) {
-  return Error(ErrorKind::kAccuracy, format("output %zu differs at %lld", output, static_cast<long long>(at))).expecting(want).but_found(got);
+  return Error(ErrorKind::kAccuracy, format("output %zu differs at %lld", output, static_cast<long long>(at)))
+      .expecting(want)
+      .but_found(got);
 }
 }  // namespace
 
@@ -150,7 +156,8 @@ Result<double> compare(const Expected& expected, std::span<const Tensor> got) {
         continue;
       }
       if (!want.floating()) {
-        if (want.i[i] != got[k].i64(at)) return differs(k, at, std::to_string(want.i[i]), std::to_string(got[k].i64(at))).error();
+        if (want.i[i] != got[k].i64(at))
+          return differs(k, at, std::to_string(want.i[i]), std::to_string(got[k].i64(at))).error();
         continue;
       }
       const double w = want.f[i], g = got[k].f64(at);
@@ -160,7 +167,9 @@ Result<double> compare(const Expected& expected, std::span<const Tensor> got) {
       const double radius = want.r(at) + u * std::fabs(w) + (want.dtype == DType::kF16 ? 0x1p-24 : 0x1p-126);
       const double error = std::fabs(w - g);
       if (!(error <= radius)) {
-        const bool both_huge = std::isinf(g) && std::fabs(w) + radius > (want.dtype == DType::kF16 ? 65504.0 : 3.4028234e38) && std::signbit(g) == std::signbit(w);
+        const bool both_huge = std::isinf(g) &&
+                               std::fabs(w) + radius > (want.dtype == DType::kF16 ? 65504.0 : 3.4028234e38) &&
+                               std::signbit(g) == std::signbit(w);
         if (!both_huge) return differs(k, at, format("%.9g +- %.3g", w, radius), format("%.9g", g)).error();
         continue;  // the exact answer is so near the largest number that overflow lies within its radius
       }
@@ -174,7 +183,8 @@ std::vector<int64_t> physical_dims(const std::vector<int64_t>& dims, const ir::L
   std::vector<int64_t> p;
   for (size_t k = 0; k < dims.size(); ++k) {
     const size_t axis = layout.order.empty() ? k : layout.order[k];
-    p.push_back(static_cast<int>(axis) == layout.block_axis ? (dims[axis] + layout.block - 1) / layout.block : dims[axis]);
+    p.push_back(static_cast<int>(axis) == layout.block_axis ? (dims[axis] + layout.block - 1) / layout.block
+                                                            : dims[axis]);
   }
   if (layout.block_axis >= 0) p.push_back(layout.block);
   return p;
@@ -197,7 +207,8 @@ void for_each_element(const std::vector<int64_t>& dims, const ir::Layout& layout
     at *= p[k];
   }
   auto offset = [&](size_t axis, int64_t c) {
-    return static_cast<int>(axis) == layout.block_axis ? c / layout.block * step[axis] + c % layout.block : c * step[axis];
+    return static_cast<int>(axis) == layout.block_axis ? c / layout.block * step[axis] + c % layout.block
+                                                       : c * step[axis];
   };
   if (rank == 0) return f(0, 0);
   const int64_t inner = dims[rank - 1];
@@ -214,14 +225,16 @@ void for_each_element(const std::vector<int64_t>& dims, const ir::Layout& layout
 }
 
 template <size_t kBytes>
-void move_elements(const std::vector<int64_t>& dims, const ir::Layout& layout, bool to_physical, const std::byte* from, std::byte* to) {
+void move_elements(const std::vector<int64_t>& dims, const ir::Layout& layout, bool to_physical, const std::byte* from,
+                   std::byte* to) {
   for_each_element(dims, layout, [&](int64_t logical, int64_t physical) {
     const int64_t a = to_physical ? logical : physical, b = to_physical ? physical : logical;
     std::memcpy(to + static_cast<size_t>(b) * kBytes, from + static_cast<size_t>(a) * kBytes, kBytes);
   });
 }
 
-Status move_by_size(int size, const std::vector<int64_t>& dims, const ir::Layout& layout, bool to_physical, const std::byte* from, std::byte* to) {
+Status move_by_size(int size, const std::vector<int64_t>& dims, const ir::Layout& layout, bool to_physical,
+                    const std::byte* from, std::byte* to) {
   switch (size) {
     case 1: return move_elements<1>(dims, layout, to_physical, from, to), Ok{};
     case 2: return move_elements<2>(dims, layout, to_physical, from, to), Ok{};
@@ -263,7 +276,9 @@ struct Trial::State {
 Trial::Trial() : state_(std::make_unique<State>()) {}
 Trial::~Trial() = default;
 
-Result<std::unique_ptr<Trial>> Trial::create(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& c, std::span<const Tensor> arguments, const kernels::Machine& machine, ThreadPool* pool) {
+Result<std::unique_ptr<Trial>> Trial::create(const ir::Graph& region, const std::vector<bool>& constant,
+                                             const Candidate& c, std::span<const Tensor> arguments,
+                                             const kernels::Machine& machine, ThreadPool* pool) {
   std::unique_ptr<Trial> trial(new Trial());
   State& s = *trial->state_;
   s.pool = pool;
@@ -281,7 +296,8 @@ Result<std::unique_ptr<Trial>> Trial::create(const ir::Graph& region, const std:
     s.region.outputs[k]->type.layout = c.offer.outputs[k];
     s.out_dims.push_back(kernels::dims_of(*region.outputs[k]));
     s.out_layouts.push_back(c.offer.outputs[k]);
-    PERI_ASSIGN(Tensor t, Tensor::zeros(region.outputs[k]->type.dtype, physical_dims(s.out_dims[k], c.offer.outputs[k])));
+    PERI_ASSIGN(Tensor t,
+                Tensor::zeros(region.outputs[k]->type.dtype, physical_dims(s.out_dims[k], c.offer.outputs[k])));
     s.out.push_back(std::move(t));
     s.out_p.push_back(s.out.back().mutable_data());
   }
@@ -297,7 +313,9 @@ void Trial::run() {
   State& s = *state_;
   for (int phase = 0; phase < s.instance->phases(); ++phase)
     s.pool->run(s.instance->tasks(phase), [&](int64_t task, int worker) {
-      s.instance->run_task(phase, task, {s.in_p, s.out_p, s.workspace.mutable_data(), s.scratch.mutable_data() + static_cast<size_t>(worker) * s.scratch_stride});
+      s.instance->run_task(phase, task,
+                           {s.in_p, s.out_p, s.workspace.mutable_data(),
+                            s.scratch.mutable_data() + static_cast<size_t>(worker) * s.scratch_stride});
     });
 }
 
@@ -310,7 +328,8 @@ Result<double> Trial::verify(const Expected& expected, std::vector<Tensor>* outp
   std::memset(s.scratch.mutable_data(), 0xff, s.scratch.bytes().size());
   run();
   for (size_t k = 0; k < s.in.size(); ++k)
-    if (hash_bytes(s.in[k].data(), s.in[k].bytes().size()) != before[k]) return Error(ErrorKind::kAccuracy, format("it changed its input %zu", k));
+    if (hash_bytes(s.in[k].data(), s.in[k].bytes().size()) != before[k])
+      return Error(ErrorKind::kAccuracy, format("it changed its input %zu", k));
   std::vector<Tensor> got;
   for (size_t k = 0; k < s.out.size(); ++k) {
     PERI_ASSIGN(Tensor t, from_layout(s.out[k], s.out_layouts[k], s.out_dims[k]));
@@ -348,7 +367,8 @@ void Trial::cool(std::span<const std::byte> rest) {
 }
 
 double Trial::time_ms(double budget_ms, std::span<const std::byte> rest) {
-  const bool cools = !rest.empty() && std::find(state_->constant.begin(), state_->constant.end(), true) != state_->constant.end();
+  const bool cools =
+      !rest.empty() && std::find(state_->constant.begin(), state_->constant.end(), true) != state_->constant.end();
   const size_t most = cools ? kMostCoolSamples : kMostSamples;
   std::vector<double> samples;
   run();

@@ -37,7 +37,8 @@ struct Tuner::State {
   void leave_untried(Candidates* all);
   const SampleVerdict& samples(const kernels::Kernel& kernel, const std::string& library);
   void decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
-  void decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, std::vector<Candidate*> fresh);
+  void decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
+                  std::vector<Candidate*> fresh);
   // The worker's judge; null if there is none (any more), and then stats say why.
   RemoteJudge* worker();
   Judge& here();
@@ -49,7 +50,8 @@ Tuner::Tuner(Options options) : state_(std::make_unique<State>()) {
   s.options = std::move(options);
   s.stats.worker = !s.options.worker.empty();
   if (!s.stats.worker) s.stats.worker_trouble = "no worker was asked for";
-  if (!s.options.cache_path.empty() && s.options.measure) s.cache = Cache::open(s.options.cache_path, machine_key(s.machine, s.options.worker));
+  if (!s.options.cache_path.empty() && s.options.measure)
+    s.cache = Cache::open(s.options.cache_path, machine_key(s.machine, s.options.worker));
 }
 Tuner::~Tuner() = default;
 const kernels::Machine& Tuner::machine() const { return state_->machine; }
@@ -120,7 +122,8 @@ bool Tuner::State::recall(const std::string& key, Candidate* c) {
 
 void Tuner::State::leave_untried(Candidates* all) {
   const auto tried = [](const Candidate& c) { return c.median_ms >= 0 || c.max_error >= 0; };
-  if (std::none_of(all->list.begin(), all->list.end(), [&](const Candidate& c) { return c.rejected.empty() && tried(c); })) {
+  if (std::none_of(all->list.begin(), all->list.end(),
+                   [&](const Candidate& c) { return c.rejected.empty() && tried(c); })) {
     ++stats.untried;
     return;
   }
@@ -137,8 +140,10 @@ Judge& Tuner::State::here() {
 RemoteJudge* Tuner::State::worker() {
   if (remote || !stats.worker) return remote.get();
   auto started = RemoteJudge::start(options.worker, options.threads);
-  if (started.ok()) remote = std::move(*started);
-  else stats.worker_trouble = started.error().text(), stats.worker = false;
+  if (started.ok())
+    remote = std::move(*started);
+  else
+    stats.worker_trouble = started.error().text(), stats.worker = false;
   return remote.get();
 }
 
@@ -163,12 +168,15 @@ const SampleVerdict& Tuner::State::samples(const kernels::Kernel& kernel, const 
   return sampled.emplace(&kernel, std::move(*v)).first->second;
 }
 
-void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, std::vector<Candidate*> fresh) {
+void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
+                              std::vector<Candidate*> fresh) {
   if (options.verify) {
-    std::erase_if(fresh, [&](Candidate* c) { return !(c->rejected = samples(*c->kernel, c->offer.library).failed).empty(); });
+    std::erase_if(fresh,
+                  [&](Candidate* c) { return !(c->rejected = samples(*c->kernel, c->offer.library).failed).empty(); });
     if (fresh.empty()) return;
   }
-  const Terms terms{options.measure, options.verify, options.seed, options.budget_ms, options.model_bytes, options.stop};
+  const Terms terms{options.measure,   options.verify,      options.seed,
+                    options.budget_ms, options.model_bytes, options.stop};
   std::vector<const Candidate*> list(fresh.begin(), fresh.end());
   std::vector<bool> settled(fresh.size(), false);
   const Told told = [&](size_t k, const Verdict* v) {
@@ -181,7 +189,8 @@ void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& 
     c->compared_with = v->compared_with;
     stats.measured += v->median_ms >= 0;
     stats.rejected += !v->rejected.empty() && v->lasting;
-    if (cache && v->lasting) cache->store(key, cached_name(*c), {v->median_ms, v->max_error, v->rejected, v->compared_with});
+    if (cache && v->lasting)
+      cache->store(key, cached_name(*c), {v->median_ms, v->max_error, v->rejected, v->compared_with});
   };
   if (RemoteJudge* w = worker()) {
     const Status done = w->judge(region, constant, list, terms, told);
@@ -196,7 +205,8 @@ void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& 
   here().judge(region, constant, list, terms, told);
 }
 
-void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all) {
+void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
+                          Candidates* all) {
   std::vector<Candidate*> fresh;
   for (Candidate& c : all->list)
     if (!recall(key, &c)) fresh.push_back(&c);
@@ -239,7 +249,9 @@ bool Tuner::offered(const Candidate& candidate, const ir::Graph& region, const s
   for (kernels::Offer& o : *offers) {
     o.inputs.resize(region.inputs.size());
     o.outputs.resize(region.outputs.size());
-    if (o.config == candidate.offer.config && o.inputs == candidate.offer.inputs && o.outputs == candidate.offer.outputs) return true;
+    if (o.config == candidate.offer.config && o.inputs == candidate.offer.inputs &&
+        o.outputs == candidate.offer.outputs)
+      return true;
   }
   return false;
 }

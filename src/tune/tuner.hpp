@@ -1,5 +1,5 @@
-// Tuner: for a problem, every candidate of every kernel with its offer, its verdict and its time, or the reason why not.
-// The choice is data: printed, cached, locked.
+// Tuner: for a problem, every candidate of every kernel with its offer, its verdict and its time, or the reason why
+// not. The choice is data: printed, cached, locked.
 #pragma once
 
 #include <functional>
@@ -23,27 +23,27 @@ struct Candidate {
   std::string compared_with;  // the candidate of another provider that gave the same answer everywhere; or empty
   // Runs the region at sizes for which this one does not hold (offer.holds_for); null: it holds everywhere.
   std::shared_ptr<const Candidate> elsewhere = nullptr;
-  std::string id() const;     // "gemm_f32@1 {mr=12 nr=32}" : stands in lock files and reports
+  std::string id() const;  // "gemm_f32@1 {mr=12 nr=32}" : stands in lock files and reports
 };
 struct Refusal {
   std::string kernel, reason;
 };
 struct Candidates {
-  std::vector<Candidate> list;      // fastest guess or measurement first
+  std::vector<Candidate> list;  // fastest guess or measurement first
   std::vector<Refusal> refusals;
 };
 
 struct Options {
-  bool measure = true;              // false: first offer wins, nothing is run
+  bool measure = true;  // false: first offer wins, nothing is run
   bool verify = true;
-  std::string provider;             // only this provider ("" all); the reference is always allowed as last resort
-  std::string cache_path;           // folder of the timing cache; "" none
+  std::string provider;    // only this provider ("" all); the reference is always allowed as last resort
+  std::string cache_path;  // folder of the timing cache; "" none
   int threads = 1;
   uint64_t seed = 7;
-  double budget_ms = 60;            // of timing for one candidate
-  std::string worker;               // the program that verifies and times (see worker.hpp); "": this process does
-  double model_bytes = 1e12;        // of all weights of the model: so much goes through the caches between two runs of a step
-  std::function<bool()> stop;       // once true nothing more is verified or measured: what is known by then is chosen from
+  double budget_ms = 60;      // of timing for one candidate
+  std::string worker;         // the program that verifies and times (see worker.hpp); "": this process does
+  double model_bytes = 1e12;  // of all weights of the model: so much goes through the caches between two runs of a step
+  std::function<bool()> stop;  // once true nothing more is verified or measured: what is known by then is chosen from
 };
 
 class Tuner {
@@ -55,8 +55,8 @@ class Tuner {
   // What Options::model_bytes says, once it is known. REQUIRES: nothing was measured yet.
   void set_model_bytes(double bytes);
 
-  // Candidates of a problem with concrete dims, all layouts. Verified and timed according to the options; results are kept
-  // by the problem's text, so equal layers are done once.
+  // Candidates of a problem with concrete dims, all layouts. Verified and timed according to the options; results are
+  // kept by the problem's text, so equal layers are done once.
   const Candidates& candidates(const ir::Graph& region, const std::vector<bool>& constant);
   // Whether any kernel but the reference takes the region (no measurement).
   bool accepted(const ir::Graph& region, const std::vector<bool>& constant);
@@ -67,14 +67,15 @@ class Tuner {
 
   struct Stats {
     int64_t problems = 0, candidates = 0, measured = 0, from_cache = 0, rejected = 0;
-    int64_t untried = 0;            // problems of which nothing was verified or measured, since `stop` said so
-    int64_t compared = 0;           // candidates whose whole answer was compared with one of another provider
-    int64_t kernels_sampled = 0, sample_runs = 0, kernels_refused = 0;  // tier 1: kernels, their right runs, and those that failed
+    int64_t untried = 0;   // problems of which nothing was verified or measured, since `stop` said so
+    int64_t compared = 0;  // candidates whose whole answer was compared with one of another provider
+    int64_t kernels_sampled = 0, sample_runs = 0,
+            kernels_refused = 0;  // tier 1: kernels, their right runs, and those that failed
     double seconds = 0, sample_seconds = 0;
-    bool worker = false;            // a worker process verified and timed, or would have if anything had been new
+    bool worker = false;  // a worker process verified and timed, or would have if anything had been new
     int64_t worker_deaths = 0;
-    std::string worker_trouble;     // why this process did it instead
-    std::string cache_trouble;      // why the timing cache gave or took nothing; empty: it did, or none was asked for
+    std::string worker_trouble;  // why this process did it instead
+    std::string cache_trouble;   // why the timing cache gave or took nothing; empty: it did, or none was asked for
   };
   Stats stats() const;
 

@@ -154,7 +154,13 @@ TEST(PublicApi, TheCallItselfIsChecked) {
   peri_session* session = nullptr;
   ASSERT_EQ(kind(peri_session_create(digits().handle(), 1, &session)), 0);
   Images images(1);
-  peri_tensor in = {sizeof(in), PERI_F32, PERI_DEVICE_HOST, images.dims.data(), images.dims.size(), images.values.data(), images.values.size() * 4};
+  peri_tensor in = {sizeof(in),
+                    PERI_F32,
+                    PERI_DEVICE_HOST,
+                    images.dims.data(),
+                    images.dims.size(),
+                    images.values.data(),
+                    images.values.size() * 4};
   peri_tensor out = {};
   EXPECT_EQ(kind(peri_session_run(session, &in, 1, &out, 1, nullptr)), PERI_ERROR_USAGE) << "struct_size is not set";
   out.struct_size = sizeof(out);

@@ -37,7 +37,8 @@ TEST(Result, MacrosPassErrorsOn) {
 }
 
 TEST(Error, TextNamesFileNodeExpectationAndRemedyOnOneLine) {
-  const Error error = invalid("bad rank").in_file("m.onnx").at_node("conv1").expecting("4").but_found("3").advise("fix\nit");
+  const Error error =
+      invalid("bad rank").in_file("m.onnx").at_node("conv1").expecting("4").but_found("3").advise("fix\nit");
   EXPECT_EQ(error.text(), "m.onnx: 'conv1': bad rank: expected 4, found 3; fix it");
 }
 
@@ -54,9 +55,7 @@ TEST(Error, KindDecidesTheExitCode) {
   EXPECT_EQ(exit_code(ErrorKind::kIo), 1);
 }
 
-TEST(CheckDeathTest, PrintsConditionAndNote) {
-  EXPECT_DEATH(PERI_CHECK(1 == 2, "arithmetic"), "1 == 2: arithmetic");
-}
+TEST(CheckDeathTest, PrintsConditionAndNote) { EXPECT_DEATH(PERI_CHECK(1 == 2, "arithmetic"), "1 == 2: arithmetic"); }
 
 }  // namespace
 }  // namespace peri

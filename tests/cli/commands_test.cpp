@@ -59,7 +59,8 @@ TEST_F(Commands, InspectListsOperators) {
   const Json j = json_of(command("inspect", {"--operators"}));
   bool relu = false;
   for (const Json& o : (*j.get("operators"))->items())
-    relu = relu || (o.get_string("name", "").value() == "Relu" && (*o.get("versions"))->items().back().as_int().value() == 14);
+    relu = relu ||
+           (o.get_string("name", "").value() == "Relu" && (*o.get("versions"))->items().back().as_int().value() == 14);
   EXPECT_TRUE(relu);
   EXPECT_FALSE(command("inspect", {}).ok());
 }
@@ -89,10 +90,13 @@ TEST_F(Commands, VerifyComparesWithTheReference) {
 }
 
 TEST_F(Commands, BisectNamesTheStepThatIsWrong) {
-  // The second step's clip gets another upper end: the step does what its region says, which is not what the source says.
+  // The second step's clip gets another upper end: the step does what its region says, which is not what the source
+  // says.
   plan::LoadedEngine loaded = plan::load_engine(engine_).value();
   std::vector<Tensor> weights;
-  for (const plan::Weight& w : loaded.program.weights) weights.push_back(Tensor::view(w.dtype, w.dims, loaded.weight_bytes.subspan(w.offset, w.bytes), loaded.file).value());
+  for (const plan::Weight& w : loaded.program.weights)
+    weights.push_back(
+        Tensor::view(w.dtype, w.dims, loaded.weight_bytes.subspan(w.offset, w.bytes), loaded.file).value());
   std::string& payload = loaded.program.steps[1].variants[0].payload;
   const size_t at = payload.find("[6.0]");
   ASSERT_NE(at, std::string::npos);
@@ -102,7 +106,9 @@ TEST_F(Commands, BisectNamesTheStepThatIsWrong) {
   const auto r = command("verify", {wrong, "--bisect"});
   ASSERT_TRUE(r.ok()) << r.error().text();
   EXPECT_EQ(r->code, 3) << r->summary;
-  EXPECT_NE(r->summary.find("first step outside its bound is 1, '" + loaded.program.steps[1].name + "'"), std::string::npos) << r->summary;
+  EXPECT_NE(r->summary.find("first step outside its bound is 1, '" + loaded.program.steps[1].name + "'"),
+            std::string::npos)
+      << r->summary;
   const auto right = command("verify", {engine_, "--bisect"});
   ASSERT_TRUE(right.ok()) << right.error().text();
   EXPECT_NE(right->summary.find("is within its own bound"), std::string::npos) << right->summary;
@@ -132,7 +138,9 @@ TEST_F(Commands, ExplainReadsTheProof) {
 }
 
 TEST_F(Commands, ReplayTriesAProblemAgain) {
-  const Json j = json_of(command("replay", {"graph { input x: f32[16,32]; input w: f32[32,8]; y = matmul(x, w); output y; } seed=11", "--budget", "1"}));
+  const Json j = json_of(command(
+      "replay",
+      {"graph { input x: f32[16,32]; input w: f32[32,8]; y = matmul(x, w); output y; } seed=11", "--budget", "1"}));
   EXPECT_EQ(j.get_int("seed").value(), 11);
   ASSERT_FALSE(j.get_array("candidates").value()->empty());
   EXPECT_FALSE(command("replay", {"graph { input x: f32[n,32]; y = relu(x); output y; }"}).ok()) << "an open dimension";
@@ -165,8 +173,9 @@ TEST_F(Commands, AMisspeltInputIsNamedWithTheRightOne) {
 }
 
 TEST_F(Commands, WhatCannotBeWrittenIsSaidBeforeTheWork) {
-  const std::vector<std::vector<std::string>> lines = {{"missing.onnx", "-o", folder_ + "/none/x.engine"},
-                                                       {"missing.onnx", "-o", folder_ + "/x.engine", "--lock", folder_ + "/none/x.lock"}};
+  const std::vector<std::vector<std::string>> lines = {
+      {"missing.onnx", "-o", folder_ + "/none/x.engine"},
+      {"missing.onnx", "-o", folder_ + "/x.engine", "--lock", folder_ + "/none/x.lock"}};
   for (const auto& words : lines) {
     const auto r = command("build", words);
     ASSERT_FALSE(r.ok());

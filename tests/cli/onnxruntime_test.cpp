@@ -1,6 +1,6 @@
 // label: cpu
-// peri verify --onnxruntime agrees on a trained model and on an engine made of it, and says what is missing where Python
-// or the package is.
+// peri verify --onnxruntime agrees on a trained model and on an engine made of it, and says what is missing where
+// Python or the package is.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,6 +1,5 @@
-// Any bytes as IR text: parsed or refused; what parses is sound, prints to a text that parses to the same print, and goes
-// through inference without a fault of ours.
-// links: ops
+// Any bytes as IR text: parsed or refused; what parses is sound, prints to a text that parses to the same print, and
+// goes through inference without a fault of ours. links: ops
 #include <cstdlib>
 #include <string_view>
 

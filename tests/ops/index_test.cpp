@@ -144,7 +144,8 @@ TEST(BatchNormalization, TrainingTakesStatisticsOfTheBatch) {
                                      floats({1}, {8}), floats({1}, {1})};
   const auto out = run_text(
       "graph { input x: f32[2,1,2]; input s: f32[1]; input b: f32[1]; input m: f32[1]; input v: f32[1]; y, n, w = "
-      "batch_normalization(x, s, b, m, v) {epsilon=0.0, momentum=0.75, training_mode=1}; output y; output n; output w }",
+      "batch_normalization(x, s, b, m, v) {epsilon=0.0, momentum=0.75, training_mode=1}; output y; output n; output w "
+      "}",
       in);
   ASSERT_EQ(out.size(), 3u);
   const double unit = 2 / std::sqrt(5);  // mean 4, variance 5

@@ -59,7 +59,8 @@ TEST(DeformConv, OffsetsMoveTapsAndMasksScaleThem) {
                                      floats({1, 2, 3}, {0, 0.5, -2, 0, 0, 0.5}), floats({1}, {100}),
                                      floats({1, 2, 3}, {1, 1, 1, 1, 0.5, 1})};
   const char* text =
-      "graph { input x: f32[1,1,4]; input w: f32[1,1,2]; input o: f32[1,2,3]; input b: f32[1]; input m: f32[1,2,3]; y = "
+      "graph { input x: f32[1,1,4]; input w: f32[1,1,2]; input o: f32[1,2,3]; input b: f32[1]; input m: f32[1,2,3]; y "
+      "= "
       "deform_conv(x, w, o, b, m); output y }";
   // Taps at (0, 1), (1.5, 2), (0, 3.5): the last lies half outside.
   expect_values(run_text(text, in)[0], {121, 123, 141});

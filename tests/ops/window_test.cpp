@@ -43,7 +43,8 @@ TEST(Conv, TapsInThePaddingAreNoWork) {
                 const int64_t at = window_at(w, 0, o, k);
                 wanted += at >= 0 && at < in;
               }
-            EXPECT_EQ(taps_inside(w, 0, in, out), wanted) << in << " " << kernel << " " << dilation << " " << stride << " " << pad;
+            EXPECT_EQ(taps_inside(w, 0, in, out), wanted)
+                << in << " " << kernel << " " << dilation << " " << stride << " " << pad;
           }
 }
 

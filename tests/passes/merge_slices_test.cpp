@@ -1,5 +1,5 @@
-// Windows that exporters cut axis by axis leave the pipeline as one slice with the same meaning, and stay apart where the
-// pass is disabled.
+// Windows that exporters cut axis by axis leave the pipeline as one slice with the same meaning, and stay apart where
+// the pass is disabled.
 #include "passes/core/pipeline.hpp"
 #include "tests/passes/meaning.hpp"
 

@@ -67,8 +67,10 @@ TEST(Arena, LargeProgramsShareMemoryToo) {
     const int32_t to = m.scratch("", DType::kF32, "[" + std::to_string(1 + rng.below(64)) + "*n]");
     if (k % 7 == 0) m.p.buffers.back().alignment = 4096;
     m.step("a", {recent[static_cast<size_t>(rng.below(static_cast<int64_t>(recent.size())))]}, {to});
-    if (recent.size() < 30) recent.push_back(to);
-    else recent[1 + static_cast<size_t>(rng.below(29))] = to;
+    if (recent.size() < 30)
+      recent.push_back(to);
+    else
+      recent[1 + static_cast<size_t>(rng.below(29))] = to;
   }
   const auto plan = plan_arena(m.p, {{"n", 16}});  // checks what it made
   ASSERT_TRUE(plan.ok()) << plan.error().text();

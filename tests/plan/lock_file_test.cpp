@@ -13,7 +13,9 @@ Lock sample() {
   lock.provider = "peri";
   lock.dims = {{"batch", 3}, {"sequence", 128}};
   lock.disabled_passes = {"fuse_gelu"};
-  lock.regions = {{"a", "k1", "gemm_f32@1 {}", ",0231->0231", "avx2", ""}, {"b", "k2", "reference", "", "", ""}, {"c", "k1", "matmul@1 {x=\"1\"}", "->", "avx512", "onednn 3.2.0"}};
+  lock.regions = {{"a", "k1", "gemm_f32@1 {}", ",0231->0231", "avx2", ""},
+                  {"b", "k2", "reference", "", "", ""},
+                  {"c", "k1", "matmul@1 {x=\"1\"}", "->", "avx512", "onednn 3.2.0"}};
   lock.conversions = {{"relayout a", "k3", "relayout@1 {}", "->0231", "", ""}};
   return lock;
 }
@@ -47,7 +49,8 @@ TEST(LockFile, EqualRegionsGetTheirOwnChoicesInOrder) {
 
 TEST(LockFile, NamesTheFieldThatIsWrong) {
   const std::string good = lock_text(sample());
-  for (const char* field : {"peri_lock", "builder", "backend", "provider", "dims", "disabled_passes", "regions", "conversions", "candidate", "layouts", "requires_isa"}) {
+  for (const char* field : {"peri_lock", "builder", "backend", "provider", "dims", "disabled_passes", "regions",
+                            "conversions", "candidate", "layouts", "requires_isa"}) {
     std::string bad = good;
     const size_t at = bad.find("\"" + std::string(field) + "\"");
     ASSERT_NE(at, std::string::npos) << field;

@@ -48,28 +48,20 @@ const Lie kLies[] = {
     {"bad layout", [](Program& p) { p.buffers[2].layout = "01:9x16"; }},
     {"overflows", [](Program& p) { p.buffers[2].bytes = Dim::poison(); }},
     {"not in the table", [](Program& p) { p.dims = {"n"}; }},
-    {"named twice",
-     [](Program& p) {
-       p.dims = {"batch", "batch"};
-     }},
+    {"named twice", [](Program& p) { p.dims = {"batch", "batch"}; }},
     {"not bound by then",
      [](Program& p) {
        p.buffers[2].shape[1] = Dim::symbol("n"), p.buffers[2].bytes = Dim::symbol("n") * Dim::symbol("batch") * Dim(4);
      }},
     {"not bound by then",
-     [](Program& p) {
-       p.buffers[2].shape = {Dim::symbol("n"), Dim(0)}, p.buffers[2].bytes = Dim(0);
-     }},
+     [](Program& p) { p.buffers[2].shape = {Dim::symbol("n"), Dim(0)}, p.buffers[2].bytes = Dim(0); }},
     {"binds dimension", [](Program& p) { p.steps[0].binds = {"batch"}; }},
     {"binds dimension", [](Program& p) { p.steps[0].binds = {"unknown"}; }},
     {"outside the weight section", [](Program& p) { p.weights[0].offset = 64; }},
     {"outside the weight section", [](Program& p) { p.weights[0].offset = 8; }},
     {"outside the weight section", [](Program& p) { p.weights[0].offset = ~uint64_t{63}; }},
     {"does not follow", [](Program& p) { p.weights[0].bytes = 8; }},
-    {"",
-     [](Program& p) {
-       p.weights[0].dims = {int64_t{1} << 62, 4};
-     }},
+    {"", [](Program& p) { p.weights[0].dims = {int64_t{1} << 62, 4}; }},
     {"", [](Program& p) { p.weights[0].dims = {-4}; }},
     {"differs from its weight", [](Program& p) { p.weights[0].dims = {2}, p.weights[0].bytes = 8; }},
     {"weight index", [](Program& p) { p.buffers[1].weight = 1; }},

@@ -11,7 +11,10 @@
 namespace peri::tune {
 namespace {
 
-std::string folder(const char* name) { return (std::filesystem::temp_directory_path() / ("peri_cache_" + std::string(name) + std::to_string(getpid()))).string(); }
+std::string folder(const char* name) {
+  return (std::filesystem::temp_directory_path() / ("peri_cache_" + std::string(name) + std::to_string(getpid())))
+      .string();
+}
 
 TEST(TimingCache, RowsComeBackForTheirMachineOnly) {
   const std::string dir = folder("rows") + "/deep";

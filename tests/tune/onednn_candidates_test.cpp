@@ -57,20 +57,30 @@ TEST(OnednnCandidates, Convolutions) {
 }
 
 TEST(OnednnCandidates, Epilogues) {
-  const std::string head = "graph { input x: f32[1,32,14,14]; input w: f32[64,32,3,3]; input b: f32[64]; input r: f32[1,64,14,14]; c = conv(x, w, b) {pads=[1,1,1,1]}; ";
+  const std::string head =
+      "graph { input x: f32[1,32,14,14]; input w: f32[64,32,3,3]; input b: f32[64]; input r: f32[1,64,14,14]; c = "
+      "conv(x, w, b) {pads=[1,1,1,1]}; ";
   expect_right(head + "s = add(c, r); y = relu(s); output y }", 2);
   expect_right(head + "s = relu(c); y = add(s, r); output y }", 2);
   expect_right(head + "s = sigmoid(c); y = add(s, r); output y }", 2);
-  EXPECT_NE(refusal_of("onednn_conv", head + "s = mul(c, r); y = relu(s); output y }").find("post-op"), std::string::npos);
+  EXPECT_NE(refusal_of("onednn_conv", head + "s = mul(c, r); y = relu(s); output y }").find("post-op"),
+            std::string::npos);
 }
 
 TEST(OnednnCandidates, Products) {
   expect_right("graph { input x: f32[2,13,48]; input w: f32[48,80]; y = matmul(x, w); output y }", 2);
   expect_right("graph { input x: f32[1,48]; input w: f32[48,80]; y = matmul(x, w); output y }", 2);
-  expect_right("graph { input x: f32[7,48]; input w: f32[80,48]; input b: f32[80]; y = gemm(x, w, b) {transB=1}; output y }", 2);
-  expect_right("graph { input x: f32[2,13,48]; input w: f32[48,80]; input b: f32[80]; input r: f32[2,13,80]; m = matmul(x, w); c = add(m, b); y = add(c, r); output y }", 2);
-  EXPECT_NE(refusal_of("onednn_matmul", "graph { input x: f32[5,48]; input z: f32[48,8]; y = matmul(x, z); output y }").find("not constant"), std::string::npos);
-  EXPECT_NE(refusal_of("onednn_conv", "graph { input x: f32[5,48]; input z: f32[48,8]; y = matmul(x, z); output y }"), "");
+  expect_right(
+      "graph { input x: f32[7,48]; input w: f32[80,48]; input b: f32[80]; y = gemm(x, w, b) {transB=1}; output y }", 2);
+  expect_right(
+      "graph { input x: f32[2,13,48]; input w: f32[48,80]; input b: f32[80]; input r: f32[2,13,80]; m = matmul(x, w); "
+      "c = add(m, b); y = add(c, r); output y }",
+      2);
+  EXPECT_NE(refusal_of("onednn_matmul", "graph { input x: f32[5,48]; input z: f32[48,8]; y = matmul(x, z); output y }")
+                .find("not constant"),
+            std::string::npos);
+  EXPECT_NE(refusal_of("onednn_conv", "graph { input x: f32[5,48]; input z: f32[48,8]; y = matmul(x, z); output y }"),
+            "");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A lock gives the same bytes as the tuned build it came from, and refuses by name what is not here; results are the same
-// bits from run to run, for 1 and 2 threads, with each provider forced. label: cpu
+// A lock gives the same bytes as the tuned build it came from, and refuses by name what is not here; results are the
+// same bits from run to run, for 1 and 2 threads, with each provider forced. label: cpu
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,7 +64,8 @@ TEST(Lock, IsObeyedAndNotChosenAgain) {
   options.tune.measure = options.tune.verify = false;
   Result<compile::Compiled> made = compile::compile(options);
   ASSERT_TRUE(made.ok()) << made.error().text();
-  ASSERT_TRUE(made->lock.conversions.empty()) << "all row-major: any region may go to the reference without a conversion";
+  ASSERT_TRUE(made->lock.conversions.empty())
+      << "all row-major: any region may go to the reference without a conversion";
   ASSERT_NE(made->lock.regions[0].candidate, "reference");
   made->lock.regions[0].candidate = "reference";
   made->lock.regions[0].requires_isa.clear();
@@ -93,7 +94,8 @@ TEST(Lock, RefusesByNameWhatIsNotHere) {
   refusal("avx1024", [](auto* o) { o->lock->regions[0].requires_isa = "avx1024"; });
   refusal("onednn 0.0.1", [](auto* o) { o->lock->regions[0].library = "onednn 0.0.1"; });
   refusal(good.regions[0].key, [](auto* o) { o->lock->regions.erase(o->lock->regions.begin()); });
-  refusal("0123456789abcdef", [](auto* o) { o->lock->regions.push_back({"x", "0123456789abcdef", "reference", "", "", ""}); });
+  refusal("0123456789abcdef",
+          [](auto* o) { o->lock->regions.push_back({"x", "0123456789abcdef", "reference", "", "", ""}); });
   refusal("peri other", [](auto* o) { o->lock->builder = "peri other"; });
   refusal("onednn", [](auto* o) { o->tune.provider = "onednn"; });
   refusal("batch", [](auto* o) { o->dims["batch"] = 5; });
@@ -130,7 +132,8 @@ TEST(Bits, AreTheSameFromRunToRunForThreadsAndProviders) {
       }
       for (const std::vector<Tensor>& outputs : all)
         for (size_t k = 0; k < outputs.size(); ++k)
-          EXPECT_TRUE(std::ranges::equal(outputs[k].bytes(), all[0][k].bytes())) << model << " " << provider << " output " << k;
+          EXPECT_TRUE(std::ranges::equal(outputs[k].bytes(), all[0][k].bytes()))
+              << model << " " << provider << " output " << k;
     }
   }
 }

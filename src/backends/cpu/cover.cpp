@@ -9,7 +9,9 @@
 
 namespace peri::backends::cpu {
 
-std::string region_key(const Region& region) { return hex64(hash_text(ir::print(region_graph(region), {1024, false}))); }
+std::string region_key(const Region& region) {
+  return hex64(hash_text(ir::print(region_graph(region), {1024, false})));
+}
 
 std::string layouts_text(const kernels::Offer& offer) {
   std::string out;
@@ -19,13 +21,24 @@ std::string layouts_text(const kernels::Offer& offer) {
   return out;
 }
 
-Status keep_choice(const plan::LockedChoice& choice, const kernels::Machine& machine, std::string_view node, std::vector<tune::Candidate>* list) {
-  if (!machine.has(choice.requires_isa)) return refused("the lock needs %s, which this machine does not have", choice.requires_isa.c_str()).at_node(node);
-  std::erase_if(*list, [&](const tune::Candidate& c) { return c.id() != choice.candidate || layouts_text(c.offer) != choice.layouts; });
-  if (list->empty()) return refused("the lock names candidate '%s', which this version or machine does not offer", choice.candidate.c_str()).at_node(node);
+Status keep_choice(const plan::LockedChoice& choice, const kernels::Machine& machine, std::string_view node,
+                   std::vector<tune::Candidate>* list) {
+  if (!machine.has(choice.requires_isa))
+    return refused("the lock needs %s, which this machine does not have", choice.requires_isa.c_str()).at_node(node);
+  std::erase_if(*list, [&](const tune::Candidate& c) {
+    return c.id() != choice.candidate || layouts_text(c.offer) != choice.layouts;
+  });
+  if (list->empty())
+    return refused("the lock names candidate '%s', which this version or machine does not offer",
+                   choice.candidate.c_str())
+        .at_node(node);
   list->resize(1);
   kernels::Offer& offer = list->front().offer;
-  if (offer.library != choice.library) return refused("the lock was made with another version of a library").at_node(node).expecting(choice.library).but_found(offer.library);
+  if (offer.library != choice.library)
+    return refused("the lock was made with another version of a library")
+        .at_node(node)
+        .expecting(choice.library)
+        .but_found(offer.library);
   // A lesser machine chose it: the engine asks for no more than it did.
   offer.requires_isa = choice.requires_isa;
   return Ok{};
@@ -49,15 +62,18 @@ struct Search {
   tune::Tuner& tuner;
   const Binding& binding;
   std::vector<Node> nodes;
-  std::unordered_map<const ir::Value*, std::pair<size_t, size_t>> made_by;   // value -> region, output index
-  std::unordered_map<const ir::Value*, std::vector<std::pair<size_t, size_t>>> used_by;  // value -> (region, input index)
+  std::unordered_map<const ir::Value*, std::pair<size_t, size_t>> made_by;  // value -> region, output index
+  std::unordered_map<const ir::Value*, std::vector<std::pair<size_t, size_t>>>
+      used_by;  // value -> (region, input index)
 
   double time_of(const tune::Candidate& c) const { return c.median_ms >= 0 ? c.median_ms : kUnmeasuredMs; }
   const ir::Layout& given(size_t region, size_t output) const {
     const Node& n = nodes[region];
     return n.usable.empty() ? kRowMajor : n.usable[n.pick].offer.outputs[output];
   }
-  const ir::Layout& wanted(const Node& n, size_t pick, size_t input) const { return n.usable.empty() ? kRowMajor : n.usable[pick].offer.inputs[input]; }
+  const ir::Layout& wanted(const Node& n, size_t pick, size_t input) const {
+    return n.usable.empty() ? kRowMajor : n.usable[pick].offer.inputs[input];
+  }
   double convert(const ir::Value* v, const ir::Layout& from, const ir::Layout& to) const {
     if (from == to) return 0;
     auto dims = eval(*v->type.shape, binding);
@@ -74,8 +90,8 @@ struct Search {
     return std::any_of(v->users.begin(), v->users.end(), [](const ir::Node* u) { return is_view(*u); });
   }
 
-  // Cost of region k with pick p, given everyone else's picks: its time and the conversions on its edges. A conversion shared
-  // by several users is paid once.
+  // Cost of region k with pick p, given everyone else's picks: its time and the conversions on its edges. A conversion
+  // shared by several users is paid once.
   double local_cost(size_t k, size_t p) const {
     const Node& n = nodes[k];
     double cost = n.usable.empty() ? kReferenceMs : time_of(n.usable[p]);
@@ -88,7 +104,8 @@ struct Search {
       bool shared = false;
       auto users = used_by.find(v);
       if (users != used_by.end())
-        for (const auto& [u, j] : users->second) shared = shared || (u < k && wanted(nodes[u], nodes[u].pick, j) == want);
+        for (const auto& [u, j] : users->second)
+          shared = shared || (u < k && wanted(nodes[u], nodes[u].pick, j) == want);
       if (!shared) cost += convert(v, have, want);
     }
     for (size_t o = 0; o < n.region->outputs.size(); ++o) {
@@ -110,8 +127,8 @@ struct Search {
 
   std::unordered_map<const ir::Value*, bool> row_major_needed;
 
-  // Forward pass: best total of a chain that ends in each candidate; then picks are traced back along the first activation
-  // input. Exact on chains.
+  // Forward pass: best total of a chain that ends in each candidate; then picks are traced back along the first
+  // activation input. Exact on chains.
   void chains() {
     std::vector<std::vector<double>> best(nodes.size());
     std::vector<std::vector<std::vector<size_t>>> from(nodes.size());
@@ -144,7 +161,8 @@ struct Search {
           cost += least;
         }
         for (size_t o = 0; o < n.region->outputs.size(); ++o)
-          if (row_major_needed.contains(n.region->outputs[o]) && !n.usable.empty()) cost += convert(n.region->outputs[o], n.usable[p].offer.outputs[o], kRowMajor);
+          if (row_major_needed.contains(n.region->outputs[o]) && !n.usable.empty())
+            cost += convert(n.region->outputs[o], n.usable[p].offer.outputs[o], kRowMajor);
         best[k][p] = cost;
       }
       for (const ir::Value* v : n.region->inputs)
@@ -152,11 +170,13 @@ struct Search {
     }
     std::vector<int> picked(nodes.size(), -1);
     for (size_t k = nodes.size(); k-- > 0;) {
-      if (picked[k] < 0) picked[k] = static_cast<int>(std::min_element(best[k].begin(), best[k].end()) - best[k].begin());
+      if (picked[k] < 0)
+        picked[k] = static_cast<int>(std::min_element(best[k].begin(), best[k].end()) - best[k].begin());
       nodes[k].pick = nodes[k].usable.empty() ? 0 : static_cast<size_t>(picked[k]);
       for (size_t i = 0; i < nodes[k].region->inputs.size(); ++i) {
         auto it = made_by.find(nodes[k].region->inputs[i]);
-        if (it != made_by.end() && picked[it->second.first] < 0) picked[it->second.first] = static_cast<int>(from[k][static_cast<size_t>(picked[k])][i]);
+        if (it != made_by.end() && picked[it->second.first] < 0)
+          picked[it->second.first] = static_cast<int>(from[k][static_cast<size_t>(picked[k])][i]);
       }
     }
   }
@@ -180,7 +200,8 @@ struct Search {
 };
 
 // Leaves the locked candidate alone in `usable` (none: the reference), as the lock has it.
-Status keep_locked(const Region& r, const tune::Tuner& tuner, plan::LockReader* lock, std::vector<tune::Candidate>* usable) {
+Status keep_locked(const Region& r, const tune::Tuner& tuner, plan::LockReader* lock,
+                   std::vector<tune::Candidate>* usable) {
   const std::string& node = r.nodes[0]->name;
   PERI_ASSIGN(const plan::LockedChoice* choice, lock->region(region_key(r), node));
   if (choice->candidate == "reference") return usable->clear(), Ok{};
@@ -210,7 +231,8 @@ Status gather(Search* s, const Binding& binding, std::span<const DimBinding> als
 }
 }  // namespace
 
-Result<Cover> choose_cover(const std::vector<Region>& regions, tune::Tuner& tuner, const Binding& binding, std::span<const DimBinding> also, plan::LockReader* lock) {
+Result<Cover> choose_cover(const std::vector<Region>& regions, tune::Tuner& tuner, const Binding& binding,
+                           std::span<const DimBinding> also, plan::LockReader* lock) {
   Search s{regions, tuner, binding, {}, {}, {}, {}};
   PERI_TRY(gather(&s, binding, also, lock));
   for (const auto& [v, where] : s.made_by)

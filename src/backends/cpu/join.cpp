@@ -81,8 +81,7 @@ std::vector<Region> join_regions(const ir::Graph& graph, std::vector<Region> reg
     // Only these have joint kernels so far; asking every kernel about every pair of a large graph would take seconds.
     const bool first = a.nodes[0]->op == "conv" || a.nodes[0]->op == "mul";
     const auto reader = middle->users.size() == 1 ? owner.find(middle->users[0]) : owner.end();
-    if (reader == owner.end() || gone[reader->second] || !first ||
-        regions[reader->second].nodes[0]->op != "conv")
+    if (reader == owner.end() || gone[reader->second] || !first || regions[reader->second].nodes[0]->op != "conv")
       continue;
     Region both = j.joint(a, regions[reader->second]);
     if (!j.worth_it(a, regions[reader->second], both)) continue;

@@ -10,8 +10,8 @@
 namespace peri::backends::cpu {
 
 // Joins each region with the only reader of its only output, where a candidate of the tuner takes the two together at
-// the tuned dims and at those of `also`, and its time is below the sum of the best apart; with a lock, exactly where the lock
-// has the joint region. Regions stay in a valid order. Without measuring nothing is joined.
+// the tuned dims and at those of `also`, and its time is below the sum of the best apart; with a lock, exactly where
+// the lock has the joint region. Regions stay in a valid order. Without measuring nothing is joined.
 std::vector<Region> join_regions(const ir::Graph& graph, std::vector<Region> regions, tune::Tuner& tuner,
                                  const DimBinding& tuned_for, std::span<const DimBinding> also,
                                  const plan::LockReader& lock);

@@ -1,4 +1,5 @@
-// Emission of the program: buffers for values, views as aliases, conversions where layouts meet, one step for each region.
+// Emission of the program: buffers for values, views as aliases, conversions where layouts meet, one step for each
+// region.
 #include "backends/cpu/lower.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ struct Emitter {
   tune::Tuner& tuner;
   const Options& options;
   Lowered out;
-  std::unordered_map<const ir::Value*, int32_t> buffer_of;             // in the layout it was made in
+  std::unordered_map<const ir::Value*, int32_t> buffer_of;  // in the layout it was made in
   std::unordered_map<const ir::Value*, ir::Layout> layout_of;
   std::map<std::pair<const ir::Value*, std::string>, int32_t> converted;
   std::set<std::string> bound;
@@ -93,13 +94,16 @@ struct Emitter {
       PERI_ASSIGN(const plan::LockedChoice* choice, lock.conversion(key, v->name));
       PERI_TRY(keep_choice(*choice, tuner.machine(), v->name, &list));
     }
-    if (list.empty() || !list[0].rejected.empty()) return internal_error("no kernel converts '%s' between layouts", v->name.c_str());
+    if (list.empty() || !list[0].rejected.empty())
+      return internal_error("no kernel converts '%s' between layouts", v->name.c_str());
     plan::Step step;
     step.name = "relayout " + v->name;
     step.executor = list[0].kernel->executor;
     step.reads = {from};
     step.writes = {to};
-    step.variants.push_back({list[0].offer.requires_isa, list[0].offer.library, list[0].offer.holds_for, exec::write_payload(list[0].kernel->name, list[0].kernel->version, list[0].offer.config, g)});
+    step.variants.push_back(
+        {list[0].offer.requires_isa, list[0].offer.library, list[0].offer.holds_for,
+         exec::write_payload(list[0].kernel->name, list[0].kernel->version, list[0].offer.config, g)});
     out.program.steps.push_back(std::move(step));
     StepReport report;
     report.name = "relayout " + v->name;
@@ -126,7 +130,8 @@ struct Emitter {
     for (const ir::Node* n : r.nodes) {
       for (const std::string& o : n->origins) report.origins.push_back(o);
       for (const std::string& t : n->touched_by)
-        if (std::find(report.touched_by.begin(), report.touched_by.end(), t) == report.touched_by.end()) report.touched_by.push_back(t);
+        if (std::find(report.touched_by.begin(), report.touched_by.end(), t) == report.touched_by.end())
+          report.touched_by.push_back(t);
     }
     report.key = region_key(r);
     report.chosen = c.reference ? "reference" : c.candidate.id();
@@ -150,7 +155,12 @@ struct Emitter {
       const ir::Node& anchored = kernels::Problem{&*concrete, constant}.anchor();
       report.algorithm_flops += c.candidate.offer.flops - ops::cost_of(anchored).flops;
     }
-    auto bytes = [](const ir::Value* v) { return is_const(*v->type.shape) ? static_cast<double>(product(*v->type.shape).is_const() ? product(*v->type.shape).value() : 0) * dtype_bits(v->type.dtype) / 8 : 0.0; };
+    auto bytes = [](const ir::Value* v) {
+      return is_const(*v->type.shape)
+                 ? static_cast<double>(product(*v->type.shape).is_const() ? product(*v->type.shape).value() : 0) *
+                       dtype_bits(v->type.dtype) / 8
+                 : 0.0;
+    };
     for (const ir::Value* v : concrete->inputs) report.bytes += bytes(v);
     for (const ir::Value* v : concrete->outputs) report.bytes += bytes(v);
     return report;
@@ -171,7 +181,8 @@ struct Emitter {
     for (size_t k = 0; k < r.outputs.size(); ++k) {
       ir::Value* v = r.outputs[k];
       const bool output = graph.is_output(v) && outs[k].row_major();
-      const int32_t b = add_buffer(v->name, output ? plan::BufferKind::kOutput : plan::BufferKind::kScratch, v->type, outs[k]);
+      const int32_t b =
+          add_buffer(v->name, output ? plan::BufferKind::kOutput : plan::BufferKind::kScratch, v->type, outs[k]);
       buffer_of[v] = b;
       layout_of[v] = outs[k];
       step.writes.push_back(b);
@@ -187,7 +198,8 @@ struct Emitter {
     } else {
       step.executor = c.candidate.kernel->executor;
       for (const tune::Candidate* x = &c.candidate; x; x = x->elsewhere.get())
-        step.variants.push_back({x->offer.requires_isa, x->offer.library, x->offer.holds_for, exec::write_payload(x->kernel->name, x->kernel->version, x->offer.config, g)});
+        step.variants.push_back({x->offer.requires_isa, x->offer.library, x->offer.holds_for,
+                                 exec::write_payload(x->kernel->name, x->kernel->version, x->offer.config, g)});
     }
     out.program.steps.push_back(std::move(step));
     out.steps.push_back(std::move(report));
@@ -199,7 +211,9 @@ struct Emitter {
     if (c.reference || k >= c.candidate.offer.in_place.size() || c.candidate.offer.in_place[k] < 0) return;
     const size_t i = static_cast<size_t>(c.candidate.offer.in_place[k]);
     const ir::Value* v = r.inputs[i];
-    if (v->constant || v->is_input || graph.is_output(v) || graph.is_output(r.outputs[k]) || (v->producer && is_view(*v->producer))) return;
+    if (v->constant || v->is_input || graph.is_output(v) || graph.is_output(r.outputs[k]) ||
+        (v->producer && is_view(*v->producer)))
+      return;
     for (const ir::Node* u : v->users)
       if (std::find(r.nodes.begin(), r.nodes.end(), u) == r.nodes.end()) return;
     const plan::Buffer& own = out.program.buffers[static_cast<size_t>(b)];
@@ -257,12 +271,14 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
     return concrete.ok() && tuner.accepted(*concrete, constant_inputs(r));
   };
   auto accepts = [&](const Region& r) {
-    return accepts_at(r, options.tuned_for) && std::all_of(also.begin(), also.end(), [&](const DimBinding& dims) { return accepts_at(r, dims); });
+    return accepts_at(r, options.tuned_for) &&
+           std::all_of(also.begin(), also.end(), [&](const DimBinding& dims) { return accepts_at(r, dims); });
   };
   std::vector<Region> regions = cut_regions(graph, accepts);
   // Measure region by region, so that progress can be shown; the cover then finds every time in the tuner.
   for (size_t k = 0; k < regions.size(); ++k) {
-    if (options.progress) options.progress(k, regions.size(), regions[k].nodes[0]->op + " " + regions[k].nodes[0]->name);
+    if (options.progress)
+      options.progress(k, regions.size(), regions[k].nodes[0]->op + " " + regions[k].nodes[0]->name);
     auto concrete = exec::bind_region(region_graph(regions[k]), options.tuned_for);
     if (concrete.ok()) (void)tuner.candidates(*concrete, constant_inputs(regions[k]));
   }

@@ -13,27 +13,27 @@ namespace peri::backends::cpu {
 
 // What became of one region, for reports and the proof.
 struct StepReport {
-  std::string name;                      // anchor
-  std::vector<std::string> origins;      // nodes of the model
-  std::vector<std::string> touched_by;   // passes
-  std::string region;                    // IR text at the tuned dims
-  std::string key;                       // region_key, or the hash of a conversion's graph
-  bool conversion = false;               // a change of layout, not a region
-  std::string chosen;                    // candidate id, or "reference"
+  std::string name;                            // anchor
+  std::vector<std::string> origins;            // nodes of the model
+  std::vector<std::string> touched_by;         // passes
+  std::string region;                          // IR text at the tuned dims
+  std::string key;                             // region_key, or the hash of a conversion's graph
+  bool conversion = false;                     // a change of layout, not a region
+  std::string chosen;                          // candidate id, or "reference"
   std::string layouts, requires_isa, library;  // of the chosen one
-  std::string elsewhere, elsewhere_isa;        // the one for other dims, where the chosen one holds at the tuned ones only
+  std::string elsewhere, elsewhere_isa;  // the one for other dims, where the chosen one holds at the tuned ones only
   double median_ms = -1, max_error = -1;
-  std::string compared_with;             // candidate of another provider with the same answer everywhere
-  std::vector<std::pair<std::string, double>> others;            // id, ms
-  std::vector<std::pair<std::string, std::string>> refusals;     // kernel, reason
-  double flops = 0, bytes = 0;           // of the region at the tuned dims: its inputs and outputs once
-  double algorithm_flops = 0;            // of the chosen candidate's algorithm: its floor
+  std::string compared_with;                           // candidate of another provider with the same answer everywhere
+  std::vector<std::pair<std::string, double>> others;  // id, ms
+  std::vector<std::pair<std::string, std::string>> refusals;  // kernel, reason
+  double flops = 0, bytes = 0;  // of the region at the tuned dims: its inputs and outputs once
+  double algorithm_flops = 0;   // of the chosen candidate's algorithm: its floor
 };
 
 struct Options {
-  DimBinding tuned_for;                  // every named dimension of the inputs
-  std::vector<DimBinding> also;          // other dims at which every choice must hold
-  const plan::Lock* lock = nullptr;      // whose choices are taken; null: choose
+  DimBinding tuned_for;              // every named dimension of the inputs
+  std::vector<DimBinding> also;      // other dims at which every choice must hold
+  const plan::Lock* lock = nullptr;  // whose choices are taken; null: choose
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
 };
 
@@ -44,7 +44,8 @@ struct Lowered {
   double predicted_ms = 0, conversion_ms = 0;
 };
 
-// REQUIRES: types inferred, dead code gone. Nodes that no kernel takes run on the reference executor and are reported so.
+// REQUIRES: types inferred, dead code gone. Nodes that no kernel takes run on the reference executor and are reported
+// so.
 Result<Lowered> lower(const ir::Graph& graph, tune::Tuner& tuner, const Options& options);
 
 }  // namespace peri::backends::cpu

@@ -1,4 +1,5 @@
-// Greedy cutting of regions in graph order: anchors with their epilogues first, then element-wise groups, then single nodes.
+// Greedy cutting of regions in graph order: anchors with their epilogues first, then element-wise groups, then single
+// nodes.
 #include "backends/cpu/region.hpp"
 
 #include <algorithm>
@@ -15,7 +16,9 @@ constexpr size_t kMaxEpilogue = 12;
 constexpr size_t kMaxGroup = 48;
 
 bool is_anchor(const ir::Node& n) {
-  static const std::set<std::string_view> kAnchors = {"conv", "conv_transpose", "matmul", "gemm", "attention", "layer_normalization", "softmax", "max_pool", "average_pool", "global_average_pool", "reduce_mean"};
+  static const std::set<std::string_view> kAnchors = {"conv",         "conv_transpose",      "matmul",     "gemm",
+                                                      "attention",    "layer_normalization", "softmax",    "max_pool",
+                                                      "average_pool", "global_average_pool", "reduce_mean"};
   return kAnchors.contains(n.op);
 }
 bool is_elementwise(const ir::Node& n) {
@@ -57,7 +60,9 @@ void close_region(const ir::Graph& graph, Region* r) {
     for (ir::Value* v : n->inputs)
       if (v && !(v->producer && inside.contains(v->producer)) && !small_constant(v)) add_once(r->inputs, v);
     for (ir::Value* v : n->outputs) {
-      const bool used_outside = graph.is_output(v) || std::any_of(v->users.begin(), v->users.end(), [&](const ir::Node* u) { return !inside.contains(u); });
+      const bool used_outside =
+          graph.is_output(v) ||
+          std::any_of(v->users.begin(), v->users.end(), [&](const ir::Node* u) { return !inside.contains(u); });
       if (used_outside) add_once(r->outputs, v);
     }
   }
@@ -70,7 +75,8 @@ std::vector<bool> constant_inputs(const Region& region) {
   return out;
 }
 
-ir::Graph region_graph(const Region& region, const std::vector<ir::Layout>& in_layouts, const std::vector<ir::Layout>& out_layouts) {
+ir::Graph region_graph(const Region& region, const std::vector<ir::Layout>& in_layouts,
+                       const std::vector<ir::Layout>& out_layouts) {
   ir::Graph g;
   std::unordered_map<const ir::Value*, ir::Value*> map;
   for (size_t k = 0; k < region.inputs.size(); ++k) {
@@ -122,8 +128,8 @@ struct Cutter {
   std::vector<Region> regions;
   std::unordered_map<const ir::Node*, size_t> region_of;
 
-  // A region may take `next` only if no path leads from the region out and back into `next`. Regions already cut count as
-  // one node each, so that the regions stay without a cycle among themselves.
+  // A region may take `next` only if no path leads from the region out and back into `next`. Regions already cut count
+  // as one node each, so that the regions stay without a cycle among themselves.
   bool convex_with(const Region& r, const ir::Node* next) const {
     const std::unordered_set<const ir::Node*> inside(r.nodes.begin(), r.nodes.end());
     size_t first = SIZE_MAX;
@@ -132,7 +138,8 @@ struct Cutter {
     std::vector<const ir::Node*> work;
     auto push_inputs = [&](const ir::Node* n, bool skip_inside) {
       for (const ir::Value* v : n->inputs)
-        if (v && v->producer && !(skip_inside && inside.contains(v->producer)) && seen.insert(v->producer).second) work.push_back(v->producer);
+        if (v && v->producer && !(skip_inside && inside.contains(v->producer)) && seen.insert(v->producer).second)
+          work.push_back(v->producer);
     };
     push_inputs(next, true);
     while (!work.empty()) {
@@ -173,7 +180,8 @@ struct Cutter {
     ir::Node* next = last->users[0];
     for (ir::Node* u : last->users)
       if (u != next) return nullptr;  // `x * f(x)` chains join as groups only
-    if (taken.contains(next) || !is_elementwise(*next) || !(next->out()->type.shape == last->type.shape)) return nullptr;
+    if (taken.contains(next) || !is_elementwise(*next) || !(next->out()->type.shape == last->type.shape))
+      return nullptr;
     return convex_with(r, next) ? next : nullptr;
   }
   // x -> f(x) -> x * f(x), the shape of SiLU and of hard-swish: both nodes join together.
@@ -187,7 +195,9 @@ struct Cutter {
     if (order.at(users[0]) > order.at(users[1])) std::swap(users[0], users[1]);
     for (ir::Node* u : users)
       if (taken.contains(u) || !is_elementwise(*u) || !(u->out()->type.shape == last->type.shape)) return false;
-    const bool gate = std::find(users[1]->inputs.begin(), users[1]->inputs.end(), users[0]->out()) != users[1]->inputs.end() && users[0]->out()->users.size() == 1 && !graph.is_output(users[0]->out());
+    const bool gate =
+        std::find(users[1]->inputs.begin(), users[1]->inputs.end(), users[0]->out()) != users[1]->inputs.end() &&
+        users[0]->out()->users.size() == 1 && !graph.is_output(users[0]->out());
     if (!gate) return false;
     r->nodes.push_back(users[0]);
     r->nodes.push_back(users[1]);
@@ -199,8 +209,10 @@ struct Cutter {
     r.nodes = {anchor};
     std::vector<std::vector<ir::Node*>> prefixes = {r.nodes};
     while (r.nodes.size() < kMaxEpilogue && anchor->outputs.size() == 1) {
-      if (ir::Node* next = next_of_chain(r)) r.nodes.push_back(next);
-      else if (!extend_by_gate(&r)) break;
+      if (ir::Node* next = next_of_chain(r))
+        r.nodes.push_back(next);
+      else if (!extend_by_gate(&r))
+        break;
       prefixes.push_back(r.nodes);
     }
     for (size_t k = prefixes.size(); k-- > 0;) {
@@ -219,7 +231,8 @@ struct Cutter {
       for (ir::Node* n : r.nodes)
         for (ir::Value* v : n->outputs)
           for (ir::Node* u : v->users)
-            if (!taken.contains(u) && is_elementwise(*u) && std::find(nodes.begin(), nodes.end(), u) == nodes.end()) candidates.push_back(u);
+            if (!taken.contains(u) && is_elementwise(*u) && std::find(nodes.begin(), nodes.end(), u) == nodes.end())
+              candidates.push_back(u);
       std::sort(candidates.begin(), candidates.end(), [&](auto* a, auto* b) { return order.at(a) < order.at(b); });
       for (ir::Node* c : candidates) {
         if (std::find(nodes.begin(), nodes.end(), c) != nodes.end() || !convex_with(r, c)) continue;

@@ -1,4 +1,5 @@
-// Regions: connected pieces of the graph that one candidate runs. Cutting them out, and the graph each one is as a problem.
+// Regions: connected pieces of the graph that one candidate runs. Cutting them out, and the graph each one is as a
+// problem.
 #pragma once
 
 #include <vector>
@@ -9,9 +10,9 @@
 namespace peri::backends::cpu {
 
 struct Region {
-  std::vector<ir::Node*> nodes;      // in graph order
-  std::vector<ir::Value*> inputs;    // values from outside, activations and large constants, in order of first use
-  std::vector<ir::Value*> outputs;   // values used outside, in order
+  std::vector<ir::Node*> nodes;     // in graph order
+  std::vector<ir::Value*> inputs;   // values from outside, activations and large constants, in order of first use
+  std::vector<ir::Value*> outputs;  // values used outside, in order
 };
 
 // Fills inputs and outputs from nodes. Constants of up to kInlineElements elements stay inside.
@@ -22,17 +23,19 @@ void close_region(const ir::Graph& graph, Region* region);
 bool is_view(const ir::Node& node);
 
 // The region as a graph of its own, with symbolic dims and the layouts given (missing lists: row-major).
-ir::Graph region_graph(const Region& region, const std::vector<ir::Layout>& inputs = {}, const std::vector<ir::Layout>& outputs = {});
+ir::Graph region_graph(const Region& region, const std::vector<ir::Layout>& inputs = {},
+                       const std::vector<ir::Layout>& outputs = {});
 // Which inputs of region_graph() are constants.
 std::vector<bool> constant_inputs(const Region& region);
 
-// Other dims than the tuned ones, at which every choice must hold too: named dimensions become distinct primes, so that sizes
-// that only happen to agree at the tuned dims (a batch of 1) differ.
+// Other dims than the tuned ones, at which every choice must hold too: named dimensions become distinct primes, so that
+// sizes that only happen to agree at the tuned dims (a batch of 1) differ.
 DimBinding other_dims(const DimBinding& tuned_for);
 
 // Cuts the graph: every node that is not a view is in exactly one region. An anchor (convolution, matrix product,
-// normalisation, ...) takes the element-wise chain that follows it as epilogue, and element-wise neighbours join into one
-// region, as long as `accepts` says that some kernel takes the region; a region is shrunk from its end until one does.
+// normalisation, ...) takes the element-wise chain that follows it as epilogue, and element-wise neighbours join into
+// one region, as long as `accepts` says that some kernel takes the region; a region is shrunk from its end until one
+// does.
 using Accepts = std::function<bool(const Region&)>;
 std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts);
 

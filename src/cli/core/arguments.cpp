@@ -38,7 +38,10 @@ Result<int64_t> Arguments::number(std::string_view flag, int64_t low, int64_t hi
   int64_t v = 0;
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
   if (code != std::errc() || end != text.data() + text.size() || v < low || v > high)
-    return usage("%s is not in range", std::string(flag).c_str()).expecting(format("a whole number from %lld to %lld", static_cast<long long>(low), static_cast<long long>(high))).but_found(text);
+    return usage("%s is not in range", std::string(flag).c_str())
+        .expecting(
+            format("a whole number from %lld to %lld", static_cast<long long>(low), static_cast<long long>(high)))
+        .but_found(text);
   return v;
 }
 
@@ -49,7 +52,9 @@ Result<double> Arguments::real(std::string_view flag, double low, double high, d
   double v = 0;
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
   if (code != std::errc() || end != text.data() + text.size() || !(v >= low && v <= high))
-    return usage("%s is not in range", std::string(flag).c_str()).expecting(format("a number from %g to %g", low, high)).but_found(text);
+    return usage("%s is not in range", std::string(flag).c_str())
+        .expecting(format("a number from %g to %g", low, high))
+        .but_found(text);
   return v;
 }
 
@@ -77,7 +82,8 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
       for (const Flag& x : command.flags) known.push_back(x.name);
       for (const Flag& x : kCommon) known.push_back(x.name);
       const std::string near = nearest(word, known);
-      return usage("peri %s has no flag '%s'", std::string(command.name).c_str(), word.c_str()).advise(near.empty() ? "see: peri " + std::string(command.name) + " --help" : "did you mean " + near + "?");
+      return usage("peri %s has no flag '%s'", std::string(command.name).c_str(), word.c_str())
+          .advise(near.empty() ? "see: peri " + std::string(command.name) + " --help" : "did you mean " + near + "?");
     }
     if (f->value.empty() && value) return usage("%s takes no value", word.c_str());
     if (!f->value.empty() && !value) {
@@ -91,16 +97,22 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
   if (out.has("--help")) return out;
   const int count = static_cast<int>(out.positional.size());
   if (count < command.min_positional || count > command.max_positional)
-    return usage("peri %s takes %s", std::string(command.name).c_str(), command.positional.empty() ? "no arguments" : std::string(command.positional).c_str()).but_found(format("%d argument%s", count, count == 1 ? "" : "s")).advise("see: peri " + std::string(command.name) + " --help");
+    return usage("peri %s takes %s", std::string(command.name).c_str(),
+                 command.positional.empty() ? "no arguments" : std::string(command.positional).c_str())
+        .but_found(format("%d argument%s", count, count == 1 ? "" : "s"))
+        .advise("see: peri " + std::string(command.name) + " --help");
   return out;
 }
 
 std::span<const Flag> common_flags() { return kCommon; }
 
 std::string help_text(const Command& c) {
-  std::string out = "usage: peri " + std::string(c.name) + (c.positional.empty() ? "" : " " + std::string(c.positional)) + " [flags]\n\n  " + std::string(c.summary) + "\n\nflags:\n";
+  std::string out = "usage: peri " + std::string(c.name) +
+                    (c.positional.empty() ? "" : " " + std::string(c.positional)) + " [flags]\n\n  " +
+                    std::string(c.summary) + "\n\nflags:\n";
   auto row = [&](const Flag& f) {
-    std::string left = "  " + (f.short_name.empty() ? std::string("    ") : std::string(f.short_name) + ", ") + std::string(f.name) + (f.value.empty() ? "" : " " + std::string(f.value));
+    std::string left = "  " + (f.short_name.empty() ? std::string("    ") : std::string(f.short_name) + ", ") +
+                       std::string(f.name) + (f.value.empty() ? "" : " " + std::string(f.value));
     left.resize(std::max<size_t>(left.size() + 2, 36), ' ');
     out += left + std::string(f.help) + (f.repeated ? " (may be repeated)" : "") + "\n";
   };

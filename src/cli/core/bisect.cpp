@@ -9,7 +9,8 @@ namespace peri::cli {
 namespace {
 // Row-major contents of a buffer that a step reads or writes, as the region's value `v` calls it.
 // Outputs left the session with the run.
-Result<Tensor> contents(const runtime::Session& session, std::span<const Tensor> outputs, int32_t buffer, const ir::Value& v, const DimBinding& binding) {
+Result<Tensor> contents(const runtime::Session& session, std::span<const Tensor> outputs, int32_t buffer,
+                        const ir::Value& v, const DimBinding& binding) {
   const plan::Program& program = session.engine().program();
   const plan::Buffer& b = program.buffers[static_cast<size_t>(buffer)];
   for (size_t k = 0; k < outputs.size(); ++k)
@@ -26,7 +27,8 @@ constexpr int64_t kMostElements = int64_t{1} << 27;  // of all values kept in fl
 using Values = std::map<std::string, ops::RefTensor, std::less<>>;
 
 // The source's values that steps write, by name; none if they are too many to keep.
-Result<Values> source_values(const ir::Graph& source, const plan::Program& program, const DimBinding& binding, std::span<const Tensor> inputs, int threads) {
+Result<Values> source_values(const ir::Graph& source, const plan::Program& program, const DimBinding& binding,
+                             std::span<const Tensor> inputs, int threads) {
   ir::Graph g = source.clone();
   std::vector<std::string> names;
   int64_t elements = 0;
@@ -53,7 +55,8 @@ Result<Values> source_values(const ir::Graph& source, const plan::Program& progr
   return values;
 }
 
-Status judge(const runtime::Session& session, const Values& source, std::span<const Tensor> outputs, const plan::Step& step, const DimBinding& binding, StepVerdict* verdict) {
+Status judge(const runtime::Session& session, const Values& source, std::span<const Tensor> outputs,
+             const plan::Step& step, const DimBinding& binding, StepVerdict* verdict) {
   if (step.variants.empty() || !step.binds.empty()) return Ok{};
   PERI_ASSIGN(const exec::RegionPayload payload, exec::read_payload(step.variants[0].payload));
   verdict->kernel = payload.kernel;
@@ -82,7 +85,9 @@ Status judge(const runtime::Session& session, const Values& source, std::span<co
     tune::Expected wanted;
     wanted.out.push_back(it->second);
     auto far = tune::compare(wanted, {&out[k], 1});
-    if (!far.ok()) verdict->why = "it does what its region says, but not what the source says of '" + it->first + "': " + far.error().text();
+    if (!far.ok())
+      verdict->why =
+          "it does what its region says, but not what the source says of '" + it->first + "': " + far.error().text();
   }
   return Ok{};
 }
@@ -100,7 +105,8 @@ plan::Program separate_results(plan::Program program) {
   return program;
 }
 
-Result<std::vector<StepVerdict>> bisect(std::shared_ptr<const runtime::Engine> engine, const ir::Graph* source, std::span<const Tensor> inputs, Progress* progress) {
+Result<std::vector<StepVerdict>> bisect(std::shared_ptr<const runtime::Engine> engine, const ir::Graph* source,
+                                        std::span<const Tensor> inputs, Progress* progress) {
   PERI_ASSIGN(const auto session, runtime::Session::create(engine));
   session->keep_intermediates(true);
   PERI_ASSIGN(const std::vector<Tensor> outputs, session->run(inputs));

@@ -24,8 +24,10 @@ Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint
   // Segment ids index a table of two rows in every encoder we know; other integers stay below what any vocabulary has.
   const int64_t below = port.dtype == DType::kBool || port.name.find("type_id") != std::string::npos ? 2 : 100;
   for (int64_t k = 0; k < t.numel() && port.dtype != DType::kString; ++k) {
-    if (is_float(port.dtype)) t.set_f64(k, rng.normal());
-    else t.set_i64(k, mask ? 1 : rng.below(below));
+    if (is_float(port.dtype))
+      t.set_f64(k, rng.normal());
+    else
+      t.set_i64(k, mask ? 1 : rng.below(below));
   }
   return t;
 }
@@ -41,21 +43,26 @@ Result<Tensor> read_tensor(const std::string& file) {
 }
 }  // namespace
 
-Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::Program& program, std::optional<uint64_t> fill_seed) {
+Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::Program& program,
+                                        std::optional<uint64_t> fill_seed) {
   std::map<std::string, std::string> given;
   for (const std::string& item : arguments.all("--input")) {
     const size_t eq = item.find('=');
-    if (eq == std::string::npos || eq == 0) return usage("--input is not NAME=FILE or NAME=random:SEED").but_found(item);
-    if (!given.emplace(item.substr(0, eq), item.substr(eq + 1)).second) return usage("input '%s' is given twice", item.substr(0, eq).c_str());
+    if (eq == std::string::npos || eq == 0)
+      return usage("--input is not NAME=FILE or NAME=random:SEED").but_found(item);
+    if (!given.emplace(item.substr(0, eq), item.substr(eq + 1)).second)
+      return usage("input '%s' is given twice", item.substr(0, eq).c_str());
   }
   std::string known;
-  for (const plan::Port& p : program.inputs) known += (known.empty() ? "" : ", ") + p.name + " " + std::string(dtype_name(p.dtype)) + shape_text(p.shape);
+  for (const plan::Port& p : program.inputs)
+    known += (known.empty() ? "" : ", ") + p.name + " " + std::string(dtype_name(p.dtype)) + shape_text(p.shape);
   for (const auto& [name, file] : given) {
     std::vector<std::string_view> names;
     for (const plan::Port& p : program.inputs) names.push_back(p.name);
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string near = nearest(name, names);
-    return usage("the model has no input '%s'", name.c_str()).advise(near.empty() ? "its inputs are: " + known : "did you mean '" + near + "'?");
+    return usage("the model has no input '%s'", name.c_str())
+        .advise(near.empty() ? "its inputs are: " + known : "did you mean '" + near + "'?");
   }
   std::vector<Tensor> out;
   std::optional<DimBinding> dims;
@@ -63,12 +70,21 @@ Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::
     auto it = given.find(p.name);
     std::string what = it == given.end() ? "" : it->second;
     uint64_t seed = fill_seed.value_or(0) + out.size();
-    if (what.empty() && !fill_seed) return usage("input '%s' is not given", p.name.c_str()).expecting("--input " + p.name + "=FILE").advise("the inputs are: " + known);
+    if (what.empty() && !fill_seed)
+      return usage("input '%s' is not given", p.name.c_str())
+          .expecting("--input " + p.name + "=FILE")
+          .advise("the inputs are: " + known);
     const bool random = what.empty() || what.starts_with("random:");
-    if (what.starts_with("random:") && std::from_chars(what.data() + 7, what.data() + what.size(), seed).ptr != what.data() + what.size()) return usage("the seed is not a number").but_found(what);
+    if (what.starts_with("random:") &&
+        std::from_chars(what.data() + 7, what.data() + what.size(), seed).ptr != what.data() + what.size())
+      return usage("the seed is not a number").but_found(what);
     if (!random) {
       PERI_ASSIGN(Tensor t, read_tensor(what));
-      if (t.dtype() != p.dtype) return usage("input '%s' has another type", p.name.c_str()).in_file(what).expecting(std::string(dtype_name(p.dtype)) + shape_text(p.shape)).but_found(tensor_type_text(t));
+      if (t.dtype() != p.dtype)
+        return usage("input '%s' has another type", p.name.c_str())
+            .in_file(what)
+            .expecting(std::string(dtype_name(p.dtype)) + shape_text(p.shape))
+            .but_found(tensor_type_text(t));
       out.push_back(std::move(t));
       continue;
     }

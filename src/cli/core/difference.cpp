@@ -33,16 +33,20 @@ std::string element(const Tensor& t, int64_t at) {
   return std::to_string(t.i64(at));
 }
 bool equal_element(const Tensor& a, const Tensor& b, int64_t at) {
-  if (a.dtype() == DType::kString) return a.string_values()[static_cast<size_t>(at)] == b.string_values()[static_cast<size_t>(at)];
+  if (a.dtype() == DType::kString)
+    return a.string_values()[static_cast<size_t>(at)] == b.string_values()[static_cast<size_t>(at)];
   if (a.dtype() != DType::kC64 && a.dtype() != DType::kC128) return a.i64(at) == b.i64(at);
   const size_t size = static_cast<size_t>(dtype_size(a.dtype()));
-  return __builtin_memcmp(a.bytes().data() + static_cast<size_t>(at) * size, b.bytes().data() + static_cast<size_t>(at) * size, size) == 0;
+  return __builtin_memcmp(a.bytes().data() + static_cast<size_t>(at) * size,
+                          b.bytes().data() + static_cast<size_t>(at) * size, size) == 0;
 }
 }  // namespace
 
 Result<Difference> difference(const Tensor& want, const Tensor& got, Tolerance tolerance) {
   if (want.dtype() != got.dtype() || want.dims() != got.dims())
-    return Error(ErrorKind::kAccuracy, "the result has another type").expecting(tensor_type_text(want)).but_found(tensor_type_text(got));
+    return Error(ErrorKind::kAccuracy, "the result has another type")
+        .expecting(tensor_type_text(want))
+        .but_found(tensor_type_text(got));
   Difference d;
   Sums s;
   d.count = want.numel();
@@ -53,7 +57,11 @@ Result<Difference> difference(const Tensor& want, const Tensor& got, Tolerance t
     } else if (!equal_element(want, got, k)) {
       const bool number = want.dtype() != DType::kString && dtype_bits(want.dtype()) <= 64;
       const double e = number ? std::fabs(static_cast<double>(want.i64(k)) - static_cast<double>(got.i64(k))) : 1;
-      if (s.outside++ == 0) d.first = number || want.dtype() == DType::kString ? format("element %lld: %s for %s", static_cast<long long>(k), element(got, k).c_str(), element(want, k).c_str()) : format("element %lld", static_cast<long long>(k));
+      if (s.outside++ == 0)
+        d.first = number || want.dtype() == DType::kString
+                      ? format("element %lld: %s for %s", static_cast<long long>(k), element(got, k).c_str(),
+                               element(want, k).c_str())
+                      : format("element %lld", static_cast<long long>(k));
       if (e > d.linf) d.linf = e, d.worst_at = k;
       s.abs += e, s.square += e * e;
     }
@@ -66,14 +74,19 @@ Result<Difference> difference(const Tensor& want, const Tensor& got, Tolerance t
   const double scale = d.range > 1e-5 * largest ? d.range : largest;  // nearly constant: by its size
   d.relative = d.linf == 0 ? 0 : (scale > 0 ? d.linf / scale : INFINITY);
   const double m = static_cast<double>(std::max<int64_t>(1, s.finite));
-  const double var_w = s.want2 - s.want * s.want / m, var_g = s.got2 - s.got * s.got / m, cov = s.both - s.want * s.got / m;
+  const double var_w = s.want2 - s.want * s.want / m, var_g = s.got2 - s.got * s.got / m,
+               cov = s.both - s.want * s.got / m;
   if (var_w > 0 && var_g > 0) d.cosine = cov / std::sqrt(var_w * var_g);
   return d;
 }
 
 void write_difference(JsonWriter& w, const Difference& d) {
   w.field("count", d.count).field("l0", d.l0).field("l1", d.l1).field("l2", d.l2).field("linf", d.linf);
-  w.field("range", d.range).field("relative", d.relative).field("cosine", d.cosine).field("worst_at", d.worst_at).field("first_outside", d.first);
+  w.field("range", d.range)
+      .field("relative", d.relative)
+      .field("cosine", d.cosine)
+      .field("worst_at", d.worst_at)
+      .field("first_outside", d.first);
 }
 
 }  // namespace peri::cli

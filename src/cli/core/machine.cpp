@@ -19,7 +19,8 @@ std::string kernel_text(const std::string& path) {
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string out;
   char block[4096];
-  for (ssize_t n; fd.valid() && out.size() < (1u << 20) && (n = read(fd.get(), block, sizeof block)) > 0;) out.append(block, static_cast<size_t>(n));
+  for (ssize_t n; fd.valid() && out.size() < (1u << 20) && (n = read(fd.get(), block, sizeof block)) > 0;)
+    out.append(block, static_cast<size_t>(n));
   return out;
 }
 std::string trimmed(std::string s) {
@@ -63,7 +64,11 @@ void write_machine(JsonWriter& w, const MachineFacts& m) {
   for (const std::string& i : m.isas) w.value(i);
   w.end_array().key("caches").begin_object();
   for (const auto& [name, bytes] : m.caches) w.field(name, bytes);
-  w.end_object().field("memory_bytes", m.memory_bytes).field("available_bytes", m.available_bytes).key("libraries").begin_array();
+  w.end_object()
+      .field("memory_bytes", m.memory_bytes)
+      .field("available_bytes", m.available_bytes)
+      .key("libraries")
+      .begin_array();
   for (const std::string& l : m.libraries) w.value(l);
   w.end_array().end_object();
 }

@@ -9,9 +9,9 @@
 namespace peri::cli {
 
 struct MachineFacts {
-  std::string cpu;                   // "AMD EPYC 9654 96-Core Processor"; "unknown" where the system does not say
-  std::vector<std::string> isas;     // "avx2", "avx512", ...
-  int cpus = 1;                      // usable by this process
+  std::string cpu;                // "AMD EPYC 9654 96-Core Processor"; "unknown" where the system does not say
+  std::vector<std::string> isas;  // "avx2", "avx512", ...
+  int cpus = 1;                   // usable by this process
   std::vector<std::pair<std::string, int64_t>> caches;  // "L1 data" -> bytes
   int64_t memory_bytes = 0, available_bytes = 0;
   std::vector<std::string> libraries;

@@ -49,7 +49,9 @@ Status add_dims(const std::string& list, std::map<std::string, int64_t>* out) {
     const std::string item = list.substr(at, end - at);
     const size_t eq = item.rfind('=');
     int64_t v = 0;
-    if (eq == std::string::npos || eq == 0 || std::from_chars(item.data() + eq + 1, item.data() + item.size(), v).ptr != item.data() + item.size() || eq + 1 == item.size())
+    if (eq == std::string::npos || eq == 0 ||
+        std::from_chars(item.data() + eq + 1, item.data() + item.size(), v).ptr != item.data() + item.size() ||
+        eq + 1 == item.size())
       return usage("--dims is not NAME=N").but_found(item);
     (*out)[item.substr(0, eq)] = v;
     at = end + 1;
@@ -59,12 +61,14 @@ Status add_dims(const std::string& list, std::map<std::string, int64_t>* out) {
 
 Status add_shape(std::string_view flag, const std::string& item, std::map<std::string, int64_t>* out) {
   const size_t colon = item.rfind(':');
-  if (colon == std::string::npos || colon == 0) return usage("%s is not NAME:AxBxC", std::string(flag).c_str()).but_found(item);
+  if (colon == std::string::npos || colon == 0)
+    return usage("%s is not NAME:AxBxC", std::string(flag).c_str()).but_found(item);
   size_t at = colon + 1;
   for (int axis = 0; at <= item.size(); ++axis) {
     const size_t end = std::min(item.find('x', at), item.size());
     int64_t v = 0;
-    if (std::from_chars(item.data() + at, item.data() + end, v).ptr != item.data() + end || end == at) return usage("%s is not NAME:AxBxC", std::string(flag).c_str()).but_found(item);
+    if (std::from_chars(item.data() + at, item.data() + end, v).ptr != item.data() + end || end == at)
+      return usage("%s is not NAME:AxBxC", std::string(flag).c_str()).but_found(item);
     (*out)[item.substr(0, colon) + "." + std::to_string(axis)] = v;
     at = end + 1;
   }
@@ -89,9 +93,11 @@ Result<std::map<std::string, int64_t>> given_dims(const Arguments& arguments) {
 
 Status check_dtype(const std::string& name) {
   if (name.empty() || name == "f32") return Ok{};
-  if (name != "f16" && name != "bf16") return usage("--dtype is not an element type").expecting("f32, f16 or bf16").but_found(name);
+  if (name != "f16" && name != "bf16")
+    return usage("--dtype is not an element type").expecting("f32, f16 or bf16").but_found(name);
   return unsupported("--dtype %s: the CPU backend computes in float32 for now", name.c_str())
-      .advise("leave --dtype out: models with float16 and bfloat16 weights run as they are, their arithmetic in float32");
+      .advise(
+          "leave --dtype out: models with float16 and bfloat16 weights run as they are, their arithmetic in float32");
 }
 }  // namespace
 
@@ -107,7 +113,8 @@ Result<compile::Options> build_options(const Arguments& arguments, const std::st
   o.dump_dir = arguments.get("--dump-passes");
   PERI_ASSIGN(o.tune.threads, thread_count(arguments));
   o.tune.provider = arguments.get("--provider");
-  if (!o.tune.provider.empty() && o.tune.provider != "peri" && o.tune.provider != "onednn" && o.tune.provider != "reference")
+  if (!o.tune.provider.empty() && o.tune.provider != "peri" && o.tune.provider != "onednn" &&
+      o.tune.provider != "reference")
     return usage("no provider '%s'", o.tune.provider.c_str()).expecting("peri, onednn or reference");
   o.tune.measure = !arguments.has("--no-tune");
   o.tune.verify = !arguments.has("--no-verify");
@@ -115,7 +122,8 @@ Result<compile::Options> build_options(const Arguments& arguments, const std::st
   o.tune.stop = interrupted;
   o.tune.worker = tune::worker_program();
   o.builder = "peri " + std::string(version());
-  if (progress) o.progress = [progress](size_t done, size_t total, const std::string& what) { progress->show(done, total, what); };
+  if (progress)
+    o.progress = [progress](size_t done, size_t total, const std::string& what) { progress->show(done, total, what); };
   return o;
 }
 
@@ -133,12 +141,14 @@ runtime::EngineOptions engine_options(int threads) {
 
 Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine loaded, int threads) {
   const std::string path = loaded.file->name();
-  auto engine = runtime::Engine::create(std::move(loaded.program), runtime::mapped_weights(loaded.weight_bytes, loaded.file), engine_options(threads));
+  auto engine = runtime::Engine::create(
+      std::move(loaded.program), runtime::mapped_weights(loaded.weight_bytes, loaded.file), engine_options(threads));
   if (!engine.ok()) return std::move(engine).error().in_file(path);
   return engine;
 }
 
-Result<std::shared_ptr<const runtime::Engine>> load_engine_file(const std::string& path, int threads, std::shared_ptr<const MappedFile>* file) {
+Result<std::shared_ptr<const runtime::Engine>> load_engine_file(const std::string& path, int threads,
+                                                                std::shared_ptr<const MappedFile>* file) {
   PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
   if (file) *file = loaded.file;
   return engine_of(std::move(loaded), threads);
@@ -152,14 +162,16 @@ bool is_engine(const std::string& path) {
 Result<std::shared_ptr<const runtime::Engine>> assemble(compile::Compiled* compiled, int threads) {
   PERI_ASSIGN(auto assembled, plan::assemble_engine(compiled->program, compiled->weights));
   compiled->weights.clear();
-  return runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}}, engine_options(threads));
+  return runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}},
+                                 engine_options(threads));
 }
 
 Result<compile::Compiled> compile_whole(const compile::Options& options, Progress* progress) {
   auto compiled = compile::compile(options);
   if (progress) progress->clear();
   if (!compiled.ok()) return std::move(compiled).error().in_file(options.model);
-  if (interrupted()) return Error(ErrorKind::kCancelled, "interrupted while the engine was built").in_file(options.model);
+  if (interrupted())
+    return Error(ErrorKind::kCancelled, "interrupted while the engine was built").in_file(options.model);
   return compiled;
 }
 
@@ -194,8 +206,11 @@ bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBin
   }
   if (tuned == here) return false;
   if (!arguments.has("--quiet"))
-    std::fprintf(stderr, "note: tuned for %s, run at %s: right, but perhaps not fastest; to tune for it: peri build %s -o ENGINE --dims %s\n", tuned.c_str(), here.c_str(),
-                 opened.compiled ? arguments.positional[0].c_str() : "MODEL", here.c_str());
+    std::fprintf(stderr,
+                 "note: tuned for %s, run at %s: right, but perhaps not fastest; to tune for it: peri build %s -o "
+                 "ENGINE --dims %s\n",
+                 tuned.c_str(), here.c_str(), opened.compiled ? arguments.positional[0].c_str() : "MODEL",
+                 here.c_str());
   return true;
 }
 

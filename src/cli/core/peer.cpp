@@ -103,7 +103,8 @@ std::string last_line(const std::string& file) {
 
 Status check_types(std::span<const plan::Port> ports) {
   for (const plan::Port& p : ports)
-    if (p.dtype != DType::kString && (p.dtype == DType::kBF16 || dtype_bits(p.dtype) < 8 || (is_float(p.dtype) && dtype_bits(p.dtype) == 8)))
+    if (p.dtype != DType::kString &&
+        (p.dtype == DType::kBF16 || dtype_bits(p.dtype) < 8 || (is_float(p.dtype) && dtype_bits(p.dtype) == 8)))
       return unsupported("ONNX Runtime's Python interface has no %s", std::string(dtype_name(p.dtype)).c_str())
           .at_node(p.name)
           .advise("verify against the float64 reference: leave --onnxruntime out");
@@ -136,7 +137,8 @@ Result<std::vector<std::vector<Tensor>>> onnxruntime_outputs(const std::string& 
   PERI_ASSIGN(const std::unique_ptr<Scratch> scratch, make_scratch());
   PERI_TRY(write_sets(*scratch, program, sets));
   const std::string interpreter = python(), said = scratch->path + "/said";
-  PERI_ASSIGN(const int code, run_process({interpreter, "-c", kScript, model, scratch->path, std::to_string(threads)}, said));
+  PERI_ASSIGN(const int code,
+              run_process({interpreter, "-c", kScript, model, scratch->path, std::to_string(threads)}, said));
   if (code == kMissingPackage)
     return unsupported("its packages are missing: %s", last_line(said).c_str())
         .in_file(interpreter)

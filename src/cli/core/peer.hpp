@@ -10,8 +10,8 @@
 
 namespace peri::cli {
 
-// Runs `model` (an ONNX file) in ONNX Runtime with `threads` threads on every set of inputs; inputs and outputs by the names
-// and in the order of the program's ports. One process for all sets, in a folder of its own that is removed.
+// Runs `model` (an ONNX file) in ONNX Runtime with `threads` threads on every set of inputs; inputs and outputs by the
+// names and in the order of the program's ports. One process for all sets, in a folder of its own that is removed.
 // kUnsupported if Python or the package onnxruntime is missing, or a port has a type that its Python interface lacks;
 // kInvalid with its own words if ONNX Runtime refuses the model.
 Result<std::vector<std::vector<Tensor>>> onnxruntime_outputs(const std::string& model, const plan::Program& program,

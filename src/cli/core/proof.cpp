@@ -16,16 +16,25 @@ void write_list(JsonWriter& w, std::string_view key, const std::vector<std::stri
 }
 
 void write_step(JsonWriter& w, const backends::cpu::StepReport& s) {
-  w.begin_object().field("name", s.name).field("chosen", s.chosen).field("median_ms", s.median_ms).field("max_error", s.max_error);
+  w.begin_object()
+      .field("name", s.name)
+      .field("chosen", s.chosen)
+      .field("median_ms", s.median_ms)
+      .field("max_error", s.max_error);
   if (!s.elsewhere.empty()) w.field("elsewhere", s.elsewhere);
   if (!s.compared_with.empty()) w.field("compared_with", s.compared_with);
-  w.field("flops", s.flops).field("algorithm_flops", s.algorithm_flops).field("bytes", s.bytes).field("key", s.key).field("region", s.region);
+  w.field("flops", s.flops)
+      .field("algorithm_flops", s.algorithm_flops)
+      .field("bytes", s.bytes)
+      .field("key", s.key)
+      .field("region", s.region);
   write_list(w, "origins", s.origins);
   write_list(w, "touched_by", s.touched_by);
   w.key("others").begin_array();
   for (const auto& [id, ms] : s.others) w.begin_object().field("id", id).field("median_ms", ms).end_object();
   w.end_array().key("refusals").begin_array();
-  for (const auto& [kernel, reason] : s.refusals) w.begin_object().field("kernel", kernel).field("reason", reason).end_object();
+  for (const auto& [kernel, reason] : s.refusals)
+    w.begin_object().field("kernel", kernel).field("reason", reason).end_object();
   w.end_array().end_object();
 }
 // What was verified: kernels on samples, candidates on their problems.
@@ -36,17 +45,35 @@ void write_tiers(JsonWriter& w, const tune::Tuner::Stats& s, bool verify) {
     return;
   }
   w.field("how",
-          "samples: every kernel with a candidate, once for a machine, in full on the small and edge samples of all ops it takes; "
-          "problems: every candidate at the real problem against the float64 reference with radii for float32 round-off, dear "
+          "samples: every kernel with a candidate, once for a machine, in full on the small and edge samples of all "
+          "ops it takes; "
+          "problems: every candidate at the real problem against the float64 reference with radii for float32 "
+          "round-off, dear "
           "problems at 4096 or more seeded positions and in full against a candidate of another provider");
-  w.key("samples").begin_object().field("kernels", s.kernels_sampled).field("right_runs", s.sample_runs).field("kernels_refused", s.kernels_refused).field("seconds", s.sample_seconds).end_object();
-  w.key("problems").begin_object().field("problems", s.problems).field("candidates", s.candidates).field("rejected", s.rejected).field("compared_in_full", s.compared).end_object();
+  w.key("samples")
+      .begin_object()
+      .field("kernels", s.kernels_sampled)
+      .field("right_runs", s.sample_runs)
+      .field("kernels_refused", s.kernels_refused)
+      .field("seconds", s.sample_seconds)
+      .end_object();
+  w.key("problems")
+      .begin_object()
+      .field("problems", s.problems)
+      .field("candidates", s.candidates)
+      .field("rejected", s.rejected)
+      .field("compared_in_full", s.compared)
+      .end_object();
 }
 }  // namespace
 
 std::string proof_json(const compile::Compiled& c, const compile::Options& o) {
   JsonWriter w(1);
-  w.begin_object().field("model", o.model).field("name", c.program.name).field("peri", std::string(version())).field("backend", c.program.backend);
+  w.begin_object()
+      .field("model", o.model)
+      .field("name", c.program.name)
+      .field("peri", std::string(version()))
+      .field("backend", c.program.backend);
   w.key("machine");
   write_machine(w, machine_facts());
   w.field("threads", o.tune.threads).key("tuned_for").begin_object();
@@ -57,16 +84,41 @@ std::string proof_json(const compile::Compiled& c, const compile::Options& o) {
     for (const auto& [name, value] : dims) w.field(name, value);
     w.end_object();
   }
-  w.end_array().key("verification").begin_object().field("verified", o.tune.verify).field("measured", o.tune.measure).field("seed", static_cast<int64_t>(o.tune.seed)).field("worker", c.tuned.worker);
+  w.end_array()
+      .key("verification")
+      .begin_object()
+      .field("verified", o.tune.verify)
+      .field("measured", o.tune.measure)
+      .field("seed", static_cast<int64_t>(o.tune.seed))
+      .field("worker", c.tuned.worker);
   if (!c.tuned.worker) w.field("no_worker", c.tuned.worker_trouble);
   write_tiers(w, c.tuned, o.tune.verify);
   w.end_object();
-  w.key("tuner").begin_object().field("problems", c.tuned.problems).field("candidates", c.tuned.candidates).field("measured", c.tuned.measured);
-  w.field("from_cache", c.tuned.from_cache).field("rejected", c.tuned.rejected).field("untried", c.tuned.untried).field("seconds", c.tuned.seconds).end_object();
+  w.key("tuner")
+      .begin_object()
+      .field("problems", c.tuned.problems)
+      .field("candidates", c.tuned.candidates)
+      .field("measured", c.tuned.measured);
+  w.field("from_cache", c.tuned.from_cache)
+      .field("rejected", c.tuned.rejected)
+      .field("untried", c.tuned.untried)
+      .field("seconds", c.tuned.seconds)
+      .end_object();
   w.field("predicted_ms", c.predicted_ms).field("conversion_ms", c.conversion_ms);
-  w.field("import_seconds", c.import_seconds).field("passes_seconds", c.passes_seconds).field("tune_seconds", c.tune_seconds).key("passes").begin_array();
+  w.field("import_seconds", c.import_seconds)
+      .field("passes_seconds", c.passes_seconds)
+      .field("tune_seconds", c.tune_seconds)
+      .key("passes")
+      .begin_array();
   for (const auto& p : c.passes)
-    w.begin_object().field("name", p.name).field("rewrites", p.rewrites).field("ms", p.ms).field("nodes_before", static_cast<int64_t>(p.nodes_before)).field("nodes_after", static_cast<int64_t>(p.nodes_after)).field("disabled", p.disabled).end_object();
+    w.begin_object()
+        .field("name", p.name)
+        .field("rewrites", p.rewrites)
+        .field("ms", p.ms)
+        .field("nodes_before", static_cast<int64_t>(p.nodes_before))
+        .field("nodes_after", static_cast<int64_t>(p.nodes_after))
+        .field("disabled", p.disabled)
+        .end_object();
   w.end_array();
   write_list(w, "notes", c.notes);
   w.key("steps").begin_array();

@@ -6,8 +6,8 @@
 
 namespace peri::cli {
 
-// Errors: kInvalid if the section is missing, does not parse or names a weight that the engine lacks. Tensors are views of
-// the engine's mapped file and keep it.
+// Errors: kInvalid if the section is missing, does not parse or names a weight that the engine lacks. Tensors are views
+// of the engine's mapped file and keep it.
 Result<ir::Graph> source_graph(const plan::LoadedEngine& engine);
 
 }  // namespace peri::cli

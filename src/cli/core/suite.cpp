@@ -54,7 +54,8 @@ Result<std::vector<Tensor>> set_inputs(const fs::path& set, const plan::Program&
   for (size_t k = 0; k < program.inputs.size(); ++k) {
     auto it = std::find_if(files.begin(), files.end(), [&](const auto& f) { return f.name == program.inputs[k].name; });
     if (it == files.end() && k < files.size()) it = files.begin() + static_cast<std::ptrdiff_t>(k);
-    if (it == files.end()) return invalid("no file for input '%s'", program.inputs[k].name.c_str()).in_file(set.string());
+    if (it == files.end())
+      return invalid("no file for input '%s'", program.inputs[k].name.c_str()).in_file(set.string());
     out.push_back(it->tensor);
   }
   return out;
@@ -70,7 +71,8 @@ Status run_set(runtime::Session& session, const fs::path& set, const Tolerance* 
     auto d = difference(want.tensor, outputs[k], tolerance ? *tolerance : default_tolerance(want.tensor.dtype()));
     if (!d.ok()) return std::move(d).error().at_node(program.outputs[k].name);
     if (!d->first.empty())
-      return Error(ErrorKind::kAccuracy, format("%s, %.3g %% of its elements outside", d->first.c_str(), 100 * d->l0)).at_node(program.outputs[k].name);
+      return Error(ErrorKind::kAccuracy, format("%s, %.3g %% of its elements outside", d->first.c_str(), 100 * d->l0))
+          .at_node(program.outputs[k].name);
   }
   return Ok{};
 }
@@ -89,7 +91,9 @@ Status run_case(const fs::path& dir, compile::Options build, const Tolerance* to
 }
 }  // namespace
 
-Result<std::vector<CaseResult>> run_suite(const std::string& dir, const std::string& filter, const compile::Options& build, const std::function<void(const CaseResult&)>& each) {
+Result<std::vector<CaseResult>> run_suite(const std::string& dir, const std::string& filter,
+                                          const compile::Options& build,
+                                          const std::function<void(const CaseResult&)>& each) {
   const std::map<std::string, Tolerance> tolerances = index_tolerances(dir);
   std::vector<CaseResult> out;
   for (const fs::path& folder : folders(dir, "")) {
@@ -106,7 +110,9 @@ Result<std::vector<CaseResult>> run_suite(const std::string& dir, const std::str
     out.push_back(std::move(r));
     if (interrupted()) return Error(ErrorKind::kCancelled, format("interrupted after %zu cases", out.size()));
   }
-  if (out.empty()) return usage("no case with a model.onnx%s", filter.empty() ? "" : (" whose name holds '" + filter + "'").c_str()).in_file(dir);
+  if (out.empty())
+    return usage("no case with a model.onnx%s", filter.empty() ? "" : (" whose name holds '" + filter + "'").c_str())
+        .in_file(dir);
   return out;
 }
 

@@ -1,4 +1,5 @@
-// A folder of cases (CASE/model.onnx, CASE/test_data_set_*/{input,output}_*.pb) through the whole product in one process.
+// A folder of cases (CASE/model.onnx, CASE/test_data_set_*/{input,output}_*.pb) through the whole product in one
+// process.
 #pragma once
 
 #include "cli/core/difference.hpp"
@@ -11,13 +12,15 @@ enum class Verdict { kPassed, kFailed, kUnsupported };
 struct CaseResult {
   std::string name;
   Verdict verdict = Verdict::kPassed;
-  std::string why;             // if it did not pass
+  std::string why;  // if it did not pass
   int64_t reference_steps = 0, steps = 0;
 };
 
-// Cases in order of name; every case is built by `build` (the model's path filled in), run on each of its data sets and compared:
-// tolerances of DIR/index.json where it names the case, else 1e-3 and 1e-5, wider for 16-bit types and below. `each` sees every result.
-Result<std::vector<CaseResult>> run_suite(const std::string& dir, const std::string& filter, const compile::Options& build,
+// Cases in order of name; every case is built by `build` (the model's path filled in), run on each of its data sets and
+// compared: tolerances of DIR/index.json where it names the case, else 1e-3 and 1e-5, wider for 16-bit types and below.
+// `each` sees every result.
+Result<std::vector<CaseResult>> run_suite(const std::string& dir, const std::string& filter,
+                                          const compile::Options& build,
                                           const std::function<void(const CaseResult&)>& each);
 
 }  // namespace peri::cli

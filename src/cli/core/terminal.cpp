@@ -27,7 +27,11 @@ void Progress::show(size_t done, size_t total, const std::string& what) {
   if (quiet_) return;
   std::string left;
   const double spent = seconds_since(start_ns_);
-  if (total && done >= 3 && spent > 1) left = ", about " + std::to_string(static_cast<int>(spent / static_cast<double>(done) * static_cast<double>(total - done) + 0.5)) + " s left";
+  if (total && done >= 3 && spent > 1)
+    left =
+        ", about " +
+        std::to_string(static_cast<int>(spent / static_cast<double>(done) * static_cast<double>(total - done) + 0.5)) +
+        " s left";
   const std::string count = total ? "[" + std::to_string(done) + "/" + std::to_string(total) + left + "] " : "";
   if (terminal_) {
     std::fprintf(stderr, "\r\033[K%s%.100s", count.c_str(), what.c_str());

@@ -20,7 +20,8 @@ class Progress {
   int64_t start_ns_ = 0, last_ns_ = 0;
 };
 
-// First Ctrl-C: interrupted() becomes true and work stops at the next safe point. Second: the process ends at once with 130.
+// First Ctrl-C: interrupted() becomes true and work stops at the next safe point. Second: the process ends at once with
+// 130.
 void watch_interrupt();
 bool interrupted();
 

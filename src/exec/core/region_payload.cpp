@@ -28,7 +28,8 @@ std::string layout_code(const ir::Layout& layout) {
 }
 
 std::string write_payload(std::string_view kernel, int version, std::string_view config, const ir::Graph& region) {
-  return "kernel " + std::string(kernel) + "@" + std::to_string(version) + " {" + std::string(config) + "}\n" + ir::print(region, {1024, false});
+  return "kernel " + std::string(kernel) + "@" + std::to_string(version) + " {" + std::string(config) + "}\n" +
+         ir::print(region, {1024, false});
 }
 
 Result<RegionPayload> read_payload(std::string_view text) {
@@ -36,7 +37,8 @@ Result<RegionPayload> read_payload(std::string_view text) {
   const size_t line = text.find('\n');
   const std::string_view head = text.substr(0, line == std::string_view::npos ? 0 : line);
   const size_t at = head.find('@'), open = head.find(" {");
-  if (!head.starts_with("kernel ") || at == std::string_view::npos || open == std::string_view::npos || open < at || !head.ends_with("}") || at < 7)
+  if (!head.starts_with("kernel ") || at == std::string_view::npos || open == std::string_view::npos || open < at ||
+      !head.ends_with("}") || at < 7)
     return invalid("the payload's first line is not 'kernel NAME@VERSION {CONFIG}'");
   p.kernel = head.substr(7, at - 7);
   p.version = std::atoi(std::string(head.substr(at + 1, open - at - 1)).c_str());
@@ -47,32 +49,40 @@ Result<RegionPayload> read_payload(std::string_view text) {
 }
 
 namespace {
-// Results may take the memory of an argument only element for element, and never that of indices: a kernel checks indices
-// before it uses them. No two results share memory.
+// Results may take the memory of an argument only element for element, and never that of indices: a kernel checks
+// indices before it uses them. No two results share memory.
 Status check_sharing(const plan::Program& program, const plan::Step& step) {
   auto buffer = [&](int32_t b) -> const plan::Buffer& { return program.buffers[static_cast<size_t>(b)]; };
   std::map<int32_t, int32_t> written;
   for (int32_t w : step.writes)
-    if (!written.emplace(plan::storage_of(program, w), w).second) return invalid("two results share memory").at_node(step.name);
+    if (!written.emplace(plan::storage_of(program, w), w).second)
+      return invalid("two results share memory").at_node(step.name);
   for (int32_t r : step.reads) {
     const auto it = written.find(plan::storage_of(program, r));
     if (it == written.end()) continue;
     const plan::Buffer &in = buffer(r), &out = buffer(it->second);
-    if (in.dtype != out.dtype || !(in.bytes == out.bytes) || !is_float(in.dtype)) return invalid("a result shares memory with an argument of another type or with indices").at_node(step.name);
+    if (in.dtype != out.dtype || !(in.bytes == out.bytes) || !is_float(in.dtype))
+      return invalid("a result shares memory with an argument of another type or with indices").at_node(step.name);
   }
   return Ok{};
 }
 }  // namespace
 
 Status check_arguments(const ir::Graph& region, const plan::Program& program, const plan::Step& step) {
-  auto check = [&](const std::vector<ir::Value*>& values, const std::vector<int32_t>& buffers, const char* what) -> Status {
-    if (values.size() != buffers.size()) return invalid("the step has %zu %s, its region %zu", buffers.size(), what, values.size()).at_node(step.name);
+  auto check = [&](const std::vector<ir::Value*>& values, const std::vector<int32_t>& buffers,
+                   const char* what) -> Status {
+    if (values.size() != buffers.size())
+      return invalid("the step has %zu %s, its region %zu", buffers.size(), what, values.size()).at_node(step.name);
     for (size_t k = 0; k < values.size(); ++k) {
       if (buffers[k] < 0) return invalid("an argument of a region is left out").at_node(step.name);
       const plan::Buffer& b = program.buffers[static_cast<size_t>(buffers[k])];
       const ir::Type& t = values[k]->type;
       if (!t.known() || t.dtype != b.dtype || !(*t.shape == b.shape) || layout_code(t.layout) != b.layout)
-        return invalid("argument %zu of its %s has another type", k, what).at_node(step.name).expecting(ir::type_text(t)).but_found(std::string(dtype_name(b.dtype)) + shape_text(b.shape) + (b.layout.empty() ? "" : "@" + b.layout));
+        return invalid("argument %zu of its %s has another type", k, what)
+            .at_node(step.name)
+            .expecting(ir::type_text(t))
+            .but_found(std::string(dtype_name(b.dtype)) + shape_text(b.shape) +
+                       (b.layout.empty() ? "" : "@" + b.layout));
     }
     return Ok{};
   };
@@ -100,14 +110,18 @@ Result<ir::Graph> bind_region(const ir::Graph& region, const DimBinding& binding
   PERI_TRY(ops::infer_graph(g));
   for (size_t k = 0; k < g.outputs.size(); ++k) {
     ir::Type& have = g.outputs[k]->type;
-    if (partial && have.dtype == wanted[k].dtype && (!is_const(*have.shape) || !is_const(*wanted[k].shape))) continue;  // bound while running
+    if (partial && have.dtype == wanted[k].dtype && (!is_const(*have.shape) || !is_const(*wanted[k].shape)))
+      continue;  // bound while running
     if (have.dtype != wanted[k].dtype || !(*have.shape == *wanted[k].shape))
-      return invalid("a region's output does not have the type it states").expecting(ir::type_text(have)).but_found(ir::type_text(wanted[k]));
+      return invalid("a region's output does not have the type it states")
+          .expecting(ir::type_text(have))
+          .but_found(ir::type_text(wanted[k]));
     have.layout = wanted[k].layout;
   }
   if (!partial) {
     for (const auto& v : g.values())
-      if (v->type.shape && !is_const(*v->type.shape)) return invalid("'%s' has an unbound dimension", v->name.c_str()).but_found(ir::type_text(v->type));
+      if (v->type.shape && !is_const(*v->type.shape))
+        return invalid("'%s' has an unbound dimension", v->name.c_str()).but_found(ir::type_text(v->type));
   }
   return g;
 }

@@ -1,4 +1,5 @@
-// The payload of steps that run a region: which kernel, which configuration, and the region as IR text with symbolic dims.
+// The payload of steps that run a region: which kernel, which configuration, and the region as IR text with symbolic
+// dims.
 #pragma once
 
 #include <string>
@@ -19,8 +20,8 @@ struct RegionPayload {
 std::string write_payload(std::string_view kernel, int version, std::string_view config, const ir::Graph& region);
 Result<RegionPayload> read_payload(std::string_view text);
 
-// The region's arguments must be the step's: same number, dtype, shape and layout as the buffers. Checked before anything
-// runs, since kernels trust the region's types.
+// The region's arguments must be the step's: same number, dtype, shape and layout as the buffers. Checked before
+// anything runs, since kernels trust the region's types.
 Status check_arguments(const ir::Graph& region, const plan::Program& program, const plan::Step& step);
 
 // The region with symbols replaced and types inferred anew; outputs that stay symbolic are an error unless `partial`.

@@ -11,10 +11,12 @@ using cpu::PostKind;
 Status read_shape(const Problem& p, MatchedConv* s) {
   const ir::Node& n = p.anchor();
   if (n.op != "conv") return refused("not a convolution");
-  if (n.in(0)->type.dtype != DType::kF32) return refused("takes f32 only").but_found(std::string(dtype_name(n.in(0)->type.dtype)));
+  if (n.in(0)->type.dtype != DType::kF32)
+    return refused("takes f32 only").but_found(std::string(dtype_name(n.in(0)->type.dtype)));
   if (n.in(0)->type.rank() != 4) return refused("takes two spatial dimensions only");
   const std::vector<int64_t> x = dims_of(*n.in(0)), w = dims_of(*n.in(1)), y = dims_of(*n.out());
-  const std::vector<int64_t> pads = n.ints("pads", {0, 0, 0, 0}), strides = n.ints("strides", {1, 1}), dilations = n.ints("dilations", {1, 1});
+  const std::vector<int64_t> pads = n.ints("pads", {0, 0, 0, 0}), strides = n.ints("strides", {1, 1}),
+                             dilations = n.ints("dilations", {1, 1});
   if (pads.size() != 4 || strides.size() != 2 || dilations.size() != 2) return refused("bad attributes");
   ConvShape& c = s->shape;
   c.n = x[0], c.ic = x[1], c.ih = x[2], c.iw = x[3];
@@ -23,9 +25,11 @@ Status read_shape(const Problem& p, MatchedConv* s) {
   c.top = pads[0], c.left = pads[1], c.bottom = pads[2], c.right = pads[3];
   c.groups = n.i("group", 1);
   if (const std::string pad = n.s("auto_pad", "NOTSET"); pad != "NOTSET") {
-    if (pad == "VALID") c.top = c.left = c.bottom = c.right = 0;
+    if (pad == "VALID")
+      c.top = c.left = c.bottom = c.right = 0;
     else {
-      auto split = [&](int64_t in, int64_t out, int64_t stride, int64_t kernel, int64_t dilation, int64_t* begin, int64_t* end) {
+      auto split = [&](int64_t in, int64_t out, int64_t stride, int64_t kernel, int64_t dilation, int64_t* begin,
+                       int64_t* end) {
         const int64_t total = std::max<int64_t>(0, (out - 1) * stride + dilation * (kernel - 1) + 1 - in);
         *begin = pad == "SAME_UPPER" ? total / 2 : total - total / 2;
         *end = total - *begin;
@@ -41,8 +45,10 @@ Status read_shape(const Problem& p, MatchedConv* s) {
   if (s->x < 0 || s->w < 0 || !p.constant[static_cast<size_t>(s->w)]) return refused("its weights are not constant");
   if (n.in(2)) {
     s->bias = input_index(*p.graph, n.in(2));
-    if (s->bias < 0) s->inline_bias = n.in(2);
-    else if (!p.constant[static_cast<size_t>(s->bias)]) return refused("its bias is not constant");
+    if (s->bias < 0)
+      s->inline_bias = n.in(2);
+    else if (!p.constant[static_cast<size_t>(s->bias)])
+      return refused("its bias is not constant");
   }
   return Ok{};
 }
@@ -58,7 +64,8 @@ Result<MatchedConv> match_conv(const Problem& p) {
   bias.needs_data = true;
   bias.input = s.bias;
   if (s.inline_bias)
-    for (int64_t k = 0; k < s.inline_bias->constant->numel(); ++k) bias.values.push_back(static_cast<float>(s.inline_bias->constant->f64(k)));
+    for (int64_t k = 0; k < s.inline_bias->constant->numel(); ++k)
+      bias.values.push_back(static_cast<float>(s.inline_bias->constant->f64(k)));
   if (p.anchor().in(2)) s.epilogue.ops.insert(s.epilogue.ops.begin(), std::move(bias));
   return s;
 }

@@ -8,8 +8,8 @@ namespace peri::kernels {
 
 struct MatchedConv {
   cpu::ConvShape shape;
-  MatchedEpilogue epilogue;          // the bias is its first step
-  int x = -1, w = -1, bias = -1;     // graph inputs
+  MatchedEpilogue epilogue;       // the bias is its first step
+  int x = -1, w = -1, bias = -1;  // graph inputs
   const ir::Value* inline_bias = nullptr;
 };
 

@@ -39,7 +39,8 @@ std::optional<MatchedOp> activation_of(const ir::Node& n) {
   if (n.op == "swish" && n.f("alpha", 1.0) == 1.0) return make(Activation::kSilu);
   if (n.op == "gelu") return make(n.s("approximate", "none") == "tanh" ? Activation::kGeluTanh : Activation::kGelu);
   if (n.op == "clip") {
-    const auto low = n.in(1) ? scalar_of(n.in(1)) : std::optional(-HUGE_VAL), high = n.in(2) ? scalar_of(n.in(2)) : std::optional(HUGE_VAL);
+    const auto low = n.in(1) ? scalar_of(n.in(1)) : std::optional(-HUGE_VAL),
+               high = n.in(2) ? scalar_of(n.in(2)) : std::optional(HUGE_VAL);
     if (low && high) return make(Activation::kClip, *low, *high);
   }
   return std::nullopt;
@@ -48,18 +49,23 @@ std::optional<MatchedOp> activation_of(const ir::Node& n) {
 // f(x) * x with f = sigmoid or hard_sigmoid(1/6, 1/2).
 std::optional<MatchedOp> gate_of(const ir::Node& inner, const ir::Node& outer, const ir::Value* x) {
   if (outer.op != "mul" || outer.inputs.size() != 2) return std::nullopt;
-  const bool both = (outer.in(0) == x && outer.in(1) == inner.out()) || (outer.in(1) == x && outer.in(0) == inner.out());
+  const bool both =
+      (outer.in(0) == x && outer.in(1) == inner.out()) || (outer.in(1) == x && outer.in(0) == inner.out());
   if (!both) return std::nullopt;
   auto m = activation_of(inner);
   if (!m) return std::nullopt;
-  if (m->op.act == Activation::kSigmoid) m->op.act = Activation::kSilu;
-  else if (m->op.act == Activation::kHardSigmoid && std::fabs(m->op.a - 1.0f / 6) < 1e-7f && m->op.b == 0.5f) m->op.act = Activation::kHardSwish;
-  else return std::nullopt;
+  if (m->op.act == Activation::kSigmoid)
+    m->op.act = Activation::kSilu;
+  else if (m->op.act == Activation::kHardSigmoid && std::fabs(m->op.a - 1.0f / 6) < 1e-7f && m->op.b == 0.5f)
+    m->op.act = Activation::kHardSwish;
+  else
+    return std::nullopt;
   return m;
 }
 
 // How `other` meets the running value: a scalar, one value a channel, or element by element.
-Result<MatchedOp> operand(const Problem& p, const ir::Node& n, const ir::Value* other, const ir::Value* out, size_t channel_axis, bool add) {
+Result<MatchedOp> operand(const Problem& p, const ir::Node& n, const ir::Value* other, const ir::Value* out,
+                          size_t channel_axis, bool add) {
   MatchedOp m;
   if (const auto s = scalar_of(other)) {
     m.op.kind = PostKind::kAffine;
@@ -75,18 +81,23 @@ Result<MatchedOp> operand(const Problem& p, const ir::Node& n, const ir::Value* 
   int64_t numel = 1;
   for (int64_t d : have) numel *= d;
   const size_t from_end = want.size() - channel_axis;
-  // A value made at run time with axes before the channel may be wider at another batch: [1,1,1,s] is [batch,1,1,s] then.
+  // A value made at run time with axes before the channel may be wider at another batch: [1,1,1,s] is [batch,1,1,s]
+  // then.
   const bool widens = m.input >= 0 && !p.constant[static_cast<size_t>(m.input)] && have.size() > from_end;
-  const bool per_channel = !widens && from_end <= have.size() && have[have.size() - from_end] == want[channel_axis] && numel == want[channel_axis];
-  if (have == want && other->type.layout == p.graph->outputs[0]->type.layout && m.input >= 0 && !p.constant[static_cast<size_t>(m.input)]) {
+  const bool per_channel = !widens && from_end <= have.size() && have[have.size() - from_end] == want[channel_axis] &&
+                           numel == want[channel_axis];
+  if (have == want && other->type.layout == p.graph->outputs[0]->type.layout && m.input >= 0 &&
+      !p.constant[static_cast<size_t>(m.input)]) {
     m.op.kind = add ? PostKind::kAdd : PostKind::kMul;
   } else if (per_channel) {
     m.op.kind = add ? PostKind::kColAdd : PostKind::kColMul;
   } else {
-    return refused("an operand of %s is neither a scalar, one value a channel, nor of full size", n.op.c_str()).but_found(ir::type_text(other->type));
+    return refused("an operand of %s is neither a scalar, one value a channel, nor of full size", n.op.c_str())
+        .but_found(ir::type_text(other->type));
   }
   if (m.input < 0)
-    for (int64_t k = 0; k < other->constant->numel(); ++k) m.values.push_back(static_cast<float>(other->constant->f64(k)));
+    for (int64_t k = 0; k < other->constant->numel(); ++k)
+      m.values.push_back(static_cast<float>(other->constant->f64(k)));
   return m;
 }
 }  // namespace
@@ -100,7 +111,8 @@ Result<MatchedEpilogue> match_epilogue(const Problem& p, const ir::Node& anchor,
   size_t k = static_cast<size_t>(std::find(g.nodes.begin(), g.nodes.end(), &anchor) - g.nodes.begin()) + 1;
   while (k < g.nodes.size()) {
     const ir::Node& n = *g.nodes[k];
-    if (n.out()->type.dtype != DType::kF32) return refused("%s makes %s", n.op.c_str(), dtype_name(n.out()->type.dtype).data());
+    if (n.out()->type.dtype != DType::kF32)
+      return refused("%s makes %s", n.op.c_str(), dtype_name(n.out()->type.dtype).data());
     const bool reads = std::find(n.inputs.begin(), n.inputs.end(), at) != n.inputs.end();
     if (!reads) return refused("%s is not part of a chain", n.op.c_str());
     if (at->users.size() == 2 && k + 1 < g.nodes.size()) {
@@ -114,7 +126,8 @@ Result<MatchedEpilogue> match_epilogue(const Problem& p, const ir::Node& anchor,
       if (auto act = activation_of(n)) {
         out.ops.push_back(*act);
       } else if ((n.op == "add" || n.op == "mul") && n.inputs.size() == 2) {
-        PERI_ASSIGN(MatchedOp m, operand(p, n, n.in(0) == at ? n.in(1) : n.in(0), anchor.out(), channel_axis, n.op == "add"));
+        PERI_ASSIGN(MatchedOp m,
+                    operand(p, n, n.in(0) == at ? n.in(1) : n.in(0), anchor.out(), channel_axis, n.op == "add"));
         if (m.op.kind == PostKind::kAdd) out.residual = m.input;
         out.ops.push_back(std::move(m));
       } else {
@@ -135,9 +148,12 @@ cpu::Epilogue bind_epilogue(const MatchedEpilogue& m, std::span<const Tensor> co
   for (const MatchedOp& s : m.ops) {
     cpu::PostOp op = s.op;
     if (s.needs_data) {
-      if (s.input < 0) op.data = s.values.data();
-      else if (constants[static_cast<size_t>(s.input)].defined()) op.data = constants[static_cast<size_t>(s.input)].as<float>().data();
-      else op.data = static_cast<const float*>(args.in[static_cast<size_t>(s.input)]);
+      if (s.input < 0)
+        op.data = s.values.data();
+      else if (constants[static_cast<size_t>(s.input)].defined())
+        op.data = constants[static_cast<size_t>(s.input)].as<float>().data();
+      else
+        op.data = static_cast<const float*>(args.in[static_cast<size_t>(s.input)]);
       op.ld = ld;
     }
     cpu::add_op(e, op);

@@ -21,12 +21,13 @@ struct MatchedEpilogue {
   int residual = -1;  // graph input of a full-size operand that the output may take the memory of; -1: none
 };
 
-// Every node after `anchor` must take part in one chain that ends in the graph's only output. `channel_axis` is the logical axis
-// that columns run along. Refuses: other types than f32, operands that are neither a scalar, one value a channel, nor full size.
+// Every node after `anchor` must take part in one chain that ends in the graph's only output. `channel_axis` is the
+// logical axis that columns run along. Refuses: other types than f32, operands that are neither a scalar, one value a
+// channel, nor full size.
 Result<MatchedEpilogue> match_epilogue(const Problem& problem, const ir::Node& anchor, size_t channel_axis);
 
-// The epilogue with its pointers: constants from `constants`, others from `args`. `ld` is the distance of result rows in floats.
-// `kept` holds inline values and must outlive the use.
+// The epilogue with its pointers: constants from `constants`, others from `args`. `ld` is the distance of result rows
+// in floats. `kept` holds inline values and must outlive the use.
 cpu::Epilogue bind_epilogue(const MatchedEpilogue& m, std::span<const Tensor> constants, const Args& args, int64_t ld);
 
 // Graph input index of a value, or -1.

@@ -16,7 +16,8 @@ Machine detect_machine(int threads) {
   m.threads = threads;
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   if (avx2) m.isas.emplace_back("avx2");
   if (avx512) m.isas.emplace_back("avx512");
   if (avx512 && __builtin_cpu_supports("avx512bf16")) m.isas.emplace_back("avx512_bf16");
@@ -42,7 +43,10 @@ Result<int64_t> config_int(std::string_view config, std::string_view key, int64_
     const std::string_view digits = item.substr(eq + 1);
     auto [stop, code] = std::from_chars(digits.data(), digits.data() + digits.size(), v);
     if (code != std::errc() || stop != digits.data() + digits.size() || v < low || v > high)
-      return invalid("bad configuration").at_node(std::string(key)).expecting(format("a number in [%lld, %lld]", static_cast<long long>(low), static_cast<long long>(high))).but_found(std::string(digits));
+      return invalid("bad configuration")
+          .at_node(std::string(key))
+          .expecting(format("a number in [%lld, %lld]", static_cast<long long>(low), static_cast<long long>(high)))
+          .but_found(std::string(digits));
     return v;
   }
   return fallback;

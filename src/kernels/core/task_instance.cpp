@@ -11,7 +11,8 @@ Source Source::of(const Problem& problem, const ir::Value* v, std::span<const Te
   if (!v) return s;
   s.input_ = input_index(*problem.graph, v);
   if (s.input_ < 0 && v->constant) s.constant_ = *v->constant;
-  if (s.input_ >= 0 && static_cast<size_t>(s.input_) < constants.size()) s.constant_ = constants[static_cast<size_t>(s.input_)];
+  if (s.input_ >= 0 && static_cast<size_t>(s.input_) < constants.size())
+    s.constant_ = constants[static_cast<size_t>(s.input_)];
   return s;
 }
 

@@ -33,9 +33,12 @@ Result<View> view_of(const ir::Value& v, const std::string& word) {
 Status read_mask(const ir::Node& n, const attention::Shape& s, attention::Shape* out) {
   const ir::Value* v = n.in(3);
   if (!v) return Ok{};
-  if (v->type.dtype == DType::kF32) out->mask = attention::Mask::kAdd;
-  else if (v->type.dtype == DType::kBool) out->mask = attention::Mask::kBool;
-  else return refused("a mask of another type");
+  if (v->type.dtype == DType::kF32)
+    out->mask = attention::Mask::kAdd;
+  else if (v->type.dtype == DType::kBool)
+    out->mask = attention::Mask::kBool;
+  else
+    return refused("a mask of another type");
   const std::vector<int64_t> d = dims_of(*v);
   const int64_t want[4] = {s.batch, s.heads, s.queries, s.keys};
   int64_t strides[4] = {0, 0, 0, 0}, step = 1;
@@ -63,7 +66,8 @@ Result<attention::Shape> read(const Problem& p) {
   attention::Shape s;
   s.batch = q.extent[0], s.heads = q.extent[1], s.kv_heads = k.extent[1], s.queries = q.extent[2], s.keys = k.extent[2];
   s.depth = q.extent[3], s.value_depth = v.extent[3];
-  if (s.batch * s.heads * s.queries * s.keys * s.depth * s.value_depth == 0 || s.heads % s.kv_heads) return refused("an empty tensor or uneven heads");
+  if (s.batch * s.heads * s.queries * s.keys * s.depth * s.value_depth == 0 || s.heads % s.kv_heads)
+    return refused("an empty tensor or uneven heads");
   s.scale = static_cast<float>(n.f("scale", 1.0 / std::sqrt(static_cast<double>(s.depth))));
   s.zero_hidden = n.i("zero_hidden_rows") != 0;
   s.q = q.strides(), s.k = k.strides(), s.v = v.strides(), s.o = y.strides();
@@ -88,13 +92,22 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const ir::Node& n = p.anchor();
   std::array<Source, 4> s;
   for (size_t k = 0; k < 4; ++k) s[k] = Source::of(p, n.in(k), c.constants);
-  return TaskInstance::make(attention::task_count(plan), static_cast<size_t>(attention::scratch_bytes(plan)), [plan, s](int64_t task, const Args& args) {
-    attention::run_task(plan, {s[0].f32(args), s[1].f32(args), s[2].f32(args), s[3].data(args), static_cast<float*>(args.out[0])}, task, args.scratch);
-  });
+  return TaskInstance::make(
+      attention::task_count(plan), static_cast<size_t>(attention::scratch_bytes(plan)),
+      [plan, s](int64_t task, const Args& args) {
+        attention::run_task(
+            plan, {s[0].f32(args), s[1].f32(args), s[2].f32(args), s[3].data(args), static_cast<float*>(args.out[0])},
+            task, args.scratch);
+      });
 }
 }  // namespace
 
 extern const Entry attention_f32_entry;
-const Entry attention_f32_entry{{.name = "attention_f32", .version = 1, .provider = "peri", .takes = "fused attention in f32, any layout of heads, masks, causal", .offer = offer, .instantiate = instantiate}};
+const Entry attention_f32_entry{{.name = "attention_f32",
+                                 .version = 1,
+                                 .provider = "peri",
+                                 .takes = "fused attention in f32, any layout of heads, masks, causal",
+                                 .offer = offer,
+                                 .instantiate = instantiate}};
 
 }  // namespace peri::kernels

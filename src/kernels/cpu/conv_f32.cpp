@@ -1,5 +1,5 @@
-// Kernel conv_f32: float32 convolution in NHWC with its epilogue, as an implicit product over pointers to pixels, by padded rows
-// for a first layer, or depthwise. Weights are packed once for all image sizes.
+// Kernel conv_f32: float32 convolution in NHWC with its epilogue, as an implicit product over pointers to pixels, by
+// padded rows for a first layer, or depthwise. Weights are packed once for all image sizes.
 #include "kernels/core/conv_match.hpp"
 #include "kernels/core/packed.hpp"
 #include "kernels/cpu/conv/conv.hpp"
@@ -9,13 +9,13 @@ namespace peri::kernels {
 namespace {
 using cpu::ConvArgs;
 using cpu::ConvPlan;
-using cpu::XForm;
 using cpu::detect_isa;
 using cpu::isa_name;
 using cpu::pack_conv_weights;
 using cpu::packed_conv_floats;
 using cpu::plan_conv;
 using cpu::refuse_conv;
+using cpu::XForm;
 
 Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
   PERI_ASSIGN(MatchedConv s, match_conv_any_layout(p));
@@ -41,7 +41,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
 
 class ConvInstance final : public Instance {
  public:
-  ConvInstance(MatchedConv setup, ConvPlan plan, Packed packed, std::vector<Tensor> constants) : setup_(std::move(setup)), plan_(plan), packed_(std::move(packed)), constants_(std::move(constants)) {}
+  ConvInstance(MatchedConv setup, ConvPlan plan, Packed packed, std::vector<Tensor> constants)
+      : setup_(std::move(setup)), plan_(plan), packed_(std::move(packed)), constants_(std::move(constants)) {}
   size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
   int64_t tasks(int) const override { return plan_.tasks; }
   void run_task(int, int64_t task, const Args& args) const override {
@@ -68,7 +69,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const auto isa = detect_isa();
   if (!isa) return refused("needs AVX2");
   const ir::Layout want = s.shape.x_form == XForm::kNchw ? ir::Layout{} : ir::nhwc();
-  if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == want) || !(p.graph->outputs[0]->type.layout == ir::nhwc())) return invalid("the region has other layouts than its configuration says");
+  if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == want) ||
+      !(p.graph->outputs[0]->type.layout == ir::nhwc()))
+    return invalid("the region has other layouts than its configuration says");
   const Tensor& w = c.constants[static_cast<size_t>(s.w)];
   PERI_TRY(pack_once(c, "", packed_conv_floats(s.shape, *isa),
                      [&](float* to) { pack_conv_weights(w.as<float>().data(), s.shape, *isa, to); }));

@@ -73,7 +73,8 @@ Result<std::vector<Copy>> slice(const ir::Node& n, const Placed& x, const Placed
   if (n.in(4)) {
     PERI_ASSIGN(steps, context.constants(4, "steps"));
   }
-  if (axes.size() != starts.size() || steps.size() != starts.size()) return refused("starts, axes and steps differ in number");
+  if (axes.size() != starts.size() || steps.size() != starts.size())
+    return refused("starts, axes and steps differ in number");
   Copy c = start(n.in(0), x, y, bytes);
   const int64_t rank = static_cast<int64_t>(x.dims.size());
   for (size_t k = 0; k < starts.size(); ++k) {
@@ -131,7 +132,8 @@ Result<std::vector<Copy>> split(const Problem& p, const ir::Node& n, const Place
 Result<std::vector<Copy>> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (p.graph->nodes.back() != &n) return refused("takes no epilogue");
-  const bool known = n.op == "transpose" || n.op == "slice" || n.op == "expand" || n.op == "concat" || n.op == "split" || n.op == "relayout";
+  const bool known = n.op == "transpose" || n.op == "slice" || n.op == "expand" || n.op == "concat" ||
+                     n.op == "split" || n.op == "relayout";
   if (!known) return refused("does not only move elements");
   const int bytes = dtype_size(n.in(0)->type.dtype);
   if (bytes == 0) return refused("elements of %s", dtype_name(n.in(0)->type.dtype).data());
@@ -201,6 +203,12 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry copy_entry;
-const Entry copy_entry{{.name = "copy", .version = 1, .provider = "peri", .takes = "transpose, slice, expand, split, concat and changes of layout, elements of any byte-sized type", .offer = offer, .instantiate = instantiate}};
+const Entry copy_entry{
+    {.name = "copy",
+     .version = 1,
+     .provider = "peri",
+     .takes = "transpose, slice, expand, split, concat and changes of layout, elements of any byte-sized type",
+     .offer = offer,
+     .instantiate = instantiate}};
 
 }  // namespace peri::kernels

@@ -35,7 +35,9 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
     o.in_place.assign(g.outputs.size(), -1);
     if (g.outputs.size() == 1 && is_float(g.outputs[0]->type.dtype))  // an engine may share memory of floats only
       for (size_t k = 0; k < g.inputs.size(); ++k)
-        if (!p.constant[k] && g.inputs[k]->type.dtype == g.outputs[0]->type.dtype && g.inputs[k]->type.shape == g.outputs[0]->type.shape) o.in_place[0] = static_cast<int>(k);
+        if (!p.constant[k] && g.inputs[k]->type.dtype == g.outputs[0]->type.dtype &&
+            g.inputs[k]->type.shape == g.outputs[0]->type.shape)
+          o.in_place[0] = static_cast<int>(k);
     o.requires_isa = cpu::isa_name(*isa);
     out.push_back(std::move(o));
   }
@@ -44,7 +46,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
 
 class BlockInstance final : public Instance {
  public:
-  BlockInstance(block::Translated t, block::Plan plan, std::vector<Tensor> constants) : t_(std::move(t)), plan_(std::move(plan)), constants_(std::move(constants)) {}
+  BlockInstance(block::Translated t, block::Plan plan, std::vector<Tensor> constants)
+      : t_(std::move(t)), plan_(std::move(plan)), constants_(std::move(constants)) {}
   size_t workspace_bytes() const override { return static_cast<size_t>(block::workspace_bytes(plan_)); }
   size_t scratch_bytes() const override { return static_cast<size_t>(block::scratch_bytes(plan_)); }
   int64_t tasks(int) const override { return block::task_count(plan_); }
@@ -52,7 +55,9 @@ class BlockInstance final : public Instance {
     const void* in[block::kMaxArguments];
     for (size_t a = 0; a < t_.arguments.size(); ++a) {
       const int k = t_.arguments[a];
-      in[a] = k < 0 ? t_.inlined[a].data() : constants_[static_cast<size_t>(k)].defined() ? constants_[static_cast<size_t>(k)].data() : args.in[static_cast<size_t>(k)];
+      in[a] = k < 0                                          ? t_.inlined[a].data()
+              : constants_[static_cast<size_t>(k)].defined() ? constants_[static_cast<size_t>(k)].data()
+                                                             : args.in[static_cast<size_t>(k)];
     }
     block::run_task(plan_, {in, args.out.data(), args.workspace}, task, args.scratch);
   }
@@ -72,7 +77,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
     if (!(v->type.layout == layout)) return invalid("outputs in different layouts");
   PERI_ASSIGN(const block::Space space, block::space_of(p, t, layout));
   PERI_ASSIGN(block::Plan plan, block::make_plan(t.program, space, *isa));
-  return std::unique_ptr<Instance>(std::make_unique<BlockInstance>(std::move(t), std::move(plan), std::vector<Tensor>(c.constants.begin(), c.constants.end())));
+  return std::unique_ptr<Instance>(std::make_unique<BlockInstance>(
+      std::move(t), std::move(plan), std::vector<Tensor>(c.constants.begin(), c.constants.end())));
 }
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Kernel gather: rows of any byte-sized type along one axis by i32 or i64 indices; an index out of range is an error of the run.
+// Kernel gather: rows of any byte-sized type along one axis by i32 or i64 indices; an index out of range is an error of
+// the run.
 #include <atomic>
 
 #include "kernels/core/task_instance.hpp"
@@ -21,9 +22,12 @@ Result<move::GatherShape> read(const Problem& p) {
   s.row_bytes = bytes;
   for (int64_t k = 0; k < static_cast<int64_t>(d.size()); ++k) {
     const int64_t v = d[static_cast<size_t>(k)];
-    if (k < axis) s.outer *= v;
-    else if (k == axis) s.axis = v;
-    else s.row_bytes *= v;
+    if (k < axis)
+      s.outer *= v;
+    else if (k == axis)
+      s.axis = v;
+    else
+      s.row_bytes *= v;
   }
   for (int64_t v : dims_of(*n.in(1))) s.indices *= v;
   s.wide = n.in(1)->type.dtype == DType::kI64;
@@ -38,7 +42,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
 
 class GatherInstance final : public Instance {
  public:
-  GatherInstance(move::GatherPlan plan, Source x, Source indices) : plan_(std::move(plan)), x_(std::move(x)), indices_(std::move(indices)) {}
+  GatherInstance(move::GatherPlan plan, Source x, Source indices)
+      : plan_(std::move(plan)), x_(std::move(x)), indices_(std::move(indices)) {}
   size_t workspace_bytes() const override { return sizeof(std::atomic<int64_t>); }
   int phases() const override { return 2; }
   int64_t tasks(int phase) const override { return phase == 0 ? 1 : move::task_count(plan_); }
@@ -49,7 +54,10 @@ class GatherInstance final : public Instance {
   }
   Status finish(const Args& args) const override {
     if (reinterpret_cast<std::atomic<int64_t>*>(args.workspace)->load() == 0) return Ok{};
-    return invalid("an index of gather is out of range").expecting(format("indices in [%lld, %lld]", -static_cast<long long>(plan_.shape.axis), static_cast<long long>(plan_.shape.axis) - 1)).advise("check the input that holds the indices");
+    return invalid("an index of gather is out of range")
+        .expecting(format("indices in [%lld, %lld]", -static_cast<long long>(plan_.shape.axis),
+                          static_cast<long long>(plan_.shape.axis) - 1))
+        .advise("check the input that holds the indices");
   }
 
  private:
@@ -68,6 +76,11 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry gather_entry;
-const Entry gather_entry{{.name = "gather", .version = 1, .provider = "peri", .takes = "gather of rows along one axis, any byte-sized type", .offer = offer, .instantiate = instantiate}};
+const Entry gather_entry{{.name = "gather",
+                          .version = 1,
+                          .provider = "peri",
+                          .takes = "gather of rows along one axis, any byte-sized type",
+                          .offer = offer,
+                          .instantiate = instantiate}};
 
 }  // namespace peri::kernels

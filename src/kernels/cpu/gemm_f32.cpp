@@ -1,5 +1,5 @@
-// Kernel gemm_f32: float32 matrix products (matmul, gemm) with their epilogue. A constant right side is packed once; other right
-// sides are packed by each task as it goes; batch dimensions of matmul run as batches.
+// Kernel gemm_f32: float32 matrix products (matmul, gemm) with their epilogue. A constant right side is packed once;
+// other right sides are packed by each task as it goes; batch dimensions of matmul run as batches.
 #include <algorithm>
 
 #include "kernels/core/epilogue_match.hpp"
@@ -10,16 +10,16 @@
 namespace peri::kernels {
 namespace {
 using cpu::BForm;
+using cpu::detect_isa;
 using cpu::Epilogue;
 using cpu::GemmArgs;
 using cpu::GemmPlan;
 using cpu::GemmShape;
-using cpu::PostKind;
-using cpu::detect_isa;
 using cpu::isa_name;
 using cpu::pack_b;
 using cpu::packed_b_floats;
 using cpu::plan_gemm;
+using cpu::PostKind;
 
 struct Setup {
   GemmShape shape;
@@ -48,7 +48,8 @@ Status read_gemm(const Problem& p, const ir::Node& n, Setup* s) {
   bias.needs_data = true;
   bias.input = input_index(*p.graph, n.in(2));
   if (bias.input < 0)
-    for (int64_t k = 0; k < n.in(2)->constant->numel(); ++k) bias.values.push_back(static_cast<float>(n.in(2)->constant->f64(k)));
+    for (int64_t k = 0; k < n.in(2)->constant->numel(); ++k)
+      bias.values.push_back(static_cast<float>(n.in(2)->constant->f64(k)));
   s->epilogue.ops.insert(s->epilogue.ops.begin(), std::move(bias));
   return Ok{};
 }
@@ -69,7 +70,8 @@ Status read_matmul(const Problem& p, const ir::Node& n, Setup* s) {
   if (!same) return refused("batch dimensions that broadcast");
   if (!s->epilogue.ops.empty())
     for (const MatchedOp& m_op : s->epilogue.ops)
-      if (m_op.op.kind == PostKind::kAdd || m_op.op.kind == PostKind::kMul) return refused("a full-size operand behind a batched product");
+      if (m_op.op.kind == PostKind::kAdd || m_op.op.kind == PostKind::kMul)
+        return refused("a full-size operand behind a batched product");
   if (p.constant[static_cast<size_t>(s->b)]) return refused("a batched constant right side");
   s->shape.m = m;
   s->shape.batch = a_batch;
@@ -81,7 +83,8 @@ Status read_matmul(const Problem& p, const ir::Node& n, Setup* s) {
 Result<Setup> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "gemm" && n.op != "matmul") return refused("not a matrix product");
-  if (n.in(0)->type.dtype != DType::kF32) return refused("takes f32 only").but_found(std::string(dtype_name(n.in(0)->type.dtype)));
+  if (n.in(0)->type.dtype != DType::kF32)
+    return refused("takes f32 only").but_found(std::string(dtype_name(n.in(0)->type.dtype)));
   Setup s;
   PERI_ASSIGN(s.epilogue, match_epilogue(p, n, n.out()->type.rank() - 1));
   s.a = input_index(*p.graph, n.in(0));
@@ -109,7 +112,11 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
 
 class GemmInstance final : public Instance {
  public:
-  GemmInstance(Setup setup, GemmPlan plan, Packed packed, std::vector<Tensor> constants) : setup_(std::move(setup)), plan_(std::move(plan)), packed_(std::move(packed)), constants_(std::move(constants)) {}
+  GemmInstance(Setup setup, GemmPlan plan, Packed packed, std::vector<Tensor> constants)
+      : setup_(std::move(setup)),
+        plan_(std::move(plan)),
+        packed_(std::move(packed)),
+        constants_(std::move(constants)) {}
   size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
   int64_t tasks(int) const override { return plan_.tasks; }
   void run_task(int, int64_t task, const Args& args) const override {
@@ -144,13 +151,16 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   Packed packed;
   if (s.shape.b_form == BForm::kPacked) {
     const Tensor& b = c.constants[static_cast<size_t>(s.b)];
-    PERI_TRY(pack_once(c, "", packed_b_floats(s.shape.k, s.shape.n, *isa),
-                       [&](float* to) { pack_b(b.as<float>().data(), s.b_transposed ? s.shape.k : s.shape.n, s.b_transposed, s.shape.k, s.shape.n, *isa, to); }));
+    PERI_TRY(pack_once(c, "", packed_b_floats(s.shape.k, s.shape.n, *isa), [&](float* to) {
+      pack_b(b.as<float>().data(), s.b_transposed ? s.shape.k : s.shape.n, s.b_transposed, s.shape.k, s.shape.n, *isa,
+             to);
+    }));
     packed = *c.packed;
     constants[static_cast<size_t>(s.b)] = {};
   }
   GemmPlan plan = plan_gemm(s.shape, *isa);
-  return std::unique_ptr<Instance>(std::make_unique<GemmInstance>(std::move(s), std::move(plan), std::move(packed), std::move(constants)));
+  return std::unique_ptr<Instance>(
+      std::make_unique<GemmInstance>(std::move(s), std::move(plan), std::move(packed), std::move(constants)));
 }
 }  // namespace
 

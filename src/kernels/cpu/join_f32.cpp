@@ -42,8 +42,10 @@ Result<rows::JoinShape> read(const Problem& p, const ir::Layout& layout) {
   for (size_t k = 0; k < d.size(); ++k) {
     const size_t axis = layout.order.empty() ? k : layout.order[k];
     if (joined[axis] && phase == 2) return refused("axes that are not neighbours");
-    if (joined[axis]) phase = 1;
-    else if (phase == 1) phase = 2;
+    if (joined[axis])
+      phase = 1;
+    else if (phase == 1)
+      phase = 2;
     (phase == 0 ? s.outer : phase == 1 ? s.axis : s.inner) *= d[axis];
   }
   if (s.outer * s.axis * s.inner == 0) return refused("an empty tensor");
@@ -78,13 +80,19 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const auto isa = cpu::detect_isa();
   if (!isa) return refused("needs AVX2");
   PERI_ASSIGN(const rows::JoinPlan plan, rows::make_plan(shape, *isa));
-  return TaskInstance::make(rows::task_count(plan), 0, [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
-    rows::run_task(plan, {x.f32(args), nullptr, static_cast<float*>(args.out[0])}, task);
-  });
+  return TaskInstance::make(rows::task_count(plan), 0,
+                            [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
+                              rows::run_task(plan, {x.f32(args), nullptr, static_cast<float*>(args.out[0])}, task);
+                            });
 }
 }  // namespace
 
 extern const Entry join_f32_entry;
-const Entry join_f32_entry{{.name = "join_f32", .version = 1, .provider = "peri", .takes = "sums, means, maxima and minima of f32 over neighbouring axes, global pooling", .offer = offer, .instantiate = instantiate}};
+const Entry join_f32_entry{{.name = "join_f32",
+                            .version = 1,
+                            .provider = "peri",
+                            .takes = "sums, means, maxima and minima of f32 over neighbouring axes, global pooling",
+                            .offer = offer,
+                            .instantiate = instantiate}};
 
 }  // namespace peri::kernels

@@ -9,7 +9,8 @@ namespace rows = cpu::rows;
 Result<rows::NormShape> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "layer_normalization" && n.op != "rms_normalization") return refused("not a row normalisation");
-  if (p.graph->nodes.size() != 1 || p.graph->outputs.size() != 1 || p.graph->outputs[0] != n.out()) return refused("takes no epilogue and gives no statistics");
+  if (p.graph->nodes.size() != 1 || p.graph->outputs.size() != 1 || p.graph->outputs[0] != n.out())
+    return refused("takes no epilogue and gives no statistics");
   for (const ir::Value* v : n.inputs)
     if (v && v->type.dtype != DType::kF32) return refused("takes f32 only");
   const std::vector<int64_t> d = dims_of(*n.in(0));
@@ -45,7 +46,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(const rows::NormPlan plan, rows::make_plan(shape, *isa));
   const ir::Node& n = p.anchor();
   return TaskInstance::make(rows::task_count(plan), 0,
-                            [plan, x = Source::of(p, n.in(0), c.constants), scale = Source::of(p, n.in(1), c.constants), bias = Source::of(p, n.in(2), c.constants)](int64_t task, const Args& args) {
+                            [plan, x = Source::of(p, n.in(0), c.constants), scale = Source::of(p, n.in(1), c.constants),
+                             bias = Source::of(p, n.in(2), c.constants)](int64_t task, const Args& args) {
                               rows::NormArgs a = {};
                               a.x = x.f32(args);
                               a.scale = scale.f32(args);
@@ -57,6 +59,11 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry norm_f32_entry;
-const Entry norm_f32_entry{{.name = "norm_f32", .version = 1, .provider = "peri", .takes = "LayerNorm and RMSNorm of f32 over trailing axes", .offer = offer, .instantiate = instantiate}};
+const Entry norm_f32_entry{{.name = "norm_f32",
+                            .version = 1,
+                            .provider = "peri",
+                            .takes = "LayerNorm and RMSNorm of f32 over trailing axes",
+                            .offer = offer,
+                            .instantiate = instantiate}};
 
 }  // namespace peri::kernels

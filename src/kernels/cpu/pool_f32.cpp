@@ -9,13 +9,16 @@ namespace pool = cpu::pool;
 Result<pool::Shape> read(const Problem& p, bool nhwc) {
   const ir::Node& n = p.anchor();
   if (n.op != "max_pool" && n.op != "average_pool") return refused("not a pooling it knows");
-  if (p.graph->nodes.size() != 1 || p.graph->outputs.size() != 1 || p.graph->outputs[0] != n.out()) return refused("takes no epilogue and gives no indices");
+  if (p.graph->nodes.size() != 1 || p.graph->outputs.size() != 1 || p.graph->outputs[0] != n.out())
+    return refused("takes no epilogue and gives no indices");
   if (n.in(0)->type.dtype != DType::kF32) return refused("takes f32 only");
   const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
   if (x.size() != 4) return refused("takes two spatial dimensions only");
   if (n.s("auto_pad", "NOTSET") != "NOTSET" && n.s("auto_pad", "NOTSET") != "VALID") return refused("auto_pad");
-  const std::vector<int64_t> kernel = n.ints("kernel_shape"), strides = n.ints("strides", {1, 1}), dilations = n.ints("dilations", {1, 1}), pads = n.ints("pads", {0, 0, 0, 0});
-  if (kernel.size() != 2 || strides.size() != 2 || dilations.size() != 2 || pads.size() != 4) return refused("bad attributes");
+  const std::vector<int64_t> kernel = n.ints("kernel_shape"), strides = n.ints("strides", {1, 1}),
+                             dilations = n.ints("dilations", {1, 1}), pads = n.ints("pads", {0, 0, 0, 0});
+  if (kernel.size() != 2 || strides.size() != 2 || dilations.size() != 2 || pads.size() != 4)
+    return refused("bad attributes");
   pool::Shape s;
   s.kind = n.op == "max_pool" ? pool::Kind::kMax : pool::Kind::kAverage;
   s.layout = nhwc ? pool::Layout::kNhwc : pool::Layout::kNchw;
@@ -47,13 +50,19 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const auto isa = cpu::detect_isa();
   if (!isa) return refused("needs AVX2");
   PERI_ASSIGN(const pool::Plan plan, pool::make_plan(shape, *isa));
-  return TaskInstance::make(pool::task_count(plan), static_cast<size_t>(pool::scratch_bytes(plan)), [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
-    pool::run_task(plan, {x.f32(args), static_cast<float*>(args.out[0])}, task, args.scratch);
-  });
+  return TaskInstance::make(pool::task_count(plan), static_cast<size_t>(pool::scratch_bytes(plan)),
+                            [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
+                              pool::run_task(plan, {x.f32(args), static_cast<float*>(args.out[0])}, task, args.scratch);
+                            });
 }
 }  // namespace
 
 extern const Entry pool_f32_entry;
-const Entry pool_f32_entry{{.name = "pool_f32", .version = 1, .provider = "peri", .takes = "max and average pooling of f32 in two dimensions, row-major or NHWC", .offer = offer, .instantiate = instantiate}};
+const Entry pool_f32_entry{{.name = "pool_f32",
+                            .version = 1,
+                            .provider = "peri",
+                            .takes = "max and average pooling of f32 in two dimensions, row-major or NHWC",
+                            .offer = offer,
+                            .instantiate = instantiate}};
 
 }  // namespace peri::kernels

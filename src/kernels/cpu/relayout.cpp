@@ -1,11 +1,12 @@
-// Kernel relayout: a four-dimensional tensor of 4-byte elements between row-major (NCHW) and NHWC, in cache-sized tiles.
+// Kernel relayout: a four-dimensional tensor of 4-byte elements between row-major (NCHW) and NHWC, in cache-sized
+// tiles.
 #include <algorithm>
 
 #include "kernels/entry.hpp"
 
 namespace peri::kernels {
 namespace {
-constexpr int64_t kTile = 16;        // 16 elements of 4 bytes are a cache line
+constexpr int64_t kTile = 16;  // 16 elements of 4 bytes are a cache line
 constexpr int64_t kTaskElements = 1 << 16;
 
 // out[b][j][i] = in[b][i][j] for `rows` x `cols` matrices.
@@ -34,7 +35,8 @@ Status check(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "relayout" || p.graph->nodes.size() != 1) return refused("not a change of layout");
   if (p.graph->inputs.size() != 1 || p.graph->inputs[0] != n.in(0)) return refused("takes one argument");
-  if (dtype_size(n.in(0)->type.dtype) != 4 || n.in(0)->type.rank() != 4) return refused("takes four dimensions of 4-byte elements");
+  if (dtype_size(n.in(0)->type.dtype) != 4 || n.in(0)->type.rank() != 4)
+    return refused("takes four dimensions of 4-byte elements");
   const ir::Layout &from = n.in(0)->type.layout, &to = n.out()->type.layout;
   const bool forward = from.row_major() && to == ir::nhwc(), back = from == ir::nhwc() && to.row_major();
   if (!forward && !back) return refused("takes row-major and NHWC only");
@@ -53,7 +55,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_TRY(check(p));
   const std::vector<int64_t> d = dims_of(*p.graph->inputs[0]);
   const bool forward = p.graph->inputs[0]->type.layout.row_major();
-  return std::unique_ptr<Instance>(std::make_unique<RelayoutInstance>(d[0], forward ? d[1] : d[2] * d[3], forward ? d[2] * d[3] : d[1]));
+  return std::unique_ptr<Instance>(
+      std::make_unique<RelayoutInstance>(d[0], forward ? d[1] : d[2] * d[3], forward ? d[2] * d[3] : d[1]));
 }
 }  // namespace
 

@@ -30,8 +30,10 @@ Result<std::vector<double>> scales_of(const ir::Node& n, const std::vector<int64
   const bool stated = given && !(given->type.rank() == 1 && (*given->type.shape)[0].is_const(0));
   if (stated && !given->constant) return refused("scales that are not constant");
   for (size_t k = 0; k < x.size(); ++k) {
-    if (stated) out.push_back(given->constant->f64(static_cast<int64_t>(k)));
-    else out.push_back(static_cast<double>(y[k]) / static_cast<double>(x[k]));
+    if (stated)
+      out.push_back(given->constant->f64(static_cast<int64_t>(k)));
+    else
+      out.push_back(static_cast<double>(y[k]) / static_cast<double>(x[k]));
   }
   return out;
 }
@@ -40,8 +42,11 @@ Result<pool::ResizeShape> read(const Problem& p, bool nhwc) {
   const ir::Node& n = p.anchor();
   if (n.op != "resize") return refused("not a resize");
   if (p.graph->nodes.back() != &n) return refused("takes no epilogue");
-  if (n.in(0)->type.dtype != DType::kF32 || n.in(0)->type.rank() != 4) return refused("takes f32 with two spatial dimensions only");
-  if (n.has("axes") || n.i("antialias") || n.i("exclude_outside") || n.s("keep_aspect_ratio_policy", "stretch") != "stretch") return refused("axes, antialias, exclude_outside or a kept aspect ratio");
+  if (n.in(0)->type.dtype != DType::kF32 || n.in(0)->type.rank() != 4)
+    return refused("takes f32 with two spatial dimensions only");
+  if (n.has("axes") || n.i("antialias") || n.i("exclude_outside") ||
+      n.s("keep_aspect_ratio_policy", "stretch") != "stretch")
+    return refused("axes, antialias, exclude_outside or a kept aspect ratio");
   const std::string mode = n.s("mode", "nearest");
   if (mode != "nearest" && mode != "linear") return refused("mode %s", mode.c_str());
   const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
@@ -85,13 +90,20 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   if (!isa) return refused("needs AVX2");
   PERI_ASSIGN(pool::ResizePlan made, pool::make_plan(shape, *isa));
   auto plan = std::make_shared<const pool::ResizePlan>(std::move(made));
-  return TaskInstance::make(pool::task_count(*plan), static_cast<size_t>(pool::scratch_bytes(*plan)), [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
-    pool::run_task(*plan, {x.f32(args), static_cast<float*>(args.out[0])}, task, args.scratch);
-  });
+  return TaskInstance::make(pool::task_count(*plan), static_cast<size_t>(pool::scratch_bytes(*plan)),
+                            [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
+                              pool::run_task(*plan, {x.f32(args), static_cast<float*>(args.out[0])}, task,
+                                             args.scratch);
+                            });
 }
 }  // namespace
 
 extern const Entry resize_f32_entry;
-const Entry resize_f32_entry{{.name = "resize_f32", .version = 1, .provider = "peri", .takes = "nearest and linear resize of f32 in two dimensions, row-major or NHWC", .offer = offer, .instantiate = instantiate}};
+const Entry resize_f32_entry{{.name = "resize_f32",
+                              .version = 1,
+                              .provider = "peri",
+                              .takes = "nearest and linear resize of f32 in two dimensions, row-major or NHWC",
+                              .offer = offer,
+                              .instantiate = instantiate}};
 
 }  // namespace peri::kernels

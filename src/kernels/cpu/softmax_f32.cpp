@@ -17,7 +17,8 @@ Result<rows::SoftmaxShape> read(const Problem& p) {
   if (axis < 0) axis += static_cast<int64_t>(d.size());
   rows::SoftmaxShape s;
   s.log = n.op == "log_softmax";
-  for (int64_t k = 0; k < static_cast<int64_t>(d.size()); ++k) (k < axis ? s.outer : k == axis ? s.axis : s.inner) *= d[static_cast<size_t>(k)];
+  for (int64_t k = 0; k < static_cast<int64_t>(d.size()); ++k)
+    (k < axis ? s.outer : k == axis ? s.axis : s.inner) *= d[static_cast<size_t>(k)];
   if (s.outer * s.axis * s.inner == 0) return refused("an empty tensor");
   return s;
 }
@@ -36,13 +37,19 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const auto isa = cpu::detect_isa();
   if (!isa) return refused("needs AVX2");
   PERI_ASSIGN(const rows::SoftmaxPlan plan, rows::make_plan(shape, *isa));
-  return TaskInstance::make(rows::task_count(plan), 0, [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
-    rows::run_task(plan, {x.f32(args), nullptr, static_cast<float*>(args.out[0])}, task);
-  });
+  return TaskInstance::make(rows::task_count(plan), 0,
+                            [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
+                              rows::run_task(plan, {x.f32(args), nullptr, static_cast<float*>(args.out[0])}, task);
+                            });
 }
 }  // namespace
 
 extern const Entry softmax_f32_entry;
-const Entry softmax_f32_entry{{.name = "softmax_f32", .version = 1, .provider = "peri", .takes = "softmax and log-softmax of f32 along any axis", .offer = offer, .instantiate = instantiate}};
+const Entry softmax_f32_entry{{.name = "softmax_f32",
+                               .version = 1,
+                               .provider = "peri",
+                               .takes = "softmax and log-softmax of f32 along any axis",
+                               .offer = offer,
+                               .instantiate = instantiate}};
 
 }  // namespace peri::kernels

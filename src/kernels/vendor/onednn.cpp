@@ -63,7 +63,8 @@ Result<OnednnEpilogue> onednn_epilogue(const Problem& problem, const MatchedEpil
       out.bias_values = m.values;
     } else if (m.op.kind == cpu::PostKind::kAdd && m.input >= 0 && m.input == matched.residual && out.residual < 0) {
       const ir::Graph& g = *problem.graph;
-      if (!(g.inputs[static_cast<size_t>(m.input)]->type.shape == g.outputs[0]->type.shape) || problem.constant[static_cast<size_t>(m.input)])
+      if (!(g.inputs[static_cast<size_t>(m.input)]->type.shape == g.outputs[0]->type.shape) ||
+          problem.constant[static_cast<size_t>(m.input)])
         return refused("an operand that is not a residual of the output's shape");
       out.residual = m.input;
       out.steps.push_back(m);
@@ -109,12 +110,14 @@ std::string name_of(const dnnl::memory::desc& format) {
   (void)format;
   return "";
 #else
-  return onednn_library() + " " + hex64(hash_bytes(&format.data, sizeof format.data)) + hex64(hash_bytes(&format.data, sizeof format.data, 1));
+  return onednn_library() + " " + hex64(hash_bytes(&format.data, sizeof format.data)) +
+         hex64(hash_bytes(&format.data, sizeof format.data, 1));
 #endif
 }
 }  // namespace
 
-const Tensor* OnednnPacked::get(const InstantiateContext& c, const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain, const void* data) {
+const Tensor* OnednnPacked::get(const InstantiateContext& c, const dnnl::memory::desc& wanted,
+                                const dnnl::memory::desc& plain, const void* data) {
   for (const auto& [format, tensor] : formats_)
     if (format == wanted) return tensor.get();
   InstantiateContext context = c;

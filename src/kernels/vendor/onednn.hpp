@@ -17,11 +17,11 @@ dnnl::stream& onednn_stream();
 
 // An epilogue as oneDNN can do it: [bias], then sums with the residual and activations.
 struct OnednnEpilogue {
-  int bias = -1;                    // graph input; -1: bias_values, or none
+  int bias = -1;  // graph input; -1: bias_values, or none
   std::vector<float> bias_values;
   bool has_bias = false;
-  int residual = -1;                // graph input to be in the output's memory before; -1: none
-  std::vector<MatchedOp> steps;     // after the bias
+  int residual = -1;             // graph input to be in the output's memory before; -1: none
+  std::vector<MatchedOp> steps;  // after the bias
 };
 // Refuses what has no post-op, with the reason.
 Result<OnednnEpilogue> onednn_epilogue(const Problem& problem, const MatchedEpilogue& matched);
@@ -34,7 +34,8 @@ std::vector<float> onednn_bias(const OnednnEpilogue& epilogue, std::span<const T
 class OnednnPacked {
  public:
   // `plain` reordered to `wanted`, now or before.
-  const Tensor* get(const InstantiateContext& c, const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain, const void* data);
+  const Tensor* get(const InstantiateContext& c, const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain,
+                    const void* data);
 
  private:
   std::vector<std::pair<dnnl::memory::desc, std::unique_ptr<Tensor>>> formats_;

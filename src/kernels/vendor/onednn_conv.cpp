@@ -81,7 +81,8 @@ struct Part {
 
 class OnednnConv final : public Instance {
  public:
-  static Result<std::unique_ptr<Instance>> make(MatchedConv m, vendor::OnednnEpilogue epilogue, Cut cut, const InstantiateContext& c) {
+  static Result<std::unique_ptr<Instance>> make(MatchedConv m, vendor::OnednnEpilogue epilogue, Cut cut,
+                                                const InstantiateContext& c) {
     auto out = std::make_unique<OnednnConv>();
     out->shape_ = m.shape;
     out->x_ = static_cast<size_t>(m.x);
@@ -97,7 +98,8 @@ class OnednnConv final : public Instance {
       if (!out->parts_.contains(p.shape())) {
         Desc desc = describe(m.shape, p, !out->bias_.empty(), attributes);
         PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
-        const Tensor* weights = packed->get(c, desc.weights_desc(), plain_weights(m.shape), c.constants[static_cast<size_t>(m.w)].data());
+        const Tensor* weights =
+            packed->get(c, desc.weights_desc(), plain_weights(m.shape), c.constants[static_cast<size_t>(m.w)].data());
         if (!weights) return Error(ErrorKind::kMemory, "no memory for packed weights");
         out->scratch_ = std::max(out->scratch_, desc.scratchpad_desc().get_size());
         out->parts_.emplace(p.shape(), Part{desc, dnnl::convolution_forward(desc), weights});
@@ -127,7 +129,8 @@ class OnednnConv final : public Instance {
           {DNNL_ARG_WEIGHTS, memory(part.desc.weights_desc(), engine, const_cast<void*>(part.weights->data()))},
           {DNNL_ARG_DST, memory(part.desc.dst_desc(), engine, y)},
           {DNNL_ARG_SCRATCHPAD, memory(part.desc.scratchpad_desc(), engine, args.scratch)}};
-      if (!bias_.empty()) arguments.emplace(DNNL_ARG_BIAS, memory(part.desc.bias_desc(), engine, const_cast<float*>(bias_.data())));
+      if (!bias_.empty())
+        arguments.emplace(DNNL_ARG_BIAS, memory(part.desc.bias_desc(), engine, const_cast<float*>(bias_.data())));
       part.primitive.execute(vendor::onednn_stream(), arguments);
       vendor::onednn_stream().wait();
     } catch (const dnnl::error&) {
@@ -161,7 +164,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
   std::vector<Offer> out;
   for (const Cut& cut : cuts) {
     Offer o;
-    o.config = format("images=%lld slices=%lld", static_cast<long long>(cut.images), static_cast<long long>(cut.slices));
+    o.config =
+        format("images=%lld slices=%lld", static_cast<long long>(cut.images), static_cast<long long>(cut.slices));
     ask_for_nhwc(p, &o);
     o.in_place = {m.epilogue.residual};
     o.library = vendor::onednn_library();
@@ -177,7 +181,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(cut.images, config_int(config, "images", 1, 1 << 20, 1));
   PERI_ASSIGN(cut.slices, config_int(config, "slices", 1, kMaxSlices, 1));
   if (cut.images > 1 && cut.slices > 1) return invalid("several images in slices");
-  if (!(p.graph->inputs[static_cast<size_t>(m.x)]->type.layout == ir::nhwc()) || !(p.graph->outputs[0]->type.layout == ir::nhwc())) return invalid("the region's layouts are not NHWC");
+  if (!(p.graph->inputs[static_cast<size_t>(m.x)]->type.layout == ir::nhwc()) ||
+      !(p.graph->outputs[0]->type.layout == ir::nhwc()))
+    return invalid("the region's layouts are not NHWC");
   return vendor::onednn_guarded([&] { return OnednnConv::make(std::move(m), std::move(epilogue), cut, c); });
 }
 }  // namespace

@@ -29,7 +29,8 @@ Status read_third(const Problem& p, const ir::Node& n, MatchedEpilogue* epilogue
   const std::vector<int64_t> dims = dims_of(*c);
   int64_t count = 1;
   for (const int64_t d : dims) count *= d;
-  if (dims.empty() || dims.back() != count || count != dims_of(*n.out()).back()) return refused("its third input is not one value a column");
+  if (dims.empty() || dims.back() != count || count != dims_of(*n.out()).back())
+    return refused("its third input is not one value a column");
   MatchedOp bias;
   bias.op.kind = cpu::PostKind::kColAdd;
   bias.needs_data = true;
@@ -43,7 +44,8 @@ Status read_third(const Problem& p, const ir::Node& n, MatchedEpilogue* epilogue
 Result<Product> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "gemm" && n.op != "matmul") return refused("not a matrix product");
-  if (n.in(0)->type.dtype != DType::kF32) return refused("takes f32 only").but_found(std::string(dtype_name(n.in(0)->type.dtype)));
+  if (n.in(0)->type.dtype != DType::kF32)
+    return refused("takes f32 only").but_found(std::string(dtype_name(n.in(0)->type.dtype)));
   Product out;
   out.a = input_index(*p.graph, n.in(0));
   out.b = input_index(*p.graph, n.in(1));
@@ -91,7 +93,8 @@ class OnednnProduct final : public Instance {
     vendor::OnednnPacked* packed = vendor::onednn_packed(c.packed);
     out->packed_ = *c.packed;
     const dnnl::primitive_attr attributes = vendor::onednn_attributes(s.epilogue);
-    const memory::desc plain({s.n, s.k}, memory::data_type::f32, s.transposed ? memory::format_tag::ab : memory::format_tag::ba);
+    const memory::desc plain({s.n, s.k}, memory::data_type::f32,
+                             s.transposed ? memory::format_tag::ab : memory::format_tag::ba);
     for (int64_t k = 0; k < out->slices_; ++k) {
       const int64_t rows = out->first(s.m, k + 1) - out->first(s.m, k);
       if (out->parts_.contains(rows)) continue;
@@ -125,7 +128,8 @@ class OnednnProduct final : public Instance {
           {DNNL_ARG_WEIGHTS, memory(part.desc.weights_desc(), engine, const_cast<void*>(part.weights->data()))},
           {DNNL_ARG_DST, memory(part.desc.dst_desc(), engine, y)},
           {DNNL_ARG_SCRATCHPAD, memory(part.desc.scratchpad_desc(), engine, args.scratch)}};
-      if (!bias_.empty()) arguments.emplace(DNNL_ARG_BIAS, memory(part.desc.bias_desc(), engine, const_cast<float*>(bias_.data())));
+      if (!bias_.empty())
+        arguments.emplace(DNNL_ARG_BIAS, memory(part.desc.bias_desc(), engine, const_cast<float*>(bias_.data())));
       part.primitive.execute(vendor::onednn_stream(), arguments);
       vendor::onednn_stream().wait();
     } catch (const dnnl::error&) {

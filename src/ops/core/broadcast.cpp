@@ -10,9 +10,11 @@ Result<Dim> broadcast_dim(const Dim& a, const Dim& b) {
   if (a == b || b.is_const(1)) return a;
   if (a.is_const(1)) return b;
   if (a.is_const() && b.is_const())
-    return invalid("shapes do not broadcast").expecting("equal dimensions or 1").but_found(a.text() + " against " + b.text());
-  // One side is a number > 1: the symbol must be 1 or that number, and the number wins either way. Two different symbols:
-  // the exporter has given one size two names; the run checks it when dimensions are bound.
+    return invalid("shapes do not broadcast")
+        .expecting("equal dimensions or 1")
+        .but_found(a.text() + " against " + b.text());
+  // One side is a number > 1: the symbol must be 1 or that number, and the number wins either way. Two different
+  // symbols: the exporter has given one size two names; the run checks it when dimensions are bound.
   if (a.is_const()) return a;
   if (b.is_const()) return b;
   return a.is_symbol() || !b.is_symbol() ? a : b;
@@ -80,7 +82,9 @@ void unravel(int64_t flat, std::span<const int64_t> dims, std::span<int64_t> coo
 Result<int64_t> normalize_axis(int64_t axis, size_t rank) {
   const int64_t r = static_cast<int64_t>(rank);
   if (axis < -r || axis >= r)
-    return invalid("axis is out of range").expecting(format("an axis in [%lld, %lld]", static_cast<long long>(-r), static_cast<long long>(r - 1))).but_found(std::to_string(axis));
+    return invalid("axis is out of range")
+        .expecting(format("an axis in [%lld, %lld]", static_cast<long long>(-r), static_cast<long long>(r - 1)))
+        .but_found(std::to_string(axis));
   return axis < 0 ? axis + r : axis;
 }
 

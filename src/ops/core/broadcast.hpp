@@ -5,8 +5,9 @@
 
 namespace peri::ops {
 
-// Broadcast of two symbolic shapes; error if two constant dims differ and neither is 1. A symbol against a symbol of another
-// name is taken to be equal only if `assume_equal`; otherwise max(a, b) is never invented: the error says which dims differ.
+// Broadcast of two symbolic shapes; error if two constant dims differ and neither is 1. A symbol against a symbol of
+// another name is taken to be equal only if `assume_equal`; otherwise max(a, b) is never invented: the error says which
+// dims differ.
 Result<Shape> broadcast(const Shape& a, const Shape& b);
 Result<Shape> broadcast_all(std::span<const Shape> shapes);
 

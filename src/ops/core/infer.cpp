@@ -18,7 +18,9 @@ const Tables& tables() {
     for (const Entry* e : entries()) {
       for (const OpDef& op : e->ops) {
         PERI_CHECK(t.by_name.emplace(op.name, &op).second, "two ops named " + std::string(op.name));
-        if (!op.onnx.empty()) PERI_CHECK(t.by_onnx.emplace(std::pair{op.domain, op.onnx}, &op).second, "two ops for " + std::string(op.onnx));
+        if (!op.onnx.empty())
+          PERI_CHECK(t.by_onnx.emplace(std::pair{op.domain, op.onnx}, &op).second,
+                     "two ops for " + std::string(op.onnx));
       }
     }
     return t;
@@ -26,11 +28,14 @@ const Tables& tables() {
   return kTables;
 }
 
-std::string label(const ir::Node& n) { return n.name.empty() ? (n.outputs.empty() ? n.op : n.outputs[0]->name) : n.name; }
+std::string label(const ir::Node& n) {
+  return n.name.empty() ? (n.outputs.empty() ? n.op : n.outputs[0]->name) : n.name;
+}
 
 bool kind_matches(AttrKind kind, const ir::Attr& a) {
   switch (kind) {
-    case AttrKind::kInt: case AttrKind::kType: return std::holds_alternative<int64_t>(a);
+    case AttrKind::kInt:
+    case AttrKind::kType: return std::holds_alternative<int64_t>(a);
     case AttrKind::kFloat: return std::holds_alternative<double>(a);
     case AttrKind::kString: return std::holds_alternative<std::string>(a);
     case AttrKind::kInts: return std::holds_alternative<std::vector<int64_t>>(a);
@@ -47,21 +52,32 @@ Status check_ports(const OpDef& op, const ir::Node& node) {
   const std::string who = label(node);
   const bool variadic = !op.inputs.empty() && op.inputs.back().variadic;
   if (node.inputs.size() > op.inputs.size() && !variadic)
-    return invalid("%s has too many inputs", node.op.c_str()).at_node(who).expecting(format("at most %zu", op.inputs.size())).but_found(std::to_string(node.inputs.size()));
+    return invalid("%s has too many inputs", node.op.c_str())
+        .at_node(who)
+        .expecting(format("at most %zu", op.inputs.size()))
+        .but_found(std::to_string(node.inputs.size()));
   for (size_t i = 0; i < std::max(node.inputs.size(), op.inputs.size()); ++i) {
     const Port& port = op.inputs[std::min(i, op.inputs.size() - 1)];
     const ir::Value* v = node.in(i);
     if (!v) {
       if (!port.optional && !port.variadic)
-        return invalid("%s needs its input '%.*s'", node.op.c_str(), static_cast<int>(port.name.size()), port.name.data()).at_node(who);
+        return invalid("%s needs its input '%.*s'", node.op.c_str(), static_cast<int>(port.name.size()),
+                       port.name.data())
+            .at_node(who);
       continue;
     }
     const DType t = v->type.dtype;
     if (t == DType::kInvalid) continue;
     if (!contains(port.types, t))
-      return unsupported("%s does not take %s as '%.*s'", node.op.c_str(), dtype_name(t).data(), static_cast<int>(port.name.size()), port.name.data()).at_node(who);
-    if (port.same_type_as >= 0 && node.in(static_cast<size_t>(port.same_type_as)) && node.in(static_cast<size_t>(port.same_type_as))->type.dtype != t)
-      return invalid("inputs of %s differ in type", node.op.c_str()).at_node(who).expecting(std::string(dtype_name(node.in(static_cast<size_t>(port.same_type_as))->type.dtype))).but_found(std::string(dtype_name(t)));
+      return unsupported("%s does not take %s as '%.*s'", node.op.c_str(), dtype_name(t).data(),
+                         static_cast<int>(port.name.size()), port.name.data())
+          .at_node(who);
+    if (port.same_type_as >= 0 && node.in(static_cast<size_t>(port.same_type_as)) &&
+        node.in(static_cast<size_t>(port.same_type_as))->type.dtype != t)
+      return invalid("inputs of %s differ in type", node.op.c_str())
+          .at_node(who)
+          .expecting(std::string(dtype_name(node.in(static_cast<size_t>(port.same_type_as))->type.dtype)))
+          .but_found(std::string(dtype_name(t)));
   }
   if (node.outputs.size() > op.outputs.size() && !(!op.outputs.empty() && op.outputs.back().variadic))
     return invalid("%s has too many outputs", node.op.c_str()).at_node(who);
@@ -89,18 +105,22 @@ Status check_node(const ir::Node& node) {
   PERI_TRY(check_ports(*op, node));
   for (const auto& [key, attr] : node.attrs) {
     auto it = std::find_if(op->attrs.begin(), op->attrs.end(), [&](const AttrSpec& s) { return s.name == key; });
-    if (it == op->attrs.end()) return invalid("%s has no attribute '%s'", node.op.c_str(), key.c_str()).at_node(label(node));
-    if (!kind_matches(it->kind, attr)) return invalid("attribute '%s' of %s has the wrong kind", key.c_str(), node.op.c_str()).at_node(label(node));
+    if (it == op->attrs.end())
+      return invalid("%s has no attribute '%s'", node.op.c_str(), key.c_str()).at_node(label(node));
+    if (!kind_matches(it->kind, attr))
+      return invalid("attribute '%s' of %s has the wrong kind", key.c_str(), node.op.c_str()).at_node(label(node));
   }
   for (const AttrSpec& s : op->attrs)
-    if (s.required && !node.has(s.name)) return invalid("%s needs its attribute '%s'", node.op.c_str(), std::string(s.name).c_str()).at_node(label(node));
+    if (s.required && !node.has(s.name))
+      return invalid("%s needs its attribute '%s'", node.op.c_str(), std::string(s.name).c_str()).at_node(label(node));
   return Ok{};
 }
 
 const std::vector<Dim>* InferContext::known(size_t i) const {
   const ir::Value* v = node.in(i);
   if (!v) return nullptr;
-  if (!v->content && v->constant && (is_integer(v->constant->dtype()) || v->constant->dtype() == DType::kBool) && v->constant->rank() <= 1 && v->constant->numel() <= 1024) {
+  if (!v->content && v->constant && (is_integer(v->constant->dtype()) || v->constant->dtype() == DType::kBool) &&
+      v->constant->rank() <= 1 && v->constant->numel() <= 1024) {
     std::vector<Dim> elements;
     for (int64_t k = 0; k < v->constant->numel(); ++k) elements.emplace_back(v->constant->i64(k));
     const_cast<ir::Value*>(v)->content = std::move(elements);  // a cache of what the constant says
@@ -118,7 +138,8 @@ Result<std::vector<int64_t>> InferContext::constants(size_t i, std::string_view 
     }
   }
   if (!elements || out.size() != elements->size())
-    return unsupported("%.*s must be a constant", static_cast<int>(what.size()), what.data()).advise("export the model with this input fixed");
+    return unsupported("%.*s must be a constant", static_cast<int>(what.size()), what.data())
+        .advise("export the model with this input fixed");
   return out;
 }
 
@@ -140,7 +161,10 @@ Status infer_node(ir::Node& node, int64_t* fresh_symbol) {
   context.content.resize(node.outputs.size());
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (!node.inputs[i] || node.inputs[i]->type.known()) continue;
-    return unsupported("the %s of input '%s' is not known", node.inputs[i]->type.shape ? "type" : "rank", node.inputs[i]->name.c_str()).at_node(label(node)).advise("give the graph's inputs a type and a rank");
+    return unsupported("the %s of input '%s' is not known", node.inputs[i]->type.shape ? "type" : "rank",
+                       node.inputs[i]->name.c_str())
+        .at_node(label(node))
+        .advise("give the graph's inputs a type and a rank");
   }
   Status done = op->infer(context);
   if (!done.ok()) return std::move(done).error().at_node(label(node));
@@ -148,10 +172,14 @@ Status infer_node(ir::Node& node, int64_t* fresh_symbol) {
     const ir::Type& t = context.out[k];
     ir::Value* v = node.outputs[k];
     if (!t.known()) return internal_error("%s did not infer its output %zu", node.op.c_str(), k).at_node(label(node));
-    if (t.shape->size() > 32) return invalid("a tensor of rank %zu", t.shape->size()).at_node(label(node)).expecting("rank 32 at most");
+    if (t.shape->size() > 32)
+      return invalid("a tensor of rank %zu", t.shape->size()).at_node(label(node)).expecting("rank 32 at most");
     for (const Dim& d : *t.shape) {
       if (d.is_poison()) return invalid("a dimension of '%s' overflows", v->name.c_str()).at_node(label(node));
-      if (d.is_const() && d.value() < 0) return invalid("'%s' gets a negative dimension", v->name.c_str()).at_node(label(node)).but_found(shape_text(*t.shape));
+      if (d.is_const() && d.value() < 0)
+        return invalid("'%s' gets a negative dimension", v->name.c_str())
+            .at_node(label(node))
+            .but_found(shape_text(*t.shape));
     }
     if (is_const(*t.shape)) {
       PERI_ASSIGN(const std::vector<int64_t> dims, eval(*t.shape, {}));

@@ -76,12 +76,12 @@ inline OpDef float_op(std::string_view name, std::string_view onnx, std::vector<
 
 // Samples of a float op without attributes: an ordinary tensor, a scalar, an empty one, f16, and the edges of the
 // format.
-#define PERI_FLOAT_SAMPLES(op)                                                                                         \
-  {                                                                                                                    \
-    "graph { input x: f32[2,3,5]; y = " op "(x); output y }", "graph { input x: f32[]; y = " op "(x); output y }",     \
-        "graph { input x: f32[0,3]; y = " op "(x); output y }", "graph { input x: f16[7]; y = " op "(x); output y }",  \
-        "graph { input x: f64[3]; y = " op "(x); output y }",                                                          \
-        "graph { const x: f32[10] = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, inf, -inf, nan]; y = " op "(x); output y }" \
-  }
+#define PERI_FLOAT_SAMPLES(op)                               \
+  {"graph { input x: f32[2,3,5]; y = " op "(x); output y }", \
+   "graph { input x: f32[]; y = " op "(x); output y }",      \
+   "graph { input x: f32[0,3]; y = " op "(x); output y }",   \
+   "graph { input x: f16[7]; y = " op "(x); output y }",     \
+   "graph { input x: f64[3]; y = " op "(x); output y }",     \
+   "graph { const x: f32[10] = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, inf, -inf, nan]; y = " op "(x); output y }"}
 
 }  // namespace peri::ops

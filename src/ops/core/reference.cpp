@@ -100,7 +100,8 @@ Wanted pull_positions(const ir::Graph& graph, const std::vector<int64_t>& positi
 }
 
 // Shapes of a node for the concrete inputs at hand: a one-node graph with constant contents, inferred anew.
-Status concrete_types(const ir::Node& node, const std::unordered_map<const ir::Value*, RefTensor>& env, const DimBinding& binding, ir::Graph* scratch, ir::Node** out) {
+Status concrete_types(const ir::Node& node, const std::unordered_map<const ir::Value*, RefTensor>& env,
+                      const DimBinding& binding, ir::Graph* scratch, ir::Node** out) {
   std::vector<ir::Value*> ins;
   for (const ir::Value* v : node.inputs) {
     if (!v) {
@@ -130,7 +131,8 @@ void bind_dims(const ir::Value& v, const RefTensor& t, DimBinding* binding) {
     if (const Dim& d = (*v.type.shape)[k]; d.is_symbol()) binding->emplace(d.symbol_name(), t.dims[k]);
 }
 
-Status eval_node(const ir::Node& node, std::unordered_map<const ir::Value*, RefTensor>& env, DimBinding* binding, const RefOptions& options, const Wanted& wanted) {
+Status eval_node(const ir::Node& node, std::unordered_map<const ir::Value*, RefTensor>& env, DimBinding* binding,
+                 const RefOptions& options, const Wanted& wanted) {
   ir::Graph scratch;
   ir::Node* shaped = nullptr;
   PERI_TRY(concrete_types(node, env, *binding, &scratch, &shaped));
@@ -163,8 +165,10 @@ Status eval_node(const ir::Node& node, std::unordered_map<const ir::Value*, RefT
 }
 }  // namespace
 
-Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<const RefTensor> inputs, const RefOptions& options) {
-  if (inputs.size() != graph.inputs.size()) return internal_error("the reference got %zu inputs for %zu", inputs.size(), graph.inputs.size());
+Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<const RefTensor> inputs,
+                                             const RefOptions& options) {
+  if (inputs.size() != graph.inputs.size())
+    return internal_error("the reference got %zu inputs for %zu", inputs.size(), graph.inputs.size());
   Wanted wanted;
   if (!options.positions.empty()) {
     PERI_CHECK(graph.outputs.size() == 1, "positions are asked of one output");

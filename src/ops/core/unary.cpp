@@ -24,7 +24,8 @@ Status infer_as(InferContext& c, DType t) {
 Status infer_broadcast(InferContext& c) { return infer_as(c, c.dtype(0)); }
 Status infer_broadcast_bool(InferContext& c) { return infer_as(c, DType::kBool); }
 
-bool pull_broadcast(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed) {
+bool pull_broadcast(const ir::Node& node, size_t port, std::span<const int64_t> positions,
+                    std::vector<int64_t>* needed) {
   const std::vector<int64_t> out = concrete(*node.out());
   const std::vector<int64_t> strides = broadcast_strides(concrete(*node.in(port)), out);
   needed->clear();

@@ -1,4 +1,5 @@
-// How an element-wise float op of one input states its reference: a function, and a bound on its own rounding in units of u.
+// How an element-wise float op of one input states its reference: a function, and a bound on its own rounding in units
+// of u.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,8 @@ Status unary_reference(RefCall& call, double c, F f) {
     y.f[at] = v;
     if (call.u == 0 || !std::isfinite(v)) continue;
     double spread = 0;
-    if (const double r = x.r(static_cast<int64_t>(at)); r > 0) spread = std::max(std::fabs(f(x.f[at] + r) - v), std::fabs(f(x.f[at] - r) - v));
+    if (const double r = x.r(static_cast<int64_t>(at)); r > 0)
+      spread = std::max(std::fabs(f(x.f[at] + r) - v), std::fabs(f(x.f[at] - r) - v));
     y.radius[at] = (std::isfinite(spread) ? spread : std::fabs(v)) + c * call.u * std::fabs(v);
   }
   return Ok{};
@@ -33,6 +35,7 @@ Status infer_broadcast(InferContext& c);
 // Broadcast of all inputs, bool.
 Status infer_broadcast_bool(InferContext& c);
 // For element-wise ops: positions pull back through broadcasting.
-bool pull_broadcast(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed);
+bool pull_broadcast(const ir::Node& node, size_t port, std::span<const int64_t> positions,
+                    std::vector<int64_t>* needed);
 
 }  // namespace peri::ops

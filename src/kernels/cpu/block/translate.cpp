@@ -14,8 +14,43 @@ struct Unary {
   std::string_view name;
   Op op;
 };
-constexpr Unary kUnary[] = {{"sqrt", Op::kSqrt}, {"reciprocal", Op::kReciprocal}, {"exp", Op::kExp}, {"log", Op::kLog}, {"tanh", Op::kTanh}, {"erf", Op::kErf}, {"sigmoid", Op::kSigmoid}, {"sin", Op::kSin}, {"cos", Op::kCos}, {"round", Op::kRound}, {"floor", Op::kFloor}, {"ceil", Op::kCeil}, {"sign", Op::kSign}, {"relu", Op::kRelu}, {"hard_swish", Op::kHardSwish}, {"softplus", Op::kSoftplus}, {"mish", Op::kMish}, {"neg", Op::kNeg}, {"abs", Op::kAbs}, {"not", Op::kNot}, {"is_nan", Op::kIsNan}};
-constexpr Unary kBinary[] = {{"add", Op::kAdd}, {"sub", Op::kSub}, {"mul", Op::kMul}, {"div", Op::kDiv}, {"max", Op::kMax}, {"min", Op::kMin}, {"pow", Op::kPow}, {"prelu", Op::kPRelu}, {"equal", Op::kEq}, {"less", Op::kLt}, {"less_or_equal", Op::kLe}, {"greater", Op::kGt}, {"greater_or_equal", Op::kGe}, {"and", Op::kAnd}, {"or", Op::kOr}, {"xor", Op::kXor}};
+constexpr Unary kUnary[] = {{"sqrt", Op::kSqrt},
+                            {"reciprocal", Op::kReciprocal},
+                            {"exp", Op::kExp},
+                            {"log", Op::kLog},
+                            {"tanh", Op::kTanh},
+                            {"erf", Op::kErf},
+                            {"sigmoid", Op::kSigmoid},
+                            {"sin", Op::kSin},
+                            {"cos", Op::kCos},
+                            {"round", Op::kRound},
+                            {"floor", Op::kFloor},
+                            {"ceil", Op::kCeil},
+                            {"sign", Op::kSign},
+                            {"relu", Op::kRelu},
+                            {"hard_swish", Op::kHardSwish},
+                            {"softplus", Op::kSoftplus},
+                            {"mish", Op::kMish},
+                            {"neg", Op::kNeg},
+                            {"abs", Op::kAbs},
+                            {"not", Op::kNot},
+                            {"is_nan", Op::kIsNan}};
+constexpr Unary kBinary[] = {{"add", Op::kAdd},
+                             {"sub", Op::kSub},
+                             {"mul", Op::kMul},
+                             {"div", Op::kDiv},
+                             {"max", Op::kMax},
+                             {"min", Op::kMin},
+                             {"pow", Op::kPow},
+                             {"prelu", Op::kPRelu},
+                             {"equal", Op::kEq},
+                             {"less", Op::kLt},
+                             {"less_or_equal", Op::kLe},
+                             {"greater", Op::kGt},
+                             {"greater_or_equal", Op::kGe},
+                             {"and", Op::kAnd},
+                             {"or", Op::kOr},
+                             {"xor", Op::kXor}};
 
 std::optional<Op> look_up(std::span<const Unary> table, std::string_view name) {
   for (const Unary& u : table)
@@ -25,7 +60,9 @@ std::optional<Op> look_up(std::span<const Unary> table, std::string_view name) {
 
 Result<Type> register_type(DType t) {
   switch (t) {
-    case DType::kF32: case DType::kF16: case DType::kBF16: return Type::kF32;
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16: return Type::kF32;
     case DType::kI32: return Type::kI32;
     case DType::kI64: return Type::kI64;
     case DType::kBool: return Type::kBool;
@@ -58,14 +95,17 @@ struct Translator {
       i.op = Op::kConst;
       i.type = type;
       i.dst = next++;
-      if (type == Type::kF32) i.imm[0] = static_cast<float>(v->constant->f64(0));
-      else i.whole = v->constant->i64(0);
+      if (type == Type::kF32)
+        i.imm[0] = static_cast<float>(v->constant->f64(0));
+      else
+        i.whole = v->constant->i64(0);
       out.program.code.push_back(i);
       return reg[v] = i.dst;
     }
     if (v->producer && v->producer->op == "dims_constant") return sizes(v, type);
     const int input = input_index(*problem.graph, v);
-    if (input < 0 && !v->constant) return refused("'%s' is not element-wise", v->producer ? v->producer->op.c_str() : v->name.c_str());
+    if (input < 0 && !v->constant)
+      return refused("'%s' is not element-wise", v->producer ? v->producer->op.c_str() : v->name.c_str());
     Instruction i;
     i.op = Op::kLoad;
     i.index = static_cast<int>(out.program.inputs.size());
@@ -129,7 +169,8 @@ struct Translator {
     if (n.op == "clip") return clip(n, x, type);
     if (auto op = look_up(kUnary, n.op)) {
       const bool whole = type != Type::kF32;
-      if (whole && *op != Op::kAbs && *op != Op::kNeg && *op != Op::kNot) return refused("%s of integers", n.op.c_str());
+      if (whole && *op != Op::kAbs && *op != Op::kNeg && *op != Op::kNot)
+        return refused("%s of integers", n.op.c_str());
       return emit(*op, {x}, type);
     }
     if (n.op == "cast") {
@@ -137,7 +178,8 @@ struct Translator {
       const DType from = n.in(0)->type.dtype;
       if (is_float(from) && is_integer(n.out()->type.dtype)) return refused("a cast from float to integer");
       if (from != DType::kF32 && is_float(from) && is_float(n.out()->type.dtype)) return x;
-      if (is_float(from) && is_float(n.out()->type.dtype)) return refused("a cast that rounds in the middle of a chain");
+      if (is_float(from) && is_float(n.out()->type.dtype))
+        return refused("a cast that rounds in the middle of a chain");
       return emit(Op::kCast, {x}, to);
     }
     if (n.op == "leaky_relu") return emit(Op::kLeakyRelu, {x}, type, n.f("alpha", 0.01));
@@ -172,7 +214,8 @@ struct Translator {
     PERI_ASSIGN(const Type type, register_type(n.in(0)->type.dtype));
     for (const ir::Value* v : n.inputs)
       if (v->type.dtype != n.in(0)->type.dtype) return refused("%s of mixed types", n.op.c_str());
-    if (type != Type::kF32 && (*op == Op::kDiv || *op == Op::kPow || *op == Op::kPRelu)) return refused("%s of integers", n.op.c_str());
+    if (type != Type::kF32 && (*op == Op::kDiv || *op == Op::kPow || *op == Op::kPRelu))
+      return refused("%s of integers", n.op.c_str());
     int at = src[0];
     for (size_t k = 1; k < src.size(); ++k) at = emit(*op, {at, src[k]}, result);
     reg[n.out()] = at;
@@ -217,12 +260,14 @@ Result<Space> space_of(const Problem& p, const Translated& t, const ir::Layout& 
     if (have.size() > dims.size()) return refused("an operand has a higher rank than the output");
     const size_t skip = dims.size() - have.size();
     const ir::Layout own = v ? v->type.layout : ir::Layout{};
-    if (!own.row_major() && (have.size() != dims.size() || !(own == layout))) return refused("an operand in another layout");
+    if (!own.row_major() && (have.size() != dims.size() || !(own == layout)))
+      return refused("an operand in another layout");
     std::vector<int64_t> by_axis(dims.size(), 0);
     int64_t step = 1;
     for (size_t k = have.size(); k-- > 0;) {
       const size_t axis = own.order.empty() ? k : own.order[k];
-      if (have[axis] != 1 && have[axis] != dims[skip + axis]) return refused("an operand does not broadcast to the output");
+      if (have[axis] != 1 && have[axis] != dims[skip + axis])
+        return refused("an operand does not broadcast to the output");
       by_axis[skip + axis] = have[axis] == 1 ? 0 : step;
       step *= have[axis];
     }

@@ -63,8 +63,10 @@ template <class V, int kWidth, int kStride, int kColumns, bool kTable, bool kWho
       }
     }
     w += kWidth * g.w_step;
-    if (kTable) pixels += kPixels;
-    else line += g.x_row;
+    if (kTable)
+      pixels += kPixels;
+    else
+      line += g.x_row;
   }
 }
 
@@ -84,7 +86,8 @@ template <class V, int kWidth, int kStride, int kColumns, bool kTable, bool kWho
       for (int o = 0; o < kColumns; ++o) sums[o] = fma(read<V, kWhole>(pixels[o] + c, lanes), wv, sums[o]);
     }
   } else {
-    slide<V, kWidth, kStride, kColumns, kTable, kWhole>(g, kTable ? nullptr : g.x + at * kStride * g.x_pixel, c, lanes, sums);
+    slide<V, kWidth, kStride, kColumns, kTable, kWhole>(g, kTable ? nullptr : g.x + at * kStride * g.x_pixel, c, lanes,
+                                                        sums);
   }
   finish<V, kColumns, kWhole>(g, at, c, lanes, sums);
 }

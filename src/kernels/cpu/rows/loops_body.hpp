@@ -55,59 +55,54 @@ void softmax(const float* x, const float* mask, int64_t mask_step, float scale, 
   const F32 factor = F32::set1(scale);
   const F32 shared = mask != nullptr && mask_step == 0 ? F32::set1(*mask) : F32::zero();
   F32 most = F32::set1(-__builtin_inff());
-  each(
-      n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
-        F32 v = read(x + i, lanes) * factor;
-        if (mask != nullptr) v = v + (mask_step == 0 ? shared : read(mask + i, lanes));
-        write(y + i, v, lanes);
-        most = max(most, keep_lanes(v, lanes, -__builtin_inff()));
-      });
+  each(n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
+    F32 v = read(x + i, lanes) * factor;
+    if (mask != nullptr) v = v + (mask_step == 0 ? shared : read(mask + i, lanes));
+    write(y + i, v, lanes);
+    most = max(most, keep_lanes(v, lanes, -__builtin_inff()));
+  });
   const F32 top = F32::set1(max_of_lanes(most));
   if (log) {
-    const double sum = sum_of(
-        n, [&](int64_t i, int64_t lanes)
-               __attribute__((always_inline)) { return keep_lanes(simd::exp(read(y + i, lanes) - top), lanes, 0); });
+    const double sum = sum_of(n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
+      return keep_lanes(simd::exp(read(y + i, lanes) - top), lanes, 0);
+    });
     float lane[F32::kLanes];
     store(lane, simd::log(F32::set1(static_cast<float>(sum))));
     const F32 offset = F32::set1(lane[0]);
-    return each(
-        n, [&](int64_t i, int64_t lanes)
-               __attribute__((always_inline)) { write(y + i, (read(y + i, lanes) - top) - offset, lanes); });
+    return each(n, [&](int64_t i, int64_t lanes)
+                       __attribute__((always_inline)) { write(y + i, (read(y + i, lanes) - top) - offset, lanes); });
   }
-  const double sum = sum_of(
-      n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
-        const F32 e = simd::exp(read(y + i, lanes) - top);
-        write(y + i, e, lanes);
-        return keep_lanes(e, lanes, 0);
-      });
+  const double sum = sum_of(n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
+    const F32 e = simd::exp(read(y + i, lanes) - top);
+    write(y + i, e, lanes);
+    return keep_lanes(e, lanes, 0);
+  });
   const F32 inverse = F32::set1(static_cast<float>(1.0 / sum));
-  each(
-      n, [&](int64_t i, int64_t lanes)
-             __attribute__((always_inline)) { write(y + i, read(y + i, lanes) * inverse, lanes); });
+  each(n, [&](int64_t i, int64_t lanes)
+              __attribute__((always_inline)) { write(y + i, read(y + i, lanes) * inverse, lanes); });
 }
 
 void softmax_columns(const float* x, float scale, bool log, float* y, int64_t axis, int64_t inner, int64_t columns) {
   const F32 factor = F32::set1(scale);
-  each(
-      columns, [&](int64_t c, int64_t lanes) __attribute__((always_inline)) {
-        F32 top = F32::set1(-__builtin_inff());
-        for (int64_t k = 0; k < axis; ++k) top = max(top, read(x + k * inner + c, lanes) * factor);
-        F32 sum = F32::zero(), part = F32::zero();
-        for (int64_t k = 0; k < axis; ++k) {
-          const F32 v = read(x + k * inner + c, lanes) * factor - top;
-          const F32 e = simd::exp(v);
-          write(y + k * inner + c, log ? v : e, lanes);
-          part = part + e;
-          if (k % 64 == 63) sum = sum + part, part = F32::zero();
-        }
-        sum = sum + part;
-        const F32 last = log ? simd::log(sum) : F32::set1(1.0f) / sum;
-        for (int64_t k = 0; k < axis; ++k) {
-          float* p = y + k * inner + c;
-          const F32 v = read(p, lanes);
-          write(p, log ? v - last : v * last, lanes);
-        }
-      });
+  each(columns, [&](int64_t c, int64_t lanes) __attribute__((always_inline)) {
+    F32 top = F32::set1(-__builtin_inff());
+    for (int64_t k = 0; k < axis; ++k) top = max(top, read(x + k * inner + c, lanes) * factor);
+    F32 sum = F32::zero(), part = F32::zero();
+    for (int64_t k = 0; k < axis; ++k) {
+      const F32 v = read(x + k * inner + c, lanes) * factor - top;
+      const F32 e = simd::exp(v);
+      write(y + k * inner + c, log ? v : e, lanes);
+      part = part + e;
+      if (k % 64 == 63) sum = sum + part, part = F32::zero();
+    }
+    sum = sum + part;
+    const F32 last = log ? simd::log(sum) : F32::set1(1.0f) / sum;
+    for (int64_t k = 0; k < axis; ++k) {
+      float* p = y + k * inner + c;
+      const F32 v = read(p, lanes);
+      write(p, log ? v - last : v * last, lanes);
+    }
+  });
 }
 
 PERI_SIMD F32 input_of(const NormRow& r, int64_t i, int64_t lanes) {
@@ -125,33 +120,30 @@ PERI_SIMD const float* settle_input(const NormRow& r) {
     return r.x;
   }
   float* to = r.sum_out != nullptr ? r.sum_out : r.y;
-  each(
-      r.n, [&](int64_t i, int64_t lanes)
-               __attribute__((always_inline)) { write(to + i, input_of(r, i, lanes), lanes); });
+  each(r.n,
+       [&](int64_t i, int64_t lanes) __attribute__((always_inline)) { write(to + i, input_of(r, i, lanes), lanes); });
   return to;
 }
 
 PERI_SIMD void scale_row(const NormRow& r, const float* v, F32 mean, F32 inverse) {
-  each(
-      r.n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
-        F32 u = (read(v + i, lanes) - mean) * inverse;
-        if (r.scale != nullptr) u = u * read(r.scale + i, lanes);
-        if (r.bias != nullptr) u = u + read(r.bias + i, lanes);
-        write(r.y + i, u, lanes);
-      });
+  each(r.n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
+    F32 u = (read(v + i, lanes) - mean) * inverse;
+    if (r.scale != nullptr) u = u * read(r.scale + i, lanes);
+    if (r.bias != nullptr) u = u + read(r.bias + i, lanes);
+    write(r.y + i, u, lanes);
+  });
 }
 
 void moments(const float* x, int64_t n, float epsilon, float* stats) {
   const double count = static_cast<double>(n);
-  const double sum = sum_of(
-      n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) { return read(x + i, lanes); });
+  const double sum =
+      sum_of(n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) { return read(x + i, lanes); });
   const double mean = sum / count;
   const F32 about = F32::set1(static_cast<float>(mean));
-  const double squares = sum_of(
-      n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
-        const F32 d = keep_lanes(read(x + i, lanes) - about, lanes, 0);
-        return d * d;
-      });
+  const double squares = sum_of(n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
+    const F32 d = keep_lanes(read(x + i, lanes) - about, lanes, 0);
+    return d * d;
+  });
   const double shift = mean - static_cast<double>(static_cast<float>(mean));
   const double variance = squares / count - shift * shift;
   stats[0] = static_cast<float>(mean);
@@ -169,11 +161,10 @@ void layer_norm(const NormRow& row, float* stats) {
 
 void rms_norm(const NormRow& row, float* stats) {
   const float* v = settle_input(row);
-  const double squares = sum_of(
-      row.n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
-        const F32 u = read(v + i, lanes);
-        return u * u;
-      });
+  const double squares = sum_of(row.n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
+    const F32 u = read(v + i, lanes);
+    return u * u;
+  });
   stats[0] = 0;
   stats[1] =
       static_cast<float>(1.0 / __builtin_sqrt(squares / static_cast<double>(row.n) + static_cast<double>(row.epsilon)));
@@ -182,41 +173,36 @@ void rms_norm(const NormRow& row, float* stats) {
 
 void affine(const float* x, float mean, float a, float b, float* y, int64_t n) {
   const F32 vm = F32::set1(mean), va = F32::set1(a), vb = F32::set1(b);
-  each(
-      n, [&](int64_t i, int64_t lanes)
-             __attribute__((always_inline)) { write(y + i, fma(read(x + i, lanes) - vm, va, vb), lanes); });
+  each(n, [&](int64_t i, int64_t lanes)
+              __attribute__((always_inline)) { write(y + i, fma(read(x + i, lanes) - vm, va, vb), lanes); });
 }
 
 template <class F>
 PERI_SIMD void join_columns(const float* x, const float* weights, float* y, int64_t axis, int64_t inner,
                             int64_t columns, F32 start, float factor, F join) {
-  each(
-      columns, [&](int64_t c, int64_t lanes) __attribute__((always_inline)) {
-        F32 all = start, part = start;
-        for (int64_t k = 0; k < axis; ++k) {
-          F32 v = read(x + k * inner + c, lanes);
-          if (weights != nullptr) v = v * F32::set1(weights[k]);
-          part = join(part, v);
-          if (k % 64 == 63) all = join(all, part), part = start;
-        }
-        write(y + c, join(all, part) * F32::set1(factor), lanes);
-      });
+  each(columns, [&](int64_t c, int64_t lanes) __attribute__((always_inline)) {
+    F32 all = start, part = start;
+    for (int64_t k = 0; k < axis; ++k) {
+      F32 v = read(x + k * inner + c, lanes);
+      if (weights != nullptr) v = v * F32::set1(weights[k]);
+      part = join(part, v);
+      if (k % 64 == 63) all = join(all, part), part = start;
+    }
+    write(y + c, join(all, part) * F32::set1(factor), lanes);
+  });
 }
 
 void join_axis(int kind, const float* x, const float* weights, float* y, int64_t axis, int64_t inner, int64_t columns,
                float factor) {
   const F32 inf = F32::set1(__builtin_inff());
   if (kind == 1)
-    return join_columns(
-        x, weights, y, axis, inner, columns, -inf, factor,
-        [](F32 a, F32 b) __attribute__((always_inline)) { return max(a, b); });
+    return join_columns(x, weights, y, axis, inner, columns, -inf, factor,
+                        [](F32 a, F32 b) __attribute__((always_inline)) { return max(a, b); });
   if (kind == 2)
-    return join_columns(
-        x, weights, y, axis, inner, columns, inf, factor,
-        [](F32 a, F32 b) __attribute__((always_inline)) { return min(a, b); });
-  join_columns(
-      x, weights, y, axis, inner, columns, F32::zero(), factor,
-      [](F32 a, F32 b) __attribute__((always_inline)) { return a + b; });
+    return join_columns(x, weights, y, axis, inner, columns, inf, factor,
+                        [](F32 a, F32 b) __attribute__((always_inline)) { return min(a, b); });
+  join_columns(x, weights, y, axis, inner, columns, F32::zero(), factor,
+               [](F32 a, F32 b) __attribute__((always_inline)) { return a + b; });
 }
 
 const Loops kLoops = {softmax, softmax_columns, layer_norm, rms_norm, moments, affine, join_axis};

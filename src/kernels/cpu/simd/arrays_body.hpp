@@ -18,9 +18,7 @@ PERI_SIMD void map2(const float* x, const float* y, float* out, int64_t n, F f) 
   if (i < n) store_n(out + i, f(F32::load_n(x + i, n - i), F32::load_n(y + i, n - i)), n - i);
 }
 
-#define PERI_MAP(expr) \
-  return map(          \
-      in, out, n, [](F32 x) __attribute__((always_inline)) { return expr; })
+#define PERI_MAP(expr) return map(in, out, n, [](F32 x) __attribute__((always_inline)) { return expr; })
 void apply(Function f, const float* in, float* out, int64_t n) {
   switch (f) {
     case Function::kExp: PERI_MAP(exp(x));
@@ -49,16 +47,13 @@ void apply(Function f, const float* in, float* out, int64_t n) {
 #undef PERI_MAP
 
 void apply_pow(const float* x, const float* y, float* out, int64_t n) {
-  map2(
-      x, y, out, n, [](F32 a, F32 b) __attribute__((always_inline)) { return pow(a, b); });
+  map2(x, y, out, n, [](F32 a, F32 b) __attribute__((always_inline)) { return pow(a, b); });
 }
 void apply_max(const float* x, const float* y, float* out, int64_t n) {
-  map2(
-      x, y, out, n, [](F32 a, F32 b) __attribute__((always_inline)) { return max(a, b); });
+  map2(x, y, out, n, [](F32 a, F32 b) __attribute__((always_inline)) { return max(a, b); });
 }
 void apply_min(const float* x, const float* y, float* out, int64_t n) {
-  map2(
-      x, y, out, n, [](F32 a, F32 b) __attribute__((always_inline)) { return min(a, b); });
+  map2(x, y, out, n, [](F32 a, F32 b) __attribute__((always_inline)) { return min(a, b); });
 }
 
 void to_f16(const float* in, uint16_t* out, int64_t n) {
