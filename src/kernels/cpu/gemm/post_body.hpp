@@ -45,9 +45,10 @@ template <class V>
 void post(float* c, int64_t ldc, int64_t rows, int64_t cols, const PostOp* ops, int count, int64_t r0, int64_t c0) {
   for (int i = 0; i < count; ++i) {
     const PostOp& op = ops[i];
-    const float* column = op.data + c0;
-    const float* row = op.data + r0;
-    const float* both = op.data + r0 * op.ld + c0;
+    const float* const data = op.data;  // null where the step needs none: then nothing is added to it
+    const float* column = data != nullptr ? data + c0 : nullptr;
+    const float* row = data != nullptr ? data + r0 : nullptr;
+    const float* both = data != nullptr ? data + r0 * op.ld + c0 : nullptr;
     switch (op.kind) {
       case PostKind::kColAdd:
         each<V>(c, ldc, rows, cols, [&](V x, int64_t, int64_t j, int64_t n) { return x + read<V>(column + j, n); });
