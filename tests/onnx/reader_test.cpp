@@ -136,7 +136,9 @@ TEST(Reader, TypedAndRawDataAreTheSameTensor) {
       __builtin_memcpy(&v, bytes + k * dtype_size(t), static_cast<size_t>(dtype_size(t)));
       return v;
     };
-    if (dtype_bits(t) < 8) {
+    if (dtype_bits(t) == 6) {
+      for (int64_t k = 0; k < 3; ++k) p.add_int32_data(f32_to_f6(t, static_cast<float>(want.f64(k))));
+    } else if (dtype_bits(t) < 8) {
       for (size_t k = 0; k < want.bytes().size(); ++k) p.add_int32_data(bytes[k]);
     } else {
       for (int64_t k = 0; k < 3; ++k) {
