@@ -19,16 +19,28 @@ Result<DType> dtype_of(std::string_view name) {
   static constexpr struct {
     std::string_view name;
     DType dtype;
-  } kTypes[] = {
-      {"BOOL", DType::kBool},        {"U8", DType::kU8},          {"I8", DType::kI8},   {"F8_E5M2", DType::kF8E5M2},
-      {"F8_E4M3", DType::kF8E4M3FN}, {"F8_E8M0", DType::kF8E8M0}, {"I16", DType::kI16}, {"U16", DType::kU16},
-      {"F16", DType::kF16},          {"BF16", DType::kBF16},      {"I32", DType::kI32}, {"U32", DType::kU32},
-      {"F32", DType::kF32},          {"F64", DType::kF64},        {"I64", DType::kI64}, {"U64", DType::kU64},
-      {"F4", DType::kF4E2M1},        {"C64", DType::kC64}};
+  } kTypes[] = {{"BOOL", DType::kBool},
+                {"U8", DType::kU8},
+                {"I8", DType::kI8},
+                {"F8_E5M2", DType::kF8E5M2},
+                {"F8_E4M3", DType::kF8E4M3FN},
+                {"F8_E8M0", DType::kF8E8M0},
+                {"I16", DType::kI16},
+                {"U16", DType::kU16},
+                {"F16", DType::kF16},
+                {"BF16", DType::kBF16},
+                {"I32", DType::kI32},
+                {"U32", DType::kU32},
+                {"F32", DType::kF32},
+                {"F64", DType::kF64},
+                {"I64", DType::kI64},
+                {"U64", DType::kU64},
+                {"F4", DType::kF4E2M1},
+                {"F6_E2M3", DType::kF6E2M3},
+                {"F6_E3M2", DType::kF6E3M2},
+                {"C64", DType::kC64}};
   for (const auto& t : kTypes)
     if (t.name == name) return t.dtype;
-  if (name.substr(0, 2) == "F6")
-    return unsupported("6-bit floats are not supported").advise("convert the tensor to F16 or F32");
   return invalid("unknown dtype").but_found("\"" + std::string(name.substr(0, 40)) + "\"");
 }
 
@@ -126,7 +138,9 @@ Status check_size(const TensorInfo& t) {
   if (empty) count = 0;
   Result<int64_t> bytes = dtype_bytes(t.dtype, count);
   if (!bytes.ok()) return std::move(bytes).error().at_node(t.name);
-  if (count % 2 != 0 && dtype_bits(t.dtype) == 4) return invalid("odd number of 4-bit elements").at_node(t.name);
+  if (const int bits = dtype_bits(t.dtype); bits < 8 && count % 8 * bits % 8 != 0)
+    return invalid("%lld elements of %d bits do not end with a byte", static_cast<long long>(count), bits)
+        .at_node(t.name);
   if (static_cast<uint64_t>(*bytes) == t.size) return Ok{};
   return invalid("size differs from shape and dtype")
       .at_node(t.name)

@@ -49,6 +49,7 @@ TEST(Safetensors, ReadsAGoodFile) {
   EXPECT_EQ((*r)[1].dtype, DType::kI64);
   EXPECT_EQ((*r)[2].size, 0u);
   EXPECT_EQ(error_of(file_of("{}", 0)), "ok");
+  EXPECT_EQ(error_of(file_of(R"({"t":{"dtype":"F6_E3M2","shape":[8],"data_offsets":[0,6]}})", 6)), "ok");
 }
 
 std::string one(std::string_view shape, std::string_view offsets, std::string_view dtype = "F32") {
@@ -94,8 +95,9 @@ TEST(Safetensors, RefusesEveryHostileClass) {
       {file_of(one("2", "[0,8]"), 8), "another kind"},
       {file_of(one("{}", "[0,8]"), 8), "another kind"},
       {file_of(one("[2]", "[0,8]", "F33"), 8), "unknown dtype"},
-      {file_of(one("[2]", "[0,8]", "F6_E2M3"), 8), "6-bit floats"},
-      {file_of(one("[3]", "[0,2]", "F4"), 2), "odd number"},
+      {file_of(one("[2]", "[0,8]", "F6_E2M3"), 8), "do not end with a byte"},
+      {file_of(one("[4]", "[0,4]", "F6_E3M2"), 4), "expected 3 bytes"},
+      {file_of(one("[3]", "[0,2]", "F4"), 2), "do not end with a byte"},
       {file_of(R"({"t":{"dtype":"F32","shape":[2]}})", 8), "'t': field is missing"},
       {file_of(R"({"t":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1}})", 8), "unknown field"},
       {file_of(R"({"t":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8), "stands twice"},
