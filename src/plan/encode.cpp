@@ -1,5 +1,6 @@
 // A program as FlatBuffers and back. Only this file and its generated header know the format of the metadata.
 #include <algorithm>
+#include <tuple>
 
 #include "plan/engine_file.hpp"
 #include "plan/program_generated.h"
@@ -10,48 +11,63 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
+// A table of `fields`. Those of a tuple in braces are made from left to right with every compiler, those of a call are
+// not, and the bytes of the file depend on the order of its strings.
+template <class Table, class... P, class... A>
+Offset<Table> table(Offset<Table> (*create)(FlatBufferBuilder&, P...), FlatBufferBuilder& b, std::tuple<A...> fields) {
+  return std::apply([&](const auto&... f) { return create(b, f...); }, fields);
+}
+
 Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
   std::vector<Offset<fb::Buffer>> buffers;
   for (const Buffer& x : p.buffers)
-    buffers.push_back(fb::CreateBuffer(
-        b, b.CreateString(x.name), static_cast<uint8_t>(x.kind), b.CreateString(std::string(dtype_name(x.dtype))),
-        b.CreateString(shape_text(x.shape)), b.CreateString(x.layout), b.CreateString(x.bytes.text()), x.alignment,
-        x.alias_of, b.CreateString(x.alias_offset.text()), x.weight, x.device));
+    buffers.push_back(
+        table(fb::CreateBuffer, b,
+              std::tuple{b.CreateString(x.name), static_cast<uint8_t>(x.kind),
+                         b.CreateString(std::string(dtype_name(x.dtype))), b.CreateString(shape_text(x.shape)),
+                         b.CreateString(x.layout), b.CreateString(x.bytes.text()), x.alignment, x.alias_of,
+                         b.CreateString(x.alias_offset.text()), x.weight, x.device}));
   std::vector<Offset<fb::Step>> steps;
   for (const Step& s : p.steps) {
     std::vector<Offset<fb::Variant>> variants;
     for (const Variant& v : s.variants) {
       std::vector<Offset<fb::Holds>> holds;
       for (const auto& [expression, value] : v.holds_for)
-        holds.push_back(fb::CreateHolds(b, b.CreateString(expression.text()), value));
-      variants.push_back(fb::CreateVariant(b, b.CreateString(v.requires_isa), b.CreateString(v.library),
-                                           b.CreateVector(holds), b.CreateString(v.payload)));
+        holds.push_back(table(fb::CreateHolds, b, std::tuple{b.CreateString(expression.text()), value}));
+      variants.push_back(table(fb::CreateVariant, b,
+                               std::tuple{b.CreateString(v.requires_isa), b.CreateString(v.library),
+                                          b.CreateVector(holds), b.CreateString(v.payload)}));
     }
     std::vector<Offset<fb::Program>> bodies;
     for (const auto& body : s.bodies) bodies.push_back(encode(b, *body));
-    steps.push_back(fb::CreateStep(b, b.CreateString(s.name), b.CreateString(s.executor), s.payload_version,
-                                   b.CreateVector(variants), b.CreateVector(s.reads), b.CreateVector(s.writes), s.lane,
-                                   b.CreateVector(s.waits_for), b.CreateVectorOfStrings(s.binds),
-                                   b.CreateVector(bodies), b.CreateVectorOfStrings(s.origins)));
+    steps.push_back(table(
+        fb::CreateStep, b,
+        std::tuple{b.CreateString(s.name), b.CreateString(s.executor), s.payload_version, b.CreateVector(variants),
+                   b.CreateVector(s.reads), b.CreateVector(s.writes), s.lane, b.CreateVector(s.waits_for),
+                   b.CreateVectorOfStrings(s.binds), b.CreateVector(bodies), b.CreateVectorOfStrings(s.origins)}));
   }
   auto ports = [&](const std::vector<Port>& list) {
     std::vector<Offset<fb::Port>> out;
     for (const Port& x : list)
-      out.push_back(fb::CreatePort(b, b.CreateString(x.name), x.buffer,
-                                   b.CreateString(std::string(dtype_name(x.dtype))),
-                                   b.CreateString(shape_text(x.shape))));
+      out.push_back(table(fb::CreatePort, b,
+                          std::tuple{b.CreateString(x.name), x.buffer, b.CreateString(std::string(dtype_name(x.dtype))),
+                                     b.CreateString(shape_text(x.shape))}));
     return b.CreateVector(out);
   };
   std::vector<Offset<fb::Weight>> weights;
   for (const Weight& w : p.weights)
-    weights.push_back(fb::CreateWeight(b, b.CreateString(w.name), b.CreateString(std::string(dtype_name(w.dtype))),
-                                       b.CreateVector(w.dims), w.offset, w.bytes, w.hash, w.content_hash));
+    weights.push_back(table(fb::CreateWeight, b,
+                            std::tuple{b.CreateString(w.name), b.CreateString(std::string(dtype_name(w.dtype))),
+                                       b.CreateVector(w.dims), w.offset, w.bytes, w.hash, w.content_hash}));
   std::vector<Offset<fb::Section>> sections;
   for (const Section& s : p.sections)
-    sections.push_back(fb::CreateSection(
-        b, b.CreateString(s.name), b.CreateVector(reinterpret_cast<const uint8_t*>(s.bytes.data()), s.bytes.size())));
+    sections.push_back(
+        table(fb::CreateSection, b,
+              std::tuple{b.CreateString(s.name),
+                         b.CreateVector(reinterpret_cast<const uint8_t*>(s.bytes.data()), s.bytes.size())}));
   std::vector<Offset<fb::Tuned>> tuned;
-  for (const auto& [dim, value] : p.tuned_for) tuned.push_back(fb::CreateTuned(b, b.CreateString(dim), value));
+  for (const auto& [dim, value] : p.tuned_for)
+    tuned.push_back(table(fb::CreateTuned, b, std::tuple{b.CreateString(dim), value}));
   const auto name = b.CreateString(p.name), builder = b.CreateString(p.builder), backend = b.CreateString(p.backend);
   const auto dims = b.CreateVectorOfStrings(p.dims);
   const auto tuned_v = b.CreateVector(tuned);
