@@ -97,7 +97,7 @@ def agreement():
             + f"\n\nAllowed: {limits['of_range']:g}, {limits['of_change']:g}, {limits['cosine']:g}. ONNX Runtime {data['onnxruntime']}. {source(name, data)}")
 
 
-SECTIONS = {"peers": lambda: peers("cpu_peers"), "peers-f32": lambda: peers("cpu_peers_f32"), "start": start, "chains": chains, "agreement": agreement}
+SECTIONS = {"peers": lambda: peers("cpu_peers"), "start": start, "chains": chains, "agreement": agreement}
 
 
 def page(text):
