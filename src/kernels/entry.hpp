@@ -44,7 +44,9 @@ struct Offer {
   std::vector<ir::Layout>
       inputs;  // layout wanted for each graph input (row-major for constants: weights are canonical)
   std::vector<ir::Layout> outputs;  // layout given for each graph output
-  // Output k may share the memory of input in_place[k] (element for element); -1: no. Empty: none.
+  // Output k may share the memory of input in_place[k]: no element of that input is read after an element of any output
+  // was written, but for the very element that is written, whatever the order of tasks, at every size for which this
+  // offer is made. -1: no. Empty: none.
   std::vector<int> in_place = {};
   std::string requires_isa = "";  // "" any
   std::string library = "";       // "onednn 3.2.0"
@@ -92,6 +94,9 @@ struct InstantiateContext {
   Packed* packed = nullptr;           // in/out: kept by the executor between instances of one step
   const Machine* machine = nullptr;
   PackedStore* store = nullptr;  // null: packed forms are made anew
+  // True while the tuner tries candidates: what is right but slow (a library's own reference) is refused, so that
+  // another is chosen. In an engine it runs: a candidate holds at every size for which its offer is made.
+  bool choosing = false;
 };
 
 struct Kernel {

@@ -3,6 +3,7 @@
 #include "backends/cpu/region.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -119,6 +120,29 @@ ir::Graph region_graph(const Region& region, const std::vector<ir::Layout>& in_l
 }
 
 namespace {
+// From the place of its first node to that of its last every region spans places of the graph's order. Spans that
+// overlap become one: whatever feeds a node, through regions as through nodes, stands at or before last_reached().
+class Spans {
+ public:
+  void add(size_t first, size_t last) {
+    auto it = spans_.upper_bound(first);
+    if (it != spans_.begin() && std::prev(it)->second >= first) --it;
+    while (it != spans_.end() && it->first <= last) {
+      first = std::min(first, it->first);
+      last = std::max(last, it->second);
+      it = spans_.erase(it);
+    }
+    spans_.emplace(first, last);
+  }
+  size_t last_reached(size_t place) const {
+    const auto it = spans_.upper_bound(place);
+    return it == spans_.begin() ? place : std::max(place, std::prev(it)->second);
+  }
+
+ private:
+  std::map<size_t, size_t> spans_;  // first place -> last, apart from each other
+};
+
 // State of a cut: which nodes are taken, and the order index of each node.
 struct Cutter {
   const ir::Graph& graph;
@@ -127,6 +151,7 @@ struct Cutter {
   std::unordered_set<const ir::Node*> taken;
   std::vector<Region> regions;
   std::unordered_map<const ir::Node*, size_t> region_of;
+  Spans spans;
 
   // A region may take `next` only if no path leads from the region out and back into `next`. Regions already cut count
   // as one node each, so that the regions stay without a cycle among themselves.
@@ -146,14 +171,16 @@ struct Cutter {
       const ir::Node* n = work.back();
       work.pop_back();
       if (inside.contains(n)) return false;
+      if (spans.last_reached(order.at(n)) < first) continue;
       auto unit = region_of.find(n);
       if (unit == region_of.end()) {
-        if (order.at(n) >= first) push_inputs(n, false);
+        push_inputs(n, false);
         continue;
       }
-      const Region& u = regions[unit->second];
-      if (order.at(u.nodes.back()) < first) continue;
-      for (const ir::Node* m : u.nodes) push_inputs(m, false);
+      for (const ir::Node* m : regions[unit->second].nodes) {
+        seen.insert(m);
+        push_inputs(m, false);
+      }
     }
     return true;
   }
@@ -170,6 +197,7 @@ struct Cutter {
       taken.insert(n);
       region_of[n] = regions.size();
     }
+    spans.add(order.at(r.nodes.front()), order.at(r.nodes.back()));
     regions.push_back(std::move(r));
   }
 
@@ -198,8 +226,9 @@ struct Cutter {
     const bool gate =
         std::find(users[1]->inputs.begin(), users[1]->inputs.end(), users[0]->out()) != users[1]->inputs.end() &&
         users[0]->out()->users.size() == 1 && !graph.is_output(users[0]->out());
-    if (!gate) return false;
+    if (!gate || !convex_with(*r, users[0])) return false;
     r->nodes.push_back(users[0]);
+    if (!convex_with(*r, users[1])) return r->nodes.pop_back(), false;
     r->nodes.push_back(users[1]);
     return true;
   }
@@ -290,7 +319,7 @@ std::vector<Region> in_order(const ir::Graph& graph, std::vector<Region> regions
 }  // namespace
 
 std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts) {
-  Cutter c{graph, accepts, {}, {}, {}, {}};
+  Cutter c{graph, accepts, {}, {}, {}, {}, {}};
   for (size_t k = 0; k < graph.nodes.size(); ++k) c.order[graph.nodes[k]] = k;
   for (ir::Node* n : graph.nodes)
     if (!c.taken.contains(n) && is_anchor(*n)) c.cut_anchor(n);

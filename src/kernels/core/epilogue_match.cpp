@@ -143,6 +143,18 @@ Result<MatchedEpilogue> match_epilogue(const Problem& p, const ir::Node& anchor,
   return out;
 }
 
+int only_residual(const Problem& p, const MatchedEpilogue& e) {
+  if (e.residual < 0) return -1;
+  const ir::Value* v = p.graph->inputs[static_cast<size_t>(e.residual)];
+  return v->users.size() == 1 ? e.residual : -1;
+}
+
+int shared_residual(const Problem& p, const MatchedEpilogue& e) {
+  const size_t at = !e.ops.empty() && e.ops[0].op.kind == PostKind::kColAdd ? 1 : 0;
+  if (at >= e.ops.size() || e.ops[at].op.kind != PostKind::kAdd || e.ops[at].input != e.residual) return -1;
+  return only_residual(p, e);
+}
+
 cpu::Epilogue bind_epilogue(const MatchedEpilogue& m, std::span<const Tensor> constants, const Args& args, int64_t ld) {
   cpu::Epilogue e;
   for (const MatchedOp& s : m.ops) {

@@ -18,13 +18,22 @@ struct MatchedOp {
 };
 struct MatchedEpilogue {
   std::vector<MatchedOp> ops;
-  int residual = -1;  // graph input of a full-size operand that the output may take the memory of; -1: none
+  int residual = -1;  // graph input of the last full-size operand that is added; -1: none
 };
 
 // Every node after `anchor` must take part in one chain that ends in the graph's only output. `channel_axis` is the
 // logical axis that columns run along. Refuses: other types than f32, operands that are neither a scalar, one value a
 // channel, nor full size.
 Result<MatchedEpilogue> match_epilogue(const Problem& problem, const ir::Node& anchor, size_t channel_axis);
+
+// The graph input whose memory the result may take, for kernels that read an element of the residual just before they
+// write the same element of the result, in the register stage of their only pass over the sums (register_stage()); -1:
+// none. `e` begins with the bias, if there is one. A residual that is also the anchor's operand, or is added by a later
+// step, or twice, is read after parts of the result are written: it shares nothing. Kernels that keep partial sums in
+// the result offer no sharing at all.
+int shared_residual(const Problem& problem, const MatchedEpilogue& e);
+// The same for kernels that may read the residual at any time before the result is written: it has one reader only.
+int only_residual(const Problem& problem, const MatchedEpilogue& e);
 
 // The epilogue with its pointers: constants from `constants`, others from `args`. `ld` is the distance of result rows
 // in floats. `kept` holds inline values and must outlive the use.

@@ -32,7 +32,9 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
     o.config = form == XForm::kNchw ? "x=nchw" : "x=nhwc";
     ask_for_nhwc(p, &o);
     if (form == XForm::kNchw) o.inputs[static_cast<size_t>(s.x)] = {};
-    o.in_place = {s.epilogue.residual};
+    const ConvPlan plan = plan_conv(s.shape, *detect_isa());
+    const bool one_pass = plan.kind != cpu::ConvKind::kPointers || plan.taps_at_once == s.shape.kh * s.shape.kw;
+    o.in_place = {one_pass ? shared_residual(p, s.epilogue) : -1};
     o.requires_isa = isa_name(*detect_isa());
     out.push_back(std::move(o));
   }

@@ -78,7 +78,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
   if (machine.isas.empty()) return refused("needs AVX2");
   Offer o;
   ask_for_nhwc(p, &o);
-  o.in_place = {s.epilogue.residual};
+  o.in_place = {shared_residual(p, s.epilogue)};
   o.requires_isa = isa_name(*detect_isa());
   return std::vector<Offer>{std::move(o)};
 }

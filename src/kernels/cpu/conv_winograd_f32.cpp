@@ -28,7 +28,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
     Offer o;
     o.config = m == 4 ? "m=4" : "m=2";
     ask_for_nhwc(p, &o);
-    o.in_place = {s.epilogue.residual};
+    o.in_place = {shared_residual(p, s.epilogue)};
     o.requires_isa = isa_name(*detect_isa());
     const WinogradPlan plan = plan_winograd(s.shape, m, *detect_isa());
     o.flops =

@@ -105,7 +105,9 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
   Offer o;
   o.inputs.resize(p.graph->inputs.size());
   o.outputs.resize(1);
-  o.in_place = {s.epilogue.residual};
+  // Only a constant right side has the same depth at every size.
+  const bool one_pass = s.shape.b_form == BForm::kPacked && plan_gemm(s.shape, *isa).k_block >= s.shape.k;
+  o.in_place = {one_pass ? shared_residual(p, s.epilogue) : -1};
   o.requires_isa = isa_name(*isa);
   return std::vector<Offer>{std::move(o)};
 }

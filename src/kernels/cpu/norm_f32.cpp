@@ -1,4 +1,5 @@
 // Kernel norm_f32: LayerNorm and RMSNorm of f32 rows.
+#include "kernels/core/epilogue_match.hpp"
 #include "kernels/core/task_instance.hpp"
 #include "kernels/cpu/rows/rows.hpp"
 
@@ -34,7 +35,9 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
   PERI_TRY(read(p));
   if (m.isas.empty()) return refused("needs AVX2");
   Offer o = row_major_offer(p);
-  if (!p.constant[0]) o.in_place = {0};
+  const int x = input_index(*p.graph, p.anchor().in(0));
+  const bool alone = p.anchor().in(0)->users.size() == 1;  // scale and bias are read after the first row is written
+  o.in_place = {x >= 0 && !p.constant[static_cast<size_t>(x)] && alone ? x : -1};
   return std::vector<Offer>{std::move(o)};
 }
 

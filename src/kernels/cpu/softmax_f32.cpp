@@ -1,4 +1,5 @@
 // Kernel softmax_f32: softmax and log-softmax along any axis, row-major.
+#include "kernels/core/epilogue_match.hpp"
 #include "kernels/core/task_instance.hpp"
 #include "kernels/cpu/rows/rows.hpp"
 
@@ -27,7 +28,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
   PERI_TRY(read(p));
   if (m.isas.empty()) return refused("needs AVX2");
   Offer o = row_major_offer(p);
-  o.in_place = {0};
+  const int x = input_index(*p.graph, p.anchor().in(0));
+  o.in_place = {x >= 0 && !p.constant[static_cast<size_t>(x)] ? x : -1};
   return std::vector<Offer>{std::move(o)};
 }
 

@@ -41,6 +41,8 @@ std::vector<Piece> cut_pieces(const ConvShape& s, Cut cut) {
       p.in_row = std::max<int64_t>(0, begin), p.in_rows = std::min(end, s.ih) - p.in_row;
       // Whole images stay whole, with input rows that no output reads.
       if (p.images > 1 && slices == 1) p.in_rows = s.ih, p.pad_bottom = s.bottom;
+      // Outputs that see padding only: a row of the image that lies below all they see.
+      if (p.in_rows <= 0) p.in_row = 0, p.in_rows = 1, p.pad_top = end - begin, p.pad_bottom = -1;
       out.push_back(p);
     }
   }
@@ -94,10 +96,9 @@ class OnednnConv final : public Instance {
     out->packed_ = *c.packed;
     const dnnl::primitive_attr attributes = vendor::onednn_attributes(epilogue);
     for (const Piece& p : out->pieces_) {
-      if (p.in_rows <= 0) return refused("a slice that sees padding only");
       if (!out->parts_.contains(p.shape())) {
         Desc desc = describe(m.shape, p, !out->bias_.empty(), attributes);
-        PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
+        if (c.choosing) PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
         const Tensor* weights =
             packed->get(c, desc.weights_desc(), plain_weights(m.shape), c.constants[static_cast<size_t>(m.w)].data());
         if (!weights) return Error(ErrorKind::kMemory, "no memory for packed weights");
@@ -167,7 +168,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
     o.config =
         format("images=%lld slices=%lld", static_cast<long long>(cut.images), static_cast<long long>(cut.slices));
     ask_for_nhwc(p, &o);
-    o.in_place = {m.epilogue.residual};
+    o.in_place = {only_residual(p, m.epilogue)};
     o.library = vendor::onednn_library();
     out.push_back(std::move(o));
   }

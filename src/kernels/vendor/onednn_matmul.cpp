@@ -19,6 +19,7 @@ struct Product {
   int a = -1, b = -1;
   bool transposed = false;  // the right side is [n, k]
   vendor::OnednnEpilogue epilogue;
+  int shared = -1;  // graph input whose memory the result may take
 };
 
 // gemm's third input as bias, if it is one value a column.
@@ -61,6 +62,7 @@ Result<Product> read(const Problem& p) {
   PERI_ASSIGN(MatchedEpilogue matched, match_epilogue(p, n, n.out()->type.rank() - 1));
   if (n.op == "gemm") PERI_TRY(read_third(p, n, &matched));
   PERI_ASSIGN(out.epilogue, vendor::onednn_epilogue(p, matched));
+  out.shared = only_residual(p, matched);
   return out;
 }
 
@@ -99,7 +101,7 @@ class OnednnProduct final : public Instance {
       const int64_t rows = out->first(s.m, k + 1) - out->first(s.m, k);
       if (out->parts_.contains(rows)) continue;
       Desc desc = describe(s, rows, !out->bias_.empty(), attributes);
-      PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
+      if (c.choosing) PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
       const Tensor* weights = packed->get(c, desc.weights_desc(), plain, c.constants[static_cast<size_t>(s.b)].data());
       if (!weights) return Error(ErrorKind::kMemory, "no memory for packed weights");
       out->scratch_ = std::max(out->scratch_, desc.scratchpad_desc().get_size());
@@ -161,7 +163,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
     o.config = config;
     o.inputs.resize(p.graph->inputs.size());
     o.outputs.resize(1);
-    o.in_place = {s.epilogue.residual};
+    o.in_place = {s.shared};
     o.library = vendor::onednn_library();
     out.push_back(std::move(o));
   }

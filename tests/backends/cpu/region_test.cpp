@@ -1,0 +1,84 @@
+// Cutting a graph into regions: every node stands in one at most, all but views in one, and whatever a region reads is made
+// by regions before it, on graphs whose branches leave and meet again in every way.
+#include "backends/cpu/region.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/rng.hpp"
+#include "ops/entry.hpp"
+
+namespace peri::backends::cpu {
+namespace {
+
+constexpr int kGraphs = 10000;
+
+// Products, normalisations, views and element-wise ops over [8,8], each reading any values made before.
+ir::Graph random_graph(Rng& rng) {
+  ir::Graph g;
+  std::vector<ir::Value*> made;
+  const Shape square = {Dim(8), Dim(8)};
+  for (int k = 0; k < 2; ++k) made.push_back(g.add_input("x" + std::to_string(k), ir::Type(DType::kF32, square)));
+  const int64_t count = 4 + rng.below(24);
+  // Mostly near values, so that chains form; sometimes any.
+  const auto any = [&] {
+    const int64_t n = static_cast<int64_t>(made.size()), back = rng.below(4) == 0 ? n : std::min<int64_t>(n, 3);
+    return made[static_cast<size_t>(n - 1 - rng.below(back))];
+  };
+  for (int64_t k = 0; k < count; ++k) {
+    const std::string name = "v" + std::to_string(k);
+    ir::Node* n = nullptr;
+    switch (rng.below(8)) {
+      case 0: n = g.add("matmul", {any(), any()}, {}, name); break;
+      case 1: n = g.add("softmax", {any()}, {}, name); break;
+      case 2: n = g.add("identity", {any()}, {}, name); break;
+      case 3: n = g.add("relu", {any()}, {}, name); break;
+      case 4: n = g.add("sigmoid", {any()}, {}, name); break;
+      case 5: n = g.add("mul", {any(), any()}, {}, name); break;
+      default: n = g.add("add", {any(), any()}, {}, name); break;
+    }
+    made.push_back(n->out());
+  }
+  for (size_t k = 2; k < made.size(); ++k)
+    if (made[k]->users.empty() || rng.below(8) == 0) g.mark_output(made[k], made[k]->name);
+  return g;
+}
+
+TEST(Regions, OrderOfRegionsIsSoundOnRandomGraphs) {
+  for (int seed = 0; seed < kGraphs; ++seed) {
+    Rng rng(static_cast<uint64_t>(seed));
+    ir::Graph g = random_graph(rng);
+    ASSERT_TRUE(ops::infer_graph(g).ok()) << "seed " << seed;
+    // What kernels take is not this test's concern: a seeded half of all longer regions is.
+    const auto accepts = [&](const Region& r) { return r.nodes.size() == 1 || rng.below(2) == 0; };
+    const std::vector<Region> regions = cut_regions(g, accepts);
+    std::unordered_map<const ir::Node*, size_t> owner;
+    for (size_t k = 0; k < regions.size(); ++k)
+      for (const ir::Node* n : regions[k].nodes) ASSERT_TRUE(owner.emplace(n, k).second) << "seed " << seed;
+    for (const ir::Node* n : g.nodes) ASSERT_TRUE(owner.contains(n) || is_view(*n)) << "seed " << seed;
+    for (size_t k = 0; k < regions.size(); ++k)
+      for (const ir::Value* v : regions[k].inputs) {
+        while (v->producer && !owner.contains(v->producer)) v = v->producer->in(0);
+        if (v->producer) {
+          ASSERT_LT(owner.at(v->producer), k) << "seed " << seed << "\n" << ir::print(g);
+        }
+      }
+  }
+}
+
+// A region whose last node comes late in the order feeds a node that comes early: a path through it leads back.
+TEST(Regions, PathThroughARegionThatEndsLater) {
+  auto g = ir::parse_graph(
+      "graph { input a: f32[8,8]; input w: f32[8,8]; p = matmul(a, w); q = matmul(p, w); s = sigmoid(q); t = add(s, p);"
+      " u = relu(t); output u }");
+  ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+  const std::vector<Region> regions = cut_regions(*g, [](const Region&) { return true; });
+  size_t nodes = 0;
+  for (const Region& r : regions) nodes += r.nodes.size();
+  EXPECT_EQ(nodes, 5u);
+}
+
+}  // namespace
+}  // namespace peri::backends::cpu
