@@ -72,12 +72,40 @@ std::shared_ptr<StepStore> store_of(const runtime::PrepareContext& c, const kern
   return std::make_shared<StepStore>(std::move(files), key + "\n" + c.variant->payload, sound);
 }
 
+// Whether the kernel's offer of this configuration for the region, whose arguments stand in its layouts, lets each
+// result take the memory that the step states.
+Status check_sharing(const kernels::Kernel& kernel, std::string_view config, const ir::Graph& region,
+                     const std::vector<bool>& constant, const kernels::Machine& machine, const plan::Step& step) {
+  const auto taken = [](int32_t read) { return read >= 0; };
+  if (std::none_of(step.shares.begin(), step.shares.end(), taken)) return Ok{};
+  ir::Graph plain = region.clone();
+  for (const auto& v : plain.values()) v->type.layout = {};
+  auto offers = kernel.offer({&plain, constant}, machine);
+  if (!offers.ok()) return std::move(offers).error();
+  const auto same = [](const std::vector<ir::Layout>& offered, const std::vector<ir::Value*>& values) {
+    for (size_t k = 0; k < values.size(); ++k)
+      if (!(values[k]->type.layout == (k < offered.size() ? offered[k] : ir::Layout{}))) return false;
+    return true;
+  };
+  const auto covers = [&](const kernels::Offer& o) {
+    if (o.config != config || !same(o.inputs, region.inputs) || !same(o.outputs, region.outputs)) return false;
+    for (size_t j = 0; j < step.shares.size(); ++j)
+      if (taken(step.shares[j]) && (j >= o.in_place.size() || o.in_place[j] != step.shares[j])) return false;
+    return true;
+  };
+  if (std::any_of(offers->begin(), offers->end(), covers)) return Ok{};
+  return invalid("a result takes the memory of an argument, which kernel '%s' does not allow at this size",
+                 std::string(kernel.name).c_str())
+      .advise("build the engine again with this version");
+}
+
 class CpuPrepared final : public runtime::Prepared {
  public:
   CpuPrepared(const kernels::Kernel& kernel, RegionPayload payload, const runtime::PrepareContext& context)
       : kernel_(kernel),
         payload_(std::move(payload)),
         weights_(context.weights),
+        step_(*context.step),
         drop_weight_(context.drop_weight),
         machine_(kernels::detect_machine(context.threads)),
         store_(store_of(context, machine_)) {
@@ -85,6 +113,7 @@ class CpuPrepared final : public runtime::Prepared {
   }
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     PERI_ASSIGN(const ir::Graph concrete, bind_region(payload_.graph, binding));
+    PERI_TRY(check_sharing(kernel_, payload_.config, concrete, constant_, machine_, step_));
     const kernels::Problem problem{&concrete, constant_};
     const std::lock_guard<std::mutex> lock(packing_);  // the first instance packs for all
     const bool packs = packed_ == nullptr;
@@ -101,6 +130,7 @@ class CpuPrepared final : public runtime::Prepared {
   RegionPayload payload_;
   std::vector<Tensor> weights_;
   std::vector<bool> constant_;
+  const plan::Step& step_;
   std::function<void(size_t)> drop_weight_;
   kernels::Machine machine_;
   std::shared_ptr<StepStore> store_;

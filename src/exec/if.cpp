@@ -1,6 +1,7 @@
 // Executor "if": runs one of two bodies. Reads: the condition (bool, one element), then captures; each body takes the
 // captures as its inputs and gives the step's results. bodies[0] runs when the condition is true. The payload is empty.
 #include "exec/core/body.hpp"
+#include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
 
 namespace peri::exec {
@@ -44,6 +45,7 @@ Status IfInstance::run(const runtime::RunContext& context) const {
 }
 
 Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& c) {
+  PERI_TRY(refuse_sharing(*c.step));
   const plan::Step& step = *c.step;
   if (step.bodies.size() != 2 || step.reads.empty())
     return invalid("an if needs a condition and two bodies").at_node(step.name);

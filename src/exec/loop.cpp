@@ -3,6 +3,7 @@
 // iteration, condition, carried values and captures, and gives condition, carried values and one part of each scan
 // output. Writes: carried values, then scan outputs stacked along a new axis 0. Payload: "carried=N".
 #include "exec/core/body.hpp"
+#include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
 #include "kernels/entry.hpp"
 
@@ -138,6 +139,7 @@ Status check_arguments(const runtime::PrepareContext& c, size_t carried) {
 }
 
 Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& c) {
+  PERI_TRY(refuse_sharing(*c.step));
   if (c.step->bodies.size() != 1) return invalid("a loop needs one body").at_node(c.step->name);
   PERI_ASSIGN(const int64_t carried, kernels::config_int(c.variant->payload, "carried", 0, 1 << 16, 0));
   PERI_TRY(check_arguments(c, static_cast<size_t>(carried)));

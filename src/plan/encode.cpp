@@ -40,11 +40,12 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
     }
     std::vector<Offset<fb::Program>> bodies;
     for (const auto& body : s.bodies) bodies.push_back(encode(b, *body));
-    steps.push_back(table(
-        fb::CreateStep, b,
-        std::tuple{b.CreateString(s.name), b.CreateString(s.executor), s.payload_version, b.CreateVector(variants),
-                   b.CreateVector(s.reads), b.CreateVector(s.writes), s.lane, b.CreateVector(s.waits_for),
-                   b.CreateVectorOfStrings(s.binds), b.CreateVector(bodies), b.CreateVectorOfStrings(s.origins)}));
+    steps.push_back(
+        table(fb::CreateStep, b,
+              std::tuple{b.CreateString(s.name), b.CreateString(s.executor), s.payload_version,
+                         b.CreateVector(variants), b.CreateVector(s.reads), b.CreateVector(s.writes), s.lane,
+                         b.CreateVector(s.waits_for), b.CreateVectorOfStrings(s.binds), b.CreateVector(bodies),
+                         b.CreateVectorOfStrings(s.origins), b.CreateVector(s.shares)}));
   }
   auto ports = [&](const std::vector<Port>& list) {
     std::vector<Offset<fb::Port>> out;
@@ -159,6 +160,7 @@ Status decode_steps(Reader& r, const fb::Program& f, Program* p, int depth) {
     }));
     s.reads = r.ints(x.reads());
     s.writes = r.ints(x.writes());
+    s.shares = r.ints(x.shares());
     s.lane = x.lane();
     s.waits_for = r.ints(x.waits_for());
     PERI_TRY(r.each(x.binds(), [&](const flatbuffers::String& name) -> Status {

@@ -2,6 +2,7 @@
 #include "plan/program.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace peri::plan {
@@ -24,8 +25,15 @@ struct Scope {
   std::set<std::string> table;
   std::vector<int32_t> owner;  // of the buffers checked so far
   std::vector<bool> written;
+  // A result that takes the memory of an argument begins contents of its own, which views of it belong to. Per buffer:
+  // where its contents begin, itself, the nearest such result above it, or the owner; per owner: whose contents are
+  // there.
+  std::vector<int32_t> base, there;
   std::set<std::string> bound;
 
+  bool is_there(int32_t b) const {
+    return there[static_cast<size_t>(owner[static_cast<size_t>(b)])] == base[static_cast<size_t>(b)];
+  }
   bool is_written(int32_t b) const {
     return written[static_cast<size_t>(b)] || written[static_cast<size_t>(owner[static_cast<size_t>(b)])];
   }
@@ -124,6 +132,22 @@ Status check_weights(const Program& p, uint64_t weight_bytes) {
 
 Status check_step(Scope& scope, size_t k, int depth);
 
+void find_bases(Scope& scope) {
+  const Program& p = scope.p;
+  scope.there = scope.owner;
+  scope.base = scope.owner;
+  std::vector<bool> begins(p.buffers.size(), false);
+  for (const Step& s : p.steps)
+    for (size_t j = 0; j < std::min(s.shares.size(), s.writes.size()); ++j)
+      if (s.shares[j] >= 0 && s.writes[j] >= 0 && s.writes[j] < static_cast<int32_t>(p.buffers.size()))
+        begins[static_cast<size_t>(s.writes[j])] = true;
+  for (size_t k = 0; k < p.buffers.size(); ++k)
+    if (begins[k])
+      scope.base[k] = static_cast<int32_t>(k);
+    else if (p.buffers[k].alias_of >= 0)
+      scope.base[k] = scope.base[static_cast<size_t>(p.buffers[k].alias_of)];
+}
+
 Status check_inputs(Scope& scope) {
   const Program& p = scope.p;
   std::set<std::string> names;
@@ -164,6 +188,7 @@ Status check_outputs(const Scope& scope) {
     if (b.dtype != port.dtype || !(b.shape == port.shape) || !b.layout.empty())
       return invalid("its buffer has another type").at_node(who);
     if (!scope.is_written(port.buffer)) return invalid("is never written").at_node(who);
+    if (!scope.is_there(port.buffer)) return invalid("another result has taken its memory").at_node(who);
     if (const std::string name = scope.unbound(port.buffer); !name.empty())
       return invalid("its dimension '%s' is never bound", name.c_str()).at_node(who);
     if (!names.insert(port.name).second) return invalid("stands twice").at_node(who);
@@ -176,14 +201,51 @@ Status check_at(const Program& p, uint64_t weight_bytes, int depth) {
   if (p.buffers.size() > kMaxItems || p.steps.size() > kMaxItems || p.weights.size() > kMaxItems ||
       p.dims.size() > kMaxNames || p.inputs.size() > kMaxNames || p.outputs.size() > kMaxNames)
     return invalid("more buffers, steps, weights, dimensions or ports than the cap");
-  Scope scope{p, {p.dims.begin(), p.dims.end()}, {}, {}, {}};
+  Scope scope{p, {p.dims.begin(), p.dims.end()}, {}, {}, {}, {}, {}};
   if (scope.table.size() != p.dims.size()) return invalid("a dimension is named twice");
   PERI_TRY(check_weights(p, weight_bytes));
   for (size_t k = 0; k < p.buffers.size(); ++k) PERI_TRY(check_buffer(scope, k));
   scope.written.assign(p.buffers.size(), false);
+  find_bases(scope);
   PERI_TRY(check_inputs(scope));
   for (size_t k = 0; k < p.steps.size(); ++k) PERI_TRY(check_step(scope, k, depth));
   return check_outputs(scope);
+}
+
+// Results lie apart from each other and from all arguments, but for those that take an argument's memory as stated.
+Status check_sharing(const Scope& scope, const Step& s, const std::string& who) {
+  const Program& p = scope.p;
+  if (!s.shares.empty() && s.shares.size() != s.writes.size())
+    return invalid("states sharing for %zu results", s.shares.size())
+        .at_node(who)
+        .expecting(std::to_string(s.writes.size()));
+  std::map<int32_t, size_t> write_of;  // by storage
+  for (size_t j = 0; j < s.writes.size(); ++j)
+    if (s.writes[j] >= 0 && !write_of.emplace(scope.owner[static_cast<size_t>(s.writes[j])], j).second)
+      return invalid("two results share memory").at_node(who);
+  for (size_t j = 0; j < s.shares.size(); ++j) {
+    const int32_t i = s.shares[j];
+    if (i == -1) continue;
+    const int32_t read = i >= 0 && i < static_cast<int32_t>(s.reads.size()) ? s.reads[static_cast<size_t>(i)] : -1;
+    const bool sound = read >= 0 && s.writes[j] >= 0 &&
+                       (s.writes[j] == read || p.buffers[static_cast<size_t>(s.writes[j])].alias_of == read);
+    if (!sound) return invalid("result %zu is no alias of the argument whose memory it takes", j).at_node(who);
+    const Buffer &to = p.buffers[static_cast<size_t>(s.writes[j])], &from = p.buffers[static_cast<size_t>(read)];
+    if (to.dtype != from.dtype || !(to.shape == from.shape) || to.layout != from.layout || !(to.bytes == from.bytes) ||
+        (s.writes[j] != read && !to.alias_offset.is_const(0)) || !is_float(to.dtype))
+      return invalid("result %zu takes the memory of an argument of another type, or of indices", j).at_node(who);
+  }
+  for (size_t i = 0; i < s.reads.size(); ++i) {
+    const auto it = s.reads[i] < 0 ? write_of.end() : write_of.find(scope.owner[static_cast<size_t>(s.reads[i])]);
+    if (it == write_of.end()) continue;
+    const size_t j = it->second;
+    const int32_t stated = s.shares.empty() ? -1 : s.shares[j];
+    if (stated < 0 || s.reads[static_cast<size_t>(stated)] != s.reads[i])
+      return invalid("result %zu lies in the memory of argument %zu, and nothing allows it", j, i)
+          .at_node(who)
+          .advise("build the engine again with this version");
+  }
+  return Ok{};
 }
 
 Status check_step(Scope& scope, size_t k, int depth) {
@@ -198,6 +260,9 @@ Status check_step(Scope& scope, size_t k, int depth) {
     if (b < -1 || b >= count) return invalid("reads buffer %d", b).at_node(who);
     if (b >= 0 && !scope.is_written(b))
       return invalid("reads %s before it is written", buffer_label(p, static_cast<size_t>(b)).c_str()).at_node(who);
+    if (b >= 0 && !scope.is_there(b))
+      return invalid("reads %s whose memory another result has taken", buffer_label(p, static_cast<size_t>(b)).c_str())
+          .at_node(who);
     if (const std::string name = b < 0 ? "" : scope.unbound(b); !name.empty())
       return invalid("reads %s whose dimension '%s' is not bound by then",
                      buffer_label(p, static_cast<size_t>(b)).c_str(), name.c_str())
@@ -212,6 +277,12 @@ Status check_step(Scope& scope, size_t k, int depth) {
       return invalid("writes into an input or a weight").at_node(who);
     scope.written[static_cast<size_t>(b)] = true;
     scope.written[static_cast<size_t>(storage)] = true;
+  }
+  PERI_TRY(check_sharing(scope, s, who));
+  for (size_t j = 0; j < s.writes.size(); ++j) {
+    if (s.writes[j] < 0) continue;
+    const size_t b = static_cast<size_t>(s.writes[j]);
+    scope.there[static_cast<size_t>(scope.owner[b])] = scope.base[b];
   }
   for (int32_t w : s.waits_for)
     if (w < 0 || w >= static_cast<int32_t>(k))

@@ -53,6 +53,9 @@ struct Step {
   std::vector<std::string> binds;                // data-dependent dimensions this step binds while running
   std::vector<std::shared_ptr<Program>> bodies;  // control steps
   std::vector<std::string> origins;              // nodes of the model, for reports
+  // For each write the index of the read whose memory it takes (its buffer is that one or an alias of it), as the
+  // kernel's offer allows; -1: none. Empty: none at all. No other result may lie in the memory of an argument.
+  std::vector<int32_t> shares;
 };
 
 struct Port {
@@ -96,8 +99,10 @@ struct Program {
 };
 
 // Everything a run relies on, checked once at load: indexes, aliases, order of reads and writes, expressions, names,
-// caps (1e6 steps and buffers, depth 16 of bodies). `weight_bytes` is the size of the weight section. The error says
-// which step or buffer and why. After it, no field of the program can cause an unsafe access.
+// caps (1e6 steps and buffers, depth 16 of bodies). Memory of an argument is taken only as Step::shares states, and
+// what stood there is not read afterwards; that the kernel allows it is checked by the executor. `weight_bytes` is the
+// size of the weight section. The error says which step or buffer and why. After it, no field of the program can cause
+// an unsafe access.
 Status check_program(const Program& program, uint64_t weight_bytes);
 
 // Binds the dimension table from concrete input dims (in order of Program::inputs): bare symbols first, then every

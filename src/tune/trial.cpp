@@ -302,8 +302,8 @@ Result<std::unique_ptr<Trial>> Trial::create(const ir::Graph& region, const std:
     s.out_p.push_back(s.out.back().mutable_data());
   }
   const kernels::Problem problem{&s.region, constant};
-  PERI_ASSIGN(s.instance, c.kernel->instantiate(problem, c.offer.config,
-                                                     {constants, &s.packed, &machine, nullptr, true}));
+  PERI_ASSIGN(s.instance,
+              c.kernel->instantiate(problem, c.offer.config, {constants, &s.packed, &machine, nullptr, true}));
   s.scratch_stride = (s.instance->scratch_bytes() + 63) / 64 * 64;
   PERI_ASSIGN(s.workspace, Tensor::zeros(DType::kU8, {static_cast<int64_t>(s.instance->workspace_bytes())}));
   PERI_ASSIGN(s.scratch, Tensor::zeros(DType::kU8, {static_cast<int64_t>(s.scratch_stride) * pool->threads()}));

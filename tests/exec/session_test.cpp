@@ -209,7 +209,7 @@ TEST(Session, AStateLivesAcrossRuns) {
   ProgramMaker m;
   m.p.dims = {"n"};
   const int32_t x = m.input("x", DType::kF32, "[n]"), state = m.buffer("state", BufferKind::kState, DType::kF32, "[n]");
-  m.reference({state, x}, {state}, "graph { input s: f32[n]; input x: f32[n]; y = add(s, x); output y }");
+  m.reference({state, x}, {state}, "graph { input s: f32[n]; input x: f32[n]; y = add(s, x); output y }").shares = {0};
   m.output("sum", state);
   auto engine = engine_of(m.p);
   ASSERT_TRUE(engine.ok());

@@ -106,6 +106,53 @@ TEST(CheckProgram, RefusesEachLie) {
   }
 }
 
+// x -> a -> b in place of a -> c, with a view of a.
+ProgramMaker in_place() {
+  ProgramMaker m;
+  m.p.dims = {"n"};
+  const int32_t x = m.input("x", DType::kF32, "[n]"), a = m.scratch("a", DType::kF32, "[n]");
+  const int32_t b = m.scratch("b", DType::kF32, "[n]");
+  m.p.buffers.back().alias_of = a;
+  const int32_t view = m.scratch("view", DType::kF32, "[1,n]");
+  m.p.buffers.back().alias_of = b;
+  const int32_t c = m.buffer("c", BufferKind::kOutput, DType::kF32, "[1,n]");
+  m.step("e", {x}, {a});
+  m.step("e", {x, a}, {b}).shares = {1};
+  m.step("e", {view}, {c});
+  m.output("c", c);
+  return m;
+}
+
+const Lie kSharingLies[] = {
+    {"nothing allows it", [](Program& p) { p.steps[1].shares = {}; }},
+    {"nothing allows it", [](Program& p) { p.steps[1].shares = {-1}; }},
+    {"no alias of the argument", [](Program& p) { p.steps[1].shares = {0}; }},
+    {"no alias of the argument", [](Program& p) { p.steps[1].shares = {7}; }},
+    {"no alias of the argument", [](Program& p) { p.steps[1].shares = {-2}; }},
+    {"no alias of the argument", [](Program& p) { p.steps[0].shares = {0}; }},
+    {"sharing for 2 results", [](Program& p) { p.steps[1].shares = {1, -1}; }},
+    {"another type", [](Program& p) { p.buffers[1].dtype = p.buffers[2].dtype = p.buffers[3].dtype = DType::kI32; }},
+    {"another type", [](Program& p) { p.buffers[2].shape = {Dim(1), Dim::symbol("n")}; }},
+    {"memory another result has taken", [](Program& p) { p.steps[2].reads = {1}; }},
+    {"memory another result has taken", [](Program& p) { p.buffers[3].alias_of = 1; }},
+    {"another result has taken its memory",
+     [](Program& p) { p.outputs[0].buffer = 1, p.outputs[0].shape = p.buffers[1].shape; }},
+    {"two results share memory",
+     [](Program& p) { p.steps[1].writes = {2, 1}, p.steps[1].reads = {0}, p.steps[1].shares = {}; }},
+};
+
+TEST(CheckProgram, RefusesEachLieAboutSharedMemory) {
+  ASSERT_TRUE(check_program(in_place().p, 0).ok()) << check_program(in_place().p, 0).error().text();
+  for (size_t k = 0; k < std::size(kSharingLies); ++k) {
+    SCOPED_TRACE("lie " + std::to_string(k) + ": " + kSharingLies[k].says);
+    Program p = in_place().p;
+    kSharingLies[k].tell(p);
+    const Status s = check_program(p, 0);
+    ASSERT_FALSE(s.ok());
+    EXPECT_NE(s.error().text().find(kSharingLies[k].says), std::string::npos) << s.error().text();
+  }
+}
+
 TEST(CheckProgram, LongAliasChainsTakeLinearTime) {
   ProgramMaker m = small_program();
   for (int k = 0; k < 100000; ++k)

@@ -187,8 +187,9 @@ struct Emitter {
       layout_of[v] = outs[k];
       step.writes.push_back(b);
       for (const Dim& d : *v->type.shape) d.collect_symbols(symbols);
-      share_memory(r, c, k, b);
+      step.shares.push_back(share_memory(r, c, k, b));
     }
+    if (std::all_of(step.shares.begin(), step.shares.end(), [](int32_t read) { return read < 0; })) step.shares.clear();
     for (const std::string& s : symbols)
       if (bound.insert(s).second) step.binds.push_back(s);
     const ir::Graph g = region_graph(r, ins, outs);
@@ -206,22 +207,26 @@ struct Emitter {
     return Ok{};
   }
 
-  // In place where the kernel allows it and nobody reads the input afterwards.
-  void share_memory(const Region& r, const Choice& c, size_t k, int32_t b) {
-    if (c.reference || k >= c.candidate.offer.in_place.size() || c.candidate.offer.in_place[k] < 0) return;
-    const size_t i = static_cast<size_t>(c.candidate.offer.in_place[k]);
-    const ir::Value* v = r.inputs[i];
+  // In place where the kernel allows it and nobody reads the input afterwards: the input of the region whose memory
+  // result `k`, buffer `b`, takes; -1: none.
+  int32_t share_memory(const Region& r, const Choice& c, size_t k, int32_t b) {
+    if (c.reference || k >= c.candidate.offer.in_place.size() || c.candidate.offer.in_place[k] < 0) return -1;
+    const int32_t i = c.candidate.offer.in_place[k];
+    const ir::Value* v = r.inputs[static_cast<size_t>(i)];
     if (v->constant || v->is_input || graph.is_output(v) || graph.is_output(r.outputs[k]) ||
         (v->producer && is_view(*v->producer)))
-      return;
+      return -1;
     for (const ir::Node* u : v->users)
-      if (std::find(r.nodes.begin(), r.nodes.end(), u) == r.nodes.end()) return;
-    const plan::Buffer& own = out.program.buffers[static_cast<size_t>(b)];
+      if (std::find(r.nodes.begin(), r.nodes.end(), u) == r.nodes.end()) return -1;
+    plan::Buffer& own = out.program.buffers[static_cast<size_t>(b)];
     const auto it = buffer_of.find(v);
-    if (it == buffer_of.end() || !(layout_of[v] == c.candidate.offer.inputs[i])) return;
+    if (it == buffer_of.end() || !(layout_of[v] == c.candidate.offer.inputs[static_cast<size_t>(i)])) return -1;
     const plan::Buffer& base = out.program.buffers[static_cast<size_t>(it->second)];
-    if (!(base.bytes == own.bytes) || base.dtype != own.dtype) return;
-    out.program.buffers[static_cast<size_t>(b)].alias_of = it->second;
+    if (!(base.bytes == own.bytes) || !(base.shape == own.shape) || base.dtype != own.dtype ||
+        base.layout != own.layout)
+      return -1;
+    own.alias_of = it->second;
+    return i;
   }
 
   Status interface_ports() {

@@ -1,8 +1,6 @@
 // Reading, checking and binding of region payloads.
 #include "exec/core/region_payload.hpp"
 
-#include <map>
-
 #include "exec/entry.hpp"
 #include "kernels/vendor/library.hpp"
 #include "ops/entry.hpp"
@@ -48,26 +46,6 @@ Result<RegionPayload> read_payload(std::string_view text) {
   return p;
 }
 
-namespace {
-// Results may take the memory of an argument only element for element, and never that of indices: a kernel checks
-// indices before it uses them. No two results share memory.
-Status check_sharing(const plan::Program& program, const plan::Step& step) {
-  auto buffer = [&](int32_t b) -> const plan::Buffer& { return program.buffers[static_cast<size_t>(b)]; };
-  std::map<int32_t, int32_t> written;
-  for (int32_t w : step.writes)
-    if (!written.emplace(plan::storage_of(program, w), w).second)
-      return invalid("two results share memory").at_node(step.name);
-  for (int32_t r : step.reads) {
-    const auto it = written.find(plan::storage_of(program, r));
-    if (it == written.end()) continue;
-    const plan::Buffer &in = buffer(r), &out = buffer(it->second);
-    if (in.dtype != out.dtype || !(in.bytes == out.bytes) || !is_float(in.dtype))
-      return invalid("a result shares memory with an argument of another type or with indices").at_node(step.name);
-  }
-  return Ok{};
-}
-}  // namespace
-
 Status check_arguments(const ir::Graph& region, const plan::Program& program, const plan::Step& step) {
   auto check = [&](const std::vector<ir::Value*>& values, const std::vector<int32_t>& buffers,
                    const char* what) -> Status {
@@ -87,8 +65,17 @@ Status check_arguments(const ir::Graph& region, const plan::Program& program, co
     return Ok{};
   };
   PERI_TRY(check(region.inputs, step.reads, "inputs"));
-  PERI_TRY(check(region.outputs, step.writes, "outputs"));
-  return check_sharing(program, step);
+  return check(region.outputs, step.writes, "outputs");
+}
+
+Status refuse_sharing(const plan::Step& step) {
+  for (size_t j = 0; j < step.shares.size(); ++j)
+    if (step.shares[j] >= 0)
+      return invalid("result %zu takes the memory of argument %d, which executor '%s' does not allow", j,
+                     step.shares[j], step.executor.c_str())
+          .at_node(step.name)
+          .advise("build the engine again with this version");
+  return Ok{};
 }
 
 namespace {

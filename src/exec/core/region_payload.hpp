@@ -24,6 +24,9 @@ Result<RegionPayload> read_payload(std::string_view text);
 // anything runs, since kernels trust the region's types.
 Status check_arguments(const ir::Graph& region, const plan::Program& program, const plan::Step& step);
 
+// For executors that let no result take the memory of an argument (plan::Step::shares).
+Status refuse_sharing(const plan::Step& step);
+
 // The region with symbols replaced and types inferred anew; outputs that stay symbolic are an error unless `partial`.
 Result<ir::Graph> bind_region(const ir::Graph& region, const DimBinding& binding, bool partial = false);
 

@@ -1,5 +1,5 @@
-// Cutting a graph into regions: every node stands in one at most, all but views in one, and whatever a region reads is made
-// by regions before it, on graphs whose branches leave and meet again in every way.
+// Cutting a graph into regions: every node stands in one at most, all but views in one, and whatever a region reads is
+// made by regions before it, on graphs whose branches leave and meet again in every way.
 #include "backends/cpu/region.hpp"
 
 #include <gtest/gtest.h>
