@@ -4,7 +4,7 @@
 #include "api/handles.hpp"
 #include "base/file.hpp"
 #include "base/version.hpp"
-#include "compile/compile.hpp"
+#include "build/build.hpp"
 #include "exec/entry.hpp"
 #include "plan/engine_file.hpp"
 #include "plan/lock_file.hpp"
@@ -57,8 +57,9 @@ Result<std::shared_ptr<const runtime::Engine>> build(const char* model, const pe
   const Log log{given.log, given.log_user};
   PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator));
   PERI_ASSIGN(const compile::Options options, options_of(model, given));
-  auto compiled = compile::compile(options);
-  if (!compiled.ok()) return std::move(compiled).error().in_file(model);
+  auto built = build::build_engine({options, options.tune.verify, run_options.executors});
+  if (!built.ok()) return std::move(built).error().in_file(model);
+  compile::Compiled* compiled = &built->compiled;
   if (given.engine_path) PERI_TRY(plan::write_engine(given.engine_path, compiled->program, compiled->weights));
   if (given.lock_path) PERI_TRY(write_file_atomic(given.lock_path, plan::lock_text(compiled->lock)));
   log.tell(PERI_LOG_INFO, format("built %s: %zu steps, %.1f s", model, compiled->program.steps.size(),

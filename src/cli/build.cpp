@@ -54,6 +54,18 @@ Status check_folder_of(const std::string& file) {
   return Ok{};
 }
 
+// What is known of the engine as a whole, in a few words.
+std::string judged_text(const build::Built& built) {
+  int64_t sizes = 0, steps = 0;
+  for (const judge::SizeEvidence& e : built.verdict.sizes)
+    if (e.limit.empty()) ++sizes, steps += e.steps_judged;
+  if (sizes == 0) return "the engine was not run";
+  std::string text = format("right at %lld size%s, %lld steps judged", static_cast<long long>(sizes),
+                            sizes == 1 ? "" : "s", static_cast<long long>(steps));
+  if (!built.refused.empty()) text += format(", %zu choices refused by it", built.refused.size());
+  return text;
+}
+
 Result<Outcome> run(const Arguments& arguments) {
   const std::string model = arguments.positional[0], path = arguments.get("--output");
   if (path.empty()) return usage("peri build needs -o ENGINE");
@@ -64,9 +76,8 @@ Result<Outcome> run(const Arguments& arguments) {
     PERI_ASSIGN(options.lock, plan::read_lock(file));
   }
   for (const std::string& file : {path, arguments.get("--lock")}) PERI_TRY(check_folder_of(file));
-  auto compiled = compile::compile(options);
-  progress.clear();
-  if (!compiled.ok()) return std::move(compiled).error().in_file(model);
+  PERI_ASSIGN(build::Built built, build_whole(options, &progress));
+  compile::Compiled* compiled = &built.compiled;
   const bool stopped = interrupted();
   int64_t unproven = 0;
   if (stopped) {
@@ -77,14 +88,15 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_TRY(plan::write_engine(path, compiled->program, compiled->weights));
   if (const std::string file = arguments.get("--lock"); !file.empty())
     PERI_TRY(write_file_atomic(file, plan::lock_text(compiled->lock)));
-  PERI_TRY(write_file_atomic(proof_path(path), proof_json(*compiled, options) + "\n"));
+  PERI_TRY(write_file_atomic(proof_path(path), proof_json(built, options) + "\n"));
   Outcome out;
   int64_t reference = 0;
   for (const auto& s : compiled->steps) reference += s.chosen == "reference";
   out.summary = path + ", " + std::to_string(compiled->program.steps.size()) + " steps" +
                 (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +
-                format(", %.1f s", compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds) +
-                (stopped ? "; " + compiled->notes.back() : "");
+                format(", %.1f s", compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds +
+                                       built.verdict.seconds) +
+                "; " + judged_text(built) + (stopped ? "; " + compiled->notes.back() : "");
   out.json = describe(*compiled, path, stopped);
   return out;
 }

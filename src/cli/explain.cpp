@@ -44,8 +44,9 @@ Result<Json> proof_of(const Arguments& arguments, const std::string& path, Progr
     return json;
   }
   PERI_ASSIGN(const compile::Options options, build_options(arguments, path, progress));
-  PERI_ASSIGN(const compile::Compiled compiled, compile_whole(options, progress));
-  return parse_json(proof_json(compiled, options));
+  build::Built built;
+  PERI_ASSIGN(built.compiled, compile_whole(options, progress));
+  return parse_json(proof_json(built, options));
 }
 
 struct Row {

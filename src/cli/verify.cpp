@@ -5,11 +5,11 @@
 #include <filesystem>
 
 #include "base/npy.hpp"
-#include "cli/core/bisect.hpp"
 #include "cli/core/page.hpp"
 #include "cli/core/peer.hpp"
 #include "cli/core/source.hpp"
 #include "cli/core/suite.hpp"
+#include "judge/steps.hpp"
 
 namespace peri::cli {
 namespace {
@@ -46,16 +46,14 @@ struct Subject {
 Result<Subject> open_subject(const Arguments& arguments, const std::string& path, Progress* progress) {
   Subject s;
   PERI_ASSIGN(const int threads, thread_count(arguments));
-  const bool bisecting = arguments.has("--bisect");
   if (is_engine(path)) {
     PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
     PERI_TRY(plan::check_weights(loaded));
     s.weights_checked = static_cast<int64_t>(loaded.program.weights.size());
     s.file = loaded.file;
-    if (bisecting || (!arguments.has("--reference-dir") && !arguments.has("--onnxruntime"))) {
+    if (arguments.has("--bisect") || (!arguments.has("--reference-dir") && !arguments.has("--onnxruntime"))) {
       PERI_ASSIGN(s.reference, source_graph(loaded));
     }
-    if (bisecting) loaded.program = separate_results(std::move(loaded.program));
     PERI_ASSIGN(s.engine, engine_of(std::move(loaded), threads));
     return s;
   }
@@ -65,7 +63,6 @@ Result<Subject> open_subject(const Arguments& arguments, const std::string& path
   s.reference = std::move(imported->graph);  // before any pass: the passes are judged too
   s.check_files = std::move(imported->check_files);
   PERI_ASSIGN(compile::Compiled compiled, compile_whole(options, progress));
-  if (bisecting) compiled.program = separate_results(std::move(compiled.program));
   PERI_ASSIGN(s.engine, assemble(&compiled, threads));
   return s;
 }
@@ -146,16 +143,26 @@ Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir)
   return out;
 }
 
-// Names the first wrong step in words; adds all verdicts to the JSON object.
-Result<std::string> run_bisect(const Subject& s, std::span<const Tensor> inputs, Progress* progress, JsonWriter& w) {
-  PERI_ASSIGN(
-      const std::vector<StepVerdict> steps,
-      bisect(s.engine, s.weights_checked && !s.reference.nodes.empty() ? &s.reference : nullptr, inputs, progress));
+// Runs the engine once, as it runs, with every step judged; names the first wrong step in words and adds all verdicts
+// to the JSON object.
+Result<std::string> run_bisect(const Subject& s, runtime::Session& session, std::span<const Tensor> inputs,
+                               Progress* progress, JsonWriter& w, bool* wrong) {
+  const plan::Program& program = s.engine->program();
+  judge::Values source;
+  if (s.weights_checked && !s.reference.nodes.empty()) {
+    progress->show(0, 0, "the source's values in float64");
+    std::vector<std::vector<int64_t>> dims;
+    for (const Tensor& t : inputs) dims.push_back(t.dims());
+    PERI_ASSIGN(const DimBinding binding, plan::bind_dims(program, dims));
+    PERI_ASSIGN(source, judge::source_values(s.reference, program, binding, inputs, s.engine->options().threads));
+  }
+  size_t at = 0;
+  const auto show = [&](size_t step, size_t steps) { progress->show(step, steps, program.steps[step].name); };
+  PERI_ASSIGN(const judge::JudgedRun run, judge::judge_steps(session, inputs, source, show, &at));
   progress->clear();
   int64_t judged = 0;
-  std::string words;
   w.key("bisect").begin_array();
-  for (const StepVerdict& v : steps) {
+  for (const judge::StepVerdict& v : run.steps) {
     judged += v.checked;
     w.begin_object()
         .field("step", static_cast<int64_t>(v.step))
@@ -165,15 +172,15 @@ Result<std::string> run_bisect(const Subject& s, std::span<const Tensor> inputs,
         .field("error_over_bound", v.error)
         .field("why", v.why)
         .end_object();
-    if (v.checked && !v.why.empty())
-      words = format("the first step outside its bound is %zu, '%s' (%s): %s", v.step, v.name.c_str(), v.kernel.c_str(),
-                     v.why.c_str());
   }
   w.end_array();
-  if (words.empty())
-    words = format("each of %lld judged steps of %zu is within its own bound", static_cast<long long>(judged),
-                   steps.size());
-  return words;
+  *wrong = run.wrong();
+  if (!run.wrong())
+    return format("each of %lld judged steps of %zu is within its own bound", static_cast<long long>(judged),
+                  run.steps.size());
+  const judge::StepVerdict& v = run.steps.back();
+  return format("the first step outside its bound is %zu, '%s' (%s): %s", v.step, v.name.c_str(), v.kernel.c_str(),
+                v.why.c_str());
 }
 
 Result<Budget> budget_of(const Arguments& arguments) {
@@ -320,14 +327,16 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
                              runs.seeds.size(), runs.against.c_str(), worst, budget.max_error)
                     : *compared;
   if (s.weights_checked) out.summary += format("; %lld weights intact", static_cast<long long>(s.weights_checked));
+  bool step_wrong = false;
   if (arguments.has("--bisect")) {
-    PERI_ASSIGN(const std::string words, run_bisect(s, runs.inputs.back(), &progress, w));
+    PERI_ASSIGN(const std::string words, run_bisect(s, *session, runs.inputs.back(), &progress, w, &step_wrong));
     page.line("%s", words.c_str());
     out.summary += "; " + words;
   }
-  w.field("passed", compared->empty()).end_object();
+  const bool passed = compared->empty() && !step_wrong;
+  w.field("passed", passed).end_object();
   out.json = w.take();
-  out.code = compared->empty() ? 0 : 3;
+  out.code = passed ? 0 : 3;
   return out;
 }
 
@@ -363,7 +372,8 @@ const Entry verify_entry{{
           "--onnxruntime)"},
          {"--rtol", "", "X", "l0 counts elements outside atol + rtol * |wanted| (default 1e-3)"},
          {"--atol", "", "X", "see --rtol (default 1e-5)"},
-         {"--bisect", "", "", "judge every step on its own inputs and name the first one outside its bound"},
+         {"--bisect", "", "",
+          "judge every step of a run on the inputs it had and name the first one outside its bound"},
          {"--suite", "", "DIR", "run DIR/*/model.onnx on its test_data_set_* in this process"},
          {"--min-passed", "", "N", "with --suite: exit code 3 too when fewer cases pass"},
          {"--filter", "", "TEXT", "only cases of the suite whose name holds TEXT"}}),

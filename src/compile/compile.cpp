@@ -185,40 +185,77 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
 }
 }  // namespace
 
-Result<Compiled> compile(Options options) {
+struct Compilation::State {
+  Options options;
+  Imported imported;
+  ir::Graph before;
+  std::vector<passes::PassReport> passes;
+  DimBinding tuned_for;
+  std::vector<DimBinding> bounds;
+  std::unique_ptr<tune::Tuner> tuner;
+  double import_seconds = 0, passes_seconds = 0;
+};
+Compilation::Compilation() : state_(std::make_unique<State>()) {}
+Compilation::~Compilation() = default;
+const Options& Compilation::options() const { return state_->options; }
+const ir::Graph& Compilation::imported() const { return state_->before; }
+const ir::Graph& Compilation::graph() const { return state_->imported.graph; }
+const DimBinding& Compilation::tuned_for() const { return state_->tuned_for; }
+const std::vector<DimBinding>& Compilation::bounds() const { return state_->bounds; }
+
+Result<std::unique_ptr<Compilation>> Compilation::start(Options options) {
   if (options.backend != "auto" && options.backend != "cpu")
     return refused("no backend '%s' in this build", options.backend.c_str()).expecting("cpu");
   if (options.lock) PERI_TRY(obey_lock(&options));
-  Compiled out;
+  std::unique_ptr<Compilation> out(new Compilation());
+  State& s = *out->state_;
   int64_t start = now_ns();
   if (options.progress) options.progress(0, 0, "import " + options.model);
-  PERI_ASSIGN(Imported imported, import_any(options.model));
-  out.import_seconds = seconds_since(start);
+  PERI_ASSIGN(s.imported, import_any(options.model));
+  s.before = s.imported.graph.clone();
+  s.import_seconds = seconds_since(start);
   start = now_ns();
-  PERI_ASSIGN(out.passes, passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir}));
-  out.passes_seconds = seconds_since(start);
-  PERI_ASSIGN(const DimBinding binding, dims_of(imported.graph, options));
-  PERI_ASSIGN(out.bounds, bounds_of(imported.graph, binding, options));
-  start = now_ns();
-  tune::Tuner tuner(options.tune);
-  PERI_ASSIGN(auto lowered,
-              backends::cpu::lower(imported.graph, tuner,
-                                   {binding, out.bounds, options.lock ? &*options.lock : nullptr, options.progress}));
+  PERI_ASSIGN(s.passes, passes::run_pipeline(s.imported.graph, {options.disabled_passes, options.dump_dir}));
+  s.passes_seconds = seconds_since(start);
+  PERI_ASSIGN(s.tuned_for, dims_of(s.imported.graph, options));
+  PERI_ASSIGN(s.bounds, bounds_of(s.imported.graph, s.tuned_for, options));
+  s.tuner = std::make_unique<tune::Tuner>(options.tune);
+  s.options = std::move(options);
+  return out;
+}
+
+Result<Compiled> Compilation::lower(const backends::cpu::RefusedChoices& refused) {
+  State& s = *state_;
+  const Options& options = s.options;
+  Compiled out;
+  const int64_t start = now_ns();
+  PERI_ASSIGN(auto lowered, backends::cpu::lower(s.imported.graph, *s.tuner,
+                                                 {s.tuned_for, s.bounds, options.lock ? &*options.lock : nullptr,
+                                                  refused, options.progress}));
   out.tune_seconds = seconds_since(start);
-  PERI_TRY(imported.check_files());
-  out.notes = std::move(imported.notes);
+  PERI_TRY(s.imported.check_files());
+  out.import_seconds = s.import_seconds;
+  out.passes_seconds = s.passes_seconds;
+  out.passes = s.passes;
+  out.bounds = s.bounds;
+  out.notes = s.imported.notes;
   out.program = std::move(lowered.program);
   out.weights = std::move(lowered.weights);
   out.steps = std::move(lowered.steps);
   out.predicted_ms = lowered.predicted_ms;
   out.conversion_ms = lowered.conversion_ms;
-  out.tuned = tuner.stats();
+  out.tuned = s.tuner->stats();
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble + "; the build goes on without it");
   out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;
-  out.program.sections.push_back({"source", ir::print(imported.graph)});
-  for (plan::Section& s : imported.sections) out.program.sections.push_back(std::move(s));
+  out.program.sections.push_back({"source", ir::print(s.imported.graph)});
+  for (const plan::Section& section : s.imported.sections) out.program.sections.push_back(section);
   return out;
+}
+
+Result<Compiled> compile(Options options) {
+  PERI_ASSIGN(const auto compilation, Compilation::start(std::move(options)));
+  return compilation->lower();
 }
 
 }  // namespace peri::compile

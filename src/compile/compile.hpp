@@ -48,7 +48,27 @@ struct Compiled {
   std::vector<DimBinding> bounds;  // the smallest and largest sizes it was checked for, those that were given
   plan::Lock lock;                 // every choice that was made
 };
-// Locked: kRefused names what the lock has and this version, machine, model or call has not.
+// A model on its way: imported and rewritten once, lowered as often as the judge of the engine refuses a choice. Times
+// and verdicts of candidates are kept between.
+class Compilation {
+ public:
+  // Imports and runs the passes. Locked: kRefused names what the lock has and this version, machine or call has not.
+  static Result<std::unique_ptr<Compilation>> start(Options options);
+  ~Compilation();
+  // Chooses and emits. No choice is one of `refused`; locked: kRefused if it would have to be.
+  Result<Compiled> lower(const backends::cpu::RefusedChoices& refused = {});
+  const Options& options() const;
+  const ir::Graph& imported() const;  // before any pass
+  const ir::Graph& graph() const;     // after the passes: what is lowered
+  const DimBinding& tuned_for() const;
+  const std::vector<DimBinding>& bounds() const;  // the smallest and largest sizes, where they were given
+
+ private:
+  Compilation();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+// start() and lower() in one.
 Result<Compiled> compile(Options options);
 
 // Values for all named dimensions of the graph's inputs: the given ones, else batch-like axis 0 = 1 and all others 128.

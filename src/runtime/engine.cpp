@@ -60,6 +60,7 @@ uint64_t Engine::id() const { return state_->id; }
 
 Result<Tensor> Engine::weight(size_t index) const {
   const plan::Weight& w = state_->program.weights[index];
+  if (!state_->weights.tensors.empty()) return state_->weights.tensors[index];
   return Tensor::view(w.dtype, w.dims, state_->weights.bytes.subspan(w.offset, w.bytes), state_->weights.keep);
 }
 
@@ -87,7 +88,16 @@ void named_in(const std::string& payload, const std::vector<std::string>& dims, 
 
 Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, WeightSource weights,
                                                      EngineOptions options) {
-  PERI_TRY(plan::check_program(program, weights.bytes.size()));
+  const bool apart = !weights.tensors.empty();
+  if (apart) {
+    if (weights.tensors.size() != program.weights.size())
+      return invalid("%zu tensors for %zu weights", weights.tensors.size(), program.weights.size());
+    for (size_t k = 0; k < program.weights.size(); ++k)
+      if (const Tensor& t = weights.tensors[k];
+          t.dtype() != program.weights[k].dtype || t.dims() != program.weights[k].dims)
+        return invalid("a tensor differs from its weight").at_node("weight '" + program.weights[k].name + "'");
+  }
+  PERI_TRY(plan::check_program(program, apart ? UINT64_MAX : weights.bytes.size()));
   static std::atomic<uint64_t> next_id{1};
   std::shared_ptr<Engine> engine(new Engine());
   State& s = *engine->state_;

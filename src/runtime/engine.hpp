@@ -17,6 +17,9 @@ struct WeightSource {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> keep;
   std::function<void(uint64_t offset, uint64_t bytes)> drop_pages;
+  // Instead of `bytes`, where weights do not lie in one piece: one for each of Program::weights, whose offsets then
+  // mean nothing.
+  std::vector<Tensor> tensors = {};
 };
 
 // Where sessions take the memory of their runs: arenas, scratch, states, and outputs that the caller gives no memory
@@ -98,13 +101,22 @@ class Session {
   Status prepare(const std::vector<std::vector<int64_t>>& input_dims);
 
   void set_step_hook(StepHook hook);
-  // The contents of a buffer after the last run, row-major or as its layout says; for bisecting. Only right for buffers
-  // whose memory is not reused later: pass keep_all to create-time options of the program's arena (see
-  // keep_intermediates()).
+  // The contents of a buffer while the step hook runs, or after the last run: as its layout says, a blocked axis as one
+  // row of all its bytes. After a run only buffers in separate memory are whole; outputs left with the run.
   Result<Tensor> buffer_contents(int32_t buffer) const;
-  // Gives every scratch buffer memory of its own from the next prepare() on.
-  void keep_intermediates(bool on);
+  // kSeparate: from the next prepare() on every buffer lies in memory of its own, results that take the memory of an
+  // argument too, all between guard bytes: what a run writes beside its results
+  // ends it with an error of kind kInternal that names the step. For judging engines: costs memory and time.
+  enum class Placement { kPlanned, kSeparate };
+  void place(Placement placement);
+  // Fills the memory of scratch and kept buffers with 0xff, NaN in every float type, so that what a step reads before
+  // it is written shows. Between prepare() and run().
+  void poison();
+  // The same for the results of one step that take no argument's memory, and its scratch; in a hook before the step.
+  void poison_results(size_t step);
   int64_t arena_bytes() const;
+  // Dimensions bound by the inputs of the last run or prepare(), and while it runs by its steps so far.
+  const DimBinding& binding() const;
   const Engine& engine() const;
 
  private:

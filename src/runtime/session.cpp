@@ -11,11 +11,13 @@ namespace peri::runtime {
 Session::Session() : state_(std::make_unique<State>()) {}
 Session::~Session() = default;
 const Engine& Session::engine() const { return *state_->engine; }
+const DimBinding& Session::binding() const { return state_->data_dependent ? state_->run_binding : state_->binding; }
 void Session::set_step_hook(StepHook hook) { state_->hook = std::move(hook); }
 int64_t Session::arena_bytes() const { return state_->prepared ? state_->arena_plan.arena_bytes : 0; }
-void Session::keep_intermediates(bool on) {
-  state_->prepared = state_->prepared && state_->keep_all == on;
-  state_->keep_all = on;
+void Session::place(Placement placement) {
+  const bool separate = placement == Placement::kSeparate;
+  state_->prepared = state_->prepared && state_->separate == separate;
+  state_->separate = separate;
 }
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Engine> engine, int threads) {
@@ -135,6 +137,7 @@ Status Session::State::run_step(size_t k) {
   RunContext context{reads[k], writes[k], scratch.data.get(), pool, data_dependent ? &run_binding : &binding, this};
   if (hook) hook(k, true);
   Status done = instance->run(context);
+  if (separate && done.ok()) done = check_guards(k);
   if (hook) hook(k, false);
   if (!done.ok()) return std::move(done).error().at_node(program().steps[k].name);
   return Ok{};
@@ -215,7 +218,7 @@ Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, 
   }
   // Aliases of what was just placed; an alias stands after what it aliases.
   for (size_t k = 0; k < p.buffers.size(); ++k) {
-    if (p.buffers[k].alias_of < 0 || arena_plan.bytes[k] == plan::kUnbound) continue;
+    if (p.buffers[k].alias_of < 0 || taking[k] || arena_plan.bytes[k] == plan::kUnbound) continue;
     void* base = pointers[static_cast<size_t>(p.buffers[k].alias_of)];
     pointers[k] = base ? static_cast<std::byte*>(base) + shift[k] : nullptr;
   }
@@ -226,6 +229,7 @@ Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, 
       writes[k][j] = p.steps[k].writes[j] < 0 ? nullptr : pointers[static_cast<size_t>(p.steps[k].writes[j])];
   }
   for (size_t k = 0; k < p.steps.size(); ++k) PERI_TRY(run_step(k));
+  for (size_t k = 0; k < guards.size(); ++k) PERI_TRY(check_guard(k));
   for (size_t k = 0; k < p.outputs.size(); ++k) {
     if (direct[k]) continue;
     PERI_ASSIGN(outs[k], output_tensor(k, given));

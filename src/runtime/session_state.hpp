@@ -17,7 +17,7 @@ struct Session::State final : RunContext::Binder {
   ThreadPool* pool = nullptr;
   int64_t lowest_dim = 1;
   StepHook hook;
-  bool keep_all = false;
+  bool separate = false;
 
   // For the current input dims.
   bool prepared = false;
@@ -32,6 +32,9 @@ struct Session::State final : RunContext::Binder {
   std::vector<std::vector<const void*>> reads;
   std::vector<std::vector<void*>> writes;
   std::vector<int64_t> shift;  // per buffer: bytes from the start of what it aliases
+  std::vector<bool> taking;    // per buffer, placed separately: a result that takes an argument's memory
+  std::vector<std::pair<int64_t, int64_t>> guards;  // of the arena, placed separately: [begin, end), ascending
+  std::vector<size_t> guard_of;                     // per buffer: index of the one behind it; 0: none
   bool data_dependent = false;
 
   // For the current run.
@@ -47,6 +50,9 @@ struct Session::State final : RunContext::Binder {
 
   Status prepare_for(const std::vector<std::vector<int64_t>>& dims);
   Status layout_memory();
+  Status separate_memory();
+  Status check_guard(size_t guard) const;
+  Status check_guards(size_t step) const;
   Status make_instances();
   Status place_strings();
   Status place_states();

@@ -116,13 +116,13 @@ TEST(Session, AFailureIsReportedEachTimeAndHurtsNoOtherShape) {
   }
 }
 
-TEST(Session, KeptIntermediatesCanBeRead) {
+TEST(Session, SeparateBuffersCanBeRead) {
   auto engine = engine_of(adding(6).p);
   auto session = Session::create(*engine, 1);
   const std::vector<Tensor> in = {f32({3}, {1, 2, 3})};
   ASSERT_TRUE((*session)->run(in).ok());
   const int64_t shared = (*session)->arena_bytes();
-  (*session)->keep_intermediates(true);
+  (*session)->place(Session::Placement::kSeparate);
   ASSERT_TRUE((*session)->run(in).ok());
   EXPECT_GT((*session)->arena_bytes(), shared);
   for (int32_t k = 1; k <= 6; ++k) EXPECT_EQ((*session)->buffer_contents(k)->f64(2), 3 + k);

@@ -68,7 +68,7 @@ TEST(Variants, OfferedHereOnlyIsUsableBesideAFallback) {
   tune::Candidates all = tuner.candidates(*here, constant_inputs(r));
   const std::vector<DimBinding> also = {{{"batch", 3}}};
   std::vector<tune::Refusal> refusals;
-  auto usable = usable_candidates(r, all, kDims, also, &tuner, &refusals);
+  auto usable = usable_candidates(r, all, kDims, also, {}, &tuner, &refusals);
   ASSERT_EQ(usable.size(), 3u);
   EXPECT_TRUE(refusals.empty());
   EXPECT_EQ(usable[2].id(), kWhole);
@@ -78,7 +78,7 @@ TEST(Variants, OfferedHereOnlyIsUsableBesideAFallback) {
   EXPECT_EQ(usable[0].elsewhere, nullptr);
   // Without one that holds everywhere it is refused.
   std::erase_if(all.list, [](const tune::Candidate& c) { return c.id() != kWhole; });
-  EXPECT_TRUE(usable_candidates(r, all, kDims, also, &tuner, &refusals).empty());
+  EXPECT_TRUE(usable_candidates(r, all, kDims, also, {}, &tuner, &refusals).empty());
   ASSERT_EQ(refusals.size(), 1u);
   EXPECT_NE(refusals[0].reason.find("tuned dims only"), std::string::npos);
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "backends/cpu/variants.hpp"
 #include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
 
@@ -208,7 +207,8 @@ Status keep_locked(const Region& r, const tune::Tuner& tuner, plan::LockReader* 
   return keep_choice_and_fallback(*choice, tuner.machine(), node, usable);
 }
 
-Status gather(Search* s, const Binding& binding, std::span<const DimBinding> also, plan::LockReader* lock) {
+Status gather(Search* s, const Binding& binding, std::span<const DimBinding> also, const RefusedChoices& refused,
+              plan::LockReader* lock) {
   for (size_t k = 0; k < s->regions.size(); ++k) {
     const Region& r = s->regions[k];
     Node n;
@@ -217,7 +217,7 @@ Status gather(Search* s, const Binding& binding, std::span<const DimBinding> als
     if (concrete.ok()) {
       const tune::Candidates& all = s->tuner.candidates(*concrete, constant_inputs(r));
       n.refusals = all.refusals;
-      n.usable = usable_candidates(r, all, binding, also, &s->tuner, &n.refusals);
+      n.usable = usable_candidates(r, all, binding, also, refused, &s->tuner, &n.refusals);
     } else {
       n.refusals.push_back({"*", concrete.error().text()});
     }
@@ -232,9 +232,9 @@ Status gather(Search* s, const Binding& binding, std::span<const DimBinding> als
 }  // namespace
 
 Result<Cover> choose_cover(const std::vector<Region>& regions, tune::Tuner& tuner, const Binding& binding,
-                           std::span<const DimBinding> also, plan::LockReader* lock) {
+                           std::span<const DimBinding> also, const RefusedChoices& refused, plan::LockReader* lock) {
   Search s{regions, tuner, binding, {}, {}, {}, {}};
-  PERI_TRY(gather(&s, binding, also, lock));
+  PERI_TRY(gather(&s, binding, also, refused, lock));
   for (const auto& [v, where] : s.made_by)
     if (s.must_be_row_major(v, nullptr)) s.row_major_needed[v] = true;
   for (const Region& r : regions)

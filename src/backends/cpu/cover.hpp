@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/cpu/region.hpp"
+#include "backends/cpu/variants.hpp"
 #include "plan/lock_file.hpp"
 #include "tune/tuner.hpp"
 
@@ -33,10 +34,10 @@ using Binding = DimBinding;
 // Chooses by dynamic programming over the regions in order: the cheapest way to make each value in each layout,
 // conversions priced by measurement. Exact where values have one user (chains); on DAGs a descent from there, one
 // region at a time, until nothing improves. `binding` are the dims the measurements are made at; every choice holds at
-// those of `also` too. What `lock` holds is not chosen but looked up; kRefused names the region whose candidate, ISA or
-// library is not here.
+// those of `also` too, and none is one of `refused`. What `lock` holds is not chosen but looked up; kRefused names the
+// region whose candidate, ISA or library is not here.
 Result<Cover> choose_cover(const std::vector<Region>& regions, tune::Tuner& tuner, const Binding& binding,
-                           std::span<const DimBinding> also, plan::LockReader* lock);
+                           std::span<const DimBinding> also, const RefusedChoices& refused, plan::LockReader* lock);
 
 // What a lock file calls a region: a hash of its graph with symbolic dims.
 std::string region_key(const Region& region);

@@ -19,6 +19,7 @@ struct Joiner {
   tune::Tuner& tuner;
   const DimBinding& tuned_for;
   std::span<const DimBinding> also;
+  const RefusedChoices& refused;
   const plan::LockReader& lock;
   std::unordered_map<const ir::Node*, size_t> order;
 
@@ -42,8 +43,10 @@ struct Joiner {
       elsewhere.push_back(std::move(there).value());
     }
     std::optional<double> best;
+    const std::string key = region_key(r);
     for (const tune::Candidate& c : tuner.candidates(*here, constant_inputs(r)).list)
       if (c.rejected.empty() && c.median_ms >= 0 && (!best || c.median_ms < *best) &&
+          refused_choice(refused, key, c).empty() &&
           std::all_of(elsewhere.begin(), elsewhere.end(),
                       [&](const ir::Graph& g) { return tuner.offered(c, g, constant_inputs(r)); }))
         best = c.median_ms;
@@ -67,8 +70,8 @@ struct Joiner {
 
 std::vector<Region> join_regions(const ir::Graph& graph, std::vector<Region> regions, tune::Tuner& tuner,
                                  const DimBinding& tuned_for, std::span<const DimBinding> also,
-                                 const plan::LockReader& lock) {
-  Joiner j{graph, tuner, tuned_for, also, lock, {}};
+                                 const RefusedChoices& refused, const plan::LockReader& lock) {
+  Joiner j{graph, tuner, tuned_for, also, refused, lock, {}};
   for (size_t k = 0; k < graph.nodes.size(); ++k) j.order[graph.nodes[k]] = k;
   std::unordered_map<const ir::Node*, size_t> owner;
   for (size_t k = 0; k < regions.size(); ++k)

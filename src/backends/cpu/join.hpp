@@ -4,6 +4,7 @@
 #include <span>
 
 #include "backends/cpu/region.hpp"
+#include "backends/cpu/variants.hpp"
 #include "plan/lock_file.hpp"
 #include "tune/tuner.hpp"
 
@@ -11,9 +12,10 @@ namespace peri::backends::cpu {
 
 // Joins each region with the only reader of its only output, where a candidate of the tuner takes the two together at
 // the tuned dims and at those of `also`, and its time is below the sum of the best apart; with a lock, exactly where
-// the lock has the joint region. Regions stay in a valid order. Without measuring nothing is joined.
+// the lock has the joint region. No candidate among `refused` counts. Regions stay in a valid order. Without measuring
+// nothing is joined.
 std::vector<Region> join_regions(const ir::Graph& graph, std::vector<Region> regions, tune::Tuner& tuner,
                                  const DimBinding& tuned_for, std::span<const DimBinding> also,
-                                 const plan::LockReader& lock);
+                                 const RefusedChoices& refused, const plan::LockReader& lock);
 
 }  // namespace peri::backends::cpu

@@ -94,8 +94,10 @@ struct Emitter {
       PERI_ASSIGN(const plan::LockedChoice* choice, lock.conversion(key, v->name));
       PERI_TRY(keep_choice(*choice, tuner.machine(), v->name, &list));
     }
-    if (list.empty() || !list[0].rejected.empty())
-      return internal_error("no kernel converts '%s' between layouts", v->name.c_str());
+    std::erase_if(list, [&](const tune::Candidate& c) {
+      return !c.rejected.empty() || !refused_choice(options.refused, key, c).empty();
+    });
+    if (list.empty()) return internal_error("no kernel converts '%s' between layouts", v->name.c_str());
     plan::Step step;
     step.name = "relayout " + v->name;
     step.executor = list[0].kernel->executor;
@@ -288,8 +290,8 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
     if (concrete.ok()) (void)tuner.candidates(*concrete, constant_inputs(regions[k]));
   }
   Emitter e{graph, tuner, options, {}, {}, {}, {}, {}, plan::LockReader(options.lock)};
-  regions = join_regions(graph, std::move(regions), tuner, options.tuned_for, also, e.lock);
-  PERI_ASSIGN(const Cover cover, choose_cover(regions, tuner, options.tuned_for, also, &e.lock));
+  regions = join_regions(graph, std::move(regions), tuner, options.tuned_for, also, options.refused, e.lock);
+  PERI_ASSIGN(const Cover cover, choose_cover(regions, tuner, options.tuned_for, also, options.refused, &e.lock));
   PERI_TRY(e.lock.all_used());
   e.out.program.name = graph.name;
   e.out.program.backend = "cpu";

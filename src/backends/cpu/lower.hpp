@@ -34,6 +34,7 @@ struct Options {
   DimBinding tuned_for;              // every named dimension of the inputs
   std::vector<DimBinding> also;      // other dims at which every choice must hold
   const plan::Lock* lock = nullptr;  // whose choices are taken; null: choose
+  RefusedChoices refused = {};       // taken by no region
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
 };
 

@@ -38,13 +38,24 @@ std::vector<std::pair<Dim, int64_t>> tuned_dims(const Region& r, const DimBindin
 }
 }  // namespace
 
+std::string refused_choice(const RefusedChoices& refused, const std::string& key, const tune::Candidate& candidate) {
+  const auto region = refused.find(key);
+  if (region == refused.end()) return "";
+  const auto choice = region->second.find(candidate.id());
+  return choice == region->second.end() ? "" : choice->second;
+}
+
 std::vector<tune::Candidate> usable_candidates(const Region& region, const tune::Candidates& all,
                                                const DimBinding& tuned_for, std::span<const DimBinding> also,
-                                               tune::Tuner* tuner, std::vector<tune::Refusal>* refusals) {
+                                               const RefusedChoices& refused, tune::Tuner* tuner,
+                                               std::vector<tune::Refusal>* refusals) {
   std::vector<tune::Candidate> usable, here_only;
+  const std::string key = region_key(region);
   for (const tune::Candidate& c : all.list) {
     if (!c.rejected.empty())
       refusals->push_back({c.id(), "rejected: " + c.rejected});
+    else if (std::string why = refused_choice(refused, key, c); !why.empty())
+      refusals->push_back({c.id(), "refused in the engine: " + std::move(why)});
     else
       (holds_at(region, c, also, tuner) ? usable : here_only).push_back(c);
   }

@@ -2,7 +2,9 @@
 // fallback with the same layouts, which runs at all others.
 #pragma once
 
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backends/cpu/region.hpp"
@@ -11,11 +13,19 @@
 
 namespace peri::backends::cpu {
 
+// Choices that were refused after an engine was made of them: per region_key() (conversions: the hash of their graph)
+// the candidates' ids with the reason.
+using RefusedChoices = std::map<std::string, std::map<std::string, std::string>>;
+
+// Why `candidate` is refused for the problem `key`; empty: it is not.
+std::string refused_choice(const RefusedChoices& refused, const std::string& key, const tune::Candidate& candidate);
+
 // The candidates among `all`, which were tried at `tuned_for`, that may run the region. One that is not offered at
 // every dims of `also` gets `holds_for` and `elsewhere`, the fastest that is; without such a fallback it is refused.
 std::vector<tune::Candidate> usable_candidates(const Region& region, const tune::Candidates& all,
                                                const DimBinding& tuned_for, std::span<const DimBinding> also,
-                                               tune::Tuner* tuner, std::vector<tune::Refusal>* refusals);
+                                               const RefusedChoices& refused, tune::Tuner* tuner,
+                                               std::vector<tune::Refusal>* refusals);
 
 // Leaves what the lock chose, with the fallback it chose. kRefused if this machine or version has it not.
 Status keep_choice_and_fallback(const plan::LockedChoice& choice, const kernels::Machine& machine,

@@ -127,16 +127,13 @@ Result<compile::Options> build_options(const Arguments& arguments, const std::st
   return o;
 }
 
-namespace {
-runtime::EngineOptions engine_options(int threads) {
+runtime::ExecutorTable executors() {
   static const std::vector<const runtime::Executor*> kTable = exec::table();
-  runtime::EngineOptions o;
-  o.executors = kTable;
-  o.machine.isas = kernels::detect_machine(threads).isas;
-  o.machine.libraries = exec::libraries();
-  o.threads = threads;
-  return o;
+  return kTable;
 }
+
+namespace {
+runtime::EngineOptions engine_options(int threads) { return build::engine_options(executors(), threads); }
 }  // namespace
 
 Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine loaded, int threads) {
@@ -175,6 +172,13 @@ Result<compile::Compiled> compile_whole(const compile::Options& options, Progres
   return compiled;
 }
 
+Result<build::Built> build_whole(const compile::Options& options, Progress* progress) {
+  auto built = build::build_engine({options, options.tune.verify, executors()});
+  if (progress) progress->clear();
+  if (!built.ok()) return std::move(built).error().in_file(options.model);
+  return built;
+}
+
 Result<Opened> open_model(const Arguments& arguments, const std::string& path, Progress* progress) {
   Opened out;
   PERI_ASSIGN(const int threads, thread_count(arguments));
@@ -189,7 +193,10 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
   }
   if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
   PERI_ASSIGN(const compile::Options options, build_options(arguments, path, progress));
-  PERI_ASSIGN(out.compiled, compile_whole(options, progress));
+  PERI_ASSIGN(build::Built built, build_whole(options, progress));
+  if (interrupted())
+    return Error(ErrorKind::kCancelled, "interrupted while the engine was built").in_file(options.model);
+  out.compiled = std::move(built.compiled);
   PERI_ASSIGN(out.engine, assemble(&*out.compiled, threads));
   out.load_ms = seconds_since(start) * 1e3;
   return out;

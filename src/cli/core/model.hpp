@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "base/file.hpp"
+#include "build/build.hpp"
 #include "cli/core/terminal.hpp"
 #include "cli/entry.hpp"
-#include "compile/compile.hpp"
 #include "plan/engine_file.hpp"
 #include "runtime/engine.hpp"
 
@@ -32,7 +32,12 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
 // Says in one line that a run has other dims than the engine was tuned for, and the command that tunes for them.
 // Returns whether it has.
 bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBinding& dims);
-// Compiles; an interruption is an error (kCancelled), not an engine tuned in part.
+// What our engines are run by.
+runtime::ExecutorTable executors();
+// Builds and judges the engine as a whole, unless the options leave verification out. An interruption gives the best so
+// far.
+Result<build::Built> build_whole(const compile::Options& options, Progress* progress);
+// Compiles, and judges no engine; an interruption is an error (kCancelled), not an engine tuned in part.
 Result<compile::Compiled> compile_whole(const compile::Options& options, Progress* progress);
 bool is_engine(const std::string& path);  // a regular file that begins like an engine
 // What compile() made, ready to run. Takes the weights of `compiled`.

@@ -65,9 +65,49 @@ void write_tiers(JsonWriter& w, const tune::Tuner::Stats& s, bool verify) {
       .field("compared_in_full", s.compared)
       .end_object();
 }
+
+void write_sizes(JsonWriter& w, const DimBinding& sizes) {
+  w.begin_object();
+  for (const auto& [name, value] : sizes) w.field(name, value);
+  w.end_object();
+}
+
+// What was done to the engine as a whole, at each size, and which choices that cost.
+void write_engine_verdict(JsonWriter& w, const build::Built& built) {
+  const judge::EngineVerdict& v = built.verdict;
+  w.begin_object().field("judged", !v.sizes.empty()).field("seconds", v.seconds);
+  if (!v.incomplete.empty()) w.field("incomplete", v.incomplete);
+  w.key("sizes").begin_array();
+  for (const judge::SizeEvidence& e : v.sizes) {
+    w.begin_object().key("dims");
+    write_sizes(w, e.sizes);
+    if (!e.limit.empty()) {
+      w.field("limit_of_the_model", e.limit).end_object();
+      continue;
+    }
+    w.field("steps_judged", e.steps_judged)
+        .field("steps_by_definition", e.steps_by_definition)
+        .field("positions", e.positions)
+        .field("worst_error_over_bound", e.worst_step)
+        .field("planned_and_separate_memory_agree", e.same_bits);
+    if (e.whole >= 0) w.field("answer_error_over_bound", e.whole);
+    if (!e.whole_because.empty()) w.field("answer_note", e.whole_because);
+    w.end_object();
+  }
+  w.end_array().key("refused").begin_array();
+  for (const build::Refused& r : built.refused)
+    w.begin_object()
+        .field("name", r.name)
+        .field("region", r.key)
+        .field("candidate", r.candidate)
+        .field("why", r.why)
+        .end_object();
+  w.end_array().end_object();
+}
 }  // namespace
 
-std::string proof_json(const compile::Compiled& c, const compile::Options& o) {
+std::string proof_json(const build::Built& built, const compile::Options& o) {
+  const compile::Compiled& c = built.compiled;
   JsonWriter w(1);
   w.begin_object()
       .field("model", o.model)
@@ -94,6 +134,8 @@ std::string proof_json(const compile::Compiled& c, const compile::Options& o) {
   if (!c.tuned.worker) w.field("no_worker", c.tuned.worker_trouble);
   write_tiers(w, c.tuned, o.tune.verify);
   w.end_object();
+  w.key("engine");
+  write_engine_verdict(w, built);
   w.key("tuner")
       .begin_object()
       .field("problems", c.tuned.problems)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <memory>
 #include <unordered_map>
 
 #include "ops/core/broadcast.hpp"
@@ -33,6 +34,11 @@ RefTensor make_ref(DType dtype, std::vector<int64_t> dims) {
 
 RefTensor to_ref(const Tensor& t) {
   RefTensor r = make_ref(t.dtype(), t.dims());
+  if (t.dtype() == DType::kF32) {
+    const std::span<const float> from = t.as<float>();
+    std::copy(from.begin(), from.end(), r.f.begin());
+    return r;
+  }
   for (int64_t k = 0; k < t.numel(); ++k) {
     const size_t at = static_cast<size_t>(k);
     if (t.dtype() == DType::kString) {
@@ -99,9 +105,30 @@ Wanted pull_positions(const ir::Graph& graph, const std::vector<int64_t>& positi
   return wanted;
 }
 
+// What stands for each value: the caller's inputs where they lie, the rest made here.
+class Environment {
+ public:
+  void borrow(const ir::Value* v, const RefTensor* t) { at_[v] = {t, nullptr}; }
+  void put(const ir::Value* v, RefTensor t) {
+    auto own = std::make_unique<RefTensor>(std::move(t));
+    const RefTensor* there = own.get();
+    at_[v] = {there, std::move(own)};
+  }
+  bool contains(const ir::Value* v) const { return at_.contains(v); }
+  const RefTensor& at(const ir::Value* v) const { return *at_.at(v).first; }
+  void erase(const ir::Value* v) { at_.erase(v); }
+  RefTensor take(const ir::Value* v, bool last) {
+    auto& [there, own] = at_.at(v);
+    return own && last ? std::move(*own) : *there;
+  }
+
+ private:
+  std::unordered_map<const ir::Value*, std::pair<const RefTensor*, std::unique_ptr<RefTensor>>> at_;
+};
+
 // Shapes of a node for the concrete inputs at hand: a one-node graph with constant contents, inferred anew.
-Status concrete_types(const ir::Node& node, const std::unordered_map<const ir::Value*, RefTensor>& env,
-                      const DimBinding& binding, ir::Graph* scratch, ir::Node** out) {
+Status concrete_types(const ir::Node& node, const Environment& env, const DimBinding& binding, ir::Graph* scratch,
+                      ir::Node** out) {
   std::vector<ir::Value*> ins;
   for (const ir::Value* v : node.inputs) {
     if (!v) {
@@ -131,8 +158,8 @@ void bind_dims(const ir::Value& v, const RefTensor& t, DimBinding* binding) {
     if (const Dim& d = (*v.type.shape)[k]; d.is_symbol()) binding->emplace(d.symbol_name(), t.dims[k]);
 }
 
-Status eval_node(const ir::Node& node, std::unordered_map<const ir::Value*, RefTensor>& env, DimBinding* binding,
-                 const RefOptions& options, const Wanted& wanted) {
+Status eval_node(const ir::Node& node, Environment& env, DimBinding* binding, const RefOptions& options,
+                 const Wanted& wanted) {
   ir::Graph scratch;
   ir::Node* shaped = nullptr;
   PERI_TRY(concrete_types(node, env, *binding, &scratch, &shaped));
@@ -159,7 +186,7 @@ Status eval_node(const ir::Node& node, std::unordered_map<const ir::Value*, RefT
       for (double& v : t.f) v = round_to(t.dtype, v);
     if (options.u == 0) t.radius.clear();
     bind_dims(*node.outputs[k], t, binding);
-    env[node.outputs[k]] = std::move(t);
+    env.put(node.outputs[k], std::move(t));
   }
   return Ok{};
 }
@@ -174,11 +201,11 @@ Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<c
     PERI_CHECK(graph.outputs.size() == 1, "positions are asked of one output");
     wanted = pull_positions(graph, options.positions);
   }
-  std::unordered_map<const ir::Value*, RefTensor> env;
+  Environment env;
   std::unordered_map<const ir::Value*, size_t> uses;
   DimBinding binding;
   for (size_t k = 0; k < inputs.size(); ++k) {
-    env[graph.inputs[k]] = inputs[k];
+    env.borrow(graph.inputs[k], &inputs[k]);
     bind_dims(*graph.inputs[k], inputs[k], &binding);
   }
   for (const ir::Value* v : graph.outputs) ++uses[v];
@@ -187,15 +214,15 @@ Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<c
       if (v) ++uses[v];
   for (const ir::Node* n : graph.nodes) {
     for (const ir::Value* v : n->inputs)
-      if (v && v->constant && !env.contains(v)) env[v] = to_ref(*v->constant);
+      if (v && v->constant && !env.contains(v)) env.put(v, to_ref(*v->constant));
     PERI_TRY(eval_node(*n, env, &binding, options, wanted));
     for (const ir::Value* v : n->inputs)
       if (v && --uses[v] == 0) env.erase(v);
   }
   std::vector<RefTensor> out;
   for (const ir::Value* v : graph.outputs) {
-    if (v->constant && !env.contains(v)) env[v] = to_ref(*v->constant);
-    out.push_back(env.at(v));
+    if (v->constant && !env.contains(v)) env.put(v, to_ref(*v->constant));
+    out.push_back(env.take(v, --uses[v] == 0));
   }
   return out;
 }

@@ -1,0 +1,70 @@
+// Lower, judge, refuse, again.
+#include "build/build.hpp"
+
+#include "exec/entry.hpp"
+
+namespace peri::build {
+namespace {
+
+constexpr int kMostRounds = 32;  // a graph of which every round refuses a choice is beyond help
+
+Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, const compile::Compiled& compiled,
+                                      const Options& options) {
+  const tune::Options& tune = options.compile.tune;
+  runtime::WeightSource weights;
+  weights.tensors = compiled.weights;
+  PERI_ASSIGN(const auto engine, runtime::Engine::create(compiled.program, std::move(weights),
+                                                         engine_options(options.executors, tune.threads)));
+  judge::Terms terms;
+  terms.tuned_for = compilation.tuned_for();
+  terms.bounds = compilation.bounds();
+  terms.stop = tune.stop;
+  if (options.compile.progress)
+    terms.progress = [&](const std::string& what, size_t done, size_t total) {
+      options.compile.progress(done, total, what);
+    };
+  return judge::judge_engine(engine, compilation.imported(), compilation.graph(), terms);
+}
+
+Error cannot(const judge::Fault& f, std::string_view remedy) {
+  return Error(ErrorKind::kAccuracy, format("'%s' is wrong in the engine: %s", f.candidate.c_str(), f.why.c_str()))
+      .at_node(f.name)
+      .advise(remedy);
+}
+}  // namespace
+
+runtime::EngineOptions engine_options(runtime::ExecutorTable executors, int threads) {
+  runtime::EngineOptions o;
+  o.executors = executors;
+  o.machine.isas = kernels::detect_machine(threads).isas;
+  o.machine.libraries = exec::libraries();
+  o.threads = threads;
+  return o;
+}
+
+Result<Built> build_engine(const Options& options) {
+  PERI_ASSIGN(const auto compilation, compile::Compilation::start(options.compile));
+  const auto& stop = options.compile.tune.stop;
+  backends::cpu::RefusedChoices refused;
+  Built out;
+  for (int round = 0; round < kMostRounds; ++round) {
+    PERI_ASSIGN(out.compiled, compilation->lower(refused));
+    if (!options.judge || (stop && stop())) return out;
+    PERI_ASSIGN(out.verdict, judge_it(*compilation, out.compiled, options));
+    if (out.verdict.right()) return out;
+    if (!out.verdict.fault)
+      return Error(ErrorKind::kAccuracy,
+                   "the engine's answer is wrong though each of its steps is right: " + out.verdict.wrong)
+          .advise("a rewriting of the graph is at fault: please report it; --disable-pass NAME leaves one out");
+    const judge::Fault& f = *out.verdict.fault;
+    const backends::cpu::StepReport& step = out.compiled.steps[f.step];
+    if (options.compile.lock) return cannot(f, "the lock asks for a choice that is wrong here: build without --locked");
+    const bool known = refused[step.key].contains(f.candidate);
+    if (step.chosen == "reference" || known || f.candidate.empty()) return cannot(f, "please report it");
+    refused[step.key][f.candidate] = f.why;
+    out.refused.push_back({f.name, step.key, f.candidate, f.why});
+  }
+  return cannot(*out.verdict.fault, "please report it");
+}
+
+}  // namespace peri::build

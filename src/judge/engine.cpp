@@ -1,0 +1,221 @@
+// Size by size, the cheapest way to find a fault first.
+#include "judge/engine.hpp"
+
+#include <cmath>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "exec/core/region_payload.hpp"
+#include "judge/inputs.hpp"
+#include "judge/sizes.hpp"
+#include "judge/whole.hpp"
+#include "tune/trial.hpp"
+
+namespace peri::judge {
+namespace {
+
+// Up to this many flops the whole answer is computed in float64, twice (exact and rounded), about a second of two
+// threads.
+constexpr double kWholeFlops = 1e9;
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
+  if (a.dtype() == DType::kString) return a.string_values() == b.string_values();
+  return a.bytes().size() == b.bytes().size() &&
+         (a.bytes().empty() || std::memcmp(a.data(), b.data(), a.bytes().size()) == 0);
+}
+
+std::string sizes_text(const DimBinding& sizes) {
+  std::string out;
+  for (const auto& [name, value] : sizes) out += (out.empty() ? "" : ",") + name + "=" + std::to_string(value);
+  return out.empty() ? "its fixed size" : out;
+}
+
+struct EngineJudge {
+  std::shared_ptr<const runtime::Engine> engine;
+  const ir::Graph& imported;
+  const ir::Graph& graph;
+  const Terms& terms;
+  std::unique_ptr<runtime::Session> planned, separate;
+  EngineVerdict verdict = {};
+
+  int threads() const { return engine->options().threads; }
+
+  double flops_at(const DimBinding& sizes) const {
+    const auto bound = exec::bind_region(graph, sizes, true);
+    if (!bound.ok()) return HUGE_VAL;
+    double flops = 0;
+    for (const ir::Node* n : bound->nodes) {
+      for (const ir::Value* v : n->outputs)
+        if (!v->type.known() || !is_const(*v->type.shape)) return HUGE_VAL;
+      flops += ops::cost_of(*n).flops;
+    }
+    return flops;
+  }
+
+  // Whether the model itself runs on these inputs.
+  Status reference(std::span<const Tensor> inputs) const {
+    std::vector<ops::RefTensor> in;
+    for (const Tensor& t : inputs) in.push_back(ops::to_ref(t));
+    PERI_ASSIGN(const auto out, ops::run_reference(imported, in, {0, threads(), false, {}}));
+    return Ok{};
+  }
+
+  void fault_at(size_t step, const std::string& candidate, std::string why, const DimBinding& sizes) {
+    const plan::Step& s = engine->program().steps[step];
+    Fault f{step, s.name, candidate, std::move(why) + " (at " + sizes_text(sizes) + ")", sizes};
+    if (f.candidate.empty() && s.bodies.empty()) {
+      const auto variant = plan::choose_variant(s, engine->options().machine, sizes);
+      auto payload = exec::read_payload(s.variants[variant.ok() ? *variant : 0].payload);
+      if (payload.ok())
+        f.candidate = payload->kernel + "@" + std::to_string(payload->version) + " {" + payload->config + "}";
+    }
+    verdict.fault = std::move(f);
+  }
+
+  // A run that failed: the model's own limit, or a fault of the step it was at. False: these inputs say nothing.
+  bool explain_failure(const Error& error, size_t step, std::span<const Tensor> inputs, double flops,
+                       const DimBinding& sizes, SizeEvidence* evidence) {
+    if (error.kind == ErrorKind::kMemory) return evidence->limit = error.text(), true;
+    const bool about_data = error.kind == ErrorKind::kInvalid || error.kind == ErrorKind::kUsage;
+    if (flops <= kWholeFlops) {
+      const Status right = reference(inputs);
+      if (!right.ok()) {
+        evidence->limit = right.error().text();
+        return about_data ? false : true;
+      }
+    } else if (about_data) {
+      evidence->limit = error.text();
+      return false;
+    }
+    fault_at(step, "", "it does not run: " + error.text(), sizes);
+    return true;
+  }
+
+  void take_steps(const JudgedRun& run, SizeEvidence* e) {
+    for (const StepVerdict& v : run.steps) {
+      (v.checked ? e->steps_judged : e->steps_by_definition) += 1;
+      e->positions += v.positions;
+      e->worst_step = std::max(e->worst_step, v.error);
+      if (v.wrong) fault_at(v.step, v.candidate, v.why, e->sizes);
+    }
+  }
+
+  // The same inputs with every buffer in memory of its own; names the step whose results differ first.
+  Status compare_memory(std::span<const Tensor> inputs, const JudgedRun& run, SizeEvidence* e) {
+    std::vector<std::vector<int64_t>> dims;
+    for (const Tensor& t : inputs) dims.push_back(t.dims());
+    Status ready = separate->prepare(dims);
+    if (!ready.ok() && ready.error().kind == ErrorKind::kMemory) {
+      verdict.incomplete = "no memory for separate buffers at " + sizes_text(e->sizes);
+      return Ok{};
+    }
+    PERI_TRY(std::move(ready));
+    separate->poison();
+    size_t at = 0;
+    separate->set_step_hook([&](size_t k, bool) { at = k; });
+    auto apart = separate->run(inputs);
+    separate->set_step_hook({});
+    if (!apart.ok()) return fault_at(at, "", apart.error().text(), e->sizes), Status(Ok{});
+    for (size_t k = 0; k < apart->size() && !verdict.fault; ++k)
+      if (!same_bits((*apart)[k], run.outputs[k])) {
+        PERI_ASSIGN(const size_t step, first_difference(inputs));
+        fault_at(step, "", "its results depend on where its buffers lie in memory", e->sizes);
+      }
+    e->same_bits = !verdict.fault;
+    return Ok{};
+  }
+
+  Result<size_t> first_difference(std::span<const Tensor> inputs) {
+    const plan::Program& program = engine->program();
+    std::vector<std::vector<Tensor>> seen(program.steps.size());
+    const auto results = [&](const runtime::Session& session, size_t k) {
+      std::vector<Tensor> out;
+      for (int32_t b : program.steps[k].writes)
+        if (auto t = b < 0 ? Result<Tensor>(Tensor()) : session.buffer_contents(b); t.ok())
+          out.push_back(std::move(t).value());
+      return out;
+    };
+    std::optional<size_t> first;
+    planned->set_step_hook([&](size_t k, bool before) {
+      if (!before) seen[k] = results(*planned, k);
+    });
+    auto one = planned->run(inputs);
+    planned->set_step_hook({});
+    if (!one.ok()) return std::move(one).error();
+    separate->set_step_hook([&](size_t k, bool before) {
+      if (before || first) return;
+      const std::vector<Tensor> now = results(*separate, k);
+      for (size_t n = 0; n < now.size(); ++n)
+        if (!same_bits(now[n], seen[k][n])) first = k;
+    });
+    auto two = separate->run(inputs);
+    separate->set_step_hook({});
+    if (!two.ok()) return std::move(two).error();
+    return first.value_or(0);
+  }
+
+  Status compare_whole(std::span<const Tensor> inputs, const JudgedRun& run, double flops, SizeEvidence* e) {
+    if (flops > kWholeFlops) {
+      e->whole_because = "the model takes more than 1 GFLOP at this size";
+      return Ok{};
+    }
+    PERI_ASSIGN(const WholeVerdict whole, judge_whole(imported, inputs, run.outputs, threads()));
+    e->whole = whole.error;
+    e->whole_because = whole.left_out;
+    if (!whole.wrong.empty()) verdict.wrong = whole.wrong + " (at " + sizes_text(e->sizes) + ")";
+    return Ok{};
+  }
+
+  // Everything at one size. The model's own limit is no error.
+  Status judge_at(const DimBinding& sizes) {
+    SizeEvidence e;
+    e.sizes = sizes;
+    const double flops = flops_at(sizes);
+    for (const Integers integers : {Integers::kIndices, Integers::kZero, Integers::kOne}) {
+      e.limit.clear();
+      auto inputs = make_inputs(graph, sizes, terms.seed, integers);
+      if (!inputs.ok()) {
+        e.limit = inputs.error().text();
+        break;
+      }
+      size_t at = 0;
+      const auto progress = [&](size_t k, size_t steps) {
+        if (terms.progress) terms.progress("judge the engine at " + sizes_text(sizes), k, steps);
+      };
+      auto run = judge_steps(*planned, *inputs, {}, progress, &at);
+      if (!run.ok()) {
+        if (explain_failure(run.error(), at, *inputs, flops, sizes, &e)) break;
+        continue;
+      }
+      take_steps(*run, &e);
+      if (!verdict.fault) PERI_TRY(compare_memory(*inputs, *run, &e));
+      if (!verdict.fault) PERI_TRY(compare_whole(*inputs, *run, flops, &e));
+      break;
+    }
+    verdict.sizes.push_back(std::move(e));
+    return Ok{};
+  }
+};
+}  // namespace
+
+Result<EngineVerdict> judge_engine(std::shared_ptr<const runtime::Engine> engine, const ir::Graph& imported,
+                                   const ir::Graph& graph, const Terms& terms) {
+  const int64_t start = now_ns();
+  EngineJudge judge{engine, imported, graph, terms, nullptr, nullptr};
+  PERI_ASSIGN(judge.planned, runtime::Session::create(engine));
+  PERI_ASSIGN(judge.separate, runtime::Session::create(engine));
+  judge.separate->place(runtime::Session::Placement::kSeparate);
+  for (const DimBinding& sizes : sizes_to_judge(graph, terms.tuned_for, terms.bounds)) {
+    if (terms.stop && terms.stop()) {
+      judge.verdict.incomplete = "interrupted before " + sizes_text(sizes) + " was judged";
+      break;
+    }
+    PERI_TRY(judge.judge_at(sizes));
+    if (!judge.verdict.right()) break;
+  }
+  judge.verdict.seconds = seconds_since(start);
+  return std::move(judge.verdict);
+}
+
+}  // namespace peri::judge

@@ -1,0 +1,20 @@
+// Seeded inputs of a whole model that lie where the model can take them: integers stay within what they index.
+#pragma once
+
+#include "ir/graph.hpp"
+
+namespace peri::judge {
+
+// How integer inputs are filled.
+enum class Integers {
+  kIndices,  // below the rows of every table they reach, masks mostly one; others zero or one
+  kZero,
+  kOne,
+};
+
+// One tensor for each graph input at these sizes: floats normal, booleans mostly true, strings empty. Errors: kInvalid
+// where a size does not follow from the binding, kMemory.
+Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding& sizes, uint64_t seed,
+                                        Integers integers = Integers::kIndices);
+
+}  // namespace peri::judge

@@ -1,0 +1,15 @@
+// The sizes at which an engine is judged: the one it is tuned for, one smaller and one larger that the model can take.
+#pragma once
+
+#include "ir/graph.hpp"
+
+namespace peri::judge {
+
+// `graph` after the passes, types inferred. The tuned size first; a model of fixed sizes has no other. The others
+// change every named dimension of the inputs together where the model's shapes allow it, else one alone; they stay
+// within `bounds` (smallest, largest sizes that were asked for; empty: none), which are taken themselves where they
+// differ from the tuned size.
+std::vector<DimBinding> sizes_to_judge(const ir::Graph& graph, const DimBinding& tuned_for,
+                                       const std::vector<DimBinding>& bounds);
+
+}  // namespace peri::judge

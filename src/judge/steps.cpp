@@ -1,0 +1,150 @@
+// The hook around each step: arguments that a result will overwrite are copied before it, results judged after it.
+#include "judge/steps.hpp"
+
+#include "exec/core/region_payload.hpp"
+#include "tune/trial.hpp"
+
+namespace peri::judge {
+namespace {
+
+constexpr int64_t kMostElements = int64_t{1} << 27;  // of all values kept in float64 at once, radii besides: 2 GiB
+constexpr uint64_t kSeed = 7;
+
+// Contents of a buffer as the region's value `v` calls it, row-major.
+Result<Tensor> contents(const runtime::Session& session, int32_t buffer, const ir::Value& v) {
+  const plan::Buffer& b = session.engine().program().buffers[static_cast<size_t>(buffer)];
+  if (b.weight >= 0) return session.engine().weight(static_cast<size_t>(b.weight));
+  PERI_ASSIGN(Tensor t, session.buffer_contents(buffer));
+  if (v.type.layout.row_major()) return t;
+  PERI_ASSIGN(const std::vector<int64_t> dims, eval(*v.type.shape, session.binding()));
+  return tune::from_layout(t, v.type.layout, dims);
+}
+
+struct Judge {
+  runtime::Session& session;
+  const Values& source;
+  const plan::Program& program;
+  std::map<size_t, Tensor> taken = {};  // arguments of the current step whose memory a result takes, as stored
+
+  Status before(size_t k) {
+    taken.clear();
+    const plan::Step& step = program.steps[k];
+    for (int32_t i : step.shares) {
+      if (i < 0) continue;
+      PERI_ASSIGN(taken[static_cast<size_t>(i)], session.buffer_contents(step.reads[static_cast<size_t>(i)]));
+    }
+    session.poison_results(k);
+    return Ok{};
+  }
+
+  Result<Tensor> argument(const plan::Step& step, size_t k, const ir::Value& v) {
+    const auto it = taken.find(k);
+    if (it == taken.end()) return contents(session, step.reads[k], v);
+    if (v.type.layout.row_major()) return it->second;
+    PERI_ASSIGN(const std::vector<int64_t> dims, eval(*v.type.shape, session.binding()));
+    return tune::from_layout(it->second, v.type.layout, dims);
+  }
+
+  // Holds result `k` against the source's value of the same name.
+  void hold_against_source(const plan::Step& step, size_t k, const Tensor& got, StepVerdict* verdict) {
+    const auto it = source.find(program.buffers[static_cast<size_t>(step.writes[k])].name);
+    if (it == source.end() || it->second.dims != got.dims() || it->second.dtype != got.dtype()) return;
+    tune::Expected wanted;
+    wanted.out.push_back(it->second);
+    const auto far = tune::compare(wanted, {&got, 1});
+    if (far.ok()) return;
+    verdict->wrong = true;
+    verdict->why =
+        "it does what its region says, but not what the source says of '" + it->first + "': " + far.error().text();
+  }
+
+  Status after(size_t k, StepVerdict* verdict) {
+    const plan::Step& step = program.steps[k];
+    if (!step.bodies.empty()) return Ok{};
+    PERI_ASSIGN(const size_t variant,
+                plan::choose_variant(step, session.engine().options().machine, session.binding()));
+    PERI_ASSIGN(const exec::RegionPayload payload, exec::read_payload(step.variants[variant].payload));
+    verdict->kernel = payload.kernel;
+    verdict->candidate = payload.kernel + "@" + std::to_string(payload.version) + " {" + payload.config + "}";
+    const bool by_definition = step.executor == "reference";
+    if (by_definition && source.empty()) return Ok{};
+    PERI_ASSIGN(const ir::Graph region, exec::bind_region(payload.graph, session.binding()));
+    std::vector<Tensor> in, out;
+    for (size_t n = 0; n < region.outputs.size(); ++n) {
+      PERI_ASSIGN(Tensor t, contents(session, step.writes[n], *payload.graph.outputs[n]));
+      out.push_back(std::move(t));
+    }
+    if (!by_definition) {
+      for (size_t n = 0; n < region.inputs.size(); ++n) {
+        PERI_ASSIGN(Tensor t, argument(step, n, *payload.graph.inputs[n]));
+        in.push_back(std::move(t));
+      }
+      PERI_ASSIGN(const tune::Expected expected,
+                  tune::make_expected(region, in, session.engine().options().threads, kSeed));
+      verdict->checked = true;
+      for (const Tensor& t : out)
+        verdict->positions += expected.positions.empty() ? t.numel() : static_cast<int64_t>(expected.positions.size());
+      const auto error = tune::compare(expected, out);
+      if (!error.ok()) return verdict->wrong = true, verdict->why = error.error().text(), Status(Ok{});
+      verdict->error = *error;
+    }
+    for (size_t n = 0; n < out.size() && !verdict->wrong; ++n) hold_against_source(step, n, out[n], verdict);
+    return Ok{};
+  }
+};
+}  // namespace
+
+Result<Values> source_values(const ir::Graph& source, const plan::Program& program, const DimBinding& binding,
+                             std::span<const Tensor> inputs, int threads) {
+  ir::Graph g = source.clone();
+  std::vector<std::string> names;
+  int64_t elements = 0;
+  g.outputs.clear();
+  g.output_names.clear();
+  for (const plan::Step& s : program.steps)
+    for (int32_t b : s.writes) {
+      if (b < 0) continue;
+      ir::Value* v = g.find(program.buffers[static_cast<size_t>(b)].name);
+      if (!v || v->constant || v->is_input || g.is_output(v) || !v->type.known() || !is_float(v->type.dtype)) continue;
+      auto dims = eval(*v->type.shape, binding);
+      if (!dims.ok()) continue;
+      PERI_ASSIGN(const int64_t n, checked_numel(*dims));
+      if ((elements += n) > kMostElements) return Values();
+      g.mark_output(v, v->name);
+      names.push_back(v->name);
+    }
+  if (names.empty()) return Values();
+  std::vector<ops::RefTensor> in;
+  for (const Tensor& t : inputs) in.push_back(ops::to_ref(t));
+  PERI_ASSIGN(auto out, ops::run_reference(g, in, {unit_roundoff(DType::kF32), threads, false, {}}));
+  Values values;
+  for (size_t k = 0; k < out.size(); ++k) values.emplace(names[k], std::move(out[k]));
+  return values;
+}
+
+Result<JudgedRun> judge_steps(runtime::Session& session, std::span<const Tensor> inputs, const Values& source,
+                              const std::function<void(size_t, size_t)>& progress, size_t* current) {
+  const plan::Program& program = session.engine().program();
+  std::vector<std::vector<int64_t>> dims;
+  for (const Tensor& t : inputs) dims.push_back(t.dims());
+  PERI_TRY(session.prepare(dims));
+  session.poison();
+  Judge judge{session, source, program};
+  JudgedRun run;
+  session.set_step_hook([&](size_t k, bool before) {
+    *current = k;
+    if (run.wrong()) return;
+    if (before && progress) progress(k, program.steps.size());
+    StepVerdict v{k, program.steps[k].name};
+    const Status done = before ? judge.before(k) : judge.after(k, &v);
+    if (!done.ok()) v.checked = false, v.why = "cannot be judged: " + done.error().text();
+    if (!before) run.steps.push_back(std::move(v));
+  });
+  auto outputs = session.run(inputs);
+  session.set_step_hook({});
+  if (!outputs.ok()) return std::move(outputs).error();
+  run.outputs = std::move(*outputs);
+  return run;
+}
+
+}  // namespace peri::judge

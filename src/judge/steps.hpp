@@ -1,0 +1,44 @@
+// Judging the steps of a run one by one, in the memory the run really uses: each step's region in float64 on the inputs
+// the step had, at 4,096 positions or more where the whole is expensive.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ops/entry.hpp"
+#include "runtime/engine.hpp"
+
+namespace peri::judge {
+
+struct StepVerdict {
+  size_t step = 0;
+  std::string name, kernel;
+  std::string candidate;  // id of what ran: "gemm_f32@1 {}"
+  bool checked = false;   // false: a control step, or one that could not be judged (`why` says so)
+  bool wrong = false;     // outside its bound, at `why`
+  int64_t positions = 0;  // of its results that were compared
+  double error = 0;       // largest |error| / bound
+  std::string why;
+};
+
+// Values of the model a step's results are also held against, by name, with radii grown on the way there.
+using Values = std::map<std::string, ops::RefTensor, std::less<>>;
+// The values of `source` that steps of the program write; none if they are too many to keep.
+Result<Values> source_values(const ir::Graph& source, const plan::Program& program, const DimBinding& binding,
+                             std::span<const Tensor> inputs, int threads);
+
+struct JudgedRun {
+  std::vector<Tensor> outputs;
+  std::vector<StepVerdict> steps;  // up to the first wrong one
+  bool wrong() const { return !steps.empty() && steps.back().wrong; }
+};
+
+// Runs the session on `inputs` with its memory poisoned and every step judged; stops judging at the first wrong one.
+// Steps of the executor "reference" are right by definition and not computed twice. Sets the session's step hook.
+// Errors: those of the run; `*current` is the step it was at.
+Result<JudgedRun> judge_steps(runtime::Session& session, std::span<const Tensor> inputs, const Values& source,
+                              const std::function<void(size_t step, size_t steps)>& progress, size_t* current);
+
+}  // namespace peri::judge

@@ -1,0 +1,81 @@
+// Two runs of the reference, exact and rounded, and the answer between them.
+#include "judge/whole.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+namespace peri::judge {
+namespace {
+
+// Values that depend on an op whose result jumps.
+std::unordered_set<const ir::Value*> behind_jumps(const ir::Graph& graph) {
+  std::unordered_set<const ir::Value*> out;
+  for (const ir::Node* n : graph.nodes) {
+    const ops::OpDef* op = ops::find(n->op);
+    bool jumps = op && op->jumps && n->in(0) && is_float(n->in(0)->type.dtype);
+    for (const ir::Value* v : n->inputs) jumps = jumps || (v && out.contains(v));
+    if (jumps)
+      for (const ir::Value* v : n->outputs) out.insert(v);
+  }
+  return out;
+}
+
+// Holds one floating output; "" or where it is outside.
+std::string judge_floats(const ops::RefTensor& exact, const ops::RefTensor& rounded, const Tensor& got, double* worst) {
+  double range = 0, spread = 0;
+  for (size_t k = 0; k < exact.f.size(); ++k) {
+    if (!std::isfinite(exact.f[k]) || !std::isfinite(rounded.f[k])) continue;
+    range = std::max(range, std::fabs(exact.f[k]));
+    spread = std::max(spread, std::fabs(exact.f[k] - rounded.f[k]));
+  }
+  const double share = std::max(kShareOfRange, 8 * unit_roundoff(exact.dtype));
+  const double bound = std::max({share * range, kTimesRounding * spread, 0x1p-126});
+  for (size_t k = 0; k < exact.f.size(); ++k) {
+    const double want = exact.f[k], have = got.f64(static_cast<int64_t>(k));
+    const bool agreed = std::isfinite(want) == std::isfinite(rounded.f[k]) &&
+                        (std::isfinite(want) || std::isnan(want) == std::isnan(rounded.f[k]));
+    if (!agreed || want == have || (std::isnan(want) && std::isnan(have))) continue;
+    const double error = std::fabs(want - have);
+    if (!(error <= bound)) return format("at %zu it is %.9g, float64 says %.9g +- %.3g", k, have, want, bound);
+    *worst = std::max(*worst, error / bound);
+  }
+  return "";
+}
+
+std::string judge_exact(const ops::RefTensor& exact, const Tensor& got) {
+  for (int64_t k = 0; k < got.numel(); ++k) {
+    const size_t at = static_cast<size_t>(k);
+    const bool same =
+        exact.dtype == DType::kString ? exact.s[at] == got.string_values()[at] : exact.i[at] == got.i64(k);
+    if (!same) return format("it differs at %zu", at);
+  }
+  return "";
+}
+}  // namespace
+
+Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
+                                 int threads) {
+  std::vector<ops::RefTensor> in;
+  for (const Tensor& t : inputs) in.push_back(ops::to_ref(t));
+  PERI_ASSIGN(const auto exact, ops::run_reference(graph, in, {0, threads, false, {}}));
+  PERI_ASSIGN(const auto rounded, ops::run_reference(graph, in, {0, threads, true, {}}));
+  const auto jumpy = behind_jumps(graph);
+  WholeVerdict v;
+  for (size_t k = 0; k < exact.size() && v.wrong.empty(); ++k) {
+    const std::string name = "output '" + graph.output_names[k] + "'";
+    if (exact[k].dims != got[k].dims()) {
+      v.wrong = name + " has another shape than the model says";
+    } else if (jumpy.contains(graph.outputs[k])) {
+      v.left_out = "outputs behind a comparison, a rounding or a choice are judged by their steps alone";
+    } else {
+      v.error = std::max(v.error, 0.0);
+      const std::string why =
+          exact[k].floating() ? judge_floats(exact[k], rounded[k], got[k], &v.error) : judge_exact(exact[k], got[k]);
+      if (!why.empty()) v.wrong = name + ": " + why;
+    }
+  }
+  return v;
+}
+
+}  // namespace peri::judge

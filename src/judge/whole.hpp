@@ -1,0 +1,29 @@
+// Holding a whole answer against float64. Radii that grow along a deep graph soon allow everything; here the bound is
+// how far the model's own answer moves when every value is rounded to its type.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "ops/entry.hpp"
+
+namespace peri::judge {
+
+// Values of an answer may lie this far from the exact one, as a share of the output's range...
+constexpr double kShareOfRange = 1e-4;
+// ...or this many times as far as the reference with every value rounded, where that is more: rounding once a value is
+// the least an engine does; sums of K products round K times.
+constexpr double kTimesRounding = 64;
+
+struct WholeVerdict {
+  double error = -1;     // largest |error| / bound; -1: nothing was compared
+  std::string wrong;     // which output is outside, where and by how much; empty: none
+  std::string left_out;  // which outputs were not compared, and why
+};
+
+// `graph` is the model as imported, `got` its outputs in order. Outputs behind an op whose result jumps (a comparison,
+// a rounding, a choice) are left out: float64 may take the other side. Errors: those of the reference.
+Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
+                                 int threads);
+
+}  // namespace peri::judge
