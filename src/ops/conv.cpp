@@ -5,6 +5,7 @@
 #include "ops/core/cost.hpp"
 #include "ops/core/dense.hpp"
 #include "ops/core/parallel.hpp"
+#include "ops/core/position_runs.hpp"
 #include "ops/core/position_set.hpp"
 #include "ops/core/window.hpp"
 
@@ -86,32 +87,6 @@ struct Sizes {
   }
 };
 
-void at_positions(RefCall& call, const Sizes& s) {
-  const RefTensor &x = *call.in[0], &w = *call.in[1];
-  const RefTensor* bias = call.in.size() > 2 ? call.in[2] : nullptr;
-  RefTensor& y = call.out[0];
-  const int64_t per_group = s.channels / s.group;
-  parallel_for(call.threads, call.count(), [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> o(y.dims.size());
-    for (int64_t n = begin; n < end; ++n) {
-      const int64_t at = call.position(n);
-      unravel(at, y.dims, o);
-      const int64_t first = o[1] / (s.outputs / s.group) * per_group;
-      ProductSum sum;
-      if (bias) sum.add_term(bias->f[static_cast<size_t>(o[1])], bias->r(o[1]));
-      for (int64_t c = 0; c < per_group; ++c) {
-        const int64_t xs = (o[0] * s.channels + first + c) * s.x_image, ws = (o[1] * per_group + c) * s.taps;
-        each_tap(s.window, s.in, o.data() + 2, [&](int64_t offset, int64_t tap) {
-          sum.add(x.f[static_cast<size_t>(xs + offset)], x.r(xs + offset), w.f[static_cast<size_t>(ws + tap)],
-                  w.r(ws + tap));
-        });
-      }
-      y.f[static_cast<size_t>(at)] = sum.value;
-      y.radius[static_cast<size_t>(at)] = sum.radius(call.u, s.depth() + 1);
-    }
-  });
-}
-
 constexpr int64_t kTile = 960;  // output positions gathered at a time: the column block of dense_product
 
 // Input offsets (-1: padding) of each tap for the output positions [first, first + count) of one image.
@@ -131,6 +106,41 @@ void gather(const std::vector<double>& x, int64_t base, const Sizes& s, const st
   double* to = columns.data();
   for (int64_t c = 0; c < s.channels / s.group; ++c)
     for (const int64_t from : table) *to++ = from < 0 ? 0.0 : x[static_cast<size_t>(base + c * s.x_image + from)];
+}
+
+// Runs of neighbours in one channel's image: their columns are gathered once.
+void at_positions(RefCall& call, const Sizes& s) {
+  const RefTensor &x = *call.in[0], &w = *call.in[1];
+  const RefTensor* bias = call.in.size() > 2 ? call.in[2] : nullptr;
+  RefTensor& y = call.out[0];
+  const int64_t per_group = s.channels / s.group, depth = s.depth();
+  each_run(call, s.y_image, kTile, [&](int64_t at, int64_t count) {
+    const int64_t m = at / s.y_image % s.outputs, image = at / s.y_image / s.outputs;
+    const int64_t base = (image * s.channels + m / (s.outputs / s.group) * per_group) * s.x_image;
+    const std::vector<int64_t> table = gather_table(s, at % s.y_image, count);
+    std::vector<double> columns, column_radii;
+    gather(x.f, base, s, table, count, columns);
+    if (!x.radius.empty()) gather(x.radius, base, s, table, count, column_radii);
+    const double v = bias ? bias->f[static_cast<size_t>(m)] : 0;
+    const double r = bias ? sum_radius(call.u, depth + 1, std::fabs(v)) + bias->r(m) : 0;
+    if (count >= kDenseRun) {
+      std::fill_n(y.f.begin() + at, count, v);
+      std::fill_n(y.radius.begin() + at, count, r);
+      return dense_product(1, count, depth, side(w, m * depth, depth, 1),
+                           {columns.data(), x.radius.empty() ? nullptr : column_radii.data(), count, 1}, call.u,
+                           depth + 1, y.f.data() + at, y.radius.data() + at, count);
+    }
+    for (int64_t k = 0; k < count; ++k) {
+      ProductSum sum;
+      for (int64_t p = 0; p < depth; ++p) {
+        const size_t from = static_cast<size_t>(p * count + k);
+        sum.add(columns[from], column_radii.empty() ? 0 : column_radii[from], w.f[static_cast<size_t>(m * depth + p)],
+                w.r(m * depth + p));
+      }
+      y.f[static_cast<size_t>(at + k)] = v + sum.value;
+      y.radius[static_cast<size_t>(at + k)] = r + sum.radius(call.u, depth + 1);
+    }
+  });
 }
 
 void whole(RefCall& call, const Sizes& s) {

@@ -7,6 +7,7 @@
 #include "ops/core/dense.hpp"
 #include "ops/core/elements.hpp"
 #include "ops/core/parallel.hpp"
+#include "ops/core/position_runs.hpp"
 #include "ops/core/position_set.hpp"
 
 namespace peri::ops {
@@ -65,9 +66,19 @@ void at_positions(RefCall& call, const Sizes& s) {
   const RefTensor &a = *call.in[0], &b = *call.in[1];
   RefTensor& y = call.out[0];
   const RefTensor* c = call.in.size() > 2 && s.beta != 0 ? call.in[2] : nullptr;
-  parallel_for(call.threads, call.count(), [&](int64_t begin, int64_t end) {
-    for (int64_t q = begin; q < end; ++q) {
-      const int64_t at = call.position(q), from_a = at / s.n * s.a_row, from_b = at % s.n * s.b_column;
+  each_run(call, s.n, s.n, [&](int64_t first, int64_t count) {
+    const int64_t from_a = first / s.n * s.a_row;
+    if (count >= kDenseRun && y.floating()) {
+      std::vector<double> sums(static_cast<size_t>(count), 0.0), radii(sums);
+      dense_product(1, count, s.k, side(a, from_a, s.a_row, s.a_column),
+                    side(b, first % s.n * s.b_column, s.b_row, s.b_column), call.u, s.k + 1, sums.data(), radii.data(),
+                    count);
+      for (int64_t k = 0; k < count; ++k)
+        finish(call, s, first + k, sums[static_cast<size_t>(k)], radii[static_cast<size_t>(k)]);
+      return;
+    }
+    for (int64_t at = first; at < first + count; ++at) {
+      const int64_t from_b = at % s.n * s.b_column;
       if (y.floating()) {
         ProductSum sum;
         for (int64_t p = 0; p < s.k; ++p) {

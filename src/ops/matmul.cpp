@@ -5,6 +5,7 @@
 #include "ops/core/elements.hpp"
 #include "ops/core/indices.hpp"
 #include "ops/core/parallel.hpp"
+#include "ops/core/position_runs.hpp"
 #include "ops/core/position_set.hpp"
 
 namespace peri::ops {
@@ -52,10 +53,13 @@ struct Sizes {
 void at_positions(RefCall& call, const Sizes& s) {
   const RefTensor &a = *call.in[0], &b = *call.in[1];
   RefTensor& y = call.out[0];
-  parallel_for(call.threads, call.count(), [&](int64_t begin, int64_t end) {
-    for (int64_t q = begin; q < end; ++q) {
-      const int64_t at = call.position(q), image = at / (s.m * s.n);
-      const int64_t from_a = s.a_at(image) + at / s.n % s.m * s.k, from_b = s.b_at(image) + at % s.n;
+  each_run(call, s.n, s.n, [&](int64_t first, int64_t count) {
+    const int64_t image = first / (s.m * s.n), from_a = s.a_at(image) + first / s.n % s.m * s.k;
+    if (count >= kDenseRun && y.floating())
+      return dense_product(1, count, s.k, side(a, from_a, s.k, 1), side(b, s.b_at(image) + first % s.n, s.n, 1), call.u,
+                           s.k, y.f.data() + first, y.radius.data() + first, count);
+    for (int64_t at = first; at < first + count; ++at) {
+      const int64_t from_b = s.b_at(image) + at % s.n;
       if (y.floating()) {
         ProductSum sum;
         for (int64_t p = 0; p < s.k; ++p)
