@@ -1,0 +1,195 @@
+// A generated case: its folder read, the float64 answers to it, and what an engine's answer is against them: right,
+// wrong, or left out where a change of 1e-6 of the inputs moves the answer by more than its bound.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/npy.hpp"
+#include "base/rng.hpp"
+#include "compile/compile.hpp"
+
+namespace peri::generated {
+
+struct Size {
+  std::string name;
+  std::vector<Tensor> inputs;
+  std::vector<ops::RefTensor> want;  // with the radii of float32
+  std::string trouble;               // why there is no `want`
+  std::vector<std::vector<ops::RefTensor>>
+      moved;  // the answers to inputs changed by 1e-6; made when they are asked for
+};
+
+struct Case {
+  std::string name, folder;
+  ir::Graph graph;  // as imported, before any pass
+  std::map<std::string, int64_t> dims;
+  std::vector<Size> sizes;
+};
+
+struct Finding {
+  std::string verdict = "right", why;
+  double worst = 0;  // largest |error| / bound
+  double blind = 0;  // largest mean bound of an output over its range: near 1 nothing was checked
+};
+
+inline Result<Case> read_case(const std::string& folder, int threads) {
+  Case c;
+  c.folder = folder;
+  PERI_ASSIGN(const std::string text, read_file(folder + "/case.json", size_t{1} << 20));
+  PERI_ASSIGN(const Json json, parse_json(text));
+  PERI_ASSIGN(const std::string_view name, json.get_string("name"));
+  c.name = name;
+  PERI_ASSIGN(auto imported, compile::import_any(folder + "/model.onnx"));
+  c.graph = std::move(imported.graph);
+  PERI_ASSIGN(const Json::Object* dims, json.get_object("dims"));
+  for (const Json::Member& m : *dims) {
+    PERI_ASSIGN(c.dims[m.key], m.value.as_int());
+  }
+  PERI_ASSIGN(const Json::Array* sizes, json.get_array("sizes"));
+  for (const Json& item : *sizes) {
+    Size s;
+    PERI_ASSIGN(const std::string_view word, item.as_string());
+    s.name = word;
+    std::vector<ops::RefTensor> in;
+    for (size_t k = 0; k < c.graph.inputs.size(); ++k) {
+      PERI_ASSIGN(Tensor t,
+                  read_npy(folder + "/" + s.name + "/" + std::to_string(k) + ".npy", c.graph.inputs[k]->type.dtype));
+      in.push_back(ops::to_ref(t));
+      s.inputs.push_back(std::move(t));
+    }
+    auto want = ops::run_reference(c.graph, in, {unit_roundoff(DType::kF32), threads, false, {}});
+    if (want.ok())
+      s.want = std::move(want).value();
+    else
+      s.trouble = want.error().text();
+    c.sizes.push_back(std::move(s));
+  }
+  return c;
+}
+
+inline double bound_of(const ops::RefTensor& want, size_t at) {
+  return want.r(static_cast<int64_t>(at)) + unit_roundoff(want.dtype) * std::fabs(want.f[at]) +
+         (want.dtype == DType::kF16 ? 0x1p-24 : 0x1p-126);
+}
+
+// The answers to inputs changed by 1e-6 of themselves, and that of a graph whose every value is rounded to its type.
+inline const std::vector<std::vector<ops::RefTensor>>& moved_answers(const Case& c, Size& size, int threads) {
+  for (uint64_t seed = 1; size.moved.size() < 5 && seed <= 5; ++seed) {
+    std::vector<ops::RefTensor> in;
+    Rng rng(seed);
+    for (const Tensor& t : size.inputs) {
+      in.push_back(ops::to_ref(t));
+      if (seed < 5)
+        for (double& v : in.back().f) v *= 1 + 1e-6 * rng.normal();
+    }
+    auto out = ops::run_reference(c.graph, in, {0, threads, seed == 5, {}});
+    if (out.ok()) size.moved.push_back(std::move(out).value());
+  }
+  return size.moved;
+}
+
+inline bool equal_at(const ops::RefTensor& want, const Tensor& got, size_t at) {
+  if (want.dtype == DType::kString) return want.s[at] == got.string_values()[at];
+  return want.i[at] == got.i64(static_cast<int64_t>(at));
+}
+
+// Whether element `at` of output k changes by more than its bound when the inputs change by 1e-6.
+inline bool undecided(const std::vector<std::vector<ops::RefTensor>>& moved, const ops::RefTensor& want, size_t k,
+                      size_t at) {
+  for (const auto& out : moved) {
+    if (out[k].dims != want.dims) return true;
+    if (at >= static_cast<size_t>(want.numel())) continue;
+    if (want.floating() ? !(std::fabs(out[k].f[at] - want.f[at]) <= bound_of(want, at))
+                        : want.dtype != DType::kString && out[k].i[at] != want.i[at])
+      return true;
+  }
+  return false;
+}
+
+inline void judge_output(const Case& c, Size& size, size_t k, const Tensor& got, int threads, Finding* f) {
+  const ops::RefTensor& want = size.want[k];
+  const std::string& name = c.graph.output_names[k];
+  const size_t n = static_cast<size_t>(want.numel());
+  size_t wrong = 0, excused = 0, first = 0;
+  double bounds = 0, low = INFINITY, high = -INFINITY, worst = 0;
+  if (got.dtype() != want.dtype || got.dims() != want.dims) {
+    const bool open = undecided(moved_answers(c, size, threads), want, k, n);
+    f->verdict = open && f->verdict != "wrong" ? "left_out" : "wrong";
+    f->why += format("output %zu '%s' is %s, not %s; ", k, name.c_str(), tensor_type_text(got).c_str(),
+                     tensor_type_text(ops::from_ref(ops::make_ref(want.dtype, want.dims))).c_str());
+    return;
+  }
+  for (size_t at = 0; at < n; ++at) {
+    double ratio = 0;
+    if (want.floating()) {
+      const double w = want.f[at], g = got.f64(static_cast<int64_t>(at)), bound = bound_of(want, at);
+      if (std::isfinite(w)) low = std::min(low, w), high = std::max(high, w);
+      bounds += bound;
+      if (w == g || (std::isnan(w) && std::isnan(g))) continue;
+      const double most = want.dtype == DType::kF16 ? 65504.0 : 3.4028234e38;
+      if (std::isinf(g) && std::fabs(w) + bound > most && std::signbit(g) == std::signbit(w)) continue;
+      ratio = std::fabs(w - g) <= bound ? std::fabs(w - g) / bound : std::max(1.0 + 1e-9, std::fabs(w - g) / bound);
+      if (std::isnan(ratio)) ratio = INFINITY;
+    } else if (!equal_at(want, got, at)) {
+      ratio = INFINITY;
+    }
+    if (ratio > 1) {
+      if (undecided(moved_answers(c, size, threads), want, k, at)) {
+        ++excused;
+        continue;
+      }
+      if (wrong++ == 0) first = at;
+    }
+    worst = std::max(worst, ratio);
+  }
+  f->worst = std::max(f->worst, worst);
+  if (want.floating() && n > 0) {
+    const double range = high > low ? high - low : std::max(std::fabs(high), 1e-30);
+    f->blind = std::max(f->blind, bounds / static_cast<double>(n) / range);
+  }
+  if (wrong) {
+    f->verdict = "wrong";
+    const std::string pair = want.floating()
+                                 ? format("%.9g for %.9g +- %.3g", got.f64(static_cast<int64_t>(first)), want.f[first],
+                                          bound_of(want, first))
+                                 : format("%lld for %lld", static_cast<long long>(got.i64(static_cast<int64_t>(first))),
+                                          static_cast<long long>(want.i[first]));
+    f->why += format("output %zu '%s': %zu of %zu elements, the first %zu: %s; ", k, name.c_str(), wrong, n, first,
+                     pair.c_str());
+  } else if (excused && f->verdict == "right") {
+    f->verdict = "left_out";
+    f->why = format("output %zu '%s': %zu of %zu elements hang on less than 1e-6 of the inputs; ", k, name.c_str(),
+                    excused, n);
+  }
+}
+
+inline Status write_flat(const std::string& path, const std::vector<int64_t>& dims, const std::vector<double>& f) {
+  return write_npy(path, Tensor::of<double>(DType::kF64, dims, f));
+}
+
+// FOLDER/SIZE/{want,bound,got_MODE}_K.npy, the reference's floats as float64.
+inline Status dump(const Case& c, const Size& size, const std::string& mode = "", std::span<const Tensor> got = {}) {
+  const std::string stem = c.folder + "/" + size.name + "/";
+  for (size_t k = 0; k < size.want.size(); ++k) {
+    const ops::RefTensor& w = size.want[k];
+    const std::string end = "_" + std::to_string(k) + ".npy";
+    if (w.floating()) {
+      std::vector<double> bounds(w.f.size());
+      for (size_t at = 0; at < bounds.size(); ++at) bounds[at] = bound_of(w, at);
+      PERI_TRY(write_flat(stem + "want" + end, w.dims, w.f));
+      PERI_TRY(write_flat(stem + "bound" + end, w.dims, bounds));
+    } else {
+      PERI_TRY(write_npy(stem + "want" + end, ops::from_ref(w)));
+    }
+    if (k < got.size()) PERI_TRY(write_npy(stem + "got_" + mode + end, got[k]));
+  }
+  return Ok{};
+}
+
+}  // namespace peri::generated

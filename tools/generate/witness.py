@@ -1,0 +1,93 @@
+"""ONNX Runtime as the witness: what it answers with its optimisations off, and how near that is to a float64 answer."""
+import json
+
+import numpy as np
+import onnx
+
+
+def session(model):
+    import onnxruntime as ort
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def inputs(folder, case, size):
+    return {spec["name"]: np.load(folder / size / f"{i}.npy") for i, spec in enumerate(case["inputs"])}
+
+
+def answers(folder, case, size):
+    """ONNX Runtime's outputs of this case at a size."""
+    return session(onnx.load(folder / "model.onnx")).run(None, inputs(folder, case, size))
+
+
+def distance(got, want):
+    """Largest difference as a share of the range of `want`; for integers and booleans the share that differs."""
+    if got.shape != want.shape:
+        return float("inf")
+    if not want.size:
+        return 0.0
+    if want.dtype.kind != "f":
+        return float((got.astype(np.int64) != want.astype(np.int64)).mean())
+    w, g = want.astype(np.float64), got.astype(np.float64)
+    same = (w == g) | (np.isnan(w) & np.isnan(g))
+    if same.all():
+        return 0.0
+    finite = w[np.isfinite(w)]
+    span = float(finite.max() - finite.min()) if finite.size else 0.0
+    span = max(span, 0.1 * float(np.abs(finite).max()) if finite.size else 0.0, 1e-30)
+    error = np.abs(w - g)[~same]
+    return float("inf") if np.isnan(error).any() else float(error.max() / span)
+
+
+def dumped(folder, size, stem, count):
+    return [np.load(folder / size / f"{stem}_{k}.npy") for k in range(count)]
+
+
+def facts(folder):
+    return json.loads((folder / "case.json").read_text())
+
+
+class Witness:
+    """One session for all sizes of a case; answers are made once."""
+
+    def __init__(self, folder, case):
+        model = onnx.load(folder / "model.onnx")
+        self.folder, self.case, self.session, self.kept = folder, case, session(model), {}
+        # How near float32 answers must be to float64 ones, as a share of the range; the reference does not round to float16.
+        half = onnx.TensorProto.FLOAT16
+        self.agrees = 2e-2 if any(a.i == half for n in model.graph.node if n.op_type == "Cast" for a in n.attribute) else 1e-3
+
+    def answers(self, size):
+        if size not in self.kept:
+            self.kept[size] = self.session.run(None, inputs(self.folder, self.case, size))
+        return self.kept[size]
+
+    def against(self, size, stem):
+        """Largest distance of the dumped answers `stem` from ONNX Runtime's."""
+        told = self.answers(size)
+        return max((distance(t, d) for t, d in zip(told, dumped(self.folder, size, stem, len(told)))), default=0.0)
+
+    def undecided(self, size):
+        """Whether ONNX Runtime's own answer moves as far when the inputs change by 1e-6."""
+        told, moved = self.answers(size), []
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            near = {n: (a * (1 + 1e-6 * rng.standard_normal(a.shape))).astype(a.dtype) if a.dtype.kind == "f" else a for n, a in inputs(self.folder, self.case, size).items()}
+            moved.append(self.session.run(None, near))
+        want = dumped(self.folder, size, "want", len(told))
+        for k, (t, w) in enumerate(zip(told, want)):
+            if distance(t, w) > 1e-3 and not any(distance(m[k], t) > 1e-3 for m in moved):
+                return False
+        return True
+
+    def fault(self, size, mode):
+        """Whose fault a wrong answer is: ONNX Runtime sides with the reference (engine), with the engine (reference), or with neither."""
+        told = self.answers(size)
+        count = len(told)
+        want, got = dumped(self.folder, size, "want", count), dumped(self.folder, size, f"got_{mode}", count)
+        far = [k for k in range(count) if distance(got[k], want[k]) > 0]
+        ref, eng = (max((distance(told[k], d[k]) for k in far), default=0.0) for d in (want, got))
+        return "engine" if ref < 0.2 * eng else "reference" if eng < 0.2 * ref else f"neither ({ref:.2g} from the reference, {eng:.2g} from the engine)"
