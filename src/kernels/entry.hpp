@@ -111,6 +111,8 @@ struct Kernel {
   // may lie.
   Result<std::unique_ptr<Instance>> (*instantiate)(const Problem& problem, std::string_view config,
                                                    const InstantiateContext& context) = nullptr;
+  // IR texts of small regions it takes, where no sample of a single op is one (see tune/sample_regions.hpp).
+  std::vector<std::string_view> samples = {};
 };
 
 struct Entry {

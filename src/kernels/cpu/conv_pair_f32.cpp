@@ -126,6 +126,16 @@ const Entry conv_pair_f32_entry{{
              "activation",
     .offer = offer,
     .instantiate = instantiate,
+    .samples =
+        {"graph { input x: f32[2,24,9,7]; const w: f32[40,24,1,1] = seeded(0.2, 1); const b: f32[40] = seeded(0.5, 2); "
+         "const v: f32[40,1,3,3] = seeded(0.3, 3); const c: f32[40] = seeded(0.5, 4); m = conv(x, w, b); t = relu(m); "
+         "y = conv(t, v, c) {pads=[1,1,1,1], group=40}; output y }",
+         "graph { input x: f32[1,16,13,18]; const w: f32[72,16,1,1] = seeded(0.25, 1); "
+         "const v: f32[72,1,5,5] = seeded(0.2, 2); m = conv(x, w); t = hard_swish(m); "
+         "y = conv(t, v) {pads=[2,2,2,2], strides=[2,2], group=72}; output y }",
+         "graph { input x: f32[3,1600,4,5]; const w: f32[136,1600,1,1] = seeded(0.025, 1); "
+         "const b: f32[136] = seeded(0.5, 2); const v: f32[136,1,3,3] = seeded(0.3, 3); m = conv(x, w, b); "
+         "s = sigmoid(m); t = mul(m, s); y = conv(t, v) {pads=[1,1,1,1], group=136}; output y }"},
 }};
 
 }  // namespace peri::kernels

@@ -133,6 +133,13 @@ const Entry conv_scaled_f32_entry{{
              "and activation",
     .offer = offer,
     .instantiate = instantiate,
+    .samples = {"graph { input x: f32[3,24,9,7]; input s: f32[3,24,1,1]; const w: f32[40,24,1,1] = seeded(0.2, 1); "
+                "const b: f32[40] = seeded(0.5, 2); m = mul(x, s); y = conv(m, w, b); output y }",
+                "graph { input x: f32[2,72,17,18]; input s: f32[2,72,1,1]; const w: f32[19,72,1,1] = seeded(0.1, 1); "
+                "m = mul(s, x); y = conv(m, w); output y }",
+                "graph { input x: f32[1,3136,3,5]; input s: f32[1,3136,1,1]; "
+                "const w: f32[37,3136,1,1] = seeded(0.02, 1); const b: f32[37] = seeded(0.5, 2); m = mul(x, s); "
+                "y = conv(m, w, b); output y }"},
 }};
 
 }  // namespace peri::kernels

@@ -68,6 +68,11 @@ const Entry relayout_entry{{
     .takes = "row-major to NHWC and back, 4-byte elements",
     .offer = offer,
     .instantiate = instantiate,
+    .samples = {"graph { input x: f32[2,3,5,7]; y: f32[2,3,5,7]@0231 = relayout(x); output y }",
+                "graph { input x: f32[2,3,5,7]@0231; y: f32[2,3,5,7] = relayout(x); output y }",
+                "graph { input x: i32[1,33,9,19]; y: i32[1,33,9,19]@0231 = relayout(x); output y }",
+                "graph { input x: f32[3,80,41,37]@0231; y: f32[3,80,41,37] = relayout(x); output y }",
+                "graph { input x: f32[1,70,41,37]; y: f32[1,70,41,37]@0231 = relayout(x); output y }"},
 }};
 
 }  // namespace peri::kernels
