@@ -14,6 +14,7 @@ namespace peri::tune {
 
 namespace {
 constexpr double kLargestTrialBytes = 1 << 30;
+constexpr int64_t kElsewherePositions = 1024;
 
 double bytes_of(const ir::Type& type) {
   double n = dtype_bits(type.dtype) / 8.0;
@@ -31,12 +32,13 @@ std::string too_large(const ir::Graph& region, const std::vector<bool>& constant
   return "its tensors are too large to try: " + std::to_string(static_cast<int64_t>(bytes / (1 << 20))) + " MiB";
 }
 
-// The answer of one that was found right, for comparison with those of other providers.
+// The answer of one of a provider, for comparison with those of other providers.
 struct Peer {
   size_t index = 0;
   const Candidate* candidate = nullptr;
   Verdict verdict;
   std::vector<Tensor> out;
+  std::vector<std::pair<size_t, Verdict>> alike = {};  // of the same provider, waiting for its confirmation
 };
 
 // One problem, while its candidates are judged.
@@ -50,51 +52,106 @@ struct Case {
   std::span<const std::byte> rest;
   std::vector<Tensor> arguments;
   std::optional<Expected> expected;
+  std::string too_dear;  // why there is no expectation, though one was asked for
   std::vector<Peer> peers;
 
   Verdict one(size_t index, const Candidate& c) {
     Verdict v;
-    auto trial = Trial::create(region, constant, c, arguments, machine, pool);
+    auto trial = Trial::create(region, constant, c, arguments, machine, pool, !terms.elsewhere);
     if (!trial.ok()) {
-      v.rejected = trial.error().text();  // may be this moment's memory
-      v.lasting = false;
+      v.lasting = trial.error().kind != ErrorKind::kMemory;
+      v.rejected = (v.lasting ? "it refuses when it is made: " : "") + trial.error().text();
       return v;
     }
-    if (expected) {
-      std::vector<Tensor> out;
-      auto error = (*trial)->verify(*expected, &out);
+    std::vector<Tensor> out;
+    if (terms.verify) {
+      auto error = (*trial)->verify(expected ? &*expected : nullptr, &v.evidence, &out);
       if (!error.ok()) {
+        v.lasting = error.error().kind != ErrorKind::kMemory;
         v.rejected = error.error().text();
         return v;
       }
-      v.max_error = *error;
-      if (!expected->positions.empty()) compare_wholly(index, c, std::move(out), &v);
-      if (!v.rejected.empty()) return v;
+      v.evidence.shapes = 1;
+      if (expected) {
+        v.max_error = *error;
+        v.evidence.positions = static_cast<int64_t>(expected->positions.size());
+        if (!expected->positions.empty()) compare_wholly(index, c, std::move(out), &v);
+        if (!v.rejected.empty()) return v;
+      }
     }
     if (terms.measure) v.median_ms = (*trial)->time_ms(terms.budget_ms, rest);
+    if (terms.verify && !expected) compare_alone(index, c, std::move(out), &v);
     return v;
+  }
+
+  Peer* peer_of(const Candidate& c, bool same_provider) {
+    const auto peer = std::find_if(peers.begin(), peers.end(), [&](const Peer& p) {
+      return (p.candidate->kernel->provider == c.kernel->provider) == same_provider;
+    });
+    return peer == peers.end() ? nullptr : &*peer;
   }
 
   // Positions show what is wrong everywhere; an answer of another provider shows what is wrong somewhere. Where the two
   // differ by more than their bounds, the reference says who is right.
   void compare_wholly(size_t index, const Candidate& c, std::vector<Tensor> out, Verdict* v) {
-    auto peer = std::find_if(peers.begin(), peers.end(),
-                             [&](const Peer& p) { return p.candidate->kernel->provider != c.kernel->provider; });
-    if (peer != peers.end()) {
+    if (Peer* peer = peer_of(c, false)) {
       const std::vector<int64_t> disputed = disputed_positions(*expected, peer->out[0], out[0]);
       if (!disputed.empty()) {
         auto exact = expected_at(region, arguments, pool->threads(), disputed);
         if (!exact.ok()) return void(v->rejected = "cannot be judged: " + exact.error().text());
         auto mine = compare(*exact, out), theirs = compare(*exact, peer->out);
-        if (!theirs.ok()) revoke(&*peer, theirs.error().text());
+        if (!theirs.ok()) revoke(peer, theirs.error().text());
         if (!mine.ok()) return void(v->rejected = mine.error().text());
       } else {
         v->compared_with = peer->candidate->id();
       }
     }
-    if (std::none_of(peers.begin(), peers.end(),
-                     [&](const Peer& p) { return p.candidate->kernel->provider == c.kernel->provider; }))
+    if (!peer_of(c, true)) peers.push_back({index, &c, *v, std::move(out)});
+  }
+
+  // Without a reference: right is what two providers give.
+  void compare_alone(size_t index, const Candidate& c, std::vector<Tensor> out, Verdict* v) {
+    v->rejected = "cannot be judged: " + too_dear + ", and no other provider gives the same answer";
+    for (Peer& p : peers) {
+      if (p.candidate->kernel->provider == c.kernel->provider) continue;
+      const Result<double> far = agree(region, p.out, out);
+      if (!far.ok()) continue;
+      v->rejected.clear();
+      v->compared_with = p.candidate->id();
+      v->max_error = *far;
+      confirm(&p, c.id(), *far);
+      break;
+    }
+    Peer* own = peer_of(c, true);
+    if (!own) {
       peers.push_back({index, &c, *v, std::move(out)});
+    } else if (!v->rejected.empty()) {
+      const Result<double> far = agree(region, own->out, out);
+      if (!far.ok()) return;
+      v->max_error = *far;
+      if (own->verdict.rejected.empty()) {
+        v->rejected.clear();
+        v->compared_with = own->verdict.compared_with;
+      } else {
+        own->alike.emplace_back(index, *v);
+      }
+    } else if (!own->verdict.rejected.empty() && agree(region, own->out, out).ok()) {
+      confirm(own, v->compared_with, v->max_error);
+    }
+  }
+
+  // Tells that a peer and those like it are right after all.
+  void confirm(Peer* p, const std::string& by, double far) {
+    if (p->verdict.rejected.empty()) return;
+    p->verdict.max_error = far;
+    p->alike.emplace_back(p->index, p->verdict);
+    for (auto& [index, v] : p->alike) {
+      v.rejected.clear();
+      v.compared_with = by;
+      told(index, &v);
+    }
+    p->verdict = p->alike.back().second;
+    p->alike.clear();
   }
 
   void revoke(Peer* peer, const std::string& why) {
@@ -141,18 +198,23 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
   auto all = [&](const std::string& why) {
     Verdict v;
     v.rejected = why;
-    v.lasting = false;
+    v.lasting = v.tried = false;
     for (size_t k = 0; k < candidates.size(); ++k) told(k, &v);
   };
   if (const std::string why = too_large(region, constant); !why.empty()) return all(why);
   auto arguments = make_arguments(region, terms.seed);
   if (!arguments.ok()) return all("cannot be judged: " + arguments.error().text());
-  Case one{region, constant, terms, told, state_->machine, &state_->pool, {}, std::move(*arguments), {}, {}};
+  Case one{region, constant, terms, told, state_->machine, &state_->pool, {}, std::move(*arguments), {}, {}, {}};
   if (terms.measure) one.rest = state_->between_runs(terms.model_bytes);
   if (terms.verify) {
-    auto expected = make_expected(region, one.arguments, state_->pool.threads(), terms.seed);
-    if (!expected.ok()) return all("cannot be judged: " + expected.error().text());
-    one.expected = std::move(*expected);
+    auto expected = make_expected(region, one.arguments, state_->pool.threads(), terms.seed,
+                                  terms.elsewhere ? kElsewherePositions : kMostPositions);
+    if (expected.ok())
+      one.expected = std::move(*expected);
+    else if (expected.error().kind == ErrorKind::kRefused)
+      one.too_dear = expected.error().text();
+    else
+      return all("cannot be judged: " + expected.error().text());
   }
   for (size_t k = 0; k < candidates.size() && !(terms.stop && terms.stop()); ++k) {
     told(k, nullptr);

@@ -16,11 +16,14 @@ struct Verdict {
   std::string rejected;       // why it may not be used; empty: it may
   std::string compared_with;  // id of the candidate of another provider that gave the same answer everywhere; or empty
   bool lasting = true;        // false: of this moment (no memory, killed), not to be kept
+  bool tried = true;          // false: nothing was run, the problem itself cannot be judged here
+  Evidence evidence = {};
 };
 
 // What a judge is asked to do.
 struct Terms {
   bool measure = true, verify = true;
+  bool elsewhere = false;  // the problem is a tuned one at other dims: fewer positions, and slow is no reason to refuse
   uint64_t seed = 7;
   double budget_ms = 60, model_bytes = 1e12;
   std::function<bool()> stop = {};  // once true no further candidate is tried: it gets no verdict
@@ -40,10 +43,12 @@ class Judge {
  public:
   explicit Judge(int threads);
   ~Judge();
-  // Every candidate gets a verdict. Equal terms give equal answers, but for the times.
+  // Every candidate gets a verdict. Equal terms give equal answers, but for the times. A problem whose reference is too
+  // dear is judged by the answers of other providers alone: two that agree are right.
   void judge(const ir::Graph& region, const std::vector<bool>& constant, std::span<const Candidate* const> candidates,
              const Terms& terms, const Told& told);
-  // Tier 1: every sample of every op that the kernel takes, in full, alone and with epilogues, each configuration.
+  // Tier 1: every sample that the kernel takes, in full, alone and with epilogues, each configuration. A kernel that
+  // takes none is refused.
   SampleVerdict samples(const kernels::Kernel& kernel);
 
  private:

@@ -1,344 +1,250 @@
-// Seeded arguments, expected answers, verification and timing of one candidate.
+// Forms in which a candidate is run, what each of them must leave as it was, and timing.
 #include "tune/trial.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "base/clock.hpp"
 #include "base/hash.hpp"
-#include "base/rng.hpp"
+#include "tune/guarded.hpp"
 
 namespace peri::tune {
 
 namespace {
-// Above this many flops the answer is checked at sampled positions: a float64 reference does about 1 Gflop a second.
-constexpr double kWholeFlops = 3e7;
-constexpr int64_t kSamples = 4096;
+// Up to here tasks of the further forms run on one thread, so that their order is what it says; beyond, the order is
+// that in which threads take them, and tasks are run backwards in one form only.
+constexpr double kSerialFlops = 2e8;
 
-// The exclusive upper end for an integer input: what it indexes, or a small number.
-int64_t index_range(const ir::Graph& region, const ir::Value* v) {
-  for (const ir::Node* n : region.nodes) {
-    if (n->in(1) != v || !n->in(0)) continue;
-    const Shape& data = *n->in(0)->type.shape;
-    if ((n->op == "gather" || n->op == "gather_elements") && !data.empty()) {
-      int64_t axis = n->i("axis");
-      if (axis < 0) axis += static_cast<int64_t>(data.size());
-      return std::max<int64_t>(1, data[static_cast<size_t>(axis)].value());
-    }
-    if (n->op == "gather_nd" || n->op == "scatter_nd" || n->op == "scatter_elements") {
-      int64_t low = INT64_MAX;
-      for (const Dim& d : data) low = std::min(low, d.value());
-      return std::max<int64_t>(1, low == INT64_MAX ? 1 : low);
-    }
+// Which memory results have and in which order tasks run.
+struct Form {
+  std::vector<int> shared;  // for each output: the input whose memory it takes, or -1
+  bool backwards = false, serial = false;
+  bool shares() const {
+    return std::any_of(shared.begin(), shared.end(), [](int k) { return k >= 0; });
   }
-  return 8;
+};
+
+Result<Guarded> guarded_copy(const Tensor& t) {
+  PERI_ASSIGN(Guarded g, Guarded::make(t.bytes().size()));
+  if (g.bytes() > 0) std::memcpy(g.data(), t.data(), g.bytes());
+  return g;
 }
+
+Error wrong(const std::string& what) { return {ErrorKind::kAccuracy, what}; }
 }  // namespace
-
-Result<std::vector<Tensor>> make_arguments(const ir::Graph& region, uint64_t seed) {
-  std::vector<Tensor> out;
-  for (const ir::Value* v : region.inputs) {
-    PERI_ASSIGN(const std::vector<int64_t> dims, eval(*v->type.shape, {}));
-    PERI_ASSIGN(Tensor t, Tensor::zeros(v->type.dtype, dims));
-    Rng rng(seed++);
-    if (v->type.dtype == DType::kF32) {
-      // Cheap seeded values: 4096 normals repeated at a shifting offset, so that large weights are made at memory
-      // speed.
-      float block[4096];
-      for (float& x : block) x = static_cast<float>(rng.normal());
-      float* data = t.mutable_as<float>();
-      for (int64_t k = 0; k < t.numel(); ++k) data[k] = block[(k + (k >> 12) * 29) & 4095];
-    } else if (is_float(v->type.dtype)) {
-      for (int64_t k = 0; k < t.numel(); ++k) t.set_f64(k, rng.normal());
-    } else if (v->type.dtype == DType::kBool) {
-      for (int64_t k = 0; k < t.numel(); ++k) t.set_i64(k, rng.below(2));
-    } else if (v->type.dtype != DType::kString) {
-      const int64_t range = index_range(region, v);
-      for (int64_t k = 0; k < t.numel(); ++k) t.set_i64(k, rng.below(range));
-    }
-    out.push_back(std::move(t));
-  }
-  return out;
-}
-
-namespace {
-// Seeded positions of an output, ascending: the first and last 64, 64 at each end of each axis, and any.
-std::vector<int64_t> sample_positions(const std::vector<int64_t>& dims, uint64_t seed) {
-  int64_t n = 1;
-  for (int64_t d : dims) n *= d;
-  Rng rng(seed);
-  std::vector<int64_t> out;
-  for (int64_t k = 0; k < 64; ++k) out.push_back(k), out.push_back(n - 1 - k);
-  int64_t stride = 1;
-  for (size_t axis = dims.size(); axis-- > 0;) {
-    const int64_t d = dims[axis];
-    for (int64_t k = 0; k < 128; ++k) {
-      const int64_t p = rng.below(n), at = p / stride % d;
-      out.push_back(p + ((k & 1 ? d - 1 : 0) - at) * stride);
-    }
-    stride *= d;
-  }
-  auto ascending = [&] {
-    std::sort(out.begin(), out.end());
-    out.erase(std::unique(out.begin(), out.end()), out.end());
-  };
-  for (ascending(); static_cast<int64_t>(out.size()) < kSamples; ascending())
-    for (int64_t k = static_cast<int64_t>(out.size()); k < kSamples; ++k) out.push_back(rng.below(n));
-  return out;
-}
-}  // namespace
-
-Result<Expected> expected_at(const ir::Graph& region, std::span<const Tensor> arguments, int threads,
-                             std::vector<int64_t> positions) {
-  Expected e;
-  e.positions = std::move(positions);
-  std::vector<ops::RefTensor> in;
-  for (const Tensor& t : arguments) in.push_back(ops::to_ref(t));
-  double u = unit_roundoff(DType::kF32);
-  for (const ir::Value* v : region.outputs)
-    if (is_float(v->type.dtype)) u = std::min(u, std::max(unit_roundoff(v->type.dtype), unit_roundoff(DType::kF64)));
-  PERI_ASSIGN(e.out, ops::run_reference(region, in, {u, threads, false, e.positions}));
-  return e;
-}
-
-Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> arguments, int threads, uint64_t seed) {
-  double flops = 0;
-  for (const ir::Node* n : region.nodes) flops += ops::cost_of(*n).flops;
-  const std::vector<int64_t> dims = kernels::dims_of(*region.outputs[0]);
-  const int64_t n = product(*region.outputs[0]->type.shape).value();
-  const bool some = flops > kWholeFlops && region.outputs.size() == 1 && n > 2 * kSamples;
-  return expected_at(region, arguments, threads, some ? sample_positions(dims, seed) : std::vector<int64_t>());
-}
-
-std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& a, const Tensor& b) {
-  constexpr size_t kMost = 64;
-  std::vector<int64_t> out;
-  const ops::RefTensor& want = expected.out[0];
-  double radius = 0;
-  for (int64_t at : expected.positions) radius = std::max(radius, want.floating() ? want.r(at) : 0.0);
-  const double u = unit_roundoff(want.dtype);
-  const std::span<const float> fa = a.dtype() == DType::kF32 ? a.as<float>() : std::span<const float>(),
-                               fb = a.dtype() == DType::kF32 ? b.as<float>() : fa;
-  for (int64_t k = 0; k < a.numel() && out.size() < kMost; ++k) {
-    if (!want.floating()) {
-      if (a.i64(k) != b.i64(k)) out.push_back(k);
-      continue;
-    }
-    const double x = fa.empty() ? a.f64(k) : fa[static_cast<size_t>(k)],
-                 y = fb.empty() ? b.f64(k) : fb[static_cast<size_t>(k)];
-    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    if (!(std::fabs(x - y) <= 2 * (radius + u * std::fabs(x)))) out.push_back(k);
-  }
-  return out;
-}
-
-namespace {
-Status differs(size_t output, int64_t at, const std::string& want, const std::string& got) {
-  return Error(ErrorKind::kAccuracy, format("output %zu differs at %lld", output, static_cast<long long>(at)))
-      .expecting(want)
-      .but_found(got);
-}
-}  // namespace
-
-Result<double> compare(const Expected& expected, std::span<const Tensor> got) {
-  double worst = 0;
-  for (size_t k = 0; k < got.size(); ++k) {
-    const ops::RefTensor& want = expected.out[k];
-    const bool some = !expected.positions.empty();
-    const int64_t count = some ? static_cast<int64_t>(expected.positions.size()) : want.numel();
-    const double u = unit_roundoff(want.dtype);
-    for (int64_t n = 0; n < count; ++n) {
-      const int64_t at = some ? expected.positions[static_cast<size_t>(n)] : n;
-      const size_t i = static_cast<size_t>(at);
-      if (want.dtype == DType::kString) {
-        if (want.s[i] != got[k].string_values()[i]) return differs(k, at, want.s[i], got[k].string_values()[i]).error();
-        continue;
-      }
-      if (!want.floating()) {
-        if (want.i[i] != got[k].i64(at))
-          return differs(k, at, std::to_string(want.i[i]), std::to_string(got[k].i64(at))).error();
-        continue;
-      }
-      const double w = want.f[i], g = got[k].f64(at);
-      if (std::isnan(w) && std::isnan(g)) continue;
-      if (w == g) continue;
-      // Rounding of the result to its type, and its smallest step near zero (subnormal results).
-      const double radius = want.r(at) + u * std::fabs(w) + (want.dtype == DType::kF16 ? 0x1p-24 : 0x1p-126);
-      const double error = std::fabs(w - g);
-      if (!(error <= radius)) {
-        const bool both_huge = std::isinf(g) &&
-                               std::fabs(w) + radius > (want.dtype == DType::kF16 ? 65504.0 : 3.4028234e38) &&
-                               std::signbit(g) == std::signbit(w);
-        if (!both_huge) return differs(k, at, format("%.9g +- %.3g", w, radius), format("%.9g", g)).error();
-        continue;  // the exact answer is so near the largest number that overflow lies within its radius
-      }
-      worst = std::max(worst, error / radius);
-    }
-  }
-  return worst;
-}
-
-std::vector<int64_t> physical_dims(const std::vector<int64_t>& dims, const ir::Layout& layout) {
-  std::vector<int64_t> p;
-  for (size_t k = 0; k < dims.size(); ++k) {
-    const size_t axis = layout.order.empty() ? k : layout.order[k];
-    p.push_back(static_cast<int>(axis) == layout.block_axis ? (dims[axis] + layout.block - 1) / layout.block
-                                                            : dims[axis]);
-  }
-  if (layout.block_axis >= 0) p.push_back(layout.block);
-  return p;
-}
-
-namespace {
-// Calls f(logical, physical) for every element, in logical order; rows of the last axis are one inner loop.
-template <class F>
-void for_each_element(const std::vector<int64_t>& dims, const ir::Layout& layout, F f) {
-  const std::vector<int64_t> p = physical_dims(dims, layout);
-  const size_t rank = dims.size();
-  int64_t n = 1;
-  for (int64_t d : dims) n *= d;
-  if (n == 0) return;
-  // Physical distance of a step along each logical axis; a blocked axis has two.
-  std::vector<int64_t> step(rank, 0);
-  int64_t at = layout.block_axis >= 0 ? layout.block : 1;
-  for (size_t k = rank; k-- > 0;) {
-    step[layout.order.empty() ? k : layout.order[k]] = at;
-    at *= p[k];
-  }
-  auto offset = [&](size_t axis, int64_t c) {
-    return static_cast<int>(axis) == layout.block_axis ? c / layout.block * step[axis] + c % layout.block
-                                                       : c * step[axis];
-  };
-  if (rank == 0) return f(0, 0);
-  const int64_t inner = dims[rank - 1];
-  std::vector<int64_t> c(rank, 0);
-  for (int64_t row = 0; row < n / inner; ++row) {
-    int64_t base = 0;
-    for (size_t axis = 0; axis + 1 < rank; ++axis) base += offset(axis, c[axis]);
-    for (int64_t k = 0; k < inner; ++k) f(row * inner + k, base + offset(rank - 1, k));
-    for (size_t axis = rank - 1; axis-- > 0;) {
-      if (++c[axis] < dims[axis]) break;
-      c[axis] = 0;
-    }
-  }
-}
-
-template <size_t kBytes>
-void move_elements(const std::vector<int64_t>& dims, const ir::Layout& layout, bool to_physical, const std::byte* from,
-                   std::byte* to) {
-  for_each_element(dims, layout, [&](int64_t logical, int64_t physical) {
-    const int64_t a = to_physical ? logical : physical, b = to_physical ? physical : logical;
-    std::memcpy(to + static_cast<size_t>(b) * kBytes, from + static_cast<size_t>(a) * kBytes, kBytes);
-  });
-}
-
-Status move_by_size(int size, const std::vector<int64_t>& dims, const ir::Layout& layout, bool to_physical,
-                    const std::byte* from, std::byte* to) {
-  switch (size) {
-    case 1: return move_elements<1>(dims, layout, to_physical, from, to), Ok{};
-    case 2: return move_elements<2>(dims, layout, to_physical, from, to), Ok{};
-    case 4: return move_elements<4>(dims, layout, to_physical, from, to), Ok{};
-    case 8: return move_elements<8>(dims, layout, to_physical, from, to), Ok{};
-    default: return internal_error("no layouts for elements of %d bytes", size);
-  }
-}
-}  // namespace
-
-Result<Tensor> to_layout(const Tensor& t, const ir::Layout& layout) {
-  if (layout.row_major()) return t;
-  PERI_ASSIGN(Tensor out, Tensor::zeros(t.dtype(), physical_dims(t.dims(), layout)));
-  PERI_TRY(move_by_size(dtype_size(t.dtype()), t.dims(), layout, true, t.bytes().data(), out.mutable_data()));
-  return out;
-}
-
-Result<Tensor> from_layout(const Tensor& t, const ir::Layout& layout, const std::vector<int64_t>& dims) {
-  if (layout.row_major()) return t.reshaped(dims);
-  PERI_ASSIGN(Tensor out, Tensor::zeros(t.dtype(), dims));
-  PERI_TRY(move_by_size(dtype_size(t.dtype()), dims, layout, false, t.bytes().data(), out.mutable_data()));
-  return out;
-}
 
 struct Trial::State {
   std::vector<std::vector<int64_t>> out_dims;
-  std::vector<ir::Layout> out_layouts;
   ir::Graph region;
+  std::vector<int> in_place;
+  double flops = 0;
+  std::vector<Guarded> in, out, scratch;  // scratch of each worker
+  Guarded workspace;
+  std::vector<uint64_t> in_hash;
+  std::vector<bool> constant;
+  ThreadPool* pool = nullptr;
   kernels::Packed packed;
   std::unique_ptr<kernels::Instance> instance;
-  std::vector<Tensor> in, out;
-  std::vector<bool> constant;
-  Tensor workspace, scratch;
-  size_t scratch_stride = 0;
-  std::vector<const void*> in_p;
+  std::vector<const void*> in_p;  // of the form bound last
   std::vector<void*> out_p;
-  ThreadPool* pool = nullptr;
+
+  Form private_form() const { return {std::vector<int>(out.size(), -1)}; }
+  std::vector<Form> forms() const;
+  Status check_sharing() const;
+  void bind(const Form& form);
+  Status run(const Form& form);
+  Status run_poisoned(const Form& form);
+  Status check_memory(const Form& form) const;
+  Result<Tensor> answer(size_t k) const;
+  Status same_bits(const std::vector<Tensor>& first, const Form& form) const;
 };
 Trial::Trial() : state_(std::make_unique<State>()) {}
 Trial::~Trial() = default;
 
+// What an engine relies on when it lets a result share an argument's memory.
+Status Trial::State::check_sharing() const {
+  if (!in_place.empty() && in_place.size() != out.size())
+    return wrong(format("it offers sharing of %zu results of %zu", in_place.size(), out.size()));
+  for (size_t k = 0; k < in_place.size(); ++k) {
+    if (in_place[k] < 0) continue;
+    const size_t i = static_cast<size_t>(in_place[k]);
+    if (i >= in.size() || constant[i] || in[i].bytes() != out[k].bytes() ||
+        region.inputs[i]->type.dtype != region.outputs[k]->type.dtype)
+      return wrong(format("it offers output %zu in the memory of input %zu, which is none of its kind", k, i));
+  }
+  return Ok{};
+}
+
+std::vector<Form> Trial::State::forms() const {
+  const bool cheap = flops <= kSerialFlops;
+  std::vector<Form> all = {private_form()};
+  Form back = private_form();
+  back.backwards = true;
+  back.serial = cheap;
+  std::vector<std::vector<int>> sharings;
+  for (size_t k = 0; k < in_place.size(); ++k) {
+    if (in_place[k] < 0) continue;
+    sharings.emplace_back(out.size(), -1);
+    sharings.back()[k] = in_place[k];
+  }
+  if (sharings.size() > 1) sharings.push_back(in_place);
+  if (cheap || sharings.empty()) all.push_back(back);
+  for (const std::vector<int>& shared : sharings) {
+    back.shared = shared;
+    all.push_back(back);
+    if (cheap) all.push_back({shared, false, true});
+  }
+  return all;
+}
+
 Result<std::unique_ptr<Trial>> Trial::create(const ir::Graph& region, const std::vector<bool>& constant,
                                              const Candidate& c, std::span<const Tensor> arguments,
-                                             const kernels::Machine& machine, ThreadPool* pool) {
+                                             const kernels::Machine& machine, ThreadPool* pool, bool choosing) {
   std::unique_ptr<Trial> trial(new Trial());
   State& s = *trial->state_;
   s.pool = pool;
   s.constant = constant;
   s.region = region.clone();
+  s.in_place = c.offer.in_place;
+  for (const ir::Node* n : region.nodes) s.flops += ops::cost_of(*n).flops;
   std::vector<Tensor> constants(arguments.size());
   for (size_t k = 0; k < arguments.size(); ++k) {
     s.region.inputs[k]->type.layout = c.offer.inputs[k];
-    PERI_ASSIGN(Tensor t, to_layout(arguments[k], c.offer.inputs[k]));
-    if (constant[k]) constants[k] = t;
-    s.in.push_back(std::move(t));
-    s.in_p.push_back(constant[k] ? nullptr : s.in.back().data());
+    PERI_ASSIGN(const Tensor t, to_layout(arguments[k], c.offer.inputs[k]));
+    PERI_ASSIGN(Guarded g, guarded_copy(t));
+    s.in.push_back(std::move(g));
+    const std::span<const std::byte> bytes = {s.in.back().data(), s.in.back().bytes()};
+    if (constant[k]) {
+      PERI_ASSIGN(constants[k], Tensor::view(t.dtype(), t.dims(), bytes, nullptr));
+    }
+    s.in_hash.push_back(hash_bytes(bytes.data(), bytes.size()));
   }
   for (size_t k = 0; k < region.outputs.size(); ++k) {
     s.region.outputs[k]->type.layout = c.offer.outputs[k];
     s.out_dims.push_back(kernels::dims_of(*region.outputs[k]));
-    s.out_layouts.push_back(c.offer.outputs[k]);
-    PERI_ASSIGN(Tensor t,
-                Tensor::zeros(region.outputs[k]->type.dtype, physical_dims(s.out_dims[k], c.offer.outputs[k])));
-    s.out.push_back(std::move(t));
-    s.out_p.push_back(s.out.back().mutable_data());
+    PERI_ASSIGN(const int64_t count, checked_numel(physical_dims(s.out_dims[k], c.offer.outputs[k])));
+    PERI_ASSIGN(const int64_t bytes, dtype_bytes(region.outputs[k]->type.dtype, count));
+    PERI_ASSIGN(Guarded g, Guarded::make(static_cast<size_t>(bytes)));
+    s.out.push_back(std::move(g));
   }
   const kernels::Problem problem{&s.region, constant};
   PERI_ASSIGN(s.instance,
-              c.kernel->instantiate(problem, c.offer.config, {constants, &s.packed, &machine, nullptr, true}));
-  s.scratch_stride = (s.instance->scratch_bytes() + 63) / 64 * 64;
-  PERI_ASSIGN(s.workspace, Tensor::zeros(DType::kU8, {static_cast<int64_t>(s.instance->workspace_bytes())}));
-  PERI_ASSIGN(s.scratch, Tensor::zeros(DType::kU8, {static_cast<int64_t>(s.scratch_stride) * pool->threads()}));
+              c.kernel->instantiate(problem, c.offer.config, {constants, &s.packed, &machine, nullptr, choosing}));
+  PERI_ASSIGN(s.workspace, Guarded::make(s.instance->workspace_bytes()));
+  for (int k = 0; k < pool->threads(); ++k) {
+    PERI_ASSIGN(Guarded g, Guarded::make(s.instance->scratch_bytes()));
+    s.scratch.push_back(std::move(g));
+  }
   return trial;
 }
 
-void Trial::run() {
-  State& s = *state_;
-  for (int phase = 0; phase < s.instance->phases(); ++phase)
-    s.pool->run(s.instance->tasks(phase), [&](int64_t task, int worker) {
-      s.instance->run_task(phase, task,
-                           {s.in_p, s.out_p, s.workspace.mutable_data(),
-                            s.scratch.mutable_data() + static_cast<size_t>(worker) * s.scratch_stride});
-    });
+// Arguments whose memory a result takes are copied there.
+void Trial::State::bind(const Form& form) {
+  in_p.clear(), out_p.clear();
+  for (size_t k = 0; k < in.size(); ++k) in_p.push_back(constant[k] ? nullptr : in[k].data());
+  for (size_t k = 0; k < out.size(); ++k) {
+    out_p.push_back(out[k].data());
+    if (form.shared[k] < 0) continue;
+    const Guarded& argument = in[static_cast<size_t>(form.shared[k])];
+    if (argument.bytes() > 0) std::memcpy(out[k].data(), argument.data(), argument.bytes());
+    in_p[static_cast<size_t>(form.shared[k])] = out[k].data();
+  }
 }
 
-Result<double> Trial::verify(const Expected& expected, std::vector<Tensor>* outputs) {
-  State& s = *state_;
-  std::vector<uint64_t> before;
-  for (const Tensor& t : s.in) before.push_back(hash_bytes(t.data(), t.bytes().size()));
-  for (Tensor& t : s.out) std::memset(t.mutable_data(), 0xff, t.bytes().size());  // NaN in every float type
-  std::memset(s.workspace.mutable_data(), 0xff, s.workspace.bytes().size());
-  std::memset(s.scratch.mutable_data(), 0xff, s.scratch.bytes().size());
-  run();
-  for (size_t k = 0; k < s.in.size(); ++k)
-    if (hash_bytes(s.in[k].data(), s.in[k].bytes().size()) != before[k])
-      return Error(ErrorKind::kAccuracy, format("it changed its input %zu", k));
-  std::vector<Tensor> got;
-  for (size_t k = 0; k < s.out.size(); ++k) {
-    PERI_ASSIGN(Tensor t, from_layout(s.out[k], s.out_layouts[k], s.out_dims[k]));
-    got.push_back(std::move(t));
+Status Trial::State::run(const Form& form) {
+  for (int phase = 0; phase < instance->phases(); ++phase) {
+    const int64_t tasks = instance->tasks(phase);
+    const auto one = [&](int64_t at, int worker) {
+      const int64_t task = form.backwards ? tasks - 1 - at : at;
+      instance->run_task(phase, task, {in_p, out_p, workspace.data(), scratch[static_cast<size_t>(worker)].data()});
+    };
+    if (form.serial)
+      for (int64_t k = 0; k < tasks; ++k) one(k, 0);
+    else
+      pool->run(tasks, one);
   }
-  const Result<double> error = compare(expected, got);
-  if (outputs) *outputs = std::move(got);
-  return error;
+  return instance->finish({in_p, out_p, workspace.data(), scratch[0].data()});
+}
+
+Status Trial::State::check_memory(const Form& form) const {
+  const auto check = [](const Guarded& g, const std::string& what) -> Status {
+    if (const std::string_view where = g.written(); !where.empty())
+      return wrong("it wrote " + std::string(where) + " " + what);
+    return Ok{};
+  };
+  for (size_t k = 0; k < out.size(); ++k)
+    PERI_TRY(check(out[k], format("output %zu", k) +
+                               (form.shared[k] < 0 ? "" : format(" in the memory of input %d", form.shared[k]))));
+  for (size_t k = 0; k < in.size(); ++k) {
+    PERI_TRY(check(in[k], format("input %zu", k)));
+    if (hash_bytes(in[k].data(), in[k].bytes()) != in_hash[k]) return wrong(format("it changed its input %zu", k));
+  }
+  PERI_TRY(check(workspace, "its workspace"));
+  for (const Guarded& g : scratch) PERI_TRY(check(g, "its scratch"));
+  return Ok{};
+}
+
+Status Trial::State::run_poisoned(const Form& form) {
+  for (Guarded& g : out) g.poison();
+  workspace.poison();
+  for (Guarded& g : scratch) g.poison();
+  bind(form);
+  const Status done = run(form);
+  if (!done.ok()) return wrong("its run reports: " + done.error().text());
+  return check_memory(form);
+}
+
+// As it lies in memory, in the layout it was given in.
+Result<Tensor> Trial::State::answer(size_t k) const {
+  const ir::Type& type = region.outputs[k]->type;
+  PERI_ASSIGN(Tensor t, Tensor::uninitialized(type.dtype, physical_dims(out_dims[k], type.layout)));
+  if (out[k].bytes() > 0) std::memcpy(t.mutable_data(), out[k].data(), out[k].bytes());
+  return t;
+}
+
+Status Trial::State::same_bits(const std::vector<Tensor>& first, const Form& form) const {
+  for (size_t k = 0; k < first.size(); ++k) {
+    const ir::Type& type = region.outputs[k]->type;
+    if (std::memcmp(first[k].data(), out[k].data(), out[k].bytes()) == 0) continue;
+    PERI_ASSIGN(const Tensor now, answer(k));
+    PERI_ASSIGN(const Tensor a, from_layout(first[k], type.layout, out_dims[k]));
+    PERI_ASSIGN(const Tensor b, from_layout(now, type.layout, out_dims[k]));
+    const auto at = std::mismatch(a.bytes().begin(), a.bytes().end(), b.bytes().begin()).first;
+    if (at == a.bytes().end()) continue;  // padding of a layout may hold anything
+    const int64_t element = (at - a.bytes().begin()) * 8 / dtype_bits(type.dtype);
+    return wrong(format("output %zu at %lld depends on %s", k, static_cast<long long>(element),
+                        form.shares() ? "whether results share memory of arguments" : "the order of tasks"))
+        .expecting("the same bits");
+  }
+  return Ok{};
+}
+
+Result<double> Trial::verify(const Expected* expected, Evidence* evidence, std::vector<Tensor>* outputs) {
+  State& s = *state_;
+  PERI_TRY(s.check_sharing());
+  std::vector<Tensor> first;
+  double worst = 0;
+  for (const Form& form : s.forms()) {
+    PERI_TRY(s.run_poisoned(form));
+    ++evidence->runs;
+    evidence->shared_runs += form.shares();
+    if (!first.empty()) {
+      PERI_TRY(s.same_bits(first, form));
+      continue;
+    }
+    std::vector<Tensor> answers;
+    for (size_t k = 0; k < s.out.size(); ++k) {
+      PERI_ASSIGN(Tensor t, s.answer(k));
+      PERI_ASSIGN(Tensor row_major, from_layout(t, s.region.outputs[k]->type.layout, s.out_dims[k]));
+      answers.push_back(std::move(row_major));
+      first.push_back(std::move(t));
+    }
+    if (expected) {
+      PERI_ASSIGN(worst, compare(*expected, answers));
+    }
+    if (outputs) *outputs = std::move(answers);
+  }
+  return worst;
 }
 
 namespace {
@@ -363,7 +269,7 @@ void Trial::cool(std::span<const std::byte> rest) {
   s.pool->run(static_cast<int64_t>(parts), [&](int64_t part, int) { read_part(rest, part); });
   s.pool->run(static_cast<int64_t>(parts), [&](int64_t part, int) {
     for (size_t k = 0; k < s.in.size(); ++k)
-      if (!s.constant[k]) read_part(s.in[k].bytes(), part);
+      if (!s.constant[k]) read_part({s.in[k].data(), s.in[k].bytes()}, part);
   });
 }
 
@@ -372,6 +278,9 @@ double Trial::time_ms(double budget_ms, std::span<const std::byte> rest) {
       !rest.empty() && std::find(state_->constant.begin(), state_->constant.end(), true) != state_->constant.end();
   const size_t most = cools ? kMostCoolSamples : kMostSamples;
   std::vector<double> samples;
+  const Form form = state_->private_form();
+  state_->bind(form);
+  const auto run = [&] { (void)state_->run(form); };
   run();
   const int64_t start = now_ns();
   while (samples.size() < kLeastSamples || (samples.size() < most && seconds_since(start) * 1e3 < budget_ms)) {

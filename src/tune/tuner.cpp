@@ -8,6 +8,7 @@
 #include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
 #include "tune/cache.hpp"
+#include "tune/elsewhere.hpp"
 #include "tune/judge.hpp"
 #include "tune/worker.hpp"
 
@@ -37,8 +38,13 @@ struct Tuner::State {
   void leave_untried(Candidates* all);
   const SampleVerdict& samples(const kernels::Kernel& kernel, const std::string& library);
   void decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
+  // Verdicts of the worker, else of this process, one for each; also written into the candidates and the cache.
+  std::vector<Verdict> judged(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
+                              std::vector<Candidate*> fresh, const Terms& terms);
   void decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                   std::vector<Candidate*> fresh);
+  void decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
+                        Candidates* all);
   // The worker's judge; null if there is none (any more), and then stats say why.
   RemoteJudge* worker();
   Judge& here();
@@ -74,11 +80,15 @@ std::string key_of(const ir::Graph& region, const std::vector<bool>& constant) {
   return key;
 }
 
-// Two offers may differ in their layouts only.
+// What verdicts mean: raised when candidates are judged in another way, so that older ones are not taken for it.
+constexpr int kJudge = 2;
+
+// Two offers may differ in their layouts or the sharing of memory only.
 std::string cached_name(const Candidate& c) {
-  std::string name = c.id();
+  std::string name = c.id() + format(" judge %d", kJudge);
   for (const auto* layouts : {&c.offer.inputs, &c.offer.outputs})
     for (const ir::Layout& l : *layouts) name += " " + (l.row_major() ? std::string("-") : exec::layout_code(l));
+  for (int k : c.offer.in_place) name += format(" %d", k);
   return name;
 }
 }  // namespace
@@ -149,7 +159,8 @@ RemoteJudge* Tuner::State::worker() {
 
 const SampleVerdict& Tuner::State::samples(const kernels::Kernel& kernel, const std::string& library) {
   if (const auto known = sampled.find(&kernel); known != sampled.end()) return known->second;
-  const std::string name = format("%s@%d ", std::string(kernel.name).c_str(), kernel.version) + library;
+  const std::string name =
+      format("%s@%d judge %d ", std::string(kernel.name).c_str(), kernel.version, kJudge) + library;
   std::optional<SampleVerdict> v;
   if (cache) v = cache->find_samples(name);
   if (!v) {
@@ -168,6 +179,47 @@ const SampleVerdict& Tuner::State::samples(const kernels::Kernel& kernel, const 
   return sampled.emplace(&kernel, std::move(*v)).first->second;
 }
 
+std::vector<Verdict> Tuner::State::judged(const ir::Graph& region, const std::vector<bool>& constant,
+                                          const std::string& key, std::vector<Candidate*> fresh, const Terms& terms) {
+  Verdict none;
+  none.tried = false;  // until it is told
+  std::vector<Verdict> verdicts(fresh.size(), none);
+  std::vector<size_t> left(fresh.size());
+  for (size_t k = 0; k < fresh.size(); ++k) left[k] = k;
+  std::vector<const Candidate*> list(fresh.begin(), fresh.end());
+  std::vector<bool> settled(fresh.size(), false);
+  const Told told = [&](size_t at, const Verdict* v) {
+    if (!v) return;
+    const size_t k = left[at];
+    Candidate* c = fresh[k];
+    settled[k] = true;
+    verdicts[k] = *v;
+    c->median_ms = v->median_ms;
+    c->max_error = v->max_error;
+    c->rejected = v->rejected;
+    c->compared_with = v->compared_with;
+    c->evidence = v->evidence;
+    if (cache && v->lasting)
+      cache->store(key, cached_name(*c), {v->median_ms, v->max_error, v->rejected, v->compared_with});
+  };
+  RemoteJudge* w = worker();
+  const Status done = w ? w->judge(region, constant, list, terms, told) : refused("no worker");
+  if (!done.ok()) {
+    if (w) stats.worker_trouble = done.error().text();
+    std::erase_if(left, [&](size_t k) { return settled[k]; });
+    list.clear();
+    for (size_t k : left) list.push_back(fresh[k]);
+    here().judge(region, constant, list, terms, told);
+  }
+  for (const Verdict& v : verdicts) {
+    stats.measured += v.median_ms >= 0;
+    stats.rejected += !v.rejected.empty() && v.lasting;
+    stats.runs += v.evidence.runs;
+    stats.shared_runs += v.evidence.shared_runs;
+  }
+  return verdicts;
+}
+
 void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                               std::vector<Candidate*> fresh) {
   if (options.verify) {
@@ -175,34 +227,40 @@ void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& 
                   [&](Candidate* c) { return !(c->rejected = samples(*c->kernel, c->offer.library).failed).empty(); });
     if (fresh.empty()) return;
   }
-  const Terms terms{options.measure,   options.verify,      options.seed,
-                    options.budget_ms, options.model_bytes, options.stop};
-  std::vector<const Candidate*> list(fresh.begin(), fresh.end());
-  std::vector<bool> settled(fresh.size(), false);
-  const Told told = [&](size_t k, const Verdict* v) {
-    if (!v) return;
-    Candidate* c = fresh[k];
-    settled[k] = true;
-    c->median_ms = v->median_ms;
-    c->max_error = v->max_error;
-    c->rejected = v->rejected;
-    c->compared_with = v->compared_with;
-    stats.measured += v->median_ms >= 0;
-    stats.rejected += !v->rejected.empty() && v->lasting;
-    if (cache && v->lasting)
-      cache->store(key, cached_name(*c), {v->median_ms, v->max_error, v->rejected, v->compared_with});
-  };
-  if (RemoteJudge* w = worker()) {
-    const Status done = w->judge(region, constant, list, terms, told);
-    if (done.ok()) return;
-    stats.worker_trouble = done.error().text();
-    std::vector<Candidate*> left;
-    for (size_t k = 0; k < fresh.size(); ++k)
-      if (!settled[k]) left.push_back(fresh[k]);
-    fresh = std::move(left);
-    list.assign(fresh.begin(), fresh.end());
-  }
-  here().judge(region, constant, list, terms, told);
+  judged(region, constant, key, std::move(fresh),
+         {options.measure, options.verify, false, options.seed, options.budget_ms, options.model_bytes, options.stop});
+}
+
+void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
+                                    Candidates* all) {
+  const Terms terms{false, true, true, options.seed, options.budget_ms, options.model_bytes, options.stop};
+  const std::string key = key_of(there, constant) + " elsewhere";
+  std::vector<Candidate*> right;
+  for (Candidate& c : all->list)
+    if (c.rejected.empty()) right.push_back(&c);
+  judge_elsewhere(region, constant, there, machine, right, [&](const ir::Graph& g, std::span<Candidate* const> list) {
+    Verdict none;
+    none.tried = false;
+    std::vector<Verdict> verdicts(list.size(), none);
+    std::vector<Candidate*> fresh;
+    std::vector<size_t> at;
+    for (size_t k = 0; k < list.size(); ++k) {
+      const std::optional<CacheRow> row = cache ? cache->find(key, cached_name(*list[k])) : std::nullopt;
+      if (row && (!row->rejected.empty() || row->max_error >= 0)) {
+        verdicts[k].rejected = row->rejected;
+        verdicts[k].max_error = row->max_error;
+        verdicts[k].tried = true;
+      } else {
+        fresh.push_back(list[k]), at.push_back(k);
+      }
+    }
+    ++stats.elsewhere;
+    if (fresh.empty() || stopped()) return verdicts;
+    const std::vector<Verdict> now = judged(g, constant, key, fresh, terms);
+    for (size_t k = 0; k < at.size(); ++k) verdicts[at[k]] = now[k];
+    return verdicts;
+  });
+  std::stable_partition(all->list.begin(), all->list.end(), [](const Candidate& c) { return c.rejected.empty(); });
 }
 
 void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
@@ -219,11 +277,24 @@ void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& cons
   });
 }
 
-const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<bool>& constant) {
+const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<bool>& constant,
+                                    std::span<const ir::Graph> also) {
   State& s = *state_;
   const std::string key = key_of(region, constant);
-  auto it = s.by_problem.find(key);
-  if (it != s.by_problem.end()) return it->second;
+  std::string whole = key;
+  if (s.options.verify)
+    for (const ir::Graph& g : also)
+      if (const std::string other = key_of(g, constant); other != key) whole += "\nalso " + other;
+  if (const auto it = s.by_problem.find(whole); it != s.by_problem.end()) return it->second;
+  if (whole != key) {
+    Candidates all = candidates(region, constant);
+    const int64_t start = now_ns();
+    for (const ir::Graph& g : also)
+      if (key_of(g, constant) != key && !s.stopped()) s.decide_elsewhere(region, constant, g, &all);
+    for (const Candidate& c : all.list) s.stats.elsewhere_skipped += c.evidence.skipped;
+    s.stats.seconds += seconds_since(start);
+    return s.by_problem.emplace(whole, std::move(all)).first->second;
+  }
   const int64_t start = now_ns();
   Candidates all = s.collect(region, constant);
   // Times hold for what was read between the runs.
@@ -236,6 +307,13 @@ const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<b
   return s.by_problem.emplace(key, std::move(all)).first->second;
 }
 
+std::vector<ir::Graph> bound_at(const ir::Graph& region, std::span<const DimBinding> also) {
+  std::vector<ir::Graph> out;
+  for (const DimBinding& dims : also)
+    if (auto there = exec::bind_region(region, dims); there.ok()) out.push_back(std::move(*there));
+  return out;
+}
+
 bool Tuner::accepted(const ir::Graph& region, const std::vector<bool>& constant) {
   const std::string key = key_of(region, constant);
   auto it = state_->accepted.find(key);
@@ -244,16 +322,7 @@ bool Tuner::accepted(const ir::Graph& region, const std::vector<bool>& constant)
 }
 
 bool Tuner::offered(const Candidate& candidate, const ir::Graph& region, const std::vector<bool>& constant) {
-  auto offers = candidate.kernel->offer({&region, constant}, state_->machine);
-  if (!offers.ok()) return false;
-  for (kernels::Offer& o : *offers) {
-    o.inputs.resize(region.inputs.size());
-    o.outputs.resize(region.outputs.size());
-    if (o.config == candidate.offer.config && o.inputs == candidate.offer.inputs &&
-        o.outputs == candidate.offer.outputs)
-      return true;
-  }
-  return false;
+  return offered_for(candidate, region, constant, state_->machine).has_value();
 }
 
 double Tuner::convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from, const ir::Layout& to) {

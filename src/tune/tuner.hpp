@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,13 @@
 #include "kernels/entry.hpp"
 
 namespace peri::tune {
+
+// What was run to find a candidate right; zeros where the verdict came from the cache.
+struct Evidence {
+  int64_t runs = 0, shared_runs = 0;  // of the candidate: in all, and with results in the memory of arguments
+  int64_t positions = 0;              // of the answer, held against the reference; 0: everything
+  int64_t shapes = 0, skipped = 0;    // dims it was tried at, and dims at which that would have been too dear
+};
 
 struct Candidate {
   const kernels::Kernel* kernel = nullptr;
@@ -23,6 +31,7 @@ struct Candidate {
   std::string compared_with;  // the candidate of another provider that gave the same answer everywhere; or empty
   // Runs the region at sizes for which this one does not hold (offer.holds_for); null: it holds everywhere.
   std::shared_ptr<const Candidate> elsewhere = nullptr;
+  Evidence evidence = {};
   std::string id() const;  // "gemm_f32@1 {mr=12 nr=32}" : stands in lock files and reports
 };
 struct Refusal {
@@ -56,11 +65,15 @@ class Tuner {
   void set_model_bytes(double bytes);
 
   // Candidates of a problem with concrete dims, all layouts. Verified and timed according to the options; results are
-  // kept by the problem's text, so equal layers are done once.
-  const Candidates& candidates(const ir::Graph& region, const std::vector<bool>& constant);
+  // kept by the problem's text, so equal layers are done once. `also`: the region at other dims (see bound_at()). Where
+  // a candidate is offered there too (see offered()) it must be right there, or it is rejected. Calls for one region
+  // with and without `also` share its times.
+  const Candidates& candidates(const ir::Graph& region, const std::vector<bool>& constant,
+                               std::span<const ir::Graph> also = {});
   // Whether any kernel but the reference takes the region (no measurement).
   bool accepted(const ir::Graph& region, const std::vector<bool>& constant);
-  // Whether the candidate is offered for the same region at other dims too, with the same configuration and layouts.
+  // Whether the candidate is offered for the same region at other dims too, with the same configuration, layouts and
+  // sharing of memory (of what has equal sizes there).
   bool offered(const Candidate& candidate, const ir::Graph& region, const std::vector<bool>& constant);
   // Measured time of bringing a tensor of these dims from one layout to another, in ms.
   double convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from, const ir::Layout& to);
@@ -70,7 +83,9 @@ class Tuner {
     int64_t untried = 0;   // problems of which nothing was verified or measured, since `stop` said so
     int64_t compared = 0;  // candidates whose whole answer was compared with one of another provider
     int64_t kernels_sampled = 0, sample_runs = 0,
-            kernels_refused = 0;  // tier 1: kernels, their right runs, and those that failed
+            kernels_refused = 0;                   // tier 1: kernels, their right runs, and those that failed
+    int64_t runs = 0, shared_runs = 0;             // of candidates, to verify them; with results in arguments' memory
+    int64_t elsewhere = 0, elsewhere_skipped = 0;  // problems at other dims, and candidates at dims that were too dear
     double seconds = 0, sample_seconds = 0;
     bool worker = false;  // a worker process verified and timed, or would have if anything had been new
     int64_t worker_deaths = 0;
@@ -83,5 +98,8 @@ class Tuner {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// A region with symbolic dims at each binding where it has concrete ones: what candidates() takes as `also`.
+std::vector<ir::Graph> bound_at(const ir::Graph& region, std::span<const DimBinding> also);
 
 }  // namespace peri::tune

@@ -70,6 +70,12 @@ Result<Candidate> read_candidate(const Json& j, const ir::Graph& region) {
   c.offer.config = config;
   PERI_ASSIGN(c.offer.inputs, read_layouts(j, "inputs", region.inputs.size()));
   PERI_ASSIGN(c.offer.outputs, read_layouts(j, "outputs", region.outputs.size()));
+  PERI_ASSIGN(const Json::Array* in_place, j.get_array("in_place"));
+  for (const Json& k : *in_place) {
+    PERI_ASSIGN(const int64_t input, k.as_int());
+    if (input < -1 || input > INT32_MAX) return invalid("no such input");
+    c.offer.in_place.push_back(static_cast<int>(input));
+  }
   return c;
 }
 }  // namespace
@@ -112,7 +118,11 @@ std::string question_text(const ir::Graph& region, const std::vector<bool>& cons
   JsonWriter w;
   w.begin_object().field("region", ir::print(region, {int64_t{1} << 20, false})).key("constant").begin_array();
   for (bool c : constant) w.value(c);
-  w.end_array().field("measure", t.measure).field("verify", t.verify).field("seed", t.seed);
+  w.end_array()
+      .field("measure", t.measure)
+      .field("verify", t.verify)
+      .field("elsewhere", t.elsewhere)
+      .field("seed", t.seed);
   w.field("budget_ms", t.budget_ms).field("model_bytes", t.model_bytes).key("candidates").begin_array();
   for (const Candidate* c : candidates) {
     w.begin_object().field("kernel", c->kernel->name).field("config", c->offer.config).key("inputs").begin_array();
@@ -121,6 +131,8 @@ std::string question_text(const ir::Graph& region, const std::vector<bool>& cons
     w.end_array().key("outputs").begin_array();
     for (size_t k = 0; k < region.outputs.size(); ++k)
       w.value(layout_text(c->offer.outputs[k], region.outputs[k]->type.rank()));
+    w.end_array().key("in_place").begin_array();
+    for (int k : c->offer.in_place) w.value(int64_t{k});
     w.end_array().end_object();
   }
   w.end_array().end_object();
@@ -142,6 +154,7 @@ Result<Question> read_question(const Json& json) {
   }
   PERI_ASSIGN(q.terms.measure, json.get_bool("measure"));
   PERI_ASSIGN(q.terms.verify, json.get_bool("verify"));
+  PERI_ASSIGN(q.terms.elsewhere, json.get_bool("elsewhere"));
   PERI_ASSIGN(q.terms.seed, json.get_uint("seed"));
   PERI_ASSIGN(q.terms.budget_ms, json.get_double("budget_ms"));
   PERI_ASSIGN(q.terms.model_bytes, json.get_double("model_bytes"));
@@ -157,7 +170,9 @@ std::string verdict_text(size_t candidate, const Verdict& v) {
   JsonWriter w;
   w.begin_object().field("candidate", static_cast<int64_t>(candidate)).field("median_ms", v.median_ms);
   w.field("max_error", v.max_error).field("rejected", v.rejected).field("compared_with", v.compared_with);
-  w.field("lasting", v.lasting).end_object();
+  const Evidence& e = v.evidence;
+  w.field("lasting", v.lasting).field("tried", v.tried).field("runs", e.runs).field("shared_runs", e.shared_runs);
+  w.field("positions", e.positions).field("shapes", e.shapes).end_object();
   return w.take();
 }
 
@@ -168,6 +183,11 @@ Result<Verdict> read_verdict(const Json& json) {
   PERI_ASSIGN(const std::string_view rejected, json.get_string("rejected"));
   PERI_ASSIGN(const std::string_view compared, json.get_string("compared_with"));
   PERI_ASSIGN(v.lasting, json.get_bool("lasting"));
+  PERI_ASSIGN(v.tried, json.get_bool("tried"));
+  PERI_ASSIGN(v.evidence.runs, json.get_int("runs"));
+  PERI_ASSIGN(v.evidence.shared_runs, json.get_int("shared_runs"));
+  PERI_ASSIGN(v.evidence.positions, json.get_int("positions"));
+  PERI_ASSIGN(v.evidence.shapes, json.get_int("shapes"));
   v.rejected = rejected;
   v.compared_with = compared;
   return v;

@@ -1,0 +1,130 @@
+// Roles of a region's inputs, and the numbers that suit them.
+#include "tune/arguments.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "kernels/entry.hpp"
+
+namespace peri::tune {
+
+namespace {
+// Every bit of the result depends on every bit of the position. Source of the constants: Appleby, MurmurHash3, 2011
+// (finalizer).
+inline uint32_t mixed(uint64_t seed, int64_t at) {
+  const uint64_t wide = static_cast<uint64_t>(at);
+  uint32_t z = static_cast<uint32_t>(wide) + static_cast<uint32_t>(wide >> 32) * 0x9e3779b9u;
+  z += static_cast<uint32_t>(seed * 0x9e3779b97f4a7c15ull >> 32);
+  z = (z ^ (z >> 16)) * 0x85ebca6bu;
+  z = (z ^ (z >> 13)) * 0xc2b2ae35u;
+  return z ^ (z >> 16);
+}
+
+// The sum of four even bytes has mean 510 and variance 4 (256^2 - 1) / 12.
+inline float normal_of(uint32_t z) {
+  const int32_t sum = static_cast<int32_t>((z & 255) + (z >> 8 & 255) + (z >> 16 & 255) + (z >> 24)) - 510;
+  return static_cast<float>(sum) * 0.0067659f;
+}
+
+struct Spread {
+  float mean = 0, deviation = 1;
+  bool operator==(const Spread&) const = default;
+};
+
+bool normalisation(const ir::Node& n) { return n.op.ends_with("_normalization"); }
+
+// How many products each sum of the anchor has, if port `port` holds its weights; 0: it does not.
+double fan_in(const ir::Node& n, size_t port, const std::vector<int64_t>& w) {
+  double all = 1;
+  for (int64_t d : w) all *= static_cast<double>(d);
+  if (port != 1 || w.empty() || all == 0) return 0;
+  if (n.op == "conv" || n.op == "deform_conv") return all / static_cast<double>(w[0]);
+  if (n.op == "conv_transpose" && w.size() > 1) {
+    double products = all / static_cast<double>(w[1]) / static_cast<double>(n.i("group", 1));
+    for (int64_t s : n.ints("strides")) products /= static_cast<double>(std::max<int64_t>(1, s));
+    return std::max(1.0, products);
+  }
+  if (n.op == "gemm") return static_cast<double>(w[n.i("transB") ? w.size() - 1 : 0]);
+  if (n.op == "matmul") return static_cast<double>(w.size() > 1 ? w[w.size() - 2] : w[0]);
+  return 0;
+}
+
+Spread spread_of_use(const ir::Node& n, size_t port, const std::vector<int64_t>& dims) {
+  if (const double k = fan_in(n, port, dims); k > 0) return {0, static_cast<float>(1 / std::sqrt(k))};
+  const bool anchor = n.op == "conv" || n.op == "conv_transpose" || n.op == "gemm";
+  if ((anchor && port == 2) || (n.op == "deform_conv" && port == 3)) return {0, 0.5f};
+  if (normalisation(n) && port == 1) return {1, 0.2f};
+  if (normalisation(n) && (port == 2 || port == 3)) return {0, 0.5f};
+  if (n.op == "batch_normalization" && port == 4) return {1, 0.2f};
+  return {};
+}
+
+// What all uses of an input agree on.
+Spread spread_of(const ir::Value& v) {
+  std::optional<Spread> all;
+  const std::vector<int64_t> dims = kernels::dims_of(v);
+  for (const ir::Node* n : v.users)
+    for (size_t port = 0; port < n->inputs.size(); ++port) {
+      if (n->inputs[port] != &v) continue;
+      const Spread s = spread_of_use(*n, port, dims);
+      if (all && !(*all == s)) return {};
+      all = s;
+    }
+  return all.value_or(Spread());
+}
+
+// The exclusive upper end for an integer input: what it indexes, or a small number.
+int64_t index_range(const ir::Graph& region, const ir::Value* v) {
+  for (const ir::Node* n : region.nodes) {
+    if (n->in(1) != v || !n->in(0)) continue;
+    const Shape& data = *n->in(0)->type.shape;
+    if ((n->op == "gather" || n->op == "gather_elements") && !data.empty()) {
+      int64_t axis = n->i("axis");
+      if (axis < 0) axis += static_cast<int64_t>(data.size());
+      return std::max<int64_t>(1, data[static_cast<size_t>(axis)].value());
+    }
+    if (n->op == "gather_nd" || n->op == "scatter_nd" || n->op == "scatter_elements") {
+      int64_t low = INT64_MAX;
+      for (const Dim& d : data) low = std::min(low, d.value());
+      return std::max<int64_t>(1, low == INT64_MAX ? 1 : low);
+    }
+  }
+  return 8;
+}
+
+void fill(const ir::Graph& region, const ir::Value* v, uint64_t seed, Tensor* t) {
+  const DType type = v->type.dtype;
+  if (is_float(type)) {
+    const Spread s = spread_of(*v);
+    if (type == DType::kF32) {
+      float* data = t->mutable_as<float>();
+      const int64_t n = t->numel();
+      for (int64_t k = 0; k < n; ++k) data[k] = s.mean + s.deviation * normal_of(mixed(seed, k));
+    } else {
+      for (int64_t k = 0; k < t->numel(); ++k)
+        t->set_f64(k, double{s.mean} + double{s.deviation} * double{normal_of(mixed(seed, k))});
+    }
+  } else if (type == DType::kBool) {
+    for (int64_t k = 0; k < t->numel(); ++k) t->set_i64(k, mixed(seed, k) & 1);
+  } else if (type != DType::kString) {
+    const uint64_t range = static_cast<uint64_t>(std::min<int64_t>(index_range(region, v), UINT32_MAX));
+    for (int64_t k = 0; k < t->numel(); ++k) t->set_i64(k, static_cast<int64_t>(mixed(seed, k) * range >> 32));
+  }
+}
+}  // namespace
+
+float seeded_normal(uint64_t seed, int64_t at) { return normal_of(mixed(seed, at)); }
+
+Result<std::vector<Tensor>> make_arguments(const ir::Graph& region, uint64_t seed) {
+  std::vector<Tensor> out;
+  for (const ir::Value* v : region.inputs) {
+    PERI_ASSIGN(const std::vector<int64_t> dims, eval(*v->type.shape, {}));
+    PERI_ASSIGN(Tensor t, Tensor::zeros(v->type.dtype, dims));
+    fill(region, v, seed++, &t);
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+}  // namespace peri::tune

@@ -1,0 +1,96 @@
+// The same offer at other dims, and what its verdict means at home.
+#include "tune/elsewhere.hpp"
+
+#include <algorithm>
+
+namespace peri::tune {
+
+namespace {
+double flops_of(const ir::Graph& region) {
+  double flops = 0;
+  for (const ir::Node* n : region.nodes) flops += ops::cost_of(*n).flops;
+  return flops;
+}
+
+double bytes_of(const ir::Graph& region) {
+  double bytes = 0;
+  for (const auto* list : {&region.inputs, &region.outputs})
+    for (const ir::Value* v : *list) {
+      double n = dtype_bits(v->type.dtype) / 8.0;
+      for (int64_t d : kernels::dims_of(*v)) n *= static_cast<double>(d);
+      bytes += n;
+    }
+  return bytes;
+}
+
+// The first argument that has other dims there: "x: f32[3,64,7,7]".
+std::string place_text(const ir::Graph& here, const ir::Graph& there) {
+  for (size_t k = 0; k < there.inputs.size() && k < here.inputs.size(); ++k)
+    if (!(*here.inputs[k]->type.shape == *there.inputs[k]->type.shape))
+      return there.inputs[k]->name + ": " + ir::type_text(there.inputs[k]->type);
+  return there.outputs[0]->name + ": " + ir::type_text(there.outputs[0]->type);
+}
+}  // namespace
+
+namespace {
+bool same_size(const ir::Value& a, const ir::Value& b) {
+  return a.type.dtype == b.type.dtype && product(*a.type.shape) == product(*b.type.shape);
+}
+
+// The sharing of memory that an engine does there for a candidate with `own`: none where sizes differ, since it goes by
+// sizes that are equal at all dims. Nothing: there the kernel does not offer what the engine would do.
+std::optional<std::vector<int>> sharing_there(const std::vector<int>& own, const std::vector<int>& offered,
+                                              const ir::Graph& region) {
+  std::vector<int> out = own;
+  for (size_t k = 0; k < own.size(); ++k) {
+    if (own[k] < 0 || (k < offered.size() && offered[k] == own[k])) continue;
+    if (same_size(*region.inputs[static_cast<size_t>(own[k])], *region.outputs[k])) return std::nullopt;
+    out[k] = -1;
+  }
+  return out;
+}
+}  // namespace
+
+std::optional<Candidate> offered_for(const Candidate& candidate, const ir::Graph& region,
+                                     const std::vector<bool>& constant, const kernels::Machine& machine) {
+  auto offers = candidate.kernel->offer({&region, constant}, machine);
+  if (!offers.ok()) return std::nullopt;
+  for (kernels::Offer& o : *offers) {
+    o.inputs.resize(region.inputs.size());
+    o.outputs.resize(region.outputs.size());
+    const kernels::Offer& own = candidate.offer;
+    if (o.config != own.config || o.inputs != own.inputs || o.outputs != own.outputs) continue;
+    auto shared = sharing_there(own.in_place, o.in_place, region);
+    if (!shared) continue;
+    o.in_place = std::move(*shared);
+    return Candidate{candidate.kernel, std::move(o), -1, -1, "", ""};
+  }
+  return std::nullopt;
+}
+
+void judge_elsewhere(const ir::Graph& here, const std::vector<bool>& constant, const ir::Graph& there,
+                     const kernels::Machine& machine, std::span<Candidate* const> candidates, const Ask& ask) {
+  std::vector<Candidate> offered;
+  std::vector<Candidate*> owners, list;
+  for (Candidate* c : candidates) {
+    auto same = offered_for(*c, there, constant, machine);
+    if (!same) continue;  // the caller's: it holds at the tuned dims only
+    offered.push_back(std::move(*same));
+    owners.push_back(c);
+  }
+  const bool dear = flops_of(there) > std::max(kElsewhereFlops, flops_of(here)) || bytes_of(there) > kElsewhereBytes;
+  for (size_t k = 0; dear && k < owners.size(); ++k) ++owners[k]->evidence.skipped;
+  if (dear || owners.empty()) return;
+  for (Candidate& c : offered) list.push_back(&c);
+  const std::vector<Verdict> verdicts = ask(there, list);
+  for (size_t k = 0; k < owners.size(); ++k) {
+    const Verdict& v = verdicts[k];
+    Evidence& e = owners[k]->evidence;
+    e.runs += v.evidence.runs;
+    e.shared_runs += v.evidence.shared_runs;
+    (v.tried ? e.shapes : e.skipped) += 1;
+    if (v.tried && !v.rejected.empty()) owners[k]->rejected = "at " + place_text(here, there) + ": " + v.rejected;
+  }
+}
+
+}  // namespace peri::tune

@@ -1,0 +1,31 @@
+// A candidate chosen at the tuned dims runs at all dims for which its kernel makes the same offer: it must be right
+// there too. Other dims of its region are judged as a problem of their own, without timing.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "tune/judge.hpp"
+
+namespace peri::tune {
+
+// Other dims are left out, and counted as skipped, if the region there takes more flops than this and than at the tuned
+// dims, or its tensors more bytes.
+constexpr double kElsewhereFlops = 2e9, kElsewhereBytes = 256 << 20;
+
+// The candidate as its kernel offers it for `region`, which is its own at other dims: with the same configuration and
+// layouts, and with its sharing of memory wherever sizes are equal there too. None: it is not offered there.
+std::optional<Candidate> offered_for(const Candidate& candidate, const ir::Graph& region,
+                                     const std::vector<bool>& constant, const kernels::Machine& machine);
+
+// Verdicts about candidates of a region, one for each.
+using Ask = std::function<std::vector<Verdict>(const ir::Graph& region, std::span<Candidate* const> candidates)>;
+
+// Asks for verdicts at the dims of `there` about those of `candidates`, which were right at the dims of `here`, that
+// are offered there too. One that is wrong there is rejected, with the dims in its reason; `evidence` counts what was
+// done.
+void judge_elsewhere(const ir::Graph& here, const std::vector<bool>& constant, const ir::Graph& there,
+                     const kernels::Machine& machine, std::span<Candidate* const> candidates, const Ask& ask);
+
+}  // namespace peri::tune

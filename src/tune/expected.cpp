@@ -1,0 +1,212 @@
+// Positions of dear answers, the budget of the reference, and comparisons.
+#include "tune/expected.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "base/rng.hpp"
+#include "kernels/entry.hpp"
+
+namespace peri::tune {
+
+namespace {
+// Seeded positions of an output, ascending: both ends of it and of each axis, and any.
+std::vector<int64_t> sample_positions(const std::vector<int64_t>& dims, int64_t count, uint64_t seed) {
+  int64_t n = 1;
+  for (int64_t d : dims) n *= d;
+  Rng rng(seed);
+  std::vector<int64_t> out;
+  for (int64_t k = 0; k < std::min<int64_t>(64, count / 16); ++k) out.push_back(k), out.push_back(n - 1 - k);
+  int64_t stride = 1;
+  for (size_t axis = dims.size(); axis-- > 0;) {
+    const int64_t d = dims[axis];
+    for (int64_t k = 0; k < std::min<int64_t>(128, count / 8); ++k) {
+      const int64_t p = rng.below(n), at = p / stride % d;
+      out.push_back(p + ((k & 1 ? d - 1 : 0) - at) * stride);
+    }
+    stride *= d;
+  }
+  auto ascending = [&] {
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+  };
+  for (ascending(); static_cast<int64_t>(out.size()) < count; ascending())
+    for (int64_t k = static_cast<int64_t>(out.size()); k < count; ++k) out.push_back(rng.below(n));
+  return out;
+}
+
+double numel_of(const ir::Value& v) {
+  double n = 1;
+  for (int64_t d : kernels::dims_of(v)) n *= static_cast<double>(d);
+  return n;
+}
+
+// Flops of the reference: `whole` for everything; at p positions `fixed` + p * `each`.
+struct ReferenceCost {
+  double whole = 0, fixed = 0, each = 0;
+};
+
+// As the reference pulls positions back through the region, here a few of them as a probe.
+ReferenceCost reference_cost(const ir::Graph& region, uint64_t seed) {
+  ReferenceCost c;
+  const std::vector<int64_t> dims = kernels::dims_of(*region.outputs[0]);
+  const bool probed = region.outputs.size() == 1 && numel_of(*region.outputs[0]) > 2 * kLeastPositions;
+  const std::vector<int64_t> probe = probed ? sample_positions(dims, kLeastPositions, seed) : std::vector<int64_t>();
+  std::unordered_map<const ir::Value*, std::vector<int64_t>> wanted;  // empty: all of it
+  wanted[region.outputs[0]] = probe;
+  for (size_t k = region.nodes.size(); k-- > 0;) {
+    const ir::Node& n = *region.nodes[k];
+    const double flops = std::max(ops::cost_of(n).flops, numel_of(*n.out()));
+    c.whole += flops;
+    const ops::OpDef* op = ops::find(n.op);
+    const auto it = wanted.find(n.out());
+    const bool some = n.outputs.size() == 1 && it != wanted.end() && !it->second.empty();
+    if (some)
+      c.each += flops / numel_of(*n.out()) * static_cast<double>(it->second.size()) / static_cast<double>(probe.size());
+    else
+      c.fixed += flops;
+    for (size_t port = 0; port < n.inputs.size(); ++port) {
+      const ir::Value* v = n.inputs[port];
+      if (!v || !v->producer) continue;
+      std::vector<int64_t> needed;
+      if (!some || !op || !op->pull || !op->pull(n, port, wanted.at(n.out()), &needed)) needed.clear();
+      const auto [have, fresh] = wanted.emplace(v, needed);
+      if (!fresh && (needed.empty() || have->second.empty())) have->second.clear();
+      if (!fresh && needed.size() > have->second.size() && !have->second.empty()) have->second = needed;
+    }
+  }
+  return c;
+}
+}  // namespace
+
+Result<Expected> expected_at(const ir::Graph& region, std::span<const Tensor> arguments, int threads,
+                             std::vector<int64_t> positions) {
+  Expected e;
+  e.positions = std::move(positions);
+  std::vector<ops::RefTensor> in;
+  for (const Tensor& t : arguments) in.push_back(ops::to_ref(t));
+  double u = unit_roundoff(DType::kF32);
+  for (const ir::Value* v : region.outputs)
+    if (is_float(v->type.dtype)) u = std::min(u, std::max(unit_roundoff(v->type.dtype), unit_roundoff(DType::kF64)));
+  PERI_ASSIGN(e.out, ops::run_reference(region, in, {u, threads, false, e.positions}));
+  return e;
+}
+
+Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> arguments, int threads, uint64_t seed,
+                               int64_t most) {
+  const double n = numel_of(*region.outputs[0]);
+  if (n == 0) return expected_at(region, arguments, threads, {});
+  const ReferenceCost c = reference_cost(region, seed);
+  const double fit = c.each > 0 ? (kPositionFlops - c.fixed) / c.each : static_cast<double>(most);
+  const int64_t count = static_cast<int64_t>(std::clamp(fit, double{kLeastPositions}, static_cast<double>(most)));
+  const double some = c.fixed + c.each * static_cast<double>(count);
+  const bool can = region.outputs.size() == 1 && n > 2 * static_cast<double>(count);
+  if (c.whole <= kWholeFlops || ((!can || some > c.whole / 2) && c.whole <= kMostReferenceFlops))
+    return expected_at(region, arguments, threads, {});
+  if (!can || some > kMostReferenceFlops)
+    return refused("its reference takes %.0f Gflop, which is too much", (can ? some : c.whole) / 1e9);
+  return expected_at(region, arguments, threads, sample_positions(kernels::dims_of(*region.outputs[0]), count, seed));
+}
+
+std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& a, const Tensor& b) {
+  constexpr size_t kMost = 64;
+  std::vector<int64_t> out;
+  const ops::RefTensor& want = expected.out[0];
+  double radius = 0;
+  for (int64_t at : expected.positions) radius = std::max(radius, want.floating() ? want.r(at) : 0.0);
+  const double u = unit_roundoff(want.dtype);
+  const std::span<const float> fa = a.dtype() == DType::kF32 ? a.as<float>() : std::span<const float>(),
+                               fb = a.dtype() == DType::kF32 ? b.as<float>() : fa;
+  for (int64_t k = 0; k < a.numel() && out.size() < kMost; ++k) {
+    if (!want.floating()) {
+      if (a.i64(k) != b.i64(k)) out.push_back(k);
+      continue;
+    }
+    const double x = fa.empty() ? a.f64(k) : fa[static_cast<size_t>(k)],
+                 y = fb.empty() ? b.f64(k) : fb[static_cast<size_t>(k)];
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    if (!(std::fabs(x - y) <= 2 * (radius + u * std::fabs(x)))) out.push_back(k);
+  }
+  return out;
+}
+
+namespace {
+Status differs(size_t output, int64_t at, const std::string& want, const std::string& got) {
+  return Error(ErrorKind::kAccuracy, format("output %zu differs at %lld", output, static_cast<long long>(at)))
+      .expecting(want)
+      .but_found(got);
+}
+}  // namespace
+
+Result<double> compare(const Expected& expected, std::span<const Tensor> got) {
+  double worst = 0;
+  for (size_t k = 0; k < got.size(); ++k) {
+    const ops::RefTensor& want = expected.out[k];
+    const bool some = !expected.positions.empty();
+    const int64_t count = some ? static_cast<int64_t>(expected.positions.size()) : want.numel();
+    const double u = unit_roundoff(want.dtype);
+    for (int64_t n = 0; n < count; ++n) {
+      const int64_t at = some ? expected.positions[static_cast<size_t>(n)] : n;
+      const size_t i = static_cast<size_t>(at);
+      if (want.dtype == DType::kString) {
+        if (want.s[i] != got[k].string_values()[i]) return differs(k, at, want.s[i], got[k].string_values()[i]).error();
+        continue;
+      }
+      if (!want.floating()) {
+        if (want.i[i] != got[k].i64(at))
+          return differs(k, at, std::to_string(want.i[i]), std::to_string(got[k].i64(at))).error();
+        continue;
+      }
+      const double w = want.f[i], g = got[k].f64(at);
+      if (std::isnan(w) && std::isnan(g)) continue;
+      if (w == g) continue;
+      // Rounding of the result to its type, and its smallest step near zero (subnormal results).
+      const double radius = want.r(at) + u * std::fabs(w) + (want.dtype == DType::kF16 ? 0x1p-24 : 0x1p-126);
+      const double error = std::fabs(w - g);
+      if (!(error <= radius)) {
+        const bool both_huge = std::isinf(g) &&
+                               std::fabs(w) + radius > (want.dtype == DType::kF16 ? 65504.0 : 3.4028234e38) &&
+                               std::signbit(g) == std::signbit(w);
+        if (!both_huge) return differs(k, at, format("%.9g +- %.3g", w, radius), format("%.9g", g)).error();
+        continue;  // the exact answer is so near the largest number that overflow lies within its radius
+      }
+      worst = std::max(worst, error / radius);
+    }
+  }
+  return worst;
+}
+
+namespace {
+double largest(const Tensor& t) {
+  double m = 0;
+  for (int64_t k = 0; k < t.numel(); ++k)
+    if (const double v = std::fabs(t.f64(k)); std::isfinite(v)) m = std::max(m, v);
+  return m;
+}
+}  // namespace
+
+Result<double> agree(const ir::Graph& region, std::span<const Tensor> a, std::span<const Tensor> b) {
+  double terms = 0, worst = 0;
+  for (const ir::Node* n : region.nodes) terms += ops::cost_of(*n).flops / std::max(1.0, numel_of(*n->out()));
+  for (size_t k = 0; k < a.size(); ++k) {
+    const DType type = a[k].dtype();
+    const double bound = is_float(type) ? 8 * std::sqrt(std::max(1.0, terms)) * largest(a[k]) *
+                                              std::max(unit_roundoff(type), unit_roundoff(DType::kF32))
+                                        : 0;
+    for (int64_t at = 0; at < a[k].numel(); ++at) {
+      if (!is_float(type)) {
+        if (a[k].i64(at) != b[k].i64(at))
+          return differs(k, at, std::to_string(a[k].i64(at)), std::to_string(b[k].i64(at))).error();
+        continue;
+      }
+      const double x = a[k].f64(at), y = b[k].f64(at), far = std::fabs(x - y);
+      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+      if (!(far <= bound)) return differs(k, at, format("%.9g +- %.3g", x, bound), format("%.9g", y)).error();
+      worst = std::max(worst, far / bound);
+    }
+  }
+  return worst;
+}
+
+}  // namespace peri::tune

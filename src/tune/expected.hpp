@@ -1,0 +1,42 @@
+// What a candidate's answer is held against: the region in float64 with the radius of round-off at each element, in
+// full or, where that is dear, at positions that a budget allows.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/tensor.hpp"
+#include "ir/graph.hpp"
+#include "ops/entry.hpp"
+
+namespace peri::tune {
+
+// The reference does about 1 Gflop a second. Below kWholeFlops an answer is computed in full. Beyond, as many positions
+// as kPositionFlops pay for, kLeastPositions to kMostPositions of them; what takes more than kMostReferenceFlops even
+// so is not computed.
+constexpr double kWholeFlops = 3e7, kPositionFlops = 2e8, kMostReferenceFlops = 1e10;
+constexpr int64_t kLeastPositions = 64, kMostPositions = 4096;
+
+struct Expected {
+  std::vector<ops::RefTensor> out;
+  std::vector<int64_t> positions;  // of output 0, which is the only one then; empty: all of all outputs
+};
+// Positions are seeded and hold both ends of output 0 and of each of its axes. Computed once for all candidates of a
+// problem. kRefused: it is too dear.
+Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> arguments, int threads, uint64_t seed,
+                               int64_t most_positions = kMostPositions);
+// The same at given ascending positions of the only output; none: everything.
+Result<Expected> expected_at(const ir::Graph& region, std::span<const Tensor> arguments, int threads,
+                             std::vector<int64_t> positions);
+
+// Compares row-major results with the expectation; returns the largest |error| / radius or kAccuracy naming the
+// position.
+Result<double> compare(const Expected& expected, std::span<const Tensor> got);
+// At most 64 positions at which two whole row-major answers differ by more than both may, as far as the expectation's
+// positions tell: twice the largest radius among them. REQUIRES: expected.positions is not empty.
+std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& a, const Tensor& b);
+// For answers that no reference is known of: the largest difference of two whole ones over the round-off of sums as
+// long as the region's, of terms as large as its largest element; or kAccuracy.
+Result<double> agree(const ir::Graph& region, std::span<const Tensor> a, std::span<const Tensor> b);
+
+}  // namespace peri::tune

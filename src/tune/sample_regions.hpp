@@ -1,0 +1,31 @@
+// The small problems of tier 1: every sample of every op; the regions that kernels with several nodes state themselves;
+// and anchors with every activation and every order of steps that an epilogue may have behind them.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "tune/expected.hpp"
+
+namespace peri::kernels {
+struct Kernel;
+}
+
+namespace peri::tune {
+
+struct SampleProblem {
+  ir::Graph region;
+  std::vector<bool> constant;
+  // Made when a kernel takes it first.
+  std::vector<Tensor> arguments = {};
+  std::optional<Expected> expected = std::nullopt;
+  bool refused = false;  // the reference takes no such data
+};
+
+// Those of all ops and anchors: the same for every kernel, made once in a process.
+std::vector<SampleProblem>& common_problems();
+// Those of the kernel's own samples.
+std::vector<SampleProblem> own_problems(const kernels::Kernel& kernel);
+
+}  // namespace peri::tune
