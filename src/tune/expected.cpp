@@ -98,7 +98,8 @@ Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> 
   const double n = numel_of(*region.outputs[0]);
   if (n == 0) return expected_at(region, arguments, threads, {});
   const ReferenceCost c = reference_cost(region, seed);
-  const double fit = c.each > 0 ? (kPositionFlops - c.fixed) / c.each : static_cast<double>(most);
+  const double fit =
+      c.each > 0 ? std::max(kPositionFlops - c.fixed, kPositionFlops / 2) / c.each : static_cast<double>(most);
   const int64_t count = static_cast<int64_t>(std::clamp(fit, double{kLeastPositions}, static_cast<double>(most)));
   const double some = c.fixed + c.each * static_cast<double>(count);
   const bool can = region.outputs.size() == 1 && n > 2 * static_cast<double>(count);

@@ -11,10 +11,10 @@
 
 namespace peri::tune {
 
-// The reference does about 1 Gflop a second. Below kWholeFlops an answer is computed in full. Beyond, as many positions
-// as kPositionFlops pay for, kLeastPositions to kMostPositions of them; what takes more than kMostReferenceFlops even
-// so is not computed.
-constexpr double kWholeFlops = 3e7, kPositionFlops = 2e8, kMostReferenceFlops = 1e10;
+// The reference does 0.1 (windows) to 1 (products) Gflop a second. Below kWholeFlops an answer is computed in full.
+// Beyond, as many positions as kPositionFlops pay for, kLeastPositions to kMostPositions of them; what takes more than
+// kMostReferenceFlops even so is not computed.
+constexpr double kWholeFlops = 3e7, kPositionFlops = 1e8, kMostReferenceFlops = 4e9;
 constexpr int64_t kLeastPositions = 64, kMostPositions = 4096;
 
 struct Expected {

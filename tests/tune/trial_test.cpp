@@ -1,0 +1,132 @@
+// What candidates are tried on: data of seed and position, weights by fan-in, a reference within its budget, memory
+// between guards.
+#include "tune/trial.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tune/guarded.hpp"
+
+namespace peri::tune {
+namespace {
+
+ir::Graph parsed(std::string_view text) {
+  auto g = ir::parse_graph(text);
+  EXPECT_TRUE(g.ok() && ops::infer_graph(*g).ok()) << text;
+  return std::move(*g);
+}
+
+double deviation(const Tensor& t) {
+  double sum = 0;
+  for (float v : t.as<float>()) sum += double{v} * double{v};
+  return std::sqrt(sum / static_cast<double>(t.numel()));
+}
+
+TEST(Arguments, EachElementIsAFunctionOfSeedAndPosition) {
+  const ir::Graph g = parsed("graph { input x: f32[64,100]; input z: f32[64,100]; y = add(x, z); output y }");
+  const auto arguments = make_arguments(g, 11);
+  ASSERT_TRUE(arguments.ok());
+  double sum = 0;
+  for (int64_t k = 0; k < 6400; ++k) {
+    EXPECT_EQ((*arguments)[0].f64(k), seeded_normal(11, k));
+    EXPECT_EQ((*arguments)[1].f64(k), seeded_normal(12, k));
+    sum += (*arguments)[0].f64(k) * (*arguments)[1].f64(k);
+  }
+  EXPECT_NEAR(deviation((*arguments)[0]), 1, 0.05);
+  EXPECT_LT(std::fabs(sum / 6400), 0.05) << "arguments are independent";
+}
+
+TEST(Arguments, WeightsHaveTheSquareRootOfTheirFanIn) {
+  const auto weight = [](std::string_view text) {
+    const auto arguments = make_arguments(parsed(text), 3);
+    EXPECT_TRUE(arguments.ok());
+    return deviation((*arguments)[1]);
+  };
+  EXPECT_NEAR(weight("graph { input x: f32[2,400]; input w: f32[400,30]; y = matmul(x, w); output y }"), 0.05, 0.002);
+  EXPECT_NEAR(weight("graph { input x: f32[2,400]; input w: f32[30,400]; y = gemm(x, w) {transB=1}; output y }"), 0.05,
+              0.002);
+  EXPECT_NEAR(weight("graph { input x: f32[1,25,9,9]; input w: f32[40,25,4,4]; y = conv(x, w); output y }"), 0.05,
+              0.002);
+  EXPECT_NEAR(weight("graph { input x: f32[1,100,5,5]; input w: f32[100,8,4,4]; y = conv_transpose(x, w) "
+                     "{strides=[2,2]}; output y }"),
+              0.05, 0.002);
+  EXPECT_NEAR(
+      weight("graph { input x: f32[2,400]; input w: f32[400,400]; p = matmul(x, w); y = matmul(p, w); output y }"),
+      0.05, 0.002);
+  // One that is added too is no weight only.
+  EXPECT_NEAR(weight("graph { input x: f32[40,40]; input w: f32[40,40]; p = matmul(x, w); y = add(p, w); output y }"),
+              1, 0.05);
+}
+
+TEST(Arguments, NormalisationsGetScalesNearOneAndPositiveVariances) {
+  const auto arguments = make_arguments(
+      parsed(
+          "graph { input x: f32[2,300,3]; input s: f32[300]; input b: f32[300]; input m: f32[300]; input v: f32[300]; "
+          "y = batch_normalization(x, s, b, m, v); output y }"),
+      5);
+  ASSERT_TRUE(arguments.ok());
+  for (int64_t k = 0; k < 300; ++k) {
+    EXPECT_GT((*arguments)[1].f64(k), 0.2);
+    EXPECT_LT((*arguments)[1].f64(k), 1.8);
+    EXPECT_GT((*arguments)[4].f64(k), 0.2);
+  }
+}
+
+TEST(Reference, PositionsShrinkWithTheirCost) {
+  const ir::Graph g =
+      parsed("graph { input x: f32[1,1,1000,1000]; y = average_pool(x) {kernel_shape=[700,700]}; output y }");
+  const auto arguments = make_arguments(g, 7);
+  const auto expected = make_expected(g, *arguments, 1, 7);
+  ASSERT_TRUE(expected.ok()) << expected.error().text();
+  EXPECT_GE(expected->positions.size(), static_cast<size_t>(kLeastPositions));
+  EXPECT_LE(static_cast<double>(expected->positions.size()) * 490000, kPositionFlops * 1.1);
+  EXPECT_EQ(expected->positions.front(), 0);
+  EXPECT_EQ(expected->positions.back(), 301 * 301 - 1);
+}
+
+TEST(Reference, WhatNoBudgetPaysForIsRefused) {
+  const ir::Graph g = parsed(
+      "graph { input x: f32[1300,1300]; input w: f32[1300,1300]; p = matmul(x, w); y = relu(p); output p; output y }");
+  const auto expected = make_expected(g, *make_arguments(g, 7), 1, 7);
+  ASSERT_FALSE(expected.ok());
+  EXPECT_EQ(expected.error().kind, ErrorKind::kRefused);
+}
+
+TEST(Guards, AWriteOnEitherSideIsSeenAndOneInsideIsNot) {
+  for (size_t bytes : {0u, 1u, 63u, 64u, 4097u}) {
+    auto g = Guarded::make(bytes);
+    ASSERT_TRUE(g.ok());
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(g->data()) % 64, 0u);
+    g->poison();
+    EXPECT_EQ(g->written(), "");
+    std::byte* data = g->data();
+    for (const auto& [at, where] : {std::pair(static_cast<std::ptrdiff_t>(bytes), "past the end of"),
+                                    {static_cast<std::ptrdiff_t>(bytes + Guarded::kGuardBytes) - 1, "past the end of"},
+                                    {std::ptrdiff_t{-1}, "before the start of"},
+                                    {-static_cast<std::ptrdiff_t>(Guarded::kGuardBytes), "before the start of"}}) {
+      const std::byte held = data[at];
+      data[at] = std::byte{0};
+      EXPECT_EQ(g->written(), where) << bytes << " " << at;
+      data[at] = held;
+    }
+    EXPECT_EQ(g->written(), "");
+  }
+}
+
+TEST(Guards, WhatIsReadOutsideIsNoNumber) {
+  auto g = Guarded::make(16);
+  ASSERT_TRUE(g.ok());
+  for (std::ptrdiff_t at : {-4, 16, 20}) {
+    float f;
+    std::memcpy(&f, g->data() + at, sizeof f);
+    EXPECT_TRUE(std::isnan(f));
+  }
+  double d;
+  std::memcpy(&d, g->data() + 16, sizeof d);
+  EXPECT_TRUE(std::isnan(d));
+}
+
+}  // namespace
+}  // namespace peri::tune
