@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -52,6 +53,20 @@ class [[nodiscard]] Result {
 };
 
 namespace detail {
+// Runs `f`, a function that returns a Result; a lack of memory on this side becomes an error as well.
+template <class F>
+auto guarded(F f) -> decltype(f()) {
+#if defined(__cpp_exceptions)
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    return Error{PERI_ERROR_MEMORY, "out of memory", "out of memory", {}, {}, {}, {}, {}};
+  }
+#else
+  return f();
+#endif
+}
+
 inline Error take(peri_error* raw) {
   const std::unique_ptr<peri_error, void (*)(peri_error*)> e(raw, peri_error_free);
   return {peri_error_get_kind(raw),
@@ -109,9 +124,11 @@ struct View {
   }
   // Memory of another array library, which must outlive the run. Include <peri/dlpack.h> for the struct.
   static Result<View> from_dlpack(const DLManagedTensor& tensor) {
-    peri_tensor t = {};
-    if (peri_error* e = peri_tensor_from_dlpack(&tensor, &t)) return detail::take(e);
-    return View{t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes};
+    return detail::guarded([&]() -> Result<View> {
+      peri_tensor t = {};
+      if (peri_error* e = peri_tensor_from_dlpack(&tensor, &t)) return detail::take(e);
+      return View{t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes};
+    });
   }
   // The elements, or nothing if they are of another type.
   template <class T>
@@ -149,37 +166,21 @@ class Engine {
  public:
   // Maps an engine file. `threads` 0: the CPUs this process may use.
   static Result<Engine> load(const std::string& path, int threads = 0, const Hooks& hooks = {}) {
-    peri_engine_options o = {};
-    o.struct_size = sizeof(o);
-    o.threads = threads;
-    o.allocator = hooks.allocator;
-    o.log = hooks.log;
-    o.log_user = hooks.log_user;
-    peri_engine* raw = nullptr;
-    if (peri_error* e = peri_engine_load(path.c_str(), &o, &raw)) return detail::take(e);
-    return Engine(raw);
+    return detail::guarded([&]() -> Result<Engine> {
+      peri_engine_options o = {};
+      o.struct_size = sizeof(o);
+      o.threads = threads;
+      o.allocator = hooks.allocator;
+      o.log = hooks.log;
+      o.log_user = hooks.log_user;
+      peri_engine* raw = nullptr;
+      if (peri_error* e = peri_engine_load(path.c_str(), &o, &raw)) return detail::take(e);
+      return Engine(raw);
+    });
   }
   // Makes an engine from an ONNX file or a Hugging Face folder. Takes seconds.
   static Result<Engine> build(const std::string& model, const BuildOptions& options = {}) {
-    std::vector<peri_dim> dims;
-    for (const auto& [name, value] : options.dims) dims.push_back({name.c_str(), value});
-    const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
-    peri_build_options o = {};
-    o.struct_size = sizeof(o);
-    o.threads = options.threads;
-    o.dims = dims.data();
-    o.dim_count = dims.size();
-    o.provider = text(options.provider);
-    o.no_tune = options.tune ? 0 : 1;
-    o.engine_path = text(options.engine_path);
-    o.lock_path = text(options.lock_path);
-    o.locked_path = text(options.locked_path);
-    o.allocator = options.hooks.allocator;
-    o.log = options.hooks.log;
-    o.log_user = options.hooks.log_user;
-    peri_engine* raw = nullptr;
-    if (peri_error* e = peri_engine_build(model.c_str(), &o, &raw)) return detail::take(e);
-    return Engine(raw);
+    return detail::guarded([&] { return build_model(model, options); });
   }
 
   std::vector<Port> inputs() const {
@@ -210,6 +211,27 @@ class Engine {
 
  private:
   explicit Engine(peri_engine* raw) : raw_(raw, peri_engine_free) {}
+  static Result<Engine> build_model(const std::string& model, const BuildOptions& options) {
+    std::vector<peri_dim> dims;
+    for (const auto& [name, value] : options.dims) dims.push_back({name.c_str(), value});
+    const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
+    peri_build_options o = {};
+    o.struct_size = sizeof(o);
+    o.threads = options.threads;
+    o.dims = dims.data();
+    o.dim_count = dims.size();
+    o.provider = text(options.provider);
+    o.no_tune = options.tune ? 0 : 1;
+    o.engine_path = text(options.engine_path);
+    o.lock_path = text(options.lock_path);
+    o.locked_path = text(options.locked_path);
+    o.allocator = options.hooks.allocator;
+    o.log = options.hooks.log;
+    o.log_user = options.hooks.log_user;
+    peri_engine* raw = nullptr;
+    if (peri_error* e = peri_engine_build(model.c_str(), &o, &raw)) return detail::take(e);
+    return Engine(raw);
+  }
   std::unique_ptr<peri_engine, void (*)(peri_engine*)> raw_;
 };
 
@@ -218,22 +240,26 @@ class Session {
   // `threads` 0: as the engine was loaded for. The engine may go before its sessions.
   static Result<Session> create(const Engine& engine, int threads = 0) {
     peri_session* raw = nullptr;
-    if (peri_error* e = peri_session_create(engine.handle(), threads, &raw)) return detail::take(e);
-    return Session(raw, peri_engine_output_count(engine.handle()));
+    return detail::guarded([&]() -> Result<Session> {
+      if (peri_error* e = peri_session_create(engine.handle(), threads, &raw)) return detail::take(e);
+      return Session(raw, peri_engine_output_count(engine.handle()));
+    });
   }
 
   // Runs the inputs, in the engine's order. The views returned live until the next run or the session's end. `outputs`,
   // if not empty, one for each: memory of the caller to write to, or a View{} for memory of the session.
   Result<std::vector<View>> run(std::span<const View> inputs, std::span<const View> outputs = {}) {
-    std::vector<peri_tensor> in, out;
-    for (const View& v : inputs) in.push_back(raw_of(v));
-    for (const View& v : outputs) out.push_back(raw_of(v));
-    if (outputs.empty()) out.assign(output_count_, raw_of({}));
-    if (peri_error* e = peri_session_run(raw_.get(), in.data(), in.size(), out.data(), out.size(), nullptr))
-      return detail::take(e);
-    std::vector<View> made;
-    for (const peri_tensor& t : out) made.push_back({t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes});
-    return made;
+    return detail::guarded([&]() -> Result<std::vector<View>> {
+      std::vector<peri_tensor> in, out;
+      for (const View& v : inputs) in.push_back(raw_of(v));
+      for (const View& v : outputs) out.push_back(raw_of(v));
+      if (outputs.empty()) out.assign(output_count_, raw_of({}));
+      if (peri_error* e = peri_session_run(raw_.get(), in.data(), in.size(), out.data(), out.size(), nullptr))
+        return detail::take(e);
+      std::vector<View> made;
+      for (const peri_tensor& t : out) made.push_back({t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes});
+      return made;
+    });
   }
   Result<std::vector<View>> run(std::initializer_list<View> inputs) {
     return run(std::span<const View>(inputs.begin(), inputs.size()));

@@ -117,8 +117,12 @@ namespace {
 const plan::Port* port_of(const std::vector<plan::Port>& ports, size_t index) {
   return index < ports.size() ? &ports[index] : nullptr;
 }
-const plan::Port* input(const peri_engine* e, size_t k) { return port_of(e->engine->program().inputs, k); }
-const plan::Port* output(const peri_engine* e, size_t k) { return port_of(e->engine->program().outputs, k); }
+const plan::Port* input(const peri_engine* e, size_t k) {
+  return e ? port_of(e->engine->program().inputs, k) : nullptr;
+}
+const plan::Port* output(const peri_engine* e, size_t k) {
+  return e ? port_of(e->engine->program().outputs, k) : nullptr;
+}
 
 const char* name_of(const plan::Port* p) { return p ? p->name.c_str() : ""; }
 peri_dtype dtype_of(const plan::Port* p) { return p ? static_cast<peri_dtype>(p->dtype) : PERI_DTYPE_INVALID; }
@@ -160,8 +164,8 @@ peri_error* peri_engine_build(const char* model, const peri_build_options* optio
 
 void peri_engine_free(peri_engine* engine) { std::unique_ptr<peri_engine>{engine}.reset(); }
 
-size_t peri_engine_input_count(const peri_engine* e) { return e->engine->program().inputs.size(); }
-size_t peri_engine_output_count(const peri_engine* e) { return e->engine->program().outputs.size(); }
+size_t peri_engine_input_count(const peri_engine* e) { return e ? e->engine->program().inputs.size() : 0; }
+size_t peri_engine_output_count(const peri_engine* e) { return e ? e->engine->program().outputs.size() : 0; }
 const char* peri_engine_input_name(const peri_engine* e, size_t k) {
   return peri::api::name_of(peri::api::input(e, k));
 }
@@ -183,10 +187,10 @@ int64_t peri_engine_output_dim(const peri_engine* e, size_t k, size_t axis) {
   return peri::api::dim_of(peri::api::output(e, k), axis);
 }
 const char* peri_engine_input_dim_text(const peri_engine* e, size_t k, size_t axis) {
-  return peri::api::text_of(e->input_dims, k, axis);
+  return e ? peri::api::text_of(e->input_dims, k, axis) : "";
 }
 const char* peri_engine_output_dim_text(const peri_engine* e, size_t k, size_t axis) {
-  return peri::api::text_of(e->output_dims, k, axis);
+  return e ? peri::api::text_of(e->output_dims, k, axis) : "";
 }
 
 const char* peri_dtype_name(peri_dtype dtype) {

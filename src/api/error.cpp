@@ -3,15 +3,12 @@
 
 namespace peri::api {
 
-peri_error* to_handle(Status status) {
-  if (status.ok()) return nullptr;
-  auto out = std::make_unique<peri_error>();
-  out->error = std::move(status).error();
-  out->text = out->error.text();
-  return out.release();
-}
-
 namespace {
+// The error that takes no memory: its text fits into the strings themselves.
+peri_error* no_memory() {
+  static peri_error error{Error(ErrorKind::kMemory, "out of memory"), "out of memory"};
+  return &error;
+}
 peri_error_kind kind_of(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kUsage: return PERI_ERROR_USAGE;
@@ -29,6 +26,18 @@ peri_error_kind kind_of(ErrorKind kind) {
   return PERI_ERROR_INTERNAL;
 }
 }  // namespace
+
+peri_error* to_handle(Status status) noexcept {
+  if (status.ok()) return nullptr;
+  try {
+    auto out = std::make_unique<peri_error>();
+    out->error = std::move(status).error();
+    out->text = out->error.text();
+    return out.release();
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+}
 
 }  // namespace peri::api
 
@@ -50,6 +59,8 @@ const char* peri_error_get(const peri_error* error, peri_error_part part) {
   return "";
 }
 
-void peri_error_free(peri_error* error) { std::unique_ptr<peri_error>{error}.reset(); }
+void peri_error_free(peri_error* error) {
+  if (error != peri::api::no_memory()) std::unique_ptr<peri_error>{error}.reset();
+}
 
 }  // extern "C"

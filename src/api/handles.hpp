@@ -1,11 +1,11 @@
 // What stands behind the handles of the C interface, and how failures become error objects.
 #pragma once
 
-#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/fault.hpp"
 #include "peri/peri.h"
 #include "runtime/engine.hpp"
 
@@ -43,8 +43,8 @@ struct peri_session {
 
 namespace peri::api {
 
-// Null for success.
-peri_error* to_handle(Status status);
+// Null for success. Needs no memory where there is none.
+peri_error* to_handle(Status status) noexcept;
 // A handle of an engine.
 peri_engine* to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
 // kUsage for an allocator with only one function.
@@ -63,16 +63,10 @@ Result<T> known_part(const T* given, const char* what) {
   return out;
 }
 
-// Runs `f`, a function that returns Status; what it throws (no memory) becomes an error as well.
+// Runs `f`, a function that returns Status; what it throws (a failed check, no memory) becomes an error as well.
 template <class F>
 peri_error* guarded(F f) {
-  try {
-    return to_handle(f());
-  } catch (const std::bad_alloc&) {
-    return to_handle(Error(ErrorKind::kMemory, "not enough memory"));
-  } catch (const std::exception& e) {
-    return to_handle(Error(ErrorKind::kInternal, e.what()));
-  }
+  return to_handle(contained(f));
 }
 
 }  // namespace peri::api

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <optional>
 
+#include "base/fault.hpp"
+
 namespace peri {
 
 namespace {
@@ -325,10 +327,8 @@ Status parse_json_events(std::string_view text, const JsonLimits& given, JsonEve
   bool ok = false;
   try {
     ok = Text::sax_parse(Cursor(text.data(), &reached), Cursor(text.data() + text.size(), &reached), &bridge);
-  } catch (const std::bad_alloc&) {
-    bridge.error = Error(ErrorKind::kMemory, "not enough memory to read JSON");
-  } catch (const std::exception& e) {
-    bridge.error = internal_error("the JSON parser failed: %s", e.what());
+  } catch (...) {
+    bridge.error = error_of(std::current_exception());
   }
   if (ok && !bridge.error) return Ok{};
   Error error = bridge.error ? std::move(*bridge.error) : internal_error("the JSON parser stopped without a reason");

@@ -1,9 +1,8 @@
-// Implementation of errors: names, exit codes, the one-line text, printf-style makers and the check that aborts.
+// Implementation of errors: names, exit codes, the one-line text and printf-style makers.
 #include "base/result.hpp"
 
 #include <cstdarg>
 #include <cstdio>
-#include <cstdlib>
 
 namespace peri {
 
@@ -92,14 +91,5 @@ PERI_ERROR_MAKER(io_error, ErrorKind::kIo)
 PERI_ERROR_MAKER(refused, ErrorKind::kRefused)
 PERI_ERROR_MAKER(internal_error, ErrorKind::kInternal)
 #undef PERI_ERROR_MAKER
-
-namespace detail {
-void check_failed(const char* file, int line, const char* condition, const std::string& note) {
-  std::fprintf(stderr, "peri: internal check failed at %s:%d: %s%s%s\n", file, line, condition,
-               note.empty() ? "" : ": ", note.c_str());
-  std::fflush(stderr);
-  std::abort();
-}
-}  // namespace detail
 
 }  // namespace peri

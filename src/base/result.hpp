@@ -1,5 +1,5 @@
 // Result and Status: how a failure crosses a module border. An Error says whose fault it is, which file and node it
-// concerns, what was expected, what was found and what to do. No exception crosses a module border.
+// concerns, what was expected, found and to be done. Only a failed check is thrown across a border (base/fault.hpp).
 #pragma once
 
 #include <optional>
@@ -117,7 +117,7 @@ namespace detail {
   if (!tmp.ok()) return std::move(tmp).error(); \
   decl = std::move(tmp).value()
 
-// PERI_CHECK(cond[, note]): our own invariant. Stays on in release; prints place, condition and note, then aborts.
+// PERI_CHECK(cond[, note]): our own invariant. Stays on in release; throws InternalFault with place and note.
 #define PERI_CHECK(cond, ...)                                                            \
   do {                                                                                   \
     if (!(cond)) [[unlikely]]                                                            \

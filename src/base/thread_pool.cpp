@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -21,6 +23,14 @@ constexpr int kSpins = 2000;
 constexpr uint32_t kOpen = 1u << 31;
 thread_local const void* t_inside = nullptr;
 thread_local int t_worker = 0;
+
+// While it lives this thread is inside a run of `pool`, as `worker`.
+struct Inside {
+  const void* outer = t_inside;
+  int outer_worker = t_worker;
+  Inside(const void* pool, int worker) { t_inside = pool, t_worker = worker; }
+  ~Inside() { t_inside = outer, t_worker = outer_worker; }
+};
 }  // namespace
 
 struct ThreadPool::State {
@@ -33,17 +43,20 @@ struct ThreadPool::State {
   alignas(64) std::atomic<uint32_t> joined{0};  // kOpen, plus the number of workers inside the run
   int64_t tasks = 0;
   const FunctionRef<void(int64_t, int)>* fn = nullptr;
+  std::mutex fault_mutex;
+  std::exception_ptr fault;  // the first of the run
 
   void work(int worker) {
-    const void* outer = t_inside;
-    const int outer_worker = t_worker;
-    t_inside = this;
-    t_worker = worker;
-    for (int64_t k = next.fetch_add(1, std::memory_order_relaxed); k < tasks;
-         k = next.fetch_add(1, std::memory_order_relaxed))
-      (*fn)(k, worker);
-    t_inside = outer;
-    t_worker = outer_worker;
+    const Inside inside(this, worker);
+    try {
+      for (int64_t k = next.fetch_add(1, std::memory_order_relaxed); k < tasks;
+           k = next.fetch_add(1, std::memory_order_relaxed))
+        (*fn)(k, worker);
+    } catch (...) {
+      next.store(tasks, std::memory_order_relaxed);
+      const std::lock_guard<std::mutex> lock(fault_mutex);
+      if (!fault) fault = std::current_exception();
+    }
   }
 
   bool join() {
@@ -75,8 +88,14 @@ struct ThreadPool::State {
 };
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
-  state_->threads = std::clamp(threads, 1, 1024);
-  for (int k = 1; k < state_->threads; ++k) state_->workers.emplace_back([s = state_.get(), k] { s->loop(k); });
+  State& s = *state_;
+  s.threads = std::clamp(threads, 1, 1024);
+  s.workers.reserve(static_cast<size_t>(s.threads));
+  try {
+    for (int k = 1; k < s.threads; ++k) s.workers.emplace_back([&s, k] { s.loop(k); });
+  } catch (const std::system_error&) {  // no more threads to be had: results do not depend on their number
+    s.threads = static_cast<int>(s.workers.size()) + 1;
+  }
 }
 
 ThreadPool::~ThreadPool() {
@@ -97,10 +116,8 @@ void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t, int)> fn) {
   }
   const std::lock_guard<std::mutex> lock(s.one_run);
   if (tasks == 1 || s.threads == 1) {
-    t_inside = &s;
-    t_worker = 0;
+    const Inside inside(&s, 0);
     for (int64_t k = 0; k < tasks; ++k) fn(k, 0);
-    t_inside = nullptr;
     return;
   }
   s.tasks = tasks;
@@ -117,6 +134,8 @@ void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t, int)> fn) {
     else
       s.joined.wait(left, std::memory_order_acquire);
   }
+  if (s.fault) [[unlikely]]
+    std::rethrow_exception(std::exchange(s.fault, nullptr));
 }
 
 int usable_cpus() {

@@ -30,7 +30,8 @@ class FunctionRef<R(A...)> {
 
 class ThreadPool {
  public:
-  // `threads` >= 1 counts the caller: threads - 1 are started. Workers spin for a short while between runs, then sleep.
+  // `threads` >= 1 counts the caller: threads - 1 are started, or as many as the system gives. Workers spin for a short
+  // while between runs, then sleep.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -38,7 +39,8 @@ class ThreadPool {
 
   int threads() const;
   // Calls fn(task, worker) once for each task in [0, tasks); worker in [0, threads()). Returns when all are done. One
-  // run at a time; a call from inside a task runs its tasks on the calling worker alone.
+  // run at a time; a call from inside a task runs its tasks on the calling worker alone. What a task throws is thrown
+  // here, once all workers have left the run; of the other tasks some are then left out.
   void run(int64_t tasks, FunctionRef<void(int64_t task, int worker)> fn);
 
  private:

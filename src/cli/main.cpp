@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/fault.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/knobs.hpp"
@@ -109,15 +110,15 @@ int run(int argc, char** argv) {
     return 0;
   }
   watch_interrupt();
-  auto outcome = command->run(*arguments);
-  if (!outcome.ok() && outcome.error().file.empty() && outcome.error().kind != ErrorKind::kUsage &&
-      command->max_positional == 1 && !arguments->positional.empty())
-    outcome =
-        std::move(outcome).error().in_file(arguments->positional[0]);  // what failed later still came from this model
-  return finish(&*arguments, std::move(outcome), command->name);
+  return finish(&*arguments, run_command(*command, *arguments), command->name);
 }
 
 }  // namespace
 }  // namespace peri::cli
 
-int main(int argc, char** argv) { return peri::cli::run(argc, argv); }
+int main(int argc, char** argv) {
+  const peri::Result<int> code = peri::contained([&]() -> peri::Result<int> { return peri::cli::run(argc, argv); });
+  if (code.ok()) return *code;
+  std::fprintf(stderr, "FAILED peri: %s\n", code.error().text().c_str());
+  return peri::exit_code(code.error().kind);
+}

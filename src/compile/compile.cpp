@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/clock.hpp"
+#include "base/fault.hpp"
 #include "hf/foreign.hpp"
 #include "hf/import.hpp"
 #include "onnx/import.hpp"
@@ -183,17 +184,21 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
   }
   return lock;
 }
+
 }  // namespace
 
 struct Compilation::State {
   Options options;
   Imported imported;
   ir::Graph before;
-  std::vector<passes::PassReport> passes;
+  std::vector<peri::passes::PassReport> passes;
   DimBinding tuned_for;
   std::vector<DimBinding> bounds;
   std::unique_ptr<tune::Tuner> tuner;
   double import_seconds = 0, passes_seconds = 0;
+
+  Status begin(Options given);
+  Result<Compiled> lower(const backends::cpu::RefusedChoices& refused);
 };
 Compilation::Compilation() : state_(std::make_unique<State>()) {}
 Compilation::~Compilation() = default;
@@ -204,52 +209,58 @@ const DimBinding& Compilation::tuned_for() const { return state_->tuned_for; }
 const std::vector<DimBinding>& Compilation::bounds() const { return state_->bounds; }
 
 Result<std::unique_ptr<Compilation>> Compilation::start(Options options) {
-  if (options.backend != "auto" && options.backend != "cpu")
-    return refused("no backend '%s' in this build", options.backend.c_str()).expecting("cpu");
-  if (options.lock) PERI_TRY(obey_lock(&options));
   std::unique_ptr<Compilation> out(new Compilation());
-  State& s = *out->state_;
-  int64_t start = now_ns();
-  if (options.progress) options.progress(0, 0, "import " + options.model);
-  PERI_ASSIGN(s.imported, import_any(options.model));
-  s.before = s.imported.graph.clone();
-  s.import_seconds = seconds_since(start);
-  start = now_ns();
-  PERI_ASSIGN(s.passes, passes::run_pipeline(s.imported.graph, {options.disabled_passes, options.dump_dir}));
-  s.passes_seconds = seconds_since(start);
-  PERI_ASSIGN(s.tuned_for, dims_of(s.imported.graph, options));
-  PERI_ASSIGN(s.bounds, bounds_of(s.imported.graph, s.tuned_for, options));
-  s.tuner = std::make_unique<tune::Tuner>(options.tune);
-  s.options = std::move(options);
+  PERI_TRY(contained([&] { return out->state_->begin(std::move(options)); }));
   return out;
 }
 
 Result<Compiled> Compilation::lower(const backends::cpu::RefusedChoices& refused) {
-  State& s = *state_;
-  const Options& options = s.options;
+  return contained([&] { return state_->lower(refused); });
+}
+
+Status Compilation::State::begin(Options given) {
+  options = std::move(given);
+  if (options.backend != "auto" && options.backend != "cpu")
+    return refused("no backend '%s' in this build", options.backend.c_str()).expecting("cpu");
+  if (options.lock) PERI_TRY(obey_lock(&options));
+  int64_t start = now_ns();
+  if (options.progress) options.progress(0, 0, "import " + options.model);
+  PERI_ASSIGN(imported, import_any(options.model));
+  before = imported.graph.clone();
+  import_seconds = seconds_since(start);
+  start = now_ns();
+  PERI_ASSIGN(passes, peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir}));
+  passes_seconds = seconds_since(start);
+  PERI_ASSIGN(tuned_for, dims_of(imported.graph, options));
+  PERI_ASSIGN(bounds, bounds_of(imported.graph, tuned_for, options));
+  tuner = std::make_unique<tune::Tuner>(options.tune);
+  return Ok{};
+}
+
+Result<Compiled> Compilation::State::lower(const backends::cpu::RefusedChoices& refused) {
   Compiled out;
   const int64_t start = now_ns();
-  PERI_ASSIGN(auto lowered, backends::cpu::lower(s.imported.graph, *s.tuner,
-                                                 {s.tuned_for, s.bounds, options.lock ? &*options.lock : nullptr,
+  PERI_ASSIGN(auto lowered, backends::cpu::lower(imported.graph, *tuner,
+                                                 {tuned_for, bounds, options.lock ? &*options.lock : nullptr,
                                                   refused, options.progress}));
   out.tune_seconds = seconds_since(start);
-  PERI_TRY(s.imported.check_files());
-  out.import_seconds = s.import_seconds;
-  out.passes_seconds = s.passes_seconds;
-  out.passes = s.passes;
-  out.bounds = s.bounds;
-  out.notes = s.imported.notes;
+  PERI_TRY(imported.check_files());
+  out.import_seconds = import_seconds;
+  out.passes_seconds = passes_seconds;
+  out.passes = passes;
+  out.bounds = bounds;
+  out.notes = imported.notes;
   out.program = std::move(lowered.program);
   out.weights = std::move(lowered.weights);
   out.steps = std::move(lowered.steps);
   out.predicted_ms = lowered.predicted_ms;
   out.conversion_ms = lowered.conversion_ms;
-  out.tuned = s.tuner->stats();
+  out.tuned = tuner->stats();
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble + "; the build goes on without it");
   out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;
-  out.program.sections.push_back({"source", ir::print(s.imported.graph)});
-  for (const plan::Section& section : s.imported.sections) out.program.sections.push_back(section);
+  out.program.sections.push_back({"source", ir::print(imported.graph)});
+  for (const plan::Section& section : imported.sections) out.program.sections.push_back(section);
   return out;
 }
 

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <set>
 
+#include "base/fault.hpp"
+
 namespace peri::runtime {
 
 namespace {
@@ -165,7 +167,7 @@ Result<std::unique_ptr<Prepared>> prepare_step(const Engine& engine, const Weigh
           program->weights[static_cast<size_t>(program->buffers[static_cast<size_t>(step.reads[k])].weight)];
       drop(w.offset, w.bytes);
     };
-  auto prepared = executor.prepare(context);
+  auto prepared = contained([&] { return executor.prepare(context); });
   if (!prepared.ok()) return std::move(prepared).error().at_node(step.name);
   return prepared;
 }
@@ -205,7 +207,7 @@ Result<std::shared_ptr<const Instance>> Engine::instance(size_t k, const DimBind
     step.slots.push_front(slot);
     if (step.slots.size() > kInstancesPerStep) step.slots.pop_back();
   }
-  auto made = prepared->instantiate(binding);
+  auto made = contained([&] { return prepared->instantiate(binding); });  // others wait for it
   std::unique_lock<std::mutex> lock(step.mutex);
   slot->ready = true;
   if (made.ok()) {

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 
+#include "base/fault.hpp"
 #include "runtime/session_state.hpp"
 
 namespace peri::runtime {
@@ -136,7 +137,7 @@ Status Session::State::run_step(size_t k) {
   }
   RunContext context{reads[k], writes[k], scratch.data.get(), pool, data_dependent ? &run_binding : &binding, this};
   if (hook) hook(k, true);
-  Status done = instance->run(context);
+  Status done = contained([&] { return instance->run(context); });
   if (separate && done.ok()) done = check_guards(k);
   if (hook) hook(k, false);
   if (!done.ok()) return std::move(done).error().at_node(program().steps[k].name);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/fault.hpp"
+
 namespace peri::tune {
 
 namespace {
@@ -53,7 +55,7 @@ std::optional<std::vector<int>> sharing_there(const std::vector<int>& own, const
 
 std::optional<Candidate> offered_for(const Candidate& candidate, const ir::Graph& region,
                                      const std::vector<bool>& constant, const kernels::Machine& machine) {
-  auto offers = candidate.kernel->offer({&region, constant}, machine);
+  auto offers = contained([&] { return candidate.kernel->offer({&region, constant}, machine); });
   if (!offers.ok()) return std::nullopt;
   for (kernels::Offer& o : *offers) {
     o.inputs.resize(region.inputs.size());

@@ -5,9 +5,11 @@
 #include <cmath>
 
 #include "base/clock.hpp"
+#include "base/fault.hpp"
 #include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
 #include "tune/cache.hpp"
+#include "tune/contained_judge.hpp"
 #include "tune/elsewhere.hpp"
 #include "tune/judge.hpp"
 #include "tune/worker.hpp"
@@ -100,7 +102,7 @@ Candidates Tuner::State::collect(const ir::Graph& region, const std::vector<bool
     const kernels::Kernel& k = e->kernel;
     // Changes of layout serve every provider.
     if (!options.provider.empty() && k.provider != options.provider && problem.anchor().op != "relayout") continue;
-    auto offers = k.offer(problem, machine);
+    auto offers = contained([&] { return k.offer(problem, machine); });
     if (!offers.ok()) {
       all.refusals.push_back({std::string(k.name), offers.error().text()});
       continue;
@@ -169,7 +171,7 @@ const SampleVerdict& Tuner::State::samples(const kernels::Kernel& kernel, const 
       auto told = w->samples(kernel);
       if (told.ok()) v = std::move(*told);
     }
-    if (!v) v = here().samples(kernel);
+    if (!v) v = samples_contained(here(), kernel);
     if (cache && v->lasting) cache->store_samples(name, *v);
     stats.sample_seconds += seconds_since(start);
   }
@@ -209,7 +211,7 @@ std::vector<Verdict> Tuner::State::judged(const ir::Graph& region, const std::ve
     std::erase_if(left, [&](size_t k) { return settled[k]; });
     list.clear();
     for (size_t k : left) list.push_back(fresh[k]);
-    here().judge(region, constant, list, terms, told);
+    judge_contained(here(), region, constant, list, terms, told);
   }
   for (const Verdict& v : verdicts) {
     stats.measured += v.median_ms >= 0;

@@ -82,7 +82,7 @@ Result<Candidate> read_candidate(const Json& j, const ir::Graph& region) {
 
 Status send_text(int socket, const std::string& text) {
   const uint32_t size = static_cast<uint32_t>(text.size());
-  PERI_CHECK(text.size() < kMostBytes, "a message of this size");
+  if (text.size() >= kMostBytes) return Error(ErrorKind::kMemory, format("a message of %zu bytes", text.size()));
   std::string frame(reinterpret_cast<const char*>(&size), sizeof size);
   frame += text;
   for (size_t at = 0; at < frame.size();) {

@@ -15,8 +15,10 @@
 #include <cstring>
 #include <optional>
 
+#include "base/fault.hpp"
 #include "base/file.hpp"
 #include "base/knobs.hpp"
+#include "tune/contained_judge.hpp"
 #include "tune/wire.hpp"
 
 namespace peri::tune {
@@ -244,12 +246,12 @@ Status answer(int socket, Judge& judge, const Json& said, const std::function<vo
     PERI_ASSIGN(const std::string_view kernel_name, name->as_string());
     const kernels::Kernel* kernel = kernels::find(kernel_name);
     SampleVerdict v;
-    if (kernel) v = judge.samples(*kernel);
+    if (kernel) v = samples_contained(judge, *kernel);
     JsonWriter w;
     w.begin_object().field("right", v.samples).field("failed", v.failed).field("lasting", v.lasting).end_object();
     return send_text(socket, w.take());
   }
-  auto question = read_question(said);
+  auto question = contained([&] { return read_question(said); });
   if (!question.ok()) {
     JsonWriter w;
     w.begin_object().field("error", question.error().text()).end_object();
@@ -258,7 +260,7 @@ Status answer(int socket, Judge& judge, const Json& said, const std::function<vo
   std::vector<const Candidate*> list;
   for (const Candidate& c : question->candidates) list.push_back(&c);
   Status sent = Ok{};
-  judge.judge(question->region, question->constant, list, question->terms, [&](size_t k, const Verdict* v) {
+  judge_contained(judge, question->region, question->constant, list, question->terms, [&](size_t k, const Verdict* v) {
     sent = send_text(socket, v ? verdict_text(k, *v) : format("{\"candidate\":%zu}", k));
     if (!v && before) before(list[k]->id());
   });

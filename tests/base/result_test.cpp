@@ -55,7 +55,5 @@ TEST(Error, KindDecidesTheExitCode) {
   EXPECT_EQ(exit_code(ErrorKind::kIo), 1);
 }
 
-TEST(CheckDeathTest, PrintsConditionAndNote) { EXPECT_DEATH(PERI_CHECK(1 == 2, "arithmetic"), "1 == 2: arithmetic"); }
-
 }  // namespace
 }  // namespace peri

@@ -1,9 +1,12 @@
-// Every task runs once, for any number of threads, in many short runs, and from inside a task.
+// Every task runs once, for any number of threads, in many short runs, and from inside a task; what a task throws
+// reaches the caller, and the pool goes on.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <vector>
 
+#include "base/fault.hpp"
 #include "base/thread_pool.hpp"
 
 namespace peri {
@@ -38,6 +41,63 @@ TEST(ThreadPool, ARunInsideATaskStaysOnItsWorker) {
   });
   EXPECT_EQ(sum.load(), 40);
   EXPECT_EQ(moved.load(), 0);
+}
+
+TEST(ThreadPool, WhatATaskThrowsReachesTheCallerAndThePoolGoesOn) {
+  for (const int threads : {1, 2, 8}) {
+    ThreadPool pool(threads);
+    for (int round = 0; round < 300; ++round) {
+      std::atomic<int> inside{0}, most{0};
+      const int64_t bad = round % 20;
+      EXPECT_THROW(pool.run(20,
+                            [&](int64_t task, int) {
+                              ++inside;
+                              ++most;
+                              const bool fails = task == bad;
+                              --inside;
+                              PERI_CHECK(!fails, "planted");
+                            }),
+                   InternalFault)
+          << threads << " threads, round " << round;
+      EXPECT_EQ(inside.load(), 0) << "a task still runs";
+      EXPECT_LE(most.load(), 20);
+      std::atomic<int> sum{0};
+      pool.run(20, [&](int64_t, int) { ++sum; });
+      EXPECT_EQ(sum.load(), 20);
+    }
+  }
+}
+
+TEST(ThreadPool, ManyTasksThatThrowAreOneException) {
+  ThreadPool pool(4);
+  for (int round = 0; round < 300; ++round)
+    EXPECT_THROW(pool.run(64, [&](int64_t, int) { PERI_CHECK(false, "planted"); }), InternalFault);
+}
+
+TEST(ThreadPool, WhatAnInnerRunThrowsReachesTheOuterCaller) {
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    const auto nested = [&](int64_t outer, int) {
+      pool.run(5, [&](int64_t inner, int) { PERI_CHECK(outer != 6 || inner != 3, "planted"); });
+    };
+    EXPECT_THROW(pool.run(8, nested), InternalFault);
+    // The caller is outside again: a run uses all workers, one at a time.
+    std::atomic<int> sum{0};
+    pool.run(8, [&](int64_t, int) { pool.run(5, [&](int64_t, int) { ++sum; }); });
+    EXPECT_EQ(sum.load(), 40);
+  }
+}
+
+TEST(ThreadPoolDeathTest, WithoutMoreThreadsItRunsOnThoseItHas) {
+  const auto run_with_little_memory = [] {
+    const rlimit little = {256 << 20, 256 << 20};  // stacks take 8 MiB each
+    setrlimit(RLIMIT_AS, &little);
+    ThreadPool pool(1000);
+    std::atomic<int> sum{0};
+    pool.run(100, [&](int64_t, int) { ++sum; });
+    std::exit(pool.threads() < 1000 && sum == 100 ? 0 : 1);
+  };
+  EXPECT_EXIT(run_with_little_memory(), testing::ExitedWithCode(0), "");
 }
 
 TEST(ThreadPool, TwoCallersTakeTurns) {

@@ -116,6 +116,53 @@ TEST(Session, AFailureIsReportedEachTimeAndHurtsNoOtherShape) {
   }
 }
 
+// Fails a check while it is instantiated at 13, and while it runs at 14.
+struct FaultyInstance final : Instance {
+  int64_t n;
+  explicit FaultyInstance(int64_t size) : n(size) {}
+  Status run(const RunContext&) const override {
+    PERI_CHECK(n != 14, "planted in a run");
+    return Ok{};
+  }
+};
+struct FaultyPrepared final : Prepared {
+  Result<std::unique_ptr<Instance>> instantiate(const DimBinding& binding) override {
+    const int64_t n = binding.find("n")->second;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    PERI_CHECK(n != 13, "planted in an instance");
+    return std::unique_ptr<Instance>(std::make_unique<FaultyInstance>(n));
+  }
+};
+const Executor kFaulty{"faulty", 1, [](const PrepareContext&) -> Result<std::unique_ptr<Prepared>> {
+                         return std::unique_ptr<Prepared>(std::make_unique<FaultyPrepared>());
+                       }};
+
+TEST(Session, AFailedCheckNamesItsStepAndNobodyWaitsForIt) {
+  ProgramMaker m;
+  m.p.dims = {"n"};
+  const int32_t x = m.input("x", DType::kF32, "[n]"), y = m.scratch("y", DType::kF32, "[n]");
+  m.step("faulty", {x}, {y});
+  m.output("y", y);
+  static const std::vector<const Executor*> table = {&kFaulty};
+  auto engine = Engine::create(m.p, {}, {table, {{"avx2"}, {}}, 2});
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  std::atomic<int> right{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      auto session = Session::create(*engine, 2);
+      for (const int64_t n : {13, 14, 3, 13, 14, 3}) {
+        auto out = (*session)->run(std::vector<Tensor>{Tensor::zeros(DType::kF32, {n}).value()});
+        const bool fails = n != 3;
+        if (out.ok() == fails) continue;
+        right += !fails || (out.error().kind == ErrorKind::kInternal && out.error().node == "faulty0" &&
+                            out.error().message.find("planted") != std::string::npos);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(right, 4 * 6);
+}
+
 TEST(Session, SeparateBuffersCanBeRead) {
   auto engine = engine_of(adding(6).p);
   auto session = Session::create(*engine, 1);

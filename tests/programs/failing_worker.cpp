@@ -1,5 +1,6 @@
 // A worker that fails on purpose, told how by the name it is started under: ACTION-KERNEL, where ACTION is segv, abort,
-// hang, kill (every time) or kill1 (once: a file NAME.done beside it remembers). Without such a name: a good worker.
+// check, hang, kill (every time) or kill1 (once: a file NAME.done beside it remembers). Without such a name: a good
+// worker.
 #include <signal.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@ int main(int, char** argv) {
     if (!candidate.starts_with(kernel + "@")) return;
     if (action == "segv") raise(SIGSEGV);
     if (action == "abort") std::abort();
+    PERI_CHECK(action != "check", "planted");
     if (action == "kill") raise(SIGKILL);
     if (action == "kill1" && !std::filesystem::exists(path + ".done")) {
       if (peri::write_file_atomic(path + ".done", "").ok()) raise(SIGKILL);

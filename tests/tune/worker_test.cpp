@@ -87,6 +87,20 @@ TEST_F(Worker, ACrashRefusesItsCandidateOnly) {
   }
 }
 
+TEST_F(Worker, AFailedCheckRefusesItsCandidateAndTheWorkerLives) {
+  Tuner::Stats stats;
+  const Candidates all = judged(named("check-gemm_f32"), &stats);
+  ASSERT_NE(find(all, "gemm_f32"), nullptr);
+  ASSERT_NE(find(all, "onednn_matmul"), nullptr);
+  for (const Candidate& c : all.list) {
+    const bool fails = c.kernel->name == "gemm_f32";
+    EXPECT_EQ(c.rejected.starts_with("internal check failed at "), fails) << c.id() << ": " << c.rejected;
+    EXPECT_EQ(c.median_ms > 0, !fails) << c.id();
+  }
+  EXPECT_TRUE(stats.worker);
+  EXPECT_EQ(stats.worker_deaths, 0);
+}
+
 TEST_F(Worker, ACrashIsKeptAndAKillIsNot) {
   for (const auto& [action, kept] : {std::pair("segv", true), {"kill", false}}) {
     const std::string program = named(std::string(action) + "-gemm_f32"), cache = folder_ + "/" + action;

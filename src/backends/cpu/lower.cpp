@@ -6,6 +6,7 @@
 #include <set>
 
 #include "backends/cpu/join.hpp"
+#include "base/fault.hpp"
 #include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
 #include "ops/entry.hpp"
@@ -13,6 +14,11 @@
 namespace peri::backends::cpu {
 
 namespace {
+std::string name_of(const Region& r) {
+  const ir::Node* anchor = r.nodes.front();
+  return anchor->name.empty() ? anchor->out()->name : anchor->name;
+}
+
 struct Emitter {
   const ir::Graph& graph;
   tune::Tuner& tuner;
@@ -127,8 +133,7 @@ struct Emitter {
 
   StepReport report_of(const Region& r, const Choice& c) {
     StepReport report;
-    const ir::Node* anchor = r.nodes.front();
-    report.name = anchor->name.empty() ? anchor->out()->name : anchor->name;
+    report.name = name_of(r);
     for (const ir::Node* n : r.nodes) {
       for (const std::string& o : n->origins) report.origins.push_back(o);
       for (const std::string& t : n->touched_by)
@@ -286,8 +291,12 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
   for (size_t k = 0; k < regions.size(); ++k) {
     if (options.progress)
       options.progress(k, regions.size(), regions[k].nodes[0]->op + " " + regions[k].nodes[0]->name);
-    auto concrete = exec::bind_region(region_graph(regions[k]), options.tuned_for);
-    if (concrete.ok()) (void)tuner.candidates(*concrete, constant_inputs(regions[k]));
+    Status tried = contained([&]() -> Status {
+      auto concrete = exec::bind_region(region_graph(regions[k]), options.tuned_for);
+      if (concrete.ok()) (void)tuner.candidates(*concrete, constant_inputs(regions[k]));
+      return Ok{};
+    });
+    if (!tried.ok()) return std::move(tried).error().at_node(name_of(regions[k]));
   }
   Emitter e{graph, tuner, options, {}, {}, {}, {}, {}, plan::LockReader(options.lock)};
   regions = join_regions(graph, std::move(regions), tuner, options.tuned_for, also, options.refused, e.lock);
@@ -300,7 +309,10 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
   for (const auto& [name, value] : options.tuned_for) e.out.program.tuned_for[name] = value;
   dims_table(graph, &e.out.program);
   PERI_TRY(e.interface_ports());
-  for (size_t k = 0; k < regions.size(); ++k) PERI_TRY(e.emit_region(regions[k], cover.choices[k]));
+  for (size_t k = 0; k < regions.size(); ++k) {
+    Status emitted = contained([&] { return e.emit_region(regions[k], cover.choices[k]); });
+    if (!emitted.ok()) return std::move(emitted).error().at_node(name_of(regions[k]));
+  }
   for (size_t k = 0; k < graph.outputs.size(); ++k) {
     const ir::Value* v = graph.outputs[k];
     PERI_ASSIGN(const int32_t b, e.buffer_in(v, {}));

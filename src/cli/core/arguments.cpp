@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "base/fault.hpp"
 #include "base/spelling.hpp"
 
 namespace peri::cli {
@@ -120,6 +121,14 @@ std::string help_text(const Command& c) {
   for (const Flag& f : kCommon) row(f);
   if (!c.details.empty()) out += "\n" + std::string(c.details) + "\n";
   return out;
+}
+
+Result<Outcome> run_command(const Command& command, const Arguments& arguments) {
+  Result<Outcome> outcome = contained([&] { return command.run(arguments); });
+  if (!outcome.ok() && outcome.error().file.empty() && outcome.error().kind != ErrorKind::kUsage &&
+      command.max_positional == 1 && !arguments.positional.empty())
+    return std::move(outcome).error().in_file(arguments.positional[0]);  // what failed later still came from this model
+  return outcome;
 }
 
 const Command* find(std::string_view name) {

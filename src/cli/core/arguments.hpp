@@ -11,5 +11,8 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
 // Flags of every command: --json, --quiet, --help.
 std::span<const Flag> common_flags();
 std::string help_text(const Command& command);
+// Runs the command; what it throws becomes its error, and an error that names no file is about its only positional
+// argument.
+Result<Outcome> run_command(const Command& command, const Arguments& arguments);
 
 }  // namespace peri::cli

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/fault.hpp"
 #include "ops/core/broadcast.hpp"
 #include "ops/entry.hpp"
 
@@ -166,7 +167,7 @@ Status infer_node(ir::Node& node, int64_t* fresh_symbol) {
         .at_node(label(node))
         .advise("give the graph's inputs a type and a rank");
   }
-  Status done = op->infer(context);
+  Status done = named([&] { return label(node); }, [&] { return op->infer(context); });
   if (!done.ok()) return std::move(done).error().at_node(label(node));
   for (size_t k = 0; k < node.outputs.size(); ++k) {
     const ir::Type& t = context.out[k];

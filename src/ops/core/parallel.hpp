@@ -2,25 +2,14 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <thread>
 #include <vector>
+
+#include "base/thread_pool.hpp"
 
 namespace peri::ops {
 
 // Calls f(begin, end) on slices of [0, n), at most `threads` at a time; f must only write what its own indices own.
-template <class F>
-void parallel_for(int threads, int64_t n, F f) {
-  const int64_t slices = std::min<int64_t>(std::max(threads, 1), n);
-  if (slices <= 1) {
-    if (n > 0) f(int64_t{0}, n);
-    return;
-  }
-  std::vector<std::thread> workers;
-  for (int64_t k = 1; k < slices; ++k)
-    workers.emplace_back([&f, n, slices, k] { f(n * k / slices, n * (k + 1) / slices); });
-  f(int64_t{0}, n / slices);
-  for (std::thread& w : workers) w.join();
-}
+// What a slice throws is thrown here, once all slices have ended.
+void parallel_for(int threads, int64_t n, FunctionRef<void(int64_t begin, int64_t end)> f);
 
 }  // namespace peri::ops

@@ -5,6 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "base/fault.hpp"
 #include "ops/core/broadcast.hpp"
 #include "ops/core/elements.hpp"
 #include "ops/entry.hpp"
@@ -178,7 +179,7 @@ Status eval_node(const ir::Node& node, Environment& env, DimBinding* binding, co
     call.out.back().most_elements = options.most_elements;
     call.out.back().radius.assign(call.out.back().f.size(), 0.0);
   }
-  Status done = op->reference(call);
+  Status done = named([&] { return node.name; }, [&] { return op->reference(call); });
   if (!done.ok()) return std::move(done).error().at_node(node.name);
   for (size_t k = 0; k < node.outputs.size(); ++k) {
     RefTensor& t = call.out[k];

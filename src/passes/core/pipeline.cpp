@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "base/fault.hpp"
 #include "base/file.hpp"
 
 namespace peri::passes {
@@ -46,7 +47,7 @@ Result<PassReport> run_pass(const Pass& pass, ir::Graph& graph) {
   report.name = pass.name;
   report.nodes_before = graph.nodes.size();
   const int64_t start = now_ns();
-  auto rewrites = pass.run(graph);
+  auto rewrites = contained([&] { return pass.run(graph); });
   if (!rewrites.ok()) return std::move(rewrites).error().at_node("pass " + report.name);
   report.rewrites = *rewrites;
   if (report.rewrites > 0) {
@@ -55,7 +56,7 @@ Result<PassReport> run_pass(const Pass& pass, ir::Graph& graph) {
       PERI_TRY(ops::infer_graph(graph));
       return ir::verify_structure(graph);
     };
-    Status sound = check();
+    Status sound = contained(check);
     if (!sound.ok())
       return internal_error("pass '%s' broke the graph: %s", report.name.c_str(), sound.error().text().c_str())
           .advise("build with --disable-pass " + report.name + " and report this");

@@ -14,7 +14,7 @@ SRC = [
     # pattern with a group counts only where the group matched.
     (r"_ptr<[^;]*?>\s*\w*\(\s*new\b|(\bnew\b)", [], "use std::make_unique"),
     (r"\bdelete\b(?!\s*[;,)])|(?<!=)\s\bdelete\s+\w", [], "use std::unique_ptr"),
-    (r"\bthrow\b", [], "return a Result"),
+    (r"\bthrow\b", ["src/base/fault"], "return a Result"),
     (r"\busing\s+namespace\b", [], "name what is used"),
     (r"\bstd::c(?:out|err|log)\b|\bprintf\s*\(|\bputs\s*\(", ["src/cli/"], "only cli prints"),
     (r"\b(?:std::)?exit\s*\(|\b_exit\s*\(|\bquick_exit\b", ["src/cli/"], "return a Result"),

@@ -1,0 +1,15 @@
+// Judging that outlives a failed check: the candidate that was being tried is refused by name of the check, the others
+// get their verdicts.
+#pragma once
+
+#include "tune/judge.hpp"
+
+namespace peri::tune {
+
+// As Judge::judge(): every candidate gets a verdict.
+void judge_contained(Judge& judge, const ir::Graph& region, const std::vector<bool>& constant,
+                     std::span<const Candidate* const> candidates, const Terms& terms, const Told& told);
+// As Judge::samples().
+SampleVerdict samples_contained(Judge& judge, const kernels::Kernel& kernel);
+
+}  // namespace peri::tune

@@ -1,0 +1,39 @@
+// Slices cover everything once, and what one of them throws reaches the caller when all have ended.
+#include "ops/core/parallel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "base/fault.hpp"
+
+namespace peri::ops {
+namespace {
+
+TEST(ParallelFor, EveryIndexOnce) {
+  for (const int threads : {1, 3, 16}) {
+    std::vector<std::atomic<int>> seen(10);
+    parallel_for(threads, 10, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) ++seen[static_cast<size_t>(k)];
+    });
+    for (const auto& s : seen) EXPECT_EQ(s.load(), 1) << threads;
+  }
+}
+
+TEST(ParallelFor, WhatASliceThrowsReachesTheCaller) {
+  for (const int threads : {1, 4}) {
+    for (const int64_t bad : {0, 9}) {
+      std::atomic<int64_t> done{0};
+      EXPECT_THROW(parallel_for(threads, 10,
+                                [&](int64_t begin, int64_t end) {
+                                  PERI_CHECK(bad < begin || bad >= end, "planted");
+                                  done += end - begin;
+                                }),
+                   InternalFault);
+      if (threads == 4) EXPECT_GE(done.load(), 7) << "the other slices are whole";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace peri::ops
