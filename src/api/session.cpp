@@ -1,5 +1,6 @@
 // Sessions across the C interface: runs on the caller's memory.
 #include "api/handles.hpp"
+#include "exec/core/packed_files.hpp"
 
 namespace peri::api {
 
@@ -113,7 +114,11 @@ Status run(peri_session* s, const peri_tensor* in, size_t in_count, peri_tensor*
     PERI_ASSIGN(views.emplace_back(), output_of(out[k], program.outputs[k], binding));
   }
   s->outputs.clear();
-  PERI_ASSIGN(s->outputs, s->session->run(inputs, views));
+  auto made = s->session->run(inputs, views);
+  if (s->log.function)
+    for (const std::string& note : exec::take_packed_notes()) s->log.tell(PERI_LOG_WARNING, note);
+  if (!made.ok()) return std::move(made).error();
+  s->outputs = std::move(made).value();
   for (size_t k = 0; k < out_count; ++k) give(s->outputs[k], &out[k]);
   return Ok{};
 }

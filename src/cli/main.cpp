@@ -12,6 +12,7 @@
 #include "base/version.hpp"
 #include "cli/core/arguments.hpp"
 #include "cli/core/terminal.hpp"
+#include "exec/core/packed_files.hpp"
 
 namespace peri::cli {
 namespace {
@@ -77,6 +78,8 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
     if (!written.ok() && code == 0) last = "FAILED " + std::string(command) + ": " + written.error().text(), code = 1;
   }
   std::fflush(stdout);
+  for (const std::string& note : exec::take_packed_notes())
+    if (arguments && !arguments->has("--quiet")) std::fprintf(stderr, "note: %s\n", note.c_str());
   std::fprintf(stderr, "%s\n", last.c_str());
   return code;
 }

@@ -256,7 +256,7 @@ Result<Compiled> Compilation::State::lower(const backends::cpu::RefusedChoices& 
   out.predicted_ms = lowered.predicted_ms;
   out.conversion_ms = lowered.conversion_ms;
   out.tuned = tuner->stats();
-  if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble + "; the build goes on without it");
+  if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble);
   out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;
   out.program.sections.push_back({"source", ir::print(imported.graph)});

@@ -55,6 +55,7 @@ std::shared_ptr<StepStore> store_of(const runtime::PrepareContext& c, const kern
   std::vector<std::pair<Tensor, uint64_t>> weights;
   std::string key = "program " + program_identity() + "\n";
   for (const std::string& isa : machine.isas) key += isa + " ";
+  for (const std::string& library : libraries()) key += library + " ";
   for (size_t k = 0; k < c.weights.size(); ++k) {
     if (!c.weights[k].defined()) continue;
     const plan::Weight& w =

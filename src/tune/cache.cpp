@@ -1,4 +1,4 @@
-// The timing cache in SQLite.
+// The timing cache in SQLite. A row's checksum covers its fields and the whole texts it holds for.
 #include "tune/cache.hpp"
 
 #include <cpuid.h>
@@ -7,21 +7,25 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
+#include <cstring>
 
 #include "base/file.hpp"
 #include "base/hash.hpp"
+#include "base/trust.hpp"
+#include "exec/entry.hpp"
 
 namespace peri::tune {
 
 namespace {
 constexpr const char* kFile = "/timings.sqlite";
 constexpr const char* kSchema =
-    "DROP TABLE IF EXISTS timing1;"
-    "CREATE TABLE IF NOT EXISTS timing2(machine TEXT, problem TEXT, candidate TEXT, median_ms REAL, max_error REAL, "
+    "DROP TABLE IF EXISTS timing1; DROP TABLE IF EXISTS timing2; DROP TABLE IF EXISTS samples1;"
+    "CREATE TABLE IF NOT EXISTS timing3(machine TEXT, problem TEXT, candidate TEXT, median_ms REAL, max_error REAL, "
     "rejected TEXT,"
-    " compared_with TEXT, PRIMARY KEY(machine, problem, candidate)) WITHOUT ROWID;"
-    "CREATE TABLE IF NOT EXISTS samples1(machine TEXT, kernel TEXT, samples INTEGER, failed TEXT, PRIMARY KEY(machine, "
-    "kernel)) WITHOUT ROWID";
+    " compared_with TEXT, checksum TEXT, PRIMARY KEY(machine, problem, candidate)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS samples2(machine TEXT, kernel TEXT, samples INTEGER, failed TEXT, checksum TEXT, "
+    "PRIMARY KEY(machine, kernel)) WITHOUT ROWID";
 
 struct CloseDb {
   void operator()(sqlite3* db) const { sqlite3_close(db); }
@@ -53,10 +57,40 @@ std::string column(sqlite3_stmt* s, int at) {
   return text ? std::string(reinterpret_cast<const char*>(text), static_cast<size_t>(sqlite3_column_bytes(s, at))) : "";
 }
 
-// mkdir -p. Folders that are there are fine.
-void make_folders(const std::string& path) {
-  for (size_t at = 1; at <= path.size(); ++at)
-    if (at == path.size() || path[at] == '/') mkdir(path.substr(0, at).c_str(), 0777);
+// Texts and numbers of a row, each with its length, so that no two rows have the same bytes.
+class RowSum {
+ public:
+  RowSum& text(std::string_view v) { return sum_.add_i64(static_cast<int64_t>(v.size())).add(v), *this; }
+  RowSum& number(double v) { return sum_.add_bytes(&v, sizeof v), *this; }
+  RowSum& number(int64_t v) { return sum_.add_i64(v), *this; }
+  std::string digest() const { return hex64(sum_.digest()); }
+
+ private:
+  Hasher sum_;
+};
+std::string checksum(const std::string& machine, const std::string& problem, const std::string& candidate,
+                     const CacheRow& row) {
+  RowSum sum;
+  sum.text("timing3").text(machine).text(problem).text(candidate).number(row.median_ms).number(row.max_error);
+  return sum.text(row.rejected).text(row.compared_with).digest();
+}
+std::string checksum(const std::string& machine, const std::string& kernel, const SampleVerdict& v) {
+  return RowSum().text("samples2").text(machine).text(kernel).number(v.samples).text(v.failed).digest();
+}
+
+// Times and errors that a judge may have told; -1 stands for none.
+bool makes_sense(const CacheRow& row) {
+  const auto number = [](double v) { return std::isfinite(v) && (v >= 0 || v == -1); };
+  return number(row.median_ms) && number(row.max_error) && (!row.rejected.empty() || row.max_error <= 1);
+}
+
+// Why the file is not opened: SQLite reads a journal beside it as well.
+std::string distrust_cache(const std::string& folder) {
+  if (const std::string wrong = distrust_folder(folder); !wrong.empty()) return "of its folder: " + wrong;
+  for (const char* tail : {"", "-journal", "-wal", "-shm"})
+    if (const std::string wrong = distrust_file(folder + kFile + tail); !wrong.empty())
+      return (*tail ? format("of its %s: ", tail + 1) : std::string()) + wrong;
+  return "";
 }
 }  // namespace
 
@@ -68,6 +102,7 @@ std::string machine_key(const kernels::Machine& machine, const std::string& work
   name.resize(name.find('\0') == std::string::npos ? name.size() : name.find('\0'));
   while (!name.empty() && name.back() == ' ') name.pop_back();
   for (const std::string& isa : machine.isas) name += " " + isa;
+  for (const std::string& library : exec::libraries()) name += ", " + library;
   struct stat self = {};
   stat(worker.empty() ? "/proc/self/exe" : worker.c_str(), &self);
   return name + format(", %d threads, program %s", machine.threads,
@@ -80,36 +115,61 @@ std::string machine_key(const kernels::Machine& machine, const std::string& work
 struct Cache::State {
   Db db;  // outlives its statements
   Statement find, store, find_samples, store_samples;
-  std::string machine, trouble;
+  std::string file, machine, trouble;
+  int64_t damaged = 0;  // rows that were found and not believed
+
+  // One step of a query; what SQLite finds wrong with the file is told.
+  bool row(sqlite3_stmt* q) {
+    const int code = sqlite3_step(q);
+    if (code == SQLITE_ROW) return true;
+    if (code != SQLITE_DONE) tell("cannot be read");
+    return false;
+  }
+  void tell(const char* what) {
+    if (!trouble.empty()) return;
+    const int code = db ? sqlite3_errcode(db.get()) : SQLITE_CANTOPEN;
+    trouble = format("the timing cache %s %s: %s; the build goes on without it%s", file.c_str(), what,
+                     db ? sqlite3_errmsg(db.get()) : "unable to open it",
+                     code == SQLITE_CORRUPT || code == SQLITE_NOTADB ? "; delete it with: peri cache clear" : "");
+  }
 };
 Cache::Cache() : state_(std::make_unique<State>()) {}
 Cache::~Cache() = default;
-const std::string& Cache::trouble() const { return state_->trouble; }
+std::string Cache::trouble() const {
+  const State& s = *state_;
+  if (!s.trouble.empty() || s.damaged == 0) return s.trouble;
+  return format("%lld rows of the timing cache %s are damaged; what they held is found anew",
+                static_cast<long long>(s.damaged), s.file.c_str());
+}
 
 std::unique_ptr<Cache> Cache::open(const std::string& folder, std::string machine) {
   std::unique_ptr<Cache> cache(new Cache());
   State& s = *cache->state_;
   s.machine = std::move(machine);
-  make_folders(folder);
-  const std::string file = folder + kFile;
+  make_own_folders(folder);
+  const std::string& file = s.file = folder + kFile;
+  if (const std::string wrong = distrust_cache(folder); !wrong.empty()) {
+    s.trouble = "the timing cache " + file + " is not used, because " + wrong + "; the build goes on without it";
+    return cache;
+  }
   s.db = open_db(file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   // Losing the last rows to a power cut is fine; waiting for the disk after each candidate is not.
   const bool writes = s.db &&
                       sqlite3_exec(s.db.get(), "PRAGMA synchronous=OFF", nullptr, nullptr, nullptr) == SQLITE_OK &&
                       sqlite3_exec(s.db.get(), kSchema, nullptr, nullptr, nullptr) == SQLITE_OK;
   if (!writes) {
-    s.trouble =
-        "the timing cache " + file + " cannot be written: " + (s.db ? sqlite3_errmsg(s.db.get()) : "unable to open it");
+    s.tell("cannot be written");
     s.db = open_db(file, SQLITE_OPEN_READONLY);
   }
   if (s.db)
     s.find = prepared(s.db.get(),
-                      "SELECT median_ms, max_error, rejected, compared_with FROM timing2 WHERE machine=?1 AND "
-                      "problem=?2 AND candidate=?3");
+                      "SELECT median_ms, max_error, rejected, compared_with, checksum FROM timing3 WHERE machine=?1 "
+                      "AND problem=?2 AND candidate=?3");
   if (s.db)
-    s.find_samples = prepared(s.db.get(), "SELECT samples, failed FROM samples1 WHERE machine=?1 AND kernel=?2");
-  if (writes) s.store_samples = prepared(s.db.get(), "INSERT OR REPLACE INTO samples1 VALUES(?1,?2,?3,?4)");
-  if (writes) s.store = prepared(s.db.get(), "INSERT OR REPLACE INTO timing2 VALUES(?1,?2,?3,?4,?5,?6,?7)");
+    s.find_samples =
+        prepared(s.db.get(), "SELECT samples, failed, checksum FROM samples2 WHERE machine=?1 AND kernel=?2");
+  if (writes) s.store_samples = prepared(s.db.get(), "INSERT OR REPLACE INTO samples2 VALUES(?1,?2,?3,?4,?5)");
+  if (writes) s.store = prepared(s.db.get(), "INSERT OR REPLACE INTO timing3 VALUES(?1,?2,?3,?4,?5,?6,?7,?8)");
   return cache;
 }
 
@@ -120,15 +180,18 @@ std::optional<CacheRow> Cache::find(const std::string& problem, const std::strin
   put_text(q, 2, hex64(hash_text(problem)));
   put_text(q, 3, candidate);
   std::optional<CacheRow> out;
-  if (sqlite3_step(q) == SQLITE_ROW)
+  if (state_->row(q)) {
     out = CacheRow{sqlite3_column_double(q, 0), sqlite3_column_double(q, 1), column(q, 2), column(q, 3)};
+    if (column(q, 4) != checksum(state_->machine, problem, candidate, *out) || !makes_sense(*out))
+      out.reset(), ++state_->damaged;
+  }
   sqlite3_reset(q);
   return out;
 }
 
 void Cache::store(const std::string& problem, const std::string& candidate, const CacheRow& row) {
   sqlite3_stmt* q = state_->store.get();
-  if (!q) return;
+  if (!q || !makes_sense(row)) return;
   put_text(q, 1, state_->machine);
   put_text(q, 2, hex64(hash_text(problem)));
   put_text(q, 3, candidate);
@@ -136,8 +199,8 @@ void Cache::store(const std::string& problem, const std::string& candidate, cons
   sqlite3_bind_double(q, 5, row.max_error);
   put_text(q, 6, row.rejected);
   put_text(q, 7, row.compared_with);
-  if (sqlite3_step(q) != SQLITE_DONE && state_->trouble.empty())
-    state_->trouble = std::string("a timing was not kept: ") + sqlite3_errmsg(state_->db.get());
+  put_text(q, 8, checksum(state_->machine, problem, candidate, row));
+  if (sqlite3_step(q) != SQLITE_DONE) state_->tell("does not take a timing");
   sqlite3_reset(q);
 }
 
@@ -147,7 +210,10 @@ std::optional<SampleVerdict> Cache::find_samples(const std::string& kernel) {
   put_text(q, 1, state_->machine);
   put_text(q, 2, kernel);
   std::optional<SampleVerdict> out;
-  if (sqlite3_step(q) == SQLITE_ROW) out = SampleVerdict{sqlite3_column_int64(q, 0), column(q, 1), true};
+  if (state_->row(q)) {
+    out = SampleVerdict{sqlite3_column_int64(q, 0), column(q, 1), true};
+    if (column(q, 2) != checksum(state_->machine, kernel, *out) || out->samples < 0) out.reset(), ++state_->damaged;
+  }
   sqlite3_reset(q);
   return out;
 }
@@ -159,8 +225,8 @@ void Cache::store_samples(const std::string& kernel, const SampleVerdict& v) {
   put_text(q, 2, kernel);
   sqlite3_bind_int64(q, 3, v.samples);
   put_text(q, 4, v.failed);
-  if (sqlite3_step(q) != SQLITE_DONE && state_->trouble.empty())
-    state_->trouble = std::string("a verdict was not kept: ") + sqlite3_errmsg(state_->db.get());
+  put_text(q, 5, checksum(state_->machine, kernel, v));
+  if (sqlite3_step(q) != SQLITE_DONE) state_->tell("does not take a verdict");
   sqlite3_reset(q);
 }
 
@@ -174,7 +240,7 @@ Result<CacheFacts> cache_facts(const std::string& folder) {
   const Db db = open_db(f.file, SQLITE_OPEN_READONLY);
   const Statement q =
       db ? prepared(db.get(),
-                    "SELECT machine, COUNT(*), COUNT(DISTINCT problem) FROM timing2 GROUP BY machine ORDER BY machine")
+                    "SELECT machine, COUNT(*), COUNT(DISTINCT problem) FROM timing3 GROUP BY machine ORDER BY machine")
          : nullptr;
   if (!q) return io_error("the timing cache cannot be read").in_file(f.file).advise("delete it with: peri cache clear");
   while (sqlite3_step(q.get()) == SQLITE_ROW) {

@@ -1,5 +1,6 @@
-// What was measured stays measured: verdicts and times of candidates by problem, candidate and machine, in SQLite. A
-// cache that is absent, read-only, damaged or locked by others never fails a build: it only says why it gives nothing.
+// What was measured stays measured: verdicts and times of candidates by problem, candidate and machine, in SQLite, each
+// row under a checksum. A cache that is absent, read-only, damaged, locked or another user's never fails a build: it
+// only says why it gives nothing.
 #pragma once
 
 #include <memory>
@@ -12,8 +13,8 @@
 
 namespace peri::tune {
 
-// What timings hold for: CPU, instruction sets, number of threads, and the very program that takes them (this one, or
-// the worker named), so that a rebuilt kernel is timed anew.
+// What timings hold for: CPU, instruction sets, libraries, number of threads, and the very program that takes them
+// (this one, or the worker named), so that a rebuilt kernel is timed anew.
 std::string machine_key(const kernels::Machine& machine, const std::string& worker = "");
 
 struct CacheRow {
@@ -27,9 +28,9 @@ class Cache {
   // `folder` is made if it is missing; the file is timings.sqlite in it. `machine` names what timings hold for.
   static std::unique_ptr<Cache> open(const std::string& folder, std::string machine);
   ~Cache();
-  // "" if it reads and writes; else what is wrong, for the build's notes.
-  const std::string& trouble() const;
-  // Problem texts are hashed together with the machine.
+  // "" if it reads and writes; else what is wrong, for the build's notes: a whole sentence.
+  std::string trouble() const;
+  // What store() was given for this machine, problem and candidate; a damaged row, or one that makes no sense, is none.
   std::optional<CacheRow> find(const std::string& problem, const std::string& candidate);
   void store(const std::string& problem, const std::string& candidate, const CacheRow& row);
   // Verdicts of tier 1 about a kernel by name, version and library.

@@ -1,5 +1,5 @@
-// Packed weights that are kept: found whole by the same key only, void when cut, never kept from unsound weights, the
-// oldest deleted first.
+// Packed weights that are kept: found by the same key only, ours and with every byte as it was written, void when cut,
+// never kept from unsound weights, the oldest deleted first.
 #include "exec/core/packed_files.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,16 @@ class PackedFilesTest : public testing::Test {
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     cache_ = name;
   }
-  void TearDown() override { fs::remove_all(cache_); }
+  void TearDown() override {
+    fs::remove_all(cache_);
+    take_packed_notes();
+  }
+  // What is told of the kept files, as one text.
+  static std::string told() {
+    std::string out;
+    for (const std::string& note : take_packed_notes()) out += note + "\n";
+    return out;
+  }
   std::shared_ptr<PackedFiles> files(uint64_t limit = 1 << 30) const {
     return std::make_shared<PackedFiles>(cache_ + "/packed", limit);
   }
@@ -76,31 +85,78 @@ TEST_F(PackedFilesTest, UnsoundWeightsAndNoFolderKeepNothing) {
   EXPECT_TRUE(listed().empty());
 }
 
-TEST_F(PackedFilesTest, DamagedFilesAreNotBelieved) {
+TEST_F(PackedFilesTest, DamagedFilesAreNamedAndReplaced) {
+  int made = 0;
+  const auto again = [&] {
+    StepStore store(files(), "key", [] { return true; });
+    const Tensor t = packed(&store, 7, &made);
+    for (int64_t k = 0; k < kFloats; ++k) ASSERT_EQ(t.as<float>()[k], 7 + static_cast<float>(k));
+  };
+  again();
+  ASSERT_EQ(listed().size(), 1u);
+  const fs::path path = listed()[0];
+  const uintmax_t whole = fs::file_size(path);
+  const auto expect_replaced = [&](const std::string& what) {
+    const int before = made;
+    again();
+    EXPECT_EQ(made, before + 1) << what;
+    EXPECT_NE(told().find(path.string() + " are made anew"), std::string::npos) << what;
+    again();
+    EXPECT_EQ(made, before + 1) << what << ": a good file took its place";
+    EXPECT_EQ(told(), "");
+  };
+  for (const uintmax_t size : {uintmax_t{0}, uintmax_t{40}, uintmax_t{4096}, whole - 1, whole + 1, whole + 4096}) {
+    fs::resize_file(path, size);
+    expect_replaced("of size " + std::to_string(size));
+  }
+  std::vector<long> places = {65, 4000, 4096, 4097, static_cast<long>(whole / 2), static_cast<long>(whole - 1)};
+  for (long at = 0; at < 64; at += 3) places.push_back(at);  // magic, version, sizes, checksum, unused
+  for (const long at : places) {
+    FILE* f = fopen(path.c_str(), "r+b");
+    ASSERT_NE(f, nullptr);
+    fseek(f, at, SEEK_SET);
+    const int byte = fgetc(f);
+    fseek(f, at, SEEK_SET);
+    fputc(byte ^ 4, f);
+    fclose(f);
+    expect_replaced("byte " + std::to_string(at));
+  }
+}
+
+TEST_F(PackedFilesTest, WhatOthersMayWriteToIsNotTaken) {
   int made = 0;
   const auto again = [&] {
     StepStore store(files(), "key", [] { return true; });
     EXPECT_EQ(packed(&store, 7, &made).as<float>()[9], 16);
   };
+  const mode_t before = umask(0);
   again();
-  ASSERT_EQ(listed().size(), 1u);
+  umask(before);
+  again();
+  EXPECT_EQ(made, 1) << "files are ours alone whatever the umask";
   const fs::path path = listed()[0];
-  for (const uintmax_t size : {uintmax_t{0}, uintmax_t{40}, uintmax_t{4096}, fs::file_size(path) - 1}) {
-    fs::resize_file(path, size);
-    const int before = made;
-    again();
-    EXPECT_EQ(made, before + 1) << "cut to " << size;
-  }
-  for (const long at : {0L, 8L, 16L, 24L, 32L, 65L}) {  // magic, version, sizes, key
-    FILE* f = fopen(path.c_str(), "r+b");
-    ASSERT_NE(f, nullptr);
-    fseek(f, at, SEEK_SET);
-    fputc(0xee, f);
-    fclose(f);
-    const int before = made;
-    again();
-    EXPECT_EQ(made, before + 1) << "byte " << at;
-  }
+  ASSERT_EQ(chmod(path.c_str(), 0664), 0);
+  again();
+  EXPECT_EQ(made, 2);
+  EXPECT_NE(told().find(path.string() + " are made anew: others may write to it (mode 664)"), std::string::npos);
+  again();
+  EXPECT_EQ(made, 2) << "replaced by one that is ours";
+  const std::string folder = cache_ + "/packed";
+  ASSERT_EQ(chmod(folder.c_str(), 0777), 0);
+  again();
+  EXPECT_EQ(made, 3);
+  EXPECT_NE(told().find("packed weights in " + folder + " are not used"), std::string::npos);
+  ASSERT_EQ(chmod(folder.c_str(), 01777), 0);
+  again();
+  EXPECT_EQ(made, 3) << "nobody can take our files away";
+  if (geteuid() != 0) return;  // only root can give files away
+  ASSERT_EQ(chown(path.c_str(), 12345, static_cast<gid_t>(-1)), 0);
+  again();
+  EXPECT_EQ(made, 4);
+  EXPECT_NE(told().find("it belongs to user 12345"), std::string::npos);
+  ASSERT_EQ(chown(folder.c_str(), 12345, static_cast<gid_t>(-1)), 0);
+  again();
+  EXPECT_EQ(made, 5);
 }
 
 TEST_F(PackedFilesTest, AFileCutWhileMappedIsAnError) {

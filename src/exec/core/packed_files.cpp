@@ -1,4 +1,5 @@
-// Files of packed weights. Header of 64 bytes, the key, zeros up to a page, the floats; a file is whole or not there.
+// Files of packed weights. Header of 64 bytes, the key, zeros up to a page, the floats; a file is whole or not there,
+// and each of its bytes is compared or under the checksum.
 #include "exec/core/packed_files.hpp"
 
 #include <dirent.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
@@ -14,12 +16,15 @@
 #include <deque>
 #include <thread>
 
+#include "base/fault.hpp"
 #include "base/hash.hpp"
 #include "base/knobs.hpp"
+#include "base/trust.hpp"
 
 namespace peri::exec {
 namespace {
 constexpr char kMagic[8] = {'P', 'E', 'R', 'I', 'P', 'A', 'C', 'K'};
+constexpr uint64_t kVersion = 2;
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kMostKey = 1 << 20;
 constexpr int64_t kLeastBytes = 64 << 10;  // less is packed in no time
@@ -28,10 +33,37 @@ constexpr auto kPause = std::chrono::milliseconds(100);  // before each file: th
 
 struct Header {
   char magic[8];
-  uint64_t version, key_bytes, data_offset, data_bytes, unused[3];
+  uint64_t version, key_bytes, data_offset, data_bytes, data_hash, unused[2];
 };
 static_assert(sizeof(Header) == 64);
-uint64_t data_offset(uint64_t key_bytes) { return (sizeof(Header) + key_bytes + kPage - 1) / kPage * kPage; }
+
+// All that stands before the data.
+std::string head_of(const std::string& key, uint64_t data_bytes, uint64_t data_hash) {
+  Header h{};
+  std::memcpy(h.magic, kMagic, sizeof kMagic);
+  h.version = kVersion;
+  h.key_bytes = key.size();
+  h.data_offset = (sizeof h + key.size() + kPage - 1) / kPage * kPage;
+  h.data_bytes = data_bytes;
+  h.data_hash = data_hash;
+  std::string out(reinterpret_cast<const char*>(&h), sizeof h);
+  out += key;
+  out.resize(h.data_offset, '\0');
+  return out;
+}
+
+constexpr size_t kMostNotes = 100;
+constinit std::mutex notes_mutex;
+constinit std::atomic<bool> any_notes{false};
+std::vector<std::string>& notes() {
+  static std::vector<std::string> all;
+  return all;
+}
+void note(std::string text) {
+  const std::lock_guard<std::mutex> lock(notes_mutex);
+  if (notes().size() < kMostNotes) notes().push_back(std::move(text));
+  any_notes = true;
+}
 
 std::string name_of(const std::string& key) { return hex64(hash_text(key)) + hex64(hash_text(key, 1)) + ".packed"; }
 std::string folder_in(const std::string& cache) { return cache + "/packed"; }
@@ -57,17 +89,15 @@ std::vector<Kept> list(const std::string& folder) {
 }
 
 Status write(const std::string& folder, const std::string& key, const Tensor& data) {
-  for (size_t at = 1; at <= folder.size(); ++at)
-    if (at == folder.size() || folder[at] == '/') mkdir(folder.substr(0, at).c_str(), 0777);
-  PERI_ASSIGN(AtomicFile file, AtomicFile::create(folder + "/" + name_of(key)));
-  Header h{};
-  std::memcpy(h.magic, kMagic, sizeof kMagic);
-  h.version = 1, h.key_bytes = key.size(), h.data_offset = data_offset(key.size()), h.data_bytes = data.bytes().size();
-  PERI_TRY(file.write(&h, sizeof h));
-  PERI_TRY(file.write(key));
-  PERI_TRY(file.write(std::string(h.data_offset - sizeof h - key.size(), '\0')));
-  PERI_TRY(file.write(data.data(), h.data_bytes));
-  return file.commit();
+  make_own_folders(folder);
+  const std::string path = folder + "/" + name_of(key);
+  PERI_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  const uint64_t bytes = data.bytes().size();
+  PERI_TRY(file.write(head_of(key, bytes, hash_bytes(data.data(), bytes))));
+  PERI_TRY(file.write(data.data(), bytes));
+  PERI_TRY(file.commit());
+  if (chmod(path.c_str(), 0644) != 0) return os_error("change the mode", path);  // whatever the umask says
+  return Ok{};
 }
 
 void trim(const std::string& folder, uint64_t limit) {
@@ -97,6 +127,14 @@ struct PackedFiles::State {
   std::deque<std::pair<std::string, Tensor>> queue;
   bool ending = false;
   std::thread writer;
+  std::atomic<bool> told{false};  // why the folder is not used
+
+  // Whether what stands in the folder may be believed, and the folder written to.
+  bool usable() {
+    const std::string wrong = distrust_folder(folder);
+    if (!wrong.empty() && !told.exchange(true)) note("packed weights in " + folder + " are not used: " + wrong);
+    return wrong.empty();
+  }
 
   void work() {
     std::unique_lock<std::mutex> lock(mutex);
@@ -107,12 +145,12 @@ struct PackedFiles::State {
       const auto [key, data] = std::move(queue.front());
       queue.pop_front();
       lock.unlock();
-      const bool written = data.bytes().size() <= limit && write(folder, key, data).ok();
+      const bool written = data.bytes().size() <= limit && contained([&] { return write(folder, key, data); }).ok();
       lock.lock();
       if (!written) queue.clear();  // no place: the rest would meet the same
       if (queue.empty()) {
         lock.unlock();
-        trim(folder, limit);
+        (void)contained([&] { return trim(folder, limit), Status(Ok{}); }).ok();
         lock.lock();
       }
     }
@@ -151,29 +189,54 @@ std::span<const std::byte> PackedFiles::data_of(const MappedFile& file) {
   return file.bytes().subspan(h.data_offset, h.data_bytes);
 }
 
+namespace {
+// "" if the file is what keep() wrote for the key; else what is wrong with it.
+std::string damage(const MappedFile& file, const std::string& key, uint64_t bytes) {
+  Header h;
+  if (file.size() < sizeof h) return format("it has %zu bytes only", file.size());
+  std::memcpy(&h, file.data(), sizeof h);
+  const std::string head = head_of(key, bytes, h.data_hash);
+  if (file.size() != head.size() + bytes)
+    return format("it has %zu bytes and not %zu", file.size(), static_cast<size_t>(head.size() + bytes));
+  if (file.text().substr(0, head.size()) != head) return "its head is damaged";
+  if (hash_bytes(file.data() + head.size(), bytes) != h.data_hash) return "its data does not match its checksum";
+  return "";
+}
+}  // namespace
+
 std::shared_ptr<const MappedFile> PackedFiles::find(const std::string& key, int64_t bytes) const {
   const std::string path = state_->folder + "/" + name_of(key);
   auto fd = open_file(path);
-  if (!fd.ok()) return nullptr;
-  auto mapped = MappedFile::map(*fd, path);
-  Header h;
-  if (!mapped.ok() || mapped->size() < sizeof h) return nullptr;
-  std::memcpy(&h, mapped->data(), sizeof h);
-  const uint64_t want = static_cast<uint64_t>(bytes), at = data_offset(key.size());
-  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0 || h.version != 1 || h.key_bytes != key.size() ||
-      h.data_offset != at || h.data_bytes != want || mapped->size() != at + want ||
-      mapped->text().substr(sizeof h, key.size()) != key)
+  if (!fd.ok() || !state_->usable()) return nullptr;
+  std::string wrong = distrust(*fd);
+  auto mapped = wrong.empty() ? MappedFile::map(*fd, path) : Result<MappedFile>(MappedFile());
+  if (!mapped.ok()) return nullptr;
+  if (wrong.empty()) wrong = damage(*mapped, key, static_cast<uint64_t>(bytes));
+  if (!wrong.empty()) {
+    note("the packed weights of " + path + " are made anew: " + wrong);
     return nullptr;
+  }
   (void)futimens(fd->get(), nullptr);  // used now: the oldest are deleted first
   return std::make_shared<const MappedFile>(std::move(mapped).value());
 }
 
 void PackedFiles::keep(std::string key, Tensor data) {
-  if (key.size() > kMostKey) return;
+  if (key.size() > kMostKey || !state_->usable()) return;
   const std::lock_guard<std::mutex> lock(state_->mutex);
-  state_->queue.emplace_back(std::move(key), std::move(data));
-  if (!state_->writer.joinable()) state_->writer = std::thread([s = state_.get()] { s->work(); });
+  const Status begun = contained([&]() -> Status {
+    state_->queue.emplace_back(std::move(key), std::move(data));
+    if (!state_->writer.joinable()) state_->writer = std::thread([s = state_.get()] { s->work(); });
+    return Ok{};
+  });
+  if (!begun.ok()) state_->queue.clear();  // no thread to be had: nothing is kept
   state_->more.notify_one();
+}
+
+std::vector<std::string> take_packed_notes() {
+  if (!any_notes.load(std::memory_order_relaxed)) return {};
+  const std::lock_guard<std::mutex> lock(notes_mutex);
+  any_notes = false;
+  return std::exchange(notes(), {});
 }
 
 PackedFacts packed_facts(const std::string& cache) {

@@ -1,5 +1,6 @@
 // Packed weights outlive the process that packed them: files below the cache's folder, named by what they hold, mapped
-// by the next engine that has the same step with the same weights. The oldest go when they are too many.
+// by the next engine that has the same step with the same weights, once owner, key and checksum are found right. The
+// oldest go when they are too many.
 #pragma once
 
 #include <functional>
@@ -24,16 +25,20 @@ class PackedFiles {
   PackedFiles(std::string folder, uint64_t limit_bytes);
   ~PackedFiles();  // waits until all that was to be kept is written
 
-  // The file that keep() wrote for this key and size, whole; null if there is none.
+  // The file that keep() wrote for this key and size, every byte of it as it was written; null if there is none. One
+  // that is there and cannot be believed (damaged, another user's, open to others) is told in the notes.
   std::shared_ptr<const MappedFile> find(const std::string& key, int64_t bytes) const;
   static std::span<const std::byte> data_of(const MappedFile& file);
-  // Writes in the background.
+  // Writes in the background, in place of what has the name.
   void keep(std::string key, Tensor data);
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// What was found wrong with kept files since the last call, a line each: nearly always none.
+std::vector<std::string> take_packed_notes();
 
 struct PackedFacts {
   int64_t files = 0, bytes = 0;
