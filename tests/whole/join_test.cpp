@@ -56,19 +56,19 @@ TEST(Join, WhereTheLockHasTheJointRegion) {
   ASSERT_EQ(cut(g, tuner).size(), 2u);
   plan::Lock lock;
   lock.regions = {{.name = "conv", .key = joint_key(g), .candidate = "conv_pair_f32@1 {channels=32 strip=256}"}};
-  const std::vector<Region> joined = join_regions(g, cut(g, tuner), tuner, kDims, {}, plan::LockReader(&lock));
+  const std::vector<Region> joined = join_regions(g, cut(g, tuner), tuner, kDims, {}, {}, plan::LockReader(&lock));
   ASSERT_EQ(joined.size(), 1u);
   EXPECT_EQ(joined[0].nodes.size(), 3u);
   EXPECT_EQ(joined[0].outputs, g.outputs);
   EXPECT_EQ(joined[0].inputs.size(), 3u);  // x and both weights
   lock.regions[0].key = "another";
-  EXPECT_EQ(join_regions(g, cut(g, tuner), tuner, kDims, {}, plan::LockReader(&lock)).size(), 2u);
+  EXPECT_EQ(join_regions(g, cut(g, tuner), tuner, kDims, {}, {}, plan::LockReader(&lock)).size(), 2u);
 }
 
 TEST(Join, NotWithoutMeasuring) {
   const ir::Graph g = bottleneck(false);
   tune::Tuner tuner(unmeasured());
-  EXPECT_EQ(join_regions(g, cut(g, tuner), tuner, kDims, {}, plan::LockReader(nullptr)).size(), 2u);
+  EXPECT_EQ(join_regions(g, cut(g, tuner), tuner, kDims, {}, {}, plan::LockReader(nullptr)).size(), 2u);
 }
 
 TEST(Join, NotWhereSomebodyElseReadsTheMiddle) {
@@ -77,7 +77,7 @@ TEST(Join, NotWhereSomebodyElseReadsTheMiddle) {
   plan::Lock lock;
   lock.regions = {{.name = "conv", .key = joint_key(g)}};
   const std::vector<Region> apart = cut(g, tuner);
-  EXPECT_EQ(join_regions(g, apart, tuner, kDims, {}, plan::LockReader(&lock)).size(), apart.size());
+  EXPECT_EQ(join_regions(g, apart, tuner, kDims, {}, {}, plan::LockReader(&lock)).size(), apart.size());
 }
 
 TEST(Join, ThePairIsACandidateOfTheJointRegion) {

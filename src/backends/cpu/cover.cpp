@@ -213,13 +213,12 @@ Status gather(Search* s, const Binding& binding, std::span<const DimBinding> als
     const Region& r = s->regions[k];
     Node n;
     n.region = &r;
-    auto concrete = exec::bind_region(region_graph(r), binding);
-    if (concrete.ok()) {
-      const tune::Candidates& all = s->tuner.candidates(*concrete, constant_inputs(r));
-      n.refusals = all.refusals;
-      n.usable = usable_candidates(r, all, binding, also, refused, &s->tuner, &n.refusals);
+    const auto all = candidates_of(r, binding, also, &s->tuner);
+    if (all.ok()) {
+      n.refusals = (*all)->refusals;
+      n.usable = usable_candidates(r, **all, binding, also, refused, &s->tuner, &n.refusals);
     } else {
-      n.refusals.push_back({"*", concrete.error().text()});
+      n.refusals.push_back({"*", all.error().text()});
     }
     if (lock->locked()) PERI_TRY(keep_locked(r, s->tuner, lock, &n.usable));
     for (size_t o = 0; o < r.outputs.size(); ++o) s->made_by[r.outputs[o]] = {k, o};

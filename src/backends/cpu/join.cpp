@@ -34,17 +34,17 @@ struct Joiner {
 
   // Best measured time of the candidates that hold at other dims too; none where there is no such candidate.
   std::optional<double> best_ms(const Region& r) const {
-    const auto here = exec::bind_region(region_graph(r), tuned_for);
-    if (!here.ok()) return std::nullopt;
     std::vector<ir::Graph> elsewhere;
     for (const DimBinding& dims : also) {
       auto there = exec::bind_region(region_graph(r), dims);
       if (!there.ok()) return std::nullopt;
       elsewhere.push_back(std::move(there).value());
     }
+    const auto all = candidates_of(r, tuned_for, also, &tuner);
+    if (!all.ok()) return std::nullopt;
     std::optional<double> best;
     const std::string key = region_key(r);
-    for (const tune::Candidate& c : tuner.candidates(*here, constant_inputs(r)).list)
+    for (const tune::Candidate& c : (*all)->list)
       if (c.rejected.empty() && c.median_ms >= 0 && (!best || c.median_ms < *best) &&
           refused_choice(refused, key, c).empty() &&
           std::all_of(elsewhere.begin(), elsewhere.end(),

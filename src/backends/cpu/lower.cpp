@@ -278,6 +278,7 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
   tuner.set_model_bytes(weight_bytes);
   std::vector<DimBinding> also = options.also;
   also.push_back(other_dims(options.tuned_for));
+  std::erase(also, options.tuned_for);  // a model of fixed sizes has no others
   auto accepts_at = [&](const Region& r, const DimBinding& dims) {
     auto concrete = exec::bind_region(region_graph(r), dims);
     return concrete.ok() && tuner.accepted(*concrete, constant_inputs(r));
@@ -292,8 +293,7 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
     if (options.progress)
       options.progress(k, regions.size(), regions[k].nodes[0]->op + " " + regions[k].nodes[0]->name);
     Status tried = contained([&]() -> Status {
-      auto concrete = exec::bind_region(region_graph(regions[k]), options.tuned_for);
-      if (concrete.ok()) (void)tuner.candidates(*concrete, constant_inputs(regions[k]));
+      (void)candidates_of(regions[k], options.tuned_for, also, &tuner);  // an error is met again by the cover
       return Ok{};
     });
     if (!tried.ok()) return std::move(tried).error().at_node(name_of(regions[k]));

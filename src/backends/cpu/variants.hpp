@@ -20,6 +20,11 @@ using RefusedChoices = std::map<std::string, std::map<std::string, std::string>>
 // Why `candidate` is refused for the problem `key`; empty: it is not.
 std::string refused_choice(const RefusedChoices& refused, const std::string& key, const tune::Candidate& candidate);
 
+// The tuner's candidates for the region at `tuned_for`, right at those of `also` too wherever they are offered there.
+// Errors: those of binding the region.
+Result<const tune::Candidates*> candidates_of(const Region& region, const DimBinding& tuned_for,
+                                              std::span<const DimBinding> also, tune::Tuner* tuner);
+
 // The candidates among `all`, which were tried at `tuned_for`, that may run the region. One that is not offered at
 // every dims of `also` gets `holds_for` and `elsewhere`, the fastest that is; without such a fallback it is refused.
 std::vector<tune::Candidate> usable_candidates(const Region& region, const tune::Candidates& all,
