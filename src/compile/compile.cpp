@@ -241,8 +241,8 @@ Result<Compiled> Compilation::State::lower(const backends::cpu::RefusedChoices& 
   Compiled out;
   const int64_t start = now_ns();
   PERI_ASSIGN(auto lowered, backends::cpu::lower(imported.graph, *tuner,
-                                                 {tuned_for, bounds, options.lock ? &*options.lock : nullptr,
-                                                  refused, options.progress}));
+                                                 {tuned_for, bounds, options.lock ? &*options.lock : nullptr, refused,
+                                                  options.progress}));
   out.tune_seconds = seconds_since(start);
   PERI_TRY(imported.check_files());
   out.import_seconds = import_seconds;

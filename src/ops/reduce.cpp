@@ -154,7 +154,7 @@ Status reference(RefCall& call) {
     }
     const Term t = reduce_floats(K, e, call.u);
     y.f[at] = t.value;
-    if (call.u != 0 && std::isfinite(t.value)) y.radius[at] = std::isnan(t.radius) ? 0 : t.radius;
+    if (call.u != 0 && std::isfinite(t.value)) y.radius[at] = std::isnan(t.radius) ? INFINITY : t.radius;
   }
   return Ok{};
 }

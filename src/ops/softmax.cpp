@@ -14,11 +14,23 @@ int64_t axis_of(const ir::Node& node, size_t rank) {
   return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
 }
 
-// One line of input along the axis: its largest element and the sum of exponentials from there.
+// How high and how low the exponential of an element may come out, whose distance from the largest has a radius.
+struct Reach {
+  double high = 0, low = 0;
+  Reach(double distance, double radius, double u) {
+    if (std::isinf(distance)) return;
+    const double r = radius + 4 * u * std::fabs(distance);
+    high = std::exp(std::min(distance + r, 600.0));
+    low = std::exp(distance - r);
+  }
+};
+
+// One line of input along the axis: its largest element, the sum of exponentials from there, and how high and low that
+// sum may come out.
 struct Line {
   int64_t first, stride, length;
-  double largest = -INFINITY, sum = 0, radius = 0;
-  Line(const RefTensor& x, int64_t axis, int64_t position) {
+  double largest = -INFINITY, sum = 0, high = 0, low = 0;
+  Line(const RefTensor& x, int64_t axis, int64_t position, double u) {
     stride = strides_of(x.dims)[static_cast<size_t>(axis)];
     length = x.dims[static_cast<size_t>(axis)];
     first = position - position / stride % length * stride;
@@ -26,9 +38,15 @@ struct Line {
       const double v = x.f[static_cast<size_t>(first + k * stride)];
       if (v > largest || std::isnan(v)) largest = v;
       if (std::isnan(largest)) break;
-      radius = std::max(radius, x.r(first + k * stride));
     }
-    for (int64_t k = 0; k < length; ++k) sum += std::exp(x.f[static_cast<size_t>(first + k * stride)] - largest);
+    for (int64_t k = 0; k < length; ++k) {
+      const double distance = x.f[static_cast<size_t>(first + k * stride)] - largest;
+      sum += std::exp(distance);
+      if (u == 0) continue;
+      const Reach reach(distance, x.r(first + k * stride), u);
+      high += reach.high;
+      low += reach.low;
+    }
   }
 };
 
@@ -43,8 +61,8 @@ Status along_axis(RefCall& call, F f) {
   for (int64_t n = 0; n < call.count(); ++n) {
     const int64_t p = call.position(n), first = p - p / stride % length * stride;
     const size_t slot = static_cast<size_t>(first % std::min<int64_t>(stride, 4096));
-    if (recent.size() <= slot) recent.resize(slot + 1, {-1, Line(x, axis, p)});
-    if (recent[slot].first != first) recent[slot] = {first, Line(x, axis, p)};
+    if (recent.size() <= slot) recent.resize(slot + 1, {-1, Line(x, axis, p, call.u)});
+    if (recent[slot].first != first) recent[slot] = {first, Line(x, axis, p, call.u)};
     f(recent[slot].second, p);
   }
   return Ok{};
@@ -57,11 +75,13 @@ Status softmax(RefCall& call) {
     const double d = x.f[static_cast<size_t>(p)] - l.largest, v = std::exp(d) / l.sum;
     y.f[static_cast<size_t>(p)] = v;
     if (call.u == 0 || !std::isfinite(v)) return;
-    // exp turns absolute errors of its argument, twice the input radius and the rounding of the difference, into
-    // relative ones.
-    const double relative = std::expm1(2 * l.radius) +
-                            call.u * (6 + std::min(std::fabs(d), 745.0) + 4 * std::sqrt(static_cast<double>(l.length)));
-    y.radius[static_cast<size_t>(p)] = v * relative + smallest_normal(y.dtype);
+    // The share of an element is largest when it comes out as high and all others as low as they may.
+    const Reach own(d, x.r(p), call.u);
+    const double over = own.high + std::max(l.low - own.low, 0.0), under = own.low + std::max(l.high - own.high, 0.0);
+    const double most = over > 0 ? own.high / over : 0, least = under > 0 ? own.low / under : 0;
+    const double moved = std::min(std::max({most - v, v - least, 0.0}), 1.0);
+    const double rounding = call.u * (8 + 4 * std::sqrt(static_cast<double>(l.length)));
+    y.radius[static_cast<size_t>(p)] = moved + v * rounding + smallest_normal(y.dtype);
   });
 }
 Status log_softmax(RefCall& call) {
@@ -73,7 +93,8 @@ Status log_softmax(RefCall& call) {
     if (call.u == 0 || !std::isfinite(v)) return;
     const double own = call.u * (2 * std::fabs(d) + 4 * std::fabs(log_sum) + std::fabs(v) + std::fabs(l.largest) + 4 +
                                  4 * std::sqrt(static_cast<double>(l.length)));
-    y.radius[static_cast<size_t>(p)] = 2 * l.radius + own;
+    const double sums = std::max(std::log(l.high / l.sum), l.low > 0 ? std::log(l.sum / l.low) : INFINITY);
+    y.radius[static_cast<size_t>(p)] = x.r(p) + std::max(sums, 0.0) + own;
   });
 }
 Status hardmax(RefCall& call) {

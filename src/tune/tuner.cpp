@@ -65,7 +65,8 @@ Tuner::~Tuner() = default;
 const kernels::Machine& Tuner::machine() const { return state_->machine; }
 const Options& Tuner::options() const { return state_->options; }
 void Tuner::set_model_bytes(double bytes) {
-  PERI_CHECK(state_->stats.measured == 0 || state_->options.model_bytes == bytes, "times were taken for a model of another size");
+  PERI_CHECK(state_->stats.measured == 0 || state_->options.model_bytes == bytes,
+             "times were taken for a model of another size");
   state_->options.model_bytes = bytes;
 }
 Tuner::Stats Tuner::stats() const {

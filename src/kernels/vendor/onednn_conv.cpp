@@ -41,8 +41,6 @@ std::vector<Piece> cut_pieces(const ConvShape& s, Cut cut) {
       p.in_row = std::max<int64_t>(0, begin), p.in_rows = std::min(end, s.ih) - p.in_row;
       // Whole images stay whole, with input rows that no output reads.
       if (p.images > 1 && slices == 1) p.in_rows = s.ih, p.pad_bottom = s.bottom;
-      // Outputs that see padding only: a row of the image that lies below all they see.
-      if (p.in_rows <= 0) p.in_row = 0, p.in_rows = 1, p.pad_top = end - begin, p.pad_bottom = -1;
       out.push_back(p);
     }
   }
@@ -96,6 +94,7 @@ class OnednnConv final : public Instance {
     out->packed_ = *c.packed;
     const dnnl::primitive_attr attributes = vendor::onednn_attributes(epilogue);
     for (const Piece& p : out->pieces_) {
+      if (p.in_rows <= 0) return refused("a slice that sees padding only");
       if (!out->parts_.contains(p.shape())) {
         Desc desc = describe(m.shape, p, !out->bias_.empty(), attributes);
         if (c.choosing) PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
@@ -156,6 +155,44 @@ class OnednnConv final : public Instance {
   mutable std::atomic<bool> failed_ = false;
 };
 
+// Our own convolution where oneDNN has no primitive for a size: slices that see padding only, paddings that no
+// implementation takes. A residual is read from a copy, since the result may lie in its memory.
+class OwnConv final : public Instance {
+ public:
+  OwnConv(std::unique_ptr<Instance> inner, int residual, size_t residual_bytes)
+      : inner_(std::move(inner)), residual_(residual), residual_bytes_(residual_bytes) {}
+  size_t workspace_bytes() const override { return copy_bytes() + inner_->workspace_bytes(); }
+  size_t scratch_bytes() const override { return inner_->scratch_bytes(); }
+  int phases() const override { return 1 + inner_->phases(); }
+  int64_t tasks(int phase) const override { return phase == 0 ? 1 : inner_->tasks(phase - 1); }
+  void run_task(int phase, int64_t task, const Args& args) const override {
+    if (phase == 0) {
+      if (residual_ >= 0) __builtin_memcpy(args.workspace, args.in[static_cast<size_t>(residual_)], residual_bytes_);
+      return;
+    }
+    std::vector<const void*> in(args.in.begin(), args.in.end());
+    if (residual_ >= 0) in[static_cast<size_t>(residual_)] = args.workspace;
+    inner_->run_task(phase - 1, task, {in, args.out, args.workspace + copy_bytes(), args.scratch});
+  }
+  Status finish(const Args& args) const override { return inner_->finish(args); }
+
+ private:
+  size_t copy_bytes() const { return (residual_bytes_ + 63) / 64 * 64; }
+  std::unique_ptr<Instance> inner_;
+  int residual_;
+  size_t residual_bytes_;
+};
+
+Result<std::unique_ptr<Instance>> own_convolution(const Problem& p, const MatchedConv& m, const InstantiateContext& c) {
+  Packed packed;  // not the step's, which holds oneDNN's formats
+  InstantiateContext context = c;
+  context.packed = &packed;
+  PERI_ASSIGN(auto inner, find("conv_f32")->instantiate(p, "x=nhwc", context));
+  const ConvShape& s = m.shape;
+  const size_t bytes = m.epilogue.residual < 0 ? 0 : static_cast<size_t>(s.n * s.oh() * s.ow() * s.oc) * sizeof(float);
+  return std::unique_ptr<Instance>(std::make_unique<OwnConv>(std::move(inner), m.epilogue.residual, bytes));
+}
+
 Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
   PERI_ASSIGN(const MatchedConv m, match_conv_any_layout(p));
   PERI_TRY(vendor::onednn_epilogue(p, m.epilogue));
@@ -185,7 +222,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   if (!(p.graph->inputs[static_cast<size_t>(m.x)]->type.layout == ir::nhwc()) ||
       !(p.graph->outputs[0]->type.layout == ir::nhwc()))
     return invalid("the region's layouts are not NHWC");
-  return vendor::onednn_guarded([&] { return OnednnConv::make(std::move(m), std::move(epilogue), cut, c); });
+  auto made = vendor::onednn_guarded([&] { return OnednnConv::make(m, std::move(epilogue), cut, c); });
+  if (made.ok() || c.choosing || made.error().kind != ErrorKind::kRefused) return made;
+  return own_convolution(p, m, c);
 }
 }  // namespace
 

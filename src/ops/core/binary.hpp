@@ -23,7 +23,7 @@ Status float_binary(RefCall& call, double own, F f) {
     const Term t = f(Term{a.f[static_cast<size_t>(pa)], a.r(pa)}, Term{b.f[static_cast<size_t>(pb)], b.r(pb)});
     y.f[static_cast<size_t>(p)] = t.value;
     if (call.u != 0 && std::isfinite(t.value))
-      y.radius[static_cast<size_t>(p)] = (std::isnan(t.radius) ? 0 : t.radius) + rounding(call, own, t.value);
+      y.radius[static_cast<size_t>(p)] = (std::isnan(t.radius) ? INFINITY : t.radius) + rounding(call, own, t.value);
   }
   return Ok{};
 }
