@@ -65,7 +65,7 @@ struct Case {
     }
     std::vector<Tensor> out;
     if (terms.verify) {
-      auto error = (*trial)->verify(expected ? &*expected : nullptr, &v.evidence, &out);
+      auto error = (*trial)->verify(expected ? &*expected : nullptr, &v.evidence, &out, terms.elsewhere);
       if (!error.ok()) {
         v.lasting = error.error().kind != ErrorKind::kMemory;
         v.rejected = error.error().text();

@@ -49,7 +49,7 @@ struct Trial::State {
   std::vector<void*> out_p;
 
   Form private_form() const { return {std::vector<int>(out.size(), -1)}; }
-  std::vector<Form> forms() const;
+  std::vector<Form> forms(bool brief) const;
   Status check_sharing() const;
   void bind(const Form& form);
   Status run(const Form& form);
@@ -75,7 +75,7 @@ Status Trial::State::check_sharing() const {
   return Ok{};
 }
 
-std::vector<Form> Trial::State::forms() const {
+std::vector<Form> Trial::State::forms(bool brief) const {
   const bool cheap = flops <= kSerialFlops;
   std::vector<Form> all = {private_form()};
   Form back = private_form();
@@ -88,7 +88,7 @@ std::vector<Form> Trial::State::forms() const {
     sharings.back()[k] = in_place[k];
   }
   if (sharings.size() > 1) sharings.push_back(in_place);
-  if (cheap || sharings.empty()) all.push_back(back);
+  if (cheap || (sharings.empty() && !brief)) all.push_back(back);
   for (const std::vector<int>& shared : sharings) {
     back.shared = shared;
     all.push_back(back);
@@ -219,12 +219,12 @@ Status Trial::State::same_bits(const std::vector<Tensor>& first, const Form& for
   return Ok{};
 }
 
-Result<double> Trial::verify(const Expected* expected, Evidence* evidence, std::vector<Tensor>* outputs) {
+Result<double> Trial::verify(const Expected* expected, Evidence* evidence, std::vector<Tensor>* outputs, bool brief) {
   State& s = *state_;
   PERI_TRY(s.check_sharing());
   std::vector<Tensor> first;
   double worst = 0;
-  for (const Form& form : s.forms()) {
+  for (const Form& form : s.forms(brief)) {
     PERI_TRY(s.run_poisoned(form));
     ++evidence->runs;
     evidence->shared_runs += form.shares();

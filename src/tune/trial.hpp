@@ -20,8 +20,10 @@ class Trial {
   // Runs it in each form below, outputs, workspace and scratch poisoned before. An error if a run reports one, changes
   // an input, writes outside its memory or gives other bits than the first; or if these are wrong. Forms: results in
   // memory of their own and, where the offer says so, in that of their arguments; tasks in ascending and descending
-  // order. Returns the largest |error| / radius, 0 without `expected`. `outputs`: the row-major answers too.
-  Result<double> verify(const Expected* expected, Evidence* evidence, std::vector<Tensor>* outputs = nullptr);
+  // order. Returns the largest |error| / radius, 0 without `expected`. `outputs`: the row-major answers too. `brief`:
+  // what is dear runs once for each memory of its results.
+  Result<double> verify(const Expected* expected, Evidence* evidence, std::vector<Tensor>* outputs = nullptr,
+                        bool brief = false);
   // The 20th percentile of repeated runs in ms: 5 of them, and more while `budget_ms` lasts. Where the region has
   // weights, `rest` is read before each: in a run of the whole network as much passes through the caches between two
   // uses of a weight. The activations are read after it, as the step before has just written them.
