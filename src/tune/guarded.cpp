@@ -24,7 +24,7 @@ const Pattern& pattern() {
 Result<Guarded> Guarded::make(size_t bytes) {
   Guarded g;
   g.bytes_ = bytes;
-  PERI_ASSIGN(g.memory_, Tensor::uninitialized(DType::kU8, {static_cast<int64_t>(bytes + 2 * kGuardBytes)}));
+  PERI_ASSIGN(g.memory_, Tensor::zeros(DType::kU8, {static_cast<int64_t>(bytes + 2 * kGuardBytes)}));
   std::memcpy(g.memory_.mutable_data(), pattern().data(), kGuardBytes);
   std::memcpy(g.data() + bytes, pattern().data() + bytes % 2, kGuardBytes);
   return g;

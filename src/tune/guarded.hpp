@@ -9,7 +9,7 @@ namespace peri::tune {
 class Guarded {
  public:
   static constexpr size_t kGuardBytes = 4096;
-  // Aligned to 64 bytes; contents are undefined.
+  // Aligned to 64 bytes; zero until poisoned.
   static Result<Guarded> make(size_t bytes);
   std::byte* data() { return memory_.mutable_data() + kGuardBytes; }
   const std::byte* data() const { return memory_.bytes().data() + kGuardBytes; }
