@@ -42,6 +42,37 @@ TEST(Tuner, TimesHoldForModelsOfAboutTheirSize) {
   EXPECT_EQ(stats_of(kProduct, folder.path, 1e12).from_cache, candidates);  // more than any cache holds
 }
 
+TEST(Tuner, CandidatesAreJudgedAtOtherDimsTooAndThatIsKept) {
+  const Folder folder;
+  auto symbolic = ir::parse_graph("graph { input x: f32[n,24]; input r: f32[n,24]; y = add(x, r); output y }");
+  ASSERT_TRUE(symbolic.ok() && ops::infer_graph(*symbolic).ok());
+  const DimBinding sizes[] = {{{"n", 7}}, {{"n", 3}}, {{"n", 300}}};
+  const std::vector<ir::Graph> there = bound_at(*symbolic, sizes);
+  ASSERT_EQ(there.size(), 3u);
+  int64_t runs = 0;
+  for (const bool kept : {false, true}) {
+    Options options;
+    options.cache_path = folder.path;
+    options.budget_ms = 1;
+    Tuner tuner(options);
+    const Candidates& alone = tuner.candidates(there[0], {false, false});
+    ASSERT_FALSE(alone.list.empty());
+    EXPECT_EQ(alone.list[0].evidence.shapes, kept ? 0 : 1);
+    const int64_t measured = tuner.stats().measured;
+    const Candidates& all = tuner.candidates(there[0], {false, false}, there);  // its own dims among them
+    EXPECT_EQ(tuner.stats().measured, measured) << "times are shared";
+    EXPECT_EQ(tuner.stats().elsewhere, 2);
+    for (const Candidate& c : all.list) {
+      EXPECT_EQ(c.rejected, "");
+      EXPECT_EQ(c.evidence.shapes, kept ? 2 : 3);
+      EXPECT_TRUE(tuner.offered(c, there[1], {false, false}));
+      runs += kept ? c.evidence.runs : 0;
+    }
+    EXPECT_EQ(kept ? tuner.stats().runs : 0, 0) << "everything came from the cache";
+  }
+  EXPECT_EQ(runs, 0);
+}
+
 TEST(Tuner, TimesWithoutWeightsHoldForEveryModel) {
   const Folder folder;
   const int64_t candidates = stats_of(kRelu, folder.path, 1e6).measured;
