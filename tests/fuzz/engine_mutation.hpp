@@ -299,7 +299,9 @@ class Mutation {
   }
   void change_lists(plan::Program* p, plan::Step* s) {
     const int32_t any = static_cast<int32_t>(rng_.below(static_cast<int64_t>(p->buffers.size()) + 2)) - 1;
-    switch (rng_.below(8)) {
+    switch (rng_.below(10)) {
+      case 8:
+      case 9: share(p, *s); break;
       case 0:
         if (!s->reads.empty()) pick(s->reads) = any;
         break;
@@ -321,6 +323,19 @@ class Mutation {
         break;
       default: s->lane = static_cast<uint32_t>(number()); break;
     }
+  }
+  // A result lies over an argument of its step, or over another result, as a kernel that works in place has it.
+  void share(plan::Program* p, const plan::Step& s) {
+    if (s.writes.empty()) return;
+    const int32_t to = pick(s.writes), over = s.reads.empty() || chance(4) ? pick(s.writes) : pick(s.reads);
+    const int32_t count = static_cast<int32_t>(p->buffers.size());
+    if (to < 0 || to >= count || over < 0 || over >= count || to == over) return;
+    plan::Buffer& b = p->buffers[static_cast<size_t>(std::max(to, over))];
+    const plan::Buffer& base = p->buffers[static_cast<size_t>(std::min(to, over))];
+    b.alias_of = std::min(to, over);
+    b.alias_offset = chance(4) ? Dim(64) : Dim(0);
+    if (!chance(4)) b.kind = plan::BufferKind::kScratch;
+    if (chance(2)) b.shape = base.shape, b.dtype = base.dtype, b.layout = base.layout;
   }
   void change_program(plan::Program* p) {
     if (p->buffers.empty()) return;

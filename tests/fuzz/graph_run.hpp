@@ -1,0 +1,56 @@
+// A graph that was read goes the whole way: passes, lowering without measuring, an engine, and two runs of it, within a
+// budget of nodes, work and memory. A fault of ours on this way ends the process.
+#pragma once
+
+#include "backends/cpu/lower.hpp"
+#include "passes/core/pipeline.hpp"
+#include "plan/engine_file.hpp"
+#include "tests/fuzz/engine_run.hpp"
+
+namespace peri::fuzz {
+
+inline constexpr size_t kMostNodes = 128;
+
+// Work of a graph as far as its sizes are numbers, bodies with it; what folding may have to compute is part of it.
+inline double known_work(const ir::Graph& g) {
+  double sum = 0;
+  for (const auto& v : g.values()) {
+    double n = v->type.shape ? 1 : 0;
+    for (const Dim& d : v->type.shape ? *v->type.shape : Shape())
+      n *= d.is_const() ? static_cast<double>(d.value()) : 1;
+    sum += n;
+  }
+  for (const ir::Node* n : g.nodes) {
+    const ops::Cost c = ops::cost_of(*n);
+    sum += c.flops + c.bytes_read + c.bytes_written;
+    for (const auto& [key, attr] : n->attrs)
+      if (const auto* body = std::get_if<std::shared_ptr<ir::Graph>>(&attr)) sum += known_work(**body);
+  }
+  return sum;
+}
+
+// Types are inferred.
+inline void build_and_run(ir::Graph graph) {
+  if (graph.nodes.size() > kMostNodes || known_work(graph) > kMostWork) return;
+  auto passed = passes::run_pipeline(graph, {});
+  if (!passed.ok()) return stop_at_fault(passed.error());
+  backends::cpu::Options options;
+  for (const ir::Value* v : graph.inputs) {
+    std::set<std::string> names;
+    for (const Dim& d : *v->type.shape) d.collect_symbols(names);
+    for (const std::string& name : names) options.tuned_for[name] = 3;
+  }
+  tune::Options plain;
+  plain.measure = plain.verify = false;
+  tune::Tuner tuner(plain);
+  auto lowered = backends::cpu::lower(graph, tuner, options);
+  if (!lowered.ok()) return stop_at_fault(lowered.error());
+  for (const backends::cpu::StepReport& step : lowered->steps)
+    for (const auto& [kernel, reason] : step.refusals)
+      if (reason.starts_with("internal check failed")) stop_at_fault(internal_error("%s", reason.c_str()));
+  auto engine = plan::assemble_engine(std::move(lowered->program), lowered->weights);
+  if (!engine.ok()) return stop_at_fault(engine.error());
+  load_and_run(std::move(engine->program), {engine->weight_bytes, engine->keep, {}}, true);
+}
+
+}  // namespace peri::fuzz
