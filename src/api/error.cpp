@@ -3,12 +3,21 @@
 
 namespace peri::api {
 
-namespace {
-// The error that takes no memory: its text fits into the strings themselves.
 peri_error* no_memory() {
-  static peri_error error{Error(ErrorKind::kMemory, "out of memory"), "out of memory"};
+  static peri_error error{Error(ErrorKind::kMemory, "out of memory"),
+                          "out of memory"};  // texts that lie in the strings
   return &error;
 }
+
+peri_error* to_handle(Status status) {
+  if (status.ok()) return nullptr;
+  auto out = std::make_unique<peri_error>();
+  out->error = std::move(status).error();
+  out->text = out->error.text();
+  return out.release();
+}
+
+namespace {
 peri_error_kind kind_of(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kUsage: return PERI_ERROR_USAGE;
@@ -26,18 +35,6 @@ peri_error_kind kind_of(ErrorKind kind) {
   return PERI_ERROR_INTERNAL;
 }
 }  // namespace
-
-peri_error* to_handle(Status status) noexcept {
-  if (status.ok()) return nullptr;
-  try {
-    auto out = std::make_unique<peri_error>();
-    out->error = std::move(status).error();
-    out->text = out->error.text();
-    return out.release();
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  }
-}
 
 }  // namespace peri::api
 

@@ -1,6 +1,7 @@
 // What stands behind the handles of the C interface, and how failures become error objects.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,8 +44,10 @@ struct peri_session {
 
 namespace peri::api {
 
-// Null for success. Needs no memory where there is none.
-peri_error* to_handle(Status status) noexcept;
+// Null for success.
+peri_error* to_handle(Status status);
+// The error that takes no memory.
+peri_error* no_memory();
 // A handle of an engine.
 peri_engine* to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
 // kUsage for an allocator with only one function.
@@ -66,7 +69,11 @@ Result<T> known_part(const T* given, const char* what) {
 // Runs `f`, a function that returns Status; what it throws (a failed check, no memory) becomes an error as well.
 template <class F>
 peri_error* guarded(F f) {
-  return to_handle(contained(f));
+  try {
+    return to_handle(contained(f));
+  } catch (const std::exception&) {  // the error itself needed memory
+    return no_memory();
+  }
 }
 
 }  // namespace peri::api

@@ -190,7 +190,7 @@ Result<std::shared_ptr<const Instance>> Engine::instance(size_t k, const DimBind
       slot = *it;
       step.slots.splice(step.slots.begin(), step.slots, it);
       step.made.wait(lock, [&] { return slot->ready; });
-      if (slot->error) return *slot->error;
+      if (slot->error) return Error(*slot->error).at_node(s.program.steps[k].name);
       return slot->instance;
     }
     PERI_ASSIGN(const size_t chosen, plan::choose_variant(s.program.steps[k], s.options.machine, binding));
@@ -207,17 +207,18 @@ Result<std::shared_ptr<const Instance>> Engine::instance(size_t k, const DimBind
     step.slots.push_front(slot);
     if (step.slots.size() > kInstancesPerStep) step.slots.pop_back();
   }
-  auto made = contained([&] { return prepared->instantiate(binding); });  // others wait for it
+  auto made = contained([&]() -> Result<std::shared_ptr<const Instance>> {
+    PERI_ASSIGN(auto instance, prepared->instantiate(binding));
+    return std::shared_ptr<const Instance>(std::move(instance));
+  });
   std::unique_lock<std::mutex> lock(step.mutex);
-  slot->ready = true;
-  if (made.ok()) {
-    slot->instance = std::shared_ptr<const Instance>(std::move(made).value());
-  } else {
-    slot->error = std::move(made).error().at_node(s.program.steps[k].name);
-    step.slots.remove(slot);
-  }
+  if (made.ok())
+    slot->instance = std::move(made).value();
+  else
+    slot->error = std::move(made).error(), step.slots.remove(slot);
+  slot->ready = true;  // others wait for it: nothing before this line may throw
   step.made.notify_all();
-  if (slot->error) return *slot->error;
+  if (slot->error) return Error(*slot->error).at_node(s.program.steps[k].name);
   return slot->instance;
 }
 
