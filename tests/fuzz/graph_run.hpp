@@ -2,6 +2,8 @@
 // budget of nodes, work and memory. A fault of ours on this way ends the process.
 #pragma once
 
+#include <set>
+
 #include "backends/cpu/lower.hpp"
 #include "passes/core/pipeline.hpp"
 #include "plan/engine_file.hpp"
