@@ -112,6 +112,20 @@ inline bool undecided(const std::vector<std::vector<ops::RefTensor>>& moved, con
   return false;
 }
 
+// How many elements with a wide bound lie farther off than 1e-3 of the range and 100 times what 1e-6 of the inputs
+// moves.
+inline size_t far_from(const std::vector<std::vector<ops::RefTensor>>& moved, const ops::RefTensor& want,
+                       const Tensor& got, size_t k, double range) {
+  size_t far = 0;
+  for (size_t at = 0; at < want.f.size(); ++at) {
+    double change = 1e-3 * range;
+    for (const auto& out : moved)
+      change = out[k].dims != want.dims ? INFINITY : std::max(change, 100 * std::fabs(out[k].f[at] - want.f[at]));
+    far += std::fabs(want.f[at] - got.f64(static_cast<int64_t>(at))) > change;
+  }
+  return far;
+}
+
 inline void judge_output(const Case& c, Size& size, size_t k, const Tensor& got, int threads, Finding* f) {
   const ops::RefTensor& want = size.want[k];
   const std::string& name = c.graph.output_names[k];
@@ -149,9 +163,12 @@ inline void judge_output(const Case& c, Size& size, size_t k, const Tensor& got,
     worst = std::max(worst, ratio);
   }
   f->worst = std::max(f->worst, worst);
+  size_t far = 0;
   if (want.floating() && n > 0) {
-    const double range = high > low ? high - low : std::max(std::fabs(high), 1e-30);
-    f->blind = std::max(f->blind, bounds / static_cast<double>(n) / range);
+    const double range = std::max({high - low, std::fabs(high) * 0.1, 1e-6});
+    const double blind = bounds / static_cast<double>(n) / range;
+    f->blind = std::max(f->blind, blind);
+    if (!(blind < 1e-2)) far = far_from(moved_answers(c, size, threads), want, got, k, range);
   }
   if (wrong) {
     f->verdict = "wrong";
@@ -162,6 +179,10 @@ inline void judge_output(const Case& c, Size& size, size_t k, const Tensor& got,
                                           static_cast<long long>(want.i[first]));
     f->why += format("output %zu '%s': %zu of %zu elements, the first %zu: %s; ", k, name.c_str(), wrong, n, first,
                      pair.c_str());
+  } else if (far && f->verdict != "wrong") {
+    f->verdict = "doubtful";
+    f->why += format("output %zu '%s': %zu of %zu elements within their bounds, which are wide, but far off; ", k,
+                     name.c_str(), far, n);
   } else if (excused && f->verdict == "right") {
     f->verdict = "left_out";
     f->why = format("output %zu '%s': %zu of %zu elements hang on less than 1e-6 of the inputs; ", k, name.c_str(),

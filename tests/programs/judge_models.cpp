@@ -138,7 +138,7 @@ Finding run_size(const Case& c, Size& size, const std::string& mode, runtime::Se
     f.why += "the bits of " + other + " differ between 1 thread and 2; ";
   }
   *first = *got;
-  if (f.verdict == "wrong")
+  if (f.verdict == "wrong" || f.verdict == "doubtful")
     if (const Status s = generated::dump(c, size, mode, *got); !s.ok()) f.why += s.error().text();
   return f;
 }

@@ -2,8 +2,10 @@
 """Generated models through the engine, in batches of one process each; crashes and hangs are outcomes like others.
 
     campaign.py --driver build/bin/judge_models --seeds 0:300 --out DIR [--modes default+1] [--jobs 2]
-    campaign.py --driver build/bin/judge_models --cases FOLDER --modes all --out DIR
+    campaign.py --driver build/bin/judge_models --corpus FOLDER --modes all --out DIR
 
+--seeds A:B takes these seeds, --seeds commit:N takes N that the commit gives: the same ones for the same commit, others for
+the next. --corpus takes what minimise.py wrote, FOLDER/NAME.onnx with NAME.json.
 DIR/results.jsonl grows by one line a model; a run that was stopped goes on from it. DIR/report.md and report.json say what
 came out; the folders of failures stay in DIR/failures. ONNX Runtime is the witness: the float64 reference must agree with
 it for every model, and where an answer of the engine is wrong it says whose fault that is.
@@ -14,15 +16,20 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import time
+import zlib
 
+import cases
+import onnx
 import report
+import witness
 from driver import Driver, DriverError
 from graph import Skip, VERSION
 
 MODES = ["default", "no-tune", "peri", "onednn", "reference"]
-GOOD = ("right", "left_out", "unsupported")
+GOOD = ("right", "left_out", "doubtful", "unsupported")
 
 
 def modes_of(words, number):
@@ -36,25 +43,29 @@ def modes_of(words, number):
 
 def span(text):
     low, _, high = text.partition(":")
+    if low == "commit":
+        here = pathlib.Path(__file__).parent
+        said = subprocess.run(["git", "-C", here, "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+        first = zlib.crc32((said or time.strftime("%Y-%m-%d")).encode()) % 100_000 * 10_000
+        return range(first, first + int(high))
     return range(int(low), int(high or int(low) + 1))
 
 
 def prepare(job, work):
-    """The folder of a job, made from its seed or copied; None where the generator has nothing."""
-    import cases
+    """The folder of a job, made from its seed or of a file; None where the generator has nothing."""
     if "seed" in job:
         try:
             cases.make(job["seed"], work, job["family"])
         except Skip:
             return None
         return work / job["name"]
-    shutil.copytree(job["folder"], work / job["name"])
+    model = pathlib.Path(job["model"])
+    cases.write(work / job["name"], onnx.load(model), json.loads(model.with_suffix(".json").read_text()))
     return work / job["name"]
 
 
 def witnessed(folder, lines):
     """What ONNX Runtime says: of the reference at the first size, and of each wrong answer. Changes and adds lines."""
-    import witness
     case, out = witness.facts(folder), {}
     try:
         told = witness.Witness(folder, case)
@@ -73,6 +84,9 @@ def witnessed(folder, lines):
         for line in lines:
             if line["verdict"] == "wrong" and (folder / line["size"] / f"got_{line['mode']}_0.npy").exists():
                 line["fault"] = told.fault(line["size"], line["mode"])
+            if line["verdict"] == "doubtful":
+                line["fault"] = told.fault(line["size"], line["mode"])
+                line["verdict"] = "wrong" if line["fault"] == "engine" else "left_out"
     except Exception as e:
         out["onnxruntime"] = f"{type(e).__name__}: {str(e)[:300]}"
     return out
@@ -108,12 +122,11 @@ def batch(jobs, settings):
 
 
 def jobs_of(a):
-    if a.cases:
-        folders = sorted(f.parent for f in a.cases.glob("*/case.json"))
-        if not folders:
-            raise DriverError(f"{a.cases} holds no NAME/case.json")
-        return [{"name": f.name, "folder": str(f), "modes": modes_of(a.modes, k)} for k, f in enumerate(folders)]
-    import cases
+    if a.corpus:
+        models = sorted(m for m in a.corpus.glob("*.onnx") if m.with_suffix(".json").exists())
+        if not models:
+            raise DriverError(f"{a.corpus} holds no NAME.onnx with NAME.json")
+        return [{"name": m.stem, "model": str(m), "modes": modes_of(a.modes, k)} for k, m in enumerate(models)]
     return [{"name": cases.name_of(s), "seed": s, "family": a.family, "modes": modes_of(a.modes, s)} for s in a.seeds]
 
 
@@ -140,9 +153,9 @@ def state(a):
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--driver", type=pathlib.Path, required=True, help="the program judge_models")
-    p.add_argument("--seeds", type=span, default=range(300), metavar="A:B", help="seeds of the models (default 0:300)")
+    p.add_argument("--seeds", type=span, default=range(300), metavar="A:B", help="seeds of the models, or commit:N (default 0:300)")
     p.add_argument("--family", help="only blocks of this family first (cases.py --help names them)")
-    p.add_argument("--cases", type=pathlib.Path, metavar="FOLDER", help="given cases, FOLDER/NAME/case.json, instead of seeds")
+    p.add_argument("--corpus", type=pathlib.Path, metavar="FOLDER", help="given models, FOLDER/NAME.onnx with NAME.json, instead of seeds")
     p.add_argument("--modes", default="default+1", help="all, default+1 (and one other in turn), or a list of " + ", ".join(MODES))
     p.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR")
     p.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes at once (default: all processors)")
@@ -164,8 +177,8 @@ def main():
     done, start = state(a), time.time()
     jobs = [j for j in jobs_of(a) if j["name"] not in done]
     settings = {"driver": str(a.driver), "out": str(a.out), "timeout": a.timeout, "plant": a.plant, "threads": a.threads, "no_witness": a.no_witness}
-    print(f"{len(jobs)} models ({len(done)} are done), seeds {a.seeds.start}:{a.seeds.stop}, modes {a.modes}, {a.jobs} processes" if not a.cases
-          else f"{len(jobs)} cases of {a.cases} ({len(done)} are done), modes {a.modes}, {a.jobs} processes", flush=True)
+    source = f"models of {a.corpus}" if a.corpus else f"models, --seeds {a.seeds.start}:{a.seeds.stop}"
+    print(f"{len(jobs)} {source} ({len(done)} are done), modes {a.modes}, {a.jobs} processes", flush=True)
     cut = [jobs[k : k + a.batch] for k in range(0, len(jobs), a.batch)]
     with concurrent.futures.ProcessPoolExecutor(a.jobs) as pool, open(a.out / "results.jsonl", "a") as results:
         for future in concurrent.futures.as_completed([pool.submit(batch, c, settings) for c in cut]):
@@ -176,8 +189,10 @@ def main():
             results.flush()
     shutil.rmtree(a.out / "work", ignore_errors=True)
     summary = report.write(a.out, a.driver, time.time() - start)
+    if summary["failures"]:
+        print(f"smaller: {pathlib.Path(__file__).parent}/minimise.py --driver {a.driver} --out DIR {a.out}/failures/*")
     print(report.sentence(summary))
-    return 3 if summary["failures"] else 0
+    return 3 if summary["failures"] or summary["complaints"] else 0
 
 
 if __name__ == "__main__":

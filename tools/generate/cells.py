@@ -10,9 +10,9 @@ from graph import Skip, dims, elements, fixed, is_fixed
 
 
 def rows(b, x):
-    """x as [batch, width]."""
+    """x as [batch, width]; sometimes thousands wide."""
     if x.rank == 2:
-        return x
+        return product.long_value(b, x, b.random.choice(product.LONG)) if b.chance(0.12) else x
     if x.rank == 3:
         return b.op("ReduceMean", [x], (x.shape[0], x.shape[2]), axes=[1], keepdims=0) if b.opset < 18 else b.op("ReduceMean", [x, b.ints(1)], (x.shape[0], x.shape[2]), keepdims=0)
     raise Skip

@@ -8,8 +8,8 @@ import re
 
 from graph import VERSION
 
-ORDER = ["right", "left_out", "unsupported", "reference_failed", "refused", "run_failed", "reference_disagrees", "wrong", "hang", "crash"]
-FAILURES = ORDER[3:]
+ORDER = ["right", "left_out", "doubtful", "unsupported", "reference_failed", "refused", "run_failed", "reference_disagrees", "wrong", "hang", "crash"]
+FAILURES = ORDER[4:]
 
 
 def worst(verdicts):
@@ -36,8 +36,10 @@ def line(outcome):
 
 def group(r):
     """What was said, without names and numbers."""
+    if r["verdict"] == "wrong" and 1 < r["worst"] < 2:
+        return "wrong, by less than twice the bound"
     if r["verdict"] == "wrong":
-        return "wrong" + (f", fault: {r['fault']}" if "fault" in r else "")
+        return "wrong" + (f", fault: {r['fault'].split()[0]}" if "fault" in r else "")
     text = re.sub(r"^.*?model\.onnx: ", "", r["why"])
     text = re.sub(r"node '[^']*'|'[^']*'|\"[^\"]*\"", "'…'", text)
     return f"{r['verdict']}: " + re.sub(r"\d+", "N", text)[:120]
@@ -97,9 +99,19 @@ def page(summary):
     return "\n".join(out)
 
 
+def complaints(s):
+    """What makes a campaign worth less: too many models left out, or that ONNX Runtime does not take."""
+    out = []
+    if s["verdicts"].get("left_out", 0) > 0.02 * s["models"] + 1:
+        out.append(f"{s['verdicts']['left_out']} models left out, more than 2 %")
+    if s["not_witnessed"]:
+        out.append(f"{s['not_witnessed']} models that ONNX Runtime does not run")
+    return out
+
+
 def sentence(s):
-    return f"{'FAILED' if s['failures'] else 'PASSED'}: {s['models']} models, " + ", ".join(f"{s['verdicts'][v]} {v}" for v in ORDER if v in s["verdicts"]) + \
-        f"; {s['blind']} runs with a bound above 5 % of the range, {s['not_witnessed']} models without a witness"
+    return f"{'FAILED' if s['failures'] or s['complaints'] else 'PASSED'}: {s['models']} models, " + ", ".join(f"{s['verdicts'][v]} {v}" for v in ORDER if v in s["verdicts"]) + \
+        f"; {s['blind']} runs with a bound above 5 % of the range" + "".join(f"; {c}" for c in s["complaints"])
 
 
 def write(out, driver, seconds):
@@ -108,6 +120,7 @@ def write(out, driver, seconds):
         o = json.loads(text)
         outcomes[o["name"]] = o
     summary = summarise(list(outcomes.values())) | {"seconds": seconds, "driver": digest(driver), "machine": machine(), "versions": versions()}
+    summary["complaints"] = complaints(summary)
     (out / "report.json").write_text(json.dumps(summary, indent=1) + "\n")
     (out / "report.md").write_text(page(summary) + "\n")
     return summary

@@ -85,7 +85,7 @@ def branch_same(b, x, c):
 
 def added(b, x, y, more):
     """What is joined with y: its own input, a branch, an input, a graph output, a value used thrice, a constant."""
-    kind = b.pick("own", "own", "branch", "branch", "branch", "input", "output", "thrice", "row", "pool", "self")
+    kind = b.pick("own", "own", "own", "branch", "branch", "branch", "input", "output", "thrice", "row", "pool", "self")
     if kind == "own" and x.shape == y.shape:
         return x
     if kind == "input" and all(b.name_of(d) is not None for d in y.shape):
@@ -110,8 +110,10 @@ def residual(b, x):
     """act(P(x)) + r, in every order, once or several times."""
     if x.rank < 2:
         raise Skip
+    if b.chance(0.5):  # a value that ends here: its memory may become the result's
+        x = elementwise.tame(b, activation(b, x))
     y, more = produce(b, x)
-    for _ in range(b.pick(0, 1, 1, 1, 2)):
+    for _ in range(b.pick(0, 0, 1, 1, 1, 2)):
         y = epilogue_step(b, y) if b.chance(0.5) else activation(b, y)
     for _ in range(b.pick(1, 1, 1, 2)):
         r = added(b, x, y, more)
