@@ -221,7 +221,7 @@ def integers(b, x):
             i = b.op(op, [i])
         else:
             k = np.array(b.pick(2, 3, 5, 7), number)
-            i = b.op(op, [i, b.const(k if b.chance(0.7) else k.reshape(1))])
+            i = b.op(op, [i, b.const(k if b.chance(0.7) or not i.rank else k.reshape(1))])
     if b.chance(0.2):
         return i
     if b.chance(0.3):
