@@ -21,9 +21,10 @@ def values(spec, dims, seed):
     rng = np.random.Generator(np.random.PCG64(seed))
     kind = spec["dtype"]
     if kind in ("f32", "f64", "f16"):
-        return ((rng.random(dims) - 0.5) * (np.sqrt(12) * spec.get("std", 1.0)) + spec.get("mean", 0.0)).astype(NUMPY[kind])
+        return np.asarray((rng.random(dims) - 0.5) * (np.sqrt(12) * spec.get("std", 1.0)) + spec.get("mean", 0.0), NUMPY[kind])
     low, high = spec.get("low", 0), spec.get("high", 8)
-    out = rng.random(dims) < spec.get("share", 0.5) if kind == "bool" else (low + np.floor(rng.random(dims) * (high - low))).astype(NUMPY[kind])
+    out = rng.random(dims) < spec.get("share", 0.5) if kind == "bool" else low + np.floor(rng.random(dims) * (high - low))
+    out = np.asarray(out, NUMPY[kind])
     if spec.get("seen"):  # no row of a mask is empty
         out[..., 0] = 1
     return out
