@@ -1,6 +1,7 @@
 // Lower, judge, refuse, again.
 #include "build/build.hpp"
 
+#include "base/fault.hpp"
 #include "exec/entry.hpp"
 
 namespace peri::build {
@@ -42,8 +43,8 @@ runtime::EngineOptions engine_options(runtime::ExecutorTable executors, int thre
   return o;
 }
 
-Result<Built> build_engine(const Options& options) {
-  PERI_ASSIGN(const auto compilation, compile::Compilation::start(options.compile));
+namespace {
+Result<Built> build_it(compile::Compilation* compilation, const Options& options) {
   const auto& stop = options.compile.tune.stop;
   backends::cpu::RefusedChoices refused;
   Built out;
@@ -65,6 +66,17 @@ Result<Built> build_engine(const Options& options) {
     out.refused.push_back({f.name, step.key, f.candidate, f.why});
   }
   return cannot(*out.verdict.fault, "please report it");
+}
+}  // namespace
+
+Result<Built> build_engine(const Options& options) {
+  PERI_ASSIGN(const auto compilation, compile::Compilation::start(options.compile));
+  return contained([&] { return build_it(compilation.get(), options); });
+}
+
+Result<Built> build_engine(const Options& options, compile::Imported model) {
+  PERI_ASSIGN(const auto compilation, compile::Compilation::start(options.compile, std::move(model)));
+  return contained([&] { return build_it(compilation.get(), options); });
 }
 
 }  // namespace peri::build

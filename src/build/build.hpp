@@ -27,6 +27,8 @@ struct Built {
 // Errors: those of compile(); kAccuracy if the engine's answer is wrong and no other choice is left; kRefused if a lock
 // asks for a choice that is wrong. An interrupt (options.compile.tune.stop) gives the best so far, not judged.
 Result<Built> build_engine(const Options& options);
+// The same of a model at hand.
+Result<Built> build_engine(const Options& options, compile::Imported model);
 
 // Capabilities and executors of this machine and program, for engines of our own.
 runtime::EngineOptions engine_options(runtime::ExecutorTable executors, int threads);

@@ -197,7 +197,7 @@ struct Compilation::State {
   std::unique_ptr<tune::Tuner> tuner;
   double import_seconds = 0, passes_seconds = 0;
 
-  Status begin(Options given);
+  Status begin(Options given, Imported model);
   Result<Compiled> lower(const backends::cpu::RefusedChoices& refused);
 };
 Compilation::Compilation() : state_(std::make_unique<State>()) {}
@@ -209,8 +209,20 @@ const DimBinding& Compilation::tuned_for() const { return state_->tuned_for; }
 const std::vector<DimBinding>& Compilation::bounds() const { return state_->bounds; }
 
 Result<std::unique_ptr<Compilation>> Compilation::start(Options options) {
+  return contained([&]() -> Result<std::unique_ptr<Compilation>> {
+    const int64_t begun = now_ns();
+    if (options.progress) options.progress(0, 0, "import " + options.model);
+    PERI_ASSIGN(Imported model, import_any(options.model));
+    const double seconds = seconds_since(begun);
+    PERI_ASSIGN(auto out, start(std::move(options), std::move(model)));
+    out->state_->import_seconds = seconds;
+    return out;
+  });
+}
+
+Result<std::unique_ptr<Compilation>> Compilation::start(Options options, Imported model) {
   std::unique_ptr<Compilation> out(new Compilation());
-  PERI_TRY(contained([&] { return out->state_->begin(std::move(options)); }));
+  PERI_TRY(contained([&] { return out->state_->begin(std::move(options), std::move(model)); }));
   return out;
 }
 
@@ -218,17 +230,14 @@ Result<Compiled> Compilation::lower(const backends::cpu::RefusedChoices& refused
   return contained([&] { return state_->lower(refused); });
 }
 
-Status Compilation::State::begin(Options given) {
+Status Compilation::State::begin(Options given, Imported model) {
   options = std::move(given);
+  imported = std::move(model);
   if (options.backend != "auto" && options.backend != "cpu")
     return refused("no backend '%s' in this build", options.backend.c_str()).expecting("cpu");
   if (options.lock) PERI_TRY(obey_lock(&options));
-  int64_t start = now_ns();
-  if (options.progress) options.progress(0, 0, "import " + options.model);
-  PERI_ASSIGN(imported, import_any(options.model));
   before = imported.graph.clone();
-  import_seconds = seconds_since(start);
-  start = now_ns();
+  const int64_t start = now_ns();
   PERI_ASSIGN(passes, peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir}));
   passes_seconds = seconds_since(start);
   PERI_ASSIGN(tuned_for, dims_of(imported.graph, options));
@@ -244,7 +253,7 @@ Result<Compiled> Compilation::State::lower(const backends::cpu::RefusedChoices& 
                                                  {tuned_for, bounds, options.lock ? &*options.lock : nullptr, refused,
                                                   options.progress}));
   out.tune_seconds = seconds_since(start);
-  PERI_TRY(imported.check_files());
+  if (imported.check_files) PERI_TRY(imported.check_files());
   out.import_seconds = import_seconds;
   out.passes_seconds = passes_seconds;
   out.passes = passes;

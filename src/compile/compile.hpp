@@ -33,7 +33,7 @@ struct Imported {
   ir::Graph graph;
   std::vector<plan::Section> sections;  // tokenizer and pipeline of a text model
   std::vector<std::string> notes;       // what a user should know
-  std::function<Status()> check_files;  // kIo if a file was cut since it was mapped; never empty
+  std::function<Status()> check_files;  // kIo if a file was cut since it was mapped; empty: no files
 };
 Result<Imported> import_any(const std::string& model);
 
@@ -54,6 +54,8 @@ class Compilation {
  public:
   // Imports and runs the passes. Locked: kRefused names what the lock has and this version, machine or call has not.
   static Result<std::unique_ptr<Compilation>> start(Options options);
+  // The same of a model at hand, types inferred; options.model is only its name.
+  static Result<std::unique_ptr<Compilation>> start(Options options, Imported model);
   ~Compilation();
   // Chooses and emits. No choice is one of `refused`; locked: kRefused if it would have to be.
   Result<Compiled> lower(const backends::cpu::RefusedChoices& refused = {});

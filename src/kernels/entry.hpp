@@ -119,7 +119,21 @@ struct Entry {
   Kernel kernel;
 };
 std::span<const Entry* const> entries();
+// Kernels of entries() and those that were added, in that order.
+std::vector<const Kernel*> kernels();
 const Kernel* find(std::string_view name);
+// Adds a kernel that the build did not gather, for as long as the object lives: one of a test, or from outside. Not
+// while an engine is built or run.
+class AddedKernel {
+ public:
+  explicit AddedKernel(const Kernel& kernel);
+  ~AddedKernel();
+  AddedKernel(const AddedKernel&) = delete;
+  AddedKernel& operator=(const AddedKernel&) = delete;
+
+ private:
+  const Kernel* kernel_;
+};
 
 // Value of `key` in a config text "a=1 b=2"; `fallback` if it is not there. Error if it is not a number in [low, high].
 Result<int64_t> config_int(std::string_view config, std::string_view key, int64_t low, int64_t high, int64_t fallback);

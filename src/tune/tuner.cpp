@@ -99,8 +99,8 @@ std::string cached_name(const Candidate& c) {
 Candidates Tuner::State::collect(const ir::Graph& region, const std::vector<bool>& constant) {
   Candidates all;
   const kernels::Problem problem{&region, constant};
-  for (const kernels::Entry* e : kernels::entries()) {
-    const kernels::Kernel& k = e->kernel;
+  for (const kernels::Kernel* kernel : kernels::kernels()) {
+    const kernels::Kernel& k = *kernel;
     // Changes of layout serve every provider.
     if (!options.provider.empty() && k.provider != options.provider && problem.anchor().op != "relayout") continue;
     auto offers = contained([&] { return k.offer(problem, machine); });

@@ -24,11 +24,30 @@ Machine detect_machine(int threads) {
   return m;
 }
 
+namespace {
+std::vector<const Kernel*>& added() {
+  static std::vector<const Kernel*> list;
+  return list;
+}
+}  // namespace
+
+std::vector<const Kernel*> kernels() {
+  std::vector<const Kernel*> out;
+  for (const Entry* e : entries()) out.push_back(&e->kernel);
+  out.insert(out.end(), added().begin(), added().end());
+  return out;
+}
+
 const Kernel* find(std::string_view name) {
   for (const Entry* e : entries())
     if (e->kernel.name == name) return &e->kernel;
+  for (const Kernel* k : added())
+    if (k->name == name) return k;
   return nullptr;
 }
+
+AddedKernel::AddedKernel(const Kernel& kernel) : kernel_(&kernel) { added().push_back(kernel_); }
+AddedKernel::~AddedKernel() { std::erase(added(), kernel_); }
 
 Result<int64_t> config_int(std::string_view config, std::string_view key, int64_t low, int64_t high, int64_t fallback) {
   size_t at = 0;

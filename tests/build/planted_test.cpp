@@ -1,0 +1,153 @@
+// A kernel with one fault never comes through a build: the judge of candidates finds it, and without that judge the
+// judge of the engine does, names the step, and another choice is made.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "build/build.hpp"
+#include "exec/entry.hpp"
+#include "kernels/core/epilogue_match.hpp"
+#include "kernels/core/task_instance.hpp"
+
+namespace peri::build {
+namespace {
+
+enum class Fault { kNone, kInPlace, kSecondStep, kDepth, kSmall, kLarge, kLastTile };
+
+// y = relu(x w) + r, or x w + r, by the definition, but for the fault.
+struct Product {
+  Fault fault;
+  int64_t m, k, n;
+  bool relu;
+  void operator()(int64_t, const kernels::Args& args) const {
+    const float *x = static_cast<const float*>(args.in[0]), *w = static_cast<const float*>(args.in[1]);
+    const float* r = static_cast<const float*>(args.in[2]);
+    float* y = static_cast<float*>(args.out[0]);
+    const int64_t depth = fault == Fault::kDepth ? std::min<int64_t>(k, 1536) : k;
+    const bool late = fault == Fault::kInPlace;  // all sums are stored before the residual is read
+    for (int64_t pass = late ? 0 : 1; pass < 2; ++pass)
+      for (int64_t at = 0; at < m * n; ++at) {
+        double sum = late && pass == 1 ? static_cast<double>(y[at]) : 0;
+        for (int64_t p = 0; p < depth && !(late && pass == 1); ++p)
+          sum += static_cast<double>(x[at / n * k + p]) * static_cast<double>(w[p * n + at % n]);
+        if (relu && fault != Fault::kSecondStep) sum = std::max(sum, 0.0);
+        if (pass == 1) sum += static_cast<double>(r[at]);
+        if (relu && fault == Fault::kSecondStep) sum = std::max(sum, 0.0);
+        y[at] = static_cast<float>(sum);
+      }
+    const bool here = fault == Fault::kLastTile || (fault == Fault::kSmall && m < 16) || (fault == Fault::kLarge && m > 24);
+    if (here) y[m * n - 1] += 1;
+  }
+};
+
+Result<std::vector<kernels::Offer>> offer(const kernels::Problem& p, const kernels::Machine&) {
+  const ir::Graph& g = *p.graph;
+  if (g.nodes.front()->op != "matmul" || g.nodes.back()->op != "add" || g.nodes.size() > 3 || g.inputs.size() != 3)
+    return refused("not a product with a residual");
+  if (g.nodes.size() == 3 && g.nodes[1]->op != "relu") return refused("not a product with a residual");
+  for (const ir::Value* v : g.inputs)
+    if (v->type.dtype != DType::kF32 || v->type.rank() != 2 || p.constant != std::vector<bool>(3, false))
+      return refused("not of matrices");
+  if (!(g.inputs[2]->type.shape == g.outputs[0]->type.shape)) return refused("not a residual");
+  kernels::Offer o = kernels::row_major_offer(p);
+  o.in_place = {2};
+  return std::vector<kernels::Offer>{o};
+}
+template <Fault kFault>
+Result<std::unique_ptr<kernels::Instance>> make(const kernels::Problem& p, std::string_view,
+                                                const kernels::InstantiateContext&) {
+  const std::vector<int64_t> a = kernels::dims_of(*p.graph->inputs[0]), b = kernels::dims_of(*p.graph->inputs[1]);
+  return kernels::TaskInstance::make(1, 0, Product{kFault, a[0], a[1], b[1], p.graph->nodes.size() == 3});
+}
+template <Fault kFault>
+const kernels::Kernel& planted() {
+  static const kernels::Kernel k{"planted", 1, "planted", "cpu", "products", offer, make<kFault>};
+  return k;
+}
+
+// The residual is computed, read once and no output: its memory may be taken. Rows are free.
+compile::Imported model(bool relu, int64_t depth) {
+  compile::Imported m;
+  const std::string k = std::to_string(depth);
+  auto g = ir::parse_graph("graph { input x: f32[rows," + k + "]; input w: f32[" + k + ",24]; input s: f32[rows,24]; " +
+                           "r = transpose(s) {perm=[1,0]}; q = transpose(r) {perm=[1,0]}; t = softmax(q); p = matmul(x, w);" +
+                           (relu ? " a = relu(p); y = add(a, t);" : " y = add(p, t);") + " output y }");
+  EXPECT_TRUE(g.ok() && g->sort().ok() && ops::infer_graph(*g).ok());
+  m.graph = std::move(*g);
+  return m;
+}
+
+Options options(bool verify, bool judge) {
+  static const std::vector<const runtime::Executor*> kTable = exec::table();
+  Options o;
+  o.executors = kTable;
+  o.judge = judge;
+  o.compile.model = "planted";
+  o.compile.dims = {{"rows", 20}};
+  o.compile.tune.measure = false;
+  o.compile.tune.verify = verify;
+  o.compile.tune.provider = "planted";
+  return o;
+}
+
+bool chosen(const Built& b) {
+  return std::any_of(b.compiled.steps.begin(), b.compiled.steps.end(),
+                     [](const auto& s) { return s.chosen.starts_with("planted@1"); });
+}
+
+// What each of the two judges says; both must refuse the kernel and leave a right engine.
+template <Fault kFault>
+void expect_found(bool relu = true, int64_t depth = 16) {
+  const kernels::AddedKernel added(planted<kFault>());
+  const auto blind = build_engine(options(false, false), model(relu, depth));
+  ASSERT_TRUE(blind.ok()) << blind.error().text();
+  EXPECT_TRUE(chosen(*blind)) << "without a judge it comes through: this test shows something";
+  const auto candidates = build_engine(options(true, false), model(relu, depth));
+  ASSERT_TRUE(candidates.ok()) << candidates.error().text();
+  EXPECT_FALSE(chosen(*candidates)) << "the judge of candidates";
+  const auto engine = build_engine(options(false, true), model(relu, depth));
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  EXPECT_FALSE(chosen(*engine)) << "the judge of the engine";
+  EXPECT_TRUE(engine->verdict.right());
+  ASSERT_EQ(engine->refused.size(), 1u);
+  EXPECT_EQ(engine->refused[0].candidate, "planted@1 {}");
+  EXPECT_EQ(engine->verdict.sizes.size(), 3u);
+}
+
+TEST(Planted, ARightKernelComesThrough) {
+  const kernels::AddedKernel added(planted<Fault::kNone>());
+  const auto built = build_engine(options(true, true), model(true, 16));
+  ASSERT_TRUE(built.ok()) << built.error().text();
+  EXPECT_TRUE(chosen(*built));
+  EXPECT_TRUE(built->refused.empty());
+  ASSERT_EQ(built->verdict.sizes.size(), 3u);
+  for (const judge::SizeEvidence& e : built->verdict.sizes) {
+    EXPECT_EQ(e.limit, "");
+    EXPECT_TRUE(e.same_bits);
+    EXPECT_GE(e.whole, 0);
+    EXPECT_GT(e.steps_judged, 0);
+  }
+}
+
+TEST(Planted, WrongOnlyInPlace) { expect_found<Fault::kInPlace>(); }
+TEST(Planted, WrongOnlyInTheSecondStepOfTheEpilogue) { expect_found<Fault::kSecondStep>(); }
+TEST(Planted, WrongOnlyPastADepthOf1536) { expect_found<Fault::kDepth>(false, 2000); }
+TEST(Planted, WrongOnlyAtTheSmallerSize) { expect_found<Fault::kSmall>(); }
+TEST(Planted, WrongOnlyAtTheLargerSize) { expect_found<Fault::kLarge>(); }
+TEST(Planted, WrongOnlyInTheLastTile) { expect_found<Fault::kLastTile>(); }
+
+// Nothing else can be chosen, and the lock may not be left.
+TEST(Planted, ALockThatAsksForAWrongChoiceIsRefused) {
+  const kernels::AddedKernel added(planted<Fault::kLastTile>());
+  const auto blind = build_engine(options(false, false), model(true, 16));
+  ASSERT_TRUE(blind.ok());
+  Options locked = options(false, true);
+  locked.compile.lock = blind->compiled.lock;
+  const auto built = build_engine(locked, model(true, 16));
+  ASSERT_FALSE(built.ok());
+  EXPECT_EQ(built.error().kind, ErrorKind::kAccuracy);
+  EXPECT_NE(built.error().text().find("planted@1"), std::string::npos) << built.error().text();
+}
+
+}  // namespace
+}  // namespace peri::build
