@@ -17,7 +17,7 @@
 #include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
-#include "compile/compile.hpp"
+#include "build/build.hpp"
 #include "exec/entry.hpp"
 #include "plan/engine_file.hpp"
 #include "runtime/engine.hpp"
@@ -62,14 +62,14 @@ void* poisoned(void*, size_t bytes, size_t alignment) {
 }
 void give_back(void*, void* memory, size_t) { std::free(memory); }
 
-Result<std::shared_ptr<const runtime::Engine>> engine_of(compile::Compiled compiled, int threads) {
+runtime::ExecutorTable executors() {
   static const std::vector<const runtime::Executor*> kTable = exec::table();
+  return kTable;
+}
+
+Result<std::shared_ptr<const runtime::Engine>> engine_of(compile::Compiled compiled, int threads) {
   PERI_ASSIGN(auto assembled, plan::assemble_engine(compiled.program, compiled.weights));
-  runtime::EngineOptions o;
-  o.executors = kTable;
-  o.machine.isas = kernels::detect_machine(threads).isas;
-  o.machine.libraries = exec::libraries();
-  o.threads = threads;
+  runtime::EngineOptions o = build::engine_options(executors(), threads);
   o.allocator = {poisoned, give_back, nullptr};
   return runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}}, o);
 }
@@ -153,13 +153,16 @@ void judge_mode(Case& c, const std::string& mode, const Settings& settings) {
   int64_t start = now_ns();
   auto options = options_of(c, mode, settings);
   if (!options.ok()) return report(c, mode, "", failing("refused", options.error()), start);
-  auto compiled = compile::compile(std::move(options).value());
-  if (!compiled.ok())
-    return report(
-        c, mode, "",
-        failing(compiled.error().kind == ErrorKind::kUnsupported ? "unsupported" : "refused", compiled.error()), start);
-  const int64_t steps = static_cast<int64_t>(compiled->steps.size());
-  auto engine = engine_of(std::move(compiled).value(), 2);
+  const bool verify = options->tune.verify;
+  auto built = build::build_engine({std::move(options).value(), verify, executors()});
+  if (!built.ok())
+    return report(c, mode, "",
+                  failing(built.error().kind == ErrorKind::kUnsupported ? "unsupported" : "refused", built.error()),
+                  start);
+  const int64_t steps = static_cast<int64_t>(built->compiled.steps.size());
+  std::string refused;  // choices that only the judge of the engine found wrong
+  for (const build::Refused& r : built->refused) refused += "the engine refused " + r.candidate + ": " + r.why + "; ";
+  auto engine = engine_of(std::move(built->compiled), 2);
   if (!engine.ok()) return report(c, mode, "", failing("refused", engine.error()), start);
   auto two = runtime::Session::create(*engine, 2), one = runtime::Session::create(*engine, 1);
   if (!two.ok() || !one.ok())
@@ -173,6 +176,7 @@ void judge_mode(Case& c, const std::string& mode, const Settings& settings) {
     if (k + 1 == c.sizes.size() && k > 0 && f.verdict == "right" && !first.empty() && settings.plant.empty())
       if (auto again = run_once(**two, c.sizes[0]); !again.ok() || !first_other_bits(first, *again).empty())
         f.verdict = "wrong", f.why = "the first size gives other bits after the others";
+    f.why += refused;
     report(c, mode, c.sizes[k].name, f, start, steps);
     start = now_ns();
   }
