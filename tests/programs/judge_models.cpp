@@ -18,6 +18,7 @@
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "build/build.hpp"
+#include "compile/compile.hpp"
 #include "exec/entry.hpp"
 #include "plan/engine_file.hpp"
 #include "runtime/engine.hpp"
@@ -48,9 +49,14 @@ Result<compile::Options> options_of(const Case& c, const std::string& mode, cons
   o.tune.measure = mode != "no-tune";
   if (mode == "peri" || mode == "onednn" || mode == "reference")
     o.tune.provider = mode;
-  else if (mode != "default" && mode != "no-tune")
-    return usage("no mode '%s'", mode.c_str()).expecting("default, no-tune, peri, onednn or reference");
+  else if (mode != "default" && mode != "no-tune" && mode != "unjudged")
+    return usage("no mode '%s'", mode.c_str()).expecting("default, no-tune, peri, onednn, reference or unjudged");
   return o;
+}
+
+runtime::ExecutorTable executors() {
+  static const std::vector<const runtime::Executor*> kTable = exec::table();
+  return kTable;
 }
 
 // Memory that holds no number: what is read before it is written shows.
@@ -61,11 +67,6 @@ void* poisoned(void*, size_t bytes, size_t alignment) {
   return memory;
 }
 void give_back(void*, void* memory, size_t) { std::free(memory); }
-
-runtime::ExecutorTable executors() {
-  static const std::vector<const runtime::Executor*> kTable = exec::table();
-  return kTable;
-}
 
 Result<std::shared_ptr<const runtime::Engine>> engine_of(compile::Compiled compiled, int threads) {
   PERI_ASSIGN(auto assembled, plan::assemble_engine(compiled.program, compiled.weights));
@@ -104,11 +105,12 @@ void plant_error(std::vector<Tensor>& got) {
 
 // ---- one case -------------------------------------------------------------------------------------------------------
 void report(const Case& c, const std::string& mode, const std::string& size, const Finding& f, int64_t start,
-            int64_t steps = -1) {
+            int64_t steps = -1, const std::string& replaced = "") {
   JsonWriter w;
   w.begin_object().field("name", c.name).field("mode", mode).field("size", size).field("verdict", f.verdict);
   w.field("worst", f.worst).field("blind", f.blind).field("why", f.why).field("seconds", seconds_since(start));
   if (steps >= 0) w.field("steps", steps);
+  if (!replaced.empty()) w.field("replaced", replaced);  // choices that the judge of the engine refused
   w.end_object();
   std::printf("%s\n", w.take().c_str());
   std::fflush(stdout);
@@ -153,15 +155,14 @@ void judge_mode(Case& c, const std::string& mode, const Settings& settings) {
   int64_t start = now_ns();
   auto options = options_of(c, mode, settings);
   if (!options.ok()) return report(c, mode, "", failing("refused", options.error()), start);
-  const bool verify = options->tune.verify;
-  auto built = build::build_engine({std::move(options).value(), verify, executors()});
-  if (!built.ok())
-    return report(c, mode, "",
-                  failing(built.error().kind == ErrorKind::kUnsupported ? "unsupported" : "refused", built.error()),
-                  start);
+  auto built = build::build_engine({std::move(options).value(), mode != "unjudged", executors()});
+  if (!built.ok()) {
+    const bool known = built.error().kind == ErrorKind::kUnsupported;
+    return report(c, mode, "", failing(known ? "unsupported" : "refused", built.error()), start);
+  }
+  std::string replaced;
+  for (const build::Refused& r : built->refused) replaced += r.candidate + " at " + r.name + ": " + r.why + "; ";
   const int64_t steps = static_cast<int64_t>(built->compiled.steps.size());
-  std::string refused;  // choices that only the judge of the engine found wrong
-  for (const build::Refused& r : built->refused) refused += "the engine refused " + r.candidate + ": " + r.why + "; ";
   auto engine = engine_of(std::move(built->compiled), 2);
   if (!engine.ok()) return report(c, mode, "", failing("refused", engine.error()), start);
   auto two = runtime::Session::create(*engine, 2), one = runtime::Session::create(*engine, 1);
@@ -176,8 +177,7 @@ void judge_mode(Case& c, const std::string& mode, const Settings& settings) {
     if (k + 1 == c.sizes.size() && k > 0 && f.verdict == "right" && !first.empty() && settings.plant.empty())
       if (auto again = run_once(**two, c.sizes[0]); !again.ok() || !first_other_bits(first, *again).empty())
         f.verdict = "wrong", f.why = "the first size gives other bits after the others";
-    f.why += refused;
-    report(c, mode, c.sizes[k].name, f, start, steps);
+    report(c, mode, c.sizes[k].name, f, start, steps, k == 0 ? replaced : "");
     start = now_ns();
   }
 }

@@ -156,7 +156,7 @@ def arguments():
     p.add_argument("--seeds", type=span, default=range(300), metavar="A:B", help="seeds of the models, or commit:N (default 0:300)")
     p.add_argument("--family", help="only blocks of this family first (cases.py --help names them)")
     p.add_argument("--corpus", type=pathlib.Path, metavar="FOLDER", help="given models, FOLDER/NAME.onnx with NAME.json, instead of seeds")
-    p.add_argument("--modes", default="default+1", help="all, default+1 (and one other in turn), or a list of " + ", ".join(MODES))
+    p.add_argument("--modes", default="default+1", help="all, default+1 (and one other in turn), or a list of " + ", ".join(MODES) + ", unjudged (without the judge of the engine)")
     p.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR")
     p.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes at once (default: all processors)")
     p.add_argument("--batch", type=int, default=20, metavar="N", help="models a process (default 20)")

@@ -76,7 +76,13 @@ def summarise(outcomes):
             "not_witnessed": sum("onnxruntime" in o for o in outcomes),
             "largest_reference_error": max((o.get("reference_error", 0) for o in outcomes if o["verdict"] != "reference_disagrees"), default=0),
             "counts": [{"family": f, "mode": m, "verdict": v, "models": n} for (f, m, v), n in sorted(counts.items())],
+            "replaced": replaced(outcomes),
             "groups": [{"said": g, "count": len(rows), "failures": rows} for g, rows in sorted(groups.items(), key=lambda i: -len(i[1]))]}
+
+
+def replaced(outcomes):
+    """Choices that the judge of the engine refused, so that another took their place: right in the end, but a kernel is wrong."""
+    return [{"name": o["name"], "mode": r["mode"], "what": r["replaced"]} for o in outcomes for r in o["lines"] if r.get("replaced")]
 
 
 def table(summary, key):
@@ -96,6 +102,9 @@ def page(summary):
         out.append(f"## {g['count']} × {g['said']}\n")
         out += [f"- `{r['name']}` {r['family']}, {r['mode']} {r['size']}: {r['why'][:240]}" for r in g["failures"][:12]]
         out.append("")
+    if summary["replaced"]:
+        out.append(f"## {len(summary['replaced'])} × replaced by the judge of the engine\n")
+        out += [f"- `{r['name']}` {r['mode']}: {r['what'][:240]}" for r in summary["replaced"][:30]]
     return "\n".join(out)
 
 
@@ -111,7 +120,7 @@ def complaints(s):
 
 def sentence(s):
     return f"{'FAILED' if s['failures'] or s['complaints'] else 'PASSED'}: {s['models']} models, " + ", ".join(f"{s['verdicts'][v]} {v}" for v in ORDER if v in s["verdicts"]) + \
-        f"; {s['blind']} runs with a bound above 5 % of the range" + "".join(f"; {c}" for c in s["complaints"])
+        f"; {s['blind']} runs with a bound above 5 % of the range, {len(s['replaced'])} with a choice replaced by the judge of the engine" + "".join(f"; {c}" for c in s["complaints"])
 
 
 def write(out, driver, seconds):
