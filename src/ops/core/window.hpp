@@ -1,6 +1,8 @@
 // Geometry of sliding windows (convolution and pooling): output extents over symbolic dims, pads resolved over numbers.
 #pragma once
 
+#include <algorithm>
+
 #include "ops/entry.hpp"
 
 namespace peri::ops {
@@ -41,24 +43,26 @@ inline int64_t window_at(const Window& w, size_t axis, int64_t o, int64_t k) {
 int64_t taps_inside(const Window& w, size_t axis, int64_t in, int64_t out);
 
 // Calls f(input_offset, tap) for every tap of the window at output coordinates `o` that lies inside the input,
-// row-major; `offset` is the flat position within one channel image of dims `in`.
+// row-major; `offset` is the flat position within one channel image of dims `in`. Taps in the padding cost nothing.
 template <class F>
 void each_tap(const Window& w, std::span<const int64_t> in, const int64_t* o, F f) {
   const size_t rank = w.rank();
-  int64_t k[32] = {};
-  int64_t tap = 0;
+  int64_t first[32], last[32], k[32];
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t start = window_at(w, d, o[d], 0), end = in[d] - 1 - start;
+    first[d] = k[d] = start >= 0 ? 0 : (-start + w.dilation[d] - 1) / w.dilation[d];
+    last[d] = end < 0 ? -1 : std::min(w.kernel[d] - 1, end / w.dilation[d]);
+    if (first[d] > last[d]) return;
+  }
   while (true) {
-    int64_t offset = 0;
-    bool inside = true;
+    int64_t offset = 0, tap = 0;
     for (size_t d = 0; d < rank; ++d) {
-      const int64_t at = window_at(w, d, o[d], k[d]);
-      inside &= at >= 0 && at < in[d];
-      offset = offset * in[d] + at;
+      offset = offset * in[d] + window_at(w, d, o[d], k[d]);
+      tap = tap * w.kernel[d] + k[d];
     }
-    if (inside) f(offset, tap);
-    ++tap;
+    f(offset, tap);
     size_t d = rank;
-    while (d > 0 && ++k[d - 1] == w.kernel[d - 1]) k[--d] = 0;
+    while (d > 0 && k[d - 1]++ == last[d - 1]) k[d - 1] = first[d - 1], --d;
     if (d == 0) return;
   }
 }
