@@ -320,6 +320,10 @@ const Entry resize_entry{{
           "= [1, 1, 3, 3]; "
           "y = resize(x, r, _, s) {coordinate_transformation_mode=\"tf_crop_and_resize\", extrapolation_value=10.0, "
           "mode=\"linear\"}; output y }",
+          "graph { input x: f32[1,2,7,7]; const s: f32[4] = [1.0, 1.0, 1.5, 1.5]; y = resize(x, _, s) "
+          "{coordinate_transformation_mode=\"align_corners\", mode=\"linear\"}; output y }",
+          "graph { input x: f32[1,2,7,7]; const s: f32[4] = [1.0, 1.0, 0.6, 1.5]; y = resize(x, _, s) "
+          "{coordinate_transformation_mode=\"align_corners\"}; output y }",
           "graph { input x: f32[1,1,2,4]; const s: i64[2] = [7, 8]; y = resize(x, _, _, s) {axes=[2,3], "
           "keep_aspect_ratio_policy=\"not_larger\"}; output y }",
           "graph { input x: u8[1,1,3,3]; const s: f32[4] = [1.0, 1.0, 2.0, 2.0]; y = resize(x, _, s) "

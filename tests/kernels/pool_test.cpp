@@ -176,6 +176,10 @@ TEST(ResizeTest, TapsFollowTheDefinition) {
   EXPECT_EQ(nearest_taps(4, 2, 0.5, Coordinates::kHalfPixel, Nearest::kRoundPreferCeil).index,
             (std::vector<int32_t>{1, 3}));
   EXPECT_EQ(linear_taps(4, 7, 1.75, Coordinates::kAlignCorners).index, (std::vector<int32_t>{0, 0, 1, 1, 2, 2, 3}));
+  // Corners of the width that the scale says, 4 * 0.6 = 2.4, of which two elements are made.
+  const Taps corners = linear_taps(4, 2, 0.6, Coordinates::kAlignCorners);
+  EXPECT_EQ(corners.index, (std::vector<int32_t>{0, 2}));
+  EXPECT_NEAR(corners.t[1], 3 / 1.4 - 2, 1e-6);
   ResizeShape bad{Layout::kNchw, 1, 1, 4, 4, t, t};
   EXPECT_TRUE(make_plan(bad, Isa::kAvx2).ok());
   bad.h.index[0] = 4;

@@ -72,11 +72,13 @@ Result<pool::ResizeShape> read(const Problem& p, bool nhwc) {
 Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
   if (m.isas.empty()) return refused("needs AVX2");
   std::vector<Offer> out;
+  const auto x = data_argument(p);
   for (bool nhwc : {true, false}) {
+    if (nhwc && !x) continue;
     PERI_ASSIGN(const pool::ResizeShape shape, read(p, nhwc));
     PERI_TRY(pool::make_plan(shape, *cpu::detect_isa()));
     Offer o = row_major_offer(p);
-    if (nhwc) o.inputs[0] = o.outputs[0] = ir::nhwc();
+    if (nhwc) o.inputs[*x] = o.outputs[0] = ir::nhwc();
     out.push_back(std::move(o));
   }
   return out;
@@ -100,7 +102,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 
 extern const Entry resize_f32_entry;
 const Entry resize_f32_entry{{.name = "resize_f32",
-                              .version = 1,
+                              .version = 2,
                               .provider = "peri",
                               .takes = "nearest and linear resize of f32 in two dimensions, row-major or NHWC",
                               .offer = offer,

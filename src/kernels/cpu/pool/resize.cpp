@@ -17,8 +17,10 @@ double source_of(int64_t o, int64_t in, int64_t out, double scale, Coordinates c
   switch (c) {
     case Coordinates::kHalfPixel: return (x + 0.5) / scale - 0.5;
     case Coordinates::kPytorchHalfPixel: return out > 1 ? (x + 0.5) / scale - 0.5 : 0;
-    case Coordinates::kAlignCorners:
-      return out > 1 ? x * static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
+    case Coordinates::kAlignCorners: {  // by the width that the scale says: not rounded to a number of elements
+      const double width = scale * static_cast<double>(in);
+      return width == 1 ? 0 : x * static_cast<double>(in - 1) / (width - 1);
+    }
     case Coordinates::kAsymmetric: return x / scale;
   }
   return 0;
