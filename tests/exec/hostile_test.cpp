@@ -94,12 +94,40 @@ TEST(Region, AChangeOfLayoutTakesItsOwnArgumentOnly) {
   EXPECT_NE(out.error().text().find("takes one argument"), std::string::npos) << out.error().text();
 }
 
-// A gather of sizes made inside the region has no memory to read from.
-TEST(Region, GatherOfAValueMadeInsideIsRefused) {
-  const std::string region =
-      "graph { input i: i64[2]; s: i64[3] = dims_constant() {value=dims[1,2,3]}; "
-      "y: i64[2] = gather(s, i); output y }";
-  EXPECT_NE(refusal("gather", region, {"i64[2]"}, {"i64[2]"}).find("inside the region"), std::string::npos);
+// A gather of sizes that stand inside the region, and by them, reads them.
+TEST(Region, GatherOfSizesMadeInside) {
+  ProgramMaker m;
+  const int32_t i = m.input("i", DType::kI64, "[2]"), x = m.input("x", DType::kF32, "[4]");
+  const int32_t y = m.scratch("y", DType::kI64, "[2]"), z = m.scratch("z", DType::kF32, "[2]");
+  m.step("cpu", {i}, {y},
+         "kernel gather@1 {}\ngraph { input i: i64[2]; s: i64[3] = dims_constant() {value=dims[5,6,7]}; y: i64[2] = "
+         "gather(s, i); output y }");
+  m.step("cpu", {x}, {z},
+         "kernel gather@1 {}\ngraph { input x: f32[4]; s: i64[2] = dims_constant() {value=dims[3,1]}; y: f32[2] = "
+         "gather(x, s); output y }");
+  m.output("y", y);
+  m.output("z", z);
+  const auto out = run(
+      m.p, {Tensor::of_i64({2}, std::vector<int64_t>{2, 0}), Tensor::of_f32({4}, std::vector<float>{0, 10, 20, 30})});
+  ASSERT_TRUE(out.ok()) << out.error().text();
+  EXPECT_EQ((*out)[0].i64(0), 7);
+  EXPECT_EQ((*out)[0].i64(1), 5);
+  EXPECT_EQ((*out)[1].f64(0), 30);
+  EXPECT_EQ((*out)[1].f64(1), 10);
+}
+
+// An argument that no operator may do without is missing from the payload: an error when it runs, on every way.
+TEST(Region, LeftOutArgumentsAreRefused) {
+  for (const char* call : {"max(x, _, x)", "min(x, _, x)", "sum(x, _, x)", "mean(x, _, x)", "concat(x, _) {axis=0}",
+                           "add(x, _)", "where(_, x, x)"}) {
+    const std::string region = "graph { input x: f32[4]; y: f32[4] = " + std::string(call) + "; output y }";
+    for (const char* kernel : {"elementwise", "copy"}) EXPECT_NE(refusal(kernel, region, {"f32[4]"}), "") << call;
+    ProgramMaker m;
+    const int32_t x = m.input("x", DType::kF32, "[4]"), y = m.scratch("y", DType::kF32, "[4]");
+    m.step("reference", {x}, {y}, "kernel reference@1 {}\n" + region);
+    m.output("y", y);
+    EXPECT_FALSE(run(m.p, {zeros(DType::kF32, {4})}).ok()) << call;
+  }
 }
 
 // The product of two vectors has no axis of columns.
@@ -189,7 +217,7 @@ TEST(Body, SessionsOfOtherPoolsFitTheirScratch) {
     ProgramMaker body;
     const int32_t in = body.input("x", DType::kF32, "[1,64,8,8]"), out = body.scratch("y", DType::kF32, "[1,64,16,16]");
     body.step("cpu", {in}, {out},
-              "kernel resize_f32@1 {}\ngraph { input x: f32[1,64,8,8]; const s: f32[4] = [1.0,1.0,2.0,2.0]; y: "
+              "kernel resize_f32@2 {}\ngraph { input x: f32[1,64,8,8]; const s: f32[4] = [1.0,1.0,2.0,2.0]; y: "
               "f32[1,64,16,16] = resize(x, _, s) {mode=\"linear\"}; output y }");
     body.output("y", out);
     s.bodies.push_back(std::make_shared<plan::Program>(body.p));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "kernels/entry.hpp"
 
@@ -44,6 +45,9 @@ class Source {
 
 // Refuses unless every graph input and output is row-major; for instantiate() of kernels that offer nothing else.
 Status check_row_major(const Problem& problem);
+// The argument that is the anchor's first input; none if that is an inline constant, which has no layout to choose and
+// no memory to share.
+std::optional<size_t> data_argument(const Problem& problem);
 // One offer, row-major everywhere.
 Offer row_major_offer(const Problem& problem);
 

@@ -55,13 +55,14 @@ Result<rows::JoinShape> read(const Problem& p, const ir::Layout& layout) {
 Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
   if (m.isas.empty()) return refused("needs AVX2");
   if (!p.anchor().in(0)) return refused("'%s' has no data input", p.anchor().op.c_str());
+  const auto x = data_argument(p);
   std::vector<Offer> out;
   const bool four = p.anchor().in(0)->type.rank() == 4;
   auto plain = read(p, {});
   if (plain.ok()) out.push_back(row_major_offer(p));
-  if (four && read(p, ir::nhwc()).ok()) {
+  if (four && x && read(p, ir::nhwc()).ok()) {
     Offer o = row_major_offer(p);
-    o.inputs[0] = ir::nhwc();
+    o.inputs[*x] = ir::nhwc();
     const std::vector<int64_t> y = dims_of(*p.graph->outputs[0]);
     const bool flat = y.size() == 4 && y[2] == 1 && y[3] == 1;  // then NHWC and row-major are the same memory
     if (y.size() == 4 && !flat) o.outputs[0] = ir::nhwc();

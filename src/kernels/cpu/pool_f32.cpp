@@ -33,11 +33,13 @@ Result<pool::Shape> read(const Problem& p, bool nhwc) {
 Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
   if (m.isas.empty()) return refused("needs AVX2");
   std::vector<Offer> out;
+  const auto x = data_argument(p);
   for (bool nhwc : {true, false}) {
+    if (nhwc && !x) continue;
     PERI_ASSIGN(const pool::Shape shape, read(p, nhwc));
     PERI_TRY(pool::make_plan(shape, *cpu::detect_isa()));
     Offer o = row_major_offer(p);
-    if (nhwc) o.inputs[0] = o.outputs[0] = ir::nhwc();
+    if (nhwc) o.inputs[*x] = o.outputs[0] = ir::nhwc();
     out.push_back(std::move(o));
   }
   return out;

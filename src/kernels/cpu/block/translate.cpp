@@ -119,7 +119,7 @@ struct Translator {
 
   // Sizes known as expressions are numbers here: dims are concrete.
   Result<int> sizes(const ir::Value* v, Type type) {
-    if (!v->content || type != Type::kI64) return refused("sizes that are not known");
+    if (!v->content) return refused("sizes that are not known");
     std::vector<int64_t> numbers;
     for (const Dim& d : *v->content) {
       if (!d.is_const()) return refused("sizes that are not known");
@@ -134,9 +134,11 @@ struct Translator {
     } else {
       i.op = Op::kLoad;
       i.index = static_cast<int>(out.program.inputs.size());
-      out.program.inputs.push_back(DType::kI64);
+      PERI_ASSIGN(Tensor list, Tensor::zeros(v->type.dtype, {static_cast<int64_t>(numbers.size())}));
+      for (size_t k = 0; k < numbers.size(); ++k) list.set_i64(static_cast<int64_t>(k), numbers[k]);
+      out.program.inputs.push_back(v->type.dtype);
       out.arguments.push_back(-1);
-      out.inlined.push_back(Tensor::of_i64({static_cast<int64_t>(numbers.size())}, numbers));
+      out.inlined.push_back(std::move(list));
     }
     out.program.code.push_back(i);
     return reg[v] = i.dst;
