@@ -67,7 +67,10 @@ Dim mod(const Dim& a, const Dim& b);  // a - b * floordiv(a, b)
 Dim max(const Dim& a, const Dim& b);
 Dim min(const Dim& a, const Dim& b);
 
-// True if a >= bound for every assignment of symbols >= 1 (a proof from signs of coefficients; false = not proven).
+// Names of sizes that data decides begin so: they may be 0.
+constexpr std::string_view kDataDim = "data.";
+// True if a >= bound for every assignment of symbols >= 1, of data's >= 0 (a proof from signs of coefficients; false =
+// not proven).
 bool provably_at_least(const Dim& a, int64_t bound);
 
 using Shape = std::vector<Dim>;

@@ -59,7 +59,7 @@ struct Value {
   int output_index = 0;                     // which output of the producer
   std::vector<Node*> users;                 // one entry for each use as an input; kept by Graph
   std::optional<Tensor> constant;           // set: a weight or constant
-  std::optional<std::vector<Dim>> content;  // integer tensors of rank <= 1 whose elements are known expressions
+  std::optional<std::vector<Dim>> content;  // integer tensors whose elements are known expressions, row-major
   bool is_input = false;
 };
 

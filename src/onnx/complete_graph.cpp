@@ -75,7 +75,7 @@ Status check_output(const ir::Value& v, const PortInfo& declared) {
 
 Status complete_graph(BuiltGraph& built, const std::vector<PortInfo>& declared_outputs) {
   ir::Graph& g = built.graph;
-  int64_t fresh = 0;
+  int64_t fresh = ops::first_fresh(g);
   size_t at = 0;
   for (const int64_t opset : built.opsets) {
     ir::Node* node = g.nodes[at];

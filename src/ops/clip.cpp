@@ -11,9 +11,8 @@ Status infer(InferContext& c) {
     if (c.has(i) && c.rank(i) != 0 && !(c.rank(i) == 1 && c.shape(i)[0].is_const(1)))
       return invalid("a bound of clip must be a scalar").but_found(shape_text(c.shape(i)));
   PERI_TRY(infer_same(c));
-  const std::vector<Dim>*x = c.known(0), *low = c.known(1), *high = c.known(2);
-  if (!x || !contains(kContentTypes, c.dtype(0)) || (c.has(1) && !low) || (c.has(2) && !high) || c.rank(0) > 1)
-    return Ok{};
+  const std::vector<Dim>*x = c.elements(0), *low = c.known(1), *high = c.known(2);
+  if (!x || !contains(kContentTypes, c.dtype(0)) || (c.has(1) && !low) || (c.has(2) && !high)) return Ok{};
   std::vector<Dim> out;
   for (Dim d : *x) {
     if (low) d = max(d, (*low)[0]);

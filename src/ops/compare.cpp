@@ -41,15 +41,11 @@ template <Relation R>
 Status infer(InferContext& c) {
   PERI_TRY(infer_broadcast_bool(c));
   content_elementwise(c, [](const std::vector<Dim>& v) -> std::optional<Dim> {
-    Truth t = Truth::kUnknown;
-    if (R == Relation::kEqual) t = equals(v[0], v[1]);
-    if (R == Relation::kLess) t = less(v[0], v[1]);
-    if (R == Relation::kGreater) t = less(v[1], v[0]);
-    if (R == Relation::kLessOrEqual) t = less(v[1], v[0]);
-    if (R == Relation::kGreaterOrEqual) t = less(v[0], v[1]);
-    if (t == Truth::kUnknown) return std::nullopt;
-    const bool negated = R == Relation::kLessOrEqual || R == Relation::kGreaterOrEqual;
-    return Dim((t == Truth::kYes) != negated ? 1 : 0);
+    if (R == Relation::kEqual) return is_equal(v[0], v[1]);
+    if (R == Relation::kLess) return is_less(v[0], v[1]);
+    if (R == Relation::kGreater) return is_less(v[1], v[0]);
+    if (R == Relation::kLessOrEqual) return Dim(1) - is_less(v[1], v[0]);
+    return Dim(1) - is_less(v[0], v[1]);
   });
   return Ok{};
 }

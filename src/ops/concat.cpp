@@ -11,36 +11,6 @@ Result<Dim> same_dim(const Dim& a, const Dim& b) {
   return b.is_const() ? b : a;
 }
 
-Status infer(InferContext& c) {
-  Shape out = c.shape(0);
-  PERI_ASSIGN(const int64_t axis, normalize_axis(c.node.i("axis"), out.size()));
-  for (size_t i = 1; i < c.node.inputs.size(); ++i) {
-    if (!c.has(i)) return invalid("concat has a missing input");
-    if (c.rank(i) != out.size())
-      return invalid("concat of different ranks")
-          .expecting(std::to_string(out.size()))
-          .but_found(std::to_string(c.rank(i)));
-    for (size_t k = 0; k < out.size(); ++k) {
-      if (static_cast<int64_t>(k) == axis) {
-        out[k] = out[k] + c.shape(i)[k];
-      } else {
-        PERI_ASSIGN(out[k], same_dim(out[k], c.shape(i)[k]));
-      }
-    }
-  }
-  if (out.size() == 1) {
-    std::vector<Dim> elements;
-    bool known = true;
-    for (size_t i = 0; i < c.node.inputs.size() && known; ++i) {
-      const std::vector<Dim>* part = c.known(i);
-      if ((known = part != nullptr)) elements.insert(elements.end(), part->begin(), part->end());
-    }
-    if (known && elements.size() <= static_cast<size_t>(kMaxContent)) c.set_content(0, std::move(elements));
-  }
-  c.set(0, c.dtype(0), std::move(out));
-  return Ok{};
-}
-
 // Where a position of the output comes from.
 struct Joint {
   int64_t inner = 1, whole = 1;  // elements behind the axis; length of the axis times inner
@@ -59,6 +29,48 @@ Joint joint_of(int64_t axis, const std::vector<std::vector<int64_t>>& inputs) {
   for (const auto& dims : inputs) j.starts.push_back(j.starts.back() + dims[a] * j.inner);
   j.whole = j.starts.back();
   return j;
+}
+
+// The known elements of all inputs, joined.
+void pass_content(InferContext& c, int64_t axis) {
+  const auto dims = countable(c.out[0]);
+  if (!dims) return;
+  std::vector<Known> parts;
+  std::vector<std::vector<int64_t>> part_dims;
+  for (size_t i = 0; i < c.node.inputs.size(); ++i) {
+    auto part = known_input(c, i);
+    if (!part) return;
+    part_dims.push_back(part->dims);
+    parts.push_back(*std::move(part));
+  }
+  const Joint j = joint_of(axis, part_dims);
+  std::vector<Dim> out;
+  for (int64_t p = 0; p < numel_of(*dims); ++p) {
+    const auto [port, at] = j.source(p);
+    out.push_back(parts[port].elements[static_cast<size_t>(at)]);
+  }
+  c.set_content(0, std::move(out));
+}
+
+Status infer(InferContext& c) {
+  Shape out = c.shape(0);
+  PERI_ASSIGN(const int64_t axis, normalize_axis(c.node.i("axis"), out.size()));
+  for (size_t i = 1; i < c.node.inputs.size(); ++i) {
+    if (c.rank(i) != out.size())
+      return invalid("concat of different ranks")
+          .expecting(std::to_string(out.size()))
+          .but_found(std::to_string(c.rank(i)));
+    for (size_t k = 0; k < out.size(); ++k) {
+      if (static_cast<int64_t>(k) == axis) {
+        out[k] = out[k] + c.shape(i)[k];
+      } else {
+        PERI_ASSIGN(out[k], same_dim(out[k], c.shape(i)[k]));
+      }
+    }
+  }
+  c.set(0, c.dtype(0), std::move(out));
+  pass_content(c, axis);
+  return Ok{};
 }
 
 Status reference(RefCall& call) {

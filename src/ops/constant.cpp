@@ -30,7 +30,7 @@ Status infer_constant(InferContext& c) {
   PERI_ASSIGN(const Tensor t, value_of(c.node));
   if (!contains(kMovable, t.dtype())) return unsupported("a constant of type %s", dtype_name(t.dtype()).data());
   c.set(0, t.dtype(), Shape(t.dims().begin(), t.dims().end()));
-  if (is_integer(t.dtype()) && t.rank() <= 1 && t.numel() <= kMaxContent) {
+  if (is_integer(t.dtype()) && t.numel() <= kMaxContent) {
     std::vector<Dim> elements;
     for (int64_t k = 0; k < t.numel(); ++k) elements.emplace_back(t.i64(k));
     c.set_content(0, std::move(elements));
@@ -54,11 +54,9 @@ Result<Tensor> fill_of(const ir::Node& node) {
 Status infer_fill(InferContext& c) {
   PERI_ASSIGN(const Tensor fill, fill_of(c.node));
   PERI_ASSIGN(Shape s, shape_from(c, 0, "filled"));
-  const bool countable =
-      s.empty() || (s.size() == 1 && s[0].is_const() && s[0].value() >= 0 && s[0].value() <= kMaxContent);
-  if (is_integer(fill.dtype()) && countable)
-    c.set_content(0, std::vector<Dim>(s.empty() ? 1 : static_cast<size_t>(s[0].value()), Dim(fill.i64(0))));
   c.set(0, fill.dtype(), std::move(s));
+  if (const auto dims = countable(c.out[0]); dims && contains(kContentTypes, fill.dtype()))
+    c.set_content(0, std::vector<Dim>(static_cast<size_t>(numel_of(*dims)), Dim(fill.i64(0))));
   return Ok{};
 }
 Status fill(RefCall& call) {

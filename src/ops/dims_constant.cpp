@@ -1,5 +1,5 @@
-// dims_constant (ours): an int64 tensor whose elements are dimension expressions; passes put it where a model computed
-// shapes.
+// dims_constant (ours): a tensor of integers or truth values whose elements are dimension expressions; passes put it
+// where a model computed shapes.
 #include "ops/core/content.hpp"
 #include "ops/core/elements.hpp"
 
@@ -10,14 +10,24 @@ Status infer(InferContext& c) {
   const bool scalar = c.node.i("scalar", 0) != 0;
   if (scalar && value.size() != 1)
     return invalid("a scalar dims_constant must have one element").but_found(std::to_string(value.size()));
-  c.set(0, DType::kI64, scalar ? Shape{} : Shape{Dim(static_cast<int64_t>(value.size()))});
+  const int64_t type = c.node.i("type", static_cast<int64_t>(DType::kI64));
+  if (type <= 0 || type >= kDTypeCount || !contains(kContentTypes, static_cast<DType>(type)))
+    return invalid("a dims_constant has a wrong type")
+        .expecting("int64, int32 or bool")
+        .but_found(std::to_string(type));
+  c.set(0, static_cast<DType>(type), scalar ? Shape{} : Shape{Dim(static_cast<int64_t>(value.size()))});
   c.set_content(0, value);
   return Ok{};
 }
 Status reference(RefCall& call) {
   const std::vector<Dim>& value = *call.node.dims("value");
   for (size_t k = 0; k < value.size(); ++k) {
-    PERI_ASSIGN(call.out[0].i[k], value[k].eval({}));
+    PERI_ASSIGN(const int64_t v, value[k].eval({}));
+    if (wrap(call.out[0].dtype, v) != v)
+      return invalid("a size does not fit its type")
+          .expecting(std::string(dtype_name(call.out[0].dtype)))
+          .but_found(std::to_string(v));
+    call.out[0].i[k] = v;
   }
   return Ok{};
 }
@@ -29,11 +39,15 @@ const Entry dims_constant_entry{{
      .onnx = "",
      .domain = "peri",
      .outputs = {{"y"}},
-     .attrs = {{"value", AttrKind::kDims, true}, {"scalar", AttrKind::kInt, false, "0"}},
+     .attrs = {{"value", AttrKind::kDims, true},
+               {"scalar", AttrKind::kInt, false, "0"},
+               {"type", AttrKind::kType, false, "i64"}},
      .infer = infer,
      .reference = reference,
      .cost = cost_view,
      .samples = {"graph { y = dims_constant() {value=dims[3,4]}; output y }",
-                 "graph { y = dims_constant() {value=dims[7], scalar=1}; output y }"}},
+                 "graph { y = dims_constant() {value=dims[7], scalar=1}; output y }",
+                 "graph { y = dims_constant() {value=dims[7,-1], type=13}; output y }",
+                 "graph { y = dims_constant() {value=dims[0,1], type=23}; output y }"}},
 }};
 }  // namespace peri::ops

@@ -32,7 +32,7 @@ struct Port {
   std::string_view name;  // "x", "w", "bias": the names of the grammar
   TypeSet types = kAnyType;
   bool optional = false;
-  bool variadic = false;  // the last port only: zero or more further arguments
+  bool variadic = false;  // the last port only: any number of arguments, none left out; at least one unless optional
   int same_type_as = -1;  // index of an earlier input port that must have the same dtype; -1: free
 };
 
@@ -61,21 +61,26 @@ struct AttrSpec {
 struct InferContext {
   const ir::Node& node;
   std::vector<ir::Type> out;                             // fill: one for each output
-  std::vector<std::optional<std::vector<Dim>>> content;  // fill where known: elements of an integer output of rank <= 1
+  std::vector<std::optional<std::vector<Dim>>> content;  // fill where known: elements of an integer output
   int64_t* fresh_symbol = nullptr;                       // counter for data-dependent dimensions
+  std::vector<std::string> made_before = {};             // those that an earlier inference gave this node's outputs
 
   const ir::Type& in(size_t i) const { return node.inputs[i]->type; }
   bool has(size_t i) const { return node.in(i) != nullptr; }
   const Shape& shape(size_t i) const { return *node.inputs[i]->type.shape; }
   size_t rank(size_t i) const { return shape(i).size(); }
   DType dtype(size_t i) const { return node.inputs[i]->type.dtype; }
-  // Elements of input i as expressions, if known (a constant integer tensor, or computed from shapes). Null: not known.
+  // Elements of input i as expressions, if known (a constant integer tensor, or computed from shapes), row-major.
+  // Null: not known.
+  const std::vector<Dim>* elements(size_t i) const;
+  // The same of a list or scalar; null for what has more axes.
   const std::vector<Dim>* known(size_t i) const;
   // Elements of input i as numbers; error naming the input if they are not constants.
   Result<std::vector<int64_t>> constants(size_t i, std::string_view what) const;
   void set(size_t i, DType t, Shape s);
   void set_content(size_t i, std::vector<Dim> elements);
-  Dim fresh(std::string_view stem);  // a new data-dependent dimension, e.g. "nonzero_0"
+  // A data-dependent dimension, e.g. "data.nonzero_0": the one an earlier inference made here, else a new one.
+  Dim fresh(std::string_view stem);
 };
 
 // ---- reference -----------------------------------------------------------------------------------------------------
@@ -159,6 +164,8 @@ Status check_node(const ir::Node& node);
 // Infers types, contents and checks every node in order. With `strict`, an op whose output stays unknown is an error.
 Status infer_graph(ir::Graph& graph);
 Status infer_node(ir::Node& node, int64_t* fresh_symbol);
+// Where the counter of data-dependent dimensions starts so that it makes no name that the graph has.
+int64_t first_fresh(const ir::Graph& graph);
 Cost cost_of(const ir::Node& node);
 
 // Evaluates nodes of a graph in the reference world. `inputs` by graph input order.

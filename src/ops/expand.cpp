@@ -5,21 +5,12 @@
 
 namespace peri::ops {
 namespace {
-bool countable(const Shape& s) {
-  return s.empty() || (s.size() == 1 && s[0].is_const() && s[0].value() >= 0 && s[0].value() <= kMaxContent);
-}
-
 Status infer_expand(InferContext& c) {
   PERI_ASSIGN(const Shape wanted, shape_from(c, 1, "expanded"));
   PERI_ASSIGN(Shape out, broadcast(c.shape(0), wanted));
-  if (const std::vector<Dim>* known = c.known(0); known && countable(out)) {
-    const size_t count = out.empty() ? 1 : static_cast<size_t>(out[0].value());
-    if (known->size() == count)
-      c.set_content(0, *known);
-    else if (known->size() == 1)
-      c.set_content(0, std::vector<Dim>(count, (*known)[0]));
-  }
   c.set(0, c.dtype(0), std::move(out));
+  content_moved(
+      c, 0, [](int64_t p, const std::vector<int64_t>& in, const std::vector<int64_t>& to) { return Under(in, to)(p); });
   return Ok{};
 }
 Status expand(RefCall& call) {
@@ -30,6 +21,15 @@ bool pull_expand(const ir::Node& node, size_t port, std::span<const int64_t> pos
   return port == 0 && pull_broadcast(node, port, positions, needed);
 }
 
+int64_t tiled_source(int64_t p, const std::vector<int64_t>& out, const std::vector<int64_t>& in,
+                     const std::vector<int64_t>& strides) {
+  int64_t at = 0;
+  for (size_t k = out.size(); k-- > 0;) {
+    at += p % out[k] % in[k] * strides[k];
+    p /= out[k];
+  }
+  return at;
+}
 Status infer_tile(InferContext& c) {
   PERI_ASSIGN(const Shape repeats, shape_from(c, 1, "repeats"));
   if (repeats.size() != c.rank(0))
@@ -39,23 +39,11 @@ Status infer_tile(InferContext& c) {
   Shape out;
   // Unknown repeats: a fresh dimension is the size itself, since a step can bind names only, not factors.
   for (size_t k = 0; k < repeats.size(); ++k) out.push_back(c.known(1) ? c.shape(0)[k] * repeats[k] : repeats[k]);
-  if (const std::vector<Dim>* known = c.known(0); known && countable(out)) {
-    std::vector<Dim> elements;
-    const size_t count = out.empty() ? 1 : static_cast<size_t>(out[0].value());
-    for (size_t k = 0; k < count; ++k) elements.push_back((*known)[k % known->size()]);
-    c.set_content(0, std::move(elements));
-  }
   c.set(0, c.dtype(0), std::move(out));
+  content_moved(c, 0, [](int64_t p, const std::vector<int64_t>& in, const std::vector<int64_t>& to) {
+    return tiled_source(p, to, in, strides_of(in));
+  });
   return Ok{};
-}
-int64_t tiled_source(int64_t p, const std::vector<int64_t>& out, const std::vector<int64_t>& in,
-                     const std::vector<int64_t>& strides) {
-  int64_t at = 0;
-  for (size_t k = out.size(); k-- > 0;) {
-    at += p % out[k] % in[k] * strides[k];
-    p /= out[k];
-  }
-  return at;
 }
 Status tile(RefCall& call) {
   const std::vector<int64_t>& in = call.in[0]->dims;

@@ -1,39 +1,11 @@
 // Gather: slices of data along one axis, chosen by indices of any rank; negative ones count from the end. Contents of
 // shape tensors pass through, so that Shape -> Gather gives a dimension.
-#include "ops/core/broadcast.hpp"
-#include "ops/core/elements.hpp"
+#include "ops/core/content.hpp"
 #include "ops/core/indices.hpp"
 #include "ops/core/position_set.hpp"
 
 namespace peri::ops {
 namespace {
-
-void pass_content(InferContext& c, const std::vector<Dim>& data, const std::vector<Dim>& indices) {
-  std::vector<Dim> out;
-  for (const Dim& d : indices) {
-    if (!d.is_const()) return;
-    const int64_t at = d.value() < 0 ? d.value() + static_cast<int64_t>(data.size()) : d.value();
-    out.push_back(data[static_cast<size_t>(at)]);
-  }
-  c.set_content(0, std::move(out));
-}
-
-Status infer(InferContext& c) {
-  const Shape &data = c.shape(0), &indices = c.shape(1);
-  if (data.empty()) return invalid("data is a scalar").expecting("rank >= 1");
-  PERI_ASSIGN(const int64_t axis, normalize_axis(c.node.i("axis", 0), data.size()));
-  const Dim& extent = data[static_cast<size_t>(axis)];
-  const std::vector<Dim>* known = c.known(1);
-  if (known && extent.is_const())
-    for (const Dim& d : *known)
-      if (d.is_const()) PERI_TRY(checked_index(d.value(), extent.value(), axis));
-  Shape y(data.begin(), data.begin() + axis);
-  y.insert(y.end(), indices.begin(), indices.end());
-  y.insert(y.end(), data.begin() + axis + 1, data.end());
-  c.set(0, c.dtype(0), std::move(y));
-  if (known && data.size() == 1 && indices.size() <= 1 && c.known(0)) pass_content(c, *c.known(0), *known);
-  return Ok{};
-}
 
 // data[outer, extent, inner], y[outer, picks, inner].
 struct Sizes {
@@ -44,6 +16,36 @@ struct Sizes {
     outer = span_of(data, 0, a), extent = data[a], inner = span_of(data, a + 1, data.size());
   }
 };
+
+// Known elements under known indices.
+void pass_content(InferContext& c) {
+  const auto indices = known_input(c, 1);
+  if (!indices) return;
+  for (const Dim& d : indices->elements)
+    if (!d.is_const()) return;
+  content_moved(c, 0, [&](int64_t p, const std::vector<int64_t>& data, const std::vector<int64_t>&) {
+    const Sizes s(c.node, data, numel_of(indices->dims));
+    const int64_t row = indices->elements[static_cast<size_t>(p / s.inner % s.picks)].value();
+    return (p / (s.inner * s.picks) * s.extent + (row < 0 ? row + s.extent : row)) * s.inner + p % s.inner;
+  });
+}
+
+Status infer(InferContext& c) {
+  const Shape &data = c.shape(0), &indices = c.shape(1);
+  if (data.empty()) return invalid("data is a scalar").expecting("rank >= 1");
+  PERI_ASSIGN(const int64_t axis, normalize_axis(c.node.i("axis", 0), data.size()));
+  const Dim& extent = data[static_cast<size_t>(axis)];
+  const std::vector<Dim>* known = c.elements(1);
+  if (known && extent.is_const())
+    for (const Dim& d : *known)
+      if (d.is_const()) PERI_TRY(checked_index(d.value(), extent.value(), axis));
+  Shape y(data.begin(), data.begin() + axis);
+  y.insert(y.end(), indices.begin(), indices.end());
+  y.insert(y.end(), data.begin() + axis + 1, data.end());
+  c.set(0, c.dtype(0), std::move(y));
+  pass_content(c);
+  return Ok{};
+}
 
 Status reference(RefCall& call) {
   const RefTensor &data = *call.in[0], &indices = *call.in[1];

@@ -3,13 +3,14 @@
 
 namespace peri::ops {
 namespace {
+// Truth values are expressions that are 0 or 1.
+Dim dim_and(const Dim& a, const Dim& b) { return min(a, b); }
+Dim dim_or(const Dim& a, const Dim& b) { return max(a, b); }
+Dim dim_xor(const Dim& a, const Dim& b) { return max(a - b, b - a); }
 template <auto F>
 Status infer(InferContext& c) {
   PERI_TRY(infer_broadcast_bool(c));
-  content_elementwise(c, [](const std::vector<Dim>& v) -> std::optional<Dim> {
-    if (!v[0].is_const() || !v[1].is_const()) return std::nullopt;
-    return Dim(F(v[0].value(), v[1].value()));
-  });
+  content_elementwise(c, [](const std::vector<Dim>& v) { return std::optional(F(v[0], v[1])); });
   return Ok{};
 }
 template <auto F>
@@ -17,14 +18,14 @@ Status reference(RefCall& call) {
   return int_binary(call, F);
 }
 
-template <auto F>
+template <auto F, auto Sizes>
 OpDef logic(std::string_view name, std::string_view onnx, std::vector<std::string_view> samples) {
   return {.name = name,
           .onnx = onnx,
           .versions = {7},
           .inputs = {{"a", kBools}, {"b", kBools}},
           .outputs = {{"y"}},
-          .infer = infer<F>,
+          .infer = infer<Sizes>,
           .reference = reference<F>,
           .pull = pull_broadcast,
           .elementwise = true,
@@ -33,10 +34,7 @@ OpDef logic(std::string_view name, std::string_view onnx, std::vector<std::strin
 
 Status infer_not(InferContext& c) {
   PERI_TRY(infer_same(c));
-  content_elementwise(c, [](const std::vector<Dim>& v) -> std::optional<Dim> {
-    if (!v[0].is_const()) return std::nullopt;
-    return Dim(v[0].is_const(0) ? 1 : 0);
-  });
+  content_elementwise(c, [](const std::vector<Dim>& v) -> std::optional<Dim> { return Dim(1) - v[0]; });
   return Ok{};
 }
 Status negate(RefCall& call) {
@@ -57,9 +55,9 @@ int64_t one(int64_t a, int64_t b) { return (a != 0) != (b != 0); }
 
 extern const Entry logic_entry;
 const Entry logic_entry{{
-    logic<both>("and", "And", LOGIC_SAMPLES("and")),
-    logic<either>("or", "Or", LOGIC_SAMPLES("or")),
-    logic<one>("xor", "Xor", LOGIC_SAMPLES("xor")),
+    logic<both, dim_and>("and", "And", LOGIC_SAMPLES("and")),
+    logic<either, dim_or>("or", "Or", LOGIC_SAMPLES("or")),
+    logic<one, dim_xor>("xor", "Xor", LOGIC_SAMPLES("xor")),
     {.name = "not",
      .onnx = "Not",
      .versions = {1},

@@ -159,25 +159,26 @@ Status reference(RefCall& call) {
   return Ok{};
 }
 
-// Content of a list reduced to one number.
+// Content of known elements reduced along known axes.
 template <Kind K>
-void reduce_content(InferContext& c, bool reduces) {
-  const std::vector<Dim>* known = c.known(0);
-  if (!known || known->empty() || !reduces || c.rank(0) != 1 || !contains(kContentTypes, c.dtype(0))) return;
-  Dim out = (*known)[0];
-  for (size_t k = 1; k < known->size(); ++k) {
-    if (K == Kind::kSum)
-      out = out + (*known)[k];
-    else if (K == Kind::kProd)
-      out = out * (*known)[k];
-    else if (K == Kind::kMax)
-      out = peri::max(out, (*known)[k]);
-    else if (K == Kind::kMin)
-      out = peri::min(out, (*known)[k]);
-    else
-      return;
+void reduce_content(InferContext& c, const std::vector<int64_t>& axes) {
+  if (K != Kind::kSum && K != Kind::kProd && K != Kind::kMax && K != Kind::kMin) return;
+  const auto in = known_input(c, 0);
+  const auto dims = countable(c.out[0]);
+  if (!in || !dims || in->elements.empty() || !contains(kContentTypes, c.dtype(0))) return;
+  const Reduction r(in->dims, axes);
+  std::vector<Dim> out;
+  for (int64_t p = 0; p < numel_of(*dims); ++p) {
+    const auto element = [&](int64_t offset) { return in->elements[static_cast<size_t>(r.base(p) + offset)]; };
+    Dim v = element(r.offsets()[0]);
+    for (size_t k = 1; k < r.offsets().size(); ++k) {
+      const Dim d = element(r.offsets()[k]);
+      v = K == Kind::kSum ? v + d : K == Kind::kProd ? v * d : K == Kind::kMax ? peri::max(v, d) : peri::min(v, d);
+    }
+    if (v.is_poison() || !fits(c.dtype(0), v)) return;
+    out.push_back(std::move(v));
   }
-  if (!out.is_poison() && fits(c.dtype(0), out)) c.set_content(0, {out});
+  c.set_content(0, std::move(out));
 }
 // Axes that are known only when the model runs leave the rank, at most.
 Result<Shape> unknown_axes(InferContext& c) {
@@ -195,7 +196,7 @@ Status infer(InferContext& c) {
   }
   PERI_ASSIGN(const std::vector<int64_t> axes, reduced_axes(c.node, c.rank(0)));
   c.set(0, c.dtype(0), reduced_shape(c.shape(0), axes, c.node.i("keepdims", 1) != 0));
-  reduce_content<K>(c, !axes.empty());
+  reduce_content<K>(c, axes);
   return Ok{};
 }
 

@@ -72,6 +72,7 @@ Status infer_flatten(InferContext& c) {
   const size_t axis = static_cast<size_t>(given < 0 ? given + rank : given);
   const std::span<const Dim> dims(c.shape(0));
   c.set(0, c.dtype(0), {product(dims.first(axis)), product(dims.subspan(axis))});
+  content_same(c);
   return Ok{};
 }
 Status copy(RefCall& call) {

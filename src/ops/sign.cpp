@@ -31,11 +31,7 @@ Status infer_neg(InferContext& c) {
 }
 Status infer_abs(InferContext& c) {
   PERI_TRY(infer_same(c));
-  content_elementwise(c, [](const std::vector<Dim>& v) -> std::optional<Dim> {
-    if (provably_at_least(v[0], 0)) return v[0];
-    if (provably_at_least(Dim(0) - v[0], 0)) return Dim(0) - v[0];
-    return std::nullopt;
-  });
+  content_elementwise(c, [](const std::vector<Dim>& v) -> std::optional<Dim> { return max(v[0], Dim(0) - v[0]); });
   return Ok{};
 }
 

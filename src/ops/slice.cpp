@@ -75,12 +75,19 @@ Result<Wanted> axes_and_steps(InferContext& c, size_t count) {
   return w;
 }
 
-// Elements of a sliced list of known elements.
-Result<std::vector<Dim>> sliced_content(const std::vector<Dim>& known, int64_t start, int64_t step, int64_t length) {
-  PERI_ASSIGN(const std::vector<Range> ranges, ranges_of({static_cast<int64_t>(known.size())}, {start}, {}, {step}));
-  std::vector<Dim> out;
-  for (int64_t k = 0; k < length; ++k) out.push_back(known[static_cast<size_t>(ranges[0].start + k * ranges[0].step)]);
-  return out;
+// The known elements that a slice with known starts takes.
+Status pass_content(InferContext& c, const std::vector<Dim>& starts, const Wanted& w) {
+  const auto in = known_input(c, 0);
+  std::vector<int64_t> first;
+  for (const Dim& d : starts)
+    if (d.is_const()) first.push_back(d.value());
+  if (!in || first.size() != starts.size()) return Ok{};
+  PERI_ASSIGN(const std::vector<Range> ranges, ranges_of(in->dims, first, w.axes, w.steps));
+  const std::vector<int64_t> strides = strides_of(in->dims);
+  content_moved(c, 0, [&](int64_t p, const std::vector<int64_t>&, const std::vector<int64_t>& out) {
+    return source_of(p, out, strides, ranges);
+  });
+  return Ok{};
 }
 
 Status infer(InferContext& c) {
@@ -105,13 +112,8 @@ Status infer(InferContext& c) {
     if (starts && ends) length = sliced_length(d, (*starts)[k], (*ends)[k], w.steps[k]);
     d = length ? *length : c.fresh("sliced");
   }
-  const std::vector<Dim>* known = c.known(0);
-  if (known && c.rank(0) == 1 && count == 1 && starts && (*starts)[0].is_const() && out[0].is_const()) {
-    PERI_ASSIGN(std::vector<Dim> elements, sliced_content(*known, (*starts)[0].value(), w.steps[0], out[0].value()));
-    c.set_content(0, std::move(elements));
-  }
   c.set(0, c.dtype(0), std::move(out));
-  return Ok{};
+  return starts ? pass_content(c, *starts, w) : Status(Ok{});
 }
 
 Status reference(RefCall& call) {

@@ -37,26 +37,6 @@ Result<std::vector<Dim>> part_sizes(InferContext& c, const Dim& length) {
   return sizes;
 }
 
-Status infer(InferContext& c) {
-  PERI_ASSIGN(const int64_t axis, normalize_axis(c.node.i("axis", 0), c.rank(0)));
-  PERI_ASSIGN(const std::vector<Dim> sizes, part_sizes(c, c.shape(0)[static_cast<size_t>(axis)]));
-  size_t at = 0;
-  const std::vector<Dim>* known = c.rank(0) == 1 ? c.known(0) : nullptr;
-  for (size_t k = 0; k < sizes.size(); ++k) {
-    Shape s = c.shape(0);
-    s[static_cast<size_t>(axis)] = sizes[k];
-    c.set(k, c.dtype(0), std::move(s));
-    if (!known || !sizes[k].is_const() || at + static_cast<size_t>(sizes[k].value()) > known->size()) {
-      known = nullptr;
-      continue;
-    }
-    const auto first = known->begin() + static_cast<std::ptrdiff_t>(at);
-    c.set_content(k, {first, first + sizes[k].value()});
-    at += static_cast<size_t>(sizes[k].value());
-  }
-  return Ok{};
-}
-
 // Flat input position of a position of part k, which starts at `start` along an axis of `length`.
 struct Cut {
   int64_t inner, length, start, size;
@@ -67,6 +47,26 @@ Cut cut_of(int64_t axis, const std::vector<int64_t>& in, int64_t start, int64_t 
   Cut c{1, in[a], start, size};
   for (size_t k = a + 1; k < in.size(); ++k) c.inner *= in[k];
   return c;
+}
+
+Status infer(InferContext& c) {
+  PERI_ASSIGN(const int64_t axis, normalize_axis(c.node.i("axis", 0), c.rank(0)));
+  PERI_ASSIGN(const std::vector<Dim> sizes, part_sizes(c, c.shape(0)[static_cast<size_t>(axis)]));
+  int64_t start = 0;
+  bool placed = true;  // `start` is where the part starts
+  for (size_t k = 0; k < sizes.size(); ++k) {
+    Shape s = c.shape(0);
+    s[static_cast<size_t>(axis)] = sizes[k];
+    c.set(k, c.dtype(0), std::move(s));
+    const Dim& length = c.shape(0)[static_cast<size_t>(axis)];
+    placed = placed && sizes[k].is_const() && length.is_const() && start + sizes[k].value() <= length.value();
+    if (!placed) continue;
+    content_moved(c, k, [&](int64_t p, const std::vector<int64_t>& in, const std::vector<int64_t>&) {
+      return cut_of(axis, in, start, sizes[k].value()).source(p);
+    });
+    start += sizes[k].value();
+  }
+  return Ok{};
 }
 
 Status reference(RefCall& call) {

@@ -1,5 +1,5 @@
 // Transpose: output axis k is input axis perm[k]; without perm the axes are reversed.
-#include "ops/core/elements.hpp"
+#include "ops/core/content.hpp"
 
 namespace peri::ops {
 namespace {
@@ -17,22 +17,29 @@ Result<std::vector<int64_t>> permutation(const ir::Node& node, size_t rank) {
   return perm;
 }
 
+// Strides of the input along the axes of the output.
+std::vector<int64_t> strides_under(const std::vector<int64_t>& perm, const std::vector<int64_t>& in) {
+  const std::vector<int64_t> own = strides_of(in);
+  std::vector<int64_t> out;
+  for (int64_t p : perm) out.push_back(own[static_cast<size_t>(p)]);
+  return out;
+}
+Result<std::vector<int64_t>> strides_under(const ir::Node& node, const std::vector<int64_t>& in) {
+  PERI_ASSIGN(const std::vector<int64_t> perm, permutation(node, in.size()));
+  return strides_under(perm, in);
+}
+
 Status infer(InferContext& c) {
   PERI_ASSIGN(const std::vector<int64_t> perm, permutation(c.node, c.rank(0)));
   Shape out;
   for (int64_t p : perm) out.push_back(c.shape(0)[static_cast<size_t>(p)]);
   c.set(0, c.dtype(0), std::move(out));
-  if (const std::vector<Dim>* known = c.known(0)) c.set_content(0, *known);
+  std::vector<int64_t> strides;
+  content_moved(c, 0, [&](int64_t p, const std::vector<int64_t>& in, const std::vector<int64_t>& out) {
+    if (strides.empty()) strides = strides_under(perm, in);
+    return broadcast_index(p, out, strides);
+  });
   return Ok{};
-}
-
-// Strides of the input along the axes of the output.
-Result<std::vector<int64_t>> strides_under(const ir::Node& node, const std::vector<int64_t>& in) {
-  PERI_ASSIGN(const std::vector<int64_t> perm, permutation(node, in.size()));
-  const std::vector<int64_t> own = strides_of(in);
-  std::vector<int64_t> out;
-  for (int64_t p : perm) out.push_back(own[static_cast<size_t>(p)]);
-  return out;
 }
 
 Status reference(RefCall& call) {

@@ -9,8 +9,8 @@ Status infer(InferContext& c) {
   c.set(0, c.dtype(1), std::move(s));
   content_elementwise(c, [](const std::vector<Dim>& v) -> std::optional<Dim> {
     if (v[1] == v[2]) return v[1];
-    if (!v[0].is_const()) return std::nullopt;
-    return v[0].is_const(0) ? v[2] : v[1];
+    if (v[0].is_const()) return v[0].is_const(0) ? v[2] : v[1];
+    return v[2] + v[0] * (v[1] - v[2]);
   });
   return Ok{};
 }

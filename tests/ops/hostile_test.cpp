@@ -101,6 +101,61 @@ TEST_P(Hostile, InputsOfAnyShape) {
   }
 }
 
+// What the reference makes of ones, where inference takes the node: an answer or an error, no crash.
+void infer_and_run(const ir::Graph& g) {
+  ir::Graph tried = g.clone();
+  const Status done = infer_graph(tried);
+  if (!done.ok()) {
+    EXPECT_FALSE(done.error().message.empty()) << ir::print(g);
+    EXPECT_FALSE(done.error().node.empty()) << ir::print(g);
+    return;
+  }
+  std::vector<RefTensor> in;
+  for (const ir::Value* v : tried.inputs) {
+    std::vector<int64_t> dims;
+    for (const Dim& d : *v->type.shape) dims.push_back(d.is_const() ? d.value() : 3);
+    in.push_back(make_ref(v->type.dtype, dims));
+    std::fill(in.back().f.begin(), in.back().f.end(), 1.0);
+  }
+  (void)run_reference(tried, in);
+}
+
+// Every input in turn is left out, as are all from it on, and all but it.
+TEST_P(Hostile, InputsLeftOut) {
+  const OpDef& op = *GetParam();
+  for (std::string_view text : op.samples) {
+    auto g = ir::parse_graph(text);
+    ASSERT_TRUE(g.ok()) << text;
+    const size_t inputs = g->nodes[0]->inputs.size();
+    for (size_t k = 0; k < inputs; ++k) {
+      ir::Graph one = g->clone(), rest = g->clone(), others = g->clone();
+      one.set_input(one.nodes[0], k, nullptr);
+      for (size_t j = k; j < inputs; ++j) rest.set_input(rest.nodes[0], j, nullptr);
+      for (size_t j = 0; j < inputs; ++j)
+        if (j != k) others.set_input(others.nodes[0], j, nullptr);
+      rest.nodes[0]->inputs.resize(k);
+      for (const ir::Graph* tried : {&one, &rest, &others}) infer_and_run(*tried);
+    }
+  }
+}
+
+// Of a variadic input any number may be given, but none left out between others.
+TEST(VariadicInputs, AreAllGiven) {
+  for (const char* call : {"max(x, _, x)", "min(x, _, x)", "sum(x, _, x)", "mean(x, _, x)", "concat(x, _, x) {axis=0}",
+                           "einsum(x, _, x) {equation=\"i,i,i->i\"}"}) {
+    auto g = ir::parse_graph("graph { input x: f32[4]; y = " + std::string(call) + "; output y }");
+    ASSERT_TRUE(g.ok()) << call;
+    const Status s = infer_graph(*g);
+    ASSERT_FALSE(s.ok()) << call;
+    EXPECT_NE(s.error().text().find("'y': argument 1"), std::string::npos) << s.error().text();
+  }
+  for (const char* call : {"max()", "concat() {axis=0}", "einsum() {equation=\"->\"}"}) {
+    auto g = ir::parse_graph("graph { y = " + std::string(call) + "; output y }");
+    ASSERT_TRUE(g.ok()) << call;
+    EXPECT_FALSE(infer_graph(*g).ok()) << call;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, Hostile, testing::ValuesIn(all()),
                          [](const auto& info) { return std::string(info.param->name); });
 

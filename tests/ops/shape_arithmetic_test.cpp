@@ -53,12 +53,18 @@ TEST(ShapeArithmetic, RangesAndMasks) {
       "[1,min(512, s),8]");
 }
 
-TEST(ShapeArithmetic, DivisionOnlyWhereTruncationIsFloor) {
+TEST(ShapeArithmetic, DivisionTruncates) {
   EXPECT_EQ(content_of("graph { input x: f32[s + 3]; const d: i64[] = [2]; t = shape(x); y = div(t, d); output y }"),
             "[floordiv(s + 1, 2) + 1]");
   EXPECT_EQ(content_of("graph { input x: f32[s]; const d: i64[] = [2]; const k: i64[] = [5]; t = shape(x); m = sub(t, "
                        "k); y = div(m, d); output y }"),
-            "unknown");
+            "[-floordiv(max(-s + 5, 0), 2) + floordiv(max(0, s - 5), 2)]");
+  // -(-s // 2), as exporters round up.
+  EXPECT_EQ(content_of("graph { input x: f32[s]; const d: i64[] = [2]; t = shape(x); n = neg(t); q = div(n, d); y = "
+                       "neg(q); output y }"),
+            "[floordiv(s, 2)]");
+  EXPECT_EQ(content_of("graph { const n: i64[3] = [-7, 7, -8]; const d: i64[] = [-2]; y = div(n, d); output y }"),
+            "[3,-3,4]");
   EXPECT_EQ(content_of("graph { const n: i64[3] = [-7, 7, -8]; const d: i64[] = [2]; y = div(n, d); output y }"),
             "[-3,3,-4]");
   EXPECT_EQ(content_of("graph { const n: i64[3] = [-7, 7, -8]; const d: i64[] = [2]; y = mod(n, d); output y }"),
@@ -99,13 +105,17 @@ TEST(ShapeArithmetic, RunsAsSolved) {
 }
 
 TEST(ShapeArithmetic, DataDecides) {
-  EXPECT_EQ(shape_of("graph { input x: f32[2,3]; y = non_zero(x); output y }"), "[2,nonzero_0]");
+  EXPECT_EQ(shape_of("graph { input x: f32[2,3]; y = non_zero(x); output y }"), "[2,data.nonzero_0]");
   EXPECT_EQ(shape_of("graph { input x: f32[2,3]; input a: i64[1]; y = reduce_sum(x, a) {keepdims=0}; output y }"),
-            "[reduced_0]");
+            "[data.reduced_0]");
   EXPECT_EQ(shape_of("graph { input x: f32[2,3]; input a: i64[2]; y = unsqueeze(x, a); output y }"),
-            "[unsqueezed_0,unsqueezed_1,unsqueezed_2,unsqueezed_3]");
+            "[data.unsqueezed_0,data.unsqueezed_1,data.unsqueezed_2,data.unsqueezed_3]");
   EXPECT_EQ(shape_of("graph { input x: f32[2,3]; input a: i64[2]; y = reshape(x, a); output y }"),
-            "[reshaped_0,reshaped_1]");
+            "[data.reshaped_0,data.reshaped_1]");
+  // What data counts may be none.
+  EXPECT_EQ(content_of("graph { input x: f32[2,3]; const o: i64[1] = [1]; const z: i64[] = [0]; n = non_zero(x); s = "
+                       "shape(n); c = gather(s, o); y = greater(c, z); output y }"),
+            "[min(1, data.nonzero_0)]");
   EXPECT_NE(refusal("graph { input x: f32[2,3]; input a: i64[k]; y = reshape(x, a); output y }"), "");
   EXPECT_NE(refusal("graph { input x: f32[b,3]; y = squeeze(x); output y }"), "");
 }

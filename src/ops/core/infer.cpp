@@ -1,9 +1,11 @@
 // Look-up of ops, the checks every node must pass, and shape inference over a whole graph.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/fault.hpp"
 #include "ops/core/broadcast.hpp"
+#include "ops/core/content.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::ops {
@@ -49,6 +51,37 @@ bool kind_matches(AttrKind kind, const ir::Attr& a) {
   return false;
 }
 
+void collect_symbols(std::span<const Dim> dims, std::set<std::string>* out) {
+  for (const Dim& d : dims)
+    if (!d.is_const()) d.collect_symbols(*out);
+}
+
+// The number at the end of a name like "data.nonzero_0"; none if there is none, or it is longer than any we make.
+std::optional<int64_t> fresh_number(const std::string& name) {
+  const size_t digits = name.find_last_not_of("0123456789") + 1;
+  if (digits == 0 || digits == name.size() || name[digits - 1] != '_' || name.size() - digits > 15) return std::nullopt;
+  return std::stoll(name.substr(digits));
+}
+
+// Names in the shapes of a node's outputs that no input has: what an earlier inference of the node made.
+std::vector<std::string> made_before(const ir::Node& node) {
+  std::set<std::string> made, given;
+  for (const ir::Value* v : node.outputs)
+    if (v->type.shape) collect_symbols(*v->type.shape, &made);
+  if (made.empty()) return {};
+  for (const ir::Value* v : node.inputs) {
+    if (v && v->type.shape) collect_symbols(*v->type.shape, &given);
+    if (v && v->content) collect_symbols(*v->content, &given);
+  }
+  std::vector<std::string> out;
+  for (const ir::Value* v : node.outputs)
+    for (const Dim& d : v->type.shape ? *v->type.shape : Shape())
+      if (d.is_symbol() && !given.contains(d.symbol_name()) &&
+          std::find(out.begin(), out.end(), d.symbol_name()) == out.end())
+        out.push_back(d.symbol_name());
+  return out;
+}
+
 Status check_ports(const OpDef& op, const ir::Node& node) {
   const std::string who = label(node);
   const bool variadic = !op.inputs.empty() && op.inputs.back().variadic;
@@ -61,7 +94,12 @@ Status check_ports(const OpDef& op, const ir::Node& node) {
     const Port& port = op.inputs[std::min(i, op.inputs.size() - 1)];
     const ir::Value* v = node.in(i);
     if (!v) {
-      if (!port.optional && !port.variadic)
+      if (port.variadic && i < node.inputs.size())
+        return invalid("argument %zu of %s is left out", i, node.op.c_str())
+            .at_node(who)
+            .expecting("a value: only the optional inputs of an operator may be left out")
+            .advise("remove the empty name from the node's inputs");
+      if (!port.optional)
         return invalid("%s needs its input '%.*s'", node.op.c_str(), static_cast<int>(port.name.size()),
                        port.name.data())
             .at_node(who);
@@ -117,16 +155,19 @@ Status check_node(const ir::Node& node) {
   return Ok{};
 }
 
-const std::vector<Dim>* InferContext::known(size_t i) const {
+const std::vector<Dim>* InferContext::elements(size_t i) const {
   const ir::Value* v = node.in(i);
   if (!v) return nullptr;
-  if (!v->content && v->constant && (is_integer(v->constant->dtype()) || v->constant->dtype() == DType::kBool) &&
-      v->constant->rank() <= 1 && v->constant->numel() <= 1024) {
+  if (!v->content && v->constant && contains(kInts | kBools, v->constant->dtype()) &&
+      v->constant->numel() <= kMaxContent) {
     std::vector<Dim> elements;
     for (int64_t k = 0; k < v->constant->numel(); ++k) elements.emplace_back(v->constant->i64(k));
     const_cast<ir::Value*>(v)->content = std::move(elements);  // a cache of what the constant says
   }
   return v->content ? &*v->content : nullptr;
+}
+const std::vector<Dim>* InferContext::known(size_t i) const {
+  return has(i) && in(i).shape && rank(i) <= 1 ? elements(i) : nullptr;
 }
 
 Result<std::vector<int64_t>> InferContext::constants(size_t i, std::string_view what) const {
@@ -151,13 +192,35 @@ void InferContext::set_content(size_t i, std::vector<Dim> elements) {
   if (i < content.size()) content[i] = std::move(elements);
 }
 Dim InferContext::fresh(std::string_view stem) {
-  return Dim::symbol(std::string(stem) + "_" + std::to_string((*fresh_symbol)++));
+  const std::string start = std::string(kDataDim) + std::string(stem) + "_";
+  for (auto it = made_before.begin(); it != made_before.end(); ++it) {
+    if (!it->starts_with(start) || !fresh_number(*it)) continue;
+    const Dim kept = Dim::symbol(*it);
+    made_before.erase(it);
+    return kept;
+  }
+  return Dim::symbol(start + std::to_string((*fresh_symbol)++));
+}
+
+int64_t first_fresh(const ir::Graph& graph) {
+  std::set<std::string> symbols;
+  for (const auto& v : graph.values()) {
+    if (v->type.shape) collect_symbols(*v->type.shape, &symbols);
+    if (v->content) collect_symbols(*v->content, &symbols);
+  }
+  for (const ir::Node* n : graph.nodes)
+    for (const auto& [key, attr] : n->attrs)
+      if (const auto* dims = std::get_if<std::vector<Dim>>(&attr)) collect_symbols(*dims, &symbols);
+  int64_t first = 0;
+  for (const std::string& s : symbols)
+    if (const std::optional<int64_t> number = fresh_number(s)) first = std::max(first, *number + 1);
+  return first;
 }
 
 Status infer_node(ir::Node& node, int64_t* fresh_symbol) {
   PERI_TRY(check_node(node));
   const OpDef* op = find(node.op);
-  InferContext context{node, {}, {}, fresh_symbol};
+  InferContext context{node, {}, {}, fresh_symbol, made_before(node)};
   context.out.resize(node.outputs.size());
   context.content.resize(node.outputs.size());
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -195,7 +258,7 @@ Status infer_node(ir::Node& node, int64_t* fresh_symbol) {
 }
 
 Status infer_graph(ir::Graph& graph) {
-  int64_t fresh = 0;
+  int64_t fresh = first_fresh(graph);
   PERI_TRY(graph.sort());
   for (ir::Node* n : graph.nodes) PERI_TRY(infer_node(*n, &fresh));
   return Ok{};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace peri::passes {
 
@@ -29,7 +30,7 @@ std::optional<std::vector<int64_t>> numbers_of(const ir::Value* v) {
     for (int64_t k = 0; k < v->constant->numel(); ++k) out.push_back(v->constant->i64(k));
     return out;
   }
-  if (!v->content) return std::nullopt;
+  if (!v->content || !v->type.shape || v->type.rank() > 1) return std::nullopt;
   for (const Dim& d : *v->content) {
     if (!d.is_const()) return std::nullopt;
     out.push_back(d.value());
@@ -81,9 +82,18 @@ Result<ir::Value*> Rewriter::make(std::string_view op, std::vector<ir::Value*> i
     for (const std::string& s : r->touched_by) add_once(n->touched_by, s);
   }
   add_once(n->touched_by, std::string(pass_));
-  int64_t fresh = 0;
-  PERI_TRY(ops::infer_node(*n, &fresh));
+  if (fresh_ < 0) fresh_ = ops::first_fresh(graph_);
+  PERI_TRY(ops::infer_node(*n, &fresh_));
   return n->out();
+}
+
+bool Rewriter::sized_by_inputs(const Shape& shape) const {
+  std::set<std::string> symbols, given;
+  for (const Dim& d : shape) d.collect_symbols(symbols);
+  if (symbols.empty()) return true;
+  for (const ir::Value* v : graph_.inputs)
+    for (const Dim& d : *v->type.shape) d.collect_symbols(given);
+  return std::includes(given.begin(), given.end(), symbols.begin(), symbols.end());
 }
 
 ir::Value* Rewriter::scalar(DType dtype, double value, std::string_view name) {

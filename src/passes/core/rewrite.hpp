@@ -16,7 +16,7 @@ std::optional<double> scalar_of(const ir::Value* v);
 bool is_scalar(const ir::Value* v, double want, double relative = 1e-6);
 // Rank and dims equal, both known.
 bool same_shape(const ir::Value* a, const ir::Value* b);
-// Integers of a constant or of a known content that are all numbers.
+// Integers of a list or scalar that is a constant or of a known content, all numbers.
 std::optional<std::vector<int64_t>> numbers_of(const ir::Value* v);
 // The producer of `v` if it is an `op`; null otherwise.
 ir::Node* made_by(const ir::Value* v, std::string_view op);
@@ -46,6 +46,9 @@ class Rewriter {
   // Exactly one use, as an input of a node.
   bool used_once(const ir::Value* v) const { return v->users.size() == 1 && !graph_.is_output(v); }
 
+  // Every size is a number or computed from sizes of the graph's inputs: a dims_constant may hold it.
+  bool sized_by_inputs(const Shape& shape) const;
+
   // Nodes that the next ones made stand for.
   void standing_for(std::vector<const ir::Node*> nodes) { replaced_ = std::move(nodes); }
   // A new node with one output, typed by inference. Its name and its output's name come from `like`.
@@ -65,6 +68,7 @@ class Rewriter {
   std::string_view pass_;
   std::vector<const ir::Node*> replaced_;
   int64_t count_ = 0;
+  int64_t fresh_ = -1;  // counter of data-dependent dimensions, once one may be needed
 };
 
 // Walks all nodes with `rule` (true: something changed) until nothing changes, at most `sweeps` times.
