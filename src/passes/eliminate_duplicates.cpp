@@ -1,4 +1,5 @@
 // Pass eliminate_duplicates: nodes that compute the same are one node; small equal constants are one constant.
+#include <map>
 #include <unordered_map>
 
 #include "passes/core/rewrite.hpp"
@@ -36,6 +37,19 @@ bool same_node(const ir::Node& a, const ir::Node& b) {
   return true;
 }
 
+// A dimension that data decides has two names where two nodes that are one made it: dims_constants take the first.
+void rename_dims(ir::Graph& graph, const ir::Type& from, const ir::Type& to) {
+  std::map<std::string, Dim, std::less<>> names;
+  for (size_t k = 0; k < from.rank(); ++k)
+    if (const Dim& d = (*from.shape)[k]; d.is_symbol() && !(d == (*to.shape)[k]))
+      names.emplace(d.symbol_name(), (*to.shape)[k]);
+  if (names.empty()) return;
+  for (ir::Node* n : graph.nodes)
+    for (auto& [key, attr] : n->attrs)
+      if (auto* dims = std::get_if<std::vector<Dim>>(&attr))
+        for (Dim& d : *dims) d = d.substitute(names);
+}
+
 size_t hash_of(const ir::Node& n) {
   size_t h = std::hash<std::string>()(n.op);
   for (const ir::Value* v : n.inputs) h = h * 1099511628211u + static_cast<size_t>(v ? v->id + 1 : 0);
@@ -57,6 +71,7 @@ Result<int64_t> run(ir::Graph& graph) {
       continue;
     }
     for (const std::string& s : n->origins) first->origins.push_back(s);
+    for (size_t k = 0; k < n->outputs.size(); ++k) rename_dims(graph, n->outputs[k]->type, first->outputs[k]->type);
     for (size_t k = 0; k < n->outputs.size(); ++k)
       if (!n->outputs[k]->users.empty() || graph.is_output(n->outputs[k])) w.replace(n->outputs[k], first->outputs[k]);
   }

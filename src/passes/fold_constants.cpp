@@ -1,5 +1,7 @@
 // Pass fold_constants: whatever does not depend on input values is computed now; sizes become expressions.
 #include <algorithm>
+#include <set>
+#include <unordered_set>
 
 #include "passes/core/move_constant.hpp"
 #include "passes/entry.hpp"
@@ -9,6 +11,10 @@ namespace {
 // A folded tensor may be this large, or this many times the size of what it was made from.
 constexpr double kMaxBytes = 64 << 20;
 constexpr double kMaxGrowth = 16;
+// Operations and elements that one node, and all nodes of a run of the pass, may cost: seconds of the reference. What
+// is dearer stays a node. Counted before anything is evaluated, so that the same graph always folds alike.
+constexpr double kMaxWork = 0x1p27;
+constexpr double kMaxTotalWork = 0x1p30;
 
 bool all_constant(const ir::Node& n) {
   for (const ir::Value* v : n.inputs)
@@ -30,6 +36,20 @@ bool worth_it(const ir::Node& n) {
   return out <= 4096 || (out <= kMaxBytes && out <= kMaxGrowth * in);
 }
 
+// What an evaluation costs: operations of the definition, and every element read and written.
+double work_of(const ir::Node& n) {
+  auto elements = [](const ir::Value& v) {
+    double count = 1;
+    for (const Dim& d : *v.type.shape) count *= d.is_const() ? static_cast<double>(d.value()) : 1e30;
+    return count;
+  };
+  double in = 0, out = 0, arguments = 0;
+  for (const ir::Value* v : n.inputs)
+    if (v) in += elements(*v), ++arguments;
+  for (const ir::Value* v : n.outputs) out += elements(*v);
+  return ops::cost_of(n).flops + in + out * std::max(1.0, arguments);
+}
+
 // The node alone, evaluated by the reference and rounded to its types.
 Result<std::vector<Tensor>> evaluate(const ir::Node& n) {
   if (auto moved = moved_constant(n)) return std::vector<Tensor>{*std::move(moved)};
@@ -45,53 +65,95 @@ Result<std::vector<Tensor>> evaluate(const ir::Node& n) {
   return tensors;
 }
 
-// Integers whose elements are known expressions: a constant if all are numbers, else dims_constant.
-ir::Value* known_sizes(ir::Graph& graph, const ir::Value& v) {
-  const std::vector<Dim>& elements = *v.content;
-  const bool numbers = std::all_of(elements.begin(), elements.end(), [](const Dim& d) { return d.is_const(); });
-  if (numbers) {
-    auto t = Tensor::zeros(v.type.dtype, v.type.shape->empty()
-                                             ? std::vector<int64_t>{}
-                                             : std::vector<int64_t>{static_cast<int64_t>(elements.size())});
-    if (!t.ok()) return nullptr;
-    for (size_t k = 0; k < elements.size(); ++k) t->set_i64(static_cast<int64_t>(k), elements[k].value());
-    return graph.add_constant(v.name, std::move(t).value());
+struct Folder {
+  ir::Graph& graph;
+  std::set<std::string> inputs = {};               // dimensions of the graph's inputs
+  std::unordered_set<const ir::Node*> stale = {};  // an input of these is not what it was when they were inferred
+  int64_t fresh = 0, rewrites = 0;
+  double work = 0;
+
+  explicit Folder(ir::Graph& g) : graph(g), fresh(ops::first_fresh(g)) {
+    for (const ir::Value* v : g.inputs)
+      for (const Dim& d : *v->type.shape) d.collect_symbols(inputs);
   }
-  if (v.type.dtype != DType::kI64) return nullptr;
-  ir::Attrs attrs;
-  attrs["value"] = elements;
-  if (v.type.shape->empty()) attrs["scalar"] = int64_t{1};
-  ir::Node* n = graph.add("dims_constant", {}, std::move(attrs), v.name);
-  n->out()->type = v.type;
-  n->out()->content = elements;
-  n->touched_by = {"fold_constants"};
-  return n->out();
-}
+
+  bool used(const ir::Value* v) const { return !v->users.empty() || graph.is_output(v); }
+
+  void replace(ir::Value* from, ir::Value* to) {
+    stale.insert(from->users.begin(), from->users.end());
+    graph.replace_uses(from, to);
+    ++rewrites;
+  }
+
+  // Types anew where inputs have become known; what changes by it makes users stale.
+  Status infer(ir::Node* n) {
+    if (!stale.contains(n)) return Ok{};
+    std::vector<std::pair<ir::Type, std::optional<std::vector<Dim>>>> before;
+    for (const ir::Value* v : n->outputs) before.emplace_back(v->type, v->content);
+    PERI_TRY(ops::infer_node(*n, &fresh));
+    for (size_t k = 0; k < n->outputs.size(); ++k) {
+      const ir::Value* v = n->outputs[k];
+      if (!(before[k].first == v->type) || !(before[k].second == v->content))
+        stale.insert(v->users.begin(), v->users.end());
+    }
+    return Ok{};
+  }
+
+  // Integers whose elements are known expressions: a constant if all are numbers, else dims_constant. A size that only
+  // data decides has to be asked of the value that has it: a dims_constant would not wait for it.
+  ir::Value* known_sizes(const ir::Value& v) {
+    const std::vector<Dim>& elements = *v.content;
+    std::set<std::string> symbols;
+    for (const Dim& d : elements) d.collect_symbols(symbols);
+    if (symbols.empty()) {
+      auto dims = eval(*v.type.shape, {});
+      if (!dims.ok()) return nullptr;
+      auto t = Tensor::zeros(v.type.dtype, *std::move(dims));
+      if (!t.ok() || t->numel() != static_cast<int64_t>(elements.size())) return nullptr;
+      for (size_t k = 0; k < elements.size(); ++k) t->set_i64(static_cast<int64_t>(k), elements[k].value());
+      return graph.add_constant(v.name, std::move(t).value());
+    }
+    if (v.type.rank() > 1 || !std::includes(inputs.begin(), inputs.end(), symbols.begin(), symbols.end()))
+      return nullptr;
+    ir::Attrs attrs;
+    attrs["value"] = elements;
+    if (v.type.shape->empty()) attrs["scalar"] = int64_t{1};
+    if (v.type.dtype != DType::kI64) attrs["type"] = static_cast<int64_t>(v.type.dtype);
+    ir::Node* n = graph.add("dims_constant", {}, std::move(attrs), v.name);
+    n->out()->type = v.type;
+    n->out()->content = elements;
+    n->touched_by = {"fold_constants"};
+    return n->out();
+  }
+
+  void fold_sizes(const ir::Node& n) {
+    for (ir::Value* v : n.outputs)
+      if (v->content && used(v))
+        if (ir::Value* sizes = known_sizes(*v)) replace(v, sizes);
+  }
+
+  void fold_values(const ir::Node& n) {
+    if (std::none_of(n.outputs.begin(), n.outputs.end(), [&](const ir::Value* v) { return used(v); })) return;
+    if (!all_constant(n) || !worth_it(n)) return;
+    const double needed = work_of(n);
+    if (needed > kMaxWork || work + needed > kMaxTotalWork) return;
+    work += needed;
+    auto tensors = evaluate(n);
+    if (!tensors.ok()) return;  // an op without a reference stays as it is
+    for (size_t k = 0; k < n.outputs.size(); ++k)
+      if (ir::Value* v = n.outputs[k]; used(v)) replace(v, graph.add_constant(v->name, std::move((*tensors)[k])));
+  }
+};
 
 Result<int64_t> run(ir::Graph& graph) {
-  int64_t rewrites = 0;
+  Folder folder(graph);
   for (ir::Node* n : std::vector<ir::Node*>(graph.nodes)) {
+    PERI_TRY(folder.infer(n));
     if (n->op == "dims_constant") continue;
-    for (ir::Value* v : n->outputs) {
-      if (!v->content || (v->users.empty() && !graph.is_output(v)) || v->type.shape->size() > 1) continue;
-      if (ir::Value* sizes = known_sizes(graph, *v)) {
-        graph.replace_uses(v, sizes);
-        ++rewrites;
-      }
-    }
-    const bool used = std::any_of(n->outputs.begin(), n->outputs.end(),
-                                  [&](const ir::Value* v) { return !v->users.empty() || graph.is_output(v); });
-    if (!used || !all_constant(*n) || !worth_it(*n)) continue;
-    auto tensors = evaluate(*n);
-    if (!tensors.ok()) continue;  // an op without a reference stays as it is
-    for (size_t k = 0; k < n->outputs.size(); ++k) {
-      ir::Value* v = n->outputs[k];
-      if (v->users.empty() && !graph.is_output(v)) continue;
-      graph.replace_uses(v, graph.add_constant(v->name, std::move((*tensors)[k])));
-      ++rewrites;
-    }
+    folder.fold_sizes(*n);
+    folder.fold_values(*n);
   }
-  return rewrites;
+  return folder.rewrites;
 }
 }  // namespace
 
@@ -99,9 +161,9 @@ extern const Entry fold_constants_entry;
 const Entry fold_constants_entry{{
     .name = "fold_constants",
     .contract = "No node is left whose inputs are all constant (unless its result would be large and much larger than "
-                "its inputs), and no "
-                "node that only computes sizes: an integer value whose elements are known expressions over named "
-                "dimensions is a constant or "
+                "its inputs, or dear to compute), and no "
+                "node that only computes sizes: an integer value whose elements are known expressions over the named "
+                "dimensions of inputs is a constant or "
                 "one dims_constant. It stands early, because every later pattern reads shapes and constants.",
     .follows = {"eliminate_identity"},
     .run = run,

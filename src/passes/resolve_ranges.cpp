@@ -45,7 +45,8 @@ Result<bool> rule(Rewriter& w, ir::Node* n) {
     w.replace(n->out(), y);
     return true;
   }
-  if (n->op == "greater_or_equal" && same_shape(n->in(0), n->out()) && counted(n->in(0))) {
+  if (n->op == "greater_or_equal" && same_shape(n->in(0), n->out()) && counted(n->in(0)) &&
+      w.sized_by_inputs(*n->out()->type.shape)) {
     const auto bound = scalar_of(n->in(1));
     if (!bound || *bound > 0) return false;
     auto yes = Tensor::zeros(DType::kBool, std::vector<int64_t>(n->out()->type.rank(), 1));

@@ -136,6 +136,7 @@ Result<bool> without_expands(Rewriter& w, ir::Node* n) {
 // index.
 Result<bool> broadcasts(Rewriter& w, ir::Node* n) {
   auto expanded = [&](ir::Value* x) -> Result<bool> {
+    if (!w.sized_by_inputs(*n->out()->type.shape)) return false;
     ir::Attrs attrs;
     attrs["value"] = std::vector<Dim>(*n->out()->type.shape);
     PERI_ASSIGN(ir::Value * dims, w.make("dims_constant", {}, std::move(attrs), nullptr));

@@ -83,6 +83,8 @@ Result<std::vector<PassReport>> run_pipeline(ir::Graph& graph, const PipelineOpt
       reports.push_back({std::string(name), 0, 0, graph.nodes.size(), graph.nodes.size(), true});
       continue;
     }
+    if (options.stop && options.stop())
+      return Error(ErrorKind::kCancelled, "interrupted while the graph was rewritten");
     const std::string before = options.dump_dir.empty() ? "" : ir::print(graph);
     PERI_ASSIGN(PassReport report, run_pass(*pass, graph));
     if (!options.dump_dir.empty() && report.rewrites > 0) {

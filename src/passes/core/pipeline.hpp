@@ -1,6 +1,7 @@
 // The pipeline: every pass in order, each wrapped once for disabling, timing, inference, verification and dumping.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ std::span<const std::string_view> order();
 struct PipelineOptions {
   std::vector<std::string> disabled;  // names; an unknown one is an error that lists the known ones
   std::string dump_dir;               // "NN_name.before.ir" and "NN_name.after.ir" for passes that changed something
+  std::function<bool()> stop = {};    // once true no further pass runs: an error of kind kCancelled
 };
 
 struct PassReport {
