@@ -69,9 +69,13 @@ class ReferencePrepared final : public runtime::Prepared {
         binds_(!c.step->binds.empty()),
         most_elements_(c.options->memory_limit() / static_cast<int64_t>(2 * sizeof(double))) {}
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
-    PERI_ASSIGN(ir::Graph g, bind_region(payload_.graph, binding, binds_));
+    // A shape that the data decides may be bound by now: store() holds the result against it.
+    PERI_ASSIGN(ir::Graph g, bind_region(payload_.graph, binding, true));
     for (const ir::Value* v : g.inputs)
       if (!is_const(*v->type.shape)) return invalid("input '%s' of a step has an unbound dimension", v->name.c_str());
+    for (const ir::Value* v : g.outputs)
+      if (!binds_ && !is_const(*v->type.shape))
+        return invalid("'%s' has an unbound dimension", v->name.c_str()).but_found(ir::type_text(v->type));
     return std::unique_ptr<runtime::Instance>(
         std::make_unique<ReferenceInstance>(std::move(g), weights_, binds_, most_elements_));
   }

@@ -207,7 +207,9 @@ Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, 
     const int32_t b = p.outputs[k].buffer, owner = plan::storage_of(p, b);
     const bool own =
         p.buffers[static_cast<size_t>(owner)].kind == plan::BufferKind::kOutput && p.outputs[k].dtype != DType::kString;
-    if (!own || arena_plan.bytes[static_cast<size_t>(owner)] == plan::kUnbound ||
+    // An empty result has its size before all of its dimensions are bound.
+    if (!own || !eval(p.outputs[k].shape, binding).ok() ||
+        arena_plan.bytes[static_cast<size_t>(owner)] == plan::kUnbound ||
         arena_plan.bytes[static_cast<size_t>(owner)] != arena_plan.bytes[static_cast<size_t>(b)])
       continue;
     if (std::any_of(p.outputs.begin(), p.outputs.begin() + static_cast<std::ptrdiff_t>(k),

@@ -184,7 +184,6 @@ struct Emitter {
       PERI_ASSIGN(const int32_t b, buffer_in(r.inputs[k], ins[k]));
       step.reads.push_back(b);
     }
-    std::set<std::string> symbols;
     for (size_t k = 0; k < r.outputs.size(); ++k) {
       ir::Value* v = r.outputs[k];
       const bool output = graph.is_output(v) && outs[k].row_major();
@@ -193,13 +192,11 @@ struct Emitter {
       buffer_of[v] = b;
       layout_of[v] = outs[k];
       step.writes.push_back(b);
-      for (const Dim& d : *v->type.shape) d.collect_symbols(symbols);
       step.shares.push_back(share_memory(r, c, k, b));
     }
     if (std::all_of(step.shares.begin(), step.shares.end(), [](int32_t read) { return read < 0; })) step.shares.clear();
-    for (const std::string& s : symbols)
-      if (bound.insert(s).second) step.binds.push_back(s);
     const ir::Graph g = region_graph(r, ins, outs);
+    PERI_TRY(bind_dims(g, &step));
     if (c.reference) {
       step.executor = "reference";
       step.variants.push_back({"", "", {}, exec::write_payload("reference", 1, "", g)});
@@ -214,11 +211,34 @@ struct Emitter {
     return Ok{};
   }
 
+  // A step binds the dimensions that stand as such in its results; all others that it computes with are bound before.
+  Status bind_dims(const ir::Graph& region, plan::Step* step) {
+    for (const ir::Value* v : region.outputs)
+      for (const Dim& d : *v->type.shape)
+        if (d.is_symbol() && bound.insert(d.symbol_name()).second) step->binds.push_back(d.symbol_name());
+    std::set<std::string> needed;
+    for (const auto* list : {&region.inputs, &region.outputs})
+      for (const ir::Value* v : *list)
+        for (const Dim& d : *v->type.shape) d.collect_symbols(needed);
+    for (const ir::Node* n : region.nodes)
+      for (const auto& [key, attr] : n->attrs)
+        if (const auto* dims = std::get_if<std::vector<Dim>>(&attr))
+          for (const Dim& d : *dims) d.collect_symbols(needed);
+    for (const std::string& s : needed)
+      if (!bound.contains(s))
+        return unsupported("dimension '%s' is known only when the model runs, and nothing computes it by then",
+                           s.c_str())
+            .at_node(step->name)
+            .advise("export the model with this size fixed, or give the sizes of its inputs fewer names");
+    return Ok{};
+  }
+
   // In place where the kernel allows it and nobody reads the input afterwards: the input of the region whose memory
   // result `k`, buffer `b`, takes; -1: none.
   int32_t share_memory(const Region& r, const Choice& c, size_t k, int32_t b) {
     if (c.reference || k >= c.candidate.offer.in_place.size() || c.candidate.offer.in_place[k] < 0) return -1;
     const int32_t i = c.candidate.offer.in_place[k];
+    if (static_cast<size_t>(i) >= r.inputs.size()) return -1;
     const ir::Value* v = r.inputs[static_cast<size_t>(i)];
     if (v->constant || v->is_input || graph.is_output(v) || graph.is_output(r.outputs[k]) ||
         (v->producer && is_view(*v->producer)))
@@ -261,11 +281,8 @@ void dims_table(const ir::Graph& graph, plan::Program* program) {
 }  // namespace
 
 Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Options& options) {
-  // A view reads its data only: what computed its target shape is already in its type.
   ir::Graph graph = original.clone();
-  for (ir::Node* n : graph.nodes)
-    if (is_view(*n))
-      for (size_t k = 1; k < n->inputs.size(); ++k) graph.set_input(n, k, nullptr);
+  drop_known_shapes(graph);
   for (ir::Value*& v : graph.outputs) {  // a constant string is made by a step: the weight section holds none
     if (!v->constant || v->constant->dtype() != DType::kString) continue;
     ir::Value* copy = graph.add("identity", {v})->out();

@@ -35,11 +35,30 @@ bool small_constant(const ir::Value* v) {
 }
 }  // namespace
 
-bool is_view(const ir::Node& n) {
+namespace {
+bool is_view_op(const ir::Node& n) {
   static const std::set<std::string_view> kViews = {"reshape", "squeeze", "unsqueeze", "flatten", "identity"};
-  if (!kViews.contains(n.op) || !n.in(0) || n.in(0)->type.dtype == DType::kString) return false;
-  // A shape that is known only while running has to be computed, and binds its dimensions.
-  return !n.in(1) || n.in(1)->constant || n.in(1)->content;
+  return kViews.contains(n.op) && n.in(0) && n.in(0)->type.dtype != DType::kString;
+}
+}  // namespace
+
+bool is_view(const ir::Node& n) {
+  if (!is_view_op(n)) return false;
+  // A shape that is computed while running is read, and may bind dimensions.
+  return !n.in(1) || n.in(1)->constant;
+}
+
+void drop_known_shapes(ir::Graph& graph) {
+  std::set<std::string> given;
+  for (const ir::Value* v : graph.inputs)
+    for (const Dim& d : *v->type.shape) d.collect_symbols(given);
+  for (ir::Node* n : graph.nodes) {
+    if (!is_view_op(*n) || !n->in(1)) continue;
+    std::set<std::string> known = given, needed;
+    for (const Dim& d : *n->in(0)->type.shape) d.collect_symbols(known);
+    for (const Dim& d : *n->out()->type.shape) d.collect_symbols(needed);
+    if (std::includes(known.begin(), known.end(), needed.begin(), needed.end())) graph.set_input(n, 1, nullptr);
+  }
 }
 
 DimBinding other_dims(const DimBinding& tuned_for) {
@@ -281,6 +300,37 @@ struct Cutter {
 }  // namespace
 
 namespace {
+// Pairs of regions (first, second) where the second computes with a dimension that only the data of the first decides.
+std::set<std::pair<size_t, size_t>> size_order(const ir::Graph& graph, const std::vector<Region>& regions) {
+  std::set<std::string> given;
+  for (const ir::Value* v : graph.inputs)
+    for (const Dim& d : *v->type.shape) d.collect_symbols(given);
+  std::unordered_map<const ir::Node*, size_t> unit;
+  for (size_t k = 0; k < regions.size(); ++k)
+    for (const ir::Node* n : regions[k].nodes) unit[n] = k;
+  std::map<std::string, size_t> maker;
+  for (const ir::Node* n : graph.nodes)
+    for (const ir::Value* v : n->outputs)
+      for (const Dim& d : *v->type.shape)
+        if (d.is_symbol() && !given.contains(d.symbol_name()) && unit.contains(n))
+          maker.emplace(d.symbol_name(), unit.at(n));
+  std::set<std::pair<size_t, size_t>> out;
+  if (maker.empty()) return out;
+  auto note = [&](const ir::Node& sizes, size_t reader) {
+    std::set<std::string> symbols;
+    for (const Dim& d : *sizes.dims("value")) d.collect_symbols(symbols);
+    for (const std::string& s : symbols)
+      if (const auto it = maker.find(s); it != maker.end()) out.emplace(it->second, reader);
+  };
+  for (size_t k = 0; k < regions.size(); ++k)
+    for (const ir::Node* n : regions[k].nodes) {
+      if (is_sizes(*n)) note(*n, k);
+      for (const ir::Value* v : n->inputs)
+        if (v && v->producer && is_sizes(*v->producer)) note(*v->producer, k);
+    }
+  return out;
+}
+
 // Topological order of the regions (Kahn, by the place of their first node).
 std::vector<Region> in_order(const ir::Graph& graph, std::vector<Region> regions) {
   std::unordered_map<const ir::Node*, size_t> unit;
@@ -301,6 +351,8 @@ std::vector<Region> in_order(const ir::Graph& graph, std::vector<Region> regions
       if (p && unit.at(p) != k && users[unit.at(p)].insert(k).second) ++waiting[k];
     }
   }
+  for (const auto& [before, after] : size_order(graph, regions))
+    if (before != after && users[before].insert(after).second) ++waiting[after];
   std::set<std::pair<size_t, size_t>> ready;
   auto key = [&](size_t k) { return std::pair(place.at(regions[k].nodes.back()), k); };
   for (size_t k = 0; k < regions.size(); ++k)
@@ -325,8 +377,12 @@ std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts) 
     if (!c.taken.contains(n) && is_anchor(*n)) c.cut_anchor(n);
   for (ir::Node* n : graph.nodes)
     if (!c.taken.contains(n) && !is_view(*n) && !is_sizes(*n) && is_elementwise(*n)) c.cut_group(n);
+  // Sizes stand inside the regions that read them; those that are a result, or seen through a view, are made by a step.
+  const auto stored = [&](const ir::Value* v) {
+    return graph.is_output(v) || std::any_of(v->users.begin(), v->users.end(), [](auto* u) { return is_view(*u); });
+  };
   for (ir::Node* n : graph.nodes)
-    if (!c.taken.contains(n) && !is_view(*n) && (!is_sizes(*n) || graph.is_output(n->out()))) c.take(c.closed({n}));
+    if (!c.taken.contains(n) && !is_view(*n) && (!is_sizes(*n) || stored(n->out()))) c.take(c.closed({n}));
   return in_order(graph, std::move(c.regions));
 }
 

@@ -21,6 +21,9 @@ void close_region(const ir::Graph& graph, Region* region);
 
 // True for ops that only rename memory when their input is row-major: reshape, squeeze, unsqueeze, flatten, identity.
 bool is_view(const ir::Node& node);
+// Takes the shape operand from those of them whose result has only sizes that the graph's inputs or the data operand
+// have: what computed it is already in the type. The others read their operand, and may bind dimensions.
+void drop_known_shapes(ir::Graph& graph);
 
 // The region as a graph of its own, with symbolic dims and the layouts given (missing lists: row-major).
 ir::Graph region_graph(const Region& region, const std::vector<ir::Layout>& inputs = {},

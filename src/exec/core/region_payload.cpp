@@ -97,8 +97,11 @@ Result<ir::Graph> bind_region(const ir::Graph& region, const DimBinding& binding
   PERI_TRY(ops::infer_graph(g));
   for (size_t k = 0; k < g.outputs.size(); ++k) {
     ir::Type& have = g.outputs[k]->type;
-    if (partial && have.dtype == wanted[k].dtype && (!is_const(*have.shape) || !is_const(*wanted[k].shape)))
-      continue;  // bound while running
+    if (partial && have.dtype == wanted[k].dtype && have.rank() == wanted[k].rank() &&
+        (!is_const(*have.shape) || !is_const(*wanted[k].shape))) {  // known while running
+      have.shape = wanted[k].shape;
+      continue;
+    }
     if (have.dtype != wanted[k].dtype || !(*have.shape == *wanted[k].shape))
       return invalid("a region's output does not have the type it states")
           .expecting(ir::type_text(have))

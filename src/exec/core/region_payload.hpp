@@ -27,7 +27,8 @@ Status check_arguments(const ir::Graph& region, const plan::Program& program, co
 // For executors that let no result take the memory of an argument (plan::Step::shares).
 Status refuse_sharing(const plan::Step& step);
 
-// The region with symbols replaced and types inferred anew; outputs that stay symbolic are an error unless `partial`.
+// The region with symbols replaced and types inferred anew; outputs that stay symbolic are an error unless `partial`:
+// then they have the shape that the region states.
 Result<ir::Graph> bind_region(const ir::Graph& region, const DimBinding& binding, bool partial = false);
 
 // "0231" of a layout, "" for row-major: how Buffer::layout spells it.
