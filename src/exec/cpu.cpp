@@ -73,31 +73,14 @@ std::shared_ptr<StepStore> store_of(const runtime::PrepareContext& c, const kern
   return std::make_shared<StepStore>(std::move(files), key + "\n" + c.variant->payload, sound);
 }
 
-// Whether the kernel's offer of this configuration for the region, whose arguments stand in its layouts, lets each
-// result take the memory that the step states.
-Status check_sharing(const kernels::Kernel& kernel, std::string_view config, const ir::Graph& region,
-                     const std::vector<bool>& constant, const kernels::Machine& machine, const plan::Step& step) {
-  const auto taken = [](int32_t read) { return read >= 0; };
-  if (std::none_of(step.shares.begin(), step.shares.end(), taken)) return Ok{};
-  ir::Graph plain = region.clone();
-  for (const auto& v : plain.values()) v->type.layout = {};
-  auto offers = kernel.offer({&plain, constant}, machine);
-  if (!offers.ok()) return std::move(offers).error();
-  const auto same = [](const std::vector<ir::Layout>& offered, const std::vector<ir::Value*>& values) {
-    for (size_t k = 0; k < values.size(); ++k)
-      if (!(values[k]->type.layout == (k < offered.size() ? offered[k] : ir::Layout{}))) return false;
-    return true;
-  };
-  const auto covers = [&](const kernels::Offer& o) {
-    if (o.config != config || !same(o.inputs, region.inputs) || !same(o.outputs, region.outputs)) return false;
-    for (size_t j = 0; j < step.shares.size(); ++j)
-      if (taken(step.shares[j]) && (j >= o.in_place.size() || o.in_place[j] != step.shares[j])) return false;
-    return true;
-  };
-  if (std::any_of(offers->begin(), offers->end(), covers)) return Ok{};
-  return invalid("a result takes the memory of an argument, which kernel '%s' does not allow at this size",
-                 std::string(kernel.name).c_str())
-      .advise("build the engine again with this version");
+// Whether the kernel lets each result take the memory that the step states, at this size.
+Status check_sharing(const kernels::Instance& instance, const kernels::Kernel& kernel, const plan::Step& step) {
+  for (size_t j = 0; j < step.shares.size(); ++j)
+    if (step.shares[j] >= 0 && !instance.may_take(j, static_cast<size_t>(step.shares[j])))
+      return invalid("result %zu takes the memory of argument %d, which kernel '%s' does not allow at this size", j,
+                     step.shares[j], std::string(kernel.name).c_str())
+          .advise("build the engine again with this version");
+  return Ok{};
 }
 
 class CpuPrepared final : public runtime::Prepared {
@@ -114,12 +97,12 @@ class CpuPrepared final : public runtime::Prepared {
   }
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     PERI_ASSIGN(const ir::Graph concrete, bind_region(payload_.graph, binding));
-    PERI_TRY(check_sharing(kernel_, payload_.config, concrete, constant_, machine_, step_));
     const kernels::Problem problem{&concrete, constant_};
     const std::lock_guard<std::mutex> lock(packing_);  // the first instance packs for all
     const bool packs = packed_ == nullptr;
     PERI_ASSIGN(auto made,
                 kernel_.instantiate(problem, payload_.config, {weights_, &packed_, &machine_, store_.get()}));
+    PERI_TRY(check_sharing(*made, kernel_, step_));
     // What was packed is not read again where it lies in the file.
     for (size_t k = 0; packs && packed_ && drop_weight_ && k < weights_.size(); ++k)
       if (weights_[k].defined()) drop_weight_(k);

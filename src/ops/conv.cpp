@@ -261,6 +261,14 @@ const Entry conv_entry{{
                  "{strides=[2,2]}; output y }",
                  "graph { input x: f32[2,6,10,11]; const w: f32[6,1,5,3] = seeded(0.3, 1); y = conv(x, w) {group=6, "
                  "pads=[2,1,2,1]}; output y }",
+                 "graph { input x: f32[1,8,9,43]; const w: f32[8,1,3,3] = seeded(0.3, 1); y = conv(x, w) {group=8, "
+                 "dilations=[3,1], pads=[3,1,3,1]}; output y }",
+                 "graph { input x: f32[1,40,11,42]; const w: f32[40,1,5,5] = seeded(0.3, 1); y = conv(x, w) {group=40, "
+                 "dilations=[2,1], pads=[4,2,4,2], strides=[2,2]}; output y }",
+                 "graph { input x: f32[2,24,7,39]; const w: f32[24,1,3,3] = seeded(0.3, 1); y = conv(x, w) {group=24, "
+                 "dilations=[1,3], pads=[1,3,1,3]}; output y }",
+                 "graph { input x: f32[1,12,6,37]; const w: f32[24,12,3,3] = seeded(0.3, 1); y = conv(x, w) "
+                 "{dilations=[3,1], pads=[3,1,3,1], strides=[1,2]}; output y }",
                  "graph { input x: f32[1,8,9,9]; const w: f32[12,4,3,3] = seeded(0.3, 1); y = conv(x, w) {group=2, "
                  "dilations=[2,3], pads=[0,1,4,5], strides=[1,2]}; output y }",
                  "graph { input x: f32[1,3,8,7]; const w: f32[2,3,4,2] = seeded(0.3, 1); y = conv(x, w) "

@@ -61,7 +61,8 @@ int check_offers(const ir::Graph& g) {
       o.outputs.resize(g.outputs.size());
       auto trial = Trial::create(g, constant, {&e->kernel, o, -1, -1, "", ""}, *arguments, kMachine, &pool);
       if (!trial.ok()) continue;  // a late refusal
-      const auto error = (*trial)->verify(*expected);
+      Evidence evidence;
+      const auto error = (*trial)->verify(&*expected, &evidence);
       EXPECT_TRUE(error.ok()) << error.error().text();
       ++offered;
     }

@@ -17,6 +17,12 @@ using cpu::plan_conv;
 using cpu::refuse_conv;
 using cpu::XForm;
 
+// The input whose memory the result may take; -1: none. Sums in several blocks of depth stand in the result meanwhile.
+int taken(const Problem& p, const MatchedConv& s, const ConvPlan& plan) {
+  const bool one_pass = plan.kind != cpu::ConvKind::kPointers || plan.taps_at_once == s.shape.kh * s.shape.kw;
+  return one_pass ? shared_residual(p, s.epilogue) : -1;
+}
+
 Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
   PERI_ASSIGN(MatchedConv s, match_conv_any_layout(p));
   if (machine.isas.empty()) return refused("needs AVX2");
@@ -32,9 +38,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
     o.config = form == XForm::kNchw ? "x=nchw" : "x=nhwc";
     ask_for_nhwc(p, &o);
     if (form == XForm::kNchw) o.inputs[static_cast<size_t>(s.x)] = {};
-    const ConvPlan plan = plan_conv(s.shape, *detect_isa());
-    const bool one_pass = plan.kind != cpu::ConvKind::kPointers || plan.taps_at_once == s.shape.kh * s.shape.kw;
-    o.in_place = {one_pass ? shared_residual(p, s.epilogue) : -1};
+    o.in_place = {taken(p, s, plan_conv(s.shape, *detect_isa()))};
     o.requires_isa = isa_name(*detect_isa());
     out.push_back(std::move(o));
   }
@@ -43,10 +47,13 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
 
 class ConvInstance final : public Instance {
  public:
-  ConvInstance(MatchedConv setup, ConvPlan plan, Packed packed, std::vector<Tensor> constants)
-      : setup_(std::move(setup)), plan_(plan), packed_(std::move(packed)), constants_(std::move(constants)) {}
+  ConvInstance(MatchedConv setup, ConvPlan plan, Packed packed, std::vector<Tensor> constants, int taken)
+      : taken_(taken), setup_(std::move(setup)), plan_(plan), packed_(std::move(packed)), constants_(std::move(constants)) {}
   size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
   int64_t tasks(int) const override { return plan_.tasks; }
+  bool may_take(size_t output, size_t input) const override {
+    return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
+  }
   void run_task(int, int64_t task, const Args& args) const override {
     ConvArgs a;
     a.x = static_cast<const float*>(args.in[static_cast<size_t>(setup_.x)]);
@@ -57,6 +64,7 @@ class ConvInstance final : public Instance {
   }
 
  private:
+  int taken_;
   MatchedConv setup_;
   ConvPlan plan_;
   Packed packed_;
@@ -80,7 +88,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(s.w)] = {};
   const ConvPlan plan = plan_conv(s.shape, *isa);
-  return std::unique_ptr<Instance>(std::make_unique<ConvInstance>(std::move(s), plan, *c.packed, std::move(constants)));
+  const int take = taken(p, s, plan);
+  return std::unique_ptr<Instance>(
+      std::make_unique<ConvInstance>(std::move(s), plan, *c.packed, std::move(constants), take));
 }
 }  // namespace
 

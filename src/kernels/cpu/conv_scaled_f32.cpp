@@ -64,8 +64,10 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
 
 class ScaledInstance final : public Instance {
  public:
-  ScaledInstance(Match match, const ConvPlan& one, int64_t images, Packed packed, std::vector<Tensor> constants)
-      : match_(std::move(match)),
+  ScaledInstance(Match match, const ConvPlan& one, int64_t images, Packed packed, std::vector<Tensor> constants,
+                 int taken)
+      : taken_(taken),
+        match_(std::move(match)),
         one_(one),
         images_(images),
         floats_((packed_conv_floats(one.shape, one.isa) + 15) / 16 * 16),
@@ -74,6 +76,9 @@ class ScaledInstance final : public Instance {
   size_t workspace_bytes() const override { return static_cast<size_t>(images_ * floats_) * sizeof(float); }
   size_t scratch_bytes() const override { return static_cast<size_t>(one_.scratch_floats) * sizeof(float); }
   int phases() const override { return 2; }
+  bool may_take(size_t output, size_t input) const override {
+    return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
+  }
   int64_t tasks(int phase) const override { return phase == 0 ? images_ : images_ * one_.tasks; }
   void run_task(int phase, int64_t task, const Args& args) const override {
     const int64_t image = phase == 0 ? task : task / one_.tasks;
@@ -93,6 +98,7 @@ class ScaledInstance final : public Instance {
   }
 
  private:
+  int taken_;
   Match match_;
   ConvPlan one_;  // of one image
   int64_t images_, floats_;
@@ -119,8 +125,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(m.conv.w)] = {};
   const ConvPlan plan = cpu::plan_conv(one, *isa);
+  const int taken = shared_residual(p, m.conv.epilogue);
   return std::unique_ptr<Instance>(
-      std::make_unique<ScaledInstance>(std::move(m), plan, images, *c.packed, std::move(constants)));
+      std::make_unique<ScaledInstance>(std::move(m), plan, images, *c.packed, std::move(constants), taken));
 }
 }  // namespace
 

@@ -85,10 +85,13 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
 
 class TransposedInstance final : public Instance {
  public:
-  TransposedInstance(Setup setup, TransposedPlan plan, Packed packed, std::vector<Tensor> constants)
-      : setup_(std::move(setup)), plan_(plan), packed_(std::move(packed)), constants_(std::move(constants)) {}
+  TransposedInstance(Setup setup, TransposedPlan plan, Packed packed, std::vector<Tensor> constants, int taken)
+      : taken_(taken), setup_(std::move(setup)), plan_(plan), packed_(std::move(packed)), constants_(std::move(constants)) {}
   size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
   int64_t tasks(int) const override { return plan_.tasks; }
+  bool may_take(size_t output, size_t input) const override {
+    return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
+  }
   void run_task(int, int64_t task, const Args& args) const override {
     ConvArgs a;
     a.x = static_cast<const float*>(args.in[static_cast<size_t>(setup_.x)]);
@@ -99,6 +102,7 @@ class TransposedInstance final : public Instance {
   }
 
  private:
+  int taken_;
   Setup setup_;
   TransposedPlan plan_;
   Packed packed_;
@@ -120,8 +124,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(s.w)] = {};
   const TransposedPlan plan = plan_transposed(s.shape, *isa);
+  const int taken = shared_residual(p, s.epilogue);
   return std::unique_ptr<Instance>(
-      std::make_unique<TransposedInstance>(std::move(s), plan, *c.packed, std::move(constants)));
+      std::make_unique<TransposedInstance>(std::move(s), plan, *c.packed, std::move(constants), taken));
 }
 
 }  // namespace

@@ -41,10 +41,13 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
 
 class WinogradInstance final : public Instance {
  public:
-  WinogradInstance(MatchedConv conv, WinogradPlan plan, Packed packed, std::vector<Tensor> constants)
-      : conv_(std::move(conv)), plan_(plan), packed_(std::move(packed)), constants_(std::move(constants)) {}
+  WinogradInstance(MatchedConv conv, WinogradPlan plan, Packed packed, std::vector<Tensor> constants, int taken)
+      : taken_(taken), conv_(std::move(conv)), plan_(plan), packed_(std::move(packed)), constants_(std::move(constants)) {}
   size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
   int64_t tasks(int) const override { return plan_.tasks; }
+  bool may_take(size_t output, size_t input) const override {
+    return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
+  }
   void run_task(int, int64_t task, const Args& args) const override {
     ConvArgs a;
     a.x = static_cast<const float*>(args.in[static_cast<size_t>(conv_.x)]);
@@ -55,6 +58,7 @@ class WinogradInstance final : public Instance {
   }
 
  private:
+  int taken_;
   MatchedConv conv_;
   WinogradPlan plan_;
   Packed packed_;
@@ -78,8 +82,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(s.w)] = {};
   const WinogradPlan plan = plan_winograd(s.shape, m, *isa);
+  const int taken = shared_residual(p, s.epilogue);
   return std::unique_ptr<Instance>(
-      std::make_unique<WinogradInstance>(std::move(s), plan, *c.packed, std::move(constants)));
+      std::make_unique<WinogradInstance>(std::move(s), plan, *c.packed, std::move(constants), taken));
 }
 
 }  // namespace

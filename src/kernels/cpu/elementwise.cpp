@@ -16,6 +16,14 @@ std::vector<ir::Layout> layouts_for(const Problem& p, const ir::Layout& layout) 
   return out;
 }
 
+// Whether the only result may take the memory of input k: both are read and written at the same position of a tile. An
+// engine may share memory of floats only.
+bool takes(const Problem& p, size_t k) {
+  const ir::Graph& g = *p.graph;
+  return g.outputs.size() == 1 && is_float(g.outputs[0]->type.dtype) && !p.constant[k] &&
+         g.inputs[k]->type.dtype == g.outputs[0]->type.dtype && g.inputs[k]->type.shape == g.outputs[0]->type.shape;
+}
+
 Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
   PERI_ASSIGN(const block::Translated t, block::translate(p));
   const auto isa = cpu::detect_isa();
@@ -33,11 +41,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
     PERI_TRY(block::make_plan(t.program, space, *isa));
     o.outputs.assign(g.outputs.size(), layout);
     o.in_place.assign(g.outputs.size(), -1);
-    if (g.outputs.size() == 1 && is_float(g.outputs[0]->type.dtype))  // an engine may share memory of floats only
-      for (size_t k = 0; k < g.inputs.size(); ++k)
-        if (!p.constant[k] && g.inputs[k]->type.dtype == g.outputs[0]->type.dtype &&
-            g.inputs[k]->type.shape == g.outputs[0]->type.shape)
-          o.in_place[0] = static_cast<int>(k);
+    for (size_t k = 0; k < g.inputs.size(); ++k)
+      if (takes(p, k)) o.in_place[0] = static_cast<int>(k);
     o.requires_isa = cpu::isa_name(*isa);
     out.push_back(std::move(o));
   }
@@ -46,8 +51,11 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
 
 class BlockInstance final : public Instance {
  public:
-  BlockInstance(block::Translated t, block::Plan plan, std::vector<Tensor> constants)
-      : t_(std::move(t)), plan_(std::move(plan)), constants_(std::move(constants)) {}
+  BlockInstance(block::Translated t, block::Plan plan, std::vector<Tensor> constants, std::vector<bool> taken)
+      : t_(std::move(t)), plan_(std::move(plan)), constants_(std::move(constants)), taken_(std::move(taken)) {}
+  bool may_take(size_t output, size_t input) const override {
+    return output == 0 && input < taken_.size() && taken_[input];
+  }
   size_t workspace_bytes() const override { return static_cast<size_t>(block::workspace_bytes(plan_)); }
   size_t scratch_bytes() const override { return static_cast<size_t>(block::scratch_bytes(plan_)); }
   int64_t tasks(int) const override { return block::task_count(plan_); }
@@ -66,6 +74,7 @@ class BlockInstance final : public Instance {
   block::Translated t_;
   block::Plan plan_;
   std::vector<Tensor> constants_;
+  std::vector<bool> taken_;  // per input: the result may take its memory
 };
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
@@ -77,8 +86,11 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
     if (!(v->type.layout == layout)) return invalid("outputs in different layouts");
   PERI_ASSIGN(const block::Space space, block::space_of(p, t, layout));
   PERI_ASSIGN(block::Plan plan, block::make_plan(t.program, space, *isa));
-  return std::unique_ptr<Instance>(std::make_unique<BlockInstance>(
-      std::move(t), std::move(plan), std::vector<Tensor>(c.constants.begin(), c.constants.end())));
+  std::vector<bool> taken;
+  for (size_t k = 0; k < p.graph->inputs.size(); ++k) taken.push_back(takes(p, k));
+  return std::unique_ptr<Instance>(
+      std::make_unique<BlockInstance>(std::move(t), std::move(plan),
+                                      std::vector<Tensor>(c.constants.begin(), c.constants.end()), std::move(taken)));
 }
 }  // namespace
 

@@ -98,6 +98,12 @@ Result<Setup> read(const Problem& p) {
   return s;
 }
 
+// The input whose memory the result may take; -1: none. Only a constant right side has the same depth at every size.
+int taken(const Problem& p, const Setup& s, const GemmPlan& plan) {
+  const bool one_pass = s.shape.b_form == BForm::kPacked && plan.k_block >= s.shape.k;
+  return one_pass ? shared_residual(p, s.epilogue) : -1;
+}
+
 Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
   PERI_ASSIGN(const Setup s, read(p));
   const auto isa = detect_isa();
@@ -105,22 +111,24 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
   Offer o;
   o.inputs.resize(p.graph->inputs.size());
   o.outputs.resize(1);
-  // Only a constant right side has the same depth at every size.
-  const bool one_pass = s.shape.b_form == BForm::kPacked && plan_gemm(s.shape, *isa).k_block >= s.shape.k;
-  o.in_place = {one_pass ? shared_residual(p, s.epilogue) : -1};
+  o.in_place = {taken(p, s, plan_gemm(s.shape, *isa))};
   o.requires_isa = isa_name(*isa);
   return std::vector<Offer>{std::move(o)};
 }
 
 class GemmInstance final : public Instance {
  public:
-  GemmInstance(Setup setup, GemmPlan plan, Packed packed, std::vector<Tensor> constants)
-      : setup_(std::move(setup)),
+  GemmInstance(Setup setup, GemmPlan plan, Packed packed, std::vector<Tensor> constants, int taken)
+      : taken_(taken),
+        setup_(std::move(setup)),
         plan_(std::move(plan)),
         packed_(std::move(packed)),
         constants_(std::move(constants)) {}
   size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
   int64_t tasks(int) const override { return plan_.tasks; }
+  bool may_take(size_t output, size_t input) const override {
+    return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
+  }
   void run_task(int, int64_t task, const Args& args) const override {
     GemmArgs a;
     a.a = static_cast<const float*>(args.in[static_cast<size_t>(setup_.a)]);
@@ -137,6 +145,7 @@ class GemmInstance final : public Instance {
   }
 
  private:
+  int taken_;
   Setup setup_;
   GemmPlan plan_;
   Packed packed_;
@@ -161,8 +170,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
     constants[static_cast<size_t>(s.b)] = {};
   }
   GemmPlan plan = plan_gemm(s.shape, *isa);
+  const int take = taken(p, s, plan);
   return std::unique_ptr<Instance>(
-      std::make_unique<GemmInstance>(std::move(s), std::move(plan), std::move(packed), std::move(constants)));
+      std::make_unique<GemmInstance>(std::move(s), std::move(plan), std::move(packed), std::move(constants), take));
 }
 }  // namespace
 

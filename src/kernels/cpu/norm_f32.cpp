@@ -31,13 +31,17 @@ Result<rows::NormShape> read(const Problem& p) {
   return s;
 }
 
+// The input whose memory the result may take; -1: none. Scale and bias are read after the first row is written.
+int taken(const Problem& p) {
+  const int x = input_index(*p.graph, p.anchor().in(0));
+  return x >= 0 && !p.constant[static_cast<size_t>(x)] && p.anchor().in(0)->users.size() == 1 ? x : -1;
+}
+
 Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
   PERI_TRY(read(p));
   if (m.isas.empty()) return refused("needs AVX2");
   Offer o = row_major_offer(p);
-  const int x = input_index(*p.graph, p.anchor().in(0));
-  const bool alone = p.anchor().in(0)->users.size() == 1;  // scale and bias are read after the first row is written
-  o.in_place = {x >= 0 && !p.constant[static_cast<size_t>(x)] && alone ? x : -1};
+  o.in_place = {taken(p)};
   return std::vector<Offer>{std::move(o)};
 }
 
@@ -57,7 +61,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
                               a.bias = bias.f32(args);
                               a.y = static_cast<float*>(args.out[0]);
                               rows::run_task(plan, a, task);
-                            });
+                            },
+                            taken(p));
 }
 }  // namespace
 

@@ -24,12 +24,17 @@ Result<rows::SoftmaxShape> read(const Problem& p) {
   return s;
 }
 
+// The input whose memory the result may take; -1: none.
+int taken(const Problem& p) {
+  const int x = input_index(*p.graph, p.anchor().in(0));
+  return x >= 0 && !p.constant[static_cast<size_t>(x)] ? x : -1;
+}
+
 Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
   PERI_TRY(read(p));
   if (m.isas.empty()) return refused("needs AVX2");
   Offer o = row_major_offer(p);
-  const int x = input_index(*p.graph, p.anchor().in(0));
-  o.in_place = {x >= 0 && !p.constant[static_cast<size_t>(x)] ? x : -1};
+  o.in_place = {taken(p)};
   return std::vector<Offer>{std::move(o)};
 }
 
@@ -42,7 +47,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   return TaskInstance::make(rows::task_count(plan), 0,
                             [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
                               rows::run_task(plan, {x.f32(args), nullptr, static_cast<float*>(args.out[0])}, task);
-                            });
+                            },
+                            taken(p));
 }
 }  // namespace
 

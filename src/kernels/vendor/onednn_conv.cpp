@@ -81,9 +81,10 @@ struct Part {
 
 class OnednnConv final : public Instance {
  public:
-  static Result<std::unique_ptr<Instance>> make(MatchedConv m, vendor::OnednnEpilogue epilogue, Cut cut,
+  static Result<std::unique_ptr<Instance>> make(MatchedConv m, vendor::OnednnEpilogue epilogue, Cut cut, int shared,
                                                 const InstantiateContext& c) {
     auto out = std::make_unique<OnednnConv>();
+    out->shared_ = shared;
     out->shape_ = m.shape;
     out->x_ = static_cast<size_t>(m.x);
     out->residual_ = epilogue.residual;
@@ -111,6 +112,9 @@ class OnednnConv final : public Instance {
 
   size_t scratch_bytes() const override { return scratch_; }
   int64_t tasks(int) const override { return static_cast<int64_t>(pieces_.size()); }
+  bool may_take(size_t output, size_t input) const override {
+    return output == 0 && shared_ >= 0 && input == static_cast<size_t>(shared_);
+  }
   void run_task(int, int64_t task, const Args& args) const override {
     const Piece& p = pieces_[static_cast<size_t>(task)];
     const Part& part = *part_of_[static_cast<size_t>(task)];
@@ -146,7 +150,7 @@ class OnednnConv final : public Instance {
   using PieceShape = decltype(Piece().shape());
   ConvShape shape_;
   size_t x_ = 0, scratch_ = 0;
-  int residual_ = -1;
+  int residual_ = -1, shared_ = -1;
   std::vector<float> bias_;
   std::vector<Piece> pieces_;
   std::map<PieceShape, Part> parts_;
@@ -159,8 +163,11 @@ class OnednnConv final : public Instance {
 // implementation takes. A residual is read from a copy, since the result may lie in its memory.
 class OwnConv final : public Instance {
  public:
-  OwnConv(std::unique_ptr<Instance> inner, int residual, size_t residual_bytes)
-      : inner_(std::move(inner)), residual_(residual), residual_bytes_(residual_bytes) {}
+  OwnConv(std::unique_ptr<Instance> inner, int residual, int shared, size_t residual_bytes)
+      : inner_(std::move(inner)), residual_(residual), shared_(shared), residual_bytes_(residual_bytes) {}
+  bool may_take(size_t output, size_t input) const override {
+    return output == 0 && shared_ >= 0 && input == static_cast<size_t>(shared_);
+  }
   size_t workspace_bytes() const override { return copy_bytes() + inner_->workspace_bytes(); }
   size_t scratch_bytes() const override { return inner_->scratch_bytes(); }
   int phases() const override { return 1 + inner_->phases(); }
@@ -179,18 +186,19 @@ class OwnConv final : public Instance {
  private:
   size_t copy_bytes() const { return (residual_bytes_ + 63) / 64 * 64; }
   std::unique_ptr<Instance> inner_;
-  int residual_;
+  int residual_, shared_;
   size_t residual_bytes_;
 };
 
-Result<std::unique_ptr<Instance>> own_convolution(const Problem& p, const MatchedConv& m, const InstantiateContext& c) {
+Result<std::unique_ptr<Instance>> own_convolution(const Problem& p, const MatchedConv& m, int shared,
+                                                  const InstantiateContext& c) {
   Packed packed;  // not the step's, which holds oneDNN's formats
   InstantiateContext context = c;
   context.packed = &packed;
   PERI_ASSIGN(auto inner, find("conv_f32")->instantiate(p, "x=nhwc", context));
   const ConvShape& s = m.shape;
   const size_t bytes = m.epilogue.residual < 0 ? 0 : static_cast<size_t>(s.n * s.oh() * s.ow() * s.oc) * sizeof(float);
-  return std::unique_ptr<Instance>(std::make_unique<OwnConv>(std::move(inner), m.epilogue.residual, bytes));
+  return std::unique_ptr<Instance>(std::make_unique<OwnConv>(std::move(inner), m.epilogue.residual, shared, bytes));
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
@@ -222,9 +230,10 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   if (!(p.graph->inputs[static_cast<size_t>(m.x)]->type.layout == ir::nhwc()) ||
       !(p.graph->outputs[0]->type.layout == ir::nhwc()))
     return invalid("the region's layouts are not NHWC");
-  auto made = vendor::onednn_guarded([&] { return OnednnConv::make(m, std::move(epilogue), cut, c); });
+  const int shared = only_residual(p, m.epilogue);
+  auto made = vendor::onednn_guarded([&] { return OnednnConv::make(m, std::move(epilogue), cut, shared, c); });
   if (made.ok() || c.choosing || made.error().kind != ErrorKind::kRefused) return made;
-  return own_convolution(p, m, c);
+  return own_convolution(p, m, shared, c);
 }
 }  // namespace
 

@@ -113,6 +113,9 @@ class OnednnProduct final : public Instance {
 
   size_t scratch_bytes() const override { return scratch_; }
   int64_t tasks(int) const override { return slices_; }
+  bool may_take(size_t output, size_t input) const override {
+    return output == 0 && product_.shared >= 0 && input == static_cast<size_t>(product_.shared);
+  }
   void run_task(int, int64_t task, const Args& args) const override {
     const Product& s = product_;
     const int64_t row = first(s.m, task), rows = first(s.m, task + 1) - row;

@@ -15,6 +15,7 @@ struct Rows {
   const ConvShape& s;
   const ConvArgs& args;
   const DepthwiseFn *by_table = nullptr, *strided = nullptr;  // strided: null where there is none
+  bool slides = false;  // the table is of neighbouring pixels, not of taps
   PostFn post = nullptr;
   const float* x = nullptr;  // the image's first pixel, the task's first channel
   const float* zeros = nullptr;
@@ -36,7 +37,7 @@ void Rows::fill_table(int64_t ox, int64_t columns) {
   for (int64_t ky = ky0; ky < ky0 + g.kh; ++ky) {
     const float* line = x + (oy * s.sh - s.top + ky * s.dh) * g.x_row;
     const auto pixel = [&](int64_t ix) { return ix >= 0 && ix < s.iw ? line + ix * g.x_pixel : zeros; };
-    if (strided != nullptr) {
+    if (slides) {
       const int64_t first = ox * s.sw - s.left, count = (columns - 1) * s.sw + s.kw;
       for (int64_t i = 0; i < count; ++i) *out++ = pixel(first + i);
     } else {
@@ -107,7 +108,9 @@ void run_depthwise(const ConvPlan& plan, const ConvArgs& args, int64_t task, flo
   Rows rows{.s = s, .args = args};
   const bool sliding = s.dw == 1 && (s.kw == 3 || s.kw == 5) && (s.sw == 1 || s.sw == 2);
   rows.by_table = sliding ? table.sliding[s.kw == 5][s.sw == 2] : table.plain;
-  rows.strided = sliding ? table.strided[s.kw == 5][s.sw == 2] : nullptr;
+  rows.slides = sliding;
+  // The strided form walks from row to row of the image.
+  rows.strided = sliding && s.dh == 1 ? table.strided[s.kw == 5][s.sw == 2] : nullptr;
   rows.post = tile_table(plan.isa).post;
   rows.x = args.x + image * s.ih * s.iw * x_pixel + c0;
   rows.table = reinterpret_cast<const float**>(scratch);
