@@ -238,7 +238,7 @@ Status Compilation::State::begin(Options given, Imported model) {
   if (options.lock) PERI_TRY(obey_lock(&options));
   before = imported.graph.clone();
   const int64_t start = now_ns();
-  PERI_ASSIGN(passes, peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir, options.tune.stop}));
+  PERI_ASSIGN(passes, peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir}));
   passes_seconds = seconds_since(start);
   PERI_ASSIGN(tuned_for, dims_of(imported.graph, options));
   PERI_ASSIGN(bounds, bounds_of(imported.graph, tuned_for, options));

@@ -73,6 +73,14 @@ struct EngineJudge {
     verdict.fault = std::move(f);
   }
 
+  // The step an error names: instances are made before the first step runs.
+  size_t step_of(const Error& error, size_t current) const {
+    const auto& steps = engine->program().steps;
+    for (size_t k = 0; k < steps.size(); ++k)
+      if (!error.node.empty() && steps[k].name == error.node) return k;
+    return current;
+  }
+
   // A run that failed: the model's own limit, or a fault of the step it was at. False: these inputs say nothing.
   bool explain_failure(const Error& error, size_t step, std::span<const Tensor> inputs, double flops,
                        const DimBinding& sizes, SizeEvidence* evidence) {
@@ -88,7 +96,7 @@ struct EngineJudge {
       evidence->limit = error.text();
       return false;
     }
-    fault_at(step, "", "it does not run: " + error.text(), sizes);
+    fault_at(step_of(error, step), "", "it does not run: " + error.text(), sizes);
     return true;
   }
 
@@ -116,7 +124,7 @@ struct EngineJudge {
     separate->set_step_hook([&](size_t k, bool) { at = k; });
     auto apart = separate->run(inputs);
     separate->set_step_hook({});
-    if (!apart.ok()) return fault_at(at, "", apart.error().text(), e->sizes), Status(Ok{});
+    if (!apart.ok()) return fault_at(step_of(apart.error(), at), "", apart.error().text(), e->sizes), Status(Ok{});
     for (size_t k = 0; k < apart->size() && !verdict.fault; ++k)
       if (!same_bits((*apart)[k], run.outputs[k])) {
         PERI_ASSIGN(const size_t step, first_difference(inputs));

@@ -57,7 +57,7 @@ template <Fault kFault>
 Result<std::unique_ptr<kernels::Instance>> make(const kernels::Problem& p, std::string_view,
                                                 const kernels::InstantiateContext&) {
   const std::vector<int64_t> a = kernels::dims_of(*p.graph->inputs[0]), b = kernels::dims_of(*p.graph->inputs[1]);
-  return kernels::TaskInstance::make(1, 0, Product{kFault, a[0], a[1], b[1], p.graph->nodes.size() == 3});
+  return kernels::TaskInstance::make(1, 0, Product{kFault, a[0], a[1], b[1], p.graph->nodes.size() == 3}, 2);
 }
 template <Fault kFault>
 const kernels::Kernel& planted() {
