@@ -102,7 +102,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 
 extern const Entry resize_f32_entry;
 const Entry resize_f32_entry{{.name = "resize_f32",
-                              .version = 2,
+                              .version = 3,
                               .provider = "peri",
                               .takes = "nearest and linear resize of f32 in two dimensions, row-major or NHWC",
                               .offer = offer,

@@ -12,16 +12,18 @@ namespace {
 
 const Loops& loops(Isa isa) { return isa == Isa::kAvx512 ? avx512::kLoops : avx2::kLoops; }
 
-double source_of(int64_t o, int64_t in, int64_t out, double scale, Coordinates c) {
-  const double x = static_cast<double>(o);
+// Where in the input output element o lies; T is the arithmetic.
+template <class T>
+double source_of(int64_t o, int64_t in, int64_t out, double by, Coordinates c) {
+  const T x = static_cast<T>(o), scale = static_cast<T>(by), size = static_cast<T>(in), half = static_cast<T>(0.5);
   switch (c) {
-    case Coordinates::kHalfPixel: return (x + 0.5) / scale - 0.5;
-    case Coordinates::kPytorchHalfPixel: return out > 1 ? (x + 0.5) / scale - 0.5 : 0;
+    case Coordinates::kHalfPixel: return static_cast<double>((x + half) / scale - half);
+    case Coordinates::kPytorchHalfPixel: return out > 1 ? static_cast<double>((x + half) / scale - half) : 0;
     case Coordinates::kAlignCorners: {  // by the width that the scale says: not rounded to a number of elements
-      const double width = scale * static_cast<double>(in);
-      return width == 1 ? 0 : x * static_cast<double>(in - 1) / (width - 1);
+      const T width = scale * size;
+      return width == 1 ? 0 : static_cast<double>(x * (size - 1) / (width - 1));
     }
-    case Coordinates::kAsymmetric: return x / scale;
+    case Coordinates::kAsymmetric: return static_cast<double>(x / scale);
   }
   return 0;
 }
@@ -57,7 +59,7 @@ void blend_or_copy(const Loops& l, const float* a, const float* b, float t, floa
 Taps linear_taps(int64_t in, int64_t out, double scale, Coordinates coordinates) {
   Taps taps;
   for (int64_t o = 0; in > 0 && o < out; ++o) {
-    const double x = std::clamp(source_of(o, in, out, scale, coordinates), 0.0, static_cast<double>(in - 1));
+    const double x = std::clamp(source_of<double>(o, in, out, scale, coordinates), 0.0, static_cast<double>(in - 1));
     const int64_t i = std::min<int64_t>(static_cast<int64_t>(x), in - 1);
     taps.index.push_back(static_cast<int32_t>(i));
     taps.next.push_back(static_cast<int32_t>(std::min(i + 1, in - 1)));
@@ -69,7 +71,8 @@ Taps linear_taps(int64_t in, int64_t out, double scale, Coordinates coordinates)
 Taps nearest_taps(int64_t in, int64_t out, double scale, Coordinates coordinates, Nearest nearest) {
   Taps taps;
   for (int64_t o = 0; in > 0 && o < out; ++o) {
-    const double x = nearest_of(source_of(o, in, out, scale, coordinates), nearest);
+    // Which neighbour is nearest does not hang on more digits than the model's scales have, in the reference as here.
+    const double x = nearest_of(source_of<float>(o, in, out, scale, coordinates), nearest);
     const auto i = static_cast<int32_t>(std::clamp(x, 0.0, static_cast<double>(in - 1)));
     taps.index.push_back(i);
     taps.next.push_back(i);
