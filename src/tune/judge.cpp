@@ -14,6 +14,7 @@ namespace peri::tune {
 
 namespace {
 constexpr double kLargestTrialBytes = 1 << 30;
+constexpr double kLargestTrialFlops = 2e12;  // of one run: seconds of the fastest kernel, and candidates run often
 constexpr int64_t kElsewherePositions = 1024;
 
 double bytes_of(const ir::Type& type) {
@@ -28,6 +29,9 @@ std::string too_large(const ir::Graph& region, const std::vector<bool>& constant
   for (size_t k = 0; k < region.inputs.size(); ++k)
     if (!constant[k]) bytes += bytes_of(region.inputs[k]->type);
   for (const ir::Value* v : region.outputs) bytes += bytes_of(v->type);
+  double flops = 0;
+  for (const ir::Node* n : region.nodes) flops += ops::cost_of(*n).flops;
+  if (flops > kLargestTrialFlops) return format("one run of it takes %.0f Gflop: too much to try", flops / 1e9);
   if (bytes <= kLargestTrialBytes) return "";
   return "its tensors are too large to try: " + std::to_string(static_cast<int64_t>(bytes / (1 << 20))) + " MiB";
 }

@@ -106,8 +106,7 @@ Result<Json> receive(int socket, double patience_s, const std::function<bool()>&
 
 std::string signature() {
   std::string s = "peri " + std::string(version());
-  for (const kernels::Kernel* k : kernels::kernels())
-    s += format(" %s@%d", std::string(k->name).c_str(), k->version);
+  for (const kernels::Kernel* k : kernels::kernels()) s += format(" %s@%d", std::string(k->name).c_str(), k->version);
   for (const std::string& l : exec::libraries()) s += " " + l;
   for (const std::string& i : kernels::detect_machine(1).isas) s += " " + i;
   return hex64(hash_text(s));

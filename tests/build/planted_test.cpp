@@ -35,7 +35,8 @@ struct Product {
         if (relu && fault == Fault::kSecondStep) sum = std::max(sum, 0.0);
         y[at] = static_cast<float>(sum);
       }
-    const bool here = fault == Fault::kLastTile || (fault == Fault::kSmall && m < 16) || (fault == Fault::kLarge && m > 24);
+    const bool here =
+        fault == Fault::kLastTile || (fault == Fault::kSmall && m < 16) || (fault == Fault::kLarge && m > 24);
     if (here) y[m * n - 1] += 1;
   }
 };
@@ -73,13 +74,14 @@ const kernels::Kernel& planted() {
   return k;
 }
 
-// The residual is computed, read once and no output, nor is the result: it may take the residual's memory. Rows are free.
+// The residual is computed, read once and no output, nor is the result: it may take the residual's memory. Rows are
+// free.
 compile::Imported model(bool relu, int64_t depth) {
   compile::Imported m;
   const std::string k = std::to_string(depth);
   auto g = ir::parse_graph("graph { input x: f32[rows," + k + "]; input w: f32[" + k + ",24]; input s: f32[rows,24]; " +
-                           "t = softmax(s); p = matmul(x, w);" + (relu ? " a = relu(p); y = add(a, t);" : " y = add(p, t);") +
-                           " z = softmax(y); output z }");
+                           "t = softmax(s); p = matmul(x, w);" +
+                           (relu ? " a = relu(p); y = add(a, t);" : " y = add(p, t);") + " z = softmax(y); output z }");
   EXPECT_TRUE(g.ok() && g->sort().ok() && ops::infer_graph(*g).ok());
   m.graph = std::move(*g);
   return m;

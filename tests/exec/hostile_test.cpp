@@ -217,7 +217,7 @@ TEST(Body, SessionsOfOtherPoolsFitTheirScratch) {
     ProgramMaker body;
     const int32_t in = body.input("x", DType::kF32, "[1,64,8,8]"), out = body.scratch("y", DType::kF32, "[1,64,16,16]");
     body.step("cpu", {in}, {out},
-              "kernel resize_f32@2 {}\ngraph { input x: f32[1,64,8,8]; const s: f32[4] = [1.0,1.0,2.0,2.0]; y: "
+              "kernel resize_f32@3 {}\ngraph { input x: f32[1,64,8,8]; const s: f32[4] = [1.0,1.0,2.0,2.0]; y: "
               "f32[1,64,16,16] = resize(x, _, s) {mode=\"linear\"}; output y }");
     body.output("y", out);
     s.bodies.push_back(std::make_shared<plan::Program>(body.p));

@@ -48,7 +48,11 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
 class ConvInstance final : public Instance {
  public:
   ConvInstance(MatchedConv setup, ConvPlan plan, Packed packed, std::vector<Tensor> constants, int taken)
-      : taken_(taken), setup_(std::move(setup)), plan_(plan), packed_(std::move(packed)), constants_(std::move(constants)) {}
+      : taken_(taken),
+        setup_(std::move(setup)),
+        plan_(plan),
+        packed_(std::move(packed)),
+        constants_(std::move(constants)) {}
   size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
   int64_t tasks(int) const override { return plan_.tasks; }
   bool may_take(size_t output, size_t input) const override {

@@ -52,17 +52,18 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   if (!isa) return refused("needs AVX2");
   PERI_ASSIGN(const rows::NormPlan plan, rows::make_plan(shape, *isa));
   const ir::Node& n = p.anchor();
-  return TaskInstance::make(rows::task_count(plan), 0,
-                            [plan, x = Source::of(p, n.in(0), c.constants), scale = Source::of(p, n.in(1), c.constants),
-                             bias = Source::of(p, n.in(2), c.constants)](int64_t task, const Args& args) {
-                              rows::NormArgs a = {};
-                              a.x = x.f32(args);
-                              a.scale = scale.f32(args);
-                              a.bias = bias.f32(args);
-                              a.y = static_cast<float*>(args.out[0]);
-                              rows::run_task(plan, a, task);
-                            },
-                            taken(p));
+  return TaskInstance::make(
+      rows::task_count(plan), 0,
+      [plan, x = Source::of(p, n.in(0), c.constants), scale = Source::of(p, n.in(1), c.constants),
+       bias = Source::of(p, n.in(2), c.constants)](int64_t task, const Args& args) {
+        rows::NormArgs a = {};
+        a.x = x.f32(args);
+        a.scale = scale.f32(args);
+        a.bias = bias.f32(args);
+        a.y = static_cast<float*>(args.out[0]);
+        rows::run_task(plan, a, task);
+      },
+      taken(p));
 }
 }  // namespace
 

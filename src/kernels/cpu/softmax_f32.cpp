@@ -44,11 +44,12 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const auto isa = cpu::detect_isa();
   if (!isa) return refused("needs AVX2");
   PERI_ASSIGN(const rows::SoftmaxPlan plan, rows::make_plan(shape, *isa));
-  return TaskInstance::make(rows::task_count(plan), 0,
-                            [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
-                              rows::run_task(plan, {x.f32(args), nullptr, static_cast<float*>(args.out[0])}, task);
-                            },
-                            taken(p));
+  return TaskInstance::make(
+      rows::task_count(plan), 0,
+      [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
+        rows::run_task(plan, {x.f32(args), nullptr, static_cast<float*>(args.out[0])}, task);
+      },
+      taken(p));
 }
 }  // namespace
 

@@ -15,7 +15,7 @@ struct Rows {
   const ConvShape& s;
   const ConvArgs& args;
   const DepthwiseFn *by_table = nullptr, *strided = nullptr;  // strided: null where there is none
-  bool slides = false;  // the table is of neighbouring pixels, not of taps
+  bool slides = false;                                        // the table is of neighbouring pixels, not of taps
   PostFn post = nullptr;
   const float* x = nullptr;  // the image's first pixel, the task's first channel
   const float* zeros = nullptr;
