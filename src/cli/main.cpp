@@ -1,5 +1,7 @@
 // The program: finds the subcommand, reads its flags, runs it, and ends with one line that says PASSED or FAILED and
 // why.
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -112,6 +114,9 @@ int run(int argc, char** argv) {
     std::fputs(help_text(*command).c_str(), stdout);
     return 0;
   }
+  // The float64 reference takes and gives back blocks of many megabytes; fresh pages for each cost a fifth of its time.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   watch_interrupt();
   return finish(&*arguments, run_command(*command, *arguments), command->name);
 }

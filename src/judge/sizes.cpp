@@ -47,7 +47,7 @@ std::vector<DimBinding> sizes_to_judge(const ir::Graph& graph, const DimBinding&
       [](int64_t) { return int64_t{1}; },
   };
   const std::vector<Change> larger = {
-      [](int64_t v) { return v < 2 ? v + 2 : (v + v / 4 + 1) | 1; },
+      [](int64_t v) { return v < 2 ? v + 1 : (v + v / 8 + 1) | 1; },
       [](int64_t v) { return v < 8 ? 2 * v : v + v / 2; },
       [](int64_t v) { return 2 * v; },
       [](int64_t v) { return v + 1; },

@@ -126,6 +126,9 @@ void at_positions(RefCall& call, const Sizes& s) {
     if (count >= kDenseRun) {
       std::fill_n(y.f.begin() + at, count, v);
       std::fill_n(y.radius.begin() + at, count, r);
+      if (x.radius.empty() && w.radius.empty())
+        return row_product(count, depth, w.f.data() + m * depth, 1, columns.data(), count, call.u, depth + 1,
+                           y.f.data() + at, y.radius.data() + at);
       return dense_product(1, count, depth, side(w, m * depth, depth, 1),
                            {columns.data(), x.radius.empty() ? nullptr : column_radii.data(), count, 1}, call.u,
                            depth + 1, y.f.data() + at, y.radius.data() + at, count);

@@ -70,9 +70,13 @@ void at_positions(RefCall& call, const Sizes& s) {
     const int64_t from_a = first / s.n * s.a_row;
     if (count >= kDenseRun && y.floating()) {
       std::vector<double> sums(static_cast<size_t>(count), 0.0), radii(sums);
-      dense_product(1, count, s.k, side(a, from_a, s.a_row, s.a_column),
-                    side(b, first % s.n * s.b_column, s.b_row, s.b_column), call.u, s.k + 1, sums.data(), radii.data(),
-                    count);
+      if (a.radius.empty() && b.radius.empty() && s.b_column == 1)
+        row_product(count, s.k, a.f.data() + from_a, s.a_column, b.f.data() + first % s.n, s.b_row, call.u, s.k + 1,
+                    sums.data(), radii.data());
+      else
+        dense_product(1, count, s.k, side(a, from_a, s.a_row, s.a_column),
+                      side(b, first % s.n * s.b_column, s.b_row, s.b_column), call.u, s.k + 1, sums.data(),
+                      radii.data(), count);
       for (int64_t k = 0; k < count; ++k)
         finish(call, s, first + k, sums[static_cast<size_t>(k)], radii[static_cast<size_t>(k)]);
       return;

@@ -55,6 +55,9 @@ void at_positions(RefCall& call, const Sizes& s) {
   RefTensor& y = call.out[0];
   each_run(call, s.n, s.n, [&](int64_t first, int64_t count) {
     const int64_t image = first / (s.m * s.n), from_a = s.a_at(image) + first / s.n % s.m * s.k;
+    if (count >= kDenseRun && y.floating() && a.radius.empty() && b.radius.empty())
+      return row_product(count, s.k, a.f.data() + from_a, 1, b.f.data() + s.b_at(image) + first % s.n, s.n, call.u, s.k,
+                         y.f.data() + first, y.radius.data() + first);
     if (count >= kDenseRun && y.floating())
       return dense_product(1, count, s.k, side(a, from_a, s.k, 1), side(b, s.b_at(image) + first % s.n, s.n, 1), call.u,
                            s.k, y.f.data() + first, y.radius.data() + first, count);

@@ -11,19 +11,28 @@
 namespace peri::tune {
 
 namespace {
-// Seeded positions of an output, ascending: both ends of it and of each axis, and any.
+// Positions side by side that are drawn together: a reference computes neighbours for little more than one.
+constexpr int64_t kRun = 16;
+
+// Seeded positions of an output, ascending: runs of neighbours at both ends of it and of each axis, and anywhere.
 std::vector<int64_t> sample_positions(const std::vector<int64_t>& dims, int64_t count, uint64_t seed) {
   int64_t n = 1;
   for (int64_t d : dims) n *= d;
+  const int64_t row = dims.empty() ? 1 : dims.back();
   Rng rng(seed);
   std::vector<int64_t> out;
-  for (int64_t k = 0; k < std::min<int64_t>(64, count / 16); ++k) out.push_back(k), out.push_back(n - 1 - k);
+  // The run that holds position p, within its row.
+  const auto take = [&](int64_t p) {
+    const int64_t begin = p / row * row, first = std::max(begin, std::min(p, begin + row - kRun));
+    for (int64_t j = 0; j < std::min(kRun, row); ++j) out.push_back(first + j);
+  };
+  for (int64_t p = 0; p < std::min<int64_t>(64, count / 16); p += kRun) take(p), take(n - 1 - p);
   int64_t stride = 1;
   for (size_t axis = dims.size(); axis-- > 0;) {
     const int64_t d = dims[axis];
-    for (int64_t k = 0; k < std::min<int64_t>(128, count / 8); ++k) {
+    for (int64_t k = 0; k < std::min<int64_t>(16, count / 64); ++k) {
       const int64_t p = rng.below(n), at = p / stride % d;
-      out.push_back(p + ((k & 1 ? d - 1 : 0) - at) * stride);
+      take(p + ((k & 1 ? d - 1 : 0) - at) * stride);
     }
     stride *= d;
   }
@@ -32,7 +41,7 @@ std::vector<int64_t> sample_positions(const std::vector<int64_t>& dims, int64_t 
     out.erase(std::unique(out.begin(), out.end()), out.end());
   };
   for (ascending(); static_cast<int64_t>(out.size()) < count; ascending())
-    for (int64_t k = static_cast<int64_t>(out.size()); k < count; ++k) out.push_back(rng.below(n));
+    for (int64_t k = static_cast<int64_t>(out.size()); k < count; k += kRun) take(rng.below(n));
   return out;
 }
 

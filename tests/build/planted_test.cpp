@@ -36,7 +36,7 @@ struct Product {
         y[at] = static_cast<float>(sum);
       }
     const bool here =
-        fault == Fault::kLastTile || (fault == Fault::kSmall && m < 16) || (fault == Fault::kLarge && m > 24);
+        fault == Fault::kLastTile || (fault == Fault::kSmall && m < 16) || (fault == Fault::kLarge && m > 22);
     if (here) y[m * n - 1] += 1;
   }
 };

@@ -23,7 +23,31 @@ void each_run(const RefCall& call, int64_t row, int64_t longest, F f) {
   });
 }
 
-// From so many positions on a run is done by dense_product().
+// One row of exact values times `count` columns, whose elements stand side by side: sums, and radii of such sums of
+// `terms` products at round-off u, are added to. For the few columns of a run, without packing.
+inline void row_product(int64_t count, int64_t k, const double* a, int64_t a_step, const double* b, int64_t b_step,
+                        double u, int64_t terms, double* sums, double* radii) {
+  constexpr int64_t kWide = 16;
+  for (int64_t first = 0; first < count; first += kWide) {
+    const int64_t n = std::min(kWide, count - first);
+    double sum[kWide] = {}, magnitude[kWide] = {};
+    for (int64_t p = 0; p < k; ++p) {
+      const double x = a[p * a_step], size = x < 0 ? -x : x;
+      const double* row = b + p * b_step + first;
+      if (n == kWide) {
+        for (int64_t j = 0; j < kWide; ++j) sum[j] += x * row[j], magnitude[j] += size * (row[j] < 0 ? -row[j] : row[j]);
+      } else {
+        for (int64_t j = 0; j < n; ++j) sum[j] += x * row[j], magnitude[j] += size * (row[j] < 0 ? -row[j] : row[j]);
+      }
+    }
+    for (int64_t j = 0; j < n; ++j) {
+      sums[first + j] += sum[j];
+      radii[first + j] += sum_radius(u, terms, magnitude[j]);
+    }
+  }
+}
+
+// From so many positions on a run is done by row_product() or, with radii of its arguments, by dense_product().
 constexpr int64_t kDenseRun = 4;
 
 }  // namespace peri::ops

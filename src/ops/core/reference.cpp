@@ -34,12 +34,15 @@ RefTensor make_ref(DType dtype, std::vector<int64_t> dims) {
 }
 
 RefTensor to_ref(const Tensor& t) {
-  RefTensor r = make_ref(t.dtype(), t.dims());
   if (t.dtype() == DType::kF32) {
+    RefTensor r;
+    r.dtype = t.dtype();
+    r.dims = t.dims();
     const std::span<const float> from = t.as<float>();
-    std::copy(from.begin(), from.end(), r.f.begin());
+    r.f.assign(from.begin(), from.end());
     return r;
   }
+  RefTensor r = make_ref(t.dtype(), t.dims());
   for (int64_t k = 0; k < t.numel(); ++k) {
     const size_t at = static_cast<size_t>(k);
     if (t.dtype() == DType::kString) {
@@ -88,7 +91,7 @@ Wanted pull_positions(const ir::Graph& graph, const std::vector<int64_t>& positi
     const bool some = n.outputs.size() == 1 && wanted.contains(n.out()) && !whole[n.out()];
     for (size_t port = 0; port < n.inputs.size(); ++port) {
       const ir::Value* v = n.inputs[port];
-      if (!v || whole[v]) continue;
+      if (!v || !v->producer || whole[v]) continue;  // what is given is there as a whole
       std::vector<int64_t> needed;
       if (!some || !op || !op->pull || !op->pull(n, port, wanted.at(n.out()), &needed)) {
         whole[v] = true;
