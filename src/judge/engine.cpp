@@ -170,7 +170,12 @@ struct EngineJudge {
       e->whole_because = "the model takes more than 1 GFLOP at this size";
       return Ok{};
     }
-    PERI_ASSIGN(const WholeVerdict whole, judge_whole(imported, inputs, run.outputs, threads()));
+    const auto judged = judge_whole(imported, inputs, run.outputs, threads());
+    if (!judged.ok()) {  // the model as imported computes what the engine need not
+      e->whole_because = "the model as imported does not run on these inputs: " + judged.error().text();
+      return Ok{};
+    }
+    const WholeVerdict& whole = *judged;
     e->whole = whole.error;
     e->whole_because = whole.left_out;
     if (!whole.wrong.empty()) verdict.wrong = whole.wrong + " (at " + sizes_text(e->sizes) + ")";

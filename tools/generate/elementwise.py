@@ -181,6 +181,8 @@ def chain(b, x):
 def epilogue_step(b, x):
     """What a kernel may take into its own loop: bias, scale, activation, clip, residual."""
     kind = b.pick("bias", "scale", "act", "act", "clip", "add", "mul", "self")
+    if kind in ("bias", "scale") and x.rank == 0:
+        kind = "act"
     if kind in ("bias", "scale"):
         n = channels_or_1(x) if x.rank > 2 else x.shape[-1][0] if is_fixed(x.shape[-1]) else 1
         row = (n,) + (1,) * (x.rank - 2) if x.rank > 2 and b.chance(0.8) else (x.shape[-1][0] if is_fixed(x.shape[-1]) else 1,)
