@@ -5,6 +5,8 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "tune/expected.hpp"
+
 namespace peri::judge {
 namespace {
 
@@ -43,6 +45,15 @@ std::string judge_floats(const ops::RefTensor& exact, const ops::RefTensor& roun
   return "";
 }
 
+// Whether output `k` lies within the radii that rounding on the way to it allows.
+Result<bool> within_radii(const ir::Graph& graph, std::span<const ops::RefTensor> in, size_t k, const Tensor& got,
+                          int threads) {
+  PERI_ASSIGN(auto bounded, ops::run_reference(graph, in, {unit_roundoff(DType::kF32), threads, false, {}}));
+  tune::Expected expected;
+  expected.out.push_back(std::move(bounded[k]));
+  return tune::compare(expected, {&got, 1}).ok();
+}
+
 std::string judge_exact(const ops::RefTensor& exact, const Tensor& got) {
   for (int64_t k = 0; k < got.numel(); ++k) {
     const size_t at = static_cast<size_t>(k);
@@ -72,7 +83,12 @@ Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor>
       v.error = std::max(v.error, 0.0);
       const std::string why =
           exact[k].floating() ? judge_floats(exact[k], rounded[k], got[k], &v.error) : judge_exact(exact[k], got[k]);
-      if (!why.empty()) v.wrong = name + ": " + why;
+      if (why.empty()) continue;
+      PERI_ASSIGN(const bool possible, within_radii(graph, in, k, got[k], threads));
+      if (possible)
+        v.left_out = name + " cancels to less than its rounding: it is within the radii that grow along the graph";
+      else
+        v.wrong = name + ": " + why;
     }
   }
   return v;

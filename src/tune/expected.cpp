@@ -30,7 +30,7 @@ std::vector<int64_t> sample_positions(const std::vector<int64_t>& dims, int64_t 
   int64_t stride = 1;
   for (size_t axis = dims.size(); axis-- > 0;) {
     const int64_t d = dims[axis];
-    for (int64_t k = 0; k < std::min<int64_t>(16, count / 64); ++k) {
+    for (int64_t k = 0; k < std::min<int64_t>(48, count / 64); ++k) {
       const int64_t p = rng.below(n), at = p / stride % d;
       take(p + ((k & 1 ? d - 1 : 0) - at) * stride);
     }

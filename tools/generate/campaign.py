@@ -84,7 +84,7 @@ def witnessed(folder, lines):
         for line in lines:
             if line["verdict"] == "wrong" and (folder / line["size"] / f"got_{line['mode']}_0.npy").exists():
                 line["fault"] = told.fault(line["size"], line["mode"])
-                line["verdict"] = "left_out" if line["fault"] in ("tie", "overflow") else "wrong"
+                line["verdict"] = "left_out" if line["fault"] in ("tie", "overflow", "cancelled") else "wrong"
             if line["verdict"] == "doubtful":
                 line["fault"] = told.fault(line["size"], line["mode"])
                 line["verdict"] = "wrong" if line["fault"] == "engine" else "left_out"

@@ -102,8 +102,13 @@ class Witness:
         want, got = dumped(self.folder, size, "want", count), dumped(self.folder, size, f"got_{mode}", count)
         far = [k for k in range(count) if distance(got[k], want[k]) > 0]
         ref, eng = (max((distance(told[k], d[k]) for k in far), default=0.0) for d in (want, got))
-        if far and eng == 0 and all(got[k].dtype.kind != "f" for k in far):
+        # Three different choices, or ONNX Runtime's is the engine's: float32 cannot decide.
+        if far and (eng == 0 or ref > 0) and all(got[k].dtype.kind != "f" for k in far):
             return "tie"
+        if far and all(want[k].dtype.kind == "f" and got[k].shape == want[k].shape and
+                       np.nanmax(np.abs(got[k].astype(np.float64) - want[k].astype(np.float64)), initial=0) < 1e-6 and
+                       np.abs(want[k][np.isfinite(want[k])]).max(initial=0) < 1e-6 for k in far):
+            return "cancelled"  # values of about one that leave nothing but their rounding
         if any(want[k].dtype.kind == "f" and np.abs(want[k][np.isfinite(want[k])]).max(initial=0) > 1e30 for k in far):
             return "overflow"
         return "engine" if ref < 0.2 * eng else "reference" if eng < 0.2 * ref else f"neither ({ref:.2g} from the reference, {eng:.2g} from the engine)"

@@ -39,7 +39,6 @@ Result<Match> match(const Problem& p) {
   }
   if (m.x < 0 || m.scale < 0 || p.constant[static_cast<size_t>(m.x)] || p.constant[static_cast<size_t>(m.scale)])
     return refused("the factors are not one a channel and image");
-  if (dims[2] * dims[3] == 1) return refused("an image of one pixel");
   const ir::Graph rest = part_of(g, 1, g.nodes.size(), scaled, g.outputs[0]);
   std::vector<bool> constant = p.constant;
   constant.push_back(false);
@@ -54,6 +53,8 @@ Result<Match> match(const Problem& p) {
 
 Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
   PERI_ASSIGN(const Match m, match(p));
+  // Of one pixel it is done, but nothing is gained: the same for all sizes that an offer at another size holds for.
+  if (m.conv.shape.ih * m.conv.shape.iw == 1) return refused("an image of one pixel");
   if (machine.isas.empty()) return refused("needs AVX2");
   Offer o;
   ask_for_nhwc(p, &o);

@@ -23,6 +23,9 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
   std::vector<Offer> out;
   for (const int64_t m : {4, 2}) {
     if (const std::string why = refuse_winograd(s.shape, m); !why.empty()) return refused("%s", why.c_str());
+    // A tile's transforms carry the error of all its pixels to an output whose own taps may be few (a corner): with few
+    // channels that passes the bound of a direct sum (seen at 5 channels with 4 outputs, 2 in a million elements).
+    if (s.shape.ic < (m == 4 ? 16 : 4)) continue;
     // Fewer outputs than this along an axis and the transforms of the padding cost more than is saved.
     if (s.shape.oh() < m || s.shape.ow() < m) continue;
     Offer o;
@@ -35,7 +38,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
         2.0 * static_cast<double>(plan.tiles() * plan.frequencies()) * static_cast<double>(s.shape.ic * s.shape.oc);
     out.push_back(std::move(o));
   }
-  if (out.empty()) return refused("the image is smaller than a tile");
+  if (out.empty()) return refused("the image is smaller than a tile, or of few channels");
   return out;
 }
 
