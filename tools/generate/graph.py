@@ -75,6 +75,8 @@ class Builder:
 
     # ---- chance ----
     def pick(self, *items):
+        if not items:
+            raise Skip("nothing to pick from")
         return self.random.choice(items)
 
     def chance(self, p):
