@@ -77,7 +77,7 @@ def outputs(b):
     out += [v for v in b.marked if v not in out and b.chance(0.8)]
     out += [v for v in made if v not in out and b.chance(0.12)]
     if b.chance(0.06):
-        out.append(b.op("Identity", [b.random.choice(out)]))
+        out.append(b.op("Identity", [b.pick(*(out or b.inputs))]))
     if b.chance(0.04):
         out.append(b.op("Identity", [b.random.choice(b.inputs)]))
     if b.chance(0.05):
