@@ -64,7 +64,7 @@ def versions():
 
 def undecided(verdicts, models):
     """How many models ONNX Runtime may answer otherwise than float64 while the engine is right: ties and answers that cancel
-    are not always recognised (8 of 23,000). A wrong reference or importer shows in far more of them than one in 200."""
+    are not always recognised (4 of 23,000, benchmarks/results/2026-11-22_generated_models.md). A wrong reference or importer shows in far more of them than one in 200."""
     return min(verdicts["reference_disagrees"], max(1, models // 200))
 
 
