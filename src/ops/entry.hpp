@@ -177,6 +177,10 @@ struct RefOptions {
   // the graph, so that a few positions of a large result are cheap. Empty: everything. Only for graphs with one output.
   std::vector<int64_t> positions = {};
   int64_t most_elements = int64_t{1} << 33;  // of one value; more is an error of kind kMemory
+  // Not 0: one of the answers that arithmetic of round-off `u` may give. Every float an op computes is moved within the
+  // error of that op alone, at random by this seed, and rounded to its dtype; no radii are kept. What such answers
+  // disagree on by more than the radii of the exact one hangs on a comparison that `u` does not decide.
+  uint64_t shake = 0;
 };
 Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<const RefTensor> inputs,
                                              const RefOptions& options = {});

@@ -94,6 +94,25 @@ TEST(Reference, WhatNoBudgetPaysForIsRefused) {
   EXPECT_EQ(expected.error().kind, ErrorKind::kRefused);
 }
 
+// x < mean(x) where one x is the mean but for round-off: that element is open, and no other.
+TEST(Reference, ATieInsideARegionIsOpenAndTheRestIsJudged) {
+  const ir::Graph g = parsed(
+      "graph { input x: f32[1,4]; const c: i64[1] = [1]; m = reduce_mean(x, c); l = less(x, m); "
+      "const a: f32[1] = [1]; const b: f32[1] = [2]; y = where(l, a, b); output y }");
+  const std::vector<float> x = {0.1f, 0.2f, 0.3f, 0.2f};
+  const std::vector<Tensor> arguments = {Tensor::of_f32({1, 4}, x)};
+  const auto expected = expected_at(g, arguments, 1, {});
+  ASSERT_TRUE(expected.ok()) << expected.error().text();
+  const auto verdict = [&](std::vector<float> y) {
+    const Tensor got = Tensor::of_f32({1, 4}, y);
+    return compare(*expected, {&got, 1}).ok();
+  };
+  EXPECT_TRUE(verdict({1, 2, 2, 2}));
+  EXPECT_TRUE(verdict({1, 1, 2, 1}));
+  EXPECT_FALSE(verdict({2, 2, 2, 2})) << "0.1 is below the mean";
+  EXPECT_FALSE(verdict({1, 2, 1, 2})) << "0.3 is not";
+}
+
 TEST(Guards, AWriteOnEitherSideIsSeenAndOneInsideIsNot) {
   for (size_t bytes : {0u, 1u, 63u, 64u, 4097u}) {
     auto g = Guarded::make(bytes);

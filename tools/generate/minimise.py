@@ -40,7 +40,7 @@ class Subject:
         for f in folders:
             mine = [r for r in lines if r["name"] == f.name]
             if self.key is None or self.key.startswith(("wrong", "reference_disagrees", "left_out")):
-                witnessed(f, mine)
+                witnessed(f, mine, self.driver)
             mine = [r for r in mine if r["mode"] == self.mode or r["mode"] == "import"]
             out.append(max(mine, key=lambda r: report.ORDER.index(r["verdict"]), default=None))
         return out

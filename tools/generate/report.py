@@ -8,8 +8,8 @@ import re
 
 from graph import VERSION
 
-ORDER = ["right", "left_out", "doubtful", "unsupported", "reference_failed", "refused", "run_failed", "reference_disagrees", "wrong", "hang", "crash"]
-FAILURES = ORDER[4:]
+ORDER = ["right", "left_out", "tie", "doubtful", "unsupported", "reference_failed", "refused", "run_failed", "reference_disagrees", "wrong", "hang", "crash"]
+FAILURES = ORDER[ORDER.index("reference_failed"):]
 
 
 def worst(verdicts):
@@ -62,12 +62,6 @@ def versions():
     return out
 
 
-def undecided(verdicts, models):
-    """How many models ONNX Runtime may answer otherwise than float64 while the engine is right: ties and answers that cancel
-    are not always recognised (4 of 23,000, benchmarks/results/2026-11-22_generated_models.md). A wrong reference or importer shows in far more of them than one in 200."""
-    return min(verdicts["reference_disagrees"], max(1, models // 200))
-
-
 def summarise(outcomes):
     counts, groups, blind = collections.Counter(), collections.defaultdict(list), 0
     for o in outcomes:
@@ -77,7 +71,7 @@ def summarise(outcomes):
             if r["verdict"] in FAILURES:
                 groups[group(r)].append({"name": o["name"], "family": o["family"], "mode": mode, "size": r["size"], "why": r["why"], "fault": r.get("fault", "")})
     verdicts = collections.Counter(o["verdict"] for o in outcomes)
-    return {"models": len(outcomes), "verdicts": dict(verdicts), "failures": sum(verdicts[v] for v in FAILURES) - undecided(verdicts, len(outcomes)), "blind": blind,
+    return {"models": len(outcomes), "verdicts": dict(verdicts), "failures": sum(verdicts[v] for v in FAILURES), "blind": blind,
             "seeds": [min((o["seed"] for o in outcomes if o["seed"] is not None), default=None), max((o["seed"] for o in outcomes if o["seed"] is not None), default=None)],
             "not_witnessed": sum("onnxruntime" in o for o in outcomes),
             "largest_reference_error": max((o.get("reference_error", 0) for o in outcomes if o["verdict"] != "reference_disagrees"), default=0),

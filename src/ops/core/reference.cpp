@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/fault.hpp"
+#include "base/rng.hpp"
 #include "ops/core/broadcast.hpp"
 #include "ops/core/elements.hpp"
 #include "ops/entry.hpp"
@@ -162,6 +163,17 @@ void bind_dims(const ir::Value& v, const RefTensor& t, DimBinding* binding) {
     if (const Dim& d = (*v.type.shape)[k]; d.is_symbol()) binding->emplace(d.symbol_name(), t.dims[k]);
 }
 
+// Moves each float within its radius. The seed goes by the number of elements and the place, so that the same
+// computation done twice errs alike.
+void shake(uint64_t seed, RefTensor* t) {
+  if (!t->floating() || t->radius.empty()) return;
+  Rng rng(seed * 1000003 + static_cast<uint64_t>(t->f.size()));
+  for (size_t k = 0; k < t->f.size(); ++k) {
+    const double at = 2 * rng.uniform() - 1;
+    if (std::isfinite(t->radius[k])) t->f[k] = round_to(t->dtype, t->f[k] + t->radius[k] * at);
+  }
+}
+
 Status eval_node(const ir::Node& node, Environment& env, DimBinding* binding, const RefOptions& options,
                  const Wanted& wanted) {
   ir::Graph scratch;
@@ -188,7 +200,8 @@ Status eval_node(const ir::Node& node, Environment& env, DimBinding* binding, co
     RefTensor& t = call.out[k];
     if (options.round_each && t.floating())
       for (double& v : t.f) v = round_to(t.dtype, v);
-    if (options.u == 0) t.radius.clear();
+    if (options.shake != 0) shake(options.shake, &t);
+    if (options.u == 0 || options.shake != 0) t.radius.clear();
     bind_dims(*node.outputs[k], t, binding);
     env.put(node.outputs[k], std::move(t));
   }
