@@ -10,6 +10,7 @@
 #include "cli/core/source.hpp"
 #include "cli/core/suite.hpp"
 #include "judge/steps.hpp"
+#include "judge/whole.hpp"
 
 namespace peri::cli {
 namespace {
@@ -65,6 +66,21 @@ Result<Subject> open_subject(const Arguments& arguments, const std::string& path
   PERI_ASSIGN(compile::Compiled compiled, compile_whole(options, progress));
   PERI_ASSIGN(s.engine, assemble(&compiled, threads));
   return s;
+}
+
+// The reference does 0.1 to 1 Gflop a second: up to an hour or some.
+constexpr double kMostReferenceFlops = 1e12;
+
+Status affordable(const Subject& s, std::span<const Tensor> inputs) {
+  std::vector<std::vector<int64_t>> dims;
+  for (const Tensor& t : inputs) dims.push_back(t.dims());
+  PERI_ASSIGN(const DimBinding sizes, plan::bind_dims(s.engine->program(), dims));
+  const double flops = judge::flops_at(s.reference, sizes);
+  if (!(flops > kMostReferenceFlops) || std::isinf(flops)) return Ok{};
+  return refused("the float64 reference would take hours")
+      .expecting(format("at most %.3g Tflop", kMostReferenceFlops / 1e12))
+      .but_found(format("%.3g Tflop", flops / 1e12))
+      .advise("give smaller sizes with --dims, or compare with --onnxruntime or --reference-dir");
 }
 
 Result<std::vector<Tensor>> reference_outputs(const Subject& s, std::span<const Tensor> inputs, int threads) {
@@ -226,6 +242,7 @@ Result<Runs> make_runs(const Arguments& arguments, const std::string& path, cons
   for (uint64_t seed : r.seeds) {
     PERI_ASSIGN(std::vector<Tensor> inputs,
                 read_inputs(arguments, program, dir.empty() ? std::optional<uint64_t>(seed * 1000) : std::nullopt));
+    if (dir.empty() && !arguments.has("--onnxruntime")) PERI_TRY(affordable(s, inputs));
     PERI_ASSIGN(std::vector<Tensor> got, session.run(inputs));
     if (!arguments.has("--onnxruntime")) {
       progress->show(0, 0, "the float64 reference, seed " + std::to_string(seed));

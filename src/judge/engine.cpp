@@ -43,18 +43,6 @@ struct EngineJudge {
 
   int threads() const { return engine->options().threads; }
 
-  double flops_at(const DimBinding& sizes) const {
-    const auto bound = exec::bind_region(graph, sizes, true);
-    if (!bound.ok()) return HUGE_VAL;
-    double flops = 0;
-    for (const ir::Node* n : bound->nodes) {
-      for (const ir::Value* v : n->outputs)
-        if (!v->type.known() || !is_const(*v->type.shape)) return HUGE_VAL;
-      flops += ops::cost_of(*n).flops;
-    }
-    return flops;
-  }
-
   // Whether the model itself runs on these inputs.
   Status reference(std::span<const Tensor> inputs) const {
     std::vector<ops::RefTensor> in;
@@ -186,7 +174,7 @@ struct EngineJudge {
   Status judge_at(const DimBinding& sizes) {
     SizeEvidence e;
     e.sizes = sizes;
-    const double flops = flops_at(sizes);
+    const double flops = flops_at(graph, sizes);
     if (flops > kMostRunFlops && std::isfinite(flops)) {
       verdict.incomplete = format("not run at %s: one run takes %.0f Gflop", sizes_text(sizes).c_str(), flops / 1e9);
       return Ok{};

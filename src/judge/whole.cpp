@@ -5,6 +5,7 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "exec/core/region_payload.hpp"
 #include "tune/expected.hpp"
 
 namespace peri::judge {
@@ -64,6 +65,18 @@ std::string judge_exact(const ops::RefTensor& exact, const Tensor& got) {
   return "";
 }
 }  // namespace
+
+double flops_at(const ir::Graph& graph, const DimBinding& sizes) {
+  const auto bound = exec::bind_region(graph, sizes, true);
+  if (!bound.ok()) return HUGE_VAL;
+  double flops = 0;
+  for (const ir::Node* n : bound->nodes) {
+    for (const ir::Value* v : n->outputs)
+      if (!v->type.known() || !is_const(*v->type.shape)) return HUGE_VAL;
+    flops += ops::cost_of(*n).flops;
+  }
+  return flops;
+}
 
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
                                  int threads) {

@@ -27,4 +27,7 @@ struct WholeVerdict {
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
                                  int threads);
 
+// Flops of one run of a graph at these sizes; HUGE_VAL where a size is not known before the run.
+double flops_at(const ir::Graph& graph, const DimBinding& sizes);
+
 }  // namespace peri::judge

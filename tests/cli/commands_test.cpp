@@ -33,6 +33,28 @@ Json json_of(const Result<Outcome>& r) {
   return std::move(json).value();
 }
 
+// A protobuf field of bytes, and of a number.
+std::string varint(uint64_t v) {
+  std::string out;
+  for (; v >= 128; v >>= 7) out += static_cast<char>(128 | (v & 127));
+  return out += static_cast<char>(v);
+}
+std::string field(uint64_t number, const std::string& bytes) {
+  return varint(number << 3 | 2) + varint(bytes.size()) + bytes;
+}
+std::string field(uint64_t number, uint64_t value) { return varint(number << 3) + varint(value); }
+
+// An ONNX file (onnx.proto3): y[1,1,?,?] = MaxPool(x[1,1,side,side]) with a square window, fields by number.
+std::string pool_model(uint64_t side, uint64_t window) {
+  std::string shape, kernel = field(1, "kernel_shape") + field(20, 7);
+  for (uint64_t d : {uint64_t{1}, uint64_t{1}, side, side}) shape += field(1, field(1, d));
+  for (int k = 0; k < 2; ++k) kernel += field(8, window);
+  const std::string type = field(2, field(1, field(1, 1) + field(2, shape)));
+  const std::string node = field(1, "x") + field(2, "y") + field(4, "MaxPool") + field(5, kernel);
+  const std::string graph = field(1, node) + field(2, "g") + field(11, field(1, "x") + type) + field(12, field(1, "y"));
+  return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 17));
+}
+
 class Commands : public testing::Test {
  protected:
   void SetUp() override {
@@ -87,6 +109,16 @@ TEST_F(Commands, VerifyComparesWithTheReference) {
   const auto strict = command("verify", {engine_, "--max-error", "1e-13"});
   ASSERT_TRUE(strict.ok());
   EXPECT_EQ(strict->code, 3);
+}
+
+// 200 bytes of model, 16 Tflop of reference: refused before anything of it runs.
+TEST_F(Commands, VerifyRefusesAReferenceOfHours) {
+  const std::string model = folder_ + "/pool.onnx";
+  ASSERT_TRUE(write_file_atomic(model, pool_model(4000, 2000)).ok());
+  const auto r = command("verify", {model, "--no-tune", "--no-cache"});
+  ASSERT_FALSE(r.ok()) << r->summary;
+  EXPECT_NE(r.error().text().find("found 16 Tflop"), std::string::npos) << r.error().text();
+  EXPECT_NE(r.error().text().find("--onnxruntime"), std::string::npos) << r.error().text();
 }
 
 TEST_F(Commands, BisectNamesTheStepThatIsWrong) {

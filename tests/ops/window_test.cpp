@@ -141,5 +141,13 @@ TEST(Pool, Refusals) {
   EXPECT_NE(refusal("graph { input x: f32[4]; y = global_average_pool(x); output y }").find("rank"), std::string::npos);
 }
 
+TEST(Window, APoolCostsNoMoreThanItsImageHas) {
+  auto g = ir::parse_graph(
+      "graph { input x: f32[1,1,2,2]; y = max_pool(x) {kernel_shape=[3000,3000], pads=[2999,2999,2999,2999]}; output y "
+      "}");
+  ASSERT_TRUE(g.ok() && infer_graph(*g).ok());
+  EXPECT_EQ(cost_of(*g->nodes[0]).flops, 3001.0 * 3001 * 4);
+}
+
 }  // namespace
 }  // namespace peri::ops

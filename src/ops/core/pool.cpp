@@ -75,7 +75,12 @@ bool pull_global_pool(const ir::Node& node, size_t, std::span<const int64_t> pos
 Cost cost_pool(const ir::Node& node) {
   Cost c = traffic_of(node);
   c.flops = elements_of(*node.out());
-  for (int64_t k : node.ints("kernel_shape")) c.flops *= static_cast<double>(k);
+  const Shape& x = *node.in(0)->type.shape;
+  const std::vector<int64_t> kernel = node.ints("kernel_shape");
+  for (size_t k = 0; k < kernel.size(); ++k) {  // no window has more taps than the image: those in the padding are none
+    const Dim& d = x[k + 2];
+    c.flops *= static_cast<double>(d.is_const() ? std::min(kernel[k], std::max<int64_t>(d.value(), 1)) : kernel[k]);
+  }
   return c;
 }
 
