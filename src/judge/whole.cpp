@@ -55,6 +55,26 @@ Result<bool> within_radii(const ir::Graph& graph, std::span<const ops::RefTensor
   return tune::compare(expected, {&got, 1}).ok();
 }
 
+// Whether a value on the way is so large that float32 may overflow in one order of a sum and not in another.
+Result<bool> nearly_overflows(const ir::Graph& graph, std::span<const ops::RefTensor> in, int threads) {
+  constexpr double kLarge = 1e30;
+  ir::Graph all = graph.clone();
+  for (const ir::Node* n : all.nodes)
+    for (ir::Value* v : n->outputs)
+      if (is_float(v->type.dtype) && !all.is_output(v)) all.mark_output(v, v->name);
+  PERI_ASSIGN(const auto values, ops::run_reference(all, in, {0, threads, false, {}}));
+  return std::any_of(values.begin(), values.end(), [](const ops::RefTensor& t) {
+    return std::any_of(t.f.begin(), t.f.end(), [](double v) { return std::fabs(v) > kLarge; });
+  });
+}
+
+bool all_finite(const Tensor& t) {
+  if (!is_float(t.dtype())) return true;
+  for (int64_t k = 0; k < t.numel(); ++k)
+    if (!std::isfinite(t.f64(k))) return false;
+  return true;
+}
+
 std::string judge_exact(const ops::RefTensor& exact, const Tensor& got) {
   for (int64_t k = 0; k < got.numel(); ++k) {
     const size_t at = static_cast<size_t>(k);
@@ -98,7 +118,13 @@ Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor>
           exact[k].floating() ? judge_floats(exact[k], rounded[k], got[k], &v.error) : judge_exact(exact[k], got[k]);
       if (why.empty()) continue;
       PERI_ASSIGN(const bool possible, within_radii(graph, in, k, got[k], threads));
-      if (possible)
+      bool overflow = false;
+      if (!possible && !all_finite(got[k])) {
+        PERI_ASSIGN(overflow, nearly_overflows(graph, in, threads));
+      }
+      if (overflow)
+        v.left_out = name + " hangs on values beyond 1e30 on the way, which overflow in one order of a sum only";
+      else if (possible)
         v.left_out = name + " cancels to less than its rounding: it is within the radii that grow along the graph";
       else
         v.wrong = name + ": " + why;

@@ -1,5 +1,7 @@
 // A program as FlatBuffers and back. Only this file and its generated header know the format of the metadata.
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <tuple>
 
 #include "plan/engine_file.hpp"
@@ -101,6 +103,13 @@ struct Reader {
     if (!v) return {};
     charge(4 * size_t{v->size()});
     return spent ? std::vector<int32_t>{} : std::vector<int32_t>(v->begin(), v->end());
+  }
+  // Only a vector's start is checked for its alignment, not its elements.
+  static std::vector<int64_t> longs(const flatbuffers::Vector<int64_t>& v) {
+    static_assert(std::endian::native == std::endian::little);
+    std::vector<int64_t> out(v.size());
+    if (!out.empty()) std::memcpy(out.data(), v.Data(), 8 * out.size());
+    return out;
   }
   template <class V, class F>
   Status each(const V* list, F f) {
@@ -211,7 +220,7 @@ Result<Program> decode(Reader& r, const fb::Program& f, int depth) {
     PERI_ASSIGN(w.dtype, parse_dtype(r.text(x.dtype())));
     if (x.dims()) {
       r.charge(8 * size_t{x.dims()->size()});
-      if (!r.spent) w.dims.assign(x.dims()->begin(), x.dims()->end());
+      if (!r.spent) w.dims = Reader::longs(*x.dims());
     }
     w.offset = x.offset();
     w.bytes = x.bytes();

@@ -218,6 +218,17 @@ TEST(ComputedSizes, AnUnboundDimensionIsRefusedWhenBuilt) {
 }
 
 // Regions all of whose inputs are small constants: nothing to share memory with, no layout to choose.
+TEST(ComputedSizes, ASizeBeyond64BitsIsAnErrorOfTheBuild) {
+  auto g = ir::parse_graph(
+      "graph { input x: f32[1,1,6,4]; const k: i64[4] = [229, 38482906972160, 12, 8]; q = resize(x, _, _, k); "
+      "y = sin(q); output y }");
+  ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+  const auto engine = build(*g, {});
+  ASSERT_FALSE(engine.ok());
+  EXPECT_EQ(engine.error().kind, ErrorKind::kUnsupported) << engine.error().text();
+  EXPECT_NE(engine.error().text().find("passes 64 bits"), std::string::npos) << engine.error().text();
+}
+
 TEST(ComputedSizes, LargeResultsOfSmallConstants) {
   for (const char* op : {"max_pool(w) {kernel_shape=[40,40], pads=[39,39,39,39]}",
                          "average_pool(w) {kernel_shape=[40,40], pads=[39,39,39,39], count_include_pad=1}",

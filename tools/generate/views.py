@@ -136,7 +136,9 @@ def join(b, x):
     if not x.rank:
         raise Skip
     axis = b.between(0, x.rank - 1)
-    likes = [v for v in b.pool if v.dtype == x.dtype and v.rank == x.rank and all(d == e or k == axis for k, (d, e) in enumerate(zip(v.shape, x.shape)))]
+    if x.shape[axis] is None:
+        raise Skip
+    likes = [v for v in b.pool if v.dtype == x.dtype and v.rank == x.rank and v.shape[axis] is not None and all(d == e or k == axis for k, (d, e) in enumerate(zip(v.shape, x.shape)))]
     others = [b.random.choice(likes) if likes and b.chance(0.7) else activation(b, x) for _ in range(b.pick(1, 1, 2))]
     if b.chance(0.15) and all(is_fixed(d) for d in x.shape):
         others.append(b.weight([d[0] for d in x.shape]))

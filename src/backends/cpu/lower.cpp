@@ -335,6 +335,10 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
     PERI_ASSIGN(const int32_t b, e.buffer_in(v, {}));
     e.out.program.outputs.push_back({graph.output_names[k], b, v->type.dtype, *v->type.shape});
   }
+  for (const plan::Buffer& b : e.out.program.buffers)
+    if (b.bytes.is_poison() || std::any_of(b.shape.begin(), b.shape.end(), [](const Dim& d) { return d.is_poison(); }))
+      return unsupported("the size of '%s' passes 64 bits", b.name.c_str())
+          .advise("check the sizes that the model computes for it");
   return std::move(e.out);
 }
 
