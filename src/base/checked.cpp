@@ -17,16 +17,13 @@ Result<int64_t> checked_add(int64_t a, int64_t b, std::string_view what) {
 }
 Result<int64_t> checked_numel(std::span<const int64_t> dims) {
   bool zero = false;
+  int64_t n = 1;
   for (int64_t d : dims) {
     if (d < 0) return invalid("dimension %lld is negative", static_cast<long long>(d));
     zero |= d == 0;
+    PERI_ASSIGN(n, checked_mul(n, d == 0 ? 1 : d, "number of elements"));
   }
-  if (zero) return int64_t{0};
-  int64_t n = 1;
-  for (int64_t d : dims) {
-    PERI_ASSIGN(n, checked_mul(n, d, "number of elements"));
-  }
-  return n;
+  return zero ? int64_t{0} : n;
 }
 
 }  // namespace peri

@@ -5,10 +5,12 @@
 #include <filesystem>
 
 #include "base/npy.hpp"
+#include "cli/core/difference.hpp"
+#include "cli/core/model.hpp"
 #include "cli/core/page.hpp"
 #include "cli/core/peer.hpp"
 #include "cli/core/source.hpp"
-#include "cli/core/suite.hpp"
+#include "cli/core/suite_report.hpp"
 #include "judge/steps.hpp"
 #include "judge/whole.hpp"
 
@@ -69,17 +71,17 @@ Result<Subject> open_subject(const Arguments& arguments, const std::string& path
 }
 
 // The reference does 0.1 to 1 Gflop a second: up to an hour or some.
-constexpr double kMostReferenceFlops = 1e12;
+constexpr double kMostTflop = 1;
 
 Status affordable(const Subject& s, std::span<const Tensor> inputs) {
   std::vector<std::vector<int64_t>> dims;
   for (const Tensor& t : inputs) dims.push_back(t.dims());
   PERI_ASSIGN(const DimBinding sizes, plan::bind_dims(s.engine->program(), dims));
-  const double flops = judge::flops_at(s.reference, sizes);
-  if (!(flops > kMostReferenceFlops) || std::isinf(flops)) return Ok{};
+  const double tflop = judge::flops_at(s.reference, sizes) / 1e12;
+  if (tflop <= kMostTflop || std::isinf(tflop)) return Ok{};
   return refused("the float64 reference would take hours")
-      .expecting(format("at most %.3g Tflop", kMostReferenceFlops / 1e12))
-      .but_found(format("%.3g Tflop", flops / 1e12))
+      .expecting(format("at most %.3g Tflop", kMostTflop))
+      .but_found(format("%.3g Tflop", tflop))
       .advise("give smaller sizes with --dims, or compare with --onnxruntime or --reference-dir");
 }
 
@@ -110,53 +112,6 @@ double budget_for(const Budget& b, DType type) {
 bool inside(const Difference& d, const Budget& b, DType type) {
   if (!is_float(type)) return d.l0 == 0;
   return d.relative <= budget_for(b, type) && d.cosine >= b.min_cosine;
-}
-
-Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir) {
-  Progress progress(arguments.has("--quiet"));
-  PERI_ASSIGN(compile::Options options, build_options(arguments, "", nullptr));
-  options.tune.worker.clear();   // all of it in one process
-  options.tune.measure = false;  // verification stays: a candidate that is wrong here gives way, as in a real build
-  const Page page(arguments);
-  int64_t count[3] = {}, seen = 0, reference = 0;
-  auto each = [&](const CaseResult& r) {
-    static constexpr const char* kNames[] = {"passed", "FAILED", "unsupported"};
-    ++count[static_cast<int>(r.verdict)];
-    reference += r.steps > 0 && r.reference_steps == r.steps;
-    progress.show(0, 0, std::to_string(++seen) + " cases, " + r.name);
-    if (r.verdict == Verdict::kPassed) return;
-    progress.clear();
-    page.line("%-11s %s: %s", kNames[static_cast<int>(r.verdict)], r.name.c_str(), r.why.c_str());
-  };
-  PERI_ASSIGN(const std::vector<CaseResult> cases, run_suite(dir, arguments.get("--filter"), options, each));
-  progress.clear();
-  page.line("%zu cases: %lld passed, %lld failed, %lld unsupported; %lld of them wholly on the reference executor",
-            cases.size(), static_cast<long long>(count[0]), static_cast<long long>(count[1]),
-            static_cast<long long>(count[2]), static_cast<long long>(reference));
-  Outcome out;
-  JsonWriter w;
-  w.begin_object()
-      .field("suite", dir)
-      .field("cases", static_cast<int64_t>(cases.size()))
-      .field("passed", count[0])
-      .field("failed", count[1])
-      .field("unsupported", count[2])
-      .field("wholly_reference", reference);
-  w.key("not_passed").begin_array();
-  for (const CaseResult& r : cases)
-    if (r.verdict != Verdict::kPassed)
-      w.begin_object()
-          .field("case", r.name)
-          .field("verdict", r.verdict == Verdict::kFailed ? "failed" : "unsupported")
-          .field("why", r.why)
-          .end_object();
-  w.end_array().end_object();
-  out.json = w.take();
-  PERI_ASSIGN(const double least, arguments.real("--min-passed", 0, 1e9, 0));
-  out.code = count[1] || static_cast<double>(count[0]) < least ? 3 : 0;
-  out.summary = std::to_string(cases.size()) + " cases: " + std::to_string(count[0]) + " passed, " +
-                std::to_string(count[1]) + " failed, " + std::to_string(count[2]) + " unsupported";
-  return out;
 }
 
 // Runs the engine once, as it runs, with every step judged; names the first wrong step in words and adds all verdicts
@@ -343,7 +298,7 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
                     ? format("%zu runs against %s, largest error %.3g of the output's range, allowed %.3g",
                              runs.seeds.size(), runs.against.c_str(), worst, budget.max_error)
                     : *compared;
-  if (s.weights_checked) out.summary += format("; %lld weights intact", static_cast<long long>(s.weights_checked));
+  if (s.weights_checked) out.summary += "; " + std::to_string(s.weights_checked) + " weights intact";
   bool step_wrong = false;
   if (arguments.has("--bisect")) {
     PERI_ASSIGN(const std::string words, run_bisect(s, *session, runs.inputs.back(), &progress, w, &step_wrong));
@@ -362,9 +317,8 @@ Result<Outcome> run(const Arguments& arguments) {
     if (!arguments.positional.empty()) return usage("--suite takes no model");
     return verify_suite(arguments, arguments.get("--suite"));
   }
-  if (arguments.positional.empty())
-    return usage("peri verify needs MODEL, ENGINE or --suite DIR").advise("see: peri verify --help");
-  return verify_model(arguments, arguments.positional[0]);
+  if (!arguments.positional.empty()) return verify_model(arguments, arguments.positional[0]);
+  return usage("peri verify needs MODEL, ENGINE or --suite DIR").advise("see: peri verify --help");
 }
 }  // namespace
 

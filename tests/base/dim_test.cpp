@@ -66,5 +66,15 @@ TEST(Dim, ProofsHoldWhenEvaluated) {
   }
 }
 
+TEST(CheckedNumel, TheOtherSizesOfAnEmptyTensorFitToo) {
+  const auto numel = [](std::vector<int64_t> dims) { return checked_numel(dims); };
+  EXPECT_EQ(numel({3, 4}).value(), 12);
+  EXPECT_EQ(numel({}).value(), 1);
+  EXPECT_EQ(numel({0, 5}).value(), 0);
+  EXPECT_FALSE(numel({0, 5, INT64_MAX}).ok());
+  EXPECT_FALSE(numel({INT64_MAX, 0, 2}).ok());
+  EXPECT_FALSE(numel({-1, 0}).ok());
+}
+
 }  // namespace
 }  // namespace peri

@@ -192,5 +192,17 @@ TEST(Values, RunningSums) {
             (Ints{1, 2, 6, 24}));
 }
 
+TEST(Values, AReductionOfNothingAllocatesNothing) {
+  for (const char* order : {"f32[0,72057594037927936]", "f32[72057594037927936,0]"}) {
+    const std::string text =
+        text_of("graph { const x: %s = []; const a: i64[2] = [0, 1]; y = reduce_sum(x, a); output y }", order);
+    EXPECT_EQ(floats_from(text), std::vector<double>{0}) << order;
+  }
+  EXPECT_EQ(floats_from("graph { const x: f32[0,3] = []; const a: i64[1] = [0]; y = reduce_sum(x, a); output y }"),
+            (std::vector<double>{0, 0, 0}));
+  EXPECT_TRUE(
+      floats_from("graph { const x: f32[0,3] = []; const a: i64[1] = [1]; y = reduce_sum(x, a); output y }").empty());
+}
+
 }  // namespace
 }  // namespace peri::ops

@@ -112,6 +112,11 @@ Result<ir::Graph> bind_region(const ir::Graph& region, const DimBinding& binding
     for (const auto& v : g.values())
       if (v->type.shape && !is_const(*v->type.shape))
         return invalid("'%s' has an unbound dimension", v->name.c_str()).but_found(ir::type_text(v->type));
+    for (const auto& v : g.values()) {  // kernels multiply sizes without a check, those of an empty tensor too
+      if (!v->type.shape) continue;
+      PERI_ASSIGN(const std::vector<int64_t> dims, eval(*v->type.shape, binding));
+      PERI_TRY(checked_numel(dims));
+    }
   }
   return g;
 }

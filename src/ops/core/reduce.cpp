@@ -36,12 +36,15 @@ Shape reduced_shape(const Shape& in, std::span<const int64_t> axes, bool keepdim
 
 Reduction::Reduction(const std::vector<int64_t>& in, std::span<const int64_t> axes) : offsets_{0} {
   const std::vector<int64_t> strides = strides_of(in);
+  const bool empty = std::find(in.begin(), in.end(), 0) != in.end();
   for (size_t k = 0; k < in.size(); ++k) {
     if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(k)) == axes.end()) {
       kept_dims_.push_back(in[k]);
       kept_strides_.push_back(strides[k]);
       continue;
     }
+    if (in[k] == 0) offsets_.clear();
+    if (empty) continue;  // nothing is there to be reduced, however long the other axes are
     std::vector<int64_t> more;
     more.reserve(offsets_.size() * static_cast<size_t>(in[k]));
     for (int64_t o : offsets_)

@@ -84,6 +84,7 @@ int64_t packed_b_floats(int64_t k, int64_t n, Isa isa) {
 }
 
 void pack_b(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t n, Isa isa, float* packed) {
+  if (k == 0) return;  // `b` has no memory
   const PanelSplit panels = split_columns(n, tile_table(isa).lanes);
   for (int64_t p = 0; p < panels.panels; ++p) {
     const int64_t column = p * panels.panel_columns;
