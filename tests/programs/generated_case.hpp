@@ -129,15 +129,18 @@ inline bool undecided(const std::vector<std::vector<ops::RefTensor>>& moved, con
   return false;
 }
 
-// How many elements with a wide bound lie farther off than 1e-3 of the range and 100 times what 1e-6 of the inputs
-// moves.
-inline size_t far_from(const std::vector<std::vector<ops::RefTensor>>& moved, const ops::RefTensor& want,
+// How many elements with a wide bound lie farther off than 1e-3 of the range, 100 times what 1e-6 of the inputs moves
+// and 4 times what the arithmetic of float32 was seen to move.
+inline size_t far_from(const std::vector<std::vector<ops::RefTensor>>& moved,
+                       const std::vector<std::vector<ops::RefTensor>>& shaken, const ops::RefTensor& want,
                        const Tensor& got, size_t k, double range) {
   size_t far = 0;
   for (size_t at = 0; at < want.f.size(); ++at) {
     double change = 1e-3 * range;
     for (const auto& out : moved)
       change = out[k].dims != want.dims ? INFINITY : std::max(change, 100 * std::fabs(out[k].f[at] - want.f[at]));
+    for (const auto& out : shaken)
+      change = out[k].dims != want.dims ? INFINITY : std::max(change, 4 * std::fabs(out[k].f[at] - want.f[at]));
     far += std::fabs(want.f[at] - got.f64(static_cast<int64_t>(at))) > change;
   }
   return far;
@@ -190,7 +193,8 @@ inline void judge_output(const Case& c, Size& size, size_t k, const Tensor& got,
     const double range = std::max({high - low, std::fabs(high) * 0.1, 1e-6});
     const double blind = bounds / static_cast<double>(n) / range;
     f->blind = std::max(f->blind, blind);
-    if (!(blind < 1e-2)) far = far_from(moved_answers(c, size, threads), want, got, k, range);
+    if (!(blind < 1e-2))
+      far = far_from(moved_answers(c, size, threads), shaken_answers(c, size, threads), want, got, k, range);
   }
   if (wrong) {
     f->verdict = "wrong";
