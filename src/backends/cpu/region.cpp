@@ -16,12 +16,6 @@ namespace {
 constexpr size_t kMaxEpilogue = 12;
 constexpr size_t kMaxGroup = 48;
 
-bool is_anchor(const ir::Node& n) {
-  static const std::set<std::string_view> kAnchors = {"conv",         "conv_transpose",      "matmul",     "gemm",
-                                                      "attention",    "layer_normalization", "softmax",    "max_pool",
-                                                      "average_pool", "global_average_pool", "reduce_mean"};
-  return kAnchors.contains(n.op);
-}
 bool is_elementwise(const ir::Node& n) {
   const ops::OpDef* op = ops::find(n.op);
   return op && op->elementwise && n.outputs.size() == 1;
@@ -36,10 +30,7 @@ bool small_constant(const ir::Value* v) {
 }  // namespace
 
 namespace {
-bool is_view_op(const ir::Node& n) {
-  static const std::set<std::string_view> kViews = {"reshape", "squeeze", "unsqueeze", "flatten", "identity"};
-  return kViews.contains(n.op) && n.in(0) && n.in(0)->type.dtype != DType::kString;
-}
+bool is_view_op(const ir::Node& n) { return ops::is_view(n) && n.in(0) && n.in(0)->type.dtype != DType::kString; }
 }  // namespace
 
 bool is_view(const ir::Node& n) {
@@ -374,7 +365,7 @@ std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts) 
   Cutter c{graph, accepts, {}, {}, {}, {}, {}};
   for (size_t k = 0; k < graph.nodes.size(); ++k) c.order[graph.nodes[k]] = k;
   for (ir::Node* n : graph.nodes)
-    if (!c.taken.contains(n) && is_anchor(*n)) c.cut_anchor(n);
+    if (!c.taken.contains(n) && ops::is_anchor(*n)) c.cut_anchor(n);
   for (ir::Node* n : graph.nodes)
     if (!c.taken.contains(n) && !is_view(*n) && !is_sizes(*n) && is_elementwise(*n)) c.cut_group(n);
   // Sizes stand inside the regions that read them; those that are a result, or seen through a view, are made by a step.

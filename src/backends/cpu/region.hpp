@@ -19,7 +19,7 @@ struct Region {
 constexpr int64_t kInlineElements = 16;
 void close_region(const ir::Graph& graph, Region* region);
 
-// True for ops that only rename memory when their input is row-major: reshape, squeeze, unsqueeze, flatten, identity.
+// True where the node only renames the memory of a row-major input.
 bool is_view(const ir::Node& node);
 // Takes the shape operand from those of them whose result has only sizes that the graph's inputs or the data operand
 // have: what computed it is already in the type. The others read their operand, and may bind dimensions.
