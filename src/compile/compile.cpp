@@ -177,7 +177,7 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
   for (const DimBinding& dims : bounds) lock.also.emplace_back(dims.begin(), dims.end());
   lock.disabled_passes = options.disabled_passes;
   std::set<std::string> conversions;
-  for (const backends::cpu::StepReport& s : made.steps) {
+  for (const lower::StepReport& s : made.steps) {
     if (s.conversion && !conversions.insert(s.key).second) continue;
     (s.conversion ? lock.conversions : lock.regions)
         .push_back({s.name, s.key, s.chosen, s.layouts, s.requires_isa, s.library, s.elsewhere, s.elsewhere_isa});
@@ -198,7 +198,7 @@ struct Compilation::State {
   double import_seconds = 0, passes_seconds = 0;
 
   Status begin(Options given, Imported model);
-  Result<Compiled> lower(const backends::cpu::RefusedChoices& refused);
+  Result<Compiled> lower(const lower::RefusedChoices& refused);
 };
 Compilation::Compilation() : state_(std::make_unique<State>()) {}
 Compilation::~Compilation() = default;
@@ -226,7 +226,7 @@ Result<std::unique_ptr<Compilation>> Compilation::start(Options options, Importe
   return out;
 }
 
-Result<Compiled> Compilation::lower(const backends::cpu::RefusedChoices& refused) {
+Result<Compiled> Compilation::lower(const lower::RefusedChoices& refused) {
   return contained([&] { return state_->lower(refused); });
 }
 
@@ -246,10 +246,10 @@ Status Compilation::State::begin(Options given, Imported model) {
   return Ok{};
 }
 
-Result<Compiled> Compilation::State::lower(const backends::cpu::RefusedChoices& refused) {
+Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused) {
   Compiled out;
   const int64_t start = now_ns();
-  PERI_ASSIGN(auto lowered, backends::cpu::lower(imported.graph, *tuner,
+  PERI_ASSIGN(auto lowered, lower::lower_graph(imported.graph, *tuner,
                                                  {tuned_for, bounds, options.lock ? &*options.lock : nullptr, refused,
                                                   options.progress}));
   out.tune_seconds = seconds_since(start);

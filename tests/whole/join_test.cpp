@@ -1,13 +1,13 @@
 // Two regions become one where a lock has the joint one, and only there; without measuring nothing is joined.
-#include "backends/cpu/join.hpp"
+#include "lower/join.hpp"
 
 #include <gtest/gtest.h>
 
-#include "backends/cpu/cover.hpp"
+#include "lower/cover.hpp"
 #include "exec/core/region_payload.hpp"
 #include "ops/entry.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 namespace {
 
 const DimBinding kDims = {{"batch", 1}};
@@ -94,4 +94,4 @@ TEST(Join, ThePairIsACandidateOfTheJointRegion) {
 }
 
 }  // namespace
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

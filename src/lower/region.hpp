@@ -7,7 +7,7 @@
 #include "ir/graph.hpp"
 #include "kernels/entry.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 
 struct Region {
   std::vector<ir::Node*> nodes;     // in graph order
@@ -42,4 +42,4 @@ DimBinding other_dims(const DimBinding& tuned_for);
 using Accepts = std::function<bool(const Region&)>;
 std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts);
 
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

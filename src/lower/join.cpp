@@ -1,14 +1,14 @@
 // The choice between two regions and one.
-#include "backends/cpu/join.hpp"
+#include "lower/join.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
 
-#include "backends/cpu/cover.hpp"
+#include "lower/cover.hpp"
 #include "exec/core/region_payload.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 namespace {
 
 // A joint kernel has to win by more than two measurements of the same thing differ.
@@ -97,4 +97,4 @@ std::vector<Region> join_regions(const ir::Graph& graph, std::vector<Region> reg
   return out;
 }
 
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

@@ -1,12 +1,12 @@
 // The cover search.
-#include "backends/cpu/cover.hpp"
+#include "lower/cover.hpp"
 
 #include <algorithm>
 
 #include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 
 std::string region_key(const Region& region) {
   return hex64(hash_text(ir::print(region_graph(region), {1024, false})));
@@ -268,4 +268,4 @@ Result<Cover> choose_cover(const std::vector<Region>& regions, tune::Tuner& tune
   return cover;
 }
 
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

@@ -1,6 +1,6 @@
 // Cutting a graph into regions: every node stands in one at most, all but views in one, and whatever a region reads is
 // made by regions before it, on graphs whose branches leave and meet again in every way.
-#include "backends/cpu/region.hpp"
+#include "lower/region.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "base/rng.hpp"
 #include "ops/entry.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 namespace {
 
 constexpr int kGraphs = 10000;
@@ -81,4 +81,4 @@ TEST(Regions, PathThroughARegionThatEndsLater) {
 }
 
 }  // namespace
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

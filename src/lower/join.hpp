@@ -3,12 +3,12 @@
 
 #include <span>
 
-#include "backends/cpu/region.hpp"
-#include "backends/cpu/variants.hpp"
+#include "lower/region.hpp"
+#include "lower/variants.hpp"
 #include "plan/lock_file.hpp"
 #include "tune/tuner.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 
 // Joins each region with the only reader of its only output, where a candidate of the tuner takes the two together at
 // the tuned dims and at those of `also`, and its time is below the sum of the best apart; with a lock, exactly where
@@ -18,4 +18,4 @@ std::vector<Region> join_regions(const ir::Graph& graph, std::vector<Region> reg
                                  const DimBinding& tuned_for, std::span<const DimBinding> also,
                                  const RefusedChoices& refused, const plan::LockReader& lock);
 
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

@@ -1,13 +1,13 @@
 // Sorting of candidates by where they hold.
-#include "backends/cpu/variants.hpp"
+#include "lower/variants.hpp"
 
 #include <algorithm>
 #include <set>
 
-#include "backends/cpu/cover.hpp"
+#include "lower/cover.hpp"
 #include "exec/core/region_payload.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 
 namespace {
 bool holds_at(const Region& r, const tune::Candidate& c, std::span<const DimBinding> dims, tune::Tuner* tuner) {
@@ -104,4 +104,4 @@ Status keep_choice_and_fallback(const plan::LockedChoice& choice, const kernels:
       .at_node(node);
 }
 
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/region.hpp"
+#include "lower/region.hpp"
 #include "plan/lock_file.hpp"
 #include "tune/tuner.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 
 // Choices that were refused after an engine was made of them: per region_key() (conversions: the hash of their graph)
 // the candidates' ids with the reason.
@@ -36,4 +36,4 @@ std::vector<tune::Candidate> usable_candidates(const Region& region, const tune:
 Status keep_choice_and_fallback(const plan::LockedChoice& choice, const kernels::Machine& machine,
                                 std::string_view node, std::vector<tune::Candidate>* usable);
 
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

@@ -1,17 +1,17 @@
 // Emission of the program: buffers for values, views as aliases, conversions where layouts meet, one step for each
 // region.
-#include "backends/cpu/lower.hpp"
+#include "lower/lower.hpp"
 
 #include <algorithm>
 #include <set>
 
-#include "backends/cpu/join.hpp"
+#include "lower/join.hpp"
 #include "base/fault.hpp"
 #include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
 #include "ops/entry.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 
 namespace {
 std::string name_of(const Region& r) {
@@ -280,7 +280,7 @@ void dims_table(const ir::Graph& graph, plan::Program* program) {
 }
 }  // namespace
 
-Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Options& options) {
+Result<Lowered> lower_graph(const ir::Graph& original, tune::Tuner& tuner, const Options& options) {
   ir::Graph graph = original.clone();
   drop_known_shapes(graph);
   for (ir::Value*& v : graph.outputs) {  // a constant string is made by a step: the weight section holds none
@@ -338,4 +338,4 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
   return std::move(e.out);
 }
 
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

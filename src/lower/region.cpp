@@ -1,6 +1,6 @@
 // Greedy cutting of regions in graph order: anchors with their epilogues first, then element-wise groups, then single
 // nodes.
-#include "backends/cpu/region.hpp"
+#include "lower/region.hpp"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 
 #include "ops/entry.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 
 namespace {
 constexpr size_t kMaxEpilogue = 12;
@@ -377,4 +377,4 @@ std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts) 
   return in_order(graph, std::move(c.regions));
 }
 
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

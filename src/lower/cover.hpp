@@ -7,12 +7,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/cpu/region.hpp"
-#include "backends/cpu/variants.hpp"
+#include "lower/region.hpp"
+#include "lower/variants.hpp"
 #include "plan/lock_file.hpp"
 #include "tune/tuner.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 
 // The choice for one region. No kernel takes it: the reference executor runs it.
 struct Choice {
@@ -48,4 +48,4 @@ std::string layouts_text(const kernels::Offer& offer);
 Status keep_choice(const plan::LockedChoice& choice, const kernels::Machine& machine, std::string_view node,
                    std::vector<tune::Candidate>* list);
 
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower
