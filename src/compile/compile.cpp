@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
+#include "compile/backends.hpp"
 #include "hf/foreign.hpp"
 #include "hf/import.hpp"
 #include "onnx/import.hpp"
@@ -116,8 +117,11 @@ Status obey_lock(Options* o) {
         .expecting(lock.builder)
         .but_found(o->builder)
         .advise("build with --lock again");
-  if (lock.backend != "cpu")
+  if (!backend_named(lock.backend).ok())
     return refused("the lock is for backend '%s', which this build does not have", lock.backend.c_str());
+  if (o->backend != "auto" && o->backend != lock.backend)
+    return refused("the lock was made for another backend").expecting(lock.backend).but_found(o->backend);
+  o->backend = lock.backend;
   if (!o->tune.provider.empty() && o->tune.provider != lock.provider)
     return refused("the lock was made for another provider")
         .expecting(lock.provider.empty() ? "all" : lock.provider)
@@ -189,6 +193,7 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
 
 struct Compilation::State {
   Options options;
+  const lower::Backend* backend = nullptr;
   Imported imported;
   ir::Graph before;
   std::vector<peri::passes::PassReport> passes;
@@ -233,9 +238,9 @@ Result<Compiled> Compilation::lower(const lower::RefusedChoices& refused) {
 Status Compilation::State::begin(Options given, Imported model) {
   options = std::move(given);
   imported = std::move(model);
-  if (options.backend != "auto" && options.backend != "cpu")
-    return refused("no backend '%s' in this build", options.backend.c_str()).expecting("cpu");
   if (options.lock) PERI_TRY(obey_lock(&options));
+  PERI_ASSIGN(backend, backend_named(options.backend));
+  options.tune.executors = backend->executors;
   before = imported.graph.clone();
   const int64_t start = now_ns();
   PERI_ASSIGN(passes, peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir}));
@@ -249,9 +254,9 @@ Status Compilation::State::begin(Options given, Imported model) {
 Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused) {
   Compiled out;
   const int64_t start = now_ns();
-  PERI_ASSIGN(auto lowered, lower::lower_graph(imported.graph, *tuner,
-                                                 {tuned_for, bounds, options.lock ? &*options.lock : nullptr, refused,
-                                                  options.progress}));
+  PERI_ASSIGN(auto lowered, lower::lower_graph(imported.graph, *backend, *tuner,
+                                               {tuned_for, bounds, options.lock ? &*options.lock : nullptr, refused,
+                                                options.progress}));
   out.tune_seconds = seconds_since(start);
   if (imported.check_files) PERI_TRY(imported.check_files());
   out.import_seconds = import_seconds;

@@ -58,6 +58,7 @@ const ir::Layout kRowMajor;
 
 struct Search {
   const std::vector<Region>& regions;
+  const Backend& backend;
   tune::Tuner& tuner;
   const Binding& binding;
   std::vector<Node> nodes;
@@ -76,7 +77,7 @@ struct Search {
   double convert(const ir::Value* v, const ir::Layout& from, const ir::Layout& to) const {
     if (from == to) return 0;
     auto dims = eval(*v->type.shape, binding);
-    return dims.ok() ? tuner.convert_ms(v->type.dtype, *dims, from, to) : kReferenceMs;
+    return dims.ok() ? backend.change_ms(tuner, v->type.dtype, *dims, from, to) : kReferenceMs;
   }
   // Layout in which a value exists before any conversion.
   const ir::Layout& layout_of(const ir::Value* v) const {
@@ -230,9 +231,10 @@ Status gather(Search* s, const Binding& binding, std::span<const DimBinding> als
 }
 }  // namespace
 
-Result<Cover> choose_cover(const std::vector<Region>& regions, tune::Tuner& tuner, const Binding& binding,
-                           std::span<const DimBinding> also, const RefusedChoices& refused, plan::LockReader* lock) {
-  Search s{regions, tuner, binding, {}, {}, {}, {}};
+Result<Cover> choose_cover(const std::vector<Region>& regions, const Backend& backend, tune::Tuner& tuner,
+                           const Binding& binding, std::span<const DimBinding> also, const RefusedChoices& refused,
+                           plan::LockReader* lock) {
+  Search s{regions, backend, tuner, binding, {}, {}, {}, {}};
   PERI_TRY(gather(&s, binding, also, refused, lock));
   for (const auto& [v, where] : s.made_by)
     if (s.must_be_row_major(v, nullptr)) s.row_major_needed[v] = true;

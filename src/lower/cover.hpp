@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lower/backend.hpp"
 #include "lower/region.hpp"
 #include "lower/variants.hpp"
 #include "plan/lock_file.hpp"
@@ -36,8 +37,9 @@ using Binding = DimBinding;
 // region at a time, until nothing improves. `binding` are the dims the measurements are made at; every choice holds at
 // those of `also` too, and none is one of `refused`. What `lock` holds is not chosen but looked up; kRefused names the
 // region whose candidate, ISA or library is not here.
-Result<Cover> choose_cover(const std::vector<Region>& regions, tune::Tuner& tuner, const Binding& binding,
-                           std::span<const DimBinding> also, const RefusedChoices& refused, plan::LockReader* lock);
+Result<Cover> choose_cover(const std::vector<Region>& regions, const Backend& backend, tune::Tuner& tuner,
+                           const Binding& binding, std::span<const DimBinding> also, const RefusedChoices& refused,
+                           plan::LockReader* lock);
 
 // What a lock file calls a region: a hash of its graph with symbolic dims.
 std::string region_key(const Region& region);

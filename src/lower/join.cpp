@@ -5,8 +5,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "lower/cover.hpp"
 #include "exec/core/region_payload.hpp"
+#include "lower/cover.hpp"
 
 namespace peri::lower {
 namespace {

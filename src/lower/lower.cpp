@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <set>
 
-#include "lower/join.hpp"
 #include "base/fault.hpp"
 #include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
+#include "lower/join.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::lower {
@@ -280,7 +280,8 @@ void dims_table(const ir::Graph& graph, plan::Program* program) {
 }
 }  // namespace
 
-Result<Lowered> lower_graph(const ir::Graph& original, tune::Tuner& tuner, const Options& options) {
+Result<Lowered> lower_graph(const ir::Graph& original, const Backend& backend, tune::Tuner& tuner,
+                            const Options& options) {
   ir::Graph graph = original.clone();
   drop_known_shapes(graph);
   for (ir::Value*& v : graph.outputs) {  // a constant string is made by a step: the weight section holds none
@@ -317,10 +318,11 @@ Result<Lowered> lower_graph(const ir::Graph& original, tune::Tuner& tuner, const
   }
   Emitter e{graph, tuner, options, {}, {}, {}, {}, {}, plan::LockReader(options.lock)};
   regions = join_regions(graph, std::move(regions), tuner, options.tuned_for, also, options.refused, e.lock);
-  PERI_ASSIGN(const Cover cover, choose_cover(regions, tuner, options.tuned_for, also, options.refused, &e.lock));
+  PERI_ASSIGN(const Cover cover,
+              choose_cover(regions, backend, tuner, options.tuned_for, also, options.refused, &e.lock));
   PERI_TRY(e.lock.all_used());
   e.out.program.name = graph.name;
-  e.out.program.backend = "cpu";
+  e.out.program.backend = backend.name;
   e.out.predicted_ms = cover.predicted_ms;
   e.out.conversion_ms = cover.conversion_ms;
   for (const auto& [name, value] : options.tuned_for) e.out.program.tuned_for[name] = value;

@@ -45,8 +45,8 @@ struct Lowered {
   double predicted_ms = 0, conversion_ms = 0;
 };
 
-// REQUIRES: types inferred, dead code gone. Nodes that no kernel takes run on the reference executor and are reported
-// so.
-Result<Lowered> lower_graph(const ir::Graph& graph, tune::Tuner& tuner, const Options& options);
+// REQUIRES: types inferred, dead code gone; the tuner offers kernels of the backend's executors only. Nodes that no
+// kernel takes run on the reference executor and are reported so.
+Result<Lowered> lower_graph(const ir::Graph& graph, const Backend& backend, tune::Tuner& tuner, const Options& options);
 
 }  // namespace peri::lower

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "lower/cover.hpp"
 #include "exec/core/region_payload.hpp"
+#include "lower/cover.hpp"
 
 namespace peri::lower {
 

@@ -101,6 +101,9 @@ Candidates Tuner::State::collect(const ir::Graph& region, const std::vector<bool
   const kernels::Problem problem{&region, constant};
   for (const kernels::Kernel* kernel : kernels::kernels()) {
     const kernels::Kernel& k = *kernel;
+    if (!options.executors.empty() &&
+        std::find(options.executors.begin(), options.executors.end(), k.executor) == options.executors.end())
+      continue;
     // Changes of layout serve every provider.
     if (!options.provider.empty() && k.provider != options.provider && problem.anchor().op != "relayout") continue;
     auto offers = contained([&] { return k.offer(problem, machine); });

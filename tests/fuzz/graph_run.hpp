@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "backends/cpu/backend.hpp"
 #include "lower/lower.hpp"
 #include "passes/core/pipeline.hpp"
 #include "plan/engine_file.hpp"
@@ -45,7 +46,7 @@ inline void build_and_run(ir::Graph graph) {
   tune::Options plain;
   plain.measure = plain.verify = false;
   tune::Tuner tuner(plain);
-  auto lowered = lower::lower_graph(graph, tuner, options);
+  auto lowered = lower::lower_graph(graph, backends::cpu::backend(), tuner, options);
   if (!lowered.ok()) return stop_at_fault(lowered.error());
   for (const lower::StepReport& step : lowered->steps)
     for (const auto& [kernel, reason] : step.refusals)

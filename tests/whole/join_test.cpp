@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "lower/cover.hpp"
 #include "exec/core/region_payload.hpp"
+#include "lower/cover.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::lower {

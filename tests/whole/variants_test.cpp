@@ -3,9 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "lower/lower.hpp"
+#include "backends/cpu/backend.hpp"
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
+#include "lower/lower.hpp"
 #include "ops/entry.hpp"
 #include "plan/engine_file.hpp"
 #include "runtime/engine.hpp"
@@ -33,7 +34,7 @@ tune::Options unmeasured() {
 
 Result<Lowered> lowered(const plan::Lock* lock) {
   tune::Tuner tuner(unmeasured());
-  return lower_graph(convolution(), tuner, {kDims, {}, lock, {}});
+  return lower_graph(convolution(), backends::cpu::backend(), tuner, {kDims, {}, lock, {}});
 }
 
 plan::Lock locked_to(const std::string& candidate, const std::string& elsewhere) {
