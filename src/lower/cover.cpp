@@ -1,16 +1,15 @@
-// The cover search.
+// The puzzle of a graph's parts, and what its solution means.
 #include "lower/cover.hpp"
 
 #include <algorithm>
+#include <map>
+#include <unordered_map>
 
-#include "base/hash.hpp"
+#include "base/fault.hpp"
 #include "exec/core/region_payload.hpp"
+#include "lower/search.hpp"
 
 namespace peri::lower {
-
-std::string region_key(const Region& region) {
-  return hex64(hash_text(ir::print(region_graph(region), {1024, false})));
-}
 
 std::string layouts_text(const kernels::Offer& offer) {
   std::string out;
@@ -46,156 +45,22 @@ Status keep_choice(const plan::LockedChoice& choice, const kernels::Machine& mac
 namespace {
 constexpr double kUnmeasuredMs = 1e-3;
 constexpr double kReferenceMs = 1e3;  // worse than any kernel
-
-struct Node {
-  const Region* region = nullptr;
-  std::vector<tune::Candidate> usable;  // empty: reference
-  std::vector<tune::Refusal> refusals;
-  size_t pick = 0;
-};
+// What is not of the greedy cut has to win by more than two measurements of the same thing differ.
+constexpr double kWin = 0.97;
 
 const ir::Layout kRowMajor;
 
-struct Search {
-  const std::vector<Region>& regions;
-  const Backend& backend;
-  tune::Tuner& tuner;
-  const Binding& binding;
-  std::vector<Node> nodes;
-  std::unordered_map<const ir::Value*, std::pair<size_t, size_t>> made_by;  // value -> region, output index
-  std::unordered_map<const ir::Value*, std::vector<std::pair<size_t, size_t>>>
-      used_by;  // value -> (region, input index)
-
-  double time_of(const tune::Candidate& c) const { return c.median_ms >= 0 ? c.median_ms : kUnmeasuredMs; }
-  const ir::Layout& given(size_t region, size_t output) const {
-    const Node& n = nodes[region];
-    return n.usable.empty() ? kRowMajor : n.usable[n.pick].offer.outputs[output];
-  }
-  const ir::Layout& wanted(const Node& n, size_t pick, size_t input) const {
-    return n.usable.empty() ? kRowMajor : n.usable[pick].offer.inputs[input];
-  }
-  double convert(const ir::Value* v, const ir::Layout& from, const ir::Layout& to) const {
-    if (from == to) return 0;
-    auto dims = eval(*v->type.shape, binding);
-    return dims.ok() ? backend.change_ms(tuner, v->type.dtype, *dims, from, to) : kReferenceMs;
-  }
-  // Layout in which a value exists before any conversion.
-  const ir::Layout& layout_of(const ir::Value* v) const {
-    auto it = made_by.find(v);
-    return it == made_by.end() ? kRowMajor : given(it->second.first, it->second.second);
-  }
-  // Views read row-major memory, and so do graph outputs.
-  bool must_be_row_major(const ir::Value* v, const ir::Graph* graph) const {
-    if (graph && graph->is_output(v)) return true;
-    return std::any_of(v->users.begin(), v->users.end(), [](const ir::Node* u) { return is_view(*u); });
-  }
-
-  // Cost of region k with pick p, given everyone else's picks: its time and the conversions on its edges. A conversion
-  // shared by several users is paid once.
-  double local_cost(size_t k, size_t p) const {
-    const Node& n = nodes[k];
-    double cost = n.usable.empty() ? kReferenceMs : time_of(n.usable[p]);
-    for (size_t i = 0; i < n.region->inputs.size(); ++i) {
-      const ir::Value* v = n.region->inputs[i];
-      if (v->constant) continue;
-      const ir::Layout& want = wanted(n, p, i);
-      const ir::Layout& have = layout_of(v);
-      if (want == have) continue;
-      bool shared = false;
-      auto users = used_by.find(v);
-      if (users != used_by.end())
-        for (const auto& [u, j] : users->second)
-          shared = shared || (u < k && wanted(nodes[u], nodes[u].pick, j) == want);
-      if (!shared) cost += convert(v, have, want);
-    }
-    for (size_t o = 0; o < n.region->outputs.size(); ++o) {
-      const ir::Value* v = n.region->outputs[o];
-      const ir::Layout& have = n.usable.empty() ? kRowMajor : n.usable[p].offer.outputs[o];
-      std::vector<ir::Layout> paid;
-      auto pay = [&](const ir::Layout& want) {
-        if (want == have || std::find(paid.begin(), paid.end(), want) != paid.end()) return;
-        paid.push_back(want);
-        cost += convert(v, have, want);
-      };
-      if (row_major_needed.contains(v)) pay(kRowMajor);
-      auto users = used_by.find(v);
-      if (users != used_by.end())
-        for (const auto& [u, j] : users->second) pay(wanted(nodes[u], nodes[u].pick, j));
-    }
-    return cost;
-  }
-
-  std::unordered_map<const ir::Value*, bool> row_major_needed;
-
-  // Forward pass: best total of a chain that ends in each candidate; then picks are traced back along the first
-  // activation input. Exact on chains.
-  void chains() {
-    std::vector<std::vector<double>> best(nodes.size());
-    std::vector<std::vector<std::vector<size_t>>> from(nodes.size());
-    std::vector<size_t> uses(nodes.size(), 0);
-    for (size_t k = 0; k < nodes.size(); ++k) {
-      Node& n = nodes[k];
-      const size_t count = std::max<size_t>(1, n.usable.size());
-      best[k].assign(count, 0);
-      from[k].assign(count, std::vector<size_t>(n.region->inputs.size(), 0));
-      for (size_t p = 0; p < count; ++p) {
-        double cost = n.usable.empty() ? kReferenceMs : time_of(n.usable[p]);
-        for (size_t i = 0; i < n.region->inputs.size(); ++i) {
-          const ir::Value* v = n.region->inputs[i];
-          if (v->constant) continue;
-          auto it = made_by.find(v);
-          if (it == made_by.end()) {
-            cost += convert(v, kRowMajor, wanted(n, p, i));
-            continue;
-          }
-          const auto [source, output] = it->second;
-          const Node& s = nodes[source];
-          double least = 1e300;
-          for (size_t q = 0; q < best[source].size(); ++q) {
-            const ir::Layout& have = s.usable.empty() ? kRowMajor : s.usable[q].offer.outputs[output];
-            // A value with several users spreads its cost among them, so that it is not counted several times.
-            const double share = std::max<size_t>(1, used_by[v].size());
-            const double c = best[source][q] / share + convert(v, have, wanted(n, p, i));
-            if (c < least) least = c, from[k][p][i] = q;
-          }
-          cost += least;
-        }
-        for (size_t o = 0; o < n.region->outputs.size(); ++o)
-          if (row_major_needed.contains(n.region->outputs[o]) && !n.usable.empty())
-            cost += convert(n.region->outputs[o], n.usable[p].offer.outputs[o], kRowMajor);
-        best[k][p] = cost;
-      }
-      for (const ir::Value* v : n.region->inputs)
-        if (auto it = made_by.find(v); it != made_by.end()) ++uses[it->second.first];
-    }
-    std::vector<int> picked(nodes.size(), -1);
-    for (size_t k = nodes.size(); k-- > 0;) {
-      if (picked[k] < 0)
-        picked[k] = static_cast<int>(std::min_element(best[k].begin(), best[k].end()) - best[k].begin());
-      nodes[k].pick = nodes[k].usable.empty() ? 0 : static_cast<size_t>(picked[k]);
-      for (size_t i = 0; i < nodes[k].region->inputs.size(); ++i) {
-        auto it = made_by.find(nodes[k].region->inputs[i]);
-        if (it != made_by.end() && picked[it->second.first] < 0)
-          picked[it->second.first] = static_cast<int>(from[k][static_cast<size_t>(picked[k])][i]);
-      }
-    }
-  }
-
-  void descend() {
-    for (int sweep = 0; sweep < 8; ++sweep) {
-      bool changed = false;
-      for (size_t k = 0; k < nodes.size(); ++k) {
-        const double now = local_cost(k, nodes[k].pick);
-        double least = now;
-        size_t pick = nodes[k].pick;
-        for (size_t p = 0; p < nodes[k].usable.size(); ++p) {
-          const double c = local_cost(k, p);
-          if (c < least * (1 - 1e-9)) least = c, pick = p;
-        }
-        if (pick != nodes[k].pick) nodes[k].pick = pick, changed = true;
-      }
-      if (!changed) return;
-    }
+// A part with what may run it.
+struct Able {
+  std::vector<tune::Candidate> usable;  // empty: the reference
+  std::vector<tune::Refusal> refusals;
+  std::vector<size_t> of_way;  // the candidate of each way of its piece
+  bool stands = true;
+  double best_ms() const {
+    double best = -1;
+    for (const tune::Candidate& c : usable)
+      if (c.median_ms >= 0 && (best < 0 || c.median_ms < best)) best = c.median_ms;
+    return best;
   }
 };
 
@@ -208,66 +73,207 @@ Status keep_locked(const Region& r, const tune::Tuner& tuner, plan::LockReader* 
   return keep_choice_and_fallback(*choice, tuner.machine(), node, usable);
 }
 
-Status gather(Search* s, const Binding& binding, std::span<const DimBinding> also, const RefusedChoices& refused,
-              plan::LockReader* lock) {
-  for (size_t k = 0; k < s->regions.size(); ++k) {
-    const Region& r = s->regions[k];
-    Node n;
-    n.region = &r;
-    const auto all = candidates_of(r, binding, also, &s->tuner);
-    if (all.ok()) {
-      n.refusals = (*all)->refusals;
-      n.usable = usable_candidates(r, **all, binding, also, refused, &s->tuner, &n.refusals);
-    } else {
-      n.refusals.push_back({"*", all.error().text()});
-    }
-    if (lock->locked()) PERI_TRY(keep_locked(r, s->tuner, lock, &n.usable));
-    for (size_t o = 0; o < r.outputs.size(); ++o) s->made_by[r.outputs[o]] = {k, o};
-    for (size_t i = 0; i < r.inputs.size(); ++i)
-      if (!r.inputs[i]->constant) s->used_by[r.inputs[i]].emplace_back(k, i);
-    s->nodes.push_back(std::move(n));
+struct Chooser {
+  const Terms& terms;
+  Parts parts;
+  plan::LockReader* lock;
+  std::vector<Able> able;
+  Puzzle puzzle;
+  std::vector<ir::Layout> places = {kRowMajor};
+  std::vector<const ir::Value*> values;
+  std::unordered_map<const ir::Value*, int> value_ids;
+  std::map<std::tuple<int, int, int>, double> prices;
+
+  int place_of(const ir::Layout& layout) {
+    const auto it = std::find(places.begin(), places.end(), layout);
+    if (it != places.end()) return static_cast<int>(it - places.begin());
+    places.push_back(layout);
+    return static_cast<int>(places.size()) - 1;
   }
-  return Ok{};
+  int value_of(const ir::Value* v) {
+    const auto [it, is_new] = value_ids.emplace(v, static_cast<int>(values.size()));
+    if (is_new) values.push_back(v);
+    return it->second;
+  }
+  double price(int v, int from, int to) {
+    if (from == to) return 0;
+    const auto [it, is_new] = prices.emplace(std::tuple(v, from, to), kReferenceMs);
+    const ir::Type& type = values[static_cast<size_t>(v)]->type;
+    if (!is_new) return it->second;
+    if (const auto dims = eval(*type.shape, terms.tuned_for); dims.ok())
+      it->second = terms.backend.change_ms(terms.tuner, type.dtype, *dims, places[static_cast<size_t>(from)],
+                                           places[static_cast<size_t>(to)]);
+    return it->second;
+  }
+
+  Status find_candidates(size_t k) {
+    const Region& r = parts.list[k].region;
+    Able& a = able[k];
+    const auto all = candidates_of(r, terms.tuned_for, terms.also, &terms.tuner, parts.list[k].kernels);
+    if (all.ok()) {
+      a.refusals = (*all)->refusals;
+      a.usable = usable_candidates(r, **all, terms.tuned_for, terms.also, terms.refused, &terms.tuner, &a.refusals);
+    } else {
+      a.refusals.push_back({"*", all.error().text()});
+    }
+    if (lock->locked()) PERI_TRY(keep_locked(r, terms.tuner, lock, &a.usable));
+    if (!parts.list[k].greedy) {
+      std::erase_if(a.usable, [](const tune::Candidate& c) { return c.median_ms < 0; });
+      a.stands = !a.usable.empty();
+    }
+    return Ok{};
+  }
+
+  // The beginning of a chain is not worth a measurement where its rest alone takes as long as the whole.
+  bool hopeless(const Part& p) const {
+    if (!p.whole || !p.rest) return false;
+    const double whole = able[*p.whole].best_ms(), rest = able[*p.rest].best_ms();
+    return !able[*p.rest].stands || (whole >= 0 && rest >= kWin * whole);
+  }
+
+  Status gather(const PartProgress& progress) {
+    able.resize(parts.list.size());
+    // Those of the cut first: once the build is interrupted nothing else is measured.
+    std::vector<size_t> order;
+    for (const bool greedy : {true, false})
+      for (size_t k = 0; k < parts.list.size(); ++k)
+        if (parts.list[k].greedy == greedy) order.push_back(k);
+    for (size_t n = 0; n < order.size(); ++n) {
+      const size_t k = order[n];
+      const Part& p = parts.list[k];
+      const auto& stop = terms.tuner.options().stop;
+      able[k].stands = p.greedy || !(hopeless(p) || (stop && stop()));
+      if (!able[k].stands) continue;
+      if (progress) progress(n, order.size(), p.region);
+      Status found = contained([&] { return find_candidates(k); });
+      if (!found.ok()) return std::move(found).error().at_node(region_name(p.region));
+    }
+    return Ok{};
+  }
+
+  // Of candidates with the same places only the fastest is a way.
+  void add_piece(size_t k) {
+    const Part& p = parts.list[k];
+    Able& a = able[k];
+    Piece piece;
+    piece.atoms = p.atoms;
+    std::vector<size_t> ports;  // inputs that are no weights
+    for (size_t i = 0; i < p.region.inputs.size(); ++i) {
+      if (p.region.inputs[i]->constant) continue;
+      ports.push_back(i);
+      piece.inputs.push_back(value_of(p.region.inputs[i]));
+    }
+    for (const ir::Value* v : p.region.outputs) piece.outputs.push_back(value_of(v));
+    for (size_t c = 0; a.stands && c < a.usable.size(); ++c) {
+      const kernels::Offer& offer = a.usable[c].offer;
+      Way way;
+      const double ms = a.usable[c].median_ms >= 0 ? a.usable[c].median_ms : kUnmeasuredMs;
+      way.ms = p.greedy ? ms : ms / kWin;
+      for (size_t i : ports) way.in.push_back(place_of(offer.inputs[i]));
+      for (const ir::Layout& l : offer.outputs) way.out.push_back(place_of(l));
+      const auto same = std::find_if(piece.ways.begin(), piece.ways.end(),
+                                     [&](const Way& w) { return w.in == way.in && w.out == way.out; });
+      const auto far = [](int place) { return place >= kMaxPlaces; };
+      if (std::any_of(way.in.begin(), way.in.end(), far) || std::any_of(way.out.begin(), way.out.end(), far)) continue;
+      if (same == piece.ways.end()) {
+        piece.ways.push_back(std::move(way));
+        a.of_way.push_back(c);
+      } else if (way.ms < same->ms) {
+        a.of_way[static_cast<size_t>(same - piece.ways.begin())] = c;
+        same->ms = way.ms;
+      }
+    }
+    if (p.greedy && piece.ways.empty())
+      piece.ways.push_back(
+          {kReferenceMs, std::vector<int>(piece.inputs.size(), 0), std::vector<int>(piece.outputs.size(), 0)});
+    puzzle.pieces.push_back(std::move(piece));
+  }
+
+  void state_puzzle() {
+    puzzle.atoms = parts.atoms;
+    for (size_t k = 0; k < parts.list.size(); ++k) add_piece(k);
+    puzzle.values = static_cast<int>(values.size());
+    // Views read row-major memory, and so do results of the graph.
+    for (const ir::Value* v : values)
+      puzzle.wanted.push_back(terms.graph.is_output(v) ||
+                              std::any_of(v->users.begin(), v->users.end(), [](auto* u) { return is_view(*u); }));
+    puzzle.price = [this](int v, int from, int to) { return price(v, from, to); };
+  }
+
+  Choice choice_of(const Picked& picked) {
+    Able& a = able[picked.piece];
+    Choice c;
+    c.refusals = std::move(a.refusals);
+    c.reference = a.of_way.empty();
+    for (size_t k = 0; k < a.usable.size(); ++k)
+      if (c.reference || k != a.of_way[picked.way]) c.others.push_back(a.usable[k]);
+    if (!c.reference) c.candidate = std::move(a.usable[a.of_way[picked.way]]);
+    return c;
+  }
+
+  Cover cover_of(const Solved& solved) {
+    Cover out;
+    std::unordered_map<const ir::Node*, Choice> by_node;
+    double counted = 0;
+    for (const Picked& p : solved.picked) {
+      Region& r = parts.list[p.piece].region;
+      Choice c = choice_of(p);
+      counted += puzzle.pieces[p.piece].ways[p.way].ms;
+      if (!c.reference) out.predicted_ms += std::max(0.0, c.candidate.median_ms);
+      by_node.emplace(r.nodes.front(), std::move(c));
+      out.regions.push_back(std::move(r));
+    }
+    out.conversion_ms = std::max(0.0, solved.cost - counted);
+    out.predicted_ms += out.conversion_ms;
+    out.regions = in_order(terms.graph, std::move(out.regions));
+    for (const Region& r : out.regions) out.choices.push_back(std::move(by_node.at(r.nodes.front())));
+    return out;
+  }
+};
+
+// Kernels that take the beginning of a chain and not the whole, or give or take other places there. What a kernel does
+// behind its sums it does in registers, with values that it stores anyway: one that takes both is at least as fast on
+// the whole as on the beginning with a pass over memory behind it.
+std::vector<const kernels::Kernel*> added_kernels(const Terms& terms, const Region& beginning, const Region& whole) {
+  std::vector<const kernels::Kernel*> out;
+  const auto small = exec::bind_region(region_graph(beginning), terms.tuned_for),
+             large = exec::bind_region(region_graph(whole), terms.tuned_for);
+  if (!small.ok() || !large.ok() || beginning.inputs.empty() || whole.inputs.empty()) return out;
+  const tune::Candidates& all = terms.tuner.offers(*large, constant_inputs(whole));
+  for (const tune::Candidate& c : terms.tuner.offers(*small, constant_inputs(beginning)).list)
+    if (std::find(out.begin(), out.end(), c.kernel) == out.end() &&
+        std::none_of(all.list.begin(), all.list.end(), [&](const tune::Candidate& w) {
+          return w.kernel == c.kernel && w.offer.inputs[0] == c.offer.inputs[0] && w.offer.outputs == c.offer.outputs;
+        }))
+      out.push_back(c.kernel);
+  return out;
+}
+
+bool accepted(const Terms& terms, const Region& r) {
+  const auto here = exec::bind_region(region_graph(r), terms.tuned_for);
+  return here.ok() && terms.tuner.accepted(*here, constant_inputs(r));
 }
 }  // namespace
 
-Result<Cover> choose_cover(const std::vector<Region>& regions, const Backend& backend, tune::Tuner& tuner,
-                           const Binding& binding, std::span<const DimBinding> also, const RefusedChoices& refused,
-                           plan::LockReader* lock) {
-  Search s{regions, backend, tuner, binding, {}, {}, {}, {}};
-  PERI_TRY(gather(&s, binding, also, refused, lock));
-  for (const auto& [v, where] : s.made_by)
-    if (s.must_be_row_major(v, nullptr)) s.row_major_needed[v] = true;
-  for (const Region& r : regions)
-    for (const ir::Value* v : r.outputs)
-      if (v->users.empty()) s.row_major_needed[v] = true;  // only a graph output has no user
-  s.chains();
-  s.descend();
-  Cover cover;
-  for (size_t k = 0; k < regions.size(); ++k) {
-    const Node& n = s.nodes[k];
-    Choice c;
-    c.refusals = n.refusals;
-    c.reference = n.usable.empty();
-    if (!c.reference) {
-      c.candidate = n.usable[n.pick];
-      cover.predicted_ms += std::max(0.0, c.candidate.median_ms);
-      for (size_t p = 0; p < n.usable.size(); ++p)
-        if (p != n.pick) c.others.push_back(n.usable[p]);
-    }
-    cover.choices.push_back(std::move(c));
-  }
-  for (const auto& [v, users] : s.used_by) {
-    std::vector<ir::Layout> paid;
-    for (const auto& [u, j] : users) {
-      const ir::Layout& want = s.wanted(s.nodes[u], s.nodes[u].pick, j);
-      if (want == s.layout_of(v) || std::find(paid.begin(), paid.end(), want) != paid.end()) continue;
-      paid.push_back(want);
-      cover.conversion_ms += s.convert(v, s.layout_of(v), want);
-    }
-  }
-  cover.predicted_ms += cover.conversion_ms;
-  return cover;
+PartRules measured_rules(const Terms& terms) {
+  using Kernels = std::optional<std::vector<const kernels::Kernel*>>;
+  if (!terms.tuner.options().measure)
+    return {[](const Region&, const Region&, const Region&) -> Kernels { return std::nullopt; },
+            [](const Region&) { return false; }};
+  return {[&](const Region& beginning, const Region& rest, const Region& whole) -> Kernels {
+            std::vector<const kernels::Kernel*> added = added_kernels(terms, beginning, whole);
+            return added.empty() || !accepted(terms, rest) ? std::nullopt : Kernels(std::move(added));
+          },
+          [&](const Region& both) { return accepted(terms, both); }};
+}
+
+Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lock, const PartProgress& progress) {
+  Chooser c{terms, std::move(parts), lock, {}, {}};
+  PERI_TRY(c.gather(progress));
+  c.state_puzzle();
+  const std::optional<Solved> solved = solve(c.puzzle);
+  if (!solved) return internal_error("no cover of the graph");
+  return c.cover_of(*solved);
 }
 
 }  // namespace peri::lower

@@ -1,14 +1,13 @@
-// Cover: which candidate runs each region, so that the sum of measured times, layout conversions included, is least.
+// Cover: which parts a graph is made of and which candidate runs each, so that the sum of measured times, changes of
+// place included, is least.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "lower/backend.hpp"
-#include "lower/region.hpp"
+#include "lower/parts.hpp"
 #include "lower/variants.hpp"
 #include "plan/lock_file.hpp"
 #include "tune/tuner.hpp"
@@ -25,24 +24,31 @@ struct Choice {
 };
 
 struct Cover {
+  std::vector<Region> regions;  // in the order in which they run
   std::vector<Choice> choices;  // one for each region
-  double predicted_ms = 0;      // kernels and conversions
+  double predicted_ms = 0;      // kernels and changes of place
   double conversion_ms = 0;
 };
 
-using Binding = DimBinding;
+// What a cover is chosen for.
+struct Terms {
+  const ir::Graph& graph;
+  const Backend& backend;
+  tune::Tuner& tuner;
+  const DimBinding& tuned_for;       // the dims that measurements are made at
+  std::span<const DimBinding> also;  // other dims at which every choice holds
+  const RefusedChoices& refused;     // what no region takes
+};
 
-// Chooses by dynamic programming over the regions in order: the cheapest way to make each value in each layout,
-// conversions priced by measurement. Exact where values have one user (chains); on DAGs a descent from there, one
-// region at a time, until nothing improves. `binding` are the dims the measurements are made at; every choice holds at
-// those of `also` too, and none is one of `refused`. What `lock` holds is not chosen but looked up; kRefused names the
-// region whose candidate, ISA or library is not here.
-Result<Cover> choose_cover(const std::vector<Region>& regions, const Backend& backend, tune::Tuner& tuner,
-                           const Binding& binding, std::span<const DimBinding> also, const RefusedChoices& refused,
-                           plan::LockReader* lock);
+// What is asked of a split or a join before anything of it is measured. Without measuring there is none: the greedy cut
+// stands.
+PartRules measured_rules(const Terms& terms);
 
-// What a lock file calls a region: a hash of its graph with symbolic dims.
-std::string region_key(const Region& region);
+// Chooses by solve() over all parts. A part that is not of the cut stands only if all of it was measured, and if it is
+// better by more than two measurements of one thing differ. What `lock` holds is not chosen but looked up; kRefused
+// names the region whose candidate, ISA or library is not here. `progress` is told each part before it is measured.
+using PartProgress = std::function<void(size_t done, size_t total, const Region& region)>;
+Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lock, const PartProgress& progress = {});
 
 // The layouts an offer asks for and gives, as a lock spells them.
 std::string layouts_text(const kernels::Offer& offer);

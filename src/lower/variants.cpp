@@ -39,10 +39,11 @@ std::vector<std::pair<Dim, int64_t>> tuned_dims(const Region& r, const DimBindin
 }  // namespace
 
 Result<const tune::Candidates*> candidates_of(const Region& region, const DimBinding& tuned_for,
-                                              std::span<const DimBinding> also, tune::Tuner* tuner) {
+                                              std::span<const DimBinding> also, tune::Tuner* tuner,
+                                              std::span<const kernels::Kernel* const> only) {
   const ir::Graph graph = region_graph(region);
   PERI_ASSIGN(const ir::Graph here, exec::bind_region(graph, tuned_for));
-  return &tuner->candidates(here, constant_inputs(region), tune::bound_at(graph, also));
+  return &tuner->candidates(here, constant_inputs(region), tune::bound_at(graph, also), only);
 }
 
 std::string refused_choice(const RefusedChoices& refused, const std::string& key, const tune::Candidate& candidate) {

@@ -22,8 +22,10 @@ std::string refused_choice(const RefusedChoices& refused, const std::string& key
 
 // The tuner's candidates for the region at `tuned_for`, right at those of `also` too wherever they are offered there.
 // Errors: those of binding the region.
+// `only`: the kernels that matter, none: all.
 Result<const tune::Candidates*> candidates_of(const Region& region, const DimBinding& tuned_for,
-                                              std::span<const DimBinding> also, tune::Tuner* tuner);
+                                              std::span<const DimBinding> also, tune::Tuner* tuner,
+                                              std::span<const kernels::Kernel* const> only = {});
 
 // The candidates among `all`, which were tried at `tuned_for`, that may run the region. One that is not offered at
 // every dims of `also` gets `holds_for` and `elsewhere`, the fastest that is; without such a fallback it is refused.

@@ -68,9 +68,12 @@ class Tuner {
   // Candidates of a problem with concrete dims, all layouts. Verified and timed according to the options; results are
   // kept by the problem's text, so equal layers are done once. `also`: the region at other dims (see bound_at()). Where
   // a candidate is offered there too (see offered()) it must be right there, or it is rejected. Calls for one region
-  // with and without `also` share its times.
+  // with and without `also` share its times. `only`: the kernels that matter (none: all); where all were tried before
+  // all are given.
   const Candidates& candidates(const ir::Graph& region, const std::vector<bool>& constant,
-                               std::span<const ir::Graph> also = {});
+                               std::span<const ir::Graph> also = {}, std::span<const kernels::Kernel* const> only = {});
+  // The same before anything is verified or timed: what kernels offer.
+  const Candidates& offers(const ir::Graph& region, const std::vector<bool>& constant);
   // Whether any kernel but the reference takes the region (no measurement).
   bool accepted(const ir::Graph& region, const std::vector<bool>& constant);
   // Whether the candidate is offered for the same region at other dims too, with the same configuration, layouts and
