@@ -138,6 +138,17 @@ Status obey_lock(Options* o) {
   return Ok{};
 }
 
+// A provider that no kernel has would leave the whole model to the reference.
+Status check_provider(const std::string& provider) {
+  std::set<std::string> known = {"", "reference"};
+  for (const kernels::Kernel* k : kernels::kernels()) known.emplace(k->provider);
+  if (known.contains(provider)) return Ok{};
+  std::string names;
+  for (const std::string& name : known)
+    if (!name.empty()) names += (names.empty() ? "" : ", ") + name;
+  return usage("no provider '%s'", provider.c_str()).expecting(names);
+}
+
 // The dims to build for: the lock's, if there is one.
 Result<DimBinding> dims_of(const ir::Graph& graph, const Options& options) {
   if (options.lock && options.dims.empty()) return resolve_dims(graph, options.lock->dims);
@@ -241,6 +252,7 @@ Status Compilation::State::begin(Options given, Imported model) {
   if (options.lock) PERI_TRY(obey_lock(&options));
   PERI_ASSIGN(backend, backend_named(options.backend));
   options.tune.executors = backend->executors;
+  PERI_TRY(check_provider(options.tune.provider));
   before = imported.graph.clone();
   const int64_t start = now_ns();
   PERI_ASSIGN(passes, peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir}));

@@ -216,6 +216,15 @@ TEST_F(Choice, ASplitThatIsRefusedInTheEngineIsNotTakenAgain) {
   EXPECT_TRUE(second->steps[0].chosen.starts_with("long@1"));
 }
 
+TEST_F(Choice, AProviderThatNoKernelHasIsRefused) {
+  Options o = options();
+  o.compile.tune.provider = "planned";
+  const auto built = build_engine(o, model(kProduct));
+  ASSERT_FALSE(built.ok());
+  EXPECT_EQ(built.error().kind, ErrorKind::kUsage);
+  EXPECT_NE(built.error().text().find("planted"), std::string::npos) << built.error().text();
+}
+
 TEST_F(Choice, WithoutMeasuringTheLongestStands) {
   costs(2, 0, 0);
   Options o = options();
