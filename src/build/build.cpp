@@ -46,7 +46,7 @@ runtime::EngineOptions engine_options(runtime::ExecutorTable executors, int thre
 namespace {
 Result<Built> build_it(compile::Compilation* compilation, const Options& options) {
   const auto& stop = options.compile.tune.stop;
-  backends::cpu::RefusedChoices refused;
+  lower::RefusedChoices refused;
   Built out;
   for (int round = 0; round < kMostRounds; ++round) {
     PERI_ASSIGN(out.compiled, compilation->lower(refused));
@@ -58,7 +58,7 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
                    "the engine's answer is wrong though each of its steps is right: " + out.verdict.wrong)
           .advise("a rewriting of the graph is at fault: please report it; --disable-pass NAME leaves one out");
     const judge::Fault& f = *out.verdict.fault;
-    const backends::cpu::StepReport& step = out.compiled.steps[f.step];
+    const lower::StepReport& step = out.compiled.steps[f.step];
     if (options.compile.lock) return cannot(f, "the lock asks for a choice that is wrong here: build without --locked");
     const bool known = refused[step.key].contains(f.candidate);
     if (step.chosen == "reference" || known || f.candidate.empty()) return cannot(f, "please report it");

@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
+#include "compile/backends.hpp"
 #include "hf/foreign.hpp"
 #include "hf/import.hpp"
 #include "onnx/import.hpp"
@@ -116,8 +117,11 @@ Status obey_lock(Options* o) {
         .expecting(lock.builder)
         .but_found(o->builder)
         .advise("build with --lock again");
-  if (lock.backend != "cpu")
+  if (!backend_named(lock.backend).ok())
     return refused("the lock is for backend '%s', which this build does not have", lock.backend.c_str());
+  if (o->backend != "auto" && o->backend != lock.backend)
+    return refused("the lock was made for another backend").expecting(lock.backend).but_found(o->backend);
+  o->backend = lock.backend;
   if (!o->tune.provider.empty() && o->tune.provider != lock.provider)
     return refused("the lock was made for another provider")
         .expecting(lock.provider.empty() ? "all" : lock.provider)
@@ -132,6 +136,17 @@ Status obey_lock(Options* o) {
   o->disabled_passes = lock.disabled_passes;
   o->tune.measure = o->tune.verify = false;
   return Ok{};
+}
+
+// A provider that no kernel has would leave the whole model to the reference.
+Status check_provider(const std::string& provider) {
+  std::set<std::string> known = {"", "reference"};
+  for (const kernels::Kernel* k : kernels::kernels()) known.emplace(k->provider);
+  if (known.contains(provider)) return Ok{};
+  std::string names;
+  for (const std::string& name : known)
+    if (!name.empty()) names += (names.empty() ? "" : ", ") + name;
+  return usage("no provider '%s'", provider.c_str()).expecting(names);
 }
 
 // The dims to build for: the lock's, if there is one.
@@ -177,7 +192,7 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
   for (const DimBinding& dims : bounds) lock.also.emplace_back(dims.begin(), dims.end());
   lock.disabled_passes = options.disabled_passes;
   std::set<std::string> conversions;
-  for (const backends::cpu::StepReport& s : made.steps) {
+  for (const lower::StepReport& s : made.steps) {
     if (s.conversion && !conversions.insert(s.key).second) continue;
     (s.conversion ? lock.conversions : lock.regions)
         .push_back({s.name, s.key, s.chosen, s.layouts, s.requires_isa, s.library, s.elsewhere, s.elsewhere_isa});
@@ -189,6 +204,7 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
 
 struct Compilation::State {
   Options options;
+  const lower::Backend* backend = nullptr;
   Imported imported;
   ir::Graph before;
   std::vector<peri::passes::PassReport> passes;
@@ -198,7 +214,7 @@ struct Compilation::State {
   double import_seconds = 0, passes_seconds = 0;
 
   Status begin(Options given, Imported model);
-  Result<Compiled> lower(const backends::cpu::RefusedChoices& refused);
+  Result<Compiled> lower(const lower::RefusedChoices& refused);
 };
 Compilation::Compilation() : state_(std::make_unique<State>()) {}
 Compilation::~Compilation() = default;
@@ -226,16 +242,17 @@ Result<std::unique_ptr<Compilation>> Compilation::start(Options options, Importe
   return out;
 }
 
-Result<Compiled> Compilation::lower(const backends::cpu::RefusedChoices& refused) {
+Result<Compiled> Compilation::lower(const lower::RefusedChoices& refused) {
   return contained([&] { return state_->lower(refused); });
 }
 
 Status Compilation::State::begin(Options given, Imported model) {
   options = std::move(given);
   imported = std::move(model);
-  if (options.backend != "auto" && options.backend != "cpu")
-    return refused("no backend '%s' in this build", options.backend.c_str()).expecting("cpu");
   if (options.lock) PERI_TRY(obey_lock(&options));
+  PERI_ASSIGN(backend, backend_named(options.backend));
+  options.tune.executors = backend->executors;
+  PERI_TRY(check_provider(options.tune.provider));
   before = imported.graph.clone();
   const int64_t start = now_ns();
   PERI_ASSIGN(passes, peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir}));
@@ -246,12 +263,12 @@ Status Compilation::State::begin(Options given, Imported model) {
   return Ok{};
 }
 
-Result<Compiled> Compilation::State::lower(const backends::cpu::RefusedChoices& refused) {
+Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused) {
   Compiled out;
   const int64_t start = now_ns();
-  PERI_ASSIGN(auto lowered, backends::cpu::lower(imported.graph, *tuner,
-                                                 {tuned_for, bounds, options.lock ? &*options.lock : nullptr, refused,
-                                                  options.progress}));
+  PERI_ASSIGN(auto lowered, lower::lower_graph(imported.graph, *backend, *tuner,
+                                               {tuned_for, bounds, options.lock ? &*options.lock : nullptr, refused,
+                                                options.progress}));
   out.tune_seconds = seconds_since(start);
   if (imported.check_files) PERI_TRY(imported.check_files());
   out.import_seconds = import_seconds;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/lower.hpp"
+#include "lower/lower.hpp"
 #include "passes/core/pipeline.hpp"
 #include "plan/lock_file.hpp"
 
@@ -16,7 +16,7 @@ namespace peri::compile {
 
 struct Options {
   std::string model;                    // ONNX file or Hugging Face folder
-  std::string backend = "auto";         // "auto", "cpu"
+  std::string backend = "auto";         // a name of backends.hpp, or "auto"
   std::map<std::string, int64_t> dims;  // --dims: dimension names, INPUT.AXIS, "batch", "sequence"
   std::map<std::string, int64_t> min_dims,
       max_dims;  // the smallest and largest sizes: every choice must hold there too
@@ -42,7 +42,7 @@ struct Compiled {
   std::vector<Tensor> weights;
   std::vector<std::string> notes;  // of the importer
   std::vector<passes::PassReport> passes;
-  std::vector<backends::cpu::StepReport> steps;
+  std::vector<lower::StepReport> steps;
   double predicted_ms = 0, conversion_ms = 0, import_seconds = 0, passes_seconds = 0, tune_seconds = 0;
   tune::Tuner::Stats tuned;
   std::vector<DimBinding> bounds;  // the smallest and largest sizes it was checked for, those that were given
@@ -58,7 +58,7 @@ class Compilation {
   static Result<std::unique_ptr<Compilation>> start(Options options, Imported model);
   ~Compilation();
   // Chooses and emits. No choice is one of `refused`; locked: kRefused if it would have to be.
-  Result<Compiled> lower(const backends::cpu::RefusedChoices& refused = {});
+  Result<Compiled> lower(const lower::RefusedChoices& refused = {});
   const Options& options() const;
   const ir::Graph& imported() const;  // before any pass
   const ir::Graph& graph() const;     // after the passes: what is lowered

@@ -2,37 +2,28 @@
 #include "judge/inputs.hpp"
 
 #include <algorithm>
-#include <set>
 #include <unordered_set>
 
 #include "base/rng.hpp"
+#include "ops/entry.hpp"
 
 namespace peri::judge {
 namespace {
 
 // Ops through which an index stays an index.
 bool passes_on(const ir::Node& n) {
-  static const std::set<std::string_view> kSame = {"cast",   "identity",  "reshape", "squeeze", "unsqueeze", "flatten",
-                                                   "expand", "transpose", "slice",   "gather",  "concat",    "tile",
-                                                   "split",  "where",     "clip",    "min",     "max"};
-  return kSame.contains(n.op);
+  const ops::OpDef* op = ops::find(n.op);
+  return op && op->moves;
 }
 
-// Rows of what `index` points into as an argument of `n`; none: it is no index there.
+// The least size that `index` stays below as an argument of `n`; none: it is no index there.
 std::optional<int64_t> rows_of(const ir::Node& n, const ir::Value* index, const DimBinding& sizes) {
-  if (n.in(1) != index || !n.in(0) || !n.in(0)->type.known() || n.in(0)->type.rank() == 0) return std::nullopt;
-  const Shape& data = *n.in(0)->type.shape;
-  if (n.op == "gather" || n.op == "gather_elements") {
-    int64_t axis = n.i("axis");
-    if (axis < 0) axis += static_cast<int64_t>(data.size());
-    if (axis < 0 || axis >= static_cast<int64_t>(data.size())) return std::nullopt;
-    const auto rows = data[static_cast<size_t>(axis)].eval(sizes);
-    return rows.ok() ? std::optional(*rows) : std::nullopt;
+  std::optional<int64_t> least;
+  for (size_t port = 0; port < n.inputs.size(); ++port) {
+    if (n.inputs[port] != index) continue;
+    for (const Dim& end : ops::index_ends_of(n, port))
+      if (const auto rows = end.eval(sizes); rows.ok()) least = std::min(least.value_or(*rows), *rows);
   }
-  if (n.op != "gather_nd" && n.op != "scatter_nd" && n.op != "scatter_elements") return std::nullopt;
-  int64_t least = INT64_MAX;
-  for (const Dim& d : data)
-    if (const auto rows = d.eval(sizes); rows.ok()) least = std::min(least, *rows);
   return least;
 }
 

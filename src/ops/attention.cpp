@@ -280,6 +280,7 @@ const Entry attention_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost,
+     .anchor = true,
      .samples = {"graph { input q: f32[2,3,5,8]; input k: f32[2,3,7,8]; input v: f32[2,3,7,4]; y = attention(q, k, v); "
                  "output y }",
                  "graph { input q: f32[2,6,4,8]; input k: f32[2,6,4,8]; input v: f32[2,6,4,8]; input m: f32[2,1,1,6]; "

@@ -68,6 +68,7 @@ const Entry average_pool_entry{{
      .reference = reference,
      .pull = pull_pool,
      .cost = cost_pool,
+     .anchor = true,
      .samples = {"graph { input x: f32[2,3,12,12]; y = average_pool(x) {kernel_shape=[3,3], pads=[1,1,1,1], "
                  "strides=[2,2]}; output y }",
                  "graph { input x: f32[1,2,7,9]; y = average_pool(x) {ceil_mode=1, count_include_pad=1, "

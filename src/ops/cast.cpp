@@ -162,6 +162,7 @@ const Entry cast_entry{{
      .pull = pull,
      .jumps = true,
      .elementwise = true,
+     .moves = true,
      .samples = {"graph { input x: f32[2,3]; y = cast(x) {to=3}; output y }",
                  "graph { input x: f32[2,3]; y = cast(x) {to=14}; output y }",
                  "graph { input x: i64[2,3]; y = cast(x) {to=1}; output y }",
@@ -184,6 +185,7 @@ const Entry cast_entry{{
      .pull = pull,
      .jumps = true,
      .elementwise = true,
+     .moves = true,
      .samples = {"graph { input x: f32[2,3]; input t: f16[1]; y = cast_like(x, t); output y }",
                  "graph { input x: i32[2,3]; input t: bool[]; y = cast_like(x, t); output y }"}},
 }};

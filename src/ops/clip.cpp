@@ -64,6 +64,7 @@ const Entry clip_entry{{
      .reference = reference,
      .pull = pull_same,
      .elementwise = true,
+     .moves = true,
      .samples =
          {"graph { input x: f32[2,3]; const a: f32[] = [-0.5]; const b: f32[] = [0.5]; y = clip(x, a, b); output y }",
           "graph { input x: f32[2,3]; const b: f32[] = [0.5]; y = clip(x, _, b); output y }",

@@ -78,6 +78,7 @@ const Entry compress_entry{{
      .attrs = {{"axis", AttrKind::kInt, false, "flattened"}},
      .infer = infer_compress,
      .reference = compress,
+     .moves = true,
      .samples = {"graph { input x: f32[3,4]; const c: bool[3] = [1, 0, 1]; y = compress(x, c) {axis=-1}; output y }",
                  "graph { input x: i64[3,4]; input c: bool[9]; y = compress(x, c); output y }",
                  "graph { input x: f32[3,0]; const c: bool[2] = [0, 1]; y = compress(x, c) {axis=0}; output y }"}},

@@ -107,6 +107,7 @@ const Entry concat_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost_move,
+     .moves = true,
      .samples =
          {"graph { input a: f32[2,3]; input b: f32[2,1]; input c: f32[2,4]; y = concat(a, b, c) {axis=1}; output y }",
           "graph { input a: i64[2]; input b: i64[3]; y = concat(a, b) {axis=-1}; output y }",

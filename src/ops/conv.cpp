@@ -239,6 +239,12 @@ Cost cost(const ir::Node& node) {
   return c;
 }
 
+double fan_in(const ir::Node&, std::span<const int64_t> w) {
+  double products = 1;
+  for (size_t d = 1; d < w.size(); ++d) products *= static_cast<double>(w[d]);
+  return products;
+}
+
 }  // namespace
 
 extern const Entry conv_entry;
@@ -246,7 +252,9 @@ const Entry conv_entry{{
     {.name = "conv",
      .onnx = "Conv",
      .versions = {1, 11, 22},
-     .inputs = {{"x", kFloats}, {"w", kFloats, false, false, 0}, {"bias", kFloats, true, false, 0}},
+     .inputs = {{"x", kFloats},
+                {"w", kFloats, false, false, 0, Role::kWeight},
+                {"bias", kFloats, true, false, 0, Role::kBias}},
      .outputs = {{"y"}},
      .attrs = {{"auto_pad", AttrKind::kString, false, "NOTSET"},
                {"dilations", AttrKind::kInts, false, "1 each"},
@@ -258,6 +266,8 @@ const Entry conv_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost,
+     .anchor = true,
+     .fan_in = fan_in,
      .samples = {"graph { input x: f32[2,3,9,8]; const w: f32[4,3,3,3] = seeded(0.3, 1); const b: f32[4] = seeded(0.5, "
                  "2); y = conv(x, w, b) {pads=[1,1,1,1]}; output y }",
                  "graph { input x: f32[1,16,7,7]; const w: f32[32,16,1,1] = seeded(0.3, 1); y = conv(x, w) "

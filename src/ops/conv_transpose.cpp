@@ -265,6 +265,16 @@ Cost cost(const ir::Node& node) {
   return c;
 }
 
+// A stride spreads the products of a channel over as many outputs.
+double fan_in(const ir::Node& node, std::span<const int64_t> w) {
+  double products = 1;
+  for (size_t d = 0; d < w.size(); ++d)
+    if (d != 1) products *= static_cast<double>(w[d]);
+  products /= static_cast<double>(node.i("group", 1));
+  for (int64_t s : node.ints("strides")) products /= static_cast<double>(std::max<int64_t>(1, s));
+  return std::max(1.0, products);
+}
+
 }  // namespace
 
 extern const Entry conv_transpose_entry;
@@ -272,7 +282,9 @@ const Entry conv_transpose_entry{{
     {.name = "conv_transpose",
      .onnx = "ConvTranspose",
      .versions = {1, 11, 22},
-     .inputs = {{"x", kFloats}, {"w", kFloats, false, false, 0}, {"bias", kFloats, true, false, 0}},
+     .inputs = {{"x", kFloats},
+                {"w", kFloats, false, false, 0, Role::kWeight},
+                {"bias", kFloats, true, false, 0, Role::kBias}},
      .outputs = {{"y"}},
      .attrs = {{"auto_pad", AttrKind::kString, false, "NOTSET"},
                {"dilations", AttrKind::kInts, false, "1 each"},
@@ -286,6 +298,8 @@ const Entry conv_transpose_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost,
+     .anchor = true,
+     .fan_in = fan_in,
      .samples = {"graph { input x: f32[1,4,5,6]; const w: f32[4,3,2,2] = seeded(0.3, 1); const b: f32[3] = seeded(0.5, "
                  "2); y = conv_transpose(x, w, b) {strides=[2,2]}; output y }",
                  "graph { input x: f32[2,4,5,5]; const w: f32[4,2,3,3] = seeded(0.3, 1); y = conv_transpose(x, w) "

@@ -73,17 +73,23 @@ bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions,
   return true;
 }
 
+std::vector<Dim> index_ends(const ir::Node& node) {
+  return node.in(0)->type.known() ? std::vector<Dim>{static_cast<int64_t>(node.in(0)->type.rank())}
+                                  : std::vector<Dim>();
+}
+
 OpDef running_op(std::string_view name, std::string_view onnx, std::vector<int> versions, Status (*reference)(RefCall&),
                  std::vector<std::string_view> samples) {
   return {.name = name,
           .onnx = onnx,
           .versions = std::move(versions),
-          .inputs = {{"x", kNumbers}, {"axis", kIndex}},
+          .inputs = {{"x", kNumbers}, {"axis", kIndex, false, false, -1, Role::kIndex}},
           .outputs = {{"y"}},
           .attrs = {{"exclusive", AttrKind::kInt, false, "0"}, {"reverse", AttrKind::kInt, false, "0"}},
           .infer = infer,
           .reference = reference,
           .pull = pull,
+          .index_ends = index_ends,
           .samples = std::move(samples)};
 }
 #define RUNNING_SAMPLES(op)                                                                                   \

@@ -161,6 +161,12 @@ Cost cost(const ir::Node& node) {
   return c;
 }
 
+double fan_in(const ir::Node&, std::span<const int64_t> w) {
+  double products = 1;
+  for (size_t d = 1; d < w.size(); ++d) products *= static_cast<double>(w[d]);
+  return products;
+}
+
 }  // namespace
 
 extern const Entry deform_conv_entry;
@@ -169,9 +175,9 @@ const Entry deform_conv_entry{{
      .onnx = "DeformConv",
      .versions = {19, 22},
      .inputs = {{"x", kFloats},
-                {"w", kFloats, false, false, 0},
+                {"w", kFloats, false, false, 0, Role::kWeight},
                 {"offset", kFloats, false, false, 0},
-                {"bias", kFloats, true, false, 0},
+                {"bias", kFloats, true, false, 0, Role::kBias},
                 {"mask", kFloats, true, false, 0}},
      .outputs = {{"y"}},
      .attrs = {{"dilations", AttrKind::kInts, false, "1 each"},
@@ -184,6 +190,7 @@ const Entry deform_conv_entry{{
      .reference = reference,
      .cost = cost,
      .jumps = true,  // offsets are data: a place may cross from one pair of elements to the next
+     .fan_in = fan_in,
      .samples =
          {"graph { input x: f32[1,2,4,5]; input w: f32[3,2,2,2]; input o: f32[1,8,3,4]; y = deform_conv(x, w, o); "
           "output "

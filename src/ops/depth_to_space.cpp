@@ -89,6 +89,7 @@ OpDef block_op(std::string_view name, std::string_view onnx, std::vector<int> ve
           .reference = reference<ToSpace>,
           .pull = pull<ToSpace>,
           .cost = cost_move,
+          .moves = true,
           .samples = std::move(samples)};
 }
 }  // namespace

@@ -28,12 +28,24 @@ constexpr TypeSet kIndex = types({DType::kI32, DType::kI64});
 constexpr TypeSet kAnyType = ~TypeSet{1};
 inline bool contains(TypeSet set, DType t) { return set >> static_cast<int>(t) & 1; }
 
+// What an input holds in a trained model. Who makes values up makes them so; all but data and indices are weights
+// there.
+enum class Role {
+  kData,
+  kWeight,    // factors of long sums: about 1 / sqrt(OpDef::fan_in) in size
+  kBias,      // added to each channel
+  kScale,     // multiplies each channel: about one
+  kVariance,  // positive, about one
+  kIndex,     // integers from zero to below OpDef::index_ends
+};
+
 struct Port {
   std::string_view name;  // "x", "w", "bias": the names of the grammar
   TypeSet types = kAnyType;
   bool optional = false;
   bool variadic = false;  // the last port only: any number of arguments, none left out; at least one unless optional
   int same_type_as = -1;  // index of an earlier input port that must have the same dtype; -1: free
+  Role role = Role::kData;
 };
 
 enum class AttrKind {
@@ -145,6 +157,13 @@ struct OpDef {
   Cost (*cost)(const ir::Node& node) = nullptr;
   bool jumps = false;        // the output is not continuous in float inputs: ends a region
   bool elementwise = false;  // output element depends on the broadcast-aligned elements of the inputs only
+  bool anchor = false;       // starts a region, which takes the element-wise chain behind it where a kernel does
+  bool view = false;         // output 0 is input 0 in row-major order: memory only gets other dimensions
+  bool moves = false;        // elements of output 0 are elements of inputs (a cast: in another type)
+  // How many products a sum has, by the dims of the input of Role::kWeight. REQUIRES: such a port.
+  double (*fan_in)(const ir::Node& node, std::span<const int64_t> weight) = nullptr;
+  // Ends, exclusive, that hold for each element of the input of Role::kIndex. REQUIRES: such a port.
+  std::vector<Dim> (*index_ends)(const ir::Node& node) = nullptr;
   // IR texts of one-op graphs, small and edge cases: checked on every backend. See tests/ops.
   std::vector<std::string_view> samples = {};
 };
@@ -158,6 +177,12 @@ std::span<const Entry* const> entries();
 const OpDef* find(std::string_view ir_name);
 const OpDef* find_onnx(std::string_view domain, std::string_view op_type);
 std::vector<const OpDef*> all();
+// What the node's definition says of it; nothing of an op that has none.
+Role role_of(const ir::Node& node, size_t port);
+bool is_anchor(const ir::Node& node);
+bool is_view(const ir::Node& node);
+// The sizes that the elements of input `port` stay below; empty: they are no indices.
+std::vector<Dim> index_ends_of(const ir::Node& node, size_t port);
 
 // Checks a node against its definition: known op, ports, attribute names and kinds, dtypes. Errors name the node.
 Status check_node(const ir::Node& node);

@@ -80,6 +80,8 @@ bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions,
   return true;
 }
 
+std::vector<Dim> index_ends(const ir::Node& node) { return axis_end(node, 0); }
+
 }  // namespace
 
 extern const Entry gather_entry;
@@ -87,13 +89,15 @@ const Entry gather_entry{{
     {.name = "gather",
      .onnx = "Gather",
      .versions = {1, 11, 13},
-     .inputs = {{"data", kMovable}, {"indices", kIndex}},
+     .inputs = {{"data", kMovable}, {"indices", kIndex, false, false, -1, Role::kIndex}},
      .outputs = {{"y"}},
      .attrs = {{"axis", AttrKind::kInt, false, "0"}},
      .infer = infer,
      .reference = reference,
      .pull = pull,
      .cost = cost_move,
+     .moves = true,
+     .index_ends = index_ends,
      .samples =
          {"graph { input data: f32[5,4]; const i: i64[2,3] = [0, 4, -1, 2, 2, -5]; y = gather(data, i); output y }",
           "graph { input data: f32[3,5,2]; const i: i32[2] = [4, 0]; y = gather(data, i) {axis=1}; output y }",

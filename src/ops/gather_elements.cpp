@@ -47,6 +47,8 @@ bool pull(const ir::Node&, size_t port, std::span<const int64_t> positions, std:
   return true;
 }
 
+std::vector<Dim> index_ends(const ir::Node& node) { return axis_end(node, 0); }
+
 }  // namespace
 
 extern const Entry gather_elements_entry;
@@ -54,13 +56,15 @@ const Entry gather_elements_entry{{
     {.name = "gather_elements",
      .onnx = "GatherElements",
      .versions = {11, 13},
-     .inputs = {{"data", kMovable}, {"indices", kIndex}},
+     .inputs = {{"data", kMovable}, {"indices", kIndex, false, false, -1, Role::kIndex}},
      .outputs = {{"y"}},
      .attrs = {{"axis", AttrKind::kInt, false, "0"}},
      .infer = infer,
      .reference = reference,
      .pull = pull,
      .cost = cost_move,
+     .moves = true,
+     .index_ends = index_ends,
      .samples =
          {"graph { input data: f32[3,3]; const i: i64[2,3] = [1, 2, 0, 2, 0, -3]; y = gather_elements(data, i); output "
           "y }",

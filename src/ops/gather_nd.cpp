@@ -73,6 +73,8 @@ bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions,
   return true;
 }
 
+std::vector<Dim> index_ends(const ir::Node& node) { return leading_ends(node, node.i("batch_dims", 0)); }
+
 }  // namespace
 
 extern const Entry gather_nd_entry;
@@ -80,13 +82,15 @@ const Entry gather_nd_entry{{
     {.name = "gather_nd",
      .onnx = "GatherND",
      .versions = {11, 12, 13},
-     .inputs = {{"data", kMovable}, {"indices", kIndex}},
+     .inputs = {{"data", kMovable}, {"indices", kIndex, false, false, -1, Role::kIndex}},
      .outputs = {{"y"}},
      .attrs = {{"batch_dims", AttrKind::kInt, false, "0"}},
      .infer = infer,
      .reference = reference,
      .pull = pull,
      .cost = cost_move,
+     .moves = true,
+     .index_ends = index_ends,
      .samples =
          {"graph { input data: f32[2,3,4]; const i: i64[2,2] = [0, 1, -1, -3]; y = gather_nd(data, i); output y }",
           "graph { input data: f32[2,3,4]; const i: i64[2,1] = [2, -1]; y = gather_nd(data, i) {batch_dims=1}; output "

@@ -167,6 +167,10 @@ Cost cost(const ir::Node& node) {
 
 constexpr TypeSet kTypes = kFloats | types({DType::kI32, DType::kI64, DType::kU32, DType::kU64});
 
+double fan_in(const ir::Node& node, std::span<const int64_t> w) {
+  return w.empty() ? 1 : static_cast<double>(node.i("transB") ? w.back() : w[0]);
+}
+
 }  // namespace
 
 extern const Entry gemm_entry;
@@ -174,7 +178,9 @@ const Entry gemm_entry{{
     {.name = "gemm",
      .onnx = "Gemm",
      .versions = {7, 9, 11, 13},
-     .inputs = {{"a", kTypes}, {"b", kTypes, false, false, 0}, {"c", kTypes, true, false, 0}},
+     .inputs = {{"a", kTypes},
+                {"b", kTypes, false, false, 0, Role::kWeight},
+                {"c", kTypes, true, false, 0, Role::kBias}},
      .outputs = {{"y"}},
      .attrs = {{"alpha", AttrKind::kFloat, false, "1"},
                {"beta", AttrKind::kFloat, false, "1"},
@@ -184,6 +190,8 @@ const Entry gemm_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost,
+     .anchor = true,
+     .fan_in = fan_in,
      .samples =
          {"graph { input a: f32[3,17]; const b: f32[9,17] = seeded(0.3, 1); const c: f32[9] = seeded(0.3, 2); y = "
           "gemm(a, b, c) {transB=1}; output y }",

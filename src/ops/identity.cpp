@@ -49,6 +49,8 @@ const Entry identity_entry{{
      .pull = pull_same,
      .cost = cost_view,
      .elementwise = true,
+     .view = true,
+     .moves = true,
      .samples = {"graph { input x: f32[2,3]; y = identity(x); output y }",
                  "graph { const x: string[2] = [\"a\", \"\"]; y = identity(x); output y }",
                  "graph { input x: bool[3]; y = identity(x); output y }",
@@ -64,6 +66,7 @@ const Entry identity_entry{{
      .reference = dropout,
      .pull = pull_same,
      .cost = cost_view,
+     .moves = true,
      .samples = {"graph { input x: f32[2,3]; y = dropout(x); output y }",
                  "graph { input x: f32[2,3]; y, m = dropout(x); output y; output m }",
                  "graph { input x: f32[2,3]; const r: f32[] = [0.3]; const t: bool[] = [0]; y, m = dropout(x, r, t); "

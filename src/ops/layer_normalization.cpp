@@ -128,7 +128,9 @@ const Entry layer_normalization_entry{{
     {.name = "layer_normalization",
      .onnx = "LayerNormalization",
      .versions = {17},
-     .inputs = {{"x", kFloats}, {"scale", kFloats, false, false, 0}, {"bias", kFloats, true, false, 0}},
+     .inputs = {{"x", kFloats},
+                {"scale", kFloats, false, false, 0, Role::kScale},
+                {"bias", kFloats, true, false, 0, Role::kBias}},
      .outputs = {{"y"}, {"mean", kFloats, true}, {"inv_std_dev", kFloats, true}},
      .attrs = {{"axis", AttrKind::kInt, false, "-1"},
                {"epsilon", AttrKind::kFloat, false, "1e-05"},
@@ -137,6 +139,7 @@ const Entry layer_normalization_entry{{
      .reference = reference<true>,
      .pull = pull,
      .cost = cost,
+     .anchor = true,
      .samples =
          {"graph { input x: f32[2,5,16]; const s: f32[16] = seeded(1.0, 1); const b: f32[16] = seeded(0.5, 2); y = "
           "layer_normalization(x, s, b); output y }",
@@ -151,7 +154,7 @@ const Entry layer_normalization_entry{{
     {.name = "rms_normalization",
      .onnx = "RMSNormalization",
      .versions = {23},
-     .inputs = {{"x", kFloats}, {"scale", kFloats}},
+     .inputs = {{"x", kFloats}, {"scale", kFloats, false, false, -1, Role::kScale}},
      .outputs = {{"y"}},
      .attrs = {{"axis", AttrKind::kInt, false, "-1"},
                {"epsilon", AttrKind::kFloat, false, "1e-05"},

@@ -133,6 +133,10 @@ Cost cost(const ir::Node& node) {
 
 constexpr TypeSet kTypes = kFloats | types({DType::kI32, DType::kI64, DType::kU32, DType::kU64});
 
+double fan_in(const ir::Node&, std::span<const int64_t> w) {
+  return w.empty() ? 1 : static_cast<double>(w.size() > 1 ? w[w.size() - 2] : w[0]);
+}
+
 }  // namespace
 
 extern const Entry matmul_entry;
@@ -140,12 +144,14 @@ const Entry matmul_entry{{
     {.name = "matmul",
      .onnx = "MatMul",
      .versions = {1, 9, 13},
-     .inputs = {{"a", kTypes}, {"b", kTypes, false, false, 0}},
+     .inputs = {{"a", kTypes}, {"b", kTypes, false, false, 0, Role::kWeight}},
      .outputs = {{"y"}},
      .infer = infer,
      .reference = reference,
      .pull = pull,
      .cost = cost,
+     .anchor = true,
+     .fan_in = fan_in,
      .samples = {"graph { input a: f32[3,5]; input b: f32[5,7]; y = matmul(a, b); output y }",
                  "graph { input a: f32[2,1,4,9]; input b: f32[3,9,5]; y = matmul(a, b); output y }",
                  "graph { input a: f32[2,13,64]; const b: f32[64,33] = seeded(0.2, 1); y = matmul(a, b); output y }",

@@ -87,6 +87,8 @@ const Entry max_pool_entry{{
      .reference = reference,
      .pull = pull_pool,
      .cost = cost_pool,
+     .anchor = true,
+     .moves = true,
      .samples =
          {"graph { input x: f32[2,3,12,12]; y = max_pool(x) {kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]}; "
           "output y }",

@@ -83,6 +83,12 @@ Status reference(RefCall& call) {
   return Ok{};
 }
 
+std::vector<Dim> index_ends(const ir::Node& node) {
+  if (!node.in(0)->type.known()) return {};
+  const auto image = image_of(node, *node.in(0)->type.shape);
+  return image.ok() ? std::vector<Dim>{product(*image)} : std::vector<Dim>();
+}
+
 }  // namespace
 
 extern const Entry max_unpool_entry;
@@ -90,7 +96,9 @@ const Entry max_unpool_entry{{
     {.name = "max_unpool",
      .onnx = "MaxUnpool",
      .versions = {9, 11, 22},
-     .inputs = {{"x", kFloats}, {"indices", types({DType::kI64})}, {"output_shape", types({DType::kI64}), true}},
+     .inputs = {{"x", kFloats},
+                {"indices", types({DType::kI64}), false, false, -1, Role::kIndex},
+                {"output_shape", types({DType::kI64}), true}},
      .outputs = {{"y"}},
      .attrs = {{"kernel_shape", AttrKind::kInts, true},
                {"pads", AttrKind::kInts, false, "0 each"},
@@ -98,6 +106,7 @@ const Entry max_unpool_entry{{
      .infer = infer,
      .reference = reference,
      .cost = cost_move,
+     .index_ends = index_ends,
      .samples =
          {"graph { input x: f32[1,1,2,2]; const i: i64[1,1,2,2] = [0, 3, 9, 15]; y = max_unpool(x, i) "
           "{kernel_shape=[2,2], strides=[2,2]}; output y }",

@@ -84,6 +84,7 @@ OpDef variadic(std::string_view name, std::string_view onnx, std::vector<int> ve
           .reference = reference,
           .pull = pull_broadcast,
           .elementwise = true,
+          .moves = name == "min" || name == "max",
           .samples = std::move(samples)};
 }
 

@@ -77,6 +77,7 @@ const Entry one_hot_entry{{
      .reference = reference,
      .pull = pull,
      .jumps = true,
+     .moves = true,
      .samples =
          {"graph { input i: i64[2,3]; const d: i64[] = [5]; const v: f32[2] = [0.0, 1.0]; y = one_hot(i, d, v); output "
           "y }",

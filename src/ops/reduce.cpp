@@ -223,6 +223,8 @@ OpDef reduce_op(std::string_view name, std::string_view onnx, std::vector<int> v
           .reference = reference<K>,
           .pull = pull_reduced,
           .cost = cost,
+          .anchor = K == Kind::kMean,
+          .moves = order,
           .samples = std::move(samples)};
 }
 

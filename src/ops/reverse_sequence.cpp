@@ -43,6 +43,13 @@ bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions,
   sort_unique(needed);
   return true;
 }
+
+// A length may be that of the axis.
+std::vector<Dim> index_ends(const ir::Node& node) {
+  if (!node.in(0)->type.known() || node.in(0)->type.rank() < 2) return {};
+  return {(*node.in(0)->type.shape)[node.i("time_axis", 0) == 0 ? 0 : 1] + 1};
+}
+
 }  // namespace
 
 extern const Entry reverse_sequence_entry;
@@ -50,13 +57,15 @@ const Entry reverse_sequence_entry{{
     {.name = "reverse_sequence",
      .onnx = "ReverseSequence",
      .versions = {10, 28},
-     .inputs = {{"x", kMovable}, {"sequence_lens", types({DType::kI64})}},
+     .inputs = {{"x", kMovable}, {"sequence_lens", types({DType::kI64}), false, false, -1, Role::kIndex}},
      .outputs = {{"y"}},
      .attrs = {{"batch_axis", AttrKind::kInt, false, "1"}, {"time_axis", AttrKind::kInt, false, "0"}},
      .infer = infer,
      .reference = reference,
      .pull = pull,
      .cost = cost_move,
+     .moves = true,
+     .index_ends = index_ends,
      .samples = {"graph { input x: f32[4,3]; const l: i64[3] = [4, 1, 2]; y = reverse_sequence(x, l); output y }",
                  "graph { input x: i32[2,5,3]; const l: i64[2] = [0, 5]; y = reverse_sequence(x, l) {batch_axis=0, "
                  "time_axis=1}; output y }",

@@ -216,6 +216,8 @@ Cost cost(const ir::Node& node) {
   return c;
 }
 
+std::vector<Dim> index_ends(const ir::Node& node) { return leading_end(node.in(0)); }
+
 }  // namespace
 
 extern const Entry roi_align_entry;
@@ -223,7 +225,9 @@ const Entry roi_align_entry{{
     {.name = "roi_align",
      .onnx = "RoiAlign",
      .versions = {10, 16, 22},
-     .inputs = {{"x", kFloats}, {"rois", kFloats, false, false, 0}, {"batch_indices", types({DType::kI64})}},
+     .inputs = {{"x", kFloats},
+                {"rois", kFloats, false, false, 0},
+                {"batch_indices", types({DType::kI64}), false, false, -1, Role::kIndex}},
      .outputs = {{"y"}},
      .attrs = {{"coordinate_transformation_mode", AttrKind::kString, false, "half_pixel"},
                {"mode", AttrKind::kString, false, "avg"},
@@ -236,6 +240,7 @@ const Entry roi_align_entry{{
      .reference = align,
      .cost = cost,
      .jumps = true,  // the number of samples
+     .index_ends = index_ends,
      .samples =
          {"graph { input x: f32[2,3,6,7]; const r: f32[3,4] = [0.0, 0.0, 5.0, 5.0, 1.5, 1.0, 6.0, 3.5, -3.0, 2.0, 9.0, "
           "4.0]; const b: i64[3] = [0, 1, 1]; y = roi_align(x, r, b) {output_height=2, output_width=3}; output y }",
@@ -256,6 +261,7 @@ const Entry roi_align_entry{{
      .reference = max_pool,
      .cost = cost,
      .jumps = true,  // which elements a bin touches
+     .moves = true,
      .samples =
          {"graph { input x: f32[2,3,6,7]; const r: f32[2,5] = [0.0, 0.0, 0.0, 5.0, 5.0, 1.0, 2.0, 1.0, 6.0, 3.0]; y = "
           "max_roi_pool(x, r) {pooled_shape=[2,3]}; output y }",

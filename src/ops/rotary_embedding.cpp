@@ -77,6 +77,8 @@ Status reference(RefCall& call) {
 
 Cost cost(const ir::Node& node) { return cost_per_element(node, 3); }
 
+std::vector<Dim> index_ends(const ir::Node& node) { return leading_end(node.in(1)); }
+
 }  // namespace
 
 extern const Entry rotary_embedding_entry;
@@ -87,7 +89,7 @@ const Entry rotary_embedding_entry{{
      .inputs = {{"x", kFloats},
                 {"cos_cache", kFloats, false, false, 0},
                 {"sin_cache", kFloats, false, false, 0},
-                {"position_ids", types({DType::kI64}), true}},
+                {"position_ids", types({DType::kI64}), true, false, -1, Role::kIndex}},
      .outputs = {{"y"}},
      .attrs = {{"interleaved", AttrKind::kInt, false, "0"},
                {"num_heads", AttrKind::kInt, false, "needed with x of rank 3"},
@@ -95,6 +97,7 @@ const Entry rotary_embedding_entry{{
      .infer = infer,
      .reference = reference,
      .cost = cost,
+     .index_ends = index_ends,
      .samples = {"graph { input x: f32[2,3,4,8]; input c: f32[10,4]; input s: f32[10,4]; const p: i64[2,4] = [0, 1, 2, "
                  "3, 4, 5, 6, 9]; y = rotary_embedding(x, c, s, p); output y }",
                  "graph { input x: f32[2,4,24]; input c: f32[2,4,2]; input s: f32[2,4,2]; y = rotary_embedding(x, c, "

@@ -63,6 +63,8 @@ bool pull(const ir::Node&, size_t port, std::span<const int64_t> positions, std:
   return true;
 }
 
+std::vector<Dim> index_ends(const ir::Node& node) { return axis_end(node, 0); }
+
 }  // namespace
 
 extern const Entry scatter_elements_entry;
@@ -70,13 +72,16 @@ const Entry scatter_elements_entry{{
     {.name = "scatter_elements",
      .onnx = "ScatterElements",
      .versions = {11, 13, 16, 18},
-     .inputs = {{"data", kMovable}, {"indices", kIndex}, {"updates", kMovable, false, false, 0}},
+     .inputs = {{"data", kMovable},
+                {"indices", kIndex, false, false, -1, Role::kIndex},
+                {"updates", kMovable, false, false, 0}},
      .outputs = {{"y"}},
      .attrs = {{"axis", AttrKind::kInt, false, "0"}, {"reduction", AttrKind::kString, false, "none"}},
      .infer = infer,
      .reference = reference,
      .pull = pull,
      .cost = cost_move,
+     .index_ends = index_ends,
      .samples = {"graph { input data: f32[3,4]; const i: i64[2,3] = [1, 0, 2, 0, 2, -2]; input u: f32[2,3]; y = "
                  "scatter_elements(data, i, u); output y }",
                  "graph { input data: f32[1,5]; const i: i64[1,3] = [1, 1, -4]; input u: f32[1,3]; y = "

@@ -54,6 +54,8 @@ bool pull(const ir::Node&, size_t port, std::span<const int64_t> positions, std:
   return true;
 }
 
+std::vector<Dim> index_ends(const ir::Node& node) { return leading_ends(node, 0); }
+
 }  // namespace
 
 extern const Entry scatter_nd_entry;
@@ -61,13 +63,16 @@ const Entry scatter_nd_entry{{
     {.name = "scatter_nd",
      .onnx = "ScatterND",
      .versions = {11, 13, 16, 18},
-     .inputs = {{"data", kMovable}, {"indices", types({DType::kI64})}, {"updates", kMovable, false, false, 0}},
+     .inputs = {{"data", kMovable},
+                {"indices", types({DType::kI64}), false, false, -1, Role::kIndex},
+                {"updates", kMovable, false, false, 0}},
      .outputs = {{"y"}},
      .attrs = {{"reduction", AttrKind::kString, false, "none"}},
      .infer = infer,
      .reference = reference,
      .pull = pull,
      .cost = cost_move,
+     .index_ends = index_ends,
      .samples = {"graph { input data: f32[4,4,2]; const i: i64[2,1] = [0, -2]; input u: f32[2,4,2]; y = "
                  "scatter_nd(data, i, u); output y }",
                  "graph { input data: f32[8]; const i: i64[4,1] = [4, 3, 3, 7]; input u: f32[4]; y = scatter_nd(data, "

@@ -162,6 +162,7 @@ const Entry slice_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost_move,
+     .moves = true,
      .samples =
          {"graph { input x: f32[5,7]; const s: i64[2] = [1, 0]; const e: i64[2] = [4, 6]; y = slice(x, s, e); output y "
           "}",

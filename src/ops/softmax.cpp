@@ -158,6 +158,7 @@ OpDef softmax_op(std::string_view name, std::string_view onnx, Status (*referenc
           .pull = pull,
           .cost = cost,
           .jumps = jumps,
+          .anchor = name == "softmax",
           .samples = std::move(samples)};
 }
 

@@ -115,6 +115,7 @@ const Entry split_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost_move,
+     .moves = true,
      .samples =
          {"graph { input x: f32[2,6]; a, b, c = split(x) {axis=1, num_outputs=3}; output a; output b; output c }",
           "graph { input x: f32[7,2]; a, b, c = split(x) {num_outputs=3}; output a; output b; output c }",

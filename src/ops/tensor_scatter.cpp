@@ -61,6 +61,12 @@ bool pull(const ir::Node&, size_t port, std::span<const int64_t> positions, std:
   return true;
 }
 
+// From where the whole update fits.
+std::vector<Dim> index_ends(const ir::Node& node) {
+  const std::vector<Dim> have = axis_end(node, -2), more = node.in(1) ? axis_end(node, -2, 1) : have;
+  return have.empty() || more.empty() ? std::vector<Dim>() : std::vector<Dim>{have[0] - more[0] + 1};
+}
+
 }  // namespace
 
 extern const Entry tensor_scatter_entry;
@@ -70,13 +76,15 @@ const Entry tensor_scatter_entry{{
      .versions = {24},
      .inputs = {{"past_cache", kMovable},
                 {"update", kMovable, false, false, 0},
-                {"write_indices", types({DType::kI64}), true}},
+                {"write_indices", types({DType::kI64}), true, false, -1, Role::kIndex}},
      .outputs = {{"present_cache"}},
      .attrs = {{"axis", AttrKind::kInt, false, "-2"}, {"mode", AttrKind::kString, false, "linear"}},
      .infer = infer,
      .reference = reference,
      .pull = pull,
      .cost = cost_move,
+     .moves = true,
+     .index_ends = index_ends,
      .samples =
          {"graph { input p: f32[2,2,5,3]; input x: f32[2,2,2,3]; const w: i64[2] = [0, 3]; y = tensor_scatter(p, x, "
           "w); "

@@ -128,6 +128,7 @@ const Entry top_k_entry{{
      .reference = reference,
      .cost = cost,
      .jumps = true,
+     .moves = true,
      .samples =
          {"graph { input x: f32[3,9]; const k: i64[1] = [4]; v, i = top_k(x, k); output v; output i }",
           "graph { input x: f32[4,3,2]; const k: i64[1] = [2]; v, i = top_k(x, k) {axis=0, largest=0}; output v; "

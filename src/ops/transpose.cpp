@@ -69,6 +69,7 @@ const Entry transpose_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost_move,
+     .moves = true,
      .samples = {"graph { input x: f32[2,3,5]; y = transpose(x); output y }",
                  "graph { input x: f32[2,3,4,5]; y = transpose(x) {perm=[0, 2, 3, 1]}; output y }",
                  "graph { input x: i64[2,1,3]; y = transpose(x) {perm=[1, 0, 2]}; output y }",

@@ -40,6 +40,7 @@ const Entry where_entry{{
      .reference = reference,
      .pull = pull_broadcast,
      .elementwise = true,
+     .moves = true,
      .samples = {"graph { input c: bool[2,3]; input x: f32[2,3]; input y: f32[2,3]; z = where(c, x, y); output z }",
                  "graph { input c: bool[3]; input x: f32[2,1]; const y: f32[] = [-inf]; z = where(c, x, y); output z }",
                  "graph { input c: bool[2,1]; input x: i64[3]; input y: i64[1]; z = where(c, x, y); output z }",

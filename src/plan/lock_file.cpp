@@ -1,6 +1,7 @@
 // Locks as JSON and back, and their choices handed out by key.
 #include "plan/lock_file.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "base/file.hpp"
@@ -137,9 +138,10 @@ Result<const LockedChoice*> LockReader::region(const std::string& key, std::stri
   return &lock_->regions[k];
 }
 
-bool LockReader::has(const std::string& key) const {
+bool LockReader::has(const std::string& key, std::string_view name) const {
   const auto it = left_.find(key);
-  return it != left_.end() && !it->second.empty();
+  return it != left_.end() &&
+         std::any_of(it->second.begin(), it->second.end(), [&](size_t k) { return lock_->regions[k].name == name; });
 }
 
 Result<const LockedChoice*> LockReader::conversion(const std::string& key, std::string_view node) const {

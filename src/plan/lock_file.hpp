@@ -54,8 +54,8 @@ class LockReader {
   bool locked() const { return lock_ != nullptr; }
   // The choice for the next region with this key. kRefused naming `node` if the lock has none or no more.
   Result<const LockedChoice*> region(const std::string& key, std::string_view node);
-  // Whether a region with this key is still to come.
-  bool has(const std::string& key) const;
+  // Whether a region with this key and name is still to come.
+  bool has(const std::string& key, std::string_view name) const;
   // The choice for a change of layout, as often as it is asked for.
   Result<const LockedChoice*> conversion(const std::string& key, std::string_view node) const;
   // kRefused if a region of the lock was never asked for: it belongs to another model.

@@ -32,32 +32,17 @@ struct Spread {
   bool operator==(const Spread&) const = default;
 };
 
-bool normalisation(const ir::Node& n) { return n.op.ends_with("_normalization"); }
-
-// How many products each sum of the anchor has, if port `port` holds its weights; 0: it does not.
-double fan_in(const ir::Node& n, size_t port, const std::vector<int64_t>& w) {
-  double all = 1;
-  for (int64_t d : w) all *= static_cast<double>(d);
-  if (port != 1 || w.empty() || all == 0) return 0;
-  if (n.op == "conv" || n.op == "deform_conv") return all / static_cast<double>(w[0]);
-  if (n.op == "conv_transpose" && w.size() > 1) {
-    double products = all / static_cast<double>(w[1]) / static_cast<double>(n.i("group", 1));
-    for (int64_t s : n.ints("strides")) products /= static_cast<double>(std::max<int64_t>(1, s));
-    return std::max(1.0, products);
-  }
-  if (n.op == "gemm") return static_cast<double>(w[n.i("transB") ? w.size() - 1 : 0]);
-  if (n.op == "matmul") return static_cast<double>(w.size() > 1 ? w[w.size() - 2] : w[0]);
-  return 0;
-}
-
 Spread spread_of_use(const ir::Node& n, size_t port, const std::vector<int64_t>& dims) {
-  if (const double k = fan_in(n, port, dims); k > 0) return {0, static_cast<float>(1 / std::sqrt(k))};
-  const bool anchor = n.op == "conv" || n.op == "conv_transpose" || n.op == "gemm";
-  if ((anchor && port == 2) || (n.op == "deform_conv" && port == 3)) return {0, 0.5f};
-  if (normalisation(n) && port == 1) return {1, 0.2f};
-  if (normalisation(n) && (port == 2 || port == 3)) return {0, 0.5f};
-  if (n.op == "batch_normalization" && port == 4) return {1, 0.2f};
-  return {};
+  switch (ops::role_of(n, port)) {
+    case ops::Role::kWeight: {
+      const double products = ops::find(n.op)->fan_in(n, dims);
+      return products > 0 ? Spread{0, static_cast<float>(1 / std::sqrt(products))} : Spread();
+    }
+    case ops::Role::kBias: return {0, 0.5f};
+    case ops::Role::kScale:
+    case ops::Role::kVariance: return {1, 0.2f};
+    default: return {};
+  }
 }
 
 // What all uses of an input agree on.
@@ -76,21 +61,14 @@ Spread spread_of(const ir::Value& v) {
 
 // The exclusive upper end for an integer input: what it indexes, or a small number.
 int64_t index_range(const ir::Graph& region, const ir::Value* v) {
-  for (const ir::Node* n : region.nodes) {
-    if (n->in(1) != v || !n->in(0)) continue;
-    const Shape& data = *n->in(0)->type.shape;
-    if ((n->op == "gather" || n->op == "gather_elements") && !data.empty()) {
-      int64_t axis = n->i("axis");
-      if (axis < 0) axis += static_cast<int64_t>(data.size());
-      return std::max<int64_t>(1, data[static_cast<size_t>(axis)].value());
+  int64_t least = INT64_MAX;
+  for (const ir::Node* n : region.nodes)
+    for (size_t port = 0; port < n->inputs.size(); ++port) {
+      if (n->inputs[port] != v) continue;
+      for (const Dim& end : ops::index_ends_of(*n, port))
+        if (end.is_const()) least = std::min(least, end.value());
     }
-    if (n->op == "gather_nd" || n->op == "scatter_nd" || n->op == "scatter_elements") {
-      int64_t low = INT64_MAX;
-      for (const Dim& d : data) low = std::min(low, d.value());
-      return std::max<int64_t>(1, low == INT64_MAX ? 1 : low);
-    }
-  }
-  return 8;
+  return least == INT64_MAX ? 8 : std::max<int64_t>(1, least);
 }
 
 void fill(const ir::Graph& region, const ir::Value* v, uint64_t seed, Tensor* t) {

@@ -212,8 +212,7 @@ void add_chains(std::string_view text, std::vector<SampleProblem>* all) {
 // Samples of ops: alone, and what is no element-wise step with an activation, and with a residual and an activation;
 // those that take epilogues with a few chains more, others for each sample.
 void add_op(const ops::OpDef& op, std::vector<SampleProblem>* all) {
-  static constexpr std::string_view kAnchorOps[] = {"conv", "conv_transpose", "gemm", "matmul"};
-  const bool anchor = std::find(std::begin(kAnchorOps), std::end(kAnchorOps), op.name) != std::end(kAnchorOps);
+  const bool anchor = op.anchor && op.fan_in;
   size_t turn = 0;
   for (std::string_view text : op.samples) {
     const std::optional<SampleProblem> p = parsed(text);

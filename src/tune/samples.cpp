@@ -70,11 +70,11 @@ std::vector<bool> likely_weights(const ir::Graph& region) {
   std::vector<bool> out;
   for (const ir::Value* v : region.inputs) {
     bool weight = !v->users.empty();
-    for (const ir::Node* n : v->users) {
-      const bool anchor = n->op == "conv" || n->op == "conv_transpose" || n->op == "gemm" || n->op == "matmul" ||
-                          n->op == "layer_normalization";
-      weight = weight && anchor && n->in(0) != v;
-    }
+    for (const ir::Node* n : v->users)
+      for (size_t port = 0; port < n->inputs.size(); ++port) {
+        const ops::Role role = ops::role_of(*n, port);
+        weight = weight && (n->inputs[port] != v || (role != ops::Role::kData && role != ops::Role::kIndex));
+      }
     out.push_back(weight);
   }
   return out;

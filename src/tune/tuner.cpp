@@ -27,7 +27,7 @@ struct Tuner::State {
   std::unique_ptr<Judge> judge;         // of this process; made when it is needed
   std::unique_ptr<RemoteJudge> remote;  // the worker's
   std::map<std::string, Candidates> by_problem;
-  std::map<std::string, bool> accepted;
+  std::map<std::string, Candidates> offers;
   std::map<std::string, double> conversions;
   std::map<const kernels::Kernel*, SampleVerdict> sampled;
   Stats stats;
@@ -101,6 +101,9 @@ Candidates Tuner::State::collect(const ir::Graph& region, const std::vector<bool
   const kernels::Problem problem{&region, constant};
   for (const kernels::Kernel* kernel : kernels::kernels()) {
     const kernels::Kernel& k = *kernel;
+    if (!options.executors.empty() &&
+        std::find(options.executors.begin(), options.executors.end(), k.executor) == options.executors.end())
+      continue;
     // Changes of layout serve every provider.
     if (!options.provider.empty() && k.provider != options.provider && problem.anchor().op != "relayout") continue;
     auto offers = contained([&] { return k.offer(problem, machine); });
@@ -281,16 +284,19 @@ void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& cons
 }
 
 const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<bool>& constant,
-                                    std::span<const ir::Graph> also) {
+                                    std::span<const ir::Graph> also, std::span<const kernels::Kernel* const> only) {
   State& s = *state_;
   const std::string key = key_of(region, constant);
-  std::string whole = key;
+  std::string chosen = key;
+  if (!s.by_problem.contains(key))
+    for (const kernels::Kernel* k : only) chosen += "\nonly " + std::string(k->name);
+  std::string whole = chosen;
   if (s.options.verify)
     for (const ir::Graph& g : also)
       if (const std::string other = key_of(g, constant); other != key) whole += "\nalso " + other;
   if (const auto it = s.by_problem.find(whole); it != s.by_problem.end()) return it->second;
-  if (whole != key) {
-    Candidates all = candidates(region, constant);
+  if (whole != chosen) {
+    Candidates all = candidates(region, constant, {}, only);
     const int64_t start = now_ns();
     for (const ir::Graph& g : also)
       if (key_of(g, constant) != key && !s.stopped()) s.decide_elsewhere(region, constant, g, &all);
@@ -299,7 +305,10 @@ const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<b
     return s.by_problem.emplace(whole, std::move(all)).first->second;
   }
   const int64_t start = now_ns();
-  Candidates all = s.collect(region, constant);
+  Candidates all = offers(region, constant);
+  if (chosen != key)
+    std::erase_if(all.list,
+                  [&](const Candidate& c) { return std::find(only.begin(), only.end(), c.kernel) == only.end(); });
   // Times hold for what was read between the runs.
   const bool weights = std::find(constant.begin(), constant.end(), true) != constant.end();
   const std::string cached = weights ? key + format(" after %zu", traffic_bytes(s.options.model_bytes)) : key;
@@ -307,7 +316,7 @@ const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<b
   ++s.stats.problems;
   s.stats.candidates += static_cast<int64_t>(all.list.size());
   s.stats.seconds += seconds_since(start);
-  return s.by_problem.emplace(key, std::move(all)).first->second;
+  return s.by_problem.emplace(chosen, std::move(all)).first->second;
 }
 
 std::vector<ir::Graph> bound_at(const ir::Graph& region, std::span<const DimBinding> also) {
@@ -317,11 +326,15 @@ std::vector<ir::Graph> bound_at(const ir::Graph& region, std::span<const DimBind
   return out;
 }
 
-bool Tuner::accepted(const ir::Graph& region, const std::vector<bool>& constant) {
+const Candidates& Tuner::offers(const ir::Graph& region, const std::vector<bool>& constant) {
   const std::string key = key_of(region, constant);
-  auto it = state_->accepted.find(key);
-  if (it != state_->accepted.end()) return it->second;
-  return state_->accepted[key] = !state_->collect(region, constant).list.empty();
+  const auto it = state_->offers.find(key);
+  return it != state_->offers.end() ? it->second
+                                    : state_->offers.emplace(key, state_->collect(region, constant)).first->second;
+}
+
+bool Tuner::accepted(const ir::Graph& region, const std::vector<bool>& constant) {
+  return !offers(region, constant).list.empty();
 }
 
 bool Tuner::offered(const Candidate& candidate, const ir::Graph& region, const std::vector<bool>& constant) {

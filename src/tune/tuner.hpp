@@ -52,6 +52,7 @@ struct Options {
   double budget_ms = 60;      // of timing for one candidate
   std::string worker;         // the program that verifies and times (see worker.hpp); "": this process does
   double model_bytes = 1e12;  // of all weights of the model: so much goes through the caches between two runs of a step
+  std::vector<std::string> executors = {};  // only kernels that one of these runs; empty: all
   std::function<bool()> stop;  // once true nothing more is verified or measured: what is known by then is chosen from
 };
 
@@ -67,9 +68,12 @@ class Tuner {
   // Candidates of a problem with concrete dims, all layouts. Verified and timed according to the options; results are
   // kept by the problem's text, so equal layers are done once. `also`: the region at other dims (see bound_at()). Where
   // a candidate is offered there too (see offered()) it must be right there, or it is rejected. Calls for one region
-  // with and without `also` share its times.
+  // with and without `also` share its times. `only`: the kernels that matter (none: all); where all were tried before
+  // all are given.
   const Candidates& candidates(const ir::Graph& region, const std::vector<bool>& constant,
-                               std::span<const ir::Graph> also = {});
+                               std::span<const ir::Graph> also = {}, std::span<const kernels::Kernel* const> only = {});
+  // The same before anything is verified or timed: what kernels offer.
+  const Candidates& offers(const ir::Graph& region, const std::vector<bool>& constant);
   // Whether any kernel but the reference takes the region (no measurement).
   bool accepted(const ir::Graph& region, const std::vector<bool>& constant);
   // Whether the candidate is offered for the same region at other dims too, with the same configuration, layouts and

@@ -4,7 +4,8 @@
 
 #include <set>
 
-#include "backends/cpu/lower.hpp"
+#include "backends/cpu/backend.hpp"
+#include "lower/lower.hpp"
 #include "passes/core/pipeline.hpp"
 #include "plan/engine_file.hpp"
 #include "tests/fuzz/engine_run.hpp"
@@ -36,7 +37,7 @@ inline void build_and_run(ir::Graph graph) {
   if (graph.nodes.size() > kMostNodes || known_work(graph) > kMostWork) return;
   auto passed = passes::run_pipeline(graph, {});
   if (!passed.ok()) return stop_at_fault(passed.error());
-  backends::cpu::Options options;
+  lower::Options options;
   for (const ir::Value* v : graph.inputs) {
     std::set<std::string> names;
     for (const Dim& d : *v->type.shape) d.collect_symbols(names);
@@ -45,9 +46,9 @@ inline void build_and_run(ir::Graph graph) {
   tune::Options plain;
   plain.measure = plain.verify = false;
   tune::Tuner tuner(plain);
-  auto lowered = backends::cpu::lower(graph, tuner, options);
+  auto lowered = lower::lower_graph(graph, backends::cpu::backend(), tuner, options);
   if (!lowered.ok()) return stop_at_fault(lowered.error());
-  for (const backends::cpu::StepReport& step : lowered->steps)
+  for (const lower::StepReport& step : lowered->steps)
     for (const auto& [kernel, reason] : step.refusals)
       if (reason.starts_with("internal check failed")) stop_at_fault(internal_error("%s", reason.c_str()));
   auto engine = plan::assemble_engine(std::move(lowered->program), lowered->weights);

@@ -42,6 +42,29 @@ TEST(Tuner, TimesHoldForModelsOfAboutTheirSize) {
   EXPECT_EQ(stats_of(kProduct, folder.path, 1e12).from_cache, candidates);  // more than any cache holds
 }
 
+TEST(Tuner, OnlyTheKernelsThatMatterAreTriedUnlessAllWere) {
+  Result<ir::Graph> graph = ir::parse_graph(kProduct);
+  ASSERT_TRUE(graph.ok() && ops::infer_graph(*graph).ok());
+  Options options;
+  options.budget_ms = 1;
+  Tuner tuner(options);
+  const std::vector<bool> constant = {false, true};
+  const size_t offered = tuner.offers(*graph, constant).list.size();
+  const kernels::Kernel* one = tuner.offers(*graph, constant).list[0].kernel;
+  EXPECT_EQ(tuner.stats().measured, 0);
+  const Candidates& few = tuner.candidates(*graph, constant, {}, {&one, 1});
+  ASSERT_FALSE(few.list.empty());
+  EXPECT_LT(few.list.size(), offered);
+  for (const Candidate& c : few.list) {
+    EXPECT_EQ(c.kernel, one);
+    EXPECT_GE(c.median_ms, 0);
+  }
+  EXPECT_EQ(tuner.candidates(*graph, constant).list.size(), offered);
+  const int64_t measured = tuner.stats().measured;
+  EXPECT_EQ(tuner.candidates(*graph, constant, {}, {&one, 1}).list.size(), offered) << "what is known";
+  EXPECT_EQ(tuner.stats().measured, measured);
+}
+
 TEST(Tuner, CandidatesAreJudgedAtOtherDimsTooAndThatIsKept) {
   const Folder folder;
   auto symbolic = ir::parse_graph("graph { input x: f32[n,24]; input r: f32[n,24]; y = add(x, r); output y }");

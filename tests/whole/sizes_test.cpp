@@ -2,14 +2,15 @@
 // that is built for one size runs at others and gives what the graph says.
 #include <gtest/gtest.h>
 
-#include "backends/cpu/lower.hpp"
+#include "backends/cpu/backend.hpp"
 #include "exec/entry.hpp"
+#include "lower/lower.hpp"
 #include "passes/core/pipeline.hpp"
 #include "plan/engine_file.hpp"
 #include "runtime/engine.hpp"
 #include "tests/passes/meaning.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 namespace {
 
 struct Case {
@@ -38,7 +39,7 @@ Result<std::shared_ptr<const runtime::Engine>> build(const ir::Graph& original, 
   tune::Options o;
   o.measure = o.verify = false;
   tune::Tuner tuner(o);
-  PERI_ASSIGN(const Lowered made, lower(g, tuner, {dims, {}, nullptr, {}}));
+  PERI_ASSIGN(const Lowered made, lower_graph(g, backends::cpu::backend(), tuner, {dims, {}, nullptr, {}}));
   PERI_ASSIGN(plan::AssembledEngine assembled, plan::assemble_engine(made.program, made.weights));
   runtime::EngineOptions options;
   static const auto kTable = exec::table();
@@ -251,4 +252,4 @@ TEST(ComputedSizes, LargeResultsOfSmallConstants) {
 }
 
 }  // namespace
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

@@ -1,16 +1,17 @@
 // A candidate that holds at the tuned sizes only runs there, and its fallback everywhere else; a lock keeps both.
-#include "backends/cpu/variants.hpp"
+#include "lower/variants.hpp"
 
 #include <gtest/gtest.h>
 
-#include "backends/cpu/lower.hpp"
+#include "backends/cpu/backend.hpp"
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
+#include "lower/lower.hpp"
 #include "ops/entry.hpp"
 #include "plan/engine_file.hpp"
 #include "runtime/engine.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 namespace {
 
 const DimBinding kDims = {{"batch", 8}};
@@ -33,7 +34,7 @@ tune::Options unmeasured() {
 
 Result<Lowered> lowered(const plan::Lock* lock) {
   tune::Tuner tuner(unmeasured());
-  return lower(convolution(), tuner, {kDims, {}, lock, {}});
+  return lower_graph(convolution(), backends::cpu::backend(), tuner, {kDims, {}, lock, {}});
 }
 
 plan::Lock locked_to(const std::string& candidate, const std::string& elsewhere) {
@@ -129,4 +130,4 @@ TEST(Variants, ALockThatLeavesOutTheFallbackIsRefused) {
 }
 
 }  // namespace
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

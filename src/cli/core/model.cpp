@@ -113,9 +113,6 @@ Result<compile::Options> build_options(const Arguments& arguments, const std::st
   o.dump_dir = arguments.get("--dump-passes");
   PERI_ASSIGN(o.tune.threads, thread_count(arguments));
   o.tune.provider = arguments.get("--provider");
-  if (!o.tune.provider.empty() && o.tune.provider != "peri" && o.tune.provider != "onednn" &&
-      o.tune.provider != "reference")
-    return usage("no provider '%s'", o.tune.provider.c_str()).expecting("peri, onednn or reference");
   o.tune.measure = !arguments.has("--no-tune");
   o.tune.verify = !arguments.has("--no-verify");
   if (!arguments.has("--no-cache")) o.tune.cache_path = cache_folder();

@@ -15,7 +15,7 @@ void write_list(JsonWriter& w, std::string_view key, const std::vector<std::stri
   w.end_array();
 }
 
-void write_step(JsonWriter& w, const backends::cpu::StepReport& s) {
+void write_step(JsonWriter& w, const lower::StepReport& s) {
   w.begin_object()
       .field("name", s.name)
       .field("chosen", s.chosen)

@@ -138,6 +138,24 @@ std::vector<const OpDef*> all() {
   return out;
 }
 
+Role role_of(const ir::Node& node, size_t port) {
+  const OpDef* op = find(node.op);
+  if (!op || op->inputs.empty() || (port >= op->inputs.size() && !op->inputs.back().variadic)) return Role::kData;
+  return op->inputs[std::min(port, op->inputs.size() - 1)].role;
+}
+bool is_anchor(const ir::Node& node) {
+  const OpDef* op = find(node.op);
+  return op && op->anchor;
+}
+bool is_view(const ir::Node& node) {
+  const OpDef* op = find(node.op);
+  return op && op->view;
+}
+std::vector<Dim> index_ends_of(const ir::Node& node, size_t port) {
+  if (role_of(node, port) != Role::kIndex) return {};
+  return find(node.op)->index_ends(node);
+}
+
 Status check_node(const ir::Node& node) {
   const OpDef* op = find(node.op);
   if (!op) return unsupported("unknown op '%s'", node.op.c_str()).at_node(label(node));

@@ -123,9 +123,7 @@ std::optional<Tensor> moved_constant(const ir::Node& node) {
   const auto dims = dims_of_output(node);
   if (!dims || t.dtype() == DType::kString) return std::nullopt;
   if (node.op == "transpose") return transposed(t, perm_of(node));
-  const bool view = node.op == "reshape" || node.op == "squeeze" || node.op == "unsqueeze" || node.op == "flatten" ||
-                    node.op == "identity";
-  if (!view) return std::nullopt;
+  if (!ops::is_view(node)) return std::nullopt;
   auto same = t.reshaped(*dims);
   return same.ok() ? std::optional(*std::move(same)) : std::nullopt;
 }

@@ -4,7 +4,8 @@
 namespace peri::passes {
 
 bool is_reshape_like(const ir::Node& n) {
-  return n.op == "reshape" || n.op == "squeeze" || n.op == "unsqueeze" || n.op == "flatten";
+  const ops::OpDef* op = ops::find(n.op);
+  return op && op->view && !op->elementwise;
 }
 
 namespace {

@@ -5,7 +5,7 @@
 
 namespace peri::passes {
 
-// reshape, squeeze, unsqueeze, flatten: the same elements in the same order under other dimensions.
+// A view that may change dimensions (identity does not): the same elements in the same order.
 bool is_reshape_like(const ir::Node& n);
 
 // One node: a reshape to the shape its input has goes; a reshape of a reshape reads the first one's input; a transpose

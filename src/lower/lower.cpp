@@ -1,24 +1,18 @@
 // Emission of the program: buffers for values, views as aliases, conversions where layouts meet, one step for each
 // region.
-#include "backends/cpu/lower.hpp"
+#include "lower/lower.hpp"
 
 #include <algorithm>
 #include <set>
 
-#include "backends/cpu/join.hpp"
 #include "base/fault.hpp"
 #include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
 #include "ops/entry.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 
 namespace {
-std::string name_of(const Region& r) {
-  const ir::Node* anchor = r.nodes.front();
-  return anchor->name.empty() ? anchor->out()->name : anchor->name;
-}
-
 struct Emitter {
   const ir::Graph& graph;
   tune::Tuner& tuner;
@@ -133,7 +127,7 @@ struct Emitter {
 
   StepReport report_of(const Region& r, const Choice& c) {
     StepReport report;
-    report.name = name_of(r);
+    report.name = region_name(r);
     for (const ir::Node* n : r.nodes) {
       for (const std::string& o : n->origins) report.origins.push_back(o);
       for (const std::string& t : n->touched_by)
@@ -280,7 +274,8 @@ void dims_table(const ir::Graph& graph, plan::Program* program) {
 }
 }  // namespace
 
-Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Options& options) {
+Result<Lowered> lower_graph(const ir::Graph& original, const Backend& backend, tune::Tuner& tuner,
+                            const Options& options) {
   ir::Graph graph = original.clone();
   drop_known_shapes(graph);
   for (ir::Value*& v : graph.outputs) {  // a constant string is made by a step: the weight section holds none
@@ -304,31 +299,26 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
     return accepts_at(r, options.tuned_for) &&
            std::all_of(also.begin(), also.end(), [&](const DimBinding& dims) { return accepts_at(r, dims); });
   };
-  std::vector<Region> regions = cut_regions(graph, accepts);
-  // Measure region by region, so that progress can be shown; the cover then finds every time in the tuner.
-  for (size_t k = 0; k < regions.size(); ++k) {
-    if (options.progress)
-      options.progress(k, regions.size(), regions[k].nodes[0]->op + " " + regions[k].nodes[0]->name);
-    Status tried = contained([&]() -> Status {
-      (void)candidates_of(regions[k], options.tuned_for, also, &tuner);  // an error is met again by the cover
-      return Ok{};
-    });
-    if (!tried.ok()) return std::move(tried).error().at_node(name_of(regions[k]));
-  }
   Emitter e{graph, tuner, options, {}, {}, {}, {}, {}, plan::LockReader(options.lock)};
-  regions = join_regions(graph, std::move(regions), tuner, options.tuned_for, also, options.refused, e.lock);
-  PERI_ASSIGN(const Cover cover, choose_cover(regions, tuner, options.tuned_for, also, options.refused, &e.lock));
+  const Terms terms{graph, backend, tuner, options.tuned_for, also, options.refused};
+  Parts parts =
+      parts_of(graph, cut_regions(graph, accepts), e.lock.locked() ? locked_rules(e.lock) : measured_rules(terms));
+  if (e.lock.locked()) parts = locked_parts(graph, e.lock, std::move(parts));
+  const PartProgress progress = [&](size_t done, size_t total, const Region& r) {
+    if (options.progress) options.progress(done, total, r.nodes[0]->op + " " + r.nodes[0]->name);
+  };
+  PERI_ASSIGN(const Cover cover, choose_cover(terms, std::move(parts), &e.lock, progress));
   PERI_TRY(e.lock.all_used());
   e.out.program.name = graph.name;
-  e.out.program.backend = "cpu";
+  e.out.program.backend = backend.name;
   e.out.predicted_ms = cover.predicted_ms;
   e.out.conversion_ms = cover.conversion_ms;
   for (const auto& [name, value] : options.tuned_for) e.out.program.tuned_for[name] = value;
   dims_table(graph, &e.out.program);
   PERI_TRY(e.interface_ports());
-  for (size_t k = 0; k < regions.size(); ++k) {
-    Status emitted = contained([&] { return e.emit_region(regions[k], cover.choices[k]); });
-    if (!emitted.ok()) return std::move(emitted).error().at_node(name_of(regions[k]));
+  for (size_t k = 0; k < cover.regions.size(); ++k) {
+    Status emitted = contained([&] { return e.emit_region(cover.regions[k], cover.choices[k]); });
+    if (!emitted.ok()) return std::move(emitted).error().at_node(region_name(cover.regions[k]));
   }
   for (size_t k = 0; k < graph.outputs.size(); ++k) {
     const ir::Value* v = graph.outputs[k];
@@ -342,4 +332,4 @@ Result<Lowered> lower(const ir::Graph& original, tune::Tuner& tuner, const Optio
   return std::move(e.out);
 }
 
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

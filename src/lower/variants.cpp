@@ -1,13 +1,13 @@
 // Sorting of candidates by where they hold.
-#include "backends/cpu/variants.hpp"
+#include "lower/variants.hpp"
 
 #include <algorithm>
 #include <set>
 
-#include "backends/cpu/cover.hpp"
 #include "exec/core/region_payload.hpp"
+#include "lower/cover.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 
 namespace {
 bool holds_at(const Region& r, const tune::Candidate& c, std::span<const DimBinding> dims, tune::Tuner* tuner) {
@@ -39,10 +39,11 @@ std::vector<std::pair<Dim, int64_t>> tuned_dims(const Region& r, const DimBindin
 }  // namespace
 
 Result<const tune::Candidates*> candidates_of(const Region& region, const DimBinding& tuned_for,
-                                              std::span<const DimBinding> also, tune::Tuner* tuner) {
+                                              std::span<const DimBinding> also, tune::Tuner* tuner,
+                                              std::span<const kernels::Kernel* const> only) {
   const ir::Graph graph = region_graph(region);
   PERI_ASSIGN(const ir::Graph here, exec::bind_region(graph, tuned_for));
-  return &tuner->candidates(here, constant_inputs(region), tune::bound_at(graph, also));
+  return &tuner->candidates(here, constant_inputs(region), tune::bound_at(graph, also), only);
 }
 
 std::string refused_choice(const RefusedChoices& refused, const std::string& key, const tune::Candidate& candidate) {
@@ -104,4 +105,4 @@ Status keep_choice_and_fallback(const plan::LockedChoice& choice, const kernels:
       .at_node(node);
 }
 
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

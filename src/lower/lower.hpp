@@ -1,4 +1,4 @@
-// The CPU backend: a graph with inferred types becomes a program and its weights.
+// Lowering: a graph with inferred types becomes a program and its weights.
 #pragma once
 
 #include <functional>
@@ -6,10 +6,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/cpu/cover.hpp"
+#include "lower/cover.hpp"
 #include "plan/program.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 
 // What became of one region, for reports and the proof.
 struct StepReport {
@@ -45,8 +45,8 @@ struct Lowered {
   double predicted_ms = 0, conversion_ms = 0;
 };
 
-// REQUIRES: types inferred, dead code gone. Nodes that no kernel takes run on the reference executor and are reported
-// so.
-Result<Lowered> lower(const ir::Graph& graph, tune::Tuner& tuner, const Options& options);
+// REQUIRES: types inferred, dead code gone; the tuner offers kernels of the backend's executors only. Nodes that no
+// kernel takes run on the reference executor and are reported so.
+Result<Lowered> lower_graph(const ir::Graph& graph, const Backend& backend, tune::Tuner& tuner, const Options& options);
 
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

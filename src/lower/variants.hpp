@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/region.hpp"
+#include "lower/region.hpp"
 #include "plan/lock_file.hpp"
 #include "tune/tuner.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 
 // Choices that were refused after an engine was made of them: per region_key() (conversions: the hash of their graph)
 // the candidates' ids with the reason.
@@ -22,8 +22,10 @@ std::string refused_choice(const RefusedChoices& refused, const std::string& key
 
 // The tuner's candidates for the region at `tuned_for`, right at those of `also` too wherever they are offered there.
 // Errors: those of binding the region.
+// `only`: the kernels that matter, none: all.
 Result<const tune::Candidates*> candidates_of(const Region& region, const DimBinding& tuned_for,
-                                              std::span<const DimBinding> also, tune::Tuner* tuner);
+                                              std::span<const DimBinding> also, tune::Tuner* tuner,
+                                              std::span<const kernels::Kernel* const> only = {});
 
 // The candidates among `all`, which were tried at `tuned_for`, that may run the region. One that is not offered at
 // every dims of `also` gets `holds_for` and `elsewhere`, the fastest that is; without such a fallback it is refused.
@@ -36,4 +38,4 @@ std::vector<tune::Candidate> usable_candidates(const Region& region, const tune:
 Status keep_choice_and_fallback(const plan::LockedChoice& choice, const kernels::Machine& machine,
                                 std::string_view node, std::vector<tune::Candidate>* usable);
 
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

@@ -1,6 +1,6 @@
 // Cutting a graph into regions: every node stands in one at most, all but views in one, and whatever a region reads is
 // made by regions before it, on graphs whose branches leave and meet again in every way.
-#include "backends/cpu/region.hpp"
+#include "lower/region.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,12 @@
 #include <unordered_map>
 
 #include "base/rng.hpp"
+#include "lower/parts.hpp"
 #include "ops/entry.hpp"
+#include "tune/sample_regions.hpp"
+#include "tune/tuner.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 namespace {
 
 constexpr int kGraphs = 10000;
@@ -68,6 +71,67 @@ TEST(Regions, OrderOfRegionsIsSoundOnRandomGraphs) {
   }
 }
 
+// Whatever splits and joins are taken, at random, the regions have an order and hold every node once.
+TEST(Parts, AnyCoverOfThemHasAnOrderOnRandomGraphs) {
+  int64_t splits = 0, joins = 0;
+  for (int seed = 0; seed < kGraphs; ++seed) {
+    Rng rng(static_cast<uint64_t>(seed));
+    ir::Graph g = random_graph(rng);
+    ASSERT_TRUE(ops::infer_graph(g).ok()) << "seed " << seed;
+    const auto accepts = [&](const Region& r) { return r.nodes.size() == 1 || rng.below(2) == 0; };
+    std::vector<Region> cut = cut_regions(g, accepts);
+    size_t nodes = 0;
+    for (const Region& r : cut) nodes += r.nodes.size();
+    const PartRules rules = {[&](const Region&, const Region&, const Region&) {
+                               return rng.below(2) == 0 ? std::optional(std::vector<const kernels::Kernel*>())
+                                                        : std::nullopt;
+                             },
+                             [&](const Region&) { return rng.below(2) == 0; }};
+    Parts parts = parts_of(g, std::move(cut), rules);
+    std::vector<bool> covered(static_cast<size_t>(parts.atoms));
+    std::vector<Region> chosen;
+    // What covers the next atom: any part that begins there and fits.
+    for (int atom = 0; atom < parts.atoms; ++atom) {
+      if (covered[static_cast<size_t>(atom)]) continue;
+      std::vector<Part*> fit;
+      for (Part& p : parts.list)
+        if (p.atoms.front() == atom &&
+            std::none_of(p.atoms.begin(), p.atoms.end(), [&](int a) { return covered[static_cast<size_t>(a)]; }))
+          fit.push_back(&p);
+      ASSERT_FALSE(fit.empty()) << "seed " << seed;
+      Part& p = *fit[static_cast<size_t>(rng.below(static_cast<int64_t>(fit.size())))];
+      for (int a : p.atoms) covered[static_cast<size_t>(a)] = true;
+      splits += p.whole.has_value(), joins += !p.greedy && !p.whole;
+      chosen.push_back(std::move(p.region));
+    }
+    const std::vector<Region> ordered = in_order(g, std::move(chosen));  // a cycle ends the process
+    size_t held = 0;
+    for (const Region& r : ordered) held += r.nodes.size();
+    EXPECT_EQ(held, nodes) << "seed " << seed;
+  }
+  EXPECT_GT(splits, 1000);
+  EXPECT_GT(joins, 1000);
+}
+
+// An op that some kernel takes with what is behind it says that it is an anchor: else nobody ever asks that kernel.
+TEST(Anchors, EveryOpThatAKernelTakesWithAnEpilogue) {
+  tune::Options options;
+  options.measure = options.verify = false;
+  tune::Tuner tuner(options);
+  int taken = 0;
+  for (const tune::SampleProblem& p : tune::common_problems()) {
+    const ir::Node& first = *p.region.nodes[0];
+    const ops::OpDef& op = *ops::find(first.op);
+    if (op.elementwise || op.view || p.region.nodes.size() < 2) continue;
+    const bool chain = std::all_of(p.region.nodes.begin() + 1, p.region.nodes.end(),
+                                   [](const ir::Node* n) { return ops::find(n->op)->elementwise; });
+    if (!chain || !tuner.accepted(p.region, p.constant)) continue;
+    ++taken;
+    EXPECT_TRUE(op.anchor) << op.name << " with an epilogue is taken by a kernel:\n" << ir::print(p.region);
+  }
+  EXPECT_GT(taken, 100);
+}
+
 // A region whose last node comes late in the order feeds a node that comes early: a path through it leads back.
 TEST(Regions, PathThroughARegionThatEndsLater) {
   auto g = ir::parse_graph(
@@ -81,4 +145,4 @@ TEST(Regions, PathThroughARegionThatEndsLater) {
 }
 
 }  // namespace
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

@@ -1,6 +1,6 @@
 // Greedy cutting of regions in graph order: anchors with their epilogues first, then element-wise groups, then single
 // nodes.
-#include "backends/cpu/region.hpp"
+#include "lower/region.hpp"
 
 #include <algorithm>
 #include <map>
@@ -8,26 +8,20 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/hash.hpp"
 #include "ops/entry.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 
 namespace {
 constexpr size_t kMaxEpilogue = 12;
 constexpr size_t kMaxGroup = 48;
 
-bool is_anchor(const ir::Node& n) {
-  static const std::set<std::string_view> kAnchors = {"conv",         "conv_transpose",      "matmul",     "gemm",
-                                                      "attention",    "layer_normalization", "softmax",    "max_pool",
-                                                      "average_pool", "global_average_pool", "reduce_mean"};
-  return kAnchors.contains(n.op);
-}
 bool is_elementwise(const ir::Node& n) {
   const ops::OpDef* op = ops::find(n.op);
   return op && op->elementwise && n.outputs.size() == 1;
 }
 // Values that live inside every region that reads them: small constants, and sizes known as expressions.
-bool is_sizes(const ir::Node& n) { return n.op == "dims_constant"; }
 bool small_constant(const ir::Value* v) {
   if (v->producer && is_sizes(*v->producer)) return true;
   // Strings are no weights: the region's text holds them.
@@ -36,11 +30,10 @@ bool small_constant(const ir::Value* v) {
 }  // namespace
 
 namespace {
-bool is_view_op(const ir::Node& n) {
-  static const std::set<std::string_view> kViews = {"reshape", "squeeze", "unsqueeze", "flatten", "identity"};
-  return kViews.contains(n.op) && n.in(0) && n.in(0)->type.dtype != DType::kString;
-}
+bool is_view_op(const ir::Node& n) { return ops::is_view(n) && n.in(0) && n.in(0)->type.dtype != DType::kString; }
 }  // namespace
+
+bool is_sizes(const ir::Node& n) { return n.op == "dims_constant"; }
 
 bool is_view(const ir::Node& n) {
   if (!is_view_op(n)) return false;
@@ -67,6 +60,15 @@ DimBinding other_dims(const DimBinding& tuned_for) {
   size_t k = 0;
   for (const auto& [name, value] : tuned_for) out[name] = kPrimes[k++ % std::size(kPrimes)];
   return out;
+}
+
+std::string region_name(const Region& r) {
+  const ir::Node* first = r.nodes.front();
+  return first->name.empty() ? first->out()->name : first->name;
+}
+
+std::string region_key(const Region& region) {
+  return hex64(hash_text(ir::print(region_graph(region), {1024, false})));
 }
 
 void close_region(const ir::Graph& graph, Region* r) {
@@ -265,7 +267,10 @@ struct Cutter {
     }
     for (size_t k = prefixes.size(); k-- > 0;) {
       Region whole = closed(prefixes[k]);
-      if (k == 0 || accepts(whole)) return take(std::move(whole));
+      if (k > 0 && !accepts(whole)) continue;
+      prefixes.resize(k);
+      whole.prefixes = std::move(prefixes);
+      return take(std::move(whole));
     }
   }
 
@@ -299,82 +304,11 @@ struct Cutter {
 };
 }  // namespace
 
-namespace {
-// Pairs of regions (first, second) where the second computes with a dimension that only the data of the first decides.
-std::set<std::pair<size_t, size_t>> size_order(const ir::Graph& graph, const std::vector<Region>& regions) {
-  std::set<std::string> given;
-  for (const ir::Value* v : graph.inputs)
-    for (const Dim& d : *v->type.shape) d.collect_symbols(given);
-  std::unordered_map<const ir::Node*, size_t> unit;
-  for (size_t k = 0; k < regions.size(); ++k)
-    for (const ir::Node* n : regions[k].nodes) unit[n] = k;
-  std::map<std::string, size_t> maker;
-  for (const ir::Node* n : graph.nodes)
-    for (const ir::Value* v : n->outputs)
-      for (const Dim& d : *v->type.shape)
-        if (d.is_symbol() && !given.contains(d.symbol_name()) && unit.contains(n))
-          maker.emplace(d.symbol_name(), unit.at(n));
-  std::set<std::pair<size_t, size_t>> out;
-  if (maker.empty()) return out;
-  auto note = [&](const ir::Node& sizes, size_t reader) {
-    std::set<std::string> symbols;
-    for (const Dim& d : *sizes.dims("value")) d.collect_symbols(symbols);
-    for (const std::string& s : symbols)
-      if (const auto it = maker.find(s); it != maker.end()) out.emplace(it->second, reader);
-  };
-  for (size_t k = 0; k < regions.size(); ++k)
-    for (const ir::Node* n : regions[k].nodes) {
-      if (is_sizes(*n)) note(*n, k);
-      for (const ir::Value* v : n->inputs)
-        if (v && v->producer && is_sizes(*v->producer)) note(*v->producer, k);
-    }
-  return out;
-}
-
-// Topological order of the regions (Kahn, by the place of their first node).
-std::vector<Region> in_order(const ir::Graph& graph, std::vector<Region> regions) {
-  std::unordered_map<const ir::Node*, size_t> unit;
-  for (size_t k = 0; k < regions.size(); ++k)
-    for (const ir::Node* n : regions[k].nodes) unit[n] = k;
-  // A view belongs to no region: what feeds it feeds its users.
-  auto source = [&](const ir::Value* v) {
-    while (v && v->producer && !unit.contains(v->producer)) v = v->producer->in(0);
-    return v ? v->producer : nullptr;
-  };
-  std::unordered_map<const ir::Node*, size_t> place;
-  for (size_t k = 0; k < graph.nodes.size(); ++k) place[graph.nodes[k]] = k;
-  std::vector<std::set<size_t>> users(regions.size());
-  std::vector<size_t> waiting(regions.size(), 0);
-  for (size_t k = 0; k < regions.size(); ++k) {
-    for (const ir::Value* v : regions[k].inputs) {
-      const ir::Node* p = source(v);
-      if (p && unit.at(p) != k && users[unit.at(p)].insert(k).second) ++waiting[k];
-    }
-  }
-  for (const auto& [before, after] : size_order(graph, regions))
-    if (before != after && users[before].insert(after).second) ++waiting[after];
-  std::set<std::pair<size_t, size_t>> ready;
-  auto key = [&](size_t k) { return std::pair(place.at(regions[k].nodes.back()), k); };
-  for (size_t k = 0; k < regions.size(); ++k)
-    if (waiting[k] == 0) ready.insert(key(k));
-  std::vector<Region> out;
-  while (!ready.empty()) {
-    const size_t k = ready.begin()->second;
-    ready.erase(ready.begin());
-    for (size_t u : users[k])
-      if (--waiting[u] == 0) ready.insert(key(u));
-    out.push_back(std::move(regions[k]));
-  }
-  PERI_CHECK(out.size() == regions.size(), "regions form a cycle");
-  return out;
-}
-}  // namespace
-
 std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts) {
   Cutter c{graph, accepts, {}, {}, {}, {}, {}};
   for (size_t k = 0; k < graph.nodes.size(); ++k) c.order[graph.nodes[k]] = k;
   for (ir::Node* n : graph.nodes)
-    if (!c.taken.contains(n) && is_anchor(*n)) c.cut_anchor(n);
+    if (!c.taken.contains(n) && ops::is_anchor(*n)) c.cut_anchor(n);
   for (ir::Node* n : graph.nodes)
     if (!c.taken.contains(n) && !is_view(*n) && !is_sizes(*n) && is_elementwise(*n)) c.cut_group(n);
   // Sizes stand inside the regions that read them; those that are a result, or seen through a view, are made by a step.
@@ -386,4 +320,4 @@ std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts) 
   return in_order(graph, std::move(c.regions));
 }
 
-}  // namespace peri::backends::cpu
+}  // namespace peri::lower

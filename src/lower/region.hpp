@@ -7,19 +7,29 @@
 #include "ir/graph.hpp"
 #include "kernels/entry.hpp"
 
-namespace peri::backends::cpu {
+namespace peri::lower {
 
 struct Region {
   std::vector<ir::Node*> nodes;     // in graph order
   std::vector<ir::Value*> inputs;   // values from outside, activations and large constants, in order of first use
   std::vector<ir::Value*> outputs;  // values used outside, in order
+  // Beginnings of the chain behind an anchor, shorter than the region, the shortest first: each reads nothing of the
+  // rest, and the rest is a chain of its own.
+  std::vector<std::vector<ir::Node*>> prefixes = {};
 };
+
+// What people call it: its first node, or the value that one makes.
+std::string region_name(const Region& region);
+// What a lock file calls it: a hash of its graph with symbolic dims.
+std::string region_key(const Region& region);
 
 // Fills inputs and outputs from nodes. Constants of up to kInlineElements elements stay inside.
 constexpr int64_t kInlineElements = 16;
 void close_region(const ir::Graph& graph, Region* region);
 
-// True for ops that only rename memory when their input is row-major: reshape, squeeze, unsqueeze, flatten, identity.
+// The node is sizes as expressions: it stands inside the regions that read it.
+bool is_sizes(const ir::Node& node);
+// True where the node only renames the memory of a row-major input.
 bool is_view(const ir::Node& node);
 // Takes the shape operand from those of them whose result has only sizes that the graph's inputs or the data operand
 // have: what computed it is already in the type. The others read their operand, and may bind dimensions.
@@ -42,4 +52,7 @@ DimBinding other_dims(const DimBinding& tuned_for);
 using Accepts = std::function<bool(const Region&)>;
 std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts);
 
-}  // namespace peri::backends::cpu
+// The regions in an order in which they may run. REQUIRES: no cycle among them.
+std::vector<Region> in_order(const ir::Graph& graph, std::vector<Region> regions);
+
+}  // namespace peri::lower

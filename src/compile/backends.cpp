@@ -1,0 +1,18 @@
+// The list.
+#include "compile/backends.hpp"
+
+#include "backends/cpu/backend.hpp"
+
+namespace peri::compile {
+
+Result<const lower::Backend*> backend_named(std::string_view name) {
+  const lower::Backend* const all[] = {&backends::cpu::backend()};
+  std::string names;
+  for (const lower::Backend* b : all) {
+    if (name == "auto" || name == b->name) return b;
+    names += (names.empty() ? "" : ", ") + std::string(b->name);
+  }
+  return refused("no backend '%s' in this build", std::string(name).c_str()).expecting(names);
+}
+
+}  // namespace peri::compile

@@ -1,0 +1,12 @@
+// The backends of this build, by name.
+#pragma once
+
+#include "base/result.hpp"
+#include "lower/backend.hpp"
+
+namespace peri::compile {
+
+// "auto" is the first. kRefused lists those that there are.
+Result<const lower::Backend*> backend_named(std::string_view name);
+
+}  // namespace peri::compile

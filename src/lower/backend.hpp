@@ -1,0 +1,21 @@
+// What lowering is told of a backend. All that differs between backends stands here, as a value: to lower for another
+// one is to hand in another value.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tune/tuner.hpp"
+
+namespace peri::lower {
+
+struct Backend {
+  std::string_view name;               // stands in programs and locks
+  std::vector<std::string> executors;  // it may use the kernels that these run
+  // What it costs, in ms, to bring a value of these dims from one place to another.
+  double (*change_ms)(tune::Tuner& tuner, DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from,
+                      const ir::Layout& to) = nullptr;
+};
+
+}  // namespace peri::lower

@@ -1,0 +1,59 @@
+// Cover: which parts a graph is made of and which candidate runs each, so that the sum of measured times, changes of
+// place included, is least.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lower/backend.hpp"
+#include "lower/parts.hpp"
+#include "lower/variants.hpp"
+#include "plan/lock_file.hpp"
+#include "tune/tuner.hpp"
+
+namespace peri::lower {
+
+// The choice for one region. No kernel takes it: the reference executor runs it.
+struct Choice {
+  bool reference = false;
+  tune::Candidate candidate;            // if not reference
+  std::vector<tune::Candidate> others;  // for reports
+  std::vector<tune::Refusal> refusals;
+  double reference_ms = 0;
+};
+
+struct Cover {
+  std::vector<Region> regions;  // in the order in which they run
+  std::vector<Choice> choices;  // one for each region
+  double predicted_ms = 0;      // kernels and changes of place
+  double conversion_ms = 0;
+};
+
+// What a cover is chosen for.
+struct Terms {
+  const ir::Graph& graph;
+  const Backend& backend;
+  tune::Tuner& tuner;
+  const DimBinding& tuned_for;       // the dims that measurements are made at
+  std::span<const DimBinding> also;  // other dims at which every choice holds
+  const RefusedChoices& refused;     // what no region takes
+};
+
+// What is asked of a split or a join before anything of it is measured. Without measuring there is none: the greedy cut
+// stands.
+PartRules measured_rules(const Terms& terms);
+
+// Chooses by solve() over all parts. A part that is not of the cut stands only if all of it was measured, and if it is
+// better by more than two measurements of one thing differ. What `lock` holds is not chosen but looked up; kRefused
+// names the region whose candidate, ISA or library is not here. `progress` is told each part before it is measured.
+using PartProgress = std::function<void(size_t done, size_t total, const Region& region)>;
+Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lock, const PartProgress& progress = {});
+
+// The layouts an offer asks for and gives, as a lock spells them.
+std::string layouts_text(const kernels::Offer& offer);
+// Leaves only the locked candidate in a list, as the lock has it. kRefused if this machine or version has it not.
+Status keep_choice(const plan::LockedChoice& choice, const kernels::Machine& machine, std::string_view node,
+                   std::vector<tune::Candidate>* list);
+
+}  // namespace peri::lower

@@ -1,0 +1,43 @@
+// What may stand in a cover: the regions of the greedy cut, beginnings of its chains with the rest apart, and
+// neighbours as one region.
+#pragma once
+
+#include "lower/region.hpp"
+#include "plan/lock_file.hpp"
+
+namespace peri::lower {
+
+struct Part {
+  Region region;
+  std::vector<int> atoms;  // ascending
+  bool greedy = false;     // a region of the cut: another part must be better by more than noise
+  // Of the beginning of a chain: the parts for all of the chain and for its rest, and the kernels for whose sake it may
+  // stand apart (none: all).
+  std::optional<size_t> whole, rest;
+  std::vector<const kernels::Kernel*> kernels = {};
+};
+
+struct Parts {
+  int atoms = 0;  // the finest pieces, in an order in which they may run
+  std::vector<Part> list;
+};
+
+// What is asked before a region becomes a part.
+struct PartRules {
+  // The kernels for whose sake the chain is cut behind the beginning; none: it is not.
+  std::function<std::optional<std::vector<const kernels::Kernel*>>(const Region& beginning, const Region& rest,
+                                                                   const Region& whole)>
+      splits;
+  std::function<bool(const Region&)> joins;
+};
+
+// Parts of the regions of a cut, in their order. Two regions are neighbours where the only result of one is read by the
+// other and nobody else. Whatever parts cover the atoms, there is no cycle among them.
+Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules& rules);
+
+// The rules under a lock: what it has, and nothing else.
+PartRules locked_rules(const plan::LockReader& lock);
+// The parts that the lock has, and where it has none those of the cut: one cover, in the order in which it runs.
+Parts locked_parts(const ir::Graph& graph, const plan::LockReader& lock, Parts parts);
+
+}  // namespace peri::lower

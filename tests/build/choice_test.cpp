@@ -1,0 +1,257 @@
+// What a build chooses among planted kernels of planted cost: a slow kernel for a long region does not shut out a fast
+// one for the short, nor the reverse, and two saved changes of layout outweigh a faster kernel.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "build/build.hpp"
+#include "exec/entry.hpp"
+#include "kernels/core/task_instance.hpp"
+
+namespace peri::build {
+namespace {
+
+// What a run of each planted kernel takes beside its work, in ms, where the problem is no small sample.
+enum Which { kLong, kShort, kRest, kPlain, kBlocked, kKernels };
+double cost_ms[kKernels] = {};
+
+void spend(Which which) {
+  const int64_t start = now_ns();
+  while (seconds_since(start) * 1e3 < cost_ms[which]) {}
+}
+
+struct Product {
+  Which which;
+  int64_t m, k, n;
+  void operator()(int64_t, const kernels::Args& args) const {
+    if (m >= 16) spend(which);
+    const float *x = static_cast<const float*>(args.in[0]), *w = static_cast<const float*>(args.in[1]);
+    float* y = static_cast<float*>(args.out[0]);
+    for (int64_t at = 0; at < m * n; ++at) {
+      double sum = 0;
+      for (int64_t p = 0; p < k; ++p)
+        sum += static_cast<double>(x[at / n * k + p]) * static_cast<double>(w[p * n + at % n]);
+      y[at] = static_cast<float>(which == kLong ? std::max(sum, 0.0) : sum);
+    }
+  }
+};
+
+bool plain_matrices(const kernels::Problem& p, size_t inputs) {
+  const ir::Graph& g = *p.graph;
+  return g.inputs.size() == inputs && p.constant == std::vector<bool>(inputs, false) &&
+         std::all_of(g.inputs.begin(), g.inputs.end(),
+                     [](const ir::Value* v) { return v->type.dtype == DType::kF32 && v->type.rank() == 2; });
+}
+
+// x w, with the relu behind it or without.
+template <Which kWhich>
+Result<std::vector<kernels::Offer>> offer_product(const kernels::Problem& p, const kernels::Machine&) {
+  const ir::Graph& g = *p.graph;
+  const bool long_one = kWhich == kLong;
+  if (g.nodes.size() != (long_one ? 2u : 1u) || g.nodes[0]->op != "matmul" || !plain_matrices(p, 2) ||
+      (long_one && g.nodes[1]->op != "relu"))
+    return refused("another region");
+  return std::vector<kernels::Offer>{kernels::row_major_offer(p)};
+}
+template <Which kWhich>
+Result<std::unique_ptr<kernels::Instance>> make_product(const kernels::Problem& p, std::string_view,
+                                                        const kernels::InstantiateContext&) {
+  const std::vector<int64_t> a = kernels::dims_of(*p.graph->inputs[0]), b = kernels::dims_of(*p.graph->inputs[1]);
+  return kernels::TaskInstance::make(1, 0, Product{kWhich, a[0], a[1], b[1]});
+}
+
+Result<std::vector<kernels::Offer>> offer_relu(const kernels::Problem& p, const kernels::Machine&) {
+  if (p.graph->nodes.size() != 1 || p.graph->nodes[0]->op != "relu" || !plain_matrices(p, 1))
+    return refused("another region");
+  return std::vector<kernels::Offer>{kernels::row_major_offer(p)};
+}
+Result<std::unique_ptr<kernels::Instance>> make_relu(const kernels::Problem& p, std::string_view,
+                                                     const kernels::InstantiateContext&) {
+  const std::vector<int64_t> d = kernels::dims_of(*p.graph->inputs[0]);
+  return kernels::TaskInstance::make(1, 0, [rows = d[0], n = d[0] * d[1]](int64_t, const kernels::Args& args) {
+    if (rows >= 16) spend(kRest);
+    const float* x = static_cast<const float*>(args.in[0]);
+    for (int64_t k = 0; k < n; ++k) static_cast<float*>(args.out[0])[k] = std::max(x[k], 0.0f);
+  });
+}
+
+// Pools over one element: they copy. With dilations (which change nothing) in either layout, without in NHWC only.
+template <Which kWhich>
+Result<std::vector<kernels::Offer>> offer_pool(const kernels::Problem& p, const kernels::Machine&) {
+  const ir::Graph& g = *p.graph;
+  const ir::Node& n = *g.nodes[0];
+  if (g.nodes.size() != 1 || n.op != "max_pool" || n.outputs.size() != 1 || !n.ints("strides").empty() ||
+      !n.ints("pads").empty() || n.ints("kernel_shape") != std::vector<int64_t>{1, 1} ||
+      g.inputs[0]->type.dtype != DType::kF32 || (kWhich == kPlain && n.ints("dilations").empty()))
+    return refused("another region");
+  kernels::Offer o = kernels::row_major_offer(p);
+  if (kWhich == kBlocked) o.inputs = o.outputs = {ir::nhwc()};
+  return std::vector<kernels::Offer>{o};
+}
+template <Which kWhich>
+Result<std::unique_ptr<kernels::Instance>> make_pool(const kernels::Problem& p, std::string_view,
+                                                     const kernels::InstantiateContext&) {
+  const std::vector<int64_t> d = kernels::dims_of(*p.graph->inputs[0]);
+  const bool dilated = !p.graph->nodes[0]->ints("dilations").empty();
+  return kernels::TaskInstance::make(1, 0,
+                                     [n = d[0] * d[1] * d[2] * d[3], dilated](int64_t, const kernels::Args& args) {
+                                       if (n >= 1 << 16 && dilated) spend(kWhich);
+                                       std::memcpy(args.out[0], args.in[0], static_cast<size_t>(n) * 4);
+                                     });
+}
+
+kernels::Kernel kernel(std::string_view name, decltype(kernels::Kernel::offer) offer,
+                       decltype(kernels::Kernel::instantiate) make, std::string_view sample) {
+  return {.name = name,
+          .provider = "planted",
+          .takes = "what a test plants",
+          .offer = offer,
+          .instantiate = make,
+          .samples = {sample}};
+}
+const kernels::Kernel kLongKernel =
+    kernel("long", offer_product<kLong>, make_product<kLong>,
+           "graph { input x: f32[2,3]; input w: f32[3,4]; p = matmul(x, w); y = relu(p); output y }");
+const kernels::Kernel kShortKernel =
+    kernel("short", offer_product<kShort>, make_product<kShort>,
+           "graph { input x: f32[2,3]; input w: f32[3,4]; y = matmul(x, w); output y }");
+const kernels::Kernel kRestKernel =
+    kernel("rest", offer_relu, make_relu, "graph { input x: f32[2,3]; y = relu(x); output y }");
+const kernels::Kernel kPlainKernel =
+    kernel("plain", offer_pool<kPlain>, make_pool<kPlain>,
+           "graph { input x: f32[1,2,3,4]; y = max_pool(x) {kernel_shape=[1,1], dilations=[2,2]}; output y }");
+const kernels::Kernel kBlockedKernel =
+    kernel("blocked", offer_pool<kBlocked>, make_pool<kBlocked>,
+           "graph { input x: f32[1,2,3,4]; y = max_pool(x) {kernel_shape=[1,1]}; output y }");
+
+Options options() {
+  static const std::vector<const runtime::Executor*> kTable = exec::table();
+  Options o;
+  o.executors = kTable;
+  o.compile.model = "planted";
+  o.compile.builder = "peri test";
+  o.compile.tune.provider = "planted";
+  o.compile.tune.budget_ms = 20;
+  return o;
+}
+
+compile::Imported model(std::string_view text) {
+  compile::Imported m;
+  auto g = ir::parse_graph(text);
+  EXPECT_TRUE(g.ok() && g->sort().ok() && ops::infer_graph(*g).ok()) << text;
+  m.graph = std::move(*g);
+  return m;
+}
+
+// The kernels chosen, in order, changes of layout apart.
+std::vector<std::string> kernels_of(const Built& b) {
+  std::vector<std::string> out;
+  for (const auto& step : b.compiled.steps)
+    if (!step.conversion) out.push_back(step.chosen.substr(0, step.chosen.find('@')));
+  return out;
+}
+
+using Names = std::vector<std::string>;
+constexpr std::string_view kProduct =
+    "graph { input x: f32[24,8]; input w: f32[8,16]; p = matmul(x, w); y = relu(p); output y }";
+
+class Choice : public testing::Test {
+ protected:
+  const kernels::AddedKernel long_{kLongKernel}, short_{kShortKernel}, rest_{kRestKernel};
+  void costs(double of_long, double of_short, double of_rest) {
+    cost_ms[kLong] = of_long, cost_ms[kShort] = of_short, cost_ms[kRest] = of_rest;
+  }
+};
+
+TEST_F(Choice, ASlowKernelForTheLongRegionDoesNotShutOutAFastOneForTheShort) {
+  costs(2, 0.1, 0.1);
+  const auto built = build_engine(options(), model(kProduct));
+  ASSERT_TRUE(built.ok()) << built.error().text();
+  EXPECT_EQ(kernels_of(*built), (Names{"short", "rest"}));
+  EXPECT_TRUE(built->verdict.right());
+  EXPECT_FALSE(built->verdict.sizes.empty()) << "it was judged";
+}
+
+TEST_F(Choice, ASlowKernelForTheShortRegionDoesNotShutOutAFastOneForTheLong) {
+  costs(0.1, 2, 0.1);
+  const auto built = build_engine(options(), model(kProduct));
+  ASSERT_TRUE(built.ok()) << built.error().text();
+  EXPECT_EQ(kernels_of(*built), (Names{"long"}));
+}
+
+TEST_F(Choice, TheRestCountsToo) {
+  costs(1, 0.1, 2);
+  const auto built = build_engine(options(), model(kProduct));
+  ASSERT_TRUE(built.ok()) << built.error().text();
+  EXPECT_EQ(kernels_of(*built), (Names{"long"}));
+}
+
+TEST_F(Choice, ALockKeepsTheSplit) {
+  costs(2, 0.1, 0.1);
+  const auto built = build_engine(options(), model(kProduct));
+  ASSERT_TRUE(built.ok()) << built.error().text();
+  costs(0.1, 2, 2);
+  Options locked = options();
+  locked.compile.lock = built->compiled.lock;
+  const auto again = build_engine(locked, model(kProduct));
+  ASSERT_TRUE(again.ok()) << again.error().text();
+  EXPECT_EQ(kernels_of(*again), (Names{"short", "rest"}));
+  EXPECT_EQ(plan::lock_text(again->compiled.lock), plan::lock_text(built->compiled.lock));
+}
+
+TEST_F(Choice, ASplitThatIsRefusedInTheEngineIsNotTakenAgain) {
+  costs(2, 0.1, 0.1);
+  auto compilation = compile::Compilation::start(options().compile, model(kProduct));
+  ASSERT_TRUE(compilation.ok()) << compilation.error().text();
+  const auto first = (*compilation)->lower();
+  ASSERT_TRUE(first.ok()) << first.error().text();
+  ASSERT_EQ(first->steps.size(), 2u);
+  lower::RefusedChoices refused;
+  refused[first->steps[0].key][first->steps[0].chosen] = "a test says so";
+  const auto second = (*compilation)->lower(refused);
+  ASSERT_TRUE(second.ok()) << second.error().text();
+  ASSERT_EQ(second->steps.size(), 1u);
+  EXPECT_TRUE(second->steps[0].chosen.starts_with("long@1"));
+}
+
+TEST_F(Choice, AProviderThatNoKernelHasIsRefused) {
+  Options o = options();
+  o.compile.tune.provider = "planned";
+  const auto built = build_engine(o, model(kProduct));
+  ASSERT_FALSE(built.ok());
+  EXPECT_EQ(built.error().kind, ErrorKind::kUsage);
+  EXPECT_NE(built.error().text().find("planted"), std::string::npos) << built.error().text();
+}
+
+TEST_F(Choice, WithoutMeasuringTheLongestStands) {
+  costs(2, 0, 0);
+  Options o = options();
+  o.compile.tune.measure = false;
+  const auto built = build_engine(o, model(kProduct));
+  ASSERT_TRUE(built.ok()) << built.error().text();
+  EXPECT_EQ(kernels_of(*built), (Names{"long"}));
+}
+
+// The middle of three pools: 8 MB in NHWC on both sides of it, which a change of layout reads and writes.
+TEST(Layouts, TwoSavedConversionsOutweighAFasterKernel) {
+  const kernels::AddedKernel plain(kPlainKernel), blocked(kBlockedKernel);
+  const auto text = model(
+      "graph { input x: f32[1,32,256,256]; a = max_pool(x) {kernel_shape=[1,1]}; b = max_pool(a) {kernel_shape=[1,1], "
+      "dilations=[2,2]}; y = max_pool(b) {kernel_shape=[1,1]}; output y }");
+  Options o = options();
+  o.compile.tune.verify = false;
+  o.judge = false;
+  for (const bool much : {false, true}) {
+    cost_ms[kPlain] = 0, cost_ms[kBlocked] = much ? 200 : 0.2;
+    compile::Imported m;
+    m.graph = text.graph.clone();
+    const auto built = build_engine(o, std::move(m));
+    ASSERT_TRUE(built.ok()) << built.error().text();
+    EXPECT_EQ(kernels_of(*built), (Names{"blocked", much ? "plain" : "blocked", "blocked"}));
+  }
+}
+
+}  // namespace
+}  // namespace peri::build

@@ -1,0 +1,139 @@
+// What may stand in a cover beside the greedy cut: beginnings of chains with their rest, and neighbours as one; under a
+// lock what it has, without measuring nothing.
+#include "lower/parts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "exec/core/region_payload.hpp"
+#include "lower/cover.hpp"
+#include "ops/entry.hpp"
+
+namespace peri::lower {
+namespace {
+
+const DimBinding kDims = {{"batch", 1}};
+const Backend kBackend = {.name = "none"};
+
+// A pointwise convolution, its activation, and the depthwise convolution behind it; `also_read`: by somebody else too.
+ir::Graph bottleneck(bool also_read) {
+  ir::Graph g;
+  const auto weight = [&](const std::string& name, const std::vector<int64_t>& dims) {
+    Tensor t = *Tensor::zeros(DType::kF32, dims);
+    for (int64_t k = 0; k < t.numel(); ++k) t.set_f64(k, static_cast<double>(k % 7) - 3);
+    return g.add_constant(name, std::move(t));
+  };
+  ir::Value* x = g.add_input("x", {DType::kF32, Shape{Dim::symbol("batch"), Dim(16), Dim(14), Dim(14)}});
+  ir::Value* c = g.add("conv", {x, weight("w1", {32, 16, 1, 1})})->out();
+  ir::Value* r = g.add("relu", {c})->out();
+  const ir::Attrs attrs = {{"pads", std::vector<int64_t>{1, 1, 1, 1}}, {"group", int64_t{32}}};
+  g.mark_output(g.add("conv", {r, weight("w2", {32, 1, 3, 3})}, attrs)->out(), "y");
+  if (also_read) g.mark_output(g.add("global_average_pool", {r})->out(), "mean");
+  EXPECT_TRUE(ops::infer_graph(g).ok());
+  return g;
+}
+
+tune::Options unmeasured() {
+  tune::Options o;
+  o.measure = o.verify = false;
+  return o;
+}
+
+std::vector<Region> cut(const ir::Graph& g, tune::Tuner& tuner) {
+  return cut_regions(g, [&](const Region& r) {
+    const auto here = exec::bind_region(region_graph(r), kDims);
+    return here.ok() && tuner.accepted(*here, constant_inputs(r));
+  });
+}
+
+Region all_of(const ir::Graph& g) {
+  Region r;
+  r.nodes = g.nodes;
+  close_region(g, &r);
+  return r;
+}
+
+const PartRules kEverything = {
+    [](const Region&, const Region&, const Region&) { return std::vector<const kernels::Kernel*>(); },
+    [](const Region&) { return true; }};
+
+size_t joint(const Parts& parts) {
+  return static_cast<size_t>(std::count_if(parts.list.begin(), parts.list.end(), [](const Part& p) {
+    const std::vector<ir::Node*>& n = p.region.nodes;
+    return !p.greedy && std::count_if(n.begin(), n.end(), [](auto* x) { return x->op == "conv"; }) == 2;
+  }));
+}
+
+TEST(Parts, WhatTheLockHasAndOnlyThat) {
+  const ir::Graph g = bottleneck(false);
+  tune::Tuner tuner(unmeasured());
+  ASSERT_EQ(cut(g, tuner).size(), 2u);
+  const Region both = all_of(g);
+  plan::Lock lock;
+  lock.regions = {{.name = region_name(both), .key = region_key(both), .candidate = "conv_pair_f32@1 {}"}};
+  const auto under = [&]() {
+    const plan::LockReader reader(&lock);
+    return locked_parts(g, reader, parts_of(g, cut(g, tuner), locked_rules(reader))).list;
+  };
+  ASSERT_EQ(under().size(), 1u);
+  EXPECT_EQ(under()[0].region.nodes.size(), 3u);
+  EXPECT_EQ(under()[0].region.outputs, g.outputs);
+  EXPECT_EQ(under()[0].region.inputs.size(), 3u);  // x and both weights
+  lock.regions[0].name = "another";
+  EXPECT_EQ(under().size(), 2u) << "an equal problem at another place";
+  lock.regions[0] = {.name = region_name(both), .key = "another"};
+  EXPECT_EQ(under().size(), 2u);
+}
+
+TEST(Parts, ALockedSplit) {
+  const ir::Graph g = bottleneck(false);
+  tune::Tuner tuner(unmeasured());
+  const Parts parts = parts_of(g, cut(g, tuner), kEverything);
+  const auto beginning = std::find_if(parts.list.begin(), parts.list.end(), [](const Part& p) { return p.whole; });
+  ASSERT_NE(beginning, parts.list.end());
+  const Region &first = beginning->region, &rest = parts.list[*beginning->rest].region;
+  ASSERT_EQ(first.nodes.size(), 1u);
+  ASSERT_EQ(rest.nodes.size(), 1u);
+  plan::Lock lock;
+  for (const Region* r : {&first, &rest}) lock.regions.push_back({.name = region_name(*r), .key = region_key(*r)});
+  const plan::LockReader reader(&lock);
+  const Parts under = locked_parts(g, reader, parts_of(g, cut(g, tuner), locked_rules(reader)));
+  ASSERT_EQ(under.list.size(), 3u);
+  EXPECT_EQ(under.list[0].region.nodes, first.nodes);
+  EXPECT_EQ(under.list[1].region.nodes, rest.nodes);
+}
+
+TEST(Parts, WithoutMeasuringTheCutStands) {
+  const ir::Graph g = bottleneck(false);
+  tune::Tuner tuner(unmeasured());
+  const RefusedChoices none;
+  const Terms terms{g, kBackend, tuner, kDims, {}, none};
+  const std::vector<Region> regions = cut(g, tuner);
+  EXPECT_EQ(parts_of(g, regions, measured_rules(terms)).list.size(), regions.size());
+  tune::Options o;
+  tune::Tuner measuring(o);
+  const Terms measured{g, kBackend, measuring, kDims, {}, none};
+  EXPECT_EQ(joint(parts_of(g, regions, measured_rules(measured))), 1u) << "a kernel takes both convolutions";
+}
+
+TEST(Parts, NoJoinWhereSomebodyElseReadsTheMiddle) {
+  const ir::Graph apart = bottleneck(true), near = bottleneck(false);
+  tune::Tuner tuner(unmeasured());
+  EXPECT_EQ(joint(parts_of(near, cut(near, tuner), kEverything)), 1u);
+  EXPECT_EQ(joint(parts_of(apart, cut(apart, tuner), kEverything)), 0u);
+}
+
+TEST(Parts, ThePairIsACandidateOfTheJointRegion) {
+  const ir::Graph g = bottleneck(false);
+  tune::Tuner tuner(unmeasured());
+  const Region r = all_of(g);
+  const auto here = exec::bind_region(region_graph(r), kDims);
+  ASSERT_TRUE(here.ok());
+  const tune::Candidates& all = tuner.candidates(*here, constant_inputs(r));
+  ASSERT_FALSE(all.list.empty());
+  EXPECT_EQ(all.list[0].kernel->name, "conv_pair_f32");
+}
+
+}  // namespace
+}  // namespace peri::lower
