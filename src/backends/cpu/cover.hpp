@@ -45,7 +45,7 @@ std::string region_key(const Region& region);
 // The layouts an offer asks for and gives, as a lock spells them.
 std::string layouts_text(const kernels::Offer& offer);
 // Leaves only the locked candidate in a list, as the lock has it. kRefused if this machine or version has it not.
-Status keep_choice(const plan::LockedChoice& choice, const kernels::Machine& machine, std::string_view node,
+Status keep_choice(const plan::LockedChoice& choice, const device::Target& target, std::string_view node,
                    std::vector<tune::Candidate>* list);
 
 }  // namespace peri::backends::cpu
