@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
 
 #include "backends/cpu/lower.hpp"
@@ -96,6 +97,32 @@ Result<std::unique_ptr<kernels::Instance>> noted(const kernels::Problem& p, std:
   return kernels::find("elementwise")->instantiate(p, config, c);
 }
 
+// relu as an engine planned for `target`, for a runtime that takes this machine to have `has`; `change` is done to its
+// program before.
+Result<std::shared_ptr<const runtime::Engine>> relu_engine(const device::Target& target, const std::string& provider,
+                                                           const std::vector<std::string>& has,
+                                                           const std::function<void(plan::Program*)>& change = {}) {
+  auto graph = ir::parse_graph("graph { input x: f32[4,8]; y = relu(x); output y }");
+  EXPECT_TRUE(graph.ok() && ops::infer_graph(*graph).ok());
+  tune::Options tune;
+  tune.measure = tune.verify = false;
+  tune.provider = provider;
+  tune.target = target;
+  tune::Tuner tuner(tune);
+  PERI_ASSIGN(auto made, backends::cpu::lower(*graph, tuner, {{}, {}, nullptr, {}}));
+  if (change) change(&made.program);
+  PERI_ASSIGN(auto whole, plan::assemble_engine(made.program, made.weights));
+  static const std::vector<const runtime::Executor*> kTable = exec::table();
+  runtime::EngineOptions options;
+  options.executors = kTable;
+  options.machine = {has, exec::libraries()};
+  return runtime::Engine::create(std::move(whole.program), {whole.weight_bytes, whole.keep, {}}, options);
+}
+Result<std::vector<Tensor>> run_relu(const std::shared_ptr<const runtime::Engine>& engine) {
+  PERI_ASSIGN(const auto session, runtime::Session::create(engine));
+  return session->run(std::vector<Tensor>{*Tensor::zeros(DType::kF32, {4, 8})});
+}
+
 TEST(RecordedTarget, ItsEngineRunsHereWithItsInstructionSetOnly) {
   if (!device::this_cpu().has("avx2")) GTEST_SKIP() << "not run here: avx2";
   kernels::Kernel planted = *kernels::find("elementwise");
@@ -103,33 +130,26 @@ TEST(RecordedTarget, ItsEngineRunsHereWithItsInstructionSetOnly) {
   planted.provider = "planted";
   planted.instantiate = noted;
   const kernels::AddedKernel added(planted);
-  auto graph = ir::parse_graph("graph { input x: f32[4,8]; y = relu(x); output y }");
-  ASSERT_TRUE(graph.ok() && ops::infer_graph(*graph).ok());
-  const auto table = exec::table();
   for (const std::string& isa : {std::string("avx2"), device::this_cpu().isas.back()}) {
-    tune::Options tune;
-    tune.measure = tune.verify = false;
-    tune.provider = "planted";
-    tune.target = device::this_cpu().limited_to(isa);
-    tune::Tuner tuner(tune);
-    const auto made = backends::cpu::lower(*graph, tuner, {{}, {}, nullptr, {}});
-    ASSERT_TRUE(made.ok()) << made.error().text();
-    auto whole = plan::assemble_engine(made->program, made->weights);
-    ASSERT_TRUE(whole.ok());
-    runtime::EngineOptions options;
-    options.executors = table;
-    options.machine = {device::this_cpu().isas, exec::libraries()};
-    auto engine = runtime::Engine::create(std::move(whole->program), {whole->weight_bytes, whole->keep, {}}, options);
-    ASSERT_TRUE(engine.ok()) << engine.error().text();
-    const auto session = runtime::Session::create(*engine);
-    ASSERT_TRUE(session.ok());
     seen().clear();
-    const auto got = (*session)->run(std::vector<Tensor>{*Tensor::zeros(DType::kF32, {4, 8})});
+    const auto engine = relu_engine(device::this_cpu().limited_to(isa), "planted", device::this_cpu().isas);
+    ASSERT_TRUE(engine.ok()) << engine.error().text();
+    const auto got = run_relu(*engine);
     ASSERT_TRUE(got.ok()) << got.error().text();
     ASSERT_FALSE(seen().empty());
-    const std::string want = isa == "avx512_bf16" ? "avx512" : isa;  // no kernel asks for more
-    EXPECT_EQ(seen().back(), want);
+    EXPECT_EQ(seen().back(), isa == "avx512_bf16" ? "avx512" : isa) << "no kernel asks for more";
   }
+}
+
+TEST(RecordedTarget, AStepThatNeedsMoreThanThisMachineHasIsRefused) {
+  const auto engine = relu_engine(device::this_cpu(), "peri", {"avx1024"}, [](plan::Program* program) {
+    for (plan::Step& s : program->steps)
+      for (plan::Variant& v : s.variants) v.requires_isa = "avx1024";
+  });
+  const auto got = engine.ok() ? run_relu(*engine) : Result<std::vector<Tensor>>(engine.error());
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().kind, ErrorKind::kRefused);
+  EXPECT_NE(got.error().text().find("avx1024"), std::string::npos) << got.error().text();
 }
 
 }  // namespace
