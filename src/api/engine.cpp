@@ -5,6 +5,7 @@
 #include "base/file.hpp"
 #include "base/version.hpp"
 #include "build/build.hpp"
+#include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "plan/engine_file.hpp"
 #include "plan/lock_file.hpp"
@@ -89,7 +90,7 @@ Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator*
   runtime::EngineOptions o;
   o.executors = kTable;
   o.threads = threads > 0 ? threads : usable_cpus();
-  o.machine.isas = kernels::detect_machine(o.threads).isas;
+  o.machine.isas = device::this_cpu().isas;
   o.machine.libraries = exec::libraries();
   PERI_ASSIGN(const peri_allocator a, known_part(allocator, "peri_allocator"));
   if (!a.allocate != !a.release)

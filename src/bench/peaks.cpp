@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/tensor.hpp"
 #include "base/thread_pool.hpp"
+#include "device/target.hpp"
 
 namespace peri::bench {
 
@@ -59,9 +60,8 @@ PERI_FMA_LOOP(fma_avx512, "avx512f,fma", 16, "zmm")
 #undef PERI_FMA_LOOP
 
 double best_fma_gflops(ThreadPool& pool, double seconds) {
-  __builtin_cpu_init();
-  const bool wide = __builtin_cpu_supports("avx512f");
-  if (!wide && !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))) return 0;
+  const bool wide = device::this_cpu().has("avx512");
+  if (!wide && !device::this_cpu().has("avx2")) return 0;
   const double flops = 2.0 * kRounds * kChains * (wide ? 16 : 8) * pool.threads();
   double best = 0;
   const int64_t begin = now_ns();
@@ -96,7 +96,7 @@ Rates best_rates(ThreadPool& pool, int64_t working_set, double seconds) {
   auto from = Tensor::zeros(DType::kU8, {part * pool.threads()}),
        to = Tensor::zeros(DType::kU8, {part * pool.threads()});
   if (!from.ok() || !to.ok()) return {};
-  const bool wide = __builtin_cpu_supports("avx512f"), reads = wide || __builtin_cpu_supports("avx2");
+  const bool wide = device::this_cpu().has("avx512"), reads = device::this_cpu().has("avx2");
   const int repeats = static_cast<int>(std::max<int64_t>(1, (int64_t{4} << 20) / part));
   const double bytes = 2.0 * static_cast<double>(part * pool.threads()) * repeats;
   Rates best;

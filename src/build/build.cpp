@@ -2,6 +2,7 @@
 #include "build/build.hpp"
 
 #include "base/fault.hpp"
+#include "device/target.hpp"
 #include "exec/entry.hpp"
 
 namespace peri::build {
@@ -37,7 +38,7 @@ Error cannot(const judge::Fault& f, std::string_view remedy) {
 runtime::EngineOptions engine_options(runtime::ExecutorTable executors, int threads) {
   runtime::EngineOptions o;
   o.executors = executors;
-  o.machine.isas = kernels::detect_machine(threads).isas;
+  o.machine.isas = device::this_cpu().isas;
   o.machine.libraries = exec::libraries();
   o.threads = threads;
   return o;

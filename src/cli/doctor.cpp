@@ -10,17 +10,18 @@ namespace {
 
 std::vector<std::string> advice(const MachineFacts& m, const bench::Peaks& one, const bench::Peaks& all) {
   std::vector<std::string> out;
-  if (m.isas.empty())
+  if (m.target.isas.empty())
     out.emplace_back("this CPU has no AVX2 and FMA: every step runs on the slow reference; use a CPU of 2013 or later");
-  else if (m.isas.size() == 1)
+  else if (m.target.isas.size() == 1)
     out.emplace_back("AVX2 kernels are used; a CPU with AVX-512 is about twice as fast in matrix products");
-  if (m.cpus > 1 && all.fma_gflops < 1.3 * one.fma_gflops)
+  if (m.target.threads > 1 && all.fma_gflops < 1.3 * one.fma_gflops)
     out.emplace_back(
         format("%d CPUs give only %.1f times the arithmetic of one: they share a core, or something else is running",
-               m.cpus, all.fma_gflops / std::max(1e-9, one.fma_gflops)));
-  if (m.available_bytes > 0 && m.available_bytes < (int64_t{1} << 30))
+               m.target.threads, all.fma_gflops / std::max(1e-9, one.fma_gflops)));
+  if (m.memory.available_bytes > 0 && m.memory.available_bytes < (int64_t{1} << 30))
     out.push_back("less than 1 GiB of memory is free: large models will not load");
-  if (m.libraries.empty()) out.emplace_back("no vendor library is linked: only kernels of provider peri compete");
+  if (m.target.libraries.empty())
+    out.emplace_back("no vendor library is linked: only kernels of provider peri compete");
   if (out.empty()) out.emplace_back("nothing stands in the way");
   return out;
 }
@@ -42,14 +43,15 @@ Result<Outcome> run(const Arguments& arguments) {
   const bench::Peaks all = threads > 1 ? bench::measure_peaks(threads, 1.0) : one;
   const Page page(arguments);
   std::string isas;
-  for (const std::string& i : m.isas) isas += (isas.empty() ? "" : ", ") + i;
+  for (const std::string& i : m.target.isas) isas += (isas.empty() ? "" : ", ") + i;
   page.line("peri      %s", std::string(version()).c_str());
-  page.line("CPU       %s, %d usable, %s", m.cpu.c_str(), m.cpus, isas.empty() ? "no AVX2" : isas.c_str());
-  for (const auto& [name, bytes] : m.caches)
+  page.line("CPU       %s, %d usable, %s", cpu_name(m).c_str(), m.target.threads,
+            isas.empty() ? "no AVX2" : isas.c_str());
+  for (const auto& [name, bytes] : m.target.caches)
     page.line("cache     %-16s %s", name.c_str(), bytes_text(static_cast<double>(bytes)).c_str());
-  page.line("memory    %s, %s available", bytes_text(static_cast<double>(m.memory_bytes)).c_str(),
-            bytes_text(static_cast<double>(m.available_bytes)).c_str());
-  for (const std::string& l : m.libraries) page.line("library   %s", l.c_str());
+  page.line("memory    %s, %s available", bytes_text(static_cast<double>(m.memory.total_bytes)).c_str(),
+            bytes_text(static_cast<double>(m.memory.available_bytes)).c_str());
+  for (const std::string& l : m.target.libraries) page.line("library   %s", l.c_str());
   for (const bench::Peaks* p : {&one, &all}) {
     if (p == &all && threads == 1) break;
     page.line("peak      %d thread%s: %.0f GFLOP/s float32 multiply-adds", p->threads, p->threads == 1 ? "" : "s",
@@ -62,6 +64,8 @@ Result<Outcome> run(const Arguments& arguments) {
   JsonWriter w;
   w.begin_object().field("peri", std::string(version())).key("machine");
   write_machine(w, m);
+  w.key("target");
+  device::write_target(w, m.target);
   write_peaks(w, "peaks_one_thread", one);
   write_peaks(w, "peaks", all);
   w.key("kernels").begin_array();
@@ -85,7 +89,7 @@ Result<Outcome> run(const Arguments& arguments) {
   w.end_array().end_object();
   Outcome out;
   out.json = w.take();
-  out.summary = format("%s, %d threads, %.0f GFLOP/s, %zu kernels", m.cpu.c_str(), threads, all.fma_gflops,
+  out.summary = format("%s, %d threads, %.0f GFLOP/s, %zu kernels", cpu_name(m).c_str(), threads, all.fma_gflops,
                        kernels::entries().size());
   return out;
 }

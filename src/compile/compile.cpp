@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "compile/backends.hpp"
+#include "device/target.hpp"
 #include "hf/foreign.hpp"
 #include "hf/import.hpp"
 #include "onnx/import.hpp"
@@ -128,10 +129,9 @@ Status obey_lock(Options* o) {
         .but_found(o->tune.provider);
   if (!o->disabled_passes.empty() && o->disabled_passes != lock.disabled_passes)
     return refused("the lock was made with other passes disabled");
-  const std::vector<std::string> has = kernels::detect_machine(1).isas;
+  const device::Target& target = o->tune.target ? *o->tune.target : device::this_cpu();
   for (const std::string& isa : plan::isas_of(lock))
-    if (std::find(has.begin(), has.end(), isa) == has.end())
-      return refused("the lock needs %s, which this machine does not have", isa.c_str());
+    if (!target.has(isa)) return refused("the lock needs %s, which this machine does not have", isa.c_str());
   o->tune.provider = lock.provider;
   o->disabled_passes = lock.disabled_passes;
   o->tune.measure = o->tune.verify = false;
@@ -253,6 +253,9 @@ Status Compilation::State::begin(Options given, Imported model) {
   PERI_ASSIGN(backend, backend_named(options.backend));
   options.tune.executors = backend->executors;
   PERI_TRY(check_provider(options.tune.provider));
+  if (options.tune.target && (options.tune.measure || options.tune.verify))
+    return usage("a plan for another target is neither measured nor verified on this machine")
+        .advise("build with a lock, or without tuning");
   before = imported.graph.clone();
   const int64_t start = now_ns();
   PERI_ASSIGN(passes, peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir}));

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/hash.hpp"
+#include "device/target.hpp"
 #include "exec/core/packed_files.hpp"
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
@@ -51,11 +52,11 @@ std::string program_identity() {
 
 // Packed weights of steps whose weights are mapped from a file are kept, under a name of all that they depend on. Null:
 // not.
-std::shared_ptr<StepStore> store_of(const runtime::PrepareContext& c, const kernels::Machine& machine) {
+std::shared_ptr<StepStore> store_of(const runtime::PrepareContext& c, const device::Target& target) {
   std::vector<std::pair<Tensor, uint64_t>> weights;
   std::string key = "program " + program_identity() + "\n";
-  for (const std::string& isa : machine.isas) key += isa + " ";
-  for (const std::string& library : libraries()) key += library + " ";
+  for (const std::string& isa : target.isas) key += isa + " ";
+  for (const std::string& library : target.libraries) key += library + " ";
   for (size_t k = 0; k < c.weights.size(); ++k) {
     if (!c.weights[k].defined()) continue;
     const plan::Weight& w =
@@ -91,8 +92,8 @@ class CpuPrepared final : public runtime::Prepared {
         weights_(context.weights),
         step_(*context.step),
         drop_weight_(context.drop_weight),
-        machine_(kernels::detect_machine(context.threads)),
-        store_(store_of(context, machine_)) {
+        target_(device::cpu_target(context.threads, libraries()).limited_to(context.variant->requires_isa)),
+        store_(store_of(context, target_)) {
     for (const Tensor& w : weights_) constant_.push_back(w.defined());
   }
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
@@ -100,8 +101,7 @@ class CpuPrepared final : public runtime::Prepared {
     const kernels::Problem problem{&concrete, constant_};
     const std::lock_guard<std::mutex> lock(packing_);  // the first instance packs for all
     const bool packs = packed_ == nullptr;
-    PERI_ASSIGN(auto made,
-                kernel_.instantiate(problem, payload_.config, {weights_, &packed_, &machine_, store_.get()}));
+    PERI_ASSIGN(auto made, kernel_.instantiate(problem, payload_.config, {weights_, &packed_, &target_, store_.get()}));
     PERI_TRY(check_sharing(*made, kernel_, step_));
     // What was packed is not read again where it lies in the file.
     for (size_t k = 0; packs && packed_ && drop_weight_ && k < weights_.size(); ++k)
@@ -116,7 +116,7 @@ class CpuPrepared final : public runtime::Prepared {
   std::vector<bool> constant_;
   const plan::Step& step_;
   std::function<void(size_t)> drop_weight_;
-  kernels::Machine machine_;
+  device::Target target_;
   std::shared_ptr<StepStore> store_;
   std::mutex packing_;
   kernels::Packed packed_;
@@ -146,6 +146,8 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
     return refused("kernel '%s' has version %d here", payload.kernel.c_str(), kernel->version)
         .expecting(std::to_string(payload.version))
         .advise("build the engine again with this version");
+  if (!device::this_cpu().has(context.variant->requires_isa))
+    return refused("the step needs %s, which this machine does not have", context.variant->requires_isa.c_str());
   return std::unique_ptr<runtime::Prepared>(std::make_unique<CpuPrepared>(*kernel, std::move(payload), context));
 }
 }  // namespace

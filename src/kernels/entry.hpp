@@ -9,19 +9,14 @@
 #include <vector>
 
 #include "base/thread_pool.hpp"
+#include "device/target.hpp"
 #include "ir/graph.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::kernels {
 
-// The machine a candidate is chosen for. Only `isa` may change what is computed; sizes are hints for the choice.
-struct Machine {
-  std::vector<std::string> isas;  // every level it has, lowest first: {"avx2", "avx512", "avx512_bf16"}
-  int threads = 1;
-  int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 32 << 20;
-  bool has(std::string_view isa) const;
-};
-Machine detect_machine(int threads);
+// The machine a candidate is planned for. A kernel knows no other: it detects nothing itself.
+using device::Target;
 
 // A region as a graph: inputs and outputs in argument order. Inputs marked constant are weights whose bytes are at hand
 // when the instance is made. Types may hold symbols while offers are asked for at build time only if `concrete` is
@@ -95,8 +90,8 @@ class PackedStore {
 struct InstantiateContext {
   std::span<const Tensor> constants;  // per graph input; undefined where the input is not constant
   Packed* packed = nullptr;           // in/out: kept by the executor between instances of one step
-  const Machine* machine = nullptr;
-  PackedStore* store = nullptr;  // null: packed forms are made anew
+  const Target* target = nullptr;     // what the instance is to run on; never null while one is made
+  PackedStore* store = nullptr;       // null: packed forms are made anew
   // True while the tuner tries candidates: what is right but slow (a library's own reference) is refused, so that
   // another is chosen. In an engine it runs: a candidate holds at every size for which its offer is made.
   bool choosing = false;
@@ -108,8 +103,9 @@ struct Kernel {
   std::string_view provider;          // "peri", "onednn", "reference": what `--provider` forces
   std::string_view executor = "cpu";  // the executor that runs its instances
   std::string_view takes;             // one line for docs and `explain`
-  // Offers for a problem with concrete dims, best guess first; a refusal is an error of kind kRefused with the reason.
-  Result<std::vector<Offer>> (*offer)(const Problem& problem, const Machine& machine) = nullptr;
+  // Offers for a problem with concrete dims and a target, which need not be this machine, best guess first; a refusal
+  // is an error of kind kRefused with the reason.
+  Result<std::vector<Offer>> (*offer)(const Problem& problem, const Target& target) = nullptr;
   // REQUIRES: `config` came from offer() for the same problem up to dims. Must check everything anyway: an engine file
   // may lie.
   Result<std::unique_ptr<Instance>> (*instantiate)(const Problem& problem, std::string_view config,

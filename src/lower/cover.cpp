@@ -19,9 +19,9 @@ std::string layouts_text(const kernels::Offer& offer) {
   return out;
 }
 
-Status keep_choice(const plan::LockedChoice& choice, const kernels::Machine& machine, std::string_view node,
+Status keep_choice(const plan::LockedChoice& choice, const device::Target& target, std::string_view node,
                    std::vector<tune::Candidate>* list) {
-  if (!machine.has(choice.requires_isa))
+  if (!target.has(choice.requires_isa))
     return refused("the lock needs %s, which this machine does not have", choice.requires_isa.c_str()).at_node(node);
   std::erase_if(*list, [&](const tune::Candidate& c) {
     return c.id() != choice.candidate || layouts_text(c.offer) != choice.layouts;
@@ -70,7 +70,7 @@ Status keep_locked(const Region& r, const tune::Tuner& tuner, plan::LockReader* 
   const std::string& node = r.nodes[0]->name;
   PERI_ASSIGN(const plan::LockedChoice* choice, lock->region(region_key(r), node));
   if (choice->candidate == "reference") return usable->clear(), Ok{};
-  return keep_choice_and_fallback(*choice, tuner.machine(), node, usable);
+  return keep_choice_and_fallback(*choice, tuner.target(), node, usable);
 }
 
 struct Chooser {

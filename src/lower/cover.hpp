@@ -53,7 +53,7 @@ Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lo
 // The layouts an offer asks for and gives, as a lock spells them.
 std::string layouts_text(const kernels::Offer& offer);
 // Leaves only the locked candidate in a list, as the lock has it. kRefused if this machine or version has it not.
-Status keep_choice(const plan::LockedChoice& choice, const kernels::Machine& machine, std::string_view node,
+Status keep_choice(const plan::LockedChoice& choice, const device::Target& target, std::string_view node,
                    std::vector<tune::Candidate>* list);
 
 }  // namespace peri::lower

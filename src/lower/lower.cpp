@@ -92,7 +92,7 @@ struct Emitter {
     const std::string key = hex64(hash_text(ir::print(g)));
     if (lock.locked()) {
       PERI_ASSIGN(const plan::LockedChoice* choice, lock.conversion(key, v->name));
-      PERI_TRY(keep_choice(*choice, tuner.machine(), v->name, &list));
+      PERI_TRY(keep_choice(*choice, tuner.target(), v->name, &list));
     }
     std::erase_if(list, [&](const tune::Candidate& c) {
       return !c.rejected.empty() || !refused_choice(options.refused, key, c).empty();

@@ -84,10 +84,10 @@ std::vector<tune::Candidate> usable_candidates(const Region& region, const tune:
   return usable;
 }
 
-Status keep_choice_and_fallback(const plan::LockedChoice& choice, const kernels::Machine& machine,
-                                std::string_view node, std::vector<tune::Candidate>* usable) {
+Status keep_choice_and_fallback(const plan::LockedChoice& choice, const device::Target& target, std::string_view node,
+                                std::vector<tune::Candidate>* usable) {
   const std::vector<tune::Candidate> all = *usable;
-  PERI_TRY(keep_choice(choice, machine, node, usable));
+  PERI_TRY(keep_choice(choice, target, node, usable));
   tune::Candidate& kept = usable->front();
   if (choice.elsewhere.empty() != (kept.elsewhere == nullptr))
     return refused("the lock and this version do not agree where candidate '%s' holds", choice.candidate.c_str())

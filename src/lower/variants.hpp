@@ -35,7 +35,7 @@ std::vector<tune::Candidate> usable_candidates(const Region& region, const tune:
                                                std::vector<tune::Refusal>* refusals);
 
 // Leaves what the lock chose, with the fallback it chose. kRefused if this machine or version has it not.
-Status keep_choice_and_fallback(const plan::LockedChoice& choice, const kernels::Machine& machine,
-                                std::string_view node, std::vector<tune::Candidate>* usable);
+Status keep_choice_and_fallback(const plan::LockedChoice& choice, const device::Target& target, std::string_view node,
+                                std::vector<tune::Candidate>* usable);
 
 }  // namespace peri::lower

@@ -1,7 +1,6 @@
 // The timing cache in SQLite. A row's checksum covers its fields and the whole texts it holds for.
 #include "tune/cache.hpp"
 
-#include <cpuid.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +12,6 @@
 #include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/trust.hpp"
-#include "exec/entry.hpp"
 
 namespace peri::tune {
 
@@ -94,18 +92,13 @@ std::string distrust_cache(const std::string& folder) {
 }
 }  // namespace
 
-std::string machine_key(const kernels::Machine& machine, const std::string& worker) {
-  unsigned brand[12] = {};
-  for (unsigned k = 0; k < 3; ++k)
-    __get_cpuid(0x80000002u + k, &brand[4 * k], &brand[4 * k + 1], &brand[4 * k + 2], &brand[4 * k + 3]);
-  std::string name(reinterpret_cast<const char*>(brand), sizeof brand);
-  name.resize(name.find('\0') == std::string::npos ? name.size() : name.find('\0'));
-  while (!name.empty() && name.back() == ' ') name.pop_back();
-  for (const std::string& isa : machine.isas) name += " " + isa;
-  for (const std::string& library : exec::libraries()) name += ", " + library;
+std::string machine_key(const device::Target& target, const std::string& worker) {
+  std::string name = target.chip;
+  for (const std::string& isa : target.isas) name += " " + isa;
+  for (const std::string& library : target.libraries) name += ", " + library;
   struct stat self = {};
   stat(worker.empty() ? "/proc/self/exe" : worker.c_str(), &self);
-  return name + format(", %d threads, program %s", machine.threads,
+  return name + format(", %d threads, program %s", target.threads,
                        hex64(hash_text(format("%lld %lld %lld", static_cast<long long>(self.st_size),
                                               static_cast<long long>(self.st_mtim.tv_sec),
                                               static_cast<long long>(self.st_mtim.tv_nsec))))

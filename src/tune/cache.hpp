@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "device/target.hpp"
 #include "kernels/entry.hpp"
 #include "tune/judge.hpp"
 
@@ -15,7 +16,7 @@ namespace peri::tune {
 
 // What timings hold for: CPU, instruction sets, libraries, number of threads, and the very program that takes them
 // (this one, or the worker named), so that a rebuilt kernel is timed anew.
-std::string machine_key(const kernels::Machine& machine, const std::string& worker = "");
+std::string machine_key(const device::Target& target, const std::string& worker = "");
 
 struct CacheRow {
   double median_ms = -1, max_error = -1;

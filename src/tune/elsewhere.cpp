@@ -54,8 +54,8 @@ std::optional<std::vector<int>> sharing_there(const std::vector<int>& own, const
 }  // namespace
 
 std::optional<Candidate> offered_for(const Candidate& candidate, const ir::Graph& region,
-                                     const std::vector<bool>& constant, const kernels::Machine& machine) {
-  auto offers = contained([&] { return candidate.kernel->offer({&region, constant}, machine); });
+                                     const std::vector<bool>& constant, const device::Target& target) {
+  auto offers = contained([&] { return candidate.kernel->offer({&region, constant}, target); });
   if (!offers.ok()) return std::nullopt;
   for (kernels::Offer& o : *offers) {
     o.inputs.resize(region.inputs.size());
@@ -71,11 +71,11 @@ std::optional<Candidate> offered_for(const Candidate& candidate, const ir::Graph
 }
 
 void judge_elsewhere(const ir::Graph& here, const std::vector<bool>& constant, const ir::Graph& there,
-                     const kernels::Machine& machine, std::span<Candidate* const> candidates, const Ask& ask) {
+                     const device::Target& target, std::span<Candidate* const> candidates, const Ask& ask) {
   std::vector<Candidate> offered;
   std::vector<Candidate*> owners, list;
   for (Candidate* c : candidates) {
-    auto same = offered_for(*c, there, constant, machine);
+    auto same = offered_for(*c, there, constant, target);
     if (!same) continue;  // the caller's: it holds at the tuned dims only
     offered.push_back(std::move(*same));
     owners.push_back(c);

@@ -17,7 +17,7 @@ constexpr double kElsewhereFlops = 2e9, kElsewhereBytes = 256 << 20;
 // The candidate as its kernel offers it for `region`, which is its own at other dims: with the same configuration and
 // layouts, and with its sharing of memory wherever sizes are equal there too. None: it is not offered there.
 std::optional<Candidate> offered_for(const Candidate& candidate, const ir::Graph& region,
-                                     const std::vector<bool>& constant, const kernels::Machine& machine);
+                                     const std::vector<bool>& constant, const device::Target& target);
 
 // Verdicts about candidates of a region, one for each.
 using Ask = std::function<std::vector<Verdict>(const ir::Graph& region, std::span<Candidate* const> candidates)>;
@@ -26,6 +26,6 @@ using Ask = std::function<std::vector<Verdict>(const ir::Graph& region, std::spa
 // are offered there too. One that is wrong there is rejected, with the dims in its reason; `evidence` counts what was
 // done.
 void judge_elsewhere(const ir::Graph& here, const std::vector<bool>& constant, const ir::Graph& there,
-                     const kernels::Machine& machine, std::span<Candidate* const> candidates, const Ask& ask);
+                     const device::Target& target, std::span<Candidate* const> candidates, const Ask& ask);
 
 }  // namespace peri::tune

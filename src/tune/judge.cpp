@@ -1,12 +1,12 @@
 // Arguments and expected answers are made once for a problem; then candidate after candidate.
 #include "tune/judge.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
+#include "device/target.hpp"
+#include "exec/entry.hpp"
 #include "tune/samples.hpp"
 #include "tune/trial.hpp"
 
@@ -51,7 +51,7 @@ struct Case {
   const std::vector<bool>& constant;
   const Terms& terms;
   const Told& told;
-  kernels::Machine machine;
+  const device::Target& target;
   ThreadPool* pool = nullptr;
   std::span<const std::byte> rest;
   std::vector<Tensor> arguments;
@@ -61,7 +61,7 @@ struct Case {
 
   Verdict one(size_t index, const Candidate& c) {
     Verdict v;
-    auto trial = Trial::create(region, constant, c, arguments, machine, pool, !terms.elsewhere);
+    auto trial = Trial::create(region, constant, c, arguments, target, pool, !terms.elsewhere);
     if (!trial.ok()) {
       v.lasting = trial.error().kind != ErrorKind::kMemory;
       v.rejected = (v.lasting ? "it refuses when it is made: " : "") + trial.error().text();
@@ -168,7 +168,7 @@ struct Case {
 }  // namespace
 
 size_t traffic_bytes(double model_bytes) {
-  const long known = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  const int64_t known = device::this_cpu().cache_bytes(3);
   const size_t cache = known > 0 ? static_cast<size_t>(known) : size_t{32} << 20;
   const size_t most = std::min(cache + cache / 4, size_t{128} << 20);
   size_t bytes = size_t{64} << 10;
@@ -177,10 +177,10 @@ size_t traffic_bytes(double model_bytes) {
 }
 
 struct Judge::State {
-  kernels::Machine machine;
+  device::Target target;
   ThreadPool pool;
   Tensor rest;
-  explicit State(int threads) : machine(kernels::detect_machine(threads)), pool(threads) {}
+  explicit State(int threads) : target(device::cpu_target(threads, exec::libraries())), pool(threads) {}
 
   // What is read between timed runs; empty if there is no memory for it.
   std::span<const std::byte> between_runs(double model_bytes) {
@@ -208,7 +208,7 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
   if (const std::string why = too_large(region, constant); !why.empty()) return all(why);
   auto arguments = make_arguments(region, terms.seed);
   if (!arguments.ok()) return all("cannot be judged: " + arguments.error().text());
-  Case one{region, constant, terms, told, state_->machine, &state_->pool, {}, std::move(*arguments), {}, {}, {}};
+  Case one{region, constant, terms, told, state_->target, &state_->pool, {}, std::move(*arguments), {}, {}, {}};
   if (terms.measure) one.rest = state_->between_runs(terms.model_bytes);
   if (terms.verify) {
     auto expected = make_expected(region, one.arguments, state_->pool.threads(), terms.seed,
@@ -228,7 +228,7 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
 }
 
 SampleVerdict Judge::samples(const kernels::Kernel& kernel) {
-  return check_samples(kernel, state_->machine, &state_->pool);
+  return check_samples(kernel, state_->target, &state_->pool);
 }
 
 }  // namespace peri::tune

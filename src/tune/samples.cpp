@@ -25,16 +25,16 @@ bool prepared(SampleProblem* p) {
 }
 
 // The error of the first offer of the kernel for this problem that is wrong; counts the others in *right.
-Status check_problem(const kernels::Kernel& kernel, const kernels::Machine& machine, SampleProblem* p, ThreadPool* pool,
+Status check_problem(const kernels::Kernel& kernel, const device::Target& target, SampleProblem* p, ThreadPool* pool,
                      int64_t* right) {
-  auto offers = kernel.offer({&p->region, p->constant}, machine);
+  auto offers = kernel.offer({&p->region, p->constant}, target);
   if (!offers.ok() || offers->empty() || !prepared(p)) return Ok{};
   for (kernels::Offer& o : *offers) {
-    if (!machine.has(o.requires_isa)) continue;
+    if (!target.has(o.requires_isa)) continue;
     o.inputs.resize(p->region.inputs.size());
     o.outputs.resize(p->region.outputs.size());
     const Candidate c{&kernel, std::move(o), -1, -1, "", ""};
-    auto trial = Trial::create(p->region, p->constant, c, p->arguments, machine, pool);
+    auto trial = Trial::create(p->region, p->constant, c, p->arguments, target, pool);
     if (!trial.ok()) continue;  // a late refusal
     Evidence evidence;
     auto error = (*trial)->verify(&*p->expected, &evidence);
@@ -45,7 +45,7 @@ Status check_problem(const kernels::Kernel& kernel, const kernels::Machine& mach
 }
 }  // namespace
 
-SampleVerdict check_samples(const kernels::Kernel& kernel, const kernels::Machine& machine, ThreadPool* pool) {
+SampleVerdict check_samples(const kernels::Kernel& kernel, const device::Target& target, ThreadPool* pool) {
   // A process that builds many engines asks once.
   static std::mutex guard;
   static std::map<const kernels::Kernel*, SampleVerdict> known;
@@ -56,7 +56,7 @@ SampleVerdict check_samples(const kernels::Kernel& kernel, const kernels::Machin
   for (std::vector<SampleProblem>* list : {&own, &common_problems()})
     for (SampleProblem& p : *list) {
       if (!v.failed.empty()) break;
-      const Status right = check_problem(kernel, machine, &p, pool, &v.samples);
+      const Status right = check_problem(kernel, target, &p, pool, &v.samples);
       if (right.ok()) continue;
       v.failed = "wrong on a sample: " + right.error().text() + " in " + ir::print(p.region, {16, false});
       v.lasting = right.error().kind != ErrorKind::kMemory;

@@ -99,7 +99,7 @@ std::vector<Form> Trial::State::forms(bool brief) const {
 
 Result<std::unique_ptr<Trial>> Trial::create(const ir::Graph& region, const std::vector<bool>& constant,
                                              const Candidate& c, std::span<const Tensor> arguments,
-                                             const kernels::Machine& machine, ThreadPool* pool, bool choosing) {
+                                             const device::Target& target, ThreadPool* pool, bool choosing) {
   std::unique_ptr<Trial> trial(new Trial());
   State& s = *trial->state_;
   s.pool = pool;
@@ -129,7 +129,7 @@ Result<std::unique_ptr<Trial>> Trial::create(const ir::Graph& region, const std:
   }
   const kernels::Problem problem{&s.region, constant};
   PERI_ASSIGN(s.instance,
-              c.kernel->instantiate(problem, c.offer.config, {constants, &s.packed, &machine, nullptr, choosing}));
+              c.kernel->instantiate(problem, c.offer.config, {constants, &s.packed, &target, nullptr, choosing}));
   PERI_ASSIGN(s.workspace, Guarded::make(s.instance->workspace_bytes()));
   for (int k = 0; k < pool->threads(); ++k) {
     PERI_ASSIGN(Guarded g, Guarded::make(s.instance->scratch_bytes()));

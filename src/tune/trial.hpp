@@ -15,7 +15,7 @@ class Trial {
   // `choosing`: see kernels::InstantiateContext. kRefused: the kernel takes the problem no more when it sees its data.
   static Result<std::unique_ptr<Trial>> create(const ir::Graph& region, const std::vector<bool>& constant,
                                                const Candidate& candidate, std::span<const Tensor> arguments,
-                                               const kernels::Machine& machine, ThreadPool* pool, bool choosing = true);
+                                               const device::Target& target, ThreadPool* pool, bool choosing = true);
   ~Trial();
   // Runs it in each form below, outputs, workspace and scratch poisoned before. An error if a run reports one, changes
   // an input, writes outside its memory or gives other bits than the first; or if these are wrong. Forms: results in

@@ -8,6 +8,7 @@
 #include "base/fault.hpp"
 #include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
+#include "exec/entry.hpp"
 #include "tune/cache.hpp"
 #include "tune/contained_judge.hpp"
 #include "tune/elsewhere.hpp"
@@ -22,7 +23,7 @@ std::string Candidate::id() const {
 
 struct Tuner::State {
   Options options;
-  kernels::Machine machine;
+  device::Target target;
   std::unique_ptr<Cache> cache;
   std::unique_ptr<Judge> judge;         // of this process; made when it is needed
   std::unique_ptr<RemoteJudge> remote;  // the worker's
@@ -54,15 +55,15 @@ struct Tuner::State {
 
 Tuner::Tuner(Options options) : state_(std::make_unique<State>()) {
   State& s = *state_;
-  s.machine = kernels::detect_machine(options.threads);
+  s.target = options.target ? *options.target : device::cpu_target(options.threads, exec::libraries());
   s.options = std::move(options);
   s.stats.worker = !s.options.worker.empty();
   if (!s.stats.worker) s.stats.worker_trouble = "no worker was asked for";
   if (!s.options.cache_path.empty() && s.options.measure)
-    s.cache = Cache::open(s.options.cache_path, machine_key(s.machine, s.options.worker));
+    s.cache = Cache::open(s.options.cache_path, machine_key(s.target, s.options.worker));
 }
 Tuner::~Tuner() = default;
-const kernels::Machine& Tuner::machine() const { return state_->machine; }
+const device::Target& Tuner::target() const { return state_->target; }
 const Options& Tuner::options() const { return state_->options; }
 void Tuner::set_model_bytes(double bytes) {
   PERI_CHECK(state_->stats.measured == 0 || state_->options.model_bytes == bytes,
@@ -106,14 +107,14 @@ Candidates Tuner::State::collect(const ir::Graph& region, const std::vector<bool
       continue;
     // Changes of layout serve every provider.
     if (!options.provider.empty() && k.provider != options.provider && problem.anchor().op != "relayout") continue;
-    auto offers = contained([&] { return k.offer(problem, machine); });
+    auto offers = contained([&] { return k.offer(problem, target); });
     if (!offers.ok()) {
       all.refusals.push_back({std::string(k.name), offers.error().text()});
       continue;
     }
     for (kernels::Offer& o : *offers) {
-      if (!machine.has(o.requires_isa)) {
-        all.refusals.push_back({std::string(k.name), "this machine has no " + o.requires_isa});
+      if (!target.has(o.requires_isa)) {
+        all.refusals.push_back({std::string(k.name), "the target has no " + o.requires_isa});
         continue;
       }
       o.inputs.resize(region.inputs.size());
@@ -244,7 +245,7 @@ void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<b
   std::vector<Candidate*> right;
   for (Candidate& c : all->list)
     if (c.rejected.empty()) right.push_back(&c);
-  judge_elsewhere(region, constant, there, machine, right, [&](const ir::Graph& g, std::span<Candidate* const> list) {
+  judge_elsewhere(region, constant, there, target, right, [&](const ir::Graph& g, std::span<Candidate* const> list) {
     Verdict none;
     none.tried = false;
     std::vector<Verdict> verdicts(list.size(), none);
@@ -338,7 +339,7 @@ bool Tuner::accepted(const ir::Graph& region, const std::vector<bool>& constant)
 }
 
 bool Tuner::offered(const Candidate& candidate, const ir::Graph& region, const std::vector<bool>& constant) {
-  return offered_for(candidate, region, constant, state_->machine).has_value();
+  return offered_for(candidate, region, constant, state_->target).has_value();
 }
 
 double Tuner::convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from, const ir::Layout& to) {

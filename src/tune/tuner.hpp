@@ -48,6 +48,7 @@ struct Options {
   std::string provider;    // only this provider ("" all); the reference is always allowed as last resort
   std::string cache_path;  // folder of the timing cache; "" none
   int threads = 1;
+  std::optional<device::Target> target;  // to plan for; none: this machine. Another one's plans are not tried here
   uint64_t seed = 7;
   double budget_ms = 60;      // of timing for one candidate
   std::string worker;         // the program that verifies and times (see worker.hpp); "": this process does
@@ -60,7 +61,7 @@ class Tuner {
  public:
   explicit Tuner(Options options);
   ~Tuner();
-  const kernels::Machine& machine() const;
+  const device::Target& target() const;  // what candidates are offered for
   const Options& options() const;
   // What Options::model_bytes says, once it is known. REQUIRES: nothing was measured yet.
   void set_model_bytes(double bytes);

@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/hash.hpp"
 #include "base/version.hpp"
+#include "device/target.hpp"
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
 
@@ -108,7 +109,7 @@ std::string signature() {
   std::string s = "peri " + std::string(version());
   for (const kernels::Kernel* k : kernels::kernels()) s += format(" %s@%d", std::string(k->name).c_str(), k->version);
   for (const std::string& l : exec::libraries()) s += " " + l;
-  for (const std::string& i : kernels::detect_machine(1).isas) s += " " + i;
+  for (const std::string& i : device::this_cpu().isas) s += " " + i;
   return hex64(hash_text(s));
 }
 

@@ -47,7 +47,7 @@ bool plain_matrices(const kernels::Problem& p, size_t inputs) {
 
 // x w, with the relu behind it or without.
 template <Which kWhich>
-Result<std::vector<kernels::Offer>> offer_product(const kernels::Problem& p, const kernels::Machine&) {
+Result<std::vector<kernels::Offer>> offer_product(const kernels::Problem& p, const device::Target&) {
   const ir::Graph& g = *p.graph;
   const bool long_one = kWhich == kLong;
   if (g.nodes.size() != (long_one ? 2u : 1u) || g.nodes[0]->op != "matmul" || !plain_matrices(p, 2) ||
@@ -62,7 +62,7 @@ Result<std::unique_ptr<kernels::Instance>> make_product(const kernels::Problem& 
   return kernels::TaskInstance::make(1, 0, Product{kWhich, a[0], a[1], b[1]});
 }
 
-Result<std::vector<kernels::Offer>> offer_relu(const kernels::Problem& p, const kernels::Machine&) {
+Result<std::vector<kernels::Offer>> offer_relu(const kernels::Problem& p, const device::Target&) {
   if (p.graph->nodes.size() != 1 || p.graph->nodes[0]->op != "relu" || !plain_matrices(p, 1))
     return refused("another region");
   return std::vector<kernels::Offer>{kernels::row_major_offer(p)};
@@ -79,7 +79,7 @@ Result<std::unique_ptr<kernels::Instance>> make_relu(const kernels::Problem& p, 
 
 // Pools over one element: they copy. With dilations (which change nothing) in either layout, without in NHWC only.
 template <Which kWhich>
-Result<std::vector<kernels::Offer>> offer_pool(const kernels::Problem& p, const kernels::Machine&) {
+Result<std::vector<kernels::Offer>> offer_pool(const kernels::Problem& p, const device::Target&) {
   const ir::Graph& g = *p.graph;
   const ir::Node& n = *g.nodes[0];
   if (g.nodes.size() != 1 || n.op != "max_pool" || n.outputs.size() != 1 || !n.ints("strides").empty() ||

@@ -41,7 +41,7 @@ struct Product {
   }
 };
 
-Result<std::vector<kernels::Offer>> offer(const kernels::Problem& p, const kernels::Machine&) {
+Result<std::vector<kernels::Offer>> offer(const kernels::Problem& p, const device::Target& target) {
   const ir::Graph& g = *p.graph;
   if (g.nodes.front()->op != "matmul" || g.nodes.back()->op != "add" || g.nodes.size() > 3 || g.inputs.size() != 3)
     return refused("not a product with a residual");
@@ -50,7 +50,7 @@ Result<std::vector<kernels::Offer>> offer(const kernels::Problem& p, const kerne
     if (v->type.dtype != DType::kF32 || v->type.rank() != 2 || p.constant != std::vector<bool>(3, false))
       return refused("not of matrices");
   if (!(g.inputs[2]->type.shape == g.outputs[0]->type.shape)) return refused("not a residual");
-  kernels::Offer o = kernels::row_major_offer(p);
+  kernels::Offer o = kernels::row_major_offer(p, target);
   o.in_place = {2};
   return std::vector<kernels::Offer>{o};
 }

@@ -2,6 +2,7 @@
 // shape than stated, more memory or steps than allowed. Each is an error before anything is written out of place.
 #include <gtest/gtest.h>
 
+#include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "kernels/entry.hpp"
 #include "runtime/engine.hpp"
@@ -17,7 +18,7 @@ EngineOptions options() {
   static const std::vector<const Executor*> table = exec::table();
   EngineOptions o;
   o.executors = table;
-  o.machine = {kernels::detect_machine(2).isas, exec::libraries()};
+  o.machine = {device::this_cpu().isas, exec::libraries()};
   return o;
 }
 Result<std::vector<Tensor>> run(const plan::Program& p, const std::vector<Tensor>& inputs,

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/rng.hpp"
+#include "device/target.hpp"
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
 #include "kernels/entry.hpp"
@@ -107,7 +108,7 @@ inline void load_and_run(Program program, runtime::WeightSource weights, bool so
   static const std::vector<const runtime::Executor*> table = exec::table();
   runtime::EngineOptions options;
   options.executors = table;
-  options.machine = {kernels::detect_machine(1).isas, exec::libraries()};
+  options.machine = {device::this_cpu().isas, exec::libraries()};
   options.memory_bytes = kMostBytes;
   options.steps_left = std::make_shared<std::atomic<int64_t>>(4 * kMostSteps);
   auto engine = runtime::Engine::create(std::move(program), std::move(weights), options);

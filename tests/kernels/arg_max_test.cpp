@@ -65,7 +65,7 @@ TEST(ArgMax, NamesTheIndexThatTheReferenceNames) {
 }
 
 TEST(ArgMax, WhatItCannotTakeIsRefused) {
-  const auto offers = [](const ir::Graph& g) { return kernel().offer({&g, {false}}, Machine{}); };
+  const auto offers = [](const ir::Graph& g) { return kernel().offer({&g, {false}}, Target{}); };
   EXPECT_TRUE(offers(graph_of("arg_max", "f32[3,4]", "axis=1")).ok());
   for (const char* shape : {"i32[3,4]", "f16[3,4]", "f32[0,4]"}) {
     const auto made = offers(graph_of("arg_max", shape, "axis=1"));

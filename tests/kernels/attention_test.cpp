@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/attention/attention.hpp"
 #include "tests/kernels/guarded.hpp"
+#include "tests/kernels/runs_here.hpp"
 
 namespace peri::kernels::cpu::attention {
 namespace {

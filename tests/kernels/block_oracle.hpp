@@ -10,6 +10,7 @@
 
 #include "kernels/cpu/block/plan.hpp"
 #include "tests/kernels/guarded_bytes.hpp"
+#include "tests/kernels/runs_here.hpp"
 
 namespace peri::kernels::cpu::block {
 

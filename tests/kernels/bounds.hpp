@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/cpu/gemm/epilogue.hpp"
-#include "kernels/cpu/isa.hpp"
+#include "tests/kernels/runs_here.hpp"
 
 namespace peri::kernels::cpu {
 

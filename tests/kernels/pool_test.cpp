@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/pool/resize.hpp"
 #include "tests/kernels/guarded.hpp"
+#include "tests/kernels/runs_here.hpp"
 
 namespace peri::kernels::cpu::pool {
 namespace {

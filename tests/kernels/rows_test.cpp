@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/rows/rows.hpp"
 #include "tests/kernels/guarded.hpp"
+#include "tests/kernels/runs_here.hpp"
 
 namespace peri::kernels::cpu::rows {
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/dtype.hpp"
+#include "device/target.hpp"
 #include "kernels/cpu/simd/arrays.hpp"
 
 namespace peri::simd {
@@ -30,12 +31,11 @@ struct IsaRow {
 };
 
 std::vector<IsaRow> isas() {
-  const bool has512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return {{"avx2", __builtin_cpu_supports("avx2") != 0, avx2::apply, avx2::apply_pow, avx2::apply_max, avx2::apply_min,
-           avx2::to_f16, avx2::to_bf16, avx2::from_f16, avx2::from_bf16},
-          {"avx512", has512, avx512::apply, avx512::apply_pow, avx512::apply_max, avx512::apply_min, avx512::to_f16,
-           avx512::to_bf16, avx512::from_f16, avx512::from_bf16}};
+  const device::Target& cpu = device::this_cpu();
+  return {{"avx2", cpu.has("avx2"), avx2::apply, avx2::apply_pow, avx2::apply_max, avx2::apply_min, avx2::to_f16,
+           avx2::to_bf16, avx2::from_f16, avx2::from_bf16},
+          {"avx512", cpu.has("avx512"), avx512::apply, avx512::apply_pow, avx512::apply_max, avx512::apply_min,
+           avx512::to_f16, avx512::to_bf16, avx512::from_f16, avx512::from_bf16}};
 }
 
 float from_bits(uint32_t b) {

@@ -189,7 +189,7 @@ Status save_region(const std::string& folder, size_t number, std::string_view te
   for (const ir::Value* v : g.inputs) constant.push_back(v->name[0] == 'w');
   int taken = 0;
   for (const kernels::Entry* e : kernels::entries()) {
-    auto offers = e->kernel.offer({&concrete, constant}, kernels::detect_machine(1));
+    auto offers = e->kernel.offer({&concrete, constant}, device::cpu_target(1));
     if (!offers.ok()) continue;
     for (size_t k = 0; k < std::min<size_t>(offers->size(), 2); ++k, ++taken)
       PERI_TRY(save(format("%s/%02zu_%s_%zu", folder.c_str(), number, std::string(e->kernel.name).c_str(), k),

@@ -42,7 +42,7 @@ std::optional<ir::Graph> without_optional(std::string_view text, size_t port) {
 
 // Runs all that every kernel offers for `g`; returns how many that were.
 int check_offers(const ir::Graph& g) {
-  static const kernels::Machine kMachine = kernels::detect_machine(1);
+  static const device::Target kTarget = device::cpu_target(1);
   static ThreadPool pool(1);
   const std::vector<bool> constant(g.inputs.size(), false);
   auto arguments = make_arguments(g, 7);
@@ -52,14 +52,14 @@ int check_offers(const ir::Graph& g) {
   int offered = 0;
   for (const kernels::Entry* e : kernels::entries()) {
     SCOPED_TRACE(std::string(e->kernel.name) + " on " + ir::print(g));
-    auto offers = e->kernel.offer({&g, constant}, kMachine);
+    auto offers = e->kernel.offer({&g, constant}, kTarget);
     if (!offers.ok()) continue;
     for (kernels::Offer& o : *offers) {
       EXPECT_LE(o.inputs.size(), g.inputs.size());
       for (int k : o.in_place) EXPECT_LT(k, static_cast<int>(g.inputs.size()));
       o.inputs.resize(g.inputs.size());
       o.outputs.resize(g.outputs.size());
-      auto trial = Trial::create(g, constant, {&e->kernel, o, -1, -1, "", ""}, *arguments, kMachine, &pool);
+      auto trial = Trial::create(g, constant, {&e->kernel, o, -1, -1, "", ""}, *arguments, kTarget, &pool);
       if (!trial.ok()) continue;  // a late refusal
       Evidence evidence;
       const auto error = (*trial)->verify(&*expected, &evidence);

@@ -26,13 +26,13 @@ struct Product {
     if (wrong >= 0) y[wrong] += 1;
   }
 };
-Result<std::vector<kernels::Offer>> offer_product(const kernels::Problem& p, const kernels::Machine&) {
+Result<std::vector<kernels::Offer>> offer_product(const kernels::Problem& p, const device::Target& target) {
   const ir::Graph& g = *p.graph;
   if (g.nodes.size() != 1 || g.nodes[0]->op != "matmul" || g.inputs.size() != 2) return refused("not a product");
   if (p.constant[0] || p.constant[1]) return refused("takes no weights");
   for (const ir::Value* v : g.inputs)
     if (v->type.dtype != DType::kF32 || v->type.rank() != 2) return refused("not of matrices");
-  return std::vector<kernels::Offer>{kernels::row_major_offer(p)};
+  return std::vector<kernels::Offer>{kernels::row_major_offer(p, target)};
 }
 template <bool kFault>
 Result<std::unique_ptr<kernels::Instance>> make_product(const kernels::Problem& p, std::string_view,
@@ -49,7 +49,7 @@ std::vector<Verdict> judged(const std::vector<const kernels::Kernel*>& order) {
   EXPECT_TRUE(g.ok() && ops::infer_graph(*g).ok());
   std::vector<Candidate> candidates;
   for (const kernels::Kernel* k : order) {
-    candidates.push_back({k, kernels::row_major_offer({&*g, {false, false}}), -1, -1, "", ""});
+    candidates.push_back({k, kernels::row_major_offer({&*g, {false, false}}, device::this_cpu()), -1, -1, "", ""});
     candidates.back().offer.inputs.resize(2);
     candidates.back().offer.outputs.resize(1);
   }

@@ -49,7 +49,7 @@ class Instance final : public kernels::Instance {
 };
 
 template <Fault kFault>
-Result<std::vector<kernels::Offer>> offer(const kernels::Problem& p, const kernels::Machine&) {
+Result<std::vector<kernels::Offer>> offer(const kernels::Problem& p, const device::Target& target) {
   const ir::Graph& g = *p.graph;
   const bool bare = g.nodes.size() == 1, chain = g.nodes.size() == 2 && g.nodes.back()->op == "add";
   if (g.nodes[0]->op != "matmul" || (!bare && !chain)) return refused("not a product with a residual");
@@ -59,7 +59,7 @@ Result<std::vector<kernels::Offer>> offer(const kernels::Problem& p, const kerne
   if (chain && !(g.inputs[2]->type == g.outputs[0]->type)) return refused("not a residual");
   for (bool c : p.constant)
     if (c) return refused("takes no weights");
-  kernels::Offer o = kernels::row_major_offer(p);
+  kernels::Offer o = kernels::row_major_offer(p, target);
   o.inputs.resize(g.inputs.size());
   o.outputs.resize(1);
   if (kFault == Fault::kOwnInput && g.inputs[0]->type == g.outputs[0]->type)

@@ -38,7 +38,7 @@ std::vector<Verdict> judged(const ir::Graph& g, std::span<Candidate* const> cand
 }
 
 Candidate candidate_of(const kernels::Kernel& kernel, const ir::Graph& g) {
-  auto offers = kernel.offer({&g, std::vector<bool>(g.inputs.size(), false)}, kernels::detect_machine(1));
+  auto offers = kernel.offer({&g, std::vector<bool>(g.inputs.size(), false)}, device::cpu_target(1));
   EXPECT_TRUE(offers.ok());
   return {&kernel, offers->front(), -1, -1, "", ""};
 }
@@ -120,7 +120,7 @@ Candidate elsewhere(int64_t rows, int64_t n = 24) {
   Candidate c = candidate_of(planted::kernel<kFault>(), here);
   Candidate* list[] = {&c};
   EXPECT_EQ(judged(here, list)[0].rejected, "") << "right where it is tuned";
-  judge_elsewhere(here, {false, false, false}, there, kernels::detect_machine(1), list,
+  judge_elsewhere(here, {false, false, false}, there, device::cpu_target(1), list,
                   [](const ir::Graph& g, std::span<Candidate* const> offered) { return judged(g, offered, true); });
   return c;
 }
@@ -146,7 +146,7 @@ TEST(Planted, OtherSizesThatAreTooDearAreCountedAsSkipped) {
 }
 
 TEST(Planted, AnOfferElsewhereSharesTheSameMemoryWhereSizesAreEqual) {
-  const auto machine = kernels::detect_machine(1);
+  const auto machine = device::cpu_target(1);
   const std::vector<bool> constant(2, false);
   const kernels::Kernel& kernel = planted::kernel<Fault::kOwnInput>();
   Candidate c = candidate_of(kernel, product(20, 16, 16, false));
@@ -166,7 +166,7 @@ TEST(Planted, AnOfferElsewhereSharesTheSameMemoryWhereSizesAreEqual) {
 // A product with constant right side and steps of relu and residuals, wrong in one way.
 enum class Wrong { kNothing, kLongSums, kSecondStep, kNothingTaken };
 template <Wrong kWrong>
-Result<std::vector<kernels::Offer>> offer_steps(const kernels::Problem& p, const kernels::Machine&) {
+Result<std::vector<kernels::Offer>> offer_steps(const kernels::Problem& p, const device::Target& target) {
   const ir::Graph& g = *p.graph;
   if (kWrong == Wrong::kNothingTaken || g.nodes[0]->op != "matmul") return refused("not a product");
   for (const ir::Value* v : g.inputs)
@@ -177,7 +177,7 @@ Result<std::vector<kernels::Offer>> offer_steps(const kernels::Problem& p, const
     const bool add = n.op == "add" && !n.in(1)->producer && n.in(1)->type == n.out()->type && !n.in(1)->constant;
     if (!add && n.op != "relu") return refused("no such step");
   }
-  return std::vector<kernels::Offer>{kernels::row_major_offer(p)};
+  return std::vector<kernels::Offer>{kernels::row_major_offer(p, target)};
 }
 template <Wrong kWrong>
 Result<std::unique_ptr<kernels::Instance>> make_steps(const kernels::Problem& p, std::string_view,
@@ -251,8 +251,8 @@ Result<std::unique_ptr<kernels::Instance>> make_constant(const kernels::Problem&
                                                          const kernels::InstantiateContext&) {
   return kernels::TaskInstance::make(1, 0, Constant{float{kValue}});
 }
-Result<std::vector<kernels::Offer>> offer_constant(const kernels::Problem& p, const kernels::Machine&) {
-  return std::vector<kernels::Offer>{kernels::row_major_offer(p)};
+Result<std::vector<kernels::Offer>> offer_constant(const kernels::Problem& p, const device::Target& target) {
+  return std::vector<kernels::Offer>{kernels::row_major_offer(p, target)};
 }
 
 TEST(Judge, WithoutAReferenceTwoProvidersMustAgree) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/backend.hpp"
+#include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "lower/lower.hpp"
 #include "passes/core/pipeline.hpp"
@@ -44,7 +45,7 @@ Result<std::shared_ptr<const runtime::Engine>> build(const ir::Graph& original, 
   runtime::EngineOptions options;
   static const auto kTable = exec::table();
   options.executors = kTable;
-  options.machine = {kernels::detect_machine(1).isas, exec::libraries()};
+  options.machine = {device::this_cpu().isas, exec::libraries()};
   return runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}}, options);
 }
 

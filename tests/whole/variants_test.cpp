@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/backend.hpp"
+#include "device/target.hpp"
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
 #include "lower/lower.hpp"
@@ -95,7 +96,7 @@ TEST(Variants, TheStepHoldsBothAndEachRunsAtItsSizes) {
   runtime::EngineOptions options;
   const auto table = exec::table();
   options.executors = table;
-  options.machine = {kernels::detect_machine(1).isas, exec::libraries()};
+  options.machine = {device::this_cpu().isas, exec::libraries()};
   EXPECT_EQ(plan::choose_variant(*step, options.machine, kDims).value(), 0u);
   EXPECT_EQ(plan::choose_variant(*step, options.machine, {{"batch", 3}}).value(), 1u);
   EXPECT_NE(step->variants[0].payload.find("images=4"), std::string::npos);

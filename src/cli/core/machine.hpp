@@ -2,21 +2,19 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "base/json.hpp"
+#include "device/memory_info.hpp"
+#include "device/target.hpp"
 
 namespace peri::cli {
 
 struct MachineFacts {
-  std::string cpu;                // "AMD EPYC 9654 96-Core Processor"; "unknown" where the system does not say
-  std::vector<std::string> isas;  // "avx2", "avx512", ...
-  int cpus = 1;                   // usable by this process
-  std::vector<std::pair<std::string, int64_t>> caches;  // "L1 data" -> bytes
-  int64_t memory_bytes = 0, available_bytes = 0;
-  std::vector<std::string> libraries;
+  device::Target target;  // with the libraries this build is linked with; `threads`: CPUs usable by this process
+  device::MemoryInfo memory;
 };
 MachineFacts machine_facts();
+std::string cpu_name(const MachineFacts& m);               // "unknown" where the system does not say
 void write_machine(JsonWriter& w, const MachineFacts& m);  // an object
 
 }  // namespace peri::cli

@@ -1,28 +1,9 @@
-// Look-up of kernels, configuration texts and the machine.
+// Look-up of kernels, and configuration texts.
 #include <charconv>
 
 #include "kernels/entry.hpp"
 
 namespace peri::kernels {
-
-bool Machine::has(std::string_view isa) const {
-  for (const std::string& i : isas)
-    if (i == isa) return true;
-  return isa.empty();
-}
-
-Machine detect_machine(int threads) {
-  Machine m;
-  m.threads = threads;
-  __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  if (avx2) m.isas.emplace_back("avx2");
-  if (avx512) m.isas.emplace_back("avx512");
-  if (avx512 && __builtin_cpu_supports("avx512bf16")) m.isas.emplace_back("avx512_bf16");
-  return m;
-}
 
 namespace {
 std::vector<const Kernel*>& added() {

@@ -45,11 +45,11 @@ std::optional<size_t> data_argument(const Problem& problem) {
   return k < 0 ? std::nullopt : std::optional(static_cast<size_t>(k));
 }
 
-Offer row_major_offer(const Problem& problem) {
+Offer row_major_offer(const Problem& problem, const Target& target) {
   Offer o;
   o.inputs.resize(problem.graph->inputs.size());
   o.outputs.resize(problem.graph->outputs.size());
-  if (const auto isa = cpu::detect_isa()) o.requires_isa = cpu::isa_name(*isa);
+  if (const auto isa = cpu::best_isa(target); isa.ok()) o.requires_isa = cpu::isa_name(*isa);
   return o;
 }
 

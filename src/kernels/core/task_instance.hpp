@@ -54,7 +54,7 @@ Status check_row_major(const Problem& problem);
 // The argument that is the anchor's first input; none if that is an inline constant, which has no layout to choose and
 // no memory to share.
 std::optional<size_t> data_argument(const Problem& problem);
-// One offer, row-major everywhere.
-Offer row_major_offer(const Problem& problem);
+// One offer, row-major everywhere, that needs the best instruction set the target has.
+Offer row_major_offer(const Problem& problem, const Target& target);
 
 }  // namespace peri::kernels

@@ -106,9 +106,9 @@ TaskInstance::Run run_of(const Shape& s, int64_t rows_per_task, Source x) {
   };
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(read(p));
-  return std::vector<Offer>{row_major_offer(p)};
+  return std::vector<Offer>{row_major_offer(p, target)};
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {

@@ -77,18 +77,17 @@ Result<attention::Shape> read(const Problem& p) {
   return s;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(read(p));
-  if (m.isas.empty()) return refused("needs AVX2");
-  return std::vector<Offer>{row_major_offer(p)};
+  PERI_TRY(cpu::best_isa(target));
+  return std::vector<Offer>{row_major_offer(p, target)};
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const attention::Shape shape, read(p));
-  const auto isa = cpu::detect_isa();
-  if (!isa) return refused("needs AVX2");
-  PERI_ASSIGN(const attention::Plan plan, attention::make_plan(shape, *isa));
+  PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
+  PERI_ASSIGN(const attention::Plan plan, attention::make_plan(shape, isa));
   const ir::Node& n = p.anchor();
   std::array<Source, 4> s;
   for (size_t k = 0; k < 4; ++k) s[k] = Source::of(p, n.in(k), c.constants);

@@ -7,9 +7,9 @@
 
 namespace peri::kernels {
 namespace {
+using cpu::best_isa;
 using cpu::ConvArgs;
 using cpu::ConvPlan;
-using cpu::detect_isa;
 using cpu::isa_name;
 using cpu::pack_conv_weights;
 using cpu::packed_conv_floats;
@@ -23,9 +23,9 @@ int taken(const Problem& p, const MatchedConv& s, const ConvPlan& plan) {
   return one_pass ? shared_residual(p, s.epilogue) : -1;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_ASSIGN(MatchedConv s, match_conv_any_layout(p));
-  if (machine.isas.empty()) return refused("needs AVX2");
+  PERI_ASSIGN(const auto isa, best_isa(target));
   std::vector<Offer> out;
   for (const XForm form : {XForm::kNhwc, XForm::kNchw}) {
     s.shape.x_form = form;
@@ -38,8 +38,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
     o.config = form == XForm::kNchw ? "x=nchw" : "x=nhwc";
     ask_for_nhwc(p, &o);
     if (form == XForm::kNchw) o.inputs[static_cast<size_t>(s.x)] = {};
-    o.in_place = {taken(p, s, plan_conv(s.shape, *detect_isa()))};
-    o.requires_isa = isa_name(*detect_isa());
+    o.in_place = {taken(p, s, plan_conv(s.shape, isa))};
+    o.requires_isa = isa_name(isa);
     out.push_back(std::move(o));
   }
   return out;
@@ -80,18 +80,17 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   if (config != "x=nhwc" && config != "x=nchw") return invalid("bad configuration").but_found(std::string(config));
   s.shape.x_form = config == "x=nchw" ? XForm::kNchw : XForm::kNhwc;
   if (const std::string why = refuse_conv(s.shape); !why.empty()) return refused("%s", why.c_str());
-  const auto isa = detect_isa();
-  if (!isa) return refused("needs AVX2");
+  PERI_ASSIGN(const auto isa, best_isa(*c.target));
   const ir::Layout want = s.shape.x_form == XForm::kNchw ? ir::Layout{} : ir::nhwc();
   if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == want) ||
       !(p.graph->outputs[0]->type.layout == ir::nhwc()))
     return invalid("the region has other layouts than its configuration says");
   const Tensor& w = c.constants[static_cast<size_t>(s.w)];
-  PERI_TRY(pack_once(c, "", packed_conv_floats(s.shape, *isa),
-                     [&](float* to) { pack_conv_weights(w.as<float>().data(), s.shape, *isa, to); }));
+  PERI_TRY(pack_once(c, "", packed_conv_floats(s.shape, isa),
+                     [&](float* to) { pack_conv_weights(w.as<float>().data(), s.shape, isa, to); }));
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(s.w)] = {};
-  const ConvPlan plan = plan_conv(s.shape, *isa);
+  const ConvPlan plan = plan_conv(s.shape, isa);
   const int take = taken(p, s, plan);
   return std::unique_ptr<Instance>(
       std::make_unique<ConvInstance>(std::move(s), plan, *c.packed, std::move(constants), take));

@@ -8,7 +8,7 @@
 
 namespace peri::kernels {
 namespace {
-using cpu::detect_isa;
+using cpu::best_isa;
 using cpu::isa_name;
 using cpu::PairArgs;
 using cpu::PairPlan;
@@ -55,16 +55,16 @@ Result<MatchedPair> match(const Problem& p) {
   return m;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_ASSIGN(const MatchedPair m, match(p));
-  if (machine.isas.empty()) return refused("needs AVX2");
+  PERI_ASSIGN(const auto isa, best_isa(target));
   std::vector<Offer> out;
   for (const char* config :
        {"channels=32 strip=256", "channels=64 strip=256", "channels=64 strip=512", "channels=128 strip=512"}) {
     Offer o;
     o.config = config;
     ask_for_nhwc(p, &o);
-    o.requires_isa = isa_name(*detect_isa());
+    o.requires_isa = isa_name(isa);
     out.push_back(std::move(o));
   }
   return out;
@@ -98,16 +98,15 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(const int64_t channels, config_int(config, "channels", 16, 1024, 32));
   PERI_ASSIGN(const int64_t strip, config_int(config, "strip", 1, 1 << 20, 256));
   if (channels % 16 != 0) return invalid("bad configuration").but_found(std::string(config));
-  const auto isa = detect_isa();
-  if (!isa) return refused("needs AVX2");
+  PERI_ASSIGN(const auto isa, best_isa(*c.target));
   if (!(p.graph->inputs[static_cast<size_t>(m.first.x)]->type.layout == ir::nhwc()) ||
       !(p.graph->outputs[0]->type.layout == ir::nhwc()))
     return invalid("the region has other layouts than its configuration says");
-  PairPlan plan = cpu::plan_pair(m.shape(), channels, strip << 10, *isa);
-  PERI_TRY(pack_once(c, "", cpu::packed_pair_floats(plan.shape, plan.block, *isa), [&](float* to) {
+  PairPlan plan = cpu::plan_pair(m.shape(), channels, strip << 10, isa);
+  PERI_TRY(pack_once(c, "", cpu::packed_pair_floats(plan.shape, plan.block, isa), [&](float* to) {
     cpu::pack_pair_weights(c.constants[static_cast<size_t>(m.first.w)].as<float>().data(),
-                           c.constants[static_cast<size_t>(m.second.w)].as<float>().data(), plan.shape, plan.block,
-                           *isa, to);
+                           c.constants[static_cast<size_t>(m.second.w)].as<float>().data(), plan.shape, plan.block, isa,
+                           to);
   }));
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(m.first.w)] = {};

@@ -8,10 +8,10 @@
 
 namespace peri::kernels {
 namespace {
+using cpu::best_isa;
 using cpu::ConvArgs;
 using cpu::ConvPlan;
 using cpu::ConvShape;
-using cpu::detect_isa;
 using cpu::isa_name;
 
 struct Match {
@@ -51,15 +51,15 @@ Result<Match> match(const Problem& p) {
   return m;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_ASSIGN(const Match m, match(p));
   // Of one pixel it is done, but nothing is gained: the same for all sizes that an offer at another size holds for.
   if (m.conv.shape.ih * m.conv.shape.iw == 1) return refused("an image of one pixel");
-  if (machine.isas.empty()) return refused("needs AVX2");
+  PERI_ASSIGN(const auto isa, best_isa(target));
   Offer o;
   ask_for_nhwc(p, &o);
   o.in_place = {shared_residual(p, m.conv.epilogue)};  // a pointwise sum is made in one pass
-  o.requires_isa = isa_name(*detect_isa());
+  o.requires_isa = isa_name(isa);
   return std::vector<Offer>{std::move(o)};
 }
 
@@ -110,8 +110,7 @@ class ScaledInstance final : public Instance {
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
   PERI_ASSIGN(Match m, match(p));
   if (!config.empty()) return invalid("bad configuration").but_found(std::string(config));
-  const auto isa = detect_isa();
-  if (!isa) return refused("needs AVX2");
+  PERI_ASSIGN(const auto isa, best_isa(*c.target));
   for (size_t k = 0; k < p.graph->inputs.size(); ++k)
     if (!p.constant[k] && p.graph->inputs[k]->type.rank() == 4 && !(p.graph->inputs[k]->type.layout == ir::nhwc()))
       return invalid("the region has other layouts than its configuration says");
@@ -120,12 +119,12 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const int64_t images = m.conv.shape.n;
   ConvShape one = m.conv.shape;
   one.n = 1;
-  PERI_TRY(pack_once(c, "", packed_conv_floats(one, *isa), [&](float* to) {
-    pack_conv_weights(c.constants[static_cast<size_t>(m.conv.w)].as<float>().data(), one, *isa, to);
+  PERI_TRY(pack_once(c, "", packed_conv_floats(one, isa), [&](float* to) {
+    pack_conv_weights(c.constants[static_cast<size_t>(m.conv.w)].as<float>().data(), one, isa, to);
   }));
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(m.conv.w)] = {};
-  const ConvPlan plan = cpu::plan_conv(one, *isa);
+  const ConvPlan plan = cpu::plan_conv(one, isa);
   const int taken = shared_residual(p, m.conv.epilogue);
   return std::unique_ptr<Instance>(
       std::make_unique<ScaledInstance>(std::move(m), plan, images, *c.packed, std::move(constants), taken));

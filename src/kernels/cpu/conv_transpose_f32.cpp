@@ -7,8 +7,8 @@
 
 namespace peri::kernels {
 namespace {
+using cpu::best_isa;
 using cpu::ConvArgs;
-using cpu::detect_isa;
 using cpu::isa_name;
 using cpu::pack_transposed_weights;
 using cpu::packed_transposed_floats;
@@ -70,16 +70,16 @@ Result<Setup> read(const Problem& p) {
   return s;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   ir::Graph g = p.graph->clone();  // a residual is given in the output's layout
   for (const auto& v : g.values())
     if (v->type.rank() == 4) v->type.layout = {};
   PERI_ASSIGN(const Setup s, read(Problem{&g, p.constant}));
-  if (machine.isas.empty()) return refused("needs AVX2");
+  PERI_ASSIGN(const auto isa, best_isa(target));
   Offer o;
   ask_for_nhwc(p, &o);
   o.in_place = {shared_residual(p, s.epilogue)};
-  o.requires_isa = isa_name(*detect_isa());
+  o.requires_isa = isa_name(isa);
   return std::vector<Offer>{std::move(o)};
 }
 
@@ -116,18 +116,17 @@ class TransposedInstance final : public Instance {
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
   PERI_ASSIGN(Setup s, read(p));
   if (!config.empty()) return invalid("bad configuration").but_found(std::string(config));
-  const auto isa = detect_isa();
-  if (!isa) return refused("needs AVX2");
+  PERI_ASSIGN(const auto isa, best_isa(*c.target));
   if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == ir::nhwc()) ||
       !(p.graph->outputs[0]->type.layout == ir::nhwc())) {
     return invalid("the region has other layouts than its configuration says");
   }
   const Tensor& w = c.constants[static_cast<size_t>(s.w)];
-  PERI_TRY(pack_once(c, "", packed_transposed_floats(s.shape, *isa),
-                     [&](float* to) { pack_transposed_weights(w.as<float>().data(), s.shape, *isa, to); }));
+  PERI_TRY(pack_once(c, "", packed_transposed_floats(s.shape, isa),
+                     [&](float* to) { pack_transposed_weights(w.as<float>().data(), s.shape, isa, to); }));
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(s.w)] = {};
-  const TransposedPlan plan = plan_transposed(s.shape, *isa);
+  const TransposedPlan plan = plan_transposed(s.shape, isa);
   const int taken = shared_residual(p, s.epilogue);
   return std::unique_ptr<Instance>(
       std::make_unique<TransposedInstance>(std::move(s), plan, *c.packed, std::move(constants), taken));

@@ -8,8 +8,8 @@
 
 namespace peri::kernels {
 namespace {
+using cpu::best_isa;
 using cpu::ConvArgs;
-using cpu::detect_isa;
 using cpu::isa_name;
 using cpu::pack_winograd_weights;
 using cpu::packed_winograd_floats;
@@ -17,9 +17,9 @@ using cpu::plan_winograd;
 using cpu::refuse_winograd;
 using cpu::WinogradPlan;
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_ASSIGN(MatchedConv s, match_conv_any_layout(p));
-  if (machine.isas.empty()) return refused("needs AVX2");
+  PERI_ASSIGN(const auto isa, best_isa(target));
   std::vector<Offer> out;
   for (const int64_t m : {4, 2}) {
     if (const std::string why = refuse_winograd(s.shape, m); !why.empty()) return refused("%s", why.c_str());
@@ -32,8 +32,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& machine) {
     o.config = m == 4 ? "m=4" : "m=2";
     ask_for_nhwc(p, &o);
     o.in_place = {shared_residual(p, s.epilogue)};
-    o.requires_isa = isa_name(*detect_isa());
-    const WinogradPlan plan = plan_winograd(s.shape, m, *detect_isa());
+    o.requires_isa = isa_name(isa);
+    const WinogradPlan plan = plan_winograd(s.shape, m, isa);
     o.flops =
         2.0 * static_cast<double>(plan.tiles() * plan.frequencies()) * static_cast<double>(s.shape.ic * s.shape.oc);
     out.push_back(std::move(o));
@@ -77,18 +77,17 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   if (config != "m=2" && config != "m=4") return invalid("bad configuration").but_found(std::string(config));
   const int64_t m = config == "m=4" ? 4 : 2;
   if (const std::string why = refuse_winograd(s.shape, m); !why.empty()) return refused("%s", why.c_str());
-  const auto isa = detect_isa();
-  if (!isa) return refused("needs AVX2");
+  PERI_ASSIGN(const auto isa, best_isa(*c.target));
   if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == ir::nhwc()) ||
       !(p.graph->outputs[0]->type.layout == ir::nhwc())) {
     return invalid("the region has other layouts than its configuration says");
   }
   const Tensor& w = c.constants[static_cast<size_t>(s.w)];
-  PERI_TRY(pack_once(c, "", packed_winograd_floats(s.shape, m, *isa),
-                     [&](float* to) { pack_winograd_weights(w.as<float>().data(), s.shape, m, *isa, to); }));
+  PERI_TRY(pack_once(c, "", packed_winograd_floats(s.shape, m, isa),
+                     [&](float* to) { pack_winograd_weights(w.as<float>().data(), s.shape, m, isa, to); }));
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(s.w)] = {};
-  const WinogradPlan plan = plan_winograd(s.shape, m, *isa);
+  const WinogradPlan plan = plan_winograd(s.shape, m, isa);
   const int taken = shared_residual(p, s.epilogue);
   return std::unique_ptr<Instance>(
       std::make_unique<WinogradInstance>(std::move(s), plan, *c.packed, std::move(constants), taken));

@@ -147,7 +147,7 @@ Result<std::vector<Copy>> read(const Problem& p) {
   return std::vector<Copy>{start(n.in(0), x, y, bytes)};
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target&) {
   PERI_ASSIGN(const std::vector<Copy> copies, read(p));
   for (const Copy& c : copies) PERI_TRY(move::make_plan(c.shape));
   Offer plain;

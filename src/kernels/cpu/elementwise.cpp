@@ -24,10 +24,9 @@ bool takes(const Problem& p, size_t k) {
          g.inputs[k]->type.dtype == g.outputs[0]->type.dtype && g.inputs[k]->type.shape == g.outputs[0]->type.shape;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_ASSIGN(const block::Translated t, block::translate(p));
-  const auto isa = cpu::detect_isa();
-  if (!isa) return refused("needs AVX2");
+  PERI_ASSIGN(const auto isa, cpu::best_isa(target));
   std::vector<Offer> out;
   const std::vector<int64_t> dims = dims_of(*p.graph->outputs[0]);
   for (const ir::Layout& layout : {ir::Layout{}, ir::nhwc()}) {
@@ -38,12 +37,12 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
     for (size_t k = 0; k < g.inputs.size(); ++k) g.inputs[k]->type.layout = o.inputs[k];
     const Problem placed{&g, p.constant};
     PERI_ASSIGN(const block::Space space, block::space_of(placed, t, layout));
-    PERI_TRY(block::make_plan(t.program, space, *isa));
+    PERI_TRY(block::make_plan(t.program, space, isa));
     o.outputs.assign(g.outputs.size(), layout);
     o.in_place.assign(g.outputs.size(), -1);
     for (size_t k = 0; k < g.inputs.size(); ++k)
       if (takes(p, k)) o.in_place[0] = static_cast<int>(k);
-    o.requires_isa = cpu::isa_name(*isa);
+    o.requires_isa = cpu::isa_name(isa);
     out.push_back(std::move(o));
   }
   return out;
@@ -79,13 +78,12 @@ class BlockInstance final : public Instance {
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
   PERI_ASSIGN(block::Translated t, block::translate(p));
-  const auto isa = cpu::detect_isa();
-  if (!isa) return refused("needs AVX2");
+  PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
   const ir::Layout& layout = p.graph->outputs[0]->type.layout;
   for (const ir::Value* v : p.graph->outputs)
     if (!(v->type.layout == layout)) return invalid("outputs in different layouts");
   PERI_ASSIGN(const block::Space space, block::space_of(p, t, layout));
-  PERI_ASSIGN(block::Plan plan, block::make_plan(t.program, space, *isa));
+  PERI_ASSIGN(block::Plan plan, block::make_plan(t.program, space, isa));
   std::vector<bool> taken;
   for (size_t k = 0; k < p.graph->inputs.size(); ++k) taken.push_back(takes(p, k));
   return std::unique_ptr<Instance>(std::make_unique<BlockInstance>(

@@ -35,9 +35,9 @@ Result<move::GatherShape> read(const Problem& p) {
   return s;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(read(p));
-  return std::vector<Offer>{row_major_offer(p)};
+  return std::vector<Offer>{row_major_offer(p, target)};
 }
 
 class GatherInstance final : public Instance {

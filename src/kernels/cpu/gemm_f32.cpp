@@ -9,8 +9,8 @@
 
 namespace peri::kernels {
 namespace {
+using cpu::best_isa;
 using cpu::BForm;
-using cpu::detect_isa;
 using cpu::Epilogue;
 using cpu::GemmArgs;
 using cpu::GemmPlan;
@@ -104,15 +104,14 @@ int taken(const Problem& p, const Setup& s, const GemmPlan& plan) {
   return one_pass ? shared_residual(p, s.epilogue) : -1;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_ASSIGN(const Setup s, read(p));
-  const auto isa = detect_isa();
-  if (!isa) return refused("needs AVX2");
+  PERI_ASSIGN(const auto isa, best_isa(target));
   Offer o;
   o.inputs.resize(p.graph->inputs.size());
   o.outputs.resize(1);
-  o.in_place = {taken(p, s, plan_gemm(s.shape, *isa))};
-  o.requires_isa = isa_name(*isa);
+  o.in_place = {taken(p, s, plan_gemm(s.shape, isa))};
+  o.requires_isa = isa_name(isa);
   return std::vector<Offer>{std::move(o)};
 }
 
@@ -156,20 +155,19 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   for (const ir::Value* v : p.graph->inputs)
     if (!v->type.layout.row_major()) return invalid("takes row-major tensors only");
   PERI_ASSIGN(Setup s, read(p));
-  const auto isa = detect_isa();
-  if (!isa) return refused("needs AVX2");
+  PERI_ASSIGN(const auto isa, best_isa(*c.target));
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   Packed packed;
   if (s.shape.b_form == BForm::kPacked) {
     const Tensor& b = c.constants[static_cast<size_t>(s.b)];
-    PERI_TRY(pack_once(c, "", packed_b_floats(s.shape.k, s.shape.n, *isa), [&](float* to) {
-      pack_b(b.as<float>().data(), s.b_transposed ? s.shape.k : s.shape.n, s.b_transposed, s.shape.k, s.shape.n, *isa,
+    PERI_TRY(pack_once(c, "", packed_b_floats(s.shape.k, s.shape.n, isa), [&](float* to) {
+      pack_b(b.as<float>().data(), s.b_transposed ? s.shape.k : s.shape.n, s.b_transposed, s.shape.k, s.shape.n, isa,
              to);
     }));
     packed = *c.packed;
     constants[static_cast<size_t>(s.b)] = {};
   }
-  GemmPlan plan = plan_gemm(s.shape, *isa);
+  GemmPlan plan = plan_gemm(s.shape, isa);
   const int take = taken(p, s, plan);
   return std::unique_ptr<Instance>(
       std::make_unique<GemmInstance>(std::move(s), std::move(plan), std::move(packed), std::move(constants), take));

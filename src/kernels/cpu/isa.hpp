@@ -1,9 +1,15 @@
-// The instruction sets our CPU kernels are compiled for, and which of them this machine runs. A plan names its Isa, so
-// a test (or a lock file) can ask for a lesser one than the machine has; nothing else chooses.
+// The instruction sets our CPU kernels are compiled for. Which of them a plan takes follows from the Target it is made
+// for, so a plan for a lesser machine can be made, and run, on this one; nothing else chooses.
 #pragma once
 
 #include <optional>
 #include <string_view>
+
+#include "base/result.hpp"
+
+namespace peri::device {
+struct Target;
+}  // namespace peri::device
 
 namespace peri::kernels::cpu {
 
@@ -13,15 +19,11 @@ enum class Isa {
   kAvx512,  // kAvx2 and avx512 f, bw, dq, vl (Skylake-X and later, Zen 4 and later)
 };
 
-// The word in logs, locks and file names: "avx2", "avx512".
+// The word in targets, logs and locks: "avx2", "avx512".
 std::string_view isa_name(Isa isa);
 std::optional<Isa> isa_from_name(std::string_view name);
 
-// The best Isa that the CPU reports and the operating system saves (xgetbv); empty where there is not even AVX2. Pure;
-// any thread.
-std::optional<Isa> detect_isa();
-
-// Whether kernels compiled for `isa` may run here.
-bool runs_here(Isa isa);
+// The best Isa that the target has. kRefused where it has not even AVX2.
+Result<Isa> best_isa(const device::Target& target);
 
 }  // namespace peri::kernels::cpu

@@ -52,16 +52,16 @@ Result<rows::JoinShape> read(const Problem& p, const ir::Layout& layout) {
   return s;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
-  if (m.isas.empty()) return refused("needs AVX2");
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(cpu::best_isa(target));
   if (!p.anchor().in(0)) return refused("'%s' has no data input", p.anchor().op.c_str());
   const auto x = data_argument(p);
   std::vector<Offer> out;
   const bool four = p.anchor().in(0)->type.rank() == 4;
   auto plain = read(p, {});
-  if (plain.ok()) out.push_back(row_major_offer(p));
+  if (plain.ok()) out.push_back(row_major_offer(p, target));
   if (four && x && read(p, ir::nhwc()).ok()) {
-    Offer o = row_major_offer(p);
+    Offer o = row_major_offer(p, target);
     o.inputs[*x] = ir::nhwc();
     const std::vector<int64_t> y = dims_of(*p.graph->outputs[0]);
     const bool flat = y.size() == 4 && y[2] == 1 && y[3] == 1;  // then NHWC and row-major are the same memory
@@ -78,9 +78,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
   PERI_ASSIGN(const rows::JoinShape shape, read(p, p.anchor().in(0)->type.layout));
-  const auto isa = cpu::detect_isa();
-  if (!isa) return refused("needs AVX2");
-  PERI_ASSIGN(const rows::JoinPlan plan, rows::make_plan(shape, *isa));
+  PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
+  PERI_ASSIGN(const rows::JoinPlan plan, rows::make_plan(shape, isa));
   return TaskInstance::make(rows::task_count(plan), 0,
                             [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
                               rows::run_task(plan, {x.f32(args), nullptr, static_cast<float*>(args.out[0])}, task);

@@ -30,15 +30,15 @@ Result<pool::Shape> read(const Problem& p, bool nhwc) {
   return s;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
-  if (m.isas.empty()) return refused("needs AVX2");
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_ASSIGN(const auto isa, cpu::best_isa(target));
   std::vector<Offer> out;
   const auto x = data_argument(p);
   for (bool nhwc : {true, false}) {
     if (nhwc && !x) continue;
     PERI_ASSIGN(const pool::Shape shape, read(p, nhwc));
-    PERI_TRY(pool::make_plan(shape, *cpu::detect_isa()));
-    Offer o = row_major_offer(p);
+    PERI_TRY(pool::make_plan(shape, isa));
+    Offer o = row_major_offer(p, target);
     if (nhwc) o.inputs[*x] = o.outputs[0] = ir::nhwc();
     out.push_back(std::move(o));
   }
@@ -49,9 +49,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const ir::Layout &in = p.anchor().in(0)->type.layout, &out = p.graph->outputs[0]->type.layout;
   if (!(in == out) || (!in.row_major() && !(in == ir::nhwc()))) return invalid("layouts it does not offer");
   PERI_ASSIGN(const pool::Shape shape, read(p, !in.row_major()));
-  const auto isa = cpu::detect_isa();
-  if (!isa) return refused("needs AVX2");
-  PERI_ASSIGN(const pool::Plan plan, pool::make_plan(shape, *isa));
+  PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
+  PERI_ASSIGN(const pool::Plan plan, pool::make_plan(shape, isa));
   return TaskInstance::make(pool::task_count(plan), static_cast<size_t>(pool::scratch_bytes(plan)),
                             [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
                               pool::run_task(plan, {x.f32(args), static_cast<float*>(args.out[0])}, task, args.scratch);

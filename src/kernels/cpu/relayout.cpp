@@ -43,7 +43,7 @@ Status check(const Problem& p) {
   return Ok{};
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target&) {
   PERI_TRY(check(p));
   Offer o;
   o.inputs = {p.graph->inputs[0]->type.layout};

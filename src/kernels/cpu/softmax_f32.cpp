@@ -30,10 +30,10 @@ int taken(const Problem& p) {
   return x >= 0 && !p.constant[static_cast<size_t>(x)] ? x : -1;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(read(p));
-  if (m.isas.empty()) return refused("needs AVX2");
-  Offer o = row_major_offer(p);
+  PERI_TRY(cpu::best_isa(target));
+  Offer o = row_major_offer(p, target);
   o.in_place = {taken(p)};
   return std::vector<Offer>{std::move(o)};
 }
@@ -41,9 +41,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Machine& m) {
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const rows::SoftmaxShape shape, read(p));
-  const auto isa = cpu::detect_isa();
-  if (!isa) return refused("needs AVX2");
-  PERI_ASSIGN(const rows::SoftmaxPlan plan, rows::make_plan(shape, *isa));
+  PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
+  PERI_ASSIGN(const rows::SoftmaxPlan plan, rows::make_plan(shape, isa));
   return TaskInstance::make(
       rows::task_count(plan), 0,
       [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {

@@ -201,7 +201,7 @@ Result<std::unique_ptr<Instance>> own_convolution(const Problem& p, const Matche
   return std::unique_ptr<Instance>(std::make_unique<OwnConv>(std::move(inner), m.epilogue.residual, shared, bytes));
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target&) {
   PERI_ASSIGN(const MatchedConv m, match_conv_any_layout(p));
   PERI_TRY(vendor::onednn_epilogue(p, m.epilogue));
   // Whole images only where that leaves tasks to share; instantiate() takes every cut for every batch.

@@ -158,7 +158,7 @@ class OnednnProduct final : public Instance {
   mutable std::atomic<bool> failed_ = false;
 };
 
-Result<std::vector<Offer>> offer(const Problem& p, const Machine&) {
+Result<std::vector<Offer>> offer(const Problem& p, const Target&) {
   PERI_ASSIGN(const Product s, read(p));
   std::vector<Offer> out;
   for (const char* config : {"slices=4", "slices=2"}) {

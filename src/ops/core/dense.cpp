@@ -1,10 +1,12 @@
-// Blocked, packed product of doubles: register tiles chosen by cpuid, so that whole models can be verified in float64.
+// Blocked, packed product of doubles: register tiles chosen by instruction set, so that whole models can be verified in
+// float64.
 #include "ops/core/dense.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "device/target.hpp"
 #include "ops/core/dense_tile.hpp"
 
 namespace peri::ops {
@@ -54,11 +56,9 @@ struct Choice {
   int64_t rows, columns;
 };
 Choice choose() {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq"))
-    return {dense_block_avx512, 8, 24};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
-    return {dense_block_avx2, 4, 12};
+  const device::Target& cpu = device::this_cpu();
+  if (cpu.has("avx512")) return {dense_block_avx512, 8, 24};
+  if (cpu.has("avx2")) return {dense_block_avx2, 4, 12};
   return {block_base, 4, 4};
 }
 

@@ -9,6 +9,7 @@ SRC = [
     (r"(?<![\w.>])system\s*\(|\bpopen\s*\(", [], "no shell is started by us"),
     (r"\bs?rand\s*\(|\bstd::random_device\b|\bmt19937\b", [], "use base/rng.hpp, seeded"),
     (r"(?:_clock|Clock)::now\s*\(|\bclock_gettime\b|\bgettimeofday\b", ["src/base/clock", "src/bench/"], "use base/clock.hpp"),
+    (r"<cpuid\.h>|\b__get_cpuid\w*|\b__builtin_cpu_\w+|\bxgetbv\b", ["src/device/"], "take a device::Target that is handed down"),
     (r"\bdlopen\s*\(|\bdlsym\s*\(", ["src/device/"], "libraries are opened in device/"),
     # A private constructor keeps std::make_unique out: then `new` stands inside the smart pointer's own constructor. A
     # pattern with a group counts only where the group matched.
@@ -58,6 +59,7 @@ PLANTS = [
     _plant("std::random_device entropy;"),
     _plant("auto t = std::chrono::steady_clock::now();"),
     _plant('void* l = dlopen("x", 1);'),
+    _plant('bool wide = __builtin_cpu_supports("avx512f");'),
     _plant("auto* p = new int[3];"),
     _plant("void f() { g(new int); }"),
     _plant("void f(int* p) { delete p; }"),

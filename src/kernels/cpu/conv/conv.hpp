@@ -72,7 +72,7 @@ int64_t packed_conv_floats(const ConvShape& shape, Isa isa);
 // w: [oc, ic / groups, kh, kw]; packed: packed_conv_floats(shape, isa) floats, 64-byte aligned.
 void pack_conv_weights(const float* w, const ConvShape& shape, Isa isa, float* packed);
 
-// Runs one of plan.tasks. `scratch` is private to the running task. Any thread; needs runs_here(plan.isa).
+// Runs one of plan.tasks. `scratch` is private to the running task. Any thread; needs a CPU that has plan.isa.
 void run_task(const ConvPlan& plan, const ConvArgs& args, int64_t task, float* scratch);
 
 }  // namespace peri::kernels::cpu

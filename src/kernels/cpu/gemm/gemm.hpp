@@ -59,7 +59,7 @@ int64_t packed_b_floats(int64_t k, int64_t n, Isa isa);
 // aligned `packed`.
 void pack_b(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t n, Isa isa, float* packed);
 
-// Runs one of plan.tasks. `scratch` is private to the running task. Any thread; needs runs_here(plan.isa).
+// Runs one of plan.tasks. `scratch` is private to the running task. Any thread; needs a CPU that has plan.isa.
 void run_task(const GemmPlan& plan, const GemmArgs& args, int64_t task, float* scratch);
 
 }  // namespace peri::kernels::cpu

@@ -1,0 +1,130 @@
+// The one place that asks the CPU and the operating system what they are: cpuid says what the chip has, xgetbv what the
+// system saves on a context switch, /sys how large the caches are, /proc how much memory there is.
+#include <cpuid.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <optional>
+
+#include "base/file.hpp"
+#include "base/thread_pool.hpp"
+#include "device/memory_info.hpp"
+#include "device/target.hpp"
+
+namespace peri::device {
+
+namespace {
+struct Leaf {
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+Leaf cpuid(uint32_t leaf, uint32_t subleaf) {
+  Leaf out;
+  __get_cpuid_count(leaf, subleaf, &out.eax, &out.ebx, &out.ecx, &out.edx);
+  return out;
+}
+bool has(uint32_t word, int bit) { return ((word >> bit) & 1u) != 0; }
+
+uint64_t saved_state() {
+  uint32_t low = 0, high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (static_cast<uint64_t>(high) << 32) | low;
+}
+
+// avx2: with fma and f16c. avx512: f, bw, dq and vl (Skylake-X and later, Zen 4 and later).
+std::vector<std::string> isas() {
+  constexpr int kFma = 12, kOsxsave = 27, kAvx = 28, kF16c = 29;                           // leaf 1, ecx
+  constexpr int kAvx2 = 5, kAvx512f = 16, kAvx512dq = 17, kAvx512bw = 30, kAvx512vl = 31;  // leaf 7, ebx
+  constexpr int kAvx512Bf16 = 5;                                                           // leaf 7.1, eax
+  constexpr uint64_t kYmmState = 0x06, kZmmState = 0xe6;
+  const std::span<const std::string_view> names = cpu_isas();
+  const Leaf one = cpuid(1, 0), seven = cpuid(7, 0);
+  std::vector<std::string> out;
+  if (!has(one.ecx, kOsxsave) || !has(one.ecx, kAvx) || !has(one.ecx, kFma) || !has(one.ecx, kF16c)) return out;
+  const uint64_t state = saved_state();
+  if ((state & kYmmState) != kYmmState || !has(seven.ebx, kAvx2)) return out;
+  out.emplace_back(names[0]);
+  if ((state & kZmmState) != kZmmState || !has(seven.ebx, kAvx512f) || !has(seven.ebx, kAvx512dq) ||
+      !has(seven.ebx, kAvx512bw) || !has(seven.ebx, kAvx512vl))
+    return out;
+  out.emplace_back(names[1]);
+  if (seven.eax >= 1 && has(cpuid(7, 1).eax, kAvx512Bf16)) out.emplace_back(names[2]);
+  return out;
+}
+
+std::string_view trimmed(std::string_view s) {
+  constexpr std::string_view kBlank = " \t\n";
+  const size_t first = s.find_first_not_of(kBlank);
+  return first == std::string_view::npos ? "" : s.substr(first, s.find_last_not_of(kBlank) - first + 1);
+}
+
+std::string brand() {
+  std::string out;
+  if (cpuid(0x80000000u, 0).eax < 0x80000004u) return out;
+  for (uint32_t k = 0; k < 3; ++k) {
+    const Leaf part = cpuid(0x80000002u + k, 0);
+    out.append(reinterpret_cast<const char*>(&part), sizeof part);
+  }
+  return std::string(trimmed(out.substr(0, out.find('\0'))));
+}
+
+// A file of the kernel's: its size reads as 0, so it is read until its end.
+std::string kernel_text(const std::string& path) {
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string out;
+  char block[4096];
+  for (ssize_t n; fd.valid() && out.size() < (1u << 20) && (n = read(fd.get(), block, sizeof block)) > 0;)
+    out.append(block, static_cast<size_t>(n));
+  return out;
+}
+
+// "48K" as bytes.
+int64_t bytes_of(std::string_view text) {
+  int64_t n = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (code != std::errc() || n < 0 || n > (int64_t{1} << 40)) return 0;
+  const std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+  return n << (unit == "M" ? 20 : unit == "K" || unit == " kB" ? 10 : 0);
+}
+
+std::vector<Cache> caches() {
+  std::vector<Cache> out;
+  for (int k = 0; k < 8; ++k) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(k) + "/";
+    const std::string level = kernel_text(folder + "level"), size = kernel_text(folder + "size");
+    std::string type(trimmed(kernel_text(folder + "type")));
+    const int64_t bytes = bytes_of(trimmed(size));
+    if (level.empty() || bytes == 0) break;
+    for (char& c : type) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    out.push_back({"L" + std::string(trimmed(level)) + " " + type, bytes});
+  }
+  return out;
+}
+
+// The value of "key:   value kB".
+int64_t field_of(const std::string& text, std::string_view key) {
+  const size_t at = text.find(key);
+  if (at == std::string::npos) return 0;
+  const size_t begin = at + key.size(), end = text.find('\n', begin);
+  return bytes_of(trimmed(std::string_view(text).substr(begin, end - begin)));
+}
+}  // namespace
+
+const Target& this_cpu() {
+  static const Target kTarget = {Kind::kCpu, brand(), isas(), usable_cpus(), caches(), {}};
+  return kTarget;
+}
+
+Target cpu_target(int threads, std::vector<std::string> libraries) {
+  Target out = this_cpu();
+  out.threads = threads;
+  out.libraries = std::move(libraries);
+  return out;
+}
+
+MemoryInfo host_memory() {
+  const std::string text = kernel_text("/proc/meminfo");
+  return {field_of(text, "MemTotal:"), field_of(text, "MemAvailable:")};
+}
+
+}  // namespace peri::device

@@ -1,0 +1,150 @@
+// How work reaches a device: memory, streams of copies and launches, events between them, and what was captured once
+// and is replayed. Whatever is enqueued runs later, in the order of its stream and after what it waits for; nothing
+// else orders it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "device/memory_info.hpp"
+#include "device/target.hpp"
+
+namespace peri::device {
+
+// A place in a device's memory. Offsets within one allocation may be added; it is no pointer that the host may follow
+// (but see Device::host_pointer).
+struct Address {
+  uint64_t value = 0;
+  bool operator==(const Address&) const = default;
+  friend Address operator+(Address a, uint64_t bytes) { return {a.value + bytes}; }
+};
+
+class Device;
+
+// Memory of a device, given back with this object. REQUIRES: the device outlives it, and no work that uses it is still
+// enqueued when it goes.
+class Memory {
+ public:
+  Memory() = default;
+  Memory(Device* device, Address address, size_t bytes) : device_(device), address_(address), bytes_(bytes) {}
+  Memory(Memory&& other) noexcept { *this = std::move(other); }
+  Memory& operator=(Memory&& other) noexcept;
+  ~Memory();
+  Address address() const { return address_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  Device* device_ = nullptr;
+  Address address_;
+  size_t bytes_ = 0;
+};
+
+// One argument of a launch: a range within one allocation.
+struct Argument {
+  Address address;
+  size_t bytes = 0;
+};
+
+// Work by a function that is handed in. It gets the bytes of its arguments as it may touch them where it runs, in their
+// order. It may run on any thread; it calls nothing of the device; its error is the stream's.
+struct Launch {
+  std::string name;  // stands in errors
+  std::function<Status(std::span<const std::span<std::byte>> arguments)> function;
+  std::vector<Argument> arguments;
+};
+
+// A point in the work of a stream. Recorded again it means the newer point, for waits from then on.
+class Event {
+ public:
+  explicit Event(const Device* owner) : owner_(owner) {}
+  virtual ~Event() = default;
+  const Device* owner() const { return owner_; }
+  // Returns when the work before the last record is done, with its stream's error. Not recorded, or recorded in a
+  // capture: kInvalid.
+  virtual Status synchronize() = 0;
+
+ private:
+  const Device* owner_;
+};
+
+// What was enqueued while a stream captured: the work of all streams that joined, and their order.
+class Captured {
+ public:
+  explicit Captured(const Device* owner) : owner_(owner) {}
+  virtual ~Captured() = default;
+  const Device* owner() const { return owner_; }
+  virtual size_t size() const = 0;  // copies and launches
+
+ private:
+  const Device* owner_;
+};
+
+// An order of work. One thread at a time; different streams may be used by different threads at once. Calls return
+// before the work is done, and host memory that they name must stay as it is until then.
+//
+// An error that is found while work runs is told by the next synchronize() of the stream or the device (once); until
+// then the work behind it is left out. It crosses to a stream that waits for an event behind it.
+//
+// Destroying a stream waits for its work.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual Status copy_in(Address to, std::span<const std::byte> from) = 0;  // host to device
+  virtual Status copy_out(std::span<std::byte> to, Address from) = 0;       // device to host
+  virtual Status copy(Address to, Address from, size_t bytes) = 0;          // within the device; no overlap
+  virtual Status launch(Launch launch) = 0;
+  virtual Status record(Event& event) = 0;
+  // Work enqueued from here on runs after that point. kInvalid: the event was never recorded.
+  virtual Status wait(const Event& event) = 0;
+
+  // From here on work is noted and not run. Another stream that waits for an event recorded in the capture joins it
+  // until it ends, and this stream must wait for it again before. No stream in a capture may synchronize or wait for
+  // work outside it, nor the other way round: kInvalid.
+  virtual Status begin_capture() = 0;
+  // Ends the capture, also when it gives an error: then nothing is kept.
+  virtual Result<std::unique_ptr<Captured>> end_capture() = 0;
+  // Enqueues all that was captured, behind what stands here, before what comes: the same addresses, and the host memory
+  // as it is then. `captured` may go before it ran. Not within a capture.
+  virtual Status replay(const Captured& captured) = 0;
+
+  // Returns when all enqueued work is done.
+  virtual Status synchronize() = 0;
+};
+
+// What was done with a device since it was opened; for tests and reports.
+struct Counts {
+  int64_t calls = 0;  // of all functions that may fail
+  int64_t allocations = 0, live = 0, live_bytes = 0, most_bytes = 0;
+  int64_t copies = 0, launches = 0, replays = 0;  // that ran; what a replay runs counts
+};
+
+// Thread-safe. It outlives its memory, streams and events, which belong to it alone: one of another device is kInvalid.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string name() const = 0;  // "host", "null"
+  virtual const Target& target() const = 0;
+  virtual MemoryInfo memory() const = 0;
+  virtual Counts counts() const = 0;
+
+  // At least 256-byte aligned; the contents are anything. 0 bytes have an address too. Errors: kMemory.
+  virtual Result<Memory> allocate(size_t bytes) = 0;
+  virtual Result<std::unique_ptr<Stream>> make_stream() = 0;
+  virtual Result<std::unique_ptr<Event>> make_event() = 0;
+  // All streams.
+  virtual Status synchronize() = 0;
+  // The memory at an address for the host, where both share it; else null.
+  virtual std::byte* host_pointer(Address address) const = 0;
+
+ private:
+  friend class Memory;
+  virtual void release(Address address) = 0;
+};
+
+}  // namespace peri::device

@@ -1,0 +1,11 @@
+// The host as a device: plain memory that both sides reach; work is done as it is enqueued, in the calling thread.
+#pragma once
+
+#include "device/device.hpp"
+
+namespace peri::device {
+
+// Different streams may be used by different threads at once, and run at once.
+std::unique_ptr<Device> make_host_device(Target target = this_cpu());
+
+}  // namespace peri::device
