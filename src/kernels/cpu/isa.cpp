@@ -43,7 +43,8 @@ std::optional<Isa> isa_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<Isa> detect_isa() {
+namespace {
+std::optional<Isa> read_isa() {
   constexpr int kFma = 12, kOsxsave = 27, kAvx = 28, kF16c = 29;                           // leaf 1, ecx
   constexpr int kAvx2 = 5, kAvx512f = 16, kAvx512dq = 17, kAvx512bw = 30, kAvx512vl = 31;  // leaf 7, ebx
   constexpr uint64_t kYmmState = 0x06, kZmmState = 0xe6;
@@ -56,6 +57,12 @@ std::optional<Isa> detect_isa() {
   const bool wide = has(seven.ebx, kAvx512f) && has(seven.ebx, kAvx512dq) && has(seven.ebx, kAvx512bw) &&
                     has(seven.ebx, kAvx512vl) && (state & kZmmState) == kZmmState;
   return wide ? Isa::kAvx512 : Isa::kAvx2;
+}
+}  // namespace
+
+std::optional<Isa> detect_isa() {
+  static const std::optional<Isa> kIsa = read_isa();  // cpuid costs tens of microseconds in a virtual machine
+  return kIsa;
 }
 
 bool runs_here(Isa isa) {
