@@ -137,6 +137,17 @@ bool SizeTable::run(const Code& code, std::span<const int64_t> values, int64_t* 
   return true;
 }
 
+Result<std::vector<int64_t>> SizeTable::eval(std::span<const int32_t> shape, std::span<const int64_t> values) const {
+  std::vector<int64_t> dims;
+  dims.reserve(shape.size());
+  for (const int32_t index : shape) {
+    PERI_ASSIGN(const int64_t v, eval(index, values));
+    if (v < 0) return invalid("dimension '%s' is %lld", expression(index).text().c_str(), static_cast<long long>(v));
+    dims.push_back(v);
+  }
+  return dims;
+}
+
 Result<int64_t> SizeTable::eval(int32_t index, std::span<const int64_t> values) const {
   const Code& code = code_[static_cast<size_t>(index)];
   int64_t out = 0;

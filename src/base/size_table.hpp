@@ -28,6 +28,8 @@ class SizeTable {
 
   // REQUIRES: one value for each of names(). Errors: those of Dim::eval.
   Result<int64_t> eval(int32_t index, std::span<const int64_t> values) const;
+  // A shape; a negative dimension is an error.
+  Result<std::vector<int64_t>> eval(std::span<const int32_t> shape, std::span<const int64_t> values) const;
   // Whether all dimensions of the expression have a value.
   bool bound(int32_t index, std::span<const int64_t> values) const;
   const Dim& expression(int32_t index) const { return code_[static_cast<size_t>(index)].expression; }

@@ -156,22 +156,10 @@ void Session::State::bind_inputs(std::span<const Tensor> inputs) {
   }
 }
 
-Result<std::vector<int64_t>> Session::State::dims_of(const std::vector<int32_t>& expressions) const {
-  std::vector<int64_t> dims;
-  dims.reserve(expressions.size());
-  for (const int32_t e : expressions) {
-    PERI_ASSIGN(const int64_t v, sizes().table.eval(e, values()));
-    if (v < 0)
-      return invalid("dimension '%s' is %lld", sizes().table.expression(e).text().c_str(), static_cast<long long>(v));
-    dims.push_back(v);
-  }
-  return dims;
-}
-
 // The memory an output goes to: its own buffer if that is kOutput, else a copy after the run.
 Result<Tensor> Session::State::output_tensor(size_t port, std::span<const View> given) {
   const plan::Port& o = program().outputs[port];
-  PERI_ASSIGN(std::vector<int64_t> dims, dims_of(sizes().outputs[port]));
+  PERI_ASSIGN(std::vector<int64_t> dims, sizes().table.eval(sizes().outputs[port], values()));
   if (port < given.size() && given[port].data) {
     const View& v = given[port];
     if (v.dtype != o.dtype || v.dims != dims)
@@ -202,7 +190,8 @@ Status Session::State::place_outputs(std::span<const View> given, std::vector<Te
     const bool own =
         p.buffers[static_cast<size_t>(owner)].kind == plan::BufferKind::kOutput && p.outputs[k].dtype != DType::kString;
     // An empty result has its size before all of its dimensions are bound.
-    if (!own || !dims_of(sizes().outputs[k]).ok() || bytes[static_cast<size_t>(owner)] == plan::kUnbound ||
+    if (!own || !sizes().table.eval(sizes().outputs[k], values()).ok() ||
+        bytes[static_cast<size_t>(owner)] == plan::kUnbound ||
         bytes[static_cast<size_t>(owner)] != bytes[static_cast<size_t>(b)])
       continue;
     if (std::any_of(p.outputs.begin(), p.outputs.begin() + static_cast<std::ptrdiff_t>(k),

@@ -70,7 +70,6 @@ struct Session::State final : RunContext::Binder {
   const plan::ProgramSizes& sizes() const { return engine->sizes(); }
   const EngineOptions& options() const { return engine->options(); }
   const std::vector<int64_t>& values() const { return data_dependent ? run_values : now->values; }
-  Result<std::vector<int64_t>> dims_of(const std::vector<int32_t>& expressions) const;
 
   template <class Dims>  // size_t -> const std::vector<int64_t>&, of one input
   bool is_for(const BoundShape& s, size_t inputs, const Dims& dims) const {

@@ -21,6 +21,7 @@ class RegionTemplate : public std::enable_shared_from_this<RegionTemplate> {
   // What bind_region() gives for the region, errors too.
   Result<BoundRegion> bind(const DimBinding& binding, bool partial = false);
   const ir::Graph& region() const { return region_; }
+  size_t inferred_at_each_size() const { return known_ ? inferred_.size() : region_.nodes.size(); }  // nodes
 
  private:
   friend class BoundRegion;
