@@ -11,6 +11,7 @@
 #include "exec/core/region_template.hpp"
 #include "exec/entry.hpp"
 #include "kernels/entry.hpp"
+#include "runtime/engine.hpp"
 
 namespace peri::exec {
 
@@ -110,6 +111,7 @@ class Packing {
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
     void done() { done_ = true; }
+    bool first() const { return first_; }
     bool packed_now() const { return packed && !before_; }
     kernels::Packed packed;
 
@@ -127,6 +129,23 @@ class Packing {
   kernels::Packed packed_;
 };
 
+// The sizes that a step was chosen at; empty: not known, the variant is for others, or its arguments would take more
+// than a run may.
+DimBinding tuned_sizes(const runtime::PrepareContext& c) {
+  const DimBinding tuned(c.program->tuned_for.begin(), c.program->tuned_for.end());
+  for (const auto& [name, size] : tuned)
+    if (size < 1) return {};
+  for (const auto& [expression, value] : c.variant->holds_for)
+    if (const auto now = expression.eval(tuned); !now.ok() || *now != value) return {};
+  for (const auto& list : {c.step->reads, c.step->writes})
+    for (const int32_t b : list) {
+      if (b < 0) continue;
+      const auto bytes = c.program->buffers[static_cast<size_t>(b)].bytes.eval(tuned);
+      if (!bytes.ok() || *bytes < 0 || *bytes > c.options->memory_limit()) return {};
+    }
+  return tuned;
+}
+
 class CpuPrepared final : public runtime::Prepared {
  public:
   CpuPrepared(const kernels::Kernel& kernel, RegionPayload payload, const runtime::PrepareContext& context)
@@ -138,14 +157,15 @@ class CpuPrepared final : public runtime::Prepared {
         drop_weight_(context.drop_weight),
         machine_(kernels::detect_machine(context.threads)),
         store_(store_of(context, machine_)),
+        tuned_(tuned_sizes(context)),
         packing_(std::any_of(weights_.begin(), weights_.end(), [](const Tensor& w) { return w.defined(); })) {
     for (const Tensor& w : weights_) constant_.push_back(w.defined());
   }
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
-    PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
-    const kernels::Problem problem{&concrete.graph(), constant_};
     Packing::Turn turn(&packing_);
-    PERI_ASSIGN(auto made, kernel_.instantiate(problem, config_, {weights_, &turn.packed, &machine_, store_.get()}));
+    // What is packed must not hang on which size comes first. A kernel that refuses the tuned size says so below.
+    if (turn.first() && !tuned_.empty() && tuned_ != binding) (void)instance_at(tuned_, &turn.packed);
+    PERI_ASSIGN(auto made, instance_at(binding, &turn.packed));
     turn.done();
     PERI_TRY(check_sharing(*made, kernel_, step_));
     // What was packed is not read again where it lies in the file.
@@ -155,6 +175,11 @@ class CpuPrepared final : public runtime::Prepared {
   }
 
  private:
+  Result<std::unique_ptr<kernels::Instance>> instance_at(const DimBinding& binding, kernels::Packed* packed) {
+    PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
+    return kernel_.instantiate({&concrete.graph(), constant_}, config_, {weights_, packed, &machine_, store_.get()});
+  }
+
   const kernels::Kernel& kernel_;
   std::string config_;
   std::shared_ptr<RegionTemplate> region_;
@@ -164,6 +189,7 @@ class CpuPrepared final : public runtime::Prepared {
   std::function<void(size_t)> drop_weight_;
   kernels::Machine machine_;
   std::shared_ptr<StepStore> store_;
+  DimBinding tuned_;
   Packing packing_;
 };
 

@@ -145,6 +145,11 @@ const Tensor* OnednnPacked::get(const InstantiateContext& c, const dnnl::memory:
   return formats_.back().second.get();
 }
 
+std::optional<dnnl::memory::desc> OnednnPacked::first() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return formats_.empty() ? std::nullopt : std::optional(formats_.front().first);
+}
+
 OnednnPacked* onednn_packed(Packed* packed) {
   if (!*packed) *packed = std::make_shared<OnednnPacked>();
   return static_cast<OnednnPacked*>(const_cast<void*>(packed->get()));

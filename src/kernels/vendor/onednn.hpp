@@ -4,6 +4,7 @@
 
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ class OnednnPacked {
   // `plain` reordered to `wanted`, now or before.
   const Tensor* get(const InstantiateContext& c, const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain,
                     const void* data);
+  // The format of the step's first instance; none: nothing is packed yet.
+  std::optional<dnnl::memory::desc> first();
 
  private:
   const Tensor* find(const dnnl::memory::desc& wanted) const;
