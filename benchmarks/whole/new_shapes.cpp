@@ -87,14 +87,15 @@ std::vector<std::vector<int64_t>> dims_of(const std::vector<Tensor>& inputs) {
   return out;
 }
 
-Status run_timed(Copy* c, const std::vector<Tensor>& in, bool prepared, double* prepare_ms, double* run_ms) {
+Status run_timed(Copy* c, const std::vector<Tensor>& in, bool prepared, double* prepare_ms, double* run_ms,
+                 std::vector<Tensor>* answers) {
   if (prepared) {
     const double before = ms_now();
     PERI_TRY(c->session->prepare(dims_of(in)));
     *prepare_ms = ms_now() - before;
   }
   const double before = ms_now();
-  PERI_TRY(c->session->run(in));
+  PERI_ASSIGN(*answers, c->session->run(in));
   *run_ms = ms_now() - before;
   return Ok{};
 }
@@ -114,18 +115,21 @@ Status measure(const Options& o) {
   std::vector<double> first, after, more, prepare, again;
   PERI_ASSIGN(const auto warm, inputs_at(p, o, 1));  // packs the weights
   double ignored = 0, prepare_ms = 0, a = 0, b = 0;
-  PERI_TRY(run_timed(&plain, warm, false, &ignored, &a));
-  PERI_TRY(run_timed(&ready, warm, true, &ignored, &b));
+  std::vector<Tensor> ya, yb;
+  PERI_TRY(run_timed(&plain, warm, false, &ignored, &a, &ya));
+  PERI_TRY(run_timed(&ready, warm, true, &ignored, &b, &yb));
   for (int64_t round = 0; round < o.rounds; ++round) {
     for (size_t k = 0; k < lengths.size(); ++k) {
       PERI_ASSIGN(const auto in, inputs_at(p, o, lengths[k]));
-      if (k % 2) PERI_TRY(run_timed(&plain, in, false, &ignored, &a));
-      PERI_TRY(run_timed(&ready, in, true, &prepare_ms, &b));
-      if (k % 2 == 0) PERI_TRY(run_timed(&plain, in, false, &ignored, &a));
+      if (k % 2) PERI_TRY(run_timed(&plain, in, false, &ignored, &a, &ya));
+      PERI_TRY(run_timed(&ready, in, true, &prepare_ms, &b, &yb));
+      if (k % 2 == 0) PERI_TRY(run_timed(&plain, in, false, &ignored, &a, &ya));
+      for (size_t j = 0; j < ya.size(); ++j)
+        if (!ya[j].same_content(yb[j])) return internal_error("the answers of the two copies differ");
       first.push_back(a), after.push_back(b), more.push_back(a - b), prepare.push_back(prepare_ms);
       if (k == 0) continue;
       PERI_ASSIGN(const auto earlier, inputs_at(p, o, lengths[k - 1]));
-      PERI_TRY(run_timed(&ready, earlier, true, &prepare_ms, &b));
+      PERI_TRY(run_timed(&ready, earlier, true, &prepare_ms, &b, &yb));
       again.push_back(prepare_ms);
     }
   }
