@@ -3,7 +3,23 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <new>
+
 #include "base/rng.hpp"
+
+namespace {
+thread_local int64_t allocations = 0;
+}  // namespace
+
+// Of this whole program: counts, and allocates as ever.
+void* operator new(size_t bytes) {
+  ++allocations;
+  if (void* p = std::malloc(bytes ? bytes : 1)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace peri {
 namespace {
@@ -79,6 +95,22 @@ TEST(SizeTable, EqualExpressionsShareTheirCode) {
   EXPECT_EQ(table.find("k"), -1);
   EXPECT_EQ(table.add(dim("overflow")), 3);
   EXPECT_NE(table.add(Dim::poison()), 3) << "a dimension of that name is another thing";
+}
+
+TEST(SizeTable, EvaluatingAllocatesNothing) {
+  SizeTable table({"a", "b"});
+  std::vector<int32_t> at;
+  for (const char* text : {"7", "a", "4*a*b + 12*a + 8", "floordiv(a + 15, 16)*max(b, a - 3)", "mod(a*a, min(b, 9))"})
+    at.push_back(table.add(dim(text)));
+  const std::vector<int64_t> values = table.values_of({{"a", 37}, {"b", 5}});
+  const int64_t before = allocations;
+  int64_t sum = 0;
+  for (int turn = 0; turn < 100; ++turn)
+    for (const int32_t k : at) sum += table.bound(k, values) ? table.eval(k, values).value() : 0;
+  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(sum, 100 * (7 + 37 + (4 * 37 * 5 + 12 * 37 + 8) + 3 * 34 + 1369 % 5));
+  table.add(dim("a + 1"));
+  EXPECT_GT(allocations, before) << "what counts does count";
 }
 
 TEST(SizeTable, TheDeepestExpressionFits) {
