@@ -1,40 +1,16 @@
 // Normal form: a sorted list of terms, each a coefficient times a sorted list of atoms. Atoms are interned by their
 // text, so comparison is textual and total. Caps keep hostile expressions small.
-#include "base/dim.hpp"
-
 #include <algorithm>
 #include <limits>
+
+#include "base/dim_terms.hpp"
 
 namespace peri {
 
 namespace {
 constexpr size_t kMaxTerms = 64;
 constexpr size_t kMaxAtoms = 16;
-constexpr int kMaxDepth = 24;
-enum class AtomKind { kSymbol, kFloorDiv, kMod, kMax, kMin };
 }  // namespace
-
-struct Atom {
-  AtomKind kind;
-  std::string text;
-  std::string name;
-  Dim a, b;
-  int depth = 0;
-};
-using AtomPtr = std::shared_ptr<const Atom>;
-
-struct Term {
-  std::string key;  // joined atom texts; "" is the constant term
-  std::vector<AtomPtr> atoms;
-  int64_t coefficient;
-};
-
-struct Dim::Poly {
-  std::vector<Term> terms;  // sorted by key, coefficients non-zero
-  bool poison = false;
-  int depth = 0;
-  std::string text;
-};
 
 namespace {
 bool plain_name(std::string_view name) {
@@ -87,7 +63,7 @@ struct DimBuilder {
       if (t.atoms.size() > kMaxAtoms || t.coefficient == std::numeric_limits<int64_t>::min()) return Dim::poison();
       for (const AtomPtr& a : t.atoms) poly->depth = std::max(poly->depth, a->depth);
     }
-    if (poly->depth > kMaxDepth) return Dim::poison();
+    if (poly->depth > kMaxDimDepth) return Dim::poison();
     // The constant term has the empty key and sorts first; print it last.
     auto print = [&](const Term& t) {
       const bool negative = t.coefficient < 0;
@@ -183,6 +159,8 @@ struct DimBuilder {
   static const Dim::Poly* poly(const Dim& d) { return d.poly_.get(); }
   static void set_poly(Dim& d, std::shared_ptr<const Dim::Poly> p) { d.poly_ = std::move(p); }
 };
+
+const Dim::Poly* terms_of(const Dim& d) { return DimBuilder::poly(d); }
 
 Dim Dim::symbol(std::string_view name) {
   std::string printable(name);

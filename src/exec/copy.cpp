@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/size_table.hpp"
 #include "exec/entry.hpp"
 
 namespace peri::exec {
@@ -30,11 +31,12 @@ class CopyInstance final : public runtime::Instance {
 
 class CopyPrepared final : public runtime::Prepared {
  public:
-  CopyPrepared(std::string name, Dim from, Dim to)
-      : name_(std::move(name)), from_(std::move(from)), to_(std::move(to)) {}
+  CopyPrepared(std::string name, const Dim& from, const Dim& to)
+      : name_(std::move(name)), from_(sizes_.add(from)), to_(sizes_.add(to)) {}
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
-    PERI_ASSIGN(const int64_t from, from_.eval(binding));
-    PERI_ASSIGN(const int64_t to, to_.eval(binding));
+    const std::vector<int64_t> values = sizes_.values_of(binding);
+    PERI_ASSIGN(const int64_t from, sizes_.eval(from_, values));
+    PERI_ASSIGN(const int64_t to, sizes_.eval(to_, values));
     if (from != to || from < 0)
       return invalid("a copy between buffers of different sizes")
           .at_node(name_)
@@ -45,7 +47,8 @@ class CopyPrepared final : public runtime::Prepared {
 
  private:
   std::string name_;
-  Dim from_, to_;
+  SizeTable sizes_;
+  int32_t from_, to_;  // bytes
 };
 
 Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {

@@ -2,14 +2,17 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <mutex>
 
 #include "base/hash.hpp"
 #include "device/target.hpp"
 #include "exec/core/packed_files.hpp"
 #include "exec/core/region_payload.hpp"
+#include "exec/core/region_template.hpp"
 #include "exec/entry.hpp"
 #include "kernels/entry.hpp"
+#include "runtime/engine.hpp"
 
 namespace peri::exec {
 
@@ -84,42 +87,111 @@ Status check_sharing(const kernels::Instance& instance, const kernels::Kernel& k
   return Ok{};
 }
 
+// Weights are packed once for all shapes: by the first instance of a step, for which others wait; later ones do not
+// wait for each other.
+class Packing {
+ public:
+  explicit Packing(bool needed) : state_(needed ? State::kNone : State::kDone) {}
+
+  // From the beginning to the end of one instantiation.
+  class Turn {
+   public:
+    explicit Turn(Packing* of) : of_(of) {
+      std::unique_lock<std::mutex> lock(of_->mutex_);
+      of_->changed_.wait(lock, [&] { return of_->state_ != State::kBusy; });
+      first_ = of_->state_ == State::kNone;
+      if (first_) of_->state_ = State::kBusy;
+      before_ = packed = of_->packed_;
+    }
+    ~Turn() {
+      const std::lock_guard<std::mutex> lock(of_->mutex_);
+      if (!of_->packed_) of_->packed_ = packed;
+      if (first_) of_->state_ = done_ || packed ? State::kDone : State::kNone;
+      of_->changed_.notify_all();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    void done() { done_ = true; }
+    bool first() const { return first_; }
+    bool packed_now() const { return packed && !before_; }
+    kernels::Packed packed;
+
+   private:
+    Packing* of_;
+    kernels::Packed before_;
+    bool first_ = false, done_ = false;
+  };
+
+ private:
+  enum class State { kNone, kBusy, kDone };
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_;
+  kernels::Packed packed_;
+};
+
+// The sizes that a step was chosen at; empty: not known, the variant is for others, or its arguments would take more
+// than a run may.
+DimBinding tuned_sizes(const runtime::PrepareContext& c) {
+  const DimBinding tuned(c.program->tuned_for.begin(), c.program->tuned_for.end());
+  for (const auto& [name, size] : tuned)
+    if (size < 1) return {};
+  for (const auto& [expression, value] : c.variant->holds_for)
+    if (const auto now = expression.eval(tuned); !now.ok() || *now != value) return {};
+  for (const auto& list : {c.step->reads, c.step->writes})
+    for (const int32_t b : list) {
+      if (b < 0) continue;
+      const auto bytes = c.program->buffers[static_cast<size_t>(b)].bytes.eval(tuned);
+      if (!bytes.ok() || *bytes < 0 || *bytes > c.options->memory_limit()) return {};
+    }
+  return tuned;
+}
+
 class CpuPrepared final : public runtime::Prepared {
  public:
   CpuPrepared(const kernels::Kernel& kernel, RegionPayload payload, const runtime::PrepareContext& context)
       : kernel_(kernel),
-        payload_(std::move(payload)),
+        config_(std::move(payload.config)),
+        region_(RegionTemplate::create(std::move(payload.graph))),
         weights_(context.weights),
         step_(*context.step),
         drop_weight_(context.drop_weight),
         target_(device::cpu_target(context.threads, libraries()).limited_to(context.variant->requires_isa)),
-        store_(store_of(context, target_)) {
+        store_(store_of(context, target_)),
+        tuned_(tuned_sizes(context)),
+        packing_(std::any_of(weights_.begin(), weights_.end(), [](const Tensor& w) { return w.defined(); })) {
     for (const Tensor& w : weights_) constant_.push_back(w.defined());
   }
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
-    PERI_ASSIGN(const ir::Graph concrete, bind_region(payload_.graph, binding));
-    const kernels::Problem problem{&concrete, constant_};
-    const std::lock_guard<std::mutex> lock(packing_);  // the first instance packs for all
-    const bool packs = packed_ == nullptr;
-    PERI_ASSIGN(auto made, kernel_.instantiate(problem, payload_.config, {weights_, &packed_, &target_, store_.get()}));
+    Packing::Turn turn(&packing_);
+    // What is packed must not hang on which size comes first. A kernel that refuses the tuned size says so below.
+    if (turn.first() && !tuned_.empty() && tuned_ != binding) (void)instance_at(tuned_, &turn.packed);
+    PERI_ASSIGN(auto made, instance_at(binding, &turn.packed));
+    turn.done();
     PERI_TRY(check_sharing(*made, kernel_, step_));
     // What was packed is not read again where it lies in the file.
-    for (size_t k = 0; packs && packed_ && drop_weight_ && k < weights_.size(); ++k)
+    for (size_t k = 0; turn.packed_now() && drop_weight_ && k < weights_.size(); ++k)
       if (weights_[k].defined()) drop_weight_(k);
     return std::unique_ptr<runtime::Instance>(std::make_unique<CpuInstance>(std::move(made), store_));
   }
 
  private:
+  Result<std::unique_ptr<kernels::Instance>> instance_at(const DimBinding& binding, kernels::Packed* packed) {
+    PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
+    return kernel_.instantiate({&concrete.graph(), constant_}, config_, {weights_, packed, &target_, store_.get()});
+  }
+
   const kernels::Kernel& kernel_;
-  RegionPayload payload_;
+  std::string config_;
+  std::shared_ptr<RegionTemplate> region_;
   std::vector<Tensor> weights_;
   std::vector<bool> constant_;
   const plan::Step& step_;
   std::function<void(size_t)> drop_weight_;
   device::Target target_;
   std::shared_ptr<StepStore> store_;
-  std::mutex packing_;
-  kernels::Packed packed_;
+  DimBinding tuned_;
+  Packing packing_;
 };
 
 // What every kernel relies on: a node that computes from something, results that nodes compute, each once.

@@ -21,13 +21,15 @@ class IfInstance final : public runtime::Instance {
 
 class IfPrepared final : public runtime::Prepared {
  public:
-  explicit IfPrepared(const runtime::PrepareContext& c) : program(*c.program), step(*c.step) {}
+  explicit IfPrepared(const runtime::PrepareContext& c)
+      : program(*c.program), step(*c.step), reads(*c.program, *c.step) {}
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
-    PERI_ASSIGN(std::vector<ArgType> types, read_types(program, step, binding));
+    PERI_ASSIGN(std::vector<ArgType> types, reads.at(binding));
     return std::unique_ptr<runtime::Instance>(std::make_unique<IfInstance>(this, std::move(types)));
   }
   const plan::Program& program;
   const plan::Step& step;
+  ReadTypes reads;
   std::unique_ptr<Body> bodies[2];
 };
 

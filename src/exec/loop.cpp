@@ -28,13 +28,15 @@ class LoopInstance final : public runtime::Instance {
 };
 
 struct LoopPrepared final : runtime::Prepared {
-  explicit LoopPrepared(const runtime::PrepareContext& c) : program(*c.program), step(*c.step) {}
+  explicit LoopPrepared(const runtime::PrepareContext& c)
+      : program(*c.program), step(*c.step), reads(*c.program, *c.step) {}
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
-    PERI_ASSIGN(std::vector<ArgType> types, read_types(program, step, binding));
+    PERI_ASSIGN(std::vector<ArgType> types, reads.at(binding));
     return std::unique_ptr<runtime::Instance>(std::make_unique<LoopInstance>(this, std::move(types)));
   }
   const plan::Program& program;
   const plan::Step& step;
+  ReadTypes reads;
   size_t carried = 0;
   std::unique_ptr<Body> body;
 };

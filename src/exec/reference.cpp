@@ -2,6 +2,7 @@
 // resort of a backend, and the only one that takes data-dependent shapes and strings so far. It reads all arguments
 // before it writes: results may take their memory.
 #include "exec/core/region_payload.hpp"
+#include "exec/core/region_template.hpp"
 #include "exec/entry.hpp"
 #include "ops/entry.hpp"
 #include "runtime/engine.hpp"
@@ -11,8 +12,12 @@ namespace peri::exec {
 namespace {
 class ReferenceInstance final : public runtime::Instance {
  public:
-  ReferenceInstance(ir::Graph graph, std::vector<Tensor> weights, bool binds, int64_t most_elements)
-      : graph_(std::move(graph)), weights_(std::move(weights)), binds_(binds), most_elements_(most_elements) {}
+  ReferenceInstance(BoundRegion region, std::vector<Tensor> weights, bool binds, int64_t most_elements)
+      : region_(std::move(region)),
+        graph_(region_.graph()),
+        weights_(std::move(weights)),
+        binds_(binds),
+        most_elements_(most_elements) {}
 
   Status run(const runtime::RunContext& c) const override {
     std::vector<ops::RefTensor> in;
@@ -55,7 +60,8 @@ class ReferenceInstance final : public runtime::Instance {
       __builtin_memcpy(to, t.data(), t.bytes().size());
     return Ok{};
   }
-  ir::Graph graph_;
+  BoundRegion region_;
+  const ir::Graph& graph_;
   std::vector<Tensor> weights_;
   bool binds_;
   int64_t most_elements_;
@@ -64,24 +70,25 @@ class ReferenceInstance final : public runtime::Instance {
 class ReferencePrepared final : public runtime::Prepared {
  public:
   ReferencePrepared(RegionPayload payload, const runtime::PrepareContext& c)
-      : payload_(std::move(payload)),
+      : region_(RegionTemplate::create(std::move(payload.graph))),
         weights_(c.weights),
         binds_(!c.step->binds.empty()),
         most_elements_(c.options->memory_limit() / static_cast<int64_t>(2 * sizeof(double))) {}
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     // A shape that the data decides may be bound by now: store() holds the result against it.
-    PERI_ASSIGN(ir::Graph g, bind_region(payload_.graph, binding, true));
+    PERI_ASSIGN(BoundRegion region, region_->bind(binding, true));
+    const ir::Graph& g = region.graph();
     for (const ir::Value* v : g.inputs)
       if (!is_const(*v->type.shape)) return invalid("input '%s' of a step has an unbound dimension", v->name.c_str());
     for (const ir::Value* v : g.outputs)
       if (!binds_ && !is_const(*v->type.shape))
         return invalid("'%s' has an unbound dimension", v->name.c_str()).but_found(ir::type_text(v->type));
     return std::unique_ptr<runtime::Instance>(
-        std::make_unique<ReferenceInstance>(std::move(g), weights_, binds_, most_elements_));
+        std::make_unique<ReferenceInstance>(std::move(region), weights_, binds_, most_elements_));
   }
 
  private:
-  RegionPayload payload_;
+  std::shared_ptr<RegionTemplate> region_;
   std::vector<Tensor> weights_;
   bool binds_;
   int64_t most_elements_;

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "plan/program.hpp"
+#include "plan/sizes.hpp"
 
 namespace peri::plan {
 
@@ -136,63 +136,8 @@ void place_by_step(const Program& p, const std::vector<Lifetime>& life, std::vec
     alive.emplace(life[k].last, k);
   }
 }
-}  // namespace
 
-Result<ArenaPlan> plan_arena(const Program& p, const DimBinding& binding) {
-  ArenaPlan plan;
-  plan.offset.assign(p.buffers.size(), kUnbound);
-  plan.bytes.assign(p.buffers.size(), kUnbound);
-  std::vector<Lifetime> life = lifetimes(p);
-  if (many_lanes(p))
-    for (Lifetime& l : life)
-      if (l.first >= 0) l = {0, static_cast<int32_t>(p.steps.size())};
-  std::vector<size_t> todo;
-  for (size_t k = 0; k < p.buffers.size(); ++k) {
-    std::set<std::string> symbols;
-    p.buffers[k].bytes.collect_symbols(symbols);
-    const bool bound =
-        std::all_of(symbols.begin(), symbols.end(), [&](const std::string& s) { return binding.contains(s); });
-    if (!bound) continue;
-    PERI_ASSIGN(plan.bytes[k], p.buffers[k].bytes.eval(binding));
-    if (plan.bytes[k] < 0) return invalid("buffer %zu has %lld bytes", k, static_cast<long long>(plan.bytes[k]));
-    if (plan.bytes[k] > kMaxBufferBytes)
-      return Error(ErrorKind::kMemory,
-                   format("buffer %zu would take %lld bytes", k, static_cast<long long>(plan.bytes[k])))
-          .expecting("at most 4 TiB");
-    if (in_arena(p, k) && life[k].first >= 0) todo.push_back(k);
-  }
-  std::stable_sort(todo.begin(), todo.end(), [&](size_t a, size_t b) { return plan.bytes[a] > plan.bytes[b]; });
-  if (todo.size() <= kMostBySize) {
-    PERI_TRY(place_by_size(p, life, todo, &plan));
-  } else {
-    place_by_step(p, life, todo, &plan);
-  }
-  std::vector<int64_t> delta(p.steps.size() + 2, 0);
-  for (size_t k : todo) {
-    delta[static_cast<size_t>(life[k].first)] += plan.bytes[k];
-    delta[static_cast<size_t>(life[k].last) + 1] -= plan.bytes[k];
-  }
-  int64_t live = 0;
-  for (int64_t d : delta) plan.largest_live_bytes = std::max(plan.largest_live_bytes, live += d);
-  // Aliases follow their owner; they must lie inside it.
-  for (size_t k = 0; k < p.buffers.size(); ++k) {
-    const Buffer& b = p.buffers[k];
-    if (b.alias_of < 0 || plan.bytes[k] == kUnbound || plan.bytes[static_cast<size_t>(b.alias_of)] == kUnbound)
-      continue;
-    PERI_ASSIGN(const int64_t shift, b.alias_offset.eval(binding));
-    const int64_t base_bytes = plan.bytes[static_cast<size_t>(b.alias_of)];
-    if (shift < 0 || shift > base_bytes || plan.bytes[k] > base_bytes - shift)
-      return invalid("buffer %zu reaches outside the buffer it aliases", k);
-    if (shift % b.alignment) return invalid("buffer %zu is not aligned in the buffer it aliases", k);
-    const int64_t base = plan.offset[static_cast<size_t>(b.alias_of)];
-    if (base != kUnbound) plan.offset[k] = base + shift;
-  }
-  PERI_TRY(check_arena(p, plan));
-  return plan;
-}
-
-Status check_arena(const Program& p, const ArenaPlan& plan) {
-  const std::vector<Lifetime> life = lifetimes(p);
+Status check_arena(const Program& p, const std::vector<Lifetime>& life, const ArenaPlan& plan) {
   std::vector<size_t> owners;
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     if (plan.offset[k] == kUnbound) continue;
@@ -221,5 +166,57 @@ Status check_arena(const Program& p, const ArenaPlan& plan) {
   }
   return Ok{};
 }
+}  // namespace
+
+Result<ArenaPlan> plan_arena(const Program& p, const ProgramSizes& sizes, std::span<const int64_t> values) {
+  ArenaPlan plan;
+  plan.offset.assign(p.buffers.size(), kUnbound);
+  plan.bytes.assign(p.buffers.size(), kUnbound);
+  std::vector<Lifetime> life = sizes.lifetimes;
+  if (many_lanes(p))
+    for (Lifetime& l : life)
+      if (l.first >= 0) l = {0, static_cast<int32_t>(p.steps.size())};
+  std::vector<size_t> todo;
+  for (size_t k = 0; k < p.buffers.size(); ++k) {
+    if (!sizes.table.bound(sizes.buffers[k].bytes, values)) continue;
+    PERI_ASSIGN(plan.bytes[k], sizes.table.eval(sizes.buffers[k].bytes, values));
+    if (plan.bytes[k] < 0) return invalid("buffer %zu has %lld bytes", k, static_cast<long long>(plan.bytes[k]));
+    if (plan.bytes[k] > kMaxBufferBytes)
+      return Error(ErrorKind::kMemory,
+                   format("buffer %zu would take %lld bytes", k, static_cast<long long>(plan.bytes[k])))
+          .expecting("at most 4 TiB");
+    if (in_arena(p, k) && life[k].first >= 0) todo.push_back(k);
+  }
+  std::stable_sort(todo.begin(), todo.end(), [&](size_t a, size_t b) { return plan.bytes[a] > plan.bytes[b]; });
+  if (todo.size() <= kMostBySize) {
+    PERI_TRY(place_by_size(p, life, todo, &plan));
+  } else {
+    place_by_step(p, life, todo, &plan);
+  }
+  std::vector<int64_t> delta(p.steps.size() + 2, 0);
+  for (size_t k : todo) {
+    delta[static_cast<size_t>(life[k].first)] += plan.bytes[k];
+    delta[static_cast<size_t>(life[k].last) + 1] -= plan.bytes[k];
+  }
+  int64_t live = 0;
+  for (int64_t d : delta) plan.largest_live_bytes = std::max(plan.largest_live_bytes, live += d);
+  // Aliases follow their owner; they must lie inside it.
+  for (size_t k = 0; k < p.buffers.size(); ++k) {
+    const Buffer& b = p.buffers[k];
+    if (b.alias_of < 0 || plan.bytes[k] == kUnbound || plan.bytes[static_cast<size_t>(b.alias_of)] == kUnbound)
+      continue;
+    PERI_ASSIGN(const int64_t shift, sizes.table.eval(sizes.buffers[k].alias_offset, values));
+    const int64_t base_bytes = plan.bytes[static_cast<size_t>(b.alias_of)];
+    if (shift < 0 || shift > base_bytes || plan.bytes[k] > base_bytes - shift)
+      return invalid("buffer %zu reaches outside the buffer it aliases", k);
+    if (shift % b.alignment) return invalid("buffer %zu is not aligned in the buffer it aliases", k);
+    const int64_t base = plan.offset[static_cast<size_t>(b.alias_of)];
+    if (base != kUnbound) plan.offset[k] = base + shift;
+  }
+  PERI_TRY(check_arena(p, sizes.lifetimes, plan));
+  return plan;
+}
+
+Status check_arena(const Program& p, const ArenaPlan& plan) { return check_arena(p, lifetimes(p), plan); }
 
 }  // namespace peri::plan

@@ -358,26 +358,4 @@ Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int
   return binding;
 }
 
-Result<size_t> choose_variant(const Step& step, const Capabilities& machine, const DimBinding& binding) {
-  auto has = [](const std::vector<std::string>& list, const std::string& item) {
-    return item.empty() || std::find(list.begin(), list.end(), item) != list.end();
-  };
-  std::string needs;
-  for (size_t k = 0; k < step.variants.size(); ++k) {
-    const Variant& v = step.variants[k];
-    bool holds = true;
-    for (const auto& [expression, value] : v.holds_for) {
-      auto now = expression.eval(binding);
-      holds = holds && now.ok() && *now == value;
-    }
-    if (holds && has(machine.isas, v.requires_isa) && has(machine.libraries, v.library)) return k;
-    needs += (needs.empty() ? "" : ", or ") + (v.requires_isa.empty() ? "any CPU" : v.requires_isa) +
-             (v.library.empty() ? "" : " with " + v.library);
-  }
-  return refused("no variant of this step fits the machine")
-      .at_node(step.name)
-      .expecting(needs)
-      .advise("build the engine again on this machine");
-}
-
 }  // namespace peri::plan

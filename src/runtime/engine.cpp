@@ -11,26 +11,34 @@
 #include <set>
 
 #include "base/fault.hpp"
+#include "plan/sizes.hpp"
 
 namespace peri::runtime {
 
 namespace {
-constexpr size_t kInstancesPerStep = 8;  // shapes kept for each step; the least recently used goes first
+// As many as a session keeps shapes; the least recently used goes first. Sessions hold those of their own shapes.
+constexpr size_t kInstancesPerStep = Session::kKeptShapes;
 
 struct Slot {
-  std::string key;
+  std::vector<int64_t> key;
   std::shared_ptr<const Instance> instance;
   bool ready = false;
   std::optional<Error> error;
 };
 
-// The prepared step with its recent instances.
+// One way to do a step, prepared on first use.
+struct VariantState {
+  std::unique_ptr<Prepared> prepared;
+  bool preparing = false;
+};
+
+// A step with its recent instances. The mutex guards the lists; it is never held while anything is made.
 struct StepState {
-  std::vector<std::pair<const plan::Variant*, std::unique_ptr<Prepared>>> prepared;  // made on first use of a variant
-  std::set<std::string> symbols;  // dimensions its arguments depend on
+  std::vector<size_t> dims;  // indexes of the dimensions its instances depend on
   std::mutex mutex;
   std::condition_variable made;
-  std::list<std::shared_ptr<Slot>> slots;
+  std::vector<VariantState> variants;
+  std::list<std::shared_ptr<Slot>> slots;  // most recently used first
 };
 }  // namespace
 
@@ -40,7 +48,11 @@ struct Engine::State {
   EngineOptions options;
   std::vector<const Executor*> executors;
   std::vector<std::unique_ptr<StepState>> steps;
+  plan::ProgramSizes sizes;
+  std::atomic<int64_t> made = 0;
   uint64_t id = 0;
+
+  Result<Prepared*> prepared(const Engine& engine, size_t step, size_t variant);
 };
 
 int64_t EngineOptions::memory_limit() const {
@@ -59,6 +71,8 @@ Engine::~Engine() = default;
 const plan::Program& Engine::program() const { return state_->program; }
 const EngineOptions& Engine::options() const { return state_->options; }
 uint64_t Engine::id() const { return state_->id; }
+const plan::ProgramSizes& Engine::sizes() const { return state_->sizes; }
+int64_t Engine::instances_made() const { return state_->made; }
 
 Result<Tensor> Engine::weight(size_t index) const {
   const plan::Weight& w = state_->program.weights[index];
@@ -123,16 +137,20 @@ Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, Weig
           .advise("build the engine again with this version");
     s.executors.push_back(*it);
     auto state = std::make_unique<StepState>();
+    std::set<std::string> symbols;  // dimensions its arguments depend on
     auto collect = [&](int32_t b) {
       if (b < 0) return;
-      for (const Dim& d : s.program.buffers[static_cast<size_t>(b)].shape) d.collect_symbols(state->symbols);
+      for (const Dim& d : s.program.buffers[static_cast<size_t>(b)].shape) d.collect_symbols(symbols);
     };
     for (int32_t b : step.reads) collect(b);
     for (int32_t b : step.writes) collect(b);
     for (const plan::Variant& v : step.variants) {
-      for (const auto& [expression, value] : v.holds_for) expression.collect_symbols(state->symbols);
-      named_in(v.payload, s.program.dims, &state->symbols);
+      for (const auto& [expression, value] : v.holds_for) expression.collect_symbols(symbols);
+      named_in(v.payload, s.program.dims, &symbols);
     }
+    for (size_t k = 0; k < s.program.dims.size(); ++k)
+      if (symbols.contains(s.program.dims[k])) state->dims.push_back(k);
+    state->variants.resize(step.variants.size());
     s.steps.push_back(std::move(state));
   }
   if (!missing.empty()) {
@@ -141,6 +159,7 @@ Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, Weig
     return refused("the engine needs executors that this binary does not have: %s", names.c_str())
         .advise("use a build of peri that has them, or build the engine again");
   }
+  s.sizes = plan::compile_sizes(s.program);
   return std::shared_ptr<const Engine>(std::move(engine));
 }
 
@@ -173,53 +192,75 @@ Result<std::unique_ptr<Prepared>> prepare_step(const Engine& engine, const Weigh
 }
 }  // namespace
 
-Result<std::shared_ptr<const Instance>> Engine::instance(size_t k, const DimBinding& binding) const {
-  State& s = *state_;
-  StepState& step = *s.steps[k];
-  std::string key;
-  for (const std::string& name : step.symbols) {
-    auto it = binding.find(name);
-    key += name + "=" + (it == binding.end() ? std::string("?") : std::to_string(it->second)) + ";";
-  }
-  std::shared_ptr<Slot> slot;
-  Prepared* prepared = nullptr;
+// The first who asks prepares, others wait for it; after a failure the next one tries again.
+Result<Prepared*> Engine::State::prepared(const Engine& engine, size_t k, size_t variant) {
+  StepState& step = *steps[k];
+  VariantState& v = step.variants[variant];
   {
     std::unique_lock<std::mutex> lock(step.mutex);
-    auto it = std::find_if(step.slots.begin(), step.slots.end(), [&](const auto& p) { return p->key == key; });
+    step.made.wait(lock, [&] { return !v.preparing; });
+    if (v.prepared) return v.prepared.get();
+    v.preparing = true;
+  }
+  auto fresh = contained([&] {
+    return prepare_step(engine, weights, *executors[k], program.steps[k], program.steps[k].variants[variant]);
+  });
+  const std::lock_guard<std::mutex> lock(step.mutex);
+  v.preparing = false;
+  step.made.notify_all();
+  if (!fresh.ok()) return std::move(fresh).error();
+  v.prepared = std::move(fresh).value();
+  return v.prepared.get();
+}
+
+Result<std::shared_ptr<const Instance>> Engine::instance(size_t k, std::span<const int64_t> values,
+                                                         const DimBinding& binding) const {
+  State& s = *state_;
+  StepState& step = *s.steps[k];
+  const auto is_for = [&](const std::shared_ptr<Slot>& slot) {
+    for (size_t i = 0; i < step.dims.size(); ++i)
+      if (slot->key[i] != values[step.dims[i]]) return false;
+    return true;
+  };
+  const auto answer = [&](const Slot& slot) -> Result<std::shared_ptr<const Instance>> {
+    if (slot.error) return Error(*slot.error).at_node(s.program.steps[k].name);
+    return slot.instance;
+  };
+  auto slot = std::make_shared<Slot>();
+  {
+    std::unique_lock<std::mutex> lock(step.mutex);
+    const auto it = std::find_if(step.slots.begin(), step.slots.end(), is_for);
     if (it != step.slots.end()) {
       slot = *it;
       step.slots.splice(step.slots.begin(), step.slots, it);
       step.made.wait(lock, [&] { return slot->ready; });
-      if (slot->error) return Error(*slot->error).at_node(s.program.steps[k].name);
-      return slot->instance;
+      return answer(*slot);
     }
-    PERI_ASSIGN(const size_t chosen, plan::choose_variant(s.program.steps[k], s.options.machine, binding));
-    const plan::Variant* variant = &s.program.steps[k].variants[chosen];
-    for (auto& [v, p] : step.prepared)
-      if (v == variant) prepared = p.get();
-    if (!prepared) {
-      PERI_ASSIGN(auto made, prepare_step(*this, s.weights, *s.executors[k], s.program.steps[k], *variant));
-      prepared = made.get();
-      step.prepared.emplace_back(variant, std::move(made));
-    }
-    slot = std::make_shared<Slot>();
-    slot->key = key;
+    for (const size_t dim : step.dims) slot->key.push_back(values[dim]);
     step.slots.push_front(slot);
-    if (step.slots.size() > kInstancesPerStep) step.slots.pop_back();
+    // The oldest goes; one that is being made stays, since others may come to wait for it.
+    if (step.slots.size() > kInstancesPerStep) {
+      const auto oldest = std::find_if(step.slots.rbegin(), step.slots.rend(), [](const auto& p) { return p->ready; });
+      if (oldest != step.slots.rend()) step.slots.erase(std::next(oldest).base());
+    }
   }
   auto made = contained([&]() -> Result<std::shared_ptr<const Instance>> {
+    PERI_ASSIGN(const size_t variant, plan::choose_variant(s.program, s.sizes, k, s.options.machine, values));
+    PERI_ASSIGN(Prepared * prepared, s.prepared(*this, k, variant));
     PERI_ASSIGN(auto instance, prepared->instantiate(binding));
     return std::shared_ptr<const Instance>(std::move(instance));
   });
-  std::unique_lock<std::mutex> lock(step.mutex);
-  if (made.ok())
+  const std::lock_guard<std::mutex> lock(step.mutex);
+  if (made.ok()) {
     slot->instance = std::move(made).value();
-  else
-    slot->error = std::move(made).error(), step.slots.remove(slot);
+    ++s.made;
+  } else {
+    slot->error = std::move(made).error();
+    step.slots.remove(slot);
+  }
   slot->ready = true;  // others wait for it: nothing before this line may throw
   step.made.notify_all();
-  if (slot->error) return Error(*slot->error).at_node(s.program.steps[k].name);
-  return slot->instance;
+  return answer(*slot);
 }
 
 }  // namespace peri::runtime

@@ -9,6 +9,10 @@
 #include "base/file.hpp"
 #include "runtime/executor.hpp"
 
+namespace peri::plan {
+struct ProgramSizes;
+}
+
 namespace peri::runtime {
 
 // Where the bytes of the weight section are. `keep` owns them; `drop_pages`, if set, may be called when a range has
@@ -59,10 +63,14 @@ class Engine {
   const plan::Program& program() const;
   const EngineOptions& options() const;
   Result<Tensor> weight(size_t index) const;
-  // The instance of step `k` for a binding: from a cache of recent ones, or made now. Thread-safe; concurrent first
-  // calls for different keys do not block each other.
-  Result<std::shared_ptr<const Instance>> instance(size_t step, const DimBinding& binding) const;
-  uint64_t id() const;  // of this engine object, for caches
+  const plan::ProgramSizes& sizes() const;  // of the program, compiled
+  // The instance of step `k` for a binding, whose values are in the order of sizes(): from a cache of recent ones, or
+  // made now. Thread-safe: nothing is held while one is made, so that first calls for different keys do not wait for
+  // each other; several for the same key make one. What fails is told to all who wait for it and is not kept.
+  Result<std::shared_ptr<const Instance>> instance(size_t step, std::span<const int64_t> values,
+                                                   const DimBinding& binding) const;
+  int64_t instances_made() const;  // so far, by all sessions
+  uint64_t id() const;             // of this engine object, for caches
 
  private:
   Engine();
@@ -82,6 +90,9 @@ using StepHook = std::function<void(size_t step, bool before)>;
 
 class Session {
  public:
+  // A served model sees a few batch sizes by a few padded lengths; a kept shape costs the plan and the instances of its
+  // steps, tens of kilobytes for a hundred steps.
+  static constexpr size_t kKeptShapes = 8;
   // `threads` 0: the engine's.
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Engine> engine, int threads = 0);
   // A session for the body of a control step: it has no pool of its own (see use_pool()) and takes dimensions of 0.
@@ -97,7 +108,9 @@ class Session {
   // must be left to the session (data null).
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, std::span<const View> outputs);
 
-  // Makes instances and memory for these input dims now, so that the next run() with them pays nothing.
+  // Makes instances and memory for these input dims now, so that the next run() with them pays nothing. A session keeps
+  // its last kKeptShapes: going back to one plans, allocates and makes nothing. They share one arena, of the size of
+  // the largest.
   Status prepare(const std::vector<std::vector<int64_t>>& input_dims);
 
   void set_step_hook(StepHook hook);
@@ -115,6 +128,7 @@ class Session {
   // The same for the results of one step that take no argument's memory, and its scratch; in a hook before the step.
   void poison_results(size_t step);
   int64_t arena_bytes() const;
+  int64_t shapes_bound() const;  // how often a binding was planned, that of a kept one not counted
   // Dimensions bound by the inputs of the last run or prepare(), and while it runs by its steps so far.
   const DimBinding& binding() const;
   const Engine& engine() const;

@@ -1,8 +1,6 @@
 // One run in flight: places what only the run itself tells, and walks the steps.
 #include <algorithm>
 #include <cstring>
-#include <mutex>
-#include <set>
 
 #include "base/fault.hpp"
 #include "runtime/session_state.hpp"
@@ -12,12 +10,16 @@ namespace peri::runtime {
 Session::Session() : state_(std::make_unique<State>()) {}
 Session::~Session() = default;
 const Engine& Session::engine() const { return *state_->engine; }
-const DimBinding& Session::binding() const { return state_->data_dependent ? state_->run_binding : state_->binding; }
+const DimBinding& Session::binding() const {
+  static const DimBinding kNone;
+  return state_->data_dependent ? state_->run_binding : state_->now ? state_->now->binding : kNone;
+}
 void Session::set_step_hook(StepHook hook) { state_->hook = std::move(hook); }
-int64_t Session::arena_bytes() const { return state_->prepared ? state_->arena_plan.arena_bytes : 0; }
+int64_t Session::arena_bytes() const { return state_->now ? state_->now->arena_plan.arena_bytes : 0; }
+int64_t Session::shapes_bound() const { return state_->shapes_bound; }
 void Session::place(Placement placement) {
   const bool separate = placement == Placement::kSeparate;
-  state_->prepared = state_->prepared && state_->separate == separate;
+  if (state_->separate != separate) state_->now = nullptr;
   state_->separate = separate;
 }
 
@@ -31,11 +33,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Engine> e
   return session;
 }
 
-void Session::use_pool(ThreadPool* pool) {
-  State& s = *state_;
-  s.prepared = s.prepared && s.prepared_threads == pool->threads();  // scratch is laid out by threads
-  s.pool = pool;
-}
+void Session::use_pool(ThreadPool* pool) { state_->pool = pool; }
 
 Result<std::unique_ptr<Session>> Session::create_body(std::shared_ptr<const Engine> engine) {
   std::unique_ptr<Session> session(new Session());
@@ -49,17 +47,22 @@ Result<std::unique_ptr<Session>> Session::create_body(std::shared_ptr<const Engi
     PERI_ASSIGN(s.weights[k], s.engine->weight(static_cast<size_t>(p.buffers[k].weight)));
   }
   for (const plan::Step& step : p.steps) s.data_dependent |= !step.binds.empty();
+  s.strings.resize(p.buffers.size());
+  for (size_t k = 0; k < p.buffers.size(); ++k)
+    if (p.buffers[k].dtype == DType::kString) s.strings[k] = std::make_unique<std::vector<std::string>>();
   return session;
 }
 
 // Memory of a buffer whose size became known while running.
 Result<void*> Session::State::place(int32_t buffer) {
   const plan::Program& p = program();
+  std::vector<void*>& pointers = now->pointers;
+  const auto size = [&](int32_t expression) { return sizes().table.eval(expression, run_values); };
   const int32_t owner = plan::storage_of(p, buffer);
   const plan::Buffer& b = p.buffers[static_cast<size_t>(owner)];
   if (b.dtype == DType::kString) return pointers[static_cast<size_t>(owner)];  // ours, or the caller's input
   if (!pointers[static_cast<size_t>(owner)]) {
-    PERI_ASSIGN(const int64_t bytes, b.bytes.eval(run_binding));
+    PERI_ASSIGN(const int64_t bytes, size(sizes().buffers[static_cast<size_t>(owner)].bytes));
     if (bytes < 0 || bytes > plan::kMaxBufferBytes)
       return Error(ErrorKind::kMemory,
                    format("a data-dependent buffer would take %lld bytes", static_cast<long long>(bytes)))
@@ -72,9 +75,10 @@ Result<void*> Session::State::place(int32_t buffer) {
     chain.push_back(at);
   for (; !chain.empty(); chain.pop_back()) {
     const plan::Buffer& x = p.buffers[static_cast<size_t>(chain.back())];
-    PERI_ASSIGN(const int64_t offset, x.alias_offset.eval(run_binding));
-    PERI_ASSIGN(const int64_t bytes, x.bytes.eval(run_binding));
-    PERI_ASSIGN(const int64_t base, p.buffers[static_cast<size_t>(x.alias_of)].bytes.eval(run_binding));
+    const auto& own = sizes().buffers[static_cast<size_t>(chain.back())];
+    PERI_ASSIGN(const int64_t offset, size(own.alias_offset));
+    PERI_ASSIGN(const int64_t bytes, size(own.bytes));
+    PERI_ASSIGN(const int64_t base, size(sizes().buffers[static_cast<size_t>(x.alias_of)].bytes));
     if (offset < 0 || bytes < 0 || offset > base || bytes > base - offset || offset % x.alignment)
       return invalid("an alias reaches outside its buffer");
     pointers[static_cast<size_t>(chain.back())] =
@@ -90,8 +94,9 @@ Result<void*> Session::State::bind_output(size_t k, std::span<const int64_t> dim
   if (b.shape.size() != dims.size()) return invalid("a data-dependent output has another rank").at_node(step.name);
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     if (b.shape[axis].is_symbol() &&
-        std::find(step.binds.begin(), step.binds.end(), b.shape[axis].symbol_name()) != step.binds.end())
-      run_binding.emplace(b.shape[axis].symbol_name(), dims[axis]);
+        std::find(step.binds.begin(), step.binds.end(), b.shape[axis].symbol_name()) != step.binds.end() &&
+        run_binding.emplace(b.shape[axis].symbol_name(), dims[axis]).second)
+      run_values[static_cast<size_t>(sizes().table.find(b.shape[axis].symbol_name()))] = dims[axis];
     PERI_ASSIGN(const int64_t want, b.shape[axis].eval(run_binding));
     if (want != dims[axis] || want < 0)
       return invalid("a data-dependent output does not fit its shape")
@@ -100,7 +105,7 @@ Result<void*> Session::State::bind_output(size_t k, std::span<const int64_t> dim
           .but_found(std::to_string(dims[axis]));
   }
   PERI_ASSIGN(void* p, place(step.writes[k]));
-  writes[current][k] = p;
+  now->writes[current][k] = p;
   return p;
 }
 
@@ -109,21 +114,18 @@ Status Session::State::refresh_arguments(size_t k) {
   for (size_t j = 0; j < step.reads.size(); ++j) {
     if (step.reads[j] < 0) continue;
     PERI_ASSIGN(void* p, place(step.reads[j]));
-    reads[k][j] = p;
+    now->reads[k][j] = p;
   }
   for (size_t j = 0; j < step.writes.size(); ++j) {
     if (step.writes[j] < 0) continue;
-    std::set<std::string> symbols;
-    program().buffers[static_cast<size_t>(step.writes[j])].bytes.collect_symbols(symbols);
-    if (!std::all_of(symbols.begin(), symbols.end(), [&](const std::string& s) { return run_binding.contains(s); }))
-      continue;
-    PERI_ASSIGN(writes[k][j], place(step.writes[j]));
+    if (!sizes().table.bound(sizes().buffers[static_cast<size_t>(step.writes[j])].bytes, run_values)) continue;
+    PERI_ASSIGN(now->writes[k][j], place(step.writes[j]));
   }
   return Ok{};
 }
 
 Status Session::State::run_step(size_t k) {
-  std::shared_ptr<const Instance> instance = instances[k];
+  std::shared_ptr<const Instance> instance = now->instances[k];
   current = k;
   const auto& left = engine->options().steps_left;
   if (left && left->fetch_sub(1) <= 0)
@@ -131,11 +133,12 @@ Status Session::State::run_step(size_t k) {
   if (data_dependent) {
     PERI_TRY(refresh_arguments(k));
     if (!instance) {
-      PERI_ASSIGN(instance, engine->instance(k, run_binding));
+      PERI_ASSIGN(instance, engine->instance(k, run_values, run_binding));
       PERI_TRY(scratch.reserve(instance->scratch_bytes(pool->threads()) + 64, options()));
     }
   }
-  RunContext context{reads[k], writes[k], scratch.data.get(), pool, data_dependent ? &run_binding : &binding, this};
+  RunContext context{
+      now->reads[k], now->writes[k], scratch.data.get(), pool, data_dependent ? &run_binding : &now->binding, this};
   if (hook) hook(k, true);
   Status done = contained([&] { return instance->run(context); });
   if (separate && done.ok()) done = check_guards(k);
@@ -144,22 +147,19 @@ Status Session::State::run_step(size_t k) {
   return Ok{};
 }
 
-Status Session::State::bind_inputs(std::span<const Tensor> inputs) {
+void Session::State::bind_inputs(std::span<const Tensor> inputs) {
   const plan::Program& p = program();
   for (size_t k = 0; k < inputs.size(); ++k) {
-    const int32_t b = p.inputs[k].buffer;
     void* data = const_cast<void*>(inputs[k].data());
     if (p.inputs[k].dtype == DType::kString) data = const_cast<std::vector<std::string>*>(&inputs[k].string_values());
-    pointers[static_cast<size_t>(b)] = data;
+    now->pointers[static_cast<size_t>(p.inputs[k].buffer)] = data;
   }
-  return Ok{};
 }
 
 // The memory an output goes to: its own buffer if that is kOutput, else a copy after the run.
 Result<Tensor> Session::State::output_tensor(size_t port, std::span<const View> given) {
   const plan::Port& o = program().outputs[port];
-  const DimBinding& bound = data_dependent ? run_binding : binding;
-  PERI_ASSIGN(std::vector<int64_t> dims, eval(o.shape, bound));
+  PERI_ASSIGN(std::vector<int64_t> dims, sizes().table.eval(sizes().outputs[port], values()));
   if (port < given.size() && given[port].data) {
     const View& v = given[port];
     if (v.dtype != o.dtype || v.dims != dims)
@@ -180,70 +180,96 @@ Result<Tensor> Session::State::output_tensor(size_t port, std::span<const View> 
   return Tensor::view(o.dtype, std::move(dims), view, std::move(own));
 }
 
-Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, std::span<const View> given) {
+// Outputs that lie in buffers of their own get their memory before the run.
+Status Session::State::place_outputs(std::span<const View> given, std::vector<Tensor>* outs,
+                                     std::vector<bool>* direct) {
   const plan::Program& p = program();
-  if (inputs.size() != p.inputs.size())
-    return usage("%zu inputs are given, the engine has %zu", inputs.size(), p.inputs.size());
-  std::vector<std::vector<int64_t>> dims;
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    if (inputs[k].dtype() != p.inputs[k].dtype)
-      return usage("wrong element type")
-          .at_node(p.inputs[k].name)
-          .expecting(std::string(dtype_name(p.inputs[k].dtype)))
-          .but_found(std::string(dtype_name(inputs[k].dtype())));
-    dims.push_back(inputs[k].dims());
-  }
-  PERI_TRY(prepare_for(dims));
-  PERI_TRY(bind_inputs(inputs));
-  run_binding = binding;
-  std::vector<Tensor> outs(p.outputs.size());
-  std::vector<bool> direct(p.outputs.size(), false);
-  if (data_dependent) {
-    pooled.resize(p.buffers.size());
-    for (size_t k = 0; k < p.buffers.size(); ++k)
-      if (arena_plan.bytes[k] == plan::kUnbound && p.buffers[k].dtype != DType::kString) pointers[k] = nullptr;
-  }
+  const std::vector<int64_t>& bytes = now->arena_plan.bytes;
   for (size_t k = 0; k < p.outputs.size(); ++k) {
     const int32_t b = p.outputs[k].buffer, owner = plan::storage_of(p, b);
     const bool own =
         p.buffers[static_cast<size_t>(owner)].kind == plan::BufferKind::kOutput && p.outputs[k].dtype != DType::kString;
     // An empty result has its size before all of its dimensions are bound.
-    if (!own || !eval(p.outputs[k].shape, binding).ok() ||
-        arena_plan.bytes[static_cast<size_t>(owner)] == plan::kUnbound ||
-        arena_plan.bytes[static_cast<size_t>(owner)] != arena_plan.bytes[static_cast<size_t>(b)])
+    if (!own || !sizes().table.eval(sizes().outputs[k], values()).ok() ||
+        bytes[static_cast<size_t>(owner)] == plan::kUnbound ||
+        bytes[static_cast<size_t>(owner)] != bytes[static_cast<size_t>(b)])
       continue;
     if (std::any_of(p.outputs.begin(), p.outputs.begin() + static_cast<std::ptrdiff_t>(k),
                     [&](const plan::Port& q) { return plan::storage_of(p, q.buffer) == owner; }))
       continue;
-    PERI_ASSIGN(outs[k], output_tensor(k, given));
-    direct[k] = true;
-    pointers[static_cast<size_t>(owner)] = outs[k].mutable_data();
+    PERI_ASSIGN((*outs)[k], output_tensor(k, given));
+    (*direct)[k] = true;
+    now->pointers[static_cast<size_t>(owner)] = (*outs)[k].mutable_data();
   }
-  // Aliases of what was just placed; an alias stands after what it aliases.
+  return Ok{};
+}
+
+// Aliases of what was just placed, an alias stands after what it aliases; then the arguments of all steps.
+void Session::State::point_steps() {
+  const plan::Program& p = program();
+  std::vector<void*>& pointers = now->pointers;
   for (size_t k = 0; k < p.buffers.size(); ++k) {
-    if (p.buffers[k].alias_of < 0 || taking[k] || arena_plan.bytes[k] == plan::kUnbound) continue;
+    if (p.buffers[k].alias_of < 0 || now->taking[k] || now->arena_plan.bytes[k] == plan::kUnbound) continue;
     void* base = pointers[static_cast<size_t>(p.buffers[k].alias_of)];
-    pointers[k] = base ? static_cast<std::byte*>(base) + shift[k] : nullptr;
+    pointers[k] = base ? static_cast<std::byte*>(base) + now->shift[k] : nullptr;
   }
+  const auto of = [&](int32_t b) { return b < 0 ? nullptr : pointers[static_cast<size_t>(b)]; };
   for (size_t k = 0; k < p.steps.size(); ++k) {
-    for (size_t j = 0; j < reads[k].size(); ++j)
-      reads[k][j] = p.steps[k].reads[j] < 0 ? nullptr : pointers[static_cast<size_t>(p.steps[k].reads[j])];
-    for (size_t j = 0; j < writes[k].size(); ++j)
-      writes[k][j] = p.steps[k].writes[j] < 0 ? nullptr : pointers[static_cast<size_t>(p.steps[k].writes[j])];
+    std::transform(p.steps[k].reads.begin(), p.steps[k].reads.end(), now->reads[k].begin(), of);
+    std::transform(p.steps[k].writes.begin(), p.steps[k].writes.end(), now->writes[k].begin(), of);
   }
-  for (size_t k = 0; k < p.steps.size(); ++k) PERI_TRY(run_step(k));
-  for (size_t k = 0; k < guards.size(); ++k) PERI_TRY(check_guard(k));
+}
+
+// After the run: outputs that lie elsewhere are copied.
+Status Session::State::collect_outputs(std::span<const View> given, const std::vector<bool>& direct,
+                                       std::vector<Tensor>* outs) {
+  const plan::Program& p = program();
   for (size_t k = 0; k < p.outputs.size(); ++k) {
     if (direct[k]) continue;
-    PERI_ASSIGN(outs[k], output_tensor(k, given));
+    Tensor& out = (*outs)[k];
+    PERI_ASSIGN(out, output_tensor(k, given));
     if (data_dependent) PERI_TRY(place(p.outputs[k].buffer));  // a view that no step reads
-    if (p.outputs[k].dtype == DType::kString) {
-      outs[k].mutable_strings() =
-          *static_cast<const std::vector<std::string>*>(pointers[static_cast<size_t>(p.outputs[k].buffer)]);
-    } else if (!outs[k].bytes().empty()) {
-      std::memcpy(outs[k].mutable_data(), pointers[static_cast<size_t>(p.outputs[k].buffer)], outs[k].bytes().size());
-    }
+    const void* from = now->pointers[static_cast<size_t>(p.outputs[k].buffer)];
+    if (p.outputs[k].dtype == DType::kString)
+      out.mutable_strings() = *static_cast<const std::vector<std::string>*>(from);
+    else if (!out.bytes().empty())
+      std::memcpy(out.mutable_data(), from, out.bytes().size());
   }
+  return Ok{};
+}
+
+Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, std::span<const View> given) {
+  const plan::Program& p = program();
+  if (inputs.size() != p.inputs.size())
+    return usage("%zu inputs are given, the engine has %zu", inputs.size(), p.inputs.size());
+  for (size_t k = 0; k < inputs.size(); ++k)
+    if (inputs[k].dtype() != p.inputs[k].dtype)
+      return usage("wrong element type")
+          .at_node(p.inputs[k].name)
+          .expecting(std::string(dtype_name(p.inputs[k].dtype)))
+          .but_found(std::string(dtype_name(inputs[k].dtype())));
+  PERI_ASSIGN(const bool there, return_to(inputs.size(), [&](size_t k) -> const auto& { return inputs[k].dims(); }));
+  if (!there) {
+    std::vector<std::vector<int64_t>> dims;
+    for (const Tensor& t : inputs) dims.push_back(t.dims());
+    PERI_TRY(prepare_for(dims));
+  }
+  bind_inputs(inputs);
+  if (data_dependent) {
+    run_binding = now->binding;
+    run_values = now->values;
+    pooled.resize(p.buffers.size());
+    for (size_t k = 0; k < p.buffers.size(); ++k)
+      if (now->arena_plan.bytes[k] == plan::kUnbound && p.buffers[k].dtype != DType::kString)
+        now->pointers[k] = nullptr;
+  }
+  std::vector<Tensor> outs(p.outputs.size());
+  std::vector<bool> direct(p.outputs.size(), false);
+  PERI_TRY(place_outputs(given, &outs, &direct));
+  point_steps();
+  for (size_t k = 0; k < p.steps.size(); ++k) PERI_TRY(run_step(k));
+  for (size_t k = 0; k < now->guards.size(); ++k) PERI_TRY(check_guard(k));
+  PERI_TRY(collect_outputs(given, direct, &outs));
   return outs;
 }
 
@@ -255,13 +281,14 @@ Status Session::prepare(const std::vector<std::vector<int64_t>>& input_dims) { r
 
 Result<Tensor> Session::buffer_contents(int32_t buffer) const {
   const State& s = *state_;
-  const plan::Buffer& b = s.program().buffers[static_cast<size_t>(buffer)];
-  const void* from = s.pointers[static_cast<size_t>(buffer)];
-  PERI_ASSIGN(std::vector<int64_t> dims, eval(b.shape, s.data_dependent ? s.run_binding : s.binding));
+  const size_t k = static_cast<size_t>(buffer);
+  const plan::Buffer& b = s.program().buffers[k];
+  const void* from = s.now ? s.now->pointers[k] : nullptr;
   if (!from) return internal_error("buffer %d has no memory", buffer);
+  PERI_ASSIGN(std::vector<int64_t> dims, eval(b.shape, binding()));
   if (b.dtype == DType::kString) return Tensor::strings(dims, *static_cast<const std::vector<std::string>*>(from));
   if (b.layout.find('x') != std::string::npos) {  // a blocked axis is padded: all of its bytes, as one row
-    PERI_ASSIGN(const int64_t bytes, b.bytes.eval(s.data_dependent ? s.run_binding : s.binding));
+    PERI_ASSIGN(const int64_t bytes, s.sizes().table.eval(s.sizes().buffers[k].bytes, s.values()));
     dims = {bytes * 8 / dtype_bits(b.dtype)};
   }
   PERI_ASSIGN(Tensor t, Tensor::zeros(b.dtype, dims));

@@ -1,8 +1,8 @@
-// What depends on the input dims alone, and is kept between runs: their binding, the arena, the instances of the steps.
+// What depends on the input dims alone, and is kept between runs for the last shapes: binding, arena plan, instances of
+// the steps, addresses. Going back to one only puts its addresses right where memory has moved.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <set>
 
 #include "runtime/session_state.hpp"
 
@@ -11,40 +11,41 @@ namespace peri::runtime {
 namespace {
 constexpr int64_t kGuardBytes = 4096;
 constexpr int kGuard = 0xa5;
+constexpr size_t kSlack = 64;  // vector loads of the last elements may reach beyond them
 }  // namespace
 
 // One after the other with guards between them; results that take the memory of an argument have their own.
-Status Session::State::separate_memory() {
+Status Session::State::separate_memory(BoundShape* s) const {
   const plan::Program& p = program();
-  taking.assign(p.buffers.size(), false);
-  for (const plan::Step& s : p.steps)
-    for (size_t j = 0; j < s.shares.size(); ++j)
-      if (s.shares[j] >= 0 && s.writes[j] != s.reads[static_cast<size_t>(s.shares[j])])
-        taking[static_cast<size_t>(s.writes[j])] = true;
+  for (const plan::Step& step : p.steps)
+    for (size_t j = 0; j < step.shares.size(); ++j)
+      if (step.shares[j] >= 0 && step.writes[j] != step.reads[static_cast<size_t>(step.shares[j])])
+        s->taking[static_cast<size_t>(step.writes[j])] = true;
   int64_t at = kGuardBytes;
-  guards = {{0, at}};
-  guard_of.assign(p.buffers.size(), 0);
+  s->guards = {{0, at}};
+  s->guard_of.assign(p.buffers.size(), 0);
+  std::vector<int64_t>& offset = s->arena_plan.offset;
   for (size_t k = 0; k < p.buffers.size(); ++k) {
-    if (arena_plan.offset[k] == plan::kUnbound) continue;
+    if (offset[k] == plan::kUnbound) continue;
     const plan::Buffer& b = p.buffers[k];
-    if (b.alias_of >= 0 && !taking[k]) {
-      PERI_ASSIGN(const int64_t inside, b.alias_offset.eval(binding));
-      arena_plan.offset[k] = arena_plan.offset[static_cast<size_t>(b.alias_of)] + inside;
+    if (b.alias_of >= 0 && !s->taking[k]) {
+      PERI_ASSIGN(const int64_t inside, sizes().table.eval(sizes().buffers[k].alias_offset, s->values));
+      offset[k] = offset[static_cast<size_t>(b.alias_of)] + inside;
       continue;
     }
-    arena_plan.offset[k] = at;
-    PERI_ASSIGN(const int64_t end, checked_add(at, arena_plan.bytes[k], "arena"));
+    offset[k] = at;
+    PERI_ASSIGN(const int64_t end, checked_add(at, s->arena_plan.bytes[k], "arena"));
     PERI_ASSIGN(at, checked_add(end, 2 * kGuardBytes, "arena"));
     at = at / kGuardBytes * kGuardBytes;  // a page at least behind each, and where the next begins
-    guard_of[k] = guards.size();
-    guards.emplace_back(end, at);
+    s->guard_of[k] = s->guards.size();
+    s->guards.emplace_back(end, at);
   }
-  arena_plan.arena_bytes = at;
+  s->arena_plan.arena_bytes = at;
   return Ok{};
 }
 
 Status Session::State::check_guard(size_t guard) const {
-  const auto [begin, end] = guards[guard];
+  const auto [begin, end] = now->guards[guard];
   const auto whole = [](std::byte b) { return b == std::byte{kGuard}; };
   const std::byte *from = arena.data.get() + begin, *to = arena.data.get() + end;
   const std::byte* damaged = std::find_if_not(from, to, whole);
@@ -56,7 +57,7 @@ Status Session::State::check_guard(size_t guard) const {
 // Those on both sides of what the step writes.
 Status Session::State::check_guards(size_t step) const {
   for (int32_t b : program().steps[step].writes) {
-    const size_t guard = b < 0 ? 0 : guard_of[static_cast<size_t>(b)];
+    const size_t guard = b < 0 ? 0 : now->guard_of[static_cast<size_t>(b)];
     if (guard == 0) continue;
     PERI_TRY(check_guard(guard - 1));
     PERI_TRY(check_guard(guard));
@@ -64,120 +65,43 @@ Status Session::State::check_guards(size_t step) const {
   return Ok{};
 }
 
-Status Session::State::layout_memory() {
-  PERI_ASSIGN(arena_plan, plan::plan_arena(program(), binding));
-  taking.assign(program().buffers.size(), false);
-  guards.clear();
-  if (separate) PERI_TRY(separate_memory());
-  PERI_TRY(arena.reserve(static_cast<size_t>(arena_plan.arena_bytes) + 64, options()));
-  for (const auto& [begin, end] : guards)
-    std::memset(arena.data.get() + begin, kGuard, static_cast<size_t>(end - begin));
-  return Ok{};
-}
-
-void Session::poison() {
-  State& s = *state_;
-  if (!s.prepared) return;
-  const plan::Program& p = s.program();
-  for (size_t k = 0; k < p.buffers.size(); ++k)
-    if (s.arena_plan.offset[k] != plan::kUnbound && (p.buffers[k].alias_of < 0 || s.taking[k]))
-      std::memset(s.arena.data.get() + s.arena_plan.offset[k], 0xff, static_cast<size_t>(s.arena_plan.bytes[k]));
-}
-
-void Session::poison_results(size_t step) {
-  State& s = *state_;
-  const plan::Step& x = s.program().steps[step];
-  for (size_t j = 0; j < x.writes.size(); ++j) {
-    const bool takes = j < x.shares.size() && x.shares[j] >= 0;
-    if (takes || x.writes[j] < 0 || !s.writes[step][j]) continue;
-    const size_t b = static_cast<size_t>(x.writes[j]);
-    if (s.program().buffers[b].dtype == DType::kString || s.arena_plan.bytes[b] == plan::kUnbound) continue;
-    std::memset(s.writes[step][j], 0xff, static_cast<size_t>(s.arena_plan.bytes[b]));
-  }
-  if (s.instances[step] && s.scratch.data)
-    std::memset(s.scratch.data.get(), 0xff, s.instances[step]->scratch_bytes(s.pool->threads()));
-}
-
-Status Session::State::place_strings() {
-  strings.resize(program().buffers.size());
-  for (size_t k = 0; k < strings.size(); ++k)
-    if (program().buffers[k].dtype == DType::kString && !strings[k])
-      strings[k] = std::make_unique<std::vector<std::string>>();
-  return Ok{};
-}
-
-// A state lives across runs; when its size changes it begins anew as zeros.
-Status Session::State::place_states() {
+Status Session::State::plan_memory(BoundShape* s) const {
   const plan::Program& p = program();
-  states.resize(p.buffers.size());
-  for (size_t k = 0; k < p.buffers.size(); ++k) {
-    if (p.buffers[k].kind != plan::BufferKind::kState || p.buffers[k].alias_of >= 0 ||
-        p.buffers[k].dtype == DType::kString)
-      continue;
-    auto& [memory, bytes] = states[k];
-    if (memory.data && bytes == arena_plan.bytes[k]) continue;
-    bytes = arena_plan.bytes[k];
-    PERI_TRY(memory.reserve(static_cast<size_t>(bytes), options()));
-    std::memset(memory.data.get(), 0, memory.bytes);
-  }
-  return Ok{};
-}
-
-Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims) {
-  if (prepared && dims == input_dims) return Ok{};
-  prepared = false;
-  const plan::Program& p = program();
-  PERI_ASSIGN(binding, plan::bind_dims(p, dims, lowest_dim));
-  PERI_TRY(layout_memory());
-  PERI_TRY(place_strings());
-  PERI_TRY(place_states());
-  shift.assign(p.buffers.size(), 0);
-  for (size_t k = 0; k < p.buffers.size(); ++k) {
-    if (p.buffers[k].alias_of < 0 || taking[k] || arena_plan.bytes[k] == plan::kUnbound) continue;
-    PERI_ASSIGN(shift[k], p.buffers[k].alias_offset.eval(binding));
-  }
-  instances.assign(p.steps.size(), nullptr);
-  reads.assign(p.steps.size(), {});
-  writes.assign(p.steps.size(), {});
-  pointers.assign(p.buffers.size(), nullptr);
+  PERI_ASSIGN(s->arena_plan, plan::plan_arena(p, sizes(), s->values));
+  s->taking.assign(p.buffers.size(), false);
+  if (s->separate) PERI_TRY(separate_memory(s));
+  s->shift.assign(p.buffers.size(), 0);
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     const plan::Buffer& b = p.buffers[k];
-    if (b.dtype == DType::kString)
-      pointers[k] = strings[k].get();
-    else if (b.kind == plan::BufferKind::kWeight)
-      pointers[k] = const_cast<void*>(weights[k].data());
-    else if (states[k].first.data)
-      pointers[k] = states[k].first.data.get();
-    else if (arena_plan.offset[k] != plan::kUnbound)
-      pointers[k] = arena.data.get() + arena_plan.offset[k];
+    if (b.alias_of >= 0 && !s->taking[k] && s->arena_plan.bytes[k] != plan::kUnbound) {
+      PERI_ASSIGN(s->shift[k], sizes().table.eval(sizes().buffers[k].alias_offset, s->values));
+    }
+    if (b.kind == plan::BufferKind::kState && b.alias_of < 0 && b.dtype != DType::kString) {
+      PERI_ASSIGN(std::vector<int64_t> dims, eval(b.shape, s->binding));
+      s->state_dims.emplace_back(k, std::move(dims));
+    }
   }
-  PERI_TRY(make_instances());
-  size_t scratch_bytes = 0;
-  for (const auto& i : instances)
-    if (i) scratch_bytes = std::max(scratch_bytes, i->scratch_bytes(pool->threads()));
-  PERI_TRY(scratch.reserve(scratch_bytes + 64, options()));
-  for (size_t k = 0; k < p.steps.size(); ++k) {
-    for (int32_t b : p.steps[k].reads) reads[k].push_back(b < 0 ? nullptr : pointers[static_cast<size_t>(b)]);
-    for (int32_t b : p.steps[k].writes) writes[k].push_back(b < 0 ? nullptr : pointers[static_cast<size_t>(b)]);
+  s->pointers.assign(p.buffers.size(), nullptr);
+  for (const plan::Step& step : p.steps) {
+    s->reads.emplace_back(step.reads.size(), nullptr);
+    s->writes.emplace_back(step.writes.size(), nullptr);
   }
-  input_dims = dims;
-  prepared = true;
-  prepared_threads = pool->threads();
   return Ok{};
 }
 
 // Instances of all steps up to the first that binds dimensions; packing of weights goes by steps over the pool.
-Status Session::State::make_instances() {
+Status Session::State::make_instances(BoundShape* s) const {
   const plan::Program& p = program();
+  s->instances.assign(p.steps.size(), nullptr);
   size_t count = 0;
   while (count < p.steps.size() && p.steps[count].binds.empty()) ++count;
   if (count < p.steps.size()) ++count;
   std::mutex mutex;
   std::optional<Error> first;
   pool->run(static_cast<int64_t>(count), [&](int64_t k, int) {
-    auto made = engine->instance(static_cast<size_t>(k), binding);
+    auto made = engine->instance(static_cast<size_t>(k), s->values, s->binding);
     if (made.ok()) {
-      instances[static_cast<size_t>(k)] = std::move(made).value();
+      s->instances[static_cast<size_t>(k)] = std::move(made).value();
       return;
     }
     const std::lock_guard<std::mutex> lock(mutex);
@@ -185,6 +109,145 @@ Status Session::State::make_instances() {
   });
   if (first) return *std::move(first);
   return Ok{};
+}
+
+Status Session::State::hold(Memory* memory, size_t bytes) {
+  if (!memory->data || bytes > memory->bytes) ++placement;
+  return memory->reserve(bytes, options());
+}
+
+void grow_contents(const std::byte* from, std::span<const int64_t> old_dims, std::byte* to,
+                   std::span<const int64_t> dims, int64_t element_bytes) {
+  const size_t rank = dims.size();
+  int64_t rows = 1, total = element_bytes;
+  for (size_t k = 0; k + 1 < rank; ++k) rows *= old_dims[k];
+  for (const int64_t d : dims) total *= d;
+  const int64_t row = (rank ? old_dims[rank - 1] : 1) * element_bytes;
+  int64_t behind = total;  // all from here on is in its place
+  // The last row first: none is written over before it was moved, since each moves towards the end.
+  for (int64_t r = rows; r-- > 0;) {
+    int64_t left = r, at = 0, step = element_bytes * (rank ? dims[rank - 1] : 1);
+    for (size_t k = rank; k-- > 1;) {
+      at += left % old_dims[k - 1] * step;
+      left /= old_dims[k - 1];
+      step *= dims[k - 1];
+    }
+    std::memmove(to + at, from + r * row, static_cast<size_t>(row));
+    std::memset(to + at + row, 0, static_cast<size_t>(behind - at - row));
+    behind = at;
+  }
+  std::memset(to, 0, static_cast<size_t>(behind));
+}
+
+// A state lives across runs. One that grows keeps its contents; where a dimension shrinks it begins anew as zeros.
+Status Session::State::hold_states(const BoundShape& s) {
+  states.resize(program().buffers.size());
+  for (const auto& [k, dims] : s.state_dims) {
+    StateMemory& state = states[k];
+    const plan::Buffer& b = program().buffers[k];
+    const auto bytes = static_cast<size_t>(s.arena_plan.bytes[k]);
+    if (state.used && state.dims == dims) continue;
+    const bool grows = state.used && std::equal(dims.begin(), dims.end(), state.dims.begin(), state.dims.end(),
+                                                [](int64_t a, int64_t b) { return a >= b; });
+    if (grows && (dtype_bits(b.dtype) % 8 || !b.layout.empty()))
+      return unsupported("a state of packed elements or another layout than row-major cannot grow")
+          .at_node(b.name)
+          .advise("create a session for each size");
+    Memory fresh;
+    const bool moves = bytes > state.memory.bytes || !state.memory.data;
+    if (moves) PERI_TRY(fresh.reserve(bytes, options()));
+    std::byte* to = moves ? fresh.data.get() : state.memory.data.get();
+    if (grows)
+      grow_contents(state.memory.data.get(), state.dims, to, dims, dtype_bits(b.dtype) / 8);
+    else
+      std::memset(to, 0, bytes);
+    if (moves) ++placement, state.memory = std::move(fresh);
+    state.dims = dims;
+    state.used = true;
+  }
+  return Ok{};
+}
+
+void Session::State::place_buffers(BoundShape* s) const {
+  const plan::Program& p = program();
+  for (size_t k = 0; k < p.buffers.size(); ++k) {
+    const plan::Buffer& b = p.buffers[k];
+    if (b.dtype == DType::kString)
+      s->pointers[k] = strings[k].get();
+    else if (b.kind == plan::BufferKind::kWeight)
+      s->pointers[k] = const_cast<void*>(weights[k].data());
+    else if (states[k].used)
+      s->pointers[k] = states[k].memory.data.get();
+    else if (s->arena_plan.offset[k] != plan::kUnbound)
+      s->pointers[k] = arena.data.get() + s->arena_plan.offset[k];
+  }
+  s->placed = placement;
+}
+
+// Memory for the shape, its addresses in it, and its guards: a shape that was current before may have written there.
+Status Session::State::enter(BoundShape* s) {
+  const bool returns = s != now;
+  now = nullptr;
+  if (s->scratch_threads != pool->threads()) {
+    s->scratch_bytes = 0;
+    for (const auto& i : s->instances)
+      if (i) s->scratch_bytes = std::max(s->scratch_bytes, i->scratch_bytes(pool->threads()));
+    s->scratch_threads = pool->threads();
+  }
+  const uint64_t before = placement;
+  PERI_TRY(hold(&arena, static_cast<size_t>(s->arena_plan.arena_bytes) + kSlack));
+  PERI_TRY(hold(&scratch, s->scratch_bytes + kSlack));
+  PERI_TRY(hold_states(*s));
+  if (s->placed != placement) place_buffers(s);
+  if (returns || placement != before)
+    for (const auto& [begin, end] : s->guards)
+      std::memset(arena.data.get() + begin, kGuard, static_cast<size_t>(end - begin));
+  now = s;
+  return Ok{};
+}
+
+Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims) {
+  const auto of = [&](size_t k) -> const std::vector<int64_t>& { return dims[k]; };
+  PERI_ASSIGN(const bool there, return_to(dims.size(), of));
+  if (there) return Ok{};
+  now = nullptr;
+  auto fresh = std::make_unique<BoundShape>();
+  fresh->input_dims = dims;
+  fresh->separate = separate;
+  PERI_TRY(plan::bind_sizes(program(), sizes(), dims, lowest_dim, &fresh->values));
+  fresh->binding = sizes().table.binding_of(fresh->values);
+  ++shapes_bound;
+  PERI_TRY(plan_memory(fresh.get()));
+  PERI_TRY(hold(&arena, static_cast<size_t>(fresh->arena_plan.arena_bytes) + kSlack));  // or fail before work is done
+  PERI_TRY(make_instances(fresh.get()));
+  PERI_TRY(enter(fresh.get()));
+  kept.insert(kept.begin(), std::move(fresh));
+  if (kept.size() > kKeptShapes) kept.pop_back();
+  return Ok{};
+}
+
+void Session::poison() {
+  State& s = *state_;
+  if (!s.now) return;
+  const plan::Program& p = s.program();
+  for (size_t k = 0; k < p.buffers.size(); ++k)
+    if (s.now->arena_plan.offset[k] != plan::kUnbound && (p.buffers[k].alias_of < 0 || s.now->taking[k]))
+      std::memset(s.arena.data.get() + s.now->arena_plan.offset[k], 0xff,
+                  static_cast<size_t>(s.now->arena_plan.bytes[k]));
+}
+
+void Session::poison_results(size_t step) {
+  State& s = *state_;
+  const plan::Step& x = s.program().steps[step];
+  for (size_t j = 0; j < x.writes.size(); ++j) {
+    const bool takes = j < x.shares.size() && x.shares[j] >= 0;
+    if (takes || x.writes[j] < 0 || !s.now->writes[step][j]) continue;
+    const size_t b = static_cast<size_t>(x.writes[j]);
+    if (s.program().buffers[b].dtype == DType::kString || s.now->arena_plan.bytes[b] == plan::kUnbound) continue;
+    std::memset(s.now->writes[step][j], 0xff, static_cast<size_t>(s.now->arena_plan.bytes[b]));
+  }
+  if (s.now->instances[step] && s.scratch.data)
+    std::memset(s.scratch.data.get(), 0xff, s.now->instances[step]->scratch_bytes(s.pool->threads()));
 }
 
 }  // namespace peri::runtime

@@ -1,15 +1,45 @@
 // What a session keeps between its runs and during one; the parts of it that several files define.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "plan/sizes.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/memory.hpp"
 
 namespace peri::runtime {
+
+// All that depends on the input dims alone. Pointers are those of the session's memory as it lay when they were placed.
+struct BoundShape {
+  std::vector<std::vector<int64_t>> input_dims;
+  bool separate = false;
+  std::vector<int64_t> values;  // of the engine's sizes
+  DimBinding binding;           // the same by name
+  plan::ArenaPlan arena_plan;
+  std::vector<std::shared_ptr<const Instance>> instances;  // null: instantiated while running (data-dependent)
+  size_t scratch_bytes = 0;
+  int scratch_threads = 0;      // that scratch_bytes is for
+  uint64_t placed = 0;          // which memory the pointers are of
+  std::vector<void*> pointers;  // per buffer
+  std::vector<std::vector<const void*>> reads;
+  std::vector<std::vector<void*>> writes;
+  std::vector<int64_t> shift;  // per buffer: bytes from the start of what it aliases
+  std::vector<bool> taking;    // per buffer, placed separately: a result that takes an argument's memory
+  std::vector<std::pair<int64_t, int64_t>> guards;  // of the arena, placed separately: [begin, end), ascending
+  std::vector<size_t> guard_of;                     // per buffer: index of the one behind it; 0: none
+  std::vector<std::pair<size_t, std::vector<int64_t>>> state_dims;  // buffers of states, with their dims
+};
+
+// The memory of a state as its last shape laid it out.
+struct StateMemory {
+  Memory memory;
+  std::vector<int64_t> dims;
+  bool used = false;
+};
 
 struct Session::State final : RunContext::Binder {
   std::shared_ptr<const Engine> engine;
@@ -17,52 +47,74 @@ struct Session::State final : RunContext::Binder {
   ThreadPool* pool = nullptr;
   int64_t lowest_dim = 1;
   StepHook hook;
-  bool separate = false;
+  bool separate = false, data_dependent = false;
 
-  // For the current input dims.
-  bool prepared = false;
-  int prepared_threads = 0;
-  std::vector<std::vector<int64_t>> input_dims;
-  DimBinding binding;
-  plan::ArenaPlan arena_plan;
+  std::vector<std::unique_ptr<BoundShape>> kept;  // most recently used first
+  BoundShape* now = nullptr;                      // of kept; null: nothing is prepared
+  int64_t shapes_bound = 0;
+
+  // Shared by all kept shapes; they only grow. `placement` counts the times that any of them moved.
   Memory arena, scratch;
-  std::vector<std::shared_ptr<const Instance>> instances;  // null: instantiated while running (data-dependent)
-  std::vector<void*> pointers;                             // per buffer
-  std::vector<Tensor> weights;                             // per buffer, defined for weights
-  std::vector<std::vector<const void*>> reads;
-  std::vector<std::vector<void*>> writes;
-  std::vector<int64_t> shift;  // per buffer: bytes from the start of what it aliases
-  std::vector<bool> taking;    // per buffer, placed separately: a result that takes an argument's memory
-  std::vector<std::pair<int64_t, int64_t>> guards;  // of the arena, placed separately: [begin, end), ascending
-  std::vector<size_t> guard_of;                     // per buffer: index of the one behind it; 0: none
-  bool data_dependent = false;
+  std::vector<StateMemory> states;                                 // per buffer: kState, zero at first
+  std::vector<std::unique_ptr<std::vector<std::string>>> strings;  // per buffer
+  std::vector<Tensor> weights;                                     // per buffer, defined for weights
+  uint64_t placement = 1;
 
   // For the current run.
-  DimBinding run_binding;
-  std::vector<Memory> pooled;                                      // per buffer: data-dependent ones
-  std::vector<std::pair<Memory, int64_t>> states;                  // per buffer: kState, with their size; zero at first
-  std::vector<std::unique_ptr<std::vector<std::string>>> strings;  // per buffer
-  std::vector<Tensor> made_outputs;
+  DimBinding run_binding;           // with what steps have bound so far
+  std::vector<int64_t> run_values;  // the same as values of the sizes
+  std::vector<Memory> pooled;       // per buffer: data-dependent ones
   size_t current = 0;
 
   const plan::Program& program() const { return engine->program(); }
+  const plan::ProgramSizes& sizes() const { return engine->sizes(); }
   const EngineOptions& options() const { return engine->options(); }
+  const std::vector<int64_t>& values() const { return data_dependent ? run_values : now->values; }
 
+  template <class Dims>  // size_t -> const std::vector<int64_t>&, of one input
+  bool is_for(const BoundShape& s, size_t inputs, const Dims& dims) const {
+    if (s.separate != separate || s.input_dims.size() != inputs) return false;
+    for (size_t k = 0; k < inputs; ++k)
+      if (s.input_dims[k] != dims(k)) return false;
+    return true;
+  }
+  // Makes a kept shape the current one; false: there is none for these dims.
+  template <class Dims>
+  Result<bool> return_to(size_t inputs, const Dims& dims) {
+    for (size_t k = 0; k < kept.size(); ++k) {
+      if (!is_for(*kept[k], inputs, dims)) continue;
+      std::rotate(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(k),
+                  kept.begin() + static_cast<std::ptrdiff_t>(k) + 1);
+      PERI_TRY(enter(kept.front().get()));
+      return true;
+    }
+    return false;
+  }
   Status prepare_for(const std::vector<std::vector<int64_t>>& dims);
-  Status layout_memory();
-  Status separate_memory();
+  Status enter(BoundShape* s);
+  Status plan_memory(BoundShape* s) const;
+  Status separate_memory(BoundShape* s) const;
+  Status make_instances(BoundShape* s) const;
+  Status hold(Memory* memory, size_t bytes);
+  Status hold_states(const BoundShape& s);
+  void place_buffers(BoundShape* s) const;
   Status check_guard(size_t guard) const;
   Status check_guards(size_t step) const;
-  Status make_instances();
-  Status place_strings();
-  Status place_states();
   Result<void*> place(int32_t buffer);
   Status refresh_arguments(size_t step);
   Status run_step(size_t step);
   Result<void*> bind_output(size_t k, std::span<const int64_t> dims) override;
-  Status bind_inputs(std::span<const Tensor> inputs);
+  void bind_inputs(std::span<const Tensor> inputs);
+  Status place_outputs(std::span<const View> given, std::vector<Tensor>* outs, std::vector<bool>* direct);
+  void point_steps();
+  Status collect_outputs(std::span<const View> given, const std::vector<bool>& direct, std::vector<Tensor>* outs);
   Result<Tensor> output_tensor(size_t port, std::span<const View> given);
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, std::span<const View> outputs);
 };
+
+// A state that grows keeps its contents: `old_dims` row-major at `from` come to lie as the corner of `dims` at `to`,
+// all else zero. `to` is `from` or apart from it. REQUIRES: the same rank, no dimension smaller, `to` has room.
+void grow_contents(const std::byte* from, std::span<const int64_t> old_dims, std::byte* to,
+                   std::span<const int64_t> dims, int64_t element_bytes);
 
 }  // namespace peri::runtime

@@ -33,9 +33,9 @@ TEST(Copy, CarriesAStateFromRunToRun) {
   const auto engine = engine_of(running_sum());
   ASSERT_TRUE(engine.ok()) << engine.error().text();
   for (const int threads : {1, 3}) {
-    auto session = Session::create(*engine, threads);
-    ASSERT_TRUE(session.ok());
     for (const int64_t n : {1, 65536, 65537, 300001}) {
+      auto session = Session::create(*engine, threads);
+      ASSERT_TRUE(session.ok());
       std::vector<float> values(static_cast<size_t>(n));
       for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<float>(k % 100);
       const std::vector<Tensor> in = {Tensor::of_f32({n}, values)};

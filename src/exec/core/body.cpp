@@ -30,17 +30,23 @@ Result<std::vector<Tensor>> Body::run(std::span<const Tensor> inputs, ThreadPool
   return outputs;
 }
 
-Result<std::vector<ArgType>> read_types(const plan::Program& program, const plan::Step& step,
-                                        const DimBinding& binding) {
-  std::vector<ArgType> types;
-  for (int32_t b : step.reads) {
-    ArgType type;
-    if (b >= 0) {
-      const plan::Buffer& buffer = program.buffers[static_cast<size_t>(b)];
-      type.dtype = buffer.dtype;
-      PERI_ASSIGN(type.dims, eval(buffer.shape, binding));
+ReadTypes::ReadTypes(const plan::Program& program, const plan::Step& step) {
+  for (const int32_t b : step.reads) {
+    if (b < 0) {
+      reads_.emplace_back(DType::kInvalid, std::vector<int32_t>());
+      continue;
     }
-    types.push_back(std::move(type));
+    const plan::Buffer& buffer = program.buffers[static_cast<size_t>(b)];
+    reads_.emplace_back(buffer.dtype, sizes_.add(buffer.shape));
+  }
+}
+
+Result<std::vector<ArgType>> ReadTypes::at(const DimBinding& binding) const {
+  const std::vector<int64_t> values = sizes_.values_of(binding);
+  std::vector<ArgType> types;
+  for (const auto& [dtype, shape] : reads_) {
+    PERI_ASSIGN(std::vector<int64_t> dims, sizes_.eval(shape, values));
+    types.push_back({dtype, std::move(dims)});
   }
   return types;
 }

@@ -4,6 +4,7 @@
 
 #include <mutex>
 
+#include "base/size_table.hpp"
 #include "runtime/engine.hpp"
 
 namespace peri::exec {
@@ -27,9 +28,17 @@ struct ArgType {
   std::vector<int64_t> dims;
 };
 
-// The types of a control step's reads under a binding (a left-out read: kInvalid).
-Result<std::vector<ArgType>> read_types(const plan::Program& program, const plan::Step& step,
-                                        const DimBinding& binding);
+// The types of a control step's reads, their sizes compiled once.
+class ReadTypes {
+ public:
+  ReadTypes(const plan::Program& program, const plan::Step& step);
+  // Under a binding; a left-out read: kInvalid.
+  Result<std::vector<ArgType>> at(const DimBinding& binding) const;
+
+ private:
+  SizeTable sizes_;
+  std::vector<std::pair<DType, std::vector<int32_t>>> reads_;
+};
 
 // An argument as a tensor: numbers are views of the caller's memory, strings copies.
 Result<Tensor> argument(const ArgType& type, const void* data);

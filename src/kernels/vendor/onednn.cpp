@@ -116,10 +116,18 @@ std::string name_of(const dnnl::memory::desc& format) {
 }
 }  // namespace
 
-const Tensor* OnednnPacked::get(const InstantiateContext& c, const dnnl::memory::desc& wanted,
-                                const dnnl::memory::desc& plain, const void* data) {
+const Tensor* OnednnPacked::find(const dnnl::memory::desc& wanted) const {
   for (const auto& [format, tensor] : formats_)
     if (format == wanted) return tensor.get();
+  return nullptr;
+}
+
+const Tensor* OnednnPacked::get(const InstantiateContext& c, const dnnl::memory::desc& wanted,
+                                const dnnl::memory::desc& plain, const void* data) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const Tensor* there = find(wanted)) return there;
+  }
   InstantiateContext context = c;
   const std::string name = name_of(wanted);
   if (name.empty()) context.store = nullptr;
@@ -131,8 +139,15 @@ const Tensor* OnednnPacked::get(const InstantiateContext& c, const dnnl::memory:
     onednn_stream().wait();
   });
   if (!made.ok()) return nullptr;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (const Tensor* there = find(wanted)) return there;  // made meanwhile
   formats_.emplace_back(wanted, std::make_unique<Tensor>(std::move(made).value()));
   return formats_.back().second.get();
+}
+
+std::optional<dnnl::memory::desc> OnednnPacked::first() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return formats_.empty() ? std::nullopt : std::optional(formats_.front().first);
 }
 
 OnednnPacked* onednn_packed(Packed* packed) {

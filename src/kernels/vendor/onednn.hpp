@@ -2,7 +2,9 @@
 // differences between its 2.x and 3.x interfaces.
 #pragma once
 
+#include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,14 +32,18 @@ dnnl::primitive_attr onednn_attributes(const OnednnEpilogue& epilogue);
 // The bias as values, from the constants; empty if there is none.
 std::vector<float> onednn_bias(const OnednnEpilogue& epilogue, std::span<const Tensor> constants);
 
-// Weights in each format that some instance of a step asked for. Grows under the executor's lock only.
+// Weights in each format that some instance of a step asked for. Thread-safe.
 class OnednnPacked {
  public:
   // `plain` reordered to `wanted`, now or before.
   const Tensor* get(const InstantiateContext& c, const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain,
                     const void* data);
+  // The format of the step's first instance; none: nothing is packed yet.
+  std::optional<dnnl::memory::desc> first();
 
  private:
+  const Tensor* find(const dnnl::memory::desc& wanted) const;
+  std::mutex mutex_;  // not held while weights are packed
   std::vector<std::pair<dnnl::memory::desc, std::unique_ptr<Tensor>>> formats_;
 };
 // The step's packed weights, made on first use.

@@ -66,10 +66,10 @@ Result<Product> read(const Problem& p) {
   return out;
 }
 
-Desc describe(const Product& s, int64_t rows, bool bias, const dnnl::primitive_attr& attributes) {
+Desc describe(const Product& s, int64_t rows, bool bias, const dnnl::primitive_attr& attributes,
+              const memory::desc& w) {
   const auto f32 = memory::data_type::f32;
   const memory::desc x({rows, s.k}, f32, memory::format_tag::ab), y({rows, s.n}, f32, memory::format_tag::ab);
-  const memory::desc w({s.n, s.k}, f32, memory::format_tag::any);
   const memory::desc b = bias ? memory::desc({s.n}, f32, memory::format_tag::a) : memory::desc();
   const auto kind = dnnl::prop_kind::forward_inference;
 #if DNNL_VERSION_MAJOR >= 3
@@ -77,6 +77,22 @@ Desc describe(const Product& s, int64_t rows, bool bias, const dnnl::primitive_a
 #else
   return {{kind, x, w, b, y}, attributes, vendor::onednn_engine()};
 #endif
+}
+
+// oneDNN likes another format of the weights for few rows than for many. What the step's first instance has packed is
+// used wherever the same implementation takes it, so that a new size does not pack again.
+Desc describe_packed(const Product& s, int64_t rows, bool bias, const dnnl::primitive_attr& attributes,
+                     vendor::OnednnPacked* packed) {
+  const memory::desc any({s.n, s.k}, memory::data_type::f32, memory::format_tag::any);
+  Desc own = describe(s, rows, bias, attributes, any);
+  const auto first = packed->first();
+  if (!first || *first == own.weights_desc()) return own;
+  try {
+    Desc same = describe(s, rows, bias, attributes, *first);
+    if (std::string_view(same.impl_info_str()) == own.impl_info_str()) return same;
+  } catch (const dnnl::error&) {  // not in that format
+  }
+  return own;
 }
 
 struct Part {
@@ -100,7 +116,7 @@ class OnednnProduct final : public Instance {
     for (int64_t k = 0; k < out->slices_; ++k) {
       const int64_t rows = out->first(s.m, k + 1) - out->first(s.m, k);
       if (out->parts_.contains(rows)) continue;
-      Desc desc = describe(s, rows, !out->bias_.empty(), attributes);
+      Desc desc = describe_packed(s, rows, !out->bias_.empty(), attributes, packed);
       if (c.choosing) PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
       const Tensor* weights = packed->get(c, desc.weights_desc(), plain, c.constants[static_cast<size_t>(s.b)].data());
       if (!weights) return Error(ErrorKind::kMemory, "no memory for packed weights");

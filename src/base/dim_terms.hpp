@@ -1,0 +1,36 @@
+// What a dimension expression is made of, for the files that work on expressions; users of Dim do not see it.
+#pragma once
+
+#include "base/dim.hpp"
+
+namespace peri {
+
+constexpr int kMaxDimDepth = 24;  // atoms inside atoms
+enum class AtomKind { kSymbol, kFloorDiv, kMod, kMax, kMin };
+
+struct Atom {
+  AtomKind kind;
+  std::string text;
+  std::string name;
+  Dim a, b;
+  int depth = 0;
+};
+using AtomPtr = std::shared_ptr<const Atom>;
+
+struct Term {
+  std::string key;  // joined atom texts; "" is the constant term
+  std::vector<AtomPtr> atoms;
+  int64_t coefficient;
+};
+
+struct Dim::Poly {
+  std::vector<Term> terms;  // sorted by key, coefficients non-zero
+  bool poison = false;
+  int depth = 0;
+  std::string text;
+};
+
+// Null: a constant.
+const Dim::Poly* terms_of(const Dim& d);
+
+}  // namespace peri

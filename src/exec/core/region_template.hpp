@@ -1,0 +1,69 @@
+// A region that was parsed and inferred once, with its symbols: bound to sizes by putting numbers into a graph that is
+// kept for that, so that a new shape copies no graph and infers only the nodes whose types sizes decide.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/size_table.hpp"
+#include "ir/graph.hpp"
+
+namespace peri::exec {
+
+class BoundRegion;
+
+// Thread-safe after it is made.
+class RegionTemplate : public std::enable_shared_from_this<RegionTemplate> {
+ public:
+  // Never fails: a region that cannot be inferred with its symbols is inferred at each size.
+  static std::shared_ptr<RegionTemplate> create(ir::Graph region);
+  // What bind_region() gives for the region, errors too.
+  Result<BoundRegion> bind(const DimBinding& binding, bool partial = false);
+  const ir::Graph& region() const { return region_; }
+  size_t inferred_at_each_size() const { return known_ ? inferred_.size() : region_.nodes.size(); }  // nodes
+
+ private:
+  friend class BoundRegion;
+  // A dimension that is an expression: of a value's shape or contents, or of an attribute.
+  struct Place {
+    size_t index = 0, element = 0;  // of values() or nodes; of the shape, contents or attribute
+    int32_t size = 0;               // of sizes_
+    std::string attribute = {};
+  };
+  explicit RegionTemplate(ir::Graph region) : region_(std::move(region)) {}
+  bool infer();
+  void compile();
+  std::unique_ptr<ir::Graph> take();
+  void give_back(std::unique_ptr<ir::Graph> graph);
+  bool put_sizes(ir::Graph* g, std::span<const int64_t> values) const;
+  bool infer_rest(ir::Graph* g, std::span<const int64_t> values) const;
+
+  ir::Graph region_;                        // as it was read
+  std::unique_ptr<const ir::Graph> known_;  // inferred with symbols; null: at each size
+  SizeTable sizes_;
+  std::vector<Place> shapes_, contents_, attributes_;
+  std::vector<size_t> grown_;                        // values with an expression in their shape
+  std::vector<size_t> inferred_;                     // nodes that are inferred at each size
+  std::vector<std::vector<int32_t>> made_, stated_;  // shapes of the outputs, as inferred and as the region states
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ir::Graph>> idle_;  // copies of known_ that nobody holds
+};
+
+// A graph with numbers, on loan from its template.
+class BoundRegion {
+ public:
+  const ir::Graph& graph() const { return *graph_; }
+  BoundRegion(BoundRegion&&) = default;
+  BoundRegion& operator=(BoundRegion&&) = delete;
+  ~BoundRegion();
+
+ private:
+  friend class RegionTemplate;
+  BoundRegion(std::unique_ptr<ir::Graph> graph, std::shared_ptr<RegionTemplate> owner)
+      : graph_(std::move(graph)), owner_(std::move(owner)) {}
+  std::unique_ptr<ir::Graph> graph_;
+  std::shared_ptr<RegionTemplate> owner_;  // null: it is nobody's
+};
+
+}  // namespace peri::exec

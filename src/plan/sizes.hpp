@@ -1,0 +1,32 @@
+// The sizes of a program as functions: every expression of its buffers, ports and variants compiled once, lifetimes
+// found once. Binding, planning and choosing for new sizes then follow no name and no expression.
+#pragma once
+
+#include "base/size_table.hpp"
+#include "plan/program.hpp"
+
+namespace peri::plan {
+
+// Values are those of table.names(): the program's dimensions, in their order, come first.
+struct ProgramSizes {
+  struct BufferSizes {
+    int32_t bytes = 0, alias_offset = 0;
+  };
+  SizeTable table;
+  std::vector<BufferSizes> buffers;
+  std::vector<std::vector<int32_t>> inputs, outputs;     // dimensions of the ports
+  std::vector<std::vector<int32_t>> symbols;             // per input and axis: the bare dimension it binds; -1: none
+  std::vector<std::vector<std::vector<int32_t>>> holds;  // per step and variant: the expressions of `holds_for`
+  std::vector<Lifetime> lifetimes;
+};
+ProgramSizes compile_sizes(const Program& program);
+
+// As bind_dims(), into values; those of dimensions that a step binds become kNoSize.
+Status bind_sizes(const Program& program, const ProgramSizes& sizes,
+                  const std::vector<std::vector<int64_t>>& input_dims, int64_t lowest, std::vector<int64_t>* values);
+// As plan_arena() and choose_variant() of a binding.
+Result<ArenaPlan> plan_arena(const Program& program, const ProgramSizes& sizes, std::span<const int64_t> values);
+Result<size_t> choose_variant(const Program& program, const ProgramSizes& sizes, size_t step,
+                              const Capabilities& machine, std::span<const int64_t> values);
+
+}  // namespace peri::plan
