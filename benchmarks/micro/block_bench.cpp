@@ -14,6 +14,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "device/target.hpp"
 #include "kernels/cpu/block/plan.hpp"
 #include "kernels/cpu/simd/arrays.hpp"
 
@@ -181,7 +182,7 @@ void bench_chain(const Chain& c, Isa isa, int rounds, std::vector<Row>* rows) {
     const double per_slice = 1e-9 * threads / static_cast<double>(slices);
     const double rate = bytes * per_slice / sum.program,
                  copy_rate = static_cast<double>(count) * 8 * per_slice / sum.copy;
-    const bool own = isa == peri::kernels::cpu::detect_isa();
+    const bool own = isa == *peri::kernels::cpu::best_isa(peri::device::this_cpu());
     rows->push_back({std::string(peri::kernels::cpu::isa_name(isa)), c.name, own, threads, rate, copy_rate});
     printf("%-7s %d thread(s) %-24s %6.2f GB/s  copy %6.2f GB/s  ratio %.2f\n", rows->back().isa.c_str(), threads,
            c.name, rate, copy_rate, rows->back().ratio());
@@ -233,7 +234,7 @@ int main(int argc, char** argv) {
   }
   std::vector<Row> rows;
   for (Isa isa : {Isa::kAvx512, Isa::kAvx2}) {
-    if (!peri::kernels::cpu::runs_here(isa)) continue;
+    if (!peri::device::this_cpu().has(peri::kernels::cpu::isa_name(isa))) continue;
     if (!options.isa.empty() && options.isa != peri::kernels::cpu::isa_name(isa)) continue;
     for (const Chain& c : kChains) {
       if (std::string(c.name).find(options.only) != std::string::npos) bench_chain(c, isa, options.rounds, &rows);

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "device/target.hpp"
 #include "kernels/cpu/conv/conv.hpp"
 #include "kernels/cpu/conv/winograd.hpp"
 #include "kernels/cpu/gemm/gemm.hpp"
@@ -343,8 +344,8 @@ void run_convs(const Options& o, double peak) {
 
 int main(int argc, char** argv) {
   Options o;
-  const auto found = cpu::detect_isa();
-  if (!found) return std::fprintf(stderr, "this machine has no AVX2\n"), 2;
+  const auto found = cpu::best_isa(peri::device::this_cpu());
+  if (!found.ok()) return std::fprintf(stderr, "this machine has no AVX2\n"), 2;
   o.isa = *found;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/rng.hpp"
+#include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "kernels/entry.hpp"
 #include "plan/engine_file.hpp"
@@ -52,7 +53,7 @@ Result<Copy> load(const Options& o) {
   PERI_ASSIGN(plan::LoadedEngine file, plan::load_engine(o.engine));
   runtime::EngineOptions options;
   options.executors = table;
-  options.machine = {kernels::detect_machine(o.threads).isas, exec::libraries()};
+  options.machine = {device::this_cpu().isas, exec::libraries()};
   options.threads = o.threads;
   Copy c;
   PERI_ASSIGN(c.engine, runtime::Engine::create(std::move(file.program),

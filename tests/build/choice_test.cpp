@@ -47,13 +47,13 @@ bool plain_matrices(const kernels::Problem& p, size_t inputs) {
 
 // x w, with the relu behind it or without.
 template <Which kWhich>
-Result<std::vector<kernels::Offer>> offer_product(const kernels::Problem& p, const device::Target&) {
+Result<std::vector<kernels::Offer>> offer_product(const kernels::Problem& p, const device::Target& target) {
   const ir::Graph& g = *p.graph;
   const bool long_one = kWhich == kLong;
   if (g.nodes.size() != (long_one ? 2u : 1u) || g.nodes[0]->op != "matmul" || !plain_matrices(p, 2) ||
       (long_one && g.nodes[1]->op != "relu"))
     return refused("another region");
-  return std::vector<kernels::Offer>{kernels::row_major_offer(p)};
+  return std::vector<kernels::Offer>{kernels::row_major_offer(p, target)};
 }
 template <Which kWhich>
 Result<std::unique_ptr<kernels::Instance>> make_product(const kernels::Problem& p, std::string_view,
@@ -62,10 +62,10 @@ Result<std::unique_ptr<kernels::Instance>> make_product(const kernels::Problem& 
   return kernels::TaskInstance::make(1, 0, Product{kWhich, a[0], a[1], b[1]});
 }
 
-Result<std::vector<kernels::Offer>> offer_relu(const kernels::Problem& p, const device::Target&) {
+Result<std::vector<kernels::Offer>> offer_relu(const kernels::Problem& p, const device::Target& target) {
   if (p.graph->nodes.size() != 1 || p.graph->nodes[0]->op != "relu" || !plain_matrices(p, 1))
     return refused("another region");
-  return std::vector<kernels::Offer>{kernels::row_major_offer(p)};
+  return std::vector<kernels::Offer>{kernels::row_major_offer(p, target)};
 }
 Result<std::unique_ptr<kernels::Instance>> make_relu(const kernels::Problem& p, std::string_view,
                                                      const kernels::InstantiateContext&) {
@@ -79,14 +79,14 @@ Result<std::unique_ptr<kernels::Instance>> make_relu(const kernels::Problem& p, 
 
 // Pools over one element: they copy. With dilations (which change nothing) in either layout, without in NHWC only.
 template <Which kWhich>
-Result<std::vector<kernels::Offer>> offer_pool(const kernels::Problem& p, const device::Target&) {
+Result<std::vector<kernels::Offer>> offer_pool(const kernels::Problem& p, const device::Target& target) {
   const ir::Graph& g = *p.graph;
   const ir::Node& n = *g.nodes[0];
   if (g.nodes.size() != 1 || n.op != "max_pool" || n.outputs.size() != 1 || !n.ints("strides").empty() ||
       !n.ints("pads").empty() || n.ints("kernel_shape") != std::vector<int64_t>{1, 1} ||
       g.inputs[0]->type.dtype != DType::kF32 || (kWhich == kPlain && n.ints("dilations").empty()))
     return refused("another region");
-  kernels::Offer o = kernels::row_major_offer(p);
+  kernels::Offer o = kernels::row_major_offer(p, target);
   if (kWhich == kBlocked) o.inputs = o.outputs = {ir::nhwc()};
   return std::vector<kernels::Offer>{o};
 }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/rng.hpp"
+#include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "kernels/core/packed.hpp"
 #include "kernels/core/task_instance.hpp"
@@ -93,7 +94,7 @@ Result<std::shared_ptr<const Engine>> engine_of(const plan::Program& p, Counted*
   }();
   EngineOptions o;
   o.executors = table;
-  o.machine = {kernels::detect_machine(2).isas, exec::libraries()};
+  o.machine = {device::this_cpu().isas, exec::libraries()};
   if (counted) o.allocator = counting(counted);
   return Engine::create(p, std::move(weights), o);
 }
@@ -282,7 +283,7 @@ TEST(KeptShapes, AProductPacksForAllSizes) {
     Tensor w = Tensor::zeros(DType::kF32, {kDepth, kWidth}).value();
     for (int64_t k = 0; k < w.numel(); ++k) w.set_f64(k, 1);
     kernels::Packed packed;
-    const kernels::Machine machine = kernels::detect_machine(1);
+    const device::Target target = device::cpu_target(1, exec::libraries());
     const std::vector<Tensor> constants = {Tensor(), w};
     for (const int64_t rows : {64, 1, 3, 15, 96, 200, 1024}) {
       const ir::Graph g =
@@ -290,7 +291,7 @@ TEST(KeptShapes, AProductPacksForAllSizes) {
                                  "matmul(x, w); output y }",
                                  static_cast<long long>(rows), static_cast<long long>(rows)))
               .value();
-      auto made = kernel->instantiate({&g, {false, true}}, "slices=1", {constants, &packed, &machine, nullptr});
+      auto made = kernel->instantiate({&g, {false, true}}, "slices=1", {constants, &packed, &target, nullptr});
       ASSERT_TRUE(made.ok()) << made.error().text();
       if (rows == 64) std::memset(const_cast<std::byte*>(w.bytes().data()), 0, w.bytes().size());
       const Tensor x = ones({rows, kDepth}), y = ones({rows, kWidth});
