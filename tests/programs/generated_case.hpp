@@ -192,8 +192,7 @@ inline void judge_output(const Case& c, Size& size, size_t k, const Tensor& got,
   if (want.floating() && n > 0) {
     const double range = std::max({high - low, std::fabs(high) * 0.1, 1e-6});
     const double blind = bounds / static_cast<double>(n) / range;
-    f->blind = std::max(f->blind, blind);
-    if (!(blind < 1e-2))
+    if (f->blind = std::max(f->blind, blind); !(blind < 1e-2))
       far = far_from(moved_answers(c, size, threads), shaken_answers(c, size, threads), want, got, k, range);
   }
   if (wrong) {

@@ -2,6 +2,7 @@
 // infers the whole region and says what is wrong.
 #include "exec/core/region_template.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include "exec/core/region_payload.hpp"
@@ -12,6 +13,14 @@ namespace peri::exec {
 
 namespace {
 bool expression(const Dim& d) { return !d.is_const(); }
+
+// As checked_numel(): kernels multiply sizes without a check, those of an empty tensor too.
+bool countable(const Shape& shape) {
+  int64_t count = 1;
+  return std::all_of(shape.begin(), shape.end(), [&](const Dim& d) {
+    return !__builtin_mul_overflow(count, d.value() == 0 ? 1 : d.value(), &count);
+  });
+}
 }  // namespace
 
 std::shared_ptr<RegionTemplate> RegionTemplate::create(ir::Graph region) {
@@ -29,7 +38,7 @@ bool RegionTemplate::infer() {
   for (const ir::Value* v : g->outputs) stated.push_back(v->type);
   if (!ops::infer_graph(*g).ok()) return false;
   for (const auto& v : g->values())
-    if (!v->type.known()) return false;
+    if (!v->type.known() || (is_const(*v->type.shape) && !countable(*v->type.shape))) return false;
   for (size_t k = 0; k < stated.size(); ++k) {
     const ir::Type& made = g->outputs[k]->type;
     if (made.dtype != stated[k].dtype || made.rank() != stated[k].rank()) return false;
@@ -104,12 +113,7 @@ bool RegionTemplate::put_sizes(ir::Graph* g, std::span<const int64_t> values) co
     if (!v) return false;
     std::get<std::vector<Dim>>(g->nodes[p.index]->attrs.find(p.attribute)->second)[p.element] = *v;
   }
-  for (const size_t k : grown_) {
-    int64_t count = 1;
-    for (const Dim& d : *g->values()[k]->type.shape)
-      if (__builtin_mul_overflow(count, d.value(), &count)) return false;
-  }
-  return true;
+  return std::all_of(grown_.begin(), grown_.end(), [&](size_t k) { return countable(*g->values()[k]->type.shape); });
 }
 
 // False: a node is refused, or its types are not those that the symbols gave.
