@@ -153,6 +153,7 @@ Status Session::State::hold_states(const BoundShape& s) {
       return unsupported("a state of packed elements or another layout than row-major cannot grow")
           .at_node(b.name)
           .advise("create a session for each size");
+    std::vector<int64_t> next = dims;
     Memory fresh;
     const bool moves = bytes > state.memory.bytes || !state.memory.data;
     if (moves) PERI_TRY(fresh.reserve(bytes, options()));
@@ -162,7 +163,7 @@ Status Session::State::hold_states(const BoundShape& s) {
     else
       std::memset(to, 0, bytes);
     if (moves) ++placement, state.memory = std::move(fresh);
-    state.dims = dims;
+    state.dims = std::move(next);
     state.used = true;
   }
   return Ok{};
@@ -211,6 +212,7 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
   PERI_ASSIGN(const bool there, return_to(dims.size(), of));
   if (there) return Ok{};
   now = nullptr;
+  kept.reserve(kKeptShapes + 1);  // what is entered below is kept, without fail
   auto fresh = std::make_unique<BoundShape>();
   fresh->input_dims = dims;
   fresh->separate = separate;

@@ -81,13 +81,14 @@ std::unique_ptr<ir::Graph> RegionTemplate::take() {
       idle_.pop_back();
       return g;
     }
+    idle_.reserve(++lent_);  // so that give_back() cannot fail
   }
   return std::make_unique<ir::Graph>(known_->clone());
 }
 
 void RegionTemplate::give_back(std::unique_ptr<ir::Graph> graph) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  idle_.push_back(std::move(graph));
+  if (idle_.size() < idle_.capacity()) idle_.push_back(std::move(graph));
 }
 
 // False: a size is not bound, overflows or is negative.

@@ -48,6 +48,7 @@ class RegionTemplate : public std::enable_shared_from_this<RegionTemplate> {
   std::vector<std::vector<int32_t>> made_, stated_;  // shapes of the outputs, as inferred and as the region states
   std::mutex mutex_;
   std::vector<std::unique_ptr<ir::Graph>> idle_;  // copies of known_ that nobody holds
+  size_t lent_ = 0;                               // copies that there are
 };
 
 // A graph with numbers, on loan from its template.

@@ -65,17 +65,47 @@ bool gather(const ir::Node& n) {
   const int64_t axis = n.i("axis", 0), rank = static_cast<int64_t>(shape(n.in(0)).size());
   return shape(n.in(0))[static_cast<size_t>(axis < 0 ? axis + rank : axis)].is_const();
 }
+// Windows, channels and weights are numbers; the first dimension, that of the batch, is passed on.
+bool batch_only(const ir::Node& n) {
+  const auto numbers = [](const ir::Value* v, size_t from) {
+    return std::all_of(shape(v).begin() + static_cast<std::ptrdiff_t>(from), shape(v).end(),
+                       [](const Dim& d) { return d.is_const(); });
+  };
+  if (shape(n.in(0)).size() < 2 || !numbers(n.in(0), 1)) return false;
+  for (size_t k = 1; k < n.inputs.size(); ++k)
+    if (n.inputs[k] && !numbers(n.inputs[k], 0)) return false;
+  return std::all_of(n.outputs.begin(), n.outputs.end(), [&](const ir::Value* v) {
+    return !shape(v).empty() && shape(v)[0] == shape(n.in(0))[0] && numbers(v, 1);
+  });
+}
+// Sizes along the axis add up, the others agree.
+bool concat(const ir::Node& n) {
+  const int64_t axis = n.i("axis", 0), rank = static_cast<int64_t>(shape(n.out()).size());
+  for (const ir::Value* v : n.inputs)
+    for (int64_t k = 0; k < rank; ++k)
+      if (k != (axis < 0 ? axis + rank : axis) &&
+          !(shape(v)[static_cast<size_t>(k)] == shape(n.out())[static_cast<size_t>(k)]))
+        return false;
+  return true;
+}
 bool constant_axes(const ir::Node& n) { return !n.in(1) || n.in(1)->constant; }
 
 using Rule = bool (*)(const ir::Node&);
 const std::map<std::string_view, Rule>& rules() {
   static const std::map<std::string_view, Rule> kRules = {
       {"attention", attention},
+      {"average_pool", batch_only},
+      {"batch_normalization", batch_only},
+      {"concat", concat},
+      {"conv", batch_only},
       {"gather", gather},
       {"gemm", gemm},
+      {"global_average_pool", batch_only},
+      {"global_max_pool", batch_only},
       {"layer_normalization", norm},
       {"log_softmax", first_only},
       {"matmul", matmul},
+      {"max_pool", batch_only},
       {"reduce_l1", constant_axes},
       {"reduce_l2", constant_axes},
       {"reduce_max", constant_axes},
@@ -83,6 +113,7 @@ const std::map<std::string_view, Rule>& rules() {
       {"reduce_min", constant_axes},
       {"reduce_prod", constant_axes},
       {"reduce_sum", constant_axes},
+      {"relayout", first_only},
       {"rms_normalization", norm},
       {"softmax", first_only},
       {"swiglu", all_equal},
