@@ -30,6 +30,26 @@ function(peri_is_entry file out)
   endif()
 endfunction()
 
+# peri_source_keys(MODULE ENTRIES): gen/MODULE_keys.cpp, made anew when a source of the module or a flag changes.
+function(peri_source_keys module entries)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${module}/*.cpp" "${CMAKE_SOURCE_DIR}/src/${module}/*.hpp")
+  file(GLOB also "${CMAKE_SOURCE_DIR}/src/base/thread_pool.?pp")
+  get_property(options DIRECTORY PROPERTY COMPILE_OPTIONS)
+  list(FILTER options EXCLUDE REGEX "prefix-map")  # the place of a checkout changes nothing
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  set(flags "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} ${options}"
+      "${PERI_ISA_OPTIONS}" "${PERI_ISA_avx2}" "${PERI_ISA_avx512}" "${PERI_ISA_avx512bf16}")
+  set(out "${PERI_GEN}/${module}_keys.cpp")
+  set(arguments "set(OUT [==[${out}]==])\nset(SRC [==[${CMAKE_SOURCE_DIR}/src]==])\nset(MODULE ${module})\n"
+      "set(FOLDERS [==[${PERI_ENTRIES_${module}}]==])\nset(ENTRIES [==[${entries}]==])\nset(ALSO [==[${also}]==])\n"
+      "set(FLAGS [==[${flags}]==])\ninclude([==[${CMAKE_SOURCE_DIR}/cmake/source_keys.cmake]==])\n")
+  string(JOIN "" arguments ${arguments})
+  file(CONFIGURE OUTPUT "${PERI_GEN}/${module}_keys.cmake" CONTENT "${arguments}" @ONLY)
+  add_custom_command(OUTPUT "${out}" COMMAND ${CMAKE_COMMAND} -P "${PERI_GEN}/${module}_keys.cmake"
+    DEPENDS ${sources} ${also} "${PERI_GEN}/${module}_keys.cmake" "${CMAKE_SOURCE_DIR}/cmake/source_keys.cmake"
+    COMMENT "Keys of the sources of src/${module}" VERBATIM)
+endfunction()
+
 # peri_entry_list(MODULE OUT): writes gen/MODULE_list.cpp and names it in OUT, if the module has entries.
 function(peri_entry_list module out)
   set(${out} "" PARENT_SCOPE)
@@ -38,6 +58,7 @@ function(peri_entry_list module out)
   endif()
   set(declarations "")
   set(rows "")
+  set(entries "")
   foreach(folder IN LISTS PERI_ENTRIES_${module})
     file(GLOB files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp")
     file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${folder}/*.hpp")
@@ -47,6 +68,7 @@ function(peri_entry_list module out)
         get_filename_component(stem "${file}" NAME_WE)
         string(APPEND declarations "extern const Entry ${stem}_entry;\n")
         string(APPEND rows "    &${stem}_entry,\n")
+        list(APPEND entries "${file}")
       endif()
     endforeach()
   endforeach()
@@ -66,7 +88,13 @@ std::span<const Entry* const> entries() { return {kEntries, sizeof(kEntries) / s
 }  // namespace peri::${module}
 ")
   set(${out} "${PERI_GEN}/${module}_list.cpp" PARENT_SCOPE)
+  if(EXISTS "${CMAKE_SOURCE_DIR}/src/${module}/core/source_key.hpp")
+    peri_source_keys("${module}" "${entries}")
+    set(${out} "${PERI_GEN}/${module}_list.cpp" "${PERI_GEN}/${module}_keys.cpp" PARENT_SCOPE)
+  endif()
 endfunction()
+
+set(PERI_ISA_OPTIONS -O3 -ffp-contract=fast)
 
 # Flags of sources by ISA. They see no precompiled header: no inline function of the standard library may be
 # instantiated with instructions that not every machine has.
@@ -74,7 +102,7 @@ function(peri_isa_flags)
   foreach(file IN LISTS ARGN)
     if(file MATCHES "_(avx2|avx512|avx512bf16)\\.cpp$")
       set_source_files_properties("${file}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON
-        COMPILE_OPTIONS "-O3;-ffp-contract=fast;${PERI_ISA_${CMAKE_MATCH_1}}")
+        COMPILE_OPTIONS "${PERI_ISA_OPTIONS};${PERI_ISA_${CMAKE_MATCH_1}}")
     endif()
   endforeach()
 endfunction()

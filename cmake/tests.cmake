@@ -21,8 +21,8 @@ function(peri_test_label file out)
   if(file MATCHES "/slow/")
     set(label slow)
   endif()
-  file(STRINGS "${file}" lines LIMIT_COUNT 8 REGEX "^// label: [a-z_]+")
-  if(lines MATCHES "// label: ([a-z_]+)")
+  file(STRINGS "${file}" lines LIMIT_COUNT 8 REGEX "^(//|#) label: [a-z_]+")
+  if(lines MATCHES "label: ([a-z_]+)")
     set(label ${CMAKE_MATCH_1})
   endif()
   set(${out} ${label} PARENT_SCOPE)
@@ -82,6 +82,17 @@ add_test(NAME tidy/selftest COMMAND ${PERI_PYTHON} "${CMAKE_SOURCE_DIR}/tools/ti
 add_test(NAME tidy/isa_objects COMMAND ${PERI_PYTHON} "${CMAKE_SOURCE_DIR}/tools/tidy/isa_objects.py"
          --selftest ${CMAKE_CXX_COMPILER} "${CMAKE_BINARY_DIR}")
 set_tests_properties(tidy tidy/selftest tidy/isa_objects PROPERTIES LABELS null)
+
+# tests/gates/*_gate.py: what a gate lets through and what it stops, each with planted violations.
+file(GLOB gates CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/gates/*_gate.py")
+foreach(file IN LISTS gates)
+  get_filename_component(stem "${file}" NAME_WE)
+  string(REGEX REPLACE "_gate$" "" name "${stem}")
+  peri_test_label("${file}" label)
+  add_test(NAME gates/${name} COMMAND ${PERI_PYTHON} "${file}")
+  set_tests_properties(gates/${name} PROPERTIES LABELS ${label} TIMEOUT 600 SKIP_RETURN_CODE 77
+    ENVIRONMENT "PERI_BUILD=${CMAKE_BINARY_DIR};CXX=${CMAKE_CXX_COMPILER}")
+endforeach()
 
 # The installed package as a stranger uses it.
 add_test(NAME package COMMAND "${CMAKE_SOURCE_DIR}/tests/package/run.sh" "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")

@@ -45,8 +45,8 @@ std::vector<int64_t> sample_positions(const std::vector<int64_t>& dims, int64_t 
   return out;
 }
 
-// How far an answer may be from `want` at an element: its radius, the rounding to its type, and that type's smallest step
-// near zero (subnormal results).
+// How far an answer may be from `want` at an element: its radius, the rounding to its type, and that type's smallest
+// step near zero (subnormal results).
 double radius_at(const ops::RefTensor& want, size_t at) {
   return want.r(static_cast<int64_t>(at)) + unit_roundoff(want.dtype) * std::fabs(want.f[at]) +
          (want.dtype == DType::kF16 ? 0x1p-24 : 0x1p-126);

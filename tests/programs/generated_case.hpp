@@ -207,8 +207,10 @@ inline void judge_output(const Case& c, Size& size, size_t k, const Tensor& got,
                      name.c_str(), far, n);
   } else if ((tied || excused) && (f->verdict == "right" || f->verdict == "left_out")) {
     f->verdict = tied ? "tie" : "left_out";
-    f->why = format("output %zu '%s': %zu of %zu elements hang on less than 1e-6 of the inputs, %zu on a comparison that float32 does not decide; ",
-                    k, name.c_str(), excused, n, tied);
+    f->why = format(
+        "output %zu '%s': %zu of %zu elements hang on less than 1e-6 of the inputs, %zu on a comparison that float32 "
+        "does not decide; ",
+        k, name.c_str(), excused, n, tied);
   }
 }
 

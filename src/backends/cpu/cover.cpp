@@ -65,7 +65,7 @@ struct Search {
   std::unordered_map<const ir::Value*, std::vector<std::pair<size_t, size_t>>>
       used_by;  // value -> (region, input index)
 
-  double time_of(const tune::Candidate& c) const { return c.median_ms >= 0 ? c.median_ms : kUnmeasuredMs; }
+  double time_of(const tune::Candidate& c) const { return c.evidence.timed() ? c.evidence.time_ms : kUnmeasuredMs; }
   const ir::Layout& given(size_t region, size_t output) const {
     const Node& n = nodes[region];
     return n.usable.empty() ? kRowMajor : n.usable[n.pick].offer.outputs[output];
@@ -249,7 +249,7 @@ Result<Cover> choose_cover(const std::vector<Region>& regions, tune::Tuner& tune
     c.reference = n.usable.empty();
     if (!c.reference) {
       c.candidate = n.usable[n.pick];
-      cover.predicted_ms += std::max(0.0, c.candidate.median_ms);
+      cover.predicted_ms += std::max(0.0, c.candidate.evidence.time_ms);
       for (size_t p = 0; p < n.usable.size(); ++p)
         if (p != n.pick) c.others.push_back(n.usable[p]);
     }

@@ -45,11 +45,11 @@ struct Joiner {
     std::optional<double> best;
     const std::string key = region_key(r);
     for (const tune::Candidate& c : (*all)->list)
-      if (c.rejected.empty() && c.median_ms >= 0 && (!best || c.median_ms < *best) &&
+      if (c.evidence.right() && c.evidence.timed() && (!best || c.evidence.time_ms < *best) &&
           refused_choice(refused, key, c).empty() &&
           std::all_of(elsewhere.begin(), elsewhere.end(),
                       [&](const ir::Graph& g) { return tuner.offered(c, g, constant_inputs(r)); }))
-        best = c.median_ms;
+        best = c.evidence.time_ms;
     return best;
   }
 

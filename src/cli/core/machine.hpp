@@ -18,5 +18,7 @@ struct MachineFacts {
 };
 MachineFacts machine_facts();
 void write_machine(JsonWriter& w, const MachineFacts& m);  // an object
+// kRefused if write_machine() wrote `recorded` on another kind of machine: CPU, instruction sets or caches differ.
+Status check_machine(const MachineFacts& here, const Json& recorded);
 
 }  // namespace peri::cli
