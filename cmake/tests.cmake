@@ -1,5 +1,5 @@
 # tests/<module>/**/*_test.cpp → program test_<module>; one CTest test per file, named <module>/<file>.
-# Label: the file's `// label: NAME` within its first lines, `slow` below a folder slow/, else `null`.
+# Label: the file's `// label: NAME` in its head (heads.cmake), `slow` below a folder slow/, else `null`.
 find_package(GTest CONFIG REQUIRED)
 
 file(CONFIGURE OUTPUT "${PERI_GEN}/tests/places.hpp" @ONLY CONTENT
@@ -15,18 +15,6 @@ inline constexpr const char* kBuildDir = \"${CMAKE_BINARY_DIR}\";
 add_library(peri_test_main STATIC "${CMAKE_SOURCE_DIR}/tests/main.cpp")
 target_link_libraries(peri_test_main PUBLIC GTest::gtest)
 target_compile_options(peri_test_main PRIVATE ${PERI_WARNINGS})
-
-function(peri_test_label file out)
-  set(label null)
-  if(file MATCHES "/slow/")
-    set(label slow)
-  endif()
-  file(STRINGS "${file}" lines LIMIT_COUNT 8 REGEX "^(//|#) label: [a-z_]+")
-  if(lines MATCHES "label: ([a-z_]+)")
-    set(label ${CMAKE_MATCH_1})
-  endif()
-  set(${out} ${label} PARENT_SCOPE)
-endfunction()
 
 # peri_tests(MODULE): MODULE as in LAYERS, or another folder of tests/ that composes everything.
 function(peri_tests module)
