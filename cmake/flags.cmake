@@ -33,7 +33,9 @@ endif()
 
 # PERI_SANITIZE=address,undefined: every finding ends the program. PERI_FUZZ adds coverage for libFuzzer.
 if(PERI_SANITIZE)
-  add_compile_options(-fsanitize=${PERI_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+  # object-size looks for what the address sanitizer finds better, at an eighth of the compile time.
+  add_compile_options(-fsanitize=${PERI_SANITIZE} -fno-sanitize=object-size -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer -O1)
   add_link_options(-fsanitize=${PERI_SANITIZE})
 endif()
 if(PERI_FUZZ)

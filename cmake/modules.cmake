@@ -94,7 +94,11 @@ std::span<const Entry* const> entries() { return {kEntries, sizeof(kEntries) / s
   endif()
 endfunction()
 
+# With sanitizers -O1 stays: what -O3 unrolls is instrumented many times over.
 set(PERI_ISA_OPTIONS -O3 -ffp-contract=fast)
+if(PERI_SANITIZE)
+  set(PERI_ISA_OPTIONS -O1 -ffp-contract=fast)
+endif()
 
 # Flags of sources by ISA. They see no precompiled header: no inline function of the standard library may be
 # instantiated with instructions that not every machine has.
@@ -122,6 +126,11 @@ if(PERI_PCH)
   target_compile_options(peri_pch PRIVATE ${PERI_WARNINGS})
   target_precompile_headers(peri_pch PRIVATE <algorithm> <cstdint> <functional> <map> <memory> <optional> <span>
                             <string> <string_view> <unordered_map> <utility> <vector>)
+  if(PERI_FUZZ)
+    # Everything is compiled at once there, and two files of three read this one.
+    target_include_directories(peri_pch PRIVATE "${CMAKE_SOURCE_DIR}/src")
+    target_precompile_headers(peri_pch PRIVATE "${CMAKE_SOURCE_DIR}/src/ops/entry.hpp")
+  endif()
 endif()
 
 # peri_module(LEVEL MODULE): the library; MODULES and LEVEL_OF_* grow.
