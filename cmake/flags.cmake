@@ -25,12 +25,17 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  set(PERI_WARNINGS -w)  # only for fuzzing; GCC's warnings and clang-tidy judge the code
+  # Fields left out of a designated initialiser have their default, as for GCC above; get_temporary_buffer of libstdc++'s
+  # own stable_sort is deprecated.
+  list(APPEND PERI_WARNINGS -Wno-missing-designated-field-initializers -Wno-deprecated-declarations -Wextra-semi
+       -Wimplicit-fallthrough -Wunreachable-code-break -Wshadow-field-in-constructor-modified)
 endif()
 
 # PERI_SANITIZE=address,undefined: every finding ends the program. PERI_FUZZ adds coverage for libFuzzer.
 if(PERI_SANITIZE)
-  add_compile_options(-fsanitize=${PERI_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+  # object-size looks for what the address sanitizer finds better, at an eighth of the compile time.
+  add_compile_options(-fsanitize=${PERI_SANITIZE} -fno-sanitize=object-size -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer -O1)
   add_link_options(-fsanitize=${PERI_SANITIZE})
 endif()
 if(PERI_FUZZ)

@@ -30,6 +30,26 @@ function(peri_is_entry file out)
   endif()
 endfunction()
 
+# peri_source_keys(MODULE ENTRIES): gen/MODULE_keys.cpp, made anew when a source of the module or a flag changes.
+function(peri_source_keys module entries)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${module}/*.cpp" "${CMAKE_SOURCE_DIR}/src/${module}/*.hpp")
+  file(GLOB also "${CMAKE_SOURCE_DIR}/src/base/thread_pool.?pp")
+  get_property(options DIRECTORY PROPERTY COMPILE_OPTIONS)
+  list(FILTER options EXCLUDE REGEX "prefix-map")  # the place of a checkout changes nothing
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  set(flags "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} ${options}"
+      "${PERI_ISA_OPTIONS}" "${PERI_ISA_avx2}" "${PERI_ISA_avx512}" "${PERI_ISA_avx512bf16}")
+  set(out "${PERI_GEN}/${module}_keys.cpp")
+  set(arguments "set(OUT [==[${out}]==])\nset(SRC [==[${CMAKE_SOURCE_DIR}/src]==])\nset(MODULE ${module})\n"
+      "set(FOLDERS [==[${PERI_ENTRIES_${module}}]==])\nset(ENTRIES [==[${entries}]==])\nset(ALSO [==[${also}]==])\n"
+      "set(FLAGS [==[${flags}]==])\ninclude([==[${CMAKE_SOURCE_DIR}/cmake/source_keys.cmake]==])\n")
+  string(JOIN "" arguments ${arguments})
+  file(CONFIGURE OUTPUT "${PERI_GEN}/${module}_keys.cmake" CONTENT "${arguments}" @ONLY)
+  add_custom_command(OUTPUT "${out}" COMMAND ${CMAKE_COMMAND} -P "${PERI_GEN}/${module}_keys.cmake"
+    DEPENDS ${sources} ${also} "${PERI_GEN}/${module}_keys.cmake" "${CMAKE_SOURCE_DIR}/cmake/source_keys.cmake"
+    COMMENT "Keys of the sources of src/${module}" VERBATIM)
+endfunction()
+
 # peri_entry_list(MODULE OUT): writes gen/MODULE_list.cpp and names it in OUT, if the module has entries.
 function(peri_entry_list module out)
   set(${out} "" PARENT_SCOPE)
@@ -38,6 +58,7 @@ function(peri_entry_list module out)
   endif()
   set(declarations "")
   set(rows "")
+  set(entries "")
   foreach(folder IN LISTS PERI_ENTRIES_${module})
     file(GLOB files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp")
     file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${folder}/*.hpp")
@@ -47,6 +68,7 @@ function(peri_entry_list module out)
         get_filename_component(stem "${file}" NAME_WE)
         string(APPEND declarations "extern const Entry ${stem}_entry;\n")
         string(APPEND rows "    &${stem}_entry,\n")
+        list(APPEND entries "${file}")
       endif()
     endforeach()
   endforeach()
@@ -66,7 +88,17 @@ std::span<const Entry* const> entries() { return {kEntries, sizeof(kEntries) / s
 }  // namespace peri::${module}
 ")
   set(${out} "${PERI_GEN}/${module}_list.cpp" PARENT_SCOPE)
+  if(EXISTS "${CMAKE_SOURCE_DIR}/src/${module}/core/source_key.hpp")
+    peri_source_keys("${module}" "${entries}")
+    set(${out} "${PERI_GEN}/${module}_list.cpp" "${PERI_GEN}/${module}_keys.cpp" PARENT_SCOPE)
+  endif()
 endfunction()
+
+# With sanitizers -O1 stays: what -O3 unrolls is instrumented many times over.
+set(PERI_ISA_OPTIONS -O3 -ffp-contract=fast)
+if(PERI_SANITIZE)
+  set(PERI_ISA_OPTIONS -O1 -ffp-contract=fast)
+endif()
 
 # Flags of sources by ISA. They see no precompiled header: no inline function of the standard library may be
 # instantiated with instructions that not every machine has.
@@ -74,7 +106,7 @@ function(peri_isa_flags)
   foreach(file IN LISTS ARGN)
     if(file MATCHES "_(avx2|avx512|avx512bf16)\\.cpp$")
       set_source_files_properties("${file}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON
-        COMPILE_OPTIONS "-O3;-ffp-contract=fast;${PERI_ISA_${CMAKE_MATCH_1}}")
+        COMPILE_OPTIONS "${PERI_ISA_OPTIONS};${PERI_ISA_${CMAKE_MATCH_1}}")
     endif()
   endforeach()
 endfunction()
@@ -94,6 +126,11 @@ if(PERI_PCH)
   target_compile_options(peri_pch PRIVATE ${PERI_WARNINGS})
   target_precompile_headers(peri_pch PRIVATE <algorithm> <cstdint> <functional> <map> <memory> <optional> <span>
                             <string> <string_view> <unordered_map> <utility> <vector>)
+  if(PERI_FUZZ)
+    # Everything is compiled at once there, and two files of three read this one.
+    target_include_directories(peri_pch PRIVATE "${CMAKE_SOURCE_DIR}/src")
+    target_precompile_headers(peri_pch PRIVATE "${CMAKE_SOURCE_DIR}/src/ops/entry.hpp")
+  endif()
 endif()
 
 # peri_module(LEVEL MODULE): the library; MODULES and LEVEL_OF_* grow.

@@ -1,5 +1,5 @@
 # tests/<module>/**/*_test.cpp → program test_<module>; one CTest test per file, named <module>/<file>.
-# Label: the file's `// label: NAME` within its first lines, `slow` below a folder slow/, else `null`.
+# Label: the file's `// label: NAME` in its head (heads.cmake), `slow` below a folder slow/, else `null`.
 find_package(GTest CONFIG REQUIRED)
 
 file(CONFIGURE OUTPUT "${PERI_GEN}/tests/places.hpp" @ONLY CONTENT
@@ -15,18 +15,6 @@ inline constexpr const char* kBuildDir = \"${CMAKE_BINARY_DIR}\";
 add_library(peri_test_main STATIC "${CMAKE_SOURCE_DIR}/tests/main.cpp")
 target_link_libraries(peri_test_main PUBLIC GTest::gtest)
 target_compile_options(peri_test_main PRIVATE ${PERI_WARNINGS})
-
-function(peri_test_label file out)
-  set(label null)
-  if(file MATCHES "/slow/")
-    set(label slow)
-  endif()
-  file(STRINGS "${file}" lines LIMIT_COUNT 8 REGEX "^// label: [a-z_]+")
-  if(lines MATCHES "// label: ([a-z_]+)")
-    set(label ${CMAKE_MATCH_1})
-  endif()
-  set(${out} ${label} PARENT_SCOPE)
-endfunction()
 
 # peri_tests(MODULE): MODULE as in LAYERS, or another folder of tests/ that composes everything.
 function(peri_tests module)
@@ -82,6 +70,21 @@ add_test(NAME tidy/selftest COMMAND ${PERI_PYTHON} "${CMAKE_SOURCE_DIR}/tools/ti
 add_test(NAME tidy/isa_objects COMMAND ${PERI_PYTHON} "${CMAKE_SOURCE_DIR}/tools/tidy/isa_objects.py"
          --selftest ${CMAKE_CXX_COMPILER} "${CMAKE_BINARY_DIR}")
 set_tests_properties(tidy tidy/selftest tidy/isa_objects PROPERTIES LABELS null)
+set(peri_clang_tidy ${PERI_PYTHON} "${CMAKE_SOURCE_DIR}/tools/tidy/clang_tidy.py")
+add_test(NAME tidy/clang COMMAND ${peri_clang_tidy} "${CMAKE_BINARY_DIR}")
+add_test(NAME tidy/clang_selftest COMMAND ${peri_clang_tidy} --selftest "${CMAKE_BINARY_DIR}")
+set_tests_properties(tidy/clang PROPERTIES LABELS slow TIMEOUT 7200 PROCESSORS 2 SKIP_RETURN_CODE 77)
+set_tests_properties(tidy/clang_selftest PROPERTIES LABELS null SKIP_RETURN_CODE 77)
+
+# tests/gates/*_gate.py: what a gate lets through and what it stops, each with planted violations.
+file(GLOB gates CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/gates/*_gate.py")
+foreach(file IN LISTS gates)
+  get_filename_component(stem "${file}" NAME_WE)
+  string(REGEX REPLACE "_gate$" "" name "${stem}")
+  peri_test_label("${file}" label)
+  add_test(NAME gates/${name} COMMAND ${PERI_PYTHON} "${file}" "${CMAKE_BINARY_DIR}")
+  set_tests_properties(gates/${name} PROPERTIES LABELS ${label} TIMEOUT 600 SKIP_RETURN_CODE 77)
+endforeach()
 
 # The installed package as a stranger uses it.
 add_test(NAME package COMMAND "${CMAKE_SOURCE_DIR}/tests/package/run.sh" "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")
@@ -114,6 +117,12 @@ foreach(suite IN ITEMS light:9:cpu node:1558:cpu dtype:30:slow opset:7599:slow)
   set_tests_properties(suites/${name} PROPERTIES LABELS ${label} TIMEOUT 1200)
 endforeach()
 set(peri_venv "${CMAKE_SOURCE_DIR}/.venv/bin/python")
+# The same in worlds (tools/suites/worlds.py): a tenth of the node suite that the commit's seed takes, and everything in slow.
+set(peri_worlds ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/worlds.py" --peri $<TARGET_FILE:peri>)
+add_test(NAME worlds/tenth COMMAND ${peri_worlds} "${peri_suites}/node" --share 10 --seed commit)
+add_test(NAME worlds/whole COMMAND ${peri_worlds} "${peri_suites}/node" "${peri_suites}/light")
+set_tests_properties(worlds/tenth PROPERTIES LABELS cpu TIMEOUT 600)
+set_tests_properties(worlds/whole PROPERTIES LABELS slow TIMEOUT 3600)
 add_test(NAME suites/digits COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/check_digits.py" --peri $<TARGET_FILE:peri>)
 set_tests_properties(suites/digits PROPERTIES LABELS cpu TIMEOUT 600)
 add_test(NAME suites/agreement COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/check_agreement.py"

@@ -2,6 +2,8 @@
 #include "bench/measure.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 
 #include "base/clock.hpp"
 
@@ -19,23 +21,53 @@ Measurement summarize(std::vector<double> samples_ms) {
   return m;
 }
 
-Result<Measurement> measure(const Schedule& schedule, const std::function<Status()>& run,
-                            const std::function<bool()>& stop) {
+Result<std::vector<double>> sample(const Schedule& schedule, FunctionRef<Result<double>()> once,
+                                   const std::function<bool()>& stop) {
   const auto stopped = [&] { return stop && stop(); };
   int64_t start = now_ns();
   do {
-    PERI_TRY(run());
+    PERI_TRY(once());
   } while (seconds_since(start) < schedule.warm_up_seconds && !stopped());
   std::vector<double> samples;
   start = now_ns();
   while (static_cast<int64_t>(samples.size()) < schedule.max_samples &&
          (static_cast<int64_t>(samples.size()) < schedule.min_samples || seconds_since(start) < schedule.seconds)) {
-    const int64_t before = now_ns();
-    PERI_TRY(run());
-    samples.push_back(static_cast<double>(now_ns() - before) * 1e-6);
+    if (schedule.before) schedule.before();
+    PERI_ASSIGN(const double value, once());
+    samples.push_back(value);
     if (stopped()) break;
   }
+  return samples;
+}
+
+Result<std::vector<double>> time_runs(const Schedule& schedule, FunctionRef<Status()> run,
+                                      const std::function<bool()>& stop) {
+  return sample(
+      schedule,
+      [&]() -> Result<double> {
+        const int64_t before = now_ns();
+        PERI_TRY(run());
+        return static_cast<double>(now_ns() - before) * 1e-6;
+      },
+      stop);
+}
+
+Result<Measurement> measure(const Schedule& schedule, FunctionRef<Status()> run, const std::function<bool()>& stop) {
+  PERI_ASSIGN(std::vector<double> samples, time_runs(schedule, run, stop));
   return summarize(std::move(samples));
+}
+
+std::string why_unstable(const Measurement& m, double tolerance) {
+  const size_t n = m.samples_ms.size();
+  if (n < kFewestToTell) return "";
+  const std::span<const double> all(m.samples_ms);
+  const double first = stats::median(all.first(n / 2)), second = stats::median(all.last(n / 2));
+  const double most = tolerance * m.median_ms;
+  if (std::abs(second - first) > most)
+    return format("the first half of the samples has the median %.4g ms, the second %.4g ms", first, second);
+  if (m.interval_ms.high - m.interval_ms.low > most)
+    return format("the median is only known to lie between %.4g and %.4g ms", m.interval_ms.low, m.interval_ms.high);
+  return "";
 }
 
 }  // namespace peri::bench

@@ -1,4 +1,4 @@
-// The timing loop: warm-up, samples until time or number is reached, and their summary. Everything that times a run
+// The timing loop: warm-up, samples until time or number is reached, and their summary. Everything that times anything
 // uses it.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "base/thread_pool.hpp"
 #include "stats/stats.hpp"
 
 namespace peri::bench {
@@ -17,7 +18,13 @@ struct Schedule {
   double seconds = 3;            // of samples
   int64_t min_samples = 5;       // even if the time is over
   int64_t max_samples = 100000;
+  std::function<void()> before = {};  // called before each sample, and not part of it
 };
+
+// The loop itself: what `once` returns, call after call; warm-up is left out. Stops early with what it has when `stop`
+// says so. An error of `once` ends it.
+Result<std::vector<double>> sample(const Schedule& schedule, FunctionRef<Result<double>()> once,
+                                   const std::function<bool()>& stop = {});
 
 struct Measurement {
   std::vector<double> samples_ms;  // in order of time
@@ -25,9 +32,16 @@ struct Measurement {
   stats::Interval interval_ms;  // of the median, 95 %
 };
 
-// Calls `run` by the schedule. Stops early with what it has when `stop` says so. An error of `run` ends it.
-Result<Measurement> measure(const Schedule& schedule, const std::function<Status()>& run,
+// Times of `run` in ms, by the same loop.
+Result<std::vector<double>> time_runs(const Schedule& schedule, FunctionRef<Status()> run,
+                                      const std::function<bool()>& stop = {});
+Result<Measurement> measure(const Schedule& schedule, FunctionRef<Status()> run,
                             const std::function<bool()>& stop = {});
 Measurement summarize(std::vector<double> samples_ms);
+
+// Why the median of the samples is not the time of a run: the medians of their first and second half, or the ends of
+// its interval, are further apart than `tolerance` of it. Empty: it is, or there are fewer than kFewestToTell samples.
+constexpr size_t kFewestToTell = 10;
+std::string why_unstable(const Measurement& measurement, double tolerance);
 
 }  // namespace peri::bench

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/tensor.hpp"
 #include "base/thread_pool.hpp"
+#include "bench/measure.hpp"
 #include "device/target.hpp"
 
 namespace peri::bench {
@@ -29,6 +30,13 @@ double seconds_together(ThreadPool& pool, FunctionRef<void(int64_t)> part) {
     for (int64_t most = slowest_ns.load(); most < took && !slowest_ns.compare_exchange_weak(most, took);) {}
   });
   return static_cast<double>(slowest_ns.load()) * 1e-9;
+}
+
+// The shortest of what `once` took, in seconds, of calls for about `seconds`.
+double shortest(double seconds, FunctionRef<double()> once) {
+  const auto samples = sample({.warm_up_seconds = 0, .seconds = seconds, .min_samples = 1, .max_samples = INT64_MAX},
+                              [&]() -> Result<double> { return once(); });
+  return *std::min_element(samples->begin(), samples->end());
 }
 
 constexpr int64_t kRounds = 200000;  // about half a millisecond: a clock reading and the start of threads vanish in it
@@ -63,12 +71,8 @@ double best_fma_gflops(ThreadPool& pool, double seconds) {
   const bool wide = device::this_cpu().has("avx512");
   if (!wide && !device::this_cpu().has("avx2")) return 0;
   const double flops = 2.0 * kRounds * kChains * (wide ? 16 : 8) * pool.threads();
-  double best = 0;
-  const int64_t begin = now_ns();
-  do {
-    best = std::max(best, flops / seconds_together(pool, [&](int64_t) { wide ? fma_avx512() : fma_avx2(); }) / 1e9);
-  } while (seconds_since(begin) < seconds);
-  return best;
+  return flops / 1e9 /
+         shortest(seconds, [&] { return seconds_together(pool, [&](int64_t) { wide ? fma_avx512() : fma_avx2(); }); });
 }
 
 // Reads `bytes`, a multiple of 256, and gives something of what was read, so that no load can be left out.
@@ -101,12 +105,7 @@ Rates best_rates(ThreadPool& pool, int64_t working_set, double seconds) {
   const double bytes = 2.0 * static_cast<double>(part * pool.threads()) * repeats;
   Rates best;
   auto time = [&](auto&& task) {
-    double gbs = 0;
-    const int64_t begin = now_ns();
-    do {
-      gbs = std::max(gbs, bytes / seconds_together(pool, task) / 1e9);
-    } while (seconds_since(begin) < seconds);
-    return gbs;
+    return bytes / 1e9 / shortest(seconds, [&] { return seconds_together(pool, task); });
   };
   best.copy_gbs = time([&](int64_t task) {
     for (int k = 0; k < repeats; ++k) {
@@ -157,10 +156,66 @@ Peaks measure_peaks(int threads, double seconds) {
   return p;
 }
 
-double floor_ms(const Peaks& peaks, double flops, double bytes) {
+double measured_clock_ghz() {
+  constexpr int64_t kRounds = 100000, kProducts = 8, kCycles = 3;  // of a product, on every x86 processor since 2008
+  const double seconds = shortest(2e-3, [] {
+    int64_t left = kRounds, one = 1;
+    const int64_t start = now_ns();
+    asm volatile(
+        ".p2align 5\n1:\n\t"
+        "imul %[one], %[one]\n\timul %[one], %[one]\n\timul %[one], %[one]\n\timul %[one], %[one]\n\t"
+        "imul %[one], %[one]\n\timul %[one], %[one]\n\timul %[one], %[one]\n\timul %[one], %[one]\n\t"
+        "dec %[left]\n\tjnz 1b"
+        : [left] "+r"(left), [one] "+r"(one)
+        :
+        : "cc");
+    return static_cast<double>(now_ns() - start) * 1e-9;
+  });
+  return static_cast<double>(kRounds * kProducts * kCycles) / seconds * 1e-9;
+}
+
+double sustained_ms(const Peaks& peaks, double flops, double bytes) {
   const double rate = peaks.rate_gbs(bytes);
   const double arithmetic = peaks.fma_gflops > 0 ? flops / peaks.fma_gflops / 1e6 : 0;
   return std::max(arithmetic, rate > 0 ? bytes / rate / 1e6 : 0);
+}
+
+namespace {
+void write_rates(JsonWriter& w, std::string_view key, const std::vector<std::pair<int64_t, double>>& rates) {
+  w.key(key).begin_array();
+  for (const auto& [bytes, gbs] : rates)
+    w.begin_object().field("working_set_bytes", bytes).field("gbs", gbs).end_object();
+  w.end_array();
+}
+
+Status read_rates(const Json& json, std::string_view key, std::vector<std::pair<int64_t, double>>* rates) {
+  PERI_ASSIGN(const Json::Array* list, json.get_array(key));
+  for (const Json& j : *list) {
+    PERI_ASSIGN(const int64_t bytes, j.get_int("working_set_bytes"));
+    PERI_ASSIGN(const double gbs, j.get_double("gbs"));
+    if (bytes <= 0 || !(gbs >= 0)) return invalid("a rate of %g GB/s", gbs);
+    rates->emplace_back(bytes, gbs);
+  }
+  return Ok{};
+}
+}  // namespace
+
+void write_peaks(JsonWriter& w, const Peaks& p) {
+  w.begin_object().field("threads", p.threads).field("fma_gflops", p.fma_gflops);
+  write_rates(w, "copy_gbs", p.copy_gbs);
+  write_rates(w, "read_gbs", p.read_gbs);
+  w.end_object();
+}
+
+Result<Peaks> read_peaks(const Json& json) {
+  Peaks p;
+  PERI_ASSIGN(const int64_t threads, json.get_int("threads"));
+  PERI_ASSIGN(p.fma_gflops, json.get_double("fma_gflops"));
+  if (threads < 1 || threads > INT32_MAX || !(p.fma_gflops >= 0)) return invalid("peaks of no machine");
+  p.threads = static_cast<int>(threads);
+  PERI_TRY(read_rates(json, "copy_gbs", &p.copy_gbs));
+  PERI_TRY(read_rates(json, "read_gbs", &p.read_gbs));
+  return p;
 }
 
 }  // namespace peri::bench

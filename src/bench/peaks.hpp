@@ -1,10 +1,12 @@
-// What this machine sustains: fused multiply-adds, copies and loads, measured in a moment; and the floor of work at
-// these rates.
+// What this machine sustains: fused multiply-adds, copies and loads, measured in a moment. What it can never exceed is
+// in ceilings.hpp.
 #pragma once
 
 #include <cstdint>
 #include <utility>
 #include <vector>
+
+#include "base/json.hpp"
 
 namespace peri::bench {
 
@@ -14,15 +16,20 @@ struct Peaks {
   std::vector<std::pair<int64_t, double>> copy_gbs;  // working set in bytes -> GB/s, bytes read plus bytes written
   std::vector<std::pair<int64_t, double>>
       read_gbs;  // the same of loads alone: what a product with a large weight can reach
-  // Rate for a working set: the better of both at the largest measured one not above it, so that a floor is never too
-  // high.
+  // Rate for a working set: the better of both at the largest measured one not above it.
   double rate_gbs(double bytes) const;
 };
 
 // Best of several tries; takes about `seconds`. `threads` work at once, each on its own part.
 Peaks measure_peaks(int threads, double seconds);
 
-// Time in ms no step can be below at these rates: the dearer of arithmetic and movement. 0 if there is neither.
-double floor_ms(const Peaks& peaks, double flops, double bytes);
+// Time in ms of work at these rates: that of arithmetic or of movement, whichever is longer. 0 if there is neither.
+double sustained_ms(const Peaks& peaks, double flops, double bytes);
+
+// The clock of a moment, from integer products that wait for each other.
+double measured_clock_ghz();
+
+void write_peaks(JsonWriter& w, const Peaks& peaks);  // an object
+Result<Peaks> read_peaks(const Json& json);
 
 }  // namespace peri::bench

@@ -12,7 +12,7 @@ namespace peri::cli {
 namespace {
 
 std::string report(const bench::Measurement& m, const Opened& opened, const DimBinding& dims, bool tuned, int threads,
-                   int64_t arena_bytes, double first_run_ms) {
+                   int64_t arena_bytes, double first_run_ms, const std::string& unstable) {
   JsonWriter w;
   w.begin_object().field("model", opened.engine->program().name).field("threads", threads).key("dims").begin_object();
   for (const auto& [name, value] : dims) w.field(name, value);
@@ -27,7 +27,7 @@ std::string report(const bench::Measurement& m, const Opened& opened, const DimB
       .field("arena_bytes", arena_bytes)
       .field("load_ms", opened.load_ms)
       .field("first_run_ms", first_run_ms);
-  w.key("samples").begin_array();
+  w.field("unstable", unstable).key("samples").begin_array();
   for (double s : m.samples_ms) w.value(s);
   w.end_array().end_object();
   return w.take();
@@ -63,6 +63,7 @@ Result<Outcome> run(const Arguments& arguments) {
   bench::Schedule schedule;
   PERI_ASSIGN(schedule.seconds, arguments.real("--seconds", 0, 86400, 3));
   PERI_ASSIGN(schedule.max_samples, arguments.number("--iterations", 1, 100000000, 100000));
+  PERI_ASSIGN(const double tolerance, arguments.real("--tolerance", 0, 1e6, 25));
   auto once = [&]() -> Status {
     PERI_TRY(session->run(inputs));
     return Ok{};
@@ -78,7 +79,12 @@ Result<Outcome> run(const Arguments& arguments) {
   out.summary =
       format("median %.3f ms [%.3f, %.3f], p99 %.3f ms, %zu samples, %d thread%s", m.median_ms, m.interval_ms.low,
              m.interval_ms.high, m.p99_ms, m.samples_ms.size(), threads, threads == 1 ? "" : "s");
-  out.json = report(m, opened, dims, tuned, threads, session->arena_bytes(), first_run_ms);
+  const std::string unstable = bench::why_unstable(m, tolerance / 100);
+  out.json = report(m, opened, dims, tuned, threads, session->arena_bytes(), first_run_ms, unstable);
+  if (!unstable.empty()) {
+    out.code = exit_code(ErrorKind::kUnstable);
+    out.summary += "; not stable: " + unstable + format(", more than %g %% apart", tolerance);
+  }
   return out;
 }
 }  // namespace
@@ -94,8 +100,13 @@ const Entry bench_entry{{
         build_flags({{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED (default)", true},
                      {"--seconds", "", "N", "time to sample for (default 3)"},
                      {"--iterations", "", "N", "at most this many samples"},
+                     {"--tolerance", "", "PERCENT", "most that the samples may disagree by (default 25)"},
                      {"--layers", "", "", "also show the time of every step"}}),
-    .details = "example:\n  peri bench models/digits_cnn.onnx --dims batch=8 --seconds 1 --json -",
+    .details =
+        "Exit code 5 where 10 or more samples do not agree: the medians of their first and second half, or the "
+        "ends of the\n"
+        "median's interval, are further apart than --tolerance of the median. What was measured is still told.\n\n"
+        "example:\n  peri bench models/digits_cnn.onnx --dims batch=8 --seconds 1 --json -",
     .run = run,
 }};
 

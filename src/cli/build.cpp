@@ -23,25 +23,7 @@ std::string describe(const compile::Compiled& c, const std::string& path, bool s
   int64_t reference = 0;
   for (const auto& s : c.steps) reference += s.chosen == "reference";
   w.field("interrupted", stopped).field("reference_steps", reference).key("steps_in_order").begin_array();
-  for (const auto& s : c.steps) {
-    w.begin_object()
-        .field("name", s.name)
-        .field("chosen", s.chosen)
-        .field("median_ms", s.median_ms)
-        .field("max_error", s.max_error);
-    w.field("flops", s.flops)
-        .field("algorithm_flops", s.algorithm_flops)
-        .field("bytes", s.bytes)
-        .field("region", s.region)
-        .key("origins")
-        .begin_array();
-    for (const std::string& o : s.origins) w.value(o);
-    w.end_array().key("others").begin_object();
-    for (const auto& [id, ms] : s.others) w.field(id, ms);
-    w.end_object().key("refusals").begin_array();
-    for (const auto& [kernel, reason] : s.refusals) w.value(kernel + ": " + reason);
-    w.end_array().end_object();
-  }
+  for (const auto& s : c.steps) write_step(w, s);
   w.end_array().end_object();
   return w.take();
 }
@@ -81,7 +63,7 @@ Result<Outcome> run(const Arguments& arguments) {
   const bool stopped = interrupted();
   int64_t unproven = 0;
   if (stopped) {
-    for (const auto& s : compiled->steps) unproven += s.chosen != "reference" && s.max_error < 0;
+    for (const auto& s : compiled->steps) unproven += s.chosen != "reference" && s.evidence.max_error < 0;
     compiled->notes.push_back(format("interrupted: the best so far, %lld of %zu steps neither verified nor measured",
                                      static_cast<long long>(unproven), compiled->steps.size()));
   }

@@ -1,5 +1,6 @@
 // peri doctor: what this machine is, what it sustains, what this build can use of it, and what to do about the rest.
 #include "base/version.hpp"
+#include "bench/ceilings.hpp"
 #include "bench/peaks.hpp"
 #include "cli/core/machine.hpp"
 #include "cli/core/model.hpp"
@@ -26,19 +27,10 @@ std::vector<std::string> advice(const MachineFacts& m, const bench::Peaks& one, 
   return out;
 }
 
-void write_peaks(JsonWriter& w, std::string_view key, const bench::Peaks& p) {
-  w.key(key).begin_object().field("threads", p.threads).field("fma_gflops", p.fma_gflops).key("copy_gbs").begin_array();
-  for (const auto& [bytes, gbs] : p.copy_gbs)
-    w.begin_object().field("working_set_bytes", bytes).field("gbs", gbs).end_object();
-  w.end_array().key("read_gbs").begin_array();
-  for (const auto& [bytes, gbs] : p.read_gbs)
-    w.begin_object().field("working_set_bytes", bytes).field("gbs", gbs).end_object();
-  w.end_array().end_object();
-}
-
 Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(const int threads, thread_count(arguments));
   const MachineFacts m = machine_facts();
+  const bench::Ceilings ceilings = bench::machine_ceilings(threads);
   const bench::Peaks one = bench::measure_peaks(1, 1.0);
   const bench::Peaks all = threads > 1 ? bench::measure_peaks(threads, 1.0) : one;
   const Page page(arguments);
@@ -52,6 +44,8 @@ Result<Outcome> run(const Arguments& arguments) {
   page.line("memory    %s, %s available", bytes_text(static_cast<double>(m.memory.total_bytes)).c_str(),
             bytes_text(static_cast<double>(m.memory.available_bytes)).c_str());
   for (const std::string& l : m.target.libraries) page.line("library   %s", l.c_str());
+  page.line("ceiling   %d thread%s: %.0f GFLOP/s float32 at %.2f GHz (%s)", threads, threads == 1 ? "" : "s",
+            ceilings.gflops(false), ceilings.clock_ghz, ceilings.clock_from.c_str());
   for (const bench::Peaks* p : {&one, &all}) {
     if (p == &all && threads == 1) break;
     page.line("peak      %d thread%s: %.0f GFLOP/s float32 multiply-adds", p->threads, p->threads == 1 ? "" : "s",
@@ -66,8 +60,12 @@ Result<Outcome> run(const Arguments& arguments) {
   write_machine(w, m);
   w.key("target");
   device::write_target(w, m.target);
-  write_peaks(w, "peaks_one_thread", one);
-  write_peaks(w, "peaks", all);
+  w.key("ceilings");
+  bench::write_ceilings(w, ceilings);
+  w.key("peaks_one_thread");
+  bench::write_peaks(w, one);
+  w.key("peaks");
+  bench::write_peaks(w, all);
   w.key("kernels").begin_array();
   for (const kernels::Entry* e : kernels::entries()) {
     const kernels::Kernel& k = e->kernel;

@@ -1,11 +1,11 @@
 // peri explain: for every step of an engine, where it came from, what it was chosen from and why not the others, what
 // it costs, and how far that is from the least this machine could take.
-#include <sys/stat.h>
-
 #include <algorithm>
 
 #include "base/json.hpp"
+#include "bench/ceilings.hpp"
 #include "bench/peaks.hpp"
+#include "cli/core/machine.hpp"
 #include "cli/core/model.hpp"
 #include "cli/core/page.hpp"
 #include "cli/core/proof.hpp"
@@ -13,7 +13,6 @@
 namespace peri::cli {
 namespace {
 
-double number(const Json& j, std::string_view key) { return j.get_double(key, 0.0).ok() ? *j.get_double(key, 0.0) : 0; }
 std::string word(const Json& j, std::string_view key) {
   return j.get_string(key, "").ok() ? std::string(*j.get_string(key, "")) : "";
 }
@@ -35,64 +34,123 @@ std::string joined(const Json& j, std::string_view key, size_t at_most) {
 
 // The proof as JSON: beside an engine, or of a model built now.
 Result<Json> proof_of(const Arguments& arguments, const std::string& path, Progress* progress) {
-  if (is_engine(path)) {
-    auto text = read_file(proof_path(path), size_t{256} << 20);
-    if (!text.ok())
-      return std::move(text).error().advise("the proof is written by peri build; without it explain the model instead");
-    auto json = parse_json(*text);
-    if (!json.ok()) return std::move(json).error().in_file(proof_path(path));
-    return json;
-  }
+  if (is_engine(path)) return read_proof(path);
   PERI_ASSIGN(const compile::Options options, build_options(arguments, path, progress));
   build::Built built;
   PERI_ASSIGN(built.compiled, compile_whole(options, progress));
   return parse_json(proof_json(built, options));
 }
 
+// What times are held against.
+struct Rates {
+  bench::Ceilings ceilings;
+  bench::Peaks peaks;
+};
+
+// Those of the machine that took the times, which must be one like this; to compare, those of this one.
+Result<Rates> rates_of(const Json& proof, bool compare) {
+  PERI_ASSIGN(const Json* machine, proof.get("machine"));
+  if (compare) {
+    PERI_ASSIGN(const int64_t threads, proof.get_int("threads"));
+    const int here = std::clamp(static_cast<int>(std::min<int64_t>(threads, usable_cpus())), 1, usable_cpus());
+    return Rates{bench::machine_ceilings(here), bench::measure_peaks(here, 1.0)};
+  }
+  if (Status same = check_machine(machine_facts(), *machine); !same.ok())
+    return std::move(same).error().advise(
+        "build the engine here to explain it; --compare sets its times beside the floors of this machine");
+  PERI_ASSIGN(const Json* ceilings, proof.get("ceilings"));
+  PERI_ASSIGN(const Json* peaks, proof.get("peaks"));
+  Rates rates;
+  PERI_ASSIGN(rates.ceilings, bench::read_ceilings(*ceilings));
+  PERI_ASSIGN(rates.peaks, bench::read_peaks(*peaks));
+  return rates;
+}
+
 struct Row {
   const Json* step = nullptr;
-  double ms = 0, floor = 0, share = 0;  // share of the floor reached: floor / ms
+  tune::Evidence evidence;
+  tune::RegionWork work;
+  double floor = 0, sustained = 0;  // ms at the ceilings and at the peaks
+
+  double share_of(double least) const { return evidence.time_ms > 0 ? least / evidence.time_ms : 0; }
 };
+
+struct Total {
+  double ms = 0, floor = 0, sustained = 0;
+};
+
+Result<std::vector<Row>> rows_of(const Json& proof, const Rates& rates, Total* total) {
+  std::vector<Row> rows;
+  for (const Json& s : items(proof, "steps")) {
+    Row r;
+    r.step = &s;
+    PERI_ASSIGN(const Json* evidence, s.get("evidence"));
+    PERI_ASSIGN(const Json* work, s.get("work"));
+    PERI_ASSIGN(r.evidence, tune::read_evidence(*evidence));
+    PERI_ASSIGN(r.work, tune::read_work(*work));
+    r.floor = rates.ceilings.floor_ms(r.work.least);
+    r.sustained = bench::sustained_ms(rates.peaks, r.work.algorithm_flops, r.work.bytes);
+    if (r.evidence.timed()) total->ms += r.evidence.time_ms;
+    total->floor += r.floor;
+    total->sustained += r.sustained;
+    rows.push_back(std::move(r));
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return a.evidence.time_ms != b.evidence.time_ms ? a.evidence.time_ms > b.evidence.time_ms : a.floor > b.floor;
+  });
+  return rows;
+}
 
 void print_row(const Page& page, const Row& r, double total, bool full) {
   const Json& s = *r.step;
-  const std::string ms = r.ms < 0 ? "-" : format("%.4f", r.ms),
-                    share = r.ms > 0 ? format("%.0f%%", 100 * r.share) : "-";
-  page.line("%9s %5.1f%% %9.4f %6s %9.2f %9.2f  %s  [%s]", ms.c_str(), total > 0 && r.ms > 0 ? 100 * r.ms / total : 0,
-            r.floor, share.c_str(), number(s, "flops") / 1e6, number(s, "bytes") / 1e6, word(s, "name").c_str(),
-            word(s, "chosen").c_str());
+  const bool timed = r.evidence.time_ms > 0;
+  const std::string ms = timed ? format("%.4f", r.evidence.time_ms) : "-",
+                    share = timed ? format("%.0f%%", 100 * r.share_of(r.sustained)) : "-";
+  page.line("%9s %5.1f%% %9.4f %9.4f %6s %9.2f %9.2f  %s  [%s]", ms.c_str(),
+            total > 0 && timed ? 100 * r.evidence.time_ms / total : 0, r.floor, r.sustained, share.c_str(),
+            r.work.flops / 1e6, r.work.bytes / 1e6, word(s, "name").c_str(), word(s, "chosen").c_str());
+  if (!r.evidence.untimed.empty()) page.line("            no time: %s", r.evidence.untimed.c_str());
   if (!full) return;
   page.line("            from %s", joined(s, "origins", 6).c_str());
   if (const std::string passes = joined(s, "touched_by", 12); !passes.empty())
     page.line("            passes %s", passes.c_str());
-  for (const Json& o : items(s, "others"))
-    page.line("            also %s: %.4f ms", word(o, "id").c_str(), number(o, "median_ms"));
+  for (const Json& o : items(s, "others")) {
+    const Json* evidence = o.find("evidence");
+    const auto known = evidence ? tune::read_evidence(*evidence) : Result<tune::Evidence>(tune::Evidence());
+    const bool known_time = known.ok() && known->timed();
+    page.line("            also %s: %s", word(o, "id").c_str(),
+              known_time                              ? format("%.4f ms", known->time_ms).c_str()
+              : known.ok() && !known->untimed.empty() ? known->untimed.c_str()
+                                                      : "not measured");
+  }
   for (const Json& o : items(s, "refusals"))
     page.line("            not %s: %s", word(o, "kernel").c_str(), word(o, "reason").c_str());
 }
 
-std::string explain_json(const std::string& path, const Json& proof, const bench::Peaks& peaks,
-                         const std::vector<Row>& rows, double total, double floor) {
+std::string explain_json(const std::string& path, const Json& proof, const Rates& rates, const std::vector<Row>& rows,
+                         const Total& total) {
+  const auto share = [](double least, double ms) { return ms > 0 ? least / ms : 0; };
   JsonWriter w;
   w.begin_object()
       .field("of", path)
-      .field("total_ms", total)
-      .field("floor_ms", floor)
-      .field("share_of_floor", total > 0 ? floor / total : 0);
-  w.key("peaks")
-      .begin_object()
-      .field("threads", peaks.threads)
-      .field("fma_gflops", peaks.fma_gflops)
-      .key("copy_gbs")
-      .begin_array();
-  for (const auto& [bytes, gbs] : peaks.copy_gbs)
-    w.begin_object().field("working_set_bytes", bytes).field("gbs", gbs).end_object();
-  w.end_array().end_object().key("layers").begin_array();
+      .field("times_are", tune::kTimeInWords)
+      .field("total_ms", total.ms)
+      .field("floor_ms", total.floor)
+      .field("share_of_floor", share(total.floor, total.ms))
+      .field("sustained_ms", total.sustained)
+      .field("share_of_peak", share(total.sustained, total.ms));
+  w.key("ceilings");
+  bench::write_ceilings(w, rates.ceilings);
+  w.key("peaks");
+  bench::write_peaks(w, rates.peaks);
+  w.key("layers").begin_array();
   for (const Row& r : rows)
     w.begin_object()
-        .field("ms", r.ms)
+        .field("ms", r.evidence.time_ms)
         .field("floor_ms", r.floor)
-        .field("share_of_floor", r.share)
+        .field("share_of_floor", r.share_of(r.floor))
+        .field("sustained_ms", r.sustained)
+        .field("share_of_peak", r.share_of(r.sustained))
         .key("step")
         .value(*r.step)
         .end_object();
@@ -103,44 +161,47 @@ std::string explain_json(const std::string& path, const Json& proof, const bench
   return w.take();
 }
 
+void print_head(const Page& page, const Rates& rates, const std::string& whose) {
+  const bench::Ceilings& c = rates.ceilings;
+  const bench::Peaks& p = rates.peaks;
+  const char* s = c.threads == 1 ? "" : "s";
+  page.line("ceilings of %d thread%s%s: %.0f GFLOP/s at %.2f GHz (%s)", c.threads, s, whose.c_str(), c.gflops(false),
+            c.clock_ghz, c.clock_from.c_str());
+  if (!p.copy_gbs.empty())
+    page.line("sustained: %.0f GFLOP/s, copies %.0f GB/s in cache, %.0f GB/s in memory", p.fma_gflops,
+              p.copy_gbs.front().second, p.copy_gbs.back().second);
+  page.line("ms: %s; floor: what no clock goes below; peak: at the sustained rates",
+            std::string(tune::kTimeInWords).c_str());
+  page.line("%9s %6s %9s %9s %6s %9s %9s  step [chosen]", "ms", "share", "floor ms", "peak ms", "of it", "MFLOP", "MB");
+}
+
 Result<Outcome> run(const Arguments& arguments) {
   const std::string path = arguments.positional[0];
+  const bool compare = arguments.has("--compare");
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const Json proof, proof_of(arguments, path, &progress));
-  PERI_ASSIGN(const int here, thread_count(arguments));
-  const int threads =
-      arguments.has("--threads") ? here : std::clamp(static_cast<int>(number(proof, "threads")), 1, here);
-  const bench::Peaks peaks = bench::measure_peaks(threads, 1.0);
-  std::vector<Row> rows;
-  double total = 0, floor = 0;
-  for (const Json& s : items(proof, "steps")) {
-    Row r;
-    r.step = &s;
-    r.ms = s.find("median_ms") ? number(s, "median_ms") : -1;
-    r.floor = bench::floor_ms(peaks, number(s, "algorithm_flops"), number(s, "bytes"));
-    r.share = r.ms > 0 ? r.floor / r.ms : 0;
-    if (r.ms > 0) total += r.ms;
-    floor += r.floor;
-    rows.push_back(r);
-  }
-  if (rows.empty()) return invalid("the proof has no steps").in_file(path);
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row& a, const Row& b) { return a.ms != b.ms ? a.ms > b.ms : a.floor > b.floor; });
+  Total total;
+  auto rates = rates_of(proof, compare);
+  if (!rates.ok()) return std::move(rates).error().in_file(path);
+  auto rows = rows_of(proof, *rates, &total);
+  if (!rows.ok()) return std::move(rows).error().in_file(path);
+  if (rows->empty()) return invalid("the proof has no steps").in_file(path);
   const Page page(arguments);
   PERI_ASSIGN(const int64_t top, arguments.number("--top", 1, 1000000, 20));
-  page.line("peaks of %d thread%s: %.0f GFLOP/s, copies %.0f GB/s in cache, %.0f GB/s in memory", threads,
-            threads == 1 ? "" : "s", peaks.fma_gflops, peaks.copy_gbs.front().second, peaks.copy_gbs.back().second);
-  page.line("%9s %6s %9s %6s %9s %9s  step [chosen]", "ms", "share", "floor ms", "of it", "MFLOP", "MB");
-  for (size_t k = 0; k < rows.size() && k < static_cast<size_t>(top); ++k)
-    print_row(page, rows[k], total, arguments.has("--full"));
-  if (rows.size() > static_cast<size_t>(top))
+  print_head(page, *rates, compare ? " of this machine" : "");
+  for (size_t k = 0; k < rows->size() && k < static_cast<size_t>(top); ++k)
+    print_row(page, (*rows)[k], total.ms, arguments.has("--full"));
+  if (rows->size() > static_cast<size_t>(top))
     page.line("and %zu more: --top N shows them, --full shows candidates and refusals",
-              rows.size() - static_cast<size_t>(top));
+              rows->size() - static_cast<size_t>(top));
   Outcome out;
-  out.json = explain_json(path, proof, peaks, rows, total, floor);
-  out.summary = total > 0 ? format("%zu steps, %.3f ms measured, floor %.3f ms, %.0f %% of it reached", rows.size(),
-                                   total, floor, 100 * floor / total)
-                          : format("%zu steps, not measured (built with --no-tune), floor %.3f ms", rows.size(), floor);
+  out.json = explain_json(path, proof, *rates, *rows, total);
+  out.summary =
+      total.ms > 0 ? format(
+                         "%zu steps, %.3f ms measured, floor %.3f ms, %.3f ms at sustained rates: %.0f %% of them "
+                         "reached",
+                         rows->size(), total.ms, total.floor, total.sustained, 100 * total.sustained / total.ms)
+                   : format("%zu steps, not measured (built with --no-tune), floor %.3f ms", rows->size(), total.floor);
   const Json* verification = proof.find("verification");
   auto verified = verification ? verification->get_bool("verified", false) : Result<bool>(false);
   if (!verified.ok() || !*verified) out.summary += "; candidates were not verified";
@@ -156,12 +217,17 @@ const Entry explain_entry{{
     .min_positional = 1,
     .max_positional = 1,
     .flags = build_flags({{"--top", "", "N", "rows of the table (default 20)"},
-                          {"--full", "", "", "also each step's nodes, passes, candidates and refusals"}}),
-    .details = "An engine is explained from the ENGINE.proof beside it, a model is built first. The floor of a step is "
-               "the dearer of the\n"
-               "chosen algorithm's arithmetic at the measured multiply-add peak and its inputs and outputs once at the "
-               "better of the copy and read rates of a working set that size.\n\n"
-               "example:\n  peri explain models/digits_cnn.onnx --full",
+                          {"--full", "", "", "also each step's nodes, passes, candidates and refusals"},
+                          {"--compare", "", "", "an engine of another machine: its times beside this one's floors"}}),
+    .details =
+        "An engine is explained from the ENGINE.proof beside it, a model is built first. The floor of a step is "
+        "the least\n"
+        "time that the chosen algorithm's products and its arguments and results take at rates no clock exceeds; "
+        "beside it\n"
+        "stands its time at the rates this machine sustains. Both are those of the machine that built the engine; "
+        "a proof\n"
+        "of another one is refused without --compare.\n\n"
+        "example:\n  peri explain models/digits_cnn.onnx --full",
     .run = run,
 }};
 

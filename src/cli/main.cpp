@@ -79,7 +79,8 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
     Status written = write_file_atomic(json_to, object + "\n");
     if (!written.ok() && code == 0) last = "FAILED " + std::string(command) + ": " + written.error().text(), code = 1;
   }
-  std::fflush(stdout);
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout)) && code == 0)
+    last = "FAILED " + std::string(command) + ": standard output does not take the answer: is the disk full?", code = 1;
   for (const std::string& note : exec::take_packed_notes())
     if (arguments && !arguments->has("--quiet")) std::fprintf(stderr, "note: %s\n", note.c_str());
   std::fprintf(stderr, "%s\n", last.c_str());

@@ -15,10 +15,8 @@ namespace {
 
 // The region's text of the step with this key or name in an engine's proof.
 Result<std::string> from_proof(const std::string& engine, const std::string& wanted) {
-  PERI_ASSIGN(const std::string text, read_file(proof_path(engine), size_t{256} << 20));
-  auto proof = parse_json(text);
-  if (!proof.ok()) return std::move(proof).error().in_file(proof_path(engine));
-  PERI_ASSIGN(const Json::Array* steps, proof->get_array("steps"));
+  PERI_ASSIGN(const Json proof, read_proof(engine));
+  PERI_ASSIGN(const Json::Array* steps, proof.get_array("steps"));
   for (const Json& s : *steps) {
     PERI_ASSIGN(const std::string_view key, s.get_string("key", ""));
     PERI_ASSIGN(const std::string_view name, s.get_string("name", ""));
@@ -82,19 +80,15 @@ void report(const Page& page, JsonWriter& w, const ir::Graph& g, const tune::Can
   for (bool c : constant) w.value(c);
   w.end_array().key("candidates").begin_array();
   for (const tune::Candidate& c : all.list) {
-    const bool good = c.rejected.empty();
-    const std::string times = good && c.median_ms > 0
-                                  ? format("%10.4f ms %8.1f GFLOP/s", c.median_ms, flops / c.median_ms / 1e6)
-                                  : std::string(10, ' ') + "-";
-    page.line("%-10s %s  error %.3g of its bound  %s%s%s", good ? "right" : "REJECTED", times.c_str(), c.max_error,
-              c.id().c_str(), good ? "" : ": ", c.rejected.c_str());
-    w.begin_object()
-        .field("id", c.id())
-        .field("provider", c.kernel->provider)
-        .field("median_ms", c.median_ms)
-        .field("error_over_bound", c.max_error)
-        .field("rejected", c.rejected)
-        .end_object();
+    const tune::Evidence& e = c.evidence;
+    const bool good = e.right();
+    const std::string times = good && e.timed() ? format("%10.4f ms %8.1f GFLOP/s", e.time_ms, flops / e.time_ms / 1e6)
+                                                : std::string(10, ' ') + "-";
+    page.line("%-10s %s  error %.3g of its bound  %s%s%s", good ? "right" : "REJECTED", times.c_str(), e.max_error,
+              c.id().c_str(), good && e.untimed.empty() ? "" : ": ", (good ? e.untimed : e.rejected).c_str());
+    w.begin_object().field("id", c.id()).field("provider", c.kernel->provider).key("evidence");
+    tune::write_evidence(w, e);
+    w.end_object();
   }
   w.end_array().key("refusals").begin_array();
   for (const tune::Refusal& r : all.refusals) {
@@ -134,14 +128,14 @@ Result<Outcome> run(const Arguments& arguments) {
   Outcome out;
   out.json = w.take();
   const int64_t wrong =
-      std::count_if(all.list.begin(), all.list.end(), [](const tune::Candidate& c) { return !c.rejected.empty(); });
+      std::count_if(all.list.begin(), all.list.end(), [](const tune::Candidate& c) { return !c.evidence.right(); });
   out.code = wrong ? 3 : 0;
   out.summary = all.list.empty()
                     ? format("no kernel takes it, %zu refuse: it runs on the reference", all.refusals.size())
                     : format("%zu candidates, %lld rejected, seed=%llu", all.list.size(), static_cast<long long>(wrong),
                              static_cast<unsigned long long>(line.seed));
   if (all.list.size() > static_cast<size_t>(wrong))
-    out.summary += "; fastest " + all.list[0].id() + format(" %.4f ms", all.list[0].median_ms);
+    out.summary += "; fastest " + all.list[0].id() + format(" %.4f ms", all.list[0].evidence.time_ms);
   return out;
 }
 }  // namespace

@@ -10,7 +10,7 @@
 #include "cli/core/page.hpp"
 #include "cli/core/peer.hpp"
 #include "cli/core/source.hpp"
-#include "cli/core/suite_report.hpp"
+#include "cli/core/suite.hpp"
 #include "judge/steps.hpp"
 #include "judge/whole.hpp"
 
@@ -347,7 +347,9 @@ const Entry verify_entry{{
           "judge every step of a run on the inputs it had and name the first one outside its bound"},
          {"--suite", "", "DIR", "run DIR/*/model.onnx on its test_data_set_* in this process"},
          {"--min-passed", "", "N", "with --suite: exit code 3 too when fewer cases pass"},
-         {"--filter", "", "TEXT", "only cases of the suite whose name holds TEXT"}}),
+         {"--filter", "", "TEXT", "only cases of the suite whose name holds TEXT"},
+         {"--memory", "", "HOW",
+          "with --suite: planned (default), poisoned before each run, or separate: poisoned and guarded"}}),
     .details = "Exit code 3 when an answer is outside its budget.\n\nexample:\n  peri verify models/digits_cnn.onnx "
                "--dims batch=3 --seed 7 --bisect\n  peri verify models/digits_cnn.onnx --onnxruntime --dims batch=3\n  "
                "peri verify --suite build/suites/node --filter conv",

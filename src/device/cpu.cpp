@@ -9,6 +9,7 @@
 
 #include "base/file.hpp"
 #include "base/thread_pool.hpp"
+#include "device/cpu_core.hpp"
 #include "device/memory_info.hpp"
 #include "device/target.hpp"
 
@@ -125,6 +126,17 @@ Target cpu_target(int threads, std::vector<std::string> libraries) {
 MemoryInfo host_memory() {
   const std::string text = kernel_text("/proc/meminfo");
   return {field_of(text, "MemTotal:"), field_of(text, "MemAvailable:")};
+}
+
+CpuCore cpu_core() {
+  constexpr uint32_t kMaker = 0x68747541, kLowHalf = 0xffff;  // leaf 0, ebx: "Auth"
+  constexpr int kTiles = 24;                                  // leaf 7, edx
+  CpuCore core;
+  core.amd = cpuid(0, 0).ebx == kMaker;
+  core.tiles = has(cpuid(7, 0).edx, kTiles);
+  const Leaf clock = cpuid(0x16, 0);  // base and highest clock in MHz, of Intel processors
+  if (!core.amd && (clock.ebx & kLowHalf) >= (clock.eax & kLowHalf)) core.stated_ghz = (clock.ebx & kLowHalf) / 1e3;
+  return core;
 }
 
 }  // namespace peri::device

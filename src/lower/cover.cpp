@@ -59,7 +59,7 @@ struct Able {
   double best_ms() const {
     double best = -1;
     for (const tune::Candidate& c : usable)
-      if (c.median_ms >= 0 && (best < 0 || c.median_ms < best)) best = c.median_ms;
+      if (c.evidence.timed() && (best < 0 || c.evidence.time_ms < best)) best = c.evidence.time_ms;
     return best;
   }
 };
@@ -118,7 +118,7 @@ struct Chooser {
     }
     if (lock->locked()) PERI_TRY(keep_locked(r, terms.tuner, lock, &a.usable));
     if (!parts.list[k].greedy) {
-      std::erase_if(a.usable, [](const tune::Candidate& c) { return c.median_ms < 0; });
+      std::erase_if(a.usable, [](const tune::Candidate& c) { return !c.evidence.timed(); });
       a.stands = !a.usable.empty();
     }
     return Ok{};
@@ -167,7 +167,7 @@ struct Chooser {
     for (size_t c = 0; a.stands && c < a.usable.size(); ++c) {
       const kernels::Offer& offer = a.usable[c].offer;
       Way way;
-      const double ms = a.usable[c].median_ms >= 0 ? a.usable[c].median_ms : kUnmeasuredMs;
+      const double ms = a.usable[c].evidence.timed() ? a.usable[c].evidence.time_ms : kUnmeasuredMs;
       way.ms = p.greedy ? ms : ms / kWin;
       for (size_t i : ports) way.in.push_back(place_of(offer.inputs[i]));
       for (const ir::Layout& l : offer.outputs) way.out.push_back(place_of(l));
@@ -219,7 +219,7 @@ struct Chooser {
       Region& r = parts.list[p.piece].region;
       Choice c = choice_of(p);
       counted += puzzle.pieces[p.piece].ways[p.way].ms;
-      if (!c.reference) out.predicted_ms += std::max(0.0, c.candidate.median_ms);
+      if (!c.reference) out.predicted_ms += std::max(0.0, c.candidate.evidence.time_ms);
       by_node.emplace(r.nodes.front(), std::move(c));
       out.regions.push_back(std::move(r));
     }

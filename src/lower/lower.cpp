@@ -95,7 +95,7 @@ struct Emitter {
       PERI_TRY(keep_choice(*choice, tuner.target(), v->name, &list));
     }
     std::erase_if(list, [&](const tune::Candidate& c) {
-      return !c.rejected.empty() || !refused_choice(options.refused, key, c).empty();
+      return !c.evidence.right() || !refused_choice(options.refused, key, c).empty();
     });
     if (list.empty()) return internal_error("no kernel converts '%s' between layouts", v->name.c_str());
     plan::Step step;
@@ -114,7 +114,8 @@ struct Emitter {
     report.conversion = true;
     report.chosen = list[0].id();
     describe_offer(list[0].offer, &report);
-    report.median_ms = list[0].median_ms;
+    report.evidence = list[0].evidence;
+    report.work = tune::work_of(concrete, 0);
     out.steps.push_back(std::move(report));
     return Ok{};
   }
@@ -141,29 +142,13 @@ struct Emitter {
       report.elsewhere = c.candidate.elsewhere->id();
       report.elsewhere_isa = c.candidate.elsewhere->offer.requires_isa;
     }
-    report.median_ms = c.reference ? -1 : c.candidate.median_ms;
-    report.max_error = c.reference ? -1 : c.candidate.max_error;
-    if (!c.reference) report.compared_with = c.candidate.compared_with;
-    for (const tune::Candidate& o : c.others) report.others.emplace_back(o.id(), o.median_ms);
+    if (!c.reference) report.evidence = c.candidate.evidence;
+    for (const tune::Candidate& o : c.others) report.others.emplace_back(o.id(), o.evidence);
     for (const tune::Refusal& x : c.refusals) report.refusals.emplace_back(x.kernel, x.reason);
     auto concrete = exec::bind_region(region_graph(r), options.tuned_for, true);
     if (!concrete.ok()) return report;
     report.region = ir::print(*concrete, {16, false});
-    for (const ir::Node* n : concrete->nodes) report.flops += ops::cost_of(*n).flops;
-    report.algorithm_flops = report.flops;
-    if (!c.reference && c.candidate.offer.flops > 0) {
-      const std::vector<bool> constant(concrete->inputs.size());
-      const ir::Node& anchored = kernels::Problem{&*concrete, constant}.anchor();
-      report.algorithm_flops += c.candidate.offer.flops - ops::cost_of(anchored).flops;
-    }
-    auto bytes = [](const ir::Value* v) {
-      return is_const(*v->type.shape)
-                 ? static_cast<double>(product(*v->type.shape).is_const() ? product(*v->type.shape).value() : 0) *
-                       dtype_bits(v->type.dtype) / 8
-                 : 0.0;
-    };
-    for (const ir::Value* v : concrete->inputs) report.bytes += bytes(v);
-    for (const ir::Value* v : concrete->outputs) report.bytes += bytes(v);
+    report.work = tune::work_of(*concrete, c.reference ? 0 : c.candidate.offer.flops);
     return report;
   }
 

@@ -8,6 +8,7 @@
 
 #include "lower/cover.hpp"
 #include "plan/program.hpp"
+#include "tune/work.hpp"
 
 namespace peri::lower {
 
@@ -22,12 +23,10 @@ struct StepReport {
   std::string chosen;                          // candidate id, or "reference"
   std::string layouts, requires_isa, library;  // of the chosen one
   std::string elsewhere, elsewhere_isa;  // the one for other dims, where the chosen one holds at the tuned ones only
-  double median_ms = -1, max_error = -1;
-  std::string compared_with;                           // candidate of another provider with the same answer everywhere
-  std::vector<std::pair<std::string, double>> others;  // id, ms
-  std::vector<std::pair<std::string, std::string>> refusals;  // kernel, reason
-  double flops = 0, bytes = 0;  // of the region at the tuned dims: its inputs and outputs once
-  double algorithm_flops = 0;   // of the chosen candidate's algorithm: its floor
+  tune::Evidence evidence;               // of the chosen one
+  std::vector<std::pair<std::string, tune::Evidence>> others;  // id, what is known of it
+  std::vector<std::pair<std::string, std::string>> refusals;   // kernel, reason
+  tune::RegionWork work;                                       // at the tuned dims, by the chosen candidate's algorithm
 };
 
 struct Options {

@@ -60,8 +60,8 @@ std::vector<tune::Candidate> usable_candidates(const Region& region, const tune:
   std::vector<tune::Candidate> usable, here_only;
   const std::string key = region_key(region);
   for (const tune::Candidate& c : all.list) {
-    if (!c.rejected.empty())
-      refusals->push_back({c.id(), "rejected: " + c.rejected});
+    if (!c.evidence.right())
+      refusals->push_back({c.id(), "rejected: " + c.evidence.rejected});
     else if (std::string why = refused_choice(refused, key, c); !why.empty())
       refusals->push_back({c.id(), "refused in the engine: " + std::move(why)});
     else

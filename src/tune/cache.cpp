@@ -1,29 +1,29 @@
-// The timing cache in SQLite. A row's checksum covers its fields and the whole texts it holds for.
+// The timing cache in SQLite. A row's checksum covers its value and the whole texts it holds for.
 #include "tune/cache.hpp"
 
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cmath>
 #include <cstring>
 
 #include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/trust.hpp"
+#include "exec/entry.hpp"
+#include "tune/wire.hpp"
 
 namespace peri::tune {
 
 namespace {
 constexpr const char* kFile = "/timings.sqlite";
 constexpr const char* kSchema =
-    "DROP TABLE IF EXISTS timing1; DROP TABLE IF EXISTS timing2; DROP TABLE IF EXISTS samples1;"
-    "CREATE TABLE IF NOT EXISTS timing3(machine TEXT, problem TEXT, candidate TEXT, median_ms REAL, max_error REAL, "
-    "rejected TEXT,"
-    " compared_with TEXT, checksum TEXT, PRIMARY KEY(machine, problem, candidate)) WITHOUT ROWID;"
-    "CREATE TABLE IF NOT EXISTS samples2(machine TEXT, kernel TEXT, samples INTEGER, failed TEXT, checksum TEXT, "
-    "PRIMARY KEY(machine, kernel)) WITHOUT ROWID";
+    "DROP TABLE IF EXISTS timing1; DROP TABLE IF EXISTS timing2; DROP TABLE IF EXISTS timing3;"
+    "DROP TABLE IF EXISTS samples1; DROP TABLE IF EXISTS samples2;"
+    "CREATE TABLE IF NOT EXISTS known4(kind TEXT, machine TEXT, subject TEXT, candidate TEXT, value TEXT, "
+    "checksum TEXT, PRIMARY KEY(kind, machine, subject, candidate)) WITHOUT ROWID";
+// Kinds of rows: evidence about a candidate on a problem, verdicts of tier 1 about a kernel, peaks of the machine.
+constexpr const char *kTiming = "timing", *kSamples = "samples", *kPeaks = "peaks";
 
 struct CloseDb {
   void operator()(sqlite3* db) const { sqlite3_close(db); }
@@ -55,31 +55,15 @@ std::string column(sqlite3_stmt* s, int at) {
   return text ? std::string(reinterpret_cast<const char*>(text), static_cast<size_t>(sqlite3_column_bytes(s, at))) : "";
 }
 
-// Texts and numbers of a row, each with its length, so that no two rows have the same bytes.
-class RowSum {
- public:
-  RowSum& text(std::string_view v) { return sum_.add_i64(static_cast<int64_t>(v.size())).add(v), *this; }
-  RowSum& number(double v) { return sum_.add_bytes(&v, sizeof v), *this; }
-  RowSum& number(int64_t v) { return sum_.add_i64(v), *this; }
-  std::string digest() const { return hex64(sum_.digest()); }
-
- private:
-  Hasher sum_;
+// What a row holds for, and what it holds.
+struct Row {
+  std::string kind, machine, subject, candidate;
 };
-std::string checksum(const std::string& machine, const std::string& problem, const std::string& candidate,
-                     const CacheRow& row) {
-  RowSum sum;
-  sum.text("timing3").text(machine).text(problem).text(candidate).number(row.median_ms).number(row.max_error);
-  return sum.text(row.rejected).text(row.compared_with).digest();
-}
-std::string checksum(const std::string& machine, const std::string& kernel, const SampleVerdict& v) {
-  return RowSum().text("samples2").text(machine).text(kernel).number(v.samples).text(v.failed).digest();
-}
-
-// Times and errors that a judge may have told; -1 stands for none.
-bool makes_sense(const CacheRow& row) {
-  const auto number = [](double v) { return std::isfinite(v) && (v >= 0 || v == -1); };
-  return number(row.median_ms) && number(row.max_error) && (!row.rejected.empty() || row.max_error <= 1);
+std::string checksum(const Row& row, const std::string& value) {
+  Hasher sum;  // texts with their lengths, so that no two rows have the same bytes
+  for (const std::string* text : {&row.kind, &row.machine, &row.subject, &row.candidate, &value})
+    sum.add_i64(static_cast<int64_t>(text->size())).add(*text);
+  return hex64(sum.digest());
 }
 
 // Why the file is not opened: SQLite reads a journal beside it as well.
@@ -92,22 +76,16 @@ std::string distrust_cache(const std::string& folder) {
 }
 }  // namespace
 
-std::string machine_key(const device::Target& target, const std::string& worker) {
+std::string machine_key(const device::Target& target) {
   std::string name = target.chip;
   for (const std::string& isa : target.isas) name += " " + isa;
   for (const std::string& library : target.libraries) name += ", " + library;
-  struct stat self = {};
-  stat(worker.empty() ? "/proc/self/exe" : worker.c_str(), &self);
-  return name + format(", %d threads, program %s", target.threads,
-                       hex64(hash_text(format("%lld %lld %lld", static_cast<long long>(self.st_size),
-                                              static_cast<long long>(self.st_mtim.tv_sec),
-                                              static_cast<long long>(self.st_mtim.tv_nsec))))
-                           .c_str());
+  return name + format(", %d threads", target.threads);
 }
 
 struct Cache::State {
   Db db;  // outlives its statements
-  Statement find, store, find_samples, store_samples;
+  Statement find, store;
   std::string file, machine, trouble;
   int64_t damaged = 0;  // rows that were found and not believed
 
@@ -117,6 +95,38 @@ struct Cache::State {
     if (code == SQLITE_ROW) return true;
     if (code != SQLITE_DONE) tell("cannot be read");
     return false;
+  }
+  void put_key(sqlite3_stmt* q, const Row& r) {
+    put_text(q, 1, r.kind);
+    put_text(q, 2, r.machine);
+    put_text(q, 3, hex64(hash_text(r.subject)));
+    put_text(q, 4, r.candidate);
+  }
+  // The value of a row as `read` understands it; a damaged row is none.
+  template <class T>
+  std::optional<T> recall(const Row& r, Result<T> (*read)(const Json&)) {
+    if (!find) return std::nullopt;
+    put_key(find.get(), r);
+    std::optional<T> out;
+    if (row(find.get())) {
+      const std::string value = column(find.get(), 0);
+      auto json = column(find.get(), 1) == checksum(r, value) ? parse_json(value) : invalid("damaged");
+      auto made = json.ok() ? read(*json) : Result<T>(std::move(json).error());
+      if (made.ok())
+        out = std::move(*made);
+      else
+        ++damaged;
+    }
+    sqlite3_reset(find.get());
+    return out;
+  }
+  void keep(const Row& r, const std::string& value) {
+    if (!store) return;
+    put_key(store.get(), r);
+    put_text(store.get(), 5, value);
+    put_text(store.get(), 6, checksum(r, value));
+    if (sqlite3_step(store.get()) != SQLITE_DONE) tell("does not take a row");
+    sqlite3_reset(store.get());
   }
   void tell(const char* what) {
     if (!trouble.empty()) return;
@@ -155,72 +165,48 @@ std::unique_ptr<Cache> Cache::open(const std::string& folder, std::string machin
     s.db = open_db(file, SQLITE_OPEN_READONLY);
   }
   if (s.db)
-    s.find = prepared(s.db.get(),
-                      "SELECT median_ms, max_error, rejected, compared_with, checksum FROM timing3 WHERE machine=?1 "
-                      "AND problem=?2 AND candidate=?3");
-  if (s.db)
-    s.find_samples =
-        prepared(s.db.get(), "SELECT samples, failed, checksum FROM samples2 WHERE machine=?1 AND kernel=?2");
-  if (writes) s.store_samples = prepared(s.db.get(), "INSERT OR REPLACE INTO samples2 VALUES(?1,?2,?3,?4,?5)");
-  if (writes) s.store = prepared(s.db.get(), "INSERT OR REPLACE INTO timing3 VALUES(?1,?2,?3,?4,?5,?6,?7,?8)");
+    s.find = prepared(
+        s.db.get(), "SELECT value, checksum FROM known4 WHERE kind=?1 AND machine=?2 AND subject=?3 AND candidate=?4");
+  if (writes) s.store = prepared(s.db.get(), "INSERT OR REPLACE INTO known4 VALUES(?1,?2,?3,?4,?5,?6)");
   return cache;
 }
 
-std::optional<CacheRow> Cache::find(const std::string& problem, const std::string& candidate) {
-  sqlite3_stmt* q = state_->find.get();
-  if (!q) return std::nullopt;
-  put_text(q, 1, state_->machine);
-  put_text(q, 2, hex64(hash_text(problem)));
-  put_text(q, 3, candidate);
-  std::optional<CacheRow> out;
-  if (state_->row(q)) {
-    out = CacheRow{sqlite3_column_double(q, 0), sqlite3_column_double(q, 1), column(q, 2), column(q, 3)};
-    if (column(q, 4) != checksum(state_->machine, problem, candidate, *out) || !makes_sense(*out))
-      out.reset(), ++state_->damaged;
-  }
-  sqlite3_reset(q);
-  return out;
+std::optional<Evidence> Cache::find(const std::string& problem, const std::string& candidate) {
+  return state_->recall<Evidence>({kTiming, state_->machine, problem, candidate}, read_evidence);
 }
 
-void Cache::store(const std::string& problem, const std::string& candidate, const CacheRow& row) {
-  sqlite3_stmt* q = state_->store.get();
-  if (!q || !makes_sense(row)) return;
-  put_text(q, 1, state_->machine);
-  put_text(q, 2, hex64(hash_text(problem)));
-  put_text(q, 3, candidate);
-  sqlite3_bind_double(q, 4, row.median_ms);
-  sqlite3_bind_double(q, 5, row.max_error);
-  put_text(q, 6, row.rejected);
-  put_text(q, 7, row.compared_with);
-  put_text(q, 8, checksum(state_->machine, problem, candidate, row));
-  if (sqlite3_step(q) != SQLITE_DONE) state_->tell("does not take a timing");
-  sqlite3_reset(q);
+void Cache::store(const std::string& problem, const std::string& candidate, const Evidence& evidence) {
+  if (check_evidence(evidence).ok())
+    state_->keep({kTiming, state_->machine, problem, candidate}, evidence_text(evidence));
 }
 
 std::optional<SampleVerdict> Cache::find_samples(const std::string& kernel) {
-  sqlite3_stmt* q = state_->find_samples.get();
-  if (!q) return std::nullopt;
-  put_text(q, 1, state_->machine);
-  put_text(q, 2, kernel);
-  std::optional<SampleVerdict> out;
-  if (state_->row(q)) {
-    out = SampleVerdict{sqlite3_column_int64(q, 0), column(q, 1), true};
-    if (column(q, 2) != checksum(state_->machine, kernel, *out) || out->samples < 0) out.reset(), ++state_->damaged;
-  }
-  sqlite3_reset(q);
-  return out;
+  return state_->recall<SampleVerdict>({kSamples, state_->machine, kernel, ""}, read_samples);
 }
 
 void Cache::store_samples(const std::string& kernel, const SampleVerdict& v) {
-  sqlite3_stmt* q = state_->store_samples.get();
-  if (!q) return;
-  put_text(q, 1, state_->machine);
-  put_text(q, 2, kernel);
-  sqlite3_bind_int64(q, 3, v.samples);
-  put_text(q, 4, v.failed);
-  put_text(q, 5, checksum(state_->machine, kernel, v));
-  if (sqlite3_step(q) != SQLITE_DONE) state_->tell("does not take a verdict");
-  sqlite3_reset(q);
+  state_->keep({kSamples, state_->machine, kernel, ""}, samples_text(v));
+}
+
+std::optional<bench::Peaks> Cache::find_peaks() {
+  return state_->recall<bench::Peaks>({kPeaks, state_->machine, "", ""}, bench::read_peaks);
+}
+
+void Cache::store_peaks(const bench::Peaks& peaks) {
+  JsonWriter w;
+  bench::write_peaks(w, peaks);
+  state_->keep({kPeaks, state_->machine, "", ""}, w.take());
+}
+
+bench::Peaks machine_peaks(const std::string& folder, int threads) {
+  constexpr double kSeconds = 0.5;
+  const auto cache =
+      folder.empty() ? nullptr : Cache::open(folder, machine_key(device::cpu_target(threads, exec::libraries())));
+  if (cache)
+    if (auto known = cache->find_peaks()) return std::move(*known);
+  bench::Peaks peaks = bench::measure_peaks(threads, kSeconds);
+  if (cache) cache->store_peaks(peaks);
+  return peaks;
 }
 
 Result<CacheFacts> cache_facts(const std::string& folder) {
@@ -232,8 +218,10 @@ Result<CacheFacts> cache_facts(const std::string& folder) {
   f.bytes = info.st_size;
   const Db db = open_db(f.file, SQLITE_OPEN_READONLY);
   const Statement q =
-      db ? prepared(db.get(),
-                    "SELECT machine, COUNT(*), COUNT(DISTINCT problem) FROM timing3 GROUP BY machine ORDER BY machine")
+      db ? prepared(
+               db.get(),
+               "SELECT machine, COUNT(*), COUNT(DISTINCT subject) FROM known4 WHERE kind='timing' GROUP BY machine "
+               "ORDER BY machine")
          : nullptr;
   if (!q) return io_error("the timing cache cannot be read").in_file(f.file).advise("delete it with: peri cache clear");
   while (sqlite3_step(q.get()) == SQLITE_ROW) {

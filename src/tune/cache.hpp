@@ -8,21 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "bench/peaks.hpp"
 #include "device/target.hpp"
 #include "kernels/entry.hpp"
 #include "tune/judge.hpp"
 
 namespace peri::tune {
 
-// What timings hold for: CPU, instruction sets, libraries, number of threads, and the very program that takes them
-// (this one, or the worker named), so that a rebuilt kernel is timed anew.
-std::string machine_key(const device::Target& target, const std::string& worker = "");
-
-struct CacheRow {
-  double median_ms = -1, max_error = -1;
-  std::string rejected;  // why the candidate may not be used; empty: it may
-  std::string compared_with;
-};
+// What timings hold for beside problem and candidate: CPU, instruction sets, libraries and number of threads. The
+// kernels' sources are part of a candidate's name (tuner.cpp).
+std::string machine_key(const device::Target& target);
 
 class Cache {
  public:
@@ -32,17 +27,24 @@ class Cache {
   // "" if it reads and writes; else what is wrong, for the build's notes: a whole sentence.
   std::string trouble() const;
   // What store() was given for this machine, problem and candidate; a damaged row, or one that makes no sense, is none.
-  std::optional<CacheRow> find(const std::string& problem, const std::string& candidate);
-  void store(const std::string& problem, const std::string& candidate, const CacheRow& row);
+  std::optional<Evidence> find(const std::string& problem, const std::string& candidate);
+  void store(const std::string& problem, const std::string& candidate, const Evidence& evidence);
   // Verdicts of tier 1 about a kernel by name, version and library.
   std::optional<SampleVerdict> find_samples(const std::string& kernel);
   void store_samples(const std::string& kernel, const SampleVerdict& verdict);
+  // What this machine was found to sustain.
+  std::optional<bench::Peaks> find_peaks();
+  void store_peaks(const bench::Peaks& peaks);
 
  private:
   Cache();
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Sustained peaks of `threads` threads of this machine: those in the cache of `folder` ("" none), else measured now and
+// kept there.
+bench::Peaks machine_peaks(const std::string& folder, int threads);
 
 struct CacheFacts {
   std::string file;

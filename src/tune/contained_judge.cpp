@@ -29,7 +29,7 @@ void judge_contained(Judge& judge, const ir::Graph& region, const std::vector<bo
     });
     if (done.ok()) return;
     Verdict refused;
-    refused.rejected = done.error().message;
+    refused.evidence.rejected = done.error().message;
     refused.lasting = done.error().kind == ErrorKind::kInternal;
     const std::vector<size_t> now = at ? std::vector<size_t>{*at} : left;  // before any was tried: it holds for all
     for (const size_t k : now) {

@@ -65,7 +65,7 @@ std::optional<Candidate> offered_for(const Candidate& candidate, const ir::Graph
     auto shared = sharing_there(own.in_place, o.in_place, region);
     if (!shared) continue;
     o.in_place = std::move(*shared);
-    return Candidate{candidate.kernel, std::move(o), -1, -1, "", ""};
+    return Candidate{candidate.kernel, std::move(o)};
   }
   return std::nullopt;
 }
@@ -91,7 +91,8 @@ void judge_elsewhere(const ir::Graph& here, const std::vector<bool>& constant, c
     e.runs += v.evidence.runs;
     e.shared_runs += v.evidence.shared_runs;
     (v.tried ? e.shapes : e.skipped) += 1;
-    if (v.tried && !v.rejected.empty()) owners[k]->rejected = "at " + place_text(here, there) + ": " + v.rejected;
+    if (v.tried && !v.evidence.rejected.empty())
+      owners[k]->evidence.rejected = "at " + place_text(here, there) + ": " + v.evidence.rejected;
   }
 }
 

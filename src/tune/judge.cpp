@@ -9,6 +9,7 @@
 #include "exec/entry.hpp"
 #include "tune/samples.hpp"
 #include "tune/trial.hpp"
+#include "tune/work.hpp"
 
 namespace peri::tune {
 
@@ -53,6 +54,7 @@ struct Case {
   const Told& told;
   const device::Target& target;
   ThreadPool* pool = nullptr;
+  const bench::Ceilings& ceilings;
   std::span<const std::byte> rest;
   std::vector<Tensor> arguments;
   std::optional<Expected> expected;
@@ -64,7 +66,7 @@ struct Case {
     auto trial = Trial::create(region, constant, c, arguments, target, pool, !terms.elsewhere);
     if (!trial.ok()) {
       v.lasting = trial.error().kind != ErrorKind::kMemory;
-      v.rejected = (v.lasting ? "it refuses when it is made: " : "") + trial.error().text();
+      v.evidence.rejected = (v.lasting ? "it refuses when it is made: " : "") + trial.error().text();
       return v;
     }
     std::vector<Tensor> out;
@@ -72,20 +74,29 @@ struct Case {
       auto error = (*trial)->verify(expected ? &*expected : nullptr, &v.evidence, &out, terms.elsewhere);
       if (!error.ok()) {
         v.lasting = error.error().kind != ErrorKind::kMemory;
-        v.rejected = error.error().text();
+        v.evidence.rejected = error.error().text();
         return v;
       }
       v.evidence.shapes = 1;
       if (expected) {
-        v.max_error = *error;
+        v.evidence.max_error = *error;
         v.evidence.positions = static_cast<int64_t>(expected->positions.size());
         if (!expected->positions.empty()) compare_wholly(index, c, std::move(out), &v);
-        if (!v.rejected.empty()) return v;
+        if (!v.evidence.rejected.empty()) return v;
       }
     }
-    if (terms.measure) v.median_ms = (*trial)->time_ms(terms.budget_ms, rest);
+    if (terms.measure) time(c, **trial, &v.evidence);
     if (terms.verify && !expected) compare_alone(index, c, std::move(out), &v);
     return v;
+  }
+
+  // A time that the machine cannot reach is an error in the measurement: taken once more, then left out.
+  void time(const Candidate& c, Trial& trial, Evidence* e) {
+    const double floor = ceilings.floor_ms(work_of(region, c.offer.flops).least);
+    for (int round = 0; round < 2; ++round) {
+      trial.time(terms.budget_ms, rest, e);
+      if (believe_time(floor, ceilings, e)) return;
+    }
   }
 
   Peer* peer_of(const Candidate& c, bool same_provider) {
@@ -102,12 +113,12 @@ struct Case {
       const std::vector<int64_t> disputed = disputed_positions(*expected, peer->out[0], out[0]);
       if (!disputed.empty()) {
         auto exact = expected_at(region, arguments, pool->threads(), disputed);
-        if (!exact.ok()) return void(v->rejected = "cannot be judged: " + exact.error().text());
+        if (!exact.ok()) return void(v->evidence.rejected = "cannot be judged: " + exact.error().text());
         auto mine = compare(*exact, out), theirs = compare(*exact, peer->out);
         if (!theirs.ok()) revoke(peer, theirs.error().text());
-        if (!mine.ok()) return void(v->rejected = mine.error().text());
+        if (!mine.ok()) return void(v->evidence.rejected = mine.error().text());
       } else {
-        v->compared_with = peer->candidate->id();
+        v->evidence.compared_with = peer->candidate->id();
       }
     }
     if (!peer_of(c, true)) peers.push_back({index, &c, *v, std::move(out)});
@@ -115,43 +126,43 @@ struct Case {
 
   // Without a reference: right is what two providers give.
   void compare_alone(size_t index, const Candidate& c, std::vector<Tensor> out, Verdict* v) {
-    v->rejected = "cannot be judged: " + too_dear + ", and no other provider gives the same answer";
+    v->evidence.rejected = "cannot be judged: " + too_dear + ", and no other provider gives the same answer";
     for (Peer& p : peers) {
       if (p.candidate->kernel->provider == c.kernel->provider) continue;
       const Result<double> far = agree(region, p.out, out);
       if (!far.ok()) continue;
-      v->rejected.clear();
-      v->compared_with = p.candidate->id();
-      v->max_error = *far;
+      v->evidence.rejected.clear();
+      v->evidence.compared_with = p.candidate->id();
+      v->evidence.max_error = *far;
       confirm(&p, c.id(), *far);
       break;
     }
     Peer* own = peer_of(c, true);
     if (!own) {
       peers.push_back({index, &c, *v, std::move(out)});
-    } else if (!v->rejected.empty()) {
+    } else if (!v->evidence.rejected.empty()) {
       const Result<double> far = agree(region, own->out, out);
       if (!far.ok()) return;
-      v->max_error = *far;
-      if (own->verdict.rejected.empty()) {
-        v->rejected.clear();
-        v->compared_with = own->verdict.compared_with;
+      v->evidence.max_error = *far;
+      if (own->verdict.evidence.rejected.empty()) {
+        v->evidence.rejected.clear();
+        v->evidence.compared_with = own->verdict.evidence.compared_with;
       } else {
         own->alike.emplace_back(index, *v);
       }
-    } else if (!own->verdict.rejected.empty() && agree(region, own->out, out).ok()) {
-      confirm(own, v->compared_with, v->max_error);
+    } else if (!own->verdict.evidence.rejected.empty() && agree(region, own->out, out).ok()) {
+      confirm(own, v->evidence.compared_with, v->evidence.max_error);
     }
   }
 
   // Tells that a peer and those like it are right after all.
   void confirm(Peer* p, const std::string& by, double far) {
-    if (p->verdict.rejected.empty()) return;
-    p->verdict.max_error = far;
+    if (p->verdict.evidence.rejected.empty()) return;
+    p->verdict.evidence.max_error = far;
     p->alike.emplace_back(p->index, p->verdict);
     for (auto& [index, v] : p->alike) {
-      v.rejected.clear();
-      v.compared_with = by;
+      v.evidence.rejected.clear();
+      v.evidence.compared_with = by;
       told(index, &v);
     }
     p->verdict = p->alike.back().second;
@@ -160,12 +171,28 @@ struct Case {
 
   void revoke(Peer* peer, const std::string& why) {
     Verdict v;
-    v.rejected = why;
+    v.evidence.rejected = why;
     told(peer->index, &v);
     peers.erase(peers.begin() + (peer - peers.data()));
   }
 };
 }  // namespace
+
+bool believe_time(double floor_ms, const bench::Ceilings& ceilings, Evidence* e) {
+  if (!e->timed() || e->time_ms >= floor_ms) {
+    e->untimed.clear();
+    return true;
+  }
+  e->untimed = format(
+      "%.4g ms were measured, and %d thread%s of this machine need%s %.4g ms at %.2f GHz: the kernel "
+      "did not do its work while it was timed",
+      e->time_ms, ceilings.threads, ceilings.threads == 1 ? "" : "s", ceilings.threads == 1 ? "s" : "", floor_ms,
+      ceilings.clock_ghz);
+  e->time_ms = -1;
+  e->statistic.clear();
+  e->samples = 0;
+  return false;
+}
 
 size_t traffic_bytes(double model_bytes) {
   const int64_t known = device::this_cpu().cache_bytes(3);
@@ -179,8 +206,12 @@ size_t traffic_bytes(double model_bytes) {
 struct Judge::State {
   device::Target target;
   ThreadPool pool;
+  bench::Ceilings ceilings;
   Tensor rest;
-  explicit State(int threads) : target(device::cpu_target(threads, exec::libraries())), pool(threads) {}
+  explicit State(int threads)
+      : target(device::cpu_target(threads, exec::libraries())),
+        pool(threads),
+        ceilings(bench::machine_ceilings(threads)) {}
 
   // What is read between timed runs; empty if there is no memory for it.
   std::span<const std::byte> between_runs(double model_bytes) {
@@ -201,14 +232,15 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
                   std::span<const Candidate* const> candidates, const Terms& terms, const Told& told) {
   auto all = [&](const std::string& why) {
     Verdict v;
-    v.rejected = why;
+    v.evidence.rejected = why;
     v.lasting = v.tried = false;
     for (size_t k = 0; k < candidates.size(); ++k) told(k, &v);
   };
   if (const std::string why = too_large(region, constant); !why.empty()) return all(why);
   auto arguments = make_arguments(region, terms.seed);
   if (!arguments.ok()) return all("cannot be judged: " + arguments.error().text());
-  Case one{region, constant, terms, told, state_->target, &state_->pool, {}, std::move(*arguments), {}, {}, {}};
+  Case one{region, constant, terms, told, state_->target, &state_->pool, state_->ceilings, {}, std::move(*arguments),
+           {},     {},       {}};
   if (terms.measure) one.rest = state_->between_runs(terms.model_bytes);
   if (terms.verify) {
     auto expected = make_expected(region, one.arguments, state_->pool.threads(), terms.seed,

@@ -7,17 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "bench/ceilings.hpp"
 #include "tune/tuner.hpp"
 
 namespace peri::tune {
 
 struct Verdict {
-  double median_ms = -1, max_error = -1;
-  std::string rejected;       // why it may not be used; empty: it may
-  std::string compared_with;  // id of the candidate of another provider that gave the same answer everywhere; or empty
-  bool lasting = true;        // false: of this moment (no memory, killed), not to be kept
-  bool tried = true;          // false: nothing was run, the problem itself cannot be judged here
   Evidence evidence = {};
+  bool lasting = true;  // false: of this moment (no memory, killed), not to be kept
+  bool tried = true;    // false: nothing was run, the problem itself cannot be judged here
 };
 
 // What a judge is asked to do.
@@ -55,6 +53,9 @@ class Judge {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Whether the evidence's time may be: one below `floor_ms` is an error in the measurement, taken out with its reason.
+bool believe_time(double floor_ms, const bench::Ceilings& ceilings, Evidence* evidence);
 
 // Bytes that are read between timed runs: as many as the model has weights, of which more than 5/4 of the last cache
 // make no difference; a power of two below that, since times are kept by it.

@@ -33,7 +33,7 @@ Status check_problem(const kernels::Kernel& kernel, const device::Target& target
     if (!target.has(o.requires_isa)) continue;
     o.inputs.resize(p->region.inputs.size());
     o.outputs.resize(p->region.outputs.size());
-    const Candidate c{&kernel, std::move(o), -1, -1, "", ""};
+    const Candidate c{&kernel, std::move(o)};
     auto trial = Trial::create(p->region, p->constant, c, p->arguments, target, pool);
     if (!trial.ok()) continue;  // a late refusal
     Evidence evidence;

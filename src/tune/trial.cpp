@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/clock.hpp"
 #include "base/hash.hpp"
+#include "bench/measure.hpp"
 #include "tune/guarded.hpp"
 
 namespace peri::tune {
@@ -248,8 +248,7 @@ Result<double> Trial::verify(const Expected* expected, Evidence* evidence, std::
 }
 
 namespace {
-constexpr size_t kLeastSamples = 5, kMostSamples = 64, kMostCoolSamples = 15;
-constexpr double kQuantile = 0.2;  // threads that lost their CPU make samples slower, nothing makes them faster
+constexpr int64_t kLeastSamples = 5, kMostSamples = 64, kMostCoolSamples = 15;
 
 int64_t read_lines(std::span<const std::byte> bytes) {
   int64_t sum = 0;
@@ -273,25 +272,18 @@ void Trial::cool(std::span<const std::byte> rest) {
   });
 }
 
-double Trial::time_ms(double budget_ms, std::span<const std::byte> rest) {
+void Trial::time(double budget_ms, std::span<const std::byte> rest, Evidence* evidence) {
   const bool cools =
       !rest.empty() && std::find(state_->constant.begin(), state_->constant.end(), true) != state_->constant.end();
-  const size_t most = cools ? kMostCoolSamples : kMostSamples;
-  std::vector<double> samples;
+  bench::Schedule schedule{.warm_up_seconds = 0, .seconds = budget_ms * 1e-3, .min_samples = kLeastSamples};
+  schedule.max_samples = cools ? kMostCoolSamples : kMostSamples;
+  if (cools) schedule.before = [&] { cool(rest); };
   const Form form = state_->private_form();
   state_->bind(form);
-  const auto run = [&] { (void)state_->run(form); };
-  run();
-  const int64_t start = now_ns();
-  while (samples.size() < kLeastSamples || (samples.size() < most && seconds_since(start) * 1e3 < budget_ms)) {
-    if (cools) cool(rest);
-    const int64_t t = now_ns();
-    run();
-    samples.push_back(seconds_since(t) * 1e3);
-  }
-  const auto at = samples.begin() + static_cast<std::ptrdiff_t>(static_cast<double>(samples.size()) * kQuantile);
-  std::nth_element(samples.begin(), at, samples.end());
-  return *at;
+  const auto samples = bench::time_runs(schedule, [&]() -> Status { return (void)state_->run(form), Ok{}; });
+  evidence->time_ms = stats::quantile(*samples, kTimeQuantile);
+  evidence->statistic = kTimeStatistic;
+  evidence->samples = static_cast<int64_t>(samples->size());
 }
 
 }  // namespace peri::tune

@@ -2,7 +2,6 @@
 #include "tune/tuner.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
@@ -10,6 +9,7 @@
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
 #include "tune/cache.hpp"
+#include "tune/cache_keys.hpp"
 #include "tune/contained_judge.hpp"
 #include "tune/elsewhere.hpp"
 #include "tune/judge.hpp"
@@ -36,7 +36,7 @@ struct Tuner::State {
   Candidates collect(const ir::Graph& region, const std::vector<bool>& constant);
   bool stopped() const { return options.stop && options.stop(); }
   // Takes what the cache knows of a candidate; false if it has to be tried.
-  bool recall(const std::string& key, Candidate* c);
+  bool recall(const std::string& key, const ir::Graph& region, Candidate* c);
   // After an interruption: where something was tried, only that may be chosen.
   void leave_untried(Candidates* all);
   const SampleVerdict& samples(const kernels::Kernel& kernel, const std::string& library);
@@ -60,7 +60,7 @@ Tuner::Tuner(Options options) : state_(std::make_unique<State>()) {
   s.stats.worker = !s.options.worker.empty();
   if (!s.stats.worker) s.stats.worker_trouble = "no worker was asked for";
   if (!s.options.cache_path.empty() && s.options.measure)
-    s.cache = Cache::open(s.options.cache_path, machine_key(s.target, s.options.worker));
+    s.cache = Cache::open(s.options.cache_path, machine_key(s.target));
 }
 Tuner::~Tuner() = default;
 const device::Target& Tuner::target() const { return state_->target; }
@@ -76,26 +76,6 @@ Tuner::Stats Tuner::stats() const {
   if (state_->remote) s.worker_deaths = state_->remote->deaths();
   return s;
 }
-
-namespace {
-std::string key_of(const ir::Graph& region, const std::vector<bool>& constant) {
-  std::string key = ir::print(region, {1024, false});
-  for (bool c : constant) key += c ? 'c' : 'v';
-  return key;
-}
-
-// What verdicts mean: raised when candidates are judged in another way, so that older ones are not taken for it.
-constexpr int kJudge = 2;
-
-// Two offers may differ in their layouts or the sharing of memory only.
-std::string cached_name(const Candidate& c) {
-  std::string name = c.id() + format(" judge %d", kJudge);
-  for (const auto* layouts : {&c.offer.inputs, &c.offer.outputs})
-    for (const ir::Layout& l : *layouts) name += " " + (l.row_major() ? std::string("-") : exec::layout_code(l));
-  for (int k : c.offer.in_place) name += format(" %d", k);
-  return name;
-}
-}  // namespace
 
 Candidates Tuner::State::collect(const ir::Graph& region, const std::vector<bool>& constant) {
   Candidates all;
@@ -119,33 +99,31 @@ Candidates Tuner::State::collect(const ir::Graph& region, const std::vector<bool
       }
       o.inputs.resize(region.inputs.size());
       o.outputs.resize(region.outputs.size());
-      all.list.push_back({&k, std::move(o), -1, -1, "", ""});
+      all.list.push_back({&k, std::move(o)});
     }
   }
   return all;
 }
 
-bool Tuner::State::recall(const std::string& key, Candidate* c) {
+bool Tuner::State::recall(const std::string& key, const ir::Graph& region, Candidate* c) {
   if (!cache) return false;
-  const std::optional<CacheRow> row = cache->find(key, cached_name(*c));
-  if (!row || (row->rejected.empty() && (row->median_ms < 0 || (options.verify && row->max_error < 0)))) return false;
-  c->median_ms = row->median_ms;
-  c->max_error = row->max_error;
-  c->rejected = row->rejected;
-  c->compared_with = row->compared_with;
+  std::optional<Evidence> known = cache->find(key, candidate_key(*c, region));
+  if (!known) return false;
+  const bool timed = known->timed() || !known->untimed.empty(), verified = !options.verify || known->max_error >= 0;
+  if (known->right() && !(timed && verified)) return false;
+  c->evidence = std::move(*known);
   ++stats.from_cache;
   return true;
 }
 
 void Tuner::State::leave_untried(Candidates* all) {
-  const auto tried = [](const Candidate& c) { return c.median_ms >= 0 || c.max_error >= 0; };
   if (std::none_of(all->list.begin(), all->list.end(),
-                   [&](const Candidate& c) { return c.rejected.empty() && tried(c); })) {
+                   [&](const Candidate& c) { return c.evidence.right() && c.evidence.tried(); })) {
     ++stats.untried;
     return;
   }
   for (Candidate& c : all->list)
-    if (c.rejected.empty() && !tried(c)) c.rejected = "not tried: the build was interrupted";
+    if (c.evidence.right() && !c.evidence.tried()) c.evidence.rejected = "not tried: the build was interrupted";
 }
 
 Judge& Tuner::State::here() {
@@ -166,8 +144,7 @@ RemoteJudge* Tuner::State::worker() {
 
 const SampleVerdict& Tuner::State::samples(const kernels::Kernel& kernel, const std::string& library) {
   if (const auto known = sampled.find(&kernel); known != sampled.end()) return known->second;
-  const std::string name =
-      format("%s@%d judge %d ", std::string(kernel.name).c_str(), kernel.version, kJudge) + library;
+  const std::string name = samples_key(kernel, library);
   std::optional<SampleVerdict> v;
   if (cache) v = cache->find_samples(name);
   if (!v) {
@@ -201,13 +178,8 @@ std::vector<Verdict> Tuner::State::judged(const ir::Graph& region, const std::ve
     Candidate* c = fresh[k];
     settled[k] = true;
     verdicts[k] = *v;
-    c->median_ms = v->median_ms;
-    c->max_error = v->max_error;
-    c->rejected = v->rejected;
-    c->compared_with = v->compared_with;
     c->evidence = v->evidence;
-    if (cache && v->lasting)
-      cache->store(key, cached_name(*c), {v->median_ms, v->max_error, v->rejected, v->compared_with});
+    if (cache && v->lasting) cache->store(key, candidate_key(*c, region), v->evidence);
   };
   RemoteJudge* w = worker();
   const Status done = w ? w->judge(region, constant, list, terms, told) : refused("no worker");
@@ -219,8 +191,9 @@ std::vector<Verdict> Tuner::State::judged(const ir::Graph& region, const std::ve
     judge_contained(here(), region, constant, list, terms, told);
   }
   for (const Verdict& v : verdicts) {
-    stats.measured += v.median_ms >= 0;
-    stats.rejected += !v.rejected.empty() && v.lasting;
+    stats.measured += v.evidence.timed();
+    stats.untimed += !v.evidence.untimed.empty();
+    stats.rejected += !v.evidence.right() && v.lasting;
     stats.runs += v.evidence.runs;
     stats.shared_runs += v.evidence.shared_runs;
   }
@@ -230,8 +203,9 @@ std::vector<Verdict> Tuner::State::judged(const ir::Graph& region, const std::ve
 void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                               std::vector<Candidate*> fresh) {
   if (options.verify) {
-    std::erase_if(fresh,
-                  [&](Candidate* c) { return !(c->rejected = samples(*c->kernel, c->offer.library).failed).empty(); });
+    std::erase_if(fresh, [&](Candidate* c) {
+      return !(c->evidence.rejected = samples(*c->kernel, c->offer.library).failed).empty();
+    });
     if (fresh.empty()) return;
   }
   judged(region, constant, key, std::move(fresh),
@@ -241,10 +215,10 @@ void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& 
 void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
                                     Candidates* all) {
   const Terms terms{false, true, true, options.seed, options.budget_ms, options.model_bytes, options.stop};
-  const std::string key = key_of(there, constant) + " elsewhere";
+  const std::string key = problem_key(there, constant) + " elsewhere";
   std::vector<Candidate*> right;
   for (Candidate& c : all->list)
-    if (c.rejected.empty()) right.push_back(&c);
+    if (c.evidence.right()) right.push_back(&c);
   judge_elsewhere(region, constant, there, target, right, [&](const ir::Graph& g, std::span<Candidate* const> list) {
     Verdict none;
     none.tried = false;
@@ -252,10 +226,9 @@ void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<b
     std::vector<Candidate*> fresh;
     std::vector<size_t> at;
     for (size_t k = 0; k < list.size(); ++k) {
-      const std::optional<CacheRow> row = cache ? cache->find(key, cached_name(*list[k])) : std::nullopt;
-      if (row && (!row->rejected.empty() || row->max_error >= 0)) {
-        verdicts[k].rejected = row->rejected;
-        verdicts[k].max_error = row->max_error;
+      const std::optional<Evidence> known = cache ? cache->find(key, candidate_key(*list[k], g)) : std::nullopt;
+      if (known && (!known->right() || known->max_error >= 0)) {
+        verdicts[k].evidence = *known;
         verdicts[k].tried = true;
       } else {
         fresh.push_back(list[k]), at.push_back(k);
@@ -267,40 +240,41 @@ void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<b
     for (size_t k = 0; k < at.size(); ++k) verdicts[at[k]] = now[k];
     return verdicts;
   });
-  std::stable_partition(all->list.begin(), all->list.end(), [](const Candidate& c) { return c.rejected.empty(); });
+  std::stable_partition(all->list.begin(), all->list.end(), [](const Candidate& c) { return c.evidence.right(); });
 }
 
 void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                           Candidates* all) {
   std::vector<Candidate*> fresh;
   for (Candidate& c : all->list)
-    if (!recall(key, &c)) fresh.push_back(&c);
+    if (!recall(key, region, &c)) fresh.push_back(&c);
   if (!fresh.empty() && !stopped()) decide_new(region, constant, key, fresh);
-  for (const Candidate& c : all->list) stats.compared += !c.compared_with.empty();
+  for (const Candidate& c : all->list) stats.compared += !c.evidence.compared_with.empty();
   if (stopped()) leave_untried(all);
   std::stable_sort(all->list.begin(), all->list.end(), [](const Candidate& a, const Candidate& b) {
-    if (a.rejected.empty() != b.rejected.empty()) return a.rejected.empty();
-    return a.median_ms < b.median_ms;
+    if (a.evidence.right() != b.evidence.right()) return a.evidence.right();
+    if (a.evidence.timed() != b.evidence.timed()) return a.evidence.timed();
+    return a.evidence.time_ms < b.evidence.time_ms;
   });
 }
 
 const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<bool>& constant,
                                     std::span<const ir::Graph> also, std::span<const kernels::Kernel* const> only) {
   State& s = *state_;
-  const std::string key = key_of(region, constant);
+  const std::string key = problem_key(region, constant);
   std::string chosen = key;
   if (!s.by_problem.contains(key))
     for (const kernels::Kernel* k : only) chosen += "\nonly " + std::string(k->name);
   std::string whole = chosen;
   if (s.options.verify)
     for (const ir::Graph& g : also)
-      if (const std::string other = key_of(g, constant); other != key) whole += "\nalso " + other;
+      if (const std::string other = problem_key(g, constant); other != key) whole += "\nalso " + other;
   if (const auto it = s.by_problem.find(whole); it != s.by_problem.end()) return it->second;
   if (whole != chosen) {
     Candidates all = candidates(region, constant, {}, only);
     const int64_t start = now_ns();
     for (const ir::Graph& g : also)
-      if (key_of(g, constant) != key && !s.stopped()) s.decide_elsewhere(region, constant, g, &all);
+      if (problem_key(g, constant) != key && !s.stopped()) s.decide_elsewhere(region, constant, g, &all);
     for (const Candidate& c : all.list) s.stats.elsewhere_skipped += c.evidence.skipped;
     s.stats.seconds += seconds_since(start);
     return s.by_problem.emplace(whole, std::move(all)).first->second;
@@ -328,7 +302,7 @@ std::vector<ir::Graph> bound_at(const ir::Graph& region, std::span<const DimBind
 }
 
 const Candidates& Tuner::offers(const ir::Graph& region, const std::vector<bool>& constant) {
-  const std::string key = key_of(region, constant);
+  const std::string key = problem_key(region, constant);
   const auto it = state_->offers.find(key);
   return it != state_->offers.end() ? it->second
                                     : state_->offers.emplace(key, state_->collect(region, constant)).first->second;
@@ -358,7 +332,8 @@ double Tuner::convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir
   for (int64_t d : dims) n *= static_cast<double>(d);
   double ms = n * dtype_bits(dtype) / 8 * 2 / 4e6;  // 4 GB/s: what a plain permuting loop reaches, until measured
   const Candidates& all = candidates(g, {false});
-  if (!all.list.empty() && all.list[0].rejected.empty() && all.list[0].median_ms >= 0) ms = all.list[0].median_ms;
+  if (!all.list.empty() && all.list[0].evidence.right() && all.list[0].evidence.timed())
+    ms = all.list[0].evidence.time_ms;
   return state_->conversions[key] = ms;
 }
 

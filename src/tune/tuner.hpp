@@ -12,26 +12,16 @@
 
 #include "base/thread_pool.hpp"
 #include "kernels/entry.hpp"
+#include "tune/evidence.hpp"
 
 namespace peri::tune {
-
-// What was run to find a candidate right; zeros where the verdict came from the cache.
-struct Evidence {
-  int64_t runs = 0, shared_runs = 0;  // of the candidate: in all, and with results in the memory of arguments
-  int64_t positions = 0;              // of the answer, held against the reference; 0: everything
-  int64_t shapes = 0, skipped = 0;    // dims it was tried at, and dims at which that would have been too dear
-};
 
 struct Candidate {
   const kernels::Kernel* kernel = nullptr;
   kernels::Offer offer;
-  double median_ms = -1;      // typical time, measured (trial.hpp says how); -1: not measured
-  double max_error = -1;      // largest |error| / bound found by verification; -1: not verified
-  std::string rejected;       // why it may not be used: wrong answer, worker died; empty: it may
-  std::string compared_with;  // the candidate of another provider that gave the same answer everywhere; or empty
+  Evidence evidence = {};
   // Runs the region at sizes for which this one does not hold (offer.holds_for); null: it holds everywhere.
   std::shared_ptr<const Candidate> elsewhere = nullptr;
-  Evidence evidence = {};
   std::string id() const;  // "gemm_f32@1 {mr=12 nr=32}" : stands in lock files and reports
 };
 struct Refusal {
@@ -85,6 +75,7 @@ class Tuner {
 
   struct Stats {
     int64_t problems = 0, candidates = 0, measured = 0, from_cache = 0, rejected = 0;
+    int64_t untimed = 0;   // candidates whose time was not believed
     int64_t untried = 0;   // problems of which nothing was verified or measured, since `stop` said so
     int64_t compared = 0;  // candidates whose whole answer was compared with one of another provider
     int64_t kernels_sampled = 0, sample_runs = 0,

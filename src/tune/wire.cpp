@@ -12,6 +12,7 @@
 #include "device/target.hpp"
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
+#include "kernels/core/source_key.hpp"
 
 namespace peri::tune {
 
@@ -107,7 +108,8 @@ Result<Json> receive(int socket, double patience_s, const std::function<bool()>&
 
 std::string signature() {
   std::string s = "peri " + std::string(version());
-  for (const kernels::Kernel* k : kernels::kernels()) s += format(" %s@%d", std::string(k->name).c_str(), k->version);
+  for (const kernels::Kernel* k : kernels::kernels())
+    s += format(" %s@%d ", std::string(k->name).c_str(), k->version) + std::string(kernels::source_key(*k));
   for (const std::string& l : exec::libraries()) s += " " + l;
   for (const std::string& i : device::this_cpu().isas) s += " " + i;
   return hex64(hash_text(s));
@@ -168,28 +170,35 @@ Result<Question> read_question(const Json& json) {
 
 std::string verdict_text(size_t candidate, const Verdict& v) {
   JsonWriter w;
-  w.begin_object().field("candidate", static_cast<int64_t>(candidate)).field("median_ms", v.median_ms);
-  w.field("max_error", v.max_error).field("rejected", v.rejected).field("compared_with", v.compared_with);
-  const Evidence& e = v.evidence;
-  w.field("lasting", v.lasting).field("tried", v.tried).field("runs", e.runs).field("shared_runs", e.shared_runs);
-  w.field("positions", e.positions).field("shapes", e.shapes).end_object();
+  w.begin_object().field("candidate", static_cast<int64_t>(candidate)).field("lasting", v.lasting);
+  w.field("tried", v.tried).key("evidence");
+  write_evidence(w, v.evidence);
+  w.end_object();
   return w.take();
 }
 
 Result<Verdict> read_verdict(const Json& json) {
   Verdict v;
-  PERI_ASSIGN(v.median_ms, json.get_double("median_ms"));
-  PERI_ASSIGN(v.max_error, json.get_double("max_error"));
-  PERI_ASSIGN(const std::string_view rejected, json.get_string("rejected"));
-  PERI_ASSIGN(const std::string_view compared, json.get_string("compared_with"));
   PERI_ASSIGN(v.lasting, json.get_bool("lasting"));
   PERI_ASSIGN(v.tried, json.get_bool("tried"));
-  PERI_ASSIGN(v.evidence.runs, json.get_int("runs"));
-  PERI_ASSIGN(v.evidence.shared_runs, json.get_int("shared_runs"));
-  PERI_ASSIGN(v.evidence.positions, json.get_int("positions"));
-  PERI_ASSIGN(v.evidence.shapes, json.get_int("shapes"));
-  v.rejected = rejected;
-  v.compared_with = compared;
+  PERI_ASSIGN(const Json* evidence, json.get("evidence"));
+  PERI_ASSIGN(v.evidence, read_evidence(*evidence));
+  return v;
+}
+
+std::string samples_text(const SampleVerdict& v) {
+  JsonWriter w;
+  w.begin_object().field("right", v.samples).field("failed", v.failed).field("lasting", v.lasting).end_object();
+  return w.take();
+}
+
+Result<SampleVerdict> read_samples(const Json& json) {
+  SampleVerdict v;
+  PERI_ASSIGN(v.samples, json.get_int("right"));
+  PERI_ASSIGN(const std::string_view failed, json.get_string("failed"));
+  PERI_ASSIGN(v.lasting, json.get_bool("lasting"));
+  v.failed = failed;
+  if (v.samples < 0) return invalid("%lld right samples", static_cast<long long>(v.samples));
   return v;
 }
 

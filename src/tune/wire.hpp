@@ -12,8 +12,8 @@ Status send_text(int socket, const std::string& text);
 // or `stop` says so.
 Result<Json> receive(int socket, double patience_s, const std::function<bool()>& stop = {});
 
-// What both sides must agree on to mean the same by a candidate: version of the software, kernels with their versions,
-// libraries, instruction sets.
+// What both sides must agree on to mean the same by a candidate: version of the software, kernels with their versions
+// and sources, libraries, instruction sets.
 std::string signature();
 
 struct Question {
@@ -29,5 +29,7 @@ Result<Question> read_question(const Json& json);
 
 std::string verdict_text(size_t candidate, const Verdict& verdict);
 Result<Verdict> read_verdict(const Json& json);
+std::string samples_text(const SampleVerdict& verdict);
+Result<SampleVerdict> read_samples(const Json& json);
 
 }  // namespace peri::tune

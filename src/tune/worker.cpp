@@ -165,7 +165,7 @@ struct Round {
     PERI_ASSIGN(const int64_t index, said.get_int("candidate"));
     if (index < 0 || index >= static_cast<int64_t>(asked.size())) return invalid("the worker names no candidate");
     const size_t k = asked[static_cast<size_t>(index)];
-    if (!said.find("rejected")) {
+    if (!said.find("evidence")) {
       at = k;
       told(k, nullptr);
       return Ok{};
@@ -208,7 +208,7 @@ Status RemoteJudge::judge(const ir::Graph& region, const std::vector<bool>& cons
     }
     if (d.killed && tries[*r.at]++ == 0) continue;
     Verdict v;
-    v.rejected = "the worker " + d.how;
+    v.evidence.rejected = "the worker " + d.how;
     v.lasting = d.ours;
     std::erase(r.left, *r.at);
     told(*r.at, &v);
@@ -224,16 +224,10 @@ Result<SampleVerdict> RemoteJudge::samples(const kernels::Kernel& kernel) {
   for (int tries = 0;; ++tries) {
     PERI_TRY(s.ask(text));
     auto said = receive(s.process.socket.get(), s.patience_s);
-    SampleVerdict v;
-    if (said.ok()) {
-      PERI_ASSIGN(v.samples, said->get_int("right"));
-      PERI_ASSIGN(const std::string_view failed, said->get_string("failed"));
-      PERI_ASSIGN(v.lasting, said->get_bool("lasting"));
-      v.failed = failed;
-      return v;
-    }
+    if (said.ok()) return read_samples(*said);
     PERI_ASSIGN(const Death d, s.replace(said.error()));
     if (d.killed && tries == 0) continue;
+    SampleVerdict v;
     v.failed = "the worker " + d.how + " on a sample";
     v.lasting = d.ours;
     return v;
@@ -247,9 +241,7 @@ Status answer(int socket, Judge& judge, const Json& said, const std::function<vo
     const kernels::Kernel* kernel = kernels::find(kernel_name);
     SampleVerdict v;
     if (kernel) v = samples_contained(judge, *kernel);
-    JsonWriter w;
-    w.begin_object().field("right", v.samples).field("failed", v.failed).field("lasting", v.lasting).end_object();
-    return send_text(socket, w.take());
+    return send_text(socket, samples_text(v));
   }
   auto question = contained([&] { return read_question(said); });
   if (!question.ok()) {

@@ -1,5 +1,6 @@
 // What fails or throws behind the public interface reaches the caller as an error object, never as an end of the
-// process; the session runs again afterwards. label: cpu
+// process; the session runs again afterwards.
+// label: cpu
 #include "base/fault.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // Hooks and DLPack as a caller sees them: every byte of a run comes from the caller's allocator and goes back to it,
-// the log hears what no error says, arrays of other libraries pass without a copy. label: cpu
+// the log hears what no error says, arrays of other libraries pass without a copy.
+// label: cpu
 #include <gtest/gtest.h>
 #include <peri/dlpack.h>
 #include <peri/peri.hpp>

@@ -1,5 +1,6 @@
 // The public interface as a caller sees it: engines built and loaded, ports, runs on the caller's memory and on the
-// session's, and every misuse an error that names what is wrong. label: cpu
+// session's, and every misuse an error that names what is wrong.
+// label: cpu
 #include "peri/peri.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// A floor rests on the best rate known for its working set, and every peak of this machine is measured.
+// A time at sustained rates rests on the best one known for its working set, and every peak of this machine is
+// measured.
 #include "bench/peaks.hpp"
 
 #include <gtest/gtest.h>
@@ -21,10 +22,10 @@ TEST(Peaks, TheRateIsTheBetterOneOfTheSetBelow) {
   EXPECT_EQ(Peaks().rate_gbs(1), 0);
 }
 
-TEST(Peaks, AFloorIsTheDearerOfArithmeticAndMovement) {
-  EXPECT_DOUBLE_EQ(floor_ms(example(), 1e9, 10), 10);
-  EXPECT_DOUBLE_EQ(floor_ms(example(), 10, 3e9), 100);
-  EXPECT_EQ(floor_ms(Peaks(), 1e9, 1e9), 0);
+TEST(Peaks, TheTimeIsTheLongerOfArithmeticAndMovement) {
+  EXPECT_DOUBLE_EQ(sustained_ms(example(), 1e9, 10), 10);
+  EXPECT_DOUBLE_EQ(sustained_ms(example(), 10, 3e9), 100);
+  EXPECT_EQ(sustained_ms(Peaks(), 1e9, 1e9), 0);
 }
 
 TEST(Peaks, EveryPeakIsMeasured) {

@@ -163,10 +163,49 @@ TEST_F(Commands, ExplainReadsTheProof) {
   ASSERT_FALSE(j.get_array("layers").value()->empty());
   for (const Json& layer : **j.get_array("layers")) {
     EXPECT_GT(layer.get_double("floor_ms").value(), 0);
+    const double ms = layer.get_double("ms").value();
+    EXPECT_TRUE(ms < 0 || ms >= layer.get_double("floor_ms").value()) << ms;
     EXPECT_FALSE((*layer.get("step"))->get_array("origins").value()->empty());
   }
   ASSERT_TRUE(std::filesystem::remove(engine_ + ".proof"));
   EXPECT_EQ(command("explain", {engine_}).error().kind, ErrorKind::kIo);
+}
+
+// The proof beside the engine with one text of it replaced.
+void change_proof(const std::string& engine, const std::string& from, const std::string& to) {
+  std::string text = read_file(engine + ".proof", size_t{1} << 26).value();
+  const size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << from;
+  ASSERT_TRUE(write_file_atomic(engine + ".proof", text.replace(at, from.size(), to)).ok());
+}
+
+TEST_F(Commands, ExplainRefusesAProofOfAnotherMachineUnlessToldToCompare) {
+  change_proof(engine_, "\"cpu\": \"", "\"cpu\": \"Another ");
+  const auto refused = command("explain", {engine_});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kRefused);
+  EXPECT_NE(refused.error().text().find("another machine"), std::string::npos) << refused.error().text();
+  EXPECT_NE(refused.error().text().find("--compare"), std::string::npos) << refused.error().text();
+  EXPECT_TRUE(command("explain", {engine_, "--compare"}).ok());
+}
+
+TEST_F(Commands, AProofOfAnotherFormIsRefused) {
+  change_proof(engine_, "\"form\": 2", "\"format\": 2");
+  for (const char* name : {"explain", "replay"}) {
+    const auto refused = std::string(name) == "explain" ? command("explain", {engine_})
+                                                        : command("replay", {"region @0", "--from", engine_});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().kind, ErrorKind::kUnsupported);
+    EXPECT_NE(refused.error().text().find("another version"), std::string::npos) << refused.error().text();
+  }
+}
+
+TEST_F(Commands, BenchTellsWhenItsSamplesDisagree) {
+  const auto unstable = command("bench", {engine_, "--seconds", "0.05", "--tolerance", "0"});
+  ASSERT_TRUE(unstable.ok()) << unstable.error().text();
+  EXPECT_EQ(unstable->code, 5);
+  EXPECT_NE(unstable->summary.find("not stable"), std::string::npos) << unstable->summary;
+  EXPECT_EQ(command("bench", {engine_, "--seconds", "0.05", "--tolerance", "1000000"})->code, 0);
 }
 
 TEST_F(Commands, ReplayTriesAProblemAgain) {

@@ -130,7 +130,7 @@ TEST(Interruption, LeavesTheBestSoFar) {
   EXPECT_GT(later->tuned.untried, 0);
   const auto proven = [](const compile::Compiled& c) {
     int64_t n = 0;
-    for (const auto& s : c.steps) n += s.max_error >= 0;
+    for (const auto& s : c.steps) n += s.evidence.max_error >= 0;
     return n;
   };
   EXPECT_EQ(proven(*at_once), 0);

@@ -20,17 +20,32 @@ std::string folder(const char* name) {
       .string();
 }
 
+Evidence timed(double time_ms, double max_error) {
+  Evidence e;
+  e.time_ms = time_ms;
+  e.max_error = max_error;
+  e.statistic = kTimeStatistic;
+  e.compared_with = "other@1 {}";
+  e.runs = 5;
+  return e;
+}
+Evidence wrong() {
+  Evidence e;
+  e.rejected = "wrong answer";
+  return e;
+}
+
 TEST(TimingCache, RowsComeBackForTheirMachineOnly) {
   const std::string dir = folder("rows") + "/deep";
   {
     const auto cache = Cache::open(dir, "here");
     EXPECT_EQ(cache->trouble(), "");
-    cache->store("problem", "k@1 {}", {1.5, 0.25, ""});
-    cache->store("problem", "bad@1 {}", {-1, -1, "wrong answer"});
+    cache->store("problem", "k@1 {}", timed(1.5, 0.25));
+    cache->store("problem", "bad@1 {}", wrong());
   }
   const auto again = Cache::open(dir, "here");
   ASSERT_TRUE(again->find("problem", "k@1 {}"));
-  EXPECT_EQ(again->find("problem", "k@1 {}")->median_ms, 1.5);
+  EXPECT_EQ(again->find("problem", "k@1 {}")->time_ms, 1.5);
   EXPECT_EQ(again->find("problem", "bad@1 {}")->rejected, "wrong answer");
   EXPECT_FALSE(again->find("other problem", "k@1 {}"));
   EXPECT_FALSE(Cache::open(dir, "elsewhere")->find("problem", "k@1 {}"));
@@ -46,7 +61,7 @@ TEST(TimingCache, ADamagedFileIsToldAndHarmless) {
   ASSERT_TRUE(write_file_atomic(dir + "/timings.sqlite", std::string(4096, 'x')).ok());
   const auto cache = Cache::open(dir, "here");
   EXPECT_NE(cache->trouble().find("peri cache clear"), std::string::npos) << cache->trouble();
-  cache->store("problem", "k@1 {}", {1, 1, ""});
+  cache->store("problem", "k@1 {}", timed(1, 1));
   EXPECT_FALSE(cache->find("problem", "k@1 {}"));
   EXPECT_FALSE(cache_facts(dir).ok());
   std::filesystem::remove_all(dir);
@@ -61,7 +76,7 @@ class StoredRows : public testing::Test {
     const auto cache = Cache::open(dir_, "here");
     ASSERT_EQ(cache->trouble(), "");
     cache->store("problem", "k@1 {}", row_);
-    cache->store("problem", "bad@1 {}", {-1, -1, "wrong answer"});
+    cache->store("problem", "bad@1 {}", wrong());
     cache->store_samples("k@1", {57, "", true});
     cache->store_samples("bad@1", {3, "wrong on a sample", true});
   }
@@ -69,13 +84,8 @@ class StoredRows : public testing::Test {
   std::string file() const { return dir_ + "/timings.sqlite"; }
   void write(const std::string& bytes) const { ASSERT_TRUE(write_file_atomic(file(), bytes).ok()); }
   std::string dir_;
-  const CacheRow row_{1.5, 0.25, "", "other@1 {}"};
+  const Evidence row_ = timed(1.5, 0.25);
 };
-
-bool same(const CacheRow& a, const CacheRow& b) {
-  return a.median_ms == b.median_ms && a.max_error == b.max_error && a.rejected == b.rejected &&
-         a.compared_with == b.compared_with;
-}
 
 TEST_F(StoredRows, AFlippedBitAnywhereIsNeverAnAnswer) {
   const std::string good = read_file(file(), 1 << 20).value();
@@ -89,7 +99,7 @@ TEST_F(StoredRows, AFlippedBitAnywhereIsNeverAnAnswer) {
     const auto cache = Cache::open(dir_, "here");
     const auto fast = cache->find("problem", "k@1 {}"), wrong = cache->find("problem", "bad@1 {}");
     const auto right = cache->find_samples("k@1"), failed = cache->find_samples("bad@1");
-    EXPECT_TRUE(!fast || same(*fast, row_)) << "byte " << at;
+    EXPECT_TRUE(!fast || *fast == row_) << "byte " << at;
     EXPECT_TRUE(!wrong || wrong->rejected == "wrong answer") << "byte " << at;
     EXPECT_TRUE(!right || (right->samples == 57 && right->failed.empty())) << "byte " << at;
     EXPECT_TRUE(!failed || failed->failed == "wrong on a sample") << "byte " << at;
@@ -100,34 +110,68 @@ TEST_F(StoredRows, AFlippedBitAnywhereIsNeverAnAnswer) {
 
 TEST_F(StoredRows, ADamagedRowIsToldAndReplaced) {
   std::string bytes = read_file(file(), 1 << 20).value();
-  const std::string median("\x3f\xf8\0\0\0\0\0\0", 8);  // 1.5 as SQLite stores it
-  const size_t at = bytes.find(median);
+  const size_t at = bytes.find("\"time_ms\":1.5");
   ASSERT_NE(at, std::string::npos);
-  bytes[at + 1] = '\x78';  // 0.0058...
+  bytes[at + 10] = '0';  // 0.5
   write(bytes);
   {
     const auto cache = Cache::open(dir_, "here");
     EXPECT_FALSE(cache->find("problem", "k@1 {}"));
     EXPECT_NE(cache->trouble().find("1 rows of the timing cache " + file()), std::string::npos) << cache->trouble();
     EXPECT_TRUE(cache->find("problem", "bad@1 {}")) << "the other rows are whole";
-    cache->store("problem", "k@1 {}", {2, 0.5, "", ""});
+    cache->store("problem", "k@1 {}", timed(2, 0.5));
   }
   const auto again = Cache::open(dir_, "here");
   ASSERT_TRUE(again->find("problem", "k@1 {}"));
-  EXPECT_EQ(again->find("problem", "k@1 {}")->median_ms, 2);
+  EXPECT_EQ(again->find("problem", "k@1 {}")->time_ms, 2);
   EXPECT_EQ(again->trouble(), "");
 }
 
 TEST_F(StoredRows, NonsenseIsNotKept) {
   const auto cache = Cache::open(dir_, "here");
-  const CacheRow nonsense[] = {{NAN, 0.5, "", ""}, {INFINITY, 0.5, "", ""}, {-3, 0.5, "", ""},     {1, NAN, "", ""},
-                               {1, -0.5, "", ""},  {1, 1.5, "", ""},        {1, INFINITY, "x", ""}};
-  for (const CacheRow& row : nonsense) {
-    cache->store("nonsense", "k@1 {}", row);
-    EXPECT_FALSE(cache->find("nonsense", "k@1 {}")) << row.median_ms << " " << row.max_error;
+  Evidence unsaid = timed(1, 0.5), negative = timed(1, 0.5), refused = timed(1, 1.5);
+  unsaid.statistic.clear();
+  negative.positions = -1;
+  for (const Evidence& e : {timed(NAN, 0.5), timed(INFINITY, 0.5), timed(-3, 0.5), timed(1, NAN), timed(1, -0.5),
+                            timed(1, 1.5), timed(1, INFINITY), unsaid, negative}) {
+    cache->store("nonsense", "k@1 {}", e);
+    EXPECT_FALSE(cache->find("nonsense", "k@1 {}")) << e.time_ms << " " << e.max_error;
   }
-  cache->store("nonsense", "k@1 {}", {1, 1.5, "wrong answer", ""});
+  refused.rejected = "wrong answer";
+  cache->store("nonsense", "k@1 {}", refused);
   EXPECT_TRUE(cache->find("nonsense", "k@1 {}")) << "a refused candidate's error may be any";
+}
+
+TEST_F(StoredRows, PeaksAreKept) {
+  const auto cache = Cache::open(dir_, "here");
+  EXPECT_FALSE(cache->find_peaks());
+  bench::Peaks peaks;
+  peaks.threads = 2;
+  peaks.fma_gflops = 123.5;
+  peaks.copy_gbs = peaks.read_gbs = {{1024, 7.25}};
+  cache->store_peaks(peaks);
+  const auto read = cache->find_peaks();
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->fma_gflops, 123.5);
+  EXPECT_EQ(read->copy_gbs, peaks.copy_gbs);
+  EXPECT_FALSE(Cache::open(dir_, "elsewhere")->find_peaks());
+}
+
+TEST_F(StoredRows, AFileOfAnotherFormIsNotUsed) {
+  std::string bytes = read_file(file(), 1 << 20).value();
+  int named = 0;
+  for (size_t at = bytes.find("known4"); at != std::string::npos; at = bytes.find("known4", at)) {
+    bytes.replace(at, 6, "known3");
+    ++named;
+  }
+  ASSERT_GT(named, 0);
+  write(bytes);
+  const auto cache = Cache::open(dir_, "here");
+  EXPECT_EQ(cache->trouble(), "");
+  EXPECT_FALSE(cache->find("problem", "k@1 {}"));
+  EXPECT_EQ(cache_facts(dir_)->rows, 0);
+  cache->store("problem", "k@1 {}", row_);
+  EXPECT_TRUE(cache->find("problem", "k@1 {}")) << "it is used from now on";
 }
 
 TEST_F(StoredRows, WhatOthersMayWriteToIsNotUsed) {

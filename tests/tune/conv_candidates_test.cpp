@@ -26,9 +26,9 @@ std::set<std::string> passed(std::string_view text) {
   std::set<std::string> names;
   const Candidates& all = tuner.candidates(*graph, constant);
   for (const Candidate& c : all.list) {
-    EXPECT_EQ(c.rejected, "") << c.id() << " error/bound " << c.max_error;
-    EXPECT_LE(c.max_error, 1) << c.id();
-    if (c.max_error >= 0) names.insert(std::string(c.kernel->name) + " " + c.offer.config);
+    EXPECT_EQ(c.evidence.rejected, "") << c.id() << " error/bound " << c.evidence.max_error;
+    EXPECT_LE(c.evidence.max_error, 1) << c.id();
+    if (c.evidence.max_error >= 0) names.insert(std::string(c.kernel->name) + " " + c.offer.config);
   }
   for (const Refusal& r : all.refusals) std::printf("%s: %s\n", r.kernel.c_str(), r.reason.c_str());
   return names;

@@ -59,7 +59,7 @@ int check_offers(const ir::Graph& g) {
       for (int k : o.in_place) EXPECT_LT(k, static_cast<int>(g.inputs.size()));
       o.inputs.resize(g.inputs.size());
       o.outputs.resize(g.outputs.size());
-      auto trial = Trial::create(g, constant, {&e->kernel, o, -1, -1, "", ""}, *arguments, kTarget, &pool);
+      auto trial = Trial::create(g, constant, {&e->kernel, o}, *arguments, kTarget, &pool);
       if (!trial.ok()) continue;  // a late refusal
       Evidence evidence;
       const auto error = (*trial)->verify(&*expected, &evidence);

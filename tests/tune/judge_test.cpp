@@ -49,7 +49,7 @@ std::vector<Verdict> judged(const std::vector<const kernels::Kernel*>& order) {
   EXPECT_TRUE(g.ok() && ops::infer_graph(*g).ok());
   std::vector<Candidate> candidates;
   for (const kernels::Kernel* k : order) {
-    candidates.push_back({k, kernels::row_major_offer({&*g, {false, false}}, device::this_cpu()), -1, -1, "", ""});
+    candidates.push_back({k, kernels::row_major_offer({&*g, {false, false}}, device::this_cpu())});
     candidates.back().offer.inputs.resize(2);
     candidates.back().offer.outputs.resize(1);
   }
@@ -64,18 +64,18 @@ std::vector<Verdict> judged(const std::vector<const kernels::Kernel*>& order) {
 
 TEST(Judge, OneWrongElementIsFoundByTheOtherProvidersAnswer) {
   const std::vector<Verdict> first = judged({&kGood, &kFaulty}), last = judged({&kFaulty, &kGood});
-  EXPECT_EQ(first[0].rejected, "");
-  EXPECT_NE(first[1].rejected.find("differs at 30003"), std::string::npos) << first[1].rejected;
-  EXPECT_NE(last[0].rejected.find("differs at 30003"), std::string::npos) << "a verdict is revoked";
-  EXPECT_EQ(last[1].rejected, "");
+  EXPECT_EQ(first[0].evidence.rejected, "");
+  EXPECT_NE(first[1].evidence.rejected.find("differs at 30003"), std::string::npos) << first[1].evidence.rejected;
+  EXPECT_NE(last[0].evidence.rejected.find("differs at 30003"), std::string::npos) << "a verdict is revoked";
+  EXPECT_EQ(last[1].evidence.rejected, "");
 }
 
 TEST(Judge, AgreementIsRecorded) {
   static kernels::Kernel other = kGood;
   other.provider = "three";
   const std::vector<Verdict> v = judged({&kGood, &other});
-  EXPECT_EQ(v[0].compared_with, "");
-  EXPECT_EQ(v[1].compared_with, "good@1 {}");
+  EXPECT_EQ(v[0].evidence.compared_with, "");
+  EXPECT_EQ(v[1].evidence.compared_with, "good@1 {}");
 }
 
 TEST(Judge, AKernelThatIsWrongOnASampleIsRefused) {

@@ -28,9 +28,9 @@ void expect_right(const std::string& text, size_t count) {
   const Candidates all = candidates_of(text);
   EXPECT_EQ(all.list.size(), count) << text;
   for (const Candidate& c : all.list) {
-    EXPECT_EQ(c.rejected, "") << c.id() << " for " << text;
-    EXPECT_GE(c.max_error, 0) << c.id() << " for " << text;
-    EXPECT_LE(c.max_error, 1) << c.id() << " for " << text;
+    EXPECT_EQ(c.evidence.rejected, "") << c.id() << " for " << text;
+    EXPECT_GE(c.evidence.max_error, 0) << c.id() << " for " << text;
+    EXPECT_LE(c.evidence.max_error, 1) << c.id() << " for " << text;
     EXPECT_EQ(c.offer.library.rfind("onednn ", 0), 0u);
   }
 }

@@ -24,6 +24,7 @@ enum class Fault {
   kFinish,       // reports an error
   kOrder,        // sums in the order in which tasks run
   kStale,        // adds what its workspace held
+  kLazy,         // does nothing where its last element is right already
   kRefusesLate,  // refuses when the instance is made
 };
 

@@ -27,10 +27,11 @@ ir::Graph product(int64_t m, int64_t k, int64_t n, bool residual) {
   return std::move(*g);
 }
 
-std::vector<Verdict> judged(const ir::Graph& g, std::span<Candidate* const> candidates, bool elsewhere = false) {
+std::vector<Verdict> judged(const ir::Graph& g, std::span<Candidate* const> candidates, bool elsewhere = false,
+                            bool measure = false) {
   const std::vector<const Candidate*> list(candidates.begin(), candidates.end());
   std::vector<Verdict> out(list.size());
-  const Terms terms{.measure = false, .elsewhere = elsewhere};
+  const Terms terms{.measure = measure, .elsewhere = elsewhere, .budget_ms = 1};
   Judge(1).judge(g, std::vector<bool>(g.inputs.size(), false), list, terms, [&](size_t k, const Verdict* v) {
     if (v) out[k] = *v;
   });
@@ -40,7 +41,7 @@ std::vector<Verdict> judged(const ir::Graph& g, std::span<Candidate* const> cand
 Candidate candidate_of(const kernels::Kernel& kernel, const ir::Graph& g) {
   auto offers = kernel.offer({&g, std::vector<bool>(g.inputs.size(), false)}, device::cpu_target(1));
   EXPECT_TRUE(offers.ok());
-  return {&kernel, offers->front(), -1, -1, "", ""};
+  return {&kernel, offers->front()};
 }
 
 Verdict judged(const kernels::Kernel& kernel, const ir::Graph& g) {
@@ -52,14 +53,14 @@ Verdict judged(const kernels::Kernel& kernel, const ir::Graph& g) {
 // The reason for which a fault is rejected at its problem.
 template <Fault kFault>
 std::string reason(const ir::Graph& g = product(20, 16, 24, true)) {
-  return judged(planted::kernel<kFault>(), g).rejected;
+  return judged(planted::kernel<kFault>(), g).evidence.rejected;
 }
 
 #define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << "'" << (text) << "'"
 
 TEST(Planted, WithoutAFaultItIsRightInEveryForm) {
   const Verdict v = judged(planted::kernel<Fault::kNone>(), product(20, 16, 24, true));
-  EXPECT_EQ(v.rejected, "");
+  EXPECT_EQ(v.evidence.rejected, "");
   EXPECT_EQ(v.evidence.runs, 4);  // in its own memory and the residual's, in both orders
   EXPECT_EQ(v.evidence.shared_runs, 2);
   EXPECT_EQ(v.evidence.shapes, 1);
@@ -78,14 +79,14 @@ TEST(Planted, SharingWithWhatIsNoneOfItsKind) {
     Candidate c = candidate_of(planted::kernel<Fault::kNone>(), g);
     c.offer.in_place = {input};
     Candidate* list[] = {&c};
-    EXPECT_SAYS(judged(g, list)[0].rejected, "none of its kind");
+    EXPECT_SAYS(judged(g, list)[0].evidence.rejected, "none of its kind");
   }
 }
 
 TEST(Planted, WrongInTheLastTile) {
   const ir::Graph g = product(520, 80, 515, true);
   const Verdict good = judged(planted::kernel<Fault::kNone>(), g);
-  EXPECT_EQ(good.rejected, "");
+  EXPECT_EQ(good.evidence.rejected, "");
   EXPECT_GE(good.evidence.positions, 4096) << "the problem is dear";
   EXPECT_SAYS(reason<Fault::kLastTile>(g), "differs at 267799");
 }
@@ -109,7 +110,7 @@ TEST(Planted, BitsThatDependOnTheOrderOfTasks) { EXPECT_SAYS(reason<Fault::kOrde
 
 TEST(Planted, ALateRefusalKeepsItsReason) {
   const Verdict v = judged(planted::kernel<Fault::kRefusesLate>(), product(20, 16, 24, true));
-  EXPECT_SAYS(v.rejected, "refuses when it is made: not with this data");
+  EXPECT_SAYS(v.evidence.rejected, "refuses when it is made: not with this data");
   EXPECT_TRUE(v.lasting);
 }
 
@@ -119,20 +120,34 @@ Candidate elsewhere(int64_t rows, int64_t n = 24) {
   const ir::Graph here = product(20, 16, n, true), there = product(rows, 16, n, true);
   Candidate c = candidate_of(planted::kernel<kFault>(), here);
   Candidate* list[] = {&c};
-  EXPECT_EQ(judged(here, list)[0].rejected, "") << "right where it is tuned";
+  EXPECT_EQ(judged(here, list)[0].evidence.rejected, "") << "right where it is tuned";
   judge_elsewhere(here, {false, false, false}, there, device::cpu_target(1), list,
                   [](const ir::Graph& g, std::span<Candidate* const> offered) { return judged(g, offered, true); });
   return c;
 }
 
+TEST(Planted, ATimeInWhichNothingWasDoneIsNoTime) {
+  const ir::Graph g = product(160, 160, 160, false);
+  Candidate lazy = candidate_of(planted::kernel<Fault::kLazy>(), g),
+            good = candidate_of(planted::kernel<Fault::kNone>(), g);
+  Candidate* list[] = {&lazy, &good};
+  const std::vector<Verdict> v = judged(g, list, false, true);
+  EXPECT_EQ(v[0].evidence.rejected, "") << "its answers are right";
+  EXPECT_FALSE(v[0].evidence.timed());
+  EXPECT_SAYS(v[0].evidence.untimed, "did not do its work");
+  EXPECT_TRUE(v[1].evidence.timed());
+  EXPECT_EQ(v[1].evidence.statistic, kTimeStatistic);
+  EXPECT_GE(v[1].evidence.samples, 5);
+}
+
 TEST(Planted, WrongOnlyAtASmallerSize) {
-  EXPECT_SAYS(elsewhere<Fault::kSmall>(3).rejected, "at x: f32[3,16]: ");
-  EXPECT_EQ(elsewhere<Fault::kSmall>(37).rejected, "");
+  EXPECT_SAYS(elsewhere<Fault::kSmall>(3).evidence.rejected, "at x: f32[3,16]: ");
+  EXPECT_EQ(elsewhere<Fault::kSmall>(37).evidence.rejected, "");
 }
 
 TEST(Planted, WrongOnlyAtALargerSize) {
-  EXPECT_SAYS(elsewhere<Fault::kLarge>(70).rejected, "at x: f32[70,16]: ");
-  EXPECT_EQ(elsewhere<Fault::kLarge>(3).rejected, "");
+  EXPECT_SAYS(elsewhere<Fault::kLarge>(70).evidence.rejected, "at x: f32[70,16]: ");
+  EXPECT_EQ(elsewhere<Fault::kLarge>(3).evidence.rejected, "");
 }
 
 TEST(Planted, OtherSizesThatAreTooDearAreCountedAsSkipped) {
@@ -140,7 +155,7 @@ TEST(Planted, OtherSizesThatAreTooDearAreCountedAsSkipped) {
   EXPECT_EQ(tried.evidence.shapes, 1);
   EXPECT_EQ(tried.evidence.skipped, 0);
   EXPECT_GT(tried.evidence.shared_runs, 0);
-  EXPECT_EQ(dear.rejected, "");
+  EXPECT_EQ(dear.evidence.rejected, "");
   EXPECT_EQ(dear.evidence.shapes, 0);
   EXPECT_EQ(dear.evidence.skipped, 1);
 }
@@ -270,11 +285,11 @@ TEST(Judge, WithoutAReferenceTwoProvidersMustAgree) {
     return judged(*g, list);
   };
   const std::vector<Verdict> v = tried({&one, &one, &three, &two});
-  for (size_t k : {0u, 1u, 3u}) EXPECT_EQ(v[k].rejected, "") << k;
-  EXPECT_EQ(v[0].compared_with, "b@1 {}");
-  EXPECT_EQ(v[3].compared_with, "a@1 {}");
-  EXPECT_SAYS(v[2].rejected, "cannot be judged: its reference takes 4 Gflop");
-  EXPECT_SAYS(tried({&one})[0].rejected, "cannot be judged");
+  for (size_t k : {0u, 1u, 3u}) EXPECT_EQ(v[k].evidence.rejected, "") << k;
+  EXPECT_EQ(v[0].evidence.compared_with, "b@1 {}");
+  EXPECT_EQ(v[3].evidence.compared_with, "a@1 {}");
+  EXPECT_SAYS(v[2].evidence.rejected, "cannot be judged: its reference takes 4 Gflop");
+  EXPECT_SAYS(tried({&one})[0].evidence.rejected, "cannot be judged");
 }
 
 }  // namespace

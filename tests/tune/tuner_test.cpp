@@ -57,7 +57,7 @@ TEST(Tuner, OnlyTheKernelsThatMatterAreTriedUnlessAllWere) {
   EXPECT_LT(few.list.size(), offered);
   for (const Candidate& c : few.list) {
     EXPECT_EQ(c.kernel, one);
-    EXPECT_GE(c.median_ms, 0);
+    EXPECT_GE(c.evidence.time_ms, 0);
   }
   EXPECT_EQ(tuner.candidates(*graph, constant).list.size(), offered);
   const int64_t measured = tuner.stats().measured;
@@ -72,7 +72,6 @@ TEST(Tuner, CandidatesAreJudgedAtOtherDimsTooAndThatIsKept) {
   const DimBinding sizes[] = {{{"n", 7}}, {{"n", 3}}, {{"n", 300}}};
   const std::vector<ir::Graph> there = bound_at(*symbolic, sizes);
   ASSERT_EQ(there.size(), 3u);
-  int64_t runs = 0;
   for (const bool kept : {false, true}) {
     Options options;
     options.cache_path = folder.path;
@@ -80,20 +79,19 @@ TEST(Tuner, CandidatesAreJudgedAtOtherDimsTooAndThatIsKept) {
     Tuner tuner(options);
     const Candidates& alone = tuner.candidates(there[0], {false, false});
     ASSERT_FALSE(alone.list.empty());
-    EXPECT_EQ(alone.list[0].evidence.shapes, kept ? 0 : 1);
+    EXPECT_EQ(alone.list[0].evidence.shapes, 1);
     const int64_t measured = tuner.stats().measured;
     const Candidates& all = tuner.candidates(there[0], {false, false}, there);  // its own dims among them
     EXPECT_EQ(tuner.stats().measured, measured) << "times are shared";
     EXPECT_EQ(tuner.stats().elsewhere, 2);
     for (const Candidate& c : all.list) {
-      EXPECT_EQ(c.rejected, "");
-      EXPECT_EQ(c.evidence.shapes, kept ? 2 : 3);
+      EXPECT_EQ(c.evidence.rejected, "");
+      EXPECT_EQ(c.evidence.shapes, 3);
+      EXPECT_GT(c.evidence.runs, 0) << "what was run is kept";
       EXPECT_TRUE(tuner.offered(c, there[1], {false, false}));
-      runs += kept ? c.evidence.runs : 0;
     }
     EXPECT_EQ(kept ? tuner.stats().runs : 0, 0) << "everything came from the cache";
   }
-  EXPECT_EQ(runs, 0);
 }
 
 TEST(Tuner, TimesWithoutWeightsHoldForEveryModel) {

@@ -11,7 +11,7 @@ namespace {
 TEST(Wire, AQuestionKeepsSharingAndTerms) {
   auto g = ir::parse_graph("graph { input x: f32[7,24]; input r: f32[7,24]; y = add(x, r); output y }");
   ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
-  Candidate c{kernels::find("elementwise"), {}, -1, -1, "", ""};
+  Candidate c{kernels::find("elementwise"), {}};
   c.offer.inputs.resize(2);
   c.offer.outputs.resize(1);
   c.offer.in_place = {1};
@@ -29,16 +29,19 @@ TEST(Wire, AQuestionKeepsSharingAndTerms) {
 TEST(Wire, AVerdictKeepsItsNumbers) {
   Verdict v;
   v.tried = false;
-  v.evidence = {4, 2, 4096, 1, 0};
+  v.evidence.time_ms = 0.1;
+  v.evidence.statistic = kTimeStatistic;
+  v.evidence.runs = 4;
+  v.evidence.positions = 4096;
+  v.evidence.rejected = "a \"quoted\" reason";
   auto json = parse_json(verdict_text(3, v), {64, 1 << 20, 0});
   ASSERT_TRUE(json.ok());
   const auto read = read_verdict(*json);
   ASSERT_TRUE(read.ok()) << read.error().text();
   EXPECT_FALSE(read->tried);
-  EXPECT_EQ(read->evidence.runs, 4);
-  EXPECT_EQ(read->evidence.shared_runs, 2);
-  EXPECT_EQ(read->evidence.positions, 4096);
-  EXPECT_EQ(read->evidence.shapes, 1);
+  EXPECT_TRUE(read->evidence == v.evidence);
+  EXPECT_FALSE(read_verdict(*parse_json("{\"lasting\":true,\"tried\":true,\"evidence\":{\"time_ms\":1}}")).ok())
+      << "a time without its statistic";
 }
 
 }  // namespace

@@ -65,10 +65,11 @@ TEST_F(Worker, AGoodOneFindsWhatThisProcessFinds) {
   EXPECT_FALSE(own.worker);
   ASSERT_EQ(there.list.size(), here.list.size());
   for (const Candidate& c : there.list) {
-    EXPECT_EQ(c.rejected, "");
-    EXPECT_GT(c.median_ms, 0);
+    EXPECT_EQ(c.evidence.rejected, "");
+    EXPECT_GT(c.evidence.time_ms, 0);
     bool same = false;
-    for (const Candidate& o : here.list) same = same || (o.id() == c.id() && o.max_error == c.max_error);
+    for (const Candidate& o : here.list)
+      same = same || (o.id() == c.id() && o.evidence.max_error == c.evidence.max_error);
     EXPECT_TRUE(same) << c.id();
   }
 }
@@ -79,8 +80,9 @@ TEST_F(Worker, ACrashRefusesItsCandidateOnly) {
     const Candidates all = judged(named(std::string(action) + "-gemm_f32"), &stats);
     ASSERT_NE(find(all, "gemm_f32"), nullptr);
     ASSERT_NE(find(all, "onednn_matmul"), nullptr);
-    EXPECT_NE(find(all, "gemm_f32")->rejected.find(signal), std::string::npos) << find(all, "gemm_f32")->rejected;
-    EXPECT_EQ(find(all, "onednn_matmul")->rejected, "");
+    EXPECT_NE(find(all, "gemm_f32")->evidence.rejected.find(signal), std::string::npos)
+        << find(all, "gemm_f32")->evidence.rejected;
+    EXPECT_EQ(find(all, "onednn_matmul")->evidence.rejected, "");
     EXPECT_EQ(all.list[0].kernel->name, "onednn_matmul");
     EXPECT_TRUE(stats.worker);
     EXPECT_GE(stats.worker_deaths, 1);
@@ -94,8 +96,9 @@ TEST_F(Worker, AFailedCheckRefusesItsCandidateAndTheWorkerLives) {
   ASSERT_NE(find(all, "onednn_matmul"), nullptr);
   for (const Candidate& c : all.list) {
     const bool fails = c.kernel->name == "gemm_f32";
-    EXPECT_EQ(c.rejected.starts_with("internal check failed at "), fails) << c.id() << ": " << c.rejected;
-    EXPECT_EQ(c.median_ms > 0, !fails) << c.id();
+    EXPECT_EQ(c.evidence.rejected.starts_with("internal check failed at "), fails)
+        << c.id() << ": " << c.evidence.rejected;
+    EXPECT_EQ(c.evidence.time_ms > 0, !fails) << c.id();
   }
   EXPECT_TRUE(stats.worker);
   EXPECT_EQ(stats.worker_deaths, 0);
@@ -115,7 +118,7 @@ TEST_F(Worker, ACrashIsKeptAndAKillIsNot) {
 TEST_F(Worker, OneThatOthersKilledIsReplacedAndTriesAgain) {
   Tuner::Stats stats;
   const Candidates all = judged(named("kill1-gemm_f32"), &stats);
-  for (const Candidate& c : all.list) EXPECT_EQ(c.rejected, "") << c.id();
+  for (const Candidate& c : all.list) EXPECT_EQ(c.evidence.rejected, "") << c.id();
   EXPECT_EQ(stats.worker_deaths, 1);
   EXPECT_TRUE(stats.worker);
 }
@@ -135,7 +138,8 @@ TEST_F(Worker, OneThatHangsIsEndedAndRefused) {
   ASSERT_TRUE(done.ok()) << done.error().text();
   for (size_t k = 0; k < list.size(); ++k) {
     const bool hangs = list[k]->kernel->name == "gemm_f32";
-    EXPECT_EQ(verdicts[k].rejected.find("no answer") != std::string::npos, hangs) << verdicts[k].rejected;
+    EXPECT_EQ(verdicts[k].evidence.rejected.find("no answer") != std::string::npos, hangs)
+        << verdicts[k].evidence.rejected;
     EXPECT_EQ(verdicts[k].lasting, !hangs);
   }
 }
@@ -145,7 +149,7 @@ TEST_F(Worker, WithoutOneTheBuildGoesOnAndSaysSo) {
     Tuner::Stats stats;
     const Candidates all = judged(program, &stats);
     ASSERT_FALSE(all.list.empty());
-    for (const Candidate& c : all.list) EXPECT_EQ(c.rejected, "") << c.id();
+    for (const Candidate& c : all.list) EXPECT_EQ(c.evidence.rejected, "") << c.id();
     EXPECT_FALSE(stats.worker);
     EXPECT_NE(stats.worker_trouble.find(program), std::string::npos) << stats.worker_trouble;
   }

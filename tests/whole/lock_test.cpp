@@ -1,5 +1,6 @@
 // A lock gives the same bytes as the tuned build it came from, and refuses by name what is not here; results are the
-// same bits from run to run, for 1 and 2 threads, with each provider forced. label: cpu
+// same bits from run to run, for 1 and 2 threads, with each provider forced.
+// label: cpu
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // MiniLM as an engine gives the sentence vectors of the transformers model: the 1,000 sentences of the committed
-// fixture through one engine, in batches and alone, each at cosine >= 0.9999. label: cpu
+// fixture through one engine, in batches and alone, each at cosine >= 0.9999.
+// label: cpu
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -63,7 +63,7 @@ class Way:
         kernels = [s for s in steps if s["chosen"] != "reference"]
         self.report["engine"] = {
             "again": again, "dims": dims, "bytes": self.engine.stat().st_size, "steps": len(steps),
-            "reference_steps": built["reference_steps"], "verified_steps": sum(float(s["max_error"]) >= 0 for s in kernels),
+            "reference_steps": built["reference_steps"], "verified_steps": sum(float(s["evidence"].get("max_error", -1)) >= 0 for s in kernels),
             **{k: built[k] for k in ("import_seconds", "passes_seconds", "tune_seconds")}}
         say(f"{self.name}: engine {'used again (same model, same program)' if again else 'built'}, {len(steps)} steps")
 

@@ -23,7 +23,7 @@ fi
 
 call setup build
 command -v clang++-19 >/dev/null || die "clang-19 is missing: run ./dev setup"
-step "configure the fuzzers" cmake -S . -B build-fuzz -G Ninja -DPERI_FUZZ=ON -DPERI_PCH=OFF -DPERI_TESTS=OFF \
+step "configure the fuzzers" cmake -S . -B build-fuzz -G Ninja -DPERI_FUZZ=ON -DPERI_PCH=ON -DPERI_TESTS=OFF \
   -DPERI_SANITIZE=address,undefined -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_C_COMPILER=clang-19
 step "compile ${#fuzz_names[@]} fuzzers" ninja -C build-fuzz -j "$JOBS" "${fuzz_names[@]/#/fuzz_}"
 [[ $fuzz_mode == build ]] && return 0

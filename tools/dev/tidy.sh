@@ -6,8 +6,8 @@ call fmt --check
 if [[ ${1:-} == clang ]]; then
   shift
   call setup build
-  step "configure" cmake -S . -B build -G Ninja -DPERI_PCH=0
+  [[ -f build/compile_commands.json ]] || step "configure" cmake -S . -B build -G Ninja
   files=("$@")
   [[ ${#files[@]} -gt 0 ]] || mapfile -t files < <(git diff --name-only --diff-filter=d HEAD~1 -- 'src/*.cpp')
-  [[ ${#files[@]} -eq 0 ]] || step "clang-tidy on ${#files[@]} files" clang-tidy-19 -p build --quiet "${files[@]}"
+  [[ ${#files[@]} -eq 0 ]] || step "clang-tidy on ${#files[@]} files" python3 tools/tidy/clang_tidy.py build "${files[@]}"
 fi

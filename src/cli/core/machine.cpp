@@ -26,4 +26,26 @@ void write_machine(JsonWriter& w, const MachineFacts& m) {
 
 std::string cpu_name(const MachineFacts& m) { return m.target.chip.empty() ? "unknown" : m.target.chip; }
 
+namespace {
+// What times depend on, as one text.
+std::string kind_of(const Json& machine) {
+  std::string text;
+  if (const auto cpu = machine.get_string("cpu"); cpu.ok()) text = *cpu;
+  if (const Json* isas = machine.find("isas"))
+    for (const Json& isa : isas->items()) text += ", " + std::string(isa.as_string().ok() ? *isa.as_string() : "");
+  if (const Json* caches = machine.find("caches"))
+    for (const Json::Member& c : caches->members())
+      text += ", " + c.key + " " + std::to_string(c.value.as_int().ok() ? *c.value.as_int() : 0);
+  return text;
+}
+}  // namespace
+
+Status check_machine(const MachineFacts& here, const Json& recorded) {
+  JsonWriter w;
+  write_machine(w, here);
+  PERI_ASSIGN(const Json own, parse_json(w.take()));
+  if (kind_of(own) == kind_of(recorded)) return Ok{};
+  return refused("its times were taken on another machine").expecting(kind_of(own)).but_found(kind_of(recorded));
+}
+
 }  // namespace peri::cli

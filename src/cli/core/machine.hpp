@@ -16,5 +16,7 @@ struct MachineFacts {
 MachineFacts machine_facts();
 std::string cpu_name(const MachineFacts& m);               // "unknown" where the system does not say
 void write_machine(JsonWriter& w, const MachineFacts& m);  // an object
+// kRefused if write_machine() wrote `recorded` on another kind of machine: CPU, instruction sets or caches differ.
+Status check_machine(const MachineFacts& here, const Json& recorded);
 
 }  // namespace peri::cli

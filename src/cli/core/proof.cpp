@@ -1,8 +1,10 @@
-// Writing of proofs.
+// Writing of proofs, and reading them back.
 #include "cli/core/proof.hpp"
 
+#include "base/file.hpp"
 #include "base/version.hpp"
 #include "cli/core/machine.hpp"
+#include "tune/cache.hpp"
 
 namespace peri::cli {
 
@@ -15,28 +17,6 @@ void write_list(JsonWriter& w, std::string_view key, const std::vector<std::stri
   w.end_array();
 }
 
-void write_step(JsonWriter& w, const lower::StepReport& s) {
-  w.begin_object()
-      .field("name", s.name)
-      .field("chosen", s.chosen)
-      .field("median_ms", s.median_ms)
-      .field("max_error", s.max_error);
-  if (!s.elsewhere.empty()) w.field("elsewhere", s.elsewhere);
-  if (!s.compared_with.empty()) w.field("compared_with", s.compared_with);
-  w.field("flops", s.flops)
-      .field("algorithm_flops", s.algorithm_flops)
-      .field("bytes", s.bytes)
-      .field("key", s.key)
-      .field("region", s.region);
-  write_list(w, "origins", s.origins);
-  write_list(w, "touched_by", s.touched_by);
-  w.key("others").begin_array();
-  for (const auto& [id, ms] : s.others) w.begin_object().field("id", id).field("median_ms", ms).end_object();
-  w.end_array().key("refusals").begin_array();
-  for (const auto& [kernel, reason] : s.refusals)
-    w.begin_object().field("kernel", kernel).field("reason", reason).end_object();
-  w.end_array().end_object();
-}
 // What was verified: kernels on samples, candidates on their problems.
 void write_tiers(JsonWriter& w, const tune::Tuner::Stats& s, bool verify) {
   w.field("worker_deaths", s.worker_deaths);
@@ -106,16 +86,60 @@ void write_engine_verdict(JsonWriter& w, const build::Built& built) {
 }
 }  // namespace
 
+void write_step(JsonWriter& w, const lower::StepReport& s) {
+  w.begin_object().field("name", s.name).field("chosen", s.chosen).key("evidence");
+  tune::write_evidence(w, s.evidence);
+  if (!s.elsewhere.empty()) w.field("elsewhere", s.elsewhere);
+  w.key("work");
+  tune::write_work(w, s.work);
+  w.field("key", s.key).field("region", s.region);
+  write_list(w, "origins", s.origins);
+  write_list(w, "touched_by", s.touched_by);
+  w.key("others").begin_array();
+  for (const auto& [id, evidence] : s.others) {
+    w.begin_object().field("id", id).key("evidence");
+    tune::write_evidence(w, evidence);
+    w.end_object();
+  }
+  w.end_array().key("refusals").begin_array();
+  for (const auto& [kernel, reason] : s.refusals)
+    w.begin_object().field("kernel", kernel).field("reason", reason).end_object();
+  w.end_array().end_object();
+}
+
+Result<Json> read_proof(const std::string& engine) {
+  const std::string path = proof_path(engine);
+  auto text = read_file(path, size_t{256} << 20);
+  if (!text.ok())
+    return std::move(text).error().advise("the proof is written by peri build; without it explain the model instead");
+  auto json = parse_json(*text);
+  if (!json.ok()) return std::move(json).error().in_file(path);
+  const auto form = json->get_int("form", 1);
+  if (!form.ok() || *form != kProofForm)
+    return unsupported("the proof is of another version of peri")
+        .in_file(path)
+        .expecting(format("form %d", kProofForm))
+        .but_found(form.ok() ? format("form %lld", static_cast<long long>(*form)) : "no form")
+        .advise("build the engine again, with --locked and its lock file for the same choices");
+  return json;
+}
+
 std::string proof_json(const build::Built& built, const compile::Options& o) {
   const compile::Compiled& c = built.compiled;
   JsonWriter w(1);
   w.begin_object()
+      .field("form", kProofForm)
       .field("model", o.model)
       .field("name", c.program.name)
       .field("peri", std::string(version()))
       .field("backend", c.program.backend);
   w.key("machine");
   write_machine(w, machine_facts());
+  w.key("ceilings");
+  bench::write_ceilings(w, bench::machine_ceilings(o.tune.threads));
+  w.key("peaks");
+  bench::write_peaks(w, tune::machine_peaks(o.tune.cache_path, o.tune.threads));
+  w.field("times_are", tune::kTimeInWords);
   w.field("threads", o.tune.threads).key("tuned_for").begin_object();
   for (const auto& [name, value] : c.program.tuned_for) w.field(name, value);
   w.end_object().key("holds_at").begin_array();
@@ -143,6 +167,7 @@ std::string proof_json(const build::Built& built, const compile::Options& o) {
       .field("measured", c.tuned.measured);
   w.field("from_cache", c.tuned.from_cache)
       .field("rejected", c.tuned.rejected)
+      .field("untimed", c.tuned.untimed)
       .field("untried", c.tuned.untried)
       .field("seconds", c.tuned.seconds)
       .end_object();

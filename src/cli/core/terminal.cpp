@@ -1,6 +1,7 @@
 // Progress lines and the Ctrl-C handler.
 #include "cli/core/terminal.hpp"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -18,7 +19,21 @@ void on_interrupt(int) {
   if (g_interrupts) _exit(130);
   g_interrupts = 1;
 }
+// Of a terminal that does not say: 80.
+size_t terminal_columns() {
+  winsize size = {};
+  return ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
 }  // namespace
+
+std::string within(const std::string& line, size_t columns) {
+  size_t used = 0, end = 0;
+  for (; end < line.size(); ++end) {
+    const bool inside = (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80;  // of a character that began before
+    if (!inside && ++used == columns) break;
+  }
+  return line.substr(0, end);
+}
 
 Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(2) == 1), start_ns_(now_ns()), last_ns_(start_ns_) {}
 Progress::~Progress() { clear(); }
@@ -34,7 +49,7 @@ void Progress::show(size_t done, size_t total, const std::string& what) {
         " s left";
   const std::string count = total ? "[" + std::to_string(done) + "/" + std::to_string(total) + left + "] " : "";
   if (terminal_) {
-    std::fprintf(stderr, "\r\033[K%s%.100s", count.c_str(), what.c_str());
+    std::fprintf(stderr, "\r\033[K%s", within(count + what, terminal_columns()).c_str());
     std::fflush(stderr);
     drawn_ = true;
   } else if (now_ns() - last_ns_ >= kPlainLineEveryNs) {

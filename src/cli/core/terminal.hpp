@@ -6,6 +6,10 @@
 
 namespace peri::cli {
 
+// The start of a line of UTF-8 that fits into so many columns, the last of them left free: a terminal that wraps a line
+// keeps its first row when the line is drawn anew.
+std::string within(const std::string& line, size_t columns);
+
 class Progress {
  public:
   explicit Progress(bool quiet);

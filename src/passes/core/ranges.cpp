@@ -20,7 +20,7 @@ std::optional<Dim> counted(const ir::Value* v) {
 }
 
 std::optional<Dim> counted_along(const ir::Value* v, size_t axis, size_t rank) {
-  const auto n = counted(v);
+  auto n = counted(v);
   if (!n || v->type.rank() > rank) return std::nullopt;
   const size_t missing = rank - v->type.rank();
   if (axis < missing) return std::nullopt;

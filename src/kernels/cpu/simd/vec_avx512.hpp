@@ -3,8 +3,10 @@
 // Everything is forced inline: a symbol of one instruction set never stands in for another's.
 #pragma once
 
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12: false alarms inside its own header
 #pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
 
 #include <immintrin.h>
 

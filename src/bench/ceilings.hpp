@@ -1,0 +1,42 @@
+// What no run on this machine can exceed, however lucky its clock: arithmetic and movement of a core in one cycle, at a
+// clock it never passes. A time below floor_ms() was measured wrongly.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/json.hpp"
+
+namespace peri::bench {
+
+// What a run cannot leave out.
+struct Work {
+  double flops = 0;     // multiply-adds count two
+  bool narrow = false;  // of elements below 32 bits, for which processors have other units
+  double bytes = 0;     // read or written at least once
+};
+
+struct Ceilings {
+  int threads = 1;
+  double clock_ghz = 0;
+  std::string clock_from;                                  // who says so
+  double flops_per_cycle = 0, narrow_flops_per_cycle = 0;  // of a core
+  struct Level {
+    double bytes_per_cycle = 0;  // of a core, moved through the level
+    int64_t bytes = 0;           // that lie nearer to a core than this level
+  };
+  std::array<Level, 3> levels = {};  // first, second and third cache; memory is reached through the last
+
+  double gflops(bool narrow) const;
+  // Time in ms that the work takes at least, with warm caches. 0 for no work.
+  double floor_ms(const Work& work) const;
+};
+
+// Of `threads` cores of this machine, each with its own caches.
+Ceilings machine_ceilings(int threads);
+
+void write_ceilings(JsonWriter& w, const Ceilings& ceilings);  // an object
+Result<Ceilings> read_ceilings(const Json& json);
+
+}  // namespace peri::bench

@@ -1,0 +1,60 @@
+// Texts and hashes put together.
+#include "tune/cache_keys.hpp"
+
+#include <sys/stat.h>
+
+#include <set>
+
+#include "base/hash.hpp"
+#include "exec/core/region_payload.hpp"
+#include "kernels/core/source_key.hpp"
+#include "ops/core/source_key.hpp"
+
+namespace peri::tune {
+
+namespace {
+// What verdicts mean: raised when candidates are judged in another way, so that older ones are not taken for it.
+constexpr int kJudge = 3;
+
+// This program as it stands on the disk.
+std::string program_key() {
+  struct stat self = {};
+  stat("/proc/self/exe", &self);
+  return hex64(
+      hash_text(format("%lld %lld %lld", static_cast<long long>(self.st_size),
+                       static_cast<long long>(self.st_mtim.tv_sec), static_cast<long long>(self.st_mtim.tv_nsec))));
+}
+
+// A kernel that the build did not gather has no key: the program stands for its sources.
+std::string sources_of(const kernels::Kernel& kernel) {
+  const std::string_view key = kernels::source_key(kernel);
+  return format(" judge %d sources ", kJudge) + (key.empty() ? "of program " + program_key() : std::string(key));
+}
+}  // namespace
+
+std::string problem_key(const ir::Graph& region, const std::vector<bool>& constant) {
+  std::string key = ir::print(region, {1024, false});
+  for (bool c : constant) key += c ? 'c' : 'v';
+  return key;
+}
+
+std::string candidate_key(const Candidate& c, const ir::Graph& region) {
+  std::set<std::string_view> definitions;
+  for (const ir::Node* n : region.nodes) definitions.insert(ops::source_key(n->op));
+  Hasher ops;
+  for (const std::string_view key : definitions) ops.add(key);
+  std::string name = c.id() + sources_of(*c.kernel) + " ops " + hex64(ops.digest());
+  for (const auto* layouts : {&c.offer.inputs, &c.offer.outputs})
+    for (const ir::Layout& l : *layouts) name += " " + (l.row_major() ? std::string("-") : exec::layout_code(l));
+  for (int k : c.offer.in_place) name += format(" %d", k);
+  return name;
+}
+
+std::string samples_key(const kernels::Kernel& kernel, const std::string& library) {
+  Hasher ops;
+  for (const ops::OpDef* op : ops::all()) ops.add(ops::source_key(op->name));
+  return format("%s@%d ", std::string(kernel.name).c_str(), kernel.version) + library + sources_of(kernel) + " ops " +
+         hex64(ops.digest());
+}
+
+}  // namespace peri::tune

@@ -1,0 +1,44 @@
+// Evidence: what is known of a candidate on a problem, from the process that tried it through cache and build to the
+// proof. A new fact is a member here and a line in evidence.cpp, and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/json.hpp"
+
+namespace peri::tune {
+
+// The statistic of Evidence::time_ms: threads that lost their CPU make samples slower, nothing makes them faster.
+constexpr double kTimeQuantile = 0.2;
+constexpr std::string_view kTimeStatistic = "p20";
+constexpr std::string_view kTimeInWords = "20th percentile of a step's runs by itself";
+
+struct Evidence {
+  double time_ms = -1;                // of a run, by `statistic` of `samples`; -1: not measured, or not believed
+  std::string statistic;              // kTimeStatistic; empty: no time
+  int64_t samples = 0;                // runs that were timed
+  std::string untimed;                // why a time that was measured is not believed; empty: it is
+  double max_error = -1;              // largest |error| / bound found by verification; -1: not verified
+  std::string rejected;               // why the candidate may not be used: wrong answer, worker died; empty: it may
+  std::string compared_with;          // candidate of another provider that gave the same answer everywhere; or empty
+  int64_t runs = 0, shared_runs = 0;  // to verify it: in all, and with results in the memory of arguments
+  int64_t positions = 0;              // of the answer, held against the reference; 0: everything
+  int64_t shapes = 0, skipped = 0;    // dims it was tried at, and dims at which that would have been too expensive
+
+  bool right() const { return rejected.empty(); }
+  bool timed() const { return time_ms >= 0; }
+  bool tried() const { return timed() || max_error >= 0; }
+  bool operator==(const Evidence&) const = default;
+};
+
+// The one form: an object. Facts that say nothing are left out.
+void write_evidence(JsonWriter& w, const Evidence& evidence);
+std::string evidence_text(const Evidence& evidence);
+// Errors: kInvalid for what is no evidence, or cannot be: a time or an error that is no number, a candidate that is
+// right beyond its bound, a time without its statistic.
+Result<Evidence> read_evidence(const Json& json);
+Result<Evidence> read_evidence(std::string_view text);
+Status check_evidence(const Evidence& evidence);
+
+}  // namespace peri::tune

@@ -1,0 +1,77 @@
+// Costs of the nodes, put together for a region.
+#include "tune/work.hpp"
+
+#include <set>
+
+#include "kernels/entry.hpp"
+
+namespace peri::tune {
+
+namespace {
+double bytes_of(const ir::Value& v) {
+  double n = dtype_bits(v.type.dtype) / 8.0;
+  for (const Dim& d : *v.type.shape) n *= d.is_const() ? static_cast<double>(d.value()) : 1.0;
+  return n;
+}
+
+// Whether a node sums products of two arguments, of which no algorithm leaves one out. A window's maximum, by contrast,
+// takes fewer comparisons than the definition counts.
+bool sums_products(const ir::Node& node) {
+  const ops::OpDef* op = ops::find(node.op);
+  if (!op || op->elementwise || !op->cost) return false;
+  return node.inputs.size() >= 2 && node.inputs[0] && node.inputs[1] && is_float(node.inputs[0]->type.dtype) &&
+         is_float(node.inputs[1]->type.dtype);
+}
+}  // namespace
+
+RegionWork work_of(const ir::Graph& region, double offer_flops) {
+  RegionWork w;
+  std::set<const ir::Value*> inside;  // made by a node, or already counted
+  const std::vector<bool> constant(region.inputs.size());
+  const ir::Node* anchor = region.nodes.empty() ? nullptr : &kernels::Problem{&region, constant}.anchor();
+  for (const ir::Node* n : region.nodes) {
+    const ops::Cost cost = ops::cost_of(*n);
+    const double own = n == anchor && offer_flops > 0 ? offer_flops : cost.flops;
+    w.flops += cost.flops;
+    w.algorithm_flops += own;
+    if (sums_products(*n)) w.least.flops += own;
+    // Arguments that are read in whole, and not before; what picks some of their elements may pick the same again.
+    double all = 0, fresh = 0;
+    for (const ir::Value* v : n->inputs) {
+      if (!v) continue;
+      all += bytes_of(*v);
+      if (inside.insert(v).second) fresh += bytes_of(*v);
+    }
+    if (cost.bytes_read >= all) w.bytes += fresh;
+    for (const ir::Value* v : n->outputs) inside.insert(v);
+  }
+  for (const ir::Value* v : region.outputs) w.bytes += bytes_of(*v);
+  for (const ir::Value* v : region.inputs) w.least.narrow = w.least.narrow || dtype_bits(v->type.dtype) < 32;
+  w.least.bytes = w.bytes;
+  return w;
+}
+
+void write_work(JsonWriter& w, const RegionWork& work) {
+  w.begin_object()
+      .field("flops", work.flops)
+      .field("algorithm_flops", work.algorithm_flops)
+      .field("least_flops", work.least.flops)
+      .field("narrow", work.least.narrow)
+      .field("bytes", work.bytes)
+      .end_object();
+}
+
+Result<RegionWork> read_work(const Json& json) {
+  RegionWork w;
+  PERI_ASSIGN(w.flops, json.get_double("flops"));
+  PERI_ASSIGN(w.algorithm_flops, json.get_double("algorithm_flops"));
+  PERI_ASSIGN(w.least.flops, json.get_double("least_flops"));
+  PERI_ASSIGN(w.least.narrow, json.get_bool("narrow"));
+  PERI_ASSIGN(w.bytes, json.get_double("bytes"));
+  for (const double n : {w.flops, w.algorithm_flops, w.least.flops, w.bytes})
+    if (!(n >= 0)) return invalid("work of %g", n);
+  w.least.bytes = w.bytes;
+  return w;
+}
+
+}  // namespace peri::tune

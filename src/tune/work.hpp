@@ -1,0 +1,21 @@
+// What a candidate's region asks of the machine: arithmetic and movement, and the part of both that no run leaves out.
+#pragma once
+
+#include "bench/ceilings.hpp"
+#include "ir/graph.hpp"
+
+namespace peri::tune {
+
+struct RegionWork {
+  double flops = 0;            // of the definition
+  double algorithm_flops = 0;  // of the algorithm chosen
+  double bytes = 0;            // arguments that are read in whole, and results, once
+  bench::Work least;           // of these what cannot be left out: the floor's
+};
+
+// REQUIRES concrete dims. `offer_flops`: those the candidate's offer states for the anchor; 0: as the definition.
+RegionWork work_of(const ir::Graph& region, double offer_flops);
+void write_work(JsonWriter& w, const RegionWork& work);  // an object
+Result<RegionWork> read_work(const Json& json);
+
+}  // namespace peri::tune
