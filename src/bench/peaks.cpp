@@ -94,12 +94,15 @@ PERI_READ_LOOP(read_avx512, "avx512f", 64)
 struct Rates {
   double copy_gbs = 0, read_gbs = 0;
 };
-// Best rates of `seconds` of copying and as much of reading, each thread on its own part of the working set.
-Rates best_rates(ThreadPool& pool, int64_t working_set, double seconds) {
-  const int64_t part = std::max<int64_t>(4096, working_set / 2 / pool.threads() / 256 * 256);
-  auto from = Tensor::zeros(DType::kU8, {part * pool.threads()}),
-       to = Tensor::zeros(DType::kU8, {part * pool.threads()});
-  if (!from.ok() || !to.ok()) return {};
+// Bytes of each thread's part of half a working set.
+int64_t part_of(int64_t working_set, const ThreadPool& pool) {
+  return std::max<int64_t>(4096, working_set / 2 / pool.threads() / 256 * 256);
+}
+
+// Best rates of `seconds` of copying and as much of reading, each thread on its own part of the working set, which is
+// the beginning of `from` and `to`.
+Rates best_rates(ThreadPool& pool, Tensor* from, Tensor* to, int64_t working_set, double seconds) {
+  const int64_t part = part_of(working_set, pool);
   const bool wide = device::this_cpu().has("avx512"), reads = device::this_cpu().has("avx2");
   const int repeats = static_cast<int>(std::max<int64_t>(1, (int64_t{4} << 20) / part));
   const double bytes = 2.0 * static_cast<double>(part * pool.threads()) * repeats;
@@ -116,7 +119,7 @@ Rates best_rates(ThreadPool& pool, int64_t working_set, double seconds) {
   if (reads)
     best.read_gbs = time([&](int64_t task) {
       for (int k = 0; k < repeats; ++k)
-        for (const Tensor* t : {&*from, &*to}) {
+        for (const Tensor* t : {from, to}) {
           volatile int64_t keep = wide ? read_avx512(t->bytes().data() + task * part, part)
                                        : read_avx2(t->bytes().data() + task * part, part);
           (void)keep;
@@ -143,12 +146,15 @@ Peaks measure_peaks(int threads, double seconds) {
   ThreadPool pool(threads);
   const std::vector<int64_t> sets = {int64_t{32} << 10, int64_t{512} << 10, int64_t{8} << 20, int64_t{128} << 20};
   for (const int64_t bytes : sets) p.copy_gbs.emplace_back(bytes, 0), p.read_gbs.emplace_back(bytes, 0);
+  const int64_t most = part_of(sets.back(), pool) * pool.threads();
+  auto from = Tensor::zeros(DType::kU8, {most}), to = Tensor::zeros(DType::kU8, {most});
   // Round after round over everything: a moment in which others had the CPUs spoils one try of each and not all of one.
-  constexpr int kTurns = 5;
-  for (int turn = 0; turn < kTurns; ++turn) {
-    p.fma_gflops = std::max(p.fma_gflops, best_fma_gflops(pool, seconds / (5 * kTurns)));
+  const int turns = seconds < 0.25 ? 2 : 5;
+  for (int turn = 0; turn < turns; ++turn) {
+    p.fma_gflops = std::max(p.fma_gflops, best_fma_gflops(pool, seconds / (5 * turns)));
+    if (!from.ok() || !to.ok()) continue;
     for (size_t k = 0; k < sets.size(); ++k) {
-      const Rates rates = best_rates(pool, sets[k], seconds / (10 * kTurns));
+      const Rates rates = best_rates(pool, &*from, &*to, sets[k], seconds / (10 * turns));
       p.copy_gbs[k].second = std::max(p.copy_gbs[k].second, rates.copy_gbs);
       p.read_gbs[k].second = std::max(p.read_gbs[k].second, rates.read_gbs);
     }
