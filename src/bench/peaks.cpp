@@ -149,7 +149,7 @@ Peaks measure_peaks(int threads, double seconds) {
   const int64_t most = part_of(sets.back(), pool) * pool.threads();
   auto from = Tensor::zeros(DType::kU8, {most}), to = Tensor::zeros(DType::kU8, {most});
   // Round after round over everything: a moment in which others had the CPUs spoils one try of each and not all of one.
-  const int turns = seconds < 0.25 ? 2 : 5;
+  const int turns = seconds < 0.25 ? 1 : 5;
   for (int turn = 0; turn < turns; ++turn) {
     p.fma_gflops = std::max(p.fma_gflops, best_fma_gflops(pool, seconds / (5 * turns)));
     if (!from.ok() || !to.ok()) continue;
