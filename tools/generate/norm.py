@@ -22,7 +22,7 @@ def layer_norm_written(b, x, axes):
     var = b.op("Add", [reduced(b, "ReduceMean", square, axes, std=x.std**2), b.scalar(b.pick(1e-5, 1e-6, 1e-3))])
     root = b.op("Sqrt", [var], std=x.std)
     if b.chance(0.3):
-        return b.op("Mul", [centred, b.op("Reciprocal", [root], std=1 / x.std)], x.shape, std=1.0)
+        return b.op("Mul", [centred, b.op("Reciprocal", [root], std=1 / max(x.std, 1e-3))], x.shape, std=1.0)
     return b.op("Div", [centred, root], x.shape, std=1.0)
 
 
@@ -47,7 +47,7 @@ def rms_norm(b, x):
     square = b.op("Pow", [x, b.scalar(2.0)]) if b.chance(0.6) else b.op("Mul", [x, x])
     var = b.op("Add", [reduced(b, "ReduceMean", square, [x.rank - 1], std=x.std**2), b.scalar(1e-6)])
     root = b.op("Sqrt", [var], std=x.std)
-    y = b.op("Div", [x, root], x.shape, std=1.0) if b.chance(0.5) else b.op("Mul", [x, b.op("Reciprocal", [root], std=1 / x.std)], x.shape, std=1.0)
+    y = b.op("Div", [x, root], x.shape, std=1.0) if b.chance(0.5) else b.op("Mul", [x, b.op("Reciprocal", [root], std=1 / max(x.std, 1e-3))], x.shape, std=1.0)
     return b.op("Mul", [b.weight((n,), 0.2, 1.0), y] if b.chance(0.5) else [y, b.weight((n,), 0.2, 1.0)], x.shape, std=1.0)
 
 
