@@ -317,6 +317,8 @@ Result<Outcome> run(const Arguments& arguments) {
     if (!arguments.positional.empty()) return usage("--suite takes no model");
     return verify_suite(arguments, arguments.get("--suite"));
   }
+  for (const char* flag : {"--memory", "--filter", "--min-passed"})
+    if (arguments.has(flag)) return usage("%s is for --suite", flag);
   if (!arguments.positional.empty()) return verify_model(arguments, arguments.positional[0]);
   return usage("peri verify needs MODEL, ENGINE or --suite DIR").advise("see: peri verify --help");
 }

@@ -111,6 +111,15 @@ TEST_F(Commands, VerifyComparesWithTheReference) {
   EXPECT_EQ(strict->code, 3);
 }
 
+TEST_F(Commands, WhatIsForSuitesIsNotIgnoredForAModel) {
+  for (const char* flag : {"--memory", "--filter", "--min-passed"}) {
+    const auto r = command("verify", {kModel, flag, "1"});
+    ASSERT_FALSE(r.ok()) << flag;
+    EXPECT_EQ(r.error().kind, ErrorKind::kUsage) << r.error().text();
+    EXPECT_NE(r.error().text().find("is for --suite"), std::string::npos) << r.error().text();
+  }
+}
+
 // 200 bytes of model, 16 Tflop of reference: refused before anything of it runs.
 TEST_F(Commands, VerifyRefusesAReferenceOfHours) {
   const std::string model = folder_ + "/pool.onnx";
