@@ -67,7 +67,8 @@ Result<Outcome> run(const Arguments& arguments) {
     compiled->notes.push_back(format("interrupted: the best so far, %lld of %zu steps neither verified nor measured",
                                      static_cast<long long>(unproven), compiled->steps.size()));
   }
-  const std::string proof = proof_json(built, options) + "\n";  // before the engine: it stands without one for no longer
+  const std::string proof =
+      proof_json(built, options) + "\n";  // before the engine: it stands without one for no longer
   PERI_TRY(plan::write_engine(path, compiled->program, compiled->weights));
   if (const std::string file = arguments.get("--lock"); !file.empty())
     PERI_TRY(write_file_atomic(file, plan::lock_text(compiled->lock)));
