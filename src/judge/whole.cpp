@@ -55,19 +55,6 @@ Result<bool> within_radii(const ir::Graph& graph, std::span<const ops::RefTensor
   return tune::compare(expected, {&got, 1}).ok();
 }
 
-// Whether a value on the way is so large that float32 may overflow in one order of a sum and not in another.
-Result<bool> nearly_overflows(const ir::Graph& graph, std::span<const ops::RefTensor> in, int threads) {
-  constexpr double kLarge = 1e30;
-  ir::Graph all = graph.clone();
-  for (const ir::Node* n : all.nodes)
-    for (ir::Value* v : n->outputs)
-      if (is_float(v->type.dtype) && !all.is_output(v)) all.mark_output(v, v->name);
-  PERI_ASSIGN(const auto values, ops::run_reference(all, in, {0, threads, false, {}}));
-  return std::any_of(values.begin(), values.end(), [](const ops::RefTensor& t) {
-    return std::any_of(t.f.begin(), t.f.end(), [](double v) { return std::fabs(v) > kLarge; });
-  });
-}
-
 bool all_finite(const Tensor& t) {
   if (!is_float(t.dtype())) return true;
   for (int64_t k = 0; k < t.numel(); ++k)
@@ -96,6 +83,18 @@ double flops_at(const ir::Graph& graph, const DimBinding& sizes) {
     flops += ops::cost_of(*n).flops;
   }
   return flops;
+}
+
+Result<bool> nearly_overflows(const ir::Graph& graph, std::span<const ops::RefTensor> in, int threads) {
+  constexpr double kLarge = 1e30;
+  ir::Graph all = graph.clone();
+  for (const ir::Node* n : all.nodes)
+    for (ir::Value* v : n->outputs)
+      if (is_float(v->type.dtype) && !all.is_output(v)) all.mark_output(v, v->name);
+  PERI_ASSIGN(const auto values, ops::run_reference(all, in, {0, threads, false, {}}));
+  return std::any_of(values.begin(), values.end(), [](const ops::RefTensor& t) {
+    return std::any_of(t.f.begin(), t.f.end(), [](double v) { return std::fabs(v) > kLarge; });
+  });
 }
 
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,

@@ -27,6 +27,10 @@ struct WholeVerdict {
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
                                  int threads);
 
+// Whether a value on the way is beyond 1e30, so that float32, which ends at 3.4e38, may overflow behind it in one order
+// of a sum and not in another. Errors: those of the reference.
+Result<bool> nearly_overflows(const ir::Graph& graph, std::span<const ops::RefTensor> in, int threads);
+
 // Flops of one run of a graph at these sizes; HUGE_VAL where a size is not known before the run.
 double flops_at(const ir::Graph& graph, const DimBinding& sizes);
 

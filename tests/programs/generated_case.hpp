@@ -14,6 +14,7 @@
 #include "base/npy.hpp"
 #include "base/rng.hpp"
 #include "compile/compile.hpp"
+#include "judge/whole.hpp"
 
 namespace peri::generated {
 
@@ -234,24 +235,12 @@ inline std::vector<std::vector<ops::RefTensor>> answers_without_half(const Case&
   return {std::move(out).value()};
 }
 
-// Whether a value on the way is so large that float32 may overflow in one order of a sum and not in another.
-inline bool nearly_overflows(const Case& c, const Size& size, int threads) {
-  ir::Graph g = c.graph.clone();
-  for (const ir::Node* n : g.nodes)
-    for (ir::Value* v : n->outputs)
-      if (is_float(v->type.dtype) && !g.is_output(v)) g.mark_output(v, v->name);
-  std::vector<ops::RefTensor> in;
-  for (const Tensor& t : size.inputs) in.push_back(ops::to_ref(t));
-  const auto values = ops::run_reference(g, in, {0, threads, false, {}});
-  return values.ok() && std::any_of(values->begin(), values->end(), [](const ops::RefTensor& t) {
-           return std::any_of(t.f.begin(), t.f.end(), [](double v) { return std::fabs(v) > 1e30; });
-         });
-}
-
 // FOLDER/SIZE/open_K.npy: which elements ONNX Runtime may answer otherwise: they hang on 1e-6 of the inputs, on a
 // comparison that float32 does not decide, on a rounding to float16 that it does not make, or on an overflow.
 inline Status dump_open(const Case& c, Size& size, int threads) {
-  const bool overflows = nearly_overflows(c, size, threads);
+  std::vector<ops::RefTensor> in;
+  for (const Tensor& t : size.inputs) in.push_back(ops::to_ref(t));
+  PERI_ASSIGN(const bool overflows, judge::nearly_overflows(c.graph, in, threads));
   for (size_t k = 0; k < size.want.size(); ++k) {
     const ops::RefTensor& want = size.want[k];
     const size_t n = static_cast<size_t>(want.numel());
