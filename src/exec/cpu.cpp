@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "base/fault.hpp"
 #include "base/hash.hpp"
 #include "device/target.hpp"
 #include "exec/core/packed_files.hpp"
@@ -105,8 +106,8 @@ class Packing {
     }
     ~Turn() {
       const std::lock_guard<std::mutex> lock(of_->mutex_);
-      if (!of_->packed_) of_->packed_ = packed;
-      if (first_) of_->state_ = done_ || packed ? State::kDone : State::kNone;
+      if (!of_->packed_ && (done_ || !first_)) of_->packed_ = packed;  // what failed may have packed a part
+      if (first_) of_->state_ = done_ ? State::kDone : State::kNone;
       of_->changed_.notify_all();
     }
     Turn(const Turn&) = delete;
@@ -130,10 +131,15 @@ class Packing {
   kernels::Packed packed_;
 };
 
-// The sizes that a step was chosen at; empty: not known, the variant is for others, or its arguments would take more
-// than a run may.
+// Of a dimension that is known only while the model runs: any, but the same for all runs, since the format of packed
+// weights may follow from it.
+constexpr int64_t kAssumedSize = 64;
+
+// The sizes that a step was chosen at; empty: there are none, the variant is for others, or its arguments would take
+// more than a run may.
 DimBinding tuned_sizes(const runtime::PrepareContext& c) {
-  const DimBinding tuned(c.program->tuned_for.begin(), c.program->tuned_for.end());
+  DimBinding tuned(c.program->tuned_for.begin(), c.program->tuned_for.end());
+  for (const std::string& dim : c.program->dims) tuned.emplace(dim, kAssumedSize);
   for (const auto& [name, size] : tuned)
     if (size < 1) return {};
   for (const auto& [expression, value] : c.variant->holds_for)
@@ -165,7 +171,8 @@ class CpuPrepared final : public runtime::Prepared {
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     Packing::Turn turn(&packing_);
     // What is packed must not hang on which size comes first. A kernel that refuses the tuned size says so below.
-    if (turn.first() && !tuned_.empty() && tuned_ != binding) (void)instance_at(tuned_, &turn.packed);
+    if (turn.first() && !tuned_.empty() && tuned_ != binding)
+      (void)contained([&] { return instance_at(tuned_, &turn.packed); });
     PERI_ASSIGN(auto made, instance_at(binding, &turn.packed));
     turn.done();
     PERI_TRY(check_sharing(*made, kernel_, step_));

@@ -27,9 +27,15 @@ struct WholeVerdict {
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
                                  int threads);
 
-// Whether a value on the way is beyond 1e30, so that float32, which ends at 3.4e38, may overflow behind it in one order
-// of a sum and not in another. Errors: those of the reference.
-Result<bool> nearly_overflows(const ir::Graph& graph, std::span<const ops::RefTensor> in, int threads);
+// What the values on the way are like in float64.
+struct Magnitudes {
+  double largest = 0;  // of those below 1e30: a mask's -3.4e38 is none
+  // A sum is beyond 1e30: float32, which ends at 3.4e38, may overflow there or behind it in one order and not in
+  // another.
+  bool near_overflow = false;
+};
+// Errors: those of the reference.
+Result<Magnitudes> magnitudes_of(const ir::Graph& graph, std::span<const ops::RefTensor> in, int threads);
 
 // Flops of one run of a graph at these sizes; HUGE_VAL where a size is not known before the run.
 double flops_at(const ir::Graph& graph, const DimBinding& sizes);

@@ -167,7 +167,9 @@ struct Chooser {
     for (size_t c = 0; a.stands && c < a.usable.size(); ++c) {
       const kernels::Offer& offer = a.usable[c].offer;
       Way way;
-      const double ms = a.usable[c].evidence.timed() ? a.usable[c].evidence.time_ms : kUnmeasuredMs;
+      // A time that was not believed says nothing: what was timed goes before it.
+      const double unknown = a.best_ms() < 0 ? kUnmeasuredMs : kReferenceMs;
+      const double ms = a.usable[c].evidence.timed() ? a.usable[c].evidence.time_ms : unknown;
       way.ms = p.greedy ? ms : ms / kWin;
       for (size_t i : ports) way.in.push_back(place_of(offer.inputs[i]));
       for (const ir::Layout& l : offer.outputs) way.out.push_back(place_of(l));

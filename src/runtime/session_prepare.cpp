@@ -141,9 +141,17 @@ void grow_contents(const std::byte* from, std::span<const int64_t> old_dims, std
 
 // A state lives across runs. One that grows keeps its contents; where a dimension shrinks it begins anew as zeros.
 Status Session::State::hold_states(const BoundShape& s) {
+  struct Change {
+    size_t buffer;
+    bool grows;
+    std::vector<int64_t> dims;
+    Memory fresh;  // where the old memory is too small
+  };
   states.resize(program().buffers.size());
+  // All that can fail comes before the first state is touched: those that grow together keep their contents together.
+  std::vector<Change> changes;
   for (const auto& [k, dims] : s.state_dims) {
-    StateMemory& state = states[k];
+    const StateMemory& state = states[k];
     const plan::Buffer& b = program().buffers[k];
     const auto bytes = static_cast<size_t>(s.arena_plan.bytes[k]);
     if (state.used && state.dims == dims) continue;
@@ -153,17 +161,18 @@ Status Session::State::hold_states(const BoundShape& s) {
       return unsupported("a state of packed elements or another layout than row-major cannot grow")
           .at_node(b.name)
           .advise("create a session for each size");
-    std::vector<int64_t> next = dims;
-    Memory fresh;
-    const bool moves = bytes > state.memory.bytes || !state.memory.data;
-    if (moves) PERI_TRY(fresh.reserve(bytes, options()));
-    std::byte* to = moves ? fresh.data.get() : state.memory.data.get();
-    if (grows)
-      grow_contents(state.memory.data.get(), state.dims, to, dims, dtype_bits(b.dtype) / 8);
+    changes.push_back({k, grows, dims, {}});
+    if (bytes > state.memory.bytes || !state.memory.data) PERI_TRY(changes.back().fresh.reserve(bytes, options()));
+  }
+  for (Change& c : changes) {
+    StateMemory& state = states[c.buffer];
+    std::byte* to = c.fresh.data ? c.fresh.data.get() : state.memory.data.get();
+    if (c.grows)
+      grow_contents(state.memory.data.get(), state.dims, to, c.dims, dtype_bits(program().buffers[c.buffer].dtype) / 8);
     else
-      std::memset(to, 0, bytes);
-    if (moves) ++placement, state.memory = std::move(fresh);
-    state.dims = std::move(next);
+      std::memset(to, 0, static_cast<size_t>(s.arena_plan.bytes[c.buffer]));
+    if (c.fresh.data) ++placement, state.memory = std::move(c.fresh);
+    state.dims = std::move(c.dims);
     state.used = true;
   }
   return Ok{};

@@ -2,6 +2,7 @@
 // full or, where that is dear, at positions that a budget allows.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -20,20 +21,21 @@ constexpr int64_t kLeastPositions = 64, kMostPositions = 4096;
 struct Expected {
   std::vector<ops::RefTensor> out;
   std::vector<int64_t> positions;  // of output 0, which is the only one then; empty: all of all outputs
-  // By output and element: it hangs on a comparison inside the region that round-off does not decide, so that a right
-  // kernel may give either answer. Empty: there are none.
-  std::vector<std::vector<bool>> undecided = {};
-
-  bool open(size_t output, size_t at) const { return !undecided.empty() && undecided[output][at]; }
+  struct Ties;
+  // For regions with a comparison inside, which round-off need not decide; made when an answer differs. Null: none.
+  std::shared_ptr<Ties> ties = nullptr;
 };
-// Positions are seeded and hold both ends of output 0 and of each of its axes. Computed once for all candidates of a
-// problem. kRefused: it is too dear.
+// Both keep a reference to `region`. Positions are seeded and hold both ends of output 0 and of each of its axes.
+// Computed once for all candidates of a problem. kRefused: it is too dear.
 Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> arguments, int threads, uint64_t seed,
                                int64_t most_positions = kMostPositions);
 // The same at given ascending positions of the only output; none: everything.
 Result<Expected> expected_at(const ir::Graph& region, std::span<const Tensor> arguments, int threads,
                              std::vector<int64_t> positions);
 
+// Whether the exact answer lies so near the largest number of its type, or beyond, that an infinity of its sign is
+// right.
+bool may_overflow(const ops::RefTensor& want, size_t at);
 // Compares row-major results with the expectation; returns the largest |error| / radius or kAccuracy naming the
 // position.
 Result<double> compare(const Expected& expected, std::span<const Tensor> got);

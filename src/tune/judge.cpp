@@ -127,11 +127,13 @@ struct Case {
   // Without a reference: right is what two providers give.
   void compare_alone(size_t index, const Candidate& c, std::vector<Tensor> out, Verdict* v) {
     v->evidence.rejected = "cannot be judged: " + too_dear + ", and no other provider gives the same answer";
+    v->lasting = false;  // another provider may come, in a build that asks for more than this one
     for (Peer& p : peers) {
       if (p.candidate->kernel->provider == c.kernel->provider) continue;
       const Result<double> far = agree(region, p.out, out);
       if (!far.ok()) continue;
       v->evidence.rejected.clear();
+      v->lasting = true;
       v->evidence.compared_with = p.candidate->id();
       v->evidence.max_error = *far;
       confirm(&p, c.id(), *far);
@@ -146,6 +148,7 @@ struct Case {
       v->evidence.max_error = *far;
       if (own->verdict.evidence.rejected.empty()) {
         v->evidence.rejected.clear();
+        v->lasting = true;
         v->evidence.compared_with = own->verdict.evidence.compared_with;
       } else {
         own->alike.emplace_back(index, *v);
@@ -162,6 +165,7 @@ struct Case {
     p->alike.emplace_back(p->index, p->verdict);
     for (auto& [index, v] : p->alike) {
       v.evidence.rejected.clear();
+      v.lasting = true;
       v.evidence.compared_with = by;
       told(index, &v);
     }

@@ -70,10 +70,12 @@ const Executor kAdd{"add", 1, [](const PrepareContext&) -> Result<std::unique_pt
 
 struct Counted {
   std::atomic<int64_t> allocations{0}, live{0};
+  size_t most = SIZE_MAX;  // of one allocation
 };
 Allocator counting(Counted* counted) {
   return {[](void* user, size_t bytes, size_t alignment) -> void* {
             auto* c = static_cast<Counted*>(user);
+            if (bytes > c->most) return nullptr;
             ++c->allocations;
             c->live += static_cast<int64_t>(bytes);
             return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -339,6 +341,35 @@ TEST(State, ThatGrowsKeepsItsContents) {
   }());
   expect(sum(9, 2), {1, 1});  // smaller: it begins anew, though the shape was kept
   expect(sum(1, 3), {2, 2, 1});
+}
+
+// The small state could grow; the large one cannot, and then neither does.
+TEST(State, StatesGrowTogetherOrNotAtAll) {
+  ProgramMaker m;
+  m.p.dims = {"capacity"};
+  const int32_t one = m.input("x", DType::kF32, "[capacity]"), wide = m.input("z", DType::kF32, "[1000,capacity]");
+  const int32_t small = m.buffer("small", BufferKind::kState, DType::kF32, "[capacity]");
+  const int32_t large = m.buffer("large", BufferKind::kState, DType::kF32, "[1000,capacity]");
+  m.reference({small, one}, {small},
+              "graph { input s: f32[capacity]; input a: f32[capacity]; y = add(s, a); output y }")
+      .shares = {0};
+  m.reference({large, wide}, {large},
+              "graph { input s: f32[1000,capacity]; input a: f32[1000,capacity]; y = add(s, a); output y }")
+      .shares = {0};
+  m.output("y", small);
+  Counted counted;
+  {
+    const auto engine = engine_of(m.p, &counted);
+    ASSERT_TRUE(engine.ok()) << engine.error().text();
+    auto session = Session::create(*engine, 1).value();
+    const auto run = [&](int64_t n) { return session->run(std::vector<Tensor>{ones({n}), ones({1000, n})}); };
+    EXPECT_EQ(run(2).value()[0].f64(0), 1);
+    counted.most = 10000;
+    EXPECT_EQ(run(3).error().kind, ErrorKind::kMemory);
+    counted.most = SIZE_MAX;
+    EXPECT_EQ(run(2).value()[0].f64(0), 2) << "the first state was not touched";
+    EXPECT_EQ(run(3).value()[0].f64(0), 3);
+  }
 }
 
 TEST(State, GrowsInPlaceAndApartInEveryAxis) {

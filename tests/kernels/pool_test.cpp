@@ -63,6 +63,7 @@ void check_pool(const Shape& s, Isa isa, bool with_nan) {
             }
           }
           const double divisor = static_cast<double>(std::max<int64_t>(s.count_include_pad ? padded : taps, 1));
+          if (taps == 0) most = static_cast<double>(std::numeric_limits<float>::lowest());
           const double want = nan ? NAN : s.kind == Kind::kMax ? most : sum / divisor;
           const double got = static_cast<double>(y[place(s.layout, n, c, p, o, s.channels, s.h.out, s.w.out)]);
           ASSERT_TRUE(got == want || (std::isnan(got) && std::isnan(want)) ||

@@ -15,6 +15,7 @@
 #include "base/rng.hpp"
 #include "compile/compile.hpp"
 #include "judge/whole.hpp"
+#include "tune/expected.hpp"
 
 namespace peri::generated {
 
@@ -168,8 +169,7 @@ inline void judge_output(const Case& c, Size& size, size_t k, const Tensor& got,
       if (std::isfinite(w)) low = std::min(low, w), high = std::max(high, w);
       bounds += bound;
       if (w == g || (std::isnan(w) && std::isnan(g))) continue;
-      const double most = want.dtype == DType::kF16 ? 65504.0 : 3.4028234e38;
-      if (std::isinf(g) && std::fabs(w) + bound > most && std::signbit(g) == std::signbit(w)) continue;
+      if (std::isinf(g) && std::signbit(g) == std::signbit(w) && tune::may_overflow(want, at)) continue;
       ratio = std::fabs(w - g) <= bound ? std::fabs(w - g) / bound : std::max(1.0 + 1e-9, std::fabs(w - g) / bound);
       if (std::isnan(ratio)) ratio = INFINITY;
     } else if (!equal_at(want, got, at)) {
@@ -240,15 +240,15 @@ inline std::vector<std::vector<ops::RefTensor>> answers_without_half(const Case&
 inline Status dump_open(const Case& c, Size& size, int threads) {
   std::vector<ops::RefTensor> in;
   for (const Tensor& t : size.inputs) in.push_back(ops::to_ref(t));
-  PERI_ASSIGN(const bool overflows, judge::nearly_overflows(c.graph, in, threads));
+  PERI_ASSIGN(const judge::Magnitudes way, judge::magnitudes_of(c.graph, in, threads));
   for (size_t k = 0; k < size.want.size(); ++k) {
     const ops::RefTensor& want = size.want[k];
     const size_t n = static_cast<size_t>(want.numel());
     const auto& moved = moved_answers(c, size, threads);
     const auto& shaken = shaken_answers(c, size, threads);
     const auto wide = answers_without_half(c, size, threads);
-    const bool all =
-        overflows || undecided(moved, want, k, n) || undecided(shaken, want, k, n) || undecided(wide, want, k, n);
+    const bool all = way.near_overflow || undecided(moved, want, k, n) || undecided(shaken, want, k, n) ||
+                     undecided(wide, want, k, n);
     PERI_ASSIGN(Tensor mask, Tensor::zeros(DType::kBool, want.dims));
     for (size_t at = 0; at < n; ++at)
       mask.set_i64(static_cast<int64_t>(at), all || undecided(moved, want, k, at) || undecided(shaken, want, k, at) ||

@@ -111,6 +111,25 @@ TEST(Reference, ATieInsideARegionIsOpenAndTheRestIsJudged) {
   EXPECT_TRUE(verdict({1, 1, 2, 1}));
   EXPECT_FALSE(verdict({2, 2, 2, 2})) << "0.1 is below the mean";
   EXPECT_FALSE(verdict({1, 2, 1, 2})) << "0.3 is not";
+  EXPECT_FALSE(verdict({1, 7, 2, 2})) << "neither side of the tie";
+  EXPECT_FALSE(verdict({1, NAN, 2, 2}));
+}
+
+// An infinity is right only where the exact answer lies beyond the largest number, or its radius does.
+TEST(Reference, TheLargestNumberIsNoInfinity) {
+  const auto takes_infinity = [](double want, double radius) {
+    Expected e;
+    e.out.push_back(ops::make_ref(DType::kF32, {1}));
+    e.out[0].f = {want};
+    e.out[0].radius = {radius};
+    const std::vector<float> y = {want < 0 ? -INFINITY : INFINITY};
+    const Tensor got = Tensor::of_f32({1}, y);
+    return compare(e, {&got, 1}).ok();
+  };
+  EXPECT_FALSE(takes_infinity(-0x1.fffffep127, 0)) << "the maximum of nothing, exactly";
+  EXPECT_FALSE(takes_infinity(1e30, 1));
+  EXPECT_TRUE(takes_infinity(-0x1.fffffep127, 1e32));
+  EXPECT_TRUE(takes_infinity(1e39, 0));
 }
 
 TEST(Guards, AWriteOnEitherSideIsSeenAndOneInsideIsNot) {

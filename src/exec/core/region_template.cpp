@@ -142,6 +142,8 @@ Result<BoundRegion> RegionTemplate::bind(const DimBinding& binding, bool partial
     const std::vector<int64_t> values = sizes_.values_of(binding);
     auto g = take();
     if (put_sizes(g.get(), values) && infer_rest(g.get(), values)) return BoundRegion(std::move(g), shared_from_this());
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --lent_;  // this copy has types that are not those of the symbols: it goes
   }
   PERI_ASSIGN(ir::Graph g, bind_region(region_, binding, partial));
   return BoundRegion(std::make_unique<ir::Graph>(std::move(g)), nullptr);

@@ -37,6 +37,10 @@ Window window_of(const Extent& e, int64_t o) {
   return {begin + skip * e.dilation, std::max<int64_t>(0, below(e.in) - skip), below(e.in + e.pad_end)};
 }
 
+// The maximum of a window that lies in the padding as a whole, as the reference and ONNX Runtime have it: a number, so
+// that a product with zero behind it is zero.
+constexpr float kEmptyMax = std::numeric_limits<float>::lowest();
+
 float factor_of(const Shape& s, const Window& h, const Window& w) {
   if (s.kind == Kind::kMax) return 1;
   const int64_t count = s.count_include_pad ? h.padded * w.padded : h.taps * w.taps;
@@ -49,7 +53,7 @@ void pool_nhwc_row(const Plan& plan, const Args& args, int64_t unit) {
   const float* x = args.x + image * s.h.in * row;
   float* y = args.y + unit * s.w.out * s.channels;
   const Window h = window_of(s.h, unit % s.h.out);
-  const float nothing = s.kind == Kind::kMax ? -std::numeric_limits<float>::infinity() : 0.0f;
+  const float nothing = s.kind == Kind::kMax ? kEmptyMax : 0.0f;
   for (int64_t o = 0; o < s.w.out; ++o, y += s.channels) {
     const Window w = window_of(s.w, o);
     if (h.taps == 0 || w.taps == 0) {
@@ -64,7 +68,7 @@ void pool_nhwc_row(const Plan& plan, const Args& args, int64_t unit) {
 void pool_nchw_plane(const Plan& plan, const Args& args, int64_t plane, float* line) {
   const Shape& s = plan.shape;
   const bool maximum = s.kind == Kind::kMax;
-  const float nothing = maximum ? -std::numeric_limits<float>::infinity() : 0.0f;
+  const float least = maximum ? -std::numeric_limits<float>::infinity() : 0.0f;
   const float* x = args.x + plane * s.h.in * s.w.in;
   float* y = args.y + plane * s.h.out * s.w.out;
   for (int64_t p = 0; p < s.h.out; ++p, y += s.w.out) {
@@ -73,7 +77,7 @@ void pool_nchw_plane(const Plan& plan, const Args& args, int64_t plane, float* l
       loops(plan.isa).join(maximum, x + h.first * s.w.in, h.taps, s.h.dilation * s.w.in, 1, 0, 1.0f, line, s.w.in);
     for (int64_t o = 0; o < s.w.out; ++o) {
       const Window w = window_of(s.w, o);
-      float v = nothing;
+      float v = maximum && (h.taps == 0 || w.taps == 0) ? kEmptyMax : least;
       const float* tap = line + (w.taps > 0 ? w.first : 0);
       for (int64_t k = 0; h.taps > 0 && k < w.taps; ++k, tap += s.w.dilation) {
         if (maximum) {

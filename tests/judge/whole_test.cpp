@@ -1,0 +1,97 @@
+// The whole answer of a deep model is held against float64: what radii that grow along the graph would allow, or a
+// mask's large number would excuse, is still wrong.
+#include "judge/whole.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/rng.hpp"
+
+namespace peri::judge {
+namespace {
+
+constexpr int64_t kRows = 4, kWidth = 32;
+
+Tensor normal(std::vector<int64_t> dims, double spread, uint64_t seed) {
+  Tensor t = Tensor::zeros(DType::kF32, std::move(dims)).value();
+  Rng rng(seed);
+  for (int64_t k = 0; k < t.numel(); ++k) t.set_f64(k, spread * rng.normal());
+  return t;
+}
+
+// So many products of He's spread with relu between, weights as inputs.
+std::string deep(int layers) {
+  std::string in = format("graph { input x: f32[%lld,%lld]; ", static_cast<long long>(kRows),
+                          static_cast<long long>(kWidth)),
+              body, at = "x";
+  for (int k = 0; k < layers; ++k) {
+    in += format("input w%d: f32[%lld,%lld]; ", k, static_cast<long long>(kWidth), static_cast<long long>(kWidth));
+    body += format("p%d = matmul(%s, w%d); r%d = relu(p%d); ", k, at.c_str(), k, k, k);
+    at = format("r%d", k);
+  }
+  return in + body + "output " + at + " }";
+}
+
+struct Answered {
+  ir::Graph graph;
+  std::vector<Tensor> inputs, outputs;
+};
+Answered answered(const std::string& text, std::vector<Tensor> inputs) {
+  auto graph = ir::parse_graph(text);
+  EXPECT_TRUE(graph.ok()) << text << (graph.ok() ? "" : graph.error().text());
+  Answered a{std::move(graph).value(), std::move(inputs), {}};
+  EXPECT_TRUE(ops::infer_graph(a.graph).ok());
+  std::vector<ops::RefTensor> in;
+  for (const Tensor& t : a.inputs) in.push_back(ops::to_ref(t));
+  const auto out = ops::run_reference(a.graph, in);
+  EXPECT_TRUE(out.ok());
+  for (const ops::RefTensor& t : *out) a.outputs.push_back(ops::from_ref(t));
+  return a;
+}
+WholeVerdict verdict(const Answered& a) { return judge_whole(a.graph, a.inputs, a.outputs, 1).value(); }
+
+Answered deep_model(int layers) {
+  std::vector<Tensor> in = {normal({kRows, kWidth}, 1, 1)};
+  for (int k = 0; k < layers; ++k)
+    in.push_back(normal({kWidth, kWidth}, std::sqrt(2.0 / static_cast<double>(kWidth)), 10 + static_cast<uint64_t>(k)));
+  return answered(deep(layers), std::move(in));
+}
+
+TEST(Whole, ADeepModelThatIsFivePercentOffIsWrong) {
+  for (const int layers : {4, 20}) {
+    Answered a = deep_model(layers);
+    EXPECT_EQ(verdict(a).wrong, "") << layers;
+    EXPECT_EQ(verdict(a).left_out, "") << layers;
+    Tensor& y = a.outputs[0];
+    int64_t largest = 0;
+    for (int64_t k = 0; k < y.numel(); ++k)
+      if (y.f64(k) > y.f64(largest)) largest = k;
+    y.set_f64(largest, 1.05 * y.f64(largest));
+    EXPECT_NE(verdict(a).wrong, "") << layers << ": " << verdict(a).left_out;
+  }
+}
+
+// (x + 1) - x - 1 leaves the rounding of values of about one: within radii that say something.
+TEST(Whole, WhatCancellingLeavesIsNotWrong) {
+  Answered a = answered(
+      "graph { input x: f32[64]; const one: f32[1] = [1]; a = add(x, one); b = sub(a, x); y = sub(b, one); output y }",
+      {normal({64}, 1, 3)});
+  for (int64_t k = 0; k < 64; ++k) a.outputs[0].set_f64(k, 5e-8);
+  EXPECT_EQ(verdict(a).wrong, "");
+}
+
+TEST(Whole, AMaskExcusesNoNan) {
+  Answered a = answered(
+      "graph { input x: f32[4,8]; input m: f32[4,8]; const low: f32[1] = [-3.4e38]; n = mul(m, low); s = add(x, n); "
+      "y = softmax(s) {axis=-1}; output y }",
+      {normal({4, 8}, 1, 5), Tensor::zeros(DType::kF32, {4, 8}).value()});
+  a.inputs[1].set_f64(3, 1);
+  a = answered(ir::print(a.graph), a.inputs);
+  EXPECT_EQ(verdict(a).wrong, "");
+  a.outputs[0].set_f64(0, NAN);
+  EXPECT_NE(verdict(a).wrong, "") << verdict(a).left_out;
+}
+
+}  // namespace
+}  // namespace peri::judge
