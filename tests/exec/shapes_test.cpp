@@ -1,5 +1,5 @@
 // Many shapes on one engine: going back to a kept one plans, allocates and makes nothing, first calls meet instead of
-// waiting for each other, weights are packed once, guards and states follow the shape.
+// waiting for each other, weights are packed once, guards follow the shape.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,19 +14,16 @@
 #include "kernels/core/task_instance.hpp"
 #include "kernels/entry.hpp"
 #include "runtime/session_state.hpp"
+#include "tests/exec/engines.hpp"
 #include "tests/plan/programs.hpp"
 
 namespace peri::runtime {
 namespace {
 
+using peri::tests::ProgramMaker;
 using plan::BufferKind;
-using tests::ProgramMaker;
-
-Tensor ones(std::vector<int64_t> dims) {
-  Tensor t = Tensor::zeros(DType::kF32, std::move(dims)).value();
-  for (int64_t k = 0; k < t.numel(); ++k) t.set_f64(k, 1);
-  return t;
-}
+using tests::Counted;
+using tests::ones;
 
 // Two that come with different names go on together; one that waits in vain says so.
 class Meeting {
@@ -68,37 +65,14 @@ const Executor kAdd{"add", 1, [](const PrepareContext&) -> Result<std::unique_pt
                       return std::unique_ptr<Prepared>(std::make_unique<AddPrepared>());
                     }};
 
-struct Counted {
-  std::atomic<int64_t> allocations{0}, live{0};
-  size_t most = SIZE_MAX;  // of one allocation
-};
-Allocator counting(Counted* counted) {
-  return {[](void* user, size_t bytes, size_t alignment) -> void* {
-            auto* c = static_cast<Counted*>(user);
-            if (bytes > c->most) return nullptr;
-            ++c->allocations;
-            c->live += static_cast<int64_t>(bytes);
-            return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-          },
-          [](void* user, void* memory, size_t bytes) {
-            static_cast<Counted*>(user)->live -= static_cast<int64_t>(bytes);
-            std::free(memory);
-          },
-          counted};
-}
-
-Result<std::shared_ptr<const Engine>> engine_of(const plan::Program& p, Counted* counted = nullptr,
-                                                WeightSource weights = {}) {
-  static const std::vector<const Executor*> table = [] {
+Result<std::shared_ptr<const Engine>> make_engine(const plan::Program& p, Counted* counted = nullptr,
+                                                  WeightSource weights = {}) {
+  static const std::vector<const Executor*> kTable = [] {
     auto all = exec::table();
     all.push_back(&kAdd);
     return all;
   }();
-  EngineOptions o;
-  o.executors = table;
-  o.machine = {device::this_cpu().isas, exec::libraries()};
-  if (counted) o.allocator = counting(counted);
-  return Engine::create(p, std::move(weights), o);
+  return tests::engine_of(p, counted, std::move(weights), kTable);
 }
 
 plan::Program adding(int steps) {
@@ -127,7 +101,7 @@ void run_at(Session* session, int64_t n, int steps) {
 TEST(KeptShapes, GoingBackPlansAllocatesAndMakesNothing) {
   Counted counted;
   {
-    const auto engine = engine_of(adding(4), &counted);
+    const auto engine = make_engine(adding(4), &counted);
     ASSERT_TRUE(engine.ok()) << engine.error().text();
     auto session = Session::create(*engine, 2).value();
     const std::vector<int64_t> sizes = {3, 40000, 70, 1200, 100000, 7, 9000, 11};
@@ -162,7 +136,7 @@ TEST(KeptShapes, GoingBackPlansAllocatesAndMakesNothing) {
 }
 
 TEST(KeptShapes, ScratchFollowsThePool) {
-  const auto engine = engine_of(adding(2));
+  const auto engine = make_engine(adding(2));
   auto session = Session::create_body(*engine).value();
   for (const int threads : {1, 8, 2, 8}) {
     ThreadPool pool(threads);
@@ -173,7 +147,7 @@ TEST(KeptShapes, ScratchFollowsThePool) {
 }
 
 TEST(KeptShapes, GuardsAreThoseOfTheShape) {
-  const auto engine = engine_of(adding(3));
+  const auto engine = make_engine(adding(3));
   auto session = Session::create(*engine, 1).value();
   run_at(session.get(), 3, 3);
   session->place(Session::Placement::kSeparate);
@@ -192,7 +166,7 @@ TEST(KeptShapes, GuardsAreThoseOfTheShape) {
 TEST(KeptShapes, FirstCallsOfDifferentShapesMeet) {
   meeting = std::make_unique<Meeting>();
   missed = 0;
-  const auto engine = engine_of(adding(1));
+  const auto engine = make_engine(adding(1));
   std::vector<std::thread> threads;
   for (const int64_t n : {1, 2})
     threads.emplace_back([&, n] { run_at(Session::create(*engine, 1).value().get(), n, 1); });
@@ -237,7 +211,7 @@ TEST(KeptShapes, WeightsArePackedOnceAndLaterInstancesMeet) {
   static const kernels::Kernel kPlanted{.name = "planted", .provider = "test", .takes = "", .instantiate = planted};
   const kernels::AddedKernel added(kPlanted);
   const Tensor weight = Tensor::of_f32({4}, std::vector<float>{1, 2, 3, 4});
-  const auto engine = engine_of(planted_program().p, nullptr, {weight.bytes(), nullptr, {}});
+  const auto engine = make_engine(planted_program().p, nullptr, {weight.bytes(), nullptr, {}});
   ASSERT_TRUE(engine.ok()) << engine.error().text();
   packs = 0;
   const auto run = [&](int64_t n) {
@@ -266,7 +240,7 @@ TEST(KeptShapes, WeightsArePackedForTheTunedSize) {
   for (const int64_t tuned : {int64_t{77}, int64_t{1} << 50, int64_t{0}, int64_t{-5}}) {
     plan::Program p = planted_program().p;
     p.tuned_for = {{"n", tuned}};
-    const auto engine = engine_of(p, nullptr, {weight.bytes(), nullptr, {}});
+    const auto engine = make_engine(p, nullptr, {weight.bytes(), nullptr, {}});
     packs = 0;
     for (const int64_t n : {5, 3, 5}) {
       const auto out = Session::create(*engine, 1).value()->run(std::vector<Tensor>{ones({n, 4})});
@@ -305,100 +279,6 @@ TEST(KeptShapes, AProductPacksForAllSizes) {
       EXPECT_EQ(y.f64(0), kDepth) << name << " at " << rows;
       EXPECT_EQ(y.f64(y.numel() - 1), kDepth) << name << " at " << rows;
     }
-  }
-}
-
-// Capacity and length are different dimensions: the one may grow while the other changes from run to run.
-TEST(State, ThatGrowsKeepsItsContents) {
-  ProgramMaker m;
-  m.p.dims = {"length", "capacity"};
-  m.input("x", DType::kF32, "[length]");
-  const int32_t add = m.input("add", DType::kF32, "[2,capacity]");
-  const int32_t state = m.buffer("state", BufferKind::kState, DType::kF32, "[2,capacity]");
-  m.reference({state, add}, {state},
-              "graph { input s: f32[2,capacity]; input a: f32[2,capacity]; y = add(s, a); output y }")
-      .shares = {0};
-  m.output("sum", state);
-  const auto engine = engine_of(m.p);
-  ASSERT_TRUE(engine.ok()) << engine.error().text();
-  auto session = Session::create(*engine, 1).value();
-  const auto sum = [&](int64_t length, int64_t capacity) {
-    return session->run(std::vector<Tensor>{ones({length}), ones({2, capacity})}).value()[0];
-  };
-  const auto expect = [&](const Tensor& t, const std::vector<double>& rows) {
-    ASSERT_EQ(t.numel(), static_cast<int64_t>(2 * rows.size()));
-    for (int64_t k = 0; k < t.numel(); ++k)
-      EXPECT_EQ(t.f64(k), rows[static_cast<size_t>(k) % rows.size()]) << "element " << k;
-  };
-  expect(sum(1, 2), {1, 1});
-  expect(sum(9, 2), {2, 2});
-  expect(sum(1, 3), {3, 3, 1});
-  expect(sum(5, 3), {4, 4, 2});
-  expect(sum(1, 5000), [] {
-    std::vector<double> v(5000, 1);
-    v[0] = v[1] = 5, v[2] = 3;
-    return v;
-  }());
-  expect(sum(9, 2), {1, 1});  // smaller: it begins anew, though the shape was kept
-  expect(sum(1, 3), {2, 2, 1});
-}
-
-// The small state could grow; the large one cannot, and then neither does.
-TEST(State, StatesGrowTogetherOrNotAtAll) {
-  ProgramMaker m;
-  m.p.dims = {"capacity"};
-  const int32_t one = m.input("x", DType::kF32, "[capacity]"), wide = m.input("z", DType::kF32, "[1000,capacity]");
-  const int32_t small = m.buffer("small", BufferKind::kState, DType::kF32, "[capacity]");
-  const int32_t large = m.buffer("large", BufferKind::kState, DType::kF32, "[1000,capacity]");
-  m.reference({small, one}, {small},
-              "graph { input s: f32[capacity]; input a: f32[capacity]; y = add(s, a); output y }")
-      .shares = {0};
-  m.reference({large, wide}, {large},
-              "graph { input s: f32[1000,capacity]; input a: f32[1000,capacity]; y = add(s, a); output y }")
-      .shares = {0};
-  m.output("y", small);
-  Counted counted;
-  {
-    const auto engine = engine_of(m.p, &counted);
-    ASSERT_TRUE(engine.ok()) << engine.error().text();
-    auto session = Session::create(*engine, 1).value();
-    const auto run = [&](int64_t n) { return session->run(std::vector<Tensor>{ones({n}), ones({1000, n})}); };
-    EXPECT_EQ(run(2).value()[0].f64(0), 1);
-    counted.most = 10000;
-    EXPECT_EQ(run(3).error().kind, ErrorKind::kMemory);
-    counted.most = SIZE_MAX;
-    EXPECT_EQ(run(2).value()[0].f64(0), 2) << "the first state was not touched";
-    EXPECT_EQ(run(3).value()[0].f64(0), 3);
-  }
-}
-
-TEST(State, GrowsInPlaceAndApartInEveryAxis) {
-  constexpr uint64_t kSeed = 11;
-  Rng rng(kSeed);
-  for (int turn = 0; turn < 300; ++turn) {
-    const size_t rank = static_cast<size_t>(rng.below(4));
-    std::vector<int64_t> from, to;
-    int64_t count = 1, total = 1;
-    for (size_t k = 0; k < rank; ++k) {
-      from.push_back(rng.below(4));
-      to.push_back(from.back() + rng.below(3));
-      count *= from.back(), total *= to.back();
-    }
-    std::vector<uint32_t> old(static_cast<size_t>(std::max(count, total)), 0xffffffff), fresh(old.size(), 0xffffffff);
-    for (int64_t k = 0; k < count; ++k) old[static_cast<size_t>(k)] = static_cast<uint32_t>(k + 1);
-    std::vector<uint32_t> want(static_cast<size_t>(total), 0);
-    for (int64_t k = 0; k < count; ++k) {
-      int64_t left = k, at = 0, step = 1;
-      for (size_t axis = rank; axis-- > 0; step *= to[axis], left /= from[axis]) at += left % from[axis] * step;
-      want[static_cast<size_t>(at)] = static_cast<uint32_t>(k + 1);
-    }
-    const auto bytes = [](std::vector<uint32_t>& v) { return reinterpret_cast<std::byte*>(v.data()); };
-    grow_contents(bytes(old), from, bytes(fresh), to, 4);
-    grow_contents(bytes(old), from, bytes(old), to, 4);
-    fresh.resize(static_cast<size_t>(total));
-    old.resize(static_cast<size_t>(total));
-    EXPECT_EQ(fresh, want) << "seed " << kSeed << " turn " << turn;
-    EXPECT_EQ(old, want) << "seed " << kSeed << " turn " << turn;
   }
 }
 
