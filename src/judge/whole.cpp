@@ -134,10 +134,13 @@ Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor>
     } else if (jumpy.contains(graph.outputs[k])) {
       v.left_out = "outputs behind a comparison, a rounding or a choice are judged by their steps alone";
     } else {
-      v.error = std::max(v.error, 0.0);
+      double error = 0;
       const std::string why =
-          exact[k].floating() ? judge_floats(exact[k], rounded[k], got[k], &v.error) : judge_exact(exact[k], got[k]);
-      if (why.empty()) continue;
+          exact[k].floating() ? judge_floats(exact[k], rounded[k], got[k], &error) : judge_exact(exact[k], got[k]);
+      if (why.empty()) {
+        v.error = std::max(v.error, error);
+        continue;
+      }
       PERI_ASSIGN(const Magnitudes way, magnitudes_of(graph, in, threads));
       PERI_ASSIGN(const bool possible, within_radii(graph, in, k, got[k], way.largest, threads));
       const bool overflow = !possible && !all_finite(got[k]) && way.near_overflow;

@@ -12,7 +12,7 @@
 #include "device/target.hpp"
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
-#include "kernels/core/source_key.hpp"
+#include "tune/cache_keys.hpp"
 
 namespace peri::tune {
 
@@ -108,8 +108,7 @@ Result<Json> receive(int socket, double patience_s, const std::function<bool()>&
 
 std::string signature() {
   std::string s = "peri " + std::string(version());
-  for (const kernels::Kernel* k : kernels::kernels())
-    s += format(" %s@%d ", std::string(k->name).c_str(), k->version) + std::string(kernels::source_key(*k));
+  for (const kernels::Kernel* k : kernels::kernels()) s += " " + samples_key(*k, "");
   for (const std::string& l : exec::libraries()) s += " " + l;
   for (const std::string& i : device::this_cpu().isas) s += " " + i;
   return hex64(hash_text(s));
