@@ -14,6 +14,8 @@ namespace peri {
 
 namespace {
 
+constexpr size_t kWorthStarting = size_t{1} << 20;  // bytes of one write that the disk is told of at once
+
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == path.npos) return ".";
@@ -69,6 +71,21 @@ Status AtomicFile::write(const void* data, size_t size) {
     at += n;
     size -= static_cast<size_t>(n);
   }
+  return Ok{};
+}
+
+Status AtomicFile::write_at(uint64_t offset, const void* data, size_t size) {
+  const char* at = static_cast<const char*>(data);
+  off_t to = static_cast<off_t>(offset);
+  for (size_t left = size; left > 0;) {
+    const ssize_t n = ::pwrite(fd_.get(), at, left, to);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return os_error("write", path_);
+    at += n, to += n, left -= static_cast<size_t>(n);
+  }
+  // The disk works while more is copied; commit() waits for all. A file system that cannot does it then.
+  if (size >= kWorthStarting)
+    (void)::sync_file_range(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
   return Ok{};
 }
 

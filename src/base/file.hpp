@@ -96,6 +96,9 @@ class AtomicFile {
 
   Status write(const void* data, size_t size);
   Status write(std::string_view text) { return write(text.data(), text.size()); }
+  // At `offset`, apart from what write() appends; bytes that are never written are zero. Several threads may write at
+  // places of their own.
+  Status write_at(uint64_t offset, const void* data, size_t size);
   // Flushes to the disk and takes the place of whatever regular file had the name.
   Status commit();
 

@@ -116,7 +116,8 @@ int run(int argc, char** argv) {
     return 0;
   }
   // The float64 reference takes and gives back blocks of many megabytes; fresh pages for each cost a fifth of its time.
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  // (No threshold above 32 MiB is taken, so blocks of their own mapping are ruled out altogether.)
+  mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   watch_interrupt();
   return finish(&*arguments, run_command(*command, *arguments), command->name);

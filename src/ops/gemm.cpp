@@ -9,6 +9,7 @@
 #include "ops/core/parallel.hpp"
 #include "ops/core/position_runs.hpp"
 #include "ops/core/position_set.hpp"
+#include "ops/core/scattered.hpp"
 
 namespace peri::ops {
 namespace {
@@ -62,21 +63,29 @@ void finish(RefCall& call, const Sizes& s, int64_t p, double product, double rad
       std::fabs(s.alpha) * radius + added + sum_radius(call.u, 1, std::fabs(s.alpha * product) + std::fabs(term));
 }
 
+// Exact arguments: positions that share a column share what is read of it.
+void exact_at_positions(RefCall& call, const Sizes& s) {
+  std::vector<ScatteredSum> elements;
+  for (const int64_t at : call.positions) elements.push_back({at / s.n * s.a_row, at % s.n * s.b_column, at});
+  scattered_sums(std::move(elements), s.k, call.in[0]->f.data(), s.a_column, call.in[1]->f.data(), s.b_row,
+                 call.threads, [&](int64_t to, double sum, double magnitude) {
+                   finish(call, s, to, sum, sum_radius(call.u, s.k + 1, magnitude));
+                 });
+}
+
 void at_positions(RefCall& call, const Sizes& s) {
   const RefTensor &a = *call.in[0], &b = *call.in[1];
   RefTensor& y = call.out[0];
+  if (y.floating() && !call.positions.empty() && a.radius.empty() && b.radius.empty())
+    return exact_at_positions(call, s);
   const RefTensor* c = call.in.size() > 2 && s.beta != 0 ? call.in[2] : nullptr;
   each_run(call, s.n, s.n, [&](int64_t first, int64_t count) {
     const int64_t from_a = first / s.n * s.a_row;
     if (count >= kDenseRun && y.floating()) {
       std::vector<double> sums(static_cast<size_t>(count), 0.0), radii(sums);
-      if (a.radius.empty() && b.radius.empty() && s.b_column == 1)
-        row_product(count, s.k, a.f.data() + from_a, s.a_column, b.f.data() + first % s.n, s.b_row, call.u, s.k + 1,
-                    sums.data(), radii.data());
-      else
-        dense_product(1, count, s.k, side(a, from_a, s.a_row, s.a_column),
-                      side(b, first % s.n * s.b_column, s.b_row, s.b_column), call.u, s.k + 1, sums.data(),
-                      radii.data(), count);
+      dense_product(1, count, s.k, side(a, from_a, s.a_row, s.a_column),
+                    side(b, first % s.n * s.b_column, s.b_row, s.b_column), call.u, s.k + 1, sums.data(), radii.data(),
+                    count);
       for (int64_t k = 0; k < count; ++k)
         finish(call, s, first + k, sums[static_cast<size_t>(k)], radii[static_cast<size_t>(k)]);
       return;

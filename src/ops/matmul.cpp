@@ -7,6 +7,7 @@
 #include "ops/core/parallel.hpp"
 #include "ops/core/position_runs.hpp"
 #include "ops/core/position_set.hpp"
+#include "ops/core/scattered.hpp"
 
 namespace peri::ops {
 namespace {
@@ -50,14 +51,28 @@ struct Sizes {
   int64_t b_at(int64_t image) const { return broadcast_index(image, batch, b_steps); }
 };
 
+// Exact arguments: positions that share a column share what is read of it.
+void exact_at_positions(RefCall& call, const Sizes& s) {
+  RefTensor& y = call.out[0];
+  std::vector<ScatteredSum> elements;
+  for (const int64_t at : call.positions) {
+    const int64_t image = at / (s.m * s.n);
+    elements.push_back({s.a_at(image) + at / s.n % s.m * s.k, s.b_at(image) + at % s.n, at});
+  }
+  scattered_sums(std::move(elements), s.k, call.in[0]->f.data(), 1, call.in[1]->f.data(), s.n, call.threads,
+                 [&](int64_t to, double sum, double magnitude) {
+                   y.f[static_cast<size_t>(to)] = sum;
+                   y.radius[static_cast<size_t>(to)] = sum_radius(call.u, s.k, magnitude);
+                 });
+}
+
 void at_positions(RefCall& call, const Sizes& s) {
   const RefTensor &a = *call.in[0], &b = *call.in[1];
   RefTensor& y = call.out[0];
+  if (y.floating() && !call.positions.empty() && a.radius.empty() && b.radius.empty())
+    return exact_at_positions(call, s);
   each_run(call, s.n, s.n, [&](int64_t first, int64_t count) {
     const int64_t image = first / (s.m * s.n), from_a = s.a_at(image) + first / s.n % s.m * s.k;
-    if (count >= kDenseRun && y.floating() && a.radius.empty() && b.radius.empty())
-      return row_product(count, s.k, a.f.data() + from_a, 1, b.f.data() + s.b_at(image) + first % s.n, s.n, call.u, s.k,
-                         y.f.data() + first, y.radius.data() + first);
     if (count >= kDenseRun && y.floating())
       return dense_product(1, count, s.k, side(a, from_a, s.k, 1), side(b, s.b_at(image) + first % s.n, s.n, 1), call.u,
                            s.k, y.f.data() + first, y.radius.data() + first, count);

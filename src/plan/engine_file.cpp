@@ -2,9 +2,11 @@
 #include "plan/engine_file.hpp"
 
 #include <cstring>
+#include <mutex>
 #include <unordered_map>
 
 #include "base/hash.hpp"
+#include "base/thread_pool.hpp"
 
 namespace peri::plan {
 
@@ -46,6 +48,37 @@ uint64_t place_weights(Program* program, const std::vector<Tensor>& tensors) {
   }
   return at;
 }
+
+// The blocks of the weights, on two threads: copying into the page cache costs more than a disk takes to write it.
+Status write_weights(AtomicFile& file, uint64_t base, const Program& program, const std::vector<Tensor>& tensors) {
+  constexpr uint64_t kPiece = uint64_t{16} << 20;
+  struct Piece {
+    uint64_t to, bytes;
+    const std::byte* from;
+  };
+  std::vector<Piece> pieces;
+  uint64_t end = 0;
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    const Weight& w = program.weights[k];
+    if (w.offset < end) continue;  // shares an earlier block
+    const std::byte* from = tensors[k].bytes().data();
+    for (uint64_t at = 0; at < w.bytes; at += kPiece)
+      pieces.push_back({base + w.offset + at, std::min(kPiece, w.bytes - at), from + at});
+    end = w.offset + w.bytes;
+  }
+  static constexpr std::byte kZeros[64] = {};
+  if (end % 64) pieces.push_back({base + end, 64 - end % 64, kZeros});
+  Status done = Ok{};
+  std::mutex mutex;
+  ThreadPool pool(pieces.size() > 2 ? 2 : 1);
+  pool.run(static_cast<int64_t>(pieces.size()), [&](int64_t task, int) {
+    const Piece& p = pieces[static_cast<size_t>(task)];
+    Status written = file.write_at(p.to, p.from, p.bytes);
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (done.ok() && !written.ok()) done = std::move(written);
+  });
+  return done;
+}
 }  // namespace
 
 uint64_t engine_checksum(std::span<const std::byte> file, uint64_t metadata_offset, uint64_t metadata_bytes) {
@@ -77,24 +110,8 @@ Status write_engine(const std::string& path, Program program, const std::vector<
   PERI_ASSIGN(AtomicFile file, AtomicFile::create(path));
   PERI_TRY(file.write(&header, sizeof header));
   PERI_TRY(file.write(metadata));
-  const std::string zeros(kPage, '\0');
-  uint64_t at = sizeof header + metadata.size();
-  auto pad_to = [&](uint64_t offset) -> Status {
-    while (at < offset) {
-      const uint64_t n = std::min<uint64_t>(offset - at, zeros.size());
-      PERI_TRY(file.write(zeros.data(), n));
-      at += n;
-    }
-    return Ok{};
-  };
-  for (size_t k = 0; k < tensors.size(); ++k) {
-    const Weight& w = program.weights[k];
-    if (header.weights_offset + w.offset < at) continue;  // shares an earlier block
-    PERI_TRY(pad_to(header.weights_offset + w.offset));
-    PERI_TRY(file.write(tensors[k].data(), w.bytes));
-    at += w.bytes;
-  }
-  PERI_TRY(pad_to(header.weights_offset + weight_bytes));
+  PERI_TRY(file.write(std::string(header.weights_offset - sizeof header - metadata.size(), '\0')));
+  PERI_TRY(write_weights(file, header.weights_offset, program, tensors));
   return file.commit();
 }
 
