@@ -194,8 +194,9 @@ void scatter_group(RefCall& call, const Sizes& s, int64_t image, int64_t g, cons
     for (int64_t q = 0; q < s.taps * s.x_image; ++q) {
       const int64_t land = table[static_cast<size_t>(q)];
       if (land < 0) continue;
-      y.f[static_cast<size_t>(to + land)] += columns[static_cast<size_t>(m * s.taps * s.x_image + q)];
-      y.radius[static_cast<size_t>(to + land)] += radii[static_cast<size_t>(m * s.taps * s.x_image + q)];
+      const size_t from = static_cast<size_t>(m * s.taps * s.x_image + q);
+      y.f[static_cast<size_t>(to + land)] += columns[from];
+      y.radius[static_cast<size_t>(to + land)] += radii[from] - steady_radius(call.u, s.terms(), columns[from]);
     }
   }
 }
@@ -218,6 +219,8 @@ void whole(RefCall& call, const Sizes& s) {
   parallel_for(call.threads, s.batch * s.group, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) scatter_group(call, s, task / s.group, task % s.group, table);
   });
+  for (int64_t p = 0; p < y.numel(); ++p)  // of the sum over taps, not of each tap's
+    y.radius[static_cast<size_t>(p)] += steady_radius(call.u, s.terms(), y.f[static_cast<size_t>(p)]);
 }
 
 Status reference(RefCall& call) {

@@ -69,7 +69,8 @@ void exact_at_positions(RefCall& call, const Sizes& s) {
   for (const int64_t at : call.positions) elements.push_back({at / s.n * s.a_row, at % s.n * s.b_column, at});
   scattered_sums(std::move(elements), s.k, call.in[0]->f.data(), s.a_column, call.in[1]->f.data(), s.b_row,
                  call.threads, [&](int64_t to, double sum, double magnitude) {
-                   finish(call, s, to, sum, sum_radius(call.u, s.k + 1, magnitude));
+                   finish(call, s, to, sum,
+                          sum_radius(call.u, s.k + 1, magnitude) + steady_radius(call.u, s.k + 1, sum));
                  });
 }
 

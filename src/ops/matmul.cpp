@@ -62,7 +62,8 @@ void exact_at_positions(RefCall& call, const Sizes& s) {
   scattered_sums(std::move(elements), s.k, call.in[0]->f.data(), 1, call.in[1]->f.data(), s.n, call.threads,
                  [&](int64_t to, double sum, double magnitude) {
                    y.f[static_cast<size_t>(to)] = sum;
-                   y.radius[static_cast<size_t>(to)] = sum_radius(call.u, s.k, magnitude);
+                   y.radius[static_cast<size_t>(to)] =
+                       sum_radius(call.u, s.k, magnitude) + steady_radius(call.u, s.k, sum);
                  });
 }
 

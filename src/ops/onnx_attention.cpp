@@ -72,17 +72,21 @@ Status infer(InferContext& c) {
         return invalid("a past state has a wrong rank")
             .expecting("[batch, heads, places, depth]")
             .but_found(shape_text(c.shape(port)));
+    for (size_t port : {kPastKey, kPastValue}) {
+      PERI_TRY(same(k[0], c.shape(port)[0], "a past state and k differ in batch"));
+      PERI_TRY(same(k[1], c.shape(port)[1], "a past state and k differ in heads"));
+    }
     PERI_TRY(same(c.shape(kPastKey)[2], c.shape(kPastValue)[2], "past_key and past_value differ in positions"));
     PERI_TRY(same(c.shape(kPastKey)[3], k[3], "past_key and k differ in depth"));
     PERI_TRY(same(c.shape(kPastValue)[3], v[3], "past_value and v differ in depth"));
-    PERI_TRY(same(c.shape(kPastKey)[1], k[1], "past_key and k differ in heads"));
     keys = keys + c.shape(kPastKey)[2];
   }
   if (c.has(kMask)) {
     const Shape& m = c.shape(kMask);
     if (m.empty() || m.size() > 4)
       return invalid("the mask has a wrong rank").expecting("1 to 4").but_found(shape_text(m));
-    PERI_TRY(broadcast(Shape(m.begin(), m.end() - 1), {q[0], q[1], q[2]}));
+    for (size_t d = 0; d + 1 < m.size(); ++d)  // the mask is stretched, the scores are not
+      if (const Dim& to = q[d + 4 - m.size()]; !(m[d] == Dim(1))) PERI_TRY(same(to, m[d], "the mask does not fit"));
     if (keys.is_const() && m.back().is_const() && m.back().value() > keys.value())
       return invalid("the mask is longer than the keys").expecting("at most " + keys.text()).but_found(m.back().text());
     if (c.dtype(kMask) != DType::kBool && !is_float(c.dtype(kMask)))

@@ -38,6 +38,20 @@ Status infer(InferContext& c) {
   }
   if (c.has(3) && c.rank(3) != 2)
     return invalid("position_ids have a wrong rank").expecting("[batch, places]").but_found(shape_text(c.shape(3)));
+  // Without position_ids each place has a row of its own in the caches, otherwise an index.
+  const Shape places = {x[0], x[x.size() - 2]};
+  const auto differ = [](const Dim& a, const Dim& b) { return a.is_const() && b.is_const() && !(a == b); };
+  for (size_t port = c.has(3) ? 3 : 1; port <= (c.has(3) ? 3 : 2); ++port)
+    if (const Shape& s = c.shape(port); differ(s[0], places[0]) || differ(s[1], places[1]))
+      return invalid("%s do not fit x", port == 3   ? "position_ids"
+                                        : port == 1 ? "cos_cache"
+                                                    : "sin_cache")
+          .expecting("for each batch and place: " + shape_text(places))
+          .but_found(shape_text(s));
+  if (differ(c.shape(1)[0], c.shape(2)[0]))
+    return invalid("cos_cache and sin_cache differ in places")
+        .expecting(c.shape(1)[0].text())
+        .but_found(c.shape(2)[0].text());
   c.set(0, c.dtype(0), x);
   return Ok{};
 }

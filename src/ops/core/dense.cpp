@@ -90,8 +90,16 @@ void add_product(int64_t m, int64_t n, int64_t k, const Operand& a, const Operan
 void dense_product(int64_t m, int64_t n, int64_t k, const Side& a, const Side& b, double u, int64_t terms, double* c,
                    double* c_radius, int64_t c_step) {
   if (m == 0 || n == 0 || k == 0) return;
+  // The sums so far come off |sum|: steady_radius() is of the products alone.
+  const auto each = [&](auto&& f) {
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) f(c[i * c_step + j], c_radius[i * c_step + j], static_cast<size_t>(i * n + j));
+  };
+  std::vector<double> before(u == 0 ? 0 : static_cast<size_t>(m * n));
+  if (u != 0) each([&](double sum, double&, size_t at) { before[at] = sum; });
   add_product(m, n, k, {a}, {b}, c, c_step);
   if (u == 0) return;
+  each([&](double sum, double& radius, size_t at) { radius += steady_radius(u, terms, sum - before[at]); });
   const double grain = sum_radius(u, terms, 1);
   if (!b.radius || a.radius) {
     add_product(m, n, k, {a, Part::kMagnitude, grain},

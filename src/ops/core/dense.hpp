@@ -23,8 +23,16 @@ inline Side side(const RefTensor& t, int64_t offset, int64_t row_step, int64_t c
   return {t.f.data() + offset, t.radius.empty() ? nullptr : t.radius.data() + offset, row_step, column_step};
 }
 
+// What a chain of k additions may be off by beyond sum_radius(), which takes round-offs for independent: where addends
+// take few values they round alike, and errors follow the partial sums. Between powers of two all round by one part of
+// an ulp: together at most k / 2 * u * |sum| for addends of one sign. Of both signs |sum| is small beside their
+// magnitudes, and so is this beside sum_radius().
+inline double steady_radius(double u, int64_t k, double sum) {
+  return u * 0.5 * static_cast<double>(k) * (sum < 0 ? -sum : sum);
+}
+
 // c[m,n] += a[m,k] b[k,n], rows of c at `c_step` apart. With u > 0 also c_radius += the error of such a sum of `terms`
-// products at round-off u (see sum_radius) and what the radii of a and b allow. One thread.
+// products at round-off u (see sum_radius, steady_radius) and what the radii of a and b allow. One thread.
 void dense_product(int64_t m, int64_t n, int64_t k, const Side& a, const Side& b, double u, int64_t terms, double* c,
                    double* c_radius, int64_t c_step);
 
@@ -44,7 +52,9 @@ struct ProductSum {
     magnitude += v < 0 ? -v : v;
     spread += r;
   }
-  double radius(double u, int64_t terms) const { return u == 0 ? 0 : sum_radius(u, terms, magnitude) + spread; }
+  double radius(double u, int64_t terms) const {
+    return u == 0 ? 0 : sum_radius(u, terms, magnitude) + steady_radius(u, terms, value) + spread;
+  }
 };
 
 }  // namespace peri::ops

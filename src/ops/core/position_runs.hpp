@@ -1,6 +1,7 @@
 // Positions of a result that stand side by side in one of its rows: what they share is computed once.
 #pragma once
 
+#include "ops/core/dense.hpp"
 #include "ops/core/parallel.hpp"
 #include "ops/entry.hpp"
 
@@ -43,7 +44,7 @@ inline void row_product(int64_t count, int64_t k, const double* a, int64_t a_ste
     }
     for (int64_t j = 0; j < n; ++j) {
       sums[first + j] += sum[j];
-      radii[first + j] += sum_radius(u, terms, magnitude[j]);
+      radii[first + j] += sum_radius(u, terms, magnitude[j]) + steady_radius(u, terms, sum[j]);
     }
   }
 }
