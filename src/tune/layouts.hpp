@@ -1,0 +1,12 @@
+// Tensors brought to a layout and back, as trials call it.
+#pragma once
+
+#include "exec/core/layouts.hpp"
+
+namespace peri::tune {
+
+using exec::from_layout;
+using exec::physical_dims;
+using exec::to_layout;
+
+}  // namespace peri::tune
