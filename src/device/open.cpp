@@ -7,7 +7,9 @@ namespace peri::device {
 
 Result<std::shared_ptr<Device>> open_device(std::string_view name) {
   if (name == "null") {
-    PERI_ASSIGN(std::unique_ptr<Device> made, make_null_device());
+    NullOptions options;
+    options.memory_bytes = host_memory().total_bytes;
+    PERI_ASSIGN(std::unique_ptr<Device> made, make_null_device(std::move(options)));
     return std::shared_ptr<Device>(std::move(made));
   }
   return refused("this build has no device '%s'", std::string(name).c_str())

@@ -8,10 +8,18 @@
 namespace peri::runtime {
 
 namespace {
-Status grow(DeviceLanes* own, device::Memory* memory, size_t bytes, const char* what, uint64_t* placement) {
+// Makes room of at least `bytes`; it only grows. `placement` counts.
+Status grow(const EngineOptions& options, DeviceLanes* own, device::Memory* memory, size_t bytes, const char* what,
+            uint64_t* placement) {
   if (bytes <= memory->bytes()) return Ok{};
   ++*placement;
   *memory = device::Memory();  // before the new one is taken: both need not fit
+  const int64_t most = options.memory_bytes > 0 ? options.memory_bytes : own->device->memory().available_bytes;
+  if (most > 0 && bytes > static_cast<size_t>(most))
+    return Error(ErrorKind::kMemory,
+                 format("%s of device '%s' would take %zu bytes", what, own->device->name().c_str(), bytes))
+        .expecting(format("at most %lld", static_cast<long long>(most)))
+        .advise("run with smaller inputs, or on a device with more memory");
   auto fresh = own->device->allocate(bytes);
   if (!fresh.ok())
     return at_step(std::move(fresh).error(), format("%s of device '%s'", what, own->device->name().c_str()));
@@ -24,13 +32,14 @@ Status grow(DeviceLanes* own, device::Memory* memory, size_t bytes, const char* 
 Status Session::State::hold_devices(const BoundShape& s) {
   for (uint32_t d = 1; d < devices.lanes.size(); ++d) {
     DeviceLanes& own = devices.lanes[d];
-    PERI_TRY(grow(&own, &own.arena, static_cast<size_t>(s.arena_plan.device_bytes[d]), "the arena", &placement));
+    PERI_TRY(
+        grow(options(), &own, &own.arena, static_cast<size_t>(s.arena_plan.device_bytes[d]), "the arena", &placement));
     std::vector<size_t> wanted(own.workspaces.size(), 0);
     for (size_t k = 0; k < s.instances.size(); ++k)
       if (program().steps[k].device == d && s.instances[k])
         wanted[devices.lane_of[k]] = std::max(wanted[devices.lane_of[k]], s.instances[k]->workspace_bytes());
     for (size_t lane = 0; lane < wanted.size(); ++lane)
-      PERI_TRY(grow(&own, &own.workspaces[lane], wanted[lane], "a workspace", &placement));
+      PERI_TRY(grow(options(), &own, &own.workspaces[lane], wanted[lane], "a workspace", &placement));
   }
   for (size_t k = 0; k < devices.fixed.size(); ++k)
     if (devices.fixed[k] && program().buffers[k].kind == plan::BufferKind::kInput &&
@@ -70,9 +79,9 @@ Result<device::Address> Session::State::place_on_device(int32_t buffer) {
                    format("a data-dependent buffer would take %lld bytes", static_cast<long long>(bytes)))
           .at_node(p.buffers[owner].name);
     DeviceLanes& own = devices.lanes[p.buffers[owner].device];
-    if (static_cast<size_t>(bytes) > devices.pooled[owner].bytes()) PERI_TRY(own.settle());
-    uint64_t moved = 0;  // no captures in such programs
-    PERI_TRY(grow(&own, &devices.pooled[owner], static_cast<size_t>(std::max<int64_t>(bytes, 1)), "a buffer", &moved));
+    uint64_t moved = 0;  // no captures in such programs; the memory's last use was another run
+    PERI_TRY(grow(options(), &own, &devices.pooled[owner], static_cast<size_t>(std::max<int64_t>(bytes, 1)), "a buffer",
+                  &moved));
     at[owner] = devices.pooled[owner].address();
   }
   std::vector<int32_t> chain;  // aliases without a place, outermost last
@@ -117,9 +126,9 @@ Status Session::State::enqueue_step(size_t k) {
   std::shared_ptr<const Instance> instance = now->instances[k];
   if (!instance) {
     PERI_ASSIGN(instance, engine->instance(k, run_values));
-    if (instance->workspace_bytes() > own.workspaces[lane].bytes()) PERI_TRY(own.settle());
+    if (instance->workspace_bytes() > own.workspaces[lane].bytes()) PERI_TRY(own.streams[lane]->synchronize());
     uint64_t moved = 0;
-    PERI_TRY(grow(&own, &own.workspaces[lane], instance->workspace_bytes(), "a workspace", &moved));
+    PERI_TRY(grow(options(), &own, &own.workspaces[lane], instance->workspace_bytes(), "a workspace", &moved));
     devices.running.push_back(instance);
   }
   std::vector<EnqueueContext::Argument> reads, writes;
@@ -134,22 +143,30 @@ Status Session::State::enqueue_step(size_t k) {
   return contained([&] { return instance->enqueue(context); });
 }
 
-// The first stream leads: the others begin behind what stands there, and it goes on behind them.
+// The first stream leads: the others begin behind what stands there, and it goes on behind them. A lane whose first
+// step waits for one of the segment begins behind that.
 Status Session::State::enqueue_segment(const plan::Segment& segment) {
   const plan::Program& p = program();
   DeviceLanes& own = devices.lanes[segment.device];
-  std::vector<bool> used(own.streams.size(), false);
-  for (size_t k = segment.begin; k < segment.end; ++k) used[devices.lane_of[k]] = true;
-  const bool many = std::count(used.begin() + 1, used.end(), true) > 0;
-  if (many) PERI_TRY(own.streams[0]->record(*own.reached[0]));
+  std::vector<bool> used(own.streams.size(), false), forked(own.streams.size(), false);
+  const auto crosses = [&](size_t k, int32_t w) {
+    return static_cast<size_t>(w) >= segment.begin && devices.lane_of[static_cast<size_t>(w)] != devices.lane_of[k];
+  };
+  for (size_t k = segment.begin; k < segment.end; ++k) {
+    const size_t lane = devices.lane_of[k];
+    const std::vector<int32_t>& waits = p.steps[k].waits_for;
+    if (!used[lane] && lane > 0)
+      forked[lane] = std::none_of(waits.begin(), waits.end(), [&](int32_t w) { return crosses(k, w); });
+    used[lane] = true;
+  }
+  if (std::count(forked.begin(), forked.end(), true) > 0) PERI_TRY(own.streams[0]->record(*own.reached[0]));
   for (size_t lane = 1; lane < used.size(); ++lane)
-    if (used[lane]) PERI_TRY(own.streams[lane]->wait(*own.reached[0]));
+    if (forked[lane]) PERI_TRY(own.streams[lane]->wait(*own.reached[0]));
   for (size_t k = segment.begin; k < segment.end; ++k) {
     device::Stream& stream = *own.streams[devices.lane_of[k]];
     const auto enqueue = [&]() -> Status {
       for (const int32_t w : p.steps[k].waits_for)
-        if (const auto at = static_cast<size_t>(w); at >= segment.begin && devices.lane_of[at] != devices.lane_of[k])
-          PERI_TRY(stream.wait(*devices.done[at]));
+        if (crosses(k, w)) PERI_TRY(stream.wait(*devices.done[static_cast<size_t>(w)]));
       PERI_TRY(enqueue_step(k));
       if (devices.done[k]) PERI_TRY(stream.record(*devices.done[k]));
       return Ok{};
