@@ -32,8 +32,8 @@ Status grow(const EngineOptions& options, DeviceLanes* own, device::Memory* memo
 Status Session::State::hold_devices(const BoundShape& s) {
   for (uint32_t d = 1; d < devices.lanes.size(); ++d) {
     DeviceLanes& own = devices.lanes[d];
-    PERI_TRY(
-        grow(options(), &own, &own.arena, static_cast<size_t>(s.arena_plan.device_bytes[d]), "the arena", &placement));
+    const auto wanted_bytes = static_cast<size_t>(std::max<int64_t>(s.arena_plan.device_bytes[d], 1));  // has a place
+    PERI_TRY(grow(options(), &own, &own.arena, wanted_bytes, "the arena", &placement));
     std::vector<size_t> wanted(own.workspaces.size(), 0);
     for (size_t k = 0; k < s.instances.size(); ++k)
       if (program().steps[k].device == d && s.instances[k])

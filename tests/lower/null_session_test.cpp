@@ -279,6 +279,17 @@ TEST(NullSession, SizesThatHangOnTheDataReachTheDevice) {
   }
 }
 
+TEST(NullSession, EmptyTensorsHaveAPlace) {
+  peri::tests::ProgramMaker m;
+  const int32_t x = m.input("x", DType::kF32, "[0,4]"), y = m.scratch("y", DType::kF32, "[0,4]");
+  m.reference({x}, {y}, "graph { input x: f32[0,4]; y = neg(x); output y }");
+  m.output("y", y);
+  auto session = Session::create(tests::engine_on(placed(m.p, 1)).value(), 1).value();
+  const auto out = session->run(std::vector<Tensor>{tests::filled({0, 4}, 1)});
+  ASSERT_TRUE(out.ok()) << out.error().text();
+  EXPECT_EQ((*out)[0].numel(), 0);
+}
+
 TEST(NullSession, WhatIsNotHereIsRefusedByName) {
   Program p = diamonds(1);
   p.devices[1] = "cuda";
