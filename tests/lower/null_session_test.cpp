@@ -2,6 +2,9 @@
 // once, any failing call a typed error that names its node, and a wait or lifetime that is too short seen.
 #include "tests/lower/null_devices.hpp"
 
+#include <atomic>
+#include <thread>
+
 #include "plan/sizes.hpp"
 
 namespace peri::lower {
@@ -277,6 +280,25 @@ TEST(NullSession, SizesThatHangOnTheDataReachTheDevice) {
     }
     EXPECT_EQ(session->captures(), 0);
   }
+}
+
+TEST(NullSession, TwoSessionsOfAnEngineShareADevice) {
+  const Program plain = random_program(11);
+  auto engine = tests::engine_on(placed(plain, 3), tests::null_of_seed(2)).value();
+  const auto wanted = host_answer(plain, 5);
+  std::atomic<int> right{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&] {
+      auto session = Session::create(engine, 1).value();
+      for (int k = 0; k < 40; ++k) {
+        const auto out = run_at(session.get(), 5);
+        right += out.ok() && tests::same_bits(*out, wanted);
+        (void)run_at(session.get(), 1 + k % 3);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(right, 120);
 }
 
 TEST(NullSession, EmptyTensorsHaveAPlace) {
