@@ -115,9 +115,9 @@ class Session {
   // must be left to the session (data null).
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, std::span<const View> outputs);
 
-  // Makes instances and memory for these input dims now, so that the next run() with them pays nothing. A session keeps
-  // its last kKeptShapes: going back to one plans, allocates and makes nothing. They share one arena, of the size of
-  // the largest.
+  // Makes instances and memory for these input dims now, and captures what devices do, so that the next run() with them
+  // pays nothing. A session keeps its last kKeptShapes: going back to one plans, allocates, makes and captures nothing.
+  // They share one arena, of the size of the largest.
   Status prepare(const std::vector<std::vector<int64_t>>& input_dims);
 
   void set_step_hook(StepHook hook);
