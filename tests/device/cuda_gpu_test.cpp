@@ -12,8 +12,12 @@ namespace {
 class Gpu : public testing::Test {
  protected:
   void SetUp() override {
-    device_ = must(cuda::make_cuda_device());
-    compiler_ = must(cuda::Compiler::open(""));
+    auto device = cuda::make_cuda_device();
+    ASSERT_TRUE(device.ok()) << device.error().text();
+    device_ = *std::move(device);
+    auto compiler = cuda::Compiler::open("");
+    ASSERT_TRUE(compiler.ok()) << compiler.error().text();
+    compiler_ = *std::move(compiler);
   }
   std::unique_ptr<cuda::CudaDevice> device_;
   std::unique_ptr<cuda::Compiler> compiler_;

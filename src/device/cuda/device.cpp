@@ -144,6 +144,8 @@ int64_t Gpu::idle_bytes() const {
 }
 
 MemoryInfo Gpu::memory() const {
+  // What was given back counts once its stream, which holds nothing else, has come to it.
+  (void)context_->drive("cuStreamSynchronize", [&](const Driver& d) { return d.stream_synchronize(memory_stream_); });
   size_t available = 0, total = 0;
   const Status told =
       context_->drive("cuMemGetInfo", [&](const Driver& d) { return d.memory_info(&available, &total); });
