@@ -88,6 +88,21 @@ TEST(CudaLibrary, VersionsThatAreNotKnownToWorkAreRefused) {
   Fakes::control<void(size_t)>("nvrtc", "fake_cudnn_version")(91900);
 }
 
+TEST(CudaLibrary, ADriverServesNoNewerCuda) {
+  const Fakes fakes{{"libcuda.so.1", "driver"}, {"libnvrtc.so.13", "nvrtc"}, {"libcudnn.so.9", "nvrtc"}};
+  Fakes::control<void()>("driver", "fake_reset")();
+  Fakes::control<void(int)>("driver", "fake_version")(12040);
+  expect_text(open_library(Vendor::kNvrtc).error(),
+              {"NVRTC 13.0 is newer than the driver", "for CUDA 13", "for CUDA 12"});
+  EXPECT_TRUE(open_library(Vendor::kCudnn).ok()) << "it counts its own versions";
+  fs::copy_file(tests::fake_file("nvrtc"), fakes.folder.path / "libnvrtc.so.12");
+  void* const older = dlopen((fakes.folder.path / "libnvrtc.so.12").c_str(), RTLD_NOW);
+  reinterpret_cast<void (*)(int, int)>(dlsym(older, "fake_nvrtc_version"))(12, 9);
+  EXPECT_EQ(must(open_library(Vendor::kNvrtc)).version().text(), "12.9") << "the newest that the driver serves";
+  Fakes::control<void()>("driver", "fake_reset")();
+  EXPECT_EQ(must(open_library(Vendor::kNvrtc)).version().text(), "13.0");
+}
+
 TEST(CudaLibrary, FilesThatAreNoSuchLibrary) {
   const Fakes fakes{{"libnvrtc.so.13", "sibling"}};
   expect_text(open_library(Vendor::kNvrtc).error(), {"nvrtcVersion", "libnvrtc.so.13"});

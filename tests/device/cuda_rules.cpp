@@ -14,6 +14,14 @@ std::vector<float> counted(float from = 1) {
   std::iota(out.begin(), out.end(), from);
   return out;
 }
+Memory zeroed(Device& d) {
+  Memory out = must(d.allocate(kBytes));
+  const auto stream = must(d.make_stream());
+  const std::vector<float> none(kFloats);
+  must(stream->copy_in(out.address(), bytes_of(none)));
+  must(stream->synchronize());
+  return out;
+}
 void refused(const Status& s, ErrorKind kind = ErrorKind::kInvalid) {
   ASSERT_FALSE(s.ok());
   EXPECT_EQ(s.error().kind, kind) << s.error().text();
@@ -111,7 +119,7 @@ void a_capture_replays(Kernels& k) {
 
 void captures_that_are_not_joined_are_refused(Kernels& k) {
   Device& d = *k.device;
-  const Memory a = must(d.allocate(kBytes)), b = must(d.allocate(kBytes));
+  const Memory a = zeroed(d), b = zeroed(d);
   const auto one = must(d.make_stream()), two = must(d.make_stream());
   const auto made = must(d.make_event()), outside = must(d.make_event());
   must(two->record(*outside));
@@ -136,7 +144,7 @@ void captures_that_are_not_joined_are_refused(Kernels& k) {
 
 void a_capture_whose_stream_goes_is_over(Kernels& k) {
   Device& d = *k.device;
-  const Memory a = must(d.allocate(kBytes)), b = must(d.allocate(kBytes));
+  const Memory a = zeroed(d), b = zeroed(d);
   auto one = must(d.make_stream()), two = must(d.make_stream());
   const auto made = must(d.make_event());
   must(one->begin_capture());
@@ -246,7 +254,7 @@ void keeps_pinned_memory(Kernels& k) {
 
 void tells_times(Kernels& k) {
   cuda::CudaDevice& d = *k.device;
-  const Memory a = must(d.allocate(kBytes)), b = must(d.allocate(kBytes));
+  const Memory a = zeroed(d), b = zeroed(d);
   const auto stream = must(d.make_stream());
   const auto from = must(d.make_timed_event()), to = must(d.make_timed_event()), plain = must(d.make_event());
   EXPECT_EQ(d.milliseconds(*from, *to).error().kind, ErrorKind::kInvalid) << "not recorded";

@@ -26,19 +26,21 @@ struct Row {
   std::array<const char*, 2> files;  // newest first; both may be there
   Version least, below;              // known to work: from `least` on, before `below`; below 0: every newer one
   bool of_driver = false;            // installed with the driver, found by the loader
+  bool counts_cuda = false;          // its version is that of CUDA
   std::string_view package = "";     // what the names of its packages begin with
   std::string_view remedy;
 };
 constexpr std::string_view kWheels = "install the toolkit or its pip package, or set PERI_CUDA_PATH to its folder";
 constexpr Row kRows[] = {
-    {Vendor::kDriver, "driver", {"libcuda.so.1", nullptr}, {12, 0, 0}, {}, true, "", "install NVIDIA's driver"},
-    {Vendor::kNvml, "NVML", {"libnvidia-ml.so.1", nullptr}, {}, {}, true, "", "install NVIDIA's driver"},
+    {Vendor::kDriver, "driver", {"libcuda.so.1", nullptr}, {12, 0, 0}, {}, true, false, "", "install NVIDIA's driver"},
+    {Vendor::kNvml, "NVML", {"libnvidia-ml.so.1", nullptr}, {}, {}, true, false, "", "install NVIDIA's driver"},
     {Vendor::kNvrtc,
      "NVRTC",
      {"libnvrtc.so.13", "libnvrtc.so.12"},
      {12, 0, 0},
      {14, 0, 0},
      false,
+     true,
      "nvidia_cuda_nvrtc",
      kWheels},
     {Vendor::kNvJitLink,
@@ -47,6 +49,7 @@ constexpr Row kRows[] = {
      {12, 3, 0},
      {14, 0, 0},
      false,
+     true,
      "nvidia_nvjitlink",
      kWheels},
     {Vendor::kCublasLt,
@@ -55,9 +58,10 @@ constexpr Row kRows[] = {
      {12, 0, 0},
      {14, 0, 0},
      false,
+     true,
      "nvidia_cublas",
      kWheels},
-    {Vendor::kCudnn, "cuDNN", {"libcudnn.so.9", nullptr}, {9, 0, 0}, {10, 0, 0}, false, "nvidia_cudnn", kWheels},
+    {Vendor::kCudnn, "cuDNN", {"libcudnn.so.9", nullptr}, {9, 0, 0}, {10, 0, 0}, false, false, "nvidia_cudnn", kWheels},
 };
 constexpr std::array<Vendor, 6> kVendors = {Vendor::kDriver,    Vendor::kNvml,     Vendor::kNvrtc,
                                             Vendor::kNvJitLink, Vendor::kCublasLt, Vendor::kCudnn};
@@ -220,12 +224,25 @@ Result<Version> ask(const Library& l) {
   return internal_error("a library without a version");
 }
 
+// What a library of a newer CUDA makes, an older driver does not load. 0: there is no driver, which is no limit.
+int served_major() {
+  const auto driver = open_library(Vendor::kDriver);
+  return driver.ok() ? driver->version().major : 0;
+}
+
 Status check_version(const Row& row, const Version& v) {
-  if (v >= row.least && (row.below == Version{} || v < row.below)) return Ok{};
-  const std::string until = row.below == Version{} ? " or newer" : " or newer, before " + row.below.text();
-  return unsupported("%s %s is not known to work", std::string(row.name).c_str(), v.text().c_str())
-      .expecting(row.least.text() + until)
-      .but_found(v.text());
+  const std::string name(row.name);
+  if (v < row.least || (row.below != Version{} && v >= row.below)) {
+    const std::string until = row.below == Version{} ? " or newer" : " or newer, before " + row.below.text();
+    return unsupported("%s %s is not known to work", name.c_str(), v.text().c_str())
+        .expecting(row.least.text() + until)
+        .but_found(v.text());
+  }
+  const int served = row.counts_cuda ? served_major() : 0;
+  if (served == 0 || v.major <= served) return Ok{};
+  return unsupported("%s %s is newer than the driver", name.c_str(), v.text().c_str())
+      .expecting(format("a driver for CUDA %d", v.major))
+      .but_found(format("one for CUDA %d", served));
 }
 
 Result<Library> open_file_of(const Row& row, const std::string& path) {

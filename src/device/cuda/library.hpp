@@ -51,8 +51,9 @@ class Library {
 // Looks for the library and opens it. In turn: the folders of PERI_CUDA_PATH, which decide alone where it is set (the
 // driver's own two libraries come from the loader where the folders lack them; set to nothing: there are none at all);
 // the folders nvidia/*/lib of the python3 on PATH; the loader; /usr/local/cuda. Of several the newest of the versions
-// that are known to work is taken, as far as names of files and packages tell versions; the driver's come from the
-// loader only. Any thread; asked anew at each call. Errors: kUnsupported with the reason and what to do.
+// that are known to work is taken, as far as names of files and packages tell versions, and none that is newer than the
+// driver's CUDA; the driver's come from the loader only. Any thread; asked anew at each call. Errors: kUnsupported with
+// the reason and what to do.
 Result<Library> open_library(Vendor vendor);
 
 // The text of PERI_CUDA_PATH as folders, in order.

@@ -305,7 +305,7 @@ int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long fla
   const Graph* from = graph;
   Graph* g = calloc(1, sizeof *g);
   g->ops = malloc(from->count * sizeof(Op) + 1);
-  memcpy(g->ops, from->ops, from->count * sizeof(Op));
+  if (from->count) memcpy(g->ops, from->ops, from->count * sizeof(Op));
   g->count = from->count;
   *exec = g;
   ++live;
@@ -318,7 +318,7 @@ int cuGraphExecUpdate_v2(void* exec, void* graph, void* result) {
   int same = to->count == from->count;
   for (size_t k = 0; same && k < to->count; ++k) same = to->ops[k].kind == from->ops[k].kind;
   if (!same) return leave(910);
-  memcpy(to->ops, from->ops, from->count * sizeof(Op));
+  if (from->count) memcpy(to->ops, from->ops, from->count * sizeof(Op));
   END;
 }
 int cuGraphLaunch(void* exec, void* stream) {
