@@ -16,6 +16,19 @@ add_library(peri_test_main STATIC "${CMAKE_SOURCE_DIR}/tests/main.cpp")
 target_link_libraries(peri_test_main PUBLIC GTest::gtest)
 target_compile_options(peri_test_main PRIVATE ${PERI_WARNINGS})
 
+# peri_fakes(NAME FOLDER): FOLDER/<stem>.c → the library bin/fake/<stem>.so, which test_NAME opens in place of a vendor's.
+function(peri_fakes name folder)
+  file(GLOB fakes CONFIGURE_DEPENDS "${folder}/*.c")
+  foreach(file IN LISTS fakes)
+    get_filename_component(stem "${file}" NAME_WE)
+    add_library(fake_${stem} MODULE "${file}")
+    target_compile_options(fake_${stem} PRIVATE -Wall -Wextra -Werror -Wno-unused-parameter)
+    set_target_properties(fake_${stem} PROPERTIES PREFIX "" OUTPUT_NAME "${stem}" C_STANDARD 11
+      LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/fake")
+    add_dependencies(test_${name} fake_${stem})
+  endforeach()
+endfunction()
+
 # peri_tests(MODULE): MODULE as in LAYERS, or another folder of tests/ that composes everything.
 function(peri_tests module)
   string(REPLACE "/" "_" name "${module}")
@@ -40,6 +53,7 @@ function(peri_tests module)
   endif()
   target_link_libraries(test_${name} PRIVATE peri_test_main)
   peri_precompile(test_${name})
+  peri_fakes(${name} "${CMAKE_SOURCE_DIR}/tests/${module}/fake")
   foreach(file IN LISTS files)
     if(file MATCHES "_test\\.cpp$")
       file(RELATIVE_PATH path "${CMAKE_SOURCE_DIR}/tests/${module}" "${file}")

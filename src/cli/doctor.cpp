@@ -4,6 +4,7 @@
 #include "bench/peaks.hpp"
 #include "cli/core/machine.hpp"
 #include "cli/core/model.hpp"
+#include "cli/core/nvidia.hpp"
 #include "cli/core/page.hpp"
 
 namespace peri::cli {
@@ -66,6 +67,8 @@ Result<Outcome> run(const Arguments& arguments) {
   bench::write_peaks(w, one);
   w.key("peaks");
   bench::write_peaks(w, all);
+  w.key("nvidia");
+  show_nvidia(page, &w);
   w.key("kernels").begin_array();
   for (const kernels::Entry* e : kernels::entries()) {
     const kernels::Kernel& k = e->kernel;

@@ -51,12 +51,22 @@ struct Argument {
   size_t bytes = 0;
 };
 
+// Where work of a device with a driver's queues goes: the queue as that driver knows it, and the launch's arguments.
+struct NativeQueue {
+  void* queue = nullptr;  // a CUstream
+  std::span<const Argument> arguments;
+};
+
 // Work by a function that is handed in. It gets the bytes of its arguments as it may touch them where it runs, in their
 // order. It may run on any thread; it calls nothing of the device; its error is the stream's.
+//
+// A device with a driver's queues takes `enqueue` in place of it: called once, by launch() itself, it puts its work
+// into the queue and waits for nothing. Each device refuses a launch without its form (kUnsupported).
 struct Launch {
   std::string name;  // stands in errors
   std::function<Status(std::span<const std::span<std::byte>> arguments)> function;
   std::vector<Argument> arguments;
+  std::function<Status(const NativeQueue&)> enqueue = nullptr;
 };
 
 // A point in the work of a stream. Recorded again it means the newer point, for waits from then on.

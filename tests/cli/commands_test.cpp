@@ -232,6 +232,11 @@ TEST_F(Commands, DoctorKnowsTheMachine) {
   EXPECT_FALSE(j.get_array("kernels").value()->empty());
   EXPECT_FALSE(j.get_array("advice").value()->empty());
   EXPECT_GT((*j.get("peaks"))->get_array("copy_gbs").value()->size(), 2u);
+  const Json& nvidia = **j.get("nvidia");
+  EXPECT_EQ(nvidia.get_array("libraries").value()->size(), 6u);
+  for (const Json& library : *nvidia.get_array("libraries").value())
+    EXPECT_NE(library.get_string("path").ok(), library.get_string("reason").ok()) << "one of both";
+  EXPECT_NE(nvidia.get_array("gpus").value()->empty(), nvidia.get_string("no_gpu").ok() == false);
 }
 
 TEST_F(Commands, VerifySuiteSaysWhatFailed) {

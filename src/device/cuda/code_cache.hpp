@@ -1,0 +1,19 @@
+// Machine code kept as files, each believed only where it is whole and ours.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+
+namespace peri::device::cuda {
+
+struct CachedCode {
+  std::string cubin, log;
+};
+enum class Found { kYes, kNo, kIgnored };
+// An entry that is cut, changed, of another key, or that others may write: kIgnored with the reason in `remark`.
+Found read_code(const std::string& folder, const std::string& key, CachedCode* out, std::string* remark);
+// "" or why it was not written.
+std::string write_code(const std::string& folder, const std::string& key, const CachedCode& code);
+
+}  // namespace peri::device::cuda

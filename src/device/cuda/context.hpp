@@ -1,0 +1,125 @@
+// What the parts of a CUDA device share: the driver, the context, its health, its counts and its allocations.
+#pragma once
+
+#include <map>
+
+#include "device/cuda/cuda.hpp"
+
+namespace peri::device::cuda {
+
+class Context {
+ public:
+  Context(std::shared_ptr<const Driver> d, GpuFacts f)
+      : driver(std::move(d)), facts(std::move(f)), health(driver, "cuda:" + std::to_string(facts.ordinal)) {}
+  Context(const Context&) = delete;
+  ~Context() {
+    if (context) driver->release(device);
+  }
+
+  const std::shared_ptr<const Driver> driver;
+  const GpuFacts facts;
+  Health health;
+  CuDevice device = 0;
+  CuContext context = nullptr;
+
+  // Counts a call that may fail; the error of a device that failed.
+  Status call() {
+    {
+      const std::lock_guard<std::mutex> lock(lock_);
+      ++counts_.calls;
+    }
+    return health.alive();
+  }
+  // Calls the driver with this context current. `name`: of the function as cuda.h has it.
+  template <class F>
+  Status drive(const char* name, F function) {
+    CuContext before = nullptr;
+    PERI_TRY(health.check(driver->current(&before), "cuCtxGetCurrent"));
+    if (before == context) return health.check(function(*driver), name);
+    PERI_TRY(health.check(driver->push(context), "cuCtxPushCurrent"));
+    const CuResult code = function(*driver);
+    CuContext popped = nullptr;
+    driver->pop(&popped);
+    return health.check(code, name);
+  }
+  // Calls the driver in any case, to end something or give it back, with this context current where that is still to be
+  // had.
+  template <class F>
+  CuResult dispose(F function) {
+    CuContext before = nullptr;
+    const bool pushed =
+        (driver->current(&before) != kCuSuccess || before != context) && driver->push(context) == kCuSuccess;
+    const CuResult code = function(*driver);
+    if (pushed) driver->pop(&before);
+    return code;
+  }
+
+  Counts counts() const {
+    const std::lock_guard<std::mutex> lock(lock_);
+    return counts_;
+  }
+  void add_work(int64_t copies, int64_t launches, int64_t replays) {
+    const std::lock_guard<std::mutex> lock(lock_);
+    counts_.copies += copies, counts_.launches += launches, counts_.replays += replays;
+  }
+  void add_memory(Address at, size_t bytes) {
+    const std::lock_guard<std::mutex> lock(lock_);
+    blocks_[at.value] = bytes;
+    ++counts_.allocations, ++counts_.live;
+    counts_.live_bytes += static_cast<int64_t>(bytes);
+    counts_.most_bytes = std::max(counts_.most_bytes, counts_.live_bytes);
+  }
+  void remove_memory(Address at) {
+    const std::lock_guard<std::mutex> lock(lock_);
+    counts_.live_bytes -= static_cast<int64_t>(blocks_.extract(at.value).mapped());
+    --counts_.live;
+  }
+  void add_stream(Stream* stream) {
+    const std::lock_guard<std::mutex> lock(streams_lock_);
+    streams_.push_back(stream);
+  }
+  void remove_stream(Stream* stream) {
+    const std::lock_guard<std::mutex> lock(streams_lock_);
+    std::erase(streams_, stream);
+  }
+  // Calls the function for each stream there is; none comes or goes meanwhile. The first error.
+  template <class F>
+  Status each_stream(F function) {
+    const std::lock_guard<std::mutex> lock(streams_lock_);
+    Status first = Ok{};
+    for (Stream* const s : streams_)
+      if (Status done = function(*s); !done.ok() && first.ok()) first = std::move(done);
+    return first;
+  }
+  // kInvalid unless the range lies within one allocation that lives.
+  Status check_range(Address at, size_t bytes) const {
+    const std::lock_guard<std::mutex> lock(lock_);
+    auto after = blocks_.upper_bound(at.value);
+    if (after == blocks_.begin()) return invalid("no memory of the device is there");
+    const auto& [begin, size] = *--after;
+    const uint64_t offset = at.value - begin;
+    if (offset <= size && bytes <= size - offset) return Ok{};
+    return invalid("%zu bytes at offset %llu of an allocation of %zu", bytes, static_cast<unsigned long long>(offset),
+                   size);
+  }
+
+ private:
+  mutable std::mutex lock_;
+  Counts counts_;
+  std::map<uint64_t, size_t> blocks_;
+  std::mutex streams_lock_;
+  std::vector<Stream*> streams_;
+};
+
+// A stream of the driver's; made and destroyed in the context.
+Result<std::unique_ptr<Stream>> make_cuda_stream(const Device* owner, std::shared_ptr<Context> context);
+Result<std::unique_ptr<Event>> make_cuda_event(const Device* owner, std::shared_ptr<Context> context, bool timed);
+Result<double> milliseconds_between(Context& context, const Event& from, const Event& to);
+// Waits for all streams but those in a capture; any thread.
+Status wait_for_streams(Context& context);
+Result<bool> update_captured(Context& context, Captured& kept, const Captured& newer);
+Result<std::unique_ptr<Module>> load_module(std::shared_ptr<Context> context, std::span<const std::byte> code);
+Launch kernel_launch(std::shared_ptr<Context> context, const Kernel& kernel, const Shape& shape,
+                     std::vector<Argument> arguments, std::vector<Scalar> scalars);
+
+}  // namespace peri::device::cuda

@@ -1,0 +1,13 @@
+// Where the python3 on PATH keeps what pip installed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace peri::device::cuda {
+
+// The absolute folders of its sys.path; empty where there is no python3 or it does not answer within seconds. Asked
+// once in a process, since it takes some 20 ms; any thread.
+const std::vector<std::string>& python_folders();
+
+}  // namespace peri::device::cuda

@@ -1,0 +1,93 @@
+// Our declarations of the driver's types against NVIDIA's own header, where this machine has one.
+#include "device/cuda/abi.hpp"
+
+#include <gtest/gtest.h>
+
+#if __has_include("/usr/local/cuda/include/cuda.h")
+#include "/usr/local/cuda/include/cuda.h"
+
+namespace peri::device::cuda {
+namespace {
+static_assert(sizeof(CuAddress) == sizeof(CUdeviceptr) && sizeof(CuDevice) == sizeof(CUdevice));
+static_assert(sizeof(CuPoolProps) == sizeof(CUmemPoolProps));
+static_assert(offsetof(CuPoolProps, allocation) == offsetof(CUmemPoolProps, allocType));
+static_assert(offsetof(CuPoolProps, location) == offsetof(CUmemPoolProps, location));
+static_assert(offsetof(CuPoolProps, device) == offsetof(CUmemPoolProps, location) + offsetof(CUmemLocation, id));
+static_assert(offsetof(CuPoolProps, max_bytes) == offsetof(CUmemPoolProps, maxSize));
+static_assert(sizeof(CuUpdateResult) == sizeof(CUgraphExecUpdateResultInfo));
+static_assert(sizeof(CuLaunchAttribute) == sizeof(CUlaunchAttribute));
+static_assert(offsetof(CuLaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
+static_assert(sizeof(CuLaunchConfig) == sizeof(CUlaunchConfig));
+static_assert(offsetof(CuLaunchConfig, threads) == offsetof(CUlaunchConfig, blockDimX));
+static_assert(offsetof(CuLaunchConfig, shared_bytes) == offsetof(CUlaunchConfig, sharedMemBytes));
+static_assert(offsetof(CuLaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(CuLaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
+static_assert(offsetof(CuLaunchConfig, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
+
+TEST(CudaAbi, NumbersAreThoseOfTheHeader) {
+  const std::pair<int, int> numbers[] = {
+      {kCuSuccess, CUDA_SUCCESS},
+      {kCuOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY},
+      {kCuStubLibrary, CUDA_ERROR_STUB_LIBRARY},
+      {kCuDeviceUnavailable, CUDA_ERROR_DEVICE_UNAVAILABLE},
+      {kCuNoDevice, CUDA_ERROR_NO_DEVICE},
+      {kCuInvalidDevice, CUDA_ERROR_INVALID_DEVICE},
+      {kCuInvalidImage, CUDA_ERROR_INVALID_IMAGE},
+      {kCuNoBinaryForGpu, CUDA_ERROR_NO_BINARY_FOR_GPU},
+      {kCuEccUncorrectable, CUDA_ERROR_ECC_UNCORRECTABLE},
+      {kCuNvlinkUncorrectable, CUDA_ERROR_NVLINK_UNCORRECTABLE},
+      {kCuContained, 226},  // CUDA_ERROR_CONTAINED, from 13.0 on
+      {kCuNotFound, CUDA_ERROR_NOT_FOUND},
+      {kCuIllegalAddress, CUDA_ERROR_ILLEGAL_ADDRESS},
+      {kCuLaunchTimeout, CUDA_ERROR_LAUNCH_TIMEOUT},
+      {kCuContextIsDestroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED},
+      {kCuAssert, CUDA_ERROR_ASSERT},
+      {kCuHardwareStackError, CUDA_ERROR_HARDWARE_STACK_ERROR},
+      {kCuIllegalInstruction, CUDA_ERROR_ILLEGAL_INSTRUCTION},
+      {kCuMisalignedAddress, CUDA_ERROR_MISALIGNED_ADDRESS},
+      {kCuInvalidAddressSpace, CUDA_ERROR_INVALID_ADDRESS_SPACE},
+      {kCuInvalidPc, CUDA_ERROR_INVALID_PC},
+      {kCuLaunchFailed, CUDA_ERROR_LAUNCH_FAILED},
+      {kCuTensorMemoryLeak, 721},  // CUDA_ERROR_TENSOR_MEMORY_LEAK, from 12.9 on
+      {kCuNotSupported, CUDA_ERROR_NOT_SUPPORTED},
+      {kCuSystemNotReady, CUDA_ERROR_SYSTEM_NOT_READY},
+      {kCuSystemDriverMismatch, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH},
+      {kCuCompatNotSupported, CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE},
+      {kCuGraphUpdateFailure, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE},
+      {kCuExternalDevice, CUDA_ERROR_EXTERNAL_DEVICE},
+      {kCuClockKhz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE},
+      {kCuMultiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT},
+      {kCuMemoryClockKhz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE},
+      {kCuBusBits, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH},
+      {kCuL2Bytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE},
+      {kCuCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR},
+      {kCuCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR},
+      {kCuSharedPerBlockOptin, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN},
+      {kCuPools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED},
+      {kCuMaxThreads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK},
+      {kCuSharedBytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES},
+      {kCuLocalBytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES},
+      {kCuRegisters, CU_FUNC_ATTRIBUTE_NUM_REGS},
+      {kCuMaxDynamicSharedBytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES},
+      {kCuReuseOpportunistic, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC},
+      {kCuReuseInternalDependencies, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES},
+      {kCuReleaseThreshold, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD},
+      {kCuReservedCurrent, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT},
+      {kCuUsedCurrent, CU_MEMPOOL_ATTR_USED_MEM_CURRENT},
+      {kCuNonBlocking, CU_STREAM_NON_BLOCKING},
+      {kCuEventDefault, CU_EVENT_DEFAULT},
+      {kCuEventDisableTiming, CU_EVENT_DISABLE_TIMING},
+      {kCuPortable, CU_MEMHOSTALLOC_PORTABLE},
+      {kCuCaptureRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED},
+      {CuPoolProps{}.allocation, CU_MEM_ALLOCATION_TYPE_PINNED},
+      {CuPoolProps{}.location, CU_MEM_LOCATION_TYPE_DEVICE},
+      {kCuClusterDimension, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION},
+      {kCuProgrammaticSerialization, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION},
+  };
+  for (const auto& [ours, theirs] : numbers) EXPECT_EQ(ours, theirs);
+}
+}  // namespace
+}  // namespace peri::device::cuda
+#else
+TEST(CudaAbi, NumbersAreThoseOfTheHeader) { GTEST_SKIP() << "this machine has no cuda.h"; }
+#endif

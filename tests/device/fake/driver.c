@@ -1,0 +1,385 @@
+// A driver without a GPU, under the names of NVIDIA's: what is enqueued runs at once on the host, captures keep what
+// they were given, the n-th call fails with the code that is asked for, and what was not given back is counted. Kernels
+// are the few below, found in a module's code by name.
+#define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  int kind;  // 0: copy, 1: scale, 2: add, 3: trap
+  void* to;
+  const void* from;
+  size_t bytes;
+  float *x, *y, a;
+  int n;
+} Op;
+typedef struct Graph {
+  Op* ops;
+  size_t count;
+  int ended;
+} Graph;
+typedef struct Stream {
+  Graph* graph;  // of the capture it takes part in
+  struct Stream* next;
+} Stream;
+typedef struct {
+  Graph* graph;  // of the capture it was recorded in
+} Event;
+typedef struct {
+  char* code;
+} Module;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int version = 13000, devices = 1, pools = 1;
+static long calls, failing_call, live;
+static int failing_code, sticky;
+static Stream* streams;
+static __thread void* current;
+
+// What a test asks of the fake.
+void fake_reset(void) {
+  version = 13000, devices = 1, pools = 1;
+  calls = failing_call = live = 0;
+  failing_code = sticky = 0;
+}
+void fake_fail(long call, int code) { calls = 0, failing_call = call, failing_code = code; }
+long fake_calls(void) { return calls; }
+long fake_live(void) { return live; }
+void fake_version(int driver) { version = driver; }
+void fake_devices(int count, int with_pools) { devices = count, pools = with_pools; }
+
+static int is_sticky(int code) { return code >= 700 && code < 800 && code != 701; }
+static int enter(void) {
+  pthread_mutex_lock(&lock);
+  if (sticky) return sticky;
+  if (++calls != failing_call) return 0;
+  if (is_sticky(failing_code)) sticky = failing_code;
+  return failing_code;
+}
+static int leave(int code) {
+  pthread_mutex_unlock(&lock);
+  return code;
+}
+#define BEGIN                 \
+  const int failed = enter(); \
+  if (failed) return leave(failed)
+#define END return leave(0)
+
+static void run(const Op* op) {
+  if (op->kind == 0) memcpy(op->to, op->from, op->bytes);
+  for (int k = 0; (op->kind == 1 || op->kind == 2) && k < op->n; ++k)
+    op->y[k] = op->a * op->x[k] + (op->kind == 2 ? op->y[k] : 0);
+  if (op->kind == 3) sticky = 700;
+}
+static void enqueue(Stream* s, Op op) {
+  if (!s->graph) {
+    run(&op);
+    return;
+  }
+  Graph* g = s->graph;
+  g->ops = realloc(g->ops, (g->count + 1) * sizeof(Op));
+  g->ops[g->count++] = op;
+}
+
+int cuInit(unsigned flags) {
+  BEGIN;
+  END;
+}
+int cuDriverGetVersion(int* v) {
+  *v = version;
+  return 0;
+}
+int cuGetErrorName(int code, const char** text) {
+  *text = code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
+  return 0;
+}
+int cuGetErrorString(int code, const char** text) {
+  *text = "as was asked for";
+  return 0;
+}
+int cuDeviceGetCount(int* n) {
+  BEGIN;
+  *n = devices;
+  END;
+}
+int cuDeviceGet(int* device, int ordinal) {
+  BEGIN;
+  *device = ordinal;
+  END;
+}
+int cuDeviceGetName(char* name, int bytes, int device) {
+  BEGIN;
+  snprintf(name, (size_t)bytes, "Fake H200");
+  END;
+}
+int cuDeviceGetPCIBusId(char* text, int bytes, int device) {
+  BEGIN;
+  snprintf(text, (size_t)bytes, "0000:0%d:00.0", device);
+  END;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int device) {
+  BEGIN;
+  *bytes = (size_t)1 << 30;
+  END;
+}
+int cuDeviceGetAttribute(int* v, int attribute, int device) {
+  BEGIN;
+  *v = attribute == 75    ? 9
+       : attribute == 76  ? 0
+       : attribute == 16  ? 132
+       : attribute == 38  ? 50 << 20
+       : attribute == 97  ? 232448
+       : attribute == 115 ? pools
+       : attribute == 37  ? 6144
+                          : 1980000;
+  END;
+}
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  BEGIN;
+  *context = &live;
+  ++live;
+  END;
+}
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  pthread_mutex_lock(&lock);
+  --live;
+  END;
+}
+int cuCtxGetCurrent(void** context) {
+  *context = current;
+  return 0;
+}
+int cuCtxPushCurrent_v2(void* context) {
+  BEGIN;
+  current = context;
+  END;
+}
+int cuCtxPopCurrent_v2(void** context) {
+  *context = current;
+  current = NULL;
+  return 0;
+}
+int cuMemGetInfo_v2(size_t* available, size_t* total) {
+  BEGIN;
+  *available = (size_t)1 << 29, *total = (size_t)1 << 30;
+  END;
+}
+int cuMemPoolCreate(void** pool, const void* props) {
+  BEGIN;
+  *pool = malloc(1);
+  ++live;
+  END;
+}
+int cuMemPoolDestroy(void* pool) {
+  pthread_mutex_lock(&lock);
+  free(pool);
+  --live;
+  END;
+}
+int cuMemPoolSetAttribute(void* pool, int attribute, void* value) {
+  BEGIN;
+  END;
+}
+int cuMemPoolGetAttribute(void* pool, int attribute, void* value) {
+  BEGIN;
+  *(uint64_t*)value = attribute == 5 ? 4096 : 0;
+  END;
+}
+int cuMemAllocFromPoolAsync(uint64_t* at, size_t bytes, void* pool, void* stream) {
+  BEGIN;
+  void* p = NULL;
+  if (bytes > (size_t)1 << 29 || posix_memalign(&p, 256, bytes)) return leave(2);
+  *at = (uint64_t)(uintptr_t)p;
+  ++live;
+  END;
+}
+int cuMemFreeAsync(uint64_t at, void* stream) {
+  pthread_mutex_lock(&lock);
+  free((void*)(uintptr_t)at);
+  --live;
+  END;
+}
+int cuMemHostAlloc(void** at, size_t bytes, unsigned flags) {
+  BEGIN;
+  *at = malloc(bytes);
+  ++live;
+  END;
+}
+int cuMemFreeHost(void* at) {
+  pthread_mutex_lock(&lock);
+  free(at);
+  --live;
+  END;
+}
+
+static int copy(void* to, const void* from, size_t bytes, void* stream) {
+  BEGIN;
+  enqueue(stream, (Op){.kind = 0, .to = to, .from = from, .bytes = bytes});
+  END;
+}
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream) {
+  return copy((void*)(uintptr_t)to, from, bytes, stream);
+}
+int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
+  return copy(to, (void*)(uintptr_t)from, bytes, stream);
+}
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
+  return copy((void*)(uintptr_t)to, (void*)(uintptr_t)from, bytes, stream);
+}
+
+int cuStreamCreate(void** stream, unsigned flags) {
+  BEGIN;
+  Stream* s = calloc(1, sizeof *s);
+  s->next = streams, streams = s;
+  *stream = s;
+  ++live;
+  END;
+}
+int cuStreamDestroy_v2(void* stream) {
+  pthread_mutex_lock(&lock);
+  for (Stream** at = &streams; *at; at = &(*at)->next)
+    if (*at == stream) {
+      *at = (*at)->next;
+      break;
+    }
+  free(stream);
+  --live;
+  END;
+}
+int cuStreamSynchronize(void* stream) {
+  BEGIN;
+  END;
+}
+int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  BEGIN;
+  Graph* g = ((Event*)event)->graph;
+  if (g && !g->ended) ((Stream*)stream)->graph = g;
+  END;
+}
+int cuEventCreate(void** event, unsigned flags) {
+  BEGIN;
+  *event = calloc(1, sizeof(Event));
+  ++live;
+  END;
+}
+int cuEventDestroy_v2(void* event) {
+  pthread_mutex_lock(&lock);
+  free(event);
+  --live;
+  END;
+}
+int cuEventRecord(void* event, void* stream) {
+  BEGIN;
+  ((Event*)event)->graph = ((Stream*)stream)->graph;
+  END;
+}
+int cuEventSynchronize(void* event) {
+  BEGIN;
+  END;
+}
+int cuEventElapsedTime(float* ms, void* from, void* to) {
+  BEGIN;
+  *ms = 1.5f;
+  END;
+}
+int cuStreamBeginCapture_v2(void* stream, int mode) {
+  BEGIN;
+  ((Stream*)stream)->graph = calloc(1, sizeof(Graph));
+  ++live;
+  END;
+}
+int cuStreamEndCapture(void* stream, void** graph) {
+  const int failed = enter();
+  Graph* g = ((Stream*)stream)->graph;
+  for (Stream* s = streams; s; s = s->next)
+    if (s->graph == g) s->graph = NULL;
+  g->ended = 1;
+  *graph = g;
+  return leave(failed);
+}
+int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long flags) {
+  BEGIN;
+  const Graph* from = graph;
+  Graph* g = calloc(1, sizeof *g);
+  g->ops = malloc(from->count * sizeof(Op) + 1);
+  if (from->count) memcpy(g->ops, from->ops, from->count * sizeof(Op));
+  g->count = from->count;
+  *exec = g;
+  ++live;
+  END;
+}
+int cuGraphExecUpdate_v2(void* exec, void* graph, void* result) {
+  BEGIN;
+  Graph* to = exec;
+  const Graph* from = graph;
+  int same = to->count == from->count;
+  for (size_t k = 0; same && k < to->count; ++k) same = to->ops[k].kind == from->ops[k].kind;
+  if (!same) return leave(910);
+  if (from->count) memcpy(to->ops, from->ops, from->count * sizeof(Op));
+  END;
+}
+int cuGraphLaunch(void* exec, void* stream) {
+  BEGIN;
+  const Graph* g = exec;
+  for (size_t k = 0; k < g->count; ++k) run(&g->ops[k]);
+  END;
+}
+static int drop(Graph* g) {
+  pthread_mutex_lock(&lock);
+  free(g->ops);
+  free(g);
+  --live;
+  END;
+}
+int cuGraphExecDestroy(void* exec) { return drop(exec); }
+int cuGraphDestroy(void* graph) { return drop(graph); }
+
+int cuLibraryLoadData(void** library, const void* code, int* o, void** v, unsigned n, int* lo, void** lv, unsigned ln) {
+  BEGIN;
+  Module* m = malloc(sizeof *m);
+  m->code = strdup(code);
+  *library = m;
+  ++live;
+  END;
+}
+int cuLibraryUnload(void* library) {
+  pthread_mutex_lock(&lock);
+  free(((Module*)library)->code);
+  free(library);
+  --live;
+  END;
+}
+int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
+  static const char* const names[] = {"", "peri_scale", "peri_add", "peri_trap"};
+  BEGIN;
+  for (intptr_t k = 1; k < 4; ++k)
+    if (!strcmp(names[k], name) && strstr(((Module*)library)->code, name)) {
+      *kernel = (void*)k;
+      END;
+    }
+  return leave(500);
+}
+int cuKernelSetAttribute(int attribute, int value, void* kernel, int device) {
+  BEGIN;
+  END;
+}
+int cuKernelGetAttribute(int* value, int attribute, void* kernel, int device) {
+  BEGIN;
+  *value = attribute == 0 ? 1024 : attribute == 4 ? 16 : 0;
+  END;
+}
+typedef struct {
+  unsigned blocks[3], threads[3], shared;
+  Stream* stream;
+} Config;
+int cuLaunchKernelEx(const void* config, void* kernel, void** parameters, void** extra) {
+  BEGIN;
+  Op op = {.kind = (int)(intptr_t)kernel};
+  op.x = *(float**)parameters[0], op.y = *(float**)parameters[1];
+  op.a = *(float*)parameters[2], op.n = *(int*)parameters[3];
+  enqueue(((const Config*)config)->stream, op);
+  END;
+}
