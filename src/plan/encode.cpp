@@ -79,8 +79,10 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
   const auto inputs_v = ports(p.inputs), outputs_v = ports(p.outputs);
   const auto weights_v = b.CreateVector(weights);
   const auto sections_v = b.CreateVector(sections);
+  const auto precision =
+      p.precision == DType::kF32 ? Offset<flatbuffers::String>() : b.CreateString(std::string(dtype_name(p.precision)));
   return fb::CreateProgram(b, name, builder, backend, dims, tuned_v, buffers_v, steps_v, inputs_v, outputs_v, weights_v,
-                           sections_v);
+                           sections_v, precision);
 }
 
 // Reads fields within a budget: tables and strings of a FlatBuffer may be shared, so that a small file could unfold
@@ -205,6 +207,10 @@ Result<Program> decode(Reader& r, const fb::Program& f, int depth) {
   p.name = r.text(f.name());
   p.builder = r.text(f.builder());
   p.backend = r.text(f.backend());
+  if (f.precision()) {
+    PERI_ASSIGN(p.precision, parse_dtype(r.text(f.precision())));
+    if (!is_float(p.precision)) return invalid("the precision is no float type");
+  }
   PERI_TRY(r.each(f.dims(),
                   [&](const flatbuffers::String& s) -> Status { return p.dims.push_back(r.text(&s)), Status(Ok{}); }));
   PERI_TRY(r.each(f.tuned_for(), [&](const fb::Tuned& t) -> Status {

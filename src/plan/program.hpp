@@ -94,6 +94,8 @@ struct Program {
   std::vector<Port> outputs;
   std::vector<Weight> weights;
   std::vector<Section> sections;
+  // The narrowest type that weights and values of the model were rounded to: what a whole answer may err by follows.
+  DType precision = DType::kF32;
 
   const Section* section(std::string_view wanted) const;
 };
