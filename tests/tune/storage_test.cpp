@@ -90,6 +90,19 @@ TEST_P(Storage, AResidualIsAddedBeforeTheOneRounding) {
   EXPECT_FALSE(passes(region, in, twice));
 }
 
+// A type's small numbers are numbers: none of 40,000 shares of one is nothing.
+TEST_P(Storage, SubnormalResultsAreKept) {
+  const ir::Graph region = region_of("graph { input x: T[1,40000]; y = softmax(x); output y }", GetParam());
+  const std::vector<Tensor> in = {normal(GetParam(), {1, 40000}, 10, 0.25)};
+  std::vector<double> y;
+  double sum = 0;
+  for (int64_t k = 0; k < 40000; ++k) sum += y.emplace_back(std::exp(in[0].f64(k)));
+  for (double& v : y) v /= sum;
+  EXPECT_TRUE(passes(region, in, y));
+  std::fill(y.begin(), y.end(), 0.0);
+  EXPECT_FALSE(passes(region, in, y));
+}
+
 TEST_P(Storage, AnotherGeluIsNone) {
   const auto erf = [](double x) { return 0.5 * x * (1 + std::erf(x * std::sqrt(0.5))); };
   const auto tanh = [](double x) {
