@@ -1,5 +1,6 @@
 // peri verify: an engine's answers lie within their budget of the float64 reference, of files, of ONNX Runtime, or of a
 // suite's outputs; and where they do not, which step is the first to be wrong.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -19,7 +20,8 @@ namespace {
 
 struct Budget {
   double max_error = 1e-4, min_cosine = -1, max_change = INFINITY;
-  bool given = false;  // then it holds for every type
+  bool given = false;             // then it holds for every type
+  DType precision = DType::kF32;  // of the engine
   Tolerance tolerance;
 };
 
@@ -103,10 +105,17 @@ Result<std::vector<Tensor>> file_outputs(const std::string& dir, const plan::Pro
   return out;
 }
 
-// By default, coarse types need not be nearer than their own rounding lets them.
+// By default, coarse types need not be nearer than their own rounding lets them, nor an engine than that of the type
+// its weights were rounded to.
 double budget_for(const Budget& b, DType type) {
   if (!is_float(type)) return 0;
-  return b.given ? b.max_error : std::max(b.max_error, 8 * unit_roundoff(type));
+  return b.given ? b.max_error : std::max({b.max_error, 8 * unit_roundoff(type), 8 * unit_roundoff(b.precision)});
+}
+
+double most_allowed(const Budget& b, const plan::Program& program) {
+  double most = program.outputs.empty() ? b.max_error : 0;
+  for (const plan::Port& p : program.outputs) most = std::max(most, budget_for(b, p.dtype));
+  return most;
 }
 
 bool inside(const Difference& d, const Budget& b, DType type) {
@@ -265,7 +274,7 @@ Result<std::string> compare_runs(const Runs& r, const plan::Program& program, co
 }
 
 Result<Outcome> verify_model(const Arguments& arguments, const std::string& path) {
-  PERI_ASSIGN(const Budget budget, budget_of(arguments));
+  PERI_ASSIGN(Budget budget, budget_of(arguments));
   if (arguments.has("--reference-dir")) {
     if (!arguments.has("--input"))
       return usage("--reference-dir needs the inputs its files came from").expecting("--input NAME=FILE");
@@ -276,6 +285,7 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const Subject s, open_subject(arguments, path, &progress));
   const plan::Program& program = s.engine->program();
+  budget.precision = program.precision;
   PERI_ASSIGN(const auto session, runtime::Session::create(s.engine));
   PERI_ASSIGN(const Runs runs, make_runs(arguments, path, s, *session, &progress));
   const Page page(arguments);
@@ -284,6 +294,7 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
       .field("model", path)
       .field("against", runs.against)
       .field("max_error", budget.max_error)
+      .field("precision", std::string(dtype_name(program.precision)))
       .field("weights_checked", s.weights_checked)
       .key("outputs")
       .begin_array();
@@ -296,7 +307,7 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   Outcome out;
   out.summary = compared->empty()
                     ? format("%zu runs against %s, largest error %.3g of the output's range, allowed %.3g",
-                             runs.seeds.size(), runs.against.c_str(), worst, budget.max_error)
+                             runs.seeds.size(), runs.against.c_str(), worst, most_allowed(budget, program))
                     : *compared;
   if (s.weights_checked) out.summary += "; " + std::to_string(s.weights_checked) + " weights intact";
   bool step_wrong = false;

@@ -127,6 +127,15 @@ Status obey_lock(Options* o) {
     return refused("the lock was made for another provider")
         .expecting(lock.provider.empty() ? "all" : lock.provider)
         .but_found(o->tune.provider);
+  DType locked = DType::kInvalid;
+  if (!lock.dtype.empty()) {
+    PERI_ASSIGN(locked, parse_dtype(lock.dtype));
+  }
+  if (o->dtype != DType::kInvalid && o->dtype != locked)
+    return refused("the lock was made for other types of weights")
+        .expecting(lock.dtype.empty() ? "the model's own" : lock.dtype)
+        .but_found(std::string(dtype_name(o->dtype)));
+  o->dtype = locked;
   if (!o->disabled_passes.empty() && o->disabled_passes != lock.disabled_passes)
     return refused("the lock was made with other passes disabled");
   const device::Target& target = o->tune.target ? *o->tune.target : device::this_cpu();
@@ -188,6 +197,7 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
   lock.builder = options.builder;
   lock.backend = made.program.backend;
   lock.provider = options.tune.provider;
+  if (options.dtype != DType::kInvalid) lock.dtype = dtype_name(options.dtype);
   lock.dims = made.program.tuned_for;
   for (const DimBinding& dims : bounds) lock.also.emplace_back(dims.begin(), dims.end());
   lock.disabled_passes = options.disabled_passes;
@@ -203,12 +213,25 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
 
 }  // namespace
 
+// Weights are stored in the type asked for, else in the 16-bit type that most elements of the model's own have.
+static passes::Precision precision_of(const ir::Graph& graph, DType asked) {
+  if (asked != DType::kInvalid) return {asked, true};
+  std::map<DType, int64_t> elements;
+  for (const ir::Value* v : graph.constants())
+    if (v->type.dtype == DType::kF16 || v->type.dtype == DType::kBF16) elements[v->type.dtype] += v->constant->numel();
+  DType own = DType::kInvalid;
+  for (const auto& [type, count] : elements)
+    if (own == DType::kInvalid || count > elements.at(own)) own = type;
+  return {own, false};
+}
+
 struct Compilation::State {
   Options options;
   const lower::Backend* backend = nullptr;
   Imported imported;
   ir::Graph before;
   std::vector<peri::passes::PassReport> passes;
+  peri::passes::Precision precision;
   DimBinding tuned_for;
   std::vector<DimBinding> bounds;
   std::unique_ptr<tune::Tuner> tuner;
@@ -259,7 +282,9 @@ Status Compilation::State::begin(Options given, Imported model) {
         .advise("build with a lock, or without tuning");
   before = imported.graph.clone();
   const int64_t start = now_ns();
-  PERI_ASSIGN(passes, peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir}));
+  precision = precision_of(imported.graph, options.dtype);
+  PERI_ASSIGN(passes,
+              peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir, {}, precision}));
   passes_seconds = seconds_since(start);
   PERI_ASSIGN(tuned_for, dims_of(imported.graph, options));
   PERI_ASSIGN(bounds, bounds_of(imported.graph, tuned_for, options));
@@ -289,6 +314,8 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble);
   out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;
+  const DType stored = precision.weights;
+  if (stored == DType::kF16 || stored == DType::kBF16) out.program.precision = stored;
   out.program.sections.push_back({"source", ir::print(imported.graph)});
   for (const plan::Section& section : imported.sections) out.program.sections.push_back(section);
   return out;

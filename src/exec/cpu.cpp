@@ -11,6 +11,7 @@
 #include "exec/core/packed_files.hpp"
 #include "exec/core/region_payload.hpp"
 #include "exec/core/region_template.hpp"
+#include "exec/core/wide_weights.hpp"
 #include "exec/entry.hpp"
 #include "kernels/entry.hpp"
 #include "runtime/engine.hpp"
@@ -161,15 +162,16 @@ class CpuPrepared final : public runtime::Prepared {
   CpuPrepared(const kernels::Kernel& kernel, RegionPayload payload, const runtime::PrepareContext& context)
       : kernel_(kernel),
         config_(std::move(payload.config)),
+        weights_(context.weights, payload.graph),
         region_(RegionTemplate::create(std::move(payload.graph))),
-        weights_(context.weights),
         step_(*context.step),
         drop_weight_(context.drop_weight),
         target_(device::cpu_target(context.threads, libraries()).limited_to(context.variant->requires_isa)),
         store_(store_of(context, target_)),
         tuned_(tuned_sizes(context)),
-        packing_(std::any_of(weights_.begin(), weights_.end(), [](const Tensor& w) { return w.defined(); })) {
-    for (const Tensor& w : weights_) constant_.push_back(w.defined());
+        packing_(
+            std::any_of(context.weights.begin(), context.weights.end(), [](const Tensor& w) { return w.defined(); })) {
+    for (const Tensor& w : context.weights) constant_.push_back(w.defined());
   }
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     Packing::Turn turn(&packing_);
@@ -180,21 +182,23 @@ class CpuPrepared final : public runtime::Prepared {
     turn.done();
     PERI_TRY(check_sharing(*made, kernel_, step_));
     // What was packed is not read again where it lies in the file.
-    for (size_t k = 0; turn.packed_now() && drop_weight_ && k < weights_.size(); ++k)
-      if (weights_[k].defined()) drop_weight_(k);
+    for (size_t k = 0; turn.packed_now() && drop_weight_ && k < constant_.size(); ++k)
+      if (constant_[k]) drop_weight_(k);
     return std::unique_ptr<runtime::Instance>(std::make_unique<CpuInstance>(std::move(made), store_));
   }
 
  private:
   Result<std::unique_ptr<kernels::Instance>> instance_at(const DimBinding& binding, kernels::Packed* packed) {
     PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
-    return kernel_.instantiate({&concrete.graph(), constant_}, config_, {weights_, packed, &target_, store_.get()});
+    WideWeights::Turn weights(weights_, target_);
+    return kernel_.instantiate({&concrete.graph(), constant_}, config_,
+                               {weights.constants(), packed, &target_, store_.get()});
   }
 
   const kernels::Kernel& kernel_;
   std::string config_;
+  WideWeights weights_;
   std::shared_ptr<RegionTemplate> region_;
-  std::vector<Tensor> weights_;
   std::vector<bool> constant_;
   const plan::Step& step_;
   std::function<void(size_t)> drop_weight_;

@@ -24,6 +24,7 @@ class ReferenceInstance final : public runtime::Instance {
     for (size_t k = 0; k < graph_.inputs.size(); ++k) {
       PERI_ASSIGN(const Tensor t, argument(k, c.reads[k]));
       in.push_back(ops::to_ref(t));
+      in.back().dtype = graph_.inputs[k]->type.dtype;  // a weight may be stored in a narrower type
     }
     PERI_ASSIGN(const std::vector<ops::RefTensor> out,
                 ops::run_reference(graph_, in, {0, c.pool->threads(), true, {}, most_elements_}));

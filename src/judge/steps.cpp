@@ -1,7 +1,9 @@
 // The hook around each step: arguments that a result will overwrite are copied before it, results judged after it.
 #include "judge/steps.hpp"
 
+#include "device/target.hpp"
 #include "exec/core/region_payload.hpp"
+#include "kernels/core/widened.hpp"
 #include "tune/trial.hpp"
 
 namespace peri::judge {
@@ -13,7 +15,10 @@ constexpr uint64_t kSeed = 7;
 // Contents of a buffer as the region's value `v` calls it, row-major.
 Result<Tensor> contents(const runtime::Session& session, int32_t buffer, const ir::Value& v) {
   const plan::Buffer& b = session.engine().program().buffers[static_cast<size_t>(buffer)];
-  if (b.weight >= 0) return session.engine().weight(static_cast<size_t>(b.weight));
+  if (b.weight >= 0) {
+    PERI_ASSIGN(Tensor stored, session.engine().weight(static_cast<size_t>(b.weight)));
+    return stored.dtype() == v.type.dtype ? std::move(stored) : kernels::widened(stored, device::this_cpu());
+  }
   PERI_ASSIGN(Tensor t, session.buffer_contents(buffer));
   if (v.type.layout.row_major()) return t;
   PERI_ASSIGN(const std::vector<int64_t> dims, eval(*v.type.shape, session.binding()));

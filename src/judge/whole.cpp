@@ -25,14 +25,15 @@ std::unordered_set<const ir::Value*> behind_jumps(const ir::Graph& graph) {
 }
 
 // Holds one floating output; "" or where it is outside.
-std::string judge_floats(const ops::RefTensor& exact, const ops::RefTensor& rounded, const Tensor& got, double* worst) {
+std::string judge_floats(const ops::RefTensor& exact, const ops::RefTensor& rounded, const Tensor& got, DType precision,
+                         double* worst) {
   double range = 0, spread = 0;
   for (size_t k = 0; k < exact.f.size(); ++k) {
     if (!std::isfinite(exact.f[k]) || !std::isfinite(rounded.f[k])) continue;
     range = std::max(range, std::fabs(exact.f[k]));
     spread = std::max(spread, std::fabs(exact.f[k] - rounded.f[k]));
   }
-  const double share = std::max(kShareOfRange, 8 * unit_roundoff(exact.dtype));
+  const double share = std::max({kShareOfRange, 8 * unit_roundoff(exact.dtype), 8 * unit_roundoff(precision)});
   const double bound = std::max({share * range, kTimesRounding * spread, 0x1p-126});
   for (size_t k = 0; k < exact.f.size(); ++k) {
     const double want = exact.f[k], have = got.f64(static_cast<int64_t>(k));
@@ -120,7 +121,7 @@ Result<Magnitudes> magnitudes_of(const ir::Graph& graph, std::span<const ops::Re
 }
 
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
-                                 int threads) {
+                                 int threads, DType precision) {
   std::vector<ops::RefTensor> in;
   for (const Tensor& t : inputs) in.push_back(ops::to_ref(t));
   PERI_ASSIGN(const auto exact, ops::run_reference(graph, in, {0, threads, false, {}}));
@@ -135,8 +136,8 @@ Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor>
       v.left_out = "outputs behind a comparison, a rounding or a choice are judged by their steps alone";
     } else {
       double error = 0;
-      const std::string why =
-          exact[k].floating() ? judge_floats(exact[k], rounded[k], got[k], &error) : judge_exact(exact[k], got[k]);
+      const std::string why = exact[k].floating() ? judge_floats(exact[k], rounded[k], got[k], precision, &error)
+                                                  : judge_exact(exact[k], got[k]);
       if (why.empty()) {
         v.error = std::max(v.error, error);
         continue;

@@ -22,10 +22,12 @@ struct WholeVerdict {
   std::string left_out;  // which outputs were not compared, and why
 };
 
-// `graph` is the model as imported, `got` its outputs in order. Outputs behind an op whose result jumps (a comparison,
-// a rounding, a choice) are left out: float64 may take the other side. Errors: those of the reference.
+// `graph` is the model as imported, `got` its outputs in order, `precision` the narrowest type that the engine rounded
+// weights and values of the model to: eight of its roundings of the output's range are allowed. Outputs behind an op
+// whose result jumps (a comparison, a rounding, a choice) are left out: float64 may take the other side. Errors: those
+// of the reference.
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
-                                 int threads);
+                                 int threads, DType precision = DType::kF32);
 
 // What the values on the way are like in float64.
 struct Magnitudes {

@@ -2,6 +2,8 @@
 // that runs as a fixed list of tasks. A problem is a small IR graph; nothing here knows a program or an engine.
 #pragma once
 
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -87,11 +89,31 @@ class PackedStore {
   virtual Result<Tensor> get(std::string_view form, int64_t floats, FunctionRef<void(float*)> make) = 0;
 };
 
+// The weights of a problem, one for each graph input, in the types that the inputs state; undefined where an input is
+// not constant. A weight that is stored in a narrower type is widened when it is first asked for: a kernel that finds
+// its packed form made does not ask. Tensors taken from it may outlive it, references may not.
+class Constants {
+ public:
+  Constants() = default;
+  Constants(std::span<const Tensor> all) : all_(all) {}
+  Constants(const std::vector<Tensor>& all) : all_(all) {}
+  // `at` gives each of `all` in the type its input states.
+  Constants(std::span<const Tensor> all, std::function<const Tensor&(size_t)> at) : all_(all), at_(std::move(at)) {}
+  size_t size() const { return all_.size(); }
+  const Tensor& operator[](size_t k) const { return at_ && all_[k].defined() ? at_(k) : all_[k]; }
+  // Every one but those of these inputs, which a kernel has in a form of its own: they are undefined.
+  std::vector<Tensor> all_but(std::initializer_list<int> packed) const;
+
+ private:
+  std::span<const Tensor> all_;
+  std::function<const Tensor&(size_t)> at_;
+};
+
 struct InstantiateContext {
-  std::span<const Tensor> constants;  // per graph input; undefined where the input is not constant
-  Packed* packed = nullptr;           // in/out: kept by the executor between instances of one step
-  const Target* target = nullptr;     // what the instance is to run on; never null while one is made
-  PackedStore* store = nullptr;       // null: packed forms are made anew
+  Constants constants;
+  Packed* packed = nullptr;        // in/out: kept by the executor between instances of one step
+  const Target* target = nullptr;  // what the instance is to run on; never null while one is made
+  PackedStore* store = nullptr;    // null: packed forms are made anew
   // True while the tuner tries candidates: what is right but slow (a library's own reference) is refused, so that
   // another is chosen. In an engine it runs: a candidate holds at every size for which its offer is made.
   bool choosing = false;

@@ -159,7 +159,7 @@ struct Chooser {
     piece.atoms = p.atoms;
     std::vector<size_t> ports;  // inputs that are no weights
     for (size_t i = 0; i < p.region.inputs.size(); ++i) {
-      if (p.region.inputs[i]->constant) continue;
+      if (is_weight(p.region.inputs[i])) continue;
       ports.push_back(i);
       piece.inputs.push_back(value_of(p.region.inputs[i]));
     }

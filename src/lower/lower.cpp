@@ -59,6 +59,7 @@ struct Emitter {
   Result<int32_t> buffer(const ir::Value* v) {
     if (auto it = buffer_of.find(v); it != buffer_of.end()) return it->second;
     if (v->constant) return constant_buffer(v);
+    if (const ir::Value* narrow = stored_narrow(v)) return constant_buffer(narrow);
     if (v->producer && is_view(*v->producer)) {
       PERI_ASSIGN(const int32_t base, buffer_in(v->producer->in(0), {}));
       const int32_t b = add_buffer(v->name, plan::BufferKind::kScratch, v->type, {});
@@ -71,7 +72,7 @@ struct Emitter {
 
   Result<int32_t> buffer_in(const ir::Value* v, const ir::Layout& want) {
     PERI_ASSIGN(const int32_t own, buffer(v));
-    if (v->constant || layout_of[v] == want) return own;
+    if (is_weight(v) || layout_of[v] == want) return own;
     const auto key = std::pair(v, exec::layout_code(want));
     if (auto it = converted.find(key); it != converted.end()) return it->second;
     const int32_t to = add_buffer(v->name + "@" + key.second, plan::BufferKind::kScratch, v->type, want);
@@ -230,7 +231,7 @@ struct Emitter {
     const int32_t i = c.candidate.offer.in_place[k];
     if (static_cast<size_t>(i) >= r.inputs.size()) return -1;
     const ir::Value* v = r.inputs[static_cast<size_t>(i)];
-    if (v->constant || v->is_input || graph.is_output(v) || graph.is_output(r.outputs[k]) ||
+    if (is_weight(v) || v->is_input || graph.is_output(v) || graph.is_output(r.outputs[k]) ||
         (v->producer && is_view(*v->producer)))
       return -1;
     for (const ir::Node* u : v->users)
@@ -291,15 +292,19 @@ Result<Lowered> lower_graph(const ir::Graph& original, const Backend& backend, t
                             const Options& options) {
   ir::Graph graph = original.clone();
   drop_known_shapes(graph);
-  for (ir::Value*& v : graph.outputs) {  // a constant string is made by a step: the weight section holds none
-    if (!v->constant || v->constant->dtype() != DType::kString) continue;
+  // What the weight section does not hold as it is read is made by a step.
+  for (ir::Value*& v : graph.outputs) {
+    if (!(v->constant && v->constant->dtype() == DType::kString) && !stored_narrow(v)) continue;
     ir::Value* copy = graph.add("identity", {v})->out();
     copy->type = v->type;
     v = copy;
   }
   graph.erase_dead();
   double weight_bytes = 0;
-  for (const ir::Value* v : graph.constants()) weight_bytes += static_cast<double>(v->constant->bytes().size());
+  for (const ir::Value* v : graph.constants())  // as they are read: those stored narrow are packed in float32
+    weight_bytes +=
+        static_cast<double>(v->constant->bytes().size()) *
+        (std::any_of(v->users.begin(), v->users.end(), [](auto* u) { return stored_narrow(u->out()); }) ? 2 : 1);
   tuner.set_model_bytes(weight_bytes);
   std::vector<DimBinding> also = options.also;
   also.push_back(other_dims(options.tuned_for));

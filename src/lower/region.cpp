@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "base/hash.hpp"
+#include "kernels/core/widened.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::lower {
@@ -35,8 +36,19 @@ bool is_view_op(const ir::Node& n) { return ops::is_view(n) && n.in(0) && n.in(0
 
 bool is_sizes(const ir::Node& n) { return n.op == "dims_constant"; }
 
+const ir::Value* stored_narrow(const ir::Value* v) {
+  const ir::Node* n = v ? v->producer : nullptr;
+  if (!n || n->op != "cast" || v->type.dtype != DType::kF32) return nullptr;
+  const ir::Value* c = n->in(0);
+  return c && c->constant && kernels::is_narrow_float(c->type.dtype) && c->constant->numel() > kInlineElements
+             ? c
+             : nullptr;
+}
+
+bool is_weight(const ir::Value* v) { return v->constant || stored_narrow(v); }
+
 bool is_view(const ir::Node& n) {
-  if (!is_view_op(n)) return false;
+  if (!is_view_op(n) || stored_narrow(n.in(0))) return false;
   // A shape that is computed while running is read, and may bind dimensions.
   return !n.in(1) || n.in(1)->constant;
 }
@@ -93,7 +105,7 @@ void close_region(const ir::Graph& graph, Region* r) {
 
 std::vector<bool> constant_inputs(const Region& region) {
   std::vector<bool> out;
-  for (const ir::Value* v : region.inputs) out.push_back(v->constant.has_value());
+  for (const ir::Value* v : region.inputs) out.push_back(is_weight(v));
   return out;
 }
 
@@ -310,13 +322,15 @@ std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts) 
   for (ir::Node* n : graph.nodes)
     if (!c.taken.contains(n) && ops::is_anchor(*n)) c.cut_anchor(n);
   for (ir::Node* n : graph.nodes)
-    if (!c.taken.contains(n) && !is_view(*n) && !is_sizes(*n) && is_elementwise(*n)) c.cut_group(n);
+    if (!c.taken.contains(n) && !is_view(*n) && !is_sizes(*n) && !stored_narrow(n->out()) && is_elementwise(*n))
+      c.cut_group(n);
   // Sizes stand inside the regions that read them; those that are a result, or seen through a view, are made by a step.
   const auto stored = [&](const ir::Value* v) {
     return graph.is_output(v) || std::any_of(v->users.begin(), v->users.end(), [](auto* u) { return is_view(*u); });
   };
   for (ir::Node* n : graph.nodes)
-    if (!c.taken.contains(n) && !is_view(*n) && (!is_sizes(*n) || stored(n->out()))) c.take(c.closed({n}));
+    if (!c.taken.contains(n) && !is_view(*n) && !stored_narrow(n->out()) && (!is_sizes(*n) || stored(n->out())))
+      c.take(c.closed({n}));
   return in_order(graph, std::move(c.regions));
 }
 

@@ -31,6 +31,11 @@ void close_region(const ir::Graph& graph, Region* region);
 bool is_sizes(const ir::Node& node);
 // True where the node only renames the memory of a row-major input.
 bool is_view(const ir::Node& node);
+// The 16-bit constant that a value is in float32: it is stored so, is widened as it is packed or loaded, and counts as
+// a constant of the regions that read it. Null: it is none.
+const ir::Value* stored_narrow(const ir::Value* v);
+// A constant, or one that is stored narrow.
+bool is_weight(const ir::Value* v);
 // Takes the shape operand from those of them whose result has only sizes that the graph's inputs or the data operand
 // have: what computed it is already in the type. The others read their operand, and may bind dimensions.
 void drop_known_shapes(ir::Graph& graph);

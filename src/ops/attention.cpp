@@ -154,7 +154,7 @@ void rows_of(const RefCall& call, const Problem& p, int64_t b, int64_t h, int64_
       }
     }
   }
-  soften(s, call.u, p.zero_hidden);
+  soften(s, call.u, call.stored, p.zero_hidden);
   std::fill(y, y + rows * depth, 0.0);
   std::fill(radius, radius + rows * depth, 0.0);
   dense_product(rows, depth, keys, {s.value.data(), call.u > 0 ? s.radius.data() : nullptr, keys, 1},
@@ -281,6 +281,7 @@ const Entry attention_entry{{
      .pull = pull,
      .cost = cost,
      .anchor = true,
+     .stores = "probabilities",
      .samples = {"graph { input q: f32[2,3,5,8]; input k: f32[2,3,7,8]; input v: f32[2,3,7,4]; y = attention(q, k, v); "
                  "output y }",
                  "graph { input q: f32[2,6,4,8]; input k: f32[2,6,4,8]; input v: f32[2,6,4,8]; input m: f32[2,1,1,6]; "

@@ -122,6 +122,9 @@ struct RefCall {
   std::span<const int64_t> positions;  // flat positions of out[0] (ascending); empty: all of all outputs
   double u = 0;                        // unit round-off of the arithmetic to be judged; radii grow by it. 0: exact run
   int threads = 1;
+  // The type of the results where it is narrower than the arithmetic, for an op that may keep inner values in it
+  // (OpDef::stores): radii grow by their rounding too. kInvalid: no inner value is rounded.
+  DType stored = DType::kInvalid;
 
   int64_t count() const { return positions.empty() ? out[0].numel() : static_cast<int64_t>(positions.size()); }
   int64_t position(int64_t n) const { return positions.empty() ? n : positions[static_cast<size_t>(n)]; }
@@ -160,6 +163,9 @@ struct OpDef {
   bool anchor = false;       // starts a region, which takes the element-wise chain behind it where a kernel does
   bool view = false;         // output 0 is input 0 in row-major order: memory only gets other dimensions
   bool moves = false;        // elements of output 0 are elements of inputs (a cast: in another type)
+  // Inner values that a kernel may keep in the type of the results, rounded, though the arithmetic is wider. All others
+  // stay in the arithmetic's type, and a result is rounded once. Null: there are none.
+  std::string_view stores = {};
   // How many products a sum has, by the dims of the input of Role::kWeight. REQUIRES: such a port.
   double (*fan_in)(const ir::Node& node, std::span<const int64_t> weight) = nullptr;
   // Ends, exclusive, that hold for each element of the input of Role::kIndex. REQUIRES: such a port.

@@ -215,7 +215,7 @@ void head(RefCall& call, const Rules& r, const RefTensor& keys, const RefTensor&
   if (kept && r.mode == 1) keep_scores(*kept, s, image);
   apply(r, s, b, h);
   if (kept && r.mode == 2) keep_scores(*kept, s, image);
-  soften(s, call.u, true);
+  soften(s, call.u, call.stored, true);
   if (kept && r.mode == 3) keep_scores(*kept, s, image);
   dense_product(q.places, v.depth, k.places, {s.value.data(), call.u > 0 ? s.radius.data() : nullptr, k.places, 1},
                 side(values, v.at(b, kv, 0), v.depth, 1), call.u, k.places, call.out[0].f.data() + y.at(b, h, 0),
@@ -287,6 +287,7 @@ const Entry onnx_attention_entry{{
      .infer = infer,
      .reference = reference,
      .cost = cost,
+     .stores = "probabilities",
      .samples = {"graph { input q: f32[2,4,3,8]; input k: f32[2,2,5,8]; input v: f32[2,2,5,6]; y = onnx_attention(q, "
                  "k, v); output y }",
                  "graph { input q: f32[1,3,8]; input k: f32[1,4,8]; input v: f32[1,4,8]; const m: bool[3,3] = [1, 0, "

@@ -81,7 +81,7 @@ Status softmax(RefCall& call) {
     const double most = over > 0 ? own.high / over : 0, least = under > 0 ? own.low / under : 0;
     const double moved = std::min(std::max({most - v, v - least, 0.0}), 1.0);
     const double rounding = call.u * (8 + 4 * std::sqrt(static_cast<double>(l.length)));
-    y.radius[static_cast<size_t>(p)] = moved + v * rounding + smallest_normal(y.dtype);
+    y.radius[static_cast<size_t>(p)] = moved + v * rounding + flushed_below(y.dtype);
   });
 }
 Status log_softmax(RefCall& call) {

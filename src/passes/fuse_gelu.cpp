@@ -11,6 +11,15 @@ namespace {
 // How far a constant may be from the definition's: what float32 files hold is exact enough but for float64.
 double slack(const ir::Value* x) { return x->type.dtype == DType::kF64 ? 1e-14 : 1e-5; }
 
+// Whether a constant of the definition stands there: as near as that, or, in a 16-bit type, as this type holds it or
+// its reciprocal. Another number of the type is another constant.
+bool stands_for(double found, double want, const ir::Value* x) {
+  const DType t = x->type.dtype;
+  if (near(found, want, slack(x))) return true;
+  if (t != DType::kF16 && t != DType::kBF16) return false;
+  return near(found, round_to(t, want), 1e-9) || near(found, 1 / round_to(t, 1 / want), 1e-9);
+}
+
 // x³ as pow or as products.
 bool is_cube(const Rewriter& w, ir::Value* v, const ir::Value* x) {
   if (ir::Node* p = made_by(v, "pow")) return p->in(0) == x && is_scalar(p->in(1), 3, 0) && same_shape(x, v);
@@ -36,13 +45,13 @@ bool is_cube(const Rewriter& w, ir::Value* v, const ir::Value* x) {
 bool is_tanh_argument(const Rewriter& w, ir::Value* v, const ir::Value* x) {
   const Product p = product_of(w, v);
   const double lead = std::sqrt(2 / M_PI);
-  if (p.factors.size() != 1 || !near(p.scalar, lead, slack(x))) return false;
+  if (p.factors.size() != 1 || !stands_for(p.scalar, lead, x)) return false;
   ir::Node* sum = made_by(p.factors[0], "add");
   if (!sum) return false;
   for (size_t k : {0, 1}) {
     if (sum->in(k) != x) continue;
     const Product cube = product_of(w, sum->in(1 - k));
-    if (!near(cube.scalar, 0.044715, slack(x))) return false;
+    if (!stands_for(cube.scalar, 0.044715, x)) return false;
     if (cube.factors.size() == 1) return is_cube(w, cube.factors[0], x);
     for (ir::Value* f : cube.factors)
       if (f != x && !(made_by(f, "mul") && f->producer->in(0) == x && f->producer->in(1) == x)) return false;
@@ -59,8 +68,8 @@ const char* form_of(const Rewriter& w, ir::Value* gate, const ir::Value* x, doub
   if (a.slope != a.offset || !near(a.slope * scalar, 0.5, std::min(slack(x), 1e-6))) return nullptr;
   if (ir::Node* erf = made_by(a.x, "erf")) {
     const Product arg = product_of(w, erf->in(0));
-    return arg.factors.size() == 1 && arg.factors[0] == x && near(arg.scalar, std::sqrt(0.5), slack(x)) ? "none"
-                                                                                                        : nullptr;
+    return arg.factors.size() == 1 && arg.factors[0] == x && stands_for(arg.scalar, std::sqrt(0.5), x) ? "none"
+                                                                                                       : nullptr;
   }
   if (ir::Node* tanh = made_by(a.x, "tanh")) return is_tanh_argument(w, tanh->in(0), x) ? "tanh" : nullptr;
   return nullptr;
@@ -101,9 +110,8 @@ const Entry fuse_gelu_entry{{
     .name = "fuse_gelu",
     .contract =
         "Every x/2 (1 + erf(x/√2)) and x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))), however associated, is one gelu. "
-        "Constants may differ from those of the definition by 1e-5, in float64 by 1e-14. It stands after folding, "
-        "which "
-        "makes its constants visible.",
+        "Constants may differ from those of the definition by 1e-5, in float64 by 1e-14; in 16 bits they are those, "
+        "rounded. It stands after folding, which makes its constants visible.",
     .follows = {"fold_constants"},
     .run = run,
     .examples = {{"erf, as BERT writes it",

@@ -86,8 +86,10 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
   const auto sections_v = b.CreateVector(sections);
   const auto devices_v = b.CreateVectorOfStrings(p.devices);
   const auto blobs_v = b.CreateVector(blobs);
+  const auto precision =
+      p.precision == DType::kF32 ? Offset<flatbuffers::String>() : b.CreateString(std::string(dtype_name(p.precision)));
   return fb::CreateProgram(b, name, builder, backend, dims, tuned_v, buffers_v, steps_v, inputs_v, outputs_v, weights_v,
-                           sections_v, devices_v, blobs_v);
+                           sections_v, devices_v, blobs_v, precision);
 }
 
 // Reads fields within a budget: tables and strings of a FlatBuffer may be shared, so that a small file could unfold
@@ -216,6 +218,10 @@ Result<Program> decode(Reader& r, const fb::Program& f, int depth) {
   p.name = r.text(f.name());
   p.builder = r.text(f.builder());
   p.backend = r.text(f.backend());
+  if (f.precision()) {
+    PERI_ASSIGN(p.precision, parse_dtype(r.text(f.precision())));
+    if (!is_float(p.precision)) return invalid("the precision is no float type");
+  }
   PERI_TRY(r.each(f.dims(),
                   [&](const flatbuffers::String& s) -> Status { return p.dims.push_back(r.text(&s)), Status(Ok{}); }));
   PERI_TRY(r.each(f.tuned_for(), [&](const fb::Tuned& t) -> Status {

@@ -64,6 +64,7 @@ Result<std::map<std::string, int64_t>> read_dims(const Json::Object& members) {
 std::string lock_text(const Lock& lock) {
   JsonWriter w(1);
   w.begin_object().field("peri_lock", kLockFormat).field("builder", lock.builder).field("backend", lock.backend);
+  if (!lock.dtype.empty()) w.field("dtype", lock.dtype);
   w.field("provider", lock.provider).key("isas").begin_array();
   for (const std::string& isa : isas_of(lock)) w.value(isa);
   w.end_array().key("dims").begin_object();
@@ -96,6 +97,7 @@ Result<Lock> parse_lock(std::string_view text) {
   PERI_ASSIGN(out.builder, json.get_string("builder"));
   PERI_ASSIGN(out.backend, json.get_string("backend"));
   PERI_ASSIGN(out.provider, json.get_string("provider"));
+  PERI_ASSIGN(out.dtype, json.get_string("dtype", ""));
   PERI_ASSIGN(const Json::Object* dims, json.get_object("dims"));
   PERI_ASSIGN(out.dims, read_dims(*dims));
   if (json.find("also")) {

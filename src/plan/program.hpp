@@ -112,6 +112,8 @@ struct Program {
   std::vector<Weight> weights;
   std::vector<Section> sections;
   std::vector<Blob> blobs = {};
+  // The narrowest type that weights and values of the model were rounded to: what a whole answer may err by follows.
+  DType precision = DType::kF32;
 
   // The index of a blob with these bytes, added if there is none.
   int32_t add_blob(std::string bytes);

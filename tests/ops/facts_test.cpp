@@ -1,6 +1,6 @@
 // What an op states about itself for others is what its reference does on its samples: integers that must lie in a
-// range are indices with that range, views keep every element in its place, ops that move make no new element, and
-// made-up weights leave results of the size of their inputs.
+// range are indices with that range, views keep every element in its place, ops that move make no new element, inner
+// values are stored in 16 bits where it is stated, and made-up weights leave results of the size of their inputs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -143,6 +143,39 @@ TEST_P(Facts, MovesMakeNoNewElement) {
     EXPECT_EQ(others, 0) << "it says that it only moves";
   else
     EXPECT_FALSE(moved > 1 && others == 0) << "it only moves and does not say so";
+}
+
+// In 16 bits the radii of an op that may store inner values are wider than those of the same numbers in float32; those
+// of others are not.
+TEST_P(Facts, InnerValuesAreStoredWhereTheOpSaysSo) {
+  const OpDef& op = *GetParam();
+  if (!op.reference) GTEST_SKIP() << "no reference";
+  Rng rng(29);
+  int wider = 0, others = 0;
+  for (std::string_view sample : op.samples) {
+    std::string text(sample);
+    const auto replace = [&](std::string_view from, std::string_view to) {
+      for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + 1))
+        text.replace(at, from.size(), to);
+    };
+    replace("f16[", "f32[");
+    const auto wide = world_of(text, rng);
+    replace("f32[", "f16[");
+    auto narrow = world_of(text, rng);
+    if (!wide || !narrow) continue;
+    std::vector<RefTensor> in;
+    for (size_t k = 0; k < narrow->graph.inputs.size(); ++k) in.push_back(random_values(*narrow->graph.inputs[k], rng));
+    auto small = run_reference(narrow->graph, in, {0x1p-24, 1});
+    for (RefTensor& t : in) t.dtype = t.dtype == DType::kF16 ? DType::kF32 : t.dtype;
+    auto large = run_reference(wide->graph, in, {0x1p-24, 1});
+    if (!small.ok() || !large.ok() || (*small)[0].dtype != DType::kF16 || (*large)[0].dtype != DType::kF32) continue;
+    for (int64_t k = 0; k < (*small)[0].numel(); ++k)
+      ((*small)[0].r(k) > 2 * (*large)[0].r(k) + 0x1p-20 ? wider : others)++;
+  }
+  if (op.stores.empty())
+    EXPECT_EQ(wider, 0) << "it says that it stores none";
+  else
+    EXPECT_GT(wider, others) << "it says that it stores " << op.stores;
 }
 
 TEST_P(Facts, RolesHaveWhatTheyNeed) {

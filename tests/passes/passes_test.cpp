@@ -19,13 +19,13 @@ TEST_P(EveryPass, DoesWhatItsExamplesSay) {
     SCOPED_TRACE(std::string(pass.name) + ": " + std::string(e.name));
     ir::Graph g = parse(e.before);
     const ir::Graph before = g.clone(), wanted = parse(e.after);
-    auto report = run_pass(pass, g);
+    auto report = run_pass(pass, g, e.precision);
     ASSERT_TRUE(report.ok()) << report.error().text();
     EXPECT_TRUE(ir::equal(g, wanted)) << "found\n" << ir::print(g) << "wanted\n" << ir::print(wanted);
     expect_parses_back(g);
     for (uint64_t seed : {1, 2}) expect_same_meaning(before, g, seed);
     // Nothing is left for a second run.
-    auto again = run_pass(pass, g);
+    auto again = run_pass(pass, g, e.precision);
     ASSERT_TRUE(again.ok()) << again.error().text();
     EXPECT_EQ(again->rewrites, 0) << ir::print(g);
   }

@@ -58,6 +58,16 @@ TEST_F(EngineFile, ComesBackAndIsTheSameEachTime) {
   EXPECT_EQ(read_file(path_ + "3", 1 << 20).value(), bytes_);
 }
 
+TEST_F(EngineFile, KeepsThePrecision) {
+  EXPECT_EQ(load_engine(path_)->program.precision, DType::kF32) << "none is stated";
+  program_.precision = DType::kBF16;
+  ASSERT_TRUE(write_engine(path_, program_, weights_).ok());
+  EXPECT_EQ(load_engine(path_)->program.precision, DType::kBF16);
+  program_.precision = DType::kI8;
+  ASSERT_TRUE(write_engine(path_, program_, weights_).ok());
+  EXPECT_FALSE(load_engine(path_).ok());
+}
+
 TEST_F(EngineFile, EveryPrefixIsRefused) {
   for (size_t n = 0; n < bytes_.size(); n += n < 4096 ? 1 : 7)
     ASSERT_FALSE(parse(std::string_view(bytes_).substr(0, n)).ok()) << n;

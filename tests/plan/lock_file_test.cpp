@@ -13,6 +13,7 @@ Lock sample() {
   lock.provider = "peri";
   lock.dims = {{"batch", 3}, {"sequence", 128}};
   lock.disabled_passes = {"fuse_gelu"};
+  lock.dtype = "bf16";
   lock.regions = {{"a", "k1", "gemm_f32@1 {}", ",0231->0231", "avx2", ""},
                   {"b", "k2", "reference", "", "", ""},
                   {"c", "k1", "matmul@1 {x=\"1\"}", "->", "avx512", "onednn 3.2.0"}};
@@ -25,6 +26,7 @@ TEST(LockFile, SurvivesItsText) {
   const Result<Lock> back = parse_lock(text);
   ASSERT_TRUE(back.ok()) << back.error().text();
   EXPECT_EQ(lock_text(*back), text);
+  EXPECT_EQ(back->dtype, "bf16");
   EXPECT_EQ(back->regions[0].layouts, ",0231->0231");
   EXPECT_EQ(back->regions[2].library, "onednn 3.2.0");
   EXPECT_EQ(isas_of(*back), (std::vector<std::string>{"avx2", "avx512"}));

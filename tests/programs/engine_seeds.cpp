@@ -16,7 +16,7 @@ namespace {
 using plan::BufferKind;
 using tests::ProgramMaker;
 
-// Regions; an input whose name begins with w is a weight.
+// Regions; an input whose name begins with w is a weight, with wn one that is stored in float16.
 constexpr std::string_view kRegions[] = {
     "graph { input x: f32[batch,4]; input w: f32[4]; const c: f32[] = [0.5]; a = mul(x, w); b = add(a, c); y = "
     "gelu(b); z = relu(a); output y; output z }",
@@ -56,6 +56,8 @@ constexpr std::string_view kRegions[] = {
     "graph { input x: f32[batch,5]; const s: i64[2] = [2,3]; y, z = split(x, s) {axis=1}; output y; output z }",
     "graph { input x: f32[batch,9]; const k: i64[1] = [2]; y, i = top_k(x, k); output y; output i }",
     "graph { input x: i32[batch,2,2,3]; y = relayout(x); output y }",
+    "graph { input x: f32[batch,5]; input wn: f32[5,3]; y = matmul(x, wn); output y }",
+    "graph { input x: f32[batch,20]; input wn: f32[20]; a = add(x, wn); y = floor(a); output y }",
 };
 const DimBinding kSizes = {{"batch", 2}};
 
@@ -91,7 +93,8 @@ plan::Program program_of(ir::Graph g, std::string_view executor, std::string_vie
   for (size_t k = 0; k < g.inputs.size(); ++k) {
     ir::Value& v = *g.inputs[k];
     if (v.name[0] == 'w') {
-      reads.push_back(m.weight(v.name, v.type.dtype, *eval(*v.type.shape, {})));
+      const DType stored = v.name.starts_with("wn") ? DType::kF16 : v.type.dtype;
+      reads.push_back(m.weight(v.name, stored, *eval(*v.type.shape, {})));
       continue;
     }
     reads.push_back(m.input(v.name, v.type.dtype, shape_text(*v.type.shape)));

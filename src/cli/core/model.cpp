@@ -22,7 +22,7 @@ std::vector<Flag> build_flags(std::vector<Flag> more) {
       {"--opt-shapes", "", "NAME:AxBxC", "the same: the shape to tune for", true},
       {"--min-shapes", "", "NAME:AxBxC", "the smallest shape: every kernel chosen must take it", true},
       {"--max-shapes", "", "NAME:AxBxC", "the largest shape: every kernel chosen must take it", true},
-      {"--dtype", "", "NAME", "element type of the arithmetic: f32 (f16 and bf16 models are converted)"},
+      {"--dtype", "", "NAME", "element type of the weights: f32, f16 or bf16; else the model's own"},
       {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
       {"--backend", "", "NAME", "auto or cpu"},
       {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, reference"},
@@ -91,13 +91,11 @@ Result<std::map<std::string, int64_t>> given_dims(const Arguments& arguments) {
   return out;
 }
 
-Status check_dtype(const std::string& name) {
-  if (name.empty() || name == "f32") return Ok{};
-  if (name != "f16" && name != "bf16")
+Result<DType> given_dtype(const std::string& name) {
+  if (name.empty()) return DType::kInvalid;
+  if (name != "f32" && name != "f16" && name != "bf16")
     return usage("--dtype is not an element type").expecting("f32, f16 or bf16").but_found(name);
-  return unsupported("--dtype %s: the CPU backend computes in float32 for now", name.c_str())
-      .advise(
-          "leave --dtype out: models with float16 and bfloat16 weights run as they are, their arithmetic in float32");
+  return parse_dtype(name);
 }
 }  // namespace
 
@@ -105,7 +103,7 @@ Result<compile::Options> build_options(const Arguments& arguments, const std::st
   compile::Options o;
   o.model = model;
   o.backend = arguments.get("--backend", "auto");
-  PERI_TRY(check_dtype(arguments.get("--dtype")));
+  PERI_ASSIGN(o.dtype, given_dtype(arguments.get("--dtype")));
   PERI_ASSIGN(o.dims, given_dims(arguments));
   PERI_ASSIGN(o.min_dims, given_shapes(arguments, "--min-shapes"));
   PERI_ASSIGN(o.max_dims, given_shapes(arguments, "--max-shapes"));

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "exec/entry.hpp"
+#include "kernels/core/widened.hpp"
 #include "kernels/vendor/library.hpp"
 #include "ops/entry.hpp"
 
@@ -48,6 +49,14 @@ Result<RegionPayload> read_payload(std::string_view text) {
   return p;
 }
 
+namespace {
+// A weight may be stored in 16 bits where the region reads float32: it is widened as it is packed or loaded.
+bool stored_narrower(const ir::Type& type, const plan::Buffer& buffer) {
+  return buffer.kind == plan::BufferKind::kWeight && type.dtype == DType::kF32 &&
+         kernels::is_narrow_float(buffer.dtype);
+}
+}  // namespace
+
 Status check_arguments(const ir::Graph& region, const plan::Program& program, const plan::Step& step) {
   auto check = [&](const std::vector<ir::Value*>& values, const std::vector<int32_t>& buffers,
                    const char* what) -> Status {
@@ -57,7 +66,8 @@ Status check_arguments(const ir::Graph& region, const plan::Program& program, co
       if (buffers[k] < 0) return invalid("an argument of a region is left out").at_node(step.name);
       const plan::Buffer& b = program.buffers[static_cast<size_t>(buffers[k])];
       const ir::Type& t = values[k]->type;
-      if (!t.known() || t.dtype != b.dtype || !(*t.shape == b.shape) || layout_code(t.layout) != b.layout)
+      if (!t.known() || !(t.dtype == b.dtype || stored_narrower(t, b)) || !(*t.shape == b.shape) ||
+          layout_code(t.layout) != b.layout)
         return invalid("argument %zu of its %s has another type", k, what)
             .at_node(step.name)
             .expecting(ir::type_text(t))

@@ -1,7 +1,16 @@
 // Packing with and without a store.
 #include "kernels/core/packed.hpp"
 
+#include <algorithm>
+
 namespace peri::kernels {
+
+std::vector<Tensor> Constants::all_but(std::initializer_list<int> packed) const {
+  std::vector<Tensor> out(size());
+  for (size_t k = 0; k < size(); ++k)
+    if (std::find(packed.begin(), packed.end(), static_cast<int>(k)) == packed.end()) out[k] = (*this)[k];
+  return out;
+}
 
 Result<Tensor> pack(const InstantiateContext& c, std::string_view form, int64_t floats,
                     FunctionRef<void(float*)> make) {

@@ -21,7 +21,7 @@ std::optional<Tensor> sizes_of(const ir::Value& v) {
 }
 }  // namespace
 
-Source Source::of(const Problem& problem, const ir::Value* v, std::span<const Tensor> constants) {
+Source Source::of(const Problem& problem, const ir::Value* v, const Constants& constants) {
   Source s;
   if (!v) return s;
   s.input_ = input_index(*problem.graph, v);

@@ -36,7 +36,7 @@ class Source {
  public:
   Source() = default;
   // `v` null: absent. Inline constants of the region are kept by the tensor.
-  static Source of(const Problem& problem, const ir::Value* v, std::span<const Tensor> constants);
+  static Source of(const Problem& problem, const ir::Value* v, const Constants& constants);
   const void* data(const Args& args) const {
     if (constant_.defined()) return constant_.data();
     return input_ < 0 ? nullptr : args.in[static_cast<size_t>(input_)];

@@ -85,11 +85,10 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == want) ||
       !(p.graph->outputs[0]->type.layout == ir::nhwc()))
     return invalid("the region has other layouts than its configuration says");
-  const Tensor& w = c.constants[static_cast<size_t>(s.w)];
-  PERI_TRY(pack_once(c, "", packed_conv_floats(s.shape, isa),
-                     [&](float* to) { pack_conv_weights(w.as<float>().data(), s.shape, isa, to); }));
-  std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
-  constants[static_cast<size_t>(s.w)] = {};
+  PERI_TRY(pack_once(c, "", packed_conv_floats(s.shape, isa), [&](float* to) {
+    pack_conv_weights(c.constants[static_cast<size_t>(s.w)].as<float>().data(), s.shape, isa, to);
+  }));
+  std::vector<Tensor> constants = c.constants.all_but({s.w});
   const ConvPlan plan = plan_conv(s.shape, isa);
   const int take = taken(p, s, plan);
   return std::unique_ptr<Instance>(

@@ -108,9 +108,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
                            c.constants[static_cast<size_t>(m.second.w)].as<float>().data(), plan.shape, plan.block, isa,
                            to);
   }));
-  std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
-  constants[static_cast<size_t>(m.first.w)] = {};
-  constants[static_cast<size_t>(m.second.w)] = {};
+  std::vector<Tensor> constants = c.constants.all_but({m.first.w, m.second.w});
   return std::unique_ptr<Instance>(
       std::make_unique<PairInstance>(std::move(m), std::move(plan), *c.packed, std::move(constants)));
 }

@@ -122,8 +122,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_TRY(pack_once(c, "", packed_conv_floats(one, isa), [&](float* to) {
     pack_conv_weights(c.constants[static_cast<size_t>(m.conv.w)].as<float>().data(), one, isa, to);
   }));
-  std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
-  constants[static_cast<size_t>(m.conv.w)] = {};
+  std::vector<Tensor> constants = c.constants.all_but({m.conv.w});
   const ConvPlan plan = cpu::plan_conv(one, isa);
   const int taken = shared_residual(p, m.conv.epilogue);
   return std::unique_ptr<Instance>(

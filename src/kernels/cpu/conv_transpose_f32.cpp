@@ -121,11 +121,10 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
       !(p.graph->outputs[0]->type.layout == ir::nhwc())) {
     return invalid("the region has other layouts than its configuration says");
   }
-  const Tensor& w = c.constants[static_cast<size_t>(s.w)];
-  PERI_TRY(pack_once(c, "", packed_transposed_floats(s.shape, isa),
-                     [&](float* to) { pack_transposed_weights(w.as<float>().data(), s.shape, isa, to); }));
-  std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
-  constants[static_cast<size_t>(s.w)] = {};
+  PERI_TRY(pack_once(c, "", packed_transposed_floats(s.shape, isa), [&](float* to) {
+    pack_transposed_weights(c.constants[static_cast<size_t>(s.w)].as<float>().data(), s.shape, isa, to);
+  }));
+  std::vector<Tensor> constants = c.constants.all_but({s.w});
   const TransposedPlan plan = plan_transposed(s.shape, isa);
   const int taken = shared_residual(p, s.epilogue);
   return std::unique_ptr<Instance>(

@@ -82,11 +82,10 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
       !(p.graph->outputs[0]->type.layout == ir::nhwc())) {
     return invalid("the region has other layouts than its configuration says");
   }
-  const Tensor& w = c.constants[static_cast<size_t>(s.w)];
-  PERI_TRY(pack_once(c, "", packed_winograd_floats(s.shape, m, isa),
-                     [&](float* to) { pack_winograd_weights(w.as<float>().data(), s.shape, m, isa, to); }));
-  std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
-  constants[static_cast<size_t>(s.w)] = {};
+  PERI_TRY(pack_once(c, "", packed_winograd_floats(s.shape, m, isa), [&](float* to) {
+    pack_winograd_weights(c.constants[static_cast<size_t>(s.w)].as<float>().data(), s.shape, m, isa, to);
+  }));
+  std::vector<Tensor> constants = c.constants.all_but({s.w});
   const WinogradPlan plan = plan_winograd(s.shape, m, isa);
   const int taken = shared_residual(p, s.epilogue);
   return std::unique_ptr<Instance>(

@@ -86,8 +86,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(block::Plan plan, block::make_plan(t.program, space, isa));
   std::vector<bool> taken;
   for (size_t k = 0; k < p.graph->inputs.size(); ++k) taken.push_back(takes(p, k));
-  return std::unique_ptr<Instance>(std::make_unique<BlockInstance>(
-      std::move(t), std::move(plan), std::vector<Tensor>(c.constants.begin(), c.constants.end()), std::move(taken)));
+  return std::unique_ptr<Instance>(
+      std::make_unique<BlockInstance>(std::move(t), std::move(plan), c.constants.all_but({}), std::move(taken)));
 }
 }  // namespace
 

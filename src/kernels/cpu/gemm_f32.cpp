@@ -156,17 +156,15 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
     if (!v->type.layout.row_major()) return invalid("takes row-major tensors only");
   PERI_ASSIGN(Setup s, read(p));
   PERI_ASSIGN(const auto isa, best_isa(*c.target));
-  std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   Packed packed;
   if (s.shape.b_form == BForm::kPacked) {
-    const Tensor& b = c.constants[static_cast<size_t>(s.b)];
     PERI_TRY(pack_once(c, "", packed_b_floats(s.shape.k, s.shape.n, isa), [&](float* to) {
-      pack_b(b.as<float>().data(), s.b_transposed ? s.shape.k : s.shape.n, s.b_transposed, s.shape.k, s.shape.n, isa,
-             to);
+      pack_b(c.constants[static_cast<size_t>(s.b)].as<float>().data(), s.b_transposed ? s.shape.k : s.shape.n,
+             s.b_transposed, s.shape.k, s.shape.n, isa, to);
     }));
     packed = *c.packed;
-    constants[static_cast<size_t>(s.b)] = {};
   }
+  std::vector<Tensor> constants = c.constants.all_but({packed ? s.b : -1});
   GemmPlan plan = plan_gemm(s.shape, isa);
   const int take = taken(p, s, plan);
   return std::unique_ptr<Instance>(

@@ -97,7 +97,7 @@ dnnl::primitive_attr onednn_attributes(const OnednnEpilogue& epilogue) {
   return attributes;
 }
 
-std::vector<float> onednn_bias(const OnednnEpilogue& epilogue, std::span<const Tensor> constants) {
+std::vector<float> onednn_bias(const OnednnEpilogue& epilogue, const Constants& constants) {
   if (!epilogue.has_bias || epilogue.bias < 0) return epilogue.bias_values;
   const std::span<const float> values = constants[static_cast<size_t>(epilogue.bias)].as<float>();
   return {values.begin(), values.end()};
@@ -123,7 +123,7 @@ const Tensor* OnednnPacked::find(const dnnl::memory::desc& wanted) const {
 }
 
 const Tensor* OnednnPacked::get(const InstantiateContext& c, const dnnl::memory::desc& wanted,
-                                const dnnl::memory::desc& plain, const void* data) {
+                                const dnnl::memory::desc& plain, int weight) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const Tensor* there = find(wanted)) return there;
@@ -134,7 +134,8 @@ const Tensor* OnednnPacked::get(const InstantiateContext& c, const dnnl::memory:
   const size_t bytes = wanted.get_size();
   auto made = pack(context, name, static_cast<int64_t>((bytes + 3) / 4), [&](float* memory) {
     std::memset(memory, 0, (bytes + 3) / 4 * 4);
-    dnnl::memory from(plain, onednn_engine(), const_cast<void*>(data)), to(wanted, onednn_engine(), memory);
+    dnnl::memory from(plain, onednn_engine(), const_cast<void*>(c.constants[static_cast<size_t>(weight)].data())),
+        to(wanted, onednn_engine(), memory);
     dnnl::reorder(from, to).execute(onednn_stream(), from, to);
     onednn_stream().wait();
   });

@@ -30,14 +30,14 @@ Result<OnednnEpilogue> onednn_epilogue(const Problem& problem, const MatchedEpil
 // Post-ops of the epilogue; scratchpad by the caller.
 dnnl::primitive_attr onednn_attributes(const OnednnEpilogue& epilogue);
 // The bias as values, from the constants; empty if there is none.
-std::vector<float> onednn_bias(const OnednnEpilogue& epilogue, std::span<const Tensor> constants);
+std::vector<float> onednn_bias(const OnednnEpilogue& epilogue, const Constants& constants);
 
 // Weights in each format that some instance of a step asked for. Thread-safe.
 class OnednnPacked {
  public:
-  // `plain` reordered to `wanted`, now or before.
+  // The weight of this input, which lies as `plain`, reordered to `wanted`, now or before.
   const Tensor* get(const InstantiateContext& c, const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain,
-                    const void* data);
+                    int weight);
   // The format of the step's first instance; none: nothing is packed yet.
   std::optional<dnnl::memory::desc> first();
 

@@ -99,8 +99,7 @@ class OnednnConv final : public Instance {
       if (!out->parts_.contains(p.shape())) {
         Desc desc = describe(m.shape, p, !out->bias_.empty(), attributes);
         if (c.choosing) PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
-        const Tensor* weights =
-            packed->get(c, desc.weights_desc(), plain_weights(m.shape), c.constants[static_cast<size_t>(m.w)].data());
+        const Tensor* weights = packed->get(c, desc.weights_desc(), plain_weights(m.shape), m.w);
         if (!weights) return Error(ErrorKind::kMemory, "no memory for packed weights");
         out->scratch_ = std::max(out->scratch_, desc.scratchpad_desc().get_size());
         out->parts_.emplace(p.shape(), Part{desc, dnnl::convolution_forward(desc), weights});

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/core/elements.hpp"
+
 namespace peri::ops {
 
 Scores scores_of(int64_t rows, int64_t keys, int64_t depth, const Side& q, const Side& k, double scale, double u) {
@@ -50,7 +52,7 @@ void spread(const double* score, const double* p, double* radius, int64_t keys, 
 }
 }  // namespace
 
-void soften(Scores& s, double u, bool zero_hidden) {
+void soften(Scores& s, double u, DType stored, bool zero_hidden) {
   std::vector<double> score(static_cast<size_t>(s.keys));
   for (int64_t i = 0; i < s.rows; ++i) {
     double* p = s.value.data() + i * s.keys;
@@ -70,6 +72,8 @@ void soften(Scores& s, double u, bool zero_hidden) {
     for (int64_t j = 0; j < s.keys; ++j) sum += p[j] = std::exp(score[static_cast<size_t>(j)] - top);
     for (int64_t j = 0; j < s.keys; ++j) p[j] /= sum;
     if (u > 0) spread(score.data(), p, r, s.keys, top, u);
+    for (int64_t j = 0; stored != DType::kInvalid && j < s.keys; ++j)
+      r[j] += unit_roundoff(stored) * (p[j] + smallest_normal(stored));
   }
 }
 

@@ -53,12 +53,15 @@ int64_t int_from(DType t, double v);
 int64_t int_lowest(DType t);
 int64_t int_largest(DType t);  // u64: the bits of 2^64 - 1
 
-// Smallest normal magnitude of the type: results below it may be flushed to zero.
+// Smallest normal magnitude of the type.
 double smallest_normal(DType t);
+// What arithmetic for results of this type may flush to zero: magnitudes below its smallest normal one. Narrow results
+// come from float32's, and keep their subnormal numbers when they are stored.
+inline double flushed_below(DType t) { return smallest_normal(t == DType::kF64 ? t : DType::kF32); }
 // Radius of one rounding: c * u * |v|, and the flush of a subnormal result. 0 when u is 0 or v is not finite.
 inline double rounding(const RefCall& call, double c, double v) {
   if (call.u == 0 || !std::isfinite(v)) return 0;
-  const double tiny = smallest_normal(call.out[0].dtype);
+  const double tiny = flushed_below(call.out[0].dtype);
   return c * call.u * std::fabs(v) + (v != 0 && std::fabs(v) < tiny ? tiny : 0);
 }
 

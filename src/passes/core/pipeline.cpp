@@ -32,6 +32,7 @@ std::span<const std::string_view> order() {
       "fuse_hard_swish",
       "simplify",
       "eliminate_duplicates",
+      "set_precision",  // what is computed and stored in which type
   };
   return kOrder;
 }
@@ -42,12 +43,12 @@ const Pass* find(std::string_view name) {
   return nullptr;
 }
 
-Result<PassReport> run_pass(const Pass& pass, ir::Graph& graph) {
+Result<PassReport> run_pass(const Pass& pass, ir::Graph& graph, const Precision& precision) {
   PassReport report;
   report.name = pass.name;
   report.nodes_before = graph.nodes.size();
   const int64_t start = now_ns();
-  auto rewrites = contained([&] { return pass.run(graph); });
+  auto rewrites = contained([&] { return pass.run_at ? pass.run_at(graph, precision) : pass.run(graph); });
   if (!rewrites.ok()) return std::move(rewrites).error().at_node("pass " + report.name);
   report.rewrites = *rewrites;
   if (report.rewrites > 0) {
@@ -86,7 +87,7 @@ Result<std::vector<PassReport>> run_pipeline(ir::Graph& graph, const PipelineOpt
     if (options.stop && options.stop())
       return Error(ErrorKind::kCancelled, "interrupted while the graph was rewritten");
     const std::string before = options.dump_dir.empty() ? "" : ir::print(graph);
-    PERI_ASSIGN(PassReport report, run_pass(*pass, graph));
+    PERI_ASSIGN(PassReport report, run_pass(*pass, graph, options.precision));
     if (!options.dump_dir.empty() && report.rewrites > 0) {
       const std::string stem = options.dump_dir + "/" + format("%02zu_", reports.size()) + report.name;
       PERI_TRY(write_file_atomic(stem + ".before.ir", before));

@@ -16,6 +16,7 @@ struct PipelineOptions {
   std::vector<std::string> disabled;  // names; an unknown one is an error that lists the known ones
   std::string dump_dir;               // "NN_name.before.ir" and "NN_name.after.ir" for passes that changed something
   std::function<bool()> stop = {};    // once true no further pass runs: an error of kind kCancelled
+  Precision precision = {};
 };
 
 struct PassReport {
@@ -31,6 +32,6 @@ struct PassReport {
 Result<std::vector<PassReport>> run_pipeline(ir::Graph& graph, const PipelineOptions& options);
 
 // One pass with its wrapper, for tests.
-Result<PassReport> run_pass(const Pass& pass, ir::Graph& graph);
+Result<PassReport> run_pass(const Pass& pass, ir::Graph& graph, const Precision& precision = {});
 
 }  // namespace peri::passes

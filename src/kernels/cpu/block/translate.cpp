@@ -179,9 +179,12 @@ struct Translator {
       PERI_ASSIGN(const Type to, register_type(n.out()->type.dtype));
       const DType from = n.in(0)->type.dtype;
       if (is_float(from) && is_integer(n.out()->type.dtype)) return refused("a cast from float to integer");
-      if (from != DType::kF32 && is_float(from) && is_float(n.out()->type.dtype)) return x;
-      if (is_float(from) && is_float(n.out()->type.dtype))
-        return refused("a cast that rounds in the middle of a chain");
+      if (is_float(from) && is_float(n.out()->type.dtype)) {
+        // Registers hold float32: a load widens, a store rounds, nothing between them does.
+        const bool exact = n.out()->type.dtype == DType::kF32 || n.out()->type.dtype == from;
+        if (!exact && !n.out()->users.empty()) return refused("a cast that rounds in the middle of a chain");
+        return x;
+      }
       return emit(Op::kCast, {x}, to);
     }
     if (n.op == "leaky_relu") return emit(Op::kLeakyRelu, {x}, type, n.f("alpha", 0.01));
