@@ -3,8 +3,8 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "cli/core/model.hpp"
-#include "cli/core/proof.hpp"
+#include "build/proof.hpp"
+#include "cli/console/model.hpp"
 #include "plan/engine_file.hpp"
 #include "plan/lock_file.hpp"
 

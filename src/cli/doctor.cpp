@@ -2,9 +2,9 @@
 #include "base/version.hpp"
 #include "bench/ceilings.hpp"
 #include "bench/peaks.hpp"
-#include "cli/core/machine.hpp"
-#include "cli/core/model.hpp"
-#include "cli/core/page.hpp"
+#include "build/machine.hpp"
+#include "cli/console/model.hpp"
+#include "cli/console/page.hpp"
 
 namespace peri::cli {
 namespace {

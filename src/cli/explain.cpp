@@ -5,10 +5,10 @@
 #include "base/json.hpp"
 #include "bench/ceilings.hpp"
 #include "bench/peaks.hpp"
-#include "cli/core/machine.hpp"
-#include "cli/core/model.hpp"
-#include "cli/core/page.hpp"
-#include "cli/core/proof.hpp"
+#include "build/machine.hpp"
+#include "build/proof.hpp"
+#include "cli/console/model.hpp"
+#include "cli/console/page.hpp"
 
 namespace peri::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/json.hpp"
-#include "cli/core/model.hpp"
-#include "cli/core/page.hpp"
+#include "cli/console/model.hpp"
+#include "cli/console/page.hpp"
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
 #include "hf/import.hpp"

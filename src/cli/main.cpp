@@ -12,8 +12,8 @@
 #include "base/knobs.hpp"
 #include "base/spelling.hpp"
 #include "base/version.hpp"
-#include "cli/core/arguments.hpp"
-#include "cli/core/terminal.hpp"
+#include "cli/console/arguments.hpp"
+#include "cli/console/terminal.hpp"
 #include "exec/core/packed_files.hpp"
 
 namespace peri::cli {

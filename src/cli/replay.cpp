@@ -5,9 +5,9 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "cli/core/model.hpp"
-#include "cli/core/page.hpp"
-#include "cli/core/proof.hpp"
+#include "build/proof.hpp"
+#include "cli/console/model.hpp"
+#include "cli/console/page.hpp"
 #include "tune/judge.hpp"
 
 namespace peri::cli {

@@ -1,7 +1,7 @@
 // peri run: one inference of a model or engine on files or seeded inputs.
 #include "base/json.hpp"
-#include "cli/core/model.hpp"
-#include "cli/core/text.hpp"
+#include "build/text.hpp"
+#include "cli/console/model.hpp"
 
 namespace peri::cli {
 namespace {

@@ -5,12 +5,12 @@
 #include <filesystem>
 
 #include "base/npy.hpp"
-#include "cli/core/difference.hpp"
-#include "cli/core/model.hpp"
-#include "cli/core/page.hpp"
-#include "cli/core/peer.hpp"
-#include "cli/core/source.hpp"
-#include "cli/core/suite.hpp"
+#include "cli/console/model.hpp"
+#include "cli/console/page.hpp"
+#include "cli/console/suite.hpp"
+#include "judge/difference.hpp"
+#include "judge/peer.hpp"
+#include "judge/source.hpp"
 #include "judge/steps.hpp"
 #include "judge/whole.hpp"
 

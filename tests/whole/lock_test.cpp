@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "base/file.hpp"
-#include "cli/core/model.hpp"
+#include "cli/console/model.hpp"
 #include "compile/compile.hpp"
 #include "plan/engine_file.hpp"
 #include "runtime/engine.hpp"

@@ -8,8 +8,8 @@
 
 #include "base/file.hpp"
 #include "base/npy.hpp"
-#include "cli/core/model.hpp"
-#include "cli/core/text.hpp"
+#include "build/text.hpp"
+#include "cli/console/model.hpp"
 #include "runtime/engine.hpp"
 #include "tests/places.hpp"
 

@@ -2,8 +2,8 @@
 // process.
 #pragma once
 
-#include "cli/core/difference.hpp"
-#include "cli/core/model.hpp"
+#include "cli/console/model.hpp"
+#include "judge/difference.hpp"
 
 namespace peri::cli {
 

@@ -1,9 +1,9 @@
 // Writing of proofs, and reading them back.
-#include "cli/core/proof.hpp"
+#include "build/proof.hpp"
 
 #include "base/file.hpp"
 #include "base/version.hpp"
-#include "cli/core/machine.hpp"
+#include "build/machine.hpp"
 #include "tune/cache.hpp"
 
 namespace peri::cli {

@@ -1,5 +1,5 @@
 // A script that runs ONNX Runtime, the process that runs the script, and the files between the two.
-#include "cli/core/peer.hpp"
+#include "judge/peer.hpp"
 
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,10 +1,10 @@
 // Cases of a suite folder: built, run, compared.
-#include "cli/core/suite.hpp"
+#include "cli/console/suite.hpp"
 
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/core/page.hpp"
+#include "cli/console/page.hpp"
 #include "onnx/tensor_file.hpp"
 
 namespace peri::cli {

@@ -1,5 +1,5 @@
 // Printing for people.
-#include "cli/core/page.hpp"
+#include "cli/console/page.hpp"
 
 #include <cstdarg>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // Building or loading an engine from what the user typed.
-#include "cli/core/model.hpp"
+#include "cli/console/model.hpp"
 
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 // Progress lines and the Ctrl-C handler.
-#include "cli/core/terminal.hpp"
+#include "cli/console/terminal.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

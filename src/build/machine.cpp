@@ -1,5 +1,5 @@
 // The target of this machine and its memory, as JSON.
-#include "cli/core/machine.hpp"
+#include "build/machine.hpp"
 
 #include "exec/entry.hpp"
 

@@ -10,7 +10,7 @@
 #include "base/npy.hpp"
 #include "base/rng.hpp"
 #include "base/spelling.hpp"
-#include "cli/core/model.hpp"
+#include "cli/console/model.hpp"
 
 #include "onnx/tensor_file.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "base/file.hpp"
 #include "build/build.hpp"
-#include "cli/core/terminal.hpp"
+#include "cli/console/terminal.hpp"
 #include "cli/entry.hpp"
 #include "plan/engine_file.hpp"
 #include "runtime/engine.hpp"

@@ -1,5 +1,5 @@
 // Reading of the source section.
-#include "cli/core/source.hpp"
+#include "judge/source.hpp"
 
 #include "ops/entry.hpp"
 

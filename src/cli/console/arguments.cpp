@@ -1,5 +1,5 @@
 // Reading of a command line against a command's flags, and its help text.
-#include "cli/core/arguments.hpp"
+#include "cli/console/arguments.hpp"
 
 #include <charconv>
 

@@ -1,5 +1,5 @@
 // Norms of the difference of two tensors.
-#include "cli/core/difference.hpp"
+#include "judge/difference.hpp"
 
 #include <cmath>
 

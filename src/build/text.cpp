@@ -1,5 +1,5 @@
 // The sections of a text model's engine, opened and used.
-#include "cli/core/text.hpp"
+#include "build/text.hpp"
 
 #include <cmath>
 
