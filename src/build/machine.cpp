@@ -3,7 +3,7 @@
 
 #include "exec/entry.hpp"
 
-namespace peri::cli {
+namespace peri::build {
 
 MachineFacts machine_facts() {
   return {device::cpu_target(device::this_cpu().threads, exec::libraries()), device::host_memory()};
@@ -48,4 +48,4 @@ Status check_machine(const MachineFacts& here, const Json& recorded) {
   return refused("its times were taken on another machine").expecting(kind_of(own)).but_found(kind_of(recorded));
 }
 
-}  // namespace peri::cli
+}  // namespace peri::build

@@ -7,7 +7,7 @@
 #include "device/memory_info.hpp"
 #include "device/target.hpp"
 
-namespace peri::cli {
+namespace peri::build {
 
 struct MachineFacts {
   device::Target target;  // with the libraries this build is linked with; `threads`: CPUs usable by this process
@@ -19,4 +19,4 @@ void write_machine(JsonWriter& w, const MachineFacts& m);  // an object
 // kRefused if write_machine() wrote `recorded` on another kind of machine: CPU, instruction sets or caches differ.
 Status check_machine(const MachineFacts& here, const Json& recorded);
 
-}  // namespace peri::cli
+}  // namespace peri::build

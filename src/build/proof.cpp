@@ -6,7 +6,7 @@
 #include "build/machine.hpp"
 #include "tune/cache.hpp"
 
-namespace peri::cli {
+namespace peri::build {
 
 std::string proof_path(const std::string& engine) { return engine + ".proof"; }
 
@@ -194,4 +194,4 @@ std::string proof_json(const build::Built& built, const compile::Options& o) {
   return w.take();
 }
 
-}  // namespace peri::cli
+}  // namespace peri::build

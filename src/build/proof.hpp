@@ -3,7 +3,7 @@
 
 #include "build/build.hpp"
 
-namespace peri::cli {
+namespace peri::build {
 
 // Raised when a member of a proof changes its name or meaning.
 constexpr int kProofForm = 2;
@@ -17,4 +17,4 @@ Result<Json> read_proof(const std::string& engine);
 // A step as it stands in the proof.
 void write_step(JsonWriter& w, const lower::StepReport& step);
 
-}  // namespace peri::cli
+}  // namespace peri::build

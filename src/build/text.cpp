@@ -5,7 +5,7 @@
 
 #include "text/pipeline.hpp"
 
-namespace peri::cli {
+namespace peri::build {
 
 namespace {
 const std::string* section(const plan::Program& program, std::string_view name) {
@@ -54,4 +54,4 @@ std::vector<double> text_similarity(const plan::Program& program, std::span<cons
   return out;
 }
 
-}  // namespace peri::cli
+}  // namespace peri::build

@@ -8,7 +8,7 @@
 #include "base/tensor.hpp"
 #include "plan/program.hpp"
 
-namespace peri::cli {
+namespace peri::build {
 
 // Tensors for the program's inputs, in their order, by the tokenizer that travels with it. kUsage if it has none.
 Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts);
@@ -16,4 +16,4 @@ Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<
 // Cosines between the rows of the output that answers a text: rows * rows values. Empty if that output is not f32[n,m].
 std::vector<double> text_similarity(const plan::Program& program, std::span<const Tensor> outputs);
 
-}  // namespace peri::cli
+}  // namespace peri::build

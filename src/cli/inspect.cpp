@@ -86,7 +86,8 @@ Result<Facts> survey(const std::string& path) {
 // Import, passes and a cover by first offers: everything but measuring. Its sizes are exact, the build time is an
 // estimate.
 Status try_lowering(const Arguments& arguments, Progress* progress, Facts* f) {
-  PERI_ASSIGN(compile::Options options, build_options(arguments, f->path, progress));
+  PERI_ASSIGN(const build::Request request, build_request(arguments, f->path, progress));
+  PERI_ASSIGN(compile::Options options, build::options_of(request));
   const double budget_ms = options.tune.budget_ms;
   options.tune.measure = options.tune.verify = false;
   auto compiled = compile::compile(options);
@@ -301,7 +302,7 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   PERI_ASSIGN(const plan::LoadedEngine e, plan::load_engine(path));
   if (arguments.has("--check")) PERI_TRY(plan::check_weights(e));
   PERI_ASSIGN(const int threads, thread_count(arguments));
-  auto here = load_engine_file(path, threads, nullptr);
+  auto here = build::load(path, build::run_options(threads));
   if (!here.ok()) return std::move(here).error();
   const plan::Program& p = e.program;
   std::map<std::string, int64_t> kernels, executors;
@@ -367,7 +368,7 @@ Result<Outcome> run(const Arguments& arguments) {
   if (arguments.positional.empty())
     return usage("peri inspect needs MODEL, ENGINE or --operators").advise("see: peri inspect --help");
   const std::string& path = arguments.positional[0];
-  return is_engine(path) ? inspect_engine(arguments, path) : inspect_model(arguments, path);
+  return build::is_engine(path) ? inspect_engine(arguments, path) : inspect_model(arguments, path);
 }
 }  // namespace
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace peri::cli {
+namespace peri::judge {
 
 namespace {
 struct Sums {
@@ -89,4 +89,4 @@ void write_difference(JsonWriter& w, const Difference& d) {
       .field("first_outside", d.first);
 }
 
-}  // namespace peri::cli
+}  // namespace peri::judge

@@ -6,7 +6,7 @@
 #include "base/json.hpp"
 #include "base/tensor.hpp"
 
-namespace peri::cli {
+namespace peri::judge {
 
 struct Difference {
   int64_t count = 0;
@@ -29,4 +29,4 @@ struct Tolerance {
 Result<Difference> difference(const Tensor& want, const Tensor& got, Tolerance tolerance);
 void write_difference(JsonWriter& w, const Difference& d);  // fields of an open object
 
-}  // namespace peri::cli
+}  // namespace peri::judge

@@ -16,7 +16,7 @@
 #include "base/knobs.hpp"
 #include "base/npy.hpp"
 
-namespace peri::cli {
+namespace peri::judge {
 
 namespace {
 namespace fs = std::filesystem;
@@ -154,4 +154,4 @@ Result<std::vector<std::vector<Tensor>>> onnxruntime_outputs(const std::string& 
   return out;
 }
 
-}  // namespace peri::cli
+}  // namespace peri::judge

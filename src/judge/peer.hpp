@@ -8,7 +8,7 @@
 #include "base/tensor.hpp"
 #include "plan/program.hpp"
 
-namespace peri::cli {
+namespace peri::judge {
 
 // Runs `model` (an ONNX file) in ONNX Runtime with `threads` threads on every set of inputs; inputs and outputs by the
 // names and in the order of the program's ports. One process for all sets, in a folder of its own that is removed.
@@ -17,4 +17,4 @@ namespace peri::cli {
 Result<std::vector<std::vector<Tensor>>> onnxruntime_outputs(const std::string& model, const plan::Program& program,
                                                              std::span<const std::vector<Tensor>> sets, int threads);
 
-}  // namespace peri::cli
+}  // namespace peri::judge

@@ -3,24 +3,24 @@
 
 #include "ops/entry.hpp"
 
-namespace peri::cli {
+namespace peri::judge {
 
-Result<ir::Graph> source_graph(const plan::LoadedEngine& engine) {
-  const plan::Section* text = engine.program.section("source");
-  if (!text) return invalid("the engine has no section 'source'").in_file(engine.file->name()).advise("build it again");
+Result<ir::Graph> source_graph(const runtime::Engine& engine) {
+  const plan::Program& program = engine.program();
+  const plan::Section* text = program.section("source");
+  if (!text) return invalid("the engine has no section 'source'").advise("build it again");
   auto weight = [&](std::string_view, uint64_t hash) -> std::optional<Tensor> {
-    for (const plan::Weight& w : engine.program.weights) {
-      if (w.content_hash != hash) continue;
-      auto t = Tensor::view(w.dtype, w.dims, engine.weight_bytes.subspan(w.offset, w.bytes), engine.file);
+    for (size_t k = 0; k < program.weights.size(); ++k) {
+      if (program.weights[k].content_hash != hash) continue;
+      auto t = engine.weight(k);
       if (t.ok()) return std::move(t).value();
     }
     return std::nullopt;
   };
-  auto graph = ir::parse_graph(text->bytes, weight);
-  if (!graph.ok()) return std::move(graph).error().in_file(engine.file->name());
-  PERI_TRY(graph->sort());
-  PERI_TRY(ops::infer_graph(*graph));
-  return std::move(graph).value();
+  PERI_ASSIGN(ir::Graph graph, ir::parse_graph(text->bytes, weight));
+  PERI_TRY(graph.sort());
+  PERI_TRY(ops::infer_graph(graph));
+  return graph;
 }
 
-}  // namespace peri::cli
+}  // namespace peri::judge

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "ir/graph.hpp"
-#include "plan/engine_file.hpp"
+#include "runtime/engine.hpp"
 
-namespace peri::cli {
+namespace peri::judge {
 
-// Errors: kInvalid if the section is missing, does not parse or names a weight that the engine lacks. Tensors are views
-// of the engine's mapped file and keep it.
-Result<ir::Graph> source_graph(const plan::LoadedEngine& engine);
+// Errors: kInvalid if the section is missing, does not parse or names a weight that the engine lacks. Weights are views
+// of the engine's memory and keep it.
+Result<ir::Graph> source_graph(const runtime::Engine& engine);
 
-}  // namespace peri::cli
+}  // namespace peri::judge

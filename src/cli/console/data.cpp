@@ -1,36 +1,17 @@
 // Inputs from files and seeds, outputs to files.
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
+#include <filesystem>
 
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/npy.hpp"
-#include "base/rng.hpp"
 #include "base/spelling.hpp"
 #include "cli/console/model.hpp"
-
+#include "judge/seeded.hpp"
 #include "onnx/tensor_file.hpp"
 
 namespace peri::cli {
-
-Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint64_t seed) {
-  PERI_ASSIGN(const std::vector<int64_t> concrete, eval(port.shape, dims));
-  PERI_ASSIGN(Tensor t, Tensor::zeros(port.dtype, concrete));
-  Rng rng(seed);
-  const bool mask = port.name.find("mask") != std::string::npos;
-  // Segment ids index a table of two rows in every encoder we know; other integers stay below what any vocabulary has.
-  const int64_t below = port.dtype == DType::kBool || port.name.find("type_id") != std::string::npos ? 2 : 100;
-  for (int64_t k = 0; k < t.numel() && port.dtype != DType::kString; ++k) {
-    if (is_float(port.dtype))
-      t.set_f64(k, rng.normal());
-    else
-      t.set_i64(k, mask ? 1 : rng.below(below));
-  }
-  return t;
-}
 
 namespace {
 Result<Tensor> read_tensor(const std::string& file) {
@@ -91,14 +72,16 @@ Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::
     if (!dims) {
       PERI_ASSIGN(dims, program_dims(arguments, program));
     }
-    PERI_ASSIGN(Tensor t, random_input(p, *dims, seed));
+    PERI_ASSIGN(Tensor t, judge::random_input(p, *dims, seed));
     out.push_back(std::move(t));
   }
   return out;
 }
 
 Status write_outputs(const std::string& dir, const plan::Program& program, std::span<const Tensor> outputs) {
-  if (mkdir(dir.c_str(), 0777) != 0 && errno != EEXIST) return os_error("make the folder", dir);
+  std::error_code failed;
+  std::filesystem::create_directory(dir, failed);
+  if (failed) return io_error("cannot make the folder: %s", failed.message().c_str()).in_file(dir);
   JsonWriter w(2);
   w.begin_object();
   for (size_t k = 0; k < outputs.size(); ++k) {

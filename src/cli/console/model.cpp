@@ -1,17 +1,12 @@
 // Building or loading an engine from what the user typed.
 #include "cli/console/model.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 
 #include "base/clock.hpp"
-#include "base/knobs.hpp"
-#include "base/version.hpp"
-#include "exec/entry.hpp"
-#include "tune/worker.hpp"
+#include "base/thread_pool.hpp"
 
 namespace peri::cli {
 
@@ -90,139 +85,62 @@ Result<std::map<std::string, int64_t>> given_dims(const Arguments& arguments) {
   }
   return out;
 }
-
-Status check_dtype(const std::string& name) {
-  if (name.empty() || name == "f32") return Ok{};
-  if (name != "f16" && name != "bf16")
-    return usage("--dtype is not an element type").expecting("f32, f16 or bf16").but_found(name);
-  return unsupported("--dtype %s: the CPU backend computes in float32 for now", name.c_str())
-      .advise(
-          "leave --dtype out: models with float16 and bfloat16 weights run as they are, their arithmetic in float32");
-}
 }  // namespace
 
-Result<compile::Options> build_options(const Arguments& arguments, const std::string& model, Progress* progress) {
-  compile::Options o;
-  o.model = model;
-  o.backend = arguments.get("--backend", "auto");
-  PERI_TRY(check_dtype(arguments.get("--dtype")));
-  PERI_ASSIGN(o.dims, given_dims(arguments));
-  PERI_ASSIGN(o.min_dims, given_shapes(arguments, "--min-shapes"));
-  PERI_ASSIGN(o.max_dims, given_shapes(arguments, "--max-shapes"));
-  o.disabled_passes = arguments.all("--disable-pass");
-  o.dump_dir = arguments.get("--dump-passes");
-  PERI_ASSIGN(o.tune.threads, thread_count(arguments));
-  o.tune.provider = arguments.get("--provider");
-  o.tune.measure = !arguments.has("--no-tune");
-  o.tune.verify = !arguments.has("--no-verify");
-  if (!arguments.has("--no-cache")) o.tune.cache_path = cache_folder();
-  o.tune.stop = interrupted;
-  o.tune.worker = tune::worker_program();
-  o.builder = "peri " + std::string(version());
+Result<build::Request> build_request(const Arguments& arguments, const std::string& model, Progress* progress) {
+  build::Request r;
+  r.model = model;
+  r.backend = arguments.get("--backend", "auto");
+  r.dtype = arguments.get("--dtype");
+  PERI_ASSIGN(r.dims, given_dims(arguments));
+  PERI_ASSIGN(r.min_dims, given_shapes(arguments, "--min-shapes"));
+  PERI_ASSIGN(r.max_dims, given_shapes(arguments, "--max-shapes"));
+  r.disabled_passes = arguments.all("--disable-pass");
+  r.dump_dir = arguments.get("--dump-passes");
+  PERI_ASSIGN(r.threads, thread_count(arguments));
+  r.provider = arguments.get("--provider");
+  r.tune = !arguments.has("--no-tune");
+  r.verify = !arguments.has("--no-verify");
+  r.cache = !arguments.has("--no-cache");
+  r.stop = interrupted;
   if (progress)
-    o.progress = [progress](size_t done, size_t total, const std::string& what) { progress->show(done, total, what); };
-  return o;
-}
-
-runtime::ExecutorTable executors() {
-  static const std::vector<const runtime::Executor*> kTable = exec::table();
-  return kTable;
-}
-
-namespace {
-runtime::EngineOptions engine_options(int threads) { return build::engine_options(executors(), threads); }
-}  // namespace
-
-Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine loaded, int threads) {
-  const std::string path = loaded.file->name();
-  auto engine = runtime::Engine::create(
-      std::move(loaded.program), runtime::mapped_weights(loaded.weight_bytes, loaded.file), engine_options(threads));
-  if (!engine.ok()) return std::move(engine).error().in_file(path);
-  return engine;
-}
-
-Result<std::shared_ptr<const runtime::Engine>> load_engine_file(const std::string& path, int threads,
-                                                                std::shared_ptr<const MappedFile>* file) {
-  PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
-  if (file) *file = loaded.file;
-  return engine_of(std::move(loaded), threads);
-}
-
-bool is_engine(const std::string& path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && plan::looks_like_engine(path);
-}
-
-Result<std::shared_ptr<const runtime::Engine>> assemble(compile::Compiled* compiled, int threads) {
-  PERI_ASSIGN(auto assembled, plan::assemble_engine(compiled->program, compiled->weights));
-  compiled->weights.clear();
-  return runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}},
-                                 engine_options(threads));
-}
-
-Result<compile::Compiled> compile_whole(const compile::Options& options, Progress* progress) {
-  auto compiled = compile::compile(options);
-  if (progress) progress->clear();
-  if (!compiled.ok()) return std::move(compiled).error().in_file(options.model);
-  if (interrupted())
-    return Error(ErrorKind::kCancelled, "interrupted while the engine was built").in_file(options.model);
-  return compiled;
-}
-
-Result<build::Built> build_whole(const compile::Options& options, Progress* progress) {
-  auto built = build::build_engine({options, options.tune.verify, executors()});
-  if (progress) progress->clear();
-  if (!built.ok()) return std::move(built).error().in_file(options.model);
-  return built;
+    r.progress = [progress](size_t done, size_t total, const std::string& what) { progress->show(done, total, what); };
+  return r;
 }
 
 Result<Opened> open_model(const Arguments& arguments, const std::string& path, Progress* progress) {
   Opened out;
   PERI_ASSIGN(const int threads, thread_count(arguments));
   const int64_t start = now_ns();
-  if (is_engine(path)) {
-    PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
-    if (arguments.has("--check")) PERI_TRY(plan::check_weights(loaded));
-    out.file = loaded.file;
-    PERI_ASSIGN(out.engine, engine_of(std::move(loaded), threads));
-    out.load_ms = seconds_since(start) * 1e3;
-    return out;
+  if (build::is_engine(path)) {
+    PERI_ASSIGN(out.engine, build::load(path, build::run_options(threads), arguments.has("--check"), &out.file));
+  } else {
+    if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
+    PERI_ASSIGN(const build::Request request, build_request(arguments, path, progress));
+    auto made = build::make_whole_engine(request);
+    if (progress) progress->clear();
+    if (!made.ok()) return std::move(made).error();
+    out.compiled = std::move(made->built.compiled);
+    PERI_ASSIGN(out.engine, build::assemble(&*out.compiled, build::run_options(threads)));
   }
-  if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
-  PERI_ASSIGN(const compile::Options options, build_options(arguments, path, progress));
-  PERI_ASSIGN(build::Built built, build_whole(options, progress));
-  if (interrupted())
-    return Error(ErrorKind::kCancelled, "interrupted while the engine was built").in_file(options.model);
-  out.compiled = std::move(built.compiled);
-  PERI_ASSIGN(out.engine, assemble(&*out.compiled, threads));
   out.load_ms = seconds_since(start) * 1e3;
   return out;
 }
 
 bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBinding& dims) {
-  const plan::Program& program = opened.engine->program();
-  std::string tuned, here;
-  for (const auto& [name, value] : program.tuned_for) {
-    const auto it = dims.find(name);
-    if (it == dims.end()) continue;  // bound by the data
-    tuned += (tuned.empty() ? "" : ",") + name + "=" + std::to_string(value);
-    here += (here.empty() ? "" : ",") + name + "=" + std::to_string(it->second);
-  }
-  if (tuned == here) return false;
-  if (!arguments.has("--quiet"))
+  const std::optional<build::Untuned> untuned = build::untuned(opened.engine->program(), dims);
+  if (untuned && !arguments.has("--quiet"))
     std::fprintf(stderr,
                  "note: tuned for %s, run at %s: right, but perhaps not fastest; to tune for it: peri build %s -o "
                  "ENGINE --dims %s\n",
-                 tuned.c_str(), here.c_str(), opened.compiled ? arguments.positional[0].c_str() : "MODEL",
-                 here.c_str());
-  return true;
+                 untuned->tuned.c_str(), untuned->here.c_str(),
+                 opened.compiled ? arguments.positional[0].c_str() : "MODEL", untuned->here.c_str());
+  return untuned.has_value();
 }
 
 Result<DimBinding> program_dims(const Arguments& arguments, const plan::Program& program) {
-  ir::Graph interface_graph;
-  for (const plan::Port& p : program.inputs) interface_graph.add_input(p.name, ir::Type(p.dtype, p.shape));
   PERI_ASSIGN(const auto given, given_dims(arguments));
-  return compile::resolve_dims(interface_graph, given, {program.tuned_for.begin(), program.tuned_for.end()});
+  return build::program_dims(program, given);
 }
 
 }  // namespace peri::cli

@@ -1,13 +1,16 @@
 // Cases of a suite folder: built, run, compared.
-#include "cli/console/suite.hpp"
+#include "judge/suite.hpp"
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
-#include "cli/console/page.hpp"
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "judge/difference.hpp"
 #include "onnx/tensor_file.hpp"
 
-namespace peri::cli {
+namespace peri::judge {
 
 namespace {
 namespace fs = std::filesystem;
@@ -85,102 +88,42 @@ Status run_set(runtime::Session& session, const fs::path& set, SuiteMemory memor
   return Ok{};
 }
 
-Status run_case(const fs::path& dir, SuiteMemory memory, compile::Options build, const Tolerance* tolerance,
-                CaseResult* result) {
-  build.model = (dir / "model.onnx").string();
-  PERI_ASSIGN(compile::Compiled compiled, compile::compile(build));
-  result->steps = static_cast<int64_t>(compiled.steps.size());
-  for (const auto& s : compiled.steps) result->reference_steps += s.chosen == "reference";
-  PERI_ASSIGN(const auto engine, assemble(&compiled, build.tune.threads));
+Status run_case(const fs::path& dir, const SuiteTerms& terms, const Tolerance* tolerance, CaseResult* result) {
+  PERI_ASSIGN(const auto engine, terms.build((dir / "model.onnx").string()));
+  const std::vector<plan::Step>& steps = engine->program().steps;
+  result->steps = static_cast<int64_t>(steps.size());
+  for (const plan::Step& s : steps) result->reference_steps += s.executor == "reference";
   PERI_ASSIGN(const auto session, runtime::Session::create(engine));
   const std::vector<fs::path> sets = folders(dir, "test_data_set_");
   if (sets.empty()) return invalid("no test_data_set_*").in_file(dir.string());
-  for (const fs::path& set : sets) PERI_TRY(run_set(*session, set, memory, tolerance));
+  for (const fs::path& set : sets) PERI_TRY(run_set(*session, set, terms.memory, tolerance));
   return Ok{};
 }
 }  // namespace
 
-Result<std::vector<CaseResult>> run_suite(const std::string& dir, const std::string& filter, SuiteMemory memory,
-                                          const compile::Options& build,
-                                          const std::function<void(const CaseResult&)>& each) {
+Result<std::vector<CaseResult>> run_suite(const std::string& dir, const SuiteTerms& terms) {
   const std::map<std::string, Tolerance> tolerances = index_tolerances(dir);
   std::vector<CaseResult> out;
   for (const fs::path& folder : folders(dir, "")) {
     CaseResult r;
     r.name = folder.filename().string();
-    if (r.name.find(filter) == std::string::npos || !fs::exists(folder / "model.onnx")) continue;
+    if (r.name.find(terms.filter) == std::string::npos || !fs::exists(folder / "model.onnx")) continue;
     auto it = tolerances.find(r.name);
-    const Status s = run_case(folder, memory, build, it == tolerances.end() ? nullptr : &it->second, &r);
+    const Status s = run_case(folder, terms, it == tolerances.end() ? nullptr : &it->second, &r);
     if (!s.ok()) {
       r.verdict = s.error().kind == ErrorKind::kUnsupported ? Verdict::kUnsupported : Verdict::kFailed;
       r.why = s.error().text();
     }
-    each(r);
+    if (terms.each) terms.each(r);
     out.push_back(std::move(r));
-    if (interrupted()) return Error(ErrorKind::kCancelled, format("interrupted after %zu cases", out.size()));
+    if (terms.stop && terms.stop())
+      return Error(ErrorKind::kCancelled, format("interrupted after %zu cases", out.size()));
   }
   if (out.empty())
-    return usage("no case with a model.onnx%s", filter.empty() ? "" : (" whose name holds '" + filter + "'").c_str())
+    return usage("no case with a model.onnx%s",
+                 terms.filter.empty() ? "" : (" whose name holds '" + terms.filter + "'").c_str())
         .in_file(dir);
   return out;
 }
 
-namespace {
-Result<SuiteMemory> memory_of(const Arguments& arguments) {
-  const std::string how = arguments.get("--memory", "planned");
-  if (how == "planned") return SuiteMemory::kPlanned;
-  if (how == "poisoned") return SuiteMemory::kPoisoned;
-  if (how == "separate") return SuiteMemory::kSeparate;
-  return usage("--memory is no way to place buffers").expecting("planned, poisoned or separate").but_found(how);
-}
-}  // namespace
-
-Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir) {
-  Progress progress(arguments.has("--quiet"));
-  PERI_ASSIGN(compile::Options options, build_options(arguments, "", nullptr));
-  options.tune.worker.clear();   // all of it in one process
-  options.tune.measure = false;  // verification stays: a candidate that is wrong here gives way, as in a real build
-  PERI_ASSIGN(const SuiteMemory memory, memory_of(arguments));
-  const Page page(arguments);
-  int64_t count[3] = {}, seen = 0, reference = 0;
-  auto each = [&](const CaseResult& r) {
-    static constexpr const char* kNames[] = {"passed", "FAILED", "unsupported"};
-    ++count[static_cast<int>(r.verdict)];
-    reference += r.steps > 0 && r.reference_steps == r.steps;
-    progress.show(0, 0, std::to_string(++seen) + " cases, " + r.name);
-    if (r.verdict == Verdict::kPassed) return;
-    progress.clear();
-    page.line("%-11s %s: %s", kNames[static_cast<int>(r.verdict)], r.name.c_str(), r.why.c_str());
-  };
-  PERI_ASSIGN(const std::vector<CaseResult> cases, run_suite(dir, arguments.get("--filter"), memory, options, each));
-  progress.clear();
-  page.line("%zu cases: %lld passed, %lld failed, %lld unsupported; %lld of them wholly on the reference executor",
-            cases.size(), static_cast<long long>(count[0]), static_cast<long long>(count[1]),
-            static_cast<long long>(count[2]), static_cast<long long>(reference));
-  Outcome out;
-  JsonWriter w;
-  w.begin_object()
-      .field("suite", dir)
-      .field("cases", static_cast<int64_t>(cases.size()))
-      .field("passed", count[0])
-      .field("failed", count[1])
-      .field("unsupported", count[2])
-      .field("wholly_reference", reference);
-  w.key("not_passed").begin_array();
-  for (const CaseResult& r : cases)
-    if (r.verdict != Verdict::kPassed)
-      w.begin_object()
-          .field("case", r.name)
-          .field("verdict", r.verdict == Verdict::kFailed ? "failed" : "unsupported")
-          .field("why", r.why)
-          .end_object();
-  w.end_array().end_object();
-  out.json = w.take();
-  PERI_ASSIGN(const double least, arguments.real("--min-passed", 0, 1e9, 0));
-  out.code = count[1] || static_cast<double>(count[0]) < least ? 3 : 0;
-  out.summary = std::to_string(cases.size()) + " cases: " + std::to_string(count[0]) + " passed, " +
-                std::to_string(count[1]) + " failed, " + std::to_string(count[2]) + " unsupported";
-  return out;
-}
-
-}  // namespace peri::cli
+}  // namespace peri::judge
