@@ -11,6 +11,7 @@
 #include <peri/peri.h>
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <new>
@@ -77,6 +78,19 @@ inline Error take(peri_error* raw) {
           peri_error_get(raw, PERI_ERROR_EXPECTED),
           peri_error_get(raw, PERI_ERROR_FOUND),
           peri_error_get(raw, PERI_ERROR_REMEDY)};
+}
+
+// The names live in `dims`.
+inline std::vector<peri_dim> raw_dims(const std::vector<std::pair<std::string, int64_t>>& dims) {
+  std::vector<peri_dim> out;
+  for (const auto& [name, value] : dims) out.push_back({name.c_str(), value});
+  return out;
+}
+
+// A progress callback whose user is options with a function of that name.
+template <class Options>
+void tell(void* user, size_t done, size_t total, const char* what) {
+  static_cast<Options*>(user)->progress(done, total, what);
 }
 
 template <class T>
@@ -153,26 +167,63 @@ struct Hooks {
   void* log_user = nullptr;
 };
 
+// Values of dimensions: by name, INPUT.AXIS, "batch" or "sequence".
+using Dims = std::vector<std::pair<std::string, int64_t>>;
+
 struct BuildOptions {
-  int threads = 0;                                    // 0: the CPUs this process may use
-  std::vector<std::pair<std::string, int64_t>> dims;  // the shape to tune for; any shape runs
-  std::string provider;                               // "peri", "onednn", "reference"; empty: all
-  bool tune = true;                                   // false: each kernel's first offer, nothing measured or checked
-  std::string engine_path, lock_path, locked_path;    // as in peri_build_options; empty: none
+  int threads = 0;                // 0: the CPUs this process may use
+  Dims dims, min_dims, max_dims;  // the shape to tune for (any runs); smallest and largest that every kernel must take
+  std::string provider;           // "peri", "onednn", "reference"; empty: all
+  bool tune = true;               // false: each kernel's first offer, nothing is measured
+  bool verify = true;             // false: nothing is held against the reference, and the proof says so
+  bool cache = true;              // false: the timing cache is neither read nor written
+  std::string cache_folder;       // of the timing cache; empty: the environment's
+  std::string backend, dtype;     // empty: "auto", "f32"
+  std::vector<std::string> disabled_passes;
+  std::string engine_path, lock_path, locked_path, dump_folder;  // as in peri_build_options; empty: none
+  bool proof = false;                                            // make the proof though no engine is written
+  std::function<void(size_t done, size_t total, const char* what)> progress;
+  std::function<bool()> stop;  // once true the build ends with the best so far
   Hooks hooks;
+};
+
+struct LoadOptions {
+  int threads = 0;             // 0: the CPUs this process may use
+  bool check_weights = false;  // recompute the hash of every weight first
+  Hooks hooks;
+};
+
+struct VerifyOptions {
+  int threads = 0;
+  std::vector<uint64_t> seeds;  // of the inputs, one run each; empty: 1 and 2
+  Dims dims;                    // the shape of the runs; what is not named is as it was tuned for
+  double max_error = 0;         // as a share of an output's range; 0: 1e-4
+  bool bisect = false;          // also judge every step of the last run
+  std::string peer_model;       // as in peri_verify_options; empty: the float64 reference
+  std::function<void(size_t done, size_t total, const char* what)> progress;
+};
+
+// What a verification found: whether all lies within the budget, the first that does not in words, and a JSON object.
+struct Report {
+  bool passed = false;
+  std::string outside, json;
 };
 
 class Engine {
  public:
   // Maps an engine file. `threads` 0: the CPUs this process may use.
   static Result<Engine> load(const std::string& path, int threads = 0, const Hooks& hooks = {}) {
+    return load(path, LoadOptions{threads, false, hooks});
+  }
+  static Result<Engine> load(const std::string& path, const LoadOptions& options) {
     return detail::guarded([&]() -> Result<Engine> {
       peri_engine_options o = {};
       o.struct_size = sizeof(o);
-      o.threads = threads;
-      o.allocator = hooks.allocator;
-      o.log = hooks.log;
-      o.log_user = hooks.log_user;
+      o.threads = options.threads;
+      o.allocator = options.hooks.allocator;
+      o.log = options.hooks.log;
+      o.log_user = options.hooks.log_user;
+      o.check_weights = options.check_weights;
       peri_engine* raw = nullptr;
       if (peri_error* e = peri_engine_load(path.c_str(), &o, &raw)) return detail::take(e);
       return Engine(raw);
@@ -207,30 +258,80 @@ class Engine {
     }
     return out;
   }
+  // The proof as a JSON object: of the build that made it, or beside the engine's file.
+  Result<std::string> proof() const {
+    return detail::guarded([&]() -> Result<std::string> {
+      const char* text = nullptr;
+      if (peri_error* e = peri_engine_proof(handle(), &text)) return detail::take(e);
+      return std::string(text);
+    });
+  }
+  // Holds answers on seeded inputs against the float64 reference. An answer outside its budget is no error.
+  Result<Report> verify(const VerifyOptions& options = {}) const {
+    return detail::guarded([&] { return verify_engine(options); });
+  }
   const peri_engine* handle() const { return raw_.get(); }
 
  private:
   explicit Engine(peri_engine* raw) : raw_(raw, peri_engine_free) {}
   static Result<Engine> build_model(const std::string& model, const BuildOptions& options) {
-    std::vector<peri_dim> dims;
-    for (const auto& [name, value] : options.dims) dims.push_back({name.c_str(), value});
+    const std::vector<peri_dim> dims = detail::raw_dims(options.dims), low = detail::raw_dims(options.min_dims),
+                                high = detail::raw_dims(options.max_dims);
+    std::vector<const char*> passes;
+    for (const std::string& name : options.disabled_passes) passes.push_back(name.c_str());
     const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
     peri_build_options o = {};
     o.struct_size = sizeof(o);
     o.threads = options.threads;
     o.dims = dims.data();
     o.dim_count = dims.size();
+    o.min_dims = low.data();
+    o.min_dim_count = low.size();
+    o.max_dims = high.data();
+    o.max_dim_count = high.size();
     o.provider = text(options.provider);
-    o.no_tune = options.tune ? 0 : 1;
+    o.backend = text(options.backend);
+    o.dtype = text(options.dtype);
+    o.no_tune = !options.tune;
+    o.no_verify = !options.verify;
+    o.no_cache = !options.cache;
+    o.cache_folder = text(options.cache_folder);
+    o.disabled_passes = passes.data();
+    o.disabled_pass_count = passes.size();
     o.engine_path = text(options.engine_path);
     o.lock_path = text(options.lock_path);
     o.locked_path = text(options.locked_path);
+    o.dump_folder = text(options.dump_folder);
+    o.proof = options.proof;
+    o.user = const_cast<BuildOptions*>(&options);
+    if (options.progress) o.progress = detail::tell<BuildOptions>;
+    if (options.stop) o.stop = [](void* user) { return static_cast<int>(static_cast<BuildOptions*>(user)->stop()); };
     o.allocator = options.hooks.allocator;
     o.log = options.hooks.log;
     o.log_user = options.hooks.log_user;
     peri_engine* raw = nullptr;
     if (peri_error* e = peri_engine_build(model.c_str(), &o, &raw)) return detail::take(e);
     return Engine(raw);
+  }
+  Result<Report> verify_engine(const VerifyOptions& options) const {
+    const std::vector<peri_dim> dims = detail::raw_dims(options.dims);
+    peri_verify_options o = {};
+    o.struct_size = sizeof(o);
+    o.threads = options.threads;
+    o.seeds = options.seeds.data();
+    o.seed_count = options.seeds.size();
+    o.dims = dims.data();
+    o.dim_count = dims.size();
+    o.max_error = options.max_error;
+    o.bisect = options.bisect;
+    o.peer_model = options.peer_model.empty() ? nullptr : options.peer_model.c_str();
+    o.user = const_cast<VerifyOptions*>(&options);
+    if (options.progress) o.progress = detail::tell<VerifyOptions>;
+    peri_report* raw = nullptr;
+    peri_error* e = peri_engine_verify(handle(), &o, &raw);
+    const std::unique_ptr<peri_report, void (*)(peri_report*)> report(raw, peri_report_free);
+    if (e && !raw) return detail::take(e);
+    return Report{!e, e ? detail::take(e).text : "", peri_report_json(raw)};
   }
   std::unique_ptr<peri_engine, void (*)(peri_engine*)> raw_;
 };

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -33,6 +36,14 @@ struct peri_engine {
   // Sizes as text, by port and axis: strings that live as long as the engine.
   std::vector<std::vector<std::string>> input_dims, output_dims;
   peri::api::Log log;
+  std::string path;                              // the engine's file, else the model it was built from
+  std::shared_ptr<const peri::MappedFile> file;  // what it was loaded from, if it was
+  mutable std::mutex proof_lock;
+  mutable std::string proof;  // of the build, or read when it was first asked for
+};
+
+struct peri_report {
+  std::string json;
 };
 
 struct peri_session {
@@ -49,9 +60,14 @@ peri_error* to_handle(Status status);
 // The error that takes no memory.
 peri_error* no_memory();
 // A handle of an engine.
-peri_engine* to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
-// kUsage for an allocator with only one function.
+std::unique_ptr<peri_engine> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
+// kUsage for an allocator with only one function, and for a number of threads that is none.
 Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator);
+// Named sizes; kUsage for one without a name. `what`: "dimension".
+Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t count, const char* what);
+// A progress function of a caller, or none.
+std::function<void(size_t done, size_t total, const std::string& what)> progress_of(
+    void (*call)(void* user, size_t done, size_t total, const char* what), void* user);
 
 // The caller's struct in this version's size: members it does not know are zero. kUsage if struct_size is not set or
 // more than this version knows.

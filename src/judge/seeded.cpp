@@ -21,4 +21,13 @@ Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint
   return t;
 }
 
+Result<std::vector<Tensor>> random_inputs(const plan::Program& program, const DimBinding& dims, uint64_t seed) {
+  std::vector<Tensor> out;
+  for (const plan::Port& port : program.inputs) {
+    PERI_ASSIGN(Tensor t, random_input(port, dims, seed + out.size()));
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
 }  // namespace peri::judge

@@ -72,12 +72,7 @@ Result<std::vector<Tensor>> file_outputs(const std::string& dir, const plan::Pro
 Result<std::vector<Tensor>> inputs_of(const Subject& s, const VerifyTerms& terms, uint64_t seed) {
   if (terms.inputs) return terms.inputs(seed);
   const plan::Program& program = s.engine->program();
-  const DimBinding dims(program.tuned_for.begin(), program.tuned_for.end());
-  std::vector<Tensor> out;
-  for (const plan::Port& p : program.inputs) {
-    PERI_ASSIGN(out.emplace_back(), random_input(p, dims, seed * 1000 + out.size()));
-  }
-  return out;
+  return random_inputs(program, DimBinding(program.tuned_for.begin(), program.tuned_for.end()), seed * 1000);
 }
 
 // One run for each seed: inputs, our answers, and those they are held against.
