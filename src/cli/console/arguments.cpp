@@ -5,6 +5,7 @@
 
 #include "base/fault.hpp"
 #include "base/spelling.hpp"
+#include "cli/console/terminal.hpp"
 
 namespace peri::cli {
 
@@ -107,19 +108,24 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
 
 std::span<const Flag> common_flags() { return kCommon; }
 
-std::string help_text(const Command& c) {
+std::string help_text(const Command& c, size_t columns) {
   std::string out = "usage: peri " + std::string(c.name) +
-                    (c.positional.empty() ? "" : " " + std::string(c.positional)) + " [flags]\n\n  " +
-                    std::string(c.summary) + "\n\nflags:\n";
+                    (c.positional.empty() ? "" : " " + std::string(c.positional)) + " [flags]\n\n" +
+                    help_row("", c.summary, 2, columns) + "\nflags:\n";
   auto row = [&](const Flag& f) {
-    std::string left = "  " + (f.short_name.empty() ? std::string("    ") : std::string(f.short_name) + ", ") +
-                       std::string(f.name) + (f.value.empty() ? "" : " " + std::string(f.value));
-    left.resize(std::max<size_t>(left.size() + 2, 36), ' ');
-    out += left + std::string(f.help) + (f.repeated ? " (may be repeated)" : "") + "\n";
+    const std::string left = "  " + (f.short_name.empty() ? std::string("    ") : std::string(f.short_name) + ", ") +
+                             std::string(f.name) + (f.value.empty() ? "" : " " + std::string(f.value));
+    out += help_row(left, std::string(f.help) + (f.repeated ? " (may be repeated)" : ""), 36, columns);
   };
   for (const Flag& f : c.flags) row(f);
   for (const Flag& f : kCommon) row(f);
-  if (!c.details.empty()) out += "\n" + std::string(c.details) + "\n";
+  if (c.details.empty()) return out;
+  out += "\n";
+  for (std::string_view rest = c.details; !rest.empty();) {  // what is indented is an example and stays whole
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    out += line.starts_with("  ") ? std::string(line) + "\n" : help_row("", line, 0, columns);
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+  }
   return out;
 }
 

@@ -10,7 +10,8 @@ namespace peri::cli {
 Result<Arguments> parse_arguments(const Command& command, std::span<char* const> words);
 // Flags of every command: --json, --quiet, --help.
 std::span<const Flag> common_flags();
-std::string help_text(const Command& command);
+// Lines fit into so many columns, but for examples; 0: they are as long as they are.
+std::string help_text(const Command& command, size_t columns = 0);
 // Runs the command; what it throws becomes its error, and an error that names no file is about its only positional
 // argument.
 Result<Outcome> run_command(const Command& command, const Arguments& arguments);
