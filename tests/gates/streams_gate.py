@@ -66,11 +66,11 @@ def narrow(folder):
     expect("build in a terminal of 60 columns", code == 0, sent)
     expect("progress is drawn", drawn > 3, repr(sent))
     expect("no progress line is wrapped", width < COLUMNS, f"{width} columns: {sent!r}")
+    expect("the last line stands alone", sent.rstrip().rpartition("\r\033[K")[2].startswith("PASSED build"), repr(sent[-200:]))
     for words in (["--help"], ["build", "--help"]):
         code, sent = in_a_terminal(words, answer=True)
         wide = [line for line in sent.splitlines() if len(line) >= COLUMNS and not line.startswith("  peri ")]
         expect("help in a terminal of 60 columns", code == 0 and len(sent) > 500 and not wide, f"{words}: {wide}")
-    expect("the last line stands alone", sent.rstrip().rpartition("\r\033[K")[2].startswith("PASSED build"), repr(sent[-200:]))
 
 
 def without_home(folder):
