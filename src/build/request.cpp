@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/file.hpp"
 #include "base/knobs.hpp"
+#include "base/path.hpp"
 #include "base/thread_pool.hpp"
 #include "base/version.hpp"
 #include "build/open.hpp"
@@ -33,9 +33,8 @@ Status check_dtype(const std::string& name) {
 // Before the work: whether what comes of it can be written.
 Status check_folder_of(const std::string& file) {
   if (file.empty()) return Ok{};
-  std::filesystem::path folder = std::filesystem::path(file).parent_path();
-  if (folder.empty()) folder = ".";
-  if (access(folder.c_str(), W_OK) != 0) return os_error("write into the folder", folder.string());
+  const std::string folder = folder_of(file);
+  if (access(folder.c_str(), W_OK) != 0) return os_error("write into the folder", folder);
   return Ok{};
 }
 

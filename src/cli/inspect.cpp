@@ -1,7 +1,5 @@
 // peri inspect: what a model needs and whether it runs here, before anything is tuned; what an engine holds, and with
 // --check whether every weight is intact.
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <set>
 
