@@ -232,6 +232,13 @@ void peri_session_free(peri_session* session);
 peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_t in_count, peri_tensor* out,
                              size_t out_count, void* stream);
 
+/* Inputs of a text model, made of texts by the tokenizer that travels in its engine: one row a text, padded to the
+ * longest. `in` (peri_engine_input_count of them, struct_size set) is filled, to be given to peri_session_run(); what
+ * it names is memory of the session and lives until the next call of this function or the session's end. Errors: USAGE
+ * (a model without a tokenizer, no text, counts), INVALID (not UTF-8). */
+peri_error* peri_session_texts(peri_session* session, const char* const* texts, size_t count, peri_tensor* in,
+                               size_t in_count);
+
 /* ---- DLPack ---------------------------------------------------------------------------------------------------- */
 /* The exchange format of array libraries (dmlc/dlpack). <peri/dlpack.h> declares its structs where no other header
  * does. */

@@ -9,77 +9,22 @@
 #pragma once
 
 #include <peri/peri.h>
+#include <peri/result.hpp>
 
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <memory>
-#include <new>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace peri {
 inline namespace v1 {
 
-// Why a call failed. `text` is everything on one line.
-struct Error {
-  peri_error_kind kind = PERI_ERROR_INTERNAL;
-  std::string text, message, file, node, expected, found, remedy;
-};
-
-// A value or an Error. value() and * need ok(); error() needs !ok().
-template <class T>
-class [[nodiscard]] Result {
- public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
-  bool ok() const { return state_.index() == 0; }
-  explicit operator bool() const { return ok(); }
-  T& value() & { return std::get<0>(state_); }
-  const T& value() const& { return std::get<0>(state_); }
-  T&& value() && { return std::get<0>(std::move(state_)); }
-  T& operator*() & { return value(); }
-  const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
-  T* operator->() { return &value(); }
-  const T* operator->() const { return &value(); }
-  const Error& error() const { return std::get<1>(state_); }
-
- private:
-  std::variant<T, Error> state_;
-};
-
 namespace detail {
-// Runs `f`, a function that returns a Result; a lack of memory on this side becomes an error as well.
-template <class F>
-auto guarded(F f) -> decltype(f()) {
-#if defined(__cpp_exceptions)
-  try {
-    return f();
-  } catch (const std::bad_alloc&) {
-    return Error{PERI_ERROR_MEMORY, "out of memory", "out of memory", {}, {}, {}, {}, {}};
-  }
-#else
-  return f();
-#endif
-}
-
-inline Error take(peri_error* raw) {
-  const std::unique_ptr<peri_error, void (*)(peri_error*)> e(raw, peri_error_free);
-  return {peri_error_get_kind(raw),
-          peri_error_get(raw, PERI_ERROR_TEXT),
-          peri_error_get(raw, PERI_ERROR_MESSAGE),
-          peri_error_get(raw, PERI_ERROR_FILE),
-          peri_error_get(raw, PERI_ERROR_NODE),
-          peri_error_get(raw, PERI_ERROR_EXPECTED),
-          peri_error_get(raw, PERI_ERROR_FOUND),
-          peri_error_get(raw, PERI_ERROR_REMEDY)};
-}
-
 // The names live in `dims`.
 inline std::vector<peri_dim> raw_dims(const std::vector<std::pair<std::string, int64_t>>& dims) {
   std::vector<peri_dim> out;
@@ -343,7 +288,7 @@ class Session {
     peri_session* raw = nullptr;
     return detail::guarded([&]() -> Result<Session> {
       if (peri_error* e = peri_session_create(engine.handle(), threads, &raw)) return detail::take(e);
-      return Session(raw, peri_engine_output_count(engine.handle()));
+      return Session(raw, peri_engine_input_count(engine.handle()), peri_engine_output_count(engine.handle()));
     });
   }
 
@@ -366,6 +311,20 @@ class Session {
     return run(std::span<const View>(inputs.begin(), inputs.size()));
   }
 
+  // Inputs of a text model, made of texts by its own tokenizer; they live until the next call or the session's end.
+  Result<std::vector<View>> inputs_of(std::span<const std::string> texts) {
+    return detail::guarded([&]() -> Result<std::vector<View>> {
+      std::vector<const char*> raw;
+      for (const std::string& text : texts) raw.push_back(text.c_str());
+      std::vector<peri_tensor> in(input_count_, raw_of({}));
+      if (peri_error* e = peri_session_texts(raw_.get(), raw.data(), raw.size(), in.data(), in.size()))
+        return detail::take(e);
+      std::vector<View> made;
+      for (const peri_tensor& t : in) made.push_back({t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes});
+      return made;
+    });
+  }
+
   // Output `index` of the last run, sharing its memory; the caller calls its deleter.
   Result<DLManagedTensor*> output_to_dlpack(size_t index) const {
     DLManagedTensor* made = nullptr;
@@ -374,12 +333,13 @@ class Session {
   }
 
  private:
-  Session(peri_session* raw, size_t outputs) : raw_(raw, peri_session_free), output_count_(outputs) {}
+  Session(peri_session* raw, size_t inputs, size_t outputs)
+      : raw_(raw, peri_session_free), input_count_(inputs), output_count_(outputs) {}
   static peri_tensor raw_of(const View& v) {
     return {sizeof(peri_tensor), v.dtype, PERI_DEVICE_HOST, v.dims.data(), v.dims.size(), v.data, v.bytes};
   }
   std::unique_ptr<peri_session, void (*)(peri_session*)> raw_;
-  size_t output_count_;
+  size_t input_count_, output_count_;
 };
 
 }  // namespace v1

@@ -49,6 +49,7 @@ struct peri_report {
 struct peri_session {
   std::unique_ptr<peri::runtime::Session> session;
   std::vector<peri::Tensor> outputs;  // of the last run
+  std::vector<peri::Tensor> texts;    // inputs made of texts
   peri::api::Log log;
   peri::DimBinding told;  // the dims whose untuned run was told last
 };

@@ -1,4 +1,4 @@
-// Texts on the command line: a text model's inputs from words, and how alike its answers are.
+// Texts instead of tensors: a text model's inputs from words, and how alike its answers are.
 #pragma once
 
 #include <span>
