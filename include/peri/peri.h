@@ -145,7 +145,7 @@ typedef struct peri_build_options {
   const peri_dim* max_dims; /* the largest shape, the same */
   size_t max_dim_count;
   const char* backend; /* NULL or "auto": the first that can */
-  const char* dtype;   /* of the arithmetic: NULL or "f32" */
+  const char* dtype;   /* as --dtype; NULL: not given */
   const char* const* disabled_passes;
   size_t disabled_pass_count;
   const char* dump_folder; /* write the graph around each pass that changes it; NULL: none */

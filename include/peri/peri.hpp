@@ -123,7 +123,7 @@ struct BuildOptions {
   bool verify = true;             // false: nothing is held against the reference, and the proof says so
   bool cache = true;              // false: the timing cache is neither read nor written
   std::string cache_folder;       // of the timing cache; empty: the environment's
-  std::string backend, dtype;     // empty: "auto", "f32"
+  std::string backend, dtype;     // as --backend and --dtype; empty: not given
   std::vector<std::string> disabled_passes;
   std::string engine_path, lock_path, locked_path, dump_folder;  // as in peri_build_options; empty: none
   bool proof = false;                                            // make the proof though no engine is written

@@ -58,6 +58,7 @@ Result<build::Request> request_of(const char* model, const peri_build_options& g
 
 Result<std::unique_ptr<peri_engine>> build_engine(const char* model, const peri_build_options& given) {
   const Log log{given.log, given.log_user};
+  log.tell_of_knobs();
   PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator));
   PERI_ASSIGN(const build::Request request, request_of(model, given));
   PERI_ASSIGN(build::Made made, build::make_engine(request));

@@ -29,6 +29,7 @@ Result<std::unique_ptr<peri_engine>> load(const char* path, const peri_engine_op
   std::shared_ptr<const MappedFile> file;
   PERI_ASSIGN(auto engine, build::load(path, std::move(run_options), given.check_weights != 0, &file));
   const Log log{given.log, given.log_user};
+  log.tell_of_knobs();
   log.tell(PERI_LOG_INFO, format("loaded %s: %zu steps, made by %s", path, engine->program().steps.size(),
                                  engine->program().builder.c_str()));
   auto out = to_handle(std::move(engine), log);

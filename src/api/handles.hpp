@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/fault.hpp"
+#include "base/knobs.hpp"
 #include "peri/peri.h"
 #include "runtime/engine.hpp"
 
@@ -26,6 +27,11 @@ struct Log {
   void* user = nullptr;
   void tell(peri_log_level level, const std::string& message) const {
     if (function) function(user, level, message.c_str());
+  }
+  // A variable PERI_* that is no knob: the command line refuses it, a program may have it from its surroundings.
+  void tell_of_knobs() const {
+    if (!function) return;
+    if (const Status knobs = check_knobs(); !knobs.ok()) tell(PERI_LOG_WARNING, knobs.error().text());
   }
 };
 

@@ -12,7 +12,7 @@ struct Request {
   // INPUT.AXIS, "batch" or "sequence".
   std::map<std::string, int64_t> dims, min_dims, max_dims;
   std::string backend = "auto";
-  std::string dtype;     // of the arithmetic: "" or "f32"
+  std::string dtype;     // as --dtype has it; "" not given
   std::string provider;  // only candidates of this provider; "" all
   int threads = 0;       // 0: the CPUs this process may use
   bool tune = true;      // false: each kernel's first offer, nothing is measured

@@ -127,6 +127,7 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, V
         o.of_change = o.difference.linf == 0 ? 0 : o.difference.linf / *change;
       o.inside = terms.budget.holds(o.difference, got.dtype()) && !(o.of_change.value_or(0) > terms.budget.max_change);
       v->worst = std::max(v->worst, o.difference.relative);
+      v->allowed = std::max(v->allowed, terms.budget.allowed(got.dtype()));
       if (!o.inside && v->outside.empty())
         v->outside = format("output '%s' is outside its budget at seed %llu: error %.3g of its range, allowed %.3g",
                             o.output.c_str(), static_cast<unsigned long long>(o.seed), o.difference.relative,
@@ -192,7 +193,7 @@ std::string Verification::text() const {
   std::string out = outside;
   if (out.empty())
     out = format("%zu runs against %s, largest error %.3g of the output's range, allowed %.3g", runs, against.c_str(),
-                 worst, max_error);
+                 worst, allowed);
   if (weights_checked) out += "; " + std::to_string(weights_checked) + " weights intact";
   if (!bisected.empty()) out += "; " + bisected;
   return out;

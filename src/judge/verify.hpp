@@ -60,7 +60,9 @@ struct OutputVerdict {
 
 struct Verification {
   std::string path, against;
-  double max_error = 0, worst = 0;  // allowed; the largest share of an output's range
+  double max_error = 0;  // of the budget
+  double allowed = 0;    // the most that any output's type is allowed
+  double worst = 0;      // the largest error, as a share of its output's range
   int64_t weights_checked = 0;
   size_t runs = 0;
   std::vector<OutputVerdict> outputs;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -163,6 +164,22 @@ TEST_F(Options, WhatIsNotThereIsRefusedByName) {
   o.progress = [&](size_t, size_t, const char*) { begun = true; };
   EXPECT_EQ(refused(o).kind, PERI_ERROR_IO);
   EXPECT_FALSE(begun) << "before the work";
+}
+
+TEST_F(Options, AMisspeltKnobIsToldToTheLog) {
+  peri::BuildOptions o = untuned();
+  o.verify = o.proof = false;
+  std::string said;
+  o.hooks.log_user = &said;
+  o.hooks.log = [](void* user, peri_log_level, const char* line) { *static_cast<std::string*>(user) += line; };
+  setenv("PERI_CAHCE", "/nowhere", 1);
+  const bool built = peri::Engine::build(model(), o).ok();
+  unsetenv("PERI_CAHCE");
+  EXPECT_TRUE(built);
+  EXPECT_NE(said.find("did you mean PERI_CACHE?"), std::string::npos) << said;
+  said.clear();
+  EXPECT_TRUE(peri::Engine::build(model(), o).ok());
+  EXPECT_EQ(said.find("PERI_"), std::string::npos) << said;
 }
 
 TEST_F(Options, ABuildThatIsStoppedGivesTheBestSoFar) {
