@@ -168,7 +168,7 @@ void peri_engine_free(peri_engine* engine);
  * made none), IO (there is no such file), UNSUPPORTED (of another version). */
 peri_error* peri_engine_proof(const peri_engine* engine, const char** out);
 
-/* What a verification found. */
+/* What a verification or an inspection found. */
 typedef struct peri_report peri_report;
 
 typedef struct peri_verify_options {
@@ -191,6 +191,10 @@ typedef struct peri_verify_options {
  * step lies outside; its text names the first). Other errors: REFUSED (the reference would take hours), those of a run.
  */
 peri_error* peri_engine_verify(const peri_engine* engine, const peri_verify_options* options, peri_report** report);
+/* What a model needs and whether it runs here, before anything is tuned: inputs, operators, memory, an upper estimate
+ * of the build. All of a model's unsupported nodes are in the report and no error. Of `options` the shape, the backend
+ * and the disabled passes count; NULL: defaults. */
+peri_error* peri_model_inspect(const char* model, const peri_build_options* options, peri_report** report);
 /* As a JSON object; lives as long as the report. */
 const char* peri_report_json(const peri_report* report);
 /* NULL is allowed. */

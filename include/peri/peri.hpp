@@ -179,6 +179,16 @@ class Engine {
     return detail::guarded([&] { return build_model(model, options); });
   }
 
+  // What `peri inspect` says of a model, as a JSON object: whether it runs here, and what it needs.
+  static Result<std::string> inspect(const std::string& model) {
+    return detail::guarded([&]() -> Result<std::string> {
+      peri_report* raw = nullptr;
+      if (peri_error* e = peri_model_inspect(model.c_str(), nullptr, &raw)) return detail::take(e);
+      const std::unique_ptr<peri_report, void (*)(peri_report*)> report(raw, peri_report_free);
+      return std::string(peri_report_json(raw));
+    });
+  }
+
   std::vector<Port> inputs() const {
     std::vector<Port> out(peri_engine_input_count(handle()));
     for (size_t k = 0; k < out.size(); ++k) {

@@ -6,6 +6,7 @@
 #include "build/open.hpp"
 #include "build/proof.hpp"
 #include "build/request.hpp"
+#include "build/survey.hpp"
 
 namespace peri::api {
 
@@ -96,6 +97,17 @@ peri_error* peri_engine_build(const char* model, const peri_build_options* optio
     PERI_ASSIGN(const peri_build_options o, peri::api::known_part(options, "peri_build_options"));
     PERI_ASSIGN(auto engine, peri::api::build_engine(model, o));
     *out = engine.release();
+    return peri::Ok{};
+  });
+}
+
+peri_error* peri_model_inspect(const char* model, const peri_build_options* options, peri_report** report) {
+  return peri::api::guarded([&]() -> peri::Status {
+    if (!model || !report) return peri::usage("peri_model_inspect needs a model and a place for the report");
+    PERI_ASSIGN(const peri_build_options o, peri::api::known_part(options, "peri_build_options"));
+    PERI_ASSIGN(const peri::build::Request request, peri::api::request_of(model, o));
+    PERI_ASSIGN(const peri::build::Survey found, peri::build::survey(request));
+    *report = std::make_unique<peri_report>(peri_report{peri::build::survey_json(found)}).release();
     return peri::Ok{};
   });
 }

@@ -166,6 +166,24 @@ TEST_F(Options, WhatIsNotThereIsRefusedByName) {
   EXPECT_FALSE(begun) << "before the work";
 }
 
+TEST_F(Options, AModelIsInspectedBeforeItIsBuilt) {
+  const auto found = peri::Engine::inspect(model());
+  ASSERT_TRUE(found.ok()) << found.error().text;
+  EXPECT_EQ(count(*found, "\"runs\":true"), 1u);
+  EXPECT_GT(count(*found, "\"op\":"), 2u);
+  EXPECT_EQ(member(*found, "at_dims", "batch"), "1");
+  EXPECT_EQ(peri::Engine::inspect("/nonexistent.onnx").error().kind, PERI_ERROR_IO);
+  const peri_dim dim = {"batch", 7};
+  peri_build_options o = {};
+  o.struct_size = sizeof o;
+  o.dims = &dim;
+  o.dim_count = 1;
+  peri_report* report = nullptr;
+  ASSERT_EQ(peri_model_inspect(model().c_str(), &o, &report), nullptr);
+  EXPECT_EQ(member(peri_report_json(report), "at_dims", "batch"), "7");
+  peri_report_free(report);
+}
+
 TEST_F(Options, AMisspeltKnobIsToldToTheLog) {
   peri::BuildOptions o = untuned();
   o.verify = o.proof = false;
