@@ -110,6 +110,7 @@ typedef struct peri_engine_options {
   const peri_allocator* allocator; /* NULL: the system's */
   peri_log_function log;           /* NULL: silent */
   void* log_user;
+  int check_weights; /* 1: the hash of every weight is recomputed first; else they are mapped and not read */
 } peri_engine_options;
 
 typedef struct peri_dim {
@@ -117,14 +118,16 @@ typedef struct peri_dim {
   int64_t value;
 } peri_dim;
 
+/* What `peri build` takes as flags. */
 typedef struct peri_build_options {
   size_t struct_size;
   int threads;          /* as in peri_engine_options, and for measuring */
   const peri_dim* dims; /* the shape to tune for; any shape runs */
   size_t dim_count;
   const char* provider;    /* only candidates of this provider: "peri", "onednn", "reference"; NULL: all */
-  int no_tune;             /* 1: each kernel's first offer, nothing is measured or checked */
-  const char* engine_path; /* also write the engine to this file; NULL: it stays in memory */
+  int no_tune;             /* 1: each kernel's first offer, nothing is measured. Checked it is: see no_verify, which a
+                            * program compiled before that member was there says along with this one */
+  const char* engine_path; /* also write the engine to this file, and its proof beside it; NULL: it stays in memory */
   const char* lock_path;   /* also write every choice to this lock file */
   const char* locked_path; /* take every choice from this lock file: the same bytes, no measuring */
   /* Called from the building thread; `total` 0: not known. NULL: silent. */
@@ -133,6 +136,23 @@ typedef struct peri_build_options {
   const peri_allocator* allocator; /* of the engine's sessions, as in peri_engine_options */
   peri_log_function log;           /* of the build and of the engine */
   void* log_user;
+  int no_verify; /* 1: neither the kernels' answers nor the engine's are held against the reference; the proof says so
+                  */
+  int no_cache;  /* 1: the timing cache is neither read nor written */
+  const char* cache_folder; /* of the timing cache; NULL: $PERI_CACHE, else $XDG_CACHE_HOME/peri, else ~/.cache/peri */
+  const peri_dim* min_dims; /* the smallest shape: every kernel chosen must take it too */
+  size_t min_dim_count;
+  const peri_dim* max_dims; /* the largest shape, the same */
+  size_t max_dim_count;
+  const char* backend; /* NULL or "auto": the first that can */
+  const char* dtype;   /* as --dtype; NULL: not given */
+  const char* const* disabled_passes;
+  size_t disabled_pass_count;
+  const char* dump_folder; /* write the graph around each pass that changes it; NULL: none */
+  int proof;               /* 1: make the proof, for peri_engine_proof(), though no engine_path is given */
+  /* Asked from the building thread now and then; once it gives nonzero the build ends with the best so far, and the log
+   * is told. */
+  int (*stop)(void* user);
 } peri_build_options;
 
 /* Maps an engine file. `options` NULL: defaults. Errors: IO, INVALID (not an engine, cut, damaged), REFUSED (another
@@ -142,6 +162,43 @@ peri_error* peri_engine_load(const char* path, const peri_engine_options* option
 peri_error* peri_engine_build(const char* model, const peri_build_options* options, peri_engine** out);
 /* The sessions made from it live on. NULL is allowed. */
 void peri_engine_free(peri_engine* engine);
+
+/* The proof of the engine, a JSON object: what was verified and measured, and every choice with what it was chosen
+ * from. That of the build, or the one beside the engine's file. Lives as long as the engine. Errors: USAGE (the build
+ * made none), IO (there is no such file), UNSUPPORTED (of another version). */
+peri_error* peri_engine_proof(const peri_engine* engine, const char** out);
+
+/* What a verification or an inspection found. */
+typedef struct peri_report peri_report;
+
+typedef struct peri_verify_options {
+  size_t struct_size;
+  int threads;           /* of the reference; 0: as the engine says */
+  const uint64_t* seeds; /* of the inputs, one run each; NULL: 1 and 2 */
+  size_t seed_count;
+  const peri_dim* dims; /* the shape of the runs; what is not named is as it was tuned for */
+  size_t dim_count;
+  double max_error;       /* the largest error allowed, as a share of an output's range; 0: 1e-4 */
+  int bisect;             /* 1: also judge every step of the last run on the inputs it had */
+  const char* peer_model; /* hold answers against ONNX Runtime's of this ONNX file (its Python: $PERI_PYTHON) and not
+                           * against the float64 reference of the engine's own source; NULL: the reference */
+  void (*progress)(void* user, size_t done, size_t total, const char* what); /* as in peri_build_options */
+  void* user;
+} peri_verify_options;
+
+/* Runs the engine on seeded inputs and holds its answers against the reference. NULL: all lie within the budget.
+ * `report`, if it is not NULL, gets what was found; that is written too where the error is ACCURACY (an answer or a
+ * step lies outside; its text names the first). Other errors: REFUSED (the reference would take hours), those of a run.
+ */
+peri_error* peri_engine_verify(const peri_engine* engine, const peri_verify_options* options, peri_report** report);
+/* What a model needs and whether it runs here, before anything is tuned: inputs, operators, memory, an upper estimate
+ * of the build. All of a model's unsupported nodes are in the report and no error. Of `options` the shape, the backend
+ * and the disabled passes count; NULL: defaults. */
+peri_error* peri_model_inspect(const char* model, const peri_build_options* options, peri_report** report);
+/* As a JSON object; lives as long as the report. */
+const char* peri_report_json(const peri_report* report);
+/* NULL is allowed. */
+void peri_report_free(peri_report* report);
 
 /* Inputs and outputs, in the order in which runs take them. Out of range: "", PERI_DTYPE_INVALID, 0. Strings and arrays
  * live as long as the engine. */
@@ -178,6 +235,13 @@ void peri_session_free(peri_session* session);
  * UNSUPPORTED (string tensors). After an error the contents of outputs are undefined; the session may run again. */
 peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_t in_count, peri_tensor* out,
                              size_t out_count, void* stream);
+
+/* Inputs of a text model, made of texts by the tokenizer that travels in its engine: one row a text, padded to the
+ * longest. `in` (peri_engine_input_count of them, struct_size set) is filled, to be given to peri_session_run(); what
+ * it names is memory of the session and lives until the next call of this function or the session's end. Errors: USAGE
+ * (a model without a tokenizer, no text, counts), INVALID (not UTF-8). */
+peri_error* peri_session_texts(peri_session* session, const char* const* texts, size_t count, peri_tensor* in,
+                               size_t in_count);
 
 /* ---- DLPack ---------------------------------------------------------------------------------------------------- */
 /* The exchange format of array libraries (dmlc/dlpack). <peri/dlpack.h> declares its structs where no other header

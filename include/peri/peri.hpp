@@ -9,74 +9,33 @@
 #pragma once
 
 #include <peri/peri.h>
+#include <peri/result.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
-#include <new>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace peri {
 inline namespace v1 {
 
-// Why a call failed. `text` is everything on one line.
-struct Error {
-  peri_error_kind kind = PERI_ERROR_INTERNAL;
-  std::string text, message, file, node, expected, found, remedy;
-};
-
-// A value or an Error. value() and * need ok(); error() needs !ok().
-template <class T>
-class [[nodiscard]] Result {
- public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
-  bool ok() const { return state_.index() == 0; }
-  explicit operator bool() const { return ok(); }
-  T& value() & { return std::get<0>(state_); }
-  const T& value() const& { return std::get<0>(state_); }
-  T&& value() && { return std::get<0>(std::move(state_)); }
-  T& operator*() & { return value(); }
-  const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
-  T* operator->() { return &value(); }
-  const T* operator->() const { return &value(); }
-  const Error& error() const { return std::get<1>(state_); }
-
- private:
-  std::variant<T, Error> state_;
-};
-
 namespace detail {
-// Runs `f`, a function that returns a Result; a lack of memory on this side becomes an error as well.
-template <class F>
-auto guarded(F f) -> decltype(f()) {
-#if defined(__cpp_exceptions)
-  try {
-    return f();
-  } catch (const std::bad_alloc&) {
-    return Error{PERI_ERROR_MEMORY, "out of memory", "out of memory", {}, {}, {}, {}, {}};
-  }
-#else
-  return f();
-#endif
+// The names live in `dims`.
+inline std::vector<peri_dim> raw_dims(const std::vector<std::pair<std::string, int64_t>>& dims) {
+  std::vector<peri_dim> out;
+  for (const auto& [name, value] : dims) out.push_back({name.c_str(), value});
+  return out;
 }
 
-inline Error take(peri_error* raw) {
-  const std::unique_ptr<peri_error, void (*)(peri_error*)> e(raw, peri_error_free);
-  return {peri_error_get_kind(raw),
-          peri_error_get(raw, PERI_ERROR_TEXT),
-          peri_error_get(raw, PERI_ERROR_MESSAGE),
-          peri_error_get(raw, PERI_ERROR_FILE),
-          peri_error_get(raw, PERI_ERROR_NODE),
-          peri_error_get(raw, PERI_ERROR_EXPECTED),
-          peri_error_get(raw, PERI_ERROR_FOUND),
-          peri_error_get(raw, PERI_ERROR_REMEDY)};
+// A progress callback whose user is options with a function of that name.
+template <class Options>
+void tell(void* user, size_t done, size_t total, const char* what) {
+  static_cast<Options*>(user)->progress(done, total, what);
 }
 
 template <class T>
@@ -153,26 +112,63 @@ struct Hooks {
   void* log_user = nullptr;
 };
 
+// Values of dimensions: by name, INPUT.AXIS, "batch" or "sequence".
+using Dims = std::vector<std::pair<std::string, int64_t>>;
+
 struct BuildOptions {
-  int threads = 0;                                    // 0: the CPUs this process may use
-  std::vector<std::pair<std::string, int64_t>> dims;  // the shape to tune for; any shape runs
-  std::string provider;                               // "peri", "onednn", "reference"; empty: all
-  bool tune = true;                                   // false: each kernel's first offer, nothing measured or checked
-  std::string engine_path, lock_path, locked_path;    // as in peri_build_options; empty: none
+  int threads = 0;                // 0: the CPUs this process may use
+  Dims dims, min_dims, max_dims;  // the shape to tune for (any runs); smallest and largest that every kernel must take
+  std::string provider;           // "peri", "onednn", "reference"; empty: all
+  bool tune = true;               // false: each kernel's first offer, nothing is measured
+  bool verify = true;             // false: nothing is held against the reference, and the proof says so
+  bool cache = true;              // false: the timing cache is neither read nor written
+  std::string cache_folder;       // of the timing cache; empty: the environment's
+  std::string backend, dtype;     // as --backend and --dtype; empty: not given
+  std::vector<std::string> disabled_passes;
+  std::string engine_path, lock_path, locked_path, dump_folder;  // as in peri_build_options; empty: none
+  bool proof = false;                                            // make the proof though no engine is written
+  std::function<void(size_t done, size_t total, const char* what)> progress;
+  std::function<bool()> stop;  // once true the build ends with the best so far
   Hooks hooks;
+};
+
+struct LoadOptions {
+  int threads = 0;             // 0: the CPUs this process may use
+  bool check_weights = false;  // recompute the hash of every weight first
+  Hooks hooks;
+};
+
+struct VerifyOptions {
+  int threads = 0;
+  std::vector<uint64_t> seeds;  // of the inputs, one run each; empty: 1 and 2
+  Dims dims;                    // the shape of the runs; what is not named is as it was tuned for
+  double max_error = 0;         // as a share of an output's range; 0: 1e-4
+  bool bisect = false;          // also judge every step of the last run
+  std::string peer_model;       // as in peri_verify_options; empty: the float64 reference
+  std::function<void(size_t done, size_t total, const char* what)> progress;
+};
+
+// What a verification found: whether all lies within the budget, the first that does not in words, and a JSON object.
+struct Report {
+  bool passed = false;
+  std::string outside, json;
 };
 
 class Engine {
  public:
   // Maps an engine file. `threads` 0: the CPUs this process may use.
   static Result<Engine> load(const std::string& path, int threads = 0, const Hooks& hooks = {}) {
+    return load(path, LoadOptions{threads, false, hooks});
+  }
+  static Result<Engine> load(const std::string& path, const LoadOptions& options) {
     return detail::guarded([&]() -> Result<Engine> {
       peri_engine_options o = {};
       o.struct_size = sizeof(o);
-      o.threads = threads;
-      o.allocator = hooks.allocator;
-      o.log = hooks.log;
-      o.log_user = hooks.log_user;
+      o.threads = options.threads;
+      o.allocator = options.hooks.allocator;
+      o.log = options.hooks.log;
+      o.log_user = options.hooks.log_user;
+      o.check_weights = options.check_weights;
       peri_engine* raw = nullptr;
       if (peri_error* e = peri_engine_load(path.c_str(), &o, &raw)) return detail::take(e);
       return Engine(raw);
@@ -181,6 +177,16 @@ class Engine {
   // Makes an engine from an ONNX file or a Hugging Face folder. Takes seconds.
   static Result<Engine> build(const std::string& model, const BuildOptions& options = {}) {
     return detail::guarded([&] { return build_model(model, options); });
+  }
+
+  // What `peri inspect` says of a model, as a JSON object: whether it runs here, and what it needs.
+  static Result<std::string> inspect(const std::string& model) {
+    return detail::guarded([&]() -> Result<std::string> {
+      peri_report* raw = nullptr;
+      if (peri_error* e = peri_model_inspect(model.c_str(), nullptr, &raw)) return detail::take(e);
+      const std::unique_ptr<peri_report, void (*)(peri_report*)> report(raw, peri_report_free);
+      return std::string(peri_report_json(raw));
+    });
   }
 
   std::vector<Port> inputs() const {
@@ -207,30 +213,80 @@ class Engine {
     }
     return out;
   }
+  // The proof as a JSON object: of the build that made it, or beside the engine's file.
+  Result<std::string> proof() const {
+    return detail::guarded([&]() -> Result<std::string> {
+      const char* text = nullptr;
+      if (peri_error* e = peri_engine_proof(handle(), &text)) return detail::take(e);
+      return std::string(text);
+    });
+  }
+  // Holds answers on seeded inputs against the float64 reference. An answer outside its budget is no error.
+  Result<Report> verify(const VerifyOptions& options = {}) const {
+    return detail::guarded([&] { return verify_engine(options); });
+  }
   const peri_engine* handle() const { return raw_.get(); }
 
  private:
   explicit Engine(peri_engine* raw) : raw_(raw, peri_engine_free) {}
   static Result<Engine> build_model(const std::string& model, const BuildOptions& options) {
-    std::vector<peri_dim> dims;
-    for (const auto& [name, value] : options.dims) dims.push_back({name.c_str(), value});
+    const std::vector<peri_dim> dims = detail::raw_dims(options.dims), low = detail::raw_dims(options.min_dims),
+                                high = detail::raw_dims(options.max_dims);
+    std::vector<const char*> passes;
+    for (const std::string& name : options.disabled_passes) passes.push_back(name.c_str());
     const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
     peri_build_options o = {};
     o.struct_size = sizeof(o);
     o.threads = options.threads;
     o.dims = dims.data();
     o.dim_count = dims.size();
+    o.min_dims = low.data();
+    o.min_dim_count = low.size();
+    o.max_dims = high.data();
+    o.max_dim_count = high.size();
     o.provider = text(options.provider);
-    o.no_tune = options.tune ? 0 : 1;
+    o.backend = text(options.backend);
+    o.dtype = text(options.dtype);
+    o.no_tune = !options.tune;
+    o.no_verify = !options.verify;
+    o.no_cache = !options.cache;
+    o.cache_folder = text(options.cache_folder);
+    o.disabled_passes = passes.data();
+    o.disabled_pass_count = passes.size();
     o.engine_path = text(options.engine_path);
     o.lock_path = text(options.lock_path);
     o.locked_path = text(options.locked_path);
+    o.dump_folder = text(options.dump_folder);
+    o.proof = options.proof;
+    o.user = const_cast<BuildOptions*>(&options);
+    if (options.progress) o.progress = detail::tell<BuildOptions>;
+    if (options.stop) o.stop = [](void* user) { return static_cast<int>(static_cast<BuildOptions*>(user)->stop()); };
     o.allocator = options.hooks.allocator;
     o.log = options.hooks.log;
     o.log_user = options.hooks.log_user;
     peri_engine* raw = nullptr;
     if (peri_error* e = peri_engine_build(model.c_str(), &o, &raw)) return detail::take(e);
     return Engine(raw);
+  }
+  Result<Report> verify_engine(const VerifyOptions& options) const {
+    const std::vector<peri_dim> dims = detail::raw_dims(options.dims);
+    peri_verify_options o = {};
+    o.struct_size = sizeof(o);
+    o.threads = options.threads;
+    o.seeds = options.seeds.data();
+    o.seed_count = options.seeds.size();
+    o.dims = dims.data();
+    o.dim_count = dims.size();
+    o.max_error = options.max_error;
+    o.bisect = options.bisect;
+    o.peer_model = options.peer_model.empty() ? nullptr : options.peer_model.c_str();
+    o.user = const_cast<VerifyOptions*>(&options);
+    if (options.progress) o.progress = detail::tell<VerifyOptions>;
+    peri_report* raw = nullptr;
+    peri_error* e = peri_engine_verify(handle(), &o, &raw);
+    const std::unique_ptr<peri_report, void (*)(peri_report*)> report(raw, peri_report_free);
+    if (e && !raw) return detail::take(e);
+    return Report{!e, e ? detail::take(e).text : "", peri_report_json(raw)};
   }
   std::unique_ptr<peri_engine, void (*)(peri_engine*)> raw_;
 };
@@ -242,7 +298,7 @@ class Session {
     peri_session* raw = nullptr;
     return detail::guarded([&]() -> Result<Session> {
       if (peri_error* e = peri_session_create(engine.handle(), threads, &raw)) return detail::take(e);
-      return Session(raw, peri_engine_output_count(engine.handle()));
+      return Session(raw, peri_engine_input_count(engine.handle()), peri_engine_output_count(engine.handle()));
     });
   }
 
@@ -265,6 +321,20 @@ class Session {
     return run(std::span<const View>(inputs.begin(), inputs.size()));
   }
 
+  // Inputs of a text model, made of texts by its own tokenizer; they live until the next call or the session's end.
+  Result<std::vector<View>> inputs_of(std::span<const std::string> texts) {
+    return detail::guarded([&]() -> Result<std::vector<View>> {
+      std::vector<const char*> raw;
+      for (const std::string& text : texts) raw.push_back(text.c_str());
+      std::vector<peri_tensor> in(input_count_, raw_of({}));
+      if (peri_error* e = peri_session_texts(raw_.get(), raw.data(), raw.size(), in.data(), in.size()))
+        return detail::take(e);
+      std::vector<View> made;
+      for (const peri_tensor& t : in) made.push_back({t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes});
+      return made;
+    });
+  }
+
   // Output `index` of the last run, sharing its memory; the caller calls its deleter.
   Result<DLManagedTensor*> output_to_dlpack(size_t index) const {
     DLManagedTensor* made = nullptr;
@@ -273,12 +343,13 @@ class Session {
   }
 
  private:
-  Session(peri_session* raw, size_t outputs) : raw_(raw, peri_session_free), output_count_(outputs) {}
+  Session(peri_session* raw, size_t inputs, size_t outputs)
+      : raw_(raw, peri_session_free), input_count_(inputs), output_count_(outputs) {}
   static peri_tensor raw_of(const View& v) {
     return {sizeof(peri_tensor), v.dtype, PERI_DEVICE_HOST, v.dims.data(), v.dims.size(), v.data, v.bytes};
   }
   std::unique_ptr<peri_session, void (*)(peri_session*)> raw_;
-  size_t output_count_;
+  size_t input_count_, output_count_;
 };
 
 }  // namespace v1

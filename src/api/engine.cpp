@@ -1,15 +1,9 @@
-// Engines across the C interface: loaded from a file or built from a model, and what they take and give.
+// Engines across the C interface: loaded from a file, and what they take and give.
 #include <algorithm>
 
 #include "api/handles.hpp"
-#include "base/file.hpp"
-#include "base/version.hpp"
-#include "build/build.hpp"
-#include "device/target.hpp"
-#include "exec/entry.hpp"
-#include "plan/engine_file.hpp"
-#include "plan/lock_file.hpp"
-#include "tune/worker.hpp"
+#include "build/open.hpp"
+#include "build/request.hpp"
 
 namespace peri::api {
 
@@ -30,76 +24,30 @@ std::vector<std::vector<std::string>> dim_texts(const std::vector<plan::Port>& p
   return out;
 }
 
-std::string text_or(const char* text, const char* fallback) { return text ? text : fallback; }
-
-Result<compile::Options> options_of(const char* model, const peri_build_options& given) {
-  compile::Options o;
-  o.model = model;
-  for (size_t k = 0; k < given.dim_count; ++k) {
-    if (!given.dims || !given.dims[k].name) return usage("dimension %zu has no name", k);
-    o.dims[given.dims[k].name] = given.dims[k].value;
-  }
-  o.tune.threads = given.threads > 0 ? given.threads : usable_cpus();
-  o.tune.provider = text_or(given.provider, "");
-  o.tune.measure = o.tune.verify = given.no_tune == 0;
-  o.tune.worker = tune::worker_program();
-  o.builder = "peri " + std::string(version());
-  if (given.progress)
-    o.progress = [call = given.progress, user = given.user](size_t done, size_t total, const std::string& what) {
-      call(user, done, total, what.c_str());
-    };
-  if (given.locked_path) {
-    PERI_ASSIGN(o.lock, plan::read_lock(given.locked_path));
-  }
-  return o;
-}
-
-Result<std::shared_ptr<const runtime::Engine>> build(const char* model, const peri_build_options& given) {
+Result<std::unique_ptr<peri_engine>> load(const char* path, const peri_engine_options& given) {
+  PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator));
+  std::shared_ptr<const MappedFile> file;
+  PERI_ASSIGN(auto engine, build::load(path, std::move(run_options), given.check_weights != 0, &file));
   const Log log{given.log, given.log_user};
-  PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator));
-  PERI_ASSIGN(const compile::Options options, options_of(model, given));
-  auto built = build::build_engine({options, options.tune.verify, run_options.executors});
-  if (!built.ok()) return std::move(built).error().in_file(model);
-  compile::Compiled* compiled = &built->compiled;
-  if (given.engine_path) PERI_TRY(plan::write_engine(given.engine_path, compiled->program, compiled->weights));
-  if (given.lock_path) PERI_TRY(write_file_atomic(given.lock_path, plan::lock_text(compiled->lock)));
-  log.tell(PERI_LOG_INFO, format("built %s: %zu steps, %.1f s", model, compiled->program.steps.size(),
-                                 compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds));
-  for (const std::string& note : compiled->notes) log.tell(PERI_LOG_WARNING, note);
-  PERI_ASSIGN(auto assembled, plan::assemble_engine(compiled->program, compiled->weights));
-  compiled->weights.clear();
-  return runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}},
-                                 std::move(run_options));
-}
-
-Result<std::shared_ptr<const runtime::Engine>> load(const char* path, const peri_engine_options& given) {
-  PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator));
-  PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
-  auto engine = runtime::Engine::create(
-      std::move(loaded.program), runtime::mapped_weights(loaded.weight_bytes, loaded.file), std::move(run_options));
-  if (!engine.ok()) return std::move(engine).error().in_file(path);
-  Log{given.log, given.log_user}.tell(
-      PERI_LOG_INFO, format("loaded %s: %zu steps, made by %s", path, (*engine)->program().steps.size(),
-                            (*engine)->program().builder.c_str()));
-  return engine;
+  log.tell_of_knobs();
+  log.tell(PERI_LOG_INFO, format("loaded %s: %zu steps, made by %s", path, engine->program().steps.size(),
+                                 engine->program().builder.c_str()));
+  auto out = to_handle(std::move(engine), log);
+  out->path = path;
+  out->file = std::move(file);
+  return out;
 }
 }  // namespace
 
 Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator) {
-  static const std::vector<const runtime::Executor*> kTable = exec::table();
-  runtime::EngineOptions o;
-  o.executors = kTable;
-  o.threads = threads > 0 ? threads : usable_cpus();
-  o.machine.isas = device::this_cpu().isas;
-  o.machine.libraries = exec::libraries();
+  PERI_ASSIGN(const int count, build::threads_of(threads));
   PERI_ASSIGN(const peri_allocator a, known_part(allocator, "peri_allocator"));
   if (!a.allocate != !a.release)
     return usage("peri_allocator has only one of its functions").expecting("allocate and release, or neither");
-  o.allocator = {a.allocate, a.release, a.user};
-  return o;
+  return build::run_options(count, {a.allocate, a.release, a.user});
 }
 
-peri_engine* to_handle(std::shared_ptr<const runtime::Engine> engine, Log log) {
+std::unique_ptr<peri_engine> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log) {
   const std::vector<plan::Step>& steps = engine->program().steps;
   const auto slow =
       std::count_if(steps.begin(), steps.end(), [](const plan::Step& s) { return s.executor == "reference"; });
@@ -111,7 +59,7 @@ peri_engine* to_handle(std::shared_ptr<const runtime::Engine> engine, Log log) {
   out->output_dims = dim_texts(engine->program().outputs);
   out->engine = std::move(engine);
   out->log = log;
-  return out.release();
+  return out;
 }
 
 namespace {
@@ -148,17 +96,7 @@ peri_error* peri_engine_load(const char* path, const peri_engine_options* option
     if (!path || !out) return peri::usage("peri_engine_load needs a path and a place for the engine");
     PERI_ASSIGN(const peri_engine_options o, known_part(options, "peri_engine_options"));
     PERI_ASSIGN(auto engine, peri::api::load(path, o));
-    *out = peri::api::to_handle(std::move(engine), {o.log, o.log_user});
-    return peri::Ok{};
-  });
-}
-
-peri_error* peri_engine_build(const char* model, const peri_build_options* options, peri_engine** out) {
-  return peri::api::guarded([&]() -> peri::Status {
-    if (!model || !out) return peri::usage("peri_engine_build needs a model and a place for the engine");
-    PERI_ASSIGN(const peri_build_options o, known_part(options, "peri_build_options"));
-    PERI_ASSIGN(auto engine, peri::api::build(model, o));
-    *out = peri::api::to_handle(std::move(engine), {o.log, o.log_user});
+    *out = engine.release();
     return peri::Ok{};
   });
 }

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/fault.hpp"
+#include "base/knobs.hpp"
 #include "peri/peri.h"
 #include "runtime/engine.hpp"
 
@@ -24,6 +28,11 @@ struct Log {
   void tell(peri_log_level level, const std::string& message) const {
     if (function) function(user, level, message.c_str());
   }
+  // A variable PERI_* that is no knob: the command line refuses it, a program may have it from its surroundings.
+  void tell_of_knobs() const {
+    if (!function) return;
+    if (const Status knobs = check_knobs(); !knobs.ok()) tell(PERI_LOG_WARNING, knobs.error().text());
+  }
 };
 
 }  // namespace peri::api
@@ -33,11 +42,20 @@ struct peri_engine {
   // Sizes as text, by port and axis: strings that live as long as the engine.
   std::vector<std::vector<std::string>> input_dims, output_dims;
   peri::api::Log log;
+  std::string path;                              // the engine's file, else the model it was built from
+  std::shared_ptr<const peri::MappedFile> file;  // what it was loaded from, if it was
+  mutable std::mutex proof_lock;
+  mutable std::string proof;  // of the build, or read when it was first asked for
+};
+
+struct peri_report {
+  std::string json;
 };
 
 struct peri_session {
   std::unique_ptr<peri::runtime::Session> session;
   std::vector<peri::Tensor> outputs;  // of the last run
+  std::vector<peri::Tensor> texts;    // inputs made of texts
   peri::api::Log log;
   peri::DimBinding told;  // the dims whose untuned run was told last
 };
@@ -49,9 +67,14 @@ peri_error* to_handle(Status status);
 // The error that takes no memory.
 peri_error* no_memory();
 // A handle of an engine.
-peri_engine* to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
-// kUsage for an allocator with only one function.
+std::unique_ptr<peri_engine> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
+// kUsage for an allocator with only one function, and for a number of threads that is none.
 Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator);
+// Named sizes; kUsage for one without a name. `what`: "dimension".
+Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t count, const char* what);
+// A progress function of a caller, or none.
+std::function<void(size_t done, size_t total, const std::string& what)> progress_of(
+    void (*call)(void* user, size_t done, size_t total, const char* what), void* user);
 
 // The caller's struct in this version's size: members it does not know are zero. kUsage if struct_size is not set or
 // more than this version knows.

@@ -1,5 +1,6 @@
 // Sessions across the C interface: runs on the caller's memory.
 #include "api/handles.hpp"
+#include "build/open.hpp"
 #include "exec/core/packed_files.hpp"
 
 namespace peri::api {
@@ -79,16 +80,9 @@ Status check_call(const plan::Program& program, const peri_tensor* in, size_t in
 // Told once for each new size.
 void note_untuned(peri_session* s, const plan::Program& program, const DimBinding& binding) {
   if (!s->log.function || binding == s->told) return;
-  std::string tuned, here;
-  for (const auto& [name, value] : program.tuned_for) {
-    const auto it = binding.find(name);
-    if (it == binding.end()) continue;
-    tuned += (tuned.empty() ? "" : ",") + name + "=" + std::to_string(value);
-    here += (here.empty() ? "" : ",") + name + "=" + std::to_string(it->second);
-  }
   s->told = binding;
-  if (tuned != here)
-    s->log.tell(PERI_LOG_INFO, "tuned for " + tuned + ", run at " + here +
+  if (const std::optional<build::Untuned> untuned = build::untuned(program, binding))
+    s->log.tell(PERI_LOG_INFO, "tuned for " + untuned->tuned + ", run at " + untuned->here +
                                    ": right, but perhaps not fastest; build with these dims to tune for them");
 }
 

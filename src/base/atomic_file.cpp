@@ -9,18 +9,13 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/path.hpp"
 
 namespace peri {
 
 namespace {
 
 constexpr size_t kWorthStarting = size_t{1} << 20;  // bytes of one write that the disk is told of at once
-
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == path.npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 std::string hidden_name(const std::string& path) {
   static constinit std::atomic<unsigned> count{0};

@@ -44,7 +44,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 void on_missing_page(int signal, siginfo_t* info, void* context) {
   const int saved = errno;
   const uintptr_t at = reinterpret_cast<uintptr_t>(info->si_addr);
-  const bool by_kernel = info->si_code > 0;  // else someone's kill(), whose si_addr means nothing
+  const bool by_kernel = info->si_code > 0;  // else another process sent it, and si_addr means nothing
   for (Slot& slot : slots) {
     if (!by_kernel) break;
     const uintptr_t begin = slot.begin.load(std::memory_order_acquire);

@@ -6,7 +6,7 @@
 #include "base/json.hpp"
 #include "bench/measure.hpp"
 #include "bench/steps.hpp"
-#include "cli/core/model.hpp"
+#include "cli/console/model.hpp"
 
 namespace peri::cli {
 namespace {

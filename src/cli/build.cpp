@@ -1,17 +1,13 @@
 // peri build: a model becomes an engine file, with its proof beside it.
-#include <unistd.h>
-
-#include "base/file.hpp"
 #include "base/json.hpp"
-#include "cli/core/model.hpp"
-#include "cli/core/proof.hpp"
-#include "plan/engine_file.hpp"
-#include "plan/lock_file.hpp"
+#include "build/proof.hpp"
+#include "cli/console/model.hpp"
 
 namespace peri::cli {
 namespace {
 
-std::string describe(const compile::Compiled& c, const std::string& path, bool stopped) {
+std::string describe(const build::Made& made, const std::string& path) {
+  const compile::Compiled& c = made.built.compiled;
   JsonWriter w;
   w.begin_object().field("engine", path).field("model", c.program.name);
   w.field("steps", static_cast<int64_t>(c.program.steps.size()))
@@ -20,68 +16,35 @@ std::string describe(const compile::Compiled& c, const std::string& path, bool s
   w.field("import_seconds", c.import_seconds)
       .field("passes_seconds", c.passes_seconds)
       .field("tune_seconds", c.tune_seconds);
-  int64_t reference = 0;
-  for (const auto& s : c.steps) reference += s.chosen == "reference";
-  w.field("interrupted", stopped).field("reference_steps", reference).key("steps_in_order").begin_array();
-  for (const auto& s : c.steps) write_step(w, s);
+  w.field("interrupted", made.stopped)
+      .field("reference_steps", made.reference_steps())
+      .key("steps_in_order")
+      .begin_array();
+  for (const auto& s : c.steps) build::write_step(w, s);
   w.end_array().end_object();
   return w.take();
 }
 
-// Before the work: whether what comes of it can be written.
-Status check_folder_of(const std::string& file) {
-  const size_t slash = file.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
-  if (!file.empty() && access(folder.c_str(), W_OK) != 0) return os_error("write into the folder", folder);
-  return Ok{};
-}
-
-// What is known of the engine as a whole, in a few words.
-std::string judged_text(const build::Built& built) {
-  int64_t sizes = 0, steps = 0;
-  for (const judge::SizeEvidence& e : built.verdict.sizes)
-    if (e.limit.empty()) ++sizes, steps += e.steps_judged;
-  if (sizes == 0) return "the engine was not run";
-  std::string text = format("right at %lld size%s, %lld steps judged", static_cast<long long>(sizes),
-                            sizes == 1 ? "" : "s", static_cast<long long>(steps));
-  if (!built.refused.empty()) text += format(", %zu choices refused by it", built.refused.size());
-  return text;
-}
-
 Result<Outcome> run(const Arguments& arguments) {
-  const std::string model = arguments.positional[0], path = arguments.get("--output");
+  const std::string path = arguments.get("--output");
   if (path.empty()) return usage("peri build needs -o ENGINE");
+  if (arguments.has("--lock") && arguments.has("--locked"))
+    return usage("--lock writes choices and --locked takes them: give one of the two");
   Progress progress(arguments.has("--quiet"));
-  PERI_ASSIGN(compile::Options options, build_options(arguments, model, &progress));
-  if (const std::string file = arguments.get("--locked"); !file.empty()) {
-    if (arguments.has("--lock")) return usage("--lock writes choices and --locked takes them: give one of the two");
-    PERI_ASSIGN(options.lock, plan::read_lock(file));
-  }
-  for (const std::string& file : {path, arguments.get("--lock")}) PERI_TRY(check_folder_of(file));
-  PERI_ASSIGN(build::Built built, build_whole(options, &progress));
-  compile::Compiled* compiled = &built.compiled;
-  const bool stopped = interrupted();
-  int64_t unproven = 0;
-  if (stopped) {
-    for (const auto& s : compiled->steps) unproven += s.chosen != "reference" && s.evidence.max_error < 0;
-    compiled->notes.push_back(format("interrupted: the best so far, %lld of %zu steps neither verified nor measured",
-                                     static_cast<long long>(unproven), compiled->steps.size()));
-  }
-  const std::string proof =
-      proof_json(built, options) + "\n";  // before the engine: it stands without one for no longer
-  PERI_TRY(plan::write_engine(path, compiled->program, compiled->weights));
-  if (const std::string file = arguments.get("--lock"); !file.empty())
-    PERI_TRY(write_file_atomic(file, plan::lock_text(compiled->lock)));
-  PERI_TRY(write_file_atomic(proof_path(path), proof));
+  PERI_ASSIGN(build::Request request, build_request(arguments, arguments.positional[0], &progress));
+  request.engine_path = path;
+  request.lock_path = arguments.get("--lock");
+  request.locked_path = arguments.get("--locked");
+  PERI_ASSIGN(const build::Made made, build::make_engine(request));
+  progress.clear();
+  const compile::Compiled& compiled = made.built.compiled;
+  const int64_t reference = made.reference_steps();
   Outcome out;
-  int64_t reference = 0;
-  for (const auto& s : compiled->steps) reference += s.chosen == "reference";
-  out.summary = path + ", " + std::to_string(compiled->program.steps.size()) + " steps" +
+  out.summary = path + ", " + std::to_string(compiled.program.steps.size()) + " steps" +
                 (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +
-                format(", %.1f s", compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds +
-                                       built.verdict.seconds) +
-                "; " + judged_text(built) + (stopped ? "; " + compiled->notes.back() : "");
-  out.json = describe(*compiled, path, stopped);
+                format(", %.1f s", made.seconds()) + "; " + made.verdict() +
+                (made.stopped ? "; " + compiled.notes.back() : "");
+  out.json = describe(made, path);
   return out;
 }
 }  // namespace

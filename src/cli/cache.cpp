@@ -2,7 +2,7 @@
 #include "tune/cache.hpp"
 #include "base/json.hpp"
 #include "base/knobs.hpp"
-#include "cli/core/page.hpp"
+#include "cli/console/page.hpp"
 #include "exec/core/packed_files.hpp"
 
 namespace peri::cli {

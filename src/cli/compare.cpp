@@ -4,7 +4,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "cli/core/page.hpp"
+#include "cli/console/page.hpp"
 #include "stats/stats.hpp"
 
 namespace peri::cli {

@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "base/json.hpp"
-#include "cli/core/arguments.hpp"
-#include "cli/core/page.hpp"
+#include "cli/console/arguments.hpp"
+#include "cli/console/page.hpp"
 
 namespace peri::cli {
 namespace {

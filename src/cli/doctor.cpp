@@ -2,15 +2,15 @@
 #include "base/version.hpp"
 #include "bench/ceilings.hpp"
 #include "bench/peaks.hpp"
-#include "cli/core/machine.hpp"
-#include "cli/core/model.hpp"
-#include "cli/core/nvidia.hpp"
-#include "cli/core/page.hpp"
+#include "build/machine.hpp"
+#include "cli/console/model.hpp"
+#include "cli/console/nvidia.hpp"
+#include "cli/console/page.hpp"
 
 namespace peri::cli {
 namespace {
 
-std::vector<std::string> advice(const MachineFacts& m, const bench::Peaks& one, const bench::Peaks& all) {
+std::vector<std::string> advice(const build::MachineFacts& m, const bench::Peaks& one, const bench::Peaks& all) {
   std::vector<std::string> out;
   if (m.target.isas.empty())
     out.emplace_back("this CPU has no AVX2 and FMA: every step runs on the slow reference; use a CPU of 2013 or later");
@@ -30,7 +30,7 @@ std::vector<std::string> advice(const MachineFacts& m, const bench::Peaks& one, 
 
 Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(const int threads, thread_count(arguments));
-  const MachineFacts m = machine_facts();
+  const build::MachineFacts m = build::machine_facts();
   const bench::Ceilings ceilings = bench::machine_ceilings(threads);
   const bench::Peaks one = bench::measure_peaks(1, 1.0);
   const bench::Peaks all = threads > 1 ? bench::measure_peaks(threads, 1.0) : one;
@@ -38,7 +38,7 @@ Result<Outcome> run(const Arguments& arguments) {
   std::string isas;
   for (const std::string& i : m.target.isas) isas += (isas.empty() ? "" : ", ") + i;
   page.line("peri      %s", std::string(version()).c_str());
-  page.line("CPU       %s, %d usable, %s", cpu_name(m).c_str(), m.target.threads,
+  page.line("CPU       %s, %d usable, %s", build::cpu_name(m).c_str(), m.target.threads,
             isas.empty() ? "no AVX2" : isas.c_str());
   for (const auto& [name, bytes] : m.target.caches)
     page.line("cache     %-16s %s", name.c_str(), bytes_text(static_cast<double>(bytes)).c_str());
@@ -58,7 +58,7 @@ Result<Outcome> run(const Arguments& arguments) {
   }
   JsonWriter w;
   w.begin_object().field("peri", std::string(version())).key("machine");
-  write_machine(w, m);
+  build::write_machine(w, m);
   w.key("target");
   device::write_target(w, m.target);
   w.key("ceilings");
@@ -90,7 +90,7 @@ Result<Outcome> run(const Arguments& arguments) {
   w.end_array().end_object();
   Outcome out;
   out.json = w.take();
-  out.summary = format("%s, %d threads, %.0f GFLOP/s, %zu kernels", cpu_name(m).c_str(), threads, all.fma_gflops,
+  out.summary = format("%s, %d threads, %.0f GFLOP/s, %zu kernels", build::cpu_name(m).c_str(), threads, all.fma_gflops,
                        kernels::entries().size());
   return out;
 }

@@ -1,16 +1,13 @@
 // peri inspect: what a model needs and whether it runs here, before anything is tuned; what an engine holds, and with
 // --check whether every weight is intact.
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <set>
 
 #include "base/json.hpp"
-#include "cli/core/model.hpp"
-#include "cli/core/page.hpp"
+#include "build/survey.hpp"
+#include "cli/console/model.hpp"
+#include "cli/console/page.hpp"
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
-#include "hf/import.hpp"
 #include "onnx/import.hpp"
 #include "ops/entry.hpp"
 #include "plan/engine_file.hpp"
@@ -18,162 +15,7 @@
 namespace peri::cli {
 namespace {
 
-constexpr int64_t kMostTried = 50000;  // nodes of a model that inspect lowers for its estimates
-
-struct Facts {
-  std::string path, kind;
-  uint64_t file_bytes = 0;
-  std::vector<onnx::PortInfo> inputs, outputs;
-  std::map<std::string, std::vector<std::string>> symbols;  // name -> "input.axis"
-  std::vector<onnx::OpUse> ops;
-  int64_t nodes = 0, weights = 0, parameters = 0;
-  std::string origin;  // producer, opsets, architecture
-  std::vector<std::string> notes;
-  // Of a trial lowering without measurement, if every operator is supported.
-  bool lowered = false;
-  DimBinding dims;
-  int64_t weight_bytes = 0, arena_bytes = 0, problems = 0, candidates = 0, steps = 0, reference_steps = 0;
-  double prepare_seconds = 0, build_seconds = 0;
-};
-
-void add_symbols(Facts* f) {
-  for (const onnx::PortInfo& p : f->inputs)
-    for (size_t axis = 0; p.type.shape && axis < p.type.rank(); ++axis)
-      if ((*p.type.shape)[axis].is_symbol())
-        f->symbols[(*p.type.shape)[axis].symbol_name()].push_back(p.name + "." + std::to_string(axis));
-}
-
-Result<Facts> survey(const std::string& path) {
-  Facts f;
-  f.path = path;
-  if (!hf::is_folder(path)) {
-    PERI_ASSIGN(onnx::ImportReport r, onnx::survey_model(path));
-    f.kind = "onnx";
-    f.file_bytes = r.file_bytes;
-    f.inputs = std::move(r.inputs);
-    f.outputs = std::move(r.outputs);
-    f.ops = std::move(r.ops);
-    f.nodes = r.node_count;
-    f.weights = r.weight_count;
-    f.notes = std::move(r.notes);
-    f.origin = "IR " + std::to_string(r.ir_version);
-    for (const auto& [domain, version] : r.opsets)
-      f.origin += ", opset " + (domain.empty() ? "" : domain + " ") + std::to_string(version);
-    if (!r.producer.empty())
-      f.origin += ", by " + r.producer + (r.producer_version.empty() ? "" : " " + r.producer_version);
-    return f;
-  }
-  PERI_ASSIGN(hf::ImportedFolder m, hf::import_folder(path));
-  f.kind = "hugging face folder";
-  f.origin = m.folder.model_type + (m.tokenizer ? ", with its tokenizer" : ", no tokenizer");
-  if (m.folder.pooling != hf::Pooling::kNone)
-    f.origin += ", pooling " + std::string(hf::pooling_name(m.folder.pooling));
-  for (const ir::Value* v : m.graph.inputs) f.inputs.push_back({v->name, v->type});
-  for (size_t k = 0; k < m.graph.outputs.size(); ++k)
-    f.outputs.push_back({m.graph.output_names[k], m.graph.outputs[k]->type});
-  std::map<std::string, int64_t> count;
-  for (const ir::Node* n : m.graph.nodes) ++count[n->op];
-  for (const auto& [op, n] : count) {
-    onnx::OpUse use;
-    use.op = op, use.count = n, use.supported = true;
-    f.ops.push_back(std::move(use));
-  }
-  f.nodes = static_cast<int64_t>(m.graph.nodes.size());
-  f.notes = std::move(m.notes);
-  return f;
-}
-
-// Import, passes and a cover by first offers: everything but measuring. Its sizes are exact, the build time is an
-// estimate.
-Status try_lowering(const Arguments& arguments, Progress* progress, Facts* f) {
-  PERI_ASSIGN(compile::Options options, build_options(arguments, f->path, progress));
-  const double budget_ms = options.tune.budget_ms;
-  options.tune.measure = options.tune.verify = false;
-  auto compiled = compile::compile(options);
-  progress->clear();
-  if (!compiled.ok()) return std::move(compiled).error();
-  f->lowered = true;
-  std::set<uint64_t> seen;
-  for (const Tensor& t : compiled->weights) {
-    f->parameters += t.numel();
-    if (seen.insert(t.content_hash()).second) f->weight_bytes += static_cast<int64_t>(t.bytes().size());
-  }
-  f->weights = std::max<int64_t>(f->weights, static_cast<int64_t>(compiled->weights.size()));
-  for (const auto& [name, value] : compiled->program.tuned_for) f->dims[name] = value;
-  PERI_ASSIGN(const plan::ArenaPlan arena, plan::plan_arena(compiled->program, f->dims));
-  f->arena_bytes = arena.arena_bytes;
-  f->problems = compiled->tuned.problems;
-  f->candidates = compiled->tuned.candidates;
-  f->steps = static_cast<int64_t>(compiled->program.steps.size());
-  for (const auto& s : compiled->steps) f->reference_steps += s.chosen == "reference";
-  f->prepare_seconds = compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds;
-  // Timing takes at most its budget a candidate; verification about as much again.
-  f->build_seconds = f->prepare_seconds + static_cast<double>(f->candidates) * 2 * budget_ms / 1e3;
-  return Ok{};
-}
-
-void write_ports(JsonWriter& w, std::string_view key, const std::vector<onnx::PortInfo>& ports) {
-  w.key(key).begin_array();
-  for (const auto& p : ports) w.begin_object().field("name", p.name).field("type", ir::type_text(p.type)).end_object();
-  w.end_array();
-}
-
-std::string model_json(const Facts& f, int64_t unsupported) {
-  JsonWriter w;
-  w.begin_object()
-      .field("model", f.path)
-      .field("kind", f.kind)
-      .field("about", f.origin)
-      .field("runs", unsupported == 0 && f.lowered);
-  write_ports(w, "inputs", f.inputs);
-  write_ports(w, "outputs", f.outputs);
-  w.key("symbols").begin_object();
-  for (const auto& [name, axes] : f.symbols) {
-    w.key(name).begin_array();
-    for (const std::string& a : axes) w.value(a);
-    w.end_array();
-  }
-  w.end_object().field("nodes", f.nodes).key("operators").begin_array();
-  for (const onnx::OpUse& u : f.ops) {
-    w.begin_object()
-        .field("op", u.op)
-        .field("domain", u.domain)
-        .field("opset", u.opset)
-        .field("count", u.count)
-        .field("supported", u.supported);
-    if (!u.supported) {
-      w.field("reason", u.reason).field("remedy", u.remedy).key("nodes").begin_array();
-      for (const std::string& n : u.nodes) w.value(n);
-      w.end_array();
-    }
-    w.end_object();
-  }
-  w.end_array().field("file_bytes", f.file_bytes).field("weights", f.weights);
-  if (f.lowered) {
-    w.field("parameters", f.parameters).key("at_dims").begin_object();
-    for (const auto& [name, value] : f.dims) w.field(name, value);
-    w.end_object()
-        .field("weight_bytes", f.weight_bytes)
-        .field("arena_bytes", f.arena_bytes)
-        .field("memory_bytes", f.weight_bytes + f.arena_bytes);
-    w.field("steps", f.steps).field("reference_steps", f.reference_steps);
-    w.key("build_estimate")
-        .begin_object()
-        .field("seconds", f.build_seconds)
-        .field("problems", f.problems)
-        .field("candidates", f.candidates);
-    w.field("basis",
-            "import, passes and cover as just measured, and for each candidate of each distinct problem its timing "
-            "budget, once to time and once to verify; an upper estimate")
-        .end_object();
-  }
-  w.key("notes").begin_array();
-  for (const std::string& n : f.notes) w.value(n);
-  w.end_array().end_object();
-  return w.take();
-}
-
-void print_model(const Page& page, const Facts& f) {
+void print_model(const Page& page, const build::Survey& f) {
   page.line("%s: %s, %s", f.path.c_str(), f.kind.c_str(), f.origin.c_str());
   for (const auto& p : f.inputs) page.line("  input   %-24s %s", p.name.c_str(), ir::type_text(p.type).c_str());
   for (const auto& p : f.outputs) page.line("  output  %-24s %s", p.name.c_str(), ir::type_text(p.type).c_str());
@@ -219,26 +61,19 @@ void print_model(const Page& page, const Facts& f) {
 Result<Outcome> inspect_model(const Arguments& arguments, const std::string& path) {
   if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
   Progress progress(arguments.has("--quiet"));
-  PERI_ASSIGN(Facts f, survey(path));
-  add_symbols(&f);
-  int64_t kinds = 0, nodes = 0;
-  for (const onnx::OpUse& u : f.ops)
-    if (!u.supported) ++kinds, nodes += u.count;
-  if (kinds == 0 && f.nodes > kMostTried) {
-    f.notes.push_back(format("more than %lld nodes: memory and build time are not estimated; build it to see",
-                             static_cast<long long>(kMostTried)));
-  } else if (kinds == 0) {
-    Status lowered = try_lowering(arguments, &progress, &f);
-    if (!lowered.ok()) return std::move(lowered).error().in_file(path);
-  }
+  PERI_ASSIGN(const build::Request request, build_request(arguments, path, &progress));
+  auto surveyed = build::survey(request);
+  progress.clear();
+  if (!surveyed.ok()) return std::move(surveyed).error();
+  const build::Survey& f = *surveyed;
   const Page page(arguments);
   print_model(page, f);
   Outcome out;
-  out.json = model_json(f, nodes);
-  if (kinds) {
+  out.json = build::survey_json(f);
+  if (f.unsupported_kinds()) {
     out.code = 1;
-    out.summary = path + " does not run yet: " + std::to_string(nodes) + " nodes of " + std::to_string(kinds) +
-                  " unsupported operators";
+    out.summary = path + " does not run yet: " + std::to_string(f.unsupported_nodes()) + " nodes of " +
+                  std::to_string(f.unsupported_kinds()) + " unsupported operators";
   } else {
     out.summary =
         path + (f.lowered ? " runs: " : " has only supported operators: ") + std::to_string(f.nodes) + " nodes";
@@ -301,7 +136,7 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   PERI_ASSIGN(const plan::LoadedEngine e, plan::load_engine(path));
   if (arguments.has("--check")) PERI_TRY(plan::check_weights(e));
   PERI_ASSIGN(const int threads, thread_count(arguments));
-  auto here = load_engine_file(path, threads, nullptr);
+  auto here = build::load(path, build::run_options(threads));
   if (!here.ok()) return std::move(here).error();
   const plan::Program& p = e.program;
   std::map<std::string, int64_t> kernels, executors;
@@ -367,7 +202,7 @@ Result<Outcome> run(const Arguments& arguments) {
   if (arguments.positional.empty())
     return usage("peri inspect needs MODEL, ENGINE or --operators").advise("see: peri inspect --help");
   const std::string& path = arguments.positional[0];
-  return is_engine(path) ? inspect_engine(arguments, path) : inspect_model(arguments, path);
+  return build::is_engine(path) ? inspect_engine(arguments, path) : inspect_model(arguments, path);
 }
 }  // namespace
 

@@ -12,30 +12,26 @@
 #include "base/knobs.hpp"
 #include "base/spelling.hpp"
 #include "base/version.hpp"
-#include "cli/core/arguments.hpp"
-#include "cli/core/terminal.hpp"
+#include "cli/console/arguments.hpp"
+#include "cli/console/terminal.hpp"
 #include "exec/core/packed_files.hpp"
 
 namespace peri::cli {
 namespace {
 
-std::string overview() {
+std::string overview(size_t columns) {
   std::string out =
-      "peri " + std::string(version()) +
-      ": a trained model in, a fast engine with proven answers out\n\nusage: peri COMMAND [arguments]\n\n";
+      help_row("", "peri " + std::string(version()) + ": a trained model in, a fast engine with proven answers out", 0,
+               columns) +
+      "\nusage: peri COMMAND [arguments]\n\n";
   for (const Entry* e : entries()) {
     if (e->command.hidden) continue;
-    std::string left = "  " + std::string(e->command.name);
-    left.resize(14, ' ');
-    out += left + std::string(e->command.summary) + "\n";
+    out += help_row("  " + std::string(e->command.name), e->command.summary, 14, columns);
   }
   out += "\nenvironment:\n";
-  for (const KnobRow& row : knob_rows()) {
-    std::string left = "  " + std::string(row.variable);
-    left.resize(std::max<size_t>(left.size() + 2, 26), ' ');
-    out += left + std::string(row.summary) + "\n";
-  }
-  return out + "\n'peri COMMAND --help' explains one; 'peri --version' prints the version.\n";
+  for (const KnobRow& row : knob_rows()) out += help_row("  " + std::string(row.variable), row.summary, 26, columns);
+  return out + "\n" +
+         help_row("", "'peri COMMAND --help' explains one; 'peri --version' prints the version.", 0, columns);
 }
 
 // One object for --json: the outcome's own, or the error.
@@ -90,7 +86,7 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
 int run(int argc, char** argv) {
   if (argc < 2 || std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0 ||
       std::strcmp(argv[1], "help") == 0) {
-    std::fputs(overview().c_str(), argc < 2 ? stderr : stdout);
+    std::fputs(overview(argc < 2 ? 0 : output_columns()).c_str(), argc < 2 ? stderr : stdout);
     return argc < 2 ? 2 : 0;
   }
   if (std::strcmp(argv[1], "--version") == 0) {
@@ -112,7 +108,7 @@ int run(int argc, char** argv) {
   auto arguments = parse_arguments(*command, {argv + 2, static_cast<size_t>(argc - 2)});
   if (!arguments.ok()) return finish(nullptr, std::move(arguments).error(), command->name);
   if (arguments->has("--help")) {
-    std::fputs(help_text(*command).c_str(), stdout);
+    std::fputs(help_text(*command, output_columns()).c_str(), stdout);
     return 0;
   }
   // The float64 reference takes and gives back blocks of many megabytes; fresh pages for each cost a fifth of its time.

@@ -5,9 +5,9 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "cli/core/model.hpp"
-#include "cli/core/page.hpp"
-#include "cli/core/proof.hpp"
+#include "build/proof.hpp"
+#include "cli/console/model.hpp"
+#include "cli/console/page.hpp"
 #include "tune/judge.hpp"
 
 namespace peri::cli {
@@ -15,7 +15,7 @@ namespace {
 
 // The region's text of the step with this key or name in an engine's proof.
 Result<std::string> from_proof(const std::string& engine, const std::string& wanted) {
-  PERI_ASSIGN(const Json proof, read_proof(engine));
+  PERI_ASSIGN(const Json proof, build::read_proof(engine));
   PERI_ASSIGN(const Json::Array* steps, proof.get_array("steps"));
   for (const Json& s : *steps) {
     PERI_ASSIGN(const std::string_view key, s.get_string("key", ""));
@@ -25,7 +25,7 @@ Result<std::string> from_proof(const std::string& engine, const std::string& wan
     return std::string(region);
   }
   return usage("no step with this key or name")
-      .in_file(proof_path(engine))
+      .in_file(build::proof_path(engine))
       .but_found(wanted)
       .advise("peri explain ENGINE --json - lists them");
 }

@@ -1,7 +1,7 @@
 // peri run: one inference of a model or engine on files or seeded inputs.
 #include "base/json.hpp"
-#include "cli/core/model.hpp"
-#include "cli/core/text.hpp"
+#include "build/text.hpp"
+#include "cli/console/model.hpp"
 
 namespace peri::cli {
 namespace {
@@ -28,7 +28,7 @@ void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const s
 // Inputs made of texts; an error names the model, and why its tokenizer was not taken.
 Result<std::vector<Tensor>> tokenized(const Opened& opened, const std::string& path,
                                       std::span<const std::string> texts) {
-  auto inputs = text_inputs(opened.engine->program(), texts);
+  auto inputs = build::text_inputs(opened.engine->program(), texts);
   if (inputs.ok()) return inputs;
   Error e = std::move(inputs).error().in_file(path);
   if (opened.compiled)
@@ -61,7 +61,7 @@ Result<Outcome> run(const Arguments& arguments) {
     out.summary += (k ? ", " : "") + program.outputs[k].name + " " + tensor_type_text(outputs[k]);
   }
   w.end_object();
-  if (texts.size() > 1) write_similarity(w, text_similarity(program, outputs), texts, &out.summary);
+  if (texts.size() > 1) write_similarity(w, build::text_similarity(program, outputs), texts, &out.summary);
   w.end_object();
   out.json = w.take();
   if (arguments.has("--output-dir")) PERI_TRY(write_outputs(arguments.get("--output-dir"), program, outputs));

@@ -1,9 +1,8 @@
 // Reading the JSON files of a model folder.
 #include "hf/folder.hpp"
 
-#include <sys/stat.h>
-
 #include "base/file.hpp"
+#include "base/path.hpp"
 
 namespace peri::hf {
 
@@ -12,11 +11,6 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{4} << 20;
 constexpr size_t kMaxTokenizerBytes = size_t{64} << 20;
 constexpr int64_t kMaxSequence = 1 << 20;
-
-bool stands_in(const std::string& folder, const std::string& name) {
-  struct stat st;
-  return ::lstat((folder + "/" + name).c_str(), &st) == 0;
-}
 
 Result<std::string> read_text(const std::string& folder, const std::string& name, size_t max_bytes) {
   PERI_ASSIGN(const Fd fd, open_beneath(folder, name, Links::kHubCache));

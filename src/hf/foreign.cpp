@@ -1,9 +1,8 @@
 // What other formats look like, and the way from each of them to one we read.
 #include "hf/foreign.hpp"
 
-#include <dirent.h>
-
 #include <algorithm>
+#include <filesystem>
 #include <vector>
 
 namespace peri::hf {
@@ -48,14 +47,13 @@ std::optional<Error> foreign_name(std::string_view name) {
 
 Error no_weights(const std::string& folder) {
   std::vector<std::string> names;
-  if (DIR* dir = ::opendir(folder.c_str())) {
-    constexpr int kMost = 10000;
-    for (int n = 0; n < kMost; ++n) {
-      const dirent* entry = ::readdir(dir);
-      if (!entry) break;
-      if (foreign_name(entry->d_name)) names.emplace_back(entry->d_name);
-    }
-    ::closedir(dir);
+  constexpr int kMaxLooked = 10000;
+  std::error_code unreadable;
+  std::filesystem::directory_iterator at(folder, unreadable);
+  for (int n = 0; n < kMaxLooked && !unreadable && at != std::filesystem::directory_iterator(); ++n) {
+    std::string name = at->path().filename().string();
+    if (foreign_name(name)) names.push_back(std::move(name));
+    at.increment(unreadable);
   }
   std::sort(names.begin(), names.end());
   if (!names.empty()) return std::move(*foreign_name(names[0])).in_file(folder + "/" + names[0]);

@@ -1,9 +1,8 @@
 // Folder → graph: description, weights, architecture, inference; then the tokenizer, checked against the vocabulary.
 #include "hf/import.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
+#include <filesystem>
 
 #include "hf/entry.hpp"
 #include "ops/entry.hpp"
@@ -56,8 +55,8 @@ Status add_tokenizer(ImportedFolder& out) {
 }  // namespace
 
 bool is_folder(const std::string& path) {
-  struct stat st;
-  return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+  std::error_code unreadable;
+  return std::filesystem::is_directory(path, unreadable);
 }
 
 Result<ImportedFolder> import_folder(const std::string& path) {

@@ -1,10 +1,10 @@
 // The weights of a model as one name space over one file or many shards.
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <set>
 
 #include "base/json.hpp"
+#include "base/path.hpp"
 #include "hf/foreign.hpp"
 #include "hf/safetensors.hpp"
 
@@ -15,11 +15,6 @@ constexpr size_t kMaxShards = 1024;
 constexpr size_t kMaxIndexBytes = size_t{128} << 20;
 constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
-
-bool stands_in(const std::string& folder, std::string_view name) {
-  struct stat st;
-  return ::lstat((folder + "/" + std::string(name)).c_str(), &st) == 0;
-}
 
 // weight_map of the index: tensor → shard.
 Result<std::map<std::string, std::string>> read_index(const Fd& fd, const std::string& name) {

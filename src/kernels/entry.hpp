@@ -21,8 +21,7 @@ namespace peri::kernels {
 using device::Target;
 
 // A region as a graph: inputs and outputs in argument order. Inputs marked constant are weights whose bytes are at hand
-// when the instance is made. Types may hold symbols while offers are asked for at build time only if `concrete` is
-// false.
+// when the instance is made. Dims are numbers.
 struct Problem {
   const ir::Graph* graph = nullptr;
   std::vector<bool> constant;  // per graph input
@@ -78,7 +77,7 @@ class Instance {
   virtual Status finish(const Args& args) const { return (void)args, Ok{}; }
 };
 
-// Weights packed once for all shapes of a step; made by pack(), shared by instances.
+// Weights packed once for all shapes of a step (core/packed.hpp), shared by instances.
 using Packed = std::shared_ptr<const void>;
 
 // Where packed weights are kept from process to process. For one step: it knows the step's weights. Thread-safe.

@@ -104,7 +104,7 @@ Status Builder::add_nodes(const std::vector<Body>& nodes, const std::vector<uint
   return Ok{};
 }
 
-// `ref_attr_name`: the value the call gives, else the function's default, else the attribute is left out.
+// `ref_name`: the value the call gives, else the function's default, else the attribute is left out.
 Status Builder::resolve_references(NodeRecord& node, const Scope& scope) {
   std::vector<AttrRecord> kept;
   for (AttrRecord& a : node.attrs) {

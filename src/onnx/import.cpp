@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/path.hpp"
 #include "onnx/build_graph.hpp"
 #include "onnx/complete_graph.hpp"
 #include "onnx/survey.hpp"
@@ -42,11 +43,6 @@ Result<Source> open_source(const std::string& path, const ImportOptions& options
   s.bytes = s.map->text();
   s.keep = s.map;
   return s;
-}
-
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
 std::vector<Symbol> symbols_of(const ir::Graph& g) {

@@ -29,7 +29,7 @@ int32_t dtype_to_onnx(DType t);
 // kInvalid if the field does not belong to the type, or the number of elements is not that of the dims.
 Result<Tensor> decode_typed(const TensorRecord& t, DType dtype, const char* base);
 
-// A TensorProto as written by write_file's callers: dims, type and raw_data (strings: string_data).
+// A tensor as the bytes of a TensorProto: dims, type and raw_data (strings: string_data).
 std::string write_tensor(const Tensor& t, std::string_view name);
 
 }  // namespace peri::onnx

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/file.hpp"
+#include "base/path.hpp"
 #include "onnx/proto_fields.hpp"
 #include "onnx/proto_reader.hpp"
 #include "onnx/tensor_data.hpp"
@@ -16,11 +17,6 @@ constexpr size_t kMaxFile = size_t{1} << 31;
 // containers.
 constexpr uint32_t kTensorValues = 3;
 constexpr uint32_t kOtherValues[] = {4, 5, 6, 7};
-
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
 
 struct LoadedFile {
   std::shared_ptr<const std::string> bytes;

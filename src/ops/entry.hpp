@@ -192,7 +192,7 @@ std::vector<Dim> index_ends_of(const ir::Node& node, size_t port);
 
 // Checks a node against its definition: known op, ports, attribute names and kinds, dtypes. Errors name the node.
 Status check_node(const ir::Node& node);
-// Infers types, contents and checks every node in order. With `strict`, an op whose output stays unknown is an error.
+// Puts the nodes in an order in which arguments come first, checks each and infers its types and contents.
 Status infer_graph(ir::Graph& graph);
 Status infer_node(ir::Node& node, int64_t* fresh_symbol);
 // Where the counter of data-dependent dimensions starts so that it makes no name that the graph has.

@@ -12,7 +12,7 @@
 namespace peri::text {
 
 struct AddedToken {
-  std::string content;  // as it is looked for: normalised already if `normalized`
+  std::string content;  // as it is looked for: normalised already if the file says "normalized"
   uint32_t id = 0;
   bool single_word = false;  // not within a word
   bool lstrip = false;       // takes the white space before it along

@@ -2,10 +2,8 @@
 #include "tune/cache.hpp"
 
 #include <sqlite3.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstring>
+#include <filesystem>
 
 #include "base/file.hpp"
 #include "base/hash.hpp"
@@ -212,10 +210,11 @@ bench::Peaks machine_peaks(const std::string& folder, int threads) {
 Result<CacheFacts> cache_facts(const std::string& folder) {
   CacheFacts f;
   f.file = folder + kFile;
-  struct stat info;
-  if (folder.empty() || stat(f.file.c_str(), &info) != 0) return f;
+  std::error_code missing;
+  const uintmax_t bytes = std::filesystem::file_size(f.file, missing);
+  if (folder.empty() || missing) return f;
   f.exists = true;
-  f.bytes = info.st_size;
+  f.bytes = static_cast<int64_t>(bytes);
   const Db db = open_db(f.file, SQLITE_OPEN_READONLY);
   const Statement q =
       db ? prepared(
@@ -236,10 +235,13 @@ Result<int64_t> clear_cache(const std::string& folder) {
   int64_t bytes = 0;
   for (const char* tail : {"", "-journal", "-wal", "-shm"}) {
     const std::string file = folder + kFile + tail;
-    struct stat info;
-    if (folder.empty() || lstat(file.c_str(), &info) != 0) continue;
-    if (unlink(file.c_str()) != 0) return os_error("delete", file);
-    bytes += info.st_size;
+    std::error_code failed;
+    const auto kind = std::filesystem::symlink_status(file, failed);
+    if (folder.empty() || !std::filesystem::exists(kind)) continue;
+    const uintmax_t size = std::filesystem::is_regular_file(kind) ? std::filesystem::file_size(file, failed) : 0;
+    if (!std::filesystem::remove(file, failed) || failed)
+      return io_error("cannot delete: %s", failed.message().c_str()).in_file(file);
+    bytes += static_cast<int64_t>(size);
   }
   return bytes;
 }

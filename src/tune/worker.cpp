@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 
 #include "base/fault.hpp"
@@ -86,12 +87,10 @@ Result<Process> spawn(const std::string& program) {
 
 std::string worker_program() {
   if (auto given = knob(Knob::kWorker)) return *given;
-  char self[4096];
-  const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
-  if (n <= 0 || n == static_cast<ssize_t>(sizeof self)) return "";
-  std::string path(self, static_cast<size_t>(n));
-  path = path.substr(0, path.rfind('/') + 1) + "peri";
-  return access(path.c_str(), X_OK) == 0 ? path : "";
+  std::error_code failed;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
+  const std::string path = (self.parent_path() / "peri").string();
+  return !failed && access(path.c_str(), X_OK) == 0 ? path : "";
 }
 
 struct RemoteJudge::State {

@@ -58,7 +58,7 @@ TEST(OutOfMemory, EveryCallSaysSoAndTheNextOneWorks) {
       (std::filesystem::temp_directory_path() / ("peri_memory_" + std::to_string(getpid()) + ".engine")).string();
   peri_build_options build = {};
   build.struct_size = sizeof build;
-  build.no_tune = 1;
+  build.no_tune = build.no_verify = build.no_cache = 1;
   build.threads = 1;
   build.engine_path = path.c_str();
   peri_engine* engine = nullptr;
@@ -77,6 +77,7 @@ TEST(OutOfMemory, EveryCallSaysSoAndTheNextOneWorks) {
   peri_session_free(session);
   peri_engine_free(engine);
   std::filesystem::remove(path);
+  std::filesystem::remove(path + ".proof");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "cli/core/arguments.hpp"
+#include "cli/console/arguments.hpp"
 #include "plan/engine_file.hpp"
 #include "tests/places.hpp"
 

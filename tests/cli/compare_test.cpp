@@ -9,7 +9,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/rng.hpp"
-#include "cli/core/arguments.hpp"
+#include "cli/console/arguments.hpp"
 
 namespace peri::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "cli/core/arguments.hpp"
+#include "cli/console/arguments.hpp"
 
 namespace peri::cli {
 namespace {

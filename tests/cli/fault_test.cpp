@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/thread_pool.hpp"
-#include "cli/core/arguments.hpp"
+#include "cli/console/arguments.hpp"
 
 namespace peri::cli {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "cli/core/arguments.hpp"
+#include "cli/console/arguments.hpp"
 #include "tests/places.hpp"
 
 namespace peri::cli {

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "base/file.hpp"
-#include "cli/core/arguments.hpp"
-#include "cli/core/model.hpp"
+#include "cli/console/arguments.hpp"
+#include "cli/console/model.hpp"
 #include "tests/places.hpp"
 
 namespace peri::cli {

@@ -36,7 +36,7 @@ class PackedFilesTest : public testing::Test {
   std::shared_ptr<PackedFiles> files(uint64_t limit = 1 << 30) const {
     return std::make_shared<PackedFiles>(cache_ + "/packed", limit);
   }
-  // The weights that a step gets: made by `counting` (which counts) or found.
+  // The weights that a step gets: made, which `*made` counts, or found.
   static Tensor packed(StepStore* store, float first, int* made) {
     auto t = store->get("form", kFloats, [&](float* to) {
       ++*made;

@@ -34,11 +34,11 @@ def behind_a_pipe(engine):
     expect("a full disk is an error", done.returncode == 1 and "FAILED" in done.stderr, f"{done.returncode}: {done.stderr}")
 
 
-def in_a_terminal(words):
-    """Exit code and all that a terminal of COLUMNS columns was sent."""
+def in_a_terminal(words, answer=False):
+    """Exit code and all that a terminal of COLUMNS columns was sent: progress, or the answer."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
-    process = subprocess.Popen([PERI, *words], stdin=slave, stdout=subprocess.DEVNULL, stderr=slave)
+    process = subprocess.Popen([PERI, *words], stdin=slave, stdout=slave if answer else subprocess.DEVNULL, stderr=slave)
     os.close(slave)
     sent = b""
     while True:
@@ -67,6 +67,10 @@ def narrow(folder):
     expect("progress is drawn", drawn > 3, repr(sent))
     expect("no progress line is wrapped", width < COLUMNS, f"{width} columns: {sent!r}")
     expect("the last line stands alone", sent.rstrip().rpartition("\r\033[K")[2].startswith("PASSED build"), repr(sent[-200:]))
+    for words in (["--help"], ["build", "--help"]):
+        code, sent = in_a_terminal(words, answer=True)
+        wide = [line for line in sent.splitlines() if len(line) >= COLUMNS and not line.startswith("  peri ")]
+        expect("help in a terminal of 60 columns", code == 0 and len(sent) > 500 and not wide, f"{words}: {wide}")
 
 
 def without_home(folder):

@@ -22,6 +22,10 @@ said=$("$scratch/consumer/run_engine" "$scratch/digits.engine")
 [[ $said =~ f32\[1,10\]\ -?[0-9] ]] || { echo "run_engine says '$said'"; exit 1; }
 said=$("$scratch/consumer/share_arrays" "$scratch/digits.engine" | tr '\n' ' ')
 [[ $said =~ ^loaded\ .*batch=2.*[1-9][0-9]*\ bytes\ in\ use\ answer\ of\ 2\ dimensions.*\ 0\ bytes\ in\ use ]] || { echo "share_arrays says '$said'"; exit 1; }
+said=$("$scratch/consumer/prove_engine" "$source/models/digits_cnn.onnx" "$scratch/proof.json" | tr '\n' ' ')
+[[ $said =~ right\ at\ [1-9].*\"passed\":true ]] || { echo "prove_engine says '$said'"; exit 1; }
+grep -q '"verified": true' "$scratch/proof.json" || { echo "prove_engine writes no proof"; exit 1; }
+[[ -s $scratch/digits.engine.proof ]] || { echo "classify left no proof beside the engine"; exit 1; }
 if said=$("$scratch/consumer/run_engine" "$source/models/digits_cnn.onnx" 2>&1); then
   echo "run_engine runs a file that is no engine: '$said'"
   exit 1

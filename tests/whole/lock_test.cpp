@@ -7,8 +7,9 @@
 #include <filesystem>
 
 #include "base/file.hpp"
-#include "cli/core/model.hpp"
+#include "build/open.hpp"
 #include "compile/compile.hpp"
+#include "judge/seeded.hpp"
 #include "plan/engine_file.hpp"
 #include "runtime/engine.hpp"
 #include "tests/places.hpp"
@@ -116,13 +117,13 @@ TEST(Bits, AreTheSameFromRunToRunForThreadsAndProviders) {
       build(options, path);
       std::vector<std::vector<Tensor>> all;
       for (const int threads : {1, 2, 1, 2}) {
-        auto engine = cli::load_engine_file(path, threads, nullptr);
+        auto engine = build::load(path, build::run_options(threads));
         ASSERT_TRUE(engine.ok()) << engine.error().text();
         std::vector<Tensor> inputs;
         for (const plan::Port& port : (*engine)->program().inputs) {
           DimBinding dims;
           for (const std::string& d : (*engine)->program().dims) dims[d] = 3;
-          inputs.push_back(cli::random_input(port, dims, 11).value());
+          inputs.push_back(judge::random_input(port, dims, 11).value());
         }
         auto session = runtime::Session::create(*engine).value();
         for (int run = 0; run < 2; ++run) {

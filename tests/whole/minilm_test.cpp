@@ -8,8 +8,8 @@
 
 #include "base/file.hpp"
 #include "base/npy.hpp"
-#include "cli/core/model.hpp"
-#include "cli/core/text.hpp"
+#include "build/text.hpp"
+#include "cli/console/model.hpp"
 #include "runtime/engine.hpp"
 #include "tests/places.hpp"
 
@@ -69,7 +69,7 @@ TEST(MiniLmEngine, SentencesAgreeWithTheFixture) {
   double worst = 1;
   const auto check = [&](size_t first, size_t count) {
     const std::span<const std::string> texts(sentences.data() + first, count);
-    Result<std::vector<Tensor>> inputs = cli::text_inputs(program, texts);
+    Result<std::vector<Tensor>> inputs = build::text_inputs(program, texts);
     ASSERT_TRUE(inputs.ok()) << inputs.error().text();
     Result<std::vector<Tensor>> outputs = session->run(*inputs);
     ASSERT_TRUE(outputs.ok()) << outputs.error().text();

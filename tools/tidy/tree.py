@@ -56,6 +56,17 @@ class Tree:
 
         return TOKENS.sub(replace, self.text(name))
 
+    @functools.cache
+    def comments(self, name):
+        """The text with everything but comments blanked; offsets stay."""
+        text = self.text(name)
+        out, end = [], 0
+        for match in TOKENS.finditer(text):
+            if match["comment"]:
+                out += [blank(text[end : match.start()]), match[0]]
+                end = match.end()
+        return "".join(out) + blank(text[end:])
+
     def includes(self, name):
         """[(line, "<" or '"', header)]"""
         pattern = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]')

@@ -2,7 +2,6 @@
 // and each of its bytes is compared or under the checksum.
 #include "exec/core/packed_files.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <thread>
 
 #include "base/fault.hpp"
@@ -23,6 +23,7 @@
 
 namespace peri::exec {
 namespace {
+namespace fs = std::filesystem;
 constexpr char kMagic[8] = {'P', 'E', 'R', 'I', 'P', 'A', 'C', 'K'};
 constexpr uint64_t kVersion = 2;
 constexpr uint64_t kPage = 4096;
@@ -71,20 +72,20 @@ std::string folder_in(const std::string& cache) { return cache + "/packed"; }
 struct Kept {
   std::string path;
   uint64_t bytes = 0;
-  int64_t used = 0;  // seconds
+  fs::file_time_type used;
 };
 std::vector<Kept> list(const std::string& folder) {
   std::vector<Kept> out;
-  DIR* dir = opendir(folder.c_str());
-  if (!dir) return out;
-  while (const dirent* e = readdir(dir)) {
-    const std::string name = e->d_name;
-    struct stat info;
-    if (name.size() != 39 || !name.ends_with(".packed")) continue;
-    if (fstatat(dirfd(dir), e->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) continue;
-    out.push_back({folder + "/" + name, static_cast<uint64_t>(info.st_size), info.st_mtim.tv_sec});
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed); !failed && at != fs::directory_iterator(); at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    std::error_code gone;  // another process trims too
+    if (name.size() != 39 || !name.ends_with(".packed") || at->symlink_status(gone).type() != fs::file_type::regular)
+      continue;
+    const uintmax_t bytes = at->file_size(gone);
+    const fs::file_time_type used = gone ? fs::file_time_type() : at->last_write_time(gone);
+    if (!gone) out.push_back({at->path().string(), bytes, used});
   }
-  closedir(dir);
   return out;
 }
 

@@ -36,7 +36,7 @@ int shared_residual(const Problem& problem, const MatchedEpilogue& e);
 int only_residual(const Problem& problem, const MatchedEpilogue& e);
 
 // The epilogue with its pointers: constants from `constants`, others from `args`. `ld` is the distance of result rows
-// in floats. `kept` holds inline values and must outlive the use.
+// in floats. It points into `m`, `constants` and `args`, which must outlive the use.
 cpu::Epilogue bind_epilogue(const MatchedEpilogue& m, std::span<const Tensor> constants, const Args& args, int64_t ld);
 
 // Graph input index of a value, or -1.

@@ -5,9 +5,9 @@
 
 namespace peri::ops {
 
-// Broadcast of two symbolic shapes; error if two constant dims differ and neither is 1. A symbol against a symbol of
-// another name is taken to be equal only if `assume_equal`; otherwise max(a, b) is never invented: the error says which
-// dims differ.
+// Broadcast of two symbolic shapes; error if two constant dims differ and neither is 1. A symbol against a number is
+// that number, or 1 when the run binds it; two symbols are one size under two names. The run checks both when it binds
+// dimensions.
 Result<Shape> broadcast(const Shape& a, const Shape& b);
 Result<Shape> broadcast_all(std::span<const Shape> shapes);
 

@@ -49,7 +49,8 @@ inline void row_product(int64_t count, int64_t k, const double* a, int64_t a_ste
   }
 }
 
-// From so many positions on a run is done by row_product() or, with radii of its arguments, by dense_product().
+// From so many positions on a run is done by row_product() or, with radii of its arguments, as a dense product
+// (core/dense.hpp).
 constexpr int64_t kDenseRun = 4;
 
 }  // namespace peri::ops

@@ -1,4 +1,4 @@
-// A set of flat positions of one tensor, filled in any order and listed ascending: what `pull` functions collect.
+// A set of flat positions of one tensor, filled in any order and listed ascending: what an op's pull function collects.
 #pragma once
 
 #include <cstdint>

@@ -47,9 +47,9 @@ struct Program {
 
 constexpr int kMaxInstructions = 4096, kMaxArguments = 64;
 
-// Fills in the types; an error for anything run_task() could not execute safely: a register read before it is set or
-// set twice, an argument out of range, types that do not fit, an output stored never or twice, stores of whole elements
-// and reductions to one output, unsupported dtypes, too long.
+// Fills in the types; an error for anything that a task of its plan could not execute safely: a register read before it
+// is set or set twice, an argument out of range, types that do not fit, an output stored never or twice, stores of
+// whole elements and reductions to one output, unsupported dtypes, too long.
 Status verify(Program* program);
 
 // "in f32 f16; out f32; r0=load 0; r1=load 1; r2=add r0 r1; r3=tanh r2; store 0 r3". Constants: "r1=const.f32 0.5",

@@ -1,0 +1,123 @@
+// Builds across the C interface: a caller's options are a request, as a command line's are.
+#include <algorithm>
+#include <cstddef>
+
+#include "api/handles.hpp"
+#include "build/open.hpp"
+#include "build/proof.hpp"
+#include "build/request.hpp"
+#include "build/survey.hpp"
+
+namespace peri::api {
+
+Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t count, const char* what) {
+  std::map<std::string, int64_t> out;
+  for (size_t k = 0; k < count; ++k) {
+    if (!dims || !dims[k].name) return usage("%s %zu has no name", what, k);
+    out[dims[k].name] = dims[k].value;
+  }
+  return out;
+}
+
+std::function<void(size_t, size_t, const std::string&)> progress_of(void (*call)(void*, size_t, size_t, const char*),
+                                                                    void* user) {
+  if (!call) return {};
+  return [=](size_t done, size_t total, const std::string& what) { call(user, done, total, what.c_str()); };
+}
+
+namespace {
+std::string text_or(const char* text, const char* fallback) { return text ? text : fallback; }
+
+Result<build::Request> request_of(const char* model, const peri_build_options& given) {
+  build::Request r;
+  r.model = model;
+  PERI_ASSIGN(r.dims, named_dims(given.dims, given.dim_count, "dimension"));
+  PERI_ASSIGN(r.min_dims, named_dims(given.min_dims, given.min_dim_count, "smallest dimension"));
+  PERI_ASSIGN(r.max_dims, named_dims(given.max_dims, given.max_dim_count, "largest dimension"));
+  r.backend = text_or(given.backend, "auto");
+  r.dtype = text_or(given.dtype, "");
+  r.provider = text_or(given.provider, "");
+  r.threads = given.threads;
+  r.tune = given.no_tune == 0;
+  r.verify = given.no_verify == 0;
+  if (given.struct_size <= offsetof(peri_build_options, no_verify)) r.verify = r.tune;  // as that version had it
+  r.cache = given.no_cache == 0;
+  if (given.cache_folder) r.cache_folder = given.cache_folder;
+  for (size_t k = 0; k < given.disabled_pass_count; ++k) {
+    if (!given.disabled_passes || !given.disabled_passes[k]) return usage("disabled pass %zu has no name", k);
+    r.disabled_passes.emplace_back(given.disabled_passes[k]);
+  }
+  r.dump_dir = text_or(given.dump_folder, "");
+  r.engine_path = text_or(given.engine_path, "");
+  r.lock_path = text_or(given.lock_path, "");
+  r.locked_path = text_or(given.locked_path, "");
+  r.proof = given.proof != 0;
+  r.progress = progress_of(given.progress, given.user);
+  if (given.stop) r.stop = [call = given.stop, user = given.user] { return call(user) != 0; };
+  return r;
+}
+
+Result<std::unique_ptr<peri_engine>> build_engine(const char* model, const peri_build_options& given) {
+  const Log log{given.log, given.log_user};
+  log.tell_of_knobs();
+  PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator));
+  PERI_ASSIGN(const build::Request request, request_of(model, given));
+  PERI_ASSIGN(build::Made made, build::make_engine(request));
+  compile::Compiled* compiled = &made.built.compiled;
+  log.tell(PERI_LOG_INFO, format("built %s: %zu steps, %.1f s; %s", model, compiled->program.steps.size(),
+                                 made.seconds(), made.verdict().c_str()));
+  for (const std::string& note : compiled->notes) log.tell(PERI_LOG_WARNING, note);
+  PERI_ASSIGN(auto engine, build::assemble(compiled, std::move(run_options)));
+  auto out = to_handle(std::move(engine), log);
+  out->path = model;
+  out->proof = std::move(made.proof);
+  return out;
+}
+
+Result<const char*> proof_of(const peri_engine& engine) {
+  const std::lock_guard<std::mutex> lock(engine.proof_lock);
+  if (!engine.proof.empty()) return engine.proof.c_str();
+  if (!engine.file)
+    return usage("the build of this engine made no proof").in_file(engine.path).advise("set proof or engine_path");
+  PERI_ASSIGN(const Json proof, build::read_proof(engine.path));
+  JsonWriter w(1);
+  w.value(proof);
+  engine.proof = w.take() + "\n";
+  return engine.proof.c_str();
+}
+}  // namespace
+
+}  // namespace peri::api
+
+extern "C" {
+
+peri_error* peri_engine_build(const char* model, const peri_build_options* options, peri_engine** out) {
+  return peri::api::guarded([&]() -> peri::Status {
+    if (!model || !out) return peri::usage("peri_engine_build needs a model and a place for the engine");
+    PERI_ASSIGN(const peri_build_options o, peri::api::known_part(options, "peri_build_options"));
+    PERI_ASSIGN(auto engine, peri::api::build_engine(model, o));
+    *out = engine.release();
+    return peri::Ok{};
+  });
+}
+
+peri_error* peri_model_inspect(const char* model, const peri_build_options* options, peri_report** report) {
+  return peri::api::guarded([&]() -> peri::Status {
+    if (!model || !report) return peri::usage("peri_model_inspect needs a model and a place for the report");
+    PERI_ASSIGN(const peri_build_options o, peri::api::known_part(options, "peri_build_options"));
+    PERI_ASSIGN(const peri::build::Request request, peri::api::request_of(model, o));
+    PERI_ASSIGN(const peri::build::Survey found, peri::build::survey(request));
+    *report = std::make_unique<peri_report>(peri_report{peri::build::survey_json(found)}).release();
+    return peri::Ok{};
+  });
+}
+
+peri_error* peri_engine_proof(const peri_engine* engine, const char** out) {
+  return peri::api::guarded([&]() -> peri::Status {
+    if (!engine || !out) return peri::usage("peri_engine_proof needs an engine and a place for the text");
+    PERI_ASSIGN(*out, peri::api::proof_of(*engine));
+    return peri::Ok{};
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,64 @@
+// Verification across the C interface.
+#include "api/handles.hpp"
+#include "build/open.hpp"
+#include "build/subject.hpp"
+#include "judge/seeded.hpp"
+
+namespace peri::api {
+namespace {
+
+Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify_options& given) {
+  judge::VerifyTerms t;
+  t.threads = engine.engine->options().threads;
+  if (given.threads) {
+    PERI_ASSIGN(t.threads, build::threads_of(given.threads));
+  }
+  if (given.seed_count && !given.seeds) return usage("peri_verify_options.seeds is NULL and seed_count is not 0");
+  if (given.seed_count) t.seeds.assign(given.seeds, given.seeds + given.seed_count);
+  if (given.peer_model) {
+    t.peer_model = given.peer_model;
+    t.budget = judge::peer_budget();
+  }
+  if (!(given.max_error >= 0)) return usage("peri_verify_options.max_error is not 0 or more");
+  if (given.max_error > 0) {
+    t.budget.max_error = given.max_error;
+    t.budget.given = true;
+  }
+  t.bisect = given.bisect != 0;
+  t.progress = progress_of(given.progress, given.user);
+  PERI_ASSIGN(const auto dims, named_dims(given.dims, given.dim_count, "dimension"));
+  PERI_ASSIGN(const DimBinding sizes, build::program_dims(engine.engine->program(), dims));
+  t.inputs = [&program = engine.engine->program(), sizes](uint64_t seed) {
+    return judge::random_inputs(program, sizes, seed * 1000);
+  };
+  return t;
+}
+
+// The error where an answer is outside; the report in any case.
+Status verify(const peri_engine& engine, const peri_verify_options& given, peri_report** out) {
+  PERI_ASSIGN(const judge::VerifyTerms terms, terms_of(engine, given));
+  PERI_ASSIGN(judge::Subject subject, build::subject_of(engine.engine, engine.path));
+  if (engine.file) subject.check_files = [file = engine.file] { return file->check(); };
+  PERI_ASSIGN(const judge::Verification v, judge::verify(subject, terms));
+  if (out) *out = std::make_unique<peri_report>(peri_report{judge::verification_json(v)}).release();
+  if (v.passed) return Ok{};
+  return Error(ErrorKind::kAccuracy, v.text()).in_file(engine.path);
+}
+}  // namespace
+}  // namespace peri::api
+
+extern "C" {
+
+peri_error* peri_engine_verify(const peri_engine* engine, const peri_verify_options* options, peri_report** report) {
+  return peri::api::guarded([&]() -> peri::Status {
+    if (!engine) return peri::usage("peri_engine_verify needs an engine");
+    PERI_ASSIGN(const peri_verify_options o, peri::api::known_part(options, "peri_verify_options"));
+    return peri::api::verify(*engine, o, report);
+  });
+}
+
+const char* peri_report_json(const peri_report* report) { return report ? report->json.c_str() : ""; }
+
+void peri_report_free(peri_report* report) { std::unique_ptr<peri_report>{report}.reset(); }
+
+}  // extern "C"

@@ -1,0 +1,119 @@
+// Rates of a proof, steps beside them.
+#include "build/explain.hpp"
+
+#include <algorithm>
+
+#include "base/json.hpp"
+#include "base/thread_pool.hpp"
+#include "build/machine.hpp"
+#include "build/open.hpp"
+#include "build/proof.hpp"
+
+namespace peri::build {
+
+std::string proof_word(const Json& object, std::string_view key) {
+  const auto word = object.get_string(key, "");
+  return word.ok() ? std::string(*word) : "";
+}
+
+const Json::Array& proof_items(const Json& object, std::string_view key) {
+  static const Json kNone;
+  const Json* list = object.find(key);
+  return (list ? *list : kNone).items();
+}
+
+Result<Json> proof_of(const Request& request) {
+  if (is_engine(request.model)) return read_proof(request.model);
+  PERI_ASSIGN(const compile::Options options, options_of(request));
+  Built built;
+  PERI_ASSIGN(built.compiled, compile_model(request));
+  return parse_json(proof_json(built, options));
+}
+
+namespace {
+// Those of the machine that took the times, which must be one like this; to compare, those of this one.
+Status take_rates(const Json& proof, bool compare, Explanation* e) {
+  PERI_ASSIGN(const Json* machine, proof.get("machine"));
+  if (compare) {
+    PERI_ASSIGN(const int64_t threads, proof.get_int("threads"));
+    const int here = std::clamp(static_cast<int>(std::min<int64_t>(threads, usable_cpus())), 1, usable_cpus());
+    e->ceilings = bench::machine_ceilings(here);
+    e->peaks = bench::measure_peaks(here, 1.0);
+    return Ok{};
+  }
+  if (Status same = check_machine(machine_facts(), *machine); !same.ok())
+    return std::move(same).error().advise(
+        "build the engine here to explain it; --compare sets its times beside the floors of this machine");
+  PERI_ASSIGN(const Json* ceilings, proof.get("ceilings"));
+  PERI_ASSIGN(const Json* peaks, proof.get("peaks"));
+  PERI_ASSIGN(e->ceilings, bench::read_ceilings(*ceilings));
+  PERI_ASSIGN(e->peaks, bench::read_peaks(*peaks));
+  return Ok{};
+}
+}  // namespace
+
+Result<Explanation> explain(const Json& proof, bool compare) {
+  Explanation out;
+  PERI_TRY(take_rates(proof, compare, &out));
+  for (const Json& s : proof_items(proof, "steps")) {
+    ExplainedStep step;
+    step.step = &s;
+    PERI_ASSIGN(const Json* evidence, s.get("evidence"));
+    PERI_ASSIGN(const Json* work, s.get("work"));
+    PERI_ASSIGN(step.evidence, tune::read_evidence(*evidence));
+    PERI_ASSIGN(step.work, tune::read_work(*work));
+    step.floor = out.ceilings.floor_ms(step.work.least);
+    step.sustained = bench::sustained_ms(out.peaks, step.work.algorithm_flops, step.work.bytes);
+    if (step.evidence.timed()) out.ms += step.evidence.time_ms;
+    out.floor += step.floor;
+    out.sustained += step.sustained;
+    out.steps.push_back(std::move(step));
+  }
+  if (out.steps.empty()) return invalid("the proof has no steps");
+  std::stable_sort(out.steps.begin(), out.steps.end(), [](const ExplainedStep& a, const ExplainedStep& b) {
+    return a.evidence.time_ms != b.evidence.time_ms ? a.evidence.time_ms > b.evidence.time_ms : a.floor > b.floor;
+  });
+  return out;
+}
+
+std::string Explanation::text() const {
+  if (ms > 0)
+    return format("%zu steps, %.3f ms measured, floor %.3f ms, %.3f ms at sustained rates: %.0f %% of them reached",
+                  steps.size(), ms, floor, sustained, 100 * sustained / ms);
+  return format("%zu steps, not measured (built with --no-tune), floor %.3f ms", steps.size(), floor);
+}
+
+std::string explanation_json(const std::string& path, const Json& proof, const Explanation& e) {
+  const auto share = [](double least, double ms) { return ms > 0 ? least / ms : 0; };
+  JsonWriter w;
+  w.begin_object()
+      .field("of", path)
+      .field("times_are", tune::kTimeInWords)
+      .field("total_ms", e.ms)
+      .field("floor_ms", e.floor)
+      .field("share_of_floor", share(e.floor, e.ms))
+      .field("sustained_ms", e.sustained)
+      .field("share_of_peak", share(e.sustained, e.ms));
+  w.key("ceilings");
+  bench::write_ceilings(w, e.ceilings);
+  w.key("peaks");
+  bench::write_peaks(w, e.peaks);
+  w.key("layers").begin_array();
+  for (const ExplainedStep& r : e.steps)
+    w.begin_object()
+        .field("ms", r.evidence.time_ms)
+        .field("floor_ms", r.floor)
+        .field("share_of_floor", r.share_of(r.floor))
+        .field("sustained_ms", r.sustained)
+        .field("share_of_peak", r.share_of(r.sustained))
+        .key("step")
+        .value(*r.step)
+        .end_object();
+  w.end_array();
+  for (const char* key : {"machine", "verification", "tuner", "passes", "tuned_for", "notes"})
+    if (const Json* j = proof.find(key)) w.key(key).value(*j);
+  w.end_object();
+  return w.take();
+}
+
+}  // namespace peri::build

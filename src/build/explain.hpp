@@ -1,0 +1,42 @@
+// Explanation: where an engine's time goes, by its proof: each step's measured time beside the least that the machine
+// of the proof could take and beside what it sustains.
+#pragma once
+
+#include "bench/ceilings.hpp"
+#include "bench/peaks.hpp"
+#include "build/request.hpp"
+
+namespace peri::build {
+
+// One step of a proof.
+struct ExplainedStep {
+  const Json* step = nullptr;  // as it stands in the proof
+  tune::Evidence evidence;
+  tune::RegionWork work;
+  double floor = 0, sustained = 0;  // ms at the ceilings and at the peaks
+
+  double share_of(double least) const { return evidence.time_ms > 0 ? least / evidence.time_ms : 0; }
+};
+
+struct Explanation {
+  bench::Ceilings ceilings;  // what times are held against
+  bench::Peaks peaks;
+  std::vector<ExplainedStep> steps;         // the slowest first
+  double ms = 0, floor = 0, sustained = 0;  // of all
+
+  std::string text() const;  // in one line
+};
+
+// The proof of an engine, or of a model that is compiled now, as request.model says.
+Result<Json> proof_of(const Request& request);
+// The proof must be of a machine like this one (else kRefused). `compare`: it may be of any, and its times stand beside
+// the floors and peaks of this one. The proof must live as long as the explanation. Errors: kInvalid for a proof
+// without steps.
+Result<Explanation> explain(const Json& proof, bool compare);
+std::string explanation_json(const std::string& path, const Json& proof, const Explanation& e);
+
+// Members of a proof's objects: "" and nothing where they are missing.
+std::string proof_word(const Json& object, std::string_view key);
+const Json::Array& proof_items(const Json& object, std::string_view key);
+
+}  // namespace peri::build

@@ -1,0 +1,69 @@
+// Executors and capabilities are this program's and this machine's: one place puts them to an engine.
+#include "build/open.hpp"
+
+#include <filesystem>
+
+#include "base/thread_pool.hpp"
+#include "build/build.hpp"
+#include "exec/entry.hpp"
+
+namespace peri::build {
+
+runtime::ExecutorTable executors() {
+  static const std::vector<const runtime::Executor*> kTable = exec::table();
+  return kTable;
+}
+
+runtime::EngineOptions run_options(int threads, const runtime::Allocator& allocator) {
+  runtime::EngineOptions o = engine_options(executors(), threads > 0 ? threads : usable_cpus());
+  o.allocator = allocator;
+  return o;
+}
+
+bool is_engine(const std::string& path) {
+  std::error_code unreadable;
+  return std::filesystem::is_regular_file(path, unreadable) && plan::looks_like_engine(path);
+}
+
+Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine loaded, runtime::EngineOptions options) {
+  const std::string path = loaded.file->name();
+  auto engine = runtime::Engine::create(std::move(loaded.program),
+                                        runtime::mapped_weights(loaded.weight_bytes, loaded.file), std::move(options));
+  if (!engine.ok()) return std::move(engine).error().in_file(path);
+  return engine;
+}
+
+Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, runtime::EngineOptions options, bool check,
+                                                    std::shared_ptr<const MappedFile>* file) {
+  PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
+  if (check) PERI_TRY(plan::check_weights(loaded));
+  if (file) *file = loaded.file;
+  return engine_of(std::move(loaded), std::move(options));
+}
+
+Result<std::shared_ptr<const runtime::Engine>> assemble(compile::Compiled* compiled, runtime::EngineOptions options) {
+  PERI_ASSIGN(auto assembled, plan::assemble_engine(compiled->program, compiled->weights));
+  compiled->weights.clear();
+  return runtime::Engine::create(std::move(assembled.program), {assembled.weight_bytes, assembled.keep, {}},
+                                 std::move(options));
+}
+
+std::optional<Untuned> untuned(const plan::Program& program, const DimBinding& dims) {
+  Untuned out;
+  for (const auto& [name, value] : program.tuned_for) {
+    const auto it = dims.find(name);
+    if (it == dims.end()) continue;  // bound by the data
+    out.tuned += (out.tuned.empty() ? "" : ",") + name + "=" + std::to_string(value);
+    out.here += (out.here.empty() ? "" : ",") + name + "=" + std::to_string(it->second);
+  }
+  if (out.tuned == out.here) return std::nullopt;
+  return out;
+}
+
+Result<DimBinding> program_dims(const plan::Program& program, const std::map<std::string, int64_t>& given) {
+  ir::Graph interface_graph;
+  for (const plan::Port& p : program.inputs) interface_graph.add_input(p.name, ir::Type(p.dtype, p.shape));
+  return compile::resolve_dims(interface_graph, given, {program.tuned_for.begin(), program.tuned_for.end()});
+}
+
+}  // namespace peri::build

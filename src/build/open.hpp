@@ -1,0 +1,43 @@
+// Engines ready to run on this machine, of a file or of what a build made. And what a caller should know before a run:
+// that its sizes are not those the engine was tuned for.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "base/file.hpp"
+#include "compile/compile.hpp"
+#include "plan/engine_file.hpp"
+#include "runtime/engine.hpp"
+
+namespace peri::build {
+
+// What engines of this program are run by.
+runtime::ExecutorTable executors();
+// Capabilities and executors of this machine and program. `threads` 0: the CPUs this process may use.
+runtime::EngineOptions run_options(int threads, const runtime::Allocator& allocator = {});
+
+bool is_engine(const std::string& path);  // a regular file that begins like an engine
+
+// The engine of a loaded file; errors name the file.
+Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine loaded, runtime::EngineOptions options);
+// Loads and prepares. `check`: the hash of every weight is recomputed first. `file`, if not null, gets the mapped file,
+// whose check() tells after a run whether it was cut meanwhile.
+Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, runtime::EngineOptions options,
+                                                    bool check = false,
+                                                    std::shared_ptr<const MappedFile>* file = nullptr);
+// What a build made, ready to run. Takes the weights of `compiled`.
+Result<std::shared_ptr<const runtime::Engine>> assemble(compile::Compiled* compiled, runtime::EngineOptions options);
+
+// Dims of a run that an engine was not tuned for, and those it was tuned for: "batch=8,sequence=128".
+struct Untuned {
+  std::string tuned, here;
+};
+// None where the dims are the tuned ones, as far as `dims` binds them.
+std::optional<Untuned> untuned(const plan::Program& program, const DimBinding& dims);
+
+// Sizes of every dimension of the program's inputs: given ones, else those it was tuned for. Unknown names are an error
+// that lists the known ones.
+Result<DimBinding> program_dims(const plan::Program& program, const std::map<std::string, int64_t>& given);
+
+}  // namespace peri::build

@@ -1,0 +1,148 @@
+// Requests become options; what was built becomes files.
+#include "build/request.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/file.hpp"
+#include "base/knobs.hpp"
+#include "base/path.hpp"
+#include "base/thread_pool.hpp"
+#include "base/version.hpp"
+#include "build/open.hpp"
+#include "build/proof.hpp"
+#include "plan/engine_file.hpp"
+#include "plan/lock_file.hpp"
+#include "tune/worker.hpp"
+
+namespace peri::build {
+
+namespace {
+constexpr int kMaxThreads = 1024;
+
+Result<DType> given_dtype(const std::string& name) {
+  if (name.empty()) return DType::kInvalid;
+  if (name != "f32" && name != "f16" && name != "bf16")
+    return usage("--dtype is not an element type").expecting("f32, f16 or bf16").but_found(name);
+  return parse_dtype(name);
+}
+
+// Before the work: whether what comes of it can be written.
+Status check_folder_of(const std::string& file) {
+  if (file.empty()) return Ok{};
+  const std::string folder = folder_of(file);
+  if (access(folder.c_str(), W_OK) != 0) return os_error("write into the folder", folder);
+  return Ok{};
+}
+
+bool is_stopped(const Request& request) { return request.stop && request.stop(); }
+
+Error cancelled(const Request& request) {
+  return Error(ErrorKind::kCancelled, "interrupted while the engine was built").in_file(request.model);
+}
+
+// What an engine that is not whole lacks.
+std::string unproven_text(const compile::Compiled& compiled) {
+  const auto unproven = std::count_if(compiled.steps.begin(), compiled.steps.end(), [](const lower::StepReport& s) {
+    return s.chosen != "reference" && s.evidence.max_error < 0;
+  });
+  return format("interrupted: the best so far, %td of %zu steps neither verified nor measured", unproven,
+                compiled.steps.size());
+}
+
+Result<Made> make(const Request& request) {
+  Made out;
+  PERI_ASSIGN(out.options, options_of(request));
+  auto built = build_engine({out.options, out.options.tune.verify, executors()});
+  if (!built.ok()) return std::move(built).error().in_file(request.model);
+  out.built = std::move(built).value();
+  out.stopped = is_stopped(request);
+  if (out.stopped) out.built.compiled.notes.push_back(unproven_text(out.built.compiled));
+  return out;
+}
+}  // namespace
+
+Result<int> threads_of(int asked) {
+  if (asked >= 0 && asked <= kMaxThreads) return asked > 0 ? asked : usable_cpus();
+  return usage("the number of threads is not in range")
+      .expecting(format("a whole number from 0 (the CPUs this process may use) to %d", kMaxThreads))
+      .but_found(std::to_string(asked));
+}
+
+Result<compile::Options> options_of(const Request& request) {
+  compile::Options o;
+  o.model = request.model;
+  o.backend = request.backend;
+  PERI_ASSIGN(o.dtype, given_dtype(request.dtype));
+  o.dims = request.dims;
+  o.min_dims = request.min_dims;
+  o.max_dims = request.max_dims;
+  o.disabled_passes = request.disabled_passes;
+  o.dump_dir = request.dump_dir;
+  PERI_ASSIGN(o.tune.threads, threads_of(request.threads));
+  o.tune.provider = request.provider;
+  o.tune.measure = request.tune;
+  o.tune.verify = request.verify;
+  if (request.cache) o.tune.cache_path = request.cache_folder ? *request.cache_folder : cache_folder();
+  o.tune.stop = request.stop;
+  if (request.worker) o.tune.worker = tune::worker_program();
+  o.builder = "peri " + std::string(version());
+  o.progress = request.progress;
+  if (!request.locked_path.empty()) {
+    if (!request.lock_path.empty())
+      return usage("a lock file to write and one to take every choice from: give one of the two");
+    PERI_ASSIGN(o.lock, plan::read_lock(request.locked_path));
+  }
+  return o;
+}
+
+int64_t Made::reference_steps() const {
+  const auto& steps = built.compiled.steps;
+  return std::count_if(steps.begin(), steps.end(), [](const lower::StepReport& s) { return s.chosen == "reference"; });
+}
+
+double Made::seconds() const {
+  const compile::Compiled& c = built.compiled;
+  return c.import_seconds + c.passes_seconds + c.tune_seconds + built.verdict.seconds;
+}
+
+std::string Made::verdict() const {
+  int64_t sizes = 0, steps = 0;
+  for (const judge::SizeEvidence& e : built.verdict.sizes)
+    if (e.limit.empty()) ++sizes, steps += e.steps_judged;
+  if (sizes == 0) return "the engine was not run";
+  std::string text = format("right at %lld size%s, %lld steps judged", static_cast<long long>(sizes),
+                            sizes == 1 ? "" : "s", static_cast<long long>(steps));
+  if (!built.refused.empty()) text += format(", %zu choices refused by it", built.refused.size());
+  return text;
+}
+
+Result<Made> make_engine(const Request& request) {
+  for (const std::string& file : {request.engine_path, request.lock_path}) PERI_TRY(check_folder_of(file));
+  PERI_ASSIGN(Made out, make(request));
+  const compile::Compiled& compiled = out.built.compiled;
+  // Before the engine is written: it stands without its proof for no longer than it takes to write that.
+  const bool file = !request.engine_path.empty();
+  if (file || request.proof) out.proof = proof_json(out.built, out.options) + "\n";
+  if (file) PERI_TRY(plan::write_engine(request.engine_path, compiled.program, compiled.weights));
+  if (!request.lock_path.empty()) PERI_TRY(write_file_atomic(request.lock_path, plan::lock_text(compiled.lock)));
+  if (file) PERI_TRY(write_file_atomic(proof_path(request.engine_path), out.proof));
+  return out;
+}
+
+Result<Made> make_whole_engine(const Request& request) {
+  PERI_ASSIGN(Made out, make_engine(request));
+  if (out.stopped) return cancelled(request);
+  return out;
+}
+
+Result<compile::Compiled> compile_model(const Request& request) {
+  PERI_ASSIGN(compile::Options options, options_of(request));
+  auto compiled = compile::compile(std::move(options));
+  if (!compiled.ok()) return std::move(compiled).error().in_file(request.model);
+  if (is_stopped(request)) return cancelled(request);
+  return compiled;
+}
+
+}  // namespace peri::build

@@ -1,0 +1,57 @@
+// What a caller asks of a build, from a command line or from a program. All defaults, checks and files of a build are
+// here, so that no way to a build knows more than another.
+#pragma once
+
+#include "build/build.hpp"
+
+namespace peri::build {
+
+struct Request {
+  std::string model;  // ONNX file or Hugging Face folder
+  // Sizes to tune for, and the smallest and largest at which every choice must hold: by a dimension's own name,
+  // INPUT.AXIS, "batch" or "sequence".
+  std::map<std::string, int64_t> dims, min_dims, max_dims;
+  std::string backend = "auto";
+  std::string dtype;     // as --dtype has it; "" not given
+  std::string provider;  // only candidates of this provider; "" all
+  int threads = 0;       // 0: the CPUs this process may use
+  bool tune = true;      // false: each kernel's first offer, nothing is measured
+  bool verify = true;    // false: neither candidates nor the engine are checked, and the proof says so
+  bool worker = true;    // false: candidates are judged in this process
+  bool cache = true;     // false: the timing cache is neither read nor written
+  std::optional<std::string> cache_folder;  // of the timing cache; none: the environment's
+  std::vector<std::string> disabled_passes;
+  std::string dump_dir;                // graphs around each pass; "" none
+  std::string locked_path;             // take every choice from this lock file; "" none
+  std::string engine_path, lock_path;  // files to write; "" none. The proof stands beside the engine
+  bool proof = false;                  // make the proof where no engine is written, too
+  std::function<void(size_t done, size_t total, const std::string& what)> progress;
+  std::function<bool()> stop;  // once true the build ends with the best so far
+};
+
+// Threads of a request: the number asked for, else the CPUs this process may use. kUsage where it is not 0 to 1024.
+Result<int> threads_of(int asked);
+// The request as options of the compiler, defaults filled in. Errors: kUsage and kUnsupported name the member; those of
+// the lock file.
+Result<compile::Options> options_of(const Request& request);
+
+// What a request made.
+struct Made {
+  Built built;
+  compile::Options options;  // as they were used
+  bool stopped = false;      // `stop` ended it: the best so far, and built.compiled.notes say what of it is not proven
+  std::string proof;         // the text of the proof, if there is one
+
+  int64_t reference_steps() const;  // on the slow reference
+  double seconds() const;           // of the whole build
+  std::string verdict() const;      // what is known of the engine as a whole, in a few words
+};
+// Builds, judges and writes the files that the request names, each whole or not at all: that they can be written is
+// checked before the work. Errors name the model.
+Result<Made> make_engine(const Request& request);
+// The same for an engine that stays in memory: one built in part is no answer (kCancelled).
+Result<Made> make_whole_engine(const Request& request);
+// Compiles, and judges no engine: for those who judge it themselves. kCancelled where it was stopped.
+Result<compile::Compiled> compile_model(const Request& request);
+
+}  // namespace peri::build

@@ -1,0 +1,64 @@
+// Subjects of models, of engine files, of engines at hand.
+#include "build/subject.hpp"
+
+#include "build/open.hpp"
+#include "judge/source.hpp"
+
+namespace peri::build {
+
+namespace {
+Result<judge::Subject> open_engine(const Request& request, bool reference) {
+  judge::Subject s;
+  s.path = request.model;
+  PERI_ASSIGN(const int threads, threads_of(request.threads));
+  std::shared_ptr<const MappedFile> file;
+  PERI_ASSIGN(s.engine, load(request.model, run_options(threads), true, &file));
+  s.weights_checked = static_cast<int64_t>(s.engine->program().weights.size());
+  s.check_files = [file] { return file->check(); };
+  if (!reference) return s;
+  auto source = judge::source_graph(*s.engine);
+  if (!source.ok()) return std::move(source).error().in_file(request.model);
+  s.reference = std::move(source).value();
+  s.source = true;
+  return s;
+}
+}  // namespace
+
+Result<judge::Subject> open_subject(const Request& request, bool reference) {
+  if (is_engine(request.model)) return open_engine(request, reference);
+  judge::Subject s;
+  s.path = request.model;
+  PERI_ASSIGN(const int threads, threads_of(request.threads));
+  auto imported = compile::import_any(request.model);
+  if (!imported.ok()) return std::move(imported).error().in_file(request.model);
+  s.reference = std::move(imported->graph);
+  s.check_files = std::move(imported->check_files);
+  PERI_ASSIGN(compile::Compiled compiled, compile_model(request));
+  PERI_ASSIGN(s.engine, assemble(&compiled, run_options(threads)));
+  return s;
+}
+
+Result<judge::Subject> subject_of(std::shared_ptr<const runtime::Engine> engine, const std::string& path) {
+  judge::Subject s;
+  s.path = path;
+  auto source = judge::source_graph(*engine);
+  if (!source.ok()) return std::move(source).error().in_file(path);
+  s.reference = std::move(source).value();
+  s.source = true;
+  s.engine = std::move(engine);
+  return s;
+}
+
+std::function<Result<std::shared_ptr<const runtime::Engine>>(const std::string& model)> suite_builder(
+    const Request& request) {
+  return [request](const std::string& model) -> Result<std::shared_ptr<const runtime::Engine>> {
+    Request one = request;
+    one.model = model;
+    one.worker = one.tune = false;
+    PERI_ASSIGN(const compile::Options options, options_of(one));
+    PERI_ASSIGN(compile::Compiled compiled, compile::compile(options));
+    return assemble(&compiled, run_options(options.tune.threads));
+  };
+}
+
+}  // namespace peri::build

@@ -1,0 +1,24 @@
+// What verify and suites judge, built or opened as a request says: one engine with the graph it must agree with, or the
+// engines of a folder of cases.
+#pragma once
+
+#include "build/request.hpp"
+#include "judge/suite.hpp"
+#include "judge/verify.hpp"
+
+namespace peri::build {
+
+// request.model is a model or an engine. A model is compiled, and not judged on the way; its graph is the one before
+// any pass, so that the passes are judged too. The graph of an engine is its source; left out where `reference` is
+// false.
+Result<judge::Subject> open_subject(const Request& request, bool reference);
+
+// The engine with its own source; nothing is built.
+Result<judge::Subject> subject_of(std::shared_ptr<const runtime::Engine> engine, const std::string& path);
+
+// What a suite does to each of its models: all in this process, verified and not measured, so that a candidate that is
+// wrong here gives way as in a real build.
+std::function<Result<std::shared_ptr<const runtime::Engine>>(const std::string& model)> suite_builder(
+    const Request& request);
+
+}  // namespace peri::build

@@ -1,0 +1,177 @@
+// Importers' reports, and a trial lowering.
+#include "build/survey.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/json.hpp"
+#include "hf/import.hpp"
+
+namespace peri::build {
+
+namespace {
+constexpr int64_t kMaxTried = 50000;  // nodes of a model that is lowered for its estimates
+
+void add_symbols(Survey* f) {
+  for (const onnx::PortInfo& p : f->inputs)
+    for (size_t axis = 0; p.type.shape && axis < p.type.rank(); ++axis)
+      if ((*p.type.shape)[axis].is_symbol())
+        f->symbols[(*p.type.shape)[axis].symbol_name()].push_back(p.name + "." + std::to_string(axis));
+}
+
+Result<Survey> read(const std::string& path) {
+  Survey f;
+  f.path = path;
+  if (!hf::is_folder(path)) {
+    PERI_ASSIGN(onnx::ImportReport r, onnx::survey_model(path));
+    f.kind = "onnx";
+    f.file_bytes = r.file_bytes;
+    f.inputs = std::move(r.inputs);
+    f.outputs = std::move(r.outputs);
+    f.ops = std::move(r.ops);
+    f.nodes = r.node_count;
+    f.weights = r.weight_count;
+    f.notes = std::move(r.notes);
+    f.origin = "IR " + std::to_string(r.ir_version);
+    for (const auto& [domain, version] : r.opsets)
+      f.origin += ", opset " + (domain.empty() ? "" : domain + " ") + std::to_string(version);
+    if (!r.producer.empty())
+      f.origin += ", by " + r.producer + (r.producer_version.empty() ? "" : " " + r.producer_version);
+    return f;
+  }
+  PERI_ASSIGN(hf::ImportedFolder m, hf::import_folder(path));
+  f.kind = "hugging face folder";
+  f.origin = m.folder.model_type + (m.tokenizer ? ", with its tokenizer" : ", no tokenizer");
+  if (m.folder.pooling != hf::Pooling::kNone)
+    f.origin += ", pooling " + std::string(hf::pooling_name(m.folder.pooling));
+  for (const ir::Value* v : m.graph.inputs) f.inputs.push_back({v->name, v->type});
+  for (size_t k = 0; k < m.graph.outputs.size(); ++k)
+    f.outputs.push_back({m.graph.output_names[k], m.graph.outputs[k]->type});
+  std::map<std::string, int64_t> count;
+  for (const ir::Node* n : m.graph.nodes) ++count[n->op];
+  for (const auto& [op, n] : count) {
+    onnx::OpUse use;
+    use.op = op, use.count = n, use.supported = true;
+    f.ops.push_back(std::move(use));
+  }
+  f.nodes = static_cast<int64_t>(m.graph.nodes.size());
+  f.notes = std::move(m.notes);
+  return f;
+}
+
+// Import, passes and a cover by first offers: everything but measuring. Its sizes are exact, the build time is an
+// estimate.
+Status try_lowering(const Request& request, Survey* f) {
+  PERI_ASSIGN(compile::Options options, options_of(request));
+  const double budget_ms = options.tune.budget_ms;
+  options.tune.measure = options.tune.verify = false;
+  auto compiled = compile::compile(options);
+  if (!compiled.ok()) return std::move(compiled).error();
+  f->lowered = true;
+  std::set<uint64_t> seen;
+  for (const Tensor& t : compiled->weights) {
+    f->parameters += t.numel();
+    if (seen.insert(t.content_hash()).second) f->weight_bytes += static_cast<int64_t>(t.bytes().size());
+  }
+  f->weights = std::max<int64_t>(f->weights, static_cast<int64_t>(compiled->weights.size()));
+  for (const auto& [name, value] : compiled->program.tuned_for) f->dims[name] = value;
+  PERI_ASSIGN(const plan::ArenaPlan arena, plan::plan_arena(compiled->program, f->dims));
+  f->arena_bytes = arena.arena_bytes;
+  f->problems = compiled->tuned.problems;
+  f->candidates = compiled->tuned.candidates;
+  f->steps = static_cast<int64_t>(compiled->program.steps.size());
+  for (const auto& s : compiled->steps) f->reference_steps += s.chosen == "reference";
+  f->prepare_seconds = compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds;
+  // Timing takes at most its budget a candidate; verification about as much again.
+  f->build_seconds = f->prepare_seconds + static_cast<double>(f->candidates) * 2 * budget_ms / 1e3;
+  return Ok{};
+}
+
+void write_ports(JsonWriter& w, std::string_view key, const std::vector<onnx::PortInfo>& ports) {
+  w.key(key).begin_array();
+  for (const auto& p : ports) w.begin_object().field("name", p.name).field("type", ir::type_text(p.type)).end_object();
+  w.end_array();
+}
+
+}  // namespace
+
+int64_t Survey::unsupported_kinds() const {
+  return std::count_if(ops.begin(), ops.end(), [](const onnx::OpUse& u) { return !u.supported; });
+}
+
+int64_t Survey::unsupported_nodes() const {
+  int64_t nodes = 0;
+  for (const onnx::OpUse& u : ops) nodes += u.supported ? 0 : u.count;
+  return nodes;
+}
+
+Result<Survey> survey(const Request& request) {
+  PERI_ASSIGN(Survey f, read(request.model));
+  add_symbols(&f);
+  if (f.unsupported_kinds()) return f;
+  if (f.nodes > kMaxTried) {
+    f.notes.push_back(format("more than %lld nodes: memory and build time are not estimated; build it to see",
+                             static_cast<long long>(kMaxTried)));
+    return f;
+  }
+  if (Status lowered = try_lowering(request, &f); !lowered.ok())
+    return std::move(lowered).error().in_file(request.model);
+  return f;
+}
+
+std::string survey_json(const Survey& f) {
+  JsonWriter w;
+  w.begin_object()
+      .field("model", f.path)
+      .field("kind", f.kind)
+      .field("about", f.origin)
+      .field("runs", f.unsupported_kinds() == 0 && f.lowered);
+  write_ports(w, "inputs", f.inputs);
+  write_ports(w, "outputs", f.outputs);
+  w.key("symbols").begin_object();
+  for (const auto& [name, axes] : f.symbols) {
+    w.key(name).begin_array();
+    for (const std::string& a : axes) w.value(a);
+    w.end_array();
+  }
+  w.end_object().field("nodes", f.nodes).key("operators").begin_array();
+  for (const onnx::OpUse& u : f.ops) {
+    w.begin_object()
+        .field("op", u.op)
+        .field("domain", u.domain)
+        .field("opset", u.opset)
+        .field("count", u.count)
+        .field("supported", u.supported);
+    if (!u.supported) {
+      w.field("reason", u.reason).field("remedy", u.remedy).key("nodes").begin_array();
+      for (const std::string& n : u.nodes) w.value(n);
+      w.end_array();
+    }
+    w.end_object();
+  }
+  w.end_array().field("file_bytes", f.file_bytes).field("weights", f.weights);
+  if (f.lowered) {
+    w.field("parameters", f.parameters).key("at_dims").begin_object();
+    for (const auto& [name, value] : f.dims) w.field(name, value);
+    w.end_object()
+        .field("weight_bytes", f.weight_bytes)
+        .field("arena_bytes", f.arena_bytes)
+        .field("memory_bytes", f.weight_bytes + f.arena_bytes);
+    w.field("steps", f.steps).field("reference_steps", f.reference_steps);
+    w.key("build_estimate")
+        .begin_object()
+        .field("seconds", f.build_seconds)
+        .field("problems", f.problems)
+        .field("candidates", f.candidates);
+    w.field("basis",
+            "import, passes and cover as just measured, and for each candidate of each distinct problem its timing "
+            "budget, once to time and once to verify; an upper estimate")
+        .end_object();
+  }
+  w.key("notes").begin_array();
+  for (const std::string& n : f.notes) w.value(n);
+  w.end_array().end_object();
+  return w.take();
+}
+
+}  // namespace peri::build

@@ -1,0 +1,34 @@
+// What a model needs and whether it runs here, before anything of it is tuned: its inputs and operators, all that are
+// not supported at once, and of a model that runs its memory and the least it takes to build it.
+#pragma once
+
+#include "build/request.hpp"
+#include "onnx/import.hpp"
+
+namespace peri::build {
+
+struct Survey {
+  std::string path, kind;
+  uint64_t file_bytes = 0;
+  std::vector<onnx::PortInfo> inputs, outputs;
+  std::map<std::string, std::vector<std::string>> symbols;  // name -> "input.axis"
+  std::vector<onnx::OpUse> ops;
+  int64_t nodes = 0, weights = 0, parameters = 0;
+  std::string origin;  // producer, opsets, architecture
+  std::vector<std::string> notes;
+  // Of a trial lowering without measurement, if every operator is supported.
+  bool lowered = false;
+  DimBinding dims;
+  int64_t weight_bytes = 0, arena_bytes = 0, problems = 0, candidates = 0, steps = 0, reference_steps = 0;
+  double prepare_seconds = 0, build_seconds = 0;
+
+  int64_t unsupported_kinds() const;  // operators
+  int64_t unsupported_nodes() const;
+};
+
+// Of request.model: reads it and, where it is not too large, lowers it by first offers. Errors: those of the importer
+// and of lowering; an operator that is not supported is none.
+Result<Survey> survey(const Request& request);
+std::string survey_json(const Survey& survey);
+
+}  // namespace peri::build

@@ -1,0 +1,57 @@
+// The sections of a text model's engine, opened and used.
+#include "build/text.hpp"
+
+#include <cmath>
+
+#include "text/pipeline.hpp"
+
+namespace peri::build {
+
+namespace {
+const std::string* section(const plan::Program& program, std::string_view name) {
+  for (const plan::Section& s : program.sections)
+    if (s.name == name) return &s.bytes;
+  return nullptr;
+}
+}  // namespace
+
+Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts) {
+  const std::string* tokenizer = section(program, text::kTokenizerSection);
+  const std::string* spec = section(program, text::kPipelineSection);
+  if (!tokenizer || !spec)
+    return usage("this model has no tokenizer")
+        .advise("give its inputs by --input, or build from a Hugging Face folder with tokenizer.json");
+  PERI_ASSIGN(const text::TextPipeline pipeline, text::TextPipeline::from_sections(*tokenizer, *spec));
+  PERI_ASSIGN(const auto named, pipeline.inputs(texts));
+  std::vector<Tensor> out;
+  for (const plan::Port& port : program.inputs) {
+    for (const auto& [name, tensor] : named)
+      if (name == port.name) out.push_back(tensor);
+    if (out.size() != static_cast<size_t>(&port - program.inputs.data()) + 1)
+      return invalid("no text input answers to this name").at_node(port.name);
+  }
+  return out;
+}
+
+std::vector<double> text_similarity(const plan::Program& program, std::span<const Tensor> outputs) {
+  const std::string* json = section(program, text::kPipelineSection);
+  if (!json) return {};
+  const Result<text::PipelineSpec> spec = text::PipelineSpec::from_json(*json);
+  if (!spec.ok()) return {};
+  std::vector<double> out;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const Tensor& t = outputs[k];
+    if (program.outputs[k].name != spec->output || t.rank() != 2 || t.dtype() != DType::kF32) continue;
+    const int64_t rows = t.dims()[0], width = t.dims()[1];
+    const auto dot = [&](int64_t a, int64_t b) {
+      double sum = 0;
+      for (int64_t i = 0; i < width; ++i) sum += t.f64(a * width + i) * t.f64(b * width + i);
+      return sum;
+    };
+    for (int64_t a = 0; a < rows; ++a)
+      for (int64_t b = 0; b < rows; ++b) out.push_back(dot(a, b) / std::sqrt(dot(a, a) * dot(b, b)));
+  }
+  return out;
+}
+
+}  // namespace peri::build

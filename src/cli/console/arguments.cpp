@@ -1,0 +1,146 @@
+// Reading of a command line against a command's flags, and its help text.
+#include "cli/console/arguments.hpp"
+
+#include <charconv>
+
+#include "base/fault.hpp"
+#include "base/spelling.hpp"
+#include "cli/console/terminal.hpp"
+
+namespace peri::cli {
+
+namespace {
+constexpr Flag kCommon[] = {
+    {"--json", "", "FILE", "write the result as one JSON object to FILE (- for standard output)"},
+    {"--quiet", "-q", "", "no progress, only the last line"},
+    {"--help", "-h", "", "show this help"},
+};
+
+const Flag* find_flag(const Command& c, std::string_view word) {
+  for (const Flag& f : c.flags)
+    if (f.name == word || (!f.short_name.empty() && f.short_name == word)) return &f;
+  for (const Flag& f : kCommon)
+    if (f.name == word || (!f.short_name.empty() && f.short_name == word)) return &f;
+  return nullptr;
+}
+}  // namespace
+
+std::string Arguments::get(std::string_view flag, std::string_view fallback) const {
+  auto it = values.find(flag);
+  return it == values.end() ? std::string(fallback) : it->second.back();
+}
+std::vector<std::string> Arguments::all(std::string_view flag) const {
+  auto it = values.find(flag);
+  return it == values.end() ? std::vector<std::string>{} : it->second;
+}
+Result<int64_t> Arguments::number(std::string_view flag, int64_t low, int64_t high, int64_t fallback) const {
+  auto it = values.find(flag);
+  if (it == values.end()) return fallback;
+  const std::string& text = it->second.back();
+  int64_t v = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (code != std::errc() || end != text.data() + text.size() || v < low || v > high)
+    return usage("%s is not in range", std::string(flag).c_str())
+        .expecting(
+            format("a whole number from %lld to %lld", static_cast<long long>(low), static_cast<long long>(high)))
+        .but_found(text);
+  return v;
+}
+
+Result<double> Arguments::real(std::string_view flag, double low, double high, double fallback) const {
+  auto it = values.find(flag);
+  if (it == values.end()) return fallback;
+  const std::string& text = it->second.back();
+  double v = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (code != std::errc() || end != text.data() + text.size() || !(v >= low && v <= high))
+    return usage("%s is not in range", std::string(flag).c_str())
+        .expecting(format("a number from %g to %g", low, high))
+        .but_found(text);
+  return v;
+}
+
+Result<Arguments> parse_arguments(const Command& command, std::span<char* const> words) {
+  Arguments out;
+  bool only_positional = false;
+  for (size_t k = 0; k < words.size(); ++k) {
+    std::string word = words[k];
+    if (only_positional || word == "-" || word.size() < 2 || word[0] != '-') {
+      out.positional.push_back(word);
+      continue;
+    }
+    if (word == "--") {
+      only_positional = true;
+      continue;
+    }
+    std::optional<std::string> value;
+    if (const size_t eq = word.find('='); word.starts_with("--") && eq != std::string::npos) {
+      value = word.substr(eq + 1);
+      word.resize(eq);
+    }
+    const Flag* f = find_flag(command, word);
+    if (!f) {
+      std::vector<std::string_view> known;
+      for (const Flag& x : command.flags) known.push_back(x.name);
+      for (const Flag& x : kCommon) known.push_back(x.name);
+      const std::string near = nearest(word, known);
+      return usage("peri %s has no flag '%s'", std::string(command.name).c_str(), word.c_str())
+          .advise(near.empty() ? "see: peri " + std::string(command.name) + " --help" : "did you mean " + near + "?");
+    }
+    if (f->value.empty() && value) return usage("%s takes no value", word.c_str());
+    if (!f->value.empty() && !value) {
+      if (k + 1 >= words.size()) return usage("%s needs a value: %s", word.c_str(), std::string(f->value).c_str());
+      value = words[++k];
+    }
+    std::vector<std::string>& list = out.values[std::string(f->name)];
+    if (!list.empty() && !f->repeated) return usage("%s stands twice", std::string(f->name).c_str());
+    list.push_back(value.value_or(""));
+  }
+  if (out.has("--help")) return out;
+  const int count = static_cast<int>(out.positional.size());
+  if (count < command.min_positional || count > command.max_positional)
+    return usage("peri %s takes %s", std::string(command.name).c_str(),
+                 command.positional.empty() ? "no arguments" : std::string(command.positional).c_str())
+        .but_found(format("%d argument%s", count, count == 1 ? "" : "s"))
+        .advise("see: peri " + std::string(command.name) + " --help");
+  return out;
+}
+
+std::span<const Flag> common_flags() { return kCommon; }
+
+std::string help_text(const Command& c, size_t columns) {
+  std::string out = "usage: peri " + std::string(c.name) +
+                    (c.positional.empty() ? "" : " " + std::string(c.positional)) + " [flags]\n\n" +
+                    help_row("", c.summary, 2, columns) + "\nflags:\n";
+  auto row = [&](const Flag& f) {
+    const std::string left = "  " + (f.short_name.empty() ? std::string("    ") : std::string(f.short_name) + ", ") +
+                             std::string(f.name) + (f.value.empty() ? "" : " " + std::string(f.value));
+    out += help_row(left, std::string(f.help) + (f.repeated ? " (may be repeated)" : ""), 36, columns);
+  };
+  for (const Flag& f : c.flags) row(f);
+  for (const Flag& f : kCommon) row(f);
+  if (c.details.empty()) return out;
+  out += "\n";
+  for (std::string_view rest = c.details; !rest.empty();) {  // what is indented is an example and stays whole
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    out += line.starts_with("  ") ? std::string(line) + "\n" : help_row("", line, 0, columns);
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+  }
+  return out;
+}
+
+Result<Outcome> run_command(const Command& command, const Arguments& arguments) {
+  Result<Outcome> outcome = contained([&] { return command.run(arguments); });
+  if (!outcome.ok() && outcome.error().file.empty() && outcome.error().kind != ErrorKind::kUsage &&
+      command.max_positional == 1 && !arguments.positional.empty())
+    return std::move(outcome).error().in_file(arguments.positional[0]);  // what failed later still came from this model
+  return outcome;
+}
+
+const Command* find(std::string_view name) {
+  for (const Entry* e : entries())
+    if (e->command.name == name) return &e->command;
+  return nullptr;
+}
+
+}  // namespace peri::cli

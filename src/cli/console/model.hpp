@@ -1,0 +1,44 @@
+// What many subcommands share: flags of a build, opening a model or an engine, inputs from files or seeds, outputs to
+// files.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "build/open.hpp"
+#include "build/request.hpp"
+#include "cli/console/terminal.hpp"
+#include "cli/entry.hpp"
+
+namespace peri::cli {
+
+// Flags every command that may build takes: --dims, --shapes, --threads, --backend, --provider, --disable-pass,
+// --no-tune, ...
+std::vector<Flag> build_flags(std::vector<Flag> more = {});
+// What the flags ask of a build of `model`.
+Result<build::Request> build_request(const Arguments& arguments, const std::string& model, Progress* progress);
+Result<int> thread_count(const Arguments& arguments);
+
+// An engine ready to run, from an engine file, or built in memory from a model.
+struct Opened {
+  std::shared_ptr<const runtime::Engine> engine;
+  std::optional<compile::Compiled> compiled;  // set if it was built now
+  std::shared_ptr<const MappedFile> file;     // set if it was loaded
+  double load_ms = 0;
+};
+// With --check an engine's weights are hashed first.
+Result<Opened> open_model(const Arguments& arguments, const std::string& path, Progress* progress);
+// Says in one line that a run has other dims than the engine was tuned for, and the command that tunes for them.
+// Returns whether it has.
+bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBinding& dims);
+// Inputs of a program: --input NAME=FILE (.npy, .pb) or NAME=random:SEED; the rest is an error, or random if
+// `fill_seed` is set, with dims from `dims`.
+Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::Program& program,
+                                        std::optional<uint64_t> fill_seed);
+// Concrete values for every dimension of the program's inputs from --dims/--shapes, else what it was tuned for.
+Result<DimBinding> program_dims(const Arguments& arguments, const plan::Program& program);
+
+// Writes DIR/NAME.npy for every output, and DIR/outputs.json. DIR is made if it does not exist.
+Status write_outputs(const std::string& dir, const plan::Program& program, std::span<const Tensor> outputs);
+
+}  // namespace peri::cli

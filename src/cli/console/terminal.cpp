@@ -1,0 +1,98 @@
+// Progress lines and the Ctrl-C handler.
+#include "cli/console/terminal.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include "base/clock.hpp"
+
+namespace peri::cli {
+
+namespace {
+constexpr int64_t kPlainLineEveryNs = 2'000'000'000;  // without a terminal
+volatile std::sig_atomic_t g_interrupts = 0;
+
+void on_interrupt(int) {
+  if (g_interrupts) _exit(130);
+  g_interrupts = 1;
+}
+constexpr size_t kLeastColumns = 20;  // narrower terminals wrap by themselves
+
+// Of a terminal that does not say: 80.
+size_t terminal_columns(int file) {
+  winsize size = {};
+  return ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+}  // namespace
+
+std::string within(const std::string& line, size_t columns) {
+  size_t used = 0, end = 0;
+  for (; end < line.size(); ++end) {
+    const bool inside = (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80;  // of a character that began before
+    if (!inside && ++used == columns) break;
+  }
+  return line.substr(0, end);
+}
+
+size_t output_columns() { return isatty(1) == 1 ? std::max(terminal_columns(1), kLeastColumns) : 0; }
+
+std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns) {
+  if (columns && indent > columns / 2) indent = std::min(indent, size_t{8});
+  std::string out = left, line;
+  const auto begin_line = [&] { out += "\n" + std::string(indent, ' '), line.clear(); };
+  if (left.empty() || !columns || left.size() + 2 <= indent)
+    out.resize(std::max(left.size() + (left.empty() ? 0 : 2), indent), ' ');
+  else
+    begin_line();
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    if (columns && !line.empty() && indent + line.size() + 1 + word.size() >= columns) begin_line();
+    const std::string more = (line.empty() ? "" : " ") + std::string(word);
+    line += more, out += more;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out + "\n";
+}
+
+Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(2) == 1), start_ns_(now_ns()), last_ns_(start_ns_) {}
+Progress::~Progress() { clear(); }
+
+void Progress::show(size_t done, size_t total, const std::string& what) {
+  if (quiet_) return;
+  std::string left;
+  const double spent = seconds_since(start_ns_);
+  if (total && done >= 3 && spent > 1)
+    left =
+        ", about " +
+        std::to_string(static_cast<int>(spent / static_cast<double>(done) * static_cast<double>(total - done) + 0.5)) +
+        " s left";
+  const std::string count = total ? "[" + std::to_string(done) + "/" + std::to_string(total) + left + "] " : "";
+  if (terminal_) {
+    std::fprintf(stderr, "\r\033[K%s", within(count + what, terminal_columns(2)).c_str());
+    std::fflush(stderr);
+    drawn_ = true;
+  } else if (now_ns() - last_ns_ >= kPlainLineEveryNs) {
+    std::fprintf(stderr, "%s%s\n", count.c_str(), what.c_str());
+    last_ns_ = now_ns();
+  }
+}
+
+void Progress::clear() {
+  if (drawn_) std::fprintf(stderr, "\r\033[K");
+  drawn_ = false;
+}
+
+void watch_interrupt() {
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+bool interrupted() { return g_interrupts != 0; }
+
+}  // namespace peri::cli

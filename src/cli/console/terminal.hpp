@@ -1,0 +1,39 @@
+// Progress on standard error and interruption: one moving line on a terminal, plain lines elsewhere; Ctrl-C asks once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace peri::cli {
+
+// The start of a line of UTF-8 that fits into so many columns, the last of them left free: a terminal that wraps a line
+// keeps its first row when the line is drawn anew.
+std::string within(const std::string& line, size_t columns);
+
+// Columns of the terminal that standard output is; 0: it is none, and lines are as long as they are.
+size_t output_columns();
+// A row of help: `left`, then `text` from column `indent` on, on a line of its own where `left` is too long. Lines are
+// broken at spaces to fit into so many columns (0: not at all).
+std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns);
+
+class Progress {
+ public:
+  explicit Progress(bool quiet);
+  ~Progress();
+  // `total` 0: not known. Shows an estimate of what is left once a few steps are done.
+  void show(size_t done, size_t total, const std::string& what);
+  void clear();
+
+ private:
+  bool quiet_, terminal_;
+  bool drawn_ = false;
+  int64_t start_ns_ = 0, last_ns_ = 0;
+};
+
+// First Ctrl-C: interrupted() becomes true and work stops at the next safe point. Second: the process ends at once with
+// 130.
+void watch_interrupt();
+bool interrupted();
+
+}  // namespace peri::cli

@@ -1,0 +1,92 @@
+// Norms of the difference of two tensors.
+#include "judge/difference.hpp"
+
+#include <cmath>
+
+namespace peri::judge {
+
+namespace {
+struct Sums {
+  double abs = 0, square = 0, want = 0, got = 0, want2 = 0, got2 = 0, both = 0;
+  double low = INFINITY, high = -INFINITY;
+  int64_t outside = 0, finite = 0;
+};
+
+void add_float(double w, double g, int64_t at, Tolerance t, Sums* s, Difference* d) {
+  const bool same = w == g || (std::isnan(w) && std::isnan(g));
+  double e = same ? 0 : std::fabs(w - g);
+  if (std::isnan(e)) e = INFINITY;
+  if (!same && !(e <= t.atol + t.rtol * std::fabs(w))) {
+    if (s->outside++ == 0) d->first = format("element %lld: %.9g for %.9g", static_cast<long long>(at), g, w);
+  }
+  if (e > d->linf) d->linf = e, d->worst_at = at;
+  s->abs += e;
+  s->square += e * e;
+  if (!std::isfinite(w) || !std::isfinite(g)) return;
+  ++s->finite;
+  s->low = std::min(s->low, w), s->high = std::max(s->high, w);
+  s->want += w, s->got += g, s->want2 += w * w, s->got2 += g * g, s->both += w * g;
+}
+
+std::string element(const Tensor& t, int64_t at) {
+  if (t.dtype() == DType::kString) return "'" + t.string_values()[static_cast<size_t>(at)] + "'";
+  return std::to_string(t.i64(at));
+}
+bool equal_element(const Tensor& a, const Tensor& b, int64_t at) {
+  if (a.dtype() == DType::kString)
+    return a.string_values()[static_cast<size_t>(at)] == b.string_values()[static_cast<size_t>(at)];
+  if (a.dtype() != DType::kC64 && a.dtype() != DType::kC128) return a.i64(at) == b.i64(at);
+  const size_t size = static_cast<size_t>(dtype_size(a.dtype()));
+  return __builtin_memcmp(a.bytes().data() + static_cast<size_t>(at) * size,
+                          b.bytes().data() + static_cast<size_t>(at) * size, size) == 0;
+}
+}  // namespace
+
+Result<Difference> difference(const Tensor& want, const Tensor& got, Tolerance tolerance) {
+  if (want.dtype() != got.dtype() || want.dims() != got.dims())
+    return Error(ErrorKind::kAccuracy, "the result has another type")
+        .expecting(tensor_type_text(want))
+        .but_found(tensor_type_text(got));
+  Difference d;
+  Sums s;
+  d.count = want.numel();
+  const double n = static_cast<double>(std::max<int64_t>(1, d.count));
+  for (int64_t k = 0; k < d.count; ++k) {
+    if (is_float(want.dtype())) {
+      add_float(want.f64(k), got.f64(k), k, tolerance, &s, &d);
+    } else if (!equal_element(want, got, k)) {
+      const bool number = want.dtype() != DType::kString && dtype_bits(want.dtype()) <= 64;
+      const double e = number ? std::fabs(static_cast<double>(want.i64(k)) - static_cast<double>(got.i64(k))) : 1;
+      if (s.outside++ == 0)
+        d.first = number || want.dtype() == DType::kString
+                      ? format("element %lld: %s for %s", static_cast<long long>(k), element(got, k).c_str(),
+                               element(want, k).c_str())
+                      : format("element %lld", static_cast<long long>(k));
+      if (e > d.linf) d.linf = e, d.worst_at = k;
+      s.abs += e, s.square += e * e;
+    }
+  }
+  d.l0 = static_cast<double>(s.outside) / n;
+  d.l1 = s.abs / n;
+  d.l2 = std::sqrt(s.square / n);
+  d.range = s.high > s.low ? s.high - s.low : 0;
+  const double largest = s.finite ? std::max(std::fabs(s.low), std::fabs(s.high)) : 0;
+  const double scale = d.range > 1e-5 * largest ? d.range : largest;  // nearly constant: by its size
+  d.relative = d.linf == 0 ? 0 : (scale > 0 ? d.linf / scale : INFINITY);
+  const double m = static_cast<double>(std::max<int64_t>(1, s.finite));
+  const double var_w = s.want2 - s.want * s.want / m, var_g = s.got2 - s.got * s.got / m,
+               cov = s.both - s.want * s.got / m;
+  if (var_w > 0 && var_g > 0) d.cosine = cov / std::sqrt(var_w * var_g);
+  return d;
+}
+
+void write_difference(JsonWriter& w, const Difference& d) {
+  w.field("count", d.count).field("l0", d.l0).field("l1", d.l1).field("l2", d.l2).field("linf", d.linf);
+  w.field("range", d.range)
+      .field("relative", d.relative)
+      .field("cosine", d.cosine)
+      .field("worst_at", d.worst_at)
+      .field("first_outside", d.first);
+}
+
+}  // namespace peri::judge

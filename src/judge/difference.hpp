@@ -1,0 +1,32 @@
+// How two tensors differ, in the norms people ask for.
+#pragma once
+
+#include <string>
+
+#include "base/json.hpp"
+#include "base/tensor.hpp"
+
+namespace peri::judge {
+
+struct Difference {
+  int64_t count = 0;
+  double l0 = 0;          // share of elements outside atol + rtol * |want|; of elements that differ where not floating
+  double l1 = 0;          // mean |got - want|
+  double l2 = 0;          // root of the mean square
+  double linf = 0;        // largest |got - want|
+  double range = 0;       // largest minus smallest finite wanted value
+  double relative = 0;    // linf / range (largest |want| where the output is nearly constant)
+  double cosine = 1;      // after subtracting each side's mean
+  int64_t worst_at = -1;  // flat position of linf, or of the first element that differs
+  std::string first;      // "element 7: 1.5 for 1.25"; empty if nothing lies outside
+};
+
+struct Tolerance {
+  double rtol = 1e-3, atol = 1e-5;
+};
+
+// NaN equals NaN, infinities equal themselves. kAccuracy if dtype or dims differ.
+Result<Difference> difference(const Tensor& want, const Tensor& got, Tolerance tolerance);
+void write_difference(JsonWriter& w, const Difference& d);  // fields of an open object
+
+}  // namespace peri::judge

@@ -1,0 +1,157 @@
+// A script that runs ONNX Runtime, the process that runs the script, and the files between the two.
+#include "judge/peer.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/knobs.hpp"
+#include "base/npy.hpp"
+
+namespace peri::judge {
+
+namespace {
+namespace fs = std::filesystem;
+
+constexpr int kMissingPackage = 42;  // the script's exit code
+
+constexpr const char* kScript = R"py(
+import json, os, sys
+try:
+    import numpy as np, onnxruntime as ort
+except ImportError as missing:
+    print(missing, file=sys.stderr)
+    sys.exit(42)
+model, folder, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with open(os.path.join(folder, "names.json")) as f:
+    names = json.load(f)
+options = ort.SessionOptions()
+options.intra_op_num_threads, options.log_severity_level = threads, 3
+session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+for k in range(names["sets"]):
+    at = lambda side, i: os.path.join(folder, f"{k}_{side}_{i}.npy")
+    feed = {name: np.load(at("input", i)) for i, name in enumerate(names["inputs"])}
+    for i, value in enumerate(session.run(names["outputs"], feed)):
+        value = np.asarray(value)
+        np.save(at("output", i), value.astype(np.str_) if value.dtype == object else value)
+)py";
+
+// A folder that nobody else can see, removed with its owner.
+struct Scratch {
+  std::string path;
+  ~Scratch() {
+    std::error_code ignored;
+    if (!path.empty()) fs::remove_all(path, ignored);
+  }
+};
+Result<std::unique_ptr<Scratch>> make_scratch() {
+  std::error_code failed;
+  const fs::path temporary = fs::temp_directory_path(failed);
+  std::string name = (failed ? fs::path("/tmp") : temporary) / "peri_verify_XXXXXX";
+  if (!mkdtemp(name.data())) return os_error("make the folder", name);
+  auto scratch = std::make_unique<Scratch>();
+  scratch->path = name;
+  return scratch;
+}
+
+// Which Python: the knob's, that of the project this program was built in, or the first in PATH.
+std::string python() {
+  if (const std::optional<std::string> named = knob(Knob::kPython); named && !named->empty()) return *named;
+  std::error_code failed;
+  const fs::path self = fs::read_symlink("/proc/self/exe", failed);
+  const fs::path own = self.parent_path().parent_path().parent_path() / ".venv/bin/python";
+  return !failed && access(own.c_str(), X_OK) == 0 ? own.string() : "python3";
+}
+
+// Exit code of `words`, its errors in the file `said`; kUnsupported if it cannot be started.
+Result<int> run_process(std::vector<std::string> words, const std::string& said) {
+  std::vector<char*> raw;
+  for (std::string& w : words) raw.push_back(w.data());
+  raw.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+  pid_t child = 0;
+  const int failed = posix_spawnp(&child, raw[0], &files, nullptr, raw.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (failed)
+    return unsupported("cannot start Python: %s", strerror(failed))
+        .in_file(words[0])
+        .advise("name one that has the package onnxruntime: PERI_PYTHON=FILE");
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return os_error("wait for", words[0]);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string last_line(const std::string& file) {
+  auto text = read_file(file, size_t{1} << 24);
+  if (!text.ok()) return "";
+  while (!text->empty() && text->back() == '\n') text->pop_back();
+  return text->substr(text->rfind('\n') + 1);
+}
+
+Status check_types(std::span<const plan::Port> ports) {
+  for (const plan::Port& p : ports)
+    if (p.dtype != DType::kString &&
+        (p.dtype == DType::kBF16 || dtype_bits(p.dtype) < 8 || (is_float(p.dtype) && dtype_bits(p.dtype) == 8)))
+      return unsupported("ONNX Runtime's Python interface has no %s", std::string(dtype_name(p.dtype)).c_str())
+          .at_node(p.name)
+          .advise("verify against the float64 reference: leave --onnxruntime out");
+  return Ok{};
+}
+
+std::string file_name(const Scratch& scratch, size_t set, const char* side, size_t k) {
+  return scratch.path + "/" + std::to_string(set) + "_" + side + "_" + std::to_string(k) + ".npy";
+}
+
+Status write_sets(const Scratch& scratch, const plan::Program& program, std::span<const std::vector<Tensor>> sets) {
+  JsonWriter w;
+  w.begin_object().field("sets", static_cast<int64_t>(sets.size()));
+  w.key("inputs").begin_array();
+  for (const plan::Port& p : program.inputs) w.value(p.name);
+  w.end_array().key("outputs").begin_array();
+  for (const plan::Port& p : program.outputs) w.value(p.name);
+  w.end_array().end_object();
+  PERI_TRY(write_file_atomic(scratch.path + "/names.json", w.take()));
+  for (size_t n = 0; n < sets.size(); ++n)
+    for (size_t k = 0; k < sets[n].size(); ++k) PERI_TRY(write_npy(file_name(scratch, n, "input", k), sets[n][k]));
+  return Ok{};
+}
+}  // namespace
+
+Result<std::vector<std::vector<Tensor>>> onnxruntime_outputs(const std::string& model, const plan::Program& program,
+                                                             std::span<const std::vector<Tensor>> sets, int threads) {
+  PERI_TRY(check_types(program.inputs));
+  PERI_TRY(check_types(program.outputs));
+  PERI_ASSIGN(const std::unique_ptr<Scratch> scratch, make_scratch());
+  PERI_TRY(write_sets(*scratch, program, sets));
+  const std::string interpreter = python(), said = scratch->path + "/said";
+  PERI_ASSIGN(const int code,
+              run_process({interpreter, "-c", kScript, model, scratch->path, std::to_string(threads)}, said));
+  if (code == kMissingPackage)
+    return unsupported("its packages are missing: %s", last_line(said).c_str())
+        .in_file(interpreter)
+        .advise("pip install onnxruntime, or name a Python that has it: PERI_PYTHON=FILE");
+  if (code != 0)
+    return invalid("ONNX Runtime gave no answer (exit code %d): %s", code, last_line(said).c_str()).in_file(model);
+  std::vector<std::vector<Tensor>> out(sets.size());
+  for (size_t n = 0; n < sets.size(); ++n)
+    for (size_t k = 0; k < program.outputs.size(); ++k) {
+      PERI_ASSIGN(Tensor t, read_npy(file_name(*scratch, n, "output", k), program.outputs[k].dtype));
+      out[n].push_back(std::move(t));
+    }
+  return out;
+}
+
+}  // namespace peri::judge

@@ -1,0 +1,20 @@
+// Answers of ONNX Runtime, in a Python beside us: PERI_PYTHON, else the project's own environment, else `python3`.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/tensor.hpp"
+#include "plan/program.hpp"
+
+namespace peri::judge {
+
+// Runs `model` (an ONNX file) in ONNX Runtime with `threads` threads on every set of inputs; inputs and outputs by the
+// names and in the order of the program's ports. One process for all sets, in a folder of its own that is removed.
+// kUnsupported if Python or the package onnxruntime is missing, or a port has a type that its Python interface lacks;
+// kInvalid with its own words if ONNX Runtime refuses the model.
+Result<std::vector<std::vector<Tensor>>> onnxruntime_outputs(const std::string& model, const plan::Program& program,
+                                                             std::span<const std::vector<Tensor>> sets, int threads);
+
+}  // namespace peri::judge

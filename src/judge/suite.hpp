@@ -1,0 +1,39 @@
+// A folder of cases (CASE/model.onnx, CASE/test_data_set_*/{input,output}_*.pb) through the whole product in one
+// process.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/engine.hpp"
+
+namespace peri::judge {
+
+enum class Verdict { kPassed, kFailed, kUnsupported };
+
+// Memory of a run: as planned; the same, filled with NaN before; every buffer for itself, filled with NaN and guarded.
+enum class SuiteMemory { kPlanned, kPoisoned, kSeparate };
+
+struct CaseResult {
+  std::string name;
+  Verdict verdict = Verdict::kPassed;
+  std::string why;  // if it did not pass
+  int64_t reference_steps = 0, steps = 0;
+};
+
+struct SuiteTerms {
+  std::function<Result<std::shared_ptr<const runtime::Engine>>(const std::string& model)> build;
+  std::string filter;  // only cases whose name holds it
+  SuiteMemory memory = SuiteMemory::kPlanned;
+  std::function<void(const CaseResult&)> each;  // sees every result
+  std::function<bool()> stop;
+};
+
+// Cases in order of name; every case is built, run on each of its data sets and compared: tolerances of DIR/index.json
+// where it names the case, else 1e-3 and 1e-5, wider for 16-bit types and below. Errors: kUsage without a case,
+// kCancelled.
+Result<std::vector<CaseResult>> run_suite(const std::string& dir, const SuiteTerms& terms);
+
+}  // namespace peri::judge

@@ -1,0 +1,244 @@
+// Runs, wanted answers, comparison.
+#include "judge/verify.hpp"
+
+#include <algorithm>
+
+#include "base/file.hpp"
+#include "base/npy.hpp"
+#include "judge/peer.hpp"
+#include "judge/seeded.hpp"
+#include "judge/whole.hpp"
+#include "plan/program.hpp"
+
+namespace peri::judge {
+
+double Budget::allowed(DType type) const {
+  if (!is_float(type)) return 0;
+  return given ? max_error : std::max({max_error, 8 * unit_roundoff(type), 8 * unit_roundoff(precision)});
+}
+
+bool Budget::holds(const Difference& d, DType type) const {
+  if (!is_float(type)) return d.l0 == 0;
+  return d.relative <= allowed(type) && d.cosine >= min_cosine;
+}
+
+Budget peer_budget() {
+  Budget b;
+  b.min_cosine = 0.9999;
+  b.max_change = 1e-3;
+  return b;
+}
+
+namespace {
+// The reference does 0.1 to 1 Gflop a second: up to an hour or some.
+constexpr double kMaxTflop = 1;
+
+void tell(const VerifyTerms& terms, const std::string& what) {
+  if (terms.progress) terms.progress(0, 0, what);
+}
+
+std::vector<std::vector<int64_t>> dims_of(std::span<const Tensor> tensors) {
+  std::vector<std::vector<int64_t>> dims;
+  for (const Tensor& t : tensors) dims.push_back(t.dims());
+  return dims;
+}
+
+Status affordable(const Subject& s, std::span<const Tensor> inputs) {
+  PERI_ASSIGN(const DimBinding sizes, plan::bind_dims(s.engine->program(), dims_of(inputs)));
+  const double tflop = flops_at(s.reference, sizes) / 1e12;
+  if (tflop <= kMaxTflop || std::isinf(tflop)) return Ok{};
+  return refused("the float64 reference would take hours")
+      .expecting(format("at most %.3g Tflop", kMaxTflop))
+      .but_found(format("%.3g Tflop", tflop))
+      .advise("give smaller sizes with --dims, or compare with --onnxruntime or --reference-dir");
+}
+
+Result<std::vector<Tensor>> reference_outputs(const Subject& s, std::span<const Tensor> inputs, int threads) {
+  std::vector<ops::RefTensor> in;
+  for (const Tensor& t : inputs) in.push_back(ops::to_ref(t));
+  PERI_ASSIGN(const auto out, ops::run_reference(s.reference, in, {0, threads, false, {}}));
+  std::vector<Tensor> tensors;
+  for (const ops::RefTensor& r : out) tensors.push_back(ops::from_ref(r));
+  return tensors;
+}
+
+Result<std::vector<Tensor>> file_outputs(const std::string& dir, const plan::Program& program) {
+  std::vector<Tensor> out;
+  for (const plan::Port& p : program.outputs) {
+    PERI_ASSIGN(Tensor t, read_npy(dir + "/" + percent_encode_name(p.name) + ".npy", p.dtype));
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+Result<std::vector<Tensor>> inputs_of(const Subject& s, const VerifyTerms& terms, uint64_t seed) {
+  if (terms.inputs) return terms.inputs(seed);
+  const plan::Program& program = s.engine->program();
+  return random_inputs(program, DimBinding(program.tuned_for.begin(), program.tuned_for.end()), seed * 1000);
+}
+
+// One run for each seed: inputs, our answers, and those they are held against.
+struct Runs {
+  std::vector<std::vector<Tensor>> inputs, got, want;
+};
+
+Result<Runs> make_runs(const Subject& s, const VerifyTerms& terms, runtime::Session& session) {
+  Runs r;
+  const plan::Program& program = s.engine->program();
+  const bool peer = !terms.peer_model.empty(), files = !terms.reference_dir.empty();
+  for (uint64_t seed : terms.seeds) {
+    PERI_ASSIGN(std::vector<Tensor> inputs, inputs_of(s, terms, seed));
+    if (!files && !peer) PERI_TRY(affordable(s, inputs));
+    PERI_ASSIGN(std::vector<Tensor> got, session.run(inputs));
+    if (!peer) {
+      tell(terms, "the float64 reference, seed " + std::to_string(seed));
+      PERI_ASSIGN(std::vector<Tensor> want,
+                  files ? file_outputs(terms.reference_dir, program) : reference_outputs(s, inputs, terms.threads));
+      r.want.push_back(std::move(want));
+    }
+    r.inputs.push_back(std::move(inputs));
+    r.got.push_back(std::move(got));
+  }
+  if (peer) {
+    tell(terms, "ONNX Runtime");
+    PERI_ASSIGN(r.want, onnxruntime_outputs(terms.peer_model, program, r.inputs, terms.threads));
+  }
+  return r;
+}
+
+// The largest change of output k between the wanted answers of run n and of its neighbour; none where their shapes
+// differ.
+std::optional<double> change_of(const Runs& r, size_t n, size_t k) {
+  if (r.want.size() < 2) return std::nullopt;
+  const auto d = difference(r.want[n][k], r.want[n + 1 < r.want.size() ? n + 1 : n - 1][k], {});
+  if (!d.ok() || !is_float(r.want[n][k].dtype())) return std::nullopt;
+  return d->linf;
+}
+
+// Every output of every run; what is outside first, in words.
+Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, Verification* v) {
+  const plan::Program& program = s.engine->program();
+  Budget budget = terms.budget;
+  budget.precision = program.precision;
+  for (size_t n = 0; n < r.got.size(); ++n)
+    for (size_t k = 0; k < r.got[n].size(); ++k) {
+      const Tensor& got = r.got[n][k];
+      OutputVerdict o{terms.seeds[n], program.outputs[k].name, tensor_type_text(got), {}, {}, false};
+      auto d = difference(r.want[n][k], got, budget.tolerance);
+      if (!d.ok()) return std::move(d).error().at_node(o.output);
+      o.difference = std::move(d).value();
+      if (const std::optional<double> change = change_of(r, n, k))
+        o.of_change = o.difference.linf == 0 ? 0 : o.difference.linf / *change;
+      o.inside = budget.holds(o.difference, got.dtype()) && !(o.of_change.value_or(0) > budget.max_change);
+      v->worst = std::max(v->worst, o.difference.relative);
+      v->allowed = std::max(v->allowed, budget.allowed(got.dtype()));
+      if (!o.inside && v->outside.empty())
+        v->outside = format("output '%s' is outside its budget at seed %llu: error %.3g of its range, allowed %.3g",
+                            o.output.c_str(), static_cast<unsigned long long>(o.seed), o.difference.relative,
+                            budget.allowed(got.dtype()));
+      v->outputs.push_back(std::move(o));
+    }
+  return Ok{};
+}
+
+// Runs the engine once, as it runs, with every step judged. False: a step is wrong.
+Result<bool> bisect(const Subject& s, const VerifyTerms& terms, runtime::Session& session,
+                    std::span<const Tensor> inputs, Verification* v) {
+  const plan::Program& program = s.engine->program();
+  Values source;
+  if (s.source) {
+    tell(terms, "the source's values in float64");
+    PERI_ASSIGN(const DimBinding binding, plan::bind_dims(program, dims_of(inputs)));
+    PERI_ASSIGN(source, source_values(s.reference, program, binding, inputs, s.engine->options().threads));
+  }
+  size_t at = 0;
+  const auto show = [&](size_t step, size_t steps) {
+    if (terms.progress) terms.progress(step, steps, program.steps[step].name);
+  };
+  PERI_ASSIGN(JudgedRun run, judge_steps(session, inputs, source, show, &at));
+  int64_t judged = 0;
+  for (const StepVerdict& step : run.steps) judged += step.checked;
+  const bool right = !run.wrong();
+  if (right) {
+    v->bisected = format("each of %lld judged steps of %zu is within its own bound", static_cast<long long>(judged),
+                         run.steps.size());
+  } else {
+    const StepVerdict& wrong = run.steps.back();
+    v->bisected = format("the first step outside its bound is %zu, '%s' (%s): %s", wrong.step, wrong.name.c_str(),
+                         wrong.kernel.c_str(), wrong.why.c_str());
+  }
+  v->bisect = std::move(run.steps);
+  return right;
+}
+}  // namespace
+
+Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
+  Verification v;
+  v.path = subject.path;
+  v.against = !terms.peer_model.empty()      ? "ONNX Runtime"
+              : !terms.reference_dir.empty() ? terms.reference_dir
+                                             : "float64 reference";
+  v.max_error = terms.budget.max_error;
+  v.precision = subject.engine->program().precision;
+  v.weights_checked = subject.weights_checked;
+  PERI_ASSIGN(const auto session, runtime::Session::create(subject.engine));
+  PERI_ASSIGN(const Runs runs, make_runs(subject, terms, *session));
+  v.runs = runs.got.size();
+  if (Status s = compare_runs(subject, terms, runs, &v); !s.ok()) return std::move(s).error().in_file(subject.path);
+  if (subject.check_files) PERI_TRY(subject.check_files());
+  v.passed = v.outside.empty();
+  if (terms.bisect) {
+    PERI_ASSIGN(const bool right, bisect(subject, terms, *session, runs.inputs.back(), &v));
+    v.passed = v.passed && right;
+  }
+  return v;
+}
+
+std::string Verification::text() const {
+  std::string out = outside;
+  if (out.empty())
+    out = format("%zu runs against %s, largest error %.3g of the output's range, allowed %.3g", runs, against.c_str(),
+                 worst, allowed);
+  if (weights_checked) out += "; " + std::to_string(weights_checked) + " weights intact";
+  if (!bisected.empty()) out += "; " + bisected;
+  return out;
+}
+
+std::string verification_json(const Verification& v) {
+  JsonWriter w;
+  w.begin_object()
+      .field("model", v.path)
+      .field("against", v.against)
+      .field("max_error", v.max_error)
+      .field("precision", std::string(dtype_name(v.precision)))
+      .field("weights_checked", v.weights_checked)
+      .key("outputs")
+      .begin_array();
+  for (const OutputVerdict& o : v.outputs) {
+    w.begin_object()
+        .field("seed", static_cast<int64_t>(o.seed))
+        .field("output", o.output)
+        .field("type", o.type)
+        .field("inside", o.inside);
+    write_difference(w, o.difference);
+    if (o.of_change) w.field("of_change", *o.of_change);
+    w.end_object();
+  }
+  w.end_array();
+  if (v.bisect) {
+    w.key("bisect").begin_array();
+    for (const StepVerdict& s : *v.bisect)
+      w.begin_object()
+          .field("step", static_cast<int64_t>(s.step))
+          .field("name", s.name)
+          .field("kernel", s.kernel)
+          .field("checked", s.checked)
+          .field("error_over_bound", s.error)
+          .field("why", s.why)
+          .end_object();
+    w.end_array();
+  }
+  return w.field("passed", v.passed).end_object().take();
+}
+
+}  // namespace peri::judge

@@ -1,0 +1,83 @@
+// Verification: an engine's answers lie within a budget of the float64 reference, of files, or of ONNX Runtime; and
+// where they do not, which step is the first to be wrong.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "ir/graph.hpp"
+#include "judge/difference.hpp"
+#include "judge/steps.hpp"
+
+namespace peri::judge {
+
+// How far an answer may lie from the wanted one.
+struct Budget {
+  double max_error = 1e-4;       // as a share of the output's range
+  double min_cosine = -1;        // means subtracted
+  double max_change = INFINITY;  // as a share of the change between the answers of two seeds
+  bool given = false;            // max_error holds for every type; else coarse types have their own rounding
+  DType precision = DType::kF32;  // of the engine: what its weights were rounded to; verify() sets it
+  Tolerance tolerance;           // of what Difference::l0 counts
+
+  double allowed(DType type) const;
+  bool holds(const Difference& d, DType type) const;
+};
+// Against another runtime, whose own error is of our size.
+Budget peer_budget();
+
+// What is verified: an engine and the graph it must agree with.
+struct Subject {
+  std::string path;  // the model's or engine's, for errors
+  std::shared_ptr<const runtime::Engine> engine;
+  ir::Graph reference;                  // the model before any pass, or the source of an engine
+  bool source = false;                  // it is an engine's source: its steps can be held against its values by name
+  std::function<Status()> check_files;  // kIo if a file was cut since it was mapped; empty: no files
+  int64_t weights_checked = 0;          // hashes recomputed
+};
+
+struct VerifyTerms {
+  std::vector<uint64_t> seeds = {1, 2};
+  // The inputs of a seed; empty: seeded ones at the sizes that the engine was tuned for.
+  std::function<Result<std::vector<Tensor>>(uint64_t seed)> inputs;
+  std::string reference_dir;  // hold answers against DIR/NAME.npy; "" not
+  std::string peer_model;     // hold answers against ONNX Runtime's of this file; "" not
+  int threads = 1;            // of the reference and of ONNX Runtime
+  bool bisect = false;        // also judge every step of the last run
+  Budget budget;
+  std::function<void(size_t done, size_t total, const std::string& what)> progress;
+};
+
+// One output of one run.
+struct OutputVerdict {
+  uint64_t seed = 0;
+  std::string output, type;
+  Difference difference;
+  std::optional<double> of_change;  // the error as a share of the change between two seeds' answers
+  bool inside = false;
+};
+
+struct Verification {
+  std::string path, against;
+  double max_error = 0;  // of the budget
+  DType precision = DType::kF32;  // of the engine
+  double allowed = 0;    // the most that any output's type is allowed
+  double worst = 0;      // the largest error, as a share of its output's range
+  int64_t weights_checked = 0;
+  size_t runs = 0;
+  std::vector<OutputVerdict> outputs;
+  std::string outside;                             // the first answer outside its budget, in words; empty: none
+  std::optional<std::vector<StepVerdict>> bisect;  // up to the first wrong one
+  std::string bisected;                            // its outcome in words
+  bool passed = false;
+  std::string text() const;  // the outcome in one line
+};
+
+// Errors: those of a run and of the reference; kRefused where the reference would take hours; kUnsupported and kInvalid
+// of ONNX Runtime (judge/peer.hpp). An answer outside its budget is none.
+Result<Verification> verify(const Subject& subject, const VerifyTerms& terms);
+std::string verification_json(const Verification& v);
+
+}  // namespace peri::judge

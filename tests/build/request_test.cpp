@@ -1,0 +1,113 @@
+// A request is turned into options in one place, a subject is judged against the graph it must agree with and no other,
+// and a proof explains itself.
+// label: cpu
+#include "build/request.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/thread_pool.hpp"
+#include "build/explain.hpp"
+#include "build/open.hpp"
+#include "build/proof.hpp"
+#include "build/subject.hpp"
+#include "tests/places.hpp"
+
+namespace peri::build {
+namespace {
+
+const std::string kModel = std::string(tests::kSourceDir) + "/models/digits_cnn.onnx";
+
+Request untuned() {
+  Request r;
+  r.model = kModel;
+  r.tune = r.cache = false;
+  r.threads = 1;
+  return r;
+}
+
+TEST(Request, HasItsDefaultsInOnePlace) {
+  Request r;
+  const compile::Options o = options_of(r).value();
+  EXPECT_EQ(o.tune.threads, usable_cpus());
+  EXPECT_TRUE(o.tune.measure);
+  EXPECT_TRUE(o.tune.verify);
+  EXPECT_EQ(o.backend, "auto");
+  EXPECT_NE(o.builder.find("peri "), std::string::npos);
+  r.cache_folder = "/somewhere";
+  EXPECT_EQ(options_of(r)->tune.cache_path, "/somewhere");
+  r.cache = false;
+  EXPECT_EQ(options_of(r)->tune.cache_path, "");
+  r.worker = false;
+  EXPECT_EQ(options_of(r)->tune.worker, "");
+  r.threads = 3;
+  EXPECT_EQ(options_of(r)->tune.threads, 3);
+  r.threads = 1 << 20;
+  EXPECT_EQ(options_of(r).error().kind, ErrorKind::kUsage);
+}
+
+TEST(Request, AnInterruptedEngineIsNoWholeOne) {
+  Request r = untuned();
+  r.stop = [] { return true; };
+  const auto best = make_engine(r);
+  ASSERT_TRUE(best.ok()) << best.error().text();
+  EXPECT_TRUE(best->stopped);
+  EXPECT_EQ(best->verdict(), "the engine was not run");
+  EXPECT_EQ(make_whole_engine(r).error().kind, ErrorKind::kCancelled);
+  EXPECT_EQ(compile_model(r).error().kind, ErrorKind::kCancelled);
+}
+
+TEST(Subject, IsHeldAgainstItsOwnGraph) {
+  auto subject = open_subject(untuned(), true);
+  ASSERT_TRUE(subject.ok()) << subject.error().text();
+  judge::VerifyTerms terms;
+  const auto right = judge::verify(*subject, terms);
+  ASSERT_TRUE(right.ok()) << right.error().text();
+  EXPECT_TRUE(right->passed) << right->text();
+  EXPECT_EQ(right->runs, 2u);
+  // Another model's weights: one constant of the graph is changed.
+  bool changed = false;
+  for (const auto& value : subject->reference.values()) {
+    const std::optional<Tensor>& old = value->constant;
+    if (changed || !old || old->dtype() != DType::kF32 || old->numel() < 100) continue;
+    Tensor other = Tensor::zeros(DType::kF32, old->dims()).value();
+    for (int64_t k = 0; k < other.numel(); ++k) other.set_f64(k, old->f64(k) * (k % 2 ? 1.5 : 0.5));
+    value->constant = std::move(other);
+    changed = true;
+  }
+  ASSERT_TRUE(changed);
+  const auto wrong = judge::verify(*subject, terms);
+  ASSERT_TRUE(wrong.ok()) << wrong.error().text();
+  EXPECT_FALSE(wrong->passed);
+  EXPECT_NE(wrong->text().find("'logits' is outside its budget"), std::string::npos) << wrong->text();
+}
+
+TEST(Subject, CoarseTypesHaveTheirOwnRoundingUnlessABudgetIsGiven) {
+  judge::Budget b;
+  EXPECT_EQ(b.allowed(DType::kF32), 1e-4);
+  EXPECT_EQ(b.allowed(DType::kBF16), 8 * unit_roundoff(DType::kBF16));
+  EXPECT_EQ(b.allowed(DType::kI64), 0);
+  b.given = true;
+  EXPECT_EQ(b.allowed(DType::kBF16), 1e-4);
+  EXPECT_GT(judge::peer_budget().min_cosine, 0.99);
+}
+
+TEST(Explanation, SumsItsSteps) {
+  Request r = untuned();
+  const Json proof = proof_of(r).value();
+  const auto e = explain(proof, false);
+  ASSERT_TRUE(e.ok()) << e.error().text();
+  double floor = 0;
+  for (const ExplainedStep& s : e->steps) floor += s.floor;
+  EXPECT_GT(floor, 0);
+  EXPECT_NEAR(e->floor, floor, 1e-9 * floor);
+  EXPECT_EQ(e->ms, 0);
+  EXPECT_NE(e->text().find("not measured"), std::string::npos);
+  EXPECT_FALSE(explain(parse_json("{}").value(), false).ok());
+}
+
+}  // namespace
+}  // namespace peri::build
