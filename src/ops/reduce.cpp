@@ -1,7 +1,7 @@
 // Reductions: sum, mean, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square. Over no elements: 0, NaN, lowest,
 // highest, 1, 0, 0, -inf, -inf, 0. Integers wrap; a mean and a root of integers truncate.
-#include "ops/core/any_size.hpp"
 #include "ops/core/reduce.hpp"
+#include "ops/core/any_size.hpp"
 
 #include <limits>
 

@@ -81,7 +81,8 @@ TEST(AnySize, WhatIsSaidToHoldHolds) {
       for (int turn = 0; turn < 12; ++turn) try_sample(text, seed++, &held);
   for (const char* op : {"add", "cast", "gelu", "mul", "where"}) EXPECT_TRUE(held.contains(op)) << op;
   for (const OpDef* op : all())
-    if (op->any_size) EXPECT_TRUE(held.contains(std::string(op->name))) << op->name << " states a rule that no sample meets";
+    if (op->any_size)
+      EXPECT_TRUE(held.contains(std::string(op->name))) << op->name << " states a rule that no sample meets";
 }
 
 bool holds(const std::string& text) {
