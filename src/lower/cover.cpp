@@ -8,6 +8,7 @@
 #include "base/fault.hpp"
 #include "exec/core/region_payload.hpp"
 #include "lower/search.hpp"
+#include "tune/rivals.hpp"
 
 namespace peri::lower {
 
@@ -47,6 +48,7 @@ constexpr double kUnmeasuredMs = 1e-3;
 constexpr double kReferenceMs = 1e3;  // worse than any kernel
 // What is not of the greedy cut has to win by more than two measurements of the same thing differ.
 constexpr double kWin = 0.97;
+constexpr int kMaxChoices = 3;  // the first, and those after visits to what it hangs on
 
 const ir::Layout kRowMajor;
 
@@ -56,13 +58,21 @@ struct Able {
   std::vector<tune::Refusal> refusals;
   std::vector<size_t> of_way;  // the candidate of each way of its piece
   bool stands = true;
-  double best_ms() const {
-    double best = -1;
+  const tune::Candidate* best() const {
+    const tune::Candidate* best = nullptr;
     for (const tune::Candidate& c : usable)
-      if (c.evidence.timed() && (best < 0 || c.evidence.time_ms < best)) best = c.evidence.time_ms;
+      if (c.evidence.timed() && (!best || c.evidence.time_ms < best->evidence.time_ms)) best = &c;
     return best;
   }
+  double best_ms() const { return best() ? best()->evidence.time_ms : -1; }
 };
+
+// Names a candidate on a region, wherever in the graph the same one stands.
+std::string problem_of(const Region& r, const tune::Candidate& c) {
+  std::string out = region_key(r) + " " + c.id() + " " + layouts_text(c.offer) + " ";
+  for (const bool constant : constant_inputs(r)) out += constant ? 'c' : 'v';
+  return out;
+}
 
 // Leaves the locked candidate alone in `usable` (none: the reference), as the lock has it.
 Status keep_locked(const Region& r, const tune::Tuner& tuner, plan::LockReader* lock,
@@ -169,8 +179,7 @@ struct Chooser {
       Way way;
       // A time that was not believed says nothing: what was timed goes before it.
       const double unknown = a.best_ms() < 0 ? kUnmeasuredMs : kReferenceMs;
-      const double ms = a.usable[c].evidence.timed() ? a.usable[c].evidence.time_ms : unknown;
-      way.ms = p.greedy ? ms : ms / kWin;
+      way.ms = a.usable[c].evidence.timed() ? counted_ms(a.usable[c].evidence, p.greedy) : unknown;
       for (size_t i : ports) way.in.push_back(place_of(offer.inputs[i]));
       for (const ir::Layout& l : offer.outputs) way.out.push_back(place_of(l));
       const auto same = std::find_if(piece.ways.begin(), piece.ways.end(),
@@ -192,6 +201,8 @@ struct Chooser {
   }
 
   void state_puzzle() {
+    puzzle = {};
+    for (Able& a : able) a.of_way.clear();
     puzzle.atoms = parts.atoms;
     for (size_t k = 0; k < parts.list.size(); ++k) add_piece(k);
     puzzle.values = static_cast<int>(values.size());
@@ -200,6 +211,49 @@ struct Chooser {
       puzzle.wanted.push_back(terms.graph.is_output(v) ||
                               std::any_of(v->users.begin(), v->users.end(), [](auto* u) { return is_view(*u); }));
     puzzle.price = [this](int v, int from, int to) { return price(v, from, to); };
+  }
+
+  // Parts that are not of the cut and were picked, each with those of the cut in whose stead it stands.
+  std::vector<size_t> contested(const Solved& solved) const {
+    std::vector<size_t> out;
+    for (const Picked& picked : solved.picked) {
+      const Part& p = parts.list[picked.piece];
+      if (p.greedy) continue;
+      for (size_t k = 0; k < parts.list.size(); ++k) {
+        const std::vector<int>& atoms = parts.list[k].atoms;
+        const bool overlap =
+            std::find_first_of(atoms.begin(), atoms.end(), p.atoms.begin(), p.atoms.end()) != atoms.end();
+        if (parts.list[k].greedy && overlap) out.push_back(k);
+      }
+      out.push_back(picked.piece);
+    }
+    return out;
+  }
+
+  // Visits the fastest candidates of what the choice hangs on once more. True: a time is not what it was.
+  bool visit_again(const Solved& solved) {
+    std::map<std::string, tune::Evidence> seen;
+    bool changed = false;
+    for (const size_t k : contested(solved)) {
+      const Region& r = parts.list[k].region;
+      const tune::Candidate* best = able[k].best();
+      if (!best || best->evidence.visits > tune::kMaxVisits) continue;
+      tune::Evidence& known = seen[problem_of(r, *best)];
+      if (known.timed()) continue;
+      known = best->evidence;
+      if (const auto here = exec::bind_region(region_graph(r), terms.tuned_for); here.ok())
+        known = terms.tuner.time_again(*here, constant_inputs(r), *best);
+      changed = changed || !(known == best->evidence);
+    }
+    for (size_t k = 0; changed && k < able.size(); ++k)
+      for (tune::Candidate& c : able[k].usable)
+        if (const auto it = seen.find(problem_of(parts.list[k].region, c)); it != seen.end()) {
+          c.evidence.time_ms = it->second.time_ms;
+          c.evidence.spread = it->second.spread;
+          c.evidence.visits = it->second.visits;
+          c.evidence.samples = it->second.samples;
+        }
+    return changed;
   }
 
   Choice choice_of(const Picked& picked) {
@@ -259,6 +313,10 @@ bool accepted(const Terms& terms, const Region& r) {
 }
 }  // namespace
 
+double counted_ms(const tune::Evidence& e, bool of_the_cut) {
+  return of_the_cut ? e.time_ms : e.time_ms / kWin * (1 + std::max(0.0, e.spread));
+}
+
 PartRules measured_rules(const Terms& terms) {
   using Kernels = std::optional<std::vector<const kernels::Kernel*>>;
   if (!terms.tuner.options().measure)
@@ -275,7 +333,11 @@ Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lo
   Chooser c{terms, std::move(parts), lock, {}, {}};
   PERI_TRY(c.gather(progress));
   c.state_puzzle();
-  const std::optional<Solved> solved = solve(c.puzzle);
+  std::optional<Solved> solved = solve(c.puzzle);
+  for (int choice = 1; choice < kMaxChoices && solved && c.visit_again(*solved); ++choice) {
+    c.state_puzzle();
+    solved = solve(c.puzzle);
+  }
   if (!solved) return internal_error("no cover of the graph");
   return c.cover_of(*solved);
 }

@@ -16,10 +16,13 @@ namespace {
 // What a run of each planted kernel takes beside its work, in ms, where the problem is no small sample.
 enum Which { kLong, kShort, kRest, kPlain, kBlocked, kKernels };
 double cost_ms[kKernels] = {};
+double slow_phase_ms = 0;  // what the long one takes until the rest has run for the first time
 
 void spend(Which which) {
   const int64_t start = now_ns();
-  while (seconds_since(start) * 1e3 < cost_ms[which]) {}
+  if (which == kRest) slow_phase_ms = 0;
+  const double ms = which == kLong && slow_phase_ms > 0 ? slow_phase_ms : cost_ms[which];
+  while (seconds_since(start) * 1e3 < ms) {}
 }
 
 struct Product {
@@ -186,6 +189,28 @@ TEST_F(Choice, TheRestCountsToo) {
   const auto built = build_engine(options(), model(kProduct));
   ASSERT_TRUE(built.ok()) << built.error().text();
   EXPECT_EQ(kernels_of(*built), (Names{"long"}));
+}
+
+TEST_F(Choice, WhatASlowPhaseSplitIsVisitedAgainWhenItHasPassed) {
+  costs(0.2, 1, 1);
+  slow_phase_ms = 8;
+  const auto built = build_engine(options(), model(kProduct));
+  ASSERT_TRUE(built.ok()) << built.error().text();
+  EXPECT_EQ(slow_phase_ms, 0) << "a split was looked at";
+  EXPECT_EQ(kernels_of(*built), (Names{"long"}));
+  EXPECT_GT(built->compiled.tuned.again, 0);
+  EXPECT_GT(built->compiled.steps[0].evidence.spread, 1) << "the first visit was slow";
+}
+
+TEST(Counted, WhatIsNotOfTheCutHasToWinByMoreThanItsVisitsDiffer) {
+  tune::Evidence e;
+  e.time_ms = 1;
+  EXPECT_EQ(lower::counted_ms(e, true), 1);
+  const double once = lower::counted_ms(e, false);
+  EXPECT_GT(once, 1);
+  e.spread = 0.5;
+  EXPECT_EQ(lower::counted_ms(e, true), 1);
+  EXPECT_DOUBLE_EQ(lower::counted_ms(e, false), 1.5 * once);
 }
 
 TEST_F(Choice, ALockKeepsTheSplit) {
