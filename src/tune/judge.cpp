@@ -142,8 +142,8 @@ struct Case {
       v.evidence.shapes = 1;
       if (expected) {
         v.evidence.max_error = *error;
-        v.evidence.positions = static_cast<int64_t>(expected->positions.size());
-        if (!expected->positions.empty()) compare_wholly(index, c, std::move(out), &v);
+        v.evidence.positions = position_count(*expected);
+        if (v.evidence.positions > 0) compare_wholly(index, c, std::move(out), &v);
         if (!v.evidence.rejected.empty()) return v;
       }
     }
@@ -170,20 +170,27 @@ struct Case {
     return peer == peers.end() ? nullptr : &*peer;
   }
 
+  // Of output `k`, where only positions of it are known: who is right where the two differ. False: not this one; the
+  // peer goes if it is not.
+  bool settle_dispute(size_t k, const Tensor& out, Verdict* v, Peer** peer) {
+    const Expected& e = expected_of(*expected, k);
+    if (e.positions.empty()) return true;
+    const std::vector<int64_t> disputed = disputed_positions(e, (*peer)->out[k], out);
+    if (disputed.empty()) return true;
+    auto exact = expected_at(e.region ? *e.region : region, arguments, pool->threads(), disputed);
+    if (!exact.ok()) return v->evidence.rejected = "cannot be judged: " + exact.error().text(), false;
+    auto mine = compare(*exact, {&out, 1}), theirs = compare(*exact, {&(*peer)->out[k], 1});
+    if (!mine.ok()) v->evidence.rejected = mine.error().text();
+    if (!theirs.ok()) revoke(*peer, theirs.error().text()), *peer = nullptr;
+    return mine.ok();
+  }
+
   // Positions show what is wrong everywhere; an answer of another provider shows what is wrong somewhere. Where the two
   // differ by more than their bounds, the reference says who is right.
   void compare_wholly(size_t index, const Candidate& c, std::vector<Tensor> out, Verdict* v) {
     if (Peer* peer = peer_of(c, false)) {
-      const std::vector<int64_t> disputed = disputed_positions(*expected, peer->out[0], out[0]);
-      if (!disputed.empty()) {
-        auto exact = expected_at(region, arguments, pool->threads(), disputed);
-        if (!exact.ok()) return void(v->evidence.rejected = "cannot be judged: " + exact.error().text());
-        auto mine = compare(*exact, out), theirs = compare(*exact, peer->out);
-        if (!mine.ok()) v->evidence.rejected = mine.error().text();
-        if (!theirs.ok()) revoke(peer, theirs.error().text());
-        if (!mine.ok() || !theirs.ok()) peer = nullptr;
-        if (!mine.ok()) return;
-      }
+      for (size_t k = 0; peer && k < out.size(); ++k)
+        if (!settle_dispute(k, out[k], v, &peer)) return;
       if (peer) v->evidence.compared_with = peer->candidate->id();
     }
     if (!peer_of(c, true)) peers.push_back({index, &c, *v, std::move(out)});
