@@ -5,7 +5,6 @@
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
-#include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
 #include "tune/apart.hpp"
 #include "tune/cache.hpp"
@@ -47,6 +46,8 @@ struct Tuner::State {
                               std::vector<Candidate*> fresh, const Terms& terms);
   void decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                   std::vector<Candidate*> fresh);
+  // Tries settings of the fastest candidate's tunables.
+  void turn(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
   void decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
                         Candidates* all);
   // Under which times are kept: they hold for what is read between the runs.
@@ -246,6 +247,16 @@ void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<b
   std::stable_partition(all->list.begin(), all->list.end(), [](const Candidate& c) { return c.evidence.right(); });
 }
 
+namespace {
+void put_fastest_first(std::vector<Candidate>* list) {
+  std::stable_sort(list->begin(), list->end(), [](const Candidate& a, const Candidate& b) {
+    if (a.evidence.right() != b.evidence.right()) return a.evidence.right();
+    if (a.evidence.timed() != b.evidence.timed()) return a.evidence.timed();
+    return a.evidence.time_ms < b.evidence.time_ms;
+  });
+}
+}  // namespace
+
 void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                           Candidates* all) {
   std::vector<Candidate*> fresh;
@@ -258,13 +269,28 @@ void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& cons
       fresh.push_back(c);
     }
   if (!fresh.empty() && !stopped()) decide_new(region, constant, key, fresh);
-  for (const Candidate& c : all->list) stats.compared += !c.evidence.compared_with.empty();
   if (stopped()) leave_untried(all);
-  std::stable_sort(all->list.begin(), all->list.end(), [](const Candidate& a, const Candidate& b) {
-    if (a.evidence.right() != b.evidence.right()) return a.evidence.right();
-    if (a.evidence.timed() != b.evidence.timed()) return a.evidence.timed();
-    return a.evidence.time_ms < b.evidence.time_ms;
-  });
+  put_fastest_first(&all->list);
+  if (options.measure && options.settings > 0 && !stopped()) turn(region, constant, key, all);
+  for (const Candidate& c : all->list) stats.compared += !c.evidence.compared_with.empty();
+}
+
+void Tuner::State::turn(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
+                        Candidates* all) {
+  if (all->list.empty() || !all->list[0].evidence.timed() || !all->list[0].evidence.right()) return;
+  const Candidate fastest = all->list[0];
+  const size_t known = all->list.size();
+  for (std::string& config :
+       kernels::settings_of(*fastest.kernel, fastest.offer.config, static_cast<size_t>(options.settings))) {
+    all->list.push_back({fastest.kernel, fastest.offer});
+    all->list.back().offer.config = std::move(config);
+  }
+  std::vector<Candidate*> fresh;
+  for (size_t k = known; k < all->list.size(); ++k)
+    if (!recall(key, region, &all->list[k])) fresh.push_back(&all->list[k]);
+  if (!fresh.empty()) decide_new(region, constant, key, fresh);
+  if (stopped()) leave_untried(all);
+  put_fastest_first(&all->list);
 }
 
 const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<bool>& constant,
@@ -329,13 +355,6 @@ Evidence Tuner::time_again(const ir::Graph& region, const std::vector<bool>& con
   }
   ++s.stats.again;
   s.stats.again_seconds += seconds_since(start);
-  return out;
-}
-
-std::vector<ir::Graph> bound_at(const ir::Graph& region, std::span<const DimBinding> also) {
-  std::vector<ir::Graph> out;
-  for (const DimBinding& dims : also)
-    if (auto there = exec::bind_region(region, dims); there.ok()) out.push_back(std::move(*there));
   return out;
 }
 

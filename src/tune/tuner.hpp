@@ -46,6 +46,7 @@ struct Options {
   std::string worker;         // the program that verifies and times (see worker.hpp); "": this process does
   double model_bytes = 1e12;  // of all weights of the model: so much goes through the caches between two runs of a step
   std::vector<std::string> executors = {};  // only kernels that one of these runs; empty: all
+  int settings = 0;  // of the tunables of a problem's fastest kernel that are tried beside what it derives, at most
   std::function<bool()> stop;  // once true nothing more is verified or measured: what is known by then is chosen from
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/clock.hpp"
@@ -128,6 +129,33 @@ const kernels::Kernel kPlainKernel =
 const kernels::Kernel kBlockedKernel =
     kernel("blocked", offer_pool<kBlocked>, make_pool<kBlocked>,
            "graph { input x: f32[1,2,3,4]; y = max_pool(x) {kernel_shape=[1,1]}; output y }");
+
+// A sigmoid that takes a millisecond, or nothing where its tunable is set to 2.
+Result<std::vector<kernels::Offer>> offer_turned(const kernels::Problem& p, const device::Target& target) {
+  if (p.graph->nodes.size() != 1 || p.graph->nodes[0]->op != "sigmoid" || !plain_matrices(p, 1))
+    return refused("another region");
+  return std::vector<kernels::Offer>{kernels::row_major_offer(p, target)};
+}
+extern const kernels::Kernel kTurnedKernel;
+Result<std::unique_ptr<kernels::Instance>> make_turned(const kernels::Problem& p, std::string_view config,
+                                                       const kernels::InstantiateContext&) {
+  const std::vector<int64_t> d = kernels::dims_of(*p.graph->inputs[0]);
+  PERI_ASSIGN(const int64_t speed, kernels::setting(kTurnedKernel, config, "speed"));
+  const bool slow = speed != 2 && d[0] >= 16;
+  return kernels::TaskInstance::make(1, 0, [n = d[0] * d[1], slow](int64_t, const kernels::Args& args) {
+    const int64_t start = now_ns();
+    while (slow && seconds_since(start) < 1e-3) {}
+    const float* x = static_cast<const float*>(args.in[0]);
+    for (int64_t k = 0; k < n; ++k) static_cast<float*>(args.out[0])[k] = 1 / (1 + std::exp(-x[k]));
+  });
+}
+const kernels::Kernel kTurnedKernel{.name = "turned",
+                                    .provider = "planted",
+                                    .takes = "what a test plants",
+                                    .offer = offer_turned,
+                                    .instantiate = make_turned,
+                                    .samples = {"graph { input x: f32[2,3]; y = sigmoid(x); output y }"},
+                                    .tunables = {{"speed", "of the test", {1, 2, 3}}}};
 
 Options options() {
   static const std::vector<const runtime::Executor*> kTable = exec::table();
@@ -257,6 +285,26 @@ TEST_F(Choice, WithoutMeasuringTheLongestStands) {
   const auto built = build_engine(o, model(kProduct));
   ASSERT_TRUE(built.ok()) << built.error().text();
   EXPECT_EQ(kernels_of(*built), (Names{"long"}));
+}
+
+TEST(Settings, AreTriedAsManyAsAskedForAndLocked) {
+  const kernels::AddedKernel turned(kTurnedKernel);
+  constexpr std::string_view kText = "graph { input x: f32[24,8]; y = sigmoid(x); output y }";
+  for (const int settings : {0, 1, 2}) {
+    Options o = options();
+    o.compile.tune.settings = settings;
+    const auto built = build_engine(o, model(kText));
+    ASSERT_TRUE(built.ok()) << built.error().text();
+    const auto& step = built->compiled.steps[0];
+    EXPECT_EQ(step.others.size(), static_cast<size_t>(settings));
+    if (settings < 2) continue;
+    EXPECT_EQ(step.chosen, "turned@1 {speed=2}");
+    Options locked = options();
+    locked.compile.lock = built->compiled.lock;
+    const auto again = build_engine(locked, model(kText));
+    ASSERT_TRUE(again.ok()) << again.error().text();
+    EXPECT_EQ(again->compiled.steps[0].chosen, step.chosen);
+  }
 }
 
 // The middle of three pools: 8 MB in NHWC on both sides of it, which a change of layout reads and writes.

@@ -5,6 +5,8 @@
 #include "kernels/entry.hpp"
 
 namespace peri::kernels {
+extern const Entry gemm_f32_entry;
+
 namespace {
 using cpu::best_isa;
 using cpu::BForm;
@@ -57,7 +59,9 @@ class GemmInstance final : public Instance {
   std::vector<Tensor> constants_;
 };
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(const int64_t rows, setting(gemm_f32_entry.kernel, config, "rows"));
+  PERI_ASSIGN(const int64_t panels, setting(gemm_f32_entry.kernel, config, "panels"));
   for (const ir::Value* v : p.graph->inputs)
     if (!v->type.layout.row_major()) return invalid("takes row-major tensors only");
   PERI_ASSIGN(Product s, read_product(p));
@@ -73,14 +77,13 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
     packed = *c.packed;
     constants[static_cast<size_t>(s.b)] = {};
   }
-  GemmPlan plan = plan_gemm(s.shape, isa);
+  GemmPlan plan = plan_gemm(s.shape, isa, {rows, panels});
   const int take = taken(p, s, plan);
   return std::unique_ptr<Instance>(
       std::make_unique<GemmInstance>(std::move(s), std::move(plan), std::move(packed), std::move(constants), take));
 }
 }  // namespace
 
-extern const Entry gemm_f32_entry;
 const Entry gemm_f32_entry{{
     .name = "gemm_f32",
     .version = 1,
@@ -88,6 +91,8 @@ const Entry gemm_f32_entry{{
     .takes = "float32 matrix products, constant right sides packed once, with bias, residual and activation",
     .offer = offer,
     .instantiate = instantiate,
+    .tunables = {{"rows", "rows of the result that a task computes", {64, 32, 16}},
+                 {"panels", "panels of columns that a task computes", {1, 2, 4, 8}}},
 }};
 
 }  // namespace peri::kernels
