@@ -147,11 +147,47 @@ struct Chooser {
     return Ok{};
   }
 
-  // The beginning of a chain is not worth a measurement where its rest alone takes as long as the whole.
-  bool hopeless(const Part& p) const {
+  // What it costs at most to bring those `values` that are among the `others` from the places there to these, or back.
+  double between(const std::vector<ir::Value*>& values, const std::vector<ir::Layout>& layouts,
+                 const std::vector<ir::Value*>& others, const std::vector<ir::Layout>& there, bool back = false) {
+    double ms = 0;
+    for (size_t k = 0; k < values.size(); ++k) {
+      const auto at = std::find(others.begin(), others.end(), values[k]);
+      if (at == others.end() || values[k]->constant) continue;
+      int from = place_of(there[static_cast<size_t>(at - others.begin())]), to = place_of(layouts[k]);
+      if (back) std::swap(from, to);
+      ms += price(value_of(values[k]), from, to);
+    }
+    return ms;
+  }
+
+  // What the whole costs at most in the stead of this beginning and this rest, values lying where these have them.
+  double whole_instead(const Part& p, const kernels::Offer& beginning, const kernels::Offer& rest) {
+    const Region &whole = parts.list[*p.whole].region, &behind = parts.list[*p.rest].region;
+    double least = -1;
+    for (const tune::Candidate& c : able[*p.whole].usable) {
+      if (!c.evidence.timed()) continue;
+      const double ms = c.evidence.time_ms + between(whole.inputs, c.offer.inputs, p.region.inputs, beginning.inputs) +
+                        between(whole.inputs, c.offer.inputs, behind.inputs, rest.inputs) +
+                        between(whole.outputs, c.offer.outputs, behind.outputs, rest.outputs, true);
+      if (least < 0 || ms < least) least = ms;
+    }
+    return least;
+  }
+
+  // A beginning that nobody measured yet takes some time: where its rest alone counts as much as the whole with all
+  // changes of place that it would need, whichever offers run both, it cannot be part of the least cover.
+  bool hopeless(const Part& p) {
     if (!p.whole || !p.rest) return false;
-    const double whole = able[*p.whole].best_ms(), rest = able[*p.rest].best_ms();
-    return !able[*p.rest].stands || (whole >= 0 && rest >= kWin * whole);
+    if (!able[*p.rest].stands) return true;
+    const auto here = exec::bind_region(region_graph(p.region), terms.tuned_for);
+    if (!here.ok() || !able[*p.whole].best()) return false;
+    for (const tune::Candidate& b : terms.tuner.offers(*here, constant_inputs(p.region)).list) {
+      if (!p.kernels.empty() && std::find(p.kernels.begin(), p.kernels.end(), b.kernel) == p.kernels.end()) continue;
+      for (const tune::Candidate& r : able[*p.rest].usable)
+        if (counted_ms(r.evidence, false) < whole_instead(p, b.offer, r.offer)) return false;
+    }
+    return true;
   }
 
   Status gather(const PartProgress& progress) {

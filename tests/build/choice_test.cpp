@@ -326,5 +326,42 @@ TEST(Layouts, TwoSavedConversionsOutweighAFasterKernel) {
   }
 }
 
+// Kernels for large images that only take their time: a pool with the relu behind it in NHWC, the pool and the relu
+// alone in either's own layout.
+template <Which kWhich>
+Result<std::vector<kernels::Offer>> offer_idle(const kernels::Problem& p, const device::Target& target) {
+  const ir::Graph& g = *p.graph;
+  const std::string_view first = kWhich == kRest ? "relu" : "max_pool";
+  if (g.nodes[0]->op != first || g.nodes.size() != (kWhich == kLong ? 2u : 1u) || g.inputs.size() != 1 ||
+      g.inputs[0]->type.rank() != 4 || g.nodes.back()->outputs.size() != 1 ||
+      (kWhich == kLong && g.nodes[1]->op != "relu"))
+    return refused("another region");
+  kernels::Offer o = kernels::row_major_offer(p, target);
+  if (kWhich == kLong) o.inputs = o.outputs = {ir::nhwc()};
+  return std::vector<kernels::Offer>{o};
+}
+template <Which kWhich>
+Result<std::unique_ptr<kernels::Instance>> make_idle(const kernels::Problem&, std::string_view,
+                                                     const kernels::InstantiateContext&) {
+  return kernels::TaskInstance::make(1, 0, [](int64_t, const kernels::Args&) { spend(kWhich); });
+}
+
+// The rest alone takes longer than the whole, which yet needs two changes of layout.
+TEST(Layouts, ASplitThatSavesConversionsIsLookedAtThoughItsRestIsSlowerThanTheWhole) {
+  const kernels::Kernel whole = kernel("whole", offer_idle<kLong>, make_idle<kLong>, ""),
+                        pool = kernel("pool", offer_idle<kShort>, make_idle<kShort>, ""),
+                        relu = kernel("relu", offer_idle<kRest>, make_idle<kRest>, "");
+  const kernels::AddedKernel add_whole(whole), add_pool(pool), add_relu(relu);
+  cost_ms[kLong] = cost_ms[kShort] = 0.2, cost_ms[kRest] = 0.4;
+  slow_phase_ms = 0;
+  Options o = options();
+  o.compile.tune.verify = false;
+  o.judge = false;
+  const auto built = build_engine(
+      o, model("graph { input x: f32[1,32,256,256]; a = max_pool(x) {kernel_shape=[1,1]}; y = relu(a); output y }"));
+  ASSERT_TRUE(built.ok()) << built.error().text();
+  EXPECT_EQ(kernels_of(*built), (Names{"pool", "relu"}));
+}
+
 }  // namespace
 }  // namespace peri::build
