@@ -2,6 +2,7 @@
 // of tasks: queries, keys and values of attention, gates beside their values. The weights are packed once, one behind
 // the other; each product gives the bits that it gives alone.
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/core/packed.hpp"
 #include "kernels/cpu/gemm/product.hpp"
@@ -58,8 +59,25 @@ class SiblingsInstance final : public Instance {
  public:
   SiblingsInstance(std::vector<Sibling> siblings, Packed packed, std::vector<Tensor> constants)
       : siblings_(std::move(siblings)), packed_(std::move(packed)), constants_(std::move(constants)) {}
-  int64_t tasks(int) const override { return siblings_.back().first_task + siblings_.back().plan.tasks; }
+  int64_t tasks(int) const override { return (pieces() + each_ - 1) / each_; }
   void run_task(int, int64_t task, const Args& args) const override {
+    for (int64_t piece = task * each_; piece < std::min(pieces(), (task + 1) * each_); ++piece) run_piece(piece, args);
+  }
+
+ private:
+  // Pieces are the tasks of each product by itself; small ones share a task, which is not worth waking a thread for.
+  static constexpr double kTaskFlops = 1e6;
+  int64_t pieces() const { return siblings_.back().first_task + siblings_.back().plan.tasks; }
+  int64_t pieces_of_a_task() const {
+    double flops = 0;
+    for (const Sibling& s : siblings_)
+      flops +=
+          2.0 * static_cast<double>(s.product.shape.m * s.product.shape.k) * static_cast<double>(s.product.shape.n);
+    return std::clamp<int64_t>(
+        static_cast<int64_t>(std::ceil(kTaskFlops * static_cast<double>(pieces()) / std::max(1.0, flops))), 1,
+        pieces());
+  }
+  void run_piece(int64_t task, const Args& args) const {
     size_t k = siblings_.size() - 1;
     while (siblings_[k].first_task > task) --k;
     const Sibling& s = siblings_[k];
@@ -67,10 +85,10 @@ class SiblingsInstance final : public Instance {
     cpu::run_task(s.plan, a, task - s.first_task, nullptr);
   }
 
- private:
   std::vector<Sibling> siblings_;
   Packed packed_;
   std::vector<Tensor> constants_;
+  int64_t each_ = pieces_of_a_task();
 };
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
