@@ -153,6 +153,7 @@ typedef struct peri_build_options {
   /* Asked from the building thread now and then; once it gives nonzero the build ends with the best so far, and the log
    * is told. */
   int (*stop)(void* user);
+  int settings; /* of a kernel's tunables to try beside what it derives, 0 to 64 */
 } peri_build_options;
 
 /* Maps an engine file. `options` NULL: defaults. Errors: IO, INVALID (not an engine, cut, damaged), REFUSED (another

@@ -52,6 +52,7 @@ Result<build::Request> request_of(const char* model, const peri_build_options& g
   r.lock_path = text_or(given.lock_path, "");
   r.locked_path = text_or(given.locked_path, "");
   r.proof = given.proof != 0;
+  r.settings = given.settings;
   r.progress = progress_of(given.progress, given.user);
   if (given.stop) r.stop = [call = given.stop, user = given.user] { return call(user) != 0; };
   return r;

@@ -19,7 +19,7 @@
 namespace peri::build {
 
 namespace {
-constexpr int kMaxThreads = 1024;
+constexpr int kMaxThreads = 1024, kMaxSettings = 64;
 
 Result<DType> given_dtype(const std::string& name) {
   if (name.empty()) return DType::kInvalid;
@@ -82,6 +82,11 @@ Result<compile::Options> options_of(const Request& request) {
   o.dump_dir = request.dump_dir;
   PERI_ASSIGN(o.tune.threads, threads_of(request.threads));
   o.tune.provider = request.provider;
+  if (request.settings < 0 || request.settings > kMaxSettings)
+    return usage("the number of settings is not in range")
+        .expecting(format("0 to %d", kMaxSettings))
+        .but_found(std::to_string(request.settings));
+  o.tune.settings = request.settings;
   o.tune.measure = request.tune;
   o.tune.verify = request.verify;
   if (request.cache) o.tune.cache_path = request.cache_folder ? *request.cache_folder : cache_folder();

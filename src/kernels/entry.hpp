@@ -101,7 +101,7 @@ class Constants {
   size_t size() const { return all_.size(); }
   const Tensor& operator[](size_t k) const { return at_ && all_[k].defined() ? at_(k) : all_[k]; }
   // Every one but those of these inputs, which a kernel has in a form of its own: they are undefined.
-  std::vector<Tensor> all_but(std::initializer_list<int> packed) const;
+  std::vector<Tensor> all_but(const std::vector<int>& packed) const;
 
  private:
   std::span<const Tensor> all_;
@@ -116,6 +116,14 @@ struct InstantiateContext {
   // True while the tuner tries candidates: what is right but slow (a library's own reference) is refused, so that
   // another is chosen. In an engine it runs: a candidate holds at every size for which its offer is made.
   bool choosing = false;
+};
+
+// A number that a kernel derives from the problem and that may be set instead: how much of the work a task does, say. A
+// configuration names it as "name=value" where it is set. Every value serves every problem, and none changes a result's
+// bits, layouts, sharing of memory or the flops: a search turns it without asking the kernel.
+struct Tunable {
+  std::string_view name, meaning;
+  std::vector<int64_t> values;  // the most promising first
 };
 
 struct Kernel {
@@ -133,6 +141,7 @@ struct Kernel {
                                                    const InstantiateContext& context) = nullptr;
   // IR texts of small regions it takes, where no sample of a single op is one (see tune/sample_regions.hpp).
   std::vector<std::string_view> samples = {};
+  std::vector<Tunable> tunables = {};
 };
 
 struct Entry {
@@ -157,6 +166,13 @@ class AddedKernel {
 
 // Value of `key` in a config text "a=1 b=2"; `fallback` if it is not there. Error if it is not a number in [low, high].
 Result<int64_t> config_int(std::string_view config, std::string_view key, int64_t low, int64_t high, int64_t fallback);
+
+// The configuration without the kernel's tunables: as offer() gives it.
+std::string derived_config(const Kernel& kernel, std::string_view config);
+// Configurations that set one tunable more, each to a value of its list; at most `most`, the first values of all first.
+std::vector<std::string> settings_of(const Kernel& kernel, std::string_view config, size_t most);
+// The value that `config` sets the tunable to; 0: it is to be derived. Error for a value that is not in its list.
+Result<int64_t> setting(const Kernel& kernel, std::string_view config, std::string_view tunable);
 
 // ---- reading problems ----------------------------------------------------------------------------------------------
 // Shapes of a concrete value. REQUIRES constant dims.

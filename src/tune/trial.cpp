@@ -248,7 +248,7 @@ Result<double> Trial::verify(const Expected* expected, Evidence* evidence, std::
 }
 
 namespace {
-constexpr int64_t kLeastSamples = 5, kMostSamples = 64, kMostCoolSamples = 15;
+constexpr int64_t kMostSamples = 64, kMostCoolSamples = 15;
 
 int64_t read_lines(std::span<const std::byte> bytes) {
   int64_t sum = 0;
@@ -272,10 +272,10 @@ void Trial::cool(std::span<const std::byte> rest) {
   });
 }
 
-void Trial::time(double budget_ms, std::span<const std::byte> rest, Evidence* evidence) {
+void Trial::time(double budget_ms, int64_t least_samples, std::span<const std::byte> rest, Evidence* evidence) {
   const bool cools =
       !rest.empty() && std::find(state_->constant.begin(), state_->constant.end(), true) != state_->constant.end();
-  bench::Schedule schedule{.warm_up_seconds = 0, .seconds = budget_ms * 1e-3, .min_samples = kLeastSamples};
+  bench::Schedule schedule{.warm_up_seconds = 0, .seconds = budget_ms * 1e-3, .min_samples = least_samples};
   schedule.max_samples = cools ? kMostCoolSamples : kMostSamples;
   if (cools) schedule.before = [&] { cool(rest); };
   const Form form = state_->private_form();
@@ -284,6 +284,8 @@ void Trial::time(double budget_ms, std::span<const std::byte> rest, Evidence* ev
   evidence->time_ms = stats::quantile(*samples, kTimeQuantile);
   evidence->statistic = kTimeStatistic;
   evidence->samples = static_cast<int64_t>(samples->size());
+  evidence->visits = 1;
+  evidence->spread = -1;
 }
 
 }  // namespace peri::tune

@@ -5,7 +5,7 @@
 
 namespace peri::kernels {
 
-std::vector<Tensor> Constants::all_but(std::initializer_list<int> packed) const {
+std::vector<Tensor> Constants::all_but(const std::vector<int>& packed) const {
   std::vector<Tensor> out(size());
   for (size_t k = 0; k < size(); ++k)
     if (std::find(packed.begin(), packed.end(), static_cast<int>(k)) == packed.end()) out[k] = (*this)[k];

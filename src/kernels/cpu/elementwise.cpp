@@ -1,12 +1,12 @@
 // Kernel elementwise: a fused region of element-wise ops as one block program over L1-sized tiles, row-major or NHWC.
 #include <algorithm>
 
-#include "kernels/cpu/block/translate.hpp"
+#include "kernels/block/translate.hpp"
+#include "kernels/cpu/block/plan.hpp"
 #include "kernels/entry.hpp"
 
 namespace peri::kernels {
 namespace {
-namespace block = cpu::block;
 
 std::vector<ir::Layout> layouts_for(const Problem& p, const ir::Layout& layout) {
   std::vector<ir::Layout> out(p.graph->inputs.size());
@@ -37,7 +37,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
     for (size_t k = 0; k < g.inputs.size(); ++k) g.inputs[k]->type.layout = o.inputs[k];
     const Problem placed{&g, p.constant};
     PERI_ASSIGN(const block::Space space, block::space_of(placed, t, layout));
-    PERI_TRY(block::make_plan(t.program, space, isa));
+    PERI_TRY(cpu::block::make_plan(t.program, space, isa));
     o.outputs.assign(g.outputs.size(), layout);
     o.in_place.assign(g.outputs.size(), -1);
     for (size_t k = 0; k < g.inputs.size(); ++k)
@@ -50,14 +50,14 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 
 class BlockInstance final : public Instance {
  public:
-  BlockInstance(block::Translated t, block::Plan plan, std::vector<Tensor> constants, std::vector<bool> taken)
+  BlockInstance(block::Translated t, cpu::block::Plan plan, std::vector<Tensor> constants, std::vector<bool> taken)
       : t_(std::move(t)), plan_(std::move(plan)), constants_(std::move(constants)), taken_(std::move(taken)) {}
   bool may_take(size_t output, size_t input) const override {
     return output == 0 && input < taken_.size() && taken_[input];
   }
-  size_t workspace_bytes() const override { return static_cast<size_t>(block::workspace_bytes(plan_)); }
-  size_t scratch_bytes() const override { return static_cast<size_t>(block::scratch_bytes(plan_)); }
-  int64_t tasks(int) const override { return block::task_count(plan_); }
+  size_t workspace_bytes() const override { return static_cast<size_t>(cpu::block::workspace_bytes(plan_)); }
+  size_t scratch_bytes() const override { return static_cast<size_t>(cpu::block::scratch_bytes(plan_)); }
+  int64_t tasks(int) const override { return cpu::block::task_count(plan_); }
   void run_task(int, int64_t task, const Args& args) const override {
     const void* in[block::kMaxArguments];
     for (size_t a = 0; a < t_.arguments.size(); ++a) {
@@ -66,12 +66,12 @@ class BlockInstance final : public Instance {
               : constants_[static_cast<size_t>(k)].defined() ? constants_[static_cast<size_t>(k)].data()
                                                              : args.in[static_cast<size_t>(k)];
     }
-    block::run_task(plan_, {in, args.out.data(), args.workspace}, task, args.scratch);
+    cpu::block::run_task(plan_, {in, args.out.data(), args.workspace}, task, args.scratch);
   }
 
  private:
   block::Translated t_;
-  block::Plan plan_;
+  cpu::block::Plan plan_;
   std::vector<Tensor> constants_;
   std::vector<bool> taken_;  // per input: the result may take its memory
 };
@@ -83,7 +83,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   for (const ir::Value* v : p.graph->outputs)
     if (!(v->type.layout == layout)) return invalid("outputs in different layouts");
   PERI_ASSIGN(const block::Space space, block::space_of(p, t, layout));
-  PERI_ASSIGN(block::Plan plan, block::make_plan(t.program, space, isa));
+  PERI_ASSIGN(cpu::block::Plan plan, cpu::block::make_plan(t.program, space, isa));
   std::vector<bool> taken;
   for (size_t k = 0; k < p.graph->inputs.size(); ++k) taken.push_back(takes(p, k));
   return std::unique_ptr<Instance>(

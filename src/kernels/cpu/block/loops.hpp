@@ -5,9 +5,14 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/block/op.hpp"
+#include "kernels/block/op.hpp"
 
 namespace peri::kernels::cpu::block {
+
+// The ops are the same for every device.
+using kernels::block::kOpCount;
+using kernels::block::Op;
+using kernels::block::Type;
 
 // Operands of one call. A scalar operand (see Form) is one element; `imm` as in Instruction.
 struct Call {

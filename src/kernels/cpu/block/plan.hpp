@@ -5,21 +5,27 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/block/program.hpp"
+#include "kernels/block/space.hpp"
 #include "kernels/cpu/block/kernels.hpp"
-#include "kernels/cpu/block/program.hpp"
 
 namespace peri::kernels::cpu::block {
 
-// The iteration space and how each input is read over it. Outputs are dense in the space's order: whole elements over
-// all dims, reductions over the leading ones (the last `reduced` dims are reduced).
-struct Space {
-  std::vector<int64_t> dims;                  // every one >= 0
-  int reduced = 0;                            // trailing dims that reductions take in
-  std::vector<std::vector<int64_t>> strides;  // [input][dim], in elements, >= 0; 0 repeats the element
-};
-
-// Strides of a dense tensor of `shape` broadcast (numpy's rule, aligned right) to `dims`; an error if it does not fit.
-Result<std::vector<int64_t>> broadcast_strides(const std::vector<int64_t>& shape, const std::vector<int64_t>& dims);
+// Programs and spaces are the same for every device.
+using kernels::block::broadcast_strides;
+using kernels::block::Instruction;
+using kernels::block::is_reduction;
+using kernels::block::kMaxArguments;
+using kernels::block::kMaxInstructions;
+using kernels::block::op_row;
+using kernels::block::OpRow;
+using kernels::block::parse;
+using kernels::block::print;
+using kernels::block::Program;
+using kernels::block::Space;
+using kernels::block::type_name;
+using kernels::block::type_size;
+using kernels::block::verify;
 
 // How the memory behind a slot is found for a tile that begins at flat position t.
 enum class Place : uint8_t {

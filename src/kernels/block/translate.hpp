@@ -2,10 +2,11 @@
 // layout.
 #pragma once
 
-#include "kernels/cpu/block/plan.hpp"
+#include "kernels/block/program.hpp"
+#include "kernels/block/space.hpp"
 #include "kernels/entry.hpp"
 
-namespace peri::kernels::cpu::block {
+namespace peri::kernels::block {
 
 struct Translated {
   Program program;
@@ -19,4 +20,4 @@ Result<Translated> translate(const Problem& problem);
 // else row-major.
 Result<Space> space_of(const Problem& problem, const Translated& t, const ir::Layout& layout);
 
-}  // namespace peri::kernels::cpu::block
+}  // namespace peri::kernels::block

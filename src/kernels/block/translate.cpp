@@ -1,5 +1,5 @@
 // Translation of element-wise regions.
-#include "kernels/cpu/block/translate.hpp"
+#include "kernels/block/translate.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "kernels/core/epilogue_match.hpp"
 
-namespace peri::kernels::cpu::block {
+namespace peri::kernels::block {
 
 namespace {
 struct Unary {
@@ -283,4 +283,4 @@ Result<Space> space_of(const Problem& p, const Translated& t, const ir::Layout& 
   return s;
 }
 
-}  // namespace peri::kernels::cpu::block
+}  // namespace peri::kernels::block

@@ -1,12 +1,12 @@
 // Text form and verification of block programs.
-#include "kernels/cpu/block/program.hpp"
+#include "kernels/block/program.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
 
-namespace peri::kernels::cpu::block {
+namespace peri::kernels::block {
 namespace {
 
 constexpr OpRow kRows[] = {
@@ -348,4 +348,4 @@ Result<Program> parse(std::string_view text) {
   return p;
 }
 
-}  // namespace peri::kernels::cpu::block
+}  // namespace peri::kernels::block

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace peri::kernels::cpu::block {
+namespace peri::kernels::block {
 
 // What a register holds. Inputs f32, f16, bf16, f64 load as kF32 (f64 rounds); i8, u8, i16, u16, i32 as kI32; i64 as
 // kI64; bool as kBool (one byte, 0 or 1). Outputs convert back from the same register type; integers wrap.
@@ -78,4 +78,4 @@ enum class Op : uint8_t {
 };
 constexpr int kOpCount = static_cast<int>(Op::kReduceLogSumExp) + 1;
 
-}  // namespace peri::kernels::cpu::block
+}  // namespace peri::kernels::block

@@ -10,9 +10,9 @@
 
 #include "base/dtype.hpp"
 #include "base/result.hpp"
-#include "kernels/cpu/block/op.hpp"
+#include "kernels/block/op.hpp"
 
-namespace peri::kernels::cpu::block {
+namespace peri::kernels::block {
 
 // The word of the text form, and how many registers and immediates follow.
 struct OpRow {
@@ -58,4 +58,4 @@ std::string print(const Program& program);
 // The verified program, or an error that names the instruction.
 Result<Program> parse(std::string_view text);
 
-}  // namespace peri::kernels::cpu::block
+}  // namespace peri::kernels::block

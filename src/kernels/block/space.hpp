@@ -1,0 +1,22 @@
+// What a block program runs over: the dims and how each input is read. The same for every device.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace peri::kernels::block {
+
+// The iteration space and how each input is read over it. Outputs are dense in the space's order: whole elements over
+// all dims, reductions over the leading ones (the last `reduced` dims are reduced).
+struct Space {
+  std::vector<int64_t> dims;                  // every one >= 0
+  int reduced = 0;                            // trailing dims that reductions take in
+  std::vector<std::vector<int64_t>> strides;  // [input][dim], in elements, >= 0; 0 repeats the element
+};
+
+// Strides of a dense tensor of `shape` broadcast (numpy's rule, aligned right) to `dims`; an error if it does not fit.
+Result<std::vector<int64_t>> broadcast_strides(const std::vector<int64_t>& shape, const std::vector<int64_t>& dims);
+
+}  // namespace peri::kernels::block
