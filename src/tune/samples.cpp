@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "problem/problem.hpp"
 #include "tune/sample_regions.hpp"
 #include "tune/trial.hpp"
 
@@ -58,26 +59,12 @@ SampleVerdict check_samples(const kernels::Kernel& kernel, const device::Target&
       if (!v.failed.empty()) break;
       const Status right = check_problem(kernel, target, &p, pool, &v.samples);
       if (right.ok()) continue;
-      v.failed = "wrong on a sample: " + right.error().text() + " in " + ir::print(p.region, {16, false});
+      v.failed = "wrong on a sample: " + right.error().text() + " in " + problem::text(p.region, p.constant);
       v.lasting = right.error().kind != ErrorKind::kMemory;
     }
   if (v.failed.empty() && v.samples == 0) v.failed = "no sample of it ran: nothing is known of it";
   if (v.lasting) known.emplace(&kernel, v);
   return v;
-}
-
-std::vector<bool> likely_weights(const ir::Graph& region) {
-  std::vector<bool> out;
-  for (const ir::Value* v : region.inputs) {
-    bool weight = !v->users.empty();
-    for (const ir::Node* n : v->users)
-      for (size_t port = 0; port < n->inputs.size(); ++port) {
-        const ops::Role role = ops::role_of(*n, port);
-        weight = weight && (n->inputs[port] != v || (role != ops::Role::kData && role != ops::Role::kIndex));
-      }
-    out.push_back(weight);
-  }
-  return out;
 }
 
 }  // namespace peri::tune

@@ -8,6 +8,7 @@
 #include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
+#include "problem/problem.hpp"
 #include "tune/cache.hpp"
 #include "tune/cache_keys.hpp"
 #include "tune/contained_judge.hpp"
@@ -172,6 +173,7 @@ std::vector<Verdict> Tuner::State::judged(const ir::Graph& region, const std::ve
   for (size_t k = 0; k < fresh.size(); ++k) left[k] = k;
   std::vector<const Candidate*> list(fresh.begin(), fresh.end());
   std::vector<bool> settled(fresh.size(), false);
+  if (cache) cache->store_problem({region.clone(), constant});
   const Told told = [&](size_t at, const Verdict* v) {
     if (!v) return;
     const size_t k = left[at];
@@ -215,7 +217,7 @@ void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& 
 void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
                                     Candidates* all) {
   const Terms terms{false, true, true, options.seed, options.budget_ms, options.model_bytes, options.stop};
-  const std::string key = problem_key(there, constant) + " elsewhere";
+  const std::string key = problem::identity(there, constant) + " elsewhere";
   std::vector<Candidate*> right;
   for (Candidate& c : all->list)
     if (c.evidence.right()) right.push_back(&c);
@@ -261,20 +263,20 @@ void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& cons
 const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<bool>& constant,
                                     std::span<const ir::Graph> also, std::span<const kernels::Kernel* const> only) {
   State& s = *state_;
-  const std::string key = problem_key(region, constant);
+  const std::string key = problem::identity(region, constant);
   std::string chosen = key;
   if (!s.by_problem.contains(key))
     for (const kernels::Kernel* k : only) chosen += "\nonly " + std::string(k->name);
   std::string whole = chosen;
   if (s.options.verify)
     for (const ir::Graph& g : also)
-      if (const std::string other = problem_key(g, constant); other != key) whole += "\nalso " + other;
+      if (const std::string other = problem::identity(g, constant); other != key) whole += "\nalso " + other;
   if (const auto it = s.by_problem.find(whole); it != s.by_problem.end()) return it->second;
   if (whole != chosen) {
     Candidates all = candidates(region, constant, {}, only);
     const int64_t start = now_ns();
     for (const ir::Graph& g : also)
-      if (problem_key(g, constant) != key && !s.stopped()) s.decide_elsewhere(region, constant, g, &all);
+      if (problem::identity(g, constant) != key && !s.stopped()) s.decide_elsewhere(region, constant, g, &all);
     for (const Candidate& c : all.list) s.stats.elsewhere_skipped += c.evidence.skipped;
     s.stats.seconds += seconds_since(start);
     return s.by_problem.emplace(whole, std::move(all)).first->second;
@@ -302,7 +304,7 @@ std::vector<ir::Graph> bound_at(const ir::Graph& region, std::span<const DimBind
 }
 
 const Candidates& Tuner::offers(const ir::Graph& region, const std::vector<bool>& constant) {
-  const std::string key = problem_key(region, constant);
+  const std::string key = problem::identity(region, constant);
   const auto it = state_->offers.find(key);
   return it != state_->offers.end() ? it->second
                                     : state_->offers.emplace(key, state_->collect(region, constant)).first->second;
@@ -325,7 +327,7 @@ double Tuner::convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir
   y->type = x->type;
   y->type.layout = to;
   g.mark_output(y, "y");
-  const std::string key = ir::print(g);
+  const std::string key = problem::identity(g, {false});
   auto it = state_->conversions.find(key);
   if (it != state_->conversions.end()) return it->second;
   double n = 1;

@@ -92,7 +92,7 @@ void write_step(JsonWriter& w, const lower::StepReport& s) {
   if (!s.elsewhere.empty()) w.field("elsewhere", s.elsewhere);
   w.key("work");
   tune::write_work(w, s.work);
-  w.field("key", s.key).field("region", s.region);
+  w.field("key", s.key).field("problem", s.problem);
   write_list(w, "origins", s.origins);
   write_list(w, "touched_by", s.touched_by);
   w.key("others").begin_array();
