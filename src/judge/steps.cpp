@@ -2,7 +2,8 @@
 #include "judge/steps.hpp"
 
 #include "exec/core/region_payload.hpp"
-#include "tune/trial.hpp"
+#include "tune/expected.hpp"
+#include "tune/layouts.hpp"
 
 namespace peri::judge {
 namespace {

@@ -9,8 +9,6 @@
 namespace peri::runtime {
 
 namespace {
-constexpr int64_t kGuardBytes = 4096;
-constexpr int kGuard = 0xa5;
 constexpr size_t kSlack = 64;  // vector loads of the last elements may reach beyond them
 }  // namespace
 
@@ -18,7 +16,7 @@ constexpr size_t kSlack = 64;  // vector loads of the last elements may reach be
 Status Session::State::separate_memory(BoundShape* s) const {
   const plan::Program& p = program();
   for (const plan::Step& step : p.steps)
-    for (size_t j = 0; j < step.shares.size(); ++j)
+    for (size_t j = 0; j < step.shares.size() && how == Placement::kSeparate; ++j)
       if (step.shares[j] >= 0 && step.writes[j] != step.reads[static_cast<size_t>(step.shares[j])])
         s->taking[static_cast<size_t>(step.writes[j])] = true;
   int64_t at = kGuardBytes;
@@ -31,6 +29,7 @@ Status Session::State::separate_memory(BoundShape* s) const {
     if (b.alias_of >= 0 && !s->taking[k]) {
       PERI_ASSIGN(const int64_t inside, sizes().table.eval(sizes().buffers[k].alias_offset, s->values));
       offset[k] = offset[static_cast<size_t>(b.alias_of)] + inside;
+      s->guard_of[k] = s->guard_of[static_cast<size_t>(b.alias_of)];
       continue;
     }
     offset[k] = at;
@@ -44,32 +43,11 @@ Status Session::State::separate_memory(BoundShape* s) const {
   return Ok{};
 }
 
-Status Session::State::check_guard(size_t guard) const {
-  const auto [begin, end] = now->guards[guard];
-  const auto whole = [](std::byte b) { return b == std::byte{kGuard}; };
-  const std::byte *from = arena.data.get() + begin, *to = arena.data.get() + end;
-  const std::byte* damaged = std::find_if_not(from, to, whole);
-  if (damaged == to) return Ok{};
-  return internal_error("a kernel wrote outside its results, %td bytes into the guard between two buffers",
-                        damaged - from);
-}
-
-// Those on both sides of what the step writes.
-Status Session::State::check_guards(size_t step) const {
-  for (int32_t b : program().steps[step].writes) {
-    const size_t guard = b < 0 ? 0 : now->guard_of[static_cast<size_t>(b)];
-    if (guard == 0) continue;
-    PERI_TRY(check_guard(guard - 1));
-    PERI_TRY(check_guard(guard));
-  }
-  return Ok{};
-}
-
 Status Session::State::plan_memory(BoundShape* s) const {
   const plan::Program& p = program();
   PERI_ASSIGN(s->arena_plan, plan::plan_arena(p, sizes(), s->values));
   s->taking.assign(p.buffers.size(), false);
-  if (s->separate) PERI_TRY(separate_memory(s));
+  if (s->how != Placement::kPlanned) PERI_TRY(separate_memory(s));
   s->shift.assign(p.buffers.size(), 0);
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     const plan::Buffer& b = p.buffers[k];
@@ -201,7 +179,7 @@ Status Session::State::enter(BoundShape* s) {
   if (s->scratch_threads != pool->threads()) {
     s->scratch_bytes = 0;
     for (const auto& i : s->instances)
-      if (i) s->scratch_bytes = std::max(s->scratch_bytes, i->scratch_bytes(pool->threads()));
+      if (i) s->scratch_bytes = std::max(s->scratch_bytes, scratch_places(*i).bytes);
     s->scratch_threads = pool->threads();
   }
   const uint64_t before = placement;
@@ -210,8 +188,7 @@ Status Session::State::enter(BoundShape* s) {
   PERI_TRY(hold_states(*s));
   if (s->placed != placement) place_buffers(s);
   if (returns || placement != before)
-    for (const auto& [begin, end] : s->guards)
-      std::memset(arena.data.get() + begin, kGuard, static_cast<size_t>(end - begin));
+    for (const auto& [begin, end] : s->guards) write_guard(arena.data.get() + begin, arena.data.get() + end);
   now = s;
   return Ok{};
 }
@@ -224,7 +201,7 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
   kept.reserve(kKeptShapes + 1);  // what is entered below is kept, without fail
   auto fresh = std::make_unique<BoundShape>();
   fresh->input_dims = dims;
-  fresh->separate = separate;
+  fresh->how = how;
   PERI_TRY(plan::bind_sizes(program(), sizes(), dims, lowest_dim, &fresh->values));
   fresh->binding = sizes().table.binding_of(fresh->values);
   ++shapes_bound;
@@ -257,8 +234,11 @@ void Session::poison_results(size_t step) {
     if (s.program().buffers[b].dtype == DType::kString || s.now->arena_plan.bytes[b] == plan::kUnbound) continue;
     std::memset(s.now->writes[step][j], 0xff, static_cast<size_t>(s.now->arena_plan.bytes[b]));
   }
-  if (s.now->instances[step] && s.scratch.data)
-    std::memset(s.scratch.data.get(), 0xff, s.now->instances[step]->scratch_bytes(s.pool->threads()));
+  if (!s.now->instances[step] || !s.scratch.data) return;
+  const ScratchPlaces places = s.scratch_places(*s.now->instances[step]);
+  std::memset(s.scratch.data.get() + places.shared, 0xff, places.need.shared);
+  for (size_t t = 0; t < static_cast<size_t>(places.threads); ++t)
+    std::memset(s.scratch.data.get() + places.each + t * places.stride, 0xff, places.need.each);
 }
 
 }  // namespace peri::runtime

@@ -20,7 +20,10 @@ bool prepared(SampleProblem* p) {
   auto expected = arguments.ok() ? make_expected(p->region, *arguments, 1, kSeed) : Result<Expected>(arguments.error());
   p->refused = !expected.ok();
   if (p->refused) return false;
-  p->arguments = std::move(*arguments);
+  auto given = Given::make(std::move(*arguments), p->constant);
+  p->refused = !given.ok();
+  if (p->refused) return false;
+  p->given = std::move(*given);
   p->expected = std::move(*expected);
   return true;
 }
@@ -35,8 +38,9 @@ Status check_problem(const kernels::Kernel& kernel, const device::Target& target
     o.inputs.resize(p->region.inputs.size());
     o.outputs.resize(p->region.outputs.size());
     const Candidate c{&kernel, std::move(o)};
-    auto trial = Trial::create(p->region, p->constant, c, p->arguments, target, pool);
-    if (!trial.ok()) continue;  // a late refusal
+    auto trial = Trial::create(p->region, p->constant, c, &*p->given, target, pool);
+    if (!trial.ok() && trial.error().kind == ErrorKind::kRefused) continue;
+    if (!trial.ok()) return Error(trial.error().kind, "{" + c.offer.config + "} " + trial.error().text());
     Evidence evidence;
     auto error = (*trial)->verify(&*p->expected, &evidence);
     if (!error.ok()) return Error(error.error().kind, "{" + c.offer.config + "} " + error.error().text());

@@ -49,6 +49,11 @@ struct Tuner::State {
                   std::vector<Candidate*> fresh);
   void decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
                         Candidates* all);
+  void count_runs(const Candidate& c, const Evidence& e) {
+    KernelRuns& kernel = stats.kernels[std::string(c.kernel->name)];
+    kernel.runs += e.runs;
+    kernel.shared_runs += e.shared_runs;
+  }
   // The worker's judge; null if there is none (any more), and then stats say why.
   RemoteJudge* worker();
   Judge& here();
@@ -158,6 +163,8 @@ const SampleVerdict& Tuner::State::samples(const kernels::Kernel& kernel, const 
     if (cache && v->lasting) cache->store_samples(name, *v);
     stats.sample_seconds += seconds_since(start);
   }
+  stats.kernels[std::string(kernel.name)].samples = v->samples;
+  stats.kernels[std::string(kernel.name)].failed = v->failed;
   ++stats.kernels_sampled;
   stats.sample_runs += v->samples;
   stats.kernels_refused += !v->failed.empty();
@@ -237,9 +244,11 @@ void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<b
       }
     }
     ++stats.elsewhere;
-    if (fresh.empty() || stopped()) return verdicts;
-    const std::vector<Verdict> now = judged(g, constant, key, fresh, terms);
-    for (size_t k = 0; k < at.size(); ++k) verdicts[at[k]] = now[k];
+    if (!fresh.empty() && !stopped()) {
+      const std::vector<Verdict> now = judged(g, constant, key, fresh, terms);
+      for (size_t k = 0; k < at.size(); ++k) verdicts[at[k]] = now[k];
+    }
+    for (size_t k = 0; k < list.size(); ++k) count_runs(*list[k], verdicts[k].evidence);
     return verdicts;
   });
   std::stable_partition(all->list.begin(), all->list.end(), [](const Candidate& c) { return c.evidence.right(); });
@@ -251,7 +260,10 @@ void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& cons
   for (Candidate& c : all->list)
     if (!recall(key, region, &c)) fresh.push_back(&c);
   if (!fresh.empty() && !stopped()) decide_new(region, constant, key, fresh);
-  for (const Candidate& c : all->list) stats.compared += !c.evidence.compared_with.empty();
+  for (const Candidate& c : all->list) {
+    stats.compared += !c.evidence.compared_with.empty();
+    count_runs(c, c.evidence);
+  }
   if (stopped()) leave_untried(all);
   std::stable_sort(all->list.begin(), all->list.end(), [](const Candidate& a, const Candidate& b) {
     if (a.evidence.right() != b.evidence.right()) return a.evidence.right();
