@@ -163,6 +163,24 @@ TEST(KeptShapes, GuardsAreThoseOfTheShape) {
   EXPECT_EQ(session->shapes_bound(), bound) << "the shape as planned is still kept";
 }
 
+TEST(KeptShapes, AStepIsRepeatedOnWhatItsRunLeft) {
+  const auto engine = make_engine(adding(3));
+  auto session = Session::create(*engine, 1).value();
+  for (const auto how : {Session::Placement::kSeparate, Session::Placement::kGuarded}) {
+    session->place(how);
+    run_at(session.get(), 4, 3);
+    const int32_t read = (*engine)->program().steps[1].reads[0], written = (*engine)->program().steps[1].writes[0];
+    const auto from = session->memory_of(read), to = session->memory_of(written);
+    ASSERT_TRUE(from.ok() && to.ok());
+    ASSERT_EQ(to->size(), 4 * sizeof(float));
+    reinterpret_cast<float*>(from->data())[2] = 40;
+    ASSERT_TRUE(session->repeat(1).ok());
+    EXPECT_EQ(reinterpret_cast<float*>(to->data())[2], 41);
+    EXPECT_EQ(reinterpret_cast<float*>(to->data())[3], 3) << "1 and two steps";
+    EXPECT_FALSE(session->run(std::vector<Tensor>{ones({5})}).ok()) << "a write past the end is seen in both";
+  }
+}
+
 TEST(KeptShapes, FirstCallsOfDifferentShapesMeet) {
   meeting = std::make_unique<Meeting>();
   missed = 0;
