@@ -189,5 +189,41 @@ TEST(Problem, RandomChainsAreStable) {
   EXPECT_GT(lines, 1000);
 }
 
+// Damaged texts are refused or are problems themselves, with a text that is stable.
+TEST(Problem, DamagedTextsEndInAnErrorOrInAProblem) {
+  static constexpr std::string_view kTexts[] = {
+      "conv x=f32[8,64,56,56] w=f32[64,64,3,3] pads=1,1,1,1 +bias +add +relu weights=x1",
+      "gemm a=f32[5,7] b=f32[9,7] transB=1 +leaky_relu{alpha=0.1} +mul(f32[]:[0.5],^) +clip(^,f32[]:[0.0])",
+      "attention q=f32[1,2,4,8] k=f32[1,2,4,8] v=f32[1,2,4,8] scale=0.5 sums=f16",
+      "region weights=x1 known=x2:[2,n] graph { input x0: f32[2,3]; input x1: f32[3,4]; input x2: i64[2]; "
+      "t3 = matmul(x0, x1); t4 = relu(t3); output t3; output t4 }"};
+  static constexpr std::string_view kBytes = "+=^_()[]{}:,.\"\\ x0t19fnanbias-";
+  int64_t problems = 0;
+  for (uint64_t seed = 0; seed < 20000; ++seed) {
+    Rng rng(seed);
+    std::string given(kTexts[rng.below(std::size(kTexts))]);
+    for (int64_t k = 1 + rng.below(3); k > 0; --k) {
+      const auto at = static_cast<size_t>(rng.below(static_cast<int64_t>(given.size())));
+      const char byte = kBytes[static_cast<size_t>(rng.below(static_cast<int64_t>(kBytes.size())))];
+      switch (rng.below(3)) {
+        case 0: given[at] = byte; break;
+        case 1: given.insert(at, 1, byte); break;
+        default: given.erase(at, 1 + static_cast<size_t>(rng.below(4))); break;
+      }
+    }
+    const auto p = parse(given);
+    if (!p.ok()) {
+      EXPECT_FALSE(p.error().message.empty()) << given;
+      continue;
+    }
+    ++problems;
+    SCOPED_TRACE(given);
+    (void)stable(text(*p));
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(problems, 200);
+  EXPECT_LT(problems, 19000);
+}
+
 }  // namespace
 }  // namespace peri::problem
