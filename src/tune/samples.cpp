@@ -39,7 +39,8 @@ Status check_problem(const kernels::Kernel& kernel, const device::Target& target
     o.outputs.resize(p->region.outputs.size());
     const Candidate c{&kernel, std::move(o)};
     auto trial = Trial::create(p->region, p->constant, c, &*p->given, target, pool);
-    if (!trial.ok() && trial.error().kind == ErrorKind::kRefused) continue;
+    const auto late = [](ErrorKind kind) { return kind == ErrorKind::kRefused || kind == ErrorKind::kUnsupported; };
+    if (!trial.ok() && late(trial.error().kind)) continue;
     if (!trial.ok()) return Error(trial.error().kind, "{" + c.offer.config + "} " + trial.error().text());
     Evidence evidence;
     auto error = (*trial)->verify(&*p->expected, &evidence);
