@@ -18,7 +18,7 @@ namespace {
 constexpr double kLargestTrialFlops = 2e12;  // of one run: seconds of the fastest kernel, and candidates run often
 constexpr double kSmallBytes = 256 << 20;    // so much is there
 constexpr double kShareOfMemory = 0.8;       // of what is free
-constexpr int64_t kElsewherePositions = 1024;
+constexpr int64_t kElsewherePositions = 1024, kLeastSamples = 5;
 
 double numel_of(const ir::Value& v) {
   double n = 1;
@@ -122,7 +122,7 @@ struct Case {
   Status time(const Candidate& c, Trial& trial, Evidence* e) {
     const double floor = ceilings.floor_ms(work_of(region, c.offer.flops).least);
     for (int round = 0; round < 2; ++round) {
-      PERI_TRY(trial.time(terms.budget_ms, rest, e));
+      PERI_TRY(trial.time(terms.budget_ms, kLeastSamples, rest, e));
       if (believe_time(floor, ceilings, e)) break;
     }
     return Ok{};

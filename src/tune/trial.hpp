@@ -24,10 +24,10 @@ class Trial {
   // `brief`: what is expensive runs once for each memory of its results.
   Result<double> verify(const Expected* expected, Evidence* evidence, std::vector<Tensor>* outputs = nullptr,
                         bool brief = false);
-  // Writes the time of repeated runs of the step, by kTimeStatistic: 5 of them, and more while `budget_ms` lasts. Where
-  // the region has weights, `rest` is read before each: in a run of the whole network as much passes through the caches
-  // between two uses of a weight. The activations are read after it, as the step before has just written them.
-  Status time(double budget_ms, std::span<const std::byte> rest, Evidence* evidence);
+  // Writes the time of repeated runs of the step, by kTimeStatistic: `least_samples`, and more while `budget_ms` lasts.
+  // Where the region has weights, `rest` is read before each: in a run of the whole network as much passes through the
+  // caches between two uses of a weight. The activations are read after it, as the step before has just written them.
+  Status time(double budget_ms, int64_t least_samples, std::span<const std::byte> rest, Evidence* evidence);
 
  private:
   Trial();
