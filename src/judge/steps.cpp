@@ -83,8 +83,10 @@ struct Judge {
       PERI_ASSIGN(const tune::Expected expected,
                   tune::make_expected(region, in, session.engine().options().threads, kSeed));
       verdict->checked = true;
-      for (const Tensor& t : out)
-        verdict->positions += expected.positions.empty() ? t.numel() : static_cast<int64_t>(expected.positions.size());
+      for (size_t n = 0; n < out.size(); ++n) {
+        const tune::Expected& one = tune::expected_of(expected, n);
+        verdict->positions += one.positions.empty() ? out[n].numel() : static_cast<int64_t>(one.positions.size());
+      }
       const auto error = tune::compare(expected, out);
       if (!error.ok()) return verdict->wrong = true, verdict->why = error.error().text(), Status(Ok{});
       verdict->error = *error;

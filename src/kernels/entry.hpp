@@ -97,6 +97,14 @@ struct InstantiateContext {
   bool choosing = false;
 };
 
+// A number that a kernel derives from the problem and that may be set instead: how much of the work a task does, say. A
+// configuration names it as "name=value" where it is set. Every value serves every problem, and none changes a result's
+// bits, layouts, sharing of memory or the flops: a search turns it without asking the kernel.
+struct Tunable {
+  std::string_view name, meaning;
+  std::vector<int64_t> values;  // the most promising first
+};
+
 struct Kernel {
   std::string_view name;              // "gemm_f32"
   int version = 1;                    // raised whenever results or configs change meaning
@@ -112,6 +120,7 @@ struct Kernel {
                                                    const InstantiateContext& context) = nullptr;
   // IR texts of small regions it takes, where no sample of a single op is one (see tune/sample_regions.hpp).
   std::vector<std::string_view> samples = {};
+  std::vector<Tunable> tunables = {};
 };
 
 struct Entry {
@@ -136,6 +145,13 @@ class AddedKernel {
 
 // Value of `key` in a config text "a=1 b=2"; `fallback` if it is not there. Error if it is not a number in [low, high].
 Result<int64_t> config_int(std::string_view config, std::string_view key, int64_t low, int64_t high, int64_t fallback);
+
+// The configuration without the kernel's tunables: as offer() gives it.
+std::string derived_config(const Kernel& kernel, std::string_view config);
+// Configurations that set one tunable more, each to a value of its list; at most `most`, the first values of all first.
+std::vector<std::string> settings_of(const Kernel& kernel, std::string_view config, size_t most);
+// The value that `config` sets the tunable to; 0: it is to be derived. Error for a value that is not in its list.
+Result<int64_t> setting(const Kernel& kernel, std::string_view config, std::string_view tunable);
 
 // ---- reading problems ----------------------------------------------------------------------------------------------
 // Shapes of a concrete value. REQUIRES constant dims.

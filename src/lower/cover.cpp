@@ -8,6 +8,7 @@
 #include "base/fault.hpp"
 #include "exec/core/region_payload.hpp"
 #include "lower/search.hpp"
+#include "tune/rivals.hpp"
 
 namespace peri::lower {
 
@@ -19,10 +20,23 @@ std::string layouts_text(const kernels::Offer& offer) {
   return out;
 }
 
+namespace {
+// Gives the candidate the settings that `id` has, where it is the same one without them.
+void take_settings(const std::string& id, tune::Candidate* c) {
+  const size_t open = id.find('{');
+  if (open == std::string::npos || !id.ends_with('}')) return;
+  const std::string config = id.substr(open + 1, id.size() - open - 2);
+  tune::Candidate with = *c;
+  with.offer.config = config;
+  if (with.id() == id && kernels::derived_config(*c->kernel, config) == c->offer.config) c->offer.config = config;
+}
+}  // namespace
+
 Status keep_choice(const plan::LockedChoice& choice, const device::Target& target, std::string_view node,
                    std::vector<tune::Candidate>* list) {
   if (!target.has(choice.requires_isa))
     return refused("the lock needs %s, which this machine does not have", choice.requires_isa.c_str()).at_node(node);
+  for (tune::Candidate& c : *list) take_settings(choice.candidate, &c);
   std::erase_if(*list, [&](const tune::Candidate& c) {
     return c.id() != choice.candidate || layouts_text(c.offer) != choice.layouts;
   });
@@ -47,6 +61,7 @@ constexpr double kUnmeasuredMs = 1e-3;
 constexpr double kReferenceMs = 1e3;  // worse than any kernel
 // What is not of the greedy cut has to win by more than two measurements of the same thing differ.
 constexpr double kWin = 0.97;
+constexpr int kMaxChoices = 3;  // the first, and those after visits to what it hangs on
 
 const ir::Layout kRowMajor;
 
@@ -56,13 +71,21 @@ struct Able {
   std::vector<tune::Refusal> refusals;
   std::vector<size_t> of_way;  // the candidate of each way of its piece
   bool stands = true;
-  double best_ms() const {
-    double best = -1;
+  const tune::Candidate* best() const {
+    const tune::Candidate* best = nullptr;
     for (const tune::Candidate& c : usable)
-      if (c.evidence.timed() && (best < 0 || c.evidence.time_ms < best)) best = c.evidence.time_ms;
+      if (c.evidence.timed() && (!best || c.evidence.time_ms < best->evidence.time_ms)) best = &c;
     return best;
   }
+  double best_ms() const { return best() ? best()->evidence.time_ms : -1; }
 };
+
+// Names a candidate on a region, wherever in the graph the same one stands.
+std::string problem_of(const Region& r, const tune::Candidate& c) {
+  std::string out = region_key(r) + " " + c.id() + " " + layouts_text(c.offer) + " ";
+  for (const bool constant : constant_inputs(r)) out += constant ? 'c' : 'v';
+  return out;
+}
 
 // Leaves the locked candidate alone in `usable` (none: the reference), as the lock has it.
 Status keep_locked(const Region& r, const tune::Tuner& tuner, plan::LockReader* lock,
@@ -135,11 +158,47 @@ struct Chooser {
     return Ok{};
   }
 
-  // The beginning of a chain is not worth a measurement where its rest alone takes as long as the whole.
-  bool hopeless(const Part& p) const {
+  // What it costs at most to bring those `values` that are among the `others` from the places there to these, or back.
+  double between(const std::vector<ir::Value*>& values, const std::vector<ir::Layout>& layouts,
+                 const std::vector<ir::Value*>& others, const std::vector<ir::Layout>& there, bool back = false) {
+    double ms = 0;
+    for (size_t k = 0; k < values.size(); ++k) {
+      const auto at = std::find(others.begin(), others.end(), values[k]);
+      if (at == others.end() || values[k]->constant) continue;
+      int from = place_of(there[static_cast<size_t>(at - others.begin())]), to = place_of(layouts[k]);
+      if (back) std::swap(from, to);
+      ms += price(value_of(values[k]), from, to);
+    }
+    return ms;
+  }
+
+  // What the whole costs at most in the stead of this beginning and this rest, values lying where these have them.
+  double whole_instead(const Part& p, const kernels::Offer& beginning, const kernels::Offer& rest) {
+    const Region &whole = parts.list[*p.whole].region, &behind = parts.list[*p.rest].region;
+    double least = -1;
+    for (const tune::Candidate& c : able[*p.whole].usable) {
+      if (!c.evidence.timed()) continue;
+      const double ms = c.evidence.time_ms + between(whole.inputs, c.offer.inputs, p.region.inputs, beginning.inputs) +
+                        between(whole.inputs, c.offer.inputs, behind.inputs, rest.inputs) +
+                        between(whole.outputs, c.offer.outputs, behind.outputs, rest.outputs, true);
+      if (least < 0 || ms < least) least = ms;
+    }
+    return least;
+  }
+
+  // A beginning that nobody measured yet takes some time: where its rest alone counts as much as the whole with all
+  // changes of place that it would need, whichever offers run both, it cannot be part of the least cover.
+  bool hopeless(const Part& p) {
     if (!p.whole || !p.rest) return false;
-    const double whole = able[*p.whole].best_ms(), rest = able[*p.rest].best_ms();
-    return !able[*p.rest].stands || (whole >= 0 && rest >= kWin * whole);
+    if (!able[*p.rest].stands) return true;
+    const auto here = exec::bind_region(region_graph(p.region), terms.tuned_for);
+    if (!here.ok() || !able[*p.whole].best()) return false;
+    for (const tune::Candidate& b : terms.tuner.offers(*here, constant_inputs(p.region)).list) {
+      if (!p.kernels.empty() && std::find(p.kernels.begin(), p.kernels.end(), b.kernel) == p.kernels.end()) continue;
+      for (const tune::Candidate& r : able[*p.rest].usable)
+        if (counted_ms(r.evidence, false) < whole_instead(p, b.offer, r.offer)) return false;
+    }
+    return true;
   }
 
   Status gather(const PartProgress& progress) {
@@ -180,8 +239,7 @@ struct Chooser {
       Way way;
       // A time that was not believed says nothing: what was timed goes before it.
       const double unknown = a.best_ms() < 0 ? kUnmeasuredMs : kReferenceMs;
-      const double ms = a.usable[c].evidence.timed() ? a.usable[c].evidence.time_ms : unknown;
-      way.ms = p.greedy ? ms : ms / kWin;
+      way.ms = a.usable[c].evidence.timed() ? counted_ms(a.usable[c].evidence, p.greedy) : unknown;
       for (size_t i : ports) way.in.push_back(place_of(offer.inputs[i]));
       for (const ir::Layout& l : offer.outputs) way.out.push_back(place_of(l));
       const auto same = std::find_if(piece.ways.begin(), piece.ways.end(),
@@ -203,6 +261,8 @@ struct Chooser {
   }
 
   void state_puzzle() {
+    puzzle = {};
+    for (Able& a : able) a.of_way.clear();
     puzzle.atoms = parts.atoms;
     for (size_t k = 0; k < parts.list.size(); ++k) add_piece(k);
     puzzle.values = static_cast<int>(values.size());
@@ -211,6 +271,49 @@ struct Chooser {
       puzzle.wanted.push_back(terms.graph.is_output(v) ||
                               std::any_of(v->users.begin(), v->users.end(), [](auto* u) { return is_view(*u); }));
     puzzle.price = [this](int v, int from, int to) { return price(v, from, to); };
+  }
+
+  // Parts that are not of the cut and were picked, each with those of the cut in whose stead it stands.
+  std::vector<size_t> contested(const Solved& solved) const {
+    std::vector<size_t> out;
+    for (const Picked& picked : solved.picked) {
+      const Part& p = parts.list[picked.piece];
+      if (p.greedy) continue;
+      for (size_t k = 0; k < parts.list.size(); ++k) {
+        const std::vector<int>& atoms = parts.list[k].atoms;
+        const bool overlap =
+            std::find_first_of(atoms.begin(), atoms.end(), p.atoms.begin(), p.atoms.end()) != atoms.end();
+        if (parts.list[k].greedy && overlap) out.push_back(k);
+      }
+      out.push_back(picked.piece);
+    }
+    return out;
+  }
+
+  // Visits the fastest candidates of what the choice hangs on once more. True: a time is not what it was.
+  bool visit_again(const Solved& solved) {
+    std::map<std::string, tune::Evidence> seen;
+    bool changed = false;
+    for (const size_t k : contested(solved)) {
+      const Region& r = parts.list[k].region;
+      const tune::Candidate* best = able[k].best();
+      if (!best || best->evidence.visits > tune::kMaxVisits) continue;
+      tune::Evidence& known = seen[problem_of(r, *best)];
+      if (known.timed()) continue;
+      known = best->evidence;
+      if (const auto here = exec::bind_region(region_graph(r), terms.tuned_for); here.ok())
+        known = terms.tuner.time_again(*here, constant_inputs(r), *best);
+      changed = changed || !(known == best->evidence);
+    }
+    for (size_t k = 0; changed && k < able.size(); ++k)
+      for (tune::Candidate& c : able[k].usable)
+        if (const auto it = seen.find(problem_of(parts.list[k].region, c)); it != seen.end()) {
+          c.evidence.time_ms = it->second.time_ms;
+          c.evidence.spread = it->second.spread;
+          c.evidence.visits = it->second.visits;
+          c.evidence.samples = it->second.samples;
+        }
+    return changed;
   }
 
   Choice choice_of(const Picked& picked) {
@@ -270,6 +373,10 @@ bool accepted(const Terms& terms, const Region& r) {
 }
 }  // namespace
 
+double counted_ms(const tune::Evidence& e, bool of_the_cut) {
+  return of_the_cut ? e.time_ms : e.time_ms / kWin * (1 + std::max(0.0, e.spread));
+}
+
 PartRules measured_rules(const Terms& terms) {
   using Kernels = std::optional<std::vector<const kernels::Kernel*>>;
   if (!terms.tuner.options().measure)
@@ -286,7 +393,11 @@ Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lo
   Chooser c{terms, std::move(parts), lock, {}, {}};
   PERI_TRY(c.gather(progress));
   c.state_puzzle();
-  const std::optional<Solved> solved = solve(c.puzzle);
+  std::optional<Solved> solved = solve(c.puzzle);
+  for (int choice = 1; choice < kMaxChoices && solved && c.visit_again(*solved); ++choice) {
+    c.state_puzzle();
+    solved = solve(c.puzzle);
+  }
   if (!solved) return internal_error("no cover of the graph");
   return c.cover_of(*solved);
 }

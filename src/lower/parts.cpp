@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lower/siblings.hpp"
+
 namespace peri::lower {
 namespace {
 
@@ -57,6 +59,19 @@ struct Maker {
     out.atoms += static_cast<int>(count);
   }
 
+  // The regions at [first, end) of the cut as one; `wholes`: the part of each region of the cut.
+  void add_siblings(const std::vector<size_t>& wholes, size_t first, size_t end) {
+    std::vector<ir::Node*> nodes;
+    std::vector<int> of;
+    for (size_t k = first; k < end; ++k) {
+      const Part& p = out.list[wholes[k]];
+      nodes.insert(nodes.end(), p.region.nodes.begin(), p.region.nodes.end());
+      of.insert(of.end(), p.atoms.begin(), p.atoms.end());
+    }
+    Region all = region(std::move(nodes));
+    if (rules.joins(all)) out.list.push_back({std::move(all), std::move(of), false, {}, {}});
+  }
+
   // Joins of the parts for whole regions, which are the first `cut.size()` greedy ones.
   void add_joins() {
     std::unordered_map<const ir::Node*, size_t> owner;
@@ -94,8 +109,14 @@ bool locked(const plan::LockReader& lock, const Region& r) { return lock.has(reg
 Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules& rules) {
   Maker m{graph, rules, {}, {}};
   for (size_t k = 0; k < graph.nodes.size(); ++k) m.order[graph.nodes[k]] = k;
-  for (Region& r : cut) m.add(std::move(r));
+  const auto groups = bring_together(&cut);
+  std::vector<size_t> wholes;
+  for (Region& r : cut) {
+    wholes.push_back(m.out.list.size());
+    m.add(std::move(r));
+  }
   m.add_joins();
+  for (const auto& [first, end] : groups) m.add_siblings(wholes, first, end);
   return std::move(m.out);
 }
 

@@ -1,5 +1,5 @@
 // What may stand in a cover: the regions of the greedy cut, beginnings of its chains with the rest apart, and
-// neighbours as one region.
+// neighbours, or siblings over one input, as one region.
 #pragma once
 
 #include "lower/region.hpp"
@@ -31,8 +31,9 @@ struct PartRules {
   std::function<bool(const Region&)> joins;
 };
 
-// Parts of the regions of a cut, in their order. Two regions are neighbours where the only result of one is read by the
-// other and nobody else. Whatever parts cover the atoms, there is no cycle among them.
+// Parts of the regions of a cut, in their order but for siblings, which stand together (see siblings.hpp). Two regions
+// are neighbours where the only result of one is read by the other and nobody else. Whatever parts cover the atoms,
+// there is no cycle among them.
 Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules& rules);
 
 // The rules under a lock: what it has, and nothing else.

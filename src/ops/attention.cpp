@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/core/any_size.hpp"
 #include "ops/core/attend.hpp"
 #include "ops/core/broadcast.hpp"
 #include "ops/core/cost.hpp"
@@ -257,6 +258,16 @@ Cost cost(const ir::Node& node) {
   return c;
 }
 
+bool any_size(const ir::Node& node) {
+  const auto q = extents(node, 0, shape_of(node.in(0))), k = extents(node, 1, shape_of(node.in(1))),
+             v = extents(node, 2, shape_of(node.in(2)));
+  if (!q.ok() || !k.ok() || !v.ok()) return false;
+  const bool same = (*q)[kBatch] == (*k)[kBatch] && (*q)[kBatch] == (*v)[kBatch] && (*k)[kHeads] == (*v)[kHeads] &&
+                    (*k)[kPlace] == (*v)[kPlace] && (*q)[kDepth] == (*k)[kDepth];
+  return same && (*q)[kHeads].is_const() && (*k)[kHeads].is_const() &&
+         (!node.in(3) || aligned(shape_of(node.in(3)), Shape{(*q)[kBatch], (*q)[kHeads], (*q)[kPlace], (*k)[kPlace]}));
+}
+
 }  // namespace
 
 extern const Entry attention_entry;
@@ -281,6 +292,7 @@ const Entry attention_entry{{
      .pull = pull,
      .cost = cost,
      .anchor = true,
+     .any_size = any_size,
      .samples = {"graph { input q: f32[2,3,5,8]; input k: f32[2,3,7,8]; input v: f32[2,3,7,4]; y = attention(q, k, v); "
                  "output y }",
                  "graph { input q: f32[2,6,4,8]; input k: f32[2,6,4,8]; input v: f32[2,6,4,8]; input m: f32[2,1,1,6]; "

@@ -2,6 +2,7 @@
 // ceil_mode window holds beyond the padded input never counts.
 #include <cmath>
 
+#include "ops/core/any_size.hpp"
 #include "ops/core/broadcast.hpp"
 #include "ops/core/dense.hpp"
 #include "ops/core/parallel.hpp"
@@ -69,6 +70,7 @@ const Entry average_pool_entry{{
      .pull = pull_pool,
      .cost = cost_pool,
      .anchor = true,
+     .any_size = any_size_of_batch,
      .samples = {"graph { input x: f32[2,3,12,12]; y = average_pool(x) {kernel_shape=[3,3], pads=[1,1,1,1], "
                  "strides=[2,2]}; output y }",
                  "graph { input x: f32[1,2,7,9]; y = average_pool(x) {ceil_mode=1, count_include_pad=1, "

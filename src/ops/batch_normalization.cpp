@@ -1,5 +1,6 @@
 // BatchNormalization: y = (x - mean) / sqrt(var + epsilon) * scale + bias, one set of numbers a channel: those given,
 // or in training mode those of x itself, which then also move the running mean and variance.
+#include "ops/core/any_size.hpp"
 #include "ops/core/broadcast.hpp"
 #include "ops/core/cost.hpp"
 #include "ops/core/indices.hpp"
@@ -145,6 +146,7 @@ const Entry batch_normalization_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost,
+     .any_size = any_size_of_batch,
      .samples =
          {"graph { input x: f32[2,3,4,5]; const s: f32[3] = [1.0, -0.5, 2.0]; const b: f32[3] = [0.1, 0.2, -0.3]; "
           "const m: f32[3] = [0.5, -1.0, 0.0]; const v: f32[3] = [1.0, 0.25, 4.0]; "

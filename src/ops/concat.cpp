@@ -1,4 +1,5 @@
 // Concat: inputs joined along one axis, in order.
+#include "ops/core/any_size.hpp"
 #include "ops/core/content.hpp"
 #include "ops/core/elements.hpp"
 
@@ -93,6 +94,18 @@ bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions,
   sort_unique(needed);
   return true;
 }
+
+// Sizes along the axis add up, the others agree.
+bool any_size(const ir::Node& node) {
+  const int64_t axis = node.i("axis", 0), rank = static_cast<int64_t>(shape_of(node.out()).size());
+  for (const ir::Value* v : node.inputs)
+    for (int64_t k = 0; k < rank; ++k)
+      if (k != (axis < 0 ? axis + rank : axis) &&
+          !(shape_of(v)[static_cast<size_t>(k)] == shape_of(node.out())[static_cast<size_t>(k)]))
+        return false;
+  return true;
+}
+
 }  // namespace
 
 extern const Entry concat_entry;
@@ -108,6 +121,7 @@ const Entry concat_entry{{
      .pull = pull,
      .cost = cost_move,
      .moves = true,
+     .any_size = any_size,
      .samples =
          {"graph { input a: f32[2,3]; input b: f32[2,1]; input c: f32[2,4]; y = concat(a, b, c) {axis=1}; output y }",
           "graph { input a: i64[2]; input b: i64[3]; y = concat(a, b) {axis=-1}; output y }",

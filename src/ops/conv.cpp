@@ -1,6 +1,7 @@
 // Conv: grouped cross-correlation over one or more spatial axes. y[n,m,o] = bias[m] + sum x[n,c,o*s-p+k*d] w[m,c,k].
 #include <cmath>
 
+#include "ops/core/any_size.hpp"
 #include "ops/core/broadcast.hpp"
 #include "ops/core/cost.hpp"
 #include "ops/core/dense.hpp"
@@ -268,6 +269,7 @@ const Entry conv_entry{{
      .cost = cost,
      .anchor = true,
      .fan_in = fan_in,
+     .any_size = any_size_of_batch,
      .samples = {"graph { input x: f32[2,3,9,8]; const w: f32[4,3,3,3] = seeded(0.3, 1); const b: f32[4] = seeded(0.5, "
                  "2); y = conv(x, w, b) {pads=[1,1,1,1]}; output y }",
                  "graph { input x: f32[1,16,7,7]; const w: f32[32,16,1,1] = seeded(0.3, 1); y = conv(x, w) "

@@ -1,5 +1,6 @@
 // Gather: slices of data along one axis, chosen by indices of any rank; negative ones count from the end. Contents of
 // shape tensors pass through, so that Shape -> Gather gives a dimension.
+#include "ops/core/any_size.hpp"
 #include "ops/core/content.hpp"
 #include "ops/core/indices.hpp"
 #include "ops/core/position_set.hpp"
@@ -82,6 +83,13 @@ bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions,
 
 std::vector<Dim> index_ends(const ir::Node& node) { return axis_end(node, 0); }
 
+// Indices that are known are held against the size of their axis.
+bool any_size(const ir::Node& node) {
+  if (!node.in(1)->constant && !node.in(1)->content) return true;
+  const int64_t axis = node.i("axis", 0), rank = static_cast<int64_t>(shape_of(node.in(0)).size());
+  return shape_of(node.in(0))[static_cast<size_t>(axis < 0 ? axis + rank : axis)].is_const();
+}
+
 }  // namespace
 
 extern const Entry gather_entry;
@@ -98,6 +106,7 @@ const Entry gather_entry{{
      .cost = cost_move,
      .moves = true,
      .index_ends = index_ends,
+     .any_size = any_size,
      .samples =
          {"graph { input data: f32[5,4]; const i: i64[2,3] = [0, 4, -1, 2, 2, -5]; y = gather(data, i); output y }",
           "graph { input data: f32[3,5,2]; const i: i32[2] = [4, 0]; y = gather(data, i) {axis=1}; output y }",

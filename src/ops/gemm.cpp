@@ -2,6 +2,7 @@
 // c unread.
 #include <cmath>
 
+#include "ops/core/any_size.hpp"
 #include "ops/core/broadcast.hpp"
 #include "ops/core/cost.hpp"
 #include "ops/core/dense.hpp"
@@ -171,6 +172,11 @@ double fan_in(const ir::Node& node, std::span<const int64_t> w) {
   return w.empty() ? 1 : static_cast<double>(node.i("transB") ? w.back() : w[0]);
 }
 
+bool any_size(const ir::Node& node) {
+  const Dim &k = shape_of(node.in(0))[node.i("transA") == 0], &l = shape_of(node.in(1))[node.i("transB") != 0];
+  return k == l && (!node.in(2) || aligned(shape_of(node.in(2)), shape_of(node.out())));
+}
+
 }  // namespace
 
 extern const Entry gemm_entry;
@@ -192,6 +198,7 @@ const Entry gemm_entry{{
      .cost = cost,
      .anchor = true,
      .fan_in = fan_in,
+     .any_size = any_size,
      .samples =
          {"graph { input a: f32[3,17]; const b: f32[9,17] = seeded(0.3, 1); const c: f32[9] = seeded(0.3, 2); y = "
           "gemm(a, b, c) {transB=1}; output y }",

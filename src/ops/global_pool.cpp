@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/core/any_size.hpp"
 #include "ops/core/broadcast.hpp"
 #include "ops/core/cost.hpp"
 #include "ops/core/indices.hpp"
@@ -81,6 +82,7 @@ const Entry global_pool_entry{{
      .pull = pull_global_pool,
      .cost = cost,
      .anchor = true,
+     .any_size = any_size_of_batch,
      .samples = {"graph { input x: f32[2,3,7,7]; y = global_average_pool(x); output y }",
                  "graph { input x: f32[1,5,1,1]; y = global_average_pool(x); output y }",
                  "graph { input x: f32[2,3,9]; y = global_average_pool(x); output y }",
@@ -96,6 +98,7 @@ const Entry global_pool_entry{{
      .pull = pull_global_pool,
      .cost = cost,
      .moves = true,
+     .any_size = any_size_of_batch,
      .samples = {"graph { input x: f32[2,3,7,7]; y = global_max_pool(x); output y }",
                  "graph { input x: f16[2,3,9]; y = global_max_pool(x); output y }",
                  "graph { input x: f32[0,3,2,2]; y = global_max_pool(x); output y }"}},

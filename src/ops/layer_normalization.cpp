@@ -1,5 +1,6 @@
 // LayerNormalization and RMSNormalization: rows over axes [axis, rank) brought to unit deviation (or root mean square),
 // then scaled and shifted. stash_type is the precision of mean and deviation: they are also outputs of the former.
+#include "ops/core/any_size.hpp"
 #include "ops/core/broadcast.hpp"
 #include "ops/core/cost.hpp"
 #include "ops/core/indices.hpp"
@@ -140,6 +141,7 @@ const Entry layer_normalization_entry{{
      .pull = pull,
      .cost = cost,
      .anchor = true,
+     .any_size = any_size_of_norm,
      .samples =
          {"graph { input x: f32[2,5,16]; const s: f32[16] = seeded(1.0, 1); const b: f32[16] = seeded(0.5, 2); y = "
           "layer_normalization(x, s, b); output y }",
@@ -163,6 +165,7 @@ const Entry layer_normalization_entry{{
      .reference = reference<false>,
      .pull = pull,
      .cost = cost,
+     .any_size = any_size_of_norm,
      .samples =
          {"graph { input x: f32[2,5,16]; const s: f32[16] = seeded(1.0, 1); y = rms_normalization(x, s); output y }",
           "graph { input x: f32[3,4,5]; const s: f32[4,5] = seeded(1.0, 1); y = rms_normalization(x, s) {axis=-2, "

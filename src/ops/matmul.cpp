@@ -1,4 +1,5 @@
 // MatMul: products of matrices over broadcast batch axes; a vector on the left is a row, on the right a column.
+#include "ops/core/any_size.hpp"
 #include "ops/core/broadcast.hpp"
 #include "ops/core/cost.hpp"
 #include "ops/core/dense.hpp"
@@ -137,6 +138,13 @@ double fan_in(const ir::Node&, std::span<const int64_t> w) {
   return w.empty() ? 1 : static_cast<double>(w.size() > 1 ? w[w.size() - 2] : w[0]);
 }
 
+bool any_size(const ir::Node& node) {
+  const Shape &a = shape_of(node.in(0)), &b = shape_of(node.in(1)), &y = shape_of(node.out());
+  if (a.size() < 2 || b.size() < 2 || !(a.back() == b[b.size() - 2])) return false;
+  const std::span<const Dim> batch = std::span(y).first(y.size() - 2);
+  return aligned(Shape(a.begin(), a.end() - 2), batch) && aligned(Shape(b.begin(), b.end() - 2), batch);
+}
+
 }  // namespace
 
 extern const Entry matmul_entry;
@@ -152,6 +160,7 @@ const Entry matmul_entry{{
      .cost = cost,
      .anchor = true,
      .fan_in = fan_in,
+     .any_size = any_size,
      .samples = {"graph { input a: f32[3,5]; input b: f32[5,7]; y = matmul(a, b); output y }",
                  "graph { input a: f32[2,1,4,9]; input b: f32[3,9,5]; y = matmul(a, b); output y }",
                  "graph { input a: f32[2,13,64]; const b: f32[64,33] = seeded(0.2, 1); y = matmul(a, b); output y }",

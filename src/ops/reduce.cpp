@@ -1,6 +1,7 @@
 // Reductions: sum, mean, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square. Over no elements: 0, NaN, lowest,
 // highest, 1, 0, 0, -inf, -inf, 0. Integers wrap; a mean and a root of integers truncate.
 #include "ops/core/reduce.hpp"
+#include "ops/core/any_size.hpp"
 
 #include <limits>
 
@@ -225,6 +226,7 @@ OpDef reduce_op(std::string_view name, std::string_view onnx, std::vector<int> v
           .cost = cost,
           .anchor = K == Kind::kMean,
           .moves = order,
+          .any_size = any_size_of_reduction,
           .samples = std::move(samples)};
 }
 

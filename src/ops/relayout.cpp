@@ -1,4 +1,5 @@
 // relayout (ours): the same values in another physical layout; the layouts stand on its input and output types.
+#include "ops/core/any_size.hpp"
 #include "ops/core/unary.hpp"
 
 namespace peri::ops {
@@ -19,6 +20,7 @@ const Entry relayout_entry{{
      .infer = infer_same,
      .reference = reference,
      .pull = pull_broadcast,
+     .any_size = any_size_of_one_input,
      .samples = {"graph { input x: f32[2,3,5,7]; y = relayout(x); output y }"}},
 }};
 }  // namespace peri::ops

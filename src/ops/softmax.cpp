@@ -1,4 +1,5 @@
 // Softmax, log_softmax and hardmax along one axis. Before opset 13 they saw the input as a matrix cut at the axis.
+#include "ops/core/any_size.hpp"
 #include "ops/core/reduce.hpp"
 #include "ops/core/unary.hpp"
 
@@ -159,6 +160,7 @@ OpDef softmax_op(std::string_view name, std::string_view onnx, Status (*referenc
           .cost = cost,
           .jumps = jumps,
           .anchor = name == "softmax",
+          .any_size = any_size_of_one_input,
           .samples = std::move(samples)};
 }
 

@@ -1,4 +1,7 @@
 // SwiGLU: a * sigmoid(alpha a) * b of two inputs of one shape; nothing broadcasts. Infinite times zero is NaN.
+#include <algorithm>
+
+#include "ops/core/any_size.hpp"
 #include "ops/core/binary.hpp"
 
 namespace peri::ops {
@@ -22,6 +25,12 @@ Status reference(RefCall& call) {
   });
 }
 
+// Nothing is broadcast.
+bool any_size(const ir::Node& node) {
+  return std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](const ir::Value* v) { return v && shape_of(v) == shape_of(node.out()); });
+}
+
 }  // namespace
 
 extern const Entry swiglu_entry;
@@ -36,6 +45,7 @@ const Entry swiglu_entry{{
      .reference = reference,
      .pull = pull_broadcast,
      .elementwise = true,
+     .any_size = any_size,
      .samples = {"graph { input a: f32[2,3,5]; input b: f32[2,3,5]; y = swiglu(a, b); output y }",
                  "graph { input a: f32[7]; input b: f32[7]; y = swiglu(a, b) {alpha=1.702}; output y }",
                  "graph { input a: f16[3]; input b: f16[3]; y = swiglu(a, b); output y }",

@@ -1,4 +1,5 @@
 // Transpose: output axis k is input axis perm[k]; without perm the axes are reversed.
+#include "ops/core/any_size.hpp"
 #include "ops/core/content.hpp"
 
 namespace peri::ops {
@@ -70,6 +71,7 @@ const Entry transpose_entry{{
      .pull = pull,
      .cost = cost_move,
      .moves = true,
+     .any_size = any_size_of_one_input,
      .samples = {"graph { input x: f32[2,3,5]; y = transpose(x); output y }",
                  "graph { input x: f32[2,3,4,5]; y = transpose(x) {perm=[0, 2, 3, 1]}; output y }",
                  "graph { input x: i64[2,1,3]; y = transpose(x) {perm=[1, 0, 2]}; output y }",

@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/trust.hpp"
+#include "base/version.hpp"
 #include "exec/entry.hpp"
 #include "tune/wire.hpp"
 
@@ -207,24 +208,50 @@ void Cache::store_problem(const problem::Problem& p) {
   state_->keep({kProblem, "", problem::hash(p), ""}, w.take());
 }
 
-std::optional<bench::Peaks> Cache::find_peaks() {
-  return state_->recall<bench::Peaks>({kPeaks, state_->machine, "", ""}, bench::read_peaks);
+namespace {
+// One row a machine: newer peaks replace those of another start.
+struct KeptPeaks {
+  std::string holds_for;
+  bench::Peaks peaks;
+};
+Result<KeptPeaks> read_kept_peaks(const Json& json) {
+  KeptPeaks kept;
+  PERI_ASSIGN(const std::string_view holds_for, json.get_string("holds_for"));
+  PERI_ASSIGN(const Json* peaks, json.get("peaks"));
+  PERI_ASSIGN(kept.peaks, bench::read_peaks(*peaks));
+  kept.holds_for = holds_for;
+  return kept;
+}
+}  // namespace
+
+std::optional<bench::Peaks> Cache::find_peaks(const std::string& holds_for) {
+  auto kept = state_->recall<KeptPeaks>({kPeaks, state_->machine, "", "of one start"}, read_kept_peaks);
+  if (!kept || kept->holds_for != holds_for) return std::nullopt;
+  return std::move(kept->peaks);
 }
 
-void Cache::store_peaks(const bench::Peaks& peaks) {
+void Cache::store_peaks(const std::string& holds_for, const bench::Peaks& peaks) {
   JsonWriter w;
+  w.begin_object().field("holds_for", holds_for).key("peaks");
   bench::write_peaks(w, peaks);
-  state_->keep({kPeaks, state_->machine, "", ""}, w.take());
+  w.end_object();
+  state_->keep({kPeaks, state_->machine, "", "of one start"}, w.take());
 }
 
-bench::Peaks machine_peaks(const std::string& folder, int threads) {
-  constexpr double kSeconds = 0.05;  // a small model is built in less than a second, this included
+std::string peaks_hold_for() {
+  auto start = read_file("/proc/sys/kernel/random/boot_id", 64);
+  return std::string(version()) + " " + (start.ok() ? *start : "of an unknown start");
+}
+
+std::optional<bench::Peaks> machine_peaks(const std::string& folder, int threads, double tuned_seconds) {
+  constexpr double kSeconds = 0.05;
   const auto cache =
       folder.empty() ? nullptr : Cache::open(folder, machine_key(device::cpu_target(threads, exec::libraries())));
   if (cache)
-    if (auto known = cache->find_peaks()) return std::move(*known);
+    if (auto known = cache->find_peaks(peaks_hold_for())) return known;
+  if (tuned_seconds < kPeaksAfterSeconds) return std::nullopt;
   bench::Peaks peaks = bench::measure_peaks(threads, kSeconds);
-  if (cache) cache->store_peaks(peaks);
+  if (cache) cache->store_peaks(peaks_hold_for(), peaks);
   return peaks;
 }
 

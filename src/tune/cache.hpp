@@ -36,9 +36,9 @@ class Cache {
   // The text of a problem by its hash: for one that no line says.
   std::optional<std::string> find_problem(const std::string& hash);
   void store_problem(const problem::Problem& problem);
-  // What this machine was found to sustain.
-  std::optional<bench::Peaks> find_peaks();
-  void store_peaks(const bench::Peaks& peaks);
+  // What this machine was found to sustain, by this program since the machine was started (see peaks_hold_for()).
+  std::optional<bench::Peaks> find_peaks(const std::string& holds_for);
+  void store_peaks(const std::string& holds_for, const bench::Peaks& peaks);
 
  private:
   Cache();
@@ -46,9 +46,13 @@ class Cache {
   std::unique_ptr<State> state_;
 };
 
-// Sustained peaks of `threads` threads of this machine: those in the cache of `folder` ("" none), else measured now and
-// kept there.
-bench::Peaks machine_peaks(const std::string& folder, int threads);
+// The program's version and the start of the machine: what peaks hold for beside machine_key().
+std::string peaks_hold_for();
+// Measuring peaks takes 0.1 to 0.3 s on two cores: a build that tuned for less than this goes without.
+constexpr double kPeaksAfterSeconds = 3;
+// Sustained peaks of `threads` threads of this machine: those in the cache of `folder` ("" none); else, after a build
+// that tuned for long enough, measured now and kept there. None: they are not worth a short build's time.
+std::optional<bench::Peaks> machine_peaks(const std::string& folder, int threads, double tuned_seconds);
 
 struct CacheFacts {
   std::string file;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/fault.hpp"
+#include "exec/core/region_payload.hpp"
 
 namespace peri::tune {
 
@@ -61,13 +62,23 @@ std::optional<Candidate> offered_for(const Candidate& candidate, const ir::Graph
     o.inputs.resize(region.inputs.size());
     o.outputs.resize(region.outputs.size());
     const kernels::Offer& own = candidate.offer;
-    if (o.config != own.config || o.inputs != own.inputs || o.outputs != own.outputs) continue;
+    if (o.config != kernels::derived_config(*candidate.kernel, own.config) || o.inputs != own.inputs ||
+        o.outputs != own.outputs)
+      continue;
     auto shared = sharing_there(own.in_place, o.in_place, region);
     if (!shared) continue;
     o.in_place = std::move(*shared);
+    o.config = own.config;
     return Candidate{candidate.kernel, std::move(o)};
   }
   return std::nullopt;
+}
+
+std::vector<ir::Graph> bound_at(const ir::Graph& region, std::span<const DimBinding> also) {
+  std::vector<ir::Graph> out;
+  for (const DimBinding& dims : also)
+    if (auto there = exec::bind_region(region, dims); there.ok()) out.push_back(std::move(*there));
+  return out;
 }
 
 void judge_elsewhere(const ir::Graph& here, const std::vector<bool>& constant, const ir::Graph& there,

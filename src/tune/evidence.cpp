@@ -12,6 +12,8 @@ void each_fact(Fact&& fact) {
   fact("time_ms", &Evidence::time_ms);
   fact("statistic", &Evidence::statistic);
   fact("samples", &Evidence::samples);
+  fact("visits", &Evidence::visits);
+  fact("spread", &Evidence::spread);
   fact("untimed", &Evidence::untimed);
   fact("max_error", &Evidence::max_error);
   fact("rejected", &Evidence::rejected);
@@ -70,10 +72,11 @@ Result<Evidence> read_evidence(std::string_view text) {
 Status check_evidence(const Evidence& e) {
   const auto known = [](double v) { return std::isfinite(v) && (v >= 0 || v == -1); };
   if (!known(e.time_ms)) return invalid("a time of %g ms", e.time_ms);
+  if (!known(e.spread)) return invalid("a spread of %g", e.spread);
   if (!known(e.max_error)) return invalid("an error of %g of the bound", e.max_error);
   if (e.right() && e.max_error > 1) return invalid("a right answer whose error is %g of the bound", e.max_error);
   if (e.timed() == e.statistic.empty()) return invalid("a time without its statistic, or a statistic of no time");
-  for (const int64_t n : {e.samples, e.runs, e.shared_runs, e.positions, e.shapes, e.skipped})
+  for (const int64_t n : {e.samples, e.visits, e.runs, e.shared_runs, e.positions, e.shapes, e.skipped})
     if (n < 0) return invalid("a negative count in the evidence");
   return Ok{};
 }

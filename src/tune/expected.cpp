@@ -175,16 +175,42 @@ Result<Expected> expected_at(const ir::Graph& region, std::span<const Tensor> ar
   return e;
 }
 
+namespace {
+// Each output by itself, with all of the region's arguments.
+Result<Expected> expected_of_each(const ir::Graph& region, std::span<const Tensor> arguments, int threads,
+                                  uint64_t seed, int64_t most) {
+  Expected e;
+  for (size_t k = 0; k < region.outputs.size(); ++k) {
+    auto alone = std::make_shared<ir::Graph>(region.clone());
+    alone->outputs = {alone->outputs[k]};
+    alone->output_names = {alone->output_names[k]};
+    alone->erase_dead();
+    PERI_ASSIGN(Expected one, make_expected(*alone, arguments, threads, seed + k, most));
+    one.region = std::move(alone);
+    e.each.push_back(std::move(one));
+  }
+  return e;
+}
+}  // namespace
+
+int64_t position_count(const Expected& e) {
+  int64_t n = static_cast<int64_t>(e.positions.size());
+  for (const Expected& one : e.each) n += position_count(one);
+  return n;
+}
+
 Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> arguments, int threads, uint64_t seed,
                                int64_t most) {
   const double n = numel_of(*region.outputs[0]);
   if (n == 0) return expected_at(region, arguments, threads, {});
   const ReferenceCost c = reference_cost(region, seed);
+  if (region.outputs.size() > 1 && c.whole > kWholeFlops)
+    return expected_of_each(region, arguments, threads, seed, most);
   const double fit =
       c.each > 0 ? std::max(kPositionFlops - c.fixed, kPositionFlops / 2) / c.each : static_cast<double>(most);
   const int64_t count = static_cast<int64_t>(std::clamp(fit, double{kLeastPositions}, static_cast<double>(most)));
   const double some = c.fixed + c.each * static_cast<double>(count);
-  const bool can = region.outputs.size() == 1 && n > 2 * static_cast<double>(count);
+  const bool can = n > 2 * static_cast<double>(count);
   if (c.whole <= kWholeFlops || ((!can || some > c.whole / 2) && c.whole <= kMostReferenceFlops))
     return expected_at(region, arguments, threads, {});
   if (!can || some > kMostReferenceFlops)
@@ -230,10 +256,12 @@ Status differs(size_t output, int64_t at, const std::string& want, const std::st
 }
 }  // namespace
 
-Result<double> compare(const Expected& expected, std::span<const Tensor> got) {
+Result<double> compare(const Expected& whole, std::span<const Tensor> got) {
   double worst = 0;
   for (size_t k = 0; k < got.size(); ++k) {
-    const ops::RefTensor& want = expected.out[k];
+    const Expected& expected = expected_of(whole, k);
+    const size_t own = whole.each.empty() ? k : 0;
+    const ops::RefTensor& want = expected.out[own];
     const bool some = !expected.positions.empty();
     const int64_t count = some ? static_cast<int64_t>(expected.positions.size()) : want.numel();
     for (int64_t n = 0; n < count; ++n) {
@@ -244,7 +272,7 @@ Result<double> compare(const Expected& expected, std::span<const Tensor> got) {
         continue;
       }
       if (!want.floating()) {
-        if (want.i[i] != got[k].i64(at) && !is_tie(expected, k, i, static_cast<double>(got[k].i64(at))))
+        if (want.i[i] != got[k].i64(at) && !is_tie(expected, own, i, static_cast<double>(got[k].i64(at))))
           return differs(k, at, std::to_string(want.i[i]), std::to_string(got[k].i64(at))).error();
         continue;
       }
@@ -255,7 +283,7 @@ Result<double> compare(const Expected& expected, std::span<const Tensor> got) {
       const double error = std::fabs(w - g);
       if (!(error <= radius)) {
         const bool overflow = std::isinf(g) && std::signbit(g) == std::signbit(w) && may_overflow(want, i);
-        if (!overflow && !is_tie(expected, k, i, g))
+        if (!overflow && !is_tie(expected, own, i, g))
           return differs(k, at, format("%.9g +- %.3g", w, radius), format("%.9g", g)).error();
         continue;
       }

@@ -21,10 +21,17 @@ constexpr int64_t kLeastPositions = 64, kMostPositions = 4096;
 struct Expected {
   std::vector<ops::RefTensor> out;
   std::vector<int64_t> positions;  // of output 0, which is the only one then; empty: all of all outputs
+  // Where the whole of several outputs is dear: one for each, by itself, and nothing in the members above.
+  std::vector<Expected> each = {};
+  std::shared_ptr<const ir::Graph> region = nullptr;  // of one of `each`: what computes that output alone
   struct Ties;
   // For regions with a comparison inside, which round-off need not decide; made when an answer differs. Null: none.
   std::shared_ptr<Ties> ties = nullptr;
 };
+// What is expected of output `k`; `k` there is 0 if that is one of Expected::each.
+inline const Expected& expected_of(const Expected& e, size_t k) { return e.each.empty() ? e : e.each[k]; }
+// Positions that are held against it, of all outputs; 0: everything.
+int64_t position_count(const Expected& expected);
 // Both keep a reference to `region`. Positions are seeded and hold both ends of output 0 and of each of its axes.
 // Computed once for all candidates of a problem. kRefused: it is too dear.
 Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> arguments, int threads, uint64_t seed,

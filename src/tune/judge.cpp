@@ -6,8 +6,10 @@
 #include <optional>
 
 #include "device/memory_info.hpp"
+#include "base/clock.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
+#include "tune/rivals.hpp"
 #include "tune/samples.hpp"
 #include "tune/trial.hpp"
 #include "tune/work.hpp"
@@ -18,7 +20,13 @@ namespace {
 constexpr double kLargestTrialFlops = 2e12;  // of one run: seconds of the fastest kernel, and candidates run often
 constexpr double kSmallBytes = 256 << 20;    // so much is there
 constexpr double kShareOfMemory = 0.8;       // of what is free
-constexpr int64_t kElsewherePositions = 1024, kLeastSamples = 5;
+constexpr int64_t kElsewherePositions = 1024;
+// A visit to a candidate that others will be held against, and to one that stands alone.
+constexpr int64_t kVisitSamples = 3, kOnlySamples = 5;
+constexpr double kVisitShare = 1.0 / 3;  // of the budget
+// Rounds beyond the second take no more than this share of the judge's time.
+constexpr double kMoreShare = 0.01;
+constexpr double kKeptBytes = 1 << 30;  // of the trials that wait for their rivals
 
 double numel_of(const ir::Value& v) {
   double n = 1;
@@ -26,6 +34,13 @@ double numel_of(const ir::Value& v) {
   return n;
 }
 double bytes_of(const ir::Value& v) { return numel_of(v) * dtype_bits(v.type.dtype) / 8.0; }
+
+double bytes_of(const ir::Graph& region) {
+  double bytes = 0;
+  for (const auto* list : {&region.inputs, &region.outputs})
+    for (const ir::Value* v : *list) bytes += bytes_of(*v);
+  return bytes;
+}
 
 // Arguments as they are made, in the layout asked for and in the run; results in the run, as they were first,
 // row-major, and the same of a peer.
@@ -79,6 +94,53 @@ struct Case {
   std::optional<Expected> expected;
   std::string too_dear;  // why there is no expectation, though one was asked for
   std::vector<Peer> peers;
+  std::vector<std::unique_ptr<Trial>> trials = {};  // of those that may still be the fastest
+  std::vector<Verdict> known = {};                  // what was told last
+
+  void tell(size_t index, const Verdict& v) {
+    known[index] = v;
+    told(index, &v);
+  }
+
+  bool alone() const { return trials.size() < 2; }
+
+  // How many trials may wait: each has its arguments, their packed form and its results.
+  size_t most_rivals() const {
+    return static_cast<size_t>(std::clamp(kKeptBytes / std::max(1.0, 2 * bytes_of(region)), 2.0, double{kMaxRivals}));
+  }
+
+  std::vector<Evidence> evidence() const {
+    std::vector<Evidence> out;
+    for (const Verdict& v : known) out.push_back(v.evidence);
+    return out;
+  }
+
+  void keep_rivals() {
+    const std::vector<size_t> close = rivals_among(evidence(), most_rivals());
+    for (size_t k = 0; k < trials.size(); ++k)
+      if (std::find(close.begin(), close.end(), k) == close.end()) trials[k].reset();
+  }
+
+  // Visits the rivals among the candidates again.
+  void settle(std::span<const Candidate* const> candidates, FunctionRef<bool()> more) {
+    const auto stopped = [&] { return terms.stop && terms.stop(); };
+    std::vector<Evidence> seen = evidence();
+    for (size_t k = 0; k < seen.size(); ++k)
+      if (!trials[k]) seen[k].time_ms = -1;
+    visit_rivals(
+        seen, most_rivals(),
+        [&](size_t k) {
+          Evidence visit;
+          if (stopped()) return visit;
+          told(k, nullptr);
+          if (!time(*candidates[k], *trials[k], &visit).ok()) return Evidence();
+          Verdict v = known[k];
+          add_visit(visit, &v.evidence);
+          tell(k, v);
+          return visit;
+        },
+        [&] { return more() && !stopped(); });
+  }
 
   Verdict one(size_t index, const Candidate& c) {
     Verdict v;
@@ -101,8 +163,8 @@ struct Case {
       v.evidence.shapes = 1;
       if (expected) {
         v.evidence.max_error = *error;
-        v.evidence.positions = static_cast<int64_t>(expected->positions.size());
-        if (!expected->positions.empty()) compare_wholly(index, c, std::move(out), &v);
+        v.evidence.positions = position_count(*expected);
+        if (v.evidence.positions > 0) compare_wholly(index, c, std::move(out), &v);
         if (!v.evidence.rejected.empty()) return v;
       }
     }
@@ -115,6 +177,7 @@ struct Case {
       }
     }
     if (terms.verify && !expected) compare_alone(index, c, std::move(out), &v);
+    if (!alone()) trials[index] = std::move(*trial);
     return v;
   }
 
@@ -122,7 +185,8 @@ struct Case {
   Status time(const Candidate& c, Trial& trial, Evidence* e) {
     const double floor = ceilings.floor_ms(work_of(region, c.offer.flops).least);
     for (int round = 0; round < 2; ++round) {
-      PERI_TRY(trial.time(terms.budget_ms, kLeastSamples, rest, e));
+      PERI_TRY(trial.time(alone() ? terms.budget_ms : terms.budget_ms * kVisitShare,
+                          alone() ? kOnlySamples : kVisitSamples, rest, e));
       if (believe_time(floor, ceilings, e)) break;
     }
     return Ok{};
@@ -135,20 +199,28 @@ struct Case {
     return peer == peers.end() ? nullptr : &*peer;
   }
 
+  // Of output `k`, where only positions of it are known: who is right where the two differ. False: not this one; the
+  // peer goes if it is not.
+  bool settle_dispute(size_t k, const Tensor& out, Verdict* v, Peer** peer) {
+    const Expected& e = expected_of(*expected, k);
+    if (e.positions.empty()) return true;
+    const std::vector<int64_t> disputed = disputed_positions(e, (*peer)->out[k], out);
+    if (disputed.empty()) return true;
+    auto exact = expected_at(e.region ? *e.region : region, given.row_major(), pool->threads(), disputed);
+    if (!exact.ok()) return v->evidence.rejected = "cannot be judged: " + exact.error().text(), false;
+    auto mine = compare(*exact, {&out, 1}), theirs = compare(*exact, {&(*peer)->out[k], 1});
+    if (!mine.ok()) v->evidence.rejected = mine.error().text();
+    if (!theirs.ok()) revoke(*peer, theirs.error().text()), *peer = nullptr;
+    return mine.ok();
+  }
+
   // Positions show what is wrong everywhere; an answer of another provider shows what is wrong somewhere. Where the two
   // differ by more than their bounds, the reference says who is right.
   void compare_wholly(size_t index, const Candidate& c, std::vector<Tensor> out, Verdict* v) {
     if (Peer* peer = peer_of(c, false)) {
-      const std::vector<int64_t> disputed = disputed_positions(*expected, peer->out[0], out[0]);
-      if (!disputed.empty()) {
-        auto exact = expected_at(region, given.row_major(), pool->threads(), disputed);
-        if (!exact.ok()) return void(v->evidence.rejected = "cannot be judged: " + exact.error().text());
-        auto mine = compare(*exact, out), theirs = compare(*exact, peer->out);
-        if (!theirs.ok()) revoke(peer, theirs.error().text());
-        if (!mine.ok()) return void(v->evidence.rejected = mine.error().text());
-      } else {
-        v->evidence.compared_with = peer->candidate->id();
-      }
+      for (size_t k = 0; peer && k < out.size(); ++k)
+        if (!settle_dispute(k, out[k], v, &peer)) return;
+      if (peer) v->evidence.compared_with = peer->candidate->id();
     }
     if (!peer_of(c, true)) peers.push_back({index, &c, *v, std::move(out)});
   }
@@ -196,7 +268,7 @@ struct Case {
       v.evidence.rejected.clear();
       v.lasting = true;
       v.evidence.compared_with = by;
-      told(index, &v);
+      tell(index, v);
     }
     p->verdict = p->alike.back().second;
     p->alike.clear();
@@ -205,7 +277,7 @@ struct Case {
   void revoke(Peer* peer, const std::string& why) {
     Verdict v;
     v.evidence.rejected = why;
-    told(peer->index, &v);
+    tell(peer->index, v);
     peers.erase(peers.begin() + (peer - peers.data()));
   }
 };
@@ -223,7 +295,7 @@ bool believe_time(double floor_ms, const bench::Ceilings& ceilings, Evidence* e)
       ceilings.clock_ghz);
   e->time_ms = -1;
   e->statistic.clear();
-  e->samples = 0;
+  e->samples = e->visits = 0;
   return false;
 }
 
@@ -241,6 +313,7 @@ struct Judge::State {
   ThreadPool pool;
   bench::Ceilings ceilings;
   Tensor rest;
+  double seconds = 0, more_seconds = 0;  // of judging, and of rounds beyond the second in it
   explicit State(int threads)
       : target(device::cpu_target(threads, exec::libraries())),
         pool(threads),
@@ -269,6 +342,7 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
     v.lasting = v.tried = false;
     for (size_t k = 0; k < candidates.size(); ++k) told(k, &v);
   };
+  const int64_t start = now_ns();
   if (const std::string why = too_large(region); !why.empty()) return all(why);
   auto arguments = make_arguments(region, terms.seed);
   if (!arguments.ok()) return all("cannot be judged: " + arguments.error().text());
@@ -288,11 +362,22 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
     else
       return all("cannot be judged: " + expected.error().text());
   }
+  one.trials.resize(candidates.size());
+  one.known.resize(candidates.size());
   for (size_t k = 0; k < candidates.size() && !(terms.stop && terms.stop()); ++k) {
     told(k, nullptr);
     const Verdict v = one.one(k, *candidates[k]);
-    told(k, &v);
+    one.tell(k, v);
+    one.keep_rivals();
   }
+  double more_since = 0;
+  one.settle(candidates, [&] {
+    more_since = more_since > 0 ? more_since : seconds_since(start);
+    const double spent = state_->seconds + seconds_since(start);
+    return state_->more_seconds + (seconds_since(start) - more_since) <= kMoreShare * spent;
+  });
+  state_->seconds += seconds_since(start);
+  if (more_since > 0) state_->more_seconds += seconds_since(start) - more_since;
 }
 
 SampleVerdict Judge::samples(const kernels::Kernel& kernel) {

@@ -313,6 +313,8 @@ Status Trial::time(double budget_ms, int64_t least_samples, std::span<const std:
   evidence->time_ms = stats::quantile(samples, kTimeQuantile);
   evidence->statistic = kTimeStatistic;
   evidence->samples = static_cast<int64_t>(samples.size());
+  evidence->visits = 1;
+  evidence->spread = -1;
   return Ok{};
 }
 

@@ -5,15 +5,15 @@
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
-#include "base/hash.hpp"
-#include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
 #include "problem/problem.hpp"
+#include "tune/apart.hpp"
 #include "tune/cache.hpp"
 #include "tune/cache_keys.hpp"
 #include "tune/contained_judge.hpp"
 #include "tune/elsewhere.hpp"
 #include "tune/judge.hpp"
+#include "tune/rivals.hpp"
 #include "tune/worker.hpp"
 
 namespace peri::tune {
@@ -47,6 +47,8 @@ struct Tuner::State {
                               std::vector<Candidate*> fresh, const Terms& terms);
   void decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                   std::vector<Candidate*> fresh);
+  // Tries settings of the fastest candidate's tunables.
+  void turn(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
   void decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
                         Candidates* all);
   void count_runs(const Candidate& c, const Evidence& e) {
@@ -54,6 +56,8 @@ struct Tuner::State {
     kernel.runs += e.runs;
     kernel.shared_runs += e.shared_runs;
   }
+  // Under which times are kept: they hold for what is read between the runs.
+  std::string timing_key(const ir::Graph& region, const std::vector<bool>& constant) const;
   // The worker's judge; null if there is none (any more), and then stats say why.
   RemoteJudge* worker();
   Judge& here();
@@ -254,22 +258,53 @@ void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<b
   std::stable_partition(all->list.begin(), all->list.end(), [](const Candidate& c) { return c.evidence.right(); });
 }
 
+namespace {
+void put_fastest_first(std::vector<Candidate>* list) {
+  std::stable_sort(list->begin(), list->end(), [](const Candidate& a, const Candidate& b) {
+    if (a.evidence.right() != b.evidence.right()) return a.evidence.right();
+    if (a.evidence.timed() != b.evidence.timed()) return a.evidence.timed();
+    return a.evidence.time_ms < b.evidence.time_ms;
+  });
+}
+}  // namespace
+
 void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                           Candidates* all) {
   std::vector<Candidate*> fresh;
   for (Candidate& c : all->list)
     if (!recall(key, region, &c)) fresh.push_back(&c);
+  if (options.verify && !stopped())
+    for (Candidate* c : tried_apart(all->list, fresh)) {
+      --stats.from_cache;
+      c->evidence = {};
+      fresh.push_back(c);
+    }
   if (!fresh.empty() && !stopped()) decide_new(region, constant, key, fresh);
+  if (stopped()) leave_untried(all);
+  put_fastest_first(&all->list);
+  if (options.measure && options.settings > 0 && !stopped()) turn(region, constant, key, all);
   for (const Candidate& c : all->list) {
     stats.compared += !c.evidence.compared_with.empty();
     count_runs(c, c.evidence);
   }
+}
+
+void Tuner::State::turn(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
+                        Candidates* all) {
+  if (all->list.empty() || !all->list[0].evidence.timed() || !all->list[0].evidence.right()) return;
+  const Candidate fastest = all->list[0];
+  const size_t known = all->list.size();
+  for (std::string& config :
+       kernels::settings_of(*fastest.kernel, fastest.offer.config, static_cast<size_t>(options.settings))) {
+    all->list.push_back({fastest.kernel, fastest.offer});
+    all->list.back().offer.config = std::move(config);
+  }
+  std::vector<Candidate*> fresh;
+  for (size_t k = known; k < all->list.size(); ++k)
+    if (!recall(key, region, &all->list[k])) fresh.push_back(&all->list[k]);
+  if (!fresh.empty()) decide_new(region, constant, key, fresh);
   if (stopped()) leave_untried(all);
-  std::stable_sort(all->list.begin(), all->list.end(), [](const Candidate& a, const Candidate& b) {
-    if (a.evidence.right() != b.evidence.right()) return a.evidence.right();
-    if (a.evidence.timed() != b.evidence.timed()) return a.evidence.timed();
-    return a.evidence.time_ms < b.evidence.time_ms;
-  });
+  put_fastest_first(&all->list);
 }
 
 const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<bool>& constant,
@@ -298,20 +333,42 @@ const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<b
   if (chosen != key)
     std::erase_if(all.list,
                   [&](const Candidate& c) { return std::find(only.begin(), only.end(), c.kernel) == only.end(); });
-  // Times hold for what was read between the runs.
-  const bool weights = std::find(constant.begin(), constant.end(), true) != constant.end();
-  const std::string cached = weights ? key + format(" after %zu", traffic_bytes(s.options.model_bytes)) : key;
-  if ((s.options.measure || s.options.verify) && !all.list.empty()) s.decide(region, constant, cached, &all);
+  if ((s.options.measure || s.options.verify) && !all.list.empty())
+    s.decide(region, constant, s.timing_key(region, constant), &all);
   ++s.stats.problems;
   s.stats.candidates += static_cast<int64_t>(all.list.size());
   s.stats.seconds += seconds_since(start);
   return s.by_problem.emplace(chosen, std::move(all)).first->second;
 }
 
-std::vector<ir::Graph> bound_at(const ir::Graph& region, std::span<const DimBinding> also) {
-  std::vector<ir::Graph> out;
-  for (const DimBinding& dims : also)
-    if (auto there = exec::bind_region(region, dims); there.ok()) out.push_back(std::move(*there));
+std::string Tuner::State::timing_key(const ir::Graph& region, const std::vector<bool>& constant) const {
+  const bool weights = std::find(constant.begin(), constant.end(), true) != constant.end();
+  const std::string key = problem::identity(region, constant);
+  return weights ? key + format(" after %zu", traffic_bytes(options.model_bytes)) : key;
+}
+
+Evidence Tuner::time_again(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate) {
+  State& s = *state_;
+  Evidence out = candidate.evidence, visit;
+  if (s.stopped() || !s.options.measure || !out.timed() || s.stats.again_seconds > kAgainShare * s.stats.seconds)
+    return out;
+  const int64_t start = now_ns();
+  const Terms terms{true, false, false, s.options.seed, s.options.budget_ms, s.options.model_bytes, s.options.stop};
+  const Candidate* list[] = {&candidate};
+  const Told told = [&](size_t, const Verdict* v) {
+    if (v && v->evidence.right()) visit = v->evidence;
+  };
+  RemoteJudge* w = s.worker();
+  const Status done = w ? w->judge(region, constant, list, terms, told) : refused("no worker");
+  if (!done.ok()) judge_contained(s.here(), region, constant, list, terms, told);
+  add_visit(visit, &out);
+  const std::string key = s.timing_key(region, constant), name = candidate_key(candidate, region);
+  if (auto kept = s.cache ? s.cache->find(key, name) : std::nullopt; kept && kept->timed()) {
+    add_visit(visit, &*kept);
+    s.cache->store(key, name, *kept);
+  }
+  ++s.stats.again;
+  s.stats.again_seconds += seconds_since(start);
   return out;
 }
 

@@ -32,6 +32,8 @@ struct Candidates {
   std::vector<Refusal> refusals;
 };
 
+constexpr double kAgainShare = 0.04;
+
 struct Options {
   bool measure = true;  // false: first offer wins, nothing is run
   bool verify = true;
@@ -44,6 +46,7 @@ struct Options {
   std::string worker;         // the program that verifies and times (see worker.hpp); "": this process does
   double model_bytes = 1e12;  // of all weights of the model: so much goes through the caches between two runs of a step
   std::vector<std::string> executors = {};  // only kernels that one of these runs; empty: all
+  int settings = 0;  // of the tunables of a problem's fastest kernel that are tried beside what it derives, at most
   std::function<bool()> stop;  // once true nothing more is verified or measured: what is known by then is chosen from
 };
 
@@ -63,6 +66,10 @@ class Tuner {
   // all are given.
   const Candidates& candidates(const ir::Graph& region, const std::vector<bool>& constant,
                                std::span<const ir::Graph> also = {}, std::span<const kernels::Kernel* const> only = {});
+  // Visits a candidate that was timed once more, after other work has passed: for what a whole choice hangs on. What is
+  // known of its time then, here and in the cache. All such visits take no more than kAgainShare of the tuner's time:
+  // beyond it, and where the build is interrupted, what was known before.
+  Evidence time_again(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate);
   // The same before anything is verified or timed: what kernels offer.
   const Candidates& offers(const ir::Graph& region, const std::vector<bool>& constant);
   // Whether any kernel but the reference takes the region (no measurement).
@@ -89,7 +96,8 @@ class Tuner {
             kernels_refused = 0;                   // tier 1: kernels, their right runs, and those that failed
     int64_t runs = 0, shared_runs = 0;             // of candidates, to verify them; with results in arguments' memory
     int64_t elsewhere = 0, elsewhere_skipped = 0;  // problems at other dims, and candidates at dims that were too dear
-    double seconds = 0, sample_seconds = 0;
+    int64_t again = 0;                             // further visits to candidates that a whole choice hangs on
+    double seconds = 0, sample_seconds = 0, again_seconds = 0;
     bool worker = false;  // a worker process verified and timed, or would have if anything had been new
     int64_t worker_deaths = 0;
     std::string worker_trouble;  // why this process did it instead

@@ -65,6 +65,50 @@ size_t joint(const Parts& parts) {
   }));
 }
 
+// Queries, scaled, then keys and values of x; `depends`: the values need the keys.
+ir::Graph attention_inputs(bool depends) {
+  ir::Graph g;
+  ir::Value* x = g.add_input("x", {DType::kF32, Shape{Dim::symbol("batch"), Dim(16), Dim(32)}});
+  const auto product = [&](const std::string& name, ir::Value* residual) {
+    Tensor t = *Tensor::zeros(DType::kF32, {32, 32});
+    for (int64_t k = 0; k < t.numel(); ++k) t.set_f64(k, static_cast<double>(k % 5) - 2);
+    ir::Value* y = g.add("matmul", {x, g.add_constant("w" + name, std::move(t))})->out();
+    return residual ? g.add("add", {y, residual})->out() : y;
+  };
+  ir::Value* q = g.add("softmax", {product("q", nullptr)})->out();
+  ir::Value* k = product("k", nullptr);
+  ir::Value* v = product("v", depends ? k : nullptr);
+  g.mark_output(q, "q");
+  g.mark_output(k, "k");
+  g.mark_output(v, "v");
+  EXPECT_TRUE(ops::infer_graph(g).ok());
+  return g;
+}
+
+TEST(Parts, SiblingsOverOneInputAreAnOptionAndTakenByAKernel) {
+  for (const bool depends : {false, true}) {
+    const ir::Graph g = attention_inputs(depends);
+    tune::Tuner tuner(unmeasured());
+    const PartRules rules = {[](const Region&, const Region&, const Region&) { return std::nullopt; },
+                             [&](const Region& r) {
+                               const auto here = exec::bind_region(region_graph(r), kDims);
+                               return here.ok() && tuner.accepted(*here, constant_inputs(r));
+                             }};
+    const Parts parts = parts_of(g, cut(g, tuner), rules);
+    const auto group =
+        std::find_if(parts.list.begin(), parts.list.end(), [](const Part& p) { return p.region.outputs.size() > 1; });
+    ASSERT_NE(group, parts.list.end());
+    EXPECT_EQ(group->region.outputs.size(), depends ? 2u : 3u) << "what needs a sibling is none";
+    EXPECT_EQ(group->atoms, depends ? (std::vector<int>{0, 1}) : (std::vector<int>{0, 1, 2})) << "side by side";
+    EXPECT_FALSE(group->greedy);
+    const auto here = exec::bind_region(region_graph(group->region), kDims);
+    ASSERT_TRUE(here.ok());
+    const auto& offers = tuner.offers(*here, constant_inputs(group->region)).list;
+    ASSERT_EQ(offers.size(), 1u);
+    EXPECT_EQ(offers[0].kernel->name, "gemm_siblings_f32");
+  }
+}
+
 TEST(Parts, WhatTheLockHasAndOnlyThat) {
   const ir::Graph g = bottleneck(false);
   tune::Tuner tuner(unmeasured());

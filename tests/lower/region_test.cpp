@@ -73,7 +73,7 @@ TEST(Regions, OrderOfRegionsIsSoundOnRandomGraphs) {
 
 // Whatever splits and joins are taken, at random, the regions have an order and hold every node once.
 TEST(Parts, AnyCoverOfThemHasAnOrderOnRandomGraphs) {
-  int64_t splits = 0, joins = 0;
+  int64_t splits = 0, joins = 0, siblings = 0;
   for (int seed = 0; seed < kGraphs; ++seed) {
     Rng rng(static_cast<uint64_t>(seed));
     ir::Graph g = random_graph(rng);
@@ -102,6 +102,7 @@ TEST(Parts, AnyCoverOfThemHasAnOrderOnRandomGraphs) {
       Part& p = *fit[static_cast<size_t>(rng.below(static_cast<int64_t>(fit.size())))];
       for (int a : p.atoms) covered[static_cast<size_t>(a)] = true;
       splits += p.whole.has_value(), joins += !p.greedy && !p.whole;
+      siblings += !p.greedy && !p.whole && p.region.outputs.size() > 1;
       chosen.push_back(std::move(p.region));
     }
     const std::vector<Region> ordered = in_order(g, std::move(chosen));  // a cycle ends the process
@@ -111,6 +112,7 @@ TEST(Parts, AnyCoverOfThemHasAnOrderOnRandomGraphs) {
   }
   EXPECT_GT(splits, 1000);
   EXPECT_GT(joins, 1000);
+  EXPECT_GT(siblings, 100);
 }
 
 // An op that some kernel takes with what is behind it says that it is an anchor: else nobody ever asks that kernel.

@@ -83,8 +83,9 @@ double least_cost(const Puzzle& p) {
 }
 
 // A graph of up to 10 atoms, each reading one or two values made before, with pieces for single atoms, for an atom with
-// the one that alone reads it, and for three in a row; times, places and prices of change are seeded.
-Puzzle random_puzzle(Rng& rng) {
+// the one that alone reads it, for three in a row, and for siblings that read the same value; times, places and prices
+// of change are seeded.
+Puzzle random_puzzle(Rng& rng, int* grouped) {
   Puzzle p;
   p.atoms = 4 + static_cast<int>(rng.below(7));
   p.values = p.atoms + 1;  // value 0 is given, value k + 1 is made by atom k
@@ -97,7 +98,7 @@ Puzzle random_puzzle(Rng& rng) {
     for (int v : in) readers[static_cast<size_t>(v)].push_back(k);
     reads.push_back(in);
   }
-  const auto add = [&](const std::vector<int>& atoms) {
+  const auto add = [&](const std::vector<int>& atoms, bool siblings = false) {
     Piece piece;
     piece.atoms = atoms;
     for (int a : atoms)
@@ -105,13 +106,14 @@ Puzzle random_puzzle(Rng& rng) {
         if (!(v > 0 && std::binary_search(atoms.begin(), atoms.end(), v - 1)) &&
             std::find(piece.inputs.begin(), piece.inputs.end(), v) == piece.inputs.end())
           piece.inputs.push_back(v);
-    piece.outputs = {atoms.back() + 1};
+    for (int a : atoms)
+      if (siblings || a == atoms.back()) piece.outputs.push_back(a + 1);
     const int64_t ways = p.atoms > 7 ? 2 : 3;
     for (int64_t w = 0; w < ways; ++w) {
       Way way;
       way.ms = static_cast<double>(atoms.size()) * (0.5 + rng.uniform());
       for (size_t i = 0; i < piece.inputs.size(); ++i) way.in.push_back(static_cast<int>(rng.below(3)));
-      way.out = {static_cast<int>(rng.below(3))};
+      for (size_t o = 0; o < piece.outputs.size(); ++o) way.out.push_back(static_cast<int>(rng.below(3)));
       piece.ways.push_back(way);
     }
     p.pieces.push_back(piece);
@@ -127,6 +129,17 @@ Puzzle random_puzzle(Rng& rng) {
     add({k, next});
     if (const int third = only_reader(next); third >= 0 && rng.below(2) == 0) add({k, next, third});
   }
+  // Others that read the same and whatever was there before the first of them.
+  for (int k = 0; k < p.atoms; ++k) {
+    std::vector<int> group = {k};
+    for (int m = k + 1; m < p.atoms && group.size() < 3; ++m) {
+      const std::vector<int>& in = reads[static_cast<size_t>(m)];
+      if (in[0] == reads[static_cast<size_t>(k)][0] && *std::max_element(in.begin(), in.end()) <= k) group.push_back(m);
+    }
+    if (group.size() < 2) continue;
+    add(group, true);
+    *grouped += 1;
+  }
   for (int v = 0; v < p.values; ++v)
     p.wanted.push_back(v > 0 && (readers[static_cast<size_t>(v)].empty() || rng.below(6) == 0));
   std::vector<double> prices;
@@ -136,24 +149,28 @@ Puzzle random_puzzle(Rng& rng) {
 }
 
 TEST(Search, CostsAsLittleAsTryingEverything) {
+  int grouped = 0, picked = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Rng rng(seed);
-    const Puzzle p = random_puzzle(rng);
+    const Puzzle p = random_puzzle(rng, &grouped);
     const auto solved = solve(p);
     ASSERT_TRUE(solved) << "seed " << seed;
     const auto cost = cost_of(p, solved->picked);
     ASSERT_TRUE(cost) << "seed " << seed << ": it reads what is not made yet";
     EXPECT_NEAR(*cost, solved->cost, 1e-9) << "seed " << seed;
     EXPECT_LE(solved->cost, least_cost(p) * 1.02) << "seed " << seed;
+    for (const Picked& k : solved->picked) picked += p.pieces[k.piece].outputs.size() > 1;
   }
+  EXPECT_GT(grouped, 100);
+  EXPECT_GT(picked, 20) << "siblings win now and then";
 }
 
 // Four beginnings in sight do not do for all of them: that the bound above can fail.
 TEST(Search, NeedsItsWidth) {
-  int worse = 0;
+  int worse = 0, grouped = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Rng rng(seed);
-    const Puzzle p = random_puzzle(rng);
+    const Puzzle p = random_puzzle(rng, &grouped);
     const auto narrow = solve(p, 1), wide = solve(p);
     worse += !narrow || narrow->cost > wide->cost * 1.02;
   }

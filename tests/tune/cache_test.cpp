@@ -159,17 +159,34 @@ TEST_F(StoredRows, NonsenseIsNotKept) {
 
 TEST_F(StoredRows, PeaksAreKept) {
   const auto cache = Cache::open(dir_, "here");
-  EXPECT_FALSE(cache->find_peaks());
+  EXPECT_FALSE(cache->find_peaks("1.0 start"));
   bench::Peaks peaks;
   peaks.threads = 2;
   peaks.fma_gflops = 123.5;
   peaks.copy_gbs = peaks.read_gbs = {{1024, 7.25}};
-  cache->store_peaks(peaks);
-  const auto read = cache->find_peaks();
+  cache->store_peaks("1.0 start", peaks);
+  const auto read = cache->find_peaks("1.0 start");
   ASSERT_TRUE(read);
   EXPECT_EQ(read->fma_gflops, 123.5);
   EXPECT_EQ(read->copy_gbs, peaks.copy_gbs);
-  EXPECT_FALSE(Cache::open(dir_, "elsewhere")->find_peaks());
+  EXPECT_FALSE(Cache::open(dir_, "elsewhere")->find_peaks("1.0 start"));
+  EXPECT_FALSE(cache->find_peaks("1.0 next start")) << "the machine was started again, perhaps on another host";
+  peaks.fma_gflops = 99;
+  cache->store_peaks("1.0 next start", peaks);
+  EXPECT_EQ(cache->find_peaks("1.0 next start")->fma_gflops, 99);
+  EXPECT_FALSE(cache->find_peaks("1.0 start")) << "a machine has one row";
+}
+
+TEST_F(StoredRows, AShortBuildTakesPeaksThatAreKnownAndMeasuresNone) {
+  const std::string folder = dir_ + "_peaks";
+  EXPECT_FALSE(machine_peaks(folder, 1, kPeaksAfterSeconds / 2));
+  const auto measured = machine_peaks(folder, 1, kPeaksAfterSeconds);
+  ASSERT_TRUE(measured);
+  EXPECT_GT(measured->copy_gbs.back().second, 0);
+  const auto known = machine_peaks(folder, 1, 0);
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->copy_gbs, measured->copy_gbs);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(StoredRows, AFileOfAnotherFormIsNotUsed) {

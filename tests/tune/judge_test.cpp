@@ -45,7 +45,7 @@ Result<std::unique_ptr<kernels::Instance>> make_product(const kernels::Problem& 
 const kernels::Kernel kGood{"good", 1, "one", "cpu", "products", offer_product, make_product<false>};
 const kernels::Kernel kFaulty{"faulty", 1, "two", "cpu", "products", offer_product, make_product<true>};
 
-std::vector<Verdict> judged(const std::vector<const kernels::Kernel*>& order) {
+std::vector<Verdict> judged(const std::vector<const kernels::Kernel*>& order, bool measure = false) {
   auto g = ir::parse_graph("graph { input x: f32[200,400]; input w: f32[400,300]; y = matmul(x, w); output y }");
   EXPECT_TRUE(g.ok() && ops::infer_graph(*g).ok());
   std::vector<Candidate> candidates;
@@ -59,7 +59,7 @@ std::vector<Verdict> judged(const std::vector<const kernels::Kernel*>& order) {
   std::vector<Verdict> out(list.size());
   planted::Known known;
   for (const kernels::Kernel* k : order) known.add(*k);
-  Judge(1).judge(*g, {false, false}, list, {.measure = false}, [&](size_t k, const Verdict* v) {
+  Judge(1).judge(*g, {false, false}, list, {.measure = measure, .budget_ms = 1}, [&](size_t k, const Verdict* v) {
     if (v) out[k] = *v;
   });
   return out;
@@ -71,6 +71,21 @@ TEST(Judge, OneWrongElementIsFoundByTheOtherProvidersAnswer) {
   EXPECT_NE(first[1].evidence.rejected.find("differs at 30003"), std::string::npos) << first[1].evidence.rejected;
   EXPECT_NE(last[0].evidence.rejected.find("differs at 30003"), std::string::npos) << "a verdict is revoked";
   EXPECT_EQ(last[1].evidence.rejected, "");
+}
+
+TEST(Judge, TheFastestIsVisitedAgainWhenAllWereTriedUnlessItIsAlone) {
+  const std::vector<Verdict> two = judged({&kGood, &kGood}, true), one = judged({&kGood}, true);
+  EXPECT_GE(std::max(two[0].evidence.visits, two[1].evidence.visits), 2);
+  for (const Verdict& v : two) {
+    EXPECT_EQ(v.evidence.rejected, "");
+    EXPECT_EQ(v.evidence.visits > 1, v.evidence.spread >= 0);
+    EXPECT_GE(v.evidence.samples, 3 * v.evidence.visits);
+    EXPECT_GT(v.evidence.max_error, 0) << "what verification found stays";
+  }
+  EXPECT_EQ(one[0].evidence.visits, 1);
+  const std::vector<Verdict> wrong = judged({&kGood, &kFaulty}, true);
+  EXPECT_NE(wrong[1].evidence.rejected, "");
+  EXPECT_EQ(wrong[1].evidence.visits, 0);
 }
 
 TEST(Judge, AgreementIsRecorded) {

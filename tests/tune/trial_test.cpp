@@ -88,10 +88,42 @@ TEST(Reference, PositionsShrinkWithTheirCost) {
 
 TEST(Reference, WhatNoBudgetPaysForIsRefused) {
   const ir::Graph g = parsed(
-      "graph { input x: f32[1300,1300]; input w: f32[1300,1300]; p = matmul(x, w); y = relu(p); output p; output y }");
+      "graph { input x: f32[1300,1300]; input w: f32[1300,1300]; p = matmul(x, w); m = reduce_mean(p); r = relu(p); y "
+      "= sub(r, m); output y }");
   const auto expected = make_expected(g, *make_arguments(g, 7), 1, 7);
   ASSERT_FALSE(expected.ok());
   EXPECT_EQ(expected.error().kind, ErrorKind::kRefused);
+}
+
+TEST(Reference, SeveralDearOutputsAreHeldAgainstPositionsOfEach) {
+  const ir::Graph g = parsed(
+      "graph { input x: f32[300,400]; input w: f32[400,300]; p = matmul(x, w); y = relu(p); output p; output y }");
+  const auto arguments = make_arguments(g, 7);
+  const auto expected = make_expected(g, *arguments, 1, 7);
+  ASSERT_TRUE(expected.ok()) << expected.error().text();
+  ASSERT_EQ(expected->each.size(), 2u);
+  for (const Expected& e : expected->each) EXPECT_GT(e.positions.size(), 1000u);
+  EXPECT_EQ(position_count(*expected),
+            static_cast<int64_t>(expected->each[0].positions.size() + expected->each[1].positions.size()));
+  std::vector<Tensor> got = {*Tensor::zeros(DType::kF32, {300, 300}), *Tensor::zeros(DType::kF32, {300, 300})};
+  const auto x = (*arguments)[0].as<float>(), w = (*arguments)[1].as<float>();
+  for (size_t i = 0; i < 300; ++i)
+    for (size_t j = 0; j < 300; ++j) {
+      float sum = 0;
+      for (size_t k = 0; k < 400; ++k) sum += x[i * 400 + k] * w[k * 300 + j];
+      got[0].mutable_as<float>()[i * 300 + j] = sum;
+      got[1].mutable_as<float>()[i * 300 + j] = std::max(sum, 0.0f);
+    }
+  const auto right = compare(*expected, got);
+  ASSERT_TRUE(right.ok()) << right.error().text();
+  EXPECT_GT(*right, 0);
+  const int64_t at = expected->each[1].positions[77];
+  got[1].mutable_as<float>()[static_cast<size_t>(at)] += 1;
+  const auto wrong = compare(*expected, got);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().text().find(format("output 1 differs at %lld", static_cast<long long>(at))),
+            std::string::npos)
+      << wrong.error().text();
 }
 
 // x < mean(x) where one x is the mean but for round-off: that element is open, and no other.

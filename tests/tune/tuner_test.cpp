@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "kernels/core/task_instance.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::tune {
@@ -99,6 +100,80 @@ TEST(Tuner, TimesWithoutWeightsHoldForEveryModel) {
   const int64_t candidates = stats_of(kRelu, folder.path, 1e6).measured;
   ASSERT_GT(candidates, 0);
   EXPECT_EQ(stats_of(kRelu, folder.path, 1e9).from_cache, candidates);
+}
+
+// y = x w, with one element wrong in large results, which positions do not see.
+Result<std::vector<kernels::Offer>> offer_product(const kernels::Problem& p, const device::Target& target) {
+  if (p.graph->nodes.size() != 1 || p.graph->nodes[0]->op != "matmul" || p.graph->inputs.size() != 2 || p.constant[0] ||
+      p.constant[1])
+    return refused("not a product of arguments");
+  for (const ir::Value* v : p.graph->inputs)
+    if (v->type.dtype != DType::kF32 || v->type.rank() != 2) return refused("not of f32 matrices");
+  return std::vector<kernels::Offer>{kernels::row_major_offer(p, target)};
+}
+template <bool kFault>
+Result<std::unique_ptr<kernels::Instance>> make_product(const kernels::Problem& p, std::string_view,
+                                                        const kernels::InstantiateContext&) {
+  const std::vector<int64_t> a = kernels::dims_of(*p.graph->inputs[0]), b = kernels::dims_of(*p.graph->inputs[1]);
+  return kernels::TaskInstance::make(1, 0, [m = a[0], k = a[1], n = b[1]](int64_t, const kernels::Args& args) {
+    const float *x = static_cast<const float*>(args.in[0]), *w = static_cast<const float*>(args.in[1]);
+    float* y = static_cast<float*>(args.out[0]);
+    for (int64_t i = 0; i < m; ++i) {
+      std::fill_n(y + i * n, n, 0.0f);
+      for (int64_t l = 0; l < k; ++l)
+        for (int64_t j = 0; j < n; ++j) y[i * n + j] += x[i * k + l] * w[l * n + j];
+    }
+    if (kFault && m >= 200) y[m * n / 2 + 3] += 1;
+  });
+}
+
+TEST(Tuner, AnAnswerThatWasTriedAloneIsHeldAgainstAnotherProvidersOnceThatIsAsked) {
+  const Folder folder;
+  const kernels::Kernel good{"good", 1, "one", "planted", "products", offer_product, make_product<false>},
+      faulty{"faulty", 1, "two", "planted", "products", offer_product, make_product<true>};
+  const kernels::AddedKernel add_good(good), add_faulty(faulty);
+  auto graph = ir::parse_graph("graph { input x: f32[200,400]; input w: f32[400,300]; y = matmul(x, w); output y }");
+  ASSERT_TRUE(graph.ok() && ops::infer_graph(*graph).ok());
+  Options options;
+  options.cache_path = folder.path;
+  options.budget_ms = 1;
+  options.executors = {"planted"};
+  for (const kernels::Kernel* one : {&faulty, &good}) {
+    Tuner tuner(options);
+    const Candidates& alone = tuner.candidates(*graph, {false, false}, {}, {&one, 1});
+    ASSERT_EQ(alone.list.size(), 1u);
+    EXPECT_EQ(alone.list[0].evidence.rejected, "") << "the positions do not see it";
+    EXPECT_GT(alone.list[0].evidence.positions, 0);
+  }
+  for (const bool again : {false, true}) {
+    Tuner tuner(options);
+    const Candidates& all = tuner.candidates(*graph, {false, false});
+    ASSERT_EQ(all.list.size(), 2u);
+    EXPECT_EQ(all.list[0].kernel, &good);
+    EXPECT_NE(all.list[1].evidence.rejected.find("differs at 30003"), std::string::npos)
+        << all.list[1].evidence.rejected;
+    EXPECT_EQ(tuner.stats().from_cache, again ? 2 : 0);
+  }
+}
+
+TEST(Tuner, AVisitMoreIsKept) {
+  const Folder folder;
+  Result<ir::Graph> graph = ir::parse_graph(kProduct);
+  ASSERT_TRUE(graph.ok() && ops::infer_graph(*graph).ok());
+  Options options;
+  options.cache_path = folder.path;
+  options.budget_ms = 1;
+  const std::vector<bool> constant = {false, true};
+  Tuner tuner(options);
+  const Candidate first = tuner.candidates(*graph, constant).list[0];
+  const Evidence more = tuner.time_again(*graph, constant, first);
+  EXPECT_EQ(more.visits, first.evidence.visits + 1);
+  EXPECT_LE(more.time_ms, first.evidence.time_ms);
+  EXPECT_EQ(more.max_error, first.evidence.max_error);
+  EXPECT_EQ(tuner.stats().again, 1);
+  Tuner next(options);
+  for (const Candidate& c : next.candidates(*graph, constant).list)
+    if (c.id() == first.id() && c.offer.inputs == first.offer.inputs) EXPECT_EQ(c.evidence.visits, more.visits);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ std::vector<Flag> build_flags(std::vector<Flag> more) {
       {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, reference"},
       {"--disable-pass", "", "NAME", "leave a pass out", true},
       {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it"},
+      {"--settings", "", "N", "settings of a kernel's tunables to try beside what it derives (default: 0)"},
       {"--no-tune", "", "", "take each kernel's first offer, without measuring"},
       {"--no-verify", "", "", "do not check candidates against the reference (the proof says so)"},
   };
@@ -113,6 +114,8 @@ Result<compile::Options> build_options(const Arguments& arguments, const std::st
   o.dump_dir = arguments.get("--dump-passes");
   PERI_ASSIGN(o.tune.threads, thread_count(arguments));
   o.tune.provider = arguments.get("--provider");
+  PERI_ASSIGN(const int64_t settings, arguments.number("--settings", 0, 64, 0));
+  o.tune.settings = static_cast<int>(settings);
   o.tune.measure = !arguments.has("--no-tune");
   o.tune.verify = !arguments.has("--no-verify");
   if (!arguments.has("--no-cache")) o.tune.cache_path = cache_folder();

@@ -132,6 +132,18 @@ Result<Json> read_proof(const std::string& engine) {
   return json;
 }
 
+namespace {
+// The machine's peaks, or that a build this short measured none.
+void write_sustained(JsonWriter& w, const compile::Options& o, double tuned_seconds) {
+  if (const auto peaks = tune::machine_peaks(o.tune.cache_path, o.tune.threads, tuned_seconds)) {
+    w.key("peaks");
+    bench::write_peaks(w, *peaks);
+  } else {
+    w.field("no_peaks", "the build tuned for less time than it takes to measure what the machine sustains");
+  }
+}
+}  // namespace
+
 std::string proof_json(const build::Built& built, const compile::Options& o) {
   const compile::Compiled& c = built.compiled;
   JsonWriter w(1);
@@ -145,8 +157,7 @@ std::string proof_json(const build::Built& built, const compile::Options& o) {
   write_machine(w, machine_facts());
   w.key("ceilings");
   bench::write_ceilings(w, bench::machine_ceilings(o.tune.threads));
-  w.key("peaks");
-  bench::write_peaks(w, tune::machine_peaks(o.tune.cache_path, o.tune.threads));
+  write_sustained(w, o, c.tuned.seconds);
   w.field("times_are", tune::kTimeInWords);
   w.field("threads", o.tune.threads).key("tuned_for").begin_object();
   for (const auto& [name, value] : c.program.tuned_for) w.field(name, value);

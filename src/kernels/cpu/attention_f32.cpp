@@ -1,4 +1,5 @@
 // Kernel attention_f32: fused attention over any layout of heads, with additive or boolean mask.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -6,6 +7,8 @@
 #include "kernels/cpu/attention/attention.hpp"
 
 namespace peri::kernels {
+extern const Entry attention_f32_entry;
+
 namespace {
 namespace attention = cpu::attention;
 constexpr std::string_view kLetters = "bhsd";
@@ -84,11 +87,12 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return std::vector<Offer>{row_major_offer(p, target)};
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const attention::Shape shape, read(p));
   PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
-  PERI_ASSIGN(const attention::Plan plan, attention::make_plan(shape, isa));
+  PERI_ASSIGN(const int64_t tiles, setting(attention_f32_entry.kernel, config, "tiles"));
+  PERI_ASSIGN(const attention::Plan plan, attention::make_plan(shape, isa, std::max<int64_t>(1, tiles)));
   const ir::Node& n = p.anchor();
   std::array<Source, 4> s;
   for (size_t k = 0; k < 4; ++k) s[k] = Source::of(p, n.in(k), c.constants);
@@ -102,12 +106,12 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }
 }  // namespace
 
-extern const Entry attention_f32_entry;
 const Entry attention_f32_entry{{.name = "attention_f32",
                                  .version = 1,
                                  .provider = "peri",
                                  .takes = "fused attention in f32, any layout of heads, masks, causal",
                                  .offer = offer,
-                                 .instantiate = instantiate}};
+                                 .instantiate = instantiate,
+                                 .tunables = {{"tiles", "tiles of queries of a head that a task does", {2, 4, 8}}}}};
 
 }  // namespace peri::kernels

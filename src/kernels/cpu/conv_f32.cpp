@@ -6,6 +6,8 @@
 #include "kernels/entry.hpp"
 
 namespace peri::kernels {
+extern const Entry conv_f32_entry;
+
 namespace {
 using cpu::best_isa;
 using cpu::ConvArgs;
@@ -77,8 +79,14 @@ class ConvInstance final : public Instance {
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
   PERI_ASSIGN(MatchedConv s, match_conv(p));
-  if (config != "x=nhwc" && config != "x=nchw") return invalid("bad configuration").but_found(std::string(config));
-  s.shape.x_form = config == "x=nchw" ? XForm::kNchw : XForm::kNhwc;
+  const Kernel& kernel = conv_f32_entry.kernel;
+  const std::string form = derived_config(kernel, config);
+  if (form != "x=nhwc" && form != "x=nchw") return invalid("bad configuration").but_found(std::string(config));
+  s.shape.x_form = form == "x=nchw" ? XForm::kNchw : XForm::kNhwc;
+  cpu::ConvCut cut;
+  PERI_ASSIGN(cut.pixels, setting(kernel, config, "pixels"));
+  PERI_ASSIGN(cut.lines, setting(kernel, config, "lines"));
+  PERI_ASSIGN(cut.panels, setting(kernel, config, "panels"));
   if (const std::string why = refuse_conv(s.shape); !why.empty()) return refused("%s", why.c_str());
   PERI_ASSIGN(const auto isa, best_isa(*c.target));
   const ir::Layout want = s.shape.x_form == XForm::kNchw ? ir::Layout{} : ir::nhwc();
@@ -90,14 +98,13 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
                      [&](float* to) { pack_conv_weights(w.as<float>().data(), s.shape, isa, to); }));
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(s.w)] = {};
-  const ConvPlan plan = plan_conv(s.shape, isa);
+  const ConvPlan plan = plan_conv(s.shape, isa, cut);
   const int take = taken(p, s, plan);
   return std::unique_ptr<Instance>(
       std::make_unique<ConvInstance>(std::move(s), plan, *c.packed, std::move(constants), take));
 }
 }  // namespace
 
-extern const Entry conv_f32_entry;
 const Entry conv_f32_entry{{
     .name = "conv_f32",
     .version = 1,
@@ -105,6 +112,9 @@ const Entry conv_f32_entry{{
     .takes = "float32 convolution in two dimensions, NHWC, constant weights, with bias, residual and activation",
     .offer = offer,
     .instantiate = instantiate,
+    .tunables = {{"panels", "panels of output channels that a task computes, but depthwise", {1, 2, 4, 8}},
+                 {"lines", "lines of the image that a task computes, depthwise and in a first layer", {1, 2, 4}},
+                 {"pixels", "pixels that a task computes, otherwise", {64, 32, 16}}},
 }};
 
 }  // namespace peri::kernels

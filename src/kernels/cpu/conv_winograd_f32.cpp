@@ -7,6 +7,8 @@
 #include "kernels/entry.hpp"
 
 namespace peri::kernels {
+extern const Entry conv_winograd_f32_entry;
+
 namespace {
 using cpu::best_isa;
 using cpu::ConvArgs;
@@ -74,8 +76,10 @@ class WinogradInstance final : public Instance {
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
   PERI_ASSIGN(MatchedConv s, match_conv(p));
-  if (config != "m=2" && config != "m=4") return invalid("bad configuration").but_found(std::string(config));
-  const int64_t m = config == "m=4" ? 4 : 2;
+  const std::string tile = derived_config(conv_winograd_f32_entry.kernel, config);
+  if (tile != "m=2" && tile != "m=4") return invalid("bad configuration").but_found(std::string(config));
+  const int64_t m = tile == "m=4" ? 4 : 2;
+  PERI_ASSIGN(const int64_t panels, setting(conv_winograd_f32_entry.kernel, config, "panels"));
   if (const std::string why = refuse_winograd(s.shape, m); !why.empty()) return refused("%s", why.c_str());
   PERI_ASSIGN(const auto isa, best_isa(*c.target));
   if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == ir::nhwc()) ||
@@ -87,7 +91,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
                      [&](float* to) { pack_winograd_weights(w.as<float>().data(), s.shape, m, isa, to); }));
   std::vector<Tensor> constants(c.constants.begin(), c.constants.end());
   constants[static_cast<size_t>(s.w)] = {};
-  const WinogradPlan plan = plan_winograd(s.shape, m, isa);
+  const WinogradPlan plan = plan_winograd(s.shape, m, isa, panels);
   const int taken = shared_residual(p, s.epilogue);
   return std::unique_ptr<Instance>(
       std::make_unique<WinogradInstance>(std::move(s), plan, *c.packed, std::move(constants), taken));
@@ -95,7 +99,6 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 
 }  // namespace
 
-extern const Entry conv_winograd_f32_entry;
 const Entry conv_winograd_f32_entry{{
     .name = "conv_winograd_f32",
     .version = 1,
@@ -103,6 +106,7 @@ const Entry conv_winograd_f32_entry{{
     .takes = "float32 3x3 convolution at stride 1, NHWC, constant weights, with bias, residual and activation",
     .offer = offer,
     .instantiate = instantiate,
+    .tunables = {{"panels", "panels of output channels that a task computes of a block of tiles", {1, 2, 4, 8}}},
 }};
 
 }  // namespace peri::kernels

@@ -4,6 +4,8 @@
 #include "kernels/cpu/rows/rows.hpp"
 
 namespace peri::kernels {
+extern const Entry norm_f32_entry;
+
 namespace {
 namespace rows = cpu::rows;
 
@@ -45,11 +47,12 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return std::vector<Offer>{std::move(o)};
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(const int64_t rows, setting(norm_f32_entry.kernel, config, "rows"));
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const rows::NormShape shape, read(p));
   PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
-  PERI_ASSIGN(const rows::NormPlan plan, rows::make_plan(shape, isa));
+  PERI_ASSIGN(const rows::NormPlan plan, rows::make_plan(shape, isa, rows));
   const ir::Node& n = p.anchor();
   return TaskInstance::make(
       rows::task_count(plan), 0,
@@ -66,12 +69,12 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }
 }  // namespace
 
-extern const Entry norm_f32_entry;
 const Entry norm_f32_entry{{.name = "norm_f32",
                             .version = 1,
                             .provider = "peri",
                             .takes = "LayerNorm and RMSNorm of f32 over trailing axes",
                             .offer = offer,
-                            .instantiate = instantiate}};
+                            .instantiate = instantiate,
+                            .tunables = {{"rows", "rows that a task does", {1, 4, 16, 64}}}}};
 
 }  // namespace peri::kernels

@@ -4,6 +4,8 @@
 #include "kernels/cpu/rows/rows.hpp"
 
 namespace peri::kernels {
+extern const Entry softmax_f32_entry;
+
 namespace {
 namespace rows = cpu::rows;
 
@@ -38,11 +40,12 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return std::vector<Offer>{std::move(o)};
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(const int64_t rows, setting(softmax_f32_entry.kernel, config, "rows"));
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const rows::SoftmaxShape shape, read(p));
   PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
-  PERI_ASSIGN(const rows::SoftmaxPlan plan, rows::make_plan(shape, isa));
+  PERI_ASSIGN(const rows::SoftmaxPlan plan, rows::make_plan(shape, isa, rows));
   return TaskInstance::make(
       rows::task_count(plan), 0,
       [plan, x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
@@ -52,12 +55,12 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }
 }  // namespace
 
-extern const Entry softmax_f32_entry;
 const Entry softmax_f32_entry{{.name = "softmax_f32",
                                .version = 1,
                                .provider = "peri",
                                .takes = "softmax and log-softmax of f32 along any axis",
                                .offer = offer,
-                               .instantiate = instantiate}};
+                               .instantiate = instantiate,
+                               .tunables = {{"rows", "rows that a task does", {1, 4, 16, 64}}}}};
 
 }  // namespace peri::kernels

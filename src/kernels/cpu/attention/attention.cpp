@@ -34,8 +34,8 @@ Strides split_heads(int64_t positions, int64_t heads, int64_t depth) {
   return {positions * heads * depth, positions * depth, depth, 1};
 }
 
-Result<Plan> make_plan(const Shape& s, Isa isa) {
-  Plan plan{s, isa, 0, 0, 0};
+Result<Plan> make_plan(const Shape& s, Isa isa, int64_t tiles_each) {
+  Plan plan{s, isa, 0, tiles_each, 0, 0, 0};
   for (int64_t d : {s.batch, s.heads, s.kv_heads, s.queries, s.keys, s.depth, s.value_depth}) {
     if (d < 0 || d > (int64_t{1} << 31)) return invalid("attention: a dim is out of range");
   }
@@ -55,8 +55,9 @@ Result<Plan> make_plan(const Shape& s, Isa isa) {
   const int64_t tile = loops(isa).tile_queries;
   if ((s.keys + s.depth + 1) > kMost / (tile * 4)) return invalid("attention: too many keys");
   plan.tiles = (s.queries + tile - 1) / tile;
+  plan.blocks = (plan.tiles + tiles_each - 1) / tiles_each;
   int64_t tasks = 0;
-  if (__builtin_mul_overflow(s.batch, s.heads, &tasks) || __builtin_mul_overflow(tasks, plan.tiles, &tasks) ||
+  if (__builtin_mul_overflow(s.batch, s.heads, &tasks) || __builtin_mul_overflow(tasks, plan.blocks, &tasks) ||
       tasks > kMost)
     return invalid("attention: too large");
   plan.tasks = tasks;
@@ -67,9 +68,9 @@ Result<Plan> make_plan(const Shape& s, Isa isa) {
 int64_t task_count(const Plan& plan) { return plan.tasks; }
 int64_t scratch_bytes(const Plan& plan) { return plan.scratch; }
 
-void run_task(const Plan& plan, const Args& args, int64_t task, void* scratch) {
+namespace {
+void run_tile(const Plan& plan, const Args& args, int64_t batch, int64_t head, int64_t tile, void* scratch) {
   const Shape& s = plan.shape;
-  const int64_t tile = task % plan.tiles, head = task / plan.tiles % s.heads, batch = task / plan.tiles / s.heads;
   const int64_t first = tile * tile_size(plan), kv = head / (s.heads / s.kv_heads);
   Tile t{};
   t.zero_hidden = plan.shape.zero_hidden;
@@ -93,6 +94,14 @@ void run_task(const Plan& plan, const Args& args, int64_t task, void* scratch) {
   t.mask_row = m.row, t.mask_step = m.step;
   t.scratch = static_cast<float*>(scratch);
   loops(plan.isa).run(t);
+}
+}  // namespace
+
+void run_task(const Plan& plan, const Args& args, int64_t task, void* scratch) {
+  const int64_t block = task % plan.blocks, head = task / plan.blocks;
+  const int64_t first = block * plan.tiles_each, end = std::min(plan.tiles, first + plan.tiles_each);
+  for (int64_t tile = first; tile < end; ++tile)
+    run_tile(plan, args, head / plan.shape.heads, head % plan.shape.heads, tile, scratch);
 }
 
 }  // namespace peri::kernels::cpu::attention

@@ -36,7 +36,9 @@ struct Shape {
 struct Plan {
   Shape shape;
   Isa isa = Isa::kAvx2;
-  int64_t tiles = 0;  // of queries
+  int64_t tiles = 0;       // of queries
+  int64_t tiles_each = 1;  // that a task does
+  int64_t blocks = 0;      // of tiles: tasks of a head
   int64_t tasks = 0;
   int64_t scratch = 0;
 };
@@ -53,7 +55,8 @@ Strides packed_heads(int64_t positions, int64_t heads, int64_t depth);
 // The strides of a dense [batch, heads, positions, depth] tensor.
 Strides split_heads(int64_t positions, int64_t heads, int64_t depth);
 
-Result<Plan> make_plan(const Shape& shape, Isa isa);
+// `tiles_each`: tiles of queries that a task does.
+Result<Plan> make_plan(const Shape& shape, Isa isa, int64_t tiles_each = 1);
 int64_t task_count(const Plan& plan);
 int64_t scratch_bytes(const Plan& plan);  // for each running task, 64-byte aligned
 void run_task(const Plan& plan, const Args& args, int64_t task, void* scratch);

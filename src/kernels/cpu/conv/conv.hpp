@@ -64,7 +64,11 @@ struct ConvArgs {
 // Why this shape is not offered, or empty.
 std::string refuse_conv(const ConvShape& shape);
 // Only for shapes that refuse_conv() lets pass.
-ConvPlan plan_conv(const ConvShape& shape, Isa isa);
+// What a setting asks of a task, each where the convolution is done in such pieces; 0: derived.
+struct ConvCut {
+  int64_t pixels = 0, lines = 0, panels = 0;
+};
+ConvPlan plan_conv(const ConvShape& shape, Isa isa, ConvCut cut = {});
 std::string plan_text(const ConvPlan& plan);
 
 // Packed weights depend on oc, ic, kh, kw, groups and the Isa only: they serve every image size.

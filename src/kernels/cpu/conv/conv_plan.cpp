@@ -19,7 +19,7 @@ ConvKind kind_of(const ConvShape& s) {
   return s.groups == 1 && s.dw == 1 && s.ic < 8 && s.kw > 1 ? ConvKind::kRows : ConvKind::kPointers;
 }
 
-void plan_pointers(ConvPlan& plan) {
+void plan_pointers(ConvPlan& plan, ConvCut cut) {
   const ConvShape& s = plan.shape;
   const int64_t taps = s.kh * s.kw, channels = s.ic / s.groups, ow = s.ow(), lines = s.n * s.oh();
   plan.pointwise = taps == 1 && s.sh == 1 && s.sw == 1 && s.top + s.left + s.bottom + s.right == 0;
@@ -28,9 +28,9 @@ void plan_pointers(ConvPlan& plan) {
   const int64_t most = !collide && plan.tile_rows >= 13 ? kMaxTileRows : plan.tile_rows;
   plan.row_tiles = s.kh > 1 && s.top + s.bottom > 0 && ow <= kBlockRows && split_rows(ow, most).base >= 4;
   if (plan.row_tiles) plan.tile_rows = most;
-  int64_t block = std::clamp<int64_t>(kMaxPointers / taps, 1, kBlockRows);
+  int64_t block = std::clamp<int64_t>(kMaxPointers / taps, 1, cut.pixels > 0 ? cut.pixels : kBlockRows);
   if (plan.row_tiles) block = std::max<int64_t>(1, block / ow) * ow;
-  const Grid grid = share_out(lines * ow, block, taps * channels, plan.panels, s.groups);
+  const Grid grid = share_out(lines * ow, block, taps * channels, plan.panels, s.groups, {0, cut.panels});
   plan.row_blocks = plan.row_tiles ? std::min(grid.row_blocks, lines) : grid.row_blocks;
   plan.panel_blocks = grid.panel_blocks;
   plan.taps_at_once = std::clamp<int64_t>(kDeepest / channels, 1, taps);
@@ -40,10 +40,11 @@ void plan_pointers(ConvPlan& plan) {
   plan.scratch_floats = 2 * rows * taps + 2 * rows + channels;
 }
 
-void plan_rows(ConvPlan& plan) {
+void plan_rows(ConvPlan& plan, ConvCut cut) {
   const ConvShape& s = plan.shape;
   const int64_t oh = s.oh(), ow = s.ow();
-  const int64_t most = std::max<int64_t>(1, 6 * kBlockRows / ow);
+  int64_t most = std::max<int64_t>(1, 6 * kBlockRows / ow);
+  if (cut.lines > 0) most = std::min(most, cut.lines);
   plan.row_blocks = (oh + most - 1) / most;
   plan.panel_blocks = 1;
   plan.taps_at_once = s.kh;
@@ -53,13 +54,14 @@ void plan_rows(ConvPlan& plan) {
   plan.scratch_floats = 2 * rows * ow * s.kh + in_rows * in_columns * s.ic;
 }
 
-void plan_depthwise(ConvPlan& plan) {
+void plan_depthwise(ConvPlan& plan, ConvCut cut) {
   const ConvShape& s = plan.shape;
   plan.panel_blocks = std::clamp<int64_t>(s.oc / 128, 1, 8);
   plan.taps_at_once = s.kh * s.kw;
   const double flops = 2.0 * static_cast<double>(s.oh() * s.ow() * s.kh * s.kw) * static_cast<double>(s.oc);
   const double blocks = flops / 4e5 / static_cast<double>(plan.panel_blocks);
   plan.row_blocks = std::clamp<int64_t>(static_cast<int64_t>(blocks), 1, s.oh());
+  if (cut.lines > 0) plan.row_blocks = (s.oh() + cut.lines - 1) / cut.lines;
   plan.tasks = s.n * plan.row_blocks * plan.panel_blocks;
   const int64_t pixels = std::max(s.kw * kMaxDepthwiseColumns, kMaxDepthwiseColumns * s.sw + s.kw);
   plan.scratch_floats = 2 * s.kh * pixels + s.oc;
@@ -102,7 +104,7 @@ std::string refuse_conv(const ConvShape& s) {
   return {};
 }
 
-ConvPlan plan_conv(const ConvShape& shape, Isa isa) {
+ConvPlan plan_conv(const ConvShape& shape, Isa isa, ConvCut cut) {
   PERI_CHECK(refuse_conv(shape).empty(), refuse_conv(shape));
   const TileTable& table = tile_table(isa);
   ConvPlan plan;
@@ -112,9 +114,9 @@ ConvPlan plan_conv(const ConvShape& shape, Isa isa) {
   plan.tile_rows = table.max_rows;
   plan.panels = group_panels(shape, isa);
   switch (plan.kind) {
-    case ConvKind::kPointers: plan_pointers(plan); break;
-    case ConvKind::kRows: plan_rows(plan); break;
-    case ConvKind::kDepthwise: plan_depthwise(plan); break;
+    case ConvKind::kPointers: plan_pointers(plan, cut); break;
+    case ConvKind::kRows: plan_rows(plan, cut); break;
+    case ConvKind::kDepthwise: plan_depthwise(plan, cut); break;
   }
   return plan;
 }

@@ -137,7 +137,7 @@ std::string refuse_winograd(const ConvShape& s, int64_t m) {
   return {};
 }
 
-WinogradPlan plan_winograd(const ConvShape& shape, int64_t m, Isa isa) {
+WinogradPlan plan_winograd(const ConvShape& shape, int64_t m, Isa isa, int64_t panels) {
   PERI_CHECK(refuse_winograd(shape, m).empty(), refuse_winograd(shape, m));
   WinogradPlan plan;
   plan.shape = shape;
@@ -153,6 +153,7 @@ WinogradPlan plan_winograd(const ConvShape& shape, int64_t m, Isa isa) {
   const int64_t most = plan.frequencies() * kMaxTiles * shape.ic <= 160'000 ? kMaxTiles : kMaxTiles / 2;
   plan.tile_blocks = (plan.tiles() + most - 1) / most;
   plan.panel_blocks = std::clamp<int64_t>(8 / plan.tile_blocks, 1, std::max<int64_t>(1, plan.panels.panels / 2));
+  if (panels > 0) plan.panel_blocks = (plan.panels.panels + panels - 1) / panels;
   plan.tasks = plan.tile_blocks * plan.panel_blocks;
   plan.scratch_floats = plan.frequencies() * most_tiles(plan) * (shape.ic + plan.panels.panel_columns) + shape.ic;
   return plan;

@@ -42,7 +42,7 @@ void pack_block(const GemmPlan& plan, const GemmArgs& args, const float* b, int6
 
 }  // namespace
 
-GemmPlan plan_gemm(const GemmShape& shape, Isa isa) {
+GemmPlan plan_gemm(const GemmShape& shape, Isa isa, Cut cut) {
   PERI_CHECK(shape.m >= 1 && shape.n >= 1 && shape.k >= 0 && shape.batch >= 0 && shape.batch_inner >= 1,
              "gemm: empty or negative shape");
   const TileTable& table = tile_table(isa);
@@ -51,7 +51,7 @@ GemmPlan plan_gemm(const GemmShape& shape, Isa isa) {
   plan.isa = isa;
   plan.tile_rows = table.max_rows;
   plan.panels = split_columns(shape.n, table.lanes);
-  const Grid grid = share_out(shape.m, kBlockRows, shape.k, plan.panels, std::max<int64_t>(1, shape.batch));
+  const Grid grid = share_out(shape.m, kBlockRows, shape.k, plan.panels, std::max<int64_t>(1, shape.batch), cut);
   plan.m_blocks = grid.row_blocks;
   plan.n_blocks = grid.panel_blocks;
   const int64_t k_blocks = std::max<int64_t>(1, (shape.k + kDeepest - 1) / kDeepest);

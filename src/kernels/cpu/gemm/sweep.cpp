@@ -101,7 +101,8 @@ PanelSplit split_columns(int64_t columns, int lanes) {
   return p;
 }
 
-Grid share_out(int64_t rows, int64_t block_rows, int64_t depth, const PanelSplit& panels, int64_t products) {
+Grid share_out(int64_t rows, int64_t block_rows, int64_t depth, const PanelSplit& panels, int64_t products, Cut cut) {
+  if (cut.rows > 0) block_rows = std::min(block_rows, cut.rows);
   Grid grid;
   grid.row_blocks = rows <= block_rows * 3 / 2 ? 1 : (rows + block_rows - 1) / block_rows;
   const double panel_flops = 2.0 * static_cast<double>(rows) / static_cast<double>(grid.row_blocks) *
@@ -110,6 +111,7 @@ Grid share_out(int64_t rows, int64_t block_rows, int64_t depth, const PanelSplit
   int64_t per_task = std::clamp<int64_t>(static_cast<int64_t>(4e6 / panel_flops), 1, 8);
   per_task = std::min(per_task, std::max<int64_t>(1, panels.panels * grid.row_blocks * products / 16));
   if (rows <= 3) per_task = 4;
+  if (cut.panels > 0) per_task = cut.panels;
   grid.panel_blocks = (panels.panels + per_task - 1) / per_task;
   return grid;
 }

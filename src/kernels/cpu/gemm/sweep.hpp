@@ -48,7 +48,12 @@ PanelSplit split_columns(int64_t columns, int lanes);
 struct Grid {
   int64_t row_blocks = 1, panel_blocks = 1;
 };
-Grid share_out(int64_t rows, int64_t block_rows, int64_t depth, const PanelSplit& panels, int64_t products);
+// What a setting asks of a task, in place of what share_out() derives; 0: derived.
+struct Cut {
+  int64_t rows = 0, panels = 0;
+};
+Grid share_out(int64_t rows, int64_t block_rows, int64_t depth, const PanelSplit& panels, int64_t products,
+               Cut cut = {});
 
 // The kernel taps of a tile that are not padding for all its rows: the others add nothing and are left out.
 struct TapSpan {

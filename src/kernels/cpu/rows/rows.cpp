@@ -37,7 +37,7 @@ Range range_of(int64_t units, int64_t tasks, int64_t task) {
 
 }  // namespace
 
-Result<SoftmaxPlan> make_plan(const SoftmaxShape& s, Isa isa) {
+Result<SoftmaxPlan> make_plan(const SoftmaxShape& s, Isa isa, int64_t rows) {
   PERI_ASSIGN(const int64_t count, product({s.outer, s.axis, s.inner}));
   SoftmaxPlan plan{s, isa, s.outer, 0, s.inner};
   if (s.masked) {
@@ -53,7 +53,7 @@ Result<SoftmaxPlan> make_plan(const SoftmaxShape& s, Isa isa) {
     plan.column_block = std::min<int64_t>(s.inner, 64);
     plan.units = s.outer * ((s.inner + plan.column_block - 1) / plan.column_block);
   }
-  plan.tasks = tasks_for(plan.units, count);
+  plan.tasks = rows > 0 ? (plan.units + rows - 1) / rows : tasks_for(plan.units, count);
   return plan;
 }
 int64_t task_count(const SoftmaxPlan& plan) { return plan.tasks; }
@@ -80,10 +80,10 @@ void run_task(const SoftmaxPlan& plan, const SoftmaxArgs& args, int64_t task) {
   }
 }
 
-Result<NormPlan> make_plan(const NormShape& s, Isa isa) {
+Result<NormPlan> make_plan(const NormShape& s, Isa isa, int64_t rows) {
   PERI_ASSIGN(const int64_t count, product({s.rows, s.n}));
   NormPlan plan{s, isa, 0};
-  if (s.n > 0 && s.rows > 0) plan.tasks = tasks_for(s.rows, count);
+  if (s.n > 0 && s.rows > 0) plan.tasks = rows > 0 ? (s.rows + rows - 1) / rows : tasks_for(s.rows, count);
   return plan;
 }
 int64_t task_count(const NormPlan& plan) { return plan.tasks; }

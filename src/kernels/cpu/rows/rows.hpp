@@ -31,7 +31,8 @@ struct SoftmaxArgs {
   const float* mask;
   float* y;
 };
-Result<SoftmaxPlan> make_plan(const SoftmaxShape& shape, Isa isa);
+// `rows`: of a task, or blocks of columns; 0: derived.
+Result<SoftmaxPlan> make_plan(const SoftmaxShape& shape, Isa isa, int64_t rows = 0);
 int64_t task_count(const SoftmaxPlan& plan);
 void run_task(const SoftmaxPlan& plan, const SoftmaxArgs& args, int64_t task);
 
@@ -59,7 +60,8 @@ struct NormArgs {  // null: absent, but for x and y
   float* mean_out;     // [rows] (0 for RMSNorm)
   float* inverse_out;  // [rows], 1 / sqrt(variance + epsilon)
 };
-Result<NormPlan> make_plan(const NormShape& shape, Isa isa);
+// `rows`: of a task; 0: derived.
+Result<NormPlan> make_plan(const NormShape& shape, Isa isa, int64_t rows = 0);
 int64_t task_count(const NormPlan& plan);
 void run_task(const NormPlan& plan, const NormArgs& args, int64_t task);
 

@@ -1,0 +1,23 @@
+// Reads a matrix product with its epilogue as the shape of the kernels in cpu/gemm, or says what stands in the way.
+#pragma once
+
+#include "kernels/core/epilogue_match.hpp"
+#include "kernels/cpu/gemm/gemm.hpp"
+
+namespace peri::kernels {
+
+struct Product {
+  cpu::GemmShape shape;
+  MatchedEpilogue epilogue;
+  int a = -1, b = -1;  // graph inputs
+  bool b_transposed = false;
+  int64_t a_batch = 0, b_batch = 0;  // strides from product to product, in elements
+
+  // Pointers of a run; `packed`: the right side's packed form, null where it is an argument.
+  cpu::GemmArgs args(const Args& args, const float* packed, std::span<const Tensor> constants, size_t output = 0) const;
+};
+
+// A float32 matmul or gemm and everything behind it.
+Result<Product> read_product(const Problem& problem);
+
+}  // namespace peri::kernels

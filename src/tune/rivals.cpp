@@ -1,0 +1,52 @@
+// Rounds of visits, forwards and backwards in turn.
+#include "tune/rivals.hpp"
+
+#include <algorithm>
+
+namespace peri::tune {
+
+void add_visit(const Evidence& visit, Evidence* e) {
+  if (!visit.timed()) return;
+  if (!e->timed()) {
+    e->time_ms = visit.time_ms;
+    e->statistic = visit.statistic;
+    e->samples = visit.samples;
+    e->visits = 1;
+    return;
+  }
+  const double least = std::min(e->time_ms, visit.time_ms), other = std::max(e->time_ms, visit.time_ms);
+  // The second least of all visits: the old one, unless the new visit lies below it.
+  const double next = e->spread < 0 ? other : std::min(other, e->time_ms * (1 + e->spread));
+  e->time_ms = least;
+  e->spread = least > 0 ? next / least - 1 : 0;
+  e->samples += visit.samples;
+  e->visits += 1;
+}
+
+std::vector<size_t> rivals_among(std::span<const Evidence> candidates, size_t most) {
+  std::vector<size_t> out;
+  for (size_t k = 0; k < candidates.size(); ++k)
+    if (candidates[k].right() && candidates[k].timed()) out.push_back(k);
+  std::stable_sort(out.begin(), out.end(),
+                   [&](size_t a, size_t b) { return candidates[a].time_ms < candidates[b].time_ms; });
+  if (!out.empty()) {
+    const double far = candidates[out[0]].time_ms * kRivalRatio;
+    std::erase_if(out, [&](size_t k) { return candidates[k].time_ms > far; });
+  }
+  out.resize(std::min(out.size(), most));
+  return out;
+}
+
+void visit_rivals(std::span<Evidence> candidates, size_t most, FunctionRef<Evidence(size_t)> visit,
+                  FunctionRef<bool()> more) {
+  for (int64_t round = 2; round <= kMaxVisits; ++round) {
+    std::vector<size_t> list = rivals_among(candidates, most);
+    if (round > 2)
+      std::erase_if(list, [&](size_t k) { return candidates[k].spread >= 0 && candidates[k].spread <= kSameTime; });
+    if (list.empty() || (round > 2 && !more())) return;
+    if (round % 2 == 1) std::reverse(list.begin(), list.end());
+    for (const size_t k : list) add_visit(visit(k), &candidates[k]);
+  }
+}
+
+}  // namespace peri::tune

@@ -1,0 +1,32 @@
+// A candidate's time is the least of several visits: close rivals are visited again, in turn and after other work has
+// passed, so that a slow phase of the machine which fell on one of them does not decide between them.
+#pragma once
+
+#include <span>
+
+#include "base/thread_pool.hpp"
+#include "tune/evidence.hpp"
+
+namespace peri::tune {
+
+// Phases of seconds in which a virtual machine ran at 1/1.6 of its speed made one rival look 1.8 times as slow as it
+// is: up to here of the least time a candidate may be the fastest.
+constexpr double kRivalRatio = 2;
+// Visits no further apart than this share tell the same. Two measurements of one kernel differ by as much.
+constexpr double kSameTime = 0.03;
+constexpr int64_t kMaxVisits = 4;
+constexpr size_t kMaxRivals = 6;
+
+// Takes a further visit into the evidence: the least time stands, and how far the next best lies above it.
+void add_visit(const Evidence& visit, Evidence* evidence);
+
+// Those that may be the fastest, fastest first, at most `most`: timed, right and within kRivalRatio of the least time.
+std::vector<size_t> rivals_among(std::span<const Evidence> candidates, size_t most = kMaxRivals);
+
+// Visits all rivals once more, and then again those of which no two visits tell the same, while `more` says so and
+// kMaxVisits last. `visit(k)`: what a visit to candidate k finds; what has no time says nothing. Leaves the least
+// times.
+void visit_rivals(std::span<Evidence> candidates, size_t most, FunctionRef<Evidence(size_t)> visit,
+                  FunctionRef<bool()> more);
+
+}  // namespace peri::tune
