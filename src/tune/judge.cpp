@@ -5,8 +5,8 @@
 #include <cstring>
 #include <optional>
 
-#include "device/memory_info.hpp"
 #include "base/clock.hpp"
+#include "device/memory_info.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "tune/rivals.hpp"
