@@ -123,6 +123,12 @@ add_test(NAME worlds/tenth COMMAND ${peri_worlds} "${peri_suites}/node" --share 
 add_test(NAME worlds/whole COMMAND ${peri_worlds} "${peri_suites}/node" "${peri_suites}/light")
 set_tests_properties(worlds/tenth PROPERTIES LABELS cpu TIMEOUT 600)
 set_tests_properties(worlds/whole PROPERTIES LABELS slow TIMEOUT 3600)
+# The graphs of models/, small, on the null device.
+set(peri_null ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/null_graphs.py" --peri $<TARGET_FILE:peri>)
+add_test(NAME null/graphs COMMAND ${peri_null} resnet50 mobilenet_v3_large efficientnet_b0 unet bert_base gpt2 vit_b_16)
+add_test(NAME null/graphs_large COMMAND ${peri_null} deeplabv3_resnet50 bert_large)
+set_tests_properties(null/graphs PROPERTIES LABELS cpu TIMEOUT 600)
+set_tests_properties(null/graphs_large PROPERTIES LABELS slow TIMEOUT 1200)
 add_test(NAME suites/digits COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/check_digits.py" --peri $<TARGET_FILE:peri>)
 set_tests_properties(suites/digits PROPERTIES LABELS cpu TIMEOUT 600)
 add_test(NAME suites/agreement COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/check_agreement.py"

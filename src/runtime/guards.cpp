@@ -46,10 +46,21 @@ void write_guard(std::byte* from, std::byte* to) {
     std::memcpy(at, pattern().data() + odd(at), std::min(kBlock, static_cast<size_t>(to - at)));
 }
 
+// Those of a device are read from it, into `read`.
+Result<std::span<const std::byte>> Session::State::guard_bytes(size_t guard, std::vector<std::byte>* read) const {
+  const auto [begin, end, device] = now->guards[guard];
+  const auto bytes = static_cast<size_t>(end - begin);
+  if (device == plan::kHost) return std::span<const std::byte>(arena.data.get() + begin, bytes);
+  const DeviceLanes& own = devices.lanes[device];
+  read->resize(bytes);
+  PERI_TRY(own.read(*read, own.arena.address() + static_cast<uint64_t>(begin)));
+  return std::span<const std::byte>(*read);
+}
+
 Status Session::State::check_guard(size_t guard) const {
-  const auto [begin, end] = now->guards[guard];
-  const std::byte *from = arena.data.get() + begin, *to = arena.data.get() + end;
-  const std::byte* at = damaged(from, to);
+  std::vector<std::byte> read;
+  PERI_ASSIGN(const auto bytes, guard_bytes(guard, &read));
+  const std::byte *from = bytes.data(), *to = from + bytes.size(), *at = damaged(from, to);
   if (at == to) return Ok{};
   return internal_error("a kernel wrote outside its results, %td bytes into the guard between two buffers", at - from);
 }
@@ -57,12 +68,13 @@ Status Session::State::check_guard(size_t guard) const {
 // Those on both sides of what the step writes.
 Status Session::State::check_guards(size_t k) const {
   const plan::Step& step = program().steps[k];
+  std::vector<std::byte> read;
   for (size_t j = 0; j < step.writes.size(); ++j) {
     const size_t guard = step.writes[j] < 0 ? 0 : now->guard_of[static_cast<size_t>(step.writes[j])];
     if (guard == 0) continue;
     for (const size_t g : {guard - 1, guard}) {
-      const auto [begin, end] = now->guards[g];
-      const std::string_view side = side_of(arena.data.get() + begin, arena.data.get() + end, g == guard);
+      PERI_ASSIGN(const auto bytes, guard_bytes(g, &read));
+      const std::string_view side = side_of(bytes.data(), bytes.data() + bytes.size(), g == guard);
       if (!side.empty()) return internal_error("a kernel wrote %s its result %zu", std::string(side).c_str(), j);
       PERI_TRY(check_guard(g));
     }

@@ -1,6 +1,6 @@
 // Any bytes as IR text: parsed or refused; what parses is sound, prints to a text that parses to the same print, and
 // goes through inference without a fault of ours; what has types is built into an engine and runs, within a budget.
-// links: backends/cpu passes
+// links: backends/cpu backends/null passes
 #include <algorithm>
 #include <set>
 #include <string_view>

@@ -1,6 +1,6 @@
 // Any bytes as an ONNX file: refused with a typed error that is not a fault of ours, or a graph that is sound, is built
 // into an engine and runs, within a budget.
-// links: backends/cpu passes onnx
+// links: backends/cpu backends/null passes onnx
 #include <string_view>
 
 #include "onnx/import.hpp"
