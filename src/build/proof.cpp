@@ -44,6 +44,14 @@ void write_tiers(JsonWriter& w, const tune::Tuner::Stats& s, bool verify) {
       .field("rejected", s.rejected)
       .field("compared_in_full", s.compared)
       .end_object();
+  w.key("kernels").begin_array();
+  for (const auto& [name, kernel] : s.kernels) {
+    w.begin_object().field("kernel", name).field("right_samples", kernel.samples).field("runs", kernel.runs);
+    w.field("shared_runs", kernel.shared_runs);
+    if (!kernel.failed.empty()) w.field("failed", kernel.failed);
+    w.end_object();
+  }
+  w.end_array();
 }
 
 void write_sizes(JsonWriter& w, const DimBinding& sizes) {
@@ -92,7 +100,7 @@ void write_step(JsonWriter& w, const lower::StepReport& s) {
   if (!s.elsewhere.empty()) w.field("elsewhere", s.elsewhere);
   w.key("work");
   tune::write_work(w, s.work);
-  w.field("key", s.key).field("region", s.region);
+  w.field("key", s.key).field("problem", s.problem);
   write_list(w, "origins", s.origins);
   write_list(w, "touched_by", s.touched_by);
   w.key("others").begin_array();

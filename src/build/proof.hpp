@@ -6,7 +6,7 @@
 namespace peri::build {
 
 // Raised when a member of a proof changes its name or meaning.
-constexpr int kProofForm = 2;
+constexpr int kProofForm = 3;
 
 // One JSON object. Stands beside the engine as ENGINE.proof. Measures what this machine sustains, unless the timing
 // cache knows it.

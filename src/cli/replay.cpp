@@ -5,15 +5,18 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/knobs.hpp"
 #include "build/proof.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
-#include "tune/judge.hpp"
+#include "problem/problem.hpp"
+#include "tune/cache.hpp"
+#include "tune/tuner.hpp"
 
 namespace peri::cli {
 namespace {
 
-// The region's text of the step with this key or name in an engine's proof.
+// The text of the problem of the step with this key or name in an engine's proof.
 Result<std::string> from_proof(const std::string& engine, const std::string& wanted) {
   PERI_ASSIGN(const Json proof, build::read_proof(engine));
   PERI_ASSIGN(const Json::Array* steps, proof.get_array("steps"));
@@ -21,8 +24,8 @@ Result<std::string> from_proof(const std::string& engine, const std::string& wan
     PERI_ASSIGN(const std::string_view key, s.get_string("key", ""));
     PERI_ASSIGN(const std::string_view name, s.get_string("name", ""));
     if (key != wanted && name != wanted) continue;
-    PERI_ASSIGN(const std::string_view region, s.get_string("region"));
-    return std::string(region);
+    PERI_ASSIGN(const std::string_view problem, s.get_string("problem"));
+    return std::string(problem);
   }
   return usage("no step with this key or name")
       .in_file(build::proof_path(engine))
@@ -30,55 +33,91 @@ Result<std::string> from_proof(const std::string& engine, const std::string& wan
       .advise("peri explain ENGINE --json - lists them");
 }
 
-// A line is IR text, a file that holds it, or "region @KEY" with --from ENGINE; "seed=N" may follow.
+Result<std::string> from_cache(const std::string& hash) {
+  const std::string folder = cache_folder();
+  if (!folder.empty())
+    if (auto known = tune::Cache::open(folder, "")->find_problem(hash)) return *std::move(known);
+  return usage("the timing cache of this machine knows no such problem")
+      .but_found("@" + hash)
+      .advise("name the engine it is a step of: peri replay 'region @HASH' --from ENGINE");
+}
+
+// A line is a problem's text, a file that holds it, "region @HASH" of the timing cache, or with --from ENGINE the key
+// or name of a step; "seed=N" may follow.
 struct Line {
-  std::string text;
+  problem::Problem problem;
   uint64_t seed = 7;
 };
+
+bool ends_with_seed(const std::string& text, size_t* at) {
+  *at = text.rfind("seed=");
+  return *at != std::string::npos && (*at == 0 || text[*at - 1] == ' ' || text[*at - 1] == '}') &&
+         text.find_first_not_of("0123456789", *at + 5) == std::string::npos;
+}
+
 Result<Line> read_line(const Arguments& arguments) {
   Line line;
-  line.text = arguments.positional[0];
+  std::string text = arguments.positional[0];
   struct stat info;
-  if (line.text.find('{') == std::string::npos && stat(line.text.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
-    PERI_ASSIGN(line.text, read_file(line.text, size_t{64} << 20));
+  if (text.find('{') == std::string::npos && stat(text.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+    PERI_ASSIGN(text, read_file(text, size_t{64} << 20));
   }
-  const size_t end = std::max(line.text.rfind('}') == std::string::npos ? 0 : line.text.rfind('}') + 1, size_t{0});
-  if (const size_t at = line.text.find("seed=", end); at != std::string::npos) {
-    line.seed = std::strtoull(line.text.c_str() + at + 5, nullptr, 10);
-    line.text.resize(at);
+  const auto trim = [&] {
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.pop_back();
+  };
+  trim();
+  if (size_t at = 0; ends_with_seed(text, &at)) {
+    line.seed = std::strtoull(text.c_str() + at + 5, nullptr, 10);
+    text.resize(at);
+    trim();
   }
-  while (!line.text.empty() && (line.text.back() == ' ' || line.text.back() == '\n')) line.text.pop_back();
-  if (line.text.find('{') != std::string::npos) return line;
-  if (line.text.starts_with("region ")) line.text.erase(0, 7);
-  if (line.text.starts_with("@")) line.text.erase(0, 1);
-  if (!arguments.has("--from"))
-    return usage("this is no IR text and no file that holds some")
-        .but_found(line.text)
-        .advise("a region of an engine: peri replay 'region @KEY' --from ENGINE");
-  PERI_ASSIGN(line.text, from_proof(arguments.get("--from"), line.text));
+  const bool named = text.starts_with("region @") || text.starts_with("@");
+  if (arguments.has("--from")) {
+    PERI_ASSIGN(text, from_proof(arguments.get("--from"), named ? text.substr(text.find('@') + 1) : text));
+  } else if (named) {
+    PERI_ASSIGN(text, from_cache(text.substr(text.find('@') + 1)));
+  }
+  auto parsed = problem::parse(text);
+  if (!parsed.ok() && parsed.error().kind == ErrorKind::kInvalid)
+    return std::move(parsed).error().advise(
+        "a problem is one line, 'matmul a=f32[64,256] b=f32[256,128] +relu', or IR text; a step of an engine: peri "
+        "replay NAME --from ENGINE");
+  PERI_ASSIGN(line.problem, std::move(parsed));
   return line;
 }
 
-// Weights are what epilogues and anchors read beside their first input, unless --variable names them.
-std::vector<bool> constant_inputs(const ir::Graph& g, const std::vector<std::string>& variable) {
-  std::vector<bool> out = tune::likely_weights(g);
-  for (size_t k = 0; k < out.size(); ++k)
-    if (std::find(variable.begin(), variable.end(), g.inputs[k]->name) != variable.end()) out[k] = false;
-  return out;
+// The problem with what --variable names no weight, as every other text of it would give it.
+Result<problem::Problem> asked(problem::Problem p, const std::vector<std::string>& variable) {
+  for (const std::string& name : variable) {
+    const auto at =
+        std::find_if(p.graph.inputs.begin(), p.graph.inputs.end(), [&](auto* v) { return v->name == name; });
+    if (at == p.graph.inputs.end()) return usage("no input to be variable").but_found(name);
+    p.weights[static_cast<size_t>(at - p.graph.inputs.begin())] = false;
+  }
+  for (const ir::Value* v : p.graph.inputs)
+    if (!v->type.known() || !is_const(*v->type.shape))
+      return usage("input '%s' has an open dimension", v->name.c_str())
+          .but_found(ir::type_text(v->type))
+          .advise("a problem has concrete dims: write numbers");
+  if (p.graph.outputs.empty() || p.graph.nodes.empty()) return usage("the problem has no node or no output");
+  for (const ir::Value* v : p.graph.outputs)
+    if (!is_const(*v->type.shape))
+      return usage("output '%s' depends on data", v->name.c_str())
+          .advise("only problems with known sizes are replayed");
+  p.graph = problem::canonical(p.graph);
+  return p;
 }
 
-void report(const Page& page, JsonWriter& w, const ir::Graph& g, const tune::Candidates& all,
-            const std::vector<bool>& constant, uint64_t seed) {
+void report(const Page& page, JsonWriter& w, const problem::Problem& p, const tune::Candidates& all, uint64_t seed) {
   double flops = 0;
-  for (const ir::Node* n : g.nodes) flops += ops::cost_of(*n).flops;
+  for (const ir::Node* n : p.graph.nodes) flops += ops::cost_of(*n).flops;
   w.begin_object()
-      .field("region", ir::print(g, {16, false}))
+      .field("problem", problem::text(p))
+      .field("hash", problem::hash(p))
       .field("seed", seed)
       .field("flops", flops)
-      .key("constant")
+      .key("candidates")
       .begin_array();
-  for (bool c : constant) w.value(c);
-  w.end_array().key("candidates").begin_array();
   for (const tune::Candidate& c : all.list) {
     const tune::Evidence& e = c.evidence;
     const bool good = e.right();
@@ -99,32 +138,19 @@ void report(const Page& page, JsonWriter& w, const ir::Graph& g, const tune::Can
 }
 
 Result<Outcome> run(const Arguments& arguments) {
-  PERI_ASSIGN(const Line line, read_line(arguments));
-  PERI_ASSIGN(ir::Graph g, ir::parse_graph(line.text));
-  PERI_TRY(g.sort());
-  PERI_TRY(ops::infer_graph(g));
-  for (const ir::Value* v : g.inputs)
-    if (!v->type.known() || !is_const(*v->type.shape))
-      return usage("input '%s' has an open dimension", v->name.c_str())
-          .but_found(ir::type_text(v->type))
-          .advise("a problem has concrete dims: write numbers");
-  if (g.outputs.empty() || g.nodes.empty()) return usage("the problem has no node or no output");
-  for (const ir::Value* v : g.outputs)
-    if (!is_const(*v->type.shape))
-      return usage("output '%s' depends on data", v->name.c_str())
-          .advise("only problems with known sizes are replayed");
+  PERI_ASSIGN(Line line, read_line(arguments));
+  PERI_ASSIGN(const problem::Problem p, asked(std::move(line.problem), arguments.all("--variable")));
   tune::Options options;
   PERI_ASSIGN(options.threads, thread_count(arguments));
   options.provider = arguments.get("--provider");
   options.seed = line.seed;
   PERI_ASSIGN(const int64_t budget, arguments.number("--budget", 1, 600000, 200));
   options.budget_ms = static_cast<double>(budget);
-  const std::vector<bool> constant = constant_inputs(g, arguments.all("--variable"));
   tune::Tuner tuner(options);
-  const tune::Candidates& all = tuner.candidates(g, constant);
+  const tune::Candidates& all = tuner.candidates(p.graph, p.weights);
   const Page page(arguments);
   JsonWriter w;
-  report(page, w, g, all, constant, line.seed);
+  report(page, w, p, all, line.seed);
   Outcome out;
   out.json = w.take();
   const int64_t wrong =
@@ -147,15 +173,15 @@ const Entry replay_entry{{
     .positional = "LINE|FILE",
     .min_positional = 1,
     .max_positional = 1,
-    .flags = {{"--from", "", "ENGINE", "where 'region @KEY' or a step's name is looked up: the ENGINE.proof"},
+    .flags = {{"--from", "", "ENGINE", "LINE is the name or the key of a step in ENGINE.proof"},
               {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
               {"--provider", "", "NAME", "only candidates of this provider"},
               {"--budget", "", "MS", "timing of one candidate (default 200)"},
               {"--variable", "", "NAME", "an input that is no constant weight", true}},
-    .details = "LINE is IR text, as explain and failures print it, and may end with seed=N. Exit code 3 when a "
-               "candidate is wrong.\n\n"
-               "example:\n  peri replay 'graph { input x: f32[64,256]; input w: f32[256,128]; y = matmul(x, w); output "
-               "y; } seed=7'",
+    .details = "LINE is a problem as proofs and failures print it, and may end with seed=N: an anchor with its "
+               "epilogue, a region with its graph, IR text alone (weights are what its ops read as such), or 'region "
+               "@HASH' of the timing cache. Exit code 3 when a candidate is wrong.\n\n"
+               "example:\n  peri replay 'matmul a=f32[64,256] b=f32[256,128] +bias +relu seed=7'",
     .run = run,
 }};
 

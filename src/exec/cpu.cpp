@@ -19,27 +19,19 @@
 namespace peri::exec {
 
 namespace {
-constexpr size_t kAlign = 64;
-size_t round_up(size_t v) { return (v + kAlign - 1) / kAlign * kAlign; }
-
 class CpuInstance final : public runtime::Instance {
  public:
   CpuInstance(std::unique_ptr<kernels::Instance> kernel, std::shared_ptr<const StepStore> store)
       : kernel_(std::move(kernel)), store_(std::move(store)) {}
-  size_t scratch_bytes(int threads) const override {
-    return round_up(kernel_->workspace_bytes()) + static_cast<size_t>(threads) * round_up(kernel_->scratch_bytes());
-  }
+  runtime::Scratch scratch() const override { return {kernel_->workspace_bytes(), kernel_->scratch_bytes()}; }
   Status run(const runtime::RunContext& c) const override {
-    std::byte* workspace = c.scratch;
-    std::byte* scratch = c.scratch + round_up(kernel_->workspace_bytes());
-    const size_t stride = round_up(kernel_->scratch_bytes());
     for (int phase = 0; phase < kernel_->phases(); ++phase) {
-      c.pool->run(kernel_->tasks(phase), [&](int64_t task, int worker) {
-        kernel_->run_task(phase, task, {c.reads, c.writes, workspace, scratch + static_cast<size_t>(worker) * stride});
+      c.run_tasks(kernel_->tasks(phase), [&](int64_t task, int thread) {
+        kernel_->run_task(phase, task, {c.reads, c.writes, c.shared, c.each + static_cast<size_t>(thread) * c.stride});
       });
     }
     if (store_) PERI_TRY(store_->check());
-    return kernel_->finish({c.reads, c.writes, workspace, scratch});
+    return kernel_->finish({c.reads, c.writes, c.shared, c.each});
   }
 
  private:
@@ -169,6 +161,7 @@ class CpuPrepared final : public runtime::Prepared {
         target_(device::cpu_target(context.threads, libraries()).limited_to(context.variant->requires_isa)),
         store_(store_of(context, target_)),
         tuned_(tuned_sizes(context)),
+        choosing_(context.options->choosing),
         packing_(
             std::any_of(context.weights.begin(), context.weights.end(), [](const Tensor& w) { return w.defined(); })) {
     for (const Tensor& w : context.weights) constant_.push_back(w.defined());
@@ -192,7 +185,7 @@ class CpuPrepared final : public runtime::Prepared {
     PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
     WideWeights::Turn weights(weights_, target_);
     return kernel_.instantiate({&concrete.graph(), constant_}, config_,
-                               {weights.constants(), packed, &target_, store_.get()});
+                               {weights.constants(), packed, &target_, store_.get(), choosing_});
   }
 
   const kernels::Kernel& kernel_;
@@ -205,6 +198,7 @@ class CpuPrepared final : public runtime::Prepared {
   device::Target target_;
   std::shared_ptr<StepStore> store_;
   DimBinding tuned_;
+  bool choosing_;
   Packing packing_;
 };
 

@@ -9,7 +9,6 @@
 #include "judge/inputs.hpp"
 #include "judge/sizes.hpp"
 #include "judge/whole.hpp"
-#include "tune/trial.hpp"
 
 namespace peri::judge {
 namespace {

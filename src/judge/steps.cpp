@@ -4,7 +4,8 @@
 #include "device/target.hpp"
 #include "exec/core/region_payload.hpp"
 #include "kernels/core/widened.hpp"
-#include "tune/trial.hpp"
+#include "tune/expected.hpp"
+#include "tune/layouts.hpp"
 
 namespace peri::judge {
 namespace {

@@ -129,6 +129,16 @@ struct Chooser {
     return it->second;
   }
 
+  // What is offered and was not tried, since the part stands for the sake of other kernels.
+  void tell_untried(size_t k, const tune::Candidates& tried) {
+    const Part& p = parts.list[k];
+    const auto here = exec::bind_region(region_graph(p.region), terms.tuned_for);
+    if (p.kernels.empty() || !here.ok()) return;
+    for (const tune::Candidate& c : terms.tuner.offers(*here, constant_inputs(p.region)).list)
+      if (std::none_of(tried.list.begin(), tried.list.end(), [&](const auto& t) { return t.kernel == c.kernel; }))
+        able[k].refusals.push_back({c.id(), "not tried: the chain was cut here for the sake of others"});
+  }
+
   Status find_candidates(size_t k) {
     const Region& r = parts.list[k].region;
     Able& a = able[k];
@@ -136,6 +146,7 @@ struct Chooser {
     if (all.ok()) {
       a.refusals = (*all)->refusals;
       a.usable = usable_candidates(r, **all, terms.tuned_for, terms.also, terms.refused, &terms.tuner, &a.refusals);
+      tell_untried(k, **all);
     } else {
       a.refusals.push_back({"*", all.error().text()});
     }

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "base/fault.hpp"
-#include "base/hash.hpp"
 #include "exec/core/region_payload.hpp"
 #include "ops/entry.hpp"
+#include "problem/problem.hpp"
 
 namespace peri::lower {
 
@@ -89,14 +89,19 @@ struct Emitter {
     y->type.layout = want;
     g.mark_output(y, "t1");
     PERI_ASSIGN(const ir::Graph concrete, exec::bind_region(g, options.tuned_for));
-    std::vector<tune::Candidate> list = tuner.candidates(concrete, {false}).list;
-    const std::string key = hex64(hash_text(ir::print(g)));
+    const tune::Candidates& known = tuner.candidates(concrete, {false});
+    std::vector<tune::Candidate> list = known.list;
+    const std::string key = problem::hash(g);
     if (lock.locked()) {
       PERI_ASSIGN(const plan::LockedChoice* choice, lock.conversion(key, v->name));
       PERI_TRY(keep_choice(*choice, tuner.target(), v->name, &list));
     }
+    StepReport report;
     std::erase_if(list, [&](const tune::Candidate& c) {
-      return !c.evidence.right() || !refused_choice(options.refused, key, c).empty();
+      std::string why = c.evidence.right() ? refused_choice(options.refused, key, c) : c.evidence.rejected;
+      if (why.empty()) return false;
+      report.refusals.emplace_back(c.id(), std::move(why));
+      return true;
     });
     if (list.empty()) return internal_error("no kernel converts '%s' between layouts", v->name.c_str());
     plan::Step step;
@@ -109,14 +114,15 @@ struct Emitter {
         {list[0].offer.requires_isa, list[0].offer.library, list[0].offer.holds_for,
          exec::write_payload(list[0].kernel->name, list[0].kernel->version, list[0].offer.config, g)});
     out.program.steps.push_back(std::move(step));
-    StepReport report;
     report.name = "relayout " + v->name;
-    report.region = ir::print(concrete, {16, false});
+    report.problem = problem::text(concrete, {false});
     report.key = key;
     report.conversion = true;
     report.chosen = list[0].id();
     describe_offer(list[0].offer, &report);
     report.evidence = list[0].evidence;
+    for (size_t k = 1; k < list.size(); ++k) report.others.emplace_back(list[k].id(), list[k].evidence);
+    for (const tune::Refusal& r : known.refusals) report.refusals.emplace_back(r.kernel, r.reason);
     report.work = tune::work_of(concrete, 0);
     out.steps.push_back(std::move(report));
     return Ok{};
@@ -149,7 +155,7 @@ struct Emitter {
     for (const tune::Refusal& x : c.refusals) report.refusals.emplace_back(x.kernel, x.reason);
     auto concrete = exec::bind_region(region_graph(r), options.tuned_for, true);
     if (!concrete.ok()) return report;
-    report.region = ir::print(*concrete, {16, false});
+    report.problem = problem::text(*concrete, constant_inputs(r));
     report.work = tune::work_of(*concrete, c.reference ? 0 : c.candidate.offer.flops);
     return report;
   }

@@ -17,7 +17,7 @@ struct StepReport {
   std::string name;                            // anchor
   std::vector<std::string> origins;            // nodes of the model
   std::vector<std::string> touched_by;         // passes
-  std::string region;                          // IR text at the tuned dims
+  std::string problem;                         // its text at the tuned dims
   std::string key;                             // region_key, or the hash of a conversion's graph
   bool conversion = false;                     // a change of layout or device, not a region; a copy has no key
   std::string chosen;                          // candidate id, or "reference"

@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/hash.hpp"
 #include "kernels/core/widened.hpp"
 #include "ops/entry.hpp"
+#include "problem/problem.hpp"
 
 namespace peri::lower {
 
@@ -79,9 +79,7 @@ std::string region_name(const Region& r) {
   return first->name.empty() ? first->out()->name : first->name;
 }
 
-std::string region_key(const Region& region) {
-  return hex64(hash_text(ir::print(region_graph(region), {1024, false})));
-}
+std::string region_key(const Region& region) { return problem::hash(region_graph(region)); }
 
 void close_region(const ir::Graph& graph, Region* r) {
   r->inputs.clear();
@@ -117,7 +115,7 @@ ir::Graph region_graph(const Region& region, const std::vector<ir::Layout>& in_l
     const ir::Value* v = region.inputs[k];
     ir::Value* in = g.add_input("x" + std::to_string(k), v->type);
     in->type.layout = k < in_layouts.size() ? in_layouts[k] : ir::Layout{};
-    in->content = v->content;
+    if (!v->constant) in->content = v->content;  // a step does not know what its weights hold before it is made
     map[v] = in;
   }
   for (const ir::Node* n : region.nodes) {

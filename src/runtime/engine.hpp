@@ -51,6 +51,7 @@ struct EngineOptions {
   std::vector<std::shared_ptr<device::Device>> devices = {};
   // Steps that all sessions and bodies may still run together, for programs of strangers; null: no end.
   std::shared_ptr<std::atomic<int64_t>> steps_left = nullptr;
+  bool choosing = false;  // an executor may refuse what is right but slow: the engine is made to choose, and not kept
 
   int64_t memory_limit() const;
 };
@@ -124,11 +125,19 @@ class Session {
   // The contents of a buffer while the step hook runs, or after the last run: as its layout says, a blocked axis as one
   // row of all its bytes. After a run only buffers in separate memory are whole; outputs left with the run.
   Result<Tensor> buffer_contents(int32_t buffer) const;
-  // kSeparate: from the next prepare() on every buffer lies in memory of its own, results that take the memory of an
-  // argument too, all between guard bytes: what a run writes beside its results
-  // ends it with an error of kind kInternal that names the step. For judging engines: costs memory and time.
-  enum class Placement { kPlanned, kSeparate };
+  // From the next prepare() on. kSeparate: every buffer lies in memory of its own, results that take the memory of an
+  // argument too. kGuarded: every buffer that takes no argument's memory does. In both all buffers and scratch lie
+  // between guard bytes, NaN in every float type: what a run writes beside its results and scratch ends it with an
+  // error of kind kInternal that names the step. For judging: costs memory and time.
+  enum class Placement { kPlanned, kSeparate, kGuarded };
   void place(Placement placement);
+  // How the tasks of every step are handed out from now on.
+  void order(TaskOrder order);
+  // Runs one step again on what memory holds since the last run, without hook and guards: for timing. REQUIRES: that
+  // run did not fail, and no dimension depends on data.
+  Status repeat(size_t step);
+  // The memory of a buffer as it is after the last run.
+  Result<std::span<std::byte>> memory_of(int32_t buffer);
   // Fills the memory of scratch and kept buffers with 0xff, NaN in every float type, so that what a step reads before
   // it is written shows. Between prepare() and run().
   void poison();

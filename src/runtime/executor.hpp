@@ -15,13 +15,29 @@
 
 namespace peri::runtime {
 
+// Memory that an instance needs beside its arguments: once for a run, and once for each thread.
+struct Scratch {
+  size_t shared = 0, each = 0;
+};
+
+// The order in which the tasks of a step are handed out. Results may not depend on it; who judges a step turns it
+// round.
+struct TaskOrder {
+  bool backwards = false;
+  bool serial = false;  // on the calling thread, one after the other
+};
+
 // Given while a step runs. Pointers of reads and writes stand in the order of the step's lists; null: left out. A
 // string buffer's pointer is a std::vector<std::string>*.
 struct RunContext {
   std::span<const void* const> reads;
   std::span<void* const> writes;
-  std::byte* scratch = nullptr;  // scratch_bytes() of the instance, 64-byte aligned; contents undefined
+  // As Instance::scratch() asks, 64-byte aligned, contents undefined: what all threads share, and that of thread k at
+  // each + k * stride.
+  std::byte *shared = nullptr, *each = nullptr;
+  size_t stride = 0;
   ThreadPool* pool = nullptr;
+  TaskOrder order = {};
   const DimBinding* binding = nullptr;
 
   // For steps that bind dimensions: gives the dims of write `k`; the runtime binds the names, takes memory and returns
@@ -32,6 +48,14 @@ struct RunContext {
     virtual Result<void*> bind_output(size_t k, std::span<const int64_t> dims) = 0;
   };
   Binder* binder = nullptr;
+
+  // fn(task, thread) for each task in [0, tasks), in the order asked for.
+  template <class F>
+  void run_tasks(int64_t tasks, F&& fn) const {
+    const auto one = [&](int64_t at, int thread) { fn(order.backwards ? tasks - 1 - at : at, thread); };
+    if (!order.serial) return pool->run(tasks, one);
+    for (int64_t k = 0; k < tasks; ++k) one(k, 0);
+  }
 };
 
 // Given while a step of a device is enqueued. An argument lies on the device, or, for one end of a copy, on the host
@@ -51,7 +75,7 @@ struct EnqueueContext {
 class Instance {
  public:
   virtual ~Instance() = default;
-  virtual size_t scratch_bytes(int threads) const { return (void)threads, 0; }
+  virtual Scratch scratch() const { return {}; }
   // A step of the host.
   virtual Status run(const RunContext& context) const;
   // A step of a device: work goes into the stream, nothing is waited for or allocated. What is enqueued may be captured

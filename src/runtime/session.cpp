@@ -19,10 +19,10 @@ int64_t Session::arena_bytes() const { return state_->now ? state_->now->arena_p
 int64_t Session::captures() const { return state_->devices.captures; }
 int64_t Session::shapes_bound() const { return state_->shapes_bound; }
 void Session::place(Placement placement) {
-  const bool separate = placement == Placement::kSeparate;
-  if (state_->separate != separate) state_->now = nullptr;
-  state_->separate = separate;
+  if (state_->how != placement) state_->now = nullptr;
+  state_->how = placement;
 }
+void Session::order(TaskOrder order) { state_->order = order; }
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Engine> engine, int threads) {
   const int wanted = threads > 0 ? threads : engine->options().threads;
@@ -144,17 +144,38 @@ Status Session::State::run_step(size_t k) {
     PERI_TRY(refresh_arguments(k));
     if (!instance) {
       PERI_ASSIGN(instance, engine->instance(k, run_values));
-      PERI_TRY(scratch.reserve(instance->scratch_bytes(pool->threads()) + 64, options()));
+      PERI_TRY(scratch.reserve(scratch_places(*instance).bytes + 64, options()));
     }
   }
-  RunContext context{
-      now->reads[k], now->writes[k], scratch.data.get(), pool, data_dependent ? &run_binding : &now->binding, this};
+  const ScratchPlaces places = scratch_places(*instance);
+  if (guards()) guard_scratch(places);
   if (hook) hook(k, true);
-  Status done = contained([&] { return instance->run(context); });
-  if (separate && done.ok()) done = check_guards(k);
+  Status done = contained([&] { return instance->run(context_of(k, places)); });
+  if (guards() && done.ok()) done = check_guards(k);
+  if (guards() && done.ok()) done = check_scratch(places);
   if (hook) hook(k, false);
   if (!done.ok()) return std::move(done).error().at_node(program().steps[k].name);
   return Ok{};
+}
+
+RunContext Session::State::context_of(size_t k, const ScratchPlaces& places) {
+  RunContext c;
+  c.reads = now->reads[k];
+  c.writes = now->writes[k];
+  c.shared = scratch.data.get() + places.shared;
+  c.each = scratch.data.get() + places.each;
+  c.stride = places.stride;
+  c.pool = pool;
+  c.order = order;
+  c.binding = data_dependent ? &run_binding : &now->binding;
+  c.binder = this;
+  return c;
+}
+
+Status Session::repeat(size_t step) {
+  State& s = *state_;
+  const Instance& instance = *s.now->instances[step];
+  return contained([&] { return instance.run(s.context_of(step, s.scratch_places(instance))); });
 }
 
 void Session::State::bind_inputs(std::span<const Tensor> inputs) {
@@ -299,6 +320,15 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, std::sp
   return state_->run(inputs, outputs);
 }
 Status Session::prepare(const std::vector<std::vector<int64_t>>& input_dims) { return state_->prepare_for(input_dims); }
+
+Result<std::span<std::byte>> Session::memory_of(int32_t buffer) {
+  State& s = *state_;
+  const size_t k = static_cast<size_t>(buffer);
+  if (!s.now || !s.now->pointers[k] || s.program().buffers[k].dtype == DType::kString)
+    return internal_error("buffer %d has no memory", buffer);
+  PERI_ASSIGN(const int64_t bytes, s.sizes().table.eval(s.sizes().buffers[k].bytes, s.values()));
+  return std::span<std::byte>(static_cast<std::byte*>(s.now->pointers[k]), static_cast<size_t>(bytes));
+}
 
 Result<Tensor> Session::buffer_contents(int32_t buffer) const {
   const State& s = *state_;

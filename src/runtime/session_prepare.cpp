@@ -9,8 +9,6 @@
 namespace peri::runtime {
 
 namespace {
-constexpr int64_t kGuardBytes = 4096;
-constexpr int kGuard = 0xa5;
 constexpr size_t kSlack = 64;  // vector loads of the last elements may reach beyond them
 }  // namespace
 
@@ -18,7 +16,7 @@ constexpr size_t kSlack = 64;  // vector loads of the last elements may reach be
 Status Session::State::separate_memory(BoundShape* s) const {
   const plan::Program& p = program();
   for (const plan::Step& step : p.steps)
-    for (size_t j = 0; j < step.shares.size(); ++j)
+    for (size_t j = 0; j < step.shares.size() && how == Placement::kSeparate; ++j)
       if (step.shares[j] >= 0 && step.writes[j] != step.reads[static_cast<size_t>(step.shares[j])])
         s->taking[static_cast<size_t>(step.writes[j])] = true;
   s->guards.clear();
@@ -42,6 +40,7 @@ Result<int64_t> Session::State::separate_arena(uint32_t device, BoundShape* s) c
     if (b.alias_of >= 0 && !s->taking[k]) {
       PERI_ASSIGN(const int64_t inside, sizes().table.eval(sizes().buffers[k].alias_offset, s->values));
       offset[k] = offset[static_cast<size_t>(b.alias_of)] + inside;
+      s->guard_of[k] = s->guard_of[static_cast<size_t>(b.alias_of)];
       continue;
     }
     offset[k] = at;
@@ -54,44 +53,16 @@ Result<int64_t> Session::State::separate_arena(uint32_t device, BoundShape* s) c
   return at;
 }
 
-Status Session::State::check_guard(size_t guard) const {
-  const auto [begin, end, device] = now->guards[guard];
-  const auto whole = [](std::byte b) { return b == std::byte{kGuard}; };
-  const auto bytes = static_cast<size_t>(end - begin);
-  std::vector<std::byte> read;
-  if (device != plan::kHost) {
-    const DeviceLanes& own = devices.lanes[device];
-    read.resize(bytes);
-    PERI_TRY(own.read(read, own.arena.address() + static_cast<uint64_t>(begin)));
-  }
-  const std::byte *from = device == plan::kHost ? arena.data.get() + begin : read.data(), *to = from + bytes;
-  const std::byte* damaged = std::find_if_not(from, to, whole);
-  if (damaged == to) return Ok{};
-  return internal_error("a kernel wrote outside its results, %td bytes into the guard between two buffers",
-                        damaged - from);
-}
-
 Status Session::State::fill_guards() {
   for (const Guard& g : now->guards) {
-    const auto bytes = static_cast<size_t>(g.end - g.begin);
     if (g.device == plan::kHost) {
-      std::memset(arena.data.get() + g.begin, kGuard, bytes);
+      write_guard(arena.data.get() + g.begin, arena.data.get() + g.end);
       continue;
     }
     const DeviceLanes& own = devices.lanes[g.device];
-    PERI_TRY(own.write(own.arena.address() + static_cast<uint64_t>(g.begin),
-                       std::vector<std::byte>(bytes, std::byte{kGuard})));
-  }
-  return Ok{};
-}
-
-// Those on both sides of what the step writes.
-Status Session::State::check_guards(size_t step) const {
-  for (int32_t b : program().steps[step].writes) {
-    const size_t guard = b < 0 ? 0 : now->guard_of[static_cast<size_t>(b)];
-    if (guard == 0) continue;
-    PERI_TRY(check_guard(guard - 1));
-    PERI_TRY(check_guard(guard));
+    std::vector<std::byte> whole(static_cast<size_t>(g.end - g.begin));
+    write_guard(whole.data(), whole.data() + whole.size());
+    PERI_TRY(own.write(own.arena.address() + static_cast<uint64_t>(g.begin), whole));
   }
   return Ok{};
 }
@@ -100,7 +71,7 @@ Status Session::State::plan_memory(BoundShape* s) const {
   const plan::Program& p = program();
   PERI_ASSIGN(s->arena_plan, plan::plan_arena(p, sizes(), s->values));
   s->taking.assign(p.buffers.size(), false);
-  if (s->separate) PERI_TRY(separate_memory(s));
+  if (s->how != Placement::kPlanned) PERI_TRY(separate_memory(s));
   s->shift.assign(p.buffers.size(), 0);
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     const plan::Buffer& b = p.buffers[k];
@@ -233,7 +204,7 @@ Status Session::State::enter(BoundShape* s) {
   if (s->scratch_threads != pool->threads()) {
     s->scratch_bytes = 0;
     for (const auto& i : s->instances)
-      if (i) s->scratch_bytes = std::max(s->scratch_bytes, i->scratch_bytes(pool->threads()));
+      if (i) s->scratch_bytes = std::max(s->scratch_bytes, scratch_places(*i).bytes);
     s->scratch_threads = pool->threads();
   }
   const uint64_t before = placement;
@@ -259,7 +230,7 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
   kept.reserve(kKeptShapes + 1);  // what is entered below is kept, without fail
   auto fresh = std::make_unique<BoundShape>();
   fresh->input_dims = dims;
-  fresh->separate = separate;
+  fresh->how = how;
   PERI_TRY(plan::bind_sizes(program(), sizes(), dims, lowest_dim, &fresh->values));
   fresh->binding = sizes().table.binding_of(fresh->values);
   ++shapes_bound;
@@ -305,8 +276,11 @@ void Session::poison_results(size_t step) {
     if (s.program().buffers[b].dtype == DType::kString || s.now->arena_plan.bytes[b] == plan::kUnbound) continue;
     s.fill(b, s.now->writes[step][j]);
   }
-  if (s.now->instances[step] && s.scratch.data)
-    std::memset(s.scratch.data.get(), 0xff, s.now->instances[step]->scratch_bytes(s.pool->threads()));
+  if (!s.now->instances[step] || !s.scratch.data) return;
+  const ScratchPlaces places = s.scratch_places(*s.now->instances[step]);
+  std::memset(s.scratch.data.get() + places.shared, 0xff, places.need.shared);
+  for (size_t t = 0; t < static_cast<size_t>(places.threads); ++t)
+    std::memset(s.scratch.data.get() + places.each + t * places.stride, 0xff, places.need.each);
 }
 
 }  // namespace peri::runtime

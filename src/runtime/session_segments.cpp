@@ -204,7 +204,7 @@ Status Session::State::capture_segment(size_t index) {
 
 // Captures what the current shape has not captured yet. Not where sizes hang on data, or every step is looked at.
 Status Session::State::capture_segments() {
-  if (data_dependent || separate || hook) return Ok{};
+  if (data_dependent || guards() || hook) return Ok{};
   for (size_t k = 0; k < devices.segments.size(); ++k) {
     if (now->captured[k]) continue;
     Status done = capture_segment(k);
@@ -225,7 +225,7 @@ Status Session::State::step_through(const plan::Segment& segment) {
     if (hook) hook(k, true);
     Status done = enqueue_step(k);
     if (done.ok()) done = own.streams[devices.lane_of[k]]->synchronize();
-    if (done.ok() && separate) done = check_guards(k);
+    if (done.ok() && guards()) done = check_guards(k);
     if (hook) hook(k, false);
     if (!done.ok()) return at_step(std::move(done).error(), name);
   }
@@ -240,7 +240,7 @@ Status Session::State::run_segment(size_t index) {
   if (left && left->fetch_sub(count) < count)
     return refused("the run's budget of steps is spent").at_node(program().steps[segment.begin].name);
   for (size_t k = segment.begin; k < segment.end; ++k) PERI_TRY(settle_for(k));
-  if (hook || separate) return step_through(segment);
+  if (hook || guards()) return step_through(segment);
   own.enqueued = segment_name(program(), segment);
   Status done = now->captured[index] ? own.streams[0]->replay(*now->captured[index]) : enqueue_segment(segment);
   if (done.ok()) return Ok{};

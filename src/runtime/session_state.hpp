@@ -9,6 +9,7 @@
 
 #include "plan/sizes.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/guard.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/session_device.hpp"
 
@@ -23,7 +24,7 @@ struct Guard {
 // All that depends on the input dims alone. Pointers are those of the session's memory as it lay when they were placed.
 struct BoundShape {
   std::vector<std::vector<int64_t>> input_dims;
-  bool separate = false;
+  Session::Placement how = Session::Placement::kPlanned;
   std::vector<int64_t> values;  // of the engine's sizes
   DimBinding binding;           // the same by name
   plan::ArenaPlan arena_plan;
@@ -51,13 +52,22 @@ struct StateMemory {
   bool used = false;
 };
 
+// Where the scratch of a step lies in the session's: offsets. Between the parts, before and behind them are guards.
+struct ScratchPlaces {
+  Scratch need;
+  size_t shared = 0, each = 0, stride = 0, bytes = 0;
+  int threads = 0;
+};
+
 struct Session::State final : RunContext::Binder {
   std::shared_ptr<const Engine> engine;
   std::unique_ptr<ThreadPool> own_pool;
   ThreadPool* pool = nullptr;
   int64_t lowest_dim = 1;
   StepHook hook;
-  bool separate = false, data_dependent = false;
+  Placement how = Placement::kPlanned;
+  TaskOrder order;
+  bool data_dependent = false;
 
   std::vector<std::unique_ptr<BoundShape>> kept;  // most recently used first
   BoundShape* now = nullptr;                      // of kept; null: nothing is prepared
@@ -84,7 +94,7 @@ struct Session::State final : RunContext::Binder {
 
   template <class Dims>  // size_t -> const std::vector<int64_t>&, of one input
   bool is_for(const BoundShape& s, size_t inputs, const Dims& dims) const {
-    if (s.separate != separate || s.input_dims.size() != inputs) return false;
+    if (s.how != how || s.input_dims.size() != inputs) return false;
     for (size_t k = 0; k < inputs; ++k)
       if (s.input_dims[k] != dims(k)) return false;
     return true;
@@ -110,9 +120,14 @@ struct Session::State final : RunContext::Binder {
   Status hold(Memory* memory, size_t bytes);
   Status hold_states(const BoundShape& s);
   void place_buffers(BoundShape* s) const;
+  bool guards() const { return how != Placement::kPlanned; }
   Status fill_guards();
+  Result<std::span<const std::byte>> guard_bytes(size_t guard, std::vector<std::byte>* read) const;
   Status check_guard(size_t guard) const;
   Status check_guards(size_t step) const;
+  ScratchPlaces scratch_places(const Instance& instance) const;
+  void guard_scratch(const ScratchPlaces& places) const;
+  Status check_scratch(const ScratchPlaces& places) const;
   Result<void*> place(int32_t buffer);
   Result<int64_t> alias_offset(int32_t buffer) const;
   Status refresh_arguments(size_t step);
@@ -134,6 +149,7 @@ struct Session::State final : RunContext::Binder {
   Status write_device(size_t buffer, std::byte value);
   void fill(size_t buffer, void* host);
   Result<void*> bind_output(size_t k, std::span<const int64_t> dims) override;
+  RunContext context_of(size_t step, const ScratchPlaces& places);
   void bind_inputs(std::span<const Tensor> inputs);
   Status place_outputs(std::span<const View> given, std::vector<Tensor>* outs, std::vector<bool>* direct);
   void point_steps();

@@ -21,8 +21,9 @@ constexpr const char* kSchema =
     "DROP TABLE IF EXISTS samples1; DROP TABLE IF EXISTS samples2;"
     "CREATE TABLE IF NOT EXISTS known4(kind TEXT, machine TEXT, subject TEXT, candidate TEXT, value TEXT, "
     "checksum TEXT, PRIMARY KEY(kind, machine, subject, candidate)) WITHOUT ROWID";
-// Kinds of rows: evidence about a candidate on a problem, verdicts of tier 1 about a kernel, peaks of the machine.
-constexpr const char *kTiming = "timing", *kSamples = "samples", *kPeaks = "peaks";
+// Kinds of rows: evidence about a candidate on a problem, verdicts of tier 1 about a kernel, peaks of the machine,
+// texts of problems.
+constexpr const char *kTiming = "timing", *kSamples = "samples", *kPeaks = "peaks", *kProblem = "problem";
 
 struct CloseDb {
   void operator()(sqlite3* db) const { sqlite3_close(db); }
@@ -185,6 +186,24 @@ std::optional<SampleVerdict> Cache::find_samples(const std::string& kernel) {
 
 void Cache::store_samples(const std::string& kernel, const SampleVerdict& v) {
   state_->keep({kSamples, state_->machine, kernel, ""}, samples_text(v));
+}
+
+namespace {
+Result<std::string> read_problem(const Json& json) {
+  PERI_ASSIGN(const std::string_view text, json.get_string("problem"));
+  return std::string(text);
+}
+}  // namespace
+
+std::optional<std::string> Cache::find_problem(const std::string& hash) {
+  return state_->recall<std::string>({kProblem, "", hash, ""}, read_problem);
+}
+
+void Cache::store_problem(const problem::Problem& p) {
+  if (problem::name(p).find('@') == std::string::npos) return;
+  JsonWriter w;
+  w.begin_object().field("problem", problem::text(p)).end_object();
+  state_->keep({kProblem, "", problem::hash(p), ""}, w.take());
 }
 
 namespace {

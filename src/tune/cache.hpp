@@ -11,6 +11,7 @@
 #include "bench/peaks.hpp"
 #include "device/target.hpp"
 #include "kernels/entry.hpp"
+#include "problem/problem.hpp"
 #include "tune/judge.hpp"
 
 namespace peri::tune {
@@ -32,6 +33,9 @@ class Cache {
   // Verdicts of tier 1 about a kernel by name, version and library.
   std::optional<SampleVerdict> find_samples(const std::string& kernel);
   void store_samples(const std::string& kernel, const SampleVerdict& verdict);
+  // The text of a problem by its hash: for one that no line says.
+  std::optional<std::string> find_problem(const std::string& hash);
+  void store_problem(const problem::Problem& problem);
   // What this machine was found to sustain, by this program since the machine was started (see peaks_hold_for()).
   std::optional<bench::Peaks> find_peaks(const std::string& holds_for);
   void store_peaks(const std::string& holds_for, const bench::Peaks& peaks);

@@ -32,12 +32,6 @@ std::string sources_of(const kernels::Kernel& kernel) {
 }
 }  // namespace
 
-std::string problem_key(const ir::Graph& region, const std::vector<bool>& constant) {
-  std::string key = ir::print(region, {1024, false});
-  for (bool c : constant) key += c ? 'c' : 'v';
-  return key;
-}
-
 std::string candidate_key(const Candidate& c, const ir::Graph& region) {
   std::set<std::string_view> definitions;
   for (const ir::Node* n : region.nodes) definitions.insert(ops::source_key(n->op));

@@ -1,5 +1,5 @@
-// Keys of the timing cache: all that a verdict and a time depend on beside the machine. A rebuilt program keeps what
-// was found with the same sources; a kernel or a definition that changed is judged anew.
+// Keys of the timing cache: all that a verdict and a time depend on beside machine and problem. A rebuilt program keeps
+// what was found with the same sources; a kernel or a definition that changed is judged anew.
 #pragma once
 
 #include <string>
@@ -9,7 +9,6 @@
 
 namespace peri::tune {
 
-std::string problem_key(const ir::Graph& region, const std::vector<bool>& constant);
 // Candidate with its layouts and sharing of memory, the kernel's sources, and the definitions of the region's ops.
 std::string candidate_key(const Candidate& candidate, const ir::Graph& region);
 // For tier 1, which tries a kernel on samples of any op.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/clock.hpp"
+#include "device/memory_info.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "tune/rivals.hpp"
@@ -16,8 +17,9 @@
 namespace peri::tune {
 
 namespace {
-constexpr double kLargestTrialBytes = 1 << 30;
 constexpr double kLargestTrialFlops = 2e12;  // of one run: seconds of the fastest kernel, and candidates run often
+constexpr double kSmallBytes = 256 << 20;    // so much is there
+constexpr double kShareOfMemory = 0.8;       // of what is free
 constexpr int64_t kElsewherePositions = 1024;
 // A visit to a candidate that others will be held against, and to one that stands alone.
 constexpr int64_t kVisitSamples = 3, kOnlySamples = 5;
@@ -26,30 +28,47 @@ constexpr double kVisitShare = 1.0 / 3;  // of the budget
 constexpr double kMoreShare = 0.01;
 constexpr double kKeptBytes = 1 << 30;  // of the trials that wait for their rivals
 
-double bytes_of(const ir::Type& type) {
-  double n = dtype_bits(type.dtype) / 8.0;
-  for (const Dim& d : *type.shape) n *= d.is_const() ? static_cast<double>(d.value()) : 1.0;
+double numel_of(const ir::Value& v) {
+  double n = 1;
+  for (const Dim& d : *v.type.shape) n *= d.is_const() ? static_cast<double>(d.value()) : 1.0;
   return n;
 }
+double bytes_of(const ir::Value& v) { return numel_of(v) * dtype_bits(v.type.dtype) / 8.0; }
 
 double bytes_of(const ir::Graph& region) {
   double bytes = 0;
-  for (const ir::Value* v : region.inputs) bytes += bytes_of(v->type);
-  for (const ir::Value* v : region.outputs) bytes += bytes_of(v->type);
+  for (const auto* list : {&region.inputs, &region.outputs})
+    for (const ir::Value* v : *list) bytes += bytes_of(*v);
   return bytes;
 }
 
-// What no trial can hold is left to the reference, which fails with a typed error if the memory is not there.
-std::string too_large(const ir::Graph& region, const std::vector<bool>& constant) {
+// Arguments as they are made, in the layout asked for and in the run; results in the run, as they were first,
+// row-major, and the same of a peer.
+double trial_bytes(const ir::Graph& region) {
   double bytes = 0;
-  for (size_t k = 0; k < region.inputs.size(); ++k)
-    if (!constant[k]) bytes += bytes_of(region.inputs[k]->type);
-  for (const ir::Value* v : region.outputs) bytes += bytes_of(v->type);
+  for (const ir::Value* v : region.inputs) bytes += 3 * bytes_of(*v);
+  for (const ir::Value* v : region.outputs) bytes += 5 * bytes_of(*v);
+  return bytes;
+}
+// Every value of the region in float64, those that are computed with their radii.
+double reference_bytes(const ir::Graph& region) {
+  double bytes = 0;
+  for (const auto& v : region.values()) bytes += (v->producer ? 16 : 8) * numel_of(*v);
+  return bytes;
+}
+
+std::string lacks_memory(const char* what, double bytes) {
+  const double available = static_cast<double>(device::host_memory().available_bytes);
+  if (bytes <= kSmallBytes || available <= 0 || bytes <= kShareOfMemory * available) return "";
+  return format("%s takes %.1f GiB of memory, and %.1f are free", what, bytes / (1 << 30), available / (1 << 30));
+}
+
+// What no trial can run is left to the reference, which fails with a typed error if the memory is not there.
+std::string too_large(const ir::Graph& region) {
   double flops = 0;
   for (const ir::Node* n : region.nodes) flops += ops::cost_of(*n).flops;
   if (flops > kLargestTrialFlops) return format("one run of it takes %.0f Gflop: too much to try", flops / 1e9);
-  if (bytes <= kLargestTrialBytes) return "";
-  return "its tensors are too large to try: " + std::to_string(static_cast<int64_t>(bytes / (1 << 20))) + " MiB";
+  return lacks_memory("to try it", trial_bytes(region));
 }
 
 // The answer of one of a provider, for comparison with those of other providers.
@@ -71,7 +90,7 @@ struct Case {
   ThreadPool* pool = nullptr;
   const bench::Ceilings& ceilings;
   std::span<const std::byte> rest;
-  std::vector<Tensor> arguments;
+  Given given;
   std::optional<Expected> expected;
   std::string too_dear;  // why there is no expectation, though one was asked for
   std::vector<Peer> peers;
@@ -114,7 +133,7 @@ struct Case {
           Evidence visit;
           if (stopped()) return visit;
           told(k, nullptr);
-          time(*candidates[k], *trials[k], &visit);
+          if (!time(*candidates[k], *trials[k], &visit).ok()) return Evidence();
           Verdict v = known[k];
           add_visit(visit, &v.evidence);
           tell(k, v);
@@ -125,10 +144,12 @@ struct Case {
 
   Verdict one(size_t index, const Candidate& c) {
     Verdict v;
-    auto trial = Trial::create(region, constant, c, arguments, target, pool, !terms.elsewhere);
+    auto trial = Trial::create(region, constant, c, &given, target, pool, !terms.elsewhere);
     if (!trial.ok()) {
-      v.lasting = trial.error().kind != ErrorKind::kMemory;
-      v.evidence.rejected = (v.lasting ? "it refuses when it is made: " : "") + trial.error().text();
+      const ErrorKind kind = trial.error().kind;
+      v.lasting = kind != ErrorKind::kMemory;
+      const bool says_all = kind == ErrorKind::kMemory || kind == ErrorKind::kInternal || kind == ErrorKind::kAccuracy;
+      v.evidence.rejected = (says_all ? "" : "it refuses when it is made: ") + trial.error().text();
       return v;
     }
     std::vector<Tensor> out;
@@ -147,20 +168,28 @@ struct Case {
         if (!v.evidence.rejected.empty()) return v;
       }
     }
-    if (terms.measure) time(c, **trial, &v.evidence);
+    if (terms.measure) {
+      const Status timed = time(c, **trial, &v.evidence);
+      if (!timed.ok()) {
+        v.lasting = timed.error().kind != ErrorKind::kMemory;
+        v.evidence.rejected = timed.error().text();
+        return v;
+      }
+    }
     if (terms.verify && !expected) compare_alone(index, c, std::move(out), &v);
     if (!alone()) trials[index] = std::move(*trial);
     return v;
   }
 
   // A time that the machine cannot reach is an error in the measurement: taken once more, then left out.
-  void time(const Candidate& c, Trial& trial, Evidence* e) {
+  Status time(const Candidate& c, Trial& trial, Evidence* e) {
     const double floor = ceilings.floor_ms(work_of(region, c.offer.flops).least);
     for (int round = 0; round < 2; ++round) {
-      trial.time(alone() ? terms.budget_ms : terms.budget_ms * kVisitShare, alone() ? kOnlySamples : kVisitSamples,
-                 rest, e);
-      if (believe_time(floor, ceilings, e)) return;
+      PERI_TRY(trial.time(alone() ? terms.budget_ms : terms.budget_ms * kVisitShare,
+                          alone() ? kOnlySamples : kVisitSamples, rest, e));
+      if (believe_time(floor, ceilings, e)) break;
     }
+    return Ok{};
   }
 
   Peer* peer_of(const Candidate& c, bool same_provider) {
@@ -177,7 +206,7 @@ struct Case {
     if (e.positions.empty()) return true;
     const std::vector<int64_t> disputed = disputed_positions(e, (*peer)->out[k], out);
     if (disputed.empty()) return true;
-    auto exact = expected_at(e.region ? *e.region : region, arguments, pool->threads(), disputed);
+    auto exact = expected_at(e.region ? *e.region : region, given.row_major(), pool->threads(), disputed);
     if (!exact.ok()) return v->evidence.rejected = "cannot be judged: " + exact.error().text(), false;
     auto mine = compare(*exact, {&out, 1}), theirs = compare(*exact, {&(*peer)->out[k], 1});
     if (!mine.ok()) v->evidence.rejected = mine.error().text();
@@ -314,14 +343,17 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
     for (size_t k = 0; k < candidates.size(); ++k) told(k, &v);
   };
   const int64_t start = now_ns();
-  if (const std::string why = too_large(region, constant); !why.empty()) return all(why);
+  if (const std::string why = too_large(region); !why.empty()) return all(why);
   auto arguments = make_arguments(region, terms.seed);
   if (!arguments.ok()) return all("cannot be judged: " + arguments.error().text());
-  Case one{region, constant, terms, told, state_->target, &state_->pool, state_->ceilings, {}, std::move(*arguments),
+  auto given = Given::make(std::move(*arguments), constant);
+  if (!given.ok()) return all("cannot be judged: " + given.error().text());
+  Case one{region, constant, terms, told, state_->target, &state_->pool, state_->ceilings, {}, std::move(*given),
            {},     {},       {}};
   if (terms.measure) one.rest = state_->between_runs(terms.model_bytes);
-  if (terms.verify) {
-    auto expected = make_expected(region, one.arguments, state_->pool.threads(), terms.seed,
+  if (terms.verify) one.too_dear = lacks_memory("its reference", trial_bytes(region) + reference_bytes(region));
+  if (terms.verify && one.too_dear.empty()) {
+    auto expected = make_expected(region, one.given.row_major(), state_->pool.threads(), terms.seed,
                                   terms.elsewhere ? kElsewherePositions : kMostPositions);
     if (expected.ok())
       one.expected = std::move(*expected);

@@ -61,7 +61,4 @@ bool believe_time(double floor_ms, const bench::Ceilings& ceilings, Evidence* ev
 // make no difference; a power of two below that, since times are kept by it.
 size_t traffic_bytes(double model_bytes);
 
-// Weights as anchors have them: what convolutions, products and normalisations read beside their first input.
-std::vector<bool> likely_weights(const ir::Graph& region);
-
 }  // namespace peri::tune

@@ -5,7 +5,8 @@
 #include <set>
 
 #include "exec/core/region_payload.hpp"
-#include "tune/judge.hpp"
+#include "kernels/entry.hpp"
+#include "problem/problem.hpp"
 
 namespace peri::tune {
 
@@ -165,7 +166,7 @@ std::optional<SampleProblem> bound(const SampleProblem& p) {
   for (const ir::Value* v : region->outputs)
     if (!v->producer) return std::nullopt;
   if (flops > kMostFlops) return std::nullopt;
-  return SampleProblem{std::move(*region), p.constant};
+  return SampleProblem{problem::canonical(*region), p.constant};
 }
 
 bool conv(const ir::Node& n) { return n.op == "conv" || n.op == "conv_transpose"; }
@@ -223,7 +224,7 @@ void add_op(const ops::OpDef& op, std::vector<SampleProblem>* all) {
     for (std::string_view chain : chains) {
       std::optional<SampleProblem> q = with_chain(*p, chain);
       if (!q) continue;
-      std::vector<bool> more = likely_weights(q->region);
+      std::vector<bool> more = problem::weights_by_role(q->region);
       for (size_t k = 0; k < more.size(); ++k) more[k] = more[k] || q->constant[k];
       if (more != q->constant) all->push_back({q->region.clone(), more});
       all->push_back(std::move(*q));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tune/expected.hpp"
+#include "tune/given.hpp"
 
 namespace peri::kernels {
 struct Kernel;
@@ -18,7 +19,7 @@ struct SampleProblem {
   ir::Graph region;
   std::vector<bool> constant;
   // Made when a kernel takes it first.
-  std::vector<Tensor> arguments = {};
+  std::optional<Given> given = std::nullopt;
   std::optional<Expected> expected = std::nullopt;
   bool refused = false;  // the reference takes no such data
 };

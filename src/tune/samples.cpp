@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "problem/problem.hpp"
 #include "tune/sample_regions.hpp"
 #include "tune/trial.hpp"
 
@@ -19,7 +20,10 @@ bool prepared(SampleProblem* p) {
   auto expected = arguments.ok() ? make_expected(p->region, *arguments, 1, kSeed) : Result<Expected>(arguments.error());
   p->refused = !expected.ok();
   if (p->refused) return false;
-  p->arguments = std::move(*arguments);
+  auto given = Given::make(std::move(*arguments), p->constant);
+  p->refused = !given.ok();
+  if (p->refused) return false;
+  p->given = std::move(*given);
   p->expected = std::move(*expected);
   return true;
 }
@@ -34,8 +38,10 @@ Status check_problem(const kernels::Kernel& kernel, const device::Target& target
     o.inputs.resize(p->region.inputs.size());
     o.outputs.resize(p->region.outputs.size());
     const Candidate c{&kernel, std::move(o)};
-    auto trial = Trial::create(p->region, p->constant, c, p->arguments, target, pool);
-    if (!trial.ok()) continue;  // a late refusal
+    auto trial = Trial::create(p->region, p->constant, c, &*p->given, target, pool);
+    const auto late = [](ErrorKind kind) { return kind == ErrorKind::kRefused || kind == ErrorKind::kUnsupported; };
+    if (!trial.ok() && late(trial.error().kind)) continue;
+    if (!trial.ok()) return Error(trial.error().kind, "{" + c.offer.config + "} " + trial.error().text());
     Evidence evidence;
     auto error = (*trial)->verify(&*p->expected, &evidence);
     if (!error.ok()) return Error(error.error().kind, "{" + c.offer.config + "} " + error.error().text());
@@ -58,26 +64,12 @@ SampleVerdict check_samples(const kernels::Kernel& kernel, const device::Target&
       if (!v.failed.empty()) break;
       const Status right = check_problem(kernel, target, &p, pool, &v.samples);
       if (right.ok()) continue;
-      v.failed = "wrong on a sample: " + right.error().text() + " in " + ir::print(p.region, {16, false});
+      v.failed = "wrong on a sample: " + right.error().text() + " in " + problem::text(p.region, p.constant);
       v.lasting = right.error().kind != ErrorKind::kMemory;
     }
   if (v.failed.empty() && v.samples == 0) v.failed = "no sample of it ran: nothing is known of it";
   if (v.lasting) known.emplace(&kernel, v);
   return v;
-}
-
-std::vector<bool> likely_weights(const ir::Graph& region) {
-  std::vector<bool> out;
-  for (const ir::Value* v : region.inputs) {
-    bool weight = !v->users.empty();
-    for (const ir::Node* n : v->users)
-      for (size_t port = 0; port < n->inputs.size(); ++port) {
-        const ops::Role role = ops::role_of(*n, port);
-        weight = weight && (n->inputs[port] != v || (role != ops::Role::kData && role != ops::Role::kIndex));
-      }
-    out.push_back(weight);
-  }
-  return out;
 }
 
 }  // namespace peri::tune

@@ -1,37 +1,36 @@
-// Trial: one candidate on one problem with seeded data: does it give the right answer in every way an engine may run
-// it, and how long does it take.
+// Trial: one candidate on one problem with seeded data, run by its own executor as the step of a Program: does it give
+// the right answer in every way an engine may run it, and how long does it take.
 #pragma once
 
-#include "tune/arguments.hpp"
 #include "tune/expected.hpp"
+#include "tune/given.hpp"
 #include "tune/layouts.hpp"
 #include "tune/tuner.hpp"
 
 namespace peri::tune {
 
-// A bare runner of a kernel instance with its own memory between guards, arguments converted to the offer's layouts.
 class Trial {
  public:
-  // `choosing`: see kernels::InstantiateContext. kRefused: the kernel takes the problem no more when it sees its data.
-  static Result<std::unique_ptr<Trial>> create(const ir::Graph& region, const std::vector<bool>& constant,
-                                               const Candidate& candidate, std::span<const Tensor> arguments,
-                                               const device::Target& target, ThreadPool* pool, bool choosing = true);
+  // `given` must outlive it. `choosing`: see kernels::InstantiateContext. kRefused: the kernel takes the problem no
+  // more when it sees its data.
+  static Result<std::unique_ptr<Trial>> create(const ir::Graph& region, const std::vector<bool>& weights,
+                                               const Candidate& candidate, Given* given, const device::Target& target,
+                                               ThreadPool* pool, bool choosing = true);
   ~Trial();
-  // Runs it in each form below, outputs, workspace and scratch poisoned before. An error if a run reports one, changes
-  // an input, writes outside its memory or gives other bits than the first; or if these are wrong. Forms: results in
-  // memory of their own and, where the offer says so, in that of their arguments; tasks in ascending and descending
-  // order. Returns the largest |error| / radius, 0 without `expected`. `outputs`: the row-major answers too. `brief`:
-  // what is dear runs once for each memory of its results.
+  // Runs it in each form below, all memory guarded, results and scratch poisoned before. An error if a run reports one,
+  // changes an input, writes outside its memory or gives other bits than the first; or if these are wrong. Forms:
+  // results in memory of their own and, where the offer says so, in that of their arguments; tasks in ascending and
+  // descending order. Returns the largest |error| / radius, 0 without `expected`. `outputs`: the row-major answers too.
+  // `brief`: what is expensive runs once for each memory of its results.
   Result<double> verify(const Expected* expected, Evidence* evidence, std::vector<Tensor>* outputs = nullptr,
                         bool brief = false);
-  // Writes the time of repeated runs, by kTimeStatistic: `least_samples`, and more while `budget_ms` lasts. Where the
-  // region has weights, `rest` is read before each: in a run of the whole network as much passes through the caches
-  // between two uses of a weight. The activations are read after it, as the step before has just written them.
-  void time(double budget_ms, int64_t least_samples, std::span<const std::byte> rest, Evidence* evidence);
+  // Writes the time of repeated runs of the step, by kTimeStatistic: `least_samples`, and more while `budget_ms` lasts.
+  // Where the region has weights, `rest` is read before each: in a run of the whole network as much passes through the
+  // caches between two uses of a weight. The activations are read after it, as the step before has just written them.
+  Status time(double budget_ms, int64_t least_samples, std::span<const std::byte> rest, Evidence* evidence);
 
  private:
   Trial();
-  void cool(std::span<const std::byte> rest);
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "exec/entry.hpp"
+#include "problem/problem.hpp"
 #include "tune/apart.hpp"
 #include "tune/cache.hpp"
 #include "tune/cache_keys.hpp"
@@ -50,6 +51,11 @@ struct Tuner::State {
   void turn(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
   void decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
                         Candidates* all);
+  void count_runs(const Candidate& c, const Evidence& e) {
+    KernelRuns& kernel = stats.kernels[std::string(c.kernel->name)];
+    kernel.runs += e.runs;
+    kernel.shared_runs += e.shared_runs;
+  }
   // Under which times are kept: they hold for what is read between the runs.
   std::string timing_key(const ir::Graph& region, const std::vector<bool>& constant) const;
   // The worker's judge; null if there is none (any more), and then stats say why.
@@ -161,6 +167,8 @@ const SampleVerdict& Tuner::State::samples(const kernels::Kernel& kernel, const 
     if (cache && v->lasting) cache->store_samples(name, *v);
     stats.sample_seconds += seconds_since(start);
   }
+  stats.kernels[std::string(kernel.name)].samples = v->samples;
+  stats.kernels[std::string(kernel.name)].failed = v->failed;
   ++stats.kernels_sampled;
   stats.sample_runs += v->samples;
   stats.kernels_refused += !v->failed.empty();
@@ -176,6 +184,7 @@ std::vector<Verdict> Tuner::State::judged(const ir::Graph& region, const std::ve
   for (size_t k = 0; k < fresh.size(); ++k) left[k] = k;
   std::vector<const Candidate*> list(fresh.begin(), fresh.end());
   std::vector<bool> settled(fresh.size(), false);
+  if (cache) cache->store_problem({region.clone(), constant});
   const Told told = [&](size_t at, const Verdict* v) {
     if (!v) return;
     const size_t k = left[at];
@@ -219,7 +228,7 @@ void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& 
 void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
                                     Candidates* all) {
   const Terms terms{false, true, true, options.seed, options.budget_ms, options.model_bytes, options.stop};
-  const std::string key = problem_key(there, constant) + " elsewhere";
+  const std::string key = problem::identity(there, constant) + " elsewhere";
   std::vector<Candidate*> right;
   for (Candidate& c : all->list)
     if (c.evidence.right()) right.push_back(&c);
@@ -239,9 +248,11 @@ void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<b
       }
     }
     ++stats.elsewhere;
-    if (fresh.empty() || stopped()) return verdicts;
-    const std::vector<Verdict> now = judged(g, constant, key, fresh, terms);
-    for (size_t k = 0; k < at.size(); ++k) verdicts[at[k]] = now[k];
+    if (!fresh.empty() && !stopped()) {
+      const std::vector<Verdict> now = judged(g, constant, key, fresh, terms);
+      for (size_t k = 0; k < at.size(); ++k) verdicts[at[k]] = now[k];
+    }
+    for (size_t k = 0; k < list.size(); ++k) count_runs(*list[k], verdicts[k].evidence);
     return verdicts;
   });
   std::stable_partition(all->list.begin(), all->list.end(), [](const Candidate& c) { return c.evidence.right(); });
@@ -272,7 +283,10 @@ void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& cons
   if (stopped()) leave_untried(all);
   put_fastest_first(&all->list);
   if (options.measure && options.settings > 0 && !stopped()) turn(region, constant, key, all);
-  for (const Candidate& c : all->list) stats.compared += !c.evidence.compared_with.empty();
+  for (const Candidate& c : all->list) {
+    stats.compared += !c.evidence.compared_with.empty();
+    count_runs(c, c.evidence);
+  }
 }
 
 void Tuner::State::turn(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
@@ -296,20 +310,20 @@ void Tuner::State::turn(const ir::Graph& region, const std::vector<bool>& consta
 const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<bool>& constant,
                                     std::span<const ir::Graph> also, std::span<const kernels::Kernel* const> only) {
   State& s = *state_;
-  const std::string key = problem_key(region, constant);
+  const std::string key = problem::identity(region, constant);
   std::string chosen = key;
   if (!s.by_problem.contains(key))
     for (const kernels::Kernel* k : only) chosen += "\nonly " + std::string(k->name);
   std::string whole = chosen;
   if (s.options.verify)
     for (const ir::Graph& g : also)
-      if (const std::string other = problem_key(g, constant); other != key) whole += "\nalso " + other;
+      if (const std::string other = problem::identity(g, constant); other != key) whole += "\nalso " + other;
   if (const auto it = s.by_problem.find(whole); it != s.by_problem.end()) return it->second;
   if (whole != chosen) {
     Candidates all = candidates(region, constant, {}, only);
     const int64_t start = now_ns();
     for (const ir::Graph& g : also)
-      if (problem_key(g, constant) != key && !s.stopped()) s.decide_elsewhere(region, constant, g, &all);
+      if (problem::identity(g, constant) != key && !s.stopped()) s.decide_elsewhere(region, constant, g, &all);
     for (const Candidate& c : all.list) s.stats.elsewhere_skipped += c.evidence.skipped;
     s.stats.seconds += seconds_since(start);
     return s.by_problem.emplace(whole, std::move(all)).first->second;
@@ -329,7 +343,7 @@ const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<b
 
 std::string Tuner::State::timing_key(const ir::Graph& region, const std::vector<bool>& constant) const {
   const bool weights = std::find(constant.begin(), constant.end(), true) != constant.end();
-  const std::string key = problem_key(region, constant);
+  const std::string key = problem::identity(region, constant);
   return weights ? key + format(" after %zu", traffic_bytes(options.model_bytes)) : key;
 }
 
@@ -359,7 +373,7 @@ Evidence Tuner::time_again(const ir::Graph& region, const std::vector<bool>& con
 }
 
 const Candidates& Tuner::offers(const ir::Graph& region, const std::vector<bool>& constant) {
-  const std::string key = problem_key(region, constant);
+  const std::string key = problem::identity(region, constant);
   const auto it = state_->offers.find(key);
   return it != state_->offers.end() ? it->second
                                     : state_->offers.emplace(key, state_->collect(region, constant)).first->second;
@@ -382,7 +396,7 @@ double Tuner::convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir
   y->type = x->type;
   y->type.layout = to;
   g.mark_output(y, "y");
-  const std::string key = ir::print(g);
+  const std::string key = problem::identity(g, {false});
   auto it = state_->conversions.find(key);
   if (it != state_->conversions.end()) return it->second;
   double n = 1;

@@ -80,7 +80,14 @@ class Tuner {
   // Measured time of bringing a tensor of these dims from one layout to another, in ms.
   double convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from, const ir::Layout& to);
 
+  // What was done to know a kernel: right runs on samples, runs on problems, of these with results in the memory of
+  // arguments, and why none of its candidates is taken.
+  struct KernelRuns {
+    int64_t samples = 0, runs = 0, shared_runs = 0;
+    std::string failed;
+  };
   struct Stats {
+    std::map<std::string, KernelRuns> kernels;
     int64_t problems = 0, candidates = 0, measured = 0, from_cache = 0, rejected = 0;
     int64_t untimed = 0;   // candidates whose time was not believed
     int64_t untried = 0;   // problems of which nothing was verified or measured, since `stop` said so

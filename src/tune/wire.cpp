@@ -12,6 +12,7 @@
 #include "device/target.hpp"
 #include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
+#include "problem/problem.hpp"
 #include "tune/cache_keys.hpp"
 
 namespace peri::tune {
@@ -117,9 +118,9 @@ std::string signature() {
 std::string question_text(const ir::Graph& region, const std::vector<bool>& constant,
                           std::span<const Candidate* const> candidates, const Terms& t) {
   JsonWriter w;
-  w.begin_object().field("region", ir::print(region, {int64_t{1} << 20, false})).key("constant").begin_array();
-  for (bool c : constant) w.value(c);
-  w.end_array()
+  w.begin_object()
+      .field("problem", problem::text(region, constant))
+      .field("hash", problem::hash(region, constant))
       .field("measure", t.measure)
       .field("verify", t.verify)
       .field("elsewhere", t.elsewhere)
@@ -142,17 +143,12 @@ std::string question_text(const ir::Graph& region, const std::vector<bool>& cons
 
 Result<Question> read_question(const Json& json) {
   Question q;
-  PERI_ASSIGN(const std::string_view text, json.get_string("region"));
-  PERI_ASSIGN(ir::Graph parsed, ir::parse_graph(text));
-  PERI_TRY(parsed.sort());
-  PERI_ASSIGN(q.region, exec::bind_region(parsed, {}));
-  if (ir::print(q.region, {int64_t{1} << 20, false}) != text) return invalid("the problem reads differently here");
-  PERI_ASSIGN(const Json::Array* constant, json.get_array("constant"));
-  if (constant->size() != q.region.inputs.size()) return invalid("%zu marks of constants", constant->size());
-  for (const Json& j : *constant) {
-    PERI_ASSIGN(const bool c, j.as_bool());
-    q.constant.push_back(c);
-  }
+  PERI_ASSIGN(const std::string_view text, json.get_string("problem"));
+  PERI_ASSIGN(const std::string_view hash, json.get_string("hash"));
+  PERI_ASSIGN(problem::Problem p, problem::parse(text));
+  PERI_ASSIGN(q.region, exec::bind_region(p.graph, {}));  // sizes are numbers
+  q.constant = std::move(p.weights);
+  if (problem::hash(q.region, q.constant) != hash) return invalid("the problem reads differently here");
   PERI_ASSIGN(q.terms.measure, json.get_bool("measure"));
   PERI_ASSIGN(q.terms.verify, json.get_bool("verify"));
   PERI_ASSIGN(q.terms.elsewhere, json.get_bool("elsewhere"));

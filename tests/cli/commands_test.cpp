@@ -199,7 +199,7 @@ TEST_F(Commands, ExplainRefusesAProofOfAnotherMachineUnlessToldToCompare) {
 }
 
 TEST_F(Commands, AProofOfAnotherFormIsRefused) {
-  change_proof(engine_, "\"form\": 2", "\"format\": 2");
+  change_proof(engine_, "\"form\": 3", "\"format\": 2");
   for (const char* name : {"explain", "replay"}) {
     const auto refused = std::string(name) == "explain" ? command("explain", {engine_})
                                                         : command("replay", {"region @0", "--from", engine_});
@@ -225,6 +225,19 @@ TEST_F(Commands, ReplayTriesAProblemAgain) {
   ASSERT_FALSE(j.get_array("candidates").value()->empty());
   EXPECT_FALSE(command("replay", {"graph { input x: f32[n,32]; y = relu(x); output y; }"}).ok()) << "an open dimension";
   EXPECT_EQ(command("replay", {"region @0"}).error().kind, ErrorKind::kUsage);
+}
+
+TEST_F(Commands, ReplayOfAStepIsTheProblemOfTheProof) {
+  const auto proof = parse_json(*read_file(engine_ + ".proof", size_t{1} << 24));
+  ASSERT_TRUE(proof.ok());
+  const Json& step = (*proof->get_array("steps"))->front();
+  const std::string name(*step.get_string("name")), problem(*step.get_string("problem"));
+  const Json by_name = json_of(command("replay", {name, "--from", engine_, "--budget", "1"}));
+  EXPECT_EQ(*by_name.get_string("problem"), problem);
+  const Json by_text = json_of(command("replay", {problem + " seed=3", "--budget", "1"}));
+  EXPECT_EQ(*by_text.get_string("hash"), *by_name.get_string("hash"));
+  EXPECT_EQ(by_text.get_int("seed").value(), 3);
+  EXPECT_EQ(command("replay", {"relu x=f32[4] colour=2"}).error().kind, ErrorKind::kInvalid);
 }
 
 TEST_F(Commands, DoctorKnowsTheMachine) {

@@ -47,7 +47,7 @@ std::atomic<int> missed{0};
 struct AddInstance final : Instance {
   int64_t n;
   explicit AddInstance(int64_t size) : n(size) {}
-  size_t scratch_bytes(int threads) const override { return static_cast<size_t>(threads) * 64; }
+  Scratch scratch() const override { return {0, 64}; }
   Status run(const RunContext& c) const override {
     for (int64_t i = 0; i < n + (n == 5); ++i)
       static_cast<float*>(c.writes[0])[i] = i < n ? static_cast<const float*>(c.reads[0])[i] + 1 : 0;
@@ -155,12 +155,30 @@ TEST(KeptShapes, GuardsAreThoseOfTheShape) {
     for (const int64_t n : {3, 1000, 4}) run_at(session.get(), n, 3);
     const auto out = session->run(std::vector<Tensor>{ones({5})});
     ASSERT_FALSE(out.ok()) << "turn " << turn;
-    EXPECT_NE(out.error().message.find("outside its results"), std::string::npos) << out.error().text();
+    EXPECT_NE(out.error().message.find("past the end of its result 0"), std::string::npos) << out.error().text();
   }
   session->place(Session::Placement::kPlanned);
   const int64_t bound = session->shapes_bound();
   run_at(session.get(), 3, 3);
   EXPECT_EQ(session->shapes_bound(), bound) << "the shape as planned is still kept";
+}
+
+TEST(KeptShapes, AStepIsRepeatedOnWhatItsRunLeft) {
+  const auto engine = make_engine(adding(3));
+  auto session = Session::create(*engine, 1).value();
+  for (const auto how : {Session::Placement::kSeparate, Session::Placement::kGuarded}) {
+    session->place(how);
+    run_at(session.get(), 4, 3);
+    const int32_t read = (*engine)->program().steps[1].reads[0], written = (*engine)->program().steps[1].writes[0];
+    const auto from = session->memory_of(read), to = session->memory_of(written);
+    ASSERT_TRUE(from.ok() && to.ok());
+    ASSERT_EQ(to->size(), 4 * sizeof(float));
+    reinterpret_cast<float*>(from->data())[2] = 40;
+    ASSERT_TRUE(session->repeat(1).ok());
+    EXPECT_EQ(reinterpret_cast<float*>(to->data())[2], 41);
+    EXPECT_EQ(reinterpret_cast<float*>(to->data())[3], 3) << "1 and two steps";
+    EXPECT_FALSE(session->run(std::vector<Tensor>{ones({5})}).ok()) << "a write past the end is seen in both";
+  }
 }
 
 TEST(KeptShapes, FirstCallsOfDifferentShapesMeet) {

@@ -67,6 +67,21 @@ TEST(TimingCache, ADamagedFileIsToldAndHarmless) {
   std::filesystem::remove_all(dir);
 }
 
+TEST(Cache, AProblemThatNoLineSaysIsFoundByItsHash) {
+  const std::string dir = folder("problems");
+  std::filesystem::remove_all(dir);
+  const auto region = problem::parse(
+      "region weights=x1 graph { input x0: f32[2,3]; input x1: f32[3,4]; t2 = matmul(x0, x1); t3 = relu(t2); "
+      "output t2; output t3 }");
+  const auto line = problem::parse("relu x=f32[4]");
+  ASSERT_TRUE(region.ok() && line.ok());
+  for (const auto* p : {&*region, &*line}) Cache::open(dir, "here")->store_problem(*p);
+  const auto cache = Cache::open(dir, "another machine");
+  EXPECT_EQ(cache->find_problem(problem::hash(*region)), problem::text(*region));
+  EXPECT_FALSE(cache->find_problem(problem::hash(*line)));
+  std::filesystem::remove_all(dir);
+}
+
 // Rows of both tables in a folder of their own.
 class StoredRows : public testing::Test {
  protected:

@@ -47,7 +47,9 @@ int check_offers(const ir::Graph& g) {
   const std::vector<bool> constant(g.inputs.size(), false);
   auto arguments = make_arguments(g, 7);
   if (!arguments.ok()) return 0;
-  const auto expected = make_expected(g, *arguments, 1, 7);
+  auto given = Given::make(std::move(*arguments), constant);
+  if (!given.ok()) return 0;
+  const auto expected = make_expected(g, given->row_major(), 1, 7);
   if (!expected.ok()) return 0;  // the reference refuses such data
   int offered = 0;
   for (const kernels::Entry* e : kernels::entries()) {
@@ -59,7 +61,7 @@ int check_offers(const ir::Graph& g) {
       for (int k : o.in_place) EXPECT_LT(k, static_cast<int>(g.inputs.size()));
       o.inputs.resize(g.inputs.size());
       o.outputs.resize(g.outputs.size());
-      auto trial = Trial::create(g, constant, {&e->kernel, o}, *arguments, kTarget, &pool);
+      auto trial = Trial::create(g, constant, {&e->kernel, o}, &*given, kTarget, &pool);
       if (!trial.ok()) continue;  // a late refusal
       Evidence evidence;
       const auto error = (*trial)->verify(&*expected, &evidence);

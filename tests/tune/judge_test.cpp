@@ -6,6 +6,7 @@
 
 #include "kernels/core/task_instance.hpp"
 #include "ops/entry.hpp"
+#include "tests/tune/planted.hpp"
 #include "tune/samples.hpp"
 #include "tune/trial.hpp"
 
@@ -56,6 +57,8 @@ std::vector<Verdict> judged(const std::vector<const kernels::Kernel*>& order, bo
   std::vector<const Candidate*> list;
   for (const Candidate& c : candidates) list.push_back(&c);
   std::vector<Verdict> out(list.size());
+  planted::Known known;
+  for (const kernels::Kernel* k : order) known.add(*k);
   Judge(1).judge(*g, {false, false}, list, {.measure = measure, .budget_ms = 1}, [&](size_t k, const Verdict* v) {
     if (v) out[k] = *v;
   });
@@ -87,6 +90,7 @@ TEST(Judge, TheFastestIsVisitedAgainWhenAllWereTriedUnlessItIsAlone) {
 
 TEST(Judge, AgreementIsRecorded) {
   static kernels::Kernel other = kGood;
+  other.name = "other";
   other.provider = "three";
   const std::vector<Verdict> v = judged({&kGood, &other});
   EXPECT_EQ(v[0].evidence.compared_with, "");
@@ -94,6 +98,9 @@ TEST(Judge, AgreementIsRecorded) {
 }
 
 TEST(Judge, AKernelThatIsWrongOnASampleIsRefused) {
+  planted::Known known;
+  known.add(kGood);
+  known.add(kFaulty);
   const SampleVerdict good = Judge(1).samples(kGood), faulty = Judge(1).samples(kFaulty);
   EXPECT_EQ(good.failed, "");
   EXPECT_GT(good.samples, 0);

@@ -33,6 +33,10 @@ class Instance final : public kernels::Instance {
  public:
   Instance(Fault fault, int64_t m, int64_t k, int64_t n, bool residual)
       : fault_(fault), m_(m), k_(k), n_(n), residual_(residual) {}
+  // As its offer says.
+  bool may_take(size_t output, size_t input) const override {
+    return output == 0 && input == (fault_ == Fault::kOwnInput && k_ == n_ ? 0u : 2u);
+  }
   size_t workspace_bytes() const override { return 64; }
   size_t scratch_bytes() const override { return 64; }
   int phases() const override { return 2; }
@@ -81,8 +85,20 @@ Result<std::unique_ptr<kernels::Instance>> make(const kernels::Problem& p, std::
 
 template <Fault kFault>
 const kernels::Kernel& kernel() {
-  static const kernels::Kernel k{"planted", 1, "one", "cpu", "products", offer<kFault>, make<kFault>};
+  static const std::string name = "planted" + std::to_string(static_cast<int>(kFault));
+  static const kernels::Kernel k{name, 1, "one", "cpu", "products", offer<kFault>, make<kFault>};
   return k;
 }
+
+// Kernels of a test where executors look for them, as long as it lives.
+class Known {
+ public:
+  void add(const kernels::Kernel& kernel) {
+    if (kernels::find(kernel.name) != &kernel) added_.push_back(std::make_unique<kernels::AddedKernel>(kernel));
+  }
+
+ private:
+  std::vector<std::unique_ptr<kernels::AddedKernel>> added_;
+};
 
 }  // namespace peri::tune::planted

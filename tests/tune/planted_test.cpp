@@ -31,6 +31,8 @@ std::vector<Verdict> judged(const ir::Graph& g, std::span<Candidate* const> cand
                             bool measure = false) {
   const std::vector<const Candidate*> list(candidates.begin(), candidates.end());
   std::vector<Verdict> out(list.size());
+  planted::Known known;
+  for (const Candidate* c : list) known.add(*c->kernel);
   const Terms terms{.measure = measure, .elsewhere = elsewhere, .budget_ms = 1};
   Judge(1).judge(g, std::vector<bool>(g.inputs.size(), false), list, terms, [&](size_t k, const Verdict* v) {
     if (v) out[k] = *v;
@@ -92,8 +94,8 @@ TEST(Planted, WrongInTheLastTile) {
 }
 
 TEST(Planted, MemoryOutsideIsWritten) {
-  EXPECT_SAYS(reason<Fault::kPastEnd>(), "past the end of output 0");
-  EXPECT_SAYS(reason<Fault::kBeforeStart>(), "before the start of output 0");
+  EXPECT_SAYS(reason<Fault::kPastEnd>(), "past the end of its result 0");
+  EXPECT_SAYS(reason<Fault::kBeforeStart>(), "before the start of its result 0");
   EXPECT_SAYS(reason<Fault::kWorkspace>(), "past the end of its workspace");
   EXPECT_SAYS(reason<Fault::kScratch>(), "past the end of its scratch");
   EXPECT_SAYS(reason<Fault::kChangesInput>(), "changed its input 1");
@@ -223,6 +225,8 @@ Result<std::unique_ptr<kernels::Instance>> make_steps(const kernels::Problem& p,
 template <Wrong kWrong>
 SampleVerdict sampled() {
   static const kernels::Kernel k{"steps", 1, "one", "cpu", "products", offer_steps<kWrong>, make_steps<kWrong>};
+  planted::Known known;
+  known.add(k);
   return Judge(1).samples(k);
 }
 

@@ -129,16 +129,16 @@ Result<std::unique_ptr<kernels::Instance>> make_product(const kernels::Problem& 
 
 TEST(Tuner, AnAnswerThatWasTriedAloneIsHeldAgainstAnotherProvidersOnceThatIsAsked) {
   const Folder folder;
-  const kernels::Kernel good{"good", 1, "one", "planted", "products", offer_product, make_product<false>},
-      faulty{"faulty", 1, "two", "planted", "products", offer_product, make_product<true>};
+  const kernels::Kernel good{"good", 1, "one", "cpu", "products", offer_product, make_product<false>},
+      faulty{"faulty", 1, "two", "cpu", "products", offer_product, make_product<true>};
   const kernels::AddedKernel add_good(good), add_faulty(faulty);
   auto graph = ir::parse_graph("graph { input x: f32[200,400]; input w: f32[400,300]; y = matmul(x, w); output y }");
   ASSERT_TRUE(graph.ok() && ops::infer_graph(*graph).ok());
   Options options;
   options.cache_path = folder.path;
   options.budget_ms = 1;
-  options.executors = {"planted"};
-  for (const kernels::Kernel* one : {&faulty, &good}) {
+  const kernels::Kernel* both[] = {&faulty, &good};
+  for (const kernels::Kernel* one : both) {
     Tuner tuner(options);
     const Candidates& alone = tuner.candidates(*graph, {false, false}, {}, {&one, 1});
     ASSERT_EQ(alone.list.size(), 1u);
@@ -147,7 +147,7 @@ TEST(Tuner, AnAnswerThatWasTriedAloneIsHeldAgainstAnotherProvidersOnceThatIsAske
   }
   for (const bool again : {false, true}) {
     Tuner tuner(options);
-    const Candidates& all = tuner.candidates(*graph, {false, false});
+    const Candidates& all = tuner.candidates(*graph, {false, false}, {}, both);
     ASSERT_EQ(all.list.size(), 2u);
     EXPECT_EQ(all.list[0].kernel, &good);
     EXPECT_NE(all.list[1].evidence.rejected.find("differs at 30003"), std::string::npos)

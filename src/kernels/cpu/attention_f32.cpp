@@ -76,6 +76,7 @@ Result<attention::Shape> read(const Problem& p) {
   s.q = q.strides(), s.k = k.strides(), s.v = v.strides(), s.o = y.strides();
   s.causal = n.i("causal") != 0;
   s.causal_offset = s.keys - s.queries;
+  if (s.causal && s.causal_offset < 0) return refused("causal with fewer keys than queries");
   PERI_TRY(read_mask(n, s, &s));
   return s;
 }

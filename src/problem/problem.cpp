@@ -1,0 +1,146 @@
+// Identity, hash, and the text of regions that are no line.
+#include "problem/problem.hpp"
+
+#include <algorithm>
+
+#include "base/hash.hpp"
+#include "ops/entry.hpp"
+#include "problem/line.hpp"
+
+namespace peri::problem {
+
+std::vector<bool> weights_by_role(const ir::Graph& graph) {
+  std::vector<bool> out;
+  for (const ir::Value* v : graph.inputs) {
+    bool weight = !v->users.empty();
+    for (const ir::Node* n : v->users)
+      for (size_t port = 0; port < n->inputs.size(); ++port) {
+        const ops::Role role = ops::role_of(*n, port);
+        weight = weight && (n->inputs[port] != v || (role != ops::Role::kData && role != ops::Role::kIndex));
+      }
+    out.push_back(weight);
+  }
+  return out;
+}
+
+ir::Graph canonical(const ir::Graph& graph) {
+  ir::Graph g = graph.clone();
+  g.name.clear();
+  std::vector<std::pair<ir::Value*, std::string>> names;
+  const auto named = [&](const ir::Value* v) {
+    return std::any_of(names.begin(), names.end(), [&](const auto& n) { return n.first == v; });
+  };
+  for (ir::Value* v : g.inputs) names.emplace_back(v, "x" + std::to_string(names.size()));
+  for (ir::Node* n : g.nodes) {
+    n->name.clear();
+    n->origins.clear();
+    n->touched_by.clear();
+    for (ir::Value* v : n->inputs)
+      if (v && !v->producer && !named(v)) names.emplace_back(v, "c" + std::to_string(names.size()));
+    for (ir::Value* v : n->outputs)
+      names.emplace_back(v, (n->op == "dims_constant" ? "c" : "t") + std::to_string(names.size()));
+  }
+  for (ir::Value* v : g.outputs)
+    if (!named(v)) names.emplace_back(v, "c" + std::to_string(names.size()));
+  for (size_t k = 0; k < names.size(); ++k) g.rename(names[k].first, "#" + std::to_string(k));
+  for (const auto& [v, name] : names) g.rename(v, name);
+  for (size_t k = 0; k < g.outputs.size(); ++k) g.output_names[k] = g.outputs[k]->name;
+  return g;
+}
+
+namespace {
+std::string known_text(const ir::Graph& graph) {
+  std::string out;
+  for (const ir::Value* v : graph.inputs)
+    if (v->content) out += " known=" + v->name + ":" + shape_text(*v->content);
+  return out;
+}
+
+// Which inputs are weights, what is known of their elements, and the arithmetic.
+std::string marks(const ir::Graph& graph, const std::vector<bool>& weights, const Arithmetic& arithmetic) {
+  return facts_text(graph, weights, arithmetic, std::vector<bool>(graph.inputs.size(), false)) + known_text(graph);
+}
+
+Status take_known(std::string_view fact, ir::Graph* graph) {
+  const size_t colon = fact.find(':');
+  ir::Value* v = colon == std::string_view::npos ? nullptr : graph->find(fact.substr(0, colon));
+  if (!v || !v->is_input) return invalid("'known=%s' names no input", std::string(fact).c_str());
+  const std::string_view list = fact.substr(colon + 1);
+  if (!list.starts_with("[") || !list.ends_with("]")) return invalid("'known=' without a list").but_found(fact);
+  v->content.emplace();
+  for (const std::string_view element : parts_of(list.substr(1, list.size() - 2))) {
+    PERI_ASSIGN(const Shape one, parse_shape("[" + std::string(element) + "]"));
+    v->content->insert(v->content->end(), one.begin(), one.end());
+  }
+  return Ok{};
+}
+
+Result<Problem> parse_region(std::string_view head, std::string_view graph_text) {
+  Problem p;
+  PERI_ASSIGN(p.graph, ir::parse_graph(graph_text));
+  p.weights.assign(p.graph.inputs.size(), false);
+  for (const std::string_view word : words_of(head)) {
+    if (word.starts_with("known=")) {
+      PERI_TRY(take_known(word.substr(6), &p.graph));
+      continue;
+    }
+    PERI_ASSIGN(const bool taken, take_fact(word, p.graph, &p));
+    if (!taken)
+      return invalid("a word before the graph is not understood")
+          .expecting("weights=NAMES, known=NAME:[...] or sums=TYPE")
+          .but_found(std::string(word));
+  }
+  return p;
+}
+
+// Types as the ops infer them; those that were stated must be the same.
+Status infer(ir::Graph* g) {
+  std::vector<ir::Type> stated;
+  for (const ir::Value* v : g->outputs) stated.push_back(v->type);
+  PERI_TRY(ops::infer_graph(*g));
+  for (size_t k = 0; k < stated.size(); ++k)
+    if (stated[k].known() && !(stated[k] == g->outputs[k]->type))
+      return invalid("output '%s' does not have the type it states", g->outputs[k]->name.c_str())
+          .expecting(ir::type_text(g->outputs[k]->type))
+          .but_found(ir::type_text(stated[k]));
+  return Ok{};
+}
+}  // namespace
+
+std::string identity(const ir::Graph& graph, const std::vector<bool>& weights, const Arithmetic& arithmetic) {
+  return ir::print(graph, {1024, false}) + marks(graph, weights, arithmetic);
+}
+
+std::string hash(const ir::Graph& graph, const std::vector<bool>& weights, const Arithmetic& arithmetic) {
+  if (weights.empty()) return hex64(hash_text(ir::print(graph, {1024, false})));
+  return hex64(hash_text(identity(graph, weights, arithmetic)));
+}
+
+std::string text(const ir::Graph& graph, const std::vector<bool>& weights, const Arithmetic& arithmetic) {
+  if (auto line = line_of(graph, weights, arithmetic)) return *std::move(line);
+  return "region" + marks(graph, weights, arithmetic) + " " + ir::print(graph, {int64_t{1} << 20, false});
+}
+
+std::string name(const Problem& p) {
+  auto line = line_of(p.graph, p.weights, p.arithmetic);
+  return line ? *std::move(line) : "region @" + hash(p);
+}
+
+Result<Problem> parse(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\n')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.remove_suffix(1);
+  const bool region = text.starts_with("region ");
+  Problem p;
+  if (region || text.starts_with("graph")) {
+    const std::string_view rest = region ? text.substr(7) : text;
+    const size_t at = rest.starts_with("graph") ? 0 : rest.find(" graph");
+    if (at == std::string_view::npos) return invalid("a region without its graph").but_found(std::string(text));
+    PERI_ASSIGN(p, parse_region(rest.substr(0, at), rest.substr(at)));
+    PERI_TRY(infer(&p.graph));
+    if (!region) p.weights = weights_by_role(p.graph);
+    return p;
+  }
+  return parse_line(text);
+}
+
+}  // namespace peri::problem

@@ -1,0 +1,16 @@
+// Bytes beside what may be written: whole until something is written there, NaN in every float type where they are
+// read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace peri::runtime {
+
+constexpr int64_t kGuardBytes = 4096;  // at least, on each side
+
+void write_guard(std::byte* from, std::byte* to);
+// The first byte that is not as write_guard() wrote it; `to`: all are.
+const std::byte* damaged(const std::byte* from, const std::byte* to);
+
+}  // namespace peri::runtime
