@@ -15,12 +15,12 @@ namespace peri::judge {
 
 // How far an answer may lie from the wanted one.
 struct Budget {
-  double max_error = 1e-4;       // as a share of the output's range
-  double min_cosine = -1;        // means subtracted
-  double max_change = INFINITY;  // as a share of the change between the answers of two seeds
-  bool given = false;            // max_error holds for every type; else coarse types have their own rounding
+  double max_error = 1e-4;        // as a share of the output's range
+  double min_cosine = -1;         // means subtracted
+  double max_change = INFINITY;   // as a share of the change between the answers of two seeds
+  bool given = false;             // max_error holds for every type; else coarse types have their own rounding
   DType precision = DType::kF32;  // of the engine: what its weights were rounded to; verify() sets it
-  Tolerance tolerance;           // of what Difference::l0 counts
+  Tolerance tolerance;            // of what Difference::l0 counts
 
   double allowed(DType type) const;
   bool holds(const Difference& d, DType type) const;
@@ -61,10 +61,10 @@ struct OutputVerdict {
 
 struct Verification {
   std::string path, against;
-  double max_error = 0;  // of the budget
+  double max_error = 0;           // of the budget
   DType precision = DType::kF32;  // of the engine
-  double allowed = 0;    // the most that any output's type is allowed
-  double worst = 0;      // the largest error, as a share of its output's range
+  double allowed = 0;             // the most that any output's type is allowed
+  double worst = 0;               // the largest error, as a share of its output's range
   int64_t weights_checked = 0;
   size_t runs = 0;
   std::vector<OutputVerdict> outputs;

@@ -20,6 +20,15 @@ Offset<Table> table(Offset<Table> (*create)(FlatBufferBuilder&, P...), FlatBuffe
   return std::apply([&](const auto&... f) { return create(b, f...); }, fields);
 }
 
+auto encode(FlatBufferBuilder& b, const std::vector<Port>& list) {
+  std::vector<Offset<fb::Port>> out;
+  for (const Port& x : list)
+    out.push_back(table(fb::CreatePort, b,
+                        std::tuple{b.CreateString(x.name), x.buffer, b.CreateString(std::string(dtype_name(x.dtype))),
+                                   b.CreateString(shape_text(x.shape))}));
+  return b.CreateVector(out);
+}
+
 Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
   std::vector<Offset<fb::Buffer>> buffers;
   for (const Buffer& x : p.buffers)
@@ -49,14 +58,6 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
                    b.CreateVectorOfStrings(s.binds), b.CreateVector(bodies), b.CreateVectorOfStrings(s.origins),
                    b.CreateVector(s.shares), s.device, b.CreateVectorOfStrings(s.depends_on)}));
   }
-  auto ports = [&](const std::vector<Port>& list) {
-    std::vector<Offset<fb::Port>> out;
-    for (const Port& x : list)
-      out.push_back(table(fb::CreatePort, b,
-                          std::tuple{b.CreateString(x.name), x.buffer, b.CreateString(std::string(dtype_name(x.dtype))),
-                                     b.CreateString(shape_text(x.shape))}));
-    return b.CreateVector(out);
-  };
   std::vector<Offset<fb::Weight>> weights;
   for (const Weight& w : p.weights)
     weights.push_back(table(fb::CreateWeight, b,
@@ -81,7 +82,7 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
   const auto tuned_v = b.CreateVector(tuned);
   const auto buffers_v = b.CreateVector(buffers);
   const auto steps_v = b.CreateVector(steps);
-  const auto inputs_v = ports(p.inputs), outputs_v = ports(p.outputs);
+  const auto inputs_v = encode(b, p.inputs), outputs_v = encode(b, p.outputs);
   const auto weights_v = b.CreateVector(weights);
   const auto sections_v = b.CreateVector(sections);
   const auto devices_v = b.CreateVectorOfStrings(p.devices);

@@ -18,10 +18,6 @@
 
 namespace peri::tune {
 
-std::string Candidate::id() const {
-  return std::string(kernel->name) + "@" + std::to_string(kernel->version) + " {" + offer.config + "}";
-}
-
 struct Tuner::State {
   Options options;
   device::Target target;
@@ -257,16 +253,6 @@ void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<b
   });
   std::stable_partition(all->list.begin(), all->list.end(), [](const Candidate& c) { return c.evidence.right(); });
 }
-
-namespace {
-void put_fastest_first(std::vector<Candidate>* list) {
-  std::stable_sort(list->begin(), list->end(), [](const Candidate& a, const Candidate& b) {
-    if (a.evidence.right() != b.evidence.right()) return a.evidence.right();
-    if (a.evidence.timed() != b.evidence.timed()) return a.evidence.timed();
-    return a.evidence.time_ms < b.evidence.time_ms;
-  });
-}
-}  // namespace
 
 void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                           Candidates* all) {

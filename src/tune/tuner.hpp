@@ -31,6 +31,8 @@ struct Candidates {
   std::vector<Candidate> list;  // fastest guess or measurement first
   std::vector<Refusal> refusals;
 };
+// Right ones first, of those the timed ones, of those by time; equals keep their order.
+void put_fastest_first(std::vector<Candidate>* list);
 
 constexpr double kAgainShare = 0.04;
 

@@ -85,7 +85,7 @@ TEST_P(NarrowModel, RunsThroughFloat32KernelsWithItsWeightsIn16Bits) {
   EXPECT_TRUE(narrow.verdict.right());
   EXPECT_EQ(narrow.compiled.program.precision, type);
   for (const lower::StepReport& s : narrow.compiled.steps)
-    EXPECT_NE(s.chosen, "reference") << s.name << "\n" << s.region;
+    EXPECT_NE(s.chosen, "reference") << s.name << "\n" << s.problem;
   size_t wide = 0, bytes = 0;
   for (const Tensor& w : narrow.compiled.weights) {
     bytes += w.bytes().size();
