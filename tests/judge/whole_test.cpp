@@ -72,6 +72,22 @@ TEST(Whole, ADeepModelThatIsFivePercentOffIsWrong) {
   }
 }
 
+// Three equal values less their mean, over the root of their variance: nothing over nearly nothing. A mean that is off
+// by one rounding makes a thousandth of it, within no radius that says something, and more than that is wrong.
+TEST(Whole, WhatNormalisingEqualValuesLeavesIsNotWrong) {
+  const char* kText =
+      "graph { input x: f32[5,1,17,7]; const t: i64[4] = [1,3,1,1]; const k: i64[2] = [2,3]; const c: i64[3] = "
+      "[1,2,3]; a = reduce_l2(x, k) {keepdims=1}; b = tile(a, t); m = reduce_mean(b, c) {keepdims=1}; s = sub(b, m); "
+      "q = mul(s, s); v = reduce_mean(q, c) {keepdims=1}; const e: f32[] = [1e-6]; w = add(v, e); r = sqrt(w); y = "
+      "div(s, r); output y }";
+  Answered a = answered(kText, {normal({5, 1, 17, 7}, 1, 3)});
+  a.outputs[0].set_f64(6, -1.1e-3);
+  EXPECT_EQ(verdict(a).wrong, "");
+  EXPECT_NE(verdict(a).left_out, "");
+  a.outputs[0].set_f64(6, -0.2);
+  EXPECT_NE(verdict(a).wrong, "");
+}
+
 // (x + 1) - x - 1 leaves the rounding of values of about one: within radii that say something.
 TEST(Whole, WhatCancellingLeavesIsNotWrong) {
   Answered a = answered(
