@@ -2,6 +2,7 @@
 #include "compile/backends.hpp"
 
 #include "backends/cpu/backend.hpp"
+#include "backends/null/backend.hpp"
 
 namespace peri::compile {
 
@@ -12,6 +13,7 @@ Result<const lower::Backend*> backend_named(std::string_view name) {
     if (name == "auto" || name == b->name) return b;
     names += (names.empty() ? "" : ", ") + std::string(b->name);
   }
+  if (name == backends::null::backend().name) return &backends::null::backend();  // for tests: not in the list
   return refused("no backend '%s' in this build", std::string(name).c_str()).expecting(names);
 }
 

@@ -193,6 +193,7 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
   lock.disabled_passes = options.disabled_passes;
   std::set<std::string> conversions;
   for (const lower::StepReport& s : made.steps) {
+    if (s.key.empty()) continue;  // a copy between devices follows from the rest
     if (s.conversion && !conversions.insert(s.key).second) continue;
     (s.conversion ? lock.conversions : lock.regions)
         .push_back({s.name, s.key, s.chosen, s.layouts, s.requires_isa, s.library, s.elsewhere, s.elsewhere_isa});

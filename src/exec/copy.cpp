@@ -1,5 +1,5 @@
 // Executor "copy": a step's result is the bytes of what it reads; large ones go by several threads. It is what carries
-// a value into a state, so that the next run finds it there. The payload is empty.
+// a value into a state, so that the next run finds it there, and between the host and a device. The payload is empty.
 #include <algorithm>
 #include <cstring>
 
@@ -23,6 +23,14 @@ class CopyInstance final : public runtime::Instance {
       std::memcpy(to + begin, from + begin, static_cast<size_t>(count));
     });
     return Ok{};
+  }
+
+  Status enqueue(const runtime::EnqueueContext& c) const override {
+    const auto bytes = static_cast<size_t>(bytes_);
+    const auto &from = c.reads[0], &to = c.writes[0];
+    if (from.host) return c.stream->copy_in(to.address, {from.host, bytes});
+    if (to.host) return c.stream->copy_out({to.host, bytes}, from.address);
+    return from.address == to.address ? Status(Ok{}) : c.stream->copy(to.address, from.address, bytes);
   }
 
  private:
@@ -69,6 +77,6 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
 }  // namespace
 
 extern const Entry copy_entry;
-const Entry copy_entry{{"copy", 1, prepare}};
+const Entry copy_entry{{std::string(plan::kCopyExecutor), 1, prepare, ""}};
 
 }  // namespace peri::exec

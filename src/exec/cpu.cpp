@@ -138,8 +138,11 @@ constexpr int64_t kAssumedSize = 64;
 // The sizes that a step was chosen at; empty: there are none, the variant is for others, or its arguments would take
 // more than a run may.
 DimBinding tuned_sizes(const runtime::PrepareContext& c) {
-  DimBinding tuned(c.program->tuned_for.begin(), c.program->tuned_for.end());
-  for (const std::string& dim : c.program->dims) tuned.emplace(dim, kAssumedSize);
+  DimBinding tuned;
+  for (const std::string& dim : c.dims) {
+    const auto at = c.program->tuned_for.find(dim);
+    tuned.emplace(dim, at == c.program->tuned_for.end() ? kAssumedSize : at->second);
+  }
   for (const auto& [name, size] : tuned)
     if (size < 1) return {};
   for (const auto& [expression, value] : c.variant->holds_for)

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lower/place.hpp"
 #include "tune/tuner.hpp"
 
 namespace peri::lower {
@@ -16,6 +17,7 @@ struct Backend {
   // What it costs, in ms, to bring a value of these dims from one place to another.
   double (*change_ms)(tune::Tuner& tuner, DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from,
                       const ir::Layout& to) = nullptr;
+  Placement placement = {};  // of the emitted steps; no device: they stay on the host
 };
 
 }  // namespace peri::lower

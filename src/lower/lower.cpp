@@ -103,6 +103,7 @@ struct Emitter {
     step.executor = list[0].kernel->executor;
     step.reads = {from};
     step.writes = {to};
+    step.depends_on = known_dims(g, step);
     step.variants.push_back(
         {list[0].offer.requires_isa, list[0].offer.library, list[0].offer.holds_for,
          exec::write_payload(list[0].kernel->name, list[0].kernel->version, list[0].offer.config, g)});
@@ -176,6 +177,7 @@ struct Emitter {
     if (std::all_of(step.shares.begin(), step.shares.end(), [](int32_t read) { return read < 0; })) step.shares.clear();
     const ir::Graph g = region_graph(r, ins, outs);
     PERI_TRY(bind_dims(g, &step));
+    step.depends_on = known_dims(g, step);
     if (c.reference) {
       step.executor = "reference";
       step.variants.push_back({"", "", {}, exec::write_payload("reference", 1, "", g)});
@@ -188,6 +190,15 @@ struct Emitter {
     out.program.steps.push_back(std::move(step));
     out.steps.push_back(std::move(report));
     return Ok{};
+  }
+
+  // Those that a region names and that are bound before its step.
+  std::vector<std::string> known_dims(const ir::Graph& region, const plan::Step& step) const {
+    std::vector<std::string> dims = exec::dims_of(region);
+    std::erase_if(dims, [&](const std::string& name) {
+      return !bound.contains(name) || std::find(step.binds.begin(), step.binds.end(), name) != step.binds.end();
+    });
+    return dims;
   }
 
   // A step binds the dimensions that stand as such in its results; all others that it computes with are bound before.
@@ -257,6 +268,23 @@ void dims_table(const ir::Graph& graph, plan::Program* program) {
   }
   program->dims.assign(symbols.begin(), symbols.end());
 }
+
+// Reports go with their steps; a copy has one of its own.
+void place_lowered(const Placement& placement, Lowered* out) {
+  const std::vector<size_t> origin = place_steps(placement, &out->program);
+  std::vector<StepReport> reports = std::exchange(out->steps, {});
+  for (size_t k = 0; k < origin.size(); ++k) {
+    if (origin[k] != kNoStep) {
+      out->steps.push_back(std::move(reports[origin[k]]));
+      continue;
+    }
+    StepReport copy;
+    copy.name = out->program.steps[k].name;
+    copy.conversion = true;
+    copy.chosen = plan::kCopyExecutor;
+    out->steps.push_back(std::move(copy));
+  }
+}
 }  // namespace
 
 Result<Lowered> lower_graph(const ir::Graph& original, const Backend& backend, tune::Tuner& tuner,
@@ -314,6 +342,7 @@ Result<Lowered> lower_graph(const ir::Graph& original, const Backend& backend, t
     if (b.bytes.is_poison() || std::any_of(b.shape.begin(), b.shape.end(), [](const Dim& d) { return d.is_poison(); }))
       return unsupported("the size of '%s' passes 64 bits", b.name.c_str())
           .advise("check the sizes that the model computes for it");
+  if (!backend.placement.device.empty()) place_lowered(backend.placement, &e.out);
   return std::move(e.out);
 }
 

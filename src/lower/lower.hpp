@@ -19,7 +19,7 @@ struct StepReport {
   std::vector<std::string> touched_by;         // passes
   std::string region;                          // IR text at the tuned dims
   std::string key;                             // region_key, or the hash of a conversion's graph
-  bool conversion = false;                     // a change of layout, not a region
+  bool conversion = false;                     // a change of layout or device, not a region; a copy has no key
   std::string chosen;                          // candidate id, or "reference"
   std::string layouts, requires_isa, library;  // of the chosen one
   std::string elsewhere, elsewhere_isa;  // the one for other dims, where the chosen one holds at the tuned ones only

@@ -45,25 +45,20 @@ bool in_arena(const Program& p, size_t k) {
 }
 bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
-// Lanes run concurrently: with more than one, a buffer's life is widened to the whole program. Exact lifetimes over
-// lanes need the happens-before order; one lane is what the CPU backend emits.
-bool many_lanes(const Program& p) {
-  return std::any_of(p.steps.begin(), p.steps.end(), [](const Step& s) { return s.lane != 0; });
-}
-
 constexpr size_t kMostBySize = 16384;  // the greedy way compares every pair
 
 int64_t round_up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
 
 // Largest first, each into the smallest gap between those placed that are alive with it. `todo` falls by size.
-Status place_by_size(const Program& p, const std::vector<Lifetime>& life, const std::vector<size_t>& todo,
-                     ArenaPlan* plan) {
+template <class Together>  // bool(buffer, buffer)
+Status place_by_size(const Program& p, const Together& together, const std::vector<size_t>& todo, ArenaPlan* plan,
+                     int64_t* arena_bytes) {
   std::vector<size_t> placed;
   for (size_t k : todo) {
     const int64_t align = std::max<int64_t>(p.buffers[k].alignment, 64);
     std::vector<std::pair<int64_t, int64_t>> taken;
     for (size_t q : placed)
-      if (overlap(life[k], life[q])) taken.emplace_back(plan->offset[q], plan->offset[q] + plan->bytes[q]);
+      if (together(k, q)) taken.emplace_back(plan->offset[q], plan->offset[q] + plan->bytes[q]);
     std::sort(taken.begin(), taken.end());
     int64_t best = -1, best_gap = INT64_MAX, at = 0;
     for (const auto& [begin, end] : taken) {
@@ -73,7 +68,7 @@ Status place_by_size(const Program& p, const std::vector<Lifetime>& life, const 
     }
     plan->offset[k] = best >= 0 ? best : round_up(at, align);
     PERI_ASSIGN(const int64_t end, checked_add(plan->offset[k], plan->bytes[k], "arena"));
-    plan->arena_bytes = std::max(plan->arena_bytes, end);
+    *arena_bytes = std::max(*arena_bytes, end);
     placed.push_back(k);
   }
   return Ok{};
@@ -137,16 +132,35 @@ void place_by_step(const Program& p, const std::vector<Lifetime>& life, std::vec
   }
 }
 
-Status check_arena(const Program& p, const std::vector<Lifetime>& life, const ArenaPlan& plan) {
+// Side by side by place, of one device: each is held against those behind it that begin before its end.
+Status check_apart(const ArenaPlan& plan, const Spans& spans, std::vector<size_t> owners) {
+  std::sort(owners.begin(), owners.end(), [&](size_t a, size_t b) { return plan.offset[a] < plan.offset[b]; });
+  for (size_t i = 0; i < owners.size(); ++i)
+    for (size_t j = i + 1; j < owners.size(); ++j) {
+      const size_t a = owners[i], b = owners[j];
+      if (plan.offset[b] >= plan.offset[a] + plan.bytes[a]) break;
+      if (!spans.apart(a, b)) return invalid("buffers %zu and %zu overlap", a, b);
+    }
+  return Ok{};
+}
+
+Status check_arena(const Program& p, const std::vector<Lifetime>& life, const Spans& spans, const ArenaPlan& plan) {
   std::vector<size_t> owners;
+  std::vector<std::vector<size_t>> by_device(p.devices.size());
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     if (plan.offset[k] == kUnbound) continue;
-    if (plan.offset[k] < 0 || plan.bytes[k] < 0 || plan.offset[k] > plan.arena_bytes - plan.bytes[k])
+    const uint32_t device = p.buffers[k].device;
+    const int64_t arena_bytes = device == kHost ? plan.arena_bytes : plan.device_bytes[device];
+    if (plan.offset[k] < 0 || plan.bytes[k] < 0 || plan.offset[k] > arena_bytes - plan.bytes[k])
       return invalid("buffer %zu lies outside the arena", k);
     if (in_arena(p, k)) {
       if (plan.offset[k] % p.buffers[k].alignment) return invalid("buffer %zu is not aligned", k);
-      if (life[k].first >= 0 && plan.bytes[k] > 0) owners.push_back(k);
+      if (life[k].first >= 0 && plan.bytes[k] > 0) owners.push_back(k), by_device[device].push_back(k);
     }
+  }
+  if (!spans.empty()) {
+    for (std::vector<size_t>& list : by_device) PERI_TRY(check_apart(plan, spans, std::move(list)));
+    return Ok{};
   }
   // By time: those alive in a step lie side by side, so that a new one can only meet its neighbours.
   std::sort(owners.begin(), owners.end(), [&](size_t a, size_t b) { return life[a].first < life[b].first; });
@@ -168,14 +182,32 @@ Status check_arena(const Program& p, const std::vector<Lifetime>& life, const Ar
 }
 }  // namespace
 
+namespace {
+// The buffers of an arena by size; those of equal size as they stand.
+void sort_by_size(const ArenaPlan& plan, std::vector<size_t>* todo) {
+  std::stable_sort(todo->begin(), todo->end(), [&](size_t a, size_t b) { return plan.bytes[a] > plan.bytes[b]; });
+}
+
+// Steps of several devices: who lives with whom is told by what is done before what.
+Status place_on_devices(const Program& p, const Spans& spans, const std::vector<size_t>& todo, ArenaPlan* plan) {
+  std::vector<std::vector<size_t>> by_device(p.devices.size());
+  for (const size_t k : todo) by_device[p.buffers[k].device].push_back(k);
+  for (size_t d = 0; d < by_device.size(); ++d) {
+    int64_t* const arena_bytes = d == kHost ? &plan->arena_bytes : &plan->device_bytes[d];
+    const bool many = by_device[d].size() > kMostBySize;  // then nothing is shared
+    PERI_TRY(place_by_size(
+        p, [&](size_t a, size_t b) { return many || !spans.apart(a, b); }, by_device[d], plan, arena_bytes));
+  }
+  return Ok{};
+}
+}  // namespace
+
 Result<ArenaPlan> plan_arena(const Program& p, const ProgramSizes& sizes, std::span<const int64_t> values) {
   ArenaPlan plan;
   plan.offset.assign(p.buffers.size(), kUnbound);
   plan.bytes.assign(p.buffers.size(), kUnbound);
-  std::vector<Lifetime> life = sizes.lifetimes;
-  if (many_lanes(p))
-    for (Lifetime& l : life)
-      if (l.first >= 0) l = {0, static_cast<int32_t>(p.steps.size())};
+  plan.device_bytes.assign(p.devices.size(), 0);
+  const std::vector<Lifetime>& life = sizes.lifetimes;
   std::vector<size_t> todo;
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     if (!sizes.table.bound(sizes.buffers[k].bytes, values)) continue;
@@ -187,9 +219,13 @@ Result<ArenaPlan> plan_arena(const Program& p, const ProgramSizes& sizes, std::s
           .expecting("at most 4 TiB");
     if (in_arena(p, k) && life[k].first >= 0) todo.push_back(k);
   }
-  std::stable_sort(todo.begin(), todo.end(), [&](size_t a, size_t b) { return plan.bytes[a] > plan.bytes[b]; });
-  if (todo.size() <= kMostBySize) {
-    PERI_TRY(place_by_size(p, life, todo, &plan));
+  sort_by_size(plan, &todo);
+  if (!sizes.spans.empty()) {
+    PERI_TRY(place_on_devices(p, sizes.spans, todo, &plan));
+    std::erase_if(todo, [&](size_t k) { return p.buffers[k].device != kHost; });
+  } else if (todo.size() <= kMostBySize) {
+    const auto together = [&](size_t a, size_t b) { return overlap(life[a], life[b]); };
+    PERI_TRY(place_by_size(p, together, todo, &plan, &plan.arena_bytes));
   } else {
     place_by_step(p, life, todo, &plan);
   }
@@ -213,10 +249,12 @@ Result<ArenaPlan> plan_arena(const Program& p, const ProgramSizes& sizes, std::s
     const int64_t base = plan.offset[static_cast<size_t>(b.alias_of)];
     if (base != kUnbound) plan.offset[k] = base + shift;
   }
-  PERI_TRY(check_arena(p, sizes.lifetimes, plan));
+  PERI_TRY(check_arena(p, sizes.lifetimes, sizes.spans, plan));
   return plan;
 }
 
-Status check_arena(const Program& p, const ArenaPlan& plan) { return check_arena(p, lifetimes(p), plan); }
+Status check_arena(const Program& p, const ArenaPlan& plan) {
+  return check_arena(p, lifetimes(p), p.devices.size() > 1 ? Spans(p) : Spans(), plan);
+}
 
 }  // namespace peri::plan

@@ -38,16 +38,16 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
         holds.push_back(table(fb::CreateHolds, b, std::tuple{b.CreateString(expression.text()), value}));
       variants.push_back(table(fb::CreateVariant, b,
                                std::tuple{b.CreateString(v.requires_isa), b.CreateString(v.library),
-                                          b.CreateVector(holds), b.CreateString(v.payload)}));
+                                          b.CreateVector(holds), b.CreateString(v.payload), b.CreateVector(v.blobs)}));
     }
     std::vector<Offset<fb::Program>> bodies;
     for (const auto& body : s.bodies) bodies.push_back(encode(b, *body));
-    steps.push_back(
-        table(fb::CreateStep, b,
-              std::tuple{b.CreateString(s.name), b.CreateString(s.executor), s.payload_version,
-                         b.CreateVector(variants), b.CreateVector(s.reads), b.CreateVector(s.writes), s.lane,
-                         b.CreateVector(s.waits_for), b.CreateVectorOfStrings(s.binds), b.CreateVector(bodies),
-                         b.CreateVectorOfStrings(s.origins), b.CreateVector(s.shares)}));
+    steps.push_back(table(
+        fb::CreateStep, b,
+        std::tuple{b.CreateString(s.name), b.CreateString(s.executor), s.payload_version, b.CreateVector(variants),
+                   b.CreateVector(s.reads), b.CreateVector(s.writes), s.lane, b.CreateVector(s.waits_for),
+                   b.CreateVectorOfStrings(s.binds), b.CreateVector(bodies), b.CreateVectorOfStrings(s.origins),
+                   b.CreateVector(s.shares), s.device, b.CreateVectorOfStrings(s.depends_on)}));
   }
   auto ports = [&](const std::vector<Port>& list) {
     std::vector<Offset<fb::Port>> out;
@@ -68,6 +68,11 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
         table(fb::CreateSection, b,
               std::tuple{b.CreateString(s.name),
                          b.CreateVector(reinterpret_cast<const uint8_t*>(s.bytes.data()), s.bytes.size())}));
+  std::vector<Offset<fb::Blob>> blobs;
+  for (const Blob& x : p.blobs)
+    blobs.push_back(
+        table(fb::CreateBlob, b,
+              std::tuple{x.hash, b.CreateVector(reinterpret_cast<const uint8_t*>(x.bytes.data()), x.bytes.size())}));
   std::vector<Offset<fb::Tuned>> tuned;
   for (const auto& [dim, value] : p.tuned_for)
     tuned.push_back(table(fb::CreateTuned, b, std::tuple{b.CreateString(dim), value}));
@@ -79,8 +84,10 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
   const auto inputs_v = ports(p.inputs), outputs_v = ports(p.outputs);
   const auto weights_v = b.CreateVector(weights);
   const auto sections_v = b.CreateVector(sections);
+  const auto devices_v = b.CreateVectorOfStrings(p.devices);
+  const auto blobs_v = b.CreateVector(blobs);
   return fb::CreateProgram(b, name, builder, backend, dims, tuned_v, buffers_v, steps_v, inputs_v, outputs_v, weights_v,
-                           sections_v);
+                           sections_v, devices_v, blobs_v);
 }
 
 // Reads fields within a budget: tables and strings of a FlatBuffer may be shared, so that a small file could unfold
@@ -158,7 +165,7 @@ Status decode_steps(Reader& r, const fb::Program& f, Program* p, int depth) {
     s.executor = r.text(x.executor());
     s.payload_version = x.payload_version();
     PERI_TRY(r.each(x.variants(), [&](const fb::Variant& y) -> Status {
-      Variant v{r.text(y.requires_isa()), r.text(y.library()), {}, r.text(y.payload())};
+      Variant v{r.text(y.requires_isa()), r.text(y.library()), {}, r.text(y.payload()), r.ints(y.blobs())};
       PERI_TRY(r.each(y.holds_for(), [&](const fb::Holds& h) -> Status {
         PERI_ASSIGN(Dim e, r.dim(h.expression()));
         v.holds_for.emplace_back(std::move(e), h.value());
@@ -170,10 +177,14 @@ Status decode_steps(Reader& r, const fb::Program& f, Program* p, int depth) {
     s.reads = r.ints(x.reads());
     s.writes = r.ints(x.writes());
     s.shares = r.ints(x.shares());
+    s.device = x.device();
     s.lane = x.lane();
     s.waits_for = r.ints(x.waits_for());
     PERI_TRY(r.each(x.binds(), [&](const flatbuffers::String& name) -> Status {
       return s.binds.push_back(r.text(&name)), Status(Ok{});
+    }));
+    PERI_TRY(r.each(x.depends_on(), [&](const flatbuffers::String& name) -> Status {
+      return s.depends_on.push_back(r.text(&name)), Status(Ok{});
     }));
     PERI_TRY(r.each(x.origins(), [&](const flatbuffers::String& name) -> Status {
       return s.origins.push_back(r.text(&name)), Status(Ok{});
@@ -237,6 +248,19 @@ Result<Program> decode(Reader& r, const fb::Program& f, int depth) {
     }
     p.sections.push_back(std::move(section));
     return Ok{};
+  }));
+  PERI_TRY(r.each(f.blobs(), [&](const fb::Blob& x) -> Status {
+    Blob blob{x.hash(), {}};
+    if (x.bytes()) {
+      r.charge(x.bytes()->size());
+      if (!r.spent) blob.bytes.assign(reinterpret_cast<const char*>(x.bytes()->data()), x.bytes()->size());
+    }
+    p.blobs.push_back(std::move(blob));
+    return Ok{};
+  }));
+  p.devices.clear();
+  PERI_TRY(r.each(f.devices(), [&](const flatbuffers::String& s) -> Status {
+    return p.devices.push_back(r.text(&s)), Status(Ok{});
   }));
   return p;
 }

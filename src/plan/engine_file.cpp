@@ -122,7 +122,7 @@ Result<Program> parse_engine(std::span<const std::byte> file, std::span<const st
   if (h.format != kEngineFormat)
     return refused("engine format %u", h.format)
         .expecting(format("format %u", kEngineFormat))
-        .advise("build the engine again with this version");
+        .advise("build the engine again with this version: peri build MODEL -o ENGINE");
   if (h.metadata_offset != sizeof h || h.metadata_bytes > file.size() - sizeof h || h.reserved != 0 || h.padding != 0)
     return invalid("the engine is cut or damaged: its metadata does not fit the file");
   if (h.weights_offset % kPage || h.weights_offset < sizeof h + h.metadata_bytes ||

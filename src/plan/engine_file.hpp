@@ -16,7 +16,8 @@
 
 namespace peri::plan {
 
-constexpr uint32_t kEngineFormat = 1;
+// 2: devices, blobs, and what a step's instances depend on are stated.
+constexpr uint32_t kEngineFormat = 2;
 
 // Lays the weights out (fills offset, bytes and hashes of program.weights, one for each tensor, equal content stored
 // once) and writes the file atomically. The same program and tensors give the same bytes. Errors: kIo.

@@ -5,6 +5,9 @@
 #include <map>
 #include <set>
 
+#include "base/hash.hpp"
+#include "plan/places.hpp"
+
 namespace peri::plan {
 
 namespace {
@@ -93,7 +96,8 @@ Status check_buffer(Scope& scope, size_t k) {
         .but_found(b.bytes.text());
   if (b.alignment < 64 || (b.alignment & (b.alignment - 1)) || b.alignment > 4096)
     return invalid("alignment %u", b.alignment).at_node(who).expecting("a power of two from 64 to 4096");
-  if (b.device != 0) return invalid("device %u is not known to this program", b.device).at_node(who);
+  if (b.device >= p.devices.size())
+    return invalid("device %u of %zu", b.device, p.devices.size()).at_node(who).expecting("a device of the table");
   if (b.alias_of >= static_cast<int32_t>(k) || b.alias_of < -1)
     return invalid("alias of buffer %d", b.alias_of).at_node(who).expecting("an earlier buffer");
   if (b.alias_of >= 0) {
@@ -102,6 +106,8 @@ Status check_buffer(Scope& scope, size_t k) {
       return invalid("a string buffer cannot be an alias").at_node(who);
     if (b.kind == BufferKind::kInput || b.kind == BufferKind::kWeight)
       return invalid("an input or weight cannot be an alias").at_node(who);
+    if (b.device != base.device)
+      return invalid("lies on device %u, and what it aliases on device %u", b.device, base.device).at_node(who);
   }
   const bool is_weight = b.kind == BufferKind::kWeight;
   if (is_weight != (b.weight >= 0) || b.weight >= static_cast<int32_t>(p.weights.size()))
@@ -126,6 +132,17 @@ Status check_weights(const Program& p, uint64_t weight_bytes) {
       return invalid("lies outside the weight section")
           .at_node("weight '" + w.name + "'")
           .expecting(format("inside %llu bytes", static_cast<unsigned long long>(weight_bytes)));
+  }
+  return Ok{};
+}
+
+Status check_blobs(const Program& p) {
+  if (p.blobs.size() > kMaxItems) return invalid("more blobs than the cap");
+  std::set<uint64_t> hashes;
+  for (size_t k = 0; k < p.blobs.size(); ++k) {
+    if (hash_bytes(p.blobs[k].bytes.data(), p.blobs[k].bytes.size()) != p.blobs[k].hash)
+      return invalid("blob %zu is damaged: its hash does not fit", k);
+    if (!hashes.insert(p.blobs[k].hash).second) return invalid("blob %zu stands twice", k);
   }
   return Ok{};
 }
@@ -203,13 +220,16 @@ Status check_at(const Program& p, uint64_t weight_bytes, int depth) {
     return invalid("more buffers, steps, weights, dimensions or ports than the cap");
   Scope scope{p, {p.dims.begin(), p.dims.end()}, {}, {}, {}, {}, {}};
   if (scope.table.size() != p.dims.size()) return invalid("a dimension is named twice");
+  PERI_TRY(check_device_table(p, depth > 0));
   PERI_TRY(check_weights(p, weight_bytes));
+  PERI_TRY(check_blobs(p));
   for (size_t k = 0; k < p.buffers.size(); ++k) PERI_TRY(check_buffer(scope, k));
   scope.written.assign(p.buffers.size(), false);
   find_bases(scope);
   PERI_TRY(check_inputs(scope));
   for (size_t k = 0; k < p.steps.size(); ++k) PERI_TRY(check_step(scope, k, depth));
-  return check_outputs(scope);
+  PERI_TRY(check_outputs(scope));
+  return check_steps_on_devices(p);
 }
 
 // Results lie apart from each other and from all arguments, but for those that take an argument's memory as stated.
@@ -287,8 +307,15 @@ Status check_step(Scope& scope, size_t k, int depth) {
   for (int32_t w : s.waits_for)
     if (w < 0 || w >= static_cast<int32_t>(k))
       return invalid("waits for step %d", w).at_node(who).expecting("an earlier step");
-  for (const Variant& v : s.variants)
+  for (const Variant& v : s.variants) {
     for (const auto& [expression, value] : v.holds_for) PERI_TRY(check_symbols(scope, expression, who));
+    for (const int32_t b : v.blobs)
+      if (b < 0 || b >= static_cast<int32_t>(p.blobs.size())) return invalid("needs blob %d", b).at_node(who);
+  }
+  std::set<std::string> named;
+  for (const std::string& name : s.depends_on)
+    if (!scope.bound.contains(name) || !named.insert(name).second)
+      return invalid("depends on dimension '%s', which is not bound by then or named twice", name.c_str()).at_node(who);
   for (const std::string& name : s.binds) {
     if (!scope.table.contains(name) || !scope.bound.insert(name).second)
       return invalid("binds dimension '%s' wrongly", name.c_str()).at_node(who);
@@ -312,6 +339,14 @@ const Section* Program::section(std::string_view wanted) const {
   for (const Section& s : sections)
     if (s.name == wanted) return &s;
   return nullptr;
+}
+
+int32_t Program::add_blob(std::string bytes) {
+  const uint64_t hash = hash_bytes(bytes.data(), bytes.size());
+  for (size_t k = 0; k < blobs.size(); ++k)
+    if (blobs[k].hash == hash) return static_cast<int32_t>(k);
+  blobs.push_back({hash, std::move(bytes)});
+  return static_cast<int32_t>(blobs.size()) - 1;
 }
 
 Status check_program(const Program& program, uint64_t weight_bytes) { return check_at(program, weight_bytes, 0); }

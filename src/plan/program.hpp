@@ -1,5 +1,5 @@
-// Program: what a backend hands to the runtime, as pure data: a dimension table, buffers, steps. It knows no graph and
-// no compiler, and is what the engine file stores.
+// Program: what a backend hands to the runtime, as pure data: devices, a dimension table, buffers, steps. It knows no
+// graph and no compiler, and is what the engine file stores.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,11 @@
 #include "base/dtype.hpp"
 
 namespace peri::plan {
+
+constexpr uint32_t kHost = 0;                       // the first of Program::devices
+constexpr std::string_view kHostDevice = "host";    // its name
+constexpr std::string_view kCopyExecutor = "copy";  // the only one whose steps may reach two devices
+constexpr size_t kMaxDevices = 16, kMaxLanes = 16;  // lanes of all devices together, the host as one
 
 enum class BufferKind : uint8_t { kInput, kOutput, kWeight, kScratch, kState };
 
@@ -26,8 +31,8 @@ struct Buffer {
   uint32_t alignment = 64;  // of its own memory or of its offset in what it aliases: a power of two, 64 to 4096
   int32_t alias_of = -1;    // same memory as an earlier buffer, from `alias_offset` on; -1: its own
   Dim alias_offset;
-  int32_t weight = -1;  // kWeight: index into Program::weights
-  uint32_t device = 0;  // 0: host
+  int32_t weight = -1;      // kWeight: index into Program::weights
+  uint32_t device = kHost;  // of Program::devices; its whole family of aliases lies there
 };
 
 // One way to do a step. The first whose `requires_isa` and `library` this machine has and whose `holds_for` holds is
@@ -37,6 +42,7 @@ struct Variant {
   std::string library;                             // "" none, else name and version that must match: "onednn 3.2.0"
   std::vector<std::pair<Dim, int64_t>> holds_for;  // every expression must equal its number; empty: every shape
   std::string payload;                             // the executor's own text or bytes
+  std::vector<int32_t> blobs = {};                 // of Program::blobs: what the payload needs beside its text
 };
 
 struct Program;
@@ -48,14 +54,24 @@ struct Step {
   std::vector<Variant> variants;
   std::vector<int32_t> reads;  // buffers; -1: an optional argument left out
   std::vector<int32_t> writes;
-  uint32_t lane = 0;
-  std::vector<int32_t> waits_for;                // earlier steps on other lanes
-  std::vector<std::string> binds;                // data-dependent dimensions this step binds while running
+  uint32_t device = kHost;  // where it runs: all its arguments lie there, but for one end of a copy, which may be host
+  uint32_t lane = 0;        // of the device; 0 on the host
+  std::vector<int32_t> waits_for;  // earlier steps that are done before it begins (see StepOrder)
+  std::vector<std::string> binds;  // data-dependent dimensions this step binds while running
+  // Dimensions that an instance of the step may depend on beside those of its arguments and of its variants; it is told
+  // no others. Bound before the step.
+  std::vector<std::string> depends_on = {};
   std::vector<std::shared_ptr<Program>> bodies;  // control steps
   std::vector<std::string> origins;              // nodes of the model, for reports
   // For each write the index of the read whose memory it takes (its buffer is that one or an alias of it), as the
   // kernel's offer allows; -1: none. Empty: none at all. No other result may lie in the memory of an argument.
-  std::vector<int32_t> shares;
+  std::vector<int32_t> shares = {};
+};
+
+// Constant bytes that variants need beside their payload (code of outside kernels, a library's plan): once, by content.
+struct Blob {
+  uint64_t hash = 0;  // xxh3-64 of the bytes
+  std::string bytes;
 };
 
 struct Port {
@@ -84,8 +100,9 @@ struct Section {
 
 struct Program {
   std::string name;
-  std::string builder;                       // version of the software that made it
-  std::string backend;                       // "cpu"
+  std::string builder;                                            // version of the software that made it
+  std::string backend;                                            // "cpu"
+  std::vector<std::string> devices = {std::string(kHostDevice)};  // kinds: "host" first, then each of the others once
   std::vector<std::string> dims;             // named dimensions; inputs bind them, or a step's `binds`
   std::map<std::string, int64_t> tuned_for;  // the binding the choices were tuned at
   std::vector<Buffer> buffers;
@@ -94,15 +111,20 @@ struct Program {
   std::vector<Port> outputs;
   std::vector<Weight> weights;
   std::vector<Section> sections;
+  std::vector<Blob> blobs = {};
 
+  // The index of a blob with these bytes, added if there is none.
+  int32_t add_blob(std::string bytes);
   const Section* section(std::string_view wanted) const;
 };
 
 // Everything a run relies on, checked once at load: indexes, aliases, order of reads and writes, expressions, names,
-// caps (1e6 steps and buffers, depth 16 of bodies). Memory of an argument is taken only as Step::shares states, and
-// what stood there is not read afterwards; that the kernel allows it is checked by the executor. `weight_bytes` is the
-// size of the weight section. The error says which step or buffer and why. After it, no field of the program can cause
-// an unsafe access.
+// caps (1e6 steps and buffers, depth 16 of bodies). A step touches memory of its own device only, the host's end of a
+// copy apart; ports, states, strings, steps that bind dimensions and those with bodies belong to the host; two steps
+// that touch a buffer, one of them writing, are ordered by what they wait for. Memory of an argument is taken only as
+// Step::shares states, and what stood there is not read afterwards; that the kernel allows it is checked by the
+// executor. `weight_bytes` is the size of the weight section. The error says which step or buffer and why. After it, no
+// field of the program can cause an unsafe access.
 Status check_program(const Program& program, uint64_t weight_bytes);
 
 // Binds the dimension table from concrete input dims (in order of Program::inputs): bare symbols first, then every
@@ -119,16 +141,18 @@ struct Capabilities {
 Result<size_t> choose_variant(const Step& step, const Capabilities& machine, const DimBinding& binding);
 
 // ---- memory --------------------------------------------------------------------------------------------------------
-// Offsets of the scratch buffers in one arena per device for a binding: lifetimes from the steps, largest first, best
-// fit. A pure function: the same program and binding give the same offsets. Buffers whose size is not bound yet get
-// kUnbound.
+// Offsets of the scratch buffers in one arena per device for a binding: largest first, best fit. Two buffers share
+// bytes only where all that touches the one is done before anything touches the other: by the order of the steps on the
+// host alone, by StepOrder where there are other devices. A pure function: the same program and binding give the same
+// offsets. Buffers whose size is not bound yet get kUnbound.
 constexpr int64_t kUnbound = -1;
 constexpr int64_t kMaxBufferBytes = int64_t{1} << 42;  // sums over a million buffers stay in range
 struct ArenaPlan {
-  std::vector<int64_t> offset;  // per buffer; kUnbound for buffers outside the arena
-  std::vector<int64_t> bytes;   // per buffer; kUnbound if data-dependent
-  int64_t arena_bytes = 0;
-  int64_t largest_live_bytes = 0;  // lower bound of any plan: the most bytes alive at one step
+  std::vector<int64_t> offset;             // per buffer; kUnbound for buffers outside the arena
+  std::vector<int64_t> bytes;              // per buffer; kUnbound if data-dependent
+  int64_t arena_bytes = 0;                 // of the host
+  std::vector<int64_t> device_bytes = {};  // arena of each device; the host's is arena_bytes, and 0 here
+  int64_t largest_live_bytes = 0;          // of the host, lower bound of any plan: the most bytes alive at one step
 };
 Result<ArenaPlan> plan_arena(const Program& program, const DimBinding& binding);
 // Checks a plan: inside the arena, aligned, no two buffers alive at once overlap. Used after planning and by tests.

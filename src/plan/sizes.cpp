@@ -23,6 +23,7 @@ ProgramSizes compile_sizes(const Program& p) {
     }
   }
   out.lifetimes = lifetimes(p);
+  if (p.devices.size() > 1) out.spans = Spans(p);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/size_table.hpp"
+#include "plan/order.hpp"
 #include "plan/program.hpp"
 
 namespace peri::plan {
@@ -18,6 +19,7 @@ struct ProgramSizes {
   std::vector<std::vector<int32_t>> symbols;             // per input and axis: the bare dimension it binds; -1: none
   std::vector<std::vector<std::vector<int32_t>>> holds;  // per step and variant: the expressions of `holds_for`
   std::vector<Lifetime> lifetimes;
+  Spans spans;  // of programs with devices beside the host
 };
 ProgramSizes compile_sizes(const Program& program);
 

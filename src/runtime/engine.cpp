@@ -12,6 +12,7 @@
 
 #include "base/fault.hpp"
 #include "plan/sizes.hpp"
+#include "runtime/engine_devices.hpp"
 
 namespace peri::runtime {
 
@@ -34,7 +35,8 @@ struct VariantState {
 
 // A step with its recent instances. The mutex guards the lists; it is never held while anything is made.
 struct StepState {
-  std::vector<size_t> dims;  // indexes of the dimensions its instances depend on
+  std::vector<size_t> dims;        // indexes of the dimensions its instances depend on
+  std::vector<std::string> names;  // of these
   std::mutex mutex;
   std::condition_variable made;
   std::vector<VariantState> variants;
@@ -49,6 +51,7 @@ struct Engine::State {
   std::vector<const Executor*> executors;
   std::vector<std::unique_ptr<StepState>> steps;
   plan::ProgramSizes sizes;
+  EngineDevices devices;
   std::atomic<int64_t> made = 0;
   uint64_t id = 0;
 
@@ -72,6 +75,8 @@ const plan::Program& Engine::program() const { return state_->program; }
 const EngineOptions& Engine::options() const { return state_->options; }
 uint64_t Engine::id() const { return state_->id; }
 const plan::ProgramSizes& Engine::sizes() const { return state_->sizes; }
+device::Device* Engine::device(uint32_t index) const { return state_->devices.at(index); }
+device::Address Engine::device_weight(size_t buffer) const { return state_->devices.weight(buffer); }
 int64_t Engine::instances_made() const { return state_->made; }
 
 Result<Tensor> Engine::weight(size_t index) const {
@@ -93,12 +98,39 @@ void missing_in_bodies(const plan::Program& program, ExecutorTable table, std::s
   }
 }
 
-// Dimensions that a payload may depend on though no argument of its step does: a region may compute with sizes. A name
-// that only happens to stand in the text costs an instance more, no more.
-void named_in(const std::string& payload, const std::vector<std::string>& dims, std::set<std::string>* symbols) {
-  constexpr size_t kSearched = 64;
-  for (const std::string& name : dims)
-    if (dims.size() > kSearched || payload.find(name) != std::string::npos) symbols->insert(name);
+// The dimensions that instances of a step depend on: those of its arguments and variants, and those it states.
+std::unique_ptr<StepState> state_of(const plan::Program& p, const plan::Step& step) {
+  auto state = std::make_unique<StepState>();
+  std::set<std::string> symbols(step.depends_on.begin(), step.depends_on.end());
+  for (const auto* list : {&step.reads, &step.writes})
+    for (const int32_t b : *list) {
+      if (b < 0) continue;
+      for (const Dim& d : p.buffers[static_cast<size_t>(b)].shape) d.collect_symbols(symbols);
+    }
+  for (const plan::Variant& v : step.variants)
+    for (const auto& [expression, value] : v.holds_for) expression.collect_symbols(symbols);
+  for (size_t k = 0; k < p.dims.size(); ++k) {
+    if (!symbols.contains(p.dims[k])) continue;
+    state->dims.push_back(k);
+    state->names.push_back(p.dims[k]);
+  }
+  state->variants.resize(step.variants.size());
+  return state;
+}
+
+// Whether an executor can do a step as it stands.
+Status check_executor(const Executor& executor, const plan::Program& program, const plan::Step& step) {
+  if (executor.payload_version != step.payload_version)
+    return refused("step '%s' has payload version %u of executor '%s'", step.name.c_str(), step.payload_version,
+                   step.executor.c_str())
+        .expecting(std::to_string(executor.payload_version))
+        .advise("build the engine again with this version");
+  const std::string& device = program.devices[step.device];
+  if (!executor.device.empty() && executor.device != device)
+    return refused("executor '%s' does not run on device '%s'", step.executor.c_str(), device.c_str())
+        .at_node(step.name)
+        .expecting(executor.device);
+  return Ok{};
 }
 }  // namespace
 
@@ -130,28 +162,9 @@ Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, Weig
       missing.insert(step.executor);
       continue;
     }
-    if ((*it)->payload_version != step.payload_version)
-      return refused("step '%s' has payload version %u of executor '%s'", step.name.c_str(), step.payload_version,
-                     step.executor.c_str())
-          .expecting(std::to_string((*it)->payload_version))
-          .advise("build the engine again with this version");
+    PERI_TRY(check_executor(**it, s.program, step));
     s.executors.push_back(*it);
-    auto state = std::make_unique<StepState>();
-    std::set<std::string> symbols;  // dimensions its arguments depend on
-    auto collect = [&](int32_t b) {
-      if (b < 0) return;
-      for (const Dim& d : s.program.buffers[static_cast<size_t>(b)].shape) d.collect_symbols(symbols);
-    };
-    for (int32_t b : step.reads) collect(b);
-    for (int32_t b : step.writes) collect(b);
-    for (const plan::Variant& v : step.variants) {
-      for (const auto& [expression, value] : v.holds_for) expression.collect_symbols(symbols);
-      named_in(v.payload, s.program.dims, &symbols);
-    }
-    for (size_t k = 0; k < s.program.dims.size(); ++k)
-      if (symbols.contains(s.program.dims[k])) state->dims.push_back(k);
-    state->variants.resize(step.variants.size());
-    s.steps.push_back(std::move(state));
+    s.steps.push_back(state_of(s.program, step));
   }
   if (!missing.empty()) {
     std::string names;
@@ -160,17 +173,20 @@ Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, Weig
         .advise("use a build of peri that has them, or build the engine again");
   }
   s.sizes = plan::compile_sizes(s.program);
+  PERI_TRY(s.devices.open(*engine));
   return std::shared_ptr<const Engine>(std::move(engine));
 }
 
 namespace {
 Result<std::unique_ptr<Prepared>> prepare_step(const Engine& engine, const WeightSource& source,
                                                const Executor& executor, const plan::Step& step,
-                                               const plan::Variant& variant) {
+                                               const plan::Variant& variant, std::vector<std::string> dims) {
   PrepareContext context;
   context.program = &engine.program();
   context.step = &step;
   context.variant = &variant;
+  context.device = engine.device(step.device);
+  context.dims = std::move(dims);
   context.threads = engine.options().threads;
   context.options = &engine.options();
   for (int32_t b : step.reads) {
@@ -203,7 +219,8 @@ Result<Prepared*> Engine::State::prepared(const Engine& engine, size_t k, size_t
     v.preparing = true;
   }
   auto fresh = contained([&] {
-    return prepare_step(engine, weights, *executors[k], program.steps[k], program.steps[k].variants[variant]);
+    const plan::Step& s = program.steps[k];
+    return prepare_step(engine, weights, *executors[k], s, s.variants[variant], step.names);
   });
   const std::lock_guard<std::mutex> lock(step.mutex);
   v.preparing = false;
@@ -213,8 +230,12 @@ Result<Prepared*> Engine::State::prepared(const Engine& engine, size_t k, size_t
   return v.prepared.get();
 }
 
-Result<std::shared_ptr<const Instance>> Engine::instance(size_t k, std::span<const int64_t> values,
-                                                         const DimBinding& binding) const {
+Status Instance::run(const RunContext&) const { return internal_error("a step of a device is run on the host"); }
+Status Instance::enqueue(const EnqueueContext&) const {
+  return internal_error("a step of the host is enqueued on a device");
+}
+
+Result<std::shared_ptr<const Instance>> Engine::instance(size_t k, std::span<const int64_t> values) const {
   State& s = *state_;
   StepState& step = *s.steps[k];
   const auto is_for = [&](const std::shared_ptr<Slot>& slot) {
@@ -247,6 +268,9 @@ Result<std::shared_ptr<const Instance>> Engine::instance(size_t k, std::span<con
   auto made = contained([&]() -> Result<std::shared_ptr<const Instance>> {
     PERI_ASSIGN(const size_t variant, plan::choose_variant(s.program, s.sizes, k, s.options.machine, values));
     PERI_ASSIGN(Prepared * prepared, s.prepared(*this, k, variant));
+    DimBinding binding;  // no more than what the instance is found by
+    for (size_t i = 0; i < step.dims.size(); ++i)
+      if (values[step.dims[i]] != kNoSize) binding.emplace(step.names[i], values[step.dims[i]]);
     PERI_ASSIGN(auto instance, prepared->instantiate(binding));
     return std::shared_ptr<const Instance>(std::move(instance));
   });

@@ -46,6 +46,9 @@ struct EngineOptions {
   // Most bytes that one block of memory (arena, scratch, state, data-dependent buffer) may take; 0: what the machine
   // has.
   int64_t memory_bytes = 0;
+  // Devices that programs may name, by Device::name(). Others are opened by their name (device::open_device), one for
+  // each engine.
+  std::vector<std::shared_ptr<device::Device>> devices = {};
   // Steps that all sessions and bodies may still run together, for programs of strangers; null: no end.
   std::shared_ptr<std::atomic<int64_t>> steps_left = nullptr;
 
@@ -55,7 +58,8 @@ struct EngineOptions {
 class Engine {
  public:
   // Checks the program, finds an executor and a variant for every step (all missing ones are named at once) and
-  // prepares the steps. Errors: kInvalid (hostile program), kRefused (missing executor, no variant).
+  // prepares the steps. Errors: kInvalid (hostile program), kRefused (missing executor or device, no variant), those of
+  // devices.
   static Result<std::shared_ptr<const Engine>> create(plan::Program program, WeightSource weights,
                                                       EngineOptions options);
   ~Engine();
@@ -64,11 +68,14 @@ class Engine {
   const EngineOptions& options() const;
   Result<Tensor> weight(size_t index) const;
   const plan::ProgramSizes& sizes() const;  // of the program, compiled
-  // The instance of step `k` for a binding, whose values are in the order of sizes(): from a cache of recent ones, or
+  // The instance of step `k` for values in the order of sizes(): from a cache of recent ones, or
   // made now. Thread-safe: nothing is held while one is made, so that first calls for different keys do not wait for
   // each other; several for the same key make one. What fails is told to all who wait for it and is not kept.
-  Result<std::shared_ptr<const Instance>> instance(size_t step, std::span<const int64_t> values,
-                                                   const DimBinding& binding) const;
+  Result<std::shared_ptr<const Instance>> instance(size_t step, std::span<const int64_t> values) const;
+  // A device of the program's table; null: the host.
+  device::Device* device(uint32_t index) const;
+  // Where a weight buffer of a device lies: brought there when the engine was made, once for equal weights.
+  device::Address device_weight(size_t buffer) const;
   int64_t instances_made() const;  // so far, by all sessions
   uint64_t id() const;             // of this engine object, for caches
 
@@ -128,6 +135,7 @@ class Session {
   // The same for the results of one step that take no argument's memory, and its scratch; in a hook before the step.
   void poison_results(size_t step);
   int64_t arena_bytes() const;
+  int64_t captures() const;      // segments captured so far; a kept shape's are replayed
   int64_t shapes_bound() const;  // how often a binding was planned, that of a kept one not counted
   // Dimensions bound by the inputs of the last run or prepare(), and while it runs by its steps so far.
   const DimBinding& binding() const;

@@ -10,6 +10,7 @@
 
 #include "base/tensor.hpp"
 #include "base/thread_pool.hpp"
+#include "device/device.hpp"
 #include "plan/program.hpp"
 
 namespace peri::runtime {
@@ -33,12 +34,30 @@ struct RunContext {
   Binder* binder = nullptr;
 };
 
-// A step for one binding. Immutable after instantiation: run() may be called by several sessions at once.
+// Given while a step of a device is enqueued. An argument lies on the device, or, for one end of a copy, on the host
+// (then `host` is set): memory that stays where it is for as long as what was captured may be replayed.
+struct EnqueueContext {
+  struct Argument {
+    device::Address address;
+    std::byte* host = nullptr;
+    size_t bytes = 0;
+  };
+  std::span<const Argument> reads, writes;
+  device::Argument workspace;  // workspace_bytes() of the instance, of this lane; contents undefined
+  device::Stream* stream = nullptr;
+};
+
+// A step for one binding. Immutable after instantiation: run() and enqueue() may be called by several sessions at once.
 class Instance {
  public:
   virtual ~Instance() = default;
   virtual size_t scratch_bytes(int threads) const { return (void)threads, 0; }
-  virtual Status run(const RunContext& context) const = 0;
+  // A step of the host.
+  virtual Status run(const RunContext& context) const;
+  // A step of a device: work goes into the stream, nothing is waited for or allocated. What is enqueued may be captured
+  // and replayed, and runs while the instance lives.
+  virtual size_t workspace_bytes() const { return 0; }
+  virtual Status enqueue(const EnqueueContext& context) const;
 };
 
 // A step for one engine, any binding. instantiate() may be called concurrently.
@@ -55,6 +74,9 @@ struct PrepareContext {
   const plan::Program* program = nullptr;
   const plan::Step* step = nullptr;
   const plan::Variant* variant = nullptr;
+  device::Device* device = nullptr;  // of a step that does not run on the host
+  // What an instance may depend on: instantiate() is told the sizes of these dimensions, as far as they are bound.
+  std::vector<std::string> dims;
   // The weight behind read `k` as a tensor viewing the mapped file; undefined tensor if read k is not a weight.
   std::vector<Tensor> weights;
   // Set where weights are mapped from a file: tells that the pages of read `k` need not stay, since it was packed
@@ -68,6 +90,7 @@ struct Executor {
   std::string name;
   uint32_t payload_version = 1;
   Result<std::unique_ptr<Prepared>> (*prepare)(const PrepareContext& context) = nullptr;
+  std::string_view device = plan::kHostDevice;  // the kind its steps run on; "": any
 };
 using ExecutorTable = std::span<const Executor* const>;
 

@@ -16,6 +16,7 @@ const DimBinding& Session::binding() const {
 }
 void Session::set_step_hook(StepHook hook) { state_->hook = std::move(hook); }
 int64_t Session::arena_bytes() const { return state_->now ? state_->now->arena_plan.arena_bytes : 0; }
+int64_t Session::captures() const { return state_->devices.captures; }
 int64_t Session::shapes_bound() const { return state_->shapes_bound; }
 void Session::place(Placement placement) {
   const bool separate = placement == Placement::kSeparate;
@@ -50,7 +51,21 @@ Result<std::unique_ptr<Session>> Session::create_body(std::shared_ptr<const Engi
   s.strings.resize(p.buffers.size());
   for (size_t k = 0; k < p.buffers.size(); ++k)
     if (p.buffers[k].dtype == DType::kString) s.strings[k] = std::make_unique<std::vector<std::string>>();
+  PERI_TRY(s.devices.open(*s.engine));
   return session;
+}
+
+// Where an alias whose size became known while running begins in what it aliases.
+Result<int64_t> Session::State::alias_offset(int32_t buffer) const {
+  const plan::Buffer& x = program().buffers[static_cast<size_t>(buffer)];
+  const auto& own = sizes().buffers[static_cast<size_t>(buffer)];
+  const auto size = [&](int32_t expression) { return sizes().table.eval(expression, run_values); };
+  PERI_ASSIGN(const int64_t offset, size(own.alias_offset));
+  PERI_ASSIGN(const int64_t bytes, size(own.bytes));
+  PERI_ASSIGN(const int64_t base, size(sizes().buffers[static_cast<size_t>(x.alias_of)].bytes));
+  if (offset < 0 || bytes < 0 || offset > base || bytes > base - offset || offset % x.alignment)
+    return invalid("an alias reaches outside its buffer");
+  return offset;
 }
 
 // Memory of a buffer whose size became known while running.
@@ -75,12 +90,7 @@ Result<void*> Session::State::place(int32_t buffer) {
     chain.push_back(at);
   for (; !chain.empty(); chain.pop_back()) {
     const plan::Buffer& x = p.buffers[static_cast<size_t>(chain.back())];
-    const auto& own = sizes().buffers[static_cast<size_t>(chain.back())];
-    PERI_ASSIGN(const int64_t offset, size(own.alias_offset));
-    PERI_ASSIGN(const int64_t bytes, size(own.bytes));
-    PERI_ASSIGN(const int64_t base, size(sizes().buffers[static_cast<size_t>(x.alias_of)].bytes));
-    if (offset < 0 || bytes < 0 || offset > base || bytes > base - offset || offset % x.alignment)
-      return invalid("an alias reaches outside its buffer");
+    PERI_ASSIGN(const int64_t offset, alias_offset(chain.back()));
     pointers[static_cast<size_t>(chain.back())] =
         static_cast<std::byte*>(pointers[static_cast<size_t>(x.alias_of)]) + offset;
   }
@@ -133,7 +143,7 @@ Status Session::State::run_step(size_t k) {
   if (data_dependent) {
     PERI_TRY(refresh_arguments(k));
     if (!instance) {
-      PERI_ASSIGN(instance, engine->instance(k, run_values, run_binding));
+      PERI_ASSIGN(instance, engine->instance(k, run_values));
       PERI_TRY(scratch.reserve(instance->scratch_bytes(pool->threads()) + 64, options()));
     }
   }
@@ -152,7 +162,12 @@ void Session::State::bind_inputs(std::span<const Tensor> inputs) {
   for (size_t k = 0; k < inputs.size(); ++k) {
     void* data = const_cast<void*>(inputs[k].data());
     if (p.inputs[k].dtype == DType::kString) data = const_cast<std::vector<std::string>*>(&inputs[k].string_values());
-    now->pointers[static_cast<size_t>(p.inputs[k].buffer)] = data;
+    const auto b = static_cast<size_t>(p.inputs[k].buffer);
+    if (!devices.empty() && devices.fixed[b]) {
+      if (!inputs[k].bytes().empty()) std::memcpy(devices.staging[b].data.get(), data, inputs[k].bytes().size());
+      data = devices.staging[b].data.get();
+    }
+    now->pointers[b] = data;
   }
 }
 
@@ -189,6 +204,7 @@ Status Session::State::place_outputs(std::span<const View> given, std::vector<Te
     const int32_t b = p.outputs[k].buffer, owner = plan::storage_of(p, b);
     const bool own =
         p.buffers[static_cast<size_t>(owner)].kind == plan::BufferKind::kOutput && p.outputs[k].dtype != DType::kString;
+    if (!devices.empty() && devices.fixed[static_cast<size_t>(owner)]) continue;  // captured: it stays where it is
     // An empty result has its size before all of its dimensions are bound.
     if (!own || !sizes().table.eval(sizes().outputs[k], values()).ok() ||
         bytes[static_cast<size_t>(owner)] == plan::kUnbound ||
@@ -262,12 +278,17 @@ Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, 
     for (size_t k = 0; k < p.buffers.size(); ++k)
       if (now->arena_plan.bytes[k] == plan::kUnbound && p.buffers[k].dtype != DType::kString)
         now->pointers[k] = nullptr;
+    for (size_t k = 0; k < now->addresses.size(); ++k)
+      if (now->arena_plan.bytes[k] == plan::kUnbound) now->addresses[k] = {};
   }
   std::vector<Tensor> outs(p.outputs.size());
   std::vector<bool> direct(p.outputs.size(), false);
   PERI_TRY(place_outputs(given, &outs, &direct));
   point_steps();
-  for (size_t k = 0; k < p.steps.size(); ++k) PERI_TRY(run_step(k));
+  if (devices.empty())
+    for (size_t k = 0; k < p.steps.size(); ++k) PERI_TRY(run_step(k));
+  else
+    PERI_TRY(run_on_devices());
   for (size_t k = 0; k < now->guards.size(); ++k) PERI_TRY(check_guard(k));
   PERI_TRY(collect_outputs(given, direct, &outs));
   return outs;
@@ -283,8 +304,10 @@ Result<Tensor> Session::buffer_contents(int32_t buffer) const {
   const State& s = *state_;
   const size_t k = static_cast<size_t>(buffer);
   const plan::Buffer& b = s.program().buffers[k];
-  const void* from = s.now ? s.now->pointers[k] : nullptr;
-  if (!from) return internal_error("buffer %d has no memory", buffer);
+  const bool away = b.device != plan::kHost;
+  const void* from = s.now && !away ? s.now->pointers[k] : nullptr;
+  const device::Address at = s.now && away ? s.now->addresses[k] : device::Address{};
+  if (!from && !at.value) return internal_error("buffer %d has no memory", buffer);
   PERI_ASSIGN(std::vector<int64_t> dims, eval(b.shape, binding()));
   if (b.dtype == DType::kString) return Tensor::strings(dims, *static_cast<const std::vector<std::string>*>(from));
   if (b.layout.find('x') != std::string::npos) {  // a blocked axis is padded: all of its bytes, as one row
@@ -292,7 +315,10 @@ Result<Tensor> Session::buffer_contents(int32_t buffer) const {
     dims = {bytes * 8 / dtype_bits(b.dtype)};
   }
   PERI_ASSIGN(Tensor t, Tensor::zeros(b.dtype, dims));
-  if (!t.bytes().empty()) std::memcpy(t.mutable_data(), from, t.bytes().size());
+  if (!t.bytes().empty() && away)
+    PERI_TRY(state_->devices.lanes[b.device].read({t.mutable_data(), t.bytes().size()}, at));
+  else if (!t.bytes().empty())
+    std::memcpy(t.mutable_data(), from, t.bytes().size());
   return t;
 }
 

@@ -21,13 +21,24 @@ Status Session::State::separate_memory(BoundShape* s) const {
     for (size_t j = 0; j < step.shares.size(); ++j)
       if (step.shares[j] >= 0 && step.writes[j] != step.reads[static_cast<size_t>(step.shares[j])])
         s->taking[static_cast<size_t>(step.writes[j])] = true;
-  int64_t at = kGuardBytes;
-  s->guards = {{0, at}};
+  s->guards.clear();
   s->guard_of.assign(p.buffers.size(), 0);
+  for (uint32_t d = 0; d < p.devices.size(); ++d) {
+    auto& bytes = d == plan::kHost ? s->arena_plan.arena_bytes : s->arena_plan.device_bytes[d];
+    PERI_ASSIGN(bytes, separate_arena(d, s));
+  }
+  return Ok{};
+}
+
+// The bytes that the arena of one device comes to.
+Result<int64_t> Session::State::separate_arena(uint32_t device, BoundShape* s) const {
+  const plan::Program& p = program();
+  int64_t at = kGuardBytes;
+  s->guards.push_back({0, at, device});
   std::vector<int64_t>& offset = s->arena_plan.offset;
   for (size_t k = 0; k < p.buffers.size(); ++k) {
-    if (offset[k] == plan::kUnbound) continue;
     const plan::Buffer& b = p.buffers[k];
+    if (offset[k] == plan::kUnbound || b.device != device) continue;
     if (b.alias_of >= 0 && !s->taking[k]) {
       PERI_ASSIGN(const int64_t inside, sizes().table.eval(sizes().buffers[k].alias_offset, s->values));
       offset[k] = offset[static_cast<size_t>(b.alias_of)] + inside;
@@ -38,20 +49,40 @@ Status Session::State::separate_memory(BoundShape* s) const {
     PERI_ASSIGN(at, checked_add(end, 2 * kGuardBytes, "arena"));
     at = at / kGuardBytes * kGuardBytes;  // a page at least behind each, and where the next begins
     s->guard_of[k] = s->guards.size();
-    s->guards.emplace_back(end, at);
+    s->guards.push_back({end, at, device});
   }
-  s->arena_plan.arena_bytes = at;
-  return Ok{};
+  return at;
 }
 
 Status Session::State::check_guard(size_t guard) const {
-  const auto [begin, end] = now->guards[guard];
+  const auto [begin, end, device] = now->guards[guard];
   const auto whole = [](std::byte b) { return b == std::byte{kGuard}; };
-  const std::byte *from = arena.data.get() + begin, *to = arena.data.get() + end;
+  const auto bytes = static_cast<size_t>(end - begin);
+  std::vector<std::byte> read;
+  if (device != plan::kHost) {
+    const DeviceLanes& own = devices.lanes[device];
+    read.resize(bytes);
+    PERI_TRY(own.read(read, own.arena.address() + static_cast<uint64_t>(begin)));
+  }
+  const std::byte *from = device == plan::kHost ? arena.data.get() + begin : read.data(), *to = from + bytes;
   const std::byte* damaged = std::find_if_not(from, to, whole);
   if (damaged == to) return Ok{};
   return internal_error("a kernel wrote outside its results, %td bytes into the guard between two buffers",
                         damaged - from);
+}
+
+Status Session::State::fill_guards() {
+  for (const Guard& g : now->guards) {
+    const auto bytes = static_cast<size_t>(g.end - g.begin);
+    if (g.device == plan::kHost) {
+      std::memset(arena.data.get() + g.begin, kGuard, bytes);
+      continue;
+    }
+    const DeviceLanes& own = devices.lanes[g.device];
+    PERI_TRY(own.write(own.arena.address() + static_cast<uint64_t>(g.begin),
+                       std::vector<std::byte>(bytes, std::byte{kGuard})));
+  }
+  return Ok{};
 }
 
 // Those on both sides of what the step writes.
@@ -99,7 +130,7 @@ Status Session::State::make_instances(BoundShape* s) const {
   std::mutex mutex;
   std::optional<Error> first;
   pool->run(static_cast<int64_t>(count), [&](int64_t k, int) {
-    auto made = engine->instance(static_cast<size_t>(k), s->values, s->binding);
+    auto made = engine->instance(static_cast<size_t>(k), s->values);
     if (made.ok()) {
       s->instances[static_cast<size_t>(k)] = std::move(made).value();
       return;
@@ -189,8 +220,9 @@ void Session::State::place_buffers(BoundShape* s) const {
     else if (states[k].used)
       s->pointers[k] = states[k].memory.data.get();
     else if (s->arena_plan.offset[k] != plan::kUnbound)
-      s->pointers[k] = arena.data.get() + s->arena_plan.offset[k];
+      s->pointers[k] = b.device == plan::kHost ? arena.data.get() + s->arena_plan.offset[k] : nullptr;
   }
+  if (!devices.empty()) place_on_devices(s);
   s->placed = placement;
 }
 
@@ -208,11 +240,14 @@ Status Session::State::enter(BoundShape* s) {
   PERI_TRY(hold(&arena, static_cast<size_t>(s->arena_plan.arena_bytes) + kSlack));
   PERI_TRY(hold(&scratch, s->scratch_bytes + kSlack));
   PERI_TRY(hold_states(*s));
+  if (!devices.empty()) PERI_TRY(hold_devices(*s));
   if (s->placed != placement) place_buffers(s);
-  if (returns || placement != before)
-    for (const auto& [begin, end] : s->guards)
-      std::memset(arena.data.get() + begin, kGuard, static_cast<size_t>(end - begin));
   now = s;
+  if (!s->guards.empty() && (returns || placement != before)) {
+    Status filled = fill_guards();
+    if (!filled.ok()) now = nullptr;
+    return filled;
+  }
   return Ok{};
 }
 
@@ -230,11 +265,25 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
   ++shapes_bound;
   PERI_TRY(plan_memory(fresh.get()));
   PERI_TRY(hold(&arena, static_cast<size_t>(fresh->arena_plan.arena_bytes) + kSlack));  // or fail before work is done
+  if (!devices.empty()) PERI_TRY(hold_devices(*fresh));
   PERI_TRY(make_instances(fresh.get()));
   PERI_TRY(enter(fresh.get()));
   kept.insert(kept.begin(), std::move(fresh));
   if (kept.size() > kKeptShapes) kept.pop_back();
-  return Ok{};
+  if (devices.empty() || data_dependent) return Ok{};
+  point_steps();  // of what stays where it is in all runs; the rest is pointed to by each
+  return capture_segments();
+}
+
+// A buffer's bytes, on whatever device, with 0xff; one without memory is left out, and so is what a device refuses.
+void Session::State::fill(size_t buffer, void* host) {
+  constexpr std::byte kPoison{0xff};
+  const auto bytes = static_cast<size_t>(now->arena_plan.bytes[buffer]);
+  if (program().buffers[buffer].device != plan::kHost) {
+    if (now->addresses[buffer].value) (void)write_device(buffer, kPoison);
+  } else if (host) {
+    std::memset(host, static_cast<int>(kPoison), bytes);
+  }
 }
 
 void Session::poison() {
@@ -243,8 +292,7 @@ void Session::poison() {
   const plan::Program& p = s.program();
   for (size_t k = 0; k < p.buffers.size(); ++k)
     if (s.now->arena_plan.offset[k] != plan::kUnbound && (p.buffers[k].alias_of < 0 || s.now->taking[k]))
-      std::memset(s.arena.data.get() + s.now->arena_plan.offset[k], 0xff,
-                  static_cast<size_t>(s.now->arena_plan.bytes[k]));
+      s.fill(k, p.buffers[k].device == plan::kHost ? s.arena.data.get() + s.now->arena_plan.offset[k] : nullptr);
 }
 
 void Session::poison_results(size_t step) {
@@ -252,10 +300,10 @@ void Session::poison_results(size_t step) {
   const plan::Step& x = s.program().steps[step];
   for (size_t j = 0; j < x.writes.size(); ++j) {
     const bool takes = j < x.shares.size() && x.shares[j] >= 0;
-    if (takes || x.writes[j] < 0 || !s.now->writes[step][j]) continue;
+    if (takes || x.writes[j] < 0) continue;
     const size_t b = static_cast<size_t>(x.writes[j]);
     if (s.program().buffers[b].dtype == DType::kString || s.now->arena_plan.bytes[b] == plan::kUnbound) continue;
-    std::memset(s.now->writes[step][j], 0xff, static_cast<size_t>(s.now->arena_plan.bytes[b]));
+    s.fill(b, s.now->writes[step][j]);
   }
   if (s.now->instances[step] && s.scratch.data)
     std::memset(s.scratch.data.get(), 0xff, s.now->instances[step]->scratch_bytes(s.pool->threads()));

@@ -10,8 +10,15 @@
 #include "plan/sizes.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/memory.hpp"
+#include "runtime/session_device.hpp"
 
 namespace peri::runtime {
+
+// Bytes of an arena, placed separately, that nothing may write: [begin, end).
+struct Guard {
+  int64_t begin = 0, end = 0;
+  uint32_t device = plan::kHost;
+};
 
 // All that depends on the input dims alone. Pointers are those of the session's memory as it lay when they were placed.
 struct BoundShape {
@@ -27,11 +34,14 @@ struct BoundShape {
   std::vector<void*> pointers;  // per buffer
   std::vector<std::vector<const void*>> reads;
   std::vector<std::vector<void*>> writes;
-  std::vector<int64_t> shift;  // per buffer: bytes from the start of what it aliases
-  std::vector<bool> taking;    // per buffer, placed separately: a result that takes an argument's memory
-  std::vector<std::pair<int64_t, int64_t>> guards;  // of the arena, placed separately: [begin, end), ascending
-  std::vector<size_t> guard_of;                     // per buffer: index of the one behind it; 0: none
+  std::vector<int64_t> shift;    // per buffer: bytes from the start of what it aliases
+  std::vector<bool> taking;      // per buffer, placed separately: a result that takes an argument's memory
+  std::vector<Guard> guards;     // ascending in each device, one device after the other
+  std::vector<size_t> guard_of;  // per buffer: index of the one behind it; 0: none
   std::vector<std::pair<size_t, std::vector<int64_t>>> state_dims;  // buffers of states, with their dims
+  // Of programs with devices beside the host.
+  std::vector<device::Address> addresses;                   // per buffer
+  std::vector<std::unique_ptr<device::Captured>> captured;  // per segment; null: not yet, or memory has moved since
 };
 
 // The memory of a state as its last shape laid it out.
@@ -58,6 +68,7 @@ struct Session::State final : RunContext::Binder {
   std::vector<StateMemory> states;                                 // per buffer: kState, zero at first
   std::vector<std::unique_ptr<std::vector<std::string>>> strings;  // per buffer
   std::vector<Tensor> weights;                                     // per buffer, defined for weights
+  DeviceRun devices;                                               // empty where the program has the host alone
   uint64_t placement = 1;
 
   // For the current run.
@@ -94,15 +105,34 @@ struct Session::State final : RunContext::Binder {
   Status enter(BoundShape* s);
   Status plan_memory(BoundShape* s) const;
   Status separate_memory(BoundShape* s) const;
+  Result<int64_t> separate_arena(uint32_t device, BoundShape* s) const;
   Status make_instances(BoundShape* s) const;
   Status hold(Memory* memory, size_t bytes);
   Status hold_states(const BoundShape& s);
   void place_buffers(BoundShape* s) const;
+  Status fill_guards();
   Status check_guard(size_t guard) const;
   Status check_guards(size_t step) const;
   Result<void*> place(int32_t buffer);
+  Result<int64_t> alias_offset(int32_t buffer) const;
   Status refresh_arguments(size_t step);
   Status run_step(size_t step);
+  // Of programs with devices.
+  Status hold_devices(const BoundShape& s);
+  void place_on_devices(BoundShape* s) const;
+  Result<device::Address> place_on_device(int32_t buffer);
+  Status capture_segments();
+  Status capture_segment(size_t segment);
+  Status enqueue_segment(const plan::Segment& segment);
+  Status enqueue_step(size_t step);
+  Result<EnqueueContext::Argument> argument(int32_t buffer);
+  Status run_segment(size_t segment);
+  Status step_through(const plan::Segment& segment);
+  Status settle_for(size_t step);
+  Status walk_steps();
+  Status run_on_devices();
+  Status write_device(size_t buffer, std::byte value);
+  void fill(size_t buffer, void* host);
   Result<void*> bind_output(size_t k, std::span<const int64_t> dims) override;
   void bind_inputs(std::span<const Tensor> inputs);
   Status place_outputs(std::span<const View> given, std::vector<Tensor>* outs, std::vector<bool>* direct);

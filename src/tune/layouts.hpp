@@ -1,17 +1,12 @@
-// Tensors brought to a layout and back, element for element: slow, for trials and tests.
+// Tensors brought to a layout and back, as trials call it.
 #pragma once
 
-#include <vector>
-
-#include "base/tensor.hpp"
-#include "ir/graph.hpp"
+#include "exec/core/layouts.hpp"
 
 namespace peri::tune {
 
-// Row-major tensor <-> tensor in a layout.
-Result<Tensor> to_layout(const Tensor& row_major, const ir::Layout& layout);
-Result<Tensor> from_layout(const Tensor& physical, const ir::Layout& layout, const std::vector<int64_t>& dims);
-// Dims of the physical array a layout stores.
-std::vector<int64_t> physical_dims(const std::vector<int64_t>& dims, const ir::Layout& layout);
+using exec::from_layout;
+using exec::physical_dims;
+using exec::to_layout;
 
 }  // namespace peri::tune

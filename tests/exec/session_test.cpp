@@ -275,6 +275,17 @@ TEST(Session, AStepThatComputesWithASizeIsMadeForThatSize) {
   m.input("ids", DType::kI64, "[seq]");
   m.reference({x}, {y}, "graph { input x: i64[n]; s = dims_constant() {value=dims[seq]}; y = mul(x, s); output y }");
   m.output("y", y);
+  {
+    auto silent = engine_of(m.p);
+    ASSERT_TRUE(silent.ok());
+    auto out = Session::create(*silent, 1)
+                   .value()
+                   ->run(std::vector<Tensor>{Tensor::of_i64({1}, std::vector<int64_t>{3}),
+                                             Tensor::zeros(DType::kI64, {2}).value()});
+    ASSERT_FALSE(out.ok()) << "a step is told no size that it does not state";
+    EXPECT_NE(out.error().text().find("'seq' is not bound"), std::string::npos) << out.error().text();
+  }
+  m.p.steps[0].depends_on = {"seq"};
   auto engine = engine_of(m.p);
   ASSERT_TRUE(engine.ok());
   auto session = Session::create(*engine, 1);

@@ -299,7 +299,7 @@ class Mutation {
   }
   void change_lists(plan::Program* p, plan::Step* s) {
     const int32_t any = static_cast<int32_t>(rng_.below(static_cast<int64_t>(p->buffers.size()) + 2)) - 1;
-    switch (rng_.below(10)) {
+    switch (rng_.below(12)) {
       case 8:
       case 9: share(p, *s); break;
       case 0:
@@ -318,10 +318,35 @@ class Mutation {
         if (!p->dims.empty()) s->binds.push_back(pick(p->dims));
         break;
       case 5: s->binds.clear(); break;
+      case 10:
+        if (!p->dims.empty()) s->depends_on.push_back(pick(p->dims));
+        break;
       case 6:
         if (!s->bodies.empty()) s->bodies.push_back(pick(s->bodies));
         break;
+      case 7: change_place(p, s); break;
       default: s->lane = static_cast<uint32_t>(number()); break;
+    }
+  }
+  void change_place(plan::Program* p, plan::Step* s) {
+    const auto device = static_cast<uint32_t>(chance(8) ? number() : rng_.below(2));
+    if (p->devices.size() < 2 || chance(8)) p->devices.push_back(chance(8) ? config() : "null");
+    switch (rng_.below(7)) {
+      case 0: s->device = device; break;
+      case 1: s->lane = static_cast<uint32_t>(rng_.below(3)); break;
+      case 2: s->waits_for.clear(); break;
+      case 3: s->waits_for.push_back(static_cast<int32_t>(chance(8) ? number() : rng_.below(8))); break;
+      case 4: s->executor = chance(2) ? "null" : "copy"; break;
+      case 5:
+        for (auto* list : {&s->reads, &s->writes})
+          for (const int32_t b : *list)
+            if (b >= 0 && static_cast<size_t>(b) < p->buffers.size())
+              p->buffers[static_cast<size_t>(b)].device = device;
+        s->device = device;
+        break;
+      default:
+        if (!p->buffers.empty()) pick(p->buffers).device = device;
+        break;
     }
   }
   // A result lies over an argument of its step, or over another result, as a kernel that works in place has it.

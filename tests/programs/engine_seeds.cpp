@@ -7,6 +7,7 @@
 #include "base/file.hpp"
 #include "exec/entry.hpp"
 #include "kernels/entry.hpp"
+#include "lower/place.hpp"
 #include "tests/fuzz/engine_draft.hpp"
 #include "tests/plan/programs.hpp"
 
@@ -171,6 +172,32 @@ plan::Program counting() {
   return std::move(m.p);
 }
 
+// A chain that forks and joins, on a device in two lanes, with a weight, a result that takes an argument's memory and a
+// blob; its last step stays on the host.
+plan::Program devices() {
+  ProgramMaker m;
+  m.p.dims = {"batch"};
+  const int32_t x = m.input("x", DType::kF32, "[batch,4]"), w = m.weight("w", DType::kF32, {4});
+  const auto apply = [&](const char* op, std::vector<int32_t> reads, const char* name) {
+    const int32_t y = m.scratch(name, DType::kF32, "[batch,4]");
+    std::string region = "graph { ";
+    for (size_t k = 0; k < reads.size(); ++k)
+      region += format("input a%zu: f32%s; ", k, reads[k] == w ? "[4]" : "[batch,4]");
+    region += format("s = dims_constant() {value=dims[batch]}; y = %s(a0", op);
+    m.reference(reads, {y}, region + (reads.size() > 1 ? ", a1); output y }" : "); output y }")).depends_on = {"batch"};
+    return y;
+  };
+  const int32_t a = apply("add", {x, w}, "a"), b = apply("relu", {a}, "b"), c = apply("tanh", {a}, "c");
+  const int32_t d = apply("add", {b, c}, "d"), e = apply("neg", {d}, "e");
+  m.p.buffers[static_cast<size_t>(e)].alias_of = d;
+  m.p.steps.back().shares = {0};
+  m.p.steps.back().variants[0].blobs = {m.p.add_blob("seed")};
+  m.output("y", e);
+  lower::place_steps({"null", "null", 2}, &m.p);
+  m.output("x plus w", apply("add", {x, w}, "f"));
+  return std::move(m.p);
+}
+
 Status save(const std::string& path, plan::Program p) {
   fuzz::Draft d{std::move(p), {}};
   fuzz::mend(&d);
@@ -210,6 +237,7 @@ Status write_all(const std::string& folder) {
   }
   PERI_TRY(save(folder + "/bind_shape", picking()));
   PERI_TRY(save(folder + "/if", branching()));
+  PERI_TRY(save(folder + "/devices", devices()));
   return save(folder + "/loop", counting());
 }
 }  // namespace

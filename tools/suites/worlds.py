@@ -58,6 +58,7 @@ def worlds_of(peri, scratch):
         "passes_off": ([f"--disable-pass={name}" for name in passes_of(peri)], {}),
         "poisoned_memory": (["--memory", "poisoned"], {}),
         "separate_memory": (["--memory", "separate"], {}),
+        "null_device": (["--backend", "null"], {}),
         "provider_peri": (["--provider", "peri"], {}),
         "provider_onednn": (["--provider", "onednn"], {}),
         "provider_reference": (["--provider", "reference"], {}),

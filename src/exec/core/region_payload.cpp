@@ -1,6 +1,8 @@
 // Reading, checking and binding of region payloads.
 #include "exec/core/region_payload.hpp"
 
+#include <set>
+
 #include "exec/entry.hpp"
 #include "kernels/vendor/library.hpp"
 #include "ops/entry.hpp"
@@ -66,6 +68,31 @@ Status check_arguments(const ir::Graph& region, const plan::Program& program, co
   };
   PERI_TRY(check(region.inputs, step.reads, "inputs"));
   return check(region.outputs, step.writes, "outputs");
+}
+
+namespace {
+void collect_dims(const ir::Graph& g, std::set<std::string>* out) {
+  const auto collect = [&](const std::vector<Dim>& dims) {
+    for (const Dim& d : dims) d.collect_symbols(*out);
+  };
+  for (const auto& v : g.values()) {
+    if (v->type.shape) collect(*v->type.shape);
+    if (v->content) collect(*v->content);
+  }
+  for (const ir::Node* n : g.nodes)
+    for (const auto& [key, attr] : n->attrs) {
+      if (const auto* dims = std::get_if<std::vector<Dim>>(&attr)) collect(*dims);
+      if (const auto* body = std::get_if<std::shared_ptr<ir::Graph>>(&attr); body && *body) collect_dims(**body, out);
+      if (const auto* bodies = std::get_if<std::vector<std::shared_ptr<ir::Graph>>>(&attr))
+        for (const auto& b : *bodies) collect_dims(*b, out);
+    }
+}
+}  // namespace
+
+std::vector<std::string> dims_of(const ir::Graph& region) {
+  std::set<std::string> out;
+  collect_dims(region, &out);
+  return {out.begin(), out.end()};
 }
 
 Status refuse_sharing(const plan::Step& step) {

@@ -24,6 +24,9 @@ Result<RegionPayload> read_payload(std::string_view text);
 // anything runs, since kernels trust the region's types.
 Status check_arguments(const ir::Graph& region, const plan::Program& program, const plan::Step& step);
 
+// The dimensions that a region names, in values, contents or attributes: what an instance of it may depend on.
+std::vector<std::string> dims_of(const ir::Graph& region);
+
 // For executors that let no result take the memory of an argument (plan::Step::shares).
 Status refuse_sharing(const plan::Step& step);
 

@@ -1,9 +1,9 @@
 // Moving of elements between row-major order and a layout.
-#include "tune/layouts.hpp"
+#include "exec/core/layouts.hpp"
 
 #include <cstring>
 
-namespace peri::tune {
+namespace peri::exec {
 
 std::vector<int64_t> physical_dims(const std::vector<int64_t>& dims, const ir::Layout& layout) {
   std::vector<int64_t> p;
@@ -85,4 +85,4 @@ Result<Tensor> from_layout(const Tensor& t, const ir::Layout& layout, const std:
   return out;
 }
 
-}  // namespace peri::tune
+}  // namespace peri::exec

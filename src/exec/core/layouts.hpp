@@ -1,0 +1,17 @@
+// Tensors brought to a layout and back, element for element: slow, for trials, tests and the null device.
+#pragma once
+
+#include <vector>
+
+#include "base/tensor.hpp"
+#include "ir/graph.hpp"
+
+namespace peri::exec {
+
+// Row-major tensor <-> tensor in a layout.
+Result<Tensor> to_layout(const Tensor& row_major, const ir::Layout& layout);
+Result<Tensor> from_layout(const Tensor& physical, const ir::Layout& layout, const std::vector<int64_t>& dims);
+// Dims of the physical array a layout stores.
+std::vector<int64_t> physical_dims(const std::vector<int64_t>& dims, const ir::Layout& layout);
+
+}  // namespace peri::exec

@@ -1,0 +1,28 @@
+// Where steps run: a program of the host becomes one of a device. Steps move there, values that the other side reads
+// get a copy step and a buffer, weights a second buffer; then each step is given a lane and what it waits for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/program.hpp"
+
+namespace peri::lower {
+
+struct Placement {
+  std::string device;    // its kind, as Program::devices names it
+  std::string executor;  // that runs the payloads there
+  uint32_t lanes = 1;    // most that are used
+};
+
+// Moves every step that binds no dimension, has no body, and touches neither strings nor states. A result whose
+// argument stays on the other side no longer takes its memory. Returns, for each step of the new list, its index in the
+// old one; kNoStep for a copy. REQUIRES: a program of the host alone that check_program() takes.
+constexpr size_t kNoStep = SIZE_MAX;
+std::vector<size_t> place_steps(const Placement& placement, plan::Program* program);
+
+// Lanes and waits for the steps of devices, from what the steps read and write: a step goes into a lane that ends with
+// one that it depends on, else into the one that was idle for longest. Steps of the host wait for those of devices.
+void order_steps(plan::Program* program, uint32_t lanes);
+
+}  // namespace peri::lower

@@ -1,0 +1,79 @@
+// What a session opens on a device, and how it waits.
+#include "runtime/session_device.hpp"
+
+#include <map>
+#include <set>
+
+namespace peri::runtime {
+
+Error at_step(Error error, const std::string& step) {
+  if (!error.node.empty() && error.node != step) error.message += " (" + error.node + ")";
+  error.node = step;
+  return error;
+}
+
+Status DeviceLanes::settle() {
+  if (enqueued.empty()) return Ok{};
+  const std::string what = std::exchange(enqueued, {});
+  Status done = streams[0]->synchronize();
+  if (done.ok()) return Ok{};
+  Error error = std::move(done).error();
+  return error.node.starts_with("launch ") ? error : at_step(std::move(error), what);  // a launch has its step's name
+}
+
+void DeviceLanes::quiesce() {
+  enqueued.clear();
+  for (int again = 0; again < 2; ++again)  // a call that fails has not waited, and one that tells an error has
+    for (const auto& s : streams) (void)s->synchronize();
+}
+
+Status DeviceLanes::write(device::Address to, std::span<const std::byte> bytes) const {
+  PERI_TRY(streams[0]->copy_in(to, bytes));
+  return streams[0]->synchronize();
+}
+
+Status DeviceLanes::read(std::span<std::byte> to, device::Address from) const {
+  PERI_TRY(streams[0]->copy_out(to, from));
+  return streams[0]->synchronize();
+}
+
+Status DeviceRun::open(const Engine& engine) {
+  const plan::Program& p = engine.program();
+  if (p.devices.size() == 1) return Ok{};
+  segments = plan::segments(p);
+  lanes.resize(p.devices.size());
+  staging.resize(p.buffers.size());
+  pooled.resize(p.buffers.size());
+  fixed.assign(p.buffers.size(), false);
+  done.resize(p.steps.size());
+  const std::vector<int32_t> owner = plan::storages(p);
+  std::vector<std::map<uint32_t, size_t>> index(p.devices.size());  // of lanes, by their number
+  for (const plan::Step& s : p.steps) {
+    lane_of.push_back(s.device == plan::kHost ? 0
+                                              : index[s.device].emplace(s.lane, index[s.device].size()).first->second);
+    for (const auto* list : {&s.reads, &s.writes})
+      for (const int32_t b : *list)
+        if (b >= 0 && s.device != plan::kHost) fixed[static_cast<size_t>(owner[static_cast<size_t>(b)])] = true;
+  }
+  for (uint32_t d = 1; d < p.devices.size(); ++d) {
+    DeviceLanes& own = lanes[d];
+    own.device = engine.device(d);
+    for (size_t lane = 0; lane < std::max<size_t>(index[d].size(), 1); ++lane) {
+      PERI_ASSIGN(auto stream, own.device->make_stream());
+      PERI_ASSIGN(auto event, own.device->make_event());
+      own.streams.push_back(std::move(stream));
+      own.reached.push_back(std::move(event));
+    }
+    own.workspaces.resize(own.streams.size());
+  }
+  for (const plan::Segment& segment : segments)
+    for (size_t k = segment.begin; k < segment.end; ++k)
+      for (const int32_t w : p.steps[k].waits_for) {
+        const auto at = static_cast<size_t>(w);
+        if (at < segment.begin || lane_of[at] == lane_of[k] || done[at]) continue;
+        PERI_ASSIGN(done[at], lanes[segment.device].device->make_event());
+      }
+  return Ok{};
+}
+
+}  // namespace peri::runtime

@@ -1,0 +1,51 @@
+// A session's part of the devices of a program: streams for its lanes, events between them, one arena a device, host
+// memory that stays where it is for copies. Work of a device is only enqueued; the host waits where a step of its own
+// reads what a device wrote, and at the end of a run.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+#include "plan/order.hpp"
+#include "runtime/memory.hpp"
+
+namespace peri::runtime {
+
+// Of one device. Work of a segment begins and ends in the first stream.
+struct DeviceLanes {
+  device::Device* device = nullptr;
+  device::Memory arena;
+  std::vector<device::Memory> workspaces;                // by lane
+  std::vector<std::unique_ptr<device::Stream>> streams;  // by lane
+  std::vector<std::unique_ptr<device::Event>>
+      reached;           // by lane: the first says when the others begin, they when they end
+  std::string enqueued;  // what nobody has waited for yet, for errors; empty: nothing
+
+  Status settle();  // waits for all work; its error names what was enqueued
+  void quiesce();   // waits for all work of all streams, whatever became of it
+  Status write(device::Address to, std::span<const std::byte> bytes) const;
+  Status read(std::span<std::byte> to, device::Address from) const;
+};
+
+struct DeviceRun {
+  std::vector<plan::Segment> segments;
+  std::vector<size_t> lane_of;                           // per step: of its device
+  std::vector<std::unique_ptr<device::Event>> done;      // per step: set where another lane waits for it
+  std::vector<bool> fixed;                               // per buffer of the host that owns memory: a device copies it
+  std::vector<Memory> staging;                           // per buffer: inputs of these
+  std::vector<DeviceLanes> lanes;                        // per device; the host's is unused
+  std::vector<device::Memory> pooled;                    // per buffer: data-dependent ones
+  std::vector<std::shared_ptr<const Instance>> running;  // made while running, of work that is not waited for yet
+  int64_t captures = 0;
+
+  bool empty() const { return lanes.empty(); }
+  // Streams and events for the engine's program; nothing where it has no device but the host.
+  Status open(const Engine& engine);
+};
+
+// An error of a device while it was handed step `step`, whatever the device called the call.
+Error at_step(Error error, const std::string& step);
+
+}  // namespace peri::runtime

@@ -1,0 +1,290 @@
+// A run over devices: memory of a shape on them, segments captured once a shape and replayed, and the walk over steps
+// of the host and segments.
+#include <algorithm>
+
+#include "base/fault.hpp"
+#include "runtime/session_state.hpp"
+
+namespace peri::runtime {
+
+namespace {
+// Makes room of at least `bytes`; it only grows. `placement` counts.
+Status grow(const EngineOptions& options, DeviceLanes* own, device::Memory* memory, size_t bytes, const char* what,
+            uint64_t* placement) {
+  if (bytes <= memory->bytes()) return Ok{};
+  ++*placement;
+  *memory = device::Memory();  // before the new one is taken: both need not fit
+  const int64_t most = options.memory_bytes > 0 ? options.memory_bytes : own->device->memory().available_bytes;
+  if (most > 0 && bytes > static_cast<size_t>(most))
+    return Error(ErrorKind::kMemory,
+                 format("%s of device '%s' would take %zu bytes", what, own->device->name().c_str(), bytes))
+        .expecting(format("at most %lld", static_cast<long long>(most)))
+        .advise("run with smaller inputs, or on a device with more memory");
+  auto fresh = own->device->allocate(bytes);
+  if (!fresh.ok())
+    return at_step(std::move(fresh).error(), format("%s of device '%s'", what, own->device->name().c_str()));
+  *memory = std::move(*fresh);
+  return Ok{};
+}
+}  // namespace
+
+// REQUIRES: nothing is enqueued.
+Status Session::State::hold_devices(const BoundShape& s) {
+  for (uint32_t d = 1; d < devices.lanes.size(); ++d) {
+    DeviceLanes& own = devices.lanes[d];
+    PERI_TRY(
+        grow(options(), &own, &own.arena, static_cast<size_t>(s.arena_plan.device_bytes[d]), "the arena", &placement));
+    std::vector<size_t> wanted(own.workspaces.size(), 0);
+    for (size_t k = 0; k < s.instances.size(); ++k)
+      if (program().steps[k].device == d && s.instances[k])
+        wanted[devices.lane_of[k]] = std::max(wanted[devices.lane_of[k]], s.instances[k]->workspace_bytes());
+    for (size_t lane = 0; lane < wanted.size(); ++lane)
+      PERI_TRY(grow(options(), &own, &own.workspaces[lane], wanted[lane], "a workspace", &placement));
+  }
+  for (size_t k = 0; k < devices.fixed.size(); ++k)
+    if (devices.fixed[k] && program().buffers[k].kind == plan::BufferKind::kInput &&
+        s.arena_plan.bytes[k] != plan::kUnbound)
+      PERI_TRY(hold(&devices.staging[k], static_cast<size_t>(s.arena_plan.bytes[k])));
+  return Ok{};
+}
+
+void Session::State::place_on_devices(BoundShape* s) const {
+  const plan::Program& p = program();
+  s->captured.clear();
+  s->captured.resize(devices.segments.size());
+  s->addresses.assign(p.buffers.size(), {});
+  for (size_t k = 0; k < p.buffers.size(); ++k) {
+    const plan::Buffer& b = p.buffers[k];
+    if (devices.staging[k].data) s->pointers[k] = devices.staging[k].data.get();
+    if (b.device == plan::kHost) continue;
+    if (b.kind == plan::BufferKind::kWeight)
+      s->addresses[k] = engine->device_weight(k);
+    else if (s->arena_plan.offset[k] != plan::kUnbound)
+      s->addresses[k] = devices.lanes[b.device].arena.address() + static_cast<uint64_t>(s->arena_plan.offset[k]);
+    else if (b.alias_of >= 0 && s->arena_plan.bytes[k] != plan::kUnbound)
+      if (const device::Address base = s->addresses[static_cast<size_t>(b.alias_of)]; base.value)
+        s->addresses[k] = base + static_cast<uint64_t>(s->shift[k]);
+  }
+}
+
+// Memory of a buffer whose size became known while running.
+Result<device::Address> Session::State::place_on_device(int32_t buffer) {
+  const plan::Program& p = program();
+  std::vector<device::Address>& at = now->addresses;
+  const auto owner = static_cast<size_t>(plan::storage_of(p, buffer));
+  if (!at[owner].value) {
+    PERI_ASSIGN(const int64_t bytes, sizes().table.eval(sizes().buffers[owner].bytes, run_values));
+    if (bytes < 0 || bytes > plan::kMaxBufferBytes)
+      return Error(ErrorKind::kMemory,
+                   format("a data-dependent buffer would take %lld bytes", static_cast<long long>(bytes)))
+          .at_node(p.buffers[owner].name);
+    DeviceLanes& own = devices.lanes[p.buffers[owner].device];
+    uint64_t moved = 0;  // no captures in such programs; the memory's last use was another run
+    PERI_TRY(grow(options(), &own, &devices.pooled[owner], static_cast<size_t>(std::max<int64_t>(bytes, 1)), "a buffer",
+                  &moved));
+    at[owner] = devices.pooled[owner].address();
+  }
+  std::vector<int32_t> chain;  // aliases without a place, outermost last
+  for (int32_t k = buffer; !at[static_cast<size_t>(k)].value; k = p.buffers[static_cast<size_t>(k)].alias_of)
+    chain.push_back(k);
+  for (; !chain.empty(); chain.pop_back()) {
+    const auto k = static_cast<size_t>(chain.back());
+    PERI_ASSIGN(const int64_t offset, alias_offset(chain.back()));
+    at[k] = at[static_cast<size_t>(p.buffers[k].alias_of)] + static_cast<uint64_t>(offset);
+  }
+  return at[static_cast<size_t>(buffer)];
+}
+
+Result<EnqueueContext::Argument> Session::State::argument(int32_t buffer) {
+  EnqueueContext::Argument out;
+  if (buffer < 0) return out;
+  const auto k = static_cast<size_t>(buffer);
+  int64_t bytes = now->arena_plan.bytes[k];
+  if (bytes == plan::kUnbound) {
+    PERI_ASSIGN(bytes, sizes().table.eval(sizes().buffers[k].bytes, run_values));
+  }
+  out.bytes = static_cast<size_t>(bytes);
+  if (program().buffers[k].device != plan::kHost) {
+    out.address = now->addresses[k];
+    if (data_dependent) {
+      PERI_ASSIGN(out.address, place_on_device(buffer));
+    }
+    return out;
+  }
+  void* host = now->pointers[k];
+  if (data_dependent) {
+    PERI_ASSIGN(host, place(buffer));
+  }
+  out.host = static_cast<std::byte*>(host);
+  return out;
+}
+
+Status Session::State::enqueue_step(size_t k) {
+  const plan::Step& step = program().steps[k];
+  DeviceLanes& own = devices.lanes[step.device];
+  const size_t lane = devices.lane_of[k];
+  std::shared_ptr<const Instance> instance = now->instances[k];
+  if (!instance) {
+    PERI_ASSIGN(instance, engine->instance(k, run_values));
+    if (instance->workspace_bytes() > own.workspaces[lane].bytes()) PERI_TRY(own.streams[lane]->synchronize());
+    uint64_t moved = 0;
+    PERI_TRY(grow(options(), &own, &own.workspaces[lane], instance->workspace_bytes(), "a workspace", &moved));
+    devices.running.push_back(instance);
+  }
+  std::vector<EnqueueContext::Argument> reads, writes;
+  for (const int32_t b : step.reads) {
+    PERI_ASSIGN(reads.emplace_back(), argument(b));
+  }
+  for (const int32_t b : step.writes) {
+    PERI_ASSIGN(writes.emplace_back(), argument(b));
+  }
+  const device::Memory& workspace = own.workspaces[lane];
+  const EnqueueContext context{reads, writes, {workspace.address(), workspace.bytes()}, own.streams[lane].get()};
+  return contained([&] { return instance->enqueue(context); });
+}
+
+// The first stream leads: the others begin behind what stands there, and it goes on behind them. A lane whose first
+// step waits for one of the segment begins behind that.
+Status Session::State::enqueue_segment(const plan::Segment& segment) {
+  const plan::Program& p = program();
+  DeviceLanes& own = devices.lanes[segment.device];
+  std::vector<bool> used(own.streams.size(), false), forked(own.streams.size(), false);
+  const auto crosses = [&](size_t k, int32_t w) {
+    return static_cast<size_t>(w) >= segment.begin && devices.lane_of[static_cast<size_t>(w)] != devices.lane_of[k];
+  };
+  for (size_t k = segment.begin; k < segment.end; ++k) {
+    const size_t lane = devices.lane_of[k];
+    const std::vector<int32_t>& waits = p.steps[k].waits_for;
+    if (!used[lane] && lane > 0)
+      forked[lane] = std::none_of(waits.begin(), waits.end(), [&](int32_t w) { return crosses(k, w); });
+    used[lane] = true;
+  }
+  if (std::count(forked.begin(), forked.end(), true) > 0) PERI_TRY(own.streams[0]->record(*own.reached[0]));
+  for (size_t lane = 1; lane < used.size(); ++lane)
+    if (forked[lane]) PERI_TRY(own.streams[lane]->wait(*own.reached[0]));
+  for (size_t k = segment.begin; k < segment.end; ++k) {
+    device::Stream& stream = *own.streams[devices.lane_of[k]];
+    const auto enqueue = [&]() -> Status {
+      for (const int32_t w : p.steps[k].waits_for)
+        if (crosses(k, w)) PERI_TRY(stream.wait(*devices.done[static_cast<size_t>(w)]));
+      PERI_TRY(enqueue_step(k));
+      if (devices.done[k]) PERI_TRY(stream.record(*devices.done[k]));
+      return Ok{};
+    };
+    Status enqueued = enqueue();
+    if (!enqueued.ok()) return at_step(std::move(enqueued).error(), p.steps[k].name);
+  }
+  for (size_t lane = 1; lane < used.size(); ++lane) {
+    if (!used[lane]) continue;
+    PERI_TRY(own.streams[lane]->record(*own.reached[lane]));
+    PERI_TRY(own.streams[0]->wait(*own.reached[lane]));
+  }
+  return Ok{};
+}
+
+namespace {
+std::string segment_name(const plan::Program& p, const plan::Segment& s) {
+  const std::string& first = p.steps[s.begin].name;
+  return s.end - s.begin == 1 ? first : first + "' to '" + p.steps[s.end - 1].name;
+}
+}  // namespace
+
+Status Session::State::capture_segment(size_t index) {
+  const plan::Segment& segment = devices.segments[index];
+  device::Stream& lead = *devices.lanes[segment.device].streams[0];
+  PERI_TRY(lead.begin_capture());
+  Status enqueued = enqueue_segment(segment);
+  auto captured = lead.end_capture();  // in any case
+  PERI_TRY(enqueued);
+  if (!captured.ok()) return std::move(captured).error();
+  now->captured[index] = std::move(*captured);
+  ++devices.captures;
+  return Ok{};
+}
+
+// Captures what the current shape has not captured yet. Not where sizes hang on data, or every step is looked at.
+Status Session::State::capture_segments() {
+  if (data_dependent || separate || hook) return Ok{};
+  for (size_t k = 0; k < devices.segments.size(); ++k) {
+    if (now->captured[k]) continue;
+    Status done = capture_segment(k);
+    if (!done.ok()) {
+      for (DeviceLanes& own : devices.lanes) own.quiesce();
+      Error error = std::move(done).error();
+      return std::move(error).at_node(segment_name(program(), devices.segments[k]));
+    }
+  }
+  return Ok{};
+}
+
+// Step by step, each waited for.
+Status Session::State::step_through(const plan::Segment& segment) {
+  DeviceLanes& own = devices.lanes[segment.device];
+  for (size_t k = segment.begin; k < segment.end; ++k) {
+    const std::string& name = program().steps[k].name;
+    if (hook) hook(k, true);
+    Status done = enqueue_step(k);
+    if (done.ok()) done = own.streams[devices.lane_of[k]]->synchronize();
+    if (done.ok() && separate) done = check_guards(k);
+    if (hook) hook(k, false);
+    if (!done.ok()) return at_step(std::move(done).error(), name);
+  }
+  return Ok{};
+}
+
+Status Session::State::run_segment(size_t index) {
+  const plan::Segment& segment = devices.segments[index];
+  DeviceLanes& own = devices.lanes[segment.device];
+  const auto& left = options().steps_left;
+  const auto count = static_cast<int64_t>(segment.end - segment.begin);
+  if (left && left->fetch_sub(count) < count)
+    return refused("the run's budget of steps is spent").at_node(program().steps[segment.begin].name);
+  for (size_t k = segment.begin; k < segment.end; ++k) PERI_TRY(settle_for(k));
+  if (hook || separate) return step_through(segment);
+  own.enqueued = segment_name(program(), segment);
+  Status done = now->captured[index] ? own.streams[0]->replay(*now->captured[index]) : enqueue_segment(segment);
+  if (done.ok()) return Ok{};
+  Error error = std::move(done).error();
+  return now->captured[index] ? at_step(std::move(error), own.enqueued) : std::move(error).at_node(own.enqueued);
+}
+
+// What a step waits for on devices that are not its own.
+Status Session::State::settle_for(size_t k) {
+  const plan::Program& p = program();
+  for (const int32_t w : p.steps[k].waits_for)
+    if (const uint32_t d = p.steps[static_cast<size_t>(w)].device; d != plan::kHost && d != p.steps[k].device)
+      PERI_TRY(devices.lanes[d].settle());
+  return Ok{};
+}
+
+Status Session::State::walk_steps() {
+  PERI_TRY(capture_segments());
+  size_t segment = 0;
+  for (size_t k = 0; k < program().steps.size();) {
+    if (segment < devices.segments.size() && devices.segments[segment].begin == k) {
+      PERI_TRY(run_segment(segment));
+      k = devices.segments[segment++].end;
+      continue;
+    }
+    PERI_TRY(settle_for(k));
+    PERI_TRY(run_step(k++));
+  }
+  for (uint32_t d = 1; d < devices.lanes.size(); ++d) PERI_TRY(devices.lanes[d].settle());
+  return Ok{};
+}
+
+Status Session::State::run_on_devices() {
+  Status done = walk_steps();
+  if (!done.ok())
+    for (DeviceLanes& own : devices.lanes) own.quiesce();
+  devices.running.clear();
+  return done;
+}
+
+// All bytes of a buffer of a device.
+Status Session::State::write_device(size_t buffer, std::byte value) {
+  const std::vector<std::byte> bytes(static_cast<size_t>(now->arena_plan.bytes[buffer]), value);
+  return devices.lanes[program().buffers[buffer].device].write(now->addresses[buffer], bytes);
+}
+
+}  // namespace peri::runtime
