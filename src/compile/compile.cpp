@@ -8,6 +8,7 @@
 #include "base/fault.hpp"
 #include "compile/backends.hpp"
 #include "device/target.hpp"
+#include "exec/entry.hpp"
 #include "hf/foreign.hpp"
 #include "hf/import.hpp"
 #include "onnx/import.hpp"
@@ -253,6 +254,10 @@ Status Compilation::State::begin(Options given, Imported model) {
   if (options.lock) PERI_TRY(obey_lock(&options));
   PERI_ASSIGN(backend, backend_named(options.backend));
   options.tune.executors = backend->executors;
+  if (backend->target && !options.tune.target) {
+    PERI_ASSIGN(options.tune.target, backend->target(options.tune.threads, exec::libraries()));
+  }
+  if (!backend->measured) options.tune.measure = options.tune.verify = false;
   PERI_TRY(check_provider(options.tune.provider));
   if (options.tune.target && (options.tune.measure || options.tune.verify))
     return usage("a plan for another target is neither measured nor verified on this machine")
