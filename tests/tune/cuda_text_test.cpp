@@ -155,11 +155,13 @@ TEST(CudaText, IsCompiledForEachChip) {
   }
 }
 
-TEST(CudaText, IsRefusedForACpu) {
+TEST(CudaText, IsRefusedForACpuAndAnOldChip) {
+  const device::Target old = {device::Kind::kCuda, "a GPU", {"sm_75"}, 40, {}, {}};
   for (const kernels::Entry* e : kernels::entries()) {
     if (e->kernel.executor != "cuda") continue;
     for (const SampleProblem& p : common_problems())
-      EXPECT_FALSE(e->kernel.offer({&p.region, p.constant}, device::cpu_target(1)).ok()) << e->kernel.name;
+      for (const device::Target& target : {device::cpu_target(1), old})
+        EXPECT_FALSE(e->kernel.offer({&p.region, p.constant}, target).ok()) << e->kernel.name;
   }
 }
 

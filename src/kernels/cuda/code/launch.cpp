@@ -2,10 +2,15 @@
 #include "kernels/cuda/code/launch.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/fault.hpp"
 
 namespace peri::kernels::cuda {
+
+namespace {
+constexpr int kLeastChip = 80;
+}
 
 Result<std::unique_ptr<Instance>> LaunchInstance::make(std::vector<KernelLaunch> launches, size_t workspace) {
   return std::unique_ptr<Instance>(std::make_unique<LaunchInstance>(std::move(launches), workspace));
@@ -16,7 +21,13 @@ void LaunchInstance::run_task(int, int64_t, const Args&) const {
 }
 
 Status check_gpu(const Target& target) {
-  if (target.kind == device::Kind::kCuda) return Ok{};
+  std::string chip;
+  for (const std::string& isa : target.isas) {
+    if (!isa.starts_with("sm_")) continue;
+    if (std::atoi(isa.c_str() + 3) >= kLeastChip) return Ok{};
+    chip = isa;
+  }
+  if (!chip.empty()) return refused("its GPU is too old").expecting(format("sm_%d", kLeastChip)).but_found(chip);
   return refused("the target has no GPU of NVIDIA's");
 }
 

@@ -42,7 +42,7 @@ class LaunchInstance final : public Instance {
   size_t workspace_;
 };
 
-// Refuses a target that is no GPU of NVIDIA's.
+// Refuses a target that neither is nor has a GPU of NVIDIA's from sm_80 on.
 Status check_gpu(const Target& target);
 // One offer, row-major everywhere, that any such GPU runs.
 std::vector<Offer> plain_offer(const Problem& problem);
