@@ -291,6 +291,9 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
   out.predicted_ms = lowered.predicted_ms;
   out.conversion_ms = lowered.conversion_ms;
   out.tuned = tuner->stats();
+  if (!backend->measured)
+    out.notes.push_back(format("backend '%s': each choice is its kernel's first offer; none was timed or tried alone",
+                               std::string(backend->name).c_str()));
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble);
   out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;

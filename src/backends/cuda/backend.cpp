@@ -6,7 +6,7 @@
 namespace peri::backends::cuda {
 
 namespace {
-// Kernels of the CPU find its instruction sets in it, those of the GPU its chip.
+// Kernels of the CPU find its instruction sets among the target's, those of the GPU its chip.
 Result<device::Target> target(int threads, std::vector<std::string> libraries) {
   PERI_ASSIGN(const auto driver, device::cuda::open_driver());
   PERI_ASSIGN(const std::vector<device::cuda::GpuFacts> gpus, device::cuda::list_gpus(*driver));
@@ -14,7 +14,6 @@ Result<device::Target> target(int threads, std::vector<std::string> libraries) {
   PERI_TRY(device::cuda::open_library(device::cuda::Vendor::kNvrtc));
   device::Target out = device::cpu_target(threads, std::move(libraries));
   const device::Target gpu = device::cuda::target_of(gpus[0], *driver, {});
-  out.kind = gpu.kind;
   out.chip += " with " + gpu.chip;
   out.isas.insert(out.isas.end(), gpu.isas.begin(), gpu.isas.end());
   return out;
