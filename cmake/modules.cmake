@@ -7,7 +7,7 @@ set(PERI_ENTRIES_passes passes)
 set(PERI_ENTRIES_exec exec)
 set(PERI_ENTRIES_cli cli)
 set(PERI_ENTRIES_hf hf/arch)
-set(PERI_ENTRIES_kernels kernels/cpu kernels/vendor)
+set(PERI_ENTRIES_kernels kernels/cpu kernels/cuda kernels/vendor)
 
 # Which module may see which third-party part.
 set(PERI_PARTS_base json xxhash zlib)

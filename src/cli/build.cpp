@@ -25,6 +25,22 @@ std::string describe(const build::Made& made, const std::string& path) {
   return w.take();
 }
 
+// What a plan for a device leaves on the host, with what its kernels say: "3 steps on the host: 'pad' (...)".
+std::string host_text(const compile::Compiled& c) {
+  if (c.program.devices.size() == 1) return "";
+  int64_t count = 0;
+  std::string first;
+  for (size_t k = 0; k < c.steps.size(); ++k) {
+    if (c.program.steps[k].device != plan::kHost || c.steps[k].conversion) continue;
+    if (count++ > 0) continue;
+    first = "'" + c.steps[k].name + "'";
+    for (const auto& [kernel, reason] : c.steps[k].refusals)
+      if (kernel.starts_with(c.program.devices.back())) first += " " + kernel + ": " + reason + ";";
+  }
+  if (count == 0) return "; all steps on the device";
+  return format("; %lld step%s on the host, the first ", static_cast<long long>(count), count == 1 ? "" : "s") + first;
+}
+
 Result<Outcome> run(const Arguments& arguments) {
   const std::string path = arguments.get("--output");
   if (path.empty()) return usage("peri build needs -o ENGINE");
@@ -42,7 +58,7 @@ Result<Outcome> run(const Arguments& arguments) {
   Outcome out;
   out.summary = path + ", " + std::to_string(compiled.program.steps.size()) + " steps" +
                 (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +
-                format(", %.1f s", made.seconds()) + "; " + made.verdict() +
+                format(", %.1f s", made.seconds()) + "; " + made.verdict() + host_text(compiled) +
                 (made.stopped ? "; " + compiled.notes.back() : "");
   out.json = describe(made, path);
   return out;

@@ -2,12 +2,13 @@
 #include "compile/backends.hpp"
 
 #include "backends/cpu/backend.hpp"
+#include "backends/cuda/backend.hpp"
 #include "backends/null/backend.hpp"
 
 namespace peri::compile {
 
 Result<const lower::Backend*> backend_named(std::string_view name) {
-  const lower::Backend* const all[] = {&backends::cpu::backend()};
+  const lower::Backend* const all[] = {&backends::cpu::backend(), &backends::cuda::backend()};
   std::string names;
   for (const lower::Backend* b : all) {
     if (name == "auto" || name == b->name) return b;

@@ -8,6 +8,7 @@
 #include "base/fault.hpp"
 #include "compile/backends.hpp"
 #include "device/target.hpp"
+#include "exec/entry.hpp"
 #include "hf/foreign.hpp"
 #include "hf/import.hpp"
 #include "onnx/import.hpp"
@@ -276,6 +277,10 @@ Status Compilation::State::begin(Options given, Imported model) {
   if (options.lock) PERI_TRY(obey_lock(&options));
   PERI_ASSIGN(backend, backend_named(options.backend));
   options.tune.executors = backend->executors;
+  if (backend->target && !options.tune.target) {
+    PERI_ASSIGN(options.tune.target, backend->target(options.tune.threads, exec::libraries()));
+  }
+  if (!backend->measured) options.tune.measure = options.tune.verify = false;
   PERI_TRY(check_provider(options.tune.provider));
   if (options.tune.target && (options.tune.measure || options.tune.verify))
     return usage("a plan for another target is neither measured nor verified on this machine")
@@ -311,6 +316,9 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
   out.predicted_ms = lowered.predicted_ms;
   out.conversion_ms = lowered.conversion_ms;
   out.tuned = tuner->stats();
+  if (!backend->measured)
+    out.notes.push_back(format("backend '%s': each choice is its kernel's first offer; none was timed or tried alone",
+                               std::string(backend->name).c_str()));
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble);
   out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;

@@ -1,6 +1,7 @@
 // The list.
 #include "device/open.hpp"
 
+#include "device/cuda/cuda.hpp"
 #include "device/null.hpp"
 
 namespace peri::device {
@@ -12,8 +13,12 @@ Result<std::shared_ptr<Device>> open_device(std::string_view name) {
     PERI_ASSIGN(std::unique_ptr<Device> made, make_null_device(std::move(options)));
     return std::shared_ptr<Device>(std::move(made));
   }
+  if (name == "cuda") {
+    PERI_ASSIGN(std::unique_ptr<cuda::CudaDevice> made, cuda::make_cuda_device());
+    return std::shared_ptr<Device>(std::move(made));
+  }
   return refused("this build has no device '%s'", std::string(name).c_str())
-      .expecting("host, null")
+      .expecting("host, cuda, null")
       .advise("build the engine again for a device that is here: peri build MODEL -o ENGINE");
 }
 

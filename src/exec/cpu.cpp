@@ -8,8 +8,8 @@
 #include "base/fault.hpp"
 #include "base/hash.hpp"
 #include "device/target.hpp"
+#include "exec/core/checked_region.hpp"
 #include "exec/core/packed_files.hpp"
-#include "exec/core/region_payload.hpp"
 #include "exec/core/region_template.hpp"
 #include "exec/core/wide_weights.hpp"
 #include "exec/entry.hpp"
@@ -69,16 +69,6 @@ std::shared_ptr<StepStore> store_of(const runtime::PrepareContext& c, const devi
                        [](const auto& w) { return hash_bytes(w.first.data(), w.first.bytes().size()) == w.second; });
   };
   return std::make_shared<StepStore>(std::move(files), key + "\n" + c.variant->payload, sound);
-}
-
-// Whether the kernel lets each result take the memory that the step states, at this size.
-Status check_sharing(const kernels::Instance& instance, const kernels::Kernel& kernel, const plan::Step& step) {
-  for (size_t j = 0; j < step.shares.size(); ++j)
-    if (step.shares[j] >= 0 && !instance.may_take(j, static_cast<size_t>(step.shares[j])))
-      return invalid("result %zu takes the memory of argument %d, which kernel '%s' does not allow at this size", j,
-                     step.shares[j], std::string(kernel.name).c_str())
-          .advise("build the engine again with this version");
-  return Ok{};
 }
 
 // Weights are packed once for all shapes: by the first instance of a step, for which others wait; later ones do not
@@ -202,30 +192,11 @@ class CpuPrepared final : public runtime::Prepared {
   Packing packing_;
 };
 
-// What every kernel relies on: a node that computes from something, results that nodes compute, each once.
-Status check_region(const ir::Graph& g) {
-  const auto computes = [](const ir::Node* n) { return n->op != "dims_constant"; };
-  const auto anchor = std::find_if(g.nodes.begin(), g.nodes.end(), computes);
-  if (anchor == g.nodes.end() || !(*anchor)->in(0))
-    return invalid("a region without a node that computes from an input");
-  for (auto v = g.outputs.begin(); v != g.outputs.end(); ++v)
-    if (!(*v)->producer || !computes((*v)->producer) || std::find(g.outputs.begin(), v, *v) != v)
-      return invalid("result '%s' of a region is not computed by it, or stands twice", (*v)->name.c_str());
-  return Ok{};
-}
-
 Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {
   PERI_ASSIGN(RegionPayload payload, read_payload(context.variant->payload));
   PERI_TRY(check_region(payload.graph));
   PERI_TRY(check_arguments(payload.graph, *context.program, *context.step));
-  const kernels::Kernel* kernel = kernels::find(payload.kernel);
-  if (!kernel || kernel->executor != "cpu")
-    return refused("kernel '%s' is not in this binary", payload.kernel.c_str())
-        .advise("build the engine again with this version");
-  if (kernel->version != payload.version)
-    return refused("kernel '%s' has version %d here", payload.kernel.c_str(), kernel->version)
-        .expecting(std::to_string(payload.version))
-        .advise("build the engine again with this version");
+  PERI_ASSIGN(const kernels::Kernel* const kernel, kernel_of(payload, "cpu"));
   if (!device::this_cpu().has(context.variant->requires_isa))
     return refused("the step needs %s, which this machine does not have", context.variant->requires_isa.c_str());
   return std::unique_ptr<runtime::Prepared>(std::make_unique<CpuPrepared>(*kernel, std::move(payload), context));

@@ -18,6 +18,9 @@ struct Backend {
   double (*change_ms)(tune::Tuner& tuner, DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from,
                       const ir::Layout& to) = nullptr;
   Placement placement = {};  // of the emitted steps; no device: they stay on the host
+  // What it plans for, with so many threads of the host; null: this CPU. kUnsupported: why there is none here.
+  Result<device::Target> (*target)(int threads, std::vector<std::string> libraries) = nullptr;
+  bool measured = true;  // false: its kernels are not tried one by one, the first offer is taken; the engine is judged
 };
 
 }  // namespace peri::lower

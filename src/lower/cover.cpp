@@ -106,6 +106,10 @@ struct Chooser {
     } else {
       a.refusals.push_back({"*", all.error().text()});
     }
+    if (const Placement& place = terms.backend.placement; place.own_only) {
+      const auto own = [&](const tune::Candidate& c) { return c.kernel->executor == place.executor; };
+      if (std::any_of(a.usable.begin(), a.usable.end(), own)) std::erase_if(a.usable, std::not_fn(own));
+    }
     if (lock->locked()) PERI_TRY(keep_locked(r, terms.tuner, lock, &a.usable));
     if (!parts.list[k].greedy) {
       std::erase_if(a.usable, [](const tune::Candidate& c) { return !c.evidence.timed(); });

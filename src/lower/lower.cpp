@@ -276,8 +276,13 @@ void dims_table(const ir::Graph& graph, plan::Program* program) {
   program->dims.assign(symbols.begin(), symbols.end());
 }
 
+bool has_own(const tune::Candidates& all, const Placement& placement) {
+  return std::any_of(all.list.begin(), all.list.end(),
+                     [&](const tune::Candidate& c) { return c.kernel->executor == placement.executor; });
+}
+
 // Reports go with their steps; a copy has one of its own.
-void place_lowered(const Placement& placement, Lowered* out) {
+Status place_lowered(const Placement& placement, Lowered* out) {
   const std::vector<size_t> origin = place_steps(placement, &out->program);
   std::vector<StepReport> reports = std::exchange(out->steps, {});
   for (size_t k = 0; k < origin.size(); ++k) {
@@ -291,6 +296,34 @@ void place_lowered(const Placement& placement, Lowered* out) {
     copy.chosen = plan::kCopyExecutor;
     out->steps.push_back(std::move(copy));
   }
+  for (const plan::Step& s : out->program.steps)
+    if (placement.own_only && s.device == plan::kHost && s.executor == placement.executor)
+      return unsupported("its memory is shared with steps of the host, which device '%s' cannot do",
+                         placement.device.c_str())
+          .at_node(s.name);
+  return Ok{};
+}
+// At the tuned dims and at the others.
+bool everywhere(const Terms& terms, const Region& r, bool own) {
+  const auto at = [&](const DimBinding& dims) {
+    const auto concrete = exec::bind_region(region_graph(r), dims);
+    if (!concrete.ok()) return false;
+    return own ? has_own(terms.tuner.offers(*concrete, constant_inputs(r)), terms.backend.placement)
+               : terms.tuner.accepted(*concrete, constant_inputs(r));
+  };
+  return at(terms.tuned_for) && std::all_of(terms.also.begin(), terms.also.end(), at);
+}
+
+// A region that a device would take but for its end is cut there, not given to the host.
+Accepts accepts_of(const Terms& terms) {
+  return [&terms](const Region& r) {
+    if (!terms.backend.placement.own_only) return everywhere(terms, r, false);
+    if (everywhere(terms, r, true)) return true;
+    Region first;
+    first.nodes = {r.nodes.front()};
+    close_region(terms.graph, &first);
+    return !everywhere(terms, first, true) && everywhere(terms, r, false);
+  };
 }
 }  // namespace
 
@@ -315,18 +348,10 @@ Result<Lowered> lower_graph(const ir::Graph& original, const Backend& backend, t
   std::vector<DimBinding> also = options.also;
   also.push_back(other_dims(options.tuned_for));
   std::erase(also, options.tuned_for);  // a model of fixed sizes has no others
-  auto accepts_at = [&](const Region& r, const DimBinding& dims) {
-    auto concrete = exec::bind_region(region_graph(r), dims);
-    return concrete.ok() && tuner.accepted(*concrete, constant_inputs(r));
-  };
-  auto accepts = [&](const Region& r) {
-    return accepts_at(r, options.tuned_for) &&
-           std::all_of(also.begin(), also.end(), [&](const DimBinding& dims) { return accepts_at(r, dims); });
-  };
   Emitter e{graph, tuner, options, {}, {}, {}, {}, {}, plan::LockReader(options.lock)};
   const Terms terms{graph, backend, tuner, options.tuned_for, also, options.refused};
-  Parts parts =
-      parts_of(graph, cut_regions(graph, accepts), e.lock.locked() ? locked_rules(e.lock) : measured_rules(terms));
+  Parts parts = parts_of(graph, cut_regions(graph, accepts_of(terms)),
+                         e.lock.locked() ? locked_rules(e.lock) : measured_rules(terms));
   if (e.lock.locked()) parts = locked_parts(graph, e.lock, std::move(parts));
   const PartProgress progress = [&](size_t done, size_t total, const Region& r) {
     if (options.progress) options.progress(done, total, r.nodes[0]->op + " " + r.nodes[0]->name);
@@ -353,7 +378,7 @@ Result<Lowered> lower_graph(const ir::Graph& original, const Backend& backend, t
     if (b.bytes.is_poison() || std::any_of(b.shape.begin(), b.shape.end(), [](const Dim& d) { return d.is_poison(); }))
       return unsupported("the size of '%s' passes 64 bits", b.name.c_str())
           .advise("check the sizes that the model computes for it");
-  if (!backend.placement.device.empty()) place_lowered(backend.placement, &e.out);
+  if (!backend.placement.device.empty()) PERI_TRY(place_lowered(backend.placement, &e.out));
   return std::move(e.out);
 }
 

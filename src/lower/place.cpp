@@ -45,6 +45,7 @@ class Placer {
 
   bool may_go(const Step& s) const {
     if (!s.binds.empty() || !s.bodies.empty()) return false;
+    if (how_.own_only && s.executor != how_.executor) return false;
     for (const auto* list : {&s.reads, &s.writes})
       for (int32_t b : *list) {
         for (; b >= 0; b = p_.buffers[static_cast<size_t>(b)].alias_of) {

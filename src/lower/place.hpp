@@ -13,11 +13,13 @@ struct Placement {
   std::string device;    // its kind, as Program::devices names it
   std::string executor;  // that runs the payloads there
   uint32_t lanes = 1;    // most that are used
+  bool own_only =
+      false;  // only steps whose kernels are that executor's go there; a region that has such a kernel takes it
 };
 
-// Moves every step that binds no dimension, has no body, and touches neither strings nor states. A result whose
-// argument stays on the other side no longer takes its memory. Returns, for each step of the new list, its index in the
-// old one; kNoStep for a copy. REQUIRES: a program of the host alone that check_program() takes.
+// Moves every step (own_only: of that executor) that binds no dimension, has no body, and touches neither strings nor
+// states. A result whose argument stays on the other side no longer takes its memory. Returns, for each step of the new
+// list, its index in the old one; kNoStep for a copy. REQUIRES: a program of the host alone that check_program() takes.
 constexpr size_t kNoStep = SIZE_MAX;
 std::vector<size_t> place_steps(const Placement& placement, plan::Program* program);
 

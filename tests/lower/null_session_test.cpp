@@ -42,6 +42,15 @@ Program placed(Program p, uint32_t lanes) {
   return p;
 }
 
+// Only some steps go there; values cross both ways.
+Program partly_placed(Program p, uint32_t lanes, uint64_t seed) {
+  Rng rng(seed);
+  for (plan::Step& s : p.steps)
+    if (s.executor != plan::kCopyExecutor && rng.below(2)) s.executor = "null";
+  place_steps({"null", "null", lanes, true}, &p);
+  return p;
+}
+
 Result<std::vector<Tensor>> run_at(Session* s, int64_t n) {
   return s->run(std::vector<Tensor>{tests::filled({n, 4}, 9)});
 }
@@ -52,6 +61,29 @@ std::vector<Tensor> host_answer(const Program& p, int64_t n) {
   auto out = run_at(Session::create(*engine, 1).value().get(), n);
   EXPECT_TRUE(out.ok()) << out.error().text();
   return std::move(out).value();
+}
+
+TEST(NullSession, GivesTheHostsAnswersWhereOnlySomeStepsAreThere) {
+  int64_t here = 0, there = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program p = random_program(seed), mixed = partly_placed(p, static_cast<uint32_t>(1 + seed % 3), seed);
+    for (const plan::Step& s : mixed.steps) {
+      if (s.executor == plan::kCopyExecutor) continue;
+      EXPECT_EQ(s.device != plan::kHost, s.executor == "null") << s.name;
+      (s.device == plan::kHost ? here : there) += 1;
+    }
+    auto engine = tests::engine_on(mixed, tests::null_of_seed(seed));
+    ASSERT_TRUE(engine.ok()) << engine.error().text();
+    auto session = Session::create(*engine, 1).value();
+    for (const int64_t n : {5, 2, 5}) {
+      auto out = run_at(session.get(), n);
+      ASSERT_TRUE(out.ok()) << out.error().text();
+      EXPECT_TRUE(tests::same_bits(*out, host_answer(p, n)));
+    }
+  }
+  EXPECT_GT(here, 60);
+  EXPECT_GT(there, 60);
 }
 
 TEST(NullSession, GivesTheHostsAnswersInEveryOrder) {

@@ -19,7 +19,7 @@ std::vector<Flag> build_flags(std::vector<Flag> more) {
       {"--max-shapes", "", "NAME:AxBxC", "the largest shape: every kernel chosen must take it", true},
       {"--dtype", "", "NAME", "element type of the weights: f32, f16 or bf16; else the model's own"},
       {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
-      {"--backend", "", "NAME", "auto or cpu"},
+      {"--backend", "", "NAME", "auto, cpu or cuda (auto: cpu)"},
       {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, reference"},
       {"--disable-pass", "", "NAME", "leave a pass out", true},
       {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it"},

@@ -3,7 +3,8 @@ which the build tells entries from other files is that of cmake/modules.cmake.""
 import pathlib
 import re
 
-FOLDERS = ("src/ops", "src/passes", "src/exec", "src/cli", "src/hf/arch", "src/kernels/cpu", "src/kernels/vendor")
+FOLDERS = ("src/ops", "src/passes", "src/exec", "src/cli", "src/hf/arch", "src/kernels/cpu",
+           "src/kernels/cuda", "src/kernels/vendor")
 DECLARED = re.compile(r"\bextern\s+const\s+Entry\s+(\w+);")
 
 

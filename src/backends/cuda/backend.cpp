@@ -1,0 +1,36 @@
+// The value, and the machine as one target: the host's CPU with the GPU beside it.
+#include "backends/cuda/backend.hpp"
+
+#include "device/cuda/cuda.hpp"
+
+namespace peri::backends::cuda {
+
+namespace {
+// Kernels of the CPU find its instruction sets among the target's, those of the GPU its chip.
+Result<device::Target> target(int threads, std::vector<std::string> libraries) {
+  PERI_ASSIGN(const auto driver, device::cuda::open_driver());
+  PERI_ASSIGN(const std::vector<device::cuda::GpuFacts> gpus, device::cuda::list_gpus(*driver));
+  if (gpus.empty()) return unsupported("there is no GPU of NVIDIA's here");
+  PERI_TRY(device::cuda::open_library(device::cuda::Vendor::kNvrtc));
+  device::Target out = device::cpu_target(threads, std::move(libraries));
+  const device::Target gpu = device::cuda::target_of(gpus[0], *driver, {});
+  out.chip += " with " + gpu.chip;
+  out.isas.insert(out.isas.end(), gpu.isas.begin(), gpu.isas.end());
+  return out;
+}
+}  // namespace
+
+const lower::Backend& backend() {
+  static const lower::Backend kBackend = {
+      .name = "cuda",
+      .executors = {"cuda", "cpu"},
+      .change_ms = [](tune::Tuner& tuner, DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from,
+                      const ir::Layout& to) { return tuner.convert_ms(dtype, dims, from, to); },
+      .placement = {.device = "cuda", .executor = "cuda", .lanes = 1, .own_only = true},
+      .target = target,
+      .measured = false,
+  };
+  return kBackend;
+}
+
+}  // namespace peri::backends::cuda

@@ -1,0 +1,156 @@
+// Executor "cuda": kernels of a GPU of NVIDIA's, whoever provides them. A step's launches are planned for its sizes,
+// compiled by NVRTC or found in the cache, loaded, and from then on only enqueued.
+#include <map>
+#include <mutex>
+
+#include "device/cuda/compiler.hpp"
+#include "device/cuda/cuda.hpp"
+#include "exec/core/checked_region.hpp"
+#include "exec/core/region_template.hpp"
+#include "exec/entry.hpp"
+#include "kernels/cuda/code/launch.hpp"
+
+namespace peri::exec {
+
+namespace {
+namespace cuda = device::cuda;
+using kernels::cuda::KernelLaunch;
+using kernels::cuda::LaunchArgument;
+
+// NVRTC of this process; asked for again where it was not there.
+Result<const cuda::Compiler*> compiler() {
+  static std::mutex lock;
+  static std::unique_ptr<cuda::Compiler> kept;
+  const std::lock_guard<std::mutex> guard(lock);
+  if (!kept) {
+    PERI_ASSIGN(kept, cuda::Compiler::open(cuda::code_cache_folder()));
+  }
+  return kept.get();
+}
+
+// A launch of a loaded kernel.
+struct Ready {
+  std::shared_ptr<cuda::Module> module;  // lives as long
+  cuda::Kernel kernel;
+  cuda::Shape shape;
+  std::vector<LaunchArgument> arguments;
+  std::vector<cuda::Scalar> sizes;
+};
+
+class CudaInstance final : public runtime::Instance {
+ public:
+  CudaInstance(std::string name, cuda::CudaDevice* device, std::vector<Ready> launches, size_t workspace)
+      : name_(std::move(name)), device_(device), launches_(std::move(launches)), workspace_(workspace) {}
+  size_t workspace_bytes() const override { return workspace_; }
+  Status enqueue(const runtime::EnqueueContext& c) const override {
+    for (const Ready& r : launches_) {
+      std::vector<device::Argument> arguments;
+      for (const LaunchArgument& a : r.arguments) {
+        if (a.from == LaunchArgument::From::kWorkspace) {
+          arguments.push_back(c.workspace);
+          continue;
+        }
+        const auto& value = a.from == LaunchArgument::From::kInput ? c.reads[a.index] : c.writes[a.index];
+        arguments.push_back({value.address, value.bytes});
+      }
+      device::Launch launch = device_->launch_of(r.kernel, r.shape, std::move(arguments), r.sizes);
+      launch.name = name_;
+      PERI_TRY(c.stream->launch(std::move(launch)));
+    }
+    return Ok{};
+  }
+
+ private:
+  std::string name_;
+  cuda::CudaDevice* device_;
+  std::vector<Ready> launches_;
+  size_t workspace_;
+};
+
+class CudaPrepared final : public runtime::Prepared {
+ public:
+  CudaPrepared(const kernels::Kernel& kernel, RegionPayload payload, const runtime::PrepareContext& context,
+               cuda::CudaDevice* device)
+      : kernel_(kernel),
+        config_(std::move(payload.config)),
+        region_(RegionTemplate::create(std::move(payload.graph))),
+        weights_(context.weights),
+        step_(*context.step),
+        device_(device) {
+    for (const Tensor& w : weights_) constant_.push_back(w.defined());
+  }
+
+  Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
+    PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
+    kernels::Packed packed;
+    PERI_ASSIGN(const auto made, kernel_.instantiate({&concrete.graph(), constant_}, config_,
+                                                     {weights_, &packed, &device_->target(), nullptr}));
+    PERI_TRY(check_sharing(*made, kernel_, step_));
+    const auto* plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made.get());
+    if (!plan) return internal_error("kernel '%s' gives no launches", std::string(kernel_.name).c_str());
+    std::vector<Ready> launches;
+    for (const KernelLaunch& l : plan->launches()) {
+      PERI_ASSIGN(launches.emplace_back(), ready(l));
+    }
+    return std::unique_ptr<runtime::Instance>(
+        std::make_unique<CudaInstance>(step_.name, device_, std::move(launches), plan->workspace_bytes()));
+  }
+
+ private:
+  Result<Ready> ready(const KernelLaunch& l) {
+    Ready out;
+    PERI_ASSIGN(out.module, module(l));
+    auto kernel = out.module->kernel(l.entry, static_cast<int>(l.shared_bytes));
+    if (!kernel.ok()) {
+      Error error = std::move(kernel).error();
+      error.message += " ('" + l.entry + "')";
+      return std::move(error).at_node(step_.name);
+    }
+    out.kernel = *std::move(kernel);
+    out.shape.blocks[0] = static_cast<unsigned>(l.blocks);
+    out.shape.threads[0] = static_cast<unsigned>(l.threads);
+    out.shape.shared_bytes = static_cast<unsigned>(l.shared_bytes);
+    out.arguments = l.arguments;
+    for (const int64_t size : l.sizes) out.sizes.push_back(cuda::scalar(static_cast<long long>(size)));
+    return out;
+  }
+
+  // One a text for all sizes of the step.
+  Result<std::shared_ptr<cuda::Module>> module(const KernelLaunch& l) {
+    const std::lock_guard<std::mutex> lock(lock_);
+    std::shared_ptr<cuda::Module>& kept = modules_[l.text];
+    if (kept) return kept;
+    PERI_ASSIGN(const cuda::Compiler* const with, compiler());
+    auto code = with->compile({std::string(kernel_.name), l.text, device_->facts().chip()});
+    if (!code.ok()) return std::move(code).error().at_node(step_.name);
+    PERI_ASSIGN(std::unique_ptr<cuda::Module> loaded, device_->load(std::as_bytes(std::span(code->cubin))));
+    return kept = std::move(loaded);
+  }
+
+  const kernels::Kernel& kernel_;
+  std::string config_;
+  std::shared_ptr<RegionTemplate> region_;
+  std::vector<Tensor> weights_;
+  std::vector<bool> constant_;
+  const plan::Step& step_;
+  cuda::CudaDevice* device_;
+  std::mutex lock_;
+  std::map<std::string, std::shared_ptr<cuda::Module>> modules_;
+};
+
+Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {
+  PERI_ASSIGN(RegionPayload payload, read_payload(context.variant->payload));
+  PERI_TRY(check_region(payload.graph));
+  PERI_TRY(check_arguments(payload.graph, *context.program, *context.step));
+  PERI_ASSIGN(const kernels::Kernel* const kernel, kernel_of(payload, "cuda"));
+  auto* const device = dynamic_cast<cuda::CudaDevice*>(context.device);
+  if (!device) return invalid("a kernel of a GPU on a device that is none").at_node(context.step->name);
+  return std::unique_ptr<runtime::Prepared>(
+      std::make_unique<CudaPrepared>(*kernel, std::move(payload), context, device));
+}
+}  // namespace
+
+extern const Entry cuda_entry;
+const Entry cuda_entry{{"cuda", 1, prepare, "cuda"}};
+
+}  // namespace peri::exec

@@ -1,0 +1,247 @@
+// A block program, instruction by instruction; operands are read at coordinates of the result where they broadcast.
+#include "kernels/cuda/code/chain.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "kernels/core/part.hpp"
+#include "kernels/block/translate.hpp"
+
+namespace peri::kernels::cuda {
+
+namespace {
+using block::Op;
+
+std::string type_text(block::Type t) {
+  switch (t) {
+    case block::Type::kF32: return "float";
+    case block::Type::kI32: return "int";
+    case block::Type::kI64: return "peri_i64";
+    case block::Type::kBool: break;
+  }
+  return "bool";
+}
+std::string word_text(float v) { return format("peri_bits(0x%08xu)", std::bit_cast<uint32_t>(v)); }
+
+// Functions of one register, with immediates behind it.
+std::string_view function_of(Op op) {
+  switch (op) {
+    case Op::kSqrt: return "sqrtf";
+    case Op::kExp: return "expf";
+    case Op::kExpm1: return "expm1f";
+    case Op::kLog: return "logf";
+    case Op::kTanh: return "tanhf";
+    case Op::kErf: return "erff";
+    case Op::kSigmoid: return "peri_sigmoid";
+    case Op::kSin: return "sinf";
+    case Op::kCos: return "cosf";
+    case Op::kRound: return "rintf";
+    case Op::kFloor: return "floorf";
+    case Op::kCeil: return "ceilf";
+    case Op::kTrunc: return "truncf";
+    case Op::kSign: return "peri_sign";
+    case Op::kRelu: return "peri_relu";
+    case Op::kSilu: return "peri_silu";
+    case Op::kGelu: return "peri_gelu";
+    case Op::kGeluTanh: return "peri_gelu_tanh";
+    case Op::kHardSwish: return "peri_hard_swish";
+    case Op::kSoftplus: return "peri_softplus";
+    case Op::kMish: return "peri_mish";
+    case Op::kLeakyRelu: return "peri_leaky_relu";
+    case Op::kElu: return "peri_elu";
+    case Op::kHardSigmoid: return "peri_hard_sigmoid";
+    case Op::kClip: return "peri_clip";
+    case Op::kPow: return "powf";
+    default: return "";
+  }
+}
+std::string_view sign_of(Op op) {
+  switch (op) {
+    case Op::kDiv: return " / ";
+    case Op::kEq: return " == ";
+    case Op::kNe: return " != ";
+    case Op::kLt: return " < ";
+    case Op::kLe: return " <= ";
+    case Op::kGt: return " > ";
+    case Op::kGe: return " >= ";
+    case Op::kAnd: return " && ";
+    case Op::kOr: return " || ";
+    case Op::kXor: return " != ";
+    default: return "";
+  }
+}
+
+// What an instruction computes, of registers of its operands' type `from`.
+Result<std::string> expression(const block::Instruction& i, block::Type from) {
+  const auto r = [&](int k) { return "r" + std::to_string(i.src[k]); };
+  const bool real = from == block::Type::kF32;
+  if (const std::string_view f = function_of(i.op); !f.empty()) {
+    std::string out = std::string(f) + "(" + r(0);
+    for (int k = 1; k < block::op_row(i.op).registers; ++k) out += ", " + r(k);
+    for (int k = 0; k < block::op_row(i.op).immediates; ++k) out += ", " + word_text(i.imm[k]);
+    return out + ")";
+  }
+  if (const std::string_view s = sign_of(i.op); !s.empty()) return r(0) + std::string(s) + r(1);
+  const auto call = [&](const char* name) { return std::string(name) + "(" + r(0) + ", " + r(1) + ")"; };
+  switch (i.op) {
+    case Op::kReciprocal: return "1.0f / " + r(0);
+    case Op::kRsqrt: return "1.0f / sqrtf(" + r(0) + ")";
+    case Op::kSquare: return r(0) + " * " + r(0);
+    case Op::kNeg: return real ? "-" + r(0) : "peri_sub((" + type_text(from) + ")0, " + r(0) + ")";
+    case Op::kAbs:
+      return real ? "fabsf(" + r(0) + ")"
+                  : r(0) + " < 0 ? peri_sub((" + type_text(from) + ")0, " + r(0) + ") : " + r(0);
+    case Op::kIsNan: return r(0) + " != " + r(0);
+    case Op::kIsInf: return "fabsf(" + r(0) + ") == peri_inf()";
+    case Op::kNot: return "!" + r(0);
+    case Op::kCast:
+      if (i.type == block::Type::kBool) return r(0) + " != (" + type_text(from) + ")0";
+      if (real && i.type != block::Type::kF32) return refused("a cast from float to integer");
+      return "(" + type_text(i.type) + ")" + r(0);
+    case Op::kAdd: return real ? r(0) + " + " + r(1) : call("peri_add");
+    case Op::kSub: return real ? r(0) + " - " + r(1) : call("peri_sub");
+    case Op::kMul: return real ? r(0) + " * " + r(1) : call("peri_mul");
+    case Op::kMax: return real ? call("peri_max") : r(0) + " > " + r(1) + " ? " + r(0) + " : " + r(1);
+    case Op::kMin: return real ? call("peri_min") : r(0) + " < " + r(1) + " ? " + r(0) + " : " + r(1);
+    case Op::kPRelu: return r(0) + " < 0.0f ? " + r(0) + " * " + r(1) + " : " + r(0);
+    case Op::kMulAdd: return "fmaf(" + r(0) + ", " + r(1) + ", " + r(2) + ")";
+    case Op::kSelect: return r(0) + " ? " + r(1) + " : " + r(2);
+    default: return refused("no text for '%s'", std::string(block::op_row(i.op).name).c_str());
+  }
+}
+
+// Dims that every input walks alike become one.
+block::Space merged(const block::Space& s) {
+  block::Space out;
+  out.strides.resize(s.strides.size());
+  for (size_t d = 0; d < s.dims.size(); ++d) {
+    if (s.dims[d] == 1) continue;
+    bool joins = !out.dims.empty();
+    for (size_t k = 0; joins && k < s.strides.size(); ++k) joins = out.strides[k].back() == s.strides[k][d] * s.dims[d];
+    if (!joins) out.dims.push_back(s.dims[d]);
+    if (joins) out.dims.back() *= s.dims[d];
+    for (size_t k = 0; k < s.strides.size(); ++k)
+      joins ? void(out.strides[k].back() = s.strides[k][d]) : out.strides[k].push_back(s.strides[k][d]);
+  }
+  return out;
+}
+
+struct Writer {
+  const Problem& problem;  // of the whole region
+  const Problem& part;     // of its element-wise end
+  size_t anchor;           // input of `part` that is the anchor's element; SIZE_MAX: none
+  block::Translated translated;
+  block::Space space = {};
+  Signature* signature;
+  std::string lines = {};
+  bool decomposed = false;
+
+  // Coordinates c0, c1, ... of the element.
+  void decompose() {
+    if (decomposed) return;
+    decomposed = true;
+    lines += "  PERI_INDEX rest = i;\n";
+    for (size_t d = space.dims.size(); d-- > 1;) {
+      const std::string n = std::to_string(d), size = signature->size(space.dims[d]);
+      lines += "  const PERI_INDEX c" + n + " = rest % " + size + "; rest /= " + size + ";\n";
+    }
+    lines += "  const PERI_INDEX c0 = rest;\n";
+  }
+
+  // The place of the element in program input `a`.
+  std::string place(size_t a) {
+    const std::vector<int64_t>& strides = space.strides[a];
+    int64_t dense = 1;
+    bool whole = true, alike = true;
+    for (size_t d = strides.size(); d-- > 0;) {
+      whole = whole && strides[d] == dense;
+      alike = alike && strides[d] == 0;
+      dense *= space.dims[d];
+    }
+    if (alike) return "0";
+    if (whole) return "i";
+    decompose();
+    std::string out;
+    for (size_t d = 0; d < strides.size(); ++d) {
+      if (strides[d] == 0) continue;
+      out += (out.empty() ? "c" : " + c") + std::to_string(d);
+      if (strides[d] != 1) out += " * " + signature->size(strides[d]);
+    }
+    return out;
+  }
+
+  Result<std::string> load(const block::Instruction& i) {
+    const auto a = static_cast<size_t>(i.index);
+    const int input = translated.arguments[a];
+    const DType dtype = translated.program.inputs[a];
+    if (input >= 0 && static_cast<size_t>(input) == anchor) return std::string("v");
+    if (input < 0) {
+      PERI_ASSIGN(const std::string name, signature->table(translated.inlined[a]));
+      return loaded(dtype, name + "[" + place(a) + "]");
+    }
+    PERI_ASSIGN(const std::string name, signature->input(problem, static_cast<size_t>(input)));
+    return loaded(dtype, name + "[" + place(a) + "]");
+  }
+
+  Status instruction(const block::Instruction& i, std::vector<block::Type>* types) {
+    if (i.op == Op::kStore) {
+      const auto k = static_cast<size_t>(i.index);
+      PERI_ASSIGN(const std::string name, signature->output(problem, k));
+      lines += "  " + name + "[i] = " + stored(translated.program.outputs[k], "r" + std::to_string(i.src[0])) + ";\n";
+      return Ok{};
+    }
+    std::string value;
+    if (i.op == Op::kLoad) {
+      PERI_ASSIGN(value, load(i));
+    } else if (i.op == Op::kConst) {
+      value = i.type == block::Type::kF32 ? word_text(i.imm[0])
+              : i.whole == INT64_MIN      ? "(-9223372036854775807ll - 1)"
+                                          : std::to_string(i.whole) + "ll";
+      if (i.type != block::Type::kF32) value = "(" + type_text(i.type) + ")" + value;
+    } else {
+      // Of a selection the second operand tells the type.
+      const auto of = static_cast<size_t>(i.src[i.op == Op::kSelect ? 1 : 0]);
+      PERI_ASSIGN(value, expression(i, (*types)[of]));
+    }
+    types->resize(std::max(types->size(), static_cast<size_t>(i.dst) + 1));
+    (*types)[static_cast<size_t>(i.dst)] = i.type;
+    lines += "  const " + type_text(i.type) + " r" + std::to_string(i.dst) + " = " + value + ";\n";
+    return Ok{};
+  }
+};
+
+Status check_layouts(const ir::Graph& g) {
+  for (const auto* list : {&g.inputs, &g.outputs})
+    for (const ir::Value* v : *list)
+      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  return Ok{};
+}
+}  // namespace
+
+Result<std::string> finish_text(const Problem& problem, bool is_anchor, Signature* signature) {
+  const ir::Graph& g = *problem.graph;
+  PERI_TRY(check_layouts(g));
+  const ir::Value* result = is_anchor ? problem.anchor().out() : nullptr;
+  std::string head = "PERI_DEVICE void peri_finish(const PERI_INDEX i, ";
+  if (is_anchor) head += "const " + register_type(result->type.dtype) + " v, ";
+  if (is_anchor && (g.outputs.size() != 1 || problem.anchor().outputs.size() != 1))
+    return refused("more than one result");
+  if (is_anchor && g.outputs[0] == result) {
+    PERI_ASSIGN(const std::string name, signature->output(problem, 0));
+    return head + "PERI_PARAMETERS) {\n  " + name + "[i] = " + stored(result->type.dtype, "v") + ";\n}\n";
+  }
+  size_t begin = 0;
+  while (is_anchor && g.nodes[begin++] != &problem.anchor()) {}
+  ir::Graph end = is_anchor ? part_of(g, begin, g.nodes.size(), result, g.outputs[0]) : ir::Graph();
+  if (is_anchor && !(result->type.shape == g.outputs[0]->type.shape)) return refused("the chain grows the result");
+  Problem part{is_anchor ? &end : &g, problem.constant};
+  if (is_anchor) part.constant.push_back(false);
+  PERI_ASSIGN(block::Translated translated, block::translate(part));
+  PERI_ASSIGN(block::Space space, block::space_of(part, translated, {}));
+  Writer w{problem, part, is_anchor ? g.inputs.size() : SIZE_MAX, std::move(translated), merged(space), signature};
+  std::vector<block::Type> types;
+  for (const block::Instruction& i : w.translated.program.code) PERI_TRY(w.instruction(i, &types));
+  return head + "PERI_PARAMETERS) {\n" + w.lines + "}\n";
+}
+
+}  // namespace peri::kernels::cuda

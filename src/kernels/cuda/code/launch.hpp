@@ -1,0 +1,54 @@
+// Launches as pure data: what the executor "cuda" compiles, loads and enqueues for a problem, made without a GPU.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "kernels/entry.hpp"
+
+namespace peri::kernels::cuda {
+
+struct LaunchArgument {
+  enum class From : uint8_t { kInput, kOutput, kWorkspace };
+  From from = From::kInput;
+  size_t index = 0;  // of the graph's input or output
+};
+
+// One kernel: its parameters are the addresses of the arguments, then the sizes as 64-bit integers.
+struct KernelLaunch {
+  std::string entry;  // its name in the text; begins with "peri_"
+  std::string text;   // CUDA C++17, no header; a host compiler takes it too (see code/prelude.hpp)
+  int64_t blocks = 1;
+  int threads = 256;
+  int64_t shared_bytes = 0;  // dynamic
+  std::vector<LaunchArgument> arguments = {};
+  std::vector<int64_t> sizes = {};
+};
+
+// The launches of a problem with concrete dims, one after the other. Nothing of it runs on the CPU.
+class LaunchInstance final : public Instance {
+ public:
+  explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace = 0)
+      : launches_(std::move(launches)), workspace_(workspace) {}
+  static Result<std::unique_ptr<Instance>> make(std::vector<KernelLaunch> launches, size_t workspace = 0);
+  const std::vector<KernelLaunch>& launches() const { return launches_; }
+  size_t workspace_bytes() const override { return workspace_; }
+  int64_t tasks(int) const override { return 0; }
+  void run_task(int phase, int64_t task, const Args& args) const override;
+
+ private:
+  std::vector<KernelLaunch> launches_;
+  size_t workspace_;
+};
+
+// Refuses a target that neither is nor has a GPU of NVIDIA's from sm_80 on.
+Status check_gpu(const Target& target);
+// One offer, row-major everywhere, that any such GPU runs.
+std::vector<Offer> plain_offer(const Problem& problem);
+
+// Blocks of so many threads for so many elements; kernels step over the rest where there are more than a grid takes.
+int64_t blocks_for(int64_t elements, int threads);
+constexpr int64_t kMostBlocks = int64_t{1} << 30;
+
+}  // namespace peri::kernels::cuda

@@ -1,0 +1,30 @@
+// A tiled float32 product on a GPU, whatever its operands are read from: matrices, or the pixels of a convolution.
+#pragma once
+
+#include "kernels/cuda/code/signature.hpp"
+
+namespace peri::kernels::cuda {
+
+// c(batch, m, n) = sum over k of a(batch, m, k) * b(batch, k, n), in float32, sums over k in order.
+struct Product {
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  bool a_along_m = false, b_along_k = false;  // neighbours in memory; else a along k, b along n
+  // Functions of the text (all take PERI_PARAMETERS at the end):
+  //   PERI_INDEX peri_a_base(PERI_INDEX batch)                            handed to peri_a
+  //   float peri_a(PERI_INDEX base, PERI_INDEX m, PERI_INDEX k)           within the sizes only
+  //   struct peri_column; peri_column peri_column_of(batch, n)            any n; handed to peri_b
+  //   float peri_b(const peri_column& column, PERI_INDEX k)               k within the sizes
+  //   float peri_sum(float sum, PERI_INDEX batch, PERI_INDEX m, n)        with bias and factors
+  //   PERI_INDEX peri_place(PERI_INDEX batch, PERI_INDEX m, n)            of the result
+  // and peri_finish() of chain.hpp.
+  std::string functions;
+};
+
+// Sizes of tiles as texts of configurations, "tm=64 tn=64", best guess for the sizes first. The same ones for all
+// sizes.
+std::vector<std::string> product_configs(int64_t batch, int64_t m, int64_t n);
+// Errors: kInvalid for a configuration that is none of those.
+Result<std::vector<KernelLaunch>> product_launches(const Product& product, std::string_view config,
+                                                   int64_t most_elements, Signature* signature);
+
+}  // namespace peri::kernels::cuda

@@ -1,0 +1,126 @@
+// Names and text of parameters.
+#include "kernels/cuda/code/signature.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "kernels/core/epilogue_match.hpp"
+#include "kernels/cuda/code/prelude.hpp"
+
+namespace peri::kernels::cuda {
+
+Result<std::string> stored_type(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return std::string("float");
+    case DType::kF64: return std::string("double");
+    case DType::kF16:
+    case DType::kBF16: return std::string("unsigned short");
+    case DType::kI8: return std::string("signed char");
+    case DType::kU8:
+    case DType::kBool: return std::string("unsigned char");
+    case DType::kI16: return std::string("short");
+    case DType::kU16: return std::string("unsigned short");
+    case DType::kI32: return std::string("int");
+    case DType::kI64: return std::string("peri_i64");
+    default: return refused("elements of %s", std::string(dtype_name(dtype)).c_str());
+  }
+}
+
+std::string register_type(DType dtype) {
+  if (is_float(dtype)) return "float";
+  if (dtype == DType::kBool) return "bool";
+  return dtype == DType::kI64 ? "peri_i64" : "int";
+}
+
+std::string loaded(DType dtype, const std::string& element) {
+  if (dtype == DType::kF16) return "peri_from_f16(" + element + ")";
+  if (dtype == DType::kBF16) return "peri_from_bf16(" + element + ")";
+  if (dtype == DType::kBool) return "(" + element + " != 0)";
+  return "(" + register_type(dtype) + ")" + element;
+}
+
+std::string stored(DType dtype, const std::string& value) {
+  if (dtype == DType::kF16) return "peri_to_f16(" + value + ")";
+  if (dtype == DType::kBF16) return "peri_to_bf16(" + value + ")";
+  auto type = stored_type(dtype);
+  return "(" + (type.ok() ? *type : "float") + ")" + value;
+}
+
+std::string Signature::address(LaunchArgument::From from, size_t index, const std::string& type) {
+  for (size_t k = 0; k < arguments_.size(); ++k)
+    if (arguments_[k].from == from && arguments_[k].index == index) return address_names_[k];
+  arguments_.push_back({from, index});
+  address_types_.push_back(type);
+  return address_names_.emplace_back("p" + std::to_string(arguments_.size() - 1));
+}
+Result<std::string> Signature::input(const Problem& problem, size_t index) {
+  PERI_ASSIGN(const std::string type, stored_type(problem.graph->inputs[index]->type.dtype));
+  return address(LaunchArgument::From::kInput, index, "const " + type + "*");
+}
+Result<std::string> Signature::output(const Problem& problem, size_t index) {
+  PERI_ASSIGN(const std::string type, stored_type(problem.graph->outputs[index]->type.dtype));
+  return address(LaunchArgument::From::kOutput, index, type + "*");
+}
+std::string Signature::workspace() { return address(LaunchArgument::From::kWorkspace, 0, "float*"); }
+std::string Signature::size(int64_t value) {
+  sizes_.push_back(value);
+  return "((PERI_INDEX)q" + std::to_string(sizes_.size() - 1) + ")";
+}
+
+Result<std::string> Signature::table(const Tensor& values) {
+  PERI_ASSIGN(const std::string type, stored_type(values.dtype()));
+  const std::string name = "peri_table" + std::to_string(table_count_++);
+  std::string list, words = type;  // floats as bits: NaN and infinity have no literal
+  for (int64_t k = 0; k < values.numel(); ++k) {
+    list += k ? ", " : "";
+    const auto at = static_cast<size_t>(k);
+    if (values.dtype() == DType::kF32)
+      words = "unsigned", list += std::to_string(std::bit_cast<uint32_t>(values.as<float>()[at])) + "u";
+    else if (values.dtype() == DType::kF64)
+      words = "peri_u64", list += std::to_string(std::bit_cast<uint64_t>(values.as<double>()[at])) + "ull";
+    else if (is_float(values.dtype()))
+      list += std::to_string(values.as<uint16_t>()[at]);
+    else
+      list += values.i64(k) == INT64_MIN ? "(-9223372036854775807ll - 1)" : std::to_string(values.i64(k)) + "ll";
+  }
+  if (list.empty()) return refused("a constant without elements");
+  tables_ += "PERI_TABLE " + words + " " + name + "[] = {" + list + "};\n";
+  return words == type ? name : "((const " + type + "*)" + name + ")";
+}
+
+Result<std::string> Signature::value(const Problem& problem, const ir::Value& v) {
+  if (const int k = input_index(*problem.graph, &v); k >= 0) return input(problem, static_cast<size_t>(k));
+  if (!v.constant) return refused("it reads '%s', which the region computes", v.name.c_str());
+  return table(*v.constant);
+}
+
+std::string Signature::text(int64_t most_elements, const std::string& body) const {
+  std::string declared, passed;
+  const auto add = [&](const std::string& type, const std::string& name) {
+    declared += (declared.empty() ? "" : ", ") + type + " " + name;
+    passed += (passed.empty() ? "" : ", ") + name;
+  };
+  for (size_t k = 0; k < address_names_.size(); ++k) add(address_types_[k], address_names_[k]);
+  for (size_t k = 0; k < sizes_.size(); ++k) add("peri_i64", "q" + std::to_string(k));
+  // Indexes step by a grid beyond the last element, and padded coordinates stand before the first.
+  const bool narrow = most_elements < (int64_t{1} << 29);
+  return std::string(prelude()) + "typedef " + (narrow ? "int" : "peri_i64") + " PERI_INDEX;\n" + tables_ +
+         "#define PERI_PARAMETERS " + declared + "\n#define PERI_PASS " + passed + "\n" + body;
+}
+
+KernelLaunch Signature::launch(std::string entry, std::string text, int64_t blocks, int threads) const {
+  return {std::move(entry), std::move(text), blocks, threads, 0, arguments_, sizes_};
+}
+
+int64_t most_elements(const Problem& problem) {
+  int64_t most = 0;
+  for (const auto& v : problem.graph->values()) {
+    if (!v->type.shape) continue;
+    int64_t n = 1;
+    for (const Dim& d : *v->type.shape) n *= d.value();
+    most = std::max(most, n);
+  }
+  return most;
+}
+
+}  // namespace peri::kernels::cuda

@@ -1,0 +1,47 @@
+// The parameters of a kernel in the making, and what its text needs of element types.
+#pragma once
+
+#include "kernels/cuda/code/launch.hpp"
+
+namespace peri::kernels::cuda {
+
+// How elements of a type stand in memory: "float", "unsigned short", ... Refuses types that kernels do not know.
+Result<std::string> stored_type(DType dtype);
+// An expression of an element read from memory as a register of f32, i32, i64 or bool, and back.
+std::string loaded(DType dtype, const std::string& element);
+std::string stored(DType dtype, const std::string& value);
+// "float", "int", "peri_i64", "bool": what a register of that type is called.
+std::string register_type(DType dtype);
+
+// Parameters in the order in which they were asked for: addresses, then sizes. Every function of the text takes all of
+// them (PERI_PARAMETERS) and hands them on (PERI_PASS).
+class Signature {
+ public:
+  // The name of the parameter.
+  Result<std::string> input(const Problem& problem, size_t index);
+  Result<std::string> output(const Problem& problem, size_t index);
+  std::string workspace();
+  std::string size(int64_t value);
+  // Values of a region's own constant as a table of the text; its name.
+  Result<std::string> table(const Tensor& values);
+  // A parameter, or a table for a constant that stands inside the region. Refuses what the region computes.
+  Result<std::string> value(const Problem& problem, const ir::Value& v);
+
+  // The whole text: the prelude, indexes of the width that `most_elements` needs, the parameters, the body.
+  std::string text(int64_t most_elements, const std::string& body) const;
+  // A launch of the kernel `entry` of the text with the parameters so far.
+  KernelLaunch launch(std::string entry, std::string text, int64_t blocks, int threads) const;
+
+ private:
+  std::string address(LaunchArgument::From from, size_t index, const std::string& type);
+  std::string tables_;
+  int table_count_ = 0;
+  std::vector<std::string> address_types_, address_names_;
+  std::vector<LaunchArgument> arguments_;
+  std::vector<int64_t> sizes_;
+};
+
+// The most elements of any value of a problem.
+int64_t most_elements(const Problem& problem);
+
+}  // namespace peri::kernels::cuda

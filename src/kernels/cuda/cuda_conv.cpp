@@ -1,0 +1,230 @@
+// Kernel cuda_conv: convolutions over one to three dimensions with the element-wise chain behind them, on a GPU: as an
+// implicit product (rows are output channels, columns output pixels), or one thread an element (way=direct).
+#include <algorithm>
+#include <array>
+
+#include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/product.hpp"
+
+namespace peri::kernels {
+namespace {
+using cuda::KernelLaunch;
+using cuda::Signature;
+
+// Always three dimensions, the missing ones of size 1 in front.
+struct Conv {
+  int64_t images = 0, groups = 1, channels = 0, outputs = 0;  // channels and outputs of one group
+  std::array<int64_t, 3> in = {1, 1, 1}, out = {1, 1, 1}, kernel = {1, 1, 1}, stride = {1, 1, 1}, dilation = {1, 1, 1},
+                         pad = {0, 0, 0};
+  int64_t pixels() const { return out[0] * out[1] * out[2]; }
+  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+};
+
+Status read_padding(const ir::Node& n, size_t rank, Conv* c) {
+  const std::vector<int64_t> pads = n.ints("pads", std::vector<int64_t>(2 * rank, 0));
+  const std::string automatic = n.s("auto_pad", "NOTSET");
+  if (pads.size() != 2 * rank) return refused("bad attributes");
+  for (size_t k = 0; k < rank; ++k) {
+    const size_t d = 3 - rank + k;
+    if (automatic == "NOTSET") {
+      c->pad[d] = pads[k];
+    } else if (automatic != "VALID") {
+      const int64_t reach = (c->out[d] - 1) * c->stride[d] + c->dilation[d] * (c->kernel[d] - 1) + 1;
+      const int64_t total = std::max<int64_t>(0, reach - c->in[d]);
+      c->pad[d] = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
+    }
+  }
+  return Ok{};
+}
+
+Result<Conv> read(const Problem& p) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "conv") return refused("not a convolution");
+  for (const ir::Value* v : n.inputs)
+    if (v && v->type.dtype != DType::kF32 && v->type.dtype != DType::kF16 && v->type.dtype != DType::kBF16)
+      return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(v->type.dtype)));
+  const std::vector<int64_t> x = dims_of(*n.in(0)), w = dims_of(*n.in(1)), y = dims_of(*n.out());
+  if (x.size() < 3 || x.size() > 5 || w.size() != x.size()) return refused("takes one to three spatial dimensions");
+  const size_t rank = x.size() - 2;
+  const std::vector<int64_t> ones(rank, 1), strides = n.ints("strides", ones), dilations = n.ints("dilations", ones);
+  if (strides.size() != rank || dilations.size() != rank) return refused("bad attributes");
+  Conv c;
+  c.groups = n.i("group", 1);
+  c.images = x[0], c.channels = w[1];
+  if (c.groups < 1 || w[0] % c.groups != 0 || x[1] != c.channels * c.groups) return refused("uneven groups");
+  c.outputs = w[0] / c.groups;
+  for (size_t k = 0; k < rank; ++k) {
+    const size_t d = 3 - rank + k;
+    c.in[d] = x[2 + k], c.out[d] = y[2 + k], c.kernel[d] = w[2 + k];
+    c.stride[d] = strides[k], c.dilation[d] = dilations[k];
+  }
+  PERI_TRY(read_padding(n, rank, &c));
+  return c;
+}
+
+// Sizes as parameters, what attributes and weights fix as numbers of the text.
+std::string defines(const Conv& c, Signature* s) {
+  std::string out;
+  const auto define = [&](const char* name, const std::string& value) {
+    out += std::string("#define PERI_") + name + " " + value + "\n";
+  };
+  const char* const axis[] = {"D", "H", "W"};
+  for (size_t d = 0; d < 3; ++d) {
+    const auto fixed = [&](const char* name, int64_t v) {
+      define((std::string(name) + axis[d]).c_str(), "(" + std::to_string(v) + ")");
+    };
+    fixed("KERNEL_", c.kernel[d]), fixed("STRIDE_", c.stride[d]), fixed("DILATION_", c.dilation[d]);
+    fixed("PAD_", c.pad[d]);
+    define((std::string("IN_") + axis[d]).c_str(), c.in[d] == 1 ? "1" : s->size(c.in[d]));
+    define((std::string("OUT_") + axis[d]).c_str(), c.out[d] == 1 ? "1" : s->size(c.out[d]));
+  }
+  define("GROUPS", std::to_string(c.groups));
+  define("CHANNELS", std::to_string(c.channels));
+  define("OUTPUTS", std::to_string(c.outputs));
+  return out;
+}
+
+// The first input pixel of an output pixel, and the element under a tap of it.
+std::string reading(const std::string& x_element) {
+  return R"(struct peri_column { PERI_INDEX base; int d, h, w; bool inside; };
+PERI_DEVICE peri_column peri_window(const PERI_INDEX image, const PERI_INDEX group, PERI_INDEX pixel, PERI_PARAMETERS) {
+  peri_column out;
+  out.w = (int)(pixel % PERI_OUT_W) * PERI_STRIDE_W - PERI_PAD_W; pixel /= PERI_OUT_W;
+  out.h = (int)(pixel % PERI_OUT_H) * PERI_STRIDE_H - PERI_PAD_H; pixel /= PERI_OUT_H;
+  out.d = (int)pixel * PERI_STRIDE_D - PERI_PAD_D;
+  out.base = (image * PERI_GROUPS + group) * PERI_CHANNELS * PERI_IN_D * PERI_IN_H * PERI_IN_W;
+  out.inside = true;
+  return out;
+}
+PERI_DEVICE float peri_tap(const peri_column& column, const PERI_INDEX channel, const int kd, const int kh, const int kw,
+                           PERI_PARAMETERS) {
+  const int d = column.d + kd * PERI_DILATION_D, h = column.h + kh * PERI_DILATION_H, w = column.w + kw * PERI_DILATION_W;
+  if (d < 0 || d >= PERI_IN_D || h < 0 || h >= PERI_IN_H || w < 0 || w >= PERI_IN_W) return 0.0f;
+  const PERI_INDEX at = column.base + ((channel * PERI_IN_D + d) * PERI_IN_H + h) * PERI_IN_W + w;
+  return )" +
+         x_element + ";\n}\n";
+}
+
+constexpr std::string_view kProductFunctions = R"(
+PERI_DEVICE PERI_INDEX peri_a_base(const PERI_INDEX batch, PERI_PARAMETERS) { return batch * PERI_M * PERI_K; }
+PERI_DEVICE float peri_a(const PERI_INDEX base, const PERI_INDEX m, const PERI_INDEX k, PERI_PARAMETERS) {
+  return peri_weight(base + m * PERI_K + k, PERI_PASS);
+}
+PERI_DEVICE peri_column peri_column_of(const PERI_INDEX batch, const PERI_INDEX n, PERI_PARAMETERS) {
+  const PERI_INDEX pixels = PERI_OUT_D * PERI_OUT_H * PERI_OUT_W;
+  peri_column out = peri_window(n / pixels, batch, n % pixels, PERI_PASS);
+  out.inside = n < PERI_N;
+  return out;
+}
+PERI_DEVICE float peri_b(const peri_column& column, const PERI_INDEX k, PERI_PARAMETERS) {
+  if (!column.inside) return 0.0f;
+  int tap = (int)(k % (PERI_KERNEL_D * PERI_KERNEL_H * PERI_KERNEL_W));
+  const int kw = tap % PERI_KERNEL_W; tap /= PERI_KERNEL_W;
+  return peri_tap(column, k / (PERI_KERNEL_D * PERI_KERNEL_H * PERI_KERNEL_W), tap / PERI_KERNEL_H, tap % PERI_KERNEL_H,
+                  kw, PERI_PASS);
+}
+PERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {
+  const PERI_INDEX pixels = PERI_OUT_D * PERI_OUT_H * PERI_OUT_W;
+  return (((n / pixels) * PERI_GROUPS + batch) * PERI_M + m) * pixels + n % pixels;
+}
+PERI_DEVICE float peri_sum(const float sum, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n,
+                           PERI_PARAMETERS) {
+  return sum + peri_bias(batch * PERI_M + m, PERI_PASS);
+}
+)";
+
+constexpr std::string_view kDirect = R"(
+PERI_KERNEL __launch_bounds__(256) peri_conv_direct(PERI_PARAMETERS) {
+  const PERI_INDEX step = (PERI_INDEX)gridDim.x * 256, pixels = PERI_OUT_D * PERI_OUT_H * PERI_OUT_W;
+  for (PERI_INDEX i = (PERI_INDEX)blockIdx.x * 256 + threadIdx.x; i < PERI_COUNT; i += step) {
+    PERI_INDEX rest = i / pixels;
+    const PERI_INDEX output = rest % (PERI_GROUPS * PERI_OUTPUTS); rest /= PERI_GROUPS * PERI_OUTPUTS;
+    const peri_column column = peri_window(rest, output / PERI_OUTPUTS, i % pixels, PERI_PASS);
+    PERI_INDEX at = output * (PERI_CHANNELS * PERI_KERNEL_D * PERI_KERNEL_H * PERI_KERNEL_W);
+    float sum = 0.0f;
+    for (int channel = 0; channel < PERI_CHANNELS; ++channel)
+      for (int kd = 0; kd < PERI_KERNEL_D; ++kd)
+        for (int kh = 0; kh < PERI_KERNEL_H; ++kh)
+          for (int kw = 0; kw < PERI_KERNEL_W; ++kw)
+            sum = fmaf(peri_weight(at++, PERI_PASS), peri_tap(column, channel, kd, kh, kw, PERI_PASS), sum);
+    peri_finish(i, sum + peri_bias(output, PERI_PASS), PERI_PASS);
+  }
+}
+)";
+
+// What both ways begin with.
+Result<std::string> functions(const Problem& p, const Conv& c, Signature* s) {
+  const ir::Node& n = p.anchor();
+  PERI_ASSIGN(const std::string x, s->value(p, *n.in(0)));
+  PERI_ASSIGN(const std::string w, s->value(p, *n.in(1)));
+  std::string bias = "0.0f";
+  if (n.in(2)) {
+    PERI_ASSIGN(const std::string b, s->value(p, *n.in(2)));
+    bias = cuda::loaded(n.in(2)->type.dtype, b + "[at]");
+  }
+  std::string out = defines(c, s) + reading(cuda::loaded(n.in(0)->type.dtype, x + "[at]"));
+  out += "PERI_DEVICE float peri_weight(const PERI_INDEX at, PERI_PARAMETERS) { return " +
+         cuda::loaded(n.in(1)->type.dtype, w + "[at]") + "; }\n";
+  out += "PERI_DEVICE float peri_bias(const PERI_INDEX at, PERI_PARAMETERS) { return " + bias + "; }\n";
+  PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, s));
+  return out + finish;
+}
+
+cuda::Product product_of(const Conv& c) {
+  cuda::Product out;
+  out.batch = c.groups, out.m = c.outputs, out.n = c.images * c.pixels(), out.k = c.channels * c.taps();
+  return out;
+}
+
+Result<std::vector<KernelLaunch>> plan(const Problem& p, const Conv& c, std::string_view config) {
+  Signature s;
+  PERI_ASSIGN(const std::string shared, functions(p, c, &s));
+  const int64_t most = cuda::most_elements(p);
+  if (config != "way=direct") {
+    cuda::Product product = product_of(c);
+    product.functions = shared + std::string(kProductFunctions);
+    return cuda::product_launches(product, config, most, &s);
+  }
+  const int64_t count = c.images * c.groups * c.outputs * c.pixels();
+  const std::string body = "#define PERI_COUNT " + s.size(count) + "\n" + shared + std::string(kDirect);
+  std::vector<KernelLaunch> out;
+  if (count > 0) out.push_back(s.launch("peri_conv_direct", s.text(most, body), cuda::blocks_for(count, 256), 256));
+  return out;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(cuda::check_gpu(target));
+  PERI_ASSIGN(const Conv c, read(p));
+  std::vector<Offer> out;
+  const cuda::Product product = product_of(c);
+  std::vector<std::string> configs = cuda::product_configs(product.batch, product.m, product.n);
+  // A product of few rows leaves most of a tile idle.
+  const bool thin = c.groups > 1 && c.outputs < 8;
+  configs.insert(thin ? configs.begin() : configs.end(), "way=direct");
+  for (std::string& config : configs) {
+    PERI_TRY(plan(p, c, config));
+    out.push_back(cuda::plain_offer(p)[0]);
+    out.back().config = std::move(config);
+  }
+  return out;
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
+  PERI_ASSIGN(const Conv c, read(p));
+  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, c, config));
+  return cuda::LaunchInstance::make(std::move(launches));
+}
+}  // namespace
+
+extern const Entry cuda_conv_entry;
+const Entry cuda_conv_entry{{
+    .name = "cuda_conv",
+    .version = 1,
+    .provider = "peri",
+    .executor = "cuda",
+    .takes = "convolutions on a GPU with their epilogue, one to three dimensions, groups, sums in float32",
+    .offer = offer,
+    .instantiate = instantiate,
+}};
+
+}  // namespace peri::kernels

@@ -1,0 +1,161 @@
+// Kernel cuda_gemm: matrix products (matmul, gemm) with the element-wise chain behind them, on a GPU, any sizes and
+// batches, sums in float32.
+#include <algorithm>
+
+#include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/product.hpp"
+
+namespace peri::kernels {
+namespace {
+using cuda::KernelLaunch;
+using cuda::Product;
+using cuda::Signature;
+
+Status check_types(const ir::Node& n) {
+  for (const ir::Value* v : n.inputs)
+    if (v && v->type.dtype != DType::kF32 && v->type.dtype != DType::kF16 && v->type.dtype != DType::kBF16)
+      return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(v->type.dtype)));
+  return Ok{};
+}
+
+// The place of an operand's matrix by the batch's coordinates.
+std::string batch_offset(const std::vector<int64_t>& dims, const std::vector<int64_t>& batch, int64_t matrix,
+                         Signature* s) {
+  std::string out = "  PERI_INDEX rest = batch, at = 0;\n";
+  int64_t step = matrix;
+  for (size_t k = batch.size(); k-- > 0;) {
+    const size_t missing = batch.size() + 2 - dims.size();
+    const int64_t own = k >= missing ? dims[k - missing] : 1;
+    if (own != 1) out += "  at += rest % " + s->size(batch[k]) + " * " + s->size(step) + ";\n";
+    if (k > 0) out += "  rest /= " + s->size(batch[k]) + ";\n";
+    step *= own;
+  }
+  return out + "  return at;\n";
+}
+
+// Functions that read a[m, k] and b[k, n]; transposed ones are stored the other way round.
+std::string operands(const std::string& a_element, const std::string& b_element, const std::string& a_base,
+                     const std::string& b_base) {
+  return "PERI_DEVICE PERI_INDEX peri_a_base(const PERI_INDEX batch, PERI_PARAMETERS) {\n" + a_base +
+         "}\nPERI_DEVICE PERI_INDEX peri_b_base(const PERI_INDEX batch, PERI_PARAMETERS) {\n" + b_base +
+         "}\nPERI_DEVICE float peri_a(const PERI_INDEX base, const PERI_INDEX m, const PERI_INDEX k, "
+         "PERI_PARAMETERS) {\n  return " +
+         a_element +
+         ";\n}\nstruct peri_column { PERI_INDEX base, n; bool inside; };\n"
+         "PERI_DEVICE peri_column peri_column_of(const PERI_INDEX batch, const PERI_INDEX n, PERI_PARAMETERS) {\n"
+         "  const peri_column out = {peri_b_base(batch, PERI_PASS), n, n < PERI_N};\n  return out;\n}\n"
+         "PERI_DEVICE float peri_b(const peri_column& column, const PERI_INDEX k, PERI_PARAMETERS) {\n"
+         "  if (!column.inside) return 0.0f;\n  const PERI_INDEX base = column.base, n = column.n;\n  return " +
+         b_element +
+         ";\n}\nPERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, "
+         "PERI_PARAMETERS) {\n  return (batch * PERI_M + m) * PERI_N + n;\n}\n";
+}
+
+std::string sum_text(const std::string& value) {
+  return "PERI_DEVICE float peri_sum(const float sum, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, "
+         "PERI_PARAMETERS) {\n  return " +
+         value + ";\n}\n";
+}
+
+struct Read {
+  Product product;
+  Signature signature;
+};
+
+Status read_matmul(const ir::Node& n, const std::string& a, const std::string& b, Read* r) {
+  std::vector<int64_t> x = dims_of(*n.in(0)), w = dims_of(*n.in(1));
+  if (x.empty() || w.empty()) return refused("a scalar operand");
+  if (x.size() == 1) x.insert(x.begin(), 1);
+  if (w.size() == 1) w.push_back(1);
+  Product& out = r->product;
+  out.m = x[x.size() - 2], out.k = x.back(), out.n = w.back();
+  int64_t w_batch = 1;
+  for (size_t k = 0; k + 2 < w.size(); ++k) w_batch *= w[k];
+  if (w_batch == 1) {  // rows of all batches are rows of one product
+    for (size_t k = 0; k + 2 < x.size(); ++k) out.m *= x[k];
+    x = {out.m, out.k}, w = {out.k, out.n};
+  }
+  std::vector<int64_t> batch(std::max(x.size(), w.size()) - 2, 1);
+  for (size_t k = 0; k < batch.size(); ++k) {
+    const size_t of_x = batch.size() + 2 - x.size(), of_w = batch.size() + 2 - w.size();
+    const int64_t dx = k >= of_x ? x[k - of_x] : 1, dw = k >= of_w ? w[k - of_w] : 1;
+    batch[k] = dx == 1 ? dw : dx;
+    out.batch *= batch[k];
+  }
+  Signature& s = r->signature;
+  out.functions = operands(cuda::loaded(n.in(0)->type.dtype, a + "[base + m * PERI_K + k]"),
+                           cuda::loaded(n.in(1)->type.dtype, b + "[base + k * PERI_N + n]"),
+                           batch_offset(x, batch, out.m * out.k, &s), batch_offset(w, batch, out.k * out.n, &s)) +
+                  sum_text("sum");
+  return Ok{};
+}
+
+Status read_gemm(const Problem& p, const ir::Node& n, const std::string& a, const std::string& b, Read* r) {
+  const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
+  Product& out = r->product;
+  const bool across = n.i("transA") != 0, down = n.i("transB") != 0;
+  out.m = y[0], out.n = y[1], out.k = across ? x[0] : x[1];
+  out.a_along_m = across, out.b_along_k = down;
+  std::string value = format("(float)(%.9g) * sum", n.f("alpha", 1.0));
+  if (n.f("alpha", 1.0) == 1.0) value = "sum";
+  if (n.in(2)) {
+    PERI_ASSIGN(const std::string c, r->signature.value(p, *n.in(2)));
+    std::vector<int64_t> d = dims_of(*n.in(2));
+    while (d.size() < 2) d.insert(d.begin(), 1);
+    std::string at = d[0] == 1 ? "" : d[1] == 1 ? "m" : "m * PERI_N";
+    if (d[1] != 1) at += at.empty() ? "n" : " + n";
+    const std::string element = cuda::loaded(n.in(2)->type.dtype, c + "[" + (at.empty() ? "0" : at) + "]");
+    const double beta = n.f("beta", 1.0);
+    value += beta == 1.0 ? " + " + element : format(" + (float)(%.9g) * ", beta) + element;
+  }
+  const std::string none = "  return 0;\n";
+  out.functions =
+      operands(cuda::loaded(n.in(0)->type.dtype, a + (across ? "[k * PERI_M + m]" : "[m * PERI_K + k]")),
+               cuda::loaded(n.in(1)->type.dtype, b + (down ? "[n * PERI_K + k]" : "[k * PERI_N + n]")), none, none) +
+      sum_text(value);
+  return Ok{};
+}
+
+Result<Read> read(const Problem& p) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "gemm" && n.op != "matmul") return refused("not a matrix product");
+  PERI_TRY(check_types(n));
+  Read r;
+  PERI_ASSIGN(const std::string a, r.signature.value(p, *n.in(0)));
+  PERI_ASSIGN(const std::string b, r.signature.value(p, *n.in(1)));
+  PERI_TRY(n.op == "gemm" ? read_gemm(p, n, a, b, &r) : read_matmul(n, a, b, &r));
+  PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &r.signature));
+  r.product.functions += finish;
+  return r;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(cuda::check_gpu(target));
+  PERI_ASSIGN(const Read r, read(p));
+  std::vector<Offer> out;
+  for (std::string& config : cuda::product_configs(r.product.batch, r.product.m, r.product.n)) {
+    out.push_back(cuda::plain_offer(p)[0]);
+    out.back().config = std::move(config);
+  }
+  return out;
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
+  PERI_ASSIGN(Read r, read(p));
+  PERI_ASSIGN(auto launches, cuda::product_launches(r.product, config, cuda::most_elements(p), &r.signature));
+  return cuda::LaunchInstance::make(std::move(launches));
+}
+}  // namespace
+
+extern const Entry cuda_gemm_entry;
+const Entry cuda_gemm_entry{{
+    .name = "cuda_gemm",
+    .version = 1,
+    .provider = "peri",
+    .executor = "cuda",
+    .takes = "matrix products on a GPU with their epilogue, sums in float32",
+    .offer = offer,
+    .instantiate = instantiate,
+}};
+
+}  // namespace peri::kernels

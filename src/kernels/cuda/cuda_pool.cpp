@@ -1,0 +1,121 @@
+// Kernel cuda_pool: max and average pooling over one to three dimensions with the element-wise chain behind them, on a
+// GPU, one thread a result.
+#include <array>
+
+#include "kernels/cuda/code/chain.hpp"
+
+namespace peri::kernels {
+namespace {
+using cuda::KernelLaunch;
+using cuda::Signature;
+
+// Always three dimensions, the missing ones of size 1 in front; windows as numbers of the text.
+Result<std::string> defines(const ir::Node& n, Signature* s) {
+  const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
+  if (x.size() < 3 || x.size() > 5) return refused("takes one to three spatial dimensions");
+  const size_t rank = x.size() - 2;
+  const std::string automatic = n.s("auto_pad", "NOTSET");
+  if (automatic != "NOTSET" && automatic != "VALID") return refused("auto_pad");
+  const std::vector<int64_t> ones(rank, 1), kernel = n.ints("kernel_shape"), strides = n.ints("strides", ones),
+                                            dilations = n.ints("dilations", ones);
+  std::vector<int64_t> pads = n.ints("pads", std::vector<int64_t>(2 * rank, 0));
+  if (kernel.size() != rank || strides.size() != rank || dilations.size() != rank || pads.size() != 2 * rank)
+    return refused("bad attributes");
+  if (automatic == "VALID") pads.assign(2 * rank, 0);
+  std::string out;
+  const char* const axis[] = {"D", "H", "W"};
+  for (size_t d = 0; d < 3; ++d) {
+    const bool here = d + rank >= 3;
+    const size_t k = d + rank - 3;
+    const auto define = [&](const char* name, const std::string& value) {
+      out += std::string("#define PERI_") + name + axis[d] + " " + value + "\n";
+    };
+    const auto fixed = [&](const char* name, int64_t value) { define(name, "(" + std::to_string(value) + ")"); };
+    fixed("KERNEL_", here ? kernel[k] : 1), fixed("STRIDE_", here ? strides[k] : 1);
+    fixed("DILATION_", here ? dilations[k] : 1), fixed("PAD_", here ? pads[k] : 0);
+    fixed("END_", here ? pads[rank + k] : 0);
+    define("IN_", here ? s->size(x[2 + k]) : "1"), define("OUT_", here ? s->size(y[2 + k]) : "1");
+  }
+  return out;
+}
+
+constexpr std::string_view kKernel = R"(
+PERI_KERNEL __launch_bounds__(256) peri_pool(PERI_PARAMETERS) {
+  const PERI_INDEX step = (PERI_INDEX)gridDim.x * 256;
+  for (PERI_INDEX i = (PERI_INDEX)blockIdx.x * 256 + threadIdx.x; i < PERI_COUNT; i += step) {
+    PERI_INDEX rest = i;
+    const PERI_INDEX w0 = rest % PERI_OUT_W * PERI_STRIDE_W - PERI_PAD_W; rest /= PERI_OUT_W;
+    const PERI_INDEX h0 = rest % PERI_OUT_H * PERI_STRIDE_H - PERI_PAD_H; rest /= PERI_OUT_H;
+    const PERI_INDEX d0 = rest % PERI_OUT_D * PERI_STRIDE_D - PERI_PAD_D; rest /= PERI_OUT_D;
+    const PERI_INDEX base = rest * PERI_IN_D * PERI_IN_H * PERI_IN_W;
+    float v = PERI_START;
+    int count = 0;
+    for (int kd = 0; kd < PERI_KERNEL_D; ++kd)
+      for (int kh = 0; kh < PERI_KERNEL_H; ++kh)
+        for (int kw = 0; kw < PERI_KERNEL_W; ++kw) {
+          const PERI_INDEX d = d0 + kd * PERI_DILATION_D, h = h0 + kh * PERI_DILATION_H, w = w0 + kw * PERI_DILATION_W;
+          count += d < PERI_IN_D + PERI_END_D && h < PERI_IN_H + PERI_END_H && w < PERI_IN_W + PERI_END_W;
+          if (d < 0 || d >= PERI_IN_D || h < 0 || h >= PERI_IN_H || w < 0 || w >= PERI_IN_W) {
+            count -= !PERI_PADDING && d < PERI_IN_D + PERI_END_D && h < PERI_IN_H + PERI_END_H && w < PERI_IN_W + PERI_END_W;
+            continue;
+          }
+          v = peri_join(v, peri_x(base + (d * PERI_IN_H + h) * PERI_IN_W + w, PERI_PASS));
+        }
+    peri_finish(i, peri_end(v, count), PERI_PASS);
+  }
+}
+)";
+
+Result<std::vector<KernelLaunch>> plan(const Problem& p) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "max_pool" && n.op != "average_pool") return refused("not a pooling it knows");
+  const bool max = n.op == "max_pool";
+  const DType dtype = n.in(0)->type.dtype;
+  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16)
+    return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(dtype)));
+  Signature s;
+  PERI_ASSIGN(const std::string x, s.value(p, *n.in(0)));
+  PERI_ASSIGN(const std::string sizes, defines(n, &s));
+  PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &s));
+  int64_t count = 1;
+  for (const int64_t d : dims_of(*n.out())) count *= d;
+  if (count == 0) return std::vector<KernelLaunch>{};
+  // A window of padding alone has the lowest value of the type.
+  const std::string lowest = dtype == DType::kF32   ? "peri_bits(0xff7fffffu)"
+                             : dtype == DType::kF16 ? "-65504.0f"
+                                                    : "peri_bits(0xff7f0000u)";
+  const std::string body =
+      sizes + "#define PERI_COUNT " + s.size(count) + "\n#define PERI_PADDING " +
+      (n.i("count_include_pad") ? "1" : "0") + "\n#define PERI_START " + (max ? lowest : "0.0f") +
+      "\nPERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " + cuda::loaded(dtype, x + "[at]") +
+      "; }\nPERI_DEVICE float peri_join(const float a, const float b) { return " + (max ? "peri_max(a, b)" : "a + b") +
+      "; }\nPERI_DEVICE float peri_end(const float v, const int count) { return " + (max ? "v" : "v / (float)count") +
+      "; }\n" + finish + std::string(kKernel);
+  return std::vector<KernelLaunch>{
+      s.launch("peri_pool", s.text(cuda::most_elements(p), body), cuda::blocks_for(count, 256), 256)};
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(cuda::check_gpu(target));
+  PERI_TRY(plan(p));
+  return cuda::plain_offer(p);
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext&) {
+  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p));
+  return cuda::LaunchInstance::make(std::move(launches));
+}
+}  // namespace
+
+extern const Entry cuda_pool_entry;
+const Entry cuda_pool_entry{{
+    .name = "cuda_pool",
+    .version = 1,
+    .provider = "peri",
+    .executor = "cuda",
+    .takes = "max and average pooling on a GPU, one to three dimensions, with their epilogue",
+    .offer = offer,
+    .instantiate = instantiate,
+}};
+
+}  // namespace peri::kernels

@@ -1,0 +1,152 @@
+// The host's CUDA.
+#include "tests/tune/host_gpu.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace peri::tune {
+
+namespace {
+constexpr size_t kTextsAtOnce = 150;
+
+// Before all texts: fibers, and CUDA's names. A kernel is a plain function of a namespace of its own.
+constexpr const char* kHead = R"(#include <math.h>
+#include <string.h>
+#include <ucontext.h>
+#include <vector>
+struct Three { int x; };
+static Three threadIdx, blockIdx, gridDim, blockDim;
+static std::vector<float> peri_dynamic_memory;
+static ucontext_t peri_main, peri_fiber[1024];
+static bool peri_done[1024];
+static std::vector<char> peri_stacks;
+static int peri_now;
+static void (*peri_body)(void**, const long long*);
+static void** peri_addresses;
+static const long long* peri_sizes;
+static void __syncthreads() { swapcontext(&peri_fiber[peri_now], &peri_main); }
+static void peri_start() { peri_body(peri_addresses, peri_sizes); peri_done[peri_now] = true; }
+static void peri_run(void (*body)(void**, const long long*), bool meets, long long blocks, int threads, long long shared,
+                     void** addresses, const long long* sizes) {
+  const size_t kStack = 64 << 10;
+  peri_body = body, peri_addresses = addresses, peri_sizes = sizes;
+  peri_dynamic_memory.assign(shared / sizeof(float) + 1, NAN);
+  gridDim.x = (int)blocks, blockDim.x = threads;
+  for (long long b = 0; b < blocks; ++b) {
+    blockIdx.x = (int)b;
+    if (!meets) {
+      for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) body(addresses, sizes);
+      continue;
+    }
+    peri_stacks.resize(1024 * kStack);
+    for (int t = 0; t < threads; ++t) {
+      getcontext(&peri_fiber[t]);
+      peri_fiber[t].uc_stack.ss_sp = peri_stacks.data() + t * kStack;
+      peri_fiber[t].uc_stack.ss_size = kStack;
+      peri_fiber[t].uc_link = &peri_main;
+      peri_done[t] = false;
+      makecontext(&peri_fiber[t], peri_start, 0);
+    }
+    for (bool more = true; more;) {
+      more = false;
+      for (int t = threads - 1; t >= 0; --t) {
+        if (peri_done[t]) continue;
+        peri_now = t, threadIdx.x = t;
+        swapcontext(&peri_main, &peri_fiber[t]);
+        more = more || !peri_done[t];
+      }
+    }
+  }
+}
+#define __launch_bounds__(N)
+#define PERI_DEVICE static inline
+#define PERI_KERNEL static void
+#define PERI_SHARED static
+#define PERI_DYNAMIC(NAME) float* const NAME = peri_dynamic_memory.data()
+#define PERI_TABLE static const
+PERI_DEVICE float peri_bits(unsigned v) { float f; memcpy(&f, &v, 4); return f; }
+PERI_DEVICE unsigned peri_word(float v) { unsigned w; memcpy(&w, &v, 4); return w; }
+PERI_DEVICE float peri_from_f16(unsigned short v) { _Float16 h; memcpy(&h, &v, 2); return (float)h; }
+PERI_DEVICE unsigned short peri_to_f16(float v) { const _Float16 h = (_Float16)v; unsigned short w; memcpy(&w, &h, 2); return w; }
+)";
+
+std::string_view type_of(std::string_view parameter) { return parameter.substr(0, parameter.rfind(' ')); }
+
+// The text in a namespace, with a function that takes its parameters from two lists.
+std::string wrapped(const std::string& text, const std::string& entry, size_t id) {
+  std::set<std::string> macros;
+  std::string parameters;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("#define ")) continue;
+    const std::string name = line.substr(8, line.find_first_of(" (", 8) - 8);
+    if (name == "PERI_PARAMETERS") parameters = line.substr(line.find(' ', 8) + 1);
+    macros.insert(name);
+  }
+  std::string call;
+  size_t addresses = 0, sizes = 0;
+  for (size_t at = 0; at < parameters.size();) {
+    size_t end = parameters.find(", ", at);
+    if (end == std::string::npos) end = parameters.size();
+    const std::string_view one(parameters.data() + at, end - at);
+    at = end + 2;
+    call += call.empty() ? "" : ", ";
+    call += one.find('*') == std::string_view::npos
+                ? "q[" + std::to_string(sizes++) + "]"
+                : "(" + std::string(type_of(one)) + ")p[" + std::to_string(addresses++) + "]";
+  }
+  const std::string n = std::to_string(id);
+  const bool meets = text.find("__syncthreads") != std::string::npos;
+  std::string out = "namespace text_" + n + " {\n" + text + "static void body(void** p, const long long* q) { " +
+                    entry + "(" + call + "); }\n}\n";
+  // CUDA's own names stay.
+  for (const char* kept : {"PERI_DEVICE", "PERI_KERNEL", "PERI_SHARED", "PERI_DYNAMIC", "PERI_TABLE"})
+    macros.erase(kept);
+  for (const std::string& m : macros) out += "#undef " + m + "\n";
+  return out + "extern \"C\" void run_" + n +
+         "(long long blocks, int threads, long long shared, void** p, const long long* q) { peri_run(text_" + n +
+         "::body, " + (meets ? "true" : "false") + ", blocks, threads, shared, p, q); }\n";
+}
+}  // namespace
+
+void HostGpu::add(const std::string& text, const std::string& entry) {
+  if (!ids_.emplace(text, sources_.size()).second) return;
+  sources_.push_back(wrapped(text, entry, sources_.size()));
+}
+
+Status HostGpu::compile(const std::string& folder) {
+  for (size_t begin = 0; begin < sources_.size(); begin += kTextsAtOnce) {
+    const std::string stem = folder + "/texts_" + std::to_string(begin);
+    {
+      std::ofstream file(stem + ".cpp");
+      file << kHead;
+      for (size_t k = begin; k < std::min(begin + kTextsAtOnce, sources_.size()); ++k) file << sources_[k];
+    }
+    const std::string command = "c++ -std=c++17 -O0 -ffp-contract=off -fno-strict-aliasing -w -shared -fPIC -o " +
+                                stem + ".so " + stem + ".cpp 2> " + stem + ".log";
+    if (std::system(command.c_str()) != 0) {
+      std::ifstream log(stem + ".log");
+      std::stringstream text;
+      text << log.rdbuf();
+      return invalid("the host's compiler does not take a kernel").but_found(text.str().substr(0, 4000));
+    }
+    void* const library = dlopen((stem + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) return invalid("%s", dlerror());
+    for (size_t k = begin; k < std::min(begin + kTextsAtOnce, sources_.size()); ++k)
+      runs_.push_back(reinterpret_cast<Run>(dlsym(library, ("run_" + std::to_string(k)).c_str())));
+  }
+  return Ok{};
+}
+
+void HostGpu::run(const std::string& text, int64_t blocks, int threads, int64_t shared_bytes,
+                  const std::vector<void*>& addresses, const std::vector<int64_t>& sizes) const {
+  std::vector<void*> p = addresses;
+  const std::vector<long long> q(sizes.begin(), sizes.end());
+  runs_[ids_.at(text)](blocks, threads, shared_bytes, p.data(), q.data());
+}
+
+}  // namespace peri::tune

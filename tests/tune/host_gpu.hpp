@@ -1,0 +1,31 @@
+// Kernel texts of a GPU run by the host: compiled by the host's compiler behind definitions of what CUDA defines, the
+// threads of a block as fibers that meet at __syncthreads().
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace peri::tune {
+
+class HostGpu {
+ public:
+  // Texts are compiled together by compile(); the same text once.
+  void add(const std::string& text, const std::string& entry);
+  // Into a library below `folder`; errors hold what the compiler said.
+  Status compile(const std::string& folder);
+  // REQUIRES: added and compiled.
+  void run(const std::string& text, int64_t blocks, int threads, int64_t shared_bytes,
+           const std::vector<void*>& addresses, const std::vector<int64_t>& sizes) const;
+  size_t texts() const { return ids_.size(); }
+
+ private:
+  using Run = void (*)(long long blocks, int threads, long long shared, void** addresses, const long long* sizes);
+  std::map<std::string, size_t> ids_;
+  std::vector<std::string> sources_;
+  std::vector<Run> runs_;
+};
+
+}  // namespace peri::tune
