@@ -41,7 +41,10 @@ bool prepared(SampleProblem* p) {
   auto expected = arguments.ok() ? make_expected(p->region, *arguments, 1, 7) : Result<Expected>(arguments.error());
   p->refused = !expected.ok();
   if (p->refused) return false;
-  p->arguments = std::move(*arguments);
+  auto given = Given::make(std::move(*arguments), p->constant);
+  p->refused = !given.ok();
+  if (p->refused) return false;
+  p->given = std::move(*given);
   p->expected = std::move(*expected);
   return true;
 }
@@ -54,9 +57,9 @@ std::vector<Case> all_cases() {
       const kernels::Problem problem{&p.region, p.constant};
       auto offers = e->kernel.offer(problem, kGpu);
       if (!offers.ok() || !prepared(&p)) continue;
-      std::vector<Tensor> constants(p.arguments.size());
+      std::vector<Tensor> constants(p.given->row_major().size());
       for (size_t k = 0; k < constants.size(); ++k)
-        if (p.constant[k]) constants[k] = p.arguments[k];
+        if (p.constant[k]) constants[k] = p.given->row_major()[k];
       for (const kernels::Offer& o : *offers) {
         // Chains are the same text whatever the configuration: they are tried with one.
         if (&o != &offers->front() && p.region.nodes.size() > 1) break;
@@ -96,7 +99,7 @@ void check(const Case& c, const HostGpu& gpu) {
     std::vector<void*> addresses;
     for (const LaunchArgument& a : l.arguments)
       addresses.push_back(a.from == LaunchArgument::From::kInput
-                              ? const_cast<void*>(static_cast<const void*>(c.problem->arguments[a.index].data()))
+                              ? const_cast<void*>(static_cast<const void*>(c.problem->given->row_major()[a.index].data()))
                           : a.from == LaunchArgument::From::kOutput ? memory[a.index].at()
                                                                     : workspace.at());
     gpu.run(l.text, l.blocks, l.threads, l.shared_bytes, addresses, l.sizes);
