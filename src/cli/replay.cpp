@@ -9,6 +9,7 @@
 #include "build/proof.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
+#include "compile/backends.hpp"
 #include "problem/problem.hpp"
 #include "tune/cache.hpp"
 #include "tune/tuner.hpp"
@@ -143,6 +144,8 @@ Result<Outcome> run(const Arguments& arguments) {
   tune::Options options;
   PERI_ASSIGN(options.threads, thread_count(arguments));
   options.provider = arguments.get("--provider");
+  PERI_ASSIGN(const lower::Backend* backend, compile::backend_named("auto"));
+  options.executors = backend->executors;
   options.seed = line.seed;
   PERI_ASSIGN(const int64_t budget, arguments.number("--budget", 1, 600000, 200));
   options.budget_ms = static_cast<double>(budget);

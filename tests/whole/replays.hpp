@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "compile/backends.hpp"
 #include "compile/compile.hpp"
 #include "problem/problem.hpp"
 
@@ -45,7 +46,9 @@ inline void expect_replays(const std::string& model, bool measure) {
     if (std::any_of(p->graph.values().begin(), p->graph.values().end(),
                     [](const auto& v) { return v->type.shape && !is_const(*v->type.shape); }))
       continue;  // its sizes are the data's: nothing was offered
-    tune::Tuner tuner({.measure = false, .verify = false, .threads = 2});
+    tune::Options options{.measure = false, .verify = false, .threads = 2};
+    options.executors = (*compile::backend_named(o.backend))->executors;
+    tune::Tuner tuner(options);
     const tune::Candidates& all = tuner.offers(p->graph, p->weights);
     std::multiset<std::string> again;
     for (const tune::Candidate& c : all.list) again.insert(c.id());
