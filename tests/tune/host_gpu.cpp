@@ -114,7 +114,7 @@ std::string wrapped(const std::string& text, const std::string& entry, size_t id
 }  // namespace
 
 void HostGpu::add(const std::string& text, const std::string& entry) {
-  if (!ids_.emplace(text, sources_.size()).second) return;
+  if (!ids_.emplace(entry + "\n" + text, sources_.size()).second) return;
   sources_.push_back(wrapped(text, entry, sources_.size()));
 }
 
@@ -142,11 +142,11 @@ Status HostGpu::compile(const std::string& folder) {
   return Ok{};
 }
 
-void HostGpu::run(const std::string& text, int64_t blocks, int threads, int64_t shared_bytes,
+void HostGpu::run(const std::string& text, const std::string& entry, int64_t blocks, int threads, int64_t shared_bytes,
                   const std::vector<void*>& addresses, const std::vector<int64_t>& sizes) const {
   std::vector<void*> p = addresses;
   const std::vector<long long> q(sizes.begin(), sizes.end());
-  runs_[ids_.at(text)](blocks, threads, shared_bytes, p.data(), q.data());
+  runs_[ids_.at(entry + "\n" + text)](blocks, threads, shared_bytes, p.data(), q.data());
 }
 
 }  // namespace peri::tune

@@ -12,12 +12,12 @@ namespace peri::tune {
 
 class HostGpu {
  public:
-  // Texts are compiled together by compile(); the same text once.
+  // Texts are compiled together by compile(); the same once.
   void add(const std::string& text, const std::string& entry);
   // Into a library below `folder`; errors hold what the compiler said.
   Status compile(const std::string& folder);
   // REQUIRES: added and compiled.
-  void run(const std::string& text, int64_t blocks, int threads, int64_t shared_bytes,
+  void run(const std::string& text, const std::string& entry, int64_t blocks, int threads, int64_t shared_bytes,
            const std::vector<void*>& addresses, const std::vector<int64_t>& sizes) const;
   size_t texts() const { return ids_.size(); }
 

@@ -176,20 +176,20 @@ cuda::Product product_of(const Conv& c) {
   return out;
 }
 
-Result<std::vector<KernelLaunch>> plan(const Problem& p, const Conv& c, std::string_view config) {
+Result<std::unique_ptr<Instance>> plan(const Problem& p, const Conv& c, std::string_view config) {
   Signature s;
   PERI_ASSIGN(const std::string shared, functions(p, c, &s));
   const int64_t most = cuda::most_elements(p);
   if (config != "way=direct") {
     cuda::Product product = product_of(c);
     product.functions = shared + std::string(kProductFunctions);
-    return cuda::product_launches(product, config, most, &s);
+    return cuda::product_instance(product, config, most, &s);
   }
   const int64_t count = c.images * c.groups * c.outputs * c.pixels();
   const std::string body = "#define PERI_COUNT " + s.size(count) + "\n" + shared + std::string(kDirect);
   std::vector<KernelLaunch> out;
   if (count > 0) out.push_back(s.launch("peri_conv_direct", s.text(most, body), cuda::blocks_for(count, 256), 256));
-  return out;
+  return cuda::LaunchInstance::make(std::move(out));
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
@@ -197,7 +197,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_ASSIGN(const Conv c, read(p));
   std::vector<Offer> out;
   const cuda::Product product = product_of(c);
-  std::vector<std::string> configs = cuda::product_configs(product.batch, product.m, product.n);
+  std::vector<std::string> configs = cuda::product_configs(product);
   // A product of few rows leaves most of a tile idle.
   const bool thin = c.groups > 1 && c.outputs < 8;
   configs.insert(thin ? configs.begin() : configs.end(), "way=direct");
@@ -211,8 +211,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
   PERI_ASSIGN(const Conv c, read(p));
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, c, config));
-  return cuda::LaunchInstance::make(std::move(launches));
+  return plan(p, c, config);
 }
 }  // namespace
 

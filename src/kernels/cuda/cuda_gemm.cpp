@@ -133,7 +133,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
   PERI_ASSIGN(const Read r, read(p));
   std::vector<Offer> out;
-  for (std::string& config : cuda::product_configs(r.product.batch, r.product.m, r.product.n)) {
+  for (std::string& config : cuda::product_configs(r.product)) {
     out.push_back(cuda::plain_offer(p)[0]);
     out.back().config = std::move(config);
   }
@@ -142,8 +142,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
   PERI_ASSIGN(Read r, read(p));
-  PERI_ASSIGN(auto launches, cuda::product_launches(r.product, config, cuda::most_elements(p), &r.signature));
-  return cuda::LaunchInstance::make(std::move(launches));
+  return cuda::product_instance(r.product, config, cuda::most_elements(p), &r.signature);
 }
 }  // namespace
 

@@ -20,11 +20,11 @@ struct Product {
   std::string functions;
 };
 
-// Sizes of tiles as texts of configurations, "tm=64 tn=64", best guess for the sizes first. The same ones for all
-// sizes.
-std::vector<std::string> product_configs(int64_t batch, int64_t m, int64_t n);
+// Sizes of tiles and parts of the depth as texts of configurations, "tm=64 tn=64 split=1", best guess for the sizes
+// first. The same ones for all sizes.
+std::vector<std::string> product_configs(const Product& product);
 // Errors: kInvalid for a configuration that is none of those.
-Result<std::vector<KernelLaunch>> product_launches(const Product& product, std::string_view config,
+Result<std::unique_ptr<Instance>> product_instance(const Product& product, std::string_view config,
                                                    int64_t most_elements, Signature* signature);
 
 }  // namespace peri::kernels::cuda

@@ -1,0 +1,90 @@
+// Lowering for a GPU, without one: what has a kernel for it goes there with the chain behind it, all else stays on the
+// host with the reason, and without a driver a build is refused by name.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "backends/cuda/backend.hpp"
+#include "compile/compile.hpp"
+#include "exec/core/region_payload.hpp"
+#include "exec/entry.hpp"
+#include "lower/lower.hpp"
+#include "ops/entry.hpp"
+#include "plan/sizes.hpp"
+
+namespace peri::lower {
+namespace {
+
+ir::Graph parsed(const char* text) {
+  auto g = ir::parse_graph(text);
+  EXPECT_TRUE(g.ok()) << g.error().text();
+  EXPECT_TRUE(ops::infer_graph(*g).ok());
+  return std::move(*g);
+}
+
+// For this CPU with an H100 beside it, which need not be here.
+Result<Lowered> lowered(const char* text) {
+  tune::Options o;
+  o.measure = o.verify = false;
+  o.executors = backends::cuda::backend().executors;
+  o.target = device::cpu_target(2, exec::libraries());
+  o.target->isas.push_back("sm_90");
+  tune::Tuner tuner(o);
+  return lower_graph(parsed(text), backends::cuda::backend(), tuner, {{{"batch", 2}}, {}, nullptr, {}});
+}
+
+std::vector<std::string> placed(const Lowered& l) {
+  std::vector<std::string> out;
+  for (const plan::Step& s : l.program.steps) out.push_back(l.program.devices[s.device] + " " + s.executor);
+  return out;
+}
+
+TEST(CudaPlace, AChainGoesWithItsAnchor) {
+  const auto l = lowered(
+      "graph { input x: f32[batch,8,14,14]; const w: f32[8,8,3,3] = seeded(0.3, 1); c = conv(x, w) {pads=[1,1,1,1]}; "
+      "d = add(c, x); y = hard_swish(d); output y }");
+  ASSERT_TRUE(l.ok()) << l.error().text();
+  EXPECT_EQ(placed(*l), (std::vector<std::string>{"cuda copy", "cuda cuda", "cuda copy"}));
+  EXPECT_EQ(l->steps[1].chosen.substr(0, 9), "cuda_conv");
+  EXPECT_TRUE(plan::check_program(l->program, 1 << 20).ok());
+}
+
+TEST(CudaPlace, WhatHasNoKernelStaysOnTheHostWithTheReason) {
+  const auto l = lowered(
+      "graph { input x: f32[batch,16]; const a: i64[] = [1]; t = tanh(x); c = cum_sum(t, a); y = exp(c); output y }");
+  ASSERT_TRUE(l.ok()) << l.error().text();
+  EXPECT_EQ(placed(*l), (std::vector<std::string>{"cuda copy", "cuda cuda", "cuda copy", "host reference", "cuda copy",
+                                                  "cuda cuda", "cuda copy"}));
+  const auto& refusals = l->steps[3].refusals;
+  EXPECT_TRUE(std::any_of(refusals.begin(), refusals.end(), [](const auto& r) {
+    return r.first == "cuda_elementwise" && r.second.find("cum_sum is not element-wise") != std::string::npos;
+  }));
+  EXPECT_TRUE(plan::check_program(l->program, 1 << 20).ok());
+}
+
+// The end of a chain that only a CPU's kernel would take with its anchor: it is cut, and the anchor goes.
+TEST(CudaPlace, AnAnchorIsCutFromWhatTheGpuDoesNotTake) {
+  const auto l = lowered(
+      "graph { input x: f32[batch,16]; const w: f32[16,16] = seeded(0.3, 1); m = matmul(x, w); n = cast(m) {to=13}; "
+      "y = cast(n) {to=1}; output y }");
+  ASSERT_TRUE(l.ok()) << l.error().text();
+  const std::vector<std::string> list = placed(*l);
+  EXPECT_EQ(std::count(list.begin(), list.end(), "cuda cuda"), 2) << "product and the cast back";
+  EXPECT_TRUE(std::any_of(list.begin(), list.end(), [](const auto& s) { return s.starts_with("host "); }));
+}
+
+TEST(CudaPlace, WithoutADriverABuildIsRefused) {
+  setenv("PERI_CUDA_PATH", "", 1);  // none at all
+  compile::Options o;
+  o.model = "none";
+  o.backend = "cuda";
+  compile::Imported model;
+  model.graph = parsed("graph { input x: f32[4]; y = relu(x); output y }");
+  const auto refused = compile::Compilation::start(o, std::move(model));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kUnsupported);
+  EXPECT_NE(refused.error().text().find("driver"), std::string::npos) << refused.error().text();
+}
+
+}  // namespace
+}  // namespace peri::lower
