@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "backends/cuda/backend.hpp"
 #include "compile/compile.hpp"
@@ -74,6 +75,8 @@ TEST(CudaPlace, AnAnchorIsCutFromWhatTheGpuDoesNotTake) {
 }
 
 TEST(CudaPlace, WithoutADriverABuildIsRefused) {
+  const char* const before = std::getenv("PERI_CUDA_PATH");
+  const std::optional<std::string> kept = before ? std::optional<std::string>(before) : std::nullopt;
   setenv("PERI_CUDA_PATH", "", 1);  // none at all
   compile::Options o;
   o.model = "none";
@@ -81,6 +84,7 @@ TEST(CudaPlace, WithoutADriverABuildIsRefused) {
   compile::Imported model;
   model.graph = parsed("graph { input x: f32[4]; y = relu(x); output y }");
   const auto refused = compile::Compilation::start(o, std::move(model));
+  kept ? setenv("PERI_CUDA_PATH", kept->c_str(), 1) : unsetenv("PERI_CUDA_PATH");
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, ErrorKind::kUnsupported);
   EXPECT_NE(refused.error().text().find("driver"), std::string::npos) << refused.error().text();
