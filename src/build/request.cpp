@@ -130,8 +130,8 @@ Result<Made> make_engine(const Request& request) {
   // Before the engine is written: it stands without its proof for no longer than it takes to write that.
   const bool file = !request.engine_path.empty();
   if (file || request.proof) out.proof = proof_json(out.built, out.options) + "\n";
-  if (file) PERI_TRY(plan::write_engine(request.engine_path, compiled.program, compiled.weights));
   if (!request.lock_path.empty()) PERI_TRY(write_file_atomic(request.lock_path, plan::lock_text(compiled.lock)));
+  if (file) PERI_TRY(plan::write_engine(request.engine_path, compiled.program, compiled.weights));
   if (file) PERI_TRY(write_file_atomic(proof_path(request.engine_path), out.proof));
   return out;
 }

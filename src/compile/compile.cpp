@@ -11,6 +11,7 @@
 #include "exec/entry.hpp"
 #include "hf/foreign.hpp"
 #include "hf/import.hpp"
+#include "kernels/core/widened.hpp"
 #include "onnx/import.hpp"
 #include "text/pipeline.hpp"
 
@@ -288,6 +289,8 @@ Status Compilation::State::begin(Options given, Imported model) {
   before = imported.graph.clone();
   const int64_t start = now_ns();
   precision = precision_of(imported.graph, options.dtype);
+  // What a device's kernels read lies in its memory as their regions state it; only the host widens.
+  if (!backend->placement.device.empty()) precision.weights = DType::kF32;
   PERI_ASSIGN(passes,
               peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir, {}, precision}));
   passes_seconds = seconds_since(start);
@@ -322,8 +325,8 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble);
   out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;
-  const DType stored = precision.weights;
-  if (stored == DType::kF16 || stored == DType::kBF16) out.program.precision = stored;
+  // Weights that were the model's own in 16 bits are exact: nothing was rounded.
+  if (precision.rounds && kernels::is_narrow_float(precision.weights)) out.program.precision = precision.weights;
   out.program.sections.push_back({"source", ir::print(imported.graph)});
   for (const plan::Section& section : imported.sections) out.program.sections.push_back(section);
   return out;

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "base/fault.hpp"
+
 namespace peri::device {
 
 std::string item_name(const Item& item) {
@@ -25,7 +27,7 @@ Status run_launch(const Launch& launch, const Store& store) {
     PERI_ASSIGN(std::byte* const at, store.at(a.address, a.bytes));
     arguments.emplace_back(at, a.bytes);
   }
-  return launch.function(arguments);
+  return contained([&] { return launch.function(arguments); });  // its fault is an error of the work
 }
 
 Status run_any(const Item& item, const Store& store) {

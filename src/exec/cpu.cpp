@@ -58,7 +58,8 @@ std::shared_ptr<StepStore> store_of(const runtime::PrepareContext& c, const devi
     if (!c.weights[k].defined()) continue;
     const plan::Weight& w =
         c.program->weights[static_cast<size_t>(c.program->buffers[static_cast<size_t>(c.step->reads[k])].weight)];
-    key += format("\n%zu %s %llu ", k, hex64(w.hash).c_str(), static_cast<unsigned long long>(w.bytes));
+    key += format("\n%zu %s %llu %s ", k, hex64(w.hash).c_str(), static_cast<unsigned long long>(w.bytes),
+                  std::string(dtype_name(w.dtype)).c_str());
     weights.emplace_back(c.weights[k], w.hash);
   }
   if (!c.drop_weight || weights.empty()) return nullptr;
@@ -195,7 +196,7 @@ class CpuPrepared final : public runtime::Prepared {
 Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {
   PERI_ASSIGN(RegionPayload payload, read_payload(context.variant->payload));
   PERI_TRY(check_region(payload.graph));
-  PERI_TRY(check_arguments(payload.graph, *context.program, *context.step));
+  PERI_TRY(check_arguments(payload.graph, *context.program, *context.step, true));
   PERI_ASSIGN(const kernels::Kernel* const kernel, kernel_of(payload, "cpu"));
   if (!device::this_cpu().has(context.variant->requires_isa))
     return refused("the step needs %s, which this machine does not have", context.variant->requires_isa.c_str());

@@ -97,7 +97,7 @@ class ReferencePrepared final : public runtime::Prepared {
 
 Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {
   PERI_ASSIGN(RegionPayload payload, read_payload(context.variant->payload));
-  PERI_TRY(check_arguments(payload.graph, *context.program, *context.step));
+  PERI_TRY(check_arguments(payload.graph, *context.program, *context.step, true));
   for (const ir::Value* v : payload.graph.inputs)
     if (!v->type.layout.row_major())
       return invalid("the reference takes row-major tensors only").at_node(context.step->name);

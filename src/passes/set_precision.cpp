@@ -86,7 +86,13 @@ class Setter {
 
   // Input k of a node becomes the narrow constant: as it is where elements are only copied, else widened.
   Status read_stored(ir::Node* n, size_t k, ir::Value* c) {
-    if (k != 0 || !copies(*n) || n->outputs.size() != 1 || graph_.is_output(n->out()) || n->op == "concat") {
+    const auto other_floats = [&] {  // which would be of another type than it
+      for (size_t i = 0; i < n->inputs.size(); ++i)
+        if (i != k && n->inputs[i] && is_float(n->inputs[i]->type.dtype)) return true;
+      return false;
+    };
+    if (k != 0 || !copies(*n) || n->outputs.size() != 1 || graph_.is_output(n->out()) || n->op == "concat" ||
+        other_floats()) {
       PERI_ASSIGN(ir::Value * wide, widened(c));
       graph_.set_input(n, k, wide);
       return Ok{};
@@ -192,22 +198,23 @@ class Setter {
       }
       return Ok{};
     }
-    if (x->type.dtype == DType::kF32 && is_narrow(type)) return drop_cast(n, type);
-    return Ok{};
+    return Ok{};  // one from float32 rounds because the model says so: who computes with it widens what it left
   }
 
-  // A cast to a type in which nothing is computed any more goes, where somebody computes with its result. A result
-  // that is only cast on, or is an output, is rounded because the model says so.
+  // A cast to the type that its argument had is no rounding of its own: who computes reads past it. Who only casts on,
+  // and an output, read what is rounded to that type.
   Status drop_cast(ir::Node* n, DType type) {
     ir::Value *x = n->in(0), *y = n->out();
     const auto computes = [](const ir::Node* u) {
       return u->op != "cast" && u->op != "cast_like" && u->op != "bit_cast";
     };
-    if (graph_.is_output(y) || std::none_of(y->users.begin(), y->users.end(), computes)) return Ok{};
-    for (ir::Node* u : y->users)
+    const std::vector<ir::Node*> users = y->users;
+    for (ir::Node* u : users)
       for (size_t k = 0; k < u->inputs.size(); ++k)
-        if (u->inputs[k] == y) dropped_[{u, k}] = type;
-    w_.replace(y, x);
+        if (computes(u) && u->inputs[k] == y) {
+          dropped_[{u, k}] = type;
+          graph_.set_input(u, k, x);
+        }
     return Ok{};
   }
 
@@ -239,7 +246,8 @@ const Entry set_precision_entry{{
     .name = "set_precision",
     .contract =
         "Where nothing computes in 16 bits, values of float16 and bfloat16 are float32, unrounded, from where they are "
-        "read to where an interface or a cast that the model wants for itself asks for them. Weights of more than 64 "
+        "read to where an interface asks for them; a cast from float32 to 16 bits stays, because the model rounds "
+        "there. Weights of more than 64 "
         "elements stay in 16 bits and are read through a cast, which lowering takes as the way they are stored; rows "
         "taken from a table are widened after they are taken. Where narrow values are asked for, products and what is "
         "computed of them element by element are narrow; sums, norms and softmax, and what they alone read, as the "
@@ -264,11 +272,18 @@ const Entry set_precision_entry{{
          {"a rounding that the model wants stays",
           "graph { input x: f32[5]; a = cast(x) {to=4}; b = cast(a) {to=1}; y = relu(b); output y }",
           "graph { input x: f32[5]; a = cast(x) {to=4}; b = cast(a) {to=1}; y = relu(b); output y }"},
-         {"casts around what is computed in float32 anyway go",
+         {"a cast from float32 rounds, because the model says so",
           "graph { input x: bf16[4,8]; const s: f32[8] = [1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]; a = cast(x) {to=1}; "
           "n = rms_normalization(a, s); b = cast(n) {to=4}; y = relu(b); output y }",
           "graph { input x: bf16[4,8]; const s: f32[8] = [1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]; a = cast(x) {to=1}; "
-          "n = rms_normalization(a, s); b = relu(n); y = cast(b) {to=4}; output y }"},
+          "n = rms_normalization(a, s); b = cast(n) {to=4}; w = cast(b) {to=1}; z = relu(w); y = cast(z) {to=4}; "
+          "output "
+          "y }"},
+         {"a reader that computes moves no reader that is rounded",
+          "graph { input x: f32[4,8]; a = cast(x) {to=3}; y = relu(a); b = cast(a) {to=1}; d = sub(x, b); output y; "
+          "output d }",
+          "graph { input x: f32[4,8]; a = cast(x) {to=3}; b = cast(a) {to=1}; d = sub(x, b); w = cast(a) {to=1}; r = "
+          "relu(w); y = cast(r) {to=3}; output y; output d }"},
          {"what is about bits stays", "graph { input x: f16[7]; y = bit_cast(x) {to=12}; output y }",
           "graph { input x: f16[7]; y = bit_cast(x) {to=12}; output y }"},
          {"weights in the type asked for",

@@ -194,9 +194,14 @@ Status place_on_devices(const Program& p, const Spans& spans, const std::vector<
   for (const size_t k : todo) by_device[p.buffers[k].device].push_back(k);
   for (size_t d = 0; d < by_device.size(); ++d) {
     int64_t* const arena_bytes = d == kHost ? &plan->arena_bytes : &plan->device_bytes[d];
-    const bool many = by_device[d].size() > kMostBySize;  // then nothing is shared
-    PERI_TRY(place_by_size(
-        p, [&](size_t a, size_t b) { return many || !spans.apart(a, b); }, by_device[d], plan, arena_bytes));
+    if (by_device[d].size() > kMostBySize) {  // nothing is shared: one stands behind the other
+      for (const size_t k : by_device[d]) {
+        plan->offset[k] = round_up(*arena_bytes, std::max<int64_t>(p.buffers[k].alignment, 64));
+        PERI_ASSIGN(*arena_bytes, checked_add(plan->offset[k], plan->bytes[k], "arena"));
+      }
+      continue;
+    }
+    PERI_TRY(place_by_size(p, [&](size_t a, size_t b) { return !spans.apart(a, b); }, by_device[d], plan, arena_bytes));
   }
   return Ok{};
 }

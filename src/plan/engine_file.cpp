@@ -60,7 +60,7 @@ Status write_weights(AtomicFile& file, uint64_t base, const Program& program, co
   uint64_t end = 0;
   for (size_t k = 0; k < tensors.size(); ++k) {
     const Weight& w = program.weights[k];
-    if (w.offset < end) continue;  // shares an earlier block
+    if (w.bytes == 0 || w.offset < end) continue;  // nothing, or it shares an earlier block
     const std::byte* from = tensors[k].bytes().data();
     for (uint64_t at = 0; at < w.bytes; at += kPiece)
       pieces.push_back({base + w.offset + at, std::min(kPiece, w.bytes - at), from + at});

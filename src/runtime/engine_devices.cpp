@@ -31,6 +31,7 @@ Status EngineDevices::upload(const Engine& engine, uint32_t index) {
   std::map<std::pair<const void*, size_t>, device::Address> done;  // weights that share a block of the file
   std::vector<Tensor> kept;                                        // until they are there
   std::unique_ptr<device::Stream> stream;
+  int64_t all = 0;  // weights of a file may overlap, so that a small one could ask for much
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     const plan::Buffer& b = p.buffers[k];
     if (b.device != index || b.kind != plan::BufferKind::kWeight) continue;
@@ -43,6 +44,9 @@ Status EngineDevices::upload(const Engine& engine, uint32_t index) {
       if (!stream) {
         PERI_ASSIGN(stream, devices_[index]->make_stream());
       }
+      PERI_ASSIGN(all, checked_add(all, static_cast<int64_t>(bytes.size()), "weights on a device"));
+      if (all > engine.options().memory_limit())
+        return Error(ErrorKind::kMemory, "the weights on a device take more memory than an engine may").at_node(name);
       auto memory = devices_[index]->allocate(bytes.size());
       if (!memory.ok()) return std::move(memory).error().at_node(name);
       it->second = memory->address();

@@ -299,8 +299,12 @@ Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, 
     for (size_t k = 0; k < p.buffers.size(); ++k)
       if (now->arena_plan.bytes[k] == plan::kUnbound && p.buffers[k].dtype != DType::kString)
         now->pointers[k] = nullptr;
-    for (size_t k = 0; k < now->addresses.size(); ++k)
-      if (now->arena_plan.bytes[k] == plan::kUnbound) now->addresses[k] = {};
+    for (size_t k = 0; k < now->addresses.size(); ++k) {  // and what shares the memory of such a one
+      const int32_t base = p.buffers[k].alias_of;
+      if (now->arena_plan.bytes[k] == plan::kUnbound ||
+          (base >= 0 && static_cast<size_t>(base) < k && !now->addresses[static_cast<size_t>(base)].value))
+        now->addresses[k] = {};
+    }
   }
   std::vector<Tensor> outs(p.outputs.size());
   std::vector<bool> direct(p.outputs.size(), false);

@@ -210,8 +210,8 @@ Status Session::State::enter(BoundShape* s) {
   const uint64_t before = placement;
   PERI_TRY(hold(&arena, static_cast<size_t>(s->arena_plan.arena_bytes) + kSlack));
   PERI_TRY(hold(&scratch, s->scratch_bytes + kSlack));
-  PERI_TRY(hold_states(*s));
   if (!devices.empty()) PERI_TRY(hold_devices(*s));
+  PERI_TRY(hold_states(*s));
   if (s->placed != placement) place_buffers(s);
   now = s;
   if (!s->guards.empty() && (returns || placement != before)) {

@@ -79,6 +79,11 @@ Result<Candidate> read_candidate(const Json& j, const ir::Graph& region) {
     if (input < -1 || input > INT32_MAX) return invalid("no such input");
     c.offer.in_place.push_back(static_cast<int>(input));
   }
+  PERI_ASSIGN(c.offer.flops, j.get_double("flops"));
+  PERI_ASSIGN(const std::string_view isa, j.get_string("requires_isa"));
+  PERI_ASSIGN(const std::string_view library, j.get_string("library"));
+  c.offer.requires_isa = isa;
+  c.offer.library = library;
   return c;
 }
 }  // namespace
@@ -135,7 +140,11 @@ std::string question_text(const ir::Graph& region, const std::vector<bool>& cons
       w.value(layout_text(c->offer.outputs[k], region.outputs[k]->type.rank()));
     w.end_array().key("in_place").begin_array();
     for (int k : c->offer.in_place) w.value(int64_t{k});
-    w.end_array().end_object();
+    w.end_array()
+        .field("flops", c->offer.flops)
+        .field("requires_isa", c->offer.requires_isa)
+        .field("library", c->offer.library)
+        .end_object();
   }
   w.end_array().end_object();
   return w.take();

@@ -102,8 +102,8 @@ void check(const Case& c, const HostGpu& gpu) {
   for (const KernelLaunch& l : c.launches()) {
     std::vector<void*> addresses;
     for (const LaunchArgument& a : l.arguments)
-      addresses.push_back(a.from == LaunchArgument::From::kInput
-                              ? const_cast<void*>(static_cast<const void*>(c.problem->given->row_major()[a.index].data()))
+      addresses.push_back(a.from == LaunchArgument::From::kInput    ? const_cast<void*>(static_cast<const void*>(
+                                                                       c.problem->given->row_major()[a.index].data()))
                           : a.from == LaunchArgument::From::kOutput ? memory[a.index].at()
                                                                     : workspace.at());
     gpu.run(l.text, l.entry, l.blocks, l.threads, l.shared_bytes, addresses, l.sizes);

@@ -57,7 +57,8 @@ bool stored_narrower(const ir::Type& type, const plan::Buffer& buffer) {
 }
 }  // namespace
 
-Status check_arguments(const ir::Graph& region, const plan::Program& program, const plan::Step& step) {
+Status check_arguments(const ir::Graph& region, const plan::Program& program, const plan::Step& step,
+                       bool narrow_weights) {
   auto check = [&](const std::vector<ir::Value*>& values, const std::vector<int32_t>& buffers,
                    const char* what) -> Status {
     if (values.size() != buffers.size())
@@ -66,7 +67,7 @@ Status check_arguments(const ir::Graph& region, const plan::Program& program, co
       if (buffers[k] < 0) return invalid("an argument of a region is left out").at_node(step.name);
       const plan::Buffer& b = program.buffers[static_cast<size_t>(buffers[k])];
       const ir::Type& t = values[k]->type;
-      if (!t.known() || !(t.dtype == b.dtype || stored_narrower(t, b)) || !(*t.shape == b.shape) ||
+      if (!t.known() || !(t.dtype == b.dtype || (narrow_weights && stored_narrower(t, b))) || !(*t.shape == b.shape) ||
           layout_code(t.layout) != b.layout)
         return invalid("argument %zu of its %s has another type", k, what)
             .at_node(step.name)

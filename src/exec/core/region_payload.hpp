@@ -22,7 +22,8 @@ Result<RegionPayload> read_payload(std::string_view text);
 
 // The region's arguments must be the step's: same number, dtype, shape and layout as the buffers. Checked before
 // anything runs, since kernels trust the region's types.
-Status check_arguments(const ir::Graph& region, const plan::Program& program, const plan::Step& step);
+Status check_arguments(const ir::Graph& region, const plan::Program& program, const plan::Step& step,
+                       bool narrow_weights = false);
 
 // The dimensions that a region names, in values, contents or attributes: what an instance of it may depend on.
 std::vector<std::string> dims_of(const ir::Graph& region);

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/core/part.hpp"
 #include "kernels/block/translate.hpp"
+#include "kernels/core/part.hpp"
 
 namespace peri::kernels::cuda {
 
