@@ -227,6 +227,18 @@ static passes::Precision precision_of(const ir::Graph& graph, DType asked) {
   return {own, false};
 }
 
+// Whether the model is one of 16 bits: more than half of its float constants are. One that has a scalar of such a type
+// is not.
+static bool is_narrow_model(const ir::Graph& graph) {
+  int64_t narrow = 0, all = 0;
+  for (const ir::Value* v : graph.constants()) {
+    if (!is_float(v->type.dtype)) continue;
+    all += v->constant->numel();
+    if (kernels::is_narrow_float(v->type.dtype)) narrow += v->constant->numel();
+  }
+  return 2 * narrow > all;
+}
+
 struct Compilation::State {
   Options options;
   const lower::Backend* backend = nullptr;
@@ -234,6 +246,7 @@ struct Compilation::State {
   ir::Graph before;
   std::vector<peri::passes::PassReport> passes;
   peri::passes::Precision precision;
+  bool own_narrow = false;  // the model itself is one of 16 bits
   DimBinding tuned_for;
   std::vector<DimBinding> bounds;
   std::unique_ptr<tune::Tuner> tuner;
@@ -289,6 +302,7 @@ Status Compilation::State::begin(Options given, Imported model) {
   before = imported.graph.clone();
   const int64_t start = now_ns();
   precision = precision_of(imported.graph, options.dtype);
+  own_narrow = options.dtype == DType::kInvalid && is_narrow_model(imported.graph);
   // What a device's kernels read lies in its memory as their regions state it; only the host widens.
   if (!backend->placement.device.empty()) precision.weights = DType::kF32;
   PERI_ASSIGN(passes,
@@ -325,8 +339,8 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble);
   out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;
-  // Weights that were the model's own in 16 bits are exact: nothing was rounded.
-  if (precision.rounds && kernels::is_narrow_float(precision.weights)) out.program.precision = precision.weights;
+  if ((precision.rounds || own_narrow) && kernels::is_narrow_float(precision.weights))
+    out.program.precision = precision.weights;
   out.program.sections.push_back({"source", ir::print(imported.graph)});
   for (const plan::Section& section : imported.sections) out.program.sections.push_back(section);
   return out;

@@ -34,7 +34,10 @@ Status shrink(RefCall& call) {
 
 Status infer_prelu(InferContext& c) {
   PERI_ASSIGN(const Shape s, broadcast(c.shape(0), c.shape(1)));
-  if (s.size() != c.rank(0))
+  bool stretched = s.size() != c.rank(0);  // the input, which stays as it is
+  for (size_t d = 0; !stretched && d < s.size(); ++d)
+    stretched = s[d].is_const() && c.shape(0)[d].is_const() && !(s[d] == c.shape(0)[d]);
+  if (stretched)
     return invalid("the slope of prelu does not broadcast to its input")
         .expecting(shape_text(c.shape(0)))
         .but_found(shape_text(c.shape(1)));
