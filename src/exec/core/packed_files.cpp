@@ -19,13 +19,14 @@
 #include "base/fault.hpp"
 #include "base/hash.hpp"
 #include "base/knobs.hpp"
+#include "base/thread_pool.hpp"
 #include "base/trust.hpp"
 
 namespace peri::exec {
 namespace {
 namespace fs = std::filesystem;
 constexpr char kMagic[8] = {'P', 'E', 'R', 'I', 'P', 'A', 'C', 'K'};
-constexpr uint64_t kVersion = 2;
+constexpr uint64_t kVersion = 3;
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kMostKey = 1 << 20;
 constexpr int64_t kLeastBytes = 64 << 10;  // less is packed in no time
@@ -37,6 +38,18 @@ struct Header {
   uint64_t version, key_bytes, data_offset, data_bytes, data_hash, unused[2];
 };
 static_assert(sizeof(Header) == 64);
+
+// The hash of the pieces' hashes: two threads take pages and hash them twice as fast as one, before the first answer.
+uint64_t hash_data(const std::byte* data, uint64_t bytes) {
+  constexpr uint64_t kPiece = uint64_t{1} << 20;
+  std::vector<uint64_t> hashes((bytes + kPiece - 1) / kPiece);
+  ThreadPool pool(hashes.size() > 1 ? std::min(2, usable_cpus()) : 1);
+  pool.run(static_cast<int64_t>(hashes.size()), [&](int64_t k, int) {
+    const uint64_t at = static_cast<uint64_t>(k) * kPiece;
+    hashes[static_cast<size_t>(k)] = hash_bytes(data + at, std::min(kPiece, bytes - at));
+  });
+  return hash_bytes(hashes.data(), hashes.size() * sizeof(uint64_t), bytes);
+}
 
 // All that stands before the data.
 std::string head_of(const std::string& key, uint64_t data_bytes, uint64_t data_hash) {
@@ -94,7 +107,7 @@ Status write(const std::string& folder, const std::string& key, const Tensor& da
   const std::string path = folder + "/" + name_of(key);
   PERI_ASSIGN(AtomicFile file, AtomicFile::create(path));
   const uint64_t bytes = data.bytes().size();
-  PERI_TRY(file.write(head_of(key, bytes, hash_bytes(data.data(), bytes))));
+  PERI_TRY(file.write(head_of(key, bytes, hash_data(data.bytes().data(), bytes))));
   PERI_TRY(file.write(data.data(), bytes));
   PERI_TRY(file.commit());
   if (chmod(path.c_str(), 0644) != 0) return os_error("change the mode", path);  // whatever the umask says
@@ -200,7 +213,7 @@ std::string damage(const MappedFile& file, const std::string& key, uint64_t byte
   if (file.size() != head.size() + bytes)
     return format("it has %zu bytes and not %zu", file.size(), static_cast<size_t>(head.size() + bytes));
   if (file.text().substr(0, head.size()) != head) return "its head is damaged";
-  if (hash_bytes(file.data() + head.size(), bytes) != h.data_hash) return "its data does not match its checksum";
+  if (hash_data(file.data() + head.size(), bytes) != h.data_hash) return "its data does not match its checksum";
   return "";
 }
 }  // namespace
