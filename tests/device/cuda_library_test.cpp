@@ -147,7 +147,7 @@ TEST(CudaDriver, SaysWhyThereIsNoGpu) {
   expect_text(open_driver().error(), {"gives no GPU", "(100)", "cuInit", "nvidia-smi"});
   reset();
   fail(1, kCuStubLibrary);
-  expect_text(open_driver().error(), {"(34)", "stub"});
+  expect_text(open_driver().error(), {"(34)", "to link with"});
   reset();
   Fakes::control<void(int, int)>("driver", "fake_devices")(0, 1);
   expect_text(open_driver().error(), {"gives no GPU", "cuDeviceGetCount"});

@@ -35,8 +35,9 @@ Error not_started(const Driver& driver, const char* call, CuResult code) {
   Error error = unsupported("the driver gives no GPU: %s", code_text(driver, code).c_str());
   error.file = driver.path;
   error.node = call;
-  error.remedy = code == kCuNoDevice               ? "check nvidia-smi and CUDA_VISIBLE_DEVICES"
-                 : code == kCuStubLibrary          ? "this is the toolkit's stub: take it from the loader's path"
+  error.remedy = code == kCuNoDevice ? "check nvidia-smi and CUDA_VISIBLE_DEVICES"
+                 : code == kCuStubLibrary
+                     ? "the toolkit has this library to link with, it drives nothing: install NVIDIA's driver"
                  : code == kCuSystemDriverMismatch ? "restart the machine, or reload the driver's modules"
                                                    : "check nvidia-smi";
   return error;
