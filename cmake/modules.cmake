@@ -88,7 +88,7 @@ std::span<const Entry* const> entries() { return {kEntries, sizeof(kEntries) / s
 }  // namespace peri::${module}
 ")
   set(${out} "${PERI_GEN}/${module}_list.cpp" PARENT_SCOPE)
-  if(EXISTS "${CMAKE_SOURCE_DIR}/src/${module}/core/source_key.hpp")
+  if(EXISTS "${CMAKE_SOURCE_DIR}/src/${module}/source_key.hpp")
     peri_source_keys("${module}" "${entries}")
     set(${out} "${PERI_GEN}/${module}_list.cpp" "${PERI_GEN}/${module}_keys.cpp" PARENT_SCOPE)
   endif()

@@ -65,7 +65,7 @@ endforeach()
 
 file(CONFIGURE OUTPUT "${OUT}" @ONLY CONTENT
 "// Made by the build from the sources of the entries: a key of each, in the order of entries().
-#include \"${MODULE}/core/source_key.hpp\"
+#include \"${MODULE}/source_key.hpp\"
 
 namespace peri::${MODULE} {
 static constexpr std::string_view kKeys[] = {

@@ -1,7 +1,7 @@
 // Sessions across the C interface: runs on the caller's memory.
 #include "api/handles.hpp"
 #include "build/open.hpp"
-#include "exec/core/packed_files.hpp"
+#include "exec/weights/packed_files.hpp"
 
 namespace peri::api {
 

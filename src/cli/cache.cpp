@@ -3,7 +3,7 @@
 #include "base/json.hpp"
 #include "base/knobs.hpp"
 #include "cli/console/page.hpp"
-#include "exec/core/packed_files.hpp"
+#include "exec/weights/packed_files.hpp"
 
 namespace peri::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "base/version.hpp"
 #include "cli/console/arguments.hpp"
 #include "cli/console/terminal.hpp"
-#include "exec/core/packed_files.hpp"
+#include "exec/weights/packed_files.hpp"
 
 namespace peri::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "exec/entry.hpp"
 #include "hf/foreign.hpp"
 #include "hf/import.hpp"
-#include "kernels/core/widened.hpp"
+#include "kernels/weights/widened.hpp"
 #include "onnx/import.hpp"
 #include "text/pipeline.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lower/lower.hpp"
-#include "passes/core/pipeline.hpp"
+#include "passes/pipeline.hpp"
 #include "plan/lock_file.hpp"
 
 namespace peri::compile {

@@ -5,9 +5,9 @@
 
 #include "device/cuda/compiler.hpp"
 #include "device/cuda/cuda.hpp"
-#include "exec/core/checked_region.hpp"
-#include "exec/core/region_template.hpp"
 #include "exec/entry.hpp"
+#include "exec/region/checked_region.hpp"
+#include "exec/region/region_template.hpp"
 #include "kernels/cuda/code/launch.hpp"
 
 namespace peri::exec {

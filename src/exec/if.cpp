@@ -1,8 +1,8 @@
 // Executor "if": runs one of two bodies. Reads: the condition (bool, one element), then captures; each body takes the
 // captures as its inputs and gives the step's results. bodies[0] runs when the condition is true. The payload is empty.
-#include "exec/core/body.hpp"
-#include "exec/core/region_payload.hpp"
+#include "exec/control/body.hpp"
 #include "exec/entry.hpp"
+#include "exec/region/region_payload.hpp"
 
 namespace peri::exec {
 

@@ -2,9 +2,9 @@
 // element) and condition (bool, one element), each may be left out; the carried values; captures. The body takes
 // iteration, condition, carried values and captures, and gives condition, carried values and one part of each scan
 // output. Writes: carried values, then scan outputs stacked along a new axis 0. Payload: "carried=N".
-#include "exec/core/body.hpp"
-#include "exec/core/region_payload.hpp"
+#include "exec/control/body.hpp"
 #include "exec/entry.hpp"
+#include "exec/region/region_payload.hpp"
 #include "kernels/entry.hpp"
 
 namespace peri::exec {

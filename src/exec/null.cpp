@@ -3,10 +3,10 @@
 // arguments before it writes: results may take their memory.
 #include <cstring>
 
-#include "exec/core/layouts.hpp"
-#include "exec/core/region_payload.hpp"
-#include "exec/core/region_template.hpp"
 #include "exec/entry.hpp"
+#include "exec/region/layouts.hpp"
+#include "exec/region/region_payload.hpp"
+#include "exec/region/region_template.hpp"
 #include "ops/entry.hpp"
 #include "runtime/engine.hpp"
 

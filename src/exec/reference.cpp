@@ -1,9 +1,9 @@
 // Executor "reference": the float64 reference of the ops, rounded to each value's type. Slow and always right: the last
 // resort of a backend, and the only one that takes data-dependent shapes and strings so far. It reads all arguments
 // before it writes: results may take their memory.
-#include "exec/core/region_payload.hpp"
-#include "exec/core/region_template.hpp"
 #include "exec/entry.hpp"
+#include "exec/region/region_payload.hpp"
+#include "exec/region/region_template.hpp"
 #include "ops/entry.hpp"
 #include "runtime/engine.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/clock.hpp"
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 #include "judge/inputs.hpp"
 #include "judge/sizes.hpp"
 #include "judge/whole.hpp"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 
 namespace peri::judge {
 namespace {

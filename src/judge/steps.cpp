@@ -2,8 +2,8 @@
 #include "judge/steps.hpp"
 
 #include "device/target.hpp"
-#include "exec/core/region_payload.hpp"
-#include "kernels/core/widened.hpp"
+#include "exec/region/region_payload.hpp"
+#include "kernels/weights/widened.hpp"
 #include "tune/expected.hpp"
 #include "tune/layouts.hpp"
 

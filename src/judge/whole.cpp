@@ -5,7 +5,7 @@
 #include <cmath>
 #include <unordered_set>
 
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 #include "tune/expected.hpp"
 
 namespace peri::judge {

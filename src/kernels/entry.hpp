@@ -77,7 +77,7 @@ class Instance {
   virtual Status finish(const Args& args) const { return (void)args, Ok{}; }
 };
 
-// Weights packed once for all shapes of a step (core/packed.hpp), shared by instances.
+// Weights packed once for all shapes of a step (weights/packed.hpp), shared by instances.
 using Packed = std::shared_ptr<const void>;
 
 // Where packed weights are kept from process to process. For one step: it knows the step's weights. Thread-safe.

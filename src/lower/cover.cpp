@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/fault.hpp"
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 #include "lower/search.hpp"
 #include "tune/rivals.hpp"
 

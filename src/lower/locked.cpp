@@ -1,5 +1,5 @@
 // A choice as a lock has it, and the candidate that is meant by it.
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 #include "lower/cover.hpp"
 
 namespace peri::lower {

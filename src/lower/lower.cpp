@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/fault.hpp"
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 #include "ops/entry.hpp"
 #include "problem/problem.hpp"
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "kernels/core/widened.hpp"
+#include "kernels/weights/widened.hpp"
 #include "ops/entry.hpp"
 #include "problem/problem.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 #include "lower/cover.hpp"
 
 namespace peri::lower {

@@ -1,9 +1,9 @@
 // AffineGrid: for every place of an image or volume, evenly spaced in [-1, 1] along each axis, the place an affine
 // matrix of its batch sends it to. A single place along an axis with aligned corners stands at -1.
-#include "ops/core/content.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/norm.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/norm.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,6 +1,6 @@
 // Arg_max and arg_min: the index of the extreme element along an axis, the first or the last of equals; a NaN is
 // extreme.
-#include "ops/core/reduce.hpp"
+#include "ops/reference/reduce.hpp"
 
 namespace peri::ops {
 namespace {

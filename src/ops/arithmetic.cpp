@@ -1,6 +1,6 @@
 // Add, sub, mul, div, mod with broadcasting. Integers wrap; integer division truncates towards zero; a division of an
 // integer by zero, which has no defined answer, gives 0.
-#include "ops/core/binary.hpp"
+#include "ops/reference/binary.hpp"
 
 namespace peri::ops {
 namespace {

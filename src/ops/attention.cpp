@@ -6,13 +6,13 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/core/any_size.hpp"
-#include "ops/core/attend.hpp"
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/parallel.hpp"
-#include "ops/core/position_set.hpp"
+#include "ops/reference/attend.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/reference/position_set.hpp"
+#include "ops/shape/any_size.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

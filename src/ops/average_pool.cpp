@@ -2,11 +2,11 @@
 // ceil_mode window holds beyond the padded input never counts.
 #include <cmath>
 
-#include "ops/core/any_size.hpp"
-#include "ops/core/broadcast.hpp"
-#include "ops/core/dense.hpp"
-#include "ops/core/parallel.hpp"
-#include "ops/core/pool.hpp"
+#include "ops/reference/dense.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/reference/pool.hpp"
+#include "ops/shape/any_size.hpp"
+#include "ops/shape/broadcast.hpp"
 
 namespace peri::ops {
 namespace {

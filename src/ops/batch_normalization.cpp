@@ -1,12 +1,12 @@
 // BatchNormalization: y = (x - mean) / sqrt(var + epsilon) * scale + bias, one set of numbers a channel: those given,
 // or in training mode those of x itself, which then also move the running mean and variance.
-#include "ops/core/any_size.hpp"
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/norm.hpp"
-#include "ops/core/parallel.hpp"
-#include "ops/core/position_set.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/norm.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/reference/position_set.hpp"
+#include "ops/shape/any_size.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

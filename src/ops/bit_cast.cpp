@@ -1,7 +1,7 @@
 // BitCast: the bits of every element read as another type of the same width. NaNs keep being NaN; a signalling one
 // becomes quiet where it passes through a wider float.
-#include "ops/core/elements.hpp"
-#include "ops/core/unary.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/unary.hpp"
 
 namespace peri::ops {
 namespace {

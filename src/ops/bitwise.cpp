@@ -1,6 +1,6 @@
 // Bitwise and, or, xor, and shifts. A shift by a negative amount or by the width and more leaves only the sign: -1 for
 // a negative number shifted right, 0 otherwise.
-#include "ops/core/binary.hpp"
+#include "ops/reference/binary.hpp"
 
 namespace peri::ops {
 namespace {

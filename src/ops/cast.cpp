@@ -1,12 +1,12 @@
 // Cast and cast_like between all numbers, bool and strings. To a float: nearest even (float8: saturating or not; f8e8m0
 // by round_mode). To an integer: truncation, then modulo the width; NaN gives 0. To bool: not zero.
-#include "ops/core/cast.hpp"
+#include "ops/reference/cast.hpp"
 
 #include <charconv>
 #include <limits>
 
-#include "ops/core/content.hpp"
-#include "ops/core/unary.hpp"
+#include "ops/reference/unary.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

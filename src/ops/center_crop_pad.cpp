@@ -2,8 +2,8 @@
 // the end, and an odd zero more stands at the end.
 #include <numeric>
 
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

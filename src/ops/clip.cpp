@@ -1,8 +1,8 @@
 // Clip: min(max(x, low), high); with low > high the answer is high. NaN stays NaN.
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/unary.hpp"
-#include "ops/core/upgrade.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/unary.hpp"
+#include "ops/shape/content.hpp"
+#include "ops/shape/upgrade.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,9 +1,9 @@
 // Col2Im: columns of sliding blocks added back into the image they were cut from; places no block covers are 0.
-#include "ops/core/broadcast.hpp"
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/window.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/content.hpp"
+#include "ops/shape/indices.hpp"
+#include "ops/shape/window.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,5 +1,5 @@
 // Equal, greater, less and their or-equal forms: bool, exact in the type of the inputs; NaN compares false.
-#include "ops/core/binary.hpp"
+#include "ops/reference/binary.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,6 +1,6 @@
 // Compress and non_zero: how many elements they give depends on the data, so their length is a new dimension.
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

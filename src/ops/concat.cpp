@@ -1,7 +1,7 @@
 // Concat: inputs joined along one axis, in order.
-#include "ops/core/any_size.hpp"
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/any_size.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,6 +1,6 @@
 // Constant (every attribute that holds its value) and constant_of_shape.
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

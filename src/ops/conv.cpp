@@ -1,14 +1,14 @@
 // Conv: grouped cross-correlation over one or more spatial axes. y[n,m,o] = bias[m] + sum x[n,c,o*s-p+k*d] w[m,c,k].
 #include <cmath>
 
-#include "ops/core/any_size.hpp"
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/dense.hpp"
-#include "ops/core/parallel.hpp"
-#include "ops/core/position_runs.hpp"
-#include "ops/core/position_set.hpp"
-#include "ops/core/window.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/dense.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/reference/position_runs.hpp"
+#include "ops/reference/position_set.hpp"
+#include "ops/shape/any_size.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/window.hpp"
 
 namespace peri::ops {
 namespace {

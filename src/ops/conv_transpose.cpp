@@ -1,13 +1,13 @@
 // ConvTranspose: the gradient of a grouped cross-correlation. y[n,m,i*s-p+k*d] += x[n,c,i] w[c,m,k], plus bias.
 #include <cmath>
 
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/dense.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/parallel.hpp"
-#include "ops/core/position_set.hpp"
-#include "ops/core/window.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/dense.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/reference/position_set.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
+#include "ops/shape/window.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,8 +1,8 @@
 // Cum_sum and cum_prod: running sum or product along an axis; `exclusive` leaves the element itself out, `reverse` runs
 // from the end.
-#include "ops/core/content.hpp"
-#include "ops/core/reduce.hpp"
-#include "ops/core/unary.hpp"
+#include "ops/reference/reduce.hpp"
+#include "ops/reference/unary.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

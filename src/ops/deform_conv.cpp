@@ -2,12 +2,12 @@
 // data, and scales it by a mask. What lies outside x is 0.
 #include <cmath>
 
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/norm.hpp"
-#include "ops/core/parallel.hpp"
-#include "ops/core/window.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/norm.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
+#include "ops/shape/window.hpp"
 
 namespace peri::ops {
 namespace {

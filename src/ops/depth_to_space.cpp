@@ -1,5 +1,5 @@
 // Depth_to_space and space_to_depth: blocks of channels become blocks of pixels and back, in DCR or CRD order.
-#include "ops/core/elements.hpp"
+#include "ops/reference/elements.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,9 +1,9 @@
 // Det: determinants of square matrices, by elimination with the largest pivot of each column.
 #include <cmath>
 
-#include "ops/core/cost.hpp"
-#include "ops/core/norm.hpp"
-#include "ops/core/parallel.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/norm.hpp"
+#include "ops/reference/parallel.hpp"
 
 namespace peri::ops {
 namespace {

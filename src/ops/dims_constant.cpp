@@ -1,7 +1,7 @@
 // dims_constant (ours): a tensor of integers or truth values whose elements are dimension expressions; passes put it
 // where a model computed shapes.
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

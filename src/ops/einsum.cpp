@@ -4,12 +4,12 @@
 #include <cctype>
 #include <cmath>
 
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/dense.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/parallel.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/dense.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

@@ -171,7 +171,7 @@ struct OpDef {
   // Ends, exclusive, that hold for each element of the input of Role::kIndex. REQUIRES: such a port.
   std::vector<Dim> (*index_ends)(const ir::Node& node) = nullptr;
   // Whether inference of the node only compares dimensions, as expressions, and passes them on, so that its types hold
-  // at any size (see core/any_size.hpp). Null: an element-wise op whose inputs are aligned as expressions; no other.
+  // at any size (see shape/any_size.hpp). Null: an element-wise op whose inputs are aligned as expressions; no other.
   bool (*any_size)(const ir::Node& node) = nullptr;
   // IR texts of one-op graphs, small and edge cases: checked on every backend. See tests/ops.
   std::vector<std::string_view> samples = {};

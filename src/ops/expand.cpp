@@ -1,7 +1,7 @@
 // Expand (numpy broadcasting to a shape) and tile (repeats along every axis).
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/unary.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/unary.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

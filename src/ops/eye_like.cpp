@@ -1,7 +1,7 @@
 // Eye_like: ones on diagonal k of a matrix shaped like the input; trilu: the part above or below diagonal k.
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/unary.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/unary.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,9 +1,9 @@
 // Gather: slices of data along one axis, chosen by indices of any rank; negative ones count from the end. Contents of
 // shape tensors pass through, so that Shape -> Gather gives a dimension.
-#include "ops/core/any_size.hpp"
-#include "ops/core/content.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/position_set.hpp"
+#include "ops/reference/position_set.hpp"
+#include "ops/shape/any_size.hpp"
+#include "ops/shape/content.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

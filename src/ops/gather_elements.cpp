@@ -1,7 +1,7 @@
 // GatherElements: y[p] = data[p with its coordinate along `axis` replaced by indices[p]].
-#include "ops/core/broadcast.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/indices.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,8 +1,8 @@
 // GatherND: slices of data named by the last axis of indices, within equal leading batch axes.
-#include "ops/core/broadcast.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/position_set.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/position_set.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,6 +1,6 @@
 // Gelu: x * Phi(x) by erf (approximate = "none"), or its tanh form (approximate = "tanh"). -inf gives NaN,
 // as the formulas have it.
-#include "ops/core/pointwise.hpp"
+#include "ops/reference/pointwise.hpp"
 
 namespace peri::ops {
 namespace {

@@ -2,14 +2,14 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/core/any_size.hpp"
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/lp.hpp"
-#include "ops/core/norm.hpp"
-#include "ops/core/parallel.hpp"
-#include "ops/core/pool.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/lp.hpp"
+#include "ops/reference/norm.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/reference/pool.hpp"
+#include "ops/shape/any_size.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,12 +1,12 @@
 // GroupNormalization and InstanceNormalization: channels in groups (each its own, for the latter) brought to unit
 // deviation over the group's channels and all places, then scaled and shifted channel by channel.
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/norm.hpp"
-#include "ops/core/parallel.hpp"
-#include "ops/core/position_set.hpp"
-#include "ops/core/upgrade.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/norm.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/reference/position_set.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
+#include "ops/shape/upgrade.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Identity, and dropout as inference has it: the data passes, the mask is all true.
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/unary.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/unary.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

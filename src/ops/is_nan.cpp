@@ -1,5 +1,5 @@
 // is_nan and is_inf (either sign can be left out).
-#include "ops/core/elements.hpp"
+#include "ops/reference/elements.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,12 +1,12 @@
 // LayerNormalization and RMSNormalization: rows over axes [axis, rank) brought to unit deviation (or root mean square),
 // then scaled and shifted. stash_type is the precision of mean and deviation: they are also outputs of the former.
-#include "ops/core/any_size.hpp"
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/norm.hpp"
-#include "ops/core/parallel.hpp"
-#include "ops/core/position_set.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/norm.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/reference/position_set.hpp"
+#include "ops/shape/any_size.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

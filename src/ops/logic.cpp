@@ -1,5 +1,5 @@
 // And, or, xor, not on bool.
-#include "ops/core/binary.hpp"
+#include "ops/reference/binary.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,10 +1,10 @@
 // LpNormalization: lines along one axis divided by their 1- or 2-norm; a line of zeros stays zero.
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/lp.hpp"
-#include "ops/core/parallel.hpp"
-#include "ops/core/position_set.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/lp.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/reference/position_set.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,8 +1,8 @@
 // LpPool: the p-norm of each window; padding is zero.
-#include "ops/core/broadcast.hpp"
-#include "ops/core/lp.hpp"
-#include "ops/core/parallel.hpp"
-#include "ops/core/pool.hpp"
+#include "ops/reference/lp.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/reference/pool.hpp"
+#include "ops/shape/broadcast.hpp"
 
 namespace peri::ops {
 namespace {

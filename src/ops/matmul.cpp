@@ -1,14 +1,14 @@
 // MatMul: products of matrices over broadcast batch axes; a vector on the left is a row, on the right a column.
-#include "ops/core/any_size.hpp"
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/dense.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/parallel.hpp"
-#include "ops/core/position_runs.hpp"
-#include "ops/core/position_set.hpp"
-#include "ops/core/scattered.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/dense.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/reference/position_runs.hpp"
+#include "ops/reference/position_set.hpp"
+#include "ops/reference/scattered.hpp"
+#include "ops/shape/any_size.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

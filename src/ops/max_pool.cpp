@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/core/any_size.hpp"
-#include "ops/core/broadcast.hpp"
-#include "ops/core/parallel.hpp"
-#include "ops/core/pool.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/reference/pool.hpp"
+#include "ops/shape/any_size.hpp"
+#include "ops/shape/broadcast.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,11 +1,11 @@
 // MaxUnpool: every element at the place in a larger image that its index names, zeros elsewhere. Indices count in the
 // image that kernel, strides and pads give; with an output_shape that image is the corner of the output, as the node
 // tests have it.
-#include "ops/core/broadcast.hpp"
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/window.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/content.hpp"
+#include "ops/shape/indices.hpp"
+#include "ops/shape/window.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,8 +1,8 @@
 // MeanVarianceNormalization: y = (x - mean) / (deviation + 1e-9), both over `axes`.
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/norm.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/norm.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,5 +1,5 @@
 // Min, max, sum and mean of any number of broadcast inputs. A NaN in any input of min and max is the answer.
-#include "ops/core/binary.hpp"
+#include "ops/reference/binary.hpp"
 
 namespace peri::ops {
 namespace {

@@ -2,8 +2,8 @@
 // threshold, as rows [batch, class, box]. Of equal scores the lower index comes first. Overlaps are computed in float.
 #include <algorithm>
 
-#include "ops/core/broadcast.hpp"
-#include "ops/core/elements.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/broadcast.hpp"
 
 namespace peri::ops {
 namespace {

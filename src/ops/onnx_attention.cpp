@@ -5,11 +5,11 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/core/attend.hpp"
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/parallel.hpp"
+#include "ops/reference/attend.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/shape/broadcast.hpp"
 
 namespace peri::ops {
 namespace {

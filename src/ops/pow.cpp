@@ -1,6 +1,6 @@
 // Pow: x to the power y, the result in the type of x; the exponent may be of another type. Integer powers of integers
 // wrap.
-#include "ops/core/binary.hpp"
+#include "ops/reference/binary.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,8 +1,8 @@
 // Range: start, start + delta, ... while before limit. The length is known while shapes are inferred if the inputs are.
 #include <optional>
 
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,12 +1,12 @@
 // Reductions: sum, mean, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square. Over no elements: 0, NaN, lowest,
 // highest, 1, 0, 0, -inf, -inf, 0. Integers wrap; a mean and a root of integers truncate.
-#include "ops/core/reduce.hpp"
-#include "ops/core/any_size.hpp"
+#include "ops/reference/reduce.hpp"
+#include "ops/shape/any_size.hpp"
 
 #include <limits>
 
-#include "ops/core/binary.hpp"
-#include "ops/core/upgrade.hpp"
+#include "ops/reference/binary.hpp"
+#include "ops/shape/upgrade.hpp"
 
 namespace peri::ops {
 namespace {

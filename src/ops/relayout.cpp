@@ -1,6 +1,6 @@
 // relayout (ours): the same values in another physical layout; the layouts stand on its input and output types.
-#include "ops/core/any_size.hpp"
-#include "ops/core/unary.hpp"
+#include "ops/reference/unary.hpp"
+#include "ops/shape/any_size.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,5 +1,5 @@
 // Relu: max(x, 0). NaN stays NaN; -0 gives +0 or -0 alike.
-#include "ops/core/unary.hpp"
+#include "ops/reference/unary.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,6 +1,6 @@
 // Reshape (0, -1, allowzero; symbolic) and flatten: the same elements in the same order under other dimensions.
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <numeric>
 
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/parallel.hpp"
-#include "ops/core/resample.hpp"
-#include "ops/core/upgrade.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/reference/resample.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/upgrade.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Reverse_sequence: the first sequence_lens[i] elements along the time axis of batch i in reverse, the rest as they
 // are.
-#include "ops/core/elements.hpp"
-#include "ops/core/unary.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/unary.hpp"
 
 namespace peri::ops {
 namespace {

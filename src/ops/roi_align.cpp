@@ -2,12 +2,12 @@
 // samples of x, or the largest element of x the bin touches. Regions are computed in float, or double for double x.
 #include <cmath>
 
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/norm.hpp"
-#include "ops/core/parallel.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/norm.hpp"
+#include "ops/reference/parallel.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

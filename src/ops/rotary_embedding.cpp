@@ -1,10 +1,10 @@
 // RotaryEmbedding: pairs of each head turned by the angle of their position; what lies beyond rotary_embedding_dim
 // stays.
-#include "ops/core/broadcast.hpp"
-#include "ops/core/cost.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/norm.hpp"
+#include "ops/reference/cost.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/norm.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,5 +1,5 @@
 // Floor, ceil, and round (halves to even). The sign of a zero result is that of the input.
-#include "ops/core/pointwise.hpp"
+#include "ops/reference/pointwise.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,7 +1,7 @@
 // ScatterElements: a copy of data in which element indices[p] along `axis` meets updates[p]; Scatter is its older name.
-#include "ops/core/broadcast.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/scatter.hpp"
+#include "ops/reference/scatter.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

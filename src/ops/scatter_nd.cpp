@@ -1,7 +1,7 @@
 // ScatterND: a copy of data in which the slices named by the last axis of indices meet the updates.
-#include "ops/core/broadcast.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/scatter.hpp"
+#include "ops/reference/scatter.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

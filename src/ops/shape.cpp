@@ -1,6 +1,6 @@
 // Shape (a range of axes) and size: their results are contents, so shape arithmetic in a model needs no run.
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,6 +1,6 @@
 // Sigmoid and what is built from it: hard_sigmoid, swish (x * sigmoid(alpha x)), hard_swish, softplus, softsign,
 // mish. What is infinite times zero in the formula is NaN.
-#include "ops/core/pointwise.hpp"
+#include "ops/reference/pointwise.hpp"
 
 namespace peri::ops {
 namespace {

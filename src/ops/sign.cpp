@@ -1,6 +1,6 @@
 // Abs, neg and sign on signed numbers (integers wrap: abs of the lowest is the lowest), bitwise_not.
-#include "ops/core/content.hpp"
-#include "ops/core/pointwise.hpp"
+#include "ops/reference/pointwise.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

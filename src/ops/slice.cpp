@@ -1,7 +1,7 @@
 // Slice: start, end and step along chosen axes, with numpy's clamping; symbolic where starts, ends or dimensions are.
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/upgrade.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/content.hpp"
+#include "ops/shape/upgrade.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Softmax, log_softmax and hardmax along one axis. Before opset 13 they saw the input as a matrix cut at the axis.
-#include "ops/core/any_size.hpp"
-#include "ops/core/reduce.hpp"
-#include "ops/core/unary.hpp"
+#include "ops/reference/reduce.hpp"
+#include "ops/reference/unary.hpp"
+#include "ops/shape/any_size.hpp"
 
 namespace peri::ops {
 namespace {

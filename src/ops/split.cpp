@@ -1,7 +1,7 @@
 // Split: one axis cut into parts of given sizes, or into num_outputs equal parts of which the last may be smaller.
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/upgrade.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/content.hpp"
+#include "ops/shape/upgrade.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Squeeze and unsqueeze: dimensions of 1 go and come; axes are an input (an attribute before opset 13).
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/upgrade.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/content.hpp"
+#include "ops/shape/upgrade.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,8 +1,8 @@
 // SwiGLU: a * sigmoid(alpha a) * b of two inputs of one shape; nothing broadcasts. Infinite times zero is NaN.
 #include <algorithm>
 
-#include "ops/core/any_size.hpp"
-#include "ops/core/binary.hpp"
+#include "ops/reference/binary.hpp"
+#include "ops/shape/any_size.hpp"
 
 namespace peri::ops {
 namespace {

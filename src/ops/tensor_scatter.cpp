@@ -1,8 +1,8 @@
 // TensorScatter: a cache with an update written along one axis, from an index of each batch on; `circular` goes on at
 // the front of the axis, `linear` must fit.
-#include "ops/core/broadcast.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/indices.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "ops/core/broadcast.hpp"
-#include "ops/core/elements.hpp"
-#include "ops/core/indices.hpp"
-#include "ops/core/position_set.hpp"
-#include "ops/core/upgrade.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/reference/position_set.hpp"
+#include "ops/shape/broadcast.hpp"
+#include "ops/shape/indices.hpp"
+#include "ops/shape/upgrade.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,6 +1,6 @@
 // Transpose: output axis k is input axis perm[k]; without perm the axes are reversed.
-#include "ops/core/any_size.hpp"
-#include "ops/core/content.hpp"
+#include "ops/shape/any_size.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

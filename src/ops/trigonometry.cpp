@@ -1,6 +1,6 @@
 // Circular and hyperbolic functions and their inverses. Their small results may err absolutely: range reduction and
 // differences of exponentials lose relative accuracy near zeros.
-#include "ops/core/pointwise.hpp"
+#include "ops/reference/pointwise.hpp"
 
 namespace peri::ops {
 extern const Entry trigonometry_entry;

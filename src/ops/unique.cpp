@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "ops/core/elements.hpp"
-#include "ops/core/indices.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/indices.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,5 +1,5 @@
 // Where: x where the condition holds, y elsewhere, all three broadcast.
-#include "ops/core/binary.hpp"
+#include "ops/reference/binary.hpp"
 
 namespace peri::ops {
 namespace {

@@ -2,8 +2,8 @@
 // periodic ones have their first value again after the last.
 #include <numbers>
 
-#include "ops/core/content.hpp"
-#include "ops/core/elements.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/content.hpp"
 
 namespace peri::ops {
 namespace {

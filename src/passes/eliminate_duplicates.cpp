@@ -2,8 +2,8 @@
 #include <map>
 #include <unordered_map>
 
-#include "passes/core/rewrite.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/rewrite.hpp"
 
 namespace peri::passes {
 namespace {

@@ -1,8 +1,8 @@
 // Pass fold_batch_norm: scales and shifts of channels behind a convolution are in its weights and bias.
 #include <cmath>
 
-#include "passes/core/rewrite.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/rewrite.hpp"
 
 namespace peri::passes {
 namespace {

@@ -3,8 +3,8 @@
 #include <set>
 #include <unordered_set>
 
-#include "passes/core/move_constant.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/move_constant.hpp"
 
 namespace peri::passes {
 namespace {

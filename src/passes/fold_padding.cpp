@@ -1,8 +1,8 @@
 // Pass fold_padding: zeros put around the input of a convolution are in its pads.
 #include <algorithm>
 
-#include "passes/core/rewrite.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/rewrite.hpp"
 
 namespace peri::passes {
 namespace {

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "passes/core/ranges.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/ranges.hpp"
 
 namespace peri::passes {
 namespace {

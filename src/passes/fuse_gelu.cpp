@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "passes/core/factors.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/factors.hpp"
 
 namespace peri::passes {
 namespace {

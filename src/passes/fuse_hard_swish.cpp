@@ -1,6 +1,6 @@
 // Pass fuse_hard_swish: x * clip(x + 3, 0, 6) / 6 and x * hard_sigmoid(x) are one hard_swish.
-#include "passes/core/factors.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/factors.hpp"
 
 namespace peri::passes {
 namespace {

@@ -1,8 +1,8 @@
 // Pass fuse_layer_norm: means and roots that normalise rows are one layer_normalization or rms_normalization.
 #include <algorithm>
 
-#include "passes/core/rewrite.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/rewrite.hpp"
 
 namespace peri::passes {
 namespace {

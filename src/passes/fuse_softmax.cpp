@@ -1,6 +1,6 @@
 // Pass fuse_softmax: exp(x - max) over its sum is one softmax.
-#include "passes/core/rewrite.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/rewrite.hpp"
 
 namespace peri::passes {
 namespace {

@@ -1,6 +1,6 @@
 // Pass fuse_swish: x * sigmoid(a x) is one swish.
-#include "passes/core/factors.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/factors.hpp"
 
 namespace peri::passes {
 namespace {

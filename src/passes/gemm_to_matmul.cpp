@@ -1,7 +1,7 @@
 // Pass gemm_to_matmul: a gemm between reshapes is a matmul of the unfolded tensor with its bias as an addition.
-#include "passes/core/move_constant.hpp"
-#include "passes/core/views.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/move_constant.hpp"
+#include "passes/rewrite/views.hpp"
 
 namespace peri::passes {
 namespace {

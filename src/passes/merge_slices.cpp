@@ -1,8 +1,8 @@
 // Pass merge_slices: a slice of a slice along other axes is one slice, one copy instead of two.
 #include <algorithm>
 
-#include "passes/core/rewrite.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/rewrite.hpp"
 
 namespace peri::passes {
 namespace {

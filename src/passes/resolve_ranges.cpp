@@ -1,8 +1,8 @@
 // Pass resolve_ranges: index arithmetic over range(n) whose outcome is known is gone.
 #include <algorithm>
 
-#include "passes/core/ranges.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/ranges.hpp"
 
 namespace peri::passes {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "passes/core/views.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/views.hpp"
 
 namespace peri::passes {
 namespace {

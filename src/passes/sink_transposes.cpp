@@ -2,9 +2,9 @@
 // order.
 #include <algorithm>
 
-#include "passes/core/move_constant.hpp"
-#include "passes/core/views.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/move_constant.hpp"
+#include "passes/rewrite/views.hpp"
 
 namespace peri::passes {
 namespace {

@@ -1,8 +1,8 @@
 // Pass split_projections: a packed product that is only cut into parts becomes one product for each part.
 #include <cstring>
 
-#include "passes/core/views.hpp"
 #include "passes/entry.hpp"
+#include "passes/rewrite/views.hpp"
 
 namespace peri::passes {
 namespace {

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "base/hash.hpp"
-#include "exec/core/region_payload.hpp"
-#include "kernels/core/source_key.hpp"
-#include "ops/core/source_key.hpp"
+#include "exec/region/region_payload.hpp"
+#include "kernels/source_key.hpp"
+#include "ops/source_key.hpp"
 
 namespace peri::tune {
 

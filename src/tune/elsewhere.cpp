@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/fault.hpp"
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 
 namespace peri::tune {
 

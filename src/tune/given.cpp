@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/hash.hpp"
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 #include "tune/layouts.hpp"
 
 namespace peri::tune {

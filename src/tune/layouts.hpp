@@ -1,7 +1,7 @@
 // Tensors brought to a layout and back, as trials call it.
 #pragma once
 
-#include "exec/core/layouts.hpp"
+#include "exec/region/layouts.hpp"
 
 namespace peri::tune {
 

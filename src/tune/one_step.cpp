@@ -1,7 +1,7 @@
 // Buffers, copies and the step.
 #include "tune/one_step.hpp"
 
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 #include "tune/layouts.hpp"
 
 namespace peri::tune {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 #include "kernels/entry.hpp"
 #include "problem/problem.hpp"
 

@@ -10,8 +10,8 @@
 #include "base/hash.hpp"
 #include "base/version.hpp"
 #include "device/target.hpp"
-#include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
+#include "exec/region/region_payload.hpp"
 #include "problem/problem.hpp"
 #include "tune/cache_keys.hpp"
 

@@ -9,7 +9,7 @@
 #include "base/clock.hpp"
 #include "build/build.hpp"
 #include "exec/entry.hpp"
-#include "kernels/core/task_instance.hpp"
+#include "kernels/cpu/task_instance.hpp"
 
 namespace peri::build {
 namespace {

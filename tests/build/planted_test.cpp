@@ -6,8 +6,8 @@
 
 #include "build/build.hpp"
 #include "exec/entry.hpp"
-#include "kernels/core/epilogue_match.hpp"
-#include "kernels/core/task_instance.hpp"
+#include "kernels/cpu/task_instance.hpp"
+#include "kernels/match/epilogue_match.hpp"
 
 namespace peri::build {
 namespace {

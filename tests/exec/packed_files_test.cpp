@@ -1,6 +1,6 @@
 // Packed weights that are kept: found by the same key only, ours and with every byte as it was written, void when cut,
 // never kept from unsound weights, the oldest deleted first.
-#include "exec/core/packed_files.hpp"
+#include "exec/weights/packed_files.hpp"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

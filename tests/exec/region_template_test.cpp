@@ -1,13 +1,13 @@
 // A region that was inferred once and bound by numbers is the region inferred at those numbers: types, contents and
 // errors, for every sample of every op with its sizes made symbols, whatever was bound before.
-#include "exec/core/region_template.hpp"
+#include "exec/region/region_template.hpp"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "base/rng.hpp"
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::exec {

@@ -1,9 +1,9 @@
 // A weight that is stored in 16 bits is widened when it is asked for, once for all who have it, and goes with the last.
-#include "exec/core/wide_weights.hpp"
+#include "exec/weights/wide_weights.hpp"
 
 #include <gtest/gtest.h>
 
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 #include "tests/exec/engines.hpp"
 #include "tests/plan/programs.hpp"
 

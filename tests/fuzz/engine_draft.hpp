@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 #include "plan/engine_file.hpp"
 
 namespace peri::fuzz {

@@ -7,8 +7,8 @@
 
 #include "base/rng.hpp"
 #include "device/target.hpp"
-#include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
+#include "exec/region/region_payload.hpp"
 #include "kernels/entry.hpp"
 #include "ops/entry.hpp"
 #include "runtime/engine.hpp"

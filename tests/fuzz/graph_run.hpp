@@ -8,7 +8,7 @@
 #include "backends/null/backend.hpp"
 #include "base/hash.hpp"
 #include "lower/lower.hpp"
-#include "passes/core/pipeline.hpp"
+#include "passes/pipeline.hpp"
 #include "plan/engine_file.hpp"
 #include "tests/fuzz/engine_run.hpp"
 

@@ -4,7 +4,7 @@ import pathlib, re, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = {
-    "kit/entry.hpp": "", "kit/core/source_key.hpp": "",
+    "kit/entry.hpp": "", "kit/source_key.hpp": "",
     "kit/cpu/one.cpp": '#include "kit/cpu/part.hpp"\n#include "kit/gemm/gemm.hpp"\n',
     "kit/cpu/two.cpp": '#include "kit/entry.hpp"\n#include "kit/rows/rows.hpp"\n#include "base/pool.hpp"\n',
     "kit/cpu/part.hpp": "", "kit/cpu/part.cpp": "", "kit/cpu/part_avx2.cpp": "", "kit/gemm/gemm.hpp": "",
@@ -15,7 +15,7 @@ FILES = {
 CHANGES = {
     "kit/cpu/one.cpp": "one", "kit/cpu/two.cpp": "two", "kit/cpu/part.cpp": "one", "kit/cpu/part_avx2.cpp": "one",
     "kit/gemm/tile.cpp": "one", "kit/simd/vec.hpp": "one", "kit/rows/rows.hpp": "two", "kit/entry.hpp": "two",
-    "base/also.cpp": "one two", "base/pool.hpp": "", "kit/core/source_key.hpp": "",
+    "base/also.cpp": "one two", "base/pool.hpp": "", "kit/source_key.hpp": "",
 }
 
 

@@ -1,5 +1,5 @@
 // Every kernel that the build gathered has a key of its sources, and one that it did not has none.
-#include "kernels/core/source_key.hpp"
+#include "kernels/source_key.hpp"
 
 #include <gtest/gtest.h>
 

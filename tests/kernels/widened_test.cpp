@@ -1,5 +1,5 @@
 // Weights of 16 bits are widened exactly on every instruction set and without one, and only when they are asked for.
-#include "kernels/core/widened.hpp"
+#include "kernels/weights/widened.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "exec/core/region_payload.hpp"
+#include "exec/region/region_payload.hpp"
 #include "lower/cover.hpp"
 #include "ops/entry.hpp"
 

@@ -1,6 +1,6 @@
 // What holds_at_any_size() says of a node is true: every sample of every op with its sizes made symbols, bound to small
 // sizes, zero and one among them, is inferred anew and gives what the symbols gave.
-#include "ops/core/any_size.hpp"
+#include "ops/shape/any_size.hpp"
 
 #include <gtest/gtest.h>
 

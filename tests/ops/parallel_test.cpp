@@ -1,5 +1,5 @@
 // Slices cover everything once, and what one of them throws reaches the caller when all have ended.
-#include "ops/core/parallel.hpp"
+#include "ops/reference/parallel.hpp"
 
 #include <gtest/gtest.h>
 

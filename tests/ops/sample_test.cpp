@@ -8,8 +8,8 @@
 #include <set>
 
 #include "base/rng.hpp"
-#include "ops/core/broadcast.hpp"
 #include "ops/entry.hpp"
+#include "ops/shape/broadcast.hpp"
 
 namespace peri::ops {
 namespace {

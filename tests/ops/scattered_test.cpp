@@ -1,5 +1,5 @@
 // Elements of a product asked for one by one are those of the whole product, whatever the strides and threads.
-#include "ops/core/scattered.hpp"
+#include "ops/reference/scattered.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // every op made of products, while one addend that is missing or counted twice does not.
 #include "tests/ops/world.hpp"
 
-#include "ops/core/dense.hpp"
+#include "ops/reference/dense.hpp"
 
 namespace peri::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Convolution and pooling: extents of symbolic inputs, resolved pads, values of tricky windows, and what is refused.
 #include <gtest/gtest.h>
 
-#include "ops/core/window.hpp"
+#include "ops/shape/window.hpp"
 #include "tests/ops/world.hpp"
 
 namespace peri::ops {

@@ -1,7 +1,7 @@
 // Folding evaluates what is cheap and leaves what is dear; an interruption ends the passes.
 #include <gtest/gtest.h>
 
-#include "passes/core/pipeline.hpp"
+#include "passes/pipeline.hpp"
 
 namespace peri::passes {
 namespace {

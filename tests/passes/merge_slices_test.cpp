@@ -1,6 +1,6 @@
 // Windows that exporters cut axis by axis leave the pipeline as one slice with the same meaning, and stay apart where
 // the pass is disabled.
-#include "passes/core/pipeline.hpp"
+#include "passes/pipeline.hpp"
 #include "tests/passes/meaning.hpp"
 
 namespace peri::passes {

@@ -1,5 +1,5 @@
 // Transposes of constants, byte by byte, agree with the reference for every permutation, rank and width.
-#include "passes/core/move_constant.hpp"
+#include "passes/rewrite/move_constant.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "passes/core/pipeline.hpp"
+#include "passes/pipeline.hpp"
 #include "tests/passes/meaning.hpp"
 
 namespace peri::passes {

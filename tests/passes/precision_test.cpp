@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/rng.hpp"
-#include "passes/core/narrow.hpp"
-#include "passes/core/pipeline.hpp"
-#include "passes/core/rewrite.hpp"
+#include "passes/pipeline.hpp"
+#include "passes/rewrite/narrow.hpp"
+#include "passes/rewrite/rewrite.hpp"
 #include "tests/passes/meaning.hpp"
 
 namespace peri::passes {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/core/source_key.hpp"
-#include "ops/core/source_key.hpp"
+#include "kernels/source_key.hpp"
+#include "ops/source_key.hpp"
 
 namespace peri::tune {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/core/task_instance.hpp"
+#include "kernels/cpu/task_instance.hpp"
 #include "ops/entry.hpp"
 #include "tests/tune/planted.hpp"
 #include "tune/samples.hpp"

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "kernels/core/task_instance.hpp"
+#include "kernels/cpu/task_instance.hpp"
 #include "tune/judge.hpp"
 
 namespace peri::tune::planted {

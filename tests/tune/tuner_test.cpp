@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "kernels/core/task_instance.hpp"
+#include "kernels/cpu/task_instance.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::tune {

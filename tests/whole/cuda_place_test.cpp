@@ -7,8 +7,8 @@
 
 #include "backends/cuda/backend.hpp"
 #include "compile/compile.hpp"
-#include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
+#include "exec/region/region_payload.hpp"
 #include "lower/lower.hpp"
 #include "ops/entry.hpp"
 #include "plan/sizes.hpp"

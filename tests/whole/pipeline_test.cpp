@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "onnx/import.hpp"
-#include "passes/core/pipeline.hpp"
+#include "passes/pipeline.hpp"
 #include "tests/passes/meaning.hpp"
 #include "tests/places.hpp"
 

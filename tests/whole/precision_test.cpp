@@ -5,8 +5,8 @@
 
 #include "base/rng.hpp"
 #include "build/build.hpp"
-#include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
+#include "exec/region/region_payload.hpp"
 #include "plan/lock_file.hpp"
 #include "runtime/engine.hpp"
 #include "tune/expected.hpp"

@@ -6,7 +6,7 @@
 #include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "lower/lower.hpp"
-#include "passes/core/pipeline.hpp"
+#include "passes/pipeline.hpp"
 #include "plan/engine_file.hpp"
 #include "runtime/engine.hpp"
 #include "tests/passes/meaning.hpp"

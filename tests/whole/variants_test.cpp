@@ -5,8 +5,8 @@
 
 #include "backends/cpu/backend.hpp"
 #include "device/target.hpp"
-#include "exec/core/region_payload.hpp"
 #include "exec/entry.hpp"
+#include "exec/region/region_payload.hpp"
 #include "lower/lower.hpp"
 #include "ops/entry.hpp"
 #include "plan/engine_file.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "kernels/core/epilogue_match.hpp"
+#include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels::block {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/core/task_instance.hpp"
+#include "kernels/cpu/task_instance.hpp"
 
 namespace peri::kernels {
 namespace {

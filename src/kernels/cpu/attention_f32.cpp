@@ -3,8 +3,8 @@
 #include <array>
 #include <cmath>
 
-#include "kernels/core/task_instance.hpp"
 #include "kernels/cpu/attention/attention.hpp"
+#include "kernels/cpu/task_instance.hpp"
 
 namespace peri::kernels {
 extern const Entry attention_f32_entry;

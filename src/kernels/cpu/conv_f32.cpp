@@ -1,9 +1,9 @@
 // Kernel conv_f32: float32 convolution in NHWC with its epilogue, as an implicit product over pointers to pixels, by
 // padded rows for a first layer, or depthwise. Weights are packed once for all image sizes.
-#include "kernels/core/conv_match.hpp"
-#include "kernels/core/packed.hpp"
 #include "kernels/cpu/conv/conv.hpp"
 #include "kernels/entry.hpp"
+#include "kernels/match/conv_match.hpp"
+#include "kernels/weights/packed.hpp"
 
 namespace peri::kernels {
 extern const Entry conv_f32_entry;

@@ -1,10 +1,10 @@
 // Kernel conv_pair_f32: a pointwise convolution with its epilogue and the depthwise one that alone reads it, with its
 // own: the first half of an inverted bottleneck. The tensor between them, the widest of such networks, stays in L2.
-#include "kernels/core/conv_match.hpp"
-#include "kernels/core/packed.hpp"
-#include "kernels/core/part.hpp"
 #include "kernels/cpu/conv/pair.hpp"
 #include "kernels/entry.hpp"
+#include "kernels/match/conv_match.hpp"
+#include "kernels/match/part.hpp"
+#include "kernels/weights/packed.hpp"
 
 namespace peri::kernels {
 namespace {

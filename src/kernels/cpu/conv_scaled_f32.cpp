@@ -1,10 +1,10 @@
 // Kernel conv_scaled_f32: a pointwise convolution of an image whose channels are scaled before, one factor a channel
 // and image: the end of a squeeze-and-excite block. The weights of each image are scaled instead of its pixels.
-#include "kernels/core/conv_match.hpp"
-#include "kernels/core/packed.hpp"
-#include "kernels/core/part.hpp"
 #include "kernels/cpu/conv/scaled.hpp"
 #include "kernels/entry.hpp"
+#include "kernels/match/conv_match.hpp"
+#include "kernels/match/part.hpp"
+#include "kernels/weights/packed.hpp"
 
 namespace peri::kernels {
 namespace {

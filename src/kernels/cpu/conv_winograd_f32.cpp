@@ -1,10 +1,10 @@
 // Kernel conv_winograd_f32: 3x3 convolution at stride 1 with its epilogue by Winograd's F(2x2) and F(4x4), NHWC. Fewer
 // multiplications, weights that take 1.8 and 4 times the room: which tile wins depends on image and cache, so both are
 // offered.
-#include "kernels/core/conv_match.hpp"
-#include "kernels/core/packed.hpp"
 #include "kernels/cpu/conv/winograd.hpp"
 #include "kernels/entry.hpp"
+#include "kernels/match/conv_match.hpp"
+#include "kernels/weights/packed.hpp"
 
 namespace peri::kernels {
 extern const Entry conv_winograd_f32_entry;

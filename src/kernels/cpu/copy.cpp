@@ -1,8 +1,8 @@
 // Kernel copy: transpose, slice, expand, split and concat of elements of any type, as strided copies.
 #include <algorithm>
 
-#include "kernels/core/copies.hpp"
-#include "kernels/core/task_instance.hpp"
+#include "kernels/cpu/task_instance.hpp"
+#include "kernels/match/copies.hpp"
 
 namespace peri::kernels {
 namespace {

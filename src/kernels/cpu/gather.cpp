@@ -2,8 +2,8 @@
 // the run.
 #include <atomic>
 
-#include "kernels/core/task_instance.hpp"
 #include "kernels/cpu/move/gather.hpp"
+#include "kernels/cpu/task_instance.hpp"
 
 namespace peri::kernels {
 namespace {

@@ -1,8 +1,8 @@
 // Kernel gemm_f32: float32 matrix products (matmul, gemm) with their epilogue. A constant right side is packed once;
 // other right sides are packed by each task as it goes; batch dimensions of matmul run as batches.
-#include "kernels/core/packed.hpp"
 #include "kernels/cpu/gemm/product.hpp"
 #include "kernels/entry.hpp"
+#include "kernels/weights/packed.hpp"
 
 namespace peri::kernels {
 extern const Entry gemm_f32_entry;

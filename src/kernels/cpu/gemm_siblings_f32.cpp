@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/core/packed.hpp"
 #include "kernels/cpu/gemm/product.hpp"
+#include "kernels/weights/packed.hpp"
 
 namespace peri::kernels {
 namespace {

@@ -1,8 +1,8 @@
 // Kernel join_f32: sum, mean, maximum or minimum over neighbouring axes, and global pooling in row-major or NHWC.
 #include <algorithm>
 
-#include "kernels/core/task_instance.hpp"
 #include "kernels/cpu/rows/rows.hpp"
+#include "kernels/cpu/task_instance.hpp"
 
 namespace peri::kernels {
 namespace {

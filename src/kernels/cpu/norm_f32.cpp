@@ -1,7 +1,7 @@
 // Kernel norm_f32: LayerNorm and RMSNorm of f32 rows.
-#include "kernels/core/epilogue_match.hpp"
-#include "kernels/core/task_instance.hpp"
 #include "kernels/cpu/rows/rows.hpp"
+#include "kernels/cpu/task_instance.hpp"
+#include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
 extern const Entry norm_f32_entry;

@@ -1,6 +1,6 @@
 // Kernel pool_f32: max and average pooling over one or two dimensions, row-major or NHWC.
-#include "kernels/core/task_instance.hpp"
 #include "kernels/cpu/pool/pool.hpp"
+#include "kernels/cpu/task_instance.hpp"
 
 namespace peri::kernels {
 namespace {

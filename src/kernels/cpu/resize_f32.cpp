@@ -1,8 +1,8 @@
 // Kernel resize_f32: nearest and linear resize of the two spatial dimensions, row-major or NHWC.
 #include <algorithm>
 
-#include "kernels/core/task_instance.hpp"
 #include "kernels/cpu/pool/resize.hpp"
+#include "kernels/cpu/task_instance.hpp"
 
 namespace peri::kernels {
 namespace {

@@ -1,7 +1,7 @@
 // Kernel softmax_f32: softmax and log-softmax along any axis, row-major.
-#include "kernels/core/epilogue_match.hpp"
-#include "kernels/core/task_instance.hpp"
 #include "kernels/cpu/rows/rows.hpp"
+#include "kernels/cpu/task_instance.hpp"
+#include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
 extern const Entry softmax_f32_entry;

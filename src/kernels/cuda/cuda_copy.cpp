@@ -1,7 +1,7 @@
 // Kernel cuda_copy: transpose, slice, expand, split, concat on a GPU, one thread an element.
-#include "kernels/core/copies.hpp"
-#include "kernels/core/epilogue_match.hpp"
 #include "kernels/cuda/code/signature.hpp"
+#include "kernels/match/copies.hpp"
+#include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "base/hash.hpp"
-#include "kernels/core/packed.hpp"
 #include "kernels/vendor/library.hpp"
+#include "kernels/weights/packed.hpp"
 
 // Of the OpenMP runtime that oneDNN brings; a header for it comes with GCC only.
 extern "C" void omp_set_num_threads(int);

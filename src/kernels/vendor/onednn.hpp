@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/core/epilogue_match.hpp"
 #include "kernels/entry.hpp"
+#include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels::vendor {
 

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "kernels/core/conv_match.hpp"
+#include "kernels/match/conv_match.hpp"
 #include "kernels/vendor/library.hpp"
 #include "kernels/vendor/onednn.hpp"
 

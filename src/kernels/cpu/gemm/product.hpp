@@ -1,8 +1,8 @@
 // Reads a matrix product with its epilogue as the shape of the kernels in cpu/gemm, or says what stands in the way.
 #pragma once
 
-#include "kernels/core/epilogue_match.hpp"
 #include "kernels/cpu/gemm/gemm.hpp"
+#include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
 

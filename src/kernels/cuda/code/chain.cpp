@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "kernels/block/translate.hpp"
-#include "kernels/core/part.hpp"
+#include "kernels/match/part.hpp"
 
 namespace peri::kernels::cuda {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/core/epilogue_match.hpp"
 #include "kernels/cuda/code/prelude.hpp"
+#include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels::cuda {
 

@@ -1,0 +1,18 @@
+// What executors ask of a payload before its kernel sees it.
+#pragma once
+
+#include "exec/region/region_payload.hpp"
+#include "kernels/entry.hpp"
+
+namespace peri::exec {
+
+// What every kernel relies on: a node that computes from something, results that nodes compute, each once.
+Status check_region(const ir::Graph& region);
+
+// The payload's kernel, as this binary has it for that executor. kRefused: another version, or none.
+Result<const kernels::Kernel*> kernel_of(const RegionPayload& payload, std::string_view executor);
+
+// Whether the kernel lets each result take the memory that the step states, at this size.
+Status check_sharing(const kernels::Instance& instance, const kernels::Kernel& kernel, const plan::Step& step);
+
+}  // namespace peri::exec

@@ -1,0 +1,23 @@
+// Reads a convolution with its epilogue as the shape of the kernels in cpu/conv, or says what stands in the way.
+#pragma once
+
+#include "kernels/cpu/conv/conv.hpp"
+#include "kernels/match/epilogue_match.hpp"
+
+namespace peri::kernels {
+
+struct MatchedConv {
+  cpu::ConvShape shape;
+  MatchedEpilogue epilogue;       // the bias is its first step
+  int x = -1, w = -1, bias = -1;  // graph inputs
+  const ir::Value* inline_bias = nullptr;
+};
+
+// A two-dimensional float32 convolution with constant weights and everything behind it. Explicit and automatic padding.
+Result<MatchedConv> match_conv(const Problem& problem);
+// The same whatever layouts the problem's values have: residuals are given in the output's layout, NHWC.
+Result<MatchedConv> match_conv_any_layout(const Problem& problem);
+// All four-dimensional activations and the output in NHWC.
+void ask_for_nhwc(const Problem& problem, Offer* offer);
+
+}  // namespace peri::kernels

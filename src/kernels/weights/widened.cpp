@@ -1,0 +1,29 @@
+// The vector loops of the instruction set at hand, element by element without one.
+#include "kernels/weights/widened.hpp"
+
+#include "kernels/cpu/isa.hpp"
+#include "kernels/cpu/simd/arrays.hpp"
+
+namespace peri::kernels {
+
+void widen(const Tensor& t, const Target& target, float* to) {
+  PERI_CHECK(is_narrow_float(t.dtype()), "what is widened is float16 or bfloat16");
+  const auto* from = t.as<uint16_t>().data();
+  const bool half = t.dtype() == DType::kF16;
+  const auto isa = cpu::best_isa(target);
+  if (isa.ok() && *isa == cpu::Isa::kAvx512) {
+    (half ? simd::avx512::from_f16 : simd::avx512::from_bf16)(from, to, t.numel());
+  } else if (isa.ok()) {
+    (half ? simd::avx2::from_f16 : simd::avx2::from_bf16)(from, to, t.numel());
+  } else {
+    for (int64_t k = 0; k < t.numel(); ++k) to[k] = half ? f16_to_f32(from[k]) : bf16_to_f32(from[k]);
+  }
+}
+
+Result<Tensor> widened(const Tensor& t, const Target& target) {
+  PERI_ASSIGN(Tensor out, Tensor::uninitialized(DType::kF32, t.dims()));
+  widen(t, target, out.mutable_as<float>());
+  return out;
+}
+
+}  // namespace peri::kernels

@@ -1,0 +1,251 @@
+// Evaluation of a graph in the reference world: floats in double with error radii, everything else exact.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <memory>
+#include <unordered_map>
+
+#include "base/fault.hpp"
+#include "base/rng.hpp"
+#include "ops/entry.hpp"
+#include "ops/reference/elements.hpp"
+#include "ops/shape/broadcast.hpp"
+
+namespace peri::ops {
+
+int64_t RefTensor::numel() const {
+  int64_t n = 1;
+  for (int64_t d : dims) n *= d;
+  return n;
+}
+
+RefTensor make_ref(DType dtype, std::vector<int64_t> dims) {
+  RefTensor t;
+  t.dtype = dtype;
+  t.dims = std::move(dims);
+  const size_t n = static_cast<size_t>(t.numel());
+  if (dtype == DType::kString) {
+    t.s.resize(n);
+  } else if (is_float(dtype)) {
+    t.f.resize(n);
+  } else {
+    t.i.resize(n);
+  }
+  return t;
+}
+
+RefTensor to_ref(const Tensor& t) {
+  if (t.dtype() == DType::kF32) {
+    RefTensor r;
+    r.dtype = t.dtype();
+    r.dims = t.dims();
+    const std::span<const float> from = t.as<float>();
+    r.f.assign(from.begin(), from.end());
+    return r;
+  }
+  RefTensor r = make_ref(t.dtype(), t.dims());
+  for (int64_t k = 0; k < t.numel(); ++k) {
+    const size_t at = static_cast<size_t>(k);
+    if (t.dtype() == DType::kString) {
+      r.s[at] = t.string_values()[at];
+    } else if (r.floating()) {
+      r.f[at] = t.f64(k);
+    } else {
+      r.i[at] = t.i64(k);
+    }
+  }
+  return r;
+}
+
+Tensor from_ref(const RefTensor& r) {
+  auto t = Tensor::zeros(r.dtype, r.dims);
+  PERI_CHECK(t.ok(), "a reference tensor has a valid size");
+  for (int64_t k = 0; k < r.numel(); ++k) {
+    const size_t at = static_cast<size_t>(k);
+    if (r.dtype == DType::kString) {
+      t->mutable_strings()[at] = r.s[at];
+    } else if (r.floating()) {
+      t->set_f64(k, r.f[at]);
+    } else {
+      t->set_i64(k, r.i[at]);
+    }
+  }
+  return std::move(t).value();
+}
+
+double sum_radius(double u, int64_t k, double sum_of_magnitudes) {
+  return u == 0 ? 0 : 4.0 * std::sqrt(static_cast<double>(k < 1 ? 1 : k)) * u * sum_of_magnitudes;
+}
+
+namespace {
+// What is wanted of each value: nothing stored for a value means all of it.
+using Wanted = std::unordered_map<const ir::Value*, std::vector<int64_t>>;
+
+// Pulls positions of the only output back through the graph, last node first.
+Wanted pull_positions(const ir::Graph& graph, const std::vector<int64_t>& positions) {
+  Wanted wanted;
+  std::unordered_map<const ir::Value*, bool> whole;
+  wanted[graph.outputs[0]] = positions;
+  for (size_t k = graph.nodes.size(); k-- > 0;) {
+    const ir::Node& n = *graph.nodes[k];
+    const OpDef* op = find(n.op);
+    const bool some = n.outputs.size() == 1 && wanted.contains(n.out()) && !whole[n.out()];
+    for (size_t port = 0; port < n.inputs.size(); ++port) {
+      const ir::Value* v = n.inputs[port];
+      if (!v || !v->producer || whole[v]) continue;  // what is given is there as a whole
+      std::vector<int64_t> needed;
+      if (!some || !op || !op->pull || !op->pull(n, port, wanted.at(n.out()), &needed)) {
+        whole[v] = true;
+        wanted.erase(v);
+        continue;
+      }
+      std::vector<int64_t>& have = wanted[v];
+      std::vector<int64_t> both;
+      std::set_union(have.begin(), have.end(), needed.begin(), needed.end(), std::back_inserter(both));
+      have = std::move(both);
+    }
+  }
+  for (const ir::Value* v : graph.outputs)
+    if (whole[v]) wanted.erase(v);
+  return wanted;
+}
+
+// What stands for each value: the caller's inputs where they lie, the rest made here.
+class Environment {
+ public:
+  void borrow(const ir::Value* v, const RefTensor* t) { at_[v] = {t, nullptr}; }
+  void put(const ir::Value* v, RefTensor t) {
+    auto own = std::make_unique<RefTensor>(std::move(t));
+    const RefTensor* there = own.get();
+    at_[v] = {there, std::move(own)};
+  }
+  bool contains(const ir::Value* v) const { return at_.contains(v); }
+  const RefTensor& at(const ir::Value* v) const { return *at_.at(v).first; }
+  void erase(const ir::Value* v) { at_.erase(v); }
+  RefTensor take(const ir::Value* v, bool last) {
+    auto& [there, own] = at_.at(v);
+    return own && last ? std::move(*own) : *there;
+  }
+
+ private:
+  std::unordered_map<const ir::Value*, std::pair<const RefTensor*, std::unique_ptr<RefTensor>>> at_;
+};
+
+// Shapes of a node for the concrete inputs at hand: a one-node graph with constant contents, inferred anew.
+Status concrete_types(const ir::Node& node, const Environment& env, const DimBinding& binding, ir::Graph* scratch,
+                      ir::Node** out) {
+  std::vector<ir::Value*> ins;
+  for (const ir::Value* v : node.inputs) {
+    if (!v) {
+      ins.push_back(nullptr);
+      continue;
+    }
+    const RefTensor& t = env.at(v);
+    ir::Value* in = scratch->add_input("", ir::Type(t.dtype, Shape(t.dims.begin(), t.dims.end())));
+    if (!t.floating() && t.dtype != DType::kString && t.dims.size() <= 1 && t.i.size() <= 1024)
+      in->content = std::vector<Dim>(t.i.begin(), t.i.end());
+    ins.push_back(in);
+  }
+  ir::Node* n = scratch->add(node.op, ins, node.attrs, "", static_cast<int>(node.outputs.size()));
+  n->name = node.name;
+  for (auto& [key, attr] : n->attrs)
+    if (auto* dims = std::get_if<std::vector<Dim>>(&attr)) *dims = substitute(*dims, binding);
+  int64_t fresh = 0;
+  PERI_TRY(infer_node(*n, &fresh));
+  *out = n;
+  return Ok{};
+}
+
+// Named dimensions of a value's shape take the sizes at hand.
+void bind_dims(const ir::Value& v, const RefTensor& t, DimBinding* binding) {
+  if (!v.type.shape || v.type.shape->size() != t.dims.size()) return;
+  for (size_t k = 0; k < t.dims.size(); ++k)
+    if (const Dim& d = (*v.type.shape)[k]; d.is_symbol()) binding->emplace(d.symbol_name(), t.dims[k]);
+}
+
+// Moves each float within its radius. The seed goes by the number of elements and the place, so that the same
+// computation done twice errs alike.
+void shake(uint64_t seed, RefTensor* t) {
+  if (!t->floating() || t->radius.empty()) return;
+  Rng rng(seed * 1000003 + static_cast<uint64_t>(t->f.size()));
+  for (size_t k = 0; k < t->f.size(); ++k) {
+    const double at = 2 * rng.uniform() - 1;
+    if (std::isfinite(t->radius[k])) t->f[k] = round_to(t->dtype, t->f[k] + t->radius[k] * at);
+  }
+}
+
+Status eval_node(const ir::Node& node, Environment& env, DimBinding* binding, const RefOptions& options,
+                 const Wanted& wanted) {
+  ir::Graph scratch;
+  ir::Node* shaped = nullptr;
+  PERI_TRY(concrete_types(node, env, *binding, &scratch, &shaped));
+  const OpDef* op = find(node.op);
+  if (!op->reference) return unsupported("%s has no reference", node.op.c_str()).at_node(node.name);
+  const auto some = wanted.find(node.outputs[0]);
+  RefCall call{*shaped, {}, {}, {}, options.u, options.threads};
+  if (node.outputs.size() == 1 && some != wanted.end()) call.positions = some->second;
+  const DType made = shaped->out()->type.dtype;
+  if (!op->stores.empty() && options.u > 0 && unit_roundoff(made) > options.u) call.stored = made;
+  for (const ir::Value* v : node.inputs) call.in.push_back(v ? &env.at(v) : nullptr);
+  bool nothing = true;  // is asked for: an op need not know that one of several long axes may have no elements
+  for (const ir::Value* v : shaped->outputs) {
+    std::vector<int64_t> dims;
+    for (const Dim& d : *v->type.shape) dims.push_back(d.is_const() ? d.value() : 0);  // data-dependent: the op resizes
+    nothing = nothing && is_const(*v->type.shape) && std::find(dims.begin(), dims.end(), 0) != dims.end();
+    PERI_ASSIGN(const int64_t n, checked_numel(dims));
+    if (n > options.most_elements) return too_many_elements(n, options.most_elements).at_node(node.name);
+    call.out.push_back(make_ref(v->type.dtype, dims));
+    call.out.back().most_elements = options.most_elements;
+    call.out.back().radius.assign(call.out.back().f.size(), 0.0);
+  }
+  Status done = nothing ? Status(Ok{}) : named([&] { return node.name; }, [&] { return op->reference(call); });
+  if (!done.ok()) return std::move(done).error().at_node(node.name);
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    RefTensor& t = call.out[k];
+    if (options.round_each && t.floating())
+      for (double& v : t.f) v = round_to(t.dtype, v);
+    if (options.shake != 0) shake(options.shake, &t);
+    if (options.u == 0 || options.shake != 0) t.radius.clear();
+    bind_dims(*node.outputs[k], t, binding);
+    env.put(node.outputs[k], std::move(t));
+  }
+  return Ok{};
+}
+}  // namespace
+
+Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<const RefTensor> inputs,
+                                             const RefOptions& options) {
+  if (inputs.size() != graph.inputs.size())
+    return internal_error("the reference got %zu inputs for %zu", inputs.size(), graph.inputs.size());
+  Wanted wanted;
+  if (!options.positions.empty()) {
+    PERI_CHECK(graph.outputs.size() == 1, "positions are asked of one output");
+    wanted = pull_positions(graph, options.positions);
+  }
+  Environment env;
+  std::unordered_map<const ir::Value*, size_t> uses;
+  DimBinding binding;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    env.borrow(graph.inputs[k], &inputs[k]);
+    bind_dims(*graph.inputs[k], inputs[k], &binding);
+  }
+  for (const ir::Value* v : graph.outputs) ++uses[v];
+  for (const ir::Node* n : graph.nodes)
+    for (const ir::Value* v : n->inputs)
+      if (v) ++uses[v];
+  for (const ir::Node* n : graph.nodes) {
+    for (const ir::Value* v : n->inputs)
+      if (v && v->constant && !env.contains(v)) env.put(v, to_ref(*v->constant));
+    PERI_TRY(eval_node(*n, env, &binding, options, wanted));
+    for (const ir::Value* v : n->inputs)
+      if (v && --uses[v] == 0) env.erase(v);
+  }
+  std::vector<RefTensor> out;
+  for (const ir::Value* v : graph.outputs) {
+    if (v->constant && !env.contains(v)) env.put(v, to_ref(*v->constant));
+    out.push_back(env.take(v, --uses[v] == 0));
+  }
+  return out;
+}
+
+}  // namespace peri::ops

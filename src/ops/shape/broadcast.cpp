@@ -1,0 +1,106 @@
+// Broadcasting and index arithmetic shared by the ops.
+#include "ops/shape/broadcast.hpp"
+
+#include <algorithm>
+
+namespace peri::ops {
+
+namespace {
+Result<Dim> broadcast_dim(const Dim& a, const Dim& b) {
+  if (a == b || b.is_const(1)) return a;
+  if (a.is_const(1)) return b;
+  if (a.is_const() && b.is_const())
+    return invalid("shapes do not broadcast")
+        .expecting("equal dimensions or 1")
+        .but_found(a.text() + " against " + b.text());
+  // One side is a number > 1: the symbol must be 1 or that number, and the number wins either way. Two different
+  // symbols: the exporter has given one size two names; the run checks it when dimensions are bound.
+  if (a.is_const()) return a;
+  if (b.is_const()) return b;
+  return a.is_symbol() || !b.is_symbol() ? a : b;
+}
+}  // namespace
+
+Result<Shape> broadcast(const Shape& a, const Shape& b) {
+  const size_t rank = std::max(a.size(), b.size());
+  Shape out(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    const size_t from_end = rank - i;
+    if (from_end > a.size()) {
+      out[i] = b[b.size() - from_end];
+    } else if (from_end > b.size()) {
+      out[i] = a[a.size() - from_end];
+    } else {
+      PERI_ASSIGN(out[i], broadcast_dim(a[a.size() - from_end], b[b.size() - from_end]));
+    }
+  }
+  return out;
+}
+
+Result<Shape> broadcast_all(std::span<const Shape> shapes) {
+  Shape out;
+  for (const Shape& s : shapes) {
+    PERI_ASSIGN(out, broadcast(out, s));
+  }
+  return out;
+}
+
+std::vector<int64_t> strides_of(std::span<const int64_t> dims) {
+  std::vector<int64_t> s(dims.size());
+  int64_t step = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    s[i] = step;
+    step *= dims[i];
+  }
+  return s;
+}
+
+std::vector<int64_t> broadcast_strides(std::span<const int64_t> in, std::span<const int64_t> out) {
+  std::vector<int64_t> s(out.size(), 0);
+  const std::vector<int64_t> own = strides_of(in);
+  const size_t skip = out.size() - in.size();
+  for (size_t i = 0; i < in.size(); ++i) s[skip + i] = in[i] == 1 ? 0 : own[i];
+  return s;
+}
+
+int64_t broadcast_index(int64_t flat, std::span<const int64_t> out_dims, std::span<const int64_t> in_strides) {
+  int64_t at = 0;
+  for (size_t i = out_dims.size(); i-- > 0;) {
+    at += flat % out_dims[i] * in_strides[i];
+    flat /= out_dims[i];
+  }
+  return at;
+}
+
+void unravel(int64_t flat, std::span<const int64_t> dims, std::span<int64_t> coordinates) {
+  for (size_t i = dims.size(); i-- > 0;) {
+    coordinates[i] = flat % dims[i];
+    flat /= dims[i];
+  }
+}
+
+Result<int64_t> normalize_axis(int64_t axis, size_t rank) {
+  const int64_t r = static_cast<int64_t>(rank);
+  if (axis < -r || axis >= r)
+    return invalid("axis is out of range")
+        .expecting(format("an axis in [%lld, %lld]", static_cast<long long>(-r), static_cast<long long>(r - 1)))
+        .but_found(std::to_string(axis));
+  return axis < 0 ? axis + r : axis;
+}
+
+Result<std::vector<int64_t>> normalize_axes(std::vector<int64_t> axes, size_t rank) {
+  for (int64_t& a : axes) {
+    PERI_ASSIGN(a, normalize_axis(a, rank));
+  }
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return invalid("an axis is named twice");
+  return axes;
+}
+
+std::vector<int64_t> concrete(const ir::Value& v) {
+  std::vector<int64_t> out;
+  for (const Dim& d : *v.type.shape) out.push_back(d.value());
+  return out;
+}
+
+}  // namespace peri::ops

@@ -1,0 +1,101 @@
+// Order and wrapper of the passes.
+#include "passes/pipeline.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "base/fault.hpp"
+#include "base/file.hpp"
+
+namespace peri::passes {
+
+std::span<const std::string_view> order() {
+  static constexpr std::string_view kOrder[] = {
+      "eliminate_identity",    // names go, uses remain
+      "fold_constants",        // shape arithmetic becomes sizes, constant expressions become constants
+      "eliminate_duplicates",  // equal nodes become one
+      "resolve_ranges",        // index arithmetic of masks
+      "simplify",              // what changes nothing goes
+      "fold_constants",        // what that made constant
+      "fuse_softmax",          // what exporters take apart is put together
+      "fuse_layer_norm",
+      "fold_batch_norm",  // scales and shifts of channels are in the weights
+      "fold_padding",
+      "gemm_to_matmul",     // linear layers without reshapes around them
+      "sink_transposes",    // transposes meet and cancel; chains of reshapes are one
+      "split_projections",  // packed q, k, v without copies
+      "merge_slices",       // one copy for a window along several axes
+      "fuse_attention",     // softmax(q kT + mask) v with its head splits is one node
+      "sink_transposes",
+      "fuse_gelu",  // activations that fit into epilogues
+      "fuse_swish",
+      "fuse_hard_swish",
+      "simplify",
+      "eliminate_duplicates",
+      "set_precision",  // what is computed and stored in which type
+  };
+  return kOrder;
+}
+
+const Pass* find(std::string_view name) {
+  for (const Entry* e : entries())
+    if (e->pass.name == name) return &e->pass;
+  return nullptr;
+}
+
+Result<PassReport> run_pass(const Pass& pass, ir::Graph& graph, const Precision& precision) {
+  PassReport report;
+  report.name = pass.name;
+  report.nodes_before = graph.nodes.size();
+  const int64_t start = now_ns();
+  auto rewrites = contained([&] { return pass.run_at ? pass.run_at(graph, precision) : pass.run(graph); });
+  if (!rewrites.ok()) return std::move(rewrites).error().at_node("pass " + report.name);
+  report.rewrites = *rewrites;
+  if (report.rewrites > 0) {
+    graph.erase_dead();
+    auto check = [&]() -> Status {
+      PERI_TRY(ops::infer_graph(graph));
+      return ir::verify_structure(graph);
+    };
+    Status sound = contained(check);
+    if (!sound.ok())
+      return internal_error("pass '%s' broke the graph: %s", report.name.c_str(), sound.error().text().c_str())
+          .advise("build with --disable-pass " + report.name + " and report this");
+  }
+  report.nodes_after = graph.nodes.size();
+  report.ms = seconds_since(start) * 1e3;
+  return report;
+}
+
+Result<std::vector<PassReport>> run_pipeline(ir::Graph& graph, const PipelineOptions& options) {
+  for (const std::string& name : options.disabled) {
+    if (find(name)) continue;
+    std::string known;
+    for (const Entry* e : entries()) known += (known.empty() ? "" : ", ") + std::string(e->pass.name);
+    return usage("no pass is named '%s'", name.c_str()).advise("the passes are: " + known);
+  }
+  PERI_TRY(ops::infer_graph(graph));
+  PERI_TRY(ir::verify_structure(graph));
+  std::vector<PassReport> reports;
+  for (std::string_view name : order()) {
+    const Pass* pass = find(name);
+    if (!pass) continue;
+    if (std::find(options.disabled.begin(), options.disabled.end(), name) != options.disabled.end()) {
+      reports.push_back({std::string(name), 0, 0, graph.nodes.size(), graph.nodes.size(), true});
+      continue;
+    }
+    if (options.stop && options.stop())
+      return Error(ErrorKind::kCancelled, "interrupted while the graph was rewritten");
+    const std::string before = options.dump_dir.empty() ? "" : ir::print(graph);
+    PERI_ASSIGN(PassReport report, run_pass(*pass, graph, options.precision));
+    if (!options.dump_dir.empty() && report.rewrites > 0) {
+      const std::string stem = options.dump_dir + "/" + format("%02zu_", reports.size()) + report.name;
+      PERI_TRY(write_file_atomic(stem + ".before.ir", before));
+      PERI_TRY(write_file_atomic(stem + ".after.ir", ir::print(graph)));
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+}  // namespace peri::passes
