@@ -334,8 +334,7 @@ class Session {
   // The device that all inputs and outputs lie on, and which one of its kind; PERI_DEVICE_HOST: none.
   std::pair<peri_device, int32_t> device() const {
     int32_t index = 0;
-    const peri_device kind = peri_session_device(raw_.get(), &index);
-    return {kind, index};
+    return {peri_session_device(raw_.get(), &index), index};
   }
   // Makes what runs of inputs of these types and dims need. Nothing: it is there.
   std::optional<Error> prepare(std::span<const View> inputs) {
@@ -346,7 +345,6 @@ class Session {
       return std::nullopt;
     });
   }
-  // Memory of the session on its device, as peri_session_input_memory() has it.
   Result<View> input_memory(size_t index) { return port_memory(peri_session_input_memory, index); }
   Result<View> output_memory(size_t index) { return port_memory(peri_session_output_memory, index); }
   // Waits for runs that were given a stream; the first of their errors, if there is one.

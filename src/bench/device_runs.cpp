@@ -2,8 +2,6 @@
 #include "bench/device_runs.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <iostream>
 
 #include "base/clock.hpp"
 
@@ -147,9 +145,9 @@ std::string report_text(const DeviceReport& r) {
                 m.interval_ms.high, m.samples_ms.size(), bytes.c_str(), r.given.c_str());
 }
 
-Status resident_rounds(runtime::Session* session, const Schedule& schedule) {
-  std::string line;
-  for (int64_t round = 0; std::getline(std::cin, line); ++round) {
+Status resident_rounds(runtime::Session* session, const Schedule& schedule, const std::function<bool()>& next,
+                       const std::function<void(const std::string&)>& say) {
+  for (int64_t round = 0; next(); ++round) {
     PERI_ASSIGN(const std::vector<double> samples, resident_samples(session, schedule));
     JsonWriter w;
     w.begin_object().field("round", round).key("resident_ms").begin_array();
@@ -159,8 +157,7 @@ Status resident_rounds(runtime::Session* session, const Schedule& schedule) {
     for (uint32_t d = 1; d < session->engine().program().devices.size(); ++d)
       bytes += session->engine().device(d)->counts().most_bytes;
     w.field("device_bytes", bytes).end_object();
-    std::printf("%s\n", w.take().c_str());
-    std::fflush(stdout);
+    say(w.take());
   }
   return Ok{};
 }

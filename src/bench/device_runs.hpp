@@ -39,8 +39,10 @@ void write_report(const DeviceReport& report, const Measurement& with_copies, Js
 // "resident 0.412 ms [0.411, 0.413], 24.1 MiB on cuda:0, given memory in place"; empty: the host alone.
 std::string report_text(const DeviceReport& report);
 
-// A round for each line of standard input, until it ends: {"round": K, "resident_ms": [...]} on standard output, each
-// with a warm-up of its own. For measuring against another program in turn: both live through all rounds.
-Status resident_rounds(runtime::Session* session, const Schedule& schedule);
+// A round whenever `next` gives true, until it does not: `say` gets {"round": K, "resident_ms": [...], "device_bytes":
+// N} for each, which has a warm-up of its own. For measuring against another program in turn: both live through all
+// rounds.
+Status resident_rounds(runtime::Session* session, const Schedule& schedule, const std::function<bool()>& next,
+                       const std::function<void(const std::string&)>& say);
 
 }  // namespace peri::bench

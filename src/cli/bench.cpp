@@ -1,6 +1,7 @@
 // peri bench: how long a run takes, as medians, intervals and samples.
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
@@ -71,7 +72,13 @@ Result<Outcome> run(const Arguments& arguments) {
   resident.warm_up_seconds = bench::kResidentWarmUpSeconds;
   if (arguments.has("--paced")) {
     resident.seconds = 0;  // a batch a round
-    PERI_TRY(bench::resident_rounds(session.get(), resident));
+    std::string line;
+    const auto next = [&] { return static_cast<bool>(std::getline(std::cin, line)); };
+    const auto say = [](const std::string& round) {
+      std::printf("%s\n", round.c_str());
+      std::fflush(stdout);
+    };
+    PERI_TRY(bench::resident_rounds(session.get(), resident, next, say));
     return Outcome{};
   }
   auto once = [&]() -> Status {
