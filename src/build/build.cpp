@@ -15,8 +15,9 @@ Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, c
   const tune::Options& tune = options.compile.tune;
   runtime::WeightSource weights;
   weights.tensors = compiled.weights;
-  PERI_ASSIGN(const auto engine, runtime::Engine::create(compiled.program, std::move(weights),
-                                                         engine_options(options.executors, tune.threads)));
+  runtime::EngineOptions run = engine_options(options.executors, tune.threads);
+  if (compiled.program.devices.size() > 1) run.device = options.compile.device;
+  PERI_ASSIGN(const auto engine, runtime::Engine::create(compiled.program, std::move(weights), std::move(run)));
   judge::Terms terms;
   terms.tuned_for = compilation.tuned_for();
   terms.bounds = compilation.bounds();

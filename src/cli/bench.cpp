@@ -1,9 +1,11 @@
 // peri bench: how long a run takes, as medians, intervals and samples.
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
+#include "bench/device_runs.hpp"
 #include "bench/measure.hpp"
 #include "bench/steps.hpp"
 #include "cli/console/model.hpp"
@@ -12,7 +14,8 @@ namespace peri::cli {
 namespace {
 
 std::string report(const bench::Measurement& m, const Opened& opened, const DimBinding& dims, bool tuned, int threads,
-                   int64_t arena_bytes, double first_run_ms, const std::string& unstable) {
+                   int64_t arena_bytes, double first_run_ms, const std::string& unstable,
+                   const bench::DeviceReport& device) {
   JsonWriter w;
   w.begin_object().field("model", opened.engine->program().name).field("threads", threads).key("dims").begin_object();
   for (const auto& [name, value] : dims) w.field(name, value);
@@ -27,6 +30,7 @@ std::string report(const bench::Measurement& m, const Opened& opened, const DimB
       .field("arena_bytes", arena_bytes)
       .field("load_ms", opened.load_ms)
       .field("first_run_ms", first_run_ms);
+  bench::write_report(device, m, &w);
   w.field("unstable", unstable).key("samples").begin_array();
   for (double s : m.samples_ms) w.value(s);
   w.end_array().end_object();
@@ -64,11 +68,25 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(schedule.seconds, arguments.real("--seconds", 0, 86400, 3));
   PERI_ASSIGN(schedule.max_samples, arguments.number("--iterations", 1, 100000000, 100000));
   PERI_ASSIGN(const double tolerance, arguments.real("--tolerance", 0, 1e6, 25));
+  bench::Schedule resident = schedule;
+  resident.warm_up_seconds = bench::kResidentWarmUpSeconds;
+  if (arguments.has("--paced")) {
+    resident.seconds = 0;  // a batch a round
+    std::string line;
+    const auto next = [&] { return static_cast<bool>(std::getline(std::cin, line)); };
+    const auto say = [](const std::string& round) {
+      std::printf("%s\n", round.c_str());
+      std::fflush(stdout);
+    };
+    PERI_TRY(bench::resident_rounds(session.get(), resident, next, say));
+    return Outcome{};
+  }
   auto once = [&]() -> Status {
     PERI_TRY(session->run(inputs));
     return Ok{};
   };
   PERI_ASSIGN(const bench::Measurement m, bench::measure(schedule, once, interrupted));
+  PERI_ASSIGN(const bench::DeviceReport device, bench::device_report(session.get(), resident, interrupted));
   if (opened.file) PERI_TRY(opened.file->check());
   if (arguments.has("--layers")) {
     std::vector<double> ms(opened.engine->program().steps.size(), 0);
@@ -80,7 +98,8 @@ Result<Outcome> run(const Arguments& arguments) {
       format("median %.3f ms [%.3f, %.3f], p99 %.3f ms, %zu samples, %d thread%s", m.median_ms, m.interval_ms.low,
              m.interval_ms.high, m.p99_ms, m.samples_ms.size(), threads, threads == 1 ? "" : "s");
   const std::string unstable = bench::why_unstable(m, tolerance / 100);
-  out.json = report(m, opened, dims, tuned, threads, session->arena_bytes(), first_run_ms, unstable);
+  out.json = report(m, opened, dims, tuned, threads, session->arena_bytes(), first_run_ms, unstable, device);
+  if (const std::string there = bench::report_text(device); !there.empty()) out.summary += "; " + there;
   if (!unstable.empty()) {
     out.code = exit_code(ErrorKind::kUnstable);
     out.summary += "; not stable: " + unstable + format(", more than %g %% apart", tolerance);
@@ -101,11 +120,16 @@ const Entry bench_entry{{
                      {"--seconds", "", "N", "time to sample for (default 3)"},
                      {"--iterations", "", "N", "at most this many samples"},
                      {"--tolerance", "", "PERCENT", "most that the samples may disagree by (default 25)"},
+                     {"--paced", "", "", "of an engine on a device: a round of runs for each line of the input"},
                      {"--layers", "", "", "also show the time of every step"}}),
     .details =
         "Exit code 5 where 10 or more samples do not agree: the medians of their first and second half, or the "
         "ends of the\n"
         "median's interval, are further apart than --tolerance of the median. What was measured is still told.\n\n"
+        "Of an engine that runs on a device the runs above copy inputs and outputs (with_copies_ms); resident_ms is "
+        "told "
+        "beside\nthem: events round each of at least 30 launches, inputs and outputs in the device's memory.\n"
+        "--paced writes a JSON line of such times for each line of standard input, until that ends.\n\n"
         "example:\n  peri bench models/digits_cnn.onnx --dims batch=8 --seconds 1 --json -",
     .run = run,
 }};

@@ -39,15 +39,29 @@ struct Ready {
 
 class CudaInstance final : public runtime::Instance {
  public:
-  CudaInstance(std::string name, cuda::CudaDevice* device, std::vector<Ready> launches, size_t workspace)
-      : name_(std::move(name)), device_(device), launches_(std::move(launches)), workspace_(workspace) {}
+  CudaInstance(std::string name, cuda::CudaDevice* device, std::vector<Ready> launches,
+               const kernels::cuda::LaunchInstance& plan)
+      : name_(std::move(name)),
+        device_(device),
+        launches_(std::move(launches)),
+        workspace_(plan.workspace_bytes()),
+        faults_(plan.faults()) {}
   size_t workspace_bytes() const override { return workspace_; }
+  bool may_fault() const override { return !faults_.empty(); }
+  Error fault(int32_t word) const override {
+    if (word < 1 || static_cast<size_t>(word) > faults_.size()) return Instance::fault(word);
+    return faults_[static_cast<size_t>(word) - 1];
+  }
   Status enqueue(const runtime::EnqueueContext& c) const override {
     for (const Ready& r : launches_) {
       std::vector<device::Argument> arguments;
       for (const LaunchArgument& a : r.arguments) {
         if (a.from == LaunchArgument::From::kWorkspace) {
           arguments.push_back(c.workspace);
+          continue;
+        }
+        if (a.from == LaunchArgument::From::kFault) {
+          arguments.push_back(c.fault);
           continue;
         }
         const auto& value = a.from == LaunchArgument::From::kInput ? c.reads[a.index] : c.writes[a.index];
@@ -65,6 +79,7 @@ class CudaInstance final : public runtime::Instance {
   cuda::CudaDevice* device_;
   std::vector<Ready> launches_;
   size_t workspace_;
+  std::vector<Error> faults_;
 };
 
 class CudaPrepared final : public runtime::Prepared {
@@ -93,7 +108,7 @@ class CudaPrepared final : public runtime::Prepared {
       PERI_ASSIGN(launches.emplace_back(), ready(l));
     }
     return std::unique_ptr<runtime::Instance>(
-        std::make_unique<CudaInstance>(step_.name, device_, std::move(launches), plan->workspace_bytes()));
+        std::make_unique<CudaInstance>(step_.name, device_, std::move(launches), *plan));
   }
 
  private:

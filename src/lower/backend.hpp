@@ -19,7 +19,8 @@ struct Backend {
                       const ir::Layout& to) = nullptr;
   Placement placement = {};  // of the emitted steps; no device: they stay on the host
   // What it plans for, with so many threads of the host; null: this CPU. kUnsupported: why there is none here.
-  Result<device::Target> (*target)(int threads, std::vector<std::string> libraries) = nullptr;
+  Result<device::Target> (*target)(int threads, std::vector<std::string> libraries,
+                                   const std::string& device) = nullptr;
   bool measured = true;  // false: its kernels are not tried one by one, the first offer is taken; the engine is judged
 };
 

@@ -99,16 +99,19 @@ void check(const Case& c, const HostGpu& gpu) {
     memory.emplace_back(out.back().bytes().size());
   }
   Guarded workspace(c.instance->workspace_bytes());
+  int32_t fault = 0;
   for (const KernelLaunch& l : c.launches()) {
     std::vector<void*> addresses;
     for (const LaunchArgument& a : l.arguments)
       addresses.push_back(a.from == LaunchArgument::From::kInput    ? const_cast<void*>(static_cast<const void*>(
                                                                        c.problem->given->row_major()[a.index].data()))
                           : a.from == LaunchArgument::From::kOutput ? memory[a.index].at()
+                          : a.from == LaunchArgument::From::kFault  ? static_cast<void*>(&fault)
                                                                     : workspace.at());
     gpu.run(l.text, l.entry, l.blocks, l.threads, l.shared_bytes, addresses, l.sizes);
   }
   EXPECT_TRUE(workspace.whole());
+  EXPECT_EQ(fault, 0) << "it finds a fault in the arguments of a sample";
   for (size_t k = 0; k < out.size(); ++k) {
     EXPECT_TRUE(memory[k].whole()) << "it writes beside result " << k;
     if (!out[k].bytes().empty())

@@ -12,8 +12,9 @@ namespace {
 constexpr int kLeastChip = 80;
 }
 
-Result<std::unique_ptr<Instance>> LaunchInstance::make(std::vector<KernelLaunch> launches, size_t workspace) {
-  return std::unique_ptr<Instance>(std::make_unique<LaunchInstance>(std::move(launches), workspace));
+Result<std::unique_ptr<Instance>> LaunchInstance::make(std::vector<KernelLaunch> launches, size_t workspace,
+                                                       std::vector<Error> faults) {
+  return std::unique_ptr<Instance>(std::make_unique<LaunchInstance>(std::move(launches), workspace, std::move(faults)));
 }
 
 void LaunchInstance::run_task(int, int64_t, const Args&) const {
