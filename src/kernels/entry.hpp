@@ -84,8 +84,8 @@ using Packed = std::shared_ptr<const void>;
 class PackedStore {
  public:
   virtual ~PackedStore() = default;
-  // `floats` floats at 64-byte alignment as `make` writes them: found, or made now and kept. Errors: kMemory.
-  virtual Result<Tensor> get(std::string_view form, int64_t floats, FunctionRef<void(float*)> make) = 0;
+  // `bytes` bytes at 64-byte alignment as `make` writes them: found, or made now and kept. Errors: kMemory.
+  virtual Result<Tensor> get(std::string_view form, int64_t bytes, FunctionRef<void(std::byte*)> make) = 0;
 };
 
 // The weights of a problem, one for each graph input, in the types that the inputs state; undefined where an input is
