@@ -20,7 +20,7 @@ std::vector<Flag> build_flags(std::vector<Flag> more) {
       {"--dtype", "", "NAME", "element type of the weights: f32, f16 or bf16; else the model's own"},
       {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
       {"--backend", "", "NAME", "auto, cpu or cuda (auto: cpu)"},
-      {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, reference"},
+      {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, cublaslt, reference"},
       {"--disable-pass", "", "NAME", "leave a pass out", true},
       {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it"},
       {"--settings", "", "N", "settings of a kernel's tunables to try beside what it derives (default: 0)"},

@@ -77,6 +77,8 @@ class CudaDevice : public Device {
   // The launch of a kernel whose parameters are the addresses of the arguments, in order, then the scalars.
   virtual Launch launch_of(const Kernel& kernel, const Shape& shape, std::vector<Argument> arguments,
                            std::vector<Scalar> scalars = {}) = 0;
+  // Calls the function with this device's context current on the calling thread, as libraries want it.
+  virtual Status within(const std::function<Status()>& function) = 0;
   // From a pool that keeps what comes back: sizes are rounded up to powers of two. Errors: kMemory.
   virtual Result<Pinned> pinned(size_t bytes) = 0;
   // An event that keeps the time; it costs a little more than one of make_event().
