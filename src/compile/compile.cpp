@@ -150,15 +150,28 @@ Status obey_lock(Options* o) {
   return Ok{};
 }
 
-// A provider that no kernel has would leave the whole model to the reference.
-Status check_provider(const std::string& provider) {
+// A provider that has no kernel for the backend, or whose library is not there, would leave the whole model to the
+// reference.
+Status check_provider(const std::string& provider, const lower::Backend& backend,
+                      const std::optional<device::Target>& target) {
   std::set<std::string> known = {"", "reference"};
-  for (const kernels::Kernel* k : kernels::kernels()) known.emplace(k->provider);
+  std::string_view missing;
+  for (const kernels::Kernel* k : kernels::kernels()) {
+    if (std::find(backend.executors.begin(), backend.executors.end(), k->executor) == backend.executors.end()) continue;
+    if (!target || kernels::has_library(*k, *target))
+      known.emplace(k->provider);
+    else if (k->provider == provider)
+      missing = k->library;
+  }
   if (known.contains(provider)) return Ok{};
+  if (!missing.empty())
+    return refused("provider '%s' needs %s, which is not here", provider.c_str(), std::string(missing).c_str())
+        .advise("peri doctor says where it was looked for");
   std::string names;
   for (const std::string& name : known)
     if (!name.empty()) names += (names.empty() ? "" : ", ") + name;
-  return usage("no provider '%s'", provider.c_str()).expecting(names);
+  return usage("backend '%s' has no provider '%s'", std::string(backend.name).c_str(), provider.c_str())
+      .expecting(names);
 }
 
 // The dims to build for: the lock's, if there is one.
@@ -301,7 +314,7 @@ Status Compilation::State::begin(Options given, Imported model) {
     PERI_ASSIGN(options.tune.target, backend->target(options.tune.threads, exec::libraries(), options.device));
   }
   if (!backend->measured) options.tune.measure = options.tune.verify = false;
-  PERI_TRY(check_provider(options.tune.provider));
+  PERI_TRY(check_provider(options.tune.provider, *backend, options.tune.target));
   if (options.tune.target && (options.tune.measure || options.tune.verify))
     return usage("a plan for another target is neither measured nor verified on this machine")
         .advise("build with a lock, or without tuning");

@@ -384,4 +384,8 @@ SampleVerdict Judge::samples(const kernels::Kernel& kernel) {
   return check_samples(kernel, state_->target, &state_->pool);
 }
 
+Resolved Judge::resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate) {
+  return resolve_here(region, constant, candidate, state_->target);
+}
+
 }  // namespace peri::tune

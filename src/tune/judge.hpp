@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/ceilings.hpp"
+#include "tune/resolved.hpp"
 #include "tune/tuner.hpp"
 
 namespace peri::tune {
@@ -48,6 +49,8 @@ class Judge {
   // Tier 1: every sample that the kernel takes, in full, alone and with epilogues, each configuration. A kernel that
   // takes none is refused.
   SampleVerdict samples(const kernels::Kernel& kernel);
+  // What the candidate's library chooses for the problem.
+  Resolved resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate);
 
  private:
   struct State;

@@ -256,6 +256,9 @@ void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<b
 
 void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                           Candidates* all) {
+  if (options.measure && !stopped())
+    add_resolved(region, constant, key, {cache.get(), [&] { return worker(); }, [&]() -> Judge& { return here(); }},
+                 all);
   std::vector<Candidate*> fresh;
   for (Candidate& c : all->list)
     if (!recall(key, region, &c)) fresh.push_back(&c);

@@ -93,6 +93,14 @@ std::string worker_program() {
   return !failed && access(path.c_str(), X_OK) == 0 ? path : "";
 }
 
+namespace {
+// The answer to a question, or how the worker ended over it.
+struct Said {
+  std::optional<Json> json;
+  Death death;
+};
+}  // namespace
+
 struct RemoteJudge::State {
   std::string program;
   int threads = 1;
@@ -133,6 +141,16 @@ struct RemoteJudge::State {
     if (send_text(process.socket.get(), text).ok()) return Ok{};
     PERI_ASSIGN(const Death d, replace(io_error("closed")));
     return send_text(process.socket.get(), text);
+  }
+  // Asks for one answer. A worker that others killed meanwhile gets a second try. Errors: no worker could be had.
+  Result<Said> answer(const std::string& text) {
+    for (int tries = 0;; ++tries) {
+      PERI_TRY(ask(text));
+      auto said = receive(process.socket.get(), patience_s);
+      if (said.ok()) return Said{*std::move(said), {}};
+      PERI_ASSIGN(Death d, replace(said.error()));
+      if (!d.killed || tries > 0) return Said{std::nullopt, std::move(d)};
+    }
   }
 };
 
@@ -216,24 +234,28 @@ Status RemoteJudge::judge(const ir::Graph& region, const std::vector<bool>& cons
 }
 
 Result<SampleVerdict> RemoteJudge::samples(const kernels::Kernel& kernel) {
-  State& s = *state_;
   JsonWriter w;
   w.begin_object().field("samples", kernel.name).end_object();
-  const std::string text = w.take();
-  for (int tries = 0;; ++tries) {
-    PERI_TRY(s.ask(text));
-    auto said = receive(s.process.socket.get(), s.patience_s);
-    if (said.ok()) return read_samples(*said);
-    PERI_ASSIGN(const Death d, s.replace(said.error()));
-    if (d.killed && tries == 0) continue;
-    SampleVerdict v;
-    v.failed = "the worker " + d.how + " on a sample";
-    v.lasting = d.ours;
-    return v;
-  }
+  PERI_ASSIGN(const Said said, state_->answer(w.take()));
+  if (said.json) return read_samples(*said.json);
+  return SampleVerdict{0, "the worker " + said.death.how + " on a sample", said.death.ours};
+}
+
+Result<Resolved> RemoteJudge::resolve(const ir::Graph& region, const std::vector<bool>& constant,
+                                      const Candidate& candidate) {
+  const Candidate* const list[] = {&candidate};
+  PERI_ASSIGN(const Said said, state_->answer(question_text(region, constant, list, {}, true)));
+  if (said.json) return read_resolved(*said.json);
+  return Resolved{{}, "the worker " + said.death.how, said.death.ours};
 }
 
 namespace {
+Resolved resolve_of(Judge& judge, const Question& question, const std::function<void(const std::string&)>& before) {
+  if (question.candidates.size() != 1) return {{}, "a question about no candidate, or several", false};
+  if (before) before(question.candidates[0].id());
+  return judge.resolve(question.region, question.constant, question.candidates[0]);
+}
+
 Status answer(int socket, Judge& judge, const Json& said, const std::function<void(const std::string&)>& before) {
   if (const Json* name = said.find("samples")) {
     PERI_ASSIGN(const std::string_view kernel_name, name->as_string());
@@ -248,6 +270,7 @@ Status answer(int socket, Judge& judge, const Json& said, const std::function<vo
     w.begin_object().field("error", question.error().text()).end_object();
     return send_text(socket, w.take());
   }
+  if (question->resolve) return send_text(socket, resolved_text(resolve_of(judge, *question, before)));
   std::vector<const Candidate*> list;
   for (const Candidate& c : question->candidates) list.push_back(&c);
   Status sent = Ok{};

@@ -26,6 +26,7 @@ class RemoteJudge {
   Status judge(const ir::Graph& region, const std::vector<bool>& constant, std::span<const Candidate* const> candidates,
                const Terms& terms, const Told& told);
   Result<SampleVerdict> samples(const kernels::Kernel& kernel);
+  Result<Resolved> resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate);
   int64_t deaths() const;
 
  private:

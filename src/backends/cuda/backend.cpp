@@ -21,6 +21,8 @@ Result<device::Target> target(int threads, std::vector<std::string> libraries, c
   const device::Target gpu = device::cuda::target_of(gpus[static_cast<size_t>(ordinal)], *driver, {});
   out.chip += " with " + gpu.chip;
   out.isas.insert(out.isas.end(), gpu.isas.begin(), gpu.isas.end());
+  if (const auto blas = device::cuda::open_library(device::cuda::Vendor::kCublasLt); blas.ok())
+    out.libraries.push_back("cublaslt " + blas->version().text());
   return out;
 }
 }  // namespace

@@ -21,7 +21,7 @@ std::vector<Flag> build_flags(std::vector<Flag> more) {
       {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
       {"--backend", "", "NAME", "auto, cpu or cuda (auto: cpu)"},
       {"--device", "", "KIND:N", "which one of several devices, e.g. cuda:1 (default: the first)"},
-      {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, reference"},
+      {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, cublaslt, reference"},
       {"--disable-pass", "", "NAME", "leave a pass out", true},
       {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it"},
       {"--settings", "", "N", "settings of a kernel's tunables to try beside what it derives (default: 0)"},

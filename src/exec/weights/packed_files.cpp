@@ -1,4 +1,4 @@
-// Files of packed weights. Header of 64 bytes, the key, zeros up to a page, the floats; a file is whole or not there,
+// Files of packed weights. Header of 64 bytes, the key, zeros up to a page, the data; a file is whole or not there,
 // and each of its bytes is compared or under the checksum.
 #include "exec/weights/packed_files.hpp"
 
@@ -272,19 +272,18 @@ int64_t clear_packed(const std::string& cache) {
 StepStore::StepStore(std::shared_ptr<PackedFiles> files, std::string key, std::function<bool()> sound)
     : files_(std::move(files)), key_(std::move(key)), sound_(std::move(sound)) {}
 
-Result<Tensor> StepStore::get(std::string_view form, int64_t floats, FunctionRef<void(float*)> make) {
-  const int64_t bytes = floats * static_cast<int64_t>(sizeof(float));
+Result<Tensor> StepStore::get(std::string_view form, int64_t bytes, FunctionRef<void(std::byte*)> make) {
   const std::string key = key_ + "\nform " + std::string(form);
   const bool kept = files_ && bytes >= kLeastBytes;
   if (kept) {
     if (auto file = files_->find(key, bytes)) {
       const std::lock_guard<std::mutex> lock(mutex_);
       mapped_.push_back(file);
-      return Tensor::view(DType::kF32, {floats}, PackedFiles::data_of(*file), file);
+      return Tensor::view(DType::kU8, {bytes}, PackedFiles::data_of(*file), file);
     }
   }
-  PERI_ASSIGN(Tensor t, Tensor::uninitialized(DType::kF32, {floats}));
-  make(t.mutable_as<float>());
+  PERI_ASSIGN(Tensor t, Tensor::uninitialized(DType::kU8, {bytes}));
+  make(t.mutable_data());
   if (kept && sound_()) files_->keep(key, t);
   return t;
 }
