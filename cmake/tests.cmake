@@ -72,6 +72,7 @@ foreach(line IN LISTS layers)
   list(GET words 1 module)
   peri_tests(${module})
 endforeach()
+add_dependencies(test_tune fake_driver fake_nvrtc)  # trials on a GPU that is none
 # Tests that need every module: whole models, command line, worlds.
 foreach(folder whole)
   peri_tests(${folder})

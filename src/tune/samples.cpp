@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "exec/cuda_code.hpp"
 #include "problem/problem.hpp"
 #include "tune/sample_regions.hpp"
 #include "tune/trial.hpp"
@@ -28,17 +29,26 @@ bool prepared(SampleProblem* p) {
   return true;
 }
 
+// Has the code of all offers for the problem compiled, if they have any.
+void foresee(const kernels::Kernel& kernel, const TrialPlace& place, const SampleProblem& p) {
+  if (!place.away()) return;
+  const kernels::Problem problem{&p.region, p.constant};
+  const auto offers = kernel.offer(problem, place.target);
+  if (!offers.ok()) return;
+  for (const kernels::Offer& o : *offers) exec::foresee_code(kernel, problem, o.config, place.target);
+}
+
 // The error of the first offer of the kernel for this problem that is wrong; counts the others in *right.
-Status check_problem(const kernels::Kernel& kernel, const device::Target& target, SampleProblem* p, ThreadPool* pool,
+Status check_problem(const kernels::Kernel& kernel, const TrialPlace& place, SampleProblem* p, ThreadPool* pool,
                      int64_t* right) {
-  auto offers = kernel.offer({&p->region, p->constant}, target);
+  auto offers = kernel.offer({&p->region, p->constant}, place.target);
   if (!offers.ok() || offers->empty() || !prepared(p)) return Ok{};
   for (kernels::Offer& o : *offers) {
-    if (!target.has(o.requires_isa)) continue;
+    if (!place.target.has(o.requires_isa)) continue;
     o.inputs.resize(p->region.inputs.size());
     o.outputs.resize(p->region.outputs.size());
     const Candidate c{&kernel, std::move(o)};
-    auto trial = Trial::create(p->region, p->constant, c, &*p->given, target, pool);
+    auto trial = Trial::create(p->region, p->constant, c, &*p->given, place, pool);
     const auto late = [](ErrorKind kind) { return kind == ErrorKind::kRefused || kind == ErrorKind::kUnsupported; };
     if (!trial.ok() && late(trial.error().kind)) continue;
     if (!trial.ok()) return Error(trial.error().kind, "{" + c.offer.config + "} " + trial.error().text());
@@ -51,7 +61,7 @@ Status check_problem(const kernels::Kernel& kernel, const device::Target& target
 }
 }  // namespace
 
-SampleVerdict check_samples(const kernels::Kernel& kernel, const device::Target& target, ThreadPool* pool) {
+SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& place, ThreadPool* pool) {
   // A process that builds many engines asks once.
   static std::mutex guard;
   static std::map<const kernels::Kernel*, SampleVerdict> known;
@@ -60,9 +70,11 @@ SampleVerdict check_samples(const kernels::Kernel& kernel, const device::Target&
   SampleVerdict v;
   std::vector<SampleProblem> own = own_problems(kernel);
   for (std::vector<SampleProblem>* list : {&own, &common_problems()})
+    for (const SampleProblem& p : *list) foresee(kernel, place, p);
+  for (std::vector<SampleProblem>* list : {&own, &common_problems()})
     for (SampleProblem& p : *list) {
       if (!v.failed.empty()) break;
-      const Status right = check_problem(kernel, target, &p, pool, &v.samples);
+      const Status right = check_problem(kernel, place, &p, pool, &v.samples);
       if (right.ok()) continue;
       v.failed = "wrong on a sample: " + right.error().text() + " in " + problem::text(p.region, p.constant);
       v.lasting = right.error().kind != ErrorKind::kMemory;

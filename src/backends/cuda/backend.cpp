@@ -11,10 +11,13 @@ Result<device::Target> target(int threads, std::vector<std::string> libraries) {
   PERI_ASSIGN(const auto driver, device::cuda::open_driver());
   PERI_ASSIGN(const std::vector<device::cuda::GpuFacts> gpus, device::cuda::list_gpus(*driver));
   if (gpus.empty()) return unsupported("there is no GPU of NVIDIA's here");
-  PERI_TRY(device::cuda::open_library(device::cuda::Vendor::kNvrtc));
+  PERI_ASSIGN(const device::cuda::Library nvrtc, device::cuda::open_library(device::cuda::Vendor::kNvrtc));
   device::Target out = device::cpu_target(threads, std::move(libraries));
   const device::Target gpu = device::cuda::target_of(gpus[0], *driver, {});
-  out.chip += " with " + gpu.chip;
+  // What times and choices hold for: the chip, its multiprocessors, the driver, the compiler.
+  out.chip += format(" with %s (%d multiprocessors)", gpu.chip.c_str(), gpu.threads);
+  out.libraries.insert(out.libraries.end(), gpu.libraries.begin(), gpu.libraries.end());
+  out.libraries.push_back("nvrtc " + nvrtc.version().text());
   out.isas.insert(out.isas.end(), gpu.isas.begin(), gpu.isas.end());
   return out;
 }
@@ -28,7 +31,6 @@ const lower::Backend& backend() {
                       const ir::Layout& to) { return tuner.convert_ms(dtype, dims, from, to); },
       .placement = {.device = "cuda", .executor = "cuda", .lanes = 1, .own_only = true},
       .target = target,
-      .measured = false,
   };
   return kBackend;
 }
