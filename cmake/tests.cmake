@@ -72,10 +72,12 @@ foreach(line IN LISTS layers)
   list(GET words 1 module)
   peri_tests(${module})
 endforeach()
-add_dependencies(test_tune fake_driver fake_nvrtc)  # trials on a GPU that is none
 # Tests that need every module: whole models, command line, worlds.
 foreach(folder whole)
   peri_tests(${folder})
+endforeach()
+foreach(module tune whole)
+  add_dependencies(test_${module} fake_driver fake_nvrtc)  # trials on a GPU that is none
 endforeach()
 
 # The rules of the house, and the check of each rule.

@@ -13,8 +13,10 @@ namespace {
 using device::Captured;
 using runtime::EnqueueContext;
 
-constexpr int64_t kMostRounds = 20;
-constexpr double kWarmUpMs = 2;
+constexpr int64_t kMostRounds = 10;
+constexpr double kWarmUpMs = 0.5;
+// A launch alone takes a few microseconds more than in a chain: beyond this it is slower than the best by far.
+constexpr double kFar = 2, kAloneMs = 0.01;
 // Above this time of a launch shorter chains tell as much.
 constexpr double kSlowMs = 0.5;
 constexpr int kSlowShort = 2, kSlowLong = 6;
@@ -94,13 +96,16 @@ Status time_chains(const runtime::DeviceStep& step, const ChainTerms& terms, Evi
   for (int k = 0; k < 2 || seconds_since(start) * 1e3 < kWarmUpMs; ++k) {
     PERI_ASSIGN(once, clock.replay_ms(*one));
   }
-  const int few = once > kSlowMs ? kSlowShort : kShortChain, many = once > kSlowMs ? kSlowLong : kLongChain;
+  const bool far = terms.best_ms > 0 && once > kFar * terms.best_ms + kAloneMs;
+  const int few = far || once > kSlowMs ? kSlowShort : kShortChain,
+            many = far || once > kSlowMs ? kSlowLong : kLongChain;
+  const int64_t most = far ? 1 : kMostRounds, least = std::min(most, terms.least_rounds);
   PERI_ASSIGN(const auto brief, chain.capture(few));
   PERI_ASSIGN(const auto lengthy, chain.capture(many));
   std::vector<double> briefs, lengthies;
   const int64_t begun = now_ns();
-  for (int64_t round = -1; round < kMostRounds; ++round) {
-    if (round >= terms.least_rounds && seconds_since(begun) * 1e3 > terms.budget_ms) break;
+  for (int64_t round = -1; round < most; ++round) {
+    if (round >= least && seconds_since(begun) * 1e3 > terms.budget_ms) break;
     PERI_TRY(chain.empty_cache());
     PERI_ASSIGN(const double a, clock.replay_ms(*brief));
     PERI_TRY(chain.empty_cache());

@@ -15,6 +15,7 @@ struct ChainTerms {
   // holds, which is emptied before the chain. Activations are those of the launch before.
   bool cold_weights = false;
   double budget_ms = 20;
+  double best_ms = -1;       // of another candidate: what is slower by far is timed briefly; -1: there is none
   int64_t least_rounds = 3;  // each of a short chain and a long one, in turn
 };
 

@@ -191,7 +191,7 @@ struct Case {
     const double floor = place->ceilings.floor_ms(work_of(region, c.offer.flops).least);
     for (int round = 0; round < 2; ++round) {
       PERI_TRY(trial.time(alone() ? terms.budget_ms : terms.budget_ms * kVisitShare,
-                          alone() ? kOnlySamples : kVisitSamples, rest, e, terms.model_bytes));
+                          alone() ? kOnlySamples : kVisitSamples, rest, e, terms.model_bytes, least_ms(evidence())));
       if (believe_time(floor, place->ceilings, e)) break;
     }
     return Ok{};

@@ -7,6 +7,7 @@
 #include "bench/measure.hpp"
 #include "exec/entry.hpp"
 #include "runtime/engine.hpp"
+#include "tune/away.hpp"
 #include "tune/chains.hpp"
 #include "tune/one_step.hpp"
 
@@ -42,7 +43,8 @@ struct Made {
   OneStep one;
   std::vector<int> shared;
   std::unique_ptr<runtime::Session> session;
-  bool apart = false;  // its last run left arguments as they were given, and results in memory of their own
+  bool apart = false;           // its last run left arguments as they were given, and results in memory of their own
+  std::vector<uint64_t> given;  // of a device: checksums of the arguments as they were brought there
 };
 
 // The bytes of a buffer after a run, as they lie in memory.
@@ -61,6 +63,7 @@ struct Trial::State {
   ThreadPool* pool = nullptr;
   bool choosing = true;
   double flops = 0;
+  std::vector<uint64_t> first_sums;         // of a device: checksums of the first run's results
   std::vector<std::unique_ptr<Made>> made;  // the first with every sharing that is offered
 
   bool floats(size_t output) const { return is_float(region->outputs[output]->type.dtype); }
@@ -70,12 +73,14 @@ struct Trial::State {
   Result<Made*> engine_with(const std::vector<int>& shared);
   Status run(Made* m, const Form& form);
   Status check_arguments(Made* m, const Form& form) const;
+  Status check_sums(Made* m, const Form& form) const;
   Result<Held> held(Made* m, int32_t buffer) const;
   Result<Tensor> answer(Made* m, size_t k) const;
   Result<Tensor> row_major(const Tensor& physical, size_t k) const;
   Status same_bits(Made* m, const std::vector<Tensor>& first, const Form& form) const;
   Status cool(Made* m, std::span<const std::byte> rest) const;
-  Status time_away(Made* m, double budget_ms, int64_t least_rounds, double model_bytes, Evidence* evidence) const;
+  Status time_away(Made* m, double budget_ms, int64_t least_rounds, double model_bytes, double best_ms,
+                   Evidence* evidence) const;
 };
 Trial::Trial() : state_(std::make_unique<State>()) {}
 Trial::~Trial() = default;
@@ -156,6 +161,9 @@ Result<Made*> Trial::State::engine_with(const std::vector<int>& shared) {
     if (before && k == step) session->poison_results(k);
   });
   PERI_TRY(session->prepare({}));
+  if (place.checksums) {
+    PERI_ASSIGN(m->given, given_sums(*session, m->one.step, weights, *place.checksums));
+  }
   made.push_back(std::move(m));
   return made.back().get();
 }
@@ -189,7 +197,7 @@ Status Trial::State::run(Made* m, const Form& form) {
   session.order(form.order);
   m->apart = false;
   PERI_TRY(session.prepare({}));
-  session.poison();
+  if (!place.away()) session.poison();  // elsewhere the hook poisons what the step writes, and all else is brought
   auto done = session.run({});
   if (!done.ok()) return told("its run reports: ", std::move(done).error());
   m->apart = !form.shares();
@@ -207,8 +215,18 @@ Result<Held> Trial::State::held(Made* m, int32_t buffer) const {
   return out;
 }
 
+Status Trial::State::check_sums(Made* m, const Form& form) const {
+  PERI_ASSIGN(const std::vector<uint64_t> now, read_sums(*m->session, m->one.step, *place.checksums));
+  for (size_t k = 0; k < now.size(); ++k)
+    if (now[k] != m->given[k] &&
+        std::find(form.shared.begin(), form.shared.end(), static_cast<int>(k)) == form.shared.end())
+      return wrong(format("it changed its input %zu", k));
+  return Ok{};
+}
+
 // What no result took must be as it was given; of weights on the host the guards say more.
 Status Trial::State::check_arguments(Made* m, const Form& form) const {
+  if (place.checksums) return check_sums(m, form);
   for (size_t k = 0; k < weights.size(); ++k) {
     if ((weights[k] && !place.away()) ||
         std::find(form.shared.begin(), form.shared.end(), static_cast<int>(k)) != form.shared.end())
@@ -238,6 +256,10 @@ Result<Tensor> Trial::State::row_major(const Tensor& physical, size_t k) const {
 }
 
 Status Trial::State::same_bits(Made* m, const std::vector<Tensor>& first, const Form& form) const {
+  if (place.checksums) {
+    PERI_ASSIGN(const std::vector<uint64_t> now, written_sums(*m->session, m->one.step, *place.checksums));
+    if (now == first_sums) return Ok{};
+  }
   for (size_t k = 0; k < first.size(); ++k) {
     if (first[k].bytes().empty()) continue;
     PERI_ASSIGN(const Held memory, held(m, m->one.results[k]));
@@ -269,6 +291,9 @@ Result<double> Trial::verify(const Expected* expected, Evidence* evidence, std::
     if (!first.empty()) {
       PERI_TRY(s.same_bits(m, first, form));
       continue;
+    }
+    if (s.place.checksums) {
+      PERI_ASSIGN(s.first_sums, written_sums(*m->session, m->one.step, *s.place.checksums));
     }
     std::vector<Tensor> answers;
     for (size_t k = 0; k < s.region->outputs.size(); ++k) {
@@ -315,13 +340,16 @@ Status Trial::State::cool(Made* m, std::span<const std::byte> rest) const {
   return Ok{};
 }
 
-Status Trial::State::time_away(Made* m, double budget_ms, int64_t least_rounds, double model_bytes,
+constexpr double kAwayShare = 0.4;  // of the budget: a device's times differ little
+
+Status Trial::State::time_away(Made* m, double budget_ms, int64_t least_rounds, double model_bytes, double best_ms,
                                Evidence* evidence) const {
   PERI_ASSIGN(const runtime::DeviceStep step, m->session->device_step(m->one.step));
   ChainTerms terms;
   terms.weights = weights;
   terms.cold_weights = model_bytes > static_cast<double>(place.device->target().cache_bytes(2));
-  terms.budget_ms = budget_ms;
+  terms.budget_ms = budget_ms * kAwayShare;
+  terms.best_ms = best_ms;
   terms.least_rounds = least_rounds;
   PERI_TRY(time_chains(step, terms, evidence));
   place.note_state(evidence);
@@ -329,7 +357,7 @@ Status Trial::State::time_away(Made* m, double budget_ms, int64_t least_rounds, 
 }
 
 Status Trial::time(double budget_ms, int64_t least_samples, std::span<const std::byte> rest, Evidence* evidence,
-                   double model_bytes) {
+                   double model_bytes, double best_ms) {
   State& s = *state_;
   const bool cools = !rest.empty() && std::find(s.weights.begin(), s.weights.end(), true) != s.weights.end();
   bench::Schedule schedule{.warm_up_seconds = 0, .seconds = budget_ms * 1e-3, .min_samples = least_samples};
@@ -342,7 +370,7 @@ Status Trial::time(double budget_ms, int64_t least_samples, std::span<const std:
     PERI_TRY(m->session->run({}));
     m->apart = true;
   }
-  if (s.place.away()) return s.time_away(m, budget_ms, least_samples, model_bytes, evidence);
+  if (s.place.away()) return s.time_away(m, budget_ms, least_samples, model_bytes, best_ms, evidence);
   Status cooled = Ok{};
   if (cools)
     schedule.before = [&] {

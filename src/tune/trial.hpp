@@ -29,9 +29,9 @@ class Trial {
   // Where the region has weights, `rest` is read before each: in a run of the whole network as much passes through the
   // caches between two uses of a weight. The activations are read after it, as the step before has just written them.
   // On a device: what a launch more costs in a chain (chains.hpp), weights from memory where `model_bytes`, of all
-  // weights of the model, are more than its last cache holds.
+  // weights of the model, are more than its last cache holds; fewer rounds where it is far from `best_ms` of another.
   Status time(double budget_ms, int64_t least_samples, std::span<const std::byte> rest, Evidence* evidence,
-              double model_bytes = 0);
+              double model_bytes = 0, double best_ms = -1);
 
  private:
   Trial();

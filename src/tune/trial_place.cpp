@@ -46,6 +46,7 @@ Result<const TrialPlace*> TrialPlaces::of(const kernels::Kernel& kernel) {
   const device::Target& own = opened->target();
   place.target.isas.insert(place.target.isas.end(), own.isas.begin(), own.isas.end());
   if (const auto* gpu = dynamic_cast<const device::cuda::CudaDevice*>(opened.get())) add_gpu(*gpu, &place);
+  if (auto sums = Checksums::open(opened.get()); sums.ok()) place.checksums = std::move(*sums);
   place.device = std::move(opened);
   return &devices_.emplace(place.name, std::move(place)).first->second;
 }

@@ -7,6 +7,7 @@
 
 #include "bench/ceilings.hpp"
 #include "device/device.hpp"
+#include "tune/checksums.hpp"
 #include "tune/evidence.hpp"
 
 namespace peri::kernels {
@@ -24,6 +25,7 @@ struct TrialPlace {
   bench::Ceilings ceilings = {};
   std::string name = "host";
   std::shared_ptr<device::Device> device = nullptr;  // null: the host
+  std::shared_ptr<Checksums> checksums = nullptr;    // null: its memory has to be read
   // Writes what is known of the device's state at this moment: its clock.
   std::function<void(Evidence*)> note_state = [](Evidence*) {};
   bool away() const { return device != nullptr; }

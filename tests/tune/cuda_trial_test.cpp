@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "kernels/cuda/code/launch.hpp"
 #include "tests/device/cuda_fakes.hpp"
 #include "tests/places.hpp"
 #include "tests/tune/planted.hpp"
+#include "tests/tune/planted_sum.hpp"
 #include "tune/chains.hpp"
 #include "tune/worker.hpp"
 
@@ -15,63 +15,6 @@ namespace {
 using device::tests::Fakes;
 using device::tests::Folder;
 using device::tests::Variable;
-using kernels::cuda::KernelLaunch;
-using kernels::cuda::LaunchArgument;
-
-constexpr const char* kText =
-    "extern \"C\" __global__ void peri_planted(const float* x, const float* w, float* y, long long n) {\n"
-    "  for (long long i = (long long)blockIdx.x * 256 + threadIdx.x; i < n; i += (long long)gridDim.x * 256)\n"
-    "    y[i] = x[i] + w[i];\n}\n";
-
-Result<std::vector<kernels::Offer>> offer(const kernels::Problem& p, const device::Target&) {
-  const ir::Graph& g = *p.graph;
-  if (g.nodes.size() != 1 || g.nodes[0]->op != "add" || g.inputs.size() != 2 || g.inputs[0] == g.inputs[1])
-    return refused("not one sum");
-  for (const ir::Value* v : g.inputs)
-    if (v->type.dtype != DType::kF32 || !(v->type == g.outputs[0]->type)) return refused("not of equal types");
-  kernels::Offer o;
-  o.inputs.resize(2);
-  o.outputs.resize(1);
-  return std::vector<kernels::Offer>{o};
-}
-
-constexpr int64_t kWrongBlocks = 4;
-
-// y = x + w by so many blocks as are set, else 2; `more` elements than there are; one too few for kWrongBlocks.
-template <int kMore>
-const kernels::Kernel& sum_kernel();
-template <int kMore>
-Result<std::unique_ptr<kernels::Instance>> make(const kernels::Problem& p, std::string_view config,
-                                                const kernels::InstantiateContext&) {
-  PERI_ASSIGN(const int64_t set, kernels::setting(sum_kernel<kMore>(), config, "blocks"));
-  int64_t n = kMore;
-  {
-    int64_t all = 1;
-    for (const int64_t d : kernels::dims_of(*p.graph->outputs[0])) all *= d;
-    n += all - (set == kWrongBlocks);
-  }
-  KernelLaunch l;
-  l.entry = "peri_planted";
-  l.text = kText;
-  l.blocks = set > 0 ? set : 2;
-  using From = LaunchArgument::From;
-  l.arguments = {{From::kInput, 0}, {From::kInput, 1}, {From::kOutput, 0}};
-  l.sizes = {n};
-  return kernels::cuda::LaunchInstance::make({l});
-}
-template <int kMore>
-const kernels::Kernel& sum_kernel() {
-  static const std::string name = "planted_sum" + std::to_string(kMore);
-  static const kernels::Kernel k{.name = name,
-                                 .version = 1,
-                                 .provider = "planted",
-                                 .executor = "cuda",
-                                 .takes = "sums",
-                                 .offer = offer,
-                                 .instantiate = make<kMore>,
-                                 .tunables = {{"blocks", "of the grid", {1, kWrongBlocks, 8}}}};
-  return k;
-}
 
 ir::Graph parsed(const char* text) {
   auto g = ir::parse_graph(text);
@@ -83,7 +26,7 @@ const char* const kSum = "graph { input x: f32[7,100]; input w: f32[7,100]; y = 
 class CudaTrial : public testing::Test {
  protected:
   void SetUp() override {
-    compiled_.emplace("PERI_FAKE_COMPILES", folder_.path.string());
+    compiled_.emplace("FAKE_CUDA_COMPILES", folder_.path.string());
     cache_.emplace("PERI_CACHE", (folder_.path / "cache").string());
     std::filesystem::create_directories(folder_.path / "cache");
     Fakes::control<void()>("driver", "fake_reset")();
@@ -118,7 +61,7 @@ class CudaTrial : public testing::Test {
 
 TEST_F(CudaTrial, ARightOneIsTimedByWhatALaunchMoreCosts) {
   for (const bool weights : {false, true}) {
-    const Evidence e = judged(sum_kernel<0>(), weights).evidence;
+    const Evidence e = judged(planted::sum_kernel<0>(), weights).evidence;
     EXPECT_EQ(e.rejected, "");
     EXPECT_GE(e.max_error, 0);
     EXPECT_LE(e.max_error, 1);
@@ -130,14 +73,14 @@ TEST_F(CudaTrial, ARightOneIsTimedByWhatALaunchMoreCosts) {
 }
 
 TEST_F(CudaTrial, AWriteBehindTheResultIsSeen) {
-  const Verdict v = judged(sum_kernel<1>());
+  const Verdict v = judged(planted::sum_kernel<1>());
   EXPECT_NE(v.evidence.rejected.find("a kernel wrote past the end of its result 0"), std::string::npos)
       << v.evidence.rejected;
 }
 
 TEST_F(CudaTrial, SettingsAreTriedAndTheWrongOneIsRefused) {
   planted::Known known;
-  known.add(sum_kernel<0>());
+  known.add(planted::sum_kernel<0>());
   Options o;
   o.provider = "planted";
   o.executors = {"cuda"};
@@ -149,7 +92,7 @@ TEST_F(CudaTrial, SettingsAreTriedAndTheWrongOneIsRefused) {
   ASSERT_EQ(all.list.size(), 4u);
   EXPECT_EQ(all.list[0].offer.config, "blocks=1") << "two units of the fake's clock";
   EXPECT_NEAR(all.list[0].evidence.time_ms, 2e-3, 1e-6);
-  EXPECT_EQ(all.list[3].offer.config, "blocks=4");
+  EXPECT_EQ(all.list[3].offer.config, format("blocks=%d", int{planted::kWrongBlocks}));
   EXPECT_FALSE(all.list[3].evidence.right());
   for (size_t k = 0; k < 3; ++k) EXPECT_TRUE(all.list[k].evidence.right()) << all.list[k].evidence.rejected;
 }
@@ -180,7 +123,7 @@ class CudaWorker : public CudaTrial {
 };
 
 TEST_F(CudaWorker, WithoutAFaultBothAreRight) {
-  judge("PERI_FAKE_NOTHING", 60);
+  judge("FAKE_CUDA_NOTHING", 60);
   for (const Verdict* v : {&moved_, &added_}) {
     EXPECT_EQ(v->evidence.rejected, "");
     EXPECT_TRUE(v->evidence.timed()) << v->evidence.untimed;
@@ -189,7 +132,7 @@ TEST_F(CudaWorker, WithoutAFaultBothAreRight) {
 }
 
 TEST_F(CudaWorker, AKernelThatNeverEndsIsEnded) {
-  judge("PERI_FAKE_HANGS", 5);
+  judge("FAKE_CUDA_HANGS", 5);
   EXPECT_EQ(moved_.evidence.rejected, "the worker gave no answer for 5 s");
   EXPECT_EQ(added_.evidence.rejected, "");
   EXPECT_TRUE(added_.evidence.timed());
@@ -197,7 +140,7 @@ TEST_F(CudaWorker, AKernelThatNeverEndsIsEnded) {
 }
 
 TEST_F(CudaWorker, AKernelThatEndsTheDeviceCostsTheWorkerOnly) {
-  judge("PERI_FAKE_TRAPS", 60);
+  judge("FAKE_CUDA_TRAPS", 60);
   EXPECT_NE(moved_.evidence.rejected.find("(700)"), std::string::npos) << moved_.evidence.rejected;
   EXPECT_EQ(added_.evidence.rejected, "");
   EXPECT_TRUE(added_.evidence.timed());

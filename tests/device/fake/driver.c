@@ -1,7 +1,8 @@
 // A driver without a GPU, under the names of NVIDIA's: what is enqueued runs at once on the host, captures keep what
 // they were given, the n-th call fails with the code that is asked for, and what was not given back is counted. Kernels
 // are the few below, found in a module's code by name, or those of a library that the fake NVRTC compiled for the host.
-// A kernel whose name holds PERI_FAKE_HANGS never ends, one with PERI_FAKE_TRAPS ends the device.
+// A kernel whose name holds FAKE_CUDA_HANGS never ends, one with FAKE_CUDA_TRAPS ends the device, one with
+// FAKE_CUDA_COLD takes longer behind others than behind itself.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -89,10 +90,13 @@ static int named_by(const char* variable, const char* name) {
   return word && *word && strstr(name, word) != NULL;
 }
 static void run(const Op* op) {
+  static const Host* last;
   done += 1 + (op->kind == 4 ? op->blocks : 0);
+  if (op->kind == 4 && last != op->host && named_by("FAKE_CUDA_COLD", op->host->name)) done += 10;
+  last = op->host;
   if (op->kind == 4) {
-    while (named_by("PERI_FAKE_HANGS", op->host->name)) pause();
-    if (named_by("PERI_FAKE_TRAPS", op->host->name)) sticky = 700;
+    while (named_by("FAKE_CUDA_HANGS", op->host->name)) pause();
+    if (named_by("FAKE_CUDA_TRAPS", op->host->name)) sticky = 700;
     op->host->run(op->blocks, op->threads, op->values);
   }
   if (op->kind == 0) memcpy(op->to, op->from, op->bytes);

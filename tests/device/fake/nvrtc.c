@@ -1,5 +1,5 @@
 // NVRTC and the other libraries as far as versions and failures are concerned: "compiling" copies the source, and a
-// source with the word `broken` does not compile. With PERI_FAKE_COMPILES, a folder, kernels without __syncthreads()
+// source with the word `broken` does not compile. With FAKE_CUDA_COMPILES, a folder, kernels without __syncthreads()
 // are compiled by the host's compiler into a library there, which the fake driver runs.
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -11,7 +11,11 @@ static _Atomic long calls, failing_call, live;
 static int failing_code, major_version = 13, minor_version = 0;
 static size_t cudnn_version = 91900;
 
-void fake_nvrtc_fail(long call, int code) { calls = 0, failing_call = call, failing_code = code; }
+void fake_nvrtc_fail(long call, int code) {
+  calls = 0;
+  failing_call = call;
+  failing_code = code;
+}
 long fake_nvrtc_live(void) { return live; }
 void fake_nvrtc_version(int major, int minor) { major_version = major, minor_version = minor; }
 void fake_cudnn_version(size_t v) { cudnn_version = v; }
@@ -66,6 +70,7 @@ static const char* const head =
     "PERI_DEVICE float peri_from_f16(unsigned short v) { _Float16 h; memcpy(&h, &v, 2); return (float)h; }\n"
     "PERI_DEVICE unsigned short peri_to_f16(float v) { const _Float16 h = (_Float16)v; unsigned short w; "
     "memcpy(&w, &h, 2); return w; }\n"
+    "template <class T> static void atomicAdd(T* to, T value) { *to += value; }\n"
     "template <unsigned... I> struct Words {};\n"
     "template <unsigned N, unsigned... I> struct Count : Count<N - 1, N - 1, I...> {};\n"
     "template <unsigned... I> struct Count<0, I...> { typedef Words<I...> type; };\n"
@@ -115,7 +120,7 @@ static int compile(Program* p, const char* folder) {
 
 int nvrtcCompileProgram(void* program, int n, const char* const* options) {
   const int failed = fails();
-  const char* const folder = getenv("PERI_FAKE_COMPILES");
+  const char* const folder = getenv("FAKE_CUDA_COMPILES");
   if (!failed && folder && *folder) return compile(program, folder);
   return failed ? failed : ((Program*)program)->broken ? 6 : 0;
 }
