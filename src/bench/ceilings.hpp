@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/json.hpp"
 
@@ -27,6 +28,7 @@ struct Ceilings {
     int64_t bytes = 0;           // that lie nearer to a core than this level
   };
   std::array<Level, 3> levels = {};  // first, second and third cache; memory is reached through the last
+  std::string_view unit = "thread";  // what `threads` counts, for messages
 
   double gflops(bool narrow) const;
   // Time in ms that the work takes at least, with warm caches. 0 for no work.

@@ -256,6 +256,7 @@ static bool is_narrow_model(const ir::Graph& graph) {
 struct Compilation::State {
   Options options;
   const lower::Backend* backend = nullptr;
+  bool measured = true;  // what the backend plans for is here
   Imported imported;
   ir::Graph before;
   std::vector<peri::passes::PassReport> passes;
@@ -310,12 +311,15 @@ Status Compilation::State::begin(Options given, Imported model) {
         .expecting(backend->placement.device.empty() ? "no device" : backend->placement.device)
         .advise("give --backend " + std::string(device::kind_of(options.device)));
   options.tune.executors = backend->executors;
-  if (backend->target && !options.tune.target) {
+  if (backend->placement.own_only) options.tune.own_executor = backend->placement.executor;
+  const bool of_another = options.tune.target.has_value();
+  if (backend->target && !of_another) {
     PERI_ASSIGN(options.tune.target, backend->target(options.tune.threads, exec::libraries(), options.device));
   }
-  if (!backend->measured) options.tune.measure = options.tune.verify = false;
+  measured = backend->measured && !(of_another && backend->target);
+  if (!measured) options.tune.measure = options.tune.verify = false;
   PERI_TRY(check_provider(options.tune.provider, *backend, options.tune.target));
-  if (options.tune.target && (options.tune.measure || options.tune.verify))
+  if (of_another && (options.tune.measure || options.tune.verify))
     return usage("a plan for another target is neither measured nor verified on this machine")
         .advise("build with a lock, or without tuning");
   before = imported.graph.clone();
@@ -352,7 +356,7 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
   out.predicted_ms = lowered.predicted_ms;
   out.conversion_ms = lowered.conversion_ms;
   out.tuned = tuner->stats();
-  if (!backend->measured)
+  if (!measured)
     out.notes.push_back(format("backend '%s': each choice is its kernel's first offer; none was timed or tried alone",
                                std::string(backend->name).c_str()));
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble);

@@ -4,8 +4,9 @@
 #include <map>
 #include <mutex>
 
-#include "device/cuda/compiler.hpp"
+#include "device/cuda/code_shelf.hpp"
 #include "device/cuda/cuda.hpp"
+#include "exec/cuda_code.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/checked_region.hpp"
 #include "exec/region/region_template.hpp"
@@ -19,17 +20,6 @@ namespace cuda = device::cuda;
 using kernels::cuda::KernelLaunch;
 using kernels::cuda::kWorkspaceAlignment;
 using kernels::cuda::LaunchArgument;
-
-// NVRTC of this process; asked for again where it was not there.
-Result<const cuda::Compiler*> compiler() {
-  static std::mutex lock;
-  static std::unique_ptr<cuda::Compiler> kept;
-  const std::lock_guard<std::mutex> guard(lock);
-  if (!kept) {
-    PERI_ASSIGN(kept, cuda::Compiler::open(cuda::code_cache_folder()));
-  }
-  return kept.get();
-}
 
 // A call of a library, made ready.
 struct ReadyCall {
@@ -171,10 +161,10 @@ class CudaPrepared final : public runtime::Prepared {
     const std::lock_guard<std::mutex> lock(lock_);
     std::shared_ptr<cuda::Module>& kept = modules_[l.text];
     if (kept) return kept;
-    PERI_ASSIGN(const cuda::Compiler* const with, compiler());
-    auto code = with->compile({std::string(kernel_.name), l.text, device_->facts().chip()});
+    PERI_ASSIGN(cuda::CodeShelf* const shelf, cuda::CodeShelf::of_process());
+    auto code = shelf->get(source_of(kernel_, l, device_->facts().chip()));
     if (!code.ok()) return std::move(code).error().at_node(step_.name);
-    PERI_ASSIGN(std::unique_ptr<cuda::Module> loaded, device_->load(std::as_bytes(std::span(code->cubin))));
+    PERI_ASSIGN(std::unique_ptr<cuda::Module> loaded, device_->load(std::as_bytes(std::span((*code)->cubin))));
     return kept = std::move(loaded);
   }
 

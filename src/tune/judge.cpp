@@ -2,13 +2,12 @@
 #include "tune/judge.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "base/clock.hpp"
 #include "device/memory_info.hpp"
 #include "device/target.hpp"
-#include "exec/entry.hpp"
+#include "exec/cuda_code.hpp"
 #include "tune/rivals.hpp"
 #include "tune/samples.hpp"
 #include "tune/trial.hpp"
@@ -86,9 +85,8 @@ struct Case {
   const std::vector<bool>& constant;
   const Terms& terms;
   const Told& told;
-  const device::Target& target;
+  TrialPlaces& places;
   ThreadPool* pool = nullptr;
-  const bench::Ceilings& ceilings;
   std::span<const std::byte> rest;
   Given given;
   std::optional<Expected> expected;
@@ -144,7 +142,13 @@ struct Case {
 
   Verdict one(size_t index, const Candidate& c) {
     Verdict v;
-    auto trial = Trial::create(region, constant, c, &given, target, pool, !terms.elsewhere);
+    const auto place = places.of(*c.kernel);
+    if (!place.ok()) {
+      v.lasting = v.tried = false;
+      v.evidence.rejected = "cannot be tried: " + place.error().text();
+      return v;
+    }
+    auto trial = Trial::create(region, constant, c, &given, **place, pool, !terms.elsewhere);
     if (!trial.ok()) {
       const ErrorKind kind = trial.error().kind;
       v.lasting = kind != ErrorKind::kMemory;
@@ -183,11 +187,12 @@ struct Case {
 
   // A time that the machine cannot reach is an error in the measurement: taken once more, then left out.
   Status time(const Candidate& c, Trial& trial, Evidence* e) {
-    const double floor = ceilings.floor_ms(work_of(region, c.offer.flops).least);
+    PERI_ASSIGN(const TrialPlace* const place, places.of(*c.kernel));
+    const double floor = place->ceilings.floor_ms(work_of(region, c.offer.flops).least);
     for (int round = 0; round < 2; ++round) {
       PERI_TRY(trial.time(alone() ? terms.budget_ms : terms.budget_ms * kVisitShare,
-                          alone() ? kOnlySamples : kVisitSamples, rest, e));
-      if (believe_time(floor, ceilings, e)) break;
+                          alone() ? kOnlySamples : kVisitSamples, rest, e, terms.model_bytes, least_ms(evidence())));
+      if (believe_time(floor, place->ceilings, e)) break;
     }
     return Ok{};
   }
@@ -289,10 +294,10 @@ bool believe_time(double floor_ms, const bench::Ceilings& ceilings, Evidence* e)
     return true;
   }
   e->untimed = format(
-      "%.4g ms were measured, and %d thread%s of this machine need%s %.4g ms at %.2f GHz: the kernel "
+      "%.4g ms were measured, and %d %s%s of this machine need%s %.4g ms at %.2f GHz: the kernel "
       "did not do its work while it was timed",
-      e->time_ms, ceilings.threads, ceilings.threads == 1 ? "" : "s", ceilings.threads == 1 ? "s" : "", floor_ms,
-      ceilings.clock_ghz);
+      e->time_ms, ceilings.threads, std::string(ceilings.unit).c_str(), ceilings.threads == 1 ? "" : "s",
+      ceilings.threads == 1 ? "s" : "", floor_ms, ceilings.clock_ghz);
   e->time_ms = -1;
   e->statistic.clear();
   e->samples = e->visits = 0;
@@ -309,15 +314,11 @@ size_t traffic_bytes(double model_bytes) {
 }
 
 struct Judge::State {
-  device::Target target;
+  TrialPlaces places;
   ThreadPool pool;
-  bench::Ceilings ceilings;
   Tensor rest;
   double seconds = 0, more_seconds = 0;  // of judging, and of rounds beyond the second in it
-  explicit State(int threads)
-      : target(device::cpu_target(threads, exec::libraries())),
-        pool(threads),
-        ceilings(bench::machine_ceilings(threads)) {}
+  explicit State(int threads) : places(threads), pool(threads) {}
 
   // What is read between timed runs; empty if there is no memory for it.
   std::span<const std::byte> between_runs(double model_bytes) {
@@ -326,7 +327,7 @@ struct Judge::State {
       auto made = Tensor::uninitialized(DType::kU8, {static_cast<int64_t>(bytes)});
       if (!made.ok()) return {};
       rest = std::move(made).value();
-      std::memset(rest.mutable_data(), 1, bytes);  // pages never written would all be the same page of zeros
+      std::fill_n(rest.mutable_data(), bytes, std::byte{1});  // pages never written would all be the same page of zeros
     }
     return rest.bytes();
   }
@@ -343,13 +344,13 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
     for (size_t k = 0; k < candidates.size(); ++k) told(k, &v);
   };
   const int64_t start = now_ns();
+  foresee(region, constant, candidates);
   if (const std::string why = too_large(region); !why.empty()) return all(why);
   auto arguments = make_arguments(region, terms.seed);
   if (!arguments.ok()) return all("cannot be judged: " + arguments.error().text());
   auto given = Given::make(std::move(*arguments), constant);
   if (!given.ok()) return all("cannot be judged: " + given.error().text());
-  Case one{region, constant, terms, told, state_->target, &state_->pool, state_->ceilings, {}, std::move(*given),
-           {},     {},       {}};
+  Case one{region, constant, terms, told, state_->places, &state_->pool, {}, std::move(*given), {}, {}, {}};
   if (terms.measure) one.rest = state_->between_runs(terms.model_bytes);
   if (terms.verify) one.too_dear = lacks_memory("its reference", trial_bytes(region) + reference_bytes(region));
   if (terms.verify && one.too_dear.empty()) {
@@ -381,11 +382,25 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
 }
 
 SampleVerdict Judge::samples(const kernels::Kernel& kernel) {
-  return check_samples(kernel, state_->target, &state_->pool);
+  const auto place = state_->places.of(kernel);
+  if (!place.ok()) return {0, "cannot be tried: " + place.error().text(), false};
+  return check_samples(kernel, **place, &state_->pool);
 }
 
 Resolved Judge::resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate) {
-  return resolve_here(region, constant, candidate, state_->target);
+  const auto place = state_->places.of(*candidate.kernel);
+  if (!place.ok()) return {{}, "cannot be tried: " + place.error().text(), false};
+  return resolve_here(region, constant, candidate, (*place)->target);
 }
+
+void Judge::foresee(const ir::Graph& region, const std::vector<bool>& constant,
+                    std::span<const Candidate* const> candidates) {
+  for (const Candidate* c : candidates)
+    if (device_of(*c->kernel) != state_->places.host().name)
+      if (const auto place = state_->places.of(*c->kernel); place.ok())
+        exec::foresee_code(*c->kernel, {&region, constant}, c->offer.config, (*place)->target);
+}
+
+bool Judge::lost() { return state_->places.lost(); }
 
 }  // namespace peri::tune

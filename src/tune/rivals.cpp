@@ -23,6 +23,13 @@ void add_visit(const Evidence& visit, Evidence* e) {
   e->visits += 1;
 }
 
+double least_ms(std::span<const Evidence> candidates) {
+  double least = -1;
+  for (const Evidence& e : candidates)
+    if (e.right() && e.timed() && (least < 0 || e.time_ms < least)) least = e.time_ms;
+  return least;
+}
+
 std::vector<size_t> rivals_among(std::span<const Evidence> candidates, size_t most) {
   std::vector<size_t> out;
   for (size_t k = 0; k < candidates.size(); ++k)

@@ -2,14 +2,16 @@
 #include "tune/tuner.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <set>
 
 #include "base/clock.hpp"
-#include "base/fault.hpp"
 #include "exec/entry.hpp"
 #include "problem/problem.hpp"
 #include "tune/apart.hpp"
 #include "tune/cache.hpp"
 #include "tune/cache_keys.hpp"
+#include "tune/candidates.hpp"
 #include "tune/contained_judge.hpp"
 #include "tune/elsewhere.hpp"
 #include "tune/judge.hpp"
@@ -17,6 +19,10 @@
 #include "tune/worker.hpp"
 
 namespace peri::tune {
+
+namespace {
+constexpr double kMostTraffic = 1 << 30;  // no cache holds more
+}  // namespace
 
 struct Tuner::State {
   Options options;
@@ -28,9 +34,9 @@ struct Tuner::State {
   std::map<std::string, Candidates> offers;
   std::map<std::string, double> conversions;
   std::map<const kernels::Kernel*, SampleVerdict> sampled;
+  std::set<std::string> foreseen;
   Stats stats;
 
-  Candidates collect(const ir::Graph& region, const std::vector<bool>& constant);
   bool stopped() const { return options.stop && options.stop(); }
   // Takes what the cache knows of a candidate; false if it has to be tried.
   bool recall(const std::string& key, const ir::Graph& region, Candidate* c);
@@ -81,34 +87,6 @@ Tuner::Stats Tuner::stats() const {
   if (state_->cache) s.cache_trouble = state_->cache->trouble();
   if (state_->remote) s.worker_deaths = state_->remote->deaths();
   return s;
-}
-
-Candidates Tuner::State::collect(const ir::Graph& region, const std::vector<bool>& constant) {
-  Candidates all;
-  const kernels::Problem problem{&region, constant};
-  for (const kernels::Kernel* kernel : kernels::kernels()) {
-    const kernels::Kernel& k = *kernel;
-    if (!options.executors.empty() &&
-        std::find(options.executors.begin(), options.executors.end(), k.executor) == options.executors.end())
-      continue;
-    // Changes of layout serve every provider.
-    if (!options.provider.empty() && k.provider != options.provider && problem.anchor().op != "relayout") continue;
-    auto offers = contained([&] { return k.offer(problem, target); });
-    if (!offers.ok()) {
-      all.refusals.push_back({std::string(k.name), offers.error().text()});
-      continue;
-    }
-    for (kernels::Offer& o : *offers) {
-      if (!target.has(o.requires_isa)) {
-        all.refusals.push_back({std::string(k.name), "the target has no " + o.requires_isa});
-        continue;
-      }
-      o.inputs.resize(region.inputs.size());
-      o.outputs.resize(region.outputs.size());
-      all.list.push_back({&k, std::move(o)});
-    }
-  }
-  return all;
 }
 
 bool Tuner::State::recall(const std::string& key, const ir::Graph& region, Candidate* c) {
@@ -333,7 +311,12 @@ const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<b
 std::string Tuner::State::timing_key(const ir::Graph& region, const std::vector<bool>& constant) const {
   const bool weights = std::find(constant.begin(), constant.end(), true) != constant.end();
   const std::string key = problem::identity(region, constant);
-  return weights ? key + format(" after %zu", traffic_bytes(options.model_bytes)) : key;
+  if (!weights) return key;
+  // A device's last cache is none of the host's.
+  const size_t traffic = options.own_executor.empty()
+                             ? traffic_bytes(options.model_bytes)
+                             : std::bit_ceil(static_cast<size_t>(std::min(options.model_bytes, kMostTraffic)));
+  return key + format(" after %zu", traffic);
 }
 
 Evidence Tuner::time_again(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate) {
@@ -364,8 +347,27 @@ Evidence Tuner::time_again(const ir::Graph& region, const std::vector<bool>& con
 const Candidates& Tuner::offers(const ir::Graph& region, const std::vector<bool>& constant) {
   const std::string key = problem::identity(region, constant);
   const auto it = state_->offers.find(key);
-  return it != state_->offers.end() ? it->second
-                                    : state_->offers.emplace(key, state_->collect(region, constant)).first->second;
+  return it != state_->offers.end()
+             ? it->second
+             : state_->offers.emplace(key, collect_offers(region, constant, state_->options, state_->target))
+                   .first->second;
+}
+
+void Tuner::foresee(const ir::Graph& region, const std::vector<bool>& constant,
+                    std::span<const kernels::Kernel* const> only) {
+  State& s = *state_;
+  if (s.options.own_executor.empty() || !(s.options.measure || s.options.verify) || s.stopped()) return;
+  if (!s.foreseen.insert(problem::identity(region, constant)).second) return;
+  const std::string key = s.timing_key(region, constant);
+  std::vector<const Candidate*> fresh;
+  for (const Candidate& c : offers(region, constant).list)
+    if (c.kernel->executor == s.options.own_executor &&
+        (only.empty() || std::find(only.begin(), only.end(), c.kernel) != only.end()) &&
+        !(s.cache && s.cache->find(key, candidate_key(c, region))))
+      fresh.push_back(&c);
+  if (fresh.empty()) return;
+  if (RemoteJudge* w = s.worker(); !w || !w->foresee(region, constant, fresh).ok())
+    s.here().foresee(region, constant, fresh);
 }
 
 bool Tuner::accepted(const ir::Graph& region, const std::vector<bool>& constant) {
