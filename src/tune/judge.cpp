@@ -9,6 +9,8 @@
 #include "device/memory_info.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
+#include "tune/apart.hpp"
+#include "tune/peers.hpp"
 #include "tune/rivals.hpp"
 #include "tune/samples.hpp"
 #include "tune/trial.hpp"
@@ -71,15 +73,6 @@ std::string too_large(const ir::Graph& region) {
   return lacks_memory("to try it", trial_bytes(region));
 }
 
-// The answer of one of a provider, for comparison with those of other providers.
-struct Peer {
-  size_t index = 0;
-  const Candidate* candidate = nullptr;
-  Verdict verdict;
-  std::vector<Tensor> out;
-  std::vector<std::pair<size_t, Verdict>> alike = {};  // of the same provider, waiting for its confirmation
-};
-
 // One problem, while its candidates are judged.
 struct Case {
   const ir::Graph& region;
@@ -93,14 +86,8 @@ struct Case {
   Given given;
   std::optional<Expected> expected;
   std::string too_dear;  // why there is no expectation, though one was asked for
-  std::vector<Peer> peers;
+  Peers peers;
   std::vector<std::unique_ptr<Trial>> trials = {};  // of those that may still be the fastest
-  std::vector<Verdict> known = {};                  // what was told last
-
-  void tell(size_t index, const Verdict& v) {
-    known[index] = v;
-    told(index, &v);
-  }
 
   bool alone() const { return trials.size() < 2; }
 
@@ -111,7 +98,7 @@ struct Case {
 
   std::vector<Evidence> evidence() const {
     std::vector<Evidence> out;
-    for (const Verdict& v : known) out.push_back(v.evidence);
+    for (const Verdict& v : peers.known()) out.push_back(v.evidence);
     return out;
   }
 
@@ -134,9 +121,9 @@ struct Case {
           if (stopped()) return visit;
           told(k, nullptr);
           if (!time(*candidates[k], *trials[k], &visit).ok()) return Evidence();
-          Verdict v = known[k];
+          Verdict v = peers.known()[k];
           add_visit(visit, &v.evidence);
-          tell(k, v);
+          peers.tell(k, v);
           return visit;
         },
         [&] { return more() && !stopped(); });
@@ -164,7 +151,8 @@ struct Case {
       if (expected) {
         v.evidence.max_error = *error;
         v.evidence.positions = position_count(*expected);
-        if (v.evidence.positions > 0) compare_wholly(index, c, std::move(out), &v);
+        if (v.evidence.positions > 0)
+          peers.compare(index, c, *expected, given.row_major(), pool->threads(), std::move(out), &v);
         if (!v.evidence.rejected.empty()) return v;
       }
     }
@@ -176,7 +164,7 @@ struct Case {
         return v;
       }
     }
-    if (terms.verify && !expected) compare_alone(index, c, std::move(out), &v);
+    if (terms.verify && !expected) peers.compare_alone(index, c, too_dear, std::move(out), &v);
     if (!alone()) trials[index] = std::move(*trial);
     return v;
   }
@@ -190,95 +178,6 @@ struct Case {
       if (believe_time(floor, ceilings, e)) break;
     }
     return Ok{};
-  }
-
-  Peer* peer_of(const Candidate& c, bool same_provider) {
-    const auto peer = std::find_if(peers.begin(), peers.end(), [&](const Peer& p) {
-      return (p.candidate->kernel->provider == c.kernel->provider) == same_provider;
-    });
-    return peer == peers.end() ? nullptr : &*peer;
-  }
-
-  // Of output `k`, where only positions of it are known: who is right where the two differ. False: not this one; the
-  // peer goes if it is not.
-  bool settle_dispute(size_t k, const Tensor& out, Verdict* v, Peer** peer) {
-    const Expected& e = expected_of(*expected, k);
-    if (e.positions.empty()) return true;
-    const std::vector<int64_t> disputed = disputed_positions(e, (*peer)->out[k], out);
-    if (disputed.empty()) return true;
-    auto exact = expected_at(e.region ? *e.region : region, given.row_major(), pool->threads(), disputed);
-    if (!exact.ok()) return v->evidence.rejected = "cannot be judged: " + exact.error().text(), false;
-    auto mine = compare(*exact, {&out, 1}), theirs = compare(*exact, {&(*peer)->out[k], 1});
-    if (!mine.ok()) v->evidence.rejected = mine.error().text();
-    if (!theirs.ok()) revoke(*peer, theirs.error().text()), *peer = nullptr;
-    return mine.ok();
-  }
-
-  // Positions show what is wrong everywhere; an answer of another provider shows what is wrong somewhere. Where the two
-  // differ by more than their bounds, the reference says who is right.
-  void compare_wholly(size_t index, const Candidate& c, std::vector<Tensor> out, Verdict* v) {
-    if (Peer* peer = peer_of(c, false)) {
-      for (size_t k = 0; peer && k < out.size(); ++k)
-        if (!settle_dispute(k, out[k], v, &peer)) return;
-      if (peer) v->evidence.compared_with = peer->candidate->id();
-    }
-    if (!peer_of(c, true)) peers.push_back({index, &c, *v, std::move(out)});
-  }
-
-  // Without a reference: right is what two providers give.
-  void compare_alone(size_t index, const Candidate& c, std::vector<Tensor> out, Verdict* v) {
-    v->evidence.rejected = "cannot be judged: " + too_dear + ", and no other provider gives the same answer";
-    v->lasting = false;  // another provider may come, in a build that asks for more than this one
-    for (Peer& p : peers) {
-      if (p.candidate->kernel->provider == c.kernel->provider) continue;
-      const Result<double> far = agree(region, p.out, out);
-      if (!far.ok()) continue;
-      v->evidence.rejected.clear();
-      v->lasting = true;
-      v->evidence.compared_with = p.candidate->id();
-      v->evidence.max_error = *far;
-      confirm(&p, c.id(), *far);
-      break;
-    }
-    Peer* own = peer_of(c, true);
-    if (!own) {
-      peers.push_back({index, &c, *v, std::move(out)});
-    } else if (!v->evidence.rejected.empty()) {
-      const Result<double> far = agree(region, own->out, out);
-      if (!far.ok()) return;
-      v->evidence.max_error = *far;
-      if (own->verdict.evidence.rejected.empty()) {
-        v->evidence.rejected.clear();
-        v->lasting = true;
-        v->evidence.compared_with = own->verdict.evidence.compared_with;
-      } else {
-        own->alike.emplace_back(index, *v);
-      }
-    } else if (!own->verdict.evidence.rejected.empty() && agree(region, own->out, out).ok()) {
-      confirm(own, v->evidence.compared_with, v->evidence.max_error);
-    }
-  }
-
-  // Tells that a peer and those like it are right after all.
-  void confirm(Peer* p, const std::string& by, double far) {
-    if (p->verdict.evidence.rejected.empty()) return;
-    p->verdict.evidence.max_error = far;
-    p->alike.emplace_back(p->index, p->verdict);
-    for (auto& [index, v] : p->alike) {
-      v.evidence.rejected.clear();
-      v.lasting = true;
-      v.evidence.compared_with = by;
-      tell(index, v);
-    }
-    p->verdict = p->alike.back().second;
-    p->alike.clear();
-  }
-
-  void revoke(Peer* peer, const std::string& why) {
-    Verdict v;
-    v.evidence.rejected = why;
-    tell(peer->index, v);
-    peers.erase(peers.begin() + (peer - peers.data()));
   }
 };
 }  // namespace
@@ -348,8 +247,18 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
   if (!arguments.ok()) return all("cannot be judged: " + arguments.error().text());
   auto given = Given::make(std::move(*arguments), constant);
   if (!given.ok()) return all("cannot be judged: " + given.error().text());
-  Case one{region, constant, terms, told, state_->target, &state_->pool, state_->ceilings, {}, std::move(*given),
-           {},     {},       {}};
+  Case one{region,
+           constant,
+           terms,
+           told,
+           state_->target,
+           &state_->pool,
+           state_->ceilings,
+           {},
+           std::move(*given),
+           {},
+           {},
+           {region, candidates.size(), told}};
   if (terms.measure) one.rest = state_->between_runs(terms.model_bytes);
   if (terms.verify) one.too_dear = lacks_memory("its reference", trial_bytes(region) + reference_bytes(region));
   if (terms.verify && one.too_dear.empty()) {
@@ -363,11 +272,15 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
       return all("cannot be judged: " + expected.error().text());
   }
   one.trials.resize(candidates.size());
-  one.known.resize(candidates.size());
-  for (size_t k = 0; k < candidates.size() && !(terms.stop && terms.stop()); ++k) {
-    told(k, nullptr);
-    const Verdict v = one.one(k, *candidates[k]);
-    one.tell(k, v);
+  std::vector<bool> tried(candidates.size());
+  const auto passed = [&](size_t k) { return tried[k] && one.peers.known()[k].evidence.right(); };
+  while (!(terms.stop && terms.stop())) {
+    const std::optional<size_t> next = next_apart(candidates, tried, passed);
+    if (!next) break;
+    told(*next, nullptr);
+    const Verdict v = one.one(*next, *candidates[*next]);
+    tried[*next] = true;
+    one.peers.tell(*next, v);
     one.keep_rivals();
   }
   double more_since = 0;
