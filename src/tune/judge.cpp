@@ -28,7 +28,6 @@ constexpr int64_t kVisitSamples = 3, kOnlySamples = 5;
 constexpr double kVisitShare = 1.0 / 3;  // of the budget
 // Rounds beyond the second take no more than this share of the judge's time.
 constexpr double kMoreShare = 0.01;
-constexpr double kKeptBytes = 1 << 30;  // of the trials that wait for their rivals
 
 double numel_of(const ir::Value& v) {
   double n = 1;
@@ -91,9 +90,13 @@ struct Case {
 
   bool alone() const { return trials.size() < 2; }
 
-  // How many trials may wait: each has its arguments, their packed form and its results.
-  size_t most_rivals() const {
-    return static_cast<size_t>(std::clamp(kKeptBytes / std::max(1.0, 2 * bytes_of(region)), 2.0, double{kMaxRivals}));
+  // How many trials may wait: each has its arguments, their packed form and its results. Those that wait by now are
+  // no longer among what is free.
+  size_t kept_rivals() const {
+    const double each = 2 * bytes_of(region);
+    const auto waiting = std::count_if(trials.begin(), trials.end(), [](const auto& t) { return t != nullptr; });
+    const double free = static_cast<double>(device::host_memory().available_bytes);
+    return most_rivals(each, free <= 0 ? 0 : free + static_cast<double>(waiting) * each);
   }
 
   std::vector<Evidence> evidence() const {
@@ -103,7 +106,7 @@ struct Case {
   }
 
   void keep_rivals() {
-    const std::vector<size_t> close = rivals_among(evidence(), most_rivals());
+    const std::vector<size_t> close = rivals_among(evidence(), kept_rivals());
     for (size_t k = 0; k < trials.size(); ++k)
       if (std::find(close.begin(), close.end(), k) == close.end()) trials[k].reset();
   }
@@ -115,7 +118,7 @@ struct Case {
     for (size_t k = 0; k < seen.size(); ++k)
       if (!trials[k]) seen[k].time_ms = -1;
     visit_rivals(
-        seen, most_rivals(),
+        seen, kept_rivals(),
         [&](size_t k) {
           Evidence visit;
           if (stopped()) return visit;
