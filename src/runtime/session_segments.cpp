@@ -153,6 +153,7 @@ Result<DeviceStep> Session::device_step(size_t k) {
     PERI_ASSIGN(out.writes.emplace_back(), s.argument(b));
   }
   out.workspace = {own.workspaces[lane].address(), own.workspaces[lane].bytes()};
+  if (out.instance->may_fault()) out.fault = {own.faults.address() + k * sizeof(int32_t), sizeof(int32_t)};
   out.device = own.device;
   out.stream = own.streams[0].get();
   return out;

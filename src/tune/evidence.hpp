@@ -27,8 +27,9 @@ struct Evidence {
   std::string untimed;    // why a time that was measured is not believed; empty: it is
   double max_error = -1;  // largest |error| / bound found by verification; -1: not verified
   std::string rejected;   // why the candidate may not be used: wrong answer, worker died; empty: it may
-  std::string
-      compared_with;  // candidate of another provider whose answer is right everywhere if this one's is; or empty
+  // Candidate whose answer is right everywhere if this one's is: of another provider, or of its own where no other has
+  // an answer. Empty: it stands alone, or everything was held against the reference.
+  std::string compared_with;
   int64_t runs = 0, shared_runs = 0;  // to verify it: in all, and with results in the memory of arguments
   int64_t positions = 0;              // of the answer, held against the reference; 0: everything
   int64_t shapes = 0, skipped = 0;    // dims it was tried at, and dims at which that would have been too expensive

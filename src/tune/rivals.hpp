@@ -17,6 +17,10 @@ constexpr double kSameTime = 0.03;
 constexpr int64_t kMaxVisits = 4;
 constexpr size_t kMaxRivals = 6;
 
+// How many trials of `each` bytes may wait for their rivals where `free` bytes are left (0: not known) and one more
+// trial is to be made beside them.
+size_t most_rivals(double each, double free);
+
 // Takes a further visit into the evidence: the least time stands, and how far the next best lies above it.
 void add_visit(const Evidence& visit, Evidence* evidence);
 

@@ -47,8 +47,9 @@ struct Tuner::State {
   // Verdicts of the worker, else of this process, one for each; also written into the candidates and the cache.
   std::vector<Verdict> judged(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                               std::vector<Candidate*> fresh, const Terms& terms);
-  void decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
-                  std::vector<Candidate*> fresh);
+  // Tries what the cache does not know of the candidates from `first` on, and beside them what they are held against.
+  void decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, size_t first,
+                  Candidates* all);
   // Tries settings of the fastest candidate's tunables.
   void turn(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
   void decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
@@ -188,15 +189,25 @@ std::vector<Verdict> Tuner::State::judged(const ir::Graph& region, const std::ve
 }
 
 void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
-                              std::vector<Candidate*> fresh) {
-  if (options.verify) {
-    std::erase_if(fresh, [&](Candidate* c) {
-      return !(c->evidence.rejected = samples(*c->kernel, c->offer.library).failed).empty();
-    });
-    if (fresh.empty()) return;
+                              size_t first, Candidates* all) {
+  const Terms terms{options.measure,   options.verify,      false,       options.seed,
+                    options.budget_ms, options.model_bytes, options.stop};
+  std::vector<Candidate*> fresh;
+  for (size_t k = first; k < all->list.size(); ++k)
+    if (!recall(key, region, &all->list[k])) fresh.push_back(&all->list[k]);
+  // A worker that died took the answers along that later ones were to be held against: these come twice.
+  for (int round = 0; round < 2 && !stopped(); ++round, fresh.clear()) {
+    if (options.verify) {
+      const std::vector<Candidate*> again = tried_apart(all->list, fresh);
+      if (round == 0 && first == 0) stats.from_cache -= static_cast<int64_t>(again.size());
+      for (Candidate* c : again) c->evidence = {};
+      fresh.insert(fresh.begin(), again.begin(), again.end());
+      std::erase_if(fresh, [&](Candidate* c) {
+        return !(c->evidence.rejected = samples(*c->kernel, c->offer.library).failed).empty();
+      });
+    }
+    if (!fresh.empty()) judged(region, constant, key, fresh, terms);
   }
-  judged(region, constant, key, std::move(fresh),
-         {options.measure, options.verify, false, options.seed, options.budget_ms, options.model_bytes, options.stop});
 }
 
 void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
@@ -237,16 +248,7 @@ void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& cons
   if (options.measure && !stopped())
     add_resolved(region, constant, key, {cache.get(), [&] { return worker(); }, [&]() -> Judge& { return here(); }},
                  all);
-  std::vector<Candidate*> fresh;
-  for (Candidate& c : all->list)
-    if (!recall(key, region, &c)) fresh.push_back(&c);
-  if (options.verify && !stopped())
-    for (Candidate* c : tried_apart(all->list, fresh)) {
-      --stats.from_cache;
-      c->evidence = {};
-      fresh.push_back(c);
-    }
-  if (!fresh.empty() && !stopped()) decide_new(region, constant, key, fresh);
+  decide_new(region, constant, key, 0, all);
   if (stopped()) leave_untried(all);
   put_fastest_first(&all->list);
   if (options.measure && options.settings > 0 && !stopped()) turn(region, constant, key, all);
@@ -266,10 +268,7 @@ void Tuner::State::turn(const ir::Graph& region, const std::vector<bool>& consta
     all->list.push_back({fastest.kernel, fastest.offer});
     all->list.back().offer.config = std::move(config);
   }
-  std::vector<Candidate*> fresh;
-  for (size_t k = known; k < all->list.size(); ++k)
-    if (!recall(key, region, &all->list[k])) fresh.push_back(&all->list[k]);
-  if (!fresh.empty()) decide_new(region, constant, key, fresh);
+  decide_new(region, constant, key, known, all);
   if (stopped()) leave_untried(all);
   put_fastest_first(&all->list);
 }
