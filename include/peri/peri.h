@@ -28,7 +28,9 @@ typedef enum peri_error_kind {
   PERI_ERROR_REFUSED = 6,  /* locked, missing executor, other version or machine */
   PERI_ERROR_CANCELLED = 7,
   PERI_ERROR_MEMORY = 8,
-  PERI_ERROR_INTERNAL = 9 /* our own fault */
+  PERI_ERROR_INTERNAL = 9,    /* our own fault */
+  PERI_ERROR_REGRESSION = 10, /* a comparison found that something became slower */
+  PERI_ERROR_UNSTABLE = 11    /* a measurement does not tell */
 } peri_error_kind;
 
 typedef enum peri_error_part {
@@ -203,6 +205,28 @@ peri_error* peri_engine_verify(const peri_engine* engine, const peri_verify_opti
  * of the build. All of a model's unsupported nodes are in the report and no error. Of `options` the shape, the backend
  * and the disabled passes count; NULL: defaults. */
 peri_error* peri_model_inspect(const char* model, const peri_build_options* options, peri_report** report);
+typedef struct peri_bench_options {
+  size_t struct_size;
+  int threads;          /* 0: as the engine says */
+  double seconds;       /* to sample for, in each process; 0: 3 */
+  int64_t max_runs;     /* in each process; 0: 100000 */
+  const peri_dim* dims; /* the shape of the runs; what is not named is as it was tuned for */
+  size_t dim_count;
+  int layers;    /* 1: also the time of every step */
+  int processes; /* measure in so many fresh processes, one after another: of the program that PERI_WORKER names, else
+                  * of `peri` beside the running one; 0: in this process. A comparison takes 5 */
+  void (*progress)(void* user, size_t done, size_t total, const char* what); /* as in peri_build_options */
+  int (*stop)(void* user);                                                   /* not 0: end with the samples so far */
+  void* user;
+} peri_bench_options;
+
+/* Times runs on seeded inputs. `report` gets the object that `peri bench --json` writes. */
+peri_error* peri_engine_bench(const peri_engine* engine, const peri_bench_options* options, peri_report** report);
+/* Two such objects, of the same model, sizes and threads: whether the second took more than `limit` (1.03: three
+ * percent more; 1 or above) of the first by more than chance. `report`, if it is not NULL, gets what `peri compare
+ * --json` writes, also where the error is REGRESSION (it did) or UNSTABLE (fewer than 5 processes on a side tell
+ * nothing). */
+peri_error* peri_bench_compare(const char* before, const char* after, double limit, peri_report** report);
 /* As a JSON object; lives as long as the report. */
 const char* peri_report_json(const peri_report* report);
 /* NULL is allowed. */

@@ -160,6 +160,16 @@ struct Report {
   std::string outside, json;
 };
 
+struct BenchOptions {
+  int threads = 0, processes = 0;  // as in peri_bench_options
+  double seconds = 3;              // to sample for, in each process
+  int64_t max_runs = 0;            // in each process; 0: 100000
+  Dims dims;                       // the shape of the runs; what is not named is as it was tuned for
+  bool layers = false;             // also the time of every step
+  std::function<void(size_t done, size_t total, const char* what)> progress;
+  std::function<bool()> stop;  // once true it ends with the samples so far
+};
+
 class Engine {
  public:
   // Maps an engine file. `threads` 0: the CPUs this process may use.
@@ -232,6 +242,10 @@ class Engine {
   Result<Report> verify(const VerifyOptions& options = {}) const {
     return detail::guarded([&] { return verify_engine(options); });
   }
+  // Times runs on seeded inputs: the JSON object of `peri bench`.
+  Result<std::string> bench(const BenchOptions& options = {}) const {
+    return detail::guarded([&] { return bench_engine(options); });
+  }
   const peri_engine* handle() const { return raw_.get(); }
 
  private:
@@ -296,8 +310,38 @@ class Engine {
     if (e && !raw) return detail::take(e);
     return Report{!e, e ? detail::take(e).text : "", peri_report_json(raw)};
   }
+  Result<std::string> bench_engine(const BenchOptions& options) const {
+    const std::vector<peri_dim> dims = detail::raw_dims(options.dims);
+    peri_bench_options o = {};
+    o.struct_size = sizeof(o);
+    o.threads = options.threads;
+    o.seconds = options.seconds;
+    o.max_runs = options.max_runs;
+    o.dims = dims.data();
+    o.dim_count = dims.size();
+    o.layers = options.layers;
+    o.processes = options.processes;
+    o.user = const_cast<BenchOptions*>(&options);
+    if (options.progress) o.progress = detail::tell<BenchOptions>;
+    if (options.stop) o.stop = [](void* user) { return static_cast<int>(static_cast<BenchOptions*>(user)->stop()); };
+    peri_report* raw = nullptr;
+    if (peri_error* e = peri_engine_bench(handle(), &o, &raw)) return detail::take(e);
+    const std::unique_ptr<peri_report, void (*)(peri_report*)> report(raw, peri_report_free);
+    return std::string(peri_report_json(raw));
+  }
   std::unique_ptr<peri_engine, void (*)(peri_engine*)> raw_;
 };
+
+// `peri compare` of two objects of `peri bench`: not passed where the second regressed, or too few processes can tell.
+inline Result<Report> compare_benches(const std::string& before, const std::string& after, double limit = 1.03) {
+  return detail::guarded([&]() -> Result<Report> {
+    peri_report* raw = nullptr;
+    peri_error* e = peri_bench_compare(before.c_str(), after.c_str(), limit, &raw);
+    const std::unique_ptr<peri_report, void (*)(peri_report*)> report(raw, peri_report_free);
+    if (e && !raw) return detail::take(e);
+    return Report{!e, e ? detail::take(e).text : "", peri_report_json(raw)};
+  });
+}
 
 class Session {
  public:

@@ -35,7 +35,7 @@ struct Ceilings {
   double floor_ms(const Work& work) const;
 };
 
-// Of `threads` cores of this machine, each with its own caches.
+// Of `threads` cores of this machine, each with its own caches; no more than the CPUs that this process may use.
 Ceilings machine_ceilings(int threads);
 
 void write_ceilings(JsonWriter& w, const Ceilings& ceilings);  // an object

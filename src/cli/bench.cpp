@@ -1,5 +1,6 @@
 // peri bench: how long a run takes, as medians, intervals and samples.
 #include <algorithm>
+<<<<<<< HEAD
 #include <cstdio>
 #include <iostream>
 
@@ -8,11 +9,18 @@
 #include "bench/device_runs.hpp"
 #include "bench/measure.hpp"
 #include "bench/steps.hpp"
+=======
+
+#include "build/bench.hpp"
+>>>>>>> 55c95455f01133484da614692140d885bdc41ee9
 #include "cli/console/model.hpp"
+#include "cli/console/page.hpp"
+#include "tune/worker.hpp"
 
 namespace peri::cli {
 namespace {
 
+<<<<<<< HEAD
 std::string report(const bench::Measurement& m, const Opened& opened, const DimBinding& dims, bool tuned, int threads,
                    int64_t arena_bytes, double first_run_ms, const std::string& unstable,
                    const bench::DeviceReport& device) {
@@ -35,27 +43,65 @@ std::string report(const bench::Measurement& m, const Opened& opened, const DimB
   for (double s : m.samples_ms) w.value(s);
   w.end_array().end_object();
   return w.take();
+=======
+// Time of each step, slowest first.
+void print_layers(const Page& page, const bench::Record& record) {
+  std::vector<const bench::LayerTime*> order;
+  double total = 0;
+  for (const bench::LayerTime& l : record.layers) {
+    order.push_back(&l);
+    total += l.ms;
+  }
+  if (order.empty()) return;
+  std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->ms > b->ms; });
+  page.line("%9s %6s  %s", "ms", "share", "step");
+  for (const bench::LayerTime* l : order)
+    page.line("%9.4f %5.1f%%  %s  [%s] %s", l->ms, total > 0 ? 100 * l->ms / total : 0, l->step.c_str(),
+              l->executor.c_str(), l->kernel.c_str());
+>>>>>>> 55c95455f01133484da614692140d885bdc41ee9
 }
 
-// Time of each step, summed over runs, slowest first.
-void print_layers(const runtime::Engine& engine, const std::vector<double>& ms, int64_t runs) {
-  std::vector<size_t> order(ms.size());
-  double total = 0;
-  for (size_t k = 0; k < order.size(); ++k) order[k] = k, total += ms[k];
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ms[a] > ms[b]; });
-  std::printf("%9s %6s  %s\n", "ms", "share", "step");
-  for (size_t k : order) {
-    const plan::Step& s = engine.program().steps[k];
-    const std::string payload = s.variants[0].payload;
-    std::printf("%9.4f %5.1f%%  %s  [%s] %s\n", ms[k] / static_cast<double>(runs), 100 * ms[k] / total, s.name.c_str(),
-                s.executor.c_str(), payload.substr(0, payload.find('\n')).c_str());
-  }
+void print_processes(const Page& page, const bench::Record& record) {
+  if (record.processes.size() < 2) return;
+  for (const bench::ProcessRecord& p : record.processes)
+    page.line("%10.4f ms  %7zu samples, first run %.3f ms", stats::median(p.samples_ms), p.samples_ms.size(),
+              p.first_run_ms);
+}
+
+Result<build::BenchTerms> terms_of(const Arguments& arguments, const Opened& opened, Progress* progress) {
+  build::BenchTerms t;
+  PERI_ASSIGN(t.threads, thread_count(arguments));
+  PERI_ASSIGN(t.seconds, arguments.real("--seconds", 0, 86400, 3));
+  PERI_ASSIGN(t.max_samples, arguments.number("--iterations", 1, 100000000, 100000));
+  PERI_ASSIGN(const double tolerance, arguments.real("--tolerance", 0, 1e6, 25));
+  t.tolerance = tolerance / 100;
+  PERI_ASSIGN(t.processes, arguments.number("--repeat", 1, 10000, 0));
+  PERI_ASSIGN(t.dims, program_dims(arguments, opened.engine->program()));
+  PERI_ASSIGN(t.inputs, read_inputs(arguments, opened.engine->program(), 1));
+  t.layers = arguments.has("--layers");
+  t.input_words = arguments.all("--input");
+  t.program = tune::worker_program();
+  t.progress = [progress](const std::string& what) { progress->show_now(what); };
+  t.stop = interrupted;
+  return t;
+}
+
+std::string summary_of(const bench::Record& r) {
+  const stats::Interval interval = stats::block_interval(r.per_process());
+  std::string out =
+      format("median %.4g ms [%.4g, %.4g], %.4g runs/s", r.median_ms(), interval.low, interval.high, r.runs_per_s());
+  if (r.items_per_run > 1) out += format(", %.4g items/s", r.items_per_s());
+  out += format(", %zu samples, ", r.samples());
+  if (r.processes.size() > 1) out += format("%zu processes, ", r.processes.size());
+  return out + format("%d thread%s", r.threads, r.threads == 1 ? "" : "s");
 }
 
 Result<Outcome> run(const Arguments& arguments) {
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const Opened opened, open_model(arguments, arguments.positional[0], &progress));
+  PERI_ASSIGN(const build::BenchTerms terms, terms_of(arguments, opened, &progress));
   progress.clear();
+<<<<<<< HEAD
   PERI_ASSIGN(const int threads, thread_count(arguments));
   PERI_ASSIGN(const DimBinding dims, program_dims(arguments, opened.engine->program()));
   const bool tuned = !note_untuned(arguments, opened, dims);
@@ -92,8 +138,22 @@ Result<Outcome> run(const Arguments& arguments) {
     std::vector<double> ms(opened.engine->program().steps.size(), 0);
     PERI_ASSIGN(const int64_t runs, bench::time_steps(*session, inputs, 1.0, &ms));
     print_layers(*opened.engine, ms, runs);
+=======
+  note_untuned(arguments, opened, terms.dims);
+  build::BenchSubject subject{.engine = opened.engine, .load_ms = opened.load_ms};
+  if (opened.file) {
+    subject.path = arguments.positional[0];
+    subject.check_files = [&opened] { return opened.file->check(); };
+>>>>>>> 55c95455f01133484da614692140d885bdc41ee9
   }
+  PERI_ASSIGN(const bench::Record record, build::bench_engine(subject, terms));
+  progress.clear();
+  const Page page(arguments);
+  print_processes(page, record);
+  print_layers(page, record);
+  for (const std::string& why : record.disturbed) page.line("in the way: %s", why.c_str());
   Outcome out;
+<<<<<<< HEAD
   out.summary =
       format("median %.3f ms [%.3f, %.3f], p99 %.3f ms, %zu samples, %d thread%s", m.median_ms, m.interval_ms.low,
              m.interval_ms.high, m.p99_ms, m.samples_ms.size(), threads, threads == 1 ? "" : "s");
@@ -101,8 +161,16 @@ Result<Outcome> run(const Arguments& arguments) {
   out.json = report(m, opened, dims, tuned, threads, session->arena_bytes(), first_run_ms, unstable, device);
   if (const std::string there = bench::report_text(device); !there.empty()) out.summary += "; " + there;
   if (!unstable.empty()) {
+=======
+  out.json = bench::record_json(record);
+  out.summary = summary_of(record);
+  if (record.interrupted) {
+    out.code = exit_code(ErrorKind::kCancelled);
+    out.summary += "; interrupted: not all that was asked for";
+  } else if (!record.unstable.empty()) {
+>>>>>>> 55c95455f01133484da614692140d885bdc41ee9
     out.code = exit_code(ErrorKind::kUnstable);
-    out.summary += "; not stable: " + unstable + format(", more than %g %% apart", tolerance);
+    out.summary += "; not stable: " + record.unstable + format(", more than %g %% apart", 100 * terms.tolerance);
   }
   return out;
 }
@@ -117,9 +185,11 @@ const Entry bench_entry{{
     .max_positional = 1,
     .flags =
         build_flags({{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED (default)", true},
-                     {"--seconds", "", "N", "time to sample for (default 3)"},
-                     {"--iterations", "", "N", "at most this many samples"},
+                     {"--seconds", "", "N", "time to sample for, in each process (default 3)"},
+                     {"--iterations", "", "N", "at most this many samples, in each process"},
+                     {"--repeat", "", "N", "measure in N fresh processes, one after another; compare asks for 5"},
                      {"--tolerance", "", "PERCENT", "most that the samples may disagree by (default 25)"},
+<<<<<<< HEAD
                      {"--paced", "", "", "of an engine on a device: a round of runs for each line of the input"},
                      {"--layers", "", "", "also show the time of every step"}}),
     .details =
@@ -130,6 +200,16 @@ const Entry bench_entry{{
         "told "
         "beside\nthem: events round each of at least 30 launches, inputs and outputs in the device's memory.\n"
         "--paced writes a JSON line of such times for each line of standard input, until that ends.\n\n"
+=======
+                     {"--layers", "", "", "also the time of every step"}}),
+    .details =
+        "Throughput is runs done per second of wall clock; items are the batch. Exit code 5 where 10 or more samples "
+        "of "
+        "a\n"
+        "process do not agree: the medians of their first and second half, or the ends of the median's interval, are "
+        "further\n"
+        "apart than --tolerance of the median. What was measured is still told.\n\n"
+>>>>>>> 55c95455f01133484da614692140d885bdc41ee9
         "example:\n  peri bench models/digits_cnn.onnx --dims batch=8 --seconds 1 --json -",
     .run = run,
 }};

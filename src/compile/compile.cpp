@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
+#include "base/hash.hpp"
 #include "compile/backends.hpp"
 #include "device/open.hpp"
 #include "device/target.hpp"
@@ -14,6 +15,7 @@
 #include "hf/import.hpp"
 #include "kernels/weights/widened.hpp"
 #include "onnx/import.hpp"
+#include "plan/identity.hpp"
 #include "text/pipeline.hpp"
 
 namespace peri::compile {
@@ -262,6 +264,7 @@ struct Compilation::State {
   std::vector<peri::passes::PassReport> passes;
   peri::passes::Precision precision;
   bool own_narrow = false;  // the model itself is one of 16 bits
+  std::string identity;     // of the model, before any pass
   DimBinding tuned_for;
   std::vector<DimBinding> bounds;
   std::unique_ptr<tune::Tuner> tuner;
@@ -323,6 +326,7 @@ Status Compilation::State::begin(Options given, Imported model) {
     return usage("a plan for another target is neither measured nor verified on this machine")
         .advise("build with a lock, or without tuning");
   before = imported.graph.clone();
+  identity = hex64(hash_text(ir::print(before)));
   const int64_t start = now_ns();
   precision = precision_of(imported.graph, options.dtype);
   own_narrow = options.dtype == DType::kInvalid && is_narrow_model(imported.graph);
@@ -365,6 +369,7 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
   if ((precision.rounds || own_narrow) && kernels::is_narrow_float(precision.weights))
     out.program.precision = precision.weights;
   out.program.sections.push_back({"source", ir::print(imported.graph)});
+  out.program.sections.push_back({std::string(plan::kIdentitySection), identity});
   for (const plan::Section& section : imported.sections) out.program.sections.push_back(section);
   return out;
 }

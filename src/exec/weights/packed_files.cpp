@@ -156,15 +156,19 @@ struct PackedFiles::State {
       more.wait(lock, [&] { return ending || !queue.empty(); });
       if (queue.empty()) return;
       more.wait_for(lock, kPause, [&] { return ending; });
-      const auto [key, data] = std::move(queue.front());
+      const auto next = std::move(queue.front());
       queue.pop_front();
       lock.unlock();
-      const bool written = data.bytes().size() <= limit && contained([&] { return write(folder, key, data); }).ok();
+      const bool written =
+          next.second.bytes().size() <= limit && contained([&] { return write(folder, next.first, next.second); }).ok();
       lock.lock();
       if (!written) queue.clear();  // no place: the rest would meet the same
       if (queue.empty()) {
         lock.unlock();
-        (void)contained([&] { return trim(folder, limit), Status(Ok{}); }).ok();
+        (void)contained([&]() -> Status {
+          trim(folder, limit);
+          return Ok{};
+        }).ok();
         lock.lock();
       }
     }
@@ -256,7 +260,10 @@ std::vector<std::string> take_packed_notes() {
 PackedFacts packed_facts(const std::string& cache) {
   PackedFacts f;
   if (cache.empty()) return f;
-  for (const Kept& k : list(folder_in(cache))) ++f.files, f.bytes += static_cast<int64_t>(k.bytes);
+  for (const Kept& k : list(folder_in(cache))) {
+    ++f.files;
+    f.bytes += static_cast<int64_t>(k.bytes);
+  }
   return f;
 }
 
