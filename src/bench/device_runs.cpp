@@ -124,7 +124,7 @@ void write(const Measurement& m, JsonWriter* w) {
 }
 }  // namespace
 
-void write_report(const DeviceReport& r, const Measurement& with_copies, JsonWriter* w) {
+void write_report(const DeviceReport& r, JsonWriter* w) {
   if (r.device.empty()) return;
   w->field("device", r.device).key("resident_ms");
   if (r.resident)
@@ -132,7 +132,7 @@ void write_report(const DeviceReport& r, const Measurement& with_copies, JsonWri
   else
     w->null();
   w->key("with_copies_ms");
-  write(with_copies, w);
+  write(r.with_copies, w);
   w->field("why_not_resident", r.why_not_resident).field("given_memory", r.given).field("device_bytes", r.device_bytes);
 }
 

@@ -27,6 +27,7 @@ struct DeviceReport {
   std::string why_not_resident;  // where it was not measured
   int64_t device_bytes = 0;      // the most that was allocated at once, on all devices together
   std::string given;             // memory that a caller gives on the device: "in place", or "copied: " and why
+  Measurement with_copies = {};  // of runs from and to memory of the host: the caller's
 };
 // REQUIRES: a run came before. device_bytes are those of the engine and this session so far.
 Result<DeviceReport> device_report(runtime::Session* session, const Schedule& schedule,
@@ -35,7 +36,7 @@ Result<DeviceReport> device_report(runtime::Session* session, const Schedule& sc
 // Members of an object: nothing for the host alone; else "device", "resident_ms" and "with_copies_ms" (runs from and to
 // memory of the host), each with quantiles, interval and samples, the first null where it was not measured,
 // "why_not_resident", "given_memory", "device_bytes".
-void write_report(const DeviceReport& report, const Measurement& with_copies, JsonWriter* writer);
+void write_report(const DeviceReport& report, JsonWriter* writer);
 // "resident 0.412 ms [0.411, 0.413], 24.1 MiB on cuda:0, given memory in place"; empty: the host alone.
 std::string report_text(const DeviceReport& report);
 

@@ -131,6 +131,7 @@ std::string record_json(const Record& r) {
   w.end_array();
   write_processes(w, r);
   if (!r.layers.empty()) write_layers(w, r);
+  write_report(r.on_device, &w);
   w.key("samples").begin_array();
   for (const ProcessRecord& p : r.processes)
     for (const double ms : p.samples_ms) w.value(ms);

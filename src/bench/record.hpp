@@ -11,6 +11,7 @@
 #include "base/json.hpp"
 #include "base/tensor.hpp"
 #include "bench/conditions.hpp"
+#include "bench/device_runs.hpp"
 #include "bench/measure.hpp"
 
 namespace peri::bench {
@@ -43,6 +44,7 @@ struct Record {
   std::vector<ProcessRecord> processes;
   std::vector<LayerTime> layers;  // in order of the program; empty: not asked for
   int64_t layer_runs = 0;
+  DeviceReport on_device = {};  // of one process; not read back
 
   size_t samples() const;
   std::vector<double> all_samples() const;               // process after process

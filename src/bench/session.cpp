@@ -89,6 +89,12 @@ Result<Record> time_session(std::shared_ptr<const runtime::Engine> engine, std::
   out.disturbed = disturbances(process.conditions, terms.threads, limits);
   out.arena_bytes = session->arena_bytes();
   out.processes.push_back(std::move(process));
+  if (!stopped) {
+    Schedule resident = schedule;
+    resident.warm_up_seconds = kResidentWarmUpSeconds;
+    PERI_ASSIGN(out.on_device, device_report(session.get(), resident, stop));
+    out.on_device.with_copies = m;
+  }
   if (terms.layers && !stopped) {
     teller.tell("steps");
     PERI_TRY(time_layers(*session, inputs, &out));

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/cuda/code/attention_shape.hpp"
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/rows.hpp"
 
@@ -10,51 +11,8 @@ namespace peri::kernels {
 namespace {
 using cuda::KernelLaunch;
 using cuda::Signature;
-constexpr std::string_view kLetters = "bhsd";
+using cuda::View;
 constexpr int64_t kMostKeys = 8192;  // scores of one query: 32 KiB
-
-// Extents and element strides by letter b, h, s, d of a dense tensor whose axes `word` names.
-struct View {
-  std::array<int64_t, 4> extent = {1, 1, 1, 1}, stride = {0, 0, 0, 0};
-};
-Result<View> view_of(const ir::Value& v, const std::string& word) {
-  const std::vector<int64_t> d = dims_of(v);
-  if (word.size() != d.size()) return refused("a layout of another rank");
-  View out;
-  int64_t step = 1;
-  for (size_t k = d.size(); k-- > 0;) {
-    const size_t letter = kLetters.find(word[k]);
-    if (letter == std::string_view::npos) return refused("an unknown layout");
-    out.extent[letter] = d[k];
-    out.stride[letter] = step;
-    step *= d[k];
-  }
-  return out;
-}
-
-// What the mask makes of a score: a statement, "" without one.
-Result<std::string> mask_text(const Problem& p, const View& q, int64_t keys, Signature* s) {
-  const ir::Value* v = p.anchor().in(3);
-  if (!v) return std::string();
-  const DType dtype = v->type.dtype;
-  if (dtype != DType::kBool && dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16)
-    return refused("a mask of another type");
-  PERI_ASSIGN(const std::string name, s->value(p, *v));
-  const std::vector<int64_t> d = dims_of(*v);
-  if (d.size() > 4) return refused("a mask that does not broadcast");
-  const int64_t want[4] = {q.extent[0], q.extent[1], q.extent[2], keys};
-  const char* const coordinate[] = {"b", "h", "i", "j"};
-  std::string at = "0";
-  int64_t step = 1;
-  for (size_t k = d.size(); k-- > 0;) {
-    const size_t axis = 4 - d.size() + k;
-    if (d[k] != 1 && d[k] != want[axis]) return refused("a mask that does not broadcast");
-    if (d[k] != 1) at += std::string(" + ") + coordinate[axis] + " * " + s->size(step);
-    step *= d[k];
-  }
-  const std::string value = cuda::loaded(dtype, name + "[" + at + "]");
-  return dtype == DType::kBool ? "      if (!" + value + ") score = -peri_inf();\n" : "      score += " + value + ";\n";
-}
 
 constexpr std::string_view kKernel = R"(
 PERI_KERNEL __launch_bounds__(PERI_T) peri_attention(PERI_PARAMETERS) {
@@ -107,7 +65,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
     const DType dtype = value.type.dtype;
     if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16)
       return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(dtype)));
-    PERI_ASSIGN(view[k], view_of(value, n.s(std::string(port[k]) + "_layout", "bhsd")));
+    PERI_ASSIGN(view[k], cuda::view_of(value, n.s(std::string(port[k]) + "_layout", "bhsd")));
     const std::string name(port[k]), upper(1, static_cast<char>(port[k][0] - 'a' + 'A'));
     std::string at = "0";
     for (size_t letter = 0; letter < 4; ++letter)
@@ -123,7 +81,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const int64_t rows = q.extent[0] * q.extent[1] * q.extent[2], keys = k.extent[2];
   if (keys > kMostKeys) return refused("more than %lld keys", static_cast<long long>(kMostKeys));
   if (k.extent[1] == 0 || q.extent[1] % k.extent[1] != 0 || keys == 0) return refused("uneven heads, or no keys");
-  PERI_ASSIGN(const std::string mask, mask_text(p, q, keys, &s));
+  PERI_ASSIGN(const std::string mask, cuda::mask_text(p, q, keys, &s));
   PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &s));
   if (rows * v.extent[3] == 0) return std::vector<KernelLaunch>{};
   const int threads = cuda::row_threads(keys);

@@ -19,9 +19,9 @@ namespace peri::kernels::cuda {
 struct LaunchArgument {
   // kFault: the address of an int32 of the step, 0 as a run begins. A kernel that finds something wrong in the data
   // stores k + 1 there, and the run ends with faults()[k] of its LaunchInstance; it touches no memory for that.
-  enum class From : uint8_t { kInput, kOutput, kWorkspace, kFault };
+  enum class From : uint8_t { kInput, kOutput, kWorkspace, kPacked, kFault };
   From from = From::kInput;
-  size_t index = 0;  // of the graph's input or output
+  size_t index = 0;  // of the graph's input or output, or of what is packed
 };
 
 // One kernel: its parameters are the addresses of the arguments, then the sizes as 64-bit integers.
@@ -56,14 +56,20 @@ struct LibraryCall {
 // runs on the CPU.
 class LaunchInstance final : public Instance {
  public:
-  explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace = 0, std::vector<Error> faults = {})
+  explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace, std::vector<Error> faults)
       : launches_(std::move(launches)), workspace_(workspace), faults_(std::move(faults)) {}
+  explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace = 0, std::vector<Tensor> packed = {})
+      : launches_(std::move(launches)), workspace_(workspace), packed_(std::move(packed)) {}
   explicit LaunchInstance(std::vector<LibraryCall> calls) : calls_(std::move(calls)) {}
+  static Result<std::unique_ptr<Instance>> make(std::vector<KernelLaunch> launches, size_t workspace,
+                                                std::vector<Error> faults);
   static Result<std::unique_ptr<Instance>> make(std::vector<KernelLaunch> launches, size_t workspace = 0,
-                                                std::vector<Error> faults = {});
+                                                std::vector<Tensor> packed = {});
   const std::vector<KernelLaunch>& launches() const { return launches_; }
   const std::vector<LibraryCall>& calls() const { return calls_; }
   const std::vector<Error>& faults() const { return faults_; }  // none: no launch takes kFault
+  // Weights in another form, that the launches read on the device. The same bytes at every size of a step.
+  const std::vector<Tensor>& packed() const { return packed_; }
   size_t workspace_bytes() const override { return workspace_; }
   int64_t tasks(int) const override { return 0; }
   void run_task(int phase, int64_t task, const Args& args) const override;
@@ -72,11 +78,14 @@ class LaunchInstance final : public Instance {
   std::vector<LibraryCall> calls_;
   std::vector<KernelLaunch> launches_;
   size_t workspace_ = 0;
+  std::vector<Tensor> packed_;
   std::vector<Error> faults_;
 };
 
 // Refuses a target that neither is nor has a GPU of NVIDIA's from sm_80 on.
 Status check_gpu(const Target& target);
+// Of the GPU, where the target tells it; else those of a large one.
+int multiprocessors(const Target& target);
 // One offer, row-major everywhere, that any such GPU runs.
 std::vector<Offer> plain_offer(const Problem& problem);
 
