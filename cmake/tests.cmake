@@ -76,6 +76,7 @@ endforeach()
 foreach(folder whole)
   peri_tests(${folder})
 endforeach()
+add_dependencies(test_whole fake_driver)  # cuda_session_test.cpp opens it
 
 # The rules of the house, and the check of each rule.
 find_program(PERI_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
