@@ -130,9 +130,10 @@ TEST(DeviceRuns, RoundsAreOneLineEach) {
   auto session = session_of(moving());
   int left = 3;
   std::vector<std::string> lines;
-  ASSERT_TRUE(resident_rounds(session->get(), kShort, [&] { return left-- > 0; },
-                              [&](const std::string& line) { lines.push_back(line); })
-                  .ok());
+  ASSERT_TRUE(
+      resident_rounds(
+          session->get(), kShort, [&] { return left-- > 0; }, [&](const std::string& line) { lines.push_back(line); })
+          .ok());
   ASSERT_EQ(lines.size(), 3u);
   const auto json = parse_json(lines[2]);
   ASSERT_TRUE(json.ok()) << lines[2];

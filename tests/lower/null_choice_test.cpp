@@ -54,7 +54,8 @@ TEST(NullChoice, AnEngineThatDoesNotFitIsRefusedWithItsNumbers) {
     EXPECT_EQ(engine.ok(), room == memory.total());
     if (engine.ok()) continue;
     EXPECT_EQ(engine.error().kind, ErrorKind::kMemory);
-    EXPECT_NE(engine.error().text().find("weights 16 bytes, arena 4096 bytes"), std::string::npos) << engine.error().text();
+    EXPECT_NE(engine.error().text().find("weights 16 bytes, arena 4096 bytes"), std::string::npos)
+        << engine.error().text();
     EXPECT_EQ(device->counts().allocations, 0) << "before anything is taken";
   }
 }

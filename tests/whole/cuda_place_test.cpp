@@ -54,7 +54,8 @@ TEST(CudaPlace, WhatHasNoKernelStaysOnTheHostWithTheReason) {
   const auto l = lowered(
       "graph { input x: f32[batch,16]; const a: i64[] = [1]; t = tanh(x); c = cum_sum(t, a); y = exp(c); output y }");
   ASSERT_TRUE(l.ok()) << l.error().text();
-  EXPECT_EQ(placed(*l), (std::vector<std::string>{"cuda cuda", "cuda copy", "host reference", "cuda copy", "cuda cuda"}));
+  EXPECT_EQ(placed(*l),
+            (std::vector<std::string>{"cuda cuda", "cuda copy", "host reference", "cuda copy", "cuda cuda"}));
   const auto& refusals = l->steps[2].refusals;
   EXPECT_TRUE(std::any_of(refusals.begin(), refusals.end(), [](const auto& r) {
     return r.first == "cuda_elementwise" && r.second.find("cum_sum is not element-wise") != std::string::npos;

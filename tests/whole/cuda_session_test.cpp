@@ -1,5 +1,5 @@
-// Sessions on the CUDA device over a fake driver: a kept shape is replayed without planning, allocating or capturing, any
-// call of the driver that fails is a typed error after which the session runs again, and nothing is left behind.
+// Sessions on the CUDA device over a fake driver: a kept shape is replayed without planning, allocating or capturing,
+// any call of the driver that fails is a typed error after which the session runs again, and nothing is left behind.
 #include <gtest/gtest.h>
 
 #include "device/cuda/cuda.hpp"
