@@ -150,7 +150,8 @@ TEST(CudaText, ComputesWhatItsOpsMean) {
     for (const KernelLaunch& l : c.launches()) gpu.add(l.text, l.entry);
   }
   for (const kernels::Entry* e : kernels::entries())
-    if (e->kernel.executor == "cuda") EXPECT_GE(count[e->kernel.name], 4) << e->kernel.name;
+    if (e->kernel.executor == "cuda" && e->kernel.library.empty())
+      EXPECT_GE(count[e->kernel.name], 4) << e->kernel.name;
   const std::string folder = fs::temp_directory_path() / ("peri_texts_" + std::to_string(getpid()));
   fs::create_directory(folder);
   const Status compiled = gpu.compile(folder);
