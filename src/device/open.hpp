@@ -9,4 +9,7 @@ namespace peri::device {
 // kRefused, with the names that there are, for any other.
 Result<std::shared_ptr<Device>> open_device(std::string_view name);
 
+// Whether a device of this name is what a program asks for: "cuda" is any GPU, "cuda:1" that one.
+bool is_asked_for(std::string_view device, std::string_view asked);
+
 }  // namespace peri::device

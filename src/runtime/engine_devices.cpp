@@ -15,7 +15,8 @@ Status EngineDevices::open(const Engine& engine) {
   weights_.resize(p.devices.size() > 1 ? p.buffers.size() : 0);
   for (uint32_t d = 1; d < p.devices.size(); ++d) {
     const auto& given = engine.options().devices;
-    const auto it = std::find_if(given.begin(), given.end(), [&](const auto& x) { return x->name() == p.devices[d]; });
+    const auto it = std::find_if(given.begin(), given.end(),
+                                 [&](const auto& x) { return device::is_asked_for(x->name(), p.devices[d]); });
     if (it != given.end()) {
       devices_[d] = *it;
     } else {
