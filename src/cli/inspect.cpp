@@ -104,6 +104,7 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e,
       .field("name", p.name)
       .field("builder", p.builder)
       .field("backend", p.backend)
+      .field("precision", dtype_name(p.precision))
       .field("file_bytes", static_cast<uint64_t>(e.file->size()));
   for (const auto* ports : {&p.inputs, &p.outputs}) {
     w.key(ports == &p.inputs ? "inputs" : "outputs").begin_array();
@@ -145,8 +146,9 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   std::map<std::string, int64_t> kernels, executors;
   for (const plan::Step& s : p.steps) ++kernels[kernel_of(s)], ++executors[s.executor];
   const Page page(arguments);
-  page.line("%s: engine '%s' built by %s for %s, %s", path.c_str(), p.name.c_str(), p.builder.c_str(),
-            p.backend.c_str(), bytes_text(static_cast<double>(e.file->size())).c_str());
+  page.line("%s: engine '%s' built by %s for %s, in %s, %s", path.c_str(), p.name.c_str(), p.builder.c_str(),
+            p.backend.c_str(), std::string(dtype_name(p.precision)).c_str(),
+            bytes_text(static_cast<double>(e.file->size())).c_str());
   for (const plan::Port& port : p.inputs)
     page.line("  input   %-24s %s%s", port.name.c_str(), std::string(dtype_name(port.dtype)).c_str(),
               shape_text(port.shape).c_str());

@@ -38,4 +38,8 @@ Result<std::shared_ptr<Device>> open_device(std::string_view name) {
       .advise("build the engine again for a device that is here: peri build MODEL -o ENGINE");
 }
 
+bool is_asked_for(std::string_view device, std::string_view asked) {
+  return device == asked || (device.starts_with(asked) && device.substr(asked.size()).starts_with(':'));
+}
+
 }  // namespace peri::device

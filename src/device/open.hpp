@@ -15,4 +15,7 @@ Result<int> ordinal_of(std::string_view name);
 // for another number.
 Result<std::shared_ptr<Device>> open_device(std::string_view name);
 
+// Whether a device of this name is what a program asks for: "cuda" is any GPU, "cuda:1" that one.
+bool is_asked_for(std::string_view device, std::string_view asked);
+
 }  // namespace peri::device

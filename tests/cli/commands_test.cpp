@@ -97,6 +97,14 @@ TEST_F(Commands, InspectChecksTheWeightsOfAnEngine) {
   EXPECT_FALSE(command("verify", {engine_}).ok());
 }
 
+TEST_F(Commands, InspectTellsThePrecisionOfAnEngine) {
+  EXPECT_EQ(json_of(command("inspect", {engine_})).get_string("precision").value(), "f32");
+  const std::string half = folder_ + "/half.engine";
+  ASSERT_TRUE(
+      command("build", {kModel, "-o", half, "--no-tune", "--no-cache", "--dims", "batch=2", "--dtype", "bf16"}).ok());
+  EXPECT_EQ(json_of(command("inspect", {half})).get_string("precision").value(), "bf16");
+}
+
 TEST_F(Commands, VerifyComparesWithTheReference) {
   const auto good = command("verify", {kModel, "--no-tune", "--no-cache", "--dims", "batch=3", "--bisect"});
   const Json j = json_of(good);

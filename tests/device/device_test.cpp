@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "device/open.hpp"
 #include "tests/device/devices.hpp"
 
 namespace peri::device {
@@ -323,6 +324,16 @@ TEST(HostDevice, MemoryIsTheHosts) {
   std::vector<float> y(kFloats);
   must(stream->copy_out(bytes_of(&y), m.address()));
   EXPECT_EQ(std::memcmp(y.data(), d->host_pointer(m.address()), kBytes), 0) << "done when it was enqueued";
+}
+
+TEST(Device, AProgramAsksForAKindOrForOne) {
+  EXPECT_TRUE(is_asked_for("cuda:0", "cuda"));
+  EXPECT_TRUE(is_asked_for("cuda:1", "cuda:1"));
+  EXPECT_TRUE(is_asked_for("null", "null"));
+  EXPECT_FALSE(is_asked_for("cuda:0", "cuda:1"));
+  EXPECT_FALSE(is_asked_for("cuda:10", "cuda:1"));
+  EXPECT_FALSE(is_asked_for("cuda", "cuda:0"));
+  EXPECT_FALSE(is_asked_for("nullable", "null"));
 }
 
 }  // namespace
