@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "base/file.hpp"
 #include "base/hash.hpp"
@@ -87,7 +88,8 @@ struct Cache::State {
   Db db;  // outlives its statements
   Statement find, store;
   std::string file, machine, trouble;
-  int64_t damaged = 0;  // rows that were found and not believed
+  int64_t damaged = 0;                                               // rows that were found and not believed
+  std::optional<std::set<std::pair<std::string, std::string>>> own;  // after renew(): what store() was given
 
   // One step of a query; what SQLite finds wrong with the file is told.
   bool row(sqlite3_stmt* q) {
@@ -171,13 +173,17 @@ std::unique_ptr<Cache> Cache::open(const std::string& folder, std::string machin
   return cache;
 }
 
+void Cache::renew() { state_->own.emplace(); }
+
 std::optional<Evidence> Cache::find(const std::string& problem, const std::string& candidate) {
+  if (state_->own && !state_->own->contains({problem, candidate})) return std::nullopt;
   return state_->recall<Evidence>({kTiming, state_->machine, problem, candidate}, read_evidence);
 }
 
 void Cache::store(const std::string& problem, const std::string& candidate, const Evidence& evidence) {
-  if (check_evidence(evidence).ok())
-    state_->keep({kTiming, state_->machine, problem, candidate}, evidence_text(evidence));
+  if (!check_evidence(evidence).ok()) return;
+  state_->keep({kTiming, state_->machine, problem, candidate}, evidence_text(evidence));
+  if (state_->own) state_->own->insert({problem, candidate});
 }
 
 std::optional<SampleVerdict> Cache::find_samples(const std::string& kernel) {

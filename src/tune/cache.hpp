@@ -30,6 +30,8 @@ class Cache {
   // What store() was given for this machine, problem and candidate; a damaged row, or one that makes no sense, is none.
   std::optional<Evidence> find(const std::string& problem, const std::string& candidate);
   void store(const std::string& problem, const std::string& candidate, const Evidence& evidence);
+  // From now on find() gives only what this object was given: candidates are tried again, and their rows replaced.
+  void renew();
   // Verdicts of tier 1 about a kernel by name, version and library.
   std::optional<SampleVerdict> find_samples(const std::string& kernel);
   void store_samples(const std::string& kernel, const SampleVerdict& verdict);
