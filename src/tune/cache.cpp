@@ -89,7 +89,7 @@ struct Cache::State {
   Statement find, store;
   std::string file, machine, trouble;
   int64_t damaged = 0;                                               // rows that were found and not believed
-  std::optional<std::set<std::pair<std::string, std::string>>> own;  // after renew(): what store() was given
+  std::optional<std::set<std::pair<std::string, std::string>>> own;  // renewing: what store() was given
 
   // One step of a query; what SQLite finds wrong with the file is told.
   bool row(sqlite3_stmt* q) {
@@ -147,9 +147,10 @@ std::string Cache::trouble() const {
                 static_cast<long long>(s.damaged), s.file.c_str());
 }
 
-std::unique_ptr<Cache> Cache::open(const std::string& folder, std::string machine) {
+std::unique_ptr<Cache> Cache::open(const std::string& folder, std::string machine, bool renew) {
   std::unique_ptr<Cache> cache(new Cache());
   State& s = *cache->state_;
+  if (renew) s.own.emplace();
   s.machine = std::move(machine);
   make_own_folders(folder);
   const std::string& file = s.file = folder + kFile;
@@ -172,8 +173,6 @@ std::unique_ptr<Cache> Cache::open(const std::string& folder, std::string machin
   if (writes) s.store = prepared(s.db.get(), "INSERT OR REPLACE INTO known4 VALUES(?1,?2,?3,?4,?5,?6)");
   return cache;
 }
-
-void Cache::renew() { state_->own.emplace(); }
 
 std::optional<Evidence> Cache::find(const std::string& problem, const std::string& candidate) {
   if (state_->own && !state_->own->contains({problem, candidate})) return std::nullopt;

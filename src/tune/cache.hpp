@@ -23,15 +23,14 @@ std::string machine_key(const device::Target& target);
 class Cache {
  public:
   // `folder` is made if it is missing; the file is timings.sqlite in it. `machine` names what timings hold for.
-  static std::unique_ptr<Cache> open(const std::string& folder, std::string machine);
+  // `renew`: find() gives only what this object was given, so that candidates are tried again and their rows replaced.
+  static std::unique_ptr<Cache> open(const std::string& folder, std::string machine, bool renew = false);
   ~Cache();
   // "" if it reads and writes; else what is wrong, for the build's notes: a whole sentence.
   std::string trouble() const;
   // What store() was given for this machine, problem and candidate; a damaged row, or one that makes no sense, is none.
   std::optional<Evidence> find(const std::string& problem, const std::string& candidate);
   void store(const std::string& problem, const std::string& candidate, const Evidence& evidence);
-  // From now on find() gives only what this object was given: candidates are tried again, and their rows replaced.
-  void renew();
   // Verdicts of tier 1 about a kernel by name, version and library.
   std::optional<SampleVerdict> find_samples(const std::string& kernel);
   void store_samples(const std::string& kernel, const SampleVerdict& verdict);
