@@ -1,5 +1,5 @@
-// A build says what it did: what it expects, what it tried and what was known before, what it rejected and why, how
-// near its answers came to their bounds; and what was known is found anew where that is asked for. label: cpu
+// A build says what it did: what it expects, what it tried, what it rejected and why. What was known is found anew
+// where that is asked for. label: cpu
 #include "build/summary.hpp"
 
 #include <gtest/gtest.h>
