@@ -1,5 +1,6 @@
-// A build says what it did: what it expects, what it tried, what it rejected and why. What was known is found anew
-// where that is asked for. label: cpu
+// A build says what it did: what it expects, what it tried, what it rejected and why. What was known before is found
+// anew where that is asked for.
+// label: cpu
 #include "build/summary.hpp"
 
 #include <gtest/gtest.h>
