@@ -2,6 +2,7 @@
 #include "build/bench.hpp"
 #include "api/handles.hpp"
 #include "bench/compare.hpp"
+#include "build/request.hpp"
 #include "judge/seeded.hpp"
 #include "tune/worker.hpp"
 

@@ -97,6 +97,7 @@ Result<compile::Options> options_of(const Request& request) {
   o.tune.measure = request.tune;
   o.tune.verify = request.verify;
   if (request.cache) o.tune.cache_path = request.cache_folder ? *request.cache_folder : cache_folder();
+  o.tune.retune = request.retune;
   o.tune.stop = request.stop;
   if (request.worker) o.tune.worker = tune::worker_program();
   o.builder = "peri " + std::string(version());

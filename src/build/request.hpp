@@ -22,6 +22,7 @@ struct Request {
   bool verify = true;    // false: neither candidates nor the engine are checked, and the proof says so
   bool worker = true;    // false: candidates are judged in this process
   bool cache = true;     // false: the timing cache is neither read nor written
+  bool retune = false;   // candidates are tried anew, and the timing cache gets what is found
   std::optional<std::string> cache_folder;  // of the timing cache; none: the environment's
   std::vector<std::string> disabled_passes;
   std::string dump_dir;                // graphs around each pass; "" none

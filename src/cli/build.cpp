@@ -1,7 +1,9 @@
 // peri build: a model becomes an engine file, with its proof beside it.
 #include "base/json.hpp"
 #include "build/proof.hpp"
+#include "build/summary.hpp"
 #include "cli/console/model.hpp"
+#include "cli/console/page.hpp"
 #include "plan/memory.hpp"
 
 namespace peri::cli {
@@ -22,7 +24,9 @@ std::string describe(const build::Made& made, const std::string& path) {
       .key("steps_in_order")
       .begin_array();
   for (const auto& s : c.steps) build::write_step(w, s);
-  w.end_array().end_object();
+  w.end_array().key("summary");
+  build::write_summary(w, build::summary_of(made, path));
+  w.end_object();
   return w.take();
 }
 
@@ -61,6 +65,8 @@ Result<Outcome> run(const Arguments& arguments) {
   progress.clear();
   const compile::Compiled& compiled = made.built.compiled;
   const int64_t reference = made.reference_steps();
+  const Page page(arguments);
+  for (const std::string& line : build::summary_lines(build::summary_of(made, path))) page.line("%s", line.c_str());
   Outcome out;
   out.summary = path + ", " + std::to_string(compiled.program.steps.size()) + " steps" +
                 (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +

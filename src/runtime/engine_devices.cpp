@@ -15,9 +15,7 @@ namespace {
 Result<std::shared_ptr<device::Device>> find_device(const EngineOptions& options, const std::string& kind) {
   const bool chosen = !options.device.empty() && device::kind_of(options.device) == kind;
   const std::string wanted = chosen ? options.device : kind;
-  const auto fits = [&](const auto& x) {
-    return device::kind_of(x->name()) == kind && (wanted == kind || x->name() == wanted);
-  };
+  const auto fits = [&](const auto& x) { return device::is_asked_for(x->name(), wanted); };
   const auto it = std::find_if(options.devices.begin(), options.devices.end(), fits);
   if (it != options.devices.end()) return *it;
   return device::open_device(wanted);

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "base/file.hpp"
 #include "base/hash.hpp"
@@ -88,7 +89,8 @@ struct Cache::State {
   Db db;  // outlives its statements
   Statement find, store;
   std::string file, machine, trouble;
-  int64_t damaged = 0;  // rows that were found and not believed
+  int64_t damaged = 0;                                               // rows that were found and not believed
+  std::optional<std::set<std::pair<std::string, std::string>>> own;  // renewing: what store() was given
 
   // One step of a query; what SQLite finds wrong with the file is told.
   bool row(sqlite3_stmt* q) {
@@ -146,9 +148,10 @@ std::string Cache::trouble() const {
                 static_cast<long long>(s.damaged), s.file.c_str());
 }
 
-std::unique_ptr<Cache> Cache::open(const std::string& folder, std::string machine) {
+std::unique_ptr<Cache> Cache::open(const std::string& folder, std::string machine, bool renew) {
   std::unique_ptr<Cache> cache(new Cache());
   State& s = *cache->state_;
+  if (renew) s.own.emplace();
   s.machine = std::move(machine);
   make_own_folders(folder);
   const std::string& file = s.file = folder + kFile;
@@ -173,12 +176,14 @@ std::unique_ptr<Cache> Cache::open(const std::string& folder, std::string machin
 }
 
 std::optional<Evidence> Cache::find(const std::string& problem, const std::string& candidate) {
+  if (state_->own && !state_->own->contains({problem, candidate})) return std::nullopt;
   return state_->recall<Evidence>({kTiming, state_->machine, problem, candidate}, read_evidence);
 }
 
 void Cache::store(const std::string& problem, const std::string& candidate, const Evidence& evidence) {
-  if (check_evidence(evidence).ok())
-    state_->keep({kTiming, state_->machine, problem, candidate}, evidence_text(evidence));
+  if (!check_evidence(evidence).ok()) return;
+  state_->keep({kTiming, state_->machine, problem, candidate}, evidence_text(evidence));
+  if (state_->own) state_->own->insert({problem, candidate});
 }
 
 std::optional<SampleVerdict> Cache::find_samples(const std::string& kernel) {

@@ -23,7 +23,8 @@ std::string machine_key(const device::Target& target);
 class Cache {
  public:
   // `folder` is made if it is missing; the file is timings.sqlite in it. `machine` names what timings hold for.
-  static std::unique_ptr<Cache> open(const std::string& folder, std::string machine);
+  // `renew`: find() gives only what this object was given, so that candidates are tried again and their rows replaced.
+  static std::unique_ptr<Cache> open(const std::string& folder, std::string machine, bool renew = false);
   ~Cache();
   // "" if it reads and writes; else what is wrong, for the build's notes: a whole sentence.
   std::string trouble() const;

@@ -73,7 +73,7 @@ Tuner::Tuner(Options options) : state_(std::make_unique<State>()) {
   s.stats.worker = !s.options.worker.empty();
   if (!s.stats.worker) s.stats.worker_trouble = "no worker was asked for";
   if (!s.options.cache_path.empty() && s.options.measure)
-    s.cache = Cache::open(s.options.cache_path, machine_key(s.target));
+    s.cache = Cache::open(s.options.cache_path, machine_key(s.target), s.options.retune);
 }
 Tuner::~Tuner() = default;
 const device::Target& Tuner::target() const { return state_->target; }

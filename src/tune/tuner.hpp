@@ -41,6 +41,7 @@ struct Options {
   bool verify = true;
   std::string provider;    // only this provider ("" all); the reference is always allowed as last resort
   std::string cache_path;  // folder of the timing cache; "" none
+  bool retune = false;     // what the cache knows of candidates is found anew, and replaced
   int threads = 1;
   std::optional<device::Target> target;  // to plan for; none: this machine. Another one's plans are not tried here
   uint64_t seed = 7;

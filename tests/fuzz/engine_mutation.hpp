@@ -4,6 +4,7 @@
 
 #include <climits>
 #include <cmath>
+#include <tuple>
 
 #include "base/rng.hpp"
 #include "kernels/entry.hpp"
@@ -360,7 +361,7 @@ class Mutation {
     b.alias_of = std::min(to, over);
     b.alias_offset = chance(4) ? Dim(64) : Dim(0);
     if (!chance(4)) b.kind = plan::BufferKind::kScratch;
-    if (chance(2)) b.shape = base.shape, b.dtype = base.dtype, b.layout = base.layout;
+    if (chance(2)) std::tie(b.shape, b.dtype, b.layout) = std::tie(base.shape, base.dtype, base.layout);
   }
   void change_program(plan::Program* p) {
     if (p->buffers.empty()) return;

@@ -166,7 +166,8 @@ inline void judge_output(const Case& c, Size& size, size_t k, const Tensor& got,
     double ratio = 0;
     if (want.floating()) {
       const double w = want.f[at], g = got.f64(static_cast<int64_t>(at)), bound = bound_of(want, at);
-      if (std::isfinite(w)) low = std::min(low, w), high = std::max(high, w);
+      low = std::isfinite(w) ? std::min(low, w) : low;
+      high = std::isfinite(w) ? std::max(high, w) : high;
       bounds += bound;
       if (w == g || (std::isnan(w) && std::isnan(g))) continue;
       if (std::isinf(g) && std::signbit(g) == std::signbit(w) && tune::may_overflow(want, at)) continue;

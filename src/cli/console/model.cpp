@@ -30,6 +30,8 @@ std::vector<Flag> build_flags(std::vector<Flag> more) {
       {"--no-verify", "", "", "do not check candidates against the reference (the proof says so)"},
   };
   flags.push_back({"--no-cache", "", "", "neither read nor write the timing cache (see peri cache)"});
+  flags.push_back(
+      {"--retune", "", "", "verify and time every candidate again, and replace what the timing cache knows"});
   for (Flag& f : more) flags.push_back(f);
   return flags;
 }
@@ -109,6 +111,8 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   r.tune = !arguments.has("--no-tune");
   r.verify = !arguments.has("--no-verify");
   r.cache = !arguments.has("--no-cache");
+  r.retune = arguments.has("--retune");
+  if (r.retune && !(r.cache && r.tune)) return usage("--retune goes with neither --no-tune nor --no-cache");
   r.stop = interrupted;
   if (progress)
     r.progress = [progress](size_t done, size_t total, const std::string& what) { progress->show(done, total, what); };
