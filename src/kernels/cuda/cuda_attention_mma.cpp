@@ -81,7 +81,7 @@ PERI_DEVICE void peri_join_rows(float (*s)[4], float* high, float* sum, float* s
     sum[r] = sum[r] * shrink[r] + part;
   }
 }
-PERI_KERNEL __launch_bounds__(kThreads) peri_attention(PERI_PARAMETERS) {
+PERI_KERNEL __launch_bounds__(kThreads, 1) peri_attention(PERI_PARAMETERS) {
   PERI_DYNAMIC(memory);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const PERI_INDEX tiles = (PERI_QUERIES + kQueries - 1) / kQueries;
@@ -253,7 +253,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const Read& r, int64_t 
   }
   define("SEEN(I)", seen);
   body += "PERI_DEVICE PERI_INDEX peri_least(const PERI_INDEX a, const PERI_INDEX b) { return a < b ? a : b; }\n";
-  PERI_ASSIGN(const std::string finish, cuda::finish_eight_text(p, &s));
+  PERI_ASSIGN(const std::string finish, cuda::finish_wide_text(p, 8, &s));
   if (r.blocks(rows) == 0) return std::vector<KernelLaunch>{};
   body += finish + std::string(kLoads) + std::string(kKernel) + mask + causal + std::string(kRest);
   KernelLaunch launch =

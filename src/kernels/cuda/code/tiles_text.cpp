@@ -144,7 +144,7 @@ PERI_DEVICE void peri_end_8(float* v, const PERI_INDEX part, const PERI_INDEX ba
       peri_finish(peri_place(batch, m, n + e, PERI_PASS), peri_sum(v[e], batch, m, n + e, PERI_PASS), PERI_PASS);
 #endif
 }
-PERI_KERNEL __launch_bounds__(kThreads) peri_tiles(PERI_PARAMETERS) {
+PERI_KERNEL __launch_bounds__(kThreads, 1) peri_tiles(PERI_PARAMETERS) {
   PERI_DYNAMIC(memory);
   const PERI_INDEX tiles_m = (PERI_M + PERI_TM - 1) / PERI_TM, tiles_n = (PERI_N + PERI_TN - 1) / PERI_TN;
   PERI_INDEX rest = blockIdx.x;
