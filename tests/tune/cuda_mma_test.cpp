@@ -102,6 +102,16 @@ Text random_conv(Rng* rng, const char* t) {
   return {"cuda_conv_mma", in + "s = conv(x, w, b) " + attrs + "; y = hard_swish(s); output y }", {false, true, true}};
 }
 
+Text random_conv_transpose(Rng* rng, const char* t) {
+  const long long c = 8 * number(rng, 1, 9), o = 8 * number(rng, 1, 6), kh = number(rng, 1, 3), kw = number(rng, 1, 3),
+                  h = number(rng, 3, 9), w = number(rng, 3, 9);
+  return {"cuda_conv_transpose_mma",
+          format("graph { input x: %s[2,%lld,%lld,%lld]; input w: %s[%lld,%lld,%lld,%lld]; input b: %s[%lld]; "
+                 "s = conv_transpose(x, w, b) {strides=[%lld,%lld]}; y = relu(s); output y }",
+                 t, c, h, w, t, c, o, kh, kw, t, o, kh, kw),
+          {false, true, true}};
+}
+
 Text random_depthwise(Rng* rng, const char* t) {
   const long long c = 2 * number(rng, 1, 45), kernel = 2 * number(rng, 0, 2) + 1, stride = number(rng, 1, 2),
                   pad = number(rng, 0, kernel / 2), dilation = number(rng, 1, 2), h = number(rng, 9, 13),
@@ -184,6 +194,7 @@ std::vector<Case> all_cases() {
   for (int k = 0; k < 9; ++k) {
     add_cases(random_gemm(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
     add_cases(random_conv(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
+    if (k % 2 == 0) add_cases(random_conv_transpose(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
     add_cases(random_depthwise(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
     add_cases(random_attention(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
   }

@@ -221,6 +221,14 @@ const Entry cuda_depthwise_entry{{
     .takes = "depthwise convolutions of f16 and bf16 with channels last on a GPU with their epilogue",
     .offer = offer,
     .instantiate = instantiate,
+    .samples = {"graph { input x: f16[2,24,9,8]; const w: f16[24,1,3,3] = seeded(0.3, 1); y = conv(x, w) "
+                "{pads=[1,1,1,1], group=24}; output y }",
+                "graph { input x: bf16[1,70,12,11]; const w: bf16[70,1,5,5] = seeded(0.3, 1); const b: bf16[70] = "
+                "seeded(0.5, 2); y = conv(x, w, b) {pads=[2,2,2,2], strides=[2,2], group=70}; output y }",
+                "graph { input x: f16[1,18,6,7]; const w: f16[18,1,3,3] = seeded(0.3, 1); y = conv(x, w) "
+                "{dilations=[2,1], group=18}; z = hard_swish(y); output z }",
+                "graph { input x: f16[2,20,13]; const w: f16[20,1,3] = seeded(0.3, 1); y = conv(x, w) {pads=[1,0], "
+                "group=20}; output y }"},
 }};
 
 }  // namespace peri::kernels
