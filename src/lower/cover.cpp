@@ -79,6 +79,7 @@ struct Chooser {
     const auto [it, is_new] = prices.emplace(std::tuple(v, from, to), kReferenceMs);
     const ir::Type& type = values[static_cast<size_t>(v)]->type;
     if (!is_new) return it->second;
+    if (same_memory(type, places[static_cast<size_t>(from)], places[static_cast<size_t>(to)])) return it->second = 0;
     if (const auto dims = eval(*type.shape, terms.tuned_for); dims.ok())
       it->second = terms.backend.change_ms(terms.tuner, type.dtype, *dims, places[static_cast<size_t>(from)],
                                            places[static_cast<size_t>(to)]);
@@ -202,7 +203,8 @@ struct Chooser {
       const kernels::Offer& offer = a.usable[c].offer;
       Way way;
       // A time that was not believed says nothing: what was timed goes before it.
-      const double unknown = a.best_ms() < 0 ? kUnmeasuredMs : kReferenceMs;
+      const double expected = offer.guess_ms > 0 ? offer.guess_ms : kUnmeasuredMs;
+      const double unknown = a.best_ms() < 0 ? expected : kReferenceMs;
       way.ms = a.usable[c].evidence.timed() ? counted_ms(a.usable[c].evidence, p.greedy) : unknown;
       for (size_t i : ports) way.in.push_back(place_of(offer.inputs[i]));
       for (const ir::Layout& l : offer.outputs) way.out.push_back(place_of(l));
@@ -336,6 +338,20 @@ bool accepted(const Terms& terms, const Region& r) {
   return here.ok() && terms.tuner.accepted(*here, constant_inputs(r));
 }
 }  // namespace
+
+bool same_memory(const ir::Type& type, const ir::Layout& a, const ir::Layout& b) {
+  if (a == b) return true;
+  if (a.block_axis >= 0 || b.block_axis >= 0) return false;
+  const auto order = [&](const ir::Layout& layout) {  // of the axes that have more than one element
+    std::vector<size_t> out;
+    for (size_t k = 0; k < type.rank(); ++k) {
+      const size_t axis = layout.order.empty() ? k : layout.order[k];
+      if (!(*type.shape)[axis].is_const(1)) out.push_back(axis);
+    }
+    return out;
+  };
+  return order(a) == order(b);
+}
 
 double counted_ms(const tune::Evidence& e, bool of_the_cut) {
   return of_the_cut ? e.time_ms : e.time_ms / kWin * (1 + std::max(0.0, e.spread));

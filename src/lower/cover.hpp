@@ -61,4 +61,7 @@ std::string layouts_text(const kernels::Offer& offer);
 Status keep_choice(const plan::LockedChoice& choice, const device::Target& target, std::string_view node,
                    std::vector<tune::Candidate>* list);
 
+// Whether a value has its elements in the same order in both layouts: those whose images have one pixel do.
+bool same_memory(const ir::Type& type, const ir::Layout& a, const ir::Layout& b);
+
 }  // namespace peri::lower

@@ -76,6 +76,10 @@ struct Emitter {
     const auto key = std::pair(v, exec::layout_code(want));
     if (auto it = converted.find(key); it != converted.end()) return it->second;
     const int32_t to = add_buffer(v->name + "@" + key.second, plan::BufferKind::kScratch, v->type, want);
+    if (same_memory(v->type, layout_of[v], want)) {
+      out.program.buffers[static_cast<size_t>(to)].alias_of = own;
+      return converted[key] = to;
+    }
     PERI_TRY(emit_conversion(v, own, to, want));
     return converted[key] = to;
   }

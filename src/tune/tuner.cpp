@@ -395,6 +395,8 @@ double Tuner::convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir
   const Candidates& all = candidates(g, {false});
   if (!all.list.empty() && all.list[0].evidence.right() && all.list[0].evidence.timed())
     ms = all.list[0].evidence.time_ms;
+  else if (!all.list.empty() && all.list[0].offer.guess_ms > 0)
+    ms = all.list[0].offer.guess_ms;
   return state_->conversions[key] = ms;
 }
 

@@ -39,6 +39,7 @@ struct Case {
 };
 
 struct Text {
+  const char* kernel;
   std::string text;
   std::vector<bool> constant;
 };
@@ -58,21 +59,25 @@ Text random_gemm(Rng* rng, const char* t) {
   switch (rng->next() % 4) {
     case 0:
       return {
+          "cuda_gemm_mma",
           format("graph { input x: %s[%lld,%lld]; input w: %s[%lld,%lld]; input b: %s[%lld]; input r: %s[%lld,%lld]; "
                  "s = matmul(x, w); u = add(s, b); g = gelu(u); y = add(g, r); output y }",
                  t, m, k, t, k, n, t, n, t, m, n),
           {false, true, true, false}};
     case 1:
-      return {format("graph { input x: %s[%lld,%lld]; input w: %s[%lld,%lld]; input b: %s[%lld]; "
+      return {"cuda_gemm_mma",
+              format("graph { input x: %s[%lld,%lld]; input w: %s[%lld,%lld]; input b: %s[%lld]; "
                      "y = gemm(x, w, b) {transB=1, alpha=0.5}; output y }",
                      t, m, k, t, n, k, t, n),
               {false, true, true}};
     case 2:
-      return {format("graph { input x: %s[%lld,%lld]; input w: %s[%lld,%lld]; y = gemm(x, w) {transA=1}; output y }", t,
+      return {"cuda_gemm_mma",
+              format("graph { input x: %s[%lld,%lld]; input w: %s[%lld,%lld]; y = gemm(x, w) {transA=1}; output y }", t,
                      k, m, t, k, n),
               {false, false}};
     default:
-      return {format("graph { input x: %s[2,3,%lld,%lld]; input w: %s[3,%lld,%lld]; y = matmul(x, w); output y }", t,
+      return {"cuda_gemm_mma",
+              format("graph { input x: %s[2,3,%lld,%lld]; input w: %s[3,%lld,%lld]; y = matmul(x, w); output y }", t,
                      m / 3 + 1, k, t, k, n),
               {false, false}};
   }
@@ -90,10 +95,34 @@ Text random_conv(Rng* rng, const char* t) {
              t, o, c / groups, kernel, kernel, t, o);
   const auto extent = [&](long long v) { return (v + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1; };
   if (rng->next() % 2)
-    return {in + format("input r: %s[2,%lld,%lld,%lld]; s = conv(x, w, b) ", t, o, extent(h), extent(w)) + attrs +
+    return {"cuda_conv_mma",
+            in + format("input r: %s[2,%lld,%lld,%lld]; s = conv(x, w, b) ", t, o, extent(h), extent(w)) + attrs +
                 "; u = add(s, r); y = relu(u); output y }",
             {false, true, true, false}};
-  return {in + "s = conv(x, w, b) " + attrs + "; y = hard_swish(s); output y }", {false, true, true}};
+  return {"cuda_conv_mma", in + "s = conv(x, w, b) " + attrs + "; y = hard_swish(s); output y }", {false, true, true}};
+}
+
+Text random_conv_transpose(Rng* rng, const char* t) {
+  const long long c = 8 * number(rng, 1, 9), o = 8 * number(rng, 1, 6), kh = number(rng, 1, 3), kw = number(rng, 1, 3),
+                  h = number(rng, 3, 9), w = number(rng, 3, 9);
+  return {"cuda_conv_transpose_mma",
+          format("graph { input x: %s[2,%lld,%lld,%lld]; input w: %s[%lld,%lld,%lld,%lld]; input b: %s[%lld]; "
+                 "s = conv_transpose(x, w, b) {strides=[%lld,%lld]}; y = relu(s); output y }",
+                 t, c, h, w, t, c, o, kh, kw, t, o, kh, kw),
+          {false, true, true}};
+}
+
+Text random_depthwise(Rng* rng, const char* t) {
+  const long long c = 2 * number(rng, 1, 45), kernel = 2 * number(rng, 0, 2) + 1, stride = number(rng, 1, 2),
+                  pad = number(rng, 0, kernel / 2), dilation = number(rng, 1, 2), h = number(rng, 9, 13),
+                  w = number(rng, 9, 13);
+  return {
+      "cuda_depthwise",
+      format("graph { input x: %s[2,%lld,%lld,%lld]; input w: %s[%lld,1,%lld,%lld]; input b: %s[%lld]; "
+             "s = conv(x, w, b) {pads=[%lld,%lld,%lld,%lld], strides=[%lld,%lld], dilations=[%lld,%lld], group=%lld}; "
+             "y = hard_swish(s); output y }",
+             t, c, h, w, t, c, kernel, kernel, t, c, pad, pad, pad, pad, stride, stride, dilation, dilation, c),
+      {false, true, true}};
 }
 
 Text random_attention(Rng* rng, const char* t) {
@@ -107,7 +136,7 @@ Text random_attention(Rng* rng, const char* t) {
   };
   std::string text =
       "graph { " + port("q", heads * shared, queries, d) + port("k", heads, keys, d) + port("v", heads, keys, v);
-  Text out{"", {false, false, false}};
+  Text out{"cuda_attention_mma", "", {false, false, false}};
   const char* mask = "";
   if (const uint64_t kind = rng->next() % 4; kind > 0) {
     mask = ", m";
@@ -128,10 +157,7 @@ void add_cases(const Text& t, Rng* rng, std::vector<Case>* out) {
   auto g = ir::parse_graph(t.text);
   ASSERT_TRUE(g.ok()) << g.error().text() << t.text;
   ASSERT_TRUE(ops::infer_graph(*g).ok()) << t.text;
-  const kernels::Kernel* const kernel =
-      kernels::find(t.text.find("conv") != std::string::npos        ? "cuda_conv_mma"
-                    : t.text.find("attention") != std::string::npos ? "cuda_attention_mma"
-                                                                    : "cuda_gemm_mma");
+  const kernels::Kernel* const kernel = kernels::find(t.kernel);
   const auto offers = kernel->offer({&*g, t.constant}, kGpu);
   ASSERT_TRUE(offers.ok()) << offers.error().text() << t.text;
   auto arguments = make_arguments(*g, rng->next());
@@ -165,9 +191,11 @@ void add_cases(const Text& t, Rng* rng, std::vector<Case>* out) {
 std::vector<Case> all_cases() {
   std::vector<Case> out;
   Rng rng(20261122);
-  for (int k = 0; k < 12; ++k) {
+  for (int k = 0; k < 9; ++k) {
     add_cases(random_gemm(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
     add_cases(random_conv(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
+    if (k % 2 == 0) add_cases(random_conv_transpose(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
+    add_cases(random_depthwise(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
     add_cases(random_attention(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
   }
   return out;
@@ -231,11 +259,10 @@ TEST(CudaMma, SpillsNothing) {
   if (!compiler.ok()) GTEST_SKIP() << compiler.error().text();
   Rng rng(1);
   std::vector<Case> cases;
-  for (int k = 0; k < 4; ++k) {
-    add_cases(random_gemm(&rng, "f16"), &rng, &cases);
-    add_cases(random_conv(&rng, "bf16"), &rng, &cases);
-    add_cases(random_attention(&rng, "f16"), &rng, &cases);
-  }
+  add_cases(random_gemm(&rng, "f16"), &rng, &cases);
+  add_cases(random_conv(&rng, "bf16"), &rng, &cases);
+  add_cases(random_depthwise(&rng, "f16"), &rng, &cases);
+  add_cases(random_attention(&rng, "bf16"), &rng, &cases);
   for (const Case& c : cases)
     for (const char* chip : {"sm_80", "sm_90a"}) {
       const KernelLaunch& l = c.launches()[0];

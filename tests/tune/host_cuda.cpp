@@ -107,6 +107,7 @@ PERI_DEVICE unsigned short peri_nearest_bf16(float v) {
 }
 PERI_DEVICE unsigned peri_pair_bf16(float low, float high) { return peri_nearest_bf16(low) | (unsigned)peri_nearest_bf16(high) << 16; }
 
+static float peri_exp2(const float v) { return exp2f(v); }
 static char* peri_place(const unsigned at, const unsigned bytes) {
   if (at % bytes != 0 || at + bytes > peri_dynamic_bytes) peri_fault("an address outside of shared memory, or not aligned");
   return (char*)peri_dynamic_memory.data() + at;

@@ -74,6 +74,27 @@ TEST(CudaPlace, AnAnchorIsCutFromWhatTheGpuDoesNotTake) {
   EXPECT_TRUE(std::any_of(list.begin(), list.end(), [](const auto& s) { return s.starts_with("host "); }));
 }
 
+// In 16 bits: the image is read as it comes, from then on channels lie last, up to the product that reads pooled ones.
+TEST(CudaPlace, ImagesKeepTheirChannelsLast) {
+  const auto l = lowered(
+      "graph { input x: f16[batch,3,32,32]; const w1: f16[32,3,3,3] = seeded(0.2, 1); const w2: f16[32,1,3,3] = "
+      "seeded(0.3, 2); const w3: f16[64,32,1,1] = seeded(0.2, 3); const w4: f16[64,64,3,3] = seeded(0.05, 4); const "
+      "w5: "
+      "f16[64,24] = seeded(0.1, 5); const s: i64[2] = [0, 64]; a = conv(x, w1) {pads=[1,1,1,1], strides=[2,2]}; b = "
+      "hard_swish(a); c = conv(b, w2) {pads=[1,1,1,1], group=32}; d = relu(c); e = conv(d, w3); f = max_pool(e) "
+      "{kernel_shape=[2,2], strides=[2,2]}; g = conv(f, w4) {pads=[1,1,1,1]}; h = add(g, f); i = relu(h); j = "
+      "global_average_pool(i); k = reshape(j, s); y = matmul(k, w5); output y }");
+  ASSERT_TRUE(l.ok()) << l.error().text();
+  std::vector<std::string> chosen;
+  for (const StepReport& s : l->steps) {
+    EXPECT_EQ(s.name.find("relayout"), std::string::npos) << s.name;
+    if (s.chosen.starts_with("cuda_")) chosen.push_back(s.chosen.substr(0, s.chosen.find('@')));
+  }
+  EXPECT_EQ(chosen, (std::vector<std::string>{"cuda_conv_mma", "cuda_depthwise", "cuda_conv_mma", "cuda_pool",
+                                              "cuda_conv_mma", "cuda_pool_all", "cuda_gemm_mma"}));
+  EXPECT_TRUE(plan::check_program(l->program, 1 << 20).ok());
+}
+
 TEST(CudaPlace, WithoutADriverABuildIsRefused) {
   const char* const before = std::getenv("PERI_CUDA_PATH");
   const std::optional<std::string> kept = before ? std::optional<std::string>(before) : std::nullopt;

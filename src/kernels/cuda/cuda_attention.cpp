@@ -105,7 +105,14 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
   PERI_TRY(plan(p));
-  return cuda::plain_offer(p);
+  std::vector<Offer> out = cuda::plain_offer(p);
+  const ir::Node& n = p.anchor();
+  PERI_ASSIGN(const View q, cuda::view_of(*n.in(0), n.s("q_layout", "bhsd")));
+  PERI_ASSIGN(const View k, cuda::view_of(*n.in(1), n.s("k_layout", "bhsd")));
+  double sums = 2 * static_cast<double>(k.extent[2]);
+  for (const int64_t d : q.extent) sums *= static_cast<double>(d);
+  out[0].guess_ms = (4000 + sums / 2500) / 1e6;
+  return out;
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext&) {

@@ -15,6 +15,7 @@ using cuda::KernelLaunch;
 using cuda::Signature;
 using cuda::View;
 constexpr int64_t kBlock = 64;  // keys
+constexpr int64_t kStages = 3;  // blocks in shared memory
 constexpr int64_t kMostDepth = 128;
 constexpr int64_t kQueries[] = {16, 32, 64, 128};  // of a block of threads
 
@@ -37,17 +38,19 @@ PERI_DEVICE void peri_rows(const unsigned at, const unsigned short* from, const 
 )";
 
 constexpr std::string_view kKernel = R"(
-// What is made of the scores of a block of keys from `key` on; outside and hidden ones are -inf.
+// What is made of the scores of a block of keys from `key` on; outside and hidden ones are -inf. Queries outside are
+// those of the last one.
 PERI_DEVICE void peri_scores(float (*s)[4], const PERI_INDEX b, const PERI_INDEX h, const PERI_INDEX query,
                              const PERI_INDEX key, PERI_PARAMETERS) {
   const int lane = threadIdx.x % 32;
+  const bool whole = key + kKeys <= PERI_KEYS;
 #pragma unroll
   for (int n = 0; n < 8; ++n)
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const PERI_INDEX i = query + lane / 4 + e / 2 * 8, j = key + n * 8 + lane % 4 * 2 + e % 2;
+      const PERI_INDEX i = peri_least(query + lane / 4 + e / 2 * 8, PERI_QUERIES - 1), j = key + n * 8 + lane % 4 * 2 + e % 2;
       float score = s[n][e] * PERI_SCALE;
-      if (j < PERI_KEYS && i < PERI_QUERIES) {
+      if (whole || j < PERI_KEYS) {
 )";
 constexpr std::string_view kRest = R"(
       } else {
@@ -65,15 +68,15 @@ PERI_DEVICE void peri_join_rows(float (*s)[4], float* high, float* sum, float* s
     for (int n = 0; n < 8; ++n) most = peri_max(peri_max(most, s[n][2 * r]), s[n][2 * r + 1]);
     most = peri_max(most, peri_lane_xor(most, 1));
     most = peri_max(most, peri_lane_xor(most, 2));
-    const float from = most == -peri_inf() ? 0.0f : most;  // nothing seen yet: all are exp(-inf)
-    shrink[r] = exp2f((high[r] - from) * 1.44269504088896f);
+    const float from = most == -peri_inf() ? 0.0f : most * 1.44269504f;  // nothing seen yet: all are 2^-inf
+    shrink[r] = peri_exp2(fmaf(high[r], 1.44269504f, -from));
     high[r] = most;
     float part = 0.0f;
 #pragma unroll
     for (int n = 0; n < 8; ++n)
 #pragma unroll
       for (int e = 2 * r; e < 2 * r + 2; ++e) {
-        s[n][e] = exp2f((s[n][e] - from) * 1.44269504088896f);
+        s[n][e] = peri_exp2(fmaf(s[n][e], 1.44269504f, -from));
         part += s[n][e];
       }
     part += peri_lane_xor(part, 1);
@@ -81,7 +84,7 @@ PERI_DEVICE void peri_join_rows(float (*s)[4], float* high, float* sum, float* s
     sum[r] = sum[r] * shrink[r] + part;
   }
 }
-PERI_KERNEL __launch_bounds__(kThreads) peri_attention(PERI_PARAMETERS) {
+PERI_KERNEL __launch_bounds__(kThreads, 1) peri_attention(PERI_PARAMETERS) {
   PERI_DYNAMIC(memory);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const PERI_INDEX tiles = (PERI_QUERIES + kQueries - 1) / kQueries;
@@ -90,12 +93,18 @@ PERI_KERNEL __launch_bounds__(kThreads) peri_attention(PERI_PARAMETERS) {
   const PERI_INDEX h = rest % PERI_HEADS, b = rest / PERI_HEADS, kv = h / PERI_SHARING;
   const unsigned base = peri_shared_at(memory), q_at = base, stage = base + kBytesQ;
   const unsigned short *const k_from = PERI_K + PERI_K_AT(b, kv, 0, 0), *const v_from = PERI_V + PERI_V_AT(b, kv, 0, 0);
-  peri_rows<kQueries, kRowQ, PERI_DEPTH>(q_at, PERI_Q + PERI_Q_AT(b, h, 0, 0), PERI_Q_AT(0, 0, 1, 0), first, PERI_QUERIES);
-  peri_rows<kKeys, kRowQ, PERI_DEPTH>(stage, k_from, PERI_K_AT(0, 0, 1, 0), 0, PERI_KEYS);
-  peri_rows<kKeys, kRowV, PERI_VALUES>(stage + kBytesK, v_from, PERI_V_AT(0, 0, 1, 0), 0, PERI_KEYS);
-  peri_fetched();
   const PERI_INDEX seen = PERI_SEEN(first + kQueries - 1), blocks = (seen + kKeys - 1) / kKeys;
   const PERI_INDEX query = first + warp * 16;
+  const auto fetch = [&](const PERI_INDEX block) {
+    const unsigned at = stage + (block % 3) * (kBytesK + kBytesV);
+    peri_rows<kKeys, kRowQ, PERI_DEPTH>(at, k_from, PERI_K_AT(0, 0, 1, 0), block * kKeys, PERI_KEYS);
+    peri_rows<kKeys, kRowV, PERI_VALUES>(at + kBytesK, v_from, PERI_V_AT(0, 0, 1, 0), block * kKeys, PERI_KEYS);
+  };
+  peri_rows<kQueries, kRowQ, PERI_DEPTH>(q_at, PERI_Q + PERI_Q_AT(b, h, 0, 0), PERI_Q_AT(0, 0, 1, 0), first, PERI_QUERIES);
+  if (blocks > 0) fetch(0);
+  peri_fetched();
+  if (blocks > 1) fetch(1);
+  peri_fetched();
   unsigned q[kDepthSteps][4];
   float out[kValueSteps * 2][4], high[2] = {-peri_inf(), -peri_inf()}, sum[2] = {0.0f, 0.0f};
 #pragma unroll
@@ -103,14 +112,10 @@ PERI_KERNEL __launch_bounds__(kThreads) peri_attention(PERI_PARAMETERS) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) out[n][e] = 0.0f;
   for (PERI_INDEX block = 0; block < blocks; ++block) {
-    const unsigned k_at = stage + (block % 2) * (kBytesK + kBytesV), v_at = k_at + kBytesK;
-    peri_wait<0>();
+    const unsigned k_at = stage + (block % 3) * (kBytesK + kBytesV), v_at = k_at + kBytesK;
+    peri_wait<1>();
     __syncthreads();
-    if (block + 1 < blocks) {
-      const unsigned next = stage + ((block + 1) % 2) * (kBytesK + kBytesV);
-      peri_rows<kKeys, kRowQ, PERI_DEPTH>(next, k_from, PERI_K_AT(0, 0, 1, 0), (block + 1) * kKeys, PERI_KEYS);
-      peri_rows<kKeys, kRowV, PERI_VALUES>(next + kBytesK, v_from, PERI_V_AT(0, 0, 1, 0), (block + 1) * kKeys, PERI_KEYS);
-    }
+    if (block + 2 < blocks) fetch(block + 2);
     peri_fetched();
     if (block == 0) {
 #pragma unroll
@@ -156,12 +161,12 @@ PERI_KERNEL __launch_bounds__(kThreads) peri_attention(PERI_PARAMETERS) {
   float* const strip = memory + warp * 16 * kStrip;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    if (PERI_ZERO_HIDDEN && high[r] == -peri_inf()) sum[r] = 1.0f;
+    const float share = PERI_ZERO_HIDDEN && high[r] == -peri_inf() ? 1.0f : 1.0f / sum[r];
 #pragma unroll
     for (int n = 0; n < kValueSteps * 2; ++n)
 #pragma unroll
       for (int e = 0; e < 2; ++e)
-        strip[(lane / 4 + r * 8) * kStrip + n * 8 + lane % 4 * 2 + e] = out[n][2 * r + e] / sum[r];
+        strip[(lane / 4 + r * 8) * kStrip + n * 8 + lane % 4 * 2 + e] = out[n][2 * r + e] * share;
   }
   peri_lanes_meet();
   for (int c = lane; c < 16 * (PERI_VALUES / 8); c += 32) {
@@ -253,12 +258,13 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const Read& r, int64_t 
   }
   define("SEEN(I)", seen);
   body += "PERI_DEVICE PERI_INDEX peri_least(const PERI_INDEX a, const PERI_INDEX b) { return a < b ? a : b; }\n";
-  PERI_ASSIGN(const std::string finish, cuda::finish_eight_text(p, &s));
+  PERI_ASSIGN(const std::string finish, cuda::finish_wide_text(p, 8, &s));
   if (r.blocks(rows) == 0) return std::vector<KernelLaunch>{};
   body += finish + std::string(kLoads) + std::string(kKernel) + mask + causal + std::string(kRest);
   KernelLaunch launch =
       s.launch("peri_attention", s.text(cuda::most_elements(p), body), r.blocks(rows), static_cast<int>(rows * 2));
-  const int64_t loop = (rows + 2 * kBlock) * row_of(depth) * 2 + 2 * kBlock * row_of(values) * 2,
+  const int64_t stages = std::min(kStages, (keys + kBlock - 1) / kBlock);
+  const int64_t loop = (rows + stages * kBlock) * row_of(depth) * 2 + stages * kBlock * row_of(values) * 2,
                 end = rows * ((values + 15) / 16 * 16 + 4) * 4;
   launch.shared_bytes = std::max(loop, end);
   return std::vector<KernelLaunch>{std::move(launch)};

@@ -1,5 +1,7 @@
 // Kernel cuda_conv: convolutions over one to three dimensions with the element-wise chain behind them, on a GPU: as an
 // implicit product (rows are output channels, columns output pixels), or one thread an element (way=direct).
+#include <algorithm>
+
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/conv_shape.hpp"
 #include "kernels/cuda/code/product.hpp"
@@ -140,19 +142,27 @@ Result<std::unique_ptr<Instance>> plan(const Problem& p, const Conv& c, std::str
   return cuda::LaunchInstance::make(std::move(out));
 }
 
+// A thread waits for memory at each tap; many together are bounded by what a large GPU's caches give.
+double direct_guess_ms(const Conv& c) {
+  const double taps = static_cast<double>(c.channels * c.taps()),
+               results = static_cast<double>(c.images * c.groups * c.outputs) * static_cast<double>(c.pixels());
+  return (2000 + std::max(taps * 25, taps * results / 1500)) / 1e6;
+}
+
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
   PERI_ASSIGN(const Conv c, cuda::read_conv(p));
   std::vector<Offer> out;
   const cuda::Product product = product_of(c);
-  std::vector<std::string> configs = cuda::product_configs(product);
+  std::vector<cuda::ProductConfig> configs = cuda::product_configs(product);
   // A product of few rows leaves most of a tile idle.
   const bool thin = c.groups > 1 && c.outputs < 8;
-  configs.insert(thin ? configs.begin() : configs.end(), "way=direct");
-  for (std::string& config : configs) {
-    PERI_TRY(plan(p, c, config));
+  configs.insert(thin ? configs.begin() : configs.end(), {"way=direct", direct_guess_ms(c)});
+  for (cuda::ProductConfig& config : configs) {
+    PERI_TRY(plan(p, c, config.text));
     out.push_back(cuda::plain_offer(p)[0]);
-    out.back().config = std::move(config);
+    out.back().guess_ms = config.guess_ms;
+    out.back().config = std::move(config.text);
   }
   return out;
 }

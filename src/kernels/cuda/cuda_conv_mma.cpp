@@ -123,7 +123,7 @@ Result<std::string> bias_text(const Problem& p, const ir::Node& n, bool wide, Si
     one += " + " + cuda::loaded(type, name + "[batch * PERI_OUTPUTS + n]");
     eight = "#pragma unroll\n  for (int e = 0; e < 8; ++e) v[e] = peri_sum(v[e], batch, m, n + e, PERI_PASS);\n";
     if (wide && input_index(*p.graph, b) >= 0)
-      eight = "  float bias[8];\n  " + cuda::load_8(type, name + " + batch * PERI_OUTPUTS + n", "bias") +
+      eight = "  float bias[8];\n  " + cuda::load_wide(8, type, name + " + batch * PERI_OUTPUTS + n", "bias") +
               ";\n#pragma unroll\n  for (int e = 0; e < 8; ++e) v[e] += bias[e];\n";
   }
   return "PERI_DEVICE float peri_sum(const float v, " + head + "  return " + one +
@@ -185,7 +185,7 @@ Result<Read> read(const Problem& p) {
     PERI_ASSIGN(weights, s.value(p, *n.in(1)));
   }
   PERI_ASSIGN(const std::string bias, bias_text(p, n, out.c_wide, &s));
-  PERI_ASSIGN(const std::string finish, cuda::finish_eight_text(p, &s));
+  PERI_ASSIGN(const std::string finish, cuda::finish_wide_text(p, 8, &s));
   out.functions = defines(c, last_in, &s) + operands(image, weights, out.a_wide) + place_text(last_out) + bias + finish;
   return r;
 }

@@ -133,9 +133,10 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
   PERI_ASSIGN(const Read r, read(p));
   std::vector<Offer> out;
-  for (std::string& config : cuda::product_configs(r.product)) {
+  for (cuda::ProductConfig& config : cuda::product_configs(r.product)) {
     out.push_back(cuda::plain_offer(p)[0]);
-    out.back().config = std::move(config);
+    out.back().guess_ms = config.guess_ms;
+    out.back().config = std::move(config.text);
   }
   return out;
 }

@@ -76,7 +76,7 @@ std::string sum_text(const Addend& a, bool wide) {
   if (!a.name.empty()) value += " + " + scaled(a.beta, cuda::loaded(a.dtype, a.name + "[" + at + "]"));
   const std::string one = "PERI_DEVICE float peri_sum(const float v, " + parameters + "  return " + value + ";\n}\n";
   if (wide && a.parameter && a.dims[1] != 1)
-    eight = "  float c[8];\n  " + cuda::load_8(a.dtype, a.name + " + " + at, "c") +
+    eight = "  float c[8];\n  " + cuda::load_wide(8, a.dtype, a.name + " + " + at, "c") +
             ";\n#pragma unroll\n  for (int e = 0; e < 8; ++e) v[e] = " + scaled(a.alpha, "v[e]") + " + " +
             scaled(a.beta, "c[e]") + ";\n";
   else if (!a.name.empty() || a.alpha != 1.0)
@@ -163,7 +163,7 @@ Result<Read> read(const Problem& p) {
   out.sizes_are_numbers = p.constant[static_cast<size_t>(input_index(*p.graph, n.in(1)))];
   const std::string a_offset = batch_offset(r.a.dims, r.batch, out.m * out.k, &s),
                     b_offset = batch_offset(r.b.dims, r.batch, out.k * out.n, &s);
-  PERI_ASSIGN(const std::string finish, cuda::finish_eight_text(p, &s));
+  PERI_ASSIGN(const std::string finish, cuda::finish_wide_text(p, 8, &s));
   out.functions = side('a', r.a, a_offset, out.a_wide, out.a_along_m) +
                   side('b', r.b, b_offset, out.b_wide, out.b_along_n) + std::string(kPlace) +
                   sum_text(r.addend, out.c_wide) + finish;

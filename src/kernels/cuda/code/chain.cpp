@@ -1,5 +1,5 @@
-// A block program, instruction by instruction; operands are read at coordinates of the result where they broadcast; of
-// eight neighbours those that lie together in one access each.
+// A block program, instruction by instruction; operands are read at coordinates of the result where they broadcast;
+// those of several neighbours that lie together in one access.
 #include "kernels/cuda/code/chain.hpp"
 
 #include <algorithm>
@@ -151,12 +151,12 @@ struct Writer {
     before += "  const PERI_INDEX c0 = rest;\n";
   }
 
-  // Whether the eight neighbours of program input `a` lie together, at a multiple of eight; at one place where they are
-  // the same element.
+  // Whether the neighbours of program input `a` lie together, at a multiple of their number; at one place where they
+  // are the same element.
   bool together(size_t a) const {
     const std::vector<int64_t>& strides = space.strides[a];
     bool out = strides.back() == 1;
-    for (size_t d = 0; d + 1 < strides.size(); ++d) out = out && strides[d] % 8 == 0;
+    for (size_t d = 0; d + 1 < strides.size(); ++d) out = out && strides[d] % width == 0;
     return out;
   }
   bool same(size_t a) const { return space.strides[a].empty() || space.strides[a].back() == 0; }
@@ -168,7 +168,8 @@ struct Writer {
       before += "  const " + register_type(dtype) + " " + name + " = " + loaded(dtype, from + "[" + at + "]") + ";\n";
       return name;
     }
-    before += "  float " + name + "[8];\n  " + load_8(dtype, from + " + (" + at + ")", name) + ";\n";
+    before += "  float " + name + format("[%d];\n  ", width) + load_wide(width, dtype, from + " + (" + at + ")", name) +
+              ";\n";
     return name + "[j]";
   }
 
@@ -237,27 +238,24 @@ struct Writer {
   }
 };
 
-bool eight_wide(DType t) { return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16; }
+bool comes_wide(DType t) { return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16; }
 
-// The function of eight elements, or "" where the last dim does not hold them together.
-Result<std::string> text_of_eight(Writer w) {
-  w.width = 8;
-  bool whole = !w.space.dims.empty() && w.space.dims.back() % 8 == 0 && eight_wide(w.translated.program.outputs[0]);
+// The function of so many elements, or "" where the last dim does not hold them together.
+Result<std::string> wide_text(Writer w, int width) {
+  w.width = width;
+  bool whole = !w.space.dims.empty() && w.space.dims.back() % width == 0 && comes_wide(w.translated.program.outputs[0]);
   for (size_t a = 0; whole && a < w.translated.arguments.size(); ++a) {
     const bool v = static_cast<size_t>(w.translated.arguments[a]) == w.anchor;
     whole = v || w.same(a) ||
-            (w.translated.arguments[a] >= 0 && eight_wide(w.translated.program.inputs[a]) && w.together(a));
+            (w.translated.arguments[a] >= 0 && comes_wide(w.translated.program.inputs[a]) && w.together(a));
   }
   if (!whole) return std::string();
   std::vector<block::Type> types;
   for (const block::Instruction& i : w.translated.program.code) PERI_TRY(w.instruction(i, &types));
   PERI_ASSIGN(const std::string name, w.signature->output(w.problem, 0));
-  return w.before + "#pragma unroll\n  for (int j = 0; j < 8; ++j) {\n" + w.lines + "  }\n  " +
-         store_8(w.translated.program.outputs[0], name + " + i", "v") + ";\n";
+  return w.before + format("#pragma unroll\n  for (int j = 0; j < %d; ++j) {\n", width) + w.lines + "  }\n  " +
+         store_wide(width, w.translated.program.outputs[0], name + " + i", "v") + ";\n";
 }
-
-constexpr std::string_view kOneByOne =
-    "#pragma unroll\n  for (int j = 0; j < 8; ++j) peri_finish(i + j, v[j], PERI_PASS);\n";
 
 Status check_layouts(const ir::Graph& g) {
   for (const auto* list : {&g.inputs, &g.outputs})
@@ -266,11 +264,12 @@ Status check_layouts(const ir::Graph& g) {
   return Ok{};
 }
 
-// Both functions over the region's results in `layout`; that of eight elements for an anchor alone.
+// Both functions over the region's results in `layout`; that of `width` elements for an anchor alone.
 struct Finish {
-  std::string one, eight;
+  std::string one, wide;
 };
-Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& layout, Signature* signature) {
+Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& layout, int width,
+                      Signature* signature) {
   const ir::Graph& g = *problem.graph;
   const ir::Value* result = is_anchor ? problem.anchor().out() : nullptr;
   std::string head = "PERI_DEVICE void peri_finish(const PERI_INDEX i, ";
@@ -279,9 +278,9 @@ Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& 
     return refused("more than one result");
   if (is_anchor && g.outputs[0] == result) {
     PERI_ASSIGN(const std::string name, signature->output(problem, 0));
-    const bool wide = eight_wide(result->type.dtype);
+    const bool wide = width > 1 && comes_wide(result->type.dtype);
     return Finish{head + "PERI_PARAMETERS) {\n  " + name + "[i] = " + stored(result->type.dtype, "v") + ";\n}\n",
-                  wide ? "  " + store_8(result->type.dtype, name + " + i", "v") + ";\n" : ""};
+                  wide ? "  " + store_wide(width, result->type.dtype, name + " + i", "v") + ";\n" : ""};
   }
   size_t begin = 0;
   while (is_anchor && g.nodes[begin++] != &problem.anchor()) {}
@@ -295,8 +294,8 @@ Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& 
   PERI_ASSIGN(block::Space space, block::space_of(part, translated, layout));
   Writer w{problem, part, is_anchor ? g.inputs.size() : SIZE_MAX, std::move(translated), merged(space), signature};
   Finish out;
-  if (is_anchor) {
-    PERI_ASSIGN(out.eight, text_of_eight(w));
+  if (is_anchor && width > 1) {
+    PERI_ASSIGN(out.wide, wide_text(w, width));
   }
   std::vector<block::Type> types;
   for (const block::Instruction& i : w.translated.program.code) PERI_TRY(w.instruction(i, &types));
@@ -314,14 +313,16 @@ Result<std::string> finish_any_text(const Problem& problem, bool is_anchor, Sign
   const ir::Layout& layout = problem.graph->outputs[0]->type.layout;
   for (const ir::Value* v : problem.graph->outputs)
     if (!(v->type.layout == layout)) return refused("results in several layouts");
-  PERI_ASSIGN(Finish out, finish(problem, is_anchor, layout, signature));
+  PERI_ASSIGN(Finish out, finish(problem, is_anchor, layout, 1, signature));
   return std::move(out.one);
 }
 
-Result<std::string> finish_eight_text(const Problem& problem, Signature* signature) {
-  PERI_ASSIGN(Finish out, finish(problem, true, problem.graph->outputs[0]->type.layout, signature));
-  return out.one + "PERI_DEVICE void peri_finish_8(const PERI_INDEX i, float* v, PERI_PARAMETERS) {\n" +
-         (out.eight.empty() ? std::string(kOneByOne) : out.eight) + "}\n";
+Result<std::string> finish_wide_text(const Problem& problem, int width, Signature* signature) {
+  PERI_ASSIGN(Finish out, finish(problem, true, problem.graph->outputs[0]->type.layout, width, signature));
+  if (out.wide.empty())
+    out.wide = format("#pragma unroll\n  for (int j = 0; j < %d; ++j) peri_finish(i + j, v[j], PERI_PASS);\n", width);
+  return out.one + format("PERI_DEVICE void peri_finish_%d(const PERI_INDEX i, float* v, PERI_PARAMETERS) {\n", width) +
+         out.wide + "}\n";
 }
 
 }  // namespace peri::kernels::cuda

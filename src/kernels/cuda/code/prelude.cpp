@@ -62,6 +62,18 @@ PERI_DEVICE void peri_store_8_bf16(unsigned short* p, const float* v) {
   for (int k = 0; k < 4; ++k) a.w[k] = peri_pair_bf16(v[2 * k], v[2 * k + 1]);
   *(peri_16*)p = a;
 }
+PERI_DEVICE void peri_load_2_f32(const float* p, float* v) { v[0] = p[0], v[1] = p[1]; }
+PERI_DEVICE void peri_load_2_f16(const unsigned short* p, float* v) {
+  const unsigned w = *(const unsigned*)p;
+  v[0] = peri_from_f16((unsigned short)w), v[1] = peri_from_f16((unsigned short)(w >> 16));
+}
+PERI_DEVICE void peri_load_2_bf16(const unsigned short* p, float* v) {
+  const unsigned w = *(const unsigned*)p;
+  v[0] = peri_bits(w << 16), v[1] = peri_bits(w & 0xffff0000u);
+}
+PERI_DEVICE void peri_store_2_f32(float* p, const float* v) { p[0] = v[0], p[1] = v[1]; }
+PERI_DEVICE void peri_store_2_f16(unsigned short* p, const float* v) { *(unsigned*)p = peri_pair_f16(v[0], v[1]); }
+PERI_DEVICE void peri_store_2_bf16(unsigned short* p, const float* v) { *(unsigned*)p = peri_pair_bf16(v[0], v[1]); }
 PERI_DEVICE float peri_inf() { return peri_bits(0x7f800000u); }
 PERI_DEVICE float peri_max(float a, float b) { return a > b || a != a ? a : b; }
 PERI_DEVICE float peri_min(float a, float b) { return a < b || a != a ? a : b; }

@@ -52,11 +52,11 @@ std::string_view short_name(DType dtype) {
 }
 }  // namespace
 
-std::string load_8(DType dtype, const std::string& from, const std::string& array) {
-  return "peri_load_8_" + std::string(short_name(dtype)) + "(" + from + ", " + array + ")";
+std::string load_wide(int width, DType dtype, const std::string& from, const std::string& array) {
+  return format("peri_load_%d_", width) + std::string(short_name(dtype)) + "(" + from + ", " + array + ")";
 }
-std::string store_8(DType dtype, const std::string& to, const std::string& array) {
-  return "peri_store_8_" + std::string(short_name(dtype)) + "(" + to + ", " + array + ")";
+std::string store_wide(int width, DType dtype, const std::string& to, const std::string& array) {
+  return format("peri_store_%d_", width) + std::string(short_name(dtype)) + "(" + to + ", " + array + ")";
 }
 
 std::string Signature::address(LaunchArgument::From from, size_t index, const std::string& type) {

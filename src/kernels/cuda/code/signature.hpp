@@ -10,9 +10,10 @@ Result<std::string> stored_type(DType dtype);
 // An expression of an element read from memory as a register of f32, i32, i64 or bool, and back.
 std::string loaded(DType dtype, const std::string& element);
 std::string stored(DType dtype, const std::string& value);
-// A statement that reads eight neighbours at a multiple of 16 bytes into an array of floats, and back: f32, f16, bf16.
-std::string load_8(DType dtype, const std::string& from, const std::string& array);
-std::string store_8(DType dtype, const std::string& to, const std::string& array);
+// A statement that reads 2 or 8 neighbours, aligned as a whole up to 16 bytes, into an array of floats, and back: f32,
+// f16, bf16.
+std::string load_wide(int width, DType dtype, const std::string& from, const std::string& array);
+std::string store_wide(int width, DType dtype, const std::string& to, const std::string& array);
 // "float", "int", "peri_i64", "bool": what a register of that type is called.
 std::string register_type(DType dtype);
 

@@ -29,8 +29,10 @@ int64_t derived_stages(const TiledProduct& p, const Tile& t, int64_t tk) {
   const int64_t step = (t.m + t.n) * tk * 2;
   return p.k <= tk ? 2 : p.k <= 2 * tk || step * 4 > (64 << 10) ? 3 : 4;
 }
-int64_t shared_bytes(const Tile& t, int64_t tk, int64_t stages) {
-  const int64_t loop = stages * (t.m + t.n) * tk * 2, end = t.down * t.across * 16 * (t.n / t.across + 4) * 4;
+// A product of few steps fills no more stages.
+int64_t shared_bytes(const Tile& t, int64_t tk, int64_t stages, int64_t k) {
+  const int64_t filled = std::clamp<int64_t>((k + tk - 1) / tk, 1, stages);
+  const int64_t loop = filled * (t.m + t.n) * tk * 2, end = t.down * t.across * 16 * (t.n / t.across + 4) * 4;
   return std::max(loop, end);
 }
 
@@ -48,7 +50,7 @@ double guess(const Tile& t, int64_t split, const TiledProduct& p, int multiproce
   const double rate = kMacsPerNs * std::sqrt(std::min(1.0, reuse / kGoodReuse)), slow = p.a_wide && p.b_wide ? 1 : 2;
   const double registers = std::min(255.0, 50 + warp_m * warp_n / 32 + warp_m / 4 + warp_n / 4);
   const double resident =
-      std::max(1.0, std::floor(std::min({227e3 / static_cast<double>(shared_bytes(t, depth, ahead) + 1024),
+      std::max(1.0, std::floor(std::min({227e3 / static_cast<double>(shared_bytes(t, depth, ahead, p.k) + 1024),
                                          65536 / (registers * threads), 2048 / threads, 16.0})));
   const double steps = std::ceil(std::ceil(static_cast<double>(p.k) / kPart / parts) * kPart / tk);
   const double work = std::max(m * n * tk / rate, (m + n) * tk * 2 / kBytesPerNs) * slow;
@@ -140,7 +142,7 @@ Result<std::unique_ptr<Instance>> tile_instance(const TiledProduct& p, std::stri
   if (blocks > 0) {
     const std::string text = s->text(std::max(most_elements, split * count), std::string(tiles_head()) + body);
     out.push_back(s->launch("peri_tiles", text, blocks, tile->threads()));
-    out.back().shared_bytes = shared_bytes(*tile, tk, stages);
+    out.back().shared_bytes = shared_bytes(*tile, tk, stages, p.k);
     const int64_t turns = p.c_wide ? count / 8 : count;
     if (split > 1) out.push_back(s->launch("peri_join_parts", text, blocks_for(turns, 256), 256));
   }

@@ -95,32 +95,39 @@ enum { kFragmentsM = kWarpM / 16, kFragmentsN = kWarpN / 8, kStrip = kWarpN + 4 
 )";
 
 constexpr std::string_view kKernel = R"(
-PERI_DEVICE void peri_multiply(float (*sum)[kFragmentsN][4], const unsigned a_at, const unsigned b_at) {
+// A warp's operands of sixteen steps of the depth, from shared memory.
+struct peri_fragments { unsigned a[kFragmentsM][4], b[kFragmentsN / 2][4]; };
+PERI_DEVICE void peri_read(peri_fragments* f, const unsigned a_at, const unsigned b_at, const int kk) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int m = warp / PERI_ACROSS * kWarpM, n = warp % PERI_ACROSS * kWarpN;
 #pragma unroll
-  for (int kk = 0; kk < PERI_TK / 16; ++kk) {
-    unsigned a[kFragmentsM][4], b[kFragmentsN / 2][4];
-#pragma unroll
-    for (int i = 0; i < kFragmentsM; ++i) {
+  for (int i = 0; i < kFragmentsM; ++i) {
 #if PERI_A_ALONG_M
-      peri_matrices_across(a[i], a_at + peri_chunk(kk * 16 + (lane >> 4) * 8 + (lane & 7), m / 8 + i * 2 + ((lane >> 3) & 1), kaChunks));
+    peri_matrices_across(f->a[i], a_at + peri_chunk(kk * 16 + (lane >> 4) * 8 + (lane & 7), m / 8 + i * 2 + ((lane >> 3) & 1), kaChunks));
 #else
-      peri_matrices(a[i], a_at + peri_chunk(m + i * 16 + (lane & 15), kk * 2 + (lane >> 4), kaChunks));
+    peri_matrices(f->a[i], a_at + peri_chunk(m + i * 16 + (lane & 15), kk * 2 + (lane >> 4), kaChunks));
 #endif
-    }
+  }
 #pragma unroll
-    for (int j = 0; j < kFragmentsN / 2; ++j) {
+  for (int j = 0; j < kFragmentsN / 2; ++j) {
 #if PERI_B_ALONG_N
-      peri_matrices_across(b[j], b_at + peri_chunk(kk * 16 + ((lane >> 3) & 1) * 8 + (lane & 7), n / 8 + j * 2 + (lane >> 4), kbChunks));
+    peri_matrices_across(f->b[j], b_at + peri_chunk(kk * 16 + ((lane >> 3) & 1) * 8 + (lane & 7), n / 8 + j * 2 + (lane >> 4), kbChunks));
 #else
-      peri_matrices(b[j], b_at + peri_chunk(n + j * 16 + (lane >> 4) * 8 + (lane & 7), kk * 2 + ((lane >> 3) & 1), kbChunks));
+    peri_matrices(f->b[j], b_at + peri_chunk(n + j * 16 + (lane >> 4) * 8 + (lane & 7), kk * 2 + ((lane >> 3) & 1), kbChunks));
 #endif
-    }
+  }
+}
+// The next ones are read while those at hand are multiplied.
+PERI_DEVICE void peri_multiply(float (*sum)[kFragmentsN][4], const unsigned a_at, const unsigned b_at) {
+  peri_fragments f[2];
+  peri_read(&f[0], a_at, b_at, 0);
+#pragma unroll
+  for (int kk = 0; kk < PERI_TK / 16; ++kk) {
+    if (kk + 1 < PERI_TK / 16) peri_read(&f[(kk + 1) % 2], a_at, b_at, kk + 1);
 #pragma unroll
     for (int i = 0; i < kFragmentsM; ++i)
 #pragma unroll
-      for (int j = 0; j < kFragmentsN; ++j) PERI_MULTIPLY(sum[i][j], a[i], b[j / 2] + j % 2 * 2);
+      for (int j = 0; j < kFragmentsN; ++j) PERI_MULTIPLY(sum[i][j], f[kk % 2].a[i], f[kk % 2].b[j / 2] + j % 2 * 2);
   }
 }
 // Eight sums of a row from n on: stored as they are, or finished.
@@ -144,7 +151,7 @@ PERI_DEVICE void peri_end_8(float* v, const PERI_INDEX part, const PERI_INDEX ba
       peri_finish(peri_place(batch, m, n + e, PERI_PASS), peri_sum(v[e], batch, m, n + e, PERI_PASS), PERI_PASS);
 #endif
 }
-PERI_KERNEL __launch_bounds__(kThreads) peri_tiles(PERI_PARAMETERS) {
+PERI_KERNEL __launch_bounds__(kThreads, 1) peri_tiles(PERI_PARAMETERS) {
   PERI_DYNAMIC(memory);
   const PERI_INDEX tiles_m = (PERI_M + PERI_TM - 1) / PERI_TM, tiles_n = (PERI_N + PERI_TN - 1) / PERI_TN;
   PERI_INDEX rest = blockIdx.x;
