@@ -14,7 +14,6 @@ constexpr std::string_view kContainers[] = {"SequenceAt",         "SequenceConst
                                             "OptionalGetElement", "OptionalHasElement"};
 constexpr std::string_view kText[] = {"StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch",
                                       "TfIdfVectorizer"};
-constexpr std::string_view kSignal[] = {"DFT", "STFT", "MelWeightMatrix"};
 constexpr std::string_view kRandom[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
                                         "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
 
@@ -42,8 +41,6 @@ Refusal refusal_of(std::string_view domain, std::string_view op) {
   if (among(kText, op))
     return {"operators on text are not supported yet",
             "prepare the text outside the model and make the result an input"};
-  if (among(kSignal, op))
-    return {"signal operators are not supported yet", "compute the spectrum outside the model and make it an input"};
   if (op == "ImageDecoder")
     return {"images are not decoded inside a model", "decode the image outside and make its pixels an input"};
   if (among(kRandom, op))

@@ -13,7 +13,6 @@ TEST(Refusals, EveryKindSaysWhatToDo) {
       {"", "Loop", "control flow", "fixed number of steps"},
       {"", "SequenceAt", "sequences", "tensors only"},
       {"", "StringSplit", "text", "outside the model"},
-      {"", "STFT", "signal", "outside the model"},
       {"", "ImageDecoder", "images", "pixels"},
       {"", "RandomUniform", "random", "an input"},
       {"", "NoSuchOperator", "no definition", "other operators"},
