@@ -52,7 +52,7 @@ Status check_size(const ir::Value& v) {
       .but_found(ir::type_text(v.type));
 }
 
-Status check_output(const ir::Value& v, const PortInfo& declared) {
+Status check_output(const ir::Value& v, const PortInfo& declared, std::vector<std::string>* notes) {
   const ir::Type& want = declared.type;
   const auto differ = [&](const char* what) {
     return Status(
@@ -64,6 +64,11 @@ Status check_output(const ir::Value& v, const PortInfo& declared) {
   };
   if (want.dtype != DType::kInvalid && want.dtype != v.type.dtype) return differ("element type");
   if (!want.shape || !v.type.shape) return Ok{};
+  if (want.shape->empty() && !v.type.shape->empty()) {  // of exporters that know none
+    notes->push_back("output '" + declared.name + "' is declared with an empty shape; it has " +
+                     ir::type_text(v.type));
+    return Ok{};
+  }
   if (want.shape->size() != v.type.shape->size()) return differ("rank");
   for (size_t a = 0; a < want.shape->size(); ++a) {
     const Dim &x = (*want.shape)[a], &y = (*v.type.shape)[a];
@@ -73,7 +78,8 @@ Status check_output(const ir::Value& v, const PortInfo& declared) {
 }
 }  // namespace
 
-Status complete_graph(BuiltGraph& built, const std::vector<PortInfo>& declared_outputs) {
+Status complete_graph(BuiltGraph& built, const std::vector<PortInfo>& declared_outputs,
+                      std::vector<std::string>* notes) {
   ir::Graph& g = built.graph;
   int64_t fresh = ops::first_fresh(g);
   size_t at = 0;
@@ -97,7 +103,7 @@ Status complete_graph(BuiltGraph& built, const std::vector<PortInfo>& declared_o
   }
   PERI_TRY(g.sort());
   for (const auto& v : g.values()) PERI_TRY(check_size(*v));
-  for (size_t k = 0; k < declared_outputs.size(); ++k) PERI_TRY(check_output(*g.outputs[k], declared_outputs[k]));
+  for (size_t k = 0; k < declared_outputs.size(); ++k) PERI_TRY(check_output(*g.outputs[k], declared_outputs[k], notes));
   return Ok{};
 }
 

@@ -9,7 +9,9 @@ namespace peri::onnx {
 
 // Goes over the nodes in order: upgrades each from its opset, then infers it, so that an upgrade sees types, shapes and
 // contents of its node's inputs. Errors name the node. A declared output may be less exact than the inferred one;
-// another element type, rank or constant dimension is an error naming both.
-Status complete_graph(BuiltGraph& built, const std::vector<PortInfo>& declared_outputs);
+// another element type, rank or constant dimension is an error naming both, but for an empty shape, which is taken for
+// none and told in `notes`.
+Status complete_graph(BuiltGraph& built, const std::vector<PortInfo>& declared_outputs,
+                      std::vector<std::string>* notes);
 
 }  // namespace peri::onnx

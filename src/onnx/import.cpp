@@ -82,7 +82,7 @@ Result<ImportedModel> import_bytes(std::string_view bytes, std::shared_ptr<const
   ImportedModel out;
   auto work = [&]() -> Status {
     PERI_ASSIGN(BuiltGraph built, build_graph(survey, weights));
-    PERI_TRY(complete_graph(built, survey.report.outputs));
+    PERI_TRY(complete_graph(built, survey.report.outputs, &survey.report.notes));
     out.graph = std::move(built.graph);
     return Ok{};
   };

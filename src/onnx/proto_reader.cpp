@@ -31,8 +31,10 @@ Status read_opset(const Field& f, const char* base, Opsets* out) {
   }));
   if (domain == "ai.onnx") domain = "";
   if (out->size() >= 1024) return invalid("too many entries in 'opset_import'");
-  if (!out->emplace(domain, version).second)
-    return invalid("domain '%s' is imported twice", domain.empty() ? "ai.onnx" : std::string(domain).c_str());
+  if (const auto [at, fresh] = out->emplace(domain, version); !fresh && at->second != version)
+    return invalid("domain '%s' is imported twice", domain.empty() ? "ai.onnx" : std::string(domain).c_str())
+        .expecting("one version of it")
+        .but_found(std::to_string(at->second) + " and " + std::to_string(version));
   return Ok{};
 }
 
