@@ -34,7 +34,7 @@ Result<std::unique_ptr<device::Captured>> StepGraphs::first(size_t count) const 
   Status done = Ok{};
   for (size_t k = 0; k < count && done.ok(); ++k) {
     const runtime::DeviceStep& s = work_[k];
-    done = s.instance->enqueue({s.reads, s.writes, s.workspace, stream});
+    done = s.instance->enqueue({s.reads, s.writes, s.workspace, s.fault, stream});
   }
   auto captured = stream->end_capture();  // in any case
   PERI_TRY(std::move(done));

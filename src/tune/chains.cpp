@@ -58,7 +58,7 @@ class Chain {
     Status done = Ok{};
     for (int k = 0; k < launches && done.ok(); ++k) {
       const std::vector<EnqueueContext::Argument> reads = reads_of(static_cast<size_t>(k));
-      done = step_.instance->enqueue({reads, step_.writes, step_.workspace, step_.stream});
+      done = step_.instance->enqueue({reads, step_.writes, step_.workspace, step_.fault, step_.stream});
     }
     auto captured = step_.stream->end_capture();  // in any case
     PERI_TRY(std::move(done));

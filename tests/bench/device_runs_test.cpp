@@ -88,7 +88,7 @@ TEST(DeviceRuns, TheReportTellsBytesAndWhatBecomesOfGivenMemory) {
   ASSERT_TRUE(report->resident.has_value());
   JsonWriter w;
   w.begin_object();
-  write_report(*report, *report->resident, &w);
+  write_report(*report, &w);
   const auto json = parse_json(w.end_object().take());
   ASSERT_TRUE(json.ok());
   EXPECT_EQ(json->get_string("given_memory").value(), "in place");
