@@ -180,7 +180,7 @@ std::vector<Port> scaled_ports(std::string_view a, std::string_view b) {
 }
 
 std::vector<Port> with_bias(std::vector<Port> ports) {
-  ports.push_back({"bias", types({DType::kI32}), true});
+  ports.push_back({"offsets", types({DType::kI32}), true});
   return ports;
 }
 }  // namespace
@@ -203,7 +203,7 @@ const Entry integer_products_entry{{
     {.name = "conv_integer",
      .onnx = "ConvInteger",
      .versions = {10},
-     .inputs = plain_ports("x", "w"),
+     .inputs = plain_ports("x", "filters"),
      .outputs = {{"y"}},
      .attrs = kConvAttrs,
      .infer = infer_conv<kPlain>,
@@ -231,7 +231,7 @@ const Entry integer_products_entry{{
     {.name = "qlinear_conv",
      .onnx = "QLinearConv",
      .versions = {10},
-     .inputs = with_bias(scaled_ports("x", "w")),
+     .inputs = with_bias(scaled_ports("x", "filters")),
      .outputs = {{"y"}},
      .attrs = kConvAttrs,
      .infer = infer_conv<kScaled>,

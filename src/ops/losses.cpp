@@ -123,7 +123,7 @@ OpDef loss(std::string_view name, std::string_view onnx, std::vector<int> versio
           .versions = std::move(versions),
           .inputs = {{"x", kFloats},
                      {"target", kIndex, false, false, -1, Role::kIndex},
-                     {"weight", kFloats, true, false, 0, Role::kScale}},
+                     {"class_weights", kFloats, true, false, 0, Role::kScale}},
           .outputs = {{"y"}},
           .attrs = {{"ignore_index", AttrKind::kInt, false, "none"}, {"reduction", AttrKind::kString, false, "mean"}},
           .infer = infer,

@@ -279,7 +279,7 @@ const Entry signal_entry{{
                 {"lower_edge_hertz", kFloats},
                 {"upper_edge_hertz", kFloats}},
      .outputs = {{"y"}},
-     .attrs = {{"output_datatype", AttrKind::kInt, false, "f32"}},
+     .attrs = {{"output_datatype", AttrKind::kType, false, "f32"}},
      .infer = infer_mel,
      .reference = mel,
      .cost = cost,
