@@ -93,7 +93,7 @@ Candidates Tuner::State::collect(const ir::Graph& region, const std::vector<bool
       continue;
     // Changes of layout serve every provider.
     if (!options.provider.empty() && k.provider != options.provider && problem.anchor().op != "relayout") continue;
-    auto offers = contained([&] { return k.offer(problem, target); });
+    auto offers = contained([&] { return offers_of(k, problem, target); });
     if (!offers.ok()) {
       all.refusals.push_back({std::string(k.name), offers.error().text()});
       continue;

@@ -10,8 +10,6 @@
 
 namespace peri::kernels {
 
-extern const Entry cuda_blaslt_entry;
-
 namespace {
 using cuda::LaunchArgument;
 using cuda::LibraryCall;
@@ -211,7 +209,6 @@ Result<std::unique_ptr<const device::cuda::LtReady>> ready(const BlasLt& library
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
-  if (!has_library(cuda_blaslt_entry.kernel, target)) return refused("the target has no cuBLASLt");
   PERI_TRY(read(p));
   std::vector<Offer> out = cuda::plain_offer(p);
   out[0].config = kHeuristic;
@@ -267,6 +264,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }
 }  // namespace
 
+extern const Entry cuda_blaslt_entry;
 const Entry cuda_blaslt_entry{{
     .name = "cuda_blaslt",
     .version = 1,
