@@ -209,7 +209,9 @@ Result<std::unique_ptr<const device::cuda::LtReady>> ready(const BlasLt& library
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
-  PERI_TRY(read(p));
+  PERI_ASSIGN(const Product product, read(p));
+  if (!device::cuda::rounds_once(product.matmul))
+    return refused("in 16 bits it rounds sums of rows that are no multiples of 16 bytes before its epilogue");
   std::vector<Offer> out = cuda::plain_offer(p);
   out[0].config = kHeuristic;
   return out;
