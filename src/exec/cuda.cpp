@@ -116,9 +116,7 @@ class CudaPrepared final : public runtime::Prepared {
 
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
-    kernels::Packed packed;
-    PERI_ASSIGN(const auto made, kernel_.instantiate({&concrete.graph(), constant_}, config_,
-                                                     {weights_, &packed, &device_->target(), nullptr, choosing_}));
+    PERI_ASSIGN(const auto made, instance_of(concrete.graph()));
     PERI_TRY(check_sharing(*made, kernel_, step_));
     const auto* plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made.get());
     if (!plan) return internal_error("kernel '%s' gives no launches", std::string(kernel_.name).c_str());
@@ -137,6 +135,12 @@ class CudaPrepared final : public runtime::Prepared {
   }
 
  private:
+  Result<std::unique_ptr<kernels::Instance>> instance_of(const ir::Graph& concrete) {
+    const std::lock_guard<std::mutex> lock(lock_);
+    return kernel_.instantiate({&concrete, constant_}, config_,
+                               {weights_, &host_packed_, &device_->target(), nullptr, choosing_});
+  }
+
   Result<Ready> ready(const KernelLaunch& l) {
     Ready out;
     PERI_ASSIGN(out.module, module(l));
@@ -177,6 +181,7 @@ class CudaPrepared final : public runtime::Prepared {
   cuda::CudaDevice* device_;
   std::mutex lock_;
   std::map<std::string, std::shared_ptr<cuda::Module>> modules_;
+  kernels::Packed host_packed_;
 };
 
 Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {
