@@ -77,10 +77,9 @@ endforeach()
 foreach(folder whole)
   peri_tests(${folder})
 endforeach()
-foreach(module tune whole)
-  add_dependencies(test_${module} fake_driver fake_nvrtc)  # trials on a GPU that is none
+foreach(folder tune whole)  # kernels over a library
+  add_dependencies(test_${folder} fake_driver fake_nvrtc fake_cublaslt fake_cudnn)
 endforeach()
-add_dependencies(test_whole fake_cublaslt)  # kernels over a library
 
 # The rules of the house, and the check of each rule.
 find_program(PERI_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)

@@ -14,6 +14,12 @@ namespace {
 constexpr size_t kMostConfigs = 64;
 }
 
+Result<std::vector<kernels::Offer>> offers_of(const kernels::Kernel& kernel, const kernels::Problem& problem,
+                                              const device::Target& target) {
+  if (kernels::has_library(kernel, target)) return kernel.offer(problem, target);
+  return refused("the target has no %s", std::string(kernel.library).c_str());
+}
+
 Resolved resolve_here(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate,
                       const device::Target& target) {
   const kernels::Kernel& kernel = *candidate.kernel;

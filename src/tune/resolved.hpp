@@ -17,6 +17,10 @@ struct Resolved {
   bool operator==(const Resolved&) const = default;
 };
 
+// What the kernel offers, where the target has the library that it needs.
+Result<std::vector<kernels::Offer>> offers_of(const kernels::Kernel& kernel, const kernels::Problem& problem,
+                                              const device::Target& target);
+
 // Asks the library here. What throws, and a configuration that is none of the offer's, is a failure.
 Resolved resolve_here(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate,
                       const device::Target& target);

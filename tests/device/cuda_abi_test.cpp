@@ -1,4 +1,4 @@
-// Our declarations of the types of driver and cuBLASLt against NVIDIA's own header, where this machine has one.
+// Our declarations of the types of driver, cuBLASLt and cuDNN against NVIDIA's own header, where this machine has one.
 #include "device/cuda/abi.hpp"
 
 #include <gtest/gtest.h>
@@ -157,4 +157,116 @@ TEST(BlasLtAbi, NumbersAreThoseOfTheHeader) {
 }  // namespace peri::device::cuda
 #else
 TEST(BlasLtAbi, NumbersAreThoseOfTheHeader) { GTEST_SKIP() << "this machine has no cublasLt.h"; }
+#endif
+
+#if __has_include("/usr/local/cuda/include/cudnn_graph.h")
+#include "/usr/local/cuda/include/cudnn_graph.h"
+#include "device/cuda/cudnn_abi.hpp"
+
+namespace peri::device::cuda {
+namespace {
+void expect_same(std::initializer_list<std::pair<int, int>> numbers) {
+  for (const auto& [ours, theirs] : numbers) EXPECT_EQ(ours, theirs);
+}
+
+TEST(CudnnAbi, NumbersAreThoseOfTheHeader) {
+  expect_same({
+      {kDnnSuccess, CUDNN_STATUS_SUCCESS},
+      {kDnnNotInitialized, CUDNN_STATUS_NOT_INITIALIZED},
+      {kDnnNotSupported, CUDNN_STATUS_NOT_SUPPORTED},
+      {kDnnInternal, CUDNN_STATUS_INTERNAL_ERROR},
+      {kDnnHostMemory, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED},
+      {kDnnFloat, CUDNN_DATA_FLOAT},
+      {kDnnHalf, CUDNN_DATA_HALF},
+      {kDnnBFloat16, CUDNN_DATA_BFLOAT16},
+      {kDnnCrossCorrelation, CUDNN_CROSS_CORRELATION},
+      {kDnnAdd, CUDNN_POINTWISE_ADD},
+      {kDnnRelu, CUDNN_POINTWISE_RELU_FWD},
+      {kDnnHeurFallback, CUDNN_HEUR_MODE_FALLBACK},
+      {kDnnHeurA, CUDNN_HEUR_MODE_A},
+      {kDnnTensorCore, CUDNN_NUMERICAL_NOTE_TENSOR_CORE},
+      {kDnnDownConverts, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS},
+      {kDnnNarrowSums, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION},
+      {kDnnFft, CUDNN_NUMERICAL_NOTE_FFT},
+      {kDnnNondeterministic, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC},
+      {kDnnWinograd, CUDNN_NUMERICAL_NOTE_WINOGRAD},
+      {kDnnNoteCount, CUDNN_NUMERICAL_NOTE_TYPE_COUNT},
+      {kDnnPointwise, CUDNN_BACKEND_POINTWISE_DESCRIPTOR},
+      {kDnnConvolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR},
+      {kDnnEngine, CUDNN_BACKEND_ENGINE_DESCRIPTOR},
+      {kDnnEngineConfig, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR},
+      {kDnnHeuristic, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR},
+      {kDnnPlan, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR},
+      {kDnnKnobChoice, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR},
+      {kDnnConvolve, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR},
+      {kDnnApply, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR},
+      {kDnnGraph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR},
+      {kDnnPack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR},
+      {kDnnTensor, CUDNN_BACKEND_TENSOR_DESCRIPTOR},
+      {kDnnTypeHandle, CUDNN_TYPE_HANDLE},
+      {kDnnTypeDataType, CUDNN_TYPE_DATA_TYPE},
+      {kDnnTypeBool, CUDNN_TYPE_BOOLEAN},
+      {kDnnTypeInt64, CUDNN_TYPE_INT64},
+      {kDnnTypeFloat, CUDNN_TYPE_FLOAT},
+      {kDnnTypePointer, CUDNN_TYPE_VOID_PTR},
+      {kDnnTypeConvolutionMode, CUDNN_TYPE_CONVOLUTION_MODE},
+      {kDnnTypeHeurMode, CUDNN_TYPE_HEUR_MODE},
+      {kDnnTypeKnob, CUDNN_TYPE_KNOB_TYPE},
+      {kDnnTypeNote, CUDNN_TYPE_NUMERICAL_NOTE},
+      {kDnnTypePointwiseMode, CUDNN_TYPE_POINTWISE_MODE},
+      {kDnnTypeDescriptor, CUDNN_TYPE_BACKEND_DESCRIPTOR},
+  });
+}
+
+TEST(CudnnAbi, AttributesAreThoseOfTheHeader) {
+  expect_same({
+      {kDnnPointwiseMode, CUDNN_ATTR_POINTWISE_MODE},
+      {kDnnPointwisePrecision, CUDNN_ATTR_POINTWISE_MATH_PREC},
+      {kDnnConvPrecision, CUDNN_ATTR_CONVOLUTION_COMP_TYPE},
+      {kDnnConvMode, CUDNN_ATTR_CONVOLUTION_CONV_MODE},
+      {kDnnConvDilations, CUDNN_ATTR_CONVOLUTION_DILATIONS},
+      {kDnnConvStrides, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES},
+      {kDnnConvAfter, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS},
+      {kDnnConvBefore, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS},
+      {kDnnConvDims, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS},
+      {kDnnHeurMode, CUDNN_ATTR_ENGINEHEUR_MODE},
+      {kDnnHeurGraph, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH},
+      {kDnnHeurResults, CUDNN_ATTR_ENGINEHEUR_RESULTS},
+      {kDnnConfigEngine, CUDNN_ATTR_ENGINECFG_ENGINE},
+      {kDnnConfigKnobs, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES},
+      {kDnnPlanHandle, 400},  // CUDNN_ATTR_EXECUTION_PLAN_HANDLE, which the header deprecates
+      {kDnnPlanConfig, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG},
+      {kDnnPlanWorkspace, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE},
+      {kDnnKnobType, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE},
+      {kDnnKnobValue, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE},
+      {kDnnConvolveAlpha, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA},
+      {kDnnConvolveBeta, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+      {kDnnConvolveHow, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC},
+      {kDnnConvolveW, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W},
+      {kDnnConvolveX, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X},
+      {kDnnConvolveY, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+      {kDnnApplyHow, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR},
+      {kDnnApplyX, CUDNN_ATTR_OPERATION_POINTWISE_XDESC},
+      {kDnnApplyB, CUDNN_ATTR_OPERATION_POINTWISE_BDESC},
+      {kDnnApplyY, CUDNN_ATTR_OPERATION_POINTWISE_YDESC},
+      {kDnnGraphHandle, 800},  // CUDNN_ATTR_OPERATIONGRAPH_HANDLE, which the header deprecates
+      {kDnnGraphOps, CUDNN_ATTR_OPERATIONGRAPH_OPS},
+      {kDnnTensorAlignment, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT},
+      {kDnnTensorType, CUDNN_ATTR_TENSOR_DATA_TYPE},
+      {kDnnTensorDims, CUDNN_ATTR_TENSOR_DIMENSIONS},
+      {kDnnTensorStrides, CUDNN_ATTR_TENSOR_STRIDES},
+      {kDnnTensorId, CUDNN_ATTR_TENSOR_UNIQUE_ID},
+      {kDnnTensorVirtual, CUDNN_ATTR_TENSOR_IS_VIRTUAL},
+      {kDnnPackIds, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS},
+      {kDnnPackPointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS},
+      {kDnnPackWorkspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE},
+      {kDnnEngineGraph, CUDNN_ATTR_ENGINE_OPERATION_GRAPH},
+      {kDnnEngineIndex, CUDNN_ATTR_ENGINE_GLOBAL_INDEX},
+      {kDnnEngineNotes, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE},
+  });
+}
+}  // namespace
+}  // namespace peri::device::cuda
+#else
+TEST(CudnnAbi, NumbersAreThoseOfTheHeader) { GTEST_SKIP() << "this machine has no cudnn_graph.h"; }
 #endif

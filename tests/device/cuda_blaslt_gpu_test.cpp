@@ -55,6 +55,7 @@ class GpuBlasLt : public testing::Test {
 LtMatmul form_of(DType dtype, int form) {
   LtMatmul p;
   p.dtype = dtype, p.m = 66, p.n = 72, p.k = 136;
+  if ((form & 5) == 5) p.m = 72;  // see rounds_once()
   p.a_transposed = form & 1, p.b_transposed = form & 2;
   p.bias = form & 4;
   p.beta = form & 8 ? 0.5f : 0;
@@ -102,6 +103,7 @@ struct Operands {
 int64_t GpuBlasLt::check_form(DType dtype, int form, int most) {
   const LtMatmul p = form_of(dtype, form);
   SCOPED_TRACE(std::string(dtype_name(dtype)) + " form " + std::to_string(form));
+  EXPECT_TRUE(cuda::rounds_once(p));
   const int64_t results = p.m * p.n * p.batch;
   const Operands o(*device_, *stream_, p);
   std::vector<double> expected;

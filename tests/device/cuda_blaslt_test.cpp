@@ -125,19 +125,26 @@ TEST_F(FakeBlasLt, AChoiceIsKeptAndMadeAgain) {
   EXPECT_EQ(library->choices(p, kWorkspace, 8).error().kind, ErrorKind::kRefused);
 }
 
-TEST_F(FakeBlasLt, WhatRoundsSumsBeforeTheActivationIsLeftOut) {
-  const auto device = must(cuda::make_cuda_device());
-  const auto library = must(BlasLt::of(*device));
+TEST(BlasLt, RoundsTwiceWhereRowsAreNotAligned) {
   LtMatmul p;
-  p.m = 4, p.n = 3, p.k = 8;
-  const LtChoice split = must(library->choices(p, kWorkspace, 8))[1];
+  p.dtype = DType::kF16, p.m = 5, p.n = 16, p.k = 24, p.bias = true;
+  EXPECT_TRUE(cuda::rounds_once(p));
+  p.a_transposed = true;
+  EXPECT_FALSE(cuda::rounds_once(p)) << "rows of 5";
+  p.m = 8;
+  EXPECT_TRUE(cuda::rounds_once(p));
+  p.k = 25;
+  EXPECT_TRUE(cuda::rounds_once(p)) << "rows of 8 and 16";
+  p.b_transposed = true;
+  EXPECT_FALSE(cuda::rounds_once(p)) << "rows of 25";
+  p.b_transposed = false, p.n = 18;
+  EXPECT_FALSE(cuda::rounds_once(p));
+  p.bias = false, p.act = LtMatmul::Act::kRelu, p.beta = 1;
+  EXPECT_TRUE(cuda::rounds_once(p)) << "a residual and relu alone are exact";
   p.act = LtMatmul::Act::kGeluTanh;
-  EXPECT_TRUE(library->make(p, &split, kWorkspace).ok()) << "float32 has nothing to round to";
-  for (const DType dtype : {DType::kF16, DType::kBF16}) {
-    p.dtype = dtype;
-    EXPECT_EQ(library->make(p, &split, kWorkspace).error().kind, ErrorKind::kRefused);
-    for (const LtChoice& c : must(library->choices(p, kWorkspace, 8))) EXPECT_NE(c, split);
-  }
+  EXPECT_FALSE(cuda::rounds_once(p));
+  p.dtype = DType::kF32;
+  EXPECT_TRUE(cuda::rounds_once(p)) << "float32 has nothing to round to";
 }
 
 TEST_F(FakeBlasLt, AddressesThatAreNotAlignedAreRefused) {

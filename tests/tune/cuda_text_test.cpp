@@ -69,7 +69,7 @@ std::vector<SampleProblem*> problems_of(const kernels::Kernel& kernel) {
 std::vector<Case> all_cases() {
   std::vector<Case> out;
   for (const kernels::Entry* e : kernels::entries()) {
-    if (e->kernel.executor != "cuda") continue;
+    if (e->kernel.executor != "cuda" || !e->kernel.library.empty()) continue;
     std::map<std::string, int> tried;
     for (SampleProblem* const one : problems_of(e->kernel)) {
       SampleProblem& p = *one;
@@ -198,7 +198,7 @@ TEST(CudaText, IsCompiledForEachChip) {
 TEST(CudaText, IsRefusedForACpuAndAnOldChip) {
   const device::Target old = {device::Kind::kCuda, "a GPU", {"sm_75"}, 40, {}, {}};
   for (const kernels::Entry* e : kernels::entries()) {
-    if (e->kernel.executor != "cuda") continue;
+    if (e->kernel.executor != "cuda" || !e->kernel.library.empty()) continue;
     for (const SampleProblem& p : common_problems())
       for (const device::Target& target : {device::cpu_target(1), old})
         EXPECT_FALSE(e->kernel.offer({&p.region, p.constant}, target).ok()) << e->kernel.name;

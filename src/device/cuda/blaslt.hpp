@@ -14,8 +14,8 @@
 
 namespace peri::device::cuda {
 
-// d[m,n] = act(alpha * a[m,k] b[k,n] + beta * c[m,n] + bias[n]), all row-major, `batch` times. Sums are kept in float32
-// and rounded once, where the result is stored; no TF32.
+// d[m,n] = act(alpha * a[m,k] b[k,n] + beta * c[m,n] + bias[n]), all row-major, `batch` times. Sums in float32, no
+// TF32.
 struct LtMatmul {
   enum class Act : uint8_t { kNone, kRelu, kGeluTanh };
   DType dtype = DType::kF32;  // of all of them: f32, f16, bf16
@@ -26,6 +26,10 @@ struct LtMatmul {
   bool bias = false;
   Act act = Act::kNone;
 };
+// Whether every algorithm keeps the sums in float32 until the one rounding. In 16 bits with a bias or GELU those for
+// rows that are no multiples of 16 bytes do not: they round the sum, and then again (algorithms 16, 23, 24 and 56
+// of 13.1 on an H200; tests/device/cuda_blaslt_gpu_test.cpp).
+bool rounds_once(const LtMatmul& product);
 // Addresses are multiples of this.
 constexpr size_t kLtAlignment = 64, kLtWorkspaceAlignment = 256;
 

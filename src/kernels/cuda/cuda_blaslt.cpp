@@ -10,8 +10,6 @@
 
 namespace peri::kernels {
 
-extern const Entry cuda_blaslt_entry;
-
 namespace {
 using cuda::LaunchArgument;
 using cuda::LibraryCall;
@@ -211,8 +209,9 @@ Result<std::unique_ptr<const device::cuda::LtReady>> ready(const BlasLt& library
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
-  if (!has_library(cuda_blaslt_entry.kernel, target)) return refused("the target has no cuBLASLt");
-  PERI_TRY(read(p));
+  PERI_ASSIGN(const Product product, read(p));
+  if (!device::cuda::rounds_once(product.matmul))
+    return refused("in 16 bits it rounds sums of rows that are no multiples of 16 bytes before its epilogue");
   std::vector<Offer> out = cuda::plain_offer(p);
   out[0].config = kHeuristic;
   return out;
@@ -267,6 +266,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }
 }  // namespace
 
+extern const Entry cuda_blaslt_entry;
 const Entry cuda_blaslt_entry{{
     .name = "cuda_blaslt",
     .version = 1,

@@ -4,18 +4,17 @@
 #include <algorithm>
 
 namespace peri::kernels {
-namespace {
-Status read_shape(const Problem& p, MatchedConv* s) {
+
+Result<MatchedConv> read_conv(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "conv") return refused("not a convolution");
-  if (n.in(0)->type.dtype != DType::kF32)
-    return refused("takes f32 only").but_found(std::string(dtype_name(n.in(0)->type.dtype)));
   if (n.in(0)->type.rank() != 4) return refused("takes two spatial dimensions only");
   const std::vector<int64_t> x = dims_of(*n.in(0)), w = dims_of(*n.in(1)), y = dims_of(*n.out());
   const std::vector<int64_t> pads = n.ints("pads", {0, 0, 0, 0}), strides = n.ints("strides", {1, 1}),
                              dilations = n.ints("dilations", {1, 1});
   if (pads.size() != 4 || strides.size() != 2 || dilations.size() != 2) return refused("bad attributes");
-  ConvShape& c = s->shape;
+  MatchedConv s;
+  ConvShape& c = s.shape;
   c.n = x[0], c.ic = x[1], c.ih = x[2], c.iw = x[3];
   c.oc = w[0], c.kh = w[2], c.kw = w[3];
   c.sh = strides[0], c.sw = strides[1], c.dh = dilations[0], c.dw = dilations[1];
@@ -37,24 +36,24 @@ Status read_shape(const Problem& p, MatchedConv* s) {
   }
   if (c.n * c.ic * c.ih * c.iw * c.oc == 0) return refused("an empty tensor");
   if (c.oh() != y[2] || c.ow() != y[3]) return refused("its output size is not the usual one");
-  s->x = input_index(*p.graph, n.in(0));
-  s->w = input_index(*p.graph, n.in(1));
-  if (s->x < 0 || s->w < 0 || !p.constant[static_cast<size_t>(s->w)]) return refused("its weights are not constant");
+  s.x = input_index(*p.graph, n.in(0));
+  s.w = input_index(*p.graph, n.in(1));
+  if (s.x < 0 || s.w < 0 || !p.constant[static_cast<size_t>(s.w)]) return refused("its weights are not constant");
   if (n.in(2)) {
-    s->bias = input_index(*p.graph, n.in(2));
-    if (s->bias < 0)
-      s->inline_bias = n.in(2);
-    else if (!p.constant[static_cast<size_t>(s->bias)])
+    s.bias = input_index(*p.graph, n.in(2));
+    if (s.bias < 0)
+      s.inline_bias = n.in(2);
+    else if (!p.constant[static_cast<size_t>(s.bias)])
       return refused("its bias is not constant");
   }
-  return Ok{};
+  return s;
 }
 
-}  // namespace
-
 Result<MatchedConv> match_conv(const Problem& p) {
-  MatchedConv s;
-  PERI_TRY(read_shape(p, &s));
+  const ir::Node& n = p.anchor();
+  if (n.op == "conv" && n.in(0)->type.dtype != DType::kF32)
+    return refused("takes f32 only").but_found(std::string(dtype_name(n.in(0)->type.dtype)));
+  PERI_ASSIGN(MatchedConv s, read_conv(p));
   if (p.constant[static_cast<size_t>(s.x)]) return refused("its image is a weight");  // which may be stored narrow
   PERI_ASSIGN(s.epilogue, match_epilogue(p, p.anchor(), 1));
   MatchedOp bias;

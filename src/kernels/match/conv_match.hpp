@@ -13,6 +13,8 @@ struct MatchedConv {
   const ir::Value* inline_bias = nullptr;
 };
 
+// A two-dimensional convolution of any type with constant weights, without what follows it.
+Result<MatchedConv> read_conv(const Problem& problem);
 // A two-dimensional float32 convolution with constant weights and everything behind it. Explicit and automatic padding.
 Result<MatchedConv> match_conv(const Problem& problem);
 // The same whatever layouts the problem's values have: residuals are given in the output's layout, NHWC.

@@ -1,0 +1,315 @@
+// Kernel cuda_dnn_conv: convolutions by cuDNN in NHWC, with bias, residual and relu in one plan. Planning names the
+// convolution; which engine does it, with which knobs, is asked of the library, once for all or when the step is made.
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+#include "device/cuda/cudnn.hpp"
+#include "kernels/cuda/code/launch.hpp"
+#include "kernels/match/conv_match.hpp"
+#include "kernels/weights/packed.hpp"
+
+namespace peri::kernels {
+
+namespace {
+using cuda::LaunchArgument;
+using cuda::LibraryCall;
+using device::Address;
+using device::cuda::Cudnn;
+using device::cuda::DnnChoice;
+using device::cuda::DnnConv;
+static_assert(cuda::kWorkspaceAlignment >= device::cuda::kDnnWorkspaceAlignment);
+
+constexpr size_t kMostWorkspace = size_t{64} << 20;
+constexpr int kMostChoices = 6;
+constexpr std::string_view kSizes = "sizes", kVersion = "version", kEngine = "engine", kKnobs = "knobs";
+
+struct Conv {
+  DnnConv conv;
+  int x = -1, w = -1, bias = -1, residual = -1;  // graph inputs
+  // Where a tap is one pixel, weights lie as the library reads them.
+  bool packs() const { return conv.r * conv.s > 1; }
+};
+
+// relu(sum + residual + bias), the two in any order.
+Status join(const Problem& p, const ir::Value* v, Conv* out) {
+  const int at = input_index(*p.graph, v);
+  if (at < 0) return refused("an operand that stands inside the region");
+  if (v->type.dtype != out->conv.dtype)
+    return refused("an operand of another type").but_found(std::string(dtype_name(v->type.dtype)));
+  const std::vector<int64_t> dims = dims_of(*v);
+  const bool constant = p.constant[static_cast<size_t>(at)];
+  const bool channels = constant && dims.size() >= 3 && dims[dims.size() - 3] == out->conv.k &&
+                        product(*v->type.shape).value() == out->conv.k;
+  if (channels && out->bias < 0)
+    out->bias = at;
+  else if (!constant && dims == dims_of(*p.graph->outputs[0]) && out->residual < 0)
+    out->residual = at;
+  else
+    return refused("an operand that is neither one bias nor one residual of the result's size")
+        .but_found(ir::type_text(v->type));
+  return Ok{};
+}
+
+Status read_chain(const Problem& p, const ir::Node& anchor, Conv* out) {
+  const ir::Graph& g = *p.graph;
+  const ir::Value* at = anchor.out();
+  for (const ir::Node* n : g.nodes) {
+    if (n == &anchor || n->op == "dims_constant") continue;
+    if (out->conv.relu) return refused("%s behind the activation", n->op.c_str());
+    if (at->users.size() != 1 || std::count(n->inputs.begin(), n->inputs.end(), at) != 1)
+      return refused("%s is not part of a chain", n->op.c_str());
+    if (n->out()->type.dtype != out->conv.dtype || !(n->out()->type.shape == anchor.out()->type.shape))
+      return refused("%s changes type or shape", n->op.c_str());
+    if (n->op == "add")
+      PERI_TRY(join(p, n->in(0) == at ? n->in(1) : n->in(0), out));
+    else if (n->op == "relu")
+      out->conv.relu = true;
+    else
+      return refused("no plan of cuDNN's is made for %s here", n->op.c_str());
+    at = n->out();
+  }
+  if (g.outputs.size() != 1 || at != g.outputs[0]) return refused("the chain does not end in the only output");
+  return Ok{};
+}
+
+Result<Conv> read(const Problem& p) {
+  PERI_ASSIGN(const MatchedConv m, read_conv(p));
+  const ir::Node& n = p.anchor();
+  Conv out;
+  out.x = m.x, out.w = m.w, out.bias = m.bias;
+  if (m.inline_bias) return refused("a bias that stands inside the region");
+  if (p.constant[static_cast<size_t>(m.x)]) return refused("its image is a weight");
+  DnnConv& c = out.conv;
+  c.dtype = n.out()->type.dtype;
+  if (c.dtype != DType::kF32 && c.dtype != DType::kF16 && c.dtype != DType::kBF16)
+    return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(c.dtype)));
+  for (const ir::Value* v : n.inputs)
+    if (v && v->type.dtype != c.dtype) return refused("operands of several types");
+  const ConvShape& s = m.shape;
+  c.n = s.n, c.c = s.ic, c.h = s.ih, c.w = s.iw, c.k = s.oc, c.r = s.kh, c.s = s.kw;
+  c.oh = s.oh(), c.ow = s.ow(), c.groups = s.groups;
+  c.stride = {s.sh, s.sw}, c.dilation = {s.dh, s.dw}, c.before = {s.top, s.left}, c.after = {s.bottom, s.right};
+  for (const int64_t size : {s.top, s.left, s.bottom, s.right})
+    if (size < 0) return refused("it leaves out pixels at an edge");
+  PERI_TRY(read_chain(p, n, &out));
+  c.bias = out.bias >= 0, c.residual = out.residual >= 0;
+  return out;
+}
+
+// ---- configurations ------------------------------------------------------------------------------------------------
+// "sizes=8x64x56x56x64 version=91900 engine=41 knobs=2:1,3:0": for what it was asked, whom, and what it said.
+std::string sizes_text(const DnnConv& c) {
+  std::string out;
+  for (const int64_t size : {c.n, c.c, c.h, c.w, c.k}) out += (out.empty() ? "" : "x") + std::to_string(size);
+  return out;
+}
+int64_t number_of(const device::cuda::Version& v) { return 10000 * v.major + 100 * v.minor + v.patch; }
+
+std::string config_of(const DnnConv& c, const device::cuda::Version& version, const DnnChoice& choice) {
+  std::string knobs;
+  for (const auto& [type, value] : choice.knobs)
+    knobs += (knobs.empty() ? "" : ",") + std::to_string(type) + ":" + std::to_string(value);
+  return std::string(kSizes) + "=" + sizes_text(c) + " " + std::string(kVersion) + "=" +
+         std::to_string(number_of(version)) + " " + std::string(kEngine) + "=" + std::to_string(choice.engine) + " " +
+         std::string(kKnobs) + "=" + (knobs.empty() ? "none" : knobs);
+}
+
+struct Config {
+  bool resolved = false;
+  std::string sizes;
+  int64_t version = 0;
+  DnnChoice choice;
+};
+
+Result<std::string_view> word_of(std::string_view config, std::string_view name) {
+  const std::string key = std::string(name) + "=";
+  for (std::string_view rest = config; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    if (word.starts_with(key)) return word.substr(key.size());
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+  }
+  return invalid("bad configuration").at_node(std::string(name)).but_found("nothing");
+}
+
+Result<Config> read_config(std::string_view config) {
+  constexpr size_t kMostKnobs = 64;
+  Config out;
+  if (config == kHeuristic) return out;
+  out.resolved = true;
+  PERI_ASSIGN(const std::string_view sizes, word_of(config, kSizes));
+  PERI_ASSIGN(std::string_view knobs, word_of(config, kKnobs));
+  PERI_ASSIGN(out.version, config_int(config, kVersion, 0, INT32_MAX, 0));
+  PERI_ASSIGN(out.choice.engine, config_int(config, kEngine, 0, INT32_MAX, 0));
+  out.sizes = sizes;
+  while (!knobs.empty() && knobs != "none") {
+    const std::string_view one = knobs.substr(0, knobs.find(','));
+    const size_t colon = one.find(':');
+    if (colon == one.npos || out.choice.knobs.size() == kMostKnobs)
+      return invalid("bad configuration").at_node(std::string(kKnobs)).but_found(std::string(knobs));
+    const std::string pair =
+        "type=" + std::string(one.substr(0, colon)) + " value=" + std::string(one.substr(colon + 1));
+    PERI_ASSIGN(const int64_t type, config_int(pair, "type", 0, INT32_MAX, 0));
+    PERI_ASSIGN(const int64_t value, config_int(pair, "value", INT32_MIN, INT32_MAX, 0));
+    out.choice.knobs.emplace_back(type, value);
+    knobs.remove_prefix(std::min(knobs.size(), one.size() + 1));
+  }
+  return out;
+}
+
+// ---- what runs -----------------------------------------------------------------------------------------------------
+// Weights as [k, r, s, c / groups]; they go up once for all sizes of a step.
+struct Filter {
+  Tensor host;
+  std::mutex lock;
+  std::optional<device::Memory> up;
+
+  Result<Address> on(device::cuda::CudaDevice& device) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (!up) {
+      PERI_ASSIGN(device::Memory memory, device.allocate(host.bytes().size()));
+      PERI_ASSIGN(const auto stream, device.make_stream());
+      PERI_TRY(stream->copy_in(memory.address(), host.bytes()));
+      PERI_TRY(stream->synchronize());
+      up = std::move(memory);
+    }
+    return up->address();
+  }
+};
+
+Result<std::shared_ptr<Filter>> packed_filter(const Conv& v, const InstantiateContext& c) {
+  if (!*c.packed) {
+    const DnnConv& s = v.conv;
+    const Tensor& from = c.constants[static_cast<size_t>(v.w)];
+    const int64_t element = static_cast<int64_t>(from.bytes().size()) / from.numel(), depth = s.c / s.groups,
+                  taps = s.r * s.s;
+    auto filter = std::make_shared<Filter>();
+    PERI_ASSIGN(filter->host, pack_bytes(c, "krsc", static_cast<int64_t>(from.bytes().size()), [&](std::byte* to) {
+                  const std::byte* const at = from.bytes().data();
+                  for (int64_t k = 0; k < s.k; ++k)
+                    for (int64_t tap = 0; tap < taps; ++tap)
+                      for (int64_t i = 0; i < depth; ++i, to += element)
+                        __builtin_memcpy(to, at + ((k * depth + i) * taps + tap) * element,
+                                         static_cast<size_t>(element));
+                }));
+    *c.packed = std::move(filter);
+  }
+  return std::const_pointer_cast<Filter>(std::static_pointer_cast<const Filter>(*c.packed));
+}
+
+class Work final : public cuda::LibraryWork {
+ public:
+  Work(std::unique_ptr<const device::cuda::DnnReady> ready, const DnnConv& conv, std::shared_ptr<Filter> filter,
+       Address weights)
+      : ready_(std::move(ready)), conv_(conv), filter_(std::move(filter)), weights_(weights) {}
+  size_t workspace_bytes() const override { return ready_->workspace_bytes(); }
+  Status enqueue(std::span<const device::Argument> at, Address workspace, void* stream) const override {
+    device::cuda::DnnAddresses to;
+    to.x = at[0].address, to.w = filter_ ? weights_ : at[1].address, to.y = at[2].address, to.workspace = workspace;
+    if (conv_.residual) to.residual = at[3].address;
+    if (conv_.bias) to.bias = at.back().address;
+    return ready_->enqueue(to, static_cast<device::cuda::CuStream>(stream));
+  }
+
+ private:
+  std::unique_ptr<const device::cuda::DnnReady> ready_;
+  DnnConv conv_;
+  std::shared_ptr<Filter> filter_;  // null: the weights lie as the library reads them
+  Address weights_;
+};
+
+// As ready() of cuda_blaslt.cpp: the choice where this library made it for these sizes and still takes it.
+Result<std::unique_ptr<const device::cuda::DnnReady>> ready(const Cudnn& library, const DnnConv& conv,
+                                                            const Config& config, bool choosing) {
+  if (config.resolved && config.sizes == sizes_text(conv) && config.version == number_of(library.version())) {
+    auto made = library.make(conv, &config.choice, kMostWorkspace);
+    if (made.ok() || choosing || made.error().kind != ErrorKind::kRefused) return made;
+  } else if (config.resolved && choosing && config.sizes == sizes_text(conv)) {
+    return refused("another version of cuDNN chose it").but_found(library.version().text());
+  }
+  return library.make(conv, nullptr, kMostWorkspace);
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(cuda::check_gpu(target));
+  PERI_TRY(read(p));
+  Offer o;
+  o.config = kHeuristic;
+  ask_for_nhwc(p, &o);
+  return std::vector<Offer>{std::move(o)};
+}
+
+// See asked_library() of cuda_blaslt.cpp.
+struct Asked {
+  std::mutex lock;
+  std::unique_ptr<device::cuda::CudaDevice> device;
+  std::shared_ptr<const Cudnn> library;
+};
+Result<std::shared_ptr<const Cudnn>> asked_library() {
+  static Asked* const kept = std::make_unique<Asked>().release();
+  const std::lock_guard<std::mutex> guard(kept->lock);
+  if (!kept->device) {
+    PERI_ASSIGN(kept->device, device::cuda::make_cuda_device());
+  }
+  if (!kept->library) {
+    PERI_ASSIGN(kept->library, Cudnn::of(*kept->device));
+  }
+  return kept->library;
+}
+
+Result<std::vector<std::string>> resolve(const Problem& p, std::string_view, const Target&) {
+  PERI_ASSIGN(const Conv conv, read(p));
+  PERI_ASSIGN(const auto library, asked_library());
+  PERI_ASSIGN(const std::vector<DnnChoice> choices, library->choices(conv.conv, kMostChoices));
+  std::vector<std::string> out;
+  for (const DnnChoice& c : choices) out.push_back(config_of(conv.conv, library->version(), c));
+  return out;
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view text, const InstantiateContext& c) {
+  PERI_ASSIGN(const Conv conv, read(p));
+  PERI_ASSIGN(const Config config, read_config(text));
+  for (const int k : {conv.x, conv.residual})
+    if (k >= 0 && !(p.graph->inputs[static_cast<size_t>(k)]->type.layout == ir::nhwc()))
+      return invalid("takes images in NHWC only");
+  if (!(p.graph->outputs[0]->type.layout == ir::nhwc())) return invalid("gives an image in NHWC only");
+  std::shared_ptr<Filter> filter;
+  if (conv.packs()) {
+    PERI_ASSIGN(filter, packed_filter(conv, c));
+  }
+  LibraryCall call;
+  const auto input = [&](int k) {
+    if (k >= 0) call.arguments.push_back({LaunchArgument::From::kInput, static_cast<size_t>(k)});
+  };
+  input(conv.x), input(conv.w);
+  call.arguments.push_back({LaunchArgument::From::kOutput, 0});
+  input(conv.residual), input(conv.bias);
+  call.make = [conv = conv.conv, config, filter, choosing = c.choosing](
+                  device::cuda::CudaDevice& device) -> Result<std::unique_ptr<const cuda::LibraryWork>> {
+    PERI_ASSIGN(const auto library, Cudnn::of(device));
+    PERI_ASSIGN(auto made, ready(*library, conv, config, choosing));
+    Address weights;
+    if (filter) {
+      PERI_ASSIGN(weights, filter->on(device));
+    }
+    return std::unique_ptr<const cuda::LibraryWork>(std::make_unique<Work>(std::move(made), conv, filter, weights));
+  };
+  return std::unique_ptr<Instance>(std::make_unique<cuda::LaunchInstance>(std::vector<LibraryCall>{std::move(call)}));
+}
+}  // namespace
+
+extern const Entry cuda_dnn_conv_entry;
+const Entry cuda_dnn_conv_entry{{
+    .name = "cuda_dnn_conv",
+    .version = 1,
+    .provider = "cudnn",
+    .executor = "cuda",
+    .takes = "convolutions on a GPU by cuDNN, NHWC, constant weights, with bias, residual and relu; sums in float32",
+    .offer = offer,
+    .instantiate = instantiate,
+    .resolve = resolve,
+    .resolved = {kSizes, kVersion, kEngine, kKnobs},
+    .library = "cudnn",
+}};
+
+}  // namespace peri::kernels

@@ -1,0 +1,171 @@
+// Kernels over a library of NVIDIA's, on fakes that compute: on every sample of every op and anchors with every
+// epilogue that they take, what they ask of the library is what the region means, as the library chooses and by each
+// choice that was resolved; at other sizes, for another version and for a choice that is no more, as it chooses.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "device/cuda/cuda.hpp"
+#include "kernels/cuda/code/launch.hpp"
+#include "tests/device/cuda_fakes.hpp"
+#include "tune/layouts.hpp"
+#include "tune/resolved.hpp"
+#include "tune/sample_regions.hpp"
+
+namespace peri::tune {
+namespace {
+using device::tests::Fakes;
+using kernels::cuda::LaunchArgument;
+using kernels::cuda::LaunchInstance;
+using kernels::cuda::LibraryCall;
+
+const device::Target kGpu = {device::Kind::kCuda, "a GPU", {"sm_90"}, 132, {}, {"cublaslt 13.1", "cudnn 9.19"}};
+
+// Memory as a device gives it; the fake's is the host's.
+struct Memory {
+  explicit Memory(size_t bytes) : all(bytes + 256) {}
+  std::byte* at() { return all.data() + (256 - reinterpret_cast<uintptr_t>(all.data()) % 256); }
+  std::vector<std::byte> all;
+};
+
+class CudaVendor : public testing::Test {
+ protected:
+  void SetUp() override {
+    Fakes::control<void()>("driver", "fake_reset")();
+    Fakes::control<void()>("cublaslt", "fake_lt_reset")();
+    Fakes::control<void()>("cudnn", "fake_dnn_reset")();
+    auto made = device::cuda::make_cuda_device();
+    ASSERT_TRUE(made.ok()) << made.error().text();
+    device_ = *std::move(made);
+  }
+
+  static bool prepare(SampleProblem* p) {
+    if (p->refused || p->expected) return !p->refused;
+    auto arguments = make_arguments(p->region, 7);
+    auto expected = arguments.ok() ? make_expected(p->region, *arguments, 1, 7) : Result<Expected>(arguments.error());
+    auto given = expected.ok() ? Given::make(std::move(*arguments), p->constant) : Result<Given>(expected.error());
+    p->refused = !given.ok();
+    if (p->refused) return false;
+    p->given = *std::move(given);
+    p->expected = *std::move(expected);
+    return true;
+  }
+
+  // The answer of an instance to the sample's arguments, held against what is expected.
+  Result<double> answer(const kernels::Kernel& kernel, SampleProblem& p, const kernels::Offer& offer,
+                        const std::string& config, bool choosing) {
+    ir::Graph g = p.region.clone();
+    for (size_t k = 0; k < g.inputs.size(); ++k) g.inputs[k]->type.layout = offer.inputs[k];
+    for (size_t k = 0; k < g.outputs.size(); ++k) g.outputs[k]->type.layout = offer.outputs[k];
+    std::vector<Tensor> constants(g.inputs.size());
+    for (size_t k = 0; k < constants.size(); ++k)
+      if (p.constant[k]) constants[k] = p.given->row_major()[k];
+    kernels::Packed packed;
+    PERI_ASSIGN(const auto made,
+                kernel.instantiate({&g, p.constant}, config, {constants, &packed, &kGpu, nullptr, choosing}));
+    const auto& plan = dynamic_cast<const LaunchInstance&>(*made);
+    const std::vector<int64_t> dims = kernels::dims_of(*g.outputs[0]);
+    PERI_ASSIGN(Tensor out, Tensor::zeros(g.outputs[0]->type.dtype, physical_dims(dims, offer.outputs[0])));
+    for (const LibraryCall& call : plan.calls()) {
+      PERI_ASSIGN(const auto work, call.make(*device_));
+      std::vector<Memory> memories;
+      std::vector<device::Argument> at;
+      for (const LaunchArgument& a : call.arguments) {
+        const bool result = a.from == LaunchArgument::From::kOutput;
+        Tensor value = out;
+        if (!result) {
+          PERI_ASSIGN(value, p.given->in_layout(a.index, offer.inputs[a.index]));
+        }
+        Memory& m = memories.emplace_back(value.bytes().size());
+        if (!result) std::memcpy(m.at(), value.data(), value.bytes().size());
+        at.push_back({{reinterpret_cast<uint64_t>(m.at())}, value.bytes().size()});
+      }
+      Memory workspace(work->workspace_bytes());
+      PERI_TRY(work->enqueue(at, {reinterpret_cast<uint64_t>(workspace.at())}, nullptr));
+      for (size_t k = 0; k < at.size(); ++k)
+        if (call.arguments[k].from == LaunchArgument::From::kOutput)
+          std::memcpy(out.mutable_data(), memories[k].at(), out.bytes().size());
+    }
+    PERI_ASSIGN(const Tensor row_major, from_layout(out, offer.outputs[0], dims));
+    return compare(*p.expected, {&row_major, 1});
+  }
+
+  // Every sample that the kernel takes, with the offer.
+  void each(const kernels::Kernel& kernel, const std::function<void(SampleProblem&, const kernels::Offer&)>& f) {
+    for (SampleProblem& p : common_problems()) {
+      auto offers = kernel.offer({&p.region, p.constant}, kGpu);
+      if (!offers.ok() || !prepare(&p)) continue;
+      ASSERT_EQ(offers->size(), 1u);
+      (*offers)[0].inputs.resize(p.region.inputs.size());
+      (*offers)[0].outputs.resize(1);
+      SCOPED_TRACE(std::string(kernel.name) + " on " + ir::print(p.region));
+      f(p, offers->front());
+    }
+  }
+  static const kernels::Kernel& vendor(const char* name) { return *kernels::find(name); }
+
+  const Fakes fakes_{{"libcuda.so.1", "driver"}, {"libcublasLt.so.13", "cublaslt"}, {"libcudnn.so.9", "cudnn"}};
+  std::unique_ptr<device::cuda::CudaDevice> device_;
+};
+
+TEST_F(CudaVendor, WhatIsAskedIsWhatTheRegionMeans) {
+  for (const char* name : {"cuda_blaslt", "cuda_dnn_conv"}) {
+    int taken = 0, made = 0;
+    each(vendor(name), [&](SampleProblem& p, const kernels::Offer& offer) {
+      ++taken;
+      EXPECT_EQ(offer.config, kernels::kHeuristic);
+      const auto right = answer(vendor(name), p, offer, offer.config, false);
+      EXPECT_TRUE(right.ok()) << right.error().text();
+      const auto configs = vendor(name).resolve({&p.region, p.constant}, offer.config, kGpu);
+      ASSERT_TRUE(configs.ok()) << configs.error().text();
+      for (const std::string& config : *configs) {
+        EXPECT_TRUE(kernels::check_resolved(vendor(name), offer.config, config).ok()) << config;
+        const auto chosen = answer(vendor(name), p, offer, config, true);
+        made += chosen.ok();
+        EXPECT_TRUE(chosen.ok() || chosen.error().kind == ErrorKind::kIo) << chosen.error().text();  // does not compile
+      }
+    });
+    EXPECT_GE(taken, 20) << name;
+    EXPECT_GE(made, 2 * taken) << name;
+  }
+}
+
+TEST_F(CudaVendor, WhereAChoiceDoesNotServeTheLibraryChooses) {
+  for (const char* name : {"cuda_blaslt", "cuda_dnn_conv"}) {
+    int taken = 0;
+    each(vendor(name), [&](SampleProblem& p, const kernels::Offer& offer) {
+      if (++taken > 3) return;
+      const auto configs = vendor(name).resolve({&p.region, p.constant}, offer.config, kGpu);
+      ASSERT_TRUE(configs.ok());
+      const std::string& config = configs->back();
+      const auto with = [&](const std::string& key, const std::string& value) {
+        const size_t at = config.find(key + "=") + key.size() + 1;
+        return config.substr(0, at) + value + config.substr(std::min(config.find(' ', at), config.size()));
+      };
+      const std::string id = config.find("algo=") != config.npos ? "algo" : "engine";
+      for (const std::string& other : {with("sizes", "1x1x1x1"), with("version", "1"), with(id, "69")}) {
+        const auto right = answer(vendor(name), p, offer, other, false);
+        EXPECT_TRUE(right.ok()) << other << ": " << right.error().text();
+      }
+      for (const std::string& other : {with("version", "1"), with(id, "69")})
+        EXPECT_FALSE(answer(vendor(name), p, offer, other, true).ok()) << "what was not chosen is not timed: " << other;
+      for (const std::string& wrong : {with(id, "x"), with("version", "-"), std::string("none"), config.substr(0, 12)})
+        EXPECT_FALSE(answer(vendor(name), p, offer, wrong, false).ok()) << wrong;
+    });
+    EXPECT_GE(taken, 3) << name;
+  }
+}
+
+TEST_F(CudaVendor, WithoutTheLibraryThereIsNoOffer) {
+  const device::Target bare = {device::Kind::kCuda, "a GPU", {"sm_90"}, 132, {}, {"cublasltx 13.1"}};
+  for (const char* name : {"cuda_blaslt", "cuda_dnn_conv"})
+    each(vendor(name), [&](SampleProblem& p, const kernels::Offer&) {
+      EXPECT_TRUE(offers_of(vendor(name), {&p.region, p.constant}, kGpu).ok());
+      const auto offers = offers_of(vendor(name), {&p.region, p.constant}, bare);
+      EXPECT_FALSE(offers.ok());
+      EXPECT_EQ(offers.error().kind, ErrorKind::kRefused);
+    });
+}
+
+}  // namespace
+}  // namespace peri::tune
