@@ -126,9 +126,15 @@ Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineO
 }
 
 void write_whole_graph(JsonWriter& w, const WholeGraph& g) {
-  w.begin_object().field("timed", g.timed);
-  if (g.timed) w.field("predicted_ms", g.predicted_ms).field("measured_ms", g.measured_ms).field("rounds", g.rounds);
-  w.field("seconds", g.seconds).key("swaps").begin_array();
+  if (!g.timed) return;
+  w.key("whole_graph")
+      .begin_object()
+      .field("predicted_ms", g.predicted_ms)
+      .field("measured_ms", g.measured_ms)
+      .field("rounds", g.rounds)
+      .field("seconds", g.seconds)
+      .key("swaps")
+      .begin_array();
   for (const WholeGraph::Swap& s : g.swaps)
     w.begin_object()
         .field("name", s.name)

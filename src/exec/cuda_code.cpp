@@ -14,7 +14,7 @@ device::cuda::Source source_of(const kernels::Kernel& kernel, const kernels::cud
 }
 
 void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem, std::string_view config,
-                  const device::Target& target) {
+                  const device::Target& target, bool urgent) {
   if (kernel.executor != "cuda") return;
   const auto chip =
       std::find_if(target.isas.begin(), target.isas.end(), [](const std::string& i) { return i.starts_with("sm_"); });
@@ -26,7 +26,8 @@ void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem
   const auto made = contained([&] { return kernel.instantiate(problem, config, {none, &packed, &target, nullptr}); });
   if (!made.ok()) return;
   if (const auto* plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made->get()))
-    for (const kernels::cuda::KernelLaunch& l : plan->launches()) (*shelf)->foresee(source_of(kernel, l, *chip));
+    for (const kernels::cuda::KernelLaunch& l : plan->launches())
+      (*shelf)->foresee(source_of(kernel, l, *chip), urgent);
 }
 
 }  // namespace peri::exec

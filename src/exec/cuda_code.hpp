@@ -12,6 +12,6 @@ device::cuda::Source source_of(const kernels::Kernel& kernel, const kernels::cud
 // Has the code of a candidate compiled by other threads, for who asks for it later; nothing for executors without code
 // and targets without a GPU. What cannot be planned or compiled is told by whoever makes the step.
 void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem, std::string_view config,
-                  const device::Target& target);
+                  const device::Target& target, bool urgent = false);
 
 }  // namespace peri::exec

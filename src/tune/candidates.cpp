@@ -12,6 +12,12 @@ std::string Candidate::id() const {
   return std::string(kernel->name) + "@" + std::to_string(kernel->version) + " {" + offer.config + "}";
 }
 
+namespace {
+// Of a kernel of a device so many guesses are tried, the best first: each is code to be compiled. On ResNet-50 and
+// MobileNetV3 the tenth guess is within 0.4 % of the best of 25 (H200, 2026-11-22).
+constexpr size_t kMostGuesses = 10;
+}  // namespace
+
 Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& constant, const Options& options,
                           const device::Target& target) {
   Candidates all;
@@ -27,6 +33,11 @@ Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& cons
     if (!offers.ok()) {
       all.refusals.push_back({std::string(k.name), offers.error().text()});
       continue;
+    }
+    if (options.measure && k.executor == options.own_executor && offers->size() > kMostGuesses) {
+      all.refusals.push_back({std::string(k.name), format("not tried: %zu guesses beyond the first %zu",
+                                                          offers->size() - kMostGuesses, kMostGuesses)});
+      offers->resize(kMostGuesses);
     }
     for (kernels::Offer& o : *offers) {
       if (!target.has(o.requires_isa)) {

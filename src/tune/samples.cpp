@@ -30,18 +30,18 @@ bool prepared(SampleProblem* p) {
 }
 
 // On a device, where the code of each configuration of each problem is compiled by itself, a part of the samples: those
-// of the kernel itself, of the others every fourth by the best guess for it, and every other configuration on its first
-// and on some of all kinds. The host runs all of them in CI (tests/tune/cuda_text_test.cpp).
+// of the kernel itself, of the others every eighth by the best guess for it, and every other configuration once. The
+// host runs all of them in CI (tests/tune/cuda_text_test.cpp).
 class Share {
  public:
   Share(const TrialPlace& place, size_t own) : all_(!place.away()), own_(own) {}
   bool takes(size_t problem, size_t offer, const std::string& config) {
     if (all_ || (problem < own_ && offer == 0)) return true;
-    return offer == 0 ? taken_++ % kOneOf == 0 : !seen_[config]++ || problem % kOneOfOthers == offer % kOneOfOthers;
+    return offer == 0 ? taken_++ % kOneOf == 0 : !seen_[config]++;
   }
 
  private:
-  static constexpr size_t kOneOf = 4, kOneOfOthers = 211;
+  static constexpr size_t kOneOf = 8;
   bool all_;
   size_t own_, taken_ = 0;
   std::map<std::string, int> seen_;
@@ -55,7 +55,7 @@ void foresee(const kernels::Kernel& kernel, const TrialPlace& place, Share share
     const auto offers = kernel.offer(problem, place.target);
     for (size_t k = 0; offers.ok() && k < offers->size(); ++k)
       if (const std::string& config = (*offers)[k].config; share.takes(n, k, config))
-        exec::foresee_code(kernel, problem, config, place.target);
+        exec::foresee_code(kernel, problem, config, place.target, true);
   }
 }
 

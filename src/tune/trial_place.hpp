@@ -1,6 +1,7 @@
 // Where candidates are tried: on the host, or on a device that this process opens when a kernel for it is first tried.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>

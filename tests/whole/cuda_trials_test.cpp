@@ -4,6 +4,7 @@
 
 #include "bench/step_graphs.hpp"
 #include "build/build.hpp"
+#include "build/proof.hpp"
 #include "exec/entry.hpp"
 #include "tests/device/cuda_fakes.hpp"
 #include "tests/tune/planted_sum.hpp"
@@ -75,6 +76,11 @@ TEST_F(CudaTrials, StepsAreTimedAndTheGraphTakesTheirSum) {
       EXPECT_NEAR(times->ms[k], s.evidence.time_ms, 1e-6);
   }
   EXPECT_NEAR(all, times->run_ms, 1e-9);
+  const auto proof = parse_json(proof_json(*b, {}));
+  ASSERT_TRUE(proof.ok()) << proof.error().text();
+  const Json* const whole = proof->find("whole_graph");
+  ASSERT_NE(whole, nullptr);
+  EXPECT_EQ(*whole->get_double("measured_ms"), b->whole.measured_ms);
 }
 
 TEST_F(CudaTrials, TheWholeGraphHasTheLastWord) {

@@ -30,7 +30,7 @@ struct CodeShelf::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::string, std::shared_ptr<Entry>> entries;
-  std::deque<std::pair<std::string, Source>> waiting;
+  std::deque<std::pair<std::string, Source>> urgent, waiting;
   std::vector<std::thread> threads;
   size_t idle = 0;
   bool ends = false;
@@ -51,11 +51,12 @@ struct CodeShelf::State {
     std::unique_lock<std::mutex> lock(mutex);
     while (true) {
       ++idle;
-      changed.wait(lock, [&] { return ends || !waiting.empty(); });
+      changed.wait(lock, [&] { return ends || !urgent.empty() || !waiting.empty(); });
       --idle;
       if (ends) return;
-      auto [key, source] = std::move(waiting.front());
-      waiting.pop_front();
+      auto& queue = urgent.empty() ? waiting : urgent;
+      auto [key, source] = std::move(queue.front());
+      queue.pop_front();
       const auto it = entries.find(key);
       if (it == entries.end() || it->second->begun) continue;
       const std::shared_ptr<Entry> entry = it->second;
@@ -100,14 +101,16 @@ Result<std::shared_ptr<const Code>> CodeShelf::get(const Source& source) {
   return s.make(key, source, entry);
 }
 
-void CodeShelf::foresee(Source source) {
+void CodeShelf::foresee(Source source, bool urgent) {
   State& s = *state_;
   std::string key = s.compiler->key(source);
   const std::lock_guard<std::mutex> lock(s.mutex);
   if (!s.entries.emplace(key, std::make_shared<Entry>()).second) return;
-  s.waiting.emplace_back(std::move(key), std::move(source));
+  std::deque<std::pair<std::string, Source>>& queue = urgent ? s.urgent : s.waiting;
+  queue.emplace_back(std::move(key), std::move(source));
   const auto most = static_cast<size_t>(std::clamp(usable_cpus() - 1, 1, kMostThreads));
-  if (s.idle < s.waiting.size() && s.threads.size() < most) s.threads.emplace_back([&s] { s.work(); });
+  if (s.idle < s.waiting.size() + s.urgent.size() && s.threads.size() < most)
+    s.threads.emplace_back([&s] { s.work(); });
   s.changed.notify_all();
 }
 

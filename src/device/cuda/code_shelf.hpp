@@ -15,8 +15,9 @@ class CodeShelf {
   // Any thread. Waits where another compiles it; compiles it here where nobody has begun. Errors, which are not kept:
   // those of Compiler::compile().
   Result<std::shared_ptr<const Code>> get(const Source& source);
-  // Compiled before anyone asks, in this order, on all cores but one; what does not compile is told who asks for it.
-  void foresee(Source source);
+  // Compiled before anyone asks, in this order, what is urgent first, on all cores but one; what does not compile is
+  // told who asks for it.
+  void foresee(Source source, bool urgent = false);
   // The one of this process, over its cache; NVRTC is looked for again where it was not there. It goes with the
   // process.
   static Result<CodeShelf*> of_process();
