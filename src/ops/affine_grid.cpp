@@ -17,7 +17,7 @@ Status infer(InferContext& c) {
   const int64_t rank = flat ? 2 : 3;
   if (size.size() != 1 || !(size[0] == Dim(rank + 2)))
     return invalid("size has a wrong length")
-        .expecting(format("[%lld]: batch, channels, %s", static_cast<long long>(rank + 2),
+        .expecting(format("[%lld]: batch, channels, %s", static_cast<long long>(rank) + 2,
                           flat ? "height, width" : "depth, height, width"))
         .but_found(shape_text(size));
   PERI_ASSIGN(const Shape image, shape_from(c, 1, "grid"));

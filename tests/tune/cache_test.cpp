@@ -55,6 +55,26 @@ TEST(TimingCache, RowsComeBackForTheirMachineOnly) {
   std::filesystem::remove_all(folder("rows"));
 }
 
+TEST(TimingCache, RenewingBelievesOnlyWhatItWasGiven) {
+  const std::string dir = folder("renewed");
+  {
+    const auto cache = Cache::open(dir, "here");
+    cache->store("problem", "k@1 {}", timed(1.5, 0.25));
+    cache->store("problem", "other@1 {}", timed(2.5, 0.25));
+  }
+  {
+    const auto renewing = Cache::open(dir, "here", true);
+    EXPECT_FALSE(renewing->find("problem", "k@1 {}"));
+    renewing->store("problem", "k@1 {}", timed(1.25, 0.5));
+    ASSERT_TRUE(renewing->find("problem", "k@1 {}")) << "what this build found itself";
+    EXPECT_FALSE(renewing->find("problem", "other@1 {}"));
+  }
+  const auto after = Cache::open(dir, "here");
+  EXPECT_EQ(after->find("problem", "k@1 {}")->time_ms, 1.25) << "replaced";
+  EXPECT_EQ(after->find("problem", "other@1 {}")->time_ms, 2.5) << "not lost";
+  std::filesystem::remove_all(dir);
+}
+
 TEST(TimingCache, ADamagedFileIsToldAndHarmless) {
   const std::string dir = folder("damaged");
   std::filesystem::create_directories(dir);

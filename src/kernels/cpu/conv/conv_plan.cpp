@@ -10,6 +10,7 @@
 namespace peri::kernels::cpu {
 namespace {
 
+// Measured: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kBlockRows = 128, kMaxPointers = 8192;
 constexpr int64_t kDeepest = 1536;  // of a block of depth: 192 KiB of a panel of 32
 

@@ -9,6 +9,7 @@
 namespace peri::kernels::cpu {
 namespace {
 
+// Measured: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kBlockPixels = 256;
 
 // Along one axis: output o takes tap t where (o + cut - t * dilation) is a multiple of the stride; so a tap belongs to

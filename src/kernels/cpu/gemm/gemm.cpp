@@ -10,6 +10,7 @@
 namespace peri::kernels::cpu {
 namespace {
 
+// Measured: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kBlockRows = 128, kMaxBlockRows = 256;
 constexpr int64_t kDeepest = 1536;
 

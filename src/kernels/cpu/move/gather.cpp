@@ -9,6 +9,7 @@ namespace peri::kernels::cpu::move {
 namespace {
 
 constexpr int64_t kMost = int64_t{1} << 46;
+// Measured: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kTaskBytes = 128 * 1024;
 
 Result<int64_t> bytes_of(std::initializer_list<int64_t> dims) {

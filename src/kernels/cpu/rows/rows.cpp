@@ -8,6 +8,7 @@
 namespace peri::kernels::cpu::rows {
 namespace {
 
+// Measured: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kTaskElements = 16384;
 constexpr int64_t kMostTasks = 512;
 
