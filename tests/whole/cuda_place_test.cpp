@@ -77,11 +77,11 @@ TEST(CudaPlace, AnAnchorIsCutFromWhatTheGpuDoesNotTake) {
 // In 16 bits: the image is read as it comes, from then on channels lie last, up to the product that reads pooled ones.
 TEST(CudaPlace, ImagesKeepTheirChannelsLast) {
   const auto l = lowered(
-      "graph { input x: f16[batch,3,32,32]; const w1: f16[32,3,3,3] = seeded(0.2, 1); const w2: f16[32,1,3,3] = "
-      "seeded(0.3, 2); const w3: f16[64,32,1,1] = seeded(0.2, 3); const w4: f16[64,64,3,3] = seeded(0.05, 4); const "
-      "w5: "
-      "f16[64,24] = seeded(0.1, 5); const s: i64[2] = [0, 64]; a = conv(x, w1) {pads=[1,1,1,1], strides=[2,2]}; b = "
-      "hard_swish(a); c = conv(b, w2) {pads=[1,1,1,1], group=32}; d = relu(c); e = conv(d, w3); f = max_pool(e) "
+      "graph { input x: f16[batch,3,64,64]; const w1: f16[64,3,3,3] = seeded(0.2, 1); const w2: f16[64,1,3,3] = "
+      "seeded(0.3, 2); const w3: f16[128,64,1,1] = seeded(0.2, 3); const w4: f16[128,128,3,3] = seeded(0.05, 4); const "
+      "w5: f16[128,24] = seeded(0.1, 5); const s: i64[2] = [0, 128]; a = conv(x, w1) {pads=[1,1,1,1], strides=[2,2]}; "
+      "b "
+      "= hard_swish(a); c = conv(b, w2) {pads=[1,1,1,1], group=64}; d = relu(c); e = conv(d, w3); f = max_pool(e) "
       "{kernel_shape=[2,2], strides=[2,2]}; g = conv(f, w4) {pads=[1,1,1,1]}; h = add(g, f); i = relu(h); j = "
       "global_average_pool(i); k = reshape(j, s); y = matmul(k, w5); output y }");
   ASSERT_TRUE(l.ok()) << l.error().text();

@@ -123,6 +123,7 @@ Result<Read> read(const Problem& p) {
   Read r;
   PERI_ASSIGN(const std::string a, r.signature.value(p, *n.in(0)));
   PERI_ASSIGN(const std::string b, r.signature.value(p, *n.in(1)));
+  r.product.few = n.in(0)->type.dtype != DType::kF32;
   PERI_TRY(n.op == "gemm" ? read_gemm(p, n, a, b, &r) : read_matmul(n, a, b, &r));
   PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &r.signature));
   r.product.functions += finish;
