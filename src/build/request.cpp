@@ -21,10 +21,10 @@ namespace peri::build {
 namespace {
 constexpr int kMaxThreads = 1024, kMaxSettings = 64;
 
-Result<DType> given_dtype(const std::string& name) {
+Result<DType> given_dtype(const char* flag, const std::string& name) {
   if (name.empty()) return DType::kInvalid;
   if (name != "f32" && name != "f16" && name != "bf16")
-    return usage("--dtype is not an element type").expecting("f32, f16 or bf16").but_found(name);
+    return usage("%s is not an element type", flag).expecting("f32, f16 or bf16").but_found(name);
   return parse_dtype(name);
 }
 
@@ -74,7 +74,8 @@ Result<compile::Options> options_of(const Request& request) {
   compile::Options o;
   o.model = request.model;
   o.backend = request.backend;
-  PERI_ASSIGN(o.dtype, given_dtype(request.dtype));
+  PERI_ASSIGN(o.dtype, given_dtype("--dtype", request.dtype));
+  PERI_ASSIGN(o.io_dtype, given_dtype("--io-dtype", request.io_dtype));
   o.dims = request.dims;
   o.min_dims = request.min_dims;
   o.max_dims = request.max_dims;

@@ -13,6 +13,7 @@ struct Request {
   std::map<std::string, int64_t> dims, min_dims, max_dims;
   std::string backend = "auto";
   std::string dtype;     // as --dtype has it; "" not given
+  std::string io_dtype;  // as --io-dtype has it; "" not given
   std::string provider;  // only candidates of this provider; "" all
   int settings = 0;      // of a kernel's tunables to try beside what it derives
   int threads = 0;       // 0: the CPUs this process may use

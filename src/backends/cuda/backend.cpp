@@ -28,6 +28,7 @@ const lower::Backend& backend() {
                       const ir::Layout& to) { return tuner.convert_ms(dtype, dims, from, to); },
       .placement = {.device = "cuda", .executor = "cuda", .lanes = 1, .own_only = true},
       .target = target,
+      .narrow_values = true,
       .measured = false,
   };
   return kBackend;

@@ -38,4 +38,38 @@ Around around(const std::vector<int64_t>& dims, size_t first, size_t last) {
   return out;
 }
 
+namespace {
+// The places of `places` counted in order, as a function of that count.
+std::string walk_text(const std::string& name, const std::vector<std::pair<int64_t, int64_t>>& places,
+                      Signature* signature) {
+  std::string out = "PERI_DEVICE PERI_INDEX " + name + "(PERI_INDEX rest, PERI_PARAMETERS) {\n";
+  std::string sum;
+  for (size_t d = places.size(); d-- > 0;) {
+    const auto& [size, stride] = places[d];
+    const std::string coordinate = "c" + std::to_string(d), extent = d > 0 ? signature->size(size) : "";
+    out += "  const PERI_INDEX " + coordinate + " = rest" + (d > 0 ? " % " + extent + "; rest /= " + extent : "") + ";\n";
+    sum += (sum.empty() ? "" : " + ") + coordinate + (stride == 1 ? "" : " * " + signature->size(stride));
+  }
+  return out + "  return " + (sum.empty() ? "0" : sum) + ";\n}\n";
+}
+}  // namespace
+
+Lines lines_of(const std::vector<int64_t>& dims, const std::vector<bool>& along, Signature* signature) {
+  Lines out;
+  std::vector<std::pair<int64_t, int64_t>> over, kept;  // extents and strides; neighbours of one kind as one
+  int64_t stride = 1;
+  for (size_t d = dims.size(); d-- > 0;) {
+    auto& list = along[d] ? over : kept;
+    const bool joins = d + 1 < dims.size() && along[d] == along[d + 1];
+    if (joins)
+      list.front().first *= dims[d];
+    else
+      list.insert(list.begin(), {dims[d], stride});
+    (along[d] ? out.length : out.lines) *= dims[d];
+    stride *= dims[d];
+  }
+  out.text = walk_text("peri_line", kept, signature) + walk_text("peri_step", over, signature);
+  return out;
+}
+
 }  // namespace peri::kernels::cuda

@@ -22,6 +22,8 @@ Result<std::string> stored_type(DType dtype) {
     case DType::kU16: return std::string("unsigned short");
     case DType::kI32: return std::string("int");
     case DType::kI64: return std::string("peri_i64");
+    case DType::kU32: return std::string("unsigned");
+    case DType::kU64: return std::string("peri_u64");
     default: return refused("elements of %s", std::string(dtype_name(dtype)).c_str());
   }
 }
@@ -29,7 +31,7 @@ Result<std::string> stored_type(DType dtype) {
 std::string register_type(DType dtype) {
   if (is_float(dtype)) return "float";
   if (dtype == DType::kBool) return "bool";
-  return dtype == DType::kI64 ? "peri_i64" : "int";
+  return dtype == DType::kI64 || dtype == DType::kU32 || dtype == DType::kU64 ? "peri_i64" : "int";
 }
 
 std::string loaded(DType dtype, const std::string& element) {
