@@ -37,10 +37,18 @@ struct Ready {
   std::vector<cuda::Scalar> sizes;
 };
 
+// Weights in the form that a step's launches read, on the device.
+using Packed = std::vector<device::Memory>;
+
 class CudaInstance final : public runtime::Instance {
  public:
-  CudaInstance(std::string name, cuda::CudaDevice* device, std::vector<Ready> launches, size_t workspace)
-      : name_(std::move(name)), device_(device), launches_(std::move(launches)), workspace_(workspace) {}
+  CudaInstance(std::string name, cuda::CudaDevice* device, std::vector<Ready> launches, size_t workspace,
+               std::shared_ptr<const Packed> packed)
+      : name_(std::move(name)),
+        device_(device),
+        launches_(std::move(launches)),
+        workspace_(workspace),
+        packed_(std::move(packed)) {}
   size_t workspace_bytes() const override { return workspace_; }
   Status enqueue(const runtime::EnqueueContext& c) const override {
     for (const Ready& r : launches_) {
@@ -48,6 +56,11 @@ class CudaInstance final : public runtime::Instance {
       for (const LaunchArgument& a : r.arguments) {
         if (a.from == LaunchArgument::From::kWorkspace) {
           arguments.push_back(c.workspace);
+          continue;
+        }
+        if (a.from == LaunchArgument::From::kPacked) {
+          const device::Memory& m = (*packed_)[a.index];
+          arguments.push_back({m.address(), m.bytes()});
           continue;
         }
         const auto& value = a.from == LaunchArgument::From::kInput ? c.reads[a.index] : c.writes[a.index];
@@ -65,6 +78,7 @@ class CudaInstance final : public runtime::Instance {
   cuda::CudaDevice* device_;
   std::vector<Ready> launches_;
   size_t workspace_;
+  std::shared_ptr<const Packed> packed_;
 };
 
 class CudaPrepared final : public runtime::Prepared {
@@ -82,9 +96,7 @@ class CudaPrepared final : public runtime::Prepared {
 
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
-    kernels::Packed packed;
-    PERI_ASSIGN(const auto made, kernel_.instantiate({&concrete.graph(), constant_}, config_,
-                                                     {weights_, &packed, &device_->target(), nullptr}));
+    PERI_ASSIGN(const auto made, instance_of(concrete.graph()));
     PERI_TRY(check_sharing(*made, kernel_, step_));
     const auto* plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made.get());
     if (!plan) return internal_error("kernel '%s' gives no launches", std::string(kernel_.name).c_str());
@@ -92,11 +104,33 @@ class CudaPrepared final : public runtime::Prepared {
     for (const KernelLaunch& l : plan->launches()) {
       PERI_ASSIGN(launches.emplace_back(), ready(l));
     }
-    return std::unique_ptr<runtime::Instance>(
-        std::make_unique<CudaInstance>(step_.name, device_, std::move(launches), plan->workspace_bytes()));
+    PERI_ASSIGN(std::shared_ptr<const Packed> packed, packed_on_device(plan->packed()));
+    return std::unique_ptr<runtime::Instance>(std::make_unique<CudaInstance>(
+        step_.name, device_, std::move(launches), plan->workspace_bytes(), std::move(packed)));
   }
 
  private:
+  Result<std::unique_ptr<kernels::Instance>> instance_of(const ir::Graph& concrete) {
+    const std::lock_guard<std::mutex> lock(lock_);
+    return kernel_.instantiate({&concrete, constant_}, config_, {weights_, &host_packed_, &device_->target(), nullptr});
+  }
+
+  // Goes up once for all sizes of the step.
+  Result<std::shared_ptr<const Packed>> packed_on_device(const std::vector<Tensor>& host) {
+    const std::lock_guard<std::mutex> lock(lock_);
+    if (packed_ || host.empty()) return packed_;
+    auto made = std::make_shared<Packed>();
+    PERI_ASSIGN(const std::unique_ptr<device::Stream> stream, device_->make_stream());
+    for (const Tensor& t : host) {
+      auto memory = device_->allocate(t.bytes().size());
+      if (!memory.ok()) return std::move(memory).error().at_node(step_.name);
+      PERI_TRY(stream->copy_in(memory->address(), t.bytes()));
+      made->push_back(std::move(*memory));
+    }
+    PERI_TRY(stream->synchronize());
+    return packed_ = std::move(made);
+  }
+
   Result<Ready> ready(const KernelLaunch& l) {
     Ready out;
     PERI_ASSIGN(out.module, module(l));
@@ -136,6 +170,8 @@ class CudaPrepared final : public runtime::Prepared {
   cuda::CudaDevice* device_;
   std::mutex lock_;
   std::map<std::string, std::shared_ptr<cuda::Module>> modules_;
+  kernels::Packed host_packed_;
+  std::shared_ptr<const Packed> packed_;
 };
 
 Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {

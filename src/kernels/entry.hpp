@@ -51,6 +51,9 @@ struct Offer {
   // Multiply-adds (two each) of the algorithm for the region's anchor, where it needs fewer than the definition; 0: as
   // the definition. Floors are those of the algorithm.
   double flops = 0;
+  // What the kernel expects it to take on the target, in ms, so that what nobody measured is chosen by more than its
+  // place in the list; 0: it does not say.
+  double guess_ms = 0;
 };
 
 // Pointers in argument order; string tensors do not reach kernels.

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 
+#include "exec/region/layouts.hpp"
 #include "tune/arguments.hpp"
 
 namespace peri::tune {
@@ -46,16 +47,31 @@ const device::Target& some_gpu() {
 const std::vector<KernelLaunch>& Case::launches() const {
   return dynamic_cast<const LaunchInstance&>(*instance).launches();
 }
+const std::vector<Tensor>& Case::packed() const { return dynamic_cast<const LaunchInstance&>(*instance).packed(); }
 std::string Case::name() const {
   return std::string(kernel->name) + " {" + config + "} on " + ir::print(problem->region);
 }
 
-std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems) {
+// Those of all ops, and the kernel's own; made once.
+static std::vector<SampleProblem*> problems_of(const kernels::Kernel& kernel, std::vector<SampleProblem>& problems,
+                                               bool with_own) {
+  static std::map<const kernels::Kernel*, std::vector<SampleProblem>> own;
+  std::vector<SampleProblem*> out;
+  for (SampleProblem& p : problems) out.push_back(&p);
+  if (!with_own) return out;
+  const auto [it, fresh] = own.try_emplace(&kernel);
+  if (fresh) it->second = own_problems(kernel);
+  for (SampleProblem& p : it->second) out.push_back(&p);
+  return out;
+}
+
+std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems, bool own) {
   std::vector<Case> out;
   for (const kernels::Entry* e : kernels::entries()) {
     if (e->kernel.executor != "cuda") continue;
     std::map<std::string, int> tried;
-    for (SampleProblem& p : problems) {
+    for (SampleProblem* const one : problems_of(e->kernel, problems, own)) {
+      SampleProblem& p = *one;
       const kernels::Problem problem{&p.region, p.constant};
       auto offers = e->kernel.offer(problem, some_gpu());
       if (!offers.ok() || !prepared(&p)) continue;
@@ -91,20 +107,26 @@ struct Guarded {
 void check(const Case& c, const HostGpu& gpu) {
   SCOPED_TRACE(c.name());
   const ir::Graph& g = c.problem->region;
-  std::vector<Tensor> out;
+  std::vector<Tensor> inputs, out;
   std::vector<Guarded> memory;
+  for (size_t k = 0; k < g.inputs.size(); ++k)
+    inputs.push_back(*c.problem->given->in_layout(k, g.inputs[k]->type.layout));
   for (const ir::Value* v : g.outputs) {
-    out.push_back(*Tensor::zeros(v->type.dtype, kernels::dims_of(*v)));
+    out.push_back(*Tensor::zeros(v->type.dtype, exec::physical_dims(kernels::dims_of(*v), v->type.layout)));
     memory.emplace_back(out.back().bytes().size());
   }
   Guarded workspace(c.instance->workspace_bytes());
+  int32_t fault = 0;
   for (const KernelLaunch& l : c.launches()) {
     std::vector<void*> addresses;
-    for (const LaunchArgument& a : l.arguments)
-      addresses.push_back(a.from == LaunchArgument::From::kInput    ? const_cast<void*>(static_cast<const void*>(
-                                                                       c.problem->given->row_major()[a.index].data()))
+    for (const LaunchArgument& a : l.arguments) {
+      const auto given = [](const Tensor& t) { return const_cast<void*>(static_cast<const void*>(t.data())); };
+      addresses.push_back(a.from == LaunchArgument::From::kInput    ? given(inputs[a.index])
+                          : a.from == LaunchArgument::From::kPacked ? given(c.packed()[a.index])
                           : a.from == LaunchArgument::From::kOutput ? memory[a.index].at()
+                          : a.from == LaunchArgument::From::kFault  ? static_cast<void*>(&fault)
                                                                     : workspace.at());
+    }
     gpu.run(l.text, l.entry, l.blocks, l.threads, l.shared_bytes, addresses, l.sizes);
   }
   EXPECT_TRUE(workspace.whole());
@@ -113,6 +135,9 @@ void check(const Case& c, const HostGpu& gpu) {
     if (!out[k].bytes().empty())
       std::memcpy(const_cast<std::byte*>(out[k].bytes().data()), memory[k].at(), out[k].bytes().size());
   }
+  EXPECT_EQ(fault, 0) << "it finds a fault in the arguments of a sample";
+  for (size_t k = 0; k < out.size(); ++k)
+    out[k] = *exec::from_layout(out[k], g.outputs[k]->type.layout, kernels::dims_of(*g.outputs[k]));
   const auto error = compare(*c.problem->expected, out);
   EXPECT_TRUE(error.ok()) << error.error().text();
 }

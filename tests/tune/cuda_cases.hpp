@@ -18,12 +18,13 @@ struct Case {
   std::string config;
   std::unique_ptr<kernels::Instance> instance;
   const std::vector<kernels::cuda::KernelLaunch>& launches() const;
+  const std::vector<Tensor>& packed() const;
   std::string name() const;
 };
 
-// Every kernel of the executor "cuda" on those of the problems that it takes: with its best guess on all of them, with
-// other configurations on a few. `problems` must outlive the cases.
-std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems);
+// Every kernel of the executor "cuda" on those of the problems that it takes, and of its own samples where `own` is
+// asked for: with its best guess on all of them, with other configurations on a few. `problems` must outlive the cases.
+std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems, bool own = false);
 // Compiles the texts of all cases and runs each: results are right, and nothing is written beside them.
 void run_cases(const std::vector<Case>& cases);
 

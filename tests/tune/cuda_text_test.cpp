@@ -14,7 +14,7 @@ namespace {
 using kernels::cuda::KernelLaunch;
 
 TEST(CudaText, ComputesWhatItsOpsMean) {
-  const std::vector<Case> cases = cuda_cases(common_problems());
+  const std::vector<Case> cases = cuda_cases(common_problems(), true);
   std::map<std::string_view, int> count;
   for (const Case& c : cases) ++count[c.kernel->name];
   for (const kernels::Entry* e : kernels::entries())
@@ -29,7 +29,7 @@ TEST(CudaText, IsCompiledForEachChip) {
   const auto known = (*compiler)->chips();
   ASSERT_TRUE(known.ok()) << known.error().text();
   std::map<std::string, const KernelLaunch*> texts;  // the longest
-  const std::vector<Case> cases = cuda_cases(common_problems());
+  const std::vector<Case> cases = cuda_cases(common_problems(), true);
   for (const Case& c : cases)
     for (const KernelLaunch& l : c.launches()) {
       const KernelLaunch*& kept = texts[std::string(c.kernel->name) + " {" + c.config + "}"];

@@ -1,4 +1,4 @@
-// The host's CUDA.
+// Texts in libraries.
 #include "tests/tune/host_gpu.hpp"
 
 #include <dlfcn.h>
@@ -8,71 +8,12 @@
 #include <set>
 #include <sstream>
 
+#include "tests/tune/host_cuda.hpp"
+
 namespace peri::tune {
 
 namespace {
 constexpr size_t kTextsAtOnce = 150;
-
-// Before all texts: fibers, and CUDA's names. A kernel is a plain function of a namespace of its own.
-constexpr const char* kHead = R"(#include <math.h>
-#include <string.h>
-#include <ucontext.h>
-#include <vector>
-struct Three { int x; };
-static Three threadIdx, blockIdx, gridDim, blockDim;
-static std::vector<float> peri_dynamic_memory;
-static ucontext_t peri_main, peri_fiber[1024];
-static bool peri_done[1024];
-static std::vector<char> peri_stacks;
-static int peri_now;
-static void (*peri_body)(void**, const long long*);
-static void** peri_addresses;
-static const long long* peri_sizes;
-static void __syncthreads() { swapcontext(&peri_fiber[peri_now], &peri_main); }
-static void peri_start() { peri_body(peri_addresses, peri_sizes); peri_done[peri_now] = true; }
-static void peri_run(void (*body)(void**, const long long*), bool meets, long long blocks, int threads, long long shared,
-                     void** addresses, const long long* sizes) {
-  const size_t kStack = 64 << 10;
-  peri_body = body, peri_addresses = addresses, peri_sizes = sizes;
-  peri_dynamic_memory.assign(shared / sizeof(float) + 1, NAN);
-  gridDim.x = (int)blocks, blockDim.x = threads;
-  for (long long b = 0; b < blocks; ++b) {
-    blockIdx.x = (int)b;
-    if (!meets) {
-      for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) body(addresses, sizes);
-      continue;
-    }
-    peri_stacks.resize(1024 * kStack);
-    for (int t = 0; t < threads; ++t) {
-      getcontext(&peri_fiber[t]);
-      peri_fiber[t].uc_stack.ss_sp = peri_stacks.data() + t * kStack;
-      peri_fiber[t].uc_stack.ss_size = kStack;
-      peri_fiber[t].uc_link = &peri_main;
-      peri_done[t] = false;
-      makecontext(&peri_fiber[t], peri_start, 0);
-    }
-    for (bool more = true; more;) {
-      more = false;
-      for (int t = threads - 1; t >= 0; --t) {
-        if (peri_done[t]) continue;
-        peri_now = t, threadIdx.x = t;
-        swapcontext(&peri_main, &peri_fiber[t]);
-        more = more || !peri_done[t];
-      }
-    }
-  }
-}
-#define __launch_bounds__(N)
-#define PERI_DEVICE static inline
-#define PERI_KERNEL static void
-#define PERI_SHARED static
-#define PERI_DYNAMIC(NAME) float* const NAME = peri_dynamic_memory.data()
-#define PERI_TABLE static const
-PERI_DEVICE float peri_bits(unsigned v) { float f; memcpy(&f, &v, 4); return f; }
-PERI_DEVICE unsigned peri_word(float v) { unsigned w; memcpy(&w, &v, 4); return w; }
-PERI_DEVICE float peri_from_f16(unsigned short v) { _Float16 h; memcpy(&h, &v, 2); return (float)h; }
-PERI_DEVICE unsigned short peri_to_f16(float v) { const _Float16 h = (_Float16)v; unsigned short w; memcpy(&w, &h, 2); return w; }
-)";
 
 std::string_view type_of(std::string_view parameter) { return parameter.substr(0, parameter.rfind(' ')); }
 
@@ -100,7 +41,8 @@ std::string wrapped(const std::string& text, const std::string& entry, size_t id
                 : "(" + std::string(type_of(one)) + ")p[" + std::to_string(addresses++) + "]";
   }
   const std::string n = std::to_string(id);
-  const bool meets = text.find("__syncthreads") != std::string::npos;
+  const bool meets =
+      text.find("__syncthreads") != std::string::npos || text.find("peri_lanes_meet") != std::string::npos;
   std::string out = "namespace text_" + n + " {\n" + text + "static void body(void** p, const long long* q) { " +
                     entry + "(" + call + "); }\n}\n";
   // CUDA's own names stay.
@@ -123,7 +65,7 @@ Status HostGpu::compile(const std::string& folder) {
     const std::string stem = folder + "/texts_" + std::to_string(begin);
     {
       std::ofstream file(stem + ".cpp");
-      file << kHead;
+      file << host_cuda();
       for (size_t k = begin; k < std::min(begin + kTextsAtOnce, sources_.size()); ++k) file << sources_[k];
     }
     const std::string command = "c++ -std=c++17 -O0 -ffp-contract=off -fno-strict-aliasing -w -shared -fPIC -o " +

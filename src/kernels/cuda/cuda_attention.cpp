@@ -2,28 +2,16 @@
 // threads a query, its scores in shared memory.
 #include <array>
 
+#include "kernels/cuda/code/attention_shape.hpp"
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"
-#include "kernels/match/attention_match.hpp"
 
 namespace peri::kernels {
 namespace {
 using cuda::KernelLaunch;
 using cuda::Signature;
 constexpr int64_t kMostKeys = 8192;  // scores of one query: 32 KiB
-
-// What the mask makes of a score: a statement, "" without one.
-Result<std::string> mask_text(const Problem& p, const MatchedAttention& m, Signature* s) {
-  if (m.mask == DType::kInvalid) return std::string();
-  PERI_ASSIGN(const std::string name, s->value(p, *p.anchor().in(3)));
-  const char* const coordinate[] = {"b", "h", "i", "j"};
-  std::string at = "0";
-  for (size_t k = 0; k < 4; ++k)
-    if (m.mask_strides[k] != 0) at += std::string(" + ") + coordinate[k] + " * " + s->size(m.mask_strides[k]);
-  const std::string value = cuda::loaded(m.mask, name + "[" + at + "]");
-  return m.mask == DType::kBool ? "      if (!" + value + ") score = -peri_inf();\n" : "      score += " + value + ";\n";
-}
 
 constexpr std::string_view kKernel = R"(
 PERI_KERNEL __launch_bounds__(PERI_T) peri_attention(PERI_PARAMETERS) {
@@ -90,7 +78,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const int64_t rows = m.batch * m.heads * m.queries;
   if (m.keys > kMostKeys) return refused("more than %lld keys", static_cast<long long>(kMostKeys));
   if (m.keys == 0) return refused("no keys");
-  PERI_ASSIGN(const std::string mask, mask_text(p, m, &s));
+  PERI_ASSIGN(const std::string mask, cuda::mask_text(p, m, &s));
   PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &s));
   if (rows * m.value_depth == 0) return std::vector<KernelLaunch>{};
   const int threads = cuda::row_threads(m.keys);

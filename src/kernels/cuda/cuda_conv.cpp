@@ -1,66 +1,14 @@
 // Kernel cuda_conv: convolutions over one to three dimensions with the element-wise chain behind them, on a GPU: as an
 // implicit product (rows are output channels, columns output pixels), or one thread an element (way=direct).
-#include <algorithm>
-#include <array>
-
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/conv_shape.hpp"
 #include "kernels/cuda/code/product.hpp"
 
 namespace peri::kernels {
 namespace {
+using Conv = cuda::ConvShape;
 using cuda::KernelLaunch;
 using cuda::Signature;
-
-// Always three dimensions, the missing ones of size 1 in front.
-struct Conv {
-  int64_t images = 0, groups = 1, channels = 0, outputs = 0;  // channels and outputs of one group
-  std::array<int64_t, 3> in = {1, 1, 1}, out = {1, 1, 1}, kernel = {1, 1, 1}, stride = {1, 1, 1}, dilation = {1, 1, 1},
-                         pad = {0, 0, 0};
-  int64_t pixels() const { return out[0] * out[1] * out[2]; }
-  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
-};
-
-Status read_padding(const ir::Node& n, size_t rank, Conv* c) {
-  const std::vector<int64_t> pads = n.ints("pads", std::vector<int64_t>(2 * rank, 0));
-  const std::string automatic = n.s("auto_pad", "NOTSET");
-  if (pads.size() != 2 * rank) return refused("bad attributes");
-  for (size_t k = 0; k < rank; ++k) {
-    const size_t d = 3 - rank + k;
-    if (automatic == "NOTSET") {
-      c->pad[d] = pads[k];
-    } else if (automatic != "VALID") {
-      const int64_t reach = (c->out[d] - 1) * c->stride[d] + c->dilation[d] * (c->kernel[d] - 1) + 1;
-      const int64_t total = std::max<int64_t>(0, reach - c->in[d]);
-      c->pad[d] = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
-    }
-  }
-  return Ok{};
-}
-
-Result<Conv> read(const Problem& p) {
-  const ir::Node& n = p.anchor();
-  if (n.op != "conv") return refused("not a convolution");
-  for (const ir::Value* v : n.inputs)
-    if (v && v->type.dtype != DType::kF32 && v->type.dtype != DType::kF16 && v->type.dtype != DType::kBF16)
-      return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(v->type.dtype)));
-  const std::vector<int64_t> x = dims_of(*n.in(0)), w = dims_of(*n.in(1)), y = dims_of(*n.out());
-  if (x.size() < 3 || x.size() > 5 || w.size() != x.size()) return refused("takes one to three spatial dimensions");
-  const size_t rank = x.size() - 2;
-  const std::vector<int64_t> ones(rank, 1), strides = n.ints("strides", ones), dilations = n.ints("dilations", ones);
-  if (strides.size() != rank || dilations.size() != rank) return refused("bad attributes");
-  Conv c;
-  c.groups = n.i("group", 1);
-  c.images = x[0], c.channels = w[1];
-  if (c.groups < 1 || w[0] % c.groups != 0 || x[1] != c.channels * c.groups) return refused("uneven groups");
-  c.outputs = w[0] / c.groups;
-  for (size_t k = 0; k < rank; ++k) {
-    const size_t d = 3 - rank + k;
-    c.in[d] = x[2 + k], c.out[d] = y[2 + k], c.kernel[d] = w[2 + k];
-    c.stride[d] = strides[k], c.dilation[d] = dilations[k];
-  }
-  PERI_TRY(read_padding(n, rank, &c));
-  return c;
-}
 
 // Sizes as parameters, what attributes and weights fix as numbers of the text.
 std::string defines(const Conv& c, Signature* s) {
@@ -194,7 +142,7 @@ Result<std::unique_ptr<Instance>> plan(const Problem& p, const Conv& c, std::str
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
-  PERI_ASSIGN(const Conv c, read(p));
+  PERI_ASSIGN(const Conv c, cuda::read_conv(p));
   std::vector<Offer> out;
   const cuda::Product product = product_of(c);
   std::vector<std::string> configs = cuda::product_configs(product);
@@ -210,7 +158,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
-  PERI_ASSIGN(const Conv c, read(p));
+  PERI_ASSIGN(const Conv c, cuda::read_conv(p));
   return plan(p, c, config);
 }
 }  // namespace

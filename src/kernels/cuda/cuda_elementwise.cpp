@@ -1,5 +1,6 @@
 // Kernel cuda_elementwise: a fused region of element-wise ops on a GPU, one thread an element, any size.
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/layouts.hpp"
 
 namespace peri::kernels {
 namespace {
@@ -7,7 +8,7 @@ using cuda::KernelLaunch;
 
 Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   cuda::Signature signature;
-  PERI_ASSIGN(const std::string finish, cuda::finish_text(p, false, &signature));
+  PERI_ASSIGN(const std::string finish, cuda::finish_any_text(p, false, &signature));
   int64_t count = 1;
   for (const int64_t d : dims_of(*p.graph->outputs[0])) count *= d;
   const std::string n = signature.size(count);
@@ -27,7 +28,14 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
   PERI_TRY(plan(p));
-  return cuda::plain_offer(p);
+  std::vector<Offer> out = cuda::plain_offer(p);
+  if (const size_t rank = p.graph->outputs[0]->type.rank(); rank >= 3) {
+    Offer last = out[0];
+    const ir::Layout layout = cuda::channels_last(rank);
+    const ir::Graph g = cuda::with_layouts(p, layout, layout, &last);
+    if (plan({&g, p.constant}).ok()) out.push_back(std::move(last));
+  }
+  return out;
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext&) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/layouts.hpp"
 
 namespace peri::kernels {
 namespace {
@@ -49,11 +50,12 @@ constexpr std::string_view kKernel = R"(
 PERI_KERNEL __launch_bounds__(256) peri_pool(PERI_PARAMETERS) {
   const PERI_INDEX step = (PERI_INDEX)gridDim.x * 256;
   for (PERI_INDEX i = (PERI_INDEX)blockIdx.x * 256 + threadIdx.x; i < PERI_COUNT; i += step) {
-    PERI_INDEX rest = i;
+    PERI_INDEX rest = i, channel = 0;
+    if (PERI_LAST) channel = rest % PERI_CHANNELS, rest /= PERI_CHANNELS;
     const PERI_INDEX w0 = rest % PERI_OUT_W * PERI_STRIDE_W - PERI_PAD_W; rest /= PERI_OUT_W;
     const PERI_INDEX h0 = rest % PERI_OUT_H * PERI_STRIDE_H - PERI_PAD_H; rest /= PERI_OUT_H;
     const PERI_INDEX d0 = rest % PERI_OUT_D * PERI_STRIDE_D - PERI_PAD_D; rest /= PERI_OUT_D;
-    const PERI_INDEX base = rest * PERI_IN_D * PERI_IN_H * PERI_IN_W;
+    const PERI_INDEX base = rest * PERI_IN_D * PERI_IN_H * PERI_IN_W * PERI_PIXEL + channel;
     float v = PERI_START;
     int count = 0;
     for (int kd = 0; kd < PERI_KERNEL_D; ++kd)
@@ -65,7 +67,7 @@ PERI_KERNEL __launch_bounds__(256) peri_pool(PERI_PARAMETERS) {
             count -= !PERI_PADDING && d < PERI_IN_D + PERI_END_D && h < PERI_IN_H + PERI_END_H && w < PERI_IN_W + PERI_END_W;
             continue;
           }
-          v = peri_join(v, peri_x(base + (d * PERI_IN_H + h) * PERI_IN_W + w, PERI_PASS));
+          v = peri_join(v, peri_x(base + ((d * PERI_IN_H + h) * PERI_IN_W + w) * PERI_PIXEL, PERI_PASS));
         }
     peri_finish(i, peri_end(v, count), PERI_PASS);
   }
@@ -82,7 +84,11 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   Signature s;
   PERI_ASSIGN(const std::string x, s.value(p, *n.in(0)));
   PERI_ASSIGN(const std::string sizes, defines(n, &s));
-  PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &s));
+  const ir::Layout &from = n.in(0)->type.layout, &to = p.graph->outputs[0]->type.layout;
+  const bool last = from == cuda::channels_last(n.in(0)->type.rank());
+  if (!(from == to) || (!last && !from.row_major())) return refused("another layout");
+  const std::string channels = s.size(dims_of(*n.in(0))[1]);
+  PERI_ASSIGN(const std::string finish, cuda::finish_any_text(p, true, &s));
   int64_t count = 1;
   for (const int64_t d : dims_of(*n.out())) count *= d;
   if (count == 0) return std::vector<KernelLaunch>{};
@@ -91,12 +97,13 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
                              : dtype == DType::kF16 ? "-65504.0f"
                                                     : "peri_bits(0xff7f0000u)";
   const std::string body =
-      sizes + "#define PERI_COUNT " + s.size(count) + "\n#define PERI_PADDING " +
-      (n.i("count_include_pad") ? "1" : "0") + "\n#define PERI_START " + (max ? lowest : "0.0f") +
-      "\nPERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " + cuda::loaded(dtype, x + "[at]") +
-      "; }\nPERI_DEVICE float peri_join(const float a, const float b) { return " + (max ? "peri_max(a, b)" : "a + b") +
-      "; }\nPERI_DEVICE float peri_end(const float v, const int count) { return " + (max ? "v" : "v / (float)count") +
-      "; }\n" + finish + std::string(kKernel);
+      sizes + "#define PERI_LAST " + (last ? "1" : "0") + "\n#define PERI_CHANNELS " + channels +
+      "\n#define PERI_PIXEL " + (last ? channels : "1") + "\n#define PERI_COUNT " + s.size(count) +
+      "\n#define PERI_PADDING " + (n.i("count_include_pad") ? "1" : "0") + "\n#define PERI_START " +
+      (max ? lowest : "0.0f") + "\nPERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " +
+      cuda::loaded(dtype, x + "[at]") + "; }\nPERI_DEVICE float peri_join(const float a, const float b) { return " +
+      (max ? "peri_max(a, b)" : "a + b") + "; }\nPERI_DEVICE float peri_end(const float v, const int count) { return " +
+      (max ? "v" : "v / (float)count") + "; }\n" + finish + std::string(kKernel);
   return std::vector<KernelLaunch>{
       s.launch("peri_pool", s.text(cuda::most_elements(p), body), cuda::blocks_for(count, 256), 256)};
 }
@@ -104,7 +111,12 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
   PERI_TRY(plan(p));
-  return cuda::plain_offer(p);
+  std::vector<Offer> out = cuda::plain_offer(p);
+  Offer last = out[0];
+  const ir::Layout layout = cuda::channels_last(p.graph->outputs[0]->type.rank());
+  const ir::Graph g = cuda::with_layouts(p, layout, layout, &last);
+  if (plan({&g, p.constant}).ok()) out.push_back(std::move(last));
+  return out;
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext&) {

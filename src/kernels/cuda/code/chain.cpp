@@ -1,4 +1,5 @@
-// A block program, instruction by instruction; operands are read at coordinates of the result where they broadcast.
+// A block program, instruction by instruction; operands are read at coordinates of the result where they broadcast; of
+// eight neighbours those that lie together in one access each.
 #include "kernels/cuda/code/chain.hpp"
 
 #include <algorithm>
@@ -133,6 +134,8 @@ struct Writer {
   block::Translated translated;
   block::Space space = {};
   Signature* signature;
+  int width = 1;            // elements at once, neighbours along the last dim of `space`
+  std::string before = {};  // lines in front of the loop over them
   std::string lines = {};
   bool decomposed = false;
 
@@ -140,12 +143,33 @@ struct Writer {
   void decompose() {
     if (decomposed) return;
     decomposed = true;
-    lines += "  PERI_INDEX rest = i;\n";
+    before += "  PERI_INDEX rest = i;\n";
     for (size_t d = space.dims.size(); d-- > 1;) {
       const std::string n = std::to_string(d), size = signature->size(space.dims[d]);
-      lines += "  const PERI_INDEX c" + n + " = rest % " + size + "; rest /= " + size + ";\n";
+      before += "  const PERI_INDEX c" + n + " = rest % " + size + "; rest /= " + size + ";\n";
     }
-    lines += "  const PERI_INDEX c0 = rest;\n";
+    before += "  const PERI_INDEX c0 = rest;\n";
+  }
+
+  // Whether the eight neighbours of program input `a` lie together, at a multiple of eight; at one place where they are
+  // the same element.
+  bool together(size_t a) const {
+    const std::vector<int64_t>& strides = space.strides[a];
+    bool out = strides.back() == 1;
+    for (size_t d = 0; d + 1 < strides.size(); ++d) out = out && strides[d] % 8 == 0;
+    return out;
+  }
+  bool same(size_t a) const { return space.strides[a].empty() || space.strides[a].back() == 0; }
+
+  // Reads the neighbours in front of the loop; the one of the loop's turn.
+  std::string loaded_before(size_t a, DType dtype, const std::string& from) {
+    const std::string name = "x" + std::to_string(a), at = place(a);
+    if (same(a)) {
+      before += "  const " + register_type(dtype) + " " + name + " = " + loaded(dtype, from + "[" + at + "]") + ";\n";
+      return name;
+    }
+    before += "  float " + name + "[8];\n  " + load_8(dtype, from + " + (" + at + ")", name) + ";\n";
+    return name + "[j]";
   }
 
   // The place of the element in program input `a`.
@@ -174,20 +198,23 @@ struct Writer {
     const auto a = static_cast<size_t>(i.index);
     const int input = translated.arguments[a];
     const DType dtype = translated.program.inputs[a];
-    if (input >= 0 && static_cast<size_t>(input) == anchor) return std::string("v");
+    if (input >= 0 && static_cast<size_t>(input) == anchor) return std::string(width > 1 ? "v[j]" : "v");
+    std::string name;
     if (input < 0) {
-      PERI_ASSIGN(const std::string name, signature->table(translated.inlined[a]));
-      return loaded(dtype, name + "[" + place(a) + "]");
+      PERI_ASSIGN(name, signature->table(translated.inlined[a]));
+    } else {
+      PERI_ASSIGN(name, signature->input(problem, static_cast<size_t>(input)));
     }
-    PERI_ASSIGN(const std::string name, signature->input(problem, static_cast<size_t>(input)));
-    return loaded(dtype, name + "[" + place(a) + "]");
+    return width > 1 ? loaded_before(a, dtype, name) : loaded(dtype, name + "[" + place(a) + "]");
   }
 
   Status instruction(const block::Instruction& i, std::vector<block::Type>* types) {
     if (i.op == Op::kStore) {
       const auto k = static_cast<size_t>(i.index);
       PERI_ASSIGN(const std::string name, signature->output(problem, k));
-      lines += "  " + name + "[i] = " + stored(translated.program.outputs[k], "r" + std::to_string(i.src[0])) + ";\n";
+      const std::string value = "r" + std::to_string(i.src[0]);
+      lines += width > 1 ? "    v[j] = " + value + ";\n"
+                         : "  " + name + "[i] = " + stored(translated.program.outputs[k], value) + ";\n";
       return Ok{};
     }
     std::string value;
@@ -210,17 +237,41 @@ struct Writer {
   }
 };
 
+bool eight_wide(DType t) { return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16; }
+
+// The function of eight elements, or "" where the last dim does not hold them together.
+Result<std::string> text_of_eight(Writer w) {
+  w.width = 8;
+  bool whole = !w.space.dims.empty() && w.space.dims.back() % 8 == 0 && eight_wide(w.translated.program.outputs[0]);
+  for (size_t a = 0; whole && a < w.translated.arguments.size(); ++a) {
+    const bool v = static_cast<size_t>(w.translated.arguments[a]) == w.anchor;
+    whole = v || w.same(a) ||
+            (w.translated.arguments[a] >= 0 && eight_wide(w.translated.program.inputs[a]) && w.together(a));
+  }
+  if (!whole) return std::string();
+  std::vector<block::Type> types;
+  for (const block::Instruction& i : w.translated.program.code) PERI_TRY(w.instruction(i, &types));
+  PERI_ASSIGN(const std::string name, w.signature->output(w.problem, 0));
+  return w.before + "#pragma unroll\n  for (int j = 0; j < 8; ++j) {\n" + w.lines + "  }\n  " +
+         store_8(w.translated.program.outputs[0], name + " + i", "v") + ";\n";
+}
+
+constexpr std::string_view kOneByOne =
+    "#pragma unroll\n  for (int j = 0; j < 8; ++j) peri_finish(i + j, v[j], PERI_PASS);\n";
+
 Status check_layouts(const ir::Graph& g) {
   for (const auto* list : {&g.inputs, &g.outputs})
     for (const ir::Value* v : *list)
       if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
   return Ok{};
 }
-}  // namespace
 
-Result<std::string> finish_text(const Problem& problem, bool is_anchor, Signature* signature) {
+// Both functions over the region's results in `layout`; that of eight elements for an anchor alone.
+struct Finish {
+  std::string one, eight;
+};
+Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& layout, Signature* signature) {
   const ir::Graph& g = *problem.graph;
-  PERI_TRY(check_layouts(g));
   const ir::Value* result = is_anchor ? problem.anchor().out() : nullptr;
   std::string head = "PERI_DEVICE void peri_finish(const PERI_INDEX i, ";
   if (is_anchor) head += "const " + register_type(result->type.dtype) + " v, ";
@@ -228,20 +279,49 @@ Result<std::string> finish_text(const Problem& problem, bool is_anchor, Signatur
     return refused("more than one result");
   if (is_anchor && g.outputs[0] == result) {
     PERI_ASSIGN(const std::string name, signature->output(problem, 0));
-    return head + "PERI_PARAMETERS) {\n  " + name + "[i] = " + stored(result->type.dtype, "v") + ";\n}\n";
+    const bool wide = eight_wide(result->type.dtype);
+    return Finish{head + "PERI_PARAMETERS) {\n  " + name + "[i] = " + stored(result->type.dtype, "v") + ";\n}\n",
+                  wide ? "  " + store_8(result->type.dtype, name + " + i", "v") + ";\n" : ""};
   }
   size_t begin = 0;
   while (is_anchor && g.nodes[begin++] != &problem.anchor()) {}
   ir::Graph end = is_anchor ? part_of(g, begin, g.nodes.size(), result, g.outputs[0]) : ir::Graph();
   if (is_anchor && !(result->type.shape == g.outputs[0]->type.shape)) return refused("the chain grows the result");
+  for (size_t k = 0; is_anchor && k < end.inputs.size(); ++k)
+    end.inputs[k]->type.layout = k < g.inputs.size() ? g.inputs[k]->type.layout : layout;
   Problem part{is_anchor ? &end : &g, problem.constant};
   if (is_anchor) part.constant.push_back(false);
   PERI_ASSIGN(block::Translated translated, block::translate(part));
-  PERI_ASSIGN(block::Space space, block::space_of(part, translated, {}));
+  PERI_ASSIGN(block::Space space, block::space_of(part, translated, layout));
   Writer w{problem, part, is_anchor ? g.inputs.size() : SIZE_MAX, std::move(translated), merged(space), signature};
+  Finish out;
+  if (is_anchor) {
+    PERI_ASSIGN(out.eight, text_of_eight(w));
+  }
   std::vector<block::Type> types;
   for (const block::Instruction& i : w.translated.program.code) PERI_TRY(w.instruction(i, &types));
-  return head + "PERI_PARAMETERS) {\n" + w.lines + "}\n";
+  out.one = head + "PERI_PARAMETERS) {\n" + w.before + w.lines + "}\n";
+  return out;
+}
+}  // namespace
+
+Result<std::string> finish_text(const Problem& problem, bool is_anchor, Signature* signature) {
+  PERI_TRY(check_layouts(*problem.graph));
+  return finish_any_text(problem, is_anchor, signature);
+}
+
+Result<std::string> finish_any_text(const Problem& problem, bool is_anchor, Signature* signature) {
+  const ir::Layout& layout = problem.graph->outputs[0]->type.layout;
+  for (const ir::Value* v : problem.graph->outputs)
+    if (!(v->type.layout == layout)) return refused("results in several layouts");
+  PERI_ASSIGN(Finish out, finish(problem, is_anchor, layout, signature));
+  return std::move(out.one);
+}
+
+Result<std::string> finish_eight_text(const Problem& problem, Signature* signature) {
+  PERI_ASSIGN(Finish out, finish(problem, true, problem.graph->outputs[0]->type.layout, signature));
+  return out.one + "PERI_DEVICE void peri_finish_8(const PERI_INDEX i, float* v, PERI_PARAMETERS) {\n" +
+         (out.eight.empty() ? std::string(kOneByOne) : out.eight) + "}\n";
 }
 
 }  // namespace peri::kernels::cuda

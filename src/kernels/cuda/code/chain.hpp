@@ -12,4 +12,12 @@ namespace peri::kernels::cuda {
 // Refuses chains and types that block programs do not know, and other layouts than row-major.
 Result<std::string> finish_text(const Problem& problem, bool is_anchor, Signature* signature);
 
+// The same with the results in the layout that the region states: `i` counts in its order. Operands of the same rank
+// stand in it too, or are row-major; the anchor's own are the caller's.
+Result<std::string> finish_any_text(const Problem& problem, bool is_anchor, Signature* signature);
+// For an anchor whose result is a float: the same, and
+//   peri_finish_8(PERI_INDEX i, float* v, PERI_PARAMETERS)   elements i to i + 7, i a multiple of 8
+// which reads and writes 16 bytes at a time where the region lets it. REQUIRES every address a multiple of 16 then.
+Result<std::string> finish_eight_text(const Problem& problem, Signature* signature);
+
 }  // namespace peri::kernels::cuda

@@ -12,8 +12,9 @@ namespace {
 constexpr int kLeastChip = 80;
 }
 
-Result<std::unique_ptr<Instance>> LaunchInstance::make(std::vector<KernelLaunch> launches, size_t workspace) {
-  return std::unique_ptr<Instance>(std::make_unique<LaunchInstance>(std::move(launches), workspace));
+Result<std::unique_ptr<Instance>> LaunchInstance::make(std::vector<KernelLaunch> launches, size_t workspace,
+                                                       std::vector<Tensor> packed) {
+  return std::unique_ptr<Instance>(std::make_unique<LaunchInstance>(std::move(launches), workspace, std::move(packed)));
 }
 
 void LaunchInstance::run_task(int, int64_t, const Args&) const {
@@ -29,6 +30,11 @@ Status check_gpu(const Target& target) {
   }
   if (!chip.empty()) return refused("its GPU is too old").expecting(format("sm_%d", kLeastChip)).but_found(chip);
   return refused("the target has no GPU of NVIDIA's");
+}
+
+int multiprocessors(const Target& target) {
+  constexpr int kOfALargeOne = 132;
+  return target.kind == device::Kind::kCuda && target.threads > 0 ? target.threads : kOfALargeOne;
 }
 
 std::vector<Offer> plain_offer(const Problem& problem) {

@@ -10,9 +10,9 @@
 namespace peri::kernels::cuda {
 
 struct LaunchArgument {
-  enum class From : uint8_t { kInput, kOutput, kWorkspace };
+  enum class From : uint8_t { kInput, kOutput, kWorkspace, kPacked };
   From from = From::kInput;
-  size_t index = 0;  // of the graph's input or output
+  size_t index = 0;  // of the graph's input or output, or of what is packed
 };
 
 // One kernel: its parameters are the addresses of the arguments, then the sizes as 64-bit integers.
@@ -29,10 +29,13 @@ struct KernelLaunch {
 // The launches of a problem with concrete dims, one after the other. Nothing of it runs on the CPU.
 class LaunchInstance final : public Instance {
  public:
-  explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace = 0)
-      : launches_(std::move(launches)), workspace_(workspace) {}
-  static Result<std::unique_ptr<Instance>> make(std::vector<KernelLaunch> launches, size_t workspace = 0);
+  explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace = 0, std::vector<Tensor> packed = {})
+      : launches_(std::move(launches)), workspace_(workspace), packed_(std::move(packed)) {}
+  static Result<std::unique_ptr<Instance>> make(std::vector<KernelLaunch> launches, size_t workspace = 0,
+                                                std::vector<Tensor> packed = {});
   const std::vector<KernelLaunch>& launches() const { return launches_; }
+  // Weights in another form, that the launches read on the device. The same bytes at every size of a step.
+  const std::vector<Tensor>& packed() const { return packed_; }
   size_t workspace_bytes() const override { return workspace_; }
   int64_t tasks(int) const override { return 0; }
   void run_task(int phase, int64_t task, const Args& args) const override;
@@ -40,10 +43,13 @@ class LaunchInstance final : public Instance {
  private:
   std::vector<KernelLaunch> launches_;
   size_t workspace_;
+  std::vector<Tensor> packed_;
 };
 
 // Refuses a target that neither is nor has a GPU of NVIDIA's from sm_80 on.
 Status check_gpu(const Target& target);
+// Of the GPU, where the target tells it; else those of a large one.
+int multiprocessors(const Target& target);
 // One offer, row-major everywhere, that any such GPU runs.
 std::vector<Offer> plain_offer(const Problem& problem);
 

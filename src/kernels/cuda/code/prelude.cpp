@@ -10,18 +10,57 @@ std::string_view prelude() {
 #define PERI_DEVICE static __device__ __forceinline__
 #define PERI_KERNEL extern "C" __global__ void
 #define PERI_SHARED __shared__
-#define PERI_DYNAMIC(NAME) extern __shared__ float NAME[]
+#define PERI_DYNAMIC(NAME) extern __shared__ __align__(128) float NAME[]
 #define PERI_TABLE static __device__ const
 PERI_DEVICE float peri_bits(unsigned v) { return __uint_as_float(v); }
 PERI_DEVICE unsigned peri_word(float v) { return __float_as_uint(v); }
 PERI_DEVICE float peri_from_f16(unsigned short v) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(v)); return f; }
 PERI_DEVICE unsigned short peri_to_f16(float v) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }
+PERI_DEVICE unsigned peri_pair_f16(float low, float high) { unsigned w; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(high), "f"(low)); return w; }
+PERI_DEVICE unsigned peri_pair_bf16(float low, float high) { unsigned w; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(high), "f"(low)); return w; }
 #endif
 PERI_DEVICE float peri_from_bf16(unsigned short v) { return peri_bits((unsigned)v << 16); }
 PERI_DEVICE unsigned short peri_to_bf16(float v) {
   const unsigned w = peri_word(v);
   if ((w & 0x7fffffffu) > 0x7f800000u) return (unsigned short)((w >> 16) | 0x40u);
   return (unsigned short)((w + 0x7fffu + ((w >> 16) & 1u)) >> 16);
+}
+struct alignas(16) peri_16 { unsigned w[4]; };
+PERI_DEVICE void peri_load_8_f32(const float* p, float* v) {
+  const peri_16 a = ((const peri_16*)p)[0], b = ((const peri_16*)p)[1];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) v[k] = peri_bits(a.w[k]), v[4 + k] = peri_bits(b.w[k]);
+}
+PERI_DEVICE void peri_load_8_f16(const unsigned short* p, float* v) {
+  const peri_16 a = *(const peri_16*)p;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    v[2 * k] = peri_from_f16((unsigned short)a.w[k]);
+    v[2 * k + 1] = peri_from_f16((unsigned short)(a.w[k] >> 16));
+  }
+}
+PERI_DEVICE void peri_load_8_bf16(const unsigned short* p, float* v) {
+  const peri_16 a = *(const peri_16*)p;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) v[2 * k] = peri_bits(a.w[k] << 16), v[2 * k + 1] = peri_bits(a.w[k] & 0xffff0000u);
+}
+PERI_DEVICE void peri_store_8_f32(float* p, const float* v) {
+  peri_16 a, b;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) a.w[k] = peri_word(v[k]), b.w[k] = peri_word(v[4 + k]);
+  ((peri_16*)p)[0] = a, ((peri_16*)p)[1] = b;
+}
+PERI_DEVICE void peri_store_8_f16(unsigned short* p, const float* v) {
+  peri_16 a;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) a.w[k] = peri_pair_f16(v[2 * k], v[2 * k + 1]);
+  *(peri_16*)p = a;
+}
+PERI_DEVICE void peri_store_8_bf16(unsigned short* p, const float* v) {
+  peri_16 a;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) a.w[k] = peri_pair_bf16(v[2 * k], v[2 * k + 1]);
+  *(peri_16*)p = a;
 }
 PERI_DEVICE float peri_inf() { return peri_bits(0x7f800000u); }
 PERI_DEVICE float peri_max(float a, float b) { return a > b || a != a ? a : b; }

@@ -48,6 +48,19 @@ std::string stored(DType dtype, const std::string& value) {
   return "(" + (type.ok() ? *type : "float") + ")" + value;
 }
 
+namespace {
+std::string_view short_name(DType dtype) {
+  return dtype == DType::kF32 ? "f32" : dtype == DType::kF16 ? "f16" : "bf16";
+}
+}  // namespace
+
+std::string load_8(DType dtype, const std::string& from, const std::string& array) {
+  return "peri_load_8_" + std::string(short_name(dtype)) + "(" + from + ", " + array + ")";
+}
+std::string store_8(DType dtype, const std::string& to, const std::string& array) {
+  return "peri_store_8_" + std::string(short_name(dtype)) + "(" + to + ", " + array + ")";
+}
+
 std::string Signature::address(LaunchArgument::From from, size_t index, const std::string& type) {
   for (size_t k = 0; k < arguments_.size(); ++k)
     if (arguments_[k].from == from && arguments_[k].index == index) return address_names_[k];
@@ -64,6 +77,9 @@ Result<std::string> Signature::output(const Problem& problem, size_t index) {
   return address(LaunchArgument::From::kOutput, index, type + "*");
 }
 std::string Signature::workspace() { return address(LaunchArgument::From::kWorkspace, 0, "float*"); }
+std::string Signature::packed(size_t index) {
+  return address(LaunchArgument::From::kPacked, index, "const unsigned short*");
+}
 std::string Signature::size(int64_t value) {
   sizes_.push_back(value);
   return "((PERI_INDEX)q" + std::to_string(sizes_.size() - 1) + ")";

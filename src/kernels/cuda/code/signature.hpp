@@ -10,6 +10,9 @@ Result<std::string> stored_type(DType dtype);
 // An expression of an element read from memory as a register of f32, i32, i64 or bool, and back.
 std::string loaded(DType dtype, const std::string& element);
 std::string stored(DType dtype, const std::string& value);
+// A statement that reads eight neighbours at a multiple of 16 bytes into an array of floats, and back: f32, f16, bf16.
+std::string load_8(DType dtype, const std::string& from, const std::string& array);
+std::string store_8(DType dtype, const std::string& to, const std::string& array);
 // "float", "int", "peri_i64", "bool": what a register of that type is called.
 std::string register_type(DType dtype);
 
@@ -21,6 +24,7 @@ class Signature {
   Result<std::string> input(const Problem& problem, size_t index);
   Result<std::string> output(const Problem& problem, size_t index);
   std::string workspace();
+  std::string packed(size_t index);  // 16-bit elements of LaunchInstance::packed()
   std::string size(int64_t value);
   // Values of a region's own constant as a table of the text; its name.
   Result<std::string> table(const Tensor& values);

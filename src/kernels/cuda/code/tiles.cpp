@@ -1,0 +1,141 @@
+// Choice of tiles, and the numbers that their text is written for.
+#include "kernels/cuda/code/tiles.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cuda/code/tiles_text.hpp"
+
+namespace peri::kernels::cuda {
+
+namespace {
+// A block's tile of the result, cut among so many warps down and across.
+struct Tile {
+  int m, n, down, across;
+  int threads() const { return down * across * 32; }
+};
+constexpr Tile kTiles[] = {{128, 128, 2, 4}, {128, 64, 2, 2}, {64, 128, 2, 2}, {64, 64, 2, 2},
+                           {128, 32, 4, 1},  {32, 128, 1, 4}, {64, 32, 2, 2},  {32, 64, 2, 2},
+                           {32, 32, 2, 2},   {16, 64, 1, 4},  {64, 16, 4, 1},  {16, 32, 1, 2}};
+constexpr int64_t kSplits[] = {1, 2, 4, 8};
+constexpr int64_t kPart = 64;  // a part of the depth is a multiple of it
+
+int64_t blocks_of(const Tile& t, const TiledProduct& p) {
+  return p.batch * ((p.m + t.m - 1) / t.m) * ((p.n + t.n - 1) / t.n);
+}
+int64_t derived_depth(const TiledProduct& p) { return p.k <= 16 ? 16 : p.k <= 32 || p.k % 64 == 32 ? 32 : 64; }
+int64_t derived_stages(const TiledProduct& p, int64_t tk) { return p.k <= tk ? 2 : p.k <= 2 * tk ? 3 : 4; }
+int64_t shared_bytes(const Tile& t, int64_t tk, int64_t stages) {
+  const int64_t loop = stages * (t.m + t.n) * tk * 2, end = t.down * t.across * 16 * (t.n / t.across + 4) * 4;
+  return std::max(loop, end);
+}
+
+// A guess in ns for a large GPU: a block's step along the depth takes what the tensor cores or the way from L2 need
+// where several share a multiprocessor, and waits for memory where it is alone; parts are joined by a launch of its
+// own.
+double guess(const Tile& t, int64_t split, const TiledProduct& p, int multiprocessors) {
+  constexpr double kLaunch = 1800, kJoin = 1500, kWait = 700, kMacsPerNs = 1500, kBytesPerNs = 45,
+                   kHbmBytesPerNs = 3500;
+  const auto tk = static_cast<double>(derived_depth(p)), k = static_cast<double>(p.k);
+  const double parts = static_cast<double>(split), steps = std::ceil(k / tk / parts);
+  const double m = t.m, n = t.n, stages = static_cast<double>(derived_stages(p, derived_depth(p)));
+  // Small tiles of a warp read each operand more often from shared memory than they multiply it.
+  const double warp_m = m / t.down, warp_n = n / t.across, reuse = warp_m * warp_n / (warp_m + warp_n);
+  const double rate = kMacsPerNs * std::min(1.0, reuse / 16);
+  const double work = std::max(m * n * tk / rate, (m + n) * tk * 2 / kBytesPerNs);
+  const double wait = kWait / (stages - 1) * (p.a_wide && p.b_wide ? 1 : 3);
+  const double blocks = static_cast<double>(blocks_of(t, p)) * parts, chips = multiprocessors;
+  const double end = 500 + m * n / 24;
+  const double waves = std::ceil(blocks / chips);
+  const double alone = kWait + steps * std::max(work, wait) + end;
+  const double shared = waves * (steps * work + 0.5 * end) + kWait;
+  const double results = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n);
+  const double join =
+      split > 1 ? kJoin + results * (4 * parts * 2 + 2) / (results * 4 * parts > 3e7 ? kHbmBytesPerNs : 5000) : 0;
+  return kLaunch + std::max(alone, shared) + join;
+}
+
+Result<const Tile*> tile_of(std::string_view config) {
+  PERI_ASSIGN(const int64_t tm, config_int(config, "tm", 16, 128, 64));
+  PERI_ASSIGN(const int64_t tn, config_int(config, "tn", 16, 128, 64));
+  for (const Tile& t : kTiles)
+    if (t.m == tm && t.n == tn) return &t;
+  return invalid("no tile of this size");
+}
+
+std::string numbers(const TiledProduct& p, const Tile& t, int64_t tk, int64_t stages, int64_t split, Signature* s) {
+  std::string out;
+  const auto number = [&](const char* name, int64_t v) {
+    out += format("#define PERI_%s %lld\n", name, static_cast<long long>(v));
+  };
+  number("TM", t.m), number("TN", t.n), number("TK", tk), number("DOWN", t.down), number("ACROSS", t.across);
+  number("STAGES", stages), number("SPLIT", split), number("PART", kPart);
+  number("A_ALONG_M", p.a_along_m), number("B_ALONG_N", p.b_along_n), number("A_WIDE", p.a_wide);
+  number("B_WIDE", p.b_wide), number("C_WIDE", p.c_wide);
+  out += std::string("#define PERI_MULTIPLY ") + (p.type == DType::kBF16 ? "peri_mma_bf16\n" : "peri_mma_f16\n");
+  out += "#define PERI_M " + s->size(p.m) + "\n";
+  out += "#define PERI_BATCH " + (p.batch == 1 ? "1" : s->size(p.batch)) + "\n";
+  out += "#define PERI_N " + (p.sizes_are_numbers ? std::to_string(p.n) : s->size(p.n)) + "\n";
+  out += "#define PERI_K " + (p.sizes_are_numbers ? std::to_string(p.k) : s->size(p.k)) + "\n";
+  if (split > 1) out += "#define PERI_PARTS " + s->workspace() + "\n";
+  return out;
+}
+}  // namespace
+
+std::vector<TileConfig> tile_configs(const TiledProduct& p, int multiprocessors, size_t most) {
+  struct Way {
+    const Tile* tile;
+    int64_t split;
+    double guess;
+    bool good = false;
+  };
+  std::vector<Way> all;
+  for (const Tile& t : kTiles)
+    for (const int64_t split : kSplits) all.push_back({&t, split, 0});
+  const auto sort_for = [&](int64_t m) {
+    TiledProduct there = p;
+    there.m = m;
+    for (Way& w : all) w.guess = guess(*w.tile, w.split, there, multiprocessors);
+    std::stable_sort(all.begin(), all.end(), [](const Way& a, const Way& b) { return a.guess < b.guess; });
+  };
+  for (const int64_t m : p.usual_m) {
+    sort_for(m);
+    for (size_t k = 0; k < std::min(most, all.size()); ++k) all[k].good = true;
+  }
+  sort_for(p.m);
+  std::vector<TileConfig> out;
+  for (const Way& w : all)
+    if (w.good)
+      out.push_back({format("tm=%d tn=%d split=%d", w.tile->m, w.tile->n, static_cast<int>(w.split)), w.guess / 1e6});
+  return out;
+}
+
+const std::vector<Tunable>& tile_tunables() {
+  static const std::vector<Tunable> kAll = {{"tk", "depth of a step of a tile", {64, 32, 16}},
+                                            {"stages", "steps under way in shared memory", {3, 4, 2}}};
+  return kAll;
+}
+
+Result<std::unique_ptr<Instance>> tile_instance(const TiledProduct& p, std::string_view config, int64_t tk,
+                                                int64_t stages, int64_t most_elements, Signature* s) {
+  PERI_ASSIGN(const Tile* const tile, tile_of(config));
+  PERI_ASSIGN(const int64_t split, config_int(config, "split", 1, 8, 1));
+  if (tk == 0) tk = derived_depth(p);
+  if (stages == 0) stages = derived_stages(p, tk);
+  const int64_t blocks = blocks_of(*tile, p) * split, count = p.batch * p.m * p.n;
+  if (blocks > kMostBlocks) return refused("more tiles than a grid has blocks");
+  const std::string body = numbers(p, *tile, tk, stages, split, s) + p.functions + std::string(tiles_text()) +
+                           std::string(split > 1 ? join_text() : "");
+  std::vector<KernelLaunch> out;
+  if (blocks > 0) {
+    const std::string text = s->text(std::max(most_elements, split * count), std::string(tiles_head()) + body);
+    out.push_back(s->launch("peri_tiles", text, blocks, tile->threads()));
+    out.back().shared_bytes = shared_bytes(*tile, tk, stages);
+    const int64_t turns = p.c_wide ? count / 8 : count;
+    if (split > 1) out.push_back(s->launch("peri_join_parts", text, blocks_for(turns, 256), 256));
+  }
+  return LaunchInstance::make(std::move(out), split > 1 ? static_cast<size_t>(split * count) * sizeof(float) : 0,
+                              p.packed);
+}
+
+}  // namespace peri::kernels::cuda

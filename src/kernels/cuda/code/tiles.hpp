@@ -1,0 +1,43 @@
+// A product of 16-bit operands on tensor cores, whatever they are read from: matrices, or the pixels of a convolution.
+// Blocks take tiles of the result, copy what they need ahead into shared memory, and sum in float32.
+#pragma once
+
+#include "kernels/cuda/code/signature.hpp"
+
+namespace peri::kernels::cuda {
+
+// c(batch, m, n) = sum over k of a(batch, m, k) * b(batch, k, n).
+struct TiledProduct {
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  bool sizes_are_numbers = true;              // n and k, of the text; else parameters
+  DType type = DType::kF16;                   // of both operands; or kBF16
+  bool a_along_m = false, b_along_n = false;  // neighbours in memory; else both along k
+  // Eight neighbours from a multiple of eight on lie together at a multiple of 16 bytes, or are all outside.
+  bool a_wide = false, b_wide = false, c_wide = false;
+  // Functions of the text (all take PERI_PARAMETERS at the end), for X = a with m, X = b with n:
+  //   struct peri_X_line;  peri_X_line peri_X_line_of(PERI_INDEX batch, PERI_INDEX m)    any m
+  //   struct peri_X_step;  peri_X_step peri_X_step_of(PERI_INDEX batch, PERI_INDEX k)    any k
+  //   wide:  const unsigned short* peri_X_from(line, step, bool* there)       the eight; any aligned address if not
+  //   there else:  unsigned short peri_X(line, step)                                one element; 0 outside void
+  //   peri_sum_8(float* v, PERI_INDEX batch, m, n), float peri_sum(float v, batch, m, n)      bias and factors
+  //   PERI_INDEX peri_place(PERI_INDEX batch, PERI_INDEX m, PERI_INDEX n)     of the result
+  // and those of finish_eight_text().
+  std::string functions;
+  std::vector<Tensor> packed = {};    // see LaunchInstance
+  std::vector<int64_t> usual_m = {};  // for which configurations are offered, whatever m is
+};
+
+// Tiles and parts of the depth as texts of configurations, "tm=64 tn=64 split=1", best guess for the sizes and so many
+// multiprocessors first. The same ones for each m: the `most` that look best for each of `usual_m`.
+struct TileConfig {
+  std::string text;
+  double guess_ms = 0;
+};
+std::vector<TileConfig> tile_configs(const TiledProduct& product, int multiprocessors, size_t most);
+// "tk" and "stages".
+const std::vector<Tunable>& tile_tunables();
+// `tk` and `stages` 0: derived. Errors: kInvalid for a configuration that is none of those.
+Result<std::unique_ptr<Instance>> tile_instance(const TiledProduct& product, std::string_view config, int64_t tk,
+                                                int64_t stages, int64_t most_elements, Signature* signature);
+
+}  // namespace peri::kernels::cuda

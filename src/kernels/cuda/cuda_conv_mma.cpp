@@ -1,0 +1,264 @@
+// Kernel cuda_conv_mma: convolutions of float16 or bfloat16 on the tensor cores of a GPU from sm_80 on, with the
+// element-wise chain behind them: rows are output pixels, columns output channels, sums in float32. Images are NHWC,
+// or row-major at either end.
+#include <cstring>
+
+#include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/conv_shape.hpp"
+#include "kernels/cuda/code/layouts.hpp"
+#include "kernels/cuda/code/tiles.hpp"
+#include "kernels/match/epilogue_match.hpp"
+
+namespace peri::kernels {
+extern const Entry cuda_conv_mma_entry;
+
+namespace {
+using cuda::ConvShape;
+using cuda::Signature;
+using cuda::TiledProduct;
+constexpr size_t kMostConfigs = 4, kMostScattered = 1;  // for each of three batches
+
+int64_t round_up_8(int64_t v) { return (v + 7) / 8 * 8; }
+
+// Sizes of images as parameters, what attributes and weights fix as numbers of the text.
+std::string defines(const ConvShape& c, bool last, Signature* s) {
+  std::string out;
+  const auto define = [&](const std::string& name, const std::string& value) {
+    out += "#define PERI_" + name + " " + value + "\n";
+  };
+  const char* const axis[] = {"D", "H", "W"};
+  bool padded = false;
+  for (size_t d = 0; d < 3; ++d) {
+    const auto fixed = [&](const char* name, int64_t v) {
+      define(name + std::string(axis[d]), "(" + std::to_string(v) + ")");
+    };
+    fixed("KERNEL_", c.kernel[d]), fixed("STRIDE_", c.stride[d]), fixed("DILATION_", c.dilation[d]);
+    fixed("PAD_", c.pad[d]);
+    define(std::string("IN_") + axis[d], c.in[d] == 1 ? "1" : s->size(c.in[d]));
+    define(std::string("OUT_") + axis[d], c.out[d] == 1 ? "1" : s->size(c.out[d]));
+    padded = padded || c.pad[d] != 0 ||
+             (c.out[d] - 1) * c.stride[d] + (c.kernel[d] - 1) * c.dilation[d] - c.pad[d] >= c.in[d];
+  }
+  define("CHANNELS", std::to_string(c.channels)), define("OUTPUTS", std::to_string(c.outputs));
+  define("GROUPS", std::to_string(c.groups)), define("PADDED", padded ? "1" : "0");
+  define("DEPTH", std::to_string(round_up_8(c.channels * c.taps())));
+  // Distances of neighbouring pixels and channels.
+  define("PIXEL", last ? "(PERI_GROUPS * PERI_CHANNELS)" : "1");
+  define("PLANE", last ? "1" : "(PERI_IN_D * PERI_IN_H * PERI_IN_W)");
+  return out;
+}
+
+// a: output pixels by taps and channels, channels innermost. b: weights, packed in the same order.
+std::string operands(const std::string& x, const std::string& w, bool wide) {
+  return R"(
+struct peri_a_line { PERI_INDEX at; int d, h, w; bool there; };
+struct peri_a_step { PERI_INDEX at; int d, h, w; bool there; };
+PERI_DEVICE peri_a_line peri_a_line_of(const PERI_INDEX batch, const PERI_INDEX m, PERI_PARAMETERS) {
+  PERI_INDEX pixel = m;
+  peri_a_line out;
+  out.there = m < PERI_M;
+  out.w = (int)(pixel % PERI_OUT_W) * PERI_STRIDE_W - PERI_PAD_W; pixel /= PERI_OUT_W;
+  out.h = (int)(pixel % PERI_OUT_H) * PERI_STRIDE_H - PERI_PAD_H; pixel /= PERI_OUT_H;
+  out.d = (int)(pixel % PERI_OUT_D) * PERI_STRIDE_D - PERI_PAD_D; pixel /= PERI_OUT_D;
+  out.at = pixel * (PERI_GROUPS * PERI_CHANNELS) * PERI_IN_D * PERI_IN_H * PERI_IN_W + batch * PERI_CHANNELS * PERI_PLANE +
+           (((PERI_INDEX)out.d * PERI_IN_H + out.h) * PERI_IN_W + out.w) * PERI_PIXEL;
+  return out;
+}
+PERI_DEVICE peri_a_step peri_a_step_of(const PERI_INDEX batch, const PERI_INDEX k, PERI_PARAMETERS) {
+  int tap = (int)k / PERI_CHANNELS;
+  const int channel = (int)k - tap * PERI_CHANNELS;
+  peri_a_step out;
+  out.there = k < PERI_K;
+  out.w = tap % PERI_KERNEL_W * PERI_DILATION_W; tap /= PERI_KERNEL_W;
+  out.h = tap % PERI_KERNEL_H * PERI_DILATION_H; tap /= PERI_KERNEL_H;
+  out.d = tap * PERI_DILATION_D;
+  out.at = (((PERI_INDEX)out.d * PERI_IN_H + out.h) * PERI_IN_W + out.w) * PERI_PIXEL + channel * PERI_PLANE;
+  return out;
+}
+PERI_DEVICE bool peri_inside(const peri_a_line& line, const peri_a_step& step, PERI_PARAMETERS) {
+  return line.there && step.there &&
+         (!PERI_PADDED || ((unsigned)(line.d + step.d) < PERI_IN_D && (unsigned)(line.h + step.h) < PERI_IN_H &&
+                           (unsigned)(line.w + step.w) < PERI_IN_W));
+}
+)" +
+         (wide
+              ? R"(PERI_DEVICE const unsigned short* peri_a_from(const peri_a_line& line, const peri_a_step& step, bool* there, PERI_PARAMETERS) {
+  *there = peri_inside(line, step, PERI_PASS);
+  return )" + x + " + (*there ? line.at + step.at : 0);\n}\n"
+              : R"(PERI_DEVICE unsigned peri_a(const peri_a_line& line, const peri_a_step& step, PERI_PARAMETERS) {
+  return peri_inside(line, step, PERI_PASS) ? (unsigned))" +
+                    x + "[line.at + step.at] : 0u;\n}\n") +
+         R"(struct peri_b_line { PERI_INDEX at; bool there; };
+struct peri_b_step { PERI_INDEX at; bool there; };
+PERI_DEVICE peri_b_line peri_b_line_of(const PERI_INDEX batch, const PERI_INDEX n, PERI_PARAMETERS) {
+  const peri_b_line out = {(batch * PERI_OUTPUTS + n) * PERI_DEPTH, n < PERI_N};
+  return out;
+}
+PERI_DEVICE peri_b_step peri_b_step_of(const PERI_INDEX batch, const PERI_INDEX k, PERI_PARAMETERS) {
+  const peri_b_step out = {k, k < PERI_K};
+  return out;
+}
+PERI_DEVICE const unsigned short* peri_b_from(const peri_b_line& line, const peri_b_step& step, bool* there, PERI_PARAMETERS) {
+  *there = line.there && step.there;
+  return )" +
+         w + " + (*there ? line.at + step.at : 0);\n}\n";
+}
+
+std::string place_text(bool last) {
+  return std::string(
+             "PERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, "
+             "PERI_PARAMETERS) {\n") +
+         (last ? "  return (m * PERI_GROUPS + batch) * PERI_OUTPUTS + n;\n}\n"
+               : "  const PERI_INDEX pixels = PERI_OUT_D * PERI_OUT_H * PERI_OUT_W;\n  return ((m / pixels * "
+                 "PERI_GROUPS "
+                 "+ batch) * PERI_OUTPUTS + n) * pixels + m % pixels;\n}\n");
+}
+
+Result<std::string> bias_text(const Problem& p, const ir::Node& n, bool wide, Signature* s) {
+  const std::string head = "const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {\n";
+  std::string one = "v", eight;
+  if (const ir::Value* b = n.in(2)) {
+    PERI_ASSIGN(const std::string name, s->value(p, *b));
+    const DType type = b->type.dtype;
+    one += " + " + cuda::loaded(type, name + "[batch * PERI_OUTPUTS + n]");
+    eight = "#pragma unroll\n  for (int e = 0; e < 8; ++e) v[e] = peri_sum(v[e], batch, m, n + e, PERI_PASS);\n";
+    if (wide && input_index(*p.graph, b) >= 0)
+      eight = "  float bias[8];\n  " + cuda::load_8(type, name + " + batch * PERI_OUTPUTS + n", "bias") +
+              ";\n#pragma unroll\n  for (int e = 0; e < 8; ++e) v[e] += bias[e];\n";
+  }
+  return "PERI_DEVICE float peri_sum(const float v, " + head + "  return " + one +
+         ";\n}\nPERI_DEVICE void peri_sum_8(float* v, " + head + eight + "}\n";
+}
+
+// Rows of output channels; their taps and channels in the order of the depth, padded with zeros.
+Result<Tensor> packed_weights(const Tensor& w, const ConvShape& c) {
+  const int64_t depth = round_up_8(c.channels * c.taps()), outputs = c.groups * c.outputs, taps = c.taps();
+  PERI_ASSIGN(Tensor out, Tensor::zeros(w.dtype(), {outputs, depth}));
+  const auto* from = reinterpret_cast<const uint16_t*>(w.bytes().data());
+  auto* to = reinterpret_cast<uint16_t*>(const_cast<std::byte*>(out.bytes().data()));
+  for (int64_t o = 0; o < outputs; ++o)
+    for (int64_t channel = 0; channel < c.channels; ++channel)
+      for (int64_t tap = 0; tap < taps; ++tap)
+        to[o * depth + tap * c.channels + channel] = from[(o * c.channels + channel) * taps + tap];
+  return out;
+}
+
+struct Read {
+  ConvShape shape;
+  TiledProduct product;
+  Signature signature;
+  int weights = -1;  // input
+  bool packs = false;
+};
+
+// Of a problem whose values state their layouts.
+Result<Read> read(const Problem& p) {
+  Read r;
+  PERI_ASSIGN(r.shape, cuda::read_conv(p));
+  const ConvShape& c = r.shape;
+  const ir::Node& n = p.anchor();
+  const DType type = n.in(0)->type.dtype;
+  if ((type != DType::kF16 && type != DType::kBF16) || n.in(1)->type.dtype != type)
+    return refused("takes two operands of f16 or of bf16").but_found(std::string(dtype_name(type)));
+  r.weights = input_index(*p.graph, n.in(1));
+  const int x = input_index(*p.graph, n.in(0));
+  if (x < 0 || p.constant[static_cast<size_t>(x)]) return refused("its image is no argument");
+  if (r.weights < 0 || !p.constant[static_cast<size_t>(r.weights)]) return refused("its weights are not constant");
+  if (c.outputs < 8 && c.groups > 1) return refused("groups of fewer than 8 output channels");
+  const size_t rank = n.in(0)->type.rank();
+  const ir::Layout &from = n.in(0)->type.layout, &to = p.graph->outputs[0]->type.layout;
+  const bool last_in = from == cuda::channels_last(rank), last_out = to == cuda::channels_last(rank);
+  if ((!last_in && !from.row_major()) || (!last_out && !to.row_major())) return refused("another layout");
+  TiledProduct& out = r.product;
+  out.type = type;
+  out.batch = c.groups, out.m = c.images * c.pixels(), out.n = c.outputs, out.k = c.channels * c.taps();
+  out.usual_m = {c.pixels(), 8 * c.pixels(), 64 * c.pixels()};
+  out.a_wide = last_in && c.channels % 8 == 0, out.b_wide = true;
+  out.c_wide = last_out && c.outputs % 8 == 0;
+  r.packs = c.taps() != 1 || c.channels % 8 != 0;
+  Signature& s = r.signature;
+  PERI_ASSIGN(const std::string image, s.value(p, *n.in(0)));
+  std::string weights = "";
+  if (r.packs) {
+    weights = s.packed(0);
+  } else {
+    PERI_ASSIGN(weights, s.value(p, *n.in(1)));
+  }
+  PERI_ASSIGN(const std::string bias, bias_text(p, n, out.c_wide, &s));
+  PERI_ASSIGN(const std::string finish, cuda::finish_eight_text(p, &s));
+  out.functions = defines(c, last_in, &s) + operands(image, weights, out.a_wide) + place_text(last_out) + bias + finish;
+  return r;
+}
+
+// What the scattered stores of a row-major result, or the gathered reads of a row-major image, cost in addition.
+double scattered_ms(const Read& r, bool last_out) {
+  const double elements = static_cast<double>(r.product.batch * r.product.m) * static_cast<double>(r.product.n);
+  return last_out ? 0 : elements * 16 / 2e9;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(cuda::check_gpu(target));
+  PERI_ASSIGN(const ConvShape c, cuda::read_conv(p));
+  const size_t rank = p.anchor().in(0)->type.rank();
+  const ir::Layout last = cuda::channels_last(rank);
+  const int chips = cuda::multiprocessors(target);
+  std::vector<Offer> out;
+  Result<Read> first = refused("no layout");
+  // A row-major image is read element by element, as one is whose channels fill no chunks.
+  const bool any_image = c.channels % 8 != 0;
+  for (const bool last_in : {true, false})
+    for (const bool last_out : {true, false}) {
+      if (!last_in && !any_image) continue;
+      Offer o = cuda::plain_offer(p)[0];
+      const ir::Graph g = cuda::with_layouts(p, last_in ? last : ir::Layout{}, last_out ? last : ir::Layout{}, &o);
+      Result<Read> r = read({&g, p.constant});
+      if (!r.ok()) {
+        if (out.empty()) first = std::move(r);
+        continue;
+      }
+      for (cuda::TileConfig& config : cuda::tile_configs(r->product, chips, last_out ? kMostConfigs : kMostScattered)) {
+        out.push_back(o);
+        out.back().guess_ms = config.guess_ms + scattered_ms(*r, last_out);
+        out.back().config = std::move(config.text);
+      }
+    }
+  if (out.empty()) return std::move(first).error();
+  return out;
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
+                                              const InstantiateContext& context) {
+  PERI_ASSIGN(const int64_t tk, setting(cuda_conv_mma_entry.kernel, config, "tk"));
+  PERI_ASSIGN(const int64_t stages, setting(cuda_conv_mma_entry.kernel, config, "stages"));
+  PERI_ASSIGN(Read r, read(p));
+  if (r.packs) {
+    if (!*context.packed) {
+      PERI_ASSIGN(Tensor made, packed_weights(context.constants[static_cast<size_t>(r.weights)], r.shape));
+      *context.packed = std::make_shared<const Tensor>(std::move(made));
+    }
+    r.product.packed = {*static_cast<const Tensor*>(context.packed->get())};
+  }
+  return cuda::tile_instance(r.product, config, tk, stages, cuda::most_elements(p), &r.signature);
+}
+}  // namespace
+
+const Entry cuda_conv_mma_entry{{
+    .name = "cuda_conv_mma",
+    .version = 1,
+    .provider = "peri",
+    .executor = "cuda",
+    .takes = "convolutions of f16 and bf16 on a GPU's tensor cores with their epilogue, sums in float32",
+    .offer = offer,
+    .instantiate = instantiate,
+    .samples = {"graph { input x: f16[2,24,7,6]; const w: f16[40,24,1,1] = seeded(0.2, 1); const b: f16[40] = "
+                "seeded(0.5, 2); y = conv(x, w, b); output y }",
+                "graph { input x: f16[1,16,9,11]; const w: f16[24,16,3,3] = seeded(0.1, 1); y = conv(x, w) "
+                "{pads=[1,1,1,1]}; z = relu(y); output z }",
+                "graph { input x: bf16[2,3,9,8]; const w: bf16[20,3,3,3] = seeded(0.2, 1); y = conv(x, w) "
+                "{pads=[1,1,1,1], strides=[2,2]}; output y }",
+                "graph { input x: f16[1,32,9]; const w: f16[16,16,3] = seeded(0.2, 1); y = conv(x, w) {pads=[2,2], "
+                "dilations=[2], group=2}; output y }"},
+    .tunables = cuda::tile_tunables(),
+}};
+
+}  // namespace peri::kernels
