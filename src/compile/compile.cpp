@@ -8,6 +8,7 @@
 #include "base/fault.hpp"
 #include "compile/backends.hpp"
 #include "compile/interface_types.hpp"
+#include "device/open.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "hf/foreign.hpp"
@@ -301,9 +302,14 @@ Status Compilation::State::begin(Options given, Imported model) {
   imported = std::move(model);
   if (options.lock) PERI_TRY(obey_lock(&options));
   PERI_ASSIGN(backend, backend_named(options.backend));
+  if (!options.device.empty() && device::kind_of(options.device) != backend->placement.device)
+    return usage("backend '%s' does not build for device '%s'", std::string(backend->name).c_str(),
+                 options.device.c_str())
+        .expecting(backend->placement.device.empty() ? "no device" : backend->placement.device)
+        .advise("give --backend " + std::string(device::kind_of(options.device)));
   options.tune.executors = backend->executors;
   if (backend->target && !options.tune.target) {
-    PERI_ASSIGN(options.tune.target, backend->target(options.tune.threads, exec::libraries()));
+    PERI_ASSIGN(options.tune.target, backend->target(options.tune.threads, exec::libraries(), options.device));
   }
   if (!backend->measured) options.tune.measure = options.tune.verify = false;
   PERI_TRY(check_provider(options.tune.provider));

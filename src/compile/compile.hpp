@@ -17,6 +17,7 @@ namespace peri::compile {
 struct Options {
   std::string model;                    // ONNX file or Hugging Face folder
   std::string backend = "auto";         // a name of backends.hpp, or "auto"
+  std::string device = {};              // "cuda:1": which one of several the backend builds for; "": the first
   std::map<std::string, int64_t> dims;  // --dims: dimension names, INPUT.AXIS, "batch", "sequence"
   std::map<std::string, int64_t> min_dims,
       max_dims;  // the smallest and largest sizes: every choice must hold there too

@@ -42,14 +42,20 @@ using Packed = std::vector<device::Memory>;
 
 class CudaInstance final : public runtime::Instance {
  public:
-  CudaInstance(std::string name, cuda::CudaDevice* device, std::vector<Ready> launches, size_t workspace,
-               std::shared_ptr<const Packed> packed)
+  CudaInstance(std::string name, cuda::CudaDevice* device, std::vector<Ready> launches,
+               const kernels::cuda::LaunchInstance& plan, std::shared_ptr<const Packed> packed)
       : name_(std::move(name)),
         device_(device),
         launches_(std::move(launches)),
-        workspace_(workspace),
-        packed_(std::move(packed)) {}
+        workspace_(plan.workspace_bytes()),
+        packed_(std::move(packed)),
+        faults_(plan.faults()) {}
   size_t workspace_bytes() const override { return workspace_; }
+  bool may_fault() const override { return !faults_.empty(); }
+  Error fault(int32_t word) const override {
+    if (word < 1 || static_cast<size_t>(word) > faults_.size()) return Instance::fault(word);
+    return faults_[static_cast<size_t>(word) - 1];
+  }
   Status enqueue(const runtime::EnqueueContext& c) const override {
     for (const Ready& r : launches_) {
       std::vector<device::Argument> arguments;
@@ -61,6 +67,10 @@ class CudaInstance final : public runtime::Instance {
         if (a.from == LaunchArgument::From::kPacked) {
           const device::Memory& m = (*packed_)[a.index];
           arguments.push_back({m.address(), m.bytes()});
+          continue;
+        }
+        if (a.from == LaunchArgument::From::kFault) {
+          arguments.push_back(c.fault);
           continue;
         }
         const auto& value = a.from == LaunchArgument::From::kInput ? c.reads[a.index] : c.writes[a.index];
@@ -79,6 +89,7 @@ class CudaInstance final : public runtime::Instance {
   std::vector<Ready> launches_;
   size_t workspace_;
   std::shared_ptr<const Packed> packed_;
+  std::vector<Error> faults_;
 };
 
 class CudaPrepared final : public runtime::Prepared {
@@ -105,8 +116,8 @@ class CudaPrepared final : public runtime::Prepared {
       PERI_ASSIGN(launches.emplace_back(), ready(l));
     }
     PERI_ASSIGN(std::shared_ptr<const Packed> packed, packed_on_device(plan->packed()));
-    return std::unique_ptr<runtime::Instance>(std::make_unique<CudaInstance>(
-        step_.name, device_, std::move(launches), plan->workspace_bytes(), std::move(packed)));
+    return std::unique_ptr<runtime::Instance>(
+        std::make_unique<CudaInstance>(step_.name, device_, std::move(launches), *plan, std::move(packed)));
   }
 
  private:

@@ -235,6 +235,8 @@ Status Instance::enqueue(const EnqueueContext&) const {
   return internal_error("a step of the host is enqueued on a device");
 }
 
+Error Instance::fault(int32_t word) const { return internal_error("a step left the word %d on its device", word); }
+
 Result<std::shared_ptr<const Instance>> Engine::instance(size_t k, std::span<const int64_t> values) const {
   State& s = *state_;
   StepState& step = *s.steps[k];

@@ -2,18 +2,23 @@
 #include "backends/cuda/backend.hpp"
 
 #include "device/cuda/cuda.hpp"
+#include "device/open.hpp"
 
 namespace peri::backends::cuda {
 
 namespace {
 // Kernels of the CPU find its instruction sets among the target's, those of the GPU its chip.
-Result<device::Target> target(int threads, std::vector<std::string> libraries) {
+Result<device::Target> target(int threads, std::vector<std::string> libraries, const std::string& device) {
+  PERI_ASSIGN(const int ordinal, device::ordinal_of(device));
   PERI_ASSIGN(const auto driver, device::cuda::open_driver());
   PERI_ASSIGN(const std::vector<device::cuda::GpuFacts> gpus, device::cuda::list_gpus(*driver));
   if (gpus.empty()) return unsupported("there is no GPU of NVIDIA's here");
+  if (static_cast<size_t>(ordinal) >= gpus.size())
+    return usage("there is no cuda:%d", ordinal)
+        .expecting(gpus.size() == 1 ? "cuda:0" : format("cuda:0 to cuda:%zu", gpus.size() - 1));
   PERI_TRY(device::cuda::open_library(device::cuda::Vendor::kNvrtc));
   device::Target out = device::cpu_target(threads, std::move(libraries));
-  const device::Target gpu = device::cuda::target_of(gpus[0], *driver, {});
+  const device::Target gpu = device::cuda::target_of(gpus[static_cast<size_t>(ordinal)], *driver, {});
   out.chip += " with " + gpu.chip;
   out.isas.insert(out.isas.end(), gpu.isas.begin(), gpu.isas.end());
   return out;
@@ -26,7 +31,7 @@ const lower::Backend& backend() {
       .executors = {"cuda", "cpu"},
       .change_ms = [](tune::Tuner& tuner, DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from,
                       const ir::Layout& to) { return tuner.convert_ms(dtype, dims, from, to); },
-      .placement = {.device = "cuda", .executor = "cuda", .lanes = 1, .own_only = true},
+      .placement = {.device = "cuda", .executor = "cuda", .lanes = 1, .own_only = true, .ports = true},
       .target = target,
       .narrow_values = true,
       .measured = false,

@@ -202,6 +202,16 @@ int cuMemFreeAsync(uint64_t at, void* stream) {
   --live;
   END;
 }
+// Every address but 0 is memory of the first device; its range is not told.
+int cuPointerGetAttribute(void* value, int attribute, uint64_t at) {
+  BEGIN;
+  if (!at || (attribute != 2 && attribute != 9)) return leave(1);
+  if (attribute == 2)
+    *(unsigned*)value = 2;
+  else
+    *(int*)value = 0;
+  END;
+}
 int cuMemHostAlloc(void** at, size_t bytes, unsigned flags) {
   BEGIN;
   *at = malloc(bytes);

@@ -10,7 +10,9 @@
 namespace peri::kernels::cuda {
 
 struct LaunchArgument {
-  enum class From : uint8_t { kInput, kOutput, kWorkspace, kPacked };
+  // kFault: the address of an int32 of the step, 0 as a run begins. A kernel that finds something wrong in the data
+  // stores k + 1 there, and the run ends with faults()[k] of its LaunchInstance; it touches no memory for that.
+  enum class From : uint8_t { kInput, kOutput, kWorkspace, kPacked, kFault };
   From from = From::kInput;
   size_t index = 0;  // of the graph's input or output, or of what is packed
 };
@@ -29,13 +31,18 @@ struct KernelLaunch {
 // The launches of a problem with concrete dims, one after the other. Nothing of it runs on the CPU.
 class LaunchInstance final : public Instance {
  public:
-  explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace = 0, std::vector<Tensor> packed = {})
-      : launches_(std::move(launches)), workspace_(workspace), packed_(std::move(packed)) {}
+  explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace = 0, std::vector<Tensor> packed = {},
+                          std::vector<Error> faults = {})
+      : launches_(std::move(launches)),
+        workspace_(workspace),
+        packed_(std::move(packed)),
+        faults_(std::move(faults)) {}
   static Result<std::unique_ptr<Instance>> make(std::vector<KernelLaunch> launches, size_t workspace = 0,
-                                                std::vector<Tensor> packed = {});
+                                                std::vector<Tensor> packed = {}, std::vector<Error> faults = {});
   const std::vector<KernelLaunch>& launches() const { return launches_; }
   // Weights in another form, that the launches read on the device. The same bytes at every size of a step.
   const std::vector<Tensor>& packed() const { return packed_; }
+  const std::vector<Error>& faults() const { return faults_; }  // none: no launch takes kFault
   size_t workspace_bytes() const override { return workspace_; }
   int64_t tasks(int) const override { return 0; }
   void run_task(int phase, int64_t task, const Args& args) const override;
@@ -44,6 +51,7 @@ class LaunchInstance final : public Instance {
   std::vector<KernelLaunch> launches_;
   size_t workspace_;
   std::vector<Tensor> packed_;
+  std::vector<Error> faults_;
 };
 
 // Refuses a target that neither is nor has a GPU of NVIDIA's from sm_80 on.
