@@ -1,5 +1,5 @@
-// Every kernel of a GPU on the samples of all ops in three types, on a GPU: right as the host's run of the same text is.
-// label: gpu
+// Every kernel of a GPU on the samples of all ops in three types, on a GPU: right as the host's run of the same text
+// is. label: gpu
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 
 #include "device/cuda/compiler.hpp"
 #include "device/cuda/cuda.hpp"
+#include "exec/region/layouts.hpp"
 #include "kernels/entry.hpp"
 #include "tests/tune/cuda_cases.hpp"
 
@@ -70,21 +71,30 @@ class CudaSamples : public ::testing::TestWithParam<DType> {
     const ir::Graph& g = c.problem->region;
     std::vector<device::Memory> in, out;
     std::vector<Tensor> results;
-    for (const Tensor& t : c.problem->given->row_major()) in.push_back(filled(t.bytes()));
+    std::vector<Tensor> given;
+    for (size_t k = 0; k < g.inputs.size(); ++k)
+      given.push_back(*c.problem->given->in_layout(k, g.inputs[k]->type.layout));
+    for (const Tensor& t : given) in.push_back(filled(t.bytes()));
     for (const ir::Value* v : g.outputs) {
-      results.push_back(*Tensor::zeros(v->type.dtype, kernels::dims_of(*v)));
+      results.push_back(*Tensor::zeros(v->type.dtype, exec::physical_dims(kernels::dims_of(*v), v->type.layout)));
       const std::vector<std::byte> poison(results.back().bytes().size(), kPoison);
       out.push_back(filled(poison));
       ASSERT_TRUE(stream_->synchronize().ok());
     }
     const std::vector<std::byte> poison(c.instance->workspace_bytes(), kPoison);
     const device::Memory workspace = filled(poison);
+    const std::vector<std::byte> nothing(16, std::byte{0});
+    const device::Memory fault = filled(nothing);
+    std::vector<device::Memory> packed;
+    for (const Tensor& t : c.packed()) packed.push_back(filled(t.bytes()));
     ASSERT_TRUE(stream_->synchronize().ok());
     for (const KernelLaunch& l : c.launches()) {
       std::vector<device::Argument> arguments;
       for (const LaunchArgument& a : l.arguments) {
         const device::Memory& m = a.from == LaunchArgument::From::kInput    ? in[a.index]
                                   : a.from == LaunchArgument::From::kOutput ? out[a.index]
+                                  : a.from == LaunchArgument::From::kPacked ? packed[a.index]
+                                  : a.from == LaunchArgument::From::kFault  ? fault
                                                                             : workspace;
         arguments.push_back({m.address(), m.bytes()});
       }
@@ -104,6 +114,8 @@ class CudaSamples : public ::testing::TestWithParam<DType> {
     }
     const Status done = stream_->synchronize();
     ASSERT_TRUE(done.ok()) << done.error().text();
+    for (size_t k = 0; k < results.size(); ++k)
+      results[k] = *exec::from_layout(results[k], g.outputs[k]->type.layout, kernels::dims_of(*g.outputs[k]));
     const auto error = compare(*c.problem->expected, results);
     EXPECT_TRUE(error.ok()) << error.error().text();
   }
@@ -118,7 +130,8 @@ TEST_P(CudaSamples, AreRight) {
   if (GetParam() != DType::kF32)
     for (const SampleProblem& p : common_problems())
       if (std::optional<SampleProblem> q = in_type(p, GetParam())) narrow.push_back(std::move(*q));
-  const std::vector<Case> cases = cuda_cases(GetParam() == DType::kF32 ? common_problems() : narrow);
+  const std::vector<Case> cases =
+      cuda_cases(GetParam() == DType::kF32 ? common_problems() : narrow, GetParam() == DType::kF32);
   compile(cases);
   if (HasFatalFailure()) return;
   for (const Case& c : cases) {

@@ -101,6 +101,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
 }  // namespace
 
 extern const Entry cuda_attention_entry;
-const Entry cuda_attention_entry = cuda::entry_of<plan>("cuda_attention", "fused attention on a GPU, any layout of heads, masks, causal, up to 8192 keys");
+const Entry cuda_attention_entry = cuda::entry_of<plan>(
+    "cuda_attention", "fused attention on a GPU, any layout of heads, masks, causal, up to 8192 keys");
 
 }  // namespace peri::kernels

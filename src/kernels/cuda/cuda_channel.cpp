@@ -32,8 +32,7 @@ Result<std::string> response(const Problem& p, const ir::Node& n, int64_t channe
   return "    float squares = 0.0f;\n    const PERI_INDEX low = channel > " + s->size(before) + " ? channel - " +
          s->size(before) + " : 0, high = channel + " + s->size(after) + " < " + all + " ? channel + " + s->size(after) +
          " : " + all + " - 1;\n    for (PERI_INDEX c = low; c <= high; ++c) {\n      const float u = " +
-         cuda::loaded(t, x + "[i + (c - channel) * PERI_IMAGE]") +
-         ";\n      squares = fmaf(u, u, squares);\n    }\n" +
+         cuda::loaded(t, x + "[i + (c - channel) * PERI_IMAGE]") + ";\n      squares = fmaf(u, u, squares);\n    }\n" +
          format("    const float v = %s * powf((float)%.9g + (float)%.9g * squares, -(float)%.9g);\n",
                 cuda::loaded(t, x + "[i]").c_str(), n.f("bias", 1),
                 n.f("alpha", 1e-4F) / static_cast<double>(std::max<int64_t>(size, 1)), n.f("beta", 0.75));
@@ -55,8 +54,8 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &s));
   body += value + "    peri_finish(i, v, PERI_PASS);\n";
   const int64_t count = cuda::numel_of(*n.out());
-  const std::string text = "#define PERI_IMAGE " + s.size(image) + "\n" + finish +
-                           cuda::each_text("peri_channel", s.size(count), body);
+  const std::string text =
+      "#define PERI_IMAGE " + s.size(image) + "\n" + finish + cuda::each_text("peri_channel", s.size(count), body);
   return cuda::each_launch(p, s, "peri_channel", count, text);
 }
 }  // namespace

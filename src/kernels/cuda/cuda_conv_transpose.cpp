@@ -109,6 +109,8 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
 }  // namespace
 
 extern const Entry cuda_conv_transpose_entry;
-const Entry cuda_conv_transpose_entry = cuda::entry_of<plan>("cuda_conv_transpose", "transposed convolutions on a GPU with their epilogue, one to three dimensions, sums in float32");
+const Entry cuda_conv_transpose_entry = cuda::entry_of<plan>(
+    "cuda_conv_transpose",
+    "transposed convolutions on a GPU with their epilogue, one to three dimensions, sums in float32");
 
 }  // namespace peri::kernels

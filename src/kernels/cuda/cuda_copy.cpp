@@ -1,5 +1,5 @@
-// Kernel cuda_copy: transpose, slice, expand, split, concat and changes of layout on a GPU: neighbours that stay together
-// move 16 bytes at a time, a change of the innermost axis goes through tiles of shared memory.
+// Kernel cuda_copy: transpose, slice, expand, split, concat and changes of layout on a GPU: neighbours that stay
+// together move 16 bytes at a time, a change of the innermost axis goes through tiles of shared memory.
 #include <algorithm>
 
 #include "kernels/cuda/code/entry.hpp"
@@ -34,8 +34,8 @@ std::vector<Axis> axes_of(const cpu::move::CopyShape& shape) {
 }
 // The axis that a side walks in steps of one element, taken out of the list; size 0: none.
 Axis taken(std::vector<Axis>* axes, int64_t Axis::*one, int64_t Axis::*other, bool both) {
-  const auto it = std::find_if(axes->begin(), axes->end(),
-                               [&](const Axis& a) { return a.*one == 1 && (a.*other == 1) == both; });
+  const auto it =
+      std::find_if(axes->begin(), axes->end(), [&](const Axis& a) { return a.*one == 1 && (a.*other == 1) == both; });
   if (it == axes->end()) return {0, 0, 0};
   const Axis out = *it;
   axes->erase(it);
@@ -47,8 +47,8 @@ std::string walk_text(const std::vector<Axis>& axes, Signature* s) {
   std::string out;
   for (size_t d = axes.size(); d-- > 0;) {
     const std::string size = s->size(axes[d].size);
-    out += "    at = rest % " + size + "; rest /= " + size + "; from += at * " + s->size(axes[d].from) +
-           "; to += at * " + s->size(axes[d].to) + ";\n";
+    out += (out.empty() ? "    PERI_INDEX at = rest % " : "    at = rest % ") + size + "; rest /= " + size +
+           "; from += at * " + s->size(axes[d].from) + "; to += at * " + s->size(axes[d].to) + ";\n";
   }
   return out;
 }
@@ -114,8 +114,8 @@ Result<KernelLaunch> launch_of(const Problem& p, const Copy& c) {
                      define("BYTES", std::to_string(bytes)) + define("FROM_OFFSET", s.size(shape.from_offset)) +
                      define("TO_OFFSET", s.size(shape.to_offset)) +
                      "PERI_DEVICE void peri_walk(PERI_INDEX rest, PERI_INDEX* peri_from, PERI_INDEX* peri_to, "
-                     "PERI_PARAMETERS) {\n    PERI_INDEX at = 0, from = *peri_from, to = *peri_to;\n" +
-                     walk_text(outer, &s) + "    *peri_from = from + 0 * at, *peri_to = to;\n}\n";
+                     "PERI_PARAMETERS) {\n    PERI_INDEX from = *peri_from, to = *peri_to;\n" +
+                     walk_text(outer, &s) + "    *peri_from = from, *peri_to = to;\n}\n";
   int64_t blocks = 0;
   if (tiled) {
     body += define("READ", s.size(read.size)) + define("WRITTEN", s.size(written.size)) +
@@ -124,8 +124,8 @@ Result<KernelLaunch> launch_of(const Problem& p, const Copy& c) {
     if (blocks > cuda::kMostBlocks) return refused("more tiles than a grid has blocks");
   } else {
     const int64_t run = std::max<int64_t>(inner.size, 1);
-    body += define("ROWS", s.size(rows)) + define("INNER", s.size(run)) + define("WIDE", s.size(wide && inner.size > 0)) +
-            std::string(kRuns);
+    body += define("ROWS", s.size(rows)) + define("INNER", s.size(run)) +
+            define("WIDE", s.size(wide && inner.size > 0)) + std::string(kRuns);
     blocks = cuda::blocks_for(rows * run / (wide && inner.size > 0 ? 16 / bytes : 1), 256);
   }
   return s.launch("peri_copy", s.text(cuda::most_elements(p), body), blocks, 256);
@@ -157,6 +157,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 }  // namespace
 
 extern const Entry cuda_copy_entry;
-const Entry cuda_copy_entry = cuda::entry_of("cuda_copy", "transpose, slice, expand, split, concat and changes of layout on a GPU", offer, cuda::instance_of<plan>);
+const Entry cuda_copy_entry =
+    cuda::entry_of("cuda_copy", "transpose, slice, expand, split, concat and changes of layout on a GPU", offer,
+                   cuda::instance_of<plan>);
 
 }  // namespace peri::kernels

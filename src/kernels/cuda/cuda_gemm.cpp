@@ -148,6 +148,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry cuda_gemm_entry;
-const Entry cuda_gemm_entry = cuda::entry_of("cuda_gemm", "matrix products on a GPU with their epilogue, sums in float32", offer, instantiate);
+const Entry cuda_gemm_entry =
+    cuda::entry_of("cuda_gemm", "matrix products on a GPU with their epilogue, sums in float32", offer, instantiate);
 
 }  // namespace peri::kernels

@@ -133,15 +133,23 @@ constexpr Row kWholeBinary[] = {
     {"bitwise_xor", "a ^ b"},
 };
 constexpr Row kWholeUnary[] = {
-    {"abs", "a < 0 ? (R)(0 - (peri_u64)a) : a"}, {"neg", "(R)(0 - (peri_u64)a)"},
-    {"sign", "a > 0 ? 1 : a < 0 ? -1 : 0"},      {"relu", "a < 0 ? 0 : a"},
-    {"bitwise_not", "~a"},                       {"identity", "a"},
+    {"abs", "a < 0 ? (R)(0 - (peri_u64)a) : a"},
+    {"neg", "(R)(0 - (peri_u64)a)"},
+    {"sign", "a > 0 ? 1 : a < 0 ? -1 : 0"},
+    {"relu", "a < 0 ? 0 : a"},
+    {"bitwise_not", "~a"},
+    {"identity", "a"},
 };
 // Of two of any one kind; bool.
 constexpr Row kCompare[] = {
-    {"equal", "a == b"},    {"less", "a < b"}, {"less_or_equal", "a <= b"},
-    {"greater", "a > b"},   {"greater_or_equal", "a >= b"},
-    {"and", "a && b"},      {"or", "a || b"},  {"xor", "a != b"},
+    {"equal", "a == b"},
+    {"less", "a < b"},
+    {"less_or_equal", "a <= b"},
+    {"greater", "a > b"},
+    {"greater_or_equal", "a >= b"},
+    {"and", "a && b"},
+    {"or", "a || b"},
+    {"xor", "a != b"},
 };
 
 template <size_t N>

@@ -1,11 +1,13 @@
 // Kernel cuda_norm: layer, RMS, group, instance, mean-variance and lp normalisation, softmax and log-softmax, over any
 // axes, with the element-wise chain behind them, on a GPU: a block of threads a row, sums in float32.
 #include <algorithm>
+#include <bit>
 
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"
+#include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
 namespace {
@@ -19,39 +21,44 @@ Result<size_t> axis_of(const ir::Node& n, size_t rank) {
   return static_cast<size_t>(axis);
 }
 
-// Loops over the row of `PERI_COUNT` elements x(k); PERI_AT(k) is the place of element k.
+// What is summed over a row: PERI_EACH goes over this thread's elements x.
 constexpr std::string_view kSoftmax = R"(
     float high = -peri_inf();
-    for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) high = peri_max(high, peri_x(PERI_AT(k), PERI_PASS));
+    PERI_EACH high = peri_max(high, x);
     high = peri_block_max(high, s);
     float sum = 0.0f;
-    for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) sum += expf(peri_x(PERI_AT(k), PERI_PASS) - high);
+    PERI_EACH sum += expf(x - high);
     sum = peri_block_sum(sum, s);
 )";
 constexpr std::string_view kMeanAndSpread = R"(
     float mean = 0.0f;
-    for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) mean += peri_x(PERI_AT(k), PERI_PASS);
+    PERI_EACH mean += x;
     mean = peri_block_sum(mean, s) / (float)PERI_COUNT;
 )";
 constexpr std::string_view kSpread = R"(
     float factor = 0.0f;
-    for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) {
-      const float x = peri_x(PERI_AT(k), PERI_PASS) - mean;
-      factor = fmaf(x, x, factor);
-    }
+    PERI_EACH factor = fmaf(x - mean, x - mean, factor);
     factor = peri_block_sum(factor, s) / (float)PERI_COUNT;
 )";
 constexpr std::string_view kInverse = "    factor = 1.0f / sqrtf(factor + PERI_EPSILON);\n";
 constexpr std::string_view kInverseDeviation = "    factor = 1.0f / (sqrtf(factor) + 1e-9f);\n";
 constexpr std::string_view kLength = R"(
     float size = 0.0f;
-    for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) {
-      const float x = peri_x(PERI_AT(k), PERI_PASS);
-      size += PERI_P == 1 ? fabsf(x) : x * x;
-    }
+    PERI_EACH size += PERI_P == 1 ? fabsf(x) : x * x;
     size = peri_block_sum(size, s);
     if (PERI_P == 2) size = sqrtf(size);
 )";
+
+// The two ways through a row: element by element, read anew for each sum; or eight neighbours a thread, read once, of
+// rows that lie together and are short enough.
+constexpr std::string_view kAnew = R"(
+#define PERI_EACH for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) \
+  if (const float x = peri_x(PERI_AT(k), PERI_PASS); true)
+)";
+constexpr std::string_view kOnce = R"(
+#define PERI_EACH _Pragma("unroll") for (int j = 0; j < 8; ++j) if (const float x = own[j]; mine)
+)";
+constexpr int64_t kMostOnce = 8 * 1024;
 
 // The rows of an op, their loops and the element that they give, as texts.
 struct Row {
@@ -136,6 +143,47 @@ Result<Row> row_of(const Problem& p, const ir::Node& n, const std::vector<int64_
   return refused("not a softmax and no normalisation of rows");
 }
 
+// Rows of eight neighbours a thread.
+bool reads_once(const Row& row, const cuda::Lines& lines) {
+  size_t d = row.along.size();
+  while (d > 0 && row.along[d - 1]) --d;
+  return std::none_of(row.along.begin(), row.along.begin() + static_cast<ptrdiff_t>(d), [](bool a) { return a; }) &&
+         lines.length % 8 == 0 && lines.length <= kMostOnce;
+}
+
+std::string kernel_text(const Row& row, bool once, const std::string& load) {
+  std::string out = std::string(once ? kOnce : kAnew) + R"(
+PERI_KERNEL __launch_bounds__(PERI_T) peri_row(PERI_PARAMETERS) {
+  PERI_SHARED float s[32];
+  const int t = threadIdx.x;
+  for (PERI_INDEX row = blockIdx.x; row < PERI_ROWS; row += gridDim.x) {
+    const PERI_INDEX base = peri_line(row, PERI_PASS);
+)";
+  if (once)
+    out +=
+        "    float own[8];\n    const bool mine = t * 8 < PERI_COUNT, together = PERI_ALIGNED;\n    if (mine && "
+        "together) " +
+        load +
+        ";\n    if (mine && !together)\n      for (int j = 0; j < 8; ++j) own[j] = peri_x(base + t * 8 + j, "
+        "PERI_PASS);\n" +
+        row.loops +
+        "    if (mine) {\n#pragma unroll\n      for (int j = 0; j < 8; ++j) {\n        const PERI_INDEX k = t * 8 + j, "
+        "at "
+        "= base + k;\n        const float x = own[j];\n        own[j] = " +
+        row.element +
+        ";\n      }\n      if (together) {\n        peri_finish_8(base + t * 8, own, PERI_PASS);\n      } else {\n"
+        "#pragma unroll\n        for (int j = 0; j < 8; ++j) peri_finish(base + t * 8 + j, own[j], PERI_PASS);\n      "
+        "}\n    "
+        "}\n";
+  else
+    out += row.loops + R"(    for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) {
+      const PERI_INDEX at = PERI_AT(k);
+      const float x = peri_x(at, PERI_PASS);
+      peri_finish(at, )" +
+           row.element + ", PERI_PASS);\n    }\n";
+  return out + "  }\n}\n";
+}
+
 Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const ir::Node& n = p.anchor();
   Signature s;
@@ -144,32 +192,25 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   for (const ir::Value* v : n.inputs)
     if (v && v->type.dtype != DType::kF32 && v->type.dtype != DType::kF16 && v->type.dtype != DType::kBF16)
       return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(v->type.dtype)));
+  for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
+    for (const ir::Value* v : *list)
+      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
   PERI_ASSIGN(const std::string x, s.value(p, *n.in(0)));
-  PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &s));
   const cuda::Lines lines = cuda::lines_of(row.dims, row.along, &s);
+  const bool once = reads_once(row, lines) && input_index(*p.graph, n.in(0)) >= 0;
+  PERI_ASSIGN(const std::string finish, once ? cuda::finish_eight_text(p, &s) : cuda::finish_text(p, true, &s));
   if (lines.lines * lines.length == 0) return std::vector<KernelLaunch>{};
-  const int threads = cuda::row_threads(lines.length);
-  std::string body = "#define PERI_COUNT " + s.size(lines.length) + "\n#define PERI_ROWS " + s.size(lines.lines) +
-                     "\n#define PERI_AT(K) (base + peri_step(K, PERI_PASS))\n" +
-                     format("#define PERI_P %d\n", static_cast<int>(n.i("p", 2))) +
-                     format("#define PERI_EPSILON ((float)%.9g)\n", n.f("epsilon", 1e-5)) + cuda::block_text(threads) +
-                     "PERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " +
-                     cuda::loaded(n.in(0)->type.dtype, x + "[at]") + "; }\n" + lines.text + finish;
-  body += R"(PERI_KERNEL __launch_bounds__(PERI_T) peri_row(PERI_PARAMETERS) {
-  PERI_SHARED float s[PERI_T];
-  const int t = threadIdx.x;
-  for (PERI_INDEX row = blockIdx.x; row < PERI_ROWS; row += gridDim.x) {
-    const PERI_INDEX base = peri_line(row, PERI_PASS);
-)" + row.loops +
-          R"(    for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) {
-      const PERI_INDEX at = PERI_AT(k);
-      const float x = peri_x(at, PERI_PASS);
-      peri_finish(at, )" +
-          row.element + R"(, PERI_PASS);
-    }
-  }
-}
-)";
+  const int threads =
+      once ? static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(lines.length / 8, 32))))
+           : cuda::row_threads(lines.length);
+  const DType type = n.in(0)->type.dtype;
+  const std::string body =
+      "#define PERI_ALIGNED (" + s.aligned() + ")\n#define PERI_COUNT " + s.size(lines.length) +
+      "\n#define PERI_ROWS " + s.size(lines.lines) + "\n#define PERI_AT(K) (base + peri_step(K, PERI_PASS))\n" +
+      format("#define PERI_P %d\n", static_cast<int>(n.i("p", 2))) +
+      format("#define PERI_EPSILON ((float)%.9g)\n", n.f("epsilon", 1e-5)) + cuda::block_text(threads) +
+      "PERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " + cuda::loaded(type, x + "[at]") +
+      "; }\n" + lines.text + finish + kernel_text(row, once, cuda::load_8(type, x + " + base + t * 8", "own"));
   return std::vector<KernelLaunch>{
       s.launch("peri_row", s.text(cuda::most_elements(p), body), cuda::blocks_for(lines.lines, 1), threads)};
 }
@@ -177,6 +218,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
 
 extern const Entry cuda_norm_entry;
 const Entry cuda_norm_entry = cuda::entry_of<plan>(
-    "cuda_norm", "layer, RMS, group, instance and other normalisation, softmax, log-softmax on a GPU, with their epilogue");
+    "cuda_norm",
+    "layer, RMS, group, instance and other normalisation, softmax, log-softmax on a GPU, with their epilogue");
 
 }  // namespace peri::kernels

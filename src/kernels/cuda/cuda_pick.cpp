@@ -1,12 +1,13 @@
 // Kernel cuda_pick: what takes each row of its result from one place of an input on a GPU: gather, gather_elements,
-// gather_nd, depth_to_space and back, reverse_sequence, tile, center_crop_pad, trilu, one_hot, eye_like. Neighbours that
-// stay together move 16 bytes at a time.
+// gather_nd, depth_to_space and back, reverse_sequence, tile, center_crop_pad, trilu, one_hot, eye_like. Neighbours
+// that stay together move 16 bytes at a time.
+#include <optional>
+
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 
 namespace peri::kernels {
 namespace {
-using cuda::KernelLaunch;
 using cuda::Signature;
 
 // Row `i` of the result, of `inner` elements that lie together, is row `at` of input `port`; zeros where it is below 0.
@@ -14,7 +15,15 @@ struct Pick {
   size_t port = 0;
   int64_t rows = 0, inner = 1;
   std::string at;  // statements that set PERI_INDEX at
+  // What is wrong where a value of the indices is.
+  std::optional<Error> fault = std::nullopt;
 };
+
+Error out_of_range(const ir::Node& n, int64_t extent) {
+  return invalid("an index of %s is out of range", n.op.c_str())
+      .expecting(format("indices in [%lld, %lld]", -static_cast<long long>(extent), static_cast<long long>(extent) - 1))
+      .advise("check the input that holds the indices");
+}
 
 int64_t product(const std::vector<int64_t>& d, size_t first, size_t last) {
   int64_t n = 1;
@@ -28,13 +37,17 @@ Result<size_t> axis_of(const ir::Node& n, size_t rank, int64_t fallback) {
   return static_cast<size_t>(axis);
 }
 
-// An index as the text has it: counted from the end below 0, and held within the axis: no value reaches beside it.
+// An index as the text has it: counted from the end below 0. One out of range is the run's error and reads the first
+// element.
 std::string index_text(const std::string& element, const std::string& extent) {
-  return "peri_index((peri_i64)" + element + ", " + extent + ")";
+  return "peri_index((peri_i64)" + element + ", " + extent + ", PERI_PASS)";
 }
-constexpr std::string_view kIndex = R"(PERI_DEVICE PERI_INDEX peri_index(peri_i64 v, const PERI_INDEX extent) {
+constexpr std::string_view kIndex = R"(
+PERI_DEVICE PERI_INDEX peri_index(peri_i64 v, const PERI_INDEX extent, PERI_PARAMETERS) {
   if (v < 0) v += extent;
-  return v < 0 ? 0 : v >= extent ? extent - 1 : (PERI_INDEX)v;
+  if (v >= 0 && v < extent) return (PERI_INDEX)v;
+  *PERI_FAULT = 1;
+  return 0;
 }
 )";
 
@@ -45,6 +58,7 @@ Result<Pick> gather(const Problem& p, const ir::Node& n, Signature* s) {
   const int64_t picks = cuda::numel_of(*n.in(1));
   PERI_ASSIGN(const std::string index, s->value(p, *n.in(1)));
   Pick out{0, product(d, 0, axis) * picks, product(d, axis + 1, d.size()), {}};
+  out.fault = out_of_range(n, d[axis]);
   const std::string extent = s->size(d[axis]), number = s->size(picks);
   out.at = "at = i / " + number + " * " + extent + " + " + index_text(index + "[i % " + number + "]", extent) + ";";
   return out;
@@ -56,10 +70,10 @@ Result<Pick> gather_elements(const Problem& p, const ir::Node& n, Signature* s) 
   if (d[axis] == 0) return refused("an axis without elements");
   PERI_ASSIGN(const std::string index, s->value(p, *n.in(1)));
   Pick out{0, product(y, 0, y.size()), 1, cuda::coordinates_text(y, s) + "    at = "};
+  out.fault = out_of_range(n, d[axis]);
   for (size_t k = 0; k < d.size(); ++k) {
     const int64_t step = product(d, k + 1, d.size());
-    out.at += (k ? " + " : "") +
-              (k == axis ? index_text(index + "[i]", s->size(d[axis])) : "c" + std::to_string(k)) +
+    out.at += (k ? " + " : "") + (k == axis ? index_text(index + "[i]", s->size(d[axis])) : "c" + std::to_string(k)) +
               (step == 1 ? "" : " * " + s->size(step));
   }
   out.at += ";";
@@ -78,6 +92,7 @@ Result<Pick> gather_nd(const Problem& p, const ir::Node& n, Signature* s) {
   out.at = b == 0 ? "at = 0;" : "at = i / " + s->size(each) + ";";
   for (size_t k = 0; k < depth; ++k) {
     if (d[b + k] == 0) return refused("an axis without elements");
+    if (k == 0) out.fault = out_of_range(n, d[b]);
     const std::string extent = s->size(d[b + k]);
     out.at += " at = at * " + extent + " + " +
               index_text(index + "[i * " + std::to_string(depth) + " + " + std::to_string(k) + "]", extent) + ";";
@@ -95,20 +110,21 @@ Result<Pick> blocks(const ir::Node& n, Signature* s) {
   Pick out{0, cuda::numel_of(*n.out()), 1, {}};
   if (to_space) {
     const std::string small_h = s->size(wide[2] / b), small_w = s->size(wide[3] / b);
-    out.at = "const PERI_INDEX w = i % " + width + ", h = i / " + width + " % " + height + ", c = i / " + width + " / " +
-             height + " % " + channels + ", n = i / " + width + " / " + height + " / " + channels +
-             ", offset = h % " + side + " * " + side + " + w % " + side + ", channel = " +
-             (depth_first ? "offset * " + channels + " + c" : "c * " + area + " + offset") + "; at = ((n * " + channels +
-             " * " + area + " + channel) * " + small_h + " + h / " + side + ") * " + small_w + " + w / " + side + ";";
+    out.at = "const PERI_INDEX w = i % " + width + ", h = i / " + width + " % " + height + ", c = i / " + width +
+             " / " + height + " % " + channels + ", n = i / " + width + " / " + height + " / " + channels +
+             ", offset = h % " + side + " * " + side + " + w % " + side +
+             ", channel = " + (depth_first ? "offset * " + channels + " + c" : "c * " + area + " + offset") +
+             "; at = ((n * " + channels + " * " + area + " + channel) * " + small_h + " + h / " + side + ") * " +
+             small_w + " + w / " + side + ";";
     return out;
   }
   const std::string small_h = s->size(wide[2] / b), small_w = s->size(wide[3] / b);
-  out.at = "const PERI_INDEX w = i % " + small_w + ", h = i / " + small_w + " % " + small_h + ", deep = i / " + small_w +
-           " / " + small_h + " % (" + channels + " * " + area + "), n = i / " + small_w + " / " + small_h + " / (" +
-           channels + " * " + area + "), offset = " +
-           (depth_first ? "deep / " + channels : "deep % " + area) + ", c = " +
-           (depth_first ? "deep % " + channels : "deep / " + area) + "; at = ((n * " + channels + " + c) * " + height +
-           " + h * " + side + " + offset / " + side + ") * " + width + " + w * " + side + " + offset % " + side + ";";
+  out.at = "const PERI_INDEX w = i % " + small_w + ", h = i / " + small_w + " % " + small_h + ", deep = i / " +
+           small_w + " / " + small_h + " % (" + channels + " * " + area + "), n = i / " + small_w + " / " + small_h +
+           " / (" + channels + " * " + area + "), offset = " + (depth_first ? "deep / " + channels : "deep % " + area) +
+           ", c = " + (depth_first ? "deep % " + channels : "deep / " + area) + "; at = ((n * " + channels +
+           " + c) * " + height + " + h * " + side + " + offset / " + side + ") * " + width + " + w * " + side +
+           " + offset % " + side + ";";
   return out;
 }
 
@@ -119,9 +135,14 @@ Result<Pick> reversed(const Problem& p, const ir::Node& n, Signature* s) {
   Pick out{0, d[0] * d[1], product(d, 2, d.size()), {}};
   const std::string second = s->size(d[1]);
   const std::string first_of = "i / " + second, second_of = "i % " + second;
-  out.at = "const PERI_INDEX item = " + (batch_first ? first_of : second_of) + ", t = " +
-           (batch_first ? second_of : first_of) + "; const peri_i64 length = (peri_i64)" + lengths +
-           "[item]; const bool turned = t < length && length <= " + s->size(d[batch_first ? 1 : 0]) +
+  const std::string steps = s->size(d[batch_first ? 1 : 0]);
+  out.fault = invalid("reverse_sequence has a length outside its time axis")
+                  .expecting(format("0 to %lld", static_cast<long long>(d[batch_first ? 1 : 0])))
+                  .advise("check the input that holds the lengths");
+  out.at = "const PERI_INDEX item = " + (batch_first ? first_of : second_of) +
+           ", t = " + (batch_first ? second_of : first_of) + "; const peri_i64 length = (peri_i64)" + lengths +
+           "[item]; if (length < 0 || length > " + steps +
+           ") *PERI_FAULT = 1; const bool turned = t < length && length <= " + steps +
            "; at = turned ? i + ((PERI_INDEX)length - 1 - 2 * t) * " + (batch_first ? "1" : second) + " : i;";
   return out;
 }
@@ -138,8 +159,8 @@ Result<Pick> walked(const ir::Node& n, Signature* s) {
     if (tile)
       out.at += "    at = at * " + extent + " + " + c + " % " + extent + ";\n";
     else
-      out.at += "    { const PERI_INDEX from = " + c + " + " + s->size(cut) + "; at = at < 0 || from < 0 || from >= " +
-                extent + " ? -1 : at * " + extent + " + from; }\n";
+      out.at += "    { const PERI_INDEX from = " + c + " + " + s->size(cut) +
+                "; at = at < 0 || from < 0 || from >= " + extent + " ? -1 : at * " + extent + " + from; }\n";
   }
   return out;
 }
@@ -207,7 +228,7 @@ PERI_KERNEL __launch_bounds__(256) peri_pick(PERI_PARAMETERS) {
 }
 )";
 
-Result<std::vector<KernelLaunch>> plan(const Problem& p) {
+Result<cuda::Planned> plan(const Problem& p) {
   const ir::Graph& g = *p.graph;
   const ir::Node& n = p.anchor();
   if (g.nodes.size() != 1) return refused("takes no epilogue");
@@ -219,20 +240,24 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   PERI_ASSIGN(const std::string from, s.value(p, *n.in(pick.port)));
   PERI_ASSIGN(const std::string to, s.output(p, 0));
   const int bytes = dtype_size(n.out()->type.dtype);
-  const std::string text = std::string(kIndex) +
-                           "PERI_DEVICE PERI_INDEX peri_row(const PERI_INDEX i, PERI_PARAMETERS) {\n    PERI_INDEX at = "
-                           "0;\n    " +
-                           pick.at + "\n    return at;\n}\n#define PERI_ROWS " + s.size(pick.rows) +
-                           "\n#define PERI_INNER " + (pick.inner == 1 ? "1" : s.size(pick.inner)) +
-                           "\n#define PERI_BYTES " + std::to_string(bytes) + "\n#define PERI_FROM " + from +
-                           "\n#define PERI_TO " + to + std::string(kKernel);
-  return cuda::each_launch(p, s, "peri_pick", pick.rows * pick.inner, text);
+  std::string functions;
+  if (pick.fault) functions = "#define PERI_FAULT " + s.fault() + "\n" + std::string(kIndex);
+  const std::string text =
+      functions +
+      "PERI_DEVICE PERI_INDEX peri_row(const PERI_INDEX i, PERI_PARAMETERS) {\n    PERI_INDEX at = "
+      "0;\n    " +
+      pick.at + "\n    return at;\n}\n#define PERI_ROWS " + s.size(pick.rows) + "\n#define PERI_INNER " +
+      (pick.inner == 1 ? "1" : s.size(pick.inner)) + "\n#define PERI_BYTES " + std::to_string(bytes) +
+      "\n#define PERI_FROM " + from + "\n#define PERI_TO " + to + std::string(kKernel);
+  cuda::Planned out{cuda::each_launch(p, s, "peri_pick", pick.rows * pick.inner, text)};
+  if (pick.fault) out.faults.push_back(*pick.fault);
+  return out;
 }
 }  // namespace
 
 extern const Entry cuda_pick_entry;
-const Entry cuda_pick_entry = cuda::entry_of<plan>(
-    "cuda_pick",
-    "gather, gather_elements, gather_nd, tile, trilu, one_hot, depth_to_space, reverse_sequence, center_crop_pad on a GPU");
+const Entry cuda_pick_entry = cuda::entry_of<plan>("cuda_pick",
+                                                   "gather, gather_elements, gather_nd, tile, trilu, one_hot, "
+                                                   "depth_to_space, reverse_sequence, center_crop_pad on a GPU");
 
 }  // namespace peri::kernels

@@ -21,6 +21,7 @@ constexpr Way kWays[] = {
     {"global_average_pool", "x", "sum", "0.0f", "v / (float)PERI_COUNT"},
     {"reduce_max", "x", "max", "-peri_inf()", "v"},
     {"global_max_pool", "x", "max", "-peri_inf()", "v"},
+    {"global_lp_pool", "powf(fabsf(x), PERI_P)", "sum", "0.0f", "powf(v, 1.0f / PERI_P)"},
     {"reduce_min", "x", "min", "peri_inf()", "v"},
     {"reduce_prod", "x", "product", "1.0f", "v"},
     {"reduce_l1", "fabsf(x)", "sum", "0.0f", "v"},
@@ -149,17 +150,19 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, std::string_view config
   if (lines.lines == 0) return std::vector<KernelLaunch>{};
   const int threads = blocks ? cuda::row_threads(lines.length) : 256;
   const std::string type = real ? "float" : t == DType::kU64 ? "peri_u64" : "peri_i64";
-  std::string body = "typedef " + type + " R;\n#define PERI_RESULT " + cuda::register_type(t) + "\n#define PERI_COUNT " +
-                     s.size(lines.length) + "\n#define PERI_RESULTS " + s.size(lines.lines) + "\n";
+  std::string body = "typedef " + type + " R;\n#define PERI_RESULT " + cuda::register_type(t) +
+                     "\n#define PERI_COUNT " + s.size(lines.length) + "\n#define PERI_RESULTS " + s.size(lines.lines) +
+                     "\n";
   if (!real) body += limits_text(t);
+  if (way->op == "global_lp_pool") body += format("#define PERI_P %d.0f\n", static_cast<int>(n.i("p", 2)));
   if (blocks) body += "#define PERI_JOIN_BLOCK peri_block_" + std::string(way->join) + "\n" + cuda::block_text(threads);
   body += "#define PERI_START " + std::string(way->start) +
           format("\n#define PERI_SHIFTED %d\n", way->op == "reduce_log_sum_exp") + lines.text +
           "PERI_DEVICE R peri_join(const R a, const R b) { return " + join_text(way->join, t) +
-          "; }\nPERI_DEVICE R peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return (R)" +
-          cuda::loaded(t, x + "[at]") + "; }\nPERI_DEVICE R peri_element(const R x, const R high) { return " +
-          std::string(way->element) + "; }\nPERI_DEVICE R peri_end(const R v, const R high, PERI_PARAMETERS) { return " +
-          std::string(way->end) + "; }\n" + finish + std::string(blocks ? kBlocks : kThreads);
+          "; }\nPERI_DEVICE R peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return (R)" + cuda::loaded(t, x + "[at]") +
+          "; }\nPERI_DEVICE R peri_element(const R x, const R high) { return " + std::string(way->element) +
+          "; }\nPERI_DEVICE R peri_end(const R v, const R high, PERI_PARAMETERS) { return " + std::string(way->end) +
+          "; }\n" + finish + std::string(blocks ? kBlocks : kThreads);
   const int64_t grid = cuda::blocks_for(lines.lines, blocks ? 1 : 256);
   return std::vector<KernelLaunch>{s.launch("peri_reduce", s.text(cuda::most_elements(p), body), grid, threads)};
 }
@@ -194,8 +197,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry cuda_reduce_entry;
-const Entry cuda_reduce_entry =
-    cuda::entry_of("cuda_reduce", "reductions over any axes and global pooling on a GPU, with their epilogue", offer,
-                   instantiate);
+const Entry cuda_reduce_entry = cuda::entry_of(
+    "cuda_reduce", "reductions over any axes and global pooling on a GPU, with their epilogue", offer, instantiate);
 
 }  // namespace peri::kernels

@@ -46,9 +46,9 @@ Result<std::vector<Axis>> axes_of(const ir::Node& n, const std::vector<int64_t>&
   return out;
 }
 
-constexpr std::string_view kCoordinates[] = {
-    "half_pixel",   "asymmetric",           "align_corners",      "pytorch_half_pixel",
-    "tf_half_pixel_for_nn", "half_pixel_symmetric", "tf_crop_and_resize"};
+constexpr std::string_view kCoordinates[] = {"half_pixel",         "asymmetric",           "align_corners",
+                                             "pytorch_half_pixel", "tf_half_pixel_for_nn", "half_pixel_symmetric",
+                                             "tf_crop_and_resize"};
 constexpr std::string_view kNearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"};
 template <size_t N>
 Result<int> place_in(const std::string_view (&words)[N], const std::string& word) {
@@ -159,8 +159,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const bool nearest = mode == "nearest", cubic = mode == "cubic";
   if (!is_float(dtype) && !nearest) return refused("blends floats only").but_found(std::string(dtype_name(dtype)));
   if (dtype == DType::kF64) return refused("elements of f64");
-  PERI_ASSIGN(const int coordinates,
-              place_in(kCoordinates, n.s("coordinate_transformation_mode", "half_pixel")));
+  PERI_ASSIGN(const int coordinates, place_in(kCoordinates, n.s("coordinate_transformation_mode", "half_pixel")));
   PERI_ASSIGN(const int nearest_mode, place_in(kNearest, n.s("nearest_mode", "round_prefer_floor")));
   PERI_ASSIGN(const std::vector<Axis> resized, axes_of(n, x, y));
   Signature s;
@@ -172,8 +171,8 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   body += nearest ? "    " + type + " v = " + element + ";\n"
                   : "    float v = 0.0f;\n" + l.loops + "    const float w = " + l.weight +
                         ";\n    if (w != 0.0f) v = fmaf(w, " + element + ", v);\n" + l.ends;
-  body += format("    if (%s) v = (%s)((float)%.9g);\n    peri_finish(i, v, PERI_PASS);\n", l.outside.c_str(), type.c_str(),
-                 n.f("extrapolation_value", 0) + 0.0);
+  body += format("    if (%s) v = (%s)((float)%.9g);\n    peri_finish(i, v, PERI_PASS);\n", l.outside.c_str(),
+                 type.c_str(), n.f("extrapolation_value", 0) + 0.0);
   const auto define = [](const char* name, int value) { return format("#define PERI_%s %d\n", name, value); };
   const int64_t count = cuda::numel_of(*n.out());
   const std::string text = define("COORDINATES", coordinates) + define("NEAREST", nearest ? nearest_mode : -1) +

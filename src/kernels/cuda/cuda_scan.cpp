@@ -63,18 +63,19 @@ std::string search(const ir::Node& n) {
 }
 
 // Each element of a line counts those that stand before it: its place, if it is one of the first.
-std::string top(const ir::Node& n, const std::string& values, const std::string& indices,
-                const std::string& element) {
+std::string top(const ir::Node& n, const std::string& values, const std::string& indices, const std::string& element) {
   const std::string larger = n.i("largest", 1) != 0 ? ">" : "<";
   return "    const PERI_INDEX line = i / PERI_LENGTH, own = i % PERI_LENGTH;\n"
          "    const PERI_INDEX first = line / PERI_INNER * PERI_LENGTH * PERI_INNER + line % PERI_INNER;\n"
          "    const R v = PERI_X(own);\n    PERI_INDEX before = 0;\n"
          "    for (PERI_INDEX k = 0; k < PERI_LENGTH; ++k) {\n      const R u = PERI_X(k);\n"
          "      const bool more = u != u ? v == v : u > v, less = v != v ? u == u : u < v;\n"
-         "      before += (" + std::string(larger == ">" ? "more" : "less") +
+         "      before += (" +
+         std::string(larger == ">" ? "more" : "less") +
          ") || (!more && !less && k < own);\n    }\n    if (before < PERI_KEPT) {\n"
          "      const PERI_INDEX to = (line / PERI_INNER * PERI_KEPT + before) * PERI_INNER + line % PERI_INNER;\n"
-         "      " + values + "[to] = " + element + ";\n" +
+         "      " +
+         values + "[to] = " + element + ";\n" +
          (indices.empty() ? "" : "      " + indices + "[to] = (peri_i64)own;\n") + "    }\n";
 }
 
@@ -124,8 +125,8 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
     body = search(n) + "    " + out + "[i] = (peri_i64)best;\n";
   } else if (hard) {
     PERI_ASSIGN(const std::string element, written(t, "k == best ? (R)1 : (R)0"));
-    body = search(n) + "    for (PERI_INDEX k = 0; k < PERI_LENGTH; ++k) " + out + "[first + k * PERI_INNER] = " +
-           element + ";\n";
+    body = search(n) + "    for (PERI_INDEX k = 0; k < PERI_LENGTH; ++k) " + out +
+           "[first + k * PERI_INNER] = " + element + ";\n";
   } else {
     if (axis > kMostSorted) return refused("more than %lld elements in a line", static_cast<long long>(kMostSorted));
     std::string indices;
@@ -141,7 +142,8 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
     body = top(n, out, indices, element);
     count *= axis;
   }
-  return cuda::each_launch(p, s, "peri_scan", count, l.head + kept_text + cuda::each_text("peri_scan", s.size(count), body));
+  return cuda::each_launch(p, s, "peri_scan", count,
+                           l.head + kept_text + cuda::each_text("peri_scan", s.size(count), body));
 }
 }  // namespace
 

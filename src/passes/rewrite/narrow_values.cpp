@@ -106,7 +106,8 @@ class Narrower {
   Result<bool> reads(ir::Node* n, const std::vector<ir::Value*>& before, DType type) {
     for (size_t k = 0; k < before.size(); ++k) {
       ir::Value* v = before[k];
-      const bool other = v && v->type.dtype != type && !stays_wide(*n, k) && (v->type.dtype == DType::kF32 || v->type.dtype == type_);
+      const bool other =
+          v && v->type.dtype != type && !stays_wide(*n, k) && (v->type.dtype == DType::kF32 || v->type.dtype == type_);
       if (other && type != DType::kInvalid) {
         PERI_ASSIGN(v, in_type(v, type));
       }

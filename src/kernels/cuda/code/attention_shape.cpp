@@ -12,7 +12,8 @@ Result<std::string> mask_text(const Problem& p, const MatchedAttention& m, Signa
   for (size_t k = 0; k < 4; ++k)
     if (m.mask_strides[k] != 0) at += std::string(" + ") + coordinate[k] + " * " + s->size(m.mask_strides[k]);
   const std::string value = loaded(m.mask, name + "[" + at + "]");
-  return m.mask == DType::kBool ? "      if (!" + value + ") score = -peri_inf();\n" : "      score += " + value + ";\n";
+  return m.mask == DType::kBool ? "      if (!" + value + ") score = -peri_inf();\n"
+                                : "      score += " + value + ";\n";
 }
 
 }  // namespace peri::kernels::cuda

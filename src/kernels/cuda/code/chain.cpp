@@ -213,7 +213,8 @@ struct Writer {
       const auto k = static_cast<size_t>(i.index);
       PERI_ASSIGN(const std::string name, signature->output(problem, k));
       const std::string value = "r" + std::to_string(i.src[0]);
-      lines += width > 1 ? "    v[j] = " + value + ";\n"
+      const std::string kept = anchor == SIZE_MAX ? "y" + std::to_string(k) : "v";
+      lines += width > 1 ? "    " + kept + "[j] = " + value + ";\n"
                          : "  " + name + "[i] = " + stored(translated.program.outputs[k], value) + ";\n";
       return Ok{};
     }
@@ -242,7 +243,9 @@ bool eight_wide(DType t) { return t == DType::kF32 || t == DType::kF16 || t == D
 // The function of eight elements, or "" where the last dim does not hold them together.
 Result<std::string> text_of_eight(Writer w) {
   w.width = 8;
-  bool whole = !w.space.dims.empty() && w.space.dims.back() % 8 == 0 && eight_wide(w.translated.program.outputs[0]);
+  const std::vector<DType>& outputs = w.translated.program.outputs;
+  bool whole =
+      !w.space.dims.empty() && w.space.dims.back() % 8 == 0 && std::all_of(outputs.begin(), outputs.end(), eight_wide);
   for (size_t a = 0; whole && a < w.translated.arguments.size(); ++a) {
     const bool v = static_cast<size_t>(w.translated.arguments[a]) == w.anchor;
     whole = v || w.same(a) ||
@@ -251,9 +254,14 @@ Result<std::string> text_of_eight(Writer w) {
   if (!whole) return std::string();
   std::vector<block::Type> types;
   for (const block::Instruction& i : w.translated.program.code) PERI_TRY(w.instruction(i, &types));
-  PERI_ASSIGN(const std::string name, w.signature->output(w.problem, 0));
-  return w.before + "#pragma unroll\n  for (int j = 0; j < 8; ++j) {\n" + w.lines + "  }\n  " +
-         store_8(w.translated.program.outputs[0], name + " + i", "v") + ";\n";
+  std::string arrays, stores;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const std::string kept = w.anchor == SIZE_MAX ? "y" + std::to_string(k) : "v";
+    PERI_ASSIGN(const std::string name, w.signature->output(w.problem, k));
+    if (w.anchor == SIZE_MAX) arrays += "  float " + kept + "[8];\n";
+    stores += "  " + store_8(outputs[k], name + " + i", kept) + ";\n";
+  }
+  return arrays + w.before + "#pragma unroll\n  for (int j = 0; j < 8; ++j) {\n" + w.lines + "  }\n" + stores;
 }
 
 constexpr std::string_view kOneByOne =
@@ -266,7 +274,7 @@ Status check_layouts(const ir::Graph& g) {
   return Ok{};
 }
 
-// Both functions over the region's results in `layout`; that of eight elements for an anchor alone.
+// Both functions over the region's results in `layout`.
 struct Finish {
   std::string one, eight;
 };
@@ -295,13 +303,18 @@ Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& 
   PERI_ASSIGN(block::Space space, block::space_of(part, translated, layout));
   Writer w{problem, part, is_anchor ? g.inputs.size() : SIZE_MAX, std::move(translated), merged(space), signature};
   Finish out;
-  if (is_anchor) {
-    PERI_ASSIGN(out.eight, text_of_eight(w));
-  }
+  PERI_ASSIGN(out.eight, text_of_eight(w));
   std::vector<block::Type> types;
   for (const block::Instruction& i : w.translated.program.code) PERI_TRY(w.instruction(i, &types));
   out.one = head + "PERI_PARAMETERS) {\n" + w.before + w.lines + "}\n";
   return out;
+}
+
+Result<ir::Layout> layout_of_results(const ir::Graph& g) {
+  const ir::Layout& layout = g.outputs[0]->type.layout;
+  for (const ir::Value* v : g.outputs)
+    if (!(v->type.layout == layout)) return refused("results in several layouts");
+  return layout;
 }
 }  // namespace
 
@@ -311,11 +324,17 @@ Result<std::string> finish_text(const Problem& problem, bool is_anchor, Signatur
 }
 
 Result<std::string> finish_any_text(const Problem& problem, bool is_anchor, Signature* signature) {
-  const ir::Layout& layout = problem.graph->outputs[0]->type.layout;
-  for (const ir::Value* v : problem.graph->outputs)
-    if (!(v->type.layout == layout)) return refused("results in several layouts");
+  PERI_ASSIGN(const ir::Layout layout, layout_of_results(*problem.graph));
   PERI_ASSIGN(Finish out, finish(problem, is_anchor, layout, signature));
   return std::move(out.one);
+}
+
+Result<RegionText> region_text(const Problem& problem, Signature* signature) {
+  PERI_ASSIGN(const ir::Layout layout, layout_of_results(*problem.graph));
+  PERI_ASSIGN(Finish out, finish(problem, false, layout, signature));
+  const bool eight = !out.eight.empty();
+  if (eight) out.one += "PERI_DEVICE void peri_finish_8(const PERI_INDEX i, PERI_PARAMETERS) {\n" + out.eight + "}\n";
+  return RegionText{std::move(out.one), eight};
 }
 
 Result<std::string> finish_eight_text(const Problem& problem, Signature* signature) {

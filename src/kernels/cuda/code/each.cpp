@@ -42,8 +42,8 @@ std::string each_text(std::string_view entry, const std::string& count, const st
 std::vector<KernelLaunch> each_launch(const Problem& problem, const Signature& signature, std::string_view entry,
                                       int64_t count, const std::string& text) {
   if (count == 0) return {};
-  return {signature.launch(std::string(entry), signature.text(most_elements(problem), text), blocks_for(count, 256),
-                           256)};
+  return {
+      signature.launch(std::string(entry), signature.text(most_elements(problem), text), blocks_for(count, 256), 256)};
 }
 
 int64_t numel_of(const ir::Value& v) {

@@ -13,7 +13,7 @@ Result<std::string> place_text(const std::vector<int64_t>& shape, const std::vec
 // A kernel that runs `body` for each `PERI_INDEX i` below `count`.
 std::string each_text(std::string_view entry, const std::string& count, const std::string& body);
 
-// The launch of such a kernel for `count` elements; none for no elements. `before`: functions of the text.
+// The launch of such a kernel for `count` elements; none for no elements.
 std::vector<KernelLaunch> each_launch(const Problem& problem, const Signature& signature, std::string_view entry,
                                       int64_t count, const std::string& text);
 

@@ -5,8 +5,19 @@
 
 namespace peri::kernels::cuda {
 
-// Result<std::vector<KernelLaunch>> kPlan(const Problem&), which refuses what it does not take: one offer that holds at
-// every size.
+// Launches with the errors that they may find in the data (LaunchArgument::From::kFault).
+struct Planned {
+  std::vector<KernelLaunch> launches = {};
+  std::vector<Error> faults = {};
+};
+inline Result<std::unique_ptr<Instance>> instance_from(std::vector<KernelLaunch> launches) {
+  return LaunchInstance::make(std::move(launches));
+}
+inline Result<std::unique_ptr<Instance>> instance_from(Planned planned) {
+  return LaunchInstance::make(std::move(planned.launches), 0, {}, std::move(planned.faults));
+}
+
+// kPlan(const Problem&) gives a result of either and refuses what it does not take: one offer that holds at every size.
 template <auto kPlan>
 Result<std::vector<Offer>> offer_of(const Problem& problem, const Target& target) {
   PERI_TRY(check_gpu(target));
@@ -15,8 +26,8 @@ Result<std::vector<Offer>> offer_of(const Problem& problem, const Target& target
 }
 template <auto kPlan>
 Result<std::unique_ptr<Instance>> instance_of(const Problem& problem, std::string_view, const InstantiateContext&) {
-  PERI_ASSIGN(auto launches, kPlan(problem));
-  return LaunchInstance::make(std::move(launches));
+  PERI_ASSIGN(auto planned, kPlan(problem));
+  return instance_from(std::move(planned));
 }
 
 // An own kernel of the executor "cuda".

@@ -33,10 +33,7 @@ class LaunchInstance final : public Instance {
  public:
   explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace = 0, std::vector<Tensor> packed = {},
                           std::vector<Error> faults = {})
-      : launches_(std::move(launches)),
-        workspace_(workspace),
-        packed_(std::move(packed)),
-        faults_(std::move(faults)) {}
+      : launches_(std::move(launches)), workspace_(workspace), packed_(std::move(packed)), faults_(std::move(faults)) {}
   static Result<std::unique_ptr<Instance>> make(std::vector<KernelLaunch> launches, size_t workspace = 0,
                                                 std::vector<Tensor> packed = {}, std::vector<Error> faults = {});
   const std::vector<KernelLaunch>& launches() const { return launches_; }

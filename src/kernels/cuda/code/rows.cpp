@@ -1,4 +1,4 @@
-// Trees over shared memory.
+// Lanes of a warp first, then warps through shared memory.
 #include "kernels/cuda/code/rows.hpp"
 
 #include <algorithm>
@@ -7,24 +7,39 @@
 namespace peri::kernels::cuda {
 
 std::string block_text(int threads) {
-  std::string out = "#define PERI_T " + std::to_string(threads) + "\n";
+  std::string out = "#define PERI_T " + std::to_string(threads) + R"(
+#ifdef __CUDACC_RTC__
+PERI_DEVICE float peri_other_lane(const float v, const int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
+#else
+PERI_DEVICE float peri_other_lane(const float v, const int mask) { return peri_lane_xor(v, mask); }
+#endif
+)";
   const std::pair<const char*, const char*> kinds[] = {
-      {"sum", "s[t] + s[t + d]"}, {"max", "peri_max(s[t], s[t + d])"}, {"min", "peri_min(s[t], s[t + d])"}};
-  for (const auto& [name, join] : kinds)
-    out += std::string("PERI_DEVICE float peri_block_") + name + R"((const float v, float* s) {
-  const int t = threadIdx.x;
-  s[t] = v;
-  __syncthreads();
-  for (int d = PERI_T / 2; d > 0; d /= 2) {
-    if (t < d) s[t] = )" +
-           join + R"(;
-    __syncthreads();
+      {"sum", "v + u"}, {"max", "peri_max(v, u)"}, {"min", "peri_min(v, u)"}};
+  for (const auto& [name, join] : kinds) {
+    const std::string joined = std::string("v = ") + join + ";";
+    out += std::string("PERI_DEVICE float peri_block_") + name + R"((float v, float* s) {
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) {
+    const float u = peri_other_lane(v, d);
+    )" + joined +
+           R"(
   }
-  const float out = s[0];
+  if (PERI_T == 32) return v;
+  if (threadIdx.x % 32 == 0) s[threadIdx.x / 32] = v;
   __syncthreads();
-  return out;
+  v = s[0];
+#pragma unroll
+  for (int k = 1; k < PERI_T / 32; ++k) {
+    const float u = s[k];
+    )" + joined +
+           R"(
+  }
+  __syncthreads();
+  return v;
 }
 )";
+  }
   return out;
 }
 
@@ -47,7 +62,8 @@ std::string walk_text(const std::string& name, const std::vector<std::pair<int64
   for (size_t d = places.size(); d-- > 0;) {
     const auto& [size, stride] = places[d];
     const std::string coordinate = "c" + std::to_string(d), extent = d > 0 ? signature->size(size) : "";
-    out += "  const PERI_INDEX " + coordinate + " = rest" + (d > 0 ? " % " + extent + "; rest /= " + extent : "") + ";\n";
+    out +=
+        "  const PERI_INDEX " + coordinate + " = rest" + (d > 0 ? " % " + extent + "; rest /= " + extent : "") + ";\n";
     sum += (sum.empty() ? "" : " + ") + coordinate + (stride == 1 ? "" : " * " + signature->size(stride));
   }
   return out + "  return " + (sum.empty() ? "0" : sum) + ";\n}\n";

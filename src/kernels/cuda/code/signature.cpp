@@ -80,6 +80,12 @@ std::string Signature::workspace() { return address(LaunchArgument::From::kWorks
 std::string Signature::packed(size_t index) {
   return address(LaunchArgument::From::kPacked, index, "const unsigned short*");
 }
+std::string Signature::aligned() const {
+  std::string out = "(0";
+  for (const std::string& name : address_names_) out += " | (peri_u64)" + name;
+  return out + ") % 16 == 0";
+}
+std::string Signature::fault() { return address(LaunchArgument::From::kFault, 0, "int*"); }
 std::string Signature::size(int64_t value) {
   sizes_.push_back(value);
   return "((PERI_INDEX)q" + std::to_string(sizes_.size() - 1) + ")";
