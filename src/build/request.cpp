@@ -12,6 +12,7 @@
 #include "base/version.hpp"
 #include "build/open.hpp"
 #include "build/proof.hpp"
+#include "device/open.hpp"
 #include "plan/engine_file.hpp"
 #include "plan/lock_file.hpp"
 #include "tune/worker.hpp"
@@ -74,6 +75,8 @@ Result<compile::Options> options_of(const Request& request) {
   compile::Options o;
   o.model = request.model;
   o.backend = request.backend;
+  o.device = request.device;
+  if (o.backend == "auto" && !o.device.empty()) o.backend = device::kind_of(o.device);
   PERI_ASSIGN(o.dtype, given_dtype("--dtype", request.dtype));
   PERI_ASSIGN(o.io_dtype, given_dtype("--io-dtype", request.io_dtype));
   o.dims = request.dims;

@@ -12,6 +12,7 @@ struct Request {
   // INPUT.AXIS, "batch" or "sequence".
   std::map<std::string, int64_t> dims, min_dims, max_dims;
   std::string backend = "auto";
+  std::string device;    // "cuda:1": which one of several; "": the first
   std::string dtype;     // as --dtype has it; "" not given
   std::string io_dtype;  // as --io-dtype has it; "" not given
   std::string provider;  // only candidates of this provider; "" all

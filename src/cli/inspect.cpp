@@ -11,6 +11,7 @@
 #include "onnx/import.hpp"
 #include "ops/entry.hpp"
 #include "plan/engine_file.hpp"
+#include "plan/memory.hpp"
 #include "tune/sample_regions.hpp"
 
 namespace peri::cli {
@@ -48,6 +49,8 @@ void print_model(const Page& page, const build::Survey& f) {
     page.line("  memory of a run%s: about %s (weights + %s of intermediate values; packed weights come on top)",
               dims.c_str(), bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)).c_str(),
               bytes_text(static_cast<double>(f.arena_bytes)).c_str());
+    for (const std::string& line : f.device_memory)
+      page.line("  of it on %s; workspaces of kernels come on top", line.c_str());
     page.line(
         "  build: at most about %.0f s (%lld candidates of %lld distinct problems, their timing budget twice, plus "
         "%.2f s measured just now)",
@@ -137,7 +140,7 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   PERI_ASSIGN(const plan::LoadedEngine e, plan::load_engine(path));
   if (arguments.has("--check")) PERI_TRY(plan::check_weights(e));
   PERI_ASSIGN(const int threads, thread_count(arguments));
-  auto here = build::load(path, build::run_options(threads));
+  auto here = build::load(path, build::run_options(threads, {}, arguments.get("--device")));
   if (!here.ok()) return std::move(here).error();
   const plan::Program& p = e.program;
   std::map<std::string, int64_t> kernels, executors;
@@ -156,6 +159,8 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   page.line("  %zu steps, %zu buffers, %zu weights (%s%s)", p.steps.size(), p.buffers.size(), p.weights.size(),
             bytes_text(static_cast<double>(e.weight_bytes.size())).c_str(),
             arguments.has("--check") ? ", every hash fits" : "");
+  for (const std::string& line : plan::memory_lines(p, {p.tuned_for.begin(), p.tuned_for.end()}))
+    page.line("  memory   %s; workspaces of kernels come on top", line.c_str());
   for (const auto& [name, n] : executors)
     page.line("  executor %-20s %lld steps", name.c_str(), static_cast<long long>(n));
   for (const auto& [name, n] : kernels)

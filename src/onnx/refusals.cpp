@@ -15,7 +15,6 @@ constexpr std::string_view kContainers[] = {"SequenceAt",         "SequenceConst
                                             "SequenceErase",      "SequenceInsert",     "SequenceLength",
                                             "SplitToSequence",    "ConcatFromSequence", "Optional",
                                             "OptionalGetElement", "OptionalHasElement"};
-constexpr std::string_view kRecurrent[] = {"RNN", "LSTM", "GRU"};
 constexpr std::string_view kTraining[] = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"};
 constexpr std::string_view kText[] = {"StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch",
                                       "TfIdfVectorizer"};
@@ -46,9 +45,6 @@ Refusal refusal_of(std::string_view domain, std::string_view op) {
             "export with fixed shapes and a fixed number of steps, or run onnxsim to fold it"};
   if (among(kContainers, op))
     return {"sequences and optionals are not supported yet", "export the model with tensors only"};
-  if (among(kRecurrent, op))
-    return {"recurrent operators are not supported yet",
-            "export the model with its recurrence unrolled to a fixed number of steps"};
   if (among(kTraining, op))
     return {"losses are for training and not supported", "export the model for inference, without its loss"};
   if (among(kText, op))

@@ -142,7 +142,10 @@ Status infer_cast_like(InferContext& c) { return infer_as(c, c.dtype(1)); }
 Status cast(RefCall& call) { return cast_elements(call, rules_of(call.node)); }
 
 bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed) {
-  if (port == 1) return needed->clear(), true;  // its type is all that is asked of it
+  if (port == 1) {
+    needed->clear();
+    return true;
+  }  // its type is all that is asked of it
   return pull_same(node, port, positions, needed);
 }
 }  // namespace

@@ -210,7 +210,7 @@ Cost cost_of(const ir::Node& node);
 struct RefOptions {
   double u = 0;  // round-off of the arithmetic judged; 0 gives the exact answer with zero radii
   int threads = 1;
-  bool round_each = false;  // round every value to its dtype (a low-precision model as written)
+  bool round_each = false;  // round every value to its dtype, but to none coarser than `u` where that is not 0
   // Ascending flat positions of output 0 that are wanted; the others keep no meaning. Positions are pulled back through
   // the graph, so that a few positions of a large result are cheap. Empty: everything. Only for graphs with one output.
   std::vector<int64_t> positions = {};

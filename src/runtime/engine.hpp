@@ -112,6 +112,17 @@ struct ResidentRun {
 // What became of memory that a caller gave on a device.
 enum class PortUse : uint8_t { kOwn, kInPlace, kCopied };
 
+// A step of a device as the session enqueues it at its current shape, for whoever times it: its work may be enqueued,
+// captured and replayed any number of times, in this stream, while the session is at that shape.
+struct DeviceStep {
+  std::shared_ptr<const Instance> instance;
+  std::vector<EnqueueContext::Argument> reads, writes;
+  device::Argument workspace, fault;
+  device::Device* device = nullptr;
+  device::Stream* stream = nullptr;
+  Status enqueue() const { return instance->enqueue({reads, writes, workspace, fault, stream}); }
+};
+
 // Called before and after each step when set: step index, true before / false after.
 using StepHook = std::function<void(size_t step, bool before)>;
 
@@ -172,6 +183,8 @@ class Session {
   // Runs one step again on what memory holds since the last run, without hook and guards: for timing. REQUIRES: that
   // run did not fail, and no dimension depends on data.
   Status repeat(size_t step);
+  // A step that does not run on the host. REQUIRES: prepared, and no dimension depends on data.
+  Result<DeviceStep> device_step(size_t step);
   // The memory of a buffer as it is after the last run.
   Result<std::span<std::byte>> memory_of(int32_t buffer);
   // Fills the memory of scratch and kept buffers with 0xff, NaN in every float type, so that what a step reads before

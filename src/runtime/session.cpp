@@ -340,8 +340,11 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, std::sp
   return state_->run(inputs, outputs);
 }
 Status Session::prepare(const std::vector<std::vector<int64_t>>& input_dims) {
-  PERI_TRY(state_->finish());
-  return state_->prepare_for(input_dims);
+  State& s = *state_;
+  const auto of = [&](size_t k) -> const std::vector<int64_t>& { return input_dims[k]; };
+  if (s.devices.under_way && s.now && s.is_for(*s.now, input_dims.size(), of)) return Ok{};  // runs go on
+  PERI_TRY(s.finish());
+  return s.prepare_for(input_dims);
 }
 
 Result<std::span<std::byte>> Session::memory_of(int32_t buffer) {

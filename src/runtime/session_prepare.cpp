@@ -307,6 +307,13 @@ void Session::poison_results(size_t step) {
     if (s.program().buffers[b].dtype == DType::kString || s.now->arena_plan.bytes[b] == plan::kUnbound) continue;
     s.fill(b, s.now->writes[step][j]);
   }
+  if (x.device != plan::kHost) {
+    const DeviceLanes& own = s.devices.lanes[x.device];
+    const device::Memory& workspace = own.workspaces[s.devices.lane_of[step]];
+    const std::vector<std::byte> bytes(workspace.bytes(), std::byte{0xff});
+    if (!bytes.empty()) (void)own.write(workspace.address(), bytes);
+    return;
+  }
   if (!s.now->instances[step] || !s.scratch.data) return;
   const ScratchPlaces places = s.scratch_places(*s.now->instances[step]);
   std::memset(s.scratch.data.get() + places.shared, 0xff, places.need.shared);

@@ -138,6 +138,27 @@ Result<EnqueueContext::Argument> Session::State::argument(int32_t buffer) {
   return out;
 }
 
+Result<DeviceStep> Session::device_step(size_t k) {
+  State& s = *state_;
+  const plan::Step& step = s.program().steps[k];
+  if (!s.now || step.device == plan::kHost || !s.now->instances[k]) return internal_error("no step of a device");
+  DeviceLanes& own = s.devices.lanes[step.device];
+  const size_t lane = s.devices.lane_of[k];
+  DeviceStep out;
+  out.instance = s.now->instances[k];
+  for (const int32_t b : step.reads) {
+    PERI_ASSIGN(out.reads.emplace_back(), s.argument(b));
+  }
+  for (const int32_t b : step.writes) {
+    PERI_ASSIGN(out.writes.emplace_back(), s.argument(b));
+  }
+  out.workspace = {own.workspaces[lane].address(), own.workspaces[lane].bytes()};
+  if (out.instance->may_fault()) out.fault = {own.faults.address() + k * sizeof(int32_t), sizeof(int32_t)};
+  out.device = own.device;
+  out.stream = own.streams[0].get();
+  return out;
+}
+
 Status Session::State::enqueue_step(size_t k) {
   const plan::Step& step = program().steps[k];
   DeviceLanes& own = devices.lanes[step.device];

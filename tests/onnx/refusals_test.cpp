@@ -13,7 +13,6 @@ TEST(Refusals, EveryKindSaysWhatToDo) {
       {"", "QuantizeLinear", "quantised", "before quantisation"},
       {"", "Loop", "control flow", "fixed number of steps"},
       {"", "SequenceAt", "sequences", "tensors only"},
-      {"", "LSTM", "recurrent", "unrolled"},
       {"", "SoftmaxCrossEntropyLoss", "losses", "without its loss"},
       {"", "StringSplit", "text", "outside the model"},
       {"", "STFT", "signal", "outside the model"},

@@ -16,11 +16,16 @@ Result<device::Target> target(int threads, std::vector<std::string> libraries, c
   if (static_cast<size_t>(ordinal) >= gpus.size())
     return usage("there is no cuda:%d", ordinal)
         .expecting(gpus.size() == 1 ? "cuda:0" : format("cuda:0 to cuda:%zu", gpus.size() - 1));
-  PERI_TRY(device::cuda::open_library(device::cuda::Vendor::kNvrtc));
+  PERI_ASSIGN(const device::cuda::Library nvrtc, device::cuda::open_library(device::cuda::Vendor::kNvrtc));
   device::Target out = device::cpu_target(threads, std::move(libraries));
   const device::Target gpu = device::cuda::target_of(gpus[static_cast<size_t>(ordinal)], *driver, {});
-  out.chip += " with " + gpu.chip;
+  // What times and choices hold for: the chip, its multiprocessors, the driver, the compiler.
+  out.chip += format(" with %s (%d multiprocessors)", gpu.chip.c_str(), gpu.threads);
+  out.libraries.insert(out.libraries.end(), gpu.libraries.begin(), gpu.libraries.end());
+  out.libraries.push_back("nvrtc " + nvrtc.version().text());
   out.isas.insert(out.isas.end(), gpu.isas.begin(), gpu.isas.end());
+  if (const auto blas = device::cuda::open_library(device::cuda::Vendor::kCublasLt); blas.ok())
+    out.libraries.push_back("cublaslt " + blas->version().text());
   return out;
 }
 }  // namespace
@@ -34,7 +39,6 @@ const lower::Backend& backend() {
       .placement = {.device = "cuda", .executor = "cuda", .lanes = 1, .own_only = true, .ports = true},
       .target = target,
       .narrow_values = true,
-      .measured = false,
   };
   return kBackend;
 }

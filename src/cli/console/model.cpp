@@ -21,7 +21,8 @@ std::vector<Flag> build_flags(std::vector<Flag> more) {
       {"--io-dtype", "", "NAME", "f32, f16 or bf16: of inputs and outputs; else the model's own"},
       {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
       {"--backend", "", "NAME", "auto, cpu or cuda (auto: cpu)"},
-      {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, reference"},
+      {"--device", "", "KIND:N", "which one of several devices, e.g. cuda:1 (default: the first)"},
+      {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, cublaslt, reference"},
       {"--disable-pass", "", "NAME", "leave a pass out", true},
       {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it"},
       {"--settings", "", "N", "settings of a kernel's tunables to try beside what it derives (default: 0)"},
@@ -93,6 +94,7 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   build::Request r;
   r.model = model;
   r.backend = arguments.get("--backend", "auto");
+  r.device = arguments.get("--device");
   r.dtype = arguments.get("--dtype");
   r.io_dtype = arguments.get("--io-dtype");
   PERI_ASSIGN(r.dims, given_dims(arguments));
@@ -118,7 +120,8 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
   PERI_ASSIGN(const int threads, thread_count(arguments));
   const int64_t start = now_ns();
   if (build::is_engine(path)) {
-    PERI_ASSIGN(out.engine, build::load(path, build::run_options(threads), arguments.has("--check"), &out.file));
+    PERI_ASSIGN(out.engine, build::load(path, build::run_options(threads, {}, arguments.get("--device")),
+                                        arguments.has("--check"), &out.file));
   } else {
     if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
     PERI_ASSIGN(const build::Request request, build_request(arguments, path, progress));
@@ -126,7 +129,8 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
     if (progress) progress->clear();
     if (!made.ok()) return std::move(made).error();
     out.compiled = std::move(made->built.compiled);
-    PERI_ASSIGN(out.engine, build::assemble(&*out.compiled, build::run_options(threads)));
+    PERI_ASSIGN(out.engine,
+                build::assemble(&*out.compiled, build::run_options_of(out.compiled->program, threads, request.device)));
   }
   out.load_ms = seconds_since(start) * 1e3;
   return out;

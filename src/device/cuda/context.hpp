@@ -42,6 +42,17 @@ class Context {
     driver->pop(&popped);
     return health.check(code, name);
   }
+  // Calls the function with this context current.
+  Status within(const std::function<Status()>& function) {
+    PERI_TRY(call());
+    CuContext before = nullptr;
+    PERI_TRY(health.check(driver->current(&before), "cuCtxGetCurrent"));
+    if (before == context) return function();
+    PERI_TRY(health.check(driver->push(context), "cuCtxPushCurrent"));
+    Status done = function();
+    driver->pop(&before);
+    return done;
+  }
   // Calls the driver in any case, to end something or give it back, with this context current where that is still to be
   // had.
   template <class F>

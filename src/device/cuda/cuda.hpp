@@ -56,6 +56,8 @@ class CudaDevice : public Device {
   // The launch of a kernel whose parameters are the addresses of the arguments, in order, then the scalars.
   virtual Launch launch_of(const Kernel& kernel, const Shape& shape, std::vector<Argument> arguments,
                            std::vector<Scalar> scalars = {}) = 0;
+  // Calls the function with this device's context current on the calling thread, as libraries want it.
+  virtual Status within(const std::function<Status()>& function) = 0;
   // Makes `kept` replay what `newer` holds. True: in place (the same work with other addresses or sizes); false: its
   // graph was made anew, because the work differs. A replay of `kept` under way keeps what it was. One thread at a time
   // for each.

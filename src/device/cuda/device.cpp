@@ -80,6 +80,7 @@ class Gpu final : public CudaDevice {
                    std::vector<Scalar> scalars) override {
     return kernel_launch(context_, kernel, shape, std::move(arguments), std::move(scalars));
   }
+  Status within(const std::function<Status()>& function) override { return context_->within(function); }
   Result<Pinned> pinned(size_t bytes) override {
     PERI_TRY(context_->call());
     return pinned_.take(bytes);

@@ -132,8 +132,8 @@ const Tensor* OnednnPacked::get(const InstantiateContext& c, const dnnl::memory:
   const std::string name = name_of(wanted);
   if (name.empty()) context.store = nullptr;
   const size_t bytes = wanted.get_size();
-  auto made = pack(context, name, static_cast<int64_t>((bytes + 3) / 4), [&](float* memory) {
-    std::memset(memory, 0, (bytes + 3) / 4 * 4);
+  auto made = pack_bytes(context, name, static_cast<int64_t>(bytes), [&](std::byte* memory) {
+    std::memset(memory, 0, bytes);
     dnnl::memory from(plain, onednn_engine(), const_cast<void*>(c.constants[static_cast<size_t>(weight)].data())),
         to(wanted, onednn_engine(), memory);
     dnnl::reorder(from, to).execute(onednn_stream(), from, to);

@@ -124,7 +124,7 @@ std::string Signature::text(int64_t most_elements, const std::string& body) cons
     declared += (declared.empty() ? "" : ", ") + type + " " + name;
     passed += (passed.empty() ? "" : ", ") + name;
   };
-  for (size_t k = 0; k < address_names_.size(); ++k) add(address_types_[k], address_names_[k]);
+  for (size_t k = 0; k < address_names_.size(); ++k) add(address_types_[k] + " __restrict__", address_names_[k]);
   for (size_t k = 0; k < sizes_.size(); ++k) add("peri_i64", "q" + std::to_string(k));
   // Indexes step by a grid beyond the last element, and padded coordinates stand before the first.
   const bool narrow = most_elements < (int64_t{1} << 29);

@@ -17,7 +17,7 @@ std::string store_8(DType dtype, const std::string& to, const std::string& array
 std::string register_type(DType dtype);
 
 // Parameters in the order in which they were asked for: addresses, then sizes. Every function of the text takes all of
-// them (PERI_PARAMETERS) and hands them on (PERI_PASS).
+// them (PERI_PARAMETERS) and hands them on (PERI_PASS). No result shares memory with an argument.
 class Signature {
  public:
   // The name of the parameter.

@@ -14,9 +14,9 @@ struct Tile {
   int m, n, down, across;
   int threads() const { return down * across * 32; }
 };
-constexpr Tile kTiles[] = {{128, 128, 2, 4}, {128, 64, 2, 2}, {64, 128, 2, 2}, {64, 64, 2, 2},
-                           {128, 32, 4, 1},  {32, 128, 1, 4}, {64, 32, 2, 2},  {32, 64, 2, 2},
-                           {32, 32, 2, 2},   {16, 64, 1, 4},  {64, 16, 4, 1},  {16, 32, 1, 2}};
+constexpr Tile kTiles[] = {{128, 256, 2, 4}, {256, 128, 4, 2}, {128, 128, 2, 4}, {128, 128, 2, 2}, {128, 64, 2, 2},
+                           {64, 128, 2, 2},  {64, 64, 2, 2},   {128, 32, 4, 1},  {32, 128, 1, 4},  {64, 32, 2, 2},
+                           {32, 64, 2, 2},   {32, 32, 2, 2},   {16, 64, 1, 4},   {64, 16, 4, 1},   {16, 32, 1, 2}};
 constexpr int64_t kSplits[] = {1, 2, 4, 8};
 constexpr int64_t kPart = 64;  // a part of the depth is a multiple of it
 
@@ -24,42 +24,50 @@ int64_t blocks_of(const Tile& t, const TiledProduct& p) {
   return p.batch * ((p.m + t.m - 1) / t.m) * ((p.n + t.n - 1) / t.n);
 }
 int64_t derived_depth(const TiledProduct& p) { return p.k <= 16 ? 16 : p.k <= 32 || p.k % 64 == 32 ? 32 : 64; }
-int64_t derived_stages(const TiledProduct& p, int64_t tk) { return p.k <= tk ? 2 : p.k <= 2 * tk ? 3 : 4; }
+// As many steps ahead as leave room for a second block beside it.
+int64_t derived_stages(const TiledProduct& p, const Tile& t, int64_t tk) {
+  const int64_t step = (t.m + t.n) * tk * 2;
+  return p.k <= tk ? 2 : p.k <= 2 * tk || step * 4 > (64 << 10) ? 3 : 4;
+}
 int64_t shared_bytes(const Tile& t, int64_t tk, int64_t stages) {
   const int64_t loop = stages * (t.m + t.n) * tk * 2, end = t.down * t.across * 16 * (t.n / t.across + 4) * 4;
   return std::max(loop, end);
 }
 
-// A guess in ns for a large GPU: a block's step along the depth takes what the tensor cores or the way from L2 need
-// where several share a multiprocessor, and waits for memory where it is alone; parts are joined by a launch of its
-// own.
+// A guess in ns, its constants fitted to 1,200 launches of an H200: a block's step along the depth takes what the
+// tensor cores or the way from L2 need where several share a multiprocessor, and waits for memory where it is alone;
+// memory bounds the whole; parts are joined by a launch of its own.
 double guess(const Tile& t, int64_t split, const TiledProduct& p, int multiprocessors) {
-  constexpr double kLaunch = 1800, kJoin = 1500, kWait = 700, kMacsPerNs = 1500, kBytesPerNs = 45,
-                   kHbmBytesPerNs = 3500;
-  const auto tk = static_cast<double>(derived_depth(p)), k = static_cast<double>(p.k);
-  const double parts = static_cast<double>(split), steps = std::ceil(k / tk / parts);
-  const double m = t.m, n = t.n, stages = static_cast<double>(derived_stages(p, derived_depth(p)));
+  constexpr double kLaunch = 1217, kWait = 128, kMacsPerNs = 1410, kBytesPerNs = 53, kEnd = 1236, kEndOfElement = 0.089;
+  constexpr double kJoin = 1631, kJoinBytesPerNs = 3800, kMemoryBytesPerNs = 2210, kGoodReuse = 18.6;
+  const int64_t depth = derived_depth(p), ahead = derived_stages(p, t, depth);
+  const auto tk = static_cast<double>(depth), parts = static_cast<double>(split);
+  const double m = t.m, n = t.n, threads = t.threads(), warp_m = m / t.down, warp_n = n / t.across;
   // Small tiles of a warp read each operand more often from shared memory than they multiply it.
-  const double warp_m = m / t.down, warp_n = n / t.across, reuse = warp_m * warp_n / (warp_m + warp_n);
-  const double rate = kMacsPerNs * std::min(1.0, reuse / 16);
-  const double work = std::max(m * n * tk / rate, (m + n) * tk * 2 / kBytesPerNs);
-  const double wait = kWait / (stages - 1) * (p.a_wide && p.b_wide ? 1 : 3);
-  const double blocks = static_cast<double>(blocks_of(t, p)) * parts, chips = multiprocessors;
-  const double end = 500 + m * n / 24;
-  const double waves = std::ceil(blocks / chips);
-  const double alone = kWait + steps * std::max(work, wait) + end;
-  const double shared = waves * (steps * work + 0.5 * end) + kWait;
+  const double reuse = warp_m * warp_n / (warp_m + warp_n);
+  const double rate = kMacsPerNs * std::sqrt(std::min(1.0, reuse / kGoodReuse)), slow = p.a_wide && p.b_wide ? 1 : 2;
+  const double registers = std::min(255.0, 50 + warp_m * warp_n / 32 + warp_m / 4 + warp_n / 4);
+  const double resident =
+      std::max(1.0, std::floor(std::min({227e3 / static_cast<double>(shared_bytes(t, depth, ahead) + 1024),
+                                         65536 / (registers * threads), 2048 / threads, 16.0})));
+  const double steps = std::ceil(std::ceil(static_cast<double>(p.k) / kPart / parts) * kPart / tk);
+  const double work = std::max(m * n * tk / rate, (m + n) * tk * 2 / kBytesPerNs) * slow;
+  const double wait = kWait / (static_cast<double>(ahead) - 1) * slow, end = m * n * kEndOfElement;
+  const double alone = kWait + steps * std::max(work, wait) + kEnd + end;
+  const double each = std::ceil(static_cast<double>(blocks_of(t, p)) * parts / multiprocessors);
   const double results = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n);
-  const double join =
-      split > 1 ? kJoin + results * (4 * parts * 2 + 2) / (results * 4 * parts > 3e7 ? kHbmBytesPerNs : 5000) : 0;
-  return kLaunch + std::max(alone, shared) + join;
+  const double bytes = 2 * (results + static_cast<double>(p.batch * p.k) * static_cast<double>(p.m + p.n));
+  const double all =
+      std::max({std::ceil(each / resident) * alone, each * (steps * work + end) + kWait, bytes / kMemoryBytesPerNs});
+  return kLaunch + all + (split > 1 ? kJoin + results * (6 * parts + 2) / kJoinBytesPerNs : 0);
 }
 
 Result<const Tile*> tile_of(std::string_view config) {
-  PERI_ASSIGN(const int64_t tm, config_int(config, "tm", 16, 128, 64));
-  PERI_ASSIGN(const int64_t tn, config_int(config, "tn", 16, 128, 64));
+  PERI_ASSIGN(const int64_t tm, config_int(config, "tm", 16, 256, 64));
+  PERI_ASSIGN(const int64_t tn, config_int(config, "tn", 16, 256, 64));
+  PERI_ASSIGN(const int64_t warps, config_int(config, "warps", 1, 8, 0));
   for (const Tile& t : kTiles)
-    if (t.m == tm && t.n == tn) return &t;
+    if (t.m == tm && t.n == tn && (warps == 0 || t.down * t.across == warps)) return &t;
   return invalid("no tile of this size");
 }
 
@@ -106,7 +114,9 @@ std::vector<TileConfig> tile_configs(const TiledProduct& p, int multiprocessors,
   std::vector<TileConfig> out;
   for (const Way& w : all)
     if (w.good)
-      out.push_back({format("tm=%d tn=%d split=%d", w.tile->m, w.tile->n, static_cast<int>(w.split)), w.guess / 1e6});
+      out.push_back({format("tm=%d tn=%d warps=%d split=%d", w.tile->m, w.tile->n, w.tile->down * w.tile->across,
+                            static_cast<int>(w.split)),
+                     w.guess / 1e6});
   return out;
 }
 
@@ -121,7 +131,7 @@ Result<std::unique_ptr<Instance>> tile_instance(const TiledProduct& p, std::stri
   PERI_ASSIGN(const Tile* const tile, tile_of(config));
   PERI_ASSIGN(const int64_t split, config_int(config, "split", 1, 8, 1));
   if (tk == 0) tk = derived_depth(p);
-  if (stages == 0) stages = derived_stages(p, tk);
+  if (stages == 0) stages = derived_stages(p, *tile, tk);
   const int64_t blocks = blocks_of(*tile, p) * split, count = p.batch * p.m * p.n;
   if (blocks > kMostBlocks) return refused("more tiles than a grid has blocks");
   const std::string body = numbers(p, *tile, tk, stages, split, s) + p.functions + std::string(tiles_text()) +
