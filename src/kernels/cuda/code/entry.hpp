@@ -14,7 +14,7 @@ inline Result<std::unique_ptr<Instance>> instance_from(std::vector<KernelLaunch>
   return LaunchInstance::make(std::move(launches));
 }
 inline Result<std::unique_ptr<Instance>> instance_from(Planned planned) {
-  return LaunchInstance::make(std::move(planned.launches), 0, {}, std::move(planned.faults));
+  return LaunchInstance::make(std::move(planned.launches), 0, std::move(planned.faults));
 }
 
 // kPlan(const Problem&) gives a result of either and refuses what it does not take: one offer that holds at every size.
