@@ -1,5 +1,5 @@
-// Every kernel of a GPU on the samples of all ops in three types, on a GPU: right as the host's run of the same text
-// is. label: gpu
+// Every kernel of a GPU on the samples of all ops in three types, on a GPU: as right as where the host runs the text.
+// label: gpu
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -60,6 +60,7 @@ template <class T> PERI_DEVICE T peri_shifted(const T x, const T by, const int b
   if (all_out) return x < 0 ? (T)-1 : 0;
   return x >> by;
 }
+template <class T> PERI_DEVICE T peri_between(const T a) { return a < 0 ? 0 : a > 1 ? 1 : a; }
 template <class T> PERI_DEVICE T peri_log1p_exp(const T a) { return (a < 0 ? 0 : a) + log1p(exp(-fabs(a))); }
 )";
 
@@ -96,7 +97,7 @@ constexpr Row kFloatUnary[] = {
     {"softsign", "a / ((R)1 + fabs(a))"},
     {"softplus", "peri_log1p_exp(a)"},
     {"mish", "a * tanh(peri_log1p_exp(a))"},
-    {"hard_swish", "a * fmin(fmax(a / (R)6 + (R)0.5, (R)0), (R)1)"},
+    {"hard_swish", "a * peri_between(a / (R)6 + (R)0.5)"},
     {"leaky_relu", "a < 0 ? a * ALPHA : a"},
     {"elu", "a < 0 ? ALPHA * expm1(a) : a"},
     {"celu", "a < 0 ? ALPHA * expm1(a / ALPHA) : a"},
@@ -183,7 +184,7 @@ std::string one_of(const ir::Node& n, Kind kind) {
                ? "a / ((R)1 + exp((R)-1.5957691216057308 * (a + (R)0.044715 * a * a * a)))"
                : "(R)0.5 * a * erfc((R)-0.70710678118654752 * a)";
   if (n.op == "hard_sigmoid")
-    return "fmin(fmax(" + number(n.f("alpha", 0.2F)) + " * a + " + number(n.f("beta", 0.5)) + ", (R)0), (R)1)";
+    return "peri_between(" + number(n.f("alpha", 0.2F)) + " * a + " + number(n.f("beta", 0.5)) + ")";
   if (n.op == "shrink")
     return "a < -" + number(n.f("lambd", 0.5)) + " ? a + " + number(n.f("bias", 0)) + " : a > " +
            number(n.f("lambd", 0.5)) + " ? a - " + number(n.f("bias", 0)) + " : (R)0";

@@ -186,6 +186,8 @@ PERI_KERNEL __launch_bounds__(PERI_T) peri_row(PERI_PARAMETERS) {
 
 Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const ir::Node& n = p.anchor();
+  if (n.op != "softmax" && n.op != "log_softmax" && !n.op.ends_with("normalization"))
+    return refused("not a softmax and no normalisation of rows");
   Signature s;
   const std::vector<int64_t> d = dims_of(*n.in(0));
   PERI_ASSIGN(const Row row, row_of(p, n, d, &s));

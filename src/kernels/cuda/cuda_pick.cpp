@@ -1,6 +1,7 @@
 // Kernel cuda_pick: what takes each row of its result from one place of an input on a GPU: gather, gather_elements,
 // gather_nd, depth_to_space and back, reverse_sequence, tile, center_crop_pad, trilu, one_hot, eye_like. Neighbours
 // that stay together move 16 bytes at a time.
+#include <algorithm>
 #include <optional>
 
 #include "kernels/cuda/code/each.hpp"
@@ -197,6 +198,12 @@ Result<Pick> one_hot(const Problem& p, const ir::Node& n, Signature* s) {
 }
 
 Result<Pick> read(const Problem& p, const ir::Node& n, Signature* s) {
+  constexpr std::string_view kOps[] = {"gather",         "gather_elements",  "gather_nd", "depth_to_space",
+                                       "space_to_depth", "reverse_sequence", "tile",      "trilu",
+                                       "one_hot",        "center_crop_pad"};
+  if (std::find(std::begin(kOps), std::end(kOps), n.op) == std::end(kOps))
+    return refused("does not take elements from places it knows");
+  if (cuda::numel_of(*n.out()) == 0) return Pick{0, 0, 1, {}};
   if (n.op == "gather") return gather(p, n, s);
   if (n.op == "gather_elements") return gather_elements(p, n, s);
   if (n.op == "gather_nd") return gather_nd(p, n, s);
@@ -204,8 +211,7 @@ Result<Pick> read(const Problem& p, const ir::Node& n, Signature* s) {
   if (n.op == "reverse_sequence") return reversed(p, n, s);
   if (n.op == "tile" || n.op == "center_crop_pad") return walked(n, s);
   if (n.op == "trilu") return triangle(p, n, s);
-  if (n.op == "one_hot") return one_hot(p, n, s);
-  return refused("does not take elements from places it knows");
+  return one_hot(p, n, s);
 }
 
 constexpr std::string_view kKernel = R"(

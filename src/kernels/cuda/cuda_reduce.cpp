@@ -47,6 +47,7 @@ const Way* look_up(const Way (&ways)[N], std::string_view op) {
   return nullptr;
 }
 Result<const Way*> way_of(const ir::Node& n) {
+  if (!look_up(kWays, n.op)) return refused("not a reduction it knows");
   const DType t = n.in(0)->type.dtype;
   if (t == DType::kF64) return refused("elements of f64");
   const Way* way = is_float(t) ? look_up(kWays, n.op) : look_up(kWhole, n.op);

@@ -44,22 +44,25 @@ constexpr std::string_view kLine =
 
 std::string running(const ir::Node& n, const std::string& out, const std::string& element) {
   const bool product = n.op == "cum_prod", exclusive = n.i("exclusive") != 0;
-  const std::string start = product ? "1" : "0", join = product ? "run * PERI_X(k)" : "run + PERI_X(k)";
-  return std::string(kLine) + "    R run = " + start + ";\n    for (PERI_INDEX n = 0; n < PERI_LENGTH; ++n) {\n" +
-         "      const PERI_INDEX k = " + (n.i("reverse") != 0 ? "PERI_LENGTH - 1 - n" : "n") + ";\n" +
-         (exclusive ? "      const R v = run;\n      run = " + join + ";\n"
-                    : "      run = " + join + ";\n      const R v = run;\n") +
-         "      " + out + "[first + k * PERI_INNER] = " + element + ";\n    }\n";
+  const char* const join = product ? "run * PERI_X(k)" : "run + PERI_X(k)";
+  std::string text(kLine);
+  text += format("    R run = %d;\n    for (PERI_INDEX n = 0; n < PERI_LENGTH; ++n) {\n", product);
+  text += format("      const PERI_INDEX k = %s;\n", n.i("reverse") != 0 ? "PERI_LENGTH - 1 - n" : "n");
+  text += exclusive ? format("      const R v = run;\n      run = %s;\n", join)
+                    : format("      run = %s;\n      const R v = run;\n", join);
+  return text + format("      %s[first + k * PERI_INNER] = %s;\n    }\n", out.c_str(), element.c_str());
 }
 
 // Whether element a stands before b; the first of equals stays, or the last.
 std::string search(const ir::Node& n) {
-  const bool largest = n.op != "arg_min", last = n.i("select_last_index") != 0;
-  return std::string(kLine) + "    PERI_INDEX best = 0;\n    R held = PERI_X(0);\n" +
-         "    for (PERI_INDEX k = 1; k < PERI_LENGTH; ++k) {\n      const R v = PERI_X(k);\n" +
-         "      const bool beats = held == held && (v != v || v " + (largest ? ">" : "<") + " held);\n" +
-         "      const bool beaten = v == v && (held != held || held " + (largest ? ">" : "<") + " v);\n" +
-         "      if (beats" + (last ? " || !beaten" : "") + ") best = k, held = v;\n    }\n";
+  const char* const sign = n.op != "arg_min" ? ">" : "<";
+  std::string text(kLine);
+  text += "    PERI_INDEX best = 0;\n    R held = PERI_X(0);\n";
+  text += "    for (PERI_INDEX k = 1; k < PERI_LENGTH; ++k) {\n      const R v = PERI_X(k);\n";
+  text += format("      const bool beats = held == held && (v != v || v %s held);\n", sign);
+  text += format("      const bool beaten = v == v && (held != held || held %s v);\n", sign);
+  return text +
+         format("      if (beats%s) best = k, held = v;\n    }\n", n.i("select_last_index") != 0 ? " || !beaten" : "");
 }
 
 // Each element of a line counts those that stand before it: its place, if it is one of the first.
@@ -107,6 +110,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   Signature s;
   PERI_ASSIGN(const Lines l, lines_of(p, n, &s));
   const auto [outer, axis, inner] = l.shape;
+  if (axis * outer * inner == 0 && !arg) return std::vector<KernelLaunch>{};
   if (axis == 0) return refused("an axis without elements");
   const DType t = n.in(0)->type.dtype;
   const auto result = [&](const ir::Value* v) -> Result<std::string> {
