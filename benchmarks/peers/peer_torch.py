@@ -9,7 +9,8 @@ drives it can let another program have its turn between. Without --rounds it say
 
 Times are those between events round each of at least 30 replays, after at least 0.5 s of replays (3 alone read 5 to 8 %
 slower at batch 1); inputs and outputs lie on the GPU, masks included. device_bytes: the most that was allocated at once
-for the network in that mode. A mode that fails says so in "errors" and is left out.
+for a run of the network in that mode, after warm-up: what cudnn.benchmark takes to choose does not count against the peer's
+memory, nor for it. A mode that fails says so in "errors" and is left out.
 
   peer_torch.py resnet50 --batch 8 --rounds 5      # rounds of its own, no input needed
 
@@ -44,7 +45,6 @@ class TorchPeer:
             base = torch.cuda.memory_allocated()
             for mode in modes:
                 others = torch.cuda.memory_allocated() - base
-                torch.cuda.reset_peak_memory_stats()
                 start = time.perf_counter()
                 try:
                     self.runs[mode] = self.prepared(net, mode)
@@ -67,6 +67,8 @@ class TorchPeer:
         if mode == "uncaptured":
             for _ in range(3):
                 function(*self.inputs)
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
             return lambda: function(*self.inputs)
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -74,6 +76,8 @@ class TorchPeer:
             for _ in range(3):
                 function(*self.inputs)
         torch.cuda.current_stream().wait_stream(side)
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             graph.answer = function(*self.inputs)  # stays where it is

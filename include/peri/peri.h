@@ -305,8 +305,9 @@ struct DLManagedTensor;
 
 /* `out` describes the same memory, without a copy: an input, or an output to write to. Nothing is taken over: `tensor`
  * must live, and is to be released by the caller, after the run. dims of `out` are the tensor's own. Memory of the CPU,
- * pinned by CUDA or not, and of CUDA devices. Errors: USAGE (on another device, which is named; strides that are not
- * dense and row-major), UNSUPPORTED (an element type or lanes that have no peri_dtype). */
+ * pinned by CUDA or not, and of CUDA devices (then device_index is written too). Errors: USAGE (on another device,
+ * which is named; strides that are not dense and row-major), UNSUPPORTED (an element type or lanes that have no
+ * peri_dtype). */
 peri_error* peri_tensor_from_dlpack(const struct DLManagedTensor* tensor, peri_tensor* out);
 /* Output `index` of the last run, without a copy. It shares the memory: it outlives the next run and the session, and
  * is given back by its own deleter. An output that was written to the caller's memory is the caller's to keep. One in

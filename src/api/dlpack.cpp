@@ -51,14 +51,17 @@ Status from_dlpack(const DLTensor& t, peri_tensor* out) {
   for (const Format& f : kFormats) {
     if (t.dtype.code != f.code || t.dtype.bits != f.bits || t.dtype.lanes != 1) continue;
     PERI_ASSIGN(const int64_t bytes, dtype_bytes(static_cast<DType>(f.dtype), count));
-    *out = {sizeof(peri_tensor),
-            f.dtype,
-            device == kDLCUDA ? PERI_DEVICE_CUDA : PERI_DEVICE_HOST,
-            t.shape,
-            static_cast<size_t>(t.ndim),
-            t.data ? static_cast<std::byte*>(t.data) + t.byte_offset : nullptr,
-            static_cast<size_t>(bytes),
-            device == kDLCUDA ? t.device.device_id : 0};
+    const peri_tensor made = {sizeof(peri_tensor),
+                              f.dtype,
+                              device == kDLCUDA ? PERI_DEVICE_CUDA : PERI_DEVICE_HOST,
+                              t.shape,
+                              static_cast<size_t>(t.ndim),
+                              t.data ? static_cast<std::byte*>(t.data) + t.byte_offset : nullptr,
+                              static_cast<size_t>(bytes),
+                              device == kDLCUDA ? t.device.device_id : 0};
+    // A caller that was compiled before there were devices has no room for their index, and no tensor there.
+    const size_t known = device == kDLCUDA ? sizeof(made) : offsetof(peri_tensor, device_index);
+    __builtin_memcpy(static_cast<void*>(out), &made, known);
     return Ok{};
   }
   return unsupported("a DLPack element type of code %d, %d bits, %d lanes", t.dtype.code, t.dtype.bits, t.dtype.lanes);

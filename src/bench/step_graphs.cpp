@@ -48,6 +48,8 @@ Result<StepTimes> time_steps(runtime::Session& session, double seconds) {
   std::vector<std::unique_ptr<device::Captured>> captured;
   for (size_t k = 1; k <= out.steps.size(); ++k) {
     PERI_ASSIGN(captured.emplace_back(), graphs.first(k));
+    const size_t before = k > 1 ? captured[k - 2]->size() : 0;
+    out.work.push_back(static_cast<int64_t>(captured.back()->size() - before));
   }
   const int64_t warm = now_ns();
   while (seconds_since(warm) < kWarmUpShare * seconds) PERI_TRY(graphs.replay_ms(*captured.back()));

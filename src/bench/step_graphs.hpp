@@ -28,6 +28,7 @@ class StepGraphs {
 struct StepTimes {
   std::vector<size_t> steps;  // of the program
   std::vector<double> ms;     // of each: a difference, which noise may make negative
+  std::vector<int64_t> work;  // of each: launches and copies
   double run_ms = 0;          // of the graph of all
   int64_t rounds = 0;
 };

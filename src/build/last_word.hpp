@@ -13,7 +13,7 @@ namespace peri::build {
 Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineOptions& options,
                        lower::RefusedChoices* refused, Built* built);
 
-// As an object of the proof.
+// As a member of the proof; nothing where it was not timed.
 void write_whole_graph(JsonWriter& w, const WholeGraph& whole);
 
 }  // namespace peri::build

@@ -180,10 +180,7 @@ std::string proof_json(const build::Built& built, const compile::Options& o) {
   w.end_object();
   w.key("engine");
   write_engine_verdict(w, built);
-  if (built.whole.timed) {
-    w.key("whole_graph");
-    write_whole_graph(w, built.whole);
-  }
+  write_whole_graph(w, built.whole);
   w.key("tuner")
       .begin_object()
       .field("problems", c.tuned.problems)

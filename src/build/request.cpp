@@ -21,6 +21,7 @@ namespace peri::build {
 
 namespace {
 constexpr int kMaxThreads = 1024, kMaxSettings = 64;
+constexpr double kMaxBudget = 1e6;
 
 Result<DType> given_dtype(const char* flag, const std::string& name) {
   if (name.empty()) return DType::kInvalid;
@@ -91,6 +92,9 @@ Result<compile::Options> options_of(const Request& request) {
         .expecting(format("0 to %d", kMaxSettings))
         .but_found(std::to_string(request.settings));
   o.tune.settings = request.settings;
+  if (!(request.budget >= 0 && request.budget <= kMaxBudget))
+    return usage("the seconds to tune for are not in range").expecting(format("0 to %g", kMaxBudget));
+  o.tune.budget_seconds = request.budget;
   o.tune.measure = request.tune;
   o.tune.verify = request.verify;
   if (request.cache) o.tune.cache_path = request.cache_folder ? *request.cache_folder : cache_folder();
@@ -113,7 +117,7 @@ int64_t Made::reference_steps() const {
 
 double Made::seconds() const {
   const compile::Compiled& c = built.compiled;
-  return c.import_seconds + c.passes_seconds + c.tune_seconds + built.verdict.seconds;
+  return c.import_seconds + c.passes_seconds + c.tune_seconds + built.whole.seconds + built.verdict.seconds;
 }
 
 std::string Made::verdict() const {

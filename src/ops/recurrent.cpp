@@ -155,6 +155,7 @@ OpDef recurrent(std::string_view name, std::string_view onnx, Status (*infer)(In
           .infer = infer,
           .reference = reference,
           .cost = cost,
+          .anchor = true,
           .stores = "states between steps",
           .fan_in = fan_in,
           .index_ends = index_ends};

@@ -25,7 +25,10 @@ std::vector<DeviceMemory> device_memory(const Program& p, const ArenaPlan& plan)
   return out;
 }
 
-std::string mib_text(int64_t bytes) { return format("%.1f MiB", static_cast<double>(bytes) / (1 << 20)); }
+std::string mib_text(int64_t bytes) {
+  return bytes < 1 << 20 ? format("%lld bytes", static_cast<long long>(bytes))
+                         : format("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+}
 
 std::string memory_text(const DeviceMemory& m) {
   return mib_text(m.total()) + ": weights " + mib_text(m.weights) + ", arena " + mib_text(m.arena) +

@@ -49,9 +49,9 @@ struct Engine::State {
   WeightSource weights;
   EngineOptions options;
   std::vector<const Executor*> executors;
+  EngineDevices devices;  // outlives what steps keep there
   std::vector<std::unique_ptr<StepState>> steps;
   plan::ProgramSizes sizes;
-  EngineDevices devices;
   std::atomic<int64_t> made = 0;
   uint64_t id = 0;
 

@@ -363,10 +363,17 @@ Status Session::State::run_on_devices() {
   return done;
 }
 
-// All bytes of a buffer of a device.
+// All bytes of a buffer of a device: the first from here, the others from these.
 Status Session::State::write_device(size_t buffer, std::byte value) {
-  const std::vector<std::byte> bytes(static_cast<size_t>(now->arena_plan.bytes[buffer]), value);
-  return devices.lanes[program().buffers[buffer].device].write(now->addresses[buffer], bytes);
+  constexpr size_t kFirst = size_t{1} << 20;
+  const auto bytes = static_cast<size_t>(now->arena_plan.bytes[buffer]);
+  const DeviceLanes& own = devices.lanes[program().buffers[buffer].device];
+  const device::Address at = now->addresses[buffer];
+  const std::vector<std::byte> first(std::min(bytes, kFirst), value);
+  PERI_TRY(own.write(at, first));
+  for (size_t done = first.size(); done < bytes; done *= 2)
+    PERI_TRY(own.streams[0]->copy(at + done, at, std::min(done, bytes - done)));
+  return bytes > kFirst ? own.streams[0]->synchronize() : Status(Ok{});
 }
 
 }  // namespace peri::runtime

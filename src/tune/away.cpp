@@ -1,6 +1,10 @@
 // Ranges of a step's arguments.
 #include "tune/away.hpp"
 
+#include <cstring>
+
+#include "kernels/entry.hpp"
+
 namespace peri::tune {
 
 namespace {
@@ -34,6 +38,26 @@ Result<std::vector<uint64_t>> read_sums(runtime::Session& session, size_t step, 
 Result<std::vector<uint64_t>> written_sums(runtime::Session& session, size_t step, Checksums& checksums) {
   PERI_ASSIGN(const runtime::DeviceStep at, session.device_step(step));
   return sums_of(at.writes, checksums);
+}
+
+bool picks(const TrialPlace& place, const ir::Value& result, const Expected* expected, size_t k) {
+  if (!place.checksums || !expected || expected_of(*expected, k).positions.empty()) return false;
+  double bytes = dtype_bits(result.type.dtype) / 8.0;
+  for (const int64_t d : kernels::dims_of(result)) bytes *= static_cast<double>(d);
+  return dtype_bits(result.type.dtype) % 8 == 0 && bytes > static_cast<double>(place.most_read);
+}
+
+Result<Tensor> picked_result(runtime::Session& session, size_t step, size_t k, const ir::Value& result,
+                             const Expected& expected, const TrialPlace& place) {
+  const std::vector<int64_t>& positions = expected_of(expected, k).positions;
+  PERI_ASSIGN(const runtime::DeviceStep at, session.device_step(step));
+  const auto bytes = static_cast<size_t>(dtype_bits(result.type.dtype) / 8);
+  PERI_ASSIGN(const std::vector<std::byte> picked,
+              place.checksums->pick({at.writes[k].address, at.writes[k].bytes}, bytes, positions));
+  PERI_ASSIGN(Tensor out, Tensor::zeros(result.type.dtype, kernels::dims_of(result)));
+  for (size_t n = 0; n < positions.size(); ++n)
+    std::memcpy(out.mutable_data() + static_cast<size_t>(positions[n]) * bytes, picked.data() + n * bytes, bytes);
+  return out;
 }
 
 }  // namespace peri::tune

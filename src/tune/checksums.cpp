@@ -29,6 +29,10 @@ extern "C" __global__ void __launch_bounds__(256) peri_checksum(const unsigned* 
   }
   atomicAdd(out, sum);
 }
+extern "C" __global__ void __launch_bounds__(256) peri_pick(const unsigned char* x, const long long* at, unsigned char* out, long long count, long long bytes) {
+  for (long long i = (long long)blockIdx.x * 256 + threadIdx.x; i < count; i += (long long)gridDim.x * 256)
+    for (long long k = 0; k < bytes; ++k) out[i * bytes + k] = x[at[i] * bytes + k];
+}
 )";
 constexpr unsigned kMostBlocks = 512;
 
@@ -40,6 +44,7 @@ class CudaChecksums final : public Checksums {
     PERI_ASSIGN(const auto code, shelf->get({"checksum", kText, device_->facts().chip()}));
     PERI_ASSIGN(module_, device_->load(std::as_bytes(std::span(code->cubin))));
     PERI_ASSIGN(kernel_, module_->kernel("peri_checksum"));
+    PERI_ASSIGN(pick_, module_->kernel("peri_pick"));
     PERI_ASSIGN(stream_, device_->make_stream());
     return Ok{};
   }
@@ -65,10 +70,31 @@ class CudaChecksums final : public Checksums {
     return out;
   }
 
+  Result<std::vector<std::byte>> pick(device::Argument range, size_t element_bytes,
+                                      std::span<const int64_t> positions) override {
+    std::vector<std::byte> out(positions.size() * element_bytes);
+    if (out.empty()) return out;
+    for (const int64_t at : positions)
+      if (at < 0 || static_cast<size_t>(at) >= range.bytes / element_bytes) return internal_error("no such element");
+    PERI_ASSIGN(const device::Memory at, device_->allocate(positions.size_bytes()));
+    PERI_ASSIGN(const device::Memory picked, device_->allocate(out.size()));
+    PERI_TRY(stream_->copy_in(at.address(), std::as_bytes(positions)));
+    cuda::Shape shape;
+    shape.blocks[0] = static_cast<unsigned>(std::min<size_t>((positions.size() + 255) / 256, kMostBlocks));
+    shape.threads[0] = 256;
+    PERI_TRY(stream_->launch(device_->launch_of(pick_, shape,
+                                                {range, {at.address(), at.bytes()}, {picked.address(), picked.bytes()}},
+                                                {cuda::scalar(static_cast<long long>(positions.size())),
+                                                 cuda::scalar(static_cast<long long>(element_bytes))})));
+    PERI_TRY(stream_->copy_out(out, picked.address()));
+    PERI_TRY(stream_->synchronize());
+    return out;
+  }
+
  private:
   cuda::CudaDevice* const device_;
   std::unique_ptr<cuda::Module> module_;
-  cuda::Kernel kernel_;
+  cuda::Kernel kernel_, pick_;
   device::Memory sums_;
   std::unique_ptr<device::Stream> stream_;
 };

@@ -1,4 +1,5 @@
-// Whether memory of a device holds what it held, told by a few bytes: sums over all words and their places, made there.
+// What memory of a device holds, told by a few bytes: sums over all words and their places, made there, and elements
+// picked from it.
 #pragma once
 
 #include <memory>
@@ -15,6 +16,9 @@ class Checksums {
   // Of each range, 4-byte aligned, at this moment; two that differ in a few bits give other sums but for one chance in
   // 2^64. Waits for the device.
   virtual Result<std::vector<uint64_t>> of(std::span<const device::Argument> ranges) = 0;
+  // The elements at these positions of a range of elements of so many bytes, one after the other.
+  virtual Result<std::vector<std::byte>> pick(device::Argument range, size_t element_bytes,
+                                              std::span<const int64_t> positions) = 0;
 };
 
 }  // namespace peri::tune

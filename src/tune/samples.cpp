@@ -37,13 +37,13 @@ class Share {
   Share(const TrialPlace& place, size_t own) : all_(!place.away()), own_(own) {}
   bool takes(size_t problem, size_t offer, const std::string& config) {
     if (all_ || (problem < own_ && offer == 0)) return true;
-    return offer == 0 ? problem % kOneOf == 0 : !seen_[config]++ || problem % kOneOfOthers == offer % kOneOfOthers;
+    return offer == 0 ? taken_++ % kOneOf == 0 : !seen_[config]++ || problem % kOneOfOthers == offer % kOneOfOthers;
   }
 
  private:
   static constexpr size_t kOneOf = 4, kOneOfOthers = 211;
   bool all_;
-  size_t own_;
+  size_t own_, taken_ = 0;
   std::map<std::string, int> seen_;
 };
 

@@ -21,8 +21,9 @@ class Trial {
   // Runs it in each form below, all memory guarded, results and scratch poisoned before. An error if a run reports one,
   // changes an input, writes outside its memory or gives other bits than the first; or if these are wrong. Forms:
   // results in memory of their own and, where the offer says so, in that of their arguments; tasks in ascending and
-  // descending order. Returns the largest |error| / radius, 0 without `expected`. `outputs`: the row-major answers too.
-  // `brief`: what is expensive runs once for each memory of its results.
+  // descending order. Returns the largest |error| / radius, 0 without `expected`. `outputs`: the row-major answers too,
+  // unless one is so large that only what is judged of it was read from a device. `brief`: what is expensive runs once
+  // for each memory of its results.
   Result<double> verify(const Expected* expected, Evidence* evidence, std::vector<Tensor>* outputs = nullptr,
                         bool brief = false);
   // Writes the time of repeated runs of the step, by kTimeStatistic: `least_samples`, and more while `budget_ms` lasts.

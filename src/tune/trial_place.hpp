@@ -26,6 +26,7 @@ struct TrialPlace {
   std::string name = "host";
   std::shared_ptr<device::Device> device = nullptr;  // null: the host
   std::shared_ptr<Checksums> checksums = nullptr;    // null: its memory has to be read
+  size_t most_read = size_t{64} << 20;               // of a larger answer the positions that are judged are read
   // Writes what is known of the device's state at this moment: its clock.
   std::function<void(Evidence*)> note_state = [](Evidence*) {};
   bool away() const { return device != nullptr; }

@@ -20,10 +20,6 @@
 
 namespace peri::tune {
 
-namespace {
-constexpr double kMostTraffic = 1 << 30;  // no cache holds more
-}  // namespace
-
 struct Tuner::State {
   Options options;
   device::Target target;
@@ -70,6 +66,10 @@ Tuner::Tuner(Options options) : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.target = options.target ? *options.target : device::cpu_target(options.threads, exec::libraries());
   s.options = std::move(options);
+  if (s.options.budget_seconds > 0)
+    s.options.stop = [stop = s.options.stop, start = now_ns(), most = s.options.budget_seconds] {
+      return (stop && stop()) || seconds_since(start) > most;
+    };
   s.stats.worker = !s.options.worker.empty();
   if (!s.stats.worker) s.stats.worker_trouble = "no worker was asked for";
   if (!s.options.cache_path.empty() && s.options.measure)
@@ -108,7 +108,7 @@ void Tuner::State::leave_untried(Candidates* all) {
     return;
   }
   for (Candidate& c : all->list)
-    if (c.evidence.right() && !c.evidence.tried()) c.evidence.rejected = "not tried: the build was interrupted";
+    if (c.evidence.right() && !c.evidence.tried()) c.evidence.rejected = "not tried: the build had no more time";
 }
 
 Judge& Tuner::State::here() {
@@ -311,7 +311,7 @@ std::string Tuner::State::timing_key(const ir::Graph& region, const std::vector<
   const bool weights = std::find(constant.begin(), constant.end(), true) != constant.end();
   const std::string key = problem::identity(region, constant);
   if (!weights) return key;
-  // A device's last cache is none of the host's.
+  constexpr double kMostTraffic = 1 << 30;  // no cache holds more; a device's last one is none of the host's
   const size_t traffic = options.own_executor.empty()
                              ? traffic_bytes(options.model_bytes)
                              : std::bit_ceil(static_cast<size_t>(std::min(options.model_bytes, kMostTraffic)));

@@ -50,6 +50,7 @@ struct Options {
   std::vector<std::string> executors = {};  // only kernels that one of these runs; empty: all
   // Where a kernel of this executor takes a region, no other is offered it; "": all are.
   std::string own_executor = "";
+  double budget_seconds = 0;  // of the tuner's life; then it is as if `stop` said so; 0: no end
   int settings = 0;  // of the tunables of a problem's fastest kernel that are tried beside what it derives, at most
   std::function<bool()> stop;  // once true nothing more is verified or measured: what is known by then is chosen from
 };

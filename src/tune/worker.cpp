@@ -273,41 +273,47 @@ Resolved resolve_of(Judge& judge, const Question& question, const std::function<
   return judge.resolve(question.region, question.constant, question.candidates[0]);
 }
 
-// A device that a candidate brought to an end serves this process no more; the build starts another.
-void end_if_lost(Judge& judge, const std::string& refused) {
-  if (!refused.empty() && judge.lost()) _exit(kDeviceLost);
-}
-
-Status answer(int socket, Judge& judge, const Json& said, const std::function<void(const std::string&)>& before) {
+// False: a candidate has brought a device to an end, which serves this process no more; the build starts another.
+Result<bool> answer(int socket, Judge& judge, const Json& said, const std::function<void(const std::string&)>& before) {
   if (const Json* name = said.find("samples")) {
     PERI_ASSIGN(const std::string_view kernel_name, name->as_string());
     const kernels::Kernel* kernel = kernels::find(kernel_name);
     SampleVerdict v;
     if (kernel) v = samples_contained(judge, *kernel);
     PERI_TRY(send_text(socket, samples_text(v)));
-    return end_if_lost(judge, v.failed), Ok{};
+    return v.failed.empty() || !judge.lost();
   }
   auto question = contained([&] { return read_question(said); });
   if (!question.ok()) {
+    if (const auto ahead = said.get_bool("ahead"); ahead.ok() && *ahead) return true;  // nobody waits for an answer
     JsonWriter w;
     w.begin_object().field("error", question.error().text()).end_object();
-    return send_text(socket, w.take());
+    PERI_TRY(send_text(socket, w.take()));
+    return true;
   }
-  if (question->resolve) return send_text(socket, resolved_text(resolve_of(judge, *question, before)));
+  if (question->resolve) {
+    const Resolved resolved = resolve_of(judge, *question, before);
+    PERI_TRY(send_text(socket, resolved_text(resolved)));
+    return resolved.failed.empty() || !judge.lost();
+  }
   std::vector<const Candidate*> list;
   for (const Candidate& c : question->candidates) list.push_back(&c);
   if (question->terms.ahead) {
     (void)contained([&]() -> Status { return judge.foresee(question->region, question->constant, list), Ok{}; });
-    return Ok{};
+    return true;
   }
   Status sent = Ok{};
+  bool lost = false;
+  question->terms.stop = [&lost] { return lost; };
   judge_contained(judge, question->region, question->constant, list, question->terms, [&](size_t k, const Verdict* v) {
     sent = send_text(socket, v ? verdict_text(k, *v) : format("{\"candidate\":%zu}", k));
     if (!v && before) before(list[k]->id());
-    if (v) end_if_lost(judge, v->evidence.rejected);
+    lost = lost || (v && !v->evidence.right() && judge.lost());
   });
   PERI_TRY(sent);
-  return send_text(socket, "{\"done\":true}");
+  if (lost) return false;
+  PERI_TRY(send_text(socket, "{\"done\":true}"));
+  return true;
 }
 }  // namespace
 
@@ -327,7 +333,8 @@ Status serve(int socket, const std::function<void(const std::string& candidate)>
   while (true) {
     auto said = receive(socket, -1);
     if (!said.ok()) return Ok{};  // the build is done
-    PERI_TRY(answer(socket, judge, *said, before));
+    PERI_ASSIGN(const bool more, answer(socket, judge, *said, before));
+    if (!more) return Ok{};
   }
 }
 

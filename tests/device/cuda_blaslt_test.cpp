@@ -105,7 +105,7 @@ TEST_F(FakeBlasLt, AChoiceIsKeptAndMadeAgain) {
   p.m = 4, p.n = 3, p.k = 8;
   const std::vector<LtChoice> choices = must(library->choices(p, kWorkspace, 8));
   ASSERT_EQ(choices.size(), 3u);
-  EXPECT_EQ(choices[1].numbers, (std::array<int64_t, 9>{61, 21, 0, 0, 0, 0, 0, 0, 2}));
+  EXPECT_EQ(choices[1].numbers, (std::array<int64_t, 9>{61, 21, 4, 0, 0, 0, 0, 0, 2}));
   for (size_t k = 0; k < choices.size(); ++k) {
     const auto ready = must(library->make(p, &choices[k], kWorkspace));
     EXPECT_EQ(ready->workspace_bytes(), k * 1024);
@@ -123,6 +123,21 @@ TEST_F(FakeBlasLt, AChoiceIsKeptAndMadeAgain) {
   EXPECT_EQ(library->make(p, &strange, kWorkspace).error().kind, ErrorKind::kRefused);
   p.k = 0;
   EXPECT_EQ(library->choices(p, kWorkspace, 8).error().kind, ErrorKind::kRefused);
+}
+
+TEST_F(FakeBlasLt, WhatRoundsSumsBeforeTheActivationIsLeftOut) {
+  const auto device = must(cuda::make_cuda_device());
+  const auto library = must(BlasLt::of(*device));
+  LtMatmul p;
+  p.m = 4, p.n = 3, p.k = 8;
+  const LtChoice split = must(library->choices(p, kWorkspace, 8))[1];
+  p.act = LtMatmul::Act::kGeluTanh;
+  EXPECT_TRUE(library->make(p, &split, kWorkspace).ok()) << "float32 has nothing to round to";
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    p.dtype = dtype;
+    EXPECT_EQ(library->make(p, &split, kWorkspace).error().kind, ErrorKind::kRefused);
+    for (const LtChoice& c : must(library->choices(p, kWorkspace, 8))) EXPECT_NE(c, split);
+  }
 }
 
 TEST_F(FakeBlasLt, AddressesThatAreNotAlignedAreRefused) {

@@ -7,7 +7,9 @@
 #include "tests/places.hpp"
 #include "tests/tune/planted.hpp"
 #include "tests/tune/planted_sum.hpp"
+#include "tune/arguments.hpp"
 #include "tune/chains.hpp"
+#include "tune/trial.hpp"
 #include "tune/worker.hpp"
 
 namespace peri::tune {
@@ -76,6 +78,44 @@ TEST_F(CudaTrial, AWriteBehindTheResultIsSeen) {
   const Verdict v = judged(planted::sum_kernel<1>());
   EXPECT_NE(v.evidence.rejected.find("a kernel wrote past the end of its result 0"), std::string::npos)
       << v.evidence.rejected;
+}
+
+TEST_F(CudaTrial, AChangedInputIsSeen) {
+  EXPECT_EQ(judged(planted::sum_kernel<-1>()).evidence.rejected, "it changed its input 0");
+}
+
+// Of a large answer only the judged positions are read; a wrong one is seen there, another run by its checksum.
+TEST_F(CudaTrial, OfALargeAnswerThePositionsAreRead) {
+  const ir::Graph g = parsed("graph { input x: f32[7000,100]; input w: f32[7000,100]; y = add(x, w); output y }");
+  planted::Known known;
+  TrialPlaces places(1);
+  ThreadPool pool(1);
+  auto arguments = make_arguments(g, 7);
+  ASSERT_TRUE(arguments.ok());
+  auto given = Given::make(std::move(*arguments), {false, false});
+  ASSERT_TRUE(given.ok());
+  std::vector<int64_t> positions = {0, 1, 699, 350000, 699999};
+  const auto expected = expected_at(g, given->row_major(), 1, positions);
+  ASSERT_TRUE(expected.ok());
+  const auto error = [&](const kernels::Kernel& kernel, const char* config) {
+    known.add(kernel);
+    Candidate c = candidate(kernel, g);
+    c.offer.config = config;
+    const auto opened = places.of(kernel);
+    EXPECT_TRUE(opened.ok());
+    TrialPlace place = **opened;
+    EXPECT_TRUE(place.checksums);
+    place.most_read = 1 << 20;
+    auto trial = Trial::create(g, {false, false}, c, &*given, place, &pool);
+    EXPECT_TRUE(trial.ok());
+    Evidence e;
+    std::vector<Tensor> whole;
+    const auto verified = (*trial)->verify(&*expected, &e, &whole);
+    EXPECT_TRUE(whole.empty());
+    return verified.ok() ? std::string() : verified.error().text();
+  };
+  EXPECT_EQ(error(planted::sum_kernel<0>(), ""), "");
+  EXPECT_NE(error(planted::sum_kernel<0>(), format("blocks=%d", planted::kWrongBlocks).c_str()), "");
 }
 
 TEST_F(CudaTrial, SettingsAreTriedAndTheWrongOneIsRefused) {

@@ -21,8 +21,9 @@ inline Result<std::vector<kernels::Offer>> offer_sum(const kernels::Problem& p, 
   return std::vector<kernels::Offer>{o};
 }
 
-// y = x + w by so many blocks as are set, else kBlocks; kMore elements are written behind the last; with kWrongBlocks
-// the last is left out. Its entry is "peri_planted_N" of kBlocks.
+// y = x + w by so many blocks as are set, else kBlocks; kMore elements are written behind the last, or, if it is
+// negative, one of x is changed in the end; with kWrongBlocks the last is left out. Its entry is "peri_planted_N" of
+// kBlocks.
 template <int kMore, int kBlocks = 2>
 const kernels::Kernel& sum_kernel();
 
@@ -37,8 +38,9 @@ Result<std::unique_ptr<kernels::Instance>> make_sum(const kernels::Problem& p, s
   l.text = "extern \"C\" __global__ void " + l.entry +
            "(const float* x, const float* w, float* y, long long n, long long more) {\n"
            "  const long long step = (long long)gridDim.x * 256;\n"
-           "  for (long long i = (long long)blockIdx.x * 256 + threadIdx.x; i < n + more; i += step)\n"
-           "    y[i] = i < n ? x[i] + w[i] : 1.0f;\n}\n";
+           "  for (long long i = (long long)blockIdx.x * 256 + threadIdx.x; i < n + (more > 0 ? more : 0); i += step)\n"
+           "    y[i] = i < n ? x[i] + w[i] : 1.0f;\n"
+           "  if (more < 0 && blockIdx.x == 0 && threadIdx.x == 255) ((float*)x)[1] = 7;\n}\n";
   l.blocks = set > 0 ? set : kBlocks;
   using From = kernels::cuda::LaunchArgument::From;
   l.arguments = {{From::kInput, 0}, {From::kInput, 1}, {From::kOutput, 0}};

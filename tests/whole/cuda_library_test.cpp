@@ -73,7 +73,7 @@ TEST_F(CudaLibrary, ALockedChoiceIsKept) {
     for (plan::LockedChoice& c : lock.regions)
       if (c.candidate.starts_with("cuda_blaslt@")) {
         c.candidate = format(
-            "cuda_blaslt@%d {sizes=1x1x1x1 version=%s algo=61 tile=21 split=0 reduction=0 swizzle=0 "
+            "cuda_blaslt@%d {sizes=1x1x1x1 version=%s algo=61 tile=21 split=4 reduction=0 swizzle=0 "
             "custom=0 stages=0 inner=0 cluster=2}",
             kernel->version, version);
         ++changed;

@@ -25,6 +25,7 @@ std::vector<Flag> build_flags(std::vector<Flag> more) {
       {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, cublaslt, reference"},
       {"--disable-pass", "", "NAME", "leave a pass out", true},
       {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it"},
+      {"--budget", "", "SECONDS", "tune for so long, then take the best so far (default: until all is tried)"},
       {"--settings", "", "N", "settings of a kernel's tunables to try beside what it derives (default: 0)"},
       {"--no-tune", "", "", "take each kernel's first offer, without measuring"},
       {"--no-verify", "", "", "do not check candidates against the reference (the proof says so)"},
@@ -104,6 +105,7 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   r.dump_dir = arguments.get("--dump-passes");
   PERI_ASSIGN(r.threads, thread_count(arguments));
   r.provider = arguments.get("--provider");
+  PERI_ASSIGN(r.budget, arguments.real("--budget", 0, 1e6, 0));
   PERI_ASSIGN(const int64_t settings, arguments.number("--settings", 0, 64, 0));
   r.settings = static_cast<int>(settings);
   r.tune = !arguments.has("--no-tune");

@@ -151,6 +151,7 @@ int cublasLtMatmulAlgoGetHeuristic(void* handle, const Product* p, const Layout*
   for (int k = 0; k < algos && *count < most; ++k) {
     Found f = {0};
     f.algo.numbers[0] = kFirstAlgo + (uint32_t)k, f.algo.numbers[1] = 20 + (uint32_t)k, f.algo.numbers[8] = 2;
+    f.algo.numbers[2] = k == 1 ? 4 : 1;  // it splits the depth
     f.workspace = workspace_of(&f.algo);
     if (takes(&f.algo, p) && f.workspace <= w->workspace) found[(*count)++] = f;
   }
