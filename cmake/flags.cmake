@@ -28,7 +28,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # Fields left out of a designated initialiser have their default, as for GCC above; get_temporary_buffer of libstdc++'s
   # own stable_sort is deprecated.
   list(APPEND PERI_WARNINGS -Wno-missing-designated-field-initializers -Wno-deprecated-declarations -Wextra-semi
-       -Wimplicit-fallthrough -Wunreachable-code-break -Wshadow-field-in-constructor-modified)
+       -Wimplicit-fallthrough -Wunreachable-code-break -Wshadow-field-in-constructor-modified -Wcomma)
 endif()
 
 # PERI_SANITIZE=address,undefined: every finding ends the program. PERI_FUZZ adds coverage for libFuzzer.

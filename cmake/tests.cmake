@@ -23,6 +23,7 @@ function(peri_fakes name folder)
     get_filename_component(stem "${file}" NAME_WE)
     add_library(fake_${stem} MODULE "${file}")
     target_compile_options(fake_${stem} PRIVATE -Wall -Wextra -Werror -Wno-unused-parameter)
+    target_link_libraries(fake_${stem} PRIVATE m)
     set_target_properties(fake_${stem} PROPERTIES PREFIX "" OUTPUT_NAME "${stem}" C_STANDARD 11
       LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/fake")
     add_dependencies(test_${name} fake_${stem})
@@ -76,6 +77,10 @@ endforeach()
 foreach(folder whole)
   peri_tests(${folder})
 endforeach()
+foreach(module tune whole)
+  add_dependencies(test_${module} fake_driver fake_nvrtc)  # trials on a GPU that is none
+endforeach()
+add_dependencies(test_whole fake_cublaslt)  # kernels over a library
 
 # The rules of the house, and the check of each rule.
 find_program(PERI_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-enum { kDLCPU = 1 };                                                        /* a DLDevice's device_type */
+enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3 };                          /* a DLDevice's device_type */
 enum { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4, kDLBool = 6 }; /* a DLDataType's code */
 
 typedef struct DLDevice {

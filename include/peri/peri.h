@@ -28,7 +28,9 @@ typedef enum peri_error_kind {
   PERI_ERROR_REFUSED = 6,  /* locked, missing executor, other version or machine */
   PERI_ERROR_CANCELLED = 7,
   PERI_ERROR_MEMORY = 8,
-  PERI_ERROR_INTERNAL = 9 /* our own fault */
+  PERI_ERROR_INTERNAL = 9,    /* our own fault */
+  PERI_ERROR_REGRESSION = 10, /* a comparison found that something became slower */
+  PERI_ERROR_UNSTABLE = 11    /* a measurement does not tell */
 } peri_error_kind;
 
 typedef enum peri_error_part {
@@ -69,9 +71,13 @@ typedef enum peri_dtype {
 /* "f32", "i64", ...; "" for a number that is no dtype. Numbers not listed above name formats without a C type. */
 const char* peri_dtype_name(peri_dtype dtype);
 
-typedef enum peri_device { PERI_DEVICE_HOST = 0 } peri_device;
+typedef enum peri_device {
+  PERI_DEVICE_HOST = 0, /* pinned memory too */
+  PERI_DEVICE_CUDA = 1,
+  PERI_DEVICE_NULL = 100 /* a device without hardware, for tests */
+} peri_device;
 
-/* A tensor in memory of the caller: dense, row-major. */
+/* A tensor in memory of the caller: dense, row-major. In an array of them all have the same struct_size. */
 typedef struct peri_tensor {
   size_t struct_size; /* sizeof(peri_tensor) */
   peri_dtype dtype;
@@ -80,6 +86,7 @@ typedef struct peri_tensor {
   size_t rank;
   void* data; /* inputs are only read */
   size_t bytes;
+  int32_t device_index; /* which one of the kind `device`; 0 on the host */
 } peri_tensor;
 
 /* ---- hooks ----------------------------------------------------------------------------------------------------- */
@@ -110,7 +117,8 @@ typedef struct peri_engine_options {
   const peri_allocator* allocator; /* NULL: the system's */
   peri_log_function log;           /* NULL: silent */
   void* log_user;
-  int check_weights; /* 1: the hash of every weight is recomputed first; else they are mapped and not read */
+  int check_weights;  /* 1: the hash of every weight is recomputed first; else they are mapped and not read */
+  const char* device; /* "cuda:1": which one of several an engine for that kind runs on; NULL: the first */
 } peri_engine_options;
 
 typedef struct peri_dim {
@@ -153,7 +161,8 @@ typedef struct peri_build_options {
   /* Asked from the building thread now and then; once it gives nonzero the build ends with the best so far, and the log
    * is told. */
   int (*stop)(void* user);
-  int settings; /* of a kernel's tunables to try beside what it derives, 0 to 64 */
+  int settings;       /* of a kernel's tunables to try beside what it derives, 0 to 64 */
+  const char* device; /* as in peri_engine_options */
 } peri_build_options;
 
 /* Maps an engine file. `options` NULL: defaults. Errors: IO, INVALID (not an engine, cut, damaged), REFUSED (another
@@ -196,6 +205,28 @@ peri_error* peri_engine_verify(const peri_engine* engine, const peri_verify_opti
  * of the build. All of a model's unsupported nodes are in the report and no error. Of `options` the shape, the backend
  * and the disabled passes count; NULL: defaults. */
 peri_error* peri_model_inspect(const char* model, const peri_build_options* options, peri_report** report);
+typedef struct peri_bench_options {
+  size_t struct_size;
+  int threads;          /* 0: as the engine says */
+  double seconds;       /* to sample for, in each process; 0: 3 */
+  int64_t max_runs;     /* in each process; 0: 100000 */
+  const peri_dim* dims; /* the shape of the runs; what is not named is as it was tuned for */
+  size_t dim_count;
+  int layers;    /* 1: also the time of every step */
+  int processes; /* measure in so many fresh processes, one after another: of the program that PERI_WORKER names, else
+                  * of `peri` beside the running one; 0: in this process. A comparison takes 5 */
+  void (*progress)(void* user, size_t done, size_t total, const char* what); /* as in peri_build_options */
+  int (*stop)(void* user);                                                   /* not 0: end with the samples so far */
+  void* user;
+} peri_bench_options;
+
+/* Times runs on seeded inputs. `report` gets the object that `peri bench --json` writes. */
+peri_error* peri_engine_bench(const peri_engine* engine, const peri_bench_options* options, peri_report** report);
+/* Two such objects, of the same model, sizes and threads: whether the second took more than `limit` (1.03: three
+ * percent more; 1 or above) of the first by more than chance. `report`, if it is not NULL, gets what `peri compare
+ * --json` writes, also where the error is REGRESSION (it did) or UNSTABLE (fewer than 5 processes on a side tell
+ * nothing). */
+peri_error* peri_bench_compare(const char* before, const char* after, double limit, peri_report** report);
 /* As a JSON object; lives as long as the report. */
 const char* peri_report_json(const peri_report* report);
 /* NULL is allowed. */
@@ -227,15 +258,38 @@ typedef struct peri_session peri_session;
 peri_error* peri_session_create(const peri_engine* engine, int threads, peri_session** out);
 void peri_session_free(peri_session* session);
 
+/* The device that all inputs and outputs of the engine lie on, so that they need never cross to the host; `index`, if
+ * it is not NULL, gets which one of its kind. PERI_DEVICE_HOST: inputs and outputs are memory of the host. */
+peri_device peri_session_device(const peri_session* session, int32_t* index);
+/* Makes what runs of inputs with these dims need: plans, memory, and what a device captures. `in` has dtypes and dims;
+ * data is not looked at. A session keeps its last 8 shapes: going back to one makes nothing. */
+peri_error* peri_session_prepare(peri_session* session, const peri_tensor* in, size_t in_count);
+/* Memory of the session for an input or output on its device, at the shape of the last run or peri_session_prepare():
+ * the same for every run until a larger shape is prepared. Given to peri_session_run() nothing is copied. dims live
+ * until the shape changes. Errors: USAGE (no shape, no such port), UNSUPPORTED (it lies on the host, or its size hangs
+ * on data). */
+peri_error* peri_session_input_memory(peri_session* session, size_t index, peri_tensor* out);
+peri_error* peri_session_output_memory(peri_session* session, size_t index, peri_tensor* out);
+
 /* Runs `in` (peri_engine_input_count of them) to `out` (peri_engine_output_count).
  * An output whose data is NULL is given memory of the session; else it is written to data, which must be of exactly the
  * output's bytes, and dims are not read. After success every output has its dtype, dims, rank, data and bytes; dims and
  * memory of the session live until the next run or the session's end. Data-dependent outputs must have data NULL.
- * `stream` must be NULL on the host: the call returns when the outputs are written.
- * Errors: USAGE (counts, device, stream, sizes), INVALID (a dtype or dim that does not fit, named; data out of range),
- * UNSUPPORTED (string tensors). After an error the contents of outputs are undefined; the session may run again. */
+ * Where peri_session_device() is a device, tensors may lie there, each by itself: `device` and `device_index` say so.
+ * An output there whose data is NULL is given the session's own memory. Memory of the caller's is worked on in place
+ * from the second run on that names the same addresses, if they are aligned as the buffers are (64 bytes) and do not
+ * overlap; else it is copied within the device. `stream` NULL: the call returns when the outputs are written. On a
+ * device a stream of the caller's, as its driver knows it (a CUstream; (void*)1 is CUDA's default stream): the run
+ * begins behind the work that stands there, later work there is behind the run, and the call returns at once; all
+ * tensors must lie on the device then, and stay as they are. peri_session_wait() tells what such a run found wrong.
+ * Else `stream` must be NULL. Errors: USAGE (counts, device, stream, sizes), INVALID (a dtype or dim that does not fit,
+ * named; data out of range), UNSUPPORTED (string tensors). After an error the contents of outputs are undefined; the
+ * session may run again. */
 peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_t in_count, peri_tensor* out,
                              size_t out_count, void* stream);
+
+/* Waits for runs that were given a stream. The first of their errors; NULL if there is none. */
+peri_error* peri_session_wait(peri_session* session);
 
 /* Inputs of a text model, made of texts by the tokenizer that travels in its engine: one row a text, padded to the
  * longest. `in` (peri_engine_input_count of them, struct_size set) is filled, to be given to peri_session_run(); what
@@ -250,13 +304,15 @@ peri_error* peri_session_texts(peri_session* session, const char* const* texts, 
 struct DLManagedTensor;
 
 /* `out` describes the same memory, without a copy: an input, or an output to write to. Nothing is taken over: `tensor`
- * must live, and is to be released by the caller, after the run. dims of `out` are the tensor's own. Errors: USAGE (not
- * on the CPU, the device named; strides that are not dense and row-major), UNSUPPORTED (an element type or lanes that
- * have no peri_dtype). */
+ * must live, and is to be released by the caller, after the run. dims of `out` are the tensor's own. Memory of the CPU,
+ * pinned by CUDA or not, and of CUDA devices (then device_index is written too). Errors: USAGE (on another device,
+ * which is named; strides that are not dense and row-major), UNSUPPORTED (an element type or lanes that have no
+ * peri_dtype). */
 peri_error* peri_tensor_from_dlpack(const struct DLManagedTensor* tensor, peri_tensor* out);
 /* Output `index` of the last run, without a copy. It shares the memory: it outlives the next run and the session, and
- * is given back by its own deleter. An output that was written to the caller's memory is the caller's to keep. Errors:
- * USAGE (no run, no such output), UNSUPPORTED (an element type that DLPack has not). */
+ * is given back by its own deleter. An output that was written to the caller's memory is the caller's to keep. One in
+ * the session's memory on a device is copied there, since the next run writes to it. Errors: USAGE (no run, no such
+ * output), UNSUPPORTED (an element type that DLPack has not). */
 peri_error* peri_session_output_to_dlpack(const peri_session* session, size_t index, struct DLManagedTensor** out);
 
 #ifdef __cplusplus

@@ -15,6 +15,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -73,26 +74,29 @@ struct View {
   std::vector<int64_t> dims;
   void* data = nullptr;
   size_t bytes = 0;
+  peri_device device = PERI_DEVICE_HOST;
+  int32_t device_index = 0;
 
   // Memory of the caller as an input or an output. As an output, `dims` may be left out.
   template <class T, size_t N>
   static View of(std::span<T, N> values, std::vector<int64_t> dims = {}) {
     using Element = std::remove_const_t<T>;
     static_assert(detail::dtype_of<Element>() != PERI_DTYPE_INVALID, "no dtype for this type: fill a View by hand");
-    return {detail::dtype_of<Element>(), std::move(dims), const_cast<Element*>(values.data()), values.size_bytes()};
+    return {detail::dtype_of<Element>(), std::move(dims),  const_cast<Element*>(values.data()),
+            values.size_bytes(),         PERI_DEVICE_HOST, 0};
   }
   // Memory of another array library, which must outlive the run. Include <peri/dlpack.h> for the struct.
   static Result<View> from_dlpack(const DLManagedTensor& tensor) {
     return detail::guarded([&]() -> Result<View> {
       peri_tensor t = {};
       if (peri_error* e = peri_tensor_from_dlpack(&tensor, &t)) return detail::take(e);
-      return View{t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes};
+      return View{t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes, t.device, t.device_index};
     });
   }
-  // The elements, or nothing if they are of another type.
+  // The elements, or nothing if they are of another type or lie on a device.
   template <class T>
   std::span<const T> as() const {
-    if (dtype != detail::dtype_of<T>()) return {};
+    if (dtype != detail::dtype_of<T>() || device != PERI_DEVICE_HOST) return {};
     return {static_cast<const T*>(data), bytes / sizeof(T)};
   }
 };
@@ -130,12 +134,14 @@ struct BuildOptions {
   std::function<void(size_t done, size_t total, const char* what)> progress;
   std::function<bool()> stop;  // once true the build ends with the best so far
   Hooks hooks;
+  std::string device;  // as in LoadOptions
 };
 
 struct LoadOptions {
   int threads = 0;             // 0: the CPUs this process may use
   bool check_weights = false;  // recompute the hash of every weight first
   Hooks hooks;
+  std::string device;  // "cuda:1": which one of several; empty: the first
 };
 
 struct VerifyOptions {
@@ -154,11 +160,21 @@ struct Report {
   std::string outside, json;
 };
 
+struct BenchOptions {
+  int threads = 0, processes = 0;  // as in peri_bench_options
+  double seconds = 3;              // to sample for, in each process
+  int64_t max_runs = 0;            // in each process; 0: 100000
+  Dims dims;                       // the shape of the runs; what is not named is as it was tuned for
+  bool layers = false;             // also the time of every step
+  std::function<void(size_t done, size_t total, const char* what)> progress;
+  std::function<bool()> stop;  // once true it ends with the samples so far
+};
+
 class Engine {
  public:
   // Maps an engine file. `threads` 0: the CPUs this process may use.
   static Result<Engine> load(const std::string& path, int threads = 0, const Hooks& hooks = {}) {
-    return load(path, LoadOptions{threads, false, hooks});
+    return load(path, LoadOptions{threads, false, hooks, {}});
   }
   static Result<Engine> load(const std::string& path, const LoadOptions& options) {
     return detail::guarded([&]() -> Result<Engine> {
@@ -169,6 +185,7 @@ class Engine {
       o.log = options.hooks.log;
       o.log_user = options.hooks.log_user;
       o.check_weights = options.check_weights;
+      o.device = options.device.empty() ? nullptr : options.device.c_str();
       peri_engine* raw = nullptr;
       if (peri_error* e = peri_engine_load(path.c_str(), &o, &raw)) return detail::take(e);
       return Engine(raw);
@@ -225,6 +242,10 @@ class Engine {
   Result<Report> verify(const VerifyOptions& options = {}) const {
     return detail::guarded([&] { return verify_engine(options); });
   }
+  // Times runs on seeded inputs: the JSON object of `peri bench`.
+  Result<std::string> bench(const BenchOptions& options = {}) const {
+    return detail::guarded([&] { return bench_engine(options); });
+  }
   const peri_engine* handle() const { return raw_.get(); }
 
  private:
@@ -247,6 +268,7 @@ class Engine {
     o.provider = text(options.provider);
     o.backend = text(options.backend);
     o.dtype = text(options.dtype);
+    o.device = text(options.device);
     o.no_tune = !options.tune;
     o.no_verify = !options.verify;
     o.no_cache = !options.cache;
@@ -288,8 +310,38 @@ class Engine {
     if (e && !raw) return detail::take(e);
     return Report{!e, e ? detail::take(e).text : "", peri_report_json(raw)};
   }
+  Result<std::string> bench_engine(const BenchOptions& options) const {
+    const std::vector<peri_dim> dims = detail::raw_dims(options.dims);
+    peri_bench_options o = {};
+    o.struct_size = sizeof(o);
+    o.threads = options.threads;
+    o.seconds = options.seconds;
+    o.max_runs = options.max_runs;
+    o.dims = dims.data();
+    o.dim_count = dims.size();
+    o.layers = options.layers;
+    o.processes = options.processes;
+    o.user = const_cast<BenchOptions*>(&options);
+    if (options.progress) o.progress = detail::tell<BenchOptions>;
+    if (options.stop) o.stop = [](void* user) { return static_cast<int>(static_cast<BenchOptions*>(user)->stop()); };
+    peri_report* raw = nullptr;
+    if (peri_error* e = peri_engine_bench(handle(), &o, &raw)) return detail::take(e);
+    const std::unique_ptr<peri_report, void (*)(peri_report*)> report(raw, peri_report_free);
+    return std::string(peri_report_json(raw));
+  }
   std::unique_ptr<peri_engine, void (*)(peri_engine*)> raw_;
 };
+
+// `peri compare` of two objects of `peri bench`: not passed where the second regressed, or too few processes can tell.
+inline Result<Report> compare_benches(const std::string& before, const std::string& after, double limit = 1.03) {
+  return detail::guarded([&]() -> Result<Report> {
+    peri_report* raw = nullptr;
+    peri_error* e = peri_bench_compare(before.c_str(), after.c_str(), limit, &raw);
+    const std::unique_ptr<peri_report, void (*)(peri_report*)> report(raw, peri_report_free);
+    if (e && !raw) return detail::take(e);
+    return Report{!e, e ? detail::take(e).text : "", peri_report_json(raw)};
+  });
+}
 
 class Session {
  public:
@@ -303,22 +355,48 @@ class Session {
   }
 
   // Runs the inputs, in the engine's order. The views returned live until the next run or the session's end. `outputs`,
-  // if not empty, one for each: memory of the caller to write to, or a View{} for memory of the session.
-  Result<std::vector<View>> run(std::span<const View> inputs, std::span<const View> outputs = {}) {
+  // if not empty, one for each: memory of the caller to write to, or a View{} for memory of the session (on the device
+  // that View::device names). `stream`: as peri_session_run() takes it; then wait() tells errors of the run.
+  Result<std::vector<View>> run(std::span<const View> inputs, std::span<const View> outputs = {},
+                                void* stream = nullptr) {
     return detail::guarded([&]() -> Result<std::vector<View>> {
       std::vector<peri_tensor> in, out;
       for (const View& v : inputs) in.push_back(raw_of(v));
       for (const View& v : outputs) out.push_back(raw_of(v));
       if (outputs.empty()) out.assign(output_count_, raw_of({}));
-      if (peri_error* e = peri_session_run(raw_.get(), in.data(), in.size(), out.data(), out.size(), nullptr))
+      if (peri_error* e = peri_session_run(raw_.get(), in.data(), in.size(), out.data(), out.size(), stream))
         return detail::take(e);
       std::vector<View> made;
-      for (const peri_tensor& t : out) made.push_back({t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes});
+      for (const peri_tensor& t : out) made.push_back(view_of(t));
       return made;
     });
   }
   Result<std::vector<View>> run(std::initializer_list<View> inputs) {
     return run(std::span<const View>(inputs.begin(), inputs.size()));
+  }
+
+  // The device that all inputs and outputs lie on, and which one of its kind; PERI_DEVICE_HOST: none.
+  std::pair<peri_device, int32_t> device() const {
+    int32_t index = 0;
+    return {peri_session_device(raw_.get(), &index), index};
+  }
+  // Makes what runs of inputs of these types and dims need. Nothing: it is there.
+  std::optional<Error> prepare(std::span<const View> inputs) {
+    return detail::guarded([&]() -> std::optional<Error> {
+      std::vector<peri_tensor> in;
+      for (const View& v : inputs) in.push_back(raw_of(v));
+      if (peri_error* e = peri_session_prepare(raw_.get(), in.data(), in.size())) return detail::take(e);
+      return std::nullopt;
+    });
+  }
+  Result<View> input_memory(size_t index) { return port_memory(peri_session_input_memory, index); }
+  Result<View> output_memory(size_t index) { return port_memory(peri_session_output_memory, index); }
+  // Waits for runs that were given a stream; the first of their errors, if there is one.
+  std::optional<Error> wait() {
+    return detail::guarded([&]() -> std::optional<Error> {
+      if (peri_error* e = peri_session_wait(raw_.get())) return detail::take(e);
+      return std::nullopt;
+    });
   }
 
   // Inputs of a text model, made of texts by its own tokenizer; they live until the next call or the session's end.
@@ -330,7 +408,7 @@ class Session {
       if (peri_error* e = peri_session_texts(raw_.get(), raw.data(), raw.size(), in.data(), in.size()))
         return detail::take(e);
       std::vector<View> made;
-      for (const peri_tensor& t : in) made.push_back({t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes});
+      for (const peri_tensor& t : in) made.push_back(view_of(t));
       return made;
     });
   }
@@ -346,7 +424,17 @@ class Session {
   Session(peri_session* raw, size_t inputs, size_t outputs)
       : raw_(raw, peri_session_free), input_count_(inputs), output_count_(outputs) {}
   static peri_tensor raw_of(const View& v) {
-    return {sizeof(peri_tensor), v.dtype, PERI_DEVICE_HOST, v.dims.data(), v.dims.size(), v.data, v.bytes};
+    return {sizeof(peri_tensor), v.dtype, v.device, v.dims.data(), v.dims.size(), v.data, v.bytes, v.device_index};
+  }
+  static View view_of(const peri_tensor& t) {
+    return {t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes, t.device, t.device_index};
+  }
+  Result<View> port_memory(peri_error* (*of)(peri_session*, size_t, peri_tensor*), size_t index) {
+    return detail::guarded([&]() -> Result<View> {
+      peri_tensor t = raw_of({});
+      if (peri_error* e = of(raw_.get(), index, &t)) return detail::take(e);
+      return view_of(t);
+    });
   }
   std::unique_ptr<peri_session, void (*)(peri_session*)> raw_;
   size_t input_count_, output_count_;

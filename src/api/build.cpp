@@ -47,6 +47,7 @@ Result<build::Request> request_of(const char* model, const peri_build_options& g
     if (!given.disabled_passes || !given.disabled_passes[k]) return usage("disabled pass %zu has no name", k);
     r.disabled_passes.emplace_back(given.disabled_passes[k]);
   }
+  r.device = text_or(given.device, "");
   r.dump_dir = text_or(given.dump_folder, "");
   r.engine_path = text_or(given.engine_path, "");
   r.lock_path = text_or(given.lock_path, "");
@@ -61,13 +62,14 @@ Result<build::Request> request_of(const char* model, const peri_build_options& g
 Result<std::unique_ptr<peri_engine>> build_engine(const char* model, const peri_build_options& given) {
   const Log log{given.log, given.log_user};
   log.tell_of_knobs();
-  PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator));
+  PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator, given.device));
   PERI_ASSIGN(const build::Request request, request_of(model, given));
   PERI_ASSIGN(build::Made made, build::make_engine(request));
   compile::Compiled* compiled = &made.built.compiled;
   log.tell(PERI_LOG_INFO, format("built %s: %zu steps, %.1f s; %s", model, compiled->program.steps.size(),
                                  made.seconds(), made.verdict().c_str()));
   for (const std::string& note : compiled->notes) log.tell(PERI_LOG_WARNING, note);
+  if (compiled->program.devices.size() == 1) run_options.device.clear();
   PERI_ASSIGN(auto engine, build::assemble(compiled, std::move(run_options)));
   auto out = to_handle(std::move(engine), log);
   out->path = model;

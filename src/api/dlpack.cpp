@@ -1,7 +1,7 @@
 // Tensors of other array libraries across the C interface, without a copy: DLPack on the CPU.
 #include "peri/dlpack.h"
 
-#include "api/handles.hpp"
+#include "api/session_device.hpp"
 
 namespace peri::api {
 
@@ -42,21 +42,26 @@ Result<int64_t> dense_count(const DLTensor& t) {
 }
 
 Status from_dlpack(const DLTensor& t, peri_tensor* out) {
-  if (static_cast<int64_t>(t.device.device_type) != kDLCPU)
-    return usage("a DLPack tensor on %s", device_name(static_cast<int64_t>(t.device.device_type)).c_str())
-        .expecting("CPU")
+  const auto device = static_cast<int64_t>(t.device.device_type);
+  if (device != kDLCPU && device != kDLCUDA && device != kDLCUDAHost)
+    return usage("a DLPack tensor on %s", device_name(device).c_str())
+        .expecting("CPU or CUDA")
         .advise("copy it to host memory first");
   PERI_ASSIGN(const int64_t count, dense_count(t));
   for (const Format& f : kFormats) {
     if (t.dtype.code != f.code || t.dtype.bits != f.bits || t.dtype.lanes != 1) continue;
     PERI_ASSIGN(const int64_t bytes, dtype_bytes(static_cast<DType>(f.dtype), count));
-    *out = {sizeof(peri_tensor),
-            f.dtype,
-            PERI_DEVICE_HOST,
-            t.shape,
-            static_cast<size_t>(t.ndim),
-            t.data ? static_cast<std::byte*>(t.data) + t.byte_offset : nullptr,
-            static_cast<size_t>(bytes)};
+    const peri_tensor made = {sizeof(peri_tensor),
+                              f.dtype,
+                              device == kDLCUDA ? PERI_DEVICE_CUDA : PERI_DEVICE_HOST,
+                              t.shape,
+                              static_cast<size_t>(t.ndim),
+                              t.data ? static_cast<std::byte*>(t.data) + t.byte_offset : nullptr,
+                              static_cast<size_t>(bytes),
+                              device == kDLCUDA ? t.device.device_id : 0};
+    // A caller that was compiled before there were devices has no room for their index, and no tensor there.
+    const size_t known = device == kDLCUDA ? sizeof(made) : offsetof(peri_tensor, device_index);
+    __builtin_memcpy(static_cast<void*>(out), &made, known);
     return Ok{};
   }
   return unsupported("a DLPack element type of code %d, %d bits, %d lanes", t.dtype.code, t.dtype.bits, t.dtype.lanes);
@@ -65,24 +70,21 @@ Status from_dlpack(const DLTensor& t, peri_tensor* out) {
 // What a managed tensor of ours keeps.
 struct Shared {
   Tensor tensor;
+  std::shared_ptr<const runtime::Engine> engine;  // whose device the memory is of
+  device::Memory memory;
   std::vector<int64_t> dims;
   DLManagedTensor managed = {};
 };
 
 void release(DLManagedTensor* self) { std::unique_ptr<Shared>{static_cast<Shared*>(self->manager_ctx)}.reset(); }
 
-Result<DLManagedTensor*> to_dlpack(const peri_session& s, size_t index) {
-  if (index >= s.outputs.size())
-    return usage("the last run gave no output %zu", index).expecting(format("one of %zu", s.outputs.size()));
+// Handed out: everything but the data is filled from what is shared.
+Result<DLManagedTensor*> handed_out(std::unique_ptr<Shared> shared, DType dtype, void* data, DLDevice device) {
   for (const Format& f : kFormats) {
-    if (static_cast<DType>(f.dtype) != s.outputs[index].dtype()) continue;
-    auto shared = std::make_unique<Shared>();
-    shared->tensor = s.outputs[index];
-    shared->dims = shared->tensor.dims();
+    if (static_cast<DType>(f.dtype) != dtype) continue;
     DLTensor& t = shared->managed.dl_tensor;
-    t.data = const_cast<void*>(shared->tensor.data());
-    t.device = {};
-    t.device.device_type = static_cast<decltype(t.device.device_type)>(kDLCPU);
+    t.data = data;
+    t.device = device;
     t.ndim = static_cast<int32_t>(shared->dims.size());
     t.dtype = {f.code, f.bits, 1};
     t.shape = shared->dims.data();
@@ -91,7 +93,42 @@ Result<DLManagedTensor*> to_dlpack(const peri_session& s, size_t index) {
     out->manager_ctx = shared.release();
     return out;
   }
-  return unsupported("DLPack has no element type for %s", std::string(dtype_name(s.outputs[index].dtype())).c_str());
+  return unsupported("DLPack has no element type for %s", std::string(dtype_name(dtype)).c_str());
+}
+
+DLDevice dlpack_device(int32_t type, int32_t index) {
+  DLDevice out = {};
+  out.device_type = static_cast<decltype(out.device_type)>(type);
+  out.device_id = index;
+  return out;
+}
+
+// A copy on the device, since the next run writes where the output lies.
+Result<DLManagedTensor*> copied_to_dlpack(const peri_session& s, const peri_tensor& left) {
+  if (left.device != PERI_DEVICE_CUDA) return unsupported("DLPack does not know this device");
+  PERI_TRY(s.session->finish());
+  auto shared = std::make_unique<Shared>();
+  shared->engine = s.engine;
+  shared->dims.assign(left.dims, left.dims + left.rank);
+  device::Device* const device = s.session->resident_device();
+  PERI_ASSIGN(shared->memory, device->allocate(left.bytes));
+  PERI_ASSIGN(const device::Memory lent, device->lend({reinterpret_cast<uintptr_t>(left.data)}, left.bytes));
+  PERI_TRY(s.session->stream()->copy(shared->memory.address(), lent.address(), left.bytes));
+  PERI_TRY(s.session->stream()->synchronize());
+  void* const data = reinterpret_cast<void*>(shared->memory.address().value);
+  return handed_out(std::move(shared), static_cast<DType>(left.dtype), data, dlpack_device(kDLCUDA, left.device_index));
+}
+
+Result<DLManagedTensor*> to_dlpack(const peri_session& s, size_t index) {
+  if (const peri_tensor* const left = left_on_device(s, index)) return copied_to_dlpack(s, *left);
+  if (index >= s.outputs.size() || (!s.outputs[index].defined() && index < s.left.size()))
+    return usage("the last run gave no output %zu", index).expecting(format("one of %zu", s.outputs.size()));
+  auto shared = std::make_unique<Shared>();
+  shared->tensor = s.outputs[index];
+  shared->dims = shared->tensor.dims();
+  void* const data = const_cast<void*>(shared->tensor.data());
+  const DType dtype = shared->tensor.dtype();
+  return handed_out(std::move(shared), dtype, data, dlpack_device(kDLCPU, 0));
 }
 }  // namespace
 

@@ -25,7 +25,7 @@ std::vector<std::vector<std::string>> dim_texts(const std::vector<plan::Port>& p
 }
 
 Result<std::unique_ptr<peri_engine>> load(const char* path, const peri_engine_options& given) {
-  PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator));
+  PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator, given.device));
   std::shared_ptr<const MappedFile> file;
   PERI_ASSIGN(auto engine, build::load(path, std::move(run_options), given.check_weights != 0, &file));
   const Log log{given.log, given.log_user};
@@ -39,12 +39,12 @@ Result<std::unique_ptr<peri_engine>> load(const char* path, const peri_engine_op
 }
 }  // namespace
 
-Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator) {
+Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator, const char* device) {
   PERI_ASSIGN(const int count, build::threads_of(threads));
   PERI_ASSIGN(const peri_allocator a, known_part(allocator, "peri_allocator"));
   if (!a.allocate != !a.release)
     return usage("peri_allocator has only one of its functions").expecting("allocate and release, or neither");
-  return build::run_options(count, {a.allocate, a.release, a.user});
+  return build::run_options(count, {a.allocate, a.release, a.user}, device ? device : "");
 }
 
 std::unique_ptr<peri_engine> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log) {

@@ -28,8 +28,8 @@ peri_error_kind kind_of(ErrorKind kind) {
     case ErrorKind::kRefused: return PERI_ERROR_REFUSED;
     case ErrorKind::kCancelled: return PERI_ERROR_CANCELLED;
     case ErrorKind::kMemory: return PERI_ERROR_MEMORY;
-    case ErrorKind::kRegression:
-    case ErrorKind::kUnstable:
+    case ErrorKind::kRegression: return PERI_ERROR_REGRESSION;
+    case ErrorKind::kUnstable: return PERI_ERROR_UNSTABLE;
     case ErrorKind::kInternal: break;
   }
   return PERI_ERROR_INTERNAL;

@@ -53,9 +53,14 @@ struct peri_report {
 };
 
 struct peri_session {
+  std::shared_ptr<const peri::runtime::Engine> engine;
   std::unique_ptr<peri::runtime::Session> session;
   std::vector<peri::Tensor> outputs;  // of the last run
   std::vector<peri::Tensor> texts;    // inputs made of texts
+  // Of runs on a device: outputs as they were handed out, and dims that tensors handed out point to.
+  std::vector<peri_tensor> left;
+  std::vector<std::vector<int64_t>> output_dims;
+  std::map<std::pair<bool, size_t>, std::vector<int64_t>> port_dims;
   peri::api::Log log;
   peri::DimBinding told;  // the dims whose untuned run was told last
 };
@@ -69,7 +74,7 @@ peri_error* no_memory();
 // A handle of an engine.
 std::unique_ptr<peri_engine> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
 // kUsage for an allocator with only one function, and for a number of threads that is none.
-Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator);
+Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator, const char* device);
 // Named sizes; kUsage for one without a name. `what`: "dimension".
 Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t count, const char* what);
 // A progress function of a caller, or none.

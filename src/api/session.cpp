@@ -1,5 +1,5 @@
 // Sessions across the C interface: runs on the caller's memory.
-#include "api/handles.hpp"
+#include "api/session_device.hpp"
 #include "build/open.hpp"
 #include "exec/weights/packed_files.hpp"
 
@@ -8,8 +8,6 @@ namespace peri::api {
 namespace {
 // The caller's input as a tensor without a copy, or with one where it is not aligned to its elements.
 Result<Tensor> input_of(const peri_tensor& t, const plan::Port& port) {
-  if (t.device != PERI_DEVICE_HOST)
-    return usage("device %d is not the host", static_cast<int>(t.device)).at_node(port.name);
   if (static_cast<int>(t.dtype) <= 0 || static_cast<int>(t.dtype) >= kDTypeCount)
     return usage("dtype %d is none", static_cast<int>(t.dtype)).at_node(port.name);
   const DType dtype = static_cast<DType>(t.dtype);
@@ -29,8 +27,6 @@ Result<Tensor> input_of(const peri_tensor& t, const plan::Port& port) {
 // Where the caller wants output `k`: its dims follow from the inputs' unless they depend on data.
 Result<runtime::View> output_of(const peri_tensor& t, const plan::Port& port, const DimBinding& binding) {
   if (!t.data) return runtime::View{};
-  if (t.device != PERI_DEVICE_HOST)
-    return usage("device %d is not the host", static_cast<int>(t.device)).at_node(port.name);
   if (port.dtype == DType::kString) return unsupported("string tensors do not pass the C interface").at_node(port.name);
   auto dims = eval(port.shape, binding);
   if (!dims.ok())
@@ -47,30 +43,26 @@ Result<runtime::View> output_of(const peri_tensor& t, const plan::Port& port, co
   return runtime::View{port.dtype, std::move(dims).value(), t.data};
 }
 
-void give(const Tensor& made, peri_tensor* out) {
-  out->dtype = static_cast<peri_dtype>(made.dtype());
-  out->device = PERI_DEVICE_HOST;
-  out->dims = made.dims().data();
-  out->rank = made.dims().size();
-  if (!out->data) out->data = const_cast<void*>(made.data());
-  out->bytes = made.bytes().size();
+peri_tensor given(const Tensor& made, peri_tensor out) {
+  out.dtype = static_cast<peri_dtype>(made.dtype());
+  out.device = PERI_DEVICE_HOST;
+  out.device_index = 0;
+  out.dims = made.dims().data();
+  out.rank = made.dims().size();
+  if (!out.data) out.data = const_cast<void*>(made.data());
+  out.bytes = made.bytes().size();
+  return out;
 }
 
-Status check_call(const plan::Program& program, const peri_tensor* in, size_t in_count, const peri_tensor* out,
-                  size_t out_count) {
-  if (in_count != program.inputs.size() || (in_count && !in))
+Status check_call(const plan::Program& program, size_t in_count, size_t out_count) {
+  if (in_count != program.inputs.size())
     return usage("a run with another number of inputs")
         .expecting(std::to_string(program.inputs.size()))
         .but_found(std::to_string(in_count));
-  if (out_count != program.outputs.size() || (out_count && !out))
+  if (out_count != program.outputs.size())
     return usage("a run with another number of outputs")
         .expecting(std::to_string(program.outputs.size()))
         .but_found(std::to_string(out_count));
-  for (size_t k = 0; k < in_count + out_count; ++k) {
-    const peri_tensor& t = k < in_count ? in[k] : out[k - in_count];
-    if (t.struct_size != sizeof(peri_tensor))
-      return usage("peri_tensor.struct_size is %zu", t.struct_size).expecting(std::to_string(sizeof(peri_tensor)));
-  }
   for (const plan::Port& port : program.outputs)
     if (port.dtype == DType::kString)
       return unsupported("string tensors do not pass the C interface").at_node(port.name);
@@ -86,12 +78,14 @@ void note_untuned(peri_session* s, const plan::Program& program, const DimBindin
                                    ": right, but perhaps not fastest; build with these dims to tune for them");
 }
 
-Status run(peri_session* s, const peri_tensor* in, size_t in_count, peri_tensor* out, size_t out_count) {
+Status run(peri_session* s, const TensorArray& in, const TensorArray& out, void* stream) {
   const plan::Program& program = s->session->engine().program();
-  PERI_TRY(check_call(program, in, in_count, out, out_count));
+  PERI_TRY(check_call(program, in.size(), out.size()));
+  if (any_on_device(in) || any_on_device(out)) return run_on_device(s, in, out, stream);
+  if (stream) return usage("a stream on the host").advise("pass NULL: the call returns when the outputs are written");
   std::vector<Tensor> inputs;
   std::vector<std::vector<int64_t>> dims;
-  for (size_t k = 0; k < in_count; ++k) {
+  for (size_t k = 0; k < in.size(); ++k) {
     PERI_ASSIGN(Tensor t, input_of(in[k], program.inputs[k]));
     if (t.dtype() != program.inputs[k].dtype)
       return invalid("another element type")
@@ -104,7 +98,7 @@ Status run(peri_session* s, const peri_tensor* in, size_t in_count, peri_tensor*
   PERI_ASSIGN(const DimBinding binding, plan::bind_dims(program, dims));
   note_untuned(s, program, binding);
   std::vector<runtime::View> views;
-  for (size_t k = 0; k < out_count; ++k) {
+  for (size_t k = 0; k < out.size(); ++k) {
     PERI_ASSIGN(views.emplace_back(), output_of(out[k], program.outputs[k], binding));
   }
   s->outputs.clear();
@@ -113,7 +107,8 @@ Status run(peri_session* s, const peri_tensor* in, size_t in_count, peri_tensor*
     for (const std::string& note : exec::take_packed_notes()) s->log.tell(PERI_LOG_WARNING, note);
   if (!made.ok()) return std::move(made).error();
   s->outputs = std::move(made).value();
-  for (size_t k = 0; k < out_count; ++k) give(s->outputs[k], &out[k]);
+  s->left.clear();
+  for (size_t k = 0; k < out.size(); ++k) out.set(k, given(s->outputs[k], out[k]));
   return Ok{};
 }
 }  // namespace
@@ -127,6 +122,7 @@ peri_error* peri_session_create(const peri_engine* engine, int threads, peri_ses
     if (!engine || !out) return peri::usage("peri_session_create needs an engine and a place for the session");
     auto made = std::make_unique<peri_session>();
     PERI_ASSIGN(made->session, peri::runtime::Session::create(engine->engine, threads));
+    made->engine = engine->engine;
     made->log = engine->log;
     *out = made.release();
     return peri::Ok{};
@@ -139,9 +135,9 @@ peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_
                              size_t out_count, void* stream) {
   return peri::api::guarded([&]() -> peri::Status {
     if (!session) return peri::usage("peri_session_run needs a session");
-    if (stream)
-      return peri::usage("a stream on the host").advise("pass NULL: the call returns when the outputs are written");
-    return peri::api::run(session, in, in_count, out, out_count);
+    PERI_ASSIGN(const auto inputs, peri::api::TensorArray::of(in, in_count));
+    PERI_ASSIGN(const auto outputs, peri::api::TensorArray::of(out, out_count));
+    return peri::api::run(session, inputs, outputs, stream);
   });
 }
 

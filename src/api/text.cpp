@@ -2,19 +2,18 @@
 #include "build/text.hpp"
 
 #include "api/handles.hpp"
+#include "api/tensors.hpp"
 
 namespace peri::api {
 namespace {
 
 Status texts_to_inputs(peri_session* s, const char* const* texts, size_t count, peri_tensor* in, size_t in_count) {
   const plan::Program& program = s->session->engine().program();
-  if (in_count != program.inputs.size() || (in_count && !in))
+  PERI_ASSIGN(const TensorArray filled, TensorArray::of(in, in_count));
+  if (in_count != program.inputs.size())
     return usage("texts for another number of inputs")
         .expecting(std::to_string(program.inputs.size()))
         .but_found(std::to_string(in_count));
-  for (size_t k = 0; k < in_count; ++k)
-    if (in[k].struct_size != sizeof(peri_tensor))
-      return usage("peri_tensor.struct_size is %zu", in[k].struct_size).expecting(std::to_string(sizeof(peri_tensor)));
   std::vector<std::string> words;
   for (size_t k = 0; k < count; ++k) {
     if (!texts || !texts[k]) return usage("text %zu is NULL", k);
@@ -24,8 +23,8 @@ Status texts_to_inputs(peri_session* s, const char* const* texts, size_t count, 
   PERI_ASSIGN(s->texts, build::text_inputs(program, words));
   for (size_t k = 0; k < in_count; ++k) {
     const Tensor& t = s->texts[k];
-    in[k] = {sizeof(peri_tensor), static_cast<peri_dtype>(t.dtype()), PERI_DEVICE_HOST, t.dims().data(),
-             t.dims().size(),     const_cast<void*>(t.data()),        t.bytes().size()};
+    filled.set(k, {sizeof(peri_tensor), static_cast<peri_dtype>(t.dtype()), PERI_DEVICE_HOST, t.dims().data(),
+                   t.dims().size(), const_cast<void*>(t.data()), t.bytes().size(), 0});
   }
   return Ok{};
 }

@@ -76,7 +76,9 @@ Status AtomicFile::write_at(uint64_t offset, const void* data, size_t size) {
     const ssize_t n = ::pwrite(fd_.get(), at, left, to);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return os_error("write", path_);
-    at += n, to += n, left -= static_cast<size_t>(n);
+    at += n;
+    to += n;
+    left -= static_cast<size_t>(n);
   }
   // The disk works while more is copied; commit() waits for all. A file system that cannot does it then.
   if (size >= kWorthStarting)

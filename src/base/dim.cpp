@@ -125,7 +125,10 @@ struct DimBuilder {
   static bool divide_exact(const Dim& x, const Dim& y, Dim* out) {
     const Terms ys = terms_of(y);
     if (ys.size() != 1) {
-      if (x == y) return *out = Dim(1), true;
+      if (x == y) {
+        *out = Dim(1);
+        return true;
+      }
       return false;
     }
     Terms quotient;

@@ -18,7 +18,10 @@ struct DimParser {
   }
   bool take(char c) {
     skip();
-    if (at < text.size() && text[at] == c) return ++at, true;
+    if (at < text.size() && text[at] == c) {
+      ++at;
+      return true;
+    }
     return false;
   }
   Error fail(const char* what) const {

@@ -102,7 +102,10 @@ std::string hub_target(int folder, const std::string& path, size_t depth) {
   return hex ? std::string(target) : std::string();
 }
 
-// Walks one component at a time without following any link. -1 and errno on failure (ELOOP: a link).
+// A descriptor, or minus the error: nothing that runs between may change it.
+int descriptor_or_error(long fd) { return static_cast<int>(fd >= 0 ? fd : -errno); }
+
+// Walks one component at a time without following any link (-ELOOP: there is one).
 int open_walking(int folder, const std::vector<std::string>& parts) {
   Fd held;
   int at = folder;
@@ -112,14 +115,14 @@ int open_walking(int folder, const std::vector<std::string>& parts) {
       if (errno == ENOTDIR) {  // O_DIRECTORY hides that it is a link
         struct stat st;
         const bool link = ::fstatat(at, parts[i].c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
-        errno = link ? ELOOP : ENOTDIR;
+        return link ? -ELOOP : -ENOTDIR;
       }
-      return -1;
+      return -errno;
     }
     held = std::move(next);
     at = held.get();
   }
-  return ::openat(at, parts.back().c_str(), kReadFlags | O_NOFOLLOW);
+  return descriptor_or_error(::openat(at, parts.back().c_str(), kReadFlags | O_NOFOLLOW));
 }
 
 int open_strictly(int folder, const std::string& path, const std::vector<std::string>& parts) {
@@ -127,12 +130,11 @@ int open_strictly(int folder, const std::string& path, const std::vector<std::st
   how.flags = kReadFlags;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
   for (int tries = 0; tries < 8; ++tries) {  // EAGAIN: the tree changed during the walk
-    const long fd = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
-    if (fd >= 0) return static_cast<int>(fd);
-    if (errno != EAGAIN && errno != EINTR) break;
+    const int fd = descriptor_or_error(::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how));
+    // ENOSYS: kernel before 5.6; EPERM: a container's filter that does not know the call.
+    if (fd == -ENOSYS || fd == -EPERM) break;
+    if (fd != -EAGAIN && fd != -EINTR) return fd;
   }
-  // ENOSYS: kernel before 5.6; EPERM: a container's filter that does not know the call.
-  if (errno != ENOSYS && errno != EPERM) return -1;
   return open_walking(folder, parts);
 }
 
@@ -163,16 +165,19 @@ Result<Fd> open_beneath(const std::string& dir, std::string_view relative, Links
     if (!fd.valid()) return os_error("open", shown);
     return checked(std::move(fd), shown);
   }
-  Fd fd(open_strictly(folder.get(), path, parts));
-  if (!fd.valid() && (errno == ELOOP || errno == EXDEV)) {
+  const int opened = open_strictly(folder.get(), path, parts);
+  Fd fd(std::max(opened, -1));
+  if (opened == -ELOOP || opened == -EXDEV) {
     if (links == Links::kHubCache)
       if (const std::string target = hub_target(folder.get(), path, parts.size()); !target.empty())
         fd = Fd(::openat(folder.get(), target.c_str(), kReadFlags | O_NOFOLLOW));
     if (!fd.valid()) return escapes(shown, "it is, or goes through, a symlink");
-  }
-  if (!fd.valid() && errno == ENXIO)  // a socket, or a FIFO opened for the other end
+  } else if (opened == -ENXIO) {  // a socket, or a FIFO opened for the other end
     return invalid("not a file").in_file(shown).expecting("a regular file").but_found("a socket or device");
-  if (!fd.valid()) return os_error("open", shown);
+  } else if (opened < 0) {
+    errno = -opened;
+    return os_error("open", shown);
+  }
   return checked(std::move(fd), shown);
 }
 

@@ -238,8 +238,8 @@ class Bridge : public nlohmann::json_sax<Text> {
   bool start_object(std::size_t) override { return begin(true); }
   bool start_array(std::size_t) override { return begin(false); }
   bool key(string_t& v) override { return take(events_.on_key(std::move(v))); }
-  bool end_object() override { return --depth_, take(events_.on_end(true)); }
-  bool end_array() override { return --depth_, take(events_.on_end(false)); }
+  bool end_object() override { return end(true); }
+  bool end_array() override { return end(false); }
   bool parse_error(std::size_t, const std::string& last, const nlohmann::detail::exception& e) override {
     std::string found = last.substr(0, 40);
     for (char& c : found)
@@ -262,6 +262,10 @@ class Bridge : public nlohmann::json_sax<Text> {
   bool begin(bool object) {
     if (++depth_ > limits_.max_depth) return fail(invalid("JSON nests deeper than %d", limits_.max_depth));
     return count() && take(events_.on_begin(object));
+  }
+  bool end(bool object) {
+    --depth_;
+    return take(events_.on_end(object));
   }
 
   const JsonLimits& limits_;

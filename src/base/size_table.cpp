@@ -115,6 +115,7 @@ bool SizeTable::run(const Code& code, std::span<const int64_t> values, int64_t* 
       ++top;
       continue;
     }
+    PERI_CHECK(top >= 2);
     const int64_t y = stack[--top];
     int64_t& x = stack[top - 1];
     const bool divides = w.op == Op::kFloorDiv || w.op == Op::kMod;

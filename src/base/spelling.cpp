@@ -28,7 +28,10 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
   size_t least = 1 + word.size() / 3;
   for (std::string_view k : known) {
     const size_t d = distance(word, k);
-    if (d <= least) least = d, best = k;
+    if (d <= least) {
+      least = d;
+      best = k;
+    }
   }
   return best;
 }

@@ -28,8 +28,14 @@ thread_local int t_worker = 0;
 struct Inside {
   const void* outer = t_inside;
   int outer_worker = t_worker;
-  Inside(const void* pool, int worker) { t_inside = pool, t_worker = worker; }
-  ~Inside() { t_inside = outer, t_worker = outer_worker; }
+  Inside(const void* pool, int worker) {
+    t_inside = pool;
+    t_worker = worker;
+  }
+  ~Inside() {
+    t_inside = outer;
+    t_worker = outer_worker;
+  }
 };
 }  // namespace
 

@@ -6,6 +6,7 @@
 
 #include "bench/peaks.hpp"
 #include "device/cpu_core.hpp"
+#include "device/load.hpp"
 #include "device/target.hpp"
 
 namespace peri::bench {
@@ -38,7 +39,7 @@ double Ceilings::floor_ms(const Work& work) const {
 
 Ceilings machine_ceilings(int threads) {
   Ceilings c;
-  c.threads = threads;
+  c.threads = std::clamp(threads, 1, device::cpu_limits().usable());
   const device::Target& cpu = device::this_cpu();
   const device::CpuCore core = device::cpu_core();
   const double lanes = cpu.has("avx512") ? 16 : 8;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/json.hpp"
 
@@ -27,13 +28,14 @@ struct Ceilings {
     int64_t bytes = 0;           // that lie nearer to a core than this level
   };
   std::array<Level, 3> levels = {};  // first, second and third cache; memory is reached through the last
+  std::string_view unit = "thread";  // what `threads` counts, for messages
 
   double gflops(bool narrow) const;
   // Time in ms that the work takes at least, with warm caches. 0 for no work.
   double floor_ms(const Work& work) const;
 };
 
-// Of `threads` cores of this machine, each with its own caches.
+// Of `threads` cores of this machine, each with its own caches; no more than the CPUs that this process may use.
 Ceilings machine_ceilings(int threads);
 
 void write_ceilings(JsonWriter& w, const Ceilings& ceilings);  // an object

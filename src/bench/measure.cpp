@@ -22,7 +22,7 @@ Measurement summarize(std::vector<double> samples_ms) {
 }
 
 Result<std::vector<double>> sample(const Schedule& schedule, FunctionRef<Result<double>()> once,
-                                   const std::function<bool()>& stop) {
+                                   const std::function<bool()>& stop, double* wall_s) {
   const auto stopped = [&] { return stop && stop(); };
   int64_t start = now_ns();
   do {
@@ -35,13 +35,14 @@ Result<std::vector<double>> sample(const Schedule& schedule, FunctionRef<Result<
     if (schedule.before) schedule.before();
     PERI_ASSIGN(const double value, once());
     samples.push_back(value);
+    if (wall_s) *wall_s = seconds_since(start);
     if (stopped()) break;
   }
   return samples;
 }
 
 Result<std::vector<double>> time_runs(const Schedule& schedule, FunctionRef<Status()> run,
-                                      const std::function<bool()>& stop) {
+                                      const std::function<bool()>& stop, double* wall_s) {
   return sample(
       schedule,
       [&]() -> Result<double> {
@@ -49,12 +50,15 @@ Result<std::vector<double>> time_runs(const Schedule& schedule, FunctionRef<Stat
         PERI_TRY(run());
         return static_cast<double>(now_ns() - before) * 1e-6;
       },
-      stop);
+      stop, wall_s);
 }
 
 Result<Measurement> measure(const Schedule& schedule, FunctionRef<Status()> run, const std::function<bool()>& stop) {
-  PERI_ASSIGN(std::vector<double> samples, time_runs(schedule, run, stop));
-  return summarize(std::move(samples));
+  double wall_s = 0;
+  PERI_ASSIGN(std::vector<double> samples, time_runs(schedule, run, stop, &wall_s));
+  Measurement m = summarize(std::move(samples));
+  m.wall_s = wall_s;
+  return m;
 }
 
 std::string why_unstable(const Measurement& m, double tolerance) {

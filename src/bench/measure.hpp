@@ -22,19 +22,21 @@ struct Schedule {
 };
 
 // The loop itself: what `once` returns, call after call; warm-up is left out. Stops early with what it has when `stop`
-// says so. An error of `once` ends it.
+// says so. An error of `once` ends it. `wall_s`, if not null, gets the time from the first sample's begin to the last
+// one's end: with what lay between them, other than `once` may return.
 Result<std::vector<double>> sample(const Schedule& schedule, FunctionRef<Result<double>()> once,
-                                   const std::function<bool()>& stop = {});
+                                   const std::function<bool()>& stop = {}, double* wall_s = nullptr);
 
 struct Measurement {
   std::vector<double> samples_ms;  // in order of time
+  double wall_s = 0;               // of all samples, as sample() gives it
   double median_ms = 0, mean_ms = 0, min_ms = 0, p90_ms = 0, p99_ms = 0;
   stats::Interval interval_ms;  // of the median, 95 %
 };
 
 // Times of `run` in ms, by the same loop.
 Result<std::vector<double>> time_runs(const Schedule& schedule, FunctionRef<Status()> run,
-                                      const std::function<bool()>& stop = {});
+                                      const std::function<bool()>& stop = {}, double* wall_s = nullptr);
 Result<Measurement> measure(const Schedule& schedule, FunctionRef<Status()> run,
                             const std::function<bool()>& stop = {});
 Measurement summarize(std::vector<double> samples_ms);

@@ -11,6 +11,7 @@
 #include "base/tensor.hpp"
 #include "base/thread_pool.hpp"
 #include "bench/measure.hpp"
+#include "device/load.hpp"
 #include "device/target.hpp"
 
 namespace peri::bench {
@@ -48,7 +49,7 @@ constexpr int kChains = 12;          // latency 4 times 2 ports, with room
 #define PERI_FMA(R) "vfmadd213ps %[b], %[a], %%" R "\n\t"
 #define PERI_FMA_LOOP(NAME, TARGET, WIDTH, V)                                                                         \
   __attribute__((target(TARGET), noinline)) void NAME() {                                                             \
-    typedef float Vec __attribute__((vector_size(4 * WIDTH)));                                                        \
+    typedef float Vec __attribute__((vector_size(4 * (WIDTH))));                                                      \
     const Vec a = Vec{} + 0.999f, b = Vec{} + 1e-3f;                                                                  \
     int64_t rounds = kRounds;                                                                                         \
     asm volatile(                                                                                                     \
@@ -80,7 +81,7 @@ double best_fma_gflops(ThreadPool& pool, double seconds) {
   __attribute__((target(TARGET), noinline)) int64_t NAME(const std::byte* from, int64_t bytes) { \
     typedef int64_t Vec __attribute__((vector_size(WIDTH), aligned(8)));                         \
     Vec a{}, b{}, c{}, d{};                                                                      \
-    for (const std::byte* end = from + bytes; from != end; from += 4 * WIDTH) {                  \
+    for (const std::byte* end = from + bytes; from != end; from += 4 * (WIDTH)) {                \
       const Vec* v = reinterpret_cast<const Vec*>(from);                                         \
       a ^= v[0], b ^= v[1], c ^= v[2], d ^= v[3];                                                \
     }                                                                                            \
@@ -142,10 +143,14 @@ double Peaks::rate_gbs(double bytes) const {
 
 Peaks measure_peaks(int threads, double seconds) {
   Peaks p;
-  p.threads = threads;
-  ThreadPool pool(threads);
+  // More threads than CPUs take turns: each would be timed in its own slice, and their rates added.
+  p.threads = std::clamp(threads, 1, device::cpu_limits().usable());
+  ThreadPool pool(p.threads);
   const std::vector<int64_t> sets = {int64_t{32} << 10, int64_t{512} << 10, int64_t{8} << 20, int64_t{128} << 20};
-  for (const int64_t bytes : sets) p.copy_gbs.emplace_back(bytes, 0), p.read_gbs.emplace_back(bytes, 0);
+  for (const int64_t bytes : sets) {
+    p.copy_gbs.emplace_back(bytes, 0);
+    p.read_gbs.emplace_back(bytes, 0);
+  }
   const int64_t most = part_of(sets.back(), pool) * pool.threads();
   auto from = Tensor::zeros(DType::kU8, {most}), to = Tensor::zeros(DType::kU8, {most});
   // Round after round over everything: a moment in which others had the CPUs spoils one try of each and not all of one.

@@ -20,7 +20,8 @@ struct Peaks {
   double rate_gbs(double bytes) const;
 };
 
-// Best of several tries; takes about `seconds`. `threads` work at once, each on its own part.
+// Best of several tries; takes about `seconds`. `threads` work at once, each on its own part; no more than the CPUs
+// that this process may use, which Peaks::threads says.
 Peaks measure_peaks(int threads, double seconds);
 
 // Time in ms of work at these rates: that of arithmetic or of movement, whichever is longer. 0 if there is neither.

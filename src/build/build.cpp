@@ -2,6 +2,8 @@
 #include "build/build.hpp"
 
 #include "base/fault.hpp"
+#include "build/last_word.hpp"
+#include "device/open.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
 
@@ -11,12 +13,11 @@ namespace {
 constexpr int kMostRounds = 32;  // a graph of which every round refuses a choice is beyond help
 
 Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, const compile::Compiled& compiled,
-                                      const Options& options) {
+                                      const Options& options, const runtime::EngineOptions& engines) {
   const tune::Options& tune = options.compile.tune;
   runtime::WeightSource weights;
   weights.tensors = compiled.weights;
-  PERI_ASSIGN(const auto engine, runtime::Engine::create(compiled.program, std::move(weights),
-                                                         engine_options(options.executors, tune.threads)));
+  PERI_ASSIGN(const auto engine, runtime::Engine::create(compiled.program, std::move(weights), engines));
   judge::Terms terms;
   terms.tuned_for = compilation.tuned_for();
   terms.bounds = compilation.bounds();
@@ -45,14 +46,30 @@ runtime::EngineOptions engine_options(runtime::ExecutorTable executors, int thre
 }
 
 namespace {
+// The devices of a program, opened once for all engines of the build.
+Status open_devices(const plan::Program& p, runtime::EngineOptions* engines) {
+  for (size_t d = 1 + engines->devices.size(); d < p.devices.size(); ++d) {
+    const bool chosen = !engines->device.empty() && device::kind_of(engines->device) == p.devices[d];
+    PERI_ASSIGN(engines->devices.emplace_back(), device::open_device(chosen ? engines->device : p.devices[d]));
+  }
+  return Ok{};
+}
+
 Result<Built> build_it(compile::Compilation* compilation, const Options& options) {
   const auto& stop = options.compile.tune.stop;
+  runtime::EngineOptions engines = engine_options(options.executors, options.compile.tune.threads);
   lower::RefusedChoices refused;
   Built out;
   for (int round = 0; round < kMostRounds; ++round) {
     PERI_ASSIGN(out.compiled, compilation->lower(refused));
+    if (stop && stop()) return out;
+    engines.device = out.compiled.program.devices.size() > 1 ? options.compile.device : "";
+    if (options.judge || compilation->options().tune.measure) PERI_TRY(open_devices(out.compiled.program, &engines));
+    if (round == 0)
+      if (Status settled = settle_in_graph(compilation, engines, &refused, &out); !settled.ok())
+        out.compiled.notes.push_back("the whole graph was not timed: " + settled.error().text());
     if (!options.judge || (stop && stop())) return out;
-    PERI_ASSIGN(out.verdict, judge_it(*compilation, out.compiled, options));
+    PERI_ASSIGN(out.verdict, judge_it(*compilation, out.compiled, options, engines));
     if (out.verdict.right()) return out;
     if (!out.verdict.fault)
       return Error(ErrorKind::kAccuracy,

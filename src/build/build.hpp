@@ -18,10 +18,29 @@ struct Refused {
   std::string name, key, candidate, why;
 };
 
+// What the whole graph of a device's steps took, and which close choices it settled.
+struct WholeGraph {
+  struct Swap {
+    std::string name, key, chosen, instead;
+    double chosen_ms = 0, instead_ms = 0;  // of the whole graph
+    bool kept = false;                     // the other stands in the engine
+  };
+  struct Off {
+    std::string name, chosen;
+    double predicted_ms = 0, measured_ms = 0;
+  };
+  bool timed = false;
+  double predicted_ms = 0, measured_ms = 0, seconds = 0;
+  int64_t rounds = 0;
+  std::vector<Swap> swaps;
+  std::vector<Off> off;  // steps, where predicted and measured are further apart than a fifth
+};
+
 struct Built {
   compile::Compiled compiled;
   judge::EngineVerdict verdict;  // no sizes: it was not judged
   std::vector<Refused> refused;
+  WholeGraph whole;
 };
 
 // Errors: those of compile(); kAccuracy if the engine's answer is wrong and no other choice is left; kRefused if a lock

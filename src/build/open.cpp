@@ -14,10 +14,15 @@ runtime::ExecutorTable executors() {
   return kTable;
 }
 
-runtime::EngineOptions run_options(int threads, const runtime::Allocator& allocator) {
+runtime::EngineOptions run_options(int threads, const runtime::Allocator& allocator, const std::string& device) {
   runtime::EngineOptions o = engine_options(executors(), threads > 0 ? threads : usable_cpus());
   o.allocator = allocator;
+  o.device = device;
   return o;
+}
+
+runtime::EngineOptions run_options_of(const plan::Program& program, int threads, const std::string& device) {
+  return run_options(threads, {}, program.devices.size() > 1 ? device : "");
 }
 
 bool is_engine(const std::string& path) {

@@ -15,7 +15,12 @@ namespace peri::build {
 // What engines of this program are run by.
 runtime::ExecutorTable executors();
 // Capabilities and executors of this machine and program. `threads` 0: the CPUs this process may use.
-runtime::EngineOptions run_options(int threads, const runtime::Allocator& allocator = {});
+// `device`: "cuda:1", which one of several; "": the first.
+runtime::EngineOptions run_options(int threads, const runtime::Allocator& allocator = {},
+                                   const std::string& device = {});
+
+// The same for a program that was built here: one that came to run on the host alone needs no device.
+runtime::EngineOptions run_options_of(const plan::Program& program, int threads, const std::string& device);
 
 bool is_engine(const std::string& path);  // a regular file that begins like an engine
 

@@ -3,6 +3,7 @@
 
 #include "base/file.hpp"
 #include "base/version.hpp"
+#include "build/last_word.hpp"
 #include "build/machine.hpp"
 #include "tune/cache.hpp"
 
@@ -179,6 +180,7 @@ std::string proof_json(const build::Built& built, const compile::Options& o) {
   w.end_object();
   w.key("engine");
   write_engine_verdict(w, built);
+  write_whole_graph(w, built.whole);
   w.key("tuner")
       .begin_object()
       .field("problems", c.tuned.problems)

@@ -12,6 +12,7 @@
 #include "base/version.hpp"
 #include "build/open.hpp"
 #include "build/proof.hpp"
+#include "device/open.hpp"
 #include "plan/engine_file.hpp"
 #include "plan/lock_file.hpp"
 #include "tune/worker.hpp"
@@ -20,11 +21,12 @@ namespace peri::build {
 
 namespace {
 constexpr int kMaxThreads = 1024, kMaxSettings = 64;
+constexpr double kMaxBudget = 1e6;
 
-Result<DType> given_dtype(const std::string& name) {
+Result<DType> given_dtype(const char* flag, const std::string& name) {
   if (name.empty()) return DType::kInvalid;
   if (name != "f32" && name != "f16" && name != "bf16")
-    return usage("--dtype is not an element type").expecting("f32, f16 or bf16").but_found(name);
+    return usage("%s is not an element type", flag).expecting("f32, f16 or bf16").but_found(name);
   return parse_dtype(name);
 }
 
@@ -74,7 +76,10 @@ Result<compile::Options> options_of(const Request& request) {
   compile::Options o;
   o.model = request.model;
   o.backend = request.backend;
-  PERI_ASSIGN(o.dtype, given_dtype(request.dtype));
+  o.device = request.device;
+  if (o.backend == "auto" && !o.device.empty()) o.backend = device::kind_of(o.device);
+  PERI_ASSIGN(o.dtype, given_dtype("--dtype", request.dtype));
+  PERI_ASSIGN(o.io_dtype, given_dtype("--io-dtype", request.io_dtype));
   o.dims = request.dims;
   o.min_dims = request.min_dims;
   o.max_dims = request.max_dims;
@@ -87,6 +92,9 @@ Result<compile::Options> options_of(const Request& request) {
         .expecting(format("0 to %d", kMaxSettings))
         .but_found(std::to_string(request.settings));
   o.tune.settings = request.settings;
+  if (!(request.budget >= 0 && request.budget <= kMaxBudget))
+    return usage("the seconds to tune for are not in range").expecting(format("0 to %g", kMaxBudget));
+  o.tune.budget_seconds = request.budget;
   o.tune.measure = request.tune;
   o.tune.verify = request.verify;
   if (request.cache) o.tune.cache_path = request.cache_folder ? *request.cache_folder : cache_folder();
@@ -109,7 +117,7 @@ int64_t Made::reference_steps() const {
 
 double Made::seconds() const {
   const compile::Compiled& c = built.compiled;
-  return c.import_seconds + c.passes_seconds + c.tune_seconds + built.verdict.seconds;
+  return c.import_seconds + c.passes_seconds + c.tune_seconds + built.whole.seconds + built.verdict.seconds;
 }
 
 std::string Made::verdict() const {

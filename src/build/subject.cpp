@@ -12,7 +12,7 @@ Result<judge::Subject> open_engine(const Request& request, bool reference) {
   s.path = request.model;
   PERI_ASSIGN(const int threads, threads_of(request.threads));
   std::shared_ptr<const MappedFile> file;
-  PERI_ASSIGN(s.engine, load(request.model, run_options(threads), true, &file));
+  PERI_ASSIGN(s.engine, load(request.model, run_options(threads, {}, request.device), true, &file));
   s.weights_checked = static_cast<int64_t>(s.engine->program().weights.size());
   s.check_files = [file] { return file->check(); };
   if (!reference) return s;
@@ -34,7 +34,7 @@ Result<judge::Subject> open_subject(const Request& request, bool reference) {
   s.reference = std::move(imported->graph);
   s.check_files = std::move(imported->check_files);
   PERI_ASSIGN(compile::Compiled compiled, compile_model(request));
-  PERI_ASSIGN(s.engine, assemble(&compiled, run_options(threads)));
+  PERI_ASSIGN(s.engine, assemble(&compiled, run_options_of(compiled.program, threads, request.device)));
   return s;
 }
 
@@ -57,7 +57,7 @@ std::function<Result<std::shared_ptr<const runtime::Engine>>(const std::string& 
     one.worker = one.tune = false;
     PERI_ASSIGN(const compile::Options options, options_of(one));
     PERI_ASSIGN(compile::Compiled compiled, compile::compile(options));
-    return assemble(&compiled, run_options(options.tune.threads));
+    return assemble(&compiled, run_options_of(compiled.program, options.tune.threads, request.device));
   };
 }
 

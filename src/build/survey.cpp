@@ -6,6 +6,7 @@
 
 #include "base/json.hpp"
 #include "hf/import.hpp"
+#include "plan/memory.hpp"
 
 namespace peri::build {
 
@@ -77,6 +78,8 @@ Status try_lowering(const Request& request, Survey* f) {
   for (const auto& [name, value] : compiled->program.tuned_for) f->dims[name] = value;
   PERI_ASSIGN(const plan::ArenaPlan arena, plan::plan_arena(compiled->program, f->dims));
   f->arena_bytes = arena.arena_bytes;
+  for (const int64_t bytes : arena.device_bytes) f->arena_bytes += bytes;
+  f->device_memory = plan::memory_lines(compiled->program, f->dims);
   f->problems = compiled->tuned.problems;
   f->candidates = compiled->tuned.candidates;
   f->steps = static_cast<int64_t>(compiled->program.steps.size());
@@ -157,6 +160,9 @@ std::string survey_json(const Survey& f) {
         .field("weight_bytes", f.weight_bytes)
         .field("arena_bytes", f.arena_bytes)
         .field("memory_bytes", f.weight_bytes + f.arena_bytes);
+    w.key("device_memory").begin_array();
+    for (const std::string& line : f.device_memory) w.value(line);
+    w.end_array();
     w.field("steps", f.steps).field("reference_steps", f.reference_steps);
     w.key("build_estimate")
         .begin_object()

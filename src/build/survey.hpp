@@ -19,6 +19,7 @@ struct Survey {
   // Of a trial lowering without measurement, if every operator is supported.
   bool lowered = false;
   DimBinding dims;
+  std::vector<std::string> device_memory;  // a line for each device but the host
   int64_t weight_bytes = 0, arena_bytes = 0, problems = 0, candidates = 0, steps = 0, reference_steps = 0;
   double prepare_seconds = 0, build_seconds = 0;
 

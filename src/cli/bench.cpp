@@ -1,89 +1,114 @@
 // peri bench: how long a run takes, as medians, intervals and samples.
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 
-#include "base/clock.hpp"
-#include "base/json.hpp"
-#include "bench/measure.hpp"
-#include "bench/steps.hpp"
+#include "bench/device_runs.hpp"
+#include "build/bench.hpp"
 #include "cli/console/model.hpp"
+#include "cli/console/page.hpp"
+#include "tune/worker.hpp"
 
 namespace peri::cli {
 namespace {
 
-std::string report(const bench::Measurement& m, const Opened& opened, const DimBinding& dims, bool tuned, int threads,
-                   int64_t arena_bytes, double first_run_ms, const std::string& unstable) {
-  JsonWriter w;
-  w.begin_object().field("model", opened.engine->program().name).field("threads", threads).key("dims").begin_object();
-  for (const auto& [name, value] : dims) w.field(name, value);
-  w.end_object().field("tuned_for_dims", tuned).key("latency_ms").begin_object();
-  w.field("median", m.median_ms)
-      .field("mean", m.mean_ms)
-      .field("min", m.min_ms)
-      .field("p90", m.p90_ms)
-      .field("p99", m.p99_ms);
-  w.key("interval").begin_array().value(m.interval_ms.low).value(m.interval_ms.high).end_array().end_object();
-  w.field("throughput_per_s", 1e3 / m.median_ms)
-      .field("arena_bytes", arena_bytes)
-      .field("load_ms", opened.load_ms)
-      .field("first_run_ms", first_run_ms);
-  w.field("unstable", unstable).key("samples").begin_array();
-  for (double s : m.samples_ms) w.value(s);
-  w.end_array().end_object();
-  return w.take();
+// Time of each step, slowest first.
+void print_layers(const Page& page, const bench::Record& record) {
+  std::vector<const bench::LayerTime*> order;
+  double total = 0;
+  for (const bench::LayerTime& l : record.layers) {
+    order.push_back(&l);
+    total += l.ms;
+  }
+  if (order.empty()) return;
+  std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->ms > b->ms; });
+  page.line("%9s %6s  %s", "ms", "share", "step");
+  for (const bench::LayerTime* l : order)
+    page.line("%9.4f %5.1f%%  %s  [%s] %s", l->ms, total > 0 ? 100 * l->ms / total : 0, l->step.c_str(),
+              l->executor.c_str(), l->kernel.c_str());
 }
 
-// Time of each step, summed over runs, slowest first.
-void print_layers(const runtime::Engine& engine, const std::vector<double>& ms, int64_t runs) {
-  std::vector<size_t> order(ms.size());
-  double total = 0;
-  for (size_t k = 0; k < order.size(); ++k) order[k] = k, total += ms[k];
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ms[a] > ms[b]; });
-  std::printf("%9s %6s  %s\n", "ms", "share", "step");
-  for (size_t k : order) {
-    const plan::Step& s = engine.program().steps[k];
-    const std::string payload = s.variants[0].payload;
-    std::printf("%9.4f %5.1f%%  %s  [%s] %s\n", ms[k] / static_cast<double>(runs), 100 * ms[k] / total, s.name.c_str(),
-                s.executor.c_str(), payload.substr(0, payload.find('\n')).c_str());
-  }
+void print_processes(const Page& page, const bench::Record& record) {
+  if (record.processes.size() < 2) return;
+  for (const bench::ProcessRecord& p : record.processes)
+    page.line("%10.4f ms  %7zu samples, first run %.3f ms", stats::median(p.samples_ms), p.samples_ms.size(),
+              p.first_run_ms);
+}
+
+Result<build::BenchTerms> terms_of(const Arguments& arguments, const Opened& opened, Progress* progress) {
+  build::BenchTerms t;
+  PERI_ASSIGN(t.threads, thread_count(arguments));
+  PERI_ASSIGN(t.seconds, arguments.real("--seconds", 0, 86400, 3));
+  PERI_ASSIGN(t.max_samples, arguments.number("--iterations", 1, 100000000, 100000));
+  PERI_ASSIGN(const double tolerance, arguments.real("--tolerance", 0, 1e6, 25));
+  t.tolerance = tolerance / 100;
+  PERI_ASSIGN(t.processes, arguments.number("--repeat", 1, 10000, 0));
+  PERI_ASSIGN(t.dims, program_dims(arguments, opened.engine->program()));
+  PERI_ASSIGN(t.inputs, read_inputs(arguments, opened.engine->program(), 1));
+  t.layers = arguments.has("--layers");
+  t.input_words = arguments.all("--input");
+  t.program = tune::worker_program();
+  t.progress = [progress](const std::string& what) { progress->show_now(what); };
+  t.stop = interrupted;
+  return t;
+}
+
+std::string summary_of(const bench::Record& r) {
+  const stats::Interval interval = stats::block_interval(r.per_process());
+  std::string out =
+      format("median %.4g ms [%.4g, %.4g], %.4g runs/s", r.median_ms(), interval.low, interval.high, r.runs_per_s());
+  if (r.items_per_run > 1) out += format(", %.4g items/s", r.items_per_s());
+  out += format(", %zu samples, ", r.samples());
+  if (r.processes.size() > 1) out += format("%zu processes, ", r.processes.size());
+  return out + format("%d thread%s", r.threads, r.threads == 1 ? "" : "s");
+}
+
+// A round of runs on a device for each line of standard input.
+Result<Outcome> paced(const Opened& opened, const build::BenchTerms& terms) {
+  PERI_ASSIGN(auto session, runtime::Session::create(opened.engine, terms.threads));
+  PERI_TRY(session->run(terms.inputs));
+  bench::Schedule round;
+  round.warm_up_seconds = bench::kResidentWarmUpSeconds;
+  round.seconds = 0;  // a batch a round
+  round.max_samples = terms.max_samples;
+  std::string line;
+  const auto next = [&] { return static_cast<bool>(std::getline(std::cin, line)); };
+  const auto say = [](const std::string& text) {
+    std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+  };
+  PERI_TRY(bench::resident_rounds(session.get(), round, next, say));
+  return Outcome{};
 }
 
 Result<Outcome> run(const Arguments& arguments) {
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const Opened opened, open_model(arguments, arguments.positional[0], &progress));
+  PERI_ASSIGN(const build::BenchTerms terms, terms_of(arguments, opened, &progress));
   progress.clear();
-  PERI_ASSIGN(const int threads, thread_count(arguments));
-  PERI_ASSIGN(const DimBinding dims, program_dims(arguments, opened.engine->program()));
-  const bool tuned = !note_untuned(arguments, opened, dims);
-  PERI_ASSIGN(const std::vector<Tensor> inputs, read_inputs(arguments, opened.engine->program(), 1));
-  const int64_t start = now_ns();
-  PERI_ASSIGN(auto session, runtime::Session::create(opened.engine, threads));
-  PERI_TRY(session->run(inputs));
-  const double first_run_ms = seconds_since(start) * 1e3;
-  bench::Schedule schedule;
-  PERI_ASSIGN(schedule.seconds, arguments.real("--seconds", 0, 86400, 3));
-  PERI_ASSIGN(schedule.max_samples, arguments.number("--iterations", 1, 100000000, 100000));
-  PERI_ASSIGN(const double tolerance, arguments.real("--tolerance", 0, 1e6, 25));
-  auto once = [&]() -> Status {
-    PERI_TRY(session->run(inputs));
-    return Ok{};
-  };
-  PERI_ASSIGN(const bench::Measurement m, bench::measure(schedule, once, interrupted));
-  if (opened.file) PERI_TRY(opened.file->check());
-  if (arguments.has("--layers")) {
-    std::vector<double> ms(opened.engine->program().steps.size(), 0);
-    PERI_ASSIGN(const int64_t runs, bench::time_steps(*session, inputs, 1.0, &ms));
-    print_layers(*opened.engine, ms, runs);
+  if (arguments.has("--paced")) return paced(opened, terms);
+  note_untuned(arguments, opened, terms.dims);
+  build::BenchSubject subject{.engine = opened.engine, .load_ms = opened.load_ms};
+  if (opened.file) {
+    subject.path = arguments.positional[0];
+    subject.check_files = [&opened] { return opened.file->check(); };
   }
+  PERI_ASSIGN(const bench::Record record, build::bench_engine(subject, terms));
+  progress.clear();
+  const Page page(arguments);
+  print_processes(page, record);
+  print_layers(page, record);
+  for (const std::string& why : record.disturbed) page.line("in the way: %s", why.c_str());
   Outcome out;
-  out.summary =
-      format("median %.3f ms [%.3f, %.3f], p99 %.3f ms, %zu samples, %d thread%s", m.median_ms, m.interval_ms.low,
-             m.interval_ms.high, m.p99_ms, m.samples_ms.size(), threads, threads == 1 ? "" : "s");
-  const std::string unstable = bench::why_unstable(m, tolerance / 100);
-  out.json = report(m, opened, dims, tuned, threads, session->arena_bytes(), first_run_ms, unstable);
-  if (!unstable.empty()) {
+  out.json = bench::record_json(record);
+  out.summary = summary_of(record);
+  if (const std::string there = bench::report_text(record.on_device); !there.empty()) out.summary += "; " + there;
+  if (record.interrupted) {
+    out.code = exit_code(ErrorKind::kCancelled);
+    out.summary += "; interrupted: not all that was asked for";
+  } else if (!record.unstable.empty()) {
     out.code = exit_code(ErrorKind::kUnstable);
-    out.summary += "; not stable: " + unstable + format(", more than %g %% apart", tolerance);
+    out.summary += "; not stable: " + record.unstable + format(", more than %g %% apart", 100 * terms.tolerance);
   }
   return out;
 }
@@ -98,14 +123,23 @@ const Entry bench_entry{{
     .max_positional = 1,
     .flags =
         build_flags({{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED (default)", true},
-                     {"--seconds", "", "N", "time to sample for (default 3)"},
-                     {"--iterations", "", "N", "at most this many samples"},
+                     {"--seconds", "", "N", "time to sample for, in each process (default 3)"},
+                     {"--iterations", "", "N", "at most this many samples, in each process"},
+                     {"--repeat", "", "N", "measure in N fresh processes, one after another; compare asks for 5"},
                      {"--tolerance", "", "PERCENT", "most that the samples may disagree by (default 25)"},
-                     {"--layers", "", "", "also show the time of every step"}}),
+                     {"--paced", "", "", "of an engine on a device: a round of runs for each line of the input"},
+                     {"--layers", "", "", "also the time of every step"}}),
     .details =
-        "Exit code 5 where 10 or more samples do not agree: the medians of their first and second half, or the "
-        "ends of the\n"
-        "median's interval, are further apart than --tolerance of the median. What was measured is still told.\n\n"
+        "Throughput is runs done per second of wall clock; items are the batch. Exit code 5 where 10 or more samples "
+        "of "
+        "a\n"
+        "process do not agree: the medians of their first and second half, or the ends of the median's interval, are "
+        "further\n"
+        "apart than --tolerance of the median. What was measured is still told.\n\n"
+        "Of an engine that runs on a device the runs above copy inputs and outputs (with_copies_ms); resident_ms is "
+        "told "
+        "beside\nthem: events round each of at least 30 launches, inputs and outputs in the device's memory.\n"
+        "--paced writes a JSON line of such times for each line of standard input, until that ends.\n\n"
         "example:\n  peri bench models/digits_cnn.onnx --dims batch=8 --seconds 1 --json -",
     .run = run,
 }};

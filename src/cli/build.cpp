@@ -2,6 +2,7 @@
 #include "base/json.hpp"
 #include "build/proof.hpp"
 #include "cli/console/model.hpp"
+#include "plan/memory.hpp"
 
 namespace peri::cli {
 namespace {
@@ -37,8 +38,13 @@ std::string host_text(const compile::Compiled& c) {
     for (const auto& [kernel, reason] : c.steps[k].refusals)
       if (kernel.starts_with(c.program.devices.back())) first += " " + kernel + ": " + reason + ";";
   }
-  if (count == 0) return "; all steps on the device";
-  return format("; %lld step%s on the host, the first ", static_cast<long long>(count), count == 1 ? "" : "s") + first;
+  std::string memory;
+  for (const std::string& line :
+       plan::memory_lines(c.program, {c.program.tuned_for.begin(), c.program.tuned_for.end()}))
+    memory += "; " + line;
+  if (count == 0) return "; all steps on the device" + memory;
+  return memory +
+         format("; %lld step%s on the host, the first ", static_cast<long long>(count), count == 1 ? "" : "s") + first;
 }
 
 Result<Outcome> run(const Arguments& arguments) {

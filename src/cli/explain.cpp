@@ -2,6 +2,7 @@
 // it costs, and how far that is from the least this machine could take.
 #include "build/explain.hpp"
 #include "base/json.hpp"
+#include "cli/console/measured.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
 
@@ -61,6 +62,7 @@ void print_head(const Page& page, const build::Explanation& e, const std::string
 }
 
 Result<Outcome> run(const Arguments& arguments) {
+  if (arguments.has("--measured")) return explain_measured(arguments);
   const std::string path = arguments.positional[0];
   const bool compare = arguments.has("--compare");
   Progress progress(arguments.has("--quiet"));
@@ -96,6 +98,7 @@ const Entry explain_entry{{
     .min_positional = 1,
     .max_positional = 1,
     .flags = build_flags({{"--top", "", "N", "rows of the table (default 20)"},
+                          {"--measured", "", "", "of an engine on a device: time the steps in the run itself"},
                           {"--full", "", "", "also each step's nodes, passes, candidates and refusals"},
                           {"--compare", "", "", "an engine of another machine: its times beside this one's floors"}}),
     .details =

@@ -11,6 +11,8 @@
 #include "onnx/import.hpp"
 #include "ops/entry.hpp"
 #include "plan/engine_file.hpp"
+#include "plan/memory.hpp"
+#include "tune/sample_regions.hpp"
 
 namespace peri::cli {
 namespace {
@@ -47,6 +49,8 @@ void print_model(const Page& page, const build::Survey& f) {
     page.line("  memory of a run%s: about %s (weights + %s of intermediate values; packed weights come on top)",
               dims.c_str(), bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)).c_str(),
               bytes_text(static_cast<double>(f.arena_bytes)).c_str());
+    for (const std::string& line : f.device_memory)
+      page.line("  of it on %s; workspaces of kernels come on top", line.c_str());
     page.line(
         "  build: at most about %.0f s (%lld candidates of %lld distinct problems, their timing budget twice, plus "
         "%.2f s measured just now)",
@@ -136,7 +140,7 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   PERI_ASSIGN(const plan::LoadedEngine e, plan::load_engine(path));
   if (arguments.has("--check")) PERI_TRY(plan::check_weights(e));
   PERI_ASSIGN(const int threads, thread_count(arguments));
-  auto here = build::load(path, build::run_options(threads));
+  auto here = build::load(path, build::run_options(threads, {}, arguments.get("--device")));
   if (!here.ok()) return std::move(here).error();
   const plan::Program& p = e.program;
   std::map<std::string, int64_t> kernels, executors;
@@ -155,6 +159,8 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   page.line("  %zu steps, %zu buffers, %zu weights (%s%s)", p.steps.size(), p.buffers.size(), p.weights.size(),
             bytes_text(static_cast<double>(e.weight_bytes.size())).c_str(),
             arguments.has("--check") ? ", every hash fits" : "");
+  for (const std::string& line : plan::memory_lines(p, {p.tuned_for.begin(), p.tuned_for.end()}))
+    page.line("  memory   %s; workspaces of kernels come on top", line.c_str());
   for (const auto& [name, n] : executors)
     page.line("  executor %-20s %lld steps", name.c_str(), static_cast<long long>(n));
   for (const auto& [name, n] : kernels)
@@ -168,7 +174,15 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   return out;
 }
 
-// Every operator of ONNX that has a definition here: the schema versions that begin a form it takes, and its types.
+// What of an operator's samples, in three types, has a kernel of a GPU: "all", "5 of 12", or "".
+std::string gpu_text(const ops::OpDef& op) {
+  static const device::Target kGpu = {device::Kind::kCuda, "a GPU", {"sm_90"}, 132, {}, {}};
+  const tune::Coverage c = op.view ? tune::Coverage{1, 1} : tune::coverage(op, "cuda", kGpu);
+  return c.taken == 0 ? "" : c.taken == c.all ? "all" : format("%d of %d", c.taken, c.all);
+}
+
+// Every operator of ONNX that has a definition here: the schema versions that begin a form it takes, its types, and
+// whether it runs on a GPU.
 Result<Outcome> list_operators(const Arguments& arguments) {
   std::map<std::string, const ops::OpDef*> operators;
   for (const ops::OpDef* op : ops::all())
@@ -187,8 +201,9 @@ Result<Outcome> list_operators(const Arguments& arguments) {
       w.value(dtype_name(static_cast<DType>(t)));
       types += " " + std::string(dtype_name(static_cast<DType>(t)));
     }
-    w.end_array().end_object();
-    page.line("%-28s %-28s%s", name.c_str(), versions.c_str(), types.c_str());
+    const std::string gpu = gpu_text(*op);
+    w.end_array().field("gpu", gpu).end_object();
+    page.line("%-28s %-28s %-10s%s", name.c_str(), versions.c_str(), gpu.c_str(), types.c_str());
   }
   w.end_array().end_object();
   Outcome out;
@@ -213,9 +228,10 @@ const Entry inspect_entry{{
     .positional = "[MODEL|ENGINE]",
     .min_positional = 0,
     .max_positional = 1,
-    .flags = build_flags(
-        {{"--operators", "", "", "list the operators it takes, with their versions and the types of their first input"},
-         {"--check", "", "", "engines: recompute the hash of every weight"}}),
+    .flags = build_flags({{"--operators", "", "",
+                           "list the operators it takes, with their versions, the types of their first input, "
+                           "and how many of their samples run on a GPU"},
+                          {"--check", "", "", "engines: recompute the hash of every weight"}}),
     .details = "Exit code 1 when a node is unsupported; all of them are listed.\n\nexample:\n  peri inspect "
                "models/digits_cnn.onnx --json -",
     .run = run,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "base/fault.hpp"
 #include "base/file.hpp"
@@ -83,6 +84,27 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   return code;
 }
 
+// Of words that could not be read as a whole, where --json wants the object: errors of usage are told there too. What
+// follows the flag may be anything then, so a file that exists is taken only if an object stands in it.
+Arguments json_of(std::span<char* const> words) {
+  std::string to;
+  for (size_t k = 0; k < words.size() && to.empty(); ++k) {
+    const std::string_view word = words[k];
+    if (word == "--") break;
+    if (word.starts_with("--json=")) to = word.substr(7);
+    if (word == "--json" && k + 1 < words.size() && (words[k + 1][0] != '-' || !words[k + 1][1])) to = words[k + 1];
+  }
+  Arguments out;
+  if (to.empty()) return out;
+  std::error_code code;
+  if (to != "-" && std::filesystem::exists(to, code)) {
+    const auto file = MappedFile::open(to);
+    if (!file.ok() || !file->text().starts_with('{')) return out;
+  }
+  out.values["--json"] = {to};
+  return out;
+}
+
 int run(int argc, char** argv) {
   if (argc < 2 || std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0 ||
       std::strcmp(argv[1], "help") == 0) {
@@ -93,7 +115,9 @@ int run(int argc, char** argv) {
     std::printf("peri %s\n", std::string(version()).c_str());
     return 0;
   }
-  if (Status knobs = check_knobs(); !knobs.ok()) return finish(nullptr, std::move(knobs).error(), "peri");
+  const std::span<char* const> words(argv + 2, static_cast<size_t>(argc - 2));
+  const Arguments unread = json_of(words);
+  if (Status knobs = check_knobs(); !knobs.ok()) return finish(&unread, std::move(knobs).error(), "peri");
   const Command* command = find(argv[1]);
   if (!command) {
     std::vector<std::string_view> known;
@@ -101,12 +125,12 @@ int run(int argc, char** argv) {
       if (!e->command.hidden) known.push_back(e->command.name);
     const std::string near = nearest(argv[1], known);
     return finish(
-        nullptr,
+        &unread,
         usage("no command '%s'", argv[1]).advise(near.empty() ? "see: peri --help" : "did you mean '" + near + "'?"),
         "peri");
   }
-  auto arguments = parse_arguments(*command, {argv + 2, static_cast<size_t>(argc - 2)});
-  if (!arguments.ok()) return finish(nullptr, std::move(arguments).error(), command->name);
+  auto arguments = parse_arguments(*command, words);
+  if (!arguments.ok()) return finish(&unread, std::move(arguments).error(), command->name);
   if (arguments->has("--help")) {
     std::fputs(help_text(*command, output_columns()).c_str(), stdout);
     return 0;
@@ -123,8 +147,13 @@ int run(int argc, char** argv) {
 }  // namespace peri::cli
 
 int main(int argc, char** argv) {
-  const peri::Result<int> code = peri::contained([&]() -> peri::Result<int> { return peri::cli::run(argc, argv); });
-  if (code.ok()) return *code;
-  std::fprintf(stderr, "FAILED peri: %s\n", code.error().text().c_str());
-  return peri::exit_code(code.error().kind);
+  try {
+    const peri::Result<int> code = peri::contained([&]() -> peri::Result<int> { return peri::cli::run(argc, argv); });
+    if (code.ok()) return *code;
+    std::fprintf(stderr, "FAILED peri: %s\n", code.error().text().c_str());
+    return peri::exit_code(code.error().kind);
+  } catch (...) {  // the error itself needed memory
+    std::fputs("FAILED peri: out of memory\n", stderr);
+    return 1;
+  }
 }

@@ -33,7 +33,7 @@ Result<std::vector<Tensor>> tokenized(const Opened& opened, const std::string& p
   Error e = std::move(inputs).error().in_file(path);
   if (opened.compiled)
     for (const std::string& note : opened.compiled->notes)
-      if (note.find("tokenizer.json") != std::string::npos) (void)std::move(e).but_found(note);
+      if (note.find("tokenizer.json") != std::string::npos) return std::move(e).but_found(note);
   return e;
 }
 

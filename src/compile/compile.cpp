@@ -6,13 +6,17 @@
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
+#include "base/hash.hpp"
 #include "compile/backends.hpp"
+#include "compile/interface_types.hpp"
+#include "device/open.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "hf/foreign.hpp"
 #include "hf/import.hpp"
 #include "kernels/weights/widened.hpp"
 #include "onnx/import.hpp"
+#include "plan/identity.hpp"
 #include "text/pipeline.hpp"
 
 namespace peri::compile {
@@ -138,6 +142,15 @@ Status obey_lock(Options* o) {
         .expecting(lock.dtype.empty() ? "the model's own" : lock.dtype)
         .but_found(std::string(dtype_name(o->dtype)));
   o->dtype = locked;
+  DType ports = DType::kInvalid;
+  if (!lock.io_dtype.empty()) {
+    PERI_ASSIGN(ports, parse_dtype(lock.io_dtype));
+  }
+  if (o->io_dtype != DType::kInvalid && o->io_dtype != ports)
+    return refused("the lock was made for other types of inputs and outputs")
+        .expecting(lock.io_dtype.empty() ? "the model's own" : lock.io_dtype)
+        .but_found(std::string(dtype_name(o->io_dtype)));
+  o->io_dtype = ports;
   if (!o->disabled_passes.empty() && o->disabled_passes != lock.disabled_passes)
     return refused("the lock was made with other passes disabled");
   const device::Target& target = o->tune.target ? *o->tune.target : device::this_cpu();
@@ -149,15 +162,28 @@ Status obey_lock(Options* o) {
   return Ok{};
 }
 
-// A provider that no kernel has would leave the whole model to the reference.
-Status check_provider(const std::string& provider) {
+// A provider that has no kernel for the backend, or whose library is not there, would leave the whole model to the
+// reference.
+Status check_provider(const std::string& provider, const lower::Backend& backend,
+                      const std::optional<device::Target>& target) {
   std::set<std::string> known = {"", "reference"};
-  for (const kernels::Kernel* k : kernels::kernels()) known.emplace(k->provider);
+  std::string_view missing;
+  for (const kernels::Kernel* k : kernels::kernels()) {
+    if (std::find(backend.executors.begin(), backend.executors.end(), k->executor) == backend.executors.end()) continue;
+    if (!target || kernels::has_library(*k, *target))
+      known.emplace(k->provider);
+    else if (k->provider == provider)
+      missing = k->library;
+  }
   if (known.contains(provider)) return Ok{};
+  if (!missing.empty())
+    return refused("provider '%s' needs %s, which is not here", provider.c_str(), std::string(missing).c_str())
+        .advise("peri doctor says where it was looked for");
   std::string names;
   for (const std::string& name : known)
     if (!name.empty()) names += (names.empty() ? "" : ", ") + name;
-  return usage("no provider '%s'", provider.c_str()).expecting(names);
+  return usage("backend '%s' has no provider '%s'", std::string(backend.name).c_str(), provider.c_str())
+      .expecting(names);
 }
 
 // The dims to build for: the lock's, if there is one.
@@ -200,6 +226,7 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
   lock.backend = made.program.backend;
   lock.provider = options.tune.provider;
   if (options.dtype != DType::kInvalid) lock.dtype = dtype_name(options.dtype);
+  if (options.io_dtype != DType::kInvalid) lock.io_dtype = dtype_name(options.io_dtype);
   lock.dims = made.program.tuned_for;
   for (const DimBinding& dims : bounds) lock.also.emplace_back(dims.begin(), dims.end());
   lock.disabled_passes = options.disabled_passes;
@@ -242,11 +269,13 @@ static bool is_narrow_model(const ir::Graph& graph) {
 struct Compilation::State {
   Options options;
   const lower::Backend* backend = nullptr;
+  bool measured = true;  // what the backend plans for is here
   Imported imported;
   ir::Graph before;
   std::vector<peri::passes::PassReport> passes;
   peri::passes::Precision precision;
   bool own_narrow = false;  // the model itself is one of 16 bits
+  std::string identity;     // of the model, before any pass
   DimBinding tuned_for;
   std::vector<DimBinding> bounds;
   std::unique_ptr<tune::Tuner> tuner;
@@ -290,21 +319,35 @@ Status Compilation::State::begin(Options given, Imported model) {
   imported = std::move(model);
   if (options.lock) PERI_TRY(obey_lock(&options));
   PERI_ASSIGN(backend, backend_named(options.backend));
+  if (!options.device.empty() && device::kind_of(options.device) != backend->placement.device)
+    return usage("backend '%s' does not build for device '%s'", std::string(backend->name).c_str(),
+                 options.device.c_str())
+        .expecting(backend->placement.device.empty() ? "no device" : backend->placement.device)
+        .advise("give --backend " + std::string(device::kind_of(options.device)));
   options.tune.executors = backend->executors;
-  if (backend->target && !options.tune.target) {
-    PERI_ASSIGN(options.tune.target, backend->target(options.tune.threads, exec::libraries()));
+  if (backend->placement.own_only) options.tune.own_executor = backend->placement.executor;
+  const bool of_another = options.tune.target.has_value();
+  if (backend->target && !of_another) {
+    PERI_ASSIGN(options.tune.target, backend->target(options.tune.threads, exec::libraries(), options.device));
   }
-  if (!backend->measured) options.tune.measure = options.tune.verify = false;
-  PERI_TRY(check_provider(options.tune.provider));
-  if (options.tune.target && (options.tune.measure || options.tune.verify))
+  measured = backend->measured && !(of_another && backend->target);
+  if (!measured) options.tune.measure = options.tune.verify = false;
+  PERI_TRY(check_provider(options.tune.provider, *backend, options.tune.target));
+  if (of_another && (options.tune.measure || options.tune.verify))
     return usage("a plan for another target is neither measured nor verified on this machine")
         .advise("build with a lock, or without tuning");
+  if (options.io_dtype != DType::kInvalid) PERI_TRY(set_interface_types(imported.graph, options.io_dtype));
   before = imported.graph.clone();
+  identity = hex64(hash_text(ir::print(before)));
   const int64_t start = now_ns();
   precision = precision_of(imported.graph, options.dtype);
   own_narrow = options.dtype == DType::kInvalid && is_narrow_model(imported.graph);
   // What a device's kernels read lies in its memory as their regions state it; only the host widens.
-  if (!backend->placement.device.empty()) precision.weights = DType::kF32;
+  if (!backend->placement.device.empty()) {
+    if (backend->narrow_values && kernels::is_narrow_float(precision.weights) && (precision.rounds || own_narrow))
+      precision.values = precision.weights;
+    precision.weights = DType::kF32;
+  }
   PERI_ASSIGN(passes,
               peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir, {}, precision}));
   passes_seconds = seconds_since(start);
@@ -333,15 +376,19 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
   out.predicted_ms = lowered.predicted_ms;
   out.conversion_ms = lowered.conversion_ms;
   out.tuned = tuner->stats();
-  if (!backend->measured)
+  if (!measured)
     out.notes.push_back(format("backend '%s': each choice is its kernel's first offer; none was timed or tried alone",
                                std::string(backend->name).c_str()));
+  if (backend->target && backend->narrow_values && options.dtype == DType::kInvalid && !own_narrow)
+    out.notes.push_back(
+        "values and weights are float32: with --dtype f16 they are kept in 16 bits, with sums in float32");
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble);
   out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;
-  if ((precision.rounds || own_narrow) && kernels::is_narrow_float(precision.weights))
-    out.program.precision = precision.weights;
+  const DType stored = kernels::is_narrow_float(precision.values) ? precision.values : precision.weights;
+  if ((precision.rounds || own_narrow) && kernels::is_narrow_float(stored)) out.program.precision = stored;
   out.program.sections.push_back({"source", ir::print(imported.graph)});
+  out.program.sections.push_back({std::string(plan::kIdentitySection), identity});
   for (const plan::Section& section : imported.sections) out.program.sections.push_back(section);
   return out;
 }

@@ -45,6 +45,29 @@ class Memory {
   size_t bytes_ = 0;
 };
 
+// Host memory that copies of a device reach without staging. It goes back to the device with this object; the device
+// outlives it.
+class Pinned {
+ public:
+  Pinned() = default;
+  Pinned(std::span<std::byte> bytes, std::function<void()> give_back)
+      : bytes_(bytes), give_back_(std::move(give_back)) {}
+  Pinned(Pinned&& other) noexcept { *this = std::move(other); }
+  Pinned& operator=(Pinned&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(give_back_, other.give_back_);
+    return *this;
+  }
+  ~Pinned() {
+    if (give_back_) give_back_();
+  }
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<std::byte> bytes_;
+  std::function<void()> give_back_;
+};
+
 // One argument of a launch: a range within one allocation.
 struct Argument {
   Address address;
@@ -151,6 +174,19 @@ class Device {
   virtual Status synchronize() = 0;
   // The memory at an address for the host, where both share it; else null.
   virtual std::byte* host_pointer(Address address) const = 0;
+
+  // At least 64-byte aligned; a device without such memory gives any of the host's. Errors: kMemory.
+  virtual Result<Pinned> pinned(size_t bytes);
+  // An event that keeps the time; it costs a little more than one of make_event(). kUnsupported: it has no clock.
+  virtual Result<std::unique_ptr<Event>> make_timed_event();
+  // Between two timed events that were reached. kInvalid for others.
+  virtual Result<double> milliseconds(const Event& from, const Event& to);
+  // Memory of the caller on this device, so that copies and launches may name it for as long as the result lives: it is
+  // lent and not given back. kInvalid where it is no memory of this device.
+  virtual Result<Memory> lend(Address address, size_t bytes);
+  // A stream of the caller's, as the driver knows it (a CUstream), for waits between it and streams of this device. It
+  // outlives the result. kUnsupported: the device has no such streams.
+  virtual Result<std::unique_ptr<Stream>> lend_stream(void* queue);
 
  private:
   friend class Memory;

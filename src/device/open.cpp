@@ -1,20 +1,36 @@
 // The list.
 #include "device/open.hpp"
 
+#include <charconv>
+
 #include "device/cuda/cuda.hpp"
 #include "device/null.hpp"
 
 namespace peri::device {
 
+std::string_view kind_of(std::string_view name) { return name.substr(0, name.find(':')); }
+
+Result<int> ordinal_of(std::string_view name) {
+  const size_t colon = name.find(':');
+  if (colon == std::string_view::npos) return 0;
+  int out = 0;
+  const char* const end = name.data() + name.size();
+  if (std::from_chars(name.data() + colon + 1, end, out).ptr != end || colon + 1 == name.size() || out < 0)
+    return usage("'%s' names no device", std::string(name).c_str()).expecting("a kind, or KIND:NUMBER, as in cuda:0");
+  return out;
+}
+
 Result<std::shared_ptr<Device>> open_device(std::string_view name) {
-  if (name == "null") {
+  PERI_ASSIGN(const int ordinal, ordinal_of(name));
+  if (kind_of(name) == "null") {
+    if (ordinal != 0) return usage("there is no null:%d", ordinal).expecting("null:0");
     NullOptions options;
     options.memory_bytes = host_memory().total_bytes;
     PERI_ASSIGN(std::unique_ptr<Device> made, make_null_device(std::move(options)));
     return std::shared_ptr<Device>(std::move(made));
   }
-  if (name == "cuda") {
-    PERI_ASSIGN(std::unique_ptr<cuda::CudaDevice> made, cuda::make_cuda_device());
+  if (kind_of(name) == "cuda") {
+    PERI_ASSIGN(std::unique_ptr<cuda::CudaDevice> made, cuda::make_cuda_device({.ordinal = ordinal}));
     return std::shared_ptr<Device>(std::move(made));
   }
   return refused("this build has no device '%s'", std::string(name).c_str())

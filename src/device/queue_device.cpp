@@ -2,8 +2,33 @@
 #include "device/queue_device.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace peri::device {
+
+namespace {
+constexpr size_t kPinnedAlign = 64;
+}
+
+Result<Pinned> Device::pinned(size_t bytes) {
+  const size_t room = bytes / kPinnedAlign * kPinnedAlign + kPinnedAlign;
+  void* const at = room < bytes ? nullptr : std::aligned_alloc(kPinnedAlign, room);
+  if (!at) return Error(ErrorKind::kMemory, format("the host has no %zu bytes", bytes)).at_node("pinned");
+  return Pinned({static_cast<std::byte*>(at), bytes}, [at] { std::free(at); });
+}
+Result<std::unique_ptr<Event>> Device::make_timed_event() {
+  return unsupported("device '%s' has no clock", name().c_str());
+}
+Result<double> Device::milliseconds(const Event&, const Event&) {
+  return unsupported("device '%s' has no clock", name().c_str());
+}
+Result<Memory> Device::lend(Address, size_t) {
+  return unsupported("device '%s' takes no memory of others", name().c_str());
+}
+Result<std::unique_ptr<Stream>> Device::lend_stream(void*) {
+  return unsupported("device '%s' has no streams that others could have made", name().c_str())
+      .advise("pass no stream: the call returns when the outputs are written");
+}
 
 Memory& Memory::operator=(Memory&& other) noexcept {
   std::swap(device_, other.device_);
@@ -21,13 +46,14 @@ class QueueDevice;
 
 class QueueEvent final : public Event {
  public:
-  explicit QueueEvent(QueueDevice* device);
+  explicit QueueEvent(QueueDevice* device, bool timed);
   Status synchronize() override;
 
   // Of the last record: outside a capture the point, inside one the capture and its index.
   std::shared_ptr<Point> point;
   std::shared_ptr<Capturing> capture;
   size_t captured_point = 0;
+  const bool timed;
 
  private:
   QueueDevice* device_;
@@ -99,7 +125,24 @@ class QueueDevice final : public Device {
   Result<std::unique_ptr<Event>> make_event() override {
     const std::lock_guard<std::mutex> lock(lock_);
     PERI_TRY(call("make_event"));
-    return std::unique_ptr<Event>(std::make_unique<QueueEvent>(this));
+    return std::unique_ptr<Event>(std::make_unique<QueueEvent>(this, false));
+  }
+  Result<std::unique_ptr<Event>> make_timed_event() override {
+    const std::lock_guard<std::mutex> lock(lock_);
+    PERI_TRY(call("make_event"));
+    return std::unique_ptr<Event>(std::make_unique<QueueEvent>(this, true));
+  }
+  Result<double> milliseconds(const Event& from, const Event& to) override;
+  Result<Pinned> pinned(size_t bytes) override {
+    const std::lock_guard<std::mutex> lock(lock_);
+    PERI_TRY(call("pinned", ErrorKind::kMemory));
+    return Device::pinned(bytes);
+  }
+  Result<Memory> lend(Address address, size_t bytes) override {
+    const std::lock_guard<std::mutex> lock(lock_);
+    PERI_TRY(call("lend"));
+    PERI_TRY(store_->at(address, bytes));
+    return Memory(nullptr, address, bytes);
   }
   Status synchronize() override {
     const std::lock_guard<std::mutex> lock(lock_);
@@ -148,7 +191,18 @@ Status told(std::optional<Error>* error) {
   return out;
 }
 
-QueueEvent::QueueEvent(QueueDevice* device) : Event(device), device_(device) {}
+Result<double> QueueDevice::milliseconds(const Event& from, const Event& to) {
+  const std::lock_guard<std::mutex> lock(lock_);
+  PERI_TRY(call("milliseconds"));
+  if (from.owner() != this || to.owner() != this) return invalid("an event of another device");
+  const auto &a = static_cast<const QueueEvent&>(from), &b = static_cast<const QueueEvent&>(to);
+  for (const QueueEvent* e : {&a, &b})
+    if (!e->timed || !e->point || !e->point->done)
+      return invalid("the time between events that keep none, or were not reached");
+  return static_cast<double>(b.point->at_ns - a.point->at_ns) * 1e-6;
+}
+
+QueueEvent::QueueEvent(QueueDevice* device, bool timed) : Event(device), timed(timed), device_(device) {}
 Status QueueEvent::synchronize() {
   const Lock lock(device_->lock_);
   PERI_TRY(device_->call("synchronize"));

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/clock.hpp"
+
 namespace peri::device {
 
 namespace {
@@ -79,6 +81,7 @@ void Schedule::work(const Item& item, std::optional<Error>* error, std::unique_l
 void Schedule::settle(Queue* queue, const Item& item) {
   if (item.kind == Item::Kind::kRecord) {
     item.point->done = true;
+    item.point->at_ns = now_ns();
     item.point->error = queue->error;
   } else if (!queue->error) {
     queue->error = item.point->error;

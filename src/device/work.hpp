@@ -23,6 +23,7 @@ class Store {
 // A point that a record reaches. Before it is done only the device's lock may be held to read it.
 struct Point {
   bool done = false;
+  int64_t at_ns = 0;  // when it was reached
   std::optional<Error> error;
 };
 

@@ -17,7 +17,10 @@ class CopyInstance final : public runtime::Instance {
     const auto* from = static_cast<const std::byte*>(c.reads[0]);
     auto* to = static_cast<std::byte*>(c.writes[0]);
     if (from == to || bytes_ == 0) return Ok{};
-    if (from < to + bytes_ && to < from + bytes_) return std::memmove(to, from, static_cast<size_t>(bytes_)), Ok{};
+    if (from < to + bytes_ && to < from + bytes_) {
+      std::memmove(to, from, static_cast<size_t>(bytes_));
+      return Ok{};
+    }
     c.pool->run((bytes_ + kPiece - 1) / kPiece, [&](int64_t task, int) {
       const int64_t begin = task * kPiece, count = std::min(kPiece, bytes_ - begin);
       std::memcpy(to + begin, from + begin, static_cast<size_t>(count));

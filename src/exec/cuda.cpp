@@ -1,32 +1,31 @@
 // Executor "cuda": kernels of a GPU of NVIDIA's, whoever provides them. A step's launches are planned for its sizes,
-// compiled by NVRTC or found in the cache, loaded, and from then on only enqueued.
+// compiled by NVRTC or found in the cache, loaded, calls of libraries made ready; from then on all is only enqueued.
+#include <algorithm>
 #include <map>
 #include <mutex>
 
-#include "device/cuda/compiler.hpp"
+#include "device/cuda/code_shelf.hpp"
 #include "device/cuda/cuda.hpp"
+#include "exec/cuda_code.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/checked_region.hpp"
 #include "exec/region/region_template.hpp"
 #include "kernels/cuda/code/launch.hpp"
+#include "runtime/engine.hpp"
 
 namespace peri::exec {
 
 namespace {
 namespace cuda = device::cuda;
 using kernels::cuda::KernelLaunch;
+using kernels::cuda::kWorkspaceAlignment;
 using kernels::cuda::LaunchArgument;
 
-// NVRTC of this process; asked for again where it was not there.
-Result<const cuda::Compiler*> compiler() {
-  static std::mutex lock;
-  static std::unique_ptr<cuda::Compiler> kept;
-  const std::lock_guard<std::mutex> guard(lock);
-  if (!kept) {
-    PERI_ASSIGN(kept, cuda::Compiler::open(cuda::code_cache_folder()));
-  }
-  return kept.get();
-}
+// A call of a library, made ready.
+struct ReadyCall {
+  std::shared_ptr<const kernels::cuda::LibraryWork> work;
+  std::vector<LaunchArgument> arguments;
+};
 
 // A launch of a loaded kernel.
 struct Ready {
@@ -42,31 +41,37 @@ using Packed = std::vector<device::Memory>;
 
 class CudaInstance final : public runtime::Instance {
  public:
-  CudaInstance(std::string name, cuda::CudaDevice* device, std::vector<Ready> launches, size_t workspace,
-               std::shared_ptr<const Packed> packed)
+  CudaInstance(std::string name, cuda::CudaDevice* device, std::vector<ReadyCall> calls, std::vector<Ready> launches,
+               const kernels::cuda::LaunchInstance& plan, std::shared_ptr<const Packed> packed)
       : name_(std::move(name)),
         device_(device),
+        calls_(std::move(calls)),
         launches_(std::move(launches)),
-        workspace_(workspace),
-        packed_(std::move(packed)) {}
+        workspace_(plan.workspace_bytes()),
+        packed_(std::move(packed)),
+        faults_(plan.faults()) {
+    size_t most = 0;
+    for (const ReadyCall& c : calls_) most = std::max(most, c.work->workspace_bytes());
+    if (most > 0) workspace_ = std::max(workspace_, most + kWorkspaceAlignment - 1);
+  }
   size_t workspace_bytes() const override { return workspace_; }
+  bool may_fault() const override { return !faults_.empty(); }
+  Error fault(int32_t word) const override {
+    if (word < 1 || static_cast<size_t>(word) > faults_.size()) return Instance::fault(word);
+    return faults_[static_cast<size_t>(word) - 1];
+  }
   Status enqueue(const runtime::EnqueueContext& c) const override {
+    for (const ReadyCall& r : calls_) {
+      const device::Address workspace = {(c.workspace.address.value + kWorkspaceAlignment - 1) / kWorkspaceAlignment *
+                                         kWorkspaceAlignment};
+      device::Launch launch{name_, nullptr, arguments_of(r.arguments, c)};
+      launch.enqueue = [work = r.work, workspace](const device::NativeQueue& queue) {
+        return work->enqueue(queue.arguments, workspace, queue.queue);
+      };
+      PERI_TRY(c.stream->launch(std::move(launch)));
+    }
     for (const Ready& r : launches_) {
-      std::vector<device::Argument> arguments;
-      for (const LaunchArgument& a : r.arguments) {
-        if (a.from == LaunchArgument::From::kWorkspace) {
-          arguments.push_back(c.workspace);
-          continue;
-        }
-        if (a.from == LaunchArgument::From::kPacked) {
-          const device::Memory& m = (*packed_)[a.index];
-          arguments.push_back({m.address(), m.bytes()});
-          continue;
-        }
-        const auto& value = a.from == LaunchArgument::From::kInput ? c.reads[a.index] : c.writes[a.index];
-        arguments.push_back({value.address, value.bytes});
-      }
-      device::Launch launch = device_->launch_of(r.kernel, r.shape, std::move(arguments), r.sizes);
+      device::Launch launch = device_->launch_of(r.kernel, r.shape, arguments_of(r.arguments, c), r.sizes);
       launch.name = name_;
       PERI_TRY(c.stream->launch(std::move(launch)));
     }
@@ -74,11 +79,36 @@ class CudaInstance final : public runtime::Instance {
   }
 
  private:
+  std::vector<device::Argument> arguments_of(const std::vector<LaunchArgument>& list,
+                                             const runtime::EnqueueContext& c) const {
+    std::vector<device::Argument> out;
+    for (const LaunchArgument& a : list) {
+      if (a.from == LaunchArgument::From::kWorkspace) {
+        out.push_back(c.workspace);
+        continue;
+      }
+      if (a.from == LaunchArgument::From::kFault) {
+        out.push_back(c.fault);
+        continue;
+      }
+      if (a.from == LaunchArgument::From::kPacked) {
+        const device::Memory& m = (*packed_)[a.index];
+        out.push_back({m.address(), m.bytes()});
+        continue;
+      }
+      const auto& value = a.from == LaunchArgument::From::kInput ? c.reads[a.index] : c.writes[a.index];
+      out.push_back({value.address, value.bytes});
+    }
+    return out;
+  }
+
   std::string name_;
   cuda::CudaDevice* device_;
+  std::vector<ReadyCall> calls_;
   std::vector<Ready> launches_;
   size_t workspace_;
   std::shared_ptr<const Packed> packed_;
+  std::vector<Error> faults_;
 };
 
 class CudaPrepared final : public runtime::Prepared {
@@ -90,6 +120,7 @@ class CudaPrepared final : public runtime::Prepared {
         region_(RegionTemplate::create(std::move(payload.graph))),
         weights_(context.weights),
         step_(*context.step),
+        choosing_(context.options->choosing),
         device_(device) {
     for (const Tensor& w : weights_) constant_.push_back(w.defined());
   }
@@ -100,19 +131,26 @@ class CudaPrepared final : public runtime::Prepared {
     PERI_TRY(check_sharing(*made, kernel_, step_));
     const auto* plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made.get());
     if (!plan) return internal_error("kernel '%s' gives no launches", std::string(kernel_.name).c_str());
+    std::vector<ReadyCall> calls;
+    for (const kernels::cuda::LibraryCall& l : plan->calls()) {
+      auto work = l.make(*device_);
+      if (!work.ok()) return std::move(work).error().at_node(step_.name);
+      calls.push_back({*std::move(work), l.arguments});
+    }
     std::vector<Ready> launches;
     for (const KernelLaunch& l : plan->launches()) {
       PERI_ASSIGN(launches.emplace_back(), ready(l));
     }
     PERI_ASSIGN(std::shared_ptr<const Packed> packed, packed_on_device(plan->packed()));
     return std::unique_ptr<runtime::Instance>(std::make_unique<CudaInstance>(
-        step_.name, device_, std::move(launches), plan->workspace_bytes(), std::move(packed)));
+        step_.name, device_, std::move(calls), std::move(launches), *plan, std::move(packed)));
   }
 
  private:
   Result<std::unique_ptr<kernels::Instance>> instance_of(const ir::Graph& concrete) {
     const std::lock_guard<std::mutex> lock(lock_);
-    return kernel_.instantiate({&concrete, constant_}, config_, {weights_, &host_packed_, &device_->target(), nullptr});
+    return kernel_.instantiate({&concrete, constant_}, config_,
+                               {weights_, &host_packed_, &device_->target(), nullptr, choosing_});
   }
 
   // Goes up once for all sizes of the step.
@@ -154,10 +192,10 @@ class CudaPrepared final : public runtime::Prepared {
     const std::lock_guard<std::mutex> lock(lock_);
     std::shared_ptr<cuda::Module>& kept = modules_[l.text];
     if (kept) return kept;
-    PERI_ASSIGN(const cuda::Compiler* const with, compiler());
-    auto code = with->compile({std::string(kernel_.name), l.text, device_->facts().chip()});
+    PERI_ASSIGN(cuda::CodeShelf* const shelf, cuda::CodeShelf::of_process());
+    auto code = shelf->get(source_of(kernel_, l, device_->facts().chip()));
     if (!code.ok()) return std::move(code).error().at_node(step_.name);
-    PERI_ASSIGN(std::unique_ptr<cuda::Module> loaded, device_->load(std::as_bytes(std::span(code->cubin))));
+    PERI_ASSIGN(std::unique_ptr<cuda::Module> loaded, device_->load(std::as_bytes(std::span((*code)->cubin))));
     return kept = std::move(loaded);
   }
 
@@ -167,6 +205,7 @@ class CudaPrepared final : public runtime::Prepared {
   std::vector<Tensor> weights_;
   std::vector<bool> constant_;
   const plan::Step& step_;
+  const bool choosing_;
   cuda::CudaDevice* device_;
   std::mutex lock_;
   std::map<std::string, std::shared_ptr<cuda::Module>> modules_;

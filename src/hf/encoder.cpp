@@ -32,7 +32,8 @@ Net::Value attention(Net& net, const EncoderSizes& s, const LayerNames& names, i
   const Net::Value q = project(names.query, {0, 2, 1, 3});
   const Net::Value k = project(names.key, {0, 2, 3, 1});
   const Net::Value v = project(names.value, {0, 2, 1, 3});
-  const float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.hidden / s.heads)));
+  const int64_t head_width = s.hidden / s.heads;
+  const float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(head_width)));
   Net::Value scores = net.op("mul", {net.op("matmul", {q, k}), net.scalar(scale)});
   scores = net.op("softmax", {net.op("add", {scores, bias})}, {{"axis", int64_t{-1}}});
   const Net::Value mixed =

@@ -53,7 +53,10 @@ class HeaderEvents : public JsonEvents {
     if (depth_ == 1) {
       metadata_ = key == "__metadata__";
       if (metadata_ && has_metadata_) return invalid("duplicate key").at_node(key);
-      if (metadata_) return has_metadata_ = true, Ok{};
+      if (metadata_) {
+        has_metadata_ = true;
+        return Ok{};
+      }
       if (tensors.size() == kMaxTensors) return Error(ErrorKind::kMemory, format("more than %zu tensors", kMaxTensors));
       tensors.emplace_back().name = std::move(key);
       has_dtype_ = has_shape_ = has_offsets_ = false;
@@ -67,7 +70,8 @@ class HeaderEvents : public JsonEvents {
     field_ = std::move(key);
     bool& seen = field_ == "dtype" ? has_dtype_ : field_ == "shape" ? has_shape_ : has_offsets_;
     if (seen) return at(invalid("field \"%s\" stands twice", field_.c_str()));
-    return seen = true, Ok{};
+    seen = true;
+    return Ok{};
   }
 
   Status on_begin(bool object) override {
@@ -112,7 +116,10 @@ class HeaderEvents : public JsonEvents {
   }
   Status end_list() {
     TensorInfo& t = tensors.back();
-    if (field_ == "shape") return t.shape = numbers_, Ok{};
+    if (field_ == "shape") {
+      t.shape = numbers_;
+      return Ok{};
+    }
     if (numbers_.size() != 2) return at(invalid("\"data_offsets\" has %zu numbers", numbers_.size()).expecting("2"));
     if (numbers_[1] < numbers_[0]) return at(invalid("tensor ends before it begins"));
     t.offset = static_cast<uint64_t>(numbers_[0]);

@@ -34,7 +34,8 @@ std::string Node::s(std::string_view key, std::string_view fallback) const {
 }
 std::vector<int64_t> Node::ints(std::string_view key, std::vector<int64_t> fallback) const {
   const auto* v = get<std::vector<int64_t>>(*this, key);
-  return v ? *v : std::move(fallback);
+  if (v) return *v;
+  return fallback;
 }
 std::vector<double> Node::floats(std::string_view key) const {
   const auto* v = get<std::vector<double>>(*this, key);
@@ -168,7 +169,10 @@ int Graph::erase_dead() {
   std::unordered_map<const Node*, bool> alive;
   std::vector<Node*> work;
   auto reach = [&](Value* v) {
-    if (v && v->producer && !alive[v->producer]) alive[v->producer] = true, work.push_back(v->producer);
+    if (v && v->producer && !alive[v->producer]) {
+      alive[v->producer] = true;
+      work.push_back(v->producer);
+    }
   };
   for (Value* v : outputs) reach(v);
   while (!work.empty()) {
@@ -221,7 +225,8 @@ Status Graph::sort() {
   }
   if (order.size() != nodes.size()) {
     for (Node* n : nodes)
-      if (missing[n] > 0) return invalid("the graph has a cycle").at_node(n->name.empty() ? n->out()->name : n->name);
+      if (missing[n] > 0)
+        return invalid("the graph has a cycle").at_node(n->name.empty() && n->out() ? n->out()->name : n->name);
   }
   nodes = std::move(order);
   return Ok{};

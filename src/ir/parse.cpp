@@ -49,14 +49,21 @@ class Parser {
     if (at_ < text_.size() && text_[at_] == '@') PERI_TRY(layout(&t));
     return t;
   }
-  bool finished() { return skip(), at_ == text_.size(); }
+  bool finished() {
+    skip();
+    return at_ == text_.size();
+  }
   Error fail(const char* what) const {
-    size_t line = 1, column = 1;
-    for (size_t k = 0; k < at_ && k < text_.size(); ++k) text_[k] == '\n' ? (++line, column = 1) : ++column;
-    return invalid("IR text, line %zu column %zu: %s", line, column, what);
+    const std::string_view before = std::string_view(text_).substr(0, at_);
+    const size_t line = 1 + static_cast<size_t>(std::count(before.begin(), before.end(), '\n'));
+    return invalid("IR text, line %zu column %zu: %s", line, before.size() - before.rfind('\n'), what);
   }
 
  private:
+  Error bad_number(size_t start) {
+    at_ = start;
+    return fail("bad number");
+  }
   void skip() {
     while (at_ < text_.size()) {
       const char c = text_[at_];
@@ -69,8 +76,15 @@ class Parser {
       }
     }
   }
-  char peek() { return skip(), at_ < text_.size() ? text_[at_] : '\0'; }
-  bool take(char c) { return peek() == c ? (++at_, true) : false; }
+  char peek() {
+    skip();
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool take(char c) {
+    if (peek() != c) return false;
+    ++at_;
+    return true;
+  }
   static bool name_char(char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/'; }
   bool word(std::string_view w) {
     skip();
@@ -130,15 +144,17 @@ class Parser {
       if (code == std::errc::result_out_of_range) {
         uint64_t u = 0;
         auto [end2, code2] = std::from_chars(word_text.data(), word_text.data() + word_text.size(), u);
-        if (code2 == std::errc() && end2 == word_text.data() + word_text.size())
-          return *as_int = static_cast<int64_t>(u), static_cast<double>(u);
+        if (code2 == std::errc() && end2 == word_text.data() + word_text.size()) {
+          *as_int = static_cast<int64_t>(u);
+          return static_cast<double>(u);
+        }
       }
-      if (code != std::errc() || end != word_text.data() + word_text.size()) return at_ = start, fail("bad number");
+      if (code != std::errc() || end != word_text.data() + word_text.size()) return bad_number(start);
       return static_cast<double>(*as_int);
     }
     auto [end, code] = std::from_chars(word_text.data(), word_text.data() + word_text.size(), v);
     if (code != std::errc() || end != word_text.data() + word_text.size() || word_text.empty())
-      return at_ = start, fail("bad number");
+      return bad_number(start);
     return v;
   }
   Result<int64_t> integer() {
@@ -271,7 +287,10 @@ class Parser {
     std::vector<double> floats;
     bool all_int = true;
     if (!take('[')) return fail("expected '['");
-    if (peek() == '"') return --at_, list<std::string>([&] { return string(); });
+    if (peek() == '"') {
+      --at_;
+      return list<std::string>([&] { return string(); });
+    }
     while (!take(']')) {
       if (!floats.empty() && !take(',')) return fail("expected ','");
       bool is_int = false;

@@ -24,9 +24,10 @@ std::string type_text(const Type& type) {
 std::string quoted(std::string_view s) {
   std::string out = "\"";
   for (unsigned char c : s) {
-    if (c == '"' || c == '\\')
-      out += '\\', out += static_cast<char>(c);
-    else if (c < 0x20 || c == 0x7f)
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += static_cast<char>(c);
+    } else if (c < 0x20 || c == 0x7f)
       out += format("\\x%02x", c);
     else
       out += static_cast<char>(c);

@@ -93,7 +93,11 @@ struct Judge {
         verdict->positions += one.positions.empty() ? out[n].numel() : static_cast<int64_t>(one.positions.size());
       }
       const auto error = tune::compare(expected, out);
-      if (!error.ok()) return verdict->wrong = true, verdict->why = error.error().text(), Status(Ok{});
+      if (!error.ok()) {
+        verdict->wrong = true;
+        verdict->why = error.error().text();
+        return Status(Ok{});
+      }
       verdict->error = *error;
     }
     for (size_t n = 0; n < out.size() && !verdict->wrong; ++n) hold_against_source(step, n, out[n], verdict);
@@ -145,7 +149,10 @@ Result<JudgedRun> judge_steps(runtime::Session& session, std::span<const Tensor>
     if (before && progress) progress(k, program.steps.size());
     StepVerdict v{k, program.steps[k].name};
     const Status done = before ? judge.before(k) : judge.after(k, &v);
-    if (!done.ok()) v.checked = false, v.why = "cannot be judged: " + done.error().text();
+    if (!done.ok()) {
+      v.checked = false;
+      v.why = "cannot be judged: " + done.error().text();
+    }
     if (!before) run.steps.push_back(std::move(v));
   });
   auto outputs = session.run(inputs);

@@ -11,12 +11,22 @@
 namespace peri::judge {
 namespace {
 
+bool is_narrow(DType t) { return t == DType::kF16 || t == DType::kBF16; }
+
+// A cast that rounds a float to one of 16 bits or more is none: float64 rounds there too, and what crosses from one
+// number to the next is as small as one.
+bool jumps_at(const ir::Node& n) {
+  const ops::OpDef* op = ops::find(n.op);
+  if (!op || !op->jumps || !n.in(0) || !is_float(n.in(0)->type.dtype)) return false;
+  const DType made = n.out()->type.dtype;
+  return !((n.op == "cast" || n.op == "cast_like") && is_float(made) && dtype_bits(made) >= 16);
+}
+
 // Values that depend on an op whose result jumps.
 std::unordered_set<const ir::Value*> behind_jumps(const ir::Graph& graph) {
   std::unordered_set<const ir::Value*> out;
   for (const ir::Node* n : graph.nodes) {
-    const ops::OpDef* op = ops::find(n->op);
-    bool jumps = op && op->jumps && n->in(0) && is_float(n->in(0)->type.dtype);
+    bool jumps = jumps_at(*n);
     for (const ir::Value* v : n->inputs) jumps = jumps || (v && out.contains(v));
     if (jumps)
       for (const ir::Value* v : n->outputs) out.insert(v);
@@ -24,16 +34,51 @@ std::unordered_set<const ir::Value*> behind_jumps(const ir::Graph& graph) {
   return out;
 }
 
-// What a floating output may be off by everywhere.
-double bound_of(const ops::RefTensor& exact, const ops::RefTensor& rounded, DType precision) {
-  double range = 0, spread = 0;
-  for (size_t k = 0; k < exact.f.size(); ++k) {
-    if (!std::isfinite(exact.f[k]) || !std::isfinite(rounded.f[k])) continue;
-    range = std::max(range, std::fabs(exact.f[k]));
-    spread = std::max(spread, std::fabs(exact.f[k] - rounded.f[k]));
+// The answer of the model with values rounded: each to its type, and each in arithmetic of float32, where what the
+// model keeps in 16 bits is rounded by its casts alone. The two are one where it has no such values.
+struct Rounded {
+  std::vector<ops::RefTensor> stored, computed;
+  DType coarsest = DType::kF32;  // of the types of its values
+  const std::vector<ops::RefTensor>& in_float32() const { return computed.empty() ? stored : computed; }
+};
+Result<Rounded> rounded_answer(const ir::Graph& graph, std::span<const ops::RefTensor> in, int threads) {
+  Rounded r;
+  for (const auto& v : graph.values())
+    if (is_narrow(v->type.dtype) && unit_roundoff(v->type.dtype) > unit_roundoff(r.coarsest))
+      r.coarsest = v->type.dtype;
+  PERI_ASSIGN(r.stored, ops::run_reference(graph, in, {0, threads, true, {}}));
+  if (r.coarsest != DType::kF32) {
+    PERI_ASSIGN(r.computed, ops::run_reference(graph, in, {unit_roundoff(DType::kF32), threads, true, {}}));
   }
-  const double share = std::max({kShareOfRange, 8 * unit_roundoff(exact.dtype), 8 * unit_roundoff(precision)});
-  return std::max({share * range, kTimesRounding * spread, 0x1p-126});
+  return r;
+}
+
+double spread_of(const ops::RefTensor& exact, const ops::RefTensor& rounded) {
+  double spread = 0;
+  for (size_t k = 0; k < exact.f.size(); ++k)
+    if (std::isfinite(exact.f[k]) && std::isfinite(rounded.f[k]))
+      spread = std::max(spread, std::fabs(exact.f[k] - rounded.f[k]));
+  return spread;
+}
+
+// What floating output `k` may be off by everywhere.
+double bound_of(const ops::RefTensor& exact, const Rounded& rounded, size_t k, DType precision) {
+  double range = 0;
+  for (size_t at = 0; at < exact.f.size(); ++at)
+    if (std::isfinite(exact.f[at]) && std::isfinite(rounded.stored[k].f[at]))
+      range = std::max(range, std::fabs(exact.f[at]));
+  const double share = std::max({kShareOfRange, 8 * unit_roundoff(exact.dtype), 8 * unit_roundoff(precision),
+                                 8 * unit_roundoff(rounded.coarsest)});
+  const double stored = rounded.coarsest == DType::kF32 ? 0 : kTimesStored * spread_of(exact, rounded.stored[k]);
+  return std::max({share * range, kTimesRounding * spread_of(exact, rounded.in_float32()[k]), stored, 0x1p-126});
+}
+
+double spread_of(const ops::RefTensor& exact, const ops::RefTensor& rounded) {
+  double spread = 0;
+  for (size_t k = 0; k < exact.f.size(); ++k)
+    if (std::isfinite(exact.f[k]) && std::isfinite(rounded.f[k]))
+      spread = std::max(spread, std::fabs(exact.f[k] - rounded.f[k]));
+  return spread;
 }
 
 // Holds one floating output; "" or where it is outside.
@@ -168,12 +213,20 @@ Result<std::string> excuse(const ir::Graph& graph, std::span<const ops::RefTenso
 }
 }  // namespace
 
+Result<std::vector<ops::RefTensor>> narrow_reference(const ir::Graph& graph, std::span<const ops::RefTensor> in,
+                                                     DType type, int threads) {
+  ops::RefOptions options{0, threads, true, {}};
+  options.narrowest = type;
+  return ops::run_reference(graph, in, options);
+}
+
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
-                                 int threads, DType precision) {
+                                 int threads, DType precision, DType values) {
   std::vector<ops::RefTensor> in;
   for (const Tensor& t : inputs) in.push_back(ops::to_ref(t));
   PERI_ASSIGN(const auto exact, ops::run_reference(graph, in, {0, threads, false, {}}));
-  PERI_ASSIGN(const auto rounded, ops::run_reference(graph, in, {0, threads, true, {}}));
+  PERI_ASSIGN(const Rounded rounded, rounded_answer(graph, in, threads));
+  std::vector<ops::RefTensor> narrow;  // every value rounded to `values`: made where it is needed
   const auto jumpy = behind_jumps(graph);
   WholeVerdict v;
   for (size_t k = 0; k < exact.size() && v.wrong.empty(); ++k) {
@@ -184,9 +237,16 @@ Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor>
       v.left_out = "outputs behind a comparison, a rounding or a choice are judged by their steps alone";
     } else {
       double error = 0;
-      const double bound = exact[k].floating() ? bound_of(exact[k], rounded[k], precision) : 0;
-      const std::string why = exact[k].floating() ? judge_floats(exact[k], rounded[k], got[k], bound, &error)
+      double bound = exact[k].floating() ? bound_of(exact[k], rounded, k, precision) : 0;
+      std::string why = exact[k].floating() ? judge_floats(exact[k], rounded.stored[k], got[k], bound, &error)
                                                   : judge_exact(exact[k], got[k]);
+      if (!why.empty() && exact[k].floating() && unit_roundoff(values) > unit_roundoff(DType::kF32)) {
+        if (narrow.empty()) {
+          PERI_ASSIGN(narrow, narrow_reference(graph, in, values, threads));
+        }
+        bound = std::max(bound, kTimesNarrow * spread_of(exact[k], narrow[k]));
+        why = judge_floats(exact[k], narrow[k], got[k], bound, &error);
+      }
       if (why.empty()) {
         v.error = std::max(v.error, error);
         continue;

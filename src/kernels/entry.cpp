@@ -13,6 +13,10 @@ const Tunable* find_tunable(const Kernel& kernel, std::string_view name) {
   return it == kernel.tunables.end() ? nullptr : &*it;
 }
 
+bool is_resolved(const Kernel& kernel, std::string_view name) {
+  return std::find(kernel.resolved.begin(), kernel.resolved.end(), name) != kernel.resolved.end();
+}
+
 // The words of a configuration, "a=1 b=2".
 std::vector<std::string_view> words(std::string_view config) {
   std::vector<std::string_view> out;
@@ -25,11 +29,37 @@ std::vector<std::string_view> words(std::string_view config) {
 }
 }  // namespace
 
+bool has_library(const Kernel& kernel, const Target& target) {
+  return kernel.library.empty() ||
+         std::any_of(target.libraries.begin(), target.libraries.end(),
+                     [&](const std::string& l) { return l.starts_with(std::string(kernel.library) + " "); });
+}
+
 std::string derived_config(const Kernel& kernel, std::string_view config) {
   std::string out;
-  for (const std::string_view word : words(config))
-    if (!find_tunable(kernel, word.substr(0, word.find('=')))) out += (out.empty() ? "" : " ") + std::string(word);
+  bool chosen = false;
+  const auto add = [&](std::string_view word) { out += (out.empty() ? "" : " ") + std::string(word); };
+  for (const std::string_view word : words(config)) {
+    const std::string_view name = word.substr(0, word.find('='));
+    if (is_resolved(kernel, name))
+      chosen = true;
+    else if (!find_tunable(kernel, name))
+      add(word);
+  }
+  if (chosen) add(kHeuristic);
   return out;
+}
+
+Status check_resolved(const Kernel& kernel, std::string_view offered, std::string_view config) {
+  std::vector<std::string_view> names;
+  for (const std::string_view word : words(config)) names.push_back(word.substr(0, word.find('=')));
+  std::sort(names.begin(), names.end());
+  if (config != offered && derived_config(kernel, config) == offered &&
+      std::adjacent_find(names.begin(), names.end()) == names.end())
+    return Ok{};
+  return invalid("the library's choice is no configuration of its offer")
+      .expecting("{" + std::string(offered) + "}")
+      .but_found("{" + std::string(config) + "}");
 }
 
 std::vector<std::string> settings_of(const Kernel& kernel, std::string_view config, size_t most) {

@@ -87,8 +87,8 @@ using Packed = std::shared_ptr<const void>;
 class PackedStore {
  public:
   virtual ~PackedStore() = default;
-  // `floats` floats at 64-byte alignment as `make` writes them: found, or made now and kept. Errors: kMemory.
-  virtual Result<Tensor> get(std::string_view form, int64_t floats, FunctionRef<void(float*)> make) = 0;
+  // `bytes` bytes at 64-byte alignment as `make` writes them: found, or made now and kept. Errors: kMemory.
+  virtual Result<Tensor> get(std::string_view form, int64_t bytes, FunctionRef<void(std::byte*)> make) = 0;
 };
 
 // The weights of a problem, one for each graph input, in the types that the inputs state; undefined where an input is
@@ -129,6 +129,9 @@ struct Tunable {
   std::vector<int64_t> values;  // the most promising first
 };
 
+// Stands last in an offer's configuration where a library chooses when the instance is made: see Kernel::resolve.
+constexpr std::string_view kHeuristic = "heuristic";
+
 struct Kernel {
   std::string_view name;              // "gemm_f32"
   int version = 1;                    // raised whenever results or configs change meaning
@@ -145,7 +148,19 @@ struct Kernel {
   // IR texts of small regions it takes, where no sample of a single op is one (see tune/sample_regions.hpp).
   std::vector<std::string_view> samples = {};
   std::vector<Tunable> tunables = {};
+  // For a library that has to be asked how it would do a problem. offer() names the pattern and opens no library: its
+  // configuration ends with kHeuristic and holds at every size, since the library is asked when the instance is made.
+  // resolve() asks it in the process that tries candidates: configurations, best guess first, in which words named in
+  // `resolved` stand in place of kHeuristic. At sizes other than those it was asked about, and where the library takes
+  // the choice no more, the instance of such a configuration does what the heuristic one does.
+  Result<std::vector<std::string>> (*resolve)(const Problem& problem, std::string_view config,
+                                              const Target& target) = nullptr;
+  std::vector<std::string_view> resolved = {};
+  // The library that a target has to list ("cublaslt" where it has "cublaslt 13.1"); "": none, or a linked one.
+  std::string_view library = "";
 };
+// Whether the target lists the kernel's library, if it needs one.
+bool has_library(const Kernel& kernel, const Target& target);
 
 struct Entry {
   Kernel kernel;
@@ -170,8 +185,10 @@ class AddedKernel {
 // Value of `key` in a config text "a=1 b=2"; `fallback` if it is not there. Error if it is not a number in [low, high].
 Result<int64_t> config_int(std::string_view config, std::string_view key, int64_t low, int64_t high, int64_t fallback);
 
-// The configuration without the kernel's tunables: as offer() gives it.
+// The configuration as offer() gives it: without the kernel's tunables, kHeuristic in place of what was resolved.
 std::string derived_config(const Kernel& kernel, std::string_view config);
+// Whether resolve() may have made `config` of `offered`: kInvalid where not.
+Status check_resolved(const Kernel& kernel, std::string_view offered, std::string_view config);
 // Configurations that set one tunable more, each to a value of its list; at most `most`, the first values of all first.
 std::vector<std::string> settings_of(const Kernel& kernel, std::string_view config, size_t most);
 // The value that `config` sets the tunable to; 0: it is to be derived. Error for a value that is not in its list.

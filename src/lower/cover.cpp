@@ -169,6 +169,10 @@ struct Chooser {
     for (const bool greedy : {true, false})
       for (size_t k = 0; k < parts.list.size(); ++k)
         if (parts.list[k].greedy == greedy) order.push_back(k);
+    for (const size_t k : order)
+      if (const Region& r = parts.list[k].region; !lock->locked())
+        if (const auto here = exec::bind_region(region_graph(r), terms.tuned_for); here.ok())
+          terms.tuner.foresee(*here, constant_inputs(r), parts.list[k].kernels);
     for (size_t n = 0; n < order.size(); ++n) {
       const size_t k = order[n];
       const Part& p = parts.list[k];

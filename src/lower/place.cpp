@@ -27,11 +27,12 @@ class Placer {
       Buffer& b = p_.buffers[k];
       if (!home_[static_cast<size_t>(owner_[k])]) continue;
       b.device = kAway;
-      if (b.kind == BufferKind::kOutput) b.kind = BufferKind::kScratch;
+      if (b.kind == BufferKind::kOutput && !how_.ports) b.kind = BufferKind::kScratch;
     }
     std::vector<Step> steps = std::exchange(p_.steps, {});
     for (size_t k = 0; k < steps.size(); ++k) move(k, std::move(steps[k]));
-    for (plan::Port& port : p_.outputs) port.buffer = at(port.buffer, plan::kHost, BufferKind::kOutput);
+    for (plan::Port& port : p_.outputs)
+      if (!how_.ports) port.buffer = at(port.buffer, plan::kHost, BufferKind::kOutput);
     order_steps(&p_, how_.lanes);
     return std::move(origin_);
   }
@@ -45,12 +46,13 @@ class Placer {
 
   bool may_go(const Step& s) const {
     if (!s.binds.empty() || !s.bodies.empty()) return false;
-    if (how_.own_only && s.executor != how_.executor) return false;
+    const bool carries = how_.ports && s.executor == plan::kCopyExecutor && s.reads.size() == 1 && s.writes.size() == 1;
+    if (how_.own_only && s.executor != how_.executor && !carries) return false;
     for (const auto* list : {&s.reads, &s.writes})
       for (int32_t b : *list) {
         for (; b >= 0; b = p_.buffers[static_cast<size_t>(b)].alias_of) {
           const Buffer& x = p_.buffers[static_cast<size_t>(b)];
-          if (x.dtype == DType::kString || x.kind == BufferKind::kState) return false;
+          if (x.dtype == DType::kString || (x.kind == BufferKind::kState && !how_.ports)) return false;
         }
       }
     return true;
@@ -65,6 +67,7 @@ class Placer {
     for (size_t k = 0; k < p_.buffers.size(); ++k)
       known[k] = p_.buffers[k].kind == BufferKind::kInput || p_.buffers[k].kind == BufferKind::kWeight ||
                  p_.buffers[k].kind == BufferKind::kState;
+    if (how_.ports) find_port_homes();
     for (size_t k = 0; k < p_.steps.size(); ++k) {
       Step& s = p_.steps[k];
       for (size_t j = 0; j < s.writes.size(); ++j) {
@@ -83,6 +86,17 @@ class Placer {
       }
     }
     return true;
+  }
+  // An input or state lies on the device where steps touch it and all of them are there.
+  void find_port_homes() {
+    std::vector<bool> here(p_.buffers.size(), false), there(p_.buffers.size(), false);
+    for (size_t k = 0; k < p_.steps.size(); ++k)
+      for (const auto* list : {&p_.steps[k].reads, &p_.steps[k].writes})
+        for (const int32_t b : *list)
+          if (b >= 0) (away_[k] ? there : here)[static_cast<size_t>(owner_[static_cast<size_t>(b)])] = true;
+    for (size_t k = 0; k < p_.buffers.size(); ++k)
+      if (p_.buffers[k].kind == BufferKind::kInput || p_.buffers[k].kind == BufferKind::kState)
+        home_[k] = there[k] && !here[k];
   }
   void keep_writers(int32_t root) {
     for (size_t k = 0; k < p_.steps.size(); ++k)

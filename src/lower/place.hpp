@@ -15,11 +15,15 @@ struct Placement {
   uint32_t lanes = 1;    // most that are used
   bool own_only =
       false;  // only steps whose kernels are that executor's go there; a region that has such a kernel takes it
+  // Inputs that only steps of the device read, outputs that they write, and states that they alone touch lie there: a
+  // session brings them, or takes them where the caller has them. Else a copy step stands behind each input and in
+  // front of each output, and steps that touch states stay.
+  bool ports = false;
 };
 
-// Moves every step (own_only: of that executor) that binds no dimension, has no body, and touches neither strings nor
-// states. A result whose argument stays on the other side no longer takes its memory. Returns, for each step of the new
-// list, its index in the old one; kNoStep for a copy. REQUIRES: a program of the host alone that check_program() takes.
+// Moves every step (own_only: of that executor) that binds no dimension, has no body, and touches no strings. A result
+// whose argument stays on the other side no longer takes its memory. Returns, for each step of the new list, its index
+// in the old one; kNoStep for a copy. REQUIRES: a program of the host alone that check_program() takes.
 constexpr size_t kNoStep = SIZE_MAX;
 std::vector<size_t> place_steps(const Placement& placement, plan::Program* program);
 

@@ -89,7 +89,10 @@ Status complete_graph(BuiltGraph& built, const std::vector<PortInfo>& declared_o
       if (added->origins.empty()) added->origins = origins;
       if (added->name.empty()) added->name = origins.empty() ? "" : origins[0];
     }
-    if (stays) pending.insert(pending.begin(), node), ++at;
+    if (stays) {
+      pending.insert(pending.begin(), node);
+      ++at;
+    }
     PERI_TRY(pending.size() == 1 ? ops::infer_node(*pending[0], &fresh) : infer_in_order(std::move(pending), &fresh));
   }
   PERI_TRY(g.sort());

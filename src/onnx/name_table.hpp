@@ -15,7 +15,10 @@ class NameTable {
  public:
   static constexpr uint32_t kGiven = UINT32_MAX;  // no node makes it: an input or an initializer
 
-  explicit NameTable(size_t expected) { entries_.reserve(expected), rehash(expected * 2); }
+  explicit NameTable(size_t expected) {
+    entries_.reserve(expected);
+    rehash(expected * 2);
+  }
   // False if the name is there already.
   bool insert(std::string_view name, uint32_t producer) {
     if (entries_.size() * 2 >= slots_.size()) rehash(entries_.size() * 4);

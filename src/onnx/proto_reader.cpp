@@ -107,25 +107,28 @@ Status read_attr_field(const Field& f, const char* base, AttrRecord* a, uint32_t
       if (f.type != WireType::kFixed32) return wrong_wire("attribute.f");
       a->f = std::bit_cast<float>(static_cast<uint32_t>(f.scalar));
       return saw(AttrType::kFloat), Ok{};
-    case P::kIFieldNumber: return saw(AttrType::kInt), take_int(f, &a->i, "attribute.i");
-    case P::kSFieldNumber: return saw(AttrType::kString), take_bytes(f, &a->s, "attribute.s");
-    case P::kTFieldNumber: return saw(AttrType::kTensor), take_bytes(f, &a->message, "attribute.t");
-    case P::kGFieldNumber: return saw(AttrType::kGraph), take_bytes(f, &a->message, "attribute.g");
+    case P::kIFieldNumber: saw(AttrType::kInt); return take_int(f, &a->i, "attribute.i");
+    case P::kSFieldNumber: saw(AttrType::kString); return take_bytes(f, &a->s, "attribute.s");
+    case P::kTFieldNumber: saw(AttrType::kTensor); return take_bytes(f, &a->message, "attribute.t");
+    case P::kGFieldNumber: saw(AttrType::kGraph); return take_bytes(f, &a->message, "attribute.g");
     case P::kSparseTensorFieldNumber:
-      return saw(AttrType::kSparseTensor), take_bytes(f, &a->message, "attribute.sparse_tensor");
-    case P::kTpFieldNumber: return saw(AttrType::kType), take_bytes(f, &a->message, "attribute.tp");
-    case P::kFloatsFieldNumber: return saw(AttrType::kFloats), take_floats(f, &a->floats);
-    case P::kIntsFieldNumber: return saw(AttrType::kInts), take_ints(f, &a->ints, base, kMaxElements, "attribute.ints");
+      saw(AttrType::kSparseTensor);
+      return take_bytes(f, &a->message, "attribute.sparse_tensor");
+    case P::kTpFieldNumber: saw(AttrType::kType); return take_bytes(f, &a->message, "attribute.tp");
+    case P::kFloatsFieldNumber: saw(AttrType::kFloats); return take_floats(f, &a->floats);
+    case P::kIntsFieldNumber: saw(AttrType::kInts); return take_ints(f, &a->ints, base, kMaxElements, "attribute.ints");
     case P::kStringsFieldNumber: {
       std::string_view s;
       PERI_TRY(take_bytes(f, &s, "attribute.strings"));
-      return saw(AttrType::kStrings), take_one(&a->strings, s, kMaxMessages, "attribute.strings");
+      saw(AttrType::kStrings);
+      return take_one(&a->strings, s, kMaxMessages, "attribute.strings");
     }
-    case P::kTensorsFieldNumber: return saw(AttrType::kTensors), take_body(f, &a->messages, "attribute.tensors");
-    case P::kGraphsFieldNumber: return saw(AttrType::kGraphs), take_body(f, &a->messages, "attribute.graphs");
+    case P::kTensorsFieldNumber: saw(AttrType::kTensors); return take_body(f, &a->messages, "attribute.tensors");
+    case P::kGraphsFieldNumber: saw(AttrType::kGraphs); return take_body(f, &a->messages, "attribute.graphs");
     case P::kSparseTensorsFieldNumber:
-      return saw(AttrType::kSparseTensors), take_body(f, &a->messages, "attribute.sparse_tensors");
-    case P::kTypeProtosFieldNumber: return saw(AttrType::kTypes), take_body(f, &a->messages, "attribute.type_protos");
+      saw(AttrType::kSparseTensors);
+      return take_body(f, &a->messages, "attribute.sparse_tensors");
+    case P::kTypeProtosFieldNumber: saw(AttrType::kTypes); return take_body(f, &a->messages, "attribute.type_protos");
     default: return Ok{};
   }
 }

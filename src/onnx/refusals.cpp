@@ -7,16 +7,11 @@
 namespace peri::onnx {
 
 namespace {
-constexpr std::string_view kQuantised[] = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear",
-                                           "QLinearConv",    "QLinearMatMul",    "MatMulInteger",
-                                           "ConvInteger"};
 constexpr std::string_view kControl[] = {"If", "Loop", "Scan", "SequenceMap"};
 constexpr std::string_view kContainers[] = {"SequenceAt",         "SequenceConstruct",  "SequenceEmpty",
                                             "SequenceErase",      "SequenceInsert",     "SequenceLength",
                                             "SplitToSequence",    "ConcatFromSequence", "Optional",
                                             "OptionalGetElement", "OptionalHasElement"};
-constexpr std::string_view kRecurrent[] = {"RNN", "LSTM", "GRU"};
-constexpr std::string_view kTraining[] = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"};
 constexpr std::string_view kText[] = {"StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch",
                                       "TfIdfVectorizer"};
 constexpr std::string_view kSignal[] = {"DFT", "STFT", "MelWeightMatrix"};
@@ -39,18 +34,11 @@ Refusal refusal_of(std::string_view domain, std::string_view op) {
   if (!domain.empty())
     return {"its domain is not known",
             "export the model with operators of ONNX, or with the function's body in the model"};
-  if (among(kQuantised, op))
-    return {"quantised models are not supported yet", "use the model before quantisation, in float"};
   if (among(kControl, op))
     return {"control flow is not supported yet",
             "export with fixed shapes and a fixed number of steps, or run onnxsim to fold it"};
   if (among(kContainers, op))
     return {"sequences and optionals are not supported yet", "export the model with tensors only"};
-  if (among(kRecurrent, op))
-    return {"recurrent operators are not supported yet",
-            "export the model with its recurrence unrolled to a fixed number of steps"};
-  if (among(kTraining, op))
-    return {"losses are for training and not supported", "export the model for inference, without its loss"};
   if (among(kText, op))
     return {"operators on text are not supported yet",
             "prepare the text outside the model and make the result an input"};

@@ -157,7 +157,9 @@ Status Surveyor::count_node(const NodeRecord& node, const Opsets& opsets, Tally*
   Tally::Uses& uses =
       tally->ops[{std::string(node.domain), std::string(node.op), version == opsets.end() ? 0 : version->second}];
   ++uses.count;
-  tally->op = node.op, tally->domain = node.domain, tally->last = &uses;
+  tally->op = node.op;
+  tally->domain = node.domain;
+  tally->last = &uses;
   if (uses.nodes.size() < kNamesShown) uses.nodes.emplace_back(node.label().substr(0, 200));
   return Ok{};
 }

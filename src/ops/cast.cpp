@@ -25,7 +25,9 @@ double to_e8m0(double v, const CastRules& rules) {
 
 double largest_float8(DType t) { return t == DType::kF8E4M3FN ? 448.0 : t == DType::kF8E4M3FNUZ ? 240.0 : 57344.0; }
 
-double to_float(DType t, double v, const CastRules& rules) {
+}  // namespace
+
+double float_cast(DType t, double v, const CastRules& rules) {
   if (t == DType::kF8E8M0) return to_e8m0(v, rules);
   if (t == DType::kF4E2M1 && std::isnan(v)) return -0.0;  // the format has no NaN; as the node tests have it
   if (contains(kFloat8, t)) {
@@ -38,6 +40,7 @@ double to_float(DType t, double v, const CastRules& rules) {
   return round_to(t, v);
 }
 
+namespace {
 std::string float_text(DType t, double v) {
   if (std::isnan(v)) return "NaN";
   if (std::isinf(v)) return v < 0 ? "-INF" : "INF";
@@ -105,7 +108,7 @@ Status cast_elements(RefCall& call, const CastRules& rules) {
       } else {
         v = x.floating() ? x.f[at] : int_to_float(y.dtype, x.dtype, x.i[at]);
       }
-      y.f[at] = to_float(y.dtype, v, rules);
+      y.f[at] = float_cast(y.dtype, v, rules);
       if (const double r = x.floating() ? x.r(p) : 0; r > 0)
         y.radius[at] = r + 2 * unit_roundoff(y.dtype) * std::fabs(y.f[at]);
     } else if (x.dtype == DType::kString) {
@@ -142,7 +145,10 @@ Status infer_cast_like(InferContext& c) { return infer_as(c, c.dtype(1)); }
 Status cast(RefCall& call) { return cast_elements(call, rules_of(call.node)); }
 
 bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed) {
-  if (port == 1) return needed->clear(), true;  // its type is all that is asked of it
+  if (port == 1) {
+    needed->clear();
+    return true;
+  }  // its type is all that is asked of it
   return pull_same(node, port, positions, needed);
 }
 }  // namespace

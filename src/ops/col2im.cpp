@@ -78,7 +78,8 @@ Status reference(RefCall& call) {
   const int64_t image = span_of(b.image, 0, b.image.size());
   std::vector<double> magnitude(y.f.size(), 0);
   y.radius.assign(y.f.size(), 0);
-  std::fill(y.f.begin(), y.f.end(), 0), std::fill(y.i.begin(), y.i.end(), 0);
+  std::fill(y.f.begin(), y.f.end(), 0);
+  std::fill(y.i.begin(), y.i.end(), 0);
   std::vector<int64_t> at(b.blocks.size());
   for (int64_t plane = 0; plane < dims[0] * dims[1]; ++plane)
     for (int64_t block = 0; block < b.count; ++block) {

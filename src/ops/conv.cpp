@@ -81,7 +81,11 @@ struct Sizes {
     const std::vector<int64_t> x = concrete(*node.in(0)), y = concrete(*node.out());
     in.assign(x.begin() + 2, x.end());
     out.assign(y.begin() + 2, y.end());
-    batch = x[0], channels = x[1], outputs = y[1], group = node.i("group", 1), taps = window.taps();
+    batch = x[0];
+    channels = x[1];
+    outputs = y[1];
+    group = node.i("group", 1);
+    taps = window.taps();
     x_image = y_image = 1;
     for (int64_t d : in) x_image *= d;
     for (int64_t d : out) y_image *= d;

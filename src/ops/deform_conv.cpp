@@ -93,9 +93,15 @@ struct Geometry {
   int64_t group, offsets, channels, outputs, x_image, y_image, taps;
   explicit Geometry(const ir::Node& node) : window(window_of(node)) {
     const std::vector<int64_t> x = concrete(*node.in(0)), y = concrete(*node.out());
-    in.assign(x.begin() + 2, x.end()), out.assign(y.begin() + 2, y.end());
-    group = node.i("group", 1), offsets = node.i("offset_group", 1), channels = x[1], outputs = y[1];
-    x_image = span_of(in, 0, in.size()), y_image = span_of(out, 0, out.size()), taps = window.taps();
+    in.assign(x.begin() + 2, x.end());
+    out.assign(y.begin() + 2, y.end());
+    group = node.i("group", 1);
+    offsets = node.i("offset_group", 1);
+    channels = x[1];
+    outputs = y[1];
+    x_image = span_of(in, 0, in.size());
+    y_image = span_of(out, 0, out.size());
+    taps = window.taps();
   }
 };
 
@@ -132,7 +138,8 @@ Near sum_at(const RefCall& call, const Geometry& g, int64_t p) {
       for (const Corner& corner : corners) {
         const Near term =
             times(times(element(&x, (n * g.channels + c) * g.x_image + corner.offset, 0), {corner.weight, 0}), weight);
-        v.v += term.v, v.r += term.r;
+        v.v += term.v;
+        v.r += term.r;
         magnitude += std::fabs(term.v);
         moved += std::fabs(weight.v * x.f[static_cast<size_t>((n * g.channels + c) * g.x_image + corner.offset)]);
       }

@@ -45,7 +45,8 @@ double radius(const RefTensor& x, int64_t first, size_t m, double u) {
       length[i] += x.f[static_cast<size_t>(at)] * x.f[static_cast<size_t>(at)];
       moved[i] += x.r(at) * x.r(at);
     }
-    length[i] = std::sqrt(length[i]), moved[i] = std::sqrt(moved[i]);
+    length[i] = std::sqrt(length[i]);
+    moved[i] = std::sqrt(moved[i]);
     longest = std::max(longest, length[i]);
   }
   double whole = 1, difference = 0;  // prod(|a|), prod(|a| + e) - prod(|a|), without cancellation

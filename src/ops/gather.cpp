@@ -14,7 +14,9 @@ struct Sizes {
   Sizes(const ir::Node& node, const std::vector<int64_t>& data, int64_t indices)
       : picks(indices), axis(*normalize_axis(node.i("axis", 0), data.size())) {
     const size_t a = static_cast<size_t>(axis);
-    outer = span_of(data, 0, a), extent = data[a], inner = span_of(data, a + 1, data.size());
+    outer = span_of(data, 0, a);
+    extent = data[a];
+    inner = span_of(data, a + 1, data.size());
   }
 };
 

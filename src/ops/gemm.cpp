@@ -45,8 +45,13 @@ struct Sizes {
   explicit Sizes(const ir::Node& node) : alpha(node.f("alpha", 1)), beta(node.f("beta", 1)), y(concrete(*node.out())) {
     const bool ta = node.i("transA") != 0, tb = node.i("transB") != 0;
     const std::vector<int64_t> a = concrete(*node.in(0)), b = concrete(*node.in(1));
-    m = y[0], n = y[1], k = a[!ta];
-    a_row = ta ? 1 : a[1], a_column = ta ? a[1] : 1, b_row = tb ? 1 : b[1], b_column = tb ? b[1] : 1;
+    m = y[0];
+    n = y[1];
+    k = a[!ta];
+    a_row = ta ? 1 : a[1];
+    a_column = ta ? a[1] : 1;
+    b_row = tb ? 1 : b[1];
+    b_column = tb ? b[1] : 1;
     if (node.in(2)) c_steps = broadcast_strides(concrete(*node.in(2)), y);
   }
   int64_t c_at(int64_t p) const { return broadcast_index(p, y, c_steps); }

@@ -105,7 +105,8 @@ struct Sampler {
     if (std::isfinite(normalised)) a.slope = 4 * (std::fabs(normalised) + 1) * static_cast<double>(extent);
     if (mode == Mode::kLinear) {
       a.count = 2;
-      a.tap[0].weight = 1 - t, a.tap[1].weight = t;
+      a.tap[0].weight = 1 - t;
+      a.tap[1].weight = t;
       for (int k = 0; k < 2; ++k) a.tap[k].index = pixel(first + k, extent);
       return a;
     }

@@ -22,7 +22,8 @@ struct Lines {
   int64_t length, inner;
   Lines(const ir::Node& node, const std::vector<int64_t>& x) {
     const size_t axis = static_cast<size_t>(*normalize_axis(node.i("axis", -1), x.size()));
-    length = x[axis], inner = span_of(x, axis + 1, x.size());
+    length = x[axis];
+    inner = span_of(x, axis + 1, x.size());
   }
   int64_t first(int64_t p) const { return p / (length * inner) * length * inner + p % inner; }
 };

@@ -37,16 +37,30 @@ struct Sizes {
   std::vector<int64_t> batch, a_steps, b_steps;  // steps in elements over the batch axes
   explicit Sizes(const ir::Node& node) {
     std::vector<int64_t> a = concrete(*node.in(0)), b = concrete(*node.in(1)), y = concrete(*node.out());
-    if (b.size() == 1) b.push_back(1), y.push_back(1);
-    if (a.size() == 1) a.insert(a.begin(), 1), y.insert(y.end() - 1, 1);
-    m = a[a.size() - 2], k = a.back(), n = b.back();
+    if (b.size() == 1) {
+      b.push_back(1);
+      y.push_back(1);
+    }
+    if (a.size() == 1) {
+      a.insert(a.begin(), 1);
+      y.insert(y.end() - 1, 1);
+    }
+    m = a[a.size() - 2];
+    k = a.back();
+    n = b.back();
     batch.assign(y.begin(), y.end() - 2);
     a_steps = broadcast_strides(std::span(a).first(a.size() - 2), batch);
     b_steps = broadcast_strides(std::span(b).first(b.size() - 2), batch);
     for (int64_t& s : a_steps) s *= m * k;
     for (int64_t& s : b_steps) s *= k * n;
     batches = span_of(batch, 0, batch.size());
-    if (b.size() == 2) m *= batches, batches = 1, batch.clear(), a_steps.clear(), b_steps.clear();  // one tall product
+    if (b.size() == 2) {
+      m *= batches;
+      batches = 1;
+      batch.clear();
+      a_steps.clear();
+      b_steps.clear();
+    }  // one tall product
   }
   int64_t a_at(int64_t image) const { return broadcast_index(image, batch, a_steps); }
   int64_t b_at(int64_t image) const { return broadcast_index(image, batch, b_steps); }

@@ -100,7 +100,8 @@ OpDef variadic(std::string_view name, std::string_view onnx, std::vector<int> ve
    "graph { const a: u64[2] = [18446744073709551615, 5]; const b: u64[2] = [2, 7]; y = " op "(a, b); output y }"}
 
 std::vector<std::string_view> both(std::vector<std::string_view> a, std::vector<std::string_view> b) {
-  return a.insert(a.end(), b.begin(), b.end()), a;
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
 }
 }  // namespace
 

@@ -158,10 +158,16 @@ struct Rules {
 Rules rules_of(const RefCall& call, int64_t heads, int64_t queries) {
   auto in = [&](size_t k) { return k < call.in.size() ? call.in[k] : nullptr; };
   Rules r;
-  r.mask = in(kMask), r.seen = in(kSeen), r.past = in(kPastKey) ? in(kPastKey)->dims[2] : 0, r.queries = queries;
-  r.left = call.node.i("left_window_size", -1), r.right = call.node.i("right_window_size", -1),
+  r.mask = in(kMask);
+  r.seen = in(kSeen);
+  r.past = in(kPastKey) ? in(kPastKey)->dims[2] : 0;
+  r.queries = queries;
+  r.left = call.node.i("left_window_size", -1);
+  r.right = call.node.i("right_window_size", -1);
   r.mode = call.node.i("qk_matmul_output_mode");
-  r.causal = call.node.i("is_causal") != 0, r.cap = call.node.f("softcap"), r.u = call.u;
+  r.causal = call.node.i("is_causal") != 0;
+  r.cap = call.node.f("softcap");
+  r.u = call.u;
   if (r.mask) {
     r.mask_keys = r.mask->dims.back();
     const std::vector<int64_t> scores = {call.in[kQ]->dims[0], heads, queries, r.mask_keys};

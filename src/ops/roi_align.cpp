@@ -150,7 +150,8 @@ Status align(RefCall& call) {
     const double* r = rois.f.data() + n * 4;
     PERI_ASSIGN(const Axis across, axis_of(call, r[0], r[2], bins_x));
     PERI_ASSIGN(const Axis down, axis_of(call, r[1], r[3], bins_y));
-    rows.push_back(down), columns.push_back(across);
+    rows.push_back(down);
+    columns.push_back(across);
     if (const int64_t b = batch.i[static_cast<size_t>(n)]; b < 0 || b >= x.dims[0])
       return invalid("a batch index is out of range")
           .expecting(format("[0, %lld)", static_cast<long long>(x.dims[0])))

@@ -33,7 +33,8 @@ Status size(RefCall& call) {
   return Ok{};
 }
 bool pull_nothing(const ir::Node&, size_t, std::span<const int64_t>, std::vector<int64_t>* needed) {
-  return needed->clear(), true;
+  needed->clear();
+  return true;
 }
 }  // namespace
 

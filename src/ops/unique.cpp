@@ -57,14 +57,19 @@ Status reference(RefCall& call) {
   if (call.node.has("axis")) {
     dims = x.dims;
     axis = static_cast<size_t>(*normalize_axis(call.node.i("axis"), dims.size()));
-    s.outer = span_of(dims, 0, axis), s.length = dims[axis], s.inner = span_of(dims, axis + 1, dims.size());
+    s.outer = span_of(dims, 0, axis);
+    s.length = dims[axis];
+    s.inner = span_of(dims, axis + 1, dims.size());
   }
   std::vector<int64_t> order(static_cast<size_t>(s.length));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return s.order(a, b) < 0; });
   std::vector<int64_t> first, count, of(order.size());  // per group in ascending order
   for (size_t k = 0; k < order.size(); ++k) {
-    if (k == 0 || s.order(order[k - 1], order[k]) != 0) first.push_back(order[k]), count.push_back(0);
+    if (k == 0 || s.order(order[k - 1], order[k]) != 0) {
+      first.push_back(order[k]);
+      count.push_back(0);
+    }
     ++count.back();
     of[static_cast<size_t>(order[k])] = static_cast<int64_t>(first.size()) - 1;
   }

@@ -45,7 +45,10 @@ double work_of(const ir::Node& n) {
   };
   double in = 0, out = 0, arguments = 0;
   for (const ir::Value* v : n.inputs)
-    if (v) in += elements(*v), ++arguments;
+    if (v) {
+      in += elements(*v);
+      ++arguments;
+    }
   for (const ir::Value* v : n.outputs) out += elements(*v);
   return ops::cost_of(n).flops + in + out * std::max(1.0, arguments);
 }

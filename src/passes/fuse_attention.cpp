@@ -34,12 +34,14 @@ Operand trace(ir::Value* v, std::string word, bool may_scale, bool depth_last) {
       std::string before(out.word.size(), '?');
       for (size_t k = 0; k < perm.size(); ++k) before[static_cast<size_t>(perm[k])] = out.word[k];
       if (depth_last && before.back() != 'd') return out;
-      out.word = before, out.v = t->in(0);
+      out.word = before;
+      out.v = t->in(0);
       continue;
     }
     const auto s = may_scale ? scaling(out.v) : std::nullopt;
     if (!s) return out;
-    out.scale *= s->scalar, out.v = s->x;
+    out.scale *= s->scalar;
+    out.v = s->x;
   }
 }
 

@@ -21,6 +21,7 @@ std::span<const std::string_view> order() {
       "fuse_layer_norm",
       "fold_batch_norm",  // scales and shifts of channels are in the weights
       "fold_padding",
+      "lift_windows",       // signals are images of one row
       "gemm_to_matmul",     // linear layers without reshapes around them
       "sink_transposes",    // transposes meet and cancel; chains of reshapes are one
       "split_projections",  // packed q, k, v without copies

@@ -12,7 +12,10 @@ std::pair<size_t, size_t> extent_of(const ir::Value* v) {
   const Shape& s = *v->type.shape;
   size_t first = s.size(), last = 0;
   for (size_t k = 0; k < s.size(); ++k)
-    if (!s[k].is_const(1)) first = std::min(first, k), last = k + 1;
+    if (!s[k].is_const(1)) {
+      first = std::min(first, k);
+      last = k + 1;
+    }
   return {first, last};
 }
 

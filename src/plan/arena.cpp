@@ -63,7 +63,10 @@ Status place_by_size(const Program& p, const Together& together, const std::vect
     int64_t best = -1, best_gap = INT64_MAX, at = 0;
     for (const auto& [begin, end] : taken) {
       const int64_t start = round_up(at, align);
-      if (begin - start >= plan->bytes[k] && begin - start < best_gap) best = start, best_gap = begin - start;
+      if (begin - start >= plan->bytes[k] && begin - start < best_gap) {
+        best = start;
+        best_gap = begin - start;
+      }
       at = std::max(at, end);
     }
     plan->offset[k] = best >= 0 ? best : round_up(at, align);
@@ -91,11 +94,18 @@ class Holes {
   void give(int64_t at, int64_t bytes) {
     if (bytes == 0) return;
     auto next = by_place_.lower_bound(at);
-    if (next != by_place_.end() && next->first == at + bytes) bytes += next->second, remove(next->first, next->second);
+    if (next != by_place_.end() && next->first == at + bytes) {
+      bytes += next->second;
+      remove(next->first, next->second);
+    }
     next = by_place_.lower_bound(at);
     if (next != by_place_.begin()) {
       const auto [before, size] = *std::prev(next);
-      if (before + size == at) remove(before, size), at = before, bytes += size;
+      if (before + size == at) {
+        remove(before, size);
+        at = before;
+        bytes += size;
+      }
     }
     add(at, bytes);
   }
@@ -108,7 +118,10 @@ class Holes {
     return start;
   }
   void add(int64_t at, int64_t size) {
-    if (size > 0) by_place_[at] = size, by_size_.emplace(size, at);
+    if (size > 0) {
+      by_place_[at] = size;
+      by_size_.emplace(size, at);
+    }
   }
   void remove(int64_t at, int64_t size) { by_place_.erase(at), by_size_.erase({size, at}); }
   std::map<int64_t, int64_t> by_place_;
@@ -155,7 +168,10 @@ Status check_arena(const Program& p, const std::vector<Lifetime>& life, const Sp
       return invalid("buffer %zu lies outside the arena", k);
     if (in_arena(p, k)) {
       if (plan.offset[k] % p.buffers[k].alignment) return invalid("buffer %zu is not aligned", k);
-      if (life[k].first >= 0 && plan.bytes[k] > 0) owners.push_back(k), by_device[device].push_back(k);
+      if (life[k].first >= 0 && plan.bytes[k] > 0) {
+        owners.push_back(k);
+        by_device[device].push_back(k);
+      }
     }
   }
   if (!spans.empty()) {

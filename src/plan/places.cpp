@@ -19,16 +19,9 @@ Status check_buffers(const Program& p) {
     const Buffer& b = p.buffers[k];
     if (b.device == kHost) continue;
     const std::string who = format("buffer %zu", k) + (b.name.empty() ? "" : " (" + b.name + ")");
-    if (b.kind != BufferKind::kScratch && b.kind != BufferKind::kWeight)
-      return invalid("an input, output or state lies on device '%s'", p.devices[b.device].c_str())
-          .at_node(who)
-          .expecting("memory of the host, and a copy step");
     if (b.dtype == DType::kString)
       return invalid("strings lie on device '%s'", p.devices[b.device].c_str()).at_node(who);
   }
-  for (const Port& o : p.outputs)
-    if (buffer_at(p, o.buffer).device != kHost)
-      return invalid("lies on a device").at_node("output '" + o.name + "'").expecting("memory of the host");
   return Ok{};
 }
 

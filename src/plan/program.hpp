@@ -120,10 +120,14 @@ struct Program {
   const Section* section(std::string_view wanted) const;
 };
 
+// The type that values between the steps of a device are kept in: Program::precision, or float32 where all steps are the
+// host's, which rounds weights alone.
+DType values_type(const Program& program);
+
 // Everything a run relies on, checked once at load: indexes, aliases, order of reads and writes, expressions, names,
 // caps (1e6 steps and buffers, depth 16 of bodies). A step touches memory of its own device only, the host's end of a
-// copy apart; ports, states, strings, steps that bind dimensions and those with bodies belong to the host; two steps
-// that touch a buffer, one of them writing, are ordered by what they wait for. Memory of an argument is taken only as
+// copy apart; strings, steps that bind dimensions and those with bodies belong to the host; two steps that touch a
+// buffer, one of them writing, are ordered by what they wait for. Memory of an argument is taken only as
 // Step::shares states, and what stood there is not read afterwards; that the kernel allows it is checked by the
 // executor. `weight_bytes` is the size of the weight section. The error says which step or buffer and why. After it, no
 // field of the program can cause an unsafe access.

@@ -77,24 +77,17 @@ ir::Type bias_type(const ir::Node& anchor, const ir::Type& of) {
 bool can_have_bias(const ir::Type& t, const ir::Node& anchor) { return t.rank() > (convolves(anchor) ? 1u : 0u); }
 }  // namespace
 
-std::string facts_text(const ir::Graph& graph, const std::vector<bool>& weights, const Arithmetic& arithmetic,
-                       const std::vector<bool>& expected) {
+std::string facts_text(const ir::Graph& graph, const std::vector<bool>& weights, const std::vector<bool>& expected) {
   std::string out;
   if (weights != expected) {
     for (size_t k = 0; k < weights.size(); ++k)
       if (weights[k]) out += (out.empty() ? "" : ",") + graph.inputs[k]->name;
     out = " weights=" + (out.empty() ? "none" : out);
   }
-  if (!(arithmetic == Arithmetic())) out += " sums=" + std::string(dtype_name(arithmetic.sums));
   return out;
 }
 
 Result<bool> take_fact(std::string_view word, const ir::Graph& graph, Problem* p) {
-  if (word.starts_with("sums=")) {
-    PERI_ASSIGN(p->arithmetic.sums, parse_dtype(word.substr(5)));
-    if (!is_float(p->arithmetic.sums)) return invalid("sums are kept in a float type").but_found(word);
-    return true;
-  }
   if (!word.starts_with("weights=")) return false;
   p->weights.assign(graph.inputs.size(), false);
   if (word == "weights=none") return true;
@@ -194,8 +187,7 @@ struct Writer {
 };
 }  // namespace
 
-std::optional<std::string> line_of(const ir::Graph& graph, const std::vector<bool>& weights,
-                                   const Arithmetic& arithmetic) {
+std::optional<std::string> line_of(const ir::Graph& graph, const std::vector<bool>& weights) {
   if (graph.nodes.empty() || graph.outputs.size() != 1 || weights.size() != graph.inputs.size()) return std::nullopt;
   for (const ir::Node* n : graph.nodes)
     if (n->op == "dims_constant" || n->op == "relayout") return std::nullopt;
@@ -205,11 +197,10 @@ std::optional<std::string> line_of(const ir::Graph& graph, const std::vector<boo
   for (size_t k = 1; k < graph.nodes.size() && w.sayable; ++k)
     out += w.step(*graph.nodes[k], graph.nodes[k - 1]->out());
   if (!w.sayable) return std::nullopt;
-  out += facts_text(graph, weights, arithmetic, w.expected);
+  out += facts_text(graph, weights, w.expected);
   // What it says is what a reader of it understands.
   const auto again = parse_line(out);
-  if (!again.ok() || identity(again->graph, again->weights, again->arithmetic) != identity(graph, weights, arithmetic))
-    return std::nullopt;
+  if (!again.ok() || identity(again->graph, again->weights) != identity(graph, weights)) return std::nullopt;
   return out;
 }
 

@@ -56,9 +56,9 @@ std::string known_text(const ir::Graph& graph) {
   return out;
 }
 
-// Which inputs are weights, what is known of their elements, and the arithmetic.
-std::string marks(const ir::Graph& graph, const std::vector<bool>& weights, const Arithmetic& arithmetic) {
-  return facts_text(graph, weights, arithmetic, std::vector<bool>(graph.inputs.size(), false)) + known_text(graph);
+// Which inputs are weights, and what is known of their elements.
+std::string marks(const ir::Graph& graph, const std::vector<bool>& weights) {
+  return facts_text(graph, weights, std::vector<bool>(graph.inputs.size(), false)) + known_text(graph);
 }
 
 Status take_known(std::string_view fact, ir::Graph* graph) {
@@ -87,7 +87,7 @@ Result<Problem> parse_region(std::string_view head, std::string_view graph_text)
     PERI_ASSIGN(const bool taken, take_fact(word, p.graph, &p));
     if (!taken)
       return invalid("a word before the graph is not understood")
-          .expecting("weights=NAMES, known=NAME:[...] or sums=TYPE")
+          .expecting("weights=NAMES or known=NAME:[...]")
           .but_found(std::string(word));
   }
   return p;
@@ -107,22 +107,22 @@ Status infer(ir::Graph* g) {
 }
 }  // namespace
 
-std::string identity(const ir::Graph& graph, const std::vector<bool>& weights, const Arithmetic& arithmetic) {
-  return ir::print(graph, {1024, false}) + marks(graph, weights, arithmetic);
+std::string identity(const ir::Graph& graph, const std::vector<bool>& weights) {
+  return ir::print(graph, {1024, false}) + marks(graph, weights);
 }
 
-std::string hash(const ir::Graph& graph, const std::vector<bool>& weights, const Arithmetic& arithmetic) {
+std::string hash(const ir::Graph& graph, const std::vector<bool>& weights) {
   if (weights.empty()) return hex64(hash_text(ir::print(graph, {1024, false})));
-  return hex64(hash_text(identity(graph, weights, arithmetic)));
+  return hex64(hash_text(identity(graph, weights)));
 }
 
-std::string text(const ir::Graph& graph, const std::vector<bool>& weights, const Arithmetic& arithmetic) {
-  if (auto line = line_of(graph, weights, arithmetic)) return *std::move(line);
-  return "region" + marks(graph, weights, arithmetic) + " " + ir::print(graph, {int64_t{1} << 20, false});
+std::string text(const ir::Graph& graph, const std::vector<bool>& weights) {
+  if (auto line = line_of(graph, weights)) return *std::move(line);
+  return "region" + marks(graph, weights) + " " + ir::print(graph, {int64_t{1} << 20, false});
 }
 
 std::string name(const Problem& p) {
-  auto line = line_of(p.graph, p.weights, p.arithmetic);
+  auto line = line_of(p.graph, p.weights);
   return line ? *std::move(line) : "region @" + hash(p);
 }
 

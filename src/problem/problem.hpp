@@ -1,5 +1,5 @@
-// Problem: a region as a value: its graph, which inputs are weights, the arithmetic asked for. It has one text that
-// parses back and one hash; tuner, cache, wire, lock, proof and replay name a region by these and by nothing else.
+// Problem: a region as a value: its graph and which inputs are weights. It has one text that parses back and one hash;
+// tuner, cache, wire, lock, proof and replay name a region by these and by nothing else.
 #pragma once
 
 #include <string>
@@ -10,18 +10,11 @@
 
 namespace peri::problem {
 
-// What is asked of the numbers inside, beside the types that the graph states.
-struct Arithmetic {
-  DType sums = DType::kF32;  // the narrowest type that sums may be kept in
-  friend bool operator==(const Arithmetic&, const Arithmetic&) = default;
-};
-
 struct Problem {
   ir::Graph graph;
   std::vector<bool> weights = {};  // per graph input: constant in the model, its bytes at hand when a kernel is made
-  Arithmetic arithmetic = {};
 
-  Problem clone() const { return {graph.clone(), weights, arithmetic}; }
+  Problem clone() const { return {graph.clone(), weights}; }
 };
 
 // What the ops say of the inputs: what they read as weight, bias, scale or variance and nothing else.
@@ -32,18 +25,18 @@ std::vector<bool> weights_by_role(const ir::Graph& graph);
 ir::Graph canonical(const ir::Graph& graph);
 
 // All that the problem is, constants of more than 1024 elements by their hash: what is compared and hashed.
-std::string identity(const ir::Graph& graph, const std::vector<bool>& weights, const Arithmetic& arithmetic = {});
+std::string identity(const ir::Graph& graph, const std::vector<bool>& weights);
 // 16 digits of it. Without weights: of the region alone, whatever its sizes; so a lock names it.
-std::string hash(const ir::Graph& graph, const std::vector<bool>& weights = {}, const Arithmetic& arithmetic = {});
-inline std::string hash(const Problem& p) { return hash(p.graph, p.weights, p.arithmetic); }
+std::string hash(const ir::Graph& graph, const std::vector<bool>& weights = {});
+inline std::string hash(const Problem& p) { return hash(p.graph, p.weights); }
 
 // The whole problem. An anchor with its epilogue is one line of words,
 //   conv x=f32[8,64,56,56] w=f32[64,64,3,3] pads=1,1,1,1 +bias +add +relu
 // another region "region", its facts, and its graph as IR text:
 //   region weights=x1 known=x2:[3,4] graph { ... }
 // docs/architecture.md has the grammar.
-std::string text(const ir::Graph& graph, const std::vector<bool>& weights, const Arithmetic& arithmetic = {});
-inline std::string text(const Problem& p) { return text(p.graph, p.weights, p.arithmetic); }
+std::string text(const ir::Graph& graph, const std::vector<bool>& weights);
+inline std::string text(const Problem& p) { return text(p.graph, p.weights); }
 // For messages: the one line, or "region @HASH".
 std::string name(const Problem& problem);
 

@@ -49,9 +49,9 @@ struct Engine::State {
   WeightSource weights;
   EngineOptions options;
   std::vector<const Executor*> executors;
+  EngineDevices devices;  // outlives what steps keep there
   std::vector<std::unique_ptr<StepState>> steps;
   plan::ProgramSizes sizes;
-  EngineDevices devices;
   std::atomic<int64_t> made = 0;
   uint64_t id = 0;
 
@@ -234,6 +234,8 @@ Status Instance::run(const RunContext&) const { return internal_error("a step of
 Status Instance::enqueue(const EnqueueContext&) const {
   return internal_error("a step of the host is enqueued on a device");
 }
+
+Error Instance::fault(int32_t word) const { return internal_error("a step left the word %d on its device", word); }
 
 Result<std::shared_ptr<const Instance>> Engine::instance(size_t k, std::span<const int64_t> values) const {
   State& s = *state_;

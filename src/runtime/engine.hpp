@@ -46,9 +46,10 @@ struct EngineOptions {
   // Most bytes that one block of memory (arena, scratch, state, data-dependent buffer) may take; 0: what the machine
   // has.
   int64_t memory_bytes = 0;
-  // Devices that programs may name, by Device::name(). Others are opened by their name (device::open_device), one for
-  // each engine.
+  // Devices that programs may name, by their kind: what stands before a colon in Device::name(). Others are opened by
+  // name (device::open_device), one for each engine.
   std::vector<std::shared_ptr<device::Device>> devices = {};
+  std::string device = {};  // "cuda:1": which one is opened where a program names its kind; empty: the first
   // Steps that all sessions and bodies may still run together, for programs of strangers; null: no end.
   std::shared_ptr<std::atomic<int64_t>> steps_left = nullptr;
   bool choosing = false;  // an executor may refuse what is right but slow: the engine is made to choose, and not kept
@@ -93,6 +94,35 @@ struct View {
   void* data = nullptr;
 };
 
+// Where a caller has an input or output that lies on a device.
+struct PortMemory {
+  device::Address address;  // on that device; no address: see below
+  std::span<std::byte>
+      host;  // copied from or to, an input is only read; empty, and no address: the session's own memory
+};
+
+// A run on memory of a device.
+struct ResidentRun {
+  std::vector<PortMemory> inputs = {}, outputs = {};  // by port; none: all in the session's own memory
+  // Of the caller on that device: work begins behind what stands there, and what comes there later is behind the run.
+  device::Stream* stream = nullptr;
+  // False: returns when all is enqueued, as far as no step of the host waits for a device. finish() tells its errors.
+  bool wait = true;
+};
+// What became of memory that a caller gave on a device.
+enum class PortUse : uint8_t { kOwn, kInPlace, kCopied };
+
+// A step of a device as the session enqueues it at its current shape, for whoever times it: its work may be enqueued,
+// captured and replayed any number of times, in this stream, while the session is at that shape.
+struct DeviceStep {
+  std::shared_ptr<const Instance> instance;
+  std::vector<EnqueueContext::Argument> reads, writes;
+  device::Argument workspace, fault;
+  device::Device* device = nullptr;
+  device::Stream* stream = nullptr;
+  Status enqueue() const { return instance->enqueue({reads, writes, workspace, fault, stream}); }
+};
+
 // Called before and after each step when set: step index, true before / false after.
 using StepHook = std::function<void(size_t step, bool before)>;
 
@@ -121,6 +151,23 @@ class Session {
   // They share one arena, of the size of the largest.
   Status prepare(const std::vector<std::vector<int64_t>>& input_dims);
 
+  // The device that all inputs and outputs lie on; null: one of them lies on the host.
+  device::Device* resident_device() const;
+  // Memory of the session for a port that lies on a device, for the shape of the last prepare() or run(): the same for
+  // all runs until a larger shape is prepared. An input may be written there, by work in stream() or that was waited
+  // for; an output is there until the next run.
+  Result<device::Argument> input_memory(size_t port) const;
+  Result<device::Argument> output_memory(size_t port) const;
+  // A run of the shape of the last prepare(). Memory of the caller is worked on in place from the second run on that
+  // names the same, where its alignment allows, nothing overlaps and sizes do not hang on data; else it is copied.
+  // Errors: kUsage (no shape, counts, sizes), kUnsupported (ports on the host, named), those of the device.
+  Status run_resident(const ResidentRun& run);
+  // Waits for what run_resident() left under way. The first error of these runs, an input's included.
+  Status finish();
+  PortUse port_use() const;        // in the last run_resident()
+  device::Stream* stream() const;  // runs begin and end in it, on resident_device(); null: there is none
+  const char* why_copied() const;  // where port_use() is kCopied
+
   void set_step_hook(StepHook hook);
   // The contents of a buffer while the step hook runs, or after the last run: as its layout says, a blocked axis as one
   // row of all its bytes. After a run only buffers in separate memory are whole; outputs left with the run.
@@ -136,6 +183,8 @@ class Session {
   // Runs one step again on what memory holds since the last run, without hook and guards: for timing. REQUIRES: that
   // run did not fail, and no dimension depends on data.
   Status repeat(size_t step);
+  // A step that does not run on the host. REQUIRES: prepared, and no dimension depends on data.
+  Result<DeviceStep> device_step(size_t step);
   // The memory of a buffer as it is after the last run.
   Result<std::span<std::byte>> memory_of(int32_t buffer);
   // Fills the memory of scratch and kept buffers with 0xff, NaN in every float type, so that what a step reads before

@@ -5,22 +5,59 @@
 #include <map>
 
 #include "device/open.hpp"
+#include "plan/memory.hpp"
 #include "runtime/engine.hpp"
 
 namespace peri::runtime {
 
+namespace {
+// The device that a program means by a kind: one that was given, else one that is opened.
+Result<std::shared_ptr<device::Device>> find_device(const EngineOptions& options, const std::string& kind) {
+  const bool chosen = !options.device.empty() && device::kind_of(options.device) == kind;
+  const std::string wanted = chosen ? options.device : kind;
+  const auto fits = [&](const auto& x) {
+    return device::kind_of(x->name()) == kind && (wanted == kind || x->name() == wanted);
+  };
+  const auto it = std::find_if(options.devices.begin(), options.devices.end(), fits);
+  if (it != options.devices.end()) return *it;
+  return device::open_device(wanted);
+}
+
+Status check_choice(const EngineOptions& options, const plan::Program& p) {
+  if (options.device.empty()) return Ok{};
+  PERI_TRY(device::ordinal_of(options.device));
+  if (std::find(p.devices.begin(), p.devices.end(), device::kind_of(options.device)) != p.devices.end()) return Ok{};
+  std::string kinds;
+  for (const std::string& kind : p.devices) kinds += (kinds.empty() ? "" : ", ") + kind;
+  return usage("the engine does not run on device '%s'", options.device.c_str())
+      .expecting(kinds)
+      .advise("build it for that device: peri build MODEL --backend " + std::string(device::kind_of(options.device)) +
+              " -o ENGINE");
+}
+
+// What the engine takes there at the sizes it was tuned for, against what is free, before anything is taken.
+Status check_room(const Engine& engine, uint32_t index, const device::Device& device) {
+  const plan::Program& p = engine.program();
+  const auto plan = plan::plan_arena(p, {p.tuned_for.begin(), p.tuned_for.end()});
+  if (!plan.ok()) return Ok{};  // of sizes that a file only says it was tuned for; each session plans for its own
+  const plan::DeviceMemory needs = plan::device_memory(p, *plan)[index];
+  const int64_t available = device.memory().available_bytes;
+  if (available <= 0 || needs.total() <= available) return Ok{};
+  return Error(ErrorKind::kMemory,
+               format("the engine takes %s on %s", plan::memory_text(needs).c_str(), device.name().c_str()))
+      .expecting("at most " + plan::mib_text(available) + ", which are free")
+      .advise("end what else uses that device, or take smaller sizes");
+}
+}  // namespace
+
 Status EngineDevices::open(const Engine& engine) {
   const plan::Program& p = engine.program();
+  PERI_TRY(check_choice(engine.options(), p));
   devices_.resize(p.devices.size());
   weights_.resize(p.devices.size() > 1 ? p.buffers.size() : 0);
   for (uint32_t d = 1; d < p.devices.size(); ++d) {
-    const auto& given = engine.options().devices;
-    const auto it = std::find_if(given.begin(), given.end(), [&](const auto& x) { return x->name() == p.devices[d]; });
-    if (it != given.end()) {
-      devices_[d] = *it;
-    } else {
-      PERI_ASSIGN(devices_[d], device::open_device(p.devices[d]));
-    }
+    PERI_ASSIGN(devices_[d], find_device(engine.options(), p.devices[d]));
+    PERI_TRY(check_room(engine, d, *devices_[d]));
     PERI_TRY(upload(engine, d));
   }
   return Ok{};

@@ -68,6 +68,9 @@ struct EnqueueContext {
   };
   std::span<const Argument> reads, writes;
   device::Argument workspace;  // workspace_bytes() of the instance, of this lane; contents undefined
+  // Of an instance that may_fault(): an int32 of this step alone, 0 as a run begins. What work leaves there is looked
+  // at when the run ends, and anything but 0 is its error: Instance::fault().
+  device::Argument fault;
   device::Stream* stream = nullptr;
 };
 
@@ -82,6 +85,9 @@ class Instance {
   // and replayed, and runs while the instance lives.
   virtual size_t workspace_bytes() const { return 0; }
   virtual Status enqueue(const EnqueueContext& context) const;
+  // Whether its work may find something wrong in the data, and what a word says that it left for that.
+  virtual bool may_fault() const { return false; }
+  virtual Error fault(int32_t word) const;
 };
 
 // A step for one engine, any binding. instantiate() may be called concurrently.
@@ -103,6 +109,8 @@ struct PrepareContext {
   std::vector<std::string> dims;
   // The weight behind read `k` as a tensor viewing the mapped file; undefined tensor if read k is not a weight.
   std::vector<Tensor> weights;
+  // Blob `k` of the variant's list; REQUIRES: it has one.
+  std::string_view blob(size_t k) const { return program->blobs[static_cast<size_t>(variant->blobs[k])].bytes; }
   // Set where weights are mapped from a file: tells that the pages of read `k` need not stay, since it was packed
   // elsewhere.
   std::function<void(size_t k)> drop_weight;

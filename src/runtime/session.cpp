@@ -8,7 +8,7 @@
 namespace peri::runtime {
 
 Session::Session() : state_(std::make_unique<State>()) {}
-Session::~Session() = default;
+Session::~Session() { (void)state_->finish(); }
 const Engine& Session::engine() const { return *state_->engine; }
 const DimBinding& Session::binding() const {
   static const DimBinding kNone;
@@ -19,6 +19,7 @@ int64_t Session::arena_bytes() const { return state_->now ? state_->now->arena_p
 int64_t Session::captures() const { return state_->devices.captures; }
 int64_t Session::shapes_bound() const { return state_->shapes_bound; }
 void Session::place(Placement placement) {
+  (void)state_->finish();
   if (state_->how != placement) state_->now = nullptr;
   state_->how = placement;
 }
@@ -180,13 +181,17 @@ Status Session::repeat(size_t step) {
 
 void Session::State::bind_inputs(std::span<const Tensor> inputs) {
   const plan::Program& p = program();
+  inputs_at.assign(inputs.size(), {});
+  outputs_at.clear();
   for (size_t k = 0; k < inputs.size(); ++k) {
     void* data = const_cast<void*>(inputs[k].data());
     if (p.inputs[k].dtype == DType::kString) data = const_cast<std::vector<std::string>*>(&inputs[k].string_values());
     const auto b = static_cast<size_t>(p.inputs[k].buffer);
     if (!devices.empty() && devices.fixed[b]) {
-      if (!inputs[k].bytes().empty()) std::memcpy(devices.staging[b].data.get(), data, inputs[k].bytes().size());
-      data = devices.staging[b].data.get();
+      const std::span<std::byte> staged = devices.staging[b].bytes();
+      if (!inputs[k].bytes().empty()) std::memcpy(staged.data(), data, inputs[k].bytes().size());
+      data = staged.data();
+      inputs_at[k].host = staged.first(inputs[k].bytes().size());
     }
     now->pointers[b] = data;
   }
@@ -265,6 +270,11 @@ Status Session::State::collect_outputs(std::span<const View> given, const std::v
     if (direct[k]) continue;
     Tensor& out = (*outs)[k];
     PERI_ASSIGN(out, output_tensor(k, given));
+    if (is_away(p.outputs[k].buffer)) {
+      if (!out.bytes().empty())
+        std::memcpy(out.mutable_data(), devices.staging[p.buffers.size() + k].bytes().data(), out.bytes().size());
+      continue;
+    }
     if (data_dependent) PERI_TRY(place(p.outputs[k].buffer));  // a view that no step reads
     const void* from = now->pointers[static_cast<size_t>(p.outputs[k].buffer)];
     if (p.outputs[k].dtype == DType::kString)
@@ -275,8 +285,26 @@ Status Session::State::collect_outputs(std::span<const View> given, const std::v
   return Ok{};
 }
 
+// What an earlier run bound and placed by its data is forgotten.
+void Session::State::begin_run() {
+  if (!data_dependent) return;
+  const plan::Program& p = program();
+  run_binding = now->binding;
+  run_values = now->values;
+  pooled.resize(p.buffers.size());
+  for (size_t k = 0; k < p.buffers.size(); ++k)
+    if (now->arena_plan.bytes[k] == plan::kUnbound && p.buffers[k].dtype != DType::kString) now->pointers[k] = nullptr;
+  for (size_t k = 0; k < now->addresses.size(); ++k) {  // and what shares the memory of such a one
+    const int32_t base = p.buffers[k].alias_of;
+    if (now->arena_plan.bytes[k] == plan::kUnbound ||
+        (base >= 0 && static_cast<size_t>(base) < k && !now->addresses[static_cast<size_t>(base)].value))
+      now->addresses[k] = {};
+  }
+}
+
 Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, std::span<const View> given) {
   const plan::Program& p = program();
+  PERI_TRY(finish());
   if (inputs.size() != p.inputs.size())
     return usage("%zu inputs are given, the engine has %zu", inputs.size(), p.inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k)
@@ -292,20 +320,8 @@ Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, 
     PERI_TRY(prepare_for(dims));
   }
   bind_inputs(inputs);
-  if (data_dependent) {
-    run_binding = now->binding;
-    run_values = now->values;
-    pooled.resize(p.buffers.size());
-    for (size_t k = 0; k < p.buffers.size(); ++k)
-      if (now->arena_plan.bytes[k] == plan::kUnbound && p.buffers[k].dtype != DType::kString)
-        now->pointers[k] = nullptr;
-    for (size_t k = 0; k < now->addresses.size(); ++k) {  // and what shares the memory of such a one
-      const int32_t base = p.buffers[k].alias_of;
-      if (now->arena_plan.bytes[k] == plan::kUnbound ||
-          (base >= 0 && static_cast<size_t>(base) < k && !now->addresses[static_cast<size_t>(base)].value))
-        now->addresses[k] = {};
-    }
-  }
+  begin_run();
+  waits = true;
   std::vector<Tensor> outs(p.outputs.size());
   std::vector<bool> direct(p.outputs.size(), false);
   PERI_TRY(place_outputs(given, &outs, &direct));
@@ -323,7 +339,13 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) { retur
 Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, std::span<const View> outputs) {
   return state_->run(inputs, outputs);
 }
-Status Session::prepare(const std::vector<std::vector<int64_t>>& input_dims) { return state_->prepare_for(input_dims); }
+Status Session::prepare(const std::vector<std::vector<int64_t>>& input_dims) {
+  State& s = *state_;
+  const auto of = [&](size_t k) -> const std::vector<int64_t>& { return input_dims[k]; };
+  if (s.devices.under_way && s.now && s.is_for(*s.now, input_dims.size(), of)) return Ok{};  // runs go on
+  PERI_TRY(s.finish());
+  return s.prepare_for(input_dims);
+}
 
 Result<std::span<std::byte>> Session::memory_of(int32_t buffer) {
   State& s = *state_;

@@ -1,6 +1,7 @@
 // What a session opens on a device, and how it waits.
 #include "runtime/session_device.hpp"
 
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -37,12 +38,52 @@ Status DeviceLanes::read(std::span<std::byte> to, device::Address from) const {
   return streams[0]->synchronize();
 }
 
+Status DeviceLanes::hold_faults(size_t steps) {
+  const size_t bytes = steps * sizeof(int32_t);
+  if (faults.bytes() >= bytes) return Ok{};
+  const std::string what = format("words for faults on device '%s'", device->name().c_str());
+  auto words = device->pinned(bytes);
+  if (!words.ok()) return at_step(std::move(words).error(), what);
+  auto made = device->allocate(bytes);
+  if (!made.ok()) return at_step(std::move(made).error(), what);
+  fault_words = std::move(*words);
+  faults = std::move(*made);
+  clean = false;
+  return clear_faults();
+}
+
+Status DeviceLanes::clear_faults() {
+  if (clean) return Ok{};
+  std::memset(fault_words.bytes().data(), 0, fault_words.bytes().size());
+  PERI_TRY(write(faults.address(), fault_words.bytes()));
+  clean = true;
+  return Ok{};
+}
+
+Status grow_on_device(const EngineOptions& options, DeviceLanes* own, device::Memory* memory, size_t bytes,
+                      const char* what, uint64_t* placement) {
+  if (bytes <= memory->bytes()) return Ok{};
+  ++*placement;
+  *memory = device::Memory();  // before the new one is taken: both need not fit
+  const int64_t most = options.memory_bytes > 0 ? options.memory_bytes : own->device->memory().available_bytes;
+  if (most > 0 && bytes > static_cast<size_t>(most))
+    return Error(ErrorKind::kMemory,
+                 format("%s of device '%s' would take %zu bytes", what, own->device->name().c_str(), bytes))
+        .expecting(format("at most %lld", static_cast<long long>(most)))
+        .advise("run with smaller inputs, or on a device with more memory");
+  auto fresh = own->device->allocate(bytes);
+  if (!fresh.ok())
+    return at_step(std::move(fresh).error(), format("%s of device '%s'", what, own->device->name().c_str()));
+  *memory = std::move(*fresh);
+  return Ok{};
+}
 Status DeviceRun::open(const Engine& engine) {
   const plan::Program& p = engine.program();
   if (p.devices.size() == 1) return Ok{};
   segments = plan::segments(p);
   lanes.resize(p.devices.size());
-  staging.resize(p.buffers.size());
+  staging.resize(p.buffers.size() + p.outputs.size());
+  ports.resize(p.buffers.size());
   pooled.resize(p.buffers.size());
   fixed.assign(p.buffers.size(), false);
   done.resize(p.steps.size());
@@ -55,6 +96,14 @@ Status DeviceRun::open(const Engine& engine) {
       for (const int32_t b : *list)
         if (b >= 0 && s.device != plan::kHost) fixed[static_cast<size_t>(owner[static_cast<size_t>(b)])] = true;
   }
+  std::set<uint32_t> homes;  // of ports
+  for (const auto* list : {&p.inputs, &p.outputs})
+    for (const plan::Port& port : *list) {
+      const uint32_t device = p.buffers[static_cast<size_t>(port.buffer)].device;
+      homes.insert(device);
+      if (device != plan::kHost) fixed[static_cast<size_t>(owner[static_cast<size_t>(port.buffer)])] = true;
+    }
+  if (homes.size() == 1) resident = *homes.begin();
   for (uint32_t d = 1; d < p.devices.size(); ++d) {
     DeviceLanes& own = lanes[d];
     own.device = engine.device(d);

@@ -141,6 +141,25 @@ void grow_contents(const std::byte* from, std::span<const int64_t> old_dims, std
   std::memset(to, 0, static_cast<size_t>(behind));
 }
 
+// Memory of a device with what a state there begins with: what it held, where it grows, and zeros.
+Result<device::Memory> Session::State::new_state(size_t buffer, const BoundShape& s, bool grows,
+                                                 const std::vector<int64_t>& dims) {
+  const StateMemory& old = states[buffer];
+  const plan::Buffer& b = program().buffers[buffer];
+  DeviceLanes& own = devices.lanes[b.device];
+  device::Memory out;
+  uint64_t moves = 0;
+  std::vector<std::byte> bytes(std::max<size_t>(static_cast<size_t>(s.arena_plan.bytes[buffer]), 1));
+  PERI_TRY(grow_on_device(options(), &own, &out, bytes.size(), "a state", &moves));
+  if (grows) {
+    std::vector<std::byte> before(old.away.bytes());
+    PERI_TRY(own.read(before, old.away.address()));
+    grow_contents(before.data(), old.dims, bytes.data(), dims, dtype_bits(b.dtype) / 8);
+  }
+  PERI_TRY(own.write(out.address(), bytes));
+  return out;
+}
+
 // A state lives across runs. One that grows keeps its contents; where a dimension shrinks it begins anew as zeros.
 Status Session::State::hold_states(const BoundShape& s) {
   struct Change {
@@ -148,6 +167,7 @@ Status Session::State::hold_states(const BoundShape& s) {
     bool grows;
     std::vector<int64_t> dims;
     Memory fresh;  // where the old memory is too small
+    device::Memory away = {};
   };
   states.resize(program().buffers.size());
   // All that can fail comes before the first state is touched: those that grow together keep their contents together.
@@ -164,10 +184,21 @@ Status Session::State::hold_states(const BoundShape& s) {
           .at_node(b.name)
           .advise("create a session for each size");
     changes.push_back({k, grows, dims, {}});
+    if (b.device != plan::kHost) {
+      PERI_ASSIGN(changes.back().away, new_state(k, s, grows, dims));
+      continue;
+    }
     if (bytes > state.memory.bytes || !state.memory.data) PERI_TRY(changes.back().fresh.reserve(bytes, options()));
   }
   for (Change& c : changes) {
     StateMemory& state = states[c.buffer];
+    if (c.away.bytes()) {
+      ++placement;
+      state.away = std::move(c.away);
+      state.dims = std::move(c.dims);
+      state.used = true;
+      continue;
+    }
     std::byte* to = c.fresh.data ? c.fresh.data.get() : state.memory.data.get();
     if (c.grows)
       grow_contents(state.memory.data.get(), state.dims, to, c.dims, dtype_bits(program().buffers[c.buffer].dtype) / 8);
@@ -275,6 +306,13 @@ void Session::poison_results(size_t step) {
     const size_t b = static_cast<size_t>(x.writes[j]);
     if (s.program().buffers[b].dtype == DType::kString || s.now->arena_plan.bytes[b] == plan::kUnbound) continue;
     s.fill(b, s.now->writes[step][j]);
+  }
+  if (x.device != plan::kHost) {
+    const DeviceLanes& own = s.devices.lanes[x.device];
+    const device::Memory& workspace = own.workspaces[s.devices.lane_of[step]];
+    const std::vector<std::byte> bytes(workspace.bytes(), std::byte{0xff});
+    if (!bytes.empty()) (void)own.write(workspace.address(), bytes);
+    return;
   }
   if (!s.now->instances[step] || !s.scratch.data) return;
   const ScratchPlaces places = s.scratch_places(*s.now->instances[step]);

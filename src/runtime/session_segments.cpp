@@ -8,57 +8,76 @@
 namespace peri::runtime {
 
 namespace {
-// Makes room of at least `bytes`; it only grows. `placement` counts.
-Status grow(const EngineOptions& options, DeviceLanes* own, device::Memory* memory, size_t bytes, const char* what,
-            uint64_t* placement) {
-  if (bytes <= memory->bytes()) return Ok{};
-  ++*placement;
-  *memory = device::Memory();  // before the new one is taken: both need not fit
-  const int64_t most = options.memory_bytes > 0 ? options.memory_bytes : own->device->memory().available_bytes;
-  if (most > 0 && bytes > static_cast<size_t>(most))
-    return Error(ErrorKind::kMemory,
-                 format("%s of device '%s' would take %zu bytes", what, own->device->name().c_str(), bytes))
-        .expecting(format("at most %lld", static_cast<long long>(most)))
-        .advise("run with smaller inputs, or on a device with more memory");
-  auto fresh = own->device->allocate(bytes);
-  if (!fresh.ok())
-    return at_step(std::move(fresh).error(), format("%s of device '%s'", what, own->device->name().c_str()));
-  *memory = std::move(*fresh);
-  return Ok{};
+// What a block takes more than it has.
+int64_t growth(int64_t wanted, const device::Memory& held) {
+  return std::max<int64_t>(wanted - static_cast<int64_t>(held.bytes()), 0);
 }
 }  // namespace
+
+// All that the shape needs on a device beside what the session holds there, against what is free.
+Status Session::State::check_room(const BoundShape& s, uint32_t d, const std::vector<size_t>& workspaces) const {
+  const DeviceLanes& own = devices.lanes[d];
+  const int64_t arena = s.arena_plan.device_bytes[d];
+  int64_t ports = 0, work = 0, more = growth(arena, own.arena);
+  for (size_t lane = 0; lane < workspaces.size(); ++lane) {
+    work += static_cast<int64_t>(workspaces[lane]);
+    more += growth(static_cast<int64_t>(workspaces[lane]), own.workspaces[lane]);
+  }
+  for (const plan::Port& port : program().inputs) {
+    const auto b = static_cast<size_t>(port.buffer);
+    if (program().buffers[b].device != d) continue;
+    ports += s.arena_plan.bytes[b];
+    more += growth(s.arena_plan.bytes[b], devices.ports[b]);
+  }
+  if (more == 0) return Ok{};
+  const int64_t available = own.device->memory().available_bytes, held = arena + ports + work - more;
+  if (available <= 0 || more <= available) return Ok{};
+  const auto number = [](int64_t bytes) { return static_cast<long long>(bytes); };
+  return Error(
+             ErrorKind::kMemory,
+             format("a run would take %lld bytes on device '%s': arena %lld, inputs %lld, workspaces %lld; it has %lld",
+                    number(arena + ports + work), own.device->name().c_str(), number(arena), number(ports),
+                    number(work), number(held)))
+      .expecting(format("at most %lld more", number(available)))
+      .advise("run with smaller inputs, or on a device with more memory");
+}
 
 // REQUIRES: nothing is enqueued.
 Status Session::State::hold_devices(const BoundShape& s) {
   for (uint32_t d = 1; d < devices.lanes.size(); ++d) {
     DeviceLanes& own = devices.lanes[d];
-    const auto wanted_bytes = static_cast<size_t>(std::max<int64_t>(s.arena_plan.device_bytes[d], 1));  // has a place
-    PERI_TRY(grow(options(), &own, &own.arena, wanted_bytes, "the arena", &placement));
     std::vector<size_t> wanted(own.workspaces.size(), 0);
     for (size_t k = 0; k < s.instances.size(); ++k)
       if (program().steps[k].device == d && s.instances[k])
         wanted[devices.lane_of[k]] = std::max(wanted[devices.lane_of[k]], s.instances[k]->workspace_bytes());
+    PERI_TRY(check_room(s, d, wanted));
+    const auto wanted_bytes = static_cast<size_t>(std::max<int64_t>(s.arena_plan.device_bytes[d], 1));  // has a place
+    PERI_TRY(grow_on_device(options(), &own, &own.arena, wanted_bytes, "the arena", &placement));
     for (size_t lane = 0; lane < wanted.size(); ++lane)
-      PERI_TRY(grow(options(), &own, &own.workspaces[lane], wanted[lane], "a workspace", &placement));
+      PERI_TRY(grow_on_device(options(), &own, &own.workspaces[lane], wanted[lane], "a workspace", &placement));
   }
-  for (size_t k = 0; k < devices.fixed.size(); ++k)
-    if (devices.fixed[k] && program().buffers[k].kind == plan::BufferKind::kInput &&
-        s.arena_plan.bytes[k] != plan::kUnbound)
-      PERI_TRY(hold(&devices.staging[k], static_cast<size_t>(s.arena_plan.bytes[k])));
-  return Ok{};
+  for (size_t k = 0; k < s.instances.size(); ++k)
+    if (s.instances[k] && s.instances[k]->may_fault())
+      PERI_TRY(devices.lanes[program().steps[k].device].hold_faults(program().steps.size()));
+  return hold_ports(s);
 }
 
 void Session::State::place_on_devices(BoundShape* s) const {
   const plan::Program& p = program();
   s->captured.clear();
   s->captured.resize(devices.segments.size());
+  s->elsewhere.clear();
   s->addresses.assign(p.buffers.size(), {});
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     const plan::Buffer& b = p.buffers[k];
-    if (devices.staging[k].data) s->pointers[k] = devices.staging[k].data.get();
+    if (devices.staging[k].bytes().data()) s->pointers[k] = devices.staging[k].bytes().data();
     if (b.device == plan::kHost) continue;
     if (b.kind == plan::BufferKind::kWeight)
       s->addresses[k] = engine->device_weight(k);
+    else if (b.kind == plan::BufferKind::kInput && b.alias_of < 0)
+      s->addresses[k] = devices.ports[k].address();
+    else if (b.kind == plan::BufferKind::kState && b.alias_of < 0)
+      s->addresses[k] = states[k].away.address();
     else if (s->arena_plan.offset[k] != plan::kUnbound)
       s->addresses[k] = devices.lanes[b.device].arena.address() + static_cast<uint64_t>(s->arena_plan.offset[k]);
     else if (b.alias_of >= 0 && s->arena_plan.bytes[k] != plan::kUnbound)
@@ -80,8 +99,8 @@ Result<device::Address> Session::State::place_on_device(int32_t buffer) {
           .at_node(p.buffers[owner].name);
     DeviceLanes& own = devices.lanes[p.buffers[owner].device];
     uint64_t moved = 0;  // no captures in such programs; the memory's last use was another run
-    PERI_TRY(grow(options(), &own, &devices.pooled[owner], static_cast<size_t>(std::max<int64_t>(bytes, 1)), "a buffer",
-                  &moved));
+    PERI_TRY(grow_on_device(options(), &own, &devices.pooled[owner], static_cast<size_t>(std::max<int64_t>(bytes, 1)),
+                            "a buffer", &moved));
     at[owner] = devices.pooled[owner].address();
   }
   std::vector<int32_t> chain;  // aliases without a place, outermost last
@@ -119,6 +138,27 @@ Result<EnqueueContext::Argument> Session::State::argument(int32_t buffer) {
   return out;
 }
 
+Result<DeviceStep> Session::device_step(size_t k) {
+  State& s = *state_;
+  const plan::Step& step = s.program().steps[k];
+  if (!s.now || step.device == plan::kHost || !s.now->instances[k]) return internal_error("no step of a device");
+  DeviceLanes& own = s.devices.lanes[step.device];
+  const size_t lane = s.devices.lane_of[k];
+  DeviceStep out;
+  out.instance = s.now->instances[k];
+  for (const int32_t b : step.reads) {
+    PERI_ASSIGN(out.reads.emplace_back(), s.argument(b));
+  }
+  for (const int32_t b : step.writes) {
+    PERI_ASSIGN(out.writes.emplace_back(), s.argument(b));
+  }
+  out.workspace = {own.workspaces[lane].address(), own.workspaces[lane].bytes()};
+  if (out.instance->may_fault()) out.fault = {own.faults.address() + k * sizeof(int32_t), sizeof(int32_t)};
+  out.device = own.device;
+  out.stream = own.streams[0].get();
+  return out;
+}
+
 Status Session::State::enqueue_step(size_t k) {
   const plan::Step& step = program().steps[k];
   DeviceLanes& own = devices.lanes[step.device];
@@ -128,7 +168,8 @@ Status Session::State::enqueue_step(size_t k) {
     PERI_ASSIGN(instance, engine->instance(k, run_values));
     if (instance->workspace_bytes() > own.workspaces[lane].bytes()) PERI_TRY(own.streams[lane]->synchronize());
     uint64_t moved = 0;
-    PERI_TRY(grow(options(), &own, &own.workspaces[lane], instance->workspace_bytes(), "a workspace", &moved));
+    PERI_TRY(
+        grow_on_device(options(), &own, &own.workspaces[lane], instance->workspace_bytes(), "a workspace", &moved));
     devices.running.push_back(instance);
   }
   std::vector<EnqueueContext::Argument> reads, writes;
@@ -139,7 +180,11 @@ Status Session::State::enqueue_step(size_t k) {
     PERI_ASSIGN(writes.emplace_back(), argument(b));
   }
   const device::Memory& workspace = own.workspaces[lane];
-  const EnqueueContext context{reads, writes, {workspace.address(), workspace.bytes()}, own.streams[lane].get()};
+  EnqueueContext context{reads, writes, {workspace.address(), workspace.bytes()}, {}, own.streams[lane].get()};
+  if (instance->may_fault()) {
+    PERI_TRY(own.hold_faults(program().steps.size()));
+    context.fault = {own.faults.address() + k * sizeof(int32_t), sizeof(int32_t)};
+  }
   return contained([&] { return instance->enqueue(context); });
 }
 
@@ -209,7 +254,7 @@ Status Session::State::capture_segments() {
     if (now->captured[k]) continue;
     Status done = capture_segment(k);
     if (!done.ok()) {
-      for (DeviceLanes& own : devices.lanes) own.quiesce();
+      abandon();
       Error error = std::move(done).error();
       return std::move(error).at_node(segment_name(program(), devices.segments[k]));
     }
@@ -259,6 +304,8 @@ Status Session::State::settle_for(size_t k) {
 
 Status Session::State::walk_steps() {
   PERI_TRY(capture_segments());
+  for (uint32_t d = 1; d < devices.lanes.size(); ++d) PERI_TRY(devices.lanes[d].clear_faults());
+  PERI_TRY(enqueue_inputs());
   size_t segment = 0;
   for (size_t k = 0; k < program().steps.size();) {
     if (segment < devices.segments.size() && devices.segments[segment].begin == k) {
@@ -269,22 +316,64 @@ Status Session::State::walk_steps() {
     PERI_TRY(settle_for(k));
     PERI_TRY(run_step(k++));
   }
-  for (uint32_t d = 1; d < devices.lanes.size(); ++d) PERI_TRY(devices.lanes[d].settle());
+  PERI_TRY(enqueue_outputs());
+  return waits ? settle_all() : Ok{};
+}
+
+// Waits for all devices; then what work found wrong in the data is the run's error.
+Status Session::State::settle_all() {
+  for (DeviceLanes& own : devices.lanes)
+    if (own.faults.bytes() && !own.enqueued.empty())
+      PERI_TRY(own.streams[0]->copy_out(own.fault_words.bytes(), own.faults.address()));
+  for (DeviceLanes& own : devices.lanes) PERI_TRY(own.settle());
+  return check_faults();
+}
+
+Status Session::State::check_faults() {
+  for (uint32_t d = 1; d < devices.lanes.size(); ++d) {
+    DeviceLanes& own = devices.lanes[d];
+    if (!own.faults.bytes()) continue;
+    const auto* const words = reinterpret_cast<const int32_t*>(own.fault_words.bytes().data());
+    for (size_t k = 0; now && k < program().steps.size(); ++k) {
+      if (program().steps[k].device != d || !words[k]) continue;
+      own.clean = false;
+      std::shared_ptr<const Instance> instance = now->instances[k];
+      if (!instance) {
+        PERI_ASSIGN(instance, engine->instance(k, run_values));
+      }
+      return instance->fault(words[k]).at_node(program().steps[k].name);
+    }
+  }
   return Ok{};
+}
+
+// After an error: nothing is enqueued any more.
+void Session::State::abandon() {
+  for (DeviceLanes& own : devices.lanes) {
+    own.quiesce();
+    own.clean = own.faults.bytes() == 0;
+  }
+  devices.under_way = false;
 }
 
 Status Session::State::run_on_devices() {
   Status done = walk_steps();
-  if (!done.ok())
-    for (DeviceLanes& own : devices.lanes) own.quiesce();
-  devices.running.clear();
+  if (!done.ok()) abandon();
+  if (waits || !done.ok()) devices.running.clear();
   return done;
 }
 
-// All bytes of a buffer of a device.
+// All bytes of a buffer of a device: the first from here, the others from these.
 Status Session::State::write_device(size_t buffer, std::byte value) {
-  const std::vector<std::byte> bytes(static_cast<size_t>(now->arena_plan.bytes[buffer]), value);
-  return devices.lanes[program().buffers[buffer].device].write(now->addresses[buffer], bytes);
+  constexpr size_t kFirst = size_t{1} << 20;
+  const auto bytes = static_cast<size_t>(now->arena_plan.bytes[buffer]);
+  const DeviceLanes& own = devices.lanes[program().buffers[buffer].device];
+  const device::Address at = now->addresses[buffer];
+  const std::vector<std::byte> first(std::min(bytes, kFirst), value);
+  PERI_TRY(own.write(at, first));
+  for (size_t done = first.size(); done < bytes; done *= 2)
+    PERI_TRY(own.streams[0]->copy(at + done, at, std::min(done, bytes - done)));
+  return bytes > kFirst ? own.streams[0]->synchronize() : Status(Ok{});
 }
 
 }  // namespace peri::runtime

@@ -21,6 +21,14 @@ struct Guard {
   uint32_t device = plan::kHost;
 };
 
+// A shape on memory of the caller's: what was captured for it.
+struct PortSet {
+  std::vector<device::Address> given;      // inputs, then outputs; 0: the session's own memory
+  std::vector<device::Memory> lent;        // so long
+  std::vector<device::Address> addresses;  // per buffer; empty: seen once, and copied
+  std::vector<std::unique_ptr<device::Captured>> captured;
+};
+
 // All that depends on the input dims alone. Pointers are those of the session's memory as it lay when they were placed.
 struct BoundShape {
   std::vector<std::vector<int64_t>> input_dims;
@@ -43,11 +51,13 @@ struct BoundShape {
   // Of programs with devices beside the host.
   std::vector<device::Address> addresses;                   // per buffer
   std::vector<std::unique_ptr<device::Captured>> captured;  // per segment; null: not yet, or memory has moved since
+  std::vector<std::unique_ptr<PortSet>> elsewhere;          // most recently used first
 };
 
 // The memory of a state as its last shape laid it out.
 struct StateMemory {
   Memory memory;
+  device::Memory away;  // of a state that lies on a device
   std::vector<int64_t> dims;
   bool used = false;
 };
@@ -86,6 +96,10 @@ struct Session::State final : RunContext::Binder {
   std::vector<int64_t> run_values;  // the same as values of the sizes
   std::vector<Memory> pooled;       // per buffer: data-dependent ones
   size_t current = 0;
+  std::vector<PortMemory> inputs_at, outputs_at;  // of ports on devices; no address and no host: they stay there
+  bool waits = true;                              // the run is waited for
+  PortUse port_use = PortUse::kOwn;
+  const char* why_copied = "";
 
   const plan::Program& program() const { return engine->program(); }
   const plan::ProgramSizes& sizes() const { return engine->sizes(); }
@@ -119,6 +133,7 @@ struct Session::State final : RunContext::Binder {
   Status make_instances(BoundShape* s) const;
   Status hold(Memory* memory, size_t bytes);
   Status hold_states(const BoundShape& s);
+  Result<device::Memory> new_state(size_t buffer, const BoundShape& s, bool grows, const std::vector<int64_t>& dims);
   void place_buffers(BoundShape* s) const;
   bool guards() const { return how != Placement::kPlanned; }
   Status fill_guards();
@@ -147,6 +162,23 @@ struct Session::State final : RunContext::Binder {
   Status walk_steps();
   Status run_on_devices();
   Status write_device(size_t buffer, std::byte value);
+  Status check_faults();
+  Status hold_ports(const BoundShape& s);
+  Status check_room(const BoundShape& s, uint32_t device, const std::vector<size_t>& workspaces) const;
+  bool is_away(int32_t buffer) const { return program().buffers[static_cast<size_t>(buffer)].device != plan::kHost; }
+  Status enqueue_inputs();
+  Status enqueue_outputs();
+  Status settle_all();
+  Status finish();
+  Result<device::Argument> port_memory(const plan::Port& port) const;
+  Status check_resident(const ResidentRun& r) const;
+  std::vector<device::Address> in_place(const ResidentRun& r);
+  Result<PortSet*> port_set(std::vector<device::Address> given);
+  std::vector<device::Address> given_places(const ResidentRun& r) const;
+  Result<PortSet*> choose_places(const ResidentRun& r);
+  void begin_run();
+  void abandon();
+  Status run_resident(const ResidentRun& r);
   void fill(size_t buffer, void* host);
   Result<void*> bind_output(size_t k, std::span<const int64_t> dims) override;
   RunContext context_of(size_t step, const ScratchPlaces& places);

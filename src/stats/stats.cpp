@@ -59,6 +59,103 @@ Interval ratio_interval(std::span<const double> a, std::span<const double> b, ui
   return {quantile(ratios, 0.025), quantile(ratios, 0.975)};
 }
 
+double block_center(Blocks blocks) {
+  PERI_CHECK(!blocks.empty());
+  double sum = 0;
+  for (const std::vector<double>& block : blocks) sum += median(block);
+  return sum / static_cast<double>(blocks.size());
+}
+
+namespace {
+constexpr int kBlockResamples = 2000;
+
+std::vector<double> medians_of(Blocks blocks) {
+  std::vector<double> out;
+  out.reserve(blocks.size());
+  for (const std::vector<double>& block : blocks) out.push_back(median(block));
+  return out;
+}
+
+// The mean of as many values drawn with replacement.
+double resampled_mean(std::span<const double> values, Rng* rng) {
+  double sum = 0;
+  for (size_t k = 0; k < values.size(); ++k)
+    sum += values[static_cast<size_t>(rng->below(static_cast<int64_t>(values.size())))];
+  return sum / static_cast<double>(values.size());
+}
+}  // namespace
+
+Interval block_interval(Blocks blocks, uint64_t seed) {
+  PERI_CHECK(!blocks.empty());
+  if (blocks.size() == 1) return median_interval(blocks[0], seed);
+  Rng rng(seed);
+  const std::vector<double> medians = medians_of(blocks);
+  std::vector<double> centers;
+  for (int k = 0; k < kBlockResamples; ++k) centers.push_back(resampled_mean(medians, &rng));
+  return {quantile(centers, 0.025), quantile(centers, 0.975)};
+}
+
+Interval block_ratio_interval(Blocks a, Blocks b, uint64_t seed) {
+  PERI_CHECK(!a.empty() && !b.empty());
+  Rng rng(seed);
+  const std::vector<double> before = medians_of(a), after = medians_of(b);
+  std::vector<double> ratios;
+  for (int k = 0; k < kBlockResamples; ++k) {
+    const double below = resampled_mean(before, &rng);
+    ratios.push_back(resampled_mean(after, &rng) / below);
+  }
+  return {quantile(ratios, 0.025), quantile(ratios, 0.975)};
+}
+
+namespace {
+constexpr int64_t kMaxSplits = 200000;
+
+// Splits of n values into k and the rest, or kMaxSplits + 1 if there are more.
+int64_t splits(size_t n, size_t k) {
+  double all = 1;
+  for (size_t i = 1; i <= k; ++i) all *= static_cast<double>(n - k + i) / static_cast<double>(i);
+  return all > static_cast<double>(kMaxSplits) ? kMaxSplits + 1 : std::llround(all);
+}
+}  // namespace
+
+double permutation_p(std::span<const double> a, std::span<const double> b, uint64_t seed) {
+  if (a.empty() || b.empty()) return 1;
+  std::vector<double> all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  const double size = static_cast<double>(a.size()), total = mean(all) * static_cast<double>(all.size());
+  // Both means follow from the sum of the first set: the further it is from its share, the further they are apart.
+  const double share = total * size / static_cast<double>(all.size());
+  const auto away = [&](double sum) { return std::fabs(sum - share); };
+  const double found = away(mean(a) * size) * (1 - 1e-9);  // sums in another order round otherwise
+  int64_t tried = 0, as_far = 0;
+  const auto count = [&](double sum) {
+    tried += 1;
+    as_far += away(sum) >= found ? 1 : 0;
+  };
+  if (splits(all.size(), a.size()) <= kMaxSplits) {
+    std::vector<bool> chosen(all.size(), false);
+    std::fill(chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(a.size()), true);
+    do {
+      double sum = 0;
+      for (size_t k = 0; k < all.size(); ++k) sum += chosen[k] ? all[k] : 0;
+      count(sum);
+    } while (std::prev_permutation(chosen.begin(), chosen.end()));
+    return static_cast<double>(as_far) / static_cast<double>(tried);
+  }
+  Rng rng(seed);
+  count(mean(a) * size);  // what was found is one of the splits: p is never 0
+  for (int64_t k = 0; k < kMaxSplits; ++k) {
+    double sum = 0;
+    for (size_t i = 0; i < a.size(); ++i) {  // the beginning of a shuffle
+      const auto other = i + static_cast<size_t>(rng.below(static_cast<int64_t>(all.size() - i)));
+      std::swap(all[i], all[other]);
+      sum += all[i];
+    }
+    count(sum);
+  }
+  return static_cast<double>(as_far) / static_cast<double>(tried);
+}
+
 double mann_whitney_p(std::span<const double> a, std::span<const double> b) {
   std::vector<std::pair<double, bool>> all;  // value, whether of a
   for (double v : a) all.emplace_back(v, true);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace peri::stats {
 
@@ -25,5 +26,20 @@ Interval ratio_interval(std::span<const double> a, std::span<const double> b, ui
 // How likely samples this different are if both come from one distribution: the two-sided rank-sum test of Mann and
 // Whitney (1947), normal approximation with tie and continuity corrections; 1 where nothing can be told.
 double mann_whitney_p(std::span<const double> a, std::span<const double> b);
+
+// Samples in blocks: those of one process, which share its addresses, its clock and its minute, are no evidence of how
+// processes differ. What is said of blocks rests on blocks drawn whole.
+using Blocks = std::span<const std::vector<double>>;
+// Mean of the blocks' medians. REQUIRES a block, and samples in each.
+double block_center(Blocks blocks);
+// Percentile bootstrap interval at 95 % of block_center(), blocks drawn whole, 2000 times, seeded. Of a single block:
+// median_interval() of it.
+Interval block_interval(Blocks blocks, uint64_t seed = 1);
+// The same of block_center(b) / block_center(a), each drawn by itself. REQUIRES positive samples.
+Interval block_ratio_interval(Blocks a, Blocks b, uint64_t seed = 1);
+
+// How likely means this far apart are if each value might as well be of the other set (Fisher's permutation test,
+// two-sided): over all splits where there are at most 200,000, else over as many seeded ones. 1 for an empty set.
+double permutation_p(std::span<const double> a, std::span<const double> b, uint64_t seed = 1);
 
 }  // namespace peri::stats

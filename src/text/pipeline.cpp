@@ -22,7 +22,9 @@ Result<PipelineSpec> PipelineSpec::from_json(std::string_view json) {
   PERI_ASSIGN(const std::string_view ids, v.get_string("ids"));
   PERI_ASSIGN(const std::string_view mask, v.get_string("mask"));
   PERI_ASSIGN(const std::string_view output, v.get_string("output"));
-  out.ids = ids, out.mask = mask, out.output = output;
+  out.ids = ids;
+  out.mask = mask;
+  out.output = output;
   out.has_type_ids = v.find("types") != nullptr;
   if (out.has_type_ids) {
     PERI_ASSIGN(const std::string_view types, v.get_string("types"));

@@ -166,7 +166,10 @@ Encoding assemble(const std::vector<TemplatePiece>& pieces, const Ids& first, co
 void pad(std::span<Encoding> batch, const std::optional<PaddingRule>& file_rule, Padding wanted) {
   if (wanted == Padding::kNone || (wanted == Padding::kAsFile && !file_rule)) return;
   PaddingRule rule = file_rule.value_or(PaddingRule{});
-  if (wanted == Padding::kLongest) rule.fixed.reset(), rule.multiple = 0;
+  if (wanted == Padding::kLongest) {
+    rule.fixed.reset();
+    rule.multiple = 0;
+  }
   size_t length = 0;
   for (const Encoding& e : batch) length = std::max(length, e.ids.size());
   if (rule.fixed) length = static_cast<size_t>(*rule.fixed);

@@ -1,17 +1,23 @@
-// An answer is right in full only beside one of another provider: what the cache calls right at positions is tried
-// again where it was never held against one, or where another provider's new answer needs one to be held against.
+// A whole answer is right only beside another one: candidates are tried in an order in which each finds one to be held
+// against, and what is known already is tried again where it never was, or where a new one needs it.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/thread_pool.hpp"
 #include "tune/tuner.hpp"
 
 namespace peri::tune {
 
-// Those among `all`, of which `fresh` are not known yet, that have to be tried beside them: all that were right at
-// positions if none of them was ever compared (each was tried by a build that asked for a few kernels only), else one
-// of each of two providers, and nothing where no other provider has an answer.
+// The candidate to try next: of each provider until one passed, then the others. None: all were tried.
+std::optional<size_t> next_apart(std::span<const Candidate* const> candidates, const std::vector<bool>& tried,
+                                 FunctionRef<bool(size_t)> passed);
+
+// Those among `all`, of which `fresh` are not known yet, that have to be tried beside them: what was right at positions
+// and never held against another provider's answer though there is one, or against any though there is another; and for
+// these and the fresh ones the fastest, and the fastest of another provider.
 std::vector<Candidate*> tried_apart(std::vector<Candidate>& all, std::span<Candidate* const> fresh);
 
 }  // namespace peri::tune

@@ -22,8 +22,9 @@ constexpr const char* kSchema =
     "CREATE TABLE IF NOT EXISTS known4(kind TEXT, machine TEXT, subject TEXT, candidate TEXT, value TEXT, "
     "checksum TEXT, PRIMARY KEY(kind, machine, subject, candidate)) WITHOUT ROWID";
 // Kinds of rows: evidence about a candidate on a problem, verdicts of tier 1 about a kernel, peaks of the machine,
-// texts of problems.
-constexpr const char *kTiming = "timing", *kSamples = "samples", *kPeaks = "peaks", *kProblem = "problem";
+// texts of problems, what libraries chose.
+constexpr const char *kTiming = "timing", *kSamples = "samples", *kPeaks = "peaks", *kProblem = "problem",
+                     *kResolved = "resolved";
 
 struct CloseDb {
   void operator()(sqlite3* db) const { sqlite3_close(db); }
@@ -186,6 +187,14 @@ std::optional<SampleVerdict> Cache::find_samples(const std::string& kernel) {
 
 void Cache::store_samples(const std::string& kernel, const SampleVerdict& v) {
   state_->keep({kSamples, state_->machine, kernel, ""}, samples_text(v));
+}
+
+std::optional<Resolved> Cache::find_resolved(const std::string& problem, const std::string& candidate) {
+  return state_->recall<Resolved>({kResolved, state_->machine, problem, candidate}, read_resolved);
+}
+
+void Cache::store_resolved(const std::string& problem, const std::string& candidate, const Resolved& r) {
+  state_->keep({kResolved, state_->machine, problem, candidate}, resolved_text(r));
 }
 
 namespace {

@@ -33,6 +33,9 @@ class Cache {
   // Verdicts of tier 1 about a kernel by name, version and library.
   std::optional<SampleVerdict> find_samples(const std::string& kernel);
   void store_samples(const std::string& kernel, const SampleVerdict& verdict);
+  // What a library chose for a candidate on a problem.
+  std::optional<Resolved> find_resolved(const std::string& problem, const std::string& candidate);
+  void store_resolved(const std::string& problem, const std::string& candidate, const Resolved& resolved);
   // The text of a problem by its hash: for one that no line says.
   std::optional<std::string> find_problem(const std::string& hash);
   void store_problem(const problem::Problem& problem);

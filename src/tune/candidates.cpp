@@ -1,12 +1,46 @@
-// What a candidate is called, and the order of those that were judged.
-#include <algorithm>
+// What a candidate is called, who offers any, and the order of those that were judged.
+#include "tune/candidates.hpp"
 
-#include "tune/tuner.hpp"
+#include <algorithm>
+#include <functional>
+
+#include "base/fault.hpp"
 
 namespace peri::tune {
 
 std::string Candidate::id() const {
   return std::string(kernel->name) + "@" + std::to_string(kernel->version) + " {" + offer.config + "}";
+}
+
+Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& constant, const Options& options,
+                          const device::Target& target) {
+  Candidates all;
+  const kernels::Problem problem{&region, constant};
+  for (const kernels::Kernel* kernel : kernels::kernels()) {
+    const kernels::Kernel& k = *kernel;
+    if (!options.executors.empty() &&
+        std::find(options.executors.begin(), options.executors.end(), k.executor) == options.executors.end())
+      continue;
+    // Changes of layout serve every provider.
+    if (!options.provider.empty() && k.provider != options.provider && problem.anchor().op != "relayout") continue;
+    auto offers = contained([&] { return k.offer(problem, target); });
+    if (!offers.ok()) {
+      all.refusals.push_back({std::string(k.name), offers.error().text()});
+      continue;
+    }
+    for (kernels::Offer& o : *offers) {
+      if (!target.has(o.requires_isa)) {
+        all.refusals.push_back({std::string(k.name), "the target has no " + o.requires_isa});
+        continue;
+      }
+      o.inputs.resize(region.inputs.size());
+      o.outputs.resize(region.outputs.size());
+      all.list.push_back({&k, std::move(o)});
+    }
+  }
+  const auto own = [&](const Candidate& c) { return c.kernel->executor == options.own_executor; };
+  if (std::any_of(all.list.begin(), all.list.end(), own)) std::erase_if(all.list, std::not_fn(own));
+  return all;
 }
 
 void put_fastest_first(std::vector<Candidate>* list) {

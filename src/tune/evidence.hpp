@@ -12,20 +12,24 @@ namespace peri::tune {
 // The statistic of Evidence::time_ms: threads that lost their CPU make samples slower, nothing makes them faster.
 constexpr double kTimeQuantile = 0.2;
 constexpr std::string_view kTimeStatistic = "p20";
+// On a device: what a launch more costs in a chain of launches of one graph (tune/chains.hpp).
+constexpr std::string_view kChainStatistic = "slope";
 constexpr std::string_view kTimeInWords =
     "least of the visits to a step, each the 20th percentile of its runs by itself";
 
 struct Evidence {
   double time_ms = -1;    // of a run, by `statistic` of a visit's samples; -1: not measured, or not believed
-  std::string statistic;  // kTimeStatistic; empty: no time
+  std::string statistic;  // kTimeStatistic or kChainStatistic; empty: no time
   int64_t samples = 0;    // runs that were timed, in all visits
   int64_t visits = 0;     // apart from each other; the time is that of the fastest
+  int64_t clock_mhz = 0;  // of a device while it was timed; 0: not known
   double spread = -1;     // by what share of the time the next best visit was slower; -1: there was none
   std::string untimed;    // why a time that was measured is not believed; empty: it is
   double max_error = -1;  // largest |error| / bound found by verification; -1: not verified
   std::string rejected;   // why the candidate may not be used: wrong answer, worker died; empty: it may
-  std::string
-      compared_with;  // candidate of another provider whose answer is right everywhere if this one's is; or empty
+  // Candidate whose answer is right everywhere if this one's is: of another provider, or of its own where no other has
+  // an answer. Empty: it stands alone, or everything was held against the reference.
+  std::string compared_with;
   int64_t runs = 0, shared_runs = 0;  // to verify it: in all, and with results in the memory of arguments
   int64_t positions = 0;              // of the answer, held against the reference; 0: everything
   int64_t shapes = 0, skipped = 0;    // dims it was tried at, and dims at which that would have been too expensive

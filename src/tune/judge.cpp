@@ -2,13 +2,14 @@
 #include "tune/judge.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "base/clock.hpp"
 #include "device/memory_info.hpp"
 #include "device/target.hpp"
-#include "exec/entry.hpp"
+#include "exec/cuda_code.hpp"
+#include "tune/apart.hpp"
+#include "tune/peers.hpp"
 #include "tune/rivals.hpp"
 #include "tune/samples.hpp"
 #include "tune/trial.hpp"
@@ -26,7 +27,6 @@ constexpr int64_t kVisitSamples = 3, kOnlySamples = 5;
 constexpr double kVisitShare = 1.0 / 3;  // of the budget
 // Rounds beyond the second take no more than this share of the judge's time.
 constexpr double kMoreShare = 0.01;
-constexpr double kKeptBytes = 1 << 30;  // of the trials that wait for their rivals
 
 double numel_of(const ir::Value& v) {
   double n = 1;
@@ -71,52 +71,40 @@ std::string too_large(const ir::Graph& region) {
   return lacks_memory("to try it", trial_bytes(region));
 }
 
-// The answer of one of a provider, for comparison with those of other providers.
-struct Peer {
-  size_t index = 0;
-  const Candidate* candidate = nullptr;
-  Verdict verdict;
-  std::vector<Tensor> out;
-  std::vector<std::pair<size_t, Verdict>> alike = {};  // of the same provider, waiting for its confirmation
-};
-
 // One problem, while its candidates are judged.
 struct Case {
   const ir::Graph& region;
   const std::vector<bool>& constant;
   const Terms& terms;
   const Told& told;
-  const device::Target& target;
+  TrialPlaces& places;
   ThreadPool* pool = nullptr;
-  const bench::Ceilings& ceilings;
   std::span<const std::byte> rest;
   Given given;
   std::optional<Expected> expected;
   std::string too_dear;  // why there is no expectation, though one was asked for
-  std::vector<Peer> peers;
+  Peers peers;
   std::vector<std::unique_ptr<Trial>> trials = {};  // of those that may still be the fastest
-  std::vector<Verdict> known = {};                  // what was told last
-
-  void tell(size_t index, const Verdict& v) {
-    known[index] = v;
-    told(index, &v);
-  }
 
   bool alone() const { return trials.size() < 2; }
 
-  // How many trials may wait: each has its arguments, their packed form and its results.
-  size_t most_rivals() const {
-    return static_cast<size_t>(std::clamp(kKeptBytes / std::max(1.0, 2 * bytes_of(region)), 2.0, double{kMaxRivals}));
+  // How many trials may wait: each has its arguments, their packed form and its results. Those that wait by now are
+  // no longer among what is free.
+  size_t kept_rivals() const {
+    const double each = 2 * bytes_of(region);
+    const auto waiting = std::count_if(trials.begin(), trials.end(), [](const auto& t) { return t != nullptr; });
+    const double free = static_cast<double>(device::host_memory().available_bytes);
+    return most_rivals(each, free <= 0 ? 0 : free + static_cast<double>(waiting) * each);
   }
 
   std::vector<Evidence> evidence() const {
     std::vector<Evidence> out;
-    for (const Verdict& v : known) out.push_back(v.evidence);
+    for (const Verdict& v : peers.known()) out.push_back(v.evidence);
     return out;
   }
 
   void keep_rivals() {
-    const std::vector<size_t> close = rivals_among(evidence(), most_rivals());
+    const std::vector<size_t> close = rivals_among(evidence(), kept_rivals());
     for (size_t k = 0; k < trials.size(); ++k)
       if (std::find(close.begin(), close.end(), k) == close.end()) trials[k].reset();
   }
@@ -128,15 +116,15 @@ struct Case {
     for (size_t k = 0; k < seen.size(); ++k)
       if (!trials[k]) seen[k].time_ms = -1;
     visit_rivals(
-        seen, most_rivals(),
+        seen, kept_rivals(),
         [&](size_t k) {
           Evidence visit;
           if (stopped()) return visit;
           told(k, nullptr);
           if (!time(*candidates[k], *trials[k], &visit).ok()) return Evidence();
-          Verdict v = known[k];
+          Verdict v = peers.known()[k];
           add_visit(visit, &v.evidence);
-          tell(k, v);
+          peers.tell(k, v);
           return visit;
         },
         [&] { return more() && !stopped(); });
@@ -144,7 +132,13 @@ struct Case {
 
   Verdict one(size_t index, const Candidate& c) {
     Verdict v;
-    auto trial = Trial::create(region, constant, c, &given, target, pool, !terms.elsewhere);
+    const auto place = places.of(*c.kernel);
+    if (!place.ok()) {
+      v.lasting = v.tried = false;
+      v.evidence.rejected = "cannot be tried: " + place.error().text();
+      return v;
+    }
+    auto trial = Trial::create(region, constant, c, &given, **place, pool, !terms.elsewhere);
     if (!trial.ok()) {
       const ErrorKind kind = trial.error().kind;
       v.lasting = kind != ErrorKind::kMemory;
@@ -164,7 +158,8 @@ struct Case {
       if (expected) {
         v.evidence.max_error = *error;
         v.evidence.positions = position_count(*expected);
-        if (v.evidence.positions > 0) compare_wholly(index, c, std::move(out), &v);
+        if (v.evidence.positions > 0 && !out.empty())
+          peers.compare(index, c, *expected, given.row_major(), pool->threads(), std::move(out), &v);
         if (!v.evidence.rejected.empty()) return v;
       }
     }
@@ -176,109 +171,21 @@ struct Case {
         return v;
       }
     }
-    if (terms.verify && !expected) compare_alone(index, c, std::move(out), &v);
+    if (terms.verify && !expected) peers.compare_alone(index, c, too_dear, std::move(out), &v);
     if (!alone()) trials[index] = std::move(*trial);
     return v;
   }
 
   // A time that the machine cannot reach is an error in the measurement: taken once more, then left out.
   Status time(const Candidate& c, Trial& trial, Evidence* e) {
-    const double floor = ceilings.floor_ms(work_of(region, c.offer.flops).least);
+    PERI_ASSIGN(const TrialPlace* const place, places.of(*c.kernel));
+    const double floor = place->ceilings.floor_ms(work_of(region, c.offer.flops).least);
     for (int round = 0; round < 2; ++round) {
       PERI_TRY(trial.time(alone() ? terms.budget_ms : terms.budget_ms * kVisitShare,
-                          alone() ? kOnlySamples : kVisitSamples, rest, e));
-      if (believe_time(floor, ceilings, e)) break;
+                          alone() ? kOnlySamples : kVisitSamples, rest, e, terms.model_bytes, least_ms(evidence())));
+      if (believe_time(floor, place->ceilings, e)) break;
     }
     return Ok{};
-  }
-
-  Peer* peer_of(const Candidate& c, bool same_provider) {
-    const auto peer = std::find_if(peers.begin(), peers.end(), [&](const Peer& p) {
-      return (p.candidate->kernel->provider == c.kernel->provider) == same_provider;
-    });
-    return peer == peers.end() ? nullptr : &*peer;
-  }
-
-  // Of output `k`, where only positions of it are known: who is right where the two differ. False: not this one; the
-  // peer goes if it is not.
-  bool settle_dispute(size_t k, const Tensor& out, Verdict* v, Peer** peer) {
-    const Expected& e = expected_of(*expected, k);
-    if (e.positions.empty()) return true;
-    const std::vector<int64_t> disputed = disputed_positions(e, (*peer)->out[k], out);
-    if (disputed.empty()) return true;
-    auto exact = expected_at(e.region ? *e.region : region, given.row_major(), pool->threads(), disputed);
-    if (!exact.ok()) return v->evidence.rejected = "cannot be judged: " + exact.error().text(), false;
-    auto mine = compare(*exact, {&out, 1}), theirs = compare(*exact, {&(*peer)->out[k], 1});
-    if (!mine.ok()) v->evidence.rejected = mine.error().text();
-    if (!theirs.ok()) revoke(*peer, theirs.error().text()), *peer = nullptr;
-    return mine.ok();
-  }
-
-  // Positions show what is wrong everywhere; an answer of another provider shows what is wrong somewhere. Where the two
-  // differ by more than their bounds, the reference says who is right.
-  void compare_wholly(size_t index, const Candidate& c, std::vector<Tensor> out, Verdict* v) {
-    if (Peer* peer = peer_of(c, false)) {
-      for (size_t k = 0; peer && k < out.size(); ++k)
-        if (!settle_dispute(k, out[k], v, &peer)) return;
-      if (peer) v->evidence.compared_with = peer->candidate->id();
-    }
-    if (!peer_of(c, true)) peers.push_back({index, &c, *v, std::move(out)});
-  }
-
-  // Without a reference: right is what two providers give.
-  void compare_alone(size_t index, const Candidate& c, std::vector<Tensor> out, Verdict* v) {
-    v->evidence.rejected = "cannot be judged: " + too_dear + ", and no other provider gives the same answer";
-    v->lasting = false;  // another provider may come, in a build that asks for more than this one
-    for (Peer& p : peers) {
-      if (p.candidate->kernel->provider == c.kernel->provider) continue;
-      const Result<double> far = agree(region, p.out, out);
-      if (!far.ok()) continue;
-      v->evidence.rejected.clear();
-      v->lasting = true;
-      v->evidence.compared_with = p.candidate->id();
-      v->evidence.max_error = *far;
-      confirm(&p, c.id(), *far);
-      break;
-    }
-    Peer* own = peer_of(c, true);
-    if (!own) {
-      peers.push_back({index, &c, *v, std::move(out)});
-    } else if (!v->evidence.rejected.empty()) {
-      const Result<double> far = agree(region, own->out, out);
-      if (!far.ok()) return;
-      v->evidence.max_error = *far;
-      if (own->verdict.evidence.rejected.empty()) {
-        v->evidence.rejected.clear();
-        v->lasting = true;
-        v->evidence.compared_with = own->verdict.evidence.compared_with;
-      } else {
-        own->alike.emplace_back(index, *v);
-      }
-    } else if (!own->verdict.evidence.rejected.empty() && agree(region, own->out, out).ok()) {
-      confirm(own, v->evidence.compared_with, v->evidence.max_error);
-    }
-  }
-
-  // Tells that a peer and those like it are right after all.
-  void confirm(Peer* p, const std::string& by, double far) {
-    if (p->verdict.evidence.rejected.empty()) return;
-    p->verdict.evidence.max_error = far;
-    p->alike.emplace_back(p->index, p->verdict);
-    for (auto& [index, v] : p->alike) {
-      v.evidence.rejected.clear();
-      v.lasting = true;
-      v.evidence.compared_with = by;
-      tell(index, v);
-    }
-    p->verdict = p->alike.back().second;
-    p->alike.clear();
-  }
-
-  void revoke(Peer* peer, const std::string& why) {
-    Verdict v;
-    v.evidence.rejected = why;
-    tell(peer->index, v);
-    peers.erase(peers.begin() + (peer - peers.data()));
   }
 };
 }  // namespace
@@ -289,10 +196,10 @@ bool believe_time(double floor_ms, const bench::Ceilings& ceilings, Evidence* e)
     return true;
   }
   e->untimed = format(
-      "%.4g ms were measured, and %d thread%s of this machine need%s %.4g ms at %.2f GHz: the kernel "
+      "%.4g ms were measured, and %d %s%s of this machine need%s %.4g ms at %.2f GHz: the kernel "
       "did not do its work while it was timed",
-      e->time_ms, ceilings.threads, ceilings.threads == 1 ? "" : "s", ceilings.threads == 1 ? "s" : "", floor_ms,
-      ceilings.clock_ghz);
+      e->time_ms, ceilings.threads, std::string(ceilings.unit).c_str(), ceilings.threads == 1 ? "" : "s",
+      ceilings.threads == 1 ? "s" : "", floor_ms, ceilings.clock_ghz);
   e->time_ms = -1;
   e->statistic.clear();
   e->samples = e->visits = 0;
@@ -309,15 +216,11 @@ size_t traffic_bytes(double model_bytes) {
 }
 
 struct Judge::State {
-  device::Target target;
+  TrialPlaces places;
   ThreadPool pool;
-  bench::Ceilings ceilings;
   Tensor rest;
   double seconds = 0, more_seconds = 0;  // of judging, and of rounds beyond the second in it
-  explicit State(int threads)
-      : target(device::cpu_target(threads, exec::libraries())),
-        pool(threads),
-        ceilings(bench::machine_ceilings(threads)) {}
+  explicit State(int threads) : places(threads), pool(threads) {}
 
   // What is read between timed runs; empty if there is no memory for it.
   std::span<const std::byte> between_runs(double model_bytes) {
@@ -326,7 +229,7 @@ struct Judge::State {
       auto made = Tensor::uninitialized(DType::kU8, {static_cast<int64_t>(bytes)});
       if (!made.ok()) return {};
       rest = std::move(made).value();
-      std::memset(rest.mutable_data(), 1, bytes);  // pages never written would all be the same page of zeros
+      std::fill_n(rest.mutable_data(), bytes, std::byte{1});  // pages never written would all be the same page of zeros
     }
     return rest.bytes();
   }
@@ -343,13 +246,23 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
     for (size_t k = 0; k < candidates.size(); ++k) told(k, &v);
   };
   const int64_t start = now_ns();
+  foresee(region, constant, candidates);
   if (const std::string why = too_large(region); !why.empty()) return all(why);
   auto arguments = make_arguments(region, terms.seed);
   if (!arguments.ok()) return all("cannot be judged: " + arguments.error().text());
   auto given = Given::make(std::move(*arguments), constant);
   if (!given.ok()) return all("cannot be judged: " + given.error().text());
-  Case one{region, constant, terms, told, state_->target, &state_->pool, state_->ceilings, {}, std::move(*given),
-           {},     {},       {}};
+  Case one{region,
+           constant,
+           terms,
+           told,
+           state_->places,
+           &state_->pool,
+           {},
+           std::move(*given),
+           {},
+           {},
+           {region, candidates.size(), told}};
   if (terms.measure) one.rest = state_->between_runs(terms.model_bytes);
   if (terms.verify) one.too_dear = lacks_memory("its reference", trial_bytes(region) + reference_bytes(region));
   if (terms.verify && one.too_dear.empty()) {
@@ -363,11 +276,15 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
       return all("cannot be judged: " + expected.error().text());
   }
   one.trials.resize(candidates.size());
-  one.known.resize(candidates.size());
-  for (size_t k = 0; k < candidates.size() && !(terms.stop && terms.stop()); ++k) {
-    told(k, nullptr);
-    const Verdict v = one.one(k, *candidates[k]);
-    one.tell(k, v);
+  std::vector<bool> tried(candidates.size());
+  const auto passed = [&](size_t k) { return tried[k] && one.peers.known()[k].evidence.right(); };
+  while (!(terms.stop && terms.stop())) {
+    const std::optional<size_t> next = next_apart(candidates, tried, passed);
+    if (!next) break;
+    told(*next, nullptr);
+    const Verdict v = one.one(*next, *candidates[*next]);
+    tried[*next] = true;
+    one.peers.tell(*next, v);
     one.keep_rivals();
   }
   double more_since = 0;
@@ -381,7 +298,25 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
 }
 
 SampleVerdict Judge::samples(const kernels::Kernel& kernel) {
-  return check_samples(kernel, state_->target, &state_->pool);
+  const auto place = state_->places.of(kernel);
+  if (!place.ok()) return {0, "cannot be tried: " + place.error().text(), false};
+  return check_samples(kernel, **place, &state_->pool);
 }
+
+Resolved Judge::resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate) {
+  const auto place = state_->places.of(*candidate.kernel);
+  if (!place.ok()) return {{}, "cannot be tried: " + place.error().text(), false};
+  return resolve_here(region, constant, candidate, (*place)->target);
+}
+
+void Judge::foresee(const ir::Graph& region, const std::vector<bool>& constant,
+                    std::span<const Candidate* const> candidates) {
+  for (const Candidate* c : candidates)
+    if (device_of(*c->kernel) != state_->places.host().name)
+      if (const auto place = state_->places.of(*c->kernel); place.ok())
+        exec::foresee_code(*c->kernel, {&region, constant}, c->offer.config, (*place)->target);
+}
+
+bool Judge::lost() { return state_->places.lost(); }
 
 }  // namespace peri::tune

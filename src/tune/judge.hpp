@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/ceilings.hpp"
+#include "tune/resolved.hpp"
 #include "tune/tuner.hpp"
 
 namespace peri::tune {
@@ -25,6 +26,7 @@ struct Terms {
   uint64_t seed = 7;
   double budget_ms = 60, model_bytes = 1e12;
   std::function<bool()> stop = {};  // once true no further candidate is tried: it gets no verdict
+  bool ahead = false;               // nothing is judged now: see Judge::foresee()
 };
 
 struct SampleVerdict {
@@ -48,6 +50,13 @@ class Judge {
   // Tier 1: every sample that the kernel takes, in full, alone and with epilogues, each configuration. A kernel that
   // takes none is refused.
   SampleVerdict samples(const kernels::Kernel& kernel);
+  // What the candidate's library chooses for the problem.
+  Resolved resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate);
+  // Begins what can be done before candidates of a device are tried: their code is compiled by other threads.
+  void foresee(const ir::Graph& region, const std::vector<bool>& constant,
+               std::span<const Candidate* const> candidates);
+  // Whether a candidate has brought a device to an end for this process. Waits for devices.
+  bool lost();
 
  private:
   struct State;

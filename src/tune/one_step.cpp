@@ -8,12 +8,14 @@ namespace peri::tune {
 
 namespace {
 struct Maker {
+  uint32_t device = plan::kHost;
   OneStep out = {};
 
   Result<int32_t> buffer(const ir::Value& v, const ir::Layout& layout, plan::BufferKind kind) {
     plan::Buffer b;
     b.name = v.name + (kind == plan::BufferKind::kWeight ? " given" : "");
     b.kind = kind;
+    b.device = device;
     b.dtype = v.type.dtype;
     b.shape = *v.type.shape;
     b.layout = exec::layout_code(layout);
@@ -42,7 +44,8 @@ struct Maker {
     PERI_ASSIGN(const int32_t to, buffer(v, layout, plan::BufferKind::kScratch));
     plan::Step copy;
     copy.name = "bring " + v.name;
-    copy.executor = "copy";
+    copy.executor = plan::kCopyExecutor;
+    copy.device = device;
     copy.reads = {from};
     copy.writes = {to};
     copy.variants.emplace_back();
@@ -53,8 +56,12 @@ struct Maker {
 }  // namespace
 
 Result<OneStep> one_step(const ir::Graph& region, const std::vector<bool>& weights, const Candidate& c,
-                         const std::vector<int>& shared) {
+                         const std::vector<int>& shared, const std::string& device) {
   Maker m;
+  if (device != "host") {
+    m.out.program.devices.push_back(device);
+    m.device = 1;
+  }
   ir::Graph g = region.clone();
   for (size_t k = 0; k < g.inputs.size(); ++k) {
     const ir::Layout& layout = c.offer.inputs[k];
@@ -66,6 +73,7 @@ Result<OneStep> one_step(const ir::Graph& region, const std::vector<bool>& weigh
   plan::Step step;
   step.name = "candidate";
   step.executor = c.kernel->executor;
+  step.device = m.device;
   step.reads = m.out.arguments;
   for (size_t k = 0; k < g.outputs.size(); ++k) {
     g.outputs[k]->type.layout = c.offer.outputs[k];

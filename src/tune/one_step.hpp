@@ -15,8 +15,9 @@ struct OneStep {
   std::vector<int32_t> results;    // per output
 };
 
-// `shared`: for each output the input whose memory it takes, or -1. Error: what no offer may say.
+// `shared`: for each output the input whose memory it takes, or -1. `device`: where all of it lies and runs; "host" or
+// the name of another. Error: what no offer may say.
 Result<OneStep> one_step(const ir::Graph& region, const std::vector<bool>& weights, const Candidate& candidate,
-                         const std::vector<int>& shared);
+                         const std::vector<int>& shared, const std::string& device = "host");
 
 }  // namespace peri::tune

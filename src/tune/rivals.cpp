@@ -5,6 +5,20 @@
 
 namespace peri::tune {
 
+namespace {
+constexpr double kKeptBytes = 1 << 30;      // of the trials that wait
+constexpr double kAlwaysThere = 256 << 20;  // so much memory is
+constexpr double kShareOfFree = 0.8;
+}  // namespace
+
+size_t most_rivals(double each, double free) {
+  const double size = std::max(1.0, each);
+  const size_t wanted = static_cast<size_t>(std::clamp(kKeptBytes / size, 2.0, double{kMaxRivals}));
+  if (free <= 0 || static_cast<double>(wanted) * size <= kAlwaysThere) return wanted;
+  const double fit = kShareOfFree * free / size - 1;  // one is being tried
+  return fit < 2 ? 0 : std::min(wanted, static_cast<size_t>(fit));
+}
+
 void add_visit(const Evidence& visit, Evidence* e) {
   if (!visit.timed()) return;
   if (!e->timed()) {
@@ -21,6 +35,13 @@ void add_visit(const Evidence& visit, Evidence* e) {
   e->spread = least > 0 ? next / least - 1 : 0;
   e->samples += visit.samples;
   e->visits += 1;
+}
+
+double least_ms(std::span<const Evidence> candidates) {
+  double least = -1;
+  for (const Evidence& e : candidates)
+    if (e.right() && e.timed() && (least < 0 || e.time_ms < least)) least = e.time_ms;
+  return least;
 }
 
 std::vector<size_t> rivals_among(std::span<const Evidence> candidates, size_t most) {

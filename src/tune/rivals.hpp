@@ -17,8 +17,15 @@ constexpr double kSameTime = 0.03;
 constexpr int64_t kMaxVisits = 4;
 constexpr size_t kMaxRivals = 6;
 
+// How many trials of `each` bytes may wait for their rivals where `free` bytes are left (0: not known) and one more
+// trial is to be made beside them.
+size_t most_rivals(double each, double free);
+
 // Takes a further visit into the evidence: the least time stands, and how far the next best lies above it.
 void add_visit(const Evidence& visit, Evidence* evidence);
+
+// The least time of those that are right and timed; -1: there is none.
+double least_ms(std::span<const Evidence> candidates);
 
 // Those that may be the fastest, fastest first, at most `most`: timed, right and within kRivalRatio of the least time.
 std::vector<size_t> rivals_among(std::span<const Evidence> candidates, size_t most = kMaxRivals);

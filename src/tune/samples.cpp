@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "exec/cuda_code.hpp"
 #include "problem/problem.hpp"
 #include "tune/sample_regions.hpp"
 #include "tune/trial.hpp"
@@ -28,17 +29,49 @@ bool prepared(SampleProblem* p) {
   return true;
 }
 
+// On a device, where the code of each configuration of each problem is compiled by itself, a part of the samples: those
+// of the kernel itself, of the others every fourth by the best guess for it, and every other configuration on its first
+// and on some of all kinds. The host runs all of them in CI (tests/tune/cuda_text_test.cpp).
+class Share {
+ public:
+  Share(const TrialPlace& place, size_t own) : all_(!place.away()), own_(own) {}
+  bool takes(size_t problem, size_t offer, const std::string& config) {
+    if (all_ || (problem < own_ && offer == 0)) return true;
+    return offer == 0 ? taken_++ % kOneOf == 0 : !seen_[config]++ || problem % kOneOfOthers == offer % kOneOfOthers;
+  }
+
+ private:
+  static constexpr size_t kOneOf = 4, kOneOfOthers = 211;
+  bool all_;
+  size_t own_, taken_ = 0;
+  std::map<std::string, int> seen_;
+};
+
+// Has the code of all offers that will be tried compiled.
+void foresee(const kernels::Kernel& kernel, const TrialPlace& place, Share share,
+             std::span<SampleProblem* const> problems) {
+  for (size_t n = 0; n < problems.size() && place.away(); ++n) {
+    const kernels::Problem problem{&problems[n]->region, problems[n]->constant};
+    const auto offers = kernel.offer(problem, place.target);
+    for (size_t k = 0; offers.ok() && k < offers->size(); ++k)
+      if (const std::string& config = (*offers)[k].config; share.takes(n, k, config))
+        exec::foresee_code(kernel, problem, config, place.target);
+  }
+}
+
 // The error of the first offer of the kernel for this problem that is wrong; counts the others in *right.
-Status check_problem(const kernels::Kernel& kernel, const device::Target& target, SampleProblem* p, ThreadPool* pool,
-                     int64_t* right) {
-  auto offers = kernel.offer({&p->region, p->constant}, target);
+Status check_problem(const kernels::Kernel& kernel, const TrialPlace& place, SampleProblem* p, size_t number,
+                     Share* share, ThreadPool* pool, int64_t* right) {
+  auto offers = kernel.offer({&p->region, p->constant}, place.target);
   if (!offers.ok() || offers->empty() || !prepared(p)) return Ok{};
-  for (kernels::Offer& o : *offers) {
-    if (!target.has(o.requires_isa)) continue;
+  for (size_t k = 0; k < offers->size(); ++k) {
+    kernels::Offer& o = (*offers)[k];
+    if (!share->takes(number, k, o.config)) continue;
+    if (!place.target.has(o.requires_isa)) continue;
     o.inputs.resize(p->region.inputs.size());
     o.outputs.resize(p->region.outputs.size());
     const Candidate c{&kernel, std::move(o)};
-    auto trial = Trial::create(p->region, p->constant, c, &*p->given, target, pool);
+    auto trial = Trial::create(p->region, p->constant, c, &*p->given, place, pool);
     const auto late = [](ErrorKind kind) { return kind == ErrorKind::kRefused || kind == ErrorKind::kUnsupported; };
     if (!trial.ok() && late(trial.error().kind)) continue;
     if (!trial.ok()) return Error(trial.error().kind, "{" + c.offer.config + "} " + trial.error().text());
@@ -51,7 +84,7 @@ Status check_problem(const kernels::Kernel& kernel, const device::Target& target
 }
 }  // namespace
 
-SampleVerdict check_samples(const kernels::Kernel& kernel, const device::Target& target, ThreadPool* pool) {
+SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& place, ThreadPool* pool) {
   // A process that builds many engines asks once.
   static std::mutex guard;
   static std::map<const kernels::Kernel*, SampleVerdict> known;
@@ -59,14 +92,18 @@ SampleVerdict check_samples(const kernels::Kernel& kernel, const device::Target&
   if (const auto it = known.find(&kernel); it != known.end()) return it->second;
   SampleVerdict v;
   std::vector<SampleProblem> own = own_problems(kernel);
+  std::vector<SampleProblem*> problems;
   for (std::vector<SampleProblem>* list : {&own, &common_problems()})
-    for (SampleProblem& p : *list) {
-      if (!v.failed.empty()) break;
-      const Status right = check_problem(kernel, target, &p, pool, &v.samples);
-      if (right.ok()) continue;
-      v.failed = "wrong on a sample: " + right.error().text() + " in " + problem::text(p.region, p.constant);
-      v.lasting = right.error().kind != ErrorKind::kMemory;
-    }
+    for (SampleProblem& p : *list) problems.push_back(&p);
+  Share share(place, own.size());
+  foresee(kernel, place, share, problems);
+  for (size_t n = 0; n < problems.size() && v.failed.empty(); ++n) {
+    SampleProblem& p = *problems[n];
+    const Status right = check_problem(kernel, place, &p, n, &share, pool, &v.samples);
+    if (right.ok()) continue;
+    v.failed = "wrong on a sample: " + right.error().text() + " in " + problem::text(p.region, p.constant);
+    v.lasting = right.error().kind != ErrorKind::kMemory;
+  }
   if (v.failed.empty() && v.samples == 0) v.failed = "no sample of it ran: nothing is known of it";
   if (v.lasting) known.emplace(&kernel, v);
   return v;

@@ -2,12 +2,13 @@
 #pragma once
 
 #include "tune/judge.hpp"
+#include "tune/trial_place.hpp"
 
 namespace peri::tune {
 
 // Runs every offer the kernel makes for its own samples and the common ones (sample_regions.hpp), in every form of
 // Trial::verify; weights constant and not. Ends with the first that is wrong; one that takes no sample fails. Seeded;
 // about a second for all kernels together.
-SampleVerdict check_samples(const kernels::Kernel& kernel, const device::Target& target, ThreadPool* pool);
+SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& place, ThreadPool* pool);
 
 }  // namespace peri::tune

@@ -7,6 +7,8 @@
 #include "bench/measure.hpp"
 #include "exec/entry.hpp"
 #include "runtime/engine.hpp"
+#include "tune/away.hpp"
+#include "tune/chains.hpp"
 #include "tune/one_step.hpp"
 
 namespace peri::tune {
@@ -41,7 +43,14 @@ struct Made {
   OneStep one;
   std::vector<int> shared;
   std::unique_ptr<runtime::Session> session;
-  bool apart = false;  // its last run left arguments as they were given, and results in memory of their own
+  bool apart = false;           // its last run left arguments as they were given, and results in memory of their own
+  std::vector<uint64_t> given;  // of a device: checksums of the arguments as they were brought there
+};
+
+// The bytes of a buffer after a run, as they lie in memory.
+struct Held {
+  Tensor copied;  // from a device
+  std::span<const std::byte> bytes;
 };
 }  // namespace
 
@@ -50,10 +59,11 @@ struct Trial::State {
   std::vector<bool> weights;
   Candidate candidate;
   Given* given = nullptr;
-  device::Target target;
+  TrialPlace place{device::Target()};
   ThreadPool* pool = nullptr;
   bool choosing = true;
   double flops = 0;
+  std::vector<uint64_t> first_sums;         // of a device: checksums of the first run's results
   std::vector<std::unique_ptr<Made>> made;  // the first with every sharing that is offered
 
   bool floats(size_t output) const { return is_float(region->outputs[output]->type.dtype); }
@@ -63,10 +73,14 @@ struct Trial::State {
   Result<Made*> engine_with(const std::vector<int>& shared);
   Status run(Made* m, const Form& form);
   Status check_arguments(Made* m, const Form& form) const;
+  Status check_sums(Made* m, const Form& form) const;
+  Result<Held> held(Made* m, int32_t buffer) const;
   Result<Tensor> answer(Made* m, size_t k) const;
   Result<Tensor> row_major(const Tensor& physical, size_t k) const;
   Status same_bits(Made* m, const std::vector<Tensor>& first, const Form& form) const;
   Status cool(Made* m, std::span<const std::byte> rest) const;
+  Status time_away(Made* m, double budget_ms, int64_t least_rounds, double model_bytes, double best_ms,
+                   Evidence* evidence) const;
 };
 Trial::Trial() : state_(std::make_unique<State>()) {}
 Trial::~Trial() = default;
@@ -125,7 +139,7 @@ Result<Made*> Trial::State::engine_with(const std::vector<int>& shared) {
     if (m->shared == shared) return m.get();
   auto m = std::make_unique<Made>();
   m->shared = shared;
-  PERI_ASSIGN(m->one, one_step(*region, weights, candidate, shared));
+  PERI_ASSIGN(m->one, one_step(*region, weights, candidate, shared, place.name));
   runtime::WeightSource source;
   for (size_t k = 0; k < region->inputs.size(); ++k) {
     PERI_ASSIGN(Tensor t, given->in_layout(k, candidate.offer.inputs[k]));
@@ -134,7 +148,8 @@ Result<Made*> Trial::State::engine_with(const std::vector<int>& shared) {
   static const std::vector<const runtime::Executor*> kExecutors = exec::table();
   runtime::EngineOptions options;
   options.executors = kExecutors;
-  options.machine = {target.isas, target.libraries};
+  options.machine = {place.target.isas, place.target.libraries};
+  if (place.away()) options.devices.push_back(place.device);
   options.threads = pool->threads();
   options.choosing = choosing;
   PERI_ASSIGN(const auto engine, runtime::Engine::create(m->one.program, std::move(source), options));
@@ -146,12 +161,15 @@ Result<Made*> Trial::State::engine_with(const std::vector<int>& shared) {
     if (before && k == step) session->poison_results(k);
   });
   PERI_TRY(session->prepare({}));
+  if (place.checksums) {
+    PERI_ASSIGN(m->given, given_sums(*session, m->one.step, weights, *place.checksums));
+  }
   made.push_back(std::move(m));
   return made.back().get();
 }
 
 Result<std::unique_ptr<Trial>> Trial::create(const ir::Graph& region, const std::vector<bool>& weights,
-                                             const Candidate& c, Given* given, const device::Target& target,
+                                             const Candidate& c, Given* given, const TrialPlace& place,
                                              ThreadPool* pool, bool choosing) {
   std::unique_ptr<Trial> trial(new Trial());
   State& s = *trial->state_;
@@ -159,7 +177,7 @@ Result<std::unique_ptr<Trial>> Trial::create(const ir::Graph& region, const std:
   s.weights = weights;
   s.candidate = {c.kernel, c.offer};
   s.given = given;
-  s.target = target;
+  s.place = place;
   s.pool = pool;
   s.choosing = choosing;
   for (const ir::Node* n : region.nodes) s.flops += ops::cost_of(*n).flops;
@@ -179,22 +197,45 @@ Status Trial::State::run(Made* m, const Form& form) {
   session.order(form.order);
   m->apart = false;
   PERI_TRY(session.prepare({}));
-  session.poison();
+  if (!place.away()) session.poison();  // elsewhere the hook poisons what the step writes, and all else is brought
   auto done = session.run({});
   if (!done.ok()) return told("its run reports: ", std::move(done).error());
   m->apart = !form.shares();
   return check_arguments(m, form);
 }
 
-// What no result took must be as it was given.
+Result<Held> Trial::State::held(Made* m, int32_t buffer) const {
+  Held out;
+  if (!place.away()) {
+    PERI_ASSIGN(out.bytes, m->session->memory_of(buffer));
+    return out;
+  }
+  PERI_ASSIGN(out.copied, m->session->buffer_contents(buffer));
+  out.bytes = out.copied.bytes();
+  return out;
+}
+
+Status Trial::State::check_sums(Made* m, const Form& form) const {
+  PERI_ASSIGN(const std::vector<uint64_t> now, read_sums(*m->session, m->one.step, *place.checksums));
+  for (size_t k = 0; k < now.size(); ++k)
+    if (now[k] != m->given[k] &&
+        std::find(form.shared.begin(), form.shared.end(), static_cast<int>(k)) == form.shared.end())
+      return wrong(format("it changed its input %zu", k));
+  return Ok{};
+}
+
+// What no result took must be as it was given; of weights on the host the guards say more.
 Status Trial::State::check_arguments(Made* m, const Form& form) const {
+  if (place.checksums) return check_sums(m, form);
   for (size_t k = 0; k < weights.size(); ++k) {
-    if (weights[k] || std::find(form.shared.begin(), form.shared.end(), static_cast<int>(k)) != form.shared.end())
+    if ((weights[k] && !place.away()) ||
+        std::find(form.shared.begin(), form.shared.end(), static_cast<int>(k)) != form.shared.end())
       continue;
     PERI_ASSIGN(const Tensor t, given->in_layout(k, candidate.offer.inputs[k]));
     if (t.bytes().empty()) continue;
-    PERI_ASSIGN(const auto now, m->session->memory_of(m->one.arguments[k]));
-    if (std::memcmp(now.data(), t.data(), now.size()) != 0) return wrong(format("it changed its input %zu", k));
+    PERI_ASSIGN(const Held now, held(m, m->one.arguments[k]));
+    if (std::memcmp(now.bytes.data(), t.data(), now.bytes.size()) != 0)
+      return wrong(format("it changed its input %zu", k));
   }
   return given->check_weights();
 }
@@ -205,8 +246,8 @@ Result<Tensor> Trial::State::answer(Made* m, size_t k) const {
   PERI_ASSIGN(Tensor t,
               Tensor::uninitialized(v.type.dtype, physical_dims(kernels::dims_of(v), candidate.offer.outputs[k])));
   if (t.bytes().empty()) return t;
-  PERI_ASSIGN(const auto now, m->session->memory_of(m->one.results[k]));
-  std::memcpy(t.mutable_data(), now.data(), now.size());
+  PERI_ASSIGN(const Held now, held(m, m->one.results[k]));
+  std::memcpy(t.mutable_data(), now.bytes.data(), now.bytes.size());
   return t;
 }
 
@@ -215,10 +256,16 @@ Result<Tensor> Trial::State::row_major(const Tensor& physical, size_t k) const {
 }
 
 Status Trial::State::same_bits(Made* m, const std::vector<Tensor>& first, const Form& form) const {
+  if (place.checksums) {
+    PERI_ASSIGN(const std::vector<uint64_t> now, written_sums(*m->session, m->one.step, *place.checksums));
+    if (now == first_sums) return Ok{};
+  }
   for (size_t k = 0; k < first.size(); ++k) {
+    if (!first[k].defined())
+      return wrong(format("output %zu depends on which run it is", k)).expecting("the same bits");
     if (first[k].bytes().empty()) continue;
-    PERI_ASSIGN(const auto memory, m->session->memory_of(m->one.results[k]));
-    if (std::memcmp(first[k].data(), memory.data(), memory.size()) == 0) continue;
+    PERI_ASSIGN(const Held memory, held(m, m->one.results[k]));
+    if (std::memcmp(first[k].data(), memory.bytes.data(), memory.bytes.size()) == 0) continue;
     PERI_ASSIGN(const Tensor now, answer(m, k));
     PERI_ASSIGN(const Tensor a, row_major(first[k], k));
     PERI_ASSIGN(const Tensor b, row_major(now, k));
@@ -226,7 +273,9 @@ Status Trial::State::same_bits(Made* m, const std::vector<Tensor>& first, const 
     if (at == a.bytes().end()) continue;  // padding of a layout may hold anything
     const int64_t element = (at - a.bytes().begin()) * 8 / dtype_bits(a.dtype());
     return wrong(format("output %zu at %lld depends on %s", k, static_cast<long long>(element),
-                        form.shares() ? "whether results share memory of arguments" : "the order of tasks"))
+                        form.shares()  ? "whether results share memory of arguments"
+                        : place.away() ? "which run it is"
+                                       : "the order of tasks"))
         .expecting("the same bits");
   }
   return Ok{};
@@ -245,8 +294,19 @@ Result<double> Trial::verify(const Expected* expected, Evidence* evidence, std::
       PERI_TRY(s.same_bits(m, first, form));
       continue;
     }
+    if (s.place.checksums) {
+      PERI_ASSIGN(s.first_sums, written_sums(*m->session, m->one.step, *s.place.checksums));
+    }
     std::vector<Tensor> answers;
+    bool whole = true;
     for (size_t k = 0; k < s.region->outputs.size(); ++k) {
+      const ir::Value& v = *s.region->outputs[k];
+      if (s.candidate.offer.outputs[k].row_major() && picks(s.place, v, expected, k)) {
+        PERI_ASSIGN(answers.emplace_back(), picked_result(*m->session, m->one.step, k, v, *expected, s.place));
+        first.emplace_back();
+        whole = false;
+        continue;
+      }
       PERI_ASSIGN(Tensor t, s.answer(m, k));
       PERI_ASSIGN(Tensor row_major, s.row_major(t, k));
       answers.push_back(std::move(row_major));
@@ -255,7 +315,7 @@ Result<double> Trial::verify(const Expected* expected, Evidence* evidence, std::
     if (expected) {
       PERI_ASSIGN(worst, compare(*expected, answers));
     }
-    if (outputs) *outputs = std::move(answers);
+    if (outputs && whole) *outputs = std::move(answers);
   }
   return worst;
 }
@@ -290,7 +350,24 @@ Status Trial::State::cool(Made* m, std::span<const std::byte> rest) const {
   return Ok{};
 }
 
-Status Trial::time(double budget_ms, int64_t least_samples, std::span<const std::byte> rest, Evidence* evidence) {
+constexpr double kAwayShare = 0.4;  // of the budget: a device's times differ little
+
+Status Trial::State::time_away(Made* m, double budget_ms, int64_t least_rounds, double model_bytes, double best_ms,
+                               Evidence* evidence) const {
+  PERI_ASSIGN(const runtime::DeviceStep step, m->session->device_step(m->one.step));
+  ChainTerms terms;
+  terms.weights = weights;
+  terms.cold_weights = model_bytes > static_cast<double>(place.device->target().cache_bytes(2));
+  terms.budget_ms = budget_ms * kAwayShare;
+  terms.best_ms = best_ms;
+  terms.least_rounds = least_rounds;
+  PERI_TRY(time_chains(step, terms, evidence));
+  place.note_state(evidence);
+  return Ok{};
+}
+
+Status Trial::time(double budget_ms, int64_t least_samples, std::span<const std::byte> rest, Evidence* evidence,
+                   double model_bytes, double best_ms) {
   State& s = *state_;
   const bool cools = !rest.empty() && std::find(s.weights.begin(), s.weights.end(), true) != s.weights.end();
   bench::Schedule schedule{.warm_up_seconds = 0, .seconds = budget_ms * 1e-3, .min_samples = least_samples};
@@ -303,6 +380,7 @@ Status Trial::time(double budget_ms, int64_t least_samples, std::span<const std:
     PERI_TRY(m->session->run({}));
     m->apart = true;
   }
+  if (s.place.away()) return s.time_away(m, budget_ms, least_samples, model_bytes, best_ms, evidence);
   Status cooled = Ok{};
   if (cools)
     schedule.before = [&] {

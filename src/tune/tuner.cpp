@@ -2,14 +2,16 @@
 #include "tune/tuner.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <set>
 
 #include "base/clock.hpp"
-#include "base/fault.hpp"
 #include "exec/entry.hpp"
 #include "problem/problem.hpp"
 #include "tune/apart.hpp"
 #include "tune/cache.hpp"
 #include "tune/cache_keys.hpp"
+#include "tune/candidates.hpp"
 #include "tune/contained_judge.hpp"
 #include "tune/elsewhere.hpp"
 #include "tune/judge.hpp"
@@ -28,9 +30,9 @@ struct Tuner::State {
   std::map<std::string, Candidates> offers;
   std::map<std::string, double> conversions;
   std::map<const kernels::Kernel*, SampleVerdict> sampled;
+  std::set<std::string> foreseen;
   Stats stats;
 
-  Candidates collect(const ir::Graph& region, const std::vector<bool>& constant);
   bool stopped() const { return options.stop && options.stop(); }
   // Takes what the cache knows of a candidate; false if it has to be tried.
   bool recall(const std::string& key, const ir::Graph& region, Candidate* c);
@@ -41,8 +43,9 @@ struct Tuner::State {
   // Verdicts of the worker, else of this process, one for each; also written into the candidates and the cache.
   std::vector<Verdict> judged(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                               std::vector<Candidate*> fresh, const Terms& terms);
-  void decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
-                  std::vector<Candidate*> fresh);
+  // Tries what the cache does not know of the candidates from `first` on, and beside them what they are held against.
+  void decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, size_t first,
+                  Candidates* all);
   // Tries settings of the fastest candidate's tunables.
   void turn(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
   void decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
@@ -63,6 +66,10 @@ Tuner::Tuner(Options options) : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.target = options.target ? *options.target : device::cpu_target(options.threads, exec::libraries());
   s.options = std::move(options);
+  if (s.options.budget_seconds > 0)
+    s.options.stop = [stop = s.options.stop, start = now_ns(), most = s.options.budget_seconds] {
+      return (stop && stop()) || seconds_since(start) > most;
+    };
   s.stats.worker = !s.options.worker.empty();
   if (!s.stats.worker) s.stats.worker_trouble = "no worker was asked for";
   if (!s.options.cache_path.empty() && s.options.measure)
@@ -83,34 +90,6 @@ Tuner::Stats Tuner::stats() const {
   return s;
 }
 
-Candidates Tuner::State::collect(const ir::Graph& region, const std::vector<bool>& constant) {
-  Candidates all;
-  const kernels::Problem problem{&region, constant};
-  for (const kernels::Kernel* kernel : kernels::kernels()) {
-    const kernels::Kernel& k = *kernel;
-    if (!options.executors.empty() &&
-        std::find(options.executors.begin(), options.executors.end(), k.executor) == options.executors.end())
-      continue;
-    // Changes of layout serve every provider.
-    if (!options.provider.empty() && k.provider != options.provider && problem.anchor().op != "relayout") continue;
-    auto offers = contained([&] { return k.offer(problem, target); });
-    if (!offers.ok()) {
-      all.refusals.push_back({std::string(k.name), offers.error().text()});
-      continue;
-    }
-    for (kernels::Offer& o : *offers) {
-      if (!target.has(o.requires_isa)) {
-        all.refusals.push_back({std::string(k.name), "the target has no " + o.requires_isa});
-        continue;
-      }
-      o.inputs.resize(region.inputs.size());
-      o.outputs.resize(region.outputs.size());
-      all.list.push_back({&k, std::move(o)});
-    }
-  }
-  return all;
-}
-
 bool Tuner::State::recall(const std::string& key, const ir::Graph& region, Candidate* c) {
   if (!cache) return false;
   std::optional<Evidence> known = cache->find(key, candidate_key(*c, region));
@@ -129,7 +108,7 @@ void Tuner::State::leave_untried(Candidates* all) {
     return;
   }
   for (Candidate& c : all->list)
-    if (c.evidence.right() && !c.evidence.tried()) c.evidence.rejected = "not tried: the build was interrupted";
+    if (c.evidence.right() && !c.evidence.tried()) c.evidence.rejected = "not tried: the build had no more time";
 }
 
 Judge& Tuner::State::here() {
@@ -210,15 +189,25 @@ std::vector<Verdict> Tuner::State::judged(const ir::Graph& region, const std::ve
 }
 
 void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
-                              std::vector<Candidate*> fresh) {
-  if (options.verify) {
-    std::erase_if(fresh, [&](Candidate* c) {
-      return !(c->evidence.rejected = samples(*c->kernel, c->offer.library).failed).empty();
-    });
-    if (fresh.empty()) return;
+                              size_t first, Candidates* all) {
+  const Terms terms{options.measure,   options.verify,      false,       options.seed,
+                    options.budget_ms, options.model_bytes, options.stop};
+  std::vector<Candidate*> fresh;
+  for (size_t k = first; k < all->list.size(); ++k)
+    if (!recall(key, region, &all->list[k])) fresh.push_back(&all->list[k]);
+  // A worker that died took the answers along that later ones were to be held against: these come twice.
+  for (int round = 0; round < 2 && !stopped(); ++round, fresh.clear()) {
+    if (options.verify) {
+      const std::vector<Candidate*> again = tried_apart(all->list, fresh);
+      if (round == 0 && first == 0) stats.from_cache -= static_cast<int64_t>(again.size());
+      for (Candidate* c : again) c->evidence = {};
+      fresh.insert(fresh.begin(), again.begin(), again.end());
+      std::erase_if(fresh, [&](Candidate* c) {
+        return !(c->evidence.rejected = samples(*c->kernel, c->offer.library).failed).empty();
+      });
+    }
+    if (!fresh.empty()) judged(region, constant, key, fresh, terms);
   }
-  judged(region, constant, key, std::move(fresh),
-         {options.measure, options.verify, false, options.seed, options.budget_ms, options.model_bytes, options.stop});
 }
 
 void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
@@ -256,16 +245,10 @@ void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<b
 
 void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                           Candidates* all) {
-  std::vector<Candidate*> fresh;
-  for (Candidate& c : all->list)
-    if (!recall(key, region, &c)) fresh.push_back(&c);
-  if (options.verify && !stopped())
-    for (Candidate* c : tried_apart(all->list, fresh)) {
-      --stats.from_cache;
-      c->evidence = {};
-      fresh.push_back(c);
-    }
-  if (!fresh.empty() && !stopped()) decide_new(region, constant, key, fresh);
+  if (options.measure && !stopped())
+    add_resolved(region, constant, key, {cache.get(), [&] { return worker(); }, [&]() -> Judge& { return here(); }},
+                 all);
+  decide_new(region, constant, key, 0, all);
   if (stopped()) leave_untried(all);
   put_fastest_first(&all->list);
   if (options.measure && options.settings > 0 && !stopped()) turn(region, constant, key, all);
@@ -285,10 +268,7 @@ void Tuner::State::turn(const ir::Graph& region, const std::vector<bool>& consta
     all->list.push_back({fastest.kernel, fastest.offer});
     all->list.back().offer.config = std::move(config);
   }
-  std::vector<Candidate*> fresh;
-  for (size_t k = known; k < all->list.size(); ++k)
-    if (!recall(key, region, &all->list[k])) fresh.push_back(&all->list[k]);
-  if (!fresh.empty()) decide_new(region, constant, key, fresh);
+  decide_new(region, constant, key, known, all);
   if (stopped()) leave_untried(all);
   put_fastest_first(&all->list);
 }
@@ -330,7 +310,12 @@ const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<b
 std::string Tuner::State::timing_key(const ir::Graph& region, const std::vector<bool>& constant) const {
   const bool weights = std::find(constant.begin(), constant.end(), true) != constant.end();
   const std::string key = problem::identity(region, constant);
-  return weights ? key + format(" after %zu", traffic_bytes(options.model_bytes)) : key;
+  if (!weights) return key;
+  constexpr double kMostTraffic = 1 << 30;  // no cache holds more; a device's last one is none of the host's
+  const size_t traffic = options.own_executor.empty()
+                             ? traffic_bytes(options.model_bytes)
+                             : std::bit_ceil(static_cast<size_t>(std::min(options.model_bytes, kMostTraffic)));
+  return key + format(" after %zu", traffic);
 }
 
 Evidence Tuner::time_again(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate) {
@@ -361,8 +346,27 @@ Evidence Tuner::time_again(const ir::Graph& region, const std::vector<bool>& con
 const Candidates& Tuner::offers(const ir::Graph& region, const std::vector<bool>& constant) {
   const std::string key = problem::identity(region, constant);
   const auto it = state_->offers.find(key);
-  return it != state_->offers.end() ? it->second
-                                    : state_->offers.emplace(key, state_->collect(region, constant)).first->second;
+  return it != state_->offers.end()
+             ? it->second
+             : state_->offers.emplace(key, collect_offers(region, constant, state_->options, state_->target))
+                   .first->second;
+}
+
+void Tuner::foresee(const ir::Graph& region, const std::vector<bool>& constant,
+                    std::span<const kernels::Kernel* const> only) {
+  State& s = *state_;
+  if (s.options.own_executor.empty() || !(s.options.measure || s.options.verify) || s.stopped()) return;
+  if (!s.foreseen.insert(problem::identity(region, constant)).second) return;
+  const std::string key = s.timing_key(region, constant);
+  std::vector<const Candidate*> fresh;
+  for (const Candidate& c : offers(region, constant).list)
+    if (c.kernel->executor == s.options.own_executor &&
+        (only.empty() || std::find(only.begin(), only.end(), c.kernel) != only.end()) &&
+        !(s.cache && s.cache->find(key, candidate_key(c, region))))
+      fresh.push_back(&c);
+  if (fresh.empty()) return;
+  if (RemoteJudge* w = s.worker(); !w || !w->foresee(region, constant, fresh).ok())
+    s.here().foresee(region, constant, fresh);
 }
 
 bool Tuner::accepted(const ir::Graph& region, const std::vector<bool>& constant) {

@@ -48,6 +48,9 @@ struct Options {
   std::string worker;         // the program that verifies and times (see worker.hpp); "": this process does
   double model_bytes = 1e12;  // of all weights of the model: so much goes through the caches between two runs of a step
   std::vector<std::string> executors = {};  // only kernels that one of these runs; empty: all
+  // Where a kernel of this executor takes a region, no other is offered it; "": all are.
+  std::string own_executor = "";
+  double budget_seconds = 0;  // of the tuner's life; then it is as if `stop` said so; 0: no end
   int settings = 0;  // of the tunables of a problem's fastest kernel that are tried beside what it derives, at most
   std::function<bool()> stop;  // once true nothing more is verified or measured: what is known by then is chosen from
 };
@@ -74,6 +77,9 @@ class Tuner {
   Evidence time_again(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate);
   // The same before anything is verified or timed: what kernels offer.
   const Candidates& offers(const ir::Graph& region, const std::vector<bool>& constant);
+  // Told of problems that candidates() will be asked for: what their trials on a device need is made meanwhile.
+  void foresee(const ir::Graph& region, const std::vector<bool>& constant,
+               std::span<const kernels::Kernel* const> only = {});
   // Whether any kernel but the reference takes the region (no measurement).
   bool accepted(const ir::Graph& region, const std::vector<bool>& constant);
   // Whether the candidate is offered for the same region at other dims too, with the same configuration, layouts and

@@ -121,7 +121,7 @@ std::string signature() {
 }
 
 std::string question_text(const ir::Graph& region, const std::vector<bool>& constant,
-                          std::span<const Candidate* const> candidates, const Terms& t) {
+                          std::span<const Candidate* const> candidates, const Terms& t, bool resolve) {
   JsonWriter w;
   w.begin_object()
       .field("problem", problem::text(region, constant))
@@ -129,6 +129,8 @@ std::string question_text(const ir::Graph& region, const std::vector<bool>& cons
       .field("measure", t.measure)
       .field("verify", t.verify)
       .field("elsewhere", t.elsewhere)
+      .field("resolve", resolve)
+      .field("ahead", t.ahead)
       .field("seed", t.seed);
   w.field("budget_ms", t.budget_ms).field("model_bytes", t.model_bytes).key("candidates").begin_array();
   for (const Candidate* c : candidates) {
@@ -161,6 +163,8 @@ Result<Question> read_question(const Json& json) {
   PERI_ASSIGN(q.terms.measure, json.get_bool("measure"));
   PERI_ASSIGN(q.terms.verify, json.get_bool("verify"));
   PERI_ASSIGN(q.terms.elsewhere, json.get_bool("elsewhere"));
+  PERI_ASSIGN(q.resolve, json.get_bool("resolve"));
+  PERI_ASSIGN(q.terms.ahead, json.get_bool("ahead"));
   PERI_ASSIGN(q.terms.seed, json.get_uint("seed"));
   PERI_ASSIGN(q.terms.budget_ms, json.get_double("budget_ms"));
   PERI_ASSIGN(q.terms.model_bytes, json.get_double("model_bytes"));

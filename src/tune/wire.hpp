@@ -21,9 +21,10 @@ struct Question {
   std::vector<bool> constant;
   std::vector<Candidate> candidates;
   Terms terms;
+  bool resolve = false;  // what the candidate's library chooses, in place of a verdict
 };
 std::string question_text(const ir::Graph& region, const std::vector<bool>& constant,
-                          std::span<const Candidate* const> candidates, const Terms& terms);
+                          std::span<const Candidate* const> candidates, const Terms& terms, bool resolve = false);
 // An error if the text does not give the same problem here.
 Result<Question> read_question(const Json& json);
 

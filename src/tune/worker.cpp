@@ -20,12 +20,15 @@
 #include "base/file.hpp"
 #include "base/knobs.hpp"
 #include "tune/contained_judge.hpp"
+#include "tune/trial_place.hpp"
 #include "tune/wire.hpp"
 
 namespace peri::tune {
 
 namespace {
 constexpr double kStartPatienceS = 30;
+constexpr double kDevicePatienceS = 30;       // what runs on a device is done in seconds, or never
+constexpr int kDeviceLost = 3;                // the status of a worker that can use a device no more
 constexpr double kReferencePatienceS = 1800;  // expected answers of a large problem, before any candidate runs
 
 // How a worker ended.
@@ -93,6 +96,14 @@ std::string worker_program() {
   return !failed && access(path.c_str(), X_OK) == 0 ? path : "";
 }
 
+namespace {
+// The answer to a question, or how the worker ended over it.
+struct Said {
+  std::optional<Json> json;
+  Death death;
+};
+}  // namespace
+
 struct RemoteJudge::State {
   std::string program;
   int threads = 1;
@@ -121,9 +132,9 @@ struct RemoteJudge::State {
     process.end(false, 0);
   }
   // Buries a worker that gave `error` for an answer, and starts another.
-  Result<Death> replace(const Error& error) {
+  Result<Death> replace(const Error& error, double waited_s) {
     ++deaths;
-    Death d = process.end(error.kind != ErrorKind::kIo, patience_s);
+    Death d = process.end(error.kind != ErrorKind::kIo, waited_s);
     PERI_TRY(start());
     return d;
   }
@@ -131,8 +142,18 @@ struct RemoteJudge::State {
   Status ask(const std::string& text) {
     if (process.pid < 0) PERI_TRY(start());
     if (send_text(process.socket.get(), text).ok()) return Ok{};
-    PERI_ASSIGN(const Death d, replace(io_error("closed")));
+    PERI_ASSIGN(const Death d, replace(io_error("closed"), patience_s));
     return send_text(process.socket.get(), text);
+  }
+  // Asks for one answer. A worker that others killed meanwhile gets a second try. Errors: no worker could be had.
+  Result<Said> answer(const std::string& text) {
+    for (int tries = 0;; ++tries) {
+      PERI_TRY(ask(text));
+      auto said = receive(process.socket.get(), patience_s);
+      if (said.ok()) return Said{*std::move(said), {}};
+      PERI_ASSIGN(Death d, replace(said.error(), patience_s));
+      if (!d.killed || tries > 0) return Said{std::nullopt, std::move(d)};
+    }
   }
 };
 
@@ -155,7 +176,7 @@ namespace {
 struct Round {
   std::vector<size_t> asked, left;  // candidates; `left` have no verdict yet
   std::optional<size_t> at;         // the one it is trying
-  bool done = false;
+  bool done = false, told_any = false;
 
   Status take(const Json& said, const Told& told) {
     if (const Json* why = said.find("error"))
@@ -170,6 +191,7 @@ struct Round {
       return Ok{};
     }
     PERI_ASSIGN(const Verdict v, read_verdict(said));
+    told_any = true;
     std::erase(left, k);
     if (at == k) at.reset();
     told(k, &v);
@@ -191,8 +213,13 @@ Status RemoteJudge::judge(const ir::Graph& region, const std::vector<bool>& cons
     PERI_TRY(s.ask(question_text(region, constant, list, terms)));
     r.asked = r.left;
     r.at.reset();
+    r.told_any = false;
     Result<Json> said = Json();
-    while ((said = receive(s.process.socket.get(), r.at ? s.patience_s : kReferencePatienceS, terms.stop)).ok()) {
+    const auto patience = [&] {
+      if (!r.at) return kReferencePatienceS;
+      return device_of(*candidates[*r.at]->kernel) == "host" ? s.patience_s : std::min(s.patience_s, kDevicePatienceS);
+    };
+    while ((said = receive(s.process.socket.get(), patience(), terms.stop)).ok()) {
       PERI_TRY(r.take(*said, told));
       if (r.done) return Ok{};
     }
@@ -200,9 +227,10 @@ Status RemoteJudge::judge(const ir::Graph& region, const std::vector<bool>& cons
       s.stop();  // in the middle of something; the next question starts another
       return Ok{};
     }
-    PERI_ASSIGN(const Death d, s.replace(said.error()));
+    PERI_ASSIGN(const Death d, s.replace(said.error(), patience()));
     if (!r.at) {
-      if (++vain > 2) return refused("the worker %s before it tried a candidate", d.how.c_str());
+      vain = r.told_any ? 0 : vain + 1;
+      if (vain > 2) return refused("the worker %s before it tried a candidate", d.how.c_str());
       continue;
     }
     if (d.killed && tries[*r.at]++ == 0) continue;
@@ -215,48 +243,77 @@ Status RemoteJudge::judge(const ir::Graph& region, const std::vector<bool>& cons
   return Ok{};
 }
 
+Status RemoteJudge::foresee(const ir::Graph& region, const std::vector<bool>& constant,
+                            std::span<const Candidate* const> candidates) {
+  Terms terms;
+  terms.ahead = true;
+  return state_->ask(question_text(region, constant, candidates, terms));
+}
+
 Result<SampleVerdict> RemoteJudge::samples(const kernels::Kernel& kernel) {
-  State& s = *state_;
   JsonWriter w;
   w.begin_object().field("samples", kernel.name).end_object();
-  const std::string text = w.take();
-  for (int tries = 0;; ++tries) {
-    PERI_TRY(s.ask(text));
-    auto said = receive(s.process.socket.get(), s.patience_s);
-    if (said.ok()) return read_samples(*said);
-    PERI_ASSIGN(const Death d, s.replace(said.error()));
-    if (d.killed && tries == 0) continue;
-    SampleVerdict v;
-    v.failed = "the worker " + d.how + " on a sample";
-    v.lasting = d.ours;
-    return v;
-  }
+  PERI_ASSIGN(const Said said, state_->answer(w.take()));
+  if (said.json) return read_samples(*said.json);
+  return SampleVerdict{0, "the worker " + said.death.how + " on a sample", said.death.ours};
+}
+
+Result<Resolved> RemoteJudge::resolve(const ir::Graph& region, const std::vector<bool>& constant,
+                                      const Candidate& candidate) {
+  const Candidate* const list[] = {&candidate};
+  PERI_ASSIGN(const Said said, state_->answer(question_text(region, constant, list, {}, true)));
+  if (said.json) return read_resolved(*said.json);
+  return Resolved{{}, "the worker " + said.death.how, said.death.ours};
 }
 
 namespace {
-Status answer(int socket, Judge& judge, const Json& said, const std::function<void(const std::string&)>& before) {
+Resolved resolve_of(Judge& judge, const Question& question, const std::function<void(const std::string&)>& before) {
+  if (question.candidates.size() != 1) return {{}, "a question about no candidate, or several", false};
+  if (before) before(question.candidates[0].id());
+  return judge.resolve(question.region, question.constant, question.candidates[0]);
+}
+
+// False: a candidate has brought a device to an end, which serves this process no more; the build starts another.
+Result<bool> answer(int socket, Judge& judge, const Json& said, const std::function<void(const std::string&)>& before) {
   if (const Json* name = said.find("samples")) {
     PERI_ASSIGN(const std::string_view kernel_name, name->as_string());
     const kernels::Kernel* kernel = kernels::find(kernel_name);
     SampleVerdict v;
     if (kernel) v = samples_contained(judge, *kernel);
-    return send_text(socket, samples_text(v));
+    PERI_TRY(send_text(socket, samples_text(v)));
+    return v.failed.empty() || !judge.lost();
   }
   auto question = contained([&] { return read_question(said); });
   if (!question.ok()) {
+    if (const auto ahead = said.get_bool("ahead"); ahead.ok() && *ahead) return true;  // nobody waits for an answer
     JsonWriter w;
     w.begin_object().field("error", question.error().text()).end_object();
-    return send_text(socket, w.take());
+    PERI_TRY(send_text(socket, w.take()));
+    return true;
+  }
+  if (question->resolve) {
+    const Resolved resolved = resolve_of(judge, *question, before);
+    PERI_TRY(send_text(socket, resolved_text(resolved)));
+    return resolved.failed.empty() || !judge.lost();
   }
   std::vector<const Candidate*> list;
   for (const Candidate& c : question->candidates) list.push_back(&c);
+  if (question->terms.ahead) {
+    (void)contained([&]() -> Status { return judge.foresee(question->region, question->constant, list), Ok{}; });
+    return true;
+  }
   Status sent = Ok{};
+  bool lost = false;
+  question->terms.stop = [&lost] { return lost; };
   judge_contained(judge, question->region, question->constant, list, question->terms, [&](size_t k, const Verdict* v) {
     sent = send_text(socket, v ? verdict_text(k, *v) : format("{\"candidate\":%zu}", k));
     if (!v && before) before(list[k]->id());
+    lost = lost || (v && !v->evidence.right() && judge.lost());
   });
   PERI_TRY(sent);
-  return send_text(socket, "{\"done\":true}");
+  if (lost) return false;
+  PERI_TRY(send_text(socket, "{\"done\":true}"));
+  return true;
 }
 }  // namespace
 
@@ -276,7 +333,8 @@ Status serve(int socket, const std::function<void(const std::string& candidate)>
   while (true) {
     auto said = receive(socket, -1);
     if (!said.ok()) return Ok{};  // the build is done
-    PERI_TRY(answer(socket, judge, *said, before));
+    PERI_ASSIGN(const bool more, answer(socket, judge, *said, before));
+    if (!more) return Ok{};
   }
 }
 

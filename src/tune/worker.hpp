@@ -26,6 +26,10 @@ class RemoteJudge {
   Status judge(const ir::Graph& region, const std::vector<bool>& constant, std::span<const Candidate* const> candidates,
                const Terms& terms, const Told& told);
   Result<SampleVerdict> samples(const kernels::Kernel& kernel);
+  Result<Resolved> resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate);
+  // As Judge does; nothing is waited for. An error: no worker could be had.
+  Status foresee(const ir::Graph& region, const std::vector<bool>& constant,
+                 std::span<const Candidate* const> candidates);
   int64_t deaths() const;
 
  private:

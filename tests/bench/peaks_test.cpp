@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/ceilings.hpp"
+#include "device/load.hpp"
+
 namespace peri::bench {
 namespace {
 
@@ -30,13 +33,22 @@ TEST(Peaks, TheTimeIsTheLongerOfArithmeticAndMovement) {
 
 TEST(Peaks, EveryPeakIsMeasured) {
   const Peaks p = measure_peaks(2, 0.05);
-  EXPECT_EQ(p.threads, 2);
+  EXPECT_EQ(p.threads, std::min(2, device::cpu_limits().usable()));
   ASSERT_EQ(p.copy_gbs.size(), p.read_gbs.size());
   for (size_t k = 0; k < p.copy_gbs.size(); ++k) {
     EXPECT_EQ(p.copy_gbs[k].first, p.read_gbs[k].first);
     EXPECT_GT(p.copy_gbs[k].second, 0);
     EXPECT_GT(p.rate_gbs(static_cast<double>(p.copy_gbs[k].first)), 0);
   }
+}
+
+// Threads that take turns on a CPU would each be timed in their own slice, and their rates added.
+TEST(Peaks, NoMoreThreadsThanCpusAreMeasured) {
+  const int usable = device::cpu_limits().usable();
+  EXPECT_EQ(measure_peaks(64 * usable, 0.01).threads, usable);
+  EXPECT_EQ(machine_ceilings(64 * usable).threads, usable);
+  EXPECT_DOUBLE_EQ(machine_ceilings(64 * usable).gflops(false) / machine_ceilings(64 * usable).clock_ghz,
+                   machine_ceilings(usable).gflops(false) / machine_ceilings(usable).clock_ghz);
 }
 
 }  // namespace

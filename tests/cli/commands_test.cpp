@@ -243,13 +243,26 @@ TEST_F(Commands, ReplayOfAStepIsTheProblemOfTheProof) {
 TEST_F(Commands, DoctorKnowsTheMachine) {
   const Json j = json_of(command("doctor", {"--threads", "1"}));
   EXPECT_FALSE(j.get_array("kernels").value()->empty());
-  EXPECT_FALSE(j.get_array("advice").value()->empty());
+  EXPECT_TRUE(j.get_array("in_the_way").ok());
+  EXPECT_GE((*j.get("limits"))->get_int("usable").value(), 1);
   EXPECT_GT((*j.get("peaks"))->get_array("copy_gbs").value()->size(), 2u);
   const Json& nvidia = **j.get("nvidia");
   EXPECT_EQ(nvidia.get_array("libraries").value()->size(), 6u);
   for (const Json& library : *nvidia.get_array("libraries").value())
     EXPECT_NE(library.get_string("path").ok(), library.get_string("reason").ok()) << "one of both";
   EXPECT_NE(nvidia.get_array("gpus").value()->empty(), nvidia.get_string("no_gpu").ok() == false);
+}
+
+TEST_F(Commands, DoctorMeasuresWithNoMoreThreadsThanCpus) {
+  const Json j = json_of(command("doctor", {"--threads", "1000"}));
+  const int64_t usable = (*j.get("limits"))->get_int("usable").value();
+  EXPECT_EQ(j.get_int("threads").value(), usable);
+  EXPECT_EQ((*j.get("peaks"))->get_int("threads").value(), usable);
+  EXPECT_EQ((*j.get("ceilings"))->get_int("threads").value(), usable);
+  bool said = false;
+  for (const Json& line : *j.get_array("in_the_way").value())
+    said = said || line.as_string().value().find("1000 threads were asked for") != std::string::npos;
+  EXPECT_TRUE(said);
 }
 
 TEST_F(Commands, VerifySuiteSaysWhatFailed) {

@@ -48,6 +48,17 @@ TEST(Help, IsALineAFlagWhereNothingLimitsIt) {
   }
 }
 
+TEST(Progress, LinesAreCutByTheColumnsTheyTake) {
+  EXPECT_EQ(within("abcdef", 4), "abc") << "the last column is left free";
+  EXPECT_EQ(within("abc", 4), "abc");
+  EXPECT_EQ(within("\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x9f", 3), "\xc3\xa4\xc3\xb6") << "two bytes, one column";
+  const std::string wide = "\xe5\xb1\xa4";  // U+5C64: two columns
+  EXPECT_EQ(within(wide + wide + wide, 6), wide + wide);
+  EXPECT_EQ(within(wide + wide, 5), wide + wide);
+  EXPECT_EQ(within(wide, 2), "") << "half a character does not fit";
+  EXPECT_EQ(within("\xf0\x9f\x98\x80" + wide, 4), "\xf0\x9f\x98\x80");
+}
+
 TEST(Help, RowsHangFromTheirColumn) {
   EXPECT_EQ(help_row("  -x", "one two three", 8, 16), "  -x    one two\n        three\n");
   EXPECT_EQ(help_row("  --long-one", "one two", 8, 16), "  --long-one\n        one two\n");

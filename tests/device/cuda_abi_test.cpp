@@ -1,4 +1,4 @@
-// Our declarations of the driver's types against NVIDIA's own header, where this machine has one.
+// Our declarations of the types of driver and cuBLASLt against NVIDIA's own header, where this machine has one.
 #include "device/cuda/abi.hpp"
 
 #include <gtest/gtest.h>
@@ -55,6 +55,11 @@ TEST(CudaAbi, NumbersAreThoseOfTheHeader) {
       {kCuCompatNotSupported, CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE},
       {kCuGraphUpdateFailure, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE},
       {kCuExternalDevice, CUDA_ERROR_EXTERNAL_DEVICE},
+      {kCuPointerMemoryType, CU_POINTER_ATTRIBUTE_MEMORY_TYPE},
+      {kCuPointerOrdinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL},
+      {kCuPointerRangeStart, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR},
+      {kCuPointerRangeBytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE},
+      {static_cast<int>(kCuMemoryOfDevice), CU_MEMORYTYPE_DEVICE},
       {kCuClockKhz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE},
       {kCuMultiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT},
       {kCuMemoryClockKhz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE},
@@ -90,4 +95,66 @@ TEST(CudaAbi, NumbersAreThoseOfTheHeader) {
 }  // namespace peri::device::cuda
 #else
 TEST(CudaAbi, NumbersAreThoseOfTheHeader) { GTEST_SKIP() << "this machine has no cuda.h"; }
+#endif
+
+#if __has_include("/usr/local/cuda/include/cublasLt.h")
+#include "/usr/local/cuda/include/cublasLt.h"
+#include "device/cuda/blaslt_abi.hpp"
+
+namespace peri::device::cuda {
+namespace {
+static_assert(sizeof(LtAlgo) == sizeof(cublasLtMatmulAlgo_t));
+static_assert(sizeof(LtFound) == sizeof(cublasLtMatmulHeuristicResult_t));
+static_assert(offsetof(LtFound, workspace_bytes) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+static_assert(offsetof(LtFound, state) == offsetof(cublasLtMatmulHeuristicResult_t, state));
+
+TEST(BlasLtAbi, NumbersAreThoseOfTheHeader) {
+  const std::pair<int, int> numbers[] = {
+      {kLtSuccess, CUBLAS_STATUS_SUCCESS},
+      {kLtNotInitialized, CUBLAS_STATUS_NOT_INITIALIZED},
+      {kLtAllocFailed, CUBLAS_STATUS_ALLOC_FAILED},
+      {kLtInvalidValue, CUBLAS_STATUS_INVALID_VALUE},
+      {kLtArchMismatch, CUBLAS_STATUS_ARCH_MISMATCH},
+      {kLtNotSupported, CUBLAS_STATUS_NOT_SUPPORTED},
+      {kLtF32, CUDA_R_32F},
+      {kLtF16, CUDA_R_16F},
+      {kLtBF16, CUDA_R_16BF},
+      {kLtCompute32, CUBLAS_COMPUTE_32F},
+      {kLtCompute32Pedantic, CUBLAS_COMPUTE_32F_PEDANTIC},
+      {kLtPlain, CUBLAS_OP_N},
+      {kLtTransposed, CUBLAS_OP_T},
+      {kLtTransposeA, CUBLASLT_MATMUL_DESC_TRANSA},
+      {kLtTransposeB, CUBLASLT_MATMUL_DESC_TRANSB},
+      {kLtEpilogue, CUBLASLT_MATMUL_DESC_EPILOGUE},
+      {kLtBiasPointer, CUBLASLT_MATMUL_DESC_BIAS_POINTER},
+      {kLtBiasType, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE},
+      {kLtNoEpilogue, CUBLASLT_EPILOGUE_DEFAULT},
+      {kLtRelu, CUBLASLT_EPILOGUE_RELU},
+      {kLtBias, CUBLASLT_EPILOGUE_BIAS},
+      {kLtRelu | kLtBias, CUBLASLT_EPILOGUE_RELU_BIAS},
+      {kLtGelu, CUBLASLT_EPILOGUE_GELU},
+      {kLtGelu | kLtBias, CUBLASLT_EPILOGUE_GELU_BIAS},
+      {kLtBatchCount, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT},
+      {kLtBatchStride, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET},
+      {kLtMostWorkspace, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES},
+      {kLtReductions, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK},
+      {kLtAlignmentA, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES},
+      {kLtAlignmentA + 3, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES},
+      {kLtReduceInFloat32, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE},
+      {kLtAlgoId, CUBLASLT_ALGO_CONFIG_ID},
+      {kLtTile, CUBLASLT_ALGO_CONFIG_TILE_ID},
+      {kLtSplit, CUBLASLT_ALGO_CONFIG_SPLITK_NUM},
+      {kLtReduction, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME},
+      {kLtSwizzle, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING},
+      {kLtCustom, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION},
+      {kLtStages, CUBLASLT_ALGO_CONFIG_STAGES_ID},
+      {kLtInner, CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID},
+      {kLtCluster, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID},
+  };
+  for (const auto& [ours, theirs] : numbers) EXPECT_EQ(ours, theirs);
+}
+}  // namespace
+}  // namespace peri::device::cuda
+#else
+TEST(BlasLtAbi, NumbersAreThoseOfTheHeader) { GTEST_SKIP() << "this machine has no cublasLt.h"; }
 #endif

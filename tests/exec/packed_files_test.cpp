@@ -38,8 +38,9 @@ class PackedFilesTest : public testing::Test {
   }
   // The weights that a step gets: made, which `*made` counts, or found.
   static Tensor packed(StepStore* store, float first, int* made) {
-    auto t = store->get("form", kFloats, [&](float* to) {
+    auto t = store->get("form", kFloats * int64_t{sizeof(float)}, [&](std::byte* bytes) {
       ++*made;
+      auto* const to = reinterpret_cast<float*>(bytes);
       for (int64_t k = 0; k < kFloats; ++k) to[k] = first + static_cast<float>(k);
     });
     EXPECT_TRUE(t.ok());

@@ -13,6 +13,7 @@ SOURCES = {
     "unused_parameter": ("int twice(int a, int b) { return 2 * a; }\n", False),
     "fall_through": ("int f(int a) { switch (a) { case 1: a = 2; case 2: return a; default: return 0; } }\n", False),
     "signs": ("bool f(int a, unsigned b) { return a < b; }\n", False),
+    "comma": ("int f(int a) { int b = 0; if (a) a = 2, b = 3; return a + b; }\n", False),
     "extra_semicolon": ("struct A { void f() {}; };\n", False),
 }
 

@@ -1,6 +1,6 @@
 # label: null
 """Commands where people run them: behind a pipe that closes, on a full disk, in a terminal of 60 columns, without a home."""
-import fcntl, os, pathlib, pty, re, select, struct, subprocess, sys, tempfile, termios
+import fcntl, json, os, pathlib, pty, re, select, struct, subprocess, sys, tempfile, termios
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PERI = pathlib.Path(sys.argv[1]) / "bin" / "peri"
@@ -84,6 +84,30 @@ def without_home(folder):
         expect(f"a home that is {name} leaves no folder behind", not (folder / ".cache").exists() and not (folder / "peri").exists())
 
 
+def objects(folder):
+    """Standard output is one object where --json wants it there: with layers, and where the command line is wrong."""
+    done = subprocess.run([PERI, "bench", folder / "x.engine", "--seconds", "0.01", "--tolerance", "1000000", "--layers", "--json", "-"],
+                          capture_output=True, text=True)
+    try:
+        expect("bench --layers --json - holds the layers", len(json.loads(done.stdout)["layers"]) > 3, done.stdout[:200])
+    except (ValueError, KeyError) as error:
+        expect("bench --layers --json - is an object", False, f"{error}: {done.stdout[:200]}")
+    expect("bench says what it does before it is done", done.stderr.startswith("first run\n"), done.stderr)
+    for words in (["bench", "--json", "-"], ["bench", "x", "--json=-", "--colour"], ["bnech", "x", "--json", "-"], ["run", "x", "y", "--json", "-"]):
+        done = subprocess.run([PERI, *words], capture_output=True, text=True)
+        try:
+            expect(f"wrong usage is told as an object: {words}", json.loads(done.stdout)["error"]["kind"] == "usage", done.stdout)
+        except (ValueError, KeyError):
+            expect(f"wrong usage is told as an object: {words}", False, done.stdout)
+        expect(f"wrong usage ends with 2: {words}", done.returncode == 2, str(done.returncode))
+    kept = folder / "kept"
+    kept.write_text("a model")
+    subprocess.run([PERI, "bench", "--colour", "--json", kept], capture_output=True)
+    expect("wrong usage replaces no other file", kept.read_text() == "a model")
+    subprocess.run([PERI, "bench", "--colour", "--json", folder / "new.json"], capture_output=True)
+    expect("wrong usage is told in a new file", "error" in json.loads((folder / "new.json").read_text()))
+
+
 # The check itself sees a line that is too wide.
 assert widest("\r\033[K" + "x" * 75 + "\r\033[K")[0] == 75
 with tempfile.TemporaryDirectory() as scratch:
@@ -91,6 +115,7 @@ with tempfile.TemporaryDirectory() as scratch:
     subprocess.run([PERI, "build", MODEL, "-o", folder / "x.engine", "--quiet", "--no-tune"], check=True, stderr=subprocess.DEVNULL)
     behind_a_pipe(folder / "x.engine")
     narrow(folder)
+    objects(folder)
     without_home(folder)
 print("\n".join(wrong) or "pipes, a narrow terminal and no home: all commands end as they should")
 sys.exit(bool(wrong))

@@ -109,5 +109,68 @@ TEST(Whole, AMaskExcusesNoNan) {
   EXPECT_NE(verdict(a).wrong, "") << verdict(a).left_out;
 }
 
+// As exporters of mixed precision write it: products in float16 between casts, norms and residuals in float32.
+std::string mixed(std::string_view residual, std::string_view after) {
+  return "graph { input x: f32[4,32]; input w: f16[32,32]; input s: f32[32]; input z: f32[32]; a = cast(x) {to=3}; p = "
+         "matmul(a, w); b = cast(p) {to=1}; n = layer_normalization(b, s, z) {axis=-1}; c = cast(n) {to=3}; q = "
+         "matmul(c, w); d = cast(q) {to=1}; r = add(d, " +
+         std::string(residual) + "); y = " + std::string(after) + "(r); output y }";
+}
+Answered mixed_model(std::string_view residual = "x", std::string_view after = "relu") {
+  Tensor w = Tensor::zeros(DType::kF16, {32, 32}).value();
+  const Tensor wide = normal({32, 32}, 0.25, 3);
+  for (int64_t k = 0; k < w.numel(); ++k) w.set_f64(k, wide.f64(k));
+  return answered(mixed(residual, after), {normal({4, 32}, 1, 2), w, normal({32}, 1, 4), normal({32}, 1, 5)});
+}
+
+TEST(Whole, AWrongRewritingOfAMixedPrecisionModelIsCaught) {
+  Answered right = mixed_model();
+  EXPECT_EQ(verdict(right).wrong, "");
+  EXPECT_EQ(verdict(right).left_out, "");
+  // As an engine computes it: every value rounded to its type, and every value in float32 between casts.
+  std::vector<ops::RefTensor> in;
+  for (const Tensor& t : right.inputs) in.push_back(ops::to_ref(t));
+  for (const double u : {0.0, unit_roundoff(DType::kF32)}) {
+    const auto out = ops::run_reference(right.graph, in, {u, 1, true, {}});
+    ASSERT_TRUE(out.ok());
+    right.outputs[0] = ops::from_ref((*out)[0]);
+    EXPECT_EQ(verdict(right).wrong, "") << u;
+    EXPECT_LT(verdict(right).error, 1) << u;
+  }
+  for (const auto& [residual, after] : {std::pair("b", "relu"), std::pair("d", "relu"), std::pair("x", "abs")}) {
+    right.outputs = mixed_model(residual, after).outputs;
+    EXPECT_NE(verdict(right).wrong, "") << residual << " " << after << ": " << verdict(right).left_out;
+  }
+  right = mixed_model();
+  Tensor& y = right.outputs[0];
+  y.set_f64(5, y.f64(5) + 0.2);
+  EXPECT_NE(verdict(right).wrong, "") << verdict(right).left_out;
+}
+
+// A model all in float16: what it stores is rounded once, and a tenth of its range is no rounding.
+TEST(Whole, AHalfPrecisionModelThatIsATenthOffIsWrong) {
+  Tensor w = Tensor::zeros(DType::kF16, {32, 32}).value(), x = Tensor::zeros(DType::kF16, {4, 32}).value();
+  const Tensor wide = normal({32, 32}, 0.25, 3), wide_x = normal({4, 32}, 1, 2);
+  for (int64_t k = 0; k < w.numel(); ++k) w.set_f64(k, wide.f64(k));
+  for (int64_t k = 0; k < x.numel(); ++k) x.set_f64(k, wide_x.f64(k));
+  Answered a = answered(
+      "graph { input x: f16[4,32]; input w: f16[32,32]; p = matmul(x, w); r = relu(p); q = matmul(r, w); t = relu(q); "
+      "y = matmul(t, w); output y }",
+      {x, w});
+  EXPECT_EQ(verdict(a).wrong, "");
+  double range = 0;
+  for (int64_t k = 0; k < 128; ++k) range = std::max(range, std::fabs(a.outputs[0].f64(k)));
+  a.outputs[0].set_f64(7, a.outputs[0].f64(7) + range / 10);
+  EXPECT_NE(verdict(a).wrong, "") << verdict(a).left_out;
+}
+
+TEST(Whole, ARoundingToIntegersIsLeftOpen) {
+  const Answered a =
+      answered("graph { input x: f32[4,8]; h = cast(x) {to=3}; i = cast(h) {to=14}; y = cast(i) {to=1}; output y }",
+               {normal({4, 8}, 3, 1)});
+  EXPECT_EQ(verdict(a).wrong, "");
+  EXPECT_NE(verdict(a).left_out, "");
+}
+
 }  // namespace
 }  // namespace peri::judge

@@ -27,6 +27,9 @@ constexpr Case kCases[] = {
     {"attention_f32",
      "graph { input q: f32[1,2,70,16]; input k: f32[1,2,50,16]; input v: f32[1,2,50,16]; "
      "y = attention(q, k, v); output y }"},
+    {"gemm_siblings_f32",
+     "graph { input x: f32[150,96]; input w: f32[96,200]; input w2: f32[96,120]; p = matmul(x, w); y = relu(p); "
+     "z = matmul(x, w2); output y; output z }"},
     {"norm_f32", "graph { input x: f32[70,64]; input w: f32[64]; y = layer_normalization(x, w); output y }"},
     {"softmax_f32", "graph { input x: f32[70,64]; y = softmax(x); output y }"},
 };
@@ -51,7 +54,7 @@ struct Bench {
     graph = std::move(*g);
     Rng rng(5);
     for (const ir::Value* v : graph.inputs) {
-      constant.push_back(v->name == "w" && std::string_view(c.kernel) != "norm_f32");
+      constant.push_back(v->name.starts_with("w") && std::string_view(c.kernel) != "norm_f32");
       Tensor t = *Tensor::zeros(DType::kF32, dims_of(*v));
       for (int64_t k = 0; k < t.numel(); ++k) t.set_f64(k, rng.uniform() - 0.5);
       in.push_back(std::move(t));
@@ -60,7 +63,7 @@ struct Bench {
     EXPECT_TRUE(offers.ok()) << offers.error().text();
     offer = (*offers)[0];
     for (size_t k = 0; k < graph.inputs.size(); ++k) graph.inputs[k]->type.layout = offer.inputs[k];
-    graph.outputs[0]->type.layout = offer.outputs[0];
+    for (size_t k = 0; k < graph.outputs.size(); ++k) graph.outputs[k]->type.layout = offer.outputs[k];
   }
 
   Result<std::unique_ptr<Instance>> make(std::string_view config, Packed* packed) const {
@@ -76,16 +79,21 @@ struct Bench {
     EXPECT_TRUE(made.ok()) << kernel->name << " " << config << ": " << made.error().text();
     if (!made.ok()) return {};
     Outcome r;
-    r.out.resize(static_cast<size_t>(product(*graph.outputs[0]->type.shape).value()));
+    std::vector<size_t> begins;  // of the results, one behind the other
+    for (const ir::Value* v : graph.outputs) {
+      begins.push_back(r.out.size());
+      r.out.resize(r.out.size() + static_cast<size_t>(product(*v->type.shape).value()));
+    }
     std::vector<const void*> in_p;
     for (size_t k = 0; k < in.size(); ++k) in_p.push_back(constant[k] ? nullptr : in[k].data());
-    void* out_p = r.out.data();
+    std::vector<void*> out_p;
+    for (const size_t at : begins) out_p.push_back(r.out.data() + at);
     std::vector<std::byte> memory((*made)->scratch_bytes() + (*made)->workspace_bytes() + 256);
     std::byte* aligned = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
     std::byte* scratch = aligned + ((*made)->workspace_bytes() + 63) / 64 * 64;
     for (int phase = 0; phase < (*made)->phases(); ++phase)
       for (int64_t task = 0; task < (*made)->tasks(phase); ++task, ++r.tasks)
-        (*made)->run_task(phase, task, {in_p, {&out_p, 1}, aligned, scratch});
+        (*made)->run_task(phase, task, {in_p, out_p, aligned, scratch});
     return r;
   }
 };

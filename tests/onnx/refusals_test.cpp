@@ -10,11 +10,8 @@ TEST(Refusals, EveryKindSaysWhatToDo) {
   const struct {
     const char *domain, *op, *why, *remedy;
   } rows[] = {
-      {"", "QuantizeLinear", "quantised", "before quantisation"},
       {"", "Loop", "control flow", "fixed number of steps"},
       {"", "SequenceAt", "sequences", "tensors only"},
-      {"", "LSTM", "recurrent", "unrolled"},
-      {"", "SoftmaxCrossEntropyLoss", "losses", "without its loss"},
       {"", "StringSplit", "text", "outside the model"},
       {"", "STFT", "signal", "outside the model"},
       {"", "ImageDecoder", "images", "pixels"},

@@ -216,7 +216,9 @@ TEST_P(Facts, WeightsKeepTheSizeOfResults) {
     for (double y : out[0].f) squares += y * y, count += 1;
   }
   ASSERT_GT(count, 20);
-  EXPECT_GT(squares / count, 0.2);
+  // A cell gives bounded functions of its sums: an LSTM the product of two.
+  const bool cell = op.name == "rnn" || op.name == "gru" || op.name == "lstm";
+  EXPECT_GT(squares / count, cell ? 0.02 : 0.2);
   EXPECT_LT(squares / count, 3);
 }
 

@@ -70,13 +70,9 @@ const Lie kLies[] = {
        p.steps[kD].bodies.push_back(std::make_shared<Program>());
        const_cast<Program&>(*p.steps[kD].bodies[0]).devices = {"host", "null"};
      }},
-    {"input, output or state lies on device", [](Program& p) { p.buffers[kX].device = 1, p.steps[kIn].reads = {kX}; }},
-    {"input, output or state lies on device", [](Program& p) { p.buffers[kAd].kind = BufferKind::kOutput; }},
-    {"input, output or state lies on device", [](Program& p) { p.buffers[kAd].kind = BufferKind::kState; }},
     {"strings lie on device",
      [](Program& p) { p.buffers[kAd].dtype = DType::kString, p.buffers[kAd].bytes = Dim::symbol("n") * Dim(0); }},
     {"what it aliases on device", [](Program& p) { p.buffers[kY].alias_of = kX, p.buffers[kXd].alias_of = kX; }},
-    {"lies on a device", [](Program& p) { p.outputs[0].buffer = kCd; }},
     {"does not wait for step 0", [](Program& p) { p.steps[kB].waits_for.clear(); }},
     {"does not wait for step 2", [](Program& p) { p.steps[kC].waits_for.clear(); }},
     {"does not wait for step 4", [](Program& p) { p.steps[kD].waits_for.clear(); }},

@@ -44,6 +44,8 @@ Result<std::unique_ptr<kernels::Instance>> make_product(const kernels::Problem& 
 }
 const kernels::Kernel kGood{"good", 1, "one", "cpu", "products", offer_product, make_product<false>};
 const kernels::Kernel kFaulty{"faulty", 1, "two", "cpu", "products", offer_product, make_product<true>};
+const kernels::Kernel kFaultyToo{"faulty_too", 1, "one", "cpu", "products", offer_product, make_product<true>};
+const kernels::Kernel kOther{"other", 1, "three", "cpu", "products", offer_product, make_product<false>};
 
 std::vector<Verdict> judged(const std::vector<const kernels::Kernel*>& order, bool measure = false) {
   auto g = ir::parse_graph("graph { input x: f32[200,400]; input w: f32[400,300]; y = matmul(x, w); output y }");
@@ -89,12 +91,26 @@ TEST(Judge, TheFastestIsVisitedAgainWhenAllWereTriedUnlessItIsAlone) {
 }
 
 TEST(Judge, AgreementIsRecorded) {
-  static kernels::Kernel other = kGood;
-  other.name = "other";
-  other.provider = "three";
-  const std::vector<Verdict> v = judged({&kGood, &other});
-  EXPECT_EQ(v[0].evidence.compared_with, "");
+  const std::vector<Verdict> v = judged({&kGood, &kOther}), own = judged({&kGood, &kGood});
+  EXPECT_EQ(v[0].evidence.compared_with, "other@1 {}");
   EXPECT_EQ(v[1].evidence.compared_with, "good@1 {}");
+  EXPECT_EQ(own[1].evidence.compared_with, "good@1 {}");
+  EXPECT_EQ(judged({&kGood})[0].evidence.compared_with, "");
+  const std::vector<Verdict> three = judged({&kGood, &kGood, &kOther});
+  EXPECT_EQ(three[1].evidence.compared_with, "other@1 {}") << "another provider's comes first";
+}
+
+TEST(Judge, ALaterCandidateOfAProviderIsHeldAgainstAnotherAnswerToo) {
+  const auto wrong = [](const Verdict& v) { return v.evidence.rejected.find("differs at 30003") != std::string::npos; };
+  const std::vector<Verdict> before = judged({&kGood, &kFaultyToo, &kOther}), own = judged({&kGood, &kFaultyToo}),
+                             after = judged({&kGood, &kOther, &kFaultyToo, &kGood}),
+                             first = judged({&kFaultyToo, &kGood});
+  EXPECT_TRUE(wrong(before[1])) << before[1].evidence.rejected << ": no other provider was tried before it";
+  EXPECT_TRUE(wrong(own[1])) << own[1].evidence.rejected << ": of one provider alone";
+  EXPECT_TRUE(wrong(after[2])) << after[2].evidence.rejected;
+  EXPECT_TRUE(wrong(first[0])) << first[0].evidence.rejected << ": a verdict is revoked";
+  for (const Verdict& v : {before[0], before[2], own[0], after[0], after[1], after[3], first[1]})
+    EXPECT_EQ(v.evidence.rejected, "");
 }
 
 TEST(Judge, AKernelThatIsWrongOnASampleIsRefused) {

@@ -106,5 +106,16 @@ TEST(Rivals, SeededPhasesMisleadSeldom) {
   EXPECT_LT(again * 5, once);
 }
 
+TEST(Rivals, WaitAsFarAsMemoryAllows) {
+  constexpr double kMib = 1 << 20, kGib = 1 << 30;
+  EXPECT_EQ(most_rivals(kMib, 0), kMaxRivals) << "nothing is known of the memory";
+  EXPECT_EQ(most_rivals(kMib, 10 * kMib), kMaxRivals) << "so much is always there";
+  EXPECT_EQ(most_rivals(400 * kMib, 100 * kGib), 2u);
+  EXPECT_EQ(most_rivals(4 * kGib, 100 * kGib), 2u);
+  EXPECT_EQ(most_rivals(4 * kGib, 16 * kGib), 2u);
+  EXPECT_EQ(most_rivals(4 * kGib, 14 * kGib), 0u) << "two that wait and the one that is tried";
+  EXPECT_EQ(most_rivals(200 * kMib, 1000 * kMib), 3u);
+}
+
 }  // namespace
 }  // namespace peri::tune

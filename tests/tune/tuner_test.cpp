@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 
 #include "kernels/cpu/task_instance.hpp"
 #include "ops/entry.hpp"
@@ -111,11 +112,15 @@ Result<std::vector<kernels::Offer>> offer_product(const kernels::Problem& p, con
     if (v->type.dtype != DType::kF32 || v->type.rank() != 2) return refused("not of f32 matrices");
   return std::vector<kernels::Offer>{kernels::row_major_offer(p, target)};
 }
-template <bool kFault>
-Result<std::unique_ptr<kernels::Instance>> make_product(const kernels::Problem& p, std::string_view,
+enum Fault { kRight, kWrong, kWrongInASetting, kThrows };
+template <Fault kFault>
+Result<std::unique_ptr<kernels::Instance>> make_product(const kernels::Problem& p, std::string_view config,
                                                         const kernels::InstantiateContext&) {
   const std::vector<int64_t> a = kernels::dims_of(*p.graph->inputs[0]), b = kernels::dims_of(*p.graph->inputs[1]);
-  return kernels::TaskInstance::make(1, 0, [m = a[0], k = a[1], n = b[1]](int64_t, const kernels::Args& args) {
+  const bool large = a[0] >= 200, set = config.find("tile=") != std::string_view::npos;
+  PERI_CHECK(kFault != kThrows || !large, "planted");
+  const bool wrong = large && (kFault == kWrong || (kFault == kWrongInASetting && set));
+  return kernels::TaskInstance::make(1, 0, [m = a[0], k = a[1], n = b[1], wrong](int64_t, const kernels::Args& args) {
     const float *x = static_cast<const float*>(args.in[0]), *w = static_cast<const float*>(args.in[1]);
     float* y = static_cast<float*>(args.out[0]);
     for (int64_t i = 0; i < m; ++i) {
@@ -123,14 +128,14 @@ Result<std::unique_ptr<kernels::Instance>> make_product(const kernels::Problem& 
       for (int64_t l = 0; l < k; ++l)
         for (int64_t j = 0; j < n; ++j) y[i * n + j] += x[i * k + l] * w[l * n + j];
     }
-    if (kFault && m >= 200) y[m * n / 2 + 3] += 1;
+    if (wrong) y[m * n / 2 + 3] += 1;
   });
 }
 
 TEST(Tuner, AnAnswerThatWasTriedAloneIsHeldAgainstAnotherProvidersOnceThatIsAsked) {
   const Folder folder;
-  const kernels::Kernel good{"good", 1, "one", "cpu", "products", offer_product, make_product<false>},
-      faulty{"faulty", 1, "two", "cpu", "products", offer_product, make_product<true>};
+  const kernels::Kernel good{"good", 1, "one", "cpu", "products", offer_product, make_product<kRight>},
+      faulty{"faulty", 1, "two", "cpu", "products", offer_product, make_product<kWrong>};
   const kernels::AddedKernel add_good(good), add_faulty(faulty);
   auto graph = ir::parse_graph("graph { input x: f32[200,400]; input w: f32[400,300]; y = matmul(x, w); output y }");
   ASSERT_TRUE(graph.ok() && ops::infer_graph(*graph).ok());
@@ -154,6 +159,58 @@ TEST(Tuner, AnAnswerThatWasTriedAloneIsHeldAgainstAnotherProvidersOnceThatIsAske
         << all.list[1].evidence.rejected;
     EXPECT_EQ(tuner.stats().from_cache, again ? 2 : 0);
   }
+}
+
+constexpr std::string_view kLarge =
+    "graph { input x: f32[200,400]; input w: f32[400,300]; y = matmul(x, w); output y }";
+
+// The candidates of these kernels for a large product, by id.
+std::map<std::string, Evidence> evidence_of(std::vector<const kernels::Kernel*> list, int settings) {
+  std::vector<std::unique_ptr<kernels::AddedKernel>> added;
+  for (const kernels::Kernel* k : list) added.push_back(std::make_unique<kernels::AddedKernel>(*k));
+  auto graph = ir::parse_graph(kLarge);
+  EXPECT_TRUE(graph.ok() && ops::infer_graph(*graph).ok());
+  Options options;
+  options.budget_ms = 1;
+  options.settings = settings;
+  Tuner tuner(options);
+  std::map<std::string, Evidence> out;
+  for (const Candidate& c : tuner.candidates(*graph, {false, false}, {}, list).list) out[c.id()] = c.evidence;
+  return out;
+}
+const kernels::Kernel kTurned = [] {
+  kernels::Kernel k{"turned", 1, "one", "cpu", "products", offer_product, make_product<kWrongInASetting>};
+  k.tunables = {{"tile", "planted", {1, 2}}};
+  return k;
+}();
+const kernels::Kernel kSecond{"second", 1, "two", "cpu", "products", offer_product, make_product<kRight>};
+
+TEST(Tuner, ASettingIsHeldAgainstAWholeAnswer) {
+  for (const auto& list : {std::vector{&kTurned}, std::vector{&kTurned, &kSecond}}) {
+    std::map<std::string, Evidence> all = evidence_of(list, 2);
+    int64_t settings = 0;
+    for (const auto& [id, e] : all) {
+      const bool set = id.find("tile=") != std::string::npos;
+      settings += set;
+      EXPECT_EQ(!e.right(), set) << id << ": " << e.rejected;
+      if (set) EXPECT_NE(e.rejected.find("a setting changes bits"), std::string::npos) << e.rejected;
+      if (!set) EXPECT_NE(e.compared_with, id);
+    }
+    // Where the other kernel is the faster one, there is nothing to set.
+    EXPECT_TRUE(settings == 2 || (settings == 0 && list.size() == 2));
+  }
+}
+
+TEST(Tuner, WhatComesAfterACandidateThatFailedIsHeldAgainstAWholeAnswerToo) {
+  const kernels::Kernel first{"first", 1, "one", "cpu", "products", offer_product, make_product<kRight>},
+      throws{"throws", 1, "one", "cpu", "products", offer_product, make_product<kThrows>},
+      faulty{"faulty", 1, "one", "cpu", "products", offer_product, make_product<kWrong>};
+  std::map<std::string, Evidence> all = evidence_of({&first, &kSecond, &throws, &faulty}, 0);
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_NE(all["throws@1 {}"].rejected.find("planted"), std::string::npos) << all["throws@1 {}"].rejected;
+  EXPECT_NE(all["faulty@1 {}"].rejected.find("differs at 30003"), std::string::npos) << all["faulty@1 {}"].rejected;
+  EXPECT_EQ(all["first@1 {}"].compared_with, "second@1 {}");
+  EXPECT_EQ(all["second@1 {}"].rejected, "");
 }
 
 TEST(Tuner, AVisitMoreIsKept) {

@@ -1,22 +1,33 @@
-// Whole models on a GPU: the judge of the engine finds nothing, every step is there, and runs give the same bits.
+// Whole models on a GPU: the judge of the engine finds nothing, every step is there, runs give the same bits, on memory
+// and a stream of others too.
 // label: gpu
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <thread>
 
 #include "build/build.hpp"
+#include "device/cuda/cuda.hpp"
 #include "exec/entry.hpp"
 #include "tests/places.hpp"
 
 namespace peri::build {
 namespace {
 
+// Of the sources, or of an archive of tests that was unpacked elsewhere (tools/gpu/run.sh).
+std::string model_file(const std::string& name) {
+  const char* const models = std::getenv("MODELS");
+  return (models ? std::string(models) : std::string(tests::kSourceDir) + "/models") + "/" + name;
+}
+
 class GpuModel : public testing::TestWithParam<const char*> {};
 
 TEST_P(GpuModel, IsRightAndRunsThereAlone) {
   const auto table = exec::table();
   Options o;
-  o.compile.model = std::string(tests::kSourceDir) + "/models/" + GetParam();
+  o.compile.model = model_file(GetParam());
   o.compile.backend = "cuda";
   o.compile.tune.threads = 2;
   o.judge = true;
@@ -46,6 +57,91 @@ INSTANTIATE_TEST_SUITE_P(Models, GpuModel, testing::Values("digits_cnn.onnx", "d
                          [](const auto& info) {
                            return std::string(info.param).substr(0, std::string(info.param).find('.'));
                          });
+
+Result<std::shared_ptr<const runtime::Engine>> digits_engine() {
+  static const std::vector<const runtime::Executor*> kTable = exec::table();
+  Options o;
+  o.compile.model = model_file("digits_cnn.onnx");
+  o.compile.backend = "cuda";
+  o.executors = kTable;
+  PERI_ASSIGN(Built built, build_engine(o));
+  runtime::WeightSource weights;
+  weights.tensors = built.compiled.weights;
+  return runtime::Engine::create(built.compiled.program, std::move(weights), engine_options(kTable, 2));
+}
+
+// Memory of the driver's that the session's device did not give, and a stream that it did not make.
+TEST(GpuPorts, MemoryAndStreamOfOthersAreWorkedOnInPlace) {
+  const auto engine = digits_engine();
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  const auto made = runtime::Session::create(*engine).value();
+  runtime::Session& session = *made;
+  const Tensor x = Tensor::of_f32({2, 1, 8, 8}, std::vector<float>(128, 0.25F));
+  const auto wanted = session.run(std::vector<Tensor>{x});
+  ASSERT_TRUE(wanted.ok()) << wanted.error().text();
+  ASSERT_NE(session.resident_device(), nullptr) << "inputs and outputs lie on the GPU";
+  auto other = device::cuda::make_cuda_device();
+  ASSERT_TRUE(other.ok());
+  device::Memory in = (*other)->allocate(512).value(), out = (*other)->allocate(80).value();
+  auto stream = (*other)->make_stream().value();
+  ASSERT_TRUE(stream->copy_in(in.address(), x.bytes()).ok() && stream->synchronize().ok());
+
+  const device::cuda::Driver& driver = (*other)->driver();
+  device::cuda::CuContext context = nullptr, popped = nullptr;
+  device::cuda::CuStream native = nullptr;
+  ASSERT_EQ(driver.retain(&context, 0), 0);
+  ASSERT_EQ(driver.push(context), 0);
+  ASSERT_EQ(driver.stream_create(&native, device::cuda::kCuNonBlocking), 0);
+  {
+    auto lent = session.resident_device()->lend_stream(native).value();
+    runtime::ResidentRun run;
+    run.inputs = {{in.address(), {}}};
+    run.outputs = {{out.address(), {}}};
+    run.stream = lent.get();
+    run.wait = false;
+    for (int k = 0; k < 4; ++k) {
+      const Status ran = session.run_resident(run);
+      ASSERT_TRUE(ran.ok()) << ran.error().text();
+      EXPECT_EQ(session.port_use(), k == 0 ? runtime::PortUse::kCopied : runtime::PortUse::kInPlace)
+          << session.why_copied();
+    }
+    EXPECT_EQ(driver.stream_synchronize(native), 0) << "which stands behind the runs";
+    EXPECT_TRUE(session.finish().ok());
+  }
+  std::vector<std::byte> answer(80);
+  ASSERT_TRUE(stream->copy_out(answer, out.address()).ok() && stream->synchronize().ok());
+  EXPECT_TRUE(std::ranges::equal(answer, (*wanted)[0].bytes()));
+  EXPECT_EQ(driver.stream_destroy(native), 0);
+  driver.pop(&popped);
+  driver.release(0);
+
+  runtime::ResidentRun astray;
+  astray.inputs = {{{reinterpret_cast<uintptr_t>(answer.data())}, {}}};
+  const Status refused = session.run_resident(astray);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().text().find("no memory of a device"), std::string::npos) << refused.error().text();
+  EXPECT_TRUE(session.run(std::vector<Tensor>{x}).ok());
+}
+
+TEST(GpuPorts, TwoSessionsAtOnceGiveTheSameBits) {
+  const auto engine = digits_engine();
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  const Tensor x = Tensor::of_f32({2, 1, 8, 8}, std::vector<float>(128, 0.25F));
+  const auto wanted = runtime::Session::create(*engine).value()->run(std::vector<Tensor>{x});
+  ASSERT_TRUE(wanted.ok());
+  std::atomic<int> right{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([&] {
+      const auto session = runtime::Session::create(*engine).value();
+      for (int k = 0; k < 200; ++k) {
+        const auto out = session->run(std::vector<Tensor>{x});
+        right += out.ok() && std::ranges::equal((*out)[0].bytes(), (*wanted)[0].bytes());
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(right, 400);
+}
 
 }  // namespace
 }  // namespace peri::build

@@ -2,20 +2,30 @@
 #include "backends/cuda/backend.hpp"
 
 #include "device/cuda/cuda.hpp"
+#include "device/open.hpp"
 
 namespace peri::backends::cuda {
 
 namespace {
 // Kernels of the CPU find its instruction sets among the target's, those of the GPU its chip.
-Result<device::Target> target(int threads, std::vector<std::string> libraries) {
+Result<device::Target> target(int threads, std::vector<std::string> libraries, const std::string& device) {
+  PERI_ASSIGN(const int ordinal, device::ordinal_of(device));
   PERI_ASSIGN(const auto driver, device::cuda::open_driver());
   PERI_ASSIGN(const std::vector<device::cuda::GpuFacts> gpus, device::cuda::list_gpus(*driver));
   if (gpus.empty()) return unsupported("there is no GPU of NVIDIA's here");
-  PERI_TRY(device::cuda::open_library(device::cuda::Vendor::kNvrtc));
+  if (static_cast<size_t>(ordinal) >= gpus.size())
+    return usage("there is no cuda:%d", ordinal)
+        .expecting(gpus.size() == 1 ? "cuda:0" : format("cuda:0 to cuda:%zu", gpus.size() - 1));
+  PERI_ASSIGN(const device::cuda::Library nvrtc, device::cuda::open_library(device::cuda::Vendor::kNvrtc));
   device::Target out = device::cpu_target(threads, std::move(libraries));
-  const device::Target gpu = device::cuda::target_of(gpus[0], *driver, {});
-  out.chip += " with " + gpu.chip;
+  const device::Target gpu = device::cuda::target_of(gpus[static_cast<size_t>(ordinal)], *driver, {});
+  // What times and choices hold for: the chip, its multiprocessors, the driver, the compiler.
+  out.chip += format(" with %s (%d multiprocessors)", gpu.chip.c_str(), gpu.threads);
+  out.libraries.insert(out.libraries.end(), gpu.libraries.begin(), gpu.libraries.end());
+  out.libraries.push_back("nvrtc " + nvrtc.version().text());
   out.isas.insert(out.isas.end(), gpu.isas.begin(), gpu.isas.end());
+  if (const auto blas = device::cuda::open_library(device::cuda::Vendor::kCublasLt); blas.ok())
+    out.libraries.push_back("cublaslt " + blas->version().text());
   return out;
 }
 }  // namespace
@@ -26,9 +36,9 @@ const lower::Backend& backend() {
       .executors = {"cuda", "cpu"},
       .change_ms = [](tune::Tuner& tuner, DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from,
                       const ir::Layout& to) { return tuner.convert_ms(dtype, dims, from, to); },
-      .placement = {.device = "cuda", .executor = "cuda", .lanes = 1, .own_only = true},
+      .placement = {.device = "cuda", .executor = "cuda", .lanes = 1, .own_only = true, .ports = true},
       .target = target,
-      .measured = false,
+      .narrow_values = true,
   };
   return kBackend;
 }

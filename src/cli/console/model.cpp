@@ -17,12 +17,15 @@ std::vector<Flag> build_flags(std::vector<Flag> more) {
       {"--opt-shapes", "", "NAME:AxBxC", "the same: the shape to tune for", true},
       {"--min-shapes", "", "NAME:AxBxC", "the smallest shape: every kernel chosen must take it", true},
       {"--max-shapes", "", "NAME:AxBxC", "the largest shape: every kernel chosen must take it", true},
-      {"--dtype", "", "NAME", "element type of the weights: f32, f16 or bf16; else the model's own"},
+      {"--dtype", "", "NAME", "f32, f16 or bf16: of the weights, on a GPU of values too; else the model's own"},
+      {"--io-dtype", "", "NAME", "f32, f16 or bf16: of inputs and outputs; else the model's own"},
       {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
       {"--backend", "", "NAME", "auto, cpu or cuda (auto: cpu)"},
-      {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, reference"},
+      {"--device", "", "KIND:N", "which one of several devices, e.g. cuda:1 (default: the first)"},
+      {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, cublaslt, reference"},
       {"--disable-pass", "", "NAME", "leave a pass out", true},
       {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it"},
+      {"--budget", "", "SECONDS", "tune for so long, then take the best so far (default: until all is tried)"},
       {"--settings", "", "N", "settings of a kernel's tunables to try beside what it derives (default: 0)"},
       {"--no-tune", "", "", "take each kernel's first offer, without measuring"},
       {"--no-verify", "", "", "do not check candidates against the reference (the proof says so)"},
@@ -92,7 +95,9 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   build::Request r;
   r.model = model;
   r.backend = arguments.get("--backend", "auto");
+  r.device = arguments.get("--device");
   r.dtype = arguments.get("--dtype");
+  r.io_dtype = arguments.get("--io-dtype");
   PERI_ASSIGN(r.dims, given_dims(arguments));
   PERI_ASSIGN(r.min_dims, given_shapes(arguments, "--min-shapes"));
   PERI_ASSIGN(r.max_dims, given_shapes(arguments, "--max-shapes"));
@@ -100,6 +105,7 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   r.dump_dir = arguments.get("--dump-passes");
   PERI_ASSIGN(r.threads, thread_count(arguments));
   r.provider = arguments.get("--provider");
+  PERI_ASSIGN(r.budget, arguments.real("--budget", 0, 1e6, 0));
   PERI_ASSIGN(const int64_t settings, arguments.number("--settings", 0, 64, 0));
   r.settings = static_cast<int>(settings);
   r.tune = !arguments.has("--no-tune");
@@ -116,7 +122,8 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
   PERI_ASSIGN(const int threads, thread_count(arguments));
   const int64_t start = now_ns();
   if (build::is_engine(path)) {
-    PERI_ASSIGN(out.engine, build::load(path, build::run_options(threads), arguments.has("--check"), &out.file));
+    PERI_ASSIGN(out.engine, build::load(path, build::run_options(threads, {}, arguments.get("--device")),
+                                        arguments.has("--check"), &out.file));
   } else {
     if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
     PERI_ASSIGN(const build::Request request, build_request(arguments, path, progress));
@@ -124,7 +131,8 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
     if (progress) progress->clear();
     if (!made.ok()) return std::move(made).error();
     out.compiled = std::move(made->built.compiled);
-    PERI_ASSIGN(out.engine, build::assemble(&*out.compiled, build::run_options(threads)));
+    PERI_ASSIGN(out.engine,
+                build::assemble(&*out.compiled, build::run_options_of(out.compiled->program, threads, request.device)));
   }
   out.load_ms = seconds_since(start) * 1e3;
   return out;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 
@@ -14,6 +15,7 @@ namespace peri::cli {
 
 namespace {
 constexpr int64_t kPlainLineEveryNs = 2'000'000'000;  // without a terminal
+constexpr int64_t kFirstPlainLineNs = 500'000'000;    // so that nobody waits a second for a sign of life
 volatile std::sig_atomic_t g_interrupts = 0;
 
 void on_interrupt(int) {
@@ -32,8 +34,11 @@ size_t terminal_columns(int file) {
 std::string within(const std::string& line, size_t columns) {
   size_t used = 0, end = 0;
   for (; end < line.size(); ++end) {
-    const bool inside = (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80;  // of a character that began before
-    if (!inside && ++used == columns) break;
+    const auto byte = static_cast<unsigned char>(line[end]);
+    if ((byte & 0xc0) == 0x80) continue;  // of a character that began before
+    // From U+1000 on (three bytes, the first above 0xe0) a terminal may take two columns.
+    used += byte > 0xe0 ? 2 : 1;
+    if (used >= columns) break;
   }
   return line.substr(0, end);
 }
@@ -43,7 +48,10 @@ size_t output_columns() { return isatty(1) == 1 ? std::max(terminal_columns(1), 
 std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns) {
   if (columns && indent > columns / 2) indent = std::min(indent, size_t{8});
   std::string out = left, line;
-  const auto begin_line = [&] { out += "\n" + std::string(indent, ' '), line.clear(); };
+  const auto begin_line = [&] {
+    out += "\n" + std::string(indent, ' ');
+    line.clear();
+  };
   if (left.empty() || !columns || left.size() + 2 <= indent)
     out.resize(std::max(left.size() + (left.empty() ? 0 : 2), indent), ' ');
   else
@@ -53,13 +61,16 @@ std::string help_row(const std::string& left, std::string_view text, size_t inde
     const std::string_view word = text.substr(0, end);
     if (columns && !line.empty() && indent + line.size() + 1 + word.size() >= columns) begin_line();
     const std::string more = (line.empty() ? "" : " ") + std::string(word);
-    line += more, out += more;
+    line += more;
+    out += more;
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out + "\n";
 }
 
-Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(2) == 1), start_ns_(now_ns()), last_ns_(start_ns_) {}
+Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(2) == 1), start_ns_(now_ns()) {
+  last_ns_ = start_ns_ - kPlainLineEveryNs + kFirstPlainLineNs;
+}
 Progress::~Progress() { clear(); }
 
 void Progress::show(size_t done, size_t total, const std::string& what) {
@@ -67,10 +78,9 @@ void Progress::show(size_t done, size_t total, const std::string& what) {
   std::string left;
   const double spent = seconds_since(start_ns_);
   if (total && done >= 3 && spent > 1)
-    left =
-        ", about " +
-        std::to_string(static_cast<int>(spent / static_cast<double>(done) * static_cast<double>(total - done) + 0.5)) +
-        " s left";
+    left = ", about " +
+           std::to_string(std::lround(spent / static_cast<double>(done) * static_cast<double>(total - done))) +
+           " s left";
   const std::string count = total ? "[" + std::to_string(done) + "/" + std::to_string(total) + left + "] " : "";
   if (terminal_) {
     std::fprintf(stderr, "\r\033[K%s", within(count + what, terminal_columns(2)).c_str());
@@ -80,6 +90,12 @@ void Progress::show(size_t done, size_t total, const std::string& what) {
     std::fprintf(stderr, "%s%s\n", count.c_str(), what.c_str());
     last_ns_ = now_ns();
   }
+}
+
+void Progress::show_now(const std::string& what) {
+  if (!shown_now_) last_ns_ = std::min(last_ns_, now_ns() - kPlainLineEveryNs);
+  shown_now_ = true;
+  show(0, 0, what);
 }
 
 void Progress::clear() {

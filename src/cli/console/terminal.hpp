@@ -8,7 +8,7 @@
 namespace peri::cli {
 
 // The start of a line of UTF-8 that fits into so many columns, the last of them left free: a terminal that wraps a line
-// keeps its first row when the line is drawn anew.
+// keeps its first row when the line is drawn anew. Characters that may be two columns wide count as two.
 std::string within(const std::string& line, size_t columns);
 
 // Columns of the terminal that standard output is; 0: it is none, and lines are as long as they are.
@@ -23,11 +23,13 @@ class Progress {
   ~Progress();
   // `total` 0: not known. Shows an estimate of what is left once a few steps are done.
   void show(size_t done, size_t total, const std::string& what);
+  // The same, and the first time at once, also where lines are plain: what follows may take long and say nothing.
+  void show_now(const std::string& what);
   void clear();
 
  private:
   bool quiet_, terminal_;
-  bool drawn_ = false;
+  bool drawn_ = false, shown_now_ = false;
   int64_t start_ns_ = 0, last_ns_ = 0;
 };
 

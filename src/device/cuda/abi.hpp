@@ -42,6 +42,10 @@ inline constexpr int kCuMaxThreads = 0, kCuSharedBytes = 1, kCuLocalBytes = 3, k
 // enum CUmemPool_attribute
 inline constexpr int kCuReuseOpportunistic = 2, kCuReuseInternalDependencies = 3, kCuReleaseThreshold = 4,
                      kCuReservedCurrent = 5, kCuUsedCurrent = 7;
+// enum CUpointer_attribute, CU_MEMORYTYPE_DEVICE
+inline constexpr int kCuPointerMemoryType = 2, kCuPointerOrdinal = 9, kCuPointerRangeStart = 11,
+                     kCuPointerRangeBytes = 12;
+inline constexpr unsigned kCuMemoryOfDevice = 2;
 // CU_STREAM_NON_BLOCKING, CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING, CU_MEMHOSTALLOC_PORTABLE,
 // CU_STREAM_CAPTURE_MODE_RELAXED
 inline constexpr unsigned kCuNonBlocking = 1, kCuEventDefault = 0, kCuEventDisableTiming = 2, kCuPortable = 1;

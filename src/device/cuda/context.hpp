@@ -42,6 +42,17 @@ class Context {
     driver->pop(&popped);
     return health.check(code, name);
   }
+  // Calls the function with this context current.
+  Status within(const std::function<Status()>& function) {
+    PERI_TRY(call());
+    CuContext before = nullptr;
+    PERI_TRY(health.check(driver->current(&before), "cuCtxGetCurrent"));
+    if (before == context) return function();
+    PERI_TRY(health.check(driver->push(context), "cuCtxPushCurrent"));
+    Status done = function();
+    driver->pop(&before);
+    return done;
+  }
   // Calls the driver in any case, to end something or give it back, with this context current where that is still to be
   // had.
   template <class F>
@@ -69,6 +80,21 @@ class Context {
     counts_.live_bytes += static_cast<int64_t>(bytes);
     counts_.most_bytes = std::max(counts_.most_bytes, counts_.live_bytes);
   }
+  // Memory of others is known and not counted. False: the range lies in memory of this device's own.
+  bool add_lent(Address at, size_t bytes) {
+    const std::lock_guard<std::mutex> lock(lock_);
+    if (within(blocks_, at, bytes)) return false;
+    lent_.emplace(at.value, bytes);
+    return true;
+  }
+  // False: it is memory of this device's own.
+  bool remove_lent(Address at) {
+    const std::lock_guard<std::mutex> lock(lock_);
+    const auto it = lent_.find(at.value);
+    if (it == lent_.end()) return false;
+    lent_.erase(it);
+    return true;
+  }
   void remove_memory(Address at) {
     const std::lock_guard<std::mutex> lock(lock_);
     counts_.live_bytes -= static_cast<int64_t>(blocks_.extract(at.value).mapped());
@@ -94,25 +120,37 @@ class Context {
   // kInvalid unless the range lies within one allocation that lives.
   Status check_range(Address at, size_t bytes) const {
     const std::lock_guard<std::mutex> lock(lock_);
+    if (within(blocks_, at, bytes)) return Ok{};
+    for (const auto& [begin, size] : lent_)  // a few: ports of runs
+      if (at.value >= begin && at.value - begin <= size && bytes <= size - (at.value - begin)) return Ok{};
     auto after = blocks_.upper_bound(at.value);
     if (after == blocks_.begin()) return invalid("no memory of the device is there");
     const auto& [begin, size] = *--after;
-    const uint64_t offset = at.value - begin;
-    if (offset <= size && bytes <= size - offset) return Ok{};
-    return invalid("%zu bytes at offset %llu of an allocation of %zu", bytes, static_cast<unsigned long long>(offset),
-                   size);
+    return invalid("%zu bytes at offset %llu of an allocation of %zu", bytes,
+                   static_cast<unsigned long long>(at.value - begin), size);
   }
 
  private:
+  static bool within(const std::map<uint64_t, size_t>& blocks, Address at, size_t bytes) {
+    auto after = blocks.upper_bound(at.value);
+    if (after == blocks.begin()) return false;
+    const auto& [begin, size] = *--after;
+    const uint64_t offset = at.value - begin;
+    return offset <= size && bytes <= size - offset;
+  }
+
   mutable std::mutex lock_;
   Counts counts_;
   std::map<uint64_t, size_t> blocks_;
+  std::multimap<uint64_t, size_t> lent_;
   std::mutex streams_lock_;
   std::vector<Stream*> streams_;
 };
 
 // A stream of the driver's; made and destroyed in the context.
 Result<std::unique_ptr<Stream>> make_cuda_stream(const Device* owner, std::shared_ptr<Context> context);
+// A stream of others, which it neither waits for nor destroys when it goes.
+std::unique_ptr<Stream> lend_cuda_stream(const Device* owner, std::shared_ptr<Context> context, void* queue);
 Result<std::unique_ptr<Event>> make_cuda_event(const Device* owner, std::shared_ptr<Context> context, bool timed);
 Result<double> milliseconds_between(Context& context, const Event& from, const Event& to);
 // Waits for all streams but those in a capture; any thread.

@@ -1,5 +1,5 @@
 // A GPU of NVIDIA's as a device: the rules of device.hpp over the driver's own streams, events and graphs, and what
-// only such a device has: loaded kernels, pinned host memory, times, and graphs that are updated in place.
+// only such a device has: loaded kernels, and graphs that are updated in place.
 #pragma once
 
 #include <array>
@@ -9,28 +9,7 @@
 
 namespace peri::device::cuda {
 
-// Host memory that copies reach without staging. It goes back to the device's pool with this object; the device
-// outlives it.
-class Pinned {
- public:
-  Pinned() = default;
-  Pinned(std::span<std::byte> bytes, std::function<void()> give_back)
-      : bytes_(bytes), give_back_(std::move(give_back)) {}
-  Pinned(Pinned&& other) noexcept { *this = std::move(other); }
-  Pinned& operator=(Pinned&& other) noexcept {
-    std::swap(bytes_, other.bytes_);
-    std::swap(give_back_, other.give_back_);
-    return *this;
-  }
-  ~Pinned() {
-    if (give_back_) give_back_();
-  }
-  std::span<std::byte> bytes() const { return bytes_; }
-
- private:
-  std::span<std::byte> bytes_;
-  std::function<void()> give_back_;
-};
+using device::Pinned;  // from a pool that keeps what comes back: sizes are rounded up to powers of two
 
 // A kernel of a module, with what the driver says of it.
 struct Kernel {
@@ -77,12 +56,8 @@ class CudaDevice : public Device {
   // The launch of a kernel whose parameters are the addresses of the arguments, in order, then the scalars.
   virtual Launch launch_of(const Kernel& kernel, const Shape& shape, std::vector<Argument> arguments,
                            std::vector<Scalar> scalars = {}) = 0;
-  // From a pool that keeps what comes back: sizes are rounded up to powers of two. Errors: kMemory.
-  virtual Result<Pinned> pinned(size_t bytes) = 0;
-  // An event that keeps the time; it costs a little more than one of make_event().
-  virtual Result<std::unique_ptr<Event>> make_timed_event() = 0;
-  // Between two timed events that were reached. kInvalid for others.
-  virtual Result<double> milliseconds(const Event& from, const Event& to) = 0;
+  // Calls the function with this device's context current on the calling thread, as libraries want it.
+  virtual Status within(const std::function<Status()>& function) = 0;
   // Makes `kept` replay what `newer` holds. True: in place (the same work with other addresses or sizes); false: its
   // graph was made anew, because the work differs. A replay of `kept` under way keeps what it was. One thread at a time
   // for each.

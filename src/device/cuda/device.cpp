@@ -80,6 +80,7 @@ class Gpu final : public CudaDevice {
                    std::vector<Scalar> scalars) override {
     return kernel_launch(context_, kernel, shape, std::move(arguments), std::move(scalars));
   }
+  Status within(const std::function<Status()>& function) override { return context_->within(function); }
   Result<Pinned> pinned(size_t bytes) override {
     PERI_TRY(context_->call());
     return pinned_.take(bytes);
@@ -92,6 +93,11 @@ class Gpu final : public CudaDevice {
     PERI_TRY(context_->call());
     if (from.owner() != this || to.owner() != this) return invalid("an event of another device");
     return milliseconds_between(*context_, from, to);
+  }
+  Result<Memory> lend(Address address, size_t bytes) override;
+  Result<std::unique_ptr<Stream>> lend_stream(void* queue) override {
+    PERI_TRY(context_->call());
+    return lend_cuda_stream(this, context_, queue);
   }
   Result<bool> update(Captured& kept, const Captured& newer) override {
     PERI_TRY(context_->call());
@@ -182,7 +188,29 @@ Result<Memory> Gpu::allocate(size_t bytes) {
   return Memory(this, {at}, bytes);
 }
 
+// The driver knows whose memory an address is, and of which device.
+Result<Memory> Gpu::lend(Address address, size_t bytes) {
+  PERI_TRY(context_->call());
+  const auto ask = [&](int attribute, void* to) {
+    return context_->driver->pointer_attribute(to, attribute, address.value) == kCuSuccess;
+  };
+  unsigned type = 0;
+  int ordinal = -1;
+  if (!ask(kCuPointerMemoryType, &type) || type != kCuMemoryOfDevice || !ask(kCuPointerOrdinal, &ordinal))
+    return invalid("the address is no memory of a device").expecting("memory of " + name());
+  if (ordinal != context_->facts.ordinal)
+    return invalid("the memory lies on another device").expecting(name()).but_found("cuda:" + std::to_string(ordinal));
+  CuAddress begin = 0;
+  size_t size = 0;
+  if (ask(kCuPointerRangeStart, &begin) && ask(kCuPointerRangeBytes, &size) &&
+      (bytes > size || address.value - begin > size - bytes))
+    return invalid("%zu bytes at offset %llu of an allocation of %zu", bytes,
+                   static_cast<unsigned long long>(address.value - begin), size);
+  return Memory(context_->add_lent(address, bytes) ? this : nullptr, address, bytes);
+}
+
 void Gpu::release(Address address) {
+  if (context_->remove_lent(address)) return;
   context_->remove_memory(address);
   context_->dispose([&](const Driver& d) { return d.give_back(address.value, memory_stream_); });
 }

@@ -61,8 +61,8 @@ class CudaCaptured final : public Captured {
 
 class CudaStream final : public Stream {
  public:
-  CudaStream(const Device* owner, std::shared_ptr<Context> context, CuStream stream)
-      : owner_(owner), context_(std::move(context)), stream_(stream) {
+  CudaStream(const Device* owner, std::shared_ptr<Context> context, CuStream stream, bool lent = false)
+      : owner_(owner), context_(std::move(context)), stream_(stream), lent_(lent) {
     context_->add_stream(this);
   }
   ~CudaStream() override;
@@ -91,6 +91,7 @@ class CudaStream final : public Stream {
   const Device* const owner_;
   const std::shared_ptr<Context> context_;
   const CuStream stream_;
+  const bool lent_;
   std::shared_ptr<Capture> capture_;
   std::vector<std::string> captured_names_;
   size_t lane_ = 0;
@@ -125,6 +126,7 @@ Status CudaStream::note(Item::Kind kind) {
 
 CudaStream::~CudaStream() {
   context_->remove_stream(this);
+  if (lent_) return;
   leave_capture();
   if (capturing_ && began_) {
     const std::lock_guard<std::mutex> lock(capture_->lock);
@@ -313,6 +315,10 @@ Result<std::unique_ptr<Stream>> make_cuda_stream(const Device* owner, std::share
   CuStream stream = nullptr;
   PERI_TRY(context->drive("cuStreamCreate", [&](const Driver& d) { return d.stream_create(&stream, kCuNonBlocking); }));
   return std::unique_ptr<Stream>(std::make_unique<CudaStream>(owner, std::move(context), stream));
+}
+
+std::unique_ptr<Stream> lend_cuda_stream(const Device* owner, std::shared_ptr<Context> context, void* queue) {
+  return std::make_unique<CudaStream>(owner, std::move(context), static_cast<CuStream>(queue), true);
 }
 
 Result<std::unique_ptr<Event>> make_cuda_event(const Device* owner, std::shared_ptr<Context> context, bool timed) {

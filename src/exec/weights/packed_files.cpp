@@ -1,4 +1,4 @@
-// Files of packed weights. Header of 64 bytes, the key, zeros up to a page, the floats; a file is whole or not there,
+// Files of packed weights. Header of 64 bytes, the key, zeros up to a page, the data; a file is whole or not there,
 // and each of its bytes is compared or under the checksum.
 #include "exec/weights/packed_files.hpp"
 
@@ -156,15 +156,19 @@ struct PackedFiles::State {
       more.wait(lock, [&] { return ending || !queue.empty(); });
       if (queue.empty()) return;
       more.wait_for(lock, kPause, [&] { return ending; });
-      const auto [key, data] = std::move(queue.front());
+      const auto next = std::move(queue.front());
       queue.pop_front();
       lock.unlock();
-      const bool written = data.bytes().size() <= limit && contained([&] { return write(folder, key, data); }).ok();
+      const bool written =
+          next.second.bytes().size() <= limit && contained([&] { return write(folder, next.first, next.second); }).ok();
       lock.lock();
       if (!written) queue.clear();  // no place: the rest would meet the same
       if (queue.empty()) {
         lock.unlock();
-        (void)contained([&] { return trim(folder, limit), Status(Ok{}); }).ok();
+        (void)contained([&]() -> Status {
+          trim(folder, limit);
+          return Ok{};
+        }).ok();
         lock.lock();
       }
     }
@@ -256,7 +260,10 @@ std::vector<std::string> take_packed_notes() {
 PackedFacts packed_facts(const std::string& cache) {
   PackedFacts f;
   if (cache.empty()) return f;
-  for (const Kept& k : list(folder_in(cache))) ++f.files, f.bytes += static_cast<int64_t>(k.bytes);
+  for (const Kept& k : list(folder_in(cache))) {
+    ++f.files;
+    f.bytes += static_cast<int64_t>(k.bytes);
+  }
   return f;
 }
 
@@ -272,19 +279,18 @@ int64_t clear_packed(const std::string& cache) {
 StepStore::StepStore(std::shared_ptr<PackedFiles> files, std::string key, std::function<bool()> sound)
     : files_(std::move(files)), key_(std::move(key)), sound_(std::move(sound)) {}
 
-Result<Tensor> StepStore::get(std::string_view form, int64_t floats, FunctionRef<void(float*)> make) {
-  const int64_t bytes = floats * static_cast<int64_t>(sizeof(float));
+Result<Tensor> StepStore::get(std::string_view form, int64_t bytes, FunctionRef<void(std::byte*)> make) {
   const std::string key = key_ + "\nform " + std::string(form);
   const bool kept = files_ && bytes >= kLeastBytes;
   if (kept) {
     if (auto file = files_->find(key, bytes)) {
       const std::lock_guard<std::mutex> lock(mutex_);
       mapped_.push_back(file);
-      return Tensor::view(DType::kF32, {floats}, PackedFiles::data_of(*file), file);
+      return Tensor::view(DType::kU8, {bytes}, PackedFiles::data_of(*file), file);
     }
   }
-  PERI_ASSIGN(Tensor t, Tensor::uninitialized(DType::kF32, {floats}));
-  make(t.mutable_as<float>());
+  PERI_ASSIGN(Tensor t, Tensor::uninitialized(DType::kU8, {bytes}));
+  make(t.mutable_data());
   if (kept && sound_()) files_->keep(key, t);
   return t;
 }

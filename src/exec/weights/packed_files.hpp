@@ -52,7 +52,7 @@ int64_t clear_packed(const std::string& cache_folder);
 class StepStore final : public kernels::PackedStore {
  public:
   StepStore(std::shared_ptr<PackedFiles> files, std::string key, std::function<bool()> sound);
-  Result<Tensor> get(std::string_view form, int64_t floats, FunctionRef<void(float*)> make) override;
+  Result<Tensor> get(std::string_view form, int64_t bytes, FunctionRef<void(std::byte*)> make) override;
   // kIo if a file that was mapped was cut since: what was computed from it is void.
   Status check() const;
 

@@ -199,7 +199,10 @@ std::optional<Type> type_of_name(std::string_view name) {
 // The op's word, with the type of const and cast after a dot.
 bool read_op(std::string_view word, Instruction* out) {
   for (const OpRow& row : kRows) {
-    if (row.name == word) return out->op = row.op, row.op != Op::kConst && row.op != Op::kCast;
+    if (row.name == word) {
+      out->op = row.op;
+      return row.op != Op::kConst && row.op != Op::kCast;
+    }
   }
   const size_t dot = word.find('.');
   if (dot == std::string_view::npos) return false;

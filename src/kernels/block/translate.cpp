@@ -213,7 +213,10 @@ struct Translator {
       PERI_ASSIGN(reg[n.out()], one_input(n, src[0], type));
       return Ok{};
     }
-    if (n.op == "where") return reg[n.out()] = emit(Op::kSelect, src, result), Ok{};
+    if (n.op == "where") {
+      reg[n.out()] = emit(Op::kSelect, src, result);
+      return Ok{};
+    }
     const auto op = look_up(kBinary, n.op);
     if (!op) return refused("no instruction for %s", n.op.c_str());
     PERI_ASSIGN(const Type type, register_type(n.in(0)->type.dtype));

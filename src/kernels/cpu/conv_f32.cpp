@@ -1,6 +1,7 @@
 // Kernel conv_f32: float32 convolution in NHWC with its epilogue, as an implicit product over pointers to pixels, by
 // padded rows for a first layer, or depthwise. Weights are packed once for all image sizes.
 #include "kernels/cpu/conv/conv.hpp"
+#include "kernels/cpu/gemm/bound_epilogue.hpp"
 #include "kernels/entry.hpp"
 #include "kernels/match/conv_match.hpp"
 #include "kernels/weights/packed.hpp"

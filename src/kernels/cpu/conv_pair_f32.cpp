@@ -1,6 +1,7 @@
 // Kernel conv_pair_f32: a pointwise convolution with its epilogue and the depthwise one that alone reads it, with its
 // own: the first half of an inverted bottleneck. The tensor between them, the widest of such networks, stays in L2.
 #include "kernels/cpu/conv/pair.hpp"
+#include "kernels/cpu/gemm/bound_epilogue.hpp"
 #include "kernels/entry.hpp"
 #include "kernels/match/conv_match.hpp"
 #include "kernels/match/part.hpp"

@@ -1,6 +1,7 @@
 // Kernel conv_scaled_f32: a pointwise convolution of an image whose channels are scaled before, one factor a channel
 // and image: the end of a squeeze-and-excite block. The weights of each image are scaled instead of its pixels.
 #include "kernels/cpu/conv/scaled.hpp"
+#include "kernels/cpu/gemm/bound_epilogue.hpp"
 #include "kernels/entry.hpp"
 #include "kernels/match/conv_match.hpp"
 #include "kernels/match/part.hpp"
@@ -47,7 +48,7 @@ Result<Match> match(const Problem& p) {
   if (s.kh * s.kw != 1 || s.sh * s.sw != 1 || s.top + s.left + s.bottom + s.right != 0 || s.groups != 1)
     return refused("the convolution is not pointwise");
   if (m.conv.x != static_cast<int>(g.inputs.size())) return refused("the convolution does not read the product");
-  if (const std::string why = refuse_conv(s); !why.empty()) return refused("%s", why.c_str());
+  if (const std::string why = cpu::refuse_conv(s); !why.empty()) return refused("%s", why.c_str());
   return m;
 }
 

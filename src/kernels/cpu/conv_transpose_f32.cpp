@@ -1,6 +1,7 @@
 // Kernel conv_transpose_f32: float32 transposed convolution in NHWC with its epilogue, by stride phases. Weights are
 // packed once for all image sizes.
 #include "kernels/cpu/conv/transposed.hpp"
+#include "kernels/cpu/gemm/bound_epilogue.hpp"
 #include "kernels/entry.hpp"
 #include "kernels/match/conv_match.hpp"
 #include "kernels/weights/packed.hpp"

@@ -2,6 +2,7 @@
 // multiplications, weights that take 1.8 and 4 times the room: which tile wins depends on image and cache, so both are
 // offered.
 #include "kernels/cpu/conv/winograd.hpp"
+#include "kernels/cpu/gemm/bound_epilogue.hpp"
 #include "kernels/entry.hpp"
 #include "kernels/match/conv_match.hpp"
 #include "kernels/weights/packed.hpp"

@@ -8,6 +8,9 @@
 #include "kernels/weights/packed.hpp"
 
 namespace peri::kernels {
+
+extern const Entry gemm_siblings_f32_entry;
+
 namespace {
 
 // One product of the region as a problem of its own, with all of the region's arguments.
@@ -91,7 +94,9 @@ class SiblingsInstance final : public Instance {
   int64_t each_ = pieces_of_a_task();
 };
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(const int64_t rows, setting(gemm_siblings_f32_entry.kernel, config, "rows"));
+  PERI_ASSIGN(const int64_t panels, setting(gemm_siblings_f32_entry.kernel, config, "panels"));
   for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
     for (const ir::Value* v : *list)
       if (!v->type.layout.row_major()) return invalid("takes row-major tensors only");
@@ -101,7 +106,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   int64_t tasks = 0, floats = 0;
   for (Product& product : products) {
     Sibling s = {std::move(product), {}, tasks, floats};
-    s.plan = cpu::plan_gemm(s.product.shape, isa);
+    s.plan = cpu::plan_gemm(s.product.shape, isa, {rows, panels});
     tasks += s.plan.tasks;
     floats += (cpu::packed_b_floats(s.product.shape.k, s.product.shape.n, isa) + 15) / 16 * 16;
     siblings.push_back(std::move(s));
@@ -122,7 +127,6 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }
 }  // namespace
 
-extern const Entry gemm_siblings_f32_entry;
 const Entry gemm_siblings_f32_entry{{
     .name = "gemm_siblings_f32",
     .version = 1,
@@ -142,6 +146,8 @@ const Entry gemm_siblings_f32_entry{{
          "graph { input x: f32[131,17]; const a: f32[17,20] = seeded(0.2, 1); const b: f32[17,20] = seeded(0.2, 2); u "
          "= "
          "matmul(x, a); g = gelu(u); v = matmul(x, b); output g; output v }"},
+    .tunables = {{"rows", "rows of a product that a piece of a task computes", {64, 32, 16}},
+                 {"panels", "panels of columns that a piece of a task computes", {1, 2, 4, 8}}},
 }};
 
 }  // namespace peri::kernels

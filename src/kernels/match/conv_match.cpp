@@ -5,9 +5,6 @@
 
 namespace peri::kernels {
 namespace {
-using cpu::ConvShape;
-using cpu::PostKind;
-
 Status read_shape(const Problem& p, MatchedConv* s) {
   const ir::Node& n = p.anchor();
   if (n.op != "conv") return refused("not a convolution");

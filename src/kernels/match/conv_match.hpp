@@ -1,13 +1,13 @@
-// Reads a convolution with its epilogue as the shape of the kernels in cpu/conv, or says what stands in the way.
+// Reads a convolution with its epilogue as sizes and steps, or says what stands in the way.
 #pragma once
 
-#include "kernels/cpu/conv/conv.hpp"
+#include "kernels/match/conv_shape.hpp"
 #include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
 
 struct MatchedConv {
-  cpu::ConvShape shape;
+  ConvShape shape;
   MatchedEpilogue epilogue;       // the bias is its first step
   int x = -1, w = -1, bias = -1;  // graph inputs
   const ir::Value* inline_bias = nullptr;

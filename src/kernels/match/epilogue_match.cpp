@@ -13,9 +13,6 @@ int input_index(const ir::Graph& graph, const ir::Value* v) {
 }
 
 namespace {
-using cpu::Activation;
-using cpu::PostKind;
-
 std::optional<double> scalar_of(const ir::Value* v) {
   if (!v || !v->constant || v->constant->numel() != 1 || !is_float(v->constant->dtype())) return std::nullopt;
   return v->constant->f64(0);
@@ -137,7 +134,7 @@ Result<MatchedEpilogue> match_epilogue(const Problem& p, const ir::Node& anchor,
       at = n.out();
       ++k;
     }
-    if (out.ops.size() > cpu::Epilogue::kMaxOps - 1) return refused("the epilogue is too long");
+    if (out.ops.size() > size_t{kMaxPostSteps}) return refused("the epilogue is too long");
   }
   if (at != g.outputs[0]) return refused("the chain does not end in the output");
   return out;
@@ -153,24 +150,6 @@ int shared_residual(const Problem& p, const MatchedEpilogue& e) {
   const size_t at = !e.ops.empty() && e.ops[0].op.kind == PostKind::kColAdd ? 1 : 0;
   if (at >= e.ops.size() || e.ops[at].op.kind != PostKind::kAdd || e.ops[at].input != e.residual) return -1;
   return only_residual(p, e);
-}
-
-cpu::Epilogue bind_epilogue(const MatchedEpilogue& m, std::span<const Tensor> constants, const Args& args, int64_t ld) {
-  cpu::Epilogue e;
-  for (const MatchedOp& s : m.ops) {
-    cpu::PostOp op = s.op;
-    if (s.needs_data) {
-      if (s.input < 0)
-        op.data = s.values.data();
-      else if (constants[static_cast<size_t>(s.input)].defined())
-        op.data = constants[static_cast<size_t>(s.input)].as<float>().data();
-      else
-        op.data = static_cast<const float*>(args.in[static_cast<size_t>(s.input)]);
-      op.ld = ld;
-    }
-    cpu::add_op(e, op);
-  }
-  return e;
 }
 
 }  // namespace peri::kernels

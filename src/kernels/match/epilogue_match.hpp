@@ -4,14 +4,14 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/cpu/gemm/epilogue.hpp"
 #include "kernels/entry.hpp"
+#include "kernels/match/post_step.hpp"
 
 namespace peri::kernels {
 
 // One matched step. `input`: index of the graph input its data comes from; -1: `values` holds a small inline constant.
 struct MatchedOp {
-  cpu::PostOp op;
+  PostStep op;
   int input = -1;
   std::vector<float> values;
   bool needs_data = false;
@@ -27,17 +27,13 @@ struct MatchedEpilogue {
 Result<MatchedEpilogue> match_epilogue(const Problem& problem, const ir::Node& anchor, size_t channel_axis);
 
 // The graph input whose memory the result may take, for kernels that read an element of the residual just before they
-// write the same element of the result, in the register stage of their only pass over the sums (register_stage()); -1:
+// write the same element of the result, in the register stage of their only pass over the sums; -1:
 // none. `e` begins with the bias, if there is one. A residual that is also the anchor's operand, or is added by a later
 // step, or twice, is read after parts of the result are written: it shares nothing. Kernels that keep partial sums in
 // the result offer no sharing at all.
 int shared_residual(const Problem& problem, const MatchedEpilogue& e);
 // The same for kernels that may read the residual at any time before the result is written: it has one reader only.
 int only_residual(const Problem& problem, const MatchedEpilogue& e);
-
-// The epilogue with its pointers: constants from `constants`, others from `args`. `ld` is the distance of result rows
-// in floats. It points into `m`, `constants` and `args`, which must outlive the use.
-cpu::Epilogue bind_epilogue(const MatchedEpilogue& m, std::span<const Tensor> constants, const Args& args, int64_t ld);
 
 // Graph input index of a value, or -1.
 int input_index(const ir::Graph& graph, const ir::Value* v);

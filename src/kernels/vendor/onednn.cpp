@@ -36,8 +36,7 @@ struct Eltwise {
   dnnl::algorithm algorithm = dnnl::algorithm::undef;
   float alpha = 0, beta = 0;
 };
-Eltwise eltwise_of(const cpu::PostOp& op) {
-  using cpu::Activation;
+Eltwise eltwise_of(const PostStep& op) {
   switch (op.act) {
     case Activation::kRelu: return {dnnl::algorithm::eltwise_relu, 0, 0};
     case Activation::kLeakyRelu: return {dnnl::algorithm::eltwise_relu, op.a, 0};
@@ -56,19 +55,19 @@ Result<OnednnEpilogue> onednn_epilogue(const Problem& problem, const MatchedEpil
   OnednnEpilogue out;
   for (size_t k = 0; k < matched.ops.size(); ++k) {
     const MatchedOp& m = matched.ops[k];
-    if (k == 0 && m.op.kind == cpu::PostKind::kColAdd) {
+    if (k == 0 && m.op.kind == PostKind::kColAdd) {
       if (m.input >= 0 && !problem.constant[static_cast<size_t>(m.input)]) return refused("its bias is not constant");
       out.has_bias = true;
       out.bias = m.input;
       out.bias_values = m.values;
-    } else if (m.op.kind == cpu::PostKind::kAdd && m.input >= 0 && m.input == matched.residual && out.residual < 0) {
+    } else if (m.op.kind == PostKind::kAdd && m.input >= 0 && m.input == matched.residual && out.residual < 0) {
       const ir::Graph& g = *problem.graph;
       if (!(g.inputs[static_cast<size_t>(m.input)]->type.shape == g.outputs[0]->type.shape) ||
           problem.constant[static_cast<size_t>(m.input)])
         return refused("an operand that is not a residual of the output's shape");
       out.residual = m.input;
       out.steps.push_back(m);
-    } else if (m.op.kind == cpu::PostKind::kActivation && eltwise_of(m.op).algorithm != dnnl::algorithm::undef) {
+    } else if (m.op.kind == PostKind::kActivation && eltwise_of(m.op).algorithm != dnnl::algorithm::undef) {
       out.steps.push_back(m);
     } else {
       return refused("step %zu of the epilogue has no post-op in oneDNN", k);
@@ -80,7 +79,7 @@ Result<OnednnEpilogue> onednn_epilogue(const Problem& problem, const MatchedEpil
 dnnl::primitive_attr onednn_attributes(const OnednnEpilogue& epilogue) {
   dnnl::post_ops ops;
   for (const MatchedOp& m : epilogue.steps) {
-    if (m.op.kind == cpu::PostKind::kAdd) {
+    if (m.op.kind == PostKind::kAdd) {
       ops.append_sum(1.0f);
       continue;
     }
@@ -132,8 +131,8 @@ const Tensor* OnednnPacked::get(const InstantiateContext& c, const dnnl::memory:
   const std::string name = name_of(wanted);
   if (name.empty()) context.store = nullptr;
   const size_t bytes = wanted.get_size();
-  auto made = pack(context, name, static_cast<int64_t>((bytes + 3) / 4), [&](float* memory) {
-    std::memset(memory, 0, (bytes + 3) / 4 * 4);
+  auto made = pack_bytes(context, name, static_cast<int64_t>(bytes), [&](std::byte* memory) {
+    std::memset(memory, 0, bytes);
     dnnl::memory from(plain, onednn_engine(), const_cast<void*>(c.constants[static_cast<size_t>(weight)].data())),
         to(wanted, onednn_engine(), memory);
     dnnl::reorder(from, to).execute(onednn_stream(), from, to);

@@ -12,7 +12,6 @@
 
 namespace peri::kernels {
 namespace {
-using cpu::ConvShape;
 using dnnl::memory;
 using Desc = dnnl::convolution_forward::primitive_desc;
 constexpr int64_t kMaxSlices = 64;

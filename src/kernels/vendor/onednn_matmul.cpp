@@ -33,7 +33,7 @@ Status read_third(const Problem& p, const ir::Node& n, MatchedEpilogue* epilogue
   if (dims.empty() || dims.back() != count || count != dims_of(*n.out()).back())
     return refused("its third input is not one value a column");
   MatchedOp bias;
-  bias.op.kind = cpu::PostKind::kColAdd;
+  bias.op.kind = PostKind::kColAdd;
   bias.needs_data = true;
   bias.input = input_index(*p.graph, c);
   if (bias.input < 0)

@@ -12,17 +12,18 @@ std::vector<Tensor> Constants::all_but(const std::vector<int>& packed) const {
   return out;
 }
 
-Result<Tensor> pack(const InstantiateContext& c, std::string_view form, int64_t floats,
-                    FunctionRef<void(float*)> make) {
-  if (c.store) return c.store->get(form, floats, make);
-  PERI_ASSIGN(Tensor t, Tensor::uninitialized(DType::kF32, {floats}));
-  make(t.mutable_as<float>());
+Result<Tensor> pack_bytes(const InstantiateContext& c, std::string_view form, int64_t bytes,
+                          FunctionRef<void(std::byte*)> make) {
+  if (c.store) return c.store->get(form, bytes, make);
+  PERI_ASSIGN(Tensor t, Tensor::uninitialized(DType::kU8, {bytes}));
+  make(t.mutable_data());
   return t;
 }
 
-Status pack_once(const InstantiateContext& c, std::string_view form, int64_t floats, FunctionRef<void(float*)> make) {
+Status pack_bytes_once(const InstantiateContext& c, std::string_view form, int64_t bytes,
+                       FunctionRef<void(std::byte*)> make) {
   if (*c.packed) return Ok{};
-  PERI_ASSIGN(Tensor t, pack(c, form, floats, make));
+  PERI_ASSIGN(Tensor t, pack_bytes(c, form, bytes, make));
   *c.packed = std::make_shared<const Tensor>(std::move(t));
   return Ok{};
 }

@@ -6,14 +6,25 @@
 
 namespace peri::kernels {
 
-// Sets *c.packed to a Tensor of `floats` floats that `make` writes, unless it is set. `form` tells the forms of one
-// step apart, where it has more than one. Errors: kMemory.
-Status pack_once(const InstantiateContext& c, std::string_view form, int64_t floats, FunctionRef<void(float*)> make);
+// Sets *c.packed to a Tensor of `bytes` bytes that `make` writes, unless it is set. `form` tells the forms of one step
+// apart, where it has more than one. Errors: kMemory.
+Status pack_bytes_once(const InstantiateContext& c, std::string_view form, int64_t bytes,
+                       FunctionRef<void(std::byte*)> make);
 // A form by itself, not put into *c.packed.
-Result<Tensor> pack(const InstantiateContext& c, std::string_view form, int64_t floats, FunctionRef<void(float*)> make);
+Result<Tensor> pack_bytes(const InstantiateContext& c, std::string_view form, int64_t bytes,
+                          FunctionRef<void(std::byte*)> make);
 
-inline const float* packed_floats(const Packed& packed) {
-  return static_cast<const Tensor*>(packed.get())->as<float>().data();
+// The same for `count` elements of a type: `make` is called with a T*.
+template <class T = float, class F>
+Status pack_once(const InstantiateContext& c, std::string_view form, int64_t count, F make) {
+  return pack_bytes_once(c, form, count * static_cast<int64_t>(sizeof(T)),
+                         [&](std::byte* to) { make(reinterpret_cast<T*>(to)); });
 }
+
+template <class T = float>
+const T* packed_as(const Packed& packed) {
+  return reinterpret_cast<const T*>(static_cast<const Tensor*>(packed.get())->data());
+}
+inline const float* packed_floats(const Packed& packed) { return packed_as<float>(packed); }
 
 }  // namespace peri::kernels

@@ -12,6 +12,8 @@ struct CastRules {
   std::string round_mode = "up";  // f8e8m0 only
 };
 
+// v in a floating type `t`, rounded once.
+double float_cast(DType t, double v, const CastRules& rules);
 // out[0] = in[0] in the type of out[0]; error for a string that is no number.
 Status cast_elements(RefCall& call, const CastRules& rules);
 

@@ -36,10 +36,15 @@ inline void row_product(int64_t count, int64_t k, const double* a, int64_t a_ste
       const double x = a[p * a_step], size = x < 0 ? -x : x;
       const double* row = b + p * b_step + first;
       if (n == kWide) {
-        for (int64_t j = 0; j < kWide; ++j)
-          sum[j] += x * row[j], magnitude[j] += size * (row[j] < 0 ? -row[j] : row[j]);
+        for (int64_t j = 0; j < kWide; ++j) {
+          sum[j] += x * row[j];
+          magnitude[j] += size * (row[j] < 0 ? -row[j] : row[j]);
+        }
       } else {
-        for (int64_t j = 0; j < n; ++j) sum[j] += x * row[j], magnitude[j] += size * (row[j] < 0 ? -row[j] : row[j]);
+        for (int64_t j = 0; j < n; ++j) {
+          sum[j] += x * row[j];
+          magnitude[j] += size * (row[j] < 0 ? -row[j] : row[j]);
+        }
       }
     }
     for (int64_t j = 0; j < n; ++j) {

@@ -44,7 +44,10 @@ std::vector<Unit> make_units(std::vector<ScatteredSum> elements) {
 template <int64_t kCount>
 void add_rows(Unit& u, int64_t from, int64_t to, const double* a, int64_t a_step, const double* b, int64_t b_step) {
   double sum[kCount], magnitude[kCount];
-  for (int64_t j = 0; j < kCount; ++j) sum[j] = u.sum[j], magnitude[j] = u.magnitude[j];
+  for (int64_t j = 0; j < kCount; ++j) {
+    sum[j] = u.sum[j];
+    magnitude[j] = u.magnitude[j];
+  }
   for (int64_t p = from; p < to; ++p) {
     const double x = a[u.first.a + p * a_step];
     const double* row = b + u.first.b + p * b_step;
@@ -54,13 +57,17 @@ void add_rows(Unit& u, int64_t from, int64_t to, const double* a, int64_t a_step
       magnitude[j] += v < 0 ? -v : v;
     }
   }
-  for (int64_t j = 0; j < kCount; ++j) u.sum[j] = sum[j], u.magnitude[j] = magnitude[j];
+  for (int64_t j = 0; j < kCount; ++j) {
+    u.sum[j] = sum[j];
+    u.magnitude[j] = magnitude[j];
+  }
 }
 
 // A row and a column whose elements both follow each other: partial sums, so that additions do not wait for each other.
 void add_contiguous(Unit& u, int64_t k, const double* a, const double* b) {
   double sum[kColumns] = {}, magnitude[kColumns] = {};
-  a += u.first.a, b += u.first.b;
+  a += u.first.a;
+  b += u.first.b;
   for (int64_t p = 0; p < k / kColumns * kColumns; p += kColumns)
     for (int64_t j = 0; j < kColumns; ++j) {
       const double v = a[p + j] * b[p + j];
@@ -72,7 +79,10 @@ void add_contiguous(Unit& u, int64_t k, const double* a, const double* b) {
     sum[0] += v;
     magnitude[0] += v < 0 ? -v : v;
   }
-  for (int64_t j = 0; j < kColumns; ++j) u.sum[0] += sum[j], u.magnitude[0] += magnitude[j];
+  for (int64_t j = 0; j < kColumns; ++j) {
+    u.sum[0] += sum[j];
+    u.magnitude[0] += magnitude[j];
+  }
 }
 }  // namespace
 
@@ -91,7 +101,8 @@ void scattered_sums(std::vector<ScatteredSum> elements, int64_t k, const double*
         for (int64_t j = 0; j < u.count; ++j) {
           Unit one{{u.first.a, u.first.b + j, 0}, 1, {u.sum[j]}, {u.magnitude[j]}};
           add_rows<1>(one, from, to, a, a_step, b, b_step);
-          u.sum[j] = one.sum[0], u.magnitude[j] = one.magnitude[0];
+          u.sum[j] = one.sum[0];
+          u.magnitude[j] = one.magnitude[0];
         }
       });
     mine([&](const Unit& u) {

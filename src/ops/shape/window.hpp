@@ -62,7 +62,10 @@ void each_tap(const Window& w, std::span<const int64_t> in, const int64_t* o, F 
     }
     f(offset, tap);
     size_t d = rank;
-    while (d > 0 && k[d - 1]++ == last[d - 1]) k[d - 1] = first[d - 1], --d;
+    while (d > 0 && k[d - 1]++ == last[d - 1]) {
+      k[d - 1] = first[d - 1];
+      --d;
+    }
     if (d == 0) return;
   }
 }

@@ -1,78 +1,29 @@
 // A driver without a GPU, under the names of NVIDIA's: what is enqueued runs at once on the host, captures keep what
 // they were given, the n-th call fails with the code that is asked for, and what was not given back is counted. Kernels
-// are the few below, found in a module's code by name.
-#define _POSIX_C_SOURCE 200809L
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+// are the few below, found in a module's code by name, or those of a library that the fake NVRTC compiled for the host.
+// A kernel whose name holds FAKE_CUDA_HANGS never ends, one with FAKE_CUDA_TRAPS ends the device, one with
+// FAKE_CUDA_COLD takes longer behind others than behind itself.
+#include "driver_state.h"
 
-typedef struct {
-  int kind;  // 0: copy, 1: scale, 2: add, 3: trap
-  void* to;
-  const void* from;
-  size_t bytes;
-  float *x, *y, a;
-  int n;
-} Op;
-typedef struct Graph {
-  Op* ops;
-  size_t count;
-  int ended;
-} Graph;
-typedef struct Stream {
-  Graph* graph;  // of the capture it takes part in
-  struct Stream* next;
-} Stream;
-typedef struct {
-  Graph* graph;  // of the capture it was recorded in
-} Event;
-typedef struct {
-  char* code;
-} Module;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int version = 13000, devices = 1, pools = 1;
-static long calls, failing_call, live;
-static int failing_code, sticky;
-static Stream* streams;
-static __thread void* current;
-
-// What a test asks of the fake.
-void fake_reset(void) {
-  version = 13000, devices = 1, pools = 1;
-  calls = failing_call = live = 0;
-  failing_code = sticky = 0;
+static int named_by(const char* variable, const char* name) {
+  const char* const word = getenv(variable);
+  return word && *word && strstr(name, word) != NULL;
 }
-void fake_fail(long call, int code) { calls = 0, failing_call = call, failing_code = code; }
-long fake_calls(void) { return calls; }
-long fake_live(void) { return live; }
-void fake_version(int driver) { version = driver; }
-void fake_devices(int count, int with_pools) { devices = count, pools = with_pools; }
-
-static int is_sticky(int code) { return code >= 700 && code < 800 && code != 701; }
-static int enter(void) {
-  pthread_mutex_lock(&lock);
-  if (sticky) return sticky;
-  if (++calls != failing_call) return 0;
-  if (is_sticky(failing_code)) sticky = failing_code;
-  return failing_code;
-}
-static int leave(int code) {
-  pthread_mutex_unlock(&lock);
-  return code;
-}
-#define BEGIN                 \
-  const int failed = enter(); \
-  if (failed) return leave(failed)
-#define END return leave(0)
-
 static void run(const Op* op) {
+  static const Host* last;
+  done += 1 + (op->kind == 4 ? op->blocks : 0);
+  if (op->kind == 4 && last != op->host && named_by("FAKE_CUDA_COLD", op->host->name)) done += 10;
+  last = op->host;
+  if (op->kind == 4) {
+    while (named_by("FAKE_CUDA_HANGS", op->host->name)) pause();
+    if (named_by("FAKE_CUDA_TRAPS", op->host->name)) sticky = 700;
+    op->host->run(op->blocks, op->threads, op->values);
+  }
   if (op->kind == 0) memcpy(op->to, op->from, op->bytes);
   for (int k = 0; (op->kind == 1 || op->kind == 2) && k < op->n; ++k)
     op->y[k] = op->a * op->x[k] + (op->kind == 2 ? op->y[k] : 0);
   if (op->kind == 3) sticky = 700;
+  if (op->kind == 5) op->function(op->data);
 }
 static void enqueue(Stream* s, Op op) {
   if (!s->graph) {
@@ -82,6 +33,13 @@ static void enqueue(Stream* s, Op op) {
   Graph* g = s->graph;
   g->ops = realloc(g->ops, (g->count + 1) * sizeof(Op));
   g->ops[g->count++] = op;
+}
+
+// For a fake library: work that runs as the stream's own does.
+void fake_enqueue(void* stream, void (*function)(void*), void* data) {
+  pthread_mutex_lock(&lock);
+  enqueue(stream, (Op){.kind = 5, .function = function, .data = data});
+  pthread_mutex_unlock(&lock);
 }
 
 int cuInit(unsigned flags) {
@@ -202,6 +160,16 @@ int cuMemFreeAsync(uint64_t at, void* stream) {
   --live;
   END;
 }
+// Every address but 0 is memory of the first device; its range is not told.
+int cuPointerGetAttribute(void* value, int attribute, uint64_t at) {
+  BEGIN;
+  if (!at || (attribute != 2 && attribute != 9)) return leave(1);
+  if (attribute == 2)
+    *(unsigned*)value = 2;
+  else
+    *(int*)value = 0;
+  END;
+}
 int cuMemHostAlloc(void** at, size_t bytes, unsigned flags) {
   BEGIN;
   *at = malloc(bytes);
@@ -274,6 +242,7 @@ int cuEventDestroy_v2(void* event) {
 int cuEventRecord(void* event, void* stream) {
   BEGIN;
   ((Event*)event)->graph = ((Stream*)stream)->graph;
+  ((Event*)event)->at = done;
   END;
 }
 int cuEventSynchronize(void* event) {
@@ -282,7 +251,7 @@ int cuEventSynchronize(void* event) {
 }
 int cuEventElapsedTime(float* ms, void* from, void* to) {
   BEGIN;
-  *ms = 1.5f;
+  *ms = (float)(1 + ((Event*)to)->at - ((Event*)from)->at) * 1e-3f;
   END;
 }
 int cuStreamBeginCapture_v2(void* stream, int mode) {
@@ -339,8 +308,12 @@ int cuGraphDestroy(void* graph) { return drop(graph); }
 
 int cuLibraryLoadData(void** library, const void* code, int* o, void** v, unsigned n, int* lo, void** lv, unsigned ln) {
   BEGIN;
-  Module* m = malloc(sizeof *m);
+  Module* m = calloc(1, sizeof *m);
   m->code = strdup(code);
+  if (!strncmp(code, "library ", 8)) {
+    m->library = dlopen(m->code + 8, RTLD_NOW | RTLD_LOCAL);
+    if (!m->library) fprintf(stderr, "%s\n", dlerror());
+  }
   *library = m;
   ++live;
   END;
@@ -355,6 +328,12 @@ int cuLibraryUnload(void* library) {
 int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
   static const char* const names[] = {"", "peri_scale", "peri_add", "peri_trap"};
   BEGIN;
+  if (((Module*)library)->library) {
+    char symbol[256];
+    snprintf(symbol, sizeof symbol, "peri_host_%s", name);
+    *kernel = dlsym(((Module*)library)->library, symbol);
+    return leave(*kernel ? 0 : 500);
+  }
   for (intptr_t k = 1; k < 4; ++k)
     if (!strcmp(names[k], name) && strstr(((Module*)library)->code, name)) {
       *kernel = (void*)k;
@@ -377,9 +356,16 @@ typedef struct {
 } Config;
 int cuLaunchKernelEx(const void* config, void* kernel, void** parameters, void** extra) {
   BEGIN;
+  const Config* const c = config;
+  if ((intptr_t)kernel > 3) {
+    Op op = {.kind = 4, .host = kernel, .blocks = c->blocks[0], .threads = (int)c->threads[0]};
+    for (int k = 0; k < op.host->count && k < kMostValues; ++k) memcpy(&op.values[k], parameters[k], 8);
+    enqueue(c->stream, op);
+    return leave(sticky);
+  }
   Op op = {.kind = (int)(intptr_t)kernel};
   op.x = *(float**)parameters[0], op.y = *(float**)parameters[1];
   op.a = *(float*)parameters[2], op.n = *(int*)parameters[3];
-  enqueue(((const Config*)config)->stream, op);
+  enqueue(c->stream, op);
   END;
 }

@@ -78,7 +78,12 @@ void run_tile(const Plan& plan, const Args& args, int64_t batch, int64_t head, i
   t.k = args.k + batch * s.k.batch + kv * s.k.head;
   t.v = args.v + batch * s.v.batch + kv * s.v.head;
   t.o = args.o + batch * s.o.batch + head * s.o.head + first * s.o.row;
-  t.q_row = s.q.row, t.q_step = s.q.step, t.k_row = s.k.row, t.k_step = s.k.step, t.v_row = s.v.row, t.o_row = s.o.row;
+  t.q_row = s.q.row;
+  t.q_step = s.q.step;
+  t.k_row = s.k.row;
+  t.k_step = s.k.step;
+  t.v_row = s.v.row;
+  t.o_row = s.o.row;
   t.queries = std::min(tile_size(plan), s.queries - first);
   t.keys = s.keys;
   t.causal_from = INT64_MAX / 2;
@@ -86,12 +91,15 @@ void run_tile(const Plan& plan, const Args& args, int64_t batch, int64_t head, i
     t.causal_from = first + s.causal_offset;
     t.keys = std::min(s.keys, t.causal_from + t.queries);
   }
-  t.depth = s.depth, t.value_depth = s.value_depth, t.scale = s.scale;
+  t.depth = s.depth;
+  t.value_depth = s.value_depth;
+  t.scale = s.scale;
   const Strides& m = s.mask_strides;
   const int64_t at = batch * m.batch + head * m.head + first * m.row;
   if (s.mask == Mask::kAdd) t.add_mask = static_cast<const float*>(args.mask) + at;
   if (s.mask == Mask::kBool) t.bool_mask = static_cast<const uint8_t*>(args.mask) + at;
-  t.mask_row = m.row, t.mask_step = m.step;
+  t.mask_row = m.row;
+  t.mask_step = m.step;
   t.scratch = static_cast<float*>(scratch);
   loops(plan.isa).run(t);
 }

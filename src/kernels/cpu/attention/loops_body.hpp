@@ -111,7 +111,10 @@ PERI_SIMD void softmax_columns(const Tile& t, float* scores, float* inverse) {
       const F32 e = simd::exp(F32::load(scores + k * kQueries + i) - top);
       store(scores + k * kQueries + i, e);
       part = part + e;
-      if (k % 64 == 63) sum = sum + part, part = F32::zero();
+      if (k % 64 == 63) {
+        sum = sum + part;
+        part = F32::zero();
+      }
     }
     sum = sum + part;
     const F32 one_over = F32::set1(1.0f) / sum;

@@ -10,9 +10,12 @@ using simd::PERI_ISA::F32;
 using simd::PERI_ISA::M32;
 
 // One float op as a type with a call operator, so that loops over it are plain functions.
-#define PERI_UNARY(NAME, EXPR)                                                           \
-  struct NAME {                                                                          \
-    PERI_SIMD_MEMBER static F32 run(F32 x, const float* imm) { return (void)imm, EXPR; } \
+#define PERI_UNARY(NAME, EXPR)                                 \
+  struct NAME {                                                \
+    PERI_SIMD_MEMBER static F32 run(F32 x, const float* imm) { \
+      (void)imm;                                               \
+      return EXPR;                                             \
+    }                                                          \
   };
 PERI_UNARY(Sqrt, sqrt(x))
 PERI_UNARY(Rsqrt, F32::set1(1.0f) / sqrt(x))

@@ -38,7 +38,10 @@ class Lowering {
     direct_.assign(n, -1);
     for (size_t k = 0; k < code_.size(); ++k) {
       for (int r : code_[k].src) {
-        if (r >= 0) ++uses_[static_cast<size_t>(r)], reader_[static_cast<size_t>(r)] = static_cast<int>(k);
+        if (r >= 0) {
+          ++uses_[static_cast<size_t>(r)];
+          reader_[static_cast<size_t>(r)] = static_cast<int>(k);
+        }
       }
       if (code_[k].dst >= 0) made_[static_cast<size_t>(code_[k].dst)] = static_cast<int>(k);
     }

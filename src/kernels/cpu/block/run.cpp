@@ -134,6 +134,7 @@ class Task {
       in_block = in_block + n_ == plan_.block ? 0 : in_block + n_;
     }
     if (partial != nullptr) std::copy(own, own + plan_.reduce_ops.size(), partial);
+    partial_ = nullptr;
   }
 
  private:

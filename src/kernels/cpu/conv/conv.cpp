@@ -65,7 +65,10 @@ void point_at_pixels(const ConvPlan& plan, const float* x, int64_t x_pixel, cons
       }
       if (++ox == ow) {
         ox = 0;
-        if (++oy == oh) oy = 0, ++image;
+        if (++oy == oh) {
+          oy = 0;
+          ++image;
+        }
         inside = rows_inside(s, oy);
       }
     }
@@ -175,7 +178,10 @@ void run_rows(const ConvPlan& plan, const ConvArgs& args, int64_t task, float* s
       for (int64_t ky = 0; ky < shape.kh; ++ky) {
         table[ky * tile_rows + r] = line + (ky * shape.dh * in_columns + ox * shape.sw) * shape.ic;
       }
-      if (++ox == ow) ox = 0, line += shape.sh * in_columns * shape.ic;
+      if (++ox == ow) {
+        ox = 0;
+        line += shape.sh * in_columns * shape.ic;
+      }
     }
     table += tile_rows * shape.kh;
   }

@@ -9,26 +9,12 @@
 #include "kernels/cpu/gemm/epilogue.hpp"
 #include "kernels/cpu/gemm/sweep.hpp"
 #include "kernels/cpu/isa.hpp"
+#include "kernels/match/conv_shape.hpp"
 
 namespace peri::kernels::cpu {
 
-// How the input stands in memory. The output is always NHWC.
-enum class XForm : uint8_t {
-  kNhwc,
-  kNchw,  // few channels, one group, dw = 1 (a network's first convolution): read as it is, no transpose before
-};
-
-struct ConvShape {
-  int64_t n = 1, ih = 0, iw = 0, ic = 0;  // input
-  int64_t oc = 0, kh = 1, kw = 1;
-  int64_t sh = 1, sw = 1, dh = 1, dw = 1;            // strides, dilations
-  int64_t top = 0, left = 0, bottom = 0, right = 0;  // zero padding
-  int64_t groups = 1;
-  XForm x_form = XForm::kNhwc;
-
-  int64_t oh() const { return (ih + top + bottom - dh * (kh - 1) - 1) / sh + 1; }
-  int64_t ow() const { return (iw + left + right - dw * (kw - 1) - 1) / sw + 1; }
-};
+using kernels::ConvShape;
+using kernels::XForm;
 
 enum class ConvKind : uint8_t {
   kPointers,   // a pointer for every (output pixel, tap)

@@ -12,7 +12,9 @@ int64_t rounded(int64_t floats) { return (floats + 15) / 16 * 16; }
 
 ConvShape first_of_block(const PairShape& p, int64_t channels, int64_t rows) {
   ConvShape s = p.first;
-  s.n = 1, s.ih = rows, s.oc = channels;
+  s.n = 1;
+  s.ih = rows;
+  s.oc = channels;
   return s;
 }
 

@@ -182,7 +182,7 @@ void pack_winograd_weights(const float* w, const ConvShape& s, int64_t m, Isa is
     float* out = packed + p * panels.panel_columns * frequencies * s.ic + o % panels.panel_columns;
     for (int64_t c = 0; c < s.ic; ++c) {
       const float* kernel = w + (o * s.ic + c) * 9;
-      double half[6][3];  // G w
+      double half[6][3] = {};  // G w
       for (int64_t i = 0; i < side; ++i) {
         for (int64_t x = 0; x < 3; ++x) {
           half[i][x] = g[i][0] * double{kernel[x]} + g[i][1] * double{kernel[3 + x]} + g[i][2] * double{kernel[6 + x]};

@@ -4,35 +4,15 @@
 
 #include <cstdint>
 
+#include "kernels/match/post_step.hpp"
+
 namespace peri::kernels::cpu {
 
-// y = act(x). a and b are PostOp::a and PostOp::b where they are named.
-enum class Activation : uint8_t {
-  kRelu,         // max(x, 0)
-  kClip,         // min(max(x, a), b)
-  kLeakyRelu,    // x < 0 ? a*x : x
-  kSigmoid,      // 1 / (1 + exp(-x))
-  kSilu,         // x * sigmoid(x)
-  kTanh,         //
-  kHardSigmoid,  // max(0, min(1, a*x + b))
-  kHardSwish,    // x * max(0, min(1, x/6 + 0.5))
-  kGelu,         // 0.5 * x * (1 + erf(x / sqrt(2)))
-  kGeluTanh,     // 0.5 * x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))
-};
+using kernels::Activation;
+using kernels::PostKind;
 
-// One step on the value v at row r, column c of the result (a convolution: r = output pixel counted over the batch in
-// NHWC order, c = output channel).
-enum class PostKind : uint8_t {
-  kColAdd,      // v + data[c]                 the bias
-  kColMul,      // v * data[c]
-  kRowAdd,      // v + data[r]
-  kRowMul,      // v * data[r]
-  kAdd,         // v + data[r * ld + c]        the residual; ld = 0 repeats one row
-  kMul,         // v * data[r * ld + c]
-  kAffine,      // v * a + b                   one rounding
-  kActivation,  // act(v)
-};
-
+// A PostStep with its operand. Rows and columns of a convolution: r is the output pixel counted over the batch in NHWC
+// order, c the output channel.
 struct PostOp {
   PostKind kind = PostKind::kColAdd;
   Activation act = Activation::kRelu;
@@ -44,7 +24,7 @@ struct PostOp {
 };
 
 struct Epilogue {
-  static constexpr int kMaxOps = 8;
+  static constexpr int kMaxOps = kMaxPostSteps + 1;  // and the bias
   int count = 0;
   PostOp ops[kMaxOps];
 };

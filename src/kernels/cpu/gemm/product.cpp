@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/gemm/bound_epilogue.hpp"
+
 namespace peri::kernels {
 namespace {
 

@@ -93,7 +93,10 @@ void softmax_columns(const float* x, float scale, bool log, float* y, int64_t ax
       const F32 e = simd::exp(v);
       write(y + k * inner + c, log ? v : e, lanes);
       part = part + e;
-      if (k % 64 == 63) sum = sum + part, part = F32::zero();
+      if (k % 64 == 63) {
+        sum = sum + part;
+        part = F32::zero();
+      }
     }
     sum = sum + part;
     const F32 last = log ? simd::log(sum) : F32::set1(1.0f) / sum;
@@ -186,7 +189,10 @@ PERI_SIMD void join_columns(const float* x, const float* weights, float* y, int6
       F32 v = read(x + k * inner + c, lanes);
       if (weights != nullptr) v = v * F32::set1(weights[k]);
       part = join(part, v);
-      if (k % 64 == 63) all = join(all, part), part = start;
+      if (k % 64 == 63) {
+        all = join(all, part);
+        part = start;
+      }
     }
     write(y + c, join(all, part) * F32::set1(factor), lanes);
   });

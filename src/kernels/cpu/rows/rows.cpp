@@ -61,8 +61,8 @@ int64_t task_count(const SoftmaxPlan& plan) { return plan.tasks; }
 void run_task(const SoftmaxPlan& plan, const SoftmaxArgs& args, int64_t task) {
   const SoftmaxShape& s = plan.shape;
   const Loops& l = loops(plan.isa);
-  const auto [begin, end] = range_of(plan.units, plan.tasks, task);
-  for (int64_t u = begin; u < end; ++u) {
+  const auto range = range_of(plan.units, plan.tasks, task);
+  for (int64_t u = range.begin; u < range.end; ++u) {
     if (s.inner > 1) {
       const int64_t blocks = plan.units / s.outer, c = u % blocks * plan.column_block;
       const int64_t at = u / blocks * s.axis * s.inner + c;
@@ -91,9 +91,9 @@ int64_t task_count(const NormPlan& plan) { return plan.tasks; }
 void run_task(const NormPlan& plan, const NormArgs& args, int64_t task) {
   const NormShape& s = plan.shape;
   const auto run = s.norm == Norm::kLayer ? loops(plan.isa).layer_norm : loops(plan.isa).rms_norm;
-  const auto [begin, end] = range_of(s.rows, plan.tasks, task);
+  const auto range = range_of(s.rows, plan.tasks, task);
   const auto at = [&](auto* p, int64_t row) { return p == nullptr ? nullptr : p + row * s.n; };
-  for (int64_t r = begin; r < end; ++r) {
+  for (int64_t r = range.begin; r < range.end; ++r) {
     float stats[2];
     run({at(args.x, r), at(args.residual, r), args.residual_bias, args.scale, args.bias, at(args.sum_out, r),
          at(args.y, r), s.n, s.epsilon},
@@ -118,8 +118,8 @@ void run_task(const GroupNormPlan& plan, const GroupNormArgs& args, int64_t task
   const GroupNormShape& s = plan.shape;
   const Loops& l = loops(plan.isa);
   const int64_t channels = s.channels / s.groups;
-  const auto [begin, end] = range_of(s.batch * s.groups, plan.tasks, task);
-  for (int64_t g = begin; g < end; ++g) {
+  const auto range = range_of(s.batch * s.groups, plan.tasks, task);
+  for (int64_t g = range.begin; g < range.end; ++g) {
     const float* x = args.x + g * channels * s.spatial;
     float* y = args.y + g * channels * s.spatial;
     float stats[2];
@@ -150,8 +150,8 @@ void run_task(const JoinPlan& plan, const JoinArgs& args, int64_t task) {
   const JoinShape& s = plan.shape;
   const int64_t blocks = plan.units / s.outer;
   const int kind = s.join == Join::kMax ? 1 : s.join == Join::kMin ? 2 : 0;
-  const auto [begin, end] = range_of(plan.units, plan.tasks, task);
-  for (int64_t u = begin; u < end; ++u) {
+  const auto range = range_of(plan.units, plan.tasks, task);
+  for (int64_t u = range.begin; u < range.end; ++u) {
     const int64_t o = u / blocks, c = u % blocks * plan.column_block;
     const float* weights = s.weighted ? args.weights + o * s.axis : nullptr;
     double divisor = 1;

@@ -13,6 +13,11 @@ constexpr int kLeastChip = 80;
 }
 
 Result<std::unique_ptr<Instance>> LaunchInstance::make(std::vector<KernelLaunch> launches, size_t workspace,
+                                                       std::vector<Error> faults) {
+  return std::unique_ptr<Instance>(std::make_unique<LaunchInstance>(std::move(launches), workspace, std::move(faults)));
+}
+
+Result<std::unique_ptr<Instance>> LaunchInstance::make(std::vector<KernelLaunch> launches, size_t workspace,
                                                        std::vector<Tensor> packed) {
   return std::unique_ptr<Instance>(std::make_unique<LaunchInstance>(std::move(launches), workspace, std::move(packed)));
 }

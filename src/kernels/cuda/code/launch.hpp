@@ -1,16 +1,25 @@
-// Launches as pure data: what the executor "cuda" compiles, loads and enqueues for a problem, made without a GPU.
+// Launches as pure data: what the executor "cuda" compiles, loads and enqueues for a problem, made without a GPU; and
+// calls of libraries, which it makes ready and enqueues by the same rules.
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "device/device.hpp"
 #include "kernels/entry.hpp"
+
+namespace peri::device::cuda {
+class CudaDevice;
+}
 
 namespace peri::kernels::cuda {
 
 struct LaunchArgument {
-  enum class From : uint8_t { kInput, kOutput, kWorkspace, kPacked };
+  // kFault: the address of an int32 of the step, 0 as a run begins. A kernel that finds something wrong in the data
+  // stores k + 1 there, and the run ends with faults()[k] of its LaunchInstance; it touches no memory for that.
+  enum class From : uint8_t { kInput, kOutput, kWorkspace, kPacked, kFault };
   From from = From::kInput;
   size_t index = 0;  // of the graph's input or output, or of what is packed
 };
@@ -26,14 +35,39 @@ struct KernelLaunch {
   std::vector<int64_t> sizes = {};
 };
 
-// The launches of a problem with concrete dims, one after the other. Nothing of it runs on the CPU.
+constexpr size_t kWorkspaceAlignment = 256;
+
+// Work of a library that is ready for a device. Any thread, several at once.
+class LibraryWork {
+ public:
+  virtual ~LibraryWork() = default;
+  virtual size_t workspace_bytes() const { return 0; }
+  // Enqueues it, also into a capture, and waits for nothing. `at`: the call's arguments, in order; `workspace`: of that
+  // many bytes, aligned to kWorkspaceAlignment.
+  virtual Status enqueue(std::span<const device::Argument> at, device::Address workspace, void* stream) const = 0;
+};
+// A call of a library in place of a kernel of our own: how it is made ready, on the device alone, and what it is given.
+struct LibraryCall {
+  std::vector<LaunchArgument> arguments;  // no workspace among them
+  std::function<Result<std::unique_ptr<const LibraryWork>>(device::cuda::CudaDevice& device)> make;
+};
+
+// What is done for a problem with concrete dims: calls of libraries, then launches, one after the other. Nothing of it
+// runs on the CPU.
 class LaunchInstance final : public Instance {
  public:
+  explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace, std::vector<Error> faults)
+      : launches_(std::move(launches)), workspace_(workspace), faults_(std::move(faults)) {}
   explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace = 0, std::vector<Tensor> packed = {})
       : launches_(std::move(launches)), workspace_(workspace), packed_(std::move(packed)) {}
+  explicit LaunchInstance(std::vector<LibraryCall> calls) : calls_(std::move(calls)) {}
+  static Result<std::unique_ptr<Instance>> make(std::vector<KernelLaunch> launches, size_t workspace,
+                                                std::vector<Error> faults);
   static Result<std::unique_ptr<Instance>> make(std::vector<KernelLaunch> launches, size_t workspace = 0,
                                                 std::vector<Tensor> packed = {});
   const std::vector<KernelLaunch>& launches() const { return launches_; }
+  const std::vector<LibraryCall>& calls() const { return calls_; }
+  const std::vector<Error>& faults() const { return faults_; }  // none: no launch takes kFault
   // Weights in another form, that the launches read on the device. The same bytes at every size of a step.
   const std::vector<Tensor>& packed() const { return packed_; }
   size_t workspace_bytes() const override { return workspace_; }
@@ -41,9 +75,11 @@ class LaunchInstance final : public Instance {
   void run_task(int phase, int64_t task, const Args& args) const override;
 
  private:
+  std::vector<LibraryCall> calls_;
   std::vector<KernelLaunch> launches_;
-  size_t workspace_;
+  size_t workspace_ = 0;
   std::vector<Tensor> packed_;
+  std::vector<Error> faults_;
 };
 
 // Refuses a target that neither is nor has a GPU of NVIDIA's from sm_80 on.

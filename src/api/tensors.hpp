@@ -1,0 +1,48 @@
+// Tensors of a caller, one behind the other in the size of the version that the caller was compiled against.
+#pragma once
+
+#include <cstddef>
+
+#include "base/result.hpp"
+#include "peri/peri.h"
+
+namespace peri::api {
+
+class TensorArray {
+ public:
+  // kUsage: no array, or a struct_size that is none.
+  static Result<TensorArray> of(const peri_tensor* first, size_t count) {
+    if (count && !first) return usage("no tensors are given");
+    TensorArray out;
+    out.first_ = reinterpret_cast<std::byte*>(const_cast<peri_tensor*>(first));
+    out.count_ = count;
+    if (!count) return out;
+    out.stride_ = first->struct_size;
+    if (out.stride_ != sizeof(peri_tensor) && out.stride_ != offsetof(peri_tensor, device_index))
+      return wrong(out.stride_);
+    for (size_t k = 1; k < count; ++k)
+      if (size_t size = 0; __builtin_memcpy(&size, out.at(k), sizeof(size)), size != out.stride_) return wrong(size);
+    return out;
+  }
+  size_t size() const { return count_; }
+  // Members that the caller does not know are zero.
+  peri_tensor operator[](size_t k) const {
+    peri_tensor out = {};
+    __builtin_memcpy(static_cast<void*>(&out), at(k), stride_);
+    return out;
+  }
+  void set(size_t k, peri_tensor t) const {
+    t.struct_size = stride_;
+    __builtin_memcpy(at(k), &t, stride_);
+  }
+
+ private:
+  static Error wrong(size_t size) {
+    return usage("peri_tensor.struct_size is %zu", size).expecting(std::to_string(sizeof(peri_tensor)));
+  }
+  std::byte* at(size_t k) const { return first_ + k * stride_; }
+  std::byte* first_ = nullptr;
+  size_t count_ = 0, stride_ = sizeof(peri_tensor);
+};
+
+}  // namespace peri::api

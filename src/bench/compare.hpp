@@ -1,0 +1,35 @@
+// Whether one measurement is slower than another by more than chance: told from processes, never from the samples of
+// one.
+#pragma once
+
+#include "bench/record.hpp"
+
+namespace peri::bench {
+
+// Processes that each side needs: fewer, and no split of them is rarer than kChance.
+constexpr size_t kMinProcesses = 5;
+// Of processes this different with nothing changed between them: above it nothing is told.
+constexpr double kChance = 0.01;
+
+struct Comparison {
+  double ratio = 1;  // of after to before, by their processes' medians
+  stats::Interval interval;
+  double p = 1;         // stats::permutation_p() of the processes' medians
+  bool enough = false;  // both sides have kMinProcesses: a verdict can be given
+  bool slower = false, faster = false;
+  bool regression = false;  // slower by more than the limit, all of the interval
+  std::string verdict() const;
+};
+
+// Errors: kUsage where the two measured different work (another model, size or number of threads), or were cut short.
+// `limit`: the ratio that counts as a regression.
+Result<Comparison> compare(const Record& before, const Record& after, double limit);
+
+// How to measure so that a verdict can be given.
+std::string advice_for_verdict();
+
+// The object of `peri compare --json`; the files' names stand in it.
+std::string comparison_json(const Comparison& comparison, const Record& before, const std::string& before_file,
+                            const Record& after, const std::string& after_file, double limit);
+
+}  // namespace peri::bench

@@ -1,0 +1,165 @@
+// One loop for all: a batch of runs between events, enqueued without waiting, then their times.
+#include "bench/device_runs.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+
+namespace peri::bench {
+
+namespace {
+struct Pair {
+  std::unique_ptr<device::Event> from, to;
+};
+
+Result<std::vector<Pair>> event_pairs(device::Device* device) {
+  std::vector<Pair> out(kResidentBatch);
+  for (Pair& p : out) {
+    PERI_ASSIGN(p.from, device->make_timed_event());
+    PERI_ASSIGN(p.to, device->make_timed_event());
+  }
+  return out;
+}
+
+Status batch(runtime::Session* session, const std::vector<Pair>& pairs) {
+  runtime::ResidentRun run;
+  run.wait = false;
+  for (const Pair& p : pairs) {
+    PERI_TRY(session->stream()->record(*p.from));
+    PERI_TRY(session->run_resident(run));
+    PERI_TRY(session->stream()->record(*p.to));
+  }
+  PERI_TRY(session->finish());
+  return pairs.back().to->synchronize();
+}
+}  // namespace
+
+Result<std::vector<double>> resident_samples(runtime::Session* session, const Schedule& schedule,
+                                             const std::function<bool()>& stop) {
+  device::Device* const device = session->resident_device();
+  if (!device) PERI_TRY(session->run_resident({}));  // says which port lies on the host
+  if (!device) return unsupported("nothing of it lies on a device");
+  const auto stopped = [&] { return stop && stop(); };
+  PERI_ASSIGN(const std::vector<Pair> pairs, event_pairs(device));
+  int64_t start = now_ns();
+  do {
+    PERI_TRY(batch(session, pairs));
+  } while (seconds_since(start) < schedule.warm_up_seconds && !stopped());
+  std::vector<double> samples;
+  start = now_ns();
+  do {
+    PERI_TRY(batch(session, pairs));
+    for (const Pair& p : pairs) {
+      PERI_ASSIGN(const double ms, device->milliseconds(*p.from, *p.to));
+      samples.push_back(ms);
+    }
+  } while (std::ssize(samples) < schedule.max_samples &&
+           (std::ssize(samples) < schedule.min_samples || seconds_since(start) < schedule.seconds) && !stopped());
+  return samples;
+}
+
+namespace {
+// Runs twice on memory that the session does not own.
+Result<std::string> use_of_given(runtime::Session* session) {
+  const plan::Program& p = session->engine().program();
+  runtime::ResidentRun run;
+  std::vector<device::Memory> memory;
+  const auto take = [&](const Result<device::Argument>& own, std::vector<runtime::PortMemory>* list) -> Status {
+    PERI_TRY(own);
+    PERI_ASSIGN(device::Memory fresh, session->resident_device()->allocate(own->bytes));
+    list->push_back({fresh.address(), {}});
+    memory.push_back(std::move(fresh));
+    return Ok{};
+  };
+  for (size_t k = 0; k < p.inputs.size(); ++k) {
+    PERI_TRY(take(session->input_memory(k), &run.inputs));
+    const device::Argument own = *session->input_memory(k);
+    PERI_TRY(session->stream()->copy(run.inputs.back().address, own.address, own.bytes));
+  }
+  for (size_t k = 0; k < p.outputs.size(); ++k) PERI_TRY(take(session->output_memory(k), &run.outputs));
+  for (int again = 0; again < 2; ++again) PERI_TRY(session->run_resident(run));
+  if (session->port_use() == runtime::PortUse::kInPlace) return std::string("in place");
+  return std::string("copied: ") + session->why_copied();
+}
+
+const device::Device* first_device(const runtime::Engine& engine) {
+  return engine.program().devices.size() > 1 ? engine.device(1) : nullptr;
+}
+}  // namespace
+
+Result<DeviceReport> device_report(runtime::Session* session, const Schedule& schedule,
+                                   const std::function<bool()>& stop) {
+  DeviceReport out;
+  const runtime::Engine& engine = session->engine();
+  if (!first_device(engine)) return out;
+  out.device = first_device(engine)->name();
+  auto samples = resident_samples(session, schedule, stop);
+  if (!samples.ok() && samples.error().kind != ErrorKind::kUnsupported) return std::move(samples).error();
+  if (samples.ok())
+    out.resident = summarize(*std::move(samples));
+  else
+    out.why_not_resident = samples.error().text();
+  for (uint32_t d = 1; d < engine.program().devices.size(); ++d)
+    out.device_bytes += engine.device(d)->counts().most_bytes;
+  if (!out.resident) return out;
+  auto given = use_of_given(session);
+  if (!given.ok() && given.error().kind != ErrorKind::kUnsupported && given.error().kind != ErrorKind::kMemory)
+    return std::move(given).error();
+  out.given = given.ok() ? *std::move(given) : "not tried: " + given.error().text();
+  return out;
+}
+
+namespace {
+void write(const Measurement& m, JsonWriter* w) {
+  w->begin_object()
+      .field("median", m.median_ms)
+      .field("mean", m.mean_ms)
+      .field("min", m.min_ms)
+      .field("p90", m.p90_ms)
+      .field("p99", m.p99_ms);
+  w->key("interval").begin_array().value(m.interval_ms.low).value(m.interval_ms.high).end_array();
+  w->key("samples").begin_array();
+  for (const double s : m.samples_ms) w->value(s);
+  w->end_array().end_object();
+}
+}  // namespace
+
+void write_report(const DeviceReport& r, JsonWriter* w) {
+  if (r.device.empty()) return;
+  w->field("device", r.device).key("resident_ms");
+  if (r.resident)
+    write(*r.resident, w);
+  else
+    w->null();
+  w->key("with_copies_ms");
+  write(r.with_copies, w);
+  w->field("why_not_resident", r.why_not_resident).field("given_memory", r.given).field("device_bytes", r.device_bytes);
+}
+
+std::string report_text(const DeviceReport& r) {
+  if (r.device.empty()) return "";
+  const std::string bytes = format("%.1f MiB on %s", static_cast<double>(r.device_bytes) / (1 << 20), r.device.c_str());
+  if (!r.resident) return "not resident: " + r.why_not_resident + "; " + bytes;
+  const Measurement& m = *r.resident;
+  return format("resident %.4f ms [%.4f, %.4f], %zu samples, %s, given memory %s", m.median_ms, m.interval_ms.low,
+                m.interval_ms.high, m.samples_ms.size(), bytes.c_str(), r.given.c_str());
+}
+
+Status resident_rounds(runtime::Session* session, const Schedule& schedule, const std::function<bool()>& next,
+                       const std::function<void(const std::string&)>& say) {
+  for (int64_t round = 0; next(); ++round) {
+    PERI_ASSIGN(const std::vector<double> samples, resident_samples(session, schedule));
+    JsonWriter w;
+    w.begin_object().field("round", round).key("resident_ms").begin_array();
+    for (const double s : samples) w.value(s);
+    w.end_array();
+    int64_t bytes = 0;
+    for (uint32_t d = 1; d < session->engine().program().devices.size(); ++d)
+      bytes += session->engine().device(d)->counts().most_bytes;
+    w.field("device_bytes", bytes).end_object();
+    say(w.take());
+  }
+  return Ok{};
+}
+
+}  // namespace peri::bench

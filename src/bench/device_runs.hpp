@@ -1,0 +1,49 @@
+// Times of runs whose inputs and outputs stay in a device's memory: events round each run of a batch that is enqueued
+// without waiting, as the device itself tells the time; and what such an engine takes there.
+#pragma once
+
+#include <optional>
+
+#include "base/json.hpp"
+#include "bench/measure.hpp"
+#include "runtime/engine.hpp"
+
+namespace peri::bench {
+
+// Runs that are enqueued together, each between two events.
+constexpr int64_t kResidentBatch = 30;
+// After it a GPU at batch 1 no longer becomes faster: 3 runs alone read 5 to 8 % slower.
+constexpr double kResidentWarmUpSeconds = 0.5;
+
+// Times in ms of runs of the shape that was last prepared, on what its inputs hold: after the warm-up whole batches
+// until time or number is reached, at least one. Errors: kUnsupported where a port lies on the host or the device has
+// no clock, those of a run.
+Result<std::vector<double>> resident_samples(runtime::Session* session, const Schedule& schedule,
+                                             const std::function<bool()>& stop = {});
+
+struct DeviceReport {
+  std::string device;  // "cuda:0"; empty: the engine runs on the host alone
+  std::optional<Measurement> resident;
+  std::string why_not_resident;  // where it was not measured
+  int64_t device_bytes = 0;      // the most that was allocated at once, on all devices together
+  std::string given;             // memory that a caller gives on the device: "in place", or "copied: " and why
+  Measurement with_copies = {};  // of runs from and to memory of the host: the caller's
+};
+// REQUIRES: a run came before. device_bytes are those of the engine and this session so far.
+Result<DeviceReport> device_report(runtime::Session* session, const Schedule& schedule,
+                                   const std::function<bool()>& stop = {});
+
+// Members of an object: nothing for the host alone; else "device", "resident_ms" and "with_copies_ms" (runs from and to
+// memory of the host), each with quantiles, interval and samples, the first null where it was not measured,
+// "why_not_resident", "given_memory", "device_bytes".
+void write_report(const DeviceReport& report, JsonWriter* writer);
+// "resident 0.412 ms [0.411, 0.413], 24.1 MiB on cuda:0, given memory in place"; empty: the host alone.
+std::string report_text(const DeviceReport& report);
+
+// A round whenever `next` gives true, until it does not: `say` gets {"round": K, "resident_ms": [...], "device_bytes":
+// N} for each, which has a warm-up of its own. For measuring against another program in turn: both live through all
+// rounds.
+Status resident_rounds(runtime::Session* session, const Schedule& schedule, const std::function<bool()>& next,
+                       const std::function<void(const std::string&)>& say);
+
+}  // namespace peri::bench

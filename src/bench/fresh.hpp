@@ -1,0 +1,28 @@
+// A measurement in fresh processes, one after another: how processes differ (where memory landed, what else ran, which
+// clock) is part of what is measured.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/record.hpp"
+
+namespace peri::bench {
+
+// What a command wrote to its standard output, and how it ended.
+struct Answer {
+  std::string output;
+  int code = 0;  // exit code; 128 + N for signal N
+};
+// Runs `words[0]` with the others as its arguments; its standard error is dropped. Ctrl-C in a terminal does not reach
+// it: once `stop` is true it is sent SIGTERM, once. Errors: kIo where it cannot be started.
+Result<Answer> run_fresh(const std::vector<std::string>& words, const std::function<bool()>& stop);
+
+// The record of `processes` runs of a command that writes the record of one, as `peri bench --json -` does. It ends
+// early with what it has when `stop` says so. The error of a command is the error.
+Result<Record> time_fresh(const std::vector<std::string>& words, int64_t processes,
+                          const std::function<void(const std::string& what)>& progress,
+                          const std::function<bool()>& stop);
+
+}  // namespace peri::bench

@@ -1,0 +1,27 @@
+// The time of a captured graph's replay: by the device's own events where it keeps times, else by the host's clock.
+#pragma once
+
+#include <memory>
+
+#include "device/device.hpp"
+
+namespace peri::device::cuda {
+class CudaDevice;
+}
+
+namespace peri::bench {
+
+class GraphClock {
+ public:
+  // REQUIRES: the stream is the device's; both outlive the clock.
+  static Result<GraphClock> open(device::Device* device, device::Stream* stream);
+  // Replays and waits. What stands in the stream before is not counted.
+  Result<double> replay_ms(const device::Captured& graph);
+
+ private:
+  device::Stream* stream_ = nullptr;
+  device::cuda::CudaDevice* gpu_ = nullptr;  // null: it keeps no times
+  std::unique_ptr<device::Event> from_, to_;
+};
+
+}  // namespace peri::bench

@@ -1,0 +1,107 @@
+// Here, or by commands of `peri` that do the same in processes of their own.
+#include "build/bench.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "bench/fresh.hpp"
+
+namespace peri::build {
+
+namespace {
+// A folder for one engine file, gone with this object.
+class Scratch {
+ public:
+  static Result<std::unique_ptr<Scratch>> create() {
+    std::error_code code;
+    std::string name = (std::filesystem::temp_directory_path(code) / "peri_bench_XXXXXX").string();
+    if (code || !mkdtemp(name.data())) return os_error("make a folder", name);
+    return std::unique_ptr<Scratch>(new Scratch(std::move(name)));
+  }
+  ~Scratch() {
+    std::error_code code;
+    std::filesystem::remove_all(folder_, code);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string file() const { return folder_ + "/measured.engine"; }
+
+ private:
+  explicit Scratch(std::string folder) : folder_(std::move(folder)) {}
+  std::string folder_;
+};
+
+Status write_to(const std::string& path, const runtime::Engine& engine) {
+  std::vector<Tensor> weights;
+  for (size_t k = 0; k < engine.program().weights.size(); ++k) {
+    PERI_ASSIGN(Tensor weight, engine.weight(k));
+    weights.push_back(std::move(weight));
+  }
+  return plan::write_engine(path, engine.program(), weights);
+}
+
+std::vector<std::string> words_of(const std::string& engine, const plan::Program& program, const BenchTerms& t) {
+  std::vector<std::string> words = {t.program,      "bench",
+                                    engine,         "--quiet",
+                                    "--json",       "-",
+                                    "--threads",    std::to_string(t.threads),
+                                    "--seconds",    format("%.17g", t.seconds),
+                                    "--iterations", std::to_string(t.max_samples),
+                                    "--tolerance",  format("%.17g", 100 * t.tolerance)};
+  for (const auto& [name, size] : t.dims)
+    if (const auto tuned = program.tuned_for.find(name); tuned == program.tuned_for.end() || tuned->second != size)
+      words.insert(words.end(), {"--dims", name + "=" + std::to_string(size)});
+  for (const std::string& word : t.input_words) words.insert(words.end(), {"--input", word});
+  return words;
+}
+
+Result<bench::Record> in_fresh_processes(const BenchSubject& subject, const BenchTerms& terms) {
+  if (terms.program.empty())
+    return usage("there is no program to measure in fresh processes")
+        .advise("name it in PERI_WORKER, or measure in this process");
+  std::unique_ptr<Scratch> scratch;
+  std::string path = subject.path;
+  if (path.empty()) {
+    PERI_ASSIGN(scratch, Scratch::create());
+    path = scratch->file();
+    PERI_TRY(write_to(path, *subject.engine));
+  }
+  return bench::time_fresh(words_of(path, subject.engine->program(), terms), terms.processes, terms.progress,
+                           terms.stop);
+}
+
+Result<bench::Record> in_this_process(const BenchSubject& subject, const BenchTerms& terms, double seconds) {
+  return bench::time_session(subject.engine, terms.inputs,
+                             {.threads = terms.threads,
+                              .seconds = seconds,
+                              .max_samples = terms.max_samples,
+                              .tolerance = terms.tolerance,
+                              .layers = terms.layers,
+                              .load_ms = subject.load_ms,
+                              .progress = terms.progress,
+                              .stop = terms.stop});
+}
+
+Result<bench::Record> record_of(const BenchSubject& subject, const BenchTerms& terms) {
+  if (terms.processes == 0) return in_this_process(subject, terms, terms.seconds);
+  PERI_ASSIGN(bench::Record out, in_fresh_processes(subject, terms));
+  if (!terms.layers || out.interrupted) return out;
+  PERI_ASSIGN(bench::Record here, in_this_process(subject, terms, 0));  // steps are timed here
+  out.layers = std::move(here.layers);
+  out.layer_runs = here.layer_runs;
+  return out;
+}
+}  // namespace
+
+Result<bench::Record> bench_engine(const BenchSubject& subject, const BenchTerms& terms) {
+  PERI_ASSIGN(bench::Record out, record_of(subject, terms));
+  if (subject.check_files) PERI_TRY(subject.check_files());
+  out.model = subject.engine->program().name;
+  out.tuned = !untuned(subject.engine->program(), out.dims).has_value();
+  return out;
+}
+
+}  // namespace peri::build

@@ -1,0 +1,35 @@
+// Timing of an engine as a caller asks for it: in this process, or in fresh ones.
+#pragma once
+
+#include "bench/session.hpp"
+#include "build/open.hpp"
+
+namespace peri::build {
+
+struct BenchSubject {
+  std::shared_ptr<const runtime::Engine> engine;
+  std::string path = {};                     // its file; "": none, it was built in memory
+  double load_ms = 0;                        // that opening it took
+  std::function<Status()> check_files = {};  // kIo if a file was cut since it was mapped; empty: no files
+};
+
+struct BenchTerms {
+  int threads = 1;
+  double seconds = 3;  // to sample for, in each process
+  int64_t max_samples = 100000;
+  double tolerance = 0.25;  // see bench::why_unstable()
+  bool layers = false;
+  DimBinding dims = {};  // of the runs
+  std::vector<Tensor> inputs = {};
+  // The same inputs for a process of its own: "NAME=FILE" or "NAME=random:SEED", as `peri bench --input` takes them.
+  std::vector<std::string> input_words = {};
+  int64_t processes = 0;     // fresh ones, one after another; 0: this one
+  std::string program = {};  // to start for them: `peri`
+  std::function<void(const std::string& what)> progress = {};
+  std::function<bool()> stop = {};
+};
+
+// Errors: those of a run; kUsage where fresh processes are asked for without a program to start.
+Result<bench::Record> bench_engine(const BenchSubject& subject, const BenchTerms& terms);
+
+}  // namespace peri::build

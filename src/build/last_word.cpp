@@ -1,0 +1,153 @@
+// Rounds of whole graphs: the program as chosen against the same with one choice refused.
+#include "build/last_word.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/clock.hpp"
+#include "bench/step_graphs.hpp"
+#include "judge/seeded.hpp"
+
+namespace peri::build {
+
+namespace {
+// Candidates whose times differ by no more than this share may change places in a graph, where caches, clocks and
+// neighbours are others than in a chain.
+constexpr double kClose = 0.15;
+constexpr size_t kMostSwaps = 6;
+constexpr double kMostSeconds = 4, kContestSeconds = 0.1, kStepsSeconds = 0.4;
+// What a swap has to win, and in how many of the rounds.
+constexpr double kGain = 0.004, kRoundsWon = 0.8;
+constexpr double kFarOff = 0.2;  // predicted from measured
+constexpr size_t kMostNamed = 8;
+
+// A program as a session that has run once.
+struct Running {
+  std::shared_ptr<const runtime::Engine> engine;
+  std::unique_ptr<runtime::Session> session;
+};
+
+Result<Running> running(const compile::Compiled& compiled, const DimBinding& dims,
+                        const runtime::EngineOptions& options) {
+  Running out;
+  runtime::WeightSource weights;
+  weights.tensors = compiled.weights;
+  PERI_ASSIGN(out.engine, runtime::Engine::create(compiled.program, std::move(weights), options));
+  PERI_ASSIGN(out.session, runtime::Session::create(out.engine));
+  PERI_ASSIGN(const auto inputs, judge::random_inputs(compiled.program, dims, 7));
+  PERI_TRY(out.session->run(inputs));
+  return out;
+}
+
+// A region's chosen candidate and the next best, for all steps of that region.
+struct Doubt {
+  std::string name, key, chosen, next;
+  double ms = 0;  // of the steps together
+};
+
+std::vector<Doubt> doubts(const compile::Compiled& compiled) {
+  std::vector<Doubt> out;
+  for (const lower::StepReport& s : compiled.steps) {
+    if (s.conversion || !s.evidence.timed()) continue;
+    if (const auto it = std::find_if(out.begin(), out.end(), [&](const Doubt& d) { return d.key == s.key; });
+        it != out.end()) {
+      it->ms += s.evidence.time_ms;
+      continue;
+    }
+    const std::pair<std::string, tune::Evidence>* next = nullptr;
+    for (const auto& o : s.others)
+      if (o.second.right() && o.second.timed() && (!next || o.second.time_ms < next->second.time_ms)) next = &o;
+    if (next && next->second.time_ms <= s.evidence.time_ms * (1 + kClose))
+      out.push_back({s.name, s.key, s.chosen, next->first, s.evidence.time_ms});
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Doubt& a, const Doubt& b) { return a.ms > b.ms; });
+  out.resize(std::min(out.size(), kMostSwaps));
+  return out;
+}
+
+// The steps whose time in the run is furthest from what was predicted.
+Status name_steps(Running& at, const compile::Compiled& compiled, WholeGraph* whole) {
+  PERI_ASSIGN(const bench::StepTimes times, bench::time_steps(*at.session, kStepsSeconds));
+  for (size_t k = 0; k < times.steps.size(); ++k) {
+    const lower::StepReport& s = compiled.steps[times.steps[k]];
+    if (s.evidence.timed()) whole->off.push_back({s.name, s.chosen, s.evidence.time_ms, times.ms[k]});
+  }
+  std::stable_sort(whole->off.begin(), whole->off.end(), [](const auto& a, const auto& b) {
+    return std::fabs(a.measured_ms - a.predicted_ms) > std::fabs(b.measured_ms - b.predicted_ms);
+  });
+  whole->off.resize(std::min(whole->off.size(), kMostNamed));
+  return Ok{};
+}
+
+bool runs_away(const plan::Program& p) {
+  return std::any_of(p.steps.begin(), p.steps.end(), [](const plan::Step& s) { return s.device != plan::kHost; });
+}
+}  // namespace
+
+Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineOptions& options,
+                       lower::RefusedChoices* refused, Built* built) {
+  const auto& tune = compilation->options().tune;
+  const DimBinding& dims = compilation->tuned_for();
+  if (!tune.measure || tune.own_executor.empty() || compilation->options().lock || !runs_away(built->compiled.program))
+    return Ok{};
+  const int64_t start = now_ns();
+  WholeGraph& whole = built->whole;
+  PERI_ASSIGN(Running now, running(built->compiled, dims, options));
+  for (const Doubt& d : doubts(built->compiled)) {
+    if ((tune.stop && tune.stop()) || seconds_since(start) > kMostSeconds) break;
+    lower::RefusedChoices without = *refused;
+    without[d.key][d.chosen] = "slower in the whole graph";
+    auto other = compilation->lower(without);
+    if (!other.ok()) continue;  // nothing else holds wherever this one does
+    PERI_ASSIGN(Running then, running(*other, dims, options));
+    PERI_ASSIGN(const bench::Contest c, bench::time_in_turn(*now.session, *then.session, kContestSeconds));
+    const bool gains = c.second_ms < c.first_ms * (1 - kGain) &&
+                       static_cast<double>(c.second_faster) >= kRoundsWon * static_cast<double>(c.rounds);
+    whole.swaps.push_back({d.name, d.key, d.chosen, d.next, c.first_ms, c.second_ms, gains});
+    if (!gains) continue;
+    without[d.key][d.chosen] = format("the whole graph took %.4f ms with it and %.4f without", c.first_ms, c.second_ms);
+    *refused = std::move(without);
+    built->compiled = std::move(*other);
+    now = std::move(then);
+  }
+  PERI_ASSIGN(const bench::Contest itself, bench::time_in_turn(*now.session, *now.session, kContestSeconds));
+  whole.timed = true;
+  whole.predicted_ms = built->compiled.predicted_ms;
+  whole.measured_ms = std::min(itself.first_ms, itself.second_ms);
+  whole.rounds = itself.rounds;
+  if (std::fabs(whole.predicted_ms - whole.measured_ms) > kFarOff * whole.measured_ms)
+    PERI_TRY(name_steps(now, built->compiled, &whole));
+  whole.seconds = seconds_since(start);
+  const auto kept = std::count_if(whole.swaps.begin(), whole.swaps.end(), [](const auto& s) { return s.kept; });
+  built->compiled.notes.push_back(format("whole graph: %.4f ms, predicted %.4f; %td of %zu close choices changed in it",
+                                         whole.measured_ms, whole.predicted_ms, kept, whole.swaps.size()));
+  return Ok{};
+}
+
+void write_whole_graph(JsonWriter& w, const WholeGraph& g) {
+  w.begin_object().field("timed", g.timed);
+  if (g.timed) w.field("predicted_ms", g.predicted_ms).field("measured_ms", g.measured_ms).field("rounds", g.rounds);
+  w.field("seconds", g.seconds).key("swaps").begin_array();
+  for (const WholeGraph::Swap& s : g.swaps)
+    w.begin_object()
+        .field("name", s.name)
+        .field("region", s.key)
+        .field("chosen", s.chosen)
+        .field("instead", s.instead)
+        .field("chosen_ms", s.chosen_ms)
+        .field("instead_ms", s.instead_ms)
+        .field("kept", s.kept)
+        .end_object();
+  w.end_array().key("furthest_off").begin_array();
+  for (const WholeGraph::Off& s : g.off)
+    w.begin_object()
+        .field("name", s.name)
+        .field("chosen", s.chosen)
+        .field("predicted_ms", s.predicted_ms)
+        .field("measured_ms", s.measured_ms)
+        .end_object();
+  w.end_array().end_object();
+}
+
+}  // namespace peri::build

@@ -1,0 +1,19 @@
+// The whole program has the last word about steps of a device: where two candidates lie close together, the real graph
+// is timed with one and with the other, in turn, and the better one stays. What was predicted stands beside what the
+// graph takes.
+#pragma once
+
+#include "build/build.hpp"
+
+namespace peri::build {
+
+// Settles close choices of `built`, which holds what `compilation` made under `refused`: a candidate that lost in the
+// graph is added there. Nothing where no step runs on a device or nothing was measured; an interrupt ends it with the
+// best so far. Errors: those of making and running engines.
+Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineOptions& options,
+                       lower::RefusedChoices* refused, Built* built);
+
+// As a member of the proof; nothing where it was not timed.
+void write_whole_graph(JsonWriter& w, const WholeGraph& whole);
+
+}  // namespace peri::build

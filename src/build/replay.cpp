@@ -1,0 +1,166 @@
+// Reading of a line, and the tuner on it.
+#include "build/replay.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/file.hpp"
+#include "base/knobs.hpp"
+#include "build/proof.hpp"
+#include "build/request.hpp"
+#include "compile/backends.hpp"
+#include "tune/cache.hpp"
+
+namespace peri::build {
+
+namespace {
+// The text of the problem of the step with this key or name in an engine's proof.
+Result<std::string> from_proof(const std::string& engine, const std::string& wanted) {
+  PERI_ASSIGN(const Json proof, read_proof(engine));
+  PERI_ASSIGN(const Json::Array* steps, proof.get_array("steps"));
+  for (const Json& s : *steps) {
+    PERI_ASSIGN(const std::string_view key, s.get_string("key", ""));
+    PERI_ASSIGN(const std::string_view name, s.get_string("name", ""));
+    if (key != wanted && name != wanted) continue;
+    PERI_ASSIGN(const std::string_view problem, s.get_string("problem"));
+    return std::string(problem);
+  }
+  return usage("no step with this key or name")
+      .in_file(proof_path(engine))
+      .but_found(wanted)
+      .advise("peri explain ENGINE --json - lists them");
+}
+
+Result<std::string> from_cache(const std::string& hash) {
+  const std::string folder = cache_folder();
+  if (!folder.empty())
+    if (auto known = tune::Cache::open(folder, "")->find_problem(hash)) return *std::move(known);
+  return usage("the timing cache of this machine knows no such problem")
+      .but_found("@" + hash)
+      .advise("name the engine it is a step of: peri replay 'region @HASH' --from ENGINE");
+}
+
+struct Line {
+  problem::Problem problem;
+  uint64_t seed = 7;
+};
+
+bool ends_with_seed(const std::string& text, size_t* at) {
+  *at = text.rfind("seed=");
+  return *at != std::string::npos && (*at == 0 || text[*at - 1] == ' ' || text[*at - 1] == '}') &&
+         text.find_first_not_of("0123456789", *at + 5) == std::string::npos;
+}
+
+Result<Line> read_line(const ReplayRequest& request) {
+  Line line;
+  std::string text = request.line;
+  struct stat info;
+  if (text.find('{') == std::string::npos && stat(text.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+    PERI_ASSIGN(text, read_file(text, size_t{64} << 20));
+  }
+  const auto trim = [&] {
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.pop_back();
+  };
+  trim();
+  if (size_t at = 0; ends_with_seed(text, &at)) {
+    const auto [end, code] = std::from_chars(text.data() + at + 5, text.data() + text.size(), line.seed);
+    if (code != std::errc() || end != text.data() + text.size())
+      return usage("the seed is not a whole number from 0 to 18446744073709551615").but_found(text.substr(at));
+    text.resize(at);
+    trim();
+  }
+  const bool named = text.starts_with("region @") || text.starts_with("@");
+  if (!request.engine.empty()) {
+    PERI_ASSIGN(text, from_proof(request.engine, named ? text.substr(text.find('@') + 1) : text));
+  } else if (named) {
+    PERI_ASSIGN(text, from_cache(text.substr(text.find('@') + 1)));
+  }
+  auto parsed = problem::parse(text);
+  if (!parsed.ok() && parsed.error().kind == ErrorKind::kInvalid)
+    return std::move(parsed).error().advise(
+        "a problem is one line, 'matmul a=f32[64,256] b=f32[256,128] +relu', or IR text; a step of an engine: peri "
+        "replay NAME --from ENGINE");
+  PERI_ASSIGN(line.problem, std::move(parsed));
+  return line;
+}
+
+// The problem with what `variable` names no weight, as every other text of it would give it.
+Result<problem::Problem> asked(problem::Problem p, const std::vector<std::string>& variable) {
+  for (const std::string& name : variable) {
+    const auto at =
+        std::find_if(p.graph.inputs.begin(), p.graph.inputs.end(), [&](auto* v) { return v->name == name; });
+    if (at == p.graph.inputs.end()) return usage("no input to be variable").but_found(name);
+    p.weights[static_cast<size_t>(at - p.graph.inputs.begin())] = false;
+  }
+  for (const ir::Value* v : p.graph.inputs)
+    if (!v->type.known() || !is_const(*v->type.shape))
+      return usage("input '%s' has an open dimension", v->name.c_str())
+          .but_found(ir::type_text(v->type))
+          .advise("a problem has concrete dims: write numbers");
+  if (p.graph.outputs.empty() || p.graph.nodes.empty()) return usage("the problem has no node or no output");
+  for (const ir::Value* v : p.graph.outputs)
+    if (!is_const(*v->type.shape))
+      return usage("output '%s' depends on data", v->name.c_str())
+          .advise("only problems with known sizes are replayed");
+  p.graph = problem::canonical(p.graph);
+  return p;
+}
+
+}  // namespace
+
+int64_t Replay::wrong() const {
+  return std::count_if(candidates.list.begin(), candidates.list.end(),
+                       [](const tune::Candidate& c) { return !c.evidence.right(); });
+}
+
+std::string Replay::summary() const {
+  if (candidates.list.empty())
+    return format("no kernel takes it, %zu refuse: it runs on the reference", candidates.refusals.size());
+  std::string out = format("%zu candidates, %lld rejected, seed=%llu", candidates.list.size(),
+                           static_cast<long long>(wrong()), static_cast<unsigned long long>(seed));
+  const tune::Candidate& first = candidates.list[0];
+  if (first.evidence.right()) out += "; fastest " + first.id() + format(" %.4f ms", first.evidence.time_ms);
+  return out;
+}
+
+Result<Replay> replay(const ReplayRequest& request) {
+  PERI_ASSIGN(Line line, read_line(request));
+  Replay out;
+  out.seed = line.seed;
+  PERI_ASSIGN(out.problem, asked(std::move(line.problem), request.variable));
+  for (const ir::Node* n : out.problem.graph.nodes) out.flops += ops::cost_of(*n).flops;
+  tune::Options options;
+  PERI_ASSIGN(options.threads, threads_of(request.threads));
+  options.provider = request.provider;
+  PERI_ASSIGN(const lower::Backend* backend, compile::backend_named("auto"));
+  options.executors = backend->executors;
+  options.seed = out.seed;
+  options.budget_ms = request.budget_ms;
+  options.stop = request.stop;
+  tune::Tuner tuner(options);
+  out.candidates = tuner.candidates(out.problem.graph, out.problem.weights);
+  return out;
+}
+
+void write_replay(JsonWriter& w, const Replay& r) {
+  w.begin_object()
+      .field("problem", problem::text(r.problem))
+      .field("hash", problem::hash(r.problem))
+      .field("seed", r.seed)
+      .field("flops", r.flops)
+      .key("candidates")
+      .begin_array();
+  for (const tune::Candidate& c : r.candidates.list) {
+    w.begin_object().field("id", c.id()).field("provider", c.kernel->provider).key("evidence");
+    tune::write_evidence(w, c.evidence);
+    w.end_object();
+  }
+  w.end_array().key("refusals").begin_array();
+  for (const tune::Refusal& refusal : r.candidates.refusals)
+    w.begin_object().field("kernel", refusal.kernel).field("reason", refusal.reason).end_object();
+  w.end_array().end_object();
+}
+
+}  // namespace peri::build

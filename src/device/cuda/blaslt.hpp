@@ -1,0 +1,68 @@
+// Matrix products by cuBLASLt on one GPU: the library is asked which algorithms it has, a choice is plain numbers that
+// can be kept and made again, and a product that is ready only enqueues, also into a capture.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "device/cuda/blaslt_abi.hpp"
+#include "device/cuda/cuda.hpp"
+
+namespace peri::device::cuda {
+
+// d[m,n] = act(alpha * a[m,k] b[k,n] + beta * c[m,n] + bias[n]), all row-major, `batch` times. Sums are kept in float32
+// and rounded once, where the result is stored; no TF32.
+struct LtMatmul {
+  enum class Act : uint8_t { kNone, kRelu, kGeluTanh };
+  DType dtype = DType::kF32;  // of all of them: f32, f16, bf16
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  bool a_transposed = false, b_transposed = false;  // stored as [k,m], as [n,k]
+  int64_t a_stride = 0, b_stride = 0;               // elements from product to product; 0: the same for all
+  float alpha = 1, beta = 0;                        // beta 0: there is no c
+  bool bias = false;
+  Act act = Act::kNone;
+};
+// Addresses are multiples of this.
+constexpr size_t kLtAlignment = 64, kLtWorkspaceAlignment = 256;
+
+// One way of the library's, as it names it itself.
+struct LtChoice {
+  std::array<int64_t, 9> numbers = {};  // in the order of lt_choice_names()
+  bool operator==(const LtChoice&) const = default;
+};
+// "algo", "tile", "split", "reduction", "swizzle", "custom", "stages", "inner", "cluster".
+std::span<const std::string_view> lt_choice_names();
+
+struct LtAddresses {
+  Address a, b, c, d, bias, workspace;  // c and bias where the product has them
+};
+
+// A product with its algorithm. Any thread, several at once.
+class LtReady {
+ public:
+  virtual ~LtReady() = default;
+  virtual size_t workspace_bytes() const = 0;
+  virtual Status enqueue(const LtAddresses& at, CuStream stream) const = 0;
+};
+
+// The library with a handle on a device, which outlives it. Any thread.
+class BlasLt {
+ public:
+  virtual ~BlasLt() = default;
+  // The one of this device while anybody holds it, else opened now. Errors: those of open_library(); kUnsupported where
+  // it does not start.
+  static Result<std::shared_ptr<const BlasLt>> of(CudaDevice& device);
+  virtual const Version& version() const = 0;
+  // At most `most` ways within so much workspace, those first that the library takes for the fastest. kRefused: it has
+  // none.
+  virtual Result<std::vector<LtChoice>> choices(const LtMatmul& product, size_t workspace, int most) const = 0;
+  // By that choice, or by the library's first. kRefused: it does not take the choice for this product.
+  virtual Result<std::unique_ptr<const LtReady>> make(const LtMatmul& product, const LtChoice* choice,
+                                                      size_t workspace) const = 0;
+};
+
+}  // namespace peri::device::cuda

@@ -1,0 +1,32 @@
+// Launches are planned without weights, which no text holds.
+#include "exec/cuda_code.hpp"
+
+#include <algorithm>
+
+#include "base/fault.hpp"
+#include "device/cuda/code_shelf.hpp"
+
+namespace peri::exec {
+
+device::cuda::Source source_of(const kernels::Kernel& kernel, const kernels::cuda::KernelLaunch& launch,
+                               std::string chip) {
+  return {std::string(kernel.name), launch.text, std::move(chip)};
+}
+
+void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem, std::string_view config,
+                  const device::Target& target) {
+  if (kernel.executor != "cuda") return;
+  const auto chip =
+      std::find_if(target.isas.begin(), target.isas.end(), [](const std::string& i) { return i.starts_with("sm_"); });
+  if (chip == target.isas.end()) return;
+  const auto shelf = device::cuda::CodeShelf::of_process();
+  if (!shelf.ok()) return;
+  const std::vector<Tensor> none(problem.graph->inputs.size());
+  kernels::Packed packed;
+  const auto made = contained([&] { return kernel.instantiate(problem, config, {none, &packed, &target, nullptr}); });
+  if (!made.ok()) return;
+  if (const auto* plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made->get()))
+    for (const kernels::cuda::KernelLaunch& l : plan->launches()) (*shelf)->foresee(source_of(kernel, l, *chip));
+}
+
+}  // namespace peri::exec

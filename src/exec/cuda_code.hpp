@@ -1,0 +1,17 @@
+// The machine code of a step of executor "cuda": which texts its launches are compiled from, now or ahead of time.
+#pragma once
+
+#include "device/cuda/compiler.hpp"
+#include "kernels/cuda/code/launch.hpp"
+
+namespace peri::exec {
+
+device::cuda::Source source_of(const kernels::Kernel& kernel, const kernels::cuda::KernelLaunch& launch,
+                               std::string chip);
+
+// Has the code of a candidate compiled by other threads, for who asks for it later; nothing for executors without code
+// and targets without a GPU. What cannot be planned or compiled is told by whoever makes the step.
+void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem, std::string_view config,
+                  const device::Target& target);
+
+}  // namespace peri::exec

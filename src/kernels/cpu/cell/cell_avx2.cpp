@@ -1,0 +1,5 @@
+// The cells for avx2.
+#define PERI_ISA avx2
+#include "kernels/cpu/simd/vec_avx2.hpp"
+//
+#include "kernels/cpu/cell/cell_body.hpp"

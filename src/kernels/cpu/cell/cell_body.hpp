@@ -1,0 +1,85 @@
+// The cells of cell.hpp, written once; included by cell_avx2.cpp and cell_avx512.cpp, which set PERI_ISA.
+
+#include "kernels/cpu/cell/cell.hpp"
+#include "kernels/cpu/simd/math.hpp"
+
+namespace peri::kernels::cpu::cell::PERI_ISA {
+
+using simd::PERI_ISA::F32;
+constexpr int64_t kLanes = F32::kLanes;
+
+PERI_SIMD F32 read(const float* p, int64_t n) { return n == kLanes ? F32::load(p) : F32::load_n(p, n); }
+PERI_SIMD void write(float* p, F32 v, int64_t n) { n == kLanes ? store(p, v) : store_n(p, v, n); }
+
+PERI_SIMD F32 apply(Function f, F32 v) {
+  if (f == Function::kTanh) return simd::tanh(v);
+  if (f == Function::kSigmoid) return simd::sigmoid(v);
+  return simd::relu(v);
+}
+
+// Vector `j` of a row, of `n` units.
+struct Units {
+  const Row& row;
+  int64_t j, n;
+};
+
+PERI_SIMD F32 sum(const Units& u, int g) {
+  const Row& r = u.row;
+  return read(r.pre + g * r.hidden + u.j, u.n) + read(r.product + g * r.width + u.j, u.n);
+}
+PERI_SIMD F32 function(const Units& u, int k, F32 v) {
+  const F32 limit = F32::set1(u.row.clip);
+  return apply(u.row.functions[k], min_second(limit, max_second(F32::zero() - limit, v)));
+}
+PERI_SIMD F32 seen(const Units& u, int g, F32 v, F32 of) {
+  return u.row.peephole ? fma(read(u.row.peephole + g * u.row.hidden + u.j, u.n), of, v) : v;
+}
+PERI_SIMD void keep(const Units& u, F32 h) {
+  write(u.row.state + u.j, h, u.n);
+  if (u.row.y) write(u.row.y + u.j, h, u.n);
+}
+// (1 - z) a + z h
+PERI_SIMD F32 mixed(const Units& u, F32 z, F32 a) {
+  return fma(F32::set1(1.0f) - z, a, z * read(u.row.old_state + u.j, u.n));
+}
+
+PERI_SIMD void gru(const Units& u) {
+  const Row& r = u.row;
+  const F32 z = function(u, 0, sum(u, 0)), reset = function(u, 0, sum(u, 1));
+  F32 product = read(r.product + 2 * r.width + u.j, u.n);
+  if (r.state_bias) product = product + read(r.state_bias + u.j, u.n);
+  keep(u, mixed(u, z, function(u, 1, fma(reset, product, read(r.pre + 2 * r.hidden + u.j, u.n)))));
+}
+
+PERI_SIMD void lstm(const Units& u) {
+  const Row& r = u.row;
+  const F32 old = read(r.memory + u.j, u.n);
+  const F32 i = function(u, 0, seen(u, 0, sum(u, 0), old));
+  const F32 f = r.coupled ? F32::set1(1.0f) - i : function(u, 0, seen(u, 2, sum(u, 2), old));
+  const F32 c = fma(f, old, i * function(u, 1, sum(u, 3)));
+  const F32 o = function(u, 0, seen(u, 1, sum(u, 1), c));
+  write(r.memory + u.j, c, u.n);
+  keep(u, o * apply(r.functions[2], c));
+}
+
+void run(const Row& row) {
+  for (int64_t j = 0; j < row.n; j += kLanes) {
+    const Units u{row, j, row.n - j < kLanes ? row.n - j : kLanes};
+    switch (row.kind) {
+      case Kind::kRnn: keep(u, function(u, 0, sum(u, 0))); break;
+      case Kind::kGru: gru(u); break;
+      case Kind::kGruGates:
+        write(row.memory + j, function(u, 0, sum(u, 0)), u.n);
+        write(row.reset + j, function(u, 0, sum(u, 1)) * read(row.old_state + j, u.n), u.n);
+        break;
+      case Kind::kGruState: {
+        const F32 total = read(row.pre + 2 * row.hidden + j, u.n) + read(row.product + j, u.n);
+        keep(u, mixed(u, read(row.memory + j, u.n), function(u, 1, total)));
+        break;
+      }
+      case Kind::kLstm: lstm(u); break;
+    }
+  }
+}
+
+}  // namespace peri::kernels::cpu::cell::PERI_ISA

@@ -1,0 +1,42 @@
+// Scales by position, and rounding into quantised types.
+#include "ops/reference/quantized.hpp"
+
+#include "ops/shape/indices.hpp"
+
+namespace peri::ops {
+
+ScaleOf::ScaleOf(const std::vector<int64_t>& x, const std::vector<int64_t>& scale, int64_t axis, int64_t block) {
+  one_ = span_of(scale, 0, scale.size()) == 1 && block == 0;
+  if (one_ || x.empty()) return;
+  const size_t a = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.size()) : axis);
+  extent_ = std::max<int64_t>(1, x[a]);
+  inner_ = std::max<int64_t>(1, span_of(x, a + 1, x.size()));
+  block_ = block;
+  blocks_ = block > 0 ? scale[a] : 1;
+}
+
+Status check_scale(const InferContext& c, size_t port, std::string_view name, const Shape& x, int64_t axis,
+                   int64_t block) {
+  if (!c.has(port)) return Ok{};
+  const Shape& s = c.shape(port);
+  const auto wrong = [&](const std::string& wanted) {
+    return invalid("%s has a wrong shape", std::string(name).c_str()).expecting(wanted).but_found(shape_text(s));
+  };
+  if (block > 0) return s.size() == x.size() ? Status(Ok{}) : wrong("the rank of x: one scale a block");
+  if (s.empty() || (s.size() == 1 && s[0].is_const(1))) return Ok{};
+  if (s.size() != 1) return wrong("a scalar, or one element for each along the axis");
+  PERI_ASSIGN(const int64_t a, normalize_axis(axis, x.size()));
+  const Dim& extent = x[static_cast<size_t>(a)];
+  if (extent.is_const() && s[0].is_const() && !(extent == s[0])) return wrong("[" + extent.text() + "]");
+  return Ok{};
+}
+
+void store_quantized(RefTensor& y, int64_t at, double v, int64_t zero_point, const CastRules& rules) {
+  const size_t k = static_cast<size_t>(at);
+  if (y.floating())
+    y.f[k] = float_cast(y.dtype, v, rules);
+  else
+    y.i[k] = saturated(y.dtype, std::nearbyint(v) + int_value(y.dtype, zero_point));
+}
+
+}  // namespace peri::ops

@@ -1,0 +1,25 @@
+// What a trial asks of the memory of a device without reading it.
+#pragma once
+
+#include "runtime/engine.hpp"
+#include "tune/expected.hpp"
+#include "tune/trial_place.hpp"
+
+namespace peri::tune {
+
+// Checksums of the arguments of step `step` of a one-step program as they were brought to the device: weights where
+// they are, the others where the copies before the step take them from.
+Result<std::vector<uint64_t>> given_sums(runtime::Session& session, size_t step, const std::vector<bool>& weights,
+                                         Checksums& checksums);
+// Of the arguments as the step reads them, and of its results.
+Result<std::vector<uint64_t>> read_sums(runtime::Session& session, size_t step, Checksums& checksums);
+Result<std::vector<uint64_t>> written_sums(runtime::Session& session, size_t step, Checksums& checksums);
+
+// Whether result `k`, row-major, is so large that only what is judged of it is read.
+bool picks(const TrialPlace& place, const ir::Value& result, const Expected* expected, size_t k);
+// Result `k` of the step of which only the elements are read at positions where something is expected, zeros elsewhere.
+// REQUIRES picks().
+Result<Tensor> picked_result(runtime::Session& session, size_t step, size_t k, const ir::Value& result,
+                             const Expected& expected, const TrialPlace& place);
+
+}  // namespace peri::tune

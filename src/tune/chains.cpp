@@ -1,0 +1,133 @@
+// Copies of weights, and two captured chains.
+#include "tune/chains.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "bench/graph_clock.hpp"
+#include "stats/stats.hpp"
+
+namespace peri::tune {
+
+namespace {
+using device::Captured;
+using runtime::EnqueueContext;
+
+constexpr int64_t kMostRounds = 10;
+constexpr double kWarmUpMs = 0.5;
+// A launch alone takes a few microseconds more than in a chain: beyond this it is slower than the best by far.
+constexpr double kFar = 2, kAloneMs = 0.01;
+// Above this time of a launch shorter chains tell as much.
+constexpr double kSlowMs = 0.5;
+constexpr int kSlowShort = 2, kSlowLong = 6;
+constexpr size_t kGrain = 256;
+
+// What the launches of a chain read.
+class Chain {
+ public:
+  Chain(const runtime::DeviceStep& step, const ChainTerms& terms) : step_(step), terms_(terms) {}
+
+  Status make_cold() {
+    const int64_t last = step_.device->target().cache_bytes(2);
+    if (!terms_.cold_weights || last <= 0) return Ok{};
+    size_t own = 0;
+    for (size_t k = 0; k < step_.reads.size(); ++k)
+      if (terms_.weights[k]) own += room(k);
+    if (own == 0) return Ok{};
+    const size_t twice = 2 * static_cast<size_t>(last);
+    PERI_ASSIGN(from_, step_.device->allocate(static_cast<size_t>(last)));
+    PERI_ASSIGN(to_, step_.device->allocate(static_cast<size_t>(last)));
+    sets_ = std::min<size_t>((twice + own - 1) / own + 1, kLongChain);
+    PERI_ASSIGN(copies_, step_.device->allocate(sets_ * own));
+    size_t at = 0;
+    for (size_t set = 0; set < sets_; ++set)
+      for (size_t k = 0; k < step_.reads.size(); ++k) {
+        if (!terms_.weights[k]) continue;
+        PERI_TRY(step_.stream->copy(copies_.address() + at, step_.reads[k].address, step_.reads[k].bytes));
+        at += room(k);
+      }
+    return step_.stream->synchronize();
+  }
+
+  Status empty_cache() const {
+    return from_.bytes() == 0 ? Status(Ok{}) : step_.stream->copy(to_.address(), from_.address(), from_.bytes());
+  }
+
+  Result<std::unique_ptr<Captured>> capture(int launches) const {
+    PERI_TRY(step_.stream->begin_capture());
+    Status done = Ok{};
+    for (int k = 0; k < launches && done.ok(); ++k) {
+      const std::vector<EnqueueContext::Argument> reads = reads_of(static_cast<size_t>(k));
+      done = step_.instance->enqueue({reads, step_.writes, step_.workspace, step_.stream});
+    }
+    auto captured = step_.stream->end_capture();  // in any case
+    PERI_TRY(std::move(done));
+    return captured;
+  }
+
+ private:
+  size_t room(size_t k) const { return (step_.reads[k].bytes + kGrain - 1) / kGrain * kGrain; }
+  std::vector<EnqueueContext::Argument> reads_of(size_t launch) const {
+    std::vector<EnqueueContext::Argument> out = step_.reads;
+    if (sets_ == 0) return out;
+    size_t at = copies_.bytes() / sets_ * (launch % sets_);
+    for (size_t k = 0; k < out.size(); ++k)
+      if (terms_.weights[k]) {
+        out[k].address = copies_.address() + at;
+        at += room(k);
+      }
+    return out;
+  }
+
+  const runtime::DeviceStep& step_;
+  const ChainTerms& terms_;
+  size_t sets_ = 0;  // of weights; 0: its own
+  device::Memory copies_, from_, to_;
+};
+}  // namespace
+
+Status time_chains(const runtime::DeviceStep& step, const ChainTerms& terms, Evidence* e) {
+  PERI_ASSIGN(bench::GraphClock clock, bench::GraphClock::open(step.device, step.stream));
+  Chain chain(step, terms);
+  PERI_TRY(chain.make_cold());
+  PERI_ASSIGN(const auto one, chain.capture(1));
+  const int64_t start = now_ns();
+  double once = 0;
+  for (int k = 0; k < 2 || seconds_since(start) * 1e3 < kWarmUpMs; ++k) {
+    PERI_ASSIGN(once, clock.replay_ms(*one));
+  }
+  const bool far = terms.best_ms > 0 && once > kFar * terms.best_ms + kAloneMs;
+  const int few = far || once > kSlowMs ? kSlowShort : kShortChain,
+            many = far || once > kSlowMs ? kSlowLong : kLongChain;
+  const int64_t most = far ? 1 : kMostRounds, least = std::min(most, terms.least_rounds);
+  PERI_ASSIGN(const auto brief, chain.capture(few));
+  PERI_ASSIGN(const auto lengthy, chain.capture(many));
+  std::vector<double> briefs, lengthies;
+  const int64_t begun = now_ns();
+  for (int64_t round = -1; round < most; ++round) {
+    if (round >= least && seconds_since(begun) * 1e3 > terms.budget_ms) break;
+    PERI_TRY(chain.empty_cache());
+    PERI_ASSIGN(const double a, clock.replay_ms(*brief));
+    PERI_TRY(chain.empty_cache());
+    PERI_ASSIGN(const double b, clock.replay_ms(*lengthy));
+    if (round < 0) continue;  // the first replay of a graph brings it to the device
+    briefs.push_back(a);
+    lengthies.push_back(b);
+  }
+  const double slope = (stats::quantile(lengthies, 0.5) - stats::quantile(briefs, 0.5)) / (many - few);
+  e->visits = 1;
+  e->spread = -1;
+  e->samples = static_cast<int64_t>(briefs.size() + lengthies.size());
+  if (slope > 0) {
+    e->time_ms = slope;
+    e->statistic = kChainStatistic;
+    return Ok{};
+  }
+  e->time_ms = -1;
+  e->statistic.clear();
+  e->samples = e->visits = 0;
+  e->untimed = format("%d launches took no longer than %d", many, few);
+  return Ok{};
+}
+
+}  // namespace peri::tune

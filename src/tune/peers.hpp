@@ -1,0 +1,51 @@
+// Positions show what is wrong everywhere; another candidate's whole answer shows what is wrong somewhere. Each answer
+// is held against one of another provider, or of its own where no other has one, and the reference says who is wrong.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tune/expected.hpp"
+#include "tune/judge.hpp"
+
+namespace peri::tune {
+
+// The verdicts of a problem's candidates, and the answers of those that later ones are held against.
+class Peers {
+ public:
+  Peers(const ir::Graph& region, size_t candidates, const Told& told);
+  // What was told last of each.
+  const std::vector<Verdict>& known() const { return known_; }
+  void tell(size_t index, const Verdict& verdict);
+
+  // Holds a whole answer that was right at the positions of `expected` against another's. Where the two differ by more
+  // than their bounds, the reference decides; a verdict told before may be revoked.
+  void compare(size_t index, const Candidate& c, const Expected& expected, std::span<const Tensor> arguments,
+               int threads, std::vector<Tensor> out, Verdict* verdict);
+  // Where there is no reference, and `why`: right is what two providers give.
+  void compare_alone(size_t index, const Candidate& c, const std::string& why, std::vector<Tensor> out,
+                     Verdict* verdict);
+
+ private:
+  // The answer of the first right candidate of a provider.
+  struct Answer {
+    size_t index = 0;
+    const Candidate* candidate = nullptr;
+    std::vector<Tensor> out;
+    bool apart = false;                                  // one of another provider agreed
+    std::vector<std::pair<size_t, Verdict>> alike = {};  // of the same provider, waiting for its confirmation
+  };
+  Answer* find(const Candidate& c, bool same_provider);
+  Result<bool> agrees(Answer* peer, const Expected& whole, std::span<const Tensor> arguments, int threads,
+                      std::span<const Tensor> out);
+  void confirm(Answer* answer, const std::string& by, double far);
+  void revoke(Answer* answer, const std::string& why);
+
+  const ir::Graph& region_;
+  const Told& told_;
+  std::vector<Verdict> known_;
+  std::vector<Answer> answers_;
+};
+
+}  // namespace peri::tune

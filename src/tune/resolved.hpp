@@ -1,0 +1,40 @@
+// What a library chose for a candidate when it was asked (kernels::Kernel::resolve), from the process that asked it to
+// the build and its cache; and the candidates that come of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "tune/tuner.hpp"
+
+namespace peri::tune {
+
+struct Resolved {
+  std::vector<std::string> configs;  // best guess first
+  std::string failed;                // why there are none; empty: the library was asked
+  bool lasting = true;               // false: of this moment, not to be kept
+  bool operator==(const Resolved&) const = default;
+};
+
+// Asks the library here. What throws, and a configuration that is none of the offer's, is a failure.
+Resolved resolve_here(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate,
+                      const device::Target& target);
+
+std::string resolved_text(const Resolved& resolved);
+Result<Resolved> read_resolved(const Json& json);
+
+class Cache;
+class Judge;
+class RemoteJudge;
+// Who is asked: what the cache kept under the problem's `key`, else the worker, else this process.
+struct Askable {
+  Cache* cache = nullptr;
+  std::function<RemoteJudge*()> worker;  // null where there is none (any more)
+  std::function<Judge&()> here;
+};
+// Puts the candidates that libraries chose behind those of `all`, each once, and why one chose none to the refusals.
+void add_resolved(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
+                  const Askable& askable, Candidates* all);
+
+}  // namespace peri::tune

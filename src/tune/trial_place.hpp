@@ -1,0 +1,49 @@
+// Where candidates are tried: on the host, or on a device that this process opens when a kernel for it is first tried.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "bench/ceilings.hpp"
+#include "device/device.hpp"
+#include "tune/checksums.hpp"
+#include "tune/evidence.hpp"
+
+namespace peri::kernels {
+struct Kernel;
+}
+
+namespace peri::tune {
+
+// The device that a kernel's executor runs on; "host".
+std::string_view device_of(const kernels::Kernel& kernel);
+
+struct TrialPlace {
+  TrialPlace(device::Target host) : target(std::move(host)) {}
+  device::Target target;  // of the host, with what the device has beside it
+  bench::Ceilings ceilings = {};
+  std::string name = "host";
+  std::shared_ptr<device::Device> device = nullptr;  // null: the host
+  std::shared_ptr<Checksums> checksums = nullptr;    // null: its memory has to be read
+  size_t most_read = size_t{64} << 20;               // of a larger answer the positions that are judged are read
+  // Writes what is known of the device's state at this moment: its clock.
+  std::function<void(Evidence*)> note_state = [](Evidence*) {};
+  bool away() const { return device != nullptr; }
+};
+
+class TrialPlaces {
+ public:
+  explicit TrialPlaces(int threads);
+  const TrialPlace& host() const { return host_; }
+  // Opened once. Errors: those of opening it, and that of a device which failed for good.
+  Result<const TrialPlace*> of(const kernels::Kernel& kernel);
+  // Whether a device that was opened takes no more work: this process can try nothing on it any more. Waits for it.
+  bool lost();
+
+ private:
+  TrialPlace host_;
+  std::map<std::string, TrialPlace, std::less<>> devices_;
+};
+
+}  // namespace peri::tune

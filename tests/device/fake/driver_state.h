@@ -1,0 +1,84 @@
+// What the fake driver holds: work, captures, streams, modules, and what a test has asked of it. Included once.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { kMostValues = 32 };
+// A kernel as a host's library has it: its name, how many parameters it takes, and a run of all its threads.
+typedef struct Host {
+  const char* name;
+  int count;
+  void (*run)(long blocks, int threads, const uint64_t* values);
+} Host;
+typedef struct {
+  int kind;  // 0: copy, 1: scale, 2: add, 3: trap, 4: of the host, 5: a library's
+  void* to;
+  const void* from;
+  size_t bytes;
+  float *x, *y, a;
+  int n;
+  void (*function)(void*);
+  void* data;
+  const Host* host;
+  long blocks;
+  int threads;
+  uint64_t values[kMostValues];
+} Op;
+typedef struct Graph {
+  Op* ops;
+  size_t count;
+  int ended;
+} Graph;
+typedef struct Stream {
+  Graph* graph;  // of the capture it takes part in
+  struct Stream* next;
+} Stream;
+typedef struct {
+  Graph* graph;  // of the capture it was recorded in
+  long at;       // what had been done
+} Event;
+typedef struct {
+  char* code;
+  void* library;  // of the host
+} Module;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int version = 13000, devices = 1, pools = 1;
+static long calls, failing_call, live, done;  // done: microseconds of a clock that goes by work
+static int failing_code, sticky;
+static Stream* streams;
+static __thread void* current;
+
+// What a test asks of the fake.
+void fake_reset(void) {
+  version = 13000, devices = 1, pools = 1;
+  calls = failing_call = live = 0;
+  failing_code = sticky = 0;
+}
+void fake_fail(long call, int code) { calls = 0, failing_call = call, failing_code = code; }
+long fake_calls(void) { return calls; }
+long fake_live(void) { return live; }
+void fake_version(int driver) { version = driver; }
+void fake_devices(int count, int with_pools) { devices = count, pools = with_pools; }
+
+static int is_sticky(int code) { return code >= 700 && code < 800 && code != 701; }
+static int enter(void) {
+  pthread_mutex_lock(&lock);
+  if (sticky) return sticky;
+  if (++calls != failing_call) return 0;
+  if (is_sticky(failing_code)) sticky = failing_code;
+  return failing_code;
+}
+static int leave(int code) {
+  pthread_mutex_unlock(&lock);
+  return code;
+}
+#define BEGIN                 \
+  const int failed = enter(); \
+  if (failed) return leave(failed)
+#define END return leave(0)

@@ -1,0 +1,64 @@
+# label: null
+"""Rows against PyTorch without either: rounds on the null device beside a stand-in for the peer, and the verdict on planted samples."""
+import json, pathlib, random, shutil, subprocess, sys, tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+PYTHON = ROOT / ".venv" / "bin" / "python"
+if not PYTHON.exists():
+    sys.exit(77)
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "benchmarks" / "peers"))
+import gpu_rows  # noqa: E402
+
+wrong = []
+
+
+def row(ours, limit=1.0, memory=1, rounds=5, drift=0.0):
+    """Samples around 1 ms of a peer with two modes, the second faster, and of ours around `ours`."""
+    rng = random.Random(7)
+    at = lambda ms: [[ms * (1 + drift * k) * rng.gauss(1, 0.01) for _ in range(30)] for k in range(rounds)]
+    modes = {"eager": {"device_bytes": 100}, "default": {"device_bytes": 10}}
+    return gpu_rows.judged({"limit": limit, "ours": {"rounds": at(ours), "device_bytes": memory}, "peer": {"modes": modes, "rounds": {"eager": at(1.3), "default": at(1.0)}}})
+
+
+def expect(what, got, missed, **parts):
+    if len(got["missed"]) != missed or got["peer"]["mode"] != "default" or not got["interval"][0] <= got["ratio"] <= got["interval"][1]:
+        wrong.append(f"{what}: missed {got['missed']} for {missed}, {got['peer']['mode']}, {got['ratio']} of {got['interval']}")
+
+
+expect("a faster one", row(0.9), 0)
+expect("a slower one", row(1.1), 2)
+expect("a slower one that is allowed", row(1.1, limit=1.25), 0)
+expect("more memory", row(0.9, memory=11), 1)
+# Equal medians of rounds that do not agree: 1.0 is met, but it may as well be far above.
+unsure = row(1.0)
+unsure["ours"]["rounds"] = [[ms * f for ms in samples] for samples, f in zip(unsure["ours"]["rounds"], (0.8, 0.8, 0.9, 1.5, 1.5))]
+expect("a median that is not known well enough", gpu_rows.judged(unsure), 1)
+if gpu_rows.interval([[1.0] * 30] * 5, [[2.0] * 30] * 5) != [0.5, 0.5]:
+    wrong.append("the interval of samples without spread is not their ratio")
+
+with tempfile.TemporaryDirectory() as scratch:
+    folder = pathlib.Path(scratch)
+    shutil.copy(ROOT / "models" / "digits_cnn.onnx", folder / "resnet50.onnx")
+    out = folder / "rows.json"
+    words = [PYTHON, ROOT / "benchmarks" / "peers" / "gpu_rows.py", "resnet50:2", "--peri", BUILD / "bin" / "peri", "--models", folder, "--build-flags=--backend null --no-tune --no-verify"]
+    done = subprocess.run([*words, "--dry", "--rounds", "2", "--json", out, "--markdown", folder / "rows.md"], capture_output=True, text=True)
+    if done.returncode != 4:  # a float64 reference is slower than a small product
+        wrong.append(f"a dry row gave {done.returncode}: {done.stdout}{done.stderr}")
+    else:
+        made = json.loads(out.read_text())["rows"][0]
+        counts = [len(made["ours"]["rounds"]), *(len(r) for r in made["ours"]["rounds"]), *(len(r) for r in made["peer"]["rounds"]["eager"])]
+        if counts != [2, 30, 30, 30, 30] or made["ours"]["device_bytes"] <= 0 or made["batch"] != 2 or "batch=2" not in made["dims"]:
+            wrong.append(f"a dry row has {counts} samples, {made['ours']['device_bytes']} bytes, dims '{made['dims']}'")
+        if [s["side"] for s in made["states"]] != ["ours", "peer", "peer", "ours"]:
+            wrong.append("the sides do not take turns")
+        if "| resnet50 | 2 |" not in (folder / "rows.md").read_text():
+            wrong.append("the table has no row")
+    for flags, said in ((["resnet18"], "no row for 'resnet18'"), (["unet"], "materialize.py")):
+        done = subprocess.run([*words[:2], *flags, *words[3:], "--json", out], capture_output=True, text=True)
+        if done.returncode != 1 or said not in done.stderr:
+            wrong.append(f"{flags}: status {done.returncode}: {done.stderr}")
+
+if wrong:
+    sys.exit("\n".join(wrong))

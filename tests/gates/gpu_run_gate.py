@@ -1,0 +1,75 @@
+# label: null
+"""The runner of tests on a GPU: up to "no GPU" with this build, and with stand-ins for it what it passes, fails and leaves out."""
+import os, pathlib, subprocess, sys, tarfile, tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+RUN = ROOT / "tools" / "gpu" / "run.sh"
+# A peri whose doctor sees a GPU or none.
+STAND_IN = """#!/bin/bash
+case $1 in
+  --version) echo "peri 0" ;;
+  doctor) echo "GPU       $SEES" ;;
+esac
+"""
+SHARDS = """# a comment
+start host 5 well peri --version
+first gpu 5 good test -d "$MODELS"
+first gpu 5 skipped echo nothing here; exit 77
+second gpu 5 bad echo broken; exit 3
+slow gpu 1 long sleep 20
+"""
+wrong = []
+
+
+def run(*words, sees="cuda:0     a GPU", bare=False):
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "SEES": sees}
+    if not bare:
+        environment["PYTHON"] = sys.executable
+    done = subprocess.run([RUN, *map(str, words)], capture_output=True, text=True, env=environment, cwd="/")
+    return done.returncode, done.stdout + done.stderr
+
+
+def expect(what, got, status, *texts):
+    code, said = got
+    if code != status or any(t not in said for t in texts):
+        wrong.append(f"{what}: status {code} for {status}, {texts} in:\n{said}")
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    folder = pathlib.Path(scratch) / "tests"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "models").symlink_to(ROOT / "models")
+    peri = folder / "bin" / "peri"
+    peri.write_text(STAND_IN)
+    peri.chmod(0o755)
+    (folder / "shards").write_text(SHARDS)
+    archive = pathlib.Path(scratch) / "tests.tar.xz"
+    with tarfile.open(archive, "w:xz") as tar:
+        tar.add(folder, "tests")
+
+    expect("the list", run(folder, "--list"), 0, "start\nfirst\nsecond\nslow")
+    expect("a good shard of an archive", run(archive, "first"), 0, "passed   start/well", "passed   first/good", "left out first/skipped: nothing here", "2 passed, 0 failed")
+    expect("a bad shard", run(folder, "second"), 1, "FAILED   second/bad: status 3", "broken", "1 passed, 1 failed")
+    expect("one that does not end", run(folder, "slow"), 1, "FAILED   slow/long: not done after 1 s")
+    expect("all of them", run(folder), 1, "2 passed, 2 failed")
+    expect("no GPU", run(folder, sees="none: no driver"), 77, "no GPU", "passed   start/well")
+    expect("no shard of the name", run(folder, "third"), 2, "no shard 'third'; shards are start first second slow")
+    expect("no archive", run(folder / "nothing"), 2, "no archive or folder")
+    expect("another folder", run(ROOT / "models"), 2, "holds no tests")
+    (folder / "shards").write_text(SHARDS.replace("peri --version", "false"))
+    expect("a host test that fails without a GPU", run(folder, sees="none"), 1, "FAILED   start/well")
+
+    # The real one: what needs no GPU passes from a bare environment.
+    peri.unlink()
+    peri.symlink_to(BUILD / "bin" / "peri")
+    (folder / "shards").write_bytes((ROOT / "tools" / "gpu" / "shards").read_bytes())
+    if not any(pathlib.Path("/proc/driver/nvidia/gpus").glob("*")):
+        expect("this build", run(folder, bare=True), 77, "passed   start/cpu", "passed   start/null", "no GPU")
+    named = {line.split()[4] for line in (folder / "shards").read_text().splitlines() if line and line[0] != "#"}
+    for program in named - {"peri", "gpu_model.sh"}:
+        if not os.access(BUILD / "bin" / program, os.X_OK):
+            wrong.append(f"shards name the program {program}, which the build does not make")
+
+if wrong:
+    sys.exit("\n".join(wrong))
