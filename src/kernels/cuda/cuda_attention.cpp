@@ -102,8 +102,8 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_ASSIGN(std::vector<Offer> out, cuda::offer_of<plan>(p, target));
   PERI_ASSIGN(const MatchedAttention m, match_attention(p.anchor()));
-  const double sums = static_cast<double>(m.batch * m.heads * m.queries) *
-                      static_cast<double>(m.keys * (m.depth + m.value_depth));
+  const double sums =
+      static_cast<double>(m.batch * m.heads * m.queries) * static_cast<double>(m.keys * (m.depth + m.value_depth));
   out[0].guess_ms = (4000 + sums / 2500) / 1e6;
   return out;
 }

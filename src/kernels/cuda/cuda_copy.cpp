@@ -34,7 +34,7 @@ std::vector<Axis> axes_of(const cpu::move::CopyShape& shape) {
   return out;
 }
 // The axis that a side walks in steps of one element, taken out of the list; size 0: none.
-Axis taken(std::vector<Axis>* axes, int64_t Axis::*one, int64_t Axis::*other, bool both) {
+Axis taken(std::vector<Axis>* axes, int64_t Axis::* one, int64_t Axis::* other, bool both) {
   const auto it =
       std::find_if(axes->begin(), axes->end(), [&](const Axis& a) { return a.*one == 1 && (a.*other == 1) == both; });
   if (it == axes->end()) return {0, 0, 0};
@@ -169,8 +169,15 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 }  // namespace
 
 extern const Entry cuda_copy_entry;
-const Entry cuda_copy_entry =
-    cuda::entry_of("cuda_copy", "transpose, slice, expand, split, concat and changes of layout on a GPU", offer,
-                   cuda::instance_of<plan>);
+const Entry cuda_copy_entry = [] {
+  Entry e = cuda::entry_of("cuda_copy", "transpose, slice, expand, split, concat and changes of layout on a GPU", offer,
+                           cuda::instance_of<plan>);
+  e.kernel.samples = {"graph { input x: f16[2,3,5,7]; y: f16[2,3,5,7]@0231 = relayout(x); output y }",
+                      "graph { input x: f32[2,3,5,7]@0231; y: f32[2,3,5,7] = relayout(x); output y }",
+                      "graph { input x: i64[1,33,9,19]; y: i64[1,33,9,19]@0231 = relayout(x); output y }",
+                      "graph { input x: bf16[3,80,41,7]@0231; y: bf16[3,80,41,7] = relayout(x); output y }",
+                      "graph { input x: f16[3,40,33]; y: f16[3,40,33]@021 = relayout(x); output y }"};
+  return e;
+}();
 
 }  // namespace peri::kernels
