@@ -146,14 +146,15 @@ Result<std::unique_ptr<Instance>> plan(const Problem& p, const Conv& c, std::str
 double direct_guess_ms(const Conv& c) {
   const double taps = static_cast<double>(c.channels * c.taps()),
                results = static_cast<double>(c.images * c.groups * c.outputs) * static_cast<double>(c.pixels());
-  return (2000 + std::max(taps * 25, taps * results / 1500)) / 1e6;
+  return (2500 + std::max(taps * 40, taps * results / 1500)) / 1e6;
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
   PERI_ASSIGN(const Conv c, cuda::read_conv(p));
   std::vector<Offer> out;
-  const cuda::Product product = product_of(c);
+  cuda::Product product = product_of(c);
+  product.few = p.anchor().in(0)->type.dtype != DType::kF32;
   std::vector<cuda::ProductConfig> configs = cuda::product_configs(product);
   // A product of few rows leaves most of a tile idle.
   const bool thin = c.groups > 1 && c.outputs < 8;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/product.hpp"
 
 namespace peri::kernels {
@@ -123,6 +124,7 @@ Result<Read> read(const Problem& p) {
   Read r;
   PERI_ASSIGN(const std::string a, r.signature.value(p, *n.in(0)));
   PERI_ASSIGN(const std::string b, r.signature.value(p, *n.in(1)));
+  r.product.few = n.in(0)->type.dtype != DType::kF32;
   PERI_TRY(n.op == "gemm" ? read_gemm(p, n, a, b, &r) : read_matmul(n, a, b, &r));
   PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &r.signature));
   r.product.functions += finish;
@@ -148,14 +150,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry cuda_gemm_entry;
-const Entry cuda_gemm_entry{{
-    .name = "cuda_gemm",
-    .version = 1,
-    .provider = "peri",
-    .executor = "cuda",
-    .takes = "matrix products on a GPU with their epilogue, sums in float32",
-    .offer = offer,
-    .instantiate = instantiate,
-}};
+const Entry cuda_gemm_entry =
+    cuda::entry_of("cuda_gemm", "matrix products on a GPU with their epilogue, sums in float32", offer, instantiate);
 
 }  // namespace peri::kernels

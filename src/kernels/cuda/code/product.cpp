@@ -13,7 +13,7 @@ struct Tile {
 constexpr Tile kTiles[] = {{128, 128}, {64, 64}, {32, 32}, {64, 16}, {16, 64}, {16, 16}};
 constexpr int kSplits[] = {1, 2, 4, 8};  // parts of the depth, each by blocks of its own
 constexpr int kDepth = 16;               // of a tile
-constexpr double kLaunchNs = 1500;
+constexpr double kLaunchNs = 2500;
 
 int64_t blocks_of(Tile t, int64_t batch, int64_t m, int64_t n) {
   return batch * ((m + t.m - 1) / t.m) * ((n + t.n - 1) / t.n);
@@ -125,8 +125,10 @@ PERI_KERNEL __launch_bounds__(256) peri_join_parts(PERI_PARAMETERS) {
 std::vector<ProductConfig> product_configs(const Product& p) {
   std::vector<std::pair<double, std::string>> all;
   for (const Tile t : kTiles)
-    for (const int split : kSplits)
+    for (const int split : kSplits) {
+      if (p.few && (t.m != t.n || t.m > 64 || split > (t.m == 32 ? 4 : 1) || split == 2)) continue;
       all.emplace_back(guess(t, split, p), format("tm=%d tn=%d split=%d", t.m, t.n, split));
+    }
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<ProductConfig> out;
   for (auto& [ns, config] : all) out.push_back({std::move(config), (kLaunchNs + ns) / 1e6});

@@ -9,6 +9,7 @@ namespace peri::kernels::cuda {
 struct Product {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   bool a_along_m = false, b_along_k = false;  // neighbours in memory; else a along k, b along n
+  bool few = false;  // configurations, since tensor cores do most of its kind: of 16-bit operands
   // Functions of the text (all take PERI_PARAMETERS at the end):
   //   PERI_INDEX peri_a_base(PERI_INDEX batch)                            handed to peri_a
   //   float peri_a(PERI_INDEX base, PERI_INDEX m, PERI_INDEX k)           within the sizes only
