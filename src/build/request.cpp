@@ -23,10 +23,10 @@ namespace {
 constexpr int kMaxThreads = 1024, kMaxSettings = 64;
 constexpr double kMaxBudget = 1e6;
 
-Result<DType> given_dtype(const std::string& name) {
+Result<DType> given_dtype(const char* flag, const std::string& name) {
   if (name.empty()) return DType::kInvalid;
   if (name != "f32" && name != "f16" && name != "bf16")
-    return usage("--dtype is not an element type").expecting("f32, f16 or bf16").but_found(name);
+    return usage("%s is not an element type", flag).expecting("f32, f16 or bf16").but_found(name);
   return parse_dtype(name);
 }
 
@@ -78,7 +78,8 @@ Result<compile::Options> options_of(const Request& request) {
   o.backend = request.backend;
   o.device = request.device;
   if (o.backend == "auto" && !o.device.empty()) o.backend = device::kind_of(o.device);
-  PERI_ASSIGN(o.dtype, given_dtype(request.dtype));
+  PERI_ASSIGN(o.dtype, given_dtype("--dtype", request.dtype));
+  PERI_ASSIGN(o.io_dtype, given_dtype("--io-dtype", request.io_dtype));
   o.dims = request.dims;
   o.min_dims = request.min_dims;
   o.max_dims = request.max_dims;

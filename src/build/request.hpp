@@ -14,6 +14,7 @@ struct Request {
   std::string backend = "auto";
   std::string device;    // "cuda:1": which one of several; "": the first
   std::string dtype;     // as --dtype has it; "" not given
+  std::string io_dtype;  // as --io-dtype has it; "" not given
   std::string provider;  // only candidates of this provider; "" all
   double budget = 0;     // seconds to tune for, then the best so far; 0: until all is tried
   int settings = 0;      // of a kernel's tunables to try beside what it derives

@@ -8,6 +8,7 @@
 #include "base/fault.hpp"
 #include "base/hash.hpp"
 #include "compile/backends.hpp"
+#include "compile/interface_types.hpp"
 #include "device/open.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
@@ -141,6 +142,15 @@ Status obey_lock(Options* o) {
         .expecting(lock.dtype.empty() ? "the model's own" : lock.dtype)
         .but_found(std::string(dtype_name(o->dtype)));
   o->dtype = locked;
+  DType ports = DType::kInvalid;
+  if (!lock.io_dtype.empty()) {
+    PERI_ASSIGN(ports, parse_dtype(lock.io_dtype));
+  }
+  if (o->io_dtype != DType::kInvalid && o->io_dtype != ports)
+    return refused("the lock was made for other types of inputs and outputs")
+        .expecting(lock.io_dtype.empty() ? "the model's own" : lock.io_dtype)
+        .but_found(std::string(dtype_name(o->io_dtype)));
+  o->io_dtype = ports;
   if (!o->disabled_passes.empty() && o->disabled_passes != lock.disabled_passes)
     return refused("the lock was made with other passes disabled");
   const device::Target& target = o->tune.target ? *o->tune.target : device::this_cpu();
@@ -216,6 +226,7 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
   lock.backend = made.program.backend;
   lock.provider = options.tune.provider;
   if (options.dtype != DType::kInvalid) lock.dtype = dtype_name(options.dtype);
+  if (options.io_dtype != DType::kInvalid) lock.io_dtype = dtype_name(options.io_dtype);
   lock.dims = made.program.tuned_for;
   for (const DimBinding& dims : bounds) lock.also.emplace_back(dims.begin(), dims.end());
   lock.disabled_passes = options.disabled_passes;
@@ -325,13 +336,18 @@ Status Compilation::State::begin(Options given, Imported model) {
   if (of_another && (options.tune.measure || options.tune.verify))
     return usage("a plan for another target is neither measured nor verified on this machine")
         .advise("build with a lock, or without tuning");
+  if (options.io_dtype != DType::kInvalid) PERI_TRY(set_interface_types(imported.graph, options.io_dtype));
   before = imported.graph.clone();
   identity = hex64(hash_text(ir::print(before)));
   const int64_t start = now_ns();
   precision = precision_of(imported.graph, options.dtype);
   own_narrow = options.dtype == DType::kInvalid && is_narrow_model(imported.graph);
   // What a device's kernels read lies in its memory as their regions state it; only the host widens.
-  if (!backend->placement.device.empty()) precision.weights = DType::kF32;
+  if (!backend->placement.device.empty()) {
+    if (backend->narrow_values && kernels::is_narrow_float(precision.weights) && (precision.rounds || own_narrow))
+      precision.values = precision.weights;
+    precision.weights = DType::kF32;
+  }
   PERI_ASSIGN(passes,
               peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir, {}, precision}));
   passes_seconds = seconds_since(start);
@@ -363,11 +379,13 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
   if (!measured)
     out.notes.push_back(format("backend '%s': each choice is its kernel's first offer; none was timed or tried alone",
                                std::string(backend->name).c_str()));
+  if (backend->target && backend->narrow_values && options.dtype == DType::kInvalid && !own_narrow)
+    out.notes.push_back("values and weights are float32; --dtype f16 keeps them in 16 bits, with sums in float32");
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble);
   out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;
-  if ((precision.rounds || own_narrow) && kernels::is_narrow_float(precision.weights))
-    out.program.precision = precision.weights;
+  const DType stored = kernels::is_narrow_float(precision.values) ? precision.values : precision.weights;
+  if ((precision.rounds || own_narrow) && kernels::is_narrow_float(stored)) out.program.precision = stored;
   out.program.sections.push_back({"source", ir::print(imported.graph)});
   out.program.sections.push_back({std::string(plan::kIdentitySection), identity});
   for (const plan::Section& section : imported.sections) out.program.sections.push_back(section);

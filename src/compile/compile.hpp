@@ -22,8 +22,9 @@ struct Options {
   std::map<std::string, int64_t> min_dims,
       max_dims;  // the smallest and largest sizes: every choice must hold there too
   std::vector<std::string> disabled_passes;
-  DType dtype = DType::kInvalid;  // --dtype: what weights are stored in, f32, f16 or bf16; kInvalid: the model's own
-  std::string dump_dir;           // graph after each pass, "" none
+  DType dtype = DType::kInvalid;     // --dtype: what weights are stored in, f32, f16 or bf16; kInvalid: the model's own
+  DType io_dtype = DType::kInvalid;  // --io-dtype: of inputs and outputs, the same three; kInvalid: the model's own
+  std::string dump_dir;              // graph after each pass, "" none
   tune::Options tune;
   std::optional<plan::Lock> lock;  // take its choices, dims, passes and provider; measure nothing
   std::string builder;             // version text for the engine

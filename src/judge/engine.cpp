@@ -157,7 +157,9 @@ struct EngineJudge {
       e->whole_because = "the model takes more than 1 GFLOP at this size";
       return Ok{};
     }
-    const auto judged = judge_whole(imported, inputs, run.outputs, threads(), engine->program().precision);
+    const plan::Program& program = engine->program();
+    const auto judged =
+        judge_whole(imported, inputs, run.outputs, threads(), program.precision, plan::values_type(program));
     if (!judged.ok()) {  // the model as imported computes what the engine need not
       e->whole_because = "the model as imported does not run on these inputs: " + judged.error().text();
       return Ok{};

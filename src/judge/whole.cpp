@@ -205,12 +205,20 @@ Result<std::string> excuse(const ir::Graph& graph, std::span<const ops::RefTenso
 }
 }  // namespace
 
+Result<std::vector<ops::RefTensor>> narrow_reference(const ir::Graph& graph, std::span<const ops::RefTensor> in,
+                                                     DType type, int threads) {
+  ops::RefOptions options{0, threads, true, {}};
+  options.narrowest = type;
+  return ops::run_reference(graph, in, options);
+}
+
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
-                                 int threads, DType precision) {
+                                 int threads, DType precision, DType values) {
   std::vector<ops::RefTensor> in;
   for (const Tensor& t : inputs) in.push_back(ops::to_ref(t));
   PERI_ASSIGN(const auto exact, ops::run_reference(graph, in, {0, threads, false, {}}));
   PERI_ASSIGN(const Rounded rounded, rounded_answer(graph, in, threads));
+  std::vector<ops::RefTensor> narrow;  // every value rounded to `values`: made where it is needed
   const auto jumpy = behind_jumps(graph);
   WholeVerdict v;
   for (size_t k = 0; k < exact.size() && v.wrong.empty(); ++k) {
@@ -221,9 +229,16 @@ Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor>
       v.left_out = "outputs behind a comparison, a rounding or a choice are judged by their steps alone";
     } else {
       double error = 0;
-      const double bound = exact[k].floating() ? bound_of(exact[k], rounded, k, precision) : 0;
-      const std::string why = exact[k].floating() ? judge_floats(exact[k], rounded.stored[k], got[k], bound, &error)
-                                                  : judge_exact(exact[k], got[k]);
+      double bound = exact[k].floating() ? bound_of(exact[k], rounded, k, precision) : 0;
+      std::string why = exact[k].floating() ? judge_floats(exact[k], rounded.stored[k], got[k], bound, &error)
+                                            : judge_exact(exact[k], got[k]);
+      if (!why.empty() && exact[k].floating() && unit_roundoff(values) > unit_roundoff(DType::kF32)) {
+        if (narrow.empty()) {
+          PERI_ASSIGN(narrow, narrow_reference(graph, in, values, threads));
+        }
+        bound = std::max(bound, kTimesNarrow * spread_of(exact[k], narrow[k]));
+        why = judge_floats(exact[k], narrow[k], got[k], bound, &error);
+      }
       if (why.empty()) {
         v.error = std::max(v.error, error);
         continue;

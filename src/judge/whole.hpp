@@ -15,6 +15,9 @@ constexpr double kShareOfRange = 1e-3;
 // the least an engine does; sums of K products round K times, and one sample of an ill-conditioned model may be lucky.
 // What a wrong rewriting does is far beyond both; steps are held to their own, narrow bounds.
 constexpr double kTimesRounding = 1024;
+// ...or this many times as far as the reference with every value rounded to 16 bits, for an engine that keeps values in
+// them: other values are rounded there, so the two err apart.
+constexpr double kTimesNarrow = 4;
 // What the model keeps in 16 bits is stored once, whatever is summed for it: an engine that stores it there too errs as
 // often as the reference does that rounds each value to its type.
 constexpr double kTimesStored = 16;
@@ -29,8 +32,13 @@ struct WholeVerdict {
 // weights and values of the model to: eight of its roundings of the output's range are allowed. Outputs behind an op
 // whose result jumps (a comparison, a rounding to integers, a choice) are left out: float64 may take the other side. A
 // cast to 16 bits rounds in float64 too and jumps by no more than that. Errors: those of the reference.
+// `values` is the 16-bit type that the engine keeps values between its steps in, if it does.
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
-                                 int threads, DType precision = DType::kF32);
+                                 int threads, DType precision = DType::kF32, DType values = DType::kF32);
+
+// The reference with every value, input and weight rounded to `type`; what is finite stays so.
+Result<std::vector<ops::RefTensor>> narrow_reference(const ir::Graph& graph, std::span<const ops::RefTensor> in,
+                                                     DType type, int threads);
 
 // What the values on the way are like in float64.
 struct Magnitudes {

@@ -21,6 +21,9 @@ struct Backend {
   // What it plans for, with so many threads of the host; null: this CPU. kUnsupported: why there is none here.
   Result<device::Target> (*target)(int threads, std::vector<std::string> libraries,
                                    const std::string& device) = nullptr;
+  // Its kernels take and give float16 and bfloat16, with sums in float32: values are kept so where a model or --dtype
+  // asks for it. False: it computes in float32 and stores weights narrow.
+  bool narrow_values = false;
   bool measured = true;  // false: its kernels are not tried one by one, the first offer is taken; the engine is judged
 };
 

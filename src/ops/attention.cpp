@@ -71,9 +71,9 @@ Status infer(InferContext& c) {
       return invalid("the mask does not broadcast to the scores")
           .expecting(shape_text(scores))
           .but_found(shape_text(c.shape(3)));
-    if (c.dtype(3) != DType::kBool && c.dtype(3) != c.dtype(0))
+    if (c.dtype(3) != DType::kBool && c.dtype(3) != DType::kF32 && c.dtype(3) != c.dtype(0))
       return invalid("the mask has a wrong type")
-          .expecting("bool or " + std::string(dtype_name(c.dtype(0))))
+          .expecting("bool, f32 or " + std::string(dtype_name(c.dtype(0))))
           .but_found(std::string(dtype_name(c.dtype(3))));
   }
   PERI_ASSIGN(const std::string layout, layout_of(c.node, 3));
@@ -278,7 +278,7 @@ const Entry attention_entry{{
      .inputs = {{"q", kFloats},
                 {"k", kFloats, false, false, 0},
                 {"v", kFloats, false, false, 0},
-                {"mask", kFloats | kBools, true}},
+                {"mask", kFloats | kBools, true, false, -1, Role::kData, true}},
      .outputs = {{"y"}},
      .attrs = {{"causal", AttrKind::kInt, false, "0"},
                {"k_layout", AttrKind::kString, false, "bhsd"},
@@ -308,6 +308,9 @@ const Entry attention_entry{{
                  "{causal=1, zero_hidden_rows=1}; output y }",
                  "graph { input q: f16[1,2,4,16]; input k: f16[1,2,4,16]; input v: f16[1,2,4,16]; y = attention(q, k, "
                  "v); output y }",
+                 "graph { input q: f16[1,2,4,8]; input k: f16[1,2,6,8]; input v: f16[1,2,6,8]; const m: f32[2,1,6] = [0.0, "
+                 "-3.4e38, 0.0, -3.4e38, 0.0, -3.4e38, -3.4e38, -3.4e38, -3.4e38, -3.4e38, -3.4e38, -3.4e38]; y = "
+                 "attention(q, k, v, m); output y }",
                  "graph { input q: f32[0,2,4,16]; input k: f32[0,2,4,16]; input v: f32[0,2,4,16]; y = attention(q, k, "
                  "v); output y }",
                  "graph { input q: f32[1,2,1,64]; input k: f32[1,2,130,64]; input v: f32[1,2,130,64]; y = attention(q, "

@@ -70,6 +70,7 @@ const Entry average_pool_entry{{
      .pull = pull_pool,
      .cost = cost_pool,
      .anchor = true,
+     .keeps_range = true,
      .any_size = any_size_of_batch,
      .samples = {"graph { input x: f32[2,3,12,12]; y = average_pool(x) {kernel_shape=[3,3], pads=[1,1,1,1], "
                  "strides=[2,2]}; output y }",

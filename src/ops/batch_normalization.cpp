@@ -133,10 +133,10 @@ const Entry batch_normalization_entry{{
      .onnx = "BatchNormalization",
      .versions = {7, 9, 14, 15},
      .inputs = {{"x", kFloats},
-                {"scale", kFloats, false, false, -1, Role::kScale},
-                {"bias", kFloats, false, false, 1, Role::kBias},
-                {"mean", kFloats, false, false, -1, Role::kBias},
-                {"var", kFloats, false, false, 3, Role::kVariance}},
+                {"scale", kFloats, false, false, -1, Role::kScale, true},
+                {"bias", kFloats, false, false, 1, Role::kBias, true},
+                {"mean", kFloats, false, false, -1, Role::kBias, true},
+                {"var", kFloats, false, false, 3, Role::kVariance, true}},
      .outputs = {{"y"}, {"running_mean", kFloats, true}, {"running_var", kFloats, true}},
      .attrs = {{"epsilon", AttrKind::kFloat, false, "1e-05"},
                {"momentum", AttrKind::kFloat, false, "0.9; has no effect at inference"},
@@ -146,6 +146,7 @@ const Entry batch_normalization_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost,
+     .keeps_range = true,
      .any_size = any_size_of_batch,
      .samples =
          {"graph { input x: f32[2,3,4,5]; const s: f32[3] = [1.0, -0.5, 2.0]; const b: f32[3] = [0.1, 0.2, -0.3]; "

@@ -46,6 +46,7 @@ struct Port {
   bool variadic = false;  // the last port only: any number of arguments, none left out; at least one unless optional
   int same_type_as = -1;  // index of an earlier input port that must have the same dtype; -1: free
   Role role = Role::kData;
+  bool stays_wide = false;  // float32 is taken beside narrow others and is not made narrow: the mask of an attention
 };
 
 enum class AttrKind {
@@ -166,6 +167,9 @@ struct OpDef {
   // Inner values that a kernel may keep in the type of the results, rounded, though the arithmetic is wider. All others
   // stay in the arithmetic's type, and a result is rounded once. Null: there are none.
   std::string_view stores = {};
+  // Results are no larger than what it reads, or about one, and what it sums is summed wider: where activations are kept
+  // in 16 bits it reads and gives those. Others that are neither element-wise nor multiply by weights stay float32.
+  bool keeps_range = false;
   // How many products a sum has, by the dims of the input of Role::kWeight. REQUIRES: such a port.
   double (*fan_in)(const ir::Node& node, std::span<const int64_t> weight) = nullptr;
   // Ends, exclusive, that hold for each element of the input of Role::kIndex. REQUIRES: such a port.
@@ -215,6 +219,8 @@ struct RefOptions {
   // error of that op alone, at random by this seed, and rounded to its dtype; no radii are kept. What such answers
   // disagree on by more than the radii of the exact one hangs on a comparison that `u` does not decide.
   uint64_t shake = 0;
+  // With round_each: wider floats than this type are rounded to it, constants and inputs too.
+  DType narrowest = DType::kInvalid;
 };
 Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<const RefTensor> inputs,
                                              const RefOptions& options = {});

@@ -146,6 +146,7 @@ const Entry group_normalization_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost,
+     .keeps_range = true,
      .samples = {"graph { input x: f32[2,6,4,3]; const s: f32[6] = seeded(1.0, 1); const b: f32[6] = seeded(0.5, 2); y "
                  "= group_normalization(x, s, b) {num_groups=3}; output y }",
                  "graph { input x: f32[2,4]; const s: f32[4] = seeded(1.0, 1); const b: f32[4] = seeded(0.5, 2); y = "
@@ -166,6 +167,7 @@ const Entry group_normalization_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost,
+     .keeps_range = true,
      .samples = {"graph { input x: f32[2,3,5,4]; const s: f32[3] = seeded(1.0, 1); const b: f32[3] = seeded(0.5, 2); y "
                  "= instance_normalization(x, s, b); output y }",
                  "graph { input x: f32[2,3,8]; const s: f32[3] = seeded(1.0, 1); const b: f32[3] = seeded(0.5, 2); y = "

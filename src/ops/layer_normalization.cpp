@@ -141,6 +141,7 @@ const Entry layer_normalization_entry{{
      .pull = pull,
      .cost = cost,
      .anchor = true,
+     .keeps_range = true,
      .any_size = any_size_of_norm,
      .samples =
          {"graph { input x: f32[2,5,16]; const s: f32[16] = seeded(1.0, 1); const b: f32[16] = seeded(0.5, 2); y = "
@@ -165,6 +166,7 @@ const Entry layer_normalization_entry{{
      .reference = reference<false>,
      .pull = pull,
      .cost = cost,
+     .keeps_range = true,
      .any_size = any_size_of_norm,
      .samples =
          {"graph { input x: f32[2,5,16]; const s: f32[16] = seeded(1.0, 1); y = rms_normalization(x, s); output y }",

@@ -91,6 +91,7 @@ const Entry lrn_entry{{
      .reference = reference,
      .pull = pull,
      .cost = cost,
+     .keeps_range = true,
      .samples = {"graph { input x: f32[2,7,3,3]; y = lrn(x) {alpha=0.5, beta=0.5, bias=2.0, size=3}; output y }",
                  "graph { input x: f32[1,5,4]; y = lrn(x) {alpha=0.1, size=4}; output y }",
                  "graph { input x: f32[2,3]; y = lrn(x) {size=9}; output y }",

@@ -90,6 +90,7 @@ const Entry max_pool_entry{{
      .cost = cost_pool,
      .anchor = true,
      .moves = true,
+     .keeps_range = true,
      .any_size = any_size_of_batch,
      .samples =
          {"graph { input x: f32[2,3,12,12]; y = max_pool(x) {kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]}; "

@@ -83,6 +83,7 @@ const Entry mean_variance_normalization_entry{{
      .infer = infer,
      .reference = reference,
      .cost = cost,
+     .keeps_range = true,
      .samples = {"graph { input x: f32[2,3,4,5]; y = mean_variance_normalization(x); output y }",
                  "graph { input x: f32[3,8]; y = mean_variance_normalization(x) {axes=[-1]}; output y }",
                  "graph { input x: f32[0,3,4,5]; y = mean_variance_normalization(x); output y }"}},

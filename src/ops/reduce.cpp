@@ -226,6 +226,7 @@ OpDef reduce_op(std::string_view name, std::string_view onnx, std::vector<int> v
           .cost = cost,
           .anchor = K == Kind::kMean,
           .moves = order,
+          .keeps_range = K == Kind::kMean,
           .any_size = any_size_of_reduction,
           .samples = std::move(samples)};
 }

@@ -286,8 +286,8 @@ const Entry resize_entry{{
      .onnx = "Resize",
      .versions = {10, 11, 13, 18, 19},
      .inputs = {{"x", kBlended | types({DType::kBool, DType::kString})},
-                {"roi", kFloats, true},
-                {"scales", types({DType::kF32}), true},
+                {"roi", kFloats, true, false, -1, Role::kData, true},
+                {"scales", types({DType::kF32}), true, false, -1, Role::kData, true},
                 {"sizes", types({DType::kI64}), true}},
      .outputs = {{"y"}},
      .attrs = {{"antialias", AttrKind::kInt, false, "0"},
@@ -304,6 +304,7 @@ const Entry resize_entry{{
      .infer = infer,
      .reference = reference,
      .cost = cost,
+     .keeps_range = true,
      .samples =
          {"graph { input x: f32[1,2,4,5]; const s: f32[4] = [1.0, 1.0, 2.0, 2.0]; y = resize(x, _, s); output y }",
           "graph { input x: f32[1,2,4,5]; const s: i64[4] = [1, 2, 9, 7]; y = resize(x, _, _, s) "

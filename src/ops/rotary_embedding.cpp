@@ -111,6 +111,7 @@ const Entry rotary_embedding_entry{{
      .infer = infer,
      .reference = reference,
      .cost = cost,
+     .keeps_range = true,
      .index_ends = index_ends,
      .samples = {"graph { input x: f32[2,3,4,8]; input c: f32[10,4]; input s: f32[10,4]; const p: i64[2,4] = [0, 1, 2, "
                  "3, 4, 5, 6, 9]; y = rotary_embedding(x, c, s, p); output y }",

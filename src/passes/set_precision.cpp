@@ -249,9 +249,10 @@ const Entry set_precision_entry{{
         "read to where an interface asks for them; a cast from float32 to 16 bits stays, because the model rounds "
         "there. Weights of more than 64 "
         "elements stay in 16 bits and are read through a cast, which lowering takes as the way they are stored; rows "
-        "taken from a table are widened after they are taken. Where narrow values are asked for, products and what is "
-        "computed of them element by element are narrow; sums, norms and softmax, and what they alone read, as the "
-        "addition of a mask, are float32 between casts. Where a narrow type for weights is asked for, float32 weights "
+        "taken from a table are widened after they are taken. Where narrow values are asked for, products, rows of "
+        "tables, what is computed of them element by element, and norms, means and pooling of them, which sum in "
+        "float32, are narrow; sums and softmax, and what they alone read, as the addition of a mask, are float32 "
+        "between casts, and so are squares under a mean and the mask of an attention. Where a narrow type for weights is asked for, float32 weights "
         "become that, saturated where they pass its largest number. Interfaces keep their types. It stands last, so "
         "that what the passes before made of weights is stored, and no cast is between what they join.",
     .follows = {"fold_constants", "fold_batch_norm", "fuse_attention", "sink_transposes"},
@@ -299,15 +300,27 @@ const Entry set_precision_entry{{
           "0.0, -3.4e38]; s = matmul(a, b); w = cast(s) {to=1}; t = add(w, m); p = softmax(t); n = cast(p) {to=3}; z = "
           "matmul(n, v); y = cast(z) {to=1}; output y }",
           {.values = DType::kF16}},
-         {"a norm is float32, the residual around it is not",
+         {"a norm takes and gives what a product does, a mean of squares does not",
           "graph { input x: bf16[4,8]; const w: f32[8,8] = splat(0.5); const s: f32[8] = [1.0, 2.0, 1.0, 1.0, 1.0, "
           "1.0, "
           "1.0, 1.0]; c = cast(x) {to=1}; a = matmul(c, w); r = add(a, c); n = rms_normalization(r, s); b = matmul(n, "
           "w); y = add(b, r); output y }",
-          "graph { input x: bf16[4,8]; const w: bf16[8,8] = splat(0.5); const s: f32[8] = [1.0, 2.0, 1.0, 1.0, 1.0, "
-          "1.0, 1.0, 1.0]; a = matmul(x, w); r = add(a, x); c = cast(r) {to=1}; n = rms_normalization(c, s); d = "
-          "cast(n) {to=4}; b = matmul(d, w); z = add(b, r); y = cast(z) {to=1}; output y }",
-          {.values = DType::kBF16}}},
+          "graph { input x: bf16[4,8]; const w: bf16[8,8] = splat(0.5); const s: bf16[8] = [1.0, 2.0, 1.0, 1.0, 1.0, "
+          "1.0, 1.0, 1.0]; a = matmul(x, w); r = add(a, x); n = rms_normalization(r, s); b = matmul(n, w); z = add(b, "
+          "r); y = cast(z) {to=1}; output y }",
+          {.values = DType::kBF16}},
+         {"squares and their mean are float32",
+          "graph { input x: f16[4,8]; const w: f16[8,8] = splat(0.5); const k: i64[1] = [1]; a = matmul(x, w); q = "
+          "mul(a, a); m = reduce_mean(q, k); y = mul(a, m); output y }",
+          "graph { input x: f16[4,8]; const w: f16[8,8] = splat(0.5); const k: i64[1] = [1]; a = matmul(x, w); c = "
+          "cast(a) {to=1}; q = mul(c, c); m = reduce_mean(q, k); d = cast(m) {to=3}; y = mul(a, d); output y }",
+          {.values = DType::kF16}},
+         {"the mask of an attention is float32",
+          "graph { input x: f16[1,1,4,8]; const w: f16[8,8] = splat(0.5); input m: f32[1,1,1,4]; q = matmul(x, w); y = "
+          "attention(q, x, x, m); output y }",
+          "graph { input x: f16[1,1,4,8]; const w: f16[8,8] = splat(0.5); input m: f32[1,1,1,4]; q = matmul(x, w); y = "
+          "attention(q, x, x, m); output y }",
+          {.values = DType::kF16}}},
     .run_at = run_at,
 }};
 

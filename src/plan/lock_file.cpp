@@ -65,6 +65,7 @@ std::string lock_text(const Lock& lock) {
   JsonWriter w(1);
   w.begin_object().field("peri_lock", kLockFormat).field("builder", lock.builder).field("backend", lock.backend);
   if (!lock.dtype.empty()) w.field("dtype", lock.dtype);
+  if (!lock.io_dtype.empty()) w.field("io_dtype", lock.io_dtype);
   w.field("provider", lock.provider).key("isas").begin_array();
   for (const std::string& isa : isas_of(lock)) w.value(isa);
   w.end_array().key("dims").begin_object();
@@ -98,6 +99,7 @@ Result<Lock> parse_lock(std::string_view text) {
   PERI_ASSIGN(out.backend, json.get_string("backend"));
   PERI_ASSIGN(out.provider, json.get_string("provider"));
   PERI_ASSIGN(out.dtype, json.get_string("dtype", ""));
+  PERI_ASSIGN(out.io_dtype, json.get_string("io_dtype", ""));
   PERI_ASSIGN(const Json::Object* dims, json.get_object("dims"));
   PERI_ASSIGN(out.dims, read_dims(*dims));
   if (json.find("also")) {

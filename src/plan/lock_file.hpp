@@ -35,6 +35,7 @@ struct Lock {
   std::vector<std::map<std::string, int64_t>> also;  // further dims at which every choice holds: smallest, largest
   std::vector<std::string> disabled_passes;
   std::string dtype;                      // the type asked for weights, "" the model's own
+  std::string io_dtype;                   // the same for inputs and outputs
   std::vector<LockedChoice> regions;      // equal problems may be done differently in different places: one each
   std::vector<LockedChoice> conversions;  // one for each problem
 };

@@ -341,6 +341,10 @@ const Section* Program::section(std::string_view wanted) const {
   return nullptr;
 }
 
+DType values_type(const Program& program) {
+  return program.devices.size() > 1 ? program.precision : DType::kF32;
+}
+
 int32_t Program::add_blob(std::string bytes) {
   const uint64_t hash = hash_bytes(bytes.data(), bytes.size());
   for (size_t k = 0; k < blobs.size(); ++k)

@@ -120,6 +120,10 @@ struct Program {
   const Section* section(std::string_view wanted) const;
 };
 
+// The type that values between the steps of a device are kept in: Program::precision, or float32 where all steps are the
+// host's, which rounds weights alone.
+DType values_type(const Program& program);
+
 // Everything a run relies on, checked once at load: indexes, aliases, order of reads and writes, expressions, names,
 // caps (1e6 steps and buffers, depth 16 of bodies). A step touches memory of its own device only, the host's end of a
 // copy apart; strings, steps that bind dimensions and those with bodies belong to the host; two steps that touch a

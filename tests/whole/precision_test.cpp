@@ -151,5 +151,34 @@ TEST(Dtype, RoundsWeightsAndStandsInTheLock) {
   EXPECT_EQ(other.error().kind, ErrorKind::kRefused);
 }
 
+// On a device whose kernels take them, values are kept in 16 bits too; the interface stays unless it is asked for.
+TEST(Dtype, KeepsValuesIn16BitsOnADevice) {
+  for (const DType type : {DType::kF16, DType::kBF16}) {
+    build::Options o = options();
+    o.compile.backend = "null";
+    o.compile.dtype = type;
+    const build::Built b = built(o, model(typed(kNet, "f32")));
+    EXPECT_TRUE(b.verdict.right()) << b.verdict.wrong;
+    const plan::Program& p = b.compiled.program;
+    EXPECT_EQ(plan::values_type(p), type);
+    EXPECT_EQ(p.inputs[0].dtype, DType::kF32);
+    EXPECT_EQ(p.outputs[0].dtype, DType::kF32);
+    int narrow = 0, wide = 0;
+    for (const plan::Step& s : p.steps)
+      for (const int32_t w : s.writes)
+        if (s.executor != plan::kCopyExecutor && w >= 0 && is_float(p.buffers[static_cast<size_t>(w)].dtype))
+          ++(p.buffers[static_cast<size_t>(w)].dtype == type ? narrow : wide);
+    EXPECT_GE(narrow, 7) << "convolutions, pooling, the row of the table, norm, product";
+    EXPECT_LE(wide, 4) << "outputs and what softmax reads";
+    o.compile.io_dtype = type;
+    const build::Built ports = built(o, model(typed(kNet, "f32")));
+    EXPECT_TRUE(ports.verdict.right()) << ports.verdict.wrong;
+    EXPECT_EQ(ports.compiled.program.inputs[0].dtype, type);
+    EXPECT_EQ(ports.compiled.program.inputs[1].dtype, DType::kI64);
+    EXPECT_EQ(ports.compiled.program.outputs[0].dtype, type);
+    EXPECT_EQ(ports.compiled.lock.io_dtype, dtype_name(type));
+  }
+}
+
 }  // namespace
 }  // namespace peri

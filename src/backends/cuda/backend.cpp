@@ -38,6 +38,7 @@ const lower::Backend& backend() {
                       const ir::Layout& to) { return tuner.convert_ms(dtype, dims, from, to); },
       .placement = {.device = "cuda", .executor = "cuda", .lanes = 1, .own_only = true, .ports = true},
       .target = target,
+      .narrow_values = true,
   };
   return kBackend;
 }

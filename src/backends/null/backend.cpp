@@ -10,6 +10,7 @@ const lower::Backend& backend() {
       .change_ms = [](tune::Tuner& tuner, DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from,
                       const ir::Layout& to) { return tuner.convert_ms(dtype, dims, from, to); },
       .placement = {"null", "null", 3, false, true},
+      .narrow_values = true,
   };
   return kBackend;
 }

@@ -17,7 +17,8 @@ std::vector<Flag> build_flags(std::vector<Flag> more) {
       {"--opt-shapes", "", "NAME:AxBxC", "the same: the shape to tune for", true},
       {"--min-shapes", "", "NAME:AxBxC", "the smallest shape: every kernel chosen must take it", true},
       {"--max-shapes", "", "NAME:AxBxC", "the largest shape: every kernel chosen must take it", true},
-      {"--dtype", "", "NAME", "element type of the weights: f32, f16 or bf16; else the model's own"},
+      {"--dtype", "", "NAME", "f32, f16 or bf16: of the weights, on a GPU of values too; else the model's own"},
+      {"--io-dtype", "", "NAME", "f32, f16 or bf16: of inputs and outputs; else the model's own"},
       {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
       {"--backend", "", "NAME", "auto, cpu or cuda (auto: cpu)"},
       {"--device", "", "KIND:N", "which one of several devices, e.g. cuda:1 (default: the first)"},
@@ -98,6 +99,7 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   r.backend = arguments.get("--backend", "auto");
   r.device = arguments.get("--device");
   r.dtype = arguments.get("--dtype");
+  r.io_dtype = arguments.get("--io-dtype");
   PERI_ASSIGN(r.dims, given_dims(arguments));
   PERI_ASSIGN(r.min_dims, given_shapes(arguments, "--min-shapes"));
   PERI_ASSIGN(r.max_dims, given_shapes(arguments, "--max-shapes"));

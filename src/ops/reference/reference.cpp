@@ -174,6 +174,17 @@ void shake(uint64_t seed, RefTensor* t) {
   }
 }
 
+// To its own type, and to `narrowest` where that is narrower; what is finite stays so there.
+void round_values(DType narrowest, RefTensor* t) {
+  if (!t->floating()) return;
+  const bool narrower = narrowest != DType::kInvalid && unit_roundoff(narrowest) > unit_roundoff(t->dtype);
+  const double most = narrowest == DType::kF16 ? 65504 : 0x1.fep127;
+  for (double& v : t->f) {
+    v = round_to(t->dtype, v);
+    if (narrower) v = std::isfinite(v) ? std::clamp(round_to(narrowest, v), -most, most) : v;
+  }
+}
+
 Status eval_node(const ir::Node& node, Environment& env, DimBinding* binding, const RefOptions& options,
                  const Wanted& wanted) {
   ir::Graph scratch;
@@ -204,8 +215,9 @@ Status eval_node(const ir::Node& node, Environment& env, DimBinding* binding, co
     RefTensor& t = call.out[k];
     // Arithmetic of round-off `u` in a type that is coarser leaves values unrounded, as far as no cast rounds them.
     const bool kept = options.u > 0 && unit_roundoff(t.dtype) > options.u;
-    if (options.round_each && t.floating())
-      for (double& v : t.f) v = kept ? static_cast<double>(static_cast<float>(v)) : round_to(t.dtype, v);
+    if (options.round_each && kept && t.floating())
+      for (double& v : t.f) v = static_cast<double>(static_cast<float>(v));
+    if (options.round_each && !kept) round_values(options.narrowest, &t);
     if (options.shake != 0) shake(options.shake, &t);
     if (options.u == 0 || options.shake != 0) t.radius.clear();
     bind_dims(*node.outputs[k], t, binding);
@@ -227,8 +239,20 @@ Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<c
   Environment env;
   std::unordered_map<const ir::Value*, size_t> uses;
   DimBinding binding;
+  const bool narrow = options.round_each && options.narrowest != DType::kInvalid;
+  const auto put_constant = [&](const ir::Value* v) {
+    RefTensor t = to_ref(*v->constant);
+    if (narrow) round_values(options.narrowest, &t);
+    env.put(v, std::move(t));
+  };
   for (size_t k = 0; k < inputs.size(); ++k) {
-    env.borrow(graph.inputs[k], &inputs[k]);
+    if (narrow) {
+      RefTensor rounded = inputs[k];
+      round_values(options.narrowest, &rounded);
+      env.put(graph.inputs[k], std::move(rounded));
+    } else {
+      env.borrow(graph.inputs[k], &inputs[k]);
+    }
     bind_dims(*graph.inputs[k], inputs[k], &binding);
   }
   for (const ir::Value* v : graph.outputs) ++uses[v];
@@ -237,14 +261,14 @@ Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<c
       if (v) ++uses[v];
   for (const ir::Node* n : graph.nodes) {
     for (const ir::Value* v : n->inputs)
-      if (v && v->constant && !env.contains(v)) env.put(v, to_ref(*v->constant));
+      if (v && v->constant && !env.contains(v)) put_constant(v);
     PERI_TRY(eval_node(*n, env, &binding, options, wanted));
     for (const ir::Value* v : n->inputs)
       if (v && --uses[v] == 0) env.erase(v);
   }
   std::vector<RefTensor> out;
   for (const ir::Value* v : graph.outputs) {
-    if (v->constant && !env.contains(v)) env.put(v, to_ref(*v->constant));
+    if (v->constant && !env.contains(v)) put_constant(v);
     out.push_back(env.take(v, --uses[v] == 0));
   }
   return out;

@@ -17,6 +17,9 @@ bool has_weight_port(const ir::Node& n) {
                            [](const ops::Port& p) { return p.role == ops::Role::kWeight; });
 }
 
+// Constants of up to so many elements are no table.
+constexpr int64_t kSmall = 64;
+
 class Narrower {
  public:
   Narrower(ir::Graph& graph, DType type)
@@ -45,13 +48,22 @@ class Narrower {
   // Starts narrow values: it multiplies by weights, or says which inner values it keeps narrow.
   static bool starts(const ir::Node& n) {
     const ops::OpDef* op = ops::find(n.op);
-    return op && !op->jumps && (has_weight_port(n) || !op->stores.empty());
+    return op && !op->jumps && (has_weight_port(n) || !op->stores.empty() || takes_rows(n));
+  }
+  // Takes rows of a table of weights.
+  static bool takes_rows(const ir::Node& n) {
+    return n.in(0) && n.in(0)->constant && n.in(0)->type.dtype == DType::kF32 && n.in(0)->type.rank() > 1 &&
+           n.in(0)->constant->numel() > kSmall && n.inputs.size() > 1 && ops::role_of(n, 1) == ops::Role::kIndex;
   }
   // Takes narrow values as they come.
   static bool carries(const ir::Node& n) {
     const ops::OpDef* op = ops::find(n.op);
     const bool cast = n.op == "cast" && is_float(n.in(0)->type.dtype) && is_float(n.out()->type.dtype);
-    return op && (cast || (!op->jumps && (op->elementwise || op->moves)));
+    return op && (cast || (!op->jumps && (op->elementwise || op->moves || op->keeps_range)));
+  }
+  // Its results grow far beyond what it reads: squares, powers, exponentials.
+  static bool grows(const ir::Node* n) {
+    return n && (n->op == "pow" || n->op == "exp" || (n->op == "mul" && n->in(0) == n->in(1)));
   }
 
   // Nodes that stay float32: all that neither start nor carry, and element-wise ones that only such nodes read.
@@ -64,7 +76,9 @@ class Narrower {
           op && op->elementwise && std::all_of(n->outputs.begin(), n->outputs.end(), [&](const ir::Value* v) {
             return !graph_.is_output(v) && std::all_of(v->users.begin(), v->users.end(), wide);
           });
-      if (!starts(*n) && (!carries(*n) || only_by_wide)) wide_.insert(n);
+      // What it reads may pass the range where its own result does not: the squares under a mean.
+      const bool sums = op && op->keeps_range && n->in(0) && grows(n->in(0)->producer);
+      if (!starts(*n) && (!carries(*n) || only_by_wide || sums)) wide_.insert(n);
     }
   }
 
@@ -84,10 +98,16 @@ class Narrower {
     return there;
   }
 
+  static bool stays_wide(const ir::Node& n, size_t k) {
+    const ops::OpDef* op = ops::find(n.op);
+    return op && k < op->inputs.size() && op->inputs[k].stays_wide;
+  }
+
   Result<bool> reads(ir::Node* n, const std::vector<ir::Value*>& before, DType type) {
     for (size_t k = 0; k < before.size(); ++k) {
       ir::Value* v = before[k];
-      const bool other = v && v->type.dtype != type && (v->type.dtype == DType::kF32 || v->type.dtype == type_);
+      const bool other =
+          v && v->type.dtype != type && !stays_wide(*n, k) && (v->type.dtype == DType::kF32 || v->type.dtype == type_);
       if (other && type != DType::kInvalid) {
         PERI_ASSIGN(v, in_type(v, type));
       }

@@ -1,0 +1,31 @@
+// One cast for each port that changes.
+#include "compile/interface_types.hpp"
+
+#include "ops/entry.hpp"
+
+namespace peri::compile {
+
+namespace {
+bool changes(DType have, DType type) {
+  return have != type && (have == DType::kF32 || have == DType::kF16 || have == DType::kBF16);
+}
+ir::Attrs to(DType t) { return {{"to", static_cast<int64_t>(t)}}; }
+}  // namespace
+
+Status set_interface_types(ir::Graph& graph, DType type) {
+  for (ir::Value* v : graph.inputs) {
+    const DType own = v->type.dtype;
+    if (!changes(own, type)) continue;
+    v->type.dtype = type;
+    ir::Node* cast = graph.add("cast", {v}, to(own));
+    const std::vector<ir::Node*> users = v->users;
+    for (ir::Node* n : users)
+      for (size_t k = 0; n != cast && k < n->inputs.size(); ++k)
+        if (n->inputs[k] == v) graph.set_input(n, k, cast->out());
+  }
+  for (ir::Value*& v : graph.outputs)
+    if (changes(v->type.dtype, type) && !v->is_input) v = graph.add("cast", {v}, to(type))->out();
+  return ops::infer_graph(graph);
+}
+
+}  // namespace peri::compile
