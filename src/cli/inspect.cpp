@@ -12,6 +12,7 @@
 #include "ops/entry.hpp"
 #include "plan/engine_file.hpp"
 #include "plan/memory.hpp"
+#include "tune/sample_regions.hpp"
 
 namespace peri::cli {
 namespace {
@@ -175,7 +176,15 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   return out;
 }
 
-// Every operator of ONNX that has a definition here: the schema versions that begin a form it takes, and its types.
+// What of an operator's samples, in three types, has a kernel of a GPU: "all", "5 of 12", or "".
+std::string gpu_text(const ops::OpDef& op) {
+  static const device::Target kGpu = {device::Kind::kCuda, "a GPU", {"sm_90"}, 132, {}, {}};
+  const tune::Coverage c = op.view ? tune::Coverage{1, 1} : tune::coverage(op, "cuda", kGpu);
+  return c.taken == 0 ? "" : c.taken == c.all ? "all" : format("%d of %d", c.taken, c.all);
+}
+
+// Every operator of ONNX that has a definition here: the schema versions that begin a form it takes, its types, and
+// whether it runs on a GPU.
 Result<Outcome> list_operators(const Arguments& arguments) {
   std::map<std::string, const ops::OpDef*> operators;
   for (const ops::OpDef* op : ops::all())
@@ -194,8 +203,9 @@ Result<Outcome> list_operators(const Arguments& arguments) {
       w.value(dtype_name(static_cast<DType>(t)));
       types += " " + std::string(dtype_name(static_cast<DType>(t)));
     }
-    w.end_array().end_object();
-    page.line("%-28s %-28s%s", name.c_str(), versions.c_str(), types.c_str());
+    const std::string gpu = gpu_text(*op);
+    w.end_array().field("gpu", gpu).end_object();
+    page.line("%-28s %-28s %-10s%s", name.c_str(), versions.c_str(), gpu.c_str(), types.c_str());
   }
   w.end_array().end_object();
   Outcome out;
@@ -220,9 +230,10 @@ const Entry inspect_entry{{
     .positional = "[MODEL|ENGINE]",
     .min_positional = 0,
     .max_positional = 1,
-    .flags = build_flags(
-        {{"--operators", "", "", "list the operators it takes, with their versions and the types of their first input"},
-         {"--check", "", "", "engines: recompute the hash of every weight"}}),
+    .flags = build_flags({{"--operators", "", "",
+                           "list the operators it takes, with their versions, the types of their first input, "
+                           "and how many of their samples run on a GPU"},
+                          {"--check", "", "", "engines: recompute the hash of every weight"}}),
     .details = "Exit code 1 when a node is unsupported; all of them are listed.\n\nexample:\n  peri inspect "
                "models/digits_cnn.onnx --json -",
     .run = run,

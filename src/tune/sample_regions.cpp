@@ -256,4 +256,59 @@ std::vector<SampleProblem> own_problems(const kernels::Kernel& kernel) {
   return all;
 }
 
+namespace {
+// Whether a value is read by what takes other types beside it only.
+bool stays_wide(const ir::Value* v) {
+  return !v->users.empty() && std::all_of(v->users.begin(), v->users.end(), [&](const ir::Node* n) {
+    const ops::OpDef* op = ops::find(n->op);
+    for (size_t k = 0; op && k < n->inputs.size(); ++k)
+      if (n->inputs[k] == v) return k < op->inputs.size() && op->inputs[k].stays_wide;
+    return false;
+  });
+}
+Tensor converted(const Tensor& t, DType type) {
+  auto out = Tensor::zeros(type, t.dims());
+  PERI_CHECK(out.ok(), "a small constant");
+  for (int64_t k = 0; k < t.numel(); ++k) out->set_f64(k, t.f64(k));
+  return std::move(*out);
+}
+}  // namespace
+
+std::optional<SampleProblem> in_type(const SampleProblem& problem, DType type) {
+  SampleProblem out{problem.region.clone(), problem.constant};
+  ir::Graph& g = out.region;
+  int changed = 0;
+  for (ir::Value* v : g.inputs)
+    if (v->type.dtype == DType::kF32 && !stays_wide(v)) v->type.dtype = type, ++changed;
+  for (ir::Value* v : g.constants())
+    if (v->type.dtype == DType::kF32 && !stays_wide(v)) {
+      g.replace_uses(v, g.add_constant(v->name, converted(*v->constant, type)));
+      ++changed;
+    }
+  g.erase_dead();
+  if (changed == 0 || !ops::infer_graph(g).ok()) return std::nullopt;
+  return out;
+}
+
+Coverage coverage(const ops::OpDef& op, std::string_view executor, const device::Target& target) {
+  Coverage out;
+  const auto count = [&](const SampleProblem& p) {
+    ++out.all;
+    for (const kernels::Kernel* k : kernels::kernels()) {
+      if (k->executor != executor || !k->offer({&p.region, p.constant}, target).ok()) continue;
+      ++out.taken;
+      return;
+    }
+  };
+  for (std::string_view text : op.samples) {
+    std::optional<SampleProblem> p = parsed(text);
+    if (p) p = bound(*p);
+    if (!p) continue;
+    count(*p);
+    for (const DType type : {DType::kF16, DType::kBF16})
+      if (const std::optional<SampleProblem> q = in_type(*p, type)) count(*q);
+  }
+  return out;
+}
+
 }  // namespace peri::tune

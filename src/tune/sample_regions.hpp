@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/target.hpp"
 #include "tune/expected.hpp"
 #include "tune/given.hpp"
 
@@ -26,6 +27,14 @@ struct SampleProblem {
 
 // Those of all ops and anchors: the same for every kernel, made once in a process.
 std::vector<SampleProblem>& common_problems();
+// The problem with its float32 values, weights and constants in another float type, and nothing made yet; none where an
+// op does not take that, or nothing in it is float32.
+std::optional<SampleProblem> in_type(const SampleProblem& problem, DType type);
+// How many of the samples of an op, as they are stated and in float16 and bfloat16, kernels of an executor take.
+struct Coverage {
+  int taken = 0, all = 0;
+};
+Coverage coverage(const ops::OpDef& op, std::string_view executor, const device::Target& target);
 // Those of the kernel's own samples.
 std::vector<SampleProblem> own_problems(const kernels::Kernel& kernel);
 

@@ -52,13 +52,13 @@ TEST(CudaPlace, AChainGoesWithItsAnchor) {
 
 TEST(CudaPlace, WhatHasNoKernelStaysOnTheHostWithTheReason) {
   const auto l = lowered(
-      "graph { input x: f32[batch,16]; const a: i64[] = [1]; t = tanh(x); c = cum_sum(t, a); y = exp(c); output y }");
+      "graph { input x: f32[batch,16]; t = tanh(x); c = einsum(t) {equation=\"ij->ji\"}; y = exp(c); output y }");
   ASSERT_TRUE(l.ok()) << l.error().text();
   EXPECT_EQ(placed(*l),
             (std::vector<std::string>{"cuda cuda", "cuda copy", "host reference", "cuda copy", "cuda cuda"}));
   const auto& refusals = l->steps[2].refusals;
   EXPECT_TRUE(std::any_of(refusals.begin(), refusals.end(), [](const auto& r) {
-    return r.first == "cuda_elementwise" && r.second.find("cum_sum is not element-wise") != std::string::npos;
+    return r.first == "cuda_elementwise" && r.second.find("einsum is not element-wise") != std::string::npos;
   }));
   EXPECT_TRUE(plan::check_program(l->program, 1 << 20).ok());
 }
@@ -66,12 +66,26 @@ TEST(CudaPlace, WhatHasNoKernelStaysOnTheHostWithTheReason) {
 // The end of a chain that only a CPU's kernel would take with its anchor: it is cut, and the anchor goes.
 TEST(CudaPlace, AnAnchorIsCutFromWhatTheGpuDoesNotTake) {
   const auto l = lowered(
-      "graph { input x: f32[batch,16]; const w: f32[16,16] = seeded(0.3, 1); m = matmul(x, w); n = cast(m) {to=13}; "
+      "graph { input x: f32[batch,16]; const w: f32[16,16] = seeded(0.3, 1); m = matmul(x, w); n = cast(m) {to=5}; "
       "y = cast(n) {to=1}; output y }");
   ASSERT_TRUE(l.ok()) << l.error().text();
   const std::vector<std::string> list = placed(*l);
-  EXPECT_EQ(std::count(list.begin(), list.end(), "cuda cuda"), 2) << "product and the cast back";
+  EXPECT_EQ(std::count(list.begin(), list.end(), "cuda cuda"), 1) << "the product; float8 is the host's";
   EXPECT_TRUE(std::any_of(list.begin(), list.end(), [](const auto& s) { return s.starts_with("host "); }));
+}
+
+// Values of 16 bits, integers, indices: nothing of it leaves the GPU between its inputs and its output.
+TEST(CudaPlace, EveryTypeStaysThere) {
+  const auto whole = lowered(
+      "graph { input i: i64[batch,6]; const t: bf16[40,16] = seeded(0.5, 1); const w: bf16[16,16] = seeded(0.3, 2); "
+      "const "
+      "s: bf16[16] = seeded(1.0, 3); const k: i64[] = [1]; const a: i64[] = [1]; j = add(i, k); r = gather(t, j); n = "
+      "rms_normalization(r, s); m = matmul(n, w); u = cum_sum(m, a); p = softmax(u); q = arg_max(p) {axis=2}; output q "
+      "}");
+  ASSERT_TRUE(whole.ok()) << whole.error().text();
+  const std::vector<std::string> list = placed(*whole);
+  EXPECT_TRUE(std::none_of(list.begin(), list.end(), [](const auto& s) { return s.starts_with("host "); }));
+  EXPECT_TRUE(plan::check_program(whole->program, 1 << 20).ok());
 }
 
 // In 16 bits: the image is read as it comes, from then on channels lie last, up to the product that reads pooled ones.

@@ -13,8 +13,8 @@ MARK = "<!-- from here on: tools/docs/operators.py -->\n"
 def generated(peri):
     done = subprocess.run([peri, "inspect", "--operators", "--quiet", "--json", "-"], check=True, capture_output=True, text=True)
     operators = json.loads(done.stdout)["operators"]
-    rows = [f"| `{o['name']}` | {', '.join(map(str, o['versions']))} | {' '.join(o['types'])} |" for o in operators]
-    return "\n".join([MARK, f"{len(operators)} operators.", "", "| operator | versions | types of its first input |", "|---|---|---|", *rows]) + "\n"
+    rows = [f"| `{o['name']}` | {', '.join(map(str, o['versions']))} | {' '.join(o['types'])} | {o['gpu']} |" for o in operators]
+    return "\n".join([MARK, f"{len(operators)} operators.", "", "| operator | versions | types of its first input | on a GPU |", "|---|---|---|---|", *rows]) + "\n"
 
 
 def main():

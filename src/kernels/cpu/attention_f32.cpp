@@ -1,83 +1,40 @@
 // Kernel attention_f32: fused attention over any layout of heads, with additive or boolean mask.
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "kernels/cpu/attention/attention.hpp"
 #include "kernels/cpu/task_instance.hpp"
+#include "kernels/match/attention_match.hpp"
 
 namespace peri::kernels {
 extern const Entry attention_f32_entry;
 
 namespace {
 namespace attention = cpu::attention;
-constexpr std::string_view kLetters = "bhsd";
 
-// Extents and element strides by letter b, h, s, d of a dense tensor whose axes `word` names.
-struct View {
-  std::array<int64_t, 4> extent = {1, 1, 1, 1}, stride = {0, 0, 0, 0};
-  attention::Strides strides() const { return {stride[0], stride[1], stride[2], stride[3]}; }
-};
-Result<View> view_of(const ir::Value& v, const std::string& word) {
-  const std::vector<int64_t> d = dims_of(v);
-  if (word.size() != d.size()) return refused("a layout of another rank");
-  View out;
-  int64_t step = 1;
-  for (size_t k = d.size(); k-- > 0;) {
-    const size_t letter = kLetters.find(word[k]);
-    if (letter == std::string_view::npos) return refused("an unknown layout");
-    out.extent[letter] = d[k];
-    out.stride[letter] = step;
-    step *= d[k];
-  }
-  return out;
-}
-
-Status read_mask(const ir::Node& n, const attention::Shape& s, attention::Shape* out) {
-  const ir::Value* v = n.in(3);
-  if (!v) return Ok{};
-  if (v->type.dtype == DType::kF32)
-    out->mask = attention::Mask::kAdd;
-  else if (v->type.dtype == DType::kBool)
-    out->mask = attention::Mask::kBool;
-  else
-    return refused("a mask of another type");
-  const std::vector<int64_t> d = dims_of(*v);
-  const int64_t want[4] = {s.batch, s.heads, s.queries, s.keys};
-  int64_t strides[4] = {0, 0, 0, 0}, step = 1;
-  for (size_t k = d.size(); k-- > 0;) {
-    const size_t at = 4 - d.size() + k;
-    if (d[k] != 1 && d[k] != want[at]) return refused("a mask that does not broadcast");
-    strides[at] = d[k] == 1 ? 0 : step;
-    step *= d[k];
-  }
-  out->mask_strides = {strides[0], strides[1], strides[2], strides[3]};
-  return Ok{};
+attention::Strides strides_of(const std::array<int64_t, 4>& stride) {
+  return {stride[0], stride[1], stride[2], stride[3]};
 }
 
 Result<attention::Shape> read(const Problem& p) {
   const ir::Node& n = p.anchor();
-  if (n.op != "attention") return refused("not a fused attention");
+  PERI_ASSIGN(const MatchedAttention m, match_attention(n));
   if (p.graph->nodes.size() != 1 || n.outputs.size() != 1) return refused("takes no epilogue");
   for (size_t k = 0; k < 3; ++k)
     if (n.in(k)->type.dtype != DType::kF32) return refused("takes f32 only");
-  PERI_ASSIGN(const View q, view_of(*n.in(0), n.s("q_layout", "bhsd")));
-  PERI_ASSIGN(const View k, view_of(*n.in(1), n.s("k_layout", "bhsd")));
-  PERI_ASSIGN(const View v, view_of(*n.in(2), n.s("v_layout", "bhsd")));
-  PERI_ASSIGN(const View y, view_of(*n.out(), n.s("y_layout", "bhsd")));
-  if (v.stride[3] != 1 || y.stride[3] != 1) return refused("values or result not dense along the depth");
+  if (m.v.stride[3] != 1 || m.y.stride[3] != 1) return refused("values or result not dense along the depth");
+  if (m.batch * m.heads * m.queries * m.keys * m.depth * m.value_depth == 0) return refused("an empty tensor");
+  if (m.causal && m.causal_offset < 0) return refused("causal with fewer keys than queries");
+  if (m.mask != DType::kInvalid && m.mask != DType::kF32 && m.mask != DType::kBool)
+    return refused("a mask of another type");
   attention::Shape s;
-  s.batch = q.extent[0], s.heads = q.extent[1], s.kv_heads = k.extent[1], s.queries = q.extent[2], s.keys = k.extent[2];
-  s.depth = q.extent[3], s.value_depth = v.extent[3];
-  if (s.batch * s.heads * s.queries * s.keys * s.depth * s.value_depth == 0 || s.heads % s.kv_heads)
-    return refused("an empty tensor or uneven heads");
-  s.scale = static_cast<float>(n.f("scale", 1.0 / std::sqrt(static_cast<double>(s.depth))));
-  s.zero_hidden = n.i("zero_hidden_rows") != 0;
-  s.q = q.strides(), s.k = k.strides(), s.v = v.strides(), s.o = y.strides();
-  s.causal = n.i("causal") != 0;
-  s.causal_offset = s.keys - s.queries;
-  if (s.causal && s.causal_offset < 0) return refused("causal with fewer keys than queries");
-  PERI_TRY(read_mask(n, s, &s));
+  s.batch = m.batch, s.heads = m.heads, s.kv_heads = m.kv_heads, s.queries = m.queries, s.keys = m.keys;
+  s.depth = m.depth, s.value_depth = m.value_depth, s.scale = m.scale, s.zero_hidden = m.zero_hidden;
+  s.q = strides_of(m.q.stride), s.k = strides_of(m.k.stride), s.v = strides_of(m.v.stride),
+  s.o = strides_of(m.y.stride);
+  s.causal = m.causal, s.causal_offset = m.causal_offset;
+  if (m.mask != DType::kInvalid) s.mask = m.mask == DType::kF32 ? attention::Mask::kAdd : attention::Mask::kBool;
+  s.mask_strides = strides_of(m.mask_strides);
   return s;
 }
 

@@ -1,17 +1,16 @@
 // Kernel cuda_attention: fused attention over any layout of heads, with additive or boolean mask, on a GPU: a block of
 // threads a query, its scores in shared memory.
 #include <array>
-#include <cmath>
 
 #include "kernels/cuda/code/attention_shape.hpp"
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"
 
 namespace peri::kernels {
 namespace {
 using cuda::KernelLaunch;
 using cuda::Signature;
-using cuda::View;
 constexpr int64_t kMostKeys = 8192;  // scores of one query: 32 KiB
 
 constexpr std::string_view kKernel = R"(
@@ -55,21 +54,20 @@ constexpr std::string_view kRest = R"(      scores[j] = score;
 
 Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const ir::Node& n = p.anchor();
-  if (n.op != "attention") return refused("not a fused attention");
+  PERI_ASSIGN(const MatchedAttention m, match_attention(n));
   Signature s;
   std::string body;
-  std::array<View, 4> view;
+  const std::array<const HeadView*, 4> view = {&m.q, &m.k, &m.v, &m.y};
   const char* const port[] = {"q", "k", "v", "y"};
   for (size_t k = 0; k < 4; ++k) {
     const ir::Value& value = k < 3 ? *n.in(k) : *n.out();
     const DType dtype = value.type.dtype;
     if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16)
       return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(dtype)));
-    PERI_ASSIGN(view[k], cuda::view_of(value, n.s(std::string(port[k]) + "_layout", "bhsd")));
     const std::string name(port[k]), upper(1, static_cast<char>(port[k][0] - 'a' + 'A'));
     std::string at = "0";
     for (size_t letter = 0; letter < 4; ++letter)
-      if (const int64_t stride = view[k].stride[letter]; stride != 0)
+      if (const int64_t stride = view[k]->stride[letter]; stride != 0)
         at += std::string(" + (") + "BHSD"[letter] + ") * " + (stride == 1 ? "1" : s.size(stride));
     body += "#define PERI_" + upper + "_AT(B, H, S, D) (" + at + ")\n";
     if (k == 3) continue;
@@ -77,28 +75,27 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
     body += "PERI_DEVICE float peri_" + name + "(const PERI_INDEX at, PERI_PARAMETERS) { return " +
             cuda::loaded(dtype, from + "[at]") + "; }\n";
   }
-  const View &q = view[0], &k = view[1], &v = view[2];
-  const int64_t rows = q.extent[0] * q.extent[1] * q.extent[2], keys = k.extent[2];
-  if (keys > kMostKeys) return refused("more than %lld keys", static_cast<long long>(kMostKeys));
-  if (k.extent[1] == 0 || q.extent[1] % k.extent[1] != 0 || keys == 0) return refused("uneven heads, or no keys");
-  PERI_ASSIGN(const std::string mask, cuda::mask_text(p, q, keys, &s));
+  const int64_t rows = m.batch * m.heads * m.queries;
+  if (m.keys > kMostKeys) return refused("more than %lld keys", static_cast<long long>(kMostKeys));
+  if (m.keys == 0) return refused("no keys");
+  PERI_ASSIGN(const std::string mask, cuda::mask_text(p, m, &s));
   PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &s));
-  if (rows * v.extent[3] == 0) return std::vector<KernelLaunch>{};
-  const int threads = cuda::row_threads(keys);
+  if (rows * m.value_depth == 0) return std::vector<KernelLaunch>{};
+  const int threads = cuda::row_threads(m.keys);
   const auto define = [&](const char* name, const std::string& value) {
     body += std::string("#define PERI_") + name + " " + value + "\n";
   };
-  define("ROWS", s.size(rows)), define("QUERIES", s.size(q.extent[2])), define("HEADS", s.size(q.extent[1]));
-  define("SHARING", s.size(q.extent[1] / k.extent[1])), define("KEYS", s.size(keys));
-  define("DEPTH", std::to_string(q.extent[3])), define("VALUES", std::to_string(v.extent[3]));
-  define("ZERO_HIDDEN", n.i("zero_hidden_rows") ? "true" : "false");
-  define("SCALE", format("((float)%.9g)", n.f("scale", 1.0 / std::sqrt(static_cast<double>(q.extent[3])))));
+  define("ROWS", s.size(rows)), define("QUERIES", s.size(m.queries)), define("HEADS", s.size(m.heads));
+  define("SHARING", s.size(m.heads / m.kv_heads)), define("KEYS", s.size(m.keys));
+  define("DEPTH", std::to_string(m.depth)), define("VALUES", std::to_string(m.value_depth));
+  define("ZERO_HIDDEN", m.zero_hidden ? "true" : "false");
+  define("SCALE", format("((float)%.9g)", static_cast<double>(m.scale)));
   const std::string causal =
-      n.i("causal") ? "      if (j > i + " + s.size(keys - q.extent[2]) + ") score = -peri_inf();\n" : "";
+      m.causal ? "      if (j > i + " + s.size(m.causal_offset) + ") score = -peri_inf();\n" : "";
   body += cuda::block_text(threads) + finish + std::string(kKernel) + mask + causal + std::string(kRest);
   KernelLaunch launch =
       s.launch("peri_attention", s.text(cuda::most_elements(p), body), cuda::blocks_for(rows, 1), threads);
-  launch.shared_bytes = keys * static_cast<int64_t>(sizeof(float));
+  launch.shared_bytes = m.keys * static_cast<int64_t>(sizeof(float));
   return std::vector<KernelLaunch>{std::move(launch)};
 }
 
@@ -106,30 +103,17 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
   PERI_TRY(plan(p));
   std::vector<Offer> out = cuda::plain_offer(p);
-  const ir::Node& n = p.anchor();
-  PERI_ASSIGN(const View q, cuda::view_of(*n.in(0), n.s("q_layout", "bhsd")));
-  PERI_ASSIGN(const View k, cuda::view_of(*n.in(1), n.s("k_layout", "bhsd")));
-  double sums = 2 * static_cast<double>(k.extent[2]);
-  for (const int64_t d : q.extent) sums *= static_cast<double>(d);
+  PERI_ASSIGN(const MatchedAttention m, match_attention(p.anchor()));
+  const double sums = 2 * static_cast<double>(m.keys) * static_cast<double>(m.batch * m.heads) *
+                      static_cast<double>(m.queries * m.depth);
   out[0].guess_ms = (4000 + sums / 2500) / 1e6;
   return out;
-}
-
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext&) {
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p));
-  return cuda::LaunchInstance::make(std::move(launches));
 }
 }  // namespace
 
 extern const Entry cuda_attention_entry;
-const Entry cuda_attention_entry{{
-    .name = "cuda_attention",
-    .version = 1,
-    .provider = "peri",
-    .executor = "cuda",
-    .takes = "fused attention on a GPU, any layout of heads, masks, causal, up to 8192 keys",
-    .offer = offer,
-    .instantiate = instantiate,
-}};
+const Entry cuda_attention_entry =
+    cuda::entry_of("cuda_attention", "fused attention on a GPU, any layout of heads, masks, causal, up to 8192 keys",
+                   offer, cuda::instance_of<plan>);
 
 }  // namespace peri::kernels

@@ -13,7 +13,7 @@ extern const Entry cuda_attention_mma_entry;
 namespace {
 using cuda::KernelLaunch;
 using cuda::Signature;
-using cuda::View;
+using View = HeadView;
 constexpr int64_t kBlock = 64;  // keys
 constexpr int64_t kStages = 3;  // blocks in shared memory
 constexpr int64_t kMostDepth = 128;
@@ -190,6 +190,7 @@ Status check_types(const ir::Node& n) {
 }
 
 struct Read {
+  MatchedAttention matched;
   std::array<View, 4> view;  // q, k, v, y
   int64_t queries() const { return view[0].extent[2]; }
   int64_t blocks(int64_t rows) const { return view[0].extent[0] * view[0].extent[1] * ((queries() + rows - 1) / rows); }
@@ -200,17 +201,14 @@ Result<Read> read(const Problem& p) {
   if (n.op != "attention") return refused("not a fused attention");
   PERI_TRY(check_types(n));
   Read r;
-  const char* const port[] = {"q", "k", "v", "y"};
+  PERI_ASSIGN(r.matched, match_attention(n));
+  r.view = {r.matched.q, r.matched.k, r.matched.v, r.matched.y};
   for (size_t k = 0; k < 4; ++k) {
-    const ir::Value& value = k < 3 ? *n.in(k) : *n.out();
-    PERI_ASSIGN(r.view[k], cuda::view_of(value, n.s(std::string(port[k]) + "_layout", "bhsd")));
     const auto [b, h, s, d] = r.view[k].extent;
     if (d % 8 != 0 || d > kMostDepth || d == 0) return refused("heads of other sizes than 8, 16, ... 128");
     if (r.view[k].stride[3] != 1) return refused("heads that do not lie together");
   }
-  const View &q = r.view[0], &k = r.view[1];
-  if (k.extent[1] == 0 || q.extent[1] % k.extent[1] != 0 || k.extent[2] == 0)
-    return refused("uneven heads, or no keys");
+  if (r.matched.keys == 0) return refused("no keys");
   return r;
 }
 
@@ -249,7 +247,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const Read& r, int64_t 
       define("PAIR", bf16 ? "peri_pair_bf16" : "peri_pair_f16");
   define("ZERO_HIDDEN", n.i("zero_hidden_rows") ? "true" : "false");
   define("SCALE", format("((float)%.9g)", n.f("scale", 1.0 / std::sqrt(static_cast<double>(depth)))));
-  PERI_ASSIGN(const std::string mask, cuda::mask_text(p, q, keys, &s));
+  PERI_ASSIGN(const std::string mask, cuda::mask_text(p, r.matched, &s));
   std::string causal, seen = "PERI_KEYS";
   if (n.i("causal")) {
     const std::string ahead = s.size(keys - r.queries());

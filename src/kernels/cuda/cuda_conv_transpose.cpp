@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/entry.hpp"
 
 namespace peri::kernels {
 namespace {
@@ -105,28 +106,11 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   return std::vector<KernelLaunch>{
       s.launch("peri_conv_transpose", s.text(cuda::most_elements(p), body), cuda::blocks_for(count, 256), 256)};
 }
-
-Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
-  PERI_TRY(cuda::check_gpu(target));
-  PERI_TRY(plan(p));
-  return cuda::plain_offer(p);
-}
-
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext&) {
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p));
-  return cuda::LaunchInstance::make(std::move(launches));
-}
 }  // namespace
 
 extern const Entry cuda_conv_transpose_entry;
-const Entry cuda_conv_transpose_entry{{
-    .name = "cuda_conv_transpose",
-    .version = 1,
-    .provider = "peri",
-    .executor = "cuda",
-    .takes = "transposed convolutions on a GPU with their epilogue, one to three dimensions, sums in float32",
-    .offer = offer,
-    .instantiate = instantiate,
-}};
+const Entry cuda_conv_transpose_entry = cuda::entry_of<plan>(
+    "cuda_conv_transpose",
+    "transposed convolutions on a GPU with their epilogue, one to three dimensions, sums in float32");
 
 }  // namespace peri::kernels

@@ -1,28 +1,35 @@
-// Kernel cuda_elementwise: a fused region of element-wise ops on a GPU, one thread an element, any size.
+// Kernel cuda_elementwise: a fused region of element-wise ops on a GPU, 16 bytes or one element a thread, any size.
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/each.hpp"
+#include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/layouts.hpp"
 
 namespace peri::kernels {
 namespace {
 using cuda::KernelLaunch;
 
-Result<std::vector<KernelLaunch>> plan(const Problem& p) {
-  cuda::Signature signature;
-  PERI_ASSIGN(const std::string finish, cuda::finish_any_text(p, false, &signature));
-  int64_t count = 1;
-  for (const int64_t d : dims_of(*p.graph->outputs[0])) count *= d;
-  const std::string n = signature.size(count);
-  const std::string body = finish + R"(PERI_KERNEL __launch_bounds__(256) peri_elementwise(PERI_PARAMETERS) {
-  const PERI_INDEX step = (PERI_INDEX)gridDim.x * 256;
-  for (PERI_INDEX i = (PERI_INDEX)blockIdx.x * 256 + threadIdx.x; i < )" +
-                           n + R"(; i += step) peri_finish(i, PERI_PASS);
+constexpr std::string_view kKernel = R"(
+PERI_KERNEL __launch_bounds__(256) peri_elementwise(PERI_PARAMETERS) {
+  const PERI_INDEX step = (PERI_INDEX)gridDim.x * 256, first = (PERI_INDEX)blockIdx.x * 256 + threadIdx.x;
+#if PERI_EIGHT
+  if (PERI_ALIGNED) {
+    for (PERI_INDEX i = first; i < PERI_COUNT / 8; i += step) peri_finish_8(i * 8, PERI_PASS);
+    return;
+  }
+#endif
+  for (PERI_INDEX i = first; i < PERI_COUNT; i += step) peri_finish(i, PERI_PASS);
 }
 )";
-  std::vector<KernelLaunch> out;
-  if (count > 0)
-    out.push_back(signature.launch("peri_elementwise", signature.text(cuda::most_elements(p), body),
-                                   cuda::blocks_for(count, 256), 256));
-  return out;
+
+Result<std::vector<KernelLaunch>> plan(const Problem& p) {
+  cuda::Signature s;
+  PERI_ASSIGN(const cuda::RegionText region, cuda::region_text(p, &s));
+  const int64_t count = cuda::numel_of(*p.graph->outputs[0]);
+  if (count == 0) return std::vector<KernelLaunch>{};
+  const std::string body = region.text + format("#define PERI_EIGHT %d\n", region.eight) + "#define PERI_ALIGNED (" +
+                           s.aligned() + ")\n#define PERI_COUNT " + s.size(count) + "\n" + std::string(kKernel);
+  const int64_t blocks = cuda::blocks_for(region.eight ? count / 8 : count, 256);
+  return std::vector<KernelLaunch>{s.launch("peri_elementwise", s.text(cuda::most_elements(p), body), blocks, 256)};
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
@@ -37,22 +44,10 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   }
   return out;
 }
-
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext&) {
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p));
-  return cuda::LaunchInstance::make(std::move(launches));
-}
 }  // namespace
 
 extern const Entry cuda_elementwise_entry;
-const Entry cuda_elementwise_entry{{
-    .name = "cuda_elementwise",
-    .version = 1,
-    .provider = "peri",
-    .executor = "cuda",
-    .takes = "regions of element-wise ops on a GPU, any broadcasting",
-    .offer = offer,
-    .instantiate = instantiate,
-}};
+const Entry cuda_elementwise_entry = cuda::entry_of(
+    "cuda_elementwise", "regions of element-wise ops on a GPU, any broadcasting", offer, cuda::instance_of<plan>);
 
 }  // namespace peri::kernels

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/product.hpp"
 
 namespace peri::kernels {
@@ -148,14 +149,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry cuda_gemm_entry;
-const Entry cuda_gemm_entry{{
-    .name = "cuda_gemm",
-    .version = 1,
-    .provider = "peri",
-    .executor = "cuda",
-    .takes = "matrix products on a GPU with their epilogue, sums in float32",
-    .offer = offer,
-    .instantiate = instantiate,
-}};
+const Entry cuda_gemm_entry =
+    cuda::entry_of("cuda_gemm", "matrix products on a GPU with their epilogue, sums in float32", offer, instantiate);
 
 }  // namespace peri::kernels

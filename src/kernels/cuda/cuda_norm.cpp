@@ -1,7 +1,13 @@
-// Kernel cuda_norm: LayerNorm, RMSNorm, softmax and log-softmax with the element-wise chain behind them, on a GPU: a
-// block of threads a row, sums in float32.
+// Kernel cuda_norm: layer, RMS, group, instance, mean-variance and lp normalisation, softmax and log-softmax, over any
+// axes, with the element-wise chain behind them, on a GPU: a block of threads a row, sums in float32.
+#include <algorithm>
+#include <bit>
+
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/each.hpp"
+#include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"
+#include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
 namespace {
@@ -15,122 +21,206 @@ Result<size_t> axis_of(const ir::Node& n, size_t rank) {
   return static_cast<size_t>(axis);
 }
 
-// Loops over the row of `PERI_COUNT` elements x(k); PERI_AT(k) is the place of element k.
+// What is summed over a row: PERI_EACH goes over this thread's elements x.
 constexpr std::string_view kSoftmax = R"(
     float high = -peri_inf();
-    for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) high = peri_max(high, peri_x(PERI_AT(k), PERI_PASS));
+    PERI_EACH high = peri_max(high, x);
     high = peri_block_max(high, s);
     float sum = 0.0f;
-    for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) sum += expf(peri_x(PERI_AT(k), PERI_PASS) - high);
+    PERI_EACH sum += expf(x - high);
     sum = peri_block_sum(sum, s);
 )";
 constexpr std::string_view kMeanAndSpread = R"(
     float mean = 0.0f;
-    for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) mean += peri_x(PERI_AT(k), PERI_PASS);
+    PERI_EACH mean += x;
     mean = peri_block_sum(mean, s) / (float)PERI_COUNT;
 )";
-constexpr std::string_view kFactor = R"(
+constexpr std::string_view kSpread = R"(
     float factor = 0.0f;
-    for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) {
-      const float x = peri_x(PERI_AT(k), PERI_PASS) - mean;
-      factor = fmaf(x, x, factor);
-    }
-    factor = 1.0f / sqrtf(peri_block_sum(factor, s) / (float)PERI_COUNT + PERI_EPSILON);
+    PERI_EACH factor = fmaf(x - mean, x - mean, factor);
+    factor = peri_block_sum(factor, s) / (float)PERI_COUNT;
+)";
+constexpr std::string_view kInverse = "    factor = 1.0f / sqrtf(factor + PERI_EPSILON);\n";
+constexpr std::string_view kInverseDeviation = "    factor = 1.0f / (sqrtf(factor) + 1e-9f);\n";
+constexpr std::string_view kLength = R"(
+    float size = 0.0f;
+    PERI_EACH size += PERI_P == 1 ? fabsf(x) : x * x;
+    size = peri_block_sum(size, s);
+    if (PERI_P == 2) size = sqrtf(size);
 )";
 
-// The row's loops and the element that they give, as texts.
+// The two ways through a row: element by element, read anew for each sum; or eight neighbours a thread, read once, of
+// rows that lie together and are short enough.
+constexpr std::string_view kAnew = R"(
+#define PERI_EACH for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) \
+  if (const float x = peri_x(PERI_AT(k), PERI_PASS); true)
+)";
+constexpr std::string_view kOnce = R"(
+#define PERI_EACH _Pragma("unroll") for (int j = 0; j < 8; ++j) if (const float x = own[j]; mine)
+)";
+constexpr int64_t kMostOnce = 8 * 1024;
+
+// The rows of an op, their loops and the element that they give, as texts.
 struct Row {
-  cuda::Around shape;
+  std::vector<int64_t> dims;  // of x, regrouped
+  std::vector<bool> along;    // which of them a row goes over
   std::string loops, element;
 };
+
+std::vector<bool> from_axis(size_t rank, size_t first, size_t last) {
+  std::vector<bool> out(rank, false);
+  std::fill(out.begin() + static_cast<ptrdiff_t>(first), out.begin() + static_cast<ptrdiff_t>(last), true);
+  return out;
+}
 
 Result<Row> softmax(const ir::Node& n, const std::vector<int64_t>& d) {
   PERI_ASSIGN(const size_t axis, axis_of(n, d.size()));
   const bool log = n.op == "log_softmax";
-  return Row{cuda::around(d, axis, axis + 1),
+  return Row{d, from_axis(d.size(), axis, axis + 1),
              std::string(kSoftmax) + (log ? "    const float shift = logf(sum);\n" : ""),
              log ? "(x - high) - shift" : "expf(x - high) / sum"};
 }
 
-Result<Row> norm(const Problem& p, const ir::Node& n, const std::vector<int64_t>& d, Signature* s) {
+Result<Row> layer(const Problem& p, const ir::Node& n, const std::vector<int64_t>& d, Signature* s) {
   PERI_ASSIGN(const size_t axis, axis_of(n, d.size()));
-  Row row;
-  row.shape = cuda::around(d, axis, d.size());
+  Row row{d, from_axis(d.size(), axis, d.size()), {}, "(x - mean) * factor"};
   const bool centred = n.op == "layer_normalization";
-  row.loops = (centred ? std::string(kMeanAndSpread) : "    const float mean = 0.0f;\n") + std::string(kFactor);
-  row.element = "(x - mean) * factor";
+  row.loops = (centred ? std::string(kMeanAndSpread) : "    const float mean = 0.0f;\n") + std::string(kSpread) +
+              std::string(kInverse);
+  const std::vector<int64_t> inner(d.begin() + static_cast<ptrdiff_t>(axis), d.end());
+  int64_t length = 1;
+  for (const int64_t v : inner) length *= v;
   for (size_t k = 1; k < n.inputs.size(); ++k) {
     if (!n.inputs[k]) continue;
-    int64_t numel = 1;
-    for (const int64_t v : dims_of(*n.inputs[k])) numel *= v;
-    if (numel != row.shape.axis) return refused("scale or bias is not one value an element");
+    const int64_t numel = cuda::numel_of(*n.inputs[k]);
+    if (numel != length && numel != 1) return refused("scale or bias is neither one value an element nor one");
     PERI_ASSIGN(const std::string name, s->value(p, *n.inputs[k]));
-    row.element += (k == 1 ? " * " : " + ") + cuda::loaded(n.inputs[k]->type.dtype, name + "[k]");
+    row.element += (k == 1 ? " * " : " + ") +
+                   cuda::loaded(n.inputs[k]->type.dtype, name + (numel == 1 && length != 1 ? "[0]" : "[k]"));
   }
   return row;
 }
 
+// Rows of channels in groups; scale and bias by channel.
+Result<Row> group(const Problem& p, const ir::Node& n, const std::vector<int64_t>& d, Signature* s) {
+  if (d.size() < 2) return refused("no channels");
+  const int64_t groups = n.op == "group_normalization" ? n.i("num_groups", 1) : d[1];
+  int64_t image = 1;
+  for (size_t k = 2; k < d.size(); ++k) image *= d[k];
+  if (groups < 1 || d[1] % groups != 0) return refused("uneven groups");
+  Row row{{d[0] * groups, d[1] / groups * image}, {false, true}, {}, "(x - mean) * factor"};
+  row.loops = std::string(kMeanAndSpread) + std::string(kSpread) + std::string(kInverse);
+  const std::string channel = "at / " + s->size(image) + " % " + s->size(d[1]);
+  for (size_t k = 1; k < 3; ++k) {
+    PERI_ASSIGN(const std::string name, s->value(p, *n.in(k)));
+    row.element += (k == 1 ? " * " : " + ") + cuda::loaded(n.in(k)->type.dtype, name + "[" + channel + "]");
+  }
+  return row;
+}
+
+Result<Row> mean_variance(const ir::Node& n, const std::vector<int64_t>& d) {
+  Row row{d, std::vector<bool>(d.size(), false), {}, "(x - mean) * factor"};
+  for (int64_t axis : n.ints("axes", {0, 2, 3})) {
+    if (axis < 0) axis += static_cast<int64_t>(d.size());
+    if (axis < 0 || axis >= static_cast<int64_t>(d.size())) return refused("a bad axis");
+    row.along[static_cast<size_t>(axis)] = true;
+  }
+  row.loops = std::string(kMeanAndSpread) + std::string(kSpread) + std::string(kInverseDeviation);
+  return row;
+}
+
+Result<Row> length(const ir::Node& n, const std::vector<int64_t>& d) {
+  PERI_ASSIGN(const size_t axis, axis_of(n, d.size()));
+  return Row{d, from_axis(d.size(), axis, axis + 1), std::string(kLength), "size == 0.0f ? 0.0f : x / size"};
+}
+
+Result<Row> row_of(const Problem& p, const ir::Node& n, const std::vector<int64_t>& d, Signature* s) {
+  if (n.op == "softmax" || n.op == "log_softmax") return softmax(n, d);
+  if (n.op == "layer_normalization" || n.op == "rms_normalization") return layer(p, n, d, s);
+  if (n.op == "group_normalization" || n.op == "instance_normalization") return group(p, n, d, s);
+  if (n.op == "mean_variance_normalization") return mean_variance(n, d);
+  if (n.op == "lp_normalization") return length(n, d);
+  return refused("not a softmax and no normalisation of rows");
+}
+
+// Rows of eight neighbours a thread.
+bool reads_once(const Row& row, const cuda::Lines& lines) {
+  size_t d = row.along.size();
+  while (d > 0 && row.along[d - 1]) --d;
+  return std::none_of(row.along.begin(), row.along.begin() + static_cast<ptrdiff_t>(d), [](bool a) { return a; }) &&
+         lines.length % 8 == 0 && lines.length <= kMostOnce;
+}
+
+std::string kernel_text(const Row& row, bool once, const std::string& load) {
+  std::string out = std::string(once ? kOnce : kAnew) + R"(
+PERI_KERNEL __launch_bounds__(PERI_T) peri_row(PERI_PARAMETERS) {
+  PERI_SHARED float s[32];
+  const int t = threadIdx.x;
+  for (PERI_INDEX row = blockIdx.x; row < PERI_ROWS; row += gridDim.x) {
+    const PERI_INDEX base = peri_line(row, PERI_PASS);
+)";
+  if (once)
+    out +=
+        "    float own[8];\n    const bool mine = t * 8 < PERI_COUNT, together = PERI_ALIGNED;\n    if (mine && "
+        "together) " +
+        load +
+        ";\n    if (mine && !together)\n      for (int j = 0; j < 8; ++j) own[j] = peri_x(base + t * 8 + j, "
+        "PERI_PASS);\n" +
+        row.loops +
+        "    if (mine) {\n#pragma unroll\n      for (int j = 0; j < 8; ++j) {\n        const PERI_INDEX k = t * 8 + j, "
+        "at "
+        "= base + k;\n        const float x = own[j];\n        own[j] = " +
+        row.element +
+        ";\n      }\n      if (together) {\n        peri_finish_8(base + t * 8, own, PERI_PASS);\n      } else {\n"
+        "#pragma unroll\n        for (int j = 0; j < 8; ++j) peri_finish(base + t * 8 + j, own[j], PERI_PASS);\n      "
+        "}\n    "
+        "}\n";
+  else
+    out += row.loops + R"(    for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) {
+      const PERI_INDEX at = PERI_AT(k);
+      const float x = peri_x(at, PERI_PASS);
+      peri_finish(at, )" +
+           row.element + ", PERI_PASS);\n    }\n";
+  return out + "  }\n}\n";
+}
+
 Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const ir::Node& n = p.anchor();
-  const bool soft = n.op == "softmax" || n.op == "log_softmax";
-  if (!soft && n.op != "layer_normalization" && n.op != "rms_normalization")
-    return refused("not a softmax and no row normalisation");
+  if (n.op != "softmax" && n.op != "log_softmax" && !n.op.ends_with("normalization"))
+    return refused("not a softmax and no normalisation of rows");
+  Signature s;
+  const std::vector<int64_t> d = dims_of(*n.in(0));
+  PERI_ASSIGN(const Row row, row_of(p, n, d, &s));
   for (const ir::Value* v : n.inputs)
     if (v && v->type.dtype != DType::kF32 && v->type.dtype != DType::kF16 && v->type.dtype != DType::kBF16)
       return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(v->type.dtype)));
-  Signature s;
-  const std::vector<int64_t> d = dims_of(*n.in(0));
+  for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
+    for (const ir::Value* v : *list)
+      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
   PERI_ASSIGN(const std::string x, s.value(p, *n.in(0)));
-  PERI_ASSIGN(const Row row, soft ? softmax(n, d) : norm(p, n, d, &s));
-  PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &s));
-  const auto& [outer, axis, inner] = row.shape;
-  if (outer * axis * inner == 0) return std::vector<KernelLaunch>{};
-  const int threads = cuda::row_threads(axis);
-  std::string body = "#define PERI_COUNT " + s.size(axis) + "\n#define PERI_ROWS " + s.size(outer * inner) +
-                     "\n#define PERI_INNER " + (inner == 1 ? "1" : s.size(inner)) +
-                     "\n#define PERI_AT(K) (base + (K) * PERI_INNER)\n" +
-                     format("#define PERI_EPSILON ((float)%.9g)\n", n.f("epsilon", 1e-5)) + cuda::block_text(threads) +
-                     "PERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " +
-                     cuda::loaded(n.in(0)->type.dtype, x + "[at]") + "; }\n" + finish;
-  body += R"(PERI_KERNEL __launch_bounds__(PERI_T) peri_row(PERI_PARAMETERS) {
-  PERI_SHARED float s[PERI_T];
-  const int t = threadIdx.x;
-  for (PERI_INDEX row = blockIdx.x; row < PERI_ROWS; row += gridDim.x) {
-    const PERI_INDEX base = row / PERI_INNER * PERI_INNER * PERI_COUNT + row % PERI_INNER;
-)" + row.loops +
-          R"(    for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) {
-      const float x = peri_x(PERI_AT(k), PERI_PASS);
-      peri_finish(PERI_AT(k), )" +
-          row.element + R"(, PERI_PASS);
-    }
-  }
-}
-)";
+  const cuda::Lines lines = cuda::lines_of(row.dims, row.along, &s);
+  const bool once = reads_once(row, lines) && input_index(*p.graph, n.in(0)) >= 0;
+  PERI_ASSIGN(const std::string finish, once ? cuda::finish_wide_text(p, 8, &s) : cuda::finish_text(p, true, &s));
+  if (lines.lines * lines.length == 0) return std::vector<KernelLaunch>{};
+  const int threads =
+      once ? static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(lines.length / 8, 32))))
+           : cuda::row_threads(lines.length);
+  const DType type = n.in(0)->type.dtype;
+  const std::string body =
+      "#define PERI_ALIGNED (" + s.aligned() + ")\n#define PERI_COUNT " + s.size(lines.length) +
+      "\n#define PERI_ROWS " + s.size(lines.lines) + "\n#define PERI_AT(K) (base + peri_step(K, PERI_PASS))\n" +
+      format("#define PERI_P %d\n", static_cast<int>(n.i("p", 2))) +
+      format("#define PERI_EPSILON ((float)%.9g)\n", n.f("epsilon", 1e-5)) + cuda::block_text(threads) +
+      "PERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " + cuda::loaded(type, x + "[at]") +
+      "; }\n" + lines.text + finish + kernel_text(row, once, cuda::load_wide(8, type, x + " + base + t * 8", "own"));
   return std::vector<KernelLaunch>{
-      s.launch("peri_row", s.text(cuda::most_elements(p), body), cuda::blocks_for(outer * inner, 1), threads)};
-}
-
-Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
-  PERI_TRY(cuda::check_gpu(target));
-  PERI_TRY(plan(p));
-  return cuda::plain_offer(p);
-}
-
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext&) {
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p));
-  return cuda::LaunchInstance::make(std::move(launches));
+      s.launch("peri_row", s.text(cuda::most_elements(p), body), cuda::blocks_for(lines.lines, 1), threads)};
 }
 }  // namespace
 
 extern const Entry cuda_norm_entry;
-const Entry cuda_norm_entry{{
-    .name = "cuda_norm",
-    .version = 1,
-    .provider = "peri",
-    .executor = "cuda",
-    .takes = "LayerNorm, RMSNorm, softmax and log-softmax on a GPU with their epilogue",
-    .offer = offer,
-    .instantiate = instantiate,
-}};
+const Entry cuda_norm_entry = cuda::entry_of<plan>(
+    "cuda_norm",
+    "layer, RMS, group, instance and other normalisation, softmax, log-softmax on a GPU, with their epilogue");
 
 }  // namespace peri::kernels

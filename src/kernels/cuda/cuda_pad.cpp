@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/entry.hpp"
 
 namespace peri::kernels {
 namespace {
@@ -92,28 +93,9 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   return std::vector<KernelLaunch>{
       s.launch("peri_pad", s.text(cuda::most_elements(p), body), cuda::blocks_for(count, 256), 256)};
 }
-
-Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
-  PERI_TRY(cuda::check_gpu(target));
-  PERI_TRY(plan(p));
-  return cuda::plain_offer(p);
-}
-
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext&) {
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p));
-  return cuda::LaunchInstance::make(std::move(launches));
-}
 }  // namespace
 
 extern const Entry cuda_pad_entry;
-const Entry cuda_pad_entry{{
-    .name = "cuda_pad",
-    .version = 1,
-    .provider = "peri",
-    .executor = "cuda",
-    .takes = "padding of every mode on a GPU, with its epilogue",
-    .offer = offer,
-    .instantiate = instantiate,
-}};
+const Entry cuda_pad_entry = cuda::entry_of<plan>("cuda_pad", "padding of every mode on a GPU, with its epilogue");
 
 }  // namespace peri::kernels

@@ -1,5 +1,6 @@
 // Kernel cuda_pool: max and average pooling over one to three dimensions with the element-wise chain behind them, on a
 // GPU, one thread a result.
+#include <algorithm>
 #include <array>
 
 #include "kernels/cuda/code/chain.hpp"
@@ -15,14 +16,19 @@ Result<std::string> defines(const ir::Node& n, Signature* s) {
   const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
   if (x.size() < 3 || x.size() > 5) return refused("takes one to three spatial dimensions");
   const size_t rank = x.size() - 2;
-  const std::string automatic = n.s("auto_pad", "NOTSET");
-  if (automatic != "NOTSET" && automatic != "VALID") return refused("auto_pad");
   const std::vector<int64_t> ones(rank, 1), kernel = n.ints("kernel_shape"), strides = n.ints("strides", ones),
                                             dilations = n.ints("dilations", ones);
   std::vector<int64_t> pads = n.ints("pads", std::vector<int64_t>(2 * rank, 0));
   if (kernel.size() != rank || strides.size() != rank || dilations.size() != rank || pads.size() != 2 * rank)
     return refused("bad attributes");
-  if (automatic == "VALID") pads.assign(2 * rank, 0);
+  const std::string automatic = n.s("auto_pad", "NOTSET");
+  if (automatic != "NOTSET") pads.assign(2 * rank, 0);
+  for (size_t k = 0; k < rank && automatic.starts_with("SAME"); ++k) {
+    const int64_t reach = (y[2 + k] - 1) * strides[k] + dilations[k] * (kernel[k] - 1) + 1;
+    const int64_t total = std::max<int64_t>(0, reach - x[2 + k]), less = total / 2;
+    pads[k] = automatic == "SAME_UPPER" ? less : total - less;
+    pads[rank + k] = total - pads[k];
+  }
   std::string out;
   const char* const axis[] = {"D", "H", "W"};
   for (size_t d = 0; d < 3; ++d) {

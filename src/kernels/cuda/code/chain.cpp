@@ -214,7 +214,8 @@ struct Writer {
       const auto k = static_cast<size_t>(i.index);
       PERI_ASSIGN(const std::string name, signature->output(problem, k));
       const std::string value = "r" + std::to_string(i.src[0]);
-      lines += width > 1 ? "    v[j] = " + value + ";\n"
+      const std::string kept = anchor == SIZE_MAX ? "y" + std::to_string(k) : "v";
+      lines += width > 1 ? "    " + kept + "[j] = " + value + ";\n"
                          : "  " + name + "[i] = " + stored(translated.program.outputs[k], value) + ";\n";
       return Ok{};
     }
@@ -243,7 +244,9 @@ bool comes_wide(DType t) { return t == DType::kF32 || t == DType::kF16 || t == D
 // The function of so many elements, or "" where the last dim does not hold them together.
 Result<std::string> wide_text(Writer w, int width) {
   w.width = width;
-  bool whole = !w.space.dims.empty() && w.space.dims.back() % width == 0 && comes_wide(w.translated.program.outputs[0]);
+  const std::vector<DType>& outputs = w.translated.program.outputs;
+  bool whole = !w.space.dims.empty() && w.space.dims.back() % width == 0 &&
+               std::all_of(outputs.begin(), outputs.end(), comes_wide);
   for (size_t a = 0; whole && a < w.translated.arguments.size(); ++a) {
     const bool v = static_cast<size_t>(w.translated.arguments[a]) == w.anchor;
     whole = v || w.same(a) ||
@@ -252,9 +255,15 @@ Result<std::string> wide_text(Writer w, int width) {
   if (!whole) return std::string();
   std::vector<block::Type> types;
   for (const block::Instruction& i : w.translated.program.code) PERI_TRY(w.instruction(i, &types));
-  PERI_ASSIGN(const std::string name, w.signature->output(w.problem, 0));
-  return w.before + format("#pragma unroll\n  for (int j = 0; j < %d; ++j) {\n", width) + w.lines + "  }\n  " +
-         store_wide(width, w.translated.program.outputs[0], name + " + i", "v") + ";\n";
+  std::string arrays, stores;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const std::string kept = w.anchor == SIZE_MAX ? "y" + std::to_string(k) : "v";
+    PERI_ASSIGN(const std::string name, w.signature->output(w.problem, k));
+    if (w.anchor == SIZE_MAX) arrays += format("  float %s[%d];\n", kept.c_str(), width);
+    stores += "  " + store_wide(width, outputs[k], name + " + i", kept) + ";\n";
+  }
+  return arrays + w.before + format("#pragma unroll\n  for (int j = 0; j < %d; ++j) {\n", width) + w.lines + "  }\n" +
+         stores;
 }
 
 Status check_layouts(const ir::Graph& g) {
@@ -264,7 +273,7 @@ Status check_layouts(const ir::Graph& g) {
   return Ok{};
 }
 
-// Both functions over the region's results in `layout`; that of `width` elements for an anchor alone.
+// Both functions over the region's results in `layout`.
 struct Finish {
   std::string one, wide;
 };
@@ -294,7 +303,7 @@ Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& 
   PERI_ASSIGN(block::Space space, block::space_of(part, translated, layout));
   Writer w{problem, part, is_anchor ? g.inputs.size() : SIZE_MAX, std::move(translated), merged(space), signature};
   Finish out;
-  if (is_anchor && width > 1) {
+  if (width > 1) {
     PERI_ASSIGN(out.wide, wide_text(w, width));
   }
   std::vector<block::Type> types;
@@ -315,6 +324,16 @@ Result<std::string> finish_any_text(const Problem& problem, bool is_anchor, Sign
     if (!(v->type.layout == layout)) return refused("results in several layouts");
   PERI_ASSIGN(Finish out, finish(problem, is_anchor, layout, 1, signature));
   return std::move(out.one);
+}
+
+Result<RegionText> region_text(const Problem& problem, Signature* signature) {
+  const ir::Layout& layout = problem.graph->outputs[0]->type.layout;
+  for (const ir::Value* v : problem.graph->outputs)
+    if (!(v->type.layout == layout)) return refused("results in several layouts");
+  PERI_ASSIGN(Finish out, finish(problem, false, layout, 8, signature));
+  const bool eight = !out.wide.empty();
+  if (eight) out.one += "PERI_DEVICE void peri_finish_8(const PERI_INDEX i, PERI_PARAMETERS) {\n" + out.wide + "}\n";
+  return RegionText{std::move(out.one), eight};
 }
 
 Result<std::string> finish_wide_text(const Problem& problem, int width, Signature* signature) {

@@ -15,7 +15,15 @@ Result<std::string> finish_text(const Problem& problem, bool is_anchor, Signatur
 // The same with the results in the layout that the region states: `i` counts in its order. Operands of the same rank
 // stand in it too, or are row-major; the anchor's own are the caller's.
 Result<std::string> finish_any_text(const Problem& problem, bool is_anchor, Signature* signature);
-// For an anchor whose result is a float: the same, and, for a `width` of 2 or 8,
+// For an element-wise region: the same, and where `eight` is true
+//   peri_finish_8(PERI_INDEX i, PERI_PARAMETERS)   elements i to i + 7, i a multiple of 8 below a count that is one
+// which reads and writes 16 bytes at a time. REQUIRES Signature::aligned() at run time then.
+struct RegionText {
+  std::string text;
+  bool eight = false;
+};
+Result<RegionText> region_text(const Problem& problem, Signature* signature);
+// For an anchor whose result is a float: the same as finish_any_text, and, for a `width` of 2 or 8,
 //   peri_finish_8(PERI_INDEX i, float* v, PERI_PARAMETERS)   elements i to i + 7, i a multiple of 8
 // which reads and writes them in one access where the region lets it. REQUIRES every address a multiple of 16 then.
 Result<std::string> finish_wide_text(const Problem& problem, int width, Signature* signature);

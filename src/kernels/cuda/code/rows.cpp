@@ -1,4 +1,4 @@
-// Trees over shared memory.
+// Lanes of a warp first, then warps through shared memory.
 #include "kernels/cuda/code/rows.hpp"
 
 #include <algorithm>
@@ -7,24 +7,39 @@
 namespace peri::kernels::cuda {
 
 std::string block_text(int threads) {
-  std::string out = "#define PERI_T " + std::to_string(threads) + "\n";
+  std::string out = "#define PERI_T " + std::to_string(threads) + R"(
+#ifdef __CUDACC_RTC__
+PERI_DEVICE float peri_other_lane(const float v, const int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
+#else
+PERI_DEVICE float peri_other_lane(const float v, const int mask) { return peri_lane_xor(v, mask); }
+#endif
+)";
   const std::pair<const char*, const char*> kinds[] = {
-      {"sum", "s[t] + s[t + d]"}, {"max", "peri_max(s[t], s[t + d])"}, {"min", "peri_min(s[t], s[t + d])"}};
-  for (const auto& [name, join] : kinds)
-    out += std::string("PERI_DEVICE float peri_block_") + name + R"((const float v, float* s) {
-  const int t = threadIdx.x;
-  s[t] = v;
-  __syncthreads();
-  for (int d = PERI_T / 2; d > 0; d /= 2) {
-    if (t < d) s[t] = )" +
-           join + R"(;
-    __syncthreads();
+      {"sum", "v + u"}, {"max", "peri_max(v, u)"}, {"min", "peri_min(v, u)"}};
+  for (const auto& [name, join] : kinds) {
+    const std::string joined = std::string("v = ") + join + ";";
+    out += std::string("PERI_DEVICE float peri_block_") + name + R"((float v, float* s) {
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) {
+    const float u = peri_other_lane(v, d);
+    )" + joined +
+           R"(
   }
-  const float out = s[0];
+  if (PERI_T == 32) return v;
+  if (threadIdx.x % 32 == 0) s[threadIdx.x / 32] = v;
   __syncthreads();
-  return out;
+  v = s[0];
+#pragma unroll
+  for (int k = 1; k < PERI_T / 32; ++k) {
+    const float u = s[k];
+    )" + joined +
+           R"(
+  }
+  __syncthreads();
+  return v;
 }
 )";
+  }
   return out;
 }
 
@@ -35,6 +50,41 @@ int row_threads(int64_t elements) {
 Around around(const std::vector<int64_t>& dims, size_t first, size_t last) {
   Around out;
   for (size_t k = 0; k < dims.size(); ++k) (k < first ? out.outer : k < last ? out.axis : out.inner) *= dims[k];
+  return out;
+}
+
+namespace {
+// The places of `places` counted in order, as a function of that count.
+std::string walk_text(const std::string& name, const std::vector<std::pair<int64_t, int64_t>>& places,
+                      Signature* signature) {
+  std::string out = "PERI_DEVICE PERI_INDEX " + name + "(PERI_INDEX rest, PERI_PARAMETERS) {\n";
+  std::string sum;
+  for (size_t d = places.size(); d-- > 0;) {
+    const auto& [size, stride] = places[d];
+    const std::string coordinate = "c" + std::to_string(d), extent = d > 0 ? signature->size(size) : "";
+    out +=
+        "  const PERI_INDEX " + coordinate + " = rest" + (d > 0 ? " % " + extent + "; rest /= " + extent : "") + ";\n";
+    sum += (sum.empty() ? "" : " + ") + coordinate + (stride == 1 ? "" : " * " + signature->size(stride));
+  }
+  return out + "  return " + (sum.empty() ? "0" : sum) + ";\n}\n";
+}
+}  // namespace
+
+Lines lines_of(const std::vector<int64_t>& dims, const std::vector<bool>& along, Signature* signature) {
+  Lines out;
+  std::vector<std::pair<int64_t, int64_t>> over, kept;  // extents and strides; neighbours of one kind as one
+  int64_t stride = 1;
+  for (size_t d = dims.size(); d-- > 0;) {
+    auto& list = along[d] ? over : kept;
+    const bool joins = d + 1 < dims.size() && along[d] == along[d + 1];
+    if (joins)
+      list.front().first *= dims[d];
+    else
+      list.insert(list.begin(), {dims[d], stride});
+    (along[d] ? out.length : out.lines) *= dims[d];
+    stride *= dims[d];
+  }
+  out.text = walk_text("peri_line", kept, signature) + walk_text("peri_step", over, signature);
   return out;
 }
 

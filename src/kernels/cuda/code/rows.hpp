@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ir/graph.hpp"
+#include "kernels/cuda/code/signature.hpp"
 
 namespace peri::kernels::cuda {
 
@@ -19,5 +19,13 @@ struct Around {
   int64_t outer = 1, axis = 1, inner = 1;
 };
 Around around(const std::vector<int64_t>& dims, size_t first, size_t last);
+
+// Lines of a dense tensor, each over all places of the axes `along`, whichever they are.
+struct Lines {
+  int64_t lines = 1, length = 1;
+  // peri_line(PERI_INDEX line), where one begins, and peri_step(PERI_INDEX k), how far element k lies behind that.
+  std::string text;
+};
+Lines lines_of(const std::vector<int64_t>& dims, const std::vector<bool>& along, Signature* signature);
 
 }  // namespace peri::kernels::cuda

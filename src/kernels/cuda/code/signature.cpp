@@ -22,6 +22,8 @@ Result<std::string> stored_type(DType dtype) {
     case DType::kU16: return std::string("unsigned short");
     case DType::kI32: return std::string("int");
     case DType::kI64: return std::string("peri_i64");
+    case DType::kU32: return std::string("unsigned");
+    case DType::kU64: return std::string("peri_u64");
     default: return refused("elements of %s", std::string(dtype_name(dtype)).c_str());
   }
 }
@@ -29,7 +31,7 @@ Result<std::string> stored_type(DType dtype) {
 std::string register_type(DType dtype) {
   if (is_float(dtype)) return "float";
   if (dtype == DType::kBool) return "bool";
-  return dtype == DType::kI64 ? "peri_i64" : "int";
+  return dtype == DType::kI64 || dtype == DType::kU32 || dtype == DType::kU64 ? "peri_i64" : "int";
 }
 
 std::string loaded(DType dtype, const std::string& element) {
@@ -78,6 +80,12 @@ std::string Signature::workspace() { return address(LaunchArgument::From::kWorks
 std::string Signature::packed(size_t index) {
   return address(LaunchArgument::From::kPacked, index, "const unsigned short*");
 }
+std::string Signature::aligned() const {
+  std::string out = "(0";
+  for (const std::string& name : address_names_) out += " | (peri_u64)" + name;
+  return out + ") % 16 == 0";
+}
+std::string Signature::fault() { return address(LaunchArgument::From::kFault, 0, "int*"); }
 std::string Signature::size(int64_t value) {
   sizes_.push_back(value);
   return "((PERI_INDEX)q" + std::to_string(sizes_.size() - 1) + ")";
@@ -99,7 +107,7 @@ Result<std::string> Signature::table(const Tensor& values) {
     else
       list += values.i64(k) == INT64_MIN ? "(-9223372036854775807ll - 1)" : std::to_string(values.i64(k)) + "ll";
   }
-  if (list.empty()) return refused("a constant without elements");
+  if (list.empty()) list = "0";  // nothing reads it
   tables_ += "PERI_TABLE " + words + " " + name + "[] = {" + list + "};\n";
   return words == type ? name : "((const " + type + "*)" + name + ")";
 }

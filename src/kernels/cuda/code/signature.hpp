@@ -25,6 +25,9 @@ class Signature {
   Result<std::string> input(const Problem& problem, size_t index);
   Result<std::string> output(const Problem& problem, size_t index);
   std::string workspace();
+  // An expression: every address asked for so far is a multiple of 16.
+  std::string aligned() const;
+  std::string fault();               // the address of the word for what is wrong in the data
   std::string packed(size_t index);  // 16-bit elements of LaunchInstance::packed()
   std::string size(int64_t value);
   // Values of a region's own constant as a table of the text; its name.

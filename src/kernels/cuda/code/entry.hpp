@@ -1,0 +1,49 @@
+// What every kernel file here ends with: a plan of launches becomes an entry of the list.
+#pragma once
+
+#include "kernels/cuda/code/launch.hpp"
+
+namespace peri::kernels::cuda {
+
+// Launches with the errors that they may find in the data (LaunchArgument::From::kFault).
+struct Planned {
+  std::vector<KernelLaunch> launches = {};
+  std::vector<Error> faults = {};
+};
+inline Result<std::unique_ptr<Instance>> instance_from(std::vector<KernelLaunch> launches) {
+  return LaunchInstance::make(std::move(launches));
+}
+inline Result<std::unique_ptr<Instance>> instance_from(Planned planned) {
+  return LaunchInstance::make(std::move(planned.launches), 0, std::move(planned.faults));
+}
+
+// kPlan(const Problem&) gives a result of either and refuses what it does not take: one offer that holds at every size.
+template <auto kPlan>
+Result<std::vector<Offer>> offer_of(const Problem& problem, const Target& target) {
+  PERI_TRY(check_gpu(target));
+  PERI_TRY(kPlan(problem));
+  return plain_offer(problem);
+}
+template <auto kPlan>
+Result<std::unique_ptr<Instance>> instance_of(const Problem& problem, std::string_view, const InstantiateContext&) {
+  PERI_ASSIGN(auto planned, kPlan(problem));
+  return instance_from(std::move(planned));
+}
+
+// An own kernel of the executor "cuda".
+inline Entry entry_of(std::string_view name, std::string_view takes, decltype(Kernel::offer) offer,
+                      decltype(Kernel::instantiate) instantiate) {
+  return {{.name = name,
+           .version = 1,
+           .provider = "peri",
+           .executor = "cuda",
+           .takes = takes,
+           .offer = offer,
+           .instantiate = instantiate}};
+}
+template <auto kPlan>
+Entry entry_of(std::string_view name, std::string_view takes) {
+  return entry_of(name, takes, offer_of<kPlan>, instance_of<kPlan>);
+}
+
+}  // namespace peri::kernels::cuda

@@ -1,0 +1,165 @@
+// Instances, memory between guards, comparison.
+#include "tests/tune/cuda_cases.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "exec/region/layouts.hpp"
+#include "tune/arguments.hpp"
+
+namespace peri::tune {
+namespace {
+namespace fs = std::filesystem;
+using kernels::cuda::KernelLaunch;
+using kernels::cuda::LaunchArgument;
+using kernels::cuda::LaunchInstance;
+
+constexpr size_t kGuard = 256;
+constexpr int kProblems = 3;        // for each configuration that is not the best guess
+constexpr std::byte kPoison{0xcb};  // a NaN as float32, no 0 or 1 as bool
+
+bool prepared(SampleProblem* p) {
+  if (p->refused || p->expected) return !p->refused;
+  auto arguments = make_arguments(p->region, 7);
+  auto expected = arguments.ok() ? make_expected(p->region, *arguments, 1, 7) : Result<Expected>(arguments.error());
+  p->refused = !expected.ok();
+  if (p->refused) return false;
+  auto given = Given::make(std::move(*arguments), p->constant);
+  p->refused = !given.ok();
+  if (p->refused) return false;
+  p->given = std::move(*given);
+  p->expected = std::move(*expected);
+  return true;
+}
+
+}  // namespace
+
+const device::Target& some_gpu() {
+  static const device::Target kGpu = {device::Kind::kCuda, "a GPU", {"sm_90"}, 132, {}, {}};
+  return kGpu;
+}
+
+const std::vector<KernelLaunch>& Case::launches() const {
+  return dynamic_cast<const LaunchInstance&>(*instance).launches();
+}
+const std::vector<Tensor>& Case::packed() const { return dynamic_cast<const LaunchInstance&>(*instance).packed(); }
+std::string Case::name() const {
+  return std::string(kernel->name) + " {" + config + "} on " + ir::print(problem->region);
+}
+
+// Those of all ops, and the kernel's own; made once.
+static std::vector<SampleProblem*> problems_of(const kernels::Kernel& kernel, std::vector<SampleProblem>& problems,
+                                               bool with_own) {
+  static std::map<const kernels::Kernel*, std::vector<SampleProblem>> own;
+  std::vector<SampleProblem*> out;
+  for (SampleProblem& p : problems) out.push_back(&p);
+  if (!with_own) return out;
+  const auto [it, fresh] = own.try_emplace(&kernel);
+  if (fresh) it->second = own_problems(kernel);
+  for (SampleProblem& p : it->second) out.push_back(&p);
+  return out;
+}
+
+std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems, bool own) {
+  std::vector<Case> out;
+  for (const kernels::Entry* e : kernels::entries()) {
+    if (e->kernel.executor != "cuda") continue;
+    std::map<std::string, int> tried;
+    for (SampleProblem* const one : problems_of(e->kernel, problems, own)) {
+      SampleProblem& p = *one;
+      const kernels::Problem problem{&p.region, p.constant};
+      auto offers = e->kernel.offer(problem, some_gpu());
+      if (!offers.ok() || !prepared(&p)) continue;
+      std::vector<Tensor> constants(p.given->row_major().size());
+      for (size_t k = 0; k < constants.size(); ++k)
+        if (p.constant[k]) constants[k] = p.given->row_major()[k];
+      for (const kernels::Offer& o : *offers) {
+        // Chains are the same text whatever the configuration: they are tried with the first of each layout.
+        const std::string way = o.config + (o.outputs[0].row_major() ? "" : " last");
+        const bool first = &o == &offers->front() || !(o.outputs == (&o - 1)->outputs);
+        if (!first && (p.region.nodes.size() > 1 || ++tried[way] > kProblems)) continue;
+        kernels::Packed packed;
+        ir::Graph region = p.region.clone();
+        for (size_t k = 0; k < o.inputs.size(); ++k) region.inputs[k]->type.layout = o.inputs[k];
+        for (size_t k = 0; k < o.outputs.size(); ++k) region.outputs[k]->type.layout = o.outputs[k];
+        auto made = e->kernel.instantiate({&region, p.constant}, o.config, {constants, &packed, &some_gpu(), nullptr});
+        EXPECT_TRUE(made.ok()) << made.error().text() << "\n" << ir::print(region);
+        if (made.ok()) out.push_back({&e->kernel, &p, o.config, std::move(region), std::move(*made)});
+      }
+    }
+  }
+  return out;
+}
+
+namespace {
+// A result's memory between guards.
+struct Guarded {
+  std::vector<std::byte> memory;
+  explicit Guarded(size_t bytes) : memory(bytes + 2 * kGuard, kPoison) {}
+  std::byte* at() { return memory.data() + kGuard; }
+  bool whole() const {
+    const auto poison = [](std::byte b) { return b == kPoison; };
+    return std::all_of(memory.begin(), memory.begin() + kGuard, poison) &&
+           std::all_of(memory.end() - kGuard, memory.end(), poison);
+  }
+};
+
+void check(const Case& c, const HostGpu& gpu) {
+  SCOPED_TRACE(c.name());
+  const ir::Graph& g = c.region;
+  std::vector<Tensor> inputs, out;
+  std::vector<Guarded> memory;
+  for (size_t k = 0; k < g.inputs.size(); ++k)
+    inputs.push_back(*c.problem->given->in_layout(k, g.inputs[k]->type.layout));
+  for (const ir::Value* v : g.outputs) {
+    out.push_back(*Tensor::zeros(v->type.dtype, exec::physical_dims(kernels::dims_of(*v), v->type.layout)));
+    memory.emplace_back(out.back().bytes().size());
+  }
+  Guarded workspace(c.instance->workspace_bytes());
+  int32_t fault = 0;
+  for (const KernelLaunch& l : c.launches()) {
+    std::vector<void*> addresses;
+    for (const LaunchArgument& a : l.arguments) {
+      const auto given = [](const Tensor& t) { return const_cast<void*>(static_cast<const void*>(t.data())); };
+      addresses.push_back(a.from == LaunchArgument::From::kInput    ? given(inputs[a.index])
+                          : a.from == LaunchArgument::From::kPacked ? given(c.packed()[a.index])
+                          : a.from == LaunchArgument::From::kOutput ? memory[a.index].at()
+                          : a.from == LaunchArgument::From::kFault  ? static_cast<void*>(&fault)
+                                                                    : workspace.at());
+    }
+    gpu.run(l.text, l.entry, l.blocks, l.threads, l.shared_bytes, addresses, l.sizes);
+  }
+  EXPECT_TRUE(workspace.whole());
+  for (size_t k = 0; k < out.size(); ++k) {
+    EXPECT_TRUE(memory[k].whole()) << "it writes beside result " << k;
+    if (!out[k].bytes().empty())
+      std::memcpy(const_cast<std::byte*>(out[k].bytes().data()), memory[k].at(), out[k].bytes().size());
+  }
+  EXPECT_EQ(fault, 0) << "it finds a fault in the arguments of a sample";
+  for (size_t k = 0; k < out.size(); ++k)
+    out[k] = *exec::from_layout(out[k], g.outputs[k]->type.layout, kernels::dims_of(*g.outputs[k]));
+  const auto error = compare(*c.problem->expected, out);
+  EXPECT_TRUE(error.ok()) << error.error().text();
+}
+}  // namespace
+
+void run_cases(const std::vector<Case>& cases) {
+  HostGpu gpu;
+  for (const Case& c : cases)
+    for (const KernelLaunch& l : c.launches()) gpu.add(l.text, l.entry);
+  const std::string folder = fs::temp_directory_path() / ("peri_texts_" + std::to_string(getpid()));
+  fs::create_directory(folder);
+  const Status compiled = gpu.compile(folder);
+  fs::remove_all(folder);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().text();
+  for (const Case& c : cases) check(c, gpu);
+  ::testing::Test::RecordProperty("cases", static_cast<int>(cases.size()));
+  ::testing::Test::RecordProperty("texts", static_cast<int>(gpu.texts()));
+}
+
+}  // namespace peri::tune

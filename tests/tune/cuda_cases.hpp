@@ -1,0 +1,32 @@
+// Kernels of a GPU on the samples of all ops: their launches as the host runs them, held against the reference.
+#pragma once
+
+#include <memory>
+
+#include "kernels/cuda/code/launch.hpp"
+#include "tests/tune/host_gpu.hpp"
+#include "tune/sample_regions.hpp"
+
+namespace peri::tune {
+
+// What the kernels of a test plan for.
+const device::Target& some_gpu();
+
+struct Case {
+  const kernels::Kernel* kernel;
+  SampleProblem* problem;
+  std::string config;
+  ir::Graph region;  // in the offer's layouts
+  std::unique_ptr<kernels::Instance> instance;
+  const std::vector<kernels::cuda::KernelLaunch>& launches() const;
+  const std::vector<Tensor>& packed() const;
+  std::string name() const;
+};
+
+// Every kernel of the executor "cuda" on those of the problems that it takes, and of its own samples where `own` is
+// asked for: with its best guess on all of them, with other configurations on a few. `problems` must outlive the cases.
+std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems, bool own = false);
+// Compiles the texts of all cases and runs each: results are right, and nothing is written beside them.
+void run_cases(const std::vector<Case>& cases);
+
+}  // namespace peri::tune
