@@ -380,8 +380,7 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
     out.notes.push_back(format("backend '%s': each choice is its kernel's first offer; none was timed or tried alone",
                                std::string(backend->name).c_str()));
   if (backend->target && backend->narrow_values && options.dtype == DType::kInvalid && !own_narrow)
-    out.notes.push_back(
-        "values and weights are float32: with --dtype f16 they are kept in 16 bits, with sums in float32");
+    out.notes.push_back("values and weights are float32; --dtype f16 keeps them in 16 bits, with sums in float32");
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble);
   out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;

@@ -239,7 +239,7 @@ Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor>
       double error = 0;
       double bound = exact[k].floating() ? bound_of(exact[k], rounded, k, precision) : 0;
       std::string why = exact[k].floating() ? judge_floats(exact[k], rounded.stored[k], got[k], bound, &error)
-                                                  : judge_exact(exact[k], got[k]);
+                                            : judge_exact(exact[k], got[k]);
       if (!why.empty() && exact[k].floating() && unit_roundoff(values) > unit_roundoff(DType::kF32)) {
         if (narrow.empty()) {
           PERI_ASSIGN(narrow, narrow_reference(graph, in, values, threads));

@@ -68,7 +68,7 @@ class CudaSamples : public ::testing::TestWithParam<DType> {
 
   void check(const Case& c) {
     SCOPED_TRACE(c.name());
-    const ir::Graph& g = c.problem->region;
+    const ir::Graph& g = c.region;
     std::vector<device::Memory> in, out;
     std::vector<Tensor> results;
     std::vector<Tensor> given;

@@ -259,7 +259,7 @@ Result<std::string> wide_text(Writer w, int width) {
   for (size_t k = 0; k < outputs.size(); ++k) {
     const std::string kept = w.anchor == SIZE_MAX ? "y" + std::to_string(k) : "v";
     PERI_ASSIGN(const std::string name, w.signature->output(w.problem, k));
-    if (w.anchor == SIZE_MAX) arrays += "  float " + kept + format("[%d];\n", width);
+    if (w.anchor == SIZE_MAX) arrays += format("  float %s[%d];\n", kept.c_str(), width);
     stores += "  " + store_wide(width, outputs[k], name + " + i", kept) + ";\n";
   }
   return arrays + w.before + format("#pragma unroll\n  for (int j = 0; j < %d; ++j) {\n", width) + w.lines + "  }\n" +
