@@ -41,6 +41,7 @@ typedef enum peri_error_part {
   PERI_ERROR_REMEDY = 6 /* what to do */
 } peri_error_part;
 
+/* NULL, which is success, has no kind: INTERNAL, and "" for every part. */
 peri_error_kind peri_error_get_kind(const peri_error* error);
 /* Never NULL; "" for a part that was not given. Lives as long as the error. */
 const char* peri_error_get(const peri_error* error, peri_error_part part);
@@ -185,6 +186,7 @@ typedef struct peri_verify_options {
                            * against the float64 reference of the engine's own source; NULL: the reference */
   void (*progress)(void* user, size_t done, size_t total, const char* what); /* as in peri_build_options */
   void* user;
+  int nan_equal; /* 1: NaN where NaN is wanted is agreement; 0: it proves nothing, and the error is ACCURACY */
 } peri_verify_options;
 
 /* Runs the engine on seeded inputs and holds its answers against the reference. NULL: all lie within the budget.
@@ -231,9 +233,11 @@ void peri_session_free(peri_session* session);
  * An output whose data is NULL is given memory of the session; else it is written to data, which must be of exactly the
  * output's bytes, and dims are not read. After success every output has its dtype, dims, rank, data and bytes; dims and
  * memory of the session live until the next run or the session's end. Data-dependent outputs must have data NULL.
- * `stream` must be NULL on the host: the call returns when the outputs are written.
- * Errors: USAGE (counts, device, stream, sizes), INVALID (a dtype or dim that does not fit, named; data out of range),
- * UNSUPPORTED (string tensors). After an error the contents of outputs are undefined; the session may run again. */
+ * `stream` must be NULL on the host: the call returns when the outputs are written. An input whose memory overlaps an
+ * output's is copied first. A session serves one thread at a time: a call while another is at work is USAGE.
+ * Errors: USAGE (counts, device, stream, sizes, outputs that overlap, busy), INVALID (a dtype or dim that does not fit,
+ * named; data out of range), UNSUPPORTED (string tensors). After an error the contents of outputs are undefined; the
+ * session may run again. */
 peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_t in_count, peri_tensor* out,
                              size_t out_count, void* stream);
 

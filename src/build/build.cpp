@@ -1,6 +1,8 @@
 // Lower, judge, refuse, again.
 #include "build/build.hpp"
 
+#include <algorithm>
+
 #include "base/fault.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
@@ -28,6 +30,20 @@ Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, c
   return judge::judge_engine(engine, compilation.imported(), compilation.graph(), terms);
 }
 
+// A size that was asked for and at which the model never ran. Where a small integer input steers it (a k, a shape), the
+// made-up ones may be to blame: then nothing is known.
+const judge::SizeEvidence* impossible(const compile::Compilation& compilation, const judge::EngineVerdict& verdict) {
+  for (const ir::Value* v : compilation.graph().inputs)
+    if (is_integer(v->type.dtype) && v->type.rank() <= 1) return nullptr;
+  const auto asked = [&](const DimBinding& sizes) {
+    const std::vector<DimBinding>& bounds = compilation.bounds();
+    return sizes == compilation.tuned_for() || std::find(bounds.begin(), bounds.end(), sizes) != bounds.end();
+  };
+  for (const judge::SizeEvidence& e : verdict.sizes)
+    if (!e.limit.empty() && !e.no_memory && asked(e.sizes)) return &e;
+  return nullptr;
+}
+
 Error cannot(const judge::Fault& f, std::string_view remedy) {
   return Error(ErrorKind::kAccuracy, format("'%s' is wrong in the engine: %s", f.candidate.c_str(), f.why.c_str()))
       .at_node(f.name)
@@ -53,6 +69,9 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
     PERI_ASSIGN(out.compiled, compilation->lower(refused));
     if (!options.judge || (stop && stop())) return out;
     PERI_ASSIGN(out.verdict, judge_it(*compilation, out.compiled, options));
+    if (const judge::SizeEvidence* e = impossible(*compilation, out.verdict))
+      return invalid("the model does not run at %s: %s", judge::sizes_text(e->sizes).c_str(), e->limit.c_str())
+          .advise("build for sizes that it can have: --dims NAME=N");
     if (out.verdict.right()) return out;
     if (!out.verdict.fault)
       return Error(ErrorKind::kAccuracy,

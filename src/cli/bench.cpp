@@ -7,6 +7,7 @@
 #include "bench/measure.hpp"
 #include "bench/steps.hpp"
 #include "cli/console/model.hpp"
+#include "cli/console/page.hpp"
 
 namespace peri::cli {
 namespace {
@@ -34,17 +35,17 @@ std::string report(const bench::Measurement& m, const Opened& opened, const DimB
 }
 
 // Time of each step, summed over runs, slowest first.
-void print_layers(const runtime::Engine& engine, const std::vector<double>& ms, int64_t runs) {
+void print_layers(const Page& page, const runtime::Engine& engine, const std::vector<double>& ms, int64_t runs) {
   std::vector<size_t> order(ms.size());
   double total = 0;
   for (size_t k = 0; k < order.size(); ++k) order[k] = k, total += ms[k];
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ms[a] > ms[b]; });
-  std::printf("%9s %6s  %s\n", "ms", "share", "step");
+  page.line("%9s %6s  %s", "ms", "share", "step");
   for (size_t k : order) {
     const plan::Step& s = engine.program().steps[k];
     const std::string payload = s.variants[0].payload;
-    std::printf("%9.4f %5.1f%%  %s  [%s] %s\n", ms[k] / static_cast<double>(runs), 100 * ms[k] / total, s.name.c_str(),
-                s.executor.c_str(), payload.substr(0, payload.find('\n')).c_str());
+    page.line("%9.4f %5.1f%%  %s  [%s] %s", ms[k] / static_cast<double>(runs), 100 * ms[k] / total, s.name.c_str(),
+              s.executor.c_str(), payload.substr(0, payload.find('\n')).c_str());
   }
 }
 
@@ -73,7 +74,7 @@ Result<Outcome> run(const Arguments& arguments) {
   if (arguments.has("--layers")) {
     std::vector<double> ms(opened.engine->program().steps.size(), 0);
     PERI_ASSIGN(const int64_t runs, bench::time_steps(*session, inputs, 1.0, &ms));
-    print_layers(*opened.engine, ms, runs);
+    print_layers(Page(arguments), *opened.engine, ms, runs);
   }
   Outcome out;
   out.summary =
@@ -97,7 +98,8 @@ const Entry bench_entry{{
     .min_positional = 1,
     .max_positional = 1,
     .flags =
-        build_flags({{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED (default)", true},
+        build_flags({{"--cast", "", "", "convert inputs of another element type, where no value is lost"},
+                     {"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED (default)", true},
                      {"--seconds", "", "N", "time to sample for (default 3)"},
                      {"--iterations", "", "N", "at most this many samples"},
                      {"--tolerance", "", "PERCENT", "most that the samples may disagree by (default 25)"},
@@ -108,6 +110,7 @@ const Entry bench_entry{{
         "median's interval, are further apart than --tolerance of the median. What was measured is still told.\n\n"
         "example:\n  peri bench models/digits_cnn.onnx --dims batch=8 --seconds 1 --json -",
     .run = run,
+    .stops = true,
 }};
 
 }  // namespace peri::cli

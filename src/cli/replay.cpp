@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/file.hpp"
 #include "base/json.hpp"
@@ -68,7 +69,9 @@ Result<Line> read_line(const Arguments& arguments) {
   };
   trim();
   if (size_t at = 0; ends_with_seed(text, &at)) {
-    line.seed = std::strtoull(text.c_str() + at + 5, nullptr, 10);
+    const auto [end, code] = std::from_chars(text.data() + at + 5, text.data() + text.size(), line.seed);
+    if (code != std::errc() || end != text.data() + text.size())
+      return usage("the seed is not a whole number from 0 to 18446744073709551615").but_found(text.substr(at));
     text.resize(at);
     trim();
   }

@@ -63,6 +63,7 @@ Tuner::Tuner(Options options) : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.target = options.target ? *options.target : device::cpu_target(options.threads, exec::libraries());
   s.options = std::move(options);
+  s.stats.begun = wall_seconds();
   s.stats.worker = !s.options.worker.empty();
   if (!s.stats.worker) s.stats.worker_trouble = "no worker was asked for";
   if (!s.options.cache_path.empty() && s.options.measure)
@@ -187,8 +188,9 @@ std::vector<Verdict> Tuner::State::judged(const ir::Graph& region, const std::ve
     Candidate* c = fresh[k];
     settled[k] = true;
     verdicts[k] = *v;
-    c->evidence = v->evidence;
-    if (cache && v->lasting) cache->store(key, candidate_key(*c, region), v->evidence);
+    verdicts[k].evidence.since = wall_seconds();
+    c->evidence = verdicts[k].evidence;
+    if (cache && v->lasting) cache->store(key, candidate_key(*c, region), c->evidence);
   };
   RemoteJudge* w = worker();
   const Status done = w ? w->judge(region, constant, list, terms, told) : refused("no worker");
