@@ -180,6 +180,15 @@ set_tests_properties(hostile/interrupt PROPERTIES LABELS cpu TIMEOUT 600)
 set_tests_properties(hostile/sample PROPERTIES LABELS slow)
 set_tests_properties(hostile/whole PROPERTIES LABELS slow)
 
+# Commands as people type them, wrong ones and unlucky ones: tests/typed/*_typed.py.
+file(GLOB typed CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/typed/*_typed.py")
+foreach(file IN LISTS typed)
+  get_filename_component(stem "${file}" NAME_WE)
+  string(REGEX REPLACE "_typed$" "" name "${stem}")
+  add_test(NAME typed/${name} COMMAND ${peri_venv} -B "${file}" $<TARGET_FILE:peri> "${CMAKE_SOURCE_DIR}")
+  set_tests_properties(typed/${name} PROPERTIES LABELS cpu TIMEOUT 300)
+endforeach()
+
 # What the documents tell people to type. Blocks marked <!-- label: slow --> run under that label.
 set(separator "")
 foreach(label IN ITEMS "" slow)

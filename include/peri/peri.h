@@ -43,6 +43,7 @@ typedef enum peri_error_part {
   PERI_ERROR_REMEDY = 6 /* what to do */
 } peri_error_part;
 
+/* NULL, which is success, has no kind: INTERNAL, and "" for every part. */
 peri_error_kind peri_error_get_kind(const peri_error* error);
 /* Never NULL; "" for a part that was not given. Lives as long as the error. */
 const char* peri_error_get(const peri_error* error, peri_error_part part);
@@ -194,6 +195,7 @@ typedef struct peri_verify_options {
                            * against the float64 reference of the engine's own source; NULL: the reference */
   void (*progress)(void* user, size_t done, size_t total, const char* what); /* as in peri_build_options */
   void* user;
+  int nan_equal; /* 1: NaN where NaN is wanted is agreement; 0: it proves nothing, and the error is ACCURACY */
 } peri_verify_options;
 
 /* Runs the engine on seeded inputs and holds its answers against the reference. NULL: all lie within the budget.
@@ -282,7 +284,9 @@ peri_error* peri_session_output_memory(peri_session* session, size_t index, peri
  * device a stream of the caller's, as its driver knows it (a CUstream; (void*)1 is CUDA's default stream): the run
  * begins behind the work that stands there, later work there is behind the run, and the call returns at once; all
  * tensors must lie on the device then, and stay as they are. peri_session_wait() tells what such a run found wrong.
- * Else `stream` must be NULL. Errors: USAGE (counts, device, stream, sizes), INVALID (a dtype or dim that does not fit,
+ * Else `stream` must be NULL. On the host an input whose memory overlaps an output's is copied first. A session serves
+ * one thread at a time: a call while another is at work is USAGE.
+ * Errors: USAGE (counts, device, stream, sizes, outputs that overlap, busy), INVALID (a dtype or dim that does not fit,
  * named; data out of range), UNSUPPORTED (string tensors). After an error the contents of outputs are undefined; the
  * session may run again. */
 peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_t in_count, peri_tensor* out,

@@ -152,6 +152,7 @@ struct VerifyOptions {
   bool bisect = false;          // also judge every step of the last run
   std::string peer_model;       // as in peri_verify_options; empty: the float64 reference
   std::function<void(size_t done, size_t total, const char* what)> progress;
+  bool nan_equal = false;  // NaN where NaN is wanted is agreement; else it proves nothing, and fails
 };
 
 // What a verification found: whether all lies within the budget, the first that does not in words, and a JSON object.
@@ -301,6 +302,7 @@ class Engine {
     o.dim_count = dims.size();
     o.max_error = options.max_error;
     o.bisect = options.bisect;
+    o.nan_equal = options.nan_equal;
     o.peer_model = options.peer_model.empty() ? nullptr : options.peer_model.c_str();
     o.user = const_cast<VerifyOptions*>(&options);
     if (options.progress) o.progress = detail::tell<VerifyOptions>;

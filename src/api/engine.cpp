@@ -32,6 +32,8 @@ Result<std::unique_ptr<peri_engine>> load(const char* path, const peri_engine_op
   log.tell_of_knobs();
   log.tell(PERI_LOG_INFO, format("loaded %s: %zu steps, made by %s", path, engine->program().steps.size(),
                                  engine->program().builder.c_str()));
+  if (const std::string mark = build::interrupted_build(engine->program()); !mark.empty())
+    log.tell(PERI_LOG_WARNING, mark);
   auto out = to_handle(std::move(engine), log);
   out->path = path;
   out->file = std::move(file);

@@ -40,9 +40,12 @@ peri_error_kind kind_of(ErrorKind kind) {
 
 extern "C" {
 
-peri_error_kind peri_error_get_kind(const peri_error* error) { return peri::api::kind_of(error->error.kind); }
+peri_error_kind peri_error_get_kind(const peri_error* error) {
+  return error ? peri::api::kind_of(error->error.kind) : PERI_ERROR_INTERNAL;
+}
 
 const char* peri_error_get(const peri_error* error, peri_error_part part) {
+  if (!error) return "";
   const peri::Error& e = error->error;
   switch (part) {
     case PERI_ERROR_TEXT: return error->text.c_str();

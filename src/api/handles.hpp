@@ -1,6 +1,7 @@
 // What stands behind the handles of the C interface, and how failures become error objects.
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <map>
@@ -63,6 +64,7 @@ struct peri_session {
   std::map<std::pair<bool, size_t>, std::vector<int64_t>> port_dims;
   peri::api::Log log;
   peri::DimBinding told;  // the dims whose untuned run was told last
+  std::atomic<bool> busy{false};
 };
 
 namespace peri::api {
@@ -92,6 +94,19 @@ Result<T> known_part(const T* given, const char* what) {
         .expecting("sizeof the struct, of this or an older version");
   __builtin_memcpy(static_cast<void*>(&out), given, given->struct_size);
   return out;
+}
+
+// Runs `f` while no other thread uses the session; kUsage where one does.
+template <class F>
+Status alone(peri_session* session, F f) {
+  if (session->busy.exchange(true, std::memory_order_acquire))
+    return usage("the session is at work in another thread")
+        .advise("make a session for each thread: they share the engine");
+  struct Release {
+    std::atomic<bool>& busy;
+    ~Release() { busy.store(false, std::memory_order_release); }
+  } const release{session->busy};
+  return contained(f);
 }
 
 // Runs `f`, a function that returns Status; what it throws (a failed check, no memory) becomes an error as well.

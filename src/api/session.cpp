@@ -78,6 +78,34 @@ void note_untuned(peri_session* s, const plan::Program& program, const DimBindin
                                    ": right, but perhaps not fastest; build with these dims to tune for them");
 }
 
+bool overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
+  const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
+  return a_bytes && b_bytes && x < y + b_bytes && y < x + a_bytes;
+}
+
+// An input that shares memory with an output is read from a copy: outputs are written while inputs are still read. Two
+// outputs in one place have no right answer.
+Status keep_apart(const plan::Program& program, std::span<const runtime::View> views, std::vector<Tensor>* inputs) {
+  const auto bytes_of = [](const runtime::View& v) {
+    const auto count = checked_numel(v.dims);
+    const auto bytes = count.ok() ? dtype_bytes(v.dtype, *count) : Result<int64_t>(int64_t{0});
+    return v.data && bytes.ok() ? static_cast<size_t>(*bytes) : 0;
+  };
+  for (size_t k = 0; k < views.size(); ++k) {
+    for (size_t other = 0; other < k; ++other)
+      if (overlap(views[k].data, bytes_of(views[k]), views[other].data, bytes_of(views[other])))
+        return usage("the memory of this output overlaps that of '%s'", program.outputs[other].name.c_str())
+            .at_node(program.outputs[k].name);
+    for (Tensor& t : *inputs) {
+      if (!overlap(views[k].data, bytes_of(views[k]), t.data(), t.bytes().size())) continue;
+      PERI_ASSIGN(Tensor copy, Tensor::uninitialized(t.dtype(), t.dims()));
+      __builtin_memcpy(copy.mutable_data(), t.data(), t.bytes().size());
+      t = std::move(copy);
+    }
+  }
+  return Ok{};
+}
+
 Status run(peri_session* s, const TensorArray& in, const TensorArray& out, void* stream) {
   const plan::Program& program = s->session->engine().program();
   PERI_TRY(check_call(program, in.size(), out.size()));
@@ -101,6 +129,7 @@ Status run(peri_session* s, const TensorArray& in, const TensorArray& out, void*
   for (size_t k = 0; k < out.size(); ++k) {
     PERI_ASSIGN(views.emplace_back(), output_of(out[k], program.outputs[k], binding));
   }
+  PERI_TRY(keep_apart(program, views, &inputs));
   s->outputs.clear();
   auto made = s->session->run(inputs, views);
   if (s->log.function)
@@ -137,7 +166,7 @@ peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_
     if (!session) return peri::usage("peri_session_run needs a session");
     PERI_ASSIGN(const auto inputs, peri::api::TensorArray::of(in, in_count));
     PERI_ASSIGN(const auto outputs, peri::api::TensorArray::of(out, out_count));
-    return peri::api::run(session, inputs, outputs, stream);
+    return peri::api::alone(session, [&] { return peri::api::run(session, inputs, outputs, stream); });
   });
 }
 

@@ -35,6 +35,6 @@ extern "C" peri_error* peri_session_texts(peri_session* session, const char* con
                                           peri_tensor* in, size_t in_count) {
   return peri::api::guarded([&]() -> peri::Status {
     if (!session) return peri::usage("peri_session_texts needs a session");
-    return peri::api::texts_to_inputs(session, texts, count, in, in_count);
+    return peri::api::alone(session, [&] { return peri::api::texts_to_inputs(session, texts, count, in, in_count); });
   });
 }

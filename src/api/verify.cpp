@@ -25,6 +25,7 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
     t.budget.given = true;
   }
   t.bisect = given.bisect != 0;
+  t.budget.nan_equal = given.nan_equal != 0;
   t.progress = progress_of(given.progress, given.user);
   PERI_ASSIGN(const auto dims, named_dims(given.dims, given.dim_count, "dimension"));
   PERI_ASSIGN(const DimBinding sizes, build::program_dims(engine.engine->program(), dims));

@@ -124,6 +124,17 @@ JsonWriter& JsonWriter::value(const Json& v) {
   return *this;
 }
 
+namespace {
+// As UTF-16, two halves where one does not hold it.
+void append_escape(std::string& out, char32_t code) {
+  if (code >= 0x10000) {
+    out += format("\\u%04x", 0xD800 + static_cast<unsigned>((code - 0x10000) >> 10));
+    code = 0xDC00 + ((code - 0x10000) & 0x3FF);
+  }
+  out += format("\\u%04x", static_cast<unsigned>(code));
+}
+}  // namespace
+
 void JsonWriter::quoted(std::string_view s) {
   out_ += '"';
   size_t i = 0;
@@ -131,7 +142,9 @@ void JsonWriter::quoted(std::string_view s) {
     const unsigned char c = static_cast<unsigned char>(s[i]);
     if (c >= 0x80) {
       const Utf8Char u = utf8_decode(s, i);
-      if (u.valid)
+      if (u.valid && obeyed(u.code))
+        append_escape(out_, u.code);
+      else if (u.valid)
         out_.append(s, i, static_cast<size_t>(u.bytes));
       else
         out_ += "\xEF\xBF\xBD";
@@ -146,7 +159,7 @@ void JsonWriter::quoted(std::string_view s) {
       case '\r': out_ += "\\r"; break;
       case '\t': out_ += "\\t"; break;
       default:
-        if (c < 0x20)
+        if (obeyed(c))
           out_ += format("\\u%04x", c);
         else
           out_ += static_cast<char>(c);

@@ -358,6 +358,8 @@ std::string npy_bytes(const Tensor& t) {
   return head + std::string(reinterpret_cast<const char*>(t.bytes().data()), t.bytes().size());
 }
 
+const FileKind kNpyFile{"a NumPy array", [](std::string_view head) { return head.starts_with(kMagic); }};
+
 Status write_npy(const std::string& path, const Tensor& t) {
   PERI_ASSIGN(AtomicFile file, AtomicFile::create(path));
   if (t.dtype() == DType::kString || below_a_byte(t.dtype())) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_uses.hpp"
 #include "base/tensor.hpp"
 
 namespace peri {
@@ -17,6 +18,7 @@ Result<Tensor> read_npy(const std::string& path, DType wanted = DType::kInvalid)
 // The same for bytes owned by `keep`; the tensor may be a view of them.
 Result<Tensor> parse_npy(std::string_view bytes, std::shared_ptr<const void> keep, DType wanted = DType::kInvalid);
 
+extern const FileKind kNpyFile;
 // Written whole or not at all. Strings are written as 'U', or as 'S' if one of them is not UTF-8.
 Status write_npy(const std::string& path, const Tensor& t);
 std::string npy_bytes(const Tensor& t);

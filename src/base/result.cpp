@@ -4,6 +4,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "base/utf8.hpp"
+
 namespace peri {
 
 std::string_view error_kind_name(ErrorKind kind) {
@@ -29,6 +31,7 @@ int exit_code(ErrorKind kind) {
     case ErrorKind::kAccuracy: return 3;
     case ErrorKind::kRegression: return 4;
     case ErrorKind::kUnstable: return 5;
+    case ErrorKind::kCancelled: return 130;
     default: return 1;
   }
 }
@@ -64,8 +67,8 @@ std::string Error::text() const {
   if (!found.empty()) out += (expected.empty() ? ": found " : ", found ") + found;
   if (!remedy.empty()) out += "; " + remedy;
   for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  return out;
+    if (c == '\n' || c == '\t') c = ' ';  // of messages in several lines
+  return printable(out);
 }
 
 std::string format(const char* fmt, ...) {

@@ -1,6 +1,8 @@
 // UTF-8 by the table of well-formed byte sequences (The Unicode Standard, table 3-7).
 #include "base/utf8.hpp"
 
+#include "base/result.hpp"
+
 namespace peri {
 
 Utf8Char utf8_decode(std::string_view s, size_t at) {
@@ -53,6 +55,31 @@ bool utf8_valid(std::string_view s) {
     i += static_cast<size_t>(c.bytes);
   }
   return true;
+}
+
+bool obeyed(char32_t c) {
+  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x061C || (c >= 0x200B && c <= 0x200F) ||
+         (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF || (c >= 0xFFF9 && c <= 0xFFFB) ||
+         (c >= 0xE0000 && c <= 0xE0FFF);
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    const Utf8Char c = utf8_decode(text, i);
+    const auto bytes = static_cast<size_t>(c.bytes);
+    if (!c.valid)
+      for (size_t k = i; k < i + bytes; ++k) out += format("\\x%02x", static_cast<unsigned char>(text[k]));
+    else if (!obeyed(c.code))
+      out.append(text, i, bytes);
+    else if (c.code < 0x80)
+      out += format("\\x%02x", static_cast<unsigned>(c.code));
+    else
+      out += format(c.code < 0x10000 ? "\\u%04x" : "\\U%08x", static_cast<unsigned>(c.code));
+    i += bytes;
+  }
+  return out;
 }
 
 }  // namespace peri

@@ -1,6 +1,8 @@
 // Lower, judge, refuse, again.
 #include "build/build.hpp"
 
+#include <algorithm>
+
 #include "base/fault.hpp"
 #include "build/last_word.hpp"
 #include "device/open.hpp"
@@ -27,6 +29,20 @@ Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, c
       options.compile.progress(done, total, what);
     };
   return judge::judge_engine(engine, compilation.imported(), compilation.graph(), terms);
+}
+
+// A size that was asked for and at which the model never ran. Where a small integer input steers it (a k, a shape), the
+// made-up ones may be to blame: then nothing is known.
+const judge::SizeEvidence* impossible(const compile::Compilation& compilation, const judge::EngineVerdict& verdict) {
+  for (const ir::Value* v : compilation.graph().inputs)
+    if (is_integer(v->type.dtype) && v->type.rank() <= 1) return nullptr;
+  const auto asked = [&](const DimBinding& sizes) {
+    const std::vector<DimBinding>& bounds = compilation.bounds();
+    return sizes == compilation.tuned_for() || std::find(bounds.begin(), bounds.end(), sizes) != bounds.end();
+  };
+  for (const judge::SizeEvidence& e : verdict.sizes)
+    if (!e.limit.empty() && !e.no_memory && asked(e.sizes)) return &e;
+  return nullptr;
 }
 
 Error cannot(const judge::Fault& f, std::string_view remedy) {
@@ -70,6 +86,9 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
         out.compiled.notes.push_back("the whole graph was not timed: " + settled.error().text());
     if (!options.judge || (stop && stop())) return out;
     PERI_ASSIGN(out.verdict, judge_it(*compilation, out.compiled, options, engines));
+    if (const judge::SizeEvidence* e = impossible(*compilation, out.verdict))
+      return invalid("the model does not run at %s: %s", judge::sizes_text(e->sizes).c_str(), e->limit.c_str())
+          .advise("build for sizes that it can have: --dims NAME=N");
     if (out.verdict.right()) return out;
     if (!out.verdict.fault)
       return Error(ErrorKind::kAccuracy,

@@ -22,7 +22,15 @@ const Json::Array& proof_items(const Json& object, std::string_view key) {
   return (list ? *list : kNone).items();
 }
 
-Result<Json> proof_of(const Request& request) {
+std::vector<std::string> proof_words(const Json& object, std::string_view key) {
+  std::vector<std::string> out;
+  for (const Json& item : proof_items(object, key))
+    if (const auto text = item.as_string(); text.ok()) out.emplace_back(*text);
+  return out;
+}
+
+Result<Json> proof_of(const Request& request, const std::string& file) {
+  if (!file.empty()) return read_proof_file(file);
   if (is_engine(request.model)) return read_proof(request.model);
   PERI_ASSIGN(const compile::Options options, options_of(request));
   Built built;
@@ -34,8 +42,8 @@ namespace {
 // Those of the machine that took the times, which must be one like this; to compare, those of this one.
 Status take_rates(const Json& proof, bool compare, Explanation* e) {
   PERI_ASSIGN(const Json* machine, proof.get("machine"));
+  PERI_ASSIGN(const int64_t threads, proof.get_int("threads"));
   if (compare) {
-    PERI_ASSIGN(const int64_t threads, proof.get_int("threads"));
     const int here = std::clamp(static_cast<int>(std::min<int64_t>(threads, usable_cpus())), 1, usable_cpus());
     e->ceilings = bench::machine_ceilings(here);
     e->peaks = bench::measure_peaks(here, 1.0);
@@ -44,6 +52,11 @@ Status take_rates(const Json& proof, bool compare, Explanation* e) {
   if (Status same = check_machine(machine_facts(), *machine); !same.ok())
     return std::move(same).error().advise(
         "build the engine here to explain it; --compare sets its times beside the floors of this machine");
+  if (threads > usable_cpus())
+    return refused("its times were taken with more threads than this process may use")
+        .expecting(format("at most %d", usable_cpus()))
+        .but_found(std::to_string(threads))
+        .advise("give the process more CPUs; --compare sets its times beside the floors of this machine");
   PERI_ASSIGN(const Json* ceilings, proof.get("ceilings"));
   PERI_ASSIGN(e->ceilings, bench::read_ceilings(*ceilings));
   if (const Json* peaks = proof.find("peaks")) {
@@ -51,6 +64,21 @@ Status take_rates(const Json& proof, bool compare, Explanation* e) {
   } else {  // a short build left them to who asks; it is the same machine
     e->peaks = bench::measure_peaks(std::clamp(e->ceilings.threads, 1, usable_cpus()), 1.0);
   }
+  return Ok{};
+}
+}  // namespace
+
+namespace {
+// What of the steps was verified, and when; why some have no time.
+Status take_claims(const Json& proof, Explanation* e) {
+  PERI_ASSIGN(const Json* claims, proof.get("verification"));
+  PERI_ASSIGN(const int64_t steps, claims->get_int("steps"));
+  PERI_ASSIGN(const int64_t verified, claims->get_int("steps_verified"));
+  PERI_ASSIGN(const int64_t earlier, claims->get_int("steps_of_earlier_builds"));
+  e->untimed_because = proof_word(*claims, "not_measured");
+  const auto count = [](int64_t n) { return std::to_string(n); };
+  if (verified < steps) e->proven = "; " + count(verified) + " of " + count(steps) + " steps verified alone";
+  if (earlier > 0) e->proven += "; " + count(earlier) + " steps as an earlier build found them";
   return Ok{};
 }
 }  // namespace
@@ -65,14 +93,21 @@ Result<Explanation> explain(const Json& proof, bool compare) {
     PERI_ASSIGN(const Json* work, s.get("work"));
     PERI_ASSIGN(step.evidence, tune::read_evidence(*evidence));
     PERI_ASSIGN(step.work, tune::read_work(*work));
+    out.timed += step.evidence.timed();
+    out.reference += proof_word(s, "chosen") == "reference";
     step.floor = out.ceilings.floor_ms(step.work.least);
     step.sustained = bench::sustained_ms(out.peaks, step.work.algorithm_flops, step.work.bytes);
     if (step.evidence.timed()) out.ms += step.evidence.time_ms;
-    out.floor += step.floor;
-    out.sustained += step.sustained;
     out.steps.push_back(std::move(step));
   }
   if (out.steps.empty()) return invalid("the proof has no steps");
+  for (const ExplainedStep& step : out.steps) {
+    if (out.timed && !step.evidence.timed()) continue;
+    out.floor += step.floor;
+    out.sustained += step.sustained;
+  }
+  PERI_ASSIGN(out.threads, proof.get_int("threads"));
+  PERI_TRY(take_claims(proof, &out));
   std::stable_sort(out.steps.begin(), out.steps.end(), [](const ExplainedStep& a, const ExplainedStep& b) {
     return a.evidence.time_ms != b.evidence.time_ms ? a.evidence.time_ms > b.evidence.time_ms : a.floor > b.floor;
   });
@@ -80,10 +115,19 @@ Result<Explanation> explain(const Json& proof, bool compare) {
 }
 
 std::string Explanation::text() const {
-  if (ms > 0)
-    return format("%zu steps, %.3f ms measured, floor %.3f ms, %.3f ms at sustained rates: %.0f %% of them reached",
-                  steps.size(), ms, floor, sustained, 100 * sustained / ms);
-  return format("%zu steps, not measured (built with --no-tune), floor %.3f ms", steps.size(), floor);
+  const std::string head = format("%zu step%s, ", steps.size(), steps.size() == 1 ? "" : "s");
+  if (timed == 0)
+    return head + "none measured" + (untimed_because.empty() ? "" : " (" + untimed_because + ")") +
+           format(", floor %.3f ms", floor);
+  std::string left = timed < steps.size() ? format("; %zu have no time", steps.size() - timed) : "";
+  if (reference) left += format(", %zu of them on the slow reference", reference);
+  return head +
+         format(
+             "%.3f ms measured, floor %.3f ms, %.3f ms at sustained rates: %.0f %% of them reached, %lld "
+             "thread%s",
+             ms, floor, sustained, ms > 0 ? 100 * sustained / ms : 0, static_cast<long long>(threads),
+             threads == 1 ? "" : "s") +
+         left;
 }
 
 std::string explanation_json(const std::string& path, const Json& proof, const Explanation& e) {
@@ -96,7 +140,10 @@ std::string explanation_json(const std::string& path, const Json& proof, const E
       .field("floor_ms", e.floor)
       .field("share_of_floor", share(e.floor, e.ms))
       .field("sustained_ms", e.sustained)
-      .field("share_of_peak", share(e.sustained, e.ms));
+      .field("share_of_peak", share(e.sustained, e.ms))
+      .field("threads", e.threads)
+      .field("steps_timed", static_cast<int64_t>(e.timed))
+      .field("steps_on_the_reference", static_cast<int64_t>(e.reference));
   w.key("ceilings");
   bench::write_ceilings(w, e.ceilings);
   w.key("peaks");

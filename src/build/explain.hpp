@@ -22,13 +22,18 @@ struct Explanation {
   bench::Ceilings ceilings;  // what times are held against
   bench::Peaks peaks;
   std::vector<ExplainedStep> steps;         // the slowest first
-  double ms = 0, floor = 0, sustained = 0;  // of all
+  double ms = 0, floor = 0, sustained = 0;  // of those that have a time; where none has, of all
+  size_t timed = 0, reference = 0;          // steps with a time; steps on the reference
+  std::string untimed_because;              // why steps have none, as the proof says
+  std::string proven;   // "; 3 of 9 steps verified, 1 of them in an earlier build"; "" all, in this one
+  int64_t threads = 0;  // of the times
 
   std::string text() const;  // in one line
 };
 
-// The proof of an engine, or of a model that is compiled now, as request.model says.
-Result<Json> proof_of(const Request& request);
+// The proof of an engine, or of a model that is compiled now, as request.model says; `file`, if it is not empty, is
+// taken for the engine's, whosever it is.
+Result<Json> proof_of(const Request& request, const std::string& file = "");
 // The proof must be of a machine like this one (else kRefused). `compare`: it may be of any, and its times stand beside
 // the floors and peaks of this one. The proof must live as long as the explanation. Errors: kInvalid for a proof
 // without steps.
@@ -37,6 +42,7 @@ std::string explanation_json(const std::string& path, const Json& proof, const E
 
 // Members of a proof's objects: "" and nothing where they are missing.
 std::string proof_word(const Json& object, std::string_view key);
+std::vector<std::string> proof_words(const Json& object, std::string_view key);
 const Json::Array& proof_items(const Json& object, std::string_view key);
 
 }  // namespace peri::build

@@ -53,6 +53,11 @@ Result<std::shared_ptr<const runtime::Engine>> assemble(compile::Compiled* compi
                                  std::move(options));
 }
 
+std::string interrupted_build(const plan::Program& program) {
+  const plan::Section* mark = program.section(kInterruptedSection);
+  return mark ? "the build of this engine was " + mark->bytes : "";
+}
+
 std::optional<Untuned> untuned(const plan::Program& program, const DimBinding& dims) {
   Untuned out;
   for (const auto& [name, value] : program.tuned_for) {

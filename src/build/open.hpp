@@ -34,6 +34,11 @@ Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, run
 // What a build made, ready to run. Takes the weights of `compiled`.
 Result<std::shared_ptr<const runtime::Engine>> assemble(compile::Compiled* compiled, runtime::EngineOptions options);
 
+// The section that an interrupted build leaves in its engine: what of it is not proven.
+constexpr std::string_view kInterruptedSection = "interrupted";
+// That text; "" for an engine whose build came to its end.
+std::string interrupted_build(const plan::Program& program);
+
 // Dims of a run that an engine was not tuned for, and those it was tuned for: "batch=8,sequence=128".
 struct Untuned {
   std::string tuned, here;

@@ -1,13 +1,21 @@
 // Writing of proofs, and reading them back.
 #include "build/proof.hpp"
 
+#include <algorithm>
+
+#include "base/clock.hpp"
 #include "base/file.hpp"
+#include "base/hash.hpp"
 #include "base/version.hpp"
 #include "build/last_word.hpp"
 #include "build/machine.hpp"
+#include "plan/engine_file.hpp"
 #include "tune/cache.hpp"
 
 namespace peri::build {
+
+// Of every form: the older ones began with "format".
+const FileKind kProofFile{"a proof", [](std::string_view head) { return head.starts_with("{\n \"form"); }};
 
 std::string proof_path(const std::string& engine) { return engine + ".proof"; }
 
@@ -18,11 +26,27 @@ void write_list(JsonWriter& w, std::string_view key, const std::vector<std::stri
   w.end_array();
 }
 
+// Why no candidate was tried alone; "": some were.
+std::string_view why_untried(const compile::Options& o, const StepsDone& done) {
+  if (o.lock) return "no candidate was tried alone: every choice is the lock file's";
+  if (!o.tune.verify) return "nothing was verified: built with --no-verify";
+  return done.steps > 0 && done.verified == 0 ? "no candidate was tried alone" : "";
+}
+
+// Why steps have no time; "": all have one.
+std::string_view why_unmeasured(const compile::Options& o, const build::Built& built, const StepsDone& done) {
+  if (done.measured == done.steps) return "";
+  if (o.lock) return "a lock file's choices are not timed";
+  if (!o.tune.measure) return "built without tuning";
+  if (built.compiled.tuned.untried > 0) return "the build was interrupted";
+  return done.measured > 0 ? "nothing times the reference" : "none of them was tried alone";
+}
+
 // What was verified: kernels on samples, candidates on their problems.
-void write_tiers(JsonWriter& w, const tune::Tuner::Stats& s, bool verify) {
+void write_tiers(JsonWriter& w, const tune::Tuner::Stats& s, std::string_view untried) {
   w.field("worker_deaths", s.worker_deaths);
-  if (!verify) {
-    w.field("how", "nothing was verified: built with --no-verify");
+  if (!untried.empty()) {
+    w.field("how", untried);
     return;
   }
   w.field("how",
@@ -95,8 +119,39 @@ void write_engine_verdict(JsonWriter& w, const build::Built& built) {
 }
 }  // namespace
 
-void write_step(JsonWriter& w, const lower::StepReport& s) {
-  w.begin_object().field("name", s.name).field("chosen", s.chosen).key("evidence");
+namespace {
+std::string done_when(bool done, const tune::Evidence& e, int64_t begun) {
+  if (!done) return "no";
+  if (e.since >= begun) return "in this build";
+  return "in an earlier build" + (e.since ? ", " + utc_text(e.since) : std::string());
+}
+bool is_reference(const lower::StepReport& s) { return s.chosen == "reference"; }
+}  // namespace
+
+std::string verified_when(const lower::StepReport& s, int64_t begun) {
+  return is_reference(s) ? "by definition" : done_when(s.evidence.max_error >= 0, s.evidence, begun);
+}
+
+std::string measured_when(const lower::StepReport& s, int64_t begun) {
+  return done_when(s.evidence.timed(), s.evidence, begun);
+}
+
+StepsDone steps_done(const compile::Compiled& compiled) {
+  StepsDone out;
+  for (const lower::StepReport& s : compiled.steps) {
+    if (s.key.empty()) continue;
+    ++out.steps;
+    out.verified += is_reference(s) || s.evidence.max_error >= 0;
+    out.measured += s.evidence.timed();
+    if (!s.evidence.tried() || s.evidence.since >= compiled.tuned.begun) continue;
+    out.oldest = out.earlier++ ? std::min(out.oldest, s.evidence.since) : s.evidence.since;
+  }
+  return out;
+}
+
+void write_step(JsonWriter& w, const lower::StepReport& s, int64_t begun) {
+  w.begin_object().field("name", s.name).field("chosen", s.chosen);
+  w.field("verified", verified_when(s, begun)).field("measured", measured_when(s, begun)).key("evidence");
   tune::write_evidence(w, s.evidence);
   if (!s.elsewhere.empty()) w.field("elsewhere", s.elsewhere);
   w.key("work");
@@ -116,8 +171,7 @@ void write_step(JsonWriter& w, const lower::StepReport& s) {
   w.end_array().end_object();
 }
 
-Result<Json> read_proof(const std::string& engine) {
-  const std::string path = proof_path(engine);
+Result<Json> read_proof_file(const std::string& path) {
   auto text = read_file(path, size_t{256} << 20);
   if (!text.ok())
     return std::move(text).error().advise("the proof is written by peri build; without it explain the model instead");
@@ -133,6 +187,20 @@ Result<Json> read_proof(const std::string& engine) {
   return json;
 }
 
+Result<Json> read_proof(const std::string& engine) {
+  const std::string path = proof_path(engine);
+  PERI_ASSIGN(Json proof, read_proof_file(path));
+  PERI_ASSIGN(const plan::LoadedEngine loaded, plan::load_engine(engine));
+  const std::string hash = hex64(plan::engine_hash(loaded.file->bytes()));
+  auto named = proof.get_string("engine_hash", "");
+  if (named.ok() && *named == hash) return proof;
+  return refused("the proof is another engine's")
+      .in_file(path)
+      .expecting("the engine " + hash)
+      .but_found(named.ok() && !named->empty() ? "a proof of " + std::string(*named) : "a proof of no file")
+      .advise("build the engine again; peri explain ENGINE --proof FILE reads a proof as it is");
+}
+
 namespace {
 // The machine's peaks, or that a build this short measured none.
 void write_sustained(JsonWriter& w, const compile::Options& o, double tuned_seconds) {
@@ -145,13 +213,36 @@ void write_sustained(JsonWriter& w, const compile::Options& o, double tuned_seco
 }
 }  // namespace
 
-std::string proof_json(const build::Built& built, const compile::Options& o) {
+namespace {
+// What holds for all steps, and for how many each thing does.
+void write_claims(JsonWriter& w, const build::Built& built, const compile::Options& o) {
+  const compile::Compiled& c = built.compiled;
+  const StepsDone done = steps_done(c);
+  w.begin_object()
+      .field("verified", done.verified == done.steps)
+      .field("measured", done.measured == done.steps)
+      .field("steps", done.steps)
+      .field("steps_verified", done.verified)
+      .field("steps_measured", done.measured)
+      .field("steps_of_earlier_builds", done.earlier)
+      .field("not_measured", why_unmeasured(o, built, done))
+      .field("seed", static_cast<int64_t>(o.tune.seed))
+      .field("worker", c.tuned.worker);
+  if (!c.tuned.worker) w.field("no_worker", c.tuned.worker_trouble);
+  write_tiers(w, c.tuned, why_untried(o, done));
+  w.end_object();
+}
+}  // namespace
+
+std::string proof_json(const build::Built& built, const compile::Options& o, std::optional<uint64_t> engine_hash) {
   const compile::Compiled& c = built.compiled;
   JsonWriter w(1);
   w.begin_object()
       .field("form", kProofForm)
+      .field("engine_hash", engine_hash ? hex64(*engine_hash) : "")
       .field("model", o.model)
       .field("name", c.program.name)
+      .field("built", utc_text(c.tuned.begun))
       .field("peri", std::string(version()))
       .field("backend", c.program.backend);
   w.key("machine");
@@ -168,16 +259,9 @@ std::string proof_json(const build::Built& built, const compile::Options& o) {
     for (const auto& [name, value] : dims) w.field(name, value);
     w.end_object();
   }
-  w.end_array()
-      .key("verification")
-      .begin_object()
-      .field("verified", o.tune.verify)
-      .field("measured", o.tune.measure)
-      .field("seed", static_cast<int64_t>(o.tune.seed))
-      .field("worker", c.tuned.worker);
-  if (!c.tuned.worker) w.field("no_worker", c.tuned.worker_trouble);
-  write_tiers(w, c.tuned, o.tune.verify);
-  w.end_object();
+  w.end_array();
+  w.key("verification");
+  write_claims(w, built, o);
   w.key("engine");
   write_engine_verdict(w, built);
   write_whole_graph(w, built.whole);
@@ -210,7 +294,7 @@ std::string proof_json(const build::Built& built, const compile::Options& o) {
   w.end_array();
   write_list(w, "notes", c.notes);
   w.key("steps").begin_array();
-  for (const auto& s : c.steps) write_step(w, s);
+  for (const auto& s : c.steps) write_step(w, s, c.tuned.begun);
   w.end_array().end_object();
   return w.take();
 }

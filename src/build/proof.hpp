@@ -1,20 +1,35 @@
 // The proof of an engine: where and how it was built, what was verified, and every choice with what it was chosen from.
 #pragma once
 
+#include "base/file_uses.hpp"
 #include "build/build.hpp"
 
 namespace peri::build {
 
 // Raised when a member of a proof changes its name or meaning.
-constexpr int kProofForm = 3;
+constexpr int kProofForm = 4;
 
-// One JSON object. Stands beside the engine as ENGINE.proof. Measures what this machine sustains, unless the timing
-// cache knows it.
-std::string proof_json(const build::Built& built, const compile::Options& options);
+// One JSON object. Stands beside the engine as ENGINE.proof, whose hash it names; none: the engine stays in memory.
+// Measures what this machine sustains, unless the timing cache knows it.
+std::string proof_json(const build::Built& built, const compile::Options& options,
+                       std::optional<uint64_t> engine_hash = {});
 std::string proof_path(const std::string& engine);
-// The proof beside an engine. Errors: kIo if there is none, kUnsupported if it is of another form.
+extern const FileKind kProofFile;
+// The proof beside an engine. Errors: kIo if there is none, kUnsupported if it is of another form, kRefused if it is
+// another engine's.
 Result<Json> read_proof(const std::string& engine);
-// A step as it stands in the proof.
-void write_step(JsonWriter& w, const lower::StepReport& step);
+// A proof by its own name, whatever engine it is of.
+Result<Json> read_proof_file(const std::string& path);
+// A step as it stands in the proof. `begun`: what was known before that second is of an earlier build.
+void write_step(JsonWriter& w, const lower::StepReport& step, int64_t begun);
+
+// Steps by what was done to them: in words for one, counted for all. Copies between devices are no choices.
+std::string verified_when(const lower::StepReport& step, int64_t begun);
+std::string measured_when(const lower::StepReport& step, int64_t begun);
+struct StepsDone {
+  int64_t steps = 0, verified = 0, measured = 0;  // the reference is right by definition
+  int64_t earlier = 0, oldest = 0;                // known from an earlier build; the first second of that, 0: not told
+};
+StepsDone steps_done(const compile::Compiled& compiled);
 
 }  // namespace peri::build

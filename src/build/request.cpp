@@ -30,6 +30,17 @@ Result<DType> given_dtype(const char* flag, const std::string& name) {
   return parse_dtype(name);
 }
 
+// The files of a request: none is lost.
+Status check_files(const Request& r) {
+  FileUses files;
+  files.reads("the model", r.model);
+  files.reads("the lock file", r.locked_path);
+  files.writes("the engine", r.engine_path, plan::kEngineFile);
+  if (!r.engine_path.empty()) files.writes("the engine's proof", proof_path(r.engine_path), kProofFile);
+  files.writes("the lock file", r.lock_path, plan::kLockFile);
+  return files.check(r.force);
+}
+
 // Before the work: whether what comes of it can be written.
 Status check_folder_of(const std::string& file) {
   if (file.empty()) return Ok{};
@@ -60,7 +71,11 @@ Result<Made> make(const Request& request) {
   if (!built.ok()) return std::move(built).error().in_file(request.model);
   out.built = std::move(built).value();
   out.stopped = is_stopped(request);
-  if (out.stopped) out.built.compiled.notes.push_back(unproven_text(out.built.compiled));
+  if (out.stopped) {
+    compile::Compiled& compiled = out.built.compiled;
+    compiled.notes.push_back(unproven_text(compiled));
+    compiled.program.sections.push_back({std::string(kInterruptedSection), compiled.notes.back()});
+  }
   return out;
 }
 }  // namespace
@@ -125,6 +140,8 @@ std::string Made::verdict() const {
   int64_t sizes = 0, steps = 0;
   for (const judge::SizeEvidence& e : built.verdict.sizes)
     if (e.limit.empty()) ++sizes, steps += e.steps_judged;
+  if (sizes == 0 && !built.verdict.sizes.empty())
+    return "the engine was not run at its tuned size: " + built.verdict.sizes[0].limit;
   if (sizes == 0) return "the engine was not run";
   std::string text = format("right at %lld size%s, %lld steps judged", static_cast<long long>(sizes),
                             sizes == 1 ? "" : "s", static_cast<long long>(steps));
@@ -134,13 +151,19 @@ std::string Made::verdict() const {
 
 Result<Made> make_engine(const Request& request) {
   for (const std::string& file : {request.engine_path, request.lock_path}) PERI_TRY(check_folder_of(file));
+  PERI_TRY(check_files(request));
   PERI_ASSIGN(Made out, make(request));
   const compile::Compiled& compiled = out.built.compiled;
   // Before the engine is written: it stands without its proof for no longer than it takes to write that.
   const bool file = !request.engine_path.empty();
-  if (file || request.proof) out.proof = proof_json(out.built, out.options) + "\n";
+  std::optional<plan::EngineDraft> draft;
+  if (file) {
+    PERI_ASSIGN(draft, plan::draft_engine(compiled.program, compiled.weights));
+  }
+  if (file || request.proof)
+    out.proof = proof_json(out.built, out.options, draft ? std::optional(draft->hash) : std::nullopt) + "\n";
   if (!request.lock_path.empty()) PERI_TRY(write_file_atomic(request.lock_path, plan::lock_text(compiled.lock)));
-  if (file) PERI_TRY(plan::write_engine(request.engine_path, compiled.program, compiled.weights));
+  if (file) PERI_TRY(plan::write_engine(request.engine_path, *draft, compiled.weights));
   if (file) PERI_TRY(write_file_atomic(proof_path(request.engine_path), out.proof));
   return out;
 }

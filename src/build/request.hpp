@@ -30,6 +30,7 @@ struct Request {
   std::string locked_path;             // take every choice from this lock file; "" none
   std::string engine_path, lock_path;  // files to write; "" none. The proof stands beside the engine
   bool proof = false;                  // make the proof where no engine is written, too
+  bool force = false;                  // files of another kind are overwritten; never one that is read
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
   std::function<bool()> stop;  // once true the build ends with the best so far
 };

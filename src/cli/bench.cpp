@@ -122,7 +122,8 @@ const Entry bench_entry{{
     .min_positional = 1,
     .max_positional = 1,
     .flags =
-        build_flags({{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED (default)", true},
+        build_flags({{"--cast", "", "", "convert inputs of another element type, where no value is lost"},
+                     {"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED (default)", true},
                      {"--seconds", "", "N", "time to sample for, in each process (default 3)"},
                      {"--iterations", "", "N", "at most this many samples, in each process"},
                      {"--repeat", "", "N", "measure in N fresh processes, one after another; compare asks for 5"},
@@ -142,6 +143,7 @@ const Entry bench_entry{{
         "--paced writes a JSON line of such times for each line of standard input, until that ends.\n\n"
         "example:\n  peri bench models/digits_cnn.onnx --dims batch=8 --seconds 1 --json -",
     .run = run,
+    .stops = true,
 }};
 
 }  // namespace peri::cli

@@ -1,7 +1,7 @@
 // peri build: a model becomes an engine file, with its proof beside it.
 #include "base/json.hpp"
 #include "build/proof.hpp"
-#include "build/summary.hpp"
+#include "cli/console/built.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
 #include "plan/memory.hpp"
@@ -9,7 +9,7 @@
 namespace peri::cli {
 namespace {
 
-std::string describe(const build::Made& made, const std::string& path) {
+std::string describe(const Page& page, const build::Made& made, const std::string& path) {
   const compile::Compiled& c = made.built.compiled;
   JsonWriter w;
   w.begin_object().field("engine", path).field("model", c.program.name);
@@ -19,14 +19,11 @@ std::string describe(const build::Made& made, const std::string& path) {
   w.field("import_seconds", c.import_seconds)
       .field("passes_seconds", c.passes_seconds)
       .field("tune_seconds", c.tune_seconds);
-  w.field("interrupted", made.stopped)
-      .field("reference_steps", made.reference_steps())
-      .key("steps_in_order")
-      .begin_array();
-  for (const auto& s : c.steps) build::write_step(w, s);
-  w.end_array().key("summary");
-  build::write_summary(w, build::summary_of(made, path));
-  w.end_object();
+  w.field("reference_steps", made.reference_steps());
+  show_build(page, w, made, path);
+  w.key("steps_in_order").begin_array();
+  for (const auto& s : c.steps) build::write_step(w, s, c.tuned.begun);
+  w.end_array().end_object();
   return w.take();
 }
 
@@ -60,19 +57,19 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(build::Request request, build_request(arguments, arguments.positional[0], &progress));
   request.engine_path = path;
   request.lock_path = arguments.get("--lock");
+  request.force = arguments.has("--force");
   request.locked_path = arguments.get("--locked");
   PERI_ASSIGN(const build::Made made, build::make_engine(request));
   progress.clear();
   const compile::Compiled& compiled = made.built.compiled;
   const int64_t reference = made.reference_steps();
   const Page page(arguments);
-  for (const std::string& line : build::summary_lines(build::summary_of(made, path))) page.line("%s", line.c_str());
   Outcome out;
   out.summary = path + ", " + std::to_string(compiled.program.steps.size()) + " steps" +
                 (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +
                 format(", %.1f s", made.seconds()) + "; " + made.verdict() + host_text(compiled) +
                 (made.stopped ? "; " + compiled.notes.back() : "");
-  out.json = describe(made, path);
+  out.json = describe(Page(arguments), made, path);
   return out;
 }
 }  // namespace
@@ -85,11 +82,12 @@ const Entry build_entry{{
     .min_positional = 1,
     .max_positional = 1,
     .flags =
-        build_flags({{"--output", "-o", "ENGINE", "the engine file to write"},
-                     {"--lock", "", "FILE", "write every choice to this lock file"},
+        build_flags({{"--output", "-o", "ENGINE", "the engine file to write", false, &plan::kEngineFile},
+                     {"--lock", "", "FILE", "write every choice to this lock file", false, &plan::kLockFile},
                      {"--locked", "", "FILE", "take every choice from this lock file: no measuring, the same bytes"}}),
     .details = "example:\n  peri build models/digits_cnn.onnx -o build/digits_cnn.engine --dims batch=1",
     .run = run,
+    .stops = true,
 }};
 
 }  // namespace peri::cli

@@ -8,17 +8,20 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file_uses.hpp"
 #include "base/result.hpp"
 
 namespace peri::cli {
 
-// One flag. `value` empty: a switch. `repeated`: may stand several times.
+// One flag. `value` empty: a switch; with FILE, ENGINE or MODEL in it, it names a file that is read, unless `writes`
+// says what is written there. `repeated`: may stand several times.
 struct Flag {
   std::string_view name;             // "--output"
   std::string_view short_name = "";  // "-o"
   std::string_view value = "";       // "FILE": what help shows
   std::string_view help = "";
   bool repeated = false;
+  const FileKind* writes = nullptr;
 };
 
 // What was typed, checked against the flags: unknown flags and missing values never reach the command.
@@ -51,6 +54,7 @@ struct Command {
   std::string_view details = "";  // more text for help: examples
   Result<Outcome> (*run)(const Arguments& arguments) = nullptr;
   bool hidden = false;
+  bool stops = false;  // on a signal it ends with what it has; the others end where it finds them
 };
 
 struct Entry {

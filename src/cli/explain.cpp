@@ -65,9 +65,11 @@ Result<Outcome> run(const Arguments& arguments) {
   if (arguments.has("--measured")) return explain_measured(arguments);
   const std::string path = arguments.positional[0];
   const bool compare = arguments.has("--compare");
+  if (build::is_engine(path)) PERI_TRY(check_engine_flags(arguments, {}));
+  if (!build::is_engine(path) && arguments.has("--proof")) return usage("--proof is for engines").in_file(path);
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const build::Request request, build_request(arguments, path, &progress));
-  PERI_ASSIGN(const Json proof, build::proof_of(request));
+  PERI_ASSIGN(const Json proof, build::proof_of(request, arguments.get("--proof")));
   progress.clear();
   auto explained = build::explain(proof, compare);
   if (!explained.ok()) return std::move(explained).error().in_file(path);
@@ -75,6 +77,7 @@ Result<Outcome> run(const Arguments& arguments) {
   const Page page(arguments);
   PERI_ASSIGN(const int64_t top, arguments.number("--top", 1, 1000000, 20));
   print_head(page, *explained, compare ? " of this machine" : "");
+  for (const std::string& note : build::proof_words(proof, "notes")) page.line("note: %s", note.c_str());
   for (size_t k = 0; k < rows.size() && k < static_cast<size_t>(top); ++k)
     print_row(page, rows[k], explained->ms, arguments.has("--full"));
   if (rows.size() > static_cast<size_t>(top))
@@ -83,9 +86,7 @@ Result<Outcome> run(const Arguments& arguments) {
   Outcome out;
   out.json = build::explanation_json(path, proof, *explained);
   out.summary = explained->text();
-  const Json* verification = proof.find("verification");
-  auto verified = verification ? verification->get_bool("verified", false) : Result<bool>(false);
-  if (!verified.ok() || !*verified) out.summary += "; candidates were not verified";
+  out.summary += explained->proven;
   return out;
 }
 }  // namespace
@@ -100,6 +101,8 @@ const Entry explain_entry{{
     .flags = build_flags({{"--top", "", "N", "rows of the table (default 20)"},
                           {"--measured", "", "", "of an engine on a device: time the steps in the run itself"},
                           {"--full", "", "", "also each step's nodes, passes, candidates and refusals"},
+                          {"--proof", "", "FILE",
+                           "an engine's proof, whatever engine it is of (default: ENGINE.proof, of this one alone)"},
                           {"--compare", "", "", "an engine of another machine: its times beside this one's floors"}}),
     .details =
         "An engine is explained from the ENGINE.proof beside it, a model is built first. The floor of a step is "

@@ -2,6 +2,7 @@
 // --check whether every weight is intact.
 #include <algorithm>
 
+#include "base/hash.hpp"
 #include "base/json.hpp"
 #include "build/survey.hpp"
 #include "cli/console/model.hpp"
@@ -106,7 +107,9 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e,
       .field("builder", p.builder)
       .field("backend", p.backend)
       .field("precision", dtype_name(p.precision))
-      .field("file_bytes", static_cast<uint64_t>(e.file->size()));
+      .field("file_bytes", static_cast<uint64_t>(e.file->size()))
+      .field("hash", hex64(plan::engine_hash(e.file->bytes())));
+  if (const std::string mark = build::interrupted_build(p); !mark.empty()) w.field("build", mark);
   for (const auto* ports : {&p.inputs, &p.outputs}) {
     w.key(ports == &p.inputs ? "inputs" : "outputs").begin_array();
     for (const plan::Port& port : *ports)
@@ -138,6 +141,8 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e,
 }
 
 Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& path) {
+  static constexpr std::string_view kObeyed[] = {"--device", "--threads"};
+  PERI_TRY(check_engine_flags(arguments, kObeyed));
   PERI_ASSIGN(const plan::LoadedEngine e, plan::load_engine(path));
   if (arguments.has("--check")) PERI_TRY(plan::check_weights(e));
   PERI_ASSIGN(const int threads, thread_count(arguments));
@@ -163,6 +168,8 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
             arguments.has("--check") ? ", every hash fits" : "");
   for (const std::string& line : plan::memory_lines(p, {p.tuned_for.begin(), p.tuned_for.end()}))
     page.line("  memory   %s; workspaces of kernels come on top", line.c_str());
+  const std::string mark = build::interrupted_build(p);
+  if (!mark.empty()) page.line("  note: %s", mark.c_str());
   for (const auto& [name, n] : executors)
     page.line("  executor %-20s %lld steps", name.c_str(), static_cast<long long>(n));
   for (const auto& [name, n] : kernels)
@@ -172,7 +179,7 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   Outcome out;
   out.json = engine_json(path, e, kernels, executors, e.weight_bytes.size(), arguments.has("--check"));
   out.summary = path + " runs here: " + std::to_string(p.steps.size()) + " steps" +
-                (arguments.has("--check") ? ", all weights intact" : "");
+                (arguments.has("--check") ? ", all weights intact" : "") + (mark.empty() ? "" : "; " + mark);
   return out;
 }
 

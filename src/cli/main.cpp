@@ -20,6 +20,8 @@
 namespace peri::cli {
 namespace {
 
+constexpr std::string_view kUnwritten = "standard output does not take the answer: is the disk full?";
+
 std::string overview(size_t columns) {
   std::string out =
       help_row("", "peri " + std::string(version()) + ": a trained model in, a fast engine with proven answers out", 0,
@@ -35,6 +37,22 @@ std::string overview(size_t columns) {
          help_row("", "'peri COMMAND --help' explains one; 'peri --version' prints the version.", 0, columns);
 }
 
+// The object for --json: whose it is and whether it was cut short, then the outcome's own members or the error's.
+std::string answer(std::string_view command, const std::string& object) {
+  JsonWriter w;
+  w.begin_object().field("command", command).field("interrupted", interrupted()).end_object();
+  std::string out = w.take();
+  if (object.size() > 2) out.back() = ',', out += object.substr(1);
+  return out;
+}
+
+// Whether --json may write there: what stands in the way of it is no place for the error that says so.
+bool takes_answer(const Arguments& arguments, std::string_view command, const std::string& path) {
+  const Command* c = find(command);
+  const Status files = c ? file_uses(*c, arguments).check(arguments.has("--force")) : Status(Ok{});
+  return files.ok() || files.error().file != path;
+}
+
 // One object for --json: the outcome's own, or the error.
 int finish(const Arguments* arguments, const Result<Outcome>& result, std::string_view command) {
   const std::string json_to = arguments ? arguments->get("--json") : "";
@@ -44,7 +62,9 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   if (result.ok()) {
     object = result->json.empty() ? "{}" : result->json;
     code = result->code;
-    last = (code == 0 ? "PASSED " : "FAILED ") + std::string(command) +
+    const bool cut = code == 0 && interrupted();
+    if (cut) code = exit_code(ErrorKind::kCancelled);
+    last = (code == 0 ? "PASSED " : "FAILED ") + std::string(command) + (cut ? ": interrupted" : "") +
            (result->summary.empty() ? "" : ": " + result->summary);
   } else {
     const Error& e = result.error();
@@ -70,17 +90,22 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
     object = std::move(w).take();
     last = "FAILED " + std::string(command) + ": " + e.text();
   }
+  // An answer that nobody gets is a failure of a command that had none.
+  const auto failed = [&](std::string_view why) {
+    last = code == 0 ? "FAILED " + std::string(command) + ": " + std::string(why) : last + "; " + std::string(why);
+    code = code == 0 ? 1 : code;
+  };
+  object = answer(command, object);
   if (json_to == "-") {
     std::printf("%s\n", object.c_str());
-  } else if (!json_to.empty()) {
+  } else if (!json_to.empty() && takes_answer(*arguments, command, json_to)) {
     Status written = write_file_atomic(json_to, object + "\n");
-    if (!written.ok() && code == 0) last = "FAILED " + std::string(command) + ": " + written.error().text(), code = 1;
+    if (!written.ok()) failed(written.error().text());
   }
-  if ((std::fflush(stdout) != 0 || std::ferror(stdout)) && code == 0)
-    last = "FAILED " + std::string(command) + ": standard output does not take the answer: is the disk full?", code = 1;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) failed(kUnwritten);
   for (const std::string& note : exec::take_packed_notes())
-    if (arguments && !arguments->has("--quiet")) std::fprintf(stderr, "note: %s\n", note.c_str());
-  std::fprintf(stderr, "%s\n", last.c_str());
+    if (arguments && !arguments->has("--quiet")) say("note: " + note);
+  say(last);
   return code;
 }
 
@@ -105,15 +130,23 @@ Arguments json_of(std::span<char* const> words) {
   return out;
 }
 
+// Text that was asked for on standard output: help, the version.
+int tell(const std::string& text, std::string_view of) {
+  std::fputs(text.c_str(), stdout);
+  if (std::fflush(stdout) == 0) return 0;
+  say("FAILED " + std::string(of) + ": " + std::string(kUnwritten));
+  return 1;
+}
+
 int run(int argc, char** argv) {
   if (argc < 2 || std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0 ||
       std::strcmp(argv[1], "help") == 0) {
-    std::fputs(overview(argc < 2 ? 0 : output_columns()).c_str(), argc < 2 ? stderr : stdout);
-    return argc < 2 ? 2 : 0;
+    if (argc >= 2) return tell(overview(output_columns()), "help");
+    std::fputs(overview(0).c_str(), stderr);
+    return exit_code(ErrorKind::kUsage);
   }
   if (std::strcmp(argv[1], "--version") == 0) {
-    std::printf("peri %s\n", std::string(version()).c_str());
-    return 0;
+    return tell("peri " + std::string(version()) + "\n", "peri");
   }
   const std::span<char* const> words(argv + 2, static_cast<size_t>(argc - 2));
   const Arguments unread = json_of(words);
@@ -132,14 +165,13 @@ int run(int argc, char** argv) {
   auto arguments = parse_arguments(*command, words);
   if (!arguments.ok()) return finish(&unread, std::move(arguments).error(), command->name);
   if (arguments->has("--help")) {
-    std::fputs(help_text(*command, output_columns()).c_str(), stdout);
-    return 0;
+    return tell(help_text(*command, output_columns()), command->name);
   }
   // The float64 reference takes and gives back blocks of many megabytes; fresh pages for each cost a fifth of its time.
   // (No threshold above 32 MiB is taken, so blocks of their own mapping are ruled out altogether.)
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  watch_interrupt();
+  watch_interrupt(command->name, command->stops);
   return finish(&*arguments, run_command(*command, *arguments), command->name);
 }
 
@@ -150,7 +182,7 @@ int main(int argc, char** argv) {
   try {
     const peri::Result<int> code = peri::contained([&]() -> peri::Result<int> { return peri::cli::run(argc, argv); });
     if (code.ok()) return *code;
-    std::fprintf(stderr, "FAILED peri: %s\n", code.error().text().c_str());
+    peri::cli::say("FAILED peri: " + code.error().text());
     return peri::exit_code(code.error().kind);
   } catch (...) {  // the error itself needed memory
     std::fputs("FAILED peri: out of memory\n", stderr);

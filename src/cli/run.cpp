@@ -1,10 +1,16 @@
 // peri run: one inference of a model or engine on files or seeded inputs.
 #include "base/json.hpp"
 #include "build/text.hpp"
+#include "cli/console/answers.hpp"
 #include "cli/console/model.hpp"
 
 namespace peri::cli {
+
+extern const Entry run_entry;
+
 namespace {
+
+constexpr size_t kMostCompared = 200;  // texts: their comparison grows with the square
 
 // Which text each text is most like, as a matrix for programs and in words for people.
 void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const std::vector<std::string>& texts,
@@ -37,13 +43,30 @@ Result<std::vector<Tensor>> tokenized(const Opened& opened, const std::string& p
   return e;
 }
 
+// What --validate found: which step or input brought NaN or Inf in, and whether an answer holds them, which is a
+// failure.
+void take_validation(const NumberWatch& watch, const plan::Program& program, std::span<const Tensor> inputs,
+                     std::span<const Tensor> outputs, JsonWriter& w, Outcome* out) {
+  std::string first = watch.found();
+  for (size_t k = inputs.size(); k-- > 0;)
+    if (const std::string have = no_numbers(inputs[k]).text(); !have.empty())
+      first = "input '" + program.inputs[k].name + "' holds " + have;
+  for (const Tensor& t : outputs)
+    if (!no_numbers(t).text().empty()) out->code = exit_code(ErrorKind::kAccuracy);
+  w.field("first_without_number", first);
+  out->summary += first.empty() ? "; no step makes NaN or Inf" : "; " + first;
+}
+
 Result<Outcome> run(const Arguments& arguments) {
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const Opened opened, open_model(arguments, arguments.positional[0], &progress));
   progress.clear();
   const plan::Program& program = opened.engine->program();
+  PERI_TRY(check_outputs(run_entry.command, arguments, program));
+  PERI_ASSIGN(const Shown shown, shown_of(arguments));
   const std::vector<std::string> texts = arguments.all("--text");
   if (!texts.empty() && arguments.has("--input")) return usage("--text makes all inputs: leave --input out");
+  if (!texts.empty()) PERI_TRY(check_sizes_used(arguments, false));
   PERI_ASSIGN(const std::vector<Tensor> inputs, texts.empty() ? read_inputs(arguments, program, std::nullopt)
                                                               : tokenized(opened, arguments.positional[0], texts));
   std::vector<std::vector<int64_t>> input_dims;
@@ -51,6 +74,8 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(const DimBinding dims, plan::bind_dims(program, input_dims));
   note_untuned(arguments, opened, dims);
   PERI_ASSIGN(auto session, runtime::Session::create(opened.engine));
+  std::optional<NumberWatch> watch;
+  if (arguments.has("--validate")) watch.emplace(session.get());
   PERI_ASSIGN(const std::vector<Tensor> outputs, session->run(inputs));
   if (opened.file) PERI_TRY(opened.file->check());
   Outcome out;
@@ -60,8 +85,16 @@ Result<Outcome> run(const Arguments& arguments) {
     w.field(program.outputs[k].name, tensor_type_text(outputs[k]));
     out.summary += (k ? ", " : "") + program.outputs[k].name + " " + tensor_type_text(outputs[k]);
   }
+  w.end_object().key("answers").begin_object();
+  const Page page(arguments);
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    w.key(program.outputs[k].name);
+    PERI_TRY(show_output(page, w, program.outputs[k].name, outputs[k], shown));
+  }
   w.end_object();
-  if (texts.size() > 1) write_similarity(w, build::text_similarity(program, outputs), texts, &out.summary);
+  if (watch) take_validation(*watch, program, inputs, outputs, w, &out);
+  if (texts.size() > 1 && texts.size() <= kMostCompared)
+    write_similarity(w, build::text_similarity(program, outputs), texts, &out.summary);
   w.end_object();
   out.json = w.take();
   if (arguments.has("--output-dir")) PERI_TRY(write_outputs(arguments.get("--output-dir"), program, outputs));
@@ -69,7 +102,6 @@ Result<Outcome> run(const Arguments& arguments) {
 }
 }  // namespace
 
-extern const Entry run_entry;
 const Entry run_entry{{
     .name = "run",
     .summary = "run a model or an engine once",
@@ -80,6 +112,11 @@ const Entry run_entry{{
         {{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true},
          {"--text", "", "TEXT", "a text for a text model, tokenized by its own tokenizer; several make a batch", true},
          {"--check", "", "", "engines: recompute the hash of every weight first"},
+         {"--print", "", "", "print every element of every output"},
+         {"--top-k", "", "K", "show the K largest elements along the last axis of each output"},
+         {"--labels", "", "FILE", "with --top-k: a name for each of them, one a line"},
+         {"--cast", "", "", "convert inputs of another element type, where no value is lost"},
+         {"--validate", "", "", "name the first step that makes a NaN or an Inf; exit code 3 if an output holds one"},
          {"--output-dir", "", "DIR", "write every output to DIR/NAME.npy and an index outputs.json"}}),
     .details = "example:\n  peri run models/digits_cnn.onnx --input image=random:7 --output-dir build/out",
     .run = run,

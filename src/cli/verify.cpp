@@ -29,6 +29,7 @@ Result<judge::Budget> budget_of(const Arguments& arguments) {
   judge::Budget b = arguments.has("--onnxruntime") ? judge::peer_budget() : judge::Budget();
   PERI_ASSIGN(b.max_error, arguments.real("--max-error", 0, INFINITY, b.max_error));
   b.given = arguments.has("--max-error");
+  b.nan_equal = arguments.has("--nan-equal");
   PERI_ASSIGN(b.min_cosine, arguments.real("--min-cosine", -1, 1, b.min_cosine));
   PERI_ASSIGN(b.max_change, arguments.real("--max-change", 0, INFINITY, b.max_change));
   PERI_ASSIGN(b.tolerance.rtol, arguments.real("--rtol", 0, INFINITY, b.tolerance.rtol));
@@ -84,6 +85,7 @@ void print(const Page& page, const judge::Verification& v) {
 
 Result<Outcome> verify_model(const Arguments& arguments, const std::string& path) {
   PERI_ASSIGN(judge::VerifyTerms terms, terms_of(arguments, path));
+  if (build::is_engine(path)) PERI_TRY(check_engine_flags(arguments, kRunFlags));
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const build::Request request, build_request(arguments, path, &progress));
   const bool against_reference = terms.reference_dir.empty() && terms.peer_model.empty();
@@ -185,6 +187,7 @@ const Entry verify_entry{{
     .max_positional = 1,
     .flags = build_flags(
         {{"--seed", "", "N", "seed of the random inputs (default 1 and 2)", true},
+         {"--cast", "", "", "convert inputs of another element type, where no value is lost"},
          {"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true},
          {"--reference-dir", "", "DIR", "compare with DIR/NAME.npy of each output instead of the reference"},
          {"--onnxruntime", "", "",
@@ -197,6 +200,7 @@ const Entry verify_entry{{
           "--onnxruntime)"},
          {"--rtol", "", "X", "l0 counts elements outside atol + rtol * |wanted| (default 1e-3)"},
          {"--atol", "", "X", "see --rtol (default 1e-5)"},
+         {"--nan-equal", "", "", "NaN against NaN is agreement (default: it proves nothing, and fails)"},
          {"--bisect", "", "",
           "judge every step of a run on the inputs it had and name the first one outside its bound"},
          {"--suite", "", "DIR", "run DIR/*/model.onnx on its test_data_set_* in this process"},

@@ -49,72 +49,6 @@ Result<Imported> import_any(const std::string& model) {
   return out;
 }
 
-Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
-                                const DimBinding& otherwise) {
-  DimBinding binding;
-  std::set<std::string> used, batch_like, sequence_like;
-  std::string known;
-  for (const ir::Value* v : graph.inputs) {
-    for (size_t axis = 0; axis < v->type.rank(); ++axis) {
-      const Dim& d = (*v->type.shape)[axis];
-      if (!d.is_symbol()) continue;
-      const std::string name = d.symbol_name();
-      if (axis == 0) batch_like.insert(name);
-      if (axis == 1 && v->type.rank() == 2 && is_integer(v->type.dtype)) sequence_like.insert(name);
-      binding.emplace(name, axis == 0 ? 1 : 128);
-      const std::string by_axis = v->name + "." + std::to_string(axis);
-      known += (known.empty() ? "" : ", ") + name + " (" + by_axis + ")";
-    }
-  }
-  // A size nobody stated is tried as 128, and as less where an input of that size is too large to try.
-  for (const ir::Value* v : graph.inputs) {
-    auto elements = [&] {
-      double n = 1;
-      for (const Dim& d : *v->type.shape)
-        if (auto size = d.eval(binding); size.ok()) n *= static_cast<double>(*size);
-      return n;
-    };
-    while (elements() > 1 << 26) {
-      bool smaller = false;
-      for (const Dim& d : *v->type.shape)
-        if (d.is_symbol() && binding[d.symbol_name()] > 1) binding[d.symbol_name()] /= 2, smaller = true;
-      if (!smaller) break;
-    }
-  }
-  for (const auto& [name, value] : otherwise)
-    if (binding.contains(name)) binding[name] = value;
-  auto assign = [&](const std::string& key, int64_t value) {
-    if (binding.contains(key)) return binding[key] = value, true;
-    const std::set<std::string>* alias = key == "batch" ? &batch_like : key == "sequence" ? &sequence_like : nullptr;
-    if (!alias || alias->size() != 1) return false;
-    return binding[*alias->begin()] = value, true;
-  };
-  for (const ir::Value* v : graph.inputs)
-    for (size_t axis = 0; axis < v->type.rank(); ++axis) {
-      const std::string by_axis = v->name + "." + std::to_string(axis);
-      const auto it = given.find(by_axis);
-      if (it == given.end()) continue;
-      const Dim& d = (*v->type.shape)[axis];
-      if (d.is_symbol())
-        binding[d.symbol_name()] = it->second;
-      else if (!d.is_const())
-        continue;
-      else if (d.value() != it->second)
-        return usage("axis %zu of input '%s' is fixed", axis, v->name.c_str())
-            .expecting(d.text())
-            .but_found(std::to_string(it->second));
-      used.insert(by_axis);
-    }
-  for (const auto& [key, value] : given) {
-    if (value < 1)
-      return usage("dimension '%s' is %lld", key.c_str(), static_cast<long long>(value)).expecting("at least 1");
-    if (!used.contains(key) && !assign(key, value))
-      return usage("the model has no dimension '%s'", key.c_str())
-          .advise(known.empty() ? "all its dimensions are fixed" : "its dimensions are " + known);
-  }
-  return binding;
-}
-
 namespace {
 // Options as the lock has them; what the caller said otherwise is a contradiction.
 Status obey_lock(Options* o) {
@@ -189,7 +123,7 @@ Status check_provider(const std::string& provider, const lower::Backend& backend
 // The dims to build for: the lock's, if there is one.
 Result<DimBinding> dims_of(const ir::Graph& graph, const Options& options) {
   if (options.lock && options.dims.empty()) return resolve_dims(graph, options.lock->dims);
-  PERI_ASSIGN(DimBinding binding, resolve_dims(graph, options.dims));
+  PERI_ASSIGN(DimBinding binding, possible_dims(graph, options.dims));
   if (options.lock)
     for (const auto& [name, value] : options.lock->dims)
       if (const auto it = binding.find(name); it == binding.end() || it->second != value)
@@ -211,6 +145,7 @@ Result<std::vector<DimBinding>> bounds_of(const ir::Graph& graph, const DimBindi
                      largest ? "largest" : "smallest", name.c_str(), static_cast<long long>(bound.at(name)),
                      static_cast<long long>(value))
             .advise("give --opt-shapes (or --dims) a size between --min-shapes and --max-shapes");
+    PERI_TRY(check_possible(graph, bound));
     out.push_back(std::move(bound));
   }
   if (!options.lock) return out;

@@ -77,7 +77,13 @@ class Compilation {
 Result<Compiled> compile(Options options);
 
 // Values for all named dimensions of the graph's inputs: the given ones, else batch-like axis 0 = 1 and all others 128.
-// Unknown names are an error that lists the known ones. `otherwise`: values of those not given.
+// Unknown names are an error that lists the known ones, two sizes for one dimension one that names both. A size of
+// kShapeEnds for INPUT.N says that the input has N axes and no more. `otherwise`: values of those not given.
+// Sizes that the model cannot have are an error too; what nobody gave is less where 128 is too much for it.
+Result<DimBinding> possible_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given);
+// kUsage, naming sizes and node, where the graph's own shapes contradict each other at these sizes.
+Status check_possible(const ir::Graph& graph, const DimBinding& sizes);
+constexpr int64_t kShapeEnds = -1;
 Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
                                 const DimBinding& otherwise = {});
 

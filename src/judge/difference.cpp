@@ -13,7 +13,8 @@ struct Sums {
 };
 
 void add_float(double w, double g, int64_t at, Tolerance t, Sums* s, Difference* d) {
-  const bool same = w == g || (std::isnan(w) && std::isnan(g));
+  const bool nan = std::isnan(w) && std::isnan(g), same = w == g || nan;
+  d->both_nan += nan;
   double e = same ? 0 : std::fabs(w - g);
   if (std::isnan(e)) e = INFINITY;
   if (!same && !(e <= t.atol + t.rtol * std::fabs(w))) {
@@ -85,6 +86,7 @@ void write_difference(JsonWriter& w, const Difference& d) {
   w.field("range", d.range)
       .field("relative", d.relative)
       .field("cosine", d.cosine)
+      .field("both_nan", d.both_nan)
       .field("worst_at", d.worst_at)
       .field("first_outside", d.first);
 }

@@ -17,6 +17,7 @@ struct Difference {
   double range = 0;       // largest minus smallest finite wanted value
   double relative = 0;    // linf / range (largest |want| where the output is nearly constant)
   double cosine = 1;      // after subtracting each side's mean
+  int64_t both_nan = 0;   // elements that are NaN on both sides, which count as equal here
   int64_t worst_at = -1;  // flat position of linf, or of the first element that differs
   std::string first;      // "element 7: 1.5 for 1.25"; empty if nothing lies outside
 };

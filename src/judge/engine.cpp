@@ -11,6 +11,13 @@
 #include "judge/whole.hpp"
 
 namespace peri::judge {
+
+std::string sizes_text(const DimBinding& sizes) {
+  std::string out;
+  for (const auto& [name, value] : sizes) out += (out.empty() ? "" : ",") + name + "=" + std::to_string(value);
+  return out.empty() ? "its fixed size" : out;
+}
+
 namespace {
 
 // Up to this many flops the whole answer is computed in float64, twice (exact and rounded), about a second of two
@@ -24,12 +31,6 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::kString) return a.string_values() == b.string_values();
   return a.bytes().size() == b.bytes().size() &&
          (a.bytes().empty() || std::memcmp(a.data(), b.data(), a.bytes().size()) == 0);
-}
-
-std::string sizes_text(const DimBinding& sizes) {
-  std::string out;
-  for (const auto& [name, value] : sizes) out += (out.empty() ? "" : ",") + name + "=" + std::to_string(value);
-  return out.empty() ? "its fixed size" : out;
 }
 
 struct EngineJudge {
@@ -73,7 +74,7 @@ struct EngineJudge {
   // A run that failed: the model's own limit, or a fault of the step it was at. False: these inputs say nothing.
   bool explain_failure(const Error& error, size_t step, std::span<const Tensor> inputs, double flops,
                        const DimBinding& sizes, SizeEvidence* evidence) {
-    if (error.kind == ErrorKind::kMemory) return evidence->limit = error.text(), true;
+    if (error.kind == ErrorKind::kMemory) return evidence->limit = error.text(), evidence->no_memory = true;
     const bool about_data = error.kind == ErrorKind::kInvalid || error.kind == ErrorKind::kUsage;
     if (flops <= kWholeFlops) {
       const Status right = reference(inputs);

@@ -27,8 +27,12 @@ struct SizeEvidence {
   bool same_bits = false;     // planned and separate memory gave the same bits
   double whole = -1;          // largest |error| / bound of the answers; -1: not compared
   std::string whole_because;  // why not, or which outputs were left out
+  bool no_memory = false;     // `limit` is this machine's memory
   std::string limit;          // why the model itself cannot run at this size; then nothing above holds
 };
+
+// "batch=1,sequence=128".
+std::string sizes_text(const DimBinding& sizes);
 
 // A step whose choice has to go.
 struct Fault {

@@ -145,9 +145,17 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, V
       if (const std::optional<double> change = change_of(r, n, k))
         o.of_change = o.difference.linf == 0 ? 0 : o.difference.linf / *change;
       double allowed = budget.allowed(got.dtype());
-      o.inside = budget.holds(o.difference, got.dtype()) && !(o.of_change.value_or(0) > budget.max_change);
+      const bool nan = o.difference.both_nan > 0 && !budget.nan_equal;
+      o.inside = !nan && budget.holds(o.difference, got.dtype()) && !(o.of_change.value_or(0) > budget.max_change);
+      v->both_nan += o.difference.both_nan;
+      if (nan && v->outside.empty())
+        v->outside = format(
+            "output '%s' proves nothing at seed %llu: %lld of its %lld elements are NaN, as the wanted "
+            "ones; --nan-equal takes that for agreement",
+            o.output.c_str(), static_cast<unsigned long long>(o.seed), static_cast<long long>(o.difference.both_nan),
+            static_cast<long long>(o.difference.count));
       v->worst = std::max(v->worst, o.difference.relative);
-      if (!o.inside && !budget.given && terms.peer_model.empty() && terms.reference_dir.empty()) {
+      if (!o.inside && !nan && !budget.given && terms.peer_model.empty() && terms.reference_dir.empty()) {
         PERI_ASSIGN(const double rounding, narrow_rounding(s, terms, r, n, k));
         allowed = std::max(allowed, kTimesNarrowRounding * rounding);
         o.inside = o.difference.relative <= allowed && o.difference.cosine >= budget.min_cosine;
@@ -219,6 +227,8 @@ std::string Verification::text() const {
   if (out.empty())
     out = format("%zu runs against %s, largest error %.3g of the output's range, allowed %.3g", runs, against.c_str(),
                  worst, allowed);
+  if (both_nan && outside.empty())
+    out += format("; %lld elements are NaN on both sides and were taken for equal", static_cast<long long>(both_nan));
   if (weights_checked) out += "; " + std::to_string(weights_checked) + " weights intact";
   if (!bisected.empty()) out += "; " + bisected;
   return out;
@@ -232,6 +242,7 @@ std::string verification_json(const Verification& v) {
       .field("max_error", v.max_error)
       .field("precision", std::string(dtype_name(v.precision)))
       .field("weights_checked", v.weights_checked)
+      .field("both_nan", v.both_nan)
       .key("outputs")
       .begin_array();
   for (const OutputVerdict& o : v.outputs) {

@@ -18,6 +18,7 @@ struct Budget {
   double max_error = 1e-4;        // as a share of the output's range
   double min_cosine = -1;         // means subtracted
   double max_change = INFINITY;   // as a share of the change between the answers of two seeds
+  bool nan_equal = false;         // NaN against NaN is agreement; else it says nothing, and is outside
   bool given = false;             // max_error holds for every type; else coarse types have their own rounding
   DType precision = DType::kF32;  // of the engine: what its weights were rounded to; verify() sets it
   Tolerance tolerance;            // of what Difference::l0 counts
@@ -67,6 +68,7 @@ struct Verification {
   double worst = 0;               // the largest error, as a share of its output's range
   int64_t weights_checked = 0;
   size_t runs = 0;
+  int64_t both_nan = 0;  // elements that were NaN on both sides
   std::vector<OutputVerdict> outputs;
   std::string outside;                             // the first answer outside its budget, in words; empty: none
   std::optional<std::vector<StepVerdict>> bisect;  // up to the first wrong one

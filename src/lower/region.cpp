@@ -89,8 +89,12 @@ void close_region(const ir::Graph& graph, Region* r) {
     if (std::find(list.begin(), list.end(), v) == list.end()) list.push_back(v);
   };
   for (const ir::Node* n : r->nodes) {
-    for (ir::Value* v : n->inputs)
-      if (v && !(v->producer && inside.contains(v->producer)) && !small_constant(v)) add_once(r->inputs, v);
+    for (size_t port = 0; port < n->inputs.size(); ++port) {
+      ir::Value* v = n->inputs[port];
+      if (!v || (v->producer && inside.contains(v->producer))) continue;
+      // Kernels pack weights, however few they are.
+      if (!small_constant(v) || (v->constant && ops::role_of(*n, port) == ops::Role::kWeight)) add_once(r->inputs, v);
+    }
     for (ir::Value* v : n->outputs) {
       const bool used_outside =
           graph.is_output(v) ||

@@ -23,7 +23,8 @@ std::string region_name(const Region& region);
 // What a lock file calls it: a hash of its graph with symbolic dims.
 std::string region_key(const Region& region);
 
-// Fills inputs and outputs from nodes. Constants of up to kInlineElements elements stay inside.
+// Fills inputs and outputs from nodes. Constants of up to kInlineElements elements stay inside, but for weights of
+// products and convolutions.
 constexpr int64_t kInlineElements = 16;
 void close_region(const ir::Graph& graph, Region* region);
 

@@ -65,8 +65,7 @@ Status check_output(const ir::Value& v, const PortInfo& declared, std::vector<st
   if (want.dtype != DType::kInvalid && want.dtype != v.type.dtype) return differ("element type");
   if (!want.shape || !v.type.shape) return Ok{};
   if (want.shape->empty() && !v.type.shape->empty()) {  // of exporters that know none
-    notes->push_back("output '" + declared.name + "' is declared with an empty shape; it has " +
-                     ir::type_text(v.type));
+    notes->push_back("output '" + declared.name + "' is declared with an empty shape; it has " + ir::type_text(v.type));
     return Ok{};
   }
   if (want.shape->size() != v.type.shape->size()) return differ("rank");
@@ -103,7 +102,8 @@ Status complete_graph(BuiltGraph& built, const std::vector<PortInfo>& declared_o
   }
   PERI_TRY(g.sort());
   for (const auto& v : g.values()) PERI_TRY(check_size(*v));
-  for (size_t k = 0; k < declared_outputs.size(); ++k) PERI_TRY(check_output(*g.outputs[k], declared_outputs[k], notes));
+  for (size_t k = 0; k < declared_outputs.size(); ++k)
+    PERI_TRY(check_output(*g.outputs[k], declared_outputs[k], notes));
   return Ok{};
 }
 

@@ -294,26 +294,27 @@ const Entry attention_entry{{
      .anchor = true,
      .stores = "probabilities",
      .any_size = any_size,
-     .samples = {"graph { input q: f32[2,3,5,8]; input k: f32[2,3,7,8]; input v: f32[2,3,7,4]; y = attention(q, k, v); "
-                 "output y }",
-                 "graph { input q: f32[2,6,4,8]; input k: f32[2,6,4,8]; input v: f32[2,6,4,8]; input m: f32[2,1,1,6]; "
-                 "y = attention(q, k, v, m) {k_layout=\"bshd\", q_layout=\"bshd\", scale=0.5, v_layout=\"bshd\", "
-                 "y_layout=\"bshd\"}; output y }",
-                 "graph { input q: f32[1,4,5,8]; input k: f32[1,2,8,6]; input v: f32[1,2,6,8]; y = attention(q, k, v) "
-                 "{causal=1, k_layout=\"bhds\"}; output y }",
-                 "graph { input q: f32[2,4,8]; input k: f32[2,4,8]; input v: f32[2,4,8]; const m: bool[4,4] = [1, 0, "
-                 "0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1]; y = attention(q, k, v, m) {k_layout=\"hsd\", "
-                 "q_layout=\"hsd\", v_layout=\"hsd\", y_layout=\"hsd\"}; output y }",
-                 "graph { input q: f32[1,1,3,4]; input k: f32[1,1,2,4]; input v: f32[1,1,2,4]; y = attention(q, k, v) "
-                 "{causal=1, zero_hidden_rows=1}; output y }",
-                 "graph { input q: f16[1,2,4,16]; input k: f16[1,2,4,16]; input v: f16[1,2,4,16]; y = attention(q, k, "
-                 "v); output y }",
-                 "graph { input q: f16[1,2,4,8]; input k: f16[1,2,6,8]; input v: f16[1,2,6,8]; const m: f32[2,1,6] = [0.0, "
-                 "-3.4e38, 0.0, -3.4e38, 0.0, -3.4e38, -3.4e38, -3.4e38, -3.4e38, -3.4e38, -3.4e38, -3.4e38]; y = "
-                 "attention(q, k, v, m); output y }",
-                 "graph { input q: f32[0,2,4,16]; input k: f32[0,2,4,16]; input v: f32[0,2,4,16]; y = attention(q, k, "
-                 "v); output y }",
-                 "graph { input q: f32[1,2,1,64]; input k: f32[1,2,130,64]; input v: f32[1,2,130,64]; y = attention(q, "
-                 "k, v); output y }"}},
+     .samples =
+         {"graph { input q: f32[2,3,5,8]; input k: f32[2,3,7,8]; input v: f32[2,3,7,4]; y = attention(q, k, v); "
+          "output y }",
+          "graph { input q: f32[2,6,4,8]; input k: f32[2,6,4,8]; input v: f32[2,6,4,8]; input m: f32[2,1,1,6]; "
+          "y = attention(q, k, v, m) {k_layout=\"bshd\", q_layout=\"bshd\", scale=0.5, v_layout=\"bshd\", "
+          "y_layout=\"bshd\"}; output y }",
+          "graph { input q: f32[1,4,5,8]; input k: f32[1,2,8,6]; input v: f32[1,2,6,8]; y = attention(q, k, v) "
+          "{causal=1, k_layout=\"bhds\"}; output y }",
+          "graph { input q: f32[2,4,8]; input k: f32[2,4,8]; input v: f32[2,4,8]; const m: bool[4,4] = [1, 0, "
+          "0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1]; y = attention(q, k, v, m) {k_layout=\"hsd\", "
+          "q_layout=\"hsd\", v_layout=\"hsd\", y_layout=\"hsd\"}; output y }",
+          "graph { input q: f32[1,1,3,4]; input k: f32[1,1,2,4]; input v: f32[1,1,2,4]; y = attention(q, k, v) "
+          "{causal=1, zero_hidden_rows=1}; output y }",
+          "graph { input q: f16[1,2,4,16]; input k: f16[1,2,4,16]; input v: f16[1,2,4,16]; y = attention(q, k, "
+          "v); output y }",
+          "graph { input q: f16[1,2,4,8]; input k: f16[1,2,6,8]; input v: f16[1,2,6,8]; const m: f32[2,1,6] = [0.0, "
+          "-3.4e38, 0.0, -3.4e38, 0.0, -3.4e38, -3.4e38, -3.4e38, -3.4e38, -3.4e38, -3.4e38, -3.4e38]; y = "
+          "attention(q, k, v, m); output y }",
+          "graph { input q: f32[0,2,4,16]; input k: f32[0,2,4,16]; input v: f32[0,2,4,16]; y = attention(q, k, "
+          "v); output y }",
+          "graph { input q: f32[1,2,1,64]; input k: f32[1,2,130,64]; input v: f32[1,2,130,64]; y = attention(q, "
+          "k, v); output y }"}},
 }};
 }  // namespace peri::ops

@@ -167,8 +167,9 @@ struct OpDef {
   // Inner values that a kernel may keep in the type of the results, rounded, though the arithmetic is wider. All others
   // stay in the arithmetic's type, and a result is rounded once. Null: there are none.
   std::string_view stores = {};
-  // Results are no larger than what it reads, or about one, and what it sums is summed wider: where activations are kept
-  // in 16 bits it reads and gives those. Others that are neither element-wise nor multiply by weights stay float32.
+  // Results are no larger than what it reads, or about one, and what it sums is summed wider: where activations are
+  // kept in 16 bits it reads and gives those. Others that are neither element-wise nor multiply by weights stay
+  // float32.
   bool keeps_range = false;
   // How many products a sum has, by the dims of the input of Role::kWeight. REQUIRES: such a port.
   double (*fan_in)(const ir::Node& node, std::span<const int64_t> weight) = nullptr;

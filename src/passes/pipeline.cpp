@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "base/file.hpp"
+#include "base/file_uses.hpp"
 
 namespace peri::passes {
 
@@ -68,6 +69,14 @@ Result<PassReport> run_pass(const Pass& pass, ir::Graph& graph, const Precision&
   return report;
 }
 
+namespace {
+Status dump(const std::string& path, const std::string& graph) {
+  static constexpr FileKind kDump{"a dumped graph", [](std::string_view head) { return head.starts_with("graph "); }};
+  PERI_TRY(check_replaces(path, kDump, false));
+  return write_file_atomic(path, graph);
+}
+}  // namespace
+
 Result<std::vector<PassReport>> run_pipeline(ir::Graph& graph, const PipelineOptions& options) {
   for (const std::string& name : options.disabled) {
     if (find(name)) continue;
@@ -91,8 +100,8 @@ Result<std::vector<PassReport>> run_pipeline(ir::Graph& graph, const PipelineOpt
     PERI_ASSIGN(PassReport report, run_pass(*pass, graph, options.precision));
     if (!options.dump_dir.empty() && report.rewrites > 0) {
       const std::string stem = options.dump_dir + "/" + format("%02zu_", reports.size()) + report.name;
-      PERI_TRY(write_file_atomic(stem + ".before.ir", before));
-      PERI_TRY(write_file_atomic(stem + ".after.ir", ir::print(graph)));
+      PERI_TRY(dump(stem + ".before.ir", before));
+      PERI_TRY(dump(stem + ".after.ir", ir::print(graph)));
     }
     reports.push_back(std::move(report));
   }

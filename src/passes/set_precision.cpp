@@ -252,7 +252,8 @@ const Entry set_precision_entry{{
         "taken from a table are widened after they are taken. Where narrow values are asked for, products, rows of "
         "tables, what is computed of them element by element, and norms, means and pooling of them, which sum in "
         "float32, are narrow; sums and softmax, and what they alone read, as the addition of a mask, are float32 "
-        "between casts, and so are squares under a mean and the mask of an attention. Where a narrow type for weights is asked for, float32 weights "
+        "between casts, and so are squares under a mean and the mask of an attention. Where a narrow type for weights "
+        "is asked for, float32 weights "
         "become that, saturated where they pass its largest number. Interfaces keep their types. It stands last, so "
         "that what the passes before made of weights is stored, and no cast is between what they join.",
     .follows = {"fold_constants", "fold_batch_norm", "fuse_attention", "sink_transposes"},

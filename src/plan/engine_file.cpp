@@ -12,6 +12,7 @@ namespace peri::plan {
 
 namespace {
 constexpr char kMagic[8] = {'P', 'E', 'R', 'I', 'E', 'N', 'G', '\n'};
+bool begins_like_engine(std::string_view head) { return head.starts_with(std::string_view(kMagic, sizeof kMagic)); }
 constexpr uint64_t kPage = 4096;
 
 struct Header {
@@ -81,6 +82,8 @@ Status write_weights(AtomicFile& file, uint64_t base, const Program& program, co
 }
 }  // namespace
 
+const FileKind kEngineFile{"an engine", begins_like_engine};
+
 uint64_t engine_checksum(std::span<const std::byte> file, uint64_t metadata_offset, uint64_t metadata_bytes) {
   Hasher h;
   h.add_bytes(file.data(), offsetof(Header, checksum));
@@ -88,7 +91,7 @@ uint64_t engine_checksum(std::span<const std::byte> file, uint64_t metadata_offs
   return h.digest();
 }
 
-Status write_engine(const std::string& path, Program program, const std::vector<Tensor>& tensors) {
+Result<EngineDraft> draft_engine(Program program, const std::vector<Tensor>& tensors) {
   PERI_CHECK(program.weights.size() == tensors.size(), "one tensor for each weight");
   const uint64_t weight_bytes = place_weights(&program, tensors);
   Status sound = check_program(program, weight_bytes);
@@ -106,13 +109,29 @@ Status write_engine(const std::string& path, Program program, const std::vector<
   h.add_bytes(&header, offsetof(Header, checksum));
   h.add_bytes(metadata.data(), metadata.size());
   header.checksum = h.digest();
+  EngineDraft out{std::move(program), std::string(reinterpret_cast<const char*>(&header), sizeof header) + metadata,
+                  header.checksum};
+  out.head.resize(header.weights_offset, '\0');
+  return out;
+}
 
+Status write_engine(const std::string& path, const EngineDraft& draft, const std::vector<Tensor>& tensors) {
   PERI_ASSIGN(AtomicFile file, AtomicFile::create(path));
-  PERI_TRY(file.write(&header, sizeof header));
-  PERI_TRY(file.write(metadata));
-  PERI_TRY(file.write(std::string(header.weights_offset - sizeof header - metadata.size(), '\0')));
-  PERI_TRY(write_weights(file, header.weights_offset, program, tensors));
+  PERI_TRY(file.write(draft.head));
+  PERI_TRY(write_weights(file, draft.head.size(), draft.program, tensors));
   return file.commit();
+}
+
+Status write_engine(const std::string& path, Program program, const std::vector<Tensor>& tensors) {
+  PERI_ASSIGN(const EngineDraft draft, draft_engine(std::move(program), tensors));
+  return write_engine(path, draft, tensors);
+}
+
+uint64_t engine_hash(std::span<const std::byte> file) {
+  PERI_CHECK(file.size() >= sizeof(Header), "the file was loaded");
+  Header h;
+  std::memcpy(&h, file.data(), sizeof h);
+  return h.checksum;
 }
 
 Result<AssembledEngine> assemble_engine(Program program, const std::vector<Tensor>& tensors) {
@@ -172,7 +191,7 @@ bool looks_like_engine(const std::string& path) {
   auto fd = open_file(path);
   if (!fd.ok()) return false;
   auto mapped = MappedFile::map(*fd, path);
-  return mapped.ok() && mapped->size() >= sizeof kMagic && std::memcmp(mapped->data(), kMagic, sizeof kMagic) == 0;
+  return mapped.ok() && begins_like_engine(mapped->text());
 }
 
 Status check_weights(const LoadedEngine& engine) {

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "base/file.hpp"
+#include "base/file_uses.hpp"
 #include "base/tensor.hpp"
 #include "plan/program.hpp"
 
@@ -19,9 +20,20 @@ namespace peri::plan {
 // 2: devices, blobs, and what a step's instances depend on are stated.
 constexpr uint32_t kEngineFormat = 2;
 
-// Lays the weights out (fills offset, bytes and hashes of program.weights, one for each tensor, equal content stored
-// once) and writes the file atomically. The same program and tensors give the same bytes. Errors: kIo.
+// An engine's bytes but for its weights, whose places and hashes are in it.
+struct EngineDraft {
+  Program program;
+  std::string head;   // everything before the weight section
+  uint64_t hash = 0;  // names the engine: it covers the metadata, and with it the hash of every weight
+};
+// Lays the weights out: fills offset, bytes and hashes of program.weights, one for each tensor, equal content stored
+// once. The same program and tensors give the same bytes.
+Result<EngineDraft> draft_engine(Program program, const std::vector<Tensor>& weights);
+// Writes the file atomically. Errors: kIo.
+Status write_engine(const std::string& path, const EngineDraft& draft, const std::vector<Tensor>& weights);
 Status write_engine(const std::string& path, Program program, const std::vector<Tensor>& weights);
+// EngineDraft::hash of a loaded file.
+uint64_t engine_hash(std::span<const std::byte> file);
 
 struct LoadedEngine {
   Program program;
@@ -38,6 +50,7 @@ struct AssembledEngine {
   std::shared_ptr<const void> keep;
 };
 Result<AssembledEngine> assemble_engine(Program program, const std::vector<Tensor>& weights);
+extern const FileKind kEngineFile;
 // True if the file begins like an engine.
 bool looks_like_engine(const std::string& path);
 // Recomputes the hash of every weight block; error naming the first that differs.

@@ -9,6 +9,8 @@
 
 namespace peri::plan {
 
+const FileKind kLockFile{"a lock file", [](std::string_view head) { return head.starts_with("{\n \"peri_lock\":"); }};
+
 namespace {
 constexpr size_t kMaxLockBytes = size_t{64} << 20;
 

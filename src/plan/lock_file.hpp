@@ -9,11 +9,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/file_uses.hpp"
 #include "base/result.hpp"
 
 namespace peri::plan {
 
 constexpr int64_t kLockFormat = 1;
+extern const FileKind kLockFile;
 
 // What runs one region or one change of layout.
 struct LockedChoice {

@@ -341,9 +341,7 @@ const Section* Program::section(std::string_view wanted) const {
   return nullptr;
 }
 
-DType values_type(const Program& program) {
-  return program.devices.size() > 1 ? program.precision : DType::kF32;
-}
+DType values_type(const Program& program) { return program.devices.size() > 1 ? program.precision : DType::kF32; }
 
 int32_t Program::add_blob(std::string bytes) {
   const uint64_t hash = hash_bytes(bytes.data(), bytes.size());

@@ -120,8 +120,8 @@ struct Program {
   const Section* section(std::string_view wanted) const;
 };
 
-// The type that values between the steps of a device are kept in: Program::precision, or float32 where all steps are the
-// host's, which rounds weights alone.
+// The type that values between the steps of a device are kept in: Program::precision, or float32 where all steps are
+// the host's, which rounds weights alone.
 DType values_type(const Program& program);
 
 // Everything a run relies on, checked once at load: indexes, aliases, order of reads and writes, expressions, names,

@@ -32,6 +32,7 @@ struct Evidence {
   std::string compared_with;
   int64_t runs = 0, shared_runs = 0;  // to verify it: in all, and with results in the memory of arguments
   int64_t positions = 0;              // of the answer, held against the reference; 0: everything
+  int64_t since = 0;                  // second of the epoch at which all this was found out; 0: not told
   int64_t shapes = 0, skipped = 0;    // dims it was tried at, and dims at which that would have been too expensive
 
   bool right() const { return rejected.empty(); }

@@ -63,7 +63,8 @@ std::string lacks_memory(const char* what, double bytes) {
   return format("%s takes %.1f GiB of memory, and %.1f are free", what, bytes / (1 << 30), available / (1 << 30));
 }
 
-// What no trial can run is left to the reference, which fails with a typed error if the memory is not there.
+// What no trial can run alone is taken as its kernel's samples have it, and judged with the engine; the reference would
+// be hours slower, and a change of layout has none.
 std::string too_large(const ir::Graph& region) {
   double flops = 0;
   for (const ir::Node* n : region.nodes) flops += ops::cost_of(*n).flops;
@@ -247,7 +248,13 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
   };
   const int64_t start = now_ns();
   foresee(region, constant, candidates);
-  if (const std::string why = too_large(region); !why.empty()) return all(why);
+  if (const std::string why = too_large(region); !why.empty()) {
+    Verdict untried;
+    untried.evidence.untimed = why;
+    untried.lasting = untried.tried = false;
+    for (size_t k = 0; k < candidates.size(); ++k) told(k, &untried);
+    return;
+  }
   auto arguments = make_arguments(region, terms.seed);
   if (!arguments.ok()) return all("cannot be judged: " + arguments.error().text());
   auto given = Given::make(std::move(*arguments), constant);

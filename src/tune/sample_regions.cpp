@@ -66,7 +66,12 @@ constexpr std::string_view kMemoryChains[] = {"", "ar", "ga", "arA", "bSu", "o"}
 std::vector<bool> lift_weights(ir::Graph* g) {
   std::vector<bool> constant(g->inputs.size(), false);
   for (ir::Value* v : g->constants()) {
-    if (v->constant->numel() <= kInlineElements || v->constant->dtype() == DType::kString) continue;
+    const bool weighs = std::any_of(v->users.begin(), v->users.end(), [&](const ir::Node* n) {
+      for (size_t port = 0; port < n->inputs.size(); ++port)
+        if (n->inputs[port] == v && ops::role_of(*n, port) == ops::Role::kWeight) return true;
+      return false;
+    });
+    if ((v->constant->numel() <= kInlineElements && !weighs) || v->constant->dtype() == DType::kString) continue;
     g->replace_uses(v, g->add_input("weight", v->type));
     constant.push_back(true);
   }

@@ -70,6 +70,7 @@ Tuner::Tuner(Options options) : state_(std::make_unique<State>()) {
     s.options.stop = [stop = s.options.stop, start = now_ns(), most = s.options.budget_seconds] {
       return (stop && stop()) || seconds_since(start) > most;
     };
+  s.stats.begun = wall_seconds();
   s.stats.worker = !s.options.worker.empty();
   if (!s.stats.worker) s.stats.worker_trouble = "no worker was asked for";
   if (!s.options.cache_path.empty() && s.options.measure)
@@ -166,8 +167,9 @@ std::vector<Verdict> Tuner::State::judged(const ir::Graph& region, const std::ve
     Candidate* c = fresh[k];
     settled[k] = true;
     verdicts[k] = *v;
-    c->evidence = v->evidence;
-    if (cache && v->lasting) cache->store(key, candidate_key(*c, region), v->evidence);
+    verdicts[k].evidence.since = wall_seconds();
+    c->evidence = verdicts[k].evidence;
+    if (cache && v->lasting) cache->store(key, candidate_key(*c, region), c->evidence);
   };
   RemoteJudge* w = worker();
   const Status done = w ? w->judge(region, constant, list, terms, told) : refused("no worker");

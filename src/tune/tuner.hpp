@@ -97,6 +97,7 @@ class Tuner {
   };
   struct Stats {
     std::map<std::string, KernelRuns> kernels;
+    int64_t begun = 0;  // second of the epoch: evidence of an earlier one is of another build
     int64_t problems = 0, candidates = 0, measured = 0, from_cache = 0, rejected = 0;
     int64_t untimed = 0;   // candidates whose time was not believed
     int64_t untried = 0;   // problems of which nothing was verified or measured, since `stop` said so

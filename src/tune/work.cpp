@@ -1,6 +1,7 @@
 // Costs of the nodes, put together for a region.
 #include "tune/work.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "kernels/entry.hpp"
@@ -22,6 +23,12 @@ bool sums_products(const ir::Node& node) {
   return node.inputs.size() >= 2 && node.inputs[0] && node.inputs[1] && is_float(node.inputs[0]->type.dtype) &&
          is_float(node.inputs[1]->type.dtype);
 }
+// Whether the node reads the elements that indices name, which may be few of its argument's, or the same again.
+bool picks(const ir::Node& node, const ops::Cost& cost) {
+  const ops::OpDef* op = ops::find(node.op);
+  const auto by_index = [](const ops::Port& p) { return p.role == ops::Role::kIndex; };
+  return op && std::any_of(op->inputs.begin(), op->inputs.end(), by_index) && cost.bytes_read <= cost.bytes_written;
+}
 }  // namespace
 
 RegionWork work_of(const ir::Graph& region, double offer_flops) {
@@ -42,7 +49,7 @@ RegionWork work_of(const ir::Graph& region, double offer_flops) {
       all += bytes_of(*v);
       if (inside.insert(v).second) fresh += bytes_of(*v);
     }
-    if (cost.bytes_read >= all) w.bytes += fresh;
+    if (cost.bytes_read >= all && !picks(*n, cost)) w.bytes += fresh;
     for (const ir::Value* v : n->outputs) inside.insert(v);
   }
   for (const ir::Value* v : region.outputs) w.bytes += bytes_of(*v);

@@ -38,6 +38,20 @@ constexpr std::string_view kGood =
     R"({"__metadata__":{"format":"pt"},"b":{"dtype":"I64","shape":[1],"data_offsets":[24,32]},)"
     R"("a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"e":{"dtype":"F16","shape":[0,5],"data_offsets":[32,32]}}  )";
 
+// A folder of strangers may link its weights to any file of the user's.
+TEST(Safetensors, WhatIsNoSafetensorsFileIsNotQuoted) {
+  const std::string secret = "hunter2 is my password, and it is nobody's business";
+  for (const std::string& file : {secret, file_of(secret, 0), file_of("{" + secret, 0), file_of("{\"" + secret, 0),
+                                  file_of("{}" + secret, 0), file_of("{}", 0, 1000) + secret}) {
+    const std::string said = error_of(file);
+    EXPECT_NE(said, "ok");
+    EXPECT_EQ(said.find("hunter2"), std::string::npos) << said;
+  }
+  uint64_t first = 0;
+  std::memcpy(&first, secret.data(), 8);
+  EXPECT_EQ(error_of(secret).find(std::to_string(first)), std::string::npos) << error_of(secret);
+}
+
 TEST(Safetensors, ReadsAGoodFile) {
   const std::string file = file_of(kGood, 32);
   Result<std::vector<TensorInfo>> r = parse_safetensors(bytes_of(file));

@@ -34,7 +34,7 @@ def stopped(peri, model, folder, how, after, earlier):
         child.communicate()
         return [f"still running a minute after {how.name}"]
     problems = []
-    if how == signal.SIGINT and child.returncode not in (0, 1, 130, -signal.SIGINT):
+    if how != signal.SIGKILL and child.returncode not in (0, 130, -how):  # -how: before it could look
         problems.append(f"exit code {child.returncode}: {said.strip()[-200:]}")
     if child.returncode == 0 and not engine.is_file():
         problems.append("passed without an engine")

@@ -95,6 +95,9 @@ TEST(Work, OnlyWhatCannotBeLeftOutMakesAFloor) {
       work_of(graph("graph { input x: f32[1000,4]; input i: i64[2]; y = gather(x, i) {axis = 0}; output y }"), 0);
   EXPECT_DOUBLE_EQ(picked.bytes, 4 * 8) << "most of the table is never read";
   EXPECT_EQ(picked.least.flops, 0);
+  const auto many =
+      work_of(graph("graph { input x: f32[6,4]; input i: i64[1000]; y = gather(x, i) {axis = 0}; output y }"), 0);
+  EXPECT_DOUBLE_EQ(many.bytes, 4 * 4000) << "the indices may name one row";
 }
 
 }  // namespace

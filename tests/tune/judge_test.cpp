@@ -47,8 +47,10 @@ const kernels::Kernel kFaulty{"faulty", 1, "two", "cpu", "products", offer_produ
 const kernels::Kernel kFaultyToo{"faulty_too", 1, "one", "cpu", "products", offer_product, make_product<true>};
 const kernels::Kernel kOther{"other", 1, "three", "cpu", "products", offer_product, make_product<false>};
 
-std::vector<Verdict> judged(const std::vector<const kernels::Kernel*>& order, bool measure = false) {
-  auto g = ir::parse_graph("graph { input x: f32[200,400]; input w: f32[400,300]; y = matmul(x, w); output y }");
+std::vector<Verdict> judged(
+    const std::vector<const kernels::Kernel*>& order, bool measure = false,
+    const char* text = "graph { input x: f32[200,400]; input w: f32[400,300]; y = matmul(x, w); output y }") {
+  auto g = ir::parse_graph(text);
   EXPECT_TRUE(g.ok() && ops::infer_graph(*g).ok());
   std::vector<Candidate> candidates;
   for (const kernels::Kernel* k : order) {
@@ -65,6 +67,15 @@ std::vector<Verdict> judged(const std::vector<const kernels::Kernel*>& order, bo
     if (v) out[k] = *v;
   });
   return out;
+}
+
+// The reference in its place would take hours, and a change of layout has none.
+TEST(Judge, WhatIsTooLargeToTryIsNotRejected) {
+  const std::vector<Verdict> huge = judged(
+      {&kGood}, true, "graph { input x: f32[20000,20000]; input w: f32[20000,20000]; y = matmul(x, w); output y }");
+  EXPECT_TRUE(huge[0].evidence.right()) << huge[0].evidence.rejected;
+  EXPECT_FALSE(huge[0].evidence.tried());
+  EXPECT_NE(huge[0].evidence.untimed.find("too much to try"), std::string::npos) << huge[0].evidence.untimed;
 }
 
 TEST(Judge, OneWrongElementIsFoundByTheOtherProvidersAnswer) {

@@ -55,7 +55,7 @@ class Way:
         if not again:
             self.stamp.unlink(missing_ok=True)
             say(f"{self.name}: building for {dims} (import, passes, candidates verified and timed)")
-            self.peri.call("build", self.model, "-o", self.engine, "--dims", dims, "--threads", self.threads, "--json", told)
+            self.peri.call("build", self.model, "-o", self.engine, "--dims", dims, "--threads", self.threads, "--json", told, "--force")
         built = json.loads(told.read_text())
         steps = built["steps_in_order"]
         names = [s["name"] for s in steps]
@@ -74,7 +74,7 @@ class Way:
             say(f"{self.name}: verifying against the float64 reference")
             with tempfile.TemporaryDirectory(dir=self.peri.scratch.name) as scratch:
                 words = [w for name, path in save(feed, scratch).items() for w in ("--input", f"{name}={path}")]
-                done = subprocess.run([self.peri.command, "verify", self.engine, *words, "--json", told], capture_output=True, text=True)
+                done = subprocess.run([self.peri.command, "verify", self.engine, *words, "--json", told, "--force"], capture_output=True, text=True)
             if done.returncode not in (0, 3):
                 raise SuiteError(done.stderr.strip().splitlines()[-1])
             if done.returncode == 0:

@@ -5,13 +5,18 @@
 
 #include "base/fault.hpp"
 #include "base/spelling.hpp"
+#include "build/proof.hpp"
 #include "cli/console/terminal.hpp"
+#include "plan/engine_file.hpp"
 
 namespace peri::cli {
 
+const FileKind kAnswerFile{"a result of peri", [](std::string_view head) { return head.starts_with("{\"command\":"); }};
+
 namespace {
-constexpr Flag kCommon[] = {
-    {"--json", "", "FILE", "write the result as one JSON object to FILE (- for standard output)"},
+const Flag kCommon[] = {
+    {"--json", "", "FILE", "write the result as one JSON object to FILE (- for standard output)", false, &kAnswerFile},
+    {"--force", "", "", "overwrite files of another kind"},
     {"--quiet", "-q", "", "no progress, only the last line"},
     {"--help", "-h", "", "show this help"},
 };
@@ -129,7 +134,26 @@ std::string help_text(const Command& c, size_t columns) {
   return out;
 }
 
+FileUses file_uses(const Command& command, const Arguments& arguments) {
+  FileUses out;
+  for (const std::string& word : arguments.positional) out.reads("the input '" + word + "'", word);
+  for (const auto& [name, values] : arguments.values) {
+    const Flag* f = find_flag(command, name);
+    if (!f) continue;
+    const bool names_file = f->value.ends_with("FILE") || f->value == "ENGINE" || f->value.starts_with("MODEL");
+    for (const std::string& value : values) {
+      if (f->writes && value != "-") out.writes(name, value, *f->writes);
+      if (f->writes == &plan::kEngineFile)
+        out.writes("the engine's proof", build::proof_path(value), build::kProofFile);
+      const size_t from = f->value.find('=') == std::string_view::npos ? 0 : value.find('=') + 1;
+      if (!f->writes && names_file) out.reads(name, value.substr(from));
+    }
+  }
+  return out;
+}
+
 Result<Outcome> run_command(const Command& command, const Arguments& arguments) {
+  PERI_TRY(file_uses(command, arguments).check(arguments.has("--force")));
   Result<Outcome> outcome = contained([&] { return command.run(arguments); });
   if (!outcome.ok() && outcome.error().file.empty() && outcome.error().kind != ErrorKind::kUsage &&
       command.max_positional == 1 && !arguments.positional.empty())

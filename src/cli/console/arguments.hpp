@@ -12,8 +12,12 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
 std::span<const Flag> common_flags();
 // Lines fit into so many columns, but for examples; 0: they are as long as they are.
 std::string help_text(const Command& command, size_t columns = 0);
-// Runs the command; what it throws becomes its error, and an error that names no file is about its only positional
-// argument.
+// The files that the arguments name, to be checked before the work; a command adds what else it writes.
+FileUses file_uses(const Command& command, const Arguments& arguments);
+// What --json writes: an object that says first which command it is the answer of.
+extern const FileKind kAnswerFile;
+// Checks the files, runs the command; what it throws becomes its error, and an error that names no file is about its
+// only positional argument.
 Result<Outcome> run_command(const Command& command, const Arguments& arguments);
 
 }  // namespace peri::cli

@@ -7,6 +7,8 @@
 #include "base/json.hpp"
 #include "base/npy.hpp"
 #include "base/spelling.hpp"
+#include "cli/console/answers.hpp"
+#include "cli/console/arguments.hpp"
 #include "cli/console/model.hpp"
 #include "judge/seeded.hpp"
 #include "onnx/tensor_file.hpp"
@@ -56,16 +58,27 @@ Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::
           .expecting("--input " + p.name + "=FILE")
           .advise("the inputs are: " + known);
     const bool random = what.empty() || what.starts_with("random:");
-    if (what.starts_with("random:") &&
-        std::from_chars(what.data() + 7, what.data() + what.size(), seed).ptr != what.data() + what.size())
-      return usage("the seed is not a number").but_found(what);
+    if (what.starts_with("random:")) {
+      const auto [end, code] = std::from_chars(what.data() + 7, what.data() + what.size(), seed);
+      if (code != std::errc() || end != what.data() + what.size())
+        return usage("the seed is not a whole number from 0 to 18446744073709551615").but_found(what);
+    }
     if (!random) {
       PERI_ASSIGN(Tensor t, read_tensor(what));
+      if (t.dtype() != p.dtype && arguments.has("--cast")) {
+        const std::string had = tensor_type_text(t);
+        auto made = cast(t, p.dtype);
+        if (!made.ok()) return std::move(made).error().in_file(what);
+        t = std::move(made).value();
+        if (!arguments.has("--quiet"))
+          say("note: input '" + p.name + "' is cast from " + had + " to " + tensor_type_text(t));
+      }
       if (t.dtype() != p.dtype)
         return usage("input '%s' has another type", p.name.c_str())
             .in_file(what)
             .expecting(std::string(dtype_name(p.dtype)) + shape_text(p.shape))
-            .but_found(tensor_type_text(t));
+            .but_found(tensor_type_text(t))
+            .advise("save it in that type, or let --cast convert it");
       out.push_back(std::move(t));
       continue;
     }
@@ -75,7 +88,26 @@ Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::
     PERI_ASSIGN(Tensor t, judge::random_input(p, *dims, seed));
     out.push_back(std::move(t));
   }
+  PERI_TRY(check_sizes_used(arguments, dims.has_value() || program.inputs.empty()));
   return out;
+}
+
+namespace {
+std::string output_file(const plan::Port& port) { return percent_encode_name(port.name) + ".npy"; }
+constexpr std::string_view kIndex = "/outputs.json";
+const FileKind kIndexFile{"the index of another run", [](std::string_view head) {
+                            return head.starts_with("{") && head.find(".npy\"") != std::string_view::npos;
+                          }};
+}  // namespace
+
+Status check_outputs(const Command& command, const Arguments& arguments, const plan::Program& program) {
+  if (!arguments.has("--output-dir")) return Ok{};
+  const std::string dir = arguments.get("--output-dir");
+  FileUses files = file_uses(command, arguments);
+  for (const plan::Port& p : program.outputs)
+    files.writes("output '" + p.name + "'", dir + "/" + output_file(p), kNpyFile);
+  files.writes("the index of the outputs", dir + std::string(kIndex), kIndexFile);
+  return files.check(arguments.has("--force"));
 }
 
 Status write_outputs(const std::string& dir, const plan::Program& program, std::span<const Tensor> outputs) {
@@ -85,12 +117,12 @@ Status write_outputs(const std::string& dir, const plan::Program& program, std::
   JsonWriter w(2);
   w.begin_object();
   for (size_t k = 0; k < outputs.size(); ++k) {
-    const std::string file = percent_encode_name(program.outputs[k].name) + ".npy";
+    const std::string file = output_file(program.outputs[k]);
     PERI_TRY(write_npy(dir + "/" + file, outputs[k]));
     w.field(program.outputs[k].name, file);
   }
   w.end_object();
-  return write_file_atomic(dir + "/outputs.json", w.take() + "\n");
+  return write_file_atomic(dir + std::string(kIndex), w.take() + "\n");
 }
 
 }  // namespace peri::cli

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
+#include <limits>
 
 #include "base/clock.hpp"
 #include "base/thread_pool.hpp"
@@ -43,55 +43,83 @@ Result<int> thread_count(const Arguments& arguments) {
 }
 
 namespace {
-Status add_dims(const std::string& list, std::map<std::string, int64_t>* out) {
-  size_t at = 0;
-  while (at <= list.size()) {
+using Sizes = std::map<std::string, int64_t>;
+
+// A size as it was typed: a whole number from 1.
+Result<int64_t> size_of(std::string_view flag, std::string_view text, const std::string& item) {
+  int64_t v = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (code == std::errc() && end == text.data() + text.size() && v >= 1) return v;
+  return usage("%s has no size there", std::string(flag).c_str())
+      .expecting(format("whole numbers from 1 to %lld", static_cast<long long>(std::numeric_limits<int64_t>::max())))
+      .but_found(item);
+}
+
+Status add(std::string_view flag, const std::string& name, int64_t value, Sizes* out) {
+  if (out->emplace(name, value).second) return Ok{};
+  return usage("%s gives '%s' a size, and it has one", std::string(flag).c_str(), name.c_str())
+      .advise("give each dimension once");
+}
+
+Status add_dims(const std::string& list, Sizes* out) {
+  for (size_t at = 0; at <= list.size();) {
     const size_t end = std::min(list.find(',', at), list.size());
     const std::string item = list.substr(at, end - at);
     const size_t eq = item.rfind('=');
-    int64_t v = 0;
-    if (eq == std::string::npos || eq == 0 ||
-        std::from_chars(item.data() + eq + 1, item.data() + item.size(), v).ptr != item.data() + item.size() ||
-        eq + 1 == item.size())
-      return usage("--dims is not NAME=N").but_found(item);
-    (*out)[item.substr(0, eq)] = v;
+    if (eq == std::string::npos || eq == 0) return usage("--dims is not NAME=N").but_found(item);
+    PERI_ASSIGN(const int64_t v, size_of("--dims", std::string_view(item).substr(eq + 1), item));
+    PERI_TRY(add("--dims", item.substr(0, eq), v, out));
     at = end + 1;
   }
   return Ok{};
 }
 
-Status add_shape(std::string_view flag, const std::string& item, std::map<std::string, int64_t>* out) {
+Status add_shape(std::string_view flag, const std::string& item, Sizes* out) {
   const size_t colon = item.rfind(':');
   if (colon == std::string::npos || colon == 0)
     return usage("%s is not NAME:AxBxC", std::string(flag).c_str()).but_found(item);
-  size_t at = colon + 1;
-  for (int axis = 0; at <= item.size(); ++axis) {
+  const std::string axis = item.substr(0, colon) + ".";
+  int axes = 0;
+  for (size_t at = colon + 1; at <= item.size(); ++axes) {
     const size_t end = std::min(item.find('x', at), item.size());
-    int64_t v = 0;
-    if (std::from_chars(item.data() + at, item.data() + end, v).ptr != item.data() + end || end == at)
-      return usage("%s is not NAME:AxBxC", std::string(flag).c_str()).but_found(item);
-    (*out)[item.substr(0, colon) + "." + std::to_string(axis)] = v;
+    PERI_ASSIGN(const int64_t v, size_of(flag, std::string_view(item).substr(at, end - at), item));
+    PERI_TRY(add(flag, axis + std::to_string(axes), v, out));
     at = end + 1;
   }
-  return Ok{};
+  return add(flag, axis + std::to_string(axes), compile::kShapeEnds, out);
 }
 
-Result<std::map<std::string, int64_t>> given_shapes(const Arguments& arguments, std::string_view flag) {
-  std::map<std::string, int64_t> out;
+Result<Sizes> given_shapes(const Arguments& arguments, std::string_view flag) {
+  Sizes out;
   for (const std::string& item : arguments.all(flag)) PERI_TRY(add_shape(flag, item, &out));
   return out;
 }
 
-Result<std::map<std::string, int64_t>> given_dims(const Arguments& arguments) {
-  std::map<std::string, int64_t> out;
+Result<Sizes> given_dims(const Arguments& arguments) {
+  Sizes out;
   for (const std::string& list : arguments.all("--dims")) PERI_TRY(add_dims(list, &out));
-  for (const char* flag : {"--shapes", "--opt-shapes"}) {
-    PERI_ASSIGN(const auto shapes, given_shapes(arguments, flag));
-    for (const auto& [axis, value] : shapes) out[axis] = value;
-  }
+  for (const char* flag : {"--shapes", "--opt-shapes"})
+    for (const std::string& item : arguments.all(flag)) PERI_TRY(add_shape(flag, item, &out));
   return out;
 }
 }  // namespace
+
+Status check_engine_flags(const Arguments& arguments, std::span<const std::string_view> obeyed) {
+  for (const Flag& f : build_flags())
+    if (arguments.has(f.name) && std::find(obeyed.begin(), obeyed.end(), f.name) == obeyed.end())
+      return usage("%s is for models: an engine was built without it", std::string(f.name).c_str())
+          .in_file(arguments.positional[0])
+          .advise("leave it out, or build the engine again with it");
+  return Ok{};
+}
+
+Status check_sizes_used(const Arguments& arguments, bool used) {
+  if (used || arguments.positional.empty() || !build::is_engine(arguments.positional[0])) return Ok{};
+  for (const char* flag : {"--dims", "--shapes", "--opt-shapes"})
+    if (arguments.has(flag))
+      return usage("%s is for random inputs: those given have their own sizes", flag).advise("leave it out");
+  return Ok{};
+}
 
 Result<build::Request> build_request(const Arguments& arguments, const std::string& model, Progress* progress) {
   build::Request r;
@@ -126,8 +154,12 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
   PERI_ASSIGN(const int threads, thread_count(arguments));
   const int64_t start = now_ns();
   if (build::is_engine(path)) {
+    PERI_TRY(check_engine_flags(arguments, kRunFlags));
     PERI_ASSIGN(out.engine, build::load(path, build::run_options(threads, {}, arguments.get("--device")),
                                         arguments.has("--check"), &out.file));
+    if (const std::string mark = build::interrupted_build(out.engine->program());
+        !mark.empty() && !arguments.has("--quiet"))
+      say("note: " + mark);
   } else {
     if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
     PERI_ASSIGN(const build::Request request, build_request(arguments, path, progress));
@@ -145,11 +177,11 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
 bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBinding& dims) {
   const std::optional<build::Untuned> untuned = build::untuned(opened.engine->program(), dims);
   if (untuned && !arguments.has("--quiet"))
-    std::fprintf(stderr,
-                 "note: tuned for %s, run at %s: right, but perhaps not fastest; to tune for it: peri build %s -o "
-                 "ENGINE --dims %s\n",
-                 untuned->tuned.c_str(), untuned->here.c_str(),
-                 opened.compiled ? arguments.positional[0].c_str() : "MODEL", untuned->here.c_str());
+    say(
+        format("note: tuned for %s, run at %s: right, but perhaps not fastest; to tune for it: peri build %s -o ENGINE "
+               "--dims %s",
+               untuned->tuned.c_str(), untuned->here.c_str(),
+               opened.compiled ? arguments.positional[0].c_str() : "MODEL", untuned->here.c_str()));
   return untuned.has_value();
 }
 

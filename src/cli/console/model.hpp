@@ -19,6 +19,13 @@ std::vector<Flag> build_flags(std::vector<Flag> more = {});
 Result<build::Request> build_request(const Arguments& arguments, const std::string& model, Progress* progress);
 Result<int> thread_count(const Arguments& arguments);
 
+// What of the flags of a build an engine obeys when it runs: the sizes of random inputs, and threads.
+inline constexpr std::string_view kRunFlags[] = {"--device", "--dims", "--opt-shapes", "--shapes", "--threads"};
+// kUsage for a flag of a build that is given with an engine and is none of these.
+Status check_engine_flags(const Arguments& arguments, std::span<const std::string_view> obeyed);
+// kUsage for sizes given beside an engine's inputs that have sizes of their own. `used`: an input took them.
+Status check_sizes_used(const Arguments& arguments, bool used);
+
 // An engine ready to run, from an engine file, or built in memory from a model.
 struct Opened {
   std::shared_ptr<const runtime::Engine> engine;
@@ -38,6 +45,8 @@ Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::
 // Concrete values for every dimension of the program's inputs from --dims/--shapes, else what it was tuned for.
 Result<DimBinding> program_dims(const Arguments& arguments, const plan::Program& program);
 
+// Checks before a run that what --output-dir will hold replaces no file of another kind and none that is read.
+Status check_outputs(const Command& command, const Arguments& arguments, const plan::Program& program);
 // Writes DIR/NAME.npy for every output, and DIR/outputs.json. DIR is made if it does not exist.
 Status write_outputs(const std::string& dir, const plan::Program& program, std::span<const Tensor> outputs);
 

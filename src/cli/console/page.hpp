@@ -1,4 +1,5 @@
-// Lines for people on standard output: nothing under --quiet or where the JSON object takes standard output.
+// Lines for people on standard output: nothing under --quiet or where the JSON object takes standard output. What a
+// model's names hold never reaches the terminal as it is (printable()).
 #pragma once
 
 #include <string>

@@ -10,17 +10,31 @@
 #include <cstdio>
 
 #include "base/clock.hpp"
+#include "base/result.hpp"
+#include "base/utf8.hpp"
 
 namespace peri::cli {
 
 namespace {
 constexpr int64_t kPlainLineEveryNs = 2'000'000'000;  // without a terminal
 constexpr int64_t kFirstPlainLineNs = 500'000'000;    // so that nobody waits a second for a sign of life
-volatile std::sig_atomic_t g_interrupts = 0;
+constexpr unsigned kGraceSeconds = 2;                 // in which a command that stops must have looked
+volatile std::sig_atomic_t g_interrupts = 0, g_seen = 0;
+bool g_stops = false;
+char g_last_line[160];  // what is said where a signal ends the process
+size_t g_last_size = 0;
 
+void end_now() {
+  (void)!write(2, g_last_line, g_last_size);
+  _exit(exit_code(ErrorKind::kCancelled));
+}
 void on_interrupt(int) {
-  if (g_interrupts) _exit(130);
+  if (g_interrupts || !g_stops) end_now();
   g_interrupts = 1;
+  alarm(kGraceSeconds);
+}
+void on_alarm(int) {
+  if (!g_seen) end_now();
 }
 constexpr size_t kLeastColumns = 20;  // narrower terminals wrap by themselves
 
@@ -68,6 +82,8 @@ std::string help_row(const std::string& left, std::string_view text, size_t inde
   return out + "\n";
 }
 
+void say(std::string_view line) { std::fprintf(stderr, "%s\n", printable(line).c_str()); }
+
 Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(2) == 1), start_ns_(now_ns()) {
   last_ns_ = start_ns_ - kPlainLineEveryNs + kFirstPlainLineNs;
 }
@@ -83,11 +99,11 @@ void Progress::show(size_t done, size_t total, const std::string& what) {
            " s left";
   const std::string count = total ? "[" + std::to_string(done) + "/" + std::to_string(total) + left + "] " : "";
   if (terminal_) {
-    std::fprintf(stderr, "\r\033[K%s", within(count + what, terminal_columns(2)).c_str());
+    std::fprintf(stderr, "\r\033[K%s", within(printable(count + what), terminal_columns(2)).c_str());
     std::fflush(stderr);
     drawn_ = true;
   } else if (now_ns() - last_ns_ >= kPlainLineEveryNs) {
-    std::fprintf(stderr, "%s%s\n", count.c_str(), what.c_str());
+    say(count + what);
     last_ns_ = now_ns();
   }
 }
@@ -103,12 +119,22 @@ void Progress::clear() {
   drawn_ = false;
 }
 
-void watch_interrupt() {
+void watch_interrupt(std::string_view command, bool stops) {
+  g_stops = stops;
+  const std::string line = format("%sFAILED %s: interrupted%s\n", isatty(2) == 1 ? "\r\033[K" : "",
+                                  std::string(command).c_str(), stops ? " before there was anything to keep" : "");
+  g_last_size = line.copy(g_last_line, sizeof g_last_line);
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  signal(SIGXFSZ, SIG_IGN);  // a file beyond its limit is an error of the write
+  action.sa_handler = on_alarm;
+  sigaction(SIGALRM, &action, nullptr);
 }
-bool interrupted() { return g_interrupts != 0; }
+bool interrupted() {
+  if (g_interrupts) g_seen = 1;
+  return g_interrupts != 0;
+}
 
 }  // namespace peri::cli

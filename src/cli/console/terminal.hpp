@@ -17,6 +17,9 @@ size_t output_columns();
 // broken at spaces to fit into so many columns (0: not at all).
 std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns);
 
+// A line on standard error, as printable() has it.
+void say(std::string_view line);
+
 class Progress {
  public:
   explicit Progress(bool quiet);
@@ -33,9 +36,10 @@ class Progress {
   int64_t start_ns_ = 0, last_ns_ = 0;
 };
 
-// First Ctrl-C: interrupted() becomes true and work stops at the next safe point. Second: the process ends at once with
-// 130.
-void watch_interrupt();
+// Ctrl-C and SIGTERM. A command that does not stop by itself ends at once, with exit code 130. For one that does,
+// interrupted() becomes true, and it ends with what it has; at once, if it has not asked within two seconds, or at a
+// second signal.
+void watch_interrupt(std::string_view command, bool stops);
 bool interrupted();
 
 }  // namespace peri::cli

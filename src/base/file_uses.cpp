@@ -1,0 +1,77 @@
+// Files by the node they are, or by the place they would stand in.
+#include "base/file_uses.hpp"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "base/file.hpp"
+
+namespace peri {
+
+namespace {
+bool one_file(const std::string& a, const std::string& b) {
+  struct stat x, y;
+  const bool there = ::stat(a.c_str(), &x) == 0, here = ::stat(b.c_str(), &y) == 0;
+  if (there != here) return false;
+  if (there) return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+  std::error_code failed;
+  const auto place = [&](const std::string& path) {
+    auto out = std::filesystem::weakly_canonical(path, failed);
+    return failed ? std::filesystem::path(path).lexically_normal() : out;
+  };
+  return place(a) == place(b);
+}
+}  // namespace
+
+Status check_replaces(const std::string& path, const FileKind& kind, bool force) {
+  struct stat st;
+  if (::stat(path.c_str(), &st) != 0) return Ok{};
+  if (!S_ISREG(st.st_mode))
+    return invalid("will not be overwritten")
+        .in_file(path)
+        .expecting("a regular file or none")
+        .but_found(S_ISDIR(st.st_mode) ? "a folder" : "a device, FIFO or socket");
+  if (force || st.st_size == 0) return Ok{};
+  const auto refuse = [&](const char* found) {
+    return refused("will not be overwritten")
+        .in_file(path)
+        .expecting(std::string(kind.name) + ", an empty file or none")
+        .but_found(found)
+        .advise("give another path, or --force to overwrite it");
+  };
+  const auto mapped = MappedFile::open(path);
+  if (!mapped.ok()) return refuse("a file that cannot be read");
+  const std::string_view head = mapped->text().substr(0, kFileHead);
+  if (kind.begins(head)) return Ok{};
+  return refuse("another file");
+}
+
+void FileUses::reads(std::string_view what, const std::string& path) {
+  if (!path.empty()) uses_.push_back({std::string(what), path, nullptr});
+}
+
+void FileUses::writes(std::string_view what, const std::string& path, const FileKind& kind) {
+  if (!path.empty()) uses_.push_back({std::string(what), path, &kind});
+}
+
+Status FileUses::check_apart(const Use& written, size_t at) const {
+  for (size_t k = 0; k < uses_.size(); ++k) {
+    const Use& other = uses_[k];
+    if (k == at || (other.kind && k > at) || !one_file(written.path, other.path)) continue;
+    return usage("%s and %s are one file", other.what.c_str(), written.what.c_str())
+        .in_file(written.path)
+        .advise(other.kind ? "give each a file of its own" : "it would be overwritten: give another path");
+  }
+  return Ok{};
+}
+
+Status FileUses::check(bool force) const {
+  for (size_t k = 0; k < uses_.size(); ++k)
+    if (uses_[k].kind) PERI_TRY(check_apart(uses_[k], k));
+  for (const Use& u : uses_)
+    if (u.kind) PERI_TRY(check_replaces(u.path, *u.kind, force));
+  return Ok{};
+}
+
+}  // namespace peri

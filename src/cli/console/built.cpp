@@ -1,0 +1,122 @@
+// Facts of the steps, counted.
+#include "cli/console/built.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/clock.hpp"
+#include "build/proof.hpp"
+
+namespace peri::cli {
+
+namespace {
+constexpr size_t kShown = 5;  // rejected candidates that are named
+
+struct Rejected {
+  std::string step, candidate, why;
+  auto operator<=>(const Rejected&) const = default;
+};
+
+// Each once: equal problems are tried once and told by their first step.
+std::vector<Rejected> rejected_of(const build::Made& made) {
+  std::vector<Rejected> out;
+  std::set<std::string> problems;
+  for (const lower::StepReport& s : made.built.compiled.steps) {
+    if (!problems.insert(s.problem).second) continue;
+    for (const auto& [id, evidence] : s.others)
+      if (!evidence.right()) out.push_back({s.name, id, evidence.rejected});
+  }
+  for (const build::Refused& r : made.built.refused) out.push_back({r.name, r.candidate, "in the engine: " + r.why});
+  return out;
+}
+
+double worst_error(const build::Made& made) {
+  double worst = -1;
+  for (const lower::StepReport& s : made.built.compiled.steps) worst = std::max(worst, s.evidence.max_error);
+  for (const judge::SizeEvidence& e : made.built.verdict.sizes)
+    if (e.limit.empty()) worst = std::max({worst, e.worst_step, e.whole});
+  return worst;
+}
+
+std::string age_text(int64_t seconds) {
+  const auto of = [](int64_t n, const char* unit) {
+    return format("%lld %s%s ago", static_cast<long long>(n), unit, n == 1 ? "" : "s");
+  };
+  if (seconds < 120) return of(std::max<int64_t>(0, seconds), "second");
+  if (seconds < 7200) return of(seconds / 60, "minute");
+  return seconds < 172800 ? of(seconds / 3600, "hour") : of(seconds / 86400, "day");
+}
+
+std::string sizes_of(const plan::Program& program) {
+  std::string out;
+  for (const auto& [name, value] : program.tuned_for)
+    out += (out.empty() ? " at " : ",") + name + "=" + std::to_string(value);
+  return out;
+}
+
+void show_steps(const Page& page, const compile::Compiled& c) {
+  const plan::Program& p = c.program;
+  int64_t device = 0;
+  std::map<std::string, int64_t> slow;  // names of what runs on the reference
+  for (size_t k = 0; k < p.steps.size(); ++k) {
+    device += p.steps[k].device != plan::kHost;
+    if (k < c.steps.size() && c.steps[k].chosen == "reference") ++slow[p.steps[k].name];
+  }
+  page.line("steps      %zu%s", p.steps.size(),
+            p.devices.size() > 1
+                ? format(", %lld launched on %s", static_cast<long long>(device), p.devices.back().c_str()).c_str()
+                : "");
+  if (slow.empty()) return;
+  std::string names;
+  for (const auto& [name, count] : slow) {
+    names += (names.empty() ? "" : ", ") + name;
+    if (names.size() > 160) {
+      names += ", ...";
+      break;
+    }
+  }
+  page.line("reference  no kernel takes these, they are slow: %s", names.c_str());
+}
+}  // namespace
+
+void show_build(const Page& page, JsonWriter& w, const build::Made& made, const std::string& engine) {
+  const compile::Compiled& c = made.built.compiled;
+  const tune::Tuner::Stats& t = c.tuned;
+  const build::StepsDone done = build::steps_done(c);
+  const std::vector<Rejected> rejected = rejected_of(made);
+  std::error_code unreadable;
+  const uintmax_t bytes = std::filesystem::file_size(engine, unreadable);
+  page.line("engine     %s%s, proof %s", engine.c_str(),
+            unreadable ? "" : (", " + bytes_text(static_cast<double>(bytes))).c_str(),
+            build::proof_path(engine).c_str());
+  show_steps(page, c);
+  if (done.measured > 0)
+    page.line("predicted  %.3f ms a run%s with %d thread%s", c.predicted_ms, sizes_of(c.program).c_str(),
+              made.options.tune.threads, made.options.tune.threads == 1 ? "" : "s");
+  page.line("tried      %lld candidates of %lld problems, %lld timed now, %zu rejected",
+            static_cast<long long>(t.candidates), static_cast<long long>(t.problems),
+            static_cast<long long>(t.measured), rejected.size());
+  for (size_t k = 0; k < rejected.size() && k < kShown; ++k)
+    page.line("           '%s': %s: %s", rejected[k].step.c_str(), rejected[k].candidate.c_str(),
+              rejected[k].why.c_str());
+  if (rejected.size() > kShown)
+    page.line("           and %zu more: peri explain %s --full", rejected.size() - kShown, engine.c_str());
+  if (const double worst = worst_error(made); worst >= 0) {
+    page.line("errors     at most %.3g of their bound, %lld of %lld steps verified alone", worst,
+              static_cast<long long>(done.verified), static_cast<long long>(done.steps));
+    w.field("worst_error_over_bound", worst);
+  }
+  if (done.earlier > 0)
+    page.line("cache      %lld steps as an earlier build found them, the first %s; --no-cache finds them anew",
+              static_cast<long long>(done.earlier),
+              done.oldest ? age_text(wall_seconds() - done.oldest).c_str() : "some time ago");
+  w.field("proof", build::proof_path(engine)).field("candidates", t.candidates).field("timed_now", t.measured);
+  w.field("steps_verified", done.verified).field("steps_measured", done.measured);
+  w.field("steps_of_earlier_builds", done.earlier).key("rejected").begin_array();
+  for (const Rejected& r : rejected)
+    w.begin_object().field("step", r.step).field("candidate", r.candidate).field("why", r.why).end_object();
+  w.end_array();
+}
+
+}  // namespace peri::cli

@@ -1,0 +1,146 @@
+// Sizes by every name that a user may give them; two names of one dimension must say the same.
+#include <algorithm>
+#include <set>
+
+#include "compile/compile.hpp"
+#include "exec/region/region_payload.hpp"
+
+namespace peri::compile {
+
+namespace {
+struct Sizes {
+  const ir::Graph& graph;
+  DimBinding binding = {};
+  std::set<std::string> batch_like = {}, sequence_like = {};
+  std::string known = "";                      // for messages
+  std::map<std::string, std::string> by = {};  // dimension -> the name by which it was given
+
+  void begin();
+  void shrink();
+  Status set(const std::string& dimension, const std::string& key, int64_t value);
+  Status take_axis(const std::string& key, const Dim& dim, int64_t value);
+  Status take_name(const std::string& key, int64_t value);
+  Status take(const std::string& key, int64_t value);
+};
+
+void Sizes::begin() {
+  for (const ir::Value* v : graph.inputs)
+    for (size_t axis = 0; axis < v->type.rank(); ++axis) {
+      const Dim& d = (*v->type.shape)[axis];
+      if (!d.is_symbol()) continue;
+      const std::string name = d.symbol_name();
+      if (axis == 0) batch_like.insert(name);
+      if (axis == 1 && v->type.rank() == 2 && is_integer(v->type.dtype)) sequence_like.insert(name);
+      binding.emplace(name, axis == 0 ? 1 : 128);
+      known += (known.empty() ? "" : ", ") + name + " (" + v->name + "." + std::to_string(axis) + ")";
+    }
+}
+
+// A size nobody stated is tried as 128, and as less where an input of that size is too large to try.
+void Sizes::shrink() {
+  for (const ir::Value* v : graph.inputs) {
+    auto elements = [&] {
+      double n = 1;
+      for (const Dim& d : *v->type.shape)
+        if (auto size = d.eval(binding); size.ok()) n *= static_cast<double>(*size);
+      return n;
+    };
+    while (elements() > 1 << 26) {
+      bool smaller = false;
+      for (const Dim& d : *v->type.shape)
+        if (d.is_symbol() && binding[d.symbol_name()] > 1) binding[d.symbol_name()] /= 2, smaller = true;
+      if (!smaller) break;
+    }
+  }
+}
+
+Status Sizes::set(const std::string& dimension, const std::string& key, int64_t value) {
+  const auto [at, fresh] = by.emplace(dimension, key);
+  if (!fresh && binding[dimension] != value)
+    return usage("'%s' and '%s' are one dimension and are given two sizes", at->second.c_str(), key.c_str())
+        .expecting(at->second + "=" + std::to_string(binding[dimension]))
+        .but_found(key + "=" + std::to_string(value));
+  binding[dimension] = value;
+  return Ok{};
+}
+
+Status Sizes::take_axis(const std::string& key, const Dim& dim, int64_t value) {
+  if (dim.is_symbol()) return set(dim.symbol_name(), key, value);
+  if (dim.is_const() && dim.value() == value) return Ok{};
+  return usage("axis '%s' %s", key.c_str(), dim.is_const() ? "is fixed" : "follows from other dimensions")
+      .expecting(dim.text())
+      .but_found(std::to_string(value));
+}
+
+Status Sizes::take_name(const std::string& key, int64_t value) {
+  if (binding.contains(key)) return set(key, key, value);
+  const std::set<std::string>* alias = key == "batch" ? &batch_like : key == "sequence" ? &sequence_like : nullptr;
+  if (alias && alias->size() == 1) return set(*alias->begin(), key, value);
+  return usage("the model has no dimension '%s'", key.c_str())
+      .advise(known.empty() ? "all its dimensions are fixed" : "its dimensions are " + known);
+}
+
+// By a dimension's name or as INPUT.AXIS.
+Status Sizes::take(const std::string& key, int64_t value) {
+  for (const ir::Value* v : graph.inputs) {
+    if (!key.starts_with(v->name + ".")) continue;
+    const std::string axis = key.substr(v->name.size() + 1);
+    for (size_t k = 0; k <= v->type.rank(); ++k) {
+      if (axis != std::to_string(k)) continue;
+      if (value == kShapeEnds && k == v->type.rank()) return Ok{};
+      if (value != kShapeEnds && k < v->type.rank()) return take_axis(key, (*v->type.shape)[k], value);
+    }
+    if (value != kShapeEnds) continue;
+    return usage("the shape given to input '%s' has another number of axes", v->name.c_str())
+        .expecting(format("%zu: %s", v->type.rank(), ir::type_text(v->type).c_str()))
+        .but_found(axis);
+  }
+  if (value == kShapeEnds) return Ok{};  // of no input: its axes have said so
+  return take_name(key, value);
+}
+}  // namespace
+
+Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
+                                const DimBinding& otherwise) {
+  Sizes sizes{graph};
+  sizes.begin();
+  sizes.shrink();
+  for (const auto& [name, value] : otherwise)
+    if (sizes.binding.contains(name)) sizes.binding[name] = value;
+  // Ends first: a shape of the wrong rank is told as that.
+  for (const bool ends : {true, false})
+    for (const auto& [key, value] : given) {
+      if ((value == kShapeEnds) != ends) continue;
+      if (value < 1 && value != kShapeEnds)
+        return usage("dimension '%s' is %lld", key.c_str(), static_cast<long long>(value)).expecting("at least 1");
+      PERI_TRY(sizes.take(key, value));
+    }
+  return std::move(sizes.binding);
+}
+
+Status check_possible(const ir::Graph& graph, const DimBinding& sizes) {
+  const auto bound = exec::bind_region(graph, sizes, true);
+  if (bound.ok() || bound.error().kind != ErrorKind::kInvalid) return Ok{};
+  std::string text;
+  for (const auto& [name, value] : sizes) text += (text.empty() ? "" : ",") + name + "=" + std::to_string(value);
+  return usage("the model does not run at %s: %s", text.c_str(), bound.error().message.c_str())
+      .at_node(bound.error().node)
+      .expecting(bound.error().expected.empty() ? "sizes within its limits" : bound.error().expected)
+      .but_found(bound.error().found)
+      .advise("give sizes that it can have: --dims NAME=N");
+}
+
+Result<DimBinding> possible_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given) {
+  PERI_ASSIGN(DimBinding sizes, resolve_dims(graph, given));
+  const Status possible = check_possible(graph, sizes);
+  for (DimBinding less = sizes; !possible.ok();) {
+    for (auto& [name, value] : less) value = std::max<int64_t>(1, value / 2);
+    PERI_ASSIGN(DimBinding tried, resolve_dims(graph, given, less));
+    if (check_possible(graph, tried).ok()) return tried;
+    if (std::all_of(less.begin(), less.end(), [](const auto& size) { return size.second == 1; }))
+      return possible.error();
+  }
+  return sizes;
+}
+
+}  // namespace peri::compile

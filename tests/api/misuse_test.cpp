@@ -1,0 +1,101 @@
+// What a caller may get wrong with a session is an error or comes out right: one session in several threads, output
+// memory that is also an input's, no error where one is asked about.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "peri/peri.h"
+#include "tests/places.hpp"
+
+namespace {
+
+peri_tensor tensor_of(std::vector<float>& values, const std::vector<int64_t>& dims) {
+  return {sizeof(peri_tensor),          PERI_F32, PERI_DEVICE_HOST, dims.data(), dims.size(), values.data(),
+          values.size() * sizeof(float)};
+}
+
+class Misuse : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string model = std::string(peri::tests::kSourceDir) + "/models/digits_cnn.onnx";
+    peri_build_options o = {};
+    o.struct_size = sizeof o;
+    o.no_tune = o.no_verify = o.no_cache = 1;
+    ASSERT_EQ(peri_engine_build(model.c_str(), &o, &engine_), nullptr);
+    ASSERT_EQ(peri_session_create(engine_, 1, &session_), nullptr);
+    for (size_t k = 0; k < image_.size(); ++k) image_[k] = static_cast<float>(k % 17) / 16;
+  }
+  void TearDown() override {
+    peri_session_free(session_);
+    peri_engine_free(engine_);
+  }
+  std::vector<float> answer() {
+    std::vector<float> out(10 * 16);
+    const peri_tensor in = tensor_of(image_, dims_);
+    peri_tensor to = tensor_of(out, {});
+    EXPECT_EQ(peri_session_run(session_, &in, 1, &to, 1, nullptr), nullptr);
+    return out;
+  }
+  peri_engine* engine_ = nullptr;
+  peri_session* session_ = nullptr;
+  std::vector<int64_t> dims_ = {16, 1, 8, 8};
+  std::vector<float> image_ = std::vector<float>(16 * 64);
+};
+
+TEST_F(Misuse, AnOutputInTheMemoryOfAnInputIsRight) {
+  const std::vector<float> want = answer();
+  for (const size_t shift : {size_t{0}, size_t{7}, image_.size() - want.size()}) {
+    std::vector<float> shared = image_;
+    const peri_tensor in = tensor_of(shared, dims_);
+    peri_tensor out = in;
+    out.data = shared.data() + shift;
+    out.bytes = want.size() * sizeof(float);
+    ASSERT_EQ(peri_session_run(session_, &in, 1, &out, 1, nullptr), nullptr);
+    EXPECT_EQ(std::memcmp(out.data, want.data(), out.bytes), 0) << shift;
+  }
+}
+
+TEST_F(Misuse, OneSessionInManyThreadsIsAnErrorAndNoCrash) {
+  const std::vector<float> want = answer();
+  std::atomic<int> right{0}, busy{0}, other{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&] {
+      std::vector<float> image = image_, out(want.size());
+      for (int k = 0; k < 50; ++k) {
+        const peri_tensor in = tensor_of(image, dims_);
+        peri_tensor to = tensor_of(out, {});
+        peri_error* error = peri_session_run(session_, &in, 1, &to, 1, nullptr);
+        if (!error)
+          ++(out == want ? right : other);
+        else
+          ++(peri_error_get_kind(error) == PERI_ERROR_USAGE ? busy : other);
+        peri_error_free(error);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(other, 0);
+  EXPECT_GT(right, 0);
+  EXPECT_EQ(right + busy, 8 * 50);
+}
+
+TEST_F(Misuse, NothingIsAskedOfNothing) {
+  EXPECT_STREQ(peri_error_get(nullptr, PERI_ERROR_TEXT), "");
+  EXPECT_EQ(peri_error_get_kind(nullptr), PERI_ERROR_INTERNAL);
+  EXPECT_EQ(peri_engine_input_count(nullptr), 0u);
+  EXPECT_STREQ(peri_engine_input_name(nullptr, 0), "");
+  EXPECT_STREQ(peri_engine_output_dim_text(nullptr, 0, 0), "");
+  EXPECT_EQ(peri_engine_input_rank(nullptr, 0), 0u);
+  EXPECT_EQ(peri_engine_output_dim(nullptr, 0, 0), 0);
+  peri_session* session = nullptr;
+  peri_error* error = peri_session_create(nullptr, 1, &session);
+  EXPECT_EQ(peri_error_get_kind(error), PERI_ERROR_USAGE);
+  peri_error_free(error);
+}
+
+}  // namespace

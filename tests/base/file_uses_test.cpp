@@ -1,0 +1,67 @@
+// No file is lost: two names of one file are refused however they are spelt, and a file gives way to its own kind only.
+#include "base/file_uses.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.hpp"
+
+namespace peri {
+namespace {
+
+const FileKind kLetter{"a letter", [](std::string_view head) { return head.starts_with("Dear"); }};
+
+class Uses : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = (std::filesystem::temp_directory_path() / ("peri_uses_" + std::to_string(getpid()))).string();
+    std::filesystem::create_directories(folder_ + "/sub");
+    ASSERT_TRUE(write_file_atomic(folder_ + "/a", "Dear reader").ok());
+    ASSERT_TRUE(write_file_atomic(folder_ + "/b", "a model").ok());
+    std::filesystem::create_symlink("a", folder_ + "/link");
+    std::filesystem::create_hard_link(folder_ + "/a", folder_ + "/hard");
+    std::filesystem::create_symlink("..", folder_ + "/sub/up");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  ErrorKind kind(const std::string& read, const std::string& written, bool force = false) {
+    FileUses u;
+    u.reads("the input", folder_ + read);
+    u.writes("--output", folder_ + written, kLetter);
+    const Status s = u.check(force);
+    return s.ok() ? ErrorKind::kCancelled : s.error().kind;  // which check() never gives
+  }
+  std::string folder_;
+};
+
+TEST_F(Uses, TwoNamesOfOneFileAreWrongUsage) {
+  for (const char* written : {"/a", "/./a", "/sub/../a", "/link", "/hard", "/sub/up/a"}) {
+    EXPECT_EQ(kind("/a", written), ErrorKind::kUsage) << written;
+    EXPECT_EQ(kind("/a", written, true), ErrorKind::kUsage) << written;
+  }
+  EXPECT_EQ(kind("/new", "/sub/up/new"), ErrorKind::kUsage) << "a file that is not there yet";
+  EXPECT_EQ(kind("/b", "/a"), ErrorKind::kCancelled);
+  FileUses two;
+  two.writes("--one", folder_ + "/new", kLetter);
+  two.writes("--two", folder_ + "/sub/../new", kLetter);
+  ASSERT_FALSE(two.check(true).ok());
+  EXPECT_NE(two.check(true).error().text().find("--one and --two are one file"), std::string::npos);
+  FileUses read;
+  read.reads("one", folder_ + "/a");
+  read.reads("two", folder_ + "/link");
+  read.writes("none", "", kLetter);
+  EXPECT_TRUE(read.check(false).ok()) << "what is only read may be read twice";
+}
+
+TEST_F(Uses, AFileGivesWayToItsOwnKindOnly) {
+  EXPECT_EQ(kind("/none", "/b"), ErrorKind::kRefused);
+  EXPECT_EQ(kind("/none", "/b", true), ErrorKind::kCancelled);
+  EXPECT_EQ(kind("/none", "/a"), ErrorKind::kCancelled);
+  EXPECT_EQ(kind("/none", "/sub", true), ErrorKind::kInvalid);
+  ASSERT_TRUE(write_file_atomic(folder_ + "/b", "").ok());
+  EXPECT_EQ(kind("/none", "/b"), ErrorKind::kCancelled) << "an empty file is of every kind";
+}
+
+}  // namespace
+}  // namespace peri

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""No command replaces a file that it reads, or one of another kind; what cannot be written fails."""
+import json
+import os
+import shutil
+import subprocess
+
+import numpy
+
+from typed import DIGITS, Typed, main
+
+
+class Files(Typed):
+    def setUp(self):
+        super().setUp()
+        shutil.copy(DIGITS, self.folder / "m.onnx")
+        self.before = (self.folder / "m.onnx").read_bytes()
+        self.quick = ("--no-tune", "--no-cache", "--no-verify", "--quiet")
+
+    def kept(self):
+        self.assertEqual((self.folder / "m.onnx").read_bytes(), self.before)
+
+    def test_two_names_of_one_file_are_wrong_usage(self):
+        os.symlink("m.onnx", self.folder / "link")
+        os.link(self.folder / "m.onnx", self.folder / "hard")
+        shutil.copy(DIGITS, self.folder / "m.proof")
+        for words in (("build", "m.onnx", "-o", "m.onnx"), ("build", "m.onnx", "-o", "./m.onnx"), ("build", "m.onnx", "-o", "link"),
+                      ("build", "m.onnx", "-o", "hard"), ("build", "m.onnx", "-o", "a.engine", "--lock", "m.onnx"),
+                      ("build", "m.onnx", "-o", "a.engine", "--json", "m.onnx"), ("build", "m.onnx", "-o", "a.engine", "--json", "a.engine"),
+                      ("build", "m.onnx", "-o", "a.engine", "--lock", "a.engine.proof"), ("build", "m.proof", "-o", "m"),
+                      ("inspect", "m.onnx", "--json", "m.onnx"), ("verify", "m.onnx", "--json", "link"),
+                      ("bench", "m.onnx", "--json", "m.onnx"), ("run", "m.onnx", "-i", "image=random:1", "--json", "m.onnx")):
+            with self.subTest(words=words):
+                more = self.quick if words[0] != "inspect" else ("--quiet",)
+                self.assertIn("one file", self.ends(2, *words, *more))
+                self.assertIn("one file", self.ends(2, *words, *more, "--force"))
+                self.kept()
+        self.assertEqual((self.folder / "m.proof").read_bytes(), self.before)
+
+    def test_a_file_of_another_kind_stays(self):
+        (self.folder / "letter.txt").write_text("dear reader")
+        for words in (("-o", "letter.txt"), ("-o", "a.engine", "--lock", "letter.txt"), ("-o", "a.engine", "--json", "letter.txt")):
+            with self.subTest(words=words):
+                self.assertIn("--force", self.ends(1, "build", "m.onnx", *words, *self.quick))
+                self.assertEqual((self.folder / "letter.txt").read_text(), "dear reader")
+        self.assertFalse((self.folder / "a.engine").exists())
+        self.ends(0, "build", "m.onnx", "-o", "letter.txt", "--force", *self.quick)
+        self.ends(0, "inspect", "letter.txt")
+
+    def test_files_of_the_same_kind_give_way(self):
+        words = ("build", "m.onnx", "-o", "a.engine", "--lock", "a.lock", "--json", "a.json", *self.quick)
+        (self.folder / "a.json").touch()
+        for _ in range(2):
+            self.ends(0, *words)
+        self.assertEqual(json.loads((self.folder / "a.json").read_text())["command"], "build")
+        self.ends(0, "run", "a.engine", "-i", "image=random:1", "--json", "a.json", "--quiet")
+        self.ends(1, "run", "a.engine", "-i", "image=random:1", "--json", "a.lock", "--quiet")
+        self.ends(0, "build", "m.onnx", "-o", "b.engine", "--locked", "a.lock", "--quiet")
+
+    def test_outputs_replace_no_input(self):
+        model = self.model("small.onnx", output="x", given="y")
+        numpy.save(self.folder / "x.npy", numpy.ones((2, 4), numpy.float32))
+        before = (self.folder / "x.npy").read_bytes()
+        self.assertIn("one file", self.ends(2, "run", model, "-i", "y=x.npy", "--output-dir", ".", *self.quick))
+        self.assertEqual((self.folder / "x.npy").read_bytes(), before)
+        (self.folder / "outputs.json").write_text("my own")
+        self.assertIn("--force", self.ends(1, "run", model, "-i", "y=random:1", "--output-dir", ".", *self.quick))
+        self.ends(0, "run", model, "-i", "y=x.npy", "--output-dir", "out", *self.quick)
+        self.ends(0, "run", model, "-i", "y=x.npy", "--output-dir", "out", *self.quick)
+
+    def test_standard_output_that_takes_nothing_is_a_failure(self):
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", *self.quick)
+        for words in (("--help",), ("--version",), ("build", "--help"), ("inspect", "m.onnx"), ("inspect", "a.engine"), ("explain", "a.engine"),
+                      ("inspect", "--operators"), ("completion", "bash"), ("cache", "list"), ("run", "a.engine", "-i", "image=random:1", "--json", "-"),
+                      ("verify", "a.engine"), ("bench", "a.engine", "--seconds", "0.01", "--tolerance", "1e6", "--layers")):
+            with self.subTest(words=words), open("/dev/full", "w") as full:
+                r = self.peri(*words, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+                self.assertEqual(r.returncode, 1, r.stderr)
+                self.assertIn(b"FAILED", r.stderr)
+                self.assertNotIn(b"PASSED", r.stderr)
+
+    def test_an_answer_that_cannot_be_written_is_told(self):
+        self.assertIn("FAILED", self.ends(1, "inspect", "m.onnx", "--json", "none/a.json"))
+        self.assertIn("none", self.ends(1, "inspect", "missing.onnx", "--json", "none/a.json"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""A flag that cannot be obeyed, a size given twice, a shape of another rank, a number too large: wrong usage, never ignored."""
+import numpy
+
+from typed import DIGITS, Typed, main
+
+
+class Flags(Typed):
+    def setUp(self):
+        super().setUp()
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+
+    def wrong(self, *words):
+        with self.subTest(words=words):
+            return self.ends(2, *words)
+
+    def test_an_engine_obeys_no_flag_of_a_build(self):
+        built = [("--provider", "peri"), ("--dtype", "f16"), ("--no-tune",), ("--no-cache",), ("--min-shapes", "image:1x1x8x8"),
+                 ("--backend", "cpu"), ("--disable-pass", "fold"), ("--settings", "1"), ("--dump-passes", "d")]
+        for flag in built:
+            for command in ("bench", "inspect", "explain", "verify", "run"):
+                self.assertIn(flag[0], self.wrong(command, "a.engine", *flag))
+        for command in ("inspect", "explain"):
+            for flag in (("--dims", "batch=2"), ("--threads", "1")):
+                self.assertIn(flag[0], self.wrong(command, "a.engine", *flag))
+        self.ends(0, "run", "a.engine", "-i", "image=random:1", "--dims", "batch=2", "--threads", "1", "--quiet")
+
+    def test_sizes_beside_files_are_not_ignored(self):
+        numpy.save(self.folder / "image.npy", numpy.zeros((3, 1, 8, 8), numpy.float32))
+        for flag in (("--dims", "batch=2"), ("--shapes", "image:2x1x8x8")):
+            for command in ("run", "bench"):
+                self.assertIn(flag[0], self.wrong(command, "a.engine", "-i", "image=image.npy", *flag))
+
+    def test_sizes_that_contradict_or_do_not_fit(self):
+        inputs = ("-i", "image=random:1")
+        for sizes in (("--dims", "batch=2,batch=3"), ("--dims", "batch=2", "--dims", "batch=2"), ("--dims", "batch=2,image.0=3"),
+                      ("--dims", "batch=2", "--shapes", "image:3x1x8x8"), ("--shapes", "image:2x1x8x8", "--opt-shapes", "image:2x1x8x8"),
+                      ("--shapes", "image:2x1x8"), ("--shapes", "image:2x1x8x8x1"), ("--shapes", "image:2"), ("--shapes", "other:2x1x8x8"),
+                      ("--dims", "batch=99999999999999999999"), ("--dims", "batch=0"), ("--dims", "batch=-1"), ("--dims", "batch=1.5"),
+                      ("--dims", "batch="), ("--dims", "image.4=-1"), ("--shapes", "image:99999999999999999999x1x8x8"), ("--shapes", "image:2x"), ("--shapes", "image:")):
+            self.wrong("run", "a.engine", *inputs, *sizes)
+            self.wrong("build", DIGITS, "-o", "b.engine", "--no-tune", "--no-cache", *sizes)
+        self.ends(0, "run", "a.engine", *inputs, "--dims", "batch=2,image.0=2", "--quiet")
+        self.ends(0, "run", "a.engine", *inputs, "--shapes", "image:2x1x8x8", "--quiet")
+
+    def test_seeds_and_threads(self):
+        for seed in ("99999999999999999999", "-1", "1.5", "x", ""):
+            self.wrong("run", "a.engine", "-i", f"image=random:{seed}")
+            self.wrong("verify", "a.engine", "--seed", seed)
+        self.wrong("replay", "relu x=f32[4] seed=99999999999999999999")
+        for threads in ("0", "-1", "2000", "99999999999999999999", "1.5", "x", ""):
+            self.wrong("run", "a.engine", "-i", "image=random:1", "--threads", threads)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Whatever a model's names hold, a terminal is not made to obey it: not by lines, not by JSON, not by errors."""
+import unicodedata
+
+from typed import Typed, main
+
+# Colours, a title, a cursor, another line; C1; DEL; overrides and isolates; what hides; bytes that are no UTF-8.
+NAMES = ["\x1b[31mred", "\x1b]0;title\x07t", "a\rb", "a\nPASSED zzz", "\u009b31mc1", "\x7fdel", "\u202eright", "\u2066iso", "\u2028line", "a\u200bb", "\U000e0041tag"]
+
+
+def obeyed(text):
+    """Characters that a terminal, or a reader's eye, follows."""
+    return [c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")]
+
+
+class Names(Typed):
+    def said(self, *words, codes=(0,)):
+        r = self.peri(*words)
+        self.assertIn(r.returncode, codes, r.stderr)
+        for stream in (r.stdout, r.stderr):
+            text = stream.decode()  # invalid bytes fail here
+            self.assertEqual(obeyed(text), [], f"{words}: {text!r}")
+            self.assertFalse(any(line.startswith("PASSED zzz") for line in text.split("\n")), words)
+
+    def test_every_command(self):
+        quick = ("--no-tune", "--no-cache")
+        for k in range(0, len(NAMES), 4):
+            node, inner, given, output = (NAMES + NAMES)[k : k + 4]
+            given += "x"
+            with self.subTest(names=(node, inner, given, output)):
+                model = self.model(f"{k}.onnx", node=node, inner=inner + "i", given=given, output=output + "y")
+                engine = f"{k}.engine"
+                self.said("inspect", model)
+                self.said("build", model, "-o", engine, *quick, "--json", "-")
+                self.said("explain", engine, "--full", "--json", "-")
+                for command in (("inspect",), ("explain", "--full"), ("verify",), ("run", "-i", f"{given}=random:1", "--json", "-"),
+                                ("bench", "--seconds", "0.01", "--layers", "--tolerance", "1e6")):
+                    self.said(command[0], engine, *command[1:])
+                self.said("run", engine, codes=(2,))
+                self.said("run", engine, "--dims", f"{node}=1", codes=(2,))
+                self.said("build", model, "-o", engine, "--dims", f"{node}=1", codes=(2,))
+
+    def test_faults_in_nodes_and_operators(self):
+        for k, name in enumerate(NAMES):
+            model = self.model(f"{k}.onnx", node=name, op="No" + name)
+            self.said("inspect", model, codes=(1,))
+            self.said("build", model, "-o", "x.engine", codes=(1,))
+
+    def test_bytes_that_are_no_text(self):
+        model = self.model("a.onnx", node="@@@@@@")
+        for bad in (b"\xff\xfe\xc2\x9b3", b"\xc2\x9b31m\xf0", b"\xed\xa0\x80abc"):
+            path = self.folder / "bad.onnx"
+            path.write_bytes(model.read_bytes().replace(b"@@@@@@", bad.ljust(6, b"z")[:6]))
+            self.said("inspect", path, codes=(0, 1))
+            self.said("build", path, "-o", "bad.engine", "--no-tune", "--no-cache", codes=(0, 1))
+        self.said("inspect", b"\xff\xfe.onnx".decode(errors="surrogateescape"), codes=(1,))
+
+
+if __name__ == "__main__":
+    main()

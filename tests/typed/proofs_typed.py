@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""A proof claims what was done and no more, says when, and explains no engine but its own."""
+import json
+import shutil
+
+from typed import DIGITS, Typed, main
+
+
+class Proofs(Typed):
+    def proof(self, engine):
+        return json.loads((self.folder / f"{engine}.proof").read_text())
+
+    def build(self, engine, *words):
+        self.ends(0, "build", DIGITS, "-o", engine, "--quiet", *words)
+        return self.proof(engine)
+
+    def test_it_says_when_each_step_was_proven(self):
+        first = self.build("a.engine", "--lock", "a.lock")
+        claims = first["verification"]
+        self.assertEqual(claims["steps_verified"], claims["steps"])
+        self.assertTrue(claims["verified"])
+        self.assertEqual({s["verified"] for s in first["steps"] if s["key"]} - {"by definition"}, {"in this build"})
+        self.assertEqual(claims["steps_of_earlier_builds"], 0)
+        again = self.build("b.engine")
+        earlier = [s for s in again["steps"] if s["verified"].startswith("in an earlier build, 20")]
+        self.assertGreater(len(earlier), 0)
+        self.assertGreaterEqual(again["verification"]["steps_of_earlier_builds"], len(earlier))
+        locked = self.build("c.engine", "--locked", "a.lock")
+        self.assertFalse(locked["verification"]["verified"])
+        self.assertFalse(locked["verification"]["measured"])
+        self.assertEqual({s["verified"] for s in locked["steps"] if s["key"]} - {"by definition"}, {"no"})
+        self.assertIn("lock", locked["verification"]["how"])
+        self.assertTrue(locked["engine"]["judged"])
+        r = self.peri("explain", "c.engine")
+        self.assertIn(b"lock file's choices are not timed", r.stderr)
+        self.assertNotIn(b"--no-tune", r.stderr)
+
+    def test_it_belongs_to_one_engine(self):
+        self.build("a.engine", "--no-tune", "--dims", "batch=1")
+        self.build("b.engine", "--no-tune", "--dims", "batch=2")
+        self.assertNotEqual(self.proof("a.engine")["engine_hash"], self.proof("b.engine")["engine_hash"])
+        self.ends(0, "explain", "a.engine")
+        shutil.copy(self.folder / "b.engine.proof", self.folder / "a.engine.proof")
+        self.assertIn("another engine's", self.ends(1, "explain", "a.engine"))
+        self.assertIn("another engine's", self.ends(1, "replay", "region @0", "--from", "a.engine"))
+        self.ends(0, "explain", "a.engine", "--proof", "b.engine.proof")
+
+    def test_it_belongs_to_one_machine(self):
+        self.build("a.engine", "--no-tune")
+        path = self.folder / "a.engine.proof"
+        whole = path.read_text()
+        path.write_text(whole.replace('\n "threads": ', '\n "threads": 100', 1))
+        self.assertIn("more threads", self.ends(1, "explain", "a.engine"))
+        path.write_text(whole.replace('"cpu": "', '"cpu": "another ', 1))
+        self.assertIn("another machine", self.ends(1, "explain", "a.engine"))
+        self.ends(0, "explain", "a.engine", "--compare")
+
+
+if __name__ == "__main__":
+    main()

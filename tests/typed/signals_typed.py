@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""A command that a signal cuts short ends with 130 and says so: now, in its answer, in what it made, to whoever uses that later."""
+import json
+import shutil
+import signal
+import subprocess
+import time
+
+import onnx
+from onnx import TensorProto, helper
+
+from typed import PERI, SOURCE, Typed, main
+
+
+class Signals(Typed):
+    def start(self, *words):
+        return subprocess.Popen([PERI, *map(str, words)], cwd=self.folder, env=self.environment, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def cut(self, child, how, seconds):
+        child.send_signal(how)
+        begun = time.monotonic()
+        said = child.communicate(timeout=60)[1]
+        self.assertEqual(child.returncode, 130, said)
+        self.assertLess(time.monotonic() - begun, seconds)
+        self.assertNotIn("PASSED", said)
+        self.assertIn("interrupted", said.strip().split("\n")[-1])
+        return said
+
+    def wait_for(self, child, word):
+        """Until the command says so on standard error."""
+        said = ""
+        while word not in said:
+            line = child.stderr.readline()
+            self.assertTrue(line, said)
+            said += line
+
+    def slow(self):
+        """A model whose reference takes minutes: a window over everything."""
+        node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[600, 600], strides=[1, 1])
+        graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 1200, 1200])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        onnx.save(made, self.folder / "slow.onnx")
+        return "slow.onnx"
+
+    def long(self):
+        """A model that takes many seconds to tune: convolutions of many sizes in a row."""
+        nodes, weights, before = [], [], 8
+        for k in range(24):
+            now = 16 + 4 * k
+            weights.append(helper.make_tensor(f"w{k}", TensorProto.FLOAT, [now, before, 3, 3], [0.01] * (now * before * 9)))
+            nodes.append(helper.make_node("Conv", [f"x{k}", f"w{k}"], [f"x{k + 1}"], pads=[1, 1, 1, 1]))
+            before = now
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x0", TensorProto.FLOAT, [1, 8, 28, 28])],
+                                  [helper.make_tensor_value_info("x24", TensorProto.FLOAT, None)], weights)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "long.onnx")
+        return "long.onnx"
+
+    def test_a_build_leaves_the_best_so_far_and_says_so_ever_after(self):
+        for how in (signal.SIGINT, signal.SIGTERM):
+            shutil.rmtree(self.folder / "cache", ignore_errors=True)
+            child = self.start("build", self.long(), "-o", "a.engine", "--json", "a.json")
+            self.wait_for(child, "[")  # something was tried
+            self.cut(child, how, 30)
+            answer = json.loads((self.folder / "a.json").read_text())
+            self.assertTrue(answer["interrupted"])
+            for command in ("inspect", "explain"):
+                r = self.peri(command, "a.engine")
+                self.assertEqual(r.returncode, 0, r.stderr)
+                self.assertIn(b"interrupted: the best so far", r.stdout)
+            r = self.peri("bench", "a.engine", "--seconds", "0.01", "--tolerance", "1e6")
+            self.assertIn(b"note: the build of this engine was interrupted", r.stderr)
+            proof = json.loads((self.folder / "a.engine.proof").read_text())
+            claims = proof["verification"]
+            self.assertEqual(claims["verified"], claims["steps_verified"] == claims["steps"])
+            self.assertFalse(proof["engine"]["judged"])
+
+    def test_a_bench_says_that_it_was_cut(self):
+        self.ends(0, "build", SOURCE / "models/digits_cnn.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--quiet")
+        child = self.start("bench", "a.engine", "--seconds", "60", "--json", "b.json")
+        time.sleep(1)
+        self.cut(child, signal.SIGTERM, 10)
+        self.assertTrue(json.loads((self.folder / "b.json").read_text())["interrupted"])
+
+    def test_the_others_end_at_once(self):
+        slow = self.slow()
+        for words in (("verify", slow, "--no-cache"), ("run", slow, "-i", "x=random:1", "--no-cache"), ("build", slow, "-o", "s.engine", "--no-cache")):
+            child = self.start(*words)
+            time.sleep(2)
+            self.cut(child, signal.SIGTERM, 8)
+            self.assertFalse((self.folder / "s.engine").exists() and words[0] != "build")
+
+
+if __name__ == "__main__":
+    main()
