@@ -55,7 +55,7 @@ struct Offer {
 
 // Pointers in argument order; string tensors do not reach kernels.
 struct Args {
-  std::span<const void* const> in;  // null for constants (taken at instantiation) and left-out inputs
+  std::span<const void* const> in;  // null for left-out inputs; for weights see Kernel::takes_constants
   std::span<void* const> out;
   std::byte* workspace = nullptr;  // workspace_bytes(), shared by all tasks of a run
   std::byte* scratch = nullptr;    // scratch_bytes() for the worker that runs the task
@@ -142,6 +142,9 @@ struct Kernel {
   // IR texts of small regions it takes, where no sample of a single op is one (see tune/sample_regions.hpp).
   std::vector<std::string_view> samples = {};
   std::vector<Tunable> tunables = {};
+  // Weights reach it through InstantiateContext::constants alone, and it reads none through Args. Where it does not say
+  // so, one that is stored in a narrower type is widened for as long as the instance lives, and Args points to that.
+  bool takes_constants = false;
 };
 
 struct Entry {

@@ -142,6 +142,7 @@ const Entry gemm_siblings_f32_entry{{
          "graph { input x: f32[131,17]; const a: f32[17,20] = seeded(0.2, 1); const b: f32[17,20] = seeded(0.2, 2); u "
          "= "
          "matmul(x, a); g = gelu(u); v = matmul(x, b); output g; output v }"},
+    .takes_constants = true,
 }};
 
 }  // namespace peri::kernels

@@ -58,7 +58,7 @@ Status read_shape(const Problem& p, MatchedConv* s) {
 Result<MatchedConv> match_conv(const Problem& p) {
   MatchedConv s;
   PERI_TRY(read_shape(p, &s));
-  if (p.constant[static_cast<size_t>(s.x)]) return refused("its image is a weight");  // which may be stored narrow
+  if (p.constant[static_cast<size_t>(s.x)]) return refused("its image is a weight");  // read through Args
   PERI_ASSIGN(s.epilogue, match_epilogue(p, p.anchor(), 1));
   MatchedOp bias;
   bias.op.kind = PostKind::kColAdd;
