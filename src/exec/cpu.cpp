@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <mutex>
 
@@ -19,24 +20,39 @@
 namespace peri::exec {
 
 namespace {
+// What a kernel gets in the stead of weights that are stored narrow: by argument, in the type it states, or nothing
+// where it takes them when it is made.
+using Instead = std::vector<std::pair<size_t, Tensor>>;
+
 class CpuInstance final : public runtime::Instance {
  public:
-  CpuInstance(std::unique_ptr<kernels::Instance> kernel, std::shared_ptr<const StepStore> store)
-      : kernel_(std::move(kernel)), store_(std::move(store)) {}
+  CpuInstance(std::unique_ptr<kernels::Instance> kernel, std::shared_ptr<const StepStore> store, Instead instead)
+      : kernel_(std::move(kernel)), store_(std::move(store)), instead_(std::move(instead)) {}
   runtime::Scratch scratch() const override { return {kernel_->workspace_bytes(), kernel_->scratch_bytes()}; }
   Status run(const runtime::RunContext& c) const override {
-    for (int phase = 0; phase < kernel_->phases(); ++phase) {
-      c.run_tasks(kernel_->tasks(phase), [&](int64_t task, int thread) {
-        kernel_->run_task(phase, task, {c.reads, c.writes, c.shared, c.each + static_cast<size_t>(thread) * c.stride});
-      });
-    }
-    if (store_) PERI_TRY(store_->check());
-    return kernel_->finish({c.reads, c.writes, c.shared, c.each});
+    if (instead_.empty()) return run_on(c, c.reads);
+    std::array<const void*, 64> few = {};
+    std::vector<const void*> many(c.reads.size() > few.size() ? c.reads.size() : 0);
+    const std::span<const void*> reads = many.empty() ? std::span(few).first(c.reads.size()) : std::span(many);
+    std::copy(c.reads.begin(), c.reads.end(), reads.begin());
+    for (const auto& [k, weight] : instead_) reads[k] = weight.defined() ? weight.data() : nullptr;
+    return run_on(c, reads);
   }
 
  private:
+  Status run_on(const runtime::RunContext& c, std::span<const void* const> reads) const {
+    for (int phase = 0; phase < kernel_->phases(); ++phase) {
+      c.run_tasks(kernel_->tasks(phase), [&](int64_t task, int thread) {
+        kernel_->run_task(phase, task, {reads, c.writes, c.shared, c.each + static_cast<size_t>(thread) * c.stride});
+      });
+    }
+    if (store_) PERI_TRY(store_->check());
+    return kernel_->finish({reads, c.writes, c.shared, c.each});
+  }
+
   std::unique_ptr<kernels::Instance> kernel_;
   std::shared_ptr<const StepStore> store_;  // keeps mapped weights
+  Instead instead_;
 };
 
 // This very program: another build may pack in another way.
@@ -161,22 +177,30 @@ class CpuPrepared final : public runtime::Prepared {
     Packing::Turn turn(&packing_);
     // What is packed must not hang on which size comes first. A kernel that refuses the tuned size says so below.
     if (turn.first() && !tuned_.empty() && tuned_ != binding)
-      (void)contained([&] { return instance_at(tuned_, &turn.packed); });
-    PERI_ASSIGN(auto made, instance_at(binding, &turn.packed));
+      (void)contained([&] { return instance_at(tuned_, &turn.packed, nullptr); });
+    Instead instead;
+    PERI_ASSIGN(auto made, instance_at(binding, &turn.packed, &instead));
     turn.done();
     PERI_TRY(check_sharing(*made, kernel_, step_));
     // What was packed is not read again where it lies in the file.
     for (size_t k = 0; turn.packed_now() && drop_weight_ && k < constant_.size(); ++k)
       if (constant_[k]) drop_weight_(k);
-    return std::unique_ptr<runtime::Instance>(std::make_unique<CpuInstance>(std::move(made), store_));
+    return std::unique_ptr<runtime::Instance>(
+        std::make_unique<CpuInstance>(std::move(made), store_, std::move(instead)));
   }
 
  private:
-  Result<std::unique_ptr<kernels::Instance>> instance_at(const DimBinding& binding, kernels::Packed* packed) {
+  // `instead`: what its runs get in the stead of narrow weights; null: it will not run.
+  Result<std::unique_ptr<kernels::Instance>> instance_at(const DimBinding& binding, kernels::Packed* packed,
+                                                         Instead* instead) {
     PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
     WideWeights::Turn weights(weights_, target_);
-    return kernel_.instantiate({&concrete.graph(), constant_}, config_,
-                               {weights.constants(), packed, &target_, store_.get(), choosing_});
+    const kernels::Constants constants = weights.constants();
+    PERI_ASSIGN(auto made, kernel_.instantiate({&concrete.graph(), constant_}, config_,
+                                               {constants, packed, &target_, store_.get(), choosing_}));
+    for (size_t k = 0; instead && k < constant_.size(); ++k)
+      if (weights_.narrow(k)) instead->emplace_back(k, kernel_.takes_constants ? Tensor() : constants[k]);
+    return made;
   }
 
   const kernels::Kernel& kernel_;

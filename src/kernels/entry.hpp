@@ -58,7 +58,7 @@ struct Offer {
 
 // Pointers in argument order; string tensors do not reach kernels.
 struct Args {
-  std::span<const void* const> in;  // null for constants (taken at instantiation) and left-out inputs
+  std::span<const void* const> in;  // null for left-out inputs; for weights see Kernel::takes_constants
   std::span<void* const> out;
   std::byte* workspace = nullptr;  // workspace_bytes(), shared by all tasks of a run
   std::byte* scratch = nullptr;    // scratch_bytes() for the worker that runs the task
@@ -158,6 +158,9 @@ struct Kernel {
   std::vector<std::string_view> resolved = {};
   // The library that a target has to list ("cublaslt" where it has "cublaslt 13.1"); "": none, or a linked one.
   std::string_view library = "";
+  // Weights reach it through InstantiateContext::constants alone, and it reads none through Args. Where it does not say
+  // so, one that is stored in a narrower type is widened for as long as the instance lives, and Args points to that.
+  bool takes_constants = false;
 };
 // Whether the target lists the kernel's library, if it needs one.
 bool has_library(const Kernel& kernel, const Target& target);

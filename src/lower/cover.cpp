@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/fault.hpp"
+#include "base/knobs.hpp"
 #include "exec/region/region_payload.hpp"
 #include "lower/search.hpp"
 #include "tune/rivals.hpp"
@@ -62,6 +63,7 @@ struct Chooser {
   std::vector<const ir::Value*> values;
   std::unordered_map<const ir::Value*, int> value_ids;
   std::map<std::tuple<int, int, int>, double> prices;
+  bool hoping = false;  // parts that are not of the cut count what further visits may find
 
   int place_of(const ir::Layout& layout) {
     const auto it = std::find(places.begin(), places.end(), layout);
@@ -150,7 +152,7 @@ struct Chooser {
   // A beginning that nobody measured yet takes some time: where its rest alone counts as much as the whole with all
   // changes of place that it would need, whichever offers run both, it cannot be part of the least cover.
   bool hopeless(const Part& p) {
-    if (!p.whole || !p.rest) return false;
+    if (!p.whole || !p.rest || p.joined) return false;
     if (!able[*p.rest].stands) return true;
     const auto here = exec::bind_region(region_graph(p.region), terms.tuned_for);
     if (!here.ok() || !able[*p.whole].best()) return false;
@@ -205,7 +207,8 @@ struct Chooser {
       // A time that was not believed says nothing: what was timed goes before it.
       const double expected = offer.guess_ms > 0 ? offer.guess_ms : kUnmeasuredMs;
       const double unknown = a.best_ms() < 0 ? expected : kReferenceMs;
-      way.ms = a.usable[c].evidence.timed() ? counted_ms(a.usable[c].evidence, p.greedy) : unknown;
+      const auto counted = hoping ? hoped_ms : counted_ms;
+      way.ms = a.usable[c].evidence.timed() ? counted(a.usable[c].evidence, p.greedy) : unknown;
       for (size_t i : ports) way.in.push_back(place_of(offer.inputs[i]));
       for (const ir::Layout& l : offer.outputs) way.out.push_back(place_of(l));
       const auto same = std::find_if(piece.ways.begin(), piece.ways.end(),
@@ -239,9 +242,15 @@ struct Chooser {
     puzzle.price = [this](int v, int from, int to) { return price(v, from, to); };
   }
 
+  std::optional<Solved> solved(bool hope) {
+    hoping = hope;
+    state_puzzle();
+    return solve(puzzle);
+  }
+
   // Parts that are not of the cut and were picked, each with those of the cut in whose stead it stands.
-  std::vector<size_t> contested(const Solved& solved) const {
-    std::vector<size_t> out;
+  void contested(const Solved& solved, std::vector<size_t>* all) const {
+    std::vector<size_t>& out = *all;
     for (const Picked& picked : solved.picked) {
       const Part& p = parts.list[picked.piece];
       if (p.greedy) continue;
@@ -253,14 +262,13 @@ struct Chooser {
       }
       out.push_back(picked.piece);
     }
-    return out;
   }
 
   // Visits the fastest candidates of what the choice hangs on once more. True: a time is not what it was.
-  bool visit_again(const Solved& solved) {
+  bool visit_again(const std::vector<size_t>& list) {
     std::map<std::string, tune::Evidence> seen;
     bool changed = false;
-    for (const size_t k : contested(solved)) {
+    for (const size_t k : list) {
       const Region& r = parts.list[k].region;
       const tune::Candidate* best = able[k].best();
       if (!best || best->evidence.visits > tune::kMaxVisits) continue;
@@ -313,12 +321,14 @@ struct Chooser {
   }
 };
 
-// Kernels that take the beginning of a chain and not the whole, or give or take other places there. What a kernel does
-// behind its sums it does in registers, with values that it stores anyway: one that takes both is taken to be as fast
-// on the whole as on the beginning with a pass over memory behind it. Measured on 35 pairs of GEMM, direct, Winograd
-// and oneDNN convolutions (AVX-512, one thread, least of three): with relu apart 0.98 to 1.22 of the time, with
-// hard_swish or gelu 0.95 to 1.08, with sigmoid 0.90 to 1.19.
-std::vector<const kernels::Kernel*> added_kernels(const Terms& terms, const Region& beginning, const Region& whole) {
+// Kernels that take the beginning of a chain and not the whole, or give or take other places there; with `every` all
+// that take it. What a kernel does behind its sums it does in registers, with values that it stores anyway: one that
+// takes both is taken to be as fast on the whole as on the beginning with a pass over memory behind it. Measured on 35
+// pairs of GEMM, direct, Winograd and oneDNN convolutions (AVX-512, one thread, least of three): with relu apart 0.98
+// to 1.22 of the time, with hard_swish or gelu 0.95 to 1.08, with sigmoid 0.90 to 1.19. So the rule may cost up to a
+// tenth of a step with a sigmoid; $PERI_EVERY_SPLIT leaves it out, and what is hopeless() is left out even so, exactly.
+std::vector<const kernels::Kernel*> added_kernels(const Terms& terms, const Region& beginning, const Region& whole,
+                                                  bool every) {
   std::vector<const kernels::Kernel*> out;
   const auto small = exec::bind_region(region_graph(beginning), terms.tuned_for),
              large = exec::bind_region(region_graph(whole), terms.tuned_for);
@@ -327,7 +337,8 @@ std::vector<const kernels::Kernel*> added_kernels(const Terms& terms, const Regi
   for (const tune::Candidate& c : terms.tuner.offers(*small, constant_inputs(beginning)).list)
     if (std::find(out.begin(), out.end(), c.kernel) == out.end() &&
         std::none_of(all.list.begin(), all.list.end(), [&](const tune::Candidate& w) {
-          return w.kernel == c.kernel && w.offer.inputs[0] == c.offer.inputs[0] && w.offer.outputs == c.offer.outputs;
+          return !every && w.kernel == c.kernel && w.offer.inputs[0] == c.offer.inputs[0] &&
+                 w.offer.outputs == c.offer.outputs;
         }))
       out.push_back(c.kernel);
   return out;
@@ -357,26 +368,34 @@ double counted_ms(const tune::Evidence& e, bool of_the_cut) {
   return of_the_cut ? e.time_ms : e.time_ms / kWin * (1 + std::max(0.0, e.spread));
 }
 
+double hoped_ms(const tune::Evidence& e, bool of_the_cut) {
+  return of_the_cut || e.visits > 1 ? e.time_ms : e.time_ms / tune::kRivalRatio;
+}
+
 PartRules measured_rules(const Terms& terms) {
   using Kernels = std::optional<std::vector<const kernels::Kernel*>>;
   if (!terms.tuner.options().measure)
     return {[](const Region&, const Region&, const Region&) -> Kernels { return std::nullopt; },
             [](const Region&) { return false; }};
-  return {[&](const Region& beginning, const Region& rest, const Region& whole) -> Kernels {
-            std::vector<const kernels::Kernel*> added = added_kernels(terms, beginning, whole);
+  return {[&, every = knob(Knob::kEverySplit) == "1"](const Region& beginning, const Region& rest,
+                                                      const Region& whole) -> Kernels {
+            std::vector<const kernels::Kernel*> added = added_kernels(terms, beginning, whole, every);
             return added.empty() || !accepted(terms, rest) ? std::nullopt : Kernels(std::move(added));
           },
-          [&](const Region& both) { return accepted(terms, both); }};
+          [&](const Region& both) { return accepted(terms, both); }, knob(Knob::kEverySplit) == "1"};
 }
 
 Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lock, const PartProgress& progress) {
   Chooser c{terms, std::move(parts), lock, {}, {}};
   PERI_TRY(c.gather(progress));
-  c.state_puzzle();
-  std::optional<Solved> solved = solve(c.puzzle);
-  for (int choice = 1; choice < kMaxChoices && solved && c.visit_again(*solved); ++choice) {
-    c.state_puzzle();
-    solved = solve(c.puzzle);
+  std::optional<Solved> solved = c.solved(false);
+  for (int choice = 1; choice < kMaxChoices && solved; ++choice) {
+    std::vector<size_t> doubtful;
+    c.contested(*solved, &doubtful);
+    if (const auto hoped = c.solved(true)) c.contested(*hoped, &doubtful);
+    const bool changed = c.visit_again(doubtful);
+    solved = c.solved(false);
+    if (!changed) break;
   }
   if (!solved) return internal_error("no cover of the graph");
   return c.cover_of(*solved);

@@ -47,11 +47,14 @@ PartRules measured_rules(const Terms& terms);
 // What a candidate of that time counts in a choice: what is not of the cut has to win by more than two measurements of
 // one thing differ, and by more than those of this one did.
 double counted_ms(const tune::Evidence& evidence, bool of_the_cut);
+// What it may count after further visits: one that was visited once, since no other takes its region, may have met a
+// slow phase of the machine, which those beside others were spared.
+double hoped_ms(const tune::Evidence& evidence, bool of_the_cut);
 
 // Chooses by solve() over all parts. A part that is not of the cut stands only if all of it was measured, and if it is
-// better as counted_ms() says; where one stands, it and what it stands for are visited once more, and it is chosen
-// again. What `lock` holds is not chosen but looked up; kRefused
-// names the region whose candidate, ISA or library is not here. `progress` is told each part before it is measured.
+// better as counted_ms() says; where one stands, or would as hoped_ms() says, it and what it stands for are visited
+// once more, and it is chosen again. What `lock` holds is not chosen but looked up; kRefused names the region whose
+// candidate, ISA or library is not here. `progress` is told each part before it is measured.
 using PartProgress = std::function<void(size_t done, size_t total, const Region& region)>;
 Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lock, const PartProgress& progress = {});
 

@@ -2,6 +2,7 @@
 #include "lower/parts.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -10,11 +11,43 @@
 namespace peri::lower {
 namespace {
 
+// How a region of the cut may come apart behind one of its beginnings.
+struct Split {
+  std::vector<ir::Node*> first, rest;
+  bool apart = false;                            // the rules want the two by themselves
+  std::vector<const kernels::Kernel*> kernels;   // for whose sake
+  bool joins_first = false, joins_rest = false;  // one of the two is joined with a neighbour, the other is by itself
+  bool wanted() const { return apart || joins_first || joins_rest; }
+};
+
+// A region of the cut and the parts it may stand in.
+struct Whole {
+  Region region;
+  std::vector<Split> splits;
+  size_t part = 0;                              // of all of it
+  std::vector<int> atoms = {};                  // one more than there are splits
+  std::optional<size_t> reader = std::nullopt;  // the only region that reads its only result
+  // Atoms before split `k` and from there on; none of `k`: all.
+  std::vector<int> before(std::optional<size_t> k) const {
+    return {atoms.begin(), k ? atoms.begin() + static_cast<std::ptrdiff_t>(*k) + 1 : atoms.end()};
+  }
+  std::vector<int> behind(std::optional<size_t> k) const {
+    return {k ? atoms.begin() + static_cast<std::ptrdiff_t>(*k) + 1 : atoms.begin(), atoms.end()};
+  }
+};
+
+template <class T>
+std::vector<T> both(std::vector<T> a, const std::vector<T>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 struct Maker {
   const ir::Graph& graph;
   const PartRules& rules;
-  std::unordered_map<const ir::Node*, size_t> order;
-  Parts out;
+  std::unordered_map<const ir::Node*, size_t> order = {};
+  std::vector<Whole> wholes = {};
+  Parts out = {};
 
   Region region(std::vector<ir::Node*> nodes) const {
     std::sort(nodes.begin(), nodes.end(), [&](auto* a, auto* b) { return order.at(a) < order.at(b); });
@@ -23,82 +56,125 @@ struct Maker {
     close_region(graph, &r);
     return r;
   }
+  bool stands(const std::vector<ir::Node*>& nodes) const { return rules.joins(region(nodes)); }
 
-  // Atoms from `from` to before `to`, counted from the region's first one.
-  static std::vector<int> atoms(int first, size_t from, size_t to) {
-    std::vector<int> list;
-    for (size_t k = from; k < to; ++k) list.push_back(first + static_cast<int>(k));
-    return list;
-  }
-
-  // The region with the splits that the rules want.
-  void add(Region whole) {
-    struct Split {
-      Region first, rest;
-      std::vector<const kernels::Kernel*> kernels;
-    };
-    std::vector<Split> splits;
-    for (const std::vector<ir::Node*>& beginning : whole.prefixes) {
+  // All ways in which the region comes apart, and those that the rules want.
+  void take(Region r) {
+    Whole w{std::move(r), {}};
+    for (const std::vector<ir::Node*>& beginning : w.region.prefixes) {
       const std::unordered_set<const ir::Node*> first(beginning.begin(), beginning.end());
-      std::vector<ir::Node*> behind;
-      for (ir::Node* n : whole.nodes)
-        if (!first.contains(n)) behind.push_back(n);
-      Split split = {region(beginning), region(std::move(behind)), {}};
-      if (auto kernels = rules.splits(split.first, split.rest, whole)) {
-        split.kernels = std::move(*kernels);
-        splits.push_back(std::move(split));
-      }
+      Split s;
+      s.first = beginning;
+      for (ir::Node* n : w.region.nodes)
+        if (!first.contains(n)) s.rest.push_back(n);
+      auto kernels = rules.splits(region(s.first), region(s.rest), w.region);
+      s.apart = kernels.has_value();
+      if (kernels) s.kernels = std::move(*kernels);
+      w.splits.push_back(std::move(s));
     }
-    const size_t count = splits.size() + 1, at = out.list.size();
-    out.list.push_back({std::move(whole), atoms(out.atoms, 0, count), true, {}, {}});
-    for (size_t k = 0; k < splits.size(); ++k) {
-      out.list.push_back({std::move(splits[k].rest), atoms(out.atoms, k + 1, count), false, {}, {}});
-      out.list.push_back({std::move(splits[k].first), atoms(out.atoms, 0, k + 1), false, at, out.list.size() - 1,
-                          std::move(splits[k].kernels)});
-    }
-    out.atoms += static_cast<int>(count);
+    wholes.push_back(std::move(w));
   }
 
-  // The regions at [first, end) of the cut as one; `wholes`: the part of each region of the cut.
-  void add_siblings(const std::vector<size_t>& wholes, size_t first, size_t end) {
-    std::vector<ir::Node*> nodes;
-    std::vector<int> of;
-    for (size_t k = first; k < end; ++k) {
-      const Part& p = out.list[wholes[k]];
-      nodes.insert(nodes.end(), p.region.nodes.begin(), p.region.nodes.end());
-      of.insert(of.end(), p.atoms.begin(), p.atoms.end());
-    }
-    Region all = region(std::move(nodes));
-    if (rules.joins(all)) out.list.push_back({std::move(all), std::move(of), false, {}, {}});
-  }
-
-  // Joins of the parts for whole regions, which are the first `cut.size()` greedy ones.
-  void add_joins() {
+  void find_readers() {
     std::unordered_map<const ir::Node*, size_t> owner;
-    const size_t parts = out.list.size();
-    for (size_t k = 0; k < parts; ++k)
-      if (out.list[k].greedy)
-        for (const ir::Node* n : out.list[k].region.nodes) owner[n] = k;
-    for (size_t k = 0; k < parts; ++k) {
-      const Region& a = out.list[k].region;
-      if (!out.list[k].greedy || a.outputs.size() != 1 || graph.is_output(a.outputs[0])) continue;
+    for (size_t k = 0; k < wholes.size(); ++k)
+      for (const ir::Node* n : wholes[k].region.nodes) owner[n] = k;
+    for (Whole& w : wholes) {
+      const std::vector<ir::Value*>& results = w.region.outputs;
+      if (results.size() != 1 || graph.is_output(results[0])) continue;
       std::unordered_set<size_t> readers;
       bool all = true;
-      for (const ir::Node* u : a.outputs[0]->users) {
+      for (const ir::Node* u : results[0]->users) {
         const auto it = owner.find(u);
         all = all && it != owner.end();
         if (all) readers.insert(it->second);
       }
-      if (!all || readers.size() != 1) continue;
-      const Part& b = out.list[*readers.begin()];
-      std::vector<ir::Node*> nodes = a.nodes;
-      nodes.insert(nodes.end(), b.region.nodes.begin(), b.region.nodes.end());
-      Region both = region(std::move(nodes));
-      if (!rules.joins(both)) continue;
-      std::vector<int> of = out.list[k].atoms;
-      of.insert(of.end(), b.atoms.begin(), b.atoms.end());
-      std::sort(of.begin(), of.end());
-      out.list.push_back({std::move(both), std::move(of), false, {}, {}});
+      if (all && readers.size() == 1) w.reader = *readers.begin();
+    }
+  }
+
+  // Whether the beginning of a region reads all that anybody reads of `v`.
+  static bool alone_reads(const std::vector<ir::Node*>& beginning, const ir::Value* v) {
+    return std::all_of(v->users.begin(), v->users.end(), [&](const ir::Node* u) {
+      return std::find(beginning.begin(), beginning.end(), u) != beginning.end();
+    });
+  }
+
+  // A region joined with the beginning of its reader, whose rest stands alone, and the rest of a region, whose
+  // beginning stands alone, with its reader.
+  void find_joins() {
+    for (Whole& a : wholes) {
+      if (!a.reader) continue;
+      Whole& b = wholes[*a.reader];
+      if (!rules.every && stands(both(a.region.nodes, b.region.nodes))) continue;
+      for (Split& s : b.splits)
+        if (alone_reads(s.first, a.region.outputs[0]) && stands(both(a.region.nodes, s.first)))
+          s.joins_first = s.joins_first || stands(s.rest);
+      for (Split& s : a.splits)
+        if (stands(both(s.rest, b.region.nodes))) s.joins_rest = s.joins_rest || stands(s.first);
+    }
+    for (Whole& w : wholes) std::erase_if(w.splits, [](const Split& s) { return !s.wanted(); });
+  }
+
+  size_t add(Region r, std::vector<int> atoms) {
+    std::sort(atoms.begin(), atoms.end());
+    out.list.push_back({std::move(r), std::move(atoms)});
+    return out.list.size() - 1;
+  }
+
+  // The region by itself, and its beginnings and rests by themselves.
+  void add_whole(Whole* w) {
+    for (size_t k = 0; k <= w->splits.size(); ++k) w->atoms.push_back(out.atoms++);
+    w->part = add(w->region, w->atoms);
+    out.list[w->part].greedy = true;
+    for (size_t k = 0; k < w->splits.size(); ++k) {
+      Split& s = w->splits[k];
+      const size_t rest = add(region(s.rest), w->behind(k));
+      Part& first = out.list[add(region(s.first), w->before(k))];
+      first.whole = w->part;
+      first.rest = rest;
+      first.joined = s.joins_rest;
+      if (!s.joins_rest) first.kernels = std::move(s.kernels);
+    }
+  }
+
+  // Each region, or a rest of it, with the one that alone reads it, or a beginning of that.
+  void add_joins() {
+    for (const Whole& a : wholes) {
+      if (!a.reader) continue;
+      const Whole& b = wholes[*a.reader];
+      Region all = region(both(a.region.nodes, b.region.nodes));
+      const bool whole = rules.joins(all);
+      if (whole) add(std::move(all), both(a.atoms, b.atoms));
+      if (whole && !rules.every) continue;
+      for (size_t i = 0; i <= a.splits.size(); ++i)
+        for (size_t j = i == 0 ? 1 : 0; j <= b.splits.size(); ++j) {
+          const auto from = i ? std::optional(i - 1) : std::nullopt, to = j ? std::optional(j - 1) : std::nullopt;
+          const std::vector<ir::Node*>&left = from ? a.splits[*from].rest : a.region.nodes,
+                &right = to ? b.splits[*to].first : b.region.nodes;
+          if (to && !alone_reads(right, a.region.outputs[0])) continue;
+          Region joined = region(both(left, right));
+          if (rules.joins(joined)) add(std::move(joined), both(a.behind(from), b.before(to)));
+        }
+    }
+  }
+
+  // Some of the regions at [first, end) of the cut as one.
+  void add_siblings(size_t first, size_t end) {
+    const size_t count = end - first;
+    for (uint64_t some = (uint64_t{1} << count) - 1; some > 0; --some) {
+      const bool row = ((some + (some & -some)) & some) == 0;  // side by side
+      if (std::popcount(some) < 2 || (count > kMaxAnySiblings && !row)) continue;
+      std::vector<ir::Node*> nodes;
+      std::vector<int> atoms;
+      for (size_t k = 0; k < count; ++k) {
+        if (!(some >> k & 1)) continue;
+        const Whole& w = wholes[first + k];
+        nodes = both(std::move(nodes), w.region.nodes);
+        atoms.insert(atoms.end(), w.atoms.begin(), w.atoms.end());
+      }
+      Region all = region(std::move(nodes));
+      if (rules.joins(all)) add(std::move(all), std::move(atoms));
     }
   }
 };
@@ -107,16 +183,15 @@ bool locked(const plan::LockReader& lock, const Region& r) { return lock.has(reg
 }  // namespace
 
 Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules& rules) {
-  Maker m{graph, rules, {}, {}};
+  Maker m{graph, rules};
   for (size_t k = 0; k < graph.nodes.size(); ++k) m.order[graph.nodes[k]] = k;
   const auto groups = bring_together(&cut);
-  std::vector<size_t> wholes;
-  for (Region& r : cut) {
-    wholes.push_back(m.out.list.size());
-    m.add(std::move(r));
-  }
+  for (Region& r : cut) m.take(std::move(r));
+  m.find_readers();
+  m.find_joins();
+  for (Whole& w : m.wholes) m.add_whole(&w);
   m.add_joins();
-  for (const auto& [first, end] : groups) m.add_siblings(wholes, first, end);
+  for (const auto& [first, end] : groups) m.add_siblings(first, end);
   return std::move(m.out);
 }
 
@@ -125,7 +200,7 @@ PartRules locked_rules(const plan::LockReader& lock) {
             const bool both = locked(lock, beginning) && locked(lock, rest);
             return both ? std::optional(std::vector<const kernels::Kernel*>()) : std::nullopt;
           },
-          [&](const Region& both) { return locked(lock, both); }};
+          [&](const Region& both) { return locked(lock, both); }, true};
 }
 
 Parts locked_parts(const ir::Graph& graph, const plan::LockReader& lock, Parts parts) {
@@ -148,7 +223,7 @@ Parts locked_parts(const ir::Graph& graph, const plan::LockReader& lock, Parts p
     kept.push_back(std::move(best->region));
   }
   Parts out;
-  for (Region& r : in_order(graph, std::move(kept))) out.list.push_back({std::move(r), {out.atoms++}, true, {}, {}});
+  for (Region& r : in_order(graph, std::move(kept))) out.list.push_back({std::move(r), {out.atoms++}, true});
   return out;
 }
 

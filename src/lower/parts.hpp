@@ -1,5 +1,5 @@
-// What may stand in a cover: the regions of the greedy cut, beginnings of its chains with the rest apart, and
-// neighbours, or siblings over one input, as one region.
+// What may stand in a cover: the regions of the greedy cut, beginnings of its chains with the rest apart; and as one
+// region neighbours, of which the first may be a rest and the second a beginning, and siblings over one input.
 #pragma once
 
 #include "lower/region.hpp"
@@ -11,9 +11,10 @@ struct Part {
   Region region;
   std::vector<int> atoms;  // ascending
   bool greedy = false;     // a region of the cut: another part must be better by more than noise
-  // Of the beginning of a chain: the parts for all of the chain and for its rest, and the kernels for whose sake it may
-  // stand apart (none: all).
-  std::optional<size_t> whole, rest;
+  // Of the beginning of a chain: the parts for all of the chain and for its rest, whether the rest may be joined, too,
+  // and the kernels for whose sake it may stand apart (none: all).
+  std::optional<size_t> whole = {}, rest = {};
+  bool joined = false;
   std::vector<const kernels::Kernel*> kernels = {};
 };
 
@@ -28,12 +29,17 @@ struct PartRules {
   std::function<std::optional<std::vector<const kernels::Kernel*>>(const Region& beginning, const Region& rest,
                                                                    const Region& whole)>
       splits;
+  // Whether a region made of two or more of the cut's, or of a part of one, may stand.
   std::function<bool(const Region&)> joins;
+  // Whether a part of a region may be joined with a neighbour, or one of its, where all of the two may be: what takes
+  // all of it is taken to be as fast on it as on a part with a pass over memory beside it.
+  bool every = false;
 };
 
 // Parts of the regions of a cut, in their order but for siblings, which stand together (see siblings.hpp). Two regions
-// are neighbours where the only result of one is read by the other and nobody else. Whatever parts cover the atoms,
-// there is no cycle among them.
+// are neighbours where the only result of one is read by the other and nobody else. Of up to kMaxAnySiblings siblings
+// any two or more are an option, of more those side by side. Whatever parts cover the atoms, there is no cycle among
+// them.
 Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules& rules);
 
 // The rules under a lock: what it has, and nothing else.

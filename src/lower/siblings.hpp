@@ -7,6 +7,7 @@
 namespace peri::lower {
 
 constexpr size_t kMaxSiblings = 8;
+constexpr size_t kMaxAnySiblings = 4;
 
 // Moves siblings of a cut, which is in an order in which it may run, up behind the first of them; the order stays one
 // in which it may run. Returns the groups as ranges [first, end) of places.

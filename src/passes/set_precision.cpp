@@ -23,6 +23,17 @@ bool copies(const ir::Node& n) {
          ops::contains(op->inputs[0].types, DType::kString);
 }
 
+// Whether a window of a pooling may lie in padding alone, whose result is the lowest number of the type it computes in:
+// one that has holes or reaches past the end. Padding is less than a window elsewhere.
+bool windows_may_be_empty(const ir::Node& n) {
+  if (n.op != "max_pool") return false;
+  const std::vector<int64_t> pads = n.ints("pads"), dilations = n.ints("dilations");
+  const bool padded = n.s("auto_pad", "NOTSET") != "NOTSET" ||
+                      std::any_of(pads.begin(), pads.end(), [](int64_t pad) { return pad != 0; });
+  const bool holes = std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; });
+  return n.i("ceil_mode") != 0 || (padded && holes);
+}
+
 class Setter {
  public:
   Setter(ir::Graph& graph, const Precision& precision)
@@ -162,8 +173,8 @@ class Setter {
         PERI_ASSIGN(ir::Value * wide, widened(before[k]));
         graph_.set_input(n, k, wide);
       }
-    const bool bits = n->op == "bit_cast";
-    if (bits || !ops::infer_node(*n, &fresh_).ok()) {
+    const bool own_type = n->op == "bit_cast" || windows_may_be_empty(*n);
+    if (own_type || !ops::infer_node(*n, &fresh_).ok()) {
       for (size_t k = 0; k < before.size(); ++k) {
         const auto dropped = dropped_.find({n, k});
         ir::Value* v = before[k];
@@ -254,7 +265,8 @@ const Entry set_precision_entry{{
         "float32, are narrow; sums and softmax, and what they alone read, as the addition of a mask, are float32 "
         "between casts, and so are squares under a mean and the mask of an attention. Where a narrow type for weights "
         "is asked for, float32 weights "
-        "become that, saturated where they pass its largest number. Interfaces keep their types. It stands last, so "
+        "become that, saturated where they pass its largest number. What is about bits, or a maximum over windows that "
+        "may hold nothing but padding, stays in its type. Interfaces keep their types. It stands last, so "
         "that what the passes before made of weights is stored, and no cast is between what they join.",
     .follows = {"fold_constants", "fold_batch_norm", "fuse_attention", "sink_transposes"},
     .run = run,
@@ -286,6 +298,11 @@ const Entry set_precision_entry{{
           "output d }",
           "graph { input x: f32[4,8]; a = cast(x) {to=3}; b = cast(a) {to=1}; d = sub(x, b); w = cast(a) {to=1}; r = "
           "relu(w); y = cast(r) {to=3}; output y; output d }"},
+         {"a window of padding alone gives the lowest number of the model's type",
+          "graph { input x: f16[1,1,4,1]; y = max_pool(x) {dilations=[1,3], kernel_shape=[1,2], pads=[0,2,0,2]}; z = "
+          "relu(y); output z }",
+          "graph { input x: f16[1,1,4,1]; y = max_pool(x) {dilations=[1,3], kernel_shape=[1,2], pads=[0,2,0,2]}; c = "
+          "cast(y) {to=1}; a = relu(c); z = cast(a) {to=3}; output z }"},
          {"what is about bits stays", "graph { input x: f16[7]; y = bit_cast(x) {to=12}; output y }",
           "graph { input x: f16[7]; y = bit_cast(x) {to=12}; output y }"},
          {"weights in the type asked for",

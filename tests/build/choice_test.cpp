@@ -239,6 +239,11 @@ TEST(Counted, WhatIsNotOfTheCutHasToWinByMoreThanItsVisitsDiffer) {
   e.spread = 0.5;
   EXPECT_EQ(lower::counted_ms(e, true), 1);
   EXPECT_DOUBLE_EQ(lower::counted_ms(e, false), 1.5 * once);
+  e.visits = 1;
+  EXPECT_LT(lower::hoped_ms(e, false), 1);
+  EXPECT_EQ(lower::hoped_ms(e, true), 1);
+  e.visits = 2;
+  EXPECT_EQ(lower::hoped_ms(e, false), 1);
 }
 
 TEST_F(Choice, ALockKeepsTheSplit) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "exec/region/region_payload.hpp"
 #include "lower/cover.hpp"
@@ -56,7 +57,7 @@ Region all_of(const ir::Graph& g) {
 
 const PartRules kEverything = {
     [](const Region&, const Region&, const Region&) { return std::vector<const kernels::Kernel*>(); },
-    [](const Region&) { return true; }};
+    [](const Region&) { return true; }, true};
 
 size_t joint(const Parts& parts) {
   return static_cast<size_t>(std::count_if(parts.list.begin(), parts.list.end(), [](const Part& p) {
@@ -109,6 +110,105 @@ TEST(Parts, SiblingsOverOneInputAreAnOptionAndTakenByAKernel) {
   }
 }
 
+std::vector<std::vector<int>> groups_of(const Parts& parts) {
+  std::vector<std::vector<int>> out;
+  for (const Part& p : parts.list)
+    if (p.region.outputs.size() > 1) out.push_back(p.atoms);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+TEST(Parts, SomeOfTheSiblingsAreAnOptionToo) {
+  const PartRules joins = {[](const Region&, const Region&, const Region&) { return std::nullopt; },
+                           [](const Region&) { return true; }};
+  const ir::Graph three = attention_inputs(false);
+  tune::Tuner tuner(unmeasured());
+  EXPECT_EQ(groups_of(parts_of(three, cut(three, tuner), joins)),
+            (std::vector<std::vector<int>>{{0, 1}, {0, 1, 2}, {0, 2}, {1, 2}}));
+  ir::Graph many;
+  ir::Value* x = many.add_input("x", {DType::kF32, Shape{Dim::symbol("batch"), Dim(32)}});
+  for (int k = 0; k < 6; ++k) {
+    const std::string name = std::to_string(k);
+    many.mark_output(
+        many.add("matmul", {x, many.add_constant("w" + name, *Tensor::zeros(DType::kF32, {32, 32}))})->out(),
+        "y" + name);
+  }
+  ASSERT_TRUE(ops::infer_graph(many).ok());
+  const auto groups = groups_of(parts_of(many, cut(many, tuner), joins));
+  EXPECT_EQ(groups.size(), 15u) << "those side by side";
+  for (const std::vector<int>& g : groups) EXPECT_EQ(g.back() - g.front() + 1, static_cast<int>(g.size()));
+}
+
+// The lock of a build that took some siblings, and a neighbour with a beginning, gives these back.
+TEST(Parts, ALockedGroupOfSomeSiblings) {
+  const ir::Graph g = attention_inputs(false);
+  tune::Tuner tuner(unmeasured());
+  const PartRules joins = {[](const Region&, const Region&, const Region&) { return std::nullopt; },
+                           [](const Region&) { return true; }};
+  plan::Lock lock;
+  for (const Part& p : parts_of(g, cut(g, tuner), joins).list)
+    if (p.atoms == std::vector<int>{0, 2})
+      lock.regions.push_back({.name = region_name(p.region), .key = region_key(p.region)});
+  ASSERT_EQ(lock.regions.size(), 1u);
+  const plan::LockReader reader(&lock);
+  const Parts under = locked_parts(g, reader, parts_of(g, cut(g, tuner), locked_rules(reader)));
+  size_t together = 0;
+  for (const Part& p : under.list) together += p.region.outputs.size() == 2;
+  EXPECT_EQ(together, 1u);
+  EXPECT_EQ(under.list.size(), cut(g, tuner).size() - 1);
+}
+
+// A pointwise convolution with relu, and behind it a depthwise one whose result meets another value.
+ir::Graph with_residual() {
+  ir::Graph g = bottleneck(false);
+  ir::Value* y = g.outputs[0];
+  g.outputs.clear();
+  g.output_names.clear();
+  ir::Value* z = g.add_input("z", y->type);
+  g.mark_output(g.add("add", {y, z})->out(), "sum");
+  EXPECT_TRUE(ops::infer_graph(g).ok());
+  return g;
+}
+
+TEST(Parts, ANeighbourIsJoinedWithABeginning) {
+  const ir::Graph g = with_residual();
+  tune::Tuner tuner(unmeasured());
+  const PartRules rules = {[](const Region&, const Region&, const Region&) { return std::nullopt; },
+                           [&](const Region& r) {
+                             const auto here = exec::bind_region(region_graph(r), kDims);
+                             return here.ok() && tuner.accepted(*here, constant_inputs(r));
+                           }};
+  ASSERT_EQ(cut(g, tuner).size(), 2u) << "the addition belongs to the second convolution";
+  EXPECT_FALSE(rules.joins(all_of(g))) << "no kernel takes all of it";
+  const Parts parts = parts_of(g, cut(g, tuner), rules);
+  ASSERT_EQ(parts.atoms, 3);
+  const auto part = [&](const std::vector<int>& atoms) {
+    const auto it = std::find_if(parts.list.begin(), parts.list.end(), [&](const Part& p) { return p.atoms == atoms; });
+    return it == parts.list.end() ? std::vector<std::string>() : [&] {
+      std::vector<std::string> ops;
+      for (const ir::Node* n : it->region.nodes) ops.push_back(n->op);
+      return ops;
+    }();
+  };
+  using Ops = std::vector<std::string>;
+  EXPECT_EQ(part({0, 1}), (Ops{"conv", "relu", "conv"}));
+  EXPECT_EQ(part({2}), (Ops{"add"}));
+  EXPECT_EQ(part({1, 2}), (Ops{"conv", "add"})) << "of the cut";
+  EXPECT_EQ(part({1}), Ops{"conv"}) << "whatever stands before it, the rest of the graph can be covered";
+}
+
+TEST(Parts, ARestIsJoinedWithANeighbourOrItsBeginning) {
+  const ir::Graph g = with_residual();
+  tune::Tuner tuner(unmeasured());
+  const Parts parts = parts_of(g, cut(g, tuner), kEverything);
+  ASSERT_EQ(parts.atoms, 4);  // conv, relu, conv, add
+  for (const std::vector<int>& atoms :
+       {std::vector{0}, {1}, {0, 1}, {2}, {3}, {2, 3}, {0, 1, 2, 3}, {0, 1, 2}, {1, 2, 3}, {1, 2}})
+    EXPECT_EQ(std::count_if(parts.list.begin(), parts.list.end(), [&](const Part& p) { return p.atoms == atoms; }), 1)
+        << atoms.front() << " to " << atoms.back();
+  EXPECT_EQ(parts.list.size(), 10u);
+}
+
 TEST(Parts, WhatTheLockHasAndOnlyThat) {
   const ir::Graph g = bottleneck(false);
   tune::Tuner tuner(unmeasured());
@@ -136,7 +236,12 @@ TEST(Parts, ALockedSplit) {
   const Parts parts = parts_of(g, cut(g, tuner), kEverything);
   const auto beginning = std::find_if(parts.list.begin(), parts.list.end(), [](const Part& p) { return p.whole; });
   ASSERT_NE(beginning, parts.list.end());
-  const Region &first = beginning->region, &rest = parts.list[*beginning->rest].region;
+  const std::vector<int>& all = parts.list[*beginning->whole].atoms;
+  const auto behind = std::find_if(parts.list.begin(), parts.list.end(), [&](const Part& p) {
+    return p.atoms == std::vector<int>(all.begin() + static_cast<std::ptrdiff_t>(beginning->atoms.size()), all.end());
+  });
+  ASSERT_NE(behind, parts.list.end());
+  const Region &first = beginning->region, &rest = behind->region;
   ASSERT_EQ(first.nodes.size(), 1u);
   ASSERT_EQ(rest.nodes.size(), 1u);
   plan::Lock lock;
@@ -159,6 +264,21 @@ TEST(Parts, WithoutMeasuringTheCutStands) {
   tune::Tuner measuring(o);
   const Terms measured{g, kBackend, measuring, kDims, {}, none};
   EXPECT_EQ(joint(parts_of(g, regions, measured_rules(measured))), 1u) << "a kernel takes both convolutions";
+}
+
+TEST(Parts, ABeginningThatTheRuleLeavesOutIsTriedWhereEveryOneIsAskedFor) {
+  const ir::Graph g = bottleneck(false);
+  tune::Tuner tuner({});
+  const RefusedChoices none;
+  const Terms terms{g, kBackend, tuner, kDims, {}, none};
+  const auto beginnings = [&] {
+    const Parts parts = parts_of(g, cut(g, tuner), measured_rules(terms));
+    return std::count_if(parts.list.begin(), parts.list.end(), [](const Part& p) { return p.whole.has_value(); });
+  };
+  EXPECT_EQ(beginnings(), 0) << "who takes a convolution with relu takes it without";
+  setenv("PERI_EVERY_SPLIT", "1", 1);
+  EXPECT_EQ(beginnings(), 1);
+  unsetenv("PERI_EVERY_SPLIT");
 }
 
 TEST(Parts, NoJoinWhereSomebodyElseReadsTheMiddle) {

@@ -52,21 +52,22 @@ double least_cost(const Puzzle& p) {
   double least = 1e300;
   std::vector<Picked> picked;
   std::vector<int> cover(static_cast<size_t>(p.atoms), -1);
-  const std::function<void(int)> ways = [&](int at) {
+  const std::function<void(int, double)> ways = [&](int at, double ms) {
+    if (ms >= least) return;  // changes of place cost nothing or more
     if (at == p.atoms) {
       if (const auto cost = cost_of(p, picked)) least = std::min(least, *cost);
       return;
     }
     const size_t piece = static_cast<size_t>(cover[static_cast<size_t>(at)]);
-    if (p.pieces[piece].atoms.back() != at) return ways(at + 1);
+    if (p.pieces[piece].atoms.back() != at) return ways(at + 1, ms);
     for (size_t w = 0; w < p.pieces[piece].ways.size(); ++w) {
       picked.push_back({piece, w});
-      ways(at + 1);
+      ways(at + 1, ms + p.pieces[piece].ways[w].ms);
       picked.pop_back();
     }
   };
   const std::function<void(int)> pieces = [&](int at) {
-    if (at == p.atoms) return ways(0);
+    if (at == p.atoms) return ways(0, 0);
     if (cover[static_cast<size_t>(at)] >= 0) return pieces(at + 1);
     for (size_t k = 0; k < p.pieces.size(); ++k) {
       const std::vector<int>& atoms = p.pieces[k].atoms;
@@ -82,23 +83,35 @@ double least_cost(const Puzzle& p) {
   return least;
 }
 
+// What is in a puzzle beside single atoms.
+struct Options {
+  int groups = 0, some = 0;  // siblings: all of a group, and some of one
+  int across = 0;            // two in a row, of which the first ends another row
+};
+
 // A graph of up to 10 atoms, each reading one or two values made before, with pieces for single atoms, for an atom with
-// the one that alone reads it, for three in a row, and for siblings that read the same value; times, places and prices
-// of change are seeded.
-Puzzle random_puzzle(Rng& rng, int* grouped) {
-  Puzzle p;
-  p.atoms = 4 + static_cast<int>(rng.below(7));
-  p.values = p.atoms + 1;  // value 0 is given, value k + 1 is made by atom k
-  std::vector<std::vector<int>> reads;
-  std::vector<std::vector<int>> readers(static_cast<size_t>(p.values));
-  for (int k = 0; k < p.atoms; ++k) {
-    std::vector<int> in = {k - static_cast<int>(rng.below(std::min(k + 1, 3)))};
-    const int other = static_cast<int>(rng.below(k + 1));
-    if (rng.below(3) == 0 && other != in[0]) in.push_back(other);
-    for (int v : in) readers[static_cast<size_t>(v)].push_back(k);
-    reads.push_back(in);
+// the one that alone reads it, for three in a row, so that a piece may be the rest of one with the beginning of the
+// next, and for any two or more siblings that read the same value; times, places and prices of change are seeded.
+struct RandomPuzzle {
+  Rng& rng;
+  Options* has;
+  Puzzle p = {};
+  std::vector<std::vector<int>> reads = {}, readers = {};
+
+  // Value 0 is given, value k + 1 is made by atom k.
+  void draw_atoms() {
+    p.atoms = 4 + static_cast<int>(rng.below(7));
+    p.values = p.atoms + 1;
+    readers.resize(static_cast<size_t>(p.values));
+    for (int k = 0; k < p.atoms; ++k) {
+      std::vector<int> in = {k - static_cast<int>(rng.below(std::min(k + 1, 3)))};
+      const int other = static_cast<int>(rng.below(k + 1));
+      if (rng.below(3) == 0 && other != in[0]) in.push_back(other);
+      for (int v : in) readers[static_cast<size_t>(v)].push_back(k);
+      reads.push_back(in);
+    }
   }
-  const auto add = [&](const std::vector<int>& atoms, bool siblings = false) {
+  void add(const std::vector<int>& atoms, bool siblings = false) {
     Piece piece;
     piece.atoms = atoms;
     for (int a : atoms)
@@ -117,60 +130,101 @@ Puzzle random_puzzle(Rng& rng, int* grouped) {
       piece.ways.push_back(way);
     }
     p.pieces.push_back(piece);
-  };
-  const auto only_reader = [&](int atom) {
+  }
+  int only_reader(int atom) const {
     const std::vector<int>& r = readers[static_cast<size_t>(atom + 1)];
     return r.size() == 1 ? r[0] : -1;
-  };
-  for (int k = 0; k < p.atoms; ++k) {
-    add({k});
-    const int next = only_reader(k);
-    if (next < 0 || rng.below(3) == 0) continue;
-    add({k, next});
-    if (const int third = only_reader(next); third >= 0 && rng.below(2) == 0) add({k, next, third});
+  }
+  void add_rows() {
+    for (int k = 0; k < p.atoms; ++k) {
+      add({k});
+      const int next = only_reader(k);
+      if (next < 0 || rng.below(3) == 0) continue;
+      has->across += std::any_of(p.pieces.begin(), p.pieces.end(),
+                                 [&](const Piece& piece) { return piece.atoms.size() > 1 && piece.atoms.back() == k; });
+      add({k, next});
+      if (const int third = only_reader(next); third >= 0 && rng.below(2) == 0) add({k, next, third});
+    }
   }
   // Others that read the same and whatever was there before the first of them.
-  for (int k = 0; k < p.atoms; ++k) {
-    std::vector<int> group = {k};
-    for (int m = k + 1; m < p.atoms && group.size() < 3; ++m) {
-      const std::vector<int>& in = reads[static_cast<size_t>(m)];
-      if (in[0] == reads[static_cast<size_t>(k)][0] && *std::max_element(in.begin(), in.end()) <= k) group.push_back(m);
+  void add_siblings() {
+    for (int k = 0; k < p.atoms; ++k) {
+      std::vector<int> group = {k};
+      for (int m = k + 1; m < p.atoms && group.size() < 3; ++m) {
+        const std::vector<int>& in = reads[static_cast<size_t>(m)];
+        if (in[0] == reads[static_cast<size_t>(k)][0] && *std::max_element(in.begin(), in.end()) <= k)
+          group.push_back(m);
+      }
+      if (group.size() < 2) continue;
+      add(group, true);
+      has->groups += 1;
+      for (size_t without = 0; group.size() > 2 && without < group.size(); ++without) {
+        std::vector<int> two = group;
+        two.erase(two.begin() + static_cast<std::ptrdiff_t>(without));
+        add(two, true);
+        has->some += 1;
+      }
     }
-    if (group.size() < 2) continue;
-    add(group, true);
-    *grouped += 1;
   }
-  for (int v = 0; v < p.values; ++v)
-    p.wanted.push_back(v > 0 && (readers[static_cast<size_t>(v)].empty() || rng.below(6) == 0));
-  std::vector<double> prices;
-  for (int k = 0; k < p.values * 9; ++k) prices.push_back(rng.uniform());
-  p.price = [prices](int v, int from, int to) { return prices[static_cast<size_t>(v * 9 + from * 3 + to)]; };
-  return p;
+  void draw_prices() {
+    for (int v = 0; v < p.values; ++v)
+      p.wanted.push_back(v > 0 && (readers[static_cast<size_t>(v)].empty() || rng.below(6) == 0));
+    std::vector<double> prices;
+    for (int k = 0; k < p.values * 9; ++k) prices.push_back(rng.uniform());
+    p.price = [prices](int v, int from, int to) { return prices[static_cast<size_t>(v * 9 + from * 3 + to)]; };
+  }
+};
+Puzzle random_puzzle(Rng& rng, Options* has) {
+  RandomPuzzle made{rng, has};
+  made.draw_atoms();
+  made.add_rows();
+  made.add_siblings();
+  made.draw_prices();
+  return std::move(made.p);
 }
 
 TEST(Search, CostsAsLittleAsTryingEverything) {
-  int grouped = 0, picked = 0;
+  Options has;
+  int picked = 0, apart = 0, across = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Rng rng(seed);
-    const Puzzle p = random_puzzle(rng, &grouped);
+    const Puzzle p = random_puzzle(rng, &has);
     const auto solved = solve(p);
     ASSERT_TRUE(solved) << "seed " << seed;
     const auto cost = cost_of(p, solved->picked);
     ASSERT_TRUE(cost) << "seed " << seed << ": it reads what is not made yet";
     EXPECT_NEAR(*cost, solved->cost, 1e-9) << "seed " << seed;
     EXPECT_LE(solved->cost, least_cost(p) * 1.02) << "seed " << seed;
-    for (const Picked& k : solved->picked) picked += p.pieces[k.piece].outputs.size() > 1;
+    for (const Picked& k : solved->picked) {
+      const Piece& piece = p.pieces[k.piece];
+      const bool siblings = piece.outputs.size() > 1;
+      picked += siblings;
+      // Another group has these and more; another row ends within this one.
+      apart += siblings && std::any_of(p.pieces.begin(), p.pieces.end(), [&](const Piece& other) {
+                 return other.outputs.size() > piece.outputs.size() &&
+                        std::includes(other.atoms.begin(), other.atoms.end(), piece.atoms.begin(), piece.atoms.end());
+               });
+      across +=
+          !siblings && piece.atoms.size() > 1 && std::any_of(p.pieces.begin(), p.pieces.end(), [&](const Piece& other) {
+            return other.outputs.size() == 1 && other.atoms.size() > 1 && other.atoms.back() == piece.atoms.front();
+          });
+    }
   }
-  EXPECT_GT(grouped, 100);
+  EXPECT_GT(has.groups, 100);
+  EXPECT_GT(has.some, 50);
+  EXPECT_GT(has.across, 50);
   EXPECT_GT(picked, 20) << "siblings win now and then";
+  EXPECT_GT(apart, 5) << "some of them do";
+  EXPECT_GT(across, 20) << "a rest with a beginning does";
 }
 
 // Four beginnings in sight do not do for all of them: that the bound above can fail.
 TEST(Search, NeedsItsWidth) {
-  int worse = 0, grouped = 0;
+  int worse = 0;
+  Options has;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Rng rng(seed);
-    const Puzzle p = random_puzzle(rng, &grouped);
+    const Puzzle p = random_puzzle(rng, &has);
     const auto narrow = solve(p, 1), wide = solve(p);
     worse += !narrow || narrow->cost > wide->cost * 1.02;
   }

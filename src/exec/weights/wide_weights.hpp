@@ -32,6 +32,7 @@ class WideWeights {
   };
 
   const std::vector<Tensor>& stored() const { return stored_; }
+  bool narrow(size_t k) const { return narrow_[k]; }
 
  private:
   std::vector<Tensor> stored_;

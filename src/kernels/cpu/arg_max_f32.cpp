@@ -124,11 +124,14 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry arg_max_f32_entry;
-const Entry arg_max_f32_entry{{.name = "arg_max_f32",
-                               .version = 1,
-                               .provider = "peri",
-                               .takes = "arg_max and arg_min of f32 along one axis",
-                               .offer = offer,
-                               .instantiate = instantiate}};
+const Entry arg_max_f32_entry{{
+    .name = "arg_max_f32",
+    .version = 1,
+    .provider = "peri",
+    .takes = "arg_max and arg_min of f32 along one axis",
+    .offer = offer,
+    .instantiate = instantiate,
+    .takes_constants = true,
+}};
 
 }  // namespace peri::kernels

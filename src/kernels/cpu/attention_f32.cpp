@@ -63,12 +63,15 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }
 }  // namespace
 
-const Entry attention_f32_entry{{.name = "attention_f32",
-                                 .version = 1,
-                                 .provider = "peri",
-                                 .takes = "fused attention in f32, any layout of heads, masks, causal",
-                                 .offer = offer,
-                                 .instantiate = instantiate,
-                                 .tunables = {{"tiles", "tiles of queries of a head that a task does", {2, 4, 8}}}}};
+const Entry attention_f32_entry{{
+    .name = "attention_f32",
+    .version = 1,
+    .provider = "peri",
+    .takes = "fused attention in f32, any layout of heads, masks, causal",
+    .offer = offer,
+    .instantiate = instantiate,
+    .tunables = {{"tiles", "tiles of queries of a head that a task does", {2, 4, 8}}},
+    .takes_constants = true,
+}};
 
 }  // namespace peri::kernels

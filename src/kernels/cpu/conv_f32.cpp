@@ -115,6 +115,7 @@ const Entry conv_f32_entry{{
     .tunables = {{"panels", "panels of output channels that a task computes, but depthwise", {1, 2, 4, 8}},
                  {"lines", "lines of the image that a task computes, depthwise and in a first layer", {1, 2, 4}},
                  {"pixels", "pixels that a task computes, otherwise", {64, 32, 16}}},
+    .takes_constants = true,
 }};
 
 }  // namespace peri::kernels

@@ -134,6 +134,7 @@ const Entry conv_pair_f32_entry{{
          "graph { input x: f32[3,1600,4,5]; const w: f32[136,1600,1,1] = seeded(0.025, 1); "
          "const b: f32[136] = seeded(0.5, 2); const v: f32[136,1,3,3] = seeded(0.3, 3); m = conv(x, w, b); "
          "s = sigmoid(m); t = mul(m, s); y = conv(t, v) {pads=[1,1,1,1], group=136}; output y }"},
+    .takes_constants = true,
 }};
 
 }  // namespace peri::kernels

@@ -147,6 +147,7 @@ const Entry conv_scaled_f32_entry{{
                 "graph { input x: f32[1,3136,3,5]; input s: f32[1,3136,1,1]; "
                 "const w: f32[37,3136,1,1] = seeded(0.02, 1); const b: f32[37] = seeded(0.5, 2); m = mul(x, s); "
                 "y = conv(m, w, b); output y }"},
+    .takes_constants = true,
 }};
 
 }  // namespace peri::kernels

@@ -48,7 +48,7 @@ Status read_shape(const Problem& p, Setup* s) {
   s->x = input_index(*p.graph, n.in(0));
   s->w = input_index(*p.graph, n.in(1));
   if (s->x < 0 || s->w < 0 || !p.constant[static_cast<size_t>(s->w)]) return refused("its weights are not constant");
-  if (p.constant[static_cast<size_t>(s->x)]) return refused("its image is a weight");  // which may be stored narrow
+  if (p.constant[static_cast<size_t>(s->x)]) return refused("its image is a weight");  // read through Args
   return Ok{};
 }
 
@@ -144,6 +144,7 @@ const Entry conv_transpose_f32_entry{{
         "float32 transposed convolution in two dimensions, NHWC, constant weights, with bias, residual, activation",
     .offer = offer,
     .instantiate = instantiate,
+    .takes_constants = true,
 }};
 
 }  // namespace peri::kernels

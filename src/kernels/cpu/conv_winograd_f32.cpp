@@ -107,6 +107,7 @@ const Entry conv_winograd_f32_entry{{
     .offer = offer,
     .instantiate = instantiate,
     .tunables = {{"panels", "panels of output channels that a task computes of a block of tiles", {1, 2, 4, 8}}},
+    .takes_constants = true,
 }};
 
 }  // namespace peri::kernels

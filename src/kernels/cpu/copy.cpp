@@ -64,12 +64,14 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry copy_entry;
-const Entry copy_entry{
-    {.name = "copy",
-     .version = 1,
-     .provider = "peri",
-     .takes = "transpose, slice, expand, split, concat and changes of layout, elements of any byte-sized type",
-     .offer = offer,
-     .instantiate = instantiate}};
+const Entry copy_entry{{
+    .name = "copy",
+    .version = 1,
+    .provider = "peri",
+    .takes = "transpose, slice, expand, split, concat and changes of layout, elements of any byte-sized type",
+    .offer = offer,
+    .instantiate = instantiate,
+    .takes_constants = true,
+}};
 
 }  // namespace peri::kernels

@@ -99,6 +99,7 @@ const Entry elementwise_entry{{
     .takes = "regions of element-wise ops on f32, f16, bf16, i32, i64 and bool, any broadcasting, row-major or NHWC",
     .offer = offer,
     .instantiate = instantiate,
+    .takes_constants = true,
 }};
 
 }  // namespace peri::kernels

@@ -76,11 +76,14 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry gather_entry;
-const Entry gather_entry{{.name = "gather",
-                          .version = 1,
-                          .provider = "peri",
-                          .takes = "gather of rows along one axis, any byte-sized type",
-                          .offer = offer,
-                          .instantiate = instantiate}};
+const Entry gather_entry{{
+    .name = "gather",
+    .version = 1,
+    .provider = "peri",
+    .takes = "gather of rows along one axis, any byte-sized type",
+    .offer = offer,
+    .instantiate = instantiate,
+    .takes_constants = true,
+}};
 
 }  // namespace peri::kernels

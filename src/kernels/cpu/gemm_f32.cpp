@@ -91,6 +91,7 @@ const Entry gemm_f32_entry{{
     .instantiate = instantiate,
     .tunables = {{"rows", "rows of the result that a task computes", {64, 32, 16}},
                  {"panels", "panels of columns that a task computes", {1, 2, 4, 8}}},
+    .takes_constants = true,
 }};
 
 }  // namespace peri::kernels

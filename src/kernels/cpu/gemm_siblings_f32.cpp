@@ -148,6 +148,7 @@ const Entry gemm_siblings_f32_entry{{
          "matmul(x, a); g = gelu(u); v = matmul(x, b); output g; output v }"},
     .tunables = {{"rows", "rows of a product that a piece of a task computes", {64, 32, 16}},
                  {"panels", "panels of columns that a piece of a task computes", {1, 2, 4, 8}}},
+    .takes_constants = true,
 }};
 
 }  // namespace peri::kernels

@@ -88,11 +88,14 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry join_f32_entry;
-const Entry join_f32_entry{{.name = "join_f32",
-                            .version = 1,
-                            .provider = "peri",
-                            .takes = "sums, means, maxima and minima of f32 over neighbouring axes, global pooling",
-                            .offer = offer,
-                            .instantiate = instantiate}};
+const Entry join_f32_entry{{
+    .name = "join_f32",
+    .version = 1,
+    .provider = "peri",
+    .takes = "sums, means, maxima and minima of f32 over neighbouring axes, global pooling",
+    .offer = offer,
+    .instantiate = instantiate,
+    .takes_constants = true,
+}};
 
 }  // namespace peri::kernels

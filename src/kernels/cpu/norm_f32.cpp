@@ -69,12 +69,15 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }
 }  // namespace
 
-const Entry norm_f32_entry{{.name = "norm_f32",
-                            .version = 1,
-                            .provider = "peri",
-                            .takes = "LayerNorm and RMSNorm of f32 over trailing axes",
-                            .offer = offer,
-                            .instantiate = instantiate,
-                            .tunables = {{"rows", "rows that a task does", {1, 4, 16, 64}}}}};
+const Entry norm_f32_entry{{
+    .name = "norm_f32",
+    .version = 1,
+    .provider = "peri",
+    .takes = "LayerNorm and RMSNorm of f32 over trailing axes",
+    .offer = offer,
+    .instantiate = instantiate,
+    .tunables = {{"rows", "rows that a task does", {1, 4, 16, 64}}},
+    .takes_constants = true,
+}};
 
 }  // namespace peri::kernels

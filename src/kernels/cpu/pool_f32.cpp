@@ -59,11 +59,14 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry pool_f32_entry;
-const Entry pool_f32_entry{{.name = "pool_f32",
-                            .version = 1,
-                            .provider = "peri",
-                            .takes = "max and average pooling of f32 in two dimensions, row-major or NHWC",
-                            .offer = offer,
-                            .instantiate = instantiate}};
+const Entry pool_f32_entry{{
+    .name = "pool_f32",
+    .version = 1,
+    .provider = "peri",
+    .takes = "max and average pooling of f32 in two dimensions, row-major or NHWC",
+    .offer = offer,
+    .instantiate = instantiate,
+    .takes_constants = true,
+}};
 
 }  // namespace peri::kernels

@@ -103,11 +103,14 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry resize_f32_entry;
-const Entry resize_f32_entry{{.name = "resize_f32",
-                              .version = 3,
-                              .provider = "peri",
-                              .takes = "nearest and linear resize of f32 in two dimensions, row-major or NHWC",
-                              .offer = offer,
-                              .instantiate = instantiate}};
+const Entry resize_f32_entry{{
+    .name = "resize_f32",
+    .version = 3,
+    .provider = "peri",
+    .takes = "nearest and linear resize of f32 in two dimensions, row-major or NHWC",
+    .offer = offer,
+    .instantiate = instantiate,
+    .takes_constants = true,
+}};
 
 }  // namespace peri::kernels

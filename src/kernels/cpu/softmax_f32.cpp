@@ -55,12 +55,15 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }
 }  // namespace
 
-const Entry softmax_f32_entry{{.name = "softmax_f32",
-                               .version = 1,
-                               .provider = "peri",
-                               .takes = "softmax and log-softmax of f32 along any axis",
-                               .offer = offer,
-                               .instantiate = instantiate,
-                               .tunables = {{"rows", "rows that a task does", {1, 4, 16, 64}}}}};
+const Entry softmax_f32_entry{{
+    .name = "softmax_f32",
+    .version = 1,
+    .provider = "peri",
+    .takes = "softmax and log-softmax of f32 along any axis",
+    .offer = offer,
+    .instantiate = instantiate,
+    .tunables = {{"rows", "rows that a task does", {1, 4, 16, 64}}},
+    .takes_constants = true,
+}};
 
 }  // namespace peri::kernels

@@ -54,7 +54,7 @@ Result<MatchedConv> match_conv(const Problem& p) {
   if (n.op == "conv" && n.in(0)->type.dtype != DType::kF32)
     return refused("takes f32 only").but_found(std::string(dtype_name(n.in(0)->type.dtype)));
   PERI_ASSIGN(MatchedConv s, read_conv(p));
-  if (p.constant[static_cast<size_t>(s.x)]) return refused("its image is a weight");  // which may be stored narrow
+  if (p.constant[static_cast<size_t>(s.x)]) return refused("its image is a weight");  // read through Args
   PERI_ASSIGN(s.epilogue, match_epilogue(p, p.anchor(), 1));
   MatchedOp bias;
   bias.op.kind = PostKind::kColAdd;

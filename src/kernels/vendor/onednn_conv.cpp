@@ -243,6 +243,7 @@ const Entry onednn_conv_entry{{
     .takes = "float32 convolution in two dimensions, NHWC, constant weights, with bias, residual and activation",
     .offer = offer,
     .instantiate = instantiate,
+    .takes_constants = true,
 }};
 
 }  // namespace peri::kernels

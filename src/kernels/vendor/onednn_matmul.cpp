@@ -206,6 +206,7 @@ const Entry onednn_matmul_entry{{
     .takes = "float32 products (matmul, gemm) with a constant right side, with bias, residual and activation",
     .offer = offer,
     .instantiate = instantiate,
+    .takes_constants = true,
 }};
 
 }  // namespace peri::kernels
