@@ -146,7 +146,7 @@ struct VerifyOptions {
   bool bisect = false;          // also judge every step of the last run
   std::string peer_model;       // as in peri_verify_options; empty: the float64 reference
   std::function<void(size_t done, size_t total, const char* what)> progress;
-  bool nan_equal = false;       // NaN where NaN is wanted is agreement; else it proves nothing, and fails
+  bool nan_equal = false;  // NaN where NaN is wanted is agreement; else it proves nothing, and fails
 };
 
 // What a verification found: whether all lies within the budget, the first that does not in words, and a JSON object.

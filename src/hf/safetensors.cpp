@@ -185,8 +185,7 @@ Result<std::vector<TensorInfo>> parse_safetensors(std::span<const std::byte> fil
     return invalid("header is too long, or this is no safetensors file")
         .expecting("at most 100000000 bytes")
         .but_found("more");
-  if (header > file.size() - 8)
-    return invalid("header reaches beyond the end of the file");
+  if (header > file.size() - 8) return invalid("header reaches beyond the end of the file");
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, static_cast<size_t>(header));
   if (text.empty() || text[0] != '{') return invalid("header does not begin with '{'");
   JsonLimits limits;

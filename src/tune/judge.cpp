@@ -63,8 +63,8 @@ std::string lacks_memory(const char* what, double bytes) {
   return format("%s takes %.1f GiB of memory, and %.1f are free", what, bytes / (1 << 30), available / (1 << 30));
 }
 
-// What no trial can run alone is taken as its kernel's samples have it, and judged with the engine; the reference would be
-// hours slower, and a change of layout has none.
+// What no trial can run alone is taken as its kernel's samples have it, and judged with the engine; the reference would
+// be hours slower, and a change of layout has none.
 std::string too_large(const ir::Graph& region) {
   double flops = 0;
   for (const ir::Node* n : region.nodes) flops += ops::cost_of(*n).flops;
