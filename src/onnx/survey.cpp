@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/utf8.hpp"
+#include "onnx/limits.hpp"
 #include "onnx/proto_reader.hpp"
 #include "onnx/refusals.hpp"
 #include "onnx/scope_check.hpp"
@@ -145,6 +146,7 @@ Status Surveyor::read_functions() {
 
 Status Surveyor::count_node(const NodeRecord& node, const Opsets& opsets, Tally* tally) const {
   ++tally->nodes;
+  PERI_TRY(check_node_size(node));
   if (!s_.functions.empty()) {
     const std::string key = function_key(node.domain, node.op, node.overload);
     if (s_.functions.contains(key)) return ++tally->calls[key], Ok{};
@@ -186,6 +188,7 @@ Status Surveyor::describe_ports(const GraphRecord& g, std::set<std::string>* con
       if (const auto dim = Dim::parse(d.param); !d.param.empty() && dim.ok() && dim->is_symbol())
         dim_names_.insert(dim->symbol_name());
   }
+  PERI_TRY(check_ports(g.inputs.size(), constants->size(), g.outputs.size(), dim_names_.size()));
   std::set<std::string> seen;
   for (const Body& body : g.inputs) {
     PERI_ASSIGN(const ValueRecord v, read_value(body, base_));

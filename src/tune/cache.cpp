@@ -272,7 +272,10 @@ Result<CacheFacts> cache_facts(const std::string& folder) {
   f.file = folder + kFile;
   std::error_code missing;
   const uintmax_t bytes = std::filesystem::file_size(f.file, missing);
-  if (folder.empty() || missing) return f;
+  if (folder.empty()) return f;
+  if (const std::string wrong = distrust_cache(folder); !wrong.empty())
+    return io_error("the timing cache is not used, because %s", wrong.c_str()).in_file(f.file);
+  if (missing) return f;
   f.exists = true;
   f.bytes = static_cast<int64_t>(bytes);
   const Db db = open_db(f.file, SQLITE_OPEN_READONLY);

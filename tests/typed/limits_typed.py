@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Small files do not mean long work, odd things in the place of a cache stop no build, limits of the system are told."""
+import os
+import resource
+import signal
+import socket
+import time
+
+import onnx
+from onnx import TensorProto, helper
+
+from typed import DIGITS, Typed, main
+
+value = helper.make_tensor_value_info
+
+
+class Limits(Typed):
+    def save(self, name, nodes, inputs, outputs):
+        made = helper.make_model(helper.make_graph(nodes, "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        onnx.save(made, self.folder / name)
+        return name
+
+    def test_many_of_anything_is_refused_at_once(self):
+        x, y = value("x", TensorProto.FLOAT, ["n"]), value("y", TensorProto.FLOAT, None)
+        many = [value(f"x{k}", TensorProto.FLOAT, [f"s{k}"]) for k in range(40000)]
+        models = [
+            self.save("reads.onnx", [helper.make_node("Sum", [f"x{k}" for k in range(20000)], ["y"])], many[:20000], [y]),
+            self.save("again.onnx", [helper.make_node("Concat", ["x"] * 100000, ["y"], axis=0)], [x], [y]),
+            self.save("makes.onnx", [helper.make_node("Split", ["x"], [f"y{k}" for k in range(200000)], axis=0)], [value("x", TensorProto.FLOAT, [200000])],
+                      [value("y0", TensorProto.FLOAT, None)]),
+            self.save("symbols.onnx", [helper.make_node("Relu", ["x0"], ["y"])], many, [y]),
+            self.save("symbols2.onnx", [helper.make_node("Relu", ["x0"], ["y"])], many[:8000], [y]),
+        ]
+        for model in models:
+            for words in (("inspect", model), ("build", model, "-o", "a.engine", "--no-cache")):
+                with self.subTest(words=words):
+                    begun = time.monotonic()
+                    self.assertIn("expected at most", self.ends(1, *words))
+                    self.assertLess(time.monotonic() - begun, 20)  # minutes before; seconds are the file's own size
+
+    def test_odd_things_in_place_of_a_cache(self):
+        cache = self.folder / "odd"
+        self.environment["PERI_CACHE"] = str(cache)
+
+        def build():
+            self.ends(0, "build", DIGITS, "-o", "a.engine", "--quiet", "--no-verify")
+
+        os.mkfifo(cache)
+        build()
+        cache.unlink()
+        cache.touch()
+        build()
+        cache.unlink()
+        cache.mkdir(mode=0o700)
+        inside = cache / "timings.sqlite"
+        os.mkfifo(inside)
+        build()
+        self.assertIn("regular file", self.ends(1, "cache", "list"))
+        inside.unlink()
+        with socket.socket(socket.AF_UNIX) as s:
+            before = os.getcwd()
+            os.chdir(cache)  # its name has a limit
+            s.bind("timings.sqlite")
+            os.chdir(before)
+        build()
+        inside.unlink()
+        inside.mkdir()
+        build()
+        inside.rmdir()
+        inside.write_text("a letter, and no data base")
+        build()
+        self.assertEqual(inside.read_text(), "a letter, and no data base")
+
+    def test_a_file_too_large_for_its_limit_is_told(self):
+        def few():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+        r = self.peri("build", DIGITS, "-o", "a.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet", preexec_fn=few)
+        self.assertNotIn(r.returncode, (0, -signal.SIGXFSZ, 128 + signal.SIGXFSZ))
+        self.assertIn(b"FAILED build", r.stderr)
+        self.assertFalse((self.folder / "a.engine").exists())
+
+
+if __name__ == "__main__":
+    main()
