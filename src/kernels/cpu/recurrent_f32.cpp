@@ -293,6 +293,7 @@ const Entry recurrent_f32_entry{{
     .takes = "RNN, GRU and LSTM of f32 with constant weights and Tanh, Sigmoid or Relu",
     .offer = offer,
     .instantiate = instantiate,
+    .takes_constants = true,
 }};
 
 }  // namespace peri::kernels
