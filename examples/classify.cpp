@@ -12,7 +12,10 @@ static int complain(const peri::Error& error) {
 }
 
 int main(int argc, char** argv) {
-  if (argc < 3) return std::fprintf(stderr, "usage: classify MODEL.onnx ENGINE [IMAGE.f32]\n"), 2;
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: classify MODEL.onnx ENGINE [IMAGE.f32]\n");
+    return 2;
+  }
 
   peri::BuildOptions options;
   options.dims = {{"batch", 1}};
@@ -28,8 +31,10 @@ int main(int argc, char** argv) {
   std::vector<float> image(count, 0.5f);
   if (argc > 3) {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(argv[3], "rb"), std::fclose);
-    if (!file || std::fread(image.data(), sizeof(float), count, file.get()) != count)
-      return std::fprintf(stderr, "%s does not hold %zu floats\n", argv[3], count), 1;
+    if (!file || std::fread(image.data(), sizeof(float), count, file.get()) != count) {
+      std::fprintf(stderr, "%s does not hold %zu floats\n", argv[3], count);
+      return 1;
+    }
   }
 
   auto session = peri::Session::create(*engine);

@@ -19,7 +19,10 @@ int main(int argc, char** argv) {
   peri_report* report = NULL;
   const char* proof = NULL;
   peri_error* error;
-  if (argc != 3) return fprintf(stderr, "usage: prove_engine MODEL.onnx PROOF.json\n"), 2;
+  if (argc != 3) {
+    fprintf(stderr, "usage: prove_engine MODEL.onnx PROOF.json\n");
+    return 2;
+  }
 
   const peri_build_options build = {.struct_size = sizeof build,
                                     .dims = &usual,
@@ -44,7 +47,10 @@ int main(int argc, char** argv) {
 
   if ((error = peri_engine_proof(engine, &proof))) return complain(error);
   FILE* file = fopen(argv[2], "w");
-  if (!file || fputs(proof, file) < 0 || fclose(file) != 0) return fprintf(stderr, "cannot write %s\n", argv[2]), 1;
+  if (!file || fputs(proof, file) < 0 || fclose(file) != 0) {
+    fprintf(stderr, "cannot write %s\n", argv[2]);
+    return 1;
+  }
   peri_engine_free(engine);
   return 0;
 }

@@ -35,13 +35,18 @@ int main(int argc, char** argv) {
   peri_tensor in[MAX_PORTS] = {{0}}, out[MAX_PORTS] = {{0}};
   int64_t dims[MAX_PORTS][MAX_RANK];
   peri_error* error;
-  if (argc != 2) return fprintf(stderr, "usage: run_engine ENGINE\n"), 2;
+  if (argc != 2) {
+    fprintf(stderr, "usage: run_engine ENGINE\n");
+    return 2;
+  }
 
   if ((error = peri_engine_load(argv[1], NULL, &engine))) return complain(error);
   if ((error = peri_session_create(engine, 0, &session))) return complain(error);
   const size_t inputs = peri_engine_input_count(engine), outputs = peri_engine_output_count(engine);
-  if (inputs > MAX_PORTS || outputs > MAX_PORTS)
-    return fprintf(stderr, "more ports than this example has room for\n"), 1;
+  if (inputs > MAX_PORTS || outputs > MAX_PORTS) {
+    fprintf(stderr, "more ports than this example has room for\n");
+    return 1;
+  }
 
   for (size_t k = 0; k < inputs; ++k) {
     in[k].struct_size = sizeof in[k];

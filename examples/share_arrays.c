@@ -33,12 +33,17 @@ int main(int argc, char** argv) {
   peri_engine* engine = NULL;
   peri_session* session = NULL;
   peri_error* error;
-  if (argc != 2) return fprintf(stderr, "usage: share_arrays ENGINE\n"), 2;
+  if (argc != 2) {
+    fprintf(stderr, "usage: share_arrays ENGINE\n");
+    return 2;
+  }
   if ((error = peri_engine_load(argv[1], &options, &engine))) return complain(error);
   if ((error = peri_session_create(engine, 0, &session))) return complain(error);
   if (peri_engine_input_count(engine) != 1 || peri_engine_output_count(engine) != 1 ||
-      peri_engine_input_dtype(engine, 0) != PERI_F32 || peri_engine_input_rank(engine, 0) > MAX_RANK)
-    return fprintf(stderr, "this example takes engines with one input of f32 and one output\n"), 1;
+      peri_engine_input_dtype(engine, 0) != PERI_F32 || peri_engine_input_rank(engine, 0) > MAX_RANK) {
+    fprintf(stderr, "this example takes engines with one input of f32 and one output\n");
+    return 1;
+  }
 
   /* What an array library would hand over: two items of its own memory. */
   int64_t shape[MAX_RANK];

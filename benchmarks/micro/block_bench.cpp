@@ -1,4 +1,4 @@
-// Bandwidth of block programs beside a plain one-pass copy with ordinary stores on the same threads: bytes that the
+// Bandwidth of block code beside a plain one-pass copy with ordinary stores on the same threads: bytes that the
 // program must read and write, over bytes that the copy reads and writes, each by its time. The 64 MB are walked in
 // slices, program and copy in turn, and the lower quartile of a slice's time counts, so that other work does little.
 // Exit code 4 when a chain is below the bar in the loops that this machine takes.
@@ -136,7 +136,7 @@ struct Row {
 };
 
 void bench_chain(const Chain& c, Isa isa, int rounds, std::vector<Row>* rows) {
-  const block::Program program = *block::parse(c.text);
+  const block::Code program = *block::parse(c.text);
   block::Space space{c.dims, c.reduced, {}};
   std::vector<Buffer> in;
   std::vector<const void*> in_pointers;
@@ -241,7 +241,10 @@ int main(int argc, char** argv) {
     }
   }
   int judged = 0, missed = 0;
-  for (const Row& r : rows) judged += r.judged, missed += r.judged && r.ratio() < options.bar;
+  for (const Row& r : rows) {
+    judged += r.judged;
+    missed += r.judged && r.ratio() < options.bar;
+  }
   printf("%d of %d judged rows below %.2f of copy bandwidth\n", missed, judged, options.bar);
   if (!options.json.empty() && !peri::write_file_atomic(options.json, report(rows, options)).ok()) return 1;
   return missed > 0 ? 4 : 0;

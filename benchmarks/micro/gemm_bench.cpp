@@ -219,7 +219,10 @@ Case conv_case(const Options& o, const char* name, cpu::ConvShape s) {
     crew->run(plan->tasks, [&](int64_t t) {
       static thread_local Floats memory = {nullptr, &std::free};
       static thread_local int64_t have = 0;
-      if (have < scratch) memory = floats(scratch), have = scratch;
+      if (have < scratch) {
+        memory = floats(scratch);
+        have = scratch;
+      }
       cpu::run_task(*plan, args, t, memory.get());
     });
   };
@@ -262,7 +265,10 @@ Case winograd_case(const Options& o, cpu::ConvShape s, int64_t m) {
     crew->run(plan->tasks, [&](int64_t t) {
       static thread_local Floats memory = {nullptr, &std::free};
       static thread_local int64_t have = 0;
-      if (have < scratch) memory = floats(scratch), have = scratch;
+      if (have < scratch) {
+        memory = floats(scratch);
+        have = scratch;
+      }
       cpu::run_task(*plan, args, t, memory.get());
     });
   };
@@ -345,7 +351,10 @@ void run_convs(const Options& o, double peak) {
 int main(int argc, char** argv) {
   Options o;
   const auto found = cpu::best_isa(peri::device::this_cpu());
-  if (!found.ok()) return std::fprintf(stderr, "this machine has no AVX2\n"), 2;
+  if (!found.ok()) {
+    std::fprintf(stderr, "this machine has no AVX2\n");
+    return 2;
+  }
   o.isa = *found;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
@@ -360,7 +369,8 @@ int main(int argc, char** argv) {
     } else if (arg == "--only" && i + 1 < argc) {
       o.only = argv[++i];
     } else {
-      return std::fprintf(stderr, "gemm_bench [--cold] [--threads N] [--avx2] [--only TEXT] [--ours]\n"), 2;
+      std::fprintf(stderr, "gemm_bench [--cold] [--threads N] [--avx2] [--only TEXT] [--ours]\n");
+      return 2;
     }
   }
   omp_set_num_threads(o.threads);

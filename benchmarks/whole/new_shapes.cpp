@@ -127,7 +127,10 @@ Status measure(const Options& o) {
       if (k % 2 == 0) PERI_TRY(run_timed(&plain, in, false, &ignored, &a, &ya));
       for (size_t j = 0; j < ya.size(); ++j)
         if (!ya[j].same_content(yb[j])) return internal_error("the answers of the two copies differ");
-      first.push_back(a), after.push_back(b), more.push_back(a - b), prepare.push_back(prepare_ms);
+      first.push_back(a);
+      after.push_back(b);
+      more.push_back(a - b);
+      prepare.push_back(prepare_ms);
       if (k == 0) continue;
       PERI_ASSIGN(const auto earlier, inputs_at(p, o, lengths[k - 1]));
       PERI_TRY(run_timed(&ready, earlier, true, &prepare_ms, &b, &yb));

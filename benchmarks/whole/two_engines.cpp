@@ -126,7 +126,8 @@ Status measure(const Options& o) {
 
 bool read_options(int argc, char** argv, Options* o) {
   if (argc < 3) return false;
-  o->files[0] = argv[1], o->files[1] = argv[2];
+  o->files[0] = argv[1];
+  o->files[1] = argv[2];
   for (int k = 3; k + 1 < argc; k += 2) {
     const std::string flag = argv[k], value = argv[k + 1];
     const size_t equals = value.find('=');

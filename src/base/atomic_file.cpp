@@ -15,7 +15,7 @@ namespace peri {
 
 namespace {
 
-constexpr size_t kWorthStarting = size_t{1} << 20;  // bytes of one write that the disk is told of at once
+constexpr size_t kMinStartBytes = size_t{1} << 20;  // bytes of one write that the disk is told of at once
 
 std::string hidden_name(const std::string& path) {
   static constinit std::atomic<unsigned> count{0};
@@ -81,7 +81,7 @@ Status AtomicFile::write_at(uint64_t offset, const void* data, size_t size) {
     left -= static_cast<size_t>(n);
   }
   // The disk works while more is copied; commit() waits for all. A file system that cannot does it then.
-  if (size >= kWorthStarting)
+  if (size >= kMinStartBytes)
     (void)::sync_file_range(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
   return Ok{};
 }

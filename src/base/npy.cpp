@@ -86,7 +86,10 @@ class HeaderParser {
     skip();
     for (const bool value : {false, true}) {
       const std::string_view word = value ? "True" : "False";
-      if (text_.substr(at_).starts_with(word)) return at_ += word.size(), value;
+      if (text_.substr(at_).starts_with(word)) {
+        at_ += word.size();
+        return value;
+      }
     }
     return broken("expected True or False in the header");
   }

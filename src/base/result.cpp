@@ -52,11 +52,26 @@ std::string vformat(const char* fmt, va_list args) {
 }
 }  // namespace
 
-Error&& Error::in_file(std::string_view v) && { return set_once(file, v), std::move(*this); }
-Error&& Error::at_node(std::string_view v) && { return set_once(node, v), std::move(*this); }
-Error&& Error::expecting(std::string_view v) && { return set_once(expected, v), std::move(*this); }
-Error&& Error::but_found(std::string_view v) && { return set_once(found, v), std::move(*this); }
-Error&& Error::advise(std::string_view v) && { return set_once(remedy, v), std::move(*this); }
+Error&& Error::in_file(std::string_view v) && {
+  set_once(file, v);
+  return std::move(*this);
+}
+Error&& Error::at_node(std::string_view v) && {
+  set_once(node, v);
+  return std::move(*this);
+}
+Error&& Error::expecting(std::string_view v) && {
+  set_once(expected, v);
+  return std::move(*this);
+}
+Error&& Error::but_found(std::string_view v) && {
+  set_once(found, v);
+  return std::move(*this);
+}
+Error&& Error::advise(std::string_view v) && {
+  set_once(remedy, v);
+  return std::move(*this);
+}
 
 std::string Error::text() const {
   std::string out;

@@ -13,13 +13,16 @@ Utf8Char utf8_decode(std::string_view s, size_t at) {
   unsigned low = 0x80, high = 0xBF;  // range of the second byte
   char32_t code = 0;
   if (lead >= 0xC2 && lead <= 0xDF) {
-    follow = 1, code = lead & 0x1F;
+    follow = 1;
+    code = lead & 0x1F;
   } else if (lead >= 0xE0 && lead <= 0xEF) {
-    follow = 2, code = lead & 0x0F;
+    follow = 2;
+    code = lead & 0x0F;
     if (lead == 0xE0) low = 0xA0;
     if (lead == 0xED) high = 0x9F;
   } else if (lead >= 0xF0 && lead <= 0xF4) {
-    follow = 3, code = lead & 0x07;
+    follow = 3;
+    code = lead & 0x07;
     if (lead == 0xF0) low = 0x90;
     if (lead == 0xF4) high = 0x8F;
   } else {
@@ -29,7 +32,8 @@ Utf8Char utf8_decode(std::string_view s, size_t at) {
     const unsigned b = byte(at + static_cast<size_t>(i));
     if (b < low || b > high) return {0xFFFD, i, false};
     code = (code << 6) | (b & 0x3F);
-    low = 0x80, high = 0xBF;
+    low = 0x80;
+    high = 0xBF;
   }
   return {code, follow + 1, true};
 }
@@ -39,11 +43,16 @@ void utf8_append(std::string& out, char32_t code) {
   if (code < 0x80) {
     put(code);
   } else if (code < 0x800) {
-    put(0xC0 | (code >> 6)), put(0x80 | (code & 0x3F));
+    put(0xC0 | (code >> 6));
+    put(0x80 | (code & 0x3F));
   } else if (code < 0x10000) {
-    put(0xE0 | (code >> 12)), put(0x80 | ((code >> 6) & 0x3F)), put(0x80 | (code & 0x3F));
+    put(0xE0 | (code >> 12));
+    put(0x80 | ((code >> 6) & 0x3F));
+    put(0x80 | (code & 0x3F));
   } else {
-    put(0xF0 | (code >> 18)), put(0x80 | ((code >> 12) & 0x3F)), put(0x80 | ((code >> 6) & 0x3F));
+    put(0xF0 | (code >> 18));
+    put(0x80 | ((code >> 12) & 0x3F));
+    put(0x80 | ((code >> 6) & 0x3F));
     put(0x80 | (code & 0x3F));
   }
 }

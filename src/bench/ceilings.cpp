@@ -13,7 +13,7 @@ namespace peri::bench {
 
 namespace {
 // The highest clock any x86 processor is sold with is 6.2 GHz (Intel Core i9-14900KS, ark.intel.com).
-constexpr double kFastestGhz = 6.5;
+constexpr double kMaxClockGhz = 6.5;
 
 // A cycle of any core of today: two loads and a store of 64 bytes in the first cache; a line from the second one and
 // one written to it; a line from what lies beyond (Intel 64 and IA-32 Optimization Reference Manual, table 2-6 and
@@ -51,7 +51,7 @@ Ceilings machine_ceilings(int threads) {
   c.clock_from = "the processor (cpuid leaf 16H)";
   // Some hypervisors state a clock that the machine underneath passes.
   if (c.clock_ghz <= 0 || measured_clock_ghz() > c.clock_ghz) {
-    c.clock_ghz = kFastestGhz;
+    c.clock_ghz = kMaxClockGhz;
     c.clock_from = "no processor runs faster";
   }
   const int64_t one = cpu.cache_bytes(1), two = cpu.cache_bytes(2);

@@ -63,7 +63,7 @@ Result<Measurement> measure(const Schedule& schedule, FunctionRef<Status()> run,
 
 std::string why_unstable(const Measurement& m, double tolerance) {
   const size_t n = m.samples_ms.size();
-  if (n < kFewestToTell) return "";
+  if (n < kMinToTell) return "";
   const std::span<const double> all(m.samples_ms);
   const double first = stats::median(all.first(n / 2)), second = stats::median(all.last(n / 2));
   const double most = tolerance * m.median_ms;

@@ -42,8 +42,8 @@ Result<Measurement> measure(const Schedule& schedule, FunctionRef<Status()> run,
 Measurement summarize(std::vector<double> samples_ms);
 
 // Why the median of the samples is not the time of a run: the medians of their first and second half, or the ends of
-// its interval, are further apart than `tolerance` of it. Empty: it is, or there are fewer than kFewestToTell samples.
-constexpr size_t kFewestToTell = 10;
+// its interval, are further apart than `tolerance` of it. Empty: it is, or there are fewer than kMinToTell samples.
+constexpr size_t kMinToTell = 10;
 std::string why_unstable(const Measurement& measurement, double tolerance);
 
 }  // namespace peri::bench

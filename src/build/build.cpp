@@ -12,7 +12,7 @@
 namespace peri::build {
 namespace {
 
-constexpr int kMostRounds = 32;  // a graph of which every round refuses a choice is beyond help
+constexpr int kMaxRounds = 32;  // a graph of which every round refuses a choice is beyond help
 
 Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, const compile::Compiled& compiled,
                                       const Options& options, const runtime::EngineOptions& engines) {
@@ -76,7 +76,7 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
   runtime::EngineOptions engines = engine_options(options.executors, options.compile.tune.threads);
   lower::RefusedChoices refused;
   Built out;
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < kMaxRounds; ++round) {
     PERI_ASSIGN(out.compiled, compilation->lower(refused));
     if (stop && stop()) return out;
     engines.device = out.compiled.program.devices.size() > 1 ? options.compile.device : "";

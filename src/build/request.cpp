@@ -139,7 +139,10 @@ double Made::seconds() const {
 std::string Made::verdict() const {
   int64_t sizes = 0, steps = 0;
   for (const judge::SizeEvidence& e : built.verdict.sizes)
-    if (e.limit.empty()) ++sizes, steps += e.steps_judged;
+    if (e.limit.empty()) {
+      ++sizes;
+      steps += e.steps_judged;
+    }
   if (sizes == 0 && !built.verdict.sizes.empty())
     return "the engine was not run at its tuned size: " + built.verdict.sizes[0].limit;
   if (sizes == 0) return "the engine was not run";

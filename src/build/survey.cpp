@@ -52,7 +52,9 @@ Result<Survey> read(const std::string& path) {
   for (const ir::Node* n : m.graph.nodes) ++count[n->op];
   for (const auto& [op, n] : count) {
     onnx::OpUse use;
-    use.op = op, use.count = n, use.supported = true;
+    use.op = op;
+    use.count = n;
+    use.supported = true;
     f.ops.push_back(std::move(use));
   }
   f.nodes = static_cast<int64_t>(m.graph.nodes.size());

@@ -150,7 +150,10 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   if (!here.ok()) return std::move(here).error();
   const plan::Program& p = e.program;
   std::map<std::string, int64_t> kernels, executors;
-  for (const plan::Step& s : p.steps) ++kernels[kernel_of(s)], ++executors[s.executor];
+  for (const plan::Step& s : p.steps) {
+    ++kernels[kernel_of(s)];
+    ++executors[s.executor];
+  }
   const Page page(arguments);
   page.line("%s: engine '%s' built by %s for %s, in %s, %s", path.c_str(), p.name.c_str(), p.builder.c_str(),
             p.backend.c_str(), std::string(dtype_name(p.precision)).c_str(),
@@ -203,7 +206,10 @@ Result<Outcome> list_operators(const Arguments& arguments) {
   for (const auto& [name, op] : operators) {
     std::string versions, types;
     w.begin_object().field("name", name).key("versions").begin_array();
-    for (int v : op->versions) w.value(v), versions += (versions.empty() ? "" : " ") + std::to_string(v);
+    for (int v : op->versions) {
+      w.value(v);
+      versions += (versions.empty() ? "" : " ") + std::to_string(v);
+    }
     w.end_array().key("types").begin_array();
     for (int t = 1; t < kDTypeCount && !op->inputs.empty(); ++t) {
       if (!ops::contains(op->inputs[0].types, static_cast<DType>(t))) continue;

@@ -42,7 +42,10 @@ std::string answer(std::string_view command, const std::string& object) {
   JsonWriter w;
   w.begin_object().field("command", command).field("interrupted", interrupted()).end_object();
   std::string out = w.take();
-  if (object.size() > 2) out.back() = ',', out += object.substr(1);
+  if (object.size() > 2) {
+    out.back() = ',';
+    out += object.substr(1);
+  }
   return out;
 }
 

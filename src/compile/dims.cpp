@@ -48,7 +48,10 @@ void Sizes::shrink() {
     while (elements() > 1 << 26) {
       bool smaller = false;
       for (const Dim& d : *v->type.shape)
-        if (d.is_symbol() && binding[d.symbol_name()] > 1) binding[d.symbol_name()] /= 2, smaller = true;
+        if (d.is_symbol() && binding[d.symbol_name()] > 1) {
+          binding[d.symbol_name()] /= 2;
+          smaller = true;
+        }
       if (!smaller) break;
     }
   }

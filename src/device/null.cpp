@@ -28,7 +28,10 @@ class Pages {
   static Pages reserve(size_t bytes) {
     void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     Pages out;
-    if (at != MAP_FAILED) out.data_ = static_cast<std::byte*>(at), out.bytes_ = bytes;
+    if (at != MAP_FAILED) {
+      out.data_ = static_cast<std::byte*>(at);
+      out.bytes_ = bytes;
+    }
     return out;
   }
   Pages(Pages&& other) noexcept { *this = std::move(other); }

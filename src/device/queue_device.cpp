@@ -105,14 +105,17 @@ class QueueDevice final : public Device {
   Counts counts() const override {
     const std::lock_guard<std::mutex> lock(lock_);
     Counts c = counts_;
-    c.copies = schedule_.copies, c.launches = schedule_.launches, c.replays = schedule_.replays;
+    c.copies = schedule_.copies;
+    c.launches = schedule_.launches;
+    c.replays = schedule_.replays;
     return c;
   }
   Result<Memory> allocate(size_t bytes) override {
     const std::lock_guard<std::mutex> lock(lock_);
     PERI_TRY(call("allocate", ErrorKind::kMemory));
     PERI_ASSIGN(const Address at, store_->take(bytes));
-    ++counts_.allocations, ++counts_.live;
+    ++counts_.allocations;
+    ++counts_.live;
     counts_.live_bytes += static_cast<int64_t>(bytes);
     counts_.most_bytes = std::max(counts_.most_bytes, counts_.live_bytes);
     return Memory(this, at, bytes);
@@ -229,7 +232,10 @@ QueueStream::~QueueStream() {
 
 // A capture that ended elsewhere is no more this stream's.
 void QueueStream::leave_capture() {
-  if (queue_.capture && queue_.capture->over()) queue_.capture.reset(), queue_.began = false;
+  if (queue_.capture && queue_.capture->over()) {
+    queue_.capture.reset();
+    queue_.began = false;
+  }
 }
 
 void QueueStream::put(Item item, Lock* lock) {
@@ -262,19 +268,25 @@ Status QueueStream::enqueue(Item item) {
 Status QueueStream::copy_in(Address to, std::span<const std::byte> from) {
   Item item;
   item.kind = Item::Kind::kCopyIn;
-  item.to = to, item.host_from = from.data(), item.bytes = from.size();
+  item.to = to;
+  item.host_from = from.data();
+  item.bytes = from.size();
   return enqueue(std::move(item));
 }
 Status QueueStream::copy_out(std::span<std::byte> to, Address from) {
   Item item;
   item.kind = Item::Kind::kCopyOut;
-  item.host_to = to.data(), item.from = from, item.bytes = to.size();
+  item.host_to = to.data();
+  item.from = from;
+  item.bytes = to.size();
   return enqueue(std::move(item));
 }
 Status QueueStream::copy(Address to, Address from, size_t bytes) {
   Item item;
   item.kind = Item::Kind::kCopy;
-  item.to = to, item.from = from, item.bytes = bytes;
+  item.to = to;
+  item.from = from;
+  item.bytes = bytes;
   return enqueue(std::move(item));
 }
 Status QueueStream::launch(Launch launch) {

@@ -20,13 +20,21 @@ void add_float(double w, double g, int64_t at, Tolerance t, Sums* s, Difference*
   if (!same && !(e <= t.atol + t.rtol * std::fabs(w))) {
     if (s->outside++ == 0) d->first = format("element %lld: %.9g for %.9g", static_cast<long long>(at), g, w);
   }
-  if (e > d->linf) d->linf = e, d->worst_at = at;
+  if (e > d->linf) {
+    d->linf = e;
+    d->worst_at = at;
+  }
   s->abs += e;
   s->square += e * e;
   if (!std::isfinite(w) || !std::isfinite(g)) return;
   ++s->finite;
-  s->low = std::min(s->low, w), s->high = std::max(s->high, w);
-  s->want += w, s->got += g, s->want2 += w * w, s->got2 += g * g, s->both += w * g;
+  s->low = std::min(s->low, w);
+  s->high = std::max(s->high, w);
+  s->want += w;
+  s->got += g;
+  s->want2 += w * w;
+  s->got2 += g * g;
+  s->both += w * g;
 }
 
 std::string element(const Tensor& t, int64_t at) {
@@ -63,8 +71,12 @@ Result<Difference> difference(const Tensor& want, const Tensor& got, Tolerance t
                       ? format("element %lld: %s for %s", static_cast<long long>(k), element(got, k).c_str(),
                                element(want, k).c_str())
                       : format("element %lld", static_cast<long long>(k));
-      if (e > d.linf) d.linf = e, d.worst_at = k;
-      s.abs += e, s.square += e * e;
+      if (e > d.linf) {
+        d.linf = e;
+        d.worst_at = k;
+      }
+      s.abs += e;
+      s.square += e * e;
     }
   }
   d.l0 = static_cast<double>(s.outside) / n;

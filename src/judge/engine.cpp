@@ -22,9 +22,10 @@ namespace {
 
 // Up to this many flops the whole answer is computed in float64, twice (exact and rounded), about a second of two
 // threads.
-constexpr double kWholeFlops = 1e9;
+constexpr double kMaxWholeFlops = 1e9;
 // A model of more is not run by the judge: at 500 GFLOP/s one run of it takes 20 s, and there are several.
-constexpr double kMostRunFlops = 1e13;
+// Rests on: benchmarks/results/2026-11-22_constants.md.
+constexpr double kMaxRunFlops = 1e13;
 
 bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
@@ -74,9 +75,12 @@ struct EngineJudge {
   // A run that failed: the model's own limit, or a fault of the step it was at. False: these inputs say nothing.
   bool explain_failure(const Error& error, size_t step, std::span<const Tensor> inputs, double flops,
                        const DimBinding& sizes, SizeEvidence* evidence) {
-    if (error.kind == ErrorKind::kMemory) return evidence->limit = error.text(), evidence->no_memory = true;
+    if (error.kind == ErrorKind::kMemory) {
+      evidence->limit = error.text();
+      return evidence->no_memory = true;
+    }
     const bool about_data = error.kind == ErrorKind::kInvalid || error.kind == ErrorKind::kUsage;
-    if (flops <= kWholeFlops) {
+    if (flops <= kMaxWholeFlops) {
       const Status right = reference(inputs);
       if (!right.ok()) {
         evidence->limit = right.error().text();
@@ -154,7 +158,7 @@ struct EngineJudge {
   }
 
   Status compare_whole(std::span<const Tensor> inputs, const JudgedRun& run, double flops, SizeEvidence* e) {
-    if (flops > kWholeFlops) {
+    if (flops > kMaxWholeFlops) {
       e->whole_because = "the model takes more than 1 GFLOP at this size";
       return Ok{};
     }
@@ -177,7 +181,7 @@ struct EngineJudge {
     SizeEvidence e;
     e.sizes = sizes;
     const double flops = flops_at(graph, sizes);
-    if (flops > kMostRunFlops && std::isfinite(flops)) {
+    if (flops > kMaxRunFlops && std::isfinite(flops)) {
       verdict.incomplete = format("not run at %s: one run takes %.0f Gflop", sizes_text(sizes).c_str(), flops / 1e9);
       return Ok{};
     }

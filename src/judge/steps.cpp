@@ -10,7 +10,7 @@
 namespace peri::judge {
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 27;  // of all values kept in float64 at once, radii besides: 2 GiB
+constexpr int64_t kMaxElements = int64_t{1} << 27;  // of all values kept in float64 at once, radii besides: 2 GiB
 constexpr uint64_t kSeed = 7;
 
 // Contents of a buffer as the region's value `v` calls it, row-major.
@@ -121,7 +121,7 @@ Result<Values> source_values(const ir::Graph& source, const plan::Program& progr
       auto dims = eval(*v->type.shape, binding);
       if (!dims.ok()) continue;
       PERI_ASSIGN(const int64_t n, checked_numel(*dims));
-      if ((elements += n) > kMostElements) return Values();
+      if ((elements += n) > kMaxElements) return Values();
       g.mark_output(v, v->name);
       names.push_back(v->name);
     }

@@ -98,14 +98,14 @@ std::string judge_floats(const ops::RefTensor& exact, const ops::RefTensor& roun
 
 // Radii that grow along a deep graph soon allow everything; up to this share of the largest value on the way they still
 // say that an answer is what cancelling left.
-constexpr double kMostRadius = 1e-3;
+constexpr double kMaxRadius = 1e-3;
 
 // Whether output `k` lies within the radii that rounding on the way to it allows, and these say something.
 Result<bool> within_radii(const ir::Graph& graph, std::span<const ops::RefTensor> in, size_t k, const Tensor& got,
                           double largest, int threads) {
   PERI_ASSIGN(auto bounded, ops::run_reference(graph, in, {unit_roundoff(DType::kF32), threads, false, {}}));
   for (int64_t at = 0; at < got.numel(); ++at)
-    if (!(bounded[k].r(at) <= kMostRadius * largest)) return false;
+    if (!(bounded[k].r(at) <= kMaxRadius * largest)) return false;
   tune::Expected expected;
   expected.out.push_back(std::move(bounded[k]));
   return tune::compare(expected, {&got, 1}).ok();

@@ -75,7 +75,11 @@ class Instance {
   virtual void run_task(int phase, int64_t task, const Args& args) const = 0;
   // Whether result `output` may take the memory of input `input` at this size, as Offer::in_place says it. Where offers
   // differ from size to size, this is what an engine is held to.
-  virtual bool may_take(size_t output, size_t input) const { return (void)output, (void)input, false; }
+  virtual bool may_take(size_t output, size_t input) const {
+    (void)output;
+    (void)input;
+    return false;
+  }
   // After all phases: what a task found wrong in the data (an index out of range), left in the workspace.
   virtual Status finish(const Args& args) const { return (void)args, Ok{}; }
 };

@@ -17,6 +17,7 @@ namespace {
 constexpr double kUnmeasuredMs = 1e-3;
 constexpr double kReferenceMs = 1e3;  // worse than any kernel
 // What is not of the greedy cut has to win by more than two measurements of the same thing differ.
+// Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kWin = 0.97;
 constexpr int kMaxChoices = 3;  // the first, and those after visits to what it hangs on
 
@@ -369,7 +370,7 @@ double counted_ms(const tune::Evidence& e, bool of_the_cut) {
 }
 
 double hoped_ms(const tune::Evidence& e, bool of_the_cut) {
-  return of_the_cut || e.visits > 1 ? e.time_ms : e.time_ms / tune::kRivalRatio;
+  return of_the_cut || e.visits > 1 ? e.time_ms : e.time_ms / tune::kMaxRivalRatio;
 }
 
 PartRules measured_rules(const Terms& terms) {

@@ -170,7 +170,10 @@ struct Emitter {
     step.name = report.name;
     step.origins = report.origins;
     std::vector<ir::Layout> ins(r.inputs.size()), outs(r.outputs.size());
-    if (!c.reference) ins = c.candidate.offer.inputs, outs = c.candidate.offer.outputs;
+    if (!c.reference) {
+      ins = c.candidate.offer.inputs;
+      outs = c.candidate.offer.outputs;
+    }
     for (size_t k = 0; k < r.inputs.size(); ++k) {
       PERI_ASSIGN(const int32_t b, buffer_in(r.inputs[k], ins[k]));
       step.reads.push_back(b);

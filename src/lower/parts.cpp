@@ -216,7 +216,10 @@ Parts locked_parts(const ir::Graph& graph, const plan::LockReader& lock, Parts p
       if (p.atoms.front() != atom || std::any_of(p.atoms.begin(), p.atoms.end(), is_covered)) continue;
       const bool has = locked(lock, p.region);
       const bool better = !best || (has != best_locked ? has : has ? p.atoms.size() > best->atoms.size() : p.greedy);
-      if (better) best = &p, best_locked = has;
+      if (better) {
+        best = &p;
+        best_locked = has;
+      }
     }
     PERI_CHECK(best, "no region is left for a part of the graph");
     for (int a : best->atoms) covered[static_cast<size_t>(a)] = true;

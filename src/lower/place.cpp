@@ -73,7 +73,10 @@ class Placer {
       for (size_t j = 0; j < s.writes.size(); ++j) {
         if (s.writes[j] < 0) continue;
         const auto root = static_cast<size_t>(owner_[static_cast<size_t>(s.writes[j])]);
-        if (!known[root]) known[root] = true, home_[root] = away_[k];
+        if (!known[root]) {
+          known[root] = true;
+          home_[root] = away_[k];
+        }
         if (home_[root] == away_[k]) continue;
         const bool takes = j < s.shares.size() && s.shares[j] >= 0;
         if (takes && p_.buffers[static_cast<size_t>(s.writes[j])].alias_of >= 0) {
@@ -182,8 +185,14 @@ void order_steps(Program* program, uint32_t lanes) {
         const auto it = last.find({s.device, lane});
         const int32_t tail = it == last.end() ? -1 : it->second;
         const bool follows = std::find(before.begin(), before.end(), tail) != before.end();
-        if (follows && tail > joined) joined = tail, s.lane = lane;
-        if (joined < 0 && tail < oldest) oldest = tail, s.lane = lane;
+        if (follows && tail > joined) {
+          joined = tail;
+          s.lane = lane;
+        }
+        if (joined < 0 && tail < oldest) {
+          oldest = tail;
+          s.lane = lane;
+        }
       }
       last[{s.device, s.lane}] = static_cast<int32_t>(k);
     }

@@ -26,7 +26,7 @@ bool is_elementwise(const ir::Node& n) {
 bool small_constant(const ir::Value* v) {
   if (v->producer && is_sizes(*v->producer)) return true;
   // Strings are no weights: the region's text holds them.
-  return v->constant && v->constant->numel() <= (v->constant->dtype() == DType::kString ? 1024 : kInlineElements);
+  return v->constant && v->constant->numel() <= (v->constant->dtype() == DType::kString ? 1024 : kMaxInlineElements);
 }
 }  // namespace
 
@@ -40,7 +40,7 @@ const ir::Value* stored_narrow(const ir::Value* v) {
   const ir::Node* n = v ? v->producer : nullptr;
   if (!n || n->op != "cast" || v->type.dtype != DType::kF32) return nullptr;
   const ir::Value* c = n->in(0);
-  return c && c->constant && kernels::is_narrow_float(c->type.dtype) && c->constant->numel() > kInlineElements
+  return c && c->constant && kernels::is_narrow_float(c->type.dtype) && c->constant->numel() > kMaxInlineElements
              ? c
              : nullptr;
 }
@@ -76,7 +76,7 @@ DimBinding other_dims(const DimBinding& tuned_for) {
 
 std::string region_name(const Region& r) {
   const ir::Node* first = r.nodes.front();
-  return first->name.empty() ? first->out()->name : first->name;
+  return first->name.empty() && first->out() ? first->out()->name : first->name;
 }
 
 std::string region_key(const Region& region) { return problem::hash(region_graph(region)); }
@@ -263,7 +263,10 @@ struct Cutter {
         users[0]->out()->users.size() == 1 && !graph.is_output(users[0]->out());
     if (!gate || !convex_with(*r, users[0])) return false;
     r->nodes.push_back(users[0]);
-    if (!convex_with(*r, users[1])) return r->nodes.pop_back(), false;
+    if (!convex_with(*r, users[1])) {
+      r->nodes.pop_back();
+      return false;
+    }
     r->nodes.push_back(users[1]);
     return true;
   }

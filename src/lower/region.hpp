@@ -23,9 +23,9 @@ std::string region_name(const Region& region);
 // What a lock file calls it: a hash of its graph with symbolic dims.
 std::string region_key(const Region& region);
 
-// Fills inputs and outputs from nodes. Constants of up to kInlineElements elements stay inside, but for weights of
+// Fills inputs and outputs from nodes. Constants of up to kMaxInlineElements elements stay inside, but for weights of
 // products and convolutions.
-constexpr int64_t kInlineElements = 16;
+constexpr int64_t kMaxInlineElements = 16;
 void close_region(const ir::Graph& graph, Region* region);
 
 // The node is sizes as expressions: it stands inside the regions that read it.

@@ -36,7 +36,11 @@ struct Beginning {
   std::string key() const {
     std::string out;
     const auto append = [&](const auto& x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); };
-    for (const Live& l : live) append(l.value), append(l.made), append(l.places);
+    for (const Live& l : live) {
+      append(l.value);
+      append(l.made);
+      append(l.places);
+    }
     for (size_t piece : open) append(piece);
     return out;
   }

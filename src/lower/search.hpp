@@ -47,6 +47,7 @@ struct Solved {
 // A cover that costs least among those that the search keeps in sight: it walks the atoms in order and keeps `width`
 // beginnings, those of least cost apart by what they leave behind (where each value lies that is still to be read,
 // which pieces are open). Exact as long as no more than `width` differ. None: no cover there is.
+// Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr size_t kWidth = 256;
 std::optional<Solved> solve(const Puzzle& puzzle, size_t width = kWidth);
 

@@ -39,13 +39,13 @@ Status upgrade(ir::Graph& graph, ir::Node* node, int64_t opset) {
 // Even with every named dimension at 1, a value must be of a size that a machine can have: no later size computation
 // can then wrap.
 Status check_size(const ir::Value& v) {
-  constexpr double kLargest = 0x1p46;
+  constexpr double kMaxBytes = 0x1p46;
   double bytes = std::max(1, dtype_bits(v.type.dtype)) / 8.0;
   for (const Dim& d : v.type.shape.value_or(Shape{})) {
     if (d.is_const(0)) return Ok{};
     if (d.is_const()) bytes *= static_cast<double>(d.value());
   }
-  if (bytes <= kLargest) return Ok{};
+  if (bytes <= kMaxBytes) return Ok{};
   return Error(ErrorKind::kMemory, format("'%s' is too large, its size overflows any memory", v.name.c_str()))
       .at_node(v.producer ? v.producer->name : v.name)
       .expecting("at most 64 TiB")

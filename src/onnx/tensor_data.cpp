@@ -10,8 +10,8 @@
 namespace peri::onnx {
 
 namespace {
-constexpr size_t kCopyBelow = 4096;        // smaller tensors are copied: aligned, and no page fault later
-constexpr int64_t kDenseSlack = 48 << 20;  // dense bytes allowed beyond the size of the file
+constexpr size_t kCopyBelow = 4096;           // smaller tensors are copied: aligned, and no page fault later
+constexpr int64_t kMaxDenseSlack = 48 << 20;  // dense bytes allowed beyond the size of the file
 constexpr size_t kMaxExternalFiles = 1024;
 
 // A view of large bytes, a copy of small ones. Bools must be 0 or 1, so they are always copied.
@@ -45,7 +45,7 @@ Result<int64_t> external_number(const TensorRecord& t, std::string_view key, int
 }  // namespace
 
 Status WeightFiles::charge_dense(int64_t bytes) {
-  const int64_t cap = kDenseSlack + static_cast<int64_t>(bytes_.size());
+  const int64_t cap = kMaxDenseSlack + static_cast<int64_t>(bytes_.size());
   if (bytes > cap - dense_bytes_)
     return Error(ErrorKind::kMemory, "sparse tensors of the model are too large when written out")
         .expecting(format("%lld bytes at most", static_cast<long long>(cap)))

@@ -51,7 +51,10 @@ Status reference(RefCall& call) {
       each_tap(s.window, s.in, o.data(), [&](int64_t offset, int64_t) {
         const double v = floating ? x.f[static_cast<size_t>(base + offset)]
                                   : static_cast<double>(x.i[static_cast<size_t>(base + offset)]);
-        if (place < 0 || v > best || (std::isnan(v) && !std::isnan(best))) best = v, place = offset;
+        if (place < 0 || v > best || (std::isnan(v) && !std::isnan(best))) {
+          best = v;
+          place = offset;
+        }
         high = std::max(high, x.r(base + offset));
       });
       if (floating) {

@@ -6,7 +6,7 @@
 
 namespace peri::ops {
 namespace {
-constexpr double kMostElements = 0x1p40;
+constexpr double kMaxElements = 0x1p40;
 
 // ceil((limit - start) / delta) where the inputs are expressions with a delta of known value.
 std::optional<Dim> symbolic_length(const Dim& start, const Dim& limit, const Dim& delta) {
@@ -20,7 +20,7 @@ std::optional<double> scalar(const ir::Value* v) {
 }
 Result<int64_t> float_length(double start, double limit, double delta) {
   const double n = std::ceil((limit - start) / delta);
-  if (std::isnan(n) || delta == 0 || n > kMostElements)
+  if (std::isnan(n) || delta == 0 || n > kMaxElements)
     return invalid("range has no finite length").but_found(format("start %g, limit %g, delta %g", start, limit, delta));
   return n < 0 ? 0 : static_cast<int64_t>(n);
 }
@@ -66,7 +66,7 @@ Status reference(RefCall& call) {
     return Ok{};
   }
   const std::optional<Dim> n = symbolic_length(Dim(start.i[0]), Dim(limit.i[0]), Dim(delta.i[0]));
-  if (!n || !n->is_const() || static_cast<double>(n->value()) > kMostElements)
+  if (!n || !n->is_const() || static_cast<double>(n->value()) > kMaxElements)
     return invalid("range has no finite length");
   PERI_TRY(resize(y, {n->value()}));
   for (int64_t k = 0; k < n->value(); ++k) y.i[static_cast<size_t>(k)] = wrap(y.dtype, start.i[0] + k * delta.i[0]);

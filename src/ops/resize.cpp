@@ -181,7 +181,10 @@ Result<std::vector<AxisGeometry>> geometry_of(const RefCall& call) {
       return invalid("an axis cannot be resized")
           .expecting("a positive extent")
           .but_found(format("%lld to %lld", static_cast<long long>(a.in), static_cast<long long>(a.out)));
-    if (roi) a.start = roi->f[k], a.end = roi->f[k + axes.size()];
+    if (roi) {
+      a.start = roi->f[k];
+      a.end = roi->f[k + axes.size()];
+    }
     a.whole = a.scale == 1 && a.out == a.in && !roi;
   }
   return g;
@@ -194,7 +197,8 @@ struct Footprint {
   double slack = 0;  // how far coordinates may be off, in input elements, times 1/u
   void gather(const std::vector<AxisTaps>& axes, const std::vector<int64_t>& o, const std::vector<int64_t>& in) {
     taps.assign(1, {0, 1});
-    outside = false, slack = 0;
+    outside = false;
+    slack = 0;
     for (size_t d = 0; d < axes.size(); ++d) {
       const AxisTaps& a = axes[d];
       outside |= a.outside[static_cast<size_t>(o[d])] != 0;
@@ -213,7 +217,8 @@ void blend(RefCall& call, const Footprint& f, int64_t at) {
   double sum = 0, magnitude = 0, spread = 0, low = HUGE_VAL, high = -HUGE_VAL;
   for (const Tap& t : f.taps) {
     const double v = number_at(x, t.index);
-    low = std::min(low, v), high = std::max(high, v);
+    low = std::min(low, v);
+    high = std::max(high, v);
     if (t.weight == 0) continue;
     sum += t.weight * v;
     magnitude += std::fabs(t.weight * v);

@@ -78,8 +78,8 @@ Result<Axis> axis_of(const RefCall& call, double from, double to, int64_t bins) 
   a.size = rounded(call, length / static_cast<double>(bins));
   const double samples =
       call.node.i("sampling_ratio", 0) > 0 ? static_cast<double>(call.node.i("sampling_ratio", 0)) : std::ceil(a.size);
-  constexpr double kMost = 4096;  // keeps a run finite whatever the regions say
-  if (!(samples <= kMost) || !std::isfinite(a.start))
+  constexpr double kMaxSamples = 4096;  // keeps a run finite whatever the regions say
+  if (!(samples <= kMaxSamples) || !std::isfinite(a.start))
     return invalid("a region of interest is out of range")
         .expecting("finite numbers, at most 4096 samples along a bin")
         .but_found(format("[%g, %g]", from, to));

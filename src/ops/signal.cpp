@@ -59,8 +59,10 @@ void transform(const RefCall& call, const Line& line, const Turns& turns, int64_
     const double c = turns.cosines[turn], s = turns.sines[turn];
     const Near w = element(line.window, k, 1);
     const Near a = times(w, element(line.x, at, 0)), b = line.complex ? times(w, element(line.x, at + 1, 0)) : Near{};
-    re.add(a.v, a.r, c, 0), re.add(b.v, b.r, -s, 0);
-    im.add(a.v, a.r, s, 0), im.add(b.v, b.r, c, 0);
+    re.add(a.v, a.r, c, 0);
+    re.add(b.v, b.r, -s, 0);
+    im.add(a.v, a.r, s, 0);
+    im.add(b.v, b.r, c, 0);
     magnitude += std::fabs(a.v) + std::fabs(b.v);
   }
   // Factors err, and a fast transform errs at every element by its share of all.

@@ -7,7 +7,7 @@
 
 namespace peri::ops {
 namespace {
-constexpr double kMostElements = 0x1p40;
+constexpr double kMaxElements = 0x1p40;
 
 // a - b cos(t) + c cos(2t), as the ONNX definitions have them.
 struct Terms {
@@ -32,7 +32,7 @@ Status infer(InferContext& c) {
 Status reference(RefCall& call, const Terms& w) {
   RefTensor& y = call.out[0];
   const int64_t size = call.in[0]->i[0];
-  if (size < 0 || static_cast<double>(size) > kMostElements)
+  if (size < 0 || static_cast<double>(size) > kMaxElements)
     return invalid("a window of %lld elements", static_cast<long long>(size));
   PERI_TRY(resize(y, {size}));
   // A symmetric window of one element divides 0 by 0, as the definition does.

@@ -45,7 +45,7 @@ bool in_arena(const Program& p, size_t k) {
 }
 bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
-constexpr size_t kMostBySize = 16384;  // the greedy way compares every pair
+constexpr size_t kMaxBySize = 16384;  // the greedy way compares every pair
 
 int64_t round_up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
 
@@ -210,7 +210,7 @@ Status place_on_devices(const Program& p, const Spans& spans, const std::vector<
   for (const size_t k : todo) by_device[p.buffers[k].device].push_back(k);
   for (size_t d = 0; d < by_device.size(); ++d) {
     int64_t* const arena_bytes = d == kHost ? &plan->arena_bytes : &plan->device_bytes[d];
-    if (by_device[d].size() > kMostBySize) {  // nothing is shared: one stands behind the other
+    if (by_device[d].size() > kMaxBySize) {  // nothing is shared: one stands behind the other
       for (const size_t k : by_device[d]) {
         plan->offset[k] = round_up(*arena_bytes, std::max<int64_t>(p.buffers[k].alignment, 64));
         PERI_ASSIGN(*arena_bytes, checked_add(plan->offset[k], plan->bytes[k], "arena"));
@@ -244,7 +244,7 @@ Result<ArenaPlan> plan_arena(const Program& p, const ProgramSizes& sizes, std::s
   if (!sizes.spans.empty()) {
     PERI_TRY(place_on_devices(p, sizes.spans, todo, &plan));
     std::erase_if(todo, [&](size_t k) { return p.buffers[k].device != kHost; });
-  } else if (todo.size() <= kMostBySize) {
+  } else if (todo.size() <= kMaxBySize) {
     const auto together = [&](size_t a, size_t b) { return overlap(life[a], life[b]); };
     PERI_TRY(place_by_size(p, together, todo, &plan, &plan.arena_bytes));
   } else {

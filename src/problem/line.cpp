@@ -56,7 +56,10 @@ std::vector<std::string_view> parts_of(std::string_view list) {
 namespace {
 const ops::Port* port_of(const ops::OpDef& op, std::string_view name, size_t* index) {
   for (size_t k = 0; k < op.inputs.size(); ++k)
-    if (op.inputs[k].name == name) return *index = k, &op.inputs[k];
+    if (op.inputs[k].name == name) {
+      *index = k;
+      return &op.inputs[k];
+    }
   return nullptr;
 }
 
@@ -108,7 +111,10 @@ struct Writer {
   std::vector<const ir::Value*> constants = {};  // that stand in the line already
   bool sayable = true;
 
-  std::string fail() { return sayable = false, ""; }
+  std::string fail() {
+    sayable = false;
+    return "";
+  }
 
   std::string constant(const ir::Value& v) {
     const Tensor& t = *v.constant;
@@ -175,10 +181,15 @@ struct Writer {
     const bool fresh = other && other->is_input && !other->content && next_input < graph.inputs.size() &&
                        graph.inputs[next_input] == other;
     if (fresh && required == 2 && attrs.empty()) {
-      if (other->type == previous->type) return ++next_input, " +" + n.op;
+      if (other->type == previous->type) {
+        ++next_input;
+        return " +" + n.op;
+      }
       if (n.op == "add" && weights[next_input] && can_have_bias(previous->type, *graph.nodes[0]) &&
-          other->type == bias_type(*graph.nodes[0], previous->type))
-        return expected[next_input++] = true, " +bias";
+          other->type == bias_type(*graph.nodes[0], previous->type)) {
+        expected[next_input++] = true;
+        return " +bias";
+      }
     }
     std::string out;
     for (const ir::Value* v : n.inputs) out += (out.empty() ? "(" : ",") + argument(v, previous);

@@ -273,12 +273,19 @@ Status Session::State::run_resident(const ResidentRun& r) {
     PERI_TRY(lead.wait(*own.outer));
   }
   begin_run();
-  inputs_at = r.inputs, outputs_at = r.outputs;
+  inputs_at = r.inputs;
+  outputs_at = r.outputs;
   if (outputs_at.empty()) outputs_at.resize(program().outputs.size());
   waits = r.wait;
-  if (set) now->addresses.swap(set->addresses), now->captured.swap(set->captured);
+  if (set) {
+    now->addresses.swap(set->addresses);
+    now->captured.swap(set->captured);
+  }
   Status done = run_on_devices();
-  if (set) now->addresses.swap(set->addresses), now->captured.swap(set->captured);
+  if (set) {
+    now->addresses.swap(set->addresses);
+    now->captured.swap(set->captured);
+  }
   PERI_TRY(std::move(done));
   devices.under_way = !r.wait;
   if (joins && !r.wait) {

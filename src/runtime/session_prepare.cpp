@@ -204,7 +204,10 @@ Status Session::State::hold_states(const BoundShape& s) {
       grow_contents(state.memory.data.get(), state.dims, to, c.dims, dtype_bits(program().buffers[c.buffer].dtype) / 8);
     else
       std::memset(to, 0, static_cast<size_t>(s.arena_plan.bytes[c.buffer]));
-    if (c.fresh.data) ++placement, state.memory = std::move(c.fresh);
+    if (c.fresh.data) {
+      ++placement;
+      state.memory = std::move(c.fresh);
+    }
     state.dims = std::move(c.dims);
     state.used = true;
   }

@@ -53,6 +53,7 @@ class Cache {
 // The program's version and the start of the machine: what peaks hold for beside machine_key().
 std::string peaks_hold_for();
 // Measuring peaks takes 0.1 to 0.3 s on two cores: a build that tuned for less than this goes without.
+// Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kPeaksAfterSeconds = 3;
 // Sustained peaks of `threads` threads of this machine: those in the cache of `folder` ("" none); else, after a build
 // that tuned for long enough, measured now and kept there. None: they are not worth a short build's time.

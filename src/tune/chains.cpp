@@ -13,7 +13,7 @@ namespace {
 using device::Captured;
 using runtime::EnqueueContext;
 
-constexpr int64_t kMostRounds = 10;
+constexpr int64_t kMaxRounds = 10;
 constexpr double kWarmUpMs = 0.5;
 // A launch alone takes a few microseconds more than in a chain: beyond this it is slower than the best by far.
 constexpr double kFar = 2, kAloneMs = 0.01;
@@ -99,7 +99,7 @@ Status time_chains(const runtime::DeviceStep& step, const ChainTerms& terms, Evi
   const bool far = terms.best_ms > 0 && once > kFar * terms.best_ms + kAloneMs;
   const int few = far || once > kSlowMs ? kSlowShort : kShortChain,
             many = far || once > kSlowMs ? kSlowLong : kLongChain;
-  const int64_t most = far ? 1 : kMostRounds, least = std::min(most, terms.least_rounds);
+  const int64_t most = far ? 1 : kMaxRounds, least = std::min(most, terms.least_rounds);
   PERI_ASSIGN(const auto brief, chain.capture(few));
   PERI_ASSIGN(const auto lengthy, chain.capture(many));
   std::vector<double> briefs, lengthies;

@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(256) peri_pick(const unsigned char*
     for (long long k = 0; k < bytes; ++k) out[i * bytes + k] = x[at[i] * bytes + k];
 }
 )";
-constexpr unsigned kMostBlocks = 512;
+constexpr unsigned kMaxBlocks = 512;
 
 class CudaChecksums final : public Checksums {
  public:
@@ -59,7 +59,7 @@ class CudaChecksums final : public Checksums {
     PERI_TRY(stream_->copy_in(sums_.address(), host));
     for (size_t k = 0; k < ranges.size(); ++k) {
       cuda::Shape shape;
-      shape.blocks[0] = static_cast<unsigned>(std::clamp<size_t>(ranges[k].bytes / 4096, 1, kMostBlocks));
+      shape.blocks[0] = static_cast<unsigned>(std::clamp<size_t>(ranges[k].bytes / 4096, 1, kMaxBlocks));
       shape.threads[0] = 256;
       PERI_TRY(stream_->launch(
           device_->launch_of(kernel_, shape, {ranges[k], {sums_.address() + k * sizeof(uint64_t), sizeof(uint64_t)}},
@@ -80,7 +80,7 @@ class CudaChecksums final : public Checksums {
     PERI_ASSIGN(const device::Memory picked, device_->allocate(out.size()));
     PERI_TRY(stream_->copy_in(at.address(), std::as_bytes(positions)));
     cuda::Shape shape;
-    shape.blocks[0] = static_cast<unsigned>(std::min<size_t>((positions.size() + 255) / 256, kMostBlocks));
+    shape.blocks[0] = static_cast<unsigned>(std::min<size_t>((positions.size() + 255) / 256, kMaxBlocks));
     shape.threads[0] = 256;
     PERI_TRY(stream_->launch(device_->launch_of(pick_, shape,
                                                 {range, {at.address(), at.bytes()}, {picked.address(), picked.bytes()}},

@@ -19,9 +19,10 @@ void judge_contained(Judge& judge, const ir::Graph& region, const std::vector<bo
     std::optional<size_t> at;  // the one that is being tried
     const Status done = contained([&]() -> Status {
       judge.judge(region, constant, list, terms, [&](size_t k, const Verdict* v) {
-        if (v)
-          std::erase(left, asked[k]), at.reset();
-        else
+        if (v) {
+          std::erase(left, asked[k]);
+          at.reset();
+        } else
           at = asked[k];
         told(asked[k], v);
       });

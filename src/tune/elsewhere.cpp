@@ -91,7 +91,8 @@ void judge_elsewhere(const ir::Graph& here, const std::vector<bool>& constant, c
     offered.push_back(std::move(*same));
     owners.push_back(c);
   }
-  const bool dear = flops_of(there) > std::max(kElsewhereFlops, flops_of(here)) || bytes_of(there) > kElsewhereBytes;
+  const bool dear =
+      flops_of(there) > std::max(kMaxElsewhereFlops, flops_of(here)) || bytes_of(there) > kMaxElsewhereBytes;
   for (size_t k = 0; dear && k < owners.size(); ++k) ++owners[k]->evidence.skipped;
   if (dear || owners.empty()) return;
   for (Candidate& c : offered) list.push_back(&c);

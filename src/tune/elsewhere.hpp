@@ -12,7 +12,7 @@ namespace peri::tune {
 
 // Other dims are left out, and counted as skipped, if the region there takes more flops than this and than at the tuned
 // dims, or its tensors more bytes.
-constexpr double kElsewhereFlops = 2e9, kElsewhereBytes = 256 << 20;
+constexpr double kMaxElsewhereFlops = 2e9, kMaxElsewhereBytes = 256 << 20;
 
 // The candidate as its kernel offers it for `region`, which is its own at other dims: with the same configuration and
 // layouts, and with its sharing of memory wherever sizes are equal there too. None: it is not offered there.

@@ -10,6 +10,7 @@
 namespace peri::tune {
 
 // The statistic of Evidence::time_ms: threads that lost their CPU make samples slower, nothing makes them faster.
+// Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kTimeQuantile = 0.2;
 constexpr std::string_view kTimeStatistic = "p20";
 // On a device: what a launch more costs in a chain of launches of one graph (tune/chains.hpp).

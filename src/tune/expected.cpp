@@ -27,7 +27,10 @@ std::vector<int64_t> sample_positions(const std::vector<int64_t>& dims, int64_t 
     const int64_t begin = p / row * row, first = std::max(begin, std::min(p, begin + row - kRun));
     for (int64_t j = 0; j < std::min(kRun, row); ++j) out.push_back(first + j);
   };
-  for (int64_t p = 0; p < std::min<int64_t>(64, count / 16); p += kRun) take(p), take(n - 1 - p);
+  for (int64_t p = 0; p < std::min<int64_t>(64, count / 16); p += kRun) {
+    take(p);
+    take(n - 1 - p);
+  }
   int64_t stride = 1;
   for (size_t axis = dims.size(); axis-- > 0;) {
     const int64_t d = dims[axis];
@@ -68,8 +71,8 @@ struct ReferenceCost {
 ReferenceCost reference_cost(const ir::Graph& region, uint64_t seed) {
   ReferenceCost c;
   const std::vector<int64_t> dims = kernels::dims_of(*region.outputs[0]);
-  const bool probed = region.outputs.size() == 1 && numel_of(*region.outputs[0]) > 2 * kLeastPositions;
-  const std::vector<int64_t> probe = probed ? sample_positions(dims, kLeastPositions, seed) : std::vector<int64_t>();
+  const bool probed = region.outputs.size() == 1 && numel_of(*region.outputs[0]) > 2 * kMinPositions;
+  const std::vector<int64_t> probe = probed ? sample_positions(dims, kMinPositions, seed) : std::vector<int64_t>();
   std::unordered_map<const ir::Value*, std::vector<int64_t>> wanted;  // empty: all of it
   wanted[region.outputs[0]] = probe;
   for (size_t k = region.nodes.size(); k-- > 0;) {
@@ -204,22 +207,22 @@ Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> 
   const double n = numel_of(*region.outputs[0]);
   if (n == 0) return expected_at(region, arguments, threads, {});
   const ReferenceCost c = reference_cost(region, seed);
-  if (region.outputs.size() > 1 && c.whole > kWholeFlops)
+  if (region.outputs.size() > 1 && c.whole > kMaxWholeFlops)
     return expected_of_each(region, arguments, threads, seed, most);
   const double fit =
       c.each > 0 ? std::max(kPositionFlops - c.fixed, kPositionFlops / 2) / c.each : static_cast<double>(most);
-  const int64_t count = static_cast<int64_t>(std::clamp(fit, double{kLeastPositions}, static_cast<double>(most)));
+  const int64_t count = static_cast<int64_t>(std::clamp(fit, double{kMinPositions}, static_cast<double>(most)));
   const double some = c.fixed + c.each * static_cast<double>(count);
   const bool can = n > 2 * static_cast<double>(count);
-  if (c.whole <= kWholeFlops || ((!can || some > c.whole / 2) && c.whole <= kMostReferenceFlops))
+  if (c.whole <= kMaxWholeFlops || ((!can || some > c.whole / 2) && c.whole <= kMaxReferenceFlops))
     return expected_at(region, arguments, threads, {});
-  if (!can || some > kMostReferenceFlops)
+  if (!can || some > kMaxReferenceFlops)
     return refused("its reference takes %.0f Gflop, which is too much", (can ? some : c.whole) / 1e9);
   return expected_at(region, arguments, threads, sample_positions(kernels::dims_of(*region.outputs[0]), count, seed));
 }
 
 std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& a, const Tensor& b) {
-  constexpr size_t kMost = 64;
+  constexpr size_t kMaxDisputed = 64;
   std::vector<int64_t> out;
   const ops::RefTensor& want = expected.out[0];
   double radius = 0;
@@ -227,7 +230,7 @@ std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& 
   const double u = unit_roundoff(want.dtype);
   const std::span<const float> fa = a.dtype() == DType::kF32 ? a.as<float>() : std::span<const float>(),
                                fb = a.dtype() == DType::kF32 ? b.as<float>() : fa;
-  for (int64_t k = 0; k < a.numel() && out.size() < kMost; ++k) {
+  for (int64_t k = 0; k < a.numel() && out.size() < kMaxDisputed; ++k) {
     if (!want.floating()) {
       if (a.i64(k) != b.i64(k)) out.push_back(k);
       continue;

@@ -12,11 +12,12 @@
 
 namespace peri::tune {
 
-// The reference does 0.1 (windows) to 1 (products) Gflop a second. Below kWholeFlops an answer is computed in full.
-// Beyond, as many positions as kPositionFlops pay for, kLeastPositions to kMostPositions of them; what takes more than
-// kMostReferenceFlops even so is not computed.
-constexpr double kWholeFlops = 3e7, kPositionFlops = 1e8, kMostReferenceFlops = 4e9;
-constexpr int64_t kLeastPositions = 64, kMostPositions = 4096;
+// The reference does 0.1 (windows) to 1 (products) Gflop a second. Below kMaxWholeFlops an answer is computed in full.
+// Beyond, as many positions as kPositionFlops pay for, kMinPositions to kMaxPositions of them; what takes more than
+// kMaxReferenceFlops even so is not computed.
+// Rests on: benchmarks/results/2026-11-22_constants.md.
+constexpr double kMaxWholeFlops = 3e7, kPositionFlops = 1e8, kMaxReferenceFlops = 4e9;
+constexpr int64_t kMinPositions = 64, kMaxPositions = 4096;
 
 struct Expected {
   std::vector<ops::RefTensor> out;
@@ -35,7 +36,7 @@ int64_t position_count(const Expected& expected);
 // Both keep a reference to `region`. Positions are seeded and hold both ends of output 0 and of each of its axes.
 // Computed once for all candidates of a problem. kRefused: it is too dear.
 Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> arguments, int threads, uint64_t seed,
-                               int64_t most_positions = kMostPositions);
+                               int64_t most_positions = kMaxPositions);
 // The same at given ascending positions of the only output; none: everything.
 Result<Expected> expected_at(const ir::Graph& region, std::span<const Tensor> arguments, int threads,
                              std::vector<int64_t> positions);

@@ -18,12 +18,13 @@
 namespace peri::tune {
 
 namespace {
-constexpr double kLargestTrialFlops = 2e12;  // of one run: seconds of the fastest kernel, and candidates run often
-constexpr double kSmallBytes = 256 << 20;    // so much is there
-constexpr double kShareOfMemory = 0.8;       // of what is free
+constexpr double kMaxTrialFlops = 2e12;    // of one run: seconds of the fastest kernel, and candidates run often
+constexpr double kSmallBytes = 256 << 20;  // so much is there
+constexpr double kShareOfMemory = 0.8;     // of what is free
 constexpr int64_t kElsewherePositions = 1024;
 // A visit to a candidate that others will be held against, and to one that stands alone.
 constexpr int64_t kVisitSamples = 3, kOnlySamples = 5;
+// Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kVisitShare = 1.0 / 3;  // of the budget
 // Rounds beyond the second take no more than this share of the judge's time.
 constexpr double kMoreShare = 0.01;
@@ -68,7 +69,7 @@ std::string lacks_memory(const char* what, double bytes) {
 std::string too_large(const ir::Graph& region) {
   double flops = 0;
   for (const ir::Node* n : region.nodes) flops += ops::cost_of(*n).flops;
-  if (flops > kLargestTrialFlops) return format("one run of it takes %.0f Gflop: too much to try", flops / 1e9);
+  if (flops > kMaxTrialFlops) return format("one run of it takes %.0f Gflop: too much to try", flops / 1e9);
   return lacks_memory("to try it", trial_bytes(region));
 }
 
@@ -274,7 +275,7 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
   if (terms.verify) one.too_dear = lacks_memory("its reference", trial_bytes(region) + reference_bytes(region));
   if (terms.verify && one.too_dear.empty()) {
     auto expected = make_expected(region, one.given.row_major(), state_->pool.threads(), terms.seed,
-                                  terms.elsewhere ? kElsewherePositions : kMostPositions);
+                                  terms.elsewhere ? kElsewherePositions : kMaxPositions);
     if (expected.ok())
       one.expected = std::move(*expected);
     else if (expected.error().kind == ErrorKind::kRefused)

@@ -51,7 +51,7 @@ std::vector<size_t> rivals_among(std::span<const Evidence> candidates, size_t mo
   std::stable_sort(out.begin(), out.end(),
                    [&](size_t a, size_t b) { return candidates[a].time_ms < candidates[b].time_ms; });
   if (!out.empty()) {
-    const double far = candidates[out[0]].time_ms * kRivalRatio;
+    const double far = candidates[out[0]].time_ms * kMaxRivalRatio;
     std::erase_if(out, [&](size_t k) { return candidates[k].time_ms > far; });
   }
   out.resize(std::min(out.size(), most));

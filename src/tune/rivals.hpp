@@ -11,7 +11,8 @@ namespace peri::tune {
 
 // Phases of seconds in which a virtual machine ran at 1/1.6 of its speed made one rival look 1.8 times as slow as it
 // is: up to here of the least time a candidate may be the fastest.
-constexpr double kRivalRatio = 2;
+// Rests on: benchmarks/results/2026-11-22_constants.md.
+constexpr double kMaxRivalRatio = 2;
 // Visits no further apart than this share tell the same. Two measurements of one kernel differ by as much.
 constexpr double kSameTime = 0.03;
 constexpr int64_t kMaxVisits = 4;
@@ -27,7 +28,8 @@ void add_visit(const Evidence& visit, Evidence* evidence);
 // The least time of those that are right and timed; -1: there is none.
 double least_ms(std::span<const Evidence> candidates);
 
-// Those that may be the fastest, fastest first, at most `most`: timed, right and within kRivalRatio of the least time.
+// Those that may be the fastest, fastest first, at most `most`: timed, right and within kMaxRivalRatio of the least
+// time.
 std::vector<size_t> rivals_among(std::span<const Evidence> candidates, size_t most = kMaxRivals);
 
 // Visits all rivals once more, and then again those of which no two visits tell the same, while `more` says so and

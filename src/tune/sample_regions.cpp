@@ -11,9 +11,9 @@
 namespace peri::tune {
 
 namespace {
-constexpr double kMostFlops = 1.2e7;       // a sample beyond it is no small one
-constexpr double kAllChainsFlops = 1.5e6;  // larger anchors get the chains that meet the memory of results
-constexpr int64_t kInlineElements = 16;    // smaller constants stay inside a region
+constexpr double kMaxFlops = 1.2e7;           // a sample beyond it is no small one
+constexpr double kMaxAllChainsFlops = 1.5e6;  // larger anchors get the chains that meet the memory of results
+constexpr int64_t kMaxInlineElements = 16;    // smaller constants stay inside a region
 
 // Every way a product's columns, rows and sums are cut: odd tails of tiles, several panels, row blocks and tasks, sums
 // in blocks; anchors that may read what a residual adds (as many columns as sums).
@@ -71,7 +71,7 @@ std::vector<bool> lift_weights(ir::Graph* g) {
         if (n->inputs[port] == v && ops::role_of(*n, port) == ops::Role::kWeight) return true;
       return false;
     });
-    if ((v->constant->numel() <= kInlineElements && !weighs) || v->constant->dtype() == DType::kString) continue;
+    if ((v->constant->numel() <= kMaxInlineElements && !weighs) || v->constant->dtype() == DType::kString) continue;
     g->replace_uses(v, g->add_input("weight", v->type));
     constant.push_back(true);
   }
@@ -107,18 +107,18 @@ struct Chain {
 
   bool activation(char step) {
     switch (step) {
-      case 'r': return unary("relu"), true;
-      case 's': return unary("sigmoid"), true;
-      case 't': return unary("tanh"), true;
+      case 'r': unary("relu"); return true;
+      case 's': unary("sigmoid"); return true;
+      case 't': unary("tanh"); return true;
       case 'l': return unary("leaky_relu", {{"alpha", 0.1}}), true;
       case 'h': return unary("hard_sigmoid", {{"alpha", 0.2}, {"beta", 0.4}}), true;
-      case 'w': return unary("hard_swish"), true;
-      case 'i': return unary("swish"), true;
-      case 'g': return unary("gelu"), true;
+      case 'w': unary("hard_swish"); return true;
+      case 'i': unary("swish"); return true;
+      case 'g': unary("gelu"); return true;
       case 'G': return unary("gelu", {{"approximate", std::string("tanh")}}), true;
       case 'c': return at = g.add("clip", {at, scalar(-0.5f), scalar(0.75f)})->out(), true;
       case 'C': return at = g.add("clip", {at, scalar(-0.25f)})->out(), true;
-      case 'S': return gate("sigmoid"), true;
+      case 'S': gate("sigmoid"); return true;
       case 'W': return gate("hard_sigmoid", {{"alpha", 1.0 / 6}, {"beta", 0.5}}), true;
       default: return false;
     }
@@ -130,17 +130,17 @@ struct Chain {
     if ((step == 'o' && !own) || (again && !full)) return false;
     if (step == 'a' || step == 'u') full = input("residual", type, false);
     switch (step) {
-      case '+': return binary("add", scalar(0.375f)), true;
-      case '-': return binary("mul", scalar(-1.25f)), true;
+      case '+': binary("add", scalar(0.375f)); return true;
+      case '-': binary("mul", scalar(-1.25f)); return true;
       case 'b':
-      case 'B': return binary("add", per_channel(step == 'b')), true;
+      case 'B': binary("add", per_channel(step == 'b')); return true;
       case 'm':
-      case 'M': return binary("mul", per_channel(step == 'm')), true;
+      case 'M': binary("mul", per_channel(step == 'm')); return true;
       case 'a':
-      case 'A': return binary("add", full), true;
+      case 'A': binary("add", full); return true;
       case 'u':
-      case 'U': return binary("mul", full), true;
-      default: return binary("add", own), true;
+      case 'U': binary("mul", full); return true;
+      default: binary("add", own); return true;
     }
   }
 };
@@ -170,7 +170,7 @@ std::optional<SampleProblem> bound(const SampleProblem& p) {
       if (v->type.dtype == DType::kString) return std::nullopt;
   for (const ir::Value* v : region->outputs)
     if (!v->producer) return std::nullopt;
-  if (flops > kMostFlops) return std::nullopt;
+  if (flops > kMaxFlops) return std::nullopt;
   return SampleProblem{problem::canonical(*region), p.constant};
 }
 
@@ -207,7 +207,7 @@ void add_chains(std::string_view text, std::vector<SampleProblem>* all) {
   PERI_CHECK(p, "a sample that does not parse");
   double flops = 0;
   for (const ir::Node* n : p->region.nodes) flops += ops::cost_of(*n).flops;
-  if (flops > kAllChainsFlops) {
+  if (flops > kMaxAllChainsFlops) {
     for (std::string_view chain : kMemoryChains) add(with_chain(*p, chain), all);
     return;
   }
@@ -284,7 +284,10 @@ std::optional<SampleProblem> in_type(const SampleProblem& problem, DType type) {
   ir::Graph& g = out.region;
   int changed = 0;
   for (ir::Value* v : g.inputs)
-    if (v->type.dtype == DType::kF32 && !stays_wide(v)) v->type.dtype = type, ++changed;
+    if (v->type.dtype == DType::kF32 && !stays_wide(v)) {
+      v->type.dtype = type;
+      ++changed;
+    }
   for (ir::Value* v : g.constants())
     if (v->type.dtype == DType::kF32 && !stays_wide(v)) {
       g.replace_uses(v, g.add_constant(v->name, converted(*v->constant, type)));

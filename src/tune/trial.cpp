@@ -16,7 +16,7 @@ namespace peri::tune {
 namespace {
 // Up to here tasks of the further forms run on one thread, so that their order is what it says; beyond, the order is
 // that in which threads take them, and tasks are run backwards in one form only.
-constexpr double kSerialFlops = 2e8;
+constexpr double kMaxSerialFlops = 2e8;
 
 using Placement = runtime::Session::Placement;
 
@@ -115,7 +115,7 @@ std::vector<int> Trial::State::offered() const {
 }
 
 std::vector<Form> Trial::State::forms(bool brief) const {
-  const bool cheap = flops <= kSerialFlops;
+  const bool cheap = flops <= kMaxSerialFlops;
   const std::vector<int> apart(region->outputs.size(), -1), all = offered();
   std::vector<Form> out = {{apart}};
   std::vector<std::vector<int>> sharings;
@@ -321,7 +321,7 @@ Result<double> Trial::verify(const Expected* expected, Evidence* evidence, std::
 }
 
 namespace {
-constexpr int64_t kMostSamples = 64, kMostCoolSamples = 15;
+constexpr int64_t kMaxSamples = 64, kMaxCoolSamples = 15;
 
 int64_t read_lines(std::span<const std::byte> bytes) {
   int64_t sum = 0;
@@ -371,7 +371,7 @@ Status Trial::time(double budget_ms, int64_t least_samples, std::span<const std:
   State& s = *state_;
   const bool cools = !rest.empty() && std::find(s.weights.begin(), s.weights.end(), true) != s.weights.end();
   bench::Schedule schedule{.warm_up_seconds = 0, .seconds = budget_ms * 1e-3, .min_samples = least_samples};
-  schedule.max_samples = cools ? kMostCoolSamples : kMostSamples;
+  schedule.max_samples = cools ? kMaxCoolSamples : kMaxSamples;
   // Results in memory of their own: the arguments are the same in each run.
   PERI_ASSIGN(Made * m, s.engine_with(s.offered()));
   m->session->order({});

@@ -123,8 +123,10 @@ RemoteJudge* Tuner::State::worker() {
   auto started = RemoteJudge::start(options.worker, options.threads);
   if (started.ok())
     remote = std::move(*started);
-  else
-    stats.worker_trouble = started.error().text(), stats.worker = false;
+  else {
+    stats.worker_trouble = started.error().text();
+    stats.worker = false;
+  }
   return remote.get();
 }
 
@@ -231,7 +233,8 @@ void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<b
         verdicts[k].evidence = *known;
         verdicts[k].tried = true;
       } else {
-        fresh.push_back(list[k]), at.push_back(k);
+        fresh.push_back(list[k]);
+        at.push_back(k);
       }
     }
     ++stats.elsewhere;

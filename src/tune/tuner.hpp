@@ -34,6 +34,7 @@ struct Candidates {
 // Right ones first, of those the timed ones, of those by time; equals keep their order.
 void put_fastest_first(std::vector<Candidate>* list);
 
+// Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kAgainShare = 0.04;
 
 struct Options {

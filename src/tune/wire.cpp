@@ -18,7 +18,7 @@
 namespace peri::tune {
 
 namespace {
-constexpr uint32_t kMostBytes = 256u << 20;
+constexpr uint32_t kMaxBytes = 256u << 20;
 
 constexpr int kSliceMs = 200;  // so often a wait looks at `stop`
 
@@ -90,7 +90,7 @@ Result<Candidate> read_candidate(const Json& j, const ir::Graph& region) {
 
 Status send_text(int socket, const std::string& text) {
   const uint32_t size = static_cast<uint32_t>(text.size());
-  if (text.size() >= kMostBytes) return Error(ErrorKind::kMemory, format("a message of %zu bytes", text.size()));
+  if (text.size() >= kMaxBytes) return Error(ErrorKind::kMemory, format("a message of %zu bytes", text.size()));
   std::string frame(reinterpret_cast<const char*>(&size), sizeof size);
   frame += text;
   for (size_t at = 0; at < frame.size();) {
@@ -106,10 +106,10 @@ Result<Json> receive(int socket, double patience_s, const std::function<bool()>&
   uint32_t size = 0;
   PERI_TRY(wait_for_bytes(socket, patience_s, stop));
   PERI_TRY(receive_bytes(socket, reinterpret_cast<char*>(&size), sizeof size));
-  if (size >= kMostBytes) return invalid("a message of %u bytes", size);
+  if (size >= kMaxBytes) return invalid("a message of %u bytes", size);
   std::string text(size, '\0');
   PERI_TRY(receive_bytes(socket, text.data(), size));
-  return parse_json(text, {64, kMostBytes, 0});
+  return parse_json(text, {64, kMaxBytes, 0});
 }
 
 std::string signature() {

@@ -88,11 +88,14 @@ TEST(DeviceApi, MemoryThatIsNoneOfTheDevicesIsNamed) {
   peri::View other = in;
   other.device = PERI_DEVICE_CUDA;
   EXPECT_NE(error(other).find("another device: expected null, found cuda:0"), std::string::npos) << error(other);
-  other = in, other.device_index = 2;
+  other = in;
+  other.device_index = 2;
   EXPECT_NE(error(other).find("found null:2"), std::string::npos) << error(other);
-  other = in, other.bytes -= 4;
+  other = in;
+  other.bytes -= 4;
   EXPECT_NE(error(other).find("memory of another size"), std::string::npos) << error(other);
-  other = in, other.data = &other;
+  other = in;
+  other.data = &other;
   EXPECT_NE(error(other).find("no memory of the device"), std::string::npos) << error(other);
   EXPECT_NE(error(images.view(), {}, &s).find("a stream on the host"), std::string::npos);
   peri::View out;

@@ -23,7 +23,8 @@ struct Counter {
             [](void* user, size_t bytes, size_t alignment) -> void* {
               auto* c = static_cast<Counter*>(user);
               if (bytes > c->limit) return nullptr;
-              c->in_use += bytes, ++c->calls;
+              c->in_use += bytes;
+              ++c->calls;
               return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
             },
             [](void* user, void* memory, size_t bytes) {

@@ -55,7 +55,9 @@ TEST(Npy, EveryTypeComesBack) {
 TEST(Npy, SmallNegativeNumbersComeBack) {
   for (const DType t : {DType::kI4, DType::kI2, DType::kF4E2M1}) {
     Tensor a = Tensor::zeros(t, {3}).value();
-    a.set_f64(0, -2), a.set_f64(1, 1), a.set_f64(2, -1);
+    a.set_f64(0, -2);
+    a.set_f64(1, 1);
+    a.set_f64(2, -1);
     auto b = parse(npy_bytes(a), t);
     ASSERT_TRUE(b.ok()) << b.error().text();
     EXPECT_TRUE(b->same_content(a)) << dtype_name(t);

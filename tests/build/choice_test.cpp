@@ -192,7 +192,9 @@ class Choice : public testing::Test {
  protected:
   const kernels::AddedKernel long_{kLongKernel}, short_{kShortKernel}, rest_{kRestKernel};
   void costs(double of_long, double of_short, double of_rest) {
-    cost_ms[kLong] = of_long, cost_ms[kShort] = of_short, cost_ms[kRest] = of_rest;
+    cost_ms[kLong] = of_long;
+    cost_ms[kShort] = of_short;
+    cost_ms[kRest] = of_rest;
   }
 };
 
@@ -322,7 +324,8 @@ TEST(Layouts, TwoSavedConversionsOutweighAFasterKernel) {
   o.compile.tune.verify = false;
   o.judge = false;
   for (const bool much : {false, true}) {
-    cost_ms[kPlain] = 0, cost_ms[kBlocked] = much ? 200 : 0.2;
+    cost_ms[kPlain] = 0;
+    cost_ms[kBlocked] = much ? 200 : 0.2;
     compile::Imported m;
     m.graph = text.graph.clone();
     const auto built = build_engine(o, std::move(m));
@@ -357,7 +360,8 @@ TEST(Layouts, ASplitThatSavesConversionsIsLookedAtThoughItsRestIsSlowerThanTheWh
                         pool = kernel("pool", offer_idle<kShort>, make_idle<kShort>, ""),
                         relu = kernel("relu", offer_idle<kRest>, make_idle<kRest>, "");
   const kernels::AddedKernel add_whole(whole), add_pool(pool), add_relu(relu);
-  cost_ms[kLong] = cost_ms[kShort] = 0.2, cost_ms[kRest] = 0.4;
+  cost_ms[kLong] = cost_ms[kShort] = 0.2;
+  cost_ms[kRest] = 0.4;
   slow_phase_ms = 0;
   Options o = options();
   o.compile.tune.verify = false;

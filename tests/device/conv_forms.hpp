@@ -45,9 +45,17 @@ inline double expected(const cuda::DnnConv& v, const Operands& o, int64_t n, int
 // A bit each: a window, bias, residual, relu; groups with strides, dilations and padding at one end.
 inline cuda::DnnConv conv_form(DType dtype, int form) {
   cuda::DnnConv v;
-  v.dtype = dtype, v.n = 2, v.c = 4, v.h = 7, v.w = 6, v.k = 8;
-  v.r = form & 1 ? 3 : 1, v.s = form & 1 ? 2 : 1;
-  v.bias = form & 2, v.residual = form & 4, v.relu = form & 8;
+  v.dtype = dtype;
+  v.n = 2;
+  v.c = 4;
+  v.h = 7;
+  v.w = 6;
+  v.k = 8;
+  v.r = form & 1 ? 3 : 1;
+  v.s = form & 1 ? 2 : 1;
+  v.bias = form & 2;
+  v.residual = form & 4;
+  v.relu = form & 8;
   if (form & 16) v.groups = 2, v.stride = {2, 1}, v.before = {1, 0}, v.after = {0, 1}, v.dilation = {1, 2};
   v.oh = (v.h + v.before[0] + v.after[0] - v.dilation[0] * (v.r - 1) - 1) / v.stride[0] + 1;
   v.ow = (v.w + v.before[1] + v.after[1] - v.dilation[1] * (v.s - 1) - 1) / v.stride[1] + 1;

@@ -54,15 +54,23 @@ class GpuBlasLt : public testing::Test {
 
 LtMatmul form_of(DType dtype, int form) {
   LtMatmul p;
-  p.dtype = dtype, p.m = 66, p.n = 72, p.k = 136;
+  p.dtype = dtype;
+  p.m = 66;
+  p.n = 72;
+  p.k = 136;
   if ((form & 5) == 5) p.m = 72;  // see rounds_once()
-  p.a_transposed = form & 1, p.b_transposed = form & 2;
+  p.a_transposed = form & 1;
+  p.b_transposed = form & 2;
   p.bias = form & 4;
   p.beta = form & 8 ? 0.5f : 0;
   p.alpha = form & 8 ? 2 : 1;
   if (form & 16) p.act = LtMatmul::Act::kRelu;
   if ((form & 20) == 4 && dtype != DType::kF32) p.act = LtMatmul::Act::kGeluTanh;
-  if (form & 32) p.batch = 3, p.a_stride = form & 1 ? 0 : p.m * p.k, p.b_stride = p.k * p.n;
+  if (form & 32) {
+    p.batch = 3;
+    p.a_stride = form & 1 ? 0 : p.m * p.k;
+    p.b_stride = p.k * p.n;
+  }
   return p;
 }
 
@@ -158,7 +166,11 @@ TEST_F(GpuBlasLt, TellsTimes) {
   for (const Size& size : {Size{"bert qkv b8", 1024, 2304, 768}, {"bert ffn2 b1", 128, 768, 3072}})
     for (const DType dtype : {DType::kF32, DType::kF16}) {
       LtMatmul p;
-      p.dtype = dtype, p.m = size.m, p.n = size.n, p.k = size.k, p.bias = true;
+      p.dtype = dtype;
+      p.m = size.m;
+      p.n = size.n;
+      p.k = size.k;
+      p.bias = true;
       const Operands o(*device_, *stream_, p);
       const Memory workspace = must(device_->allocate(kWorkspace));
       const auto from = must(device_->make_timed_event()), to = must(device_->make_timed_event());

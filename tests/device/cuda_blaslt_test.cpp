@@ -83,13 +83,21 @@ TEST_F(FakeBlasLt, GivesTheProductThatIsDescribed) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
     for (int form = 0; form < 64; ++form) {
       LtMatmul p;
-      p.dtype = dtype, p.m = 5, p.n = 7, p.k = 6;
-      p.a_transposed = form & 1, p.b_transposed = form & 2;
+      p.dtype = dtype;
+      p.m = 5;
+      p.n = 7;
+      p.k = 6;
+      p.a_transposed = form & 1;
+      p.b_transposed = form & 2;
       p.bias = form & 4;
       p.beta = form & 8 ? 0.5f : 0;
       p.alpha = form & 8 ? 2 : 1;
       p.act = form & 16 ? LtMatmul::Act::kRelu : form & 4 ? LtMatmul::Act::kGeluTanh : LtMatmul::Act::kNone;
-      if (form & 32) p.batch = 3, p.a_stride = form & 1 ? 0 : 30, p.b_stride = 42;
+      if (form & 32) {
+        p.batch = 3;
+        p.a_stride = form & 1 ? 0 : 30;
+        p.b_stride = 42;
+      }
       SCOPED_TRACE(std::string(dtype_name(dtype)) + " form " + std::to_string(form));
       const auto ready = must(library->make(p, nullptr, kWorkspace));
       const Operands o(p);
@@ -102,7 +110,9 @@ TEST_F(FakeBlasLt, AChoiceIsKeptAndMadeAgain) {
   const auto device = must(cuda::make_cuda_device());
   const auto library = must(BlasLt::of(*device));
   LtMatmul p;
-  p.m = 4, p.n = 3, p.k = 8;
+  p.m = 4;
+  p.n = 3;
+  p.k = 8;
   const std::vector<LtChoice> choices = must(library->choices(p, kWorkspace, 8));
   ASSERT_EQ(choices.size(), 3u);
   EXPECT_EQ(choices[1].numbers, (std::array<int64_t, 9>{61, 21, 4, 0, 0, 0, 0, 0, 2}));
@@ -127,7 +137,11 @@ TEST_F(FakeBlasLt, AChoiceIsKeptAndMadeAgain) {
 
 TEST(BlasLt, RoundsTwiceWhereRowsAreNotAligned) {
   LtMatmul p;
-  p.dtype = DType::kF16, p.m = 5, p.n = 16, p.k = 24, p.bias = true;
+  p.dtype = DType::kF16;
+  p.m = 5;
+  p.n = 16;
+  p.k = 24;
+  p.bias = true;
   EXPECT_TRUE(cuda::rounds_once(p));
   p.a_transposed = true;
   EXPECT_FALSE(cuda::rounds_once(p)) << "rows of 5";
@@ -137,9 +151,12 @@ TEST(BlasLt, RoundsTwiceWhereRowsAreNotAligned) {
   EXPECT_TRUE(cuda::rounds_once(p)) << "rows of 8 and 16";
   p.b_transposed = true;
   EXPECT_FALSE(cuda::rounds_once(p)) << "rows of 25";
-  p.b_transposed = false, p.n = 18;
+  p.b_transposed = false;
+  p.n = 18;
   EXPECT_FALSE(cuda::rounds_once(p));
-  p.bias = false, p.act = LtMatmul::Act::kRelu, p.beta = 1;
+  p.bias = false;
+  p.act = LtMatmul::Act::kRelu;
+  p.beta = 1;
   EXPECT_TRUE(cuda::rounds_once(p)) << "a residual and relu alone are exact";
   p.act = LtMatmul::Act::kGeluTanh;
   EXPECT_FALSE(cuda::rounds_once(p));
@@ -151,7 +168,9 @@ TEST_F(FakeBlasLt, AddressesThatAreNotAlignedAreRefused) {
   const auto device = must(cuda::make_cuda_device());
   const auto library = must(BlasLt::of(*device));
   LtMatmul p;
-  p.m = 4, p.n = 3, p.k = 8;
+  p.m = 4;
+  p.n = 3;
+  p.k = 8;
   const std::vector<LtChoice> choices = must(library->choices(p, kWorkspace, 8));
   const auto ready = must(library->make(p, &choices[1], kWorkspace));
   const Operands o(p);
@@ -179,7 +198,14 @@ Status session() {
   PERI_ASSIGN(const auto device, cuda::make_cuda_device());
   PERI_ASSIGN(const auto library, BlasLt::of(*device));
   LtMatmul p;
-  p.m = 4, p.n = 3, p.k = 8, p.batch = 2, p.a_stride = 32, p.b_stride = 24, p.bias = true, p.beta = 1;
+  p.m = 4;
+  p.n = 3;
+  p.k = 8;
+  p.batch = 2;
+  p.a_stride = 32;
+  p.b_stride = 24;
+  p.bias = true;
+  p.beta = 1;
   PERI_ASSIGN(const std::vector<LtChoice> choices, library->choices(p, kWorkspace, 8));
   for (const LtChoice* choice : {static_cast<const LtChoice*>(nullptr), &choices[1]}) {
     PERI_ASSIGN(const auto ready, library->make(p, choice, kWorkspace));

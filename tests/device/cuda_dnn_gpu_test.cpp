@@ -98,7 +98,8 @@ TEST_F(GpuCudnn, EveryFormIsRight) {
     for (int form = 0; form < 32; ++form) {
       SCOPED_TRACE(std::string(dtype_name(dtype)) + " form " + std::to_string(form));
       DnnConv v = conv_form(dtype, form);
-      v.c = 16, v.k = 32;
+      v.c = 16;
+      v.k = 32;
       const auto [made, there] = check(v, 3);
       printf("%s form %d: %d of %d\n", std::string(dtype_name(dtype)).c_str(), form, made, there);
       fflush(stdout);
@@ -109,7 +110,11 @@ TEST_F(GpuCudnn, EveryFormIsRight) {
 TEST_F(GpuCudnn, TellsTimes) {
   for (const auto& [channels, size, window] : {std::array<int64_t, 3>{64, 56, 3}, {512, 7, 3}, {256, 14, 1}}) {
     DnnConv v;
-    v.dtype = DType::kF16, v.n = 1, v.c = v.k = channels, v.h = v.w = v.oh = v.ow = size, v.r = v.s = window;
+    v.dtype = DType::kF16;
+    v.n = 1;
+    v.c = v.k = channels;
+    v.h = v.w = v.oh = v.ow = size;
+    v.r = v.s = window;
     v.before = v.after = {window / 2, window / 2};
     v.bias = v.relu = v.residual = true;
     const std::string name =

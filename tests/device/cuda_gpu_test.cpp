@@ -110,7 +110,9 @@ TEST_F(Gpu, SharedMemoryClustersAndEarlyStarts) {
   const Memory x = must(device_->allocate(kInts * 4)), y = must(device_->allocate(kInts * 4 * kBlocks)),
                z = must(device_->allocate(kInts * 4 * kBlocks));
   cuda::Shape shape;
-  shape.blocks[0] = kBlocks, shape.threads[0] = 256, shape.cluster[0] = 2;
+  shape.blocks[0] = kBlocks;
+  shape.threads[0] = 256;
+  shape.cluster[0] = 2;
   shape.shared_bytes = kInts * 4;
   shape.early = true;
   std::vector<int> in(kInts), out(size_t{kInts} * kBlocks);

@@ -126,7 +126,8 @@ ProgramMaker counting() {
   const int32_t last = m.scratch("last", DType::kF32, "[1]"), all = m.scratch("all", DType::kF32, "[t,1]");
   ProgramMaker body;
   const int32_t i = body.input("i", DType::kI64, "[]"), c = body.input("c", DType::kBool, "[]");
-  (void)i, (void)c;
+  (void)i;
+  (void)c;
   const int32_t v = body.input("v", DType::kF32, "[1]"), s = body.input("s", DType::kF32, "[1]");
   const int32_t sum = body.scratch("sum", DType::kF32, "[1]");
   const int32_t flag = body.scratch("flag", DType::kBool, "[1]"), more = body.scratch("more", DType::kBool, "[]");
@@ -227,7 +228,8 @@ TEST(Loop, StandsInsideABranch) {
   plan::Step& s = m.step("if", reads, {last, all});
   s.binds = {"rows"};
   ProgramMaker other;
-  other.input("trips", DType::kI64, "[]"), other.input("go", DType::kBool, "[]");
+  other.input("trips", DType::kI64, "[]");
+  other.input("go", DType::kBool, "[]");
   const int32_t total = other.input("total", DType::kF32, "[1]"), step = other.input("step", DType::kF32, "[1]"),
                 one = other.scratch("one", DType::kF32, "[1,1]");
   other.reference({step}, {one}, "graph { input x: f32[1]; const s: i64[2] = [1, 1]; y = reshape(x, s); output y }");

@@ -45,7 +45,8 @@ TEST(State, ThatGrowsKeepsItsContents) {
   expect(sum(5, 3), {4, 4, 2});
   expect(sum(1, 5000), [] {
     std::vector<double> v(5000, 1);
-    v[0] = v[1] = 5, v[2] = 3;
+    v[0] = v[1] = 5;
+    v[2] = 3;
     return v;
   }());
   expect(sum(9, 2), {1, 1});  // smaller: it begins anew, though the shape was kept
@@ -91,7 +92,8 @@ TEST(State, GrowsInPlaceAndApartInEveryAxis) {
     for (size_t k = 0; k < rank; ++k) {
       from.push_back(rng.below(4));
       to.push_back(from.back() + rng.below(3));
-      count *= from.back(), total *= to.back();
+      count *= from.back();
+      total *= to.back();
     }
     std::vector<uint32_t> old(static_cast<size_t>(std::max(count, total)), 0xffffffff), fresh(old.size(), 0xffffffff);
     for (int64_t k = 0; k < count; ++k) old[static_cast<size_t>(k)] = static_cast<uint32_t>(k + 1);

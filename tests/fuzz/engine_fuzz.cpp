@@ -11,7 +11,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   peri::fuzz::repair_checksum(file);
   std::span<const std::byte> weights;
   auto program = peri::plan::parse_engine(std::as_bytes(std::span(file)), &weights);
-  if (!program.ok()) return peri::fuzz::stop_at_fault(program.error()), 0;
+  if (!program.ok()) {
+    peri::fuzz::stop_at_fault(program.error());
+    return 0;
+  }
   // At their exact size, so that a read past their end is seen.
   auto kept = std::make_shared<std::vector<std::byte>>(weights.begin(), weights.end());
   peri::fuzz::load_and_run(std::move(*program), {*kept, kept, {}}, false);

@@ -129,7 +129,10 @@ class Mutation {
       case 3: change_attribute(g); break;
       case 4: change_node(p, s, g); break;
       case 5: change_arguments(p, s, g); break;
-      default: change_shape(g), change_attribute(g); break;
+      default:
+        change_shape(g);
+        change_attribute(g);
+        break;
     }
     if (chance(8)) return;
     for (const ir::Node* n : g->nodes)
@@ -269,7 +272,8 @@ class Mutation {
     const int64_t what = rng_.below(5);
     if (what == 0 && !g->values().empty()) return add_output(p, s, g, pick(g->values()).get());
     if (what == 1 && g->outputs.size() > 1) {
-      g->outputs.pop_back(), g->output_names.pop_back();
+      g->outputs.pop_back();
+      g->output_names.pop_back();
       s->writes.pop_back();
       return;
     }

@@ -24,8 +24,8 @@ inline void stop_at_fault(const Error& error) {
   std::abort();
 }
 
-inline constexpr int64_t kMostSteps = 64, kMostBytes = 16 << 20;
-inline constexpr double kMostWork = 2e7;  // operations and elements of all regions together
+inline constexpr int64_t kMaxSteps = 64, kMaxBytes = 16 << 20;
+inline constexpr double kMaxWork = 2e7;  // operations and elements of all regions together
 
 // Work of every region that can be read, intermediate values with it; bodies with all of their dimensions at `size`.
 inline double work(const Program& p, const DimBinding& binding, int64_t size) {
@@ -89,12 +89,12 @@ inline void run(const std::shared_ptr<const runtime::Engine>& engine, runtime::S
     auto dims = eval(port.shape, binding);
     if (!dims.ok()) return;
     auto n = checked_numel(*dims);
-    if (!n.ok() || *n > kMostBytes / 64) return;
+    if (!n.ok() || *n > kMaxBytes / 64) return;
     auto t = Tensor::zeros(port.dtype, *dims);
     if (!t.ok()) return;
     inputs.push_back(filled(std::move(*t), &rng));
   }
-  if (work(p, binding, size) > kMostWork) return;
+  if (work(p, binding, size) > kMaxWork) return;
   auto out = session->run(inputs);
   if (out.ok()) return;
   stop_at_fault(out.error());
@@ -104,13 +104,13 @@ inline void run(const std::shared_ptr<const runtime::Engine>& engine, runtime::S
 
 // `sound`: the program is one that we built, and has to load.
 inline void load_and_run(Program program, runtime::WeightSource weights, bool sound) {
-  if (count_steps(program) > kMostSteps || program.buffers.size() > 1024) return;
+  if (count_steps(program) > kMaxSteps || program.buffers.size() > 1024) return;
   static const std::vector<const runtime::Executor*> table = exec::table();
   runtime::EngineOptions options;
   options.executors = table;
   options.machine = {device::this_cpu().isas, exec::libraries()};
-  options.memory_bytes = kMostBytes;
-  options.steps_left = std::make_shared<std::atomic<int64_t>>(4 * kMostSteps);
+  options.memory_bytes = kMaxBytes;
+  options.steps_left = std::make_shared<std::atomic<int64_t>>(4 * kMaxSteps);
   auto engine = runtime::Engine::create(std::move(program), std::move(weights), options);
   if (!engine.ok()) {
     if (sound) stop_at_fault(internal_error("what was built does not load: %s", engine.error().text().c_str()));

@@ -14,7 +14,7 @@
 
 namespace peri::fuzz {
 
-inline constexpr size_t kMostNodes = 128;
+inline constexpr size_t kMaxNodes = 128;
 
 // Work of a graph as far as its sizes are numbers, bodies with it; what folding may have to compute is part of it.
 inline double known_work(const ir::Graph& g) {
@@ -36,7 +36,7 @@ inline double known_work(const ir::Graph& g) {
 
 // Types are inferred.
 inline void build_and_run(ir::Graph graph) {
-  if (graph.nodes.size() > kMostNodes || known_work(graph) > kMostWork) return;
+  if (graph.nodes.size() > kMaxNodes || known_work(graph) > kMaxWork) return;
   auto passed = passes::run_pipeline(graph, {});
   if (!passed.ok()) return stop_at_fault(passed.error());
   lower::Options options;

@@ -35,7 +35,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto again = peri::ir::parse_graph(once);
   if (again.ok() && peri::ir::print(*again) != once) std::abort();
   const peri::Status inferred = peri::ops::infer_graph(*graph);
-  if (!inferred.ok()) return peri::fuzz::stop_at_fault(inferred.error()), 0;
+  if (!inferred.ok()) {
+    peri::fuzz::stop_at_fault(inferred.error());
+    return 0;
+  }
   if (bindable(*graph)) peri::fuzz::build_and_run(std::move(*graph));
   return 0;
 }

@@ -9,7 +9,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   auto model = peri::onnx::import_bytes(bytes, nullptr, "model.onnx", "/nonexistent");
-  if (!model.ok()) return peri::fuzz::stop_at_fault(model.error()), 0;
+  if (!model.ok()) {
+    peri::fuzz::stop_at_fault(model.error());
+    return 0;
+  }
   if (!peri::ir::verify_structure(model->graph).ok()) std::abort();
   peri::fuzz::build_and_run(std::move(model->graph));
   return 0;

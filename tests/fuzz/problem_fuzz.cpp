@@ -28,13 +28,13 @@ void check_stable(const Problem& p) {
 
 // Sizes that a step may have: what a run would refuse no kernel is asked about.
 bool plannable(const Problem& p) {
-  constexpr int64_t kMostElements = int64_t{1} << 31;
+  constexpr int64_t kMaxElements = int64_t{1} << 31;
   for (const auto& v : p.graph.values()) {
     if (!v->type.known() || !peri::is_const(*v->type.shape)) return false;
     std::vector<int64_t> dims;
     for (const peri::Dim& d : *v->type.shape) dims.push_back(d.value());
     const auto count = peri::checked_numel(dims);
-    if (!count.ok() || *count > kMostElements) return false;
+    if (!count.ok() || *count > kMaxElements) return false;
   }
   return !p.graph.nodes.empty() && !p.graph.outputs.empty();
 }
@@ -42,7 +42,10 @@ bool plannable(const Problem& p) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto p = peri::problem::parse({reinterpret_cast<const char*>(data), size});
-  if (!p.ok()) return check(p.error().kind != peri::ErrorKind::kInternal), 0;
+  if (!p.ok()) {
+    check(p.error().kind != peri::ErrorKind::kInternal);
+    return 0;
+  }
   check(p->weights.size() == p->graph.inputs.size());
   check_stable(*p);
   Problem canonical{peri::problem::canonical(p->graph), p->weights};

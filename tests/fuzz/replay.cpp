@@ -23,14 +23,20 @@ int main(int argc, char** argv) {
   }
   for (const fs::path& file : files) {
     std::ifstream in(file, std::ios::binary);
-    if (!in) return std::fprintf(stderr, "cannot read %s\n", file.c_str()), 1;
+    if (!in) {
+      std::fprintf(stderr, "cannot read %s\n", file.c_str());
+      return 1;
+    }
     const std::string bytes(std::istreambuf_iterator<char>(in), {});
     // On the heap at its exact size, so that a sanitizer sees a read past its end.
     const std::vector<uint8_t> exact(bytes.begin(), bytes.end());
     std::fprintf(stderr, "%s\n", file.c_str());
     LLVMFuzzerTestOneInput(exact.data(), exact.size());
   }
-  if (files.empty()) return std::fprintf(stderr, "no input to replay\n"), 1;
+  if (files.empty()) {
+    std::fprintf(stderr, "no input to replay\n");
+    return 1;
+  }
   std::printf("%zu inputs replayed\n", files.size());
   return 0;
 }

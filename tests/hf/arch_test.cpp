@@ -93,7 +93,9 @@ TEST(MiniLm, SentencesAgreeWithTheFixture) {
     double dot = 0, a = 0, b = 0;
     for (size_t i = 0; i < 384; ++i) {
       const double x = got.f[k * 384 + i], y = want.f64(static_cast<int64_t>(rows[k] * 384 + i));
-      dot += x * y, a += x * x, b += y * y;
+      dot += x * y;
+      a += x * x;
+      b += y * y;
     }
     EXPECT_GE(dot / std::sqrt(a * b), 0.99999) << sentences[rows[k]];
     EXPECT_NEAR(a, 1, 1e-9);

@@ -31,7 +31,10 @@ void check(const Shape& s, Isa isa, float magnitude = 1) {
   const Guarded q(s.batch * s.heads * s.queries * s.depth), k(s.batch * s.kv_heads * s.keys * s.depth);
   const Guarded v(s.batch * s.kv_heads * s.keys * s.value_depth), o(s.batch * s.heads * s.queries * s.value_depth);
   const Guarded mask(s.batch * s.heads * s.queries * s.keys);
-  q.randomise(1, magnitude), k.randomise(2, magnitude), v.randomise(3), mask.randomise(4, 2);
+  q.randomise(1, magnitude);
+  k.randomise(2, magnitude);
+  v.randomise(3);
+  mask.randomise(4, 2);
   if (s.mask == Mask::kBool) {
     uint8_t* bytes = reinterpret_cast<uint8_t*>(mask.data());
     for (int64_t i = 0; i < mask.size() * 4; ++i) bytes[i] = i % 3 != 0;
@@ -77,11 +80,19 @@ void check(const Shape& s, Isa isa, float magnitude = 1) {
 
 Shape shape_of(int64_t queries, int64_t keys, int64_t depth, int64_t value_depth, bool packed) {
   Shape s;
-  s.batch = 2, s.heads = 4, s.kv_heads = packed ? 4 : 2, s.queries = queries, s.keys = keys, s.depth = depth;
-  s.value_depth = value_depth, s.scale = 1 / std::sqrt(static_cast<float>(depth));
+  s.batch = 2;
+  s.heads = 4;
+  s.kv_heads = packed ? 4 : 2;
+  s.queries = queries;
+  s.keys = keys;
+  s.depth = depth;
+  s.value_depth = value_depth;
+  s.scale = 1 / std::sqrt(static_cast<float>(depth));
   const auto strides = packed ? packed_heads : split_heads;
-  s.q = strides(queries, s.heads, depth), s.k = strides(keys, s.kv_heads, depth);
-  s.v = strides(keys, s.kv_heads, value_depth), s.o = strides(queries, s.heads, value_depth);
+  s.q = strides(queries, s.heads, depth);
+  s.k = strides(keys, s.kv_heads, depth);
+  s.v = strides(keys, s.kv_heads, value_depth);
+  s.o = strides(queries, s.heads, value_depth);
   return s;
 }
 
@@ -108,7 +119,8 @@ TEST(AttentionTest, Masks) {
       check(s, isa);
       s.mask_strides = {0, 0, 45, 1};
       check(s, isa);
-      s.causal = true, s.causal_offset = 3;
+      s.causal = true;
+      s.causal_offset = 3;
       check(s, isa);
     }
   }
@@ -118,7 +130,8 @@ TEST(AttentionTest, Causal) {
   for (Isa isa : isas()) {
     for (const int64_t offset : {0, 1, 40}) {
       Shape s = shape_of(150, 150 + offset, 32, 32, false);
-      s.causal = true, s.causal_offset = offset;
+      s.causal = true;
+      s.causal_offset = offset;
       check(s, isa);
     }
   }
@@ -146,7 +159,10 @@ TEST(AttentionTest, BadShapesAreRefused) {
   EXPECT_TRUE(refused([](Shape* s) { s->k.row = -8; }));
   EXPECT_TRUE(refused([](Shape* s) { s->q.batch = int64_t{1} << 62; }));
   EXPECT_TRUE(refused([](Shape* s) { s->keys = 0; }));
-  EXPECT_TRUE(refused([](Shape* s) { s->causal = true, s->causal_offset = -1; }));
+  EXPECT_TRUE(refused([](Shape* s) {
+    s->causal = true;
+    s->causal_offset = -1;
+  }));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Block programs in double arithmetic, element by element, and worlds of seeded inputs to run them in.
+// Block code in double arithmetic, element by element, and worlds of seeded inputs to run them in.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -93,7 +93,13 @@ inline double binary64(Op op, double x, double y) {
 }
 inline double reduce64(Op op, const std::vector<double>& v) {
   double sum = 0, squares = 0, prod = 1, most = -INFINITY, least = INFINITY, exps = 0;
-  for (double x : v) sum += x, squares += x * x, prod *= x, most = std::max(most, x), least = std::min(least, x);
+  for (double x : v) {
+    sum += x;
+    squares += x * x;
+    prod *= x;
+    most = std::max(most, x);
+    least = std::min(least, x);
+  }
   for (double x : v) exps += std::exp(x - most);
   switch (op) {
     case Op::kReduceSum: return sum;
@@ -138,7 +144,7 @@ inline void write(DType t, void* p, int64_t i, double v) {
 }
 
 struct World {
-  Program program;
+  Code program;
   Space space;
   std::vector<Guarded> inputs, outputs;
   int64_t count = 1, reduce_count = 1;
@@ -201,7 +207,7 @@ inline void run(const World& w, Isa isa, bool backwards, std::vector<const void*
 }
 
 inline void check(const World& w, double tolerance, const std::string& what) {
-  const Program& p = w.program;
+  const Code& p = w.program;
   std::vector<double> r(static_cast<size_t>(p.registers()));
   std::vector<std::vector<double>> gathered(p.code.size());
   std::vector<int64_t> at(w.space.dims.size(), 0);

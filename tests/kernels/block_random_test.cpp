@@ -1,4 +1,4 @@
-// Seeded random block programs over random spaces equal double arithmetic, and programs broken at random are refused or
+// Seeded random block code over random spaces equal double arithmetic, and programs broken at random are refused or
 // run safely: lowering, chains and scratch sharing meet shapes nobody thought of.
 #include <gtest/gtest.h>
 
@@ -29,7 +29,10 @@ std::string random_program(uint64_t* state, int reduced) {
     switch (pick(state, 4)) {
       case 0: text += format("r%d=%s r%d; ", n, unary[pick(state, 6)], a); break;
       case 1: text += format("r%d=muladd r%d r%d r%d; ", n, a, b, c); break;
-      case 2: text += format("r%d=mul r%d r%d; r%d=add r%d r%d; ", n, a, b, n + 1, c, n), ++n; break;
+      case 2:
+        text += format("r%d=mul r%d r%d; r%d=add r%d r%d; ", n, a, b, n + 1, c, n);
+        ++n;
+        break;
       default: text += format("r%d=%s r%d r%d; ", n, binary[pick(state, 5)], a, b); break;
     }
     text += format("r%d=%s r%d; ", n + 1, calm[pick(state, 5)], n);

@@ -1,4 +1,4 @@
-// Block programs against double arithmetic: every op and type, many spaces, tails, aliases, any order of tasks.
+// Block code against double arithmetic: every op and type, many spaces, tails, aliases, any order of tasks.
 #include <gtest/gtest.h>
 
 #include <cmath>

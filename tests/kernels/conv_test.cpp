@@ -55,7 +55,10 @@ std::vector<float> check(const ConvShape& s, Isa isa, uint64_t seed, const Epilo
   pack_conv_weights(w.data(), s, isa, packed.data());
   const ConvPlan plan = plan_conv(s, isa);
   ConvArgs args{.x = x.data(), .w = packed.data(), .y = y.data(), .epilogue = epilogue};
-  if (extra != 0) args.x_pixel = x_pixel, args.y_pixel = y_pixel;
+  if (extra != 0) {
+    args.x_pixel = x_pixel;
+    args.y_pixel = y_pixel;
+  }
   run_all(plan, args, false);
   int wrong = 0;
   for (int64_t p = 0; p < pixels; ++p) {
@@ -89,8 +92,14 @@ TEST(Conv, SizesStridesDilationsPaddings) {
         for (int64_t dilation : {1, 2}) {
           for (int64_t pad : {0, 1, 3}) {
             ConvShape s{.n = 2, .ih = 11, .iw = 13, .ic = 9, .oc = 19, .kh = kernel, .kw = kernel};
-            s.sh = stride, s.sw = stride, s.dh = dilation, s.dw = dilation;
-            s.top = pad, s.left = pad, s.bottom = pad / 2, s.right = pad / 3;
+            s.sh = stride;
+            s.sw = stride;
+            s.dh = dilation;
+            s.dw = dilation;
+            s.top = pad;
+            s.left = pad;
+            s.bottom = pad / 2;
+            s.right = pad / 3;
             check(s, isa, seed++);
             s.groups = s.ic = s.oc = 9;
             check(s, isa, seed++);
@@ -126,9 +135,16 @@ TEST(Conv, FirstLayerFromNhwcAndNchw) {
         s.top = s.left = s.bottom = s.right = 3;
         s.x_form = form;
         check(s, isa, seed++);
-        s.kh = s.kw = 3, s.dh = 2, s.sw = 3, s.left = 5, s.right = 40;
+        s.kh = s.kw = 3;
+        s.dh = 2;
+        s.sw = 3;
+        s.left = 5;
+        s.right = 40;
         check(s, isa, seed++);
-        s.iw = 2, s.left = 1, s.right = 0, s.kw = 2;
+        s.iw = 2;
+        s.left = 1;
+        s.right = 0;
+        s.kw = 2;
         check(s, isa, seed++);
       }
     }
@@ -194,7 +210,8 @@ TEST(Conv, AnswersDoNotDependOnTheIsa) {
   EXPECT_EQ(check(s, Isa::kAvx2, 3), check(s, Isa::kAvx512, 3));
   s.ic = s.oc = s.groups = 50;
   EXPECT_EQ(check(s, Isa::kAvx2, 4), check(s, Isa::kAvx512, 4));
-  s.groups = 1, s.ic = 3;
+  s.groups = 1;
+  s.ic = 3;
   EXPECT_EQ(check(s, Isa::kAvx2, 5), check(s, Isa::kAvx512, 5));
 }
 

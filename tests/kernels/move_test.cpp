@@ -32,7 +32,10 @@ void check(const CopyShape& s) {
   Dims at(s.dims.size(), 0);
   for (int64_t k = 0; k < count_of(s.dims); ++k) {
     int64_t a = s.from_offset, b = s.to_offset;
-    for (size_t d = 0; d < at.size(); ++d) a += at[d] * s.from_strides[d], b += at[d] * s.to_strides[d];
+    for (size_t d = 0; d < at.size(); ++d) {
+      a += at[d] * s.from_strides[d];
+      b += at[d] * s.to_strides[d];
+    }
     std::memcpy(want.data() + b * bytes, from.as<uint8_t>() + a * bytes, static_cast<size_t>(bytes));
     for (size_t d = at.size(); d-- > 0;) {
       if (++at[d] < s.dims[d]) break;
@@ -97,7 +100,10 @@ TEST(MoveTest, ExpandsAndRefusesWhatLeavesTheTensors) {
   EXPECT_TRUE(refused([](CopyShape* t) { t->to_size = 209; }));
   EXPECT_TRUE(refused([](CopyShape* t) { t->from_offset = 1; }));
   EXPECT_TRUE(refused([](CopyShape* t) { t->from_strides[1] = -1; }));
-  EXPECT_TRUE(refused([](CopyShape* t) { t->to_strides[1] = -7, t->to_offset = 100; }));
+  EXPECT_TRUE(refused([](CopyShape* t) {
+    t->to_strides[1] = -7;
+    t->to_offset = 100;
+  }));
   EXPECT_TRUE(refused([](CopyShape* t) { t->dims[0] = -5; }));
   EXPECT_TRUE(refused([](CopyShape* t) { t->dims[0] = int64_t{1} << 60; }));
   EXPECT_TRUE(refused([](CopyShape* t) { t->from_strides[1] = int64_t{1} << 61; }));
@@ -109,7 +115,11 @@ TEST(MoveTest, GathersRowsAndRefusesBadIndices) {
   for (const bool wide : {true, false}) {
     for (const int64_t row : {1, 4, 12, 1536}) {
       GatherShape s;
-      s.outer = 2, s.axis = 9, s.indices = 5, s.row_bytes = row, s.wide = wide;
+      s.outer = 2;
+      s.axis = 9;
+      s.indices = 5;
+      s.row_bytes = row;
+      s.wide = wide;
       const GuardedBytes x(2 * 9 * row), y(2 * 5 * row), index(5 * (wide ? 8 : 4));
       for (int64_t i = 0; i < 2 * 9 * row; ++i) x.as<uint8_t>()[i] = static_cast<uint8_t>(i * 11 + i / 251);
       const int64_t values[] = {0, 8, -1, -9, 3};

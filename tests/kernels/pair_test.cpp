@@ -52,7 +52,9 @@ void check(const Case& c, Isa isa, uint64_t seed) {
   const auto side = seed % 2 ? Guarded::Side::kEnd : Guarded::Side::kBegin;
   Guarded x(a.n * a.ih * a.iw * a.ic, side), w1(a.oc * a.ic, side), w2(b.oc * b.kh * b.kw, side),
       y(b.n * b.oh() * b.ow() * b.oc, side);
-  x.randomise(seed), w1.randomise(seed + 1), w2.randomise(seed + 2);
+  x.randomise(seed);
+  w1.randomise(seed + 1);
+  w2.randomise(seed + 2);
   const std::vector<float> want = one_after_the_other(c, x.data(), w1.data(), w2.data(), isa);
   for (const int64_t block : {16, 32, 64}) {
     for (const int64_t strip : {1, 4 << 10, 1 << 20}) {
@@ -95,7 +97,9 @@ TEST(Pair, SizesStridesPaddingsDilations) {
 TEST(Pair, Epilogues) {
   for (Isa isa : isas_here()) {
     Guarded b1(72), b2(72), scale(72);
-    b1.randomise(1), b2.randomise(2), scale.randomise(3);
+    b1.randomise(1);
+    b2.randomise(2);
+    scale.randomise(3);
     Case c{shape_of(2, 14, 24, 72, 3, 1, 1, 1), {}, {}};
     add_bias(c.first, b1.data());
     add_activation(c.first, Activation::kSilu);

@@ -59,7 +59,9 @@ void check_pool(const Shape& s, Isa isa, bool with_nan) {
               if (h < 0 || w < 0 || h >= s.h.in || w >= s.w.in) continue;
               const double v = static_cast<double>(x[place(s.layout, n, c, h, w, s.channels, s.h.in, s.w.in)]);
               nan |= std::isnan(v);
-              most = std::max(most, v), sum += v, ++taps;
+              most = std::max(most, v);
+              sum += v;
+              ++taps;
             }
           }
           const double divisor = static_cast<double>(std::max<int64_t>(s.count_include_pad ? padded : taps, 1));

@@ -48,7 +48,11 @@ TEST(RowsTest, SoftmaxOverAnyAxis) {
           const Guarded x(n), y(n), z(n);
           x.randomise(5, magnitude);
           SoftmaxShape s;
-          s.outer = r.outer, s.axis = r.axis, s.inner = r.inner, s.log = log, s.scale = 0.75f;
+          s.outer = r.outer;
+          s.axis = r.axis;
+          s.inner = r.inner;
+          s.log = log;
+          s.scale = 0.75f;
           run_all(s, SoftmaxArgs{x.data(), nullptr, y.data()}, isa);
           std::copy(x.begin(), x.end(), z.begin());
           run_all(s, SoftmaxArgs{z.data(), nullptr, z.data()}, isa, true);
@@ -80,8 +84,12 @@ TEST(RowsTest, SoftmaxWithMasks) {
     mask.randomise(2, 1);
     for (int64_t i = 0; i < b * n; ++i) mask[i] = mask[i] > 0 ? 0 : i % 2 == 0 ? -kInf : -10000;
     SoftmaxShape s;
-    s.outer = b * h * q, s.axis = n, s.masked = true;
-    s.mask_dims[0] = b, s.mask_dims[1] = h, s.mask_dims[2] = q;
+    s.outer = b * h * q;
+    s.axis = n;
+    s.masked = true;
+    s.mask_dims[0] = b;
+    s.mask_dims[1] = h;
+    s.mask_dims[2] = q;
     s.mask_strides[0] = n;
     run_all(s, SoftmaxArgs{x.data(), mask.data(), y.data()}, isa);
     for (int64_t r = 0; r < s.outer; ++r) {
@@ -127,11 +135,16 @@ TEST(RowsTest, LayerAndRmsNorm) {
           if (variant & 1) {
             for (float& v : x) v += 500;  // a mean far from zero
           }
-          res.randomise(2), rb.randomise(3), g.randomise(4), b.randomise(5);
+          res.randomise(2);
+          rb.randomise(3);
+          g.randomise(4);
+          b.randomise(5);
           const bool residual = variant & 2, rms = variant & 4;
           NormShape s;
           s.norm = rms ? Norm::kRms : Norm::kLayer;
-          s.rows = rows, s.n = n, s.epsilon = 1e-5f;
+          s.rows = rows;
+          s.n = n;
+          s.epsilon = 1e-5f;
           NormArgs args{x.data(),
                         residual ? res.data() : nullptr,
                         residual ? rb.data() : nullptr,
@@ -173,9 +186,14 @@ TEST(RowsTest, GroupNorm) {
     for (const int64_t groups : {1, 2, 6}) {
       const int64_t batch = 2, channels = 6, spatial = 53;
       const Guarded x(batch * channels * spatial), g(channels), b(channels), y(batch * channels * spatial);
-      x.randomise(1), g.randomise(2), b.randomise(3);
+      x.randomise(1);
+      g.randomise(2);
+      b.randomise(3);
       GroupNormShape s;
-      s.batch = batch, s.channels = channels, s.spatial = spatial, s.groups = groups;
+      s.batch = batch;
+      s.channels = channels;
+      s.spatial = spatial;
+      s.groups = groups;
       run_all(s, GroupNormArgs{x.data(), g.data(), b.data(), y.data()}, isa);
       const int64_t n = channels / groups * spatial;
       for (int64_t k = 0; k < batch * groups; ++k) {
@@ -194,7 +212,8 @@ TEST(RowsTest, GroupNorm) {
       }
     }
     GroupNormShape bad;
-    bad.channels = 5, bad.groups = 2;
+    bad.channels = 5;
+    bad.groups = 2;
     EXPECT_FALSE(make_plan(bad, isa).ok());
   }
 }
@@ -207,11 +226,16 @@ TEST(RowsTest, JoinsOverTheMiddleDim) {
         for (const int64_t inner : {1, 5, 64, 100, 384}) {
           const int64_t outer = 3, axis = 130;
           const Guarded x(outer * axis * inner), w(outer * axis), y(outer * inner);
-          x.randomise(1), w.randomise(2);
+          x.randomise(1);
+          w.randomise(2);
           for (float& v : w) v = v > 0 ? 1 : 0;
           for (int64_t k = 0; k < axis; ++k) w[k] = 0;  // a row without any weight
           JoinShape s;
-          s.join = join, s.outer = outer, s.axis = axis, s.inner = inner, s.weighted = weighted;
+          s.join = join;
+          s.outer = outer;
+          s.axis = axis;
+          s.inner = inner;
+          s.weighted = weighted;
           run_all(s, JoinArgs{x.data(), w.data(), y.data()}, isa);
           for (int64_t o = 0; o < outer; ++o) {
             for (int64_t i = 0; i < inner; ++i) {
@@ -219,7 +243,10 @@ TEST(RowsTest, JoinsOverTheMiddleDim) {
               for (int64_t k = 0; k < axis; ++k) {
                 const double v = static_cast<double>(x[(o * axis + k) * inner + i]),
                              f = weighted ? static_cast<double>(w[o * axis + k]) : 1;
-                sum += v * f, weight += f, most = std::max(most, v), least = std::min(least, v);
+                sum += v * f;
+                weight += f;
+                most = std::max(most, v);
+                least = std::min(least, v);
               }
               const double want = join == Join::kSum    ? sum
                                   : join == Join::kMean ? sum / std::max(weight, 1e-9)
@@ -240,7 +267,8 @@ TEST(RowsTest, BadShapesAreRefusedAndEmptyOnesHaveNoTask) {
   EXPECT_FALSE(make_plan(s, Isa::kAvx2).ok());
   s.axis = int64_t{1} << 40, s.outer = int64_t{1} << 40;
   EXPECT_FALSE(make_plan(s, Isa::kAvx2).ok());
-  s.axis = 5, s.outer = 0;
+  s.axis = 5;
+  s.outer = 0;
   EXPECT_EQ(task_count(*make_plan(s, Isa::kAvx2)), 0);
   NormShape n;
   n.rows = -5;

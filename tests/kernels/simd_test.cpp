@@ -142,7 +142,11 @@ TEST(SimdTest, FunctionsAreWithinTheirUlpsOverAllFloats) {
         double u = ulps(out[i], want);
         // The sign of a zero counts where the argument is a zero.
         if (in[i] == 0 && want == 0 && std::signbit(out[i]) != std::signbit(want)) u = 1e9;
-        if (u > worst) worst = u, where = in[i], got = out[i];
+        if (u > worst) {
+          worst = u;
+          where = in[i];
+          got = out[i];
+        }
       }
       printf("%-7s %-9s worst %.3f ulp at %a\n", isa.name, c.name, worst, static_cast<double>(where));
       EXPECT_LE(worst, c.most_ulps) << isa.name << " " << c.name << " x=" << where << " got " << got << " want "
@@ -193,7 +197,10 @@ TEST(SimdTest, PowIsWithinAnUlpAndHasTheSpecialCasesOfC) {
                            -16777215.0f, 1e30f, -1e30f, 0.99999994f, 1.0000001f, 2.5f,   -2.5f};
   std::vector<float> x, y;
   for (float a : special) {
-    for (float b : special) x.push_back(a), y.push_back(b);
+    for (float b : special) {
+      x.push_back(a);
+      y.push_back(b);
+    }
   }
   uint64_t state = 12345;  // the seed
   for (int i = 0; i < 300000; ++i) {

@@ -77,11 +77,18 @@ TEST(Transposed, StridesDilationsCuts) {
       for (int64_t stride : {1, 2, 3}) {
         for (int64_t dilation : {1, 2, 3}) {
           TransposedShape s{.n = 2, .ih = 5, .iw = 6, .ic = 8, .oc = 19, .kh = kernel, .kw = kernel};
-          s.sh = stride, s.sw = stride, s.dh = dilation, s.dw = dilation;
+          s.sh = stride;
+          s.sw = stride;
+          s.dh = dilation;
+          s.dw = dilation;
           check(s, isa, seed++);
-          s.top = s.right = kernel / 2, s.left = kernel / 3, s.extra_h = stride - 1, s.extra_w = stride / 2;
+          s.top = s.right = kernel / 2;
+          s.left = kernel / 3;
+          s.extra_h = stride - 1;
+          s.extra_w = stride / 2;
           check(s, isa, seed++);
-          s.groups = 2, s.oc = 20;
+          s.groups = 2;
+          s.oc = 20;
           check(s, isa, seed++);
         }
       }

@@ -77,8 +77,10 @@ TEST(Winograd, SizesPaddingsDilationsChannels) {
         for (int64_t pad : {0, 1, 2}) {
           for (int64_t dilation : {1, 2, 3}) {
             ConvShape s{.n = 2, .ih = size, .iw = size + 2, .ic = 17, .oc = 37, .kh = 3, .kw = 3};
-            s.dh = dilation, s.dw = dilation;
-            s.top = s.left = s.right = pad, s.bottom = pad / 2;
+            s.dh = dilation;
+            s.dw = dilation;
+            s.top = s.left = s.right = pad;
+            s.bottom = pad / 2;
             if (!refuse_winograd(s, m).empty()) continue;
             worst = std::max(worst, check(s, m, isa, seed++));
           }

@@ -126,7 +126,9 @@ TEST(NullSession, AnyFailureIsATypedErrorAndTheNextRunIsRight) {
         EXPECT_FALSE(failed) << "a second failure: " << result.error().text();
         EXPECT_TRUE(result.error().kind == ErrorKind::kIo || result.error().kind == ErrorKind::kMemory);
         EXPECT_FALSE(result.error().node.empty()) << result.error().text();
-        return failed = true, ++failures, false;
+        failed = true;
+        ++failures;
+        return false;
       };
       auto engine = tests::engine_on(p, device);
       if (!good(engine)) engine = tests::engine_on(p, device);

@@ -101,7 +101,8 @@ TEST(Parts, AnyCoverOfThemHasAnOrderOnRandomGraphs) {
       ASSERT_FALSE(fit.empty()) << "seed " << seed;
       Part& p = *fit[static_cast<size_t>(rng.below(static_cast<int64_t>(fit.size())))];
       for (int a : p.atoms) covered[static_cast<size_t>(a)] = true;
-      splits += p.whole.has_value(), joins += !p.greedy && !p.whole;
+      splits += p.whole.has_value();
+      joins += !p.greedy && !p.whole;
       siblings += !p.greedy && !p.whole && p.region.outputs.size() > 1;
       chosen.push_back(std::move(p.region));
     }

@@ -93,22 +93,38 @@ TEST(Hostile, TensorData) {
   refuses(with([](P* t) { t->set_dims(0, int64_t{1} << 40), t->set_dims(1, 1); }), "wrong size");
   refuses(with([](P* t) { t->add_float_data(1); }), "twice");
   refuses(with([](P* t) { t->clear_raw_data(); }), "wrong size");
-  refuses(with([](P* t) { t->clear_raw_data(), t->add_int32_data(1); }), "does not belong");
-  refuses(with([](P* t) { t->clear_raw_data(), t->add_string_data("x"); }), "does not belong");
+  refuses(with([](P* t) {
+            t->clear_raw_data();
+            t->add_int32_data(1);
+          }),
+          "does not belong");
+  refuses(with([](P* t) {
+            t->clear_raw_data();
+            t->add_string_data("x");
+          }),
+          "does not belong");
   refuses(with([](P* t) { t->set_data_type(0); }), "no element type");
   refuses(with([](P* t) { t->set_data_type(99); }), "unknown element type 99");
   refuses(with([](P* t) { t->set_data_type(P::FLOAT6E2M3); }), "expected 3 bytes");
   refuses(with([](P* t) { t->set_data_type(P::STRING); }), "string tensor");
   refuses(with([](P* t) { t->mutable_segment()->set_begin(0); }), "segments");
-  refuses(with([](P* t) { t->set_data_type(P::INT4), t->clear_raw_data(), t->add_int32_data(1); }),
+  refuses(with([](P* t) {
+            t->set_data_type(P::INT4);
+            t->clear_raw_data();
+            t->add_int32_data(1);
+          }),
           "expected 2 values");
   refuses(with([](P* t) {
             for (int i = 0; i < 40; ++i) t->add_dims(1);
           }),
           "rank");
   EXPECT_EQ(error(with([](P* t) {
-              t->set_data_type(P::INT4), t->clear_raw_data(), t->set_dims(1, 1), t->set_dims(0, 3);
-              t->add_int32_data(0x21), t->add_int32_data(0x03);
+              t->set_data_type(P::INT4);
+              t->clear_raw_data();
+              t->set_dims(1, 1);
+              t->set_dims(0, 3);
+              t->add_int32_data(0x21);
+              t->add_int32_data(0x03);
             })),
             "accepted");
 }
@@ -118,9 +134,13 @@ TEST(Hostile, SparseTensors) {
     pb::ModelProto m = model();
     untyped_output(m, "w");
     auto* s = m.mutable_graph()->add_sparse_initializer();
-    s->mutable_values()->set_name("w"), s->mutable_values()->set_data_type(P::FLOAT), s->mutable_values()->add_dims(2);
-    s->mutable_values()->add_float_data(1), s->mutable_values()->add_float_data(2);
-    s->mutable_indices()->set_data_type(P::INT64), s->mutable_indices()->add_dims(2);
+    s->mutable_values()->set_name("w");
+    s->mutable_values()->set_data_type(P::FLOAT);
+    s->mutable_values()->add_dims(2);
+    s->mutable_values()->add_float_data(1);
+    s->mutable_values()->add_float_data(2);
+    s->mutable_indices()->set_data_type(P::INT64);
+    s->mutable_indices()->add_dims(2);
     if (pairs) s->mutable_indices()->add_dims(2);
     for (int64_t i : indices) s->mutable_indices()->add_int64_data(i);
     for (int64_t d : dims) s->add_dims(d);
@@ -189,7 +209,12 @@ TEST(Hostile, TypesAndAttributes) {
   refuses(with("Relu", [](N n, M) { attr(n, "alpha", A::FLOAT); }), "Relu has no attribute 'alpha'");
   refuses(with("Elu", [](N n, M) { attr(n, "alpha", A::INT)->set_i(1); }), "wrong type: expected float, found int");
   refuses(with("Elu", [](N n, M) { attr(n, "alpha", A::FLOAT)->set_i(1); }), "another type than it says");
-  refuses(with("Elu", [](N n, M) { attr(n, "alpha", A::FLOAT), attr(n, "alpha", A::FLOAT); }), "given twice");
+  refuses(with("Elu",
+               [](N n, M) {
+                 attr(n, "alpha", A::FLOAT);
+                 attr(n, "alpha", A::FLOAT);
+               }),
+          "given twice");
   refuses(with("Elu", [](N n, M) { attr(n, "alpha", A::FLOAT)->set_ref_attr_name("a"); }), "outside of a function");
   refuses(with("Elu", [](N n, M) { attr(n, "", A::FLOAT); }), "no name");
   refuses(with("Cast", [](N, M) {}), "needs its attribute 'to'");
@@ -201,7 +226,8 @@ TEST(Hostile, TypesAndAttributes) {
   refuses(with("Transpose",
                [](N n, M) {
                  auto* a = attr(n, "perm", A::INTS);
-                 a->add_ints(0), a->add_ints(0);
+                 a->add_ints(0);
+                 a->add_ints(0);
                }),
           "y");
   refuses(with("Relu", [](N, M m) { m.mutable_graph()->mutable_input(0)->clear_type(); }), "has no type");
@@ -275,7 +301,10 @@ TEST(Hostile, DeepGraphs) {
 TEST(Hostile, Functions) {
   const auto function = [](pb::ModelProto& m, const std::string& name, const std::vector<std::string>& calls) {
     auto* f = m.add_functions();
-    f->set_name(name), f->set_domain("mine"), f->add_input("x"), f->add_output("y" + std::to_string(calls.size()));
+    f->set_name(name);
+    f->set_domain("mine");
+    f->add_input("x");
+    f->add_output("y" + std::to_string(calls.size()));
     std::string last = "x";
     int n = 0;
     for (const std::string& call : calls) {
@@ -287,7 +316,8 @@ TEST(Hostile, Functions) {
   const auto base = [] {
     pb::ModelProto m = model();
     auto* o = m.add_opset_import();
-    o->set_domain("mine"), o->set_version(1);
+    o->set_domain("mine");
+    o->set_version(1);
     input(m, "x", {"2"});
     untyped_output(m, "y");
     node(m, "f0", {"x"}, {"y"})->set_domain("mine");

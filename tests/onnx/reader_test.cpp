@@ -127,9 +127,12 @@ TEST(Reader, TypedAndRawDataAreTheSameTensor) {
     if (t == DType::kString || t == DType::kC64 || t == DType::kC128) continue;
     ++types;
     Tensor want = Tensor::zeros(t, {3}).value();
-    want.set_f64(0, 1), want.set_f64(1, 0), want.set_f64(2, is_signed(t) ? -1 : 1);
+    want.set_f64(0, 1);
+    want.set_f64(1, 0);
+    want.set_f64(2, is_signed(t) ? -1 : 1);
     P p;
-    p.add_dims(3), p.set_data_type(onnx);
+    p.add_dims(3);
+    p.set_data_type(onnx);
     const auto* bytes = reinterpret_cast<const uint8_t*>(want.bytes().data());
     const auto bits = [&](int64_t k) {
       uint64_t v = 0;
@@ -153,7 +156,8 @@ TEST(Reader, TypedAndRawDataAreTheSameTensor) {
       }
     }
     pb::ModelProto m = model();
-    untyped_output(m, "typed"), untyped_output(m, "raw");
+    untyped_output(m, "typed");
+    untyped_output(m, "raw");
     p.set_name("typed");
     *m.mutable_graph()->add_initializer() = p;
     initializer(m, "raw", {3}, std::string(reinterpret_cast<const char*>(bytes), want.bytes().size()), onnx);
@@ -167,13 +171,15 @@ TEST(Reader, TypedAndRawDataAreTheSameTensor) {
 
 TEST(Reader, ComplexAndStringData) {
   pb::ModelProto m = model();
-  untyped_output(m, "c"), untyped_output(m, "s");
+  untyped_output(m, "c");
+  untyped_output(m, "s");
   P* c = initializer(m, "c", {2}, "", P::COMPLEX64);
   c->clear_raw_data();
   for (float v : {1.f, 2.f, 3.f, 4.f}) c->add_float_data(v);
   P* s = initializer(m, "s", {2}, "", P::STRING);
   s->clear_raw_data();
-  s->add_string_data("a"), s->add_string_data(std::string("\0b", 2));
+  s->add_string_data("a");
+  s->add_string_data(std::string("\0b", 2));
   auto r = load(m);
   ASSERT_TRUE(r.ok()) << r.error().text();
   EXPECT_EQ(r->graph.find("c")->constant->as<float>().data()[3], 4.f);

@@ -43,7 +43,8 @@ class WeightsTest : public ::testing::Test {
     t->set_data_location(P::EXTERNAL);
     for (const auto& [key, value] : entries) {
       auto* e = t->add_external_data();
-      e->set_key(key), e->set_value(value);
+      e->set_key(key);
+      e->set_value(value);
     }
     return m;
   }
@@ -141,7 +142,9 @@ TEST_F(WeightsTest, TensorFiles) {
   EXPECT_EQ(r->name, "t");
   EXPECT_TRUE(r->tensor.same_content(t));
   P p;
-  p.set_data_type(P::INT8), p.add_dims(1), p.add_int32_data(-3);
+  p.set_data_type(P::INT8);
+  p.add_dims(1);
+  p.add_int32_data(-3);
   const std::string one = p.SerializeAsString();
   const std::string element = std::string("\x1a") + static_cast<char>(one.size()) + one;
   put(dir_ + "/s.pb", "\x10\x01" + element + element);

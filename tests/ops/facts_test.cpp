@@ -213,7 +213,10 @@ TEST_P(Facts, WeightsKeepTheSizeOfResults) {
     }
     std::vector<RefTensor> out;
     if (!evaluate(*w, w->values, &out).ok()) continue;
-    for (double y : out[0].f) squares += y * y, count += 1;
+    for (double y : out[0].f) {
+      squares += y * y;
+      count += 1;
+    }
   }
   ASSERT_GT(count, 20);
   // A cell gives bounded functions of its sums: an LSTM the product of two.

@@ -48,7 +48,8 @@ TEST(ScatteredSums, EqualTheWholeProduct) {
       double sum = 0, magnitude = 0;
       for (int64_t p = 0; p < k; ++p) {
         const double v = a[static_cast<size_t>(e.a + p * a_step)] * b[static_cast<size_t>(e.b + p * b_step)];
-        sum += v, magnitude += std::fabs(v);
+        sum += v;
+        magnitude += std::fabs(v);
       }
       const double allowed = 1e-14 * (magnitude + 1);
       EXPECT_NEAR(got.at(e.to).sum, sum, allowed);

@@ -27,7 +27,9 @@ ProgramMaker two_lanes() {
   const auto away = [&](const char* executor, std::vector<int32_t> reads, int32_t write, uint32_t lane,
                         std::vector<int32_t> waits) {
     Step& s = m.step(executor, std::move(reads), {write});
-    s.device = 1, s.lane = lane, s.waits_for = std::move(waits);
+    s.device = 1;
+    s.lane = lane;
+    s.waits_for = std::move(waits);
   };
   away("copy", {kX}, kXd, 0, {});
   away("op", {kXd}, kAd, 0, {});
@@ -56,7 +58,11 @@ const Lie kLies[] = {
      }},
     {"device 2 of 2", [](Program& p) { p.buffers[kAd].device = 2; }},
     {"device 7 of 2", [](Program& p) { p.steps[kA].device = 7; }},
-    {"touches buffer", [](Program& p) { p.steps[kA].device = 0, p.steps[kA].lane = 0; }},
+    {"touches buffer",
+     [](Program& p) {
+       p.steps[kA].device = 0;
+       p.steps[kA].lane = 0;
+     }},
     {"touches buffer", [](Program& p) { p.steps[kA].reads = {kX}; }},
     {"touches buffer", [](Program& p) { p.steps[kD].reads = {kCd}; }},
     {"touches buffer", [](Program& p) { p.steps[kIn].executor = "op"; }},
@@ -71,22 +77,40 @@ const Lie kLies[] = {
        const_cast<Program&>(*p.steps[kD].bodies[0]).devices = {"host", "null"};
      }},
     {"strings lie on device",
-     [](Program& p) { p.buffers[kAd].dtype = DType::kString, p.buffers[kAd].bytes = Dim::symbol("n") * Dim(0); }},
-    {"what it aliases on device", [](Program& p) { p.buffers[kY].alias_of = kX, p.buffers[kXd].alias_of = kX; }},
+     [](Program& p) {
+       p.buffers[kAd].dtype = DType::kString;
+       p.buffers[kAd].bytes = Dim::symbol("n") * Dim(0);
+     }},
+    {"what it aliases on device",
+     [](Program& p) {
+       p.buffers[kY].alias_of = kX;
+       p.buffers[kXd].alias_of = kX;
+     }},
     {"does not wait for step 0", [](Program& p) { p.steps[kB].waits_for.clear(); }},
     {"does not wait for step 2", [](Program& p) { p.steps[kC].waits_for.clear(); }},
     {"does not wait for step 4", [](Program& p) { p.steps[kD].waits_for.clear(); }},
     {"waits for step", [](Program& p) { p.steps[kB].waits_for = {kC}; }},
     {"more than 16 lanes",
      [](Program& p) {
-       for (uint32_t k = 0; k < 20; ++k) p.steps.push_back(p.steps[kA]), p.steps.back().lane = 100 + k;
+       for (uint32_t k = 0; k < 20; ++k) {
+         p.steps.push_back(p.steps[kA]);
+         p.steps.back().lane = 100 + k;
+       }
      }},
     {"depends on dimension 'm'", [](Program& p) { p.steps[kA].depends_on = {"m"}; }},
     {"depends on dimension 'n'", [](Program& p) { p.steps[kA].depends_on = {"n", "n"}; }},
     {"needs blob", [](Program& p) { p.steps[kA].variants[0].blobs = {0}; }},
     {"needs blob", [](Program& p) { p.steps[kA].variants[0].blobs = {-1}; }},
-    {"hash does not fit", [](Program& p) { p.add_blob("abc"), p.blobs[0].bytes = "abd"; }},
-    {"stands twice", [](Program& p) { p.add_blob("abc"), p.blobs.push_back(p.blobs[0]); }},
+    {"hash does not fit",
+     [](Program& p) {
+       p.add_blob("abc");
+       p.blobs[0].bytes = "abd";
+     }},
+    {"stands twice",
+     [](Program& p) {
+       p.add_blob("abc");
+       p.blobs.push_back(p.blobs[0]);
+     }},
 };
 
 TEST(Devices, EachLieIsRefused) {

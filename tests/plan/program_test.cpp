@@ -51,7 +51,8 @@ const Lie kLies[] = {
     {"named twice", [](Program& p) { p.dims = {"batch", "batch"}; }},
     {"not bound by then",
      [](Program& p) {
-       p.buffers[2].shape[1] = Dim::symbol("n"), p.buffers[2].bytes = Dim::symbol("n") * Dim::symbol("batch") * Dim(4);
+       p.buffers[2].shape[1] = Dim::symbol("n");
+       p.buffers[2].bytes = Dim::symbol("n") * Dim::symbol("batch") * Dim(4);
      }},
     {"not bound by then",
      [](Program& p) { p.buffers[2].shape = {Dim::symbol("n"), Dim(0)}, p.buffers[2].bytes = Dim(0); }},
@@ -85,7 +86,8 @@ const Lie kLies[] = {
     {"never written", [](Program& p) { p.steps.pop_back(); }},
     {"state's dimension",
      [](Program& p) {
-       p.buffers[2].kind = BufferKind::kState, p.buffers[2].shape[0] = Dim::symbol("n"),
+       p.buffers[2].kind = BufferKind::kState;
+       p.buffers[2].shape[0] = Dim::symbol("n");
        p.buffers[2].bytes = Dim::symbol("n") * Dim(16);
      }},
     {"too deep", [](Program& p) { p.steps.push_back(control(20)), p.steps.back().writes = {3}; }},
@@ -136,7 +138,10 @@ const Lie kSharingLies[] = {
     {"memory another result has taken", [](Program& p) { p.steps[2].reads = {1}; }},
     {"memory another result has taken", [](Program& p) { p.buffers[3].alias_of = 1; }},
     {"another result has taken its memory",
-     [](Program& p) { p.outputs[0].buffer = 1, p.outputs[0].shape = p.buffers[1].shape; }},
+     [](Program& p) {
+       p.outputs[0].buffer = 1;
+       p.outputs[0].shape = p.buffers[1].shape;
+     }},
     {"two results share memory",
      [](Program& p) { p.steps[1].writes = {2, 1}, p.steps[1].reads = {0}, p.steps[1].shares = {}; }},
 };
@@ -155,9 +160,10 @@ TEST(CheckProgram, RefusesEachLieAboutSharedMemory) {
 
 TEST(CheckProgram, LongAliasChainsTakeLinearTime) {
   ProgramMaker m = small_program();
-  for (int k = 0; k < 100000; ++k)
-    m.scratch("a", DType::kF32, "[batch,4]"),
-        m.p.buffers.back().alias_of = k ? static_cast<int32_t>(m.p.buffers.size()) - 2 : 2;
+  for (int k = 0; k < 100000; ++k) {
+    m.scratch("a", DType::kF32, "[batch,4]");
+    m.p.buffers.back().alias_of = k ? static_cast<int32_t>(m.p.buffers.size()) - 2 : 2;
+  }
   m.p.steps[1].reads.assign(100000, static_cast<int32_t>(m.p.buffers.size()) - 1);
   EXPECT_TRUE(check_program(m.p, 16).ok());
   EXPECT_EQ(lifetimes(m.p)[2].last, 1);

@@ -166,7 +166,8 @@ Problem random_chain(Rng& rng) {
     }
     EXPECT_TRUE(ops::infer_graph(g).ok());
   }
-  g.outputs.clear(), g.output_names.clear();
+  g.outputs.clear();
+  g.output_names.clear();
   g.mark_output(g.nodes.back()->out(), "y");
   if (rng.below(3) == 0) g.mark_output(g.nodes.front()->out(), "first");
   return p;

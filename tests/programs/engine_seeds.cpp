@@ -247,9 +247,15 @@ Status write_all(const std::string& folder) {
 }  // namespace peri
 
 int main(int argc, char** argv) {
-  if (argc != 2) return std::fprintf(stderr, "usage: engine_seeds FOLDER\n"), 2;
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: engine_seeds FOLDER\n");
+    return 2;
+  }
   std::filesystem::create_directories(argv[1]);
   const peri::Status done = peri::write_all(argv[1]);
-  if (!done.ok()) return std::fprintf(stderr, "%s\n", done.error().text().c_str()), 1;
+  if (!done.ok()) {
+    std::fprintf(stderr, "%s\n", done.error().text().c_str());
+    return 1;
+  }
   return 0;
 }

@@ -96,7 +96,10 @@ void plant_error(std::vector<Tensor>& got) {
   for (Tensor& t : got) {
     if (!is_float(t.dtype()) || t.numel() == 0) continue;
     double low = INFINITY, high = -INFINITY;
-    for (int64_t k = 0; k < t.numel(); ++k) low = std::min(low, t.f64(k)), high = std::max(high, t.f64(k));
+    for (int64_t k = 0; k < t.numel(); ++k) {
+      low = std::min(low, t.f64(k));
+      high = std::max(high, t.f64(k));
+    }
     const double range = high > low ? high - low : 1;
     t.set_f64(t.numel() / 2, t.f64(t.numel() / 2) + 1e-2 * range);
     return;
@@ -181,8 +184,10 @@ void judge_mode(Case& c, const std::string& mode, const Settings& settings) {
     if (k == 0) first = got;
     // The first size once more, after the others: what they left behind must not show.
     if (k + 1 == c.sizes.size() && k > 0 && f.verdict == "right" && !first.empty() && settings.plant.empty())
-      if (auto again = run_once(**two, c.sizes[0]); !again.ok() || !first_other_bits(first, *again).empty())
-        f.verdict = "wrong", f.why = "the first size gives other bits after the others";
+      if (auto again = run_once(**two, c.sizes[0]); !again.ok() || !first_other_bits(first, *again).empty()) {
+        f.verdict = "wrong";
+        f.why = "the first size gives other bits after the others";
+      }
     report(c, mode, c.sizes[k].name, f, start, steps, k == 0 ? replaced : "");
     start = now_ns();
   }
@@ -190,7 +195,10 @@ void judge_mode(Case& c, const std::string& mode, const Settings& settings) {
 
 int run(const Settings& settings) {
   auto text = read_file(settings.list, size_t{64} << 20);
-  if (!text.ok()) return std::fprintf(stderr, "%s\n", text.error().text().c_str()), 2;
+  if (!text.ok()) {
+    std::fprintf(stderr, "%s\n", text.error().text().c_str());
+    return 2;
+  }
   for (size_t at = 0; at < text->size();) {
     const size_t end = std::min(text->find('\n', at), text->size());
     const std::string line = text->substr(at, end - at);
@@ -210,8 +218,10 @@ int run(const Settings& settings) {
       continue;
     }
     if (settings.dump && !c->sizes.empty() && c->sizes[0].trouble.empty())
-      if (const Status s = generated::dump(*c, c->sizes[0]); !s.ok())
-        return std::fprintf(stderr, "%s\n", s.error().text().c_str()), 2;
+      if (const Status s = generated::dump(*c, c->sizes[0]); !s.ok()) {
+        std::fprintf(stderr, "%s\n", s.error().text().c_str());
+        return 2;
+      }
     for (size_t from = 0; from <= modes.size();) {
       const size_t comma = std::min(modes.find(',', from), modes.size());
       judge_mode(*c, modes.substr(from, comma - from), settings);

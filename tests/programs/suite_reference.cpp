@@ -70,7 +70,8 @@ enum class Verdict { kPass, kFail, kUnsupported };
 
 Verdict run_case(const fs::path& dir, std::string* why) {
   const auto failed = [&](const Error& e) {
-    return *why = e.text(), e.kind == ErrorKind::kUnsupported ? Verdict::kUnsupported : Verdict::kFail;
+    *why = e.text();
+    return e.kind == ErrorKind::kUnsupported ? Verdict::kUnsupported : Verdict::kFail;
   };
   auto model = onnx::import_model((dir / "model.onnx").string());
   if (!model.ok()) return failed(model.error());
@@ -81,9 +82,15 @@ Verdict run_case(const fs::path& dir, std::string* why) {
     any = true;
     auto d = run_set(*model, entry.path(), {});
     if (!d.ok()) return failed(d.error());
-    if (!d->empty()) return *why = *d, Verdict::kFail;
+    if (!d->empty()) {
+      *why = *d;
+      return Verdict::kFail;
+    }
   }
-  if (!any) return *why = "no test_data_set_*", Verdict::kFail;
+  if (!any) {
+    *why = "no test_data_set_*";
+    return Verdict::kFail;
+  }
   return Verdict::kPass;
 }
 
@@ -122,6 +129,9 @@ int main(int argc, char** argv) {
       words[n++] = argv[i];
     }
   }
-  if (!words[0]) return std::fprintf(stderr, "usage: suite_reference DIR [PART_OF_NAME] [--all]\n"), 2;
+  if (!words[0]) {
+    std::fprintf(stderr, "usage: suite_reference DIR [PART_OF_NAME] [--all]\n");
+    return 2;
+  }
   return peri::run_suite(words[0], words[1], all);
 }

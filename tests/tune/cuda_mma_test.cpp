@@ -169,7 +169,8 @@ void add_cases(const Text& t, Rng* rng, std::vector<Case>* out) {
     if (turn == 2)
       for (const kernels::Tunable& x : kernel->tunables)
         config += " " + std::string(x.name) + "=" + std::to_string(x.values[rng->next() % x.values.size()]);
-    c.plain = g->clone(), c.region = g->clone();
+    c.plain = g->clone();
+    c.region = g->clone();
     c.name = t.text + " {" + config + "}";
     for (size_t k = 0; k < o.inputs.size(); ++k) {
       c.region.inputs[k]->type.layout = o.inputs[k];

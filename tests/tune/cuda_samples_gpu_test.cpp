@@ -101,7 +101,8 @@ class CudaSamples : public ::testing::TestWithParam<DType> {
       auto kernel = modules_.at(l.text)->kernel(l.entry, static_cast<int>(l.shared_bytes));
       ASSERT_TRUE(kernel.ok()) << kernel.error().text();
       cuda::Shape shape;
-      shape.blocks[0] = static_cast<unsigned>(l.blocks), shape.threads[0] = static_cast<unsigned>(l.threads);
+      shape.blocks[0] = static_cast<unsigned>(l.blocks);
+      shape.threads[0] = static_cast<unsigned>(l.threads);
       shape.shared_bytes = static_cast<unsigned>(l.shared_bytes);
       std::vector<cuda::Scalar> sizes;
       for (const int64_t size : l.sizes) sizes.push_back(cuda::scalar(static_cast<long long>(size)));

@@ -15,7 +15,7 @@
 namespace peri::tune {
 namespace {
 
-constexpr double kMostFlops = 1e6;
+constexpr double kMaxFlops = 1e6;
 
 const device::Target& target() {
   static const device::Target here = device::cpu_target(1, exec::libraries());
@@ -111,7 +111,7 @@ TEST(NarrowWeights, GiveTheBitsOfTheSameInFloat32ToEveryKernel) {
     std::vector<SampleProblem> own = own_problems(e->kernel);
     for (const auto* list : {&own, &common_problems()})
       for (const SampleProblem& p : *list) {
-        if (flops_of(p.region) > kMostFlops || runs > 60) continue;
+        if (flops_of(p.region) > kMaxFlops || runs > 60) continue;
         for (const std::vector<bool>& weights : choices(p)) {
           const std::string why = difference(e->kernel, p.region, weights, &runs);
           ASSERT_EQ(why, "") << e->kernel.name << " in " << ir::print(p.region);

@@ -58,8 +58,12 @@ Result<std::unique_ptr<kernels::Instance>> make(const kernels::Problem& p, std::
 const kernels::Kernel& kernel() {
   static const kernels::Kernel kKernel = [] {
     kernels::Kernel k;
-    k.name = "planted_library", k.provider = "one", k.takes = "products";
-    k.offer = offer, k.instantiate = make, k.resolve = resolve;
+    k.name = "planted_library";
+    k.provider = "one";
+    k.takes = "products";
+    k.offer = offer;
+    k.instantiate = make;
+    k.resolve = resolve;
     k.resolved = {"algo", "tile"};
     return k;
   }();

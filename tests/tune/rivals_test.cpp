@@ -78,7 +78,11 @@ TEST(Rivals, WhatIsFarIsNotVisitedAgainAndVisitsEnd) {
 
 TEST(Rivals, TheWrongIsNoRivalAndAVisitWithoutTimeSaysNothing) {
   std::vector<Evidence> all(3);
-  for (Evidence& e : all) e.time_ms = 1, e.statistic = kTimeStatistic, e.visits = 1;
+  for (Evidence& e : all) {
+    e.time_ms = 1;
+    e.statistic = kTimeStatistic;
+    e.visits = 1;
+  }
   all[0].rejected = "wrong";
   EXPECT_EQ(rivals_among(all), (std::vector<size_t>{1, 2}));
   visit_rivals(all, kMaxRivals, [](size_t) { return Evidence(); }, [] { return true; });

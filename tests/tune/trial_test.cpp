@@ -80,7 +80,7 @@ TEST(Reference, PositionsShrinkWithTheirCost) {
   const auto arguments = make_arguments(g, 7);
   const auto expected = make_expected(g, *arguments, 1, 7);
   ASSERT_TRUE(expected.ok()) << expected.error().text();
-  EXPECT_GE(expected->positions.size(), static_cast<size_t>(kLeastPositions));
+  EXPECT_GE(expected->positions.size(), static_cast<size_t>(kMinPositions));
   EXPECT_LE(static_cast<double>(expected->positions.size()) * 490000, kPositionFlops * 1.1);
   EXPECT_EQ(expected->positions.front(), 0);
   EXPECT_EQ(expected->positions.back(), 301 * 301 - 1);

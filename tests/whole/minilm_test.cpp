@@ -44,7 +44,9 @@ double cosine(const Tensor& a, int64_t row_a, const Tensor& b, int64_t row_b) {
   double dot = 0, aa = 0, bb = 0;
   for (int64_t i = 0; i < kWidth; ++i) {
     const double x = a.f64(row_a * kWidth + i), y = b.f64(row_b * kWidth + i);
-    dot += x * y, aa += x * x, bb += y * y;
+    dot += x * y;
+    aa += x * x;
+    bb += y * y;
   }
   return dot / std::sqrt(aa * bb);
 }

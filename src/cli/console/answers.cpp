@@ -32,7 +32,10 @@ Range range_of(const Tensor& t) {
   for (int64_t k = 0; k < t.numel(); ++k) {
     const double v = t.f64(k);
     if (!std::isfinite(v)) continue;
-    r.low = std::min(r.low, v), r.high = std::max(r.high, v), r.sum += v, ++r.finite;
+    r.low = std::min(r.low, v);
+    r.high = std::max(r.high, v);
+    r.sum += v;
+    ++r.finite;
   }
   return r;
 }
@@ -144,7 +147,8 @@ NoNumbers no_numbers(const Tensor& t) {
   if (!is_float(t.dtype())) return out;
   for (int64_t k = 0; k < t.numel(); ++k) {
     const double v = t.f64(k);
-    out.nan += std::isnan(v), out.infinite += std::isinf(v);
+    out.nan += std::isnan(v);
+    out.infinite += std::isinf(v);
   }
   return out;
 }
@@ -158,7 +162,8 @@ NumberWatch::NumberWatch(runtime::Session* session) : session_(session) {
       const auto t = b < 0 ? Result<Tensor>(Tensor()) : session_->buffer_contents(b);
       if (!t.ok()) continue;
       const NoNumbers these = no_numbers(*t);
-      all.nan += these.nan, all.infinite += these.infinite;
+      all.nan += these.nan;
+      all.infinite += these.infinite;
     }
     if (all.nan + all.infinite == 0) return;
     std::string from;

@@ -36,7 +36,7 @@ void on_interrupt(int) {
 void on_alarm(int) {
   if (!g_seen) end_now();
 }
-constexpr size_t kLeastColumns = 20;  // narrower terminals wrap by themselves
+constexpr size_t kMinColumns = 20;  // narrower terminals wrap by themselves
 
 // Of a terminal that does not say: 80.
 size_t terminal_columns(int file) {
@@ -57,7 +57,7 @@ std::string within(const std::string& line, size_t columns) {
   return line.substr(0, end);
 }
 
-size_t output_columns() { return isatty(1) == 1 ? std::max(terminal_columns(1), kLeastColumns) : 0; }
+size_t output_columns() { return isatty(1) == 1 ? std::max(terminal_columns(1), kMinColumns) : 0; }
 
 std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns) {
   if (columns && indent > columns / 2) indent = std::min(indent, size_t{8});

@@ -120,7 +120,10 @@ std::string Compiler::key(const Source& source) const {
     add(source.text);
     h.add_i64(static_cast<int64_t>(source.options.size()));
     for (const std::string& o : source.options) add(o);
-    for (const auto& [name, text] : source.headers) add(name), add(text);
+    for (const auto& [name, text] : source.headers) {
+      add(name);
+      add(text);
+    }
     out += hex64(h.digest());
   }
   return out;
@@ -139,7 +142,9 @@ Result<Code> Compiler::compile(const Source& source) const {
   CachedCode kept;
   if (read_code(state_->folder, key, &kept, &out.remark) == Found::kYes) {
     ++state_->cached;
-    out.cubin = std::move(kept.cubin), out.log = std::move(kept.log), out.cached = true;
+    out.cubin = std::move(kept.cubin);
+    out.log = std::move(kept.log);
+    out.cached = true;
     return out;
   }
   PERI_ASSIGN(const std::vector<int> known, chips());
@@ -162,7 +167,10 @@ Result<Code> Compiler::compile_anew(const Source& source) const {
   const Table& t = state_->table;
   OwnedProgram owned{t};
   std::vector<const char*> names, texts;
-  for (const auto& [name, text] : source.headers) names.push_back(name.c_str()), texts.push_back(text.c_str());
+  for (const auto& [name, text] : source.headers) {
+    names.push_back(name.c_str());
+    texts.push_back(text.c_str());
+  }
   const int made = t.create(&owned.program, source.text.c_str(), source.name.c_str(), static_cast<int>(names.size()),
                             texts.data(), names.data());
   if (made != 0) return state_->failed(source, "nvrtcCreateProgram", made);

@@ -71,12 +71,15 @@ class Context {
   }
   void add_work(int64_t copies, int64_t launches, int64_t replays) {
     const std::lock_guard<std::mutex> lock(lock_);
-    counts_.copies += copies, counts_.launches += launches, counts_.replays += replays;
+    counts_.copies += copies;
+    counts_.launches += launches;
+    counts_.replays += replays;
   }
   void add_memory(Address at, size_t bytes) {
     const std::lock_guard<std::mutex> lock(lock_);
     blocks_[at.value] = bytes;
-    ++counts_.allocations, ++counts_.live;
+    ++counts_.allocations;
+    ++counts_.live;
     counts_.live_bytes += static_cast<int64_t>(bytes);
     counts_.most_bytes = std::max(counts_.most_bytes, counts_.live_bytes);
   }

@@ -210,8 +210,14 @@ Result<std::unique_ptr<const DnnReady>> Session::make(const DnnConv& conv, const
 Status Session::enqueue(const DnnConv& conv, const Plan& plan, const DnnAddresses& at, CuStream stream) const {
   std::vector<int64_t> ids = {kDnnX, kDnnW, kDnnY};
   std::vector<Address> addresses = {at.x, at.w, at.y};
-  if (conv.residual) ids.push_back(kDnnResidual), addresses.push_back(at.residual);
-  if (conv.bias) ids.push_back(kDnnBias), addresses.push_back(at.bias);
+  if (conv.residual) {
+    ids.push_back(kDnnResidual);
+    addresses.push_back(at.residual);
+  }
+  if (conv.bias) {
+    ids.push_back(kDnnBias);
+    addresses.push_back(at.bias);
+  }
   std::vector<void*> pointers;
   for (const Address a : addresses) {
     if (a.value % kDnnAlignment != 0) return invalid("an argument that is not aligned to %zu", kDnnAlignment);

@@ -8,9 +8,9 @@
 namespace peri::device::cuda {
 
 namespace {
-constexpr size_t kLeastBytes = 256;  // so that no bytes have an address of their own, too
-constexpr size_t kLeastPinned = 4096;
-constexpr size_t kMostPinned = size_t{1} << 40;
+constexpr size_t kMinBytes = 256;  // so that no bytes have an address of their own, too
+constexpr size_t kMinPinned = 4096;
+constexpr size_t kMaxPinned = size_t{1} << 40;
 
 std::string mib(int64_t bytes) {
   return bytes < 1 << 20 ? format("%lld bytes", static_cast<long long>(bytes))
@@ -25,8 +25,8 @@ class PinnedPool {
       context_->dispose([&, p = at](const Driver& d) { return d.pinned_give_back(p); });
   }
   Result<Pinned> take(size_t bytes) {
-    if (bytes > kMostPinned) return Error(ErrorKind::kMemory, format("%zu bytes of pinned memory", bytes));
-    const size_t room = std::bit_ceil(std::max(bytes, kLeastPinned));
+    if (bytes > kMaxPinned) return Error(ErrorKind::kMemory, format("%zu bytes of pinned memory", bytes));
+    const size_t room = std::bit_ceil(std::max(bytes, kMinPinned));
     void* at = nullptr;
     {
       const std::lock_guard<std::mutex> lock(lock_);
@@ -174,7 +174,7 @@ Result<Memory> Gpu::allocate(size_t bytes) {
   if (bytes > static_cast<size_t>(context_->facts.memory_bytes)) return no_memory(bytes, "more than it has at all");
   CuAddress at = 0;
   Status taken = context_->drive("cuMemAllocFromPoolAsync", [&](const Driver& d) {
-    return d.take(&at, std::max(bytes, kLeastBytes), pool_, memory_stream_);
+    return d.take(&at, std::max(bytes, kMinBytes), pool_, memory_stream_);
   });
   if (!taken.ok() && taken.error().kind == ErrorKind::kMemory) return no_memory(bytes, taken.error().message);
   PERI_TRY(std::move(taken));

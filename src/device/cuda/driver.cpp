@@ -137,7 +137,9 @@ Result<std::vector<GpuFacts>> list_gpus(const Driver& driver) {
                                                {kCuSharedPerBlockOptin, &shared}};
     for (const auto& [attribute, value] : attributes)
       PERI_TRY(health.check(driver.device_attribute(value, attribute, device), "cuDeviceGetAttribute"));
-    f.l2_bytes = l2, f.shared_bytes = shared, f.pools = pools != 0;
+    f.l2_bytes = l2;
+    f.shared_bytes = shared;
+    f.pools = pools != 0;
     out.push_back(std::move(f));
   }
   return out;

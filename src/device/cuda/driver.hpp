@@ -11,6 +11,7 @@
 namespace peri::device::cuda {
 
 struct Driver {
+// A declaration has no parentheses: NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define PERI_DRIVER(member, symbol, parameters) CuResult(*member) parameters = nullptr;
 #include "device/cuda/driver.def"
 #undef PERI_DRIVER

@@ -150,7 +150,7 @@ class Search {
       void* const handle = file ? dlopen(file, RTLD_LAZY | RTLD_LOCAL) : nullptr;
       if (!handle) continue;
       link_map* map = nullptr;
-      if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] == '/') add(map->l_name, {});
+      if (dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map->l_name[0] == '/') add(map->l_name, {});
       dlclose(handle);
     }
   }

@@ -61,7 +61,8 @@ Status check_shape(const LaunchPlan& plan) {
     if (blocks[k] == 0 || threads[k] == 0 || cluster[k] == 0 || blocks[k] % cluster[k] != 0)
       return invalid("%u blocks of %u threads in clusters of %u", blocks[k], threads[k], cluster[k])
           .at_node(plan.kernel.name);
-    count *= threads[k], together *= cluster[k];
+    count *= threads[k];
+    together *= cluster[k];
   }
   if (count > static_cast<uint64_t>(plan.kernel.max_threads) || together > kPortableCluster)
     return invalid("the kernel takes blocks of at most %d threads in clusters of at most %u", plan.kernel.max_threads,

@@ -360,7 +360,9 @@ Result<bool> update_captured(Context& context, Captured& kept, const Captured& n
     std::swap(to.exec, exec);
     context.dispose([&](const Driver& d) { return d.graph_exec_destroy(exec); });
   }
-  to.copies = from.copies, to.launches = from.launches, to.names = from.names;
+  to.copies = from.copies;
+  to.launches = from.launches;
+  to.names = from.names;
   return in_place;
 }
 

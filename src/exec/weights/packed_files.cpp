@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 constexpr char kMagic[8] = {'P', 'E', 'R', 'I', 'P', 'A', 'C', 'K'};
 constexpr uint64_t kVersion = 3;
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kMostKey = 1 << 20;
-constexpr int64_t kLeastBytes = 64 << 10;  // less is packed in no time
+constexpr uint64_t kMaxKey = 1 << 20;
+constexpr int64_t kMinBytes = 64 << 10;  // less is packed in no time
 constexpr uint64_t kDefaultMib = 4096;
 constexpr auto kPause = std::chrono::milliseconds(100);  // before each file: the first runs go before the disk
 
@@ -66,7 +66,7 @@ std::string head_of(const std::string& key, uint64_t data_bytes, uint64_t data_h
   return out;
 }
 
-constexpr size_t kMostNotes = 100;
+constexpr size_t kMaxNotes = 100;
 constinit std::mutex notes_mutex;
 constinit std::atomic<bool> any_notes{false};
 std::vector<std::string>& notes() {
@@ -75,7 +75,7 @@ std::vector<std::string>& notes() {
 }
 void note(std::string text) {
   const std::lock_guard<std::mutex> lock(notes_mutex);
-  if (notes().size() < kMostNotes) notes().push_back(std::move(text));
+  if (notes().size() < kMaxNotes) notes().push_back(std::move(text));
   any_notes = true;
 }
 
@@ -239,7 +239,7 @@ std::shared_ptr<const MappedFile> PackedFiles::find(const std::string& key, int6
 }
 
 void PackedFiles::keep(std::string key, Tensor data) {
-  if (key.size() > kMostKey || !state_->usable()) return;
+  if (key.size() > kMaxKey || !state_->usable()) return;
   const std::lock_guard<std::mutex> lock(state_->mutex);
   const Status begun = contained([&]() -> Status {
     state_->queue.emplace_back(std::move(key), std::move(data));
@@ -281,7 +281,7 @@ StepStore::StepStore(std::shared_ptr<PackedFiles> files, std::string key, std::f
 
 Result<Tensor> StepStore::get(std::string_view form, int64_t bytes, FunctionRef<void(std::byte*)> make) {
   const std::string key = key_ + "\nform " + std::string(form);
-  const bool kept = files_ && bytes >= kLeastBytes;
+  const bool kept = files_ && bytes >= kMinBytes;
   if (kept) {
     if (auto file = files_->find(key, bytes)) {
       const std::lock_guard<std::mutex> lock(mutex_);

@@ -1,4 +1,4 @@
-// The ops and register types of block programs: plain enums, so that sources by instruction set may see them.
+// The ops and register types of block code: plain enums, so that sources by instruction set may see them.
 #pragma once
 
 #include <cstdint>

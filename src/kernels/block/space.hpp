@@ -1,4 +1,4 @@
-// What a block program runs over: the dims and how each input is read. The same for every device.
+// What block code runs over: the dims and how each input is read. The same for every device.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,15 @@
-// An element-wise region as a block program: which op becomes which instruction, and how each input is read in a
+// An element-wise region as block code: which op becomes which instruction, and how each input is read in a
 // layout.
 #pragma once
 
-#include "kernels/block/program.hpp"
+#include "kernels/block/code.hpp"
 #include "kernels/block/space.hpp"
 #include "kernels/entry.hpp"
 
 namespace peri::kernels::block {
 
 struct Translated {
-  Program program;
+  Code program;
   std::vector<int> arguments;   // graph input of each program input
   std::vector<Tensor> inlined;  // per program input: a small constant of the region; undefined if it is a graph input
 };

@@ -7,6 +7,7 @@
 
 namespace peri::kernels {
 namespace {
+// Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kLanes = 16, kColumns = 1024, kTaskElements = 1 << 15;
 
 struct Shape {

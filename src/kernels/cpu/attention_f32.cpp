@@ -28,11 +28,21 @@ Result<attention::Shape> read(const Problem& p) {
   if (m.mask != DType::kInvalid && m.mask != DType::kF32 && m.mask != DType::kBool)
     return refused("a mask of another type");
   attention::Shape s;
-  s.batch = m.batch, s.heads = m.heads, s.kv_heads = m.kv_heads, s.queries = m.queries, s.keys = m.keys;
-  s.depth = m.depth, s.value_depth = m.value_depth, s.scale = m.scale, s.zero_hidden = m.zero_hidden;
-  s.q = strides_of(m.q.stride), s.k = strides_of(m.k.stride), s.v = strides_of(m.v.stride),
+  s.batch = m.batch;
+  s.heads = m.heads;
+  s.kv_heads = m.kv_heads;
+  s.queries = m.queries;
+  s.keys = m.keys;
+  s.depth = m.depth;
+  s.value_depth = m.value_depth;
+  s.scale = m.scale;
+  s.zero_hidden = m.zero_hidden;
+  s.q = strides_of(m.q.stride);
+  s.k = strides_of(m.k.stride);
+  s.v = strides_of(m.v.stride);
   s.o = strides_of(m.y.stride);
-  s.causal = m.causal, s.causal_offset = m.causal_offset;
+  s.causal = m.causal;
+  s.causal_offset = m.causal_offset;
   if (m.mask != DType::kInvalid) s.mask = m.mask == DType::kF32 ? attention::Mask::kAdd : attention::Mask::kBool;
   s.mask_strides = strides_of(m.mask_strides);
   return s;

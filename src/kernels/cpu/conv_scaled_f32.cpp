@@ -22,7 +22,8 @@ struct Match {
 
 Result<Match> match(const Problem& p) {
   const ir::Graph& g = *p.graph;
-  if (g.nodes.size() < 2 || g.nodes[0]->op != "mul" || g.nodes[1]->op != "conv" || g.outputs.size() != 1)
+  if (g.nodes.size() < 2 || g.nodes[0]->op != "mul" || g.nodes[1]->op != "conv" || g.outputs.size() != 1 ||
+      g.nodes[0]->outputs.size() != 1)
     return refused("not a scaled convolution");
   const ir::Node& mul = *g.nodes[0];
   const ir::Value* scaled = mul.out();
@@ -36,7 +37,8 @@ Result<Match> match(const Problem& p) {
     if (x->type.rank() != 4 || s->type.rank() != 4 || dims_of(*x) != dims ||
         dims_of(*s) != std::vector<int64_t>{dims[0], dims[1], 1, 1})
       continue;
-    m.x = input_index(g, x), m.scale = input_index(g, s);
+    m.x = input_index(g, x);
+    m.scale = input_index(g, s);
   }
   if (m.x < 0 || m.scale < 0 || p.constant[static_cast<size_t>(m.x)] || p.constant[static_cast<size_t>(m.scale)])
     return refused("the factors are not one a channel and image");

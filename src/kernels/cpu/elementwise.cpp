@@ -1,4 +1,4 @@
-// Kernel elementwise: a fused region of element-wise ops as one block program over L1-sized tiles, row-major or NHWC.
+// Kernel elementwise: a fused region of element-wise ops as block code over L1-sized tiles, row-major or NHWC.
 #include <algorithm>
 
 #include "kernels/block/translate.hpp"

@@ -43,7 +43,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 class GatherInstance final : public Instance {
  public:
   GatherInstance(move::GatherPlan plan, Source x, Source indices)
-      : plan_(std::move(plan)), x_(std::move(x)), indices_(std::move(indices)) {}
+      : plan_(plan), x_(std::move(x)), indices_(std::move(indices)) {}
   size_t workspace_bytes() const override { return sizeof(std::atomic<int64_t>); }
   int phases() const override { return 2; }
   int64_t tasks(int phase) const override { return phase == 0 ? 1 : move::task_count(plan_); }
@@ -71,7 +71,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(move::GatherPlan plan, move::make_plan(shape));
   Source x = Source::of(p, p.anchor().in(0), c.constants), indices = Source::of(p, p.anchor().in(1), c.constants);
   if (!x.known() || !indices.known()) return refused("reads a value made inside the region");
-  return std::unique_ptr<Instance>(std::make_unique<GatherInstance>(std::move(plan), std::move(x), std::move(indices)));
+  return std::unique_ptr<Instance>(std::make_unique<GatherInstance>(plan, std::move(x), std::move(indices)));
 }
 }  // namespace
 

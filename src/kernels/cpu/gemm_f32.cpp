@@ -38,7 +38,7 @@ class GemmInstance final : public Instance {
   GemmInstance(Product product, GemmPlan plan, Packed packed, std::vector<Tensor> constants, int taken)
       : taken_(taken),
         product_(std::move(product)),
-        plan_(std::move(plan)),
+        plan_(plan),
         packed_(std::move(packed)),
         constants_(std::move(constants)) {}
   size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
@@ -78,7 +78,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   GemmPlan plan = plan_gemm(s.shape, isa, {rows, panels});
   const int take = taken(p, s, plan);
   return std::unique_ptr<Instance>(
-      std::make_unique<GemmInstance>(std::move(s), std::move(plan), std::move(packed), std::move(constants), take));
+      std::make_unique<GemmInstance>(std::move(s), plan, std::move(packed), std::move(constants), take));
 }
 }  // namespace
 

@@ -23,7 +23,8 @@ Result<pool::Shape> read(const Problem& p, bool nhwc) {
   s.kind = n.op == "max_pool" ? pool::Kind::kMax : pool::Kind::kAverage;
   s.layout = nhwc ? pool::Layout::kNhwc : pool::Layout::kNchw;
   s.count_include_pad = n.i("count_include_pad") != 0;
-  s.batch = x[0], s.channels = x[1];
+  s.batch = x[0];
+  s.channels = x[1];
   s.h = {x[2], y[2], kernel[0], strides[0], dilations[0], pads[0], pads[2]};
   s.w = {x[3], y[3], kernel[1], strides[1], dilations[1], pads[1], pads[3]};
   if (x[0] * x[1] * y[2] * y[3] == 0) return refused("an empty tensor");

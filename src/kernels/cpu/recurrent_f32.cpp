@@ -75,9 +75,11 @@ Result<Shape> read(const Problem& p) {
   if (n.op == "rnn") {
     s.kind = cell::Kind::kRnn;
   } else if (n.op == "gru") {
-    s.kind = n.i("linear_before_reset") != 0 ? cell::Kind::kGru : cell::Kind::kGruGates, s.gates = 3;
+    s.kind = n.i("linear_before_reset") != 0 ? cell::Kind::kGru : cell::Kind::kGruGates;
+    s.gates = 3;
   } else if (n.op == "lstm") {
-    s.kind = cell::Kind::kLstm, s.gates = 4;
+    s.kind = cell::Kind::kLstm;
+    s.gates = 4;
   } else {
     return refused("not a recurrent cell");
   }
@@ -91,7 +93,11 @@ Result<Shape> read(const Problem& p) {
   }
   const std::vector<int64_t> x = dims_of(*n.in(kX)), r = dims_of(*n.in(kR));
   s.batch_first = n.i("layout") != 0;
-  s.steps = x[s.batch_first], s.batch = x[!s.batch_first], s.input = x[2], s.hidden = r[2], s.directions = r[0];
+  s.steps = x[s.batch_first];
+  s.batch = x[!s.batch_first];
+  s.input = x[2];
+  s.hidden = r[2];
+  s.directions = r[0];
   if (s.steps * s.batch * s.input * s.hidden == 0) return refused("an empty tensor");
   s.first_reversed = n.s("direction", "forward") == "reverse";
   s.coupled = n.i("input_forget") != 0;
@@ -172,9 +178,11 @@ class CellInstance final : public Instance {
     if (part == inputs_.tasks) return begin(d, args);
     const Form f{s_, isa_};
     GemmArgs g;
-    g.a = ports_[kX].f32(args), g.lda = s_.input;
+    g.a = ports_[kX].f32(args);
+    g.lda = s_.input;
     g.b = packed_floats(packed_) + f.of_w(d);
-    g.c = products(d, args), g.ldc = s_.sums();
+    g.c = products(d, args);
+    g.ldc = s_.sums();
     cpu::add_bias(g.epilogue, packed_floats(packed_) + f.of_bias(d));
     cpu::run_task(inputs_, g, part, reinterpret_cast<float*>(args.scratch));
   }
@@ -213,7 +221,11 @@ class CellInstance final : public Instance {
 
   void multiply(const GemmPlan& plan, const float* a, const float* b, float* c, const Args& args) const {
     GemmArgs g;
-    g.a = a, g.lda = s_.hidden, g.b = b, g.c = c, g.ldc = plan.shape.n;
+    g.a = a;
+    g.lda = s_.hidden;
+    g.b = b;
+    g.c = c;
+    g.ldc = plan.shape.n;
     for (int64_t k = 0; k < plan.tasks; ++k) cpu::run_task(plan, g, k, reinterpret_cast<float*>(args.scratch));
   }
 
@@ -228,8 +240,11 @@ class CellInstance final : public Instance {
     multiply(plan, second ? state(d, 3, args) : old, packed_floats(packed_) + f.of_r(d, block, second), product, args);
     cell::Row row;
     row.kind = second ? cell::Kind::kGruState : s_.kind;
-    row.n = s_.units_of(block), row.hidden = s_.hidden, row.width = s_.units();
-    row.coupled = s_.coupled, row.clip = s_.clip;
+    row.n = s_.units_of(block);
+    row.hidden = s_.hidden;
+    row.width = s_.units();
+    row.coupled = s_.coupled;
+    row.clip = s_.clip;
     std::copy_n(s_.functions[d], 3, row.functions);
     if (const float* p = ports_[kPeephole].f32(args)) row.peephole = p + d * 3 * s_.hidden + from;
     if (const float* b = ports_[kBias].f32(args))
@@ -237,8 +252,10 @@ class CellInstance final : public Instance {
     for (int64_t b = 0; b < s_.batch; ++b) {
       const int64_t length = this->length(b, args), unit = b * s_.hidden + from;
       float* y = result(0, args);
-      row.old_state = old + unit, row.state = state(d, (at + 1) % 2, args) + unit;
-      row.memory = state(d, 2, args) + unit, row.reset = state(d, 3, args) + unit;
+      row.old_state = old + unit;
+      row.state = state(d, (at + 1) % 2, args) + unit;
+      row.memory = state(d, 2, args) + unit;
+      row.reset = state(d, 3, args) + unit;
       if (at >= length) {
         if (!second && s_.two_phases()) continue;
         std::copy_n(row.old_state, row.n, row.state);

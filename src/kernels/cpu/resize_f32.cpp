@@ -52,15 +52,18 @@ Result<pool::ResizeShape> read(const Problem& p, bool nhwc) {
   const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
   if (std::count(x.begin(), x.end(), 0) + std::count(y.begin(), y.end(), 0)) return refused("an empty tensor");
   if (x[0] != y[0] || x[1] != y[1]) return refused("resizes batch or channels");
-  constexpr int64_t kMostPlaces = 1 << 24;  // a table has an entry for each
-  if (std::max(y[2], y[3]) > kMostPlaces)
-    return refused("more than %lld places in an axis", static_cast<long long>(kMostPlaces));
+  constexpr int64_t kMaxPlaces = 1 << 24;  // a table has an entry for each
+  if (std::max(y[2], y[3]) > kMaxPlaces)
+    return refused("more than %lld places in an axis", static_cast<long long>(kMaxPlaces));
   PERI_ASSIGN(const std::vector<double> scale, scales_of(n, x, y));
   if (scale[0] != 1 || scale[1] != 1 || !(scale[2] > 0) || !(scale[3] > 0)) return refused("resizes batch or channels");
   PERI_ASSIGN(const pool::Coordinates c, coordinates_of(n.s("coordinate_transformation_mode", "half_pixel")));
   pool::ResizeShape s;
   s.layout = nhwc ? pool::Layout::kNhwc : pool::Layout::kNchw;
-  s.batch = x[0], s.channels = x[1], s.in_h = x[2], s.in_w = x[3];
+  s.batch = x[0];
+  s.channels = x[1];
+  s.in_h = x[2];
+  s.in_w = x[3];
   if (mode == "linear") {
     s.h = pool::linear_taps(x[2], y[2], scale[2], c);
     s.w = pool::linear_taps(x[3], y[3], scale[3], c);

@@ -11,7 +11,7 @@ namespace peri::kernels {
 namespace {
 using cuda::KernelLaunch;
 using cuda::Signature;
-constexpr int64_t kMostKeys = 8192;  // scores of one query: 32 KiB
+constexpr int64_t kMaxKeys = 8192;  // scores of one query: 32 KiB
 
 constexpr std::string_view kKernel = R"(
 PERI_KERNEL __launch_bounds__(PERI_T) peri_attention(PERI_PARAMETERS) {
@@ -76,7 +76,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
             cuda::loaded(dtype, from + "[at]") + "; }\n";
   }
   const int64_t rows = m.batch * m.heads * m.queries;
-  if (m.keys > kMostKeys) return refused("more than %lld keys", static_cast<long long>(kMostKeys));
+  if (m.keys > kMaxKeys) return refused("more than %lld keys", static_cast<long long>(kMaxKeys));
   if (m.keys == 0) return refused("no keys");
   PERI_ASSIGN(const std::string mask, cuda::mask_text(p, m, &s));
   PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &s));
@@ -85,9 +85,13 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const auto define = [&](const char* name, const std::string& value) {
     body += std::string("#define PERI_") + name + " " + value + "\n";
   };
-  define("ROWS", s.size(rows)), define("QUERIES", s.size(m.queries)), define("HEADS", s.size(m.heads));
-  define("SHARING", s.size(m.heads / m.kv_heads)), define("KEYS", s.size(m.keys));
-  define("DEPTH", std::to_string(m.depth)), define("VALUES", std::to_string(m.value_depth));
+  define("ROWS", s.size(rows));
+  define("QUERIES", s.size(m.queries));
+  define("HEADS", s.size(m.heads));
+  define("SHARING", s.size(m.heads / m.kv_heads));
+  define("KEYS", s.size(m.keys));
+  define("DEPTH", std::to_string(m.depth));
+  define("VALUES", std::to_string(m.value_depth));
   define("ZERO_HIDDEN", m.zero_hidden ? "true" : "false");
   define("SCALE", format("((float)%.9g)", static_cast<double>(m.scale)));
   const std::string causal =

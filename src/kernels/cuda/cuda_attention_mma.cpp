@@ -239,12 +239,17 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const Read& r, int64_t 
   const View &q = r.view[0], &k = r.view[1], &v = r.view[2];
   const int64_t keys = k.extent[2], depth = q.extent[3], values = v.extent[3];
   const bool bf16 = n.in(0)->type.dtype == DType::kBF16;
-  define("WARPS", std::to_string(rows / 16)), define("ROW_Q", std::to_string(row_of(depth)));
-  define("ROW_V", std::to_string(row_of(values))), define("DEPTH", std::to_string(depth));
-  define("VALUES", std::to_string(values)), define("QUERIES", s.size(r.queries())), define("KEYS", s.size(keys));
-  define("HEADS", s.size(q.extent[1])), define("SHARING", s.size(q.extent[1] / k.extent[1]));
-  define("MULTIPLY", bf16 ? "peri_mma_bf16" : "peri_mma_f16"),
-      define("PAIR", bf16 ? "peri_pair_bf16" : "peri_pair_f16");
+  define("WARPS", std::to_string(rows / 16));
+  define("ROW_Q", std::to_string(row_of(depth)));
+  define("ROW_V", std::to_string(row_of(values)));
+  define("DEPTH", std::to_string(depth));
+  define("VALUES", std::to_string(values));
+  define("QUERIES", s.size(r.queries()));
+  define("KEYS", s.size(keys));
+  define("HEADS", s.size(q.extent[1]));
+  define("SHARING", s.size(q.extent[1] / k.extent[1]));
+  define("MULTIPLY", bf16 ? "peri_mma_bf16" : "peri_mma_f16");
+  define("PAIR", bf16 ? "peri_pair_bf16" : "peri_pair_f16");
   define("ZERO_HIDDEN", n.i("zero_hidden_rows") ? "true" : "false");
   define("SCALE", format("((float)%.9g)", n.f("scale", 1.0 / std::sqrt(static_cast<double>(depth)))));
   PERI_ASSIGN(const std::string mask, cuda::mask_text(p, r.matched, &s));

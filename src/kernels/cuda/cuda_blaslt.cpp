@@ -40,7 +40,9 @@ int64_t numel(const std::vector<int64_t>& dims) {
 Status read_matmul(const ir::Node& n, LtMatmul* out) {
   const std::vector<int64_t> a = dims_of(*n.in(0)), b = dims_of(*n.in(1));
   if (a.size() < 2 || b.size() < 2) return refused("takes matrices only");
-  out->m = a[a.size() - 2], out->k = a.back(), out->n = b.back();
+  out->m = a[a.size() - 2];
+  out->k = a.back();
+  out->n = b.back();
   const int64_t of_a = numel(a) / std::max<int64_t>(1, out->m * out->k),
                 of_b = numel(b) / std::max<int64_t>(1, out->k * out->n);
   if (of_b == 1) {  // rows of all products are rows of one
@@ -80,8 +82,11 @@ Status join(const Problem& p, const ir::Value* v, float factor, Product* out) {
 Status read_gemm(const Problem& p, const ir::Node& n, Product* out) {
   const std::vector<int64_t> a = dims_of(*n.in(0)), y = dims_of(*n.out());
   LtMatmul& m = out->matmul;
-  m.a_transposed = n.i("transA") != 0, m.b_transposed = n.i("transB") != 0;
-  m.m = y[0], m.n = y[1], m.k = m.a_transposed ? a[0] : a[1];
+  m.a_transposed = n.i("transA") != 0;
+  m.b_transposed = n.i("transB") != 0;
+  m.m = y[0];
+  m.n = y[1];
+  m.k = m.a_transposed ? a[0] : a[1];
   m.alpha = static_cast<float>(n.f("alpha", 1.0));
   const auto beta = static_cast<float>(n.f("beta", 1.0));
   return n.in(2) && beta != 0 ? join(p, n.in(2), beta, out) : Status(Ok{});
@@ -122,7 +127,8 @@ Result<Product> read(const Problem& p) {
   Product out;
   LtMatmul& m = out.matmul;
   m.dtype = n.out()->type.dtype;
-  out.a = input_index(*p.graph, n.in(0)), out.b = input_index(*p.graph, n.in(1));
+  out.a = input_index(*p.graph, n.in(0));
+  out.b = input_index(*p.graph, n.in(1));
   if (out.a < 0 || out.b < 0) return refused("an operand that stands inside the region");
   if (m.dtype != DType::kF32 && m.dtype != DType::kF16 && m.dtype != DType::kBF16)
     return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(m.dtype)));
@@ -183,7 +189,10 @@ class Work final : public cuda::LibraryWork {
   size_t workspace_bytes() const override { return ready_->workspace_bytes(); }
   Status enqueue(std::span<const device::Argument> at, Address workspace, void* stream) const override {
     device::cuda::LtAddresses to;
-    to.a = at[0].address, to.b = at[1].address, to.d = at[2].address, to.workspace = workspace;
+    to.a = at[0].address;
+    to.b = at[1].address;
+    to.d = at[2].address;
+    to.workspace = workspace;
     if (has_c_) to.c = at[3].address;
     if (has_bias_) to.bias = at.back().address;
     return ready_->enqueue(to, static_cast<device::cuda::CuStream>(stream));
@@ -252,9 +261,11 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const auto input = [&](int k) {
     if (k >= 0) call.arguments.push_back({LaunchArgument::From::kInput, static_cast<size_t>(k)});
   };
-  input(product.a), input(product.b);
+  input(product.a);
+  input(product.b);
   call.arguments.push_back({LaunchArgument::From::kOutput, 0});
-  input(product.residual), input(product.bias);
+  input(product.residual);
+  input(product.bias);
   call.make = [product, config, choosing = c.choosing](
                   device::cuda::CudaDevice& device) -> Result<std::unique_ptr<const cuda::LibraryWork>> {
     PERI_ASSIGN(const auto library, BlasLt::of(device));

@@ -23,7 +23,9 @@ std::string defines(const Conv& c, Signature* s) {
     const auto fixed = [&](const char* name, int64_t v) {
       define((std::string(name) + axis[d]).c_str(), "(" + std::to_string(v) + ")");
     };
-    fixed("KERNEL_", c.kernel[d]), fixed("STRIDE_", c.stride[d]), fixed("DILATION_", c.dilation[d]);
+    fixed("KERNEL_", c.kernel[d]);
+    fixed("STRIDE_", c.stride[d]);
+    fixed("DILATION_", c.dilation[d]);
     fixed("PAD_", c.pad[d]);
     define((std::string("IN_") + axis[d]).c_str(), c.in[d] == 1 ? "1" : s->size(c.in[d]));
     define((std::string("OUT_") + axis[d]).c_str(), c.out[d] == 1 ? "1" : s->size(c.out[d]));
@@ -122,7 +124,10 @@ Result<std::string> functions(const Problem& p, const Conv& c, Signature* s) {
 
 cuda::Product product_of(const Conv& c) {
   cuda::Product out;
-  out.batch = c.groups, out.m = c.outputs, out.n = c.images * c.pixels(), out.k = c.channels * c.taps();
+  out.batch = c.groups;
+  out.m = c.outputs;
+  out.n = c.images * c.pixels();
+  out.k = c.channels * c.taps();
   return out;
 }
 

@@ -32,15 +32,19 @@ std::string defines(const ConvShape& c, bool last, Signature* s) {
     const auto fixed = [&](const char* name, int64_t v) {
       define(name + std::string(axis[d]), "(" + std::to_string(v) + ")");
     };
-    fixed("KERNEL_", c.kernel[d]), fixed("STRIDE_", c.stride[d]), fixed("DILATION_", c.dilation[d]);
+    fixed("KERNEL_", c.kernel[d]);
+    fixed("STRIDE_", c.stride[d]);
+    fixed("DILATION_", c.dilation[d]);
     fixed("PAD_", c.pad[d]);
     define(std::string("IN_") + axis[d], c.in[d] == 1 ? "1" : s->size(c.in[d]));
     define(std::string("OUT_") + axis[d], c.out[d] == 1 ? "1" : s->size(c.out[d]));
     padded = padded || c.pad[d] != 0 ||
              (c.out[d] - 1) * c.stride[d] + (c.kernel[d] - 1) * c.dilation[d] - c.pad[d] >= c.in[d];
   }
-  define("CHANNELS", std::to_string(c.channels)), define("OUTPUTS", std::to_string(c.outputs));
-  define("GROUPS", std::to_string(c.groups)), define("PADDED", padded ? "1" : "0");
+  define("CHANNELS", std::to_string(c.channels));
+  define("OUTPUTS", std::to_string(c.outputs));
+  define("GROUPS", std::to_string(c.groups));
+  define("PADDED", padded ? "1" : "0");
   define("DEPTH", std::to_string(round_up_8(c.channels * c.taps())));
   // Distances of neighbouring pixels and channels.
   define("PIXEL", last ? "(PERI_GROUPS * PERI_CHANNELS)" : "1");
@@ -171,9 +175,13 @@ Result<Read> read(const Problem& p) {
   if ((!last_in && !from.row_major()) || (!last_out && !to.row_major())) return refused("another layout");
   TiledProduct& out = r.product;
   out.type = type;
-  out.batch = c.groups, out.m = c.images * c.pixels(), out.n = c.outputs, out.k = c.channels * c.taps();
+  out.batch = c.groups;
+  out.m = c.images * c.pixels();
+  out.n = c.outputs;
+  out.k = c.channels * c.taps();
   out.usual_m = {c.pixels(), 8 * c.pixels(), 64 * c.pixels()};
-  out.a_wide = last_in && c.channels % 8 == 0, out.b_wide = true;
+  out.a_wide = last_in && c.channels % 8 == 0;
+  out.b_wide = true;
   out.c_wide = last_out && c.outputs % 8 == 0;
   r.packs = c.taps() != 1 || c.channels % 8 != 0;
   Signature& s = r.signature;

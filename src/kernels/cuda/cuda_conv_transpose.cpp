@@ -32,8 +32,10 @@ Result<std::string> defines(const ir::Node& n, Signature* s) {
     const auto fixed = [&](const char* name, int64_t v) {
       define(std::string(name) + axis[d], format("(%lld)", static_cast<long long>(v)));
     };
-    fixed("KERNEL_", here ? w[2 + k] : 1), fixed("STRIDE_", here ? strides[k] : 1);
-    fixed("DILATION_", here ? dilations[k] : 1), fixed("PAD_", here ? pads[k] : 0);
+    fixed("KERNEL_", here ? w[2 + k] : 1);
+    fixed("STRIDE_", here ? strides[k] : 1);
+    fixed("DILATION_", here ? dilations[k] : 1);
+    fixed("PAD_", here ? pads[k] : 0);
     define(std::string("IN_") + axis[d], here ? s->size(x[2 + k]) : "1");
     define(std::string("OUT_") + axis[d], here ? s->size(y[2 + k]) : "1");
   }

@@ -101,10 +101,15 @@ Result<Read> read(const Problem& p) {
   Signature& s = r.signature;
   TiledProduct& out = r.product;
   int64_t pixels = 1;
-  for (size_t k = 2; k < x.size(); ++k) pixels *= x[k], r.taps *= w[k];
+  for (size_t k = 2; k < x.size(); ++k) {
+    pixels *= x[k];
+    r.taps *= w[k];
+  }
   r.outputs = w[1];
   out.type = type;
-  out.m = x[0] * pixels, out.n = r.outputs * r.taps, out.k = x[1];
+  out.m = x[0] * pixels;
+  out.n = r.outputs * r.taps;
+  out.k = x[1];
   out.a_wide = out.b_wide = out.c_wide = true;
   out.usual_m = {pixels, 8 * pixels, 64 * pixels};
   PERI_ASSIGN(const std::string from, s.value(p, *n.in(0)));
@@ -117,8 +122,11 @@ Result<Read> read(const Problem& p) {
   const auto define = [&](const char* name, const std::string& value) {
     text += std::string("#define PERI_") + name + " " + value + "\n";
   };
-  define("X", from), define("WEIGHTS", s.packed(0)), define("OUTPUTS", std::to_string(r.outputs));
-  define("STRIDE_W", std::to_string(w.back())), define("STRIDE_H", std::to_string(x.size() == 4 ? w[2] : 1));
+  define("X", from);
+  define("WEIGHTS", s.packed(0));
+  define("OUTPUTS", std::to_string(r.outputs));
+  define("STRIDE_W", std::to_string(w.back()));
+  define("STRIDE_H", std::to_string(x.size() == 4 ? w[2] : 1));
   define("IN_W", s.size(x.back()));
   text += "PERI_DEVICE float peri_bias(const PERI_INDEX output, PERI_PARAMETERS) { return " + bias + "; }\n";
   PERI_ASSIGN(const std::string finish, cuda::finish_wide_text(p, 8, &s));

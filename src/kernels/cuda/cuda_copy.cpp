@@ -107,7 +107,10 @@ Result<KernelLaunch> launch_of(const Problem& p, const Copy& c) {
   const std::vector<Axis>& outer = tiled ? others : axes;
   int64_t rows = 1;
   bool wide = inner.size * bytes % 16 == 0 && shape.from_offset * bytes % 16 == 0 && shape.to_offset * bytes % 16 == 0;
-  for (const Axis& a : outer) rows *= a.size, wide = wide && a.from * bytes % 16 == 0 && a.to * bytes % 16 == 0;
+  for (const Axis& a : outer) {
+    rows *= a.size;
+    wide = wide && a.from * bytes % 16 == 0 && a.to * bytes % 16 == 0;
+  }
   const auto define = [](const char* name, const std::string& value) {
     return std::string("#define PERI_") + name + " " + value + "\n";
   };
@@ -122,7 +125,7 @@ Result<KernelLaunch> launch_of(const Problem& p, const Copy& c) {
     body += define("READ", s.size(read.size)) + define("WRITTEN", s.size(written.size)) +
             define("READ_TO", s.size(read.to)) + define("WRITTEN_FROM", s.size(written.from)) + std::string(kTiles);
     blocks = rows * ((read.size + kTile - 1) / kTile) * ((written.size + kTile - 1) / kTile);
-    if (blocks > cuda::kMostBlocks) return refused("more tiles than a grid has blocks");
+    if (blocks > cuda::kMaxBlocks) return refused("more tiles than a grid has blocks");
   } else {
     const int64_t run = std::max<int64_t>(inner.size, 1);
     body += define("ROWS", s.size(rows)) + define("INNER", s.size(run)) +

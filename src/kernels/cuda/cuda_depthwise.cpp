@@ -125,17 +125,25 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const ConvShape& c, Til
   const char* const axis[] = {"D", "H", "W"};
   for (size_t d = 1; d < 3; ++d) {
     const std::string a(axis[d]);
-    define("KERNEL_" + a, std::to_string(c.kernel[d])), define("STRIDE_" + a, std::to_string(c.stride[d]));
-    define("DILATION_" + a, std::to_string(c.dilation[d])), define("PAD_" + a, std::to_string(c.pad[d]));
-    define("IN_" + a, s.size(c.in[d])), define("OUT_" + a, s.size(c.out[d]));
+    define("KERNEL_" + a, std::to_string(c.kernel[d]));
+    define("STRIDE_" + a, std::to_string(c.stride[d]));
+    define("DILATION_" + a, std::to_string(c.dilation[d]));
+    define("PAD_" + a, std::to_string(c.pad[d]));
+    define("IN_" + a, s.size(c.in[d]));
+    define("OUT_" + a, s.size(c.out[d]));
   }
   const int64_t lanes = lanes_of(c), across = (c.groups / 2 + lanes - 1) / lanes;
-  define("CHANNELS", std::to_string(c.groups)), define("LANES", std::to_string(lanes));
-  define("ACROSS", std::to_string(across)), define("IMAGES", s.size(c.images));
-  define("TH", std::to_string(tile.h)), define("TW", std::to_string(tile.w));
+  define("CHANNELS", std::to_string(c.groups));
+  define("LANES", std::to_string(lanes));
+  define("ACROSS", std::to_string(across));
+  define("IMAGES", s.size(c.images));
+  define("TH", std::to_string(tile.h));
+  define("TW", std::to_string(tile.w));
   PERI_ASSIGN(const std::string x, s.value(p, *n.in(0)));
   const bool bf16 = n.in(0)->type.dtype == DType::kBF16;
-  define("X", x), define("WEIGHTS", s.packed(0)), define("LOAD_2", bf16 ? "peri_load_2_bf16" : "peri_load_2_f16");
+  define("X", x);
+  define("WEIGHTS", s.packed(0));
+  define("LOAD_2", bf16 ? "peri_load_2_bf16" : "peri_load_2_f16");
   define("LOW(W)", bf16 ? "peri_bits((W) << 16)" : "peri_from_f16((unsigned short)(W))");
   define("HIGH(W)", bf16 ? "peri_bits((W) & 0xffff0000u)" : "peri_from_f16((unsigned short)((W) >> 16))");
   std::string bias = "0.0f";
@@ -146,7 +154,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const ConvShape& c, Til
   body += "PERI_DEVICE float peri_bias(const int channel, PERI_PARAMETERS) { return " + bias + "; }\n";
   PERI_ASSIGN(const std::string finish, cuda::finish_wide_text(p, 2, &s));
   const int64_t rows = kThreads / lanes, blocks = across * ((tiles_of(c, tile) + rows - 1) / rows);
-  if (blocks > cuda::kMostBlocks) return refused("more tiles than a grid has blocks");
+  if (blocks > cuda::kMaxBlocks) return refused("more tiles than a grid has blocks");
   std::vector<KernelLaunch> out;
   if (blocks > 0)
     out.push_back(s.launch("peri_depthwise", s.text(cuda::most_elements(p), body + finish + std::string(kKernel)),

@@ -77,7 +77,9 @@ Result<Conv> read(const Problem& p) {
   PERI_ASSIGN(const MatchedConv m, read_conv(p));
   const ir::Node& n = p.anchor();
   Conv out;
-  out.x = m.x, out.w = m.w, out.bias = m.bias;
+  out.x = m.x;
+  out.w = m.w;
+  out.bias = m.bias;
   if (m.inline_bias) return refused("a bias that stands inside the region");
   if (p.constant[static_cast<size_t>(m.x)]) return refused("its image is a weight");
   DnnConv& c = out.conv;
@@ -87,13 +89,22 @@ Result<Conv> read(const Problem& p) {
   for (const ir::Value* v : n.inputs)
     if (v && v->type.dtype != c.dtype) return refused("operands of several types");
   const ConvShape& s = m.shape;
-  c.n = s.n, c.c = s.ic, c.h = s.ih, c.w = s.iw, c.k = s.oc, c.r = s.kh, c.s = s.kw;
-  c.oh = s.oh(), c.ow = s.ow(), c.groups = s.groups;
+  c.n = s.n;
+  c.c = s.ic;
+  c.h = s.ih;
+  c.w = s.iw;
+  c.k = s.oc;
+  c.r = s.kh;
+  c.s = s.kw;
+  c.oh = s.oh();
+  c.ow = s.ow();
+  c.groups = s.groups;
   c.stride = {s.sh, s.sw}, c.dilation = {s.dh, s.dw}, c.before = {s.top, s.left}, c.after = {s.bottom, s.right};
   for (const int64_t size : {s.top, s.left, s.bottom, s.right})
     if (size < 0) return refused("it leaves out pixels at an edge");
   PERI_TRY(read_chain(p, n, &out));
-  c.bias = out.bias >= 0, c.residual = out.residual >= 0;
+  c.bias = out.bias >= 0;
+  c.residual = out.residual >= 0;
   return out;
 }
 
@@ -205,7 +216,10 @@ class Work final : public cuda::LibraryWork {
   size_t workspace_bytes() const override { return ready_->workspace_bytes(); }
   Status enqueue(std::span<const device::Argument> at, Address workspace, void* stream) const override {
     device::cuda::DnnAddresses to;
-    to.x = at[0].address, to.w = filter_ ? weights_ : at[1].address, to.y = at[2].address, to.workspace = workspace;
+    to.x = at[0].address;
+    to.w = filter_ ? weights_ : at[1].address;
+    to.y = at[2].address;
+    to.workspace = workspace;
     if (conv_.residual) to.residual = at[3].address;
     if (conv_.bias) to.bias = at.back().address;
     return ready_->enqueue(to, static_cast<device::cuda::CuStream>(stream));
@@ -281,9 +295,11 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const auto input = [&](int k) {
     if (k >= 0) call.arguments.push_back({LaunchArgument::From::kInput, static_cast<size_t>(k)});
   };
-  input(conv.x), input(conv.w);
+  input(conv.x);
+  input(conv.w);
   call.arguments.push_back({LaunchArgument::From::kOutput, 0});
-  input(conv.residual), input(conv.bias);
+  input(conv.residual);
+  input(conv.bias);
   call.make = [conv = conv.conv, config, filter, choosing = c.choosing](
                   device::cuda::CudaDevice& device) -> Result<std::unique_ptr<const cuda::LibraryWork>> {
     PERI_ASSIGN(const auto library, Cudnn::of(device));

@@ -8,7 +8,6 @@
 
 namespace peri::kernels {
 namespace {
-using cuda::KernelLaunch;
 using cuda::Product;
 using cuda::Signature;
 
@@ -69,7 +68,9 @@ Status read_matmul(const ir::Node& n, const std::string& a, const std::string& b
   if (x.size() == 1) x.insert(x.begin(), 1);
   if (w.size() == 1) w.push_back(1);
   Product& out = r->product;
-  out.m = x[x.size() - 2], out.k = x.back(), out.n = w.back();
+  out.m = x[x.size() - 2];
+  out.k = x.back();
+  out.n = w.back();
   int64_t w_batch = 1;
   for (size_t k = 0; k + 2 < w.size(); ++k) w_batch *= w[k];
   if (w_batch == 1) {  // rows of all batches are rows of one product
@@ -95,8 +96,11 @@ Status read_gemm(const Problem& p, const ir::Node& n, const std::string& a, cons
   const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
   Product& out = r->product;
   const bool across = n.i("transA") != 0, down = n.i("transB") != 0;
-  out.m = y[0], out.n = y[1], out.k = across ? x[0] : x[1];
-  out.a_along_m = across, out.b_along_k = down;
+  out.m = y[0];
+  out.n = y[1];
+  out.k = across ? x[0] : x[1];
+  out.a_along_m = across;
+  out.b_along_k = down;
   std::string value = format("(float)(%.9g) * sum", n.f("alpha", 1.0));
   if (n.f("alpha", 1.0) == 1.0) value = "sum";
   if (n.in(2)) {

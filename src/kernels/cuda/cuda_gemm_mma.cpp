@@ -102,7 +102,9 @@ Status read_matmul(const ir::Node& n, Read* r) {
   if (x.size() == 1) x.insert(x.begin(), 1);
   if (w.size() == 1) w.push_back(1);
   TiledProduct& out = r->product;
-  out.m = x[x.size() - 2], out.k = x.back(), out.n = w.back();
+  out.m = x[x.size() - 2];
+  out.k = x.back();
+  out.n = w.back();
   int64_t w_batch = 1;
   for (size_t k = 0; k + 2 < w.size(); ++k) w_batch *= w[k];
   if (w_batch == 1) {  // rows of all batches are rows of one product
@@ -116,15 +118,19 @@ Status read_matmul(const ir::Node& n, Read* r) {
     r->batch[k] = dx == 1 ? dw : dx;
     out.batch *= r->batch[k];
   }
-  r->a.dims = std::move(x), r->b.dims = std::move(w);
+  r->a.dims = std::move(x);
+  r->b.dims = std::move(w);
   return Ok{};
 }
 
 Status read_gemm(const Problem& p, const ir::Node& n, Read* r) {
   const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
   TiledProduct& out = r->product;
-  r->a.across = n.i("transA") != 0, r->b.across = n.i("transB") != 0;
-  out.m = y[0], out.n = y[1], out.k = r->a.across ? x[0] : x[1];
+  r->a.across = n.i("transA") != 0;
+  r->b.across = n.i("transB") != 0;
+  out.m = y[0];
+  out.n = y[1];
+  out.k = r->a.across ? x[0] : x[1];
   r->a.dims = {out.m, out.k}, r->b.dims = {out.k, out.n};
   Addend& c = r->addend;
   c.alpha = n.f("alpha", 1.0);
@@ -155,7 +161,8 @@ Result<Read> read(const Problem& p) {
   PERI_TRY(n.op == "gemm" ? read_gemm(p, n, &r) : read_matmul(n, &r));
   TiledProduct& out = r.product;
   out.type = type;
-  out.a_along_m = r.a.across, out.b_along_n = !r.b.across;
+  out.a_along_m = r.a.across;
+  out.b_along_n = !r.b.across;
   out.a_wide = (out.a_along_m ? out.m : out.k) % 8 == 0;
   out.b_wide = (out.b_along_n ? out.n : out.k) % 8 == 0;
   out.c_wide = out.n % 8 == 0;

@@ -1,4 +1,4 @@
-// Kernel cuda_map: one element-wise op on numbers of any type on a GPU, for what block programs have no registers or
+// Kernel cuda_map: one element-wise op on numbers of any type on a GPU, for what block code have no registers or
 // no instruction for: integers of every width, float64, casts, bits, the rarer functions.
 #include <cmath>
 

@@ -49,7 +49,8 @@ Result<Sides> sides_of(const ir::Node& n, size_t rank) {
   for (size_t k = 0; k < axes.size(); ++k) {
     const int64_t axis = axes[k] < 0 ? axes[k] + static_cast<int64_t>(rank) : axes[k];
     if (axis < 0 || axis >= static_cast<int64_t>(rank)) return refused("a bad axis");
-    out.before[static_cast<size_t>(axis)] = pads[k], out.after[static_cast<size_t>(axis)] = pads[k + axes.size()];
+    out.before[static_cast<size_t>(axis)] = pads[k];
+    out.after[static_cast<size_t>(axis)] = pads[k + axes.size()];
   }
   return out;
 }
@@ -80,7 +81,8 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
     walk += "    k = peri_source(rest % " + size + ", " + s.size(x[d]) + ", " + s.size(sides.before[d]) + ", " +
             s.size(sides.after[d]) + "); rest /= " + size + ";\n    inside = inside && k >= 0; at += k * " +
             s.size(step) + ";\n";
-    step *= x[d], count *= y[d];
+    step *= x[d];
+    count *= y[d];
   }
   if (count == 0) return std::vector<KernelLaunch>{};
   const std::string body = format("#define PERI_MODE %d\n", mode) + finish + std::string(kSources) +

@@ -38,10 +38,13 @@ Result<std::string> defines(const ir::Node& n, Signature* s) {
       out += std::string("#define PERI_") + name + axis[d] + " " + value + "\n";
     };
     const auto fixed = [&](const char* name, int64_t value) { define(name, "(" + std::to_string(value) + ")"); };
-    fixed("KERNEL_", here ? kernel[k] : 1), fixed("STRIDE_", here ? strides[k] : 1);
-    fixed("DILATION_", here ? dilations[k] : 1), fixed("PAD_", here ? pads[k] : 0);
+    fixed("KERNEL_", here ? kernel[k] : 1);
+    fixed("STRIDE_", here ? strides[k] : 1);
+    fixed("DILATION_", here ? dilations[k] : 1);
+    fixed("PAD_", here ? pads[k] : 0);
     fixed("END_", here ? pads[rank + k] : 0);
-    define("IN_", here ? s->size(x[2 + k]) : "1"), define("OUT_", here ? s->size(y[2 + k]) : "1");
+    define("IN_", here ? s->size(x[2 + k]) : "1");
+    define("OUT_", here ? s->size(y[2 + k]) : "1");
   }
   return out;
 }

@@ -103,10 +103,15 @@ Result<Plan> plan(const Problem& p) {
   };
   PERI_ASSIGN(const std::string from, s.value(p, *n.in(0)));
   const char* const type = x.dtype == DType::kF32 ? "f32" : x.dtype == DType::kF16 ? "f16" : "bf16";
-  define("X", from), define("LOAD", std::string("peri_load_8_") + type);
-  define("ACROSS", s.size(across)), define("SHARES", s.size(shares)), define("PIXELS", s.size(pixels));
-  define("CHANNELS", s.size(d[1])), define("RESULTS", s.size(d[0] * d[1]));
-  define("SHARES_ARE_ONE", shares == 1 ? "1" : "0"), define("START", max ? "(-peri_inf())" : "0.0f");
+  define("X", from);
+  define("LOAD", std::string("peri_load_8_") + type);
+  define("ACROSS", s.size(across));
+  define("SHARES", s.size(shares));
+  define("PIXELS", s.size(pixels));
+  define("CHANNELS", s.size(d[1]));
+  define("RESULTS", s.size(d[0] * d[1]));
+  define("SHARES_ARE_ONE", shares == 1 ? "1" : "0");
+  define("START", max ? "(-peri_inf())" : "0.0f");
   if (shares > 1) define("PARTS", s.workspace());
   body += std::string("PERI_DEVICE float peri_join(const float a, const float b) { return ") +
           (max ? "peri_max(a, b)" : "a + b") +
@@ -116,7 +121,7 @@ Result<Plan> plan(const Problem& p) {
   body += finish + std::string(kKernel) + std::string(shares > 1 ? kJoin : "");
   Plan out;
   const int64_t blocks = d[0] * shares * across, results = d[0] * d[1];
-  if (blocks > cuda::kMostBlocks) return refused("more parts than a grid has blocks");
+  if (blocks > cuda::kMaxBlocks) return refused("more parts than a grid has blocks");
   if (results == 0) return out;
   const std::string text = s.text(cuda::most_elements(p), body);
   out.launches.push_back(s.launch("peri_pool_parts", text, blocks, 256));

@@ -40,7 +40,10 @@ Result<std::vector<Axis>> axes_of(const ir::Node& n, const std::vector<int64_t>&
     a.scale = scales ? scales->constant->f64(place)
                      : static_cast<double>(y[a.at]) / static_cast<double>(std::max<int64_t>(x[a.at], 1));
     if (!(a.scale > 0)) return refused("a bad scale");
-    if (roi) a.start = roi->constant->f64(place), a.end = roi->constant->f64(place + static_cast<int64_t>(axes.size()));
+    if (roi) {
+      a.start = roi->constant->f64(place);
+      a.end = roi->constant->f64(place + static_cast<int64_t>(axes.size()));
+    }
     if (a.scale != 1 || x[a.at] != y[a.at] || roi) out.push_back(a);
   }
   return out;

@@ -15,10 +15,21 @@ Result<MatchedConv> read_conv(const Problem& p) {
   if (pads.size() != 4 || strides.size() != 2 || dilations.size() != 2) return refused("bad attributes");
   MatchedConv s;
   ConvShape& c = s.shape;
-  c.n = x[0], c.ic = x[1], c.ih = x[2], c.iw = x[3];
-  c.oc = w[0], c.kh = w[2], c.kw = w[3];
-  c.sh = strides[0], c.sw = strides[1], c.dh = dilations[0], c.dw = dilations[1];
-  c.top = pads[0], c.left = pads[1], c.bottom = pads[2], c.right = pads[3];
+  c.n = x[0];
+  c.ic = x[1];
+  c.ih = x[2];
+  c.iw = x[3];
+  c.oc = w[0];
+  c.kh = w[2];
+  c.kw = w[3];
+  c.sh = strides[0];
+  c.sw = strides[1];
+  c.dh = dilations[0];
+  c.dw = dilations[1];
+  c.top = pads[0];
+  c.left = pads[1];
+  c.bottom = pads[2];
+  c.right = pads[3];
   c.groups = n.i("group", 1);
   if (const std::string pad = n.s("auto_pad", "NOTSET"); pad != "NOTSET") {
     if (pad == "VALID")

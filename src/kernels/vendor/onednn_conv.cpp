@@ -33,13 +33,20 @@ std::vector<Piece> cut_pieces(const ConvShape& s, Cut cut) {
   for (int64_t image = 0; image < s.n; image += cut.images) {
     for (int64_t k = 0; k < slices; ++k) {
       Piece p;
-      p.image = image, p.images = std::min(cut.images, s.n - image);
-      p.row = s.oh() * k / slices, p.rows = s.oh() * (k + 1) / slices - p.row;
+      p.image = image;
+      p.images = std::min(cut.images, s.n - image);
+      p.row = s.oh() * k / slices;
+      p.rows = s.oh() * (k + 1) / slices - p.row;
       const int64_t begin = p.row * s.sh - s.top, end = (p.row + p.rows - 1) * s.sh - s.top + s.dh * (s.kh - 1) + 1;
-      p.pad_top = std::max<int64_t>(0, -begin), p.pad_bottom = std::max<int64_t>(0, end - s.ih);
-      p.in_row = std::max<int64_t>(0, begin), p.in_rows = std::min(end, s.ih) - p.in_row;
+      p.pad_top = std::max<int64_t>(0, -begin);
+      p.pad_bottom = std::max<int64_t>(0, end - s.ih);
+      p.in_row = std::max<int64_t>(0, begin);
+      p.in_rows = std::min(end, s.ih) - p.in_row;
       // Whole images stay whole, with input rows that no output reads.
-      if (p.images > 1 && slices == 1) p.in_rows = s.ih, p.pad_bottom = s.bottom;
+      if (p.images > 1 && slices == 1) {
+        p.in_rows = s.ih;
+        p.pad_bottom = s.bottom;
+      }
       out.push_back(p);
     }
   }

@@ -56,7 +56,9 @@ Result<Product> read(const Problem& p) {
   if (a.size() < 2 || b.size() != 2) return refused("takes a right side of two dimensions only");
   if (n.i("transA") != 0 || n.f("alpha", 1.0) != 1.0) return refused("a transposed or scaled left side");
   out.transposed = n.i("transB") != 0;
-  out.k = a.back(), out.n = b[out.transposed ? 0 : 1], out.m = 1;
+  out.k = a.back();
+  out.n = b[out.transposed ? 0 : 1];
+  out.m = 1;
   for (size_t axis = 0; axis + 1 < a.size(); ++axis) out.m *= a[axis];
   if (out.m < 1 || out.n < 1 || out.k < 1) return refused("an empty product");
   PERI_ASSIGN(MatchedEpilogue matched, match_epilogue(p, n, n.out()->type.rank() - 1));

@@ -107,7 +107,9 @@ Result<CellNode> read_cell(const ir::Node& node, int64_t gates, std::span<const 
   const Shape &x = *node.in(0)->type.shape, &r = *node.in(2)->type.shape;
   const auto number = [](const Dim& d) { return d.is_const() ? d.value() : 0; };
   if (x.size() != 3 || r.size() != 3) return cell;
-  cell.steps = number(x[cell.batch_first]), cell.batch = number(x[!cell.batch_first]), cell.input = number(x[2]);
+  cell.steps = number(x[cell.batch_first]);
+  cell.batch = number(x[!cell.batch_first]);
+  cell.input = number(x[2]);
   cell.hidden = number(r[2]);
   return cell;
 }

@@ -61,12 +61,12 @@ Result<WindowSpec> window_spec(const ir::Node& node, std::vector<int64_t> kernel
     s.window.pad_begin.assign(rank, 0);
     s.window.pad_end.assign(rank, 0);
   }
-  constexpr int64_t kLimit = int64_t{1} << 24;  // keeps index arithmetic far from wrapping, and runs finite
+  constexpr int64_t kMaxStep = int64_t{1} << 24;  // keeps index arithmetic far from wrapping, and runs finite
   for (size_t d = 0; d < rank; ++d) {
     PERI_ASSIGN(const int64_t reach,
                 checked_mul(s.window.kernel[d], s.window.dilation[d], "kernel_shape times dilations"));
     for (int64_t v : {reach, s.window.stride[d], s.window.pad_begin[d], s.window.pad_end[d]})
-      if (v > kLimit)
+      if (v > kMaxStep)
         return invalid("a window attribute is out of range").expecting("values <= 2^24").but_found(std::to_string(v));
   }
   return s;

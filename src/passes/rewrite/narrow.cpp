@@ -9,10 +9,10 @@ namespace peri::passes {
 
 namespace {
 constexpr uint32_t kSign = 0x80000000, kInfinity = 0x7f800000;
-constexpr uint32_t kLeastHalf = 0x38800000;   // 2^-14, the least normal float16
-constexpr uint32_t kAboveHalf = 0x477ff000;   // 65520, from which on float16 rounds to infinity
-constexpr uint32_t kAboveBrain = 0x7f7f8000;  // the same of bfloat16
-constexpr uint16_t kMostHalf = 0x7bff, kMostBrain = 0x7f7f;
+constexpr uint32_t kMinNormalHalf = 0x38800000;  // 2^-14, the least normal float16
+constexpr uint32_t kAboveHalf = 0x477ff000;      // 65520, from which on float16 rounds to infinity
+constexpr uint32_t kAboveBrain = 0x7f7f8000;     // the same of bfloat16
+constexpr uint16_t kMaxHalf = 0x7bff, kMaxBrain = 0x7f7f;
 
 // Nearest even with `bits` of the significand left out. REQUIRES: no NaN.
 uint32_t rounded(uint32_t magnitude, int bits) {
@@ -22,24 +22,24 @@ uint32_t rounded(uint32_t magnitude, int bits) {
 uint16_t to_half(float v) {
   const uint32_t all = std::bit_cast<uint32_t>(v), magnitude = all & ~kSign;
   const uint16_t sign = static_cast<uint16_t>((all & kSign) >> 16);
-  if (magnitude >= kAboveHalf && magnitude < kInfinity) return sign | kMostHalf;
-  if (magnitude < kLeastHalf || magnitude >= kInfinity) return f32_to_f16(v);
+  if (magnitude >= kAboveHalf && magnitude < kInfinity) return sign | kMaxHalf;
+  if (magnitude < kMinNormalHalf || magnitude >= kInfinity) return f32_to_f16(v);
   return sign | static_cast<uint16_t>(rounded(magnitude, 13) - (uint32_t{112} << 10));
 }
 
 uint16_t to_brain(float v) {
   const uint32_t all = std::bit_cast<uint32_t>(v), magnitude = all & ~kSign;
   const uint16_t sign = static_cast<uint16_t>((all & kSign) >> 16);
-  if (magnitude >= kAboveBrain && magnitude < kInfinity) return sign | kMostBrain;
+  if (magnitude >= kAboveBrain && magnitude < kInfinity) return sign | kMaxBrain;
   if (magnitude >= kInfinity) return f32_to_bf16(v);
   return sign | static_cast<uint16_t>(rounded(magnitude, 16));
 }
 
 bool is_half(float v) {
   const uint32_t magnitude = std::bit_cast<uint32_t>(v) & ~kSign;
-  if (magnitude >= kLeastHalf && magnitude < kAboveHalf) return (magnitude & 0x1fff) == 0;
+  if (magnitude >= kMinNormalHalf && magnitude < kAboveHalf) return (magnitude & 0x1fff) == 0;
   if (magnitude == kInfinity) return true;
-  return magnitude < kLeastHalf && std::ldexp(v, 24) == std::trunc(std::ldexp(v, 24));
+  return magnitude < kMinNormalHalf && std::ldexp(v, 24) == std::trunc(std::ldexp(v, 24));
 }
 bool is_brain(float v) {
   const uint32_t magnitude = std::bit_cast<uint32_t>(v) & ~kSign;

@@ -43,12 +43,17 @@ static Enqueue* enqueue;  // null: products run at once
 
 // What a test asks of the fake.
 void fake_lt_reset(void) {
-  version = 130100, algos = 3;
+  version = 130100;
+  algos = 3;
   calls = failing_call = live = products = 0;
   failing_status = 0;
   enqueue = NULL;
 }
-void fake_lt_fail(long call, int status) { calls = 0, failing_call = call, failing_status = status; }
+void fake_lt_fail(long call, int status) {
+  calls = 0;
+  failing_call = call;
+  failing_status = status;
+}
 long fake_lt_calls(void) { return calls; }
 long fake_lt_live(void) { return live; }
 long fake_lt_products(void) { return products; }
@@ -109,8 +114,14 @@ int cublasLtMatrixLayoutCreate(void** layout, int type, uint64_t rows, uint64_t 
 int cublasLtMatrixLayoutDestroy(void* layout) { return end(layout); }
 int cublasLtMatrixLayoutSetAttribute(Layout* l, int attribute, const void* value, size_t bytes) {
   BEGIN;
-  if (attribute == 5 && bytes == 4) return memcpy(&l->count, value, 4), 0;
-  if (attribute == 6 && bytes == 8) return memcpy(&l->stride, value, 8), 0;
+  if (attribute == 5 && bytes == 4) {
+    memcpy(&l->count, value, 4);
+    return 0;
+  }
+  if (attribute == 6 && bytes == 8) {
+    memcpy(&l->stride, value, 8);
+    return 0;
+  }
   return kInvalid;
 }
 int cublasLtMatmulPreferenceCreate(void** wishes) {
@@ -120,9 +131,18 @@ int cublasLtMatmulPreferenceCreate(void** wishes) {
 int cublasLtMatmulPreferenceDestroy(void* wishes) { return end(wishes); }
 int cublasLtMatmulPreferenceSetAttribute(Wishes* w, int attribute, const void* value, size_t bytes) {
   BEGIN;
-  if (attribute == 1 && bytes == 8) return memcpy(&w->workspace, value, 8), 0;
-  if (attribute == 3 && bytes == 4) return memcpy(&w->reductions, value, 4), 0;
-  if (attribute >= 5 && attribute <= 8 && bytes == 4) return memcpy(&w->alignment[attribute - 5], value, 4), 0;
+  if (attribute == 1 && bytes == 8) {
+    memcpy(&w->workspace, value, 8);
+    return 0;
+  }
+  if (attribute == 3 && bytes == 4) {
+    memcpy(&w->reductions, value, 4);
+    return 0;
+  }
+  if (attribute >= 5 && attribute <= 8 && bytes == 4) {
+    memcpy(&w->alignment[attribute - 5], value, 4);
+    return 0;
+  }
   return kInvalid;
 }
 
@@ -150,7 +170,9 @@ int cublasLtMatmulAlgoGetHeuristic(void* handle, const Product* p, const Layout*
   *count = 0;
   for (int k = 0; k < algos && *count < most; ++k) {
     Found f = {0};
-    f.algo.numbers[0] = kFirstAlgo + (uint32_t)k, f.algo.numbers[1] = 20 + (uint32_t)k, f.algo.numbers[8] = 2;
+    f.algo.numbers[0] = kFirstAlgo + (uint32_t)k;
+    f.algo.numbers[1] = 20 + (uint32_t)k;
+    f.algo.numbers[8] = 2;
     f.algo.numbers[2] = k == 1 ? 4 : 1;
     f.workspace = workspace_of(&f.algo);
     if (takes(&f.algo, p) && f.workspace <= w->workspace) found[(*count)++] = f;
@@ -167,13 +189,15 @@ static size_t width(int attribute) { return attribute >= 7 ? 2 : 4; }
 int cublasLtMatmulAlgoConfigSetAttribute(Algo* algo, int attribute, const void* value, size_t bytes) {
   BEGIN;
   if (attribute < 1 || attribute > 8 || bytes != width(attribute)) return kInvalid;
-  return memcpy(&algo->numbers[attribute], value, bytes), 0;
+  memcpy(&algo->numbers[attribute], value, bytes);
+  return 0;
 }
 int cublasLtMatmulAlgoConfigGetAttribute(const Algo* algo, int attribute, void* value, size_t bytes, size_t* written) {
   BEGIN;
   if (attribute < 0 || attribute > 8 || bytes != width(attribute)) return kInvalid;
   *written = bytes;
-  return memcpy(value, &algo->numbers[attribute], bytes), 0;
+  memcpy(value, &algo->numbers[attribute], bytes);
+  return 0;
 }
 int cublasLtMatmulAlgoCheck(void* handle, const Product* p, const Layout* a, const Layout* b, const Layout* c,
                             const Layout* d, const Algo* algo, Found* found) {

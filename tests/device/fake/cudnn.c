@@ -32,10 +32,15 @@ static void* stream;
 // What a test asks of the fake.
 void fake_dnn_reset(void) {
   calls = failing_call = live = runs = 0;
-  failing_status = 0, version = 91900;
+  failing_status = 0;
+  version = 91900;
   enqueue = NULL;
 }
-void fake_dnn_fail(long call, int status) { calls = 0, failing_call = call, failing_status = status; }
+void fake_dnn_fail(long call, int status) {
+  calls = 0;
+  failing_call = call;
+  failing_status = status;
+}
 long fake_dnn_calls(void) { return calls; }
 long fake_dnn_live(void) { return live; }
 long fake_dnn_runs(void) { return runs; }
@@ -156,7 +161,10 @@ int cudnnBackendGetAttribute(Descriptor* d, int name, int type, int64_t most, in
     if (*count && most) *(int*)values = 4;
   } else if (name == 302) {
     *count = d->number == kKnobbed ? 2 : 0;
-    for (int64_t k = 0; k < most && k < *count; ++k) out[k]->number = 2 + k, out[k]->value = 1 - k;
+    for (int64_t k = 0; k < most && k < *count; ++k) {
+      out[k]->number = 2 + k;
+      out[k]->value = 1 - k;
+    }
   } else if (name == 600) {
     *count = 1;
     *(int*)values = (int)d->number;
@@ -237,8 +245,11 @@ int cudnnBackendExecute(void* handle, const Descriptor* plan, const Descriptor* 
     call.w[k] = whole(part(first, 703, 0), 902, k);
     call.y[k] = whole(part(first, 705, 0), 902, k);
   }
-  for (int k = 0; k < 2; ++k)
-    call.dilation[k] = whole(how, 102, k), call.stride[k] = whole(how, 103, k), call.before[k] = whole(how, 105, k);
+  for (int k = 0; k < 2; ++k) {
+    call.dilation[k] = whole(how, 102, k);
+    call.stride[k] = whole(how, 103, k);
+    call.before[k] = whole(how, 105, k);
+  }
   for (int64_t k = 1; k < attribute(graph, 801)->count; ++k)
     if (number(part(part(graph, 801, (int)k), 750, 0), 0) == 100) call.relu = 1;
   for (int k = 0; k < attribute(pack, 1000)->count; ++k) {

@@ -122,7 +122,8 @@ int cuCtxPopCurrent_v2(void** context) {
 }
 int cuMemGetInfo_v2(size_t* available, size_t* total) {
   BEGIN;
-  *available = (size_t)1 << 29, *total = (size_t)1 << 30;
+  *available = (size_t)1 << 29;
+  *total = (size_t)1 << 30;
   END;
 }
 int cuMemPoolCreate(void** pool, const void* props) {
@@ -201,7 +202,8 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream)
 int cuStreamCreate(void** stream, unsigned flags) {
   BEGIN;
   Stream* s = calloc(1, sizeof *s);
-  s->next = streams, streams = s;
+  s->next = streams;
+  streams = s;
   *stream = s;
   ++live;
   END;
@@ -364,8 +366,10 @@ int cuLaunchKernelEx(const void* config, void* kernel, void** parameters, void**
     return leave(sticky);
   }
   Op op = {.kind = (int)(intptr_t)kernel};
-  op.x = *(float**)parameters[0], op.y = *(float**)parameters[1];
-  op.a = *(float*)parameters[2], op.n = *(int*)parameters[3];
+  op.x = *(float**)parameters[0];
+  op.y = *(float**)parameters[1];
+  op.a = *(float*)parameters[2];
+  op.n = *(int*)parameters[3];
   enqueue(c->stream, op);
   END;
 }

@@ -56,15 +56,24 @@ static __thread void* current;
 
 // What a test asks of the fake.
 void fake_reset(void) {
-  version = 13000, devices = 1, pools = 1;
+  version = 13000;
+  devices = 1;
+  pools = 1;
   calls = failing_call = live = 0;
   failing_code = sticky = 0;
 }
-void fake_fail(long call, int code) { calls = 0, failing_call = call, failing_code = code; }
+void fake_fail(long call, int code) {
+  calls = 0;
+  failing_call = call;
+  failing_code = code;
+}
 long fake_calls(void) { return calls; }
 long fake_live(void) { return live; }
 void fake_version(int driver) { version = driver; }
-void fake_devices(int count, int with_pools) { devices = count, pools = with_pools; }
+void fake_devices(int count, int with_pools) {
+  devices = count;
+  pools = with_pools;
+}
 
 static int is_sticky(int code) { return code >= 700 && code < 800 && code != 701; }
 static int enter(void) {

@@ -17,7 +17,10 @@ void fake_nvrtc_fail(long call, int code) {
   failing_code = code;
 }
 long fake_nvrtc_live(void) { return live; }
-void fake_nvrtc_version(int major, int minor) { major_version = major, minor_version = minor; }
+void fake_nvrtc_version(int major, int minor) {
+  major_version = major;
+  minor_version = minor;
+}
 void fake_cudnn_version(size_t v) { cudnn_version = v; }
 
 typedef struct {
@@ -27,7 +30,8 @@ typedef struct {
 static int fails(void) { return ++calls == failing_call ? failing_code : 0; }
 
 int nvrtcVersion(int* major, int* minor) {
-  *major = major_version, *minor = minor_version;
+  *major = major_version;
+  *minor = minor_version;
   return 0;
 }
 const char* nvrtcGetErrorString(int code) { return code == 1 ? "NVRTC_ERROR_OUT_OF_MEMORY" : "NVRTC_ERROR_FAKE"; }
@@ -36,7 +40,8 @@ int nvrtcGetNumSupportedArchs(int* n) {
   return fails();
 }
 int nvrtcGetSupportedArchs(int* chips) {
-  chips[0] = 80, chips[1] = 90;
+  chips[0] = 80;
+  chips[1] = 90;
   return fails();
 }
 int nvrtcCreateProgram(void** program, const char* text, const char* name, int n, const char* const* t,
@@ -147,7 +152,8 @@ int nvrtcGetProgramLog(void* program, char* to) {
 size_t cudnnGetVersion(void) { return cudnn_version; }
 size_t cublasLtGetVersion(void) { return 130100; }
 int nvJitLinkVersion(unsigned* major, unsigned* minor) {
-  *major = 13, *minor = 0;
+  *major = 13;
+  *minor = 0;
   return 0;
 }
 

@@ -1,2 +1,5 @@
 // A driver that has nothing but its version: its functions came later.
-int cuDriverGetVersion(int* v) { return *v = 12000, 0; }
+int cuDriverGetVersion(int* v) {
+  *v = 12000;
+  return 0;
+}

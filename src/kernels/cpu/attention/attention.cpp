@@ -8,7 +8,7 @@
 namespace peri::kernels::cpu::attention {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 40;
+constexpr int64_t kMaxReach = int64_t{1} << 40;
 
 const Loops& loops(Isa isa) { return isa == Isa::kAvx512 ? avx512::kLoops : avx2::kLoops; }
 
@@ -17,10 +17,10 @@ bool fits(const Strides& s, int64_t batch, int64_t heads, int64_t rows, int64_t 
   int64_t reach = 0;
   for (int d = 0; d < 4; ++d) {
     int64_t part = 0;
-    if (strides[d] < 0 || __builtin_mul_overflow(strides[d], dims[d] - 1, &part) || part > kMost) return false;
+    if (strides[d] < 0 || __builtin_mul_overflow(strides[d], dims[d] - 1, &part) || part > kMaxReach) return false;
     reach += part;
   }
-  return reach <= kMost;
+  return reach <= kMaxReach;
 }
 
 int64_t tile_size(const Plan& plan) { return loops(plan.isa).tile_queries; }
@@ -50,15 +50,15 @@ Result<Plan> make_plan(const Shape& s, Isa isa, int64_t tiles_each) {
       !fits(s.o, s.batch, s.heads, s.queries, s.value_depth) ||
       (s.mask != Mask::kNone && !fits(s.mask_strides, s.batch, s.heads, s.queries, s.keys)))
     return invalid("attention: strides are negative or reach too far");
-  if (s.causal && (s.causal_offset < 0 || s.causal_offset > kMost))
+  if (s.causal && (s.causal_offset < 0 || s.causal_offset > kMaxReach))
     return invalid("attention: a causal offset below 0");
   const int64_t tile = loops(isa).tile_queries;
-  if ((s.keys + s.depth + 1) > kMost / (tile * 4)) return invalid("attention: too many keys");
+  if ((s.keys + s.depth + 1) > kMaxReach / (tile * 4)) return invalid("attention: too many keys");
   plan.tiles = (s.queries + tile - 1) / tile;
   plan.blocks = (plan.tiles + tiles_each - 1) / tiles_each;
   int64_t tasks = 0;
   if (__builtin_mul_overflow(s.batch, s.heads, &tasks) || __builtin_mul_overflow(tasks, plan.blocks, &tasks) ||
-      tasks > kMost)
+      tasks > kMaxReach)
     return invalid("attention: too large");
   plan.tasks = tasks;
   plan.scratch = (s.keys + s.depth + 1) * tile * static_cast<int64_t>(sizeof(float));

@@ -168,12 +168,12 @@ PERI_SIMD void value_columns(const Tile& t, const float* scores, const float* in
 }
 
 PERI_SIMD void all_values(const Tile& t, const float* scores, const float* inverse) {
-  constexpr int kMost = kLanes == 16 ? 4 : 2;
+  constexpr int kMaxVectors = kLanes == 16 ? 4 : 2;
   for (int64_t d = 0; d < t.value_depth;) {
     const int64_t rest = t.value_depth - d, vectors = (rest + kLanes - 1) / kLanes;
-    const int64_t taken = vectors < kMost ? vectors : kMost;
+    const int64_t taken = vectors < kMaxVectors ? vectors : kMaxVectors;
     const int64_t end = taken * kLanes, last = rest >= end ? kLanes : rest - (taken - 1) * kLanes;
-    if constexpr (kMost == 4) {
+    if constexpr (kMaxVectors == 4) {
       if (taken == 4) value_columns<4>(t, scores, inverse, d, last);
       if (taken == 3) value_columns<3>(t, scores, inverse, d, last);
     }

@@ -9,8 +9,8 @@
 namespace peri::kernels::cpu::block {
 namespace {
 
-constexpr size_t kMostSteps = 24;  // at most four stages each
-static_assert(kMostSteps * 4 <= kMostStages);
+constexpr size_t kMaxSteps = 24;  // at most four stages each
+static_assert(kMaxSteps * 4 <= kMaxStages);
 
 class Chains {
  public:
@@ -27,7 +27,7 @@ class Chains {
     plan_->steps.clear();
     for (size_t k = 0; k < old.size();) {
       size_t end = k;
-      while (end < old.size() && end - k < kMostSteps && open(old[end])) ++end;
+      while (end < old.size() && end - k < kMaxSteps && open(old[end])) ++end;
       if (end == k) {
         count_reads(old[k]);
         plan_->steps.push_back(old[k++]);

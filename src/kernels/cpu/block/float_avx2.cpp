@@ -1,4 +1,4 @@
-// The float loops, chains and reductions of block programs for avx2.
+// The float loops, chains and reductions of block code for avx2.
 #define PERI_ISA avx2
 #include "kernels/cpu/simd/vec_avx2.hpp"
 //

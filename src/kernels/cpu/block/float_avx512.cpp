@@ -1,4 +1,4 @@
-// The float loops, chains and reductions of block programs for avx512.
+// The float loops, chains and reductions of block code for avx512.
 #define PERI_ISA avx512
 #include "kernels/cpu/simd/vec_avx512.hpp"
 //

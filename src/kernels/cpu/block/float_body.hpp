@@ -1,4 +1,4 @@
-// Float loops of block programs, written once; included by float_avx2.cpp and float_avx512.cpp, which set PERI_ISA.
+// Float loops of block code, written once; included by float_avx2.cpp and float_avx512.cpp, which set PERI_ISA.
 
 #include "kernels/cpu/block/loops.hpp"
 #include "kernels/cpu/simd/arrays.hpp"

@@ -1,4 +1,4 @@
-// The loops that block programs are made of: one function pointer for an instruction (or a stage of a chain), chosen
+// The loops that block code are made of: one function pointer for an instruction (or a stage of a chain), chosen
 // when the plan is made, run over a tile; no dispatch by element. Plain types only: sources by instruction set see
 // this.
 #pragma once
@@ -50,7 +50,7 @@ struct Stage {
   int64_t mask[2];
   float imm[2];
 };
-constexpr int kMostStages = 96;
+constexpr int kMaxStages = 96;
 
 // How a stage takes its operands; x is the value in the registers, p and q lie in memory.
 enum class Form : uint8_t {

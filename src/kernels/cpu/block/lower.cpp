@@ -1,4 +1,4 @@
-// Lowering of block programs: aliases instead of loads, fused pairs, outputs computed in place, scratch shared by
+// Lowering of block code: aliases instead of loads, fused pairs, outputs computed in place, scratch shared by
 // lifetime.
 #include "kernels/cpu/block/lower.hpp"
 
@@ -23,8 +23,7 @@ bool periodic(const Plan& plan, size_t input) {
 // Builds slots and steps from the program with its loads and constants first; registers are known by number.
 class Lowering {
  public:
-  Lowering(const Program& p, Plan* plan, bool by_row)
-      : p_(p), plan_(plan), by_row_(by_row), loops_(kernels(plan->isa)) {
+  Lowering(const Code& p, Plan* plan, bool by_row) : p_(p), plan_(plan), by_row_(by_row), loops_(kernels(plan->isa)) {
     for (const bool early : {true, false}) {
       for (const Instruction& i : p.code) {
         if ((i.op == Op::kLoad || i.op == Op::kConst) == early) code_.push_back(i);
@@ -274,7 +273,7 @@ class Lowering {
     }
   }
 
-  const Program& p_;
+  const Code& p_;
   Plan* plan_;
   bool by_row_;
   const Kernels& loops_;
@@ -298,6 +297,6 @@ bool is_dense(const Plan& plan, size_t input) {
   return true;
 }
 
-void lower(const Program& program, bool by_row, Plan* plan) { Lowering(program, plan, by_row).run(); }
+void lower(const Code& program, bool by_row, Plan* plan) { Lowering(program, plan, by_row).run(); }
 
 }  // namespace peri::kernels::cpu::block

@@ -12,6 +12,6 @@ bool is_constant(const Plan& plan, size_t input);
 
 // Fills in slots, steps, constants and scratch of a plan whose dims and tiles are chosen. `by_row`: every tile lies
 // within one row of the innermost dim.
-void lower(const Program& program, bool by_row, Plan* plan);
+void lower(const Code& program, bool by_row, Plan* plan);
 
 }  // namespace peri::kernels::cpu::block

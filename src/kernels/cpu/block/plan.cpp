@@ -14,19 +14,19 @@ constexpr int64_t kTile = 1024;           // elements: 4 KiB of f32, so that a c
 constexpr int64_t kStreamTile = 8192;     // where nothing is kept in L1 from step to step
 constexpr int64_t kLine = 16;             // elements of a cache line
 constexpr int64_t kTaskElements = 32768;  // least work of a task, elements
-constexpr int64_t kMostTasks = 512;
-constexpr int64_t kMostElements = int64_t{1} << 48;
+constexpr int64_t kMaxTasks = 512;
+constexpr int64_t kMaxElements = int64_t{1} << 48;
 
 int64_t round_up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
 
-Status check_space(const Program& p, const Space& s) {
+Status check_space(const Code& p, const Space& s) {
   if (s.strides.size() != p.inputs.size())
     return invalid("block plan: strides for %zu inputs, the program has %zu", s.strides.size(), p.inputs.size());
   if (s.reduced < 0 || static_cast<size_t>(s.reduced) > s.dims.size() || s.dims.size() > 64)
     return invalid("block plan: %d of %zu dims reduced", s.reduced, s.dims.size());
   int64_t count = 1;
   for (int64_t d : s.dims) {
-    if (d < 0 || __builtin_mul_overflow(count, std::max<int64_t>(d, 1), &count) || count > kMostElements)
+    if (d < 0 || __builtin_mul_overflow(count, std::max<int64_t>(d, 1), &count) || count > kMaxElements)
       return invalid("block plan: the space is too large");
   }
   for (const auto& strides : s.strides) {
@@ -35,7 +35,7 @@ Status check_space(const Program& p, const Space& s) {
     for (size_t d = 0; d < strides.size(); ++d) {
       int64_t step = 0;
       if (strides[d] < 0 || __builtin_mul_overflow(strides[d], std::max<int64_t>(s.dims[d] - 1, 0), &step) ||
-          __builtin_add_overflow(reach, step, &reach) || reach > kMostElements)
+          __builtin_add_overflow(reach, step, &reach) || reach > kMaxElements)
         return invalid("block plan: strides reach too far");
     }
   }
@@ -75,7 +75,7 @@ void collapse(const Space& s, Plan* plan) {
 
 // Elements of a tile. What one chain does from memory to memory keeps nothing in L1: fewer, longer tiles cost less. A
 // row that repeats is kept there, and short (block_bench, bias C=64, Zen 5: 0.93 of copy with 1024, 0.83 with 4096).
-int64_t tile_elements(const Program& p, const Plan& plan) {
+int64_t tile_elements(const Code& p, const Plan& plan) {
   const auto f32 = [](DType t) { return t == DType::kF32; };
   bool streams =
       std::all_of(p.inputs.begin(), p.inputs.end(), f32) && std::all_of(p.outputs.begin(), p.outputs.end(), f32);
@@ -91,7 +91,7 @@ int64_t tile_elements(const Program& p, const Plan& plan) {
 }
 
 // Tiles: chunks of one row where rows are long, else whole rows (whole reductions, if those are short).
-void choose_tiles(const Program& p, Plan* plan, bool* by_row) {
+void choose_tiles(const Code& p, Plan* plan, bool* by_row) {
   const int64_t inner = plan->dims.back();
   const bool reduces = plan->reductions > 0;
   const int64_t tile = tile_elements(p, *plan);
@@ -120,7 +120,7 @@ void choose_tiles(const Program& p, Plan* plan, bool* by_row) {
 }
 
 // Cuts the tiles into tasks of some tens of thousands of elements; few long reductions are cut inside.
-void choose_tasks(const Program& p, Plan* plan) {
+void choose_tasks(const Code& p, Plan* plan) {
   int64_t weight = 1;
   for (const Instruction& i : p.code) weight += i.op >= Op::kExp && i.op <= Op::kMish ? 2 : 0;
   const int64_t least = std::max<int64_t>(4096, kTaskElements / std::min<int64_t>(weight, 4));
@@ -130,7 +130,7 @@ void choose_tasks(const Program& p, Plan* plan) {
   if (plan->reductions > 0 && plan->reduce_count > plan->tile)
     plan->unit = plan->reduce_count / plan->block * tiles_per_block;
   const int64_t units = plan->tiles / plan->unit;
-  const int64_t wanted = std::clamp<int64_t>(plan->count / least, 1, kMostTasks);
+  const int64_t wanted = std::clamp<int64_t>(plan->count / least, 1, kMaxTasks);
   plan->tasks = std::min(units, wanted);
   if (plan->unit > 1 && units < 16 && wanted > units) {
     plan->parts = std::min(plan->unit, (wanted + units - 1) / units);
@@ -140,7 +140,7 @@ void choose_tasks(const Program& p, Plan* plan) {
 
 }  // namespace
 
-Result<Plan> make_plan(const Program& program, const Space& space, Isa isa) {
+Result<Plan> make_plan(const Code& program, const Space& space, Isa isa) {
   PERI_TRY(check_space(program, space));
   Plan plan;
   plan.isa = isa;

@@ -1,11 +1,11 @@
-// A plan: a block program bound to shapes and an instruction set. Pure data and pure functions: which loops run, over
+// A plan: block code bound to shapes and an instruction set. Pure data and pure functions: which loops run, over
 // which tiles, in which tasks. Tasks depend on the problem only, so the bits are the same for any number of threads.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "kernels/block/program.hpp"
+#include "kernels/block/code.hpp"
 #include "kernels/block/space.hpp"
 #include "kernels/cpu/block/kernels.hpp"
 
@@ -13,6 +13,7 @@ namespace peri::kernels::cpu::block {
 
 // Programs and spaces are the same for every device.
 using kernels::block::broadcast_strides;
+using kernels::block::Code;
 using kernels::block::Instruction;
 using kernels::block::is_reduction;
 using kernels::block::kMaxArguments;
@@ -21,7 +22,6 @@ using kernels::block::op_row;
 using kernels::block::OpRow;
 using kernels::block::parse;
 using kernels::block::print;
-using kernels::block::Program;
 using kernels::block::Space;
 using kernels::block::type_name;
 using kernels::block::type_size;
@@ -114,7 +114,7 @@ struct Args {
 };
 
 // An error where shapes do not fit the program or sizes overflow. The program must be verified.
-Result<Plan> make_plan(const Program& program, const Space& space, Isa isa);
+Result<Plan> make_plan(const Code& program, const Space& space, Isa isa);
 
 int64_t task_count(const Plan& plan);
 int64_t scratch_bytes(const Plan& plan);    // for each running task, 64-byte aligned

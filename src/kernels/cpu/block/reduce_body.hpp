@@ -1,4 +1,4 @@
-// Reduction loops of block programs: four vector sums (or maxima) side by side, joined in one fixed order, so that the
+// Reduction loops of block code: four vector sums (or maxima) side by side, joined in one fixed order, so that the
 // bits depend on the tile's length only. Included after float_body.hpp.
 
 namespace peri::kernels::cpu::block::PERI_ISA {

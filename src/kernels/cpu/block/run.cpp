@@ -223,8 +223,8 @@ class Task {
     const size_t bytes = static_cast<size_t>(n) * sizeof(float),
                  all = static_cast<size_t>(loops.vector) * sizeof(float);
     const int64_t skip = from * static_cast<int64_t>(sizeof(float));
-    int slots[2 * kMostStages];
-    char* places[2 * kMostStages];
+    int slots[2 * kMaxStages];
+    char* places[2 * kMaxStages];
     int used = 0;
     for (size_t k = 0; k < step.chain.size(); ++k) {
       for (int s = 0; s < 2; ++s) {
@@ -306,7 +306,7 @@ class Task {
   char* scratch_;
   Position here_;
   int64_t n_ = 0;
-  Stage stages_[kMostStages];
+  Stage stages_[kMaxStages];
   const Step* staged_ = nullptr;  // whose stages these are
   Partial* partial_ = nullptr;
   bool writes_ = true;

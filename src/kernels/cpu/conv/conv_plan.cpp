@@ -12,7 +12,7 @@ namespace {
 
 // Measured: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kBlockRows = 128, kMaxPointers = 8192;
-constexpr int64_t kDeepest = 1536;  // of a block of depth: 192 KiB of a panel of 32
+constexpr int64_t kMaxDepth = 1536;  // of a block of depth: 192 KiB of a panel of 32
 
 ConvKind kind_of(const ConvShape& s) {
   if (s.groups > 1 && s.groups == s.ic && s.ic == s.oc) return ConvKind::kDepthwise;
@@ -34,7 +34,7 @@ void plan_pointers(ConvPlan& plan, ConvCut cut) {
   const Grid grid = share_out(lines * ow, block, taps * channels, plan.panels, s.groups, {0, cut.panels});
   plan.row_blocks = plan.row_tiles ? std::min(grid.row_blocks, lines) : grid.row_blocks;
   plan.panel_blocks = grid.panel_blocks;
-  plan.taps_at_once = std::clamp<int64_t>(kDeepest / channels, 1, taps);
+  plan.taps_at_once = std::clamp<int64_t>(kMaxDepth / channels, 1, taps);
   plan.tasks = s.groups * plan.row_blocks * plan.panel_blocks;
   const int64_t rows = plan.row_tiles ? (lines + plan.row_blocks - 1) / plan.row_blocks * ow
                                       : (lines * ow + plan.row_blocks - 1) / plan.row_blocks;

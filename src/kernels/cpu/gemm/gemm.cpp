@@ -12,7 +12,7 @@ namespace {
 
 // Measured: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kBlockRows = 128, kMaxBlockRows = 256;
-constexpr int64_t kDeepest = 1536;
+constexpr int64_t kMaxDepth = 1536;
 
 // Panels [first, end) of n-block `block`.
 int64_t first_panel(const GemmPlan& plan, int64_t block) {
@@ -55,7 +55,7 @@ GemmPlan plan_gemm(const GemmShape& shape, Isa isa, Cut cut) {
   const Grid grid = share_out(shape.m, kBlockRows, shape.k, plan.panels, std::max<int64_t>(1, shape.batch), cut);
   plan.m_blocks = grid.row_blocks;
   plan.n_blocks = grid.panel_blocks;
-  const int64_t k_blocks = std::max<int64_t>(1, (shape.k + kDeepest - 1) / kDeepest);
+  const int64_t k_blocks = std::max<int64_t>(1, (shape.k + kMaxDepth - 1) / kMaxDepth);
   plan.k_block = std::max<int64_t>(1, (shape.k + k_blocks - 1) / k_blocks);
   plan.tasks = shape.batch * plan.m_blocks * plan.n_blocks;
   if (shape.b_form != BForm::kPacked) {

@@ -12,7 +12,9 @@ Status read_gemm(const Problem& p, const ir::Node& n, Product* s) {
   const std::vector<int64_t> a = dims_of(*n.in(0)), b = dims_of(*n.in(1)), y = dims_of(*n.out());
   if (n.i("transA")) return refused("a transposed left side");
   s->b_transposed = n.i("transB") != 0;
-  s->shape.m = y[0], s->shape.n = y[1], s->shape.k = a[1];
+  s->shape.m = y[0];
+  s->shape.n = y[1];
+  s->shape.k = a[1];
   if (n.f("alpha", 1.0) != 1.0) return refused("alpha is not 1");
   if (!n.in(2)) return Ok{};
   if (n.f("beta", 1.0) != 1.0) return refused("beta is not 1");
@@ -34,7 +36,8 @@ Status read_gemm(const Problem& p, const ir::Node& n, Product* s) {
 Status read_matmul(const Problem& p, const ir::Node& n, Product* s) {
   const std::vector<int64_t> a = dims_of(*n.in(0)), b = dims_of(*n.in(1));
   if (a.size() < 2 || b.size() < 2) return refused("a vector operand");
-  s->shape.k = a.back(), s->shape.n = b.back();
+  s->shape.k = a.back();
+  s->shape.n = b.back();
   const int64_t m = a[a.size() - 2];
   int64_t a_batch = 1, b_batch = 1;
   for (size_t k = 0; k + 2 < a.size(); ++k) a_batch *= a[k];

@@ -11,7 +11,7 @@
 namespace peri::kernels::cpu::move {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 46;
+constexpr int64_t kMaxReach = int64_t{1} << 46;
 // Measured: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kTaskBytes = 128 * 1024;
 constexpr int64_t kLine = 16;  // source elements of a transpose taken at once: a cache line of floats
@@ -21,7 +21,8 @@ bool inside(const std::vector<int64_t>& dims, const std::vector<int64_t>& stride
   int64_t low = offset, high = offset;
   for (size_t d = 0; d < dims.size(); ++d) {
     int64_t reach = 0;
-    if (__builtin_mul_overflow(strides[d], dims[d] - 1, &reach) || reach > kMost || reach < -kMost) return false;
+    if (__builtin_mul_overflow(strides[d], dims[d] - 1, &reach) || reach > kMaxReach || reach < -kMaxReach)
+      return false;
     (reach < 0 ? low : high) += reach;
   }
   return low >= 0 && high < size;
@@ -131,7 +132,7 @@ std::vector<int64_t> dense_strides(const std::vector<int64_t>& dims) {
 Result<int64_t> count_of(const std::vector<int64_t>& dims) {
   int64_t count = 1, bound = 1;
   for (int64_t d : dims) {
-    if (d < 0 || __builtin_mul_overflow(bound, std::max<int64_t>(d, 1), &bound) || bound > kMost)
+    if (d < 0 || __builtin_mul_overflow(bound, std::max<int64_t>(d, 1), &bound) || bound > kMaxReach)
       return invalid("copy: a dim is negative or the tensor is too large");
     count *= d;
   }

@@ -8,14 +8,14 @@
 namespace peri::kernels::cpu::move {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 46;
+constexpr int64_t kMaxElements = int64_t{1} << 46;
 // Measured: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kTaskBytes = 128 * 1024;
 
 Result<int64_t> bytes_of(std::initializer_list<int64_t> dims) {
   int64_t count = 1;
   for (int64_t d : dims) {
-    if (d < 0 || __builtin_mul_overflow(count, std::max<int64_t>(d, 1), &count) || count > kMost)
+    if (d < 0 || __builtin_mul_overflow(count, std::max<int64_t>(d, 1), &count) || count > kMaxElements)
       return invalid("gather: a dim is negative or the tensor is too large");
   }
   return count;
@@ -98,9 +98,9 @@ Result<PadPlan> make_plan(const PadShape& s) {
   int64_t in = 1, count = 1;
   for (size_t d = 0; d < plan.shape.dims.size(); ++d) {
     const int64_t n = plan.shape.dims[d], before = plan.shape.before[d], after = plan.shape.after[d];
-    if (n < 0 || std::abs(before) > kMost || std::abs(after) > kMost || before + after + n < 0 ||
-        __builtin_mul_overflow(in, std::max<int64_t>(n, 1), &in) || in > kMost ||
-        __builtin_mul_overflow(count, before + after + n, &count) || count > kMost ||
+    if (n < 0 || std::abs(before) > kMaxElements || std::abs(after) > kMaxElements || before + after + n < 0 ||
+        __builtin_mul_overflow(in, std::max<int64_t>(n, 1), &in) || in > kMaxElements ||
+        __builtin_mul_overflow(count, before + after + n, &count) || count > kMaxElements ||
         before + after + n > (int64_t{1} << 31))
       return invalid("pad: dim %zu becomes negative or too large", d);
     if (n == 0 && before + after > 0 && s.mode != PadMode::kConstant)

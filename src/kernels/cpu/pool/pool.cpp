@@ -10,13 +10,13 @@
 namespace peri::kernels::cpu::pool {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 31;
+constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
 const Loops& loops(Isa isa) { return isa == Isa::kAvx512 ? avx512::kLoops : avx2::kLoops; }
 
 bool valid(const Extent& e) {
   for (int64_t v : {e.in, e.out, e.pad_begin, e.pad_end}) {
-    if (v < 0 || v > kMost) return false;
+    if (v < 0 || v > kMaxExtent) return false;
   }
   for (int64_t v : {e.kernel, e.stride, e.dilation}) {
     if (v < 1 || v > (1 << 20)) return false;
@@ -95,7 +95,7 @@ void pool_nchw_plane(const Plan& plan, const Args& args, int64_t plane, float* l
 
 Result<Plan> make_plan(const Shape& s, Isa isa) {
   Plan plan{s, isa, 0, 0, 0};
-  if (s.batch < 0 || s.channels < 0 || s.batch > kMost || s.channels > kMost || !valid(s.h) || !valid(s.w))
+  if (s.batch < 0 || s.channels < 0 || s.batch > kMaxExtent || s.channels > kMaxExtent || !valid(s.h) || !valid(s.w))
     return invalid("pool: a dim, kernel, stride, dilation or pad is out of range");
   int64_t in = 1, out = 1;
   for (int64_t d : {s.batch, s.channels, s.h.in, s.w.in}) {

@@ -1,5 +1,5 @@
 // Max and average pooling over two spatial dims in f32, NCHW or NHWC (one spatial dim: height 1). Shape → plan → tasks.
-// Global average pooling is rows::Join::kMean (NHWC) or a block program's reduce.mean (NCHW).
+// Global average pooling is rows::Join::kMean (NHWC) or block code's reduce.mean (NCHW).
 #pragma once
 
 #include <cstdint>

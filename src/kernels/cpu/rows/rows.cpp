@@ -10,7 +10,7 @@ namespace {
 
 // Measured: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kTaskElements = 16384;
-constexpr int64_t kMostTasks = 512;
+constexpr int64_t kMaxTasks = 512;
 
 const Loops& loops(Isa isa) { return isa == Isa::kAvx512 ? avx512::kLoops : avx2::kLoops; }
 
@@ -26,7 +26,7 @@ Result<int64_t> product(std::initializer_list<int64_t> dims) {
 
 // Tasks for `units` pieces of work that touch `elements` in all.
 int64_t tasks_for(int64_t units, int64_t elements) {
-  return std::min(units, std::clamp<int64_t>(elements / kTaskElements, 1, kMostTasks));
+  return std::min(units, std::clamp<int64_t>(elements / kTaskElements, 1, kMaxTasks));
 }
 
 struct Range {

@@ -1,4 +1,4 @@
-// A block program, instruction by instruction; operands are read at coordinates of the result where they broadcast;
+// Block code, instruction by instruction; operands are read at coordinates of the result where they broadcast;
 // those of several neighbours that lie together in one access.
 #include "kernels/cuda/code/chain.hpp"
 

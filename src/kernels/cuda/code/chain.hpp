@@ -1,4 +1,4 @@
-// The element-wise end of every kernel as text: what is done with one element of the result, from a block program.
+// The element-wise end of every kernel as text: what is done with one element of the result, from block code.
 #pragma once
 
 #include "kernels/cuda/code/signature.hpp"
@@ -9,7 +9,7 @@ namespace peri::kernels::cuda {
 //   anchor of the region (is_anchor):  peri_finish(PERI_INDEX i, float v, PERI_PARAMETERS), v the anchor's element,
 //                                      in the register type of its dtype; then the chain behind it
 //   element-wise region:               peri_finish(PERI_INDEX i, PERI_PARAMETERS)
-// Refuses chains and types that block programs do not know, and other layouts than row-major.
+// Refuses chains and types that block code do not know, and other layouts than row-major.
 Result<std::string> finish_text(const Problem& problem, bool is_anchor, Signature* signature);
 
 // The same with the results in the layout that the region states: `i` counts in its order. Operands of the same rank

@@ -37,13 +37,17 @@ Result<ConvShape> read_conv(const Problem& p) {
   if (strides.size() != rank || dilations.size() != rank) return refused("bad attributes");
   ConvShape c;
   c.groups = n.i("group", 1);
-  c.images = x[0], c.channels = w[1];
+  c.images = x[0];
+  c.channels = w[1];
   if (c.groups < 1 || w[0] % c.groups != 0 || x[1] != c.channels * c.groups) return refused("uneven groups");
   c.outputs = w[0] / c.groups;
   for (size_t k = 0; k < rank; ++k) {
     const size_t d = 3 - rank + k;
-    c.in[d] = x[2 + k], c.out[d] = y[2 + k], c.kernel[d] = w[2 + k];
-    c.stride[d] = strides[k], c.dilation[d] = dilations[k];
+    c.in[d] = x[2 + k];
+    c.out[d] = y[2 + k];
+    c.kernel[d] = w[2 + k];
+    c.stride[d] = strides[k];
+    c.dilation[d] = dilations[k];
   }
   PERI_TRY(read_padding(n, rank, &c));
   return c;

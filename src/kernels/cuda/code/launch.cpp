@@ -9,7 +9,7 @@
 namespace peri::kernels::cuda {
 
 namespace {
-constexpr int kLeastChip = 80;
+constexpr int kMinChip = 80;
 }
 
 Result<std::unique_ptr<Instance>> LaunchInstance::make(std::vector<KernelLaunch> launches, size_t workspace,
@@ -30,10 +30,10 @@ Status check_gpu(const Target& target) {
   std::string chip;
   for (const std::string& isa : target.isas) {
     if (!isa.starts_with("sm_")) continue;
-    if (std::atoi(isa.c_str() + 3) >= kLeastChip) return Ok{};
+    if (std::atoi(isa.c_str() + 3) >= kMinChip) return Ok{};
     chip = isa;
   }
-  if (!chip.empty()) return refused("its GPU is too old").expecting(format("sm_%d", kLeastChip)).but_found(chip);
+  if (!chip.empty()) return refused("its GPU is too old").expecting(format("sm_%d", kMinChip)).but_found(chip);
   return refused("the target has no GPU of NVIDIA's");
 }
 
@@ -50,7 +50,7 @@ std::vector<Offer> plain_offer(const Problem& problem) {
 }
 
 int64_t blocks_for(int64_t elements, int threads) {
-  return std::clamp<int64_t>((elements + threads - 1) / threads, 1, kMostBlocks);
+  return std::clamp<int64_t>((elements + threads - 1) / threads, 1, kMaxBlocks);
 }
 
 }  // namespace peri::kernels::cuda

@@ -91,6 +91,6 @@ std::vector<Offer> plain_offer(const Problem& problem);
 
 // Blocks of so many threads for so many elements; kernels step over the rest where there are more than a grid takes.
 int64_t blocks_for(int64_t elements, int threads);
-constexpr int64_t kMostBlocks = int64_t{1} << 30;
+constexpr int64_t kMaxBlocks = int64_t{1} << 30;
 
 }  // namespace peri::kernels::cuda

@@ -1,4 +1,4 @@
-// Element types as bits, and the arithmetic of block programs: the rules for NaN, infinity and integers are those of
+// Element types as bits, and the arithmetic of block code: the rules for NaN, infinity and integers are those of
 // the CPU's loops.
 #include "kernels/cuda/code/prelude.hpp"
 

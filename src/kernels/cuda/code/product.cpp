@@ -144,7 +144,7 @@ Result<std::unique_ptr<Instance>> product_instance(const Product& p, std::string
   if (std::none_of(std::begin(kTiles), std::end(kTiles), known)) return invalid("no tile of this size");
   const Tile tile = {static_cast<int>(tm), static_cast<int>(tn)};
   const int64_t blocks = blocks_of(tile, p.batch, p.m, p.n) * split, count = p.batch * p.m * p.n;
-  if (blocks > kMostBlocks) return refused("more tiles than a grid has blocks");
+  if (blocks > kMaxBlocks) return refused("more tiles than a grid has blocks");
   std::string body = format("#define PERI_TM %d\n#define PERI_TN %d\n#define PERI_TK %d\n", tile.m, tile.n, kDepth);
   body += format("#define PERI_SPLIT %d\n", static_cast<int>(split));
   body += format("#define PERI_A_ALONG_M %d\n#define PERI_B_ALONG_K %d\n", p.a_along_m, p.b_along_k);

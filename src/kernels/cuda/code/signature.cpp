@@ -98,11 +98,13 @@ Result<std::string> Signature::table(const Tensor& values) {
   for (int64_t k = 0; k < values.numel(); ++k) {
     list += k ? ", " : "";
     const auto at = static_cast<size_t>(k);
-    if (values.dtype() == DType::kF32)
-      words = "unsigned", list += std::to_string(std::bit_cast<uint32_t>(values.as<float>()[at])) + "u";
-    else if (values.dtype() == DType::kF64)
-      words = "peri_u64", list += std::to_string(std::bit_cast<uint64_t>(values.as<double>()[at])) + "ull";
-    else if (is_float(values.dtype()))
+    if (values.dtype() == DType::kF32) {
+      words = "unsigned";
+      list += std::to_string(std::bit_cast<uint32_t>(values.as<float>()[at])) + "u";
+    } else if (values.dtype() == DType::kF64) {
+      words = "peri_u64";
+      list += std::to_string(std::bit_cast<uint64_t>(values.as<double>()[at])) + "ull";
+    } else if (is_float(values.dtype()))
       list += std::to_string(values.as<uint16_t>()[at]);
     else
       list += values.i64(k) == INT64_MIN ? "(-9223372036854775807ll - 1)" : std::to_string(values.i64(k)) + "ll";

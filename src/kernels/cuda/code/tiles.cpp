@@ -78,10 +78,19 @@ std::string numbers(const TiledProduct& p, const Tile& t, int64_t tk, int64_t st
   const auto number = [&](const char* name, int64_t v) {
     out += format("#define PERI_%s %lld\n", name, static_cast<long long>(v));
   };
-  number("TM", t.m), number("TN", t.n), number("TK", tk), number("DOWN", t.down), number("ACROSS", t.across);
-  number("STAGES", stages), number("SPLIT", split), number("PART", kPart);
-  number("A_ALONG_M", p.a_along_m), number("B_ALONG_N", p.b_along_n), number("A_WIDE", p.a_wide);
-  number("B_WIDE", p.b_wide), number("C_WIDE", p.c_wide);
+  number("TM", t.m);
+  number("TN", t.n);
+  number("TK", tk);
+  number("DOWN", t.down);
+  number("ACROSS", t.across);
+  number("STAGES", stages);
+  number("SPLIT", split);
+  number("PART", kPart);
+  number("A_ALONG_M", p.a_along_m);
+  number("B_ALONG_N", p.b_along_n);
+  number("A_WIDE", p.a_wide);
+  number("B_WIDE", p.b_wide);
+  number("C_WIDE", p.c_wide);
   out += std::string("#define PERI_MULTIPLY ") + (p.type == DType::kBF16 ? "peri_mma_bf16\n" : "peri_mma_f16\n");
   out += "#define PERI_M " + s->size(p.m) + "\n";
   out += "#define PERI_BATCH " + (p.batch == 1 ? "1" : s->size(p.batch)) + "\n";
@@ -135,7 +144,7 @@ Result<std::unique_ptr<Instance>> tile_instance(const TiledProduct& p, std::stri
   if (tk == 0) tk = derived_depth(p);
   if (stages == 0) stages = derived_stages(p, *tile, tk);
   const int64_t blocks = blocks_of(*tile, p) * split, count = p.batch * p.m * p.n;
-  if (blocks > kMostBlocks) return refused("more tiles than a grid has blocks");
+  if (blocks > kMaxBlocks) return refused("more tiles than a grid has blocks");
   const std::string body = numbers(p, *tile, tk, stages, split, s) + p.functions + std::string(tiles_text()) +
                            std::string(split > 1 ? join_text() : "");
   std::vector<KernelLaunch> out;

@@ -1,5 +1,5 @@
-// Text form and verification of block programs.
-#include "kernels/block/program.hpp"
+// Text form and verification of block code.
+#include "kernels/block/code.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -129,26 +129,25 @@ std::optional<Type> result_type(const Instruction& i, const Type* t) {
   return std::nullopt;
 }
 
-Status verify_arguments(const Program& p) {
+Status verify_arguments(const Code& p) {
   if (p.code.empty() || p.code.size() > kMaxInstructions)
-    return invalid("block program: 1 to %d instructions", kMaxInstructions);
+    return invalid("block code: 1 to %d instructions", kMaxInstructions);
   if (p.inputs.size() > kMaxArguments || p.outputs.empty() || p.outputs.size() > kMaxArguments)
-    return invalid("block program: up to %d inputs and 1 to %d outputs", kMaxArguments, kMaxArguments);
+    return invalid("block code: up to %d inputs and 1 to %d outputs", kMaxArguments, kMaxArguments);
   for (const auto* list : {&p.inputs, &p.outputs}) {
     for (DType t : *list) {
-      if (!register_type(t)) return unsupported("block program: no registers for element type %d", static_cast<int>(t));
+      if (!register_type(t)) return unsupported("block code: no registers for element type %d", static_cast<int>(t));
     }
   }
   return Ok{};
 }
 
-Status verify_target(const Program& p, const Instruction& i, int place, Type value, std::vector<int>* stored) {
+Status verify_target(const Code& p, const Instruction& i, int place, Type value, std::vector<int>* stored) {
   if (i.index < 0 || static_cast<size_t>(i.index) >= p.outputs.size())
-    return invalid("block program: instruction %d writes output %d of %zu", place, i.index, p.outputs.size());
+    return invalid("block code: instruction %d writes output %d of %zu", place, i.index, p.outputs.size());
   if (*register_type(p.outputs[static_cast<size_t>(i.index)]) != value)
-    return invalid("block program: instruction %d: the register's type does not fit output %d", place, i.index);
-  if ((*stored)[static_cast<size_t>(i.index)]++ != 0)
-    return invalid("block program: output %d is written twice", i.index);
+    return invalid("block code: instruction %d: the register's type does not fit output %d", place, i.index);
+  if ((*stored)[static_cast<size_t>(i.index)]++ != 0) return invalid("block code: output %d is written twice", i.index);
   return Ok{};
 }
 
@@ -257,13 +256,13 @@ bool is_reduction(Op op) { return op >= Op::kReduceSum; }
 std::string_view type_name(Type type) { return kTypeNames[static_cast<int>(type)]; }
 int type_size(Type type) { return type == Type::kBool ? 1 : type == Type::kI64 ? 8 : 4; }
 
-int Program::registers() const {
+int Code::registers() const {
   int n = 0;
   for (const Instruction& i : code) n += i.dst >= 0;
   return n;
 }
 
-Status verify(Program* p) {
+Status verify(Code* p) {
   PERI_TRY(verify_arguments(*p));
   std::vector<Type> types;
   std::vector<int> stored(p->outputs.size());
@@ -271,41 +270,41 @@ Status verify(Program* p) {
     Instruction& i = p->code[k];
     const int place = static_cast<int>(k);
     if (static_cast<unsigned>(i.op) >= kOpCount || static_cast<unsigned>(i.type) > 3)
-      return invalid("block program: instruction %d has no such op or type", place);
+      return invalid("block code: instruction %d has no such op or type", place);
     Type t[3] = {};
     for (int s = 0; s < op_row(i.op).registers; ++s) {
       if (i.src[s] < 0 || static_cast<size_t>(i.src[s]) >= types.size())
-        return invalid("block program: instruction %d reads register %d before it is set", place, i.src[s]);
+        return invalid("block code: instruction %d reads register %d before it is set", place, i.src[s]);
       t[s] = types[static_cast<size_t>(i.src[s])];
     }
     if (i.op == Op::kStore || is_reduction(i.op)) {
-      if (i.dst != -1) return invalid("block program: instruction %d makes no register", place);
-      if (is_reduction(i.op) && t[0] != Type::kF32) return invalid("block program: reduction %d is not of f32", place);
+      if (i.dst != -1) return invalid("block code: instruction %d makes no register", place);
+      if (is_reduction(i.op) && t[0] != Type::kF32) return invalid("block code: reduction %d is not of f32", place);
       PERI_TRY(verify_target(*p, i, place, t[0], &stored));
       i.type = t[0];
       continue;
     }
     if (i.dst != static_cast<int>(types.size()))
-      return invalid("block program: instruction %d must set register %zu, not %d", place, types.size(), i.dst);
+      return invalid("block code: instruction %d must set register %zu, not %d", place, types.size(), i.dst);
     if (i.op == Op::kLoad) {
       if (i.index < 0 || static_cast<size_t>(i.index) >= p->inputs.size())
-        return invalid("block program: instruction %d loads input %d of %zu", place, i.index, p->inputs.size());
+        return invalid("block code: instruction %d loads input %d of %zu", place, i.index, p->inputs.size());
       i.type = *register_type(p->inputs[static_cast<size_t>(i.index)]);
     } else if (i.op != Op::kConst) {
       const auto type = result_type(i, t);
       if (!type)
-        return invalid("block program: instruction %d (%s): operand types do not fit", place, op_row(i.op).name.data());
+        return invalid("block code: instruction %d (%s): operand types do not fit", place, op_row(i.op).name.data());
       i.type = *type;
     }
     types.push_back(i.type);
   }
   for (size_t k = 0; k < stored.size(); ++k) {
-    if (stored[k] == 0) return invalid("block program: output %zu is never written", k);
+    if (stored[k] == 0) return invalid("block code: output %zu is never written", k);
   }
   return Ok{};
 }
 
-std::string print(const Program& p) {
+std::string print(const Code& p) {
   std::string out = "in";
   for (DType t : p.inputs) out += " " + std::string(dtype_name(t));
   out += "; out";
@@ -323,23 +322,23 @@ std::string print(const Program& p) {
   return out;
 }
 
-Result<Program> parse(std::string_view text) {
-  Program p;
+Result<Code> parse(std::string_view text) {
+  Code p;
   int clause = 0;
   while (true) {
     const size_t end = text.find(';');
     std::string_view part = text.substr(0, end);
     while (!part.empty() && (part[0] == ' ' || part[0] == '\n')) part.remove_prefix(1);
     if (clause == 0) {
-      if (part != "in" && !part.starts_with("in ")) return invalid("block program: expected 'in TYPES;' first");
+      if (part != "in" && !part.starts_with("in ")) return invalid("block code: expected 'in TYPES;' first");
       PERI_TRY(read_types(part.substr(2), &p.inputs));
     } else if (clause == 1) {
-      if (!part.starts_with("out ")) return invalid("block program: expected 'out TYPES;' second");
+      if (!part.starts_with("out ")) return invalid("block code: expected 'out TYPES;' second");
       PERI_TRY(read_types(part.substr(4), &p.outputs));
     } else {
       Instruction i;
       if (clause - 2 >= kMaxInstructions || !read_instruction(part, &i))
-        return invalid("block program: cannot read instruction %d '%.*s'", clause - 2,
+        return invalid("block code: cannot read instruction %d '%.*s'", clause - 2,
                        static_cast<int>(std::min<size_t>(part.size(), 60)), part.data());
       p.code.push_back(i);
     }

@@ -1,4 +1,4 @@
-// Text form of block programs, and the refusal of bad programs and spaces.
+// Text form of block code, and the refusal of bad programs and spaces.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -44,7 +44,7 @@ TEST(BlockProgramTest, BadProgramsAreRefused) {
       "in f32; out f32; r0=load 0; r99999999999999999999=exp r0; store 0 r0",
   };
   for (const char* text : bad) EXPECT_FALSE(parse(text).ok()) << text;
-  Program p;
+  Code p;
   p.inputs = p.outputs = {DType::kF32};
   Instruction i;
   i.op = static_cast<Op>(200);
@@ -54,7 +54,7 @@ TEST(BlockProgramTest, BadProgramsAreRefused) {
 }
 
 TEST(BlockProgramTest, BadSpacesAreRefused) {
-  const Program p = *parse("in f32; out f32; r0=load 0; store 0 r0");
+  const Code p = *parse("in f32; out f32; r0=load 0; store 0 r0");
   EXPECT_FALSE(make_plan(p, {{4}, 0, {}}, Isa::kAvx2).ok());
   EXPECT_FALSE(make_plan(p, {{4}, 0, {{1, 1}}}, Isa::kAvx2).ok());
   EXPECT_FALSE(make_plan(p, {{4}, 1, {{1}}}, Isa::kAvx2).ok());

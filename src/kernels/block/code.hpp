@@ -1,4 +1,4 @@
-// A block program: a fused chain of element-wise ops, and reductions over trailing dims, as a list of instructions of a
+// Block code: a fused chain of element-wise ops, and reductions over trailing dims, as a list of instructions of a
 // small register machine. Plain data with a text form that parses back; verify() says whether it may be run at all, so
 // a program from a hostile file is as safe as our own.
 #pragma once
@@ -38,7 +38,7 @@ struct Instruction {
   int64_t whole = 0;  // value of an integer or bool constant
 };
 
-struct Program {
+struct Code {
   std::vector<DType> inputs;
   std::vector<DType> outputs;
   std::vector<Instruction> code;
@@ -50,12 +50,12 @@ constexpr int kMaxInstructions = 4096, kMaxArguments = 64;
 // Fills in the types; an error for anything that a task of its plan could not execute safely: a register read before it
 // is set or set twice, an argument out of range, types that do not fit, an output stored never or twice, stores of
 // whole elements and reductions to one output, unsupported dtypes, too long.
-Status verify(Program* program);
+Status verify(Code* program);
 
 // "in f32 f16; out f32; r0=load 0; r1=load 1; r2=add r0 r1; r3=tanh r2; store 0 r3". Constants: "r1=const.f32 0.5",
 // casts "r2=cast.i64 r1", reductions "reduce.sum 0 r3", immediates follow the registers: "r1=clip r0 0 6".
-std::string print(const Program& program);
+std::string print(const Code& program);
 // The verified program, or an error that names the instruction.
-Result<Program> parse(std::string_view text);
+Result<Code> parse(std::string_view text);
 
 }  // namespace peri::kernels::block
