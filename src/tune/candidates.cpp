@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/fault.hpp"
+#include "tune/resolved.hpp"
 
 namespace peri::tune {
 
@@ -15,7 +16,7 @@ std::string Candidate::id() const {
 namespace {
 // Of a kernel of a device so many guesses are tried, the best first: each is code to be compiled. On ResNet-50 and
 // MobileNetV3 the tenth guess is within 0.4 % of the best of 25 (H200, 2026-11-22).
-constexpr size_t kMostGuesses = 10;
+constexpr size_t kMaxGuesses = 10;
 }  // namespace
 
 Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& constant, const Options& options,
@@ -29,15 +30,15 @@ Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& cons
       continue;
     // Changes of layout serve every provider.
     if (!options.provider.empty() && k.provider != options.provider && problem.anchor().op != "relayout") continue;
-    auto offers = contained([&] { return k.offer(problem, target); });
+    auto offers = contained([&] { return offers_of(k, problem, target); });
     if (!offers.ok()) {
       all.refusals.push_back({std::string(k.name), offers.error().text()});
       continue;
     }
-    if (options.measure && k.executor == options.own_executor && offers->size() > kMostGuesses) {
+    if (options.measure && k.executor == options.own_executor && offers->size() > kMaxGuesses) {
       all.refusals.push_back({std::string(k.name), format("not tried: %zu guesses beyond the first %zu",
-                                                          offers->size() - kMostGuesses, kMostGuesses)});
-      offers->resize(kMostGuesses);
+                                                          offers->size() - kMaxGuesses, kMaxGuesses)});
+      offers->resize(kMaxGuesses);
     }
     for (kernels::Offer& o : *offers) {
       if (!target.has(o.requires_isa)) {
