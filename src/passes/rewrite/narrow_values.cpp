@@ -120,7 +120,9 @@ class Narrower {
     const auto narrow = [&](const ir::Value* v) { return v && v->type.dtype == type_; };
     const bool any = std::any_of(n->inputs.begin(), n->inputs.end(), narrow);
     const bool becomes = !wide_.contains(n) && (any || starts(*n));
-    if ((!any && !becomes) || n->op == "cast") return Ok{};  // a cast makes what it says of either
+    if (n->op == "cast") return Ok{};  // it makes what it says of either
+    if (!any && !becomes)              // what it makes follows what it reads, which may be float32 now
+      return std::any_of(n->outputs.begin(), n->outputs.end(), narrow) ? ops::infer_node(*n, &fresh_) : Ok{};
     const std::vector<ir::Value*> before = n->inputs;
     std::vector<DType> made;
     for (const ir::Value* v : n->outputs) made.push_back(v->type.dtype);
