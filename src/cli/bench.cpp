@@ -73,11 +73,12 @@ Result<Outcome> paced(const Opened& opened, const build::BenchTerms& terms) {
   round.max_samples = terms.max_samples;
   std::string line;
   const auto next = [&] { return static_cast<bool>(std::getline(std::cin, line)); };
-  const auto say = [](const std::string& text) {
-    std::printf("%s\n", text.c_str());
+  const Page page{Arguments{}};  // also with --quiet: the rounds are the answer
+  const auto told = [&page](const std::string& text) {
+    page.line("%s", text.c_str());
     std::fflush(stdout);
   };
-  PERI_TRY(bench::resident_rounds(session.get(), round, next, say));
+  PERI_TRY(bench::resident_rounds(session.get(), round, next, told));
   return Outcome{};
 }
 

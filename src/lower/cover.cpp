@@ -88,7 +88,6 @@ struct Chooser {
                                            places[static_cast<size_t>(to)]);
     return it->second;
   }
-
   // What is offered and was not tried, since the part stands for the sake of other kernels.
   void tell_untried(size_t k, const tune::Candidates& tried) {
     const Part& p = parts.list[k];
@@ -98,7 +97,6 @@ struct Chooser {
       if (std::none_of(tried.list.begin(), tried.list.end(), [&](const auto& t) { return t.kernel == c.kernel; }))
         able[k].refusals.push_back({c.id(), "not tried: the chain was cut here for the sake of others"});
   }
-
   Status find_candidates(size_t k) {
     const Region& r = parts.list[k].region;
     Able& a = able[k];
@@ -121,7 +119,6 @@ struct Chooser {
     }
     return Ok{};
   }
-
   // What it costs at most to bring those `values` that are among the `others` from the places there to these, or back.
   double between(const std::vector<ir::Value*>& values, const std::vector<ir::Layout>& layouts,
                  const std::vector<ir::Value*>& others, const std::vector<ir::Layout>& there, bool back = false) {
@@ -135,7 +132,6 @@ struct Chooser {
     }
     return ms;
   }
-
   // What the whole costs at most in the stead of this beginning and this rest, values lying where these have them.
   double whole_instead(const Part& p, const kernels::Offer& beginning, const kernels::Offer& rest) {
     const Region &whole = parts.list[*p.whole].region, &behind = parts.list[*p.rest].region;
@@ -149,7 +145,6 @@ struct Chooser {
     }
     return least;
   }
-
   // A beginning that nobody measured yet takes some time: where its rest alone counts as much as the whole with all
   // changes of place that it would need, whichever offers run both, it cannot be part of the least cover.
   bool hopeless(const Part& p) {
@@ -189,7 +184,6 @@ struct Chooser {
     return Ok{};
   }
 
-  // Of candidates with the same places only the fastest is a way.
   void add_piece(size_t k) {
     const Part& p = parts.list[k];
     Able& a = able[k];
@@ -265,7 +259,7 @@ struct Chooser {
     }
   }
 
-  // Visits the fastest candidates of what the choice hangs on once more. True: a time is not what it was.
+  // True: a time is not what it was.
   bool visit_again(const std::vector<size_t>& list) {
     std::map<std::string, tune::Evidence> seen;
     bool changed = false;

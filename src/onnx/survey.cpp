@@ -299,7 +299,6 @@ void Surveyor::list_ops() {
                    [](const OpUse& a, const OpUse& b) { return a.supported < b.supported; });
 }
 }  // namespace
-
 std::string function_key(std::string_view domain, std::string_view name, std::string_view overload) {
   std::string key(domain == "ai.onnx" ? "" : domain);
   key += key.empty() ? "" : ".";
@@ -307,7 +306,6 @@ std::string function_key(std::string_view domain, std::string_view name, std::st
   if (!overload.empty()) (key += ':') += overload;
   return key;
 }
-
 namespace {
 Dim named_dim(std::string_view text, const std::set<std::string>& names) {
   auto parsed = Dim::parse(text);

@@ -3,12 +3,16 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <bit>
 #include <set>
 
 #include "base/hash.hpp"
 #include "exec/region/region_payload.hpp"
 #include "kernels/source_key.hpp"
 #include "ops/source_key.hpp"
+#include "problem/problem.hpp"
+#include "tune/judge.hpp"
 
 namespace peri::tune {
 
@@ -49,6 +53,17 @@ std::string samples_key(const kernels::Kernel& kernel, const std::string& librar
   for (const ops::OpDef* op : ops::all()) ops.add(ops::source_key(op->name));
   return format("%s@%d ", std::string(kernel.name).c_str(), kernel.version) + library + sources_of(kernel) + " ops " +
          hex64(ops.digest());
+}
+
+std::string timing_key(const ir::Graph& region, const std::vector<bool>& constant, const Options& options) {
+  const bool weights = std::find(constant.begin(), constant.end(), true) != constant.end();
+  const std::string key = problem::identity(region, constant);
+  if (!weights) return key;
+  constexpr double kMaxTraffic = 1 << 30;  // no cache holds more; a device's last one is none of the host's
+  const size_t traffic = options.own_executor.empty()
+                             ? traffic_bytes(options.model_bytes)
+                             : std::bit_ceil(static_cast<size_t>(std::min(options.model_bytes, kMaxTraffic)));
+  return key + format(" after %zu", traffic);
 }
 
 }  // namespace peri::tune

@@ -56,7 +56,6 @@ struct Tuner::State {
     kernel.shared_runs += e.shared_runs;
   }
   // Under which times are kept: they hold for what is read between the runs.
-  std::string timing_key(const ir::Graph& region, const std::vector<bool>& constant) const;
   // The worker's judge; null if there is none (any more), and then stats say why.
   RemoteJudge* worker();
   Judge& here();
@@ -305,22 +304,11 @@ const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<b
     std::erase_if(all.list,
                   [&](const Candidate& c) { return std::find(only.begin(), only.end(), c.kernel) == only.end(); });
   if ((s.options.measure || s.options.verify) && !all.list.empty())
-    s.decide(region, constant, s.timing_key(region, constant), &all);
+    s.decide(region, constant, timing_key(region, constant, s.options), &all);
   ++s.stats.problems;
   s.stats.candidates += static_cast<int64_t>(all.list.size());
   s.stats.seconds += seconds_since(start);
   return s.by_problem.emplace(chosen, std::move(all)).first->second;
-}
-
-std::string Tuner::State::timing_key(const ir::Graph& region, const std::vector<bool>& constant) const {
-  const bool weights = std::find(constant.begin(), constant.end(), true) != constant.end();
-  const std::string key = problem::identity(region, constant);
-  if (!weights) return key;
-  constexpr double kMostTraffic = 1 << 30;  // no cache holds more; a device's last one is none of the host's
-  const size_t traffic = options.own_executor.empty()
-                             ? traffic_bytes(options.model_bytes)
-                             : std::bit_ceil(static_cast<size_t>(std::min(options.model_bytes, kMostTraffic)));
-  return key + format(" after %zu", traffic);
 }
 
 Evidence Tuner::time_again(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate) {
@@ -338,7 +326,7 @@ Evidence Tuner::time_again(const ir::Graph& region, const std::vector<bool>& con
   const Status done = w ? w->judge(region, constant, list, terms, told) : refused("no worker");
   if (!done.ok()) judge_contained(s.here(), region, constant, list, terms, told);
   add_visit(visit, &out);
-  const std::string key = s.timing_key(region, constant), name = candidate_key(candidate, region);
+  const std::string key = timing_key(region, constant, s.options), name = candidate_key(candidate, region);
   if (auto kept = s.cache ? s.cache->find(key, name) : std::nullopt; kept && kept->timed()) {
     add_visit(visit, &*kept);
     s.cache->store(key, name, *kept);
@@ -362,7 +350,7 @@ void Tuner::foresee(const ir::Graph& region, const std::vector<bool>& constant,
   State& s = *state_;
   if (s.options.own_executor.empty() || !(s.options.measure || s.options.verify) || s.stopped()) return;
   if (!s.foreseen.insert(problem::identity(region, constant)).second) return;
-  const std::string key = s.timing_key(region, constant);
+  const std::string key = timing_key(region, constant, s.options);
   std::vector<const Candidate*> fresh;
   for (const Candidate& c : offers(region, constant).list)
     if (c.kernel->executor == s.options.own_executor &&

@@ -3,8 +3,8 @@
 
 namespace peri::tune {
 
-std::string_view host_cuda() {
-  return R"(#include <math.h>
+namespace {
+constexpr std::string_view kText = R"(#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,6 +172,8 @@ static float peri_lane_xor(const float v, const int mask) {
   return peri_bits(peri_show(&mine, 1)[(peri_now % 32) ^ mask][0]);
 }
 )";
-}
+}  // namespace
+
+std::string_view host_cuda() { return kText; }
 
 }  // namespace peri::tune

@@ -4,8 +4,8 @@
 
 namespace peri::kernels::cuda {
 
-std::string_view prelude() {
-  return R"(#ifdef __CUDACC_RTC__
+namespace {
+constexpr std::string_view kText = R"(#ifdef __CUDACC_RTC__
 #pragma nv_diag_suppress 177
 #define PERI_DEVICE static __device__ __forceinline__
 #define PERI_KERNEL extern "C" __global__ void
@@ -102,6 +102,8 @@ PERI_DEVICE peri_i64 peri_add(peri_i64 a, peri_i64 b) { return (peri_i64)((peri_
 PERI_DEVICE peri_i64 peri_sub(peri_i64 a, peri_i64 b) { return (peri_i64)((peri_u64)a - (peri_u64)b); }
 PERI_DEVICE peri_i64 peri_mul(peri_i64 a, peri_i64 b) { return (peri_i64)((peri_u64)a * (peri_u64)b); }
 )";
-}
+}  // namespace
+
+std::string_view prelude() { return kText; }
 
 }  // namespace peri::kernels::cuda

@@ -21,7 +21,7 @@ struct TiledProduct {
   //   there else:  unsigned short peri_X(line, step)                                one element; 0 outside void
   //   peri_sum_8(float* v, PERI_INDEX batch, m, n), float peri_sum(float v, batch, m, n)      bias and factors
   //   PERI_INDEX peri_place(PERI_INDEX batch, PERI_INDEX m, PERI_INDEX n)     of the result
-  // and those of finish_wide_text() of eight.
+  // and those of the chain behind it, eight neighbours at a time.
   std::string functions;
   std::vector<Tensor> packed = {};    // see LaunchInstance
   std::vector<int64_t> usual_m = {};  // for which configurations are offered, whatever m is

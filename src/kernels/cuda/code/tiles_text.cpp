@@ -9,7 +9,7 @@
 namespace peri::kernels::cuda {
 
 namespace {
-// What a thread copies of a side's tile: the chunk `x_chunk` of every so many rows. X, x, line size and along as names.
+// What a thread copies of a side's tile: its chunk of every so many rows. X, x, line size and along as names.
 constexpr std::string_view kSide = R"(
 // Rows of the tile of @: lines with neighbours along the depth, or steps of the depth with neighbouring lines.
 enum { k@Rows = @ALONG ? PERI_TK : @LINES, k@Chunks = (@ALONG ? @LINES : PERI_TK) / 8 };

@@ -1,0 +1,169 @@
+// What calls of the C++ interface take and give beside engines and sessions: memory, ports, and the options of a build,
+// a load, a verification and a bench.
+#pragma once
+
+#include <peri/peri.h>
+#include <peri/result.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace peri {
+inline namespace v1 {
+
+namespace detail {
+// The names live in `dims`.
+inline std::vector<peri_dim> raw_dims(const std::vector<std::pair<std::string, int64_t>>& dims) {
+  std::vector<peri_dim> out;
+  for (const auto& [name, value] : dims) out.push_back({name.c_str(), value});
+  return out;
+}
+
+// A progress callback whose user is options with a function of that name.
+template <class Options>
+void tell(void* user, size_t done, size_t total, const char* what) {
+  static_cast<Options*>(user)->progress(done, total, what);
+}
+
+template <class T>
+constexpr peri_dtype dtype_of() {
+  if constexpr (std::is_same_v<T, float>)
+    return PERI_F32;
+  else if constexpr (std::is_same_v<T, double>)
+    return PERI_F64;
+  else if constexpr (std::is_same_v<T, bool>)
+    return PERI_BOOL;
+  else if constexpr (std::is_same_v<T, int8_t>)
+    return PERI_I8;
+  else if constexpr (std::is_same_v<T, int16_t>)
+    return PERI_I16;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return PERI_I32;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return PERI_I64;
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return PERI_U8;
+  else if constexpr (std::is_same_v<T, uint16_t>)
+    return PERI_U16;
+  else if constexpr (std::is_same_v<T, uint32_t>)
+    return PERI_U32;
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    return PERI_U64;
+  else
+    return PERI_DTYPE_INVALID;
+}
+}  // namespace detail
+
+// Dense, row-major memory that somebody else owns.
+struct View {
+  peri_dtype dtype = PERI_DTYPE_INVALID;
+  std::vector<int64_t> dims;
+  void* data = nullptr;
+  size_t bytes = 0;
+  peri_device device = PERI_DEVICE_HOST;
+  int32_t device_index = 0;
+
+  // Memory of the caller as an input or an output. As an output, `dims` may be left out.
+  template <class T, size_t N>
+  static View of(std::span<T, N> values, std::vector<int64_t> dims = {}) {
+    using Element = std::remove_const_t<T>;
+    static_assert(detail::dtype_of<Element>() != PERI_DTYPE_INVALID, "no dtype for this type: fill a View by hand");
+    return {detail::dtype_of<Element>(), std::move(dims),  const_cast<Element*>(values.data()),
+            values.size_bytes(),         PERI_DEVICE_HOST, 0};
+  }
+  // Memory of another array library, which must outlive the run. Include <peri/dlpack.h> for the struct.
+  static Result<View> from_dlpack(const DLManagedTensor& tensor) {
+    return detail::guarded([&]() -> Result<View> {
+      peri_tensor t = {};
+      if (peri_error* e = peri_tensor_from_dlpack(&tensor, &t)) return detail::take(e);
+      return View{t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes, t.device, t.device_index};
+    });
+  }
+  // The elements, or nothing if they are of another type or lie on a device.
+  template <class T>
+  std::span<const T> as() const {
+    if (dtype != detail::dtype_of<T>() || device != PERI_DEVICE_HOST) return {};
+    return {static_cast<const T*>(data), bytes / sizeof(T)};
+  }
+};
+
+// An input or output of an engine. A size that is not fixed is -1 in `dims`; dim_texts says what it is: "batch".
+struct Port {
+  std::string name;
+  peri_dtype dtype = PERI_DTYPE_INVALID;
+  std::vector<int64_t> dims;
+  std::vector<std::string> dim_texts;
+};
+
+// Hooks of an engine, as in peri.h. What they point to outlives the engine, its sessions and their outputs.
+struct Hooks {
+  const peri_allocator* allocator = nullptr;
+  peri_log_function log = nullptr;
+  void* log_user = nullptr;
+};
+
+// Values of dimensions: by name, INPUT.AXIS, "batch" or "sequence".
+using Dims = std::vector<std::pair<std::string, int64_t>>;
+
+struct BuildOptions {
+  int threads = 0;                // 0: the CPUs this process may use
+  Dims dims, min_dims, max_dims;  // the shape to tune for (any runs); smallest and largest that every kernel must take
+  std::string provider;           // "peri", "onednn", "reference"; empty: all
+  bool tune = true;               // false: each kernel's first offer, nothing is measured
+  bool verify = true;             // false: nothing is held against the reference, and the proof says so
+  bool cache = true;              // false: the timing cache is neither read nor written
+  std::string cache_folder;       // of the timing cache; empty: the environment's
+  std::string backend, dtype;     // as --backend and --dtype; empty: not given
+  std::vector<std::string> disabled_passes;
+  std::string engine_path, lock_path, locked_path, dump_folder;  // as in peri_build_options; empty: none
+  bool proof = false;                                            // make the proof though no engine is written
+  std::function<void(size_t done, size_t total, const char* what)> progress;
+  std::function<bool()> stop;  // once true the build ends with the best so far
+  Hooks hooks;
+  std::string device;  // as in LoadOptions
+};
+
+struct LoadOptions {
+  int threads = 0;             // 0: the CPUs this process may use
+  bool check_weights = false;  // recompute the hash of every weight first
+  Hooks hooks;
+  std::string device;  // "cuda:1": which one of several; empty: the first
+};
+
+struct VerifyOptions {
+  int threads = 0;
+  std::vector<uint64_t> seeds;  // of the inputs, one run each; empty: 1 and 2
+  Dims dims;                    // the shape of the runs; what is not named is as it was tuned for
+  double max_error = 0;         // as a share of an output's range; 0: 1e-4
+  bool bisect = false;          // also judge every step of the last run
+  std::string peer_model;       // as in peri_verify_options; empty: the float64 reference
+  std::function<void(size_t done, size_t total, const char* what)> progress;
+  bool nan_equal = false;  // NaN where NaN is wanted is agreement; else it proves nothing, and fails
+};
+
+// What a verification found: whether all lies within the budget, the first that does not in words, and a JSON object.
+struct Report {
+  bool passed = false;
+  std::string outside, json;
+};
+
+struct BenchOptions {
+  int threads = 0, processes = 0;  // as in peri_bench_options
+  double seconds = 3;              // to sample for, in each process
+  int64_t max_runs = 0;            // in each process; 0: 100000
+  Dims dims;                       // the shape of the runs; what is not named is as it was tuned for
+  bool layers = false;             // also the time of every step
+  std::function<void(size_t done, size_t total, const char* what)> progress;
+  std::function<bool()> stop;  // once true it ends with the samples so far
+};
+
+}  // namespace v1
+}  // namespace peri
