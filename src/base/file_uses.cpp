@@ -27,6 +27,7 @@ bool one_file(const std::string& a, const std::string& b) {
 Status check_replaces(const std::string& path, const FileKind& kind, bool force) {
   struct stat st;
   if (::stat(path.c_str(), &st) != 0) return Ok{};
+  if (S_ISCHR(st.st_mode)) return Ok{};  // /dev/null
   if (!S_ISREG(st.st_mode))
     return invalid("will not be overwritten")
         .in_file(path)

@@ -141,12 +141,11 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e,
 }
 
 Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& path) {
-  static constexpr std::string_view kObeyed[] = {"--device", "--threads"};
+  static constexpr std::string_view kObeyed[] = {"--device"};
   PERI_TRY(check_engine_flags(arguments, kObeyed));
   PERI_ASSIGN(const plan::LoadedEngine e, plan::load_engine(path));
   if (arguments.has("--check")) PERI_TRY(plan::check_weights(e));
-  PERI_ASSIGN(const int threads, thread_count(arguments));
-  auto here = build::load(path, build::run_options(threads, {}, arguments.get("--device")));
+  auto here = build::load(path, build::run_options(0, {}, arguments.get("--device")));
   if (!here.ok()) return std::move(here).error();
   const plan::Program& p = e.program;
   std::map<std::string, int64_t> kernels, executors;

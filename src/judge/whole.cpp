@@ -73,14 +73,6 @@ double bound_of(const ops::RefTensor& exact, const Rounded& rounded, size_t k, D
   return std::max({share * range, kTimesRounding * spread_of(exact, rounded.in_float32()[k]), stored, 0x1p-126});
 }
 
-double spread_of(const ops::RefTensor& exact, const ops::RefTensor& rounded) {
-  double spread = 0;
-  for (size_t k = 0; k < exact.f.size(); ++k)
-    if (std::isfinite(exact.f[k]) && std::isfinite(rounded.f[k]))
-      spread = std::max(spread, std::fabs(exact.f[k] - rounded.f[k]));
-  return spread;
-}
-
 // Holds one floating output; "" or where it is outside.
 std::string judge_floats(const ops::RefTensor& exact, const ops::RefTensor& rounded, const Tensor& got, double bound,
                          double* worst) {

@@ -140,7 +140,7 @@ const Entry quantize_entry{{
           "output y }",
           "graph { input x: f32[2,3,4]; const s: f32[3] = [0.1, 0.02, 0.5]; const z: i8[3] = [0, -3, 100]; y = "
           "quantize_linear(x, s, z); output y }",
-          "graph { input x: f16[4]; const s: f16[] = [0.1]; y = quantize_linear(x, s) {output_dtype=3}; output y }",
+          "graph { input x: f16[4]; const s: f16[] = [0.1]; y = quantize_linear(x, s) {output_dtype=11}; output y }",
           "graph { input x: f32[2,4]; const s: f32[2,2] = [0.1, 0.2, 0.3, 0.4]; y = quantize_linear(x, s) {axis=1, "
           "block_size=2}; output y }",
           "graph { const x: f32[7] = [0.0, -0.0, 2.5, 3.5, inf, -inf, -2.5]; const s: f32[] = [1.0]; const z: i8[] = "

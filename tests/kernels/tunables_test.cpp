@@ -103,6 +103,7 @@ TEST(Tunables, ChangeHowWorkIsCutAndNoBit) {
   for (const Entry* e : entries())
     for (const Tunable& t : e->kernel.tunables) {
       EXPECT_FALSE(t.values.empty()) << e->kernel.name;
+      if (e->kernel.executor != "cpu") continue;  // tests/tune/cuda_mma_test.cpp turns those of a GPU
       declared.insert(std::string(e->kernel.name) + " " + std::string(t.name));
     }
   for (const Case& c : kCases) {

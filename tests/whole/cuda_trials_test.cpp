@@ -47,18 +47,19 @@ class CudaTrials : public testing::Test {
 
 TEST_F(CudaTrials, StepsAreTimedAndTheGraphTakesTheirSum) {
   const auto b = built(
-      "graph { input x: f32[30,40]; const w: f32[30,40] = seeded(0.3, 1); a = add(x, w); t = transpose(a) "
-      "{perm=[1,0]}; y = sigmoid(t); output y }");
+      "graph { input x: f32[30,40]; const w: f32[30,40] = seeded(0.3, 1); a = add(x, w); t = concat(a, x) {axis=0}; y "
+      "= sigmoid(t); output y }");
   ASSERT_TRUE(b.ok()) << b.error().text();
-  double sum = 0;
+  double sum = 0, copies = 0;
   for (const lower::StepReport& s : b->compiled.steps) {
+    copies += s.conversion ? 1 : 0;
     if (s.conversion) continue;
     EXPECT_EQ(s.evidence.statistic, tune::kChainStatistic) << s.name << ": " << s.evidence.untimed;
     sum += s.evidence.time_ms;
   }
   ASSERT_TRUE(b->whole.timed);
   EXPECT_NEAR(b->whole.predicted_ms, sum, 1e-9);
-  EXPECT_NEAR(b->whole.measured_ms, sum + 3e-3, 1e-6) << "two copies and the fake's least time";
+  EXPECT_NEAR(b->whole.measured_ms, sum + (copies + 1) * 1e-3, 1e-6) << "copies and the fake's least time";
   runtime::WeightSource weights;
   weights.tensors = b->compiled.weights;
   const auto table = exec::table();
@@ -73,7 +74,7 @@ TEST_F(CudaTrials, StepsAreTimedAndTheGraphTakesTheirSum) {
   for (size_t k = 0; k < times->steps.size(); ++k) {
     all += times->ms[k];
     if (const auto& s = b->compiled.steps[times->steps[k]]; !s.conversion)
-      EXPECT_NEAR(times->ms[k], s.evidence.time_ms, 1e-6);
+      EXPECT_NEAR(times->ms[k], s.evidence.time_ms + (k == 0 ? 1e-3 : 0), 1e-6) << "the first with the least time";
   }
   EXPECT_NEAR(all, times->run_ms, 1e-9);
   const auto proof = parse_json(proof_json(*b, {}));
@@ -111,8 +112,11 @@ TEST_F(CudaTrials, TheWholeGraphHasTheLastWord) {
 TEST_F(CudaTrials, StepsThatAreFarOffAreNamed) {
   const kernels::AddedKernel one(sum_kernel<0, 19>());
   const Variable cold("FAKE_CUDA_COLD", "planted_19");
-  const auto b =
-      built("graph { input x: f32[30,40]; const w: f32[30,40] = seeded(0.3, 1); y = add(x, w); output y }", "planted");
+  // x is read on the host too, where nobody planted a relu: a copy of it stands before the sum.
+  const auto b = built(
+      "graph { input x: f32[30,40]; const w: f32[30,40] = seeded(0.3, 1); y = add(x, w); z = relu(x); output y; output "
+      "z }",
+      "planted");
   ASSERT_TRUE(b.ok()) << b.error().text();
   ASSERT_EQ(b->whole.off.size(), 1u);
   EXPECT_EQ(b->whole.off[0].name, "y");

@@ -68,15 +68,15 @@ PERI_DEVICE void peri_join_rows(float (*s)[4], float* high, float* sum, float* s
     for (int n = 0; n < 8; ++n) most = peri_max(peri_max(most, s[n][2 * r]), s[n][2 * r + 1]);
     most = peri_max(most, peri_lane_xor(most, 1));
     most = peri_max(most, peri_lane_xor(most, 2));
-    const float from = most == -peri_inf() ? 0.0f : most * 1.44269504f;  // nothing seen yet: all are 2^-inf
-    shrink[r] = peri_exp2(fmaf(high[r], 1.44269504f, -from));
+    const float from = most == -peri_inf() ? 0.0f : most;  // nothing seen yet: all are 2^-inf
+    shrink[r] = peri_exp2((high[r] - from) * 1.44269504f);  // scaled first, a mask of -3.4e38 would be none left
     high[r] = most;
     float part = 0.0f;
 #pragma unroll
     for (int n = 0; n < 8; ++n)
 #pragma unroll
       for (int e = 2 * r; e < 2 * r + 2; ++e) {
-        s[n][e] = peri_exp2(fmaf(s[n][e], 1.44269504f, -from));
+        s[n][e] = peri_exp2((s[n][e] - from) * 1.44269504f);
         part += s[n][e];
       }
     part += peri_lane_xor(part, 1);
