@@ -68,7 +68,7 @@ static std::vector<SampleProblem*> problems_of(const kernels::Kernel& kernel, st
 std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems, bool own) {
   std::vector<Case> out;
   for (const kernels::Entry* e : kernels::entries()) {
-    if (e->kernel.executor != "cuda") continue;
+    if (e->kernel.executor != "cuda" || !e->kernel.library.empty()) continue;  // a library's work is no text
     std::map<std::string, int> tried;
     for (SampleProblem* const one : problems_of(e->kernel, problems, own)) {
       SampleProblem& p = *one;
@@ -152,7 +152,9 @@ void run_cases(const std::vector<Case>& cases) {
   HostGpu gpu;
   for (const Case& c : cases)
     for (const KernelLaunch& l : c.launches()) gpu.add(l.text, l.entry);
-  const std::string folder = fs::temp_directory_path() / ("peri_texts_" + std::to_string(getpid()));
+  static int runs = 0;  // a library of a name that is loaded already would be that one
+  const std::string folder =
+      fs::temp_directory_path() / ("peri_texts_" + std::to_string(getpid()) + "_" + std::to_string(runs++));
   fs::create_directory(folder);
   const Status compiled = gpu.compile(folder);
   fs::remove_all(folder);
