@@ -139,7 +139,8 @@ OpDef nll_op() {
       "graph { input x: f32[2,3,4]; const t: i32[2,4] = [0, 1, 2, 1, 0, 0, 2, 1]; const w: f32[3] = [0.5, 1.0, 2.0]; y "
       "= "
       "negative_log_likelihood_loss(x, t, w) {ignore_index=1, reduction=\"none\"}; output y }",
-      "graph { input x: f32[2,3,2,2]; const t: i64[2,2,2] = [0, 1, 2, 1, 0, 0, 2, 1]; const w: f32[3] = [0.5, 1.0, 2.0]; y = "
+      "graph { input x: f32[2,3,2,2]; const t: i64[2,2,2] = [0, 1, 2, 1, 0, 0, 2, 1]; const w: f32[3] = [0.5, 1.0, "
+      "2.0]; y = "
       "negative_log_likelihood_loss(x, t, w) {reduction=\"sum\"}; output y }",
       "graph { input x: f32[0,3]; input t: i64[0]; y = negative_log_likelihood_loss(x, t) {reduction=\"none\"}; output "
       "y }"};
@@ -150,11 +151,13 @@ OpDef cross_entropy_op() {
   OpDef op = loss("softmax_cross_entropy_loss", "SoftmaxCrossEntropyLoss", {12, 13}, cross_entropy);
   op.outputs.push_back({"log_prob", kAnyType, true});
   op.samples = {
-      "graph { input x: f32[3,5]; const t: i64[3] = [4, 0, 2]; y, p = softmax_cross_entropy_loss(x, t); output y; output p }",
+      "graph { input x: f32[3,5]; const t: i64[3] = [4, 0, 2]; y, p = softmax_cross_entropy_loss(x, t); output y; "
+      "output p }",
       "graph { input x: f32[2,3,4]; const t: i32[2,4] = [0, 1, 2, 1, 0, 0, 2, 1]; const w: f32[3] = [0.5, 1.0, 2.0]; "
       "y, "
       "p = softmax_cross_entropy_loss(x, t, w) {ignore_index=1, reduction=\"none\"}; output y; output p }",
-      "graph { input x: f32[2,3,2]; const t: i64[2,2] = [0, 2, 1, 1]; y, p = softmax_cross_entropy_loss(x, t) {reduction=\"sum\"}; "
+      "graph { input x: f32[2,3,2]; const t: i64[2,2] = [0, 2, 1, 1]; y, p = softmax_cross_entropy_loss(x, t) "
+      "{reduction=\"sum\"}; "
       "output y }"};
   return op;
 }

@@ -123,7 +123,10 @@ class Holes {
       by_size_.emplace(size, at);
     }
   }
-  void remove(int64_t at, int64_t size) { by_place_.erase(at), by_size_.erase({size, at}); }
+  void remove(int64_t at, int64_t size) {
+    by_place_.erase(at);
+    by_size_.erase({size, at});
+  }
   std::map<int64_t, int64_t> by_place_;
   std::set<std::pair<int64_t, int64_t>> by_size_;
   int64_t end_ = 0;

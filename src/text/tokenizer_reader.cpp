@@ -57,8 +57,14 @@ class TokenizerReader {
       if (depth_ <= 2) key_ = std::move(key);
       return Ok{};
     }
-    Status on_begin(bool) override { return ++depth_, Ok{}; }
-    Status on_end(bool) override { return --depth_, Ok{}; }
+    Status on_begin(bool) override {
+      ++depth_;
+      return Ok{};
+    }
+    Status on_end(bool) override {
+      --depth_;
+      return Ok{};
+    }
 
    private:
     int depth_ = 0;

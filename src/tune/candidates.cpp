@@ -14,8 +14,8 @@ std::string Candidate::id() const {
 }
 
 namespace {
-// Of a kernel of a device so many guesses are tried, the best first: each is code to be compiled. The tenth guess is within
-// 0.4 % (ResNet-50) and 1.1 % (MobileNetV3) of the best of 25: benchmarks/results/2026-11-22_trials_cuda.md.
+// Of a kernel of a device so many guesses are tried, the best first: each is code to be compiled. The tenth guess is
+// within 0.4 % (ResNet-50) and 1.1 % (MobileNetV3) of the best of 25: benchmarks/results/2026-11-22_trials_cuda.md.
 constexpr size_t kMaxGuesses = 10;
 }  // namespace
 
