@@ -65,6 +65,10 @@ std::string summary_of(const bench::Record& r) {
 
 // A round of runs on a device for each line of standard input.
 Result<Outcome> paced(const Opened& opened, const build::BenchTerms& terms) {
+  if (opened.engine->program().devices.size() < 2)
+    return usage("--paced is for engines on a device")
+        .but_found("an engine of the host alone")
+        .advise("build it with --backend cuda, or leave --paced out");
   PERI_ASSIGN(auto session, runtime::Session::create(opened.engine, terms.threads));
   PERI_TRY(session->run(terms.inputs));
   bench::Schedule round;

@@ -28,7 +28,6 @@ namespace peri::tune {
 namespace {
 constexpr double kStartPatienceS = 30;
 constexpr double kDevicePatienceS = 30;       // what runs on a device is done in seconds, or never
-constexpr int kDeviceLost = 3;                // the status of a worker that can use a device no more
 constexpr double kReferencePatienceS = 1800;  // expected answers of a large problem, before any candidate runs
 
 // How a worker ended.

@@ -310,6 +310,20 @@ const Entry recurrent_f32_entry{{
     .takes = "RNN, GRU and LSTM of f32 with constant weights and Tanh, Sigmoid or Relu",
     .offer = offer,
     .instantiate = instantiate,
+    // Those of the ops are one block of units each.
+    .samples =
+        {"graph { input x: f32[3,2,8]; const w: f32[2,800,8] = seeded(0.3, 1); const r: f32[2,800,200] = "
+         "seeded(0.07, 2); const b: f32[2,1600] = seeded(0.2, 3); const n: i32[2] = [2, 3]; input s: f32[2,2,200]; "
+         "input m: f32[2,2,200]; const p: f32[2,600] = seeded(0.3, 4); y, h, c = lstm(x, w, r, b, n, s, m, p) "
+         "{direction=\"bidirectional\"}; output y; output h; output c }",
+         "graph { input x: f32[5,3,8]; const w: f32[1,660,8] = seeded(0.3, 1); const r: f32[1,660,220] = "
+         "seeded(0.07, 2); const b: f32[1,1320] = seeded(0.2, 3); y, h = gru(x, w, r, b) "
+         "{linear_before_reset=1}; output y; output h }",
+         "graph { input x: f32[3,5,8]; const w: f32[1,660,8] = seeded(0.3, 1); const r: f32[1,660,220] = "
+         "seeded(0.07, 2); const b: f32[1,1320] = seeded(0.2, 3); const n: i32[3] = [5, 1, 3]; y, h = gru(x, w, r, "
+         "b, n) {direction=\"reverse\", layout=1}; output y; output h }",
+         "graph { input x: f32[4,2,8]; const w: f32[1,400,8] = seeded(0.3, 1); const r: f32[1,400,400] = "
+         "seeded(0.05, 2); y, h = rnn(x, w, r) {activations=strings[\"Relu\"], clip=0.5}; output h }"},
     .takes_constants = true,
 }};
 
