@@ -135,6 +135,7 @@ const Entry quantize_entry{{
      .reference = quantize,
      .cost = cost,
      .jumps = true,
+     .anchor = true,
      .samples =
          {"graph { input x: f32[2,3,5]; const s: f32[] = [0.02]; const z: u8[] = [128]; y = quantize_linear(x, s, z); "
           "output y }",
@@ -159,6 +160,7 @@ const Entry quantize_entry{{
      .infer = infer_dequantize,
      .reference = dequantize,
      .cost = cost,
+     .anchor = true,
      .samples =
          {"graph { input x: u8[2,3,5]; const s: f32[] = [0.02]; const z: u8[] = [128]; y = dequantize_linear(x, s, z); "
           "output y }",
