@@ -6,6 +6,7 @@
 #include "base/rng.hpp"
 #include "ir/graph.hpp"
 #include "ir/text.hpp"
+#include "ir/text_reader.hpp"
 
 namespace peri::ir {
 
@@ -14,9 +15,9 @@ constexpr int kMaxDepth = 16;
 constexpr size_t kMaxText = size_t{1} << 28;
 constexpr int64_t kMaxMadeElements = int64_t{1} << 26;  // by splat() and seeded()
 
-class Parser {
+class Parser : public TextReader {
  public:
-  Parser(std::string_view text, const WeightResolver& weights) : text_(text), weights_(weights) {}
+  Parser(std::string_view text, const WeightResolver& weights) : TextReader(text), weights_(weights) {}
 
   Result<Graph> graph(int depth) {
     if (depth > kMaxDepth) return fail("graphs are nested too deep");
@@ -49,122 +50,12 @@ class Parser {
     if (at_ < text_.size() && text_[at_] == '@') PERI_TRY(layout(&t));
     return t;
   }
-  bool finished() {
-    skip();
-    return at_ == text_.size();
-  }
-  Error fail(const char* what) const {
-    const std::string_view before = std::string_view(text_).substr(0, at_);
-    const size_t line = 1 + static_cast<size_t>(std::count(before.begin(), before.end(), '\n'));
-    return invalid("IR text, line %zu column %zu: %s", line, before.size() - before.rfind('\n'), what);
-  }
 
  private:
-  Error bad_number(size_t start) {
-    at_ = start;
-    return fail("bad number");
-  }
-  void skip() {
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (c == ' ' || c == '\n' || c == '\t' || c == '\r') {
-        ++at_;
-      } else if (c == '#') {
-        while (at_ < text_.size() && text_[at_] != '\n') ++at_;
-      } else {
-        return;
-      }
-    }
-  }
-  char peek() {
-    skip();
-    return at_ < text_.size() ? text_[at_] : '\0';
-  }
-  bool take(char c) {
-    if (peek() != c) return false;
-    ++at_;
-    return true;
-  }
-  static bool name_char(char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/'; }
-  bool word(std::string_view w) {
-    skip();
-    if (text_.substr(at_, w.size()) != w) return false;
-    if (at_ + w.size() < text_.size() && name_char(text_[at_ + w.size()])) return false;
-    at_ += w.size();
-    return true;
-  }
   size_t matching_bracket() const {
     if (at_ >= text_.size() || text_[at_] != '[') return std::string_view::npos;
     return text_.find(']', at_);
   }
-  Result<std::string> identifier() {
-    skip();
-    const size_t start = at_;
-    while (at_ < text_.size() && name_char(text_[at_])) ++at_;
-    if (at_ == start) return fail("expected a name");
-    return std::string(text_.substr(start, at_ - start));
-  }
-  Result<std::string> string() {
-    if (!take('"')) return fail("expected a string");
-    std::string out;
-    while (at_ < text_.size() && text_[at_] != '"') {
-      char c = text_[at_++];
-      if (c == '\\') {
-        if (at_ >= text_.size()) break;
-        c = text_[at_++];
-        if (c == 'x') {
-          unsigned v = 0;
-          if (at_ + 2 > text_.size() ||
-              std::from_chars(text_.data() + at_, text_.data() + at_ + 2, v, 16).ptr != text_.data() + at_ + 2)
-            return fail("bad escape");
-          at_ += 2;
-          c = static_cast<char>(v);
-        }
-      }
-      out += c;
-    }
-    if (!take('"')) return fail("unclosed string");
-    return out;
-  }
-  Result<std::string> name() { return peek() == '"' ? string() : identifier(); }
-
-  // A number: integer, or float (has '.', 'e', inf, nan). `integer` tells which.
-  Result<double> number(bool* integer, int64_t* as_int) {
-    skip();
-    const size_t start = at_;
-    if (at_ < text_.size() && (text_[at_] == '-' || text_[at_] == '+')) ++at_;
-    while (at_ < text_.size() && (isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' ||
-                                  ((text_[at_] == '-' || text_[at_] == '+') && text_[at_ - 1] == 'e')))
-      ++at_;
-    const std::string_view word_text = text_.substr(start, at_ - start);
-    *integer = !word_text.empty() && word_text.find_first_of(".einf") == std::string_view::npos;
-    double v = 0;
-    if (*integer) {
-      auto [end, code] = std::from_chars(word_text.data(), word_text.data() + word_text.size(), *as_int);
-      if (code == std::errc::result_out_of_range) {
-        uint64_t u = 0;
-        auto [end2, code2] = std::from_chars(word_text.data(), word_text.data() + word_text.size(), u);
-        if (code2 == std::errc() && end2 == word_text.data() + word_text.size()) {
-          *as_int = static_cast<int64_t>(u);
-          return static_cast<double>(u);
-        }
-      }
-      if (code != std::errc() || end != word_text.data() + word_text.size()) return bad_number(start);
-      return static_cast<double>(*as_int);
-    }
-    auto [end, code] = std::from_chars(word_text.data(), word_text.data() + word_text.size(), v);
-    if (code != std::errc() || end != word_text.data() + word_text.size() || word_text.empty())
-      return bad_number(start);
-    return v;
-  }
-  Result<int64_t> integer() {
-    bool is_int = false;
-    int64_t v = 0;
-    PERI_TRY(number(&is_int, &v));
-    if (!is_int) return fail("expected an integer");
-    return v;
-  }
-
   Status layout(Type* t) {
     ++at_;
     while (at_ < text_.size() && isalnum(static_cast<unsigned char>(text_[at_]))) {
@@ -425,9 +316,7 @@ class Parser {
     return Ok{};
   }
 
-  std::string_view text_;
   const WeightResolver& weights_;
-  size_t at_ = 0;
 };
 }  // namespace
 
