@@ -50,11 +50,10 @@ void write_tiers(JsonWriter& w, const tune::Tuner::Stats& s, std::string_view un
     return;
   }
   w.field("how",
-          "samples: every kernel with a candidate, once for a machine, in full on the small and edge samples of all "
-          "ops it takes; "
-          "problems: every candidate at the real problem against the float64 reference with radii for float32 "
-          "round-off, dear "
-          "problems at 4096 or more seeded positions and in full against a candidate of another provider");
+          "samples: every kernel with a candidate, once for a machine, on the small and edge samples of all ops it "
+          "takes (a kernel of a device on a part of them); problems: every candidate at the real problem against the "
+          "float64 reference with radii for round-off, expensive problems at up to 4096 seeded positions and, where "
+          "another candidate's whole answer is at hand, in full against that");
   w.key("samples")
       .begin_object()
       .field("kernels", s.kernels_sampled)
@@ -250,7 +249,7 @@ std::string proof_json(const build::Built& built, const compile::Options& o, std
   w.key("ceilings");
   bench::write_ceilings(w, bench::machine_ceilings(o.tune.threads));
   write_sustained(w, o, c.tuned.seconds);
-  w.field("times_are", tune::kTimeInWords);
+  w.field("times_are", c.program.devices.size() > 1 ? "what each row's statistic says" : tune::kTimeInWords);
   w.field("threads", o.tune.threads).key("tuned_for").begin_object();
   for (const auto& [name, value] : c.program.tuned_for) w.field(name, value);
   w.end_object().key("holds_at").begin_array();

@@ -22,20 +22,54 @@ constexpr Ports kPlain{0, 2, 1, 3}, kScaled{0, 2, 3, 5, 1, 4, 6, 7, 8};
 
 const RefTensor* port_of(const RefCall& call, size_t port) { return port < call.in.size() ? call.in[port] : nullptr; }
 
-// A scale or zero point of row or column `at`: one for all, or one each.
-double scale_at(const RefTensor* t, int64_t at) { return number_at(*t, t->numel() == 1 ? 0 : at); }
-int64_t zero_at(const RefTensor* t, int64_t at) { return t ? t->i[static_cast<size_t>(t->numel() == 1 ? 0 : at)] : 0; }
+// Which element of a scale or zero point belongs to row, column or channel `at` of an image: one for all, one each, or
+// one each of every image.
+size_t place(const RefTensor& t, int64_t at, int64_t image, int64_t count) {
+  if (t.numel() == 1) return 0;
+  return static_cast<size_t>(t.numel() == count ? at : image * count + at);
+}
+// A side of a product: which of its rows or columns, of how many, in which of its own images.
+struct At {
+  int64_t at = 0, image = 0, count = 1;
+};
+double scale_at(const RefTensor* t, const At& of) {
+  return number_at(*t, static_cast<int64_t>(place(*t, of.at, of.image, of.count)));
+}
+int64_t zero_at(const RefTensor* t, const At& of) { return t ? t->i[place(*t, of.at, of.image, of.count)] : 0; }
 
-// y[p] from the exact sum of row or image scale `a` and column or channel scale `b`.
-void store_sum(RefCall& call, const Ports& ports, int64_t p, int64_t sum, int64_t a, int64_t b) {
-  RefTensor& y = call.out[0];
+// y[p] from the exact sum.
+void store_sum(RefCall& call, const Ports& ports, int64_t p, int64_t sum, const At& a, const At& b, const At& y) {
   if (ports.y_scale == kNone) {
-    y.i[static_cast<size_t>(p)] = wrap(DType::kI32, sum);
+    call.out[0].i[static_cast<size_t>(p)] = wrap(DType::kI32, sum);
     return;
   }
   const double factor =
-      scale_at(call.in[ports.a_scale], a) * scale_at(call.in[ports.b_scale], b) / scale_at(call.in[ports.y_scale], a);
-  store_quantized(y, p, static_cast<double>(sum) * factor, zero_at(call.in[ports.y_zero], a), {});
+      scale_at(call.in[ports.a_scale], a) * scale_at(call.in[ports.b_scale], b) / scale_at(call.in[ports.y_scale], y);
+  store_quantized(call.out[0], p, static_cast<double>(sum) * factor, zero_at(call.in[ports.y_zero], y), {});
+}
+
+// Scales and zero points of one side: a single element, a list of `each`, or `full` with an axis of one element.
+Status check_side(const InferContext& c, std::initializer_list<size_t> ports, const Dim& each, const Shape& full) {
+  for (const size_t port : ports) {
+    if (port == kNone || !c.has(port)) continue;
+    const Shape& s = c.shape(port);
+    const auto is = [&](const Shape& wanted) {
+      bool same = s.size() == wanted.size();
+      for (size_t d = 0; same && d < s.size(); ++d)
+        same = !s[d].is_const() || !wanted[d].is_const() || s[d] == wanted[d];
+      return same;
+    };
+    if (s.empty() || is({Dim(1)}) || is({each}) || (!full.empty() && is(full))) continue;
+    return invalid("a scale or zero point of input %zu has a wrong shape", port)
+        .expecting("one element or [" + each.text() + "]" + (full.empty() ? "" : " or " + shape_text(full)))
+        .but_found(shape_text(s));
+  }
+  return Ok{};
+}
+// The shape with one element along axis `from_end`, counted from the last.
+Shape without(Shape s, size_t from_end) {
+  s[s.size() - 1 - from_end] = Dim(1);
+  return s;
 }
 
 // ---- products of matrices ------------------------------------------------------------------------------------------
@@ -50,6 +84,12 @@ Status infer_product(InferContext& c) {
   if (k.is_const() && l.is_const() && !(k == l))
     return invalid("the inner dimensions differ").expecting(k.text()).but_found(l.text() + " in " + shape_text(b));
   PERI_ASSIGN(Shape y, broadcast(Shape(left.begin(), left.end() - 2), Shape(right.begin(), right.end() - 2)));
+  Shape all = y;
+  all.push_back(left[left.size() - 2]);
+  all.push_back(right.back());
+  PERI_TRY(check_side(c, {kPorts.a_scale, kPorts.a_zero}, left[left.size() - 2], without(left, 0)));
+  PERI_TRY(check_side(c, {kPorts.b_scale, kPorts.b_zero}, right.back(), without(right, 1)));
+  PERI_TRY(check_side(c, {kPorts.y_scale, kPorts.y_zero}, left[left.size() - 2], without(all, 0)));
   if (a.size() > 1) y.push_back(left[left.size() - 2]);
   if (b.size() > 1) y.push_back(right.back());
   c.set(0, kPorts.y_zero == kNone ? DType::kI32 : c.dtype(kPorts.y_zero), std::move(y));
@@ -71,15 +111,13 @@ Status product(RefCall& call) {
   parallel_for(call.threads, call.count(), [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) {
       const int64_t p = call.position(at), row = p / n % m, column = p % n, image = p / (m * n);
-      const int64_t from_a = (broadcast_index(image, batch, as) * m + row) * k,
-                    from_b = broadcast_index(image, batch, bs) * k * n + column;
-      // A zero point each row or column: of the last one or two axes of its tensor.
-      const int64_t za = zero_at(az, az && az->numel() > m ? image * m + row : row),
-                    zb = zero_at(bz, bz && bz->numel() > n ? image * n + column : column);
+      const At of_a{row, broadcast_index(image, batch, as), m}, of_b{column, broadcast_index(image, batch, bs), n};
+      const int64_t from_a = (of_a.image * m + row) * k, from_b = of_b.image * k * n + column;
+      const int64_t za = zero_at(az, of_a), zb = zero_at(bz, of_b);
       int64_t sum = 0;
       for (int64_t e = 0; e < k; ++e)
         sum += (a.i[static_cast<size_t>(from_a + e)] - za) * (b.i[static_cast<size_t>(from_b + e * n)] - zb);
-      store_sum(call, kPorts, p, sum, row, column);
+      store_sum(call, kPorts, p, sum, of_a, of_b, {row, image, m});
     }
   });
   return Ok{};
@@ -107,6 +145,14 @@ Status infer_conv(InferContext& c) {
     return invalid("the channels of x, w and group do not match")
         .expecting((w[1] * group).text() + " channels in x")
         .but_found(shape_text(x));
+  PERI_TRY(check_side(c, {kPorts.a_scale, kPorts.a_zero, kPorts.y_scale, kPorts.y_zero}, Dim(1), {}));
+  PERI_TRY(check_side(c, {kPorts.b_scale, kPorts.b_zero}, w[0], {}));
+  if (kPorts.bias != kNone && c.has(kPorts.bias) &&
+      (c.rank(kPorts.bias) != 1 ||
+       (c.shape(kPorts.bias)[0].is_const() && w[0].is_const() && !(c.shape(kPorts.bias)[0] == w[0]))))
+    return invalid("the bias has a wrong shape")
+        .expecting("[" + w[0].text() + "]")
+        .but_found(shape_text(c.shape(kPorts.bias)));
   Shape y = {x[0], w[0]};
   for (size_t d = 2; d < x.size(); ++d) {
     PERI_ASSIGN(Dim extent, spec.extent(d - 2, x[d], false));
@@ -134,14 +180,15 @@ Status conv(RefCall& call) {
       const int64_t p = call.position(at);
       unravel(p, y.dims, o);
       const int64_t channel = o[1], first = o[0] * x.dims[1] + channel / per_group * each;
-      const int64_t za = zero_at(xz, 0), zb = zero_at(wz, channel);
+      const At of_w{channel, 0, outputs};
+      const int64_t za = zero_at(xz, {}), zb = zero_at(wz, of_w);
       int64_t sum = bias ? bias->i[static_cast<size_t>(channel)] : 0;
       each_tap(window, in, o.data() + 2, [&](int64_t offset, int64_t tap) {
         for (int64_t c = 0; c < each; ++c)
           sum += (x.i[static_cast<size_t>((first + c) * image + offset)] - za) *
                  (w.i[static_cast<size_t>((channel * each + c) * taps + tap)] - zb);
       });
-      store_sum(call, kPorts, p, sum, 0, channel);
+      store_sum(call, kPorts, p, sum, {}, of_w, {});
     }
   });
   return Ok{};

@@ -13,7 +13,7 @@ Status infer_scaled(InferContext& c, DType to) {
   const int64_t axis = c.node.i("axis", 1), block = c.node.i("block_size");
   if (block < 0) return invalid("block_size is out of range").expecting(">= 0").but_found(std::to_string(block));
   PERI_TRY(check_scale(c, 1, "the scale", x, axis, block));
-  PERI_TRY(check_scale(c, 2, "the zero point", x, axis, block));
+  PERI_TRY(check_alike(c, 1, 2));
   c.set(0, to, x);
   return Ok{};
 }

@@ -18,15 +18,12 @@ Status infer(InferContext& c) {
 
 Status infer_lstm(InferContext& c) {
   PERI_TRY((infer<4, kLstm>(c)));
-  const Shape &state = *c.out[1 < c.out.size() ? 1 : 0].shape, &r = c.shape(2);
-  if (c.has(6) && (c.rank(6) != 3 || (c.out.size() > 1 && state[2].is_const() && c.shape(6)[2].is_const() &&
-                                      !(c.shape(6)[2] == state[2]))))
-    return invalid("initial_c has a wrong shape").expecting("that of initial_h").but_found(shape_text(c.shape(6)));
-  if (c.has(7) && (c.rank(7) != 2 || (r[2].is_const() && c.shape(7)[1].is_const() && !(c.shape(7)[1] == r[2] * 3))))
-    return invalid("P has a wrong shape")
-        .expecting("[" + r[0].text() + "," + (r[2] * 3).text() + "]")
-        .but_found(shape_text(c.shape(7)));
-  return Ok{};
+  const bool batch_first = c.node.i("layout") != 0;
+  const Shape &x = c.shape(0), &r = c.shape(2);
+  const Dim &batch = x[!batch_first], &hidden = r[2], &directions = r[0];
+  PERI_TRY(expect_shape(c, 6, "initial_c",
+                        batch_first ? Shape{batch, directions, hidden} : Shape{directions, batch, hidden}));
+  return expect_shape(c, 7, "P", {directions, hidden * 3});
 }
 
 // h = f(x W + h R + biases)

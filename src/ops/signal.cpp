@@ -187,6 +187,8 @@ Status stft(RefCall& call) {
 Status infer_mel(InferContext& c) {
   PERI_ASSIGN(const Dim bins, length_of(c, 0, "the number of mel bins"));
   PERI_ASSIGN(const Dim n, length_of(c, 1, "the length of the DFT"));
+  for (const Dim& d : {bins, n})
+    if (d.is_const() && d.value() < 1) return invalid("a length is out of range").expecting(">= 1").but_found(d.text());
   const int64_t type = c.node.i("output_datatype", 1);
   if (type <= 0 || type >= kDTypeCount || !contains(kFloats, static_cast<DType>(type)))
     return unsupported("a mel weight matrix of type %lld", static_cast<long long>(type)).advise("give a float type");
@@ -201,7 +203,7 @@ std::vector<int64_t> corners(int64_t bins, int64_t n, double rate, double low, d
   std::vector<int64_t> out;
   for (int64_t k = 0; k < bins + 2; ++k) {
     const double hertz = 700 * (std::pow(10, (static_cast<double>(k) * step + mel(low)) / 2595) - 1);
-    out.push_back(static_cast<int64_t>(std::floor(static_cast<double>(n + 1) * hertz / rate)));
+    out.push_back(static_cast<int64_t>(std::floor(std::min(static_cast<double>(n + 1) * hertz / rate, 1e15))));
   }
   return out;
 }
@@ -220,9 +222,9 @@ Status mel(RefCall& call) {
     const int64_t low = corner[static_cast<size_t>(k)], middle = corner[static_cast<size_t>(k + 1)],
                   high = corner[static_cast<size_t>(k + 2)];
     if (middle == low) put(middle, k, 1);
-    for (int64_t j = low; middle > low && j <= middle; ++j)
+    for (int64_t j = low; middle > low && j <= std::min(middle, rows - 1); ++j)
       put(j, k, static_cast<double>(j - low) / static_cast<double>(middle - low));
-    for (int64_t j = middle; j < high; ++j)
+    for (int64_t j = middle; j < std::min(high, rows); ++j)
       put(j, k, static_cast<double>(high - j) / static_cast<double>(high - middle));
   }
   return Ok{};

@@ -6,8 +6,10 @@
 namespace peri::tune {
 
 namespace {
+// What a library chose is no setting: another algorithm may round otherwise.
 bool is_setting_of(const Candidate& a, const Candidate& b) {
-  return a.kernel == b.kernel && a.offer.config != b.offer.config && a.offer.inputs == b.offer.inputs &&
+  return a.kernel == b.kernel && a.kernel->resolved.empty() && a.offer.config != b.offer.config &&
+         a.offer.inputs == b.offer.inputs &&
          kernels::derived_config(*a.kernel, a.offer.config) == kernels::derived_config(*b.kernel, b.offer.config);
 }
 bool same_bits(std::span<const Tensor> a, std::span<const Tensor> b) {

@@ -1,4 +1,6 @@
 // What breaks the rules of an op of shape, layout or arithmetic is refused with what was expected.
+#include <string>
+
 #include "tests/ops/world.hpp"
 
 namespace peri::ops {
@@ -73,6 +75,55 @@ TEST(Refusals, BadShapesAxesAndAttributes) {
        }) {
     EXPECT_NE(refusal(text), "") << text;
   }
+}
+
+// Scales, zero points, states and blocks of another shape than their tensor's, each beside one that is accepted.
+TEST(Refusals, ScalesZeroPointsAndStatesOfAnotherShape) {
+  const auto lstm = [](std::string_view more, std::string_view ports) {
+    return "graph { input x: f32[5,2,3]; input w: f32[1,16,3]; input r: f32[1,16,4]; " + std::string(more) +
+           " y, h, c = lstm(x, w, r, " + std::string(ports) + "); output y; output h; output c }";
+  };
+  const auto quantized = [](std::string_view scale, std::string_view zero, std::string_view attrs) {
+    return "graph { input x: f32[2,8]; input s: f32" + std::string(scale) + "; input z: u8" + std::string(zero) +
+           "; y = quantize_linear(x, s, z) {" + std::string(attrs) + "}; d = dequantize_linear(y, s, z) {" +
+           std::string(attrs) + "}; output y; output d }";
+  };
+  const auto product = [](std::string_view a_zero, std::string_view b_zero) {
+    return "graph { input a: u8[2,3]; input b: u8[3,4]; input az: u8" + std::string(a_zero) + "; input bz: u8" +
+           std::string(b_zero) + "; y = matmul_integer(a, b, az, bz); output y }";
+  };
+  const auto mel = [](std::string_view bins, std::string_view length) {
+    return "graph { const b: i64[] = [" + std::string(bins) + "]; const n: i64[] = [" + std::string(length) +
+           "]; const r: i64[] = [16000]; const l: f32[] = [0.0]; const u: f32[] = [8000.0]; "
+           "y = mel_weight_matrix(b, n, r, l, u); output y }";
+  };
+  for (const std::string& text :
+       {lstm("input h0: f32[1,2,4]; input c0: f32[1,2,4]; input p: f32[1,12];", "_, _, h0, c0, p"),
+        quantized("[]", "[]", ""), quantized("[8]", "[8]", "axis=1"), quantized("[2]", "[2]", "axis=0"),
+        quantized("[2,2]", "[2,2]", "axis=1, block_size=4"), quantized("[2,3]", "[2,3]", "axis=1, block_size=3"),
+        product("[]", "[1]"), product("[2]", "[4]"), mel("8", "16")})
+    EXPECT_EQ(refusal(text), "") << text;
+  for (const std::string& text : {lstm("input c0: f32[1,2,3];", "_, _, _, c0"),
+                                  lstm("input c0: f32[2,2,4];", "_, _, _, c0"),
+                                  lstm("input c0: f32[1,3,4];", "_, _, _, c0"),
+                                  lstm("input c0: f32[2,4];", "_, _, _, c0"),
+                                  lstm("input p: f32[1,16];", "_, _, _, _, p"),
+                                  lstm("input p: f32[2,12];", "_, _, _, _, p"),
+                                  quantized("[2]", "[2]", "axis=1"),
+                                  quantized("[8]", "[8]", "axis=2"),
+                                  quantized("[8]", "[]", "axis=1"),
+                                  quantized("[]", "[8]", "axis=1"),
+                                  quantized("[1,8]", "[1,8]", "axis=1"),
+                                  quantized("[2,3]", "[2,3]", "axis=1, block_size=4"),
+                                  quantized("[2,2]", "[2,1]", "axis=1, block_size=4"),
+                                  quantized("[2]", "[2]", "axis=1, block_size=4"),
+                                  quantized("[2,2]", "[2,2]", "axis=1, block_size=-4"),
+                                  product("[3]", "[4]"),
+                                  product("[2]", "[3]"),
+                                  product("[1,2,1]", "[]"),
+                                  mel("0", "16"),
+                                  mel("8", "-1")})
+    EXPECT_NE(refusal(text), "") << text;
 }
 
 }  // namespace

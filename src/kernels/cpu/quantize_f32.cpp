@@ -35,6 +35,9 @@ Result<Shape> read(const Problem& p) {
   if (n.i("block_size") != 0) return refused("takes no blocks");
   if (n.i("precision") != 0) return refused("divides in f32");
   const std::vector<int64_t> d = dims_of(*n.in(0)), scales = dims_of(*n.in(1));
+  const auto numel = [](const std::vector<int64_t>& d) { return d.empty() ? 1 : d[0]; };
+  if (scales.size() > 1 || (n.in(2) && numel(dims_of(*n.in(2))) != numel(scales)))
+    return refused("a zero point of another shape than the scale");
   int64_t axis = n.i("axis", 1);
   if (axis < 0) axis += static_cast<int64_t>(d.size());
   const bool one = scales.empty() || scales[0] == 1;

@@ -247,7 +247,7 @@ class CellInstance final : public Instance {
     row.clip = s_.clip;
     std::copy_n(s_.functions[d], 3, row.functions);
     if (const float* p = ports_[kPeephole].f32(args)) row.peephole = p + d * 3 * s_.hidden + from;
-    if (const float* b = ports_[kBias].f32(args))
+    if (const float* b = ports_[kBias].f32(args); b && s_.kind == cell::Kind::kGru)
       row.state_bias = b + d * 2 * s_.sums() + s_.sums() + 2 * s_.hidden + from;
     for (int64_t b = 0; b < s_.batch; ++b) {
       const int64_t length = this->length(b, args), unit = b * s_.hidden + from;
@@ -268,8 +268,15 @@ class CellInstance final : public Instance {
         isa_ == Isa::kAvx512 ? cell::avx512::run(row) : cell::avx2::run(row);
       }
       if (at + 1 < s_.steps || (s_.two_phases() && !second)) continue;
-      if (float* last = result(1, args)) std::copy_n(row.state, row.n, last + s_.state_of(d, b) + from);
-      if (float* last = result(2, args)) std::copy_n(row.memory, row.n, last + s_.state_of(d, b) + from);
+      for (const auto& [last, state] :
+           {std::pair(result(1, args), row.state), std::pair(result(2, args), row.memory)}) {
+        if (!last) continue;
+        float* const to = last + s_.state_of(d, b) + from;
+        if (length > 0)
+          std::copy_n(state, row.n, to);
+        else
+          std::fill_n(to, row.n, 0.0F);
+      }
     }
   }
 
@@ -320,7 +327,7 @@ const Entry recurrent_f32_entry{{
          "seeded(0.07, 2); const b: f32[1,1320] = seeded(0.2, 3); y, h = gru(x, w, r, b) "
          "{linear_before_reset=1}; output y; output h }",
          "graph { input x: f32[3,5,8]; const w: f32[1,660,8] = seeded(0.3, 1); const r: f32[1,660,220] = "
-         "seeded(0.07, 2); const b: f32[1,1320] = seeded(0.2, 3); const n: i32[3] = [5, 1, 3]; y, h = gru(x, w, r, "
+         "seeded(0.07, 2); const b: f32[1,1320] = seeded(0.2, 3); const n: i32[3] = [5, 0, 3]; y, h = gru(x, w, r, "
          "b, n) {direction=\"reverse\", layout=1}; output y; output h }",
          "graph { input x: f32[4,2,8]; const w: f32[1,400,8] = seeded(0.3, 1); const r: f32[1,400,400] = "
          "seeded(0.05, 2); y, h = rnn(x, w, r) {activations=strings[\"Relu\"], clip=0.5}; output h }"},

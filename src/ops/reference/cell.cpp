@@ -60,7 +60,12 @@ Result<std::vector<CellFunction>> functions_of(const ir::Node& node, size_t coun
   return out;
 }
 
-Status expect(const InferContext& c, size_t port, std::string_view name, const Shape& want) {
+// Products of one row with a state are spread over threads from this many on.
+constexpr int64_t kMinParallel = int64_t{1} << 20;
+
+}  // namespace
+
+Status expect_shape(const InferContext& c, size_t port, std::string_view name, const Shape& want) {
   if (!c.has(port)) return Ok{};
   const Shape& found = c.shape(port);
   bool same = found.size() == want.size();
@@ -71,11 +76,6 @@ Status expect(const InferContext& c, size_t port, std::string_view name, const S
       .expecting(shape_text(want))
       .but_found(shape_text(found));
 }
-
-// Products of one row with a state are spread over threads from this many on.
-constexpr int64_t kMinParallel = int64_t{1} << 20;
-
-}  // namespace
 
 Near CellFunction::operator()(Near x, double u) const {
   const double y = at(x.v, alpha, beta);
@@ -127,11 +127,11 @@ Status infer_cell(InferContext& c, const CellNode& cell) {
     return invalid("hidden_size is not that of R").expecting(hidden.text()).but_found(std::to_string(said));
   const Dim rows = hidden * cell.gates;
   const Shape state = cell.batch_first ? Shape{batch, directions, hidden} : Shape{directions, batch, hidden};
-  PERI_TRY(expect(c, 1, "W", {directions, rows, c.shape(0)[2]}));
-  PERI_TRY(expect(c, 2, "R", {directions, rows, hidden}));
-  PERI_TRY(expect(c, 3, "B", {directions, rows * 2}));
-  PERI_TRY(expect(c, 4, "sequence_lens", {batch}));
-  PERI_TRY(expect(c, 5, "initial_h", state));
+  PERI_TRY(expect_shape(c, 1, "W", {directions, rows, c.shape(0)[2]}));
+  PERI_TRY(expect_shape(c, 2, "R", {directions, rows, hidden}));
+  PERI_TRY(expect_shape(c, 3, "B", {directions, rows * 2}));
+  PERI_TRY(expect_shape(c, 4, "sequence_lens", {batch}));
+  PERI_TRY(expect_shape(c, 5, "initial_h", state));
   c.set(0, c.dtype(0),
         cell.batch_first ? Shape{batch, steps, directions, hidden} : Shape{steps, directions, batch, hidden});
   for (size_t k = 1; k < c.out.size(); ++k) c.set(k, c.dtype(0), state);
@@ -240,7 +240,8 @@ void CellRun::store_last(size_t port, const std::vector<Near>& last) {
   if (call_.out.size() <= port) return;
   for (int64_t b = 0; b < cell_.batch; ++b)
     for (int64_t j = 0; j < cell_.hidden; ++j)
-      store(call_.out[port], state_at(b) + j, last[static_cast<size_t>(b * cell_.hidden + j)]);
+      store(call_.out[port], state_at(b) + j,
+            length_of(b) > 0 || cell_.steps == 0 ? last[static_cast<size_t>(b * cell_.hidden + j)] : Near{});
 }
 
 }  // namespace peri::ops

@@ -34,6 +34,8 @@ struct CellNode {
 // Reads attributes; `defaults` are the functions of one direction. Errors name the attribute.
 Result<CellNode> read_cell(const ir::Node& node, int64_t gates, std::span<const std::string_view> defaults);
 
+// Whether input `port`, if it is given, has the shape, as far as both are numbers.
+Status expect_shape(const InferContext& c, size_t port, std::string_view name, const Shape& want);
 // Checks x, W, R, B, sequence_lens and initial_h against each other, sets y and y_h.
 Status infer_cell(InferContext& c, const CellNode& cell);
 
@@ -67,7 +69,7 @@ class CellRun {
   void from_state(const Near* v, int64_t first, int64_t count, std::vector<Near>& to) const;
   // State `port` of this direction, [batch, hidden]; zeros where it is left out.
   std::vector<Near> initial(size_t port) const;
-  // The last state of another kind, into output `port`.
+  // The last state of another kind, into output `port`: zero of a sequence without steps, as ONNX Runtime has it.
   void store_last(size_t port, const std::vector<Near>& last);
   double u() const { return call_.u; }
   int64_t hidden() const { return cell_.hidden; }

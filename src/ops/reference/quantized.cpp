@@ -19,16 +19,33 @@ Status check_scale(const InferContext& c, size_t port, std::string_view name, co
                    int64_t block) {
   if (!c.has(port)) return Ok{};
   const Shape& s = c.shape(port);
+  const auto differ = [](const Dim& a, const Dim& b) { return a.is_const() && b.is_const() && !(a == b); };
   const auto wrong = [&](const std::string& wanted) {
     return invalid("%s has a wrong shape", std::string(name).c_str()).expecting(wanted).but_found(shape_text(s));
   };
-  if (block > 0) return s.size() == x.size() ? Status(Ok{}) : wrong("the rank of x: one scale a block");
-  if (s.empty() || (s.size() == 1 && s[0].is_const(1))) return Ok{};
-  if (s.size() != 1) return wrong("a scalar, or one element for each along the axis");
-  PERI_ASSIGN(const int64_t a, normalize_axis(axis, x.size()));
-  const Dim& extent = x[static_cast<size_t>(a)];
-  if (extent.is_const() && s[0].is_const() && !(extent == s[0])) return wrong("[" + extent.text() + "]");
-  return Ok{};
+  if (block == 0 && (s.empty() || (s.size() == 1 && s[0].is_const(1)))) return Ok{};
+  PERI_ASSIGN(const int64_t at, normalize_axis(axis, x.size()));
+  const size_t a = static_cast<size_t>(at);
+  if (block == 0) {
+    if (s.size() != 1) return wrong("a scalar, or one element for each along the axis");
+    return differ(x[a], s[0]) ? wrong("[" + x[a].text() + "]") : Status(Ok{});
+  }
+  Shape wanted = x;
+  wanted[a] = floordiv(x[a] + (block - 1), Dim(block));
+  bool same = s.size() == x.size();
+  for (size_t d = 0; same && d < x.size(); ++d) same = !differ(s[d], wanted[d]);
+  return same ? Status(Ok{}) : wrong(shape_text(wanted));
+}
+
+Status check_alike(const InferContext& c, size_t scale, size_t zero_point) {
+  if (!c.has(zero_point)) return Ok{};
+  const Shape &s = c.shape(scale), &z = c.shape(zero_point);
+  const auto one = [](const Shape& shape) { return shape.empty() || (shape.size() == 1 && shape[0].is_const(1)); };
+  if (one(s) && one(z)) return Ok{};
+  bool same = s.size() == z.size();
+  for (size_t d = 0; same && d < s.size(); ++d) same = !s[d].is_const() || !z[d].is_const() || s[d] == z[d];
+  if (same) return Ok{};
+  return invalid("the zero point has another shape than the scale").expecting(shape_text(s)).but_found(shape_text(z));
 }
 
 void store_quantized(RefTensor& y, int64_t at, double v, int64_t zero_point, const CastRules& rules) {

@@ -34,6 +34,9 @@ class ScaleOf {
 Status check_scale(const InferContext& c, size_t port, std::string_view name, const Shape& x, int64_t axis,
                    int64_t block);
 
+// A zero point has the shape of its scale.
+Status check_alike(const InferContext& c, size_t scale, size_t zero_point);
+
 // A double as an element of an integer type: to nearest even, within its range.
 inline int64_t saturated(DType t, double v) {
   const double low = int_value(t, int_lowest(t)), high = int_value(t, int_largest(t));

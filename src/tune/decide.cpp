@@ -1,0 +1,213 @@
+// How a problem's candidates are decided: what the cache knows, the worker's verdicts, settings of the fastest, other
+// sizes.
+#include "tune/tuner_state.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "problem/problem.hpp"
+#include "tune/apart.hpp"
+#include "tune/cache_keys.hpp"
+#include "tune/contained_judge.hpp"
+#include "tune/elsewhere.hpp"
+#include "tune/resolved.hpp"
+#include "tune/rivals.hpp"
+
+namespace peri::tune {
+
+bool Tuner::State::recall(const std::string& key, const ir::Graph& region, Candidate* c) {
+  if (!cache) return false;
+  std::optional<Evidence> known = cache->find(key, candidate_key(*c, region));
+  if (!known) return false;
+  const bool timed = known->timed() || !known->untimed.empty(), verified = !options.verify || known->max_error >= 0;
+  if (known->right() && !(timed && verified)) return false;
+  c->evidence = std::move(*known);
+  ++stats.from_cache;
+  return true;
+}
+
+void Tuner::State::leave_untried(Candidates* all) {
+  if (std::none_of(all->list.begin(), all->list.end(),
+                   [&](const Candidate& c) { return c.evidence.right() && c.evidence.tried(); })) {
+    ++stats.untried;
+    return;
+  }
+  for (Candidate& c : all->list)
+    if (c.evidence.right() && !c.evidence.tried()) c.evidence.rejected = "not tried: the build had no more time";
+}
+
+Judge& Tuner::State::here() {
+  stats.worker = false;
+  if (!judge) judge = std::make_unique<Judge>(options.threads);
+  return *judge;
+}
+
+RemoteJudge* Tuner::State::worker() {
+  if (remote || !stats.worker) return remote.get();
+  auto started = RemoteJudge::start(options.worker, options.threads);
+  if (started.ok())
+    remote = std::move(*started);
+  else {
+    stats.worker_trouble = started.error().text();
+    stats.worker = false;
+  }
+  return remote.get();
+}
+
+const SampleVerdict& Tuner::State::samples(const kernels::Kernel& kernel, const std::string& library) {
+  if (const auto known = sampled.find(&kernel); known != sampled.end()) return known->second;
+  const std::string name = samples_key(kernel, library);
+  std::optional<SampleVerdict> v;
+  if (cache) v = cache->find_samples(name);
+  if (!v) {
+    const int64_t start = now_ns();
+    if (RemoteJudge* w = worker()) {
+      auto told = w->samples(kernel);
+      if (told.ok()) v = std::move(*told);
+    }
+    if (!v) v = samples_contained(here(), kernel);
+    if (cache && v->lasting) cache->store_samples(name, *v);
+    stats.sample_seconds += seconds_since(start);
+  }
+  stats.kernels[std::string(kernel.name)].samples = v->samples;
+  stats.kernels[std::string(kernel.name)].failed = v->failed;
+  ++stats.kernels_sampled;
+  stats.sample_runs += v->samples;
+  stats.kernels_refused += !v->failed.empty();
+  return sampled.emplace(&kernel, std::move(*v)).first->second;
+}
+
+std::vector<Verdict> Tuner::State::judged(const ir::Graph& region, const std::vector<bool>& constant,
+                                          const std::string& key, std::vector<Candidate*> fresh, const Terms& terms) {
+  Verdict none;
+  none.tried = false;  // until it is told
+  std::vector<Verdict> verdicts(fresh.size(), none);
+  std::vector<size_t> left(fresh.size());
+  for (size_t k = 0; k < fresh.size(); ++k) left[k] = k;
+  std::vector<const Candidate*> list(fresh.begin(), fresh.end());
+  std::vector<bool> settled(fresh.size(), false);
+  if (cache) cache->store_problem({region.clone(), constant});
+  const Told told = [&](size_t at, const Verdict* v) {
+    if (!v) return;
+    const size_t k = left[at];
+    Candidate* c = fresh[k];
+    settled[k] = true;
+    verdicts[k] = *v;
+    verdicts[k].evidence.since = wall_seconds();
+    c->evidence = verdicts[k].evidence;
+    if (cache && v->lasting) cache->store(key, candidate_key(*c, region), c->evidence);
+  };
+  RemoteJudge* w = worker();
+  const Status done = w ? w->judge(region, constant, list, terms, told) : refused("no worker");
+  if (!done.ok()) {
+    if (w) stats.worker_trouble = done.error().text();
+    std::erase_if(left, [&](size_t k) { return settled[k]; });
+    list.clear();
+    for (size_t k : left) list.push_back(fresh[k]);
+    judge_contained(here(), region, constant, list, terms, told);
+  }
+  for (const Verdict& v : verdicts) {
+    stats.measured += v.evidence.timed();
+    stats.untimed += !v.evidence.untimed.empty();
+    stats.rejected += !v.evidence.right() && v.lasting;
+    stats.runs += v.evidence.runs;
+    stats.shared_runs += v.evidence.shared_runs;
+  }
+  return verdicts;
+}
+
+void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
+                              size_t first, Candidates* all) {
+  const Terms terms{options.measure,   options.verify,      false,       options.seed,
+                    options.budget_ms, options.model_bytes, options.stop};
+  std::vector<std::pair<Candidate*, Evidence>> kept;  // of those that are tried once more
+  std::vector<Candidate*> fresh;
+  for (size_t k = first; k < all->list.size(); ++k)
+    if (!recall(key, region, &all->list[k])) fresh.push_back(&all->list[k]);
+  // A worker that died took the answers along that later ones were to be held against: these come twice.
+  for (int round = 0; round < 2 && !stopped(); ++round, fresh.clear()) {
+    if (options.verify) {
+      const std::vector<Candidate*> again = tried_apart(all->list, fresh);
+      if (round == 0 && first == 0) stats.from_cache -= static_cast<int64_t>(again.size());
+      for (Candidate* c : again) kept.emplace_back(c, std::exchange(c->evidence, {}));
+      fresh.insert(fresh.begin(), again.begin(), again.end());
+      std::erase_if(fresh, [&](Candidate* c) {
+        return !(c->evidence.rejected = samples(*c->kernel, c->offer.library).failed).empty();
+      });
+    }
+    if (!fresh.empty()) judged(region, constant, key, fresh, terms);
+  }
+  for (auto& [c, known] : kept)  // a stop came first
+    if (!c->evidence.tried()) c->evidence = std::move(known);
+}
+
+void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
+                                    Candidates* all) {
+  if (stopped()) {
+    for (Candidate& c : all->list) c.evidence.skipped += c.evidence.right() ? 1 : 0;
+    return;
+  }
+  const Terms terms{false, true, true, options.seed, options.budget_ms, options.model_bytes, options.stop};
+  const std::string key = problem::identity(there, constant) + " elsewhere";
+  std::vector<Candidate*> right;
+  for (Candidate& c : all->list)
+    if (c.evidence.right()) right.push_back(&c);
+  judge_elsewhere(region, constant, there, target, right, [&](const ir::Graph& g, std::span<Candidate* const> list) {
+    Verdict none;
+    none.tried = false;
+    std::vector<Verdict> verdicts(list.size(), none);
+    std::vector<Candidate*> fresh;
+    std::vector<size_t> at;
+    for (size_t k = 0; k < list.size(); ++k) {
+      const std::optional<Evidence> known = cache ? cache->find(key, candidate_key(*list[k], g)) : std::nullopt;
+      if (known && (!known->right() || known->max_error >= 0)) {
+        verdicts[k].evidence = *known;
+        verdicts[k].tried = true;
+      } else {
+        fresh.push_back(list[k]);
+        at.push_back(k);
+      }
+    }
+    ++stats.elsewhere;
+    if (!fresh.empty() && !stopped()) {
+      const std::vector<Verdict> now = judged(g, constant, key, fresh, terms);
+      for (size_t k = 0; k < at.size(); ++k) verdicts[at[k]] = now[k];
+    }
+    for (size_t k = 0; k < list.size(); ++k) count_runs(*list[k], verdicts[k].evidence);
+    return verdicts;
+  });
+  std::stable_partition(all->list.begin(), all->list.end(), [](const Candidate& c) { return c.evidence.right(); });
+}
+
+void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
+                          Candidates* all) {
+  if (options.measure && !stopped())
+    add_resolved(region, constant, key, {cache.get(), [&] { return worker(); }, [&]() -> Judge& { return here(); }},
+                 all);
+  decide_new(region, constant, key, 0, all);
+  if (stopped()) leave_untried(all);
+  put_fastest_first(&all->list);
+  if (options.measure && options.settings > 0 && !stopped()) turn(region, constant, key, all);
+  for (const Candidate& c : all->list) {
+    stats.compared += !c.evidence.compared_with.empty();
+    count_runs(c, c.evidence);
+  }
+}
+
+void Tuner::State::turn(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
+                        Candidates* all) {
+  if (all->list.empty() || !all->list[0].evidence.timed() || !all->list[0].evidence.right()) return;
+  const Candidate fastest = all->list[0];
+  const size_t known = all->list.size();
+  for (std::string& config :
+       kernels::settings_of(*fastest.kernel, fastest.offer.config, static_cast<size_t>(options.settings))) {
+    all->list.push_back({fastest.kernel, fastest.offer});
+    all->list.back().offer.config = std::move(config);
+  }
+  decide_new(region, constant, key, known, all);
+  if (stopped()) leave_untried(all);
+  put_fastest_first(&all->list);
+}
+
+}  // namespace peri::tune
