@@ -66,7 +66,11 @@ double kept_scale(const std::string& policy, std::span<const int64_t> axes, cons
   }
   return kept;
 }
-int64_t round_half_up(double v) { return static_cast<int64_t>(std::floor(v + 0.5)); }
+// An extent from a scale that is kept for all axes; -1 where there is none (an axis of no elements, too many of them).
+int64_t kept_extent(double kept, int64_t in) {
+  const double v = std::floor(kept * static_cast<double>(in) + 0.5);
+  return v >= 0 && v < 0x1p62 ? static_cast<int64_t>(v) : -1;
+}
 
 // A scale that is a fraction with a small denominator scales a symbol exactly.
 std::optional<Dim> scaled(const Dim& in, double scale) {
@@ -118,7 +122,8 @@ Status infer_sizes(InferContext& c, const std::vector<int64_t>& axes, Shape& y) 
     if (policy == "stretch") {
       d = sizes ? (*sizes)[k] : c.fresh("resize");
     } else {
-      d = numbers ? Dim(round_half_up(kept * static_cast<double>(d.value()))) : c.fresh("resize");
+      d = numbers ? Dim(kept_extent(kept, d.value())) : c.fresh("resize");
+      if (d.is_const() && d.value() < 0) return invalid("sizes make the output too large");
     }
   }
   return Ok{};
@@ -175,7 +180,7 @@ Result<std::vector<AxisGeometry>> geometry_of(const RefCall& call) {
       a.scale = static_cast<double>(a.out) / static_cast<double>(std::max<int64_t>(a.in, 1));
     } else {
       a.scale = kept;
-      a.out = round_half_up(kept * static_cast<double>(a.in));
+      a.out = kept_extent(kept, a.in);
     }
     if (a.out < 0 || (a.in == 0 && a.out > 0))
       return invalid("an axis cannot be resized")
