@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+#include <system_error>
 #include <thread>
 
 #include "tests/device/cuda_fakes.hpp"
@@ -17,9 +19,12 @@ class Shelf : public testing::Test {
  protected:
   void SetUp() override {
     Fakes::control<void(long, int)>("nvrtc", "fake_nvrtc_fail")(0, 0);
-    auto compiler = Compiler::open("");
-    ASSERT_TRUE(compiler.ok()) << compiler.error().text();
-    shelf_.emplace(std::move(*compiler));
+    shelf_.emplace(compiler());
+  }
+  static std::unique_ptr<Compiler> compiler() {
+    auto made = Compiler::open("");
+    EXPECT_TRUE(made.ok()) << made.error().text();
+    return std::move(*made);
   }
   Fakes fakes_{{"libnvrtc.so.13", "nvrtc"}, {"libcuda.so.1", "driver"}};
   std::optional<CodeShelf> shelf_;
@@ -56,6 +61,72 @@ TEST_F(Shelf, WhatFailsIsToldAndTriedAgain) {
     ASSERT_FALSE(code.ok());
     EXPECT_EQ(code.error().kind, ErrorKind::kRefused);
   }
+}
+
+// A compiler that throws has told who waits for it, on its own threads too, which go on.
+TEST_F(Shelf, WhatThrowsIsToldAndThreadsGoOn) {
+  for (int k = 0; k < 8; ++k) shelf_->foresee(source("throws " + std::to_string(k)));
+  shelf_->foresee(source("text"));
+  for (int k = 0; k < 8; ++k) {
+    const auto code = shelf_->get(source("throws " + std::to_string(k)));
+    ASSERT_FALSE(code.ok());
+    EXPECT_EQ(code.error().kind, ErrorKind::kInternal) << code.error().text();
+  }
+  EXPECT_TRUE(shelf_->get(source("text")).ok());
+}
+
+TEST_F(Shelf, WithoutThreadsWhoAsksCompiles) {
+  const CodeShelf::Begin none = [](std::function<void()>) -> std::thread {
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  };
+  CodeShelf shelf(compiler(), CodeShelf::kMostBytes, none);
+  for (int k = 0; k < 4; ++k) shelf.foresee(source("text " + std::to_string(k)), k % 2 == 0);
+  EXPECT_EQ(shelf.held().entries, 0u) << "nobody comes for what waits";
+  EXPECT_TRUE(shelf.get(source("text 1")).ok());
+  EXPECT_EQ(shelf.compiler().counts().compiled, 1);
+}
+
+TEST_F(Shelf, KeepsTheNewestOfWhatNobodyHolds) {
+  constexpr size_t kBytes = 100;
+  CodeShelf shelf(compiler(), 10 * kBytes);
+  const auto text = [](int k) { return format("text %0*d", static_cast<int>(kBytes) - 10, k); };
+  std::vector<std::shared_ptr<const Code>> mine;
+  for (int k = 0; k < 50; ++k) {
+    auto code = shelf.get(source(text(k)));
+    ASSERT_TRUE(code.ok());
+    mine.push_back(*std::move(code));
+    EXPECT_LE(shelf.held().bytes, 10 * kBytes);
+  }
+  EXPECT_LE(shelf.held().entries, 10u);
+  EXPECT_EQ(mine.front()->cubin, text(0)) << "who holds it has it";
+  EXPECT_TRUE(shelf.get(source(text(49))).ok());
+  EXPECT_EQ(shelf.compiler().counts().compiled, 50);
+  EXPECT_TRUE(shelf.get(source(text(0))).ok());
+  EXPECT_EQ(shelf.compiler().counts().compiled, 51);
+  EXPECT_TRUE(shelf.get(source(std::string(20 * kBytes, 'x'))).ok());
+  EXPECT_EQ(shelf.held().entries, 1u) << "one that is larger than all is held alone";
+}
+
+TEST_F(Shelf, WhatWaitsBecomesUrgent) {
+  std::promise<void> open;
+  const std::shared_future<void> gate = open.get_future().share();
+  int begun = 0;
+  const CodeShelf::Begin one = [&](std::function<void()> run) {
+    if (++begun > 1) throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+    return std::thread([gate, run = std::move(run)] {
+      gate.wait();
+      run();
+    });
+  };
+  CodeShelf shelf(compiler(), CodeShelf::kMostBytes, one);
+  for (int k = 0; k < 3; ++k) shelf.foresee(source("text " + std::to_string(k)));
+  shelf.foresee(source("text 2"), true);
+  EXPECT_EQ(shelf.held().entries, 3u) << "asked for twice, it is one";
+  open.set_value();
+  while (shelf.compiler().counts().compiled < 3) std::this_thread::yield();
+  EXPECT_STREQ(Fakes::control<const char*()>("nvrtc", "fake_nvrtc_first")(), "text 2");
+  for (int k = 0; k < 3; ++k) EXPECT_TRUE(shelf.get(source("text " + std::to_string(k))).ok());
+  EXPECT_EQ(shelf.compiler().counts().compiled, 3);
 }
 
 TEST_F(Shelf, EndsWithWorkThatNobodyWaitedFor) {

@@ -28,9 +28,10 @@ struct Kernels {
   std::unique_ptr<cuda::Module> module;
   cuda::Kernel scale, add, trap;
 
-  Launch of(const cuda::Kernel& kernel, const Memory& x, const Memory& y, float a) const {
+  Launch of(const cuda::Kernel& kernel, const Memory& x, const Memory& y, float a, unsigned shared_bytes = 0) const {
     const int n = static_cast<int>(y.bytes() / sizeof(float));
     cuda::Shape shape;
+    shape.shared_bytes = shared_bytes;
     shape.threads[0] = 128;
     shape.blocks[0] = static_cast<unsigned>((n + 127) / 128);
     return device->launch_of(kernel, shape, {all_of(x), all_of(y)}, {cuda::scalar(a), cuda::scalar(n)});
@@ -60,6 +61,8 @@ void keeps_pinned_memory(Kernels& k);
 void tells_times(Kernels& k);
 void serves_many_threads(Kernels& k);
 void refuses_kernels_that_do_not_fit(Kernels& k);
+void shares_a_kernel_between_sizes(Kernels& k);
+void a_lent_stream_that_goes_ends_its_part(Kernels& k);
 
 struct Rule {
   const char* name;
@@ -77,6 +80,8 @@ inline constexpr Rule kRules[] = {
     {"times", tells_times},
     {"threads", serves_many_threads},
     {"misfits", refuses_kernels_that_do_not_fit},
+    {"shared", shares_a_kernel_between_sizes},
+    {"lent", a_lent_stream_that_goes_ends_its_part},
 };
 
 }  // namespace peri::device::tests

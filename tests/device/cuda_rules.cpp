@@ -312,4 +312,53 @@ void refuses_kernels_that_do_not_fit(Kernels& k) {
   EXPECT_EQ(k.device->load({}).error().kind, ErrorKind::kInvalid);
 }
 
+// The one for less shared memory is asked for last, and takes nothing from the other.
+void shares_a_kernel_between_sizes(Kernels& k) {
+  constexpr int kLarge = 100 << 10, kSmall = 56 << 10;
+  const Memory a = zeroed(*k.device), b = zeroed(*k.device);
+  const cuda::Kernel large = must(k.module->kernel("peri_scale", kLarge)),
+                     small = must(k.module->kernel("peri_scale", kSmall)), none = must(k.module->kernel("peri_scale"));
+  const auto stream = must(k.device->make_stream());
+  must(stream->launch(k.of(large, a, b, 1, kLarge)));
+  must(stream->launch(k.of(small, a, b, 1, kSmall)));
+  must(stream->launch(k.of(none, a, b, 1)));
+  must(stream->synchronize());
+}
+
+// Whose stream it is does not matter to a capture: one that it began is over, one that it joined is spoilt; the stream
+// itself stays, and is in no capture of ours any more.
+void a_lent_stream_that_goes_ends_its_part(Kernels& k) {
+  cuda::CudaDevice& d = *k.device;
+  const Memory a = zeroed(d), b = zeroed(d);
+  cuda::CuStream native = nullptr;
+  must(d.within([&]() -> Status {
+    return d.driver().stream_create(&native, cuda::kCuNonBlocking) == cuda::kCuSuccess ? Status(Ok{})
+                                                                                       : internal_error("no stream");
+  }));
+  const auto one = must(d.make_stream());
+  const auto made = must(d.make_event()), joined = must(d.make_event());
+  auto lent = must(d.lend_stream(native));
+  must(lent->begin_capture());
+  must(lent->launch(k.of(k.scale, a, b, 1)));
+  lent.reset();
+  lent = must(d.lend_stream(native));
+  must(lent->launch(k.of(k.scale, a, b, 1)));
+  must(lent->synchronize());
+
+  must(one->begin_capture());
+  must(one->record(*made));
+  must(lent->wait(*made));
+  must(lent->record(*joined));
+  must(one->wait(*joined));
+  lent.reset();
+  EXPECT_FALSE(one->end_capture().ok());
+  lent = must(d.lend_stream(native));
+  must(lent->launch(k.of(k.scale, a, b, 1)));
+  must(lent->synchronize());
+  lent.reset();
+  must(d.within([&]() -> Status {
+    return d.driver().stream_destroy(native) == cuda::kCuSuccess ? Status(Ok{}) : internal_error("the stream is gone");
+  }));
+}
+
 }  // namespace peri::device::tests

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <list>
 #include <map>
 #include <mutex>
-#include <thread>
 
+#include "base/fault.hpp"
 #include "base/thread_pool.hpp"
 
 namespace peri::device::cuda {
@@ -27,23 +28,47 @@ struct Entry {
 
 struct CodeShelf::State {
   std::unique_ptr<Compiler> compiler;
-  std::mutex mutex;
+  size_t most_bytes = 0;
+  Begin begin;
+  mutable std::mutex mutex;
   std::condition_variable changed;
   std::map<std::string, std::shared_ptr<Entry>> entries;
+  std::list<std::string> made;  // keys of code that is there, the oldest first
+  size_t bytes = 0;             // of it
   std::deque<std::pair<std::string, Source>> urgent, waiting;
   std::vector<std::thread> threads;
   size_t idle = 0;
   bool ends = false;
 
-  // REQUIRES: this thread has begun the entry; the mutex is free.
+  // REQUIRES: this thread has begun the entry; the mutex is free. Nothing is thrown before those who wait are told.
   Kept make(const std::string& key, const Source& source, const std::shared_ptr<Entry>& entry) {
-    auto code = compiler->compile(source);
-    Kept out = code.ok() ? Kept(std::make_shared<const Code>(std::move(*code))) : Kept(std::move(code).error());
+    const Kept out = contained([&]() -> Kept {
+      auto code = compiler->compile(source);
+      if (!code.ok()) return std::move(code).error();
+      return std::make_shared<const Code>(std::move(*code));
+    });
     const std::lock_guard<std::mutex> lock(mutex);
-    entry->made = out;
-    if (!out.ok()) entries.erase(key);
+    entry->made.emplace(out);
     changed.notify_all();
+    if (out.ok()) {
+      bytes += (*out)->cubin.size() + (*out)->log.size();
+      made.push_back(key);
+      forget();
+    } else {
+      entries.erase(key);
+    }
     return out;
+  }
+
+  // REQUIRES: the mutex is held. The newest stays, however large it is: somebody has just asked for it.
+  void forget() {
+    while (bytes > most_bytes && made.size() > 1) {
+      const auto oldest = entries.find(made.front());
+      const Code& code = **oldest->second->made.value();
+      bytes -= code.cubin.size() + code.log.size();
+      entries.erase(oldest);
+      made.pop_front();
+    }
   }
 
   void work() {
@@ -66,10 +91,24 @@ struct CodeShelf::State {
       lock.lock();
     }
   }
+
+  // REQUIRES: the mutex is held.
+  void add_thread() {
+    const auto most = static_cast<size_t>(std::clamp(usable_cpus() - 1, 1, kMostThreads));
+    if (idle >= waiting.size() + urgent.size() || threads.size() >= most) return;
+    threads.reserve(threads.size() + 1);  // so that no thread begins that cannot be kept
+    threads.push_back(begin([this] {
+      // Without memory for a note of it nothing more is foreseen; who asks compiles for himself.
+      (void)contained([this]() -> Status { return work(), Ok{}; });
+    }));
+  }
 };
 
-CodeShelf::CodeShelf(std::unique_ptr<Compiler> compiler) : state_(std::make_unique<State>()) {
+CodeShelf::CodeShelf(std::unique_ptr<Compiler> compiler, size_t most_bytes, Begin begin)
+    : state_(std::make_unique<State>()) {
   state_->compiler = std::move(compiler);
+  state_->most_bytes = most_bytes;
+  state_->begin = begin ? std::move(begin) : [](std::function<void()> run) { return std::thread(std::move(run)); };
 }
 
 CodeShelf::~CodeShelf() {
@@ -82,6 +121,11 @@ CodeShelf::~CodeShelf() {
 }
 
 const Compiler& CodeShelf::compiler() const { return *state_->compiler; }
+
+CodeShelf::Held CodeShelf::held() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  return {state_->entries.size(), state_->bytes};
+}
 
 Result<std::shared_ptr<const Code>> CodeShelf::get(const Source& source) {
   State& s = *state_;
@@ -105,24 +149,30 @@ void CodeShelf::foresee(Source source, bool urgent) {
   State& s = *state_;
   std::string key = s.compiler->key(source);
   const std::lock_guard<std::mutex> lock(s.mutex);
-  if (!s.entries.emplace(key, std::make_shared<Entry>()).second) return;
+  const auto [entry, fresh] = s.entries.try_emplace(key);
+  if (fresh) entry->second = std::make_shared<Entry>();
+  if (!fresh && !(urgent && !entry->second->begun)) return;  // what waits may become urgent
   std::deque<std::pair<std::string, Source>>& queue = urgent ? s.urgent : s.waiting;
   queue.emplace_back(std::move(key), std::move(source));
-  const auto most = static_cast<size_t>(std::clamp(usable_cpus() - 1, 1, kMostThreads));
-  if (s.idle < s.waiting.size() + s.urgent.size() && s.threads.size() < most)
-    s.threads.emplace_back([&s] { s.work(); });
+  const Status threads = contained([&]() -> Status { return s.add_thread(), Ok{}; });
+  if (!threads.ok() && s.threads.empty()) {  // nobody will come for it
+    s.entries.erase(queue.back().first);
+    queue.pop_back();
+  }
   s.changed.notify_all();
 }
 
 Result<CodeShelf*> CodeShelf::of_process() {
   static std::mutex mutex;
-  static std::unique_ptr<CodeShelf> kept;
+  static CodeShelf* kept = nullptr;
   const std::lock_guard<std::mutex> lock(mutex);
   if (!kept) {
     PERI_ASSIGN(auto compiler, Compiler::open(code_cache_folder()));
-    kept = std::make_unique<CodeShelf>(std::move(compiler));
+    static const auto shelf =
+        std::make_unique<CodeShelf>(std::move(compiler));  // goes before the library that it opened
+    kept = shelf.get();
   }
-  return kept.get();
+  return kept;
 }
 
 }  // namespace peri::device::cuda

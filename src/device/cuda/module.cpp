@@ -36,9 +36,12 @@ class LoadedModule final : public Module {
           .at_node(name)
           .expecting(format("at most %lld bytes", static_cast<long long>(context_->facts.shared_bytes)))
           .but_found(std::to_string(out.shared_bytes + dynamic_bytes));
+    // All that a block may have, and not what is asked for now: launches of other sizes share the kernel, some of them
+    // ready by now, and what is set here is set for all.
+    const int most = static_cast<int>(context_->facts.shared_bytes) - out.shared_bytes;
     if (out.shared_bytes + dynamic_bytes > kPlainShared)
       PERI_TRY(context_->drive("cuKernelSetAttribute", [&](const Driver& d) {
-        return d.kernel_set(kCuMaxDynamicSharedBytes, dynamic_bytes, out.handle, context_->device);
+        return d.kernel_set(kCuMaxDynamicSharedBytes, most, out.handle, context_->device);
       }));
     return out;
   }

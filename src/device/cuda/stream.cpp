@@ -124,9 +124,9 @@ Status CudaStream::note(Item::Kind kind) {
   return Ok{};
 }
 
+// A capture in which it takes part ends with it or is spoilt, whoever owns the stream; a lent one is left as it came.
 CudaStream::~CudaStream() {
   context_->remove_stream(this);
-  if (lent_) return;
   leave_capture();
   if (capturing_ && began_) {
     const std::lock_guard<std::mutex> lock(capture_->lock);
@@ -137,9 +137,10 @@ CudaStream::~CudaStream() {
   } else if (capturing_) {
     const std::lock_guard<std::mutex> lock(capture_->lock);
     capture_->order.lose_stream();
-    capture_->orphans.push_back(stream_);
+    if (!lent_) capture_->orphans.push_back(stream_);
     return;
   }
+  if (lent_) return;
   context_->dispose([&](const Driver& d) { return d.stream_synchronize(stream_); });
   context_->dispose([&](const Driver& d) { return d.stream_destroy(stream_); });
 }

@@ -89,7 +89,7 @@ int cuDeviceGetAttribute(int* v, int attribute, int device) {
        : attribute == 76  ? 0
        : attribute == 16  ? 132
        : attribute == 38  ? 50 << 20
-       : attribute == 97  ? 232448
+       : attribute == 97  ? kSharedPerBlock
        : attribute == 115 ? pools
        : attribute == 37  ? 6144
                           : 1980000;
@@ -343,8 +343,21 @@ int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
     }
   return leave(500);
 }
+static unsigned* limit_of(const void* kernel) {
+  for (int k = 0; k < limit_count; ++k)
+    if (limits[k].kernel == kernel) return &limits[k].bytes;
+  return NULL;
+}
 int cuKernelSetAttribute(int attribute, int value, void* kernel, int device) {
   BEGIN;
+  if (attribute != 8 || value < 0 || value > kSharedPerBlock) return leave(1);
+  unsigned* limit = limit_of(kernel);
+  if (!limit && limit_count == kMostKernels) return leave(2);
+  if (!limit) {
+    limits[limit_count].kernel = kernel;
+    limit = &limits[limit_count++].bytes;
+  }
+  *limit = (unsigned)value;
   END;
 }
 int cuKernelGetAttribute(int* value, int attribute, void* kernel, int device) {
@@ -359,6 +372,8 @@ typedef struct {
 int cuLaunchKernelEx(const void* config, void* kernel, void** parameters, void** extra) {
   BEGIN;
   const Config* const c = config;
+  const unsigned* const limit = limit_of(kernel);
+  if (c->shared > (limit ? *limit : kPlainShared)) return leave(1);
   if ((intptr_t)kernel > 3) {
     Op op = {.kind = 4, .host = kernel, .blocks = c->blocks[0], .threads = (int)c->threads[0]};
     for (int k = 0; k < op.host->count && k < kMostValues; ++k) memcpy(&op.values[k], parameters[k], 8);

@@ -52,6 +52,13 @@ static int version = 13000, devices = 1, pools = 1;
 static long calls, failing_call, live, done;  // done: microseconds of a clock that goes by work
 static int failing_code, sticky;
 static Stream* streams;
+// The most dynamic shared memory of kernels that were told one; others have kPlainShared.
+enum { kPlainShared = 48 << 10, kSharedPerBlock = 232448, kMostKernels = 256 };
+static struct {
+  const void* kernel;
+  unsigned bytes;
+} limits[kMostKernels];
+static int limit_count;
 static __thread void* current;
 
 // What a test asks of the fake.
@@ -60,7 +67,7 @@ void fake_reset(void) {
   devices = 1;
   pools = 1;
   calls = failing_call = live = 0;
-  failing_code = sticky = 0;
+  failing_code = sticky = limit_count = 0;
 }
 void fake_fail(long call, int code) {
   calls = 0;

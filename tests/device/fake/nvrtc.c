@@ -1,6 +1,7 @@
 // NVRTC and the other libraries as far as versions and failures are concerned: "compiling" copies the source, and a
-// source with the word `broken` does not compile. With FAKE_CUDA_COMPILES, a folder, kernels without __syncthreads()
-// are compiled by the host's compiler into a library there, which the fake driver runs.
+// source with the word `broken` does not compile, one with `throws` gives more code than there is memory. With
+// FAKE_CUDA_COMPILES, a folder, kernels without __syncthreads() are compiled by the host's compiler into a library
+// there, which the fake driver runs.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +10,17 @@
 
 static _Atomic long calls, failing_call, live;
 static int failing_code, major_version = 13, minor_version = 0;
+static char first_text[64];
 static size_t cudnn_version = 91900;
 
 void fake_nvrtc_fail(long call, int code) {
   calls = 0;
   failing_call = call;
   failing_code = code;
+  first_text[0] = 0;
 }
+// The begin of the first text since then.
+const char* fake_nvrtc_first(void) { return first_text; }
 long fake_nvrtc_live(void) { return live; }
 void fake_nvrtc_version(int major, int minor) {
   major_version = major;
@@ -48,6 +53,7 @@ int nvrtcCreateProgram(void** program, const char* text, const char* name, int n
                        const char* const* h) {
   const int failed = fails();
   if (failed) return failed;
+  if (!first_text[0]) strncpy(first_text, text, sizeof first_text - 1);
   Program* p = malloc(sizeof *p);
   p->text = strdup(text);
   p->broken = strstr(text, "broken") != NULL;
@@ -135,7 +141,7 @@ int nvrtcCompileProgram(void* program, int n, const char* const* options) {
   return failed ? failed : ((Program*)program)->broken ? 6 : 0;
 }
 int nvrtcGetCUBINSize(void* program, size_t* bytes) {
-  *bytes = strlen(((Program*)program)->text);
+  *bytes = strstr(((Program*)program)->text, "throws") ? (size_t)-1 : strlen(((Program*)program)->text);
   return fails();
 }
 int nvrtcGetCUBIN(void* program, char* to) {
