@@ -2,6 +2,7 @@
 #include "lower/siblings.hpp"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "ops/entry.hpp"
@@ -9,18 +10,22 @@
 namespace peri::lower {
 namespace {
 
+// Where regions stand while siblings move up: each behind the one that leads its group, else where it was cut.
 struct Places {
-  std::unordered_map<const ir::Node*, size_t> of;  // node -> place of its region
+  std::unordered_map<const ir::Node*, size_t> of;  // node -> its region as it was cut
+  std::vector<size_t> leader;                      // of a region's group; itself if it has not moved
 
   explicit Places(const std::vector<Region>& cut) {
-    for (size_t k = 0; k < cut.size(); ++k)
+    for (size_t k = 0; k < cut.size(); ++k) {
+      leader.push_back(k);
       for (const ir::Node* n : cut[k].nodes) of[n] = k;
+    }
   }
   // Whether the region reads only what graph inputs and regions before `place` make. Views belong to no region.
   bool fed_before(const Region& r, size_t place) const {
     return std::all_of(r.inputs.begin(), r.inputs.end(), [&](const ir::Value* v) {
       while (v->producer && !of.contains(v->producer) && v->producer->in(0)) v = v->producer->in(0);
-      return !v->producer || (of.contains(v->producer) && of.at(v->producer) < place);
+      return !v->producer || (of.contains(v->producer) && leader[of.at(v->producer)] < place);
     });
   }
 };
@@ -35,29 +40,37 @@ bool reads_sizes(const Region& r) {
 }  // namespace
 
 std::vector<std::pair<size_t, size_t>> bring_together(std::vector<Region>* cut) {
-  std::vector<std::pair<size_t, size_t>> out;
   const auto able = [&](const Region& r) {
     return ops::is_anchor(*r.nodes.front()) && r.nodes.front()->in(0) && r.outputs.size() == 1 && !reads_sizes(r) &&
            !r.nodes.front()->in(0)->constant;
   };
-  for (size_t first = 0; first + 1 < cut->size(); ++first) {
+  Places places(*cut);
+  // Regions by the op they begin with and the value that it reads, in order.
+  std::map<std::pair<const ir::Value*, std::string_view>, std::vector<size_t>> alike;
+  for (size_t k = 0; k < cut->size(); ++k)
+    if (const ir::Node& n = *(*cut)[k].nodes.front(); able((*cut)[k])) alike[{n.in(0), n.op}].push_back(k);
+  std::vector<std::vector<size_t>> groups(cut->size());  // by leader: those that move up to it
+  for (size_t first = 0; first < cut->size(); ++first) {
     const ir::Node& anchor = *(*cut)[first].nodes.front();
-    if (!able((*cut)[first]) || anchor.in(0)->users.size() < 2) continue;
-    const Places places(*cut);
-    std::vector<size_t> group = {first};
-    for (size_t k = first + 1; k < cut->size() && group.size() < kMaxSiblings; ++k) {
-      const Region& r = (*cut)[k];
-      const bool same = r.nodes.front()->op == anchor.op && r.nodes.front()->in(0) == anchor.in(0);
-      if (same && able(r) && places.fed_before(r, first)) group.push_back(k);
-    }
-    if (group.size() < 2) continue;
-    for (size_t n = 1; n < group.size(); ++n) {
-      const auto from = cut->begin() + static_cast<std::ptrdiff_t>(group[n]);
-      std::rotate(cut->begin() + static_cast<std::ptrdiff_t>(first + n), from, from + 1);
-    }
-    out.emplace_back(first, first + group.size());
-    first += group.size() - 1;
+    const auto it = alike.find({anchor.in(0), anchor.op});
+    if (places.leader[first] != first || it == alike.end()) continue;
+    const std::vector<size_t>& list = it->second;
+    auto at = std::lower_bound(list.begin(), list.end(), first);
+    if (at == list.end() || *at != first) continue;
+    while (++at != list.end() && groups[first].size() + 1 < kMaxSiblings)
+      if (places.leader[*at] == *at && places.fed_before((*cut)[*at], first)) groups[first].push_back(*at);
+    for (const size_t k : groups[first]) places.leader[k] = first;
   }
+  std::vector<std::pair<size_t, size_t>> out;
+  std::vector<Region> ordered;
+  for (size_t k = 0; k < cut->size(); ++k) {
+    if (places.leader[k] != k) continue;
+    const size_t first = ordered.size();
+    ordered.push_back(std::move((*cut)[k]));
+    for (const size_t sibling : groups[k]) ordered.push_back(std::move((*cut)[sibling]));
+    if (!groups[k].empty()) out.emplace_back(first, ordered.size());
+  }
+  *cut = std::move(ordered);
   return out;
 }
 

@@ -1,6 +1,7 @@
 // Pass lift_windows: convolutions and pooling along one axis run along two, of which the first has one element, so that
 // every kernel for images serves signals.
 #include <algorithm>
+#include <unordered_map>
 
 #include "passes/entry.hpp"
 #include "passes/rewrite/views.hpp"
@@ -24,20 +25,28 @@ bool drops_axis(const ir::Node& n) {
          from[3] == to[2];
 }
 
-// What `v` looks like where the length is axis 3: itself if it is broadcast along the length at most.
-Result<ir::Value*> lifted(Rewriter& w, ir::Value* v) {
-  if (ir::Node* n = v->producer; n && drops_axis(*n)) return n->in(0);
-  const size_t rank = v->type.rank();
-  if (rank < 2) return v;
-  if (v->constant) {
-    const auto held = std::make_shared<const Tensor>(*v->constant);
-    std::vector<int64_t> dims = held->dims();
-    dims.insert(dims.end() - 1, 1);
-    PERI_ASSIGN(Tensor t, Tensor::view(held->dtype(), std::move(dims), held->bytes(), held));
-    return w.graph().add_constant(v->name, std::move(t));
+// Values as they look where the length is axis 3, made once for all that read them.
+struct Lifting {
+  std::unordered_map<const ir::Value*, ir::Value*> made = {};
+
+  // `v` itself if it is broadcast along the length at most.
+  Result<ir::Value*> lifted(Rewriter& w, ir::Value* v) {
+    if (ir::Node* n = v->producer; n && drops_axis(*n)) return n->in(0);
+    const size_t rank = v->type.rank();
+    if (rank < 2) return v;
+    ir::Value*& known = made[v];
+    if (known && (!known->producer || known->producer->in(0) == v)) return known;  // else nothing read it any more
+    if (v->constant) {
+      const auto held = std::make_shared<const Tensor>(*v->constant);
+      std::vector<int64_t> dims = held->dims();
+      dims.insert(dims.end() - 1, 1);
+      PERI_ASSIGN(Tensor t, Tensor::view(held->dtype(), std::move(dims), held->bytes(), held));
+      return known = w.graph().add_constant(v->name, std::move(t));
+    }
+    PERI_ASSIGN(known, w.make("unsqueeze", {v, w.ints({static_cast<int64_t>(rank) - 1}, v->name)}, {}, v));
+    return known;
   }
-  return w.make("unsqueeze", {v, w.ints({static_cast<int64_t>(rank) - 1}, v->name)}, {}, v);
-}
+};
 
 // `y` of the node's lifted form takes the place of the node's result.
 Result<bool> lower_again(Rewriter& w, ir::Node* n, ir::Value* y) {
@@ -56,11 +65,11 @@ ir::Attrs lifted_attrs(const ir::Node& n) {
   return attrs;
 }
 
-Result<bool> lift(Rewriter& w, ir::Node* n) {
+Result<bool> lift(Rewriter& w, ir::Node* n, Lifting& lifting) {
   std::vector<ir::Value*> inputs = n->inputs;
   w.standing_for({n});
   for (size_t port = 0; port < inputs.size() && port < 2; ++port) {
-    PERI_ASSIGN(inputs[port], lifted(w, inputs[port]));
+    PERI_ASSIGN(inputs[port], lifting.lifted(w, inputs[port]));
   }
   PERI_ASSIGN(ir::Value * y, w.make(n->op, std::move(inputs), lifted_attrs(*n), n->out()));
   return lower_again(w, n, y);
@@ -81,13 +90,13 @@ bool passes_axis(const ir::Node& n) {
          std::all_of(n.inputs.begin(), n.inputs.end(), [](const ir::Value* v) { return !v || v->type.known(); });
 }
 
-Result<bool> move_past(Rewriter& w, ir::Node* n) {
+Result<bool> move_past(Rewriter& w, ir::Node* n, Lifting& lifting) {
   std::vector<ir::Value*> inputs = n->inputs;
   w.standing_for({n});
   const size_t ports = n->op == "batch_normalization" ? 1 : inputs.size();
   for (size_t port = 0; port < ports; ++port) {
     if (!inputs[port]) continue;
-    PERI_ASSIGN(inputs[port], lifted(w, inputs[port]));
+    PERI_ASSIGN(inputs[port], lifting.lifted(w, inputs[port]));
   }
   ir::Attrs attrs = n->attrs;
   if (n->op == "concat") attrs["axis"] = wrap_axis(n->i("axis", 0), kSignal);
@@ -95,13 +104,15 @@ Result<bool> move_past(Rewriter& w, ir::Node* n) {
   return lower_again(w, n, y);
 }
 
-Result<bool> rule(Rewriter& w, ir::Node* n) {
-  if (takes_windows(*n)) return lift(w, n);
-  if (passes_axis(*n)) return move_past(w, n);
-  return false;
+Result<int64_t> run(ir::Graph& graph) {
+  Lifting lifting;
+  const auto rule = [&](Rewriter& w, ir::Node* n) -> Result<bool> {
+    if (takes_windows(*n)) return lift(w, n, lifting);
+    if (passes_axis(*n)) return move_past(w, n, lifting);
+    return false;
+  };
+  return rewrite_all(graph, "lift_windows", rule, 100);
 }
-
-Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "lift_windows", rule, 100); }
 
 }  // namespace
 
@@ -129,9 +140,9 @@ const Entry lift_windows_entry{{
          {"a residual of two convolutions",
           "graph { input x: f32[2,4,16]; const w: f32[4,4,3] = seeded(0.2, 1); a = conv(x, w) {pads=[1, 1]}; c = "
           "relu(a); y = add(c, x); output y }",
-          "graph { input x: f32[2,4,16]; const w: f32[4,4,1,3] = seeded(0.2, 1); const k: i64[1] = [2]; const l: "
-          "i64[1] = [2]; const m: i64[1] = [2]; u = unsqueeze(x, k); a = conv(u, w) {pads=[0, 1, 0, 1]}; c = relu(a); "
-          "v = unsqueeze(x, l); d = add(c, v); y = squeeze(d, m); output y }"},
+          "graph { input x: f32[2,4,16]; const w: f32[4,4,1,3] = seeded(0.2, 1); const k: i64[1] = [2]; const m: "
+          "i64[1] = [2]; u = unsqueeze(x, k); a = conv(u, w) {pads=[0, 1, 0, 1]}; c = relu(a); "
+          "d = add(c, u); y = squeeze(d, m); output y }"},
          {"pooling, and a transposed convolution",
           "graph { input x: f32[2,4,16]; const w: f32[4,2,4] = seeded(0.2, 1); a = max_pool(x) {ceil_mode=1, "
           "kernel_shape=[3], strides=[2]}; y = conv_transpose(a, w) {output_padding=[1], pads=[1, 1], strides=[2]}; "

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <unordered_set>
 
 namespace peri::passes {
 
@@ -74,14 +75,15 @@ Result<ir::Value*> Rewriter::make(std::string_view op, std::vector<ir::Value*> i
                                   const ir::Value* like) {
   ir::Node* n = graph_.add(op, std::move(inputs), std::move(attrs), like ? like->name : "");
   if (like && like->producer) n->name = like->producer->name;
-  auto add_once = [](std::vector<std::string>& to, const std::string& s) {
-    if (std::find(to.begin(), to.end(), s) == to.end()) to.push_back(s);
+  const auto gather = [&](std::vector<std::string> ir::Node::* list, std::string_view last) {
+    std::unordered_set<std::string_view> there;
+    for (const ir::Node* r : replaced_)
+      for (const std::string& text : r->*list)
+        if (there.insert(text).second) (n->*list).push_back(text);
+    if (!last.empty() && !there.contains(last)) (n->*list).emplace_back(last);
   };
-  for (const ir::Node* r : replaced_) {
-    for (const std::string& s : r->origins) add_once(n->origins, s);
-    for (const std::string& s : r->touched_by) add_once(n->touched_by, s);
-  }
-  add_once(n->touched_by, std::string(pass_));
+  gather(&ir::Node::origins, "");
+  gather(&ir::Node::touched_by, pass_);
   if (fresh_ < 0) fresh_ = ops::first_fresh(graph_);
   PERI_TRY(ops::infer_node(*n, &fresh_));
   return n->out();
@@ -158,8 +160,7 @@ void Rewriter::release(ir::Node* node) {
   }
 }
 
-Result<int64_t> rewrite_all(ir::Graph& graph, std::string_view pass, Result<bool> (*rule)(Rewriter&, ir::Node*),
-                            int sweeps) {
+Result<int64_t> rewrite_all(ir::Graph& graph, std::string_view pass, const Rule& rule, int sweeps) {
   Rewriter w(graph, pass);
   for (int k = 0; k < sweeps; ++k) {
     bool changed = false;

@@ -2,6 +2,7 @@
 // and lets go of what nothing uses any more, so that use counts stay true while a pass runs.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -72,7 +73,7 @@ class Rewriter {
 };
 
 // Walks all nodes with `rule` (true: something changed) until nothing changes, at most `sweeps` times.
-Result<int64_t> rewrite_all(ir::Graph& graph, std::string_view pass, Result<bool> (*rule)(Rewriter&, ir::Node*),
-                            int sweeps = 1);
+using Rule = std::function<Result<bool>(Rewriter&, ir::Node*)>;
+Result<int64_t> rewrite_all(ir::Graph& graph, std::string_view pass, const Rule& rule, int sweeps = 1);
 
 }  // namespace peri::passes
