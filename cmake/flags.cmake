@@ -11,8 +11,11 @@ set(CMAKE_C_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 
 # -ffp-contract=off: the same bits from every compiler; a file by ISA asks for contraction itself (PERI_ISA_*).
+# -fPIC: the same objects are in the program, in libperi.a and in libperi.so. Hidden: calls among them stay direct, and only
+# what include/peri declares leaves a library.
 # -ffile-prefix-map: no path of this machine in the program, and compiler-cache hits from every checkout.
 add_compile_options(-pthread -ffunction-sections -fdata-sections -ffp-contract=off
+                    -fPIC $<$<COMPILE_LANGUAGE:CXX>:-fvisibility=hidden>
                     "-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=" "-ffile-prefix-map=${CMAKE_BINARY_DIR}/=build/")
 add_link_options(-pthread -Wl,--gc-sections)
 

@@ -1,5 +1,5 @@
-# cmake --install: bin/peri, one archive lib/libperi.a with everything it needs but the shared oneDNN and the compiler's
-# run-time libraries, include/peri, and a package that find_package(peri) finds.
+# cmake --install: bin/peri; lib/libperi.so, and the archive lib/libperi.a of the same objects, with the shared libraries that
+# both need beside them (oneDNN, libgomp, protobuf-lite); include/peri; what find_package(peri) and pkg-config read.
 set(PERI_INSTALLED_SHARED "")
 if(PERI_DNNL_LIBRARY MATCHES "\\.so\\.3$")
   list(APPEND PERI_INSTALLED_SHARED "${PERI_DNNL_LIBRARY}")
@@ -11,28 +11,40 @@ execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libgomp.so.1 OUTP
                 OUTPUT_STRIP_TRAILING_WHITESPACE)
 get_filename_component(PERI_GOMP "${PERI_GOMP}" ABSOLUTE)
 list(APPEND PERI_INSTALLED_SHARED "${PERI_GOMP}")
+execute_process(COMMAND ${CMAKE_OBJDUMP} -p "${PERI_PROTOBUF_LITE_SHARED}" OUTPUT_VARIABLE dynamic)
+string(REGEX MATCH "SONAME +([^ \n]+)" soname "${dynamic}")
+set(PERI_PROTOBUF_SONAME "${CMAKE_MATCH_1}")
+get_filename_component(folder "${PERI_PROTOBUF_LITE_SHARED}" DIRECTORY)
+list(APPEND PERI_INSTALLED_SHARED "${folder}/${PERI_PROTOBUF_SONAME}")
 
-# The archives that become libperi.a.
-set(archives peri_onnx_proto)
-foreach(module IN LISTS PERI_MODULES)
-  list(APPEND archives peri_${module})
+# libperi.a is one object: the modules and the archives that they need, linked together, in which only the names of libperi.map
+# are seen. So it becomes part of a shared library too, and clashes with no other copy of SQLite or zlib.
+file(STRINGS src/api/libperi.map names REGEX "^ +peri_[a-z_]+;")
+list(TRANSFORM names REPLACE "[ ;]" "")
+string(JOIN "\n" names ${names})
+file(CONFIGURE OUTPUT "${PERI_GEN}/libperi.names" CONTENT "${names}\n" @ONLY)
+set(files "")
+foreach(target IN LISTS PERI_LIBRARY_ARCHIVES)
+  string(APPEND files " $<TARGET_FILE:${target}>")
 endforeach()
-set(script "create libperi.a\n")
-foreach(target IN LISTS archives)
-  string(APPEND script "addlib $<TARGET_FILE:${target}>\n")
-endforeach()
-foreach(part PROTOBUF_LITE xxhash_LIBRARY zlib_LIBRARY sqlite_LIBRARY)
-  if(PERI_${part} MATCHES "\\.a$")
-    string(APPEND script "addlib ${PERI_${part}}\n")
+foreach(part xxhash zlib sqlite)
+  if(PERI_${part}_LIBRARY MATCHES "\\.a$")
+    string(APPEND files " ${PERI_${part}_LIBRARY}")
   endif()
 endforeach()
-file(GENERATE OUTPUT "${PERI_GEN}/libperi.mri" CONTENT "${script}save\nend\n")
+file(GENERATE OUTPUT "${PERI_GEN}/libperi.files" CONTENT
+  "--whole-archive $<TARGET_FILE:peri_api> --no-whole-archive --start-group${files} --end-group\n")
 
 install(CODE "
-  execute_process(COMMAND \"${CMAKE_AR}\" -M WORKING_DIRECTORY \"${PERI_GEN}\" INPUT_FILE \"${PERI_GEN}/libperi.mri\"
-                  COMMAND_ERROR_IS_FATAL ANY)
-  execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug \"${PERI_GEN}/libperi.a\" COMMAND_ERROR_IS_FATAL ANY)")
+  file(REMOVE \"${PERI_GEN}/libperi.a\")
+  foreach(command IN ITEMS
+      \"${CMAKE_LINKER};-r;--force-group-allocation;-o;libperi.o;@libperi.files\"
+      \"${CMAKE_OBJCOPY};--strip-debug;--keep-global-symbols=libperi.names;libperi.o\"
+      \"${CMAKE_AR};rcsD;libperi.a;libperi.o\")
+    execute_process(COMMAND \${command} WORKING_DIRECTORY \"${PERI_GEN}\" COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()")
 install(FILES "${PERI_GEN}/libperi.a" DESTINATION lib)
+install(TARGETS peri_shared LIBRARY DESTINATION lib)
 foreach(library IN LISTS PERI_INSTALLED_SHARED)
   get_filename_component(name "${library}" NAME)
   get_filename_component(real "${library}" REALPATH)
@@ -46,6 +58,9 @@ if(TARGET peri)
 endif()
 
 include(CMakePackageConfigHelpers)
+string(REPLACE "\${PERI_PREFIX}/lib" "\${libdir}" PERI_PC_DNNL "${PERI_INSTALLED_DNNL}")
+configure_file(cmake/peri.pc.in "${PERI_GEN}/peri.pc" @ONLY)
+install(FILES "${PERI_GEN}/peri.pc" DESTINATION lib/pkgconfig)
 configure_file(cmake/periConfig.cmake.in "${PERI_GEN}/periConfig.cmake" @ONLY)
 write_basic_package_version_file("${PERI_GEN}/periConfigVersion.cmake" COMPATIBILITY SameMajorVersion)
 install(FILES "${PERI_GEN}/periConfig.cmake" "${PERI_GEN}/periConfigVersion.cmake" DESTINATION lib/cmake/peri)

@@ -104,9 +104,16 @@ foreach(file IN LISTS gates)
   set_tests_properties(gates/${name} PROPERTIES LABELS ${label} TIMEOUT 600 SKIP_RETURN_CODE 77)
 endforeach()
 
-# The installed package as a stranger uses it.
-add_test(NAME package COMMAND "${CMAKE_SOURCE_DIR}/tests/package/run.sh" "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")
-set_tests_properties(package PROPERTIES LABELS null TIMEOUT 300)
+# The installed package as a stranger uses it; the Python package of this build, and its wheel in an environment of its own.
+if(TARGET peri_package)
+  add_test(NAME package COMMAND "${CMAKE_SOURCE_DIR}/tests/package/run.sh" "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")
+  set_tests_properties(package PROPERTIES LABELS null TIMEOUT 300)
+  add_test(NAME python/package COMMAND "${PERI_VENV_PYTHON}" -B "${CMAKE_SOURCE_DIR}/tests/python/package_python.py" "${CMAKE_SOURCE_DIR}")
+  set_tests_properties(python/package PROPERTIES LABELS cpu TIMEOUT 300
+    ENVIRONMENT "PYTHONPATH=${CMAKE_BINARY_DIR}/python;PERI_CACHE=${CMAKE_BINARY_DIR}/cache")
+  add_test(NAME python/wheel COMMAND "${CMAKE_SOURCE_DIR}/tests/package/wheel.sh" "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")
+  set_tests_properties(python/wheel PROPERTIES LABELS cpu TIMEOUT 300)
+endif()
 
 # tests/programs/*.cpp: one program bin/<stem> each, for people and suites; no test by itself.
 file(GLOB programs CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/programs/*.cpp")

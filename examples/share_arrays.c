@@ -61,7 +61,8 @@ int main(int argc, char** argv) {
   array.dl_tensor.dtype.lanes = 1;
   array.dl_tensor.shape = shape;
 
-  peri_tensor in, out = {.struct_size = sizeof out}; /* data NULL: memory of the session, from our allocator */
+  peri_tensor in = {.struct_size = sizeof in},
+              out = {.struct_size = sizeof out}; /* data NULL: memory of the session, from our allocator */
   DLManagedTensor* answer = NULL;
   if ((error = peri_tensor_from_dlpack(&array, &in))) return complain(error);
   if ((error = peri_session_run(session, &in, 1, &out, 1, NULL))) return complain(error);

@@ -83,6 +83,7 @@ struct View {
   static Result<View> from_dlpack(const DLManagedTensor& tensor) {
     return detail::guarded([&]() -> Result<View> {
       peri_tensor t = {};
+      t.struct_size = sizeof(t);
       if (peri_error* e = peri_tensor_from_dlpack(&tensor, &t)) return detail::take(e);
       return View{t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes, t.device, t.device_index};
     });
@@ -128,8 +129,74 @@ struct BuildOptions {
   std::function<void(size_t done, size_t total, const char* what)> progress;
   std::function<bool()> stop;  // once true the build ends with the best so far
   Hooks hooks;
-  std::string device;  // as in LoadOptions
+  std::string device;    // as in LoadOptions
+  std::string io_dtype;  // as --io-dtype; empty: the model's own
+  double budget = 0;     // seconds to tune for, then the best so far; 0: until all is tried
+  int settings = 0;      // of a kernel's tunables to try beside what it derives
+  bool retune = false;   // candidates are tried anew, and the timing cache gets what is found
+  bool worker = true;    // false: candidates are judged in this process
+  bool force = false;    // files of another kind at engine_path and lock_path are overwritten
 };
+
+namespace detail {
+// BuildOptions as the C interface takes them; the options outlive it.
+struct RawBuild {
+  std::vector<peri_dim> dims, low, high;
+  std::vector<const char*> passes;
+  peri_build_options o = {};
+
+  explicit RawBuild(const BuildOptions& options)
+      : dims(raw_dims(options.dims)), low(raw_dims(options.min_dims)), high(raw_dims(options.max_dims)) {
+    for (const std::string& name : options.disabled_passes) passes.push_back(name.c_str());
+    o.struct_size = sizeof(o);
+    o.dims = dims.data();
+    o.dim_count = dims.size();
+    o.min_dims = low.data();
+    o.min_dim_count = low.size();
+    o.max_dims = high.data();
+    o.max_dim_count = high.size();
+    o.disabled_passes = passes.data();
+    o.disabled_pass_count = passes.size();
+    take_words(options);
+    take_numbers(options);
+    o.user = const_cast<BuildOptions*>(&options);
+    if (options.progress) o.progress = tell<BuildOptions>;
+    if (options.stop) o.stop = [](void* user) { return static_cast<int>(static_cast<BuildOptions*>(user)->stop()); };
+    o.allocator = options.hooks.allocator;
+    o.log = options.hooks.log;
+    o.log_user = options.hooks.log_user;
+  }
+  RawBuild(const RawBuild&) = delete;
+  RawBuild& operator=(const RawBuild&) = delete;
+
+ private:
+  void take_words(const BuildOptions& options) {
+    const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
+    o.provider = text(options.provider);
+    o.backend = text(options.backend);
+    o.dtype = text(options.dtype);
+    o.io_dtype = text(options.io_dtype);
+    o.device = text(options.device);
+    o.cache_folder = text(options.cache_folder);
+    o.engine_path = text(options.engine_path);
+    o.lock_path = text(options.lock_path);
+    o.locked_path = text(options.locked_path);
+    o.dump_folder = text(options.dump_folder);
+  }
+  void take_numbers(const BuildOptions& options) {
+    o.threads = options.threads;
+    o.no_tune = !options.tune;
+    o.no_verify = !options.verify;
+    o.no_cache = !options.cache;
+    o.proof = options.proof;
+    o.settings = options.settings;
+    o.budget = options.budget;
+    o.retune = options.retune;
+    o.no_worker = !options.worker;
+    o.force = options.force;
+  }
+};
+}  // namespace detail
 
 struct LoadOptions {
   int threads = 0;             // 0: the CPUs this process may use

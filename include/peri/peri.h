@@ -14,6 +14,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 /* ---- errors ---------------------------------------------------------------------------------------------------- */
 
@@ -162,8 +165,13 @@ typedef struct peri_build_options {
   /* Asked from the building thread now and then; once it gives nonzero the build ends with the best so far, and the log
    * is told. */
   int (*stop)(void* user);
-  int settings;       /* of a kernel's tunables to try beside what it derives, 0 to 64 */
-  const char* device; /* as in peri_engine_options */
+  int settings;         /* of a kernel's tunables to try beside what it derives, 0 to 64 */
+  const char* device;   /* as in peri_engine_options */
+  const char* io_dtype; /* as --io-dtype: of inputs and outputs; NULL: the model's own */
+  double budget;        /* seconds to tune for, then the best so far; 0: until all is tried */
+  int retune;           /* 1: candidates are tried anew, and the timing cache gets what is found */
+  int no_worker;        /* 1: candidates are judged in this process, and not in one of their own */
+  int force;            /* 1: files of another kind at engine_path and lock_path are overwritten */
 } peri_build_options;
 
 /* Maps an engine file. `options` NULL: defaults. Errors: IO, INVALID (not an engine, cut, damaged), REFUSED (another
@@ -181,6 +189,20 @@ peri_error* peri_engine_proof(const peri_engine* engine, const char** out);
 
 /* What a verification or an inspection found. */
 typedef struct peri_report peri_report;
+
+/* What an engine is, as a JSON object: name, builder, backend, precision, devices, the sizes it was tuned for, steps
+ * and how many of them run on the slow reference, whether it takes texts, and where the build was interrupted what is
+ * not proven. */
+peri_error* peri_engine_describe(const peri_engine* engine, peri_report** report);
+
+typedef struct peri_explain_options {
+  size_t struct_size;
+  int compare; /* 1: the proof may be of another machine, its times stand beside the floors of this one */
+} peri_explain_options;
+
+/* Where the time of an engine goes, by its proof: the object that `peri explain --json` writes. Errors: those of
+ * peri_engine_proof(), REFUSED (the proof is of another machine or engine). */
+peri_error* peri_engine_explain(const peri_engine* engine, const peri_explain_options* options, peri_report** report);
 
 typedef struct peri_verify_options {
   size_t struct_size;
@@ -301,17 +323,21 @@ peri_error* peri_session_wait(peri_session* session);
  * (a model without a tokenizer, no text, counts), INVALID (not UTF-8). */
 peri_error* peri_session_texts(peri_session* session, const char* const* texts, size_t count, peri_tensor* in,
                                size_t in_count);
+/* Runs texts through a text model: `out` gets the output that answers a text, one row each. Its data is NULL or of the
+ * caller's, as in peri_session_run(). Errors: those of peri_session_texts() and peri_session_run(), UNSUPPORTED (no
+ * output of the model answers a text as a whole). */
+peri_error* peri_session_embed(peri_session* session, const char* const* texts, size_t count, peri_tensor* out);
 
 /* ---- DLPack ---------------------------------------------------------------------------------------------------- */
 /* The exchange format of array libraries (dmlc/dlpack). <peri/dlpack.h> declares its structs where no other header
  * does. */
 struct DLManagedTensor;
 
-/* `out` describes the same memory, without a copy: an input, or an output to write to. Nothing is taken over: `tensor`
- * must live, and is to be released by the caller, after the run. dims of `out` are the tensor's own. Memory of the CPU,
- * pinned by CUDA or not, and of CUDA devices (then device_index is written too). Errors: USAGE (on another device,
- * which is named; strides that are not dense and row-major), UNSUPPORTED (an element type or lanes that have no
- * peri_dtype). */
+/* `out` (struct_size set) describes the same memory, without a copy: an input, or an output to write to. Nothing is
+ * taken over: `tensor` must live, and is to be released by the caller, after the run. dims of `out` are the tensor's
+ * own. Memory of the CPU, pinned by CUDA or not, and of CUDA devices (then device_index is written too). Errors: USAGE
+ * (on another device, which is named; strides that are not dense and row-major), UNSUPPORTED (an element type or lanes
+ * that have no peri_dtype). */
 peri_error* peri_tensor_from_dlpack(const struct DLManagedTensor* tensor, peri_tensor* out);
 /* Output `index` of the last run, without a copy. It shares the memory: it outlives the next run and the session, and
  * is given back by its own deleter. An output that was written to the caller's memory is the caller's to keep. One in
@@ -319,6 +345,9 @@ peri_error* peri_tensor_from_dlpack(const struct DLManagedTensor* tensor, peri_t
  * output), UNSUPPORTED (an element type that DLPack has not). */
 peri_error* peri_session_output_to_dlpack(const peri_session* session, size_t index, struct DLManagedTensor** out);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -24,6 +24,17 @@
 namespace peri {
 inline namespace v1 {
 
+namespace detail {
+// The JSON object of a report that `call` makes.
+template <class F>
+Result<std::string> json_of(F call) {
+  peri_report* raw = nullptr;
+  if (peri_error* e = call(&raw)) return take(e);
+  const std::unique_ptr<peri_report, void (*)(peri_report*)> report(raw, peri_report_free);
+  return std::string(peri_report_json(raw));
+}
+}  // namespace detail
+
 class Engine {
  public:
   // Maps an engine file. `threads` 0: the CPUs this process may use.
@@ -51,12 +62,10 @@ class Engine {
   }
 
   // What `peri inspect` says of a model, as a JSON object: whether it runs here, and what it needs.
-  static Result<std::string> inspect(const std::string& model) {
-    return detail::guarded([&]() -> Result<std::string> {
-      peri_report* raw = nullptr;
-      if (peri_error* e = peri_model_inspect(model.c_str(), nullptr, &raw)) return detail::take(e);
-      const std::unique_ptr<peri_report, void (*)(peri_report*)> report(raw, peri_report_free);
-      return std::string(peri_report_json(raw));
+  static Result<std::string> inspect(const std::string& model, const BuildOptions& options = {}) {
+    return detail::guarded([&] {
+      const detail::RawBuild raw(options);
+      return detail::json_of([&](peri_report** out) { return peri_model_inspect(model.c_str(), &raw.o, out); });
     });
   }
 
@@ -92,6 +101,18 @@ class Engine {
       return std::string(text);
     });
   }
+  // What the engine is, and where its time goes by its proof, as JSON objects. `compare`: also by the proof of another
+  // machine.
+  Result<std::string> describe() const {
+    return detail::guarded(
+        [&] { return detail::json_of([&](peri_report** out) { return peri_engine_describe(handle(), out); }); });
+  }
+  Result<std::string> explain(bool compare = false) const {
+    return detail::guarded([&] {
+      const peri_explain_options o = {sizeof(o), compare};
+      return detail::json_of([&](peri_report** out) { return peri_engine_explain(handle(), &o, out); });
+    });
+  }
   // Holds answers on seeded inputs against the float64 reference. An answer outside its budget is no error.
   Result<Report> verify(const VerifyOptions& options = {}) const {
     return detail::guarded([&] { return verify_engine(options); });
@@ -105,44 +126,10 @@ class Engine {
  private:
   explicit Engine(peri_engine* raw) : raw_(raw, peri_engine_free) {}
   static Result<Engine> build_model(const std::string& model, const BuildOptions& options) {
-    const std::vector<peri_dim> dims = detail::raw_dims(options.dims), low = detail::raw_dims(options.min_dims),
-                                high = detail::raw_dims(options.max_dims);
-    std::vector<const char*> passes;
-    for (const std::string& name : options.disabled_passes) passes.push_back(name.c_str());
-    const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
-    peri_build_options o = {};
-    o.struct_size = sizeof(o);
-    o.threads = options.threads;
-    o.dims = dims.data();
-    o.dim_count = dims.size();
-    o.min_dims = low.data();
-    o.min_dim_count = low.size();
-    o.max_dims = high.data();
-    o.max_dim_count = high.size();
-    o.provider = text(options.provider);
-    o.backend = text(options.backend);
-    o.dtype = text(options.dtype);
-    o.device = text(options.device);
-    o.no_tune = !options.tune;
-    o.no_verify = !options.verify;
-    o.no_cache = !options.cache;
-    o.cache_folder = text(options.cache_folder);
-    o.disabled_passes = passes.data();
-    o.disabled_pass_count = passes.size();
-    o.engine_path = text(options.engine_path);
-    o.lock_path = text(options.lock_path);
-    o.locked_path = text(options.locked_path);
-    o.dump_folder = text(options.dump_folder);
-    o.proof = options.proof;
-    o.user = const_cast<BuildOptions*>(&options);
-    if (options.progress) o.progress = detail::tell<BuildOptions>;
-    if (options.stop) o.stop = [](void* user) { return static_cast<int>(static_cast<BuildOptions*>(user)->stop()); };
-    o.allocator = options.hooks.allocator;
-    o.log = options.hooks.log;
-    o.log_user = options.hooks.log_user;
-    peri_engine* raw = nullptr;
-    if (peri_error* e = peri_engine_build(model.c_str(), &o, &raw)) return detail::take(e);
-    return Engine(raw);
+    const detail::RawBuild raw(options);
+    peri_engine* made = nullptr;
+    if (peri_error* e = peri_engine_build(model.c_str(), &raw.o, &made)) return detail::take(e);
+    return Engine(made);
   }
   Result<Report> verify_engine(const VerifyOptions& options) const {
     const std::vector<peri_dim> dims = detail::raw_dims(options.dims);
@@ -179,10 +166,7 @@ class Engine {
     o.user = const_cast<BenchOptions*>(&options);
     if (options.progress) o.progress = detail::tell<BenchOptions>;
     if (options.stop) o.stop = [](void* user) { return static_cast<int>(static_cast<BenchOptions*>(user)->stop()); };
-    peri_report* raw = nullptr;
-    if (peri_error* e = peri_engine_bench(handle(), &o, &raw)) return detail::take(e);
-    const std::unique_ptr<peri_report, void (*)(peri_report*)> report(raw, peri_report_free);
-    return std::string(peri_report_json(raw));
+    return detail::json_of([&](peri_report** out) { return peri_engine_bench(handle(), &o, out); });
   }
   std::unique_ptr<peri_engine, void (*)(peri_engine*)> raw_;
 };
@@ -265,6 +249,17 @@ class Session {
       std::vector<View> made;
       for (const peri_tensor& t : in) made.push_back(view_of(t));
       return made;
+    });
+  }
+
+  // The answers of a text model to texts, one row each, in memory of the session until the next run, or in `out`.
+  Result<View> embed(std::span<const std::string> texts, const View& out = {}) {
+    return detail::guarded([&]() -> Result<View> {
+      std::vector<const char*> raw;
+      for (const std::string& text : texts) raw.push_back(text.c_str());
+      peri_tensor t = raw_of(out);
+      if (peri_error* e = peri_session_embed(raw_.get(), raw.data(), raw.size(), &t)) return detail::take(e);
+      return view_of(t);
     });
   }
 

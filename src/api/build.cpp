@@ -36,6 +36,7 @@ Result<build::Request> request_of(const char* model, const peri_build_options& g
   PERI_ASSIGN(r.max_dims, named_dims(given.max_dims, given.max_dim_count, "largest dimension"));
   r.backend = text_or(given.backend, "auto");
   r.dtype = text_or(given.dtype, "");
+  r.io_dtype = text_or(given.io_dtype, "");
   r.provider = text_or(given.provider, "");
   r.threads = given.threads;
   r.tune = given.no_tune == 0;
@@ -54,6 +55,11 @@ Result<build::Request> request_of(const char* model, const peri_build_options& g
   r.locked_path = text_or(given.locked_path, "");
   r.proof = given.proof != 0;
   r.settings = given.settings;
+  r.budget = given.budget;
+  r.retune = given.retune != 0;
+  if (r.retune && !(r.cache && r.tune)) return usage("retune goes with neither no_tune nor no_cache");
+  r.worker = given.no_worker == 0;
+  r.force = given.force != 0;
   r.progress = progress_of(given.progress, given.user);
   if (given.stop) r.stop = [call = given.stop, user = given.user] { return call(user) != 0; };
   return r;
@@ -77,6 +83,8 @@ Result<std::unique_ptr<peri_engine>> build_engine(const char* model, const peri_
   return out;
 }
 
+}  // namespace
+
 Result<const char*> proof_of(const peri_engine& engine) {
   const std::lock_guard<std::mutex> lock(engine.proof_lock);
   if (!engine.proof.empty()) return engine.proof.c_str();
@@ -88,7 +96,6 @@ Result<const char*> proof_of(const peri_engine& engine) {
   engine.proof = w.take() + "\n";
   return engine.proof.c_str();
 }
-}  // namespace
 
 }  // namespace peri::api
 

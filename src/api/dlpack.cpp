@@ -41,6 +41,18 @@ Result<int64_t> dense_count(const DLTensor& t) {
   return count;
 }
 
+// Only what the caller has room for. One that sets no struct_size was compiled before there were devices: it has no
+// room for their index, and no tensor there.
+Status fill(peri_tensor* out, peri_tensor made) {
+  constexpr size_t kBeforeDevices = offsetof(peri_tensor, device_index);
+  const size_t known = out->struct_size == sizeof(made) ? sizeof(made) : kBeforeDevices;
+  if (made.device != PERI_DEVICE_HOST && known == kBeforeDevices)
+    return usage("no room for the index of a device").advise("set peri_tensor.struct_size before the call");
+  made.struct_size = known;
+  __builtin_memcpy(static_cast<void*>(out), &made, known);
+  return Ok{};
+}
+
 Status from_dlpack(const DLTensor& t, peri_tensor* out) {
   const auto device = static_cast<int64_t>(t.device.device_type);
   if (device != kDLCPU && device != kDLCUDA && device != kDLCUDAHost)
@@ -59,10 +71,7 @@ Status from_dlpack(const DLTensor& t, peri_tensor* out) {
                               t.data ? static_cast<std::byte*>(t.data) + t.byte_offset : nullptr,
                               static_cast<size_t>(bytes),
                               device == kDLCUDA ? t.device.device_id : 0};
-    // A caller that was compiled before there were devices has no room for their index, and no tensor there.
-    const size_t known = device == kDLCUDA ? sizeof(made) : offsetof(peri_tensor, device_index);
-    __builtin_memcpy(static_cast<void*>(out), &made, known);
-    return Ok{};
+    return fill(out, made);
   }
   return unsupported("a DLPack element type of code %d, %d bits, %d lanes", t.dtype.code, t.dtype.bits, t.dtype.lanes);
 }
@@ -121,10 +130,11 @@ Result<DLManagedTensor*> copied_to_dlpack(const peri_session& s, const peri_tens
 
 Result<DLManagedTensor*> to_dlpack(const peri_session& s, size_t index) {
   if (const peri_tensor* const left = left_on_device(s, index)) return copied_to_dlpack(s, *left);
-  if (index >= s.outputs.size() || (!s.outputs[index].defined() && index < s.left.size()))
-    return usage("the last run gave no output %zu", index).expecting(format("one of %zu", s.outputs.size()));
+  const std::vector<Tensor>& outputs = s.last.outputs;
+  if (index >= outputs.size() || !outputs[index].defined())
+    return usage("the last run gave no output %zu", index).expecting(format("one of %zu", outputs.size()));
   auto shared = std::make_unique<Shared>();
-  shared->tensor = s.outputs[index];
+  shared->tensor = outputs[index];
   shared->dims = shared->tensor.dims();
   void* const data = const_cast<void*>(shared->tensor.data());
   const DType dtype = shared->tensor.dtype();
@@ -147,8 +157,10 @@ peri_error* peri_session_output_to_dlpack(const peri_session* session, size_t in
   return peri::api::guarded([&]() -> peri::Status {
     if (!session || !out)
       return peri::usage("peri_session_output_to_dlpack needs a session and a place for the tensor");
-    PERI_ASSIGN(*out, peri::api::to_dlpack(*session, index));
-    return peri::Ok{};
+    return peri::api::alone(session, [&]() -> peri::Status {
+      PERI_ASSIGN(*out, peri::api::to_dlpack(*session, index));
+      return peri::Ok{};
+    });
   });
 }
 

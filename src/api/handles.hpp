@@ -7,11 +7,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/fault.hpp"
 #include "base/knobs.hpp"
+#include "build/text.hpp"
 #include "peri/peri.h"
 #include "runtime/engine.hpp"
 
@@ -53,18 +56,24 @@ struct peri_report {
   std::string json;
 };
 
+// What the last run gave; empty until a run succeeds, and from the next one's beginning on.
+struct peri_last_run {
+  std::vector<peri::Tensor> outputs;  // in memory of the host; undefined where the output lies elsewhere
+  // Of runs on a device: outputs as they were handed out, and the dims that these point to.
+  std::vector<peri_tensor> left;
+  std::vector<std::vector<int64_t>> dims;
+};
+
 struct peri_session {
   std::shared_ptr<const peri::runtime::Engine> engine;
   std::unique_ptr<peri::runtime::Session> session;
-  std::vector<peri::Tensor> outputs;  // of the last run
-  std::vector<peri::Tensor> texts;    // inputs made of texts
-  // Of runs on a device: outputs as they were handed out, and dims that tensors handed out point to.
-  std::vector<peri_tensor> left;
-  std::vector<std::vector<int64_t>> output_dims;
-  std::map<std::pair<bool, size_t>, std::vector<int64_t>> port_dims;
+  peri_last_run last;
+  std::vector<peri::Tensor> texts;                                    // inputs made of texts
+  std::optional<peri::build::TextModel> tokenizer;                    // read when texts first came
+  std::map<std::pair<bool, size_t>, std::vector<int64_t>> port_dims;  // that tensors handed out point to
   peri::api::Log log;
   peri::DimBinding told;  // the dims whose untuned run was told last
-  std::atomic<bool> busy{false};
+  mutable std::atomic<bool> busy{false};
 };
 
 namespace peri::api {
@@ -77,6 +86,8 @@ peri_error* no_memory();
 std::unique_ptr<peri_engine> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
 // kUsage for an allocator with only one function, and for a number of threads that is none.
 Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator, const char* device);
+// The text of the engine's proof, which lives as long as the engine.
+Result<const char*> proof_of(const peri_engine& engine);
 // Named sizes; kUsage for one without a name. `what`: "dimension".
 Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t count, const char* what);
 // A progress function of a caller, or none.
@@ -98,7 +109,7 @@ Result<T> known_part(const T* given, const char* what) {
 
 // Runs `f` while no other thread uses the session; kUsage where one does.
 template <class F>
-Status alone(peri_session* session, F f) {
+Status alone(const peri_session* session, F f) {
   if (session->busy.exchange(true, std::memory_order_acquire))
     return usage("the session is at work in another thread")
         .advise("make a session for each thread: they share the engine");

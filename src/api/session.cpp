@@ -106,7 +106,9 @@ Status keep_apart(const plan::Program& program, std::span<const runtime::View> v
   return Ok{};
 }
 
-Status run(peri_session* s, const TensorArray& in, const TensorArray& out, void* stream) {
+}  // namespace
+
+Status run_session(peri_session* s, const TensorArray& in, const TensorArray& out, void* stream) {
   const plan::Program& program = s->session->engine().program();
   PERI_TRY(check_call(program, in.size(), out.size()));
   if (any_on_device(in) || any_on_device(out)) return run_on_device(s, in, out, stream);
@@ -130,17 +132,16 @@ Status run(peri_session* s, const TensorArray& in, const TensorArray& out, void*
     PERI_ASSIGN(views.emplace_back(), output_of(out[k], program.outputs[k], binding));
   }
   PERI_TRY(keep_apart(program, views, &inputs));
-  s->outputs.clear();
+  // An input may lie in memory that the run before gave: that lives until this one is done.
+  const peri_last_run before = std::exchange(s->last, {});
   auto made = s->session->run(inputs, views);
   if (s->log.function)
     for (const std::string& note : exec::take_packed_notes()) s->log.tell(PERI_LOG_WARNING, note);
   if (!made.ok()) return std::move(made).error();
-  s->outputs = std::move(made).value();
-  s->left.clear();
-  for (size_t k = 0; k < out.size(); ++k) out.set(k, given(s->outputs[k], out[k]));
+  s->last.outputs = std::move(made).value();
+  for (size_t k = 0; k < out.size(); ++k) out.set(k, given(s->last.outputs[k], out[k]));
   return Ok{};
 }
-}  // namespace
 
 }  // namespace peri::api
 
@@ -166,7 +167,7 @@ peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_
     if (!session) return peri::usage("peri_session_run needs a session");
     PERI_ASSIGN(const auto inputs, peri::api::TensorArray::of(in, in_count));
     PERI_ASSIGN(const auto outputs, peri::api::TensorArray::of(out, out_count));
-    return peri::api::alone(session, [&] { return peri::api::run(session, inputs, outputs, stream); });
+    return peri::api::alone(session, [&] { return peri::api::run_session(session, inputs, outputs, stream); });
   });
 }
 

@@ -66,6 +66,7 @@ Result<runtime::PortMemory> place_of(const peri_tensor& t, size_t bytes, const p
         .at_node(port.name)
         .expecting(format("%zu bytes", bytes))
         .but_found(std::to_string(t.bytes));
+  if (bytes && !t.data) return usage("a tensor of %zu bytes without data", bytes).at_node(port.name);
   if (t.device != PERI_DEVICE_HOST) {
     out.address.value = reinterpret_cast<uintptr_t>(t.data);
     return out;
@@ -85,6 +86,8 @@ class DeviceCall {
     for (size_t k = 0; k < in_.size(); ++k) PERI_TRY(check_place(in_[k], device, program_.inputs[k]));
     for (size_t k = 0; k < out_.size(); ++k) PERI_TRY(check_place(out_[k], device, program_.outputs[k]));
     PERI_ASSIGN(const auto dims, all_dims(program_, in_));
+    // What was left on the device is given up: a larger shape may move it. What was left on the host may be an input.
+    const peri_last_run before = std::exchange(s_->last, {});
     PERI_TRY(s_->session->prepare(dims));
     PERI_TRY(take_inputs());
     PERI_TRY(take_outputs());
@@ -95,8 +98,9 @@ class DeviceCall {
       run_.wait = false;
     }
     PERI_TRY(s_->session->run_resident(run_));
-    s_->left = made_;
-    for (size_t k = 0; k < out_.size(); ++k) out_.set(k, made_[k]);
+    made_.left = std::move(tensors_);
+    for (size_t k = 0; k < out_.size(); ++k) out_.set(k, made_.left[k]);
+    s_->last = std::move(made_);  // its vectors move, what they hold stays in place
     return Ok{};
   }
 
@@ -109,24 +113,23 @@ class DeviceCall {
     return Ok{};
   }
   Status take_outputs() {
-    s_->outputs.clear();
-    s_->output_dims.clear();
+    made_.dims.reserve(out_.size());
     for (size_t k = 0; k < out_.size(); ++k) {
       const plan::Port& port = program_.outputs[k];
       PERI_ASSIGN(const device::Argument own, s_->session->output_memory(k));
-      PERI_ASSIGN(s_->output_dims.emplace_back(), eval(port.shape, s_->session->binding()));
+      PERI_ASSIGN(made_.dims.emplace_back(), eval(port.shape, s_->session->binding()));
       peri_tensor t = out_[k];
       if (!t.data) {
         PERI_TRY(give_memory(own, port, &t));
       } else {
-        s_->outputs.emplace_back();
+        made_.outputs.emplace_back();
       }
       PERI_ASSIGN(run_.outputs.emplace_back(), place_of(t, own.bytes, port, stream_ != nullptr));
       t.dtype = static_cast<peri_dtype>(port.dtype);
-      t.rank = s_->output_dims.back().size();
-      made_.push_back(t);
+      t.rank = made_.dims.back().size();
+      t.dims = made_.dims.back().data();
+      tensors_.push_back(t);
     }
-    for (size_t k = 0; k < made_.size(); ++k) made_[k].dims = s_->output_dims[k].data();
     return Ok{};
   }
   // Of the session: on the device where the caller says so, else of the host.
@@ -134,12 +137,12 @@ class DeviceCall {
     t->bytes = own.bytes;
     Tensor host;
     if (t->device == PERI_DEVICE_HOST) {
-      PERI_ASSIGN(host, Tensor::uninitialized(port.dtype, s_->output_dims.back()));
+      PERI_ASSIGN(host, Tensor::uninitialized(port.dtype, made_.dims.back()));
       t->data = host.mutable_data();
     } else {
       t->data = reinterpret_cast<void*>(own.address.value);
     }
-    s_->outputs.push_back(std::move(host));
+    made_.outputs.push_back(std::move(host));
     return Ok{};
   }
 
@@ -148,8 +151,15 @@ class DeviceCall {
   const TensorArray &in_, &out_;
   void* stream_;
   runtime::ResidentRun run_;
-  std::vector<peri_tensor> made_;
+  peri_last_run made_;
+  std::vector<peri_tensor> tensors_;
 };
+
+Status prepare(peri_session* s, const TensorArray& in) {
+  PERI_ASSIGN(const auto dims, all_dims(s->session->engine().program(), in));
+  s->last.left.clear();  // it may lie elsewhere behind this; outputs of the host stay where they are
+  return s->session->prepare(dims);
+}
 
 Status port_memory(peri_session* s, size_t index, bool input, peri_tensor* out) {
   PERI_ASSIGN(const TensorArray given, TensorArray::of(out, 1));
@@ -182,7 +192,8 @@ Status run_on_device(peri_session* s, const TensorArray& in, const TensorArray& 
 }
 
 const peri_tensor* left_on_device(const peri_session& s, size_t index) {
-  return index < s.left.size() && s.left[index].device != PERI_DEVICE_HOST ? &s.left[index] : nullptr;
+  const std::vector<peri_tensor>& left = s.last.left;
+  return index < left.size() && left[index].device != PERI_DEVICE_HOST ? &left[index] : nullptr;
 }
 
 }  // namespace peri::api
@@ -199,29 +210,28 @@ peri_error* peri_session_prepare(peri_session* session, const peri_tensor* in, s
   return peri::api::guarded([&]() -> peri::Status {
     if (!session) return peri::usage("peri_session_prepare needs a session");
     PERI_ASSIGN(const auto given, peri::api::TensorArray::of(in, in_count));
-    PERI_ASSIGN(const auto dims, peri::api::all_dims(session->session->engine().program(), given));
-    return session->session->prepare(dims);
+    return peri::api::alone(session, [&] { return peri::api::prepare(session, given); });
   });
 }
 
 peri_error* peri_session_input_memory(peri_session* session, size_t index, peri_tensor* out) {
   return peri::api::guarded([&]() -> peri::Status {
     if (!session || !out) return peri::usage("peri_session_input_memory needs a session and a place for the tensor");
-    return peri::api::port_memory(session, index, true, out);
+    return peri::api::alone(session, [&] { return peri::api::port_memory(session, index, true, out); });
   });
 }
 
 peri_error* peri_session_output_memory(peri_session* session, size_t index, peri_tensor* out) {
   return peri::api::guarded([&]() -> peri::Status {
     if (!session || !out) return peri::usage("peri_session_output_memory needs a session and a place for the tensor");
-    return peri::api::port_memory(session, index, false, out);
+    return peri::api::alone(session, [&] { return peri::api::port_memory(session, index, false, out); });
   });
 }
 
 peri_error* peri_session_wait(peri_session* session) {
   return peri::api::guarded([&]() -> peri::Status {
     if (!session) return peri::usage("peri_session_wait needs a session");
-    return session->session->finish();
+    return peri::api::alone(session, [&] { return session->session->finish(); });
   });
 }
 

@@ -1,4 +1,4 @@
-// Runs across the C interface whose inputs or outputs lie on a device.
+// Runs across the C interface, and those of them whose inputs or outputs lie on a device.
 #pragma once
 
 #include "api/handles.hpp"
@@ -6,6 +6,8 @@
 
 namespace peri::api {
 
+// As peri_session_run(), by who has the session alone.
+Status run_session(peri_session* s, const TensorArray& in, const TensorArray& out, void* stream);
 // Whether a tensor lies on a device, so that run_on_device() is for it.
 bool any_on_device(const TensorArray& tensors);
 Status run_on_device(peri_session* s, const TensorArray& in, const TensorArray& out, void* stream);

@@ -1,31 +1,60 @@
 // Texts across the C interface.
 #include "build/text.hpp"
 
-#include "api/handles.hpp"
-#include "api/tensors.hpp"
+#include "api/session_device.hpp"
 
 namespace peri::api {
 namespace {
 
-Status texts_to_inputs(peri_session* s, const char* const* texts, size_t count, peri_tensor* in, size_t in_count) {
-  const plan::Program& program = s->session->engine().program();
-  PERI_ASSIGN(const TensorArray filled, TensorArray::of(in, in_count));
-  if (in_count != program.inputs.size())
-    return usage("texts for another number of inputs")
-        .expecting(std::to_string(program.inputs.size()))
-        .but_found(std::to_string(in_count));
+// Inputs of the texts, kept in the session.
+Status take_texts(peri_session* s, const char* const* texts, size_t count) {
   std::vector<std::string> words;
   for (size_t k = 0; k < count; ++k) {
     if (!texts || !texts[k]) return usage("text %zu is NULL", k);
     words.emplace_back(texts[k]);
   }
   if (words.empty()) return usage("no text to make inputs of");
-  PERI_ASSIGN(s->texts, build::text_inputs(program, words));
-  for (size_t k = 0; k < in_count; ++k) {
-    const Tensor& t = s->texts[k];
-    filled.set(k, {sizeof(peri_tensor), static_cast<peri_dtype>(t.dtype()), PERI_DEVICE_HOST, t.dims().data(),
-                   t.dims().size(), const_cast<void*>(t.data()), t.bytes().size(), 0});
+  const plan::Program& program = s->engine->program();
+  if (!s->tokenizer) {
+    PERI_ASSIGN(build::TextModel model, build::TextModel::of(program));
+    s->tokenizer.emplace(std::move(model));
   }
+  PERI_ASSIGN(s->texts, s->tokenizer->inputs(program, words));
+  return Ok{};
+}
+
+peri_tensor described(const Tensor& t) {
+  return {sizeof(peri_tensor), static_cast<peri_dtype>(t.dtype()), PERI_DEVICE_HOST, t.dims().data(),
+          t.dims().size(),     const_cast<void*>(t.data()),        t.bytes().size(), 0};
+}
+
+Status texts_to_inputs(peri_session* s, const char* const* texts, size_t count, peri_tensor* in, size_t in_count) {
+  PERI_ASSIGN(const TensorArray filled, TensorArray::of(in, in_count));
+  const size_t inputs = s->engine->program().inputs.size();
+  if (in_count != inputs)
+    return usage("texts for another number of inputs")
+        .expecting(std::to_string(inputs))
+        .but_found(std::to_string(in_count));
+  PERI_TRY(take_texts(s, texts, count));
+  for (size_t k = 0; k < in_count; ++k) filled.set(k, described(s->texts[k]));
+  return Ok{};
+}
+
+// The caller's tensor becomes the output that answers a text; the others are memory of the session.
+Status embed(peri_session* s, const char* const* texts, size_t count, peri_tensor* out) {
+  PERI_ASSIGN(const TensorArray asked, TensorArray::of(out, 1));
+  PERI_TRY(take_texts(s, texts, count));
+  const plan::Program& program = s->engine->program();
+  PERI_ASSIGN(const size_t answer, s->tokenizer->answer(program));
+  std::vector<peri_tensor> in, outputs(program.outputs.size());
+  for (const Tensor& t : s->texts) in.push_back(described(t));
+  for (peri_tensor& t : outputs) t.struct_size = sizeof(t);
+  outputs[answer] = asked[0];
+  outputs[answer].struct_size = sizeof(peri_tensor);
+  PERI_ASSIGN(const TensorArray given, TensorArray::of(in.data(), in.size()));
+  PERI_ASSIGN(const TensorArray made, TensorArray::of(outputs.data(), outputs.size()));
+  PERI_TRY(run_session(s, given, made, nullptr));
+  asked.set(0, outputs[answer]);
   return Ok{};
 }
 }  // namespace
@@ -36,5 +65,13 @@ extern "C" peri_error* peri_session_texts(peri_session* session, const char* con
   return peri::api::guarded([&]() -> peri::Status {
     if (!session) return peri::usage("peri_session_texts needs a session");
     return peri::api::alone(session, [&] { return peri::api::texts_to_inputs(session, texts, count, in, in_count); });
+  });
+}
+
+extern "C" peri_error* peri_session_embed(peri_session* session, const char* const* texts, size_t count,
+                                          peri_tensor* out) {
+  return peri::api::guarded([&]() -> peri::Status {
+    if (!session || !out) return peri::usage("peri_session_embed needs a session and a place for the answer");
+    return peri::api::alone(session, [&] { return peri::api::embed(session, texts, count, out); });
   });
 }

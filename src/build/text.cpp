@@ -3,8 +3,6 @@
 
 #include <cmath>
 
-#include "text/pipeline.hpp"
-
 namespace peri::build {
 
 namespace {
@@ -15,14 +13,18 @@ const std::string* section(const plan::Program& program, std::string_view name) 
 }
 }  // namespace
 
-Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts) {
+Result<TextModel> TextModel::of(const plan::Program& program) {
   const std::string* tokenizer = section(program, text::kTokenizerSection);
   const std::string* spec = section(program, text::kPipelineSection);
   if (!tokenizer || !spec)
     return usage("this model has no tokenizer")
         .advise("give its inputs by --input, or build from a Hugging Face folder with tokenizer.json");
-  PERI_ASSIGN(const text::TextPipeline pipeline, text::TextPipeline::from_sections(*tokenizer, *spec));
-  PERI_ASSIGN(const auto named, pipeline.inputs(texts));
+  PERI_ASSIGN(text::TextPipeline pipeline, text::TextPipeline::from_sections(*tokenizer, *spec));
+  return TextModel(std::move(pipeline));
+}
+
+Result<std::vector<Tensor>> TextModel::inputs(const plan::Program& program, std::span<const std::string> texts) const {
+  PERI_ASSIGN(const auto named, pipeline_.inputs(texts));
   std::vector<Tensor> out;
   for (const plan::Port& port : program.inputs) {
     for (const auto& [name, tensor] : named)
@@ -31,6 +33,19 @@ Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<
       return invalid("no text input answers to this name").at_node(port.name);
   }
   return out;
+}
+
+Result<size_t> TextModel::answer(const plan::Program& program) const {
+  for (size_t k = 0; k < program.outputs.size(); ++k) {
+    const plan::Port& port = program.outputs[k];
+    if (port.name == pipeline_.spec().output && port.dtype == DType::kF32 && port.shape.size() == 2) return k;
+  }
+  return unsupported("no output answers a text as a whole").expecting(pipeline_.spec().output + " f32[n,m]");
+}
+
+Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts) {
+  PERI_ASSIGN(const TextModel model, TextModel::of(program));
+  return model.inputs(program, texts);
 }
 
 std::vector<double> text_similarity(const plan::Program& program, std::span<const Tensor> outputs) {

@@ -7,8 +7,24 @@
 
 #include "base/tensor.hpp"
 #include "plan/program.hpp"
+#include "text/pipeline.hpp"
 
 namespace peri::build {
+
+// The tokenizer of a program's engine, read once.
+class TextModel {
+ public:
+  // kUsage if the program has none.
+  static Result<TextModel> of(const plan::Program& program);
+  // Tensors for the program's inputs, in their order.
+  Result<std::vector<Tensor>> inputs(const plan::Program& program, std::span<const std::string> texts) const;
+  // The output that answers a text, by its place. kUnsupported if none is f32[n,m].
+  Result<size_t> answer(const plan::Program& program) const;
+
+ private:
+  explicit TextModel(text::TextPipeline pipeline) : pipeline_(std::move(pipeline)) {}
+  text::TextPipeline pipeline_;
+};
 
 // Tensors for the program's inputs, in their order, by the tokenizer that travels with it. kUsage if it has none.
 Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts);

@@ -1,6 +1,7 @@
 // Starting, asking and replacing of workers; and the worker's own loop.
 #include "tune/worker.hpp"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -91,8 +92,12 @@ std::string worker_program() {
   if (auto given = knob(Knob::kWorker)) return *given;
   std::error_code failed;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
-  const std::string path = (self.parent_path() / "peri").string();
-  return !failed && access(path.c_str(), X_OK) == 0 ? path : "";
+  if (const auto path = self.parent_path() / "peri"; !failed && access(path.c_str(), X_OK) == 0) return path;
+  Dl_info here = {};
+  if (!dladdr(reinterpret_cast<const void*>(&worker_program), &here) || !here.dli_fname) return "";
+  const std::filesystem::path library = std::filesystem::canonical(here.dli_fname, failed);
+  const auto path = library.parent_path().parent_path() / "bin/peri";
+  return !failed && library != self && access(path.c_str(), X_OK) == 0 ? path.string() : "";
 }
 
 namespace {

@@ -10,8 +10,8 @@
 
 namespace peri::tune {
 
-// The program to start: $PERI_WORKER; else `peri` beside the running program. "" if there is none, or the variable says
-// so by being empty.
+// The program to start: $PERI_WORKER; else `peri` beside the running program, or bin/peri beside the folder of the
+// library that this code was loaded from. "" if there is none, or the variable says so by being empty.
 std::string worker_program();
 
 // A Judge in a worker process. A worker that dies or gives no answer in time refuses the candidate it was at, by the

@@ -179,6 +179,11 @@ TEST_F(Options, AModelIsInspectedBeforeItIsBuilt) {
   EXPECT_GT(count(*found, "\"op\":"), 2u);
   EXPECT_EQ(member(*found, "at_dims", "batch"), "1");
   EXPECT_EQ(peri::Engine::inspect("/nonexistent.onnx").error().kind, PERI_ERROR_IO);
+  peri::BuildOptions at;
+  at.dims = {{"batch", 5}};
+  const auto other = peri::Engine::inspect(model(), at);
+  ASSERT_TRUE(other.ok()) << other.error().text;
+  EXPECT_EQ(member(*other, "at_dims", "batch"), "5");
   const peri_dim dim = {"batch", 7};
   peri_build_options o = {};
   o.struct_size = sizeof o;

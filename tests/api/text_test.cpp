@@ -65,6 +65,36 @@ TEST_F(Texts, BecomeTheInputsOfARun) {
   EXPECT_EQ(session->inputs_of({}).error().kind, PERI_ERROR_USAGE);
 }
 
+TEST_F(Texts, AreEmbeddedByAModelThatPools) {
+  std::ofstream(folder_ / "tokenizer.json") << kTokenizer;
+  const std::vector<std::string> texts = {"Hello world", "ab"};
+  auto tokens = build();
+  ASSERT_TRUE(tokens.ok()) << tokens.error().text;
+  const auto none = peri::Session::create(*tokens)->embed(texts);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().kind, PERI_ERROR_UNSUPPORTED) << "it answers tokens";
+  std::filesystem::create_directory(folder_ / "1_Pooling");
+  std::ofstream(folder_ / "1_Pooling/config.json") << R"({"pooling_mode_mean_tokens":true})";
+  std::ofstream(folder_ / "modules.json")
+      << R"([{"idx":0,"name":"0","path":"","type":"sentence_transformers.models.Transformer"},)"
+      << R"({"idx":1,"name":"1","path":"1_Pooling","type":"sentence_transformers.models.Pooling"}])";
+  auto engine = build();
+  ASSERT_TRUE(engine.ok()) << engine.error().text;
+  auto session = peri::Session::create(*engine);
+  const auto made = session->embed(texts);
+  ASSERT_TRUE(made.ok()) << made.error().text;
+  ASSERT_EQ(made->dims.size(), 2u);
+  ASSERT_EQ(made->dims[0], 2);
+  const std::vector<float> rows(made->as<float>().begin(), made->as<float>().end());
+  const auto run = session->run(*session->inputs_of(texts));
+  ASSERT_TRUE(run.ok());
+  EXPECT_EQ(rows, std::vector<float>(run->at(0).as<float>().begin(), run->at(0).as<float>().end()));
+  std::vector<float> mine(rows.size());
+  ASSERT_TRUE(session->embed(texts, peri::View::of(std::span(mine))).ok());
+  EXPECT_EQ(mine, rows);
+  EXPECT_NE(engine->describe()->find("\"takes_texts\":true"), std::string::npos);
+}
+
 TEST_F(Texts, WithoutATokenizerAreRefused) {
   auto engine = build();
   ASSERT_TRUE(engine.ok()) << engine.error().text;

@@ -11,7 +11,7 @@ mv "$scratch/first" "$scratch/prefix"
 cmake -S "$source/tests/package" -B "$scratch/consumer" -G Ninja -DCMAKE_PREFIX_PATH="$scratch/prefix" \
   -DPERI_WANTED_VERSION="$version" -DPERI_EXAMPLES="$source/examples" >>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 ninja -C "$scratch/consumer" >>"$scratch/log" || { cat "$scratch/log"; exit 1; }
-for program in from_c from_cpp; do
+for program in from_c from_cpp with_plugin with_shared; do
   said=$("$scratch/consumer/$program")
   [[ $said == "$version" ]] || { echo "$program says '$said', not '$version'"; exit 1; }
 done
@@ -26,6 +26,19 @@ said=$("$scratch/consumer/prove_engine" "$source/models/digits_cnn.onnx" "$scrat
 [[ $said =~ right\ at\ [1-9].*\"passed\":true ]] || { echo "prove_engine says '$said'"; exit 1; }
 grep -q '"verified": true' "$scratch/proof.json" || { echo "prove_engine writes no proof"; exit 1; }
 [[ -s $scratch/digits.engine.proof ]] || { echo "classify left no proof beside the engine"; exit 1; }
+# A project in C alone: its compiler, the shared library by pkg-config.
+flags=$(PKG_CONFIG_PATH="$scratch/prefix/lib/pkgconfig" pkg-config --cflags --libs peri)
+for program in from_c run_engine; do
+  file=$source/tests/package/$program.c
+  [[ -f $file ]] || file=$source/examples/$program.c
+  # shellcheck disable=SC2086  # flags are words
+  cc -std=c99 -pedantic -Wall -Wextra -Werror "$file" $flags -o "$scratch/c99_$program"
+done
+[[ $("$scratch/c99_from_c") == "$version" ]] || { echo "the C program says another version"; exit 1; }
+[[ $("$scratch/c99_run_engine" "$scratch/digits.engine") == "$("$scratch/consumer/run_engine" "$scratch/digits.engine")" ]] ||
+  { echo "libperi.so and libperi.a give different answers"; exit 1; }
+# What C#, Rust and Go would do: the library's names alone.
+"$source/.venv/bin/python" "$source/tests/package/from_ctypes.py" "$scratch/prefix" "$source"
 if said=$("$scratch/consumer/run_engine" "$source/models/digits_cnn.onnx" 2>&1); then
   echo "run_engine runs a file that is no engine: '$said'"
   exit 1

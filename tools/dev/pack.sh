@@ -1,18 +1,21 @@
-# Make the relocatable bundle build/pack/peri-VERSION-linux-x86_64.tar.xz, and beside it the tests for machines with a GPU.
+# Make the relocatable bundle build/pack/peri-VERSION-linux-x86_64.tar.xz, the Python wheel, and the tests for machines with a GPU.
 # usage: ./dev pack
-# The bundle: program, library, headers, licences; ...-tests.tar.xz: what tools/gpu/run.sh runs on another machine. They run
-# on any x86-64 Linux with AVX2 and a C library at least as new as that of this machine; together at most 40 MiB.
+# The bundle: program, libperi.so and libperi.a, headers, licences; perihelion-VERSION-....whl: for pip; ...-tests.tar.xz: what
+# tools/gpu/run.sh runs on another machine. They run on any x86-64 Linux with AVX2 and libraries at least as new as those of
+# Ubuntu 22.04, which is checked; the archives together take at most 40 MiB.
 
 call setup
 call build
 pack_name=peri-$(cat VERSION)-linux-x86_64
 mkdir -p build/pack
 step "bundle" tools/pack/bundle.sh build . "build/pack/$pack_name"
+rm -f build/pack/perihelion-*.whl
+step "wheel" .venv/bin/python tools/pack/wheel.py "build/pack/$pack_name" build . build/pack
 step "tests" tools/pack/tests.sh "build/pack/$pack_name" build . "build/pack/$pack_name-tests"
 for pack_part in "$pack_name" "$pack_name-tests"; do
   step "archive $pack_part" tar -C build/pack --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner \
     -cf "build/pack/$pack_part.tar.xz" -I 'xz -T2 -6' "$pack_part"
 done
-ls -l "build/pack/$pack_name.tar.xz" "build/pack/$pack_name-tests.tar.xz"
+ls -l "build/pack/$pack_name.tar.xz" "build/pack/$pack_name-tests.tar.xz" build/pack/perihelion-*.whl
 pack_bytes=$(cat "build/pack/$pack_name.tar.xz" "build/pack/$pack_name-tests.tar.xz" | wc -c)
 ((pack_bytes <= 40 << 20)) || die "the archives take $pack_bytes bytes together, at most $((40 << 20)) are allowed"

@@ -17,7 +17,11 @@ def debian(package):
 
 def wheel(name, venv):
     """(version, licence text) of an installed wheel: its own licence files, else those its documentation carries."""
+    name, _, file = name.partition("/")
     info = sorted(venv.glob(f"lib/python3*/site-packages/{name.replace('-', '_')}-*.dist-info"))[0]
+    if file:  # a part of a part: the comment at its top
+        text = (info.parent / name / file).read_text(encoding="utf-8")
+        return info.name.removesuffix(".dist-info").split("-")[1], text[: text.index("*/") + 2]
     texts = sorted(p for p in info.rglob("*") if p.is_file() and "LICENSE" in p.name.upper())
     texts = texts or [p for p in sorted(venv.glob("share/doc/onednn/*")) if p.name != "README"]
     return info.name.removesuffix(".dist-info").split("-")[1], "\n".join(p.read_text(encoding="utf-8") for p in texts)

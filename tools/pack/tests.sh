@@ -6,7 +6,7 @@ bundle=$1 build=$2 source=$3 out=$4
 rm -rf "$out"
 mkdir -p "$out"/{bin,lib,models,suites}
 cp "$bundle/bin/peri" "$out/bin/"
-cp "$bundle"/lib/*.so* "$out/lib/"
+cp "$bundle"/lib/lib{dnnl,gomp}.so* "$out/lib/"
 for program in test_device test_whole; do
   cp "$build/bin/$program" "$out/bin/"
   strip "$out/bin/$program"

@@ -2,6 +2,7 @@
 
 # (start of the header, homes as path prefixes)
 ROWS = [
+    ("nanobind/", ["src/python/"]),
     ("onnx-ml.pb", ["src/onnx/", "tests/onnx/"]),
     ("google/protobuf", ["src/onnx/", "tests/onnx/"]),
     ("nlohmann/", ["src/base/json.cpp"]),

@@ -1,0 +1,101 @@
+// Errors, callbacks and arrays between Python and the C++ interface.
+#include "python/convert.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <peri/dlpack.h>
+#include <cstring>
+
+namespace peri::python {
+
+nb::object text(const std::string& words) {
+  PyObject* const made = PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "backslashreplace");
+  if (!made) nb::raise_python_error();
+  return nb::steal(made);
+}
+
+void raise(const Error& e) {
+  const nb::object made = nb::module_::import_("peri.errors")
+                              .attr("of")(static_cast<int>(e.kind), text(e.text), text(e.message), text(e.file),
+                                          text(e.node), text(e.expected), text(e.found), text(e.remedy));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+  nb::raise_python_error();
+}
+
+void Callbacks::progress(size_t done, size_t total, const char* what) {
+  const nb::gil_scoped_acquire lock;
+  if (raised_ || progress_.is_none()) return;
+  try {
+    progress_(done, total, text(what));
+  } catch (...) {
+    raised_ = std::current_exception();
+  }
+}
+
+bool Callbacks::stop() {
+  const nb::gil_scoped_acquire lock;
+  if (raised_) return true;
+  try {
+    if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+    return !stop_.is_none() && nb::cast<bool>(stop_());
+  } catch (...) {
+    raised_ = std::current_exception();
+    return true;
+  }
+}
+
+void Log::tell(void* user, peri_log_level level, const char* message) {
+  const nb::gil_scoped_acquire lock;
+  try {
+    static_cast<Log*>(user)->function(level == PERI_LOG_WARNING, text(message));
+  } catch (nb::python_error& e) {
+    e.discard_as_unraisable("the log of peri");
+  }
+}
+
+View view_of(nb::handle array) {
+  if (PyCapsule_CheckExact(array.ptr())) {
+    const auto* managed = static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(array.ptr(), "dltensor"));
+    if (!managed) nb::raise_python_error();
+    return take(View::from_dlpack(*managed));
+  }
+  const auto parts = nb::cast<nb::tuple>(array);
+  View out;
+  out.dtype = static_cast<peri_dtype>(nb::cast<int>(parts[0]));
+  out.dims = nb::cast<std::vector<int64_t>>(parts[1]);
+  out.data = reinterpret_cast<void*>(nb::cast<uintptr_t>(parts[2]));
+  out.bytes = nb::cast<size_t>(parts[3]);
+  return out;
+}
+
+namespace {
+// An array of NumPy; it has no bfloat16, whose 16 bits are handed over as they are.
+nb::object numpy_array(void* data, const DLTensor& t, nb::handle owner) {
+  const std::vector<size_t> shape(t.shape, t.shape + t.ndim);
+  const uint8_t code = t.dtype.code == kDLBfloat ? static_cast<uint8_t>(kDLUInt) : t.dtype.code;
+  return nb::cast(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr,
+                                         nb::dlpack::dtype{code, t.dtype.bits, t.dtype.lanes}));
+}
+}  // namespace
+
+nb::object array_of(Session& session, size_t index) {
+  DLManagedTensor* const managed = take(session.output_to_dlpack(index));
+  const nb::capsule owner(managed, [](void* p) noexcept {
+    auto* const tensor = static_cast<DLManagedTensor*>(p);
+    tensor->deleter(tensor);
+  });
+  return numpy_array(managed->dl_tensor.data, managed->dl_tensor, owner);
+}
+
+nb::object copy_of(const View& view) {
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  const nb::object made =
+      numpy.attr("empty")(nb::cast(view.dims), nb::str(view.dtype == PERI_I64 ? "int64" : "float32"));
+  const auto address = nb::cast<uintptr_t>(made.attr("ctypes").attr("data"));
+  std::memcpy(reinterpret_cast<void*>(address), view.data, view.bytes);
+  return made;
+}
+
+}  // namespace peri::python

@@ -1,0 +1,28 @@
+"""Perihelion: a trained model in, a fast engine with proven answers out.
+
+    engine = peri.build("model.onnx", dims={"batch": 8}, output="model.engine")
+    answers = engine.run({"image": images})
+"""
+from ._native import version as __version__
+from .engine import Engine, Port, build, compare, inspect
+from .errors import (
+    AccuracyError,
+    CancelledError,
+    Error,
+    FileError,
+    InternalError,
+    InvalidError,
+    OutOfMemoryError,
+    RefusedError,
+    RegressionError,
+    UnstableError,
+    UnsupportedError,
+    UsageError,
+)
+from .results import Comparison, Explanation, Measurement, Record, Verification
+
+__all__ = [
+    "AccuracyError", "CancelledError", "Comparison", "Engine", "Error", "Explanation", "FileError", "InternalError",
+    "InvalidError", "Measurement", "OutOfMemoryError", "Port", "Record", "RefusedError", "RegressionError", "UnstableError",
+    "UnsupportedError", "UsageError", "Verification", "build", "compare", "inspect",
+]  # fmt: skip

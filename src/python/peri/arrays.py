@@ -1,0 +1,78 @@
+"""Arrays as the library takes and gives them: by their address, or through DLPack, so that nothing is copied."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .errors import UnsupportedError, UsageError
+
+# By the names of the library: its number, and NumPy's name; bfloat16 is of the package ml_dtypes.
+_TYPES = {
+    "f32": (1, "float32"), "f64": (2, "float64"), "f16": (3, "float16"), "bf16": (4, "bfloat16"),
+    "i8": (11, "int8"), "i16": (12, "int16"), "i32": (13, "int32"), "i64": (14, "int64"),
+    "u8": (15, "uint8"), "u16": (16, "uint16"), "u32": (17, "uint32"), "u64": (18, "uint64"), "bool": (23, "bool"),
+}  # fmt: skip
+_NUMBERS = {name: number for number, name in _TYPES.values()}
+
+
+def numpy_type(dtype: str) -> np.dtype:
+    """NumPy's type of one of the library's: "f32"."""
+    if dtype not in _TYPES:
+        raise UnsupportedError(f"NumPy has no element type for {dtype}")
+    if dtype != "bf16":
+        return np.dtype(_TYPES[dtype][1])
+    try:
+        import ml_dtypes
+    except ImportError:
+        remedy = "install ml_dtypes, or build with io_dtype='f32'"
+        raise UnsupportedError(f"NumPy has no bfloat16: {remedy}", "NumPy has no bfloat16", remedy=remedy) from None
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def of_memory(array: np.ndarray, dtype: str) -> np.ndarray:
+    """An output as it came from the library: bfloat16 comes as its 16 bits."""
+    return array.view(numpy_type(dtype)) if dtype == "bf16" else array
+
+
+def _number_of(array: np.ndarray, name: str) -> int:
+    number = _NUMBERS.get(array.dtype.name)
+    if number is None or not array.dtype.isnative:
+        raise UnsupportedError(f"node '{name}': the library has no element type for {array.dtype}", node=name, found=str(array.dtype))
+    return number
+
+
+def _described(array: np.ndarray, name: str) -> tuple[int, tuple[int, ...], int, int]:
+    return _number_of(array, name), array.shape, array.__array_interface__["data"][0], math.prod(array.shape) * array.itemsize
+
+
+def given(value: Any, name: str, dtype: str) -> tuple[Any, Any]:
+    """(what the native half takes, what must live through the call) of an input. Arrays that are not contiguous are copied;
+    numbers and lists take the input's own type; no array is cast."""
+    if isinstance(value, np.ndarray):
+        array = value if value.flags.c_contiguous else value.copy(order="C")
+        return _described(array, name), array
+    if hasattr(value, "__dlpack__"):
+        if getattr(value, "requires_grad", False):
+            value = value.detach()
+        if hasattr(value, "is_contiguous") and not value.is_contiguous():
+            value = value.contiguous()
+        capsule = value.__dlpack__()
+        return capsule, capsule
+    array = np.asarray(value, dtype=None if hasattr(value, "__array__") else numpy_type(dtype), order="C")
+    return _described(array, name), array
+
+
+def place(value: Any, name: str) -> tuple[Any, Any]:
+    """The same of memory that an output is to be written to."""
+    if isinstance(value, np.ndarray):
+        if not (value.flags.c_contiguous and value.flags.writeable):
+            raise UsageError(f"node '{name}': the memory of this output is not contiguous and writable", node=name)
+        return _described(value, name), value
+    if not hasattr(value, "__dlpack__"):
+        raise UsageError(f"node '{name}': an output goes to an array", node=name, found=type(value).__name__)
+    if hasattr(value, "is_contiguous") and not value.is_contiguous():
+        raise UsageError(f"node '{name}': the memory of this output is not contiguous", node=name)
+    capsule = value.__dlpack__()
+    return capsule, capsule

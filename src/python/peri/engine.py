@@ -1,0 +1,218 @@
+"""Engines: built from a model or loaded from a file, run on arrays, verified, measured, explained."""
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import _native, arrays
+from .errors import UsageError
+from .results import Comparison, Explanation, Measurement, Record, Verification
+
+Path = str | os.PathLike[str]
+Progress = Callable[[int, int, str], object]
+
+_logger = logging.getLogger("peri")
+
+
+def _log(warning: bool, message: str) -> None:
+    _logger.log(logging.WARNING if warning else logging.INFO, "%s", message)
+
+
+def _sizes(dims: Mapping[str, int] | None) -> list[tuple[str, int]]:
+    return [(str(name), int(value)) for name, value in (dims or {}).items()]
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output. A size that is not fixed is -1 in `shape`; `dims` says what it is: "batch"."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    dims: tuple[str, ...]
+
+    @classmethod
+    def _of(cls, raw: tuple) -> Port:
+        return cls(raw[0], raw[1], tuple(raw[2]), tuple(raw[3]))
+
+
+def _by_name(given: Any, ports: Sequence[Port], what: str) -> dict[str, Any]:
+    """The values for the ports: a mapping by name, a sequence in their order, or the only one by itself."""
+    names = [port.name for port in ports]
+    if isinstance(given, Mapping):
+        unknown = [str(name) for name in given if name not in names]
+        if unknown:
+            text = f"no {what} is called '{unknown[0]}'"
+            raise UsageError(f"{text}: expected {', '.join(names)}", text, node=unknown[0], expected=", ".join(names), found=unknown[0])
+        return dict(given)
+    many = isinstance(given, (list, tuple)) and len(ports) != 1
+    values = list(given) if many else [given]
+    if len(values) != len(ports):
+        raise UsageError(f"another number of {what}s: expected {len(ports)}, found {len(values)}", expected=str(len(ports)), found=str(len(values)))
+    return dict(zip(names, values))
+
+
+class Engine:
+    """A program ready to run: immutable, and shared by any number of threads.
+
+    `Engine(path)` loads a file of `peri build`; `peri.build(model)` makes one. `threads` 0: the CPUs this process may use;
+    `device`: "cuda:1", which one of several; `check_weights`: the hash of every weight is recomputed first."""
+
+    def __init__(self, path: Path, *, threads: int = 0, device: str = "", check_weights: bool = False):
+        self._begin(_native.load(os.fspath(path), threads, device, check_weights, _log))
+
+    @classmethod
+    def _of(cls, native: _native.Engine) -> Engine:
+        made = cls.__new__(cls)
+        made._begin(native)
+        return made
+
+    def _begin(self, native: _native.Engine) -> None:
+        self._native = native
+        self._idle: list[_native.Session] = []
+        self.inputs = [Port._of(raw) for raw in native.inputs()]
+        self.outputs = [Port._of(raw) for raw in native.outputs()]
+
+    def __repr__(self) -> str:
+        def words(ports: list[Port]) -> str:
+            return ", ".join(f"{p.name}: {p.dtype}[{','.join(p.dims)}]" for p in ports)
+
+        return f"<peri.Engine ({words(self.inputs)}) -> ({words(self.outputs)})>"
+
+    # ---- runs
+
+    def _with_session(self, call: Callable[[_native.Session], Any]) -> Any:
+        """On a session that no other thread has; there come to be as many as run at once."""
+        try:
+            session = self._idle.pop()
+        except IndexError:
+            session = self._native.session(0)
+        try:
+            return call(session)
+        finally:
+            self._idle.append(session)
+
+    def run(self, inputs: Any, outputs: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
+        """The outputs by name, for inputs by name (or in the engine's order, or the only one by itself).
+
+        Arrays of NumPy, of PyTorch and of whoever speaks DLPack are read where they are. An output is a new array that is
+        yours to keep; one that `outputs` names is written to the array that stands there. No array is cast."""
+        by_name = _by_name(inputs, self.inputs, "input")
+        missing = [port.name for port in self.inputs if port.name not in by_name]
+        if missing:
+            raise UsageError(f"node '{missing[0]}': this input is not given", "this input is not given", node=missing[0])
+        places = _by_name(outputs, self.outputs, "output") if outputs is not None else {}
+        taken = [arrays.given(by_name[port.name], port.name, port.dtype) for port in self.inputs]
+        put = [arrays.place(places[port.name], port.name) if port.name in places else (None, None) for port in self.outputs]
+        for port in self.outputs:
+            if port.name not in places:
+                arrays.numpy_type(port.dtype)  # before the work
+        made = self._with_session(lambda session: session.run([t[0] for t in taken], [p[0] for p in put]))
+        return {
+            port.name: places[port.name] if port.name in places else arrays.of_memory(array, port.dtype)
+            for port, array in zip(self.outputs, made)
+        }
+
+    __call__ = run
+
+    async def run_async(self, inputs: Any, outputs: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
+        """As run(), in a thread of the event loop's executor: `await engine.run_async(...)`; many may be under way."""
+        return await asyncio.get_running_loop().run_in_executor(None, functools.partial(self.run, inputs, outputs))
+
+    def tokenize(self, texts: Iterable[str]) -> dict[str, np.ndarray]:
+        """Inputs of a text model, made of texts by the tokenizer that travels in its engine."""
+        words = [texts] if isinstance(texts, str) else list(texts)
+        made = self._with_session(lambda session: session.tokenize(words))
+        return {port.name: array for port, array in zip(self.inputs, made)}
+
+    def embed(self, texts: Iterable[str]) -> np.ndarray:
+        """The answers of a text model to texts, one row each."""
+        words = [texts] if isinstance(texts, str) else list(texts)
+        return self._with_session(lambda session: session.embed(words))
+
+    # ---- evidence
+
+    def verify(
+        self, *, seeds: Iterable[int] = (), dims: Mapping[str, int] | None = None, max_error: float = 0, bisect: bool = False,
+        nan_equal: bool = False, against: Path = "", threads: int = 0, progress: Progress | None = None,
+    ) -> Verification:  # fmt: skip
+        """Holds answers on seeded inputs against the float64 reference, or against ONNX Runtime's of the model `against`.
+        True if all lie within the budget; an answer outside is no exception."""
+        passed, outside, text = self._native.verify(
+            threads, [int(s) for s in seeds], _sizes(dims), max_error, bisect, nan_equal, os.fspath(against), progress
+        )
+        return Verification(json.loads(text), passed, outside)
+
+    def bench(
+        self, *, seconds: float = 3, max_runs: int = 0, dims: Mapping[str, int] | None = None, layers: bool = False,
+        processes: int = 0, threads: int = 0, progress: Progress | None = None, stop: Callable[[], bool] | None = None,
+    ) -> Measurement:  # fmt: skip
+        """Times runs on seeded inputs. A comparison takes processes=5."""
+        return Measurement(json.loads(self._native.bench(threads, seconds, max_runs, _sizes(dims), layers, processes, progress, stop)))
+
+    def explain(self, *, compare: bool = False) -> Explanation:
+        """Where the time goes, by the proof of the build. `compare`: that may be of another machine."""
+        return Explanation(json.loads(self._native.explain(compare)))
+
+    def proof(self) -> Record:
+        """What was verified and measured, and every choice with what it was chosen from."""
+        return Record(json.loads(self._native.proof()))
+
+    def describe(self) -> Record:
+        """What the engine is: backend, precision, the sizes it was tuned for, steps."""
+        return Record(json.loads(self._native.describe()))
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """Options of a build as the native half takes them: what is None is not given."""
+    sizes = ("dims", "min_dims", "max_dims")
+    paths = ("output", "lock", "locked", "cache_folder", "dump_folder")
+    made = {name: value for name, value in given.items() if value is not None}
+    made.update({name: _sizes(made[name]) for name in sizes if name in made})
+    made.update({name: os.fspath(made[name]) for name in paths if name in made})
+    return made
+
+
+def build(
+    model: Path, *, dims: Mapping[str, int] | None = None, min_dims: Mapping[str, int] | None = None,
+    max_dims: Mapping[str, int] | None = None, dtype: str | None = None, io_dtype: str | None = None,
+    backend: str | None = None, device: str | None = None, provider: str | None = None, threads: int = 0,
+    tune: bool = True, verify: bool = True, budget: float = 0.0, settings: int = 0, retune: bool = False,
+    cache: bool = True, cache_folder: Path | None = None, worker: bool = True, output: Path | None = None,
+    lock: Path | None = None, locked: Path | None = None, force: bool = False, disabled_passes: Sequence[str] = (),
+    dump_folder: Path | None = None, progress: Progress | None = None, stop: Callable[[], bool] | None = None,
+) -> Engine:  # fmt: skip
+    """Makes an engine of an ONNX file or a Hugging Face folder: imports it, tries every kernel, drops wrong ones, times the
+    rest, and judges the whole. Takes seconds.
+
+    `dims`: the shape to tune for (any runs), by a dimension's name, INPUT.AXIS, "batch" or "sequence"; `min_dims`, `max_dims`:
+    what every kernel must take. `output`: also write the engine here, and its proof beside it. `progress`: called with
+    (done, total, what). `stop`: once true the build ends with the best so far; Ctrl-C ends it with KeyboardInterrupt.
+    The others are the flags of `peri build`."""
+    options = _options({**locals(), "disabled_passes": [str(name) for name in disabled_passes], "budget": float(budget)})
+    for name in ("model", "progress", "stop"):
+        options.pop(name, None)
+    return Engine._of(_native.build(os.fspath(model), options, progress, stop, _log))
+
+
+def inspect(
+    model: Path, *, dims: Mapping[str, int] | None = None, backend: str | None = None, dtype: str | None = None,
+    disabled_passes: Sequence[str] = (),
+) -> Record:  # fmt: skip
+    """What a model needs and whether it runs here, before anything is built: inputs, operators, memory, `runs`."""
+    options = _options({"dims": dims, "backend": backend, "dtype": dtype, "disabled_passes": [str(name) for name in disabled_passes]})
+    return Record(json.loads(_native.inspect(os.fspath(model), options)))
+
+
+def compare(before: Measurement, after: Measurement, *, limit: float = 1.03) -> Comparison:
+    """Whether `after` took more than `limit` of `before` by more than chance. Both need processes=5 to tell."""
+    passed, outside, text = _native.compare(before.to_json(), after.to_json(), limit)
+    return Comparison(json.loads(text), passed, outside)

@@ -1,0 +1,97 @@
+"""What calls find out, as objects: the members of the JSON object that the command line writes, by attribute and by name."""
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def _wrap(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Record(value)
+    return [_wrap(v) for v in value] if isinstance(value, list) else value
+
+
+class Record(Mapping):
+    """The members of a JSON object: record.latency_ms.median, record["latency_ms"]["median"]."""
+
+    def __init__(self, members: Mapping[str, Any]):
+        self._members = dict(members)
+
+    def __getitem__(self, name: str) -> Any:
+        return _wrap(self._members[name])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_members":  # asked for by copy and pickle
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"no member '{name}': there are {', '.join(self._members)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._members]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._members!r})"
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self._members)
+
+    def to_json(self) -> str:
+        return json.dumps(self._members)
+
+
+class Verdict(Record):
+    """A record with an outcome: true if it passed; `outside` says in words what did not."""
+
+    passed: bool
+    outside: str
+
+    def __init__(self, members: Mapping[str, Any], passed: bool, outside: str):
+        super().__init__({**members, "passed": passed, "outside": outside})
+
+    def __bool__(self) -> bool:
+        return self["passed"]
+
+
+class Verification(Verdict):
+    """Answers held against the float64 reference, or another runtime: one of `outputs` for each output of each run."""
+
+    against: str
+    max_error: float
+    outputs: list[Record]
+
+    @property
+    def worst(self) -> float:
+        """The largest error, as a share of its output's range."""
+        errors = [o["relative"] for o in self._members["outputs"]]
+        return max((math.inf if e is None else e for e in errors), default=0.0)
+
+
+class Measurement(Record):
+    """Times of runs: latency_ms.median, latency_ms.p99, runs_per_s, items_per_s, and layers where they were asked for."""
+
+    latency_ms: Record
+    runs_per_s: float
+    items_per_s: float
+
+
+class Explanation(Record):
+    """Where the time goes: a row of `layers` for each step, the slowest first, beside the least the machine could take."""
+
+    total_ms: float
+    floor_ms: float
+    sustained_ms: float
+    layers: list[Record]
+
+
+class Comparison(Verdict):
+    """Two measurements of one model, and whether the second is slower by more than chance."""

