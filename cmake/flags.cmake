@@ -51,6 +51,8 @@ endif()
 # A source named *_avx2.cpp and so on is compiled for that instruction set and called only after cpuid says so.
 set(PERI_ISA_avx2 -mavx2 -mfma -mf16c)
 set(PERI_ISA_avx512 ${PERI_ISA_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq)
+set(PERI_ISA_avx512vnni ${PERI_ISA_avx512} -mavx512vnni)
+set(PERI_ISA_amx ${PERI_ISA_avx512vnni} -mamx-tile -mamx-int8)
 set(PERI_ISA_avx512bf16 ${PERI_ISA_avx512} -mavx512bf16 -mavx512vnni)
 
 find_program(PERI_MOLD mold)

@@ -38,7 +38,7 @@ function(peri_source_keys module entries)
   list(FILTER options EXCLUDE REGEX "prefix-map")  # the place of a checkout changes nothing
   string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
   set(flags "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} ${options}"
-      "${PERI_ISA_OPTIONS}" "${PERI_ISA_avx2}" "${PERI_ISA_avx512}" "${PERI_ISA_avx512bf16}")
+      "${PERI_ISA_OPTIONS}" "${PERI_ISA_avx2}" "${PERI_ISA_avx512}" "${PERI_ISA_avx512vnni}" "${PERI_ISA_amx}" "${PERI_ISA_avx512bf16}")
   set(out "${PERI_GEN}/${module}_keys.cpp")
   set(arguments "set(OUT [==[${out}]==])\nset(SRC [==[${CMAKE_SOURCE_DIR}/src]==])\nset(MODULE ${module})\n"
       "set(FOLDERS [==[${PERI_ENTRIES_${module}}]==])\nset(ENTRIES [==[${entries}]==])\nset(ALSO [==[${also}]==])\n"
@@ -104,7 +104,7 @@ endif()
 # instantiated with instructions that not every machine has.
 function(peri_isa_flags)
   foreach(file IN LISTS ARGN)
-    if(file MATCHES "_(avx2|avx512|avx512bf16)\\.cpp$")
+    if(file MATCHES "_(avx2|avx512|avx512vnni|avx512bf16|amx)\\.cpp$")
       set_source_files_properties("${file}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON
         COMPILE_OPTIONS "${PERI_ISA_OPTIONS};${PERI_ISA_${CMAKE_MATCH_1}}")
     endif()

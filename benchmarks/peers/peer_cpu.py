@@ -50,7 +50,8 @@ def feeds(inputs, batch, sequence):
     for name, shape, kind in inputs:
         dims = concrete(shape, batch, sequence)
         if "int64" in kind:
-            out[name] = np.ones(dims, np.int64) if "mask" in name else rng.integers(0, 1000, dims)
+            same = next((n for word, n in (("mask", 1), ("type", 0)) if word in name), None)
+            out[name] = rng.integers(0, 1000, dims) if same is None else np.full(dims, same, np.int64)
         else:
             out[name] = rng.standard_normal(dims).astype(np.float32)
     return out

@@ -2,6 +2,7 @@
 // system saves on a context switch, /sys how large the caches are, /proc how much memory there is.
 #include <cpuid.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -32,12 +33,20 @@ uint64_t saved_state() {
   return (static_cast<uint64_t>(high) << 32) | low;
 }
 
+// Linux saves the registers of AMX for a process that asked for them, once for all of its threads.
+bool tiles_granted() {
+  constexpr long kArchRequestPermission = 0x1023, kTileData = 18;  // arch_prctl(2)
+  return syscall(SYS_arch_prctl, kArchRequestPermission, kTileData) == 0;
+}
+
 // avx2: with fma and f16c. avx512: f, bw, dq and vl (Skylake-X and later, Zen 4 and later).
 std::vector<std::string> isas() {
   constexpr int kFma = 12, kOsxsave = 27, kAvx = 28, kF16c = 29;                           // leaf 1, ecx
   constexpr int kAvx2 = 5, kAvx512f = 16, kAvx512dq = 17, kAvx512bw = 30, kAvx512vl = 31;  // leaf 7, ebx
+  constexpr int kAvx512Vnni = 11;                                                          // leaf 7, ecx
+  constexpr int kAmxTile = 24, kAmxInt8 = 25;                                              // leaf 7, edx
   constexpr int kAvx512Bf16 = 5;                                                           // leaf 7.1, eax
-  constexpr uint64_t kYmmState = 0x06, kZmmState = 0xe6;
+  constexpr uint64_t kYmmState = 0x06, kZmmState = 0xe6, kTileState = 0x60000;
   const std::span<const std::string_view> names = cpu_isas();
   const Leaf one = cpuid(1, 0), seven = cpuid(7, 0);
   std::vector<std::string> out;
@@ -49,7 +58,12 @@ std::vector<std::string> isas() {
       !has(seven.ebx, kAvx512bw) || !has(seven.ebx, kAvx512vl))
     return out;
   out.emplace_back(names[1]);
-  if (seven.eax >= 1 && has(cpuid(7, 1).eax, kAvx512Bf16)) out.emplace_back(names[2]);
+  if (!has(seven.ecx, kAvx512Vnni)) return out;
+  out.emplace_back(names[2]);
+  if (seven.eax < 1 || !has(cpuid(7, 1).eax, kAvx512Bf16)) return out;
+  out.emplace_back(names[3]);
+  if ((state & kTileState) == kTileState && has(seven.edx, kAmxTile) && has(seven.edx, kAmxInt8) && tiles_granted())
+    out.emplace_back(names[4]);
   return out;
 }
 

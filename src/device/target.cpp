@@ -11,7 +11,7 @@ namespace peri::device {
 
 namespace {
 constexpr std::array<std::string_view, 3> kKinds = {"cpu", "null", "cuda"};
-constexpr std::array<std::string_view, 3> kCpuIsas = {"avx2", "avx512", "avx512_bf16"};
+constexpr std::array<std::string_view, 5> kCpuIsas = {"avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx_int8"};
 constexpr std::array<std::string_view, 6> kMembers = {"kind", "chip", "isas", "threads", "caches", "libraries"};
 constexpr size_t kMaxBytes = size_t{1} << 16;
 constexpr int64_t kMaxThreads = int64_t{1} << 16, kMaxCache = int64_t{1} << 40;
@@ -36,7 +36,7 @@ Result<std::vector<std::string>> names(const Json& json, std::string_view member
 Status check_cpu_isas(const std::vector<std::string>& isas) {
   for (size_t k = 0; k < isas.size(); ++k) {
     if (std::find(kCpuIsas.begin(), kCpuIsas.end(), isas[k]) == kCpuIsas.end())
-      return wrong("isas", "avx2, avx512 or avx512_bf16", "'" + isas[k] + "'");
+      return wrong("isas", "avx2, avx512, avx512_vnni, avx512_bf16 or amx_int8", "'" + isas[k] + "'");
     if (isas[k] != kCpuIsas[k])
       return wrong("isas", format("'%s' before '%s'", std::string(kCpuIsas[k]).c_str(), isas[k].c_str()),
                    k == 0 ? "none" : "'" + isas[k - 1] + "'");

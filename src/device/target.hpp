@@ -34,7 +34,7 @@ struct Cache {
 struct Target {
   Kind kind = Kind::kCpu;
   std::string chip;                         // "AMD EPYC 9654 96-Core Processor"; "" where the chip does not say
-  std::vector<std::string> isas;            // every level it has, lowest first: {"avx2", "avx512", "avx512_bf16"}
+  std::vector<std::string> isas;            // every level it has, lowest first: {"avx2", "avx512", "avx512_vnni"}
   int threads = 1;                          // that work is planned for
   std::vector<Cache> caches;                // of one core, nearest first; empty where the system does not say
   std::vector<std::string> libraries = {};  // linked ones that a variant may ask for: "onednn 3.2.0"

@@ -81,6 +81,16 @@ Status dequantize(RefCall& call) {
   return Ok{};
 }
 
+// from_bytes and to_bytes: the same element by element, with one scale and one zero point.
+Status infer_bytes(InferContext& c, DType to) {
+  for (const size_t port : {1, 2})
+    if (c.rank(port) != 0) return invalid("takes one scale and one zero point").but_found(shape_text(c.shape(port)));
+  c.set(0, to, c.shape(0));
+  return Ok{};
+}
+Status infer_from_bytes(InferContext& c) { return infer_bytes(c, DType::kF32); }
+Status infer_to_bytes(InferContext& c) { return infer_bytes(c, c.dtype(2)); }
+
 Status infer_dynamic(InferContext& c) {
   c.set(0, DType::kU8, c.shape(0));
   if (c.out.size() > 1) c.set(1, DType::kF32, {});
@@ -169,6 +179,42 @@ const Entry quantize_entry{{
           "graph { input x: i32[5]; const s: f32[] = [0.1]; y = dequantize_linear(x, s) {axis=0}; output y }",
           "graph { input x: i8[2,4]; input s: f16[2,2]; y = dequantize_linear(x, s) {axis=1, block_size=2}; output y }",
           "graph { input x: u8[0,3]; const s: f32[] = [1.0]; y = dequantize_linear(x, s); output y }"}},
+    {.name = "from_bytes",
+     .onnx = "",
+     .domain = "peri",
+     .inputs = {{"x", kBytes},
+                {"scale", types({DType::kF32}), false, false, -1, Role::kScale},
+                {"zero_point", kBytes, false, false, 0}},
+     .outputs = {{"y"}},
+     .infer = infer_from_bytes,
+     .reference = dequantize,
+     .pull = pull_broadcast,
+     .cost = cost,
+     .elementwise = true,
+     .samples = {"graph { input x: u8[2,3,5]; const s: f32[] = [0.02]; const z: u8[] = [128]; y = from_bytes(x, s, z); "
+                 "output y }",
+                 "graph { input x: i8[2,3,4,5]; const s: f32[] = [0.3]; const z: i8[] = [0]; y = from_bytes(x, s, z); "
+                 "output y }"}},
+    {.name = "to_bytes",
+     .onnx = "",
+     .domain = "peri",
+     .inputs = {{"x", types({DType::kF32})},
+                {"scale", types({DType::kF32}), false, false, -1, Role::kScale},
+                {"zero_point", kBytes}},
+     .outputs = {{"y"}},
+     .infer = infer_to_bytes,
+     .reference = quantize,
+     .pull = pull_broadcast,
+     .cost = cost,
+     .jumps = true,
+     .elementwise = true,
+     .samples =
+         {"graph { input x: f32[2,3,5]; const s: f32[] = [0.02]; const z: u8[] = [128]; y = to_bytes(x, s, z); "
+          "output y }",
+          "graph { input x: f32[2,3,4,5]; const s: f32[] = [0.1]; const z: i8[] = [-3]; y = to_bytes(x, s, z); "
+          "output y }",
+          "graph { const x: f32[7] = [0.0, -0.0, 2.5, 3.5, inf, -inf, -2.5]; const s: f32[] = [1.0]; const z: i8[] "
+          "= [0]; y = to_bytes(x, s, z); output y }"}},
     {.name = "dynamic_quantize_linear",
      .onnx = "DynamicQuantizeLinear",
      .versions = {11},

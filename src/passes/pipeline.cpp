@@ -13,6 +13,8 @@ namespace peri::passes {
 std::span<const std::string_view> order() {
   static constexpr std::string_view kOrder[] = {
       "eliminate_identity",    // names go, uses remain
+      "move_quantization",     // what only moves numbers moves their bytes
+      "fuse_quantized",        // products of dequantised bytes are those of the bytes
       "fold_constants",        // shape arithmetic becomes sizes, constant expressions become constants
       "eliminate_duplicates",  // equal nodes become one
       "resolve_ranges",        // index arithmetic of masks
@@ -32,6 +34,7 @@ std::span<const std::string_view> order() {
       "fuse_gelu",  // activations that fit into epilogues
       "fuse_swish",
       "fuse_hard_swish",
+      "open_quantization",  // element by element, bytes are part of a chain
       "simplify",
       "eliminate_duplicates",
       "set_precision",  // what is computed and stored in which type

@@ -38,7 +38,7 @@ struct Buffer {
 // One way to do a step. The first whose `requires_isa` and `library` this machine has and whose `holds_for` holds is
 // taken.
 struct Variant {
-  std::string requires_isa;                        // "" any, "avx2", "avx512", "avx512_bf16", "sm_90a"
+  std::string requires_isa;                        // "" any, "avx2", "avx512", "amx_int8", "sm_90a"
   std::string library;                             // "" none, else name and version that must match: "onednn 3.2.0"
   std::vector<std::pair<Dim, int64_t>> holds_for;  // every expression must equal its number; empty: every shape
   std::string payload;                             // the executor's own text or bytes

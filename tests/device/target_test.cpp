@@ -130,7 +130,9 @@ TEST(Target, DetectsThisMachineOnce) {
   EXPECT_EQ(here.has("avx2"), __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
   EXPECT_EQ(here.has("avx512"), __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                                     __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"));
-  EXPECT_EQ(here.has("avx512_bf16"), here.has("avx512") && __builtin_cpu_supports("avx512bf16"));
+  EXPECT_EQ(here.has("avx512_vnni"), here.has("avx512") && __builtin_cpu_supports("avx512vnni"));
+  EXPECT_EQ(here.has("avx512_bf16"), here.has("avx512_vnni") && __builtin_cpu_supports("avx512bf16"));
+  EXPECT_TRUE(!here.has("amx_int8") || here.has("avx512_bf16"));
   Target other = cpu_target(7, {"onednn 9.9.9"});
   EXPECT_EQ(other.threads, 7);
   EXPECT_TRUE(other.libraries == std::vector<std::string>{"onednn 9.9.9"});

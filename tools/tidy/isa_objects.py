@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-OBJECT = re.compile(r"_(avx2|avx512|avx512bf16)\.cpp\.o$")
+OBJECT = re.compile(r"_(avx2|avx512|avx512vnni|avx512bf16|amx)\.cpp\.o$")
 WEAK = re.compile(r" W (\S+)$")
 
 

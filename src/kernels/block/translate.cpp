@@ -90,6 +90,10 @@ struct Translator {
   Result<int> value(const ir::Value* v) {
     if (auto it = reg.find(v); it != reg.end()) return it->second;
     PERI_ASSIGN(const Type type, register_type(v->type.dtype));
+    return value(v, type);
+  }
+  Result<int> value(const ir::Value* v, Type type) {
+    if (auto it = reg.find(v); it != reg.end()) return it->second;
     if (v->constant && v->constant->numel() == 1) {
       Instruction i;
       i.op = Op::kConst;
@@ -195,7 +199,28 @@ struct Translator {
     return refused("no instruction for %s", n.op.c_str());
   }
 
+  // Bytes as numbers and back: registers hold them as i32.
+  Status bytes(const ir::Node& n) {
+    const auto scale = scalar(n.in(1)), zero = scalar(n.in(2));
+    if (!scale || !zero) return refused("a scale or zero point made while running");
+    const auto constant = [&](double v) { return emit(Op::kConst, {}, Type::kF32, v); };
+    if (n.op == "from_bytes") {
+      PERI_ASSIGN(const int x, value(n.in(0), Type::kI32));
+      int y = emit(Op::kCast, {x}, Type::kF32);
+      if (*zero != 0) y = emit(Op::kSub, {y, constant(*zero)});
+      reg[n.out()] = emit(Op::kMul, {y, constant(*scale)});
+      return Ok{};
+    }
+    const double low = n.out()->type.dtype == DType::kI8 ? -128 : 0;
+    PERI_ASSIGN(const int x, value(n.in(0)));
+    int y = emit(Op::kRound, {emit(Op::kDiv, {x, constant(*scale)})});
+    if (*zero != 0) y = emit(Op::kAdd, {y, constant(*zero)});
+    reg[n.out()] = emit(Op::kCast, {emit(Op::kClip, {y}, Type::kF32, low, low + 255)}, Type::kI32);
+    return Ok{};
+  }
+
   Status node(const ir::Node& n) {
+    if (n.op == "from_bytes" || n.op == "to_bytes") return bytes(n);
     PERI_ASSIGN(const Type result, register_type(n.out()->type.dtype));
     std::vector<int> src;
     if (n.op == "clip") {

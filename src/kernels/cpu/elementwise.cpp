@@ -96,9 +96,14 @@ const Entry elementwise_entry{{
     .name = "elementwise",
     .version = 1,
     .provider = "peri",
-    .takes = "regions of element-wise ops on f32, f16, bf16, i32, i64 and bool, any broadcasting, row-major or NHWC",
+    .takes = "regions of element-wise ops on f32, f16, bf16, i32, i64 and bool, bytes by a scale, any broadcasting, "
+             "row-major or NHWC",
     .offer = offer,
     .instantiate = instantiate,
+    .samples =
+        {"graph { input x: u8[2,70,5,9]; input w: u8[2,70,5,9]; const s: f32[] = [0.02]; const z: u8[] = [128]; "
+         "const t: f32[] = [0.031]; const v: u8[] = [100]; a = from_bytes(x, s, z); b = from_bytes(w, t, v); c = "
+         "add(a, b); y = to_bytes(c, t, z); output y }"},
     .takes_constants = true,
 }};
 

@@ -88,12 +88,14 @@ void run_part(const Shape& s, const Loops& l, const Run& r, int64_t begin, int64
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(read(p));
   PERI_TRY(cpu::best_isa(target));
+  // Scales of channels lie along another axis in NHWC.
+  if (p.anchor().in(1)->type.rank() == 0 || dims_of(*p.anchor().in(1))[0] == 1) return any_order_offers(p, target);
   return std::vector<Offer>{row_major_offer(p, target)};
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
-  PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const Shape s, read(p));
+  PERI_TRY(s.rows() == 1 ? check_same_layout(p) : check_row_major(p));
   PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
   const Loops& loops = isa == cpu::Isa::kAvx512 ? cpu::quantize::avx512::kLoops : cpu::quantize::avx2::kLoops;
   const ir::Node& n = p.anchor();
@@ -122,6 +124,9 @@ const Entry quantize_f32_entry{{
          "quantize_linear(x, s, z); output y }",
          "graph { input x: i8[70,600]; const s: f32[600] = seeded(0.01, 1); y = dequantize_linear(x, s); output "
          "y }",
+         "graph { input x: f32[2,35,7,9]; const s: f32[] = [0.03]; const z: u8[] = [100]; y = quantize_linear(x, s, "
+         "z); "
+         "output y }",
          "graph { input x: f32[5,20000]; const s: f32[] = [0.03]; const z: u8[] = [100]; y = quantize_linear(x, "
          "s, z); output y }"},
     .takes_constants = true,

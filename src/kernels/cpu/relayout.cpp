@@ -1,5 +1,5 @@
-// Kernel relayout: a four-dimensional tensor of 4-byte elements between row-major (NCHW) and NHWC, in cache-sized
-// tiles.
+// Kernel relayout: a four-dimensional tensor of 4-byte elements or bytes between row-major (NCHW) and NHWC, in
+// cache-sized tiles.
 #include <algorithm>
 
 #include "kernels/entry.hpp"
@@ -10,6 +10,7 @@ constexpr int64_t kTile = 16;  // 16 elements of 4 bytes are a cache line
 constexpr int64_t kTaskElements = 1 << 16;
 
 // out[b][j][i] = in[b][i][j] for `rows` x `cols` matrices.
+template <class T>
 class RelayoutInstance final : public Instance {
  public:
   RelayoutInstance(int64_t batch, int64_t rows, int64_t cols) : batch_(batch), rows_(rows), cols_(cols) {
@@ -19,8 +20,8 @@ class RelayoutInstance final : public Instance {
   int64_t tasks(int) const override { return batch_ * strips_; }
   void run_task(int, int64_t task, const Args& args) const override {
     const int64_t b = task / strips_, first = task % strips_ * strip_, last = std::min(cols_, first + strip_);
-    const uint32_t* in = static_cast<const uint32_t*>(args.in[0]) + b * rows_ * cols_;
-    uint32_t* out = static_cast<uint32_t*>(args.out[0]) + b * rows_ * cols_;
+    const T* in = static_cast<const T*>(args.in[0]) + b * rows_ * cols_;
+    T* out = static_cast<T*>(args.out[0]) + b * rows_ * cols_;
     for (int64_t j0 = first; j0 < last; j0 += kTile)
       for (int64_t i0 = 0; i0 < rows_; i0 += kTile)
         for (int64_t j = j0; j < std::min(last, j0 + kTile); ++j)
@@ -35,8 +36,9 @@ Status check(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "relayout" || p.graph->nodes.size() != 1) return refused("not a change of layout");
   if (p.graph->inputs.size() != 1 || p.graph->inputs[0] != n.in(0)) return refused("takes one argument");
-  if (dtype_size(n.in(0)->type.dtype) != 4 || n.in(0)->type.rank() != 4)
-    return refused("takes four dimensions of 4-byte elements");
+  const int bits = dtype_bits(n.in(0)->type.dtype);
+  if ((bits != 32 && bits != 8) || n.in(0)->type.rank() != 4)
+    return refused("takes four dimensions of 4-byte elements or bytes");
   const ir::Layout &from = n.in(0)->type.layout, &to = n.out()->type.layout;
   const bool forward = from.row_major() && to == ir::nhwc(), back = from == ir::nhwc() && to.row_major();
   if (!forward && !back) return refused("takes row-major and NHWC only");
@@ -55,8 +57,10 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_TRY(check(p));
   const std::vector<int64_t> d = dims_of(*p.graph->inputs[0]);
   const bool forward = p.graph->inputs[0]->type.layout.row_major();
-  return std::unique_ptr<Instance>(
-      std::make_unique<RelayoutInstance>(d[0], forward ? d[1] : d[2] * d[3], forward ? d[2] * d[3] : d[1]));
+  const int64_t rows = forward ? d[1] : d[2] * d[3], cols = forward ? d[2] * d[3] : d[1];
+  if (dtype_size(p.graph->inputs[0]->type.dtype) == 1)
+    return std::unique_ptr<Instance>(std::make_unique<RelayoutInstance<uint8_t>>(d[0], rows, cols));
+  return std::unique_ptr<Instance>(std::make_unique<RelayoutInstance<uint32_t>>(d[0], rows, cols));
 }
 }  // namespace
 
@@ -65,11 +69,13 @@ const Entry relayout_entry{{
     .name = "relayout",
     .version = 1,
     .provider = "peri",
-    .takes = "row-major to NHWC and back, 4-byte elements",
+    .takes = "row-major to NHWC and back, 4-byte elements and bytes",
     .offer = offer,
     .instantiate = instantiate,
     .samples = {"graph { input x: f32[2,3,5,7]; y: f32[2,3,5,7]@0231 = relayout(x); output y }",
                 "graph { input x: f32[2,3,5,7]@0231; y: f32[2,3,5,7] = relayout(x); output y }",
+                "graph { input x: u8[1,33,9,19]; y: u8[1,33,9,19]@0231 = relayout(x); output y }",
+                "graph { input x: i8[2,33,9,19]@0231; y: i8[2,33,9,19] = relayout(x); output y }",
                 "graph { input x: i32[1,33,9,19]; y: i32[1,33,9,19]@0231 = relayout(x); output y }",
                 "graph { input x: f32[3,80,41,37]@0231; y: f32[3,80,41,37] = relayout(x); output y }",
                 "graph { input x: f32[1,70,41,37]; y: f32[1,70,41,37]@0231 = relayout(x); output y }"},

@@ -53,4 +53,21 @@ Offer row_major_offer(const Problem& problem, const Target& target) {
   return o;
 }
 
+std::vector<Offer> any_order_offers(const Problem& problem, const Target& target) {
+  std::vector<Offer> out = {row_major_offer(problem, target)};
+  const ir::Node& n = problem.anchor();
+  const auto input = data_argument(problem);
+  if (!input || n.in(0)->type.rank() != 4 || problem.graph->outputs[0] != n.out()) return out;
+  out.push_back(out[0]);
+  out[1].inputs[*input] = ir::nhwc();
+  out[1].outputs[0] = ir::nhwc();
+  return out;
+}
+
+Status check_same_layout(const Problem& problem) {
+  const ir::Layout& layout = problem.anchor().in(0)->type.layout;
+  if (!(layout == problem.anchor().out()->type.layout)) return invalid("argument and result in different layouts");
+  return layout.row_major() || layout == ir::nhwc() ? Status(Ok{}) : invalid("takes row-major and NHWC only");
+}
+
 }  // namespace peri::kernels

@@ -56,5 +56,9 @@ Status check_row_major(const Problem& problem);
 std::optional<size_t> data_argument(const Problem& problem);
 // One offer, row-major everywhere, that needs the best instruction set the target has.
 Offer row_major_offer(const Problem& problem, const Target& target);
+// The same, and one in NHWC for a work element by element: the anchor's first input and its result, if they have four
+// dimensions. check_same_layout() is what instantiate() asks then.
+std::vector<Offer> any_order_offers(const Problem& problem, const Target& target);
+Status check_same_layout(const Problem& problem);
 
 }  // namespace peri::kernels

@@ -5,16 +5,13 @@
 
 namespace peri::kernels {
 
-Result<MatchedConv> read_conv(const Problem& p) {
-  const ir::Node& n = p.anchor();
-  if (n.op != "conv") return refused("not a convolution");
-  if (n.in(0)->type.rank() != 4) return refused("takes two spatial dimensions only");
-  const std::vector<int64_t> x = dims_of(*n.in(0)), w = dims_of(*n.in(1)), y = dims_of(*n.out());
+Result<ConvShape> conv_sizes(const ir::Node& n, const ir::Value& image, const ir::Value& weights) {
+  if (image.type.rank() != 4) return refused("takes two spatial dimensions only");
+  const std::vector<int64_t> x = dims_of(image), w = dims_of(weights), y = dims_of(*n.out());
   const std::vector<int64_t> pads = n.ints("pads", {0, 0, 0, 0}), strides = n.ints("strides", {1, 1}),
                              dilations = n.ints("dilations", {1, 1});
   if (pads.size() != 4 || strides.size() != 2 || dilations.size() != 2) return refused("bad attributes");
-  MatchedConv s;
-  ConvShape& c = s.shape;
+  ConvShape c;
   c.n = x[0];
   c.ic = x[1];
   c.ih = x[2];
@@ -47,6 +44,14 @@ Result<MatchedConv> read_conv(const Problem& p) {
   }
   if (c.n * c.ic * c.ih * c.iw * c.oc == 0) return refused("an empty tensor");
   if (c.oh() != y[2] || c.ow() != y[3]) return refused("its output size is not the usual one");
+  return c;
+}
+
+Result<MatchedConv> read_conv(const Problem& p) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "conv") return refused("not a convolution");
+  MatchedConv s;
+  PERI_ASSIGN(s.shape, conv_sizes(n, *n.in(0), *n.in(1)));
   s.x = input_index(*p.graph, n.in(0));
   s.w = input_index(*p.graph, n.in(1));
   if (s.x < 0 || s.w < 0 || !p.constant[static_cast<size_t>(s.w)]) return refused("its weights are not constant");

@@ -13,6 +13,8 @@ struct MatchedConv {
   const ir::Value* inline_bias = nullptr;
 };
 
+// The sizes of a node with the attributes of a convolution in two dimensions, from image, weights and result.
+Result<ConvShape> conv_sizes(const ir::Node& node, const ir::Value& x, const ir::Value& w);
 // A two-dimensional convolution of any type with constant weights, without what follows it.
 Result<MatchedConv> read_conv(const Problem& problem);
 // A two-dimensional float32 convolution with constant weights and everything behind it. Explicit and automatic padding.

@@ -14,6 +14,8 @@ struct Loops {
   // y[i] = (x[i] - zero_point) * scale
   void (*from_u8)(const uint8_t* x, const float* scale, const uint8_t* zero_point, int64_t step, float* y, int64_t n);
   void (*from_i8)(const int8_t* x, const float* scale, const int8_t* zero_point, int64_t step, float* y, int64_t n);
+  // The least and the greatest of the elements and zero; NaN counts for nothing.
+  void (*range)(const float* x, int64_t n, float* low, float* high);
   void (*from_i32)(const int32_t* x, const float* scale, const int32_t* zero_point, int64_t step, float* y, int64_t n);
 };
 

@@ -41,8 +41,29 @@ void from(const Q* x, const float* scale, const Q* zero, int64_t step, float* y,
     for (int64_t i = 0; i < n; ++i) y[i] = dequantized<Q>(x[i], scale[i], zero ? zero[i] : Q(0));
   }
 }
+
+void range(const float* x, int64_t n, float* low, float* high) {
+  constexpr int64_t kLanes = 64;
+  float least[kLanes] = {}, most[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int64_t j = 0; j < kLanes; ++j) {
+      const float v = x[i + j];
+      least[j] = v < least[j] ? v : least[j];
+      most[j] = v > most[j] ? v : most[j];
+    }
+  for (int64_t j = 0; i < n; ++i, ++j) {
+    least[j] = x[i] < least[j] ? x[i] : least[j];
+    most[j] = x[i] > most[j] ? x[i] : most[j];
+  }
+  *low = *high = 0;
+  for (int64_t j = 0; j < kLanes; ++j) {
+    *low = least[j] < *low ? least[j] : *low;
+    *high = most[j] > *high ? most[j] : *high;
+  }
+}
 }  // namespace
 
-const Loops kLoops = {to<uint8_t>, to<int8_t>, from<uint8_t>, from<int8_t>, from<int32_t>};
+const Loops kLoops = {to<uint8_t>, to<int8_t>, from<uint8_t>, from<int8_t>, range, from<int32_t>};
 
 }  // namespace peri::kernels::cpu::quantize::PERI_ISA

@@ -1,0 +1,182 @@
+// Matching, and values that are known when an instance is made.
+#include "kernels/cpu/integer/matched.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/gemm/bound_epilogue.hpp"
+#include "kernels/cpu/isa.hpp"
+
+namespace peri::kernels::cpu::integer {
+namespace {
+constexpr int64_t kMaxProducts = 32768;  // 255 * 255 each: their sum is an int32, to be scaled as it is
+
+int64_t numel(const ir::Value* v) {
+  int64_t n = 1;
+  for (const int64_t d : dims_of(*v)) n *= d;
+  return n;
+}
+bool is_known(const Problem& p, const ir::Value* v) {
+  const int k = v ? input_index(*p.graph, v) : -1;
+  return !v || v->constant || (k >= 0 && p.constant[static_cast<size_t>(k)]);
+}
+
+Status read_ports(const Problem& p, const ir::Node& n, bool scaled, Matched* m) {
+  m->a = n.in(0);
+  m->b = n.in(scaled ? 3 : 1);
+  m->a_zero = n.in(2);
+  m->b_zero = n.in(scaled ? 5 : 3);
+  if (scaled) {
+    m->a_scale = n.in(1);
+    m->b_scale = n.in(4);
+    m->y_scale = n.in(6);
+    m->y_zero = n.in(7);
+    m->bias = n.in(8);
+  }
+  m->a_signed = m->a->type.dtype == DType::kI8;
+  m->b_signed = m->b->type.dtype == DType::kI8;
+  m->a_input = input_index(*p.graph, m->a);
+  m->b_input = input_index(*p.graph, m->b);
+  if (m->a_input < 0 || p.constant[static_cast<size_t>(m->a_input)]) return refused("a constant left side");
+  for (const ir::Value* v : {m->a_zero, m->a_scale, m->y_scale, m->y_zero})
+    if (v && numel(v) != 1) return refused("a scale or zero point for each row");
+  for (const ir::Value* v : {m->b_zero, m->a_scale, m->b_scale, m->y_scale, m->y_zero, m->bias})
+    if (!is_known(p, v)) return refused("a scale, bias or zero point of a weight that is made while running");
+  return Ok{};
+}
+
+Status read_clip(const Problem& p, const ir::Node& n, Matched* m) {
+  const std::vector<ir::Node*>& nodes = p.graph->nodes;
+  m->to = n.out()->type.dtype == DType::kI8 ? To::kI8 : To::kU8;
+  m->low = m->to == To::kI8 ? -128 : 0;
+  m->high = m->low + 255;
+  const ir::Value* end = n.out();
+  if (nodes.back() != &n) {
+    const ir::Node& clip = *nodes.back();
+    if (clip.op != "clip" || clip.in(0) != n.out() || n.out()->users.size() != 1 || nodes[nodes.size() - 2] != &n)
+      return refused("takes no %s behind bytes", clip.op.c_str());
+    for (const size_t port : {1, 2}) {
+      if (!clip.in(port)) continue;
+      if (!clip.in(port)->constant) return refused("a clip to values made while running");
+      const auto at = static_cast<int32_t>(clip.in(port)->constant->i64(0));
+      if (port == 1)
+        m->low = std::max(m->low, at);
+      else
+        m->high = std::min(m->high, at);
+    }
+    if (m->low > m->high) return refused("a clip of nothing");
+    end = clip.out();
+  }
+  return end == p.graph->outputs[0] ? Status(Ok{}) : refused("more than one result");
+}
+
+// cast, the factor, the rest.
+Status read_floats(const Problem& p, const ir::Node& n, size_t channel_axis, Matched* m) {
+  const std::vector<ir::Node*>& nodes = p.graph->nodes;
+  size_t at = static_cast<size_t>(std::find(nodes.begin(), nodes.end(), &n) - nodes.begin()) + 1;
+  if (at == nodes.size()) return n.out() == p.graph->outputs[0] ? Status(Ok{}) : refused("no result");
+  const ir::Node* last = nodes[at++];
+  if (last->op != "cast" || last->in(0) != n.out() || last->out()->type.dtype != DType::kF32 ||
+      n.out()->users.size() != 1)
+    return refused("takes a cast to float32 behind sums only");
+  m->to = To::kFloats;
+  if (at < nodes.size() && nodes[at]->op == "mul" && last->out()->users.size() == 1) {
+    const ir::Node& mul = *nodes[at];
+    const ir::Value* other = mul.in(0) == last->out() ? mul.in(1) : mul.in(0);
+    const int k = input_index(*p.graph, other);
+    if (k >= 0 && !p.constant[static_cast<size_t>(k)] && other->type.dtype == DType::kF32 && numel(other) == 1 &&
+        other->type.rank() <= 1 && mul.out()->type.shape == last->out()->type.shape) {
+      m->factor = k;
+      last = &mul;
+    }
+  }
+  PERI_ASSIGN(m->epilogue, match_epilogue(p, *last, channel_axis));
+  if (m->epilogue.ops.size() + 1 > size_t{Epilogue::kMaxOps}) return refused("the epilogue is too long");
+  return Ok{};
+}
+}  // namespace
+
+Result<Matched> match_bytes(const Problem& p, std::string_view plain, std::string_view scaled, size_t channel_axis) {
+  const ir::Node& n = p.anchor();
+  if (n.op != plain && n.op != scaled)
+    return refused("not %s or %s", std::string(plain).c_str(), std::string(scaled).c_str());
+  if (p.graph->outputs.size() != 1) return refused("more than one output");
+  Matched m;
+  PERI_TRY(read_ports(p, n, n.op == scaled, &m));
+  PERI_TRY(n.op == scaled ? read_clip(p, n, &m) : read_floats(p, n, channel_axis, &m));
+  return m;
+}
+
+const Tensor* known(const Problem& p, const ir::Value* v, const InstantiateContext& c, Tensor* keep) {
+  if (!v) return nullptr;
+  if (v->constant) *keep = *v->constant;
+  const int k = input_index(*p.graph, v);
+  if (!v->constant && k >= 0 && p.constant[static_cast<size_t>(k)]) *keep = c.constants[static_cast<size_t>(k)];
+  return keep->defined() ? keep : nullptr;
+}
+
+Result<Fixed> Fixed::make(const Problem& p, const Matched& m, int64_t n, int64_t k, const InstantiateContext& c) {
+  Fixed f;
+  f.m_ = m;
+  f.a_zero_ = Source::of(p, m.a_zero, c.constants);
+  f.constants_ = c.constants.all_but({m.b_input});
+  Tensor zero, a_scale, b_scale, y_scale, y_zero, bias;
+  const Tensor* const z = known(p, m.b_zero, c, &zero);
+  if (z && z->numel() != 1 && z->numel() != n) return refused("zero points that are neither one nor one a column");
+  const int32_t moved = m.b_signed ? 0 : -128;
+  for (int64_t j = 0; j < n; ++j)
+    f.b_zero_.push_back((z ? static_cast<int32_t>(z->i64(z->numel() == 1 ? 0 : j)) : 0) + moved);
+  if (std::all_of(f.b_zero_.begin(), f.b_zero_.end(), [](int32_t v) { return v == 0; })) f.b_zero_.clear();
+  if (m.to != To::kU8 && m.to != To::kI8) return f;
+  if (k > kMaxProducts) return refused("sums of more than %lld products", static_cast<long long>(kMaxProducts));
+  const Tensor *as = known(p, m.a_scale, c, &a_scale), *bs = known(p, m.b_scale, c, &b_scale),
+               *ys = known(p, m.y_scale, c, &y_scale), *yz = known(p, m.y_zero, c, &y_zero),
+               *add = known(p, m.bias, c, &bias);
+  if (!as || !bs || !ys || !yz || (m.bias && !add)) return refused("a scale or zero point that is not known");
+  if ((bs->numel() != 1 && bs->numel() != n) || (add && add->numel() != n))
+    return refused("scales or a bias that are neither one nor one a column");
+  f.y_zero_ = static_cast<int32_t>(yz->i64(0));
+  for (int64_t j = 0; j < n; ++j) {
+    const double factor = as->f64(0) * bs->f64(bs->numel() == 1 ? 0 : j) / ys->f64(0);
+    if (!std::isfinite(factor)) return refused("a scale that is not a number");
+    f.factor_.push_back(factor);
+    f.bias_.push_back(add ? static_cast<double>(add->i64(j)) : 0);
+  }
+  return f;
+}
+
+int32_t Fixed::a_zero(const Args& args) const {
+  const void* const z = a_zero_.data(args);
+  const int32_t zero = !z ? 0 : m_.a_signed ? *static_cast<const int8_t*>(z) : *static_cast<const uint8_t*>(z);
+  return zero + (m_.a_signed ? 128 : 0);
+}
+
+void Fixed::bind(const Args& args, Operands* to, Epilogue* epilogue) const {
+  to->a_zero = a_zero(args);
+  to->b_zero = b_zero_.data();
+  to->y = args.out[0];
+  to->rounding = {factor_.data(), bias_.data(), y_zero_, m_.low, m_.high};
+  if (m_.to != To::kFloats) return;
+  if (m_.factor >= 0)
+    add_op(*epilogue,
+           {.kind = PostKind::kAffine, .a = *static_cast<const float*>(args.in[static_cast<size_t>(m_.factor)])});
+  const Epilogue rest = bind_epilogue(m_.epilogue, constants_, args, to->ldy);
+  for (int k = 0; k < rest.count; ++k) add_op(*epilogue, rest.ops[k]);
+  to->epilogue = epilogue;
+}
+
+Result<std::vector<Offer>> offers_of(const Problem& p, const Target& target) {
+  PERI_ASSIGN(const std::vector<Dot> dots, dots_of(target));
+  std::vector<Offer> out;
+  for (const Dot dot : dots) {
+    Offer o;
+    o.config = "dot=" + std::string(dot_name(dot));
+    o.inputs.resize(p.graph->inputs.size());
+    o.outputs.resize(1);
+    o.requires_isa = dot_isa(dot);
+    out.push_back(std::move(o));
+  }
+  return out;
+}
+
+}  // namespace peri::kernels::cpu::integer

@@ -1,0 +1,65 @@
+// A product of bytes cut into tasks: a block of rows is read where it lies or made in scratch (a window's bytes, signed
+// ones moved by 128), multiplied with the packed right side, corrected for zero points and finished while it is in L1.
+#pragma once
+
+#include "base/thread_pool.hpp"
+#include "kernels/cpu/gemm/epilogue.hpp"
+#include "kernels/cpu/integer/tile.hpp"
+#include "kernels/cpu/isa.hpp"
+#include "kernels/entry.hpp"
+
+namespace peri::kernels::cpu::integer {
+
+// Which tile runs; ordered as the levels of a target.
+enum class Dot : uint8_t { kAvx2, kVnni, kAmx };
+// The word in configurations, and the instruction set that a target must have.
+std::string_view dot_name(Dot dot);
+std::string_view dot_isa(Dot dot);
+// Those of the target, the fastest first; kRefused where it has none. Of a machine with VNNI, AVX2's is left out.
+Result<std::vector<Dot>> dots_of(const Target& target);
+// From a configuration "dot=vnni". Errors: kInvalid for another word, or a dot that the target does not have.
+Result<Dot> read_dot(std::string_view config, const Target& target);
+
+// ---- the right side ------------------------------------------------------------------------------------------------
+// Panels of columns, then the sum of each column.
+int64_t packed_bytes(int64_t k, int64_t n);
+// Bytes [k][n], rows ldb apart; `flips`: of u8, which are moved by 128 into s8 (by ^ 0x80).
+void pack(const uint8_t* b, int64_t ldb, bool flips, int64_t k, int64_t n, std::byte* to);
+
+// ---- the product ---------------------------------------------------------------------------------------------------
+enum class To : uint8_t { kSums, kFloats, kU8, kI8 };
+
+struct Shape {
+  int64_t images = 1, m = 0, n = 0, k = 0;  // products side by side: of a batch, or of a convolution's groups
+  bool makes_rows = false;                  // rows of the left side lie nowhere as they are multiplied
+  bool row_sums = false;                    // the right side's zero point is not zero in s8
+  To to = To::kSums;
+};
+struct Plan {
+  Shape shape;
+  Dot dot = Dot::kAvx2;
+  Isa isa{};
+  int64_t rows = 0, cols = 0, row_blocks = 0, col_blocks = 0, tasks = 0;
+  size_t scratch = 0;
+};
+Plan plan_product(const Shape& shape, Dot dot, Isa isa);
+
+struct Operands {
+  // Rows [row, row + rows) of an image as u8, `ld` bytes apart; bytes past k may hold anything.
+  FunctionRef<void(int64_t image, int64_t row, int64_t rows, uint8_t* to, int64_t ld)> make;
+  const uint8_t* a = nullptr;  // where rows need not be made: k bytes each, one after the other
+  int64_t a_step = 0;          // from image to image
+  const std::byte* b = nullptr;
+  int64_t b_step = 0;
+  int32_t a_zero = 0;               // of u8
+  const int32_t* b_zero = nullptr;  // of s8, one a column, where Shape::row_sums
+  void* y = nullptr;
+  int64_t ldy = 0, y_step = 0, column_step = 0;  // in elements; which columns of the epilogue an image begins at
+  Rounding rounding;                             // of To::kU8 and kI8
+  const Epilogue* epilogue = nullptr;            // of To::kFloats
+};
+void run_task(const Plan& plan, const Operands& with, int64_t task, std::byte* scratch);
+
+const Loops& loops_of(Isa isa);
+
+}  // namespace peri::kernels::cpu::integer

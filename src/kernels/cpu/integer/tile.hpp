@@ -1,0 +1,76 @@
+// Sums of products of bytes, exact in int32: u8 rows times s8 columns, for each instruction set. Plain types only:
+// sources by instruction set see this. The right side lies in one form for all of them: panels of 16 columns, in each
+// the bytes of four steps of k of a column side by side, k filled up with zeros to a multiple of 64.
+#pragma once
+
+#include <cstdint>
+
+namespace peri::kernels::cpu::integer {
+
+constexpr int64_t kPanel = 16, kQuad = 4, kDepth = 64;
+constexpr int64_t kGroup = 4;  // panels that a call of Tiles::run may span
+
+struct TileArgs {
+  const uint8_t* a = nullptr;  // rows of `lda` bytes
+  int64_t lda = 0, rows = 0;
+  const int8_t* b = nullptr;            // the first panel
+  int64_t panel_bytes = 0, panels = 1;  // distance of panels; how many of them
+  int64_t k = 0;                        // steps of k that count
+  int32_t* c = nullptr;                 // [rows][panels * 16], rows kGroup * kPanel apart
+};
+
+// What an instruction set needs of its arguments: the bytes of a row are read up to a multiple of `depth`, which are
+// zeros or meet zeros of b but must be readable; rows up to a multiple of `row_multiple` are read, and those of c
+// written.
+struct Tiles {
+  void (*run)(const TileArgs& args);
+  int64_t depth, row_multiple;
+};
+extern const Tiles kTilesAvx2, kTilesVnni, kTilesAmx;
+
+// From sums of a' w', a' = a (+ 128 where it is signed), w' = w (- 128 where it is unsigned), to those of
+// (a - a_zero) (w - b_zero): column j adds `column[j]`, row r times column j subtracts `rows[r] * b_zero[j]`.
+struct Correction {
+  const int32_t* column = nullptr;
+  const int32_t* b_zero = nullptr;  // of w'; null: zero everywhere
+  const int32_t* rows = nullptr;    // sums of a'; read where b_zero is not null
+};
+// Rounding into bytes: y = saturate(round((sum + bias) * factor) + zero), kept within [low, high]. In float64, in which
+// every step before the rounding is exact but the product, as in the reference.
+struct Rounding {
+  const double* factor = nullptr;  // one a column
+  const double* bias = nullptr;    // one a column
+  int32_t zero = 0, low = 0, high = 255;
+};
+struct Block {
+  const int32_t* c = nullptr;  // rows kGroup * kPanel apart
+  int64_t rows = 0, cols = 0;
+  void* y = nullptr;
+  int64_t ldy = 0;  // elements
+};
+// A channel-wise convolution's taps for one output pixel and all channels: sums of (x - x_zero) * w over `taps` rows of
+// bytes. Sums stay below 2^24 and float32 holds them: REQUIRES taps <= 256.
+struct Taps {
+  const uint8_t* const* x = nullptr;  // [taps]; null: in the padding
+  const float* w = nullptr;           // [taps][ldw]
+  int64_t taps = 0, ldw = 0, channels = 0;
+  float zero = 0;
+  bool is_signed = false;
+};
+struct Loops {
+  void (*sums)(const Block& block, const Correction& correction);    // y: int32
+  void (*floats)(const Block& block, const Correction& correction);  // y: float32 of the sums
+  void (*to_u8)(const Block& block, const Correction& correction, const Rounding& rounding);
+  void (*to_i8)(const Block& block, const Correction& correction, const Rounding& rounding);
+  void (*taps)(const Taps& taps, int32_t* y);
+  void (*flip)(const uint8_t* x, uint8_t* y, int64_t n);  // y = x ^ 0x80
+  int32_t (*total)(const uint8_t* x, int64_t n);
+};
+namespace avx2 {
+extern const Loops kLoops;
+}
+namespace avx512 {
+extern const Loops kLoops;
+}
+
+}  // namespace peri::kernels::cpu::integer

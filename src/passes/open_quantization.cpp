@@ -1,0 +1,74 @@
+// Pass open_quantization: dequantize_linear and quantize_linear by one scale beside element-wise nodes are
+// element-wise.
+#include <algorithm>
+
+#include "passes/entry.hpp"
+#include "passes/rewrite/quantized.hpp"
+
+namespace peri::passes {
+namespace {
+
+bool is_elementwise(const ir::Node* n) {
+  const ops::OpDef* op = n ? ops::find(n->op) : nullptr;
+  return op && op->elementwise && n->outputs.size() == 1;
+}
+
+// The ports of from_bytes and to_bytes; a scalar each.
+std::vector<ir::Value*> ports(Rewriter& w, ir::Value* x, const Quantized& q) {
+  const auto scalar = [&](ir::Value* v, DType t, std::string_view name) {
+    if (v && v->constant->rank() == 0) return v;
+    return w.scalar(t, v ? v->constant->f64(0) : 0, name);
+  };
+  return {x, scalar(q.scale, DType::kF32, q.scale->name), scalar(q.zero, q.bytes->type.dtype, q.scale->name + "_zero")};
+}
+
+Result<bool> rule(Rewriter& w, ir::Node* n) {
+  if (n->op == "dequantize_linear") {
+    const auto from = dequantized(n->out());
+    const std::vector<ir::Node*>& users = n->out()->users;
+    if (!from || !from->one() || from->bytes->constant || users.empty() ||
+        (from->bytes->type.dtype != DType::kU8 && from->bytes->type.dtype != DType::kI8) ||
+        !std::all_of(users.begin(), users.end(), is_elementwise))
+      return false;
+    w.standing_for({n});
+    PERI_ASSIGN(ir::Value * y, w.make("from_bytes", ports(w, from->bytes, *from), {}, n->out()));
+    w.replace(n->out(), y);
+    return true;
+  }
+  const auto to = quantized(*n);
+  if (!to || !is_elementwise(n->in(0)->producer) || !w.used_once(n->in(0))) return false;
+  w.standing_for({n});
+  PERI_ASSIGN(ir::Value * y, w.make("to_bytes", ports(w, n->inputs[0], *to), {}, n->out()));
+  w.replace(n->out(), y);
+  return true;
+}
+
+// Quantised values that an opened one reads are opened in the next sweep.
+Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "open_quantization", rule, 3); }
+
+}  // namespace
+
+extern const Entry open_quantization_entry;
+const Entry open_quantization_entry{{
+    .name = "open_quantization",
+    .contract =
+        "A dequantize_linear of bytes by one constant scale whose readers are all element-wise is from_bytes, a "
+        "quantize_linear of what only it reads of an element-wise node is to_bytes: element-wise themselves, so "
+        "that one region holds the chain from bytes to bytes. It stands behind the passes that know the two by "
+        "their names.",
+    .follows = {"fuse_quantized"},
+    .run = run,
+    .examples =
+        {{"a sum",
+          "graph { input x: u8[3]; input w: u8[3]; const s: f32[] = [0.5]; const z: u8[] = [3]; a = "
+          "dequantize_linear(x, "
+          "s, z); b = dequantize_linear(w, s); c = add(a, b); y = quantize_linear(c, s, z); output y }",
+          "graph { input x: u8[3]; input w: u8[3]; const s: f32[] = [0.5]; const z: u8[] = [3]; const v: u8[] = [0]; a "
+          "= "
+          "from_bytes(x, s, z); b = from_bytes(w, s, v); c = add(a, b); y = to_bytes(c, s, z); output y }"},
+         {"a reader that is not element-wise",
+          "graph { input x: u8[3,4]; const s: f32[] = [0.5]; a = dequantize_linear(x, s); y = softmax(a); output y }",
+          "graph { input x: u8[3,4]; const s: f32[] = [0.5]; a = dequantize_linear(x, s); y = softmax(a); output y }"}},
+}};
+
+}  // namespace peri::passes
