@@ -83,6 +83,20 @@ Status take_claims(const Json& proof, Explanation* e) {
 }
 }  // namespace
 
+namespace {
+// The floor of a step is that of what it runs on: a device's was told when the step was timed there.
+void take_least(const Explanation& e, ExplainedStep* step) {
+  step->device = proof_word(*step->step, "device");
+  if (step->device.empty() && step->evidence.statistic == tune::kChainStatistic) step->device = "a device";
+  if (step->device.empty()) {
+    step->floor = e.ceilings.floor_ms(step->work.least);
+    step->sustained = bench::sustained_ms(e.peaks, step->work.algorithm_flops, step->work.bytes);
+  } else if (step->evidence.floor_ms >= 0) {
+    step->floor = step->evidence.floor_ms;
+  }
+}
+}  // namespace
+
 Result<Explanation> explain(const Json& proof, bool compare) {
   Explanation out;
   PERI_TRY(take_rates(proof, compare, &out));
@@ -95,39 +109,45 @@ Result<Explanation> explain(const Json& proof, bool compare) {
     PERI_ASSIGN(step.work, tune::read_work(*work));
     out.timed += step.evidence.timed();
     out.reference += proof_word(s, "chosen") == "reference";
-    step.floor = out.ceilings.floor_ms(step.work.least);
-    step.sustained = bench::sustained_ms(out.peaks, step.work.algorithm_flops, step.work.bytes);
+    take_least(out, &step);
     if (step.evidence.timed()) out.ms += step.evidence.time_ms;
     out.steps.push_back(std::move(step));
   }
   if (out.steps.empty()) return invalid("the proof has no steps");
   for (const ExplainedStep& step : out.steps) {
     if (out.timed && !step.evidence.timed()) continue;
-    out.floor += step.floor;
-    out.sustained += step.sustained;
+    out.floor += step.floor.value_or(0);
+    out.floorless += !step.floor;
+    out.away += !step.device.empty();
+    if (!step.sustained) continue;
+    out.sustained += *step.sustained;
+    if (step.evidence.timed()) out.sustained_of += step.evidence.time_ms;
   }
   PERI_ASSIGN(out.threads, proof.get_int("threads"));
   PERI_TRY(take_claims(proof, &out));
   std::stable_sort(out.steps.begin(), out.steps.end(), [](const ExplainedStep& a, const ExplainedStep& b) {
-    return a.evidence.time_ms != b.evidence.time_ms ? a.evidence.time_ms > b.evidence.time_ms : a.floor > b.floor;
+    if (a.evidence.time_ms != b.evidence.time_ms) return a.evidence.time_ms > b.evidence.time_ms;
+    return a.floor.value_or(0) > b.floor.value_or(0);
   });
   return out;
 }
 
 std::string Explanation::text() const {
   const std::string head = format("%zu step%s, ", steps.size(), steps.size() == 1 ? "" : "s");
+  std::string least = format("floor %.3f ms", floor);
+  if (floorless > 0) least += format(" (of %zu steps on a device it is not known)", floorless);
   if (timed == 0)
-    return head + "none measured" + (untimed_because.empty() ? "" : " (" + untimed_because + ")") +
-           format(", floor %.3f ms", floor);
+    return head + "none measured" + (untimed_because.empty() ? "" : " (" + untimed_because + ")") + ", " + least;
   std::string left = timed < steps.size() ? format("; %zu have no time", steps.size() - timed) : "";
   if (reference) left += format(", %zu of them on the slow reference", reference);
-  return head +
-         format(
-             "%.3f ms measured, floor %.3f ms, %.3f ms at sustained rates: %.0f %% of them reached, %lld "
-             "thread%s",
-             ms, floor, sustained, ms > 0 ? 100 * sustained / ms : 0, static_cast<long long>(threads),
-             threads == 1 ? "" : "s") +
-         left;
+  if (away > 0) left += format("; what sustained rates would give is not known of %zu steps on a device", away);
+  std::string reached;
+  if (sustained_of > 0)
+    reached =
+        format(", %.3f ms at sustained rates%s: %.0f %% of them reached", sustained,
+               away > 0 ? format(" of %.3f on the host", sustained_of).c_str() : "", 100 * sustained / sustained_of);
+  return head + format("%.3f ms measured, ", ms) + least + reached +
+         format(", %lld thread%s", static_cast<long long>(threads), threads == 1 ? "" : "s") + left;
 }
 
 std::string explanation_json(const std::string& path, const Json& proof, const Explanation& e) {
@@ -140,7 +160,9 @@ std::string explanation_json(const std::string& path, const Json& proof, const E
       .field("floor_ms", e.floor)
       .field("share_of_floor", share(e.floor, e.ms))
       .field("sustained_ms", e.sustained)
-      .field("share_of_peak", share(e.sustained, e.ms))
+      .field("share_of_peak", share(e.sustained, e.sustained_of))
+      .field("steps_without_a_floor", static_cast<int64_t>(e.floorless))
+      .field("steps_on_a_device", static_cast<int64_t>(e.away))
       .field("threads", e.threads)
       .field("steps_timed", static_cast<int64_t>(e.timed))
       .field("steps_on_the_reference", static_cast<int64_t>(e.reference));
@@ -149,16 +171,13 @@ std::string explanation_json(const std::string& path, const Json& proof, const E
   w.key("peaks");
   bench::write_peaks(w, e.peaks);
   w.key("layers").begin_array();
-  for (const ExplainedStep& r : e.steps)
-    w.begin_object()
-        .field("ms", r.evidence.time_ms)
-        .field("floor_ms", r.floor)
-        .field("share_of_floor", r.share_of(r.floor))
-        .field("sustained_ms", r.sustained)
-        .field("share_of_peak", r.share_of(r.sustained))
-        .key("step")
-        .value(*r.step)
-        .end_object();
+  for (const ExplainedStep& r : e.steps) {
+    w.begin_object().field("ms", r.evidence.time_ms);
+    if (r.floor) w.field("floor_ms", *r.floor).field("share_of_floor", r.share_of(r.floor));
+    if (r.sustained) w.field("sustained_ms", *r.sustained).field("share_of_peak", r.share_of(r.sustained));
+    if (!r.device.empty()) w.field("device", r.device);
+    w.key("step").value(*r.step).end_object();
+  }
   w.end_array();
   for (const char* key : {"machine", "verification", "tuner", "passes", "tuned_for", "notes"})
     if (const Json* j = proof.find(key)) w.key(key).value(*j);

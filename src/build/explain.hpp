@@ -2,6 +2,8 @@
 // of the proof could take and beside what it sustains.
 #pragma once
 
+#include <optional>
+
 #include "bench/ceilings.hpp"
 #include "bench/peaks.hpp"
 #include "build/request.hpp"
@@ -13,9 +15,13 @@ struct ExplainedStep {
   const Json* step = nullptr;  // as it stands in the proof
   tune::Evidence evidence;
   tune::RegionWork work;
-  double floor = 0, sustained = 0;  // ms at the ceilings and at the peaks
+  std::string device;               // "": the host
+  std::optional<double> floor;      // ms at the ceilings of what it runs on; none: these are not known
+  std::optional<double> sustained;  // ms at the peaks of the host; none: it runs on a device
 
-  double share_of(double least) const { return evidence.time_ms > 0 ? least / evidence.time_ms : 0; }
+  double share_of(std::optional<double> least) const {
+    return evidence.time_ms > 0 && least ? *least / evidence.time_ms : 0;
+  }
 };
 
 struct Explanation {
@@ -23,7 +29,9 @@ struct Explanation {
   bench::Peaks peaks;
   std::vector<ExplainedStep> steps;         // the slowest first
   double ms = 0, floor = 0, sustained = 0;  // of those that have a time; where none has, of all
+  double sustained_of = 0;                  // ms of the steps that `sustained` is of
   size_t timed = 0, reference = 0;          // steps with a time; steps on the reference
+  size_t floorless = 0, away = 0;           // of those summed: without a floor; on a device
   std::string untimed_because;              // why steps have none, as the proof says
   std::string proven;   // "; 3 of 9 steps verified, 1 of them in an earlier build"; "" all, in this one
   int64_t threads = 0;  // of the times

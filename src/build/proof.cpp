@@ -51,7 +51,8 @@ void write_tiers(JsonWriter& w, const tune::Tuner::Stats& s, std::string_view un
   }
   w.field("how",
           "samples: every kernel with a candidate, once for a machine, on the small and edge samples of all ops it "
-          "takes (a kernel of a device on a part of them); problems: every candidate at the real problem against the "
+          "takes (a kernel of a device on a part of them: right_samples ran, samples_left_out did not); problems: "
+          "every candidate at the real problem against the "
           "float64 reference with radii for round-off, expensive problems at up to 4096 seeded positions and, where "
           "another candidate's whole answer is at hand, in full against that");
   w.key("samples")
@@ -70,8 +71,13 @@ void write_tiers(JsonWriter& w, const tune::Tuner::Stats& s, std::string_view un
       .end_object();
   w.key("kernels").begin_array();
   for (const auto& [name, kernel] : s.kernels) {
-    w.begin_object().field("kernel", name).field("right_samples", kernel.samples).field("runs", kernel.runs);
-    w.field("shared_runs", kernel.shared_runs);
+    w.begin_object()
+        .field("kernel", name)
+        .field("right_samples", kernel.samples)
+        .field("samples_left_out", kernel.samples_left_out)
+        .field("samples_not_made", kernel.samples_unmade)
+        .field("runs", kernel.runs)
+        .field("shared_runs", kernel.shared_runs);
     if (!kernel.failed.empty()) w.field("failed", kernel.failed);
     w.end_object();
   }
@@ -150,6 +156,7 @@ StepsDone steps_done(const compile::Compiled& compiled) {
 
 void write_step(JsonWriter& w, const lower::StepReport& s, int64_t begun) {
   w.begin_object().field("name", s.name).field("chosen", s.chosen);
+  if (!s.device.empty()) w.field("device", s.device);
   w.field("verified", verified_when(s, begun)).field("measured", measured_when(s, begun)).key("evidence");
   tune::write_evidence(w, s.evidence);
   if (!s.elsewhere.empty()) w.field("elsewhere", s.elsewhere);

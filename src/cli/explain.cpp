@@ -24,9 +24,11 @@ void print_row(const Page& page, const build::ExplainedStep& r, double total, bo
   const Json& s = *r.step;
   const bool timed = r.evidence.time_ms > 0;
   const std::string ms = timed ? format("%.4f", r.evidence.time_ms) : "-",
-                    share = timed ? format("%.0f%%", 100 * r.share_of(r.sustained)) : "-";
-  page.line("%9s %5.1f%% %9.4f %9.4f %6s %9.2f %9.2f  %s  [%s]", ms.c_str(),
-            total > 0 && timed ? 100 * r.evidence.time_ms / total : 0, r.floor, r.sustained, share.c_str(),
+                    floor = r.floor ? format("%.4f", *r.floor) : "-",
+                    peak = r.sustained ? format("%.4f", *r.sustained) : "-",
+                    share = timed && r.sustained ? format("%.0f%%", 100 * r.share_of(r.sustained)) : "-";
+  page.line("%9s %5.1f%% %9s %9s %6s %9.2f %9.2f  %s  [%s]", ms.c_str(),
+            total > 0 && timed ? 100 * r.evidence.time_ms / total : 0, floor.c_str(), peak.c_str(), share.c_str(),
             r.work.flops / 1e6, r.work.bytes / 1e6, build::proof_word(s, "name").c_str(),
             build::proof_word(s, "chosen").c_str());
   if (!r.evidence.untimed.empty()) page.line("            no time: %s", r.evidence.untimed.c_str());
@@ -56,6 +58,8 @@ void print_head(const Page& page, const build::Explanation& e, const std::string
   if (!p.copy_gbs.empty())
     page.line("sustained: %.0f GFLOP/s, copies %.0f GB/s in cache, %.0f GB/s in memory", p.fma_gflops,
               p.copy_gbs.front().second, p.copy_gbs.back().second);
+  if (e.away > 0)
+    page.line("%zu steps run on a device: their floors are its own, '-' where they were not told", e.away);
   page.line("ms: %s; floor: what no clock goes below; peak: at the sustained rates",
             std::string(tune::kTimeInWords).c_str());
   page.line("%9s %6s %9s %9s %6s %9s %9s  step [chosen]", "ms", "share", "floor ms", "peak ms", "of it", "MFLOP", "MB");

@@ -1,10 +1,11 @@
 // Size by size, the cheapest way to find a fault first.
 #include "judge/engine.hpp"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/clock.hpp"
+#include "exec/region/layouts.hpp"
 #include "exec/region/region_payload.hpp"
 #include "judge/inputs.hpp"
 #include "judge/sizes.hpp"
@@ -29,9 +30,7 @@ constexpr double kMaxRunFlops = 1e13;
 
 bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
-  if (a.dtype() == DType::kString) return a.string_values() == b.string_values();
-  return a.bytes().size() == b.bytes().size() &&
-         (a.bytes().empty() || std::memcmp(a.data(), b.data(), a.bytes().size()) == 0);
+  return !exec::first_difference(a, b);
 }
 
 struct EngineJudge {
@@ -132,11 +131,8 @@ struct EngineJudge {
     const plan::Program& program = engine->program();
     std::vector<std::vector<Tensor>> seen(program.steps.size());
     const auto results = [&](const runtime::Session& session, size_t k) {
-      std::vector<Tensor> out;
-      for (int32_t b : program.steps[k].writes)
-        if (auto t = b < 0 ? Result<Tensor>(Tensor()) : session.buffer_contents(b); t.ok())
-          out.push_back(std::move(t).value());
-      return out;
+      auto out = results_of(session, k);
+      return out.ok() ? std::move(*out) : std::vector<Tensor>();
     };
     std::optional<size_t> first;
     planned->set_step_hook([&](size_t k, bool before) {
@@ -148,7 +144,7 @@ struct EngineJudge {
     separate->set_step_hook([&](size_t k, bool before) {
       if (before || first) return;
       const std::vector<Tensor> now = results(*separate, k);
-      for (size_t n = 0; n < now.size(); ++n)
+      for (size_t n = 0; n < std::min(now.size(), seen[k].size()); ++n)
         if (!same_bits(now[n], seen[k][n])) first = k;
     });
     auto two = separate->run(inputs);

@@ -106,6 +106,25 @@ struct Judge {
 };
 }  // namespace
 
+Result<std::vector<Tensor>> results_of(const runtime::Session& session, size_t k) {
+  const plan::Step& step = session.engine().program().steps[k];
+  std::vector<Tensor> out;
+  std::optional<exec::RegionPayload> payload;
+  if (step.bodies.empty() && step.executor != plan::kCopyExecutor) {
+    PERI_ASSIGN(const size_t variant,
+                plan::choose_variant(step, session.engine().options().machine, session.binding()));
+    PERI_ASSIGN(payload, exec::read_payload(step.variants[variant].payload));
+  }
+  for (size_t n = 0; n < step.writes.size(); ++n) {
+    if (step.writes[n] < 0) continue;
+    auto t = payload ? contents(session, step.writes[n], *payload->graph.outputs[n])
+                     : session.buffer_contents(step.writes[n]);
+    PERI_TRY(t);
+    out.push_back(std::move(*t));
+  }
+  return out;
+}
+
 Result<Values> source_values(const ir::Graph& source, const plan::Program& program, const DimBinding& binding,
                              std::span<const Tensor> inputs, int threads) {
   ir::Graph g = source.clone();

@@ -35,6 +35,9 @@ struct JudgedRun {
   bool wrong() const { return !steps.empty() && steps.back().wrong; }
 };
 
+// Results of a step of a session that has run it, row-major: what pads a layout is no part of them.
+Result<std::vector<Tensor>> results_of(const runtime::Session& session, size_t step);
+
 // Runs the session on `inputs` with its memory poisoned and every step judged; stops judging at the first wrong one.
 // Steps of the executor "reference" are right by definition and not computed twice. Sets the session's step hook.
 // Errors: those of the run; `*current` is the step it was at.

@@ -22,6 +22,14 @@ bool Budget::holds(const Difference& d, DType type) const {
   return d.relative <= allowed(type) && d.cosine >= min_cosine;
 }
 
+double room_for_rounding(double moved) {
+  // Where values are rounded to 16 bits between steps, an answer may err this many times as far as the reference that
+  // rounds every value.
+  // Rests on: tests/judge/whole_test.cpp (TwoRoundingsErrAlike): an engine rounds fewer values than that reference.
+  constexpr double kTimesNarrowRounding = 1.5;
+  return std::min(kTimesNarrowRounding * moved, kMaxShareOfSpread);
+}
+
 Budget peer_budget() {
   Budget b;
   b.min_cosine = 0.9999;
@@ -32,10 +40,6 @@ Budget peer_budget() {
 namespace {
 // The reference does 0.1 to 1 Gflop a second: up to an hour or some.
 constexpr double kMaxTflop = 1;
-// Where values are rounded to 16 bits between steps, an answer may err this many times as far as the reference that
-// rounds every value.
-constexpr double kTimesNarrowRounding = 1.5;
-
 void tell(const VerifyTerms& terms, const std::string& what) {
   if (terms.progress) terms.progress(0, 0, what);
 }
@@ -161,7 +165,7 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, V
       v->worst = std::max(v->worst, o.difference.relative);
       if (!o.inside && !nan && !budget.given && terms.peer_model.empty() && terms.reference_dir.empty()) {
         PERI_ASSIGN(const double rounding, narrow_rounding(s, terms, r, n, k, &rounded));
-        allowed = std::max(allowed, kTimesNarrowRounding * rounding);
+        allowed = std::max(allowed, room_for_rounding(rounding));
         o.inside = o.difference.relative <= allowed && o.difference.cosine >= budget.min_cosine;
       }
       v->allowed = std::max(v->allowed, allowed);

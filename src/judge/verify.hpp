@@ -26,6 +26,9 @@ struct Budget {
   double allowed(DType type) const;
   bool holds(const Difference& d, DType type) const;
 };
+// What an engine that keeps values in 16 bits may be off by where rounding every value to them moves the answer by
+// `moved`, both as shares of the output's range; never as much as a wrong answer is (judge/whole.hpp).
+double room_for_rounding(double moved);
 // Against another runtime, whose own error is of our size.
 Budget peer_budget();
 

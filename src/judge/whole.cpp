@@ -61,16 +61,34 @@ double spread_of(const ops::RefTensor& exact, const ops::RefTensor& rounded) {
   return spread;
 }
 
-// What floating output `k` may be off by everywhere.
-double bound_of(const ops::RefTensor& exact, const Rounded& rounded, size_t k, DType precision) {
+// What a floating output may be off by everywhere.
+struct Room {
+  double sure = 0;      // a share of its range
+  double rounding = 0;  // multiples of what rounding does to it
+  double noise = 0;     // what rounding does to it, the most of all ways
+  double most = 0;      // that multiples may allow
+  double bound() const { return std::max(sure, std::min(rounding, most)); }
+  // Rounding moves it too far for its types to decide what is right.
+  bool undecided() const { return noise > most / 2; }
+  void add(double moved, double times) {
+    noise = std::max(noise, moved);
+    rounding = std::max(rounding, times * moved);
+  }
+};
+
+Room room_of(const ops::RefTensor& exact, const Rounded& rounded, size_t k, DType precision) {
   double range = 0;
   for (size_t at = 0; at < exact.f.size(); ++at)
     if (std::isfinite(exact.f[at]) && std::isfinite(rounded.stored[k].f[at]))
       range = std::max(range, std::fabs(exact.f[at]));
   const double share = std::max({kShareOfRange, 8 * unit_roundoff(exact.dtype), 8 * unit_roundoff(precision),
                                  8 * unit_roundoff(rounded.coarsest)});
-  const double stored = rounded.coarsest == DType::kF32 ? 0 : kTimesStored * spread_of(exact, rounded.stored[k]);
-  return std::max({share * range, kTimesRounding * spread_of(exact, rounded.in_float32()[k]), stored, 0x1p-126});
+  Room room;
+  room.sure = std::max(share * range, 0x1p-126);
+  room.most = kMaxShareOfSpread * spread_of_values(exact.f);
+  room.add(spread_of(exact, rounded.in_float32()[k]), kTimesRounding);
+  if (rounded.coarsest != DType::kF32) room.add(spread_of(exact, rounded.stored[k]), kTimesStored);
+  return room;
 }
 
 // Holds one floating output; "" or where it is outside.
@@ -213,49 +231,93 @@ Result<std::vector<ops::RefTensor>> narrow_reference(const ir::Graph& graph, std
   return ops::run_reference(graph, in, options);
 }
 
+double spread_of_values(std::span<const double> values) {
+  constexpr size_t kFew = 16;
+  double low = values.size() < kFew ? 0 : INFINITY, high = values.size() < kFew ? 0 : -INFINITY;
+  for (const double v : values) {
+    if (!std::isfinite(v)) continue;
+    low = std::min(low, v);
+    high = std::max(high, v);
+  }
+  return high > low ? high - low : 0;
+}
+
+namespace {
+// A model and its answers in float64 and rounded, while outputs are held against them.
+struct Whole {
+  const ir::Graph& graph;
+  std::span<const ops::RefTensor> in;
+  int threads;
+  DType precision, values;
+  std::vector<ops::RefTensor> exact = {};
+  Rounded rounded = {};
+  std::vector<ops::RefTensor> narrow = {};  // every value rounded to `values`: made where it is needed
+
+  // Holds output `k`, which is floating and behind no jump.
+  Status judge(size_t k, const Tensor& got, const std::string& name, WholeVerdict* v) {
+    double error = 0;
+    bool any = exact[k].f.empty();  // that could be held
+    Room room = room_of(exact[k], rounded, k, precision);
+    const ops::RefTensor* sure = &rounded.stored[k];
+    std::string why = judge_floats(exact[k], *sure, got, room.bound(), &error, &any);
+    if (!why.empty() && unit_roundoff(values) > unit_roundoff(DType::kF32)) {
+      if (narrow.empty()) {
+        PERI_ASSIGN(narrow, narrow_reference(graph, in, values, threads));
+      }
+      room.add(spread_of(exact[k], narrow[k]), kTimesNarrow);
+      any = false;
+      sure = &narrow[k];
+      why = judge_floats(exact[k], *sure, got, room.bound(), &error, &any);
+    }
+    if (why.empty() && any) {
+      v->error = std::max(v->error, error);
+      return Ok{};
+    }
+    if (why.empty()) {
+      v->left_out = name + " is beyond what the types of the model hold";
+      return Ok{};
+    }
+    const auto excused = excuse(graph, in, k, exact[k], got, room.bound(), threads);
+    std::string left_out = excused.ok() ? *excused : "";
+    const double most = std::max(room.sure, room.rounding);
+    if (left_out.empty() && room.undecided() && judge_floats(exact[k], *sure, got, most, &error, &any).empty())
+      left_out = format(
+          "is not decided by its types: rounding each value to them moves it by %.2g, and %.2g is a share "
+          "of its spread that a wrong answer has too",
+          room.noise, room.most);
+    if (left_out.empty())
+      v->wrong = name + ": " + why;
+    else
+      v->left_out = name + " " + left_out;
+    return Ok{};
+  }
+};
+}  // namespace
+
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
                                  int threads, DType precision, DType values) {
   std::vector<ops::RefTensor> in;
   for (const Tensor& t : inputs) in.push_back(ops::to_ref(t));
-  PERI_ASSIGN(const auto exact, ops::run_reference(graph, in, {0, threads, false, {}}));
-  PERI_ASSIGN(const Rounded rounded, rounded_answer(graph, in, threads));
-  std::vector<ops::RefTensor> narrow;  // every value rounded to `values`: made where it is needed
+  Whole whole{graph, in, threads, precision, values};
+  PERI_ASSIGN(whole.exact, ops::run_reference(graph, in, {0, threads, false, {}}));
+  PERI_ASSIGN(whole.rounded, rounded_answer(graph, in, threads));
   const auto jumpy = behind_jumps(graph);
   WholeVerdict v;
-  for (size_t k = 0; k < exact.size() && v.wrong.empty(); ++k) {
+  for (size_t k = 0; k < whole.exact.size() && v.wrong.empty(); ++k) {
+    const ops::RefTensor& exact = whole.exact[k];
     const std::string name = "output '" + graph.output_names[k] + "'";
-    if (exact[k].dims != got[k].dims()) {
+    if (exact.dims != got[k].dims()) {
       v.wrong = name + " has another shape than the model says";
     } else if (jumpy.contains(graph.outputs[k])) {
       v.left_out = "outputs behind a comparison, a rounding or a choice are judged by their steps alone";
+    } else if (exact.floating()) {
+      PERI_TRY(whole.judge(k, got[k], name, &v));
+    } else if (const std::string why = judge_exact(exact, got[k]); why.empty()) {
+      v.error = std::max(v.error, 0.0);
     } else {
-      double error = 0;
-      bool any = !exact[k].floating() || exact[k].f.empty();  // that could be held
-      double bound = exact[k].floating() ? bound_of(exact[k], rounded, k, precision) : 0;
-      std::string why = exact[k].floating() ? judge_floats(exact[k], rounded.stored[k], got[k], bound, &error, &any)
-                                            : judge_exact(exact[k], got[k]);
-      if (!why.empty() && exact[k].floating() && unit_roundoff(values) > unit_roundoff(DType::kF32)) {
-        if (narrow.empty()) {
-          PERI_ASSIGN(narrow, narrow_reference(graph, in, values, threads));
-        }
-        bound = std::max(bound, kTimesNarrow * spread_of(exact[k], narrow[k]));
-        any = false;
-        why = judge_floats(exact[k], narrow[k], got[k], bound, &error, &any);
-      }
-      if (why.empty() && any) {
-        v.error = std::max(v.error, error);
-        continue;
-      }
-      if (why.empty()) {
-        v.left_out = name + " is beyond what the types of the model hold";
-        continue;
-      }
-      const auto excused = excuse(graph, in, k, exact[k], got[k], bound, threads);
-      v.left_out = excused.ok() ? *excused : "";
-      if (v.left_out.empty())
-        v.wrong = name + ": " + why;
-      else
-        v.left_out = name + " " + v.left_out;
+      const auto excused = excuse(graph, in, k, exact, got[k], 0, threads);
+      const std::string left_out = excused.ok() ? *excused : "";
+      (left_out.empty() ? v.wrong : v.left_out) = name + (left_out.empty() ? ": " + why : " " + left_out);
     }
   }
   return v;

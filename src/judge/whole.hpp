@@ -17,10 +17,18 @@ constexpr double kShareOfRange = 1e-3;
 constexpr double kTimesRounding = 1024;
 // ...or this many times as far as the reference with every value rounded to 16 bits, for an engine that keeps values in
 // them: other values are rounded there, so the two err apart.
+// Rests on: tests/judge/whole_test.cpp (TwoRoundingsErrAlike).
 constexpr double kTimesNarrow = 4;
 // What the model keeps in 16 bits is stored once, whatever is summed for it: an engine that stores it there too errs as
-// often as the reference does that rounds each value to its type.
+// often as the reference does that rounds each value to its type. An operator that the model splits into several may
+// round each part.
+// Rests on: tests/judge/whole_test.cpp (TwoRoundingsErrAlike), times the four nodes of an unfused operator.
 constexpr double kTimesStored = 16;
+// No multiple of a rounding allows more than this share of the output's spread (see spread_of_values()): an answer to
+// other inputs, or to none, is further off somewhere. Where rounding alone moves an answer by half of it, the types do
+// not decide what is right: it is left out, and told.
+// Rests on: tests/judge/whole_test.cpp (AnAnswerToOtherInputsIsFurtherOff).
+constexpr double kMaxShareOfSpread = 1.0 / 8;
 
 struct WholeVerdict {
   double error = -1;     // largest |error| / bound; -1: nothing was compared
@@ -35,6 +43,10 @@ struct WholeVerdict {
 // `values` is the 16-bit type that the engine keeps values between its steps in, if it does.
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
                                  int threads, DType precision = DType::kF32, DType values = DType::kF32);
+
+// From the least to the largest finite element; zero counts as one where there are fewer than 16 elements, which may
+// all be alike.
+double spread_of_values(std::span<const double> values);
 
 // The reference with every value, input and weight rounded to `type`; what is finite stays so.
 Result<std::vector<ops::RefTensor>> narrow_reference(const ir::Graph& graph, std::span<const ops::RefTensor> in,

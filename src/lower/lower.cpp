@@ -303,6 +303,9 @@ Status place_lowered(const Placement& placement, Lowered* out) {
     copy.chosen = plan::kCopyExecutor;
     out->steps.push_back(std::move(copy));
   }
+  for (size_t k = 0; k < origin.size(); ++k)
+    if (const uint32_t device = out->program.steps[k].device; device != plan::kHost)
+      out->steps[k].device = out->program.devices[device];
   for (const plan::Step& s : out->program.steps)
     if (placement.own_only && s.device == plan::kHost && s.executor == placement.executor)
       return unsupported("its memory is shared with steps of the host, which device '%s' cannot do",

@@ -19,6 +19,7 @@ struct StepReport {
   std::vector<std::string> touched_by;         // passes
   std::string problem;                         // its text at the tuned dims
   std::string key;                             // region_key, or the hash of a conversion's graph
+  std::string device;                          // whose step it is; "": the host's
   bool conversion = false;                     // a change of layout or device, not a region; a copy has no key
   std::string chosen;                          // candidate id, or "reference"
   std::string layouts, requires_isa, library;  // of the chosen one

@@ -121,9 +121,9 @@ std::string text(const ir::Graph& graph, const std::vector<bool>& weights) {
   return "region" + marks(graph, weights) + " " + ir::print(graph, {int64_t{1} << 20, false});
 }
 
-std::string name(const Problem& p) {
-  auto line = line_of(p.graph, p.weights);
-  return line ? *std::move(line) : "region @" + hash(p);
+std::string name(const ir::Graph& graph, const std::vector<bool>& weights) {
+  auto line = line_of(graph, weights);
+  return line ? *std::move(line) : "region @" + hash(graph, weights);
 }
 
 Result<Problem> parse(std::string_view text) {

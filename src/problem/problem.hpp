@@ -38,7 +38,8 @@ inline std::string hash(const Problem& p) { return hash(p.graph, p.weights); }
 std::string text(const ir::Graph& graph, const std::vector<bool>& weights);
 inline std::string text(const Problem& p) { return text(p.graph, p.weights); }
 // For messages: the one line, or "region @HASH".
-std::string name(const Problem& problem);
+std::string name(const ir::Graph& graph, const std::vector<bool>& weights);
+inline std::string name(const Problem& p) { return name(p.graph, p.weights); }
 
 // What text() gives, or a graph alone, whose weights are those by role. Types are inferred; stated ones must agree.
 // Errors: kInvalid that says where.

@@ -1,7 +1,9 @@
 // Ranges of a step's arguments.
 #include "tune/away.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "kernels/entry.hpp"
 
@@ -48,8 +50,7 @@ bool picks(const TrialPlace& place, const ir::Value& result, const Expected* exp
 }
 
 Result<Tensor> picked_result(runtime::Session& session, size_t step, size_t k, const ir::Value& result,
-                             const Expected& expected, const TrialPlace& place) {
-  const std::vector<int64_t>& positions = expected_of(expected, k).positions;
+                             std::span<const int64_t> positions, const TrialPlace& place) {
   PERI_ASSIGN(const runtime::DeviceStep at, session.device_step(step));
   const auto bytes = static_cast<size_t>(dtype_bits(result.type.dtype) / 8);
   PERI_ASSIGN(const std::vector<std::byte> picked,
@@ -57,6 +58,16 @@ Result<Tensor> picked_result(runtime::Session& session, size_t step, size_t k, c
   PERI_ASSIGN(Tensor out, Tensor::zeros(result.type.dtype, kernels::dims_of(result)));
   for (size_t n = 0; n < positions.size(); ++n)
     std::memcpy(out.mutable_data() + static_cast<size_t>(positions[n]) * bytes, picked.data() + n * bytes, bytes);
+  return out;
+}
+
+std::vector<int64_t> positions_to_read(const ir::Value& result, const Expected& expected, size_t k) {
+  constexpr uint64_t kSeed = 7;
+  int64_t count = 1;
+  for (const int64_t d : kernels::dims_of(result)) count *= d;
+  const std::vector<int64_t> parts = part_positions(count, kSeed + k), &judged = expected_of(expected, k).positions;
+  std::vector<int64_t> out;
+  std::set_union(parts.begin(), parts.end(), judged.begin(), judged.end(), std::back_inserter(out));
   return out;
 }
 

@@ -15,11 +15,12 @@ Result<std::vector<uint64_t>> given_sums(runtime::Session& session, size_t step,
 Result<std::vector<uint64_t>> read_sums(runtime::Session& session, size_t step, Checksums& checksums);
 Result<std::vector<uint64_t>> written_sums(runtime::Session& session, size_t step, Checksums& checksums);
 
-// Whether result `k`, row-major, is so large that only what is judged of it is read.
+// Whether result `k`, row-major, is so large that parts of it are read.
 bool picks(const TrialPlace& place, const ir::Value& result, const Expected* expected, size_t k);
-// Result `k` of the step of which only the elements are read at positions where something is expected, zeros elsewhere.
-// REQUIRES picks().
+// Result `k` of the step of which only the elements at ascending positions are read, zeros elsewhere.
 Result<Tensor> picked_result(runtime::Session& session, size_t step, size_t k, const ir::Value& result,
-                             const Expected& expected, const TrialPlace& place);
+                             std::span<const int64_t> positions, const TrialPlace& place);
+// Where something is expected of result `k`, and the seeded parts that other answers are held against.
+std::vector<int64_t> positions_to_read(const ir::Value& result, const Expected& expected, size_t k);
 
 }  // namespace peri::tune

@@ -2,6 +2,7 @@
 #include "tune/cache.hpp"
 
 #include <sqlite3.h>
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -89,8 +90,9 @@ struct Cache::State {
   Db db;  // outlives its statements
   Statement find, store;
   std::string file, machine, trouble;
-  int64_t damaged = 0;                                               // rows that were found and not believed
-  std::optional<std::set<std::pair<std::string, std::string>>> own;  // renewing: what store() was given
+  int64_t damaged = 0;  // rows that were found and not believed
+  // Renewing: kind, subject and candidate of the rows that were written since.
+  std::optional<std::set<std::array<std::string, 3>>> own;
 
   // One step of a query; what SQLite finds wrong with the file is told.
   bool row(sqlite3_stmt* q) {
@@ -105,10 +107,12 @@ struct Cache::State {
     put_text(q, 3, hex64(hash_text(r.subject)));
     put_text(q, 4, r.candidate);
   }
+  // What was found by trying or asking is found anew; the machine's peaks and the texts of problems stay what they are.
+  static bool renewed(const Row& r) { return r.kind == kTiming || r.kind == kSamples || r.kind == kResolved; }
   // The value of a row as `read` understands it; a damaged row is none.
   template <class T>
   std::optional<T> recall(const Row& r, Result<T> (*read)(const Json&)) {
-    if (!find) return std::nullopt;
+    if (!find || (own && renewed(r) && !own->contains({r.kind, r.subject, r.candidate}))) return std::nullopt;
     put_key(find.get(), r);
     std::optional<T> out;
     if (row(find.get())) {
@@ -130,6 +134,7 @@ struct Cache::State {
     put_text(store.get(), 6, checksum(r, value));
     if (sqlite3_step(store.get()) != SQLITE_DONE) tell("does not take a row");
     sqlite3_reset(store.get());
+    if (own) own->insert({r.kind, r.subject, r.candidate});
   }
   void tell(const char* what) {
     if (!trouble.empty()) return;
@@ -176,14 +181,12 @@ std::unique_ptr<Cache> Cache::open(const std::string& folder, std::string machin
 }
 
 std::optional<Evidence> Cache::find(const std::string& problem, const std::string& candidate) {
-  if (state_->own && !state_->own->contains({problem, candidate})) return std::nullopt;
   return state_->recall<Evidence>({kTiming, state_->machine, problem, candidate}, read_evidence);
 }
 
 void Cache::store(const std::string& problem, const std::string& candidate, const Evidence& evidence) {
   if (!check_evidence(evidence).ok()) return;
   state_->keep({kTiming, state_->machine, problem, candidate}, evidence_text(evidence));
-  if (state_->own) state_->own->insert({problem, candidate});
 }
 
 std::optional<SampleVerdict> Cache::find_samples(const std::string& kernel) {
@@ -213,11 +216,11 @@ std::optional<std::string> Cache::find_problem(const std::string& hash) {
   return state_->recall<std::string>({kProblem, "", hash, ""}, read_problem);
 }
 
-void Cache::store_problem(const problem::Problem& p) {
-  if (problem::name(p).find('@') == std::string::npos) return;
+void Cache::store_problem(const ir::Graph& region, const std::vector<bool>& weights) {
+  if (problem::name(region, weights).find('@') == std::string::npos) return;
   JsonWriter w;
-  w.begin_object().field("problem", problem::text(p)).end_object();
-  state_->keep({kProblem, "", problem::hash(p), ""}, w.take());
+  w.begin_object().field("problem", problem::text(region, weights)).end_object();
+  state_->keep({kProblem, "", problem::hash(region, weights), ""}, w.take());
 }
 
 namespace {

@@ -23,7 +23,8 @@ std::string machine_key(const device::Target& target);
 class Cache {
  public:
   // `folder` is made if it is missing; the file is timings.sqlite in it. `machine` names what timings hold for.
-  // `renew`: find() gives only what this object was given, so that candidates are tried again and their rows replaced.
+  // `renew`: of candidates, samples and what libraries chose only what this object was given is found, so that all of
+  // it is tried and asked again and its rows replaced.
   static std::unique_ptr<Cache> open(const std::string& folder, std::string machine, bool renew = false);
   ~Cache();
   // "" if it reads and writes; else what is wrong, for the build's notes: a whole sentence.
@@ -39,7 +40,7 @@ class Cache {
   void store_resolved(const std::string& problem, const std::string& candidate, const Resolved& resolved);
   // The text of a problem by its hash: for one that no line says.
   std::optional<std::string> find_problem(const std::string& hash);
-  void store_problem(const problem::Problem& problem);
+  void store_problem(const ir::Graph& region, const std::vector<bool>& weights);
   // What this machine was found to sustain, by this program since the machine was started (see peaks_hold_for()).
   std::optional<bench::Peaks> find_peaks(const std::string& holds_for);
   void store_peaks(const std::string& holds_for, const bench::Peaks& peaks);

@@ -18,7 +18,7 @@ namespace peri::tune {
 
 namespace {
 // What verdicts mean: raised when candidates are judged in another way, so that older ones are not taken for it.
-constexpr int kJudge = 7;
+constexpr int kJudge = 8;
 
 // This program as it stands on the disk.
 std::string program_key() {

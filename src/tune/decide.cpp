@@ -70,8 +70,11 @@ const SampleVerdict& Tuner::State::samples(const kernels::Kernel& kernel, const 
     if (cache && v->lasting) cache->store_samples(name, *v);
     stats.sample_seconds += seconds_since(start);
   }
-  stats.kernels[std::string(kernel.name)].samples = v->samples;
-  stats.kernels[std::string(kernel.name)].failed = v->failed;
+  KernelRuns& told = stats.kernels[std::string(kernel.name)];
+  told.samples = v->samples;
+  told.samples_left_out = v->left_out;
+  told.samples_unmade = v->unmade;
+  told.failed = v->failed;
   ++stats.kernels_sampled;
   stats.sample_runs += v->samples;
   stats.kernels_refused += !v->failed.empty();
@@ -87,7 +90,7 @@ std::vector<Verdict> Tuner::State::judged(const ir::Graph& region, const std::ve
   for (size_t k = 0; k < fresh.size(); ++k) left[k] = k;
   std::vector<const Candidate*> list(fresh.begin(), fresh.end());
   std::vector<bool> settled(fresh.size(), false);
-  if (cache) cache->store_problem({region.clone(), constant});
+  if (cache) cache->store_problem(region, constant);
   const Told told = [&](size_t at, const Verdict* v) {
     if (!v) return;
     const size_t k = left[at];

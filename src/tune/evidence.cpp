@@ -15,6 +15,7 @@ void each_fact(Fact&& fact) {
   fact("visits", &Evidence::visits);
   fact("clock_mhz", &Evidence::clock_mhz);
   fact("spread", &Evidence::spread);
+  fact("floor_ms", &Evidence::floor_ms);
   fact("untimed", &Evidence::untimed);
   fact("max_error", &Evidence::max_error);
   fact("rejected", &Evidence::rejected);
@@ -75,6 +76,7 @@ Status check_evidence(const Evidence& e) {
   const auto known = [](double v) { return std::isfinite(v) && (v >= 0 || v == -1); };
   if (!known(e.time_ms)) return invalid("a time of %g ms", e.time_ms);
   if (!known(e.spread)) return invalid("a spread of %g", e.spread);
+  if (!known(e.floor_ms)) return invalid("a floor of %g ms", e.floor_ms);
   if (!known(e.max_error)) return invalid("an error of %g of the bound", e.max_error);
   if (e.right() && e.max_error > 1) return invalid("a right answer whose error is %g of the bound", e.max_error);
   if (e.timed() == e.statistic.empty()) return invalid("a time without its statistic, or a statistic of no time");

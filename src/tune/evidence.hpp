@@ -25,6 +25,7 @@ struct Evidence {
   int64_t visits = 0;     // apart from each other; the time is that of the fastest
   int64_t clock_mhz = 0;  // of a device while it was timed; 0: not known
   double spread = -1;     // by what share of the time the next best visit was slower; -1: there was none
+  double floor_ms = -1;   // of a device that was timed: what it takes at least, by its ceilings; -1: not told
   std::string untimed;    // why a time that was measured is not believed; empty: it is
   double max_error = -1;  // largest |error| / bound found by verification; -1: not verified
   std::string rejected;   // why the candidate may not be used: wrong answer, worker died; empty: it may

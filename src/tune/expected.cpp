@@ -221,7 +221,20 @@ Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> 
   return expected_at(region, arguments, threads, sample_positions(kernels::dims_of(*region.outputs[0]), count, seed));
 }
 
-std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& a, const Tensor& b) {
+std::vector<int64_t> part_positions(int64_t count, uint64_t seed) {
+  const int64_t stretch = std::clamp<int64_t>(count / kMinParts, kPartRun, kPartStretch);
+  Rng rng(seed);
+  std::vector<int64_t> out;
+  for (int64_t begin = 0; begin < count; begin += stretch) {
+    const int64_t end = std::min(count, begin + stretch);
+    const int64_t first = begin + rng.below(std::max<int64_t>(1, end - begin - kPartRun + 1));
+    for (int64_t at = first; at < std::min(end, first + kPartRun); ++at) out.push_back(at);
+  }
+  return out;
+}
+
+std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& a, const Tensor& b,
+                                        std::span<const int64_t> among) {
   constexpr size_t kMaxDisputed = 64;
   std::vector<int64_t> out;
   const ops::RefTensor& want = expected.out[0];
@@ -229,8 +242,10 @@ std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& 
   for (int64_t at : expected.positions) radius = std::max(radius, want.floating() ? want.r(at) : 0.0);
   const double u = unit_roundoff(want.dtype);
   const std::span<const float> fa = a.dtype() == DType::kF32 ? a.as<float>() : std::span<const float>(),
-                               fb = a.dtype() == DType::kF32 ? b.as<float>() : fa;
-  for (int64_t k = 0; k < a.numel() && out.size() < kMaxDisputed; ++k) {
+                               fb = b.dtype() == DType::kF32 ? b.as<float>() : fa;
+  const int64_t count = among.empty() ? a.numel() : static_cast<int64_t>(among.size());
+  for (int64_t n = 0; n < count && out.size() < kMaxDisputed; ++n) {
+    const int64_t k = among.empty() ? n : among[static_cast<size_t>(n)];
     if (!want.floating()) {
       if (a.i64(k) != b.i64(k)) out.push_back(k);
       continue;

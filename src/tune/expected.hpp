@@ -47,9 +47,22 @@ bool may_overflow(const ops::RefTensor& want, size_t at);
 // Compares row-major results with the expectation; returns the largest |error| / radius or kAccuracy naming the
 // position.
 Result<double> compare(const Expected& expected, std::span<const Tensor> got);
-// At most 64 positions at which two whole row-major answers differ by more than both may, as far as the expectation's
-// positions tell: twice the largest radius among them. REQUIRES: expected.positions is not empty.
-std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& a, const Tensor& b);
+// Row-major answers, to be held against others'. Of an output that is too large to be brought from a device in whole,
+// `parts` are the ascending positions that were: zeros lie elsewhere. Empty: all of it.
+struct Answers {
+  std::vector<Tensor> out;
+  std::vector<std::vector<int64_t>> parts;
+};
+// Seeded positions by which an answer is judged that is not read in whole, ascending: runs of neighbours, one in each
+// stretch of at most kPartStretch elements, and at least kMinParts runs if there are as many. What is wrong in a tile
+// of 128 rows by 128 columns is hit by one of them but for one chance in thousands.
+constexpr int64_t kPartRun = 16, kPartStretch = 2048, kMinParts = int64_t{1} << 16;
+std::vector<int64_t> part_positions(int64_t count, uint64_t seed);
+// At most 64 positions at which two row-major answers differ by more than both may, as far as the expectation's
+// positions tell: twice the largest radius among them. `among`: ascending ones that are looked at; empty: all.
+// REQUIRES: expected.positions is not empty.
+std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& a, const Tensor& b,
+                                        std::span<const int64_t> among = {});
 // For answers that no reference is known of: the largest difference of two whole ones over the round-off of sums as
 // long as the region's, of terms as large as its largest element; or kAccuracy.
 Result<double> agree(const ir::Graph& region, std::span<const Tensor> a, std::span<const Tensor> b);

@@ -148,7 +148,7 @@ struct Case {
       v.evidence.rejected = (says_all ? "" : "it refuses when it is made: ") + trial.error().text();
       return v;
     }
-    std::vector<Tensor> out;
+    Answers out;
     if (terms.verify) {
       auto error = (*trial)->verify(expected ? &*expected : nullptr, &v.evidence, &out, terms.elsewhere);
       if (!error.ok()) {
@@ -160,7 +160,7 @@ struct Case {
       if (expected) {
         v.evidence.max_error = *error;
         v.evidence.positions = position_count(*expected);
-        if (v.evidence.positions > 0 && !out.empty())
+        if (v.evidence.positions > 0)
           peers.compare(index, c, *expected, given.row_major(), pool->threads(), std::move(out), &v);
         if (!v.evidence.rejected.empty()) return v;
       }
@@ -182,6 +182,7 @@ struct Case {
   Status time(const Candidate& c, Trial& trial, Evidence* e) {
     PERI_ASSIGN(const TrialPlace* const place, places.of(*c.kernel));
     const double floor = place->ceilings.floor_ms(work_of(region, c.offer.flops).least);
+    if (place->away() && floor > 0) e->floor_ms = floor;
     for (int round = 0; round < 2; ++round) {
       PERI_TRY(trial.time(alone() ? terms.budget_ms : terms.budget_ms * kVisitShare,
                           alone() ? kOnlySamples : kVisitSamples, rest, e, terms.model_bytes, least_ms(evidence())));

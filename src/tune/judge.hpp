@@ -30,9 +30,11 @@ struct Terms {
 };
 
 struct SampleVerdict {
-  int64_t samples = 0;  // runs that were right
+  int64_t samples = 0;  // offers for samples that ran and were right
   std::string failed;   // the first that was not, with its error; empty: none
   bool lasting = true;
+  int64_t left_out = 0;  // offers that were not run: on a device a part of them is
+  int64_t unmade = 0;    // offers that could not be run here: another ISA, or refused as they were made
 };
 
 // Told before a candidate is tried (null) and with its verdict. A verdict may be told again when a later comparison

@@ -5,6 +5,7 @@
 
 namespace peri::tune {
 
+using exec::first_difference;
 using exec::from_layout;
 using exec::physical_dims;
 using exec::to_layout;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tune/layouts.hpp"
+
 namespace peri::tune {
 
 namespace {
@@ -12,9 +14,21 @@ bool is_setting_of(const Candidate& a, const Candidate& b) {
          a.offer.inputs == b.offer.inputs &&
          kernels::derived_config(*a.kernel, a.offer.config) == kernels::derived_config(*b.kernel, b.offer.config);
 }
-bool same_bits(std::span<const Tensor> a, std::span<const Tensor> b) {
-  for (size_t k = 0; k < a.size(); ++k)
-    if (a[k].dtype() != DType::kString && !std::ranges::equal(a[k].bytes(), b[k].bytes())) return false;
+// Of what was read of both.
+bool same_bits(const Answers& a, const Answers& b) {
+  for (size_t k = 0; k < a.out.size(); ++k) {
+    const std::vector<int64_t>& parts = a.parts[k].empty() ? b.parts[k] : a.parts[k];
+    if (a.parts[k] == b.parts[k]) {
+      if (first_difference(a.out[k], b.out[k])) return false;
+      continue;
+    }
+    const auto size = static_cast<size_t>(dtype_size(a.out[k].dtype()));
+    const auto element = [&](const Answers& of, int64_t at) {
+      return of.out[k].bytes().subspan(static_cast<size_t>(at) * size, size);
+    };
+    for (const int64_t at : parts)
+      if (!std::ranges::equal(element(a, at), element(b, at))) return false;
+  }
   return true;
 }
 }  // namespace
@@ -36,16 +50,18 @@ Peers::Answer* Peers::find(const Candidate& c, bool same_provider) {
 
 // False: the peer was wrong, and is gone. An error: this answer is wrong.
 Result<bool> Peers::agrees(Answer* peer, const Expected& whole, std::span<const Tensor> arguments, int threads,
-                           std::span<const Tensor> out) {
+                           const Answers& answers) {
+  const std::span<const Tensor> out = answers.out, other = peer->answers.out;
   for (size_t k = 0; k < out.size(); ++k) {
     const Expected& e = expected_of(whole, k);
     if (e.positions.empty()) continue;
-    const std::vector<int64_t> disputed = disputed_positions(e, peer->out[k], out[k]);
+    const std::vector<int64_t>& parts = answers.parts[k].empty() ? peer->answers.parts[k] : answers.parts[k];
+    const std::vector<int64_t> disputed = disputed_positions(e, other[k], out[k], parts);
     if (disputed.empty()) continue;
     auto exact = expected_at(e.region ? *e.region : region_, arguments, threads, disputed);
     if (!exact.ok()) return refused("cannot be judged: %s", exact.error().text().c_str());
     const auto mine = tune::compare(*exact, out.subspan(k, 1));
-    const auto theirs = tune::compare(*exact, {&peer->out[k], 1});
+    const auto theirs = tune::compare(*exact, other.subspan(k, 1));
     if (!theirs.ok()) revoke(peer, theirs.error().text());
     if (!mine.ok()) return mine.error();
     if (!theirs.ok()) return false;
@@ -54,9 +70,9 @@ Result<bool> Peers::agrees(Answer* peer, const Expected& whole, std::span<const 
 }
 
 void Peers::compare(size_t index, const Candidate& c, const Expected& expected, std::span<const Tensor> arguments,
-                    int threads, std::vector<Tensor> out, Verdict* v) {
+                    int threads, Answers answers, Verdict* v) {
   for (const Answer& a : answers_)
-    if (is_setting_of(c, *a.candidate) && !same_bits(a.out, out)) {
+    if (is_setting_of(c, *a.candidate) && !same_bits(a.answers, answers)) {
       v->evidence.rejected = "a setting changes bits: its answer is not that of " + a.candidate->id();
       return;
     }
@@ -64,7 +80,7 @@ void Peers::compare(size_t index, const Candidate& c, const Expected& expected, 
     while (v->evidence.compared_with.empty()) {
       Answer* peer = find(c, same_provider);
       if (!peer) break;
-      const Result<bool> same = agrees(peer, expected, arguments, threads, out);
+      const Result<bool> same = agrees(peer, expected, arguments, threads, answers);
       if (!same.ok()) {
         v->evidence.rejected = same.error().text();
         return;
@@ -77,16 +93,16 @@ void Peers::compare(size_t index, const Candidate& c, const Expected& expected, 
       theirs.evidence.compared_with = c.id();
       tell(peer->index, theirs);
     }
-  if (!find(c, true)) answers_.push_back({index, &c, std::move(out)});
+  if (!find(c, true)) answers_.push_back({index, &c, std::move(answers)});
 }
 
-void Peers::compare_alone(size_t index, const Candidate& c, const std::string& why, std::vector<Tensor> out,
-                          Verdict* v) {
+void Peers::compare_alone(size_t index, const Candidate& c, const std::string& why, Answers answers, Verdict* v) {
+  const std::vector<Tensor>& out = answers.out;
   v->evidence.rejected = "cannot be judged: " + why + ", and no other provider gives the same answer";
   v->lasting = false;  // another provider may come, in a build that asks for more than this one
   for (Answer& a : answers_) {
     if (a.candidate->kernel->provider == c.kernel->provider) continue;
-    const Result<double> far = agree(region_, a.out, out);
+    const Result<double> far = agree(region_, a.answers.out, out);
     if (!far.ok()) continue;
     v->evidence.rejected.clear();
     v->lasting = true;
@@ -97,16 +113,16 @@ void Peers::compare_alone(size_t index, const Candidate& c, const std::string& w
   }
   Answer* own = find(c, true);
   if (!own) {
-    answers_.push_back({index, &c, std::move(out)});
+    answers_.push_back({index, &c, std::move(answers)});
     return;
   }
   const Evidence& known = known_[own->index].evidence;
   if (v->evidence.right()) {
-    if (!known.right() && agree(region_, own->out, out).ok())
+    if (!known.right() && agree(region_, own->answers.out, out).ok())
       confirm(own, v->evidence.compared_with, v->evidence.max_error);
     return;
   }
-  const Result<double> far = agree(region_, own->out, out);
+  const Result<double> far = agree(region_, own->answers.out, out);
   if (!far.ok()) return;
   v->evidence.max_error = *far;
   if (known.right()) {

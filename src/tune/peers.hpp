@@ -19,26 +19,25 @@ class Peers {
   const std::vector<Verdict>& known() const { return known_; }
   void tell(size_t index, const Verdict& verdict);
 
-  // Holds a whole answer that was right at the positions of `expected` against another's. Where the two differ by more
-  // than their bounds, the reference decides; a verdict told before may be revoked.
+  // Holds an answer, whole or in large parts, that was right at the positions of `expected` against another's. Where
+  // the two differ by more than their bounds, the reference decides; a verdict told before may be revoked.
   void compare(size_t index, const Candidate& c, const Expected& expected, std::span<const Tensor> arguments,
-               int threads, std::vector<Tensor> out, Verdict* verdict);
+               int threads, Answers answers, Verdict* verdict);
   // Where there is no reference, and `why`: right is what two providers give.
-  void compare_alone(size_t index, const Candidate& c, const std::string& why, std::vector<Tensor> out,
-                     Verdict* verdict);
+  void compare_alone(size_t index, const Candidate& c, const std::string& why, Answers answers, Verdict* verdict);
 
  private:
   // The answer of the first right candidate of a provider.
   struct Answer {
     size_t index = 0;
     const Candidate* candidate = nullptr;
-    std::vector<Tensor> out;
+    Answers answers;
     bool apart = false;                                  // one of another provider agreed
     std::vector<std::pair<size_t, Verdict>> alike = {};  // of the same provider, waiting for its confirmation
   };
   Answer* find(const Candidate& c, bool same_provider);
   Result<bool> agrees(Answer* peer, const Expected& whole, std::span<const Tensor> arguments, int threads,
-                      std::span<const Tensor> out);
+                      const Answers& answers);
   void confirm(Answer* answer, const std::string& by, double far);
   void revoke(Answer* answer, const std::string& why);
 

@@ -26,6 +26,8 @@ constexpr std::string_view kAnchors[] = {
     "y = conv(x, w, b); output y }",
     "graph { input x: f32[1,24,9,11]; const w: f32[24,24,3,3] = seeded(0.1, 1); y = conv(x, w) {pads=[1,1,1,1]}; "
     "output y }",
+    "graph { input x: f32[2,6,7,9]; const w: f32[6,6,3,3] = seeded(0.2, 1); y = conv(x, w) {pads=[1,1,1,1]}; output y "
+    "}",
     "graph { input x: f32[2,24,9,8]; const w: f32[24,1,3,3] = seeded(0.3, 1); y = conv(x, w) {pads=[1,1,1,1], "
     "group=24}; output y }",
     "graph { input x: f32[1,3,17,19]; const w: f32[20,3,3,3] = seeded(0.2, 1); const b: f32[20] = seeded(0.5, 2); "

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "exec/cuda_code.hpp"
 #include "problem/problem.hpp"
@@ -30,21 +31,27 @@ bool prepared(SampleProblem* p) {
 }
 
 // On a device, where the code of each configuration of each problem is compiled by itself, a part of the samples: those
-// of the kernel itself, of the others every eighth by the best guess for it, and every other configuration once. The
-// host runs all of them in CI (tests/tune/cuda_text_test.cpp).
+// of the kernel itself, of the others every eighth by the best guess for it, and every other configuration once. What
+// could not be made does not count: the next one runs in its place. The host runs all of them in CI
+// (tests/tune/cuda_text_test.cpp).
 class Share {
  public:
   Share(const TrialPlace& place, size_t own) : all_(!place.away()), own_(own) {}
-  bool takes(size_t problem, size_t offer, const std::string& config) {
+  bool takes(size_t problem, size_t offer, const std::string& config) const {
     if (all_ || (problem < own_ && offer == 0)) return true;
-    return offer == 0 ? taken_++ % kOneOf == 0 : !seen_[config]++;
+    return offer == 0 ? to_leave_ == 0 : !seen_.contains(config);
   }
+  void ran(size_t problem, size_t offer, const std::string& config) {
+    if (offer > 0) seen_.insert(config);
+    if (offer == 0 && problem >= own_) to_leave_ = kOneOf - 1;
+  }
+  void left(size_t offer) { to_leave_ -= offer == 0 && to_leave_ > 0; }
 
  private:
   static constexpr size_t kOneOf = 8;
   bool all_;
-  size_t own_, taken_ = 0;
-  std::map<std::string, int> seen_;
+  size_t own_, to_leave_ = 0;
+  std::set<std::string, std::less<>> seen_;
 };
 
 // Has the code of all offers that will be tried compiled.
@@ -53,32 +60,47 @@ void foresee(const kernels::Kernel& kernel, const TrialPlace& place, Share share
   for (size_t n = 0; n < problems.size() && place.away(); ++n) {
     const kernels::Problem problem{&problems[n]->region, problems[n]->constant};
     const auto offers = kernel.offer(problem, place.target);
-    for (size_t k = 0; offers.ok() && k < offers->size(); ++k)
-      if (const std::string& config = (*offers)[k].config; share.takes(n, k, config))
-        exec::foresee_code(kernel, problem, config, place.target, true);
+    for (size_t k = 0; offers.ok() && k < offers->size(); ++k) {
+      const std::string& config = (*offers)[k].config;
+      if (!share.takes(n, k, config)) {
+        share.left(k);
+        continue;
+      }
+      exec::foresee_code(kernel, problem, config, place.target, true);
+      share.ran(n, k, config);
+    }
   }
 }
 
-// The error of the first offer of the kernel for this problem that is wrong; counts the others in *right.
+// The error of the first offer of the kernel for this problem that is wrong; counts the others in *verdict.
 Status check_problem(const kernels::Kernel& kernel, const TrialPlace& place, SampleProblem* p, size_t number,
-                     Share* share, ThreadPool* pool, int64_t* right) {
+                     Share* share, ThreadPool* pool, SampleVerdict* verdict) {
   auto offers = kernel.offer({&p->region, p->constant}, place.target);
   if (!offers.ok() || offers->empty() || !prepared(p)) return Ok{};
   for (size_t k = 0; k < offers->size(); ++k) {
     kernels::Offer& o = (*offers)[k];
-    if (!share->takes(number, k, o.config)) continue;
-    if (!place.target.has(o.requires_isa)) continue;
+    if (!share->takes(number, k, o.config)) {
+      share->left(k);
+      ++verdict->left_out;
+      continue;
+    }
     o.inputs.resize(p->region.inputs.size());
     o.outputs.resize(p->region.outputs.size());
     const Candidate c{&kernel, std::move(o)};
-    auto trial = Trial::create(p->region, p->constant, c, &*p->given, place, pool);
+    const bool here = place.target.has(c.offer.requires_isa);
+    auto trial = here ? Trial::create(p->region, p->constant, c, &*p->given, place, pool)
+                      : Result<std::unique_ptr<Trial>>(refused("the target has no such instructions"));
     const auto late = [](ErrorKind kind) { return kind == ErrorKind::kRefused || kind == ErrorKind::kUnsupported; };
-    if (!trial.ok() && late(trial.error().kind)) continue;
+    if (!trial.ok() && late(trial.error().kind)) {
+      ++verdict->unmade;
+      continue;
+    }
     if (!trial.ok()) return Error(trial.error().kind, "{" + c.offer.config + "} " + trial.error().text());
     Evidence evidence;
     auto error = (*trial)->verify(&*p->expected, &evidence);
     if (!error.ok()) return Error(error.error().kind, "{" + c.offer.config + "} " + error.error().text());
-    ++*right;
+    share->ran(number, k, c.offer.config);
+    ++verdict->samples;
   }
   return Ok{};
 }
@@ -99,7 +121,7 @@ SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& pla
   foresee(kernel, place, share, problems);
   for (size_t n = 0; n < problems.size() && v.failed.empty(); ++n) {
     SampleProblem& p = *problems[n];
-    const Status right = check_problem(kernel, place, &p, n, &share, pool, &v.samples);
+    const Status right = check_problem(kernel, place, &p, n, &share, pool, &v);
     if (right.ok()) continue;
     v.failed = "wrong on a sample: " + right.error().text() + " in " + problem::text(p.region, p.constant);
     v.lasting = right.error().kind != ErrorKind::kMemory;

@@ -2,14 +2,18 @@
 #include "tune/trial.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
+#include "base/clock.hpp"
 #include "bench/measure.hpp"
 #include "exec/entry.hpp"
 #include "runtime/engine.hpp"
 #include "tune/away.hpp"
 #include "tune/chains.hpp"
 #include "tune/one_step.hpp"
+#include "tune/rivals.hpp"
+#include "tune/sharing.hpp"
 
 namespace peri::tune {
 
@@ -66,10 +70,8 @@ struct Trial::State {
   std::vector<uint64_t> first_sums;         // of a device: checksums of the first run's results
   std::vector<std::unique_ptr<Made>> made;  // the first with every sharing that is offered
 
-  bool floats(size_t output) const { return is_float(region->outputs[output]->type.dtype); }
-  std::vector<int> offered() const;
+  std::vector<int> offered() const { return sharing_of(*region, candidate.offer); }
   std::vector<Form> forms(bool brief) const;
-  Status check_sharing() const;
   Result<Made*> engine_with(const std::vector<int>& shared);
   Status run(Made* m, const Form& form);
   Status check_arguments(Made* m, const Form& form) const;
@@ -77,6 +79,7 @@ struct Trial::State {
   Result<Held> held(Made* m, int32_t buffer) const;
   Result<Tensor> answer(Made* m, size_t k) const;
   Result<Tensor> row_major(const Tensor& physical, size_t k) const;
+  Status take_answer(Made* m, size_t k, const Expected* expected, Answers* answers, std::vector<Tensor>* first) const;
   Status same_bits(Made* m, const std::vector<Tensor>& first, const Form& form) const;
   Status cool(Made* m, std::span<const std::byte> rest) const;
   Status time_away(Made* m, double budget_ms, int64_t least_rounds, double model_bytes, double best_ms,
@@ -84,35 +87,6 @@ struct Trial::State {
 };
 Trial::Trial() : state_(std::make_unique<State>()) {}
 Trial::~Trial() = default;
-
-// What an engine relies on when it lets a result share an argument's memory.
-Status Trial::State::check_sharing() const {
-  const std::vector<int>& in_place = candidate.offer.in_place;
-  if (!in_place.empty() && in_place.size() != region->outputs.size())
-    return wrong(format("it offers sharing of %zu results of %zu", in_place.size(), region->outputs.size()));
-  for (size_t k = 0; k < in_place.size(); ++k) {
-    if (in_place[k] < 0) continue;
-    const size_t i = static_cast<size_t>(in_place[k]);
-    const bool same = i < region->inputs.size() && !weights[i] &&
-                      region->inputs[i]->type.dtype == region->outputs[k]->type.dtype &&
-                      product(*region->inputs[i]->type.shape) == product(*region->outputs[k]->type.shape);
-    if (!same) return wrong(format("it offers output %zu in the memory of input %zu, which is none of its kind", k, i));
-  }
-  return Ok{};
-}
-
-// The sharing that an engine does: of floats of the same dims and layout, and no argument's memory twice.
-std::vector<int> Trial::State::offered() const {
-  const kernels::Offer& o = candidate.offer;
-  std::vector<int> out(region->outputs.size(), -1);
-  for (size_t k = 0; k < o.in_place.size(); ++k) {
-    if (o.in_place[k] < 0 || !floats(k) || std::find(out.begin(), out.end(), o.in_place[k]) != out.end()) continue;
-    const size_t i = static_cast<size_t>(o.in_place[k]);
-    if (*region->inputs[i]->type.shape == *region->outputs[k]->type.shape && o.inputs[i] == o.outputs[k])
-      out[k] = o.in_place[k];
-  }
-  return out;
-}
 
 std::vector<Form> Trial::State::forms(bool brief) const {
   const bool cheap = flops <= kMaxSerialFlops;
@@ -181,7 +155,7 @@ Result<std::unique_ptr<Trial>> Trial::create(const ir::Graph& region, const std:
   s.pool = pool;
   s.choosing = choosing;
   for (const ir::Node* n : region.nodes) s.flops += ops::cost_of(*n).flops;
-  PERI_TRY(s.check_sharing());
+  PERI_TRY(check_sharing(region, weights, c.offer));
   auto made = s.engine_with(s.offered());
   if (!made.ok()) {
     Error e = std::move(made).error();
@@ -255,12 +229,31 @@ Result<Tensor> Trial::State::row_major(const Tensor& physical, size_t k) const {
   return from_layout(physical, candidate.offer.outputs[k], kernels::dims_of(*region->outputs[k]));
 }
 
+// Result `k` as it lies in memory and row-major; what is too large is read in parts and leaves nothing in `first`.
+Status Trial::State::take_answer(Made* m, size_t k, const Expected* expected, Answers* answers,
+                                 std::vector<Tensor>* first) const {
+  const ir::Value& v = *region->outputs[k];
+  Tensor t, &out = answers->out.emplace_back();
+  std::vector<int64_t>& parts = answers->parts.emplace_back();
+  if (candidate.offer.outputs[k].row_major() && picks(place, v, expected, k)) {
+    parts = positions_to_read(v, *expected, k);
+    PERI_ASSIGN(out, picked_result(*m->session, m->one.step, k, v, parts, place));
+  } else {
+    PERI_ASSIGN(t, answer(m, k));
+    PERI_ASSIGN(out, row_major(t, k));
+  }
+  first->push_back(std::move(t));
+  return Ok{};
+}
+
+// Elements count; what pads a layout, or the last byte, may be anything.
 Status Trial::State::same_bits(Made* m, const std::vector<Tensor>& first, const Form& form) const {
+  std::vector<uint64_t> sums;
   if (place.checksums) {
-    PERI_ASSIGN(const std::vector<uint64_t> now, written_sums(*m->session, m->one.step, *place.checksums));
-    if (now == first_sums) return Ok{};
+    PERI_ASSIGN(sums, written_sums(*m->session, m->one.step, *place.checksums));
   }
   for (size_t k = 0; k < first.size(); ++k) {
+    if (!sums.empty() && sums[k] == first_sums[k]) continue;
     if (!first[k].defined())
       return wrong(format("output %zu depends on which run it is", k)).expecting("the same bits");
     if (first[k].bytes().empty()) continue;
@@ -269,10 +262,9 @@ Status Trial::State::same_bits(Made* m, const std::vector<Tensor>& first, const 
     PERI_ASSIGN(const Tensor now, answer(m, k));
     PERI_ASSIGN(const Tensor a, row_major(first[k], k));
     PERI_ASSIGN(const Tensor b, row_major(now, k));
-    const auto at = std::mismatch(a.bytes().begin(), a.bytes().end(), b.bytes().begin()).first;
-    if (at == a.bytes().end()) continue;  // padding of a layout may hold anything
-    const int64_t element = (at - a.bytes().begin()) * 8 / dtype_bits(a.dtype());
-    return wrong(format("output %zu at %lld depends on %s", k, static_cast<long long>(element),
+    const std::optional<int64_t> element = first_difference(a, b);
+    if (!element) continue;
+    return wrong(format("output %zu at %lld depends on %s", k, static_cast<long long>(*element),
                         form.shares()  ? "whether results share memory of arguments"
                         : place.away() ? "which run it is"
                                        : "the order of tasks"))
@@ -281,7 +273,7 @@ Status Trial::State::same_bits(Made* m, const std::vector<Tensor>& first, const 
   return Ok{};
 }
 
-Result<double> Trial::verify(const Expected* expected, Evidence* evidence, std::vector<Tensor>* outputs, bool brief) {
+Result<double> Trial::verify(const Expected* expected, Evidence* evidence, Answers* answers, bool brief) {
   State& s = *state_;
   std::vector<Tensor> first;
   double worst = 0;
@@ -297,25 +289,12 @@ Result<double> Trial::verify(const Expected* expected, Evidence* evidence, std::
     if (s.place.checksums) {
       PERI_ASSIGN(s.first_sums, written_sums(*m->session, m->one.step, *s.place.checksums));
     }
-    std::vector<Tensor> answers;
-    bool whole = true;
-    for (size_t k = 0; k < s.region->outputs.size(); ++k) {
-      const ir::Value& v = *s.region->outputs[k];
-      if (s.candidate.offer.outputs[k].row_major() && picks(s.place, v, expected, k)) {
-        PERI_ASSIGN(answers.emplace_back(), picked_result(*m->session, m->one.step, k, v, *expected, s.place));
-        first.emplace_back();
-        whole = false;
-        continue;
-      }
-      PERI_ASSIGN(Tensor t, s.answer(m, k));
-      PERI_ASSIGN(Tensor row_major, s.row_major(t, k));
-      answers.push_back(std::move(row_major));
-      first.push_back(std::move(t));
-    }
+    Answers own;
+    for (size_t k = 0; k < s.region->outputs.size(); ++k) PERI_TRY(s.take_answer(m, k, expected, &own, &first));
     if (expected) {
-      PERI_ASSIGN(worst, compare(*expected, answers));
+      PERI_ASSIGN(worst, compare(*expected, own.out));
     }
-    if (outputs && whole) *outputs = std::move(answers);
+    if (answers) *answers = std::move(own);
   }
   return worst;
 }
@@ -386,7 +365,18 @@ Status Trial::time(double budget_ms, int64_t least_samples, std::span<const std:
     schedule.before = [&] {
       if (cooled.ok()) cooled = s.cool(m, rest);
     };
-  PERI_ASSIGN(const auto samples, bench::time_runs(schedule, [&] { return m->session->repeat(m->one.step); }));
+  // What no rival of the best is needs no more than the least samples to tell.
+  int64_t runs = 0;
+  double least_ms = INFINITY;
+  const auto step = [&]() -> Status {
+    const int64_t start = now_ns();
+    PERI_TRY(m->session->repeat(m->one.step));
+    least_ms = std::min(least_ms, seconds_since(start) * 1e3);
+    ++runs;
+    return Ok{};
+  };
+  const auto far = [&] { return best_ms > 0 && runs > least_samples && least_ms > kMaxRivalRatio * best_ms; };
+  PERI_ASSIGN(const auto samples, bench::time_runs(schedule, step, far));
   PERI_TRY(std::move(cooled));
   evidence->time_ms = stats::quantile(samples, kTimeQuantile);
   evidence->statistic = kTimeStatistic;

@@ -90,10 +90,11 @@ class Tuner {
   // Measured time of bringing a tensor of these dims from one layout to another, in ms.
   double convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from, const ir::Layout& to);
 
-  // What was done to know a kernel: right runs on samples, runs on problems, of these with results in the memory of
-  // arguments, and why none of its candidates is taken.
+  // What was done to know a kernel: offers for samples that ran and were right, that were left out and that could not
+  // be made; runs on problems, of these with results in the memory of arguments, and why none of its candidates is
+  // taken.
   struct KernelRuns {
-    int64_t samples = 0, runs = 0, shared_runs = 0;
+    int64_t samples = 0, samples_left_out = 0, samples_unmade = 0, runs = 0, shared_runs = 0;
     std::string failed;
   };
   struct Stats {

@@ -196,17 +196,26 @@ Result<Verdict> read_verdict(const Json& json) {
 
 std::string samples_text(const SampleVerdict& v) {
   JsonWriter w;
-  w.begin_object().field("right", v.samples).field("failed", v.failed).field("lasting", v.lasting).end_object();
+  w.begin_object()
+      .field("right", v.samples)
+      .field("left_out", v.left_out)
+      .field("unmade", v.unmade)
+      .field("failed", v.failed)
+      .field("lasting", v.lasting)
+      .end_object();
   return w.take();
 }
 
 Result<SampleVerdict> read_samples(const Json& json) {
   SampleVerdict v;
   PERI_ASSIGN(v.samples, json.get_int("right"));
+  PERI_ASSIGN(v.left_out, json.get_int("left_out"));
+  PERI_ASSIGN(v.unmade, json.get_int("unmade"));
   PERI_ASSIGN(const std::string_view failed, json.get_string("failed"));
   PERI_ASSIGN(v.lasting, json.get_bool("lasting"));
   v.failed = failed;
-  if (v.samples < 0) return invalid("%lld right samples", static_cast<long long>(v.samples));
+  for (const int64_t n : {v.samples, v.left_out, v.unmade})
+    if (n < 0) return invalid("%lld samples", static_cast<long long>(n));
   return v;
 }
 

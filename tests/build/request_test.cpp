@@ -11,6 +11,7 @@
 
 #include "base/thread_pool.hpp"
 #include "build/explain.hpp"
+#include "build/machine.hpp"
 #include "build/open.hpp"
 #include "build/proof.hpp"
 #include "build/subject.hpp"
@@ -101,12 +102,52 @@ TEST(Explanation, SumsItsSteps) {
   const auto e = explain(proof, false);
   ASSERT_TRUE(e.ok()) << e.error().text();
   double floor = 0;
-  for (const ExplainedStep& s : e->steps) floor += s.floor;
+  for (const ExplainedStep& s : e->steps) floor += s.floor.value_or(0);
   EXPECT_GT(floor, 0);
   EXPECT_NEAR(e->floor, floor, 1e-9 * floor);
   EXPECT_EQ(e->ms, 0);
   EXPECT_NE(e->text().find("none measured (built without tuning)"), std::string::npos);
   EXPECT_FALSE(explain(parse_json("{}").value(), false).ok());
+}
+
+// A step of a device is priced by what that device cannot leave out, as it was told when it was timed; where nobody
+// told it, there is no floor, and it is said.
+TEST(Explanation, FloorsAreThoseOfTheDeviceAStepRunsOn) {
+  const auto explained = [](const char* evidence, const char* device) {
+    static Json proof;
+    std::string text = R"({"machine": )";
+    JsonWriter machine;
+    write_machine(machine, machine_facts());
+    text += machine.take() + R"(, "threads": 1, "ceilings": )";
+    JsonWriter ceilings;
+    bench::write_ceilings(ceilings, bench::machine_ceilings(1));
+    text += ceilings.take() + R"(, "peaks": )";
+    JsonWriter peaks;
+    bench::write_peaks(peaks, bench::measure_peaks(1, 0.01));
+    text += peaks.take() + R"(, "verification": {"steps": 1, "steps_verified": 1, "steps_of_earlier_builds": 0},
+      "steps": [{"name": "y", "chosen": "k@1 {}", )" +
+            std::string(device) + R"("evidence": )" + evidence + R"(, "work": {"flops": 1e12, "algorithm_flops": 1e12,
+      "least_flops": 1e12, "narrow": false, "bytes": 1e9}}]})";
+    proof = parse_json(text).value();
+    auto e = explain(proof, false);
+    EXPECT_TRUE(e.ok()) << e.error().text();
+    return std::move(*e);
+  };
+  const Explanation host = explained(R"({"time_ms": 1, "statistic": "p20"})", "");
+  EXPECT_GT(host.floor, 10) << "a teraflop on one thread";
+  EXPECT_EQ(host.floorless, 0u);
+  const Explanation told =
+      explained(R"({"time_ms": 1, "statistic": "slope", "floor_ms": 0.75})", R"("device": "cuda", )");
+  EXPECT_EQ(told.floor, 0.75);
+  EXPECT_EQ(told.sustained, 0);
+  EXPECT_EQ(told.away, 1u);
+  EXPECT_NE(told.text().find("floor 0.750 ms, 1 thread"), std::string::npos) << told.text();
+  const Explanation untold = explained(R"({"time_ms": 1, "statistic": "slope"})", R"("device": "cuda", )");
+  EXPECT_EQ(untold.floor, 0);
+  EXPECT_FALSE(untold.steps[0].floor);
+  EXPECT_NE(untold.text().find("(of 1 steps on a device it is not known)"), std::string::npos) << untold.text();
+  const std::string json = explanation_json("e", *untold.steps[0].step, untold);
+  EXPECT_EQ(json.find("floor_ms", json.find("layers")), std::string::npos) << json;
 }
 
 }  // namespace

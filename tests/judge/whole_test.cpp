@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/rng.hpp"
+#include "judge/verify.hpp"
 
 namespace peri::judge {
 namespace {
@@ -170,6 +171,115 @@ TEST(Whole, ARoundingToIntegersIsLeftOpen) {
                {normal({4, 8}, 3, 1)});
   EXPECT_EQ(verdict(a).wrong, "");
   EXPECT_NE(verdict(a).left_out, "");
+}
+
+// x + c - c, where c is so large that float16 keeps a few bits of x: rounding alone moves the answer.
+Answered cancelling(double c, DType type, int64_t count = 64) {
+  Tensor x = Tensor::zeros(type, {count}).value();
+  const Tensor wide = normal({count}, 1, 3);
+  for (int64_t k = 0; k < count; ++k) x.set_f64(k, wide.f64(k));
+  const std::string t(dtype_name(type));
+  return answered("graph { input x: " + t + "[" + std::to_string(count) + "]; const c: " + t + "[1] = [" +
+                      std::to_string(c) + "]; a = add(x, c); y = sub(a, c); output y }",
+                  {x});
+}
+WholeVerdict narrow_verdict(const Answered& a) {
+  return judge_whole(a.graph, a.inputs, a.outputs, 1, DType::kF16, DType::kF16).value();
+}
+
+// 16 times what rounding does is more than the answer itself here, and 4 times a sixth of its spread.
+TEST(Whole, NoMultipleOfARoundingHidesAWrongAnswer) {
+  Answered stored = cancelling(512, DType::kF16);
+  EXPECT_EQ(verdict(stored).wrong, "");
+  for (int64_t k = 0; k < 64; ++k) stored.outputs[0].set_f64(k, 0);
+  EXPECT_NE(verdict(stored).wrong, "") << "an answer of zeros: " << verdict(stored).left_out;
+
+  Answered narrow = cancelling(512, DType::kF32);
+  EXPECT_EQ(narrow_verdict(narrow).wrong, "");
+  for (int64_t k = 0; k < 64; k += 3) narrow.outputs[0].set_f64(k, narrow.outputs[0].f64(k) + 0.9);
+  EXPECT_NE(narrow_verdict(narrow).wrong, "") << narrow_verdict(narrow).left_out;
+}
+
+// Where rounding alone moves an answer by a sixth of its spread, what lies within it is neither right nor wrong.
+TEST(Whole, WhatTheTypeDoesNotDecideIsToldAndNotCalledRight) {
+  Answered a = cancelling(2048, DType::kF32);
+  EXPECT_EQ(narrow_verdict(a).wrong, "");
+  for (int64_t k = 0; k < 64; ++k) a.outputs[0].set_f64(k, a.outputs[0].f64(k) + 1.5);
+  EXPECT_EQ(narrow_verdict(a).wrong, "");
+  EXPECT_NE(narrow_verdict(a).left_out.find("not decided by its types"), std::string::npos)
+      << narrow_verdict(a).left_out;
+  EXPECT_LT(narrow_verdict(a).error, 0);
+  for (int64_t k = 0; k < 64; ++k) a.outputs[0].set_f64(k, 100);
+  EXPECT_NE(narrow_verdict(a).wrong, "");
+}
+
+TEST(Whole, VerifyAllowsNoMoreEither) {
+  EXPECT_LE(room_for_rounding(0.9), kMaxShareOfSpread);
+  EXPECT_GT(room_for_rounding(0.01), 0.01);
+}
+
+double furthest(const ops::RefTensor& a, const ops::RefTensor& b) {
+  double far = 0;
+  for (size_t k = 0; k < a.f.size(); ++k) far = std::max(far, std::fabs(a.f[k] - b.f[k]));
+  return far;
+}
+
+// The model with layers scaled by factors that cancel: exactly the same answer, times `*scale`, of which other values
+// are rounded.
+std::vector<ops::RefTensor> scaled(const std::vector<ops::RefTensor>& in, uint64_t seed, double* scale) {
+  Rng rng(seed);
+  std::vector<ops::RefTensor> out = in;
+  *scale = 1;
+  for (size_t k = 1; k < out.size(); ++k) {
+    const double by = 1 + rng.uniform();
+    *scale *= by;
+    for (double& w : out[k].f) w *= by;
+  }
+  return out;
+}
+
+// What kTimesNarrow and its kin rest on: an engine that rounds other values than the reference is never 4 times as far
+// off, and seldom one and a half.
+TEST(Whole, TwoRoundingsErrAlike) {
+  double most = 0, beyond = 0, count = 0;
+  for (const DType type : {DType::kF16, DType::kBF16})
+    for (const int layers : {2, 6, 12}) {
+      const Answered a = deep_model(layers);
+      std::vector<ops::RefTensor> in;
+      for (const Tensor& t : a.inputs) in.push_back(ops::to_ref(t));
+      const auto exact = ops::run_reference(a.graph, in), narrow = narrow_reference(a.graph, in, type, 1);
+      ASSERT_TRUE(exact.ok() && narrow.ok());
+      for (uint64_t seed = 1; seed <= 40; ++seed) {
+        double scale = 0;
+        auto other = narrow_reference(a.graph, scaled(in, seed, &scale), type, 1);
+        ASSERT_TRUE(other.ok());
+        for (double& v : (*other)[0].f) v /= scale;
+        const double times = furthest((*other)[0], (*exact)[0]) / furthest((*narrow)[0], (*exact)[0]);
+        most = std::max(most, times);
+        beyond += times > 1.5;
+        ++count;
+      }
+    }
+  EXPECT_LE(most, kTimesNarrow);
+  EXPECT_GT(most, 1) << "a bound that nothing needs";
+  EXPECT_LE(beyond, 0.1 * count) << most;
+  RecordProperty("most", std::to_string(most));
+  RecordProperty("beyond", std::to_string(beyond / count));
+}
+
+// What kMaxShareOfSpread rests on.
+TEST(Whole, AnAnswerToOtherInputsIsFurtherOff) {
+  for (const int layers : {2, 6, 16})
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      Answered a = deep_model(layers);
+      std::vector<ops::RefTensor> in, other;
+      for (const Tensor& t : a.inputs) in.push_back(ops::to_ref(t));
+      other = in;
+      other[0] = ops::to_ref(normal({kRows, kWidth}, 1, 100 + seed));
+      const auto right = ops::run_reference(a.graph, in), wrong = ops::run_reference(a.graph, other);
+      ASSERT_TRUE(right.ok() && wrong.ok());
+      EXPECT_GT(furthest((*right)[0], (*wrong)[0]), 2 * kMaxShareOfSpread * spread_of_values((*right)[0].f)) << layers;
+    }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Siblings of a wide graph come together in groups, whatever stands between them, and nothing moves before what feeds it.
+// Siblings of a wide graph come together in groups, whatever stands between them, and nothing moves before what feeds
+// it.
 #include "lower/siblings.hpp"
 
 #include <gtest/gtest.h>

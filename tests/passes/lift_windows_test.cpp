@@ -16,11 +16,13 @@ int64_t count(const ir::Graph& g, std::string_view op) {
 
 // `users` convolutions over one signal, each with a residual from it.
 ir::Graph signal(int users) {
-  std::string text = "graph { input x: f32[1,2,8]; const w: f32[2,2,3] = seeded(0.2, 1); const s: f32[2,1] = [0.5,2.0]; ";
+  std::string text =
+      "graph { input x: f32[1,2,8]; const w: f32[2,2,3] = seeded(0.2, 1); const s: f32[2,1] = [0.5,2.0]; ";
   std::string sum;
   for (int k = 0; k < users; ++k) {
-    text += format("a%d = conv(x, w) {pads=[1,1]}; b%d = leaky_relu(a%d) {alpha=%g}; c%d = mul(b%d, s); d%d = add(c%d, x); ",
-                   k, k, k, 1e-4 * (k + 1), k, k, k, k);
+    text += format(
+        "a%d = conv(x, w) {pads=[1,1]}; b%d = leaky_relu(a%d) {alpha=%g}; c%d = mul(b%d, s); d%d = add(c%d, x); ", k, k,
+        k, 1e-4 * (k + 1), k, k, k, k);
     sum += (k ? ", d" : "d") + std::to_string(k);
   }
   return parse(text + "y = concat(" + sum + ") {axis=1}; output y }");

@@ -61,6 +61,8 @@ TEST(TimingCache, RenewingBelievesOnlyWhatItWasGiven) {
     const auto cache = Cache::open(dir, "here");
     cache->store("problem", "k@1 {}", timed(1.5, 0.25));
     cache->store("problem", "other@1 {}", timed(2.5, 0.25));
+    cache->store_samples("k@1", {57, "", true});
+    cache->store_resolved("problem", "k@1 {}", {{"algorithm=3"}, "", true});
   }
   {
     const auto renewing = Cache::open(dir, "here", true);
@@ -68,6 +70,12 @@ TEST(TimingCache, RenewingBelievesOnlyWhatItWasGiven) {
     renewing->store("problem", "k@1 {}", timed(1.25, 0.5));
     ASSERT_TRUE(renewing->find("problem", "k@1 {}")) << "what this build found itself";
     EXPECT_FALSE(renewing->find("problem", "other@1 {}"));
+    EXPECT_FALSE(renewing->find_samples("k@1")) << "samples run again";
+    EXPECT_FALSE(renewing->find_resolved("problem", "k@1 {}")) << "the library is asked again";
+    renewing->store_samples("k@1", {58, "", true});
+    renewing->store_resolved("problem", "k@1 {}", {{"algorithm=4"}, "", true});
+    EXPECT_EQ(renewing->find_samples("k@1")->samples, 58);
+    EXPECT_EQ(renewing->find_resolved("problem", "k@1 {}")->configs, std::vector<std::string>{"algorithm=4"});
   }
   const auto after = Cache::open(dir, "here");
   EXPECT_EQ(after->find("problem", "k@1 {}")->time_ms, 1.25) << "replaced";
@@ -95,7 +103,7 @@ TEST(Cache, AProblemThatNoLineSaysIsFoundByItsHash) {
       "output t2; output t3 }");
   const auto line = problem::parse("relu x=f32[4]");
   ASSERT_TRUE(region.ok() && line.ok());
-  for (const auto* p : {&*region, &*line}) Cache::open(dir, "here")->store_problem(*p);
+  for (const auto* p : {&*region, &*line}) Cache::open(dir, "here")->store_problem(p->graph, p->weights);
   const auto cache = Cache::open(dir, "another machine");
   EXPECT_EQ(cache->find_problem(problem::hash(*region)), problem::text(*region));
   EXPECT_FALSE(cache->find_problem(problem::hash(*line)));

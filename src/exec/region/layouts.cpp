@@ -1,6 +1,7 @@
 // Moving of elements between row-major order and a layout.
 #include "exec/region/layouts.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace peri::exec {
@@ -83,6 +84,22 @@ Result<Tensor> from_layout(const Tensor& t, const ir::Layout& layout, const std:
   PERI_ASSIGN(Tensor out, Tensor::zeros(t.dtype(), dims));
   PERI_TRY(move_by_size(dtype_size(t.dtype()), dims, layout, false, t.bytes().data(), out.mutable_data()));
   return out;
+}
+
+std::optional<int64_t> first_difference(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == DType::kString) {
+    const auto &x = a.string_values(), &y = b.string_values();
+    const auto at = std::mismatch(x.begin(), x.end(), y.begin()).first;
+    return at == x.end() ? std::nullopt : std::optional(at - x.begin());
+  }
+  const size_t bytes = a.bytes().size();
+  if (bytes == 0 || std::memcmp(a.data(), b.data(), bytes) == 0) return std::nullopt;
+  const int bits = dtype_bits(a.dtype());
+  const auto begin = a.bytes().begin(), end = a.bytes().end();
+  int64_t k = (std::mismatch(begin, end, b.bytes().begin()).first - begin) * 8 / bits;
+  if (bits % 8 == 0) return k;
+  while (k < a.numel() && a.i64(k) == b.i64(k)) ++k;
+  return k < a.numel() ? std::optional(k) : std::nullopt;
 }
 
 }  // namespace peri::exec

@@ -1,6 +1,7 @@
 // Tensors brought to a layout and back, element for element: slow, for trials, tests and the null device.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/tensor.hpp"
@@ -13,5 +14,8 @@ Result<Tensor> to_layout(const Tensor& row_major, const ir::Layout& layout);
 Result<Tensor> from_layout(const Tensor& physical, const ir::Layout& layout, const std::vector<int64_t>& dims);
 // Dims of the physical array a layout stores.
 std::vector<int64_t> physical_dims(const std::vector<int64_t>& dims, const ir::Layout& layout);
+// The first element whose bits differ; none: all are the same. Bits of the last byte behind the last element are none.
+// REQUIRES: row-major tensors of one type and shape.
+std::optional<int64_t> first_difference(const Tensor& a, const Tensor& b);
 
 }  // namespace peri::exec

@@ -33,6 +33,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   for (const XForm form : {XForm::kNhwc, XForm::kNchw}) {
     s.shape.x_form = form;
     if (form == XForm::kNchw && (s.shape.ic > 8 || s.shape.groups != 1)) continue;
+    // What the epilogue reads in full lies as the result does: the image itself can do so in one of its forms only.
+    if (form == XForm::kNchw && p.anchor().in(0)->users.size() > 1) continue;
     if (const std::string why = refuse_conv(s.shape); !why.empty()) {
       if (form == XForm::kNhwc) return refused("%s", why.c_str());
       continue;
