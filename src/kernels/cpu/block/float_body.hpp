@@ -247,4 +247,33 @@ void store_bf16(const void* from, void* to, int64_t n) {
   simd::PERI_ISA::to_bf16(static_cast<const float*>(from), static_cast<uint16_t*>(to), n);
 }
 
+template <class From, class To>
+void convert_integers(const void* from, void* to, int64_t n) {
+  const From* const a = static_cast<const From*>(from);
+  To* const b = static_cast<To*>(to);
+  for (int64_t i = 0; i < n; ++i) b[i] = static_cast<To>(a[i]);
+}
+
+void i32_to_f32(const Call& call, int64_t n) {
+  const int32_t* const a = static_cast<const int32_t*>(call.a);
+  float* const dst = static_cast<float*>(call.dst);
+  for (int64_t i = 0; i < n; ++i) dst[i] = static_cast<float>(a[i]);
+}
+// Towards zero; NaN is 0, beyond the range the nearest end.
+void f32_to_i32(const Call& call, int64_t n) {
+  constexpr float kBelow = -2147483648.0F, kMost = 2147483520.0F;  // the largest float below 2^31
+  const float* const a = static_cast<const float*>(call.a);
+  int32_t* const dst = static_cast<int32_t*>(call.dst);
+  for (int64_t i = 0; i < n; ++i) {
+    const float v = a[i], low = v < kBelow ? kBelow : v, kept = low > kMost ? kMost : low;
+    const int32_t whole = static_cast<int32_t>(kept == kept ? kept : 0.0F);
+    dst[i] = v > kMost ? INT32_MAX : whole;
+  }
+}
+Kernel find_cast(const Key& key) {
+  if (key.op != Op::kCast || key.scalars != 0) return nullptr;
+  if (key.type == Type::kI32 && key.to == Type::kF32) return i32_to_f32;
+  return key.type == Type::kF32 && key.to == Type::kI32 ? f32_to_i32 : nullptr;
+}
+
 }  // namespace peri::kernels::cpu::block::PERI_ISA

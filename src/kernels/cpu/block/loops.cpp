@@ -182,8 +182,8 @@ Convert load_convert(Isa isa, DType from) {
     case DType::kF16: return kernels(isa).load_f16;
     case DType::kBF16: return kernels(isa).load_bf16;
     case DType::kF64: return convert<double, float>;
-    case DType::kI8: return convert<int8_t, int32_t>;
-    case DType::kU8: return convert<uint8_t, int32_t>;
+    case DType::kI8: return kernels(isa).load_i8;
+    case DType::kU8: return kernels(isa).load_u8;
     case DType::kI16: return convert<int16_t, int32_t>;
     case DType::kU16: return convert<uint16_t, int32_t>;
     default: return nullptr;
@@ -195,8 +195,8 @@ Convert store_convert(Isa isa, DType to) {
     case DType::kF16: return kernels(isa).store_f16;
     case DType::kBF16: return kernels(isa).store_bf16;
     case DType::kF64: return convert<float, double>;
-    case DType::kI8: return convert<int32_t, int8_t>;
-    case DType::kU8: return convert<int32_t, uint8_t>;
+    case DType::kI8: return kernels(isa).store_i8;
+    case DType::kU8: return kernels(isa).store_u8;
     case DType::kI16: return convert<int32_t, int16_t>;
     case DType::kU16: return convert<int32_t, uint16_t>;
     default: return nullptr;

@@ -71,6 +71,7 @@ struct Kernels {
   // Null where there is no such loop (the plan then fills scalars into tiles).
   Kernel (*find)(const Key& key);
   Convert load_f16, load_bf16, store_f16, store_bf16;
+  Convert load_i8, load_u8, store_i8, store_u8;
   Reduce (*reduce)(Op op);
   // Null where there is none. Narrow stages are for the end of a tile: a group of theirs is one vector.
   StageRun (*stage)(Form form, Op op, int alike, bool narrow);

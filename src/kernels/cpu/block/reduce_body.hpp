@@ -95,7 +95,8 @@ Kernel find(const Key& key) {
     const Kernel k = find_float(key);
     if (k != nullptr || key.op != Op::kSelect) return k;
   }
-  return find_plain(key);
+  const Kernel cast = find_cast(key);
+  return cast != nullptr ? cast : find_plain(key);
 }
 
 constexpr int32_t kLowLanes[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
@@ -123,7 +124,21 @@ void spread_rows(const float* from, int64_t step, int64_t rows, int64_t width, f
   }
 }
 
-const Kernels kKernels = {find,       load_f16,          load_bf16,           store_f16,   store_bf16, find_reduce,
-                          find_stage, Stages<Wide>::run, Stages<Narrow>::run, spread_rows, kGroup,     F32::kLanes};
+const Kernels kKernels = {.find = find,
+                          .load_f16 = load_f16,
+                          .load_bf16 = load_bf16,
+                          .store_f16 = store_f16,
+                          .store_bf16 = store_bf16,
+                          .load_i8 = convert_integers<int8_t, int32_t>,
+                          .load_u8 = convert_integers<uint8_t, int32_t>,
+                          .store_i8 = convert_integers<int32_t, int8_t>,
+                          .store_u8 = convert_integers<int32_t, uint8_t>,
+                          .reduce = find_reduce,
+                          .stage = find_stage,
+                          .run_chain = Stages<Wide>::run,
+                          .run_narrow = Stages<Narrow>::run,
+                          .spread_rows = spread_rows,
+                          .group = kGroup,
+                          .vector = F32::kLanes};
 
 }  // namespace peri::kernels::cpu::block::PERI_ISA

@@ -82,8 +82,12 @@ int32_t total(const uint8_t* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) sum += x[i];
   return sum;
 }
+template <class X>
+void most(const X* x, X* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
+}
 }  // namespace
 
-const Loops kLoops = {sums, floats, rounded<uint8_t>, rounded<int8_t>, taps, flip, total};
+const Loops kLoops = {sums, floats, rounded<uint8_t>, rounded<int8_t>, taps, flip, total, most<uint8_t>, most<int8_t>};
 
 }  // namespace peri::kernels::cpu::integer::PERI_ISA

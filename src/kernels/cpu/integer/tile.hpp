@@ -65,6 +65,9 @@ struct Loops {
   void (*taps)(const Taps& taps, int32_t* y);
   void (*flip)(const uint8_t* x, uint8_t* y, int64_t n);  // y = x ^ 0x80
   int32_t (*total)(const uint8_t* x, int64_t n);
+  // y[i] = max(x[i], y[i])
+  void (*most_u8)(const uint8_t* x, uint8_t* y, int64_t n);
+  void (*most_i8)(const int8_t* x, int8_t* y, int64_t n);
 };
 namespace avx2 {
 extern const Loops kLoops;
