@@ -260,6 +260,7 @@ Status Compilation::State::begin(Options given, Imported model) {
         .expecting(backend->placement.device.empty() ? "no device" : backend->placement.device)
         .advise("give --backend " + std::string(device::kind_of(options.device)));
   options.tune.executors = backend->executors;
+  options.tune.device = options.device;
   if (backend->placement.own_only) options.tune.own_executor = backend->placement.executor;
   const bool of_another = options.tune.target.has_value();
   if (backend->target && !of_another) {

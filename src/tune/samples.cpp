@@ -54,8 +54,7 @@ void foresee(const kernels::Kernel& kernel, const TrialPlace& place, Share share
     const kernels::Problem problem{&problems[n]->region, problems[n]->constant};
     const auto offers = kernel.offer(problem, place.target);
     for (size_t k = 0; offers.ok() && k < offers->size(); ++k)
-      if (const std::string& config = (*offers)[k].config; share.takes(n, k, config))
-        exec::foresee_code(kernel, problem, config, place.target, true);
+      if (share.takes(n, k, (*offers)[k].config)) exec::foresee_code(kernel, problem, (*offers)[k], place.target, true);
   }
 }
 
