@@ -34,6 +34,7 @@ const lower::Backend& backend() {
       .executors = {"cuda", "cpu"},
       .change_ms = [](tune::Tuner& tuner, DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from,
                       const ir::Layout& to) { return tuner.convert_ms(dtype, dims, from, to); },
+      .cross_ms = [](tune::Tuner& tuner, double bytes) { return tuner.crossing_ms("cuda", bytes); },
       .placement = {.device = "cuda", .executor = "cuda", .lanes = 1, .own_only = true, .ports = true},
       .target = target,
       .narrow_values = true,
