@@ -65,8 +65,7 @@ namespace {
 // The devices of a program, opened once for all engines of the build.
 Status open_devices(const plan::Program& p, runtime::EngineOptions* engines) {
   for (size_t d = 1 + engines->devices.size(); d < p.devices.size(); ++d) {
-    const bool chosen = !engines->device.empty() && device::kind_of(engines->device) == p.devices[d];
-    PERI_ASSIGN(engines->devices.emplace_back(), device::open_device(chosen ? engines->device : p.devices[d]));
+    PERI_ASSIGN(engines->devices.emplace_back(), device::open_device(device::which_of(p.devices[d], engines->device)));
   }
   return Ok{};
 }

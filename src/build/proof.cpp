@@ -240,6 +240,13 @@ void write_claims(JsonWriter& w, const build::Built& built, const compile::Optio
 }
 }  // namespace
 
+void write_on_host(JsonWriter& w, const compile::Compiled& c) {
+  w.key("on_host").begin_array();
+  for (const lower::HostRegion& h : c.on_host)
+    w.begin_object().field("name", h.name).field("reason", h.reason).field("copies_ms", h.copies_ms).end_object();
+  w.end_array();
+}
+
 std::string proof_json(const build::Built& built, const compile::Options& o, std::optional<uint64_t> engine_hash) {
   const compile::Compiled& c = built.compiled;
   JsonWriter w(1);
@@ -299,6 +306,7 @@ std::string proof_json(const build::Built& built, const compile::Options& o, std
         .end_object();
   w.end_array();
   write_list(w, "notes", c.notes);
+  write_on_host(w, c);
   w.key("steps").begin_array();
   for (const auto& s : c.steps) write_step(w, s, c.tuned.begun);
   w.end_array().end_object();

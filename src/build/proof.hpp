@@ -9,6 +9,9 @@ namespace peri::build {
 // Raised when a member of a proof changes its name or meaning.
 constexpr int kProofForm = 4;
 
+// Member "on_host": what the host runs beside the backend's device, why, and what copies for it take.
+void write_on_host(JsonWriter& w, const compile::Compiled& compiled);
+
 // One JSON object. Stands beside the engine as ENGINE.proof, whose hash it names; none: the engine stays in memory.
 // Measures what this machine sustains, unless the timing cache knows it.
 std::string proof_json(const build::Built& built, const compile::Options& options,

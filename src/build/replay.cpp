@@ -11,6 +11,8 @@
 #include "build/proof.hpp"
 #include "build/request.hpp"
 #include "compile/backends.hpp"
+#include "device/open.hpp"
+#include "exec/entry.hpp"
 #include "tune/cache.hpp"
 
 namespace peri::build {
@@ -134,8 +136,15 @@ Result<Replay> replay(const ReplayRequest& request) {
   tune::Options options;
   PERI_ASSIGN(options.threads, threads_of(request.threads));
   options.provider = request.provider;
-  PERI_ASSIGN(const lower::Backend* backend, compile::backend_named("auto"));
+  const bool chosen = request.backend == "auto" && !request.device.empty();
+  PERI_ASSIGN(const lower::Backend* const backend,
+              compile::backend_named(chosen ? std::string(device::kind_of(request.device)) : request.backend));
   options.executors = backend->executors;
+  if (backend->placement.own_only) options.own_executor = backend->placement.executor;
+  options.device = request.device;
+  if (backend->target) {
+    PERI_ASSIGN(options.target, backend->target(options.threads, exec::libraries(), request.device));
+  }
   options.seed = out.seed;
   options.budget_ms = request.budget_ms;
   options.stop = request.stop;

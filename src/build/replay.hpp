@@ -17,6 +17,8 @@ struct ReplayRequest {
   std::string engine = {};                 // whose proof is asked; "" none
   std::vector<std::string> variable = {};  // inputs that are no constant weights, whatever the text says
   std::string provider = {};               // only candidates of this provider; "" all
+  std::string backend = "auto";            // whose kernels
+  std::string device = {};                 // "cuda:1": which one of several; "": the first
   int threads = 0;                         // 0: the CPUs this process may use
   double budget_ms = 200;                  // timing of one candidate
   std::function<bool()> stop = {};         // once true what was not tried yet stays so

@@ -95,6 +95,7 @@ Result<compile::Options> options_of(const Request& request) {
   if (o.backend == "auto" && !o.device.empty()) o.backend = device::kind_of(o.device);
   PERI_ASSIGN(o.dtype, given_dtype("--dtype", request.dtype));
   PERI_ASSIGN(o.io_dtype, given_dtype("--io-dtype", request.io_dtype));
+  o.strict_placement = request.strict_placement;
   o.dims = request.dims;
   o.min_dims = request.min_dims;
   o.max_dims = request.max_dims;

@@ -21,31 +21,23 @@ std::string describe(const Page& page, const build::Made& made, const std::strin
       .field("tune_seconds", c.tune_seconds);
   w.field("reference_steps", made.reference_steps());
   show_build(page, w, made, path);
+  build::write_on_host(w, c);
   w.key("steps_in_order").begin_array();
   for (const auto& s : c.steps) build::write_step(w, s, c.tuned.begun);
   w.end_array().end_object();
   return w.take();
 }
 
-// What a plan for a device leaves on the host, with what its kernels say: "3 steps on the host: 'pad' (...)".
+// What a plan for a device leaves on the host: "; 3 steps on the host".
 std::string host_text(const compile::Compiled& c) {
   if (c.program.devices.size() == 1) return "";
-  int64_t count = 0;
-  std::string first;
-  for (size_t k = 0; k < c.steps.size(); ++k) {
-    if (c.program.steps[k].device != plan::kHost || c.steps[k].conversion) continue;
-    if (count++ > 0) continue;
-    first = "'" + c.steps[k].name + "'";
-    for (const auto& [kernel, reason] : c.steps[k].refusals)
-      if (kernel.starts_with(c.program.devices.back())) first += " " + kernel + ": " + reason + ";";
-  }
   std::string memory;
   for (const std::string& line :
        plan::memory_lines(c.program, {c.program.tuned_for.begin(), c.program.tuned_for.end()}))
     memory += "; " + line;
-  if (count == 0) return "; all steps on the device" + memory;
-  return memory +
-         format("; %lld step%s on the host, the first ", static_cast<long long>(count), count == 1 ? "" : "s") + first;
+  if (c.on_host.empty()) return "; all steps on the device" + memory;
+  return memory + format("; %zu step%s on the host, the first '%s'", c.on_host.size(), c.on_host.size() == 1 ? "" : "s",
+                         c.on_host[0].name.c_str());
 }
 
 Result<Outcome> run(const Arguments& arguments) {

@@ -82,6 +82,11 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(const int64_t top, arguments.number("--top", 1, 1000000, 20));
   print_head(page, *explained, compare ? " of this machine" : "");
   for (const std::string& note : build::proof_words(proof, "notes")) page.line("note: %s", note.c_str());
+  for (const Json& h : build::proof_items(proof, "on_host")) {
+    PERI_ASSIGN(const double copies, h.get_double("copies_ms"));
+    page.line("on the host: %s, copies for it %.4f ms: %s", build::proof_word(h, "name").c_str(), copies,
+              build::proof_word(h, "reason").c_str());
+  }
   for (size_t k = 0; k < rows.size() && k < static_cast<size_t>(top); ++k)
     print_row(page, rows[k], explained->ms, arguments.has("--full"));
   if (rows.size() > static_cast<size_t>(top))

@@ -27,6 +27,8 @@ Result<Outcome> run(const Arguments& arguments) {
                                .engine = arguments.get("--from"),
                                .variable = arguments.all("--variable"),
                                .provider = arguments.get("--provider"),
+                               .backend = arguments.get("--backend", "auto"),
+                               .device = arguments.get("--device"),
                                .stop = interrupted};
   PERI_ASSIGN(request.threads, thread_count(arguments));
   PERI_ASSIGN(const int64_t budget, arguments.number("--budget", 1, 600000, 200));
@@ -50,6 +52,8 @@ const Entry replay_entry{{
     .flags = {{"--from", "", "ENGINE", "LINE is the name or the key of a step in ENGINE.proof"},
               {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
               {"--provider", "", "NAME", "only candidates of this provider"},
+              {"--backend", "", "NAME", "auto, cpu or cuda: whose kernels (auto: cpu)"},
+              {"--device", "", "KIND:N", "which one of several devices, e.g. cuda:1 (default: the first)"},
               {"--budget", "", "MS", "timing of one candidate (default 200)"},
               {"--variable", "", "NAME", "an input that is no constant weight", true}},
     .details = "LINE is a problem as proofs and failures print it, and may end with seed=N: an anchor with its "

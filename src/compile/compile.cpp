@@ -260,6 +260,7 @@ Status Compilation::State::begin(Options given, Imported model) {
         .expecting(backend->placement.device.empty() ? "no device" : backend->placement.device)
         .advise("give --backend " + std::string(device::kind_of(options.device)));
   options.tune.executors = backend->executors;
+  options.tune.device = options.device;
   if (backend->placement.own_only) options.tune.own_executor = backend->placement.executor;
   const bool of_another = options.tune.target.has_value();
   if (backend->target && !of_another) {
@@ -292,6 +293,21 @@ Status Compilation::State::begin(Options given, Imported model) {
   return Ok{};
 }
 
+namespace {
+Error refuse_placement(const std::vector<lower::HostRegion>& on_host, const std::string& device) {
+  constexpr size_t kShown = 4;
+  std::string list;
+  for (size_t k = 0; k < std::min(on_host.size(), kShown); ++k)
+    list += (k ? "; '" : "'") + on_host[k].name + "' (" + on_host[k].reason + ")";
+  if (on_host.size() > kShown) list += format("; and %zu more", on_host.size() - kShown);
+  return refused("%zu step%s would run on the host", on_host.size(), on_host.size() == 1 ? "" : "s")
+      .at_node(on_host[0].name)
+      .expecting("every step on " + device)
+      .but_found(list)
+      .advise("build without --strict-placement, which copies what they read and give");
+}
+}  // namespace
+
 Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused) {
   Compiled out;
   const int64_t start = now_ns();
@@ -308,6 +324,8 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
   out.program = std::move(lowered.program);
   out.weights = std::move(lowered.weights);
   out.steps = std::move(lowered.steps);
+  out.on_host = std::move(lowered.on_host);
+  if (options.strict_placement && !out.on_host.empty()) return refuse_placement(out.on_host, backend->placement.device);
   out.predicted_ms = lowered.predicted_ms;
   out.conversion_ms = lowered.conversion_ms;
   out.tuned = tuner->stats();

@@ -18,6 +18,7 @@ struct Options {
   std::string model;                    // ONNX file or Hugging Face folder
   std::string backend = "auto";         // a name of backends.hpp, or "auto"
   std::string device = {};              // "cuda:1": which one of several the backend builds for; "": the first
+  bool strict_placement = false;        // a step that the host has to run beside the backend's device is refused
   std::map<std::string, int64_t> dims;  // --dims: dimension names, INPUT.AXIS, "batch", "sequence"
   std::map<std::string, int64_t> min_dims,
       max_dims;  // the smallest and largest sizes: every choice must hold there too
@@ -46,6 +47,7 @@ struct Compiled {
   std::vector<std::string> notes;  // of the importer
   std::vector<passes::PassReport> passes;
   std::vector<lower::StepReport> steps;
+  std::vector<lower::HostRegion> on_host;  // beside the backend's device
   double predicted_ms = 0, conversion_ms = 0, import_seconds = 0, passes_seconds = 0, tune_seconds = 0;
   tune::Tuner::Stats tuned;
   std::vector<DimBinding> bounds;  // the smallest and largest sizes it was checked for, those that were given

@@ -38,6 +38,10 @@ Result<std::shared_ptr<Device>> open_device(std::string_view name) {
       .advise("build the engine again for a device that is here: peri build MODEL -o ENGINE");
 }
 
+std::string which_of(std::string_view kind, std::string_view chosen) {
+  return std::string(!chosen.empty() && kind_of(chosen) == kind ? chosen : kind);
+}
+
 bool is_asked_for(std::string_view device, std::string_view asked) {
   return device == asked || (device.starts_with(asked) && device.substr(asked.size()).starts_with(':'));
 }

@@ -15,6 +15,9 @@ Result<int> ordinal_of(std::string_view name);
 // for another number.
 Result<std::shared_ptr<Device>> open_device(std::string_view name);
 
+// The one that is meant by a kind: `chosen` ("cuda:1") where it is of that kind, else the kind itself, its first.
+std::string which_of(std::string_view kind, std::string_view chosen);
+
 // Whether a device of this name is what a program asks for: "cuda" is any GPU, "cuda:1" that one.
 bool is_asked_for(std::string_view device, std::string_view asked);
 

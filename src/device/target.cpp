@@ -12,7 +12,8 @@ namespace peri::device {
 namespace {
 constexpr std::array<std::string_view, 3> kKinds = {"cpu", "null", "cuda"};
 constexpr std::array<std::string_view, 5> kCpuIsas = {"avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx_int8"};
-constexpr std::array<std::string_view, 6> kMembers = {"kind", "chip", "isas", "threads", "caches", "libraries"};
+constexpr std::array<std::string_view, 7> kMembers = {"kind",   "chip",      "isas",           "threads",
+                                                      "caches", "libraries", "multiprocessors"};
 constexpr size_t kMaxBytes = size_t{1} << 16;
 constexpr int64_t kMaxThreads = int64_t{1} << 16, kMaxCache = int64_t{1} << 40;
 
@@ -33,8 +34,13 @@ Result<std::vector<std::string>> names(const Json& json, std::string_view member
   return out;
 }
 
-Status check_cpu_isas(const std::vector<std::string>& isas) {
+Status check_cpu_isas(const std::vector<std::string>& isas, bool with_gpu) {
   for (size_t k = 0; k < isas.size(); ++k) {
+    if (with_gpu && isas[k].starts_with("sm_")) {
+      for (; k < isas.size(); ++k)
+        if (!isas[k].starts_with("sm_")) return wrong("isas", "those of the GPU last", "'" + isas[k] + "' behind them");
+      return Ok{};
+    }
     if (std::find(kCpuIsas.begin(), kCpuIsas.end(), isas[k]) == kCpuIsas.end())
       return wrong("isas", "avx2, avx512, avx512_vnni, avx512_bf16 or amx_int8", "'" + isas[k] + "'");
     if (isas[k] != kCpuIsas[k])
@@ -42,6 +48,13 @@ Status check_cpu_isas(const std::vector<std::string>& isas) {
                    k == 0 ? "none" : "'" + isas[k - 1] + "'");
   }
   return Ok{};
+}
+
+Result<int> count_of(const Json& json, std::string_view member) {
+  PERI_ASSIGN(const int64_t n, json.get_int(member));
+  if (n < 1 || n > kMaxThreads)
+    return wrong(member, format("a number in [1, %lld]", static_cast<long long>(kMaxThreads)), std::to_string(n));
+  return static_cast<int>(n);
 }
 
 Result<std::vector<Cache>> caches_of(const Json& json) {
@@ -80,10 +93,21 @@ Target Target::limited_to(std::string_view isa) const {
   return out;
 }
 
+Target with_gpu(Target host, const Target& gpu) {
+  host.isas.insert(host.isas.end(), gpu.isas.begin(), gpu.isas.end());
+  host.libraries.insert(host.libraries.end(), gpu.libraries.begin(), gpu.libraries.end());
+  host.multiprocessors = gpu.multiprocessors;
+  for (const Cache& c : gpu.caches)
+    if (c.name == kSharedOfBlock) host.caches.push_back(c);
+  return host;
+}
+
 void write_target(JsonWriter& w, const Target& t) {
   w.begin_object().field("kind", kind_name(t.kind)).field("chip", t.chip).key("isas").begin_array();
   for (const std::string& i : t.isas) w.value(i);
-  w.end_array().field("threads", t.threads).key("caches").begin_object();
+  w.end_array().field("threads", t.threads);
+  if (t.multiprocessors > 0) w.field("multiprocessors", t.multiprocessors);
+  w.key("caches").begin_object();
   for (const Cache& c : t.caches) w.field(c.name, c.bytes);
   w.end_object().key("libraries").begin_array();
   for (const std::string& l : t.libraries) w.value(l);
@@ -101,7 +125,7 @@ Result<Target> parse_target(std::string_view text) {
   if (!json.is_object()) return wrong("", "an object", json.kind_name());
   for (const Json::Member& m : json.members())
     if (std::find(kMembers.begin(), kMembers.end(), m.key) == kMembers.end())
-      return wrong(m.key, "kind, chip, isas, threads, caches and libraries", "an unknown member");
+      return wrong(m.key, "kind, chip, isas, threads, caches, libraries and multiprocessors", "an unknown member");
   Target t;
   PERI_ASSIGN(const std::string_view kind, json.get_string("kind"));
   const auto known = std::find(kKinds.begin(), kKinds.end(), kind);
@@ -109,12 +133,11 @@ Result<Target> parse_target(std::string_view text) {
   t.kind = static_cast<Kind>(known - kKinds.begin());
   PERI_ASSIGN(t.chip, json.get_string("chip"));
   PERI_ASSIGN(t.isas, names(json, "isas"));
-  if (t.kind == Kind::kCpu) PERI_TRY(check_cpu_isas(t.isas));
-  PERI_ASSIGN(const int64_t threads, json.get_int("threads"));
-  if (threads < 1 || threads > kMaxThreads)
-    return wrong("threads", format("a number in [1, %lld]", static_cast<long long>(kMaxThreads)),
-                 std::to_string(threads));
-  t.threads = static_cast<int>(threads);
+  PERI_ASSIGN(t.threads, count_of(json, "threads"));
+  if (json.find("multiprocessors")) {  // older texts say none
+    PERI_ASSIGN(t.multiprocessors, count_of(json, "multiprocessors"));
+  }
+  if (t.kind == Kind::kCpu) PERI_TRY(check_cpu_isas(t.isas, t.multiprocessors > 0));
   PERI_ASSIGN(t.caches, caches_of(json));
   PERI_ASSIGN(t.libraries, names(json, "libraries"));
   return t;

@@ -38,6 +38,7 @@ struct Target {
   int threads = 1;                          // that work is planned for
   std::vector<Cache> caches;                // of one core, nearest first; empty where the system does not say
   std::vector<std::string> libraries = {};  // linked ones that a variant may ask for: "onednn 3.2.0"
+  int multiprocessors = 0;                  // of the GPU that it is or has; 0: it has none, or nobody said
 
   bool has(std::string_view isa) const;  // "": nothing is asked for
   // Bytes of the cache of this level that holds data; 0: not known.
@@ -47,6 +48,11 @@ struct Target {
   Target limited_to(std::string_view isa) const;
   bool operator==(const Target&) const = default;
 };
+
+// A CPU with a GPU beside it, for kernels of both: chips, libraries and what a block of the GPU may have are added.
+Target with_gpu(Target host, const Target& gpu);
+// Where it stands among the caches of a target that has a GPU: shared memory of one block.
+constexpr std::string_view kSharedOfBlock = "shared of a block";
 
 // As a JSON object; the text is one line, which parse_target() reads back to an equal value.
 void write_target(JsonWriter& w, const Target& target);

@@ -127,10 +127,10 @@ class CudaPrepared final : public runtime::Prepared {
 
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
-    PERI_ASSIGN(const auto made, instance_of(concrete.graph()));
-    PERI_TRY(check_sharing(*made, kernel_, step_));
-    const auto* plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made.get());
-    if (!plan) return internal_error("kernel '%s' gives no launches", std::string(kernel_.name).c_str());
+    PERI_ASSIGN(const Planned made, planned(concrete.graph()));
+    PERI_TRY(check_sharing(*made.instance, *made.kernel, step_));
+    const auto* plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made.instance.get());
+    if (!plan) return internal_error("kernel '%s' gives no launches", std::string(made.kernel->name).c_str());
     std::vector<ReadyCall> calls;
     for (const kernels::cuda::LibraryCall& l : plan->calls()) {
       auto work = l.make(*device_);
@@ -139,39 +139,79 @@ class CudaPrepared final : public runtime::Prepared {
     }
     std::vector<Ready> launches;
     for (const KernelLaunch& l : plan->launches()) {
-      PERI_ASSIGN(launches.emplace_back(), ready(l));
+      PERI_ASSIGN(launches.emplace_back(), ready(*made.kernel, l));
     }
-    PERI_ASSIGN(std::shared_ptr<const Packed> packed, packed_on_device(plan->packed()));
+    PERI_ASSIGN(std::shared_ptr<const Packed> packed, packed_on_device(plan->packed(), made.packed));
     return std::unique_ptr<runtime::Instance>(std::make_unique<CudaInstance>(
         step_.name, device_, std::move(calls), std::move(launches), *plan, std::move(packed)));
   }
 
  private:
-  Result<std::unique_ptr<kernels::Instance>> instance_of(const ir::Graph& concrete) {
+  struct Planned {
+    const kernels::Kernel* kernel = nullptr;
+    std::unique_ptr<kernels::Instance> instance;
+    std::shared_ptr<const Packed>* packed = nullptr;  // where the kernel's weights are kept
+  };
+  // What the step's kernel was chosen for it may refuse at other sizes: an operand of one row there that was whole at
+  // the tuned ones. Where candidates are tried that refuses the candidate, in an engine another kernel takes the size.
+  Result<Planned> planned(const ir::Graph& concrete) {
     const std::lock_guard<std::mutex> lock(lock_);
-    return kernel_.instantiate({&concrete, constant_}, config_,
-                               {weights_, &host_packed_, &device_->target(), nullptr, choosing_});
+    const kernels::Problem problem{&concrete, constant_};
+    auto made =
+        kernel_.instantiate(problem, config_, {weights_, &host_packed_, &device_->target(), nullptr, choosing_});
+    if (made.ok()) return Planned{&kernel_, *std::move(made), &packed_};
+    if (choosing_ || made.error().kind != ErrorKind::kRefused) return std::move(made).error().at_node(step_.name);
+    for (const kernels::Kernel* const other : kernels::kernels())
+      if (auto fallback = instance_of(*other, problem)) return Planned{other, std::move(fallback), &packed_of_[other]};
+    return std::move(made).error().at_node(step_.name);
   }
 
-  // Goes up once for all sizes of the step.
-  Result<std::shared_ptr<const Packed>> packed_on_device(const std::vector<Tensor>& host) {
+  // By another kernel of our own, in the same layouts; null: it does not take the problem.
+  std::unique_ptr<kernels::Instance> instance_of(const kernels::Kernel& other, const kernels::Problem& problem) {
+    if (&other == &kernel_ || other.executor != kernel_.executor || !other.library.empty()) return nullptr;
+    ir::Graph plain = problem.graph->clone();
+    for (auto* const list : {&plain.inputs, &plain.outputs})
+      for (ir::Value* const v : *list) v->type.layout = {};
+    const auto offers = other.offer({&plain, constant_}, device_->target());
+    if (!offers.ok()) return nullptr;
+    for (const kernels::Offer& o : *offers) {
+      if (!same_layouts(o.inputs, problem.graph->inputs) || !same_layouts(o.outputs, problem.graph->outputs)) continue;
+      kernels::Packed none;
+      auto made = other.instantiate(problem, o.config, {weights_, &none, &device_->target(), nullptr});
+      if (made.ok()) return *std::move(made);
+    }
+    return nullptr;
+  }
+
+  static bool same_layouts(const std::vector<ir::Layout>& offered, const std::vector<ir::Value*>& values) {
+    for (size_t k = 0; k < values.size(); ++k)
+      if (!((k < offered.size() ? offered[k] : ir::Layout{}) == values[k]->type.layout)) return false;
+    return true;
+  }
+
+  // Goes up once for all sizes that a kernel takes.
+  Result<std::shared_ptr<const Packed>> packed_on_device(const std::vector<kernels::cuda::PackedWeight>& weights,
+                                                         std::shared_ptr<const Packed>* kept) {
     const std::lock_guard<std::mutex> lock(lock_);
-    if (packed_ || host.empty()) return packed_;
+    if (*kept || weights.empty()) return *kept;
     auto made = std::make_shared<Packed>();
     PERI_ASSIGN(const std::unique_ptr<device::Stream> stream, device_->make_stream());
-    for (const Tensor& t : host) {
-      auto memory = device_->allocate(t.bytes().size());
+    for (const kernels::cuda::PackedWeight& w : weights) {
+      if (w.input >= weights_.size() || !weights_[w.input].defined())
+        return invalid("input %zu is no weight", w.input).at_node(step_.name);
+      PERI_ASSIGN(const Tensor host, w.make(weights_[w.input]));
+      auto memory = device_->allocate(host.bytes().size());
       if (!memory.ok()) return std::move(memory).error().at_node(step_.name);
-      PERI_TRY(stream->copy_in(memory->address(), t.bytes()));
+      PERI_TRY(stream->copy_in(memory->address(), host.bytes()));
       made->push_back(std::move(*memory));
+      PERI_TRY(stream->synchronize());  // before what it is made of goes
     }
-    PERI_TRY(stream->synchronize());
-    return packed_ = std::move(made);
+    return *kept = std::move(made);
   }
 
-  Result<Ready> ready(const KernelLaunch& l) {
+  Result<Ready> ready(const kernels::Kernel& by, const KernelLaunch& l) {
     Ready out;
-    PERI_ASSIGN(out.module, module(l));
+    PERI_ASSIGN(out.module, module(by, l));
     auto kernel = out.module->kernel(l.entry, static_cast<int>(l.shared_bytes));
     if (!kernel.ok()) {
       Error error = std::move(kernel).error();
@@ -188,12 +228,12 @@ class CudaPrepared final : public runtime::Prepared {
   }
 
   // One a text for all sizes of the step.
-  Result<std::shared_ptr<cuda::Module>> module(const KernelLaunch& l) {
+  Result<std::shared_ptr<cuda::Module>> module(const kernels::Kernel& by, const KernelLaunch& l) {
     const std::lock_guard<std::mutex> lock(lock_);
     std::shared_ptr<cuda::Module>& kept = modules_[l.text];
     if (kept) return kept;
     PERI_ASSIGN(cuda::CodeShelf* const shelf, cuda::CodeShelf::of_process());
-    auto code = shelf->get(source_of(kernel_, l, device_->facts().chip()));
+    auto code = shelf->get(source_of(by, l, device_->facts().chip()));
     if (!code.ok()) return std::move(code).error().at_node(step_.name);
     PERI_ASSIGN(std::unique_ptr<cuda::Module> loaded, device_->load(std::as_bytes(std::span((*code)->cubin))));
     return kept = std::move(loaded);
@@ -211,6 +251,7 @@ class CudaPrepared final : public runtime::Prepared {
   std::map<std::string, std::shared_ptr<cuda::Module>> modules_;
   kernels::Packed host_packed_;
   std::shared_ptr<const Packed> packed_;
+  std::map<const kernels::Kernel*, std::shared_ptr<const Packed>> packed_of_;  // of others, for sizes it refuses
 };
 
 Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {
@@ -220,6 +261,11 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
   PERI_ASSIGN(const kernels::Kernel* const kernel, kernel_of(payload, "cuda"));
   auto* const device = dynamic_cast<cuda::CudaDevice*>(context.device);
   if (!device) return invalid("a kernel of a GPU on a device that is none").at_node(context.step->name);
+  if (Status chip = kernels::cuda::check_gpu(device->target()); !chip.ok())
+    return std::move(chip)
+        .error()
+        .at_node(context.step->name)
+        .advise("build the engine again for what is here: peri build MODEL -o ENGINE --backend cpu");
   return std::unique_ptr<runtime::Prepared>(
       std::make_unique<CudaPrepared>(*kernel, std::move(payload), context, device));
 }

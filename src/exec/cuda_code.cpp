@@ -1,4 +1,4 @@
-// Launches are planned without weights, which no text holds.
+// Launches are planned without weights, which no text holds: see PackedWeight.
 #include "exec/cuda_code.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ device::cuda::Source source_of(const kernels::Kernel& kernel, const kernels::cud
   return {std::string(kernel.name), launch.text, std::move(chip)};
 }
 
-void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem, std::string_view config,
+void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem, const kernels::Offer& offer,
                   const device::Target& target, bool urgent) {
   if (kernel.executor != "cuda") return;
   const auto chip =
@@ -21,9 +21,15 @@ void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem
   if (chip == target.isas.end()) return;
   const auto shelf = device::cuda::CodeShelf::of_process();
   if (!shelf.ok()) return;
-  const std::vector<Tensor> none(problem.graph->inputs.size());
+  ir::Graph region = problem.graph->clone();
+  for (size_t k = 0; k < std::min(region.inputs.size(), offer.inputs.size()); ++k)
+    region.inputs[k]->type.layout = offer.inputs[k];
+  for (size_t k = 0; k < std::min(region.outputs.size(), offer.outputs.size()); ++k)
+    region.outputs[k]->type.layout = offer.outputs[k];
+  const std::vector<Tensor> none(region.inputs.size());
   kernels::Packed packed;
-  const auto made = contained([&] { return kernel.instantiate(problem, config, {none, &packed, &target, nullptr}); });
+  const auto made = contained(
+      [&] { return kernel.instantiate({&region, problem.constant}, offer.config, {none, &packed, &target, nullptr}); });
   if (!made.ok()) return;
   if (const auto* plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made->get()))
     for (const kernels::cuda::KernelLaunch& l : plan->launches())

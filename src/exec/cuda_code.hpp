@@ -9,9 +9,10 @@ namespace peri::exec {
 device::cuda::Source source_of(const kernels::Kernel& kernel, const kernels::cuda::KernelLaunch& launch,
                                std::string chip);
 
-// Has the code of a candidate compiled by other threads, for who asks for it later; nothing for executors without code
-// and targets without a GPU. What cannot be planned or compiled is told by whoever makes the step.
-void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem, std::string_view config,
+// Has the code of a candidate compiled by other threads, for who asks for it later: that of the problem in the layouts
+// of the offer, for which no weight is needed. Nothing for executors without code and targets without a GPU. What
+// cannot be planned or compiled is told by whoever makes the step.
+void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem, const kernels::Offer& offer,
                   const device::Target& target, bool urgent = false);
 
 }  // namespace peri::exec

@@ -15,6 +15,10 @@
 #include "ir/graph.hpp"
 #include "ops/entry.hpp"
 
+namespace peri::device {
+class Device;
+}
+
 namespace peri::kernels {
 
 // The machine a candidate is planned for. A kernel knows no other: it detects nothing itself.
@@ -154,11 +158,12 @@ struct Kernel {
   std::vector<Tunable> tunables = {};
   // For a library that has to be asked how it would do a problem. offer() names the pattern and opens no library: its
   // configuration ends with kHeuristic and holds at every size, since the library is asked when the instance is made.
-  // resolve() asks it in the process that tries candidates: configurations, best guess first, in which words named in
+  // resolve() asks it in the process that tries candidates, for the device on which they are tried (null: the host):
+  // configurations, best guess first, in which words named in
   // `resolved` stand in place of kHeuristic. At sizes other than those it was asked about, and where the library takes
   // the choice no more, the instance of such a configuration does what the heuristic one does.
-  Result<std::vector<std::string>> (*resolve)(const Problem& problem, std::string_view config,
-                                              const Target& target) = nullptr;
+  Result<std::vector<std::string>> (*resolve)(const Problem& problem, std::string_view config, const Target& target,
+                                              device::Device* device) = nullptr;
   std::vector<std::string_view> resolved = {};
   // The library that a target has to list ("cublaslt" where it has "cublaslt 13.1"); "": none, or a linked one.
   std::string_view library = "";

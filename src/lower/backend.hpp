@@ -17,6 +17,8 @@ struct Backend {
   // What it costs, in ms, to bring a value of these dims from one place to another.
   double (*change_ms)(tune::Tuner& tuner, DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from,
                       const ir::Layout& to) = nullptr;
+  // The same for a value that crosses between host and device, per copy; null: such copies are not priced.
+  double (*cross_ms)(tune::Tuner& tuner, double bytes) = nullptr;
   Placement placement = {};  // of the emitted steps; no device: they stay on the host
   // What it plans for, with so many threads of the host; null: this CPU. kUnsupported: why there is none here.
   Result<device::Target> (*target)(int threads, std::vector<std::string> libraries,

@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "base/fault.hpp"
-#include "base/knobs.hpp"
 #include "exec/region/region_payload.hpp"
 #include "lower/search.hpp"
+#include "lower/sides.hpp"
 #include "tune/rivals.hpp"
 
 namespace peri::lower {
@@ -16,12 +17,14 @@ namespace peri::lower {
 namespace {
 constexpr double kUnmeasuredMs = 1e-3;
 constexpr double kReferenceMs = 1e3;  // worse than any kernel
-// What is not of the greedy cut has to win by more than two measurements of the same thing differ.
-// Rests on: benchmarks/results/2026-11-22_constants.md.
-constexpr double kWin = 0.97;
-constexpr int kMaxChoices = 3;  // the first, and those after visits to what it hangs on
+constexpr int kMaxChoices = 3;        // the first, and those after visits to what it hangs on
 
-const ir::Layout kRowMajor;
+// Where a value lies: in which layout, and whether on the host beside the backend's device.
+struct Place {
+  ir::Layout layout;
+  bool host = false;
+  bool operator==(const Place&) const = default;
+};
 
 // A part with what may run it.
 struct Able {
@@ -60,16 +63,17 @@ struct Chooser {
   plan::LockReader* lock;
   std::vector<Able> able;
   Puzzle puzzle;
-  std::vector<ir::Layout> places = {kRowMajor};
+  std::vector<Place> places = {Place{}};
   std::vector<const ir::Value*> values;
   std::unordered_map<const ir::Value*, int> value_ids;
   std::map<std::tuple<int, int, int>, double> prices;
   bool hoping = false;  // parts that are not of the cut count what further visits may find
 
-  int place_of(const ir::Layout& layout) {
-    const auto it = std::find(places.begin(), places.end(), layout);
+  int place_of(const ir::Layout& layout, bool host = false) {
+    const Place place{layout, host};
+    const auto it = std::find(places.begin(), places.end(), place);
     if (it != places.end()) return static_cast<int>(it - places.begin());
-    places.push_back(layout);
+    places.push_back(place);
     return static_cast<int>(places.size()) - 1;
   }
   int value_of(const ir::Value* v) {
@@ -82,11 +86,12 @@ struct Chooser {
     const auto [it, is_new] = prices.emplace(std::tuple(v, from, to), kReferenceMs);
     const ir::Type& type = values[static_cast<size_t>(v)]->type;
     if (!is_new) return it->second;
-    if (same_memory(type, places[static_cast<size_t>(from)], places[static_cast<size_t>(to)])) return it->second = 0;
-    if (const auto dims = eval(*type.shape, terms.tuned_for); dims.ok())
-      it->second = terms.backend.change_ms(terms.tuner, type.dtype, *dims, places[static_cast<size_t>(from)],
-                                           places[static_cast<size_t>(to)]);
-    return it->second;
+    const Place &a = places[static_cast<size_t>(from)], &b = places[static_cast<size_t>(to)];
+    it->second = a.host == b.host ? 0 : crossing_ms(terms, type);
+    if (same_memory(type, a.layout, b.layout)) return it->second;
+    const auto dims = eval(*type.shape, terms.tuned_for);
+    return it->second +=
+           dims.ok() ? terms.backend.change_ms(terms.tuner, type.dtype, *dims, a.layout, b.layout) : kReferenceMs;
   }
   // What is offered and was not tried, since the part stands for the sake of other kernels.
   void tell_untried(size_t k, const tune::Candidates& tried) {
@@ -108,9 +113,11 @@ struct Chooser {
     } else {
       a.refusals.push_back({"*", all.error().text()});
     }
-    if (const Placement& place = terms.backend.placement; place.own_only) {
-      const auto own = [&](const tune::Candidate& c) { return c.kernel->executor == place.executor; };
-      if (std::any_of(a.usable.begin(), a.usable.end(), own)) std::erase_if(a.usable, std::not_fn(own));
+    if (!host_only(terms.backend, a.usable))
+      std::erase_if(a.usable, [&](const tune::Candidate& c) { return stays_home(terms.backend, c); });
+    if (lock->locked()) {
+      const std::vector<tune::Candidate> home = those_beside(k);
+      a.usable.insert(a.usable.end(), home.begin(), home.end());
     }
     if (lock->locked()) PERI_TRY(keep_locked(r, terms.tuner, lock, &a.usable));
     if (!parts.list[k].greedy) {
@@ -184,6 +191,42 @@ struct Chooser {
     return Ok{};
   }
 
+  // What may run a part on the host that the device takes too.
+  std::vector<tune::Candidate> those_beside(size_t k) {
+    const Region& r = parts.list[k].region;
+    const ir::Graph graph = region_graph(r);
+    const auto here = exec::bind_region(graph, terms.tuned_for);
+    if (!here.ok() || !has_sides(terms.backend)) return {};
+    const tune::Candidates& all = terms.tuner.beside(*here, constant_inputs(r), tune::bound_at(graph, terms.also));
+    return usable_candidates(r, all, terms.tuned_for, terms.also, terms.refused, &terms.tuner, &able[k].refusals);
+  }
+  // Parts of the cut that share a value with one that only the host takes may stay there with it, where that costs less
+  // than the copies between.
+  void add_those_beside() {
+    if (!has_sides(terms.backend) || !terms.tuner.options().measure || lock->locked()) return;
+    std::set<const ir::Value*> touched;
+    std::vector<size_t> others;
+    for (size_t k = 0; k < able.size(); ++k) {
+      if (!parts.list[k].greedy) continue;
+      if (!host_only(terms.backend, able[k].usable)) {
+        others.push_back(k);
+        continue;
+      }
+      for (const auto* list : {&parts.list[k].region.inputs, &parts.list[k].region.outputs})
+        for (const ir::Value* v : *list)
+          if (!is_weight(v)) touched.insert(v);
+    }
+    const auto touches = [&](const ir::Value* v) { return touched.contains(v); };
+    for (const size_t k : others) {
+      const Region& r = parts.list[k].region;
+      if (std::none_of(r.inputs.begin(), r.inputs.end(), touches) &&
+          std::none_of(r.outputs.begin(), r.outputs.end(), touches))
+        continue;
+      for (tune::Candidate& c : those_beside(k))
+        if (c.evidence.timed()) able[k].usable.push_back(std::move(c));
+    }
+  }
+
   void add_piece(size_t k) {
     const Part& p = parts.list[k];
     Able& a = able[k];
@@ -204,8 +247,9 @@ struct Chooser {
       const double unknown = a.best_ms() < 0 ? expected : kReferenceMs;
       const auto counted = hoping ? hoped_ms : counted_ms;
       way.ms = a.usable[c].evidence.timed() ? counted(a.usable[c].evidence, p.greedy) : unknown;
-      for (size_t i : ports) way.in.push_back(place_of(offer.inputs[i]));
-      for (const ir::Layout& l : offer.outputs) way.out.push_back(place_of(l));
+      const bool host = stays_home(terms.backend, a.usable[c]);
+      for (size_t i : ports) way.in.push_back(place_of(offer.inputs[i], host));
+      for (const ir::Layout& l : offer.outputs) way.out.push_back(place_of(l, host));
       const auto same = std::find_if(piece.ways.begin(), piece.ways.end(),
                                      [&](const Way& w) { return w.in == way.in && w.out == way.out; });
       const auto far = [](int place) { return place >= kMaxPlaces; };
@@ -218,9 +262,9 @@ struct Chooser {
         same->ms = way.ms;
       }
     }
-    if (p.greedy && piece.ways.empty())
+    if (const int home = place_of({}, has_sides(terms.backend)); p.greedy && piece.ways.empty())
       piece.ways.push_back(
-          {kReferenceMs, std::vector<int>(piece.inputs.size(), 0), std::vector<int>(piece.outputs.size(), 0)});
+          {kReferenceMs, std::vector<int>(piece.inputs.size(), home), std::vector<int>(piece.outputs.size(), home)});
     puzzle.pieces.push_back(std::move(piece));
   }
 
@@ -316,33 +360,6 @@ struct Chooser {
   }
 };
 
-// Kernels that take the beginning of a chain and not the whole, or give or take other places there; with `every` all
-// that take it. What a kernel does behind its sums it does in registers, with values that it stores anyway: one that
-// takes both is taken to be as fast on the whole as on the beginning with a pass over memory behind it. Measured on 35
-// pairs of GEMM, direct, Winograd and oneDNN convolutions (AVX-512, one thread, least of three): with relu apart 0.98
-// to 1.22 of the time, with hard_swish or gelu 0.95 to 1.08, with sigmoid 0.90 to 1.19. So the rule may cost up to a
-// tenth of a step with a sigmoid; $PERI_EVERY_SPLIT leaves it out, and what is hopeless() is left out even so, exactly.
-std::vector<const kernels::Kernel*> added_kernels(const Terms& terms, const Region& beginning, const Region& whole,
-                                                  bool every) {
-  std::vector<const kernels::Kernel*> out;
-  const auto small = exec::bind_region(region_graph(beginning), terms.tuned_for),
-             large = exec::bind_region(region_graph(whole), terms.tuned_for);
-  if (!small.ok() || !large.ok() || beginning.inputs.empty() || whole.inputs.empty()) return out;
-  const tune::Candidates& all = terms.tuner.offers(*large, constant_inputs(whole));
-  for (const tune::Candidate& c : terms.tuner.offers(*small, constant_inputs(beginning)).list)
-    if (std::find(out.begin(), out.end(), c.kernel) == out.end() &&
-        std::none_of(all.list.begin(), all.list.end(), [&](const tune::Candidate& w) {
-          return !every && w.kernel == c.kernel && w.offer.inputs[0] == c.offer.inputs[0] &&
-                 w.offer.outputs == c.offer.outputs;
-        }))
-      out.push_back(c.kernel);
-  return out;
-}
-
-bool accepted(const Terms& terms, const Region& r) {
-  const auto here = exec::bind_region(region_graph(r), terms.tuned_for);
-  return here.ok() && terms.tuner.accepted(*here, constant_inputs(r));
-}
 }  // namespace
 
 bool same_memory(const ir::Type& type, const ir::Layout& a, const ir::Layout& b) {
@@ -359,30 +376,10 @@ bool same_memory(const ir::Type& type, const ir::Layout& a, const ir::Layout& b)
   return order(a) == order(b);
 }
 
-double counted_ms(const tune::Evidence& e, bool of_the_cut) {
-  return of_the_cut ? e.time_ms : e.time_ms / kWin * (1 + std::max(0.0, e.spread));
-}
-
-double hoped_ms(const tune::Evidence& e, bool of_the_cut) {
-  return of_the_cut || e.visits > 1 ? e.time_ms : e.time_ms / tune::kMaxRivalRatio;
-}
-
-PartRules measured_rules(const Terms& terms) {
-  using Kernels = std::optional<std::vector<const kernels::Kernel*>>;
-  if (!terms.tuner.options().measure)
-    return {[](const Region&, const Region&, const Region&) -> Kernels { return std::nullopt; },
-            [](const Region&) { return false; }};
-  return {[&, every = knob(Knob::kEverySplit) == "1"](const Region& beginning, const Region& rest,
-                                                      const Region& whole) -> Kernels {
-            std::vector<const kernels::Kernel*> added = added_kernels(terms, beginning, whole, every);
-            return added.empty() || !accepted(terms, rest) ? std::nullopt : Kernels(std::move(added));
-          },
-          [&](const Region& both) { return accepted(terms, both); }, knob(Knob::kEverySplit) == "1"};
-}
-
 Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lock, const PartProgress& progress) {
   Chooser c{terms, std::move(parts), lock, {}, {}};
   PERI_TRY(c.gather(progress));
+  c.add_those_beside();
   std::optional<Solved> solved = c.solved(false);
   for (int choice = 1; choice < kMaxChoices && solved; ++choice) {
     std::vector<size_t> doubtful;

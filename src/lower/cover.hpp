@@ -30,6 +30,12 @@ struct Cover {
   double conversion_ms = 0;
 };
 
+// A region that runs on the host beside the backend's device.
+struct HostRegion {
+  std::string name, reason;
+  double copies_ms = 0;  // what copies take that it causes
+};
+
 // What a cover is chosen for.
 struct Terms {
   const ir::Graph& graph;

@@ -7,6 +7,7 @@
 
 #include "base/fault.hpp"
 #include "exec/region/region_payload.hpp"
+#include "lower/sides.hpp"
 #include "ops/entry.hpp"
 #include "problem/problem.hpp"
 
@@ -372,6 +373,7 @@ Result<Lowered> lower_graph(const ir::Graph& original, const Backend& backend, t
   e.out.program.backend = backend.name;
   e.out.predicted_ms = cover.predicted_ms;
   e.out.conversion_ms = cover.conversion_ms;
+  e.out.on_host = host_regions(terms, cover);
   for (const auto& [name, value] : options.tuned_for) e.out.program.tuned_for[name] = value;
   dims_table(graph, &e.out.program);
   PERI_TRY(e.interface_ports());
@@ -389,6 +391,7 @@ Result<Lowered> lower_graph(const ir::Graph& original, const Backend& backend, t
       return unsupported("the size of '%s' passes 64 bits", b.name.c_str())
           .advise("check the sizes that the model computes for it");
   if (!backend.placement.device.empty()) PERI_TRY(place_lowered(backend.placement, &e.out));
+  add_host_conversions(backend, e.out.program, e.out.steps, &e.out.on_host);
   return std::move(e.out);
 }
 

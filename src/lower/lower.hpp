@@ -43,6 +43,7 @@ struct Lowered {
   std::vector<Tensor> weights;
   std::vector<StepReport> steps;
   double predicted_ms = 0, conversion_ms = 0;
+  std::vector<HostRegion> on_host;  // beside the device that the backend runs on
 };
 
 // REQUIRES: types inferred, dead code gone; the tuner offers kernels of the backend's executors only. Nodes that no

@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include "base/bytes.hpp"
+
 namespace peri::plan {
 
 std::vector<DeviceMemory> device_memory(const Program& p, const ArenaPlan& plan) {
@@ -23,11 +25,6 @@ std::vector<DeviceMemory> device_memory(const Program& p, const ArenaPlan& plan)
   }
   for (size_t d = 0; d < out.size(); ++d) out[d].arena = d == kHost ? plan.arena_bytes : plan.device_bytes[d];
   return out;
-}
-
-std::string mib_text(int64_t bytes) {
-  return bytes < 1 << 20 ? format("%lld bytes", static_cast<long long>(bytes))
-                         : format("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
 std::string memory_text(const DeviceMemory& m) {

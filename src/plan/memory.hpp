@@ -18,7 +18,6 @@ struct DeviceMemory {
 std::vector<DeviceMemory> device_memory(const Program& program, const ArenaPlan& plan);
 // "122.1 MiB: weights 97.5 MiB, arena 24.1 MiB, inputs and states 0.6 MiB".
 std::string memory_text(const DeviceMemory& memory);
-std::string mib_text(int64_t bytes);
 // "cuda: 122.1 MiB: weights ..." for each device but the host, at these sizes; none where they do not bind all.
 std::vector<std::string> memory_lines(const Program& program, const DimBinding& dims);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/bytes.hpp"
 #include "device/open.hpp"
 #include "plan/memory.hpp"
 #include "runtime/engine.hpp"
@@ -13,8 +14,7 @@ namespace peri::runtime {
 namespace {
 // The device that a program means by a kind: one that was given, else one that is opened.
 Result<std::shared_ptr<device::Device>> find_device(const EngineOptions& options, const std::string& kind) {
-  const bool chosen = !options.device.empty() && device::kind_of(options.device) == kind;
-  const std::string wanted = chosen ? options.device : kind;
+  const std::string wanted = device::which_of(kind, options.device);
   const auto fits = [&](const auto& x) { return device::is_asked_for(x->name(), wanted); };
   const auto it = std::find_if(options.devices.begin(), options.devices.end(), fits);
   if (it != options.devices.end()) return *it;
@@ -43,7 +43,7 @@ Status check_room(const Engine& engine, uint32_t index, const device::Device& de
   if (available <= 0 || needs.total() <= available) return Ok{};
   return Error(ErrorKind::kMemory,
                format("the engine takes %s on %s", plan::memory_text(needs).c_str(), device.name().c_str()))
-      .expecting("at most " + plan::mib_text(available) + ", which are free")
+      .expecting("at most " + mib_text(available) + ", which are free")
       .advise("end what else uses that device, or take smaller sizes");
 }
 }  // namespace

@@ -39,13 +39,13 @@ void Tuner::State::leave_untried(Candidates* all) {
 
 Judge& Tuner::State::here() {
   stats.worker = false;
-  if (!judge) judge = std::make_unique<Judge>(options.threads);
+  if (!judge) judge = std::make_unique<Judge>(options.threads, options.device);
   return *judge;
 }
 
 RemoteJudge* Tuner::State::worker() {
   if (remote || !stats.worker) return remote.get();
-  auto started = RemoteJudge::start(options.worker, options.threads);
+  auto started = RemoteJudge::start(options.worker, options.threads, kPatienceS, options.device);
   if (started.ok())
     remote = std::move(*started);
   else {

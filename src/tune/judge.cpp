@@ -223,7 +223,7 @@ struct Judge::State {
   ThreadPool pool;
   Tensor rest;
   double seconds = 0, more_seconds = 0;  // of judging, and of rounds beyond the second in it
-  explicit State(int threads) : places(threads), pool(threads) {}
+  State(int threads, std::string device) : places(threads, std::move(device)), pool(threads) {}
 
   // What is read between timed runs; empty if there is no memory for it.
   std::span<const std::byte> between_runs(double model_bytes) {
@@ -237,7 +237,7 @@ struct Judge::State {
     return rest.bytes();
   }
 };
-Judge::Judge(int threads) : state_(std::make_unique<State>(threads)) {}
+Judge::Judge(int threads, std::string device) : state_(std::make_unique<State>(threads, std::move(device))) {}
 Judge::~Judge() = default;
 
 void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
@@ -315,7 +315,13 @@ SampleVerdict Judge::samples(const kernels::Kernel& kernel) {
 Resolved Judge::resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate) {
   const auto place = state_->places.of(*candidate.kernel);
   if (!place.ok()) return {{}, "cannot be tried: " + place.error().text(), false};
-  return resolve_here(region, constant, candidate, (*place)->target);
+  return resolve_here(region, constant, candidate, (*place)->target, (*place)->device.get());
+}
+
+Result<Crossing> Judge::crossing(std::string_view device) {
+  PERI_ASSIGN(const TrialPlace* const place, state_->places.at(device));
+  if (!place->away()) return invalid("the host is no other place");
+  return measure_crossing(place->device.get());
 }
 
 void Judge::foresee(const ir::Graph& region, const std::vector<bool>& constant,
@@ -323,7 +329,7 @@ void Judge::foresee(const ir::Graph& region, const std::vector<bool>& constant,
   for (const Candidate* c : candidates)
     if (device_of(*c->kernel) != state_->places.host().name)
       if (const auto place = state_->places.of(*c->kernel); place.ok())
-        exec::foresee_code(*c->kernel, {&region, constant}, c->offer.config, (*place)->target);
+        exec::foresee_code(*c->kernel, {&region, constant}, c->offer, (*place)->target);
 }
 
 bool Judge::lost() { return state_->places.lost(); }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/ceilings.hpp"
+#include "tune/crossing.hpp"
 #include "tune/resolved.hpp"
 #include "tune/tuner.hpp"
 
@@ -43,7 +44,8 @@ using Told = std::function<void(size_t candidate, const Verdict* verdict)>;
 
 class Judge {
  public:
-  explicit Judge(int threads);
+  // `device`: which one of several candidates are tried on, "cuda:1"; "": the first of each kind.
+  explicit Judge(int threads, std::string device = "");
   ~Judge();
   // Every candidate gets a verdict. Equal terms give equal answers, but for the times. A problem whose reference is too
   // dear is judged by the answers of other providers alone: two that agree are right.
@@ -54,6 +56,8 @@ class Judge {
   SampleVerdict samples(const kernels::Kernel& kernel);
   // What the candidate's library chooses for the problem.
   Resolved resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate);
+  // What it takes to bring values to a device of this kind and back.
+  Result<Crossing> crossing(std::string_view device);
   // Begins what can be done before candidates of a device are tried: their code is compiled by other threads.
   void foresee(const ir::Graph& region, const std::vector<bool>& constant,
                std::span<const Candidate* const> candidates);

@@ -21,11 +21,11 @@ Result<std::vector<kernels::Offer>> offers_of(const kernels::Kernel& kernel, con
 }
 
 Resolved resolve_here(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate,
-                      const device::Target& target) {
+                      const device::Target& target, device::Device* device) {
   const kernels::Kernel& kernel = *candidate.kernel;
   Resolved out;
   if (!kernel.resolve) return out;
-  auto found = contained([&] { return kernel.resolve({&region, constant}, candidate.offer.config, target); });
+  auto found = contained([&] { return kernel.resolve({&region, constant}, candidate.offer.config, target, device); });
   if (found.ok()) {
     out.configs = *std::move(found);
     return out;

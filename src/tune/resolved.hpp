@@ -21,9 +21,10 @@ struct Resolved {
 Result<std::vector<kernels::Offer>> offers_of(const kernels::Kernel& kernel, const kernels::Problem& problem,
                                               const device::Target& target);
 
-// Asks the library here. What throws, and a configuration that is none of the offer's, is a failure.
+// Asks the library here, for this device (null: the host). What throws, and a configuration that is none of the
+// offer's, is a failure.
 Resolved resolve_here(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate,
-                      const device::Target& target);
+                      const device::Target& target, device::Device* device);
 
 std::string resolved_text(const Resolved& resolved);
 Result<Resolved> read_resolved(const Json& json);

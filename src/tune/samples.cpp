@@ -61,13 +61,13 @@ void foresee(const kernels::Kernel& kernel, const TrialPlace& place, Share share
     const kernels::Problem problem{&problems[n]->region, problems[n]->constant};
     const auto offers = kernel.offer(problem, place.target);
     for (size_t k = 0; offers.ok() && k < offers->size(); ++k) {
-      const std::string& config = (*offers)[k].config;
-      if (!share.takes(n, k, config)) {
+      const kernels::Offer& offer = (*offers)[k];
+      if (!share.takes(n, k, offer.config)) {
         share.left(k);
         continue;
       }
-      exec::foresee_code(kernel, problem, config, place.target, true);
-      share.ran(n, k, config);
+      exec::foresee_code(kernel, problem, offer, place.target, true);
+      share.ran(n, k, offer.config);
     }
   }
 }

@@ -29,22 +29,22 @@ void add_gpu(const device::cuda::CudaDevice& gpu, TrialPlace* place) {
 }
 }  // namespace
 
-TrialPlaces::TrialPlaces(int threads) : host_(device::cpu_target(threads, exec::libraries())) {
+TrialPlaces::TrialPlaces(int threads, std::string device)
+    : device_(std::move(device)), host_(device::cpu_target(threads, exec::libraries())) {
   host_.ceilings = bench::machine_ceilings(threads);
 }
 
-Result<const TrialPlace*> TrialPlaces::of(const kernels::Kernel& kernel) {
-  const std::string_view name = device_of(kernel);
+Result<const TrialPlace*> TrialPlaces::of(const kernels::Kernel& kernel) { return at(device_of(kernel)); }
+
+Result<const TrialPlace*> TrialPlaces::at(std::string_view name) {
   if (name == host_.name) return &host_;
   if (const auto it = devices_.find(name); it != devices_.end()) {
     PERI_TRY(it->second.device->synchronize());
     return &it->second;
   }
-  PERI_ASSIGN(std::shared_ptr<device::Device> opened, device::open_device(name));
-  TrialPlace place(host_.target);
+  PERI_ASSIGN(std::shared_ptr<device::Device> opened, device::open_device(device::which_of(name, device_)));
+  TrialPlace place(device::with_gpu(host_.target, opened->target()));
   place.name = name;
-  const device::Target& own = opened->target();
-  place.target.isas.insert(place.target.isas.end(), own.isas.begin(), own.isas.end());
   if (const auto* gpu = dynamic_cast<const device::cuda::CudaDevice*>(opened.get())) add_gpu(*gpu, &place);
   if (auto sums = Checksums::open(opened.get()); sums.ok()) place.checksums = std::move(*sums);
   place.device = std::move(opened);

@@ -35,14 +35,17 @@ struct TrialPlace {
 
 class TrialPlaces {
  public:
-  explicit TrialPlaces(int threads);
+  // `device`: which one of several, "cuda:1"; "": the first of each kind.
+  explicit TrialPlaces(int threads, std::string device = "");
   const TrialPlace& host() const { return host_; }
   // Opened once. Errors: those of opening it, and that of a device which failed for good.
   Result<const TrialPlace*> of(const kernels::Kernel& kernel);
+  Result<const TrialPlace*> at(std::string_view device);  // of this kind
   // Whether a device that was opened takes no more work: this process can try nothing on it any more. Waits for it.
   bool lost();
 
  private:
+  std::string device_;
   TrialPlace host_;
   std::map<std::string, TrialPlace, std::less<>> devices_;
 };

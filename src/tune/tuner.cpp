@@ -137,6 +137,40 @@ bool Tuner::offered(const Candidate& candidate, const ir::Graph& region, const s
   return offered_for(candidate, region, constant, state_->target).has_value();
 }
 
+const Candidates& Tuner::beside(const ir::Graph& region, const std::vector<bool>& constant,
+                                std::span<const ir::Graph> also) {
+  State& s = *state_;
+  const std::string key = problem::identity(region, constant) + "\nbeside";
+  if (const auto it = s.by_problem.find(key); it != s.by_problem.end()) return it->second;
+  const int64_t start = now_ns();
+  Options others = s.options;
+  others.own_executor = "";
+  std::erase(others.executors, s.options.own_executor);
+  Candidates all = collect_offers(region, constant, others, s.target);
+  if ((s.options.measure || s.options.verify) && !all.list.empty())
+    s.decide(region, constant, timing_key(region, constant, s.options), &all);
+  for (const ir::Graph& g : also)
+    if (s.options.verify && problem::identity(g, constant) + "\nbeside" != key)
+      s.decide_elsewhere(region, constant, g, &all);
+  s.stats.candidates += static_cast<int64_t>(all.list.size());
+  s.stats.seconds += seconds_since(start);
+  return s.by_problem.emplace(key, std::move(all)).first->second;
+}
+
+double Tuner::crossing_ms(std::string_view device, double bytes) {
+  State& s = *state_;
+  const auto it = s.crossings.find(device);
+  if (it != s.crossings.end()) return it->second.ms(bytes);
+  Crossing known;
+  if (s.options.measure && !s.stopped()) {
+    RemoteJudge* const w = s.worker();
+    auto measured = w ? w->crossing(device) : Result<Crossing>(refused("no worker"));
+    if (!measured.ok() && !w) measured = s.here().crossing(device);
+    if (measured.ok()) known = *measured;
+  }
+  return s.crossings.emplace(std::string(device), known).first->second.ms(bytes);
+}
+
 double Tuner::convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from, const ir::Layout& to) {
   if (from == to) return 0;
   ir::Graph g;

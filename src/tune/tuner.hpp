@@ -45,6 +45,7 @@ struct Options {
   bool retune = false;     // what the cache knows of candidates is found anew, and replaced
   int threads = 1;
   std::optional<device::Target> target;  // to plan for; none: this machine. Another one's plans are not tried here
+  std::string device = "";               // "cuda:1": which one of several candidates are tried on; "": the first
   uint64_t seed = 7;
   double budget_ms = 60;      // of timing for one candidate
   std::string worker;         // the program that verifies and times (see worker.hpp); "": this process does
@@ -87,6 +88,12 @@ class Tuner {
   // Whether the candidate is offered for the same region at other dims too, with the same configuration, layouts and
   // sharing of memory (of what has equal sizes there).
   bool offered(const Candidate& candidate, const ir::Graph& region, const std::vector<bool>& constant);
+  // Candidates of other executors than the own one for a region that the own one takes too, verified and timed as the
+  // others; for where it may cost less to leave a region beside its neighbours.
+  const Candidates& beside(const ir::Graph& region, const std::vector<bool>& constant,
+                           std::span<const ir::Graph> also = {});
+  // What it takes to bring so many bytes to a device of this kind or back; measured once where candidates are.
+  double crossing_ms(std::string_view device, double bytes);
   // Measured time of bringing a tensor of these dims from one layout to another, in ms.
   double convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from, const ir::Layout& to);
 

@@ -110,15 +110,17 @@ struct Said {
 
 struct RemoteJudge::State {
   std::string program;
+  std::string device;
   int threads = 1;
-  double patience_s = 120;
+  double patience_s = kPatienceS;
   Process process;
   int64_t deaths = 0;
 
   Status start() {
     PERI_ASSIGN(process, spawn(program));
     JsonWriter w;
-    w.begin_object().field("threads", threads).field("parent", static_cast<int64_t>(getpid())).end_object();
+    w.begin_object().field("threads", threads).field("device", device);
+    w.field("parent", static_cast<int64_t>(getpid())).end_object();
     auto hello = send_text(process.socket.get(), w.take()).ok() ? receive(process.socket.get(), kStartPatienceS)
                                                                 : Result<Json>(io_error("closed"));
     if (hello.ok()) {
@@ -165,11 +167,13 @@ RemoteJudge::RemoteJudge() : state_(std::make_unique<State>()) {}
 RemoteJudge::~RemoteJudge() { state_->stop(); }
 int64_t RemoteJudge::deaths() const { return state_->deaths; }
 
-Result<std::unique_ptr<RemoteJudge>> RemoteJudge::start(const std::string& program, int threads, double patience_s) {
+Result<std::unique_ptr<RemoteJudge>> RemoteJudge::start(const std::string& program, int threads, double patience_s,
+                                                        const std::string& device) {
   std::unique_ptr<RemoteJudge> out(new RemoteJudge());
   State& s = *out->state_;
   s.program = program;
   s.threads = threads;
+  s.device = device;
   s.patience_s = patience_s;
   PERI_TRY(s.start());
   return out;
@@ -270,7 +274,28 @@ Result<Resolved> RemoteJudge::resolve(const ir::Graph& region, const std::vector
   return Resolved{{}, "the worker " + said.death.how, said.death.ours};
 }
 
+Result<Crossing> RemoteJudge::crossing(std::string_view device) {
+  JsonWriter w;
+  w.begin_object().field("crossing", device).end_object();
+  PERI_ASSIGN(const Said said, state_->answer(w.take()));
+  if (!said.json) return refused("the worker %s while it copied", said.death.how.c_str());
+  if (const Json* why = said.json->find("error")) {
+    PERI_ASSIGN(const std::string_view text, why->as_string());
+    return refused("the worker: %s", std::string(text).c_str());
+  }
+  return read_crossing(*said.json);
+}
+
 namespace {
+Status answer_crossing(int socket, Judge& judge, const Json& device) {
+  PERI_ASSIGN(const std::string_view kind, device.as_string());
+  const auto crossing = contained([&] { return judge.crossing(kind); });
+  if (crossing.ok()) return send_text(socket, crossing_text(*crossing));
+  JsonWriter w;
+  w.begin_object().field("error", crossing.error().text()).end_object();
+  return send_text(socket, w.take());
+}
+
 Resolved resolve_of(Judge& judge, const Question& question, const std::function<void(const std::string&)>& before) {
   if (question.candidates.size() != 1) return {{}, "a question about no candidate, or several", false};
   if (before) before(question.candidates[0].id());
@@ -279,6 +304,10 @@ Resolved resolve_of(Judge& judge, const Question& question, const std::function<
 
 // False: a candidate has brought a device to an end, which serves this process no more; the build starts another.
 Result<bool> answer(int socket, Judge& judge, const Json& said, const std::function<void(const std::string&)>& before) {
+  if (const Json* device = said.find("crossing")) {
+    PERI_TRY(answer_crossing(socket, judge, *device));
+    return !judge.lost();
+  }
   if (const Json* name = said.find("samples")) {
     PERI_ASSIGN(const std::string_view kernel_name, name->as_string());
     const kernels::Kernel* kernel = kernels::find(kernel_name);
@@ -326,11 +355,12 @@ Status serve(int socket, const std::function<void(const std::string& candidate)>
   if (!first.ok()) return usage("a build starts this command, and nobody else");
   PERI_ASSIGN(const int64_t threads, first->get_int("threads"));
   PERI_ASSIGN(const int64_t parent, first->get_int("parent"));
+  PERI_ASSIGN(const std::string_view device, first->get_string("device"));
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) return Ok{};  // it went before the line above
   const rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);  // a crash is told, not kept
-  Judge judge(static_cast<int>(threads));
+  Judge judge(static_cast<int>(threads), std::string(device));
   JsonWriter w;
   w.begin_object().field("signature", signature()).end_object();
   PERI_TRY(send_text(socket, w.take()));

@@ -17,16 +17,20 @@ std::string worker_program();
 // A Judge in a worker process. A worker that dies or gives no answer in time refuses the candidate it was at, by the
 // signal's name, and is replaced; one that others killed gets a second try at it. Ends with this object; the worker
 // also ends with the thread that made it, and does not hear Ctrl-C.
+constexpr double kPatienceS = 120;
 class RemoteJudge {
  public:
   // Starts `program worker`. An error if there is no such program, or it is of another version or build of kernels.
-  static Result<std::unique_ptr<RemoteJudge>> start(const std::string& program, int threads, double patience_s = 120);
+  // `device`: see Judge.
+  static Result<std::unique_ptr<RemoteJudge>> start(const std::string& program, int threads,
+                                                    double patience_s = kPatienceS, const std::string& device = "");
   ~RemoteJudge();
   // As Judge does. An error: no worker could be had; candidates not told of by then have no verdict.
   Status judge(const ir::Graph& region, const std::vector<bool>& constant, std::span<const Candidate* const> candidates,
                const Terms& terms, const Told& told);
   Result<SampleVerdict> samples(const kernels::Kernel& kernel);
   Result<Resolved> resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate);
+  Result<Crossing> crossing(std::string_view device);
   // As Judge does; nothing is waited for. An error: no worker could be had.
   Status foresee(const ir::Graph& region, const std::vector<bool>& constant,
                  std::span<const Candidate* const> candidates);

@@ -33,9 +33,10 @@ TEST_F(FakeCuda, TellsItsTarget) {
   const auto device = must(cuda::make_cuda_device({0, {"cudnn 9.19.0"}}));
   EXPECT_EQ(device->name(), "cuda:0");
   const Target& t = device->target();
-  EXPECT_EQ(target_text(t), R"({"kind":"cuda","chip":"Fake H200","isas":["sm_90","sm_90a"],"threads":132,)"
-                            R"("caches":{"shared of a block":232448,"L2 unified":52428800,"memory":1073741824},)"
-                            R"("libraries":["cuda driver 13.0","cudnn 9.19.0"]})");
+  EXPECT_EQ(target_text(t),
+            R"({"kind":"cuda","chip":"Fake H200","isas":["sm_90","sm_90a"],"threads":132,"multiprocessors":132,)"
+            R"("caches":{"shared of a block":232448,"L2 unified":52428800,"memory":1073741824},)"
+            R"("libraries":["cuda driver 13.0","cudnn 9.19.0"]})");
   EXPECT_EQ(must(parse_target(target_text(t))), t);
   EXPECT_EQ(t.cache_bytes(2), 50 << 20);
   EXPECT_EQ(device->memory().available_bytes, (1 << 29) + 4096) << "what the pool keeps counts";

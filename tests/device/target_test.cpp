@@ -26,7 +26,9 @@ TEST(Target, TextReadsBack) {
   Target bare;
   bare.kind = Kind::kCuda;
   bare.isas = {"sm_80", "sm_90a"};
-  for (const Target& t : {recorded(), bare, Target{}, this_cpu(), cpu_target(3, {"onednn 1.0.0"})}) {
+  bare.multiprocessors = 84;
+  const Target beside = with_gpu(recorded(), bare), two = with_gpu(this_cpu(), bare);
+  for (const Target& t : {recorded(), bare, Target{}, this_cpu(), cpu_target(3, {"onednn 1.0.0"}), beside, two}) {
     const auto again = parse_target(target_text(t));
     ASSERT_TRUE(again.ok()) << again.error().text();
     EXPECT_EQ(*again, t);
@@ -48,6 +50,7 @@ TEST(Target, EveryMemberCounts) {
   differs([](Target* t) { t->caches[1].bytes += 1; });
   differs([](Target* t) { t->caches[1].name += "x"; });
   differs([](Target* t) { t->libraries.clear(); });
+  differs([](Target* t) { t->multiprocessors = 132; });
 }
 
 TEST(Target, DamageIsRefusedByName) {

@@ -47,7 +47,12 @@ const device::Target& some_gpu() {
 const std::vector<KernelLaunch>& Case::launches() const {
   return dynamic_cast<const LaunchInstance&>(*instance).launches();
 }
-const std::vector<Tensor>& Case::packed() const { return dynamic_cast<const LaunchInstance&>(*instance).packed(); }
+std::vector<Tensor> Case::packed() const {
+  std::vector<Tensor> out;
+  for (const kernels::cuda::PackedWeight& w : dynamic_cast<const LaunchInstance&>(*instance).packed())
+    out.push_back(*w.make(problem->given->row_major()[w.input]));
+  return out;
+}
 std::string Case::name() const {
   return std::string(kernel->name) + " {" + config + "} on " + ir::print(problem->region);
 }
@@ -75,9 +80,7 @@ std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems, bool own) {
       const kernels::Problem problem{&p.region, p.constant};
       auto offers = e->kernel.offer(problem, some_gpu());
       if (!offers.ok() || !prepared(&p)) continue;
-      std::vector<Tensor> constants(p.given->row_major().size());
-      for (size_t k = 0; k < constants.size(); ++k)
-        if (p.constant[k]) constants[k] = p.given->row_major()[k];
+      const std::vector<Tensor> constants(p.given->row_major().size());  // a plan is made without weights
       for (const kernels::Offer& o : *offers) {
         // Chains are the same text whatever the configuration: they are tried with the first of each layout.
         const std::string way = o.config + (o.outputs[0].row_major() ? "" : " last");
@@ -122,12 +125,13 @@ void check(const Case& c, const HostGpu& gpu) {
   }
   Guarded workspace(c.instance->workspace_bytes());
   int32_t fault = 0;
+  const std::vector<Tensor> packed = c.packed();
   for (const KernelLaunch& l : c.launches()) {
     std::vector<void*> addresses;
     for (const LaunchArgument& a : l.arguments) {
       const auto given = [](const Tensor& t) { return const_cast<void*>(static_cast<const void*>(t.data())); };
       addresses.push_back(a.from == LaunchArgument::From::kInput    ? given(inputs[a.index])
-                          : a.from == LaunchArgument::From::kPacked ? given(c.packed()[a.index])
+                          : a.from == LaunchArgument::From::kPacked ? given(packed[a.index])
                           : a.from == LaunchArgument::From::kOutput ? memory[a.index].at()
                           : a.from == LaunchArgument::From::kFault  ? static_cast<void*>(&fault)
                                                                     : workspace.at());

@@ -19,7 +19,7 @@ struct Case {
   ir::Graph region;  // in the offer's layouts
   std::unique_ptr<kernels::Instance> instance;
   const std::vector<kernels::cuda::KernelLaunch>& launches() const;
-  const std::vector<Tensor>& packed() const;
+  std::vector<Tensor> packed() const;
   std::string name() const;
 };
 

@@ -32,7 +32,12 @@ struct Case {
   ir::Graph plain, region;  // without and with the offer's layouts
   std::vector<Tensor> arguments;
   std::unique_ptr<kernels::Instance> instance;
-  const std::vector<Tensor>& packed() const { return dynamic_cast<const LaunchInstance&>(*instance).packed(); }
+  std::vector<Tensor> packed() const {
+    std::vector<Tensor> out;
+    for (const kernels::cuda::PackedWeight& w : dynamic_cast<const LaunchInstance&>(*instance).packed())
+      out.push_back(*w.make(arguments[w.input]));
+    return out;
+  }
   const std::vector<KernelLaunch>& launches() const {
     return dynamic_cast<const LaunchInstance&>(*instance).launches();
   }
@@ -224,12 +229,13 @@ void check(const Case& c, const HostGpu& gpu) {
   const std::vector<int64_t> dims = kernels::dims_of(y);
   Tensor result = *Tensor::zeros(y.type.dtype, exec::physical_dims(dims, y.type.layout));
   Guarded memory(result.bytes().size()), workspace(c.instance->workspace_bytes());
+  const std::vector<Tensor> packed = c.packed();
   for (const KernelLaunch& l : c.launches()) {
     std::vector<void*> addresses;
     for (const LaunchArgument& a : l.arguments) {
       const auto bytes = [](const Tensor& t) { return const_cast<std::byte*>(t.bytes().data()); };
       addresses.push_back(a.from == LaunchArgument::From::kInput    ? bytes(inputs[a.index])
-                          : a.from == LaunchArgument::From::kPacked ? bytes(c.packed()[a.index])
+                          : a.from == LaunchArgument::From::kPacked ? bytes(packed[a.index])
                           : a.from == LaunchArgument::From::kOutput ? memory.at()
                                                                     : workspace.at());
     }

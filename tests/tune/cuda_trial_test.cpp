@@ -80,6 +80,20 @@ TEST_F(CudaTrial, AWriteBehindTheResultIsSeen) {
       << v.evidence.rejected;
 }
 
+// A refusal with the compiler's log, and the next kernel is tried as if nothing had been.
+TEST_F(CudaTrial, AKernelThatDoesNotCompileIsRefusedWithTheLog) {
+  kernels::Kernel broken = planted::sum_kernel<0>();
+  broken.name = "planted_broken";
+  broken.tunables = {};
+  broken.instantiate = [](const kernels::Problem&, std::string_view, const kernels::InstantiateContext&) {
+    return kernels::cuda::LaunchInstance::make({{.entry = "peri_planted_broken", .text = "this is broken"}});
+  };
+  const Verdict v = judged(broken);
+  for (const char* part : {"the source does not compile", "line 1: error: broken"})
+    EXPECT_NE(v.evidence.rejected.find(part), std::string::npos) << part << " in " << v.evidence.rejected;
+  EXPECT_EQ(judged(planted::sum_kernel<0>()).evidence.rejected, "");
+}
+
 TEST_F(CudaTrial, AChangedInputIsSeen) {
   EXPECT_EQ(judged(planted::sum_kernel<-1>()).evidence.rejected, "it changed its input 0");
 }
@@ -136,6 +150,81 @@ TEST_F(CudaTrial, SettingsAreTriedAndTheWrongOneIsRefused) {
   EXPECT_EQ(all.list[3].offer.config, format("blocks=%d", int{planted::kWrongBlocks}));
   EXPECT_FALSE(all.list[3].evidence.right());
   for (size_t k = 0; k < 3; ++k) EXPECT_TRUE(all.list[k].evidence.right()) << all.list[k].evidence.rejected;
+}
+
+// Of two GPUs of which one may not be used, the one that is named tries: here, in a tuner and in its worker.
+TEST_F(CudaTrial, TheDeviceThatIsNamedTries) {
+  const Variable two("FAKE_CUDA_DEVICES", "2"), second("FAKE_CUDA_ONLY", "1");
+  const ir::Graph g = parsed(kSum);
+  const Candidate own = candidate(*kernels::find("cuda_elementwise"), g);
+  const auto rejected = [&](auto& judge, const Candidate& c) {
+    Verdict out;
+    const Candidate* list[] = {&c};
+    (void)judge.judge(g, {false, false}, list, Terms{.budget_ms = 1}, [&](size_t, const Verdict* v) {
+      if (v) out = *v;
+    });
+    return out.evidence.rejected;
+  };
+  Judge first(1), named(1, "cuda:1");
+  EXPECT_NE(rejected(first, own).find("(46)"), std::string::npos) << "the first may not be used";
+  EXPECT_EQ(rejected(named, own), "");
+
+  const std::string program = std::string(tests::kBuildDir) + "/bin/failing_worker";
+  for (const auto& [device, says] : {std::pair("", "(46)"), std::pair("cuda:1", "")}) {
+    auto worker = RemoteJudge::start(program, 1, 60, device);
+    ASSERT_TRUE(worker.ok()) << worker.error().text();
+    const std::string why = rejected(**worker, own);
+    EXPECT_TRUE(*says ? why.find(says) != std::string::npos : why.empty()) << device << ": " << why;
+  }
+
+  planted::Known known;  // from here on the worker's kernels are others
+  known.add(planted::sum_kernel<0>());
+  Options o;
+  o.provider = "planted";
+  o.executors = {"cuda"};
+  o.own_executor = "cuda";
+  o.budget_ms = 1;
+  o.device = "cuda:1";
+  Tuner tuner(o);
+  const Candidates& all = tuner.candidates(g, {false, true});
+  ASSERT_EQ(all.list.size(), 1u);
+  EXPECT_EQ(all.list[0].evidence.rejected, "");
+}
+
+// A library is asked for the GPU that the place has, and stays open for the next question.
+TEST_F(CudaTrial, ALibraryIsAskedForTheDeviceThatIsNamed) {
+  const Variable two("FAKE_CUDA_DEVICES", "2"), second("FAKE_CUDA_ONLY", "1");
+  Fakes::control<void()>("cublaslt", "fake_lt_reset")();
+  std::filesystem::create_symlink(device::tests::fake_file("cublaslt"), fakes_.folder.path / "libcublasLt.so.13");
+  const ir::Graph g = parsed("graph { input x: f16[24,64]; input w: f16[64,32]; y = matmul(x, w); output y }");
+  Candidate c{kernels::find("cuda_blaslt"), {.config = std::string(kernels::kHeuristic)}};
+  c.offer.inputs.resize(2);
+  c.offer.outputs.resize(1);
+  const Resolved first = Judge(1).resolve(g, {false, false}, c);
+  EXPECT_NE(first.failed.find("(46)"), std::string::npos) << first.failed;
+  Judge judge(1, "cuda:1");
+  for (int k = 0; k < 2; ++k) {
+    const Resolved named = judge.resolve(g, {false, false}, c);
+    EXPECT_EQ(named.failed, "");
+    EXPECT_GE(named.configs.size(), 1u);
+  }
+}
+
+TEST_F(CudaTrial, AWorkerTellsWhatACopyTakes) {
+  const auto same = read_crossing(*parse_json(crossing_text({0.5, 1000, true})));
+  ASSERT_TRUE(same.ok());
+  EXPECT_EQ(*same, (Crossing{0.5, 1000, true}));
+  EXPECT_FALSE(read_crossing(*parse_json("{\"wait_ms\":-1,\"bytes_per_ms\":5}")).ok());
+  auto worker = RemoteJudge::start(std::string(tests::kBuildDir) + "/bin/failing_worker", 1, 60);
+  ASSERT_TRUE(worker.ok()) << worker.error().text();
+  const auto told = (*worker)->crossing("cuda");
+  ASSERT_TRUE(told.ok()) << told.error().text();
+  EXPECT_TRUE(told->measured);
+  EXPECT_GT(told->bytes_per_ms, 0);
+  const auto none = (*worker)->crossing("teapot");
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().text().find("teapot"), std::string::npos) << none.error().text();
+  EXPECT_EQ((*worker)->deaths(), 0);
 }
 
 class CudaWorker : public CudaTrial {

@@ -116,7 +116,7 @@ TEST_F(CudaVendor, WhatIsAskedIsWhatTheRegionMeans) {
       EXPECT_EQ(offer.config, kernels::kHeuristic);
       const auto right = answer(vendor(name), p, offer, offer.config, false);
       EXPECT_TRUE(right.ok()) << right.error().text();
-      const auto configs = vendor(name).resolve({&p.region, p.constant}, offer.config, kGpu);
+      const auto configs = vendor(name).resolve({&p.region, p.constant}, offer.config, kGpu, device_.get());
       ASSERT_TRUE(configs.ok()) << configs.error().text();
       for (const std::string& config : *configs) {
         EXPECT_TRUE(kernels::check_resolved(vendor(name), offer.config, config).ok()) << config;
@@ -135,7 +135,7 @@ TEST_F(CudaVendor, WhereAChoiceDoesNotServeTheLibraryChooses) {
     int taken = 0;
     each(vendor(name), [&](SampleProblem& p, const kernels::Offer& offer) {
       if (++taken > 3) return;
-      const auto configs = vendor(name).resolve({&p.region, p.constant}, offer.config, kGpu);
+      const auto configs = vendor(name).resolve({&p.region, p.constant}, offer.config, kGpu, device_.get());
       ASSERT_TRUE(configs.ok());
       const std::string& config = configs->back();
       const auto with = [&](const std::string& key, const std::string& value) {
@@ -154,6 +154,56 @@ TEST_F(CudaVendor, WhereAChoiceDoesNotServeTheLibraryChooses) {
     });
     EXPECT_GE(taken, 3) << name;
   }
+}
+
+// What a library takes at one size it may refuse at another, and then one of our own runs in its place.
+TEST_F(CudaVendor, WhatALibraryTakesAKernelOfOurOwnTakesInItsLayouts) {
+  for (const char* name : {"cuda_blaslt", "cuda_dnn_conv"})
+    each(vendor(name), [&](SampleProblem& p, const kernels::Offer& offer) {
+      bool taken = false;
+      for (const kernels::Entry* e : kernels::entries()) {
+        if (e->kernel.executor != "cuda" || !e->kernel.library.empty()) continue;
+        const auto offers = e->kernel.offer({&p.region, p.constant}, kGpu);
+        for (size_t k = 0; offers.ok() && k < offers->size(); ++k) {
+          kernels::Offer o = (*offers)[k];
+          o.inputs.resize(offer.inputs.size());
+          o.outputs.resize(offer.outputs.size());
+          taken = taken || (o.inputs == offer.inputs && o.outputs == offer.outputs);
+        }
+      }
+      EXPECT_TRUE(taken || p.region.outputs[0]->type.dtype == DType::kF32 || name[5] == 'b');
+    });
+}
+
+// Acceptance is of one size. Whatever fits at the tuned one by chance, or rounds once there, is refused where it does
+// not when the step is made: by kRefused, which tells the executor to have another take it.
+TEST_F(CudaVendor, AnotherSizeIsRefusedAndNotComputedWrong) {
+  const auto made = [&](const char* text, std::vector<bool> constant) {
+    auto g = ir::parse_graph(text);
+    EXPECT_TRUE(g.ok() && ops::infer_graph(*g).ok()) << text;
+    kernels::Packed packed;
+    const std::vector<Tensor> none(g->inputs.size());
+    const auto instance =
+        vendor("cuda_blaslt").instantiate({&*g, constant}, kernels::kHeuristic, {none, &packed, &kGpu, nullptr});
+    EXPECT_TRUE(instance.ok() || instance.error().kind == ErrorKind::kRefused) << instance.error().text();
+    const auto own = kernels::find("cuda_gemm")->offer({&*g, constant}, kGpu);
+    EXPECT_TRUE(own.ok()) << (own.ok() ? "" : own.error().text());
+    return instance.ok();
+  };
+  const std::string product = "y = matmul(x, w); z = add(y, r); output z }";
+  // r has the result's size for one row and is repeated for more; a bias made at run time.
+  EXPECT_TRUE(made(("graph { input x: f16[1,64]; input w: f16[64,32]; input r: f16[1,32]; " + product).c_str(),
+                   {false, true, false}));
+  EXPECT_FALSE(made(("graph { input x: f16[5,64]; input w: f16[64,32]; input r: f16[1,32]; " + product).c_str(),
+                    {false, true, false}));
+  // Rows of 16 bytes, and others.
+  const std::string bias = "input w: f16[64,32]; input b: f16[32]; y = matmul(x, w); z = add(y, b); output z }";
+  EXPECT_TRUE(made(("graph { input x: f16[5,64]; " + bias).c_str(), {false, true, true}));
+  EXPECT_FALSE(
+      made("graph { input x: f16[5,63]; input w: f16[63,32]; input b: f16[32]; y = matmul(x, w); z = add(y, "
+           "b); output z }",
+           {false, true, true}));
+  EXPECT_FALSE(made("graph { input x: f16[0,64]; input w: f16[64,32]; y = matmul(x, w); output y }", {false, true}));
 }
 
 TEST_F(CudaVendor, WithoutTheLibraryThereIsNoOffer) {

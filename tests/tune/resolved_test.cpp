@@ -33,7 +33,8 @@ Result<std::vector<kernels::Offer>> offer(const kernels::Problem& p, const devic
   return out;
 }
 
-Result<std::vector<std::string>> resolve(const kernels::Problem&, std::string_view config, const device::Target&) {
+Result<std::vector<std::string>> resolve(const kernels::Problem&, std::string_view config, const device::Target&,
+                                         device::Device*) {
   ++asked;
   EXPECT_EQ(config, "form=1 heuristic");
   const std::string what = action();

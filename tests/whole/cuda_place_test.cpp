@@ -12,6 +12,8 @@
 #include "lower/lower.hpp"
 #include "ops/entry.hpp"
 #include "plan/sizes.hpp"
+#include "tests/device/cuda_fakes.hpp"
+#include "tune/crossing.hpp"
 
 namespace peri::lower {
 namespace {
@@ -107,6 +109,72 @@ TEST(CudaPlace, ImagesKeepTheirChannelsLast) {
   EXPECT_EQ(chosen, (std::vector<std::string>{"cuda_conv_mma", "cuda_depthwise", "cuda_conv_mma", "cuda_pool",
                                               "cuda_conv_mma", "cuda_pool_all", "cuda_gemm_mma"}));
   EXPECT_TRUE(plan::check_program(l->program, 1 << 20).ok());
+}
+
+// Positions of a text model, whose number is a size: no step of the host between ids and their embeddings.
+TEST(CudaPlace, PositionsAreCountedThere) {
+  const auto l = lowered(
+      "graph { input x: f32[batch,16]; const p: f32[40,16] = seeded(0.5, 1); const z: i64[] = [0]; const o: i64[] = "
+      "[1]; "
+      "n = dims_constant() {scalar=1, value=dims[batch]}; r = range(z, n, o); e = gather(p, r); y = add(x, e); output "
+      "y "
+      "}");
+  ASSERT_TRUE(l.ok()) << l.error().text();
+  const std::vector<std::string> list = placed(*l);
+  EXPECT_EQ(std::count(list.begin(), list.end(), "cuda cuda"), std::ssize(list)) << list[0];
+  EXPECT_TRUE(l->on_host.empty());
+  EXPECT_TRUE(plan::check_program(l->program, 1 << 20).ok());
+}
+
+// What the host has to run is listed with its reason and the price of its copies, or refused.
+TEST(CudaPlace, StepsOfTheHostAreListedOrRefused) {
+  const char* const text =
+      "graph { input x: f32[batch,16]; t = tanh(x); c = einsum(t) {equation=\"ij->ji\"}; y = exp(c); output y }";
+  const auto l = lowered(text);
+  ASSERT_TRUE(l.ok()) << l.error().text();
+  ASSERT_EQ(l->on_host.size(), 1u);
+  EXPECT_EQ(l->on_host[0].name, "c");
+  EXPECT_NE(l->on_host[0].reason.find("cuda_elementwise: "), std::string::npos) << l->on_host[0].reason;
+  EXPECT_EQ(l->on_host[0].reason.find("_f32: "), std::string::npos) << "what kernels of the host say is no reason";
+  EXPECT_NEAR(l->on_host[0].copies_ms, 2 * tune::Crossing().ms(2 * 16 * 4), 1e-9) << "there and back";
+  EXPECT_GE(l->conversion_ms, l->on_host[0].copies_ms * 0.99);
+
+  compile::Options o;
+  o.model = "strict";
+  o.tune.target = device::cpu_target(2, exec::libraries());
+  o.tune.target->isas.push_back("sm_90");
+  o.tune.measure = o.tune.verify = false;
+  o.backend = "cuda";
+  for (const bool strict : {false, true}) {
+    o.strict_placement = strict;
+    compile::Imported model;
+    model.graph = parsed(text);
+    const auto compilation = compile::Compilation::start(o, std::move(model));
+    ASSERT_TRUE(compilation.ok()) << compilation.error().text();
+    const auto made = (*compilation)->lower();
+    ASSERT_EQ(made.ok(), !strict);
+    if (made.ok()) continue;
+    EXPECT_EQ(made.error().kind, ErrorKind::kRefused);
+    for (const char* part : {"1 step would run on the host", "every step on cuda", "'c' (", "--strict-placement"})
+      EXPECT_NE(made.error().text().find(part), std::string::npos) << part << " in " << made.error().text();
+  }
+}
+
+TEST(CudaPlace, WithADriverAndNoGpuABuildIsRefused) {
+  const device::tests::Fakes fakes{{"libcuda.so.1", "driver"}, {"libnvrtc.so.13", "nvrtc"}};
+  const device::tests::Variable none("FAKE_CUDA_DEVICES", "0");
+  for (const auto& [device, says] : {std::pair("", "there is no GPU"), std::pair("cuda:1", "there is no GPU")}) {
+    compile::Options o;
+    o.model = "none";
+    o.backend = "cuda";
+    o.device = device;
+    compile::Imported model;
+    model.graph = parsed("graph { input x: f32[4]; y = relu(x); output y }");
+    const auto refused = compile::Compilation::start(o, std::move(model));
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().kind, ErrorKind::kUnsupported);
+    EXPECT_NE(refused.error().text().find(says), std::string::npos) << refused.error().text();
+  }
 }
 
 TEST(CudaPlace, WithoutADriverABuildIsRefused) {

@@ -111,6 +111,34 @@ TEST_F(FakeSession, AnyCallOfTheDriverThatFailsIsToldAndTheNextRunIsRight) {
   EXPECT_GT(failures, 20);
 }
 
+// A GPU that fails for good in the middle of a run ends this process's sessions on it: each says so, in the same words,
+// none waits or crashes, and all that was taken is given back.
+TEST_F(FakeSession, AGpuThatFailsForGoodIsToldByEverySession) {
+  int failures = 0;
+  for (long call = 1;; ++call) {
+    SCOPED_TRACE(call);
+    const auto made = engine();
+    ASSERT_TRUE(made.ok()) << made.error().text();
+    {
+      auto session = Session::create(*made, 1).value(), other = Session::create(*made, 1).value();
+      const Tensor x = filled(5, 2);
+      fail(call, 719);
+      const auto out = session->run(std::vector<Tensor>{x});
+      if (out.ok() || Fakes::control<long()>("driver", "fake_calls")() < call) break;
+      ++failures;
+      for (const char* part : {"cuda:0 failed", "(719)", "start again"})
+        EXPECT_NE(out.error().text().find(part), std::string::npos) << part << " in " << out.error().text();
+      for (Session* s : {session.get(), other.get()}) {
+        const auto again = s->run(std::vector<Tensor>{x});
+        ASSERT_FALSE(again.ok());
+        EXPECT_NE(again.error().text().find("cuda:0 failed"), std::string::npos) << again.error().text();
+      }
+    }
+    Fakes::control<void()>("driver", "fake_reset")();
+  }
+  EXPECT_GT(failures, 5);
+}
+
 TEST_F(FakeSession, AGpuThatIsNotThereIsNamedWithThoseThatAre) {
   static const std::vector<const Executor*> kTable = exec::table();
   EngineOptions o;

@@ -2,12 +2,14 @@
 // whole graph has the last word, and what it takes stands beside what was predicted.
 #include <gtest/gtest.h>
 
+#include "backends/cuda/backend.hpp"
 #include "bench/step_graphs.hpp"
 #include "build/build.hpp"
 #include "build/proof.hpp"
 #include "exec/entry.hpp"
 #include "tests/device/cuda_fakes.hpp"
 #include "tests/tune/planted_sum.hpp"
+#include "tune/crossing.hpp"
 
 namespace peri::build {
 namespace {
@@ -24,7 +26,8 @@ class CudaTrials : public testing::Test {
     Fakes::control<void()>("driver", "fake_reset")();
   }
   // Timed and not verified: the samples of a kernel are many texts for the host's compiler.
-  static Result<Built> built(const char* text, const std::string& provider = "") {
+  static Result<Built> built(const char* text, const std::string& provider = "", const std::string& device = "",
+                             int64_t batch = 0) {
     compile::Imported model;
     auto g = ir::parse_graph(text);
     EXPECT_TRUE(g.ok() && ops::infer_graph(*g).ok()) << text;
@@ -32,6 +35,8 @@ class CudaTrials : public testing::Test {
     Options o;
     o.compile.model = "planted";
     o.compile.backend = "cuda";
+    o.compile.device = device;
+    if (batch > 0) o.compile.dims["batch"] = batch;
     o.compile.tune.provider = provider;
     o.compile.tune.verify = false;
     o.compile.tune.budget_ms = 1;
@@ -82,6 +87,117 @@ TEST_F(CudaTrials, StepsAreTimedAndTheGraphTakesTheirSum) {
   const Json* const whole = proof->find("whole_graph");
   ASSERT_NE(whole, nullptr);
   EXPECT_EQ(*whole->get_double("measured_ms"), b->whole.measured_ms);
+}
+
+TEST_F(CudaTrials, ABuildForTheSecondGpuUsesNoOther) {
+  const Variable two("FAKE_CUDA_DEVICES", "2"), second("FAKE_CUDA_ONLY", "1");
+  const char* const text =
+      "graph { input x: f32[30,40]; const w: f32[30,40] = seeded(0.3, 1); y = add(x, w); output y }";
+  const auto b = built(text, "", "cuda:1");
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  for (const lower::StepReport& s : b->compiled.steps)
+    EXPECT_TRUE(s.conversion || s.evidence.timed()) << s.name << ": " << s.evidence.rejected << s.evidence.untimed;
+  EXPECT_TRUE(b->whole.timed);
+  EXPECT_FALSE(built(text).ok()) << "the first may not be used";
+}
+
+// A sum that refuses one row: by another kernel there, in the same program; never while candidates are tried.
+Result<std::unique_ptr<kernels::Instance>> make_rows(const kernels::Problem& p, std::string_view config,
+                                                     const kernels::InstantiateContext& c) {
+  if (kernels::dims_of(*p.graph->outputs[0])[0] == 1) return refused("one row");
+  return sum_kernel<0>().instantiate(p, config, c);
+}
+
+TEST_F(CudaTrials, ASizeThatTheKernelRefusesIsTakenByAnother) {
+  kernels::Kernel rows = sum_kernel<0>();
+  rows.name = "planted_rows";
+  rows.instantiate = make_rows;
+  rows.tunables = {};
+  const kernels::AddedKernel known(rows);
+  auto b =
+      built("graph { input x: f32[batch,40]; input w: f32[batch,40]; y = add(x, w); output y }", "planted", "", 30);
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  ASSERT_EQ(b->compiled.steps[0].chosen, "planted_rows@1 {}");
+  const auto table = exec::table();
+  runtime::WeightSource weights;
+  weights.tensors = b->compiled.weights;
+  const auto engine = runtime::Engine::create(b->compiled.program, weights, engine_options(table, 1));
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  const auto session = runtime::Session::create(*engine);
+  for (const int64_t batch : {30, 1, 7, 1}) {
+    const Tensor x = Tensor::of_f32({batch, 40}, std::vector<float>(static_cast<size_t>(batch) * 40, 2.5F));
+    const auto out = (*session)->run(std::vector<Tensor>{x, x});
+    ASSERT_TRUE(out.ok()) << out.error().text();
+    for (int64_t k = 0; k < batch * 40; ++k) ASSERT_EQ((*out)[0].f64(k), 5);
+  }
+  runtime::EngineOptions choosing = engine_options(table, 1);
+  choosing.choosing = true;
+  const auto tried = runtime::Engine::create(b->compiled.program, weights, choosing);
+  ASSERT_TRUE(tried.ok()) << tried.error().text();
+  const Tensor one = Tensor::of_f32({1, 40}, std::vector<float>(40, 1.0F));
+  const auto refused_one = (*runtime::Session::create(*tried))->run(std::vector<Tensor>{one, one});
+  ASSERT_FALSE(refused_one.ok());
+  EXPECT_NE(refused_one.error().text().find("one row"), std::string::npos) << refused_one.error().text();
+}
+
+// A sum between steps that only the host takes: it stays with them where copies are dear, and goes where they are not.
+TEST_F(CudaTrials, WhereARegionRunsHangsOnWhatCopiesCost) {
+  const kernels::AddedKernel fast(sum_kernel<0>());
+  auto g = ir::parse_graph(
+      "graph { input x: f32[600,800]; input w: f32[600,800]; a = einsum(x) {equation=\"ij->ji\"}; b = einsum(w) "
+      "{equation=\"ij->ji\"}; s = add(a, b); y = einsum(s) {equation=\"ij->ji\"}; output y }");
+  ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+  for (const bool dear : {true, false}) {
+    lower::Backend backend = backends::cuda::backend();
+    backend.cross_ms = dear ? [](tune::Tuner&, double) { return 100.0; } : [](tune::Tuner&, double) { return 0.0; };
+    tune::Options o;
+    o.verify = false;
+    o.budget_ms = 1;
+    o.executors = backend.executors;
+    o.own_executor = "cuda";
+    o.target = device::cpu_target(1, exec::libraries());
+    o.target->isas.push_back("sm_90");
+    tune::Tuner tuner(o);
+    const auto l = lower::lower_graph(*g, backend, tuner, {});
+    ASSERT_TRUE(l.ok()) << l.error().text();
+    std::string executor;
+    for (const plan::Step& s : l->program.steps)
+      if (s.name == "s") executor = s.executor;
+    EXPECT_EQ(executor, dear ? "cpu" : "cuda");
+    EXPECT_EQ(l->on_host.size(), dear ? 4u : 3u);
+    for (const lower::HostRegion& h : l->on_host)
+      if (h.name == "s") EXPECT_NE(h.reason.find("more than this with its copies"), std::string::npos) << h.reason;
+  }
+}
+
+// An engine holds no code: it runs on any chip of its class. On one of another it is refused as it is loaded.
+TEST_F(CudaTrials, AnEngineForANewerClassOfChipsIsRefusedWithTheCommandThatRebuildsIt) {
+  const auto b = built("graph { input x: f32[30,40]; input w: f32[30,40]; y = add(x, w); output y }");
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  const auto table = exec::table();
+  const auto loaded = [&](const char* major) {
+    const Variable chip("FAKE_CUDA_MAJOR", major);
+    return runtime::Engine::create(b->compiled.program, {}, engine_options(table, 1));
+  };
+  for (const char* major : {"8", "9", "10", "12"}) EXPECT_TRUE(loaded(major).ok()) << major;
+  const auto old = loaded("7");
+  ASSERT_FALSE(old.ok());
+  EXPECT_EQ(old.error().kind, ErrorKind::kRefused);
+  for (const char* part : {"its GPU is too old", "expected sm_80", "found sm_70", "peri build MODEL"})
+    EXPECT_NE(old.error().text().find(part), std::string::npos) << part << " in " << old.error().text();
+}
+
+// The price is measured on the device, by the worker or here.
+TEST_F(CudaTrials, ACopyIsTimedWhereCandidatesAre) {
+  for (const bool measure : {false, true}) {
+    tune::Options o;
+    o.measure = measure;
+    tune::Tuner tuner(o);
+    const double small = tuner.crossing_ms("cuda", 4), large = tuner.crossing_ms("cuda", 64e6);
+    EXPECT_GT(small, 0);
+    EXPECT_GT(large, small);
+    EXPECT_EQ(small == tune::Crossing().ms(4), !measure) << small;
+  }
 }
 
 TEST_F(CudaTrials, TheWholeGraphHasTheLastWord) {

@@ -17,13 +17,11 @@ Result<device::Target> target(int threads, std::vector<std::string> libraries, c
     return usage("there is no cuda:%d", ordinal)
         .expecting(gpus.size() == 1 ? "cuda:0" : format("cuda:0 to cuda:%zu", gpus.size() - 1));
   PERI_ASSIGN(const device::cuda::Library nvrtc, device::cuda::open_library(device::cuda::Vendor::kNvrtc));
-  device::Target out = device::cpu_target(threads, std::move(libraries));
   const device::Target gpu = device::cuda::target_of(gpus[static_cast<size_t>(ordinal)], *driver, {});
+  device::Target out = device::with_gpu(device::cpu_target(threads, std::move(libraries)), gpu);
   // What times and choices hold for: the chip, its multiprocessors, the driver, the compiler.
-  out.chip += format(" with %s (%d multiprocessors)", gpu.chip.c_str(), gpu.threads);
-  out.libraries.insert(out.libraries.end(), gpu.libraries.begin(), gpu.libraries.end());
+  out.chip += format(" with %s (%d multiprocessors)", gpu.chip.c_str(), gpu.multiprocessors);
   out.libraries.push_back("nvrtc " + nvrtc.version().text());
-  out.isas.insert(out.isas.end(), gpu.isas.begin(), gpu.isas.end());
   if (const auto blas = device::cuda::open_library(device::cuda::Vendor::kCublasLt); blas.ok())
     out.libraries.push_back("cublaslt " + blas->version().text());
   return out;
@@ -36,6 +34,7 @@ const lower::Backend& backend() {
       .executors = {"cuda", "cpu"},
       .change_ms = [](tune::Tuner& tuner, DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from,
                       const ir::Layout& to) { return tuner.convert_ms(dtype, dims, from, to); },
+      .cross_ms = [](tune::Tuner& tuner, double bytes) { return tuner.crossing_ms("cuda", bytes); },
       .placement = {.device = "cuda", .executor = "cuda", .lanes = 1, .own_only = true, .ports = true},
       .target = target,
       .narrow_values = true,

@@ -67,6 +67,10 @@ void show_steps(const Page& page, const compile::Compiled& c) {
             p.devices.size() > 1
                 ? format(", %lld launched on %s", static_cast<long long>(device), p.devices.back().c_str()).c_str()
                 : "");
+  for (size_t k = 0; k < c.on_host.size() && k < kShown; ++k)
+    page.line("on host    '%s', copies for it %.4f ms: %s", c.on_host[k].name.c_str(), c.on_host[k].copies_ms,
+              c.on_host[k].reason.c_str());
+  if (c.on_host.size() > kShown) page.line("           and %zu more: peri explain ENGINE", c.on_host.size() - kShown);
   if (slow.empty()) return;
   std::string names;
   for (const auto& [name, count] : slow) {

@@ -22,6 +22,7 @@ std::vector<Flag> build_flags(std::vector<Flag> more) {
       {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
       {"--backend", "", "NAME", "auto, cpu or cuda (auto: cpu)"},
       {"--device", "", "KIND:N", "which one of several devices, e.g. cuda:1 (default: the first)"},
+      {"--strict-placement", "", "", "refuse a model of which the host would have to run steps beside the device"},
       {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, cublaslt, reference"},
       {"--disable-pass", "", "NAME", "leave a pass out", true},
       {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it"},
@@ -126,6 +127,7 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   r.model = model;
   r.backend = arguments.get("--backend", "auto");
   r.device = arguments.get("--device");
+  r.strict_placement = arguments.has("--strict-placement");
   r.dtype = arguments.get("--dtype");
   r.io_dtype = arguments.get("--io-dtype");
   PERI_ASSIGN(r.dims, given_dims(arguments));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/bytes.hpp"
 #include "device/cuda/context.hpp"
 
 namespace peri::device::cuda {
@@ -11,11 +12,6 @@ namespace {
 constexpr size_t kMinBytes = 256;  // so that no bytes have an address of their own, too
 constexpr size_t kMinPinned = 4096;
 constexpr size_t kMaxPinned = size_t{1} << 40;
-
-std::string mib(int64_t bytes) {
-  return bytes < 1 << 20 ? format("%lld bytes", static_cast<long long>(bytes))
-                         : format("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-}
 
 class PinnedPool {
  public:
@@ -99,6 +95,10 @@ class Gpu final : public CudaDevice {
     PERI_TRY(context_->call());
     return lend_cuda_stream(this, context_, queue);
   }
+  void keep(std::shared_ptr<const void> what) override {
+    const std::lock_guard<std::mutex> lock(kept_lock_);
+    if (std::find(kept_.begin(), kept_.end(), what) == kept_.end()) kept_.push_back(std::move(what));
+  }
   Result<bool> update(Captured& kept, const Captured& newer) override {
     PERI_TRY(context_->call());
     if (kept.owner() != this || newer.owner() != this) return invalid("a capture of another device");
@@ -113,6 +113,8 @@ class Gpu final : public CudaDevice {
   const std::shared_ptr<Context> context_;
   const Target target_;
   PinnedPool pinned_;
+  std::mutex kept_lock_;
+  std::vector<std::shared_ptr<const void>> kept_;
   CuPool pool_ = nullptr;
   CuStream memory_stream_ = nullptr;
 };
@@ -134,6 +136,7 @@ Status Gpu::start() {
 }
 
 Gpu::~Gpu() {
+  kept_.clear();  // they may still call this device
   if (memory_stream_) context_->dispose([&](const Driver& d) { return d.stream_destroy(memory_stream_); });
   if (pool_) context_->dispose([&](const Driver& d) { return d.pool_destroy(pool_); });
 }
@@ -163,8 +166,9 @@ Error Gpu::no_memory(size_t bytes, std::string_view why) const {
   const MemoryInfo there = memory();
   return Error(ErrorKind::kMemory, name() + " has no room: " + std::string(why))
       .at_node("allocate")
-      .expecting(format("%s of %s free", mib(static_cast<int64_t>(bytes)).c_str(), mib(there.total_bytes).c_str()))
-      .but_found(mib(there.available_bytes))
+      .expecting(
+          format("%s of %s free", mib_text(static_cast<int64_t>(bytes)).c_str(), mib_text(there.total_bytes).c_str()))
+      .but_found(mib_text(there.available_bytes))
       .advise("end what else uses this GPU, or take a smaller batch");
 }
 
@@ -237,9 +241,10 @@ Target target_of(const GpuFacts& facts, const Driver& driver, std::vector<std::s
   out.chip = facts.name;
   out.isas = {facts.chip()};
   if (facts.chip_specific() != facts.chip()) out.isas.push_back(facts.chip_specific());
-  out.threads = facts.multiprocessors;
-  out.caches = {
-      {"shared of a block", facts.shared_bytes}, {"L2 unified", facts.l2_bytes}, {"memory", facts.memory_bytes}};
+  out.threads = out.multiprocessors = facts.multiprocessors;
+  out.caches = {{std::string(kSharedOfBlock), facts.shared_bytes},
+                {"L2 unified", facts.l2_bytes},
+                {"memory", facts.memory_bytes}};
   std::erase_if(out.caches, [](const Cache& c) { return c.bytes <= 0; });
   out.libraries = std::move(libraries);
   out.libraries.insert(out.libraries.begin(), "cuda driver " + driver.version.text());

@@ -108,7 +108,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_ASSIGN(const MatchedAttention m, match_attention(p.anchor()));
   const double sums =
       static_cast<double>(m.batch * m.heads * m.queries) * static_cast<double>(m.keys * (m.depth + m.value_depth));
-  out[0].guess_ms = (4000 + sums / 2500) / 1e6;
+  out[0].guess_ms = (4000 + sums / (19 * cuda::limits_of(target).multiprocessors)) / 1e6;  // see launch.hpp
   return out;
 }
 }  // namespace

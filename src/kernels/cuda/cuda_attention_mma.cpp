@@ -273,7 +273,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const Read& r, int64_t 
   return std::vector<KernelLaunch>{std::move(launch)};
 }
 
-// Blocks of many queries read keys seldom, those of few fill the GPU.
+// A guess (see launch.hpp): blocks of many queries read keys seldom, those of few fill the GPU.
 double guess_ms(const Read& r, int64_t rows, int multiprocessors) {
   const double keys = static_cast<double>(r.view[1].extent[2]), depth = static_cast<double>(r.view[0].extent[3]);
   const double block = 1000 + std::ceil(keys / kBlock) * (400 + 64 * depth * 4 / (20 * static_cast<double>(rows) / 16));
@@ -284,13 +284,16 @@ double guess_ms(const Read& r, int64_t rows, int multiprocessors) {
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
   PERI_ASSIGN(const Read r, read(p));
-  PERI_TRY(plan(p, r, kQueries[0]));
+  const cuda::GpuLimits gpu = cuda::limits_of(target);
   std::vector<Offer> out;
   for (const int64_t rows : kQueries) {
+    PERI_ASSIGN(const std::vector<KernelLaunch> launches, plan(p, r, rows));
+    if (!launches.empty() && launches[0].shared_bytes > gpu.shared_bytes) continue;
     out.push_back(cuda::plain_offer(p)[0]);
     out.back().config = format("queries=%d", static_cast<int>(rows));
-    out.back().guess_ms = guess_ms(r, rows, cuda::multiprocessors(target));
+    out.back().guess_ms = guess_ms(r, rows, gpu.multiprocessors);
   }
+  if (out.empty()) return refused("its heads take more shared memory than a block may have");
   std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) { return a.guess_ms < b.guess_ms; });
   return out;
 }

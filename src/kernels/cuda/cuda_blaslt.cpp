@@ -2,9 +2,9 @@
 // epilogue. Planning names the product; which algorithm does it is asked of the library, once for all or when the step
 // is made.
 #include <algorithm>
-#include <mutex>
 
 #include "device/cuda/blaslt.hpp"
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/launch.hpp"
 #include "kernels/match/epilogue_match.hpp"
 
@@ -31,20 +31,14 @@ struct Product {
   int a = -1, b = -1, bias = -1, residual = -1;  // graph inputs
 };
 
-int64_t numel(const std::vector<int64_t>& dims) {
-  int64_t n = 1;
-  for (const int64_t d : dims) n *= d;
-  return n;
-}
-
 Status read_matmul(const ir::Node& n, LtMatmul* out) {
   const std::vector<int64_t> a = dims_of(*n.in(0)), b = dims_of(*n.in(1));
   if (a.size() < 2 || b.size() < 2) return refused("takes matrices only");
   out->m = a[a.size() - 2];
   out->k = a.back();
   out->n = b.back();
-  const int64_t of_a = numel(a) / std::max<int64_t>(1, out->m * out->k),
-                of_b = numel(b) / std::max<int64_t>(1, out->k * out->n);
+  const int64_t of_a = cuda::elements_of(a) / std::max<int64_t>(1, out->m * out->k),
+                of_b = cuda::elements_of(b) / std::max<int64_t>(1, out->k * out->n);
   if (of_b == 1) {  // rows of all products are rows of one
     out->m *= of_a;
     return Ok{};
@@ -64,7 +58,7 @@ Status join(const Problem& p, const ir::Value* v, float factor, Product* out) {
   if (v->type.dtype != out->matmul.dtype)
     return refused("an operand of another type").but_found(std::string(dtype_name(v->type.dtype)));
   const std::vector<int64_t> dims = dims_of(*v), want = dims_of(*p.graph->outputs[0]);
-  const bool in_columns = !dims.empty() && dims.back() == out->matmul.n && numel(dims) == out->matmul.n;
+  const bool in_columns = !dims.empty() && dims.back() == out->matmul.n && cuda::elements_of(dims) == out->matmul.n;
   // A value made at run time that has the result's size now may be narrower at another: it is no bias.
   if (in_columns && factor == 1 && out->bias < 0 && (p.constant[static_cast<size_t>(at)] || dims.size() == 1)) {
     out->bias = at;
@@ -118,6 +112,8 @@ Status read_chain(const Problem& p, const ir::Node& anchor, Product* out) {
   return Ok{};
 }
 
+// Where a symbolic size of today's fits by chance, or sums would be rounded twice, the size is refused here, and the
+// executor has another kernel take it.
 Result<Product> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "gemm" && n.op != "matmul") return refused("not a matrix product");
@@ -138,6 +134,8 @@ Result<Product> read(const Problem& p) {
   for (const int64_t size : {m.m, m.n, m.k, m.batch})
     if (size < 1 || size > INT32_MAX) return refused("an empty or too large product");
   PERI_TRY(read_chain(p, n, &out));
+  if (!device::cuda::rounds_once(m))
+    return refused("in 16 bits it rounds sums of rows that are no multiples of 16 bytes before its epilogue");
   return out;
 }
 
@@ -218,36 +216,18 @@ Result<std::unique_ptr<const device::cuda::LtReady>> ready(const BlasLt& library
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
-  PERI_ASSIGN(const Product product, read(p));
-  if (!device::cuda::rounds_once(product.matmul))
-    return refused("in 16 bits it rounds sums of rows that are no multiples of 16 bytes before its epilogue");
+  PERI_TRY(read(p));
   std::vector<Offer> out = cuda::plain_offer(p);
   out[0].config = kHeuristic;
   return out;
 }
 
-// The library as it is asked in this process, on the first GPU: opened once, since a context takes longer to make than
-// an answer, and never given back, since the driver may end before this program's objects do.
-struct Asked {
-  std::mutex lock;
-  std::unique_ptr<device::cuda::CudaDevice> device;
-  std::shared_ptr<const BlasLt> library;
-};
-Result<std::shared_ptr<const BlasLt>> asked_library() {
-  static Asked* const kept = std::make_unique<Asked>().release();
-  const std::lock_guard<std::mutex> guard(kept->lock);
-  if (!kept->device) {
-    PERI_ASSIGN(kept->device, device::cuda::make_cuda_device());
-  }
-  if (!kept->library) {
-    PERI_ASSIGN(kept->library, BlasLt::of(*kept->device));
-  }
-  return kept->library;
-}
-
-Result<std::vector<std::string>> resolve(const Problem& p, std::string_view, const Target&) {
+Result<std::vector<std::string>> resolve(const Problem& p, std::string_view, const Target&, device::Device* device) {
   PERI_ASSIGN(const Product product, read(p));
-  PERI_ASSIGN(const auto library, asked_library());
+  auto* const gpu = dynamic_cast<device::cuda::CudaDevice*>(device);
+  if (!gpu) return refused("cuBLASLt is asked for a GPU");
+  PERI_ASSIGN(const auto library, BlasLt::of(*gpu));
+  gpu->keep(library);  // to open it takes longer than an answer
   PERI_ASSIGN(const std::vector<LtChoice> choices, library->choices(product.matmul, kMostWorkspace, kMostChoices));
   std::vector<std::string> out;
   for (const LtChoice& c : choices) out.push_back(config_of(product.matmul, library->version(), c));

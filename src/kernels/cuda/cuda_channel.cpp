@@ -46,8 +46,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
       return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(v->type.dtype)));
   const std::vector<int64_t> d = dims_of(*n.in(0));
   const int64_t channels = d.size() > 1 ? d[1] : 1;
-  int64_t image = 1;
-  for (size_t k = 2; k < d.size(); ++k) image *= d[k];
+  const int64_t image = cuda::elements_of(std::span(d).subspan(std::min<size_t>(d.size(), 2)));
   Signature s;
   std::string body = "    const PERI_INDEX channel = i / PERI_IMAGE % " + s.size(channels) + ";\n";
   PERI_ASSIGN(const std::string value, n.op == "lrn" ? response(p, n, channels, &s) : batch(p, n, &s));

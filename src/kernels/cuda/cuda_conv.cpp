@@ -147,11 +147,12 @@ Result<std::unique_ptr<Instance>> plan(const Problem& p, const Conv& c, std::str
   return cuda::LaunchInstance::make(std::move(out));
 }
 
-// A thread waits for memory at each tap; many together are bounded by what a large GPU's caches give.
-double direct_guess_ms(const Conv& c) {
+// A guess (see launch.hpp): a thread waits for memory at each tap; many together are bounded by what the caches of all
+// multiprocessors give.
+double direct_guess_ms(const Conv& c, const cuda::GpuLimits& gpu) {
   const double taps = static_cast<double>(c.channels * c.taps()),
                results = static_cast<double>(c.images * c.groups * c.outputs) * static_cast<double>(c.pixels());
-  return (2500 + std::max(taps * 40, taps * results / 1500)) / 1e6;
+  return (2500 + std::max(taps * 40, taps * results / (11.4 * gpu.multiprocessors))) / 1e6;
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
@@ -160,10 +161,11 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   std::vector<Offer> out;
   cuda::Product product = product_of(c);
   product.few = p.anchor().in(0)->type.dtype != DType::kF32;
-  std::vector<cuda::ProductConfig> configs = cuda::product_configs(product);
+  const cuda::GpuLimits gpu = cuda::limits_of(target);
+  std::vector<cuda::ProductConfig> configs = cuda::product_configs(product, gpu);
   // A product of few rows leaves most of a tile idle.
   const bool thin = c.groups > 1 && c.outputs < 8;
-  configs.insert(thin ? configs.begin() : configs.end(), {"way=direct", direct_guess_ms(c)});
+  configs.insert(thin ? configs.begin() : configs.end(), {"way=direct", direct_guess_ms(c, gpu)});
   for (cuda::ProductConfig& config : configs) {
     PERI_TRY(plan(p, c, config.text));
     out.push_back(cuda::plain_offer(p)[0]);

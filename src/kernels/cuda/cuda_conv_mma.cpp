@@ -198,7 +198,7 @@ Result<Read> read(const Problem& p) {
   return r;
 }
 
-// What the scattered stores of a row-major result, or the gathered reads of a row-major image, cost in addition.
+// What the scattered stores of a row-major result cost in addition: a guess (see launch.hpp).
 double scattered_ms(const Read& r, bool last_out) {
   const double elements = static_cast<double>(r.product.batch * r.product.m) * static_cast<double>(r.product.n);
   return last_out ? 0 : elements * 16 / 2e9;
@@ -209,7 +209,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_ASSIGN(const ConvShape c, cuda::read_conv(p));
   const size_t rank = p.anchor().in(0)->type.rank();
   const ir::Layout last = cuda::channels_last(rank);
-  const int chips = cuda::multiprocessors(target);
+  const cuda::GpuLimits gpu = cuda::limits_of(target);
   std::vector<Offer> out;
   Result<Read> first = refused("no layout");
   // A row-major image is read element by element, as one is whose channels fill no chunks.
@@ -224,7 +224,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
         if (out.empty()) first = std::move(r);
         continue;
       }
-      for (cuda::TileConfig& config : cuda::tile_configs(r->product, chips, last_out ? kMostConfigs : kMostScattered)) {
+      for (cuda::TileConfig& config : cuda::tile_configs(r->product, gpu, last_out ? kMostConfigs : kMostScattered)) {
         out.push_back(o);
         out.back().guess_ms = config.guess_ms + scattered_ms(*r, last_out);
         out.back().config = std::move(config.text);
@@ -234,18 +234,13 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return out;
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
-                                              const InstantiateContext& context) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
   PERI_ASSIGN(const int64_t tk, setting(cuda_conv_mma_entry.kernel, config, "tk"));
   PERI_ASSIGN(const int64_t stages, setting(cuda_conv_mma_entry.kernel, config, "stages"));
   PERI_ASSIGN(Read r, read(p));
-  if (r.packs) {
-    if (!*context.packed) {
-      PERI_ASSIGN(Tensor made, packed_weights(context.constants[static_cast<size_t>(r.weights)], r.shape));
-      *context.packed = std::make_shared<const Tensor>(std::move(made));
-    }
-    r.product.packed = {*static_cast<const Tensor*>(context.packed->get())};
-  }
+  if (r.packs)
+    r.product.packed = {
+        {static_cast<size_t>(r.weights), [shape = r.shape](const Tensor& w) { return packed_weights(w, shape); }}};
   return cuda::tile_instance(r.product, config, tk, stages, cuda::most_elements(p), &r.signature);
 }
 }  // namespace

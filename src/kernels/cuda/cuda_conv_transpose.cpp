@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/entry.hpp"
 
 namespace peri::kernels {
@@ -101,8 +102,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
             element + "; }\n";
   }
   PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &s));
-  int64_t count = 1;
-  for (const int64_t d : dims_of(*n.out())) count *= d;
+  const int64_t count = cuda::numel_of(*n.out());
   if (count == 0) return std::vector<KernelLaunch>{};
   body += "#define PERI_COUNT " + s.size(count) + "\n" + finish + std::string(kKernel);
   return std::vector<KernelLaunch>{

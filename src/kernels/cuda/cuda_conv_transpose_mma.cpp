@@ -141,7 +141,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   const ir::Graph g = cuda::with_layouts(p, last, last, &o);
   PERI_ASSIGN(const Read r, read({&g, p.constant}));
   std::vector<Offer> out;
-  for (cuda::TileConfig& config : cuda::tile_configs(r.product, cuda::multiprocessors(target), kMostConfigs)) {
+  for (cuda::TileConfig& config : cuda::tile_configs(r.product, cuda::limits_of(target), kMostConfigs)) {
     out.push_back(o);
     out.back().guess_ms = config.guess_ms;
     out.back().config = std::move(config.text);
@@ -150,28 +150,24 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 }
 
 // From [channel, output, tap] to [tap, output, channel].
-Result<Tensor> packed_weights(const Tensor& w, const Read& r) {
-  const int64_t channels = r.product.k;
-  PERI_ASSIGN(Tensor out, Tensor::zeros(w.dtype(), {r.product.n, channels}));
+Result<Tensor> packed_weights(const Tensor& w, int64_t channels, int64_t outputs, int64_t taps) {
+  PERI_ASSIGN(Tensor out, Tensor::zeros(w.dtype(), {outputs * taps, channels}));
   const auto* from = reinterpret_cast<const uint16_t*>(w.bytes().data());
   auto* to = reinterpret_cast<uint16_t*>(const_cast<std::byte*>(out.bytes().data()));
   for (int64_t c = 0; c < channels; ++c)
-    for (int64_t o = 0; o < r.outputs; ++o)
-      for (int64_t t = 0; t < r.taps; ++t)
-        to[(t * r.outputs + o) * channels + c] = from[(c * r.outputs + o) * r.taps + t];
+    for (int64_t o = 0; o < outputs; ++o)
+      for (int64_t t = 0; t < taps; ++t) to[(t * outputs + o) * channels + c] = from[(c * outputs + o) * taps + t];
   return out;
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
-                                              const InstantiateContext& context) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
   PERI_ASSIGN(const int64_t tk, setting(cuda_conv_transpose_mma_entry.kernel, config, "tk"));
   PERI_ASSIGN(const int64_t stages, setting(cuda_conv_transpose_mma_entry.kernel, config, "stages"));
   PERI_ASSIGN(Read r, read(p));
-  if (!*context.packed) {
-    PERI_ASSIGN(Tensor made, packed_weights(context.constants[static_cast<size_t>(r.weights)], r));
-    *context.packed = std::make_shared<const Tensor>(std::move(made));
-  }
-  r.product.packed = {*static_cast<const Tensor*>(context.packed->get())};
+  r.product.packed = {
+      {static_cast<size_t>(r.weights), [channels = r.product.k, outputs = r.outputs, taps = r.taps](const Tensor& w) {
+         return packed_weights(w, channels, outputs, taps);
+       }}};
   return cuda::tile_instance(r.product, config, tk, stages, cuda::most_elements(p), &r.signature);
 }
 }  // namespace

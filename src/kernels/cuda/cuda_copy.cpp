@@ -157,7 +157,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   if (relayout) {
     double bytes = static_cast<double>(dtype_size(p.graph->inputs[0]->type.dtype));
     for (const int64_t d : dims_of(*p.graph->inputs[0])) bytes *= static_cast<double>(d);
-    out[0].guess_ms = (2000 + 2 * bytes / 2000) / 1e6;
+    out[0].guess_ms = (2000 + 2 * bytes / 2000) / 1e6;  // see launch.hpp: a launch, and 2 TB/s
   }
   if (const size_t rank = p.graph->outputs[0]->type.rank(); p.anchor().op == "concat" && rank >= 3) {
     Offer last = out[0];

@@ -162,7 +162,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const ConvShape& c, Til
   return out;
 }
 
-// Large tiles read each pixel seldom, small ones fill the GPU.
+// A guess (see launch.hpp): large tiles read each pixel seldom, small ones fill the GPU.
 double guess_ms(const ConvShape& c, Tile t, int multiprocessors) {
   const auto reach = [&](int tile, size_t d) {
     return static_cast<double>((tile - 1) * c.stride[d] + (c.kernel[d] - 1) * c.dilation[d] + 1);
@@ -187,7 +187,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   for (const Tile t : kTiles) {
     out.push_back(o);
     out.back().config = format("th=%d tw=%d", t.h, t.w);
-    out.back().guess_ms = guess_ms(c, t, cuda::multiprocessors(target));
+    out.back().guess_ms = guess_ms(c, t, cuda::limits_of(target).multiprocessors);
   }
   std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) { return a.guess_ms < b.guess_ms; });
   return out;
@@ -203,20 +203,16 @@ Result<Tensor> packed_weights(const Tensor& w, const ConvShape& c) {
   return out;
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
-                                              const InstantiateContext& context) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
   PERI_ASSIGN(const ConvShape c, read(p));
   PERI_ASSIGN(const int64_t th, config_int(config, "th", 1, 4, 1));
   PERI_ASSIGN(const int64_t tw, config_int(config, "tw", 1, 7, 1));
   const auto known = [&](Tile t) { return t.h == th && t.w == tw; };
   if (std::none_of(std::begin(kTiles), std::end(kTiles), known)) return invalid("no tile of this size");
   PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, c, {static_cast<int>(th), static_cast<int>(tw)}));
-  if (!*context.packed) {
-    const int w = input_index(*p.graph, p.anchor().in(1));
-    PERI_ASSIGN(Tensor made, packed_weights(context.constants[static_cast<size_t>(w)], c));
-    *context.packed = std::make_shared<const Tensor>(std::move(made));
-  }
-  return cuda::LaunchInstance::make(std::move(launches), 0, {*static_cast<const Tensor*>(context.packed->get())});
+  const auto w = static_cast<size_t>(input_index(*p.graph, p.anchor().in(1)));
+  return cuda::LaunchInstance::make(std::move(launches), 0,
+                                    {{w, [c](const Tensor& weight) { return packed_weights(weight, c); }}});
 }
 }  // namespace
 

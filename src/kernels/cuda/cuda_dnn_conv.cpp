@@ -7,7 +7,6 @@
 #include "device/cuda/cudnn.hpp"
 #include "kernels/cuda/code/launch.hpp"
 #include "kernels/match/conv_match.hpp"
-#include "kernels/weights/packed.hpp"
 
 namespace peri::kernels {
 
@@ -171,13 +170,15 @@ Result<Config> read_config(std::string_view config) {
 // ---- what runs -----------------------------------------------------------------------------------------------------
 // Weights as [k, r, s, c / groups]; they go up once for all sizes of a step.
 struct Filter {
-  Tensor host;
+  DnnConv conv;
+  Tensor weights;  // as the step was given them; undefined where only its code is asked for
   std::mutex lock;
   std::optional<device::Memory> up;
 
   Result<Address> on(device::cuda::CudaDevice& device) {
     const std::lock_guard<std::mutex> guard(lock);
     if (!up) {
+      PERI_ASSIGN(const Tensor host, packed());
       PERI_ASSIGN(device::Memory memory, device.allocate(host.bytes().size()));
       PERI_ASSIGN(const auto stream, device.make_stream());
       PERI_TRY(stream->copy_in(memory.address(), host.bytes()));
@@ -186,23 +187,26 @@ struct Filter {
     }
     return up->address();
   }
+  Result<Tensor> packed() const {
+    if (!weights.defined()) return invalid("weights that are not there");
+    PERI_ASSIGN(Tensor out, Tensor::uninitialized(DType::kU8, {static_cast<int64_t>(weights.bytes().size())}));
+    const int64_t element = static_cast<int64_t>(weights.bytes().size()) / weights.numel(),
+                  depth = conv.c / conv.groups, taps = conv.r * conv.s;
+    std::byte* to = out.mutable_data();
+    const std::byte* const at = weights.bytes().data();
+    for (int64_t k = 0; k < conv.k; ++k)
+      for (int64_t tap = 0; tap < taps; ++tap)
+        for (int64_t i = 0; i < depth; ++i, to += element)
+          __builtin_memcpy(to, at + ((k * depth + i) * taps + tap) * element, static_cast<size_t>(element));
+    return out;
+  }
 };
 
-Result<std::shared_ptr<Filter>> packed_filter(const Conv& v, const InstantiateContext& c) {
+std::shared_ptr<Filter> packed_filter(const Conv& v, const InstantiateContext& c) {
   if (!*c.packed) {
-    const DnnConv& s = v.conv;
-    const Tensor& from = c.constants[static_cast<size_t>(v.w)];
-    const int64_t element = static_cast<int64_t>(from.bytes().size()) / from.numel(), depth = s.c / s.groups,
-                  taps = s.r * s.s;
     auto filter = std::make_shared<Filter>();
-    PERI_ASSIGN(filter->host, pack_bytes(c, "krsc", static_cast<int64_t>(from.bytes().size()), [&](std::byte* to) {
-                  const std::byte* const at = from.bytes().data();
-                  for (int64_t k = 0; k < s.k; ++k)
-                    for (int64_t tap = 0; tap < taps; ++tap)
-                      for (int64_t i = 0; i < depth; ++i, to += element)
-                        __builtin_memcpy(to, at + ((k * depth + i) * taps + tap) * element,
-                                         static_cast<size_t>(element));
-                }));
+    filter->conv = v.conv;
+    filter->weights = c.constants[static_cast<size_t>(v.w)];
     *c.packed = std::move(filter);
   }
   return std::const_pointer_cast<Filter>(std::static_pointer_cast<const Filter>(*c.packed));
@@ -253,27 +257,12 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return std::vector<Offer>{std::move(o)};
 }
 
-// See asked_library() of cuda_blaslt.cpp.
-struct Asked {
-  std::mutex lock;
-  std::unique_ptr<device::cuda::CudaDevice> device;
-  std::shared_ptr<const Cudnn> library;
-};
-Result<std::shared_ptr<const Cudnn>> asked_library() {
-  static Asked* const kept = std::make_unique<Asked>().release();
-  const std::lock_guard<std::mutex> guard(kept->lock);
-  if (!kept->device) {
-    PERI_ASSIGN(kept->device, device::cuda::make_cuda_device());
-  }
-  if (!kept->library) {
-    PERI_ASSIGN(kept->library, Cudnn::of(*kept->device));
-  }
-  return kept->library;
-}
-
-Result<std::vector<std::string>> resolve(const Problem& p, std::string_view, const Target&) {
+Result<std::vector<std::string>> resolve(const Problem& p, std::string_view, const Target&, device::Device* device) {
   PERI_ASSIGN(const Conv conv, read(p));
-  PERI_ASSIGN(const auto library, asked_library());
+  auto* const gpu = dynamic_cast<device::cuda::CudaDevice*>(device);
+  if (!gpu) return refused("cuDNN is asked for a GPU");
+  PERI_ASSIGN(const auto library, Cudnn::of(*gpu));
+  gpu->keep(library);
   PERI_ASSIGN(const std::vector<DnnChoice> choices, library->choices(conv.conv, kMostChoices));
   std::vector<std::string> out;
   for (const DnnChoice& c : choices) out.push_back(config_of(conv.conv, library->version(), c));
@@ -287,10 +276,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
     if (k >= 0 && !(p.graph->inputs[static_cast<size_t>(k)]->type.layout == ir::nhwc()))
       return invalid("takes images in NHWC only");
   if (!(p.graph->outputs[0]->type.layout == ir::nhwc())) return invalid("gives an image in NHWC only");
-  std::shared_ptr<Filter> filter;
-  if (conv.packs()) {
-    PERI_ASSIGN(filter, packed_filter(conv, c));
-  }
+  const std::shared_ptr<Filter> filter = conv.packs() ? packed_filter(conv, c) : nullptr;
   LibraryCall call;
   const auto input = [&](int k) {
     if (k >= 0) call.arguments.push_back({LaunchArgument::From::kInput, static_cast<size_t>(k)});

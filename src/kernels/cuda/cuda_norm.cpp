@@ -14,13 +14,6 @@ namespace {
 using cuda::KernelLaunch;
 using cuda::Signature;
 
-Result<size_t> axis_of(const ir::Node& n, size_t rank) {
-  int64_t axis = n.i("axis", -1);
-  if (axis < 0) axis += static_cast<int64_t>(rank);
-  if (axis < 0 || axis >= static_cast<int64_t>(rank)) return refused("a bad axis");
-  return static_cast<size_t>(axis);
-}
-
 // What is summed over a row: PERI_EACH goes over this thread's elements x.
 constexpr std::string_view kSoftmax = R"(
     float high = -peri_inf();
@@ -74,7 +67,7 @@ std::vector<bool> from_axis(size_t rank, size_t first, size_t last) {
 }
 
 Result<Row> softmax(const ir::Node& n, const std::vector<int64_t>& d) {
-  PERI_ASSIGN(const size_t axis, axis_of(n, d.size()));
+  PERI_ASSIGN(const size_t axis, cuda::axis_within(n.i("axis", -1), d.size()));
   const bool log = n.op == "log_softmax";
   return Row{d, from_axis(d.size(), axis, axis + 1),
              std::string(kSoftmax) + (log ? "    const float shift = logf(sum);\n" : ""),
@@ -82,7 +75,7 @@ Result<Row> softmax(const ir::Node& n, const std::vector<int64_t>& d) {
 }
 
 Result<Row> layer(const Problem& p, const ir::Node& n, const std::vector<int64_t>& d, Signature* s) {
-  PERI_ASSIGN(const size_t axis, axis_of(n, d.size()));
+  PERI_ASSIGN(const size_t axis, cuda::axis_within(n.i("axis", -1), d.size()));
   Row row{d, from_axis(d.size(), axis, d.size()), {}, "(x - mean) * factor"};
   const bool centred = n.op == "layer_normalization";
   row.loops = (centred ? std::string(kMeanAndSpread) : "    const float mean = 0.0f;\n") + std::string(kSpread) +
@@ -105,8 +98,7 @@ Result<Row> layer(const Problem& p, const ir::Node& n, const std::vector<int64_t
 Result<Row> group(const Problem& p, const ir::Node& n, const std::vector<int64_t>& d, Signature* s) {
   if (d.size() < 2) return refused("no channels");
   const int64_t groups = n.op == "group_normalization" ? n.i("num_groups", 1) : d[1];
-  int64_t image = 1;
-  for (size_t k = 2; k < d.size(); ++k) image *= d[k];
+  const int64_t image = cuda::elements_of(std::span(d).subspan(2));
   if (groups < 1 || d[1] % groups != 0) return refused("uneven groups");
   Row row{{d[0] * groups, d[1] / groups * image}, {false, true}, {}, "(x - mean) * factor"};
   row.loops = std::string(kMeanAndSpread) + std::string(kSpread) + std::string(kInverse);
@@ -120,17 +112,16 @@ Result<Row> group(const Problem& p, const ir::Node& n, const std::vector<int64_t
 
 Result<Row> mean_variance(const ir::Node& n, const std::vector<int64_t>& d) {
   Row row{d, std::vector<bool>(d.size(), false), {}, "(x - mean) * factor"};
-  for (int64_t axis : n.ints("axes", {0, 2, 3})) {
-    if (axis < 0) axis += static_cast<int64_t>(d.size());
-    if (axis < 0 || axis >= static_cast<int64_t>(d.size())) return refused("a bad axis");
-    row.along[static_cast<size_t>(axis)] = true;
+  for (const int64_t axis : n.ints("axes", {0, 2, 3})) {
+    PERI_ASSIGN(const size_t at, cuda::axis_within(axis, d.size()));
+    row.along[at] = true;
   }
   row.loops = std::string(kMeanAndSpread) + std::string(kSpread) + std::string(kInverseDeviation);
   return row;
 }
 
 Result<Row> length(const ir::Node& n, const std::vector<int64_t>& d) {
-  PERI_ASSIGN(const size_t axis, axis_of(n, d.size()));
+  PERI_ASSIGN(const size_t axis, cuda::axis_within(n.i("axis", -1), d.size()));
   return Row{d, from_axis(d.size(), axis, axis + 1), std::string(kLength), "size == 0.0f ? 0.0f : x / size"};
 }
 

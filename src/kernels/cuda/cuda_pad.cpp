@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/entry.hpp"
 
 namespace peri::kernels {
@@ -47,10 +48,9 @@ Result<Sides> sides_of(const ir::Node& n, size_t rank) {
   if (pads.size() != 2 * axes.size()) return refused("pads and axes differ in number");
   Sides out{std::vector<int64_t>(rank, 0), std::vector<int64_t>(rank, 0)};
   for (size_t k = 0; k < axes.size(); ++k) {
-    const int64_t axis = axes[k] < 0 ? axes[k] + static_cast<int64_t>(rank) : axes[k];
-    if (axis < 0 || axis >= static_cast<int64_t>(rank)) return refused("a bad axis");
-    out.before[static_cast<size_t>(axis)] = pads[k];
-    out.after[static_cast<size_t>(axis)] = pads[k + axes.size()];
+    PERI_ASSIGN(const size_t axis, cuda::axis_within(axes[k], rank));
+    out.before[axis] = pads[k];
+    out.after[axis] = pads[k + axes.size()];
   }
   return out;
 }

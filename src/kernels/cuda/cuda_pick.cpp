@@ -27,15 +27,7 @@ Error out_of_range(const ir::Node& n, int64_t extent) {
 }
 
 int64_t product(const std::vector<int64_t>& d, size_t first, size_t last) {
-  int64_t n = 1;
-  for (size_t k = first; k < last; ++k) n *= d[k];
-  return n;
-}
-Result<size_t> axis_of(const ir::Node& n, size_t rank, int64_t fallback) {
-  int64_t axis = n.i("axis", fallback);
-  if (axis < 0) axis += static_cast<int64_t>(rank);
-  if (axis < 0 || axis >= static_cast<int64_t>(rank)) return refused("a bad axis");
-  return static_cast<size_t>(axis);
+  return cuda::elements_of(std::span(d).subspan(first, last - first));
 }
 
 // An index as the text has it: counted from the end below 0. One out of range is the run's error and reads the first
@@ -54,7 +46,7 @@ PERI_DEVICE PERI_INDEX peri_index(peri_i64 v, const PERI_INDEX extent, PERI_PARA
 
 Result<Pick> gather(const Problem& p, const ir::Node& n, Signature* s) {
   const std::vector<int64_t> d = dims_of(*n.in(0));
-  PERI_ASSIGN(const size_t axis, axis_of(n, d.size(), 0));
+  PERI_ASSIGN(const size_t axis, cuda::axis_within(n.i("axis", 0), d.size()));
   if (d[axis] == 0) return refused("an axis without elements");
   const int64_t picks = cuda::numel_of(*n.in(1));
   PERI_ASSIGN(const std::string index, s->value(p, *n.in(1)));
@@ -67,7 +59,7 @@ Result<Pick> gather(const Problem& p, const ir::Node& n, Signature* s) {
 
 Result<Pick> gather_elements(const Problem& p, const ir::Node& n, Signature* s) {
   const std::vector<int64_t> d = dims_of(*n.in(0)), y = dims_of(*n.out());
-  PERI_ASSIGN(const size_t axis, axis_of(n, d.size(), 0));
+  PERI_ASSIGN(const size_t axis, cuda::axis_within(n.i("axis", 0), d.size()));
   if (d[axis] == 0) return refused("an axis without elements");
   PERI_ASSIGN(const std::string index, s->value(p, *n.in(1)));
   Pick out{0, product(y, 0, y.size()), 1, cuda::coordinates_text(y, s) + "    at = "};
@@ -183,7 +175,7 @@ Result<Pick> triangle(const Problem& p, const ir::Node& n, Signature* s) {
 // The second of two values where the index is the place along the axis.
 Result<Pick> one_hot(const Problem& p, const ir::Node& n, Signature* s) {
   const std::vector<int64_t> y = dims_of(*n.out());
-  PERI_ASSIGN(const size_t axis, axis_of(n, y.size(), -1));
+  PERI_ASSIGN(const size_t axis, cuda::axis_within(n.i("axis", -1), y.size()));
   if (y[axis] == 0) return refused("an empty result");
   const DType type = n.in(0)->type.dtype;
   PERI_ASSIGN(const std::string index, s->value(p, *n.in(0)));

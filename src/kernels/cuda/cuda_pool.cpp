@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/layouts.hpp"
 
 namespace peri::kernels {
@@ -92,8 +93,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   if (!(from == to) || (!last && !from.row_major())) return refused("another layout");
   const std::string channels = s.size(dims_of(*n.in(0))[1]);
   PERI_ASSIGN(const std::string finish, cuda::finish_any_text(p, true, &s));
-  int64_t count = 1;
-  for (const int64_t d : dims_of(*n.out())) count *= d;
+  const int64_t count = cuda::numel_of(*n.out());
   if (count == 0) return std::vector<KernelLaunch>{};
   // A window of padding alone has the lowest value of the type.
   const std::string lowest = dtype == DType::kF32   ? "peri_bits(0xff7fffffu)"

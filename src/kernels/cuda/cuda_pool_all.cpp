@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/layouts.hpp"
 #include "ops/entry.hpp"
 
@@ -89,8 +90,7 @@ Result<Plan> plan(const Problem& p) {
   if (x.dtype != DType::kF32 && x.dtype != DType::kF16 && x.dtype != DType::kBF16)
     return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(x.dtype)));
   const std::vector<int64_t> d = dims_of(*n.in(0));
-  int64_t pixels = 1;
-  for (size_t k = 2; k < d.size(); ++k) pixels *= d[k];
+  const int64_t pixels = cuda::elements_of(std::span(d).subspan(2));
   if (d[1] % 8 != 0 || pixels == 0) return refused("channels that are no multiple of 8, or no pixels");
   if (!(x.layout == cuda::channels_last(x.rank())) || !p.graph->outputs[0]->type.layout.row_major())
     return refused("another layout");

@@ -19,9 +19,7 @@ Result<size_t> axis_of(const ir::Node& n, size_t rank) {
     if (given.size() != 1) return refused("more than one axis");
     axis = given[0];
   }
-  if (axis < 0) axis += static_cast<int64_t>(rank);
-  if (axis < 0 || axis >= static_cast<int64_t>(rank)) return refused("a bad axis");
-  return static_cast<size_t>(axis);
+  return cuda::axis_within(axis, rank);
 }
 
 // Registers that order and add as the type does.

@@ -1,8 +1,8 @@
-// A driver without a GPU, under the names of NVIDIA's: what is enqueued runs at once on the host, captures keep what
-// they were given, the n-th call fails with the code that is asked for, and what was not given back is counted. Kernels
-// are the few below, found in a module's code by name, or those of a library that the fake NVRTC compiled for the host.
-// A kernel whose name holds FAKE_CUDA_HANGS never ends, one with FAKE_CUDA_TRAPS ends the device, one with
-// FAKE_CUDA_COLD takes longer behind others than behind itself.
+// A driver without a GPU: what is enqueued runs at once on the host, captures keep what they were given, the n-th call
+// fails with the code that is asked for, and what was not given back is counted. Kernels are the few below, found in a
+// module's code by name, or those of a library that the fake NVRTC compiled. One whose name holds FAKE_CUDA_HANGS never
+// ends, with FAKE_CUDA_TRAPS it ends the device, with FAKE_CUDA_COLD it takes longer behind others than behind itself.
+// There are FAKE_CUDA_DEVICES GPUs of FAKE_CUDA_MAJOR.0; with FAKE_CUDA_ONLY, a number, no other may be used.
 #include "driver_state.h"
 
 static int named_by(const char* variable, const char* name) {
@@ -60,7 +60,7 @@ int cuGetErrorString(int code, const char** text) {
 }
 int cuDeviceGetCount(int* n) {
   BEGIN;
-  *n = devices;
+  *n = getenv("FAKE_CUDA_DEVICES") ? atoi(getenv("FAKE_CUDA_DEVICES")) : devices;
   END;
 }
 int cuDeviceGet(int* device, int ordinal) {
@@ -85,7 +85,7 @@ int cuDeviceTotalMem_v2(size_t* bytes, int device) {
 }
 int cuDeviceGetAttribute(int* v, int attribute, int device) {
   BEGIN;
-  *v = attribute == 75    ? 9
+  *v = attribute == 75    ? (getenv("FAKE_CUDA_MAJOR") ? atoi(getenv("FAKE_CUDA_MAJOR")) : 9)
        : attribute == 76  ? 0
        : attribute == 16  ? 132
        : attribute == 38  ? 50 << 20
@@ -97,6 +97,7 @@ int cuDeviceGetAttribute(int* v, int attribute, int device) {
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) {
   BEGIN;
+  if (getenv("FAKE_CUDA_ONLY") && atoi(getenv("FAKE_CUDA_ONLY")) != device) return leave(46);
   *context = &live;
   ++live;
   END;

@@ -46,10 +46,4 @@ std::vector<KernelLaunch> each_launch(const Problem& problem, const Signature& s
       signature.launch(std::string(entry), signature.text(most_elements(problem), text), blocks_for(count, 256), 256)};
 }
 
-int64_t numel_of(const ir::Value& v) {
-  int64_t n = 1;
-  for (const int64_t d : dims_of(v)) n *= d;
-  return n;
-}
-
 }  // namespace peri::kernels::cuda

@@ -1,6 +1,7 @@
 // Kernels that do the same for each element of a result: the loop, and where an element lies in what is broadcast.
 #pragma once
 
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/signature.hpp"
 
 namespace peri::kernels::cuda {
@@ -16,7 +17,5 @@ std::string each_text(std::string_view entry, const std::string& count, const st
 // The launch of such a kernel for `count` elements; none for no elements.
 std::vector<KernelLaunch> each_launch(const Problem& problem, const Signature& signature, std::string_view entry,
                                       int64_t count, const std::string& text);
-
-int64_t numel_of(const ir::Value& v);
 
 }  // namespace peri::kernels::cuda

@@ -10,7 +10,15 @@ namespace peri::kernels::cuda {
 
 namespace {
 constexpr int kMinChip = 80;
+
+// The newest chip that the target names, as a number: 90 for "sm_90a"; 0: none.
+int chip_of(const Target& target) {
+  int out = 0;
+  for (const std::string& isa : target.isas)
+    if (isa.starts_with("sm_")) out = std::max(out, std::atoi(isa.c_str() + 3));
+  return out;
 }
+}  // namespace
 
 Result<std::unique_ptr<Instance>> LaunchInstance::make(std::vector<KernelLaunch> launches, size_t workspace,
                                                        std::vector<Error> faults) {
@@ -18,7 +26,7 @@ Result<std::unique_ptr<Instance>> LaunchInstance::make(std::vector<KernelLaunch>
 }
 
 Result<std::unique_ptr<Instance>> LaunchInstance::make(std::vector<KernelLaunch> launches, size_t workspace,
-                                                       std::vector<Tensor> packed) {
+                                                       std::vector<PackedWeight> packed) {
   return std::unique_ptr<Instance>(std::make_unique<LaunchInstance>(std::move(launches), workspace, std::move(packed)));
 }
 
@@ -37,9 +45,18 @@ Status check_gpu(const Target& target) {
   return refused("the target has no GPU of NVIDIA's");
 }
 
-int multiprocessors(const Target& target) {
+// Source: CUDA C++ Programming Guide 13.0, technical specifications by compute capability.
+GpuLimits limits_of(const Target& target) {
   constexpr int kOfALargeOne = 132;
-  return target.kind == device::Kind::kCuda && target.threads > 0 ? target.threads : kOfALargeOne;
+  constexpr int64_t kSmall = 99 << 10, kAmpere = 163 << 10, kLarge = 227 << 10;
+  const int chip = chip_of(target);
+  const bool ampere = chip == 80 || chip == 87, large = chip >= 90 && chip < 120;
+  GpuLimits out{target.multiprocessors, large ? kLarge : ampere ? kAmpere : kSmall, large || chip == 80 ? 2048 : 1536};
+  for (const device::Cache& c : target.caches)
+    if (c.name == device::kSharedOfBlock) out.shared_bytes = c.bytes;
+  if (out.multiprocessors == 0)
+    out.multiprocessors = target.kind == device::Kind::kCuda && target.threads > 1 ? target.threads : kOfALargeOne;
+  return out;
 }
 
 std::vector<Offer> plain_offer(const Problem& problem) {

@@ -52,24 +52,32 @@ struct LibraryCall {
   std::function<Result<std::unique_ptr<const LibraryWork>>(device::cuda::CudaDevice& device)> make;
 };
 
+// A weight in another form, that launches read on the device: made of what the step was given when it goes up, so that
+// launches and their texts are the same with and without it.
+struct PackedWeight {
+  size_t input = 0;  // of the graph, constant
+  std::function<Result<Tensor>(const Tensor& weight)> make;
+};
+
 // What is done for a problem with concrete dims: calls of libraries, then launches, one after the other. Nothing of it
 // runs on the CPU.
 class LaunchInstance final : public Instance {
  public:
   explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace, std::vector<Error> faults)
       : launches_(std::move(launches)), workspace_(workspace), faults_(std::move(faults)) {}
-  explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace = 0, std::vector<Tensor> packed = {})
+  explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace = 0,
+                          std::vector<PackedWeight> packed = {})
       : launches_(std::move(launches)), workspace_(workspace), packed_(std::move(packed)) {}
   explicit LaunchInstance(std::vector<LibraryCall> calls) : calls_(std::move(calls)) {}
   static Result<std::unique_ptr<Instance>> make(std::vector<KernelLaunch> launches, size_t workspace,
                                                 std::vector<Error> faults);
   static Result<std::unique_ptr<Instance>> make(std::vector<KernelLaunch> launches, size_t workspace = 0,
-                                                std::vector<Tensor> packed = {});
+                                                std::vector<PackedWeight> packed = {});
   const std::vector<KernelLaunch>& launches() const { return launches_; }
   const std::vector<LibraryCall>& calls() const { return calls_; }
   const std::vector<Error>& faults() const { return faults_; }  // none: no launch takes kFault
-  // Weights in another form, that the launches read on the device. The same bytes at every size of a step.
-  const std::vector<Tensor>& packed() const { return packed_; }
+  // The same bytes at every size of a step.
+  const std::vector<PackedWeight>& packed() const { return packed_; }
   size_t workspace_bytes() const override { return workspace_; }
   int64_t tasks(int) const override { return 0; }
   void run_task(int phase, int64_t task, const Args& args) const override;
@@ -78,14 +86,21 @@ class LaunchInstance final : public Instance {
   std::vector<LibraryCall> calls_;
   std::vector<KernelLaunch> launches_;
   size_t workspace_ = 0;
-  std::vector<Tensor> packed_;
+  std::vector<PackedWeight> packed_;
   std::vector<Error> faults_;
 };
 
 // Refuses a target that neither is nor has a GPU of NVIDIA's from sm_80 on.
 Status check_gpu(const Target& target);
-// Of the GPU, where the target tells it; else those of a large one.
-int multiprocessors(const Target& target);
+// What bounds the work that a GPU does at once. Guesses of times (Offer::guess_ms) are made with it: only the one of
+// tiles.cpp is fitted to launches. The others are rules of thumb with round constants; they say which ten candidates
+// are tried first, and count as times only in plans for a machine that is not here, whose proof says so.
+struct GpuLimits {
+  int multiprocessors = 0;   // as the target says; of a large one where it does not
+  int64_t shared_bytes = 0;  // that a block may have
+  int threads = 0;           // of a multiprocessor at once
+};
+GpuLimits limits_of(const Target& target);
 // One offer, row-major everywhere, that any such GPU runs.
 std::vector<Offer> plain_offer(const Problem& problem);
 

@@ -18,15 +18,15 @@ constexpr double kLaunchNs = 2500;
 int64_t blocks_of(Tile t, int64_t batch, int64_t m, int64_t n) {
   return batch * ((m + t.m - 1) / t.m) * ((n + t.n - 1) / t.n);
 }
-// A guess in ns for a large GPU: a step of 16 along the depth waits for memory, or for the other blocks of its
-// multiprocessor; parts are joined by a launch of its own.
-double guess(Tile t, int split, const Product& p) {
-  constexpr double kMultiprocessors = 132, kWait = 700, kLaunch = 2500, kBytesPerNs = 2000;
+// A guess in ns, no result of a measurement (see launch.hpp): a step of 16 along the depth waits for memory, or for the
+// other blocks of its multiprocessor; parts are joined by a launch of its own.
+double guess(Tile t, int split, const Product& p, const GpuLimits& gpu) {
+  constexpr double kWait = 700, kLaunch = 2500, kBytesPerNs = 2000;
   const double work = 0.18 * t.m * t.n + 3.2 * (t.m + t.n);
   const double steps = std::ceil(static_cast<double>(p.k) / kDepth / split);
   const double blocks = static_cast<double>(blocks_of(t, p.batch, p.m, p.n)) * split;
   const double join = kLaunch + 8.0 * split * static_cast<double>(p.batch * p.m * p.n) / kBytesPerNs;
-  return std::max(steps * (kWait + work), blocks * steps * work / kMultiprocessors) + (split > 1 ? join : 0);
+  return std::max(steps * (kWait + work), blocks * steps * work / gpu.multiprocessors) + (split > 1 ? join : 0);
 }
 
 constexpr std::string_view kKernel = R"(
@@ -122,12 +122,12 @@ PERI_KERNEL __launch_bounds__(256) peri_join_parts(PERI_PARAMETERS) {
 )";
 }  // namespace
 
-std::vector<ProductConfig> product_configs(const Product& p) {
+std::vector<ProductConfig> product_configs(const Product& p, const GpuLimits& gpu) {
   std::vector<std::pair<double, std::string>> all;
   for (const Tile t : kTiles)
     for (const int split : kSplits) {
       if (p.few && (t.m != t.n || t.m > 64 || split > (t.m == 32 ? 4 : 1) || split == 2)) continue;
-      all.emplace_back(guess(t, split, p), format("tm=%d tn=%d split=%d", t.m, t.n, split));
+      all.emplace_back(guess(t, split, p, gpu), format("tm=%d tn=%d split=%d", t.m, t.n, split));
     }
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<ProductConfig> out;

@@ -22,12 +22,12 @@ struct Product {
 };
 
 // Sizes of tiles and parts of the depth as texts of configurations, "tm=64 tn=64 split=1", best guess for the sizes
-// first. The same ones for all sizes.
+// on such a GPU first. The same ones for all sizes.
 struct ProductConfig {
   std::string text;
   double guess_ms = 0;
 };
-std::vector<ProductConfig> product_configs(const Product& product);
+std::vector<ProductConfig> product_configs(const Product& product, const GpuLimits& gpu);
 // Errors: kInvalid for a configuration that is none of those.
 Result<std::unique_ptr<Instance>> product_instance(const Product& product, std::string_view config,
                                                    int64_t most_elements, Signature* signature);

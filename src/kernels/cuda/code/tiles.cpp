@@ -39,7 +39,7 @@ int64_t shared_bytes(const Tile& t, int64_t tk, int64_t stages, int64_t k) {
 // A guess in ns, its constants fitted to 1,200 launches of an H200: a block's step along the depth takes what the
 // tensor cores or the way from L2 need where several share a multiprocessor, and waits for memory where it is alone;
 // memory bounds the whole; parts are joined by a launch of its own.
-double guess(const Tile& t, int64_t split, const TiledProduct& p, int multiprocessors) {
+double guess(const Tile& t, int64_t split, const TiledProduct& p, const GpuLimits& gpu) {
   constexpr double kLaunch = 1217, kWait = 128, kMacsPerNs = 1410, kBytesPerNs = 53, kEnd = 1236, kEndOfElement = 0.089;
   constexpr double kJoin = 1631, kJoinBytesPerNs = 3800, kMemoryBytesPerNs = 2210, kGoodReuse = 18.6;
   const int64_t depth = derived_depth(p), ahead = derived_stages(p, t, depth);
@@ -49,14 +49,16 @@ double guess(const Tile& t, int64_t split, const TiledProduct& p, int multiproce
   const double reuse = warp_m * warp_n / (warp_m + warp_n);
   const double rate = kMacsPerNs * std::sqrt(std::min(1.0, reuse / kGoodReuse)), slow = p.a_wide && p.b_wide ? 1 : 2;
   const double registers = std::min(255.0, 50 + warp_m * warp_n / 32 + warp_m / 4 + warp_n / 4);
+  // Of 227 KiB on the H200 that it is fitted to, 227e3 bytes.
+  const double shared = static_cast<double>(gpu.shared_bytes) * 1000 / 1024;
   const double resident =
-      std::max(1.0, std::floor(std::min({227e3 / static_cast<double>(shared_bytes(t, depth, ahead, p.k) + 1024),
-                                         65536 / (registers * threads), 2048 / threads, 16.0})));
+      std::max(1.0, std::floor(std::min({shared / static_cast<double>(shared_bytes(t, depth, ahead, p.k) + 1024),
+                                         65536 / (registers * threads), gpu.threads / threads, 16.0})));
   const double steps = std::ceil(std::ceil(static_cast<double>(p.k) / kPart / parts) * kPart / tk);
   const double work = std::max(m * n * tk / rate, (m + n) * tk * 2 / kBytesPerNs) * slow;
   const double wait = kWait / (static_cast<double>(ahead) - 1) * slow, end = m * n * kEndOfElement;
   const double alone = kWait + steps * std::max(work, wait) + kEnd + end;
-  const double each = std::ceil(static_cast<double>(blocks_of(t, p)) * parts / multiprocessors);
+  const double each = std::ceil(static_cast<double>(blocks_of(t, p)) * parts / gpu.multiprocessors);
   const double results = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n);
   const double bytes = 2 * (results + static_cast<double>(p.batch * p.k) * static_cast<double>(p.m + p.n));
   const double all =
@@ -101,7 +103,7 @@ std::string numbers(const TiledProduct& p, const Tile& t, int64_t tk, int64_t st
 }
 }  // namespace
 
-std::vector<TileConfig> tile_configs(const TiledProduct& p, int multiprocessors, size_t most) {
+std::vector<TileConfig> tile_configs(const TiledProduct& p, const GpuLimits& gpu, size_t most) {
   struct Way {
     const Tile* tile;
     int64_t split;
@@ -109,12 +111,14 @@ std::vector<TileConfig> tile_configs(const TiledProduct& p, int multiprocessors,
     bool good = false;
   };
   std::vector<Way> all;
+  const int64_t depth = derived_depth(p);
   for (const Tile& t : kTiles)
-    for (const int64_t split : kSplits) all.push_back({&t, split, 0});
+    if (shared_bytes(t, depth, derived_stages(p, t, depth), p.k) <= gpu.shared_bytes)
+      for (const int64_t split : kSplits) all.push_back({&t, split, 0});
   const auto sort_for = [&](int64_t m) {
     TiledProduct there = p;
     there.m = m;
-    for (Way& w : all) w.guess = guess(*w.tile, w.split, there, multiprocessors);
+    for (Way& w : all) w.guess = guess(*w.tile, w.split, there, gpu);
     std::stable_sort(all.begin(), all.end(), [](const Way& a, const Way& b) { return a.guess < b.guess; });
   };
   for (const int64_t m : p.usual_m) {

@@ -23,17 +23,17 @@ struct TiledProduct {
   //   PERI_INDEX peri_place(PERI_INDEX batch, PERI_INDEX m, PERI_INDEX n)     of the result
   // and those of the chain behind it, eight neighbours at a time.
   std::string functions;
-  std::vector<Tensor> packed = {};    // see LaunchInstance
-  std::vector<int64_t> usual_m = {};  // for which configurations are offered, whatever m is
+  std::vector<PackedWeight> packed = {};  // see LaunchInstance
+  std::vector<int64_t> usual_m = {};      // for which configurations are offered, whatever m is
 };
 
-// Tiles and parts of the depth as texts of configurations, "tm=64 tn=64 split=1", best guess for the sizes and so many
-// multiprocessors first. The same ones for each m: the `most` that look best for each of `usual_m`.
+// Tiles and parts of the depth as texts of configurations, "tm=64 tn=64 split=1", best guess for the sizes on such a
+// GPU first, none that it has no room for. The same ones for each m: the `most` that look best for each of `usual_m`.
 struct TileConfig {
   std::string text;
   double guess_ms = 0;
 };
-std::vector<TileConfig> tile_configs(const TiledProduct& product, int multiprocessors, size_t most);
+std::vector<TileConfig> tile_configs(const TiledProduct& product, const GpuLimits& gpu, size_t most);
 // "tk" and "stages".
 const std::vector<Tunable>& tile_tunables();
 // `tk` and `stages` 0: derived. Errors: kInvalid for a configuration that is none of those.

@@ -1,0 +1,68 @@
+// What counts in a choice beside times: which parts are tried at all, and by how much what is not of the cut has to
+// win.
+#include <algorithm>
+
+#include "base/knobs.hpp"
+#include "exec/region/region_payload.hpp"
+#include "lower/cover.hpp"
+#include "tune/rivals.hpp"
+
+namespace peri::lower {
+
+namespace {
+// What is not of the greedy cut has to win by more than two measurements of the same thing differ.
+// Rests on: benchmarks/results/2026-11-22_constants.md.
+constexpr double kWin = 0.97;
+
+// Kernels that take the beginning of a chain and not the whole, or give or take other places there; with `every` all
+// that take it. What a kernel does behind its sums it does in registers, with values that it stores anyway: one that
+// takes both is taken to be as fast on the whole as on the beginning with a pass over memory behind it. Measured on 35
+// pairs of GEMM, direct, Winograd and oneDNN convolutions (AVX-512, one thread, least of three): with relu apart 0.98
+// to 1.22 of the time, with hard_swish or gelu 0.95 to 1.08, with sigmoid 0.90 to 1.19. So the rule may cost up to a
+// tenth of a step with a sigmoid; $PERI_EVERY_SPLIT leaves it out, and what cannot be part of the least cover
+// (cover.cpp) is left out even so, exactly.
+std::vector<const kernels::Kernel*> added_kernels(const Terms& terms, const Region& beginning, const Region& whole,
+                                                  bool every) {
+  std::vector<const kernels::Kernel*> out;
+  const auto small = exec::bind_region(region_graph(beginning), terms.tuned_for),
+             large = exec::bind_region(region_graph(whole), terms.tuned_for);
+  if (!small.ok() || !large.ok() || beginning.inputs.empty() || whole.inputs.empty()) return out;
+  const tune::Candidates& all = terms.tuner.offers(*large, constant_inputs(whole));
+  for (const tune::Candidate& c : terms.tuner.offers(*small, constant_inputs(beginning)).list)
+    if (std::find(out.begin(), out.end(), c.kernel) == out.end() &&
+        std::none_of(all.list.begin(), all.list.end(), [&](const tune::Candidate& w) {
+          return !every && w.kernel == c.kernel && w.offer.inputs[0] == c.offer.inputs[0] &&
+                 w.offer.outputs == c.offer.outputs;
+        }))
+      out.push_back(c.kernel);
+  return out;
+}
+
+bool accepted(const Terms& terms, const Region& r) {
+  const auto here = exec::bind_region(region_graph(r), terms.tuned_for);
+  return here.ok() && terms.tuner.accepted(*here, constant_inputs(r));
+}
+}  // namespace
+
+double counted_ms(const tune::Evidence& e, bool of_the_cut) {
+  return of_the_cut ? e.time_ms : e.time_ms / kWin * (1 + std::max(0.0, e.spread));
+}
+
+double hoped_ms(const tune::Evidence& e, bool of_the_cut) {
+  return of_the_cut || e.visits > 1 ? e.time_ms : e.time_ms / tune::kMaxRivalRatio;
+}
+
+PartRules measured_rules(const Terms& terms) {
+  using Kernels = std::optional<std::vector<const kernels::Kernel*>>;
+  if (!terms.tuner.options().measure)
+    return {[](const Region&, const Region&, const Region&) -> Kernels { return std::nullopt; },
+            [](const Region&) { return false; }};
+  return {[&, every = knob(Knob::kEverySplit) == "1"](const Region& beginning, const Region& rest,
+                                                      const Region& whole) -> Kernels {
+            std::vector<const kernels::Kernel*> added = added_kernels(terms, beginning, whole, every);
+            return added.empty() || !accepted(terms, rest) ? std::nullopt : Kernels(std::move(added));
+          },
+          [&](const Region& both) { return accepted(terms, both); }, knob(Knob::kEverySplit) == "1"};
+}
+
+}  // namespace peri::lower

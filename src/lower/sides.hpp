@@ -1,0 +1,28 @@
+// The host and the device beside it as two sides of a cover: which one a candidate runs on, and what it costs to bring
+// a value across.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "lower/lower.hpp"
+
+namespace peri::lower {
+
+// Whether the backend's kernels run on a device and all others on the host.
+bool has_sides(const Backend& backend);
+// Whether the candidate runs on the host of a backend with two sides.
+bool stays_home(const Backend& backend, const tune::Candidate& candidate);
+// Whether all of them do, or there are none.
+bool host_only(const Backend& backend, const std::vector<tune::Candidate>& candidates);
+// A copy of such a value from one side to the other at the tuned dims; 0 for what is not priced.
+double crossing_ms(const Terms& terms, const ir::Type& type);
+
+// The regions of the cover that the host runs beside the device, with the reason and what the copies take that they
+// alone cause. None where the backend has one side.
+std::vector<HostRegion> host_regions(const Terms& terms, const Cover& cover);
+// Adds changes of layout among the steps, placed by now, that the host does.
+void add_host_conversions(const Backend& backend, const plan::Program& program, std::span<const StepReport> steps,
+                          std::vector<HostRegion>* out);
+
+}  // namespace peri::lower

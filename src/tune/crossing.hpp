@@ -1,0 +1,28 @@
+// What it takes to bring a value from the host to a device or back, waiting included: a change of place has a price.
+#pragma once
+
+#include <string>
+
+#include "base/json.hpp"
+
+namespace peri::device {
+class Device;
+}
+
+namespace peri::tune {
+
+struct Crossing {
+  // Until measured: a wait of the host for a GPU, and what memory that is not pinned gives over PCI Express 4.
+  double wait_ms = 0.02, bytes_per_ms = 6e6;
+  bool measured = false;
+  double ms(double bytes) const { return wait_ms + bytes / bytes_per_ms; }
+  bool operator==(const Crossing&) const = default;
+};
+
+// Medians of copies both ways of a small value and a large one. Errors: those of the device.
+Result<Crossing> measure_crossing(device::Device* device);
+
+std::string crossing_text(const Crossing& crossing);
+Result<Crossing> read_crossing(const Json& json);
+
+}  // namespace peri::tune
