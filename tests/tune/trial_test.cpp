@@ -197,5 +197,32 @@ TEST(Guards, WhatIsReadOutsideIsNoNumber) {
   EXPECT_TRUE(std::isnan(d));
 }
 
+// What is no rival of the fastest is timed by the least samples, whatever is left of the budget.
+TEST(Timing, WhatIsFarFromTheFastestIsToldByTheLeastSamples) {
+  const ir::Graph g = parsed("graph { input x: f32[64,100]; y = relu(x); output y }");
+  const kernels::Kernel& kernel = *kernels::find("elementwise");
+  TrialPlaces places(1);
+  ThreadPool pool(1);
+  const auto offers = kernel.offer({&g, {false}}, places.host().target);
+  ASSERT_TRUE(offers.ok());
+  auto arguments = make_arguments(g, 7);
+  ASSERT_TRUE(arguments.ok());
+  auto given = Given::make(std::move(*arguments), {false});
+  ASSERT_TRUE(given.ok());
+  Candidate c{&kernel, offers->front()};
+  c.offer.inputs.resize(1);
+  c.offer.outputs.resize(1);
+  const auto trial = Trial::create(g, {false}, c, &*given, places.host(), &pool);
+  ASSERT_TRUE(trial.ok()) << trial.error().text();
+  const auto samples = [&](double best_ms) {
+    Evidence e;
+    EXPECT_TRUE((*trial)->time(1e5, 3, {}, &e, 0, best_ms).ok());
+    return e.samples;
+  };
+  EXPECT_EQ(samples(-1), 64) << "nothing is known beside it";
+  EXPECT_EQ(samples(1e5), 64) << "it may be the fastest";
+  EXPECT_EQ(samples(1e-9), 3);
+}
+
 }  // namespace
 }  // namespace peri::tune
