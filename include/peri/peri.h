@@ -314,6 +314,10 @@ peri_error* peri_session_output_memory(peri_session* session, size_t index, peri
 peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_t in_count, peri_tensor* out,
                              size_t out_count, void* stream);
 
+/* Ends the call that another thread has under way on this session: a run gives CANCELLED before its next step, steps of
+ * loops included; what a stream was given goes on. Where no call is under way nothing happens. NULL is allowed. */
+void peri_session_cancel(peri_session* session);
+
 /* Waits for runs that were given a stream. The first of their errors; NULL if there is none. */
 peri_error* peri_session_wait(peri_session* session);
 

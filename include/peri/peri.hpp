@@ -230,6 +230,8 @@ class Session {
   }
   Result<View> input_memory(size_t index) { return port_memory(peri_session_input_memory, index); }
   Result<View> output_memory(size_t index) { return port_memory(peri_session_output_memory, index); }
+  // Ends the run that another thread has under way, with PERI_ERROR_CANCELLED.
+  void cancel() { peri_session_cancel(raw_.get()); }
   // Waits for runs that were given a stream; the first of their errors, if there is one.
   std::optional<Error> wait() {
     return detail::guarded([&]() -> std::optional<Error> {

@@ -39,6 +39,9 @@ struct Log {
   }
 };
 
+// What a session is at.
+enum class Work { kNone, kCall, kCancelledCall };
+
 }  // namespace peri::api
 
 struct peri_engine {
@@ -73,7 +76,7 @@ struct peri_session {
   std::map<std::pair<bool, size_t>, std::vector<int64_t>> port_dims;  // that tensors handed out point to
   peri::api::Log log;
   peri::DimBinding told;  // the dims whose untuned run was told last
-  mutable std::atomic<bool> busy{false};
+  mutable std::atomic<peri::api::Work> work{peri::api::Work::kNone};
 };
 
 namespace peri::api {
@@ -110,13 +113,14 @@ Result<T> known_part(const T* given, const char* what) {
 // Runs `f` while no other thread uses the session; kUsage where one does.
 template <class F>
 Status alone(const peri_session* session, F f) {
-  if (session->busy.exchange(true, std::memory_order_acquire))
+  Work none = Work::kNone;
+  if (!session->work.compare_exchange_strong(none, Work::kCall, std::memory_order_acquire))
     return usage("the session is at work in another thread")
         .advise("make a session for each thread: they share the engine");
   struct Release {
-    std::atomic<bool>& busy;
-    ~Release() { busy.store(false, std::memory_order_release); }
-  } const release{session->busy};
+    std::atomic<Work>& work;
+    ~Release() { work.store(Work::kNone, std::memory_order_release); }
+  } const release{session->work};
   return contained(f);
 }
 

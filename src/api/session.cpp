@@ -152,11 +152,17 @@ peri_error* peri_session_create(const peri_engine* engine, int threads, peri_ses
     if (!engine || !out) return peri::usage("peri_session_create needs an engine and a place for the session");
     auto made = std::make_unique<peri_session>();
     PERI_ASSIGN(made->session, peri::runtime::Session::create(engine->engine, threads));
+    made->session->stop_when([&work = made->work] { return work.load() == peri::api::Work::kCancelledCall; });
     made->engine = engine->engine;
     made->log = engine->log;
     *out = made.release();
     return peri::Ok{};
   });
+}
+
+void peri_session_cancel(peri_session* session) {
+  peri::api::Work call = peri::api::Work::kCall;
+  if (session) session->work.compare_exchange_strong(call, peri::api::Work::kCancelledCall);
 }
 
 void peri_session_free(peri_session* session) { std::unique_ptr<peri_session>{session}.reset(); }

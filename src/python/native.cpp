@@ -221,6 +221,7 @@ NB_MODULE(_native, m) {
   peri::python::add_engines(m);
   nanobind::class_<peri::Session>(m, "Session")
       .def("run", &peri::python::run, nanobind::arg("inputs"), nanobind::arg("outputs"))
+      .def("cancel", &peri::Session::cancel)
       .def("tokenize", &peri::python::tokenize, nanobind::arg("texts"))
       .def("embed", &peri::python::embed, nanobind::arg("texts"));
 }

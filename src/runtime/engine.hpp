@@ -168,6 +168,8 @@ class Session {
   device::Stream* stream() const;  // runs begin and end in it, on resident_device(); null: there is none
   const char* why_copied() const;  // where port_use() is kCopied
 
+  // Asked before each step of a run, and of the bodies of its control steps: once true the run ends with kCancelled.
+  void stop_when(std::function<bool()> stop);
   void set_step_hook(StepHook hook);
   // The contents of a buffer while the step hook runs, or after the last run: as its layout says, a blocked axis as one
   // row of all its bytes. After a run only buffers in separate memory are whole; outputs left with the run.

@@ -136,6 +136,7 @@ Status Session::State::refresh_arguments(size_t k) {
 }
 
 Status Session::State::run_step(size_t k) {
+  PERI_TRY(check_stop(k));
   std::shared_ptr<const Instance> instance = now->instances[k];
   current = k;
   const auto& left = engine->options().steps_left;
@@ -335,10 +336,6 @@ Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, 
   return outs;
 }
 
-Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) { return state_->run(inputs, {}); }
-Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, std::span<const View> outputs) {
-  return state_->run(inputs, outputs);
-}
 Status Session::prepare(const std::vector<std::vector<int64_t>>& input_dims) {
   State& s = *state_;
   const auto of = [&](size_t k) -> const std::vector<int64_t>& { return input_dims[k]; };

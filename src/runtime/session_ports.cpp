@@ -323,7 +323,6 @@ Result<device::Argument> Session::output_memory(size_t port) const {
   if (port >= state_->program().outputs.size()) return usage("there is no output %zu", port);
   return state_->port_memory(state_->program().outputs[port]);
 }
-Status Session::run_resident(const ResidentRun& run) { return state_->run_resident(run); }
 Status Session::finish() { return state_->finish(); }
 PortUse Session::port_use() const { return state_->port_use; }
 const char* Session::why_copied() const { return state_->why_copied; }

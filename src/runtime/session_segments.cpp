@@ -282,6 +282,7 @@ Status Session::State::run_segment(size_t index) {
   DeviceLanes& own = devices.lanes[segment.device];
   const auto& left = options().steps_left;
   const auto count = static_cast<int64_t>(segment.end - segment.begin);
+  PERI_TRY(check_stop(segment.begin));
   if (left && left->fetch_sub(count) < count)
     return refused("the run's budget of steps is spent").at_node(program().steps[segment.begin].name);
   for (size_t k = segment.begin; k < segment.end; ++k) PERI_TRY(settle_for(k));

@@ -75,6 +75,7 @@ struct Session::State final : RunContext::Binder {
   ThreadPool* pool = nullptr;
   int64_t lowest_dim = 1;
   StepHook hook;
+  std::function<bool()> stop;
   Placement how = Placement::kPlanned;
   TaskOrder order;
   bool data_dependent = false;
@@ -147,6 +148,8 @@ struct Session::State final : RunContext::Binder {
   Result<int64_t> alias_offset(int32_t buffer) const;
   Status refresh_arguments(size_t step);
   Status run_step(size_t step);
+  // kCancelled once the run of this thread is to end.
+  Status check_stop(size_t step) const;
   // Of programs with devices.
   Status hold_devices(const BoundShape& s);
   void place_on_devices(BoundShape* s) const;

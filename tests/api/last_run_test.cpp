@@ -3,10 +3,12 @@
 // label: cpu
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <thread>
 
 #include "peri/dlpack.h"
 #include "peri/peri.hpp"
@@ -144,6 +146,41 @@ TEST(AtWork, EveryCallIsRefused) {
   EXPECT_EQ(calls, 6);
   EXPECT_EQ(refused, 6);
   peri_session_free(s);
+}
+
+TEST(AtWork, ARunIsCancelledFromElsewhereAndTheNextOneRuns) {
+  Allocator allocator;
+  auto engine = digits("cpu", &allocator.raw);
+  ASSERT_TRUE(engine.ok()) << engine.error().text;
+  auto s = peri::Session::create(*engine, 1);
+  Images images(2);
+  s->cancel();
+  ASSERT_TRUE(s->run({images.view()}).ok()) << "nothing was under way";
+  Images more(4);  // another shape: memory is taken, and the allocator called
+  allocator.at_work = [&] { s->cancel(); };
+  const auto cancelled = s->run({more.view()});
+  ASSERT_FALSE(cancelled.ok());
+  EXPECT_EQ(cancelled.error().kind, PERI_ERROR_CANCELLED);
+  EXPECT_NE(cancelled.error().node, "");
+  EXPECT_TRUE(s->run({more.view()}).ok());
+  peri_session_cancel(nullptr);
+}
+
+TEST_F(OnADevice, ARunIsCancelledToo) {
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    while (!done) session_->cancel();
+  });
+  int cancelled = 0;
+  for (int k = 0; k < 2000 && !cancelled; ++k) {
+    const auto made = session_->run({images_.view()});
+    cancelled += !made.ok() && made.error().kind == PERI_ERROR_CANCELLED;
+    ASSERT_TRUE(made.ok() || cancelled) << made.error().text;
+  }
+  done = true;
+  other.join();
+  EXPECT_EQ(cancelled, 1);
+  EXPECT_TRUE(session_->run({images_.view()}).ok());
 }
 
 TEST(LastRun, ItsAnswerMayBeTheNextInput) {

@@ -138,6 +138,34 @@ class Runs(Package):
         np.testing.assert_array_equal(np.concatenate(rows), self.logits)
 
 
+    def test_a_cancelled_task_ends_its_run(self):
+        many, calls = np.repeat(IMAGES, 4096, axis=0), []
+        engine = peri.Engine(self.folder / "digits.engine", threads=1)
+        begin = engine._run_on
+
+        def watched(session, inputs, outputs):
+            calls.append("begun")
+            try:
+                return begin(session, inputs, outputs)
+            except peri.CancelledError as error:
+                calls.append(error.code)
+                raise
+
+        async def cancel():
+            task = asyncio.ensure_future(engine.run_async(many))
+            while not calls:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.01)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+
+        engine._run_on = watched
+        asyncio.run(cancel())
+        self.assertEqual(calls, ["begun", "cancelled"])
+        np.testing.assert_array_equal(engine.run(IMAGES)["logits"], self.logits)
+
+
 class Errors(Package):
     def test_parts(self):
         error = self.raises(peri.InvalidError, lambda: self.engine.run(IMAGES.astype(np.float64)), "image", "f32", "f64")

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -89,22 +89,21 @@ class Engine:
 
     # ---- runs
 
-    def _with_session(self, call: Callable[[_native.Session], Any]) -> Any:
-        """On a session that no other thread has; there come to be as many as run at once."""
+    def _session(self) -> _native.Session:
+        """One that no other thread has; there come to be as many as run at once."""
         try:
-            session = self._idle.pop()
+            return self._idle.pop()
         except IndexError:
-            session = self._native.session(0)
+            return self._native.session(0)
+
+    def _with_session(self, call: Callable[[_native.Session], Any]) -> Any:
+        session = self._session()
         try:
             return call(session)
         finally:
             self._idle.append(session)
 
-    def run(self, inputs: Any, outputs: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
-        """The outputs by name, for inputs by name (or in the engine's order, or the only one by itself).
-
-        Arrays of NumPy, of PyTorch and of whoever speaks DLPack are read where they are. An output is a new array that is
-        yours to keep; one that `outputs` names is written to the array that stands there. No array is cast."""
+    def _run_on(self, session: _native.Session, inputs: Any, outputs: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
         by_name = _by_name(inputs, self.inputs, "input")
         missing = [port.name for port in self.inputs if port.name not in by_name]
         if missing:
@@ -115,17 +114,42 @@ class Engine:
         for port in self.outputs:
             if port.name not in places:
                 arrays.numpy_type(port.dtype)  # before the work
-        made = self._with_session(lambda session: session.run([t[0] for t in taken], [p[0] for p in put]))
+        made = session.run([t[0] for t in taken], [p[0] for p in put])
         return {
             port.name: places[port.name] if port.name in places else arrays.of_memory(array, port.dtype)
             for port, array in zip(self.outputs, made)
         }
 
+    def run(self, inputs: Any, outputs: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
+        """The outputs by name, for inputs by name (or in the engine's order, or the only one by itself).
+
+        Arrays of NumPy, of PyTorch and of whoever speaks DLPack are read where they are. An output is a new array that is
+        yours to keep; one that `outputs` names is written to the array that stands there. No array is cast."""
+        return self._with_session(lambda session: self._run_on(session, inputs, outputs))
+
     __call__ = run
 
     async def run_async(self, inputs: Any, outputs: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
-        """As run(), in a thread of the event loop's executor: `await engine.run_async(...)`; many may be under way."""
-        return await asyncio.get_running_loop().run_in_executor(None, functools.partial(self.run, inputs, outputs))
+        """As run(), in a thread of the event loop's executor: `await engine.run_async(...)`; many may be under way. A task
+        that is cancelled ends its run before the next step."""
+        session, lock = self._session(), threading.Lock()
+        mine = [session]  # empty once the session is anybody's
+
+        def work() -> dict[str, np.ndarray]:
+            try:
+                return self._run_on(session, inputs, outputs)
+            finally:
+                with lock:
+                    self._idle.append(mine.pop())
+
+        future = asyncio.get_running_loop().run_in_executor(None, work)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            with lock:
+                for held in mine:
+                    held.cancel()
+            raise
 
     def tokenize(self, texts: Iterable[str]) -> dict[str, np.ndarray]:
         """Inputs of a text model, made of texts by the tokenizer that travels in its engine."""
