@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/json.hpp"
+#include "base/plural.hpp"
 #include "base/thread_pool.hpp"
 #include "build/machine.hpp"
 #include "build/open.hpp"
@@ -76,9 +77,9 @@ Status take_claims(const Json& proof, Explanation* e) {
   PERI_ASSIGN(const int64_t verified, claims->get_int("steps_verified"));
   PERI_ASSIGN(const int64_t earlier, claims->get_int("steps_of_earlier_builds"));
   e->untimed_because = proof_word(*claims, "not_measured");
-  const auto count = [](int64_t n) { return std::to_string(n); };
-  if (verified < steps) e->proven = "; " + count(verified) + " of " + count(steps) + " steps verified alone";
-  if (earlier > 0) e->proven += "; " + count(earlier) + " steps as an earlier build found them";
+  if (verified < steps)
+    e->proven = "; " + std::to_string(verified) + " of " + counted(steps, "step") + " verified alone";
+  if (earlier > 0) e->proven += "; " + counted(earlier, "step") + " as an earlier build found them";
   return Ok{};
 }
 }  // namespace
@@ -118,12 +119,12 @@ std::string Explanation::text() const {
   const std::string head = format("%zu step%s, ", steps.size(), steps.size() == 1 ? "" : "s");
   if (timed == 0)
     return head + "none measured" + (untimed_because.empty() ? "" : " (" + untimed_because + ")") +
-           format(", floor %.3f ms", floor);
+           format(", hardware minimum %.3f ms", floor);
   std::string left = timed < steps.size() ? format("; %zu have no time", steps.size() - timed) : "";
   if (reference) left += format(", %zu of them on the slow reference", reference);
   return head +
          format(
-             "%.3f ms measured, floor %.3f ms, %.3f ms at sustained rates: %.0f %% of them reached, %lld "
+             "%.3f ms measured, hardware minimum %.3f ms, %.3f ms at sustained rates: efficiency %.0f %%, %lld "
              "thread%s",
              ms, floor, sustained, ms > 0 ? 100 * sustained / ms : 0, static_cast<long long>(threads),
              threads == 1 ? "" : "s") +
@@ -160,7 +161,7 @@ std::string explanation_json(const std::string& path, const Json& proof, const E
         .value(*r.step)
         .end_object();
   w.end_array();
-  for (const char* key : {"machine", "verification", "tuner", "passes", "tuned_for", "notes"})
+  for (const char* key : {"machine", "verification", "tuner", "passes", "tuned_for", "memory", "notes"})
     if (const Json* j = proof.find(key)) w.key(key).value(*j);
   w.end_object();
   return w.take();
