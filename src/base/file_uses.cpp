@@ -1,8 +1,11 @@
 // Files by the node they are, or by the place they would stand in.
 #include "base/file_uses.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "base/file.hpp"
@@ -10,11 +13,13 @@
 namespace peri {
 
 namespace {
+constexpr int kMaxLinks = 40;  // as Linux has it
+
 bool one_file(const std::string& a, const std::string& b) {
   struct stat x, y;
   const bool there = ::stat(a.c_str(), &x) == 0, here = ::stat(b.c_str(), &y) == 0;
   if (there != here) return false;
-  if (there) return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+  if (there) return x.st_dev == y.st_dev && x.st_ino == y.st_ino && !S_ISCHR(x.st_mode);  // /dev/null keeps nothing
   std::error_code failed;
   const auto place = [&](const std::string& path) {
     auto out = std::filesystem::weakly_canonical(path, failed);
@@ -27,12 +32,13 @@ bool one_file(const std::string& a, const std::string& b) {
 Status check_replaces(const std::string& path, const FileKind& kind, bool force) {
   struct stat st;
   if (::stat(path.c_str(), &st) != 0) return Ok{};
-  if (S_ISCHR(st.st_mode)) return Ok{};  // /dev/null
+  if (S_ISCHR(st.st_mode) && kind.streams) return Ok{};  // /dev/null
   if (!S_ISREG(st.st_mode))
-    return invalid("will not be overwritten")
+    return invalid("%s cannot be written there", std::string(kind.name).c_str())
         .in_file(path)
         .expecting("a regular file or none")
-        .but_found(S_ISDIR(st.st_mode) ? "a folder" : "a device, FIFO or socket");
+        .but_found(S_ISDIR(st.st_mode) ? "a folder" : "a device, FIFO or socket")
+        .advise("give the path of a file");
   if (force || st.st_size == 0) return Ok{};
   const auto refuse = [&](const char* found) {
     return refused("will not be overwritten")
@@ -72,6 +78,43 @@ Status FileUses::check(bool force) const {
     if (uses_[k].kind) PERI_TRY(check_apart(uses_[k], k));
   for (const Use& u : uses_)
     if (u.kind) PERI_TRY(check_replaces(u.path, *u.kind, force));
+  return Ok{};
+}
+
+std::string behind_links(const std::string& path) {
+  std::filesystem::path at = path;
+  std::error_code failed;
+  for (int followed = 0; followed < kMaxLinks; ++followed) {
+    if (!std::filesystem::is_symlink(at, failed) || failed) return at.string();
+    const std::filesystem::path to = std::filesystem::read_symlink(at, failed);
+    if (failed) return path;
+    at = to.is_absolute() ? to : at.parent_path() / to;
+  }
+  return path;
+}
+
+Result<Fd> begin_named_file(const std::string& path) {
+  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
+  if (!file.valid()) return os_error("write", path);
+  return file;
+}
+
+Status append(const Fd& file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(file.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return os_error("write", "");
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return Ok{};
+}
+
+Status write_named_file(const std::string& path, std::string_view bytes) {
+  struct stat st;
+  if (::stat(path.c_str(), &st) != 0 || !S_ISCHR(st.st_mode)) return write_file_atomic(behind_links(path), bytes);
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (!file.valid()) return os_error("write", path);
+  if (Status written = append(file, bytes); !written.ok()) return std::move(written).error().in_file(path);
   return Ok{};
 }
 

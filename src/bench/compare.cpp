@@ -12,32 +12,46 @@ std::string dims_text(const DimBinding& dims) {
   return out;
 }
 
-Status differ(const char* what, const std::string& before, const std::string& after) {
-  if (before == after) return Ok{};
-  return usage("the two measured different work: another %s", what).expecting(before).but_found(after);
+// "batch=1 (before.json)"; the file where it is known.
+std::string of(const std::string& what, const Record& r) {
+  return (what.empty() ? "none" : what) + (r.file.empty() ? "" : " (" + r.file + ")");
+}
+
+Status differ(const char* what, const std::string& was, const Record& before, const std::string& is,
+              const Record& after, const char* remedy) {
+  if (was == is) return Ok{};
+  return usage("the two measured different work: another %s", what)
+      .in_file(after.file)
+      .expecting(of(was, before))
+      .but_found(of(is, after))
+      .advise(remedy);
 }
 
 Status same_work(const Record& before, const Record& after) {
   for (const Record* r : {&before, &after})
     if (r->identity.empty())
       return usage("the measured engine of '%s' states no model it was made of", r->model.c_str())
+          .in_file(r->file)
           .advise("build it with this version of peri, and measure again");
+  const auto model = [](const Record& r) { return "'" + r.model + "' of identity " + r.identity; };
   if (before.identity != after.identity)
-    return usage("the two measured different work: another model")
-        .expecting("'" + before.model + "' of identity " + before.identity)
-        .but_found("'" + after.model + "' of identity " + after.identity);
-  PERI_TRY(differ("size", dims_text(before.dims), dims_text(after.dims)));
-  return differ("number of threads", std::to_string(before.threads), std::to_string(after.threads));
+    PERI_TRY(differ("model", model(before), before, model(after), after, "measure the same model both times"));
+  PERI_TRY(differ("size", dims_text(before.dims), before, dims_text(after.dims), after,
+                  "measure both at one size: peri bench MODEL --dims NAME=N"));
+  return differ("number of threads", std::to_string(before.threads), before, std::to_string(after.threads), after,
+                "measure both with one number of threads: peri bench MODEL --threads N");
 }
 
 Status whole(const Record& r) {
   if (r.interrupted)
-    return usage("a measurement was interrupted, and is no base of a comparison").advise("measure again");
+    return usage("the measurement was interrupted: it cannot be compared").in_file(r.file).advise("measure again");
   for (const ProcessRecord& p : r.processes)
     if (p.samples_ms.size() < kMinSamples)
       return usage("too few samples to compare")
+          .in_file(r.file)
           .expecting(format("at least %zu of each process", kMinSamples))
-          .but_found(std::to_string(p.samples_ms.size()));
+          .but_found(std::to_string(p.samples_ms.size()))
+          .advise("measure longer: peri bench MODEL --seconds N");
   return Ok{};
 }
 }  // namespace

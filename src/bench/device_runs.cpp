@@ -2,6 +2,7 @@
 #include "bench/device_runs.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/clock.hpp"
 
@@ -134,6 +135,70 @@ void write_report(const DeviceReport& r, JsonWriter* w) {
   w->key("with_copies_ms");
   write(r.with_copies, w);
   w->field("why_not_resident", r.why_not_resident).field("given_memory", r.given).field("device_bytes", r.device_bytes);
+}
+
+namespace {
+Result<Measurement> read_measurement(const Json& j) {
+  std::vector<double> samples;
+  PERI_ASSIGN(const Json::Array* list, j.get_array("samples"));
+  for (const Json& s : *list) {
+    PERI_ASSIGN(const double ms, s.as_double());
+    if (!(ms >= 0) || !std::isfinite(ms)) return invalid("a sample of %g ms", ms);
+    samples.push_back(ms);
+  }
+  if (samples.empty()) return invalid("a measurement without samples");
+  Measurement m = summarize(std::move(samples));
+  PERI_ASSIGN(m.median_ms, j.get_double("median"));
+  PERI_ASSIGN(const Json::Array* interval, j.get_array("interval"));
+  if (interval->size() != 2) return invalid("an interval of %zu ends", interval->size());
+  PERI_ASSIGN(m.interval_ms.low, (*interval)[0].as_double());
+  PERI_ASSIGN(m.interval_ms.high, (*interval)[1].as_double());
+  return m;
+}
+
+Measurement merged_runs(const std::vector<std::vector<double>>& blocks) {
+  std::vector<double> all;
+  for (const auto& samples : blocks) all.insert(all.end(), samples.begin(), samples.end());
+  Measurement m = summarize(std::move(all));
+  if (blocks.size() < 2) return m;
+  m.median_ms = stats::block_center(blocks);
+  m.interval_ms = stats::block_interval(blocks);
+  return m;
+}
+}  // namespace
+
+Result<DeviceReport> read_report(const Json& object) {
+  DeviceReport r;
+  if (!object.find("device")) return r;
+  PERI_ASSIGN(const std::string_view device, object.get_string("device"));
+  PERI_ASSIGN(const std::string_view why, object.get_string("why_not_resident"));
+  PERI_ASSIGN(const std::string_view given, object.get_string("given_memory"));
+  PERI_ASSIGN(r.device_bytes, object.get_int("device_bytes"));
+  r.device = device;
+  r.why_not_resident = why;
+  r.given = given;
+  PERI_ASSIGN(const Json* with_copies, object.get("with_copies_ms"));
+  PERI_ASSIGN(r.with_copies, read_measurement(*with_copies));
+  if (const Json* resident = object.find("resident_ms"); resident && !resident->is_null()) {
+    PERI_ASSIGN(r.resident, read_measurement(*resident));
+  }
+  return r;
+}
+
+DeviceReport merged(std::span<const DeviceReport> parts) {
+  PERI_CHECK(!parts.empty());
+  DeviceReport all = parts[0];
+  std::vector<std::vector<double>> copies, resident;
+  for (const DeviceReport& part : parts) {
+    if (part.device.empty()) continue;  // it was cut short before
+    if (all.device.empty()) all = part;
+    all.device_bytes = std::max(all.device_bytes, part.device_bytes);
+    copies.push_back(part.with_copies.samples_ms);
+    if (part.resident) resident.push_back(part.resident->samples_ms);
+  }
+  if (!copies.empty()) all.with_copies = merged_runs(copies);
+  if (!resident.empty()) all.resident = merged_runs(resident);
+  return all;
 }
 
 std::string report_text(const DeviceReport& r) {

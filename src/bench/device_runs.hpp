@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "base/json.hpp"
 #include "bench/measure.hpp"
@@ -37,6 +38,10 @@ Result<DeviceReport> device_report(runtime::Session* session, const Schedule& sc
 // memory of the host), each with quantiles, interval and samples, the first null where it was not measured,
 // "why_not_resident", "given_memory", "device_bytes".
 void write_report(const DeviceReport& report, JsonWriter* writer);
+// What write_report() wrote among the object's members; a report of the host alone where there is none.
+Result<DeviceReport> read_report(const Json& object);
+// One of several processes: all their samples, the interval over whole processes, the most bytes. REQUIRES one or more.
+DeviceReport merged(std::span<const DeviceReport> parts);
 // "resident 0.412 ms [0.411, 0.413], 24.1 MiB on cuda:0, given memory in place"; empty: the host alone.
 std::string report_text(const DeviceReport& report);
 

@@ -198,6 +198,10 @@ Status read_layers(const Json& json, Record* r) {
 
 Result<Record> read_record(std::string_view text) {
   PERI_ASSIGN(const Json json, parse_json(text, kLimits));
+  if (const auto of = json.get_string("command", "bench"); of.ok() && *of != "bench")
+    return invalid("not a measurement")
+        .expecting("the result of a peri bench")
+        .but_found("that of a peri " + std::string(*of));
   PERI_ASSIGN(const int64_t form, json.get_int("form", 1));
   if (form != kForm)
     return Error(ErrorKind::kUnsupported, "a measurement of another form")
@@ -232,6 +236,7 @@ Result<Record> read_record(std::string_view text) {
   }
   PERI_TRY(read_processes(json, &r));
   PERI_TRY(read_layers(json, &r));
+  PERI_ASSIGN(r.on_device, read_report(json));
   return r;
 }
 
@@ -245,7 +250,10 @@ bool same_kind(const std::string& a, const std::string& b) {
 
 Record merged(std::vector<Record> parts) {
   PERI_CHECK(!parts.empty());
+  std::vector<DeviceReport> reports;
+  for (const Record& part : parts) reports.push_back(part.on_device);
   Record all = std::move(parts[0]);
+  all.on_device = merged(reports);
   for (size_t k = 1; k < parts.size(); ++k) {
     Record& part = parts[k];
     all.interrupted = all.interrupted || part.interrupted;

@@ -44,7 +44,8 @@ struct Record {
   std::vector<ProcessRecord> processes;
   std::vector<LayerTime> layers;  // in order of the program; empty: not asked for
   int64_t layer_runs = 0;
-  DeviceReport on_device = {};  // of one process; not read back
+  DeviceReport on_device = {};  // of all processes together
+  std::string file = {};        // that it was read from, for errors; not written
 
   size_t samples() const;
   std::vector<double> all_samples() const;               // process after process

@@ -67,6 +67,7 @@ Result<Record> time_session(std::shared_ptr<const runtime::Engine> engine, std::
     if (program.tuned_for.contains(name)) out.dims[name] = value;
   Schedule schedule;
   schedule.seconds = terms.seconds;
+  schedule.warm_up_seconds = terms.warm_up_seconds;
   schedule.max_samples = terms.max_samples;
   const auto once = [&]() -> Status {
     PERI_TRY(session->run(inputs));

@@ -12,7 +12,8 @@ namespace peri::bench {
 
 struct SessionTerms {
   int threads = 1;
-  double seconds = 3;  // to sample for
+  double seconds = 3;            // to sample for
+  double warm_up_seconds = 0.3;  // before that
   int64_t max_samples = 100000;
   double tolerance = 0.25;                                     // what samples may disagree by, see why_unstable()
   bool layers = false;                                         // also time each step

@@ -43,18 +43,23 @@ Status write_to(const std::string& path, const runtime::Engine& engine) {
   return plan::write_engine(path, engine.program(), weights);
 }
 
-std::vector<std::string> words_of(const std::string& engine, const plan::Program& program, const BenchTerms& t) {
+// The same measurement by a command: the device too that the engine was opened on.
+std::vector<std::string> words_of(const std::string& path, const runtime::Engine& engine, const BenchTerms& t) {
+  const plan::Program& program = engine.program();
   std::vector<std::string> words = {t.program,      "bench",
-                                    engine,         "--quiet",
+                                    path,           "--quiet",
                                     "--json",       "-",
                                     "--threads",    std::to_string(t.threads),
                                     "--seconds",    format("%.17g", t.seconds),
+                                    "--warm-up",    format("%.17g", 1e3 * t.warm_up_seconds),
                                     "--iterations", std::to_string(t.max_samples),
                                     "--tolerance",  format("%.17g", 100 * t.tolerance)};
   for (const auto& [name, size] : t.dims)
     if (const auto tuned = program.tuned_for.find(name); tuned == program.tuned_for.end() || tuned->second != size)
       words.insert(words.end(), {"--dims", name + "=" + std::to_string(size)});
-  for (const std::string& word : t.input_words) words.insert(words.end(), {"--input", word});
+  if (const std::string& device = engine.options().device; !device.empty())
+    words.insert(words.end(), {"--device", device});
+  words.insert(words.end(), t.input_words.begin(), t.input_words.end());
   return words;
 }
 
@@ -69,14 +74,14 @@ Result<bench::Record> in_fresh_processes(const BenchSubject& subject, const Benc
     path = scratch->file();
     PERI_TRY(write_to(path, *subject.engine));
   }
-  return bench::time_fresh(words_of(path, subject.engine->program(), terms), terms.processes, terms.progress,
-                           terms.stop);
+  return bench::time_fresh(words_of(path, *subject.engine, terms), terms.processes, terms.progress, terms.stop);
 }
 
 Result<bench::Record> in_this_process(const BenchSubject& subject, const BenchTerms& terms, double seconds) {
   return bench::time_session(subject.engine, terms.inputs,
                              {.threads = terms.threads,
                               .seconds = seconds,
+                              .warm_up_seconds = terms.warm_up_seconds,
                               .max_samples = terms.max_samples,
                               .tolerance = terms.tolerance,
                               .layers = terms.layers,

@@ -15,13 +15,14 @@ struct BenchSubject {
 
 struct BenchTerms {
   int threads = 1;
-  double seconds = 3;  // to sample for, in each process
+  double seconds = 3;            // to sample for, in each process
+  double warm_up_seconds = 0.3;  // before that
   int64_t max_samples = 100000;
   double tolerance = 0.25;  // see bench::why_unstable()
   bool layers = false;
   DimBinding dims = {};  // of the runs
   std::vector<Tensor> inputs = {};
-  // The same inputs for a process of its own: "NAME=FILE" or "NAME=random:SEED", as `peri bench --input` takes them.
+  // Flags of `peri bench` by which a process of its own gets the same inputs: "--input", "NAME=FILE", "--cast".
   std::vector<std::string> input_words = {};
   int64_t processes = 0;     // fresh ones, one after another; 0: this one
   std::string program = {};  // to start for them: `peri`

@@ -8,10 +8,13 @@
 #include "device/open.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
+#include "judge/inputs.hpp"
+#include "judge/whole.hpp"
 
 namespace peri::build {
 namespace {
 
+constexpr uint64_t kSeed = 11;
 constexpr int kMaxRounds = 32;  // a graph of which every round refuses a choice is beyond help
 
 Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, const compile::Compiled& compiled,
@@ -31,11 +34,21 @@ Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, c
   return judge::judge_engine(engine, compilation.imported(), compilation.graph(), terms);
 }
 
-// A size that was asked for and at which the model never ran. Where a small integer input steers it (a k, a shape), the
-// made-up ones may be to blame: then nothing is known.
+// Whether a small integer input (a k, a shape) steers the model: where it does not run, the made-up ones may be to
+// blame, and nothing is known.
+bool is_steered(const ir::Graph& graph) {
+  return std::any_of(graph.inputs.begin(), graph.inputs.end(),
+                     [](const ir::Value* v) { return is_integer(v->type.dtype) && v->type.rank() <= 1; });
+}
+
+Error does_not_run(const DimBinding& sizes, const std::string& why) {
+  return invalid("the model does not run at %s: %s", judge::sizes_text(sizes).c_str(), why.c_str())
+      .advise("build for sizes that it can have: --dims NAME=N");
+}
+
+// A size that was asked for and at which the model never ran.
 const judge::SizeEvidence* impossible(const compile::Compilation& compilation, const judge::EngineVerdict& verdict) {
-  for (const ir::Value* v : compilation.graph().inputs)
-    if (is_integer(v->type.dtype) && v->type.rank() <= 1) return nullptr;
+  if (is_steered(compilation.graph())) return nullptr;
   const auto asked = [&](const DimBinding& sizes) {
     const std::vector<DimBinding>& bounds = compilation.bounds();
     return sizes == compilation.tuned_for() || std::find(bounds.begin(), bounds.end(), sizes) != bounds.end();
@@ -43,6 +56,16 @@ const judge::SizeEvidence* impossible(const compile::Compilation& compilation, c
   for (const judge::SizeEvidence& e : verdict.sizes)
     if (!e.limit.empty() && !e.no_memory && asked(e.sizes)) return &e;
   return nullptr;
+}
+
+// The tuned size, for which this machine has no memory: what cannot be run here is not said to be right.
+Status check_memory(const compile::Compilation& compilation, const judge::EngineVerdict& verdict) {
+  for (const judge::SizeEvidence& e : verdict.sizes)
+    if (e.no_memory && e.sizes == compilation.tuned_for())
+      return Error(ErrorKind::kMemory, "the engine does not run at " + judge::sizes_text(e.sizes) + ": " + e.limit)
+          .advise(
+              "give it more memory, or build for smaller sizes: --dims NAME=N; with --no-verify it is built unseen");
+  return Ok{};
 }
 
 Error cannot(const judge::Fault& f, std::string_view remedy) {
@@ -70,6 +93,39 @@ Status open_devices(const plan::Program& p, runtime::EngineOptions* engines) {
   return Ok{};
 }
 
+// One run at the tuned size, whose answers nobody judges: that it can be run is known at least.
+Status run_once(const compile::Compilation& compilation, const runtime::EngineOptions& engines, Built* out) {
+  const DimBinding& sizes = compilation.tuned_for();
+  if (1 + engines.devices.size() < out->compiled.program.devices.size()) {
+    out->unjudged_run = "such a build does not open its device";
+    return Ok{};
+  }
+  const double flops = judge::flops_at(compilation.graph(), sizes);
+  if (flops > judge::kMaxRunFlops) {
+    out->unjudged_run = format("one run takes %.0f Gflop", flops / 1e9);
+    return Ok{};
+  }
+  runtime::WeightSource weights;
+  weights.tensors = out->compiled.weights;
+  PERI_ASSIGN(const auto engine, runtime::Engine::create(out->compiled.program, std::move(weights), engines));
+  PERI_ASSIGN(const auto session, runtime::Session::create(engine));
+  Status ran = Ok{};
+  for (const judge::Integers integers : {judge::Integers::kIndices, judge::Integers::kZero, judge::Integers::kOne}) {
+    const auto inputs = judge::make_inputs(compilation.graph(), sizes, kSeed, integers);
+    if (!inputs.ok()) break;
+    const auto outputs = session->run(*inputs);
+    ran = outputs.ok() ? Status(Ok{}) : Status(outputs.error());
+    if (!ran.ok()) continue;
+    out->unjudged_run = "";
+    return Ok{};
+  }
+  if (ran.ok() || ran.error().kind == ErrorKind::kMemory || is_steered(compilation.graph())) {
+    out->unjudged_run = ran.ok() ? "no inputs could be made" : ran.error().text();
+    return Ok{};
+  }
+  return does_not_run(sizes, ran.error().text());
+}
+
 Result<Built> build_it(compile::Compilation* compilation, const Options& options) {
   const auto& stop = options.compile.tune.stop;
   runtime::EngineOptions engines = engine_options(options.executors, options.compile.tune.threads);
@@ -83,11 +139,14 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
     if (round == 0)
       if (Status settled = settle_in_graph(compilation, engines, &refused, &out); !settled.ok())
         out.compiled.notes.push_back("the whole graph was not timed: " + settled.error().text());
-    if (!options.judge || (stop && stop())) return out;
+    if (stop && stop()) return out;
+    if (!options.judge) {
+      PERI_TRY(run_once(*compilation, engines, &out));
+      return out;
+    }
     PERI_ASSIGN(out.verdict, judge_it(*compilation, out.compiled, options, engines));
-    if (const judge::SizeEvidence* e = impossible(*compilation, out.verdict))
-      return invalid("the model does not run at %s: %s", judge::sizes_text(e->sizes).c_str(), e->limit.c_str())
-          .advise("build for sizes that it can have: --dims NAME=N");
+    if (const judge::SizeEvidence* e = impossible(*compilation, out.verdict)) return does_not_run(e->sizes, e->limit);
+    PERI_TRY(check_memory(*compilation, out.verdict));
     if (out.verdict.right()) return out;
     if (!out.verdict.fault)
       return Error(ErrorKind::kAccuracy,

@@ -39,6 +39,8 @@ struct WholeGraph {
 struct Built {
   compile::Compiled compiled;
   judge::EngineVerdict verdict;  // no sizes: it was not judged
+  // Without a judge: "" it ran once at its tuned size, else why it did not; none: that was not tried.
+  std::optional<std::string> unjudged_run = {};
   std::vector<Refused> refused;
   WholeGraph whole;
 };

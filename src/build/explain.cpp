@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/json.hpp"
+#include "base/plural.hpp"
 #include "base/thread_pool.hpp"
 #include "build/machine.hpp"
 #include "build/open.hpp"
@@ -76,9 +77,9 @@ Status take_claims(const Json& proof, Explanation* e) {
   PERI_ASSIGN(const int64_t verified, claims->get_int("steps_verified"));
   PERI_ASSIGN(const int64_t earlier, claims->get_int("steps_of_earlier_builds"));
   e->untimed_because = proof_word(*claims, "not_measured");
-  const auto count = [](int64_t n) { return std::to_string(n); };
-  if (verified < steps) e->proven = "; " + count(verified) + " of " + count(steps) + " steps verified alone";
-  if (earlier > 0) e->proven += "; " + count(earlier) + " steps as an earlier build found them";
+  if (verified < steps)
+    e->proven = "; " + std::to_string(verified) + " of " + counted(steps, "step") + " verified alone";
+  if (earlier > 0) e->proven += "; " + counted(earlier, "step") + " as an earlier build found them";
   return Ok{};
 }
 }  // namespace
@@ -134,7 +135,7 @@ Result<Explanation> explain(const Json& proof, bool compare) {
 
 std::string Explanation::text() const {
   const std::string head = format("%zu step%s, ", steps.size(), steps.size() == 1 ? "" : "s");
-  std::string least = format("floor %.3f ms", floor);
+  std::string least = format("hardware minimum %.3f ms", floor);
   if (floorless > 0) least += format(" (of %zu steps on a device it is not known)", floorless);
   if (timed == 0)
     return head + "none measured" + (untimed_because.empty() ? "" : " (" + untimed_because + ")") + ", " + least;
@@ -144,7 +145,7 @@ std::string Explanation::text() const {
   std::string reached;
   if (sustained_of > 0)
     reached =
-        format(", %.3f ms at sustained rates%s: %.0f %% of them reached", sustained,
+        format(", %.3f ms at sustained rates%s: efficiency %.0f %%", sustained,
                away > 0 ? format(" of %.3f on the host", sustained_of).c_str() : "", 100 * sustained / sustained_of);
   return head + format("%.3f ms measured, ", ms) + least + reached +
          format(", %lld thread%s", static_cast<long long>(threads), threads == 1 ? "" : "s") + left;
@@ -179,7 +180,7 @@ std::string explanation_json(const std::string& path, const Json& proof, const E
     w.key("step").value(*r.step).end_object();
   }
   w.end_array();
-  for (const char* key : {"machine", "verification", "tuner", "passes", "tuned_for", "notes"})
+  for (const char* key : {"machine", "verification", "tuner", "passes", "tuned_for", "memory", "notes"})
     if (const Json* j = proof.find(key)) w.key(key).value(*j);
   w.end_object();
   return w.take();

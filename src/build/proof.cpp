@@ -2,6 +2,7 @@
 #include "build/proof.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
@@ -193,17 +194,32 @@ Result<Json> read_proof_file(const std::string& path) {
   return json;
 }
 
+namespace {
+struct Hashes {
+  std::string engine, proof;
+};
+Result<Hashes> hashes_of(const Json& proof, const std::string& engine) {
+  PERI_ASSIGN(const plan::LoadedEngine loaded, plan::load_engine(engine));
+  const auto named = proof.get_string("engine_hash", "");
+  return Hashes{hex64(plan::engine_hash(loaded.file->bytes())), named.ok() ? std::string(*named) : ""};
+}
+std::string whose(const Hashes& h) { return h.proof.empty() ? "a proof of no file" : "a proof of " + h.proof; }
+}  // namespace
+
+Result<std::string> another_engines(const Json& proof, const std::string& engine) {
+  PERI_ASSIGN(const Hashes h, hashes_of(proof, engine));
+  return h.engine == h.proof ? "" : "it is " + whose(h) + ", and the engine is " + h.engine;
+}
+
 Result<Json> read_proof(const std::string& engine) {
   const std::string path = proof_path(engine);
   PERI_ASSIGN(Json proof, read_proof_file(path));
-  PERI_ASSIGN(const plan::LoadedEngine loaded, plan::load_engine(engine));
-  const std::string hash = hex64(plan::engine_hash(loaded.file->bytes()));
-  auto named = proof.get_string("engine_hash", "");
-  if (named.ok() && *named == hash) return proof;
+  PERI_ASSIGN(const Hashes h, hashes_of(proof, engine));
+  if (h.engine == h.proof) return proof;
   return refused("the proof is another engine's")
       .in_file(path)
-      .expecting("the engine " + hash)
-      .but_found(named.ok() && !named->empty() ? "a proof of " + std::string(*named) : "a proof of no file")
+      .expecting("the engine " + h.engine)
+      .but_found(whose(h))
       .advise("build the engine again; peri explain ENGINE --proof FILE reads a proof as it is");
 }
 
@@ -240,12 +256,31 @@ void write_claims(JsonWriter& w, const build::Built& built, const compile::Optio
 }
 }  // namespace
 
+namespace {
 void write_on_host(JsonWriter& w, const compile::Compiled& c) {
   w.key("on_host").begin_array();
   for (const lower::HostRegion& h : c.on_host)
     w.begin_object().field("name", h.name).field("reason", h.reason).field("copies_ms", h.copies_ms).end_object();
   w.end_array();
 }
+
+// Of a run at the tuned size, in bytes.
+void write_memory(JsonWriter& w, const compile::Compiled& c) {
+  int64_t weights = 0;
+  std::set<const std::byte*> seen;
+  for (const Tensor& t : c.weights)
+    if (seen.insert(t.bytes().data()).second) weights += static_cast<int64_t>(t.bytes().size());
+  w.key("memory").begin_object().field("weights", weights);
+  const auto arena = plan::plan_arena(c.program, {c.program.tuned_for.begin(), c.program.tuned_for.end()});
+  if (arena.ok()) {
+    w.field("intermediate values", arena->arena_bytes);
+    for (size_t d = 0; d < arena->device_bytes.size(); ++d)
+      if (arena->device_bytes[d] > 0 && d < c.program.devices.size())
+        w.field("intermediate values on " + c.program.devices[d], arena->device_bytes[d]);
+  }
+  w.end_object();
+}
+}  // namespace
 
 std::string proof_json(const build::Built& built, const compile::Options& o, std::optional<uint64_t> engine_hash) {
   const compile::Compiled& c = built.compiled;
@@ -289,6 +324,7 @@ std::string proof_json(const build::Built& built, const compile::Options& o, std
       .field("untried", c.tuned.untried)
       .field("seconds", c.tuned.seconds)
       .end_object();
+  write_memory(w, c);
   w.field("predicted_ms", c.predicted_ms).field("conversion_ms", c.conversion_ms);
   w.field("import_seconds", c.import_seconds)
       .field("passes_seconds", c.passes_seconds)

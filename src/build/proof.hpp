@@ -21,6 +21,8 @@ extern const FileKind kProofFile;
 // The proof beside an engine. Errors: kIo if there is none, kUnsupported if it is of another form, kRefused if it is
 // another engine's.
 Result<Json> read_proof(const std::string& engine);
+// "" or, where the proof is not that of the engine, both of their hashes in words. Errors: the engine's.
+Result<std::string> another_engines(const Json& proof, const std::string& engine);
 // A proof by its own name, whatever engine it is of.
 Result<Json> read_proof_file(const std::string& path);
 // A step as it stands in the proof. `begun`: what was known before that second is of an earlier build.

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/file.hpp"
 #include "base/knobs.hpp"
 #include "base/path.hpp"
+#include "base/plural.hpp"
 #include "base/thread_pool.hpp"
 #include "base/version.hpp"
 #include "build/open.hpp"
@@ -25,9 +27,14 @@ constexpr double kMaxBudget = 1e6;
 
 Result<DType> given_dtype(const char* flag, const std::string& name) {
   if (name.empty()) return DType::kInvalid;
-  if (name != "f32" && name != "f16" && name != "bf16")
-    return usage("%s is not an element type", flag).expecting("f32, f16 or bf16").but_found(name);
-  return parse_dtype(name);
+  // As other programs call them.
+  static constexpr std::pair<std::string_view, DType> kNames[] = {
+      {"f32", DType::kF32},   {"f16", DType::kF16},      {"bf16", DType::kBF16},   {"fp32", DType::kF32},
+      {"fp16", DType::kF16},  {"half", DType::kF16},     {"float32", DType::kF32}, {"float16", DType::kF16},
+      {"float", DType::kF32}, {"bfloat16", DType::kBF16}};
+  for (const auto& [known, type] : kNames)
+    if (name == known) return type;
+  return usage("%s is not an element type that can be chosen", flag).expecting("f32, f16 or bf16").but_found(name);
 }
 
 // The files of a request: none is lost.
@@ -43,8 +50,9 @@ Status check_files(const Request& r) {
 
 // Before the work: whether what comes of it can be written.
 Status check_folder_of(const std::string& file) {
-  if (file.empty()) return Ok{};
-  const std::string folder = folder_of(file);
+  std::error_code unknown;
+  if (file.empty() || std::filesystem::is_character_file(file, unknown)) return Ok{};
+  const std::string folder = folder_of(behind_links(file));
   if (access(folder.c_str(), W_OK) != 0) return os_error("write into the folder", folder);
   return Ok{};
 }
@@ -60,8 +68,8 @@ std::string unproven_text(const compile::Compiled& compiled) {
   const auto unproven = std::count_if(compiled.steps.begin(), compiled.steps.end(), [](const lower::StepReport& s) {
     return s.chosen != "reference" && s.evidence.max_error < 0;
   });
-  return format("interrupted: the best so far, %td of %zu steps neither verified nor measured", unproven,
-                compiled.steps.size());
+  return format("interrupted: the best so far, %td of %s neither verified nor measured", unproven,
+                counted(std::ssize(compiled.steps), "step").c_str());
 }
 
 Result<Made> make(const Request& request) {
@@ -97,6 +105,7 @@ Result<compile::Options> options_of(const Request& request) {
   PERI_ASSIGN(o.io_dtype, given_dtype("--io-dtype", request.io_dtype));
   o.strict_placement = request.strict_placement;
   o.dims = request.dims;
+  o.at_hand = request.at_hand;
   o.min_dims = request.min_dims;
   o.max_dims = request.max_dims;
   o.disabled_passes = request.disabled_passes;
@@ -146,10 +155,12 @@ std::string Made::verdict() const {
     }
   if (sizes == 0 && !built.verdict.sizes.empty())
     return "the engine was not run at its tuned size: " + built.verdict.sizes[0].limit;
+  if (sizes == 0 && built.unjudged_run)
+    return built.unjudged_run->empty() ? "it runs at its tuned size, and nothing of it is verified"
+                                       : "the engine was not run: " + *built.unjudged_run;
   if (sizes == 0) return "the engine was not run";
-  std::string text = format("right at %lld size%s, %lld steps judged", static_cast<long long>(sizes),
-                            sizes == 1 ? "" : "s", static_cast<long long>(steps));
-  if (!built.refused.empty()) text += format(", %zu choices refused by it", built.refused.size());
+  std::string text = format("right at %s, %s judged", counted(sizes, "size").c_str(), counted(steps, "step").c_str());
+  if (!built.refused.empty()) text += ", " + counted(std::ssize(built.refused), "choice") + " refused by it";
   return text;
 }
 
@@ -166,9 +177,9 @@ Result<Made> make_engine(const Request& request) {
   }
   if (file || request.proof)
     out.proof = proof_json(out.built, out.options, draft ? std::optional(draft->hash) : std::nullopt) + "\n";
-  if (!request.lock_path.empty()) PERI_TRY(write_file_atomic(request.lock_path, plan::lock_text(compiled.lock)));
-  if (file) PERI_TRY(plan::write_engine(request.engine_path, *draft, compiled.weights));
-  if (file) PERI_TRY(write_file_atomic(proof_path(request.engine_path), out.proof));
+  if (!request.lock_path.empty()) PERI_TRY(write_named_file(request.lock_path, plan::lock_text(compiled.lock)));
+  if (file) PERI_TRY(plan::write_engine(behind_links(request.engine_path), *draft, compiled.weights));
+  if (file) PERI_TRY(write_named_file(proof_path(request.engine_path), out.proof));
   return out;
 }
 

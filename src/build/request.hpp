@@ -11,6 +11,7 @@ struct Request {
   // Sizes to tune for, and the smallest and largest at which every choice must hold: by a dimension's own name,
   // INPUT.AXIS, "batch" or "sequence".
   std::map<std::string, int64_t> dims, min_dims, max_dims;
+  std::vector<compile::InputShape> at_hand;  // inputs of runs to come: sizes that nobody gives are theirs
   std::string backend = "auto";
   std::string device;             // "cuda:1": which one of several; "": the first
   std::string dtype;              // as --dtype has it; "" not given

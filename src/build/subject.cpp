@@ -49,11 +49,12 @@ Result<judge::Subject> subject_of(std::shared_ptr<const runtime::Engine> engine,
   return s;
 }
 
-std::function<Result<std::shared_ptr<const runtime::Engine>>(const std::string& model)> suite_builder(
-    const Request& request) {
-  return [request](const std::string& model) -> Result<std::shared_ptr<const runtime::Engine>> {
+judge::SuiteBuilder suite_builder(const Request& request) {
+  return [request](const std::string& model,
+                   const std::vector<compile::InputShape>& inputs) -> Result<std::shared_ptr<const runtime::Engine>> {
     Request one = request;
     one.model = model;
+    one.at_hand = inputs;
     one.worker = one.tune = false;
     PERI_ASSIGN(const compile::Options options, options_of(one));
     PERI_ASSIGN(compile::Compiled compiled, compile::compile(options));

@@ -18,7 +18,6 @@ Result<judge::Subject> subject_of(std::shared_ptr<const runtime::Engine> engine,
 
 // What a suite does to each of its models: all in this process, verified and not measured, so that a candidate that is
 // wrong here gives way as in a real build.
-std::function<Result<std::shared_ptr<const runtime::Engine>>(const std::string& model)> suite_builder(
-    const Request& request);
+judge::SuiteBuilder suite_builder(const Request& request);
 
 }  // namespace peri::build

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/json.hpp"
+#include "compile/other_files.hpp"
 #include "hf/import.hpp"
 #include "plan/memory.hpp"
 
@@ -24,6 +25,7 @@ Result<Survey> read(const std::string& path) {
   Survey f;
   f.path = path;
   if (!hf::is_folder(path)) {
+    if (std::optional<Error> other = compile::other_file(path)) return std::move(*other);
     PERI_ASSIGN(onnx::ImportReport r, onnx::survey_model(path));
     f.kind = "onnx";
     f.file_bytes = r.file_bytes;

@@ -5,6 +5,7 @@
 
 #include "bench/device_runs.hpp"
 #include "build/bench.hpp"
+#include "cli/console/histogram.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
 #include "tune/worker.hpp"
@@ -39,6 +40,8 @@ Result<build::BenchTerms> terms_of(const Arguments& arguments, const Opened& ope
   build::BenchTerms t;
   PERI_ASSIGN(t.threads, thread_count(arguments));
   PERI_ASSIGN(t.seconds, arguments.real("--seconds", 0, 86400, 3));
+  PERI_ASSIGN(const double warm_up_ms, arguments.real("--warm-up", 0, 3600e3, 1e3 * t.warm_up_seconds));
+  t.warm_up_seconds = warm_up_ms / 1e3;
   PERI_ASSIGN(t.max_samples, arguments.number("--iterations", 1, 100000000, 100000));
   PERI_ASSIGN(const double tolerance, arguments.real("--tolerance", 0, 1e6, 25));
   t.tolerance = tolerance / 100;
@@ -46,7 +49,9 @@ Result<build::BenchTerms> terms_of(const Arguments& arguments, const Opened& ope
   PERI_ASSIGN(t.dims, program_dims(arguments, opened.engine->program()));
   PERI_ASSIGN(t.inputs, read_inputs(arguments, opened.engine->program(), 1));
   t.layers = arguments.has("--layers");
-  t.input_words = arguments.all("--input");
+  for (const std::string& input : arguments.all("--input"))
+    t.input_words.insert(t.input_words.end(), {"--input", input});
+  if (arguments.has("--cast")) t.input_words.emplace_back("--cast");
   t.program = tune::worker_program();
   t.progress = [progress](const std::string& what) { progress->show_now(what); };
   t.stop = interrupted;
@@ -102,6 +107,7 @@ Result<Outcome> run(const Arguments& arguments) {
   progress.clear();
   const Page page(arguments);
   print_processes(page, record);
+  for (const std::string& line : histogram(record.all_samples())) page.line("%s", line.c_str());
   print_layers(page, record);
   for (const std::string& why : record.disturbed) page.line("in the way: %s", why.c_str());
   Outcome out;
@@ -122,19 +128,20 @@ Result<Outcome> run(const Arguments& arguments) {
 extern const Entry bench_entry;
 const Entry bench_entry{{
     .name = "bench",
-    .summary = "time runs of a model or an engine",
+    .summary = "measure latency and throughput of a model or an engine",
     .positional = "MODEL|ENGINE",
     .min_positional = 1,
     .max_positional = 1,
-    .flags =
-        build_flags({{"--cast", "", "", "convert inputs of another element type, where no value is lost"},
-                     {"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED (default)", true},
-                     {"--seconds", "", "N", "time to sample for, in each process (default 3)"},
-                     {"--iterations", "", "N", "at most this many samples, in each process"},
-                     {"--repeat", "", "N", "measure in N fresh processes, one after another; compare asks for 5"},
-                     {"--tolerance", "", "PERCENT", "most that the samples may disagree by (default 25)"},
-                     {"--paced", "", "", "of an engine on a device: a round of runs for each line of the input"},
-                     {"--layers", "", "", "also the time of every step"}}),
+    .flags = build_flags(
+        {{"--seconds", "", "N", "time to sample for, in each process (default 3)", false, nullptr, "--duration"},
+         {"--repeat", "", "N", "measure in N fresh processes, one after another; compare asks for 5"},
+         {"--layers", "", "", "also the time of every step"},
+         {"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED (default)", true},
+         {"--cast", "", "", "convert inputs of another element type, where no value is lost"},
+         {"--warm-up", "", "MS", "time to run for before sampling (default 300)"},
+         {"--iterations", "", "N", "at most this many samples, in each process"},
+         {"--tolerance", "", "PERCENT", "most that the samples may disagree by (default 25)"},
+         {"--paced", "", "", "of an engine on a device: a round of runs for each line of the input"}}),
     .details =
         "Throughput is runs done per second of wall clock; items are the batch. Exit code 5 where 10 or more samples "
         "of "
@@ -142,9 +149,8 @@ const Entry bench_entry{{
         "process do not agree: the medians of their first and second half, or the ends of the median's interval, are "
         "further\n"
         "apart than --tolerance of the median. What was measured is still told.\n\n"
-        "Of an engine that runs on a device the runs above copy inputs and outputs (with_copies_ms); resident_ms is "
-        "told "
-        "beside\nthem: events round each of at least 30 launches, inputs and outputs in the device's memory.\n"
+        "Of an engine that runs on a device, the runs above copy inputs and outputs (with_copies_ms). resident_ms is "
+        "told beside them: at least 30 launches, each timed by events, with inputs and outputs in the device's memory. "
         "--paced writes a JSON line of such times for each line of standard input, until that ends.\n\n"
         "example:\n  peri bench models/digits_cnn.onnx --dims batch=8 --seconds 1 --json -",
     .run = run,

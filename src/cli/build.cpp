@@ -1,12 +1,19 @@
 // peri build: a model becomes an engine file, with its proof beside it.
+#include <filesystem>
+
 #include "base/json.hpp"
+#include "base/plural.hpp"
 #include "build/proof.hpp"
+#include "cli/console/arguments.hpp"
 #include "cli/console/built.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
 #include "plan/memory.hpp"
 
 namespace peri::cli {
+
+extern const Entry build_entry;
+
 namespace {
 
 std::string describe(const Page& page, const build::Made& made, const std::string& path) {
@@ -40,9 +47,19 @@ std::string host_text(const compile::Compiled& c) {
                          c.on_host[0].name.c_str());
 }
 
+// The model's own name, in the current folder: "models/digits.onnx" gives "digits.engine".
+std::string engine_beside(const std::string& model) {
+  std::filesystem::path of = std::filesystem::path(model).lexically_normal();
+  if (!of.has_filename()) of = of.parent_path();
+  if (of.filename() == "." || of.filename() == "..") return "model.engine";
+  return (of.extension() == ".onnx" ? of.stem() : of.filename()).string() + ".engine";
+}
+
 Result<Outcome> run(const Arguments& arguments) {
-  const std::string path = arguments.get("--output");
-  if (path.empty()) return usage("peri build needs -o ENGINE");
+  const std::string path = arguments.get("--output", engine_beside(arguments.positional[0]));
+  Arguments with_output = arguments;
+  with_output.values["--output"] = {path};
+  PERI_TRY(file_uses(build_entry.command, with_output).check(arguments.has("--force")));
   if (arguments.has("--lock") && arguments.has("--locked"))
     return usage("--lock writes choices and --locked takes them: give one of the two");
   Progress progress(arguments.has("--quiet"));
@@ -57,7 +74,7 @@ Result<Outcome> run(const Arguments& arguments) {
   const int64_t reference = made.reference_steps();
   const Page page(arguments);
   Outcome out;
-  out.summary = path + ", " + std::to_string(compiled.program.steps.size()) + " steps" +
+  out.summary = path + ", " + counted(std::ssize(compiled.program.steps), "step") +
                 (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +
                 format(", %.1f s", made.seconds()) + "; " + made.verdict() + host_text(compiled) +
                 (made.stopped ? "; " + compiled.notes.back() : "");
@@ -66,17 +83,17 @@ Result<Outcome> run(const Arguments& arguments) {
 }
 }  // namespace
 
-extern const Entry build_entry;
 const Entry build_entry{{
     .name = "build",
     .summary = "turn a model (ONNX file or Hugging Face folder) into an engine",
     .positional = "MODEL",
     .min_positional = 1,
     .max_positional = 1,
-    .flags =
-        build_flags({{"--output", "-o", "ENGINE", "the engine file to write", false, &plan::kEngineFile},
-                     {"--lock", "", "FILE", "write every choice to this lock file", false, &plan::kLockFile},
-                     {"--locked", "", "FILE", "take every choice from this lock file: no measuring, the same bytes"}}),
+    .flags = build_flags(
+        {{"--output", "-o", "ENGINE", "the engine file to write (default: the model's name with .engine, here)", false,
+          &plan::kEngineFile, "--save-engine"}},
+        {{"--lock", "", "FILE", "write every choice to this lock file", false, &plan::kLockFile},
+         {"--locked", "", "FILE", "take every choice from this lock file: no measuring, the same bytes"}}),
     .details = "example:\n  peri build models/digits_cnn.onnx -o build/digits_cnn.engine --dims batch=1",
     .run = run,
     .stops = true,

@@ -2,6 +2,7 @@
 #include "tune/cache.hpp"
 #include "base/json.hpp"
 #include "base/knobs.hpp"
+#include "base/plural.hpp"
 #include "cli/console/page.hpp"
 #include "exec/weights/packed_files.hpp"
 
@@ -36,10 +37,10 @@ Result<Outcome> run(const Arguments& arguments) {
     w.key("packed").begin_object().field("files", packed.files).field("bytes", packed.bytes).end_object();
     page.line("%8lld packed weights, %s", static_cast<long long>(packed.files),
               bytes_text(static_cast<double>(packed.bytes)).c_str());
-    out.summary = f.exists ? format("%s, %s: %lld timings of %lld problems", f.file.c_str(),
-                                    bytes_text(static_cast<double>(f.bytes)).c_str(), static_cast<long long>(f.rows),
-                                    static_cast<long long>(f.problems))
-                           : "empty: " + f.file + " does not exist yet";
+    out.summary = f.exists
+                      ? format("%s, %s: %s of %s", f.file.c_str(), bytes_text(static_cast<double>(f.bytes)).c_str(),
+                               counted(f.rows, "timing").c_str(), counted(f.problems, "problem").c_str())
+                      : "empty: " + f.file + " does not exist yet";
   } else if (what == "clear") {
     PERI_ASSIGN(int64_t bytes, tune::clear_cache(folder));
     bytes += exec::clear_packed(folder);
@@ -57,7 +58,7 @@ Result<Outcome> run(const Arguments& arguments) {
 extern const Entry cache_entry;
 const Entry cache_entry{{
     .name = "cache",
-    .summary = "where measured times and packed weights are kept: path, list or clear",
+    .summary = "show or clear the cache of measured times and packed weights",
     .positional = "[path|list|clear]",
     .min_positional = 0,
     .max_positional = 1,

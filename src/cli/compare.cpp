@@ -12,6 +12,7 @@ Result<bench::Record> read(const std::string& path) {
   auto record = bench::read_record(text);
   if (!record.ok())
     return std::move(record).error().in_file(path).advise("write it with: peri bench MODEL --json FILE");
+  record->file = path;
   return record;
 }
 
@@ -56,7 +57,7 @@ Result<Outcome> run(const Arguments& arguments) {
 extern const Entry compare_entry;
 const Entry compare_entry{{
     .name = "compare",
-    .summary = "whether one measurement is slower than another by more than chance",
+    .summary = "tell whether one measurement is slower than another by more than noise",
     .positional = "BEFORE.json AFTER.json",
     .min_positional = 2,
     .max_positional = 2,

@@ -29,7 +29,7 @@ std::vector<std::string> fixed_words(std::string_view positional) {
   for (char c : positional) {
     if (std::isupper(static_cast<unsigned char>(c))) return {};
     if (c == '|') out.emplace_back();
-    if (std::islower(static_cast<unsigned char>(c))) out.back() += c;
+    if (std::isalnum(static_cast<unsigned char>(c))) out.back() += c;
   }
   std::erase(out, "");
   return out;
@@ -49,26 +49,75 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+// All that a flag may be given: of "f32|f16|bf16" each; none where there is no end of them.
+std::vector<std::string> choices_of(const Flag& f) {
+  return f.value.find('|') == std::string_view::npos ? std::vector<std::string>() : fixed_words(f.value);
+}
+
+bool takes_folder(const Flag& f) { return f.value == "DIR"; }
+bool takes_file(const Flag& f) {
+  for (const char* kind : {"FILE", "ENGINE", "MODEL"})
+    if (f.value.find(kind) != std::string_view::npos) return true;
+  return false;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& w : words) out += (out.empty() ? "" : " ") + w;
+  return out;
+}
+
+// What may follow each flag: choices, or how bash makes names (-f files, -d folders, - nothing).
+std::string bash_values(const Command& c) {
+  std::string out;
+  for (const Flag& f : flags_of(c)) {
+    if (f.value.empty()) continue;
+    const std::string choices = joined(choices_of(f));
+    const std::string names = std::string(f.name) + (f.short_name.empty() ? "" : "|" + std::string(f.short_name));
+    out += "        " + names + ") " +
+           (!choices.empty()  ? "values='" + choices + "'"
+            : takes_folder(f) ? "how=-d"
+            : takes_file(f)   ? "how=-f"
+                              : "how=-") +
+           " ;;\n";
+  }
+  return out.empty() ? "" : "      case $before in\n" + out + "      esac";
+}
+
 std::string bash() {
   std::string names, cases;
   for (const Command* c : shown()) {
     names += std::string(c->name) + " ";
-    std::string flags, words;
+    std::string flags;
     for (const Flag& f : flags_of(*c)) flags += (flags.empty() ? "" : " ") + std::string(f.name);
-    for (const std::string& w : fixed_words(c->positional)) words += (words.empty() ? "" : " ") + w;
-    cases += "    " + std::string(c->name) + ") flags='" + flags + "' words='" + words + "' ;;\n";
+    cases += "    " + std::string(c->name) + ") flags='" + flags + "' words='" + joined(fixed_words(c->positional)) +
+             "'\n" + bash_values(*c) + " ;;\n";
   }
-  return "_peri() {\n  local cur=${COMP_WORDS[COMP_CWORD]} flags= words=\n  COMPREPLY=()\n"
+  return "_peri() {\n  local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} flags= words= values= "
+         "how=\n"
+         "  COMPREPLY=()\n"
          "  if ((COMP_CWORD == 1)); then\n    COMPREPLY=($(compgen -W '" +
          names +
-         "--help --version' -- \"$cur\"))\n    return\n  fi\n"
-         "  case ${COMP_WORDS[1]} in\n" +
-         cases +
+         "help --help --version' -- \"$cur\"))\n    return\n  fi\n"
+         "  case ${COMP_WORDS[1]} in\n    help) words='" +
+         names + "' ;;\n" + cases +
          "  esac\n"
-         "  if [[ $cur == -* ]]; then\n    COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\"))\n"
-         "  elif ((COMP_CWORD == 2)) && [[ -n $words ]]; then\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n  "
-         "fi\n}\n"
-         "complete -o default -F _peri peri\n";
+         "  if [[ -n $values ]]; then\n    COMPREPLY=($(compgen -W \"$values\" -- \"$cur\"))\n"
+         "  elif [[ -n $how ]]; then\n    [[ $how != - ]] && COMPREPLY=($(compgen $how -- \"$cur\"))\n"
+         "  elif [[ $cur == -* ]]; then\n    COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\"))\n"
+         "  elif ((COMP_CWORD == 2)) && [[ -n $words ]]; then\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+         "  else\n    COMPREPLY=($(compgen -f -- \"$cur\"))\n  fi\n  return 0\n}\n"
+         "complete -o filenames -F _peri peri\n";
+}
+
+std::string zsh_value(const Flag& f) {
+  if (f.value.empty()) return "";
+  const std::string choices = joined(choices_of(f));
+  const std::string what = ":" + escaped(f.value) + ":";
+  return what + (!choices.empty()  ? "(" + choices + ")"
+                 : takes_folder(f) ? "_files -/"
+                 : takes_file(f)   ? "_files"
+                                   : " ");
 }
 
 std::string zsh() {
@@ -78,18 +127,22 @@ std::string zsh() {
     cases += "    " + std::string(c->name) + ")\n      _arguments";
     for (const Flag& f : flags_of(*c)) {
       const std::string star = f.repeated ? "*" : "";
-      const std::string value = f.value.empty() ? "" : ":" + std::string(f.value) + ":_files";
-      cases += " \\\n        " + quoted(star + std::string(f.name) + "[" + escaped(f.help) + "]" + value);
+      cases += " \\\n        " + quoted(star + std::string(f.name) + "[" + escaped(f.help) + "]" + zsh_value(f));
     }
-    std::string words;
-    for (const std::string& w : fixed_words(c->positional)) words += " " + w;
-    cases += " \\\n        " + (words.empty() ? std::string("'*:file:_files'") : "':word:(" + words.substr(1) + ")'") +
-             " ;;\n";
+    const std::string words = joined(fixed_words(c->positional));
+    cases += " \\\n        " + (words.empty() ? std::string("'*:file:_files'") : "':word:(" + words + ")'") + " ;;\n";
   }
   return "#compdef peri\n_peri() {\n  local -a commands=(\n" + names +
          "  )\n  if ((CURRENT == 2)); then\n    _describe command commands\n    return\n  fi\n  shift words\n  "
-         "((CURRENT--))\n  case $words[1] in\n" +
+         "((CURRENT--))\n  case $words[1] in\n    help) _describe command commands ;;\n" +
          cases + "  esac\n}\ncompdef _peri peri\n";
+}
+
+std::string fish_value(const Flag& f) {
+  if (f.value.empty()) return "";
+  const std::string choices = joined(choices_of(f));
+  if (!choices.empty()) return " -x -a " + quoted(choices);
+  return takes_folder(f) || takes_file(f) ? " -r -F" : " -x";
 }
 
 std::string fish() {
@@ -103,7 +156,7 @@ std::string fish() {
     for (const Flag& f : flags_of(*c)) {
       out += within + " -l " + std::string(f.name.substr(2)) +
              (f.short_name.empty() ? "" : " -s " + std::string(f.short_name.substr(1)));
-      out += (f.value.empty() ? "" : " -r") + std::string(" -d ") + quoted(f.help) + "\n";
+      out += fish_value(f) + " -d " + quoted(f.help) + "\n";
     }
     for (const std::string& w : fixed_words(c->positional)) out += within + " -f -a " + w + "\n";
   }
@@ -131,7 +184,7 @@ Result<Outcome> run(const Arguments& arguments) {
 extern const Entry completion_entry;
 const Entry completion_entry{{
     .name = "completion",
-    .summary = "print what a shell needs to complete commands and flags",
+    .summary = "print a completion script for a shell",
     .positional = "bash|zsh|fish",
     .min_positional = 1,
     .max_positional = 1,

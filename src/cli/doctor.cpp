@@ -98,7 +98,7 @@ Result<Outcome> run(const Arguments& arguments) {
 extern const Entry doctor_entry;
 const Entry doctor_entry{{
     .name = "doctor",
-    .summary = "what this machine is and sustains, what this build can use of it, and what stands in the way",
+    .summary = "show the hardware, its sustained rates, the kernels for it, and what disturbs measurements",
     .positional = "",
     .min_positional = 0,
     .max_positional = 0,

@@ -14,7 +14,7 @@
 namespace peri::cli {
 
 // One flag. `value` empty: a switch; with FILE, ENGINE or MODEL in it, it names a file that is read, unless `writes`
-// says what is written there. `repeated`: may stand several times.
+// says what is written there; "a|b" are all there are. `repeated`: may stand several times.
 struct Flag {
   std::string_view name;             // "--output"
   std::string_view short_name = "";  // "-o"
@@ -22,6 +22,7 @@ struct Flag {
   std::string_view help = "";
   bool repeated = false;
   const FileKind* writes = nullptr;
+  std::string_view also = "";  // other names it is known by, with spaces between: "--duration"
 };
 
 // What was typed, checked against the flags: unknown flags and missing values never reach the command.

@@ -2,6 +2,8 @@
 // it costs, and how far that is from the least this machine could take.
 #include "build/explain.hpp"
 #include "base/json.hpp"
+#include "build/explain_page.hpp"
+#include "build/proof.hpp"
 #include "cli/console/measured.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
@@ -60,9 +62,10 @@ void print_head(const Page& page, const build::Explanation& e, const std::string
               p.copy_gbs.front().second, p.copy_gbs.back().second);
   if (e.away > 0)
     page.line("%zu steps run on a device: their floors are its own, '-' where they were not told", e.away);
-  page.line("ms: %s; floor: what no clock goes below; peak: at the sustained rates",
+  page.line("ms: %s; floor: hardware minimum (roofline); peak: at sustained rates; effic.: peak of ms",
             std::string(tune::kTimeInWords).c_str());
-  page.line("%9s %6s %9s %9s %6s %9s %9s  step [chosen]", "ms", "share", "floor ms", "peak ms", "of it", "MFLOP", "MB");
+  page.line("%9s %6s %9s %9s %6s %9s %9s  step [chosen]", "ms", "share", "floor ms", "peak ms", "effic.", "MFLOP",
+            "MB");
 }
 
 Result<Outcome> run(const Arguments& arguments) {
@@ -79,6 +82,11 @@ Result<Outcome> run(const Arguments& arguments) {
   if (!explained.ok()) return std::move(explained).error().in_file(path);
   const std::vector<build::ExplainedStep>& rows = explained->steps;
   const Page page(arguments);
+  std::string other;
+  if (arguments.has("--proof")) {
+    PERI_ASSIGN(other, build::another_engines(proof, path));
+    if (!other.empty()) page.line("note: the proof is another engine's: %s", other.c_str());
+  }
   PERI_ASSIGN(const int64_t top, arguments.number("--top", 1, 1000000, 20));
   print_head(page, *explained, compare ? " of this machine" : "");
   for (const std::string& note : build::proof_words(proof, "notes")) page.line("note: %s", note.c_str());
@@ -92,10 +100,14 @@ Result<Outcome> run(const Arguments& arguments) {
   if (rows.size() > static_cast<size_t>(top))
     page.line("and %zu more: --top N shows them, --full shows candidates and refusals",
               rows.size() - static_cast<size_t>(top));
+  if (arguments.has("--html"))
+    PERI_TRY(write_named_file(arguments.get("--html"), build::explanation_page(path, proof, *explained)));
   Outcome out;
   out.json = build::explanation_json(path, proof, *explained);
   out.summary = explained->text();
   out.summary += explained->proven;
+  if (arguments.has("--html")) out.summary += "; page " + arguments.get("--html");
+  if (!other.empty()) out.summary += "; the proof is another engine's";
   return out;
 }
 }  // namespace
@@ -103,24 +115,23 @@ Result<Outcome> run(const Arguments& arguments) {
 extern const Entry explain_entry;
 const Entry explain_entry{{
     .name = "explain",
-    .summary = "where the time goes, what each step was chosen from, and how far it is from its floor",
+    .summary = "show where the time goes, why each kernel was chosen, and its distance from the hardware minimum",
     .positional = "MODEL|ENGINE",
     .min_positional = 1,
     .max_positional = 1,
-    .flags = build_flags({{"--top", "", "N", "rows of the table (default 20)"},
-                          {"--measured", "", "", "of an engine on a device: time the steps in the run itself"},
-                          {"--full", "", "", "also each step's nodes, passes, candidates and refusals"},
-                          {"--proof", "", "FILE",
-                           "an engine's proof, whatever engine it is of (default: ENGINE.proof, of this one alone)"},
-                          {"--compare", "", "", "an engine of another machine: its times beside this one's floors"}}),
+    .flags = build_flags(
+        {{"--top", "", "N", "rows of the table (default 20)"},
+         {"--full", "", "", "also each step's nodes, passes, candidates and refusals"},
+         {"--html", "", "FILE", "write all of it as one page that opens without a network", false, &build::kPageFile},
+         {"--measured", "", "", "of an engine on a device: time the steps in the run itself"},
+         {"--proof", "", "FILE", "the proof to read, even another engine's (default: ENGINE.proof)"},
+         {"--compare", "", "", "an engine of another machine: its times beside this one's floors"}}),
     .details =
-        "An engine is explained from the ENGINE.proof beside it, a model is built first. The floor of a step is "
-        "the least\n"
-        "time that the chosen algorithm's products and its arguments and results take at rates no clock exceeds; "
-        "beside it\n"
-        "stands its time at the rates this machine sustains. Both are those of the machine that built the engine; "
-        "a proof\n"
-        "of another one is refused without --compare.\n\n"
+        "An engine is explained from the ENGINE.proof beside it; a model is built first. The floor of a step is the "
+        "hardware minimum (roofline): the time that the chosen algorithm's arithmetic and the step's arguments and "
+        "results take at the processor's limits. Its efficiency is the time at the rates this machine sustains, as a "
+        "share of the measured time. Both belong to the machine that built the engine; a proof of another machine is "
+        "refused without --compare.\n\n"
         "example:\n  peri explain models/digits_cnn.onnx --full",
     .run = run,
 }};

@@ -4,6 +4,7 @@
 
 #include "base/hash.hpp"
 #include "base/json.hpp"
+#include "base/plural.hpp"
 #include "build/survey.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
@@ -27,7 +28,7 @@ void print_model(const Page& page, const build::Survey& f) {
     for (const std::string& a : axes) list += (list.empty() ? "" : ", ") + a;
     page.line("  symbol  %-24s %s", name.c_str(), list.c_str());
   }
-  page.line("  %lld nodes:", static_cast<long long>(f.nodes));
+  page.line("  %s:", counted(f.nodes, "node").c_str());
   for (const onnx::OpUse& u : f.ops)
     if (u.supported)
       page.line("  %7lld  %s%s", static_cast<long long>(u.count), u.domain.empty() ? "" : (u.domain + ".").c_str(),
@@ -53,9 +54,10 @@ void print_model(const Page& page, const build::Survey& f) {
     for (const std::string& line : f.device_memory)
       page.line("  of it on %s; workspaces of kernels come on top", line.c_str());
     page.line(
-        "  build: at most about %.0f s (%lld candidates of %lld distinct problems, their timing budget twice, plus "
+        "  build: at most about %.0f s (%s of %s, their timing budget twice, plus "
         "%.2f s measured just now)",
-        f.build_seconds, static_cast<long long>(f.candidates), static_cast<long long>(f.problems), f.prepare_seconds);
+        f.build_seconds, counted(f.candidates, "candidate").c_str(), counted(f.problems, "distinct problem").c_str(),
+        f.prepare_seconds);
     if (f.reference_steps)
       page.line("  slow: %lld of %lld steps have no kernel yet and run on the reference",
                 static_cast<long long>(f.reference_steps), static_cast<long long>(f.steps));
@@ -77,11 +79,10 @@ Result<Outcome> inspect_model(const Arguments& arguments, const std::string& pat
   out.json = build::survey_json(f);
   if (f.unsupported_kinds()) {
     out.code = 1;
-    out.summary = path + " does not run yet: " + std::to_string(f.unsupported_nodes()) + " nodes of " +
+    out.summary = path + " does not run yet: " + counted(f.unsupported_nodes(), "node") + " of " +
                   std::to_string(f.unsupported_kinds()) + " unsupported operators";
   } else {
-    out.summary =
-        path + (f.lowered ? " runs: " : " has only supported operators: ") + std::to_string(f.nodes) + " nodes";
+    out.summary = path + (f.lowered ? " runs: " : " has only supported operators: ") + counted(f.nodes, "node");
     if (f.lowered)
       out.summary += ", about " + bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)) + " of memory";
   }
@@ -165,22 +166,21 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
               shape_text(port.shape).c_str());
   for (const auto& [name, value] : p.tuned_for)
     page.line("  tuned   %s=%lld", name.c_str(), static_cast<long long>(value));
-  page.line("  %zu steps, %zu buffers, %zu weights (%s%s)", p.steps.size(), p.buffers.size(), p.weights.size(),
+  page.line("  %s, %s, %s (%s%s)", counted(std::ssize(p.steps), "step").c_str(),
+            counted(std::ssize(p.buffers), "buffer").c_str(), counted(std::ssize(p.weights), "weight").c_str(),
             bytes_text(static_cast<double>(e.weight_bytes.size())).c_str(),
             arguments.has("--check") ? ", every hash fits" : "");
   for (const std::string& line : plan::memory_lines(p, {p.tuned_for.begin(), p.tuned_for.end()}))
     page.line("  memory   %s; workspaces of kernels come on top", line.c_str());
   const std::string mark = build::interrupted_build(p);
   if (!mark.empty()) page.line("  note: %s", mark.c_str());
-  for (const auto& [name, n] : executors)
-    page.line("  executor %-20s %lld steps", name.c_str(), static_cast<long long>(n));
-  for (const auto& [name, n] : kernels)
-    page.line("  kernel   %-20s %lld steps", name.c_str(), static_cast<long long>(n));
+  for (const auto& [name, n] : executors) page.line("  executor %-20s %s", name.c_str(), counted(n, "step").c_str());
+  for (const auto& [name, n] : kernels) page.line("  kernel   %-20s %s", name.c_str(), counted(n, "step").c_str());
   for (const plan::Section& s : p.sections)
     page.line("  section  %-20s %s", s.name.c_str(), bytes_text(static_cast<double>(s.bytes.size())).c_str());
   Outcome out;
   out.json = engine_json(path, e, kernels, executors, e.weight_bytes.size(), arguments.has("--check"));
-  out.summary = path + " runs here: " + std::to_string(p.steps.size()) + " steps" +
+  out.summary = path + " runs here: " + counted(std::ssize(p.steps), "step") +
                 (arguments.has("--check") ? ", all weights intact" : "") + (mark.empty() ? "" : "; " + mark);
   return out;
 }
@@ -222,7 +222,7 @@ Result<Outcome> list_operators(const Arguments& arguments) {
   w.end_array().end_object();
   Outcome out;
   out.json = w.take();
-  out.summary = std::to_string(operators.size()) + " operators";
+  out.summary = counted(std::ssize(operators), "operator");
   return out;
 }
 
@@ -238,7 +238,7 @@ Result<Outcome> run(const Arguments& arguments) {
 extern const Entry inspect_entry;
 const Entry inspect_entry{{
     .name = "inspect",
-    .summary = "can it run my model? inputs, operators, what is missing, memory, build time; or what an engine holds",
+    .summary = "show a model's inputs, operators, unsupported nodes and cost estimates, or what an engine holds",
     .positional = "[MODEL|ENGINE]",
     .min_positional = 0,
     .max_positional = 1,

@@ -20,6 +20,7 @@
 namespace peri::cli {
 namespace {
 
+constexpr size_t kMaxHelpColumns = 100;
 constexpr std::string_view kUnwritten = "standard output does not take the answer: is the disk full?";
 
 std::string overview(size_t columns) {
@@ -34,7 +35,7 @@ std::string overview(size_t columns) {
   out += "\nenvironment:\n";
   for (const KnobRow& row : knob_rows()) out += help_row("  " + std::string(row.variable), row.summary, 26, columns);
   return out + "\n" +
-         help_row("", "'peri COMMAND --help' explains one; 'peri --version' prints the version.", 0, columns);
+         help_row("", "'peri help COMMAND' explains one; 'peri --version' prints the version.", 0, columns);
 }
 
 // The object for --json: whose it is and whether it was cut short, then the outcome's own members or the error's.
@@ -102,7 +103,7 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   if (json_to == "-") {
     std::printf("%s\n", object.c_str());
   } else if (!json_to.empty() && takes_answer(*arguments, command, json_to)) {
-    Status written = write_file_atomic(json_to, object + "\n");
+    Status written = write_named_file(json_to, object + "\n");
     if (!written.ok()) failed(written.error().text());
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) failed(kUnwritten);
@@ -141,34 +142,46 @@ int tell(const std::string& text, std::string_view of) {
   return 1;
 }
 
+// Wider lines are hard to read, and what is no terminal says no width.
+size_t help_columns() {
+  const size_t columns = output_columns();
+  return columns ? std::min(columns, kMaxHelpColumns) : kMaxHelpColumns;
+}
+
+Error no_command(const char* name) {
+  std::vector<std::string_view> known;
+  for (const Entry* e : entries())
+    if (!e->command.hidden) known.push_back(e->command.name);
+  const std::string near = nearest(name, known);
+  return usage("no command '%s'", name).advise(near.empty() ? "see: peri --help" : "did you mean '" + near + "'?");
+}
+
+// peri help COMMAND
+int help_of(const char* name) {
+  if (const Command* command = find(name)) return tell(help_text(*command, help_columns()), name);
+  return finish(nullptr, no_command(name), "help");
+}
+
 int run(int argc, char** argv) {
-  if (argc < 2 || std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0 ||
-      std::strcmp(argv[1], "help") == 0) {
-    if (argc >= 2) return tell(overview(output_columns()), "help");
-    std::fputs(overview(0).c_str(), stderr);
+  if (argc < 2) {
+    std::fputs(overview(help_columns()).c_str(), stderr);
     return exit_code(ErrorKind::kUsage);
   }
-  if (std::strcmp(argv[1], "--version") == 0) {
+  const std::string_view first = argv[1];
+  const bool help = first == "help" || first == "--help" || first == "-h";
+  if (help && argc == 2) return tell(overview(help_columns()), "help");
+  if (first == "--version" || first == "-V" || first == "version")
     return tell("peri " + std::string(version()) + "\n", "peri");
-  }
+  if (help) return help_of(argv[2]);
   const std::span<char* const> words(argv + 2, static_cast<size_t>(argc - 2));
   const Arguments unread = json_of(words);
   if (Status knobs = check_knobs(); !knobs.ok()) return finish(&unread, std::move(knobs).error(), "peri");
   const Command* command = find(argv[1]);
-  if (!command) {
-    std::vector<std::string_view> known;
-    for (const Entry* e : entries())
-      if (!e->command.hidden) known.push_back(e->command.name);
-    const std::string near = nearest(argv[1], known);
-    return finish(
-        &unread,
-        usage("no command '%s'", argv[1]).advise(near.empty() ? "see: peri --help" : "did you mean '" + near + "'?"),
-        "peri");
-  }
+  if (!command) return finish(&unread, no_command(argv[1]), "peri");
   auto arguments = parse_arguments(*command, words);
   if (!arguments.ok()) return finish(&unread, std::move(arguments).error(), command->name);
   if (arguments->has("--help")) {
-    return tell(help_text(*command, output_columns()), command->name);
+    return tell(help_text(*command, help_columns()), command->name);
   }
   // The float64 reference takes and gives back blocks of many megabytes; fresh pages for each cost a fifth of its time.
   // (No threshold above 32 MiB is taken, so blocks of their own mapping are ruled out altogether.)

@@ -45,7 +45,7 @@ Result<Outcome> run(const Arguments& arguments) {
 extern const Entry replay_entry;
 const Entry replay_entry{{
     .name = "replay",
-    .summary = "one problem again: verify and time every candidate, tell every refusal",
+    .summary = "re-run one subproblem: verify and time every candidate",
     .positional = "LINE|FILE",
     .min_positional = 1,
     .max_positional = 1,

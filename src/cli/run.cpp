@@ -111,9 +111,9 @@ const Entry run_entry{{
     .flags = build_flags(
         {{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true},
          {"--text", "", "TEXT", "a text for a text model, tokenized by its own tokenizer; several make a batch", true},
-         {"--check", "", "", "engines: recompute the hash of every weight first"},
-         {"--print", "", "", "print every element of every output"},
          {"--top-k", "", "K", "show the K largest elements along the last axis of each output"},
+         {"--print", "", "", "print every element of every output; with --json also as 'values'"},
+         {"--check", "", "", "engines: recompute the hash of every weight first"},
          {"--labels", "", "FILE", "with --top-k: a name for each of them, one a line"},
          {"--cast", "", "", "convert inputs of another element type, where no value is lost"},
          {"--validate", "", "", "name the first step that makes a NaN or an Inf; exit code 3 if an output holds one"},

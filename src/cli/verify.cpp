@@ -72,11 +72,11 @@ Result<judge::VerifyTerms> terms_of(const Arguments& arguments, const std::strin
 }
 
 void print(const Page& page, const judge::Verification& v) {
-  page.line("%-6s %-24s %10s %10s %10s %10s %10s %10s %12s", "seed", "output", "l0", "l1", "l2", "lInf", "of range",
+  page.line("%-4s %-14s %9s %9s %9s %9s %9s %9s %10s", "seed", "output", "l0", "l1", "l2", "lInf", "of range",
             "of change", "cosine");
   for (const judge::OutputVerdict& o : v.outputs) {
     const judge::Difference& d = o.difference;
-    page.line("%-6llu %-24s %10.3g %10.3g %10.3g %10.3g %10.3g %10s %12.9f%s", static_cast<unsigned long long>(o.seed),
+    page.line("%-4llu %-14s %9.3g %9.3g %9.3g %9.3g %9.3g %9s %10.7f%s", static_cast<unsigned long long>(o.seed),
               o.output.c_str(), d.l0, d.l1, d.l2, d.linf, d.relative,
               o.of_change ? format("%.3g", *o.of_change).c_str() : "-", d.cosine, o.inside ? "" : "  OUTSIDE");
   }
@@ -207,7 +207,7 @@ const Entry verify_entry{{
          {"--min-passed", "", "N", "with --suite: exit code 3 too when fewer cases pass"},
          {"--filter", "", "TEXT", "only cases of the suite whose name holds TEXT"},
          {"--memory", "", "HOW",
-          "with --suite: planned (default), poisoned before each run, or separate: poisoned and guarded"}}),
+          "with --suite: planned (default), poisoned (NaN before each run), or separate (poisoned and guarded)"}}),
     .details = "Exit code 3 when an answer is outside its budget.\n\nexample:\n  peri verify models/digits_cnn.onnx "
                "--dims batch=3 --seed 7 --bisect\n  peri verify models/digits_cnn.onnx --onnxruntime --dims batch=3\n  "
                "peri verify --suite build/suites/node --filter conv",

@@ -9,6 +9,7 @@
 #include "base/hash.hpp"
 #include "compile/backends.hpp"
 #include "compile/interface_types.hpp"
+#include "compile/other_files.hpp"
 #include "device/open.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
@@ -39,6 +40,7 @@ Result<Imported> import_hf(const std::string& folder) {
 Result<Imported> import_any(const std::string& model) {
   if (hf::is_folder(model)) return import_hf(model);
   if (std::optional<Error> foreign = hf::foreign_name(model)) return std::move(*foreign).in_file(model);
+  if (std::optional<Error> other = other_file(model)) return std::move(*other);
   Imported out;
   PERI_ASSIGN(onnx::ImportedModel imported, onnx::import_model(model, {}));
   out.graph = std::move(imported.graph);
@@ -123,7 +125,7 @@ Status check_provider(const std::string& provider, const lower::Backend& backend
 // The dims to build for: the lock's, if there is one.
 Result<DimBinding> dims_of(const ir::Graph& graph, const Options& options) {
   if (options.lock && options.dims.empty()) return resolve_dims(graph, options.lock->dims);
-  PERI_ASSIGN(DimBinding binding, possible_dims(graph, options.dims));
+  PERI_ASSIGN(DimBinding binding, possible_dims(graph, options.dims, options.at_hand));
   if (options.lock)
     for (const auto& [name, value] : options.lock->dims)
       if (const auto it = binding.find(name); it == binding.end() || it->second != value)

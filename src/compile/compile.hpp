@@ -14,12 +14,19 @@
 
 namespace peri::compile {
 
+// The shape of an input that a run will have. A name that no input has: of the input in this place.
+struct InputShape {
+  std::string name;
+  std::vector<int64_t> dims;
+};
+
 struct Options {
-  std::string model;                    // ONNX file or Hugging Face folder
-  std::string backend = "auto";         // a name of backends.hpp, or "auto"
-  std::string device = {};              // "cuda:1": which one of several the backend builds for; "": the first
-  bool strict_placement = false;        // a step that the host has to run beside the backend's device is refused
-  std::map<std::string, int64_t> dims;  // --dims: dimension names, INPUT.AXIS, "batch", "sequence"
+  std::string model;                     // ONNX file or Hugging Face folder
+  std::string backend = "auto";          // a name of backends.hpp, or "auto"
+  std::string device = {};               // "cuda:1": which one of several the backend builds for; "": the first
+  bool strict_placement = false;         // a step that the host has to run beside the backend's device is refused
+  std::map<std::string, int64_t> dims;   // --dims: dimension names, INPUT.AXIS, "batch", "sequence"
+  std::vector<InputShape> at_hand = {};  // inputs of runs to come: sizes that nobody gives are theirs
   std::map<std::string, int64_t> min_dims,
       max_dims;  // the smallest and largest sizes: every choice must hold there too
   std::vector<std::string> disabled_passes;
@@ -81,8 +88,10 @@ Result<Compiled> compile(Options options);
 // Values for all named dimensions of the graph's inputs: the given ones, else batch-like axis 0 = 1 and all others 128.
 // Unknown names are an error that lists the known ones, two sizes for one dimension one that names both. A size of
 // kShapeEnds for INPUT.N says that the input has N axes and no more. `otherwise`: values of those not given.
-// Sizes that the model cannot have are an error too; what nobody gave is less where 128 is too much for it.
-Result<DimBinding> possible_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given);
+// Sizes that the model cannot have are an error too; what nobody gave is what inputs at hand have, else what its nodes
+// ask for (fit_dims.hpp), else less where 128 is too much for it.
+Result<DimBinding> possible_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
+                                 const std::vector<InputShape>& at_hand = {});
 // kUsage, naming sizes and node, where the graph's own shapes contradict each other at these sizes.
 Status check_possible(const ir::Graph& graph, const DimBinding& sizes);
 constexpr int64_t kShapeEnds = -1;

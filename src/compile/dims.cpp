@@ -3,6 +3,7 @@
 #include <set>
 
 #include "compile/compile.hpp"
+#include "compile/fit_dims.hpp"
 #include "exec/region/region_payload.hpp"
 
 namespace peri::compile {
@@ -103,8 +104,9 @@ Status Sizes::take(const std::string& key, int64_t value) {
 }
 }  // namespace
 
-Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
-                                const DimBinding& otherwise) {
+namespace {
+Result<Sizes> resolved(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
+                       const DimBinding& otherwise) {
   Sizes sizes{graph};
   sizes.begin();
   sizes.shrink();
@@ -118,6 +120,32 @@ Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::stri
         return usage("dimension '%s' is %lld", key.c_str(), static_cast<long long>(value)).expecting("at least 1");
       PERI_TRY(sizes.take(key, value));
     }
+  return sizes;
+}
+
+// Sizes of the inputs that a run will have: by name, else by place.
+DimBinding sizes_of(const ir::Graph& graph, const std::vector<InputShape>& at_hand) {
+  DimBinding out;
+  const auto named = [&](const std::string& name) {
+    return std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](const ir::Value* v) { return v->name == name; });
+  };
+  for (size_t k = 0; k < graph.inputs.size(); ++k) {
+    const ir::Value& v = *graph.inputs[k];
+    auto it = std::find_if(at_hand.begin(), at_hand.end(), [&](const InputShape& s) { return s.name == v.name; });
+    if (it == at_hand.end() && k < at_hand.size() && !named(at_hand[k].name))
+      it = at_hand.begin() + static_cast<std::ptrdiff_t>(k);
+    if (it == at_hand.end() || it->dims.size() != v.type.rank()) continue;
+    for (size_t axis = 0; axis < it->dims.size(); ++axis)
+      if (const Dim& d = (*v.type.shape)[axis]; d.is_symbol() && it->dims[axis] >= 1)
+        out.emplace(d.symbol_name(), it->dims[axis]);
+  }
+  return out;
+}
+}  // namespace
+
+Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
+                                const DimBinding& otherwise) {
+  PERI_ASSIGN(Sizes sizes, resolved(graph, given, otherwise));
   return std::move(sizes.binding);
 }
 
@@ -133,17 +161,24 @@ Status check_possible(const ir::Graph& graph, const DimBinding& sizes) {
       .advise("give sizes that it can have: --dims NAME=N");
 }
 
-Result<DimBinding> possible_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given) {
-  PERI_ASSIGN(DimBinding sizes, resolve_dims(graph, given));
-  const Status possible = check_possible(graph, sizes);
-  for (DimBinding less = sizes; !possible.ok();) {
-    for (auto& [name, value] : less) value = std::max<int64_t>(1, value / 2);
-    PERI_ASSIGN(DimBinding tried, resolve_dims(graph, given, less));
-    if (check_possible(graph, tried).ok()) return tried;
-    if (std::all_of(less.begin(), less.end(), [](const auto& size) { return size.second == 1; }))
+Result<DimBinding> possible_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
+                                 const std::vector<InputShape>& at_hand) {
+  PERI_ASSIGN(Sizes first, resolved(graph, given, sizes_of(graph, at_hand)));
+  const Status possible = check_possible(graph, first.binding);
+  if (possible.ok()) return std::move(first.binding);
+  std::set<std::string> fixed;
+  for (const auto& [name, key] : first.by) fixed.insert(name);
+  const auto check = [&](const DimBinding& sizes) { return check_possible(graph, sizes); };
+  const auto fitted = [&](const DimBinding& sizes) { return fit_dims(graph, sizes, fixed, check); };
+  DimBinding less = fitted(first.binding);
+  while (!check(less).ok()) {
+    if (std::all_of(less.begin(), less.end(),
+                    [&](const auto& size) { return size.second == 1 || fixed.contains(size.first); }))
       return possible.error();
+    for (auto& [name, value] : less)
+      if (!fixed.contains(name)) value = std::max<int64_t>(1, value / 2);
   }
-  return sizes;
+  return less;
 }
 
 }  // namespace peri::compile

@@ -24,9 +24,6 @@ namespace {
 // Up to this many flops the whole answer is computed in float64, twice (exact and rounded), about a second of two
 // threads.
 constexpr double kMaxWholeFlops = 1e9;
-// A model of more is not run by the judge: at 500 GFLOP/s one run of it takes 20 s, and there are several.
-// Rests on: benchmarks/results/2026-11-22_constants.md.
-constexpr double kMaxRunFlops = 1e13;
 
 bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;

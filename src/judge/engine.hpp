@@ -9,6 +9,10 @@
 
 namespace peri::judge {
 
+// A model of more is not run by the judge: at 500 GFLOP/s one run of it takes 20 s, and there are several.
+// Rests on: benchmarks/results/2026-11-22_constants.md.
+constexpr double kMaxRunFlops = 1e13;
+
 struct Terms {
   DimBinding tuned_for;
   std::vector<DimBinding> bounds;  // the smallest and largest sizes that were asked for

@@ -47,13 +47,18 @@ Tolerance default_tolerance(DType type) {
   return t;
 }
 
-// Inputs in the program's order: by the name in the file, else by the file's number.
-Result<std::vector<Tensor>> set_inputs(const fs::path& set, const plan::Program& program) {
+Result<std::vector<onnx::NamedTensor>> input_files(const fs::path& set) {
   std::vector<onnx::NamedTensor> files;
   for (size_t k = 0; fs::exists(set / ("input_" + std::to_string(k) + ".pb")); ++k) {
     PERI_ASSIGN(onnx::NamedTensor t, onnx::read_tensor_file((set / ("input_" + std::to_string(k) + ".pb")).string()));
     files.push_back(std::move(t));
   }
+  return files;
+}
+
+// Inputs in the program's order: by the name in the file, else by the file's number.
+Result<std::vector<Tensor>> set_inputs(const fs::path& set, const plan::Program& program) {
+  PERI_ASSIGN(const std::vector<onnx::NamedTensor> files, input_files(set));
   std::vector<Tensor> out;
   for (size_t k = 0; k < program.inputs.size(); ++k) {
     auto it = std::find_if(files.begin(), files.end(), [&](const auto& f) { return f.name == program.inputs[k].name; });
@@ -89,13 +94,16 @@ Status run_set(runtime::Session& session, const fs::path& set, SuiteMemory memor
 }
 
 Status run_case(const fs::path& dir, const SuiteTerms& terms, const Tolerance* tolerance, CaseResult* result) {
-  PERI_ASSIGN(const auto engine, terms.build((dir / "model.onnx").string()));
+  const std::vector<fs::path> sets = folders(dir, "test_data_set_");
+  if (sets.empty()) return invalid("no test_data_set_*").in_file(dir.string());
+  std::vector<compile::InputShape> shapes;  // a set that cannot be read says so when it is run
+  if (const auto files = input_files(sets[0]); files.ok())
+    for (const onnx::NamedTensor& f : *files) shapes.push_back({f.name, f.tensor.dims()});
+  PERI_ASSIGN(const auto engine, terms.build((dir / "model.onnx").string(), shapes));
   const std::vector<plan::Step>& steps = engine->program().steps;
   result->steps = static_cast<int64_t>(steps.size());
   for (const plan::Step& s : steps) result->reference_steps += s.executor == "reference";
   PERI_ASSIGN(const auto session, runtime::Session::create(engine));
-  const std::vector<fs::path> sets = folders(dir, "test_data_set_");
-  if (sets.empty()) return invalid("no test_data_set_*").in_file(dir.string());
   for (const fs::path& set : sets) PERI_TRY(run_set(*session, set, terms.memory, tolerance));
   return Ok{};
 }

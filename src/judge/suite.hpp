@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compile/compile.hpp"
 #include "runtime/engine.hpp"
 
 namespace peri::judge {
@@ -23,8 +24,12 @@ struct CaseResult {
   int64_t reference_steps = 0, steps = 0;
 };
 
+// An engine of the model for inputs of these shapes.
+using SuiteBuilder = std::function<Result<std::shared_ptr<const runtime::Engine>>(
+    const std::string& model, const std::vector<compile::InputShape>& inputs)>;
+
 struct SuiteTerms {
-  std::function<Result<std::shared_ptr<const runtime::Engine>>(const std::string& model)> build;
+  SuiteBuilder build;
   std::string filter;  // only cases whose name holds it
   SuiteMemory memory = SuiteMemory::kPlanned;
   std::function<void(const CaseResult&)> each;  // sees every result

@@ -5,6 +5,7 @@
 
 #include "base/file.hpp"
 #include "base/npy.hpp"
+#include "base/plural.hpp"
 #include "judge/peer.hpp"
 #include "judge/seeded.hpp"
 #include "judge/whole.hpp"
@@ -197,8 +198,8 @@ Result<bool> bisect(const Subject& s, const VerifyTerms& terms, runtime::Session
   for (const StepVerdict& step : run.steps) judged += step.checked;
   const bool right = !run.wrong();
   if (right) {
-    v->bisected = format("each of %lld judged steps of %zu is within its own bound", static_cast<long long>(judged),
-                         run.steps.size());
+    v->bisected =
+        format("each of %s, of %zu, is within its own bound", counted(judged, "judged step").c_str(), run.steps.size());
   } else {
     const StepVerdict& wrong = run.steps.back();
     v->bisected = format("the first step outside its bound is %zu, '%s' (%s): %s", wrong.step, wrong.name.c_str(),

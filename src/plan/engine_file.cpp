@@ -82,7 +82,7 @@ Status write_weights(AtomicFile& file, uint64_t base, const Program& program, co
 }
 }  // namespace
 
-const FileKind kEngineFile{"an engine", begins_like_engine};
+const FileKind kEngineFile{"an engine", begins_like_engine, false};
 
 uint64_t engine_checksum(std::span<const std::byte> file, uint64_t metadata_offset, uint64_t metadata_bytes) {
   Hasher h;

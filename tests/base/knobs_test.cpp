@@ -39,14 +39,26 @@ TEST(Knobs, MisspeltIsRefusedWithTheRightName) {
   const Status s = check_knobs();
   ASSERT_FALSE(s.ok());
   EXPECT_EQ(s.error().kind, ErrorKind::kUsage);
-  EXPECT_EQ(s.error().message, "no knob is called PERI_CAHCE");
+  EXPECT_EQ(s.error().message, "unknown environment variable PERI_CAHCE");
   EXPECT_EQ(s.error().remedy, "did you mean PERI_CACHE?");
+}
+
+TEST(Knobs, AValueThatItCannotHaveIsRefused) {
+  Set good("PERI_PACKED_CACHE_MIB", "64");
+  EXPECT_TRUE(check_knobs().ok());
+  Set bad("PERI_PACKED_CACHE_MIB", "64 MiB");
+  const Status s = check_knobs();
+  ASSERT_FALSE(s.ok());
+  EXPECT_EQ(s.error().kind, ErrorKind::kUsage);
+  EXPECT_NE(s.error().message.find("PERI_PACKED_CACHE_MIB"), std::string::npos);
+  EXPECT_EQ(s.error().found, "'64 MiB'");
 }
 
 TEST(Knobs, EveryRowSaysWhatItIsFor) {
   for (const KnobRow& row : knob_rows()) {
     EXPECT_TRUE(row.variable.starts_with("PERI_"));
     EXPECT_FALSE(row.summary.empty());
+    EXPECT_FALSE(row.takes.empty());
   }
 }
 

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file.hpp"
 #include "tests/bench/records.hpp"
+#include "tests/places.hpp"
 
 namespace peri::bench {
 namespace {
@@ -56,6 +58,47 @@ TEST(Record, IsReadAsItWasWritten) {
   EXPECT_EQ(back->dims, r.dims);
   EXPECT_TRUE(back->interrupted);
   EXPECT_FALSE(back->tuned);
+}
+
+DeviceReport on_gpu(double ms) {
+  DeviceReport r;
+  r.device = "cuda:0";
+  r.resident = summarize({ms, 1.1 * ms, 1.2 * ms});
+  r.with_copies = summarize({2 * ms, 3 * ms});
+  r.device_bytes = static_cast<int64_t>(1000 * ms);
+  r.given = "in place";
+  return r;
+}
+
+TEST(Record, WhatADeviceDidIsReadAsItWasWritten) {
+  Record r = made_up(2.5, 1, 7);
+  r.on_device = on_gpu(0.5);
+  EXPECT_EQ(record_json(read_record(record_json(r)).value()), record_json(r));
+  r.on_device.resident.reset();
+  r.on_device.why_not_resident = "input 'x' lies on the host";
+  EXPECT_EQ(record_json(read_record(record_json(r)).value()), record_json(r));
+}
+
+TEST(Record, MergedHasTheDeviceOfAllProcesses) {
+  std::vector<Record> parts(3, made_up(1, 1, 1));
+  parts[1].on_device = on_gpu(1);
+  parts[2].on_device = on_gpu(4);
+  const Record all = merged(std::move(parts));
+  EXPECT_EQ(all.on_device.device, "cuda:0");
+  EXPECT_EQ(all.on_device.device_bytes, 4000);
+  ASSERT_TRUE(all.on_device.resident);
+  EXPECT_EQ(all.on_device.resident->samples_ms.size(), 6u);
+  EXPECT_DOUBLE_EQ(all.on_device.resident->median_ms, (1.1 + 4.4) / 2) << "the mean of the processes' medians";
+  EXPECT_EQ(all.on_device.with_copies.samples_ms, (std::vector<double>{2, 3, 8, 12}));
+}
+
+TEST(Record, EveryKeyIsInTheDocuments) {
+  Record r = made_up(2.5, 1, 7);
+  r.on_device = on_gpu(0.5);
+  r.layers = {{"conv1", "cpu", "conv_f32@1 {}", 0.5}};
+  const std::string page = read_file(std::string(tests::kSourceDir) + "/docs/measuring.md", 1 << 20).value();
+  const Json json = parse_json(record_json(r)).value();
+  for (const Json::Member& m : json.members()) EXPECT_NE(page.find("`" + m.key + "`"), std::string::npos) << m.key;
 }
 
 TEST(Record, ManySamplesAreRead) {

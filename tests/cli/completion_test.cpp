@@ -41,9 +41,14 @@ TEST(Completion, IsTakenByBash) {
   const std::string path = (std::filesystem::temp_directory_path() / "peri_completion_test.bash").string();
   ASSERT_TRUE(
       write_file_atomic(
-          path, script("bash") +
-                    "COMP_WORDS=(peri build --lo)\nCOMP_CWORD=2\n_peri\n[[ ${COMPREPLY[*]} == '--lock --locked' ]]\n"
-                    "COMP_WORDS=(peri cache l)\n_peri\n[[ ${COMPREPLY[*]} == list ]] || exit 3\n")
+          path,
+          script("bash") +
+              "COMP_WORDS=(peri build --lo)\nCOMP_CWORD=2\n_peri\n[[ ${COMPREPLY[*]} == '--lock --locked --log' ]]\n"
+              "COMP_WORDS=(peri build --dtype b)\nCOMP_CWORD=3\n_peri\n[[ ${COMPREPLY[*]} == bf16 ]] || exit 4\n"
+              "COMP_WORDS=(peri build --threads '')\n_peri\n[[ -z ${COMPREPLY[*]} ]] || exit 5\n"
+              "COMP_WORDS=(peri build --locked /etc/host)\n_peri\n[[ ${COMPREPLY[*]} == */etc/hosts* ]] || exit 6\n"
+              "COMP_WORDS=(peri help compl)\nCOMP_CWORD=2\n_peri\n[[ ${COMPREPLY[*]} == completion ]] || exit 7\n"
+              "COMP_WORDS=(peri cache l)\n_peri\n[[ ${COMPREPLY[*]} == list ]] || exit 3\n")
           .ok());
   EXPECT_EQ(std::system(("bash -e " + path).c_str()), 0);
   std::filesystem::remove(path);

@@ -83,6 +83,36 @@ class Files(Typed):
         self.assertIn("FAILED", self.ends(1, "inspect", "m.onnx", "--json", "none/a.json"))
         self.assertIn("none", self.ends(1, "inspect", "missing.onnx", "--json", "none/a.json"))
 
+    def test_devices_take_answers_and_no_engines(self):
+        for words in (("inspect", "m.onnx"), ("run", "m.onnx", "-i", "image=random:1", *self.quick)):
+            self.ends(0, *words, "--json", "/dev/null")
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", "--lock", "/dev/null", "--json", "/dev/null", *self.quick)
+        self.assertIn("FAILED", self.ends(1, "inspect", "m.onnx", "--json", "/dev/full"))
+        for device in ("/dev/null", "/dev/zero"):
+            said = self.ends(1, "build", "m.onnx", "-o", device)
+            self.assertIn("expected a regular file", said)
+            self.assertNotIn("wall", said)
+        self.assertFalse(os.path.exists("/dev/null.proof"))
+
+    def test_what_a_link_names_is_written_and_the_link_stays(self):
+        (self.folder / "far").mkdir()
+        names = ("a.engine", "a.engine.proof", "a.lock", "a.json")
+        for k, name in enumerate(names):
+            if k % 2 == 0:  # the others are still to be made
+                (self.folder / "far" / name).touch()
+            os.symlink(f"far/{name}", self.folder / name)
+        for _ in range(2):
+            self.ends(0, "build", "m.onnx", "-o", "a.engine", "--lock", "a.lock", "--json", "a.json", *self.quick)
+            for name in names:
+                self.assertTrue((self.folder / name).is_symlink(), name)
+                self.assertGreater((self.folder / "far" / name).stat().st_size, 100, name)
+        self.ends(0, "explain", "a.engine", "--quiet")
+        (self.folder / "out").mkdir()
+        os.symlink("../far/y.npy", self.folder / "out" / "y.npy")
+        model = self.model("small.onnx")
+        self.ends(0, "run", model, "-i", "x=random:1", "--output-dir", "out", *self.quick)
+        self.assertTrue((self.folder / "far/y.npy").exists() and (self.folder / "out/y.npy").is_symlink())
+
 
 if __name__ == "__main__":
     main()

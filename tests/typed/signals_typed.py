@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """A command that a signal cuts short ends with 130 and says so: now, in its answer, in what it made, to whoever uses that later."""
 import json
+import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import onnx
 from onnx import TensorProto, helper
 
-from typed import PERI, SOURCE, Typed, main
+from typed import DIGITS, PERI, SOURCE, Typed, main
 
 
 class Signals(Typed):
@@ -90,6 +92,34 @@ class Signals(Typed):
             time.sleep(2)
             self.cut(child, signal.SIGTERM, 8)
             self.assertFalse((self.folder / "s.engine").exists() and words[0] != "build")
+
+    def test_a_peer_ends_with_who_asked_it(self):
+        """ONNX Runtime is a process of its own with a folder of its own: neither outlives the command."""
+        (self.folder / "fake").mkdir()
+        (self.folder / "fake/onnxruntime.py").write_text("import time\ntime.sleep(100)\n")
+        self.environment.update(PYTHONPATH=str(self.folder / "fake"), PERI_PYTHON=sys.executable, TMPDIR=str(self.folder))
+        for how in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+            child = self.start("verify", DIGITS, "--onnxruntime", "--no-tune", "--no-cache", "--no-verify")
+            until = time.monotonic() + 60
+            while not self.peers(child.pid):
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.05)
+            time.sleep(0.5)
+            peers = self.peers(child.pid)
+            if how == signal.SIGKILL:
+                child.kill()
+                child.communicate()
+            else:
+                self.cut(child, how, 8)
+            until = time.monotonic() + 20
+            while list(self.folder.glob("peri_verify_*")) or any(p.exists() for p in peers):
+                self.assertLess(time.monotonic(), until, "the peer or its folder is still there")
+                time.sleep(0.05)
+
+    def peers(self, pid):
+        """Its children that run the script of the peer."""
+        listed = subprocess.run(["pgrep", "-P", str(pid), "-f", "onnxruntime as ort"], capture_output=True, text=True).stdout.split()
+        return [pathlib.Path(f"/proc/{p}/environ") for p in listed]
 
 
 if __name__ == "__main__":

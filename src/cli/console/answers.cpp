@@ -97,6 +97,28 @@ void print_all(const Page& page, const Tensor& t) {
     page.line(" %s", line.c_str());
   }
 }
+
+// In row-major order; NaN and infinities have no number in JSON and are words.
+void write_all(JsonWriter& w, const Tensor& t) {
+  if (!has_numbers(t) && t.dtype() != DType::kString) return;
+  w.key("values").begin_array();
+  for (int64_t k = 0; k < t.numel(); ++k) {
+    if (t.dtype() == DType::kString) {
+      w.value(t.string_values()[static_cast<size_t>(k)]);
+    } else if (t.dtype() == DType::kBool) {
+      w.value(t.i64(k) != 0);
+    } else if (t.dtype() == DType::kU64) {
+      w.value(static_cast<uint64_t>(t.i64(k)));
+    } else if (!is_float(t.dtype())) {
+      w.value(t.i64(k));
+    } else if (const double v = t.f64(k); std::isfinite(v)) {
+      w.value(v);
+    } else {
+      w.value(std::isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity");
+    }
+  }
+  w.end_array();
+}
 }  // namespace
 
 Result<Shown> shown_of(const Arguments& arguments) {
@@ -130,7 +152,10 @@ Status show_output(const Page& page, JsonWriter& w, const std::string& name, con
   }
   page.line("%-16s %s%s  %s", name.c_str(), type.c_str(), numbers.c_str(), first_of(t).c_str());
   if (shown.top > 0) PERI_TRY(show_largest(page, w, name, t, shown));
-  if (shown.print) print_all(page, t);
+  if (shown.print) {
+    print_all(page, t);
+    write_all(w, t);
+  }
   w.end_object();
   return Ok{};
 }

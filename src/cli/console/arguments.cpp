@@ -6,6 +6,7 @@
 #include "base/fault.hpp"
 #include "base/spelling.hpp"
 #include "build/proof.hpp"
+#include "cli/console/spellings.hpp"
 #include "cli/console/terminal.hpp"
 #include "plan/engine_file.hpp"
 
@@ -14,10 +15,14 @@ namespace peri::cli {
 const FileKind kAnswerFile{"a result of peri", [](std::string_view head) { return head.starts_with("{\"command\":"); }};
 
 namespace {
+const FileKind kLogFile{"a log of peri", [](std::string_view head) { return head.starts_with("peri "); }};
+
 const Flag kCommon[] = {
     {"--json", "", "FILE", "write the result as one JSON object to FILE (- for standard output)", false, &kAnswerFile},
     {"--force", "", "", "overwrite files of another kind"},
     {"--quiet", "-q", "", "no progress, only the last line"},
+    {"--verbose", "-v", "", "one line for each step of the work, with its time, instead of a progress line"},
+    {"--log", "", "FILE", "write these lines to FILE", false, &kLogFile},
     {"--help", "-h", "", "show this help"},
 };
 
@@ -85,6 +90,17 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
     }
     const Flag* f = find_flag(command, word);
     if (!f) {
+      const Spelt ours = our_spelling(command, word);
+      if (ours.value && value) return usage("%s takes no value", word.c_str());
+      if (ours.value) value = ours.value;
+      if (ours.positional) {
+        if (!value && k + 1 >= words.size()) return usage("%s needs a value: FILE", word.c_str());
+        out.positional.push_back(value ? *value : std::string(words[++k]));
+        continue;
+      }
+      f = find_flag(command, ours.word);
+    }
+    if (!f) {
       std::vector<std::string_view> known;
       for (const Flag& x : command.flags) known.push_back(x.name);
       for (const Flag& x : kCommon) known.push_back(x.name);
@@ -98,7 +114,8 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
       value = words[++k];
     }
     std::vector<std::string>& list = out.values[std::string(f->name)];
-    if (!list.empty() && !f->repeated) return usage("%s stands twice", std::string(f->name).c_str());
+    if (!list.empty() && !f->repeated)
+      return usage("%s is given twice", std::string(f->name).c_str()).advise("give it once");
     list.push_back(value.value_or(""));
   }
   if (out.has("--help")) return out;
@@ -126,11 +143,23 @@ std::string help_text(const Command& c, size_t columns) {
   for (const Flag& f : kCommon) row(f);
   if (c.details.empty()) return out;
   out += "\n";
+  std::string paragraph;
+  const auto end_paragraph = [&] {
+    if (!paragraph.empty()) out += help_row("", paragraph, 0, columns);
+    paragraph.clear();
+  };
   for (std::string_view rest = c.details; !rest.empty();) {  // what is indented is an example and stays whole
     const std::string_view line = rest.substr(0, rest.find('\n'));
-    out += line.starts_with("  ") ? std::string(line) + "\n" : help_row("", line, 0, columns);
+    if (line.empty() || line.starts_with("  ")) {
+      end_paragraph();
+      out += std::string(line) + "\n";
+    } else {
+      paragraph += (paragraph.empty() ? "" : " ") + std::string(line);
+      if (line.ends_with(':')) end_paragraph();
+    }
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
   }
+  end_paragraph();
   return out;
 }
 
@@ -154,6 +183,9 @@ FileUses file_uses(const Command& command, const Arguments& arguments) {
 
 Result<Outcome> run_command(const Command& command, const Arguments& arguments) {
   PERI_TRY(file_uses(command, arguments).check(arguments.has("--force")));
+  if (arguments.has("--quiet") && arguments.has("--verbose"))
+    return usage("--quiet and --verbose exclude each other").advise("give one of the two");
+  PERI_TRY(keep_log(arguments.has("--verbose"), arguments.get("--log"), command.name));
   Result<Outcome> outcome = contained([&] { return command.run(arguments); });
   if (!outcome.ok() && outcome.error().file.empty() && outcome.error().kind != ErrorKind::kUsage &&
       command.max_positional == 1 && !arguments.positional.empty())

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/clock.hpp"
+#include "base/plural.hpp"
 #include "build/proof.hpp"
 
 namespace peri::cli {
@@ -98,22 +99,21 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
   if (done.measured > 0)
     page.line("predicted  %.3f ms a run%s with %d thread%s", c.predicted_ms, sizes_of(c.program).c_str(),
               made.options.tune.threads, made.options.tune.threads == 1 ? "" : "s");
-  page.line("tried      %lld candidates of %lld problems, %lld timed now, %zu rejected",
-            static_cast<long long>(t.candidates), static_cast<long long>(t.problems),
-            static_cast<long long>(t.measured), rejected.size());
+  page.line("tried      %s of %s, %lld timed now, %zu rejected", counted(t.candidates, "candidate").c_str(),
+            counted(t.problems, "problem").c_str(), static_cast<long long>(t.measured), rejected.size());
   for (size_t k = 0; k < rejected.size() && k < kShown; ++k)
     page.line("           '%s': %s: %s", rejected[k].step.c_str(), rejected[k].candidate.c_str(),
               rejected[k].why.c_str());
   if (rejected.size() > kShown)
     page.line("           and %zu more: peri explain %s --full", rejected.size() - kShown, engine.c_str());
   if (const double worst = worst_error(made); worst >= 0) {
-    page.line("errors     at most %.3g of their bound, %lld of %lld steps verified alone", worst,
-              static_cast<long long>(done.verified), static_cast<long long>(done.steps));
+    page.line("errors     at most %.3g of their bound, %lld of %s verified alone", worst,
+              static_cast<long long>(done.verified), counted(done.steps, "step").c_str());
     w.field("worst_error_over_bound", worst);
   }
   if (done.earlier > 0)
-    page.line("cache      %lld steps as an earlier build found them, the first %s; --no-cache finds them anew",
-              static_cast<long long>(done.earlier),
+    page.line("cache      %s as an earlier build found them, the first %s; --no-cache finds them anew",
+              counted(done.earlier, "step").c_str(),
               done.oldest ? age_text(wall_seconds() - done.oldest).c_str() : "some time ago");
   w.field("proof", build::proof_path(engine)).field("candidates", t.candidates).field("timed_now", t.measured);
   w.field("steps_verified", done.verified).field("steps_measured", done.measured);

@@ -26,6 +26,16 @@ Result<Tensor> read_tensor(const std::string& file) {
 }
 }  // namespace
 
+std::vector<compile::InputShape> input_shapes(const Arguments& arguments) {
+  std::vector<compile::InputShape> out;
+  for (const std::string& item : arguments.all("--input")) {
+    const size_t eq = item.find('=');
+    if (eq == std::string::npos || item.substr(eq + 1).starts_with("random:")) continue;
+    if (const auto t = read_tensor(item.substr(eq + 1)); t.ok()) out.push_back({item.substr(0, eq), t->dims()});
+  }
+  return out;
+}
+
 Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::Program& program,
                                         std::optional<uint64_t> fill_seed) {
   std::map<std::string, std::string> given;
@@ -118,11 +128,11 @@ Status write_outputs(const std::string& dir, const plan::Program& program, std::
   w.begin_object();
   for (size_t k = 0; k < outputs.size(); ++k) {
     const std::string file = output_file(program.outputs[k]);
-    PERI_TRY(write_npy(dir + "/" + file, outputs[k]));
+    PERI_TRY(write_npy(behind_links(dir + "/" + file), outputs[k]));
     w.field(program.outputs[k].name, file);
   }
   w.end_object();
-  return write_file_atomic(dir + std::string(kIndex), w.take() + "\n");
+  return write_named_file(dir + std::string(kIndex), w.take() + "\n");
 }
 
 }  // namespace peri::cli

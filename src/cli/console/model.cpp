@@ -10,31 +10,32 @@
 
 namespace peri::cli {
 
-std::vector<Flag> build_flags(std::vector<Flag> more) {
-  std::vector<Flag> flags = {
+std::vector<Flag> build_flags(std::vector<Flag> first, const std::vector<Flag>& last) {
+  std::vector<Flag> flags = std::move(first);
+  const Flag ours[] = {
       {"--dims", "", "NAME=N,...", "values of named dimensions: a name, INPUT.AXIS, batch or sequence", true},
       {"--shapes", "", "NAME:AxBxC", "the shape of an input, e.g. image:8x3x224x224", true},
-      {"--opt-shapes", "", "NAME:AxBxC", "the same: the shape to tune for", true},
+      {"--dtype", "", "f32|f16|bf16", "of the weights, on a GPU of values too (default: the model's own)"},
+      {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
+      {"--backend", "", "auto|cpu|cuda", "what the engine runs on (auto: cpu)"},
+      {"--device", "", "KIND:N", "which one of several devices, e.g. cuda:1 (default: the first)"},
+      {"--budget", "", "SECONDS", "tune for so long, then take the best so far (default: until all is tried)"},
+      {"--no-tune", "", "", "take each kernel's first offer, without measuring"},
+      {"--retune", "", "", "verify and time every candidate again, and replace what the timing cache knows"},
+      {"--no-verify", "", "", "do not check candidates against the reference (the proof says so)"},
+      {"--no-cache", "", "", "neither read nor write the timing cache (see peri cache)"},
+      {"--opt-shapes", "", "NAME:AxBxC", "as --shapes: the shape to tune for", true},
       {"--min-shapes", "", "NAME:AxBxC", "the smallest shape: every kernel chosen must take it", true},
       {"--max-shapes", "", "NAME:AxBxC", "the largest shape: every kernel chosen must take it", true},
-      {"--dtype", "", "NAME", "f32, f16 or bf16: of the weights, on a GPU of values too; else the model's own"},
-      {"--io-dtype", "", "NAME", "f32, f16 or bf16: of inputs and outputs; else the model's own"},
-      {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
-      {"--backend", "", "NAME", "auto, cpu or cuda (auto: cpu)"},
-      {"--device", "", "KIND:N", "which one of several devices, e.g. cuda:1 (default: the first)"},
       {"--strict-placement", "", "", "refuse a model of which the host would have to run steps beside the device"},
+      {"--io-dtype", "", "f32|f16|bf16", "of inputs and outputs (default: the model's own)"},
       {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, cublaslt, reference"},
+      {"--settings", "", "N", "settings of a kernel's tunables to try beside what it derives (default: 0)"},
       {"--disable-pass", "", "NAME", "leave a pass out", true},
       {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it"},
-      {"--budget", "", "SECONDS", "tune for so long, then take the best so far (default: until all is tried)"},
-      {"--settings", "", "N", "settings of a kernel's tunables to try beside what it derives (default: 0)"},
-      {"--no-tune", "", "", "take each kernel's first offer, without measuring"},
-      {"--no-verify", "", "", "do not check candidates against the reference (the proof says so)"},
   };
-  flags.push_back({"--no-cache", "", "", "neither read nor write the timing cache (see peri cache)"});
-  flags.push_back(
-      {"--retune", "", "", "verify and time every candidate again, and replace what the timing cache knows"});
-  for (Flag& f : more) flags.push_back(f);
+  flags.insert(flags.end(), std::begin(ours), std::end(ours));
+  flags.insert(flags.end(), last.begin(), last.end());
   return flags;
 }
 
@@ -90,9 +91,22 @@ Status add_shape(std::string_view flag, const std::string& item, Sizes* out) {
   return add(flag, axis + std::to_string(axes), compile::kShapeEnds, out);
 }
 
+// "a:2x3,b:4" holds two; a comma may also belong to a name.
+Status add_shapes(std::string_view flag, const std::string& list, Sizes* out) {
+  size_t from = 0;
+  for (size_t comma = list.find(','); comma != std::string::npos; comma = list.find(',', comma + 1)) {
+    const std::string one = list.substr(from, comma - from);
+    const size_t colon = one.rfind(':');
+    if (colon == std::string::npos || one.find_first_not_of("0123456789x", colon + 1) != std::string::npos) continue;
+    PERI_TRY(add_shape(flag, one, out));
+    from = comma + 1;
+  }
+  return add_shape(flag, list.substr(from), out);
+}
+
 Result<Sizes> given_shapes(const Arguments& arguments, std::string_view flag) {
   Sizes out;
-  for (const std::string& item : arguments.all(flag)) PERI_TRY(add_shape(flag, item, &out));
+  for (const std::string& item : arguments.all(flag)) PERI_TRY(add_shapes(flag, item, &out));
   return out;
 }
 
@@ -100,7 +114,7 @@ Result<Sizes> given_dims(const Arguments& arguments) {
   Sizes out;
   for (const std::string& list : arguments.all("--dims")) PERI_TRY(add_dims(list, &out));
   for (const char* flag : {"--shapes", "--opt-shapes"})
-    for (const std::string& item : arguments.all(flag)) PERI_TRY(add_shape(flag, item, &out));
+    for (const std::string& item : arguments.all(flag)) PERI_TRY(add_shapes(flag, item, &out));
   return out;
 }
 }  // namespace
@@ -131,6 +145,7 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   r.dtype = arguments.get("--dtype");
   r.io_dtype = arguments.get("--io-dtype");
   PERI_ASSIGN(r.dims, given_dims(arguments));
+  if (!build::is_engine(model)) r.at_hand = input_shapes(arguments);
   PERI_ASSIGN(r.min_dims, given_shapes(arguments, "--min-shapes"));
   PERI_ASSIGN(r.max_dims, given_shapes(arguments, "--max-shapes"));
   r.disabled_passes = arguments.all("--disable-pass");

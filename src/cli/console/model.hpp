@@ -12,9 +12,9 @@
 
 namespace peri::cli {
 
-// Flags every command that may build takes: --dims, --shapes, --threads, --backend, --provider, --disable-pass,
-// --no-tune, ...
-std::vector<Flag> build_flags(std::vector<Flag> more = {});
+// Flags every command that may build takes: --dims, --shapes, --dtype, --threads, --no-tune, ... `first` stand before
+// them in help, `last` behind.
+std::vector<Flag> build_flags(std::vector<Flag> first = {}, const std::vector<Flag>& last = {});
 // What the flags ask of a build of `model`.
 Result<build::Request> build_request(const Arguments& arguments, const std::string& model, Progress* progress);
 Result<int> thread_count(const Arguments& arguments);
@@ -42,6 +42,8 @@ bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBin
 // `fill_seed` is set, with dims from `dims`.
 Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::Program& program,
                                         std::optional<uint64_t> fill_seed);
+// Shapes of the files that --input names; one that cannot be read says so when it is.
+std::vector<compile::InputShape> input_shapes(const Arguments& arguments);
 // Concrete values for every dimension of the program's inputs from --dims/--shapes, else what it was tuned for.
 Result<DimBinding> program_dims(const Arguments& arguments, const plan::Program& program);
 

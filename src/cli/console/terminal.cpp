@@ -10,8 +10,10 @@
 #include <cstdio>
 
 #include "base/clock.hpp"
+#include "base/file_uses.hpp"
 #include "base/result.hpp"
 #include "base/utf8.hpp"
+#include "base/version.hpp"
 
 namespace peri::cli {
 
@@ -82,7 +84,36 @@ std::string help_row(const std::string& left, std::string_view text, size_t inde
   return out + "\n";
 }
 
-void say(std::string_view line) { std::fprintf(stderr, "%s\n", printable(line).c_str()); }
+namespace {
+bool g_verbose = false;
+Fd g_log;
+int64_t g_log_begun_ns = 0;
+
+std::string timed(std::string_view line) {
+  return format("%9.3f s  ", seconds_since(g_log_begun_ns)) + printable(line);
+}
+void to_file(std::string_view line) {
+  if (g_log.valid()) (void)append(g_log, timed(line) + "\n");  // a full disk stops no build
+}
+}  // namespace
+
+Status keep_log(bool verbose, const std::string& path, std::string_view command) {
+  g_verbose = verbose;
+  g_log_begun_ns = now_ns();
+  if (path.empty()) return Ok{};
+  PERI_ASSIGN(g_log, begin_named_file(path));
+  return append(g_log, "peri " + std::string(version()) + ": " + std::string(command) + "\n");
+}
+
+void log_line(std::string_view line) {
+  if (g_verbose) std::fprintf(stderr, "%s\n", timed(line).c_str());
+  to_file(line);
+}
+
+void say(std::string_view line) {
+  std::fprintf(stderr, "%s\n", printable(line).c_str());
+  to_file(line);
+}
 
 Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(2) == 1), start_ns_(now_ns()) {
   last_ns_ = start_ns_ - kPlainLineEveryNs + kFirstPlainLineNs;
@@ -90,7 +121,8 @@ Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(2) == 1), start
 Progress::~Progress() { clear(); }
 
 void Progress::show(size_t done, size_t total, const std::string& what) {
-  if (quiet_) return;
+  if (g_verbose || g_log.valid()) log_line((total ? format("[%zu/%zu] ", done, total) : "") + what);
+  if (quiet_ || g_verbose) return;
   std::string left;
   const double spent = seconds_since(start_ns_);
   if (total && done >= 3 && spent > 1)
@@ -103,7 +135,7 @@ void Progress::show(size_t done, size_t total, const std::string& what) {
     std::fflush(stderr);
     drawn_ = true;
   } else if (now_ns() - last_ns_ >= kPlainLineEveryNs) {
-    say(count + what);
+    std::fprintf(stderr, "%s\n", printable(count + what).c_str());
     last_ns_ = now_ns();
   }
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.hpp"
+
 namespace peri::cli {
 
 // The start of a line of UTF-8 that fits into so many columns, the last of them left free: a terminal that wraps a line
@@ -19,6 +21,11 @@ std::string help_row(const std::string& left, std::string_view text, size_t inde
 
 // A line on standard error, as printable() has it.
 void say(std::string_view line);
+
+// From now on each line of the work is told with the seconds since the start: on standard error where `verbose` says
+// so, and in the file `path`, which is made anew, with what say() says; "": no file. Errors: kIo.
+Status keep_log(bool verbose, const std::string& path, std::string_view command);
+void log_line(std::string_view line);
 
 class Progress {
  public:

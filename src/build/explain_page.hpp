@@ -1,0 +1,15 @@
+// An explanation as one page of HTML that needs nothing else: no script, no file, no network.
+#pragma once
+
+#include "base/file_uses.hpp"
+#include "build/explain.hpp"
+
+namespace peri::build {
+
+extern const FileKind kPageFile;
+
+// Bars of the steps against their floors, groups of equal problems, totals by operator and by kernel, why each choice,
+// memory, notes. `path`: what is explained, for its title. All names are escaped.
+std::string explanation_page(const std::string& path, const Json& proof, const Explanation& explanation);
+
+}  // namespace peri::build

@@ -1,0 +1,108 @@
+// Read from the proof's members; nothing is measured here.
+#include "build/explain_why.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "base/json.hpp"
+
+namespace peri::build {
+
+namespace {
+constexpr size_t kMostMembers = 6;
+
+tune::Evidence evidence_of(const Json& object) {
+  const Json* e = object.find("evidence");
+  auto known = e ? tune::read_evidence(*e) : Result<tune::Evidence>(tune::Evidence());
+  return known.ok() ? std::move(known).value() : tune::Evidence();
+}
+
+std::string chosen_text(const Json& step, const Why& why, const std::string& next, double next_ms) {
+  const tune::Evidence own = evidence_of(step);
+  if (proof_word(step, "chosen") == "reference") return "no kernel takes it: it runs on the slow reference";
+  if (proof_word(step, "key").empty()) return "a copy between devices or layouts";
+  const size_t right = why.slower.size() + 1;
+  std::string out;
+  if (right == 1)
+    out = "the only candidate";
+  else if (!own.timed())
+    out = format("first of %zu candidates; not measured", right);
+  else if (next_ms > own.time_ms)
+    out = format("fastest of %zu: %.0f %% ahead of %s", right, 100 * (next_ms / own.time_ms - 1), next.c_str());
+  else if (next_ms > 0)
+    out = format("of %zu candidates, with the layouts around it: alone %s is faster", right, next.c_str());
+  else
+    out = format("of %zu candidates the only one that was timed", right);
+  if (!why.rejected.empty()) out += format("; %zu rejected", why.rejected.size());
+  return out;
+}
+}  // namespace
+
+Why why_of(const Json& step) {
+  Why why;
+  std::string next;
+  double next_ms = 0;
+  for (const Json& o : proof_items(step, "others")) {
+    const tune::Evidence e = evidence_of(o);
+    const std::string id = proof_word(o, "id");
+    if (!e.right()) {
+      why.rejected.push_back(id + ": rejected: " + e.rejected);
+      continue;
+    }
+    why.slower.push_back(id + ": " + (e.timed() ? format("%.4f ms", e.time_ms) : "not measured"));
+    if (e.timed() && (next_ms == 0 || e.time_ms < next_ms)) {
+      next = id;
+      next_ms = e.time_ms;
+    }
+  }
+  for (const Json& o : proof_items(step, "refusals"))
+    why.refused.push_back(proof_word(o, "kernel") + ": " + proof_word(o, "reason"));
+  why.chosen = chosen_text(step, why, next, next_ms);
+  return why;
+}
+
+namespace {
+// "conv" of "conv x=f32[...] ..."; of a graph its first operator.
+std::string operator_of(const Json& step) {
+  const std::string problem = proof_word(step, "problem");
+  if (problem.empty()) return "copy";
+  std::string_view text = problem;
+  if (const size_t call = text.find(" = "); text.find('{') < call && call != std::string_view::npos)
+    text.remove_prefix(call + 3);
+  size_t end = 0;
+  while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+  return end > 0 ? std::string(text.substr(0, end)) : problem.substr(0, 40);
+}
+
+std::string kernel_of(const Json& step) {
+  const std::string chosen = proof_word(step, "chosen");
+  return chosen.substr(0, chosen.find('@'));
+}
+}  // namespace
+
+std::vector<Total> totals_of(const Explanation& e, Grouping by) {
+  std::map<std::string, Total> sums;
+  for (const ExplainedStep& r : e.steps) {
+    const std::string name = by == Grouping::kProblem    ? proof_word(*r.step, "problem")
+                             : by == Grouping::kOperator ? operator_of(*r.step)
+                                                         : kernel_of(*r.step);
+    if (name.empty()) continue;
+    Total& t = sums[name];
+    t.name = name;
+    if (static_cast<size_t>(t.steps) < kMostMembers)
+      t.members += (t.steps ? ", " : "") + proof_word(*r.step, "name");
+    else if (static_cast<size_t>(t.steps) == kMostMembers)
+      t.members += ", ...";
+    t.steps += 1;
+    t.ms += r.evidence.timed() ? r.evidence.time_ms : 0;
+    t.floor += r.floor;
+  }
+  std::vector<Total> out;
+  for (auto& [name, t] : sums)
+    if (by != Grouping::kProblem || t.steps > 1) out.push_back(std::move(t));
+  std::stable_sort(out.begin(), out.end(), [](const Total& a, const Total& b) { return a.ms > b.ms; });
+  return out;
+}
+
+}  // namespace peri::build

@@ -1,0 +1,14 @@
+// A histogram for a terminal: how samples lie, in lines of plain characters that fit into 60 columns.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace peri::cli {
+
+// One line for each of at most ten ranges of time from the least sample to the 99th percentile, and one for what lies
+// beyond; none for fewer samples than ranges would tell apart.
+std::vector<std::string> histogram(std::span<const double> samples_ms);
+
+}  // namespace peri::cli

@@ -1,0 +1,23 @@
+// Words as people type them who come from other programs: --warmUp, --saveEngine, --onnx, --fp16. They mean flags of
+// ours.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/entry.hpp"
+
+namespace peri::cli {
+
+// A word of the command line by our own spelling. A flag that stands for another with a value comes with it.
+struct Spelt {
+  std::string word;
+  std::optional<std::string> value;
+  bool positional = false;  // the flag's value is the model or engine itself
+};
+Spelt our_spelling(const Command& command, const std::string& word);
+
+// The words of `list`, which spaces part.
+std::vector<std::string_view> words_in(std::string_view list);
+
+}  // namespace peri::cli

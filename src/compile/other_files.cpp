@@ -1,0 +1,52 @@
+// The beginnings of files. That of an ONNX file is a protobuf tag, which none of these is.
+#include "compile/other_files.hpp"
+
+#include "base/file.hpp"
+
+namespace peri::compile {
+
+namespace {
+constexpr size_t kHead = 200;
+
+// "bench" of {"command":"bench",...}; empty: it is no result of a command.
+std::string command_of(std::string_view head) {
+  constexpr std::string_view kBegin = "{\"command\":\"";
+  if (!head.starts_with(kBegin)) return "";
+  head.remove_prefix(kBegin.size());
+  return std::string(head.substr(0, head.find('"')));
+}
+
+Error no_model(const std::string& found) {
+  return invalid("not a model").expecting("an ONNX file, a Hugging Face folder or an engine").but_found(found);
+}
+
+Error json_file(std::string_view head) {
+  if (const std::string command = command_of(head); !command.empty()) {
+    Error e = no_model("the result of a peri " + command);
+    return command == "bench" ? std::move(e).advise("peri compare reads it: peri compare BEFORE.json AFTER.json")
+                              : std::move(e).advise("give the model itself");
+  }
+  if (head.starts_with("{\n \"form"))
+    return no_model("the proof of an engine").advise("peri explain ENGINE --proof FILE reads it");
+  if (head.starts_with("{\n \"peri_lock\""))
+    return no_model("a lock file").advise("peri build MODEL -o ENGINE --locked FILE takes it");
+  return no_model("a JSON file").advise("of a Hugging Face model give the folder");
+}
+}  // namespace
+
+std::optional<Error> other_file(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  if (!file.ok()) return std::nullopt;
+  const std::string_view head = file->text().substr(0, kHead);
+  const auto told = [&](Error e) { return std::optional<Error>(std::move(e).in_file(path)); };
+  if (head.starts_with('{')) return told(json_file(head));
+  if (head.starts_with("\x93NUMPY"))
+    return told(no_model("a NumPy array").advise("it can be an input: peri run MODEL --input NAME=FILE.npy"));
+  if (head.starts_with("version https://git-lfs"))
+    return told(no_model("a pointer to a file of Git LFS").advise("fetch the file itself: git lfs pull"));
+  if (head.starts_with("<!DOCTYPE") || head.starts_with("<html"))
+    return told(no_model("a web page").advise("download the file again: the server sent a page in its place"));
+  return std::nullopt;
+}
+
+}  // namespace peri::compile

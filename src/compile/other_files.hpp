@@ -1,0 +1,16 @@
+// Files that are no model though they stand where one is expected: told by what is in them, with the command that takes
+// them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace peri::compile {
+
+// An error (kInvalid, naming the file) where it is JSON, a NumPy array, a pointer to a large file, a web page; none for
+// what may be a model, or cannot be read.
+std::optional<Error> other_file(const std::string& path);
+
+}  // namespace peri::compile

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Words that people bring from other programs do what they mean there; help, completion, logs and pictures fit a terminal."""
+import json
+import re
+
+from typed import DIGITS, Typed, main
+
+
+class Conventions(Typed):
+    quick = ("--no-tune", "--no-cache", "--no-verify")
+
+    def test_words_of_trtexec(self):
+        self.ends(0, "build", f"--onnx={DIGITS}", "--saveEngine=a.engine", "--fp16", "--optShapes=image:2x1x8x8", *self.quick, "--quiet")
+        proof = json.loads((self.folder / "a.engine.proof").read_text())
+        self.assertEqual(proof["tuned_for"], {"batch": 2})
+        self.ends(0, "build", "--onnx", DIGITS, "--saveEngine", "b.engine", "--dtype", "f16", "--shapes", "image:2x1x8x8", *self.quick, "--quiet")
+        self.assertEqual((self.folder / "a.engine").read_bytes(), (self.folder / "b.engine").read_bytes())
+        self.ends(0, "bench", "--loadEngine=a.engine", "--duration=0.05", "--warmUp=1", "--shapes=image:3x1x8x8", "--tolerance", "1e6", "--json", "b.json")
+        self.assertEqual(json.loads((self.folder / "b.json").read_text())["dims"], {"batch": 3})
+        self.ends(0, "build", DIGITS, "-o", "c.engine", "--minShapes=image:1x1x8x8", "--maxShapes=image:4x1x8x8", *self.quick, "--quiet")
+        self.assertIn("takes MODEL", self.ends(2, "build", DIGITS, "--onnx", DIGITS))
+        self.assertIn("takes no value", self.ends(2, "build", DIGITS, "--fp16=1"))
+        for name in ("fp16", "float16", "half"):
+            self.ends(0, "build", DIGITS, "-o", "d.engine", "--dtype", name, "--dims", "batch=2", *self.quick, "--quiet")
+            self.assertEqual((self.folder / "a.engine").read_bytes(), (self.folder / "d.engine").read_bytes())
+        for name in ("float32", "fp32", "bfloat16"):
+            self.ends(0, "build", DIGITS, "-o", "e.engine", "--dtype", name, *self.quick, "--quiet")
+        self.assertIn("expected f32, f16 or bf16", self.ends(2, "build", DIGITS, "-o", "e.engine", "--dtype", "int8"))
+
+    def test_an_engine_gets_the_name_of_its_model(self):
+        self.ends(0, "build", DIGITS, *self.quick, "--quiet")
+        self.assertTrue((self.folder / "digits_cnn.engine").exists())
+        self.ends(0, "run", "digits_cnn.engine", "-i", "image=random:1", "--quiet")
+        (self.folder / "digits_cnn.engine").unlink()
+        self.assertIn("one file", self.ends(2, "build", DIGITS, "--json", "digits_cnn.engine", *self.quick))
+        (self.folder / "digits_cnn.engine").write_text("a letter")
+        self.assertIn("--force", self.ends(1, "build", DIGITS, *self.quick))
+
+    def test_help_in_all_its_ways(self):
+        for words in (("-V",), ("--version",), ("version",)):
+            self.assertRegex(self.peri(*words).stdout.decode(), r"^peri \d")
+        overview = self.peri("--help").stdout.decode()
+        for command in re.findall(r"^  ([a-z]+)  ", overview, re.M):
+            text = self.peri("help", command).stdout.decode()
+            self.assertEqual(text, self.peri(command, "-h").stdout.decode())
+            self.assertTrue(text.startswith(f"usage: peri {command}"), text[:80])
+        self.assertIn("did you mean 'build'?", self.ends(2, "help", "bulid"))
+        for text in (overview, *(self.peri("help", c).stdout.decode() for c in re.findall(r"^  ([a-z]+)  ", overview, re.M))):
+            for line in text.split("\n"):
+                self.assertLessEqual(len(line), 100, line)
+        for command, three in (("bench", ["--seconds", "--repeat", "--layers"]), ("run", ["--input", "--text", "--top-k"]), ("build", ["--output", "--dims", "--shapes"])):
+            flags = re.findall(r"^  (?:    |-\w, )(--[\w-]+)", self.peri("help", command).stdout.decode(), re.M)
+            self.assertEqual(flags[:3], three)
+
+    def test_a_log(self):
+        r = self.peri("build", DIGITS, "-o", "a.engine", "--no-cache", "--log", "a.log", "-v")
+        self.assertEqual(r.returncode, 0)
+        log = (self.folder / "a.log").read_text().split("\n")
+        self.assertTrue(log[0].startswith("peri ") and log[0].endswith(": build"), log[0])
+        timed = [line for line in log[1:] if line]
+        for line in timed:
+            self.assertRegex(line, r"^ +\d+\.\d{3} s  ")
+        self.assertGreater(len(timed), 5)
+        self.assertIn("PASSED build", timed[-1])
+        said = r.stderr.decode()
+        self.assertIn(" s  [", said)
+        self.assertNotIn("\r", said)
+        self.assertIn("exclude each other", self.ends(2, "build", DIGITS, "-o", "a.engine", "-v", "-q"))
+        (self.folder / "letter").write_text("dear reader")
+        self.assertIn("--force", self.ends(1, "inspect", DIGITS, "--log", "letter"))
+
+    def test_a_histogram_fits_into_sixty_columns(self):
+        self.ends(0, "build", DIGITS, "-o", "a.engine", *self.quick, "--quiet")
+        r = self.peri("bench", "a.engine", "--seconds", "0.2", "--tolerance", "1e6", "--json", "b.json")
+        lines = [line for line in r.stdout.decode().split("\n") if re.match(r"^ *[\d.e+-]+ ms[ +] +\d+", line)]
+        self.assertIn(len(lines), (10, 11))
+        self.assertEqual(sum(int(re.search(r"ms[ +] +(\d+)", line)[1]) for line in lines), len(json.loads((self.folder / "b.json").read_text())["samples"]))
+        for line in lines:
+            self.assertLessEqual(len(line), 60)
+            self.assertTrue(line.isascii() and line.isprintable(), line)
+
+    def test_plurals(self):
+        r = self.peri("build", self.model("m.onnx"), "-o", "m.engine", "--no-cache", "--threads", "1")
+        for text in (r.stdout.decode(), r.stderr.decode(), self.peri("explain", "m.engine").stderr.decode(), self.peri("inspect", "m.engine").stdout.decode(),
+                     self.peri("inspect", "m.onnx").stdout.decode()):
+            self.assertIsNone(re.search(r"(?<![\d.])1 (steps|candidates|problems|nodes|threads|sizes|samples|processes|weights|kernels|inputs)\b", text), text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Sizes nobody stated follow from the inputs at hand, else from the weights; those that were stated are not touched."""
+import json
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from typed import Typed, main
+
+
+class Sizes(Typed):
+    def save(self, name, op, shape, weights, outputs=("y",), **attributes):
+        """One node over an input of named sizes."""
+        value = helper.make_tensor_value_info
+        nodes = [helper.make_node(op, ["x", *weights], outputs, name="node", **attributes)]
+        graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, shape)], [value(y, TensorProto.FLOAT, None) for y in outputs],
+                                  [numpy_helper.from_array(numpy.asarray(w), n) for n, w in weights.items()])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / name)
+        return name
+
+    def tuned(self, *words):
+        self.ends(0, "build", *words, "-o", "a.engine", "--no-tune", "--no-cache", "--quiet")
+        return {s["name"]: s["size"] for s in self.sizes()}
+
+    def sizes(self):
+        proof = json.loads((self.folder / "a.engine.proof").read_text())
+        return [{"name": n, "size": v} for n, v in proof["tuned_for"].items()]
+
+    def test_weights_decide(self):
+        w = lambda *shape: numpy.full(shape, 0.25, numpy.float32)
+        image = ["n", "c", "h", "w"]
+        cases = [
+            (self.save("conv.onnx", "Conv", image, {"w": w(8, 3, 3, 3)}), {"c": 3}),
+            (self.save("groups.onnx", "Conv", image, {"w": w(8, 2, 3, 3)}, group=4), {"c": 8}),
+            (self.save("norm.onnx", "BatchNormalization", image, {k: w(5) for k in ("s", "b", "m", "v")}), {"c": 5}),
+            (self.save("matmul.onnx", "MatMul", ["n", "k"], {"w": w(37, 4)}), {"k": 37}),
+            (self.save("gemm.onnx", "Gemm", ["n", "k"], {"w": w(4, 19)}, transB=1), {"k": 19}),
+            (self.save("layer.onnx", "LayerNormalization", ["n", "s", "k"], {"s": w(48), "b": w(48)}), {"k": 48}),
+            (self.save("add.onnx", "Add", ["n", "k"], {"b": w(300)}), {"k": 300}),
+            (self.save("flat.onnx", "Reshape", ["a", "b", "c"], {"s": numpy.array([2, 3, 4])}), None),
+            (self.save("depth.onnx", "DepthToSpace", image, {}, blocksize=3), None),
+            (self.save("split.onnx", "Split", ["n", "k"], {"s": numpy.array([3, 4])}, ("y", "z"), axis=1), {"k": 7}),
+        ]
+        for model, wanted in cases:
+            with self.subTest(model=model):
+                have = self.tuned(model)
+                for name, size in (wanted or {}).items():
+                    self.assertEqual(have[name], size)
+                if model == "flat.onnx":
+                    self.assertEqual(have["a"] * have["b"] * have["c"], 24)
+                if model == "depth.onnx":
+                    self.assertEqual(have["c"] % 9, 0)
+                self.ends(0, "run", "a.engine", "-i", "x=random:1", "--quiet")
+
+    def test_what_was_stated_stays_or_is_refused(self):
+        model = self.save("conv.onnx", "Conv", ["n", "c", "h", "w"], {"w": numpy.full((8, 3, 3, 3), 0.25, numpy.float32)})
+        have = self.tuned(model, "--dims", "h=20,w=24")
+        self.assertEqual(have, {"n": 1, "c": 3, "h": 20, "w": 24})
+        self.assertIn("expected 3 channels", self.ends(2, "build", model, "-o", "a.engine", "--no-tune", "--dims", "c=4", "--quiet"))
+
+    def test_inputs_at_hand_decide(self):
+        model = self.save("relu.onnx", "Relu", ["n", "k"], {})
+        numpy.save(self.folder / "x.npy", numpy.ones((6, 10), numpy.float32))
+        for command in ("run", "verify", "bench"):
+            more = ("--seconds", "0.01", "--tolerance", "1e6") if command == "bench" else ()
+            r = self.peri(command, model, "-i", "x=x.npy", "--no-tune", "--no-cache", *more)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertNotIn(b"tuned for", r.stderr)
+        r = self.peri("run", model, "-i", "x=x.npy", "--dims", "k=5", "--no-tune", "--no-cache")
+        self.assertIn(b"tuned for k=5,n=6, run at k=10,n=6", r.stderr)
+
+    def test_a_suite_is_built_for_its_inputs(self):
+        case = self.folder / "suite/reshape/test_data_set_0"
+        case.mkdir(parents=True)
+        self.save("suite/reshape/model.onnx", "Reshape", ["a", "b"], {"s": numpy.array([5, 7, 11])})
+        x = numpy.arange(385, dtype=numpy.float32)
+        for name, array in (("input_0", x.reshape(77, 5)), ("output_0", x.reshape(5, 7, 11))):
+            (case / f"{name}.pb").write_bytes(numpy_helper.from_array(array, name[0] + "_").SerializeToString())
+        self.assertIn("1 passed", self.ends(0, "verify", "--suite", "suite"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""What is typed wrong is told by its name with what would have been right: variables, files of another kind, measurements."""
+import json
+import os
+
+import numpy
+
+from typed import DIGITS, Typed, main
+
+
+class Words(Typed):
+    def test_a_variable_with_a_value_it_cannot_have(self):
+        (self.folder / "text").write_text("no program")
+        for name, value, takes in (("PERI_PACKED_CACHE_MIB", "many", "a whole number of MiB"), ("PERI_PACKED_CACHE_MIB", "12x", "a whole number"),
+                                   ("PERI_PACKED_CACHE_MIB", "-1", "a whole number"), ("PERI_EVERY_SPLIT", "yes", "0 or 1"),
+                                   ("PERI_WORKER", "/none/peri", "the path of a program"), ("PERI_WORKER", "text", "the path of a program"),
+                                   ("PERI_PYTHON", "./text", "a program"), ("PERI_CUDA_PATH", "/none:/tmp", "folders")):
+            with self.subTest(name=name, value=value):
+                self.environment[name] = value
+                said = self.ends(2, "cache", "path")
+                del self.environment[name]
+                self.assertIn(name, said)
+                self.assertIn(f"expected {takes}", said)
+                self.assertIn(f"found '{value}'", said)
+        self.environment["PERI_CASHE"] = "x"
+        self.assertIn("did you mean PERI_CACHE?", self.ends(2, "cache", "path"))
+        del self.environment["PERI_CASHE"]
+        for name, value in (("PERI_PACKED_CACHE_MIB", "0"), ("PERI_EVERY_SPLIT", ""), ("PERI_WORKER", ""), ("PERI_CUDA_PATH", "/tmp:")):
+            self.environment[name] = value
+            self.ends(0, "cache", "path")
+
+    def test_a_file_of_another_kind_in_place_of_a_model(self):
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--lock", "a.lock", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        self.ends(0, "bench", "a.engine", "--seconds", "0.01", "--tolerance", "1e6", "--json", "b.json", "--quiet")
+        numpy.save(self.folder / "x.npy", numpy.zeros(3, numpy.float32))
+        (self.folder / "config.json").write_text('{"a": 1}')
+        (self.folder / "page.onnx").write_text("<!DOCTYPE html><html></html>")
+        (self.folder / "lfs.onnx").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+        for file, found in (("b.json", "the result of a peri bench"), ("a.engine.proof", "the proof of an engine"), ("a.lock", "a lock file"),
+                            ("x.npy", "a NumPy array"), ("config.json", "a JSON file"), ("page.onnx", "a web page"), ("lfs.onnx", "Git LFS")):
+            for command in ("explain", "inspect", "verify", "bench", "run"):
+                with self.subTest(file=file, command=command):
+                    said = self.ends(1, command, file)
+                    self.assertIn(file, said)
+                    self.assertIn("not a model", said)
+                    self.assertIn(found, said)
+        self.ends(0, "inspect", "a.engine", "--json", "i.json", "--quiet")
+        self.assertIn("that of a peri inspect", self.ends(1, "compare", "b.json", "i.json"))
+
+    def test_another_engines_proof_is_said_to_be_that(self):
+        for name, batch in (("a", 1), ("b", 2)):
+            self.ends(0, "build", DIGITS, "-o", f"{name}.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet", "--dims", f"batch={batch}")
+        self.assertIn("another engine's", self.ends(0, "explain", "a.engine", "--proof", "b.engine.proof"))
+        self.assertNotIn("another engine's", self.ends(0, "explain", "a.engine", "--proof", "a.engine.proof"))
+
+    def test_every_element_stands_in_the_object_too(self):
+        model = self.model("m.onnx", op="Log")
+        numpy.save(self.folder / "x.npy", numpy.array([[1, 0, -1, 2]], numpy.float32))
+        r = self.peri("run", model, "-i", "x=x.npy", "--print", "--json", "-", "--no-tune", "--no-cache", "--quiet")
+        values = json.loads(r.stdout)["answers"]["y"]["values"]
+        self.assertEqual(values[:3], [1, "-Infinity", "NaN"])
+        self.assertAlmostEqual(values[3], 1.6931471, 5)
+        r = self.peri("run", model, "-i", "x=x.npy", "--json", "-", "--no-tune", "--no-cache", "--quiet")
+        self.assertNotIn("values", json.loads(r.stdout)["answers"]["y"])
+
+    def test_fresh_processes_get_the_flags_of_the_first(self):
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        numpy.save(self.folder / "x.npy", numpy.zeros((1, 1, 8, 8), numpy.float64))
+        quick = ("--seconds", "0.01", "--tolerance", "1e6", "--repeat", "2")
+        self.ends(0, "bench", "a.engine", "-i", "image=x.npy", "--cast", *quick)
+        (self.folder / "spy").write_text('#!/bin/sh\necho "$@" >said\n')
+        os.chmod(self.folder / "spy", 0o755)
+        self.environment["PERI_WORKER"] = str(self.folder / "spy")
+        del self.environment["PERI_WORKER"]
+        self.ends(0, "build", DIGITS, "-o", "n.engine", "--backend", "null", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        self.environment["PERI_WORKER"] = str(self.folder / "spy")
+        self.peri("bench", "n.engine", "-i", "image=x.npy", "--cast", "--threads", "1", "--device", "null:0", *quick)
+        said = (self.folder / "said").read_text()
+        for words in ("--input image=x.npy", "--cast", "--threads 1", "--device null:0"):
+            self.assertIn(words, said)
+
+
+if __name__ == "__main__":
+    main()
