@@ -55,7 +55,8 @@ struct Command {
   std::string_view details = "";  // more text for help: examples
   Result<Outcome> (*run)(const Arguments& arguments) = nullptr;
   bool hidden = false;
-  bool stops = false;  // on a signal it ends with what it has; the others end where it finds them
+  bool stops = false;              // on a signal it ends with what it has; the others end where it finds them
+  bool runs_until_signal = false;  // with `stops`: a signal is its ordinary end
 };
 
 struct Entry {

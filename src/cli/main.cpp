@@ -66,7 +66,8 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   if (result.ok()) {
     object = result->json.empty() ? "{}" : result->json;
     code = result->code;
-    const bool cut = code == 0 && interrupted();
+    const Command* c = find(command);
+    const bool cut = code == 0 && interrupted() && !(c && c->runs_until_signal);
     if (cut) code = exit_code(ErrorKind::kCancelled);
     last = (code == 0 ? "PASSED " : "FAILED ") + std::string(command) + (cut ? ": interrupted" : "") +
            (result->summary.empty() ? "" : ": " + result->summary);

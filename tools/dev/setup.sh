@@ -48,6 +48,15 @@ setup_python() {
   echo "$want" >.venv/.stamp
 }
 
+# Clients that the tests of the server run: apart, so that their versions do not make outside suites anew.
+setup_clients() {
+  local want
+  want=$(stamp tools/requirements_clients.txt)
+  [[ $(cat .venv/.stamp_clients 2>/dev/null) == "$want" ]] && .venv/bin/python -c "import tritonclient.http" 2>/dev/null && return 0
+  step "Python packages of clients" .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r tools/requirements_clients.txt
+  echo "$want" >.venv/.stamp_clients
+}
+
 # setup_models [NAME...]: models complete under build/models, all of them without a name.
 setup_models() {
   [[ -f models/materialize.py ]] || return 0
@@ -85,6 +94,7 @@ case ${1:-} in
   "" | slow)
     setup_packages ""
     setup_python
+    setup_clients
     setup_models
     for suite in node light opset dtype; do
       setup_suite $suite

@@ -14,6 +14,7 @@ ROWS = [
     ("sqlite3.h", ["src/tune/"]),
     ("xxhash.h", ["src/base/"]),
     ("zlib.h", ["src/base/"]),
+    ("boost/", ["src/serve/http/"]),
     ("iostream", ["src/cli/"]),
     ("fstream", ["src/base/", "tests/"]),
     ("sstream", ["tests/"]),
@@ -36,4 +37,5 @@ PLANTS = [
     ({"src/onnx/bad.cpp": "// Bad.\n#include <oneapi/dnnl/dnnl.hpp>\n"}, "src/onnx/bad.cpp"),
     ({"src/base/bad.cpp": "// Bad.\n#include <gtest/gtest.h>\n"}, "src/base/bad.cpp"),
     ({"src/base/bad.cpp": "// Bad.\n#include <iostream>\n"}, "src/base/bad.cpp"),
+    ({"src/serve/bad.cpp": "// Bad.\n#include <boost/asio.hpp>\n"}, "src/serve/bad.cpp"),
 ]

@@ -1,0 +1,31 @@
+// gzip and zlib streams in memory, with a bound on what comes out: a few bytes may stand for terabytes.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace peri {
+
+enum class Compression : uint8_t { kGzip, kZlib };
+
+// The contents of one whole stream. Errors: kInvalid (broken, cut, bytes behind its end), kMemory (more than `most`).
+Result<std::string> decompress(std::span<const std::byte> bytes, Compression form, size_t most);
+
+// Appends to a stream; finish() ends it.
+class Compressor {
+ public:
+  explicit Compressor(Compression form);
+  ~Compressor();
+  void add(std::span<const std::byte> bytes);
+  std::string finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace peri

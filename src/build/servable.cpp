@@ -1,0 +1,197 @@
+// A model's way into the server, in the order in which it may be refused.
+#include "build/servable.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "base/clock.hpp"
+#include "base/hash.hpp"
+#include "base/knobs.hpp"
+#include "base/thread_pool.hpp"
+#include "base/version.hpp"
+#include "build/batch_check.hpp"
+#include "build/open.hpp"
+#include "judge/seeded.hpp"
+#include "serve/kserve/datatype.hpp"
+
+namespace peri::build {
+namespace {
+
+using serve::ModelConfig;
+using serve::PortConfig;
+
+// Waking threads costs more than a run of less than this.
+constexpr int64_t kOneThreadNs = 200000;
+
+// Where the engine of a model is kept: by the bytes of the model, names and times of the files beside it, and version.
+Result<std::string> kept_engine(const serve::LoadOrder& order, const Request& request) {
+  Hasher h;
+  h.add(version()).add(order.path).add_i64(static_cast<int64_t>(order.stamp)).add(request.dtype).add_i64(request.tune);
+  const std::string root = cache_folder();
+  if (root.empty()) return std::string();
+  const std::string folder = root + "/serve";
+  std::error_code ec;
+  std::filesystem::create_directories(folder, ec);
+  if (ec) return std::string();
+  return folder + "/" + hex64(h.digest()) + ".engine";
+}
+
+Result<std::shared_ptr<const runtime::Engine>> open_engine(const ServeOptions& options, const serve::LoadOrder& order,
+                                                           int threads, std::shared_ptr<const MappedFile>* file,
+                                                           const std::function<void(const std::string&)>& say) {
+  if (is_engine(order.path)) return load(order.path, run_options(threads), false, file);
+  Request request = options.build;
+  request.model = order.path;
+  PERI_ASSIGN(const std::string kept, kept_engine(order, request));
+  if (!kept.empty() && is_engine(kept)) {
+    auto engine = load(kept, run_options(threads), false, file);
+    if (engine.ok()) return engine;
+    say("the engine kept of an earlier build is not usable: " + engine.error().text());
+  }
+  say("building " + order.path);
+  request.progress = [&](size_t done, size_t total, const std::string& what) {
+    say(format("building: %zu of %zu: %s", done, total, what.c_str()));
+  };
+  PERI_ASSIGN(Made made, make_whole_engine(request));
+  if (kept.empty())
+    return assemble(&made.built.compiled, run_options_of(made.built.compiled.program, threads, request.device));
+  PERI_TRY(plan::write_engine(kept, made.built.compiled.program, made.built.compiled.weights));
+  return load(kept, run_options(threads), false, file);
+}
+
+std::string config_dims(const std::vector<int64_t>& dims) {
+  std::string out = "[";
+  for (size_t k = 0; k < dims.size(); ++k) out += (k ? "," : "") + std::to_string(dims[k]);
+  return out + "]";
+}
+
+Status check_ports(const std::vector<PortConfig>& said, const std::vector<plan::Port>& ports, bool batch,
+                   const char* kind) {
+  for (const PortConfig& c : said) {
+    const auto it = std::find_if(ports.begin(), ports.end(), [&](const plan::Port& p) { return p.name == c.name; });
+    std::string names;
+    for (const plan::Port& p : ports) names += (names.empty() ? "" : ", ") + p.name;
+    if (it == ports.end())
+      return invalid("the configuration's %s '%s' is none of the model's", kind, c.name.c_str()).expecting(names);
+    if (!c.data_type.empty() && c.data_type != serve::config_datatype(it->dtype))
+      return invalid("the configuration's %s '%s' is of another type than the model's", kind, c.name.c_str())
+          .expecting(serve::config_datatype(it->dtype))
+          .but_found(c.data_type);
+    const size_t skip = batch ? 1 : 0;
+    bool fits = c.dims.size() + skip == it->shape.size();
+    for (size_t k = 0; fits && k < c.dims.size(); ++k)
+      fits = c.dims[k] < 0 || !it->shape[k + skip].is_const() || it->shape[k + skip].value() == c.dims[k];
+    if (!c.dims.empty() && !fits)
+      return invalid("the configuration's %s '%s' has other dims than the model's%s", kind, c.name.c_str(),
+                     batch ? ", of which the first is the batch" : "")
+          .expecting(shape_text(it->shape))
+          .but_found(config_dims(c.dims));
+  }
+  return Ok{};
+}
+
+Status check_config(const ModelConfig& config, const plan::Program& program) {
+  const bool batch = config.max_batch_size > 0;
+  if (batch)
+    if (const auto symbol = batch_symbol(program); !symbol.ok())
+      return invalid("max_batch_size is %lld, but %s", static_cast<long long>(config.max_batch_size),
+                     symbol.error().message.c_str())
+          .advise("take max_batch_size out of config.pbtxt");
+  PERI_TRY(check_ports(config.inputs, program.inputs, batch, "input"));
+  PERI_TRY(check_ports(config.outputs, program.outputs, batch, "output"));
+  for (const auto* ports : {&program.inputs, &program.outputs})
+    for (const plan::Port& p : *ports)
+      if (serve::datatype_name(p.dtype).empty())
+        return unsupported("'%s' is %s, for which the protocol has no name", p.name.c_str(),
+                           std::string(dtype_name(p.dtype)).c_str());
+  return Ok{};
+}
+
+Result<int> threads_of_instance(const ServeOptions& options, const ModelConfig& config, int instances) {
+  if (const auto it = config.parameters.find("threads"); it != config.parameters.end()) {
+    int n = 0;
+    const auto read = std::from_chars(it->second.data(), it->second.data() + it->second.size(), n);
+    if (read.ec != std::errc() || read.ptr != it->second.data() + it->second.size() || n < 1 || n > 1024)
+      return invalid("the parameter 'threads' must be a number from 1 to 1024").but_found(it->second);
+    return n;
+  }
+  const int all = options.threads > 0 ? options.threads : usable_cpus();
+  return std::max(1, all / instances);
+}
+
+// Nanoseconds of a run on one thread at the tuned sizes, of a first one for nothing; none where seeded inputs do not
+// run.
+std::optional<int64_t> one_thread_ns(const std::shared_ptr<const runtime::Engine>& engine,
+                                     std::span<const Tensor> inputs) {
+  auto session = runtime::Session::create(engine, 1);
+  if (!session.ok() || !(*session)->run(inputs).ok()) return std::nullopt;
+  int64_t best = INT64_MAX;
+  for (int k = 0; k < 3; ++k) {
+    const int64_t start = now_ns();
+    if (!(*session)->run(inputs).ok()) return std::nullopt;
+    best = std::min(best, now_ns() - start);
+  }
+  return best;
+}
+
+Status warm_up(runtime::EngineServable& model, const ModelConfig& config) {
+  const plan::Program& program = model.engine().program();
+  for (const serve::WarmupConfig& w : config.warmups) {
+    std::vector<Tensor> inputs;
+    for (size_t k = 0; k < program.inputs.size(); ++k) {
+      const plan::Port& p = program.inputs[k];
+      const auto it =
+          std::find_if(w.inputs.begin(), w.inputs.end(), [&](const auto& i) { return i.port.name == p.name; });
+      if (it == w.inputs.end()) return invalid("the warm-up '%s' lacks the input '%s'", w.name.c_str(), p.name.c_str());
+      std::vector<int64_t> dims = it->port.dims;
+      if (config.max_batch_size > 0) dims.insert(dims.begin(), std::max<int64_t>(w.batch_size, 1));
+      plan::Port exact = p;
+      exact.shape.assign(dims.begin(), dims.end());
+      PERI_ASSIGN(Tensor t, it->random ? judge::random_input(exact, {}, 1 + k) : Tensor::zeros(p.dtype, dims));
+      inputs.push_back(std::move(t));
+    }
+    for (int64_t n = 0; n < std::max<int64_t>(w.count, 1); ++n)
+      if (Status s = model.warm(inputs); !s.ok()) return std::move(s).error().at_node("warm-up " + w.name);
+  }
+  return Ok{};
+}
+}  // namespace
+
+Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::LoadOrder& order,
+                                    const std::function<void(const std::string&)>& say) {
+  const ModelConfig& config = order.config;
+  const int instances = static_cast<int>(std::max<int64_t>(config.instances, 1));
+  PERI_ASSIGN(int threads, threads_of_instance(options, config, instances));
+  std::shared_ptr<const MappedFile> file;
+  PERI_ASSIGN(const auto engine, open_engine(options, order, threads, &file, say));
+  const plan::Program& program = engine->program();
+  PERI_TRY(check_config(config, program));
+  std::vector<Tensor> seeded;
+  if (const auto dims = program_dims(program, {}); dims.ok())
+    if (auto made = judge::random_inputs(program, *dims, 1); made.ok()) seeded = std::move(*made);
+  const std::optional<int64_t> ns = seeded.empty() ? std::nullopt : one_thread_ns(engine, seeded);
+  if (ns && *ns < kOneThreadNs && !config.parameters.count("threads")) threads = 1;
+  PERI_ASSIGN(const auto servable, runtime::EngineServable::create(engine, instances, threads, file));
+  serve::Loaded out;
+  out.servable = servable;
+  out.backend = program.backend;
+  if (ns) PERI_TRY(servable->warm(seeded));
+  PERI_TRY(warm_up(*servable, config));
+  if (!config.batching) return out;
+  const auto answers = config.parameters.find("batch_answers");
+  if (answers != config.parameters.end() && answers->second != "identical") {
+    if (answers->second != "bounded")
+      return invalid("the parameter 'batch_answers' must be identical or bounded").but_found(answers->second);
+    for (int64_t s = 1; s <= config.max_batch_size; ++s) out.batch_sizes.push_back(s);
+    out.note = "batches of any size: an answer may differ in its last bits by the batch it rode in";
+    return out;
+  }
+  say("holding batches against single answers");
+  BatchCheck check = check_batches(*servable, config.max_batch_size, config.batching->preferred, options.check_seconds);
+  out.batch_sizes = std::move(check.sizes);
+  out.note = std::move(check.note);
+  return out;
+}
+
+}  // namespace peri::build

@@ -1,0 +1,20 @@
+// Models made ready to be served: an engine file, or a model that is built once and kept as an engine, held against its
+// configuration, its batches held against single answers, warm.
+#pragma once
+
+#include "build/request.hpp"
+#include "serve/repository/repository.hpp"
+
+namespace peri::build {
+
+struct ServeOptions {
+  int threads = 0;            // of all instances of a model together; 0: the CPUs this process may use
+  Request build;              // how models are built; its model and files are set here
+  double check_seconds = 10;  // most time for holding batches against single answers
+};
+
+// Errors name file, tensor and configuration.
+Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::LoadOrder& order,
+                                    const std::function<void(const std::string&)>& say);
+
+}  // namespace peri::build

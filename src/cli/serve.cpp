@@ -1,0 +1,236 @@
+// peri serve: a repository of models behind KServe v2 over HTTP, until a signal drains it.
+#include <fcntl.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "build/servable.hpp"
+#include "cli/console/model.hpp"
+#include "serve/kserve/api.hpp"
+
+namespace peri::cli {
+
+extern const Entry serve_entry;
+
+namespace {
+
+// What the flags ask for.
+struct Plan {
+  serve::HttpOptions http, metrics;
+  serve::RepositoryOptions repository;
+  serve::ApiOptions api;
+  build::ServeOptions build;
+  int64_t exit_timeout_s = 30;
+};
+
+Result<serve::Control> control_of(const Arguments& a) {
+  const std::string mode = a.get("--model-control-mode", "none");
+  if (mode == "none") return serve::Control::kNone;
+  if (mode == "poll") return serve::Control::kPoll;
+  if (mode == "explicit") return serve::Control::kExplicit;
+  return usage("--model-control-mode '%s'", mode.c_str()).expecting("none, poll or explicit");
+}
+
+Status read_limits(const Arguments& a, serve::HttpLimits* limits) {
+  PERI_ASSIGN(const int64_t header, a.number("--max-header-bytes", 1024, 1 << 20, limits->header_bytes));
+  PERI_ASSIGN(const int64_t body,
+              a.number("--max-body-bytes", 1, int64_t{1} << 40, static_cast<int64_t>(limits->body_bytes)));
+  PERI_ASSIGN(const int64_t bodies, a.number("--max-total-body-bytes", 1, int64_t{1} << 42,
+                                             std::max<int64_t>(body, static_cast<int64_t>(limits->all_body_bytes))));
+  PERI_ASSIGN(const int64_t connections, a.number("--max-connections", 1, 1000000, limits->connections));
+  PERI_ASSIGN(const int64_t request, a.number("--request-timeout", 1, 86400, limits->header_ms / 1000));
+  PERI_ASSIGN(const int64_t idle, a.number("--idle-timeout", 1, 86400, limits->idle_ms / 1000));
+  limits->header_bytes = static_cast<uint32_t>(header);
+  limits->body_bytes = static_cast<uint64_t>(body);
+  limits->all_body_bytes = static_cast<uint64_t>(bodies);
+  limits->connections = static_cast<int>(connections);
+  limits->header_ms = limits->body_ms = request * 1000;
+  limits->idle_ms = idle * 1000;
+  return Ok{};
+}
+
+Status read_addresses(const Arguments& a, Plan* plan) {
+  plan->http.address = plan->metrics.address = a.get("--http-address", "127.0.0.1");
+  plan->http.unix_socket = a.get("--http-socket");
+  PERI_ASSIGN(const int64_t port, a.number("--http-port", -1, 65535, 8000));
+  PERI_ASSIGN(const int64_t metrics, a.number("--metrics-port", -1, 65535, 8002));
+  PERI_ASSIGN(const int64_t threads, a.number("--http-threads", 1, 256, 1));
+  if (port < 0 && plan->http.unix_socket.empty()) return usage("--http-port -1 needs a --http-socket");
+  plan->http.port = static_cast<int>(port);
+  plan->metrics.port = static_cast<int>(metrics);
+  plan->http.threads = static_cast<int>(threads);
+  return Ok{};
+}
+
+Result<Plan> plan_of(const Arguments& a) {
+  Plan plan;
+  PERI_TRY(read_addresses(a, &plan));
+  PERI_TRY(read_limits(a, &plan.http.limits));
+  plan.metrics.limits.connections = 100;
+  plan.repository.root = a.get("--model-repository");
+  if (plan.repository.root.empty()) return usage("peri serve needs --model-repository DIR");
+  PERI_ASSIGN(plan.repository.control, control_of(a));
+  plan.repository.at_start = a.all("--load-model");
+  if (!plan.repository.at_start.empty() && plan.repository.control != serve::Control::kExplicit)
+    return usage("--load-model needs --model-control-mode explicit");
+  PERI_ASSIGN(const double poll, a.real("--repository-poll-secs", 0.05, 86400, 2));
+  plan.repository.poll_ms = static_cast<int64_t>(poll * 1000);
+  PERI_ASSIGN(plan.repository.max_queue, a.number("--max-queue", 1, 10000000, plan.repository.max_queue));
+  PERI_ASSIGN(const int64_t inline_us, a.number("--inline-us", 0, 1000000, plan.repository.inline_ns / 1000));
+  plan.repository.inline_ns = inline_us * 1000;
+  PERI_ASSIGN(plan.build.threads, thread_count(a));
+  PERI_ASSIGN(plan.build.build, build_request(a, "", nullptr));
+  PERI_ASSIGN(plan.build.check_seconds, a.real("--batch-check-secs", 0, 3600, plan.build.check_seconds));
+  PERI_ASSIGN(plan.exit_timeout_s, a.number("--exit-timeout-secs", 0, 86400, 30));
+  PERI_ASSIGN(const int64_t values,
+              a.number("--max-json-values", 1, int64_t{1} << 32, static_cast<int64_t>(plan.api.limits.json_values)));
+  plan.api.limits.json_values = static_cast<size_t>(values);
+  plan.api.limits.json_bytes = plan.api.expanded_bytes = plan.http.limits.body_bytes;
+  PERI_ASSIGN(const double stuck, a.real("--stuck-secs", 0.1, 86400, 10));
+  plan.api.stuck_after_ns = static_cast<int64_t>(stuck * 1e9);
+  return plan;
+}
+
+// Lines added to a file, each whole.
+class LineFile {
+ public:
+  static Result<std::shared_ptr<LineFile>> open(const std::string& path) {
+    auto out = std::make_shared<LineFile>();
+    out->fd_ = Fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
+    if (!out->fd_.valid()) return os_error("open", path);
+    return out;
+  }
+  void add(std::string line) {
+    line += '\n';
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (write(fd_.get(), line.data(), line.size()) < 0) ++lost_;
+  }
+  int64_t lost() const { return lost_; }
+
+ private:
+  std::mutex mutex_;
+  Fd fd_;
+  int64_t lost_ = 0;
+};
+
+// The metrics' own server: one path.
+void answer_metrics(const serve::Api& api, const std::shared_ptr<serve::Exchange>& exchange) {
+  const serve::HttpRequest& r = exchange->request();
+  if (r.method != "GET") return exchange->reply(serve::error_reply(405, "metrics take GET"));
+  if (r.target != "/metrics") return exchange->reply(serve::error_reply(404, "no such path: expected /metrics"));
+  serve::HttpReply reply;
+  reply.content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+  reply.text = api.metrics();
+  exchange->reply(std::move(reply));
+}
+
+// Waits until all is answered, at most `seconds`. False: something was not.
+bool drained(const serve::Api& api, const serve::HttpServer& http, int64_t seconds) {
+  const int64_t start = now_ns();
+  while ((api.open() > 0 || http.connections() > 0) && seconds_since(start) < static_cast<double>(seconds))
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return api.open() == 0;
+}
+
+std::string places(const serve::HttpServer& http, const serve::HttpServer* metrics, const Plan& plan) {
+  std::string out;
+  if (plan.http.port >= 0) out += format("http://%s:%d", plan.http.address.c_str(), http.port());
+  if (!plan.http.unix_socket.empty()) out += (out.empty() ? "" : ", ") + plan.http.unix_socket;
+  if (metrics) out += format("; metrics at http://%s:%d/metrics", plan.metrics.address.c_str(), metrics->port());
+  return out;
+}
+
+Result<Outcome> run(const Arguments& arguments) {
+  mallopt(M_MMAP_MAX, 65536);  // bodies of requests go back to the system
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  PERI_ASSIGN(Plan plan, plan_of(arguments));
+  const bool quiet = arguments.has("--quiet");
+  const auto log = [quiet](const std::string& line) {
+    if (!quiet) say("serve: " + line);
+  };
+  plan.repository.log = log;
+  std::shared_ptr<LineFile> access;
+  if (const std::string path = arguments.get("--access-log"); !path.empty()) {
+    PERI_ASSIGN(access, LineFile::open(path));
+    plan.api.access_log = [access](std::string line) { access->add(std::move(line)); };
+  }
+  plan.build.build.stop = interrupted;
+  serve::Repository repository(plan.repository, [&](const serve::LoadOrder& order, const auto& say_progress) {
+    return build::load_servable(plan.build, order, say_progress);
+  });
+  serve::Api api(repository, plan.api);
+  PERI_ASSIGN(auto http, serve::HttpServer::start(plan.http, [&](const auto& exchange) { api.handle(exchange); }));
+  std::unique_ptr<serve::HttpServer> metrics;
+  if (plan.metrics.port >= 0) {
+    PERI_ASSIGN(metrics, serve::HttpServer::start(plan.metrics, [&](const auto& e) { answer_metrics(api, e); }));
+  }
+  const int64_t start = now_ns();
+  PERI_TRY(repository.start());
+  log("listening on " + places(*http, metrics.get(), plan));
+  bool told = false;
+  while (!interrupted()) {
+    if (!told && repository.ready()) {
+      log("ready");
+      told = true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  log("draining");
+  api.drain();
+  http->drain();
+  if (!drained(api, *http, plan.exit_timeout_s)) {
+    say(format("FAILED serve: %lld requests were not answered within %lld s", static_cast<long long>(api.open()),
+               static_cast<long long>(plan.exit_timeout_s)));
+    _exit(1);  // threads still work on what these clients asked
+  }
+  http.reset();
+  metrics.reset();
+  uint64_t answered = 0;
+  for (const auto& served : repository.all()) answered += served->model->statistics().success.count;
+  Outcome out;
+  out.summary = format("%llu inferences in %.1f s", static_cast<unsigned long long>(answered), seconds_since(start));
+  JsonWriter w;
+  out.json = w.begin_object().field("inferences", answered).field("seconds", seconds_since(start)).end_object().take();
+  return out;
+}
+}  // namespace
+
+const Entry serve_entry{{
+    .name = "serve",
+    .summary = "serve a repository of models over HTTP (KServe v2)",
+    .flags = build_flags(
+        {{"--model-repository", "", "DIR", "folder of <model>/<version>/model.engine or model.onnx, and config.pbtxt"},
+         {"--model-control-mode", "", "MODE",
+          "none: all models at the start; poll: changes of the folder too; explicit: clients load"},
+         {"--load-model", "", "NAME", "with explicit: load it at the start; *: all", true},
+         {"--repository-poll-secs", "", "S", "with poll: seconds between looks (default 2)"},
+         {"--http-address", "", "IP", "address to listen on, metrics too (default 127.0.0.1)"},
+         {"--http-port", "", "PORT", "port (default 8000; 0: any free one; -1: none)"},
+         {"--http-socket", "", "PATH", "listen on a Unix socket too"},
+         {"--http-threads", "", "N", "threads that read and write requests (default 1)"},
+         {"--metrics-port", "", "PORT", "port of /metrics (default 8002; 0: any; -1: none)"},
+         {"--access-log", "", "PATH", "add a line of JSON for each request"},
+         {"--max-queue", "", "N",
+          "requests that may wait for a model, where its configuration says nothing (default 1024)"},
+         {"--inline-us", "", "US", "run what is expected to take no longer on the thread that read it (default 40)"},
+         {"--max-body-bytes", "", "N", "largest body, also after decompression (default 64 MiB)"},
+         {"--max-total-body-bytes", "", "N", "of all requests under way (default 1 GiB)"},
+         {"--max-header-bytes", "", "N", "largest header (default 16384)"},
+         {"--max-json-values", "", "N", "values in the JSON of a request (default 4000000)"},
+         {"--max-connections", "", "N", "connections at once (default 10000)"},
+         {"--request-timeout", "", "S", "seconds for a header, and for a body beside its size (default 10)"},
+         {"--idle-timeout", "", "S", "seconds a connection may wait for its next request (default 120)"},
+         {"--stuck-secs", "", "S", "not ready where a model works and gets nothing done for so long (default 10)"},
+         {"--batch-check-secs", "", "S", "most seconds to hold a model's batches against single answers (default 10)"},
+         {"--exit-timeout-secs", "", "S", "seconds to answer what is under way at the end (default 30)"}}),
+    .details = "example:\n  peri serve --model-repository models/repository",
+    .run = run,
+    .stops = true,
+    .runs_until_signal = true,
+}};
+
+}  // namespace peri::cli

@@ -1,0 +1,44 @@
+// Servable: what a server sees of a model, whatever runs it. Requests go in, each gets one or more answers; what one
+// will cost and whether work gets done can be asked at any time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/tensor.hpp"
+#include "plan/program.hpp"
+
+namespace peri::runtime {
+
+// Receives the answers to one request, from any thread, `last` with the last of them. An error is the last.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void answer(Result<std::vector<Tensor>> outputs, bool last) = 0;
+};
+
+struct Cost {
+  int64_t expected_ns = -1;  // of a run of these sizes as lately seen; -1: none was seen
+  int64_t bytes = 0;         // of the inputs
+};
+
+// All functions may be called from any thread at once.
+class Servable {
+ public:
+  virtual ~Servable() = default;
+  virtual std::span<const plan::Port> inputs() const = 0;
+  virtual std::span<const plan::Port> outputs() const = 0;
+  // How many requests may be under way at once. REQUIRES of callers: no more than so many.
+  virtual int slots() const = 0;
+  // Tensors by port. The sink gets its answers before this returns or later, as the model likes.
+  virtual void submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<Sink> sink) = 0;
+  // Asks for the end of a request under way; true if it will be answered early. What has no point to stop at runs on.
+  virtual bool cancel(uint64_t ticket) = 0;
+  virtual Cost cost(std::span<const Tensor> tensors) const = 0;
+  // Grows with all work that gets done: where requests are under way and it stands still, the model is stuck.
+  virtual uint64_t progress() const = 0;
+};
+
+}  // namespace peri::runtime

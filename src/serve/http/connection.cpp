@@ -1,0 +1,274 @@
+// Most requests come whole and are answered whole: one read, one write, nothing allocated but the exchange.
+#include "serve/http/connection.hpp"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <cstring>
+
+namespace peri::serve {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+// An exchange: outlives its connection if the model is slower than the client's patience.
+class Connection::Turn final : public Exchange, public std::enable_shared_from_this<Turn> {
+ public:
+  explicit Turn(std::shared_ptr<Connection> c)
+      : connection_(c), context_(c->context()), thread_(std::this_thread::get_id()) {}
+  const HttpRequest& request() const override { return request_; }
+  void reply(HttpReply reply) override {
+    if (replied_.exchange(true)) return;
+    if (std::this_thread::get_id() == thread_) return deliver(reply);
+    asio::post(context_, [self = shared_from_this(), r = std::move(reply)]() mutable { self->deliver(r); });
+  }
+  void on_gone(std::function<void()> gone) override { gone_ = std::move(gone); }
+  void go() {
+    connection_.reset();
+    if (const auto gone = std::exchange(gone_, nullptr); gone && !replied_) gone();
+  }
+  HttpRequest request_;
+
+ private:
+  void deliver(HttpReply& reply) {
+    gone_ = nullptr;
+    if (const auto c = std::exchange(connection_, nullptr)) c->reply(this, reply);
+  }
+  std::shared_ptr<Connection> connection_;  // of the connection's thread, like gone_
+  asio::io_context& context_;
+  const std::thread::id thread_;
+  std::function<void()> gone_;
+  std::atomic<bool> replied_{false};
+};
+
+void Connection::begin() {
+  state_ = State::kHead;
+  parser_.begin();
+  if (begin_ == end_ && !reading_) begin_ = end_ = 0;
+  allow(end_ > begin_ ? shared_.limits.header_ms : shared_.limits.idle_ms);
+}
+
+// Takes what was read as far as it goes. A reply given at once comes back here; the outer call goes on then.
+void Connection::advance() {
+  if (advancing_) return;
+  advancing_ = true;
+  const auto self = shared_from_this();
+  bool more = true;
+  while (more && !closed_) {
+    if (state_ == State::kHead)
+      more = parse_head();
+    else if (state_ == State::kBody)
+      more = fill_body();
+    else if (state_ == State::kChunks)
+      more = parse_chunks();
+    else
+      more = false;
+  }
+  advancing_ = false;
+  if (!closed_) read();
+}
+
+// Brings what was not taken to `to`. REQUIRES: no read is under way, which has its place in the buffer.
+void Connection::compact(size_t to) {
+  std::memmove(buffer_.get() + to, buffer_.get() + begin_, end_ - begin_);
+  end_ -= begin_ - to;
+  begin_ = to;
+}
+
+bool Connection::parse_head() {
+  if (begin_ == end_) return false;
+  if (!parser_.begun()) {  // from here on views point into the buffer
+    if (!reading_) compact(0);
+    start_ = begin_;
+    allow(shared_.limits.header_ms);
+  }
+  auto found = parser_.put(buffer_.get() + begin_, end_ - begin_, &begin_);
+  header_ = begin_;
+  using Found = RequestParser::Found;
+  if (found == Found::kMore && end_ < room_) return false;
+  if (found == Found::kMore && start_ > 0 && !reading_) {  // no room behind another request: from the beginning again
+    begin_ = start_;
+    parser_.begin();
+    return true;
+  }
+  if (found == Found::kMore || header_ - start_ > shared_.limits.header_bytes) found = Found::kTooLarge;
+  if (found == Found::kTooLarge) return refuse(431, "the request's header is larger than this server takes");
+  if (found == Found::kBad) return refuse(400, "not an HTTP/1.1 request: " + std::string(parser_.error()));
+  return start_body();
+}
+
+bool Connection::claim(uint64_t bytes) {
+  if (shared_.body_bytes.fetch_add(bytes) + bytes > shared_.limits.all_body_bytes) {
+    shared_.body_bytes -= bytes;
+    return false;
+  }
+  claimed_ += bytes;
+  return true;
+}
+
+bool Connection::start_body() {
+  const HttpLimits& limits = shared_.limits;
+  const bool chunked = parser_.chunked();
+  keep_alive_ = parser_.keep_alive();
+  body_want_ = chunked ? 0 : parser_.content_length().value_or(0);
+  body_have_ = 0;
+  if (parser_.head().unknown_expectation) return refuse(400, "the only expectation known is 100-continue");
+  if (body_want_ > limits.body_bytes)
+    return refuse(413,
+                  format("a body of %llu bytes: this server takes %llu", static_cast<unsigned long long>(body_want_),
+                         static_cast<unsigned long long>(limits.body_bytes)));
+  if (!chunked && body_want_ == 0) return dispatch();
+  if (!claim(body_want_)) return refuse(503, "too many bytes of requests are under way");
+  if (!body_ || body_.use_count() > 1) body_ = std::make_shared<BodyMemory>();
+  const uint64_t lead = parser_.head().request.json_bytes.value_or(0) % 64;
+  if (!body_->reserve(chunked ? 4096 : body_want_, lead)) return refuse(503, "no memory for the request's body");
+  allow(limits.body_ms, body_want_);
+  if (parser_.head().expect_continue && begin_ == end_) {
+    error_code ec;
+    socket_.write_some(asio::buffer("HTTP/1.1 100 Continue\r\n\r\n", 25), ec);
+  }
+  state_ = chunked ? State::kChunks : State::kBody;
+  if (chunked) parser_.chunk = [this, lead](std::string_view piece) { return take_chunk(piece, lead); };
+  return true;
+}
+
+bool Connection::take_chunk(std::string_view piece, uint64_t lead) {
+  const uint64_t need = body_have_ + piece.size();
+  if (need > shared_.limits.body_bytes) return false;
+  if (need > claimed_ && !claim(std::max<uint64_t>(need - claimed_, 65536))) return false;
+  if (need > body_->capacity() && !body_->reserve(std::max<uint64_t>(need, 2 * body_->capacity()), lead)) return false;
+  std::memcpy(body_->data() + body_have_, piece.data(), piece.size());
+  body_have_ = need;
+  limit_ns_ += static_cast<int64_t>(piece.size()) * 1000000000 / shared_.limits.body_bytes_per_s;
+  return true;
+}
+
+bool Connection::fill_body() {
+  const size_t n = std::min<uint64_t>(end_ - begin_, body_want_ - body_have_);
+  std::memcpy(body_->data() + body_have_, buffer_.get() + begin_, n);
+  begin_ += n;
+  body_have_ += n;
+  return body_have_ == body_want_ && dispatch();
+}
+
+// The header's bytes stay where they are; chunks go round behind them.
+bool Connection::parse_chunks() {
+  using Found = RequestParser::Found;
+  const Found found = begin_ < end_ ? parser_.put(buffer_.get() + begin_, end_ - begin_, &begin_) : Found::kMore;
+  if (found == Found::kTooLarge)
+    return refuse(413, "the body, or the number of its chunks, is larger than this server takes");
+  if (found == Found::kBad) return refuse(400, "the body is not in chunks as HTTP/1.1 has them");
+  if (found == Found::kWhole) return dispatch();
+  if (reading_) return false;
+  compact(header_);
+  return end_ == room_ && refuse(400, "a chunk's header or trailer is too long");
+}
+
+bool Connection::dispatch() {
+  state_ = State::kBusy;
+  turn_ = std::make_shared<Turn>(shared_from_this());
+  turn_->request_ = parser_.head().request;
+  if (body_have_ > 0) {
+    turn_->request_.body = {body_->data(), body_have_};
+    turn_->request_.body_owner = body_;
+  }
+  shared_.handler(std::shared_ptr<Turn>(turn_));
+  return true;
+}
+
+void Connection::read() {
+  if (reading_ || closed_) return;
+  const bool direct = state_ == State::kBody && begin_ == end_;
+  if (state_ == State::kLast) begin_ = end_ = 0;  // what comes is thrown away
+  if (!direct && begin_ == end_ && state_ == State::kHead && !parser_.begun()) begin_ = end_ = 0;
+  const size_t room = direct ? body_want_ - body_have_ : room_ - end_;
+  if (room == 0) return;
+  void* to = direct ? static_cast<void*>(body_->data() + body_have_) : buffer_.get() + end_;
+  reading_ = true;
+  socket_.async_read_some(asio::buffer(to, room), [self = shared_from_this(), direct](const error_code& ec, size_t n) {
+    self->reading_ = false;
+    if (self->closed_) return;
+    if (ec) return self->ended();
+    (direct ? self->body_have_ : self->end_) += n;
+    if (self->state_ == State::kLast && (self->body_have_ += n) > 1 << 20) return self->close();
+    self->advance();
+  });
+}
+
+// No more will come: a reply under way is still written, all else ends.
+void Connection::ended() {
+  keep_alive_ = false;
+  if (state_ != State::kWriting) close();
+}
+
+void Connection::reply(Turn* turn, HttpReply& reply) {
+  if (closed_ || turn_.get() != turn) return;
+  turn_->request_.body_owner.reset();
+  turn_.reset();
+  const bool keep = keep_alive_ && !reply.close && !shared_.draining;
+  send(std::move(reply), keep);
+}
+
+bool Connection::refuse(int status, std::string_view why) {
+  send(error_reply(status, why), false);
+  return false;
+}
+
+// Most replies fit into the socket's buffer: they are written at once, without a way through the loop.
+void Connection::send(HttpReply reply, bool keep_alive) {
+  keep_alive_ = keep_alive;
+  reply_ = std::move(reply);
+  head_.clear();
+  write_head(reply_, keep_alive, &head_);
+  out_.clear();
+  out_.emplace_back(head_.data(), head_.size());
+  if (!reply_.text.empty()) out_.emplace_back(reply_.text.data(), reply_.text.size());
+  for (const HttpReply::Piece& p : reply_.pieces) out_.emplace_back(p.bytes.data(), p.bytes.size());
+  state_ = State::kWriting;
+  error_code ec;
+  size_t done = socket_.write_some(out_, ec);
+  if (ec && ec != asio::error::would_block) return sent(ec);
+  while (!out_.empty() && done >= out_.front().size()) {
+    done -= out_.front().size();
+    out_.erase(out_.begin());
+  }
+  if (out_.empty()) return sent({});
+  out_.front() += done;
+  allow(shared_.limits.write_ms, reply_.body_bytes());
+  asio::async_write(socket_, out_, [self = shared_from_this()](const error_code& e, size_t) { self->sent(e); });
+}
+
+void Connection::sent(const error_code& ec) {
+  if (closed_) return;
+  if (ec) return close();
+  reply_.pieces.clear();
+  release_body();
+  if (!keep_alive_ || shared_.draining) return last();
+  begin();
+  advance();
+}
+
+// A connection closed on unread bytes would take the reply away from the client: its rest is read, but not for long.
+void Connection::last() {
+  state_ = State::kLast;
+  body_have_ = 0;
+  error_code ec;
+  socket_.shutdown(Socket::shutdown_send, ec);
+  allow(1000);
+  read();
+}
+
+void Connection::release_body() {
+  if (claimed_ > 0) shared_.body_bytes -= std::exchange(claimed_, 0);
+  if (body_ && body_->capacity() > 1 << 20) body_.reset();  // a large body was an exception, or belongs to a run
+}
+
+void Connection::close() {
+  if (closed_) return;
+  closed_ = true;
+  const auto self = shared_from_this();
+  error_code ec;
+  socket_.close(ec);
+  if (const auto turn = std::exchange(turn_, nullptr)) turn->go();
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,112 @@
+// A connection of the HTTP server and what all of them share. It lives on one thread; its memory is made once and used
+// for all its requests; a body is read to where its tensors will lie. Boost.Asio stands in this room alone.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <set>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "serve/http/parser.hpp"
+
+namespace peri::serve {
+
+using Socket = boost::asio::generic::stream_protocol::socket;
+
+// What all connections of a server share.
+struct Shared {
+  HttpLimits limits;
+  Handler handler;
+  std::atomic<uint64_t> body_bytes{0};
+  std::atomic<int64_t> connections{0};
+  std::atomic<bool> draining{false};
+};
+
+class Connection;
+// A thread and its connections.
+struct Loop {
+  std::set<Connection*> connections;  // of this thread
+  boost::asio::io_context context{1};
+  boost::asio::steady_timer sweep{context};
+  std::thread thread;
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(Loop& loop, Shared& shared, Socket socket)
+      : loop_(loop),
+        shared_(shared),
+        socket_(std::move(socket)),
+        parser_(shared.limits),
+        room_(2 * shared.limits.header_bytes),
+        buffer_(std::make_unique_for_overwrite<char[]>(room_)) {
+    loop_.connections.insert(this);
+  }
+  ~Connection() {
+    loop_.connections.erase(this);
+    release_body();
+    --shared_.connections;
+  }
+  void start() {
+    boost::system::error_code ec;
+    socket_.non_blocking(true, ec);
+    begin();
+    advance();
+  }
+  // Ends what waits longer than it may; with `drain` what waits for nothing, too.
+  void sweep(int64_t now, bool drain) {
+    if (state_ == State::kHead && end_ == begin_ && drain) return close();
+    if (now > limit_ns_ && state_ != State::kBusy) close();
+  }
+  class Turn;
+  void reply(Turn* turn, HttpReply& reply);
+  bool closed() const { return closed_; }
+  boost::asio::io_context& context() { return loop_.context; }
+
+ private:
+  enum class State { kHead, kBody, kChunks, kBusy, kWriting, kLast };
+  void begin();
+  void advance();
+  void compact(size_t to);
+  bool parse_head();
+  bool start_body();
+  bool fill_body();
+  bool parse_chunks();
+  bool dispatch();
+  bool take_chunk(std::string_view piece, uint64_t lead);
+  void read();
+  bool refuse(int status, std::string_view why);
+  void send(HttpReply reply, bool keep_alive);
+  void sent(const boost::system::error_code& ec);
+  void last();
+  void close();
+  void ended();
+  void release_body();
+  bool claim(uint64_t bytes);
+  void allow(int64_t ms, uint64_t bytes = 0) {
+    limit_ns_ = now_ns() + ms * 1000000 + static_cast<int64_t>(bytes) * 1000000000 / shared_.limits.body_bytes_per_s;
+  }
+
+  Loop& loop_;
+  Shared& shared_;
+  Socket socket_;
+  RequestParser parser_;
+  const size_t room_;
+  const std::unique_ptr<char[]> buffer_;
+  size_t begin_ = 0, end_ = 0;     // of what was read and not taken
+  size_t start_ = 0, header_ = 0;  // of the request's header: views point there
+  State state_ = State::kHead;
+  std::shared_ptr<BodyMemory> body_;
+  uint64_t body_want_ = 0, body_have_ = 0, claimed_ = 0;
+  bool reading_ = false, advancing_ = false, keep_alive_ = true, closed_ = false;
+  int64_t limit_ns_ = 0;
+  std::shared_ptr<Turn> turn_;
+  HttpReply reply_;
+  std::string head_;
+  std::vector<boost::asio::const_buffer> out_;
+};
+
+}  // namespace peri::serve

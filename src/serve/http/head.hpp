@@ -1,0 +1,23 @@
+// The header fields that this server reads, taken one by one as a parser finds them, their number bounded.
+#pragma once
+
+#include "serve/http/message.hpp"
+
+namespace peri::serve {
+
+struct RequestHead {
+  HttpRequest request;
+  int most_fields = 100, fields = 0;
+  uint32_t chunks = 0;
+  bool too_many = false, expect_continue = false, unknown_expectation = false;
+
+  // Counts a field. False: there are too many.
+  bool count();
+  // One field, its value without spaces around it. False: there are too many.
+  bool take(std::string_view name, std::string_view value);
+};
+
+// Whether two names of fields are the same: letters without case.
+bool same_field(std::string_view a, std::string_view b);
+
+}  // namespace peri::serve

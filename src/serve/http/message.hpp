@@ -1,0 +1,113 @@
+// HTTP as the rest of the server sees it: a request's words and body as views, a reply of text and tensors' bytes. No
+// header of a library stands here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace peri::serve {
+
+// Memory of a body: 64-byte aligned where `lead` bytes have passed, so that the binary part behind a JSON header of
+// that length is aligned. Not cleared; kept by those who hold views of it.
+class BodyMemory {
+ public:
+  // Room for `bytes`, where there is less by growing to it. What was written stays. False: no memory.
+  bool reserve(size_t bytes, size_t lead);
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
+  size_t capacity() const { return capacity_; }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::byte* data_ = nullptr;
+  size_t capacity_ = 0, lead_ = 0, whole_ = 0;
+};
+
+// Valid until the reply is given; `body` as long as body_owner.
+struct HttpRequest {
+  std::string_view method, target;  // "POST", "/v2/models/x/infer?a=b"
+  std::string_view content_type, content_encoding, accept_encoding, user_agent;
+  std::optional<uint64_t> json_bytes;  // Inference-Header-Content-Length
+  bool bad_json_bytes = false;         // that header is no number
+  std::span<const std::byte> body;
+  std::shared_ptr<const void> body_owner;
+};
+
+struct HttpReply {
+  int status = 200;
+  std::string_view content_type = "application/json";  // of static storage
+  std::string_view content_encoding = "";              // likewise
+  std::string text;                                    // the body's beginning
+  struct Piece {
+    std::span<const std::byte> bytes;
+    std::shared_ptr<const void> owner;
+  };
+  std::vector<Piece> pieces;           // the rest of the body
+  std::optional<uint64_t> json_bytes;  // Inference-Header-Content-Length
+  int64_t retry_after_s = 0;
+  bool close = false;  // the connection ends with it
+
+  uint64_t body_bytes() const;
+};
+// {"error": message} with a status.
+HttpReply error_reply(int status, std::string_view message);
+// Status line and header fields of a reply.
+void write_head(const HttpReply& reply, bool keep_alive, std::string* out);
+
+// One request and its way back. All functions may be called from any thread.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  virtual const HttpRequest& request() const = 0;
+  // Gives the reply; the first counts. The request's views end with it.
+  virtual void reply(HttpReply reply) = 0;
+  // Called once if the client goes away before the reply, on the connection's thread; at once if it has gone.
+  // REQUIRES: called on the thread that was handed the exchange, before it returns.
+  virtual void on_gone(std::function<void()> gone) = 0;
+};
+using Handler = std::function<void(const std::shared_ptr<Exchange>&)>;
+
+struct HttpLimits {
+  uint32_t header_bytes = 16384;
+  int header_fields = 100;
+  uint64_t body_bytes = uint64_t{64} << 20;
+  uint64_t all_body_bytes = uint64_t{1} << 30;  // of all requests under way together
+  uint32_t chunks = 65536;                      // of a chunked body
+  int connections = 10000;
+  int64_t header_ms = 10000;  // from the first byte of a request to the last of its header
+  int64_t body_ms = 10000;    // for a body, and a second more for each body_bytes_per_s of it
+  int64_t body_bytes_per_s = 100000;
+  int64_t idle_ms = 120000;  // between requests
+  int64_t write_ms = 30000;  // for a reply, and more by its size as for a body
+};
+
+struct HttpOptions {
+  std::string address = "127.0.0.1";
+  int port = 0;             // 0: any free one; negative: no TCP
+  std::string unix_socket;  // a path; empty: none
+  int threads = 1;
+  HttpLimits limits;
+};
+
+// A server that has begun. Destroyed, it closes every connection. REQUIRES: no exchange is replied to afterwards.
+class HttpServer {
+ public:
+  // Listens and starts its threads, which call `handler`. It must not block and throws nothing.
+  static Result<std::unique_ptr<HttpServer>> start(const HttpOptions& options, Handler handler);
+  virtual ~HttpServer() = default;
+  virtual int port() const = 0;  // of TCP
+  // Takes no more connections; those that are open end with their next reply, idle ones now.
+  virtual void drain() = 0;
+  virtual int64_t connections() const = 0;
+};
+
+}  // namespace peri::serve

@@ -1,0 +1,133 @@
+// The listening half of the HTTP server: sockets, threads, and what waits too long.
+#include <unistd.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+
+#include "base/clock.hpp"
+#include "serve/http/connection.hpp"
+
+namespace peri::serve {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+class Server final : public HttpServer {
+ public:
+  ~Server() override {
+    for (auto& loop : loops_) loop->context.stop();
+    for (auto& loop : loops_)
+      if (loop->thread.joinable()) loop->thread.join();
+    if (!unix_socket_.empty()) unlink(unix_socket_.c_str());
+  }
+  Status open(const HttpOptions& options, Handler handler) {
+    shared_.limits = options.limits;
+    shared_.handler = std::move(handler);
+    for (int k = 0; k < std::max(1, options.threads); ++k) loops_.push_back(std::make_unique<Loop>());
+    error_code ec;
+    if (options.port >= 0) PERI_TRY(listen_tcp(options));
+    if (!options.unix_socket.empty()) {
+      const auto where = asio::local::stream_protocol::endpoint(options.unix_socket);
+      if (options.unix_socket.size() > 100)
+        return usage("the name of a socket has at most 100 bytes").in_file(options.unix_socket);
+      local_.emplace(loops_[0]->context);
+      local_->open(where.protocol(), ec);
+      local_->bind(where, ec);
+      if (ec)
+        return io_error("cannot listen on a socket of this name: %s", ec.message().c_str())
+            .in_file(options.unix_socket);
+      unix_socket_ = options.unix_socket;
+      local_->listen(1024, ec);
+      accept(*local_);
+    }
+    for (auto& loop : loops_) {
+      sweep(*loop);
+      loop->thread = std::thread([c = &loop->context] { c->run(); });
+    }
+    return Ok{};
+  }
+  int port() const override { return port_; }
+  int64_t connections() const override { return shared_.connections; }
+  void drain() override {
+    shared_.draining = true;
+    asio::post(loops_[0]->context, [this] {
+      error_code ec;
+      if (tcp_) tcp_->close(ec);
+      if (local_) local_->close(ec);
+    });
+  }
+
+ private:
+  Status listen_tcp(const HttpOptions& options) {
+    error_code ec;
+    const auto address = asio::ip::make_address(options.address, ec);
+    if (ec)
+      return usage("'%s' is no address to listen on", options.address.c_str())
+          .expecting("one like 127.0.0.1, 0.0.0.0 or ::1");
+    const asio::ip::tcp::endpoint where(address, static_cast<uint16_t>(options.port));
+    tcp_.emplace(loops_[0]->context);
+    tcp_->open(where.protocol(), ec);
+    tcp_->set_option(asio::socket_base::reuse_address(true), ec);
+    tcp_->bind(where, ec);
+    if (!ec) tcp_->listen(4096, ec);
+    if (ec) return io_error("cannot listen on %s:%d: %s", options.address.c_str(), options.port, ec.message().c_str());
+    port_ = tcp_->local_endpoint(ec).port();
+    accept(*tcp_);
+    return Ok{};
+  }
+  template <class Acceptor>
+  void accept(Acceptor& acceptor) {
+    Loop& loop = *loops_[next_++ % loops_.size()];
+    const auto socket = std::make_shared<typename Acceptor::protocol_type::socket>(loop.context);
+    acceptor.async_accept(*socket, [this, &acceptor, &loop, socket](const error_code& ec) {
+      if (!acceptor.is_open()) return;
+      if (ec) {  // out of descriptors, most likely: try again when some may be free
+        const auto later = std::make_shared<asio::steady_timer>(loops_[0]->context, std::chrono::milliseconds(50));
+        return later->async_wait([this, &acceptor, later](const error_code& e) {
+          if (!e && acceptor.is_open()) accept(acceptor);
+        });
+      }
+      error_code ignored;
+      if constexpr (std::is_same_v<typename Acceptor::protocol_type, asio::ip::tcp>)
+        socket->set_option(asio::ip::tcp::no_delay(true), ignored);
+      if (++shared_.connections > shared_.limits.connections) {
+        --shared_.connections;
+        socket->close(ignored);
+      } else {
+        asio::post(loop.context, [this, &loop, s = Socket(std::move(*socket))]() mutable {
+          std::make_shared<Connection>(loop, shared_, std::move(s))->start();
+        });
+      }
+      accept(acceptor);
+    });
+  }
+  void sweep(Loop& loop) {
+    loop.sweep.expires_after(std::chrono::milliseconds(100));
+    loop.sweep.async_wait([this, &loop](const error_code& ec) {
+      if (ec) return;
+      std::vector<std::shared_ptr<Connection>> all;
+      for (Connection* c : loop.connections) all.push_back(c->shared_from_this());
+      for (const auto& c : all) c->sweep(now_ns(), shared_.draining);
+      sweep(loop);
+    });
+  }
+
+  Shared shared_;
+  std::vector<std::unique_ptr<Loop>> loops_;
+  std::optional<asio::ip::tcp::acceptor> tcp_;
+  std::optional<asio::local::stream_protocol::acceptor> local_;
+  size_t next_ = 0;
+  int port_ = -1;
+  std::string unix_socket_;
+};
+}  // namespace
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpOptions& options, Handler handler) {
+  auto server = std::make_unique<Server>();
+  PERI_TRY(server->open(options, std::move(handler)));
+  return Result<std::unique_ptr<HttpServer>>(std::move(server));
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,308 @@
+// A request's parts live in one piece of memory from its path to its reply.
+#include "serve/kserve/api.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "base/compressed.hpp"
+#include "base/fault.hpp"
+#include "serve/http/head.hpp"
+#include "serve/kserve/describe.hpp"
+#include "serve/kserve/infer_reply.hpp"
+
+namespace peri::serve {
+
+struct Api::Work {
+  std::shared_ptr<Exchange> exchange;
+  ServedPtr served;
+  InferRequest request;
+  Call call;
+  std::span<const std::byte> body;
+  std::shared_ptr<const void> body_owner;
+  std::optional<Compression> accepts;
+  bool replied = false;
+  int64_t began_ns = 0;
+  // Copied only where there is an access log: the request's views end with the reply.
+  std::string method, target;
+  int64_t queue_ns = -1, run_ns = -1, batch_rows = 0;
+};
+
+// What a client may know of an error: no names of files.
+static std::string told(const Error& e) {
+  std::string out = e.message;
+  if (!e.expected.empty()) out += ": expected " + e.expected;
+  if (!e.found.empty()) out += (e.expected.empty() ? ": found " : ", found ") + e.found;
+  return out;
+}
+
+static int status_of(const Error& e) {
+  switch (e.kind) {
+    case ErrorKind::kUsage:
+    case ErrorKind::kInvalid: return 400;
+    case ErrorKind::kUnsupported: return 501;
+    case ErrorKind::kMemory:
+    case ErrorKind::kRefused: return 503;
+    case ErrorKind::kCancelled: return 499;
+    default: return 500;
+  }
+}
+
+static HttpReply text_reply(std::string text) {
+  HttpReply out;
+  out.text = std::move(text);
+  return out;
+}
+static HttpReply bare_reply(int status) {
+  HttpReply out;
+  out.status = status;
+  return out;
+}
+
+static std::vector<std::string_view> split_path(std::string_view target) {
+  std::vector<std::string_view> out;
+  target = target.substr(0, target.find('?'));
+  while (!target.empty()) {
+    if (target[0] == '/') {
+      target.remove_prefix(1);
+      continue;
+    }
+    const size_t n = std::min(target.find('/'), target.size());
+    out.push_back(target.substr(0, n));
+    target.remove_prefix(n);
+    if (out.size() > 8) break;  // none of ours is so long
+  }
+  return out;
+}
+
+Api::Api(Repository& repository, ApiOptions options) : repository_(repository), options_(std::move(options)) {}
+
+void Api::handle(const std::shared_ptr<Exchange>& exchange) {
+  const auto work = std::make_shared<Work>();
+  work->exchange = exchange;
+  ++open_;
+  if (options_.access_log) {
+    work->began_ns = now_ns();
+    work->method = exchange->request().method;
+    work->target = exchange->request().target.substr(0, 1000);
+  }
+  const Status done = contained([&]() -> Status {
+    route(work);
+    return Ok{};
+  });
+  if (!done.ok()) reply(*work, error_reply(500, told(done.error())));
+}
+
+void Api::reply(Work& work, HttpReply reply) {
+  if (std::exchange(work.replied, true)) return;
+  if (options_.access_log) {
+    JsonWriter w;
+    w.begin_object().field("time", utc_text(wall_seconds())).field("method", work.method).field("target", work.target);
+    w.field("status", reply.status).field("reply_bytes", reply.body_bytes());
+    w.field("duration_us", (now_ns() - work.began_ns) / 1000);
+    if (work.served) w.field("model", work.served->model->name()).field("version", work.served->model->version_text());
+    if (!work.request.id.empty()) w.field("id", work.request.id.substr(0, 200));
+    if (work.queue_ns >= 0)
+      w.field("queue_us", work.queue_ns / 1000)
+          .field("run_us", work.run_ns / 1000)
+          .field("batch_rows", work.batch_rows);
+    options_.access_log(w.end_object().take());
+  }
+  --open_;
+  const auto exchange = std::move(work.exchange);
+  exchange->reply(std::move(reply));
+}
+
+bool Api::ready(const Served& served) const { return !served.model->stuck(now_ns(), options_.stuck_after_ns); }
+
+void Api::route(const std::shared_ptr<Work>& work) {
+  const HttpRequest& r = work->exchange->request();
+  const std::vector<std::string_view> path = split_path(r.target);
+  const bool get = r.method == "GET", post = r.method == "POST";
+  const auto is = [&](size_t at, std::string_view name) { return path.size() > at && path[at] == name; };
+  if (!is(0, "v2") || path.size() > 7)
+    return reply(*work, error_reply(404, "no such path: this server speaks KServe v2, below /v2"));
+  if (!get && !post) return reply(*work, error_reply(405, "only GET and POST are known"));
+  if (path.size() == 1)
+    return reply(*work, get ? text_reply(describe_server()) : error_reply(405, "GET asks for the server's metadata"));
+  if (is(1, "health") && path.size() == 3 && get) {
+    if (is(2, "live")) return reply(*work, bare_reply(200));
+    if (!is(2, "ready")) return reply(*work, error_reply(404, "no such path"));
+    const std::vector<ServedPtr> all = repository_.all();
+    const bool ok = !draining_ && repository_.ready() &&
+                    std::all_of(all.begin(), all.end(), [&](const auto& s) { return ready(*s); });
+    return reply(*work, bare_reply(ok ? 200 : 400));
+  }
+  if (is(1, "models")) return route_models(work, std::span(path).subspan(2));
+  if (is(1, "repository") && post) return route_repository(work, std::span(path).subspan(2));
+  reply(*work, error_reply(404, "no such path"));
+}
+
+void Api::route_models(const std::shared_ptr<Work>& work, std::span<const std::string_view> path) {
+  const bool get = work->exchange->request().method == "GET";
+  if (path.size() == 1 && path[0] == "stats" && get)
+    return reply(*work, text_reply(describe_statistics(repository_.all())));
+  if (path.empty()) return reply(*work, error_reply(404, "no such path: expected /v2/models/NAME"));
+  const std::string_view name = path[0];
+  path = path.subspan(1);
+  std::string_view version;
+  if (path.size() >= 2 && path[0] == "versions") {
+    version = path[1];
+    path = path.subspan(2);
+  }
+  const std::string_view what = path.empty() ? "" : path[0];
+  if (path.size() > 1) return reply(*work, error_reply(404, "no such path"));
+  if (what == "infer") {
+    if (get) return reply(*work, error_reply(405, "inference takes POST"));
+    return infer(work, name, version);
+  }
+  int status = 404;
+  std::string why;
+  const ServedPtr served = repository_.find(name, version, &status, &why);
+  if (what == "ready") return reply(*work, bare_reply(served && !draining_ && ready(*served) ? 200 : 400));
+  if (what != "" && what != "config" && what != "stats") return reply(*work, error_reply(404, "no such path"));
+  if (!get) return reply(*work, error_reply(405, "this path takes GET"));
+  if (!served) return reply(*work, error_reply(status, why));
+  if (what.empty())
+    return reply(*work,
+                 text_reply(describe_model(*served, version.empty() ? repository_.versions(name)
+                                                                    : std::vector<int64_t>{served->model->version()})));
+  if (what == "config") return reply(*work, text_reply(describe_config(*served)));
+  std::vector<ServedPtr> models = {served};
+  if (version.empty()) {
+    models = repository_.all();
+    std::erase_if(models, [&](const ServedPtr& s) { return s->model->name() != name; });
+  }
+  reply(*work, text_reply(describe_statistics(models)));
+}
+
+void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const std::string_view> path) {
+  if (path.size() == 1 && path[0] == "index") {
+    std::vector<IndexRow> rows = repository_.index();
+    if (const auto body = work->exchange->request().body; !body.empty()) {
+      const auto json = parse_json({reinterpret_cast<const char*>(body.data()), body.size()}, {8, 65536, 1000});
+      if (!json.ok()) return reply(*work, error_reply(400, told(json.error())));
+      if (const Json* only = json->find("ready"); only && only->as_bool().ok() && *only->as_bool())
+        std::erase_if(rows, [](const IndexRow& r) { return r.state != "READY"; });
+    }
+    return reply(*work, text_reply(describe_index(rows)));
+  }
+  if (path.size() != 3 || path[0] != "models" || (path[2] != "load" && path[2] != "unload"))
+    return reply(*work, error_reply(404, "no such path"));
+  if (repository_.control() != Control::kExplicit)
+    return reply(*work,
+                 error_reply(503,
+                             "explicit model load / unload is not allowed if polling is enabled, or if no control is: "
+                             "start the server with --model-control-mode explicit"));
+  if (const auto body = work->exchange->request().body; !body.empty()) {
+    const auto json = parse_json({reinterpret_cast<const char*>(body.data()), body.size()}, {8, 65536, 1000});
+    if (!json.ok()) return reply(*work, error_reply(400, told(json.error())));
+    for (const Json::Member& m : json->find("parameters") ? json->find("parameters")->members() : json->members())
+      if (m.key != "unload_dependents" && m.key != "parameters")
+        return reply(
+            *work, error_reply(501, "models are loaded from the repository alone: parameters of a load are not taken"));
+  }
+  const std::string name(path[1]);
+  const auto done = [this, work, name](Status s) {
+    reply(*work, s.ok() ? bare_reply(200)
+                        : error_reply(s.error().kind == ErrorKind::kUnsupported ? 404 : 400,
+                                      "failed to load '" + name + "', " + told(s.error())));
+  };
+  if (!plain_name(name)) return reply(*work, error_reply(400, "this is no name of a model"));
+  if (path[2] == "load")
+    repository_.load(name, done);
+  else
+    repository_.unload(name, done);
+}
+
+// The body as it is, or what its compression holds.
+Status Api::read_body(Work& work) {
+  const HttpRequest& r = work.exchange->request();
+  work.body = r.body;
+  work.body_owner = r.body_owner;
+  for (const auto& [name, form] : {std::pair{"gzip", Compression::kGzip}, std::pair{"deflate", Compression::kZlib}})
+    if (r.accept_encoding == name) work.accepts = form;
+  if (r.content_encoding.empty() || r.content_encoding == "identity") return Ok{};
+  const bool gzip = same_field(r.content_encoding, "gzip");
+  if (!gzip && !same_field(r.content_encoding, "deflate"))
+    return Error(ErrorKind::kUnsupported, "this Content-Encoding is not known").expecting("gzip or deflate, once");
+  PERI_ASSIGN(std::string text,
+              decompress(r.body, gzip ? Compression::kGzip : Compression::kZlib, options_.expanded_bytes));
+  const auto kept = std::make_shared<std::string>(std::move(text));
+  work.body = std::as_bytes(std::span(*kept));
+  work.body_owner = kept;
+  return Ok{};
+}
+
+void Api::infer(const std::shared_ptr<Work>& work, std::string_view model, std::string_view version) {
+  const HttpRequest& r = work->exchange->request();
+  int status = 404;
+  std::string why;
+  work->served = repository_.find(model, version, &status, &why);
+  if (!work->served) return reply(*work, error_reply(status, why));
+  if (r.bad_json_bytes)
+    return reply(*work, error_reply(400, "Inference-Header-Content-Length is no number, or given twice"));
+  const runtime::Servable& servable = work->served->model->servable();
+  const Status body = read_body(*work);
+  if (!body.ok()) {
+    const ErrorKind kind = body.error().kind;
+    return reply(*work, error_reply(kind == ErrorKind::kUnsupported ? 415
+                                    : kind == ErrorKind::kMemory    ? 413
+                                                                    : 400,
+                                    told(body.error())));
+  }
+  auto request =
+      parse_infer(work->body, work->body_owner, r.json_bytes, servable.inputs(), servable.outputs(), options_.limits);
+  if (!request.ok()) {
+    const bool unknown = request.error().kind == ErrorKind::kUnsupported;
+    return reply(*work, error_reply(unknown ? 501 : 400, told(request.error())));
+  }
+  work->request = std::move(*request);
+  Call& call = work->call;
+  call.inputs = std::move(work->request.inputs);
+  const int64_t most = work->served->config.max_batch_size;
+  for (const Tensor& t : call.inputs)
+    if (most > 0 && t.rank() > 0 && (t.dims()[0] > most || t.dims()[0] != call.inputs[0].dims()[0]))
+      return reply(*work,
+                   error_reply(400, format("inference request batch-size must be <= %lld and the same for all inputs",
+                                           static_cast<long long>(most))));
+  call.priority = static_cast<int>(work->request.priority);
+  call.timeout_ns = work->request.timeout_us * 1000;
+  work->body_owner.reset();
+  // The model holds the call, and with it the work, until it is answered.
+  call.done = [this, w = work.get()](Answer a) { answer(*w, std::move(a)); };
+  const CallPtr pointer(work, &call);
+  const std::shared_ptr<Exchange> exchange = work->exchange;  // the work's own may be gone when submit() returns
+  work->served->model->submit(pointer);
+  exchange->on_gone([weak = std::weak_ptr<Work>(work)] {
+    if (const auto w = weak.lock()) w->served->model->cancel(CallPtr(w, &w->call));
+  });
+}
+
+void Api::answer(Work& work, Answer a) {
+  work.queue_ns = a.began_ns - a.arrived_ns;
+  work.run_ns = a.ended_ns - a.began_ns;
+  work.batch_rows = a.batch_rows;
+  work.call.inputs.clear();
+  if (a.error) {
+    HttpReply out = error_reply(status_of(*a.error), told(*a.error));
+    if (a.retry_after_ns > 0) out.retry_after_s = (a.retry_after_ns + 999'999'999) / 1'000'000'000;
+    return reply(work, std::move(out));
+  }
+  const Model& model = *work.served->model;
+  auto made = contained([&] {
+    return infer_reply(model.name(), model.version_text(), work.request, model.servable().outputs(),
+                       std::move(a.outputs));
+  });
+  if (!made.ok()) return reply(work, error_reply(status_of(made.error()), told(made.error())));
+  if (work.accepts && made->body_bytes() >= 256) {
+    Compressor c(*work.accepts);
+    c.add(std::as_bytes(std::span(made->text)));
+    for (const HttpReply::Piece& p : made->pieces) c.add(p.bytes);
+    made->text = c.finish();
+    made->pieces.clear();
+    made->content_encoding = *work.accepts == Compression::kGzip ? "gzip" : "deflate";
+  }
+  reply(work, std::move(*made));
+}
+
+}  // namespace peri::serve

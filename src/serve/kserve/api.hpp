@@ -1,0 +1,48 @@
+// The protocol: every path of KServe v2 and of its extensions that this server has, from request to reply. One way in
+// for all requests, whatever brought them here.
+#pragma once
+
+#include <atomic>
+
+#include "serve/kserve/infer_request.hpp"
+#include "serve/repository/repository.hpp"
+
+namespace peri::serve {
+
+struct ApiOptions {
+  InferLimits limits;
+  size_t expanded_bytes = size_t{64} << 20;     // of a compressed body
+  int64_t stuck_after_ns = 10'000'000'000;      // without progress: not ready
+  std::function<void(std::string)> access_log;  // a line of JSON for each request; may be null
+};
+
+// All functions may be called from any thread.
+class Api {
+ public:
+  Api(Repository& repository, ApiOptions options);
+  // Answers now or later.
+  void handle(const std::shared_ptr<Exchange>& exchange);
+  // From now on the server is live and not ready.
+  void drain() { draining_ = true; }
+  int64_t open() const { return open_; }  // requests not answered yet
+  // Metrics in OpenMetrics' text form.
+  std::string metrics() const;
+
+ private:
+  struct Work;
+  void route(const std::shared_ptr<Work>& work);
+  void route_models(const std::shared_ptr<Work>& work, std::span<const std::string_view> path);
+  void route_repository(const std::shared_ptr<Work>& work, std::span<const std::string_view> path);
+  void infer(const std::shared_ptr<Work>& work, std::string_view model, std::string_view version);
+  void answer(Work& work, Answer answer);
+  void reply(Work& work, HttpReply reply);
+  Status read_body(Work& work);
+  bool ready(const Served& served) const;
+
+  Repository& repository_;
+  const ApiOptions options_;
+  std::atomic<bool> draining_{false};
+  std::atomic<int64_t> open_{0};
+};
+
+}  // namespace peri::serve

@@ -1,0 +1,16 @@
+// What the protocol tells of the server and its models: metadata, configuration, statistics, the index, as JSON.
+#pragma once
+
+#include <string>
+
+#include "serve/repository/repository.hpp"
+
+namespace peri::serve {
+
+std::string describe_server();
+std::string describe_model(const Served& served, const std::vector<int64_t>& versions);
+std::string describe_config(const Served& served);
+std::string describe_statistics(const std::vector<ServedPtr>& models);
+std::string describe_index(const std::vector<IndexRow>& rows);
+
+}  // namespace peri::serve

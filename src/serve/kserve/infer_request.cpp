@@ -1,0 +1,279 @@
+// Names are looked up by walking: models have a handful of ports.
+#include "serve/kserve/infer_request.hpp"
+
+#include "serve/kserve/datatype.hpp"
+
+namespace peri::serve {
+namespace {
+
+// A name of a client as errors show it: not endless.
+std::string shown(std::string_view name) {
+  return name.size() <= 80 ? std::string(name) : std::string(name.substr(0, 80)) + "...";
+}
+
+std::string dims_text(std::span<const int64_t> dims) {
+  std::string out = "[";
+  for (size_t k = 0; k < dims.size(); ++k) out += (k ? "," : "") + std::to_string(dims[k]);
+  return out + "]";
+}
+
+std::string dims_text(const Shape& shape) {
+  std::string out = "[";
+  for (size_t k = 0; k < shape.size(); ++k)
+    out += (k ? "," : "") + (shape[k].is_const() ? std::to_string(shape[k].value()) : "-1");
+  return out + "]";
+}
+
+const plan::Port* find_port(std::span<const plan::Port> ports, std::string_view name, size_t* at) {
+  for (size_t k = 0; k < ports.size(); ++k)
+    if (ports[k].name == name) {
+      *at = k;
+      return &ports[k];
+    }
+  return nullptr;
+}
+
+Result<std::vector<int64_t>> read_dims(const Json& tensor, const plan::Port& port) {
+  PERI_ASSIGN(const Json::Array* shape, tensor.get_array("shape"));
+  std::vector<int64_t> dims;
+  if (shape->size() > 64) return invalid("input '%s' has %zu dims", port.name.c_str(), shape->size());
+  for (const Json& d : *shape) {
+    PERI_ASSIGN(const int64_t v, d.as_int());
+    dims.push_back(v);
+  }
+  bool fits = dims.size() == port.shape.size();
+  for (size_t k = 0; fits && k < dims.size(); ++k)
+    fits = dims[k] >= 0 && (!port.shape[k].is_const() || port.shape[k].value() == dims[k]);
+  if (!fits)
+    return invalid("unexpected shape for input '%s': expected %s, got %s", port.name.c_str(),
+                   dims_text(port.shape).c_str(), dims_text(dims).c_str());
+  return dims;
+}
+
+// Parameters that change what an answer is, and are not obeyed here, are refused; others are the model's own.
+Status check_parameters(const Json& holder) {
+  const Json* p = holder.find("parameters");
+  if (!p) return Ok{};
+  PERI_TRY(p->as_object());
+  for (const std::string_view key : {"shared_memory_region", "shared_memory_byte_size", "shared_memory_offset"})
+    if (p->find(key)) return unsupported("shared memory of clients is not taken");
+  if (const Json* k = p->find("classification"); k && !(k->as_int().ok() && *k->as_int() == 0))
+    return unsupported("the parameter 'classification' is not known here");
+  if (const Json* s = p->find("sequence_id"))
+    if (!(s->as_int().ok() && *s->as_int() == 0) && !(s->is_string() && s->as_string()->empty()))
+      return unsupported("the model keeps no state between requests: 'sequence_id' is not taken");
+  return Ok{};
+}
+
+class Reader {
+ public:
+  Reader(std::span<const std::byte> binary, std::shared_ptr<const void> owner)
+      : binary_(binary), owner_(std::move(owner)) {}
+
+  Result<Tensor> tensor(const Json& json, const plan::Port& port) {
+    PERI_ASSIGN(const std::string_view type, json.get_string("datatype"));
+    PERI_ASSIGN(const DType dtype, parse_datatype(type));
+    if (dtype != port.dtype)
+      return invalid("input '%s' is of datatype %s", port.name.c_str(), std::string(datatype_name(port.dtype)).c_str())
+          .but_found(type);
+    PERI_ASSIGN(std::vector<int64_t> dims, read_dims(json, port));
+    PERI_ASSIGN(const int64_t numel, checked_numel(dims));
+    PERI_TRY(check_parameters(json));
+    const Json* parameters = json.find("parameters");
+    const Json* size = parameters ? parameters->find("binary_data_size") : nullptr;
+    const Json* data = json.find("data");
+    if (size && data) return invalid("input '%s' has both 'data' and 'binary_data_size'", port.name.c_str());
+    if (data) return tensor_of_json(*data, dtype, std::move(dims));
+    if (!size) return invalid("input '%s' has neither 'data' nor 'binary_data_size'", port.name.c_str());
+    PERI_ASSIGN(const uint64_t bytes, size->as_uint());
+    if (bytes > binary_.size())
+      return invalid("input '%s' states %llu bytes of binary data, the body has %zu more", port.name.c_str(),
+                     static_cast<unsigned long long>(bytes), binary_.size());
+    const std::span<const std::byte> mine = binary_.first(bytes);
+    binary_ = binary_.subspan(bytes);
+    if (dtype == DType::kString) {
+      PERI_ASSIGN(std::vector<std::string> strings, parse_byte_strings(mine, numel));
+      return Tensor::strings(std::move(dims), std::move(strings));
+    }
+    PERI_ASSIGN(const int64_t want, dtype_bytes(dtype, numel));
+    if (static_cast<uint64_t>(want) != bytes)
+      return invalid("input '%s' of shape %s takes %lld bytes, got %llu", port.name.c_str(), dims_text(dims).c_str(),
+                     static_cast<long long>(want), static_cast<unsigned long long>(bytes));
+    return Tensor::view(dtype, std::move(dims), mine, owner_);
+  }
+  size_t left() const { return binary_.size(); }
+
+ private:
+  std::span<const std::byte> binary_;
+  std::shared_ptr<const void> owner_;
+};
+
+Status read_inputs(const Json& root, std::span<const plan::Port> ports, const InferLimits& limits, Reader reader,
+                   InferRequest* out) {
+  PERI_ASSIGN(const Json::Array* inputs, root.get_array("inputs"));
+  if (inputs->size() > limits.tensors) return invalid("%zu inputs in a request", inputs->size());
+  out->inputs.resize(ports.size());
+  size_t given = 0;
+  for (const Json& json : *inputs) {
+    PERI_ASSIGN(const std::string_view name, json.get_string("name"));
+    size_t at = 0;
+    const plan::Port* port = find_port(ports, name, &at);
+    if (!port) return invalid("unexpected inference input '%s'", shown(name).c_str());
+    if (out->inputs[at].defined()) return invalid("input '%s' is given twice", port->name.c_str());
+    PERI_ASSIGN(out->inputs[at], reader.tensor(json, *port));
+    ++given;
+  }
+  for (size_t k = 0; k < ports.size(); ++k)
+    if (!out->inputs[k].defined())
+      return invalid("expected %zu inputs but got %zu: '%s' is missing", ports.size(), given, ports[k].name.c_str());
+  if (reader.left() > 0) return invalid("%zu bytes behind the last input's binary data", reader.left());
+  return Ok{};
+}
+
+Status read_outputs(const Json& root, std::span<const plan::Port> ports, const InferLimits& limits, bool binary,
+                    InferRequest* out) {
+  const Json* outputs = root.find("outputs");
+  if (!outputs) {
+    for (size_t k = 0; k < ports.size(); ++k) out->outputs.push_back({k, binary});
+    return Ok{};
+  }
+  PERI_ASSIGN(const Json::Array* list, outputs->as_array());
+  if (list->size() > limits.tensors) return invalid("%zu outputs in a request", list->size());
+  std::vector<bool> asked(ports.size());
+  for (const Json& json : *list) {
+    PERI_ASSIGN(const std::string_view name, json.get_string("name"));
+    size_t at = 0;
+    if (!find_port(ports, name, &at)) return invalid("unexpected inference output '%s'", shown(name).c_str());
+    if (asked[at]) return invalid("output '%s' is asked for twice", ports[at].name.c_str());
+    asked[at] = true;
+    PERI_TRY(check_parameters(json));
+    const Json* p = json.find("parameters");
+    PERI_ASSIGN(const bool mine, p ? p->get_bool("binary_data", binary) : Result<bool>(binary));
+    out->outputs.push_back({at, mine});
+  }
+  if (out->outputs.empty())
+    for (size_t k = 0; k < ports.size(); ++k) out->outputs.push_back({k, binary});
+  return Ok{};
+}
+
+// One JSON number, boolean or string as element `at`.
+Status put_element(const Json& v, Tensor* t, int64_t at) {
+  const DType dtype = t->dtype();
+  if (dtype == DType::kString) {
+    PERI_ASSIGN(const std::string_view s, v.as_string());
+    t->mutable_strings()[static_cast<size_t>(at)] = std::string(s);
+  } else if (dtype == DType::kBool) {
+    const bool is = v.kind() == Json::Kind::kBool;
+    PERI_ASSIGN(const int64_t n, is ? Result<int64_t>(*v.as_bool()) : v.as_int());
+    if (n != 0 && n != 1) return invalid("%lld is neither true nor false", static_cast<long long>(n));
+    t->set_i64(at, n);
+  } else if (dtype == DType::kU64) {
+    PERI_ASSIGN(const uint64_t n, v.as_uint());
+    t->mutable_as<uint64_t>()[at] = n;
+  } else if (is_integer(dtype)) {
+    PERI_ASSIGN(const int64_t n, v.as_int());
+    const int bits = dtype_bits(dtype);
+    const int64_t low = is_signed(dtype) ? -(int64_t{1} << (bits - 1)) : 0;
+    const int64_t high = is_signed(dtype) ? ~low : (int64_t{1} << bits) - 1;
+    if (bits < 64 && (n < low || n > high))
+      return invalid("%lld is out of the range of %s", static_cast<long long>(n),
+                     std::string(datatype_name(dtype)).c_str());
+    t->set_i64(at, n);
+  } else if (dtype == DType::kF32) {
+    PERI_ASSIGN(const double n, v.as_double());
+    t->mutable_as<float>()[at] = static_cast<float>(n);
+  } else {
+    PERI_ASSIGN(const double n, v.as_double());
+    t->set_f64(at, n);
+  }
+  return Ok{};
+}
+}  // namespace
+
+Result<Tensor> tensor_of_json(const Json& data, DType dtype, std::vector<int64_t> dims) {
+  PERI_ASSIGN(const int64_t numel, checked_numel(dims));
+  const Json::Array& top = data.items();
+  if (!data.is_array()) return invalid("'data' is %s, no array", std::string(data.kind_name()).c_str());
+  // Nothing is allocated for elements that are not there: each stands in the text.
+  std::vector<std::pair<const Json::Array*, size_t>> open = {{&top, 0}};
+  int64_t count = 0;
+  while (!open.empty()) {
+    auto& [array, at] = open.back();
+    if (at == array->size()) {
+      open.pop_back();
+      continue;
+    }
+    const Json& v = (*array)[at++];
+    if (v.is_array())
+      open.emplace_back(&v.items(), 0);
+    else
+      ++count;
+  }
+  if (count != numel)
+    return invalid("'data' holds %lld elements, the shape %s %lld", static_cast<long long>(count),
+                   dims_text(dims).c_str(), static_cast<long long>(numel));
+  PERI_ASSIGN(Tensor out, Tensor::uninitialized(dtype, std::move(dims)));
+  open = {{&top, 0}};
+  count = 0;
+  while (!open.empty()) {
+    auto& [array, at] = open.back();
+    if (at == array->size()) {
+      open.pop_back();
+      continue;
+    }
+    const Json& v = (*array)[at++];
+    if (v.is_array())
+      open.emplace_back(&v.items(), 0);
+    else
+      PERI_TRY(put_element(v, &out, count++));
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> parse_byte_strings(std::span<const std::byte> bytes, int64_t count) {
+  std::vector<std::string> out;
+  size_t at = 0;
+  while (at < bytes.size()) {
+    if (bytes.size() - at < 4) return invalid("BYTES end inside a length");
+    uint32_t n = 0;
+    for (int k = 3; k >= 0; --k) n = n << 8 | static_cast<uint32_t>(bytes[at + static_cast<size_t>(k)]);
+    at += 4;
+    if (n > bytes.size() - at)
+      return invalid("an element of BYTES states %u bytes, %zu are left", n, bytes.size() - at);
+    if (static_cast<int64_t>(out.size()) == count) break;
+    out.emplace_back(reinterpret_cast<const char*>(bytes.data()) + at, n);
+    at += n;
+  }
+  if (at != bytes.size() || static_cast<int64_t>(out.size()) != count)
+    return invalid("BYTES hold another number of elements than the shape's %lld", static_cast<long long>(count));
+  return out;
+}
+
+Result<InferRequest> parse_infer(std::span<const std::byte> body, std::shared_ptr<const void> owner,
+                                 std::optional<uint64_t> json_bytes, std::span<const plan::Port> inputs,
+                                 std::span<const plan::Port> outputs, const InferLimits& limits) {
+  if (json_bytes && *json_bytes > body.size())
+    return invalid("Inference-Header-Content-Length is %llu, the body has %zu bytes",
+                   static_cast<unsigned long long>(*json_bytes), body.size());
+  const size_t head = json_bytes ? static_cast<size_t>(*json_bytes) : body.size();
+  const std::string_view text(reinterpret_cast<const char*>(body.data()), head);
+  PERI_ASSIGN(const Json root, parse_json(text, {limits.json_depth, limits.json_bytes, limits.json_values}));
+  if (!root.is_object()) return invalid("the request is no JSON object");
+  InferRequest out;
+  PERI_ASSIGN(const std::string_view id, root.get_string("id", ""));
+  out.id = id;
+  bool binary = false;
+  PERI_TRY(check_parameters(root));
+  if (const Json* p = root.find("parameters")) {
+    PERI_ASSIGN(binary, p->get_bool("binary_data_output", false));
+    PERI_ASSIGN(out.priority, p->get_int("priority", 0));
+    PERI_ASSIGN(out.timeout_us, p->get_int("timeout", 0));
+    if (out.priority < 0 || out.priority > 1000) return invalid("the priority is out of range");
+    if (out.timeout_us < 0 || out.timeout_us > int64_t{1} << 50) return invalid("the timeout is out of range");
+  }
+  PERI_TRY(read_inputs(root, inputs, limits, Reader(body.subspan(head), std::move(owner)), &out));
+  PERI_TRY(read_outputs(root, outputs, limits, binary, &out));
+  return out;
+}
+
+}  // namespace peri::serve

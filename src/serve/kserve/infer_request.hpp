@@ -1,0 +1,44 @@
+// The body of an inference request, read and checked against a model's ports: from then on tensors are right in type,
+// rank, constant dims and bytes, or the request was refused by a sentence that names the tensor.
+#pragma once
+
+#include <span>
+
+#include "base/json.hpp"
+#include "base/tensor.hpp"
+#include "plan/program.hpp"
+#include "serve/http/message.hpp"
+
+namespace peri::serve {
+
+struct InferLimits {
+  int json_depth = 32;
+  size_t json_values = 4000000;
+  size_t json_bytes = size_t{64} << 20;
+  size_t tensors = 1000;  // named in a request
+};
+
+struct InferRequest {
+  std::string id;
+  std::vector<Tensor> inputs;  // by port
+  struct Wanted {
+    size_t port = 0;
+    bool binary = false;
+  };
+  std::vector<Wanted> outputs;  // in the order asked for; all where none were
+  int64_t priority = 0;
+  int64_t timeout_us = 0;
+};
+
+// Tensors in binary are views of `body`, which `owner` keeps. `json_bytes`: of the JSON at its beginning; none: all.
+// Errors: kInvalid, kUnsupported (sequences, shared memory, classification).
+Result<InferRequest> parse_infer(std::span<const std::byte> body, std::shared_ptr<const void> owner,
+                                 std::optional<uint64_t> json_bytes, std::span<const plan::Port> inputs,
+                                 std::span<const plan::Port> outputs, const InferLimits& limits);
+
+// `bytes` as `count` strings, each with its length in four bytes before it, as BYTES has them.
+Result<std::vector<std::string>> parse_byte_strings(std::span<const std::byte> bytes, int64_t count);
+// Elements of JSON, nested as deep as they may be, in row-major order. REQUIRES: limits were kept by the parser.
+Result<Tensor> tensor_of_json(const Json& data, DType dtype, std::vector<int64_t> dims);
+
+}  // namespace peri::serve

@@ -1,0 +1,322 @@
+// A slot is taken under the mutex and given back when its last answer is there; done() is called without any mutex.
+#include "serve/queue/model.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "base/fault.hpp"
+#include "serve/queue/rows.hpp"
+
+namespace peri::serve {
+
+// The model whose thread this is: it looks for more work by itself.
+static thread_local const Model* t_working_for = nullptr;
+
+// What one run answers.
+struct Model::Batch final : runtime::Sink {
+  Batch(Model* m, std::vector<CallPtr> c, CutReason r) : model(m), calls(std::move(c)), reason(r) {}
+  void answer(Result<std::vector<Tensor>> outputs, bool last) override {
+    if (last) model->finish(*this, std::move(outputs));
+  }
+  Model* model;
+  std::vector<CallPtr> calls;
+  CutReason reason;
+  int64_t rows = 0, began_ns = 0, joined_ns = 0;
+};
+
+Model::Model(std::string name, int64_t version, std::shared_ptr<runtime::Servable> servable, ModelOptions options)
+    : name_(std::move(name)),
+      version_(version),
+      version_text_(std::to_string(version)),
+      servable_(std::move(servable)),
+      options_(std::move(options)),
+      scheduler_(options_.queue) {
+  // One more than slots, so that what waits too long is told so while all of them work.
+  for (int k = 0; k <= servable_->slots(); ++k) threads_.emplace_back([this] { work(); });
+}
+
+Model::~Model() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& t : threads_) t.join();
+}
+
+void Model::submit(const CallPtr& call) {
+  Waiting request;
+  request.bytes = 0;
+  const runtime::Cost cost = servable_->cost(call->inputs);
+  call->rows = !call->inputs.empty() && call->inputs[0].rank() > 0 ? call->inputs[0].dims()[0] : 1;
+  request.rows = call->rows;
+  request.bytes = cost.bytes;
+  request.expected_ns = std::max<int64_t>(cost.expected_ns, 0);
+  request.priority = call->priority;
+  request.timeout_ns = call->timeout_ns;
+  if (!options_.queue.sizes.empty()) request.key = shape_key(call->inputs);
+  call->arrived_ns = now_ns();
+  if (options_.preserve_order) {
+    const std::lock_guard<std::mutex> lock(order_mutex_);
+    order_.push_back({call, std::nullopt});
+  }
+  Admission admission = Admission::kAccepted;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    call->id = next_id_++;
+    const bool here = scheduler_.passes_through() && busy_ < servable_->slots() && cost.expected_ns >= 0 &&
+                      cost.expected_ns <= options_.inline_ns && request.priority <= options_.queue.priority_levels;
+    if (here) {
+      ++busy_;
+    } else {
+      request.id = call->id;
+      admission = scheduler_.submit(request, call->arrived_ns);
+      if (admission == Admission::kAccepted) waiting_.emplace(call->id, call);
+    }
+    const bool watched = busy_ < servable_->slots() || scheduler_.expiry_ns();
+    if (!here && admission == Admission::kAccepted && watched) wake_.notify_one();
+    if (!here && admission == Admission::kAccepted) return;
+  }
+  if (admission == Admission::kAccepted)
+    return run({call}, options_.queue.sizes.empty() ? CutReason::kAlone : CutReason::kDelay);
+  if (admission == Admission::kNoSuchPriority)
+    return refuse(call, FailureReason::kRejected,
+                  usage("priority %d: the model has 1 to %d", call->priority, options_.queue.priority_levels));
+  const int64_t wait = request.expected_ns * (pending() / std::max(1, servable_->slots()) + 1);
+  refuse(call, FailureReason::kRejected, refused("Exceeds maximum queue size"), std::max<int64_t>(wait, 1));
+}
+
+void Model::cancel(const CallPtr& call) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (waiting_.count(call->id) == 0 || !scheduler_.cancel(call->id)) {
+      servable_->cancel(call->id);
+      return;
+    }
+    waiting_.erase(call->id);
+  }
+  refuse(call, FailureReason::kCanceled, Error(ErrorKind::kCancelled, "the client cancelled the request"));
+}
+
+std::vector<CallPtr> Model::take_expired(int64_t now) {
+  std::vector<CallPtr> out;
+  for (const Waiting& w : scheduler_.expire(now)) {
+    out.push_back(std::move(waiting_.at(w.id)));
+    waiting_.erase(w.id);
+  }
+  return out;
+}
+
+void Model::work() {
+  t_working_for = this;
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    const int64_t now = now_ns();
+    const std::vector<CallPtr> late = take_expired(now);
+    if (!late.empty()) {
+      lock.unlock();
+      for (const CallPtr& c : late) refuse(c, FailureReason::kTimeout, refused("Request timeout expired"));
+      lock.lock();
+      continue;
+    }
+    std::optional<Cut> cut;
+    if (busy_ < servable_->slots()) cut = scheduler_.poll(now);
+    if (cut) {
+      ++busy_;
+      std::vector<CallPtr> calls;
+      for (const Waiting& w : cut->requests) {
+        calls.push_back(std::move(waiting_.at(w.id)));
+        waiting_.erase(w.id);
+      }
+      lock.unlock();
+      run(std::move(calls), cut->reason);
+      lock.lock();
+      continue;
+    }
+    if (stopping_) return;
+    const std::optional<int64_t> until = busy_ < servable_->slots() ? scheduler_.wake_ns(now) : scheduler_.expiry_ns();
+    if (until)
+      wake_.wait_for(lock, std::chrono::nanoseconds(std::max<int64_t>(*until - now, 1000)));
+    else
+      wake_.wait(lock);
+  }
+}
+
+// REQUIRES: a slot was taken for it.
+void Model::run(std::vector<CallPtr> calls, CutReason reason) {
+  const Status done = contained([&]() -> Status {
+    run_batch(calls, reason);
+    return Ok{};
+  });
+  if (done.ok()) return;
+  leave_slot();
+  for (const CallPtr& c : calls) refuse(c, FailureReason::kBackend, done.error());
+}
+
+void Model::run_batch(std::vector<CallPtr> calls, CutReason reason) {
+  const auto batch = std::make_shared<Batch>(this, std::move(calls), reason);
+  batch->began_ns = now_ns();
+  for (const CallPtr& c : batch->calls) {
+    c->began_ns = batch->began_ns;
+    batch->rows += c->rows;
+  }
+  const uint64_t ticket = batch->calls.front()->id;
+  if (batch->calls.size() == 1) {
+    batch->joined_ns = batch->began_ns;
+    servable_->submit(ticket, batch->calls.front()->inputs, batch);
+    return;
+  }
+  std::vector<const std::vector<Tensor>*> parts;
+  for (const CallPtr& c : batch->calls) parts.push_back(&c->inputs);
+  auto joined = join_rows(parts);
+  batch->joined_ns = now_ns();
+  if (joined.ok())
+    servable_->submit(ticket, std::move(*joined), batch);
+  else
+    finish(*batch, std::move(joined).error());
+}
+
+void Model::leave_slot() {
+  bool more = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --busy_;
+    more = scheduler_.waiting() > 0 && t_working_for != this;
+  }
+  if (more) wake_.notify_one();
+}
+
+void Model::count(const Batch& batch, bool ok, int64_t ended_ns) {
+  const uint64_t n = batch.calls.size();
+  const std::lock_guard<std::mutex> lock(statistics_mutex_);
+  ModelStatistics& s = statistics_;
+  ++s.executions;
+  ++s.cuts[static_cast<size_t>(batch.reason)];
+  ModelStatistics::Batch& row = s.batches[batch.rows];
+  row.compute_input.add(batch.joined_ns - batch.began_ns);
+  row.compute_infer.add(ended_ns - batch.joined_ns);
+  row.compute_output.add(0);
+  if (!ok) return;
+  s.rows += static_cast<uint64_t>(batch.rows);
+  s.last_inference_ms = wall_seconds() * 1000;
+  for (const CallPtr& c : batch.calls) {
+    s.success.add(ended_ns - c->arrived_ns);
+    s.queue.add(c->began_ns - c->arrived_ns);
+    const auto* bound =
+        std::lower_bound(s.kLatencyBoundsUs.begin(), s.kLatencyBoundsUs.end(), (ended_ns - c->arrived_ns) / 1000);
+    ++s.latency[static_cast<size_t>(bound - s.kLatencyBoundsUs.begin())];
+  }
+  s.compute_input.add(static_cast<int64_t>(n) * (batch.joined_ns - batch.began_ns), n);
+  s.compute_infer.add(static_cast<int64_t>(n) * (ended_ns - batch.joined_ns), n);
+  s.compute_output.add(0, n);
+}
+
+// A batch that fails as a whole fails because of one of its requests, or of all: each is asked alone, so that it costs
+// no other its answer.
+void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
+  const int64_t ended = now_ns();
+  count(batch, outputs.ok(), ended);
+  if (!outputs.ok() && batch.calls.size() > 1) {
+    {
+      const std::lock_guard<std::mutex> lock(statistics_mutex_);
+      statistics_.rerun_alone += batch.calls.size();
+    }
+    for (const CallPtr& c : batch.calls) {
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        ++busy_;  // beside the slot of the batch, which is given back below
+      }
+      run({c}, CutReason::kAlone);
+    }
+    leave_slot();
+    return;
+  }
+  leave_slot();
+  int64_t first = 0;
+  for (const CallPtr& c : batch.calls) {
+    Answer a;
+    a.arrived_ns = c->arrived_ns;
+    a.began_ns = c->began_ns;
+    a.ended_ns = ended;
+    a.batch_rows = batch.rows;
+    a.cut = batch.reason;
+    if (outputs.ok() && batch.calls.size() > 1) {
+      auto mine = take_rows(*outputs, batch.rows, first, c->rows);
+      if (mine.ok())
+        a.outputs = std::move(*mine);
+      else
+        a.error = mine.error();
+    } else if (outputs.ok()) {
+      a.outputs = std::move(*outputs);
+    } else {
+      a.error = outputs.error();
+    }
+    first += c->rows;
+    if (a.error) {
+      refuse(c, FailureReason::kBackend, *a.error);
+      continue;
+    }
+    answer(c, std::move(a));
+  }
+}
+
+void Model::refuse(const CallPtr& call, FailureReason reason, Error error, int64_t retry_after_ns) {
+  Answer a;
+  a.error = std::move(error);
+  a.failure = reason;
+  a.retry_after_ns = retry_after_ns;
+  a.arrived_ns = call->arrived_ns;
+  a.ended_ns = now_ns();
+  a.began_ns = call->began_ns > 0 ? call->began_ns : a.ended_ns;
+  {
+    const std::lock_guard<std::mutex> lock(statistics_mutex_);
+    statistics_.fail.add(a.ended_ns - a.arrived_ns);
+    ++statistics_.failures[static_cast<size_t>(reason)];
+  }
+  answer(call, std::move(a));
+}
+
+void Model::answer(const CallPtr& call, Answer answer) {
+  if (!options_.preserve_order) return call->done(std::move(answer));
+  std::unique_lock<std::mutex> lock(order_mutex_);
+  for (Ordered& o : order_)
+    if (o.call == call) o.answer = std::move(answer);
+  if (releasing_) return;
+  releasing_ = true;
+  while (!order_.empty() && order_.front().answer) {
+    Ordered next = std::move(order_.front());
+    order_.pop_front();
+    lock.unlock();
+    next.call->done(std::move(*next.answer));
+    lock.lock();
+  }
+  releasing_ = false;
+}
+
+ModelStatistics Model::statistics() const {
+  const std::lock_guard<std::mutex> lock(statistics_mutex_);
+  return statistics_;
+}
+
+int64_t Model::pending() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return scheduler_.waiting();
+}
+
+int64_t Model::open() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return scheduler_.waiting() + busy_;
+}
+
+bool Model::stuck(int64_t now, int64_t for_ns) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const uint64_t progress = servable_->progress();
+  if (busy_ == 0 || progress != seen_progress_ || seen_at_ns_ == 0) {
+    seen_progress_ = progress;
+    seen_at_ns_ = now;
+    return false;
+  }
+  return now - seen_at_ns_ > for_ns;
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,117 @@
+// Model: one loaded version of a model that answers calls. It queues them by its policy, runs batches on a thread for
+// each slot of its Servable, or on the caller's where that is cheaper than waking another, and counts what it did.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include "runtime/servable.hpp"
+#include "serve/queue/scheduler.hpp"
+#include "serve/queue/statistics.hpp"
+
+namespace peri::serve {
+
+// What became of a call: outputs by port, or an error.
+struct Answer {
+  std::vector<Tensor> outputs;
+  std::optional<Error> error;
+  FailureReason failure = FailureReason::kBackend;  // where there is an error
+  int64_t retry_after_ns = 0;                       // kRejected: when there should be room again
+  int64_t arrived_ns = 0, began_ns = 0, ended_ns = 0;
+  int64_t batch_rows = 0;
+  CutReason cut = CutReason::kAlone;
+};
+
+struct Call {
+  std::vector<Tensor> inputs;  // by port, each of its port's type, rank and constant dims
+  int priority = 0;            // 0: the model's default
+  int64_t timeout_ns = 0;      // 0: the model's
+  // Called once, from any thread, also the submitting one before submit() returns; must not wait for the model.
+  std::function<void(Answer)> done;
+
+  uint64_t id = 0;  // set by Model::submit(), as all below
+  int64_t rows = 1, arrived_ns = 0, began_ns = 0;
+};
+using CallPtr = std::shared_ptr<Call>;
+
+struct ModelOptions {
+  QueuePolicy queue;
+  bool preserve_order = false;
+  // A call expected to take no longer than this runs on the thread that submits it, if a slot is free and nothing waits
+  // and nothing is waited for. Waking a thread takes about 5 us and its caches.
+  int64_t inline_ns = 40000;
+};
+
+// All functions may be called from any thread. REQUIRES: destroyed on a thread that is none of its own, when no call is
+// open.
+class Model {
+ public:
+  Model(std::string name, int64_t version, std::shared_ptr<runtime::Servable> servable, ModelOptions options);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const std::string& name() const { return name_; }
+  int64_t version() const { return version_; }
+  const std::string& version_text() const { return version_text_; }
+  runtime::Servable& servable() const { return *servable_; }
+  const ModelOptions& options() const { return options_; }
+
+  void submit(const CallPtr& call);
+  // Drops a call that has not begun, which gets its answer (kCanceled); else asks the Servable to end it.
+  void cancel(const CallPtr& call);
+
+  ModelStatistics statistics() const;
+  int64_t pending() const;  // calls that wait
+  int64_t open() const;     // and those that run
+  // Whether work is under way and none got done for so long.
+  bool stuck(int64_t now, int64_t for_ns) const;
+
+ private:
+  struct Batch;
+  void work();
+  void run(std::vector<CallPtr> calls, CutReason reason);
+  void run_batch(std::vector<CallPtr> calls, CutReason reason);
+  void finish(Batch& batch, Result<std::vector<Tensor>> outputs);
+  void count(const Batch& batch, bool ok, int64_t ended_ns);
+  void answer(const CallPtr& call, Answer answer);
+  void refuse(const CallPtr& call, FailureReason reason, Error error, int64_t retry_after_ns = 0);
+  void leave_slot();
+  std::vector<CallPtr> take_expired(int64_t now);
+
+  const std::string name_;
+  const int64_t version_;
+  const std::string version_text_;
+  const std::shared_ptr<runtime::Servable> servable_;
+  const ModelOptions options_;
+
+  mutable std::mutex mutex_;  // of all below but the statistics
+  std::condition_variable wake_;
+  Scheduler scheduler_;
+  std::unordered_map<uint64_t, CallPtr> waiting_;
+  uint64_t next_id_ = 1;
+  int busy_ = 0;
+  bool stopping_ = false;
+  mutable uint64_t seen_progress_ = 0;
+  mutable int64_t seen_at_ns_ = 0;
+
+  std::mutex order_mutex_;  // of what preserve_order needs
+  struct Ordered {
+    CallPtr call;
+    std::optional<Answer> answer;
+  };
+  std::deque<Ordered> order_;
+  bool releasing_ = false;
+
+  mutable std::mutex statistics_mutex_;
+  ModelStatistics statistics_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace peri::serve

@@ -1,0 +1,192 @@
+// A batch is a beginning of the queue: levels in order, in each the order of arrival. It ends where the next request
+// does not go with it, and is cut there at once, since nothing that comes later can join it.
+#include "serve/queue/scheduler.hpp"
+
+#include <algorithm>
+
+namespace peri::serve {
+
+std::string_view cut_reason_name(CutReason reason) {
+  constexpr std::string_view kNames[kCutReasons] = {"full",     "delay",  "deadline", "shape",
+                                                    "priority", "memory", "alone"};
+  return kNames[static_cast<int>(reason)];
+}
+
+const LevelPolicy& QueuePolicy::of(int priority) const {
+  const auto it = levels.find(priority);
+  return it == levels.end() ? level : it->second;
+}
+
+Scheduler::Scheduler(QueuePolicy policy) : policy_(std::move(policy)) {
+  std::erase_if(policy_.preferred,
+                [&](int64_t rows) { return !std::binary_search(policy_.sizes.begin(), policy_.sizes.end(), rows); });
+}
+
+bool Scheduler::batches(const Waiting& request) const {
+  return std::binary_search(policy_.sizes.begin(), policy_.sizes.end(), request.rows) &&
+         request.rows < policy_.sizes.back();
+}
+
+Admission Scheduler::submit(Waiting request, int64_t now) {
+  if (request.priority == 0) request.priority = policy_.default_priority;
+  if (request.priority < 1 || request.priority > policy_.priority_levels) return Admission::kNoSuchPriority;
+  const LevelPolicy& level = policy_.of(request.priority);
+  std::deque<Waiting>& queue = levels_[request.priority].requests;
+  if (level.max_queue > 0 &&
+      static_cast<int64_t>(queue.size() + levels_[request.priority].delayed.size()) >= level.max_queue)
+    return Admission::kQueueFull;
+  int64_t timeout = level.timeout_ns;
+  if (level.timeout_override && request.timeout_ns > 0 && (timeout == 0 || request.timeout_ns < timeout))
+    timeout = request.timeout_ns;
+  request.arrival_ns = now;
+  request.deadline_ns = timeout > 0 ? now + timeout : 0;
+  queue.push_back(request);
+  ++waiting_;
+  return Admission::kAccepted;
+}
+
+bool Scheduler::cancel(uint64_t id) {
+  for (auto& [priority, level] : levels_)
+    for (std::deque<Waiting>* queue : {&level.requests, &level.delayed})
+      for (auto it = queue->begin(); it != queue->end(); ++it)
+        if (it->id == id) {
+          queue->erase(it);
+          --waiting_;
+          return true;
+        }
+  return false;
+}
+
+std::vector<Waiting> Scheduler::expire(int64_t now) {
+  std::vector<Waiting> over;
+  for (auto& [priority, level] : levels_) {
+    const bool delay = policy_.of(priority).delay_expired;
+    std::deque<Waiting> kept;
+    for (Waiting& w : level.requests) {
+      if (w.deadline_ns == 0 || w.deadline_ns > now) {
+        kept.push_back(w);
+      } else if (delay) {
+        w.deadline_ns = 0;
+        level.delayed.push_back(w);
+      } else {
+        over.push_back(w);
+      }
+    }
+    if (kept.size() != level.requests.size()) level.requests.swap(kept);
+  }
+  waiting_ -= static_cast<int64_t>(over.size());
+  return over;
+}
+
+std::vector<const Waiting*> Scheduler::in_order() const {
+  const size_t most = policy_.sizes.empty() ? 1 : static_cast<size_t>(policy_.sizes.back()) + 1;
+  std::vector<const Waiting*> out;
+  for (const bool late : {false, true})
+    for (const auto& [priority, level] : levels_)
+      for (const Waiting& w : late ? level.delayed : level.requests) {
+        if (out.size() == most) return out;  // each has a row at least
+        out.push_back(&w);
+      }
+  return out;
+}
+
+Scheduler::Draft Scheduler::draft() const {
+  Draft out;
+  const std::vector<const Waiting*> queue = in_order();
+  if (queue.empty()) return out;
+  const Waiting& first = *queue.front();
+  out.requests = {&first};
+  out.rows = first.rows;
+  if (!batches(first)) {
+    out.due = policy_.sizes.empty() || first.rows != policy_.sizes.back() ? CutReason::kAlone : CutReason::kFull;
+    return out;
+  }
+  int64_t bytes = first.bytes, rows = first.rows;
+  size_t allowed = 1;  // beginnings up to here have a size that a batch may have
+  size_t preferred = 0;
+  const auto is_in = [](const std::vector<int64_t>& list, int64_t v) {
+    return std::find(list.begin(), list.end(), v) != list.end();
+  };
+  if (is_in(policy_.preferred, rows)) preferred = 1;
+  std::vector<const Waiting*> taken = {&first};
+  std::optional<CutReason> end;
+  for (size_t k = 1; k < queue.size() && !end; ++k) {
+    const Waiting& next = *queue[k];
+    if (rows + next.rows > policy_.sizes.back()) {
+      end = CutReason::kFull;
+    } else if (next.key != first.key || !batches(next)) {
+      end = next.priority == first.priority ? CutReason::kShape : CutReason::kPriority;
+    } else if (bytes + next.bytes > policy_.max_batch_bytes) {
+      end = CutReason::kMemory;
+    } else {
+      taken.push_back(&next);
+      rows += next.rows;
+      bytes += next.bytes;
+      if (is_in(policy_.sizes, rows)) allowed = taken.size();
+      if (is_in(policy_.preferred, rows)) preferred = taken.size();
+      if (rows == policy_.sizes.back()) end = CutReason::kFull;
+    }
+  }
+  const bool reached = preferred > 0 && !(end && allowed > preferred);
+  taken.resize(reached ? preferred : allowed);
+  out.requests = std::move(taken);
+  out.rows = 0;
+  for (const Waiting* w : out.requests) out.rows += w->rows;
+  out.due = reached ? CutReason::kFull : end;
+  return out;
+}
+
+void Scheduler::take(const Waiting& request) {
+  const uint64_t id = request.id;
+  Level& level = levels_[request.priority];
+  for (std::deque<Waiting>* queue : {&level.requests, &level.delayed})
+    for (auto it = queue->begin(); it != queue->end(); ++it)
+      if (it->id == id) {
+        queue->erase(it);
+        --waiting_;
+        return;
+      }
+}
+
+// The time up to which it is worth waiting for others: until the oldest has waited enough, or one would be late.
+static std::pair<int64_t, CutReason> limit_of(const std::vector<const Waiting*>& requests, int64_t max_delay_ns) {
+  std::pair<int64_t, CutReason> out{INT64_MAX, CutReason::kDelay};
+  for (const Waiting* w : requests) out.first = std::min(out.first, w->arrival_ns + max_delay_ns);
+  for (const Waiting* w : requests)
+    if (w->deadline_ns > 0 && w->deadline_ns - w->expected_ns < out.first)
+      out = {w->deadline_ns - w->expected_ns, CutReason::kDeadline};
+  return out;
+}
+
+std::optional<Cut> Scheduler::poll(int64_t now) {
+  if (waiting_ == 0) return std::nullopt;
+  const Draft next = draft();
+  std::optional<CutReason> reason = next.due;
+  if (!reason) {
+    const auto [until, why] = limit_of(next.requests, policy_.max_delay_ns);
+    if (now < until) return std::nullopt;
+    reason = why;
+  }
+  Cut cut;
+  cut.reason = *reason;
+  for (const Waiting* w : next.requests) cut.requests.push_back(*w);
+  for (const Waiting& w : cut.requests) take(w);
+  return cut;
+}
+
+std::optional<int64_t> Scheduler::expiry_ns() const {
+  std::optional<int64_t> first;
+  for (const auto& [priority, level] : levels_)
+    for (const Waiting& w : level.requests)
+      if (w.deadline_ns > 0 && (!first || w.deadline_ns < *first)) first = w.deadline_ns;
+  return first;
+}
+
+std::optional<int64_t> Scheduler::wake_ns(int64_t now) const {
+  if (waiting_ == 0) return std::nullopt;
+  const Draft next = draft();
+  const int64_t cut = next.due ? now : limit_of(next.requests, policy_.max_delay_ns).first;
+  return std::min(cut, expiry_ns().value_or(cut));
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,110 @@
+// Scheduler: which waiting requests run together and when. A pure state machine on the times it is told: the same calls
+// give the same cuts, and each cut says why it was made.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace peri::serve {
+
+// Why a batch is as it is.
+enum class CutReason : uint8_t {
+  kFull,      // no more rows fit, or a preferred size is reached
+  kDelay,     // the oldest request waited as long as it may; at a delay of 0: nothing else was waiting
+  kDeadline,  // waiting on would have cost a request its deadline
+  kShape,     // the next request has other dims
+  kPriority,  // the next request is of a lower level, and the first may not wait for it
+  kMemory,    // the next request's bytes do not fit
+  kAlone,     // the model, or this request, takes no batches
+};
+constexpr int kCutReasons = static_cast<int>(CutReason::kAlone) + 1;
+std::string_view cut_reason_name(CutReason reason);
+
+enum class Admission : uint8_t { kAccepted, kQueueFull, kNoSuchPriority };
+
+struct LevelPolicy {
+  int64_t max_queue = 0;          // requests; 0: as many as come
+  int64_t timeout_ns = 0;         // a request may wait so long; 0: for ever
+  bool timeout_override = false;  // a request may bring a shorter one
+  bool delay_expired = false;     // what waited too long goes behind all others in place of being refused
+};
+
+struct QueuePolicy {
+  // Row counts that a batch may have, ascending; empty: no batches. A request whose own rows are none of them runs
+  // alone.
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> preferred;     // of them: cut as soon as one is reached
+  int64_t max_delay_ns = 0;           // that the oldest may wait for others
+  int64_t max_batch_bytes = 1 << 30;  // inputs of a batch
+  int priority_levels = 1;            // 1 is the most urgent
+  int default_priority = 1;
+  LevelPolicy level;                       // of every level that is not in `levels`
+  std::map<int, LevelPolicy> levels = {};  // by priority
+  const LevelPolicy& of(int priority) const;
+};
+
+struct Waiting {
+  uint64_t id = 0;
+  int64_t rows = 1;
+  uint64_t key = 0;  // requests of one key may run together
+  int64_t bytes = 0;
+  int priority = 0;         // 0: the default
+  int64_t timeout_ns = 0;   // the client's; 0: none
+  int64_t expected_ns = 0;  // of its run
+  // Set by the scheduler.
+  int64_t arrival_ns = 0;
+  int64_t deadline_ns = 0;  // 0: none
+};
+
+struct Cut {
+  std::vector<Waiting> requests;
+  CutReason reason = CutReason::kAlone;
+};
+
+class Scheduler {
+ public:
+  explicit Scheduler(QueuePolicy policy);
+
+  // Takes a request into the queue.
+  Admission submit(Waiting request, int64_t now);
+  // Whether a request that comes now and finds a free slot would be cut at once by itself: nothing waits, and nothing
+  // is waited for.
+  bool passes_through() const { return waiting_ == 0 && policy_.max_delay_ns == 0; }
+  // Takes a request out; false if it is not waiting (any more).
+  bool cancel(uint64_t id);
+  // The next batch, if one is due. REQUIRES: a slot is free.
+  std::optional<Cut> poll(int64_t now);
+  // Requests whose time is over, taken out. Call before poll().
+  std::vector<Waiting> expire(int64_t now);
+  // When to poll again if nothing else happens; none: not before the next request.
+  std::optional<int64_t> wake_ns(int64_t now) const;
+  // The same while no slot is free: when the next request's time is over.
+  std::optional<int64_t> expiry_ns() const;
+  int64_t waiting() const { return waiting_; }
+  const QueuePolicy& policy() const { return policy_; }
+
+ private:
+  struct Level {
+    std::deque<Waiting> requests;
+    std::deque<Waiting> delayed;  // behind all levels
+  };
+  struct Draft {
+    std::vector<const Waiting*> requests;
+    int64_t rows = 0;
+    std::optional<CutReason> due;  // none: worth waiting
+  };
+  bool batches(const Waiting& request) const;
+  std::vector<const Waiting*> in_order() const;
+  Draft draft() const;
+  void take(const Waiting& request);
+
+  QueuePolicy policy_;
+  std::map<int, Level> levels_;
+  int64_t waiting_ = 0;
+};
+
+}  // namespace peri::serve

@@ -1,0 +1,42 @@
+// What a model has done since it was loaded, as counts and sums of times: the source of statistics and metrics alike.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+
+#include "serve/queue/scheduler.hpp"
+
+namespace peri::serve {
+
+struct CountedTime {
+  uint64_t count = 0;
+  uint64_t ns = 0;
+  void add(int64_t took_ns, uint64_t times = 1) {
+    count += times;
+    ns += static_cast<uint64_t>(took_ns > 0 ? took_ns : 0);
+  }
+};
+
+enum class FailureReason : uint8_t { kRejected, kCanceled, kTimeout, kBackend };
+constexpr int kFailureReasons = 4;
+
+struct ModelStatistics {
+  int64_t last_inference_ms = 0;  // of the epoch
+  uint64_t rows = 0;              // answered
+  uint64_t executions = 0;
+  CountedTime success, fail, queue, compute_input, compute_infer, compute_output;
+  std::array<uint64_t, kFailureReasons> failures{};
+  std::array<uint64_t, kCutReasons> cuts{};
+  uint64_t rerun_alone = 0;  // requests of batches that failed as a whole
+  struct Batch {
+    CountedTime compute_input, compute_infer, compute_output;
+  };
+  std::map<int64_t, Batch> batches;  // by rows
+  // Successful requests by time, of kLatencyBoundsUs.
+  static constexpr std::array<int64_t, 12> kLatencyBoundsUs = {50,   100,   250,   500,    1000,   2500,
+                                                               5000, 10000, 50000, 100000, 500000, 1000000};
+  std::array<uint64_t, 13> latency{};
+};
+
+}  // namespace peri::serve

@@ -1,0 +1,329 @@
+// One thread loads, unloads and looks for changes; what it makes is published under a mutex that is held for moments.
+#include "serve/repository/repository.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/fault.hpp"
+#include "base/file.hpp"
+
+namespace peri::serve {
+
+static LevelPolicy level_of(const QueueConfig& c, int64_t max_queue) {
+  return {c.max_queue_size > 0 ? c.max_queue_size : max_queue, c.default_timeout_us * 1000, c.allow_timeout_override,
+          c.delay};
+}
+
+// A model's queue as its configuration has it.
+static ModelOptions options_of(const ModelConfig& config, const Loaded& loaded, const RepositoryOptions& o) {
+  ModelOptions out;
+  out.inline_ns = o.inline_ns;
+  out.queue.level.max_queue = o.max_queue;
+  if (!config.batching) return out;
+  const BatchingConfig& b = *config.batching;
+  out.preserve_order = b.preserve_ordering;
+  out.queue.sizes = loaded.batch_sizes;
+  for (const int64_t p : b.preferred)
+    if (std::binary_search(loaded.batch_sizes.begin(), loaded.batch_sizes.end(), p)) out.queue.preferred.push_back(p);
+  if (!loaded.batch_sizes.empty()) out.queue.max_delay_ns = b.max_queue_delay_us * 1000;
+  out.queue.level = level_of(b.queue, o.max_queue);
+  if (b.priority_levels > 0) {
+    out.queue.priority_levels = static_cast<int>(b.priority_levels);
+    out.queue.default_priority = static_cast<int>(b.default_priority_level);
+  }
+  for (const auto& [level, queue] : b.priority_queues) out.queue.levels[level] = level_of(queue, o.max_queue);
+  return out;
+}
+
+Repository::Repository(RepositoryOptions options, Loader loader)
+    : options_(std::move(options)), loader_(std::move(loader)) {}
+
+Repository::~Repository() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+Status Repository::start() {
+  PERI_TRY(scan_repository(options_.root));
+  thread_ = std::thread([this] { work(); });
+  return Ok{};
+}
+
+void Repository::log(const std::string& line) const {
+  if (options_.log) options_.log(line);
+}
+
+void Repository::post(std::function<void()> task) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  changed_.notify_all();
+}
+
+void Repository::work() {
+  scan();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    started_ = true;
+  }
+  changed_.notify_all();
+  while (true) {
+    std::vector<std::function<void()>> tasks;
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      const auto some = [&] { return stopping_ || !tasks_.empty(); };
+      const int64_t ms = options_.control == Control::kPoll && retired_.empty() ? options_.poll_ms : 100;
+      if (options_.control == Control::kPoll || !retired_.empty())
+        changed_.wait_for(lock, std::chrono::milliseconds(ms), some);
+      else
+        changed_.wait(lock, some);
+      if (stopping_) return;
+      tasks.swap(tasks_);
+    }
+    for (const auto& task : tasks) task();
+    collect();
+    if (tasks.empty() && options_.control == Control::kPoll) scan();
+  }
+}
+
+// Versions that nobody serves from end here, on this thread, once nobody holds them.
+void Repository::collect() {
+  std::vector<ServedPtr> over;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto held = std::stable_partition(
+        retired_.begin(), retired_.end(), [](const ServedPtr& s) { return s.use_count() > 1 || s->model->open() > 0; });
+    over.assign(std::make_move_iterator(held), std::make_move_iterator(retired_.end()));
+    retired_.erase(held, retired_.end());
+  }
+  for (const ServedPtr& s : over) log("unloaded " + s->model->name() + " version " + s->model->version_text());
+}
+
+// What the folder asks for. A change is acted on when two looks in a row saw the same: a file is then not being
+// written.
+void Repository::scan() {
+  const auto found = scan_repository(options_.root);
+  if (!found.ok()) return log(found.error().text());
+  std::vector<std::string> load, gone;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const FoundModel& m : *found) {
+      const auto& list = options_.at_start;
+      const bool wanted = options_.control != Control::kExplicit ||
+                          std::find(list.begin(), list.end(), "*") != list.end() ||
+                          std::find(list.begin(), list.end(), m.name) != list.end();
+      if (!wanted) continue;
+      Entry& e = entries_[m.name];
+      if (e.tried != m.stamp() && (!started_ || e.seen == m.stamp())) load.push_back(m.name);
+      e.seen = m.stamp();
+    }
+    for (const auto& [name, e] : entries_)
+      if (std::none_of(found->begin(), found->end(), [&](const FoundModel& m) { return m.name == name; }))
+        gone.push_back(name);
+  }
+  for (const std::string& name : load)
+    if (const Status s = load_now(name); !s.ok()) log("cannot load " + name + ": " + s.error().text());
+  for (const std::string& name : gone)
+    if (options_.control == Control::kPoll) (void)unload_now(name).ok();
+  if (started_) return;
+  for (const std::string& name : options_.at_start)
+    if (name != "*" &&
+        std::none_of(found->begin(), found->end(), [&](const FoundModel& m) { return m.name == name; })) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      entries_[name].reason = "the repository has no folder of this name";
+    }
+}
+
+Status Repository::load_now(const std::string& name) {
+  auto found = scan_model(options_.root, name);
+  if (!found.ok()) return unsupported("the repository has no model of this name");
+  const auto fail = [&](Error e) -> Status {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Entry& entry = entries_[name];
+    entry.tried = found->stamp();
+    entry.reason = e.text();
+    return e;
+  };
+  ModelConfig config;
+  if (!found->config_path.empty()) {
+    auto text = read_file(found->config_path, 1 << 20);
+    if (!text.ok()) return fail(text.error());
+    auto parsed = parse_model_config(*text, found->config_path);
+    if (!parsed.ok()) return fail(parsed.error());
+    config = std::move(*parsed);
+    if (!config.name.empty() && config.name != name)
+      return fail(invalid("the configuration's name is not the folder's")
+                      .expecting(name)
+                      .but_found(config.name)
+                      .in_file(found->config_path));
+  }
+  config.name = name;
+  return load_versions(*found, config);
+}
+
+Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& version, const ModelConfig& config) {
+  LoadOrder order;
+  order.name = found.name;
+  order.version = version.version;
+  order.config = config;
+  order.stamp = version.stamp;
+  PERI_ASSIGN(order.path, model_path(version, config.default_model_filename));
+  PERI_ASSIGN(Loaded loaded, contained([&] {
+                return loader_(order, [&](const std::string& progress) {
+                  const std::lock_guard<std::mutex> lock(mutex_);
+                  entries_[found.name].loading = progress;
+                });
+              }));
+  auto served = std::make_shared<Served>();
+  served->config = config;
+  served->note = loaded.note;
+  served->backend = loaded.backend;
+  served->stamp = version.stamp ^ found.config_stamp * 0x9e3779b97f4a7c15ull;
+  served->model =
+      std::make_unique<Model>(found.name, version.version, loaded.servable, options_of(config, loaded, options_));
+  return ServedPtr(std::move(served));
+}
+
+Status Repository::load_versions(const FoundModel& found, const ModelConfig& config) {
+  std::vector<int64_t> present;
+  for (const FoundVersion& v : found.versions) present.push_back(v.version);
+  const std::vector<int64_t> chosen = config.versions.choose(present);
+  Entry next;
+  next.seen = next.tried = found.stamp();
+  if (chosen.empty()) next.reason = "no version of the model is there to be served";
+  std::map<int64_t, ServedPtr> before;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    before = entries_[found.name].versions;
+    entries_[found.name].loading = "loading";
+  }
+  for (const FoundVersion& v : found.versions) {
+    if (std::find(chosen.begin(), chosen.end(), v.version) == chosen.end()) continue;
+    const auto old = before.find(v.version);
+    const uint64_t stamp = v.stamp ^ found.config_stamp * 0x9e3779b97f4a7c15ull;
+    if (old != before.end() && old->second->stamp == stamp) {
+      next.versions[v.version] = old->second;
+      continue;
+    }
+    auto served = make(found, v, config);
+    if (served.ok()) {
+      next.versions[v.version] = *served;
+      log("loaded " + found.name + " version " + std::to_string(v.version) +
+          ((*served)->note.empty() ? "" : ": " + (*served)->note));
+    } else {
+      next.failed[v.version] = served.error().text();
+    }
+  }
+  if (!next.failed.empty()) next.versions.insert(before.begin(), before.end());  // what was there goes on
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [version, served] : before)
+    if (const auto it = next.versions.find(version); it == next.versions.end() || it->second != served)
+      retired_.push_back(served);
+  entries_[found.name] = next;
+  if (!next.failed.empty())
+    return refused("version %lld: %s", static_cast<long long>(next.failed.begin()->first),
+                   next.failed.begin()->second.c_str());
+  if (chosen.empty()) return refused("%s", next.reason.c_str());
+  return Ok{};
+}
+
+Status Repository::unload_now(const std::string& name) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = entries_.find(name);
+  if (it == entries_.end()) return Ok{};
+  for (const auto& [version, served] : it->second.versions) retired_.push_back(served);
+  entries_.erase(it);
+  return Ok{};
+}
+
+void Repository::load(const std::string& name, std::function<void(Status)> done) {
+  post([this, name, done = std::move(done)] { done(load_now(name)); });
+}
+void Repository::unload(const std::string& name, std::function<void(Status)> done) {
+  post([this, name, done = std::move(done)] { done(unload_now(name)); });
+}
+
+ServedPtr Repository::find(std::string_view name, std::string_view version, int* status, std::string* why) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = entries_.find(name);
+  if (it == entries_.end()) {
+    *status = 404;
+    *why = "Request for unknown model: '" + std::string(name.substr(0, 80)) + "' is not found";
+    return nullptr;
+  }
+  const Entry& e = it->second;
+  if (version.empty() && !e.versions.empty()) return e.versions.rbegin()->second;
+  int64_t number = -1;
+  const auto read = std::from_chars(version.data(), version.data() + version.size(), number);
+  if (!version.empty() && (read.ec != std::errc() || read.ptr != version.data() + version.size())) {
+    *status = 400;
+    *why = "the version of a model must be a number";
+    return nullptr;
+  }
+  if (const auto found = e.versions.find(number); found != e.versions.end()) return found->second;
+  *status = e.loading.empty() ? 404 : 503;
+  *why =
+      "Request for unknown model: '" + it->first + "' " +
+      (version.empty() ? "has no available versions" : "version " + std::to_string(number) + " is not at ready state");
+  return nullptr;
+}
+
+std::vector<ServedPtr> Repository::all() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<ServedPtr> out;
+  for (const auto& [name, e] : entries_)
+    for (const auto& [version, served] : e.versions) out.push_back(served);
+  return out;
+}
+
+std::vector<int64_t> Repository::versions(std::string_view name) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<int64_t> out;
+  if (const auto it = entries_.find(name); it != entries_.end())
+    for (const auto& [version, served] : it->second.versions) out.push_back(version);
+  return out;
+}
+
+std::vector<IndexRow> Repository::index() const {
+  const auto found = scan_repository(options_.root);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<IndexRow> out;
+  for (const auto& [name, e] : entries_) {
+    for (const auto& [version, served] : e.versions) {
+      const auto failed = e.failed.find(version);
+      out.push_back({name, std::to_string(version), "READY",
+                     failed == e.failed.end() ? "" : "the version before goes on: " + failed->second});
+    }
+    for (const auto& [version, why] : e.failed)
+      if (!e.versions.count(version)) out.push_back({name, std::to_string(version), "UNAVAILABLE", why});
+    if (!e.loading.empty() && e.versions.empty())
+      out.push_back({name, "", "LOADING", e.loading});
+    else if (e.versions.empty() && e.failed.empty())
+      out.push_back({name, "", "UNAVAILABLE", e.reason});
+  }
+  if (found.ok())
+    for (const FoundModel& m : *found)
+      if (!entries_.count(m.name)) out.push_back({m.name, "", "UNAVAILABLE", "not loaded"});
+  return out;
+}
+
+bool Repository::ready() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!started_) return false;
+  return std::all_of(entries_.begin(), entries_.end(), [](const auto& row) {
+    const Entry& e = row.second;
+    return !e.versions.empty() && e.failed.empty() && e.reason.empty();
+  });
+}
+
+void Repository::wait_started() const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] { return started_ || stopping_; });
+}
+
+}  // namespace peri::serve

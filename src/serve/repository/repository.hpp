@@ -1,0 +1,112 @@
+// Repository: the models that are served now. Lookups never wait for a load; a version that is replaced answers what it
+// has taken and goes when the last call on it has ended; a load that fails leaves what was there.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "serve/config/model_config.hpp"
+#include "serve/queue/model.hpp"
+#include "serve/repository/scan.hpp"
+
+namespace peri::serve {
+
+enum class Control : uint8_t { kNone, kPoll, kExplicit };
+
+// What a loader makes of a version.
+struct Loaded {
+  std::shared_ptr<runtime::Servable> servable;
+  std::vector<int64_t> batch_sizes;  // that a batch may have; empty: none
+  std::string note;                  // for people: what of the configuration does not hold, and why
+  std::string backend;               // "cpu"
+};
+struct LoadOrder {
+  std::string name;
+  int64_t version = 0;
+  std::string path;
+  uint64_t stamp = 0;  // of the version's files
+  ModelConfig config;
+};
+// Called on the repository's thread; may take minutes. `say` gets progress.
+using Loader = std::function<Result<Loaded>(const LoadOrder&, const std::function<void(const std::string&)>& say)>;
+
+// A version that answers.
+struct Served {
+  std::unique_ptr<Model> model;
+  ModelConfig config;
+  std::string note, backend;
+  uint64_t stamp = 0;
+};
+using ServedPtr = std::shared_ptr<const Served>;
+
+struct IndexRow {
+  std::string name, version, state, reason;  // state: READY, LOADING, UNAVAILABLE
+};
+
+struct RepositoryOptions {
+  std::string root;
+  Control control = Control::kNone;
+  std::vector<std::string> at_start;  // kExplicit: models to load at once; "*": all
+  int64_t poll_ms = 2000;
+  int64_t max_queue = 1024;   // of a model whose configuration states none
+  int64_t inline_ns = 40000;  // see ModelOptions
+  std::function<void(const std::string&)> log;
+};
+
+class Repository {
+ public:
+  Repository(RepositoryOptions options, Loader loader);
+  ~Repository();
+
+  // Begins to load what the control mode asks for. Errors: the folder cannot be listed.
+  Status start();
+  // A version, "": the latest. Null: there is none, and `why` and `status` (404, 400, 503) say what is wrong.
+  ServedPtr find(std::string_view name, std::string_view version, int* status, std::string* why) const;
+  // Every version that is served, by name and version.
+  std::vector<ServedPtr> all() const;
+  // Versions of a model that are served.
+  std::vector<int64_t> versions(std::string_view name) const;
+  std::vector<IndexRow> index() const;
+  // Loads or unloads as a client asks; `done` is called on the repository's thread.
+  void load(const std::string& name, std::function<void(Status)> done);
+  void unload(const std::string& name, std::function<void(Status)> done);
+  // Everything asked for is loaded and nothing failed.
+  bool ready() const;
+  // Returns when what start() began is done.
+  void wait_started() const;
+  Control control() const { return options_.control; }
+
+ private:
+  struct Entry {
+    std::map<int64_t, ServedPtr> versions;
+    std::map<int64_t, std::string> failed;  // why
+    std::string reason;                     // why no version could be chosen
+    std::string loading;                    // what is done now
+    uint64_t seen = 0, tried = 0;           // stamps of the last scan and of the last load
+  };
+  void work();
+  void scan();
+  Status load_now(const std::string& name);
+  Result<ServedPtr> make(const FoundModel& found, const FoundVersion& version, const ModelConfig& config);
+  Status load_versions(const FoundModel& found, const ModelConfig& config);
+  Status unload_now(const std::string& name);
+  void collect();
+  void log(const std::string& line) const;
+  void post(std::function<void()> task);
+
+  const RepositoryOptions options_;
+  const Loader loader_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::map<std::string, Entry, std::less<>> entries_;
+  std::vector<ServedPtr> retired_;
+  std::vector<std::function<void()>> tasks_;
+  bool started_ = false, stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace peri::serve

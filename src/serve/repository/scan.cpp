@@ -1,0 +1,115 @@
+// Folders are listed by name, so that what is found does not hang on the order of a disk.
+#include "serve/repository/scan.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "base/hash.hpp"
+
+namespace peri::serve {
+
+namespace fs = std::filesystem;
+
+bool plain_name(std::string_view name) {
+  if (name.empty() || name.size() > 200 || name[0] == '.') return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-' || c == '+';
+  });
+}
+
+static Result<std::vector<fs::path>> entries_of(const fs::path& folder) {
+  std::error_code ec;
+  std::vector<fs::path> out;
+  for (auto it = fs::directory_iterator(folder, ec); !ec && it != fs::directory_iterator(); it.increment(ec)) {
+    if (out.size() == 100000)
+      return Error(ErrorKind::kMemory, "more than 100,000 files in a folder").in_file(folder.string());
+    out.push_back(it->path());
+  }
+  if (ec) return io_error("cannot list the folder: %s", ec.message().c_str()).in_file(folder.string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// Name, size and time of a file; of a folder those of what is in it.
+static void add_stamp(const fs::path& path, int depth, Hasher* h) {
+  std::error_code ec;
+  h->add(path.filename().string());
+  if (fs::is_directory(path, ec)) {
+    const auto inside = entries_of(path);
+    if (inside.ok() && depth < 4)
+      for (const fs::path& p : *inside) add_stamp(p, depth + 1, h);
+    return;
+  }
+  h->add_i64(static_cast<int64_t>(fs::file_size(path, ec)));
+  const auto when = fs::last_write_time(path, ec);
+  h->add_i64(ec ? 0 : when.time_since_epoch().count());
+}
+
+static uint64_t stamp_of(const fs::path& path) {
+  Hasher h;
+  add_stamp(path, 0, &h);
+  return h.digest();
+}
+
+uint64_t FoundModel::stamp() const {
+  Hasher h;
+  h.add_i64(static_cast<int64_t>(config_stamp));
+  for (const FoundVersion& v : versions) h.add_i64(v.version).add_i64(static_cast<int64_t>(v.stamp));
+  return h.digest();
+}
+
+Result<FoundModel> scan_model(const std::string& root, std::string_view name) {
+  if (!plain_name(name))
+    return invalid("this is no name of a model").expecting("letters, digits, '.', '_', '-' and '+'");
+  FoundModel out;
+  out.name = name;
+  const fs::path folder = fs::path(root) / out.name;
+  out.folder = folder.string();
+  PERI_ASSIGN(const std::vector<fs::path> files, entries_of(folder));
+  std::error_code ec;
+  for (const fs::path& p : files) {
+    const std::string file = p.filename().string();
+    if (file == "config.pbtxt") {
+      out.config_path = p.string();
+      out.config_stamp = stamp_of(p);
+    }
+    int64_t version = 0;
+    const auto read = std::from_chars(file.data(), file.data() + file.size(), version);
+    if (read.ec != std::errc() || read.ptr != file.data() + file.size() || version < 1 || file[0] == '0') continue;
+    if (fs::is_directory(p, ec)) out.versions.push_back({version, p.string(), stamp_of(p)});
+  }
+  std::sort(out.versions.begin(), out.versions.end(),
+            [](const auto& a, const auto& b) { return a.version < b.version; });
+  return out;
+}
+
+Result<std::vector<FoundModel>> scan_repository(const std::string& root) {
+  PERI_ASSIGN(const std::vector<fs::path> folders, entries_of(root));
+  std::vector<FoundModel> out;
+  std::error_code ec;
+  for (const fs::path& p : folders) {
+    const std::string name = p.filename().string();
+    if (!plain_name(name) || !fs::is_directory(p, ec)) continue;
+    auto found = scan_model(root, name);
+    if (found.ok()) out.push_back(std::move(*found));  // else it has gone since
+  }
+  return out;
+}
+
+Result<std::string> model_path(const FoundVersion& version, const std::string& wanted) {
+  if (!wanted.empty() && !plain_name(wanted))
+    return invalid("default_model_filename must be a plain file name").but_found(wanted);
+  std::vector<std::string> names = {"model.engine", "model.onnx"};
+  if (!wanted.empty()) names = {wanted};
+  std::error_code ec;
+  for (const std::string& n : names)
+    if (const fs::path p = fs::path(version.folder) / n; fs::is_regular_file(p, ec)) return p.string();
+  if (wanted.empty() && fs::is_regular_file(fs::path(version.folder) / "config.json", ec)) return version.folder;
+  std::string list;
+  for (const std::string& n : names) list += (list.empty() ? "" : " or ") + n;
+  return io_error("the version's folder holds no model").expecting(list).in_file(version.folder);
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,37 @@
+// What lies in a model repository: <model>/<version>/model.{engine,onnx} (or a Hugging Face folder in place of that
+// file) and <model>/config.pbtxt. Names that are not plain file names are passed over.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace peri::serve {
+
+struct FoundVersion {
+  int64_t version = 0;
+  std::string folder;
+  uint64_t stamp = 0;  // of names, sizes and times of its files
+};
+
+struct FoundModel {
+  std::string name;
+  std::string folder;
+  std::string config_path;             // "": there is none
+  uint64_t config_stamp = 0;           // likewise
+  std::vector<FoundVersion> versions;  // ascending
+  uint64_t stamp() const;
+};
+
+// Letters, digits, '.', '_', '-', '+', no dot at its beginning, at most 200.
+bool plain_name(std::string_view name);
+// Models of a repository by name. Errors: kIo.
+Result<std::vector<FoundModel>> scan_repository(const std::string& root);
+// One of them. Errors: kInvalid (no plain name), kIo (there is no such folder).
+Result<FoundModel> scan_model(const std::string& root, std::string_view name);
+// The file, or the folder of Hugging Face's, that a version is loaded from. `wanted`: default_model_filename, or "".
+Result<std::string> model_path(const FoundVersion& version, const std::string& wanted);
+
+}  // namespace peri::serve

@@ -1,0 +1,143 @@
+// Bodies of inference requests: every type by JSON and in binary, and each way to be wrong refused by a sentence that
+// names the tensor.
+#include "serve/kserve/infer_request.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "serve/kserve/datatype.hpp"
+#include "serve/kserve/infer_reply.hpp"
+
+namespace peri::serve {
+namespace {
+
+std::vector<plan::Port> ports_of(DType dtype) {
+  plan::Port p;
+  p.name = "x";
+  p.dtype = dtype;
+  p.shape = {Dim::symbol("n"), Dim(2)};
+  return {p};
+}
+
+Result<InferRequest> parse(const std::string& text, const std::vector<plan::Port>& ports,
+                           const std::string& binary = "", bool split = false) {
+  const auto body = std::make_shared<std::string>(text + binary);
+  return parse_infer(std::as_bytes(std::span(*body)), body, split ? std::optional<uint64_t>(text.size()) : std::nullopt,
+                     ports, ports, {});
+}
+
+std::string refusal(const std::string& text, DType dtype = DType::kF32, const std::string& binary = "",
+                    bool split = false) {
+  const auto r = parse(text, ports_of(dtype), binary, split);
+  EXPECT_FALSE(r.ok()) << text;
+  return r.ok() ? "" : r.error().text();
+}
+
+std::string input(const std::string& rest, const std::string& type = "FP32", const std::string& shape = "[1,2]") {
+  return R"({"inputs":[{"name":"x","datatype":")" + type + R"(","shape":)" + shape + "," + rest + "}]}";
+}
+
+TEST(InferRequest, EveryTypeByJsonAndBack) {
+  const std::pair<const char*, const char*> kCases[] = {{"BOOL", "[true,false]"},
+                                                        {"UINT8", "[0,255]"},
+                                                        {"UINT16", "[0,65535]"},
+                                                        {"UINT32", "[0,4294967295]"},
+                                                        {"UINT64", "[0,18446744073709551615]"},
+                                                        {"INT8", "[-128,127]"},
+                                                        {"INT16", "[-32768,32767]"},
+                                                        {"INT32", "[-2147483648,2147483647]"},
+                                                        {"INT64", "[-9223372036854775808,9223372036854775807]"},
+                                                        {"FP16", "[0.5,-2.0]"},
+                                                        {"BF16", "[0.5,-2.0]"},
+                                                        {"FP32", "[0.25,-1e+30]"},
+                                                        {"FP64", "[0.1,-1e+300]"},
+                                                        {"BYTES", "[\"a\",\"\"]"}};
+  for (const auto& [type, data] : kCases) {
+    const DType dtype = *parse_datatype(type);
+    const auto ports = ports_of(dtype);
+    auto r = parse(input("\"data\":" + std::string(data), type), ports);
+    ASSERT_TRUE(r.ok()) << type << r.error().text();
+    EXPECT_EQ(r->inputs[0].dtype(), dtype);
+    const auto reply = infer_reply("m", "1", *r, ports, r->inputs);
+    ASSERT_TRUE(reply.ok());
+    const auto again = parse_json(reply->text);
+    ASSERT_TRUE(again.ok()) << reply->text;
+    const Json& out = (*again->find("outputs")->as_array())->front();
+    auto back = tensor_of_json(*out.find("data"), dtype, {1, 2});
+    ASSERT_TRUE(back.ok()) << reply->text;
+    EXPECT_TRUE(back->same_content(r->inputs[0])) << type << reply->text;
+  }
+}
+
+TEST(InferRequest, BinaryTensorsAreViews) {
+  const float values[2] = {1.5f, -2.5f};
+  const std::string raw(reinterpret_cast<const char*>(values), 8);
+  const auto r = parse(input(R"("parameters":{"binary_data_size":8})"), ports_of(DType::kF32), raw, true);
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(std::memcmp(r->inputs[0].data(), values, 8), 0);
+  const auto s = parse(input(R"("parameters":{"binary_data_size":11})", "BYTES"), ports_of(DType::kString),
+                       std::string("\x03\0\0\0abc\0\0\0\0", 11), true);
+  ASSERT_TRUE(s.ok()) << s.error().text();
+  EXPECT_EQ(s->inputs[0].string_values(), (std::vector<std::string>{"abc", ""}));
+}
+
+TEST(InferRequest, WrongSizesAreRefused) {
+  EXPECT_NE(refusal(input("\"data\":[1]")).find("holds 1 elements"), std::string::npos);
+  EXPECT_NE(refusal(input("\"data\":[1,2,3]")).find("holds 3 elements"), std::string::npos);
+  EXPECT_NE(refusal(input("\"data\":[1,2]", "FP32", "[1,3]")).find("unexpected shape for input 'x'"),
+            std::string::npos);
+  EXPECT_NE(refusal(input("\"data\":[1,2]", "FP32", "[2]")).find("expected [-1,2], got [2]"), std::string::npos);
+  refusal(input("\"data\":[]", "FP32", "[-1,2]"));
+  refusal(input("\"data\":[]", "FP32", "[9223372036854775807,2]"));
+  const std::string eight(8, '\0');
+  const auto binary = [](const char* n) {
+    return input(std::string(R"("parameters":{"binary_data_size":)") + n + "}");
+  };
+  EXPECT_NE(refusal(binary("4"), DType::kF32, eight, true).find("takes 8 bytes"), std::string::npos);
+  EXPECT_NE(refusal(binary("9"), DType::kF32, eight, true).find("the body has 8"), std::string::npos);
+  EXPECT_NE(refusal(binary("8"), DType::kF32, eight + "x", true).find("behind the last"), std::string::npos);
+  refusal(binary("-8"), DType::kF32, eight, true);
+  refusal(binary("18446744073709551615"), DType::kF32, eight, true);
+  for (const char* bytes : {"\xff\xff\xff\xff", "\x01\0\0", "\x05\0\0\0ab"})
+    refusal(R"({"inputs":[{"name":"x","datatype":"BYTES","shape":[1,2],"parameters":{"binary_data_size":4}}]})",
+            DType::kString, std::string(bytes, 4), true);
+}
+
+TEST(InferRequest, WrongRequestsAreRefused) {
+  EXPECT_NE(refusal("{}").find("inputs"), std::string::npos);
+  refusal("[]");
+  refusal("");
+  refusal("nonsense");
+  refusal(R"({"inputs":[]})");
+  EXPECT_NE(refusal(R"({"inputs":[{"name":"z"}]})").find("'z'"), std::string::npos);
+  EXPECT_NE(refusal(input("\"data\":[1,2]", "INT32")).find("FP32"), std::string::npos);
+  refusal(input("\"data\":[1,2]", "FP31"));
+  refusal(input("\"data\":[1,\"2\"]"));
+  refusal(input("\"data\":3"));
+  refusal(input("\"unknown\":3"));
+  refusal(input("\"data\":[1,2],\"parameters\":{\"binary_data_size\":8}"));
+  refusal(input("\"data\":[128,0]", "INT8"), DType::kI8);
+  refusal(input("\"data\":[-1,0]", "UINT8"), DType::kU8);
+  refusal(input("\"data\":[-1,0]", "UINT64"), DType::kU64);
+  refusal(input("\"data\":[2,0]", "BOOL"), DType::kBool);
+  refusal(input("\"data\":[1.5,0]", "INT32"), DType::kI32);
+  const std::string good = R"({"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2]})";
+  EXPECT_NE(refusal(R"({"inputs":[)" + good + "," + good + "]}").find("twice"), std::string::npos);
+  EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(],"outputs":[{"name":"q"}]})").find("'q'"), std::string::npos);
+  EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(],"outputs":[{"name":"x"},{"name":"x"}]})").find("twice"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(],"parameters":{"sequence_id":3}})").find("sequence_id"),
+            std::string::npos);
+  EXPECT_NE(refusal(input("\"parameters\":{\"shared_memory_region\":\"a\"}")).find("shared memory"), std::string::npos);
+  refusal(R"({"inputs":[)" + good + R"(],"parameters":{"timeout":-1}})");
+  std::string deep;
+  for (int k = 0; k < 100000; ++k) deep += "[";
+  refusal(input("\"data\":" + deep));
+  EXPECT_FALSE(
+      parse_infer(std::as_bytes(std::span("abc", 3)), nullptr, 4, ports_of(DType::kF32), ports_of(DType::kF32), {})
+          .ok());
+}
+
+}  // namespace
+}  // namespace peri::serve

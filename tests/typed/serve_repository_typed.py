@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""`peri serve` over a repository that changes: versions, control modes, reloads under load, batches that change no bit, overload."""
+import json
+import random
+import threading
+import time
+
+import numpy
+from onnx import TensorProto, helper, numpy_helper
+
+from served import HEAD, Served
+from typed import DIGITS, main
+
+BATCHES = 'max_batch_size: 8\ndynamic_batching { max_queue_delay_microseconds: 2000 }\ninstance_group { count: 1 kind: KIND_CPU }\n'
+
+
+class Repository(Served):
+    def value(self, name="add", version=None):
+        path = f"/v2/models/{name}/" + (f"versions/{version}/" if version else "") + "infer"
+        status, said, _ = self.ask("POST", path, json.dumps(self.rows([[0, 0, 0, 0]])))
+        return json.loads(said)["outputs"][0]["data"][0] if status == 200 else status
+
+    def test_versions_and_onnx(self):
+        self.put("add", 1, add=1.0)
+        self.put("add", 2, add=2.0, engine=False)
+        self.put("both", 1, add=1.0)
+        self.put("both", 2, add=2.0, config="version_policy: { all { } }")
+        self.serve()
+        self.assertEqual((self.value(), self.value(version=1), self.value(version=2)), (2.0, 404, 2.0))
+        self.assertEqual((self.value("both"), self.value("both", 1), self.value("both", 2)), (2.0, 1.0, 2.0))
+        self.stop()
+        began = time.monotonic()
+        self.serve()  # the engine of the .onnx was kept
+        self.assertEqual(self.value(), 2.0)
+        self.assertLess(time.monotonic() - began, 60)
+
+    def test_what_cannot_be_served_says_why(self):
+        self.put("good")
+        self.put("config", config="max_batch_size: 4\nfoo: 3\n")
+        self.put("ports", config='input { name: "z" data_type: TYPE_FP32 dims: 4 }')
+        self.put("types", config='input { name: "x" data_type: TYPE_INT8 dims: [-1, 4] }')
+        (self.repository / "empty" / "1").mkdir(parents=True)
+        (self.repository / "broken" / "1").mkdir(parents=True)
+        (self.repository / "broken" / "1" / "model.engine").write_bytes(b"PERIENG\nnothing")
+        self.serve(ready=False)
+        self.wait_for(lambda: self.value("good") == 1.0)
+        index = self.wait_for(lambda: (lambda rows: rows if len(rows) == 6 and not any(r["state"] == "LOADING" for r in rows) else None)(
+            json.loads(self.ask("POST", "/v2/repository/index")[1])))
+        said = {row["name"]: row.get("reason", "") for row in index}
+        self.assertIn("line 2: 'foo'", said["config"])
+        self.assertIn("'z'", said["ports"])
+        self.assertIn("TYPE_FP32", said["types"])
+        self.assertIn("no model", said["empty"])
+        self.assertNotEqual(said["broken"], "")
+        self.assertEqual(self.ask("GET", "/v2/health/ready")[0], 400)
+        self.assertEqual(self.ask("GET", "/v2/models/good/ready")[0], 200)
+
+    def test_explicit_control(self):
+        self.put("add")
+        self.put("other", add=5.0)
+        self.serve("--model-control-mode", "explicit", "--load-model", "other")
+        self.assertEqual((self.value(), self.value("other")), (404, 5.0))
+        self.assertEqual(self.ask("POST", "/v2/repository/models/add/load")[0], 200)
+        self.assertEqual(self.value(), 1.0)
+        self.put("add", 1, add=3.0)
+        self.assertEqual(self.value(), 1.0)
+        self.assertEqual(self.ask("POST", "/v2/repository/models/add/load", "{}")[0], 200)
+        self.assertEqual(self.value(), 3.0)
+        self.assertEqual(self.ask("POST", "/v2/repository/models/add/unload", '{"parameters":{"unload_dependents":false}}')[0], 200)
+        self.assertEqual(self.value(), 404)
+        self.assertEqual(self.ask("POST", "/v2/repository/models/none/load")[0], 404)
+        self.assertEqual(self.ask("POST", "/v2/repository/models/..%2fx/load")[0], 400)
+        self.assertEqual(self.ask("POST", "/v2/repository/models/add/load", '{"parameters":{"config":"{}"}}')[0], 501)
+
+    def test_reloads_fail_no_request(self):
+        self.put("add", 1, add=1.0)
+        self.serve("--model-control-mode", "poll", "--repository-poll-secs", 0.1)
+        seen, stop = [], threading.Event()
+
+        def ask():
+            while not stop.is_set():
+                seen.append(self.value())
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for n in range(2, 7):
+            self.put("add", 1 if n % 2 else n, add=float(n))
+            self.wait_for(lambda: seen and (seen[-1] == n or n % 2))
+        (self.repository / "add" / "7").mkdir()
+        (self.repository / "add" / "7" / "model.engine").write_bytes(b"nothing")
+        time.sleep(0.6)
+        stop.set()
+        for t in threads:
+            t.join()
+        self.assertEqual(set(seen) - {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}, set(), "every request was answered")
+        self.assertGreater(len(set(seen)), 2)
+        self.wait_for(lambda: "unloaded add" in self.log.read_text())
+
+    def test_batches_change_no_bit(self):
+        """Answers of a network under mixed load are those of `peri run`, byte for byte."""
+        folder = self.repository / "digits" / "1"
+        folder.mkdir(parents=True)
+        self.ends(0, "build", DIGITS, "-o", folder / "model.engine", "--no-tune", "--quiet")
+        (folder.parent / "config.pbtxt").write_text(BATCHES)
+        rng = numpy.random.default_rng(3)
+        cases = []
+        for k in range(8):
+            x = rng.standard_normal((1 + k % 3, 1, 8, 8)).astype(numpy.float32)
+            numpy.save(self.folder / "x.npy", x)
+            self.ends(0, "run", folder / "model.engine", "--input", f"image={self.folder}/x.npy", "--output-dir", self.folder / f"o{k}", "--quiet")
+            name = next(iter(json.loads((self.folder / f"o{k}" / "outputs.json").read_text()).values()))
+            y = numpy.load(self.folder / f"o{k}" / (name if isinstance(name, str) else name["file"]))
+            head = json.dumps({"inputs": [{"name": "image", "shape": list(x.shape), "datatype": "FP32", "parameters": {"binary_data_size": x.nbytes}}],
+                               "parameters": {"binary_data_output": True}})
+            cases.append((head.encode() + x.tobytes(), {"Inference-Header-Content-Length": str(len(head))}, y.tobytes()))
+        self.serve("--inline-us", 0)
+        wrong = []
+
+        def ask(seed):
+            mine = random.Random(seed)
+            for _ in range(60):
+                body, headers, want = mine.choice(cases)
+                status, said, back = self.ask("POST", "/v2/models/digits/infer", body, headers)
+                if status != 200 or said[int(back["Inference-Header-Content-Length"]):] != want:
+                    wrong.append((status, said[:200]))
+        threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+        stats = json.loads(self.ask("GET", "/v2/models/digits/stats")[1])["model_stats"][0]
+        config = json.loads(self.ask("GET", "/v2/models/digits/config")[1])
+        if config["parameters"]["peri_batch_sizes"]["string_value"]:
+            self.assertLess(stats["execution_count"], 480, "no batch was made")
+        else:
+            self.assertEqual(stats["execution_count"], 480, config)
+
+    def test_a_model_whose_rows_meet_is_not_batched(self):
+        value = helper.make_tensor_value_info
+        weight = numpy_helper.from_array(numpy.array([0], numpy.int64), "axes")
+        graph = helper.make_graph([helper.make_node("ReduceMean", ["x", "axes"], ["m"]), helper.make_node("Sub", ["x", "m"], ["y"])], "g",
+                                  [value("x", TensorProto.FLOAT, ["n", 4])], [value("y", TensorProto.FLOAT, ["n", 4])], [weight])
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+        folder = self.repository / "mean" / "1"
+        folder.mkdir(parents=True)
+        (folder / "model.onnx").write_bytes(made.SerializeToString())
+        (folder.parent / "config.pbtxt").write_text(BATCHES)
+        self.serve()
+        config = json.loads(self.ask("GET", "/v2/models/mean/config")[1])
+        self.assertEqual(config["parameters"]["peri_batch_sizes"]["string_value"], "")
+        self.assertIn("differs from that of a single run", config["parameters"]["peri_note"]["string_value"])
+
+    def test_overload_is_refused_with_a_hint(self):
+        size = 512
+        value = helper.make_tensor_value_info
+        weight = helper.make_tensor("w", TensorProto.FLOAT, [size, size], numpy.zeros(size * size, numpy.float32))
+        nodes = [helper.make_node("MatMul", ["x" if k == 0 else f"t{k}", "w"], ["y" if k == 40 else f"t{k + 1}"]) for k in range(41)]
+        self.put("slow", graph=helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, ["n", size])], [value("y", TensorProto.FLOAT, ["n", size])], [weight]))
+        self.serve("--max-queue", 2, "--inline-us", 0)
+        head = json.dumps({"inputs": [{"name": "x", "shape": [256, size], "datatype": "FP32", "parameters": {"binary_data_size": 256 * size * 4}}],
+                           "parameters": {"binary_data_output": True}})
+        statuses = []
+
+        def ask():
+            status, _, headers = self.ask("POST", "/v2/models/slow/infer", head.encode() + bytes(256 * size * 4), {"Inference-Header-Content-Length": str(len(head))})
+            statuses.append((status, headers.get("Retry-After")))
+        threads = [threading.Thread(target=ask) for _ in range(16)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual({s for s, _ in statuses}, {200, 503}, statuses)
+        self.assertTrue(all(int(hint) >= 1 for status, hint in statuses if status == 503), statuses)
+        self.assertEqual(self.metric('nv_inference_request_failure{model="slow",version="1",reason="REJECTED"'), sum(s == 503 for s, _ in statuses))
+
+    def test_a_signal_drains(self):
+        self.put("add")
+        self.serve()
+        self.assertEqual(self.value(), 1.0)
+        self.assertIn("PASSED serve: 1 inferences", self.stop())
+
+
+assert HEAD
+if __name__ == "__main__":
+    main()

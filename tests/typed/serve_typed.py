@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""`peri serve` to its clients: KServe v2 by JSON, in binary and by tritonclient as it comes; metadata, statistics, metrics, errors."""
+import asyncio
+import gzip
+import json
+import struct
+import subprocess
+import zlib
+
+import numpy
+import tritonclient.http
+import tritonclient.http.aio
+from onnx import TensorProto, helper
+from tritonclient.utils import InferenceServerException
+
+from served import HEAD, Served
+from typed import main
+
+TYPES = {"BOOL": TensorProto.BOOL, "UINT8": TensorProto.UINT8, "UINT16": TensorProto.UINT16, "UINT32": TensorProto.UINT32,
+         "UINT64": TensorProto.UINT64, "INT8": TensorProto.INT8, "INT16": TensorProto.INT16, "INT32": TensorProto.INT32,
+         "INT64": TensorProto.INT64, "FP16": TensorProto.FLOAT16, "FP32": TensorProto.FLOAT, "FP64": TensorProto.DOUBLE,
+         "BYTES": TensorProto.STRING}
+
+
+def identity(types):
+    value = helper.make_tensor_value_info
+    return helper.make_graph([helper.make_node("Identity", [t], [t + "_out"]) for t in types], "g",
+                             [value(t, TYPES[t], ["n", "k"]) for t in types], [value(t + "_out", TYPES[t], ["n", "k"]) for t in types])
+
+
+class Protocol(Served):
+    def test_json_and_binary(self):
+        self.put("add")
+        self.serve()
+        status, said = self.infer("add", {**self.rows([[1, 2, 3, 4], [5, 6, 7, 8]]), "id": "a"})
+        self.assertEqual((status, said["id"], said["model_name"], said["model_version"]), (200, "a", "add", "1"))
+        self.assertEqual(said["outputs"], [{"name": "y", "datatype": "FP32", "shape": [2, 4], "data": [2, 3, 4, 5, 6, 7, 8, 9]}])
+        x = numpy.array([[1, 2, 3, 4]], numpy.float32)
+        status, said, headers = self.ask("POST", "/v2/models/add/versions/1/infer", HEAD.encode() + x.tobytes(),
+                                         {"Inference-Header-Content-Length": str(len(HEAD))})
+        split = int(headers["Inference-Header-Content-Length"])
+        self.assertEqual(json.loads(said[:split])["outputs"][0]["parameters"], {"binary_data_size": 16})
+        self.assertEqual(said[split:], (x + 1).tobytes())
+        for name, pack in (("gzip", gzip.compress), ("deflate", zlib.compress)):
+            status, said, headers = self.ask("POST", "/v2/models/add/infer", pack(json.dumps(self.rows([[0, 0, 0, 0]] * 100)).encode()),
+                                             {"Content-Encoding": name, "Accept-Encoding": name})
+            self.assertEqual((status, headers["Content-Encoding"]), (200, name))
+            self.assertEqual(json.loads((gzip.decompress if name == "gzip" else zlib.decompress)(said))["outputs"][0]["data"], [1] * 400)
+
+    def test_tritonclient(self):
+        self.put("all", graph=identity(TYPES), config="max_batch_size: 8\n")
+        self.serve()
+        client = tritonclient.http.InferenceServerClient(f"127.0.0.1:{self.port}", concurrency=4)
+        self.assertTrue(client.is_server_live() and client.is_server_ready() and client.is_model_ready("all"))
+        self.assertEqual(client.get_server_metadata()["name"], "peri")
+        ports = client.get_model_metadata("all")["inputs"]
+        self.assertEqual({p["name"]: (p["datatype"], p["shape"]) for p in ports}, {t: (t, [-1, -1]) for t in TYPES})
+        self.assertEqual(client.get_model_config("all")["max_batch_size"], 8)
+        inputs, given = [], {}
+        for kind, binary in ((t, b) for b in (True, False) for t in TYPES):
+            if (kind, binary) == ("FP16", False):
+                continue  # tritonclient sends it in binary alone
+            dtype = tritonclient.utils.triton_to_np_dtype(kind)
+            x = numpy.array([[b"a", b""], [b"\xff\x00" if binary else b"z", b"text"]], numpy.object_) if kind == "BYTES" else numpy.arange(4).reshape(2, 2).astype(dtype)
+            given.setdefault(binary, {})[kind] = x
+        for binary, tensors in given.items():
+            for each in ([*tensors],) if binary else ():
+                inputs = []
+                for kind in each:
+                    inputs.append(tritonclient.http.InferInput(kind, [2, 2], kind))
+                    inputs[-1].set_data_from_numpy(tensors[kind], binary_data=True)
+                for option in ({}, {"request_compression_algorithm": "gzip", "response_compression_algorithm": "deflate"}):
+                    answer = client.infer("all", inputs, request_id="q", **option)
+                    for kind in each:
+                        self.assertTrue((answer.as_numpy(kind + "_out") == tensors[kind]).all(), kind)
+        handles = [client.async_infer("all", inputs) for _ in range(20)]
+        for handle in handles:
+            self.assertTrue((handle.get_result().as_numpy("INT64_out") == given[True]["INT64"]).all())
+        stats = client.get_inference_statistics("all")["model_stats"][0]
+        self.assertEqual((stats["inference_count"], stats["execution_count"], stats["inference_stats"]["success"]["count"]), (44, 22, 22))
+        self.assertEqual(client.get_model_repository_index(), [{"name": "all", "version": "1", "state": "READY"}])
+        with self.assertRaisesRegex(InferenceServerException, "unknown model: 'none' is not found"):
+            client.infer("none", inputs)
+        with self.assertRaisesRegex(InferenceServerException, "expected 13 inputs but got 1"):
+            client.infer("all", inputs[:1])
+        client.close()
+
+    def test_tritonclient_by_json_and_asyncio(self):
+        self.put("add")
+        self.serve()
+        x = numpy.array([[1, 2, 3, 4]], numpy.float32)
+
+        async def ask():
+            async with tritonclient.http.aio.InferenceServerClient(f"127.0.0.1:{self.port}") as client:
+                given = tritonclient.http.aio.InferInput("x", [1, 4], "FP32")
+                given.set_data_from_numpy(x, binary_data=False)
+                wanted = tritonclient.http.aio.InferRequestedOutput("y", binary_data=False)
+                return await asyncio.gather(*(client.infer("add", [given], outputs=[wanted]) for _ in range(10)))
+        for answer in asyncio.run(ask()):
+            self.assertTrue((answer.as_numpy("y") == x + 1).all())
+
+    def test_errors_have_their_status(self):
+        self.put("add")
+        self.serve("--max-body-bytes", 10000)
+        good = json.dumps(self.rows([[1, 2, 3, 4]]))
+        long = json.dumps(self.rows([[1, 2, 3, 4]] * 5000))
+        wrong = [("GET", "/", None, 404), ("GET", "/v2/none", None, 404), ("GET", "/v2/models/none", None, 404),
+                 ("GET", "/v2/models/add/versions/9", None, 404), ("GET", "/v2/models/add/versions/x", None, 400),
+                 ("GET", "/v2/models/add/versions/9/ready", None, 400), ("GET", "/v2/models/../../etc/passwd", None, 404),
+                 ("GET", "/v2/models/add/infer", None, 405), ("DELETE", "/v2", None, 405), ("POST", "/v2/models/add/infer", "{", 400),
+                 ("POST", "/v2/models/add/infer", long, 413), ("POST", "/v2/models/none/infer", good, 404),
+                 ("POST", "/v2/repository/models/add/load", None, 503), ("POST", "/v2/repository/models/..%2f/load", None, 503)]
+        for method, path, body, want in wrong:
+            status, said, _ = self.ask(method, path, body)
+            self.assertEqual(status, want, (path, said))
+            if not path.endswith("/ready"):
+                self.assertNotIn(str(self.folder), json.loads(said)["error"])
+        for headers, body, want in (({"Inference-Header-Content-Length": "9999"}, good, 400), ({"Inference-Header-Content-Length": "x"}, good, 400),
+                                    ({"Content-Encoding": "br"}, good, 415), ({"Content-Encoding": "gzip"}, good, 400),
+                                    ({"Content-Encoding": "gzip"}, gzip.compress(b" " * 5_000_000), 413)):
+            self.assertEqual(self.ask("POST", "/v2/models/add/infer", body, headers)[0], want, headers)
+        self.assertEqual(self.infer("add", good)[0], 200)
+
+    def test_curl_socket_log_and_metrics(self):
+        self.put("add")
+        self.serve("--http-socket", self.folder / "s", "--access-log", "access.log")
+        (self.folder / "body").write_text(json.dumps(self.rows([[1, 2, 3, 4]] * 2000)))
+        curl = ["curl", "-sS", "--unix-socket", self.folder / "s", "--data-binary", f"@{self.folder}/body", "http://localhost/v2/models/add/infer"]
+        self.assertEqual(json.loads(subprocess.run(curl, capture_output=True, check=True).stdout)["outputs"][0]["shape"], [2000, 4])
+        chunked = [*curl[:2], "-H", "Transfer-Encoding: chunked", *curl[2:]]
+        self.assertEqual(json.loads(subprocess.run(chunked, capture_output=True, check=True).stdout)["outputs"][0]["shape"], [2000, 4])
+        self.infer("add", "{}")
+        labels = '{model="add",version="1"'
+        self.assertEqual(self.metric("nv_inference_request_success" + labels), 2)
+        self.assertEqual(self.metric("nv_inference_count" + labels), 4000)
+        self.assertEqual(self.metric("nv_inference_exec_count" + labels), 2)
+        self.assertEqual(self.metric("peri_batch_cuts_total" + labels + ',reason="alone"'), 2)
+        self.assertTrue(self.ask("GET", "/metrics", port=self.metrics_port)[1].endswith(b"# EOF\n"))
+        self.assertIn("PASSED serve: 2 inferences", self.stop())
+        self.assertFalse((self.folder / "s").exists())
+        rows = [json.loads(line) for line in (self.folder / "access.log").read_text().splitlines()]
+        self.assertIn((200, "add"), [(r["status"], r.get("model")) for r in rows])
+        self.assertIn((400, "/v2/models/add/infer"), [(r["status"], r["target"]) for r in rows])
+
+    def test_bytes_that_lie(self):
+        self.put("text", graph=identity(["BYTES"]))
+        self.serve()
+        for payload in (struct.pack("<I", 2**32 - 1), b"\1\0", struct.pack("<I", 1) + b"a" + struct.pack("<I", 9)):
+            head = json.dumps({"inputs": [{"name": "BYTES", "shape": [1, 2], "datatype": "BYTES", "parameters": {"binary_data_size": len(payload)}}]})
+            status, said, _ = self.ask("POST", "/v2/models/text/infer", head.encode() + payload, {"Inference-Header-Content-Length": str(len(head))})
+            self.assertEqual(status, 400, said)
+
+
+if __name__ == "__main__":
+    main()

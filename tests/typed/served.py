@@ -1,0 +1,128 @@
+"""What the tests of `peri serve` share: a repository of small models, a server on free ports, raw requests."""
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import time
+
+import numpy
+import onnx
+from onnx import TensorProto, helper
+
+from typed import PERI, Typed
+
+HEAD = '{"inputs":[{"name":"x","shape":[1,4],"datatype":"FP32","parameters":{"binary_data_size":16}}],"parameters":{"binary_data_output":true}}'
+
+
+class Served(Typed):
+    """Each test has an empty repository; serve() starts a server that tearDown() ends."""
+
+    def setUp(self):
+        super().setUp()
+        self.repository = self.folder / "repository"
+        self.repository.mkdir()
+        self.server = None
+
+    def tearDown(self):
+        if self.server and self.server.poll() is None:
+            self.server.kill()
+            self.server.wait()
+        super().tearDown()
+
+    def put(self, name, version=1, config=None, graph=None, engine=True, add=1.0):
+        """y = x + add on f32[n,4], or the graph given, as a version of a model."""
+        folder = self.repository / name / str(version)
+        folder.mkdir(parents=True, exist_ok=True)
+        if graph is None:
+            value = helper.make_tensor_value_info
+            weight = helper.make_tensor("w", TensorProto.FLOAT, [4], [add] * 4)
+            graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", [value("x", TensorProto.FLOAT, ["n", 4])],
+                                      [value("y", TensorProto.FLOAT, ["n", 4])], [weight])
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        model = self.folder / f"{name}-{version}.onnx"
+        onnx.save(made, model)
+        if engine:
+            new = self.folder / "new.engine"
+            self.ends(0, "build", model, "-o", new, "--no-tune", "--quiet", "--force")
+            new.rename(folder / "model.engine")  # whole or not at all, as who puts models into a repository should
+        else:
+            onnx.save(made, folder / "model.onnx")
+        if config is not None:
+            (folder.parent / "config.pbtxt").write_text(config)
+        return model
+
+    def serve(self, *flags, ready=True):
+        self.log = self.folder / "serve.log"
+        with open(self.log, "w") as log:
+            self.server = subprocess.Popen([PERI, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "0",
+                                            "--no-tune", *map(str, flags)], cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+        self.port = int(self.wait_for(lambda: re.search(r"listening on http://127.0.0.1:(\d+)", self.log.read_text()))[1])
+        self.metrics_port = int(re.search(r"metrics at http://127.0.0.1:(\d+)", self.log.read_text())[1])
+        if ready:
+            self.wait_for(lambda: self.ask("GET", "/v2/health/ready")[0] == 200)
+
+    def wait_for(self, what, seconds=60):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            found = what()
+            if found:
+                return found
+            if self.server and self.server.poll() is not None:
+                self.fail(f"the server ended: {self.log.read_text()[-1500:]}")
+            time.sleep(0.02)
+        self.fail(f"not within {seconds} s: {self.log.read_text()[-1500:]}")
+
+    def ask(self, method, path, body=None, headers=None, port=None):
+        """(status, body, headers) of one request on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=60)
+        try:
+            connection.request(method, path, body, headers or {})
+            reply = connection.getresponse()
+            return reply.status, reply.read(), dict(reply.getheaders())
+        finally:
+            connection.close()
+
+    def infer(self, name, body, **more):
+        status, said, _ = self.ask("POST", f"/v2/models/{name}/infer", body if isinstance(body, (str, bytes)) else json.dumps(body), **more)
+        return status, json.loads(said) if said else None
+
+    def rows(self, values):
+        """A request of JSON for rows of four numbers."""
+        return {"inputs": [{"name": "x", "shape": [len(values), 4], "datatype": "FP32", "data": values}]}
+
+    def raw(self, data, wait=5.0, shut=False):
+        """What comes back for bytes on a socket, until the server closes or `wait` seconds pass."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as s:
+            out = b""
+            try:
+                s.sendall(data)
+                if shut:
+                    s.shutdown(socket.SHUT_WR)
+                while piece := s.recv(65536):
+                    out += piece
+            except (TimeoutError, ConnectionResetError, BrokenPipeError):
+                pass
+            return out
+
+    def alive(self):
+        """The server answers as it did."""
+        self.assertEqual(self.ask("GET", "/v2/health/live")[0], 200)
+        self.assertIsNone(self.server.poll())
+
+    def stop(self):
+        """Ends the server by SIGTERM; its last line."""
+        self.server.send_signal(signal.SIGTERM)
+        self.assertEqual(self.server.wait(30), 0, self.log.read_text()[-1500:])
+        return self.log.read_text().strip().split("\n")[-1]
+
+    def metric(self, line):
+        """The value of a line of metrics that begins so."""
+        text = self.ask("GET", "/metrics", port=self.metrics_port)[1].decode()
+        found = [row for row in text.split("\n") if row.startswith(line)]
+        self.assertEqual(len(found), 1, text)
+        return float(found[0].split()[-1])
+
+
+assert numpy.__version__
