@@ -17,6 +17,7 @@ std::span<const std::string_view> order() {
       "eliminate_duplicates",  // equal nodes become one
       "resolve_ranges",        // index arithmetic of masks
       "simplify",              // what changes nothing goes
+      "open_products",         // sums over named axes are matrix products
       "fold_constants",        // what that made constant
       "fuse_softmax",          // what exporters take apart is put together
       "fuse_layer_norm",
