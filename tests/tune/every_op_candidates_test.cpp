@@ -154,6 +154,19 @@ TEST(EveryOp, Windows) {
         "average_pool(x) {kernel_shape=[3, 3], strides=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1, ceil_mode=1}");
 }
 
+TEST(EveryOp, PlacesOfMaxima) {
+  for (const char* flags : {"", ", storage_order=1"}) {
+    const std::string call =
+        std::string("max_pool(x) {kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]") + flags + "}";
+    EXPECT_EQ(
+        passed("graph { input x: f32[2,9,30,31]; v, i = " + call + "; output v; output i }").count("max_pool_typed"), 1)
+        << flags;
+  }
+  for (const char* type : {"u8", "i8"})
+    takes("max_pool_typed", std::string("input x: ") + type + "[2,9,30,31]",
+          "max_pool(x) {kernel_shape=[2, 2], strides=[2, 2]}");
+}
+
 TEST(EveryOp, Normalisations) {
   takes("norm_groups_f32", "input x: f32[2,12,19,33]; input w: f32[12]; input w1: f32[12]",
         "instance_normalization(x, w, w1)");

@@ -169,7 +169,7 @@ Result<Shape> read(const Problem& p) {
     s.extents.assign(d.begin(), d.begin() + static_cast<std::ptrdiff_t>(depth));
     s.slice = product(d, depth, d.size());
     s.updates = product(i, 0, i.size() - 1);
-    s.tasks = std::clamp<int64_t>(s.slice / 64, 1, kParts);
+    s.tasks = std::clamp<int64_t>(s.slice / 16, 1, kParts);
   }
   return s;
 }

@@ -1,8 +1,4 @@
 // The loops of typed/loops.hpp, written once; included by loops_avx2.cpp and loops_avx512.cpp, which set PERI_ISA.
-// No square root here is of a number below zero that someone asks errno about.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-math-errno")
-#endif
 #include <immintrin.h>
 
 #include "kernels/cpu/typed/loops.hpp"
@@ -223,14 +219,40 @@ Loop find_float_arithmetic(Op op) {
     default: return find_order<T>(op);
   }
 }
+template <class T, auto F>
+void is_inf_as(const Run& run) {
+  map1<T, uint8_t, F>(run);
+}
 template <class T>
 void is_inf(const Run& run) {
-  const T* a = static_cast<const T*>(run.a);
-  uint8_t* y = static_cast<uint8_t*>(run.y);
-  const T low = static_cast<T>(run.imm[1] != 0 ? -__builtin_inf() : __builtin_inf()),
-          high = static_cast<T>(run.imm[0] != 0 ? __builtin_inf() : -__builtin_inf());
-  const bool some = run.imm[0] != 0 || run.imm[1] != 0;
-  for (int64_t i = 0; i < run.n; ++i) y[i] = some & ((a[i] == low) | (a[i] == high));
+  constexpr T kInf = static_cast<T>(__builtin_inf());
+  if (run.imm[0] != 0 && run.imm[1] != 0)
+    is_inf_as<T, [](T a) { return static_cast<uint8_t>((a == kInf) | (a == -kInf)); }>(run);
+  else if (run.imm[0] != 0)
+    is_inf_as<T, [](T a) { return static_cast<uint8_t>(a == kInf); }>(run);
+  else if (run.imm[1] != 0)
+    is_inf_as<T, [](T a) { return static_cast<uint8_t>(a == -kInf); }>(run);
+  else
+    is_inf_as<T, [](T) { return uint8_t{0}; }>(run);
+}
+// A part at a time: the roots of a part first, since a lone square root would ask for errno.
+template <auto F>
+void arc(const Run& run) {
+  constexpr int64_t kPart = 256;
+  const float* __restrict a = static_cast<const float*>(run.a);
+  float* __restrict y = static_cast<float*>(run.y);
+  for (int64_t at = 0; at < run.n; at += kPart) {
+    alignas(32) float root[kPart] = {};
+    const int64_t n = run.n - at < kPart ? run.n - at : kPart;
+    for (int64_t i = 0; i < n; ++i) root[i] = 0.5F * (1 - (a[at + i] < 0 ? -a[at + i] : a[at + i]));
+    for (int64_t i = 0; i < kPart; i += 8) _mm256_store_ps(root + i, _mm256_sqrt_ps(_mm256_load_ps(root + i)));
+    for (int64_t i = 0; i < n; ++i) y[at + i] = F(a[at + i], root[i]);
+  }
+}
+template <class T>
+Loop find_arc(Op op) {
+  if constexpr (sizeof(T) == 4) return op == Op::kAsin ? arc<asin_by> : arc<acos_by>;
+  return op == Op::kAsin ? map1<T, T, [](T a) { return asin_of(a); }> : map1<T, T, [](T a) { return acos_of(a); }>;
 }
 template <class T>
 Loop find_function(Op op) {
@@ -247,8 +269,8 @@ Loop find_function(Op op) {
     case Op::kSin: return map1<T, T, [](T a) { return sin_of(a); }>;
     case Op::kCos: return map1<T, T, [](T a) { return cos_of(a); }>;
     case Op::kTan: return map1<T, T, [](T a) { return tan_of(a); }>;
-    case Op::kAsin: return map1<T, T, [](T a) { return asin_of(a); }>;
-    case Op::kAcos: return map1<T, T, [](T a) { return acos_of(a); }>;
+    case Op::kAsin:
+    case Op::kAcos: return find_arc<T>(op);
     case Op::kAtan: return map1<T, T, [](T a) { return atan_of(a); }>;
     case Op::kSinh: return map1<T, T, [](T a) { return sinh_of(a); }>;
     case Op::kCosh: return map1<T, T, [](T a) { return cosh_of(a); }>;

@@ -84,17 +84,17 @@ inline float asin_near(float z, float square) {  // |z| <= 1/2, by the series of
                       square +
                   1.6666752422e-1F);
 }
-inline float asin_of(float v) {
-  const float x = v < 0 ? -v : v, half = 0.5F * (1 - x);
+// `root`: the square root of (1 - |v|) / 2.
+inline float asin_by(float v, float root) {
+  const float x = v < 0 ? -v : v;
   const bool far = x > 0.5F;
-  const float square = far ? half : x * x, z = far ? __builtin_sqrtf(half) : x, near = asin_near(z, square);
-  const float y = far ? 1.57079632679F - 2 * near : near;
-  return __builtin_copysignf(y, v);
+  const float z = far ? root : x, near = asin_near(z, z * z);
+  return __builtin_copysignf(far ? 1.57079632679F - 2 * near : near, v);
 }
-inline float acos_of(float v) {
-  const float x = v < 0 ? -v : v, half = 0.5F * (1 - x);
+inline float acos_by(float v, float root) {
+  const float x = v < 0 ? -v : v;
   const bool far = x > 0.5F;
-  const float square = far ? half : x * x, z = far ? __builtin_sqrtf(half) : x, near = asin_near(z, square);
+  const float z = far ? root : x, near = asin_near(z, z * z);
   const float right = far ? 2 * near : 1.57079632679F - near,
               left = far ? 3.14159265359F - 2 * near : 1.57079632679F + near;
   return v < 0 ? left : right;
