@@ -32,9 +32,6 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # own stable_sort is deprecated.
   list(APPEND PERI_WARNINGS -Wno-missing-designated-field-initializers -Wno-deprecated-declarations -Wextra-semi
        -Wimplicit-fallthrough -Wunreachable-code-break -Wshadow-field-in-constructor-modified -Wcomma)
-  if(PERI_FUZZ)
-    list(APPEND PERI_WARNINGS -Wno-error=comma)  # the importers still join some statements
-  endif()
 endif()
 
 # PERI_SANITIZE=address,undefined: every finding ends the program. PERI_FUZZ adds coverage for libFuzzer.

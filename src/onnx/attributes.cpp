@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/utf8.hpp"
+#include "onnx/first_forms.hpp"
 #include "onnx/proto_reader.hpp"
 
 namespace peri::onnx {
@@ -100,13 +101,15 @@ Result<ir::Attr> convert(const AttrRecord& a, AttrKind kind, WeightFiles& weight
   }
 }
 
-Result<ir::Attr> import_attr(const AttrRecord& a, const NodeRecord& node, const ops::OpDef& def, WeightFiles& weights) {
+Result<ir::Attr> import_attr(const AttrRecord& a, const NodeRecord& node, const ops::OpDef& def, int64_t opset,
+                             WeightFiles& weights) {
   const auto spec =
       std::find_if(def.attrs.begin(), def.attrs.end(), [&](const ops::AttrSpec& s) { return s.name == a.name; });
   const auto old = std::find_if(std::begin(kOldAttrs), std::end(kOldAttrs),
                                 [&](const OldAttr& o) { return o.op == node.op && o.name == a.name; });
   const bool by_spec = spec != def.attrs.end() && a.type == type_of(spec->kind);
-  const bool by_old = old != std::end(kOldAttrs) && a.type == old->type;
+  const bool by_old = (old != std::end(kOldAttrs) && a.type == old->type) ||
+                      (opset < kFirstPlainOpset && node.domain.empty() && is_first_attr(node.op, a.name, a.type));
   if (by_spec || by_old) return convert(a, by_spec ? spec->kind : AttrKind::kInt, weights);
   const std::string name(a.name), op(node.op);
   if (spec == def.attrs.end() && old == std::end(kOldAttrs))
@@ -117,10 +120,10 @@ Result<ir::Attr> import_attr(const AttrRecord& a, const NodeRecord& node, const 
 }
 }  // namespace
 
-Result<ir::Attrs> import_attrs(const NodeRecord& node, const ops::OpDef& def, WeightFiles& weights) {
+Result<ir::Attrs> import_attrs(const NodeRecord& node, const ops::OpDef& def, int64_t opset, WeightFiles& weights) {
   ir::Attrs out;
   for (const AttrRecord& a : node.attrs) {
-    Result<ir::Attr> attr = import_attr(a, node, def, weights);
+    Result<ir::Attr> attr = import_attr(a, node, def, opset, weights);
     if (!attr.ok()) return std::move(attr).error().at_node(node.label());
     out.emplace(a.name, std::move(attr).value());
   }

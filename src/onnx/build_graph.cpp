@@ -171,7 +171,7 @@ Status Builder::add_op(const NodeRecord& node, const std::string& label, Scope& 
     return unsupported("%s: %s", std::string(node.op).c_str(), why.reason.c_str()).at_node(label).advise(why.remedy);
   std::vector<ir::Value*> inputs;
   PERI_TRY(lookup(node, scope, &inputs));
-  PERI_ASSIGN(ir::Attrs attrs, import_attrs(node, *def, weights_));
+  PERI_ASSIGN(ir::Attrs attrs, import_attrs(node, *def, opset, weights_));
   ir::Node* n = out_.graph.add(def->name, std::move(inputs), std::move(attrs), "", 0);
   n->name = label;
   n->origins = {label};

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "onnx/first_forms.hpp"
+
 namespace peri::onnx {
 
 namespace {
@@ -29,8 +31,9 @@ Status infer_in_order(std::vector<ir::Node*> pending, int64_t* fresh) {
 Status upgrade(ir::Graph& graph, ir::Node* node, int64_t opset) {
   const ops::OpDef* def = ops::find(node->op);
   PERI_CHECK(def != nullptr);
-  if (!def->upgrade) return Ok{};
   const std::string label = node->name;
+  PERI_TRY(open_first_form(graph, *node, opset));
+  if (!def->upgrade) return Ok{};
   Status done = def->upgrade(graph, *node, static_cast<int>(opset));
   if (!done.ok()) return std::move(done).error().at_node(label);
   return Ok{};

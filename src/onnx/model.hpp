@@ -105,6 +105,7 @@ struct FunctionRecord {
 struct ModelRecord {
   int64_t ir_version = 0;
   Opsets opsets;
+  std::vector<std::string> notes;  // what was forgiven
   std::string_view producer, producer_version, doc;
   int64_t model_version = 0;
   std::map<std::string, std::string, std::less<>> metadata;

@@ -18,7 +18,8 @@ constexpr size_t kMaxAttrs = 4096;
 constexpr size_t kMaxFunctions = 10000;
 constexpr size_t kMaxRank = 64;
 
-Status read_opset(const Field& f, const char* base, Opsets* out) {
+// Of two versions of one domain the last one counts, as in ONNX Runtime.
+Status read_opset(const Field& f, const char* base, Opsets* out, std::vector<std::string>* notes) {
   Body body;
   PERI_TRY(take_bytes(f, &body, "opset_import"));
   std::string_view domain;
@@ -31,10 +32,12 @@ Status read_opset(const Field& f, const char* base, Opsets* out) {
   }));
   if (domain == "ai.onnx") domain = "";
   if (out->size() >= 1024) return invalid("too many entries in 'opset_import'");
-  if (const auto [at, fresh] = out->emplace(domain, version); !fresh && at->second != version)
-    return invalid("domain '%s' is imported twice", domain.empty() ? "ai.onnx" : std::string(domain).c_str())
-        .expecting("one version of it")
-        .but_found(std::to_string(at->second) + " and " + std::to_string(version));
+  const auto [at, fresh] = out->emplace(domain, version);
+  if (!fresh && at->second != version && notes)
+    notes->push_back(format("domain '%s' is imported in versions %lld and %lld: the last one counts",
+                            domain.empty() ? "ai.onnx" : std::string(domain).c_str(),
+                            static_cast<long long>(at->second), static_cast<long long>(version)));
+  at->second = version;
   return Ok{};
 }
 
@@ -108,7 +111,8 @@ Status read_attr_field(const Field& f, const char* base, AttrRecord* a, uint32_t
     case P::kFFieldNumber:
       if (f.type != WireType::kFixed32) return wrong_wire("attribute.f");
       a->f = std::bit_cast<float>(static_cast<uint32_t>(f.scalar));
-      return saw(AttrType::kFloat), Ok{};
+      saw(AttrType::kFloat);
+      return Ok{};
     case P::kIFieldNumber: saw(AttrType::kInt); return take_int(f, &a->i, "attribute.i");
     case P::kSFieldNumber: saw(AttrType::kString); return take_bytes(f, &a->s, "attribute.s");
     case P::kTFieldNumber: saw(AttrType::kTensor); return take_bytes(f, &a->message, "attribute.t");
@@ -298,7 +302,7 @@ Result<FunctionRecord> read_function(Body body, const char* base) {
         return take_one(&r.default_attrs, std::move(a), kMaxAttrs, "function.attribute_proto");
       }
       case P::kNodeFieldNumber: return take_body(f, &r.nodes, "function.node");
-      case P::kOpsetImportFieldNumber: return read_opset(f, base, &r.opsets);
+      case P::kOpsetImportFieldNumber: return read_opset(f, base, &r.opsets, nullptr);
       default: return Ok{};
     }
   }));
@@ -315,7 +319,7 @@ Result<ModelRecord> read_model(std::string_view file) {
     using P = pb::ModelProto;
     switch (f.number) {
       case P::kIrVersionFieldNumber: return take_int(f, &m.ir_version, "ir_version");
-      case P::kOpsetImportFieldNumber: return read_opset(f, base, &m.opsets);
+      case P::kOpsetImportFieldNumber: return read_opset(f, base, &m.opsets, &m.notes);
       case P::kProducerNameFieldNumber: return take_name(f, &m.producer, "producer_name");
       case P::kProducerVersionFieldNumber: return take_name(f, &m.producer_version, "producer_version");
       case P::kModelVersionFieldNumber: return take_int(f, &m.model_version, "model_version");

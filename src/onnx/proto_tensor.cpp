@@ -68,7 +68,10 @@ Status read_external(const Field& f, const char* base, TensorRecord* t) {
 }
 
 Status count(const Field& f, WireType element, size_t width, int64_t* n, const char* what) {
-  if (f.type == element) return ++*n, Ok{};
+  if (f.type == element) {
+    ++*n;
+    return Ok{};
+  }
   if (f.type != WireType::kBytes || (width && f.bytes.size() % width)) return wrong_wire(what);
   *n += width ? static_cast<int64_t>(f.bytes.size() / width) : count_varints(f.bytes);
   return Ok{};
@@ -93,7 +96,8 @@ Status read_tensor_field(const Field& f, const char* base, TensorRecord* t) {
     case P::kUint64DataFieldNumber: return count(f, WireType::kVarint, 0, &t->uint64_count, "tensor.uint64_data");
     case P::kStringDataFieldNumber:
       if (f.type != WireType::kBytes) return wrong_wire("tensor.string_data");
-      return ++t->string_count, Ok{};
+      ++t->string_count;
+      return Ok{};
     case P::kExternalDataFieldNumber: return read_external(f, base, t);
     case P::kDataLocationFieldNumber: {
       int64_t where = 0;
@@ -153,8 +157,14 @@ struct Filler {
 };
 
 Status fill(const Field& f, const char* base, bool fixed, Filler* out) {
-  if (f.type != WireType::kBytes) return out->put(f.scalar), Ok{};
-  if (fixed) return out->put_all(f.bytes), Ok{};
+  if (f.type != WireType::kBytes) {
+    out->put(f.scalar);
+    return Ok{};
+  }
+  if (fixed) {
+    out->put_all(f.bytes);
+    return Ok{};
+  }
   WireReader r(f.bytes, base);
   uint64_t v = 0;
   while (!r.at_end() && r.varint(&v)) out->put(v);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "onnx/first_forms.hpp"
+
 namespace peri::onnx {
 
 namespace {
@@ -55,7 +57,7 @@ const ops::OpDef* find_definition(std::string_view domain, std::string_view op, 
     *why = refusal_of(domain, op);
     return nullptr;
   }
-  if (def->versions.empty() || def->versions.front() <= opset) return def;
+  if (def->versions.empty() || def->versions.front() <= opset || (domain.empty() && has_first_form(op))) return def;
   *why = {format("its form of opset %lld is not supported, only those from opset %d on", static_cast<long long>(opset),
                  def->versions.front()),
           format("convert the model with onnx.version_converter to opset %d",

@@ -9,7 +9,7 @@
 namespace peri::onnx {
 
 // Opsets of the ONNX domain the importer takes. The newest is that of the pinned onnx package.
-constexpr int64_t kOldestOpset = 7;
+constexpr int64_t kOldestOpset = 1;
 constexpr int64_t kNewestOpset = 28;
 
 struct Refusal {

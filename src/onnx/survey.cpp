@@ -149,10 +149,15 @@ Status Surveyor::count_node(const NodeRecord& node, const Opsets& opsets, Tally*
   PERI_TRY(check_node_size(node));
   if (!s_.functions.empty()) {
     const std::string key = function_key(node.domain, node.op, node.overload);
-    if (s_.functions.contains(key)) return ++tally->calls[key], Ok{};
+    if (s_.functions.contains(key)) {
+      ++tally->calls[key];
+      return Ok{};
+    }
   }
-  if (tally->last && tally->op == node.op && tally->domain == node.domain && tally->last->nodes.size() >= kNamesShown)
-    return ++tally->last->count, Ok{};
+  if (tally->last && tally->op == node.op && tally->domain == node.domain && tally->last->nodes.size() >= kNamesShown) {
+    ++tally->last->count;
+    return Ok{};
+  }
   const auto version = opsets.find(node.domain);
   if (version == opsets.end() && node.domain.empty())
     return invalid("the ONNX domain is not imported").at_node(node.label()).advise("add it to opset_import");
@@ -231,7 +236,10 @@ Status Surveyor::scan_graph(Tally* tally) {
 
 // Depth-first over calls; `height` is the longest chain of calls below.
 Status Surveyor::visit_function(const std::string& key, std::vector<std::string>* stack, int* height) {
-  if (const auto it = heights_.find(key); it != heights_.end()) return *height = it->second, Ok{};
+  if (const auto it = heights_.find(key); it != heights_.end()) {
+    *height = it->second;
+    return Ok{};
+  }
   if (std::find(stack->begin(), stack->end(), key) != stack->end())
     return invalid("functions call each other in a circle, through %s", key.c_str());
   stack->push_back(key);
@@ -306,52 +314,6 @@ std::string function_key(std::string_view domain, std::string_view name, std::st
   if (!overload.empty()) (key += ':') += overload;
   return key;
 }
-namespace {
-Dim named_dim(std::string_view text, const std::set<std::string>& names) {
-  auto parsed = Dim::parse(text);
-  if (!parsed.ok() || parsed->is_poison() || parsed->is_const()) return Dim::symbol(text);
-  std::set<std::string> used;
-  parsed->collect_symbols(used);
-  const bool over_names = std::includes(names.begin(), names.end(), used.begin(), used.end());
-  return parsed->is_symbol() || over_names ? std::move(parsed).value() : Dim::symbol(text);
-}
-}  // namespace
-
-Result<ir::Type> declared_type(const ValueRecord& v, const std::set<std::string>& names) {
-  static constexpr const char* kKinds[] = {"of no type", "tensors",   "sparse tensors", "sequences",
-                                           "maps",       "optionals", "opaque values"};
-  if (v.kind == ValueKind::kNone)
-    return invalid("a graph input has no type").at_node(v.name).advise("run onnx.shape_inference, or export again");
-  if (v.kind != ValueKind::kTensor)
-    return unsupported("graph inputs and outputs that are %s are not supported", kKinds[static_cast<int>(v.kind)])
-        .at_node(v.name)
-        .advise("export the model with tensors only");
-  ir::Type type;
-  Result<DType> dtype = dtype_from_onnx(v.elem_type);
-  if (!dtype.ok()) return std::move(dtype).error().at_node(v.name);
-  type.dtype = *dtype;
-  if (!v.shape) return type;
-  if (v.shape->size() > 32)
-    return invalid("a value has rank %zu", v.shape->size()).at_node(v.name).expecting("rank 32 at most");
-  type.shape.emplace();
-  for (const DimRecord& d : *v.shape) {
-    if (d.value && *d.value >= 0) {
-      type.shape->push_back(Dim(*d.value));
-    } else if (d.value && *d.value != -1) {
-      return invalid("a dimension is negative")
-          .at_node(v.name)
-          .expecting("0 or more, or a name")
-          .but_found(format("%lld", static_cast<long long>(*d.value)));
-    } else if (!d.value && !d.param.empty()) {
-      type.shape->push_back(named_dim(d.param, names));
-    } else {
-      std::string fresh = std::string(v.name) + "_dim_" + std::to_string(type.shape->size());
-      while (names.contains(fresh)) fresh += '_';
-      type.shape->push_back(Dim::symbol(fresh));
-    }
-  }
-  return type;
-}
 
 Result<Survey> survey_bytes(std::string_view bytes, const std::string& path, const ImportOptions& options) {
   Survey s;
@@ -361,6 +323,7 @@ Result<Survey> survey_bytes(std::string_view bytes, const std::string& path, con
   auto work = [&]() -> Status {
     PERI_ASSIGN(s.model, read_model(bytes));
     s.report.ir_version = s.model.ir_version;
+    s.report.notes = s.model.notes;
     for (const auto& [domain, version] : s.model.opsets) s.report.opsets[domain] = version;
     s.report.producer = s.model.producer;
     s.report.producer_version = s.model.producer_version;

@@ -29,8 +29,8 @@ std::string function_key(std::string_view domain, std::string_view name, std::st
 Result<Survey> survey_bytes(std::string_view bytes, const std::string& path, const ImportOptions& options);
 
 // Declared type of a graph input or output. Dimensions: numbers; names as symbols; an expression over `names` ("2*n")
-// as that, any other text as a symbol of its own; unnamed ones as "<name>_dim_<axis>". kUnsupported for anything but a
-// tensor.
+// as that, any other text as a symbol of its own; unnamed ones, "?" and "-1" as "<name>_dim_<axis>". kUnsupported for
+// anything but a tensor.
 Result<ir::Type> declared_type(const ValueRecord& v, const std::set<std::string>& names);
 
 }  // namespace peri::onnx

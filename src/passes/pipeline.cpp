@@ -19,11 +19,14 @@ std::span<const std::string_view> order() {
       "eliminate_duplicates",  // equal nodes become one
       "resolve_ranges",        // index arithmetic of masks
       "simplify",              // what changes nothing goes
+      "open_transforms",       // short transforms are products, those of frames convolutions
+      "open_products",         // sums over named axes are matrix products
       "fold_constants",        // what that made constant
       "fuse_softmax",          // what exporters take apart is put together
       "fuse_layer_norm",
       "fold_batch_norm",  // scales and shifts of channels are in the weights
       "fold_padding",
+      "slice_volumes",      // volumes are images of many depths
       "lift_windows",       // signals are images of one row
       "gemm_to_matmul",     // linear layers without reshapes around them
       "sink_transposes",    // transposes meet and cancel; chains of reshapes are one

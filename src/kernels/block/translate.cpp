@@ -87,6 +87,7 @@ struct Translator {
     out.program.code.push_back(i);
     return i.dst;
   }
+  int constant(double v) { return emit(Op::kConst, {}, Type::kF32, v); }
   Result<int> value(const ir::Value* v) {
     if (auto it = reg.find(v); it != reg.end()) return it->second;
     PERI_ASSIGN(const Type type, register_type(v->type.dtype));
@@ -194,6 +195,19 @@ struct Translator {
     if (n.op == "leaky_relu") return emit(Op::kLeakyRelu, {x}, type, n.f("alpha", 0.01));
     if (n.op == "elu") return emit(Op::kElu, {x}, type, n.f("alpha", 1.0));
     if (n.op == "hard_sigmoid") return emit(Op::kHardSigmoid, {x}, type, n.f("alpha", 0.2), n.f("beta", 0.5));
+    if (n.op == "selu") {
+      const int x1 = emit(Op::kElu, {x}, type, n.f("alpha", 1.67326319217681884765625F));
+      return emit(Op::kMul, {x1, constant(n.f("gamma", 1.05070102214813232421875F))}, type);
+    }
+    if (n.op == "celu" && n.f("alpha", 1.0) > 0) {
+      const int alpha = constant(n.f("alpha", 1.0));
+      return emit(Op::kMul, {emit(Op::kElu, {emit(Op::kDiv, {x, alpha}, type)}, type, 1.0), alpha}, type);
+    }
+    if (n.op == "softsign")
+      return emit(Op::kDiv, {x, emit(Op::kAdd, {emit(Op::kAbs, {x}, type), constant(1)}, type)}, type);
+    if (n.op == "thresholded_relu")
+      return emit(Op::kSelect, {emit(Op::kGt, {x, constant(n.f("alpha", 1.0))}, Type::kBool), x, constant(0)}, type);
+    if (n.op == "sum" || n.op == "mean" || n.op == "max" || n.op == "min") return x;  // of one
     if (n.op == "gelu") return emit(n.s("approximate", "none") == "tanh" ? Op::kGeluTanh : Op::kGelu, {x}, type);
     if (n.op == "swish" && n.f("alpha", 1.0) == 1.0) return emit(Op::kSilu, {x}, type);
     return refused("no instruction for %s", n.op.c_str());
@@ -242,7 +256,8 @@ struct Translator {
       reg[n.out()] = emit(Op::kSelect, src, result);
       return Ok{};
     }
-    const auto op = look_up(kBinary, n.op);
+    const bool adds = n.op == "sum" || n.op == "mean";
+    const auto op = adds ? std::optional(Op::kAdd) : look_up(kBinary, n.op);
     if (!op) return refused("no instruction for %s", n.op.c_str());
     PERI_ASSIGN(const Type type, register_type(n.in(0)->type.dtype));
     for (const ir::Value* v : n.inputs)
@@ -251,6 +266,7 @@ struct Translator {
       return refused("%s of integers", n.op.c_str());
     int at = src[0];
     for (size_t k = 1; k < src.size(); ++k) at = emit(*op, {at, src[k]}, result);
+    if (n.op == "mean") at = emit(Op::kMul, {at, constant(1.0 / static_cast<double>(src.size()))}, result);
     reg[n.out()] = at;
     return Ok{};
   }

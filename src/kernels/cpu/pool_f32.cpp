@@ -1,6 +1,9 @@
-// Kernel pool_f32: max and average pooling over one or two dimensions, row-major or NHWC.
+// Kernel pool_f32: max and average pooling over one to three dimensions, row-major, and over two in NHWC.
+#include <algorithm>
+
 #include "kernels/cpu/pool/pool.hpp"
 #include "kernels/cpu/task_instance.hpp"
+#include "ops/shape/window.hpp"
 
 namespace peri::kernels {
 namespace {
@@ -13,21 +16,21 @@ Result<pool::Shape> read(const Problem& p, bool nhwc) {
     return refused("takes no epilogue and gives no indices");
   if (n.in(0)->type.dtype != DType::kF32) return refused("takes f32 only");
   const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
-  if (x.size() != 4) return refused("takes two spatial dimensions only");
-  if (n.s("auto_pad", "NOTSET") != "NOTSET" && n.s("auto_pad", "NOTSET") != "VALID") return refused("auto_pad");
-  const std::vector<int64_t> kernel = n.ints("kernel_shape"), strides = n.ints("strides", {1, 1}),
-                             dilations = n.ints("dilations", {1, 1}), pads = n.ints("pads", {0, 0, 0, 0});
-  if (kernel.size() != 2 || strides.size() != 2 || dilations.size() != 2 || pads.size() != 4)
-    return refused("bad attributes");
+  if (x.size() < 3 || x.size() > 5) return refused("takes one to three spatial dimensions");
+  if (nhwc && x.size() != 4) return refused("takes two spatial dimensions in NHWC");
+  const ops::Window w = ops::window_of(n);
   pool::Shape s;
   s.kind = n.op == "max_pool" ? pool::Kind::kMax : pool::Kind::kAverage;
   s.layout = nhwc ? pool::Layout::kNhwc : pool::Layout::kNchw;
   s.count_include_pad = n.i("count_include_pad") != 0;
   s.batch = x[0];
   s.channels = x[1];
-  s.h = {x[2], y[2], kernel[0], strides[0], dilations[0], pads[0], pads[2]};
-  s.w = {x[3], y[3], kernel[1], strides[1], dilations[1], pads[1], pads[3]};
-  if (x[0] * x[1] * y[2] * y[3] == 0) return refused("an empty tensor");
+  const size_t axes = x.size() - 2;
+  pool::Extent* const extents[] = {&s.w, &s.h, &s.d};
+  for (size_t k = 0; k < axes; ++k)
+    *extents[axes - 1 - k] = {x[k + 2],      y[k + 2],       w.kernel[k], w.stride[k],
+                              w.dilation[k], w.pad_begin[k], w.pad_end[k]};
+  if (std::count(x.begin(), x.end(), 0) + std::count(y.begin(), y.end(), 0)) return refused("an empty tensor");
   return s;
 }
 
@@ -36,7 +39,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   std::vector<Offer> out;
   const auto x = data_argument(p);
   for (bool nhwc : {true, false}) {
-    if (nhwc && !x) continue;
+    if (nhwc && (!x || p.anchor().in(0)->type.rank() != 4)) continue;
     PERI_ASSIGN(const pool::Shape shape, read(p, nhwc));
     PERI_TRY(pool::make_plan(shape, isa));
     Offer o = row_major_offer(p, target);
@@ -62,9 +65,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry pool_f32_entry;
 const Entry pool_f32_entry{{
     .name = "pool_f32",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
-    .takes = "max and average pooling of f32 in two dimensions, row-major or NHWC",
+    .takes = "max and average pooling of f32 in one to three dimensions, row-major, in two in NHWC",
     .offer = offer,
     .instantiate = instantiate,
     .takes_constants = true,

@@ -118,13 +118,48 @@ Result<std::vector<Copy>> split(const Problem& p, const ir::Node& n, const Place
   }
   return out;
 }
+// Each axis as two, of which the outer one repeats.
+std::vector<Copy> tile(const ir::Node& n, const Placed& x, const Placed& y, int bytes) {
+  Copy c = start(n.in(0), x, y, bytes);
+  c.shape.dims.clear();
+  c.shape.from_strides.clear();
+  c.shape.to_strides.clear();
+  for (size_t k = 0; k < x.dims.size(); ++k) {
+    const int64_t d = x.dims[k], times = d == 0 ? 0 : y.dims[k] / d;
+    c.shape.dims.insert(c.shape.dims.end(), {times, d});
+    c.shape.from_strides.insert(c.shape.from_strides.end(), {0, x.strides[k]});
+    c.shape.to_strides.insert(c.shape.to_strides.end(), {y.strides[k] * d, y.strides[k]});
+  }
+  return {std::move(c)};
+}
+
+// Blocks of channels and blocks of pixels: both sides as [n, row in block, column in block, channel, row, column].
+Result<std::vector<Copy>> blocks(const ir::Node& n, const Placed& x, const Placed& y, int bytes) {
+  const bool to_space = n.op == "depth_to_space";
+  const Placed &wide = to_space ? y : x, &deep = to_space ? x : y;
+  const int64_t b = n.i("blocksize", 1);
+  if (b < 1 || wide.dims.size() != 4) return refused("a bad blocksize");
+  const int64_t channels = wide.dims[1],
+                in_block = n.s("mode", "DCR") == "DCR" ? deep.strides[1] * channels : deep.strides[1],
+                by_channel = n.s("mode", "DCR") == "DCR" ? deep.strides[1] : deep.strides[1] * b * b;
+  const std::vector<int64_t> of_wide = {wide.strides[0], wide.strides[2],     wide.strides[3],
+                                        wide.strides[1], wide.strides[2] * b, wide.strides[3] * b};
+  const std::vector<int64_t> of_deep = {deep.strides[0], in_block * b,    in_block,
+                                        by_channel,      deep.strides[2], deep.strides[3]};
+  Copy c = start(n.in(0), x, y, bytes);
+  c.shape.dims = {wide.dims[0], b, b, channels, wide.dims[2] / b, wide.dims[3] / b};
+  c.shape.from_strides = to_space ? of_deep : of_wide;
+  c.shape.to_strides = to_space ? of_wide : of_deep;
+  return std::vector<Copy>{std::move(c)};
+}
 }  // namespace
 
 Result<std::vector<Copy>> read_copies(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (p.graph->nodes.back() != &n) return refused("takes no epilogue");
   const bool known = n.op == "transpose" || n.op == "slice" || n.op == "expand" || n.op == "concat" ||
-                     n.op == "split" || n.op == "relayout";
+                     n.op == "split" || n.op == "relayout" || n.op == "tile" || n.op == "depth_to_space" ||
+                     n.op == "space_to_depth";
   if (!known) return refused("does not only move elements");
   const int bytes = dtype_size(n.in(0)->type.dtype);
   if (bytes == 0) return refused("elements of %s", dtype_name(n.in(0)->type.dtype).data());
@@ -135,6 +170,8 @@ Result<std::vector<Copy>> read_copies(const Problem& p) {
   if (n.op == "slice") return slice(n, x, y, bytes);
   if (n.op == "expand") return expand(n, x, y, bytes);
   if (n.op == "concat") return concat(n, y, bytes);
+  if (n.op == "tile") return tile(n, x, y, bytes);
+  if (n.op != "relayout") return blocks(n, x, y, bytes);
   return std::vector<Copy>{start(n.in(0), x, y, bytes)};
 }
 

@@ -33,31 +33,55 @@ Status read_gemm(const Problem& p, const ir::Node& n, Product* s) {
   return Ok{};
 }
 
-Status read_matmul(const Problem& p, const ir::Node& n, Product* s) {
-  const std::vector<int64_t> a = dims_of(*n.in(0)), b = dims_of(*n.in(1));
-  if (a.size() < 2 || b.size() < 2) return refused("a vector operand");
+// Batch dimensions as one or two nested loops over products, with a stride of each side.
+Status read_batches(std::span<const int64_t> a, std::span<const int64_t> b, Product* s) {
+  struct Loop {
+    int64_t extent, a_step, b_step;
+  };
+  std::vector<Loop> loops;  // innermost first
+  int64_t a_step = s->shape.m * s->shape.k, b_step = s->shape.k * s->shape.n;
+  for (size_t k = 0; k < std::max(a.size(), b.size()); ++k) {
+    const int64_t da = k < a.size() ? a[a.size() - 1 - k] : 1, db = k < b.size() ? b[b.size() - 1 - k] : 1;
+    const Loop own = {std::max(da, db), da == 1 ? 0 : a_step, db == 1 ? 0 : b_step};
+    a_step *= da;
+    b_step *= db;
+    if (own.extent == 1) continue;
+    if (!loops.empty() && own.a_step == loops.back().a_step * loops.back().extent &&
+        own.b_step == loops.back().b_step * loops.back().extent)
+      loops.back().extent *= own.extent;
+    else
+      loops.push_back(own);
+  }
+  if (loops.size() > 2) return refused("batch dimensions that broadcast in more than two groups");
+  loops.resize(2, {1, 0, 0});
+  s->shape.batch = loops[0].extent * loops[1].extent;
+  s->shape.batch_inner = loops[0].extent;
+  s->a_inner = loops[0].a_step;
+  s->b_inner = loops[0].b_step;
+  s->a_batch = loops[1].a_step;
+  s->b_batch = loops[1].b_step;
+  return Ok{};
+}
+
+Status read_matmul(const ir::Node& n, Product* s) {
+  std::vector<int64_t> a = dims_of(*n.in(0)), b = dims_of(*n.in(1));
+  if (a.size() < 2 || b.size() < 2) {  // a vector is a row on the left, a column on the right
+    if (!s->epilogue.ops.empty()) return refused("an epilogue behind a vector");
+    if (a.size() == 1) a.insert(a.begin(), 1);
+    if (b.size() == 1) b.push_back(1);
+  }
   s->shape.k = a.back();
   s->shape.n = b.back();
-  const int64_t m = a[a.size() - 2];
-  int64_t a_batch = 1, b_batch = 1;
-  for (size_t k = 0; k + 2 < a.size(); ++k) a_batch *= a[k];
-  for (size_t k = 0; k + 2 < b.size(); ++k) b_batch *= b[k];
-  if (b_batch == 1) {  // rows of all batches are rows of one product
-    s->shape.m = a_batch * m;
+  s->shape.m = a[a.size() - 2];
+  const std::span<const int64_t> a_batch(a.data(), a.size() - 2), b_batch(b.data(), b.size() - 2);
+  if (std::all_of(b_batch.begin(), b_batch.end(), [](int64_t d) { return d == 1; })) {
+    for (int64_t d : a_batch) s->shape.m *= d;  // rows of all batches are rows of one product
     return Ok{};
   }
-  const bool same = a.size() == b.size() && std::equal(a.begin(), a.end() - 2, b.begin());
-  if (!same) return refused("batch dimensions that broadcast");
-  if (!s->epilogue.ops.empty())
-    for (const MatchedOp& m_op : s->epilogue.ops)
-      if (m_op.op.kind == cpu::PostKind::kAdd || m_op.op.kind == cpu::PostKind::kMul)
-        return refused("a full-size operand behind a batched product");
-  if (p.constant[static_cast<size_t>(s->b)]) return refused("a batched constant right side");
-  s->shape.m = m;
-  s->shape.batch = a_batch;
-  s->a_batch = m * s->shape.k;
-  s->b_batch = s->shape.k * s->shape.n;
-  return Ok{};
+  for (const MatchedOp& op : s->epilogue.ops)
+    if (op.op.kind == cpu::PostKind::kAdd || op.op.kind == cpu::PostKind::kMul)
+      return refused("a full-size operand behind a batched product");
+  return read_batches(a_batch, b_batch, s);
 }
 }  // namespace
 
@@ -70,11 +94,11 @@ Result<Product> read_product(const Problem& p) {
   PERI_ASSIGN(s.epilogue, match_epilogue(p, n, n.out()->type.rank() - 1));
   s.a = input_index(*p.graph, n.in(0));
   s.b = input_index(*p.graph, n.in(1));
-  if (s.a < 0 || s.b < 0 || p.constant[static_cast<size_t>(s.a)]) return refused("a constant left side");
-  PERI_TRY(n.op == "gemm" ? read_gemm(p, n, &s) : read_matmul(p, n, &s));
+  if (s.a < 0 || s.b < 0) return refused("an operand made inside the region");
+  PERI_TRY(n.op == "gemm" ? read_gemm(p, n, &s) : read_matmul(n, &s));
   if (s.shape.m < 1 || s.shape.n < 1 || s.shape.batch < 1) return refused("an empty result");
   if (s.epilogue.ops.size() > cpu::Epilogue::kMaxOps) return refused("the epilogue is too long");
-  const bool constant = p.constant[static_cast<size_t>(s.b)];
+  const bool constant = p.constant[static_cast<size_t>(s.b)] && s.shape.batch == 1;
   s.shape.b_form = constant ? cpu::BForm::kPacked : s.b_transposed ? cpu::BForm::kTransposed : cpu::BForm::kRowMajor;
   return s;
 }
@@ -82,15 +106,23 @@ Result<Product> read_product(const Problem& p) {
 cpu::GemmArgs Product::args(const Args& args, const float* packed, std::span<const Tensor> constants,
                             size_t output) const {
   cpu::GemmArgs out;
-  out.a = static_cast<const float*>(args.in[static_cast<size_t>(a)]);
+  const auto operand = [&](int k) {
+    const size_t at = static_cast<size_t>(k);
+    const bool held = at < constants.size() && constants[at].defined();
+    return held ? constants[at].as<float>().data() : static_cast<const float*>(args.in[at]);
+  };
+  out.a = operand(a);
   out.lda = shape.k;
   out.a_outer = a_batch;
-  out.b = packed ? packed : static_cast<const float*>(args.in[static_cast<size_t>(b)]);
+  out.a_inner = a_inner;
+  out.b = packed ? packed : operand(b);
   out.ldb = b_transposed ? shape.k : shape.n;
   out.b_outer = b_batch;
+  out.b_inner = b_inner;
   out.c = static_cast<float*>(args.out[output]);
   out.ldc = shape.n;
-  out.c_outer = shape.m * shape.n;
+  out.c_outer = shape.m * shape.n * shape.batch_inner;
+  out.c_inner = shape.m * shape.n;
   out.epilogue = bind_epilogue(epilogue, constants, args, shape.n);
   return out;
 }

@@ -11,7 +11,8 @@ struct Product {
   MatchedEpilogue epilogue;
   int a = -1, b = -1;  // graph inputs
   bool b_transposed = false;
-  int64_t a_batch = 0, b_batch = 0;  // strides from product to product, in elements
+  // Strides from product to product in elements: of the outer and the inner loop over them (GemmShape).
+  int64_t a_batch = 0, b_batch = 0, a_inner = 0, b_inner = 0;
 
   // Pointers of a run; `packed`: the right side's packed form, null where it is an argument.
   cpu::GemmArgs args(const Args& args, const float* packed, std::span<const Tensor> constants, size_t output = 0) const;

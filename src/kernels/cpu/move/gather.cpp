@@ -39,23 +39,35 @@ int64_t source_of(PadMode mode, int64_t o, int64_t n) {
 
 template <class T>
 void pad_row(const PadPlan& plan, const char* x, char* y, bool outside) {
-  const std::vector<int64_t>& taken = plan.taken.back();
   T value;
   std::memcpy(&value, &plan.shape.value, sizeof value);
-  const T* from = reinterpret_cast<const T*>(x);
   T* to = reinterpret_cast<T*>(y);
-  const int64_t n = static_cast<int64_t>(taken.size());
-  for (int64_t i = 0; i < n;) {
-    const int64_t first = taken[static_cast<size_t>(i)];
-    if (outside || first < 0) {
-      to[i++] = value;
-      continue;
-    }
-    int64_t run = 1;
-    while (i + run < n && taken[static_cast<size_t>(i + run)] == first + run) ++run;
-    std::memcpy(to + i, from + first, static_cast<size_t>(run) * sizeof(T));
-    i += run;
+  if (outside) {
+    std::fill_n(to, plan.out.back(), value);
+    return;
   }
+  for (const PadRun& run : plan.row) {
+    if (run.from < 0)
+      std::fill_n(to, run.count, value);
+    else if (run.count == 1)
+      *to = reinterpret_cast<const T*>(x)[run.from];
+    else
+      std::memcpy(to, reinterpret_cast<const T*>(x) + run.from, static_cast<size_t>(run.count) * sizeof(T));
+    to += run.count;
+  }
+}
+
+std::vector<PadRun> runs_of(const std::vector<int64_t>& taken) {
+  std::vector<PadRun> out;
+  for (const int64_t at : taken) {
+    const bool goes_on = !out.empty() && (at < 0 ? out.back().from < 0
+                                                 : out.back().from >= 0 && out.back().from + out.back().count == at);
+    if (goes_on)
+      ++out.back().count;
+    else
+      out.push_back({at, 1});
+  }
+  return out;
 }
 
 }  // namespace
@@ -87,7 +99,7 @@ Status run_task(const GatherPlan& plan, const void* x, const void* indices, void
 }
 
 Result<PadPlan> make_plan(const PadShape& s) {
-  PadPlan plan{s, {}, {}, 0, 0};
+  PadPlan plan{s, {}, {}, {}, 0, 0};
   if (s.element_bytes != 1 && s.element_bytes != 2 && s.element_bytes != 4 && s.element_bytes != 8)
     return invalid("pad: elements of %d bytes", s.element_bytes);
   if (s.before.size() != s.dims.size() || s.after.size() != s.dims.size()) return invalid("pad: pads of another rank");
@@ -114,6 +126,7 @@ Result<PadPlan> make_plan(const PadShape& s) {
       taken.push_back(source_of(s.mode, o - plan.shape.before[d], plan.shape.dims[d]));
     plan.taken.push_back(std::move(taken));
   }
+  plan.row = runs_of(plan.taken.back());
   plan.units = count / plan.out.back();
   plan.tasks = std::min(plan.units, std::clamp<int64_t>(count * s.element_bytes / kTaskBytes, 1, 512));
   return plan;

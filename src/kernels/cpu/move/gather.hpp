@@ -30,10 +30,15 @@ struct PadShape {
   std::vector<int64_t> dims, before, after;
   uint64_t value = 0;  // the constant's bits, low bytes first
 };
+// Neighbours of a row of the last dim: `count` of them from input place `from` on, or the constant where that is -1.
+struct PadRun {
+  int64_t from = 0, count = 0;
+};
 struct PadPlan {
   PadShape shape;
   std::vector<int64_t> out;                 // the output's dims
   std::vector<std::vector<int64_t>> taken;  // [dim][output place]: input place, or -1: the constant
+  std::vector<PadRun> row;                  // the same of the last dim
   int64_t units = 0, tasks = 0;             // a unit is a row of the last dim
 };
 Result<PadPlan> make_plan(const PadShape& shape);

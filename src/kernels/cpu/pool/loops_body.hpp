@@ -56,6 +56,31 @@ void join(bool maximum, const float* base, int64_t rows, int64_t row, int64_t co
   join_all<Sum>(base, rows, row, columns, column, factor, y, n);
 }
 
+// The compiler's vectors, for strides it can shuffle.
+template <int64_t Stride, bool Maximum>
+void join_by(const float* __restrict base, int64_t any_stride, int64_t taps, int64_t step, float factor,
+             float* __restrict y, int64_t n) {
+  const int64_t stride = Stride > 0 ? Stride : any_stride;
+  for (int64_t i = 0; i < n; ++i) y[i] = base[i * stride];
+  for (int64_t k = 1; k < taps; ++k) {
+    const float* __restrict at = base + k * step;
+    for (int64_t i = 0; i < n; ++i) {
+      const float v = at[i * stride];
+      y[i] = Maximum ? ((v > y[i]) | (v != v) ? v : y[i]) : y[i] + v;
+    }
+  }
+  if (!Maximum)
+    for (int64_t i = 0; i < n; ++i) y[i] *= factor;
+}
+
+void join_strided(bool maximum, const float* base, int64_t stride, int64_t taps, int64_t step, float factor, float* y,
+                  int64_t n) {
+  const auto run = stride == 1   ? (maximum ? join_by<1, true> : join_by<1, false>)
+                   : stride == 2 ? (maximum ? join_by<2, true> : join_by<2, false>)
+                                 : (maximum ? join_by<0, true> : join_by<0, false>);
+  run(base, stride, taps, step, factor, y, n);
+}
+
 void blend(const float* a, const float* b, float t, float* y, int64_t n) {
   const F32 u = F32::set1(1.0f - t), v = F32::set1(t);
   for (int64_t i = 0; i < n; i += kLanes) write(y + i, fma(read(b + i, n - i), v, read(a + i, n - i) * u), n - i);
@@ -67,6 +92,6 @@ void blend_at(const float* x, const int32_t* index, const int32_t* next, const f
     y[i] = t[i] == 0 ? x[index[i]] : __builtin_fmaf(x[next[i]], t[i], x[index[i]] * (1.0f - t[i]));
 }
 
-const Loops kLoops = {join, blend, blend_at};
+const Loops kLoops = {join, join_strided, blend, blend_at};
 
 }  // namespace peri::kernels::cpu::pool::PERI_ISA

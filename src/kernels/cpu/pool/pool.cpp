@@ -24,11 +24,6 @@ bool valid(const Extent& e) {
   return e.out * e.stride <= (int64_t{1} << 40);
 }
 
-// The taps of output o that lie in the input: the first one's place, their number, and the taps that count with
-// padding.
-struct Window {
-  int64_t first, taps, padded;
-};
 int64_t ceil_div(int64_t a, int64_t b) { return a <= 0 ? 0 : (a + b - 1) / b; }
 Window window_of(const Extent& e, int64_t o) {
   const int64_t begin = o * e.stride - e.pad_begin;
@@ -41,9 +36,9 @@ Window window_of(const Extent& e, int64_t o) {
 // that a product with zero behind it is zero.
 constexpr float kEmptyMax = std::numeric_limits<float>::lowest();
 
-float factor_of(const Shape& s, const Window& h, const Window& w) {
+float factor_of(const Shape& s, const Window& d, const Window& h, const Window& w) {
   if (s.kind == Kind::kMax) return 1;
-  const int64_t count = s.count_include_pad ? h.padded * w.padded : h.taps * w.taps;
+  const int64_t count = s.count_include_pad ? d.padded * h.padded * w.padded : d.taps * h.taps * w.taps;
   return 1 / static_cast<float>(std::max<int64_t>(count, 1));
 }
 
@@ -61,32 +56,54 @@ void pool_nhwc_row(const Plan& plan, const Args& args, int64_t unit) {
       continue;
     }
     loops(plan.isa).join(s.kind == Kind::kMax, x + h.first * row + w.first * s.channels, h.taps, s.h.dilation * row,
-                         w.taps, s.w.dilation * s.channels, factor_of(s, h, w), y, s.channels);
+                         w.taps, s.w.dilation * s.channels, factor_of(s, {0, 1, 1}, h, w), y, s.channels);
   }
+}
+
+// A row of outputs from `line`, the join of the rows above each other; empty: there were none.
+void join_along(const Plan& plan, const Window& d, const Window& h, const float* line, float* y) {
+  const Shape& s = plan.shape;
+  const bool maximum = s.kind == Kind::kMax, empty = d.taps == 0 || h.taps == 0;
+  const auto one = [&](int64_t o) {
+    const Window& w = plan.columns[static_cast<size_t>(o)];
+    if (empty || w.taps == 0) {
+      y[o] = maximum ? kEmptyMax : 0.0f;
+      return;
+    }
+    const float* tap = line + w.first;
+    float v = maximum ? -std::numeric_limits<float>::infinity() : 0.0f;
+    for (int64_t k = 0; k < w.taps; ++k, tap += s.w.dilation) {
+      if (maximum) {
+        v = *tap > v || *tap != *tap ? *tap : v;
+      } else {
+        v += *tap;
+      }
+    }
+    y[o] = maximum ? v : v * factor_of(s, d, h, w);
+  };
+  const int64_t begin = empty ? s.w.out : plan.whole_begin, end = empty ? s.w.out : plan.whole_end;
+  for (int64_t o = 0; o < begin; ++o) one(o);
+  if (begin < end) {
+    const Window& w = plan.columns[static_cast<size_t>(begin)];
+    loops(plan.isa).join_strided(maximum, line + w.first, s.w.stride, s.w.kernel, s.w.dilation, factor_of(s, d, h, w),
+                                 y + begin, end - begin);
+  }
+  for (int64_t o = end; o < s.w.out; ++o) one(o);
 }
 
 void pool_nchw_plane(const Plan& plan, const Args& args, int64_t plane, float* line) {
   const Shape& s = plan.shape;
-  const bool maximum = s.kind == Kind::kMax;
-  const float least = maximum ? -std::numeric_limits<float>::infinity() : 0.0f;
-  const float* x = args.x + plane * s.h.in * s.w.in;
-  float* y = args.y + plane * s.h.out * s.w.out;
-  for (int64_t p = 0; p < s.h.out; ++p, y += s.w.out) {
-    const Window h = window_of(s.h, p);
-    if (h.taps > 0)
-      loops(plan.isa).join(maximum, x + h.first * s.w.in, h.taps, s.h.dilation * s.w.in, 1, 0, 1.0f, line, s.w.in);
-    for (int64_t o = 0; o < s.w.out; ++o) {
-      const Window w = window_of(s.w, o);
-      float v = maximum && (h.taps == 0 || w.taps == 0) ? kEmptyMax : least;
-      const float* tap = line + (w.taps > 0 ? w.first : 0);
-      for (int64_t k = 0; h.taps > 0 && k < w.taps; ++k, tap += s.w.dilation) {
-        if (maximum) {
-          v = *tap > v || *tap != *tap ? *tap : v;
-        } else {
-          v += *tap;
-        }
-      }
-      y[o] = maximum ? v : v * factor_of(s, h, w);
+  const int64_t image = s.h.in * s.w.in;
+  const float* x = args.x + plane * s.d.in * image;
+  float* y = args.y + plane * s.d.out * s.h.out * s.w.out;
+  for (int64_t q = 0; q < s.d.out; ++q) {
+    const Window d = window_of(s.d, q);
+    for (int64_t p = 0; p < s.h.out; ++p, y += s.w.out) {
+      const Window h = window_of(s.h, p);
+      if (d.taps > 0 && h.taps > 0)
+        loops(plan.isa).join(s.kind == Kind::kMax, x + d.first * image + h.first * s.w.in, d.taps, s.d.dilation * image,
+                             h.taps, s.h.dilation * s.w.in, 1.0f, line, s.w.in);
+      join_along(plan, d, h, line, y);
     }
   }
 }
@@ -94,22 +111,30 @@ void pool_nchw_plane(const Plan& plan, const Args& args, int64_t plane, float* l
 }  // namespace
 
 Result<Plan> make_plan(const Shape& s, Isa isa) {
-  Plan plan{s, isa, 0, 0, 0};
-  if (s.batch < 0 || s.channels < 0 || s.batch > kMaxExtent || s.channels > kMaxExtent || !valid(s.h) || !valid(s.w))
+  Plan plan{.shape = s, .isa = isa};
+  if (s.batch < 0 || s.channels < 0 || s.batch > kMaxExtent || s.channels > kMaxExtent || !valid(s.h) || !valid(s.w) ||
+      !valid(s.d))
     return invalid("pool: a dim, kernel, stride, dilation or pad is out of range");
   int64_t in = 1, out = 1;
-  for (int64_t d : {s.batch, s.channels, s.h.in, s.w.in}) {
+  for (int64_t d : {s.batch, s.channels, s.d.in, s.h.in, s.w.in}) {
     if (__builtin_mul_overflow(in, std::max<int64_t>(d, 1), &in) || in > (int64_t{1} << 46))
       return invalid("pool: too large");
   }
-  for (int64_t d : {s.batch, s.channels, s.h.out, s.w.out}) {
+  for (int64_t d : {s.batch, s.channels, s.d.out, s.h.out, s.w.out}) {
     if (__builtin_mul_overflow(out, d, &out) || out > (int64_t{1} << 46)) return invalid("pool: too large");
   }
   if (out == 0) return plan;
   const bool nhwc = s.layout == Layout::kNhwc;
+  if (nhwc && (s.d.in != 1 || s.d.out != 1)) return unsupported("pool: three spatial dims stand behind the channels");
   plan.units = nhwc ? s.batch * s.h.out : s.batch * s.channels;
   plan.tasks = std::min(plan.units, std::clamp<int64_t>((in + out) / 32768, 1, 512));
-  if (!nhwc) plan.scratch = (s.w.in * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
+  if (nhwc) return plan;
+  plan.scratch = (s.w.in * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
+  for (int64_t o = 0; o < s.w.out; ++o) plan.columns.push_back(window_of(s.w, o));
+  const auto whole = [&](int64_t o) { return plan.columns[static_cast<size_t>(o)].taps == s.w.kernel; };
+  while (plan.whole_begin < s.w.out && !whole(plan.whole_begin)) ++plan.whole_begin;
+  plan.whole_end = plan.whole_begin;
+  while (plan.whole_end < s.w.out && whole(plan.whole_end)) ++plan.whole_end;
   return plan;
 }
 

@@ -1,8 +1,10 @@
-// Max and average pooling over two spatial dims in f32, NCHW or NHWC (one spatial dim: height 1). Shape → plan → tasks.
+// Max and average pooling over one to three spatial dims in f32, channels first, and over two in NHWC (one spatial dim:
+// height 1). Shape → plan → tasks.
 // Global average pooling is rows::Join::kMean (NHWC) or block code's reduce.mean (NCHW).
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/result.hpp"
 #include "kernels/cpu/isa.hpp"
@@ -24,12 +26,19 @@ struct Shape {
   Layout layout = Layout::kNchw;
   bool count_include_pad = false;
   int64_t batch = 1, channels = 1;
-  Extent h, w;
+  Extent h, w, d = {};  // d: the outermost, kNchw only
+};
+// The taps of an output place that lie in the input: the first one's place, their number, and the taps that count with
+// padding.
+struct Window {
+  int64_t first = 0, taps = 0, padded = 0;
 };
 struct Plan {
   Shape shape;
   Isa isa = Isa::kAvx2;
   int64_t units = 0, tasks = 0, scratch = 0;
+  std::vector<Window> columns = {};        // kNchw: of each output along w
+  int64_t whole_begin = 0, whole_end = 0;  // those whose taps all lie in the input
 };
 struct Args {
   const float* x;

@@ -1,0 +1,53 @@
+// An instance of tasks of which any may find an index out of range: the run then ends with an error that says so.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "kernels/cpu/task_instance.hpp"
+
+namespace peri::kernels {
+
+// An index of a run's data, int32 or int64.
+inline int64_t index_at(const void* indices, bool wide, int64_t k) {
+  return wide ? static_cast<const int64_t*>(indices)[k] : static_cast<const int32_t*>(indices)[k];
+}
+
+// Phase 0 clears the mark; then each phase of `phases` runs its tasks, which answer whether all indices were in range.
+class IndexedInstance final : public Instance {
+ public:
+  using Run = std::function<bool(int64_t task, const Args& args)>;
+  struct Phase {
+    int64_t tasks;
+    Run run;
+  };
+  // `expected`: what an index has to be. `taken`: the input whose memory the result may take; -1: none.
+  IndexedInstance(std::vector<Phase> phases, std::string expected, int taken = -1)
+      : phases_(std::move(phases)), expected_(std::move(expected)), taken_(taken) {}
+  static Result<std::unique_ptr<Instance>> make(std::vector<Phase> phases, std::string expected, int taken = -1) {
+    return std::unique_ptr<Instance>(std::make_unique<IndexedInstance>(std::move(phases), std::move(expected), taken));
+  }
+  size_t workspace_bytes() const override { return sizeof(std::atomic<int64_t>); }
+  int phases() const override { return 1 + static_cast<int>(phases_.size()); }
+  int64_t tasks(int phase) const override { return phase == 0 ? 1 : phases_[static_cast<size_t>(phase) - 1].tasks; }
+  void run_task(int phase, int64_t task, const Args& args) const override {
+    auto* bad = reinterpret_cast<std::atomic<int64_t>*>(args.workspace);
+    if (phase == 0) return bad->store(0);
+    if (!phases_[static_cast<size_t>(phase) - 1].run(task, args)) bad->store(1);
+  }
+  Status finish(const Args& args) const override {
+    if (reinterpret_cast<std::atomic<int64_t>*>(args.workspace)->load() == 0) return Ok{};
+    return invalid("an index is out of range").expecting(expected_).advise("check the input that holds the indices");
+  }
+  bool may_take(size_t output, size_t input) const override {
+    return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
+  }
+
+ private:
+  std::vector<Phase> phases_;
+  std::string expected_;
+  int taken_;
+};
+
+}  // namespace peri::kernels

@@ -1,0 +1,113 @@
+// Kernel max_pool_typed: max pooling of f32 and 8-bit integers in any number of dimensions, and where each maximum
+// stands.
+#include <algorithm>
+#include <limits>
+
+#include "kernels/cpu/task_instance.hpp"
+#include "ops/shape/window.hpp"
+
+namespace peri::kernels {
+namespace {
+
+struct Shape {
+  DType type = DType::kInvalid;
+  ops::Window window;
+  std::vector<int64_t> in, out;  // spatial
+  int64_t planes = 1, in_size = 1, out_size = 1;
+  bool columns = false;          // places count the first spatial axis fastest
+  int values = -1, places = -1;  // graph outputs
+};
+
+int output_index(const ir::Graph& g, const ir::Value* v) {
+  const auto it = std::find(g.outputs.begin(), g.outputs.end(), v);
+  return v == nullptr || it == g.outputs.end() ? -1 : static_cast<int>(it - g.outputs.begin());
+}
+
+// A place in an image, read the other way round.
+int64_t column_major(int64_t offset, const std::vector<int64_t>& dims) {
+  int64_t at = 0, step = 1;
+  for (const int64_t d : dims) step *= d;
+  for (size_t k = dims.size(); k-- > 0;) {
+    step /= dims[k];
+    at += offset % dims[k] * step;
+    offset /= dims[k];
+  }
+  return at;
+}
+
+template <class T>
+void run_plane(const Shape& s, const void* from, const Args& args, int64_t plane) {
+  const T* x = static_cast<const T*>(from) + plane * s.in_size;
+  T* values = s.values < 0 ? nullptr : static_cast<T*>(args.out[static_cast<size_t>(s.values)]) + plane * s.out_size;
+  int64_t* places =
+      s.places < 0 ? nullptr : static_cast<int64_t*>(args.out[static_cast<size_t>(s.places)]) + plane * s.out_size;
+  int64_t o[8] = {};
+  for (int64_t p = 0; p < s.out_size; ++p) {
+    T best = std::numeric_limits<T>::lowest();
+    int64_t place = -1;
+    ops::each_tap(s.window, s.in, o, [&](int64_t offset, int64_t) {
+      const T v = x[offset];
+      if (place >= 0 && !(v > best) && (v == v || best != best)) return;
+      best = v;
+      place = offset;
+    });
+    if (values) values[p] = best;
+    if (places && place >= 0) places[p] = plane * s.in_size + (s.columns ? column_major(place, s.in) : place);
+    if (places && place < 0) places[p] = -1;
+    for (size_t d = s.out.size(); d-- > 0 && ++o[d] == s.out[d];) o[d] = 0;
+  }
+}
+
+Result<Shape> read(const Problem& p) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "max_pool") return refused("not a max_pool");
+  if (p.graph->nodes.back() != &n) return refused("takes no epilogue");
+  Shape s;
+  s.type = n.in(0)->type.dtype;
+  if (s.type != DType::kF32 && s.type != DType::kU8 && s.type != DType::kI8)
+    return refused("elements of %s", dtype_name(s.type).data());
+  if (n.outputs.size() < 2 && s.type == DType::kF32) return refused("asks for no places");
+  const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
+  if (x.size() < 3 || x.size() > 8) return refused("takes one to six spatial dimensions");
+  s.window = ops::window_of(n);
+  s.in.assign(x.begin() + 2, x.end());
+  s.out.assign(y.begin() + 2, y.end());
+  s.planes = x[0] * x[1];
+  for (const int64_t d : s.in) s.in_size *= d;
+  for (const int64_t d : s.out) s.out_size *= d;
+  if (s.planes * s.in_size * s.out_size == 0) return refused("an empty tensor");
+  s.columns = n.i("storage_order") != 0;
+  s.values = output_index(*p.graph, n.outputs[0]);
+  s.places = n.outputs.size() > 1 ? output_index(*p.graph, n.outputs[1]) : -1;
+  return s;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(read(p));
+  return std::vector<Offer>{row_major_offer(p, target)};
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+  PERI_TRY(check_row_major(p));
+  PERI_ASSIGN(const Shape s, read(p));
+  const Source x = Source::of(p, p.anchor().in(0), c.constants);
+  if (!x.known()) return refused("reads a value made inside the region");
+  const auto run = s.type == DType::kF32  ? run_plane<float>
+                   : s.type == DType::kU8 ? run_plane<uint8_t>
+                                          : run_plane<int8_t>;
+  return TaskInstance::make(s.planes, 0, [=](int64_t plane, const Args& args) { run(s, x.data(args), args, plane); });
+}
+}  // namespace
+
+extern const Entry max_pool_typed_entry;
+const Entry max_pool_typed_entry{{
+    .name = "max_pool_typed",
+    .version = 1,
+    .provider = "peri",
+    .takes = "max pooling of 8-bit integers, and of f32 with the places of the maxima",
+    .offer = offer,
+    .instantiate = instantiate,
+    .takes_constants = true,
+}};
+
+}  // namespace peri::kernels

@@ -1,0 +1,140 @@
+// Kernel roi_align_f32: the mean of bilinear samples in the bins of regions: along each axis a bin's samples are so
+// many elements with weights, found once for all channels.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/indexed.hpp"
+
+namespace peri::kernels {
+namespace {
+constexpr double kMostSamples = 4096;  // along a bin, as the reference has it
+constexpr int64_t kChannels = 16;      // a task does
+
+struct Shape {
+  bool half = true, wide = true;
+  float scale = 1;
+  int64_t sampling = 0;
+  int64_t images = 1, channels = 1, height = 1, width = 1, rois = 1, rows = 1, columns = 1;
+  int64_t channel_blocks() const { return (channels + kChannels - 1) / kChannels; }
+};
+
+// The elements that each bin of an axis reads, with weights that add up to one where the samples lie inside.
+struct Bins {
+  struct Tap {
+    int64_t index;
+    float weight;
+  };
+  std::vector<Tap> taps;
+  std::vector<size_t> begin;  // bins + 1 places in them
+};
+
+// False: the region is out of range.
+bool find_bins(const Shape& s, float from, float to, int64_t bins, int64_t extent, Bins* out) {
+  const float shift = s.half ? 0.5F : 0.0F, start = from * s.scale - shift;
+  float length = to * s.scale - shift - start;
+  if (!s.half) length = std::max(length, 1.0F);
+  const float size = length / static_cast<float>(bins);
+  const double wanted = s.sampling > 0 ? static_cast<double>(s.sampling) : std::ceil(static_cast<double>(size));
+  if (!(wanted <= kMostSamples) || !std::isfinite(start)) return false;
+  const int64_t samples = std::max<int64_t>(static_cast<int64_t>(wanted), 0);
+  const float each = 1.0F / static_cast<float>(std::max<int64_t>(samples, 1));
+  out->begin.push_back(0);
+  for (int64_t b = 0; b < bins; ++b) {
+    for (int64_t k = 0; k < samples; ++k) {
+      double at = static_cast<double>(start) + static_cast<double>(b) * static_cast<double>(size) +
+                  (static_cast<double>(k) + 0.5) * static_cast<double>(size) / static_cast<double>(samples);
+      if (at < -1 || at > static_cast<double>(extent)) continue;
+      at = std::max(at, 0.0);
+      const int64_t low = std::min(static_cast<int64_t>(at), extent - 1), high = std::min(low + 1, extent - 1);
+      const float t = low == extent - 1 ? 0 : static_cast<float>(at - static_cast<double>(low));
+      out->taps.push_back({low, (1 - t) * each});
+      if (t != 0) out->taps.push_back({high, t * each});
+    }
+    out->begin.push_back(out->taps.size());
+  }
+  return true;
+}
+
+bool run_region(const Shape& s, const float* x, const float* rois, const void* batch, float* y, int64_t task) {
+  const int64_t roi = task / s.channel_blocks(), first = task % s.channel_blocks() * kChannels,
+                end = std::min(s.channels, first + kChannels), image = index_at(batch, s.wide, roi);
+  if (image < 0 || image >= s.images) return false;
+  Bins rows, columns;
+  const float* region = rois + roi * 4;
+  if (!find_bins(s, region[0], region[2], s.columns, s.width, &columns)) return false;
+  if (!find_bins(s, region[1], region[3], s.rows, s.height, &rows)) return false;
+  for (int64_t c = first; c < end; ++c) {
+    const float* plane = x + (image * s.channels + c) * s.height * s.width;
+    float* to = y + (roi * s.channels + c) * s.rows * s.columns;
+    for (size_t i = 0; i + 1 < rows.begin.size(); ++i)
+      for (size_t j = 0; j + 1 < columns.begin.size(); ++j) {
+        float sum = 0;
+        for (size_t r = rows.begin[i]; r < rows.begin[i + 1]; ++r) {
+          const float* line = plane + rows.taps[r].index * s.width;
+          float along = 0;
+          for (size_t k = columns.begin[j]; k < columns.begin[j + 1]; ++k)
+            along += columns.taps[k].weight * line[columns.taps[k].index];
+          sum += rows.taps[r].weight * along;
+        }
+        *to++ = sum;
+      }
+  }
+  return true;
+}
+
+Result<Shape> read(const Problem& p) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "roi_align") return refused("not a roi_align");
+  if (p.graph->nodes.back() != &n) return refused("takes no epilogue");
+  if (n.in(0)->type.dtype != DType::kF32 || n.in(1)->type.dtype != DType::kF32) return refused("takes f32 only");
+  if (n.s("mode", "avg") != "avg") return refused("the largest sample");
+  const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
+  Shape s;
+  s.half = n.s("coordinate_transformation_mode", "half_pixel") == "half_pixel";
+  s.wide = n.in(2)->type.dtype == DType::kI64;
+  s.scale = static_cast<float>(n.f("spatial_scale", 1));
+  s.sampling = n.i("sampling_ratio", 0);
+  s.images = x[0];
+  s.channels = x[1];
+  s.height = x[2];
+  s.width = x[3];
+  s.rois = y[0];
+  s.rows = y[2];
+  s.columns = y[3];
+  if (s.images * s.channels * s.height * s.width * s.rois == 0) return refused("an empty tensor");
+  return s;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(read(p));
+  return std::vector<Offer>{row_major_offer(p, target)};
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+  PERI_TRY(check_row_major(p));
+  PERI_ASSIGN(const Shape s, read(p));
+  const ir::Node& n = p.anchor();
+  const Source x = Source::of(p, n.in(0), c.constants), rois = Source::of(p, n.in(1), c.constants),
+               batch = Source::of(p, n.in(2), c.constants);
+  if (!x.known() || !rois.known() || !batch.known()) return refused("reads a value made inside the region");
+  const auto run = [=](int64_t task, const Args& args) {
+    return run_region(s, x.f32(args), rois.f32(args), batch.data(args), static_cast<float*>(args.out[0]), task);
+  };
+  return IndexedInstance::make({{s.rois * s.channel_blocks(), run}},
+                               format("batch indices in [0, %lld), finite regions, at most 4096 samples along a bin",
+                                      static_cast<long long>(s.images)));
+}
+}  // namespace
+
+extern const Entry roi_align_f32_entry;
+const Entry roi_align_f32_entry{{
+    .name = "roi_align_f32",
+    .version = 1,
+    .provider = "peri",
+    .takes = "roi_align of f32 by means",
+    .offer = offer,
+    .instantiate = instantiate,
+    .takes_constants = true,
+}};
+
+}  // namespace peri::kernels

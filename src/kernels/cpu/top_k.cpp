@@ -1,0 +1,163 @@
+// Kernel top_k: the k best of each line and where they stand; NaN is larger than any number, of equals the
+// first comes first.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "kernels/cpu/task_instance.hpp"
+
+namespace peri::kernels {
+namespace {
+constexpr int64_t kTaskElements = 1 << 13, kFew = 16;
+
+struct Shape {
+  DType type = DType::kInvalid;
+  int64_t outer = 1, axis = 1, inner = 1, k = 1;
+  bool largest = true;
+  int values = -1, indices = -1;  // graph outputs
+  int64_t lines() const { return outer * inner; }
+  int64_t lines_per_task() const { return std::max<int64_t>(1, kTaskElements / axis); }
+};
+
+// Bits that grow with the number.
+uint32_t ordered(float v) {
+  if (v != v) return UINT32_MAX;
+  const uint32_t bits = std::bit_cast<uint32_t>(v == 0 ? 0.0F : v);
+  return bits >> 31 ? ~bits : bits | 0x80000000U;
+}
+uint64_t ordered(double v) {
+  if (v != v) return UINT64_MAX;
+  const uint64_t bits = std::bit_cast<uint64_t>(v == 0 ? 0.0 : v);
+  return bits >> 63 ? ~bits : bits | uint64_t{1} << 63;
+}
+uint32_t ordered(int32_t v) { return static_cast<uint32_t>(v) ^ 0x80000000U; }
+uint64_t ordered(int64_t v) {
+  return static_cast<uint64_t>(v) ^ uint64_t { 1 } << 63;
+}
+
+// An element that may be among the best: the larger one comes first.
+template <class Bits>
+struct Candidate {
+  Bits bits;
+  uint32_t late;  // its place, counted from the end
+  bool operator>(const Candidate& o) const { return bits != o.bits ? bits > o.bits : late > o.late; }
+};
+template <>
+struct Candidate<uint32_t> {
+  uint64_t both;
+  Candidate() = default;
+  Candidate(uint32_t bits, uint32_t late) : both(uint64_t{bits} << 32 | late) {}
+  bool operator>(const Candidate& o) const { return both > o.both; }
+};
+uint32_t late_of(const Candidate<uint32_t>& c) { return static_cast<uint32_t>(c.both); }
+uint32_t late_of(const Candidate<uint64_t>& c) { return c.late; }
+
+template <class T>
+using CandidateOf = Candidate<decltype(ordered(T{}))>;
+
+// The k best of a line, in order, at the beginning of `all`, which has room for every element.
+template <class T>
+void select(const Shape& s, const T* x, CandidateOf<T>* all) {
+  using C = CandidateOf<T>;
+  const auto candidate = [&](int64_t i) {
+    const auto bits = ordered(x[i * s.inner]);
+    return C{static_cast<decltype(bits)>(s.largest ? bits : ~bits), UINT32_MAX - static_cast<uint32_t>(i)};
+  };
+  const auto better = [](const C& a, const C& b) { return a > b; };
+  if (s.k <= kFew) {
+    int64_t held = 0;
+    for (int64_t i = 0; i < s.axis; ++i) {
+      const C c = candidate(i);
+      if (held == s.k && !(c > all[held - 1])) continue;
+      held += held < s.k;
+      int64_t at = held - 1;
+      for (; at > 0 && c > all[at - 1]; --at) all[at] = all[at - 1];
+      all[at] = c;
+    }
+    return;
+  }
+  for (int64_t i = 0; i < s.axis; ++i) all[i] = candidate(i);
+  if (s.k < s.axis) std::nth_element(all, all + s.k, all + s.axis, better);
+  std::sort(all, all + s.k, better);
+}
+
+template <class T>
+void run_lines(const Shape& s, const void* from, const Args& args, int64_t task) {
+  auto* const all = reinterpret_cast<CandidateOf<T>*>(args.scratch);
+  const int64_t each = s.lines_per_task(), end = std::min(s.lines(), (task + 1) * each);
+  for (int64_t line = task * each; line < end; ++line) {
+    const int64_t outer = line / s.inner, inner = line % s.inner;
+    const T* x = static_cast<const T*>(from) + outer * s.axis * s.inner + inner;
+    select(s, x, all);
+    for (int64_t e = 0; e < s.k; ++e) {
+      const int64_t place = UINT32_MAX - late_of(all[e]), at = (outer * s.k + e) * s.inner + inner;
+      if (s.values >= 0) static_cast<T*>(args.out[static_cast<size_t>(s.values)])[at] = x[place * s.inner];
+      if (s.indices >= 0) static_cast<int64_t*>(args.out[static_cast<size_t>(s.indices)])[at] = place;
+    }
+  }
+}
+
+int output_index(const ir::Graph& g, const ir::Value* v) {
+  const auto it = std::find(g.outputs.begin(), g.outputs.end(), v);
+  return it == g.outputs.end() ? -1 : static_cast<int>(it - g.outputs.begin());
+}
+
+Result<Shape> read(const Problem& p) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "top_k") return refused("not a top_k");
+  if (p.graph->nodes.back() != &n) return refused("takes no epilogue");
+  Shape s;
+  s.type = n.in(0)->type.dtype;
+  if (s.type != DType::kF32 && s.type != DType::kF64 && s.type != DType::kI32 && s.type != DType::kI64)
+    return refused("elements of %s", dtype_name(s.type).data());
+  const std::vector<int64_t> d = dims_of(*n.in(0)), y = dims_of(*n.out());
+  int64_t axis = n.i("axis", -1);
+  if (axis < 0) axis += static_cast<int64_t>(d.size());
+  if (axis < 0 || axis >= static_cast<int64_t>(d.size())) return refused("a bad axis");
+  for (int64_t k = 0; k < static_cast<int64_t>(d.size()); ++k)
+    (k < axis ? s.outer : k == axis ? s.axis : s.inner) *= d[static_cast<size_t>(k)];
+  s.k = y[static_cast<size_t>(axis)];
+  if (s.outer * s.axis * s.inner * s.k == 0) return refused("an empty tensor");
+  if (s.k > s.axis || s.axis >= UINT32_MAX) return refused("more than there are");
+  s.largest = n.i("largest", 1) != 0;
+  s.values = output_index(*p.graph, n.outputs[0]);
+  if (n.outputs.size() > 1 && n.outputs[1]) s.indices = output_index(*p.graph, n.outputs[1]);
+  return s;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(read(p));
+  return std::vector<Offer>{row_major_offer(p, target)};
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+  PERI_TRY(check_row_major(p));
+  PERI_ASSIGN(const Shape s, read(p));
+  const Source x = Source::of(p, p.anchor().in(0), c.constants);
+  if (!x.known()) return refused("reads a value made inside the region");
+  const auto run = s.type == DType::kF32   ? run_lines<float>
+                   : s.type == DType::kF64 ? run_lines<double>
+                   : s.type == DType::kI32 ? run_lines<int32_t>
+                                           : run_lines<int64_t>;
+  const size_t scratch = static_cast<size_t>(s.k <= kFew ? kFew : s.axis) * sizeof(Candidate<uint64_t>);
+  return TaskInstance::make((s.lines() + s.lines_per_task() - 1) / s.lines_per_task(), scratch,
+                            [=](int64_t task, const Args& args) { run(s, x.data(args), args, task); });
+}
+}  // namespace
+
+extern const Entry top_k_entry;
+const Entry top_k_entry{{
+    .name = "top_k",
+    .version = 1,
+    .provider = "peri",
+    .takes = "top_k of f32, f64, i32 and i64 along any axis",
+    .offer = offer,
+    .instantiate = instantiate,
+    .samples =
+        {"graph { input x: f32[3,500]; const k: i64[1] = [40]; y, i = top_k(x, k); output y; output i }",
+         "graph { input x: f32[30,70,5]; const k: i64[1] = [3]; y, i = top_k(x, k) {axis=1, largest=0}; output y; "
+         "output i }"},
+    .takes_constants = true,
+}};
+
+}  // namespace peri::kernels

@@ -1,0 +1,93 @@
+// Element-wise loops over runs of any element type, for each instruction set: what block code, whose registers are
+// those of float32, does not do. Plain types only: sources by instruction set see this.
+#pragma once
+
+#include <cstdint>
+
+namespace peri::kernels::cpu::typed {
+
+enum class Elem : uint8_t { kF32, kF64, kF16, kBF16, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kBool };
+
+enum class Op : uint8_t {
+  kCast,    // to an integer as Cast defines it: towards zero, then modulo the width
+  kSelect,  // bool, T, T
+  // T, T -> T; integers wrap, division by zero gives 0, max and min keep NaN
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMod,   // with the sign of the divisor
+  kFmod,  // with the sign of the dividend
+  kMax,
+  kMin,
+  kPow,
+  kPRelu,
+  kEq,  // T, T -> bool
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kAnd,  // bools
+  kOr,
+  kXor,
+  kBitAnd,  // integers
+  kBitOr,
+  kBitXor,
+  kShiftLeft,
+  kShiftRight,
+  kNot,  // T -> T
+  kBitNot,
+  kNeg,
+  kAbs,
+  kSign,
+  kRelu,
+  kScale,        // times imm[0]
+  kThresholded,  // above imm[0], else 0
+  kShrink,       // bias imm[0], lambd imm[1]
+  kLeaky,        // slope imm[0]
+  kElu,          // imm[0] below zero, the whole times imm[1]
+  kSqrt,         // floats
+  kReciprocal,
+  kExp,
+  kLog,
+  kTanh,
+  kErf,
+  kSigmoid,
+  kSoftplus,
+  kSoftsign,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kRound,
+  kFloor,
+  kCeil,
+  kIsNan,  // float -> bool
+  kIsInf,  // imm[0]: positive counts, imm[1]: negative does
+};
+
+struct Run {
+  const void *a, *b, *c;
+  void* y;
+  int64_t n;
+  const double* imm;
+};
+using Loop = void (*)(const Run& run);
+
+// The loop of `op` on elements `of` with results `to`; null: there is none. Floats of 16 bits are cast to float32 and
+// from it, and selected, no more.
+namespace avx2 {
+Loop find(Op op, Elem of, Elem to);
+}
+namespace avx512 {
+Loop find(Op op, Elem of, Elem to);
+}
+
+}  // namespace peri::kernels::cpu::typed

@@ -1,0 +1,105 @@
+// What ONNX Runtime forgives is forgiven: sizes without a name, domains imported twice, forms before opset 7.
+#include <gtest/gtest.h>
+
+#include "ops/entry.hpp"
+#include "tests/onnx/models.hpp"
+
+namespace peri::onnx::tests {
+namespace {
+using P = pb::TensorProto;
+
+std::string floats(std::initializer_list<float> values) {
+  return {reinterpret_cast<const char*>(std::data(values)), values.size() * sizeof(float)};
+}
+void set(pb::NodeProto* n, const std::string& name, int64_t value) {
+  attr(n, name, pb::AttributeProto::INT)->set_i(value);
+}
+void set(pb::NodeProto* n, const std::string& name, const std::vector<int64_t>& values) {
+  auto* a = attr(n, name, pb::AttributeProto::INTS);
+  for (int64_t v : values) a->add_ints(v);
+}
+ops::RefTensor filled(const std::vector<int64_t>& dims, double first) {
+  ops::RefTensor t = ops::make_ref(DType::kF32, dims);
+  for (size_t k = 0; k < t.f.size(); ++k) t.f[k] = first + static_cast<double>(k);
+  return t;
+}
+std::vector<double> answer(const ImportedModel& m, const std::vector<ops::RefTensor>& inputs) {
+  auto out = ops::run_reference(m.graph, inputs);
+  EXPECT_TRUE(out.ok()) << out.error().text();
+  return out.ok() ? (*out)[0].f : std::vector<double>();
+}
+
+TEST(Forgiven, UnknownSizesAreOfTheirOwn) {
+  for (const std::string unknown : {"?", "-1", ""}) {
+    pb::ModelProto m = relu_model({"a", "a", "3"});
+    for (int k = 0; k < 2; ++k)
+      for (auto* v : {m.mutable_graph()->mutable_input(0), m.mutable_graph()->mutable_output(0)})
+        v->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(k)->set_dim_param(unknown);
+    auto r = load(m);
+    ASSERT_TRUE(r.ok()) << unknown << ": " << r.error().text();
+    EXPECT_EQ(ir::type_text(r->graph.outputs[0]->type), "f32[x_dim_0,x_dim_1,3]") << unknown;
+  }
+}
+
+TEST(Forgiven, TheLastVersionOfADomainCounts) {
+  for (const int64_t last : {12, 17}) {
+    pb::ModelProto m = model(last == 12 ? 17 : 12);
+    auto* again = m.add_opset_import();
+    again->set_domain("ai.onnx");
+    again->set_version(last);
+    input(m, "x", {"1", "3"});
+    untyped_output(m, "y");
+    set(node(m, "Squeeze", {"x"}, {"y"}), "axes", std::vector<int64_t>{0});  // an attribute until opset 12
+    auto r = load(m);
+    EXPECT_EQ(r.ok(), last == 12);
+    if (!r.ok()) continue;
+    ASSERT_EQ(r->report.notes.size(), 1u);
+    EXPECT_NE(r->report.notes[0].find("17 and 12"), std::string::npos) << r->report.notes[0];
+  }
+}
+
+TEST(Forgiven, FirstFormsMeanWhatLaterOnesDo) {
+  pb::ModelProto m = model(1);
+  input(m, "x", {"2", "3", "2"});
+  untyped_output(m, "y");
+  initializer(m, "b", {3}, floats({10, 20, 30}));
+  auto* add = node(m, "Add", {"x", "b"}, {"a"});
+  set(add, "broadcast", 1);
+  set(add, "axis", 1);
+  set(add, "consumed_inputs", std::vector<int64_t>{0, 0});
+  set(node(m, "Relu", {"a"}, {"r"}), "consumed_inputs", std::vector<int64_t>{0});
+  set(node(m, "Reshape", {"r"}, {"s"}), "shape", std::vector<int64_t>{4, 3});
+  attr(node(m, "Cast", {"s"}, {"c"}), "to", pb::AttributeProto::STRING)->set_s("FLOAT");
+  node(m, "Concat", {"c", "c"}, {"t"});  // along axis 1
+  set(node(m, "Pad", {"t"}, {"y"}), "paddings", std::vector<int64_t>{0, 0, 1, 0});
+  auto r = load(m);
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(ir::type_text(r->graph.outputs[0]->type), "f32[5,6]");
+  const std::vector<double> y = answer(*r, {filled({2, 3, 2}, 0)});
+  ASSERT_EQ(y.size(), 30u);
+  const std::vector<double> row = {10, 11, 22, 10, 11, 22};  // x + b is 10 11 22 23 34 35 16 17 28 29 40 41
+  EXPECT_EQ(std::vector<double>(y.begin(), y.begin() + 6), row);
+  EXPECT_EQ(std::vector<double>(y.begin() + 24, y.end()), std::vector<double>(6, 0));
+}
+
+TEST(Forgiven, TrainingIsNot) {
+  for (const bool test : {true, false}) {
+    pb::ModelProto m = model(6);
+    input(m, "x", {"2", "3"});
+    untyped_output(m, "y");
+    set(node(m, "Dropout", {"x"}, {"y"}), "is_test", test);
+    EXPECT_EQ(error(m) == "accepted", test) << error(m);
+    if (!test) EXPECT_NE(error(m).find("is_test=1"), std::string::npos) << error(m);
+  }
+}
+
+TEST(Forgiven, LaterOpsetsHaveNoFirstForms) {
+  pb::ModelProto m = model(7);
+  input(m, "x", {"2", "3"});
+  untyped_output(m, "y");
+  set(node(m, "Add", {"x", "x"}, {"y"}), "broadcast", 1);
+  EXPECT_NE(error(m).find("no attribute 'broadcast'"), std::string::npos) << error(m);
+}
+
+}  // namespace
+}  // namespace peri::onnx::tests
