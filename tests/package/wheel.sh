@@ -8,7 +8,7 @@ python=$source/.venv/bin/python
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$source/tools/pack/bundle.sh" "$build" "$source" "$scratch/bundle" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
-"$python" "$source/tools/pack/wheel.py" "$scratch/bundle" "$build" "$source" "$scratch" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
+"$python" "$source/tools/pack/wheel.py" "$scratch/bundle" "$build/python/peri" "$source" "$scratch" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 wheel=$(echo "$scratch"/perihelion-*-manylinux_2_35_x86_64.whl)
 "$python" -m auditwheel show "$wheel" >"$scratch/audit"
 grep -q '"manylinux_2_3[0-5]_x86_64"' "$scratch/audit" || { cat "$scratch/audit"; exit 1; }

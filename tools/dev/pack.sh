@@ -1,16 +1,26 @@
 # Make the relocatable bundle build/pack/peri-VERSION-linux-x86_64.tar.xz, the Python wheel, and the tests for machines with a GPU.
-# usage: ./dev pack
+# usage: ./dev pack [--python PYTHON]      PYTHON: a CPython of 3.12 or newer with its headers; a second wheel, for it and later ones
 # The bundle: program, libperi.so and libperi.a, headers, licences; perihelion-VERSION-....whl: for pip; ...-tests.tar.xz: what
 # tools/gpu/run.sh runs on another machine. They run on any x86-64 Linux with AVX2 and libraries at least as new as those of
 # Ubuntu 22.04, which is checked; the archives together take at most 40 MiB.
 
+pack_python=
+if [[ ${1:-} == --python ]]; then
+  pack_python=$(command -v "${2:?--python needs a program}") || die "there is no program '$2'"
+  shift 2
+fi
+(($# == 0)) || die "pack: unknown argument '$1'"
 call setup
 call build
+[[ -z $pack_python ]] || step "configure for $pack_python" cmake -S . -B build -DPERI_STABLE_PYTHON="$pack_python"
+[[ -z $pack_python ]] || step "package for $pack_python" cmake --build build --target peri_package_stable
 pack_name=peri-$(cat VERSION)-linux-x86_64
 mkdir -p build/pack
 step "bundle" tools/pack/bundle.sh build . "build/pack/$pack_name"
 rm -f build/pack/perihelion-*.whl
-step "wheel" .venv/bin/python tools/pack/wheel.py "build/pack/$pack_name" build . build/pack
+step "wheel" .venv/bin/python tools/pack/wheel.py "build/pack/$pack_name" build/python/peri . build/pack
+[[ -z $pack_python ]] || step "wheel for $pack_python" .venv/bin/python tools/pack/wheel.py "build/pack/$pack_name" \
+  build/python-stable/peri . build/pack
 step "tests" tools/pack/tests.sh "build/pack/$pack_name" build . "build/pack/$pack_name-tests"
 for pack_part in "$pack_name" "$pack_name-tests"; do
   step "archive $pack_part" tar -C build/pack --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner \

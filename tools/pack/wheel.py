@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes the wheel of the Python package of a build: the same bytes from the same build.
 
-usage: wheel.py BUNDLE BUILD_DIR SOURCE_DIR OUT_DIR     BUNDLE: what bundle.sh laid out of the same build
-Prints the path of the wheel.
+usage: wheel.py BUNDLE PACKAGE SOURCE_DIR OUT_DIR     BUNDLE: what bundle.sh laid out of a build; PACKAGE: its python/peri, for
+the Python of .venv, or python-stable/peri, for CPython from 3.12 on. Prints the path of the wheel.
 """
 import base64
 import hashlib
@@ -21,7 +21,7 @@ Version: {version}
 Summary: A trained model in, a fast engine with proven answers out
 License-Expression: Apache-2.0
 License-File: LICENSE
-Requires-Python: >={python},<{next_python}
+Requires-Python: {pythons}
 Requires-Dist: numpy>=1.24
 Description-Content-Type: text/markdown
 
@@ -30,10 +30,10 @@ bound of the float64 reference, and gives an engine that runs on arrays of NumPy
 """
 
 
-def lay_out(bundle, build, root):
-    """The package below root, every library and program stripped and finding its own beside itself."""
+def lay_out(bundle, built, root):
+    """The package below root, every library and program stripped and finding its own beside itself; (tag, versions) of Python."""
     package = root / "peri"
-    shutil.copytree(build / "python/peri", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(built, package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "lib").mkdir()
     (package / "bin").mkdir()
     shutil.copy(bundle / "bin/peri", package / "bin/peri")
@@ -43,17 +43,18 @@ def lay_out(bundle, build, root):
     native = next(package.glob("_native.*.so"))
     subprocess.run(["strip", "-s", native], check=True)
     subprocess.run(["patchelf", "--set-rpath", "$ORIGIN/lib", native], check=True)
-    return native.name.split(".")[1]  # cpython-311-x86_64-linux-gnu
+    kind = native.name.split(".")[1]  # cpython-311-x86_64-linux-gnu, or abi3
+    if kind == "abi3":
+        return "cp312-abi3", ">=3.12"
+    major, minor = kind.split("-")[1][0], int(kind.split("-")[1][1:])
+    return f"cp{major}{minor}-cp{major}{minor}", f">={major}.{minor},<{major}.{minor + 1}"
 
 
-def describe(root, tag, version, source, licences):
+def describe(root, tag, pythons, version, source, licences):
     """The folder of metadata; its name."""
-    python = tag.split("-")[0].removeprefix("cp")
-    major, minor = python[0], int(python[1:])
     info = root / f"perihelion-{version}.dist-info"
     (info / "licenses").mkdir(parents=True)
-    words = METADATA.format(version=version, python=f"{major}.{minor}", next_python=f"{major}.{minor + 1}")
-    (info / "METADATA").write_text(words)
+    (info / "METADATA").write_text(METADATA.format(version=version, pythons=pythons))
     (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: perihelion {version}\nRoot-Is-Purelib: false\nTag: {tag}\n")
     (info / "entry_points.txt").write_text("[console_scripts]\nperi = peri.__main__:main\n")
     shutil.copy(source / "LICENSE", info / "licenses/LICENSE")
@@ -79,13 +80,13 @@ def pack(root, info, path):
 
 
 def main():
-    bundle, build, source, out = (pathlib.Path(p).resolve() for p in sys.argv[1:5])
+    bundle, built, source, out = (pathlib.Path(p).resolve() for p in sys.argv[1:5])
     version = (source / "VERSION").read_text().strip()
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
-        python = "cp" + lay_out(bundle, build, root).split("-")[1]
-        tag = f"{python}-{python}-{PLATFORM}"
-        info = describe(root, tag, version, source, bundle / "LICENSES")
+        python, pythons = lay_out(bundle, built, root)
+        tag = f"{python}-{PLATFORM}"
+        info = describe(root, tag, pythons, version, source, bundle / "LICENSES")
         subprocess.run([sys.executable, HERE / "symbols.py", root], check=True, stdout=sys.stderr)
         out.mkdir(parents=True, exist_ok=True)
         path = out / f"perihelion-{version}-{tag}.whl"
