@@ -37,7 +37,7 @@ std::string describe(const Page& page, const build::Made& made, const std::strin
 
 // What a plan for a device leaves on the host: "; 3 steps on the host".
 std::string host_text(const compile::Compiled& c) {
-  if (c.program.devices.size() == 1) return "";
+  if (c.program.devices.size() == 1 && c.on_host.empty()) return "";
   std::string memory;
   for (const std::string& line :
        plan::memory_lines(c.program, {c.program.tuned_for.begin(), c.program.tuned_for.end()}))

@@ -163,7 +163,8 @@ TEST(CudaPlace, StepsOfTheHostAreListedOrRefused) {
 TEST(CudaPlace, WithADriverAndNoGpuABuildIsRefused) {
   const device::tests::Fakes fakes{{"libcuda.so.1", "driver"}, {"libnvrtc.so.13", "nvrtc"}};
   const device::tests::Variable none("FAKE_CUDA_DEVICES", "0");
-  for (const auto& [device, says] : {std::pair("", "there is no GPU"), std::pair("cuda:1", "there is no GPU")}) {
+  for (const auto& [device, says] :
+       {std::pair("", "the driver gives no GPU"), std::pair("cuda:1", "the driver gives no GPU")}) {
     compile::Options o;
     o.model = "none";
     o.backend = "cuda";
