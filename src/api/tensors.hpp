@@ -20,8 +20,11 @@ class TensorArray {
     out.stride_ = first->struct_size;
     if (out.stride_ != sizeof(peri_tensor) && out.stride_ != offsetof(peri_tensor, device_index))
       return wrong(out.stride_);
-    for (size_t k = 1; k < count; ++k)
-      if (size_t size = 0; __builtin_memcpy(&size, out.at(k), sizeof(size)), size != out.stride_) return wrong(size);
+    for (size_t k = 1; k < count; ++k) {
+      size_t size = 0;
+      __builtin_memcpy(&size, out.at(k), sizeof(size));
+      if (size != out.stride_) return wrong(size);
+    }
     return out;
   }
   size_t size() const { return count_; }
