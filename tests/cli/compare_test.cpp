@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "base/file.hpp"
 #include "base/json.hpp"
@@ -75,6 +76,25 @@ TEST_F(Compare, WhatCannotBeComparedIsRefused) {
   ASSERT_TRUE(write_file_atomic(folder_ + "/no.json", "{\"model\":\"m\"}").ok());
   EXPECT_NE(verdict(compare({one, folder_ + "/no.json"})).find("no.json: a measurement of another form"),
             std::string::npos);
+}
+
+TEST_F(Compare, RefusalsNameFilesAndWhatToDo) {
+  const bench::Record record = bench::made_up(1, 5, 1);
+  const auto changed = [&](const std::function<void(bench::Record*)>& how) {
+    bench::Record other = record;
+    how(&other);
+    const auto r = compare({file("one", record), file("other", other)});
+    EXPECT_FALSE(r.ok());
+    if (r.ok()) return;
+    EXPECT_TRUE(r.error().file.ends_with("other.json")) << r.error().text();
+    EXPECT_FALSE(r.error().remedy.empty()) << r.error().text();
+  };
+  changed([](bench::Record* r) { r->identity = "ffffffffffffffff"; });
+  changed([](bench::Record* r) { r->identity = ""; });
+  changed([](bench::Record* r) { r->dims["batch"] = 7; });
+  changed([](bench::Record* r) { r->threads = 9; });
+  changed([](bench::Record* r) { r->interrupted = true; });
+  changed([](bench::Record* r) { r->processes[1].samples_ms.resize(2); });
 }
 
 }  // namespace

@@ -80,6 +80,33 @@ class Limits(Typed):
         self.assertIn(b"FAILED build", r.stderr)
         self.assertFalse((self.folder / "a.engine").exists())
 
+    def test_a_build_has_run_at_its_tuned_size(self):
+        """The rows of a table end where only a run shows it."""
+        nodes = [helper.make_node("Mul", ["x", "zero"], ["z"]), helper.make_node("Add", ["z", "one"], ["ones"]), helper.make_node("CumSum", ["ones", "axis"], ["sum"]),
+                 helper.make_node("Cast", ["sum"], ["at"], to=TensorProto.INT64), helper.make_node("Gather", ["table", "at"], ["y"])]
+        weights = [helper.make_tensor("zero", TensorProto.FLOAT, [], [0.0]), helper.make_tensor("one", TensorProto.FLOAT, [], [1.0]),
+                   helper.make_tensor("axis", TensorProto.INT64, [], [0]), helper.make_tensor("table", TensorProto.FLOAT, [30], [0.5] * 30)]
+        graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, ["n"])], [value("y", TensorProto.FLOAT, None)], weights)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+        for more in (("--no-verify",), ("--provider", "reference")):
+            words = ("build", "m.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--quiet", *more)
+            said = self.ends(0, *words, "--dims", "n=20")
+            self.assertIn("it runs at its tuned size" if more == ("--no-verify",) else "right at", said)
+            self.assertIn("does not run at n=40: ", self.ends(1, *words, "--dims", "n=40"))
+
+    def test_no_memory_for_the_tuned_size_is_a_failure(self):
+        def little():
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+        graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [value("x", TensorProto.FLOAT, ["n"])], [value("y", TensorProto.FLOAT, None)])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+        words = ("build", "m.onnx", "-o", "a.engine", "--provider", "reference", "--no-cache", "--quiet", "--dims", "n=400000000")
+        r = self.peri(*words, preexec_fn=little)
+        self.assertEqual(r.returncode, 1, r.stderr)
+        self.assertIn(b"FAILED build", r.stderr)
+        self.assertRegex(r.stderr, b"memory|cannot allocate")
+        self.assertFalse((self.folder / "a.engine").exists())
+
 
 if __name__ == "__main__":
     main()
