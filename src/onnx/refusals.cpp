@@ -28,7 +28,7 @@ Refusal refusal_of(std::string_view domain, std::string_view op) {
   if (domain == "ai.onnx.ml")
     return {"classical machine learning operators are not supported", "compute this part outside the model"};
   if (domain == "com.microsoft")
-    return {"it is an operator of ONNX Runtime, not of ONNX",
+    return {"it is an operator of ONNX Runtime that is not supported",
             "export the model without ONNX Runtime's graph optimisations"};
   if (domain == "ai.onnx.preview.training" || domain == "ai.onnx.training")
     return {"training operators are not supported", "export the model for inference"};

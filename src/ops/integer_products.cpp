@@ -242,6 +242,7 @@ const Entry integer_products_entry{{
      .infer = infer_product<kPlain>,
      .reference = product<kPlain>,
      .cost = cost<kPlain, false>,
+     .anchor = true,
      .samples =
          {"graph { input a: u8[2,3,4]; input b: i8[4,5]; y = matmul_integer(a, b); output y }",
           "graph { input a: u8[3,4]; const b: i8[4,2] = [1, -2, 3, 4, 5, 6, -7, 8]; const z: u8[] = [7]; const w: "
@@ -256,6 +257,7 @@ const Entry integer_products_entry{{
      .infer = infer_conv<kPlain>,
      .reference = conv<kPlain>,
      .cost = cost<kPlain, true>,
+     .anchor = true,
      .samples = {"graph { input x: u8[1,2,5,5]; input w: i8[4,1,3,3]; const z: u8[] = [3]; y = conv_integer(x, w, z) "
                  "{group=2, pads=[1,1,1,1], strides=[2,2]}; output y }",
                  "graph { input x: i8[2,3,7]; input w: i8[2,3,3]; y = conv_integer(x, w) {dilations=[2]}; output y }",
@@ -268,6 +270,7 @@ const Entry integer_products_entry{{
      .infer = infer_product<kScaled>,
      .reference = product<kScaled>,
      .cost = cost<kScaled, false>,
+     .anchor = true,
      .samples =
          {"graph { input a: u8[3,4]; const s: f32[] = [0.01]; const z: u8[] = [120]; input b: i8[4,2]; const t: "
           "f32[] = [0.02]; const v: i8[] = [0]; const q: f32[] = [0.05]; const w: u8[] = [100]; y = "
@@ -284,6 +287,7 @@ const Entry integer_products_entry{{
      .infer = infer_conv<kScaled>,
      .reference = conv<kScaled>,
      .cost = cost<kScaled, true>,
+     .anchor = true,
      .samples =
          {"graph { input x: u8[1,2,5,5]; const s: f32[] = [0.01]; const z: u8[] = [120]; input w: i8[3,2,3,3]; "
           "const t: f32[3] = [0.02, 0.5, 0.1]; const v: i8[3] = [0, 1, 2]; const q: f32[] = [0.25]; const o: u8[] "

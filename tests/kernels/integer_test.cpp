@@ -56,11 +56,10 @@ std::vector<int64_t> expected(const Case& c, const Sides& s) {
   return out;
 }
 
-void check(const Case& c, Dot dot, bool descending) {
+void check(const Case& c, Dot dot, bool descending, Isa isa = *best_isa(device::this_cpu())) {
   SCOPED_TRACE(testing::Message() << dot_name(dot) << " " << c.images << " of " << c.m << "x" << c.n << "x" << c.k
                                   << (c.a_signed ? " s8" : " u8") << (c.b_signed ? "s8" : "u8"));
   const Sides s = seeded(c);
-  const Isa isa = *best_isa(device::this_cpu());
   const tests::GuardedBytes a(c.images * c.m * c.k), y(c.images * c.m * c.n * (c.to == To::kSums ? 4 : 1));
   std::copy(s.a.begin(), s.a.end(), a.as<uint8_t>());
   const int64_t each = (packed_bytes(c.k, c.n) + 63) / 64 * 64;
@@ -113,6 +112,8 @@ TEST(IntegerProduct, SignsAndZeroPoints) {
         for (const int32_t b_zero : {0, 5}) {
           check({2, 35, 70, 130, a_signed, b_signed, false, a_signed ? -7 : 130, b_zero}, dot, false);
           check({1, 19, 33, 64, a_signed, b_signed, false, 0, b_zero, To::kU8}, dot, true);
+          check({1, 19, 150, 64, a_signed, b_signed, false, 3, b_zero, To::kU8}, Dot::kAvx2, true, Isa::kAvx2);
+          check({2, 5, 33, 30, a_signed, b_signed, false, 3, b_zero}, Dot::kAvx2, false, Isa::kAvx2);
         }
 }
 
@@ -124,6 +125,38 @@ TEST(IntegerProduct, LargestSums) {
         check({1, 3, 17, 32768, a_signed, b_signed, true, 0, 0}, dot, false);
         check({1, 3, 17, 70001, a_signed, b_signed, true, a_signed ? 127 : 0, b_signed ? 127 : 0}, dot, false);
       }
+}
+
+// Taps of a channel-wise convolution, the most of them at the largest bytes too, for numbers of channels around
+// vectors.
+TEST(IntegerProduct, TapsByChannel) {
+  std::mt19937 rng(5);
+  for (const Isa isa : {Isa::kAvx2, *best_isa(device::this_cpu())})
+    for (const int64_t channels : {1, 7, 8, 24, 72, 135})
+      for (const bool is_signed : {false, true})
+        for (const bool extreme : {false, true}) {
+          constexpr int64_t kTaps = 256;
+          const tests::GuardedBytes x(kTaps * channels), w(kTaps * channels * 4), y(channels * 4);
+          std::vector<const uint8_t*> rows;
+          std::vector<int64_t> want(static_cast<size_t>(channels));
+          const int64_t zero = extreme ? (is_signed ? 127 : 0) : 5;
+          for (int64_t t = 0; t < kTaps; ++t) {
+            rows.push_back(t % 5 == 3 ? nullptr : x.as<uint8_t>() + t * channels);
+            for (int64_t j = 0; j < channels; ++j) {
+              uint8_t& byte = x.as<uint8_t>()[t * channels + j];
+              float& factor = w.as<float>()[t * channels + j];
+              byte = extreme ? (is_signed ? 0x80 : 0xff) : static_cast<uint8_t>(rng());
+              factor = extreme ? 255 : static_cast<float>(rng() % 511) - 255;
+              if (rows.back())
+                want[static_cast<size_t>(j)] += (number(byte, is_signed) - zero) * static_cast<int64_t>(factor);
+            }
+          }
+          loops_of(isa).taps(
+              {rows.data(), w.as<float>(), kTaps, channels, channels, static_cast<float>(zero), is_signed},
+              y.as<int32_t>());
+          for (int64_t j = 0; j < channels; ++j)
+            ASSERT_EQ(y.as<int32_t>()[j], want[static_cast<size_t>(j)]) << channels;
+        }
 }
 
 TEST(IntegerProduct, ConfigurationsNameATileOfTheTarget) {

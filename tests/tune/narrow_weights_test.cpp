@@ -109,6 +109,8 @@ TEST(NarrowWeights, GiveTheBitsOfTheSameInFloat32ToEveryKernel) {
     if (e->kernel.executor != "cpu") continue;
     int64_t runs = 0;
     std::vector<SampleProblem> own = own_problems(e->kernel);
+    // One of bytes alone: nothing it reads is narrower when it is stored.
+    if (!own.empty() && std::all_of(own.begin(), own.end(), [](const auto& p) { return choices(p).empty(); })) continue;
     for (const auto* list : {&own, &common_problems()})
       for (const SampleProblem& p : *list) {
         if (flops_of(p.region) > kMaxFlops || runs > 60) continue;

@@ -148,11 +148,12 @@ class ByChannel final : public Instance {
     const float zero = static_cast<float>(with.a_zero - (r_.m.a_signed ? 128 : 0));
     int32_t* const sums = reinterpret_cast<int32_t*>(args.scratch);
     const Correction none{.column = zeros_.data()};
+    const int64_t top = task % c.oh() * c.sh - c.top;
     for (int64_t ox = 0; ox < c.ow(); ++ox) {
-      for (int64_t t = 0; t < r_.taps(); ++t) {
-        const int64_t iy = task % c.oh() * c.sh - c.top + t / c.kw * c.dh, ix = ox * c.sw - c.left + t % c.kw * c.dw;
-        taps[t] = iy < 0 || iy >= c.ih || ix < 0 || ix >= c.iw ? nullptr : x + (iy * c.iw + ix) * c.ic;
-      }
+      const uint8_t** tap = taps;
+      for (int64_t iy = top; iy < top + c.kh * c.dh; iy += c.dh)
+        for (int64_t kx = 0, ix = ox * c.sw - c.left; kx < c.kw; ++kx, ix += c.dw)
+          *tap++ = iy < 0 || iy >= c.ih || ix < 0 || ix >= c.iw ? nullptr : x + (iy * c.iw + ix) * c.ic;
       loops.taps({taps, packed_floats(packed_), r_.taps(), c.oc, c.oc, zero, r_.m.a_signed}, sums);
       const int64_t pixel = task * c.ow() + ox;
       finish(with, none, {sums, 1, c.oc, static_cast<std::byte*>(with.y) + pixel * c.oc * size(), c.oc}, pixel);

@@ -6,7 +6,6 @@
 #include "kernels/cpu/isa.hpp"
 #include "kernels/cpu/quantize/loops.hpp"
 #include "kernels/cpu/task_instance.hpp"
-#include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
 namespace {
@@ -23,21 +22,19 @@ Status check(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "dynamic_quantize_linear") return refused("does not quantise by the range of what it reads");
   if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
-  const int x = input_index(*p.graph, n.in(0));
-  if (x < 0 || p.constant[static_cast<size_t>(x)]) return refused("a constant");
   return elements(p) > 0 ? Status(Ok{}) : refused("an empty tensor");
 }
 
 class DynamicQuantize final : public Instance {
  public:
-  DynamicQuantize(int64_t elements, const Loops& loops, std::vector<int> outputs)
-      : elements_(elements), loops_(loops), outputs_(std::move(outputs)) {}
+  DynamicQuantize(int64_t elements, const Loops& loops, Source x, std::vector<int> outputs)
+      : elements_(elements), loops_(loops), x_(std::move(x)), outputs_(std::move(outputs)) {}
   size_t workspace_bytes() const override { return static_cast<size_t>(tasks(0)) * 2 * sizeof(float); }
   int phases() const override { return 2; }
   int64_t tasks(int) const override { return (elements_ + kTaskElements - 1) / kTaskElements; }
   void run_task(int phase, int64_t task, const Args& args) const override {
     const int64_t first = task * kTaskElements, n = std::min(kTaskElements, elements_ - first);
-    const float* const x = static_cast<const float*>(args.in[0]);
+    const float* const x = x_.f32(args);
     float* const ranges = reinterpret_cast<float*>(args.workspace);
     if (phase == 0) return loops_.range(x + first, n, ranges + 2 * task, ranges + 2 * task + 1);
     float low = 0, high = 0;
@@ -64,6 +61,7 @@ class DynamicQuantize final : public Instance {
   }
   int64_t elements_;
   const Loops& loops_;
+  Source x_;
   std::vector<int> outputs_;  // of each port, the result of the region
 };
 
@@ -85,7 +83,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   }
   return std::unique_ptr<Instance>(std::make_unique<DynamicQuantize>(
       elements(p), isa == cpu::Isa::kAvx512 ? cpu::quantize::avx512::kLoops : cpu::quantize::avx2::kLoops,
-      std::move(outputs)));
+      Source::of(p, p.anchor().in(0), c.constants), std::move(outputs)));
 }
 }  // namespace
 

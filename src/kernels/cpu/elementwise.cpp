@@ -24,7 +24,17 @@ bool takes(const Problem& p, size_t k) {
          g.inputs[k]->type.dtype == g.outputs[0]->type.dtype && g.inputs[k]->type.shape == g.outputs[0]->type.shape;
 }
 
+// Bytes that the region makes leave it as bytes: as numbers they would be four times as long, and are made where they
+// are read.
+Status check_results(const Problem& p) {
+  for (const ir::Value* v : p.graph->outputs)
+    if (v->producer && v->producer->op == "from_bytes" && v->producer->in(0)->producer)
+      return refused("numbers of bytes that it makes leave the region");
+  return Ok{};
+}
+
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(check_results(p));
   PERI_ASSIGN(const block::Translated t, block::translate(p));
   PERI_ASSIGN(const auto isa, cpu::best_isa(target));
   std::vector<Offer> out;

@@ -67,17 +67,18 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(const ConvShape s, read(p));
   PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
   const bool is_signed = p.anchor().in(0)->type.dtype == DType::kI8;
-  return TaskInstance::make(
-      s.n * s.oh(), 0, [s, is_signed, &loops = cpu::integer::loops_of(isa), x = Source::of(p, p.anchor().in(0), c.constants)](
-                           int64_t task, const Args& args) {
-        const int64_t from = task / s.oh() * s.ih * s.iw * s.ic, to = task * s.ow() * s.ic, row = task % s.oh();
-        if (is_signed)
-          run_row(s, loops.most_i8, static_cast<const int8_t*>(x.data(args)) + from, row,
-                  static_cast<int8_t*>(args.out[0]) + to);
-        else
-          run_row(s, loops.most_u8, static_cast<const uint8_t*>(x.data(args)) + from, row,
-                  static_cast<uint8_t*>(args.out[0]) + to);
-      });
+  return TaskInstance::make(s.n * s.oh(), 0,
+                            [s, is_signed, &loops = cpu::integer::loops_of(isa),
+                             x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
+                              const int64_t from = task / s.oh() * s.ih * s.iw * s.ic, to = task * s.ow() * s.ic,
+                                            row = task % s.oh();
+                              if (is_signed)
+                                run_row(s, loops.most_i8, static_cast<const int8_t*>(x.data(args)) + from, row,
+                                        static_cast<int8_t*>(args.out[0]) + to);
+                              else
+                                run_row(s, loops.most_u8, static_cast<const uint8_t*>(x.data(args)) + from, row,
+                                        static_cast<uint8_t*>(args.out[0]) + to);
+                            });
 }
 }  // namespace
 

@@ -1,0 +1,238 @@
+// Attention, MultiHeadAttention and RotaryEmbedding of com.microsoft, as products, a softmax and views, which a pass
+// puts together again.
+#include <cmath>
+
+#include "ops/shape/composed.hpp"
+
+namespace peri::ops {
+namespace {
+
+// What both have: queries, keys and values as [batch, heads, places, depth], and what is added to the scores.
+struct Heads {
+  ir::Value *q = nullptr, *k = nullptr, *v = nullptr, *add = nullptr;
+  int64_t depth = 0;  // of a head of q
+};
+
+ir::Value* split_heads(Composed& c, ir::Value* x, int64_t heads) {
+  return c.op("transpose", {c.op("reshape", {x, c.ints({0, 0, heads, -1})})},
+              {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+}
+ir::Value* unsqueezed(Composed& c, ir::Value* x, std::vector<int64_t> axes) {
+  return c.op("unsqueeze", {x, c.ints(std::move(axes))});
+}
+ir::Value* size_of(Composed& c, ir::Value* x, int64_t axis) {
+  ir::Value* const list = c.op("shape", {x}, {{"start", axis}, {"end", axis + 1}});
+  return c.op("squeeze", {list, c.ints({0})});
+}
+ir::Value* places(Composed& c, ir::Value* count) {
+  return c.op("range", {c.scalar(DType::kI64, 0), count, c.scalar(DType::kI64, 1)});
+}
+void add_to(Composed& c, ir::Value** sum, ir::Value* v) { *sum = *sum ? c.op("add", {*sum, v}) : v; }
+
+// 0 where a key counts, the filter's value where not: of [batch, keys] or [batch, queries, keys].
+Result<ir::Value*> mask_of(Composed& c, ir::Value* mask, DType to, double filter) {
+  const size_t rank = mask->type.rank();
+  if (rank != 2 && rank != 3)
+    return unsupported("a mask of rank %zu is not supported", rank)
+        .expecting("[batch, keys] or [batch, queries, keys]")
+        .advise("export the model with a mask of zeros and ones");
+  ir::Value* const kept =
+      c.cast(unsqueezed(c, mask, rank == 2 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1}), to);
+  return c.op("mul", {c.op("sub", {c.scalar(to, 1), kept}), c.scalar(to, filter)});
+}
+
+// A query sees keys up to its own place, which is counted from the last.
+ir::Value* causal_mask(Composed& c, ir::Value* q, ir::Value* k, DType to) {
+  ir::Value *const queries = size_of(c, q, 2), *const keys = size_of(c, k, 2);
+  ir::Value* const own = c.op("add", {places(c, queries), c.op("sub", {keys, queries})});
+  ir::Value* const seen = c.op("less_or_equal", {unsqueezed(c, places(c, keys), {0}), unsqueezed(c, own, {1})});
+  return c.op("where", {seen, c.scalar(to, 0), c.scalar(to, -10000)});
+}
+
+// softmax(q k' scale + what is added) v, by heads, as output 0.
+void give_attention(Composed& c, const ir::Node& node, Heads h, DType type) {
+  const double said = node.f("scale", 0), scale = said != 0 ? said : 1 / std::sqrt(static_cast<double>(h.depth));
+  ir::Value* scores = c.op("matmul", {h.q, c.op("transpose", {h.k}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}})});
+  scores = c.op("mul", {scores, c.scalar(type, scale)});
+  if (node.i("unidirectional") != 0) add_to(c, &h.add, causal_mask(c, h.q, h.k, type));
+  if (h.add) scores = c.op("add", {scores, h.add});
+  ir::Value* const y = c.op("matmul", {c.op("softmax", {scores}, {{"axis", int64_t{-1}}}), h.v});
+  c.give(0,
+         c.op("reshape", {c.op("transpose", {y}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}), c.ints({0, 0, -1})}));
+}
+
+Result<int64_t> heads_of(const ir::Node& node, const Dim& hidden) {
+  const int64_t heads = node.i("num_heads");
+  if (heads < 1 || !hidden.is_const() || hidden.value() % heads != 0)
+    return invalid("num_heads does not divide the hidden size")
+        .expecting("a divisor of " + hidden.text())
+        .but_found(std::to_string(heads));
+  return heads;
+}
+
+// Queries, keys and values are one product of the input.
+Status attention(ir::Graph& graph, ir::Node& node, int) {
+  enum : size_t { kInput, kWeights, kBias, kMask, kPast, kScores };
+  Composed c(graph, node);
+  if (node.i("do_rotary") != 0 || node.i("past_present_share_buffer") != 0)
+    return unsupported("do_rotary and past_present_share_buffer are not supported");
+  const Shape& w = *c.in(kWeights)->type.shape;
+  if (w.size() != 2 || !w[1].is_const())
+    return invalid("the weights have a wrong shape").expecting("[inputs, 3 * hidden]");
+  std::vector<int64_t> sizes = node.ints("qkv_hidden_sizes");
+  if (sizes.empty()) sizes.assign(3, w[1].value() / 3);
+  if (sizes.size() != 3 || sizes[0] != sizes[1] || sizes[0] < 1 || sizes[0] + sizes[1] + sizes[2] != w[1].value())
+    return invalid("qkv_hidden_sizes do not fit the weights").but_found(shape_text(w));
+  PERI_ASSIGN(const int64_t heads, heads_of(node, Dim(sizes[0])));
+  const DType type = c.in(kInput)->type.dtype;
+  ir::Value* all = c.op("matmul", {c.in(kInput), c.in(kWeights)});
+  if (c.has(kBias)) all = c.op("add", {all, c.in(kBias)});
+  Heads h;
+  h.depth = sizes[0] / heads;
+  h.q = split_heads(c, c.slice(all, 2, 0, sizes[0]), heads);
+  h.k = split_heads(c, c.slice(all, 2, sizes[0], 2 * sizes[0]), heads);
+  h.v = split_heads(c, c.slice(all, 2, 2 * sizes[0], w[1].value()), heads);
+  if (c.has(kPast)) {
+    const auto before = [&](int64_t which) {
+      return c.op("squeeze", {c.slice(c.in(kPast), 0, which, which + 1), c.ints({0})});
+    };
+    h.k = c.op("concat", {before(0), h.k}, {{"axis", int64_t{2}}});
+    h.v = c.op("concat", {before(1), h.v}, {{"axis", int64_t{2}}});
+  }
+  if (c.wants(1)) c.give(1, c.op("concat", {unsqueezed(c, h.k, {0}), unsqueezed(c, h.v, {0})}, {{"axis", int64_t{0}}}));
+  if (c.has(kMask)) {
+    PERI_ASSIGN(h.add, mask_of(c, c.in(kMask), type, node.f("mask_filter_value", -10000)));
+  }
+  if (c.has(kScores)) add_to(c, &h.add, c.in(kScores));
+  give_attention(c, node, h, type);
+  return c.done();
+}
+
+Status multi_head(ir::Graph& graph, ir::Node& node, int) {
+  enum : size_t { kQ, kK, kV, kBias, kMask, kScores, kPastK, kPastV, kPastLength, kIndirection };
+  Composed c(graph, node);
+  if (!c.has(kK) || !c.has(kV) || c.in(kQ)->type.rank() != 3 || c.has(kPastLength) || c.has(kIndirection))
+    return unsupported("packed queries, keys and values and shared caches are not supported")
+        .expecting("query, key and value of their own");
+  const DType type = c.in(kQ)->type.dtype;
+  const Dim &hidden = (*c.in(kQ)->type.shape)[2], &values = c.in(kV)->type.shape->back();
+  PERI_ASSIGN(const int64_t heads, heads_of(node, hidden));
+  Heads h;
+  h.depth = hidden.value() / heads;
+  // Each with its part of the bias; of rank 4 it is by heads already.
+  const auto side = [&](size_t port, int64_t begin, int64_t end) {
+    ir::Value* x = c.in(port);
+    if (x->type.rank() == 4) return x;
+    if (c.has(kBias)) x = c.op("add", {x, c.slice(c.in(kBias), 0, begin, end)});
+    return split_heads(c, x, heads);
+  };
+  const int64_t width = hidden.value();
+  h.q = side(kQ, 0, width);
+  h.k = side(kK, width, 2 * width);
+  h.v = side(kV, 2 * width, 2 * width + (values.is_const() ? values.value() : width));
+  if (c.has(kPastK) && c.has(kPastV)) {
+    h.k = c.op("concat", {c.in(kPastK), h.k}, {{"axis", int64_t{2}}});
+    h.v = c.op("concat", {c.in(kPastV), h.v}, {{"axis", int64_t{2}}});
+  }
+  c.give(1, h.k);
+  c.give(2, h.v);
+  if (c.has(kMask)) {
+    PERI_ASSIGN(h.add, mask_of(c, c.in(kMask), type, node.f("mask_filter_value", -10000)));
+  }
+  if (c.has(kScores)) add_to(c, &h.add, c.in(kScores));
+  give_attention(c, node, h, type);
+  return c.done();
+}
+
+// Places are named by position_ids, or all follow the one that it holds.
+Status rotary(ir::Graph& graph, ir::Node& node, int) {
+  enum : size_t { kX, kIds, kCos, kSin };
+  Composed c(graph, node);
+  if (node.i("is_packed_batching") != 0 || node.f("scale", 1) != 1)
+    return unsupported("is_packed_batching and a scale are not supported");
+  const Shape &x = *c.in(kX)->type.shape, &table = *c.in(kCos)->type.shape;
+  ir::Value* ids = c.in(kIds);
+  if (ids->type.rank() != 2) {
+    ir::Value* const count = size_of(c, c.in(kX), static_cast<int64_t>(x.size()) - 2);
+    ir::Value* const row = unsqueezed(c, c.op("add", {places(c, count), ids}), {0});
+    ir::Value* const batch = c.op("shape", {c.in(kX)}, {{"start", int64_t{0}}, {"end", int64_t{1}}});
+    ids = c.op("expand", {row, c.op("concat", {batch, c.ints({1})}, {{"axis", int64_t{0}}})});
+  }
+  const int64_t turned = node.i("rotary_embedding_dim");
+  int64_t heads = node.i("num_heads");
+  if (x.size() == 3 && heads == 0) {
+    if (!x[2].is_const() || !table.back().is_const() || table.back().value() < 1)
+      return unsupported("num_heads is not known").advise("export the model with num_heads");
+    heads = x[2].value() / (2 * table.back().value());
+  }
+  ir::Attrs attrs = {{"interleaved", node.i("interleaved")}, {"rotary_embedding_dim", turned}};
+  if (x.size() == 3) attrs["num_heads"] = heads;
+  c.give(0, c.op("rotary_embedding", {c.in(kX), c.in(kCos), c.in(kSin), ids}, attrs));
+  return c.done();
+}
+
+OpDef composed(std::string_view name, std::string_view onnx, std::vector<Port> inputs, std::vector<Port> outputs,
+               std::vector<AttrSpec> attrs, Status (*upgrade)(ir::Graph&, ir::Node&, int)) {
+  OpDef op;
+  op.name = name;
+  op.onnx = onnx;
+  op.domain = "com.microsoft";
+  op.versions = {1};
+  op.inputs = std::move(inputs);
+  op.outputs = std::move(outputs);
+  op.attrs = std::move(attrs);
+  op.upgrade = upgrade;
+  op.infer = infer_composed;
+  return op;
+}
+
+std::vector<OpDef> definitions() {
+  const auto optional = [](std::string_view name, TypeSet t) { return Port{name, t, true}; };
+  const AttrSpec heads{"num_heads", AttrKind::kInt, true}, scale{"scale", AttrKind::kFloat, false, "1 / sqrt(depth)"},
+      filter{"mask_filter_value", AttrKind::kFloat, false, "-10000"},
+      causal{"unidirectional", AttrKind::kInt, false, "0"}, turned{"rotary_embedding_dim", AttrKind::kInt, false, "0"};
+  return {composed("microsoft_attention", "Attention",
+                   {{"input", kFloats},
+                    {"weights", kFloats},
+                    Port{"bias", kFloats, true, false, -1, Role::kBias},
+                    optional("mask_index", kIndex),
+                    optional("past", kFloats),
+                    optional("attention_bias", kFloats)},
+                   {{"y"}, {"present", kAnyType, true}},
+                   {heads,
+                    scale,
+                    filter,
+                    causal,
+                    {"qkv_hidden_sizes", AttrKind::kInts, false, "a third each"},
+                    {"do_rotary", AttrKind::kInt, false, "0"},
+                    turned,
+                    {"past_present_share_buffer", AttrKind::kInt, false, "0"}},
+                   attention),
+          composed("multi_head_attention", "MultiHeadAttention",
+                   {{"query", kFloats},
+                    optional("key", kFloats),
+                    optional("value", kFloats),
+                    Port{"bias", kFloats, true, false, -1, Role::kBias},
+                    optional("key_padding_mask", kIndex),
+                    optional("attention_bias", kFloats),
+                    optional("past_key", kFloats),
+                    optional("past_value", kFloats),
+                    optional("past_sequence_length", kIndex),
+                    optional("cache_indirection", kIndex)},
+                   {{"y"}, {"present_key", kAnyType, true}, {"present_value", kAnyType, true}},
+                   {heads, scale, filter, causal}, multi_head),
+          composed("microsoft_rotary_embedding", "RotaryEmbedding",
+                   {{"x", kFloats}, {"position_ids", kIndex}, {"cos_cache", kFloats}, {"sin_cache", kFloats}}, {{"y"}},
+                   {{"interleaved", AttrKind::kInt, false, "0"},
+                    {"is_packed_batching", AttrKind::kInt, false, "0"},
+                    {"num_heads", AttrKind::kInt, false, "0"},
+                    turned,
+                    {"scale", AttrKind::kFloat, false, "1"}},
+                   rotary)};
+}
+}  // namespace
+
+extern const Entry microsoft_attention_entry;
+const Entry microsoft_attention_entry{definitions()};
+
+}  // namespace peri::ops

@@ -1,0 +1,160 @@
+// Products of com.microsoft: FusedMatMul, MatMulNBits, and those of bytes by scales that are made while running
+// (DynamicQuantizeMatMul, MatMulIntegerToFloat).
+#include <cstring>
+
+#include "ops/reference/quantized.hpp"
+#include "ops/shape/composed.hpp"
+
+namespace peri::ops {
+namespace {
+
+// The last two axes in the other order.
+ir::Value* transposed(Composed& c, ir::Value* x) {
+  const int64_t rank = static_cast<int64_t>(x->type.rank());
+  if (rank < 2) return x;
+  std::vector<int64_t> perm;
+  for (int64_t d = 0; d < rank - 2; ++d) perm.push_back(d);
+  perm.push_back(rank - 1);
+  perm.push_back(rank - 2);
+  return c.op("transpose", {x}, {{"perm", perm}});
+}
+
+Status fused_matmul(ir::Graph& graph, ir::Node& node, int) {
+  if (node.i("transBatchA") != 0 || node.i("transBatchB") != 0)
+    return unsupported("a batch dimension behind the first of the matrix is not supported")
+        .advise("export the model without FusedMatMul's transBatchA and transBatchB");
+  Composed c(graph, node);
+  ir::Value* const a = node.i("transA") != 0 ? transposed(c, c.in(0)) : c.in(0);
+  ir::Value* const b = node.i("transB") != 0 ? transposed(c, c.in(1)) : c.in(1);
+  ir::Value* y = c.op("matmul", {a, b});
+  if (const double alpha = node.f("alpha", 1); alpha != 1) y = c.op("mul", {y, c.scalar(c.in(0)->type.dtype, alpha)});
+  c.give(0, y);
+  return c.done();
+}
+
+// cast(sums) * (a_scale * b_scale) + bias
+ir::Value* scaled(Composed& c, ir::Value* sums, ir::Value* a_scale, ir::Value* b_scale, ir::Value* bias) {
+  ir::Value* const y = c.op("mul", {c.cast(sums, DType::kF32), c.op("mul", {a_scale, b_scale})});
+  return bias ? c.op("add", {y, bias}) : y;
+}
+
+Status dynamic_quantize_matmul(ir::Graph& graph, ir::Node& node, int) {
+  Composed c(graph, node);
+  const auto a = c.ops("dynamic_quantize_linear", {c.in(0)}, {}, 3);
+  std::vector<ir::Value*> inputs = {a[0], c.in(1), a[2]};
+  if (c.has(3)) inputs.push_back(c.in(3));
+  c.give(0, scaled(c, c.op("matmul_integer", inputs), a[1], c.in(2), c.in(4)));
+  return c.done();
+}
+
+Status matmul_integer_to_float(ir::Graph& graph, ir::Node& node, int) {
+  Composed c(graph, node);
+  std::vector<ir::Value*> inputs = {c.in(0), c.in(1), c.in(4), c.in(5)};
+  while (!inputs.back()) inputs.pop_back();
+  c.give(0, scaled(c, c.op("matmul_integer", inputs), c.in(2), c.in(3), c.in(6)));
+  return c.done();
+}
+
+// Bytes [rows, bytes] as [rows, columns] of a packed type: the same bytes, which hold as many columns.
+Result<ir::Value*> packed(Composed& c, const ir::Value* v, DType t, int64_t rows, int64_t columns) {
+  if (!v->constant || v->constant->dtype() != DType::kU8)
+    return unsupported("packed weights that are made while running are not supported");
+  PERI_ASSIGN(Tensor out, Tensor::zeros(t, {rows, columns}));
+  const auto bytes = v->constant->bytes();
+  if (bytes.size() != out.bytes().size())
+    return invalid("the packed weights have a wrong size")
+        .expecting(std::to_string(out.bytes().size()) + " bytes")
+        .but_found(std::to_string(bytes.size()));
+  std::memcpy(out.mutable_data(), bytes.data(), bytes.size());
+  return c.constant(std::move(out));
+}
+
+// A b', where b is [n, k] in blocks of a row with a scale each.
+Status matmul_nbits(ir::Graph& graph, ir::Node& node, int) {
+  enum : size_t { kA, kB, kScales, kZeros, kOrder, kBias };
+  const int64_t bits = node.i("bits", 4), block = node.i("block_size"), k = node.i("K"), n = node.i("N");
+  if (bits != 2 && bits != 4 && bits != 8) return unsupported("weights of %ld bits are not supported", bits);
+  if (block < 16 || k < 1 || n < 1 || k > (int64_t{1} << 30) || n > (int64_t{1} << 30) || block > (int64_t{1} << 30))
+    return invalid("K, N or block_size is out of range").expecting("K and N from 1, block_size from 16");
+  const DType t = bits == 8 ? DType::kU8 : bits == 4 ? DType::kU4 : DType::kU2;
+  const int64_t blocks = (k + block - 1) / block, each = 8 / bits;
+  Composed c(graph, node);
+  if (c.has(kOrder)) return unsupported("weights whose blocks are in another order (g_idx) are not supported");
+  PERI_ASSIGN(ir::Value * w, packed(c, c.in(kB), t, n, blocks * block));
+  std::vector<ir::Value*> inputs = {w, c.op("reshape", {c.in(kScales), c.ints({n, blocks})})};
+  if (c.has(kZeros) && is_float(c.in(kZeros)->type.dtype))
+    return unsupported("zero points in float are not supported").advise("quantise with integer zero points");
+  if (c.has(kZeros)) {
+    // A row of them begins with a byte of its own.
+    PERI_ASSIGN(ir::Value * zeros, packed(c, c.in(kZeros), t, n, (blocks + each - 1) / each * each));
+    inputs.push_back(c.slice(zeros, 1, 0, blocks));
+  } else {
+    PERI_ASSIGN(Tensor zeros, Tensor::zeros(t, {n, blocks}));
+    for (int64_t at = 0; at < n * blocks; ++at) zeros.set_i64(at, int64_t{1} << (bits - 1));
+    inputs.push_back(c.constant(std::move(zeros)));
+  }
+  ir::Value* weights = c.op("dequantize_linear", inputs, {{"axis", int64_t{1}}, {"block_size", block}});
+  if (blocks * block != k) weights = c.slice(weights, 1, 0, k);
+  ir::Value* y = c.op("matmul", {c.in(kA), c.op("transpose", {weights}, {{"perm", std::vector<int64_t>{1, 0}}})});
+  if (c.has(kBias)) y = c.op("add", {y, c.in(kBias)});
+  c.give(0, y);
+  return c.done();
+}
+
+OpDef composed(std::string_view name, std::string_view onnx, std::vector<Port> inputs, std::vector<AttrSpec> attrs,
+               Status (*upgrade)(ir::Graph&, ir::Node&, int)) {
+  OpDef op;
+  op.name = name;
+  op.onnx = onnx;
+  op.domain = "com.microsoft";
+  op.versions = {1};
+  op.inputs = std::move(inputs);
+  op.outputs = {{"y"}};
+  op.attrs = std::move(attrs);
+  op.upgrade = upgrade;
+  op.infer = infer_composed;
+  return op;
+}
+
+std::vector<OpDef> definitions() {
+  const Port bias{"bias", kFloats, true, false, -1, Role::kBias};
+  return {composed("fused_matmul", "FusedMatMul", {{"a", kFloats}, {"b", kFloats, false, false, 0}},
+                   {{"alpha", AttrKind::kFloat, false, "1"},
+                    {"transA", AttrKind::kInt, false, "0"},
+                    {"transB", AttrKind::kInt, false, "0"},
+                    {"transBatchA", AttrKind::kInt, false, "0"},
+                    {"transBatchB", AttrKind::kInt, false, "0"}},
+                   fused_matmul),
+          composed("dynamic_quantize_matmul", "DynamicQuantizeMatMul",
+                   {{"a", kFloats}, {"b", kBytes}, {"b_scale", kFloats}, {"b_zero_point", kBytes, true}, bias}, {},
+                   dynamic_quantize_matmul),
+          composed("matmul_integer_to_float", "MatMulIntegerToFloat",
+                   {{"a", kBytes},
+                    {"b", kBytes},
+                    {"a_scale", kFloats},
+                    {"b_scale", kFloats},
+                    {"a_zero_point", kBytes, true},
+                    {"b_zero_point", kBytes, true},
+                    bias},
+                   {}, matmul_integer_to_float),
+          composed("matmul_nbits", "MatMulNBits",
+                   {{"a", kFloats},
+                    {"b", types({DType::kU8})},
+                    {"scales", kFloats},
+                    {"zero_points", kAnyType, true},
+                    {"g_idx", types({DType::kI32}), true},
+                    bias},
+                   {{"K", AttrKind::kInt, true},
+                    {"N", AttrKind::kInt, true},
+                    {"accuracy_level", AttrKind::kInt, false, "0"},
+                    {"bits", AttrKind::kInt, false, "4"},
+                    {"block_size", AttrKind::kInt, true},
+                    {"weight_prepacked", AttrKind::kInt, false, "0"}},
+                   matmul_nbits)};
+}
+}  // namespace
+
+extern const Entry microsoft_products_entry;
+const Entry microsoft_products_entry{definitions()};
+
+}  // namespace peri::ops

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Write one-node models of the operators of com.microsoft that exporters and ONNX Runtime's quantiser write, with the
+answers of ONNX Runtime, its optimisations off.
+
+A result in float32 may differ by 1e-4 of its size; one in bytes by one, where ONNX Runtime rounds another way at a tie;
+one of DynamicQuantizeLSTM by what it is to round inputs and states to bytes.
+"""
+import zlib
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import helper, numpy_helper
+from suite_files import Suite, parser, run
+
+F, B = np.float32, np.uint8
+
+
+class Case:
+    """A node being written: inputs that are fed, and weights."""
+
+    def __init__(self, op, name, outputs=1, **attrs):
+        self.op, self.name, self.outputs, self.attrs = op, f"{op.lower()}_{name}", outputs, attrs
+        self.rng = np.random.default_rng(zlib.crc32(self.name.encode()))
+        self.names, self.fed, self.weights, self.domain = [], [], [], "com.microsoft"
+        self.taken = None  # which outputs the graph has; all
+
+    def normal(self, *shape, spread=1.0):
+        return (self.rng.standard_normal(shape) * spread).astype(F)
+
+    def bytes(self, *shape, kind=B):
+        return self.rng.integers(0, 256, shape).astype(B).view(kind)
+
+    def feed(self, array):
+        self.names.append(f"x{len(self.names)}")
+        self.fed.append((self.names[-1], np.asarray(array)))
+        return self
+
+    def weight(self, array):
+        self.names.append(f"w{len(self.names)}")
+        self.weights.append(numpy_helper.from_array(np.asarray(array), self.names[-1]))
+        return self
+
+    def none(self):
+        self.names.append("")
+        return self
+
+    def quantised(self, array, scale, zero):
+        """Bytes that are fed, with their scale and zero point as weights."""
+        return self.feed(array).weight(F(scale)).weight(array.dtype.type(zero))
+
+    def model(self):
+        names = [f"y{k}" for k in range(self.outputs)]
+        taken = [n for k, n in enumerate(names) if self.taken is None or k in self.taken]
+        nodes = [helper.make_node(self.op, self.names, [n if n in taken else "" for n in names], domain=self.domain, **self.attrs)]
+        if self.op.startswith(("QLinear", "QGemm")):  # the tolerance of the suite is for floats
+            nodes.append(helper.make_node("Cast", taken, ["y"], to=onnx.TensorProto.FLOAT))
+            taken = ["y"]
+        infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in self.fed]
+        graph = helper.make_graph(nodes, self.name, infos, [onnx.ValueInfoProto(name=n) for n in taken], self.weights)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8)
+
+
+def activations():
+    for op in ("Gelu", "FastGelu", "QuickGelu"):
+        c = Case(op, "plain")
+        yield c.feed(c.normal(2, 5, 12, spread=2))
+    for op in ("BiasGelu", "FastGelu"):
+        c = Case(op, "bias")
+        yield c.feed(c.normal(2, 5, 12)).weight(c.normal(12))
+    c = Case("QuickGelu", "alpha", alpha=1.0)
+    yield c.feed(c.normal(7))
+
+
+def norms():
+    for op in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"):
+        beta = op == "SkipLayerNormalization"
+        c = Case(op, "plain", epsilon=1e-5)
+        c.feed(c.normal(2, 5, 16)).feed(c.normal(2, 5, 16)).weight(c.normal(16))
+        yield c.weight(c.normal(16)) if beta else c
+        c = Case(op, "bias_and_sum", outputs=4, epsilon=1e-6)
+        c.feed(c.normal(2, 5, 16)).feed(c.normal(2, 5, 16)).weight(c.normal(16))
+        if beta:
+            c.weight(c.normal(16))
+        c.taken = (0, 3)
+        yield c.weight(c.normal(16))
+    c = Case("SimplifiedLayerNormalization", "last", axis=-1, epsilon=1e-5)
+    c.domain = ""
+    yield c.feed(c.normal(2, 5, 16)).weight(c.normal(16))
+    for way in ("segments", "words", "sum"):
+        c = Case("EmbedLayerNormalization", way, outputs=3 if way == "sum" else 2, epsilon=1e-5)
+        c.feed(c.rng.integers(0, 30, (2, 6)).astype(np.int32))
+        c.none() if way == "words" else c.feed(c.rng.integers(0, 2, (2, 6)).astype(np.int32))
+        c.weight(c.normal(30, 8)).weight(c.normal(12, 8))
+        c.none() if way == "words" else c.weight(c.normal(2, 8))
+        c.weight(c.normal(8)).weight(c.normal(8))
+        if way == "sum":
+            c.feed(np.array([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]], np.int32))
+        yield c
+
+
+def products():
+    for ta in (0, 1):
+        for tb in (0, 1):
+            c = Case("FusedMatMul", f"{ta}{tb}", alpha=0.5, transA=ta, transB=tb)
+            yield c.feed(c.normal(2, *((7, 5) if ta else (5, 7)))).feed(c.normal(2, *((3, 7) if tb else (7, 3))))
+    for zero in (False, True):
+        c = Case("DynamicQuantizeMatMul", "zero" if zero else "bias")
+        c.feed(c.normal(5, 24)).weight(c.bytes(24, 9, kind=np.int8)).weight(F(0.02))
+        yield c.weight(np.int8(3)) if zero else c.none().weight(c.normal(9))
+    c = Case("MatMulIntegerToFloat", "columns")
+    c.feed(c.bytes(5, 24)).weight(c.bytes(24, 9, kind=np.int8)).weight(F(0.03)).weight(abs(c.normal(9, spread=0.02)) + F(0.01))
+    yield c.weight(B(120)).weight(c.bytes(9, kind=np.int8)).weight(c.normal(9))
+    for bits, k, block, zero in ((4, 64, 32, False), (4, 72, 16, True), (4, 48, 32, True), (8, 64, 32, False)):
+        blocks = -(-k // block)
+        c = Case("MatMulNBits", f"{bits}_{k}_{block}{'_zero' if zero else ''}", K=k, N=10, bits=bits, block_size=block)
+        c.feed(c.normal(5, k)).weight(c.bytes(10, blocks, block * bits // 8)).weight(abs(c.normal(10 * blocks, spread=0.1)))
+        yield c.weight(c.bytes(10 * -(-blocks * bits // 8))) if zero else c
+
+
+def attention():
+    for name, mask, causal, past in (("plain", None, 0, False), ("mask", (2, 6), 0, False), ("mask_3d", (2, 6, 6), 0, False), ("causal", None, 1, False),
+                                     ("past", None, 1, True)):
+        c = Case("Attention", name, outputs=2 if past else 1, num_heads=2, unidirectional=causal)
+        c.feed(c.normal(2, 6, 8)).weight(c.normal(8, 24, spread=0.4)).weight(c.normal(24, spread=0.3))
+        if mask:
+            m = np.ones(mask, np.int32)
+            m[0, ..., 4:] = 0
+            c.feed(m)
+        if past:
+            c.none().feed(c.normal(2, 2, 2, 3, 4))
+        yield c
+    for name in ("plain", "bias", "mask", "scores", "causal", "past"):
+        c = Case("MultiHeadAttention", name, outputs=3 if name == "past" else 1, num_heads=2, unidirectional=int(name == "causal"))
+        keys = 6 if name in ("causal", "past") else 7
+        c.feed(c.normal(2, 6, 8)).feed(c.normal(2, keys, 8)).feed(c.normal(2, keys, 8))
+        c.weight(c.normal(24)) if name == "bias" else c.none()
+        if name == "mask":
+            c.feed(np.array([[1] * 5 + [0] * 2, [1] * 7], np.int32))
+        if name in ("scores", "past"):
+            c.none()
+            c.feed(c.normal(1, 2, 6, 7)) if name == "scores" else c.none()
+        if name == "past":
+            c.feed(c.normal(2, 2, 3, 4)).feed(c.normal(2, 2, 3, 4))
+        yield c
+    for name, ids in (("ids", np.array([[0, 1, 2, 5], [3, 4, 5, 6]])), ("from", np.array([3]))):
+        for pairs in (0, 1):
+            c = Case("RotaryEmbedding", f"{name}_{pairs}", interleaved=pairs)
+            yield c.feed(c.normal(2, 4, 24)).feed(ids.astype(np.int64)).weight(c.normal(9, 4)).weight(c.normal(9, 4))
+
+
+def recurrent():
+    for columns in (False, True):
+        c = Case("DynamicQuantizeLSTM", "columns" if columns else "one", outputs=3, hidden_size=6)
+        scale = abs(c.normal(1, 24, spread=0.001)) + F(0.002) if columns else F([0.004])
+        zero = np.zeros(scale.shape, np.int8)
+        c.feed(c.normal(5, 2, 4)).weight(c.bytes(1, 4, 24, kind=np.int8)).weight(c.bytes(1, 6, 24, kind=np.int8)).weight(c.normal(1, 48, spread=0.1))
+        for _ in range(4):
+            c.none()
+        yield c.weight(scale).weight(zero).weight(scale).weight(zero)
+
+
+def quantised():
+    for op in ("QLinearAdd", "QLinearMul"):
+        for kind in (B, np.int8):
+            c = Case(op, np.dtype(kind).name)
+            c.quantised(c.bytes(2, 3, 4, 5, kind=kind), 0.031, 7).quantised(c.bytes(2, 3, 4, 5, kind=kind), 0.017, 3)
+            yield c.weight(F(0.043)).weight(kind(9))
+    for op, attrs in (("QLinearSigmoid", {}), ("QLinearLeakyRelu", {"alpha": 0.1}), ("QLinearGlobalAveragePool", {}), ("QLinearSoftmax", {"axis": -1, "opset": 13}),
+                      ("QLinearAveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]})):
+        c = Case(op, "u8", **attrs)
+        yield c.quantised(c.bytes(2, 3, 7, 6), 0.031, 120).weight(F(0.0043 if op in ("QLinearSigmoid", "QLinearSoftmax") else 0.033)).weight(B(4))
+    c = Case("QLinearConcat", "u8", axis=1)
+    yield c.weight(F(0.05)).weight(B(100)).quantised(c.bytes(2, 3, 4), 0.031, 7).quantised(c.bytes(2, 5, 4), 0.05, 100)
+    for transposed in (0, 1):
+        c = Case("QGemm", f"bias_{transposed}", transB=transposed)
+        c.quantised(c.bytes(5, 24), 0.031, 120).weight(c.bytes(*((9, 24) if transposed else (24, 9)), kind=np.int8)).weight(F(0.02)).weight(np.int8(0))
+        yield c.weight(c.rng.integers(-900, 900, 9).astype(np.int32)).weight(F(0.2)).weight(B(100))
+
+
+def main():
+    a = parser(__doc__).parse_args()
+    suite = Suite(a.out, "make_microsoft_suite.py")
+    options = ort.SessionOptions()
+    options.graph_optimization_level, options.log_severity_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL, 4
+    for family in (activations, norms, products, attention, recurrent, quantised):
+        for c in family():
+            model = c.model()
+            try:
+                answers = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, dict(c.fed))
+            except Exception as error:  # of ONNX Runtime's own kinds
+                suite.skip(c.name, " ".join(str(error).split())[:160], op=c.op)
+                continue
+            for output, answer in zip(model.graph.output, answers):
+                output.CopyFrom(helper.make_tensor_value_info(output.name, helper.np_dtype_to_tensor_dtype(answer.dtype), answer.shape))
+            whole = c.op.startswith(("QLinear", "QGemm"))
+            suite.add(c.name, model, [([x for _, x in c.fed], answers)], rtol=0.0 if whole else 1e-4, atol=1.0 if whole else 0.02 if c.op == "DynamicQuantizeLSTM" else 2e-5, op=c.op)
+    suite.close()
+    return 0
+
+
+if __name__ == "__main__":
+    run(main)
