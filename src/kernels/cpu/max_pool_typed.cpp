@@ -107,6 +107,11 @@ const Entry max_pool_typed_entry{{
     .takes = "max pooling of 8-bit integers, and of f32 with the places of the maxima",
     .offer = offer,
     .instantiate = instantiate,
+    .samples =
+        {"graph { input x: f32[2,9,30,31]; v, i = max_pool(x) {kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, "
+         "1]}; output v; output i }",
+         "graph { input x: u8[2,9,30,31]; y = max_pool(x) {kernel_shape=[2, 2], strides=[2, 2]}; output y }",
+         "graph { input x: i8[2,9,30,31]; y = max_pool(x) {kernel_shape=[2, 2], strides=[2, 2]}; output y }"},
     .takes_constants = true,
 }};
 

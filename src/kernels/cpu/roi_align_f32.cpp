@@ -134,6 +134,16 @@ const Entry roi_align_f32_entry{{
     .takes = "roi_align of f32 by means",
     .offer = offer,
     .instantiate = instantiate,
+    .samples =
+        {"graph { input x: f32[2,20,30,40]; input r: f32[9,4]; input b: i64[9]; y = roi_align(x, r, b) "
+         "{output_height=5, output_width=7}; output y }",
+         "graph { input x: f32[1,3,30,40]; const r: f32[2,4] = [1.5, 2.25, 20.0, 17.5, -3.0, 4.0, 39.0, 31.0]; const "
+         "b: "
+         "i64[2] = [0, 0]; y = roi_align(x, r, b) {output_height=4, output_width=3, sampling_ratio=2}; output y }",
+         "graph { input x: f32[1,3,30,40]; const r: f32[2,4] = [1.5, 2.25, 20.0, 17.5, -3.0, 4.0, 39.0, 31.0]; const "
+         "b: "
+         "i64[2] = [0, 0]; y = roi_align(x, r, b) {output_height=2, output_width=2, "
+         "coordinate_transformation_mode=\"output_half_pixel\", spatial_scale=0.5}; output y }"},
     .takes_constants = true,
 }};
 
