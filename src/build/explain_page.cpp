@@ -87,15 +87,15 @@ std::string why_cell(const Json& step) {
 
 std::string steps_table(const Explanation& e) {
   double slowest = 0;
-  for (const ExplainedStep& r : e.steps) slowest = std::max({slowest, r.evidence.time_ms, r.floor});
+  for (const ExplainedStep& r : e.steps) slowest = std::max({slowest, r.evidence.time_ms, r.floor.value_or(0)});
   std::string rows;
   for (const ExplainedStep& r : e.steps) {
     const bool timed = r.evidence.timed();
     rows += "<tr>" + cell(code(proof_word(*r.step, "name"))) + cell(code(proof_word(*r.step, "chosen"))) +
-            cell(bar(timed ? r.evidence.time_ms : 0, r.floor, slowest)) +
+            cell(bar(timed ? r.evidence.time_ms : 0, r.floor.value_or(0), slowest)) +
             number(timed ? format("%.4f", r.evidence.time_ms) : "-") +
-            number(timed && e.ms > 0 ? percent(r.evidence.time_ms / e.ms) : "-") + number(format("%.4f", r.floor)) +
-            number(timed ? percent(r.share_of(r.sustained)) : "-") + why_cell(*r.step) + "</tr>\n";
+            number(timed && e.ms > 0 ? percent(r.evidence.time_ms / e.ms) : "-") + number(r.floor ? format("%.4f", *r.floor) : "-") +
+            number(timed && r.sustained ? percent(r.share_of(r.sustained)) : "-") + why_cell(*r.step) + "</tr>\n";
   }
   return table({{"step"},
                 {"kernel"},

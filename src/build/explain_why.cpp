@@ -96,7 +96,7 @@ std::vector<Total> totals_of(const Explanation& e, Grouping by) {
       t.members += ", ...";
     t.steps += 1;
     t.ms += r.evidence.timed() ? r.evidence.time_ms : 0;
-    t.floor += r.floor;
+    t.floor += r.floor.value_or(0);
   }
   std::vector<Total> out;
   for (auto& [name, t] : sums)

@@ -256,7 +256,6 @@ void write_claims(JsonWriter& w, const build::Built& built, const compile::Optio
 }
 }  // namespace
 
-namespace {
 void write_on_host(JsonWriter& w, const compile::Compiled& c) {
   w.key("on_host").begin_array();
   for (const lower::HostRegion& h : c.on_host)
@@ -264,6 +263,7 @@ void write_on_host(JsonWriter& w, const compile::Compiled& c) {
   w.end_array();
 }
 
+namespace {
 // Of a run at the tuned size, in bytes.
 void write_memory(JsonWriter& w, const compile::Compiled& c) {
   int64_t weights = 0;

@@ -211,7 +211,8 @@ class Parser : public TextReader {
         return std::make_shared<Graph>(std::move(g));
       });
     if (word("dims")) {
-      const size_t close = (skip(), matching_bracket());
+      skip();
+      const size_t close = matching_bracket();
       if (close == std::string_view::npos) return fail("expected '['");
       PERI_ASSIGN(Shape s, parse_shape(text_.substr(at_, close + 1 - at_)));
       at_ = close + 1;

@@ -63,12 +63,13 @@ void move_elements(const std::vector<int64_t>& dims, const ir::Layout& layout, b
 Status move_by_size(int size, const std::vector<int64_t>& dims, const ir::Layout& layout, bool to_physical,
                     const std::byte* from, std::byte* to) {
   switch (size) {
-    case 1: return move_elements<1>(dims, layout, to_physical, from, to), Ok{};
-    case 2: return move_elements<2>(dims, layout, to_physical, from, to), Ok{};
-    case 4: return move_elements<4>(dims, layout, to_physical, from, to), Ok{};
-    case 8: return move_elements<8>(dims, layout, to_physical, from, to), Ok{};
+    case 1: move_elements<1>(dims, layout, to_physical, from, to); break;
+    case 2: move_elements<2>(dims, layout, to_physical, from, to); break;
+    case 4: move_elements<4>(dims, layout, to_physical, from, to); break;
+    case 8: move_elements<8>(dims, layout, to_physical, from, to); break;
     default: return internal_error("no layouts for elements of %d bytes", size);
   }
+  return Ok{};
 }
 }  // namespace
 
