@@ -57,11 +57,11 @@ Error cancelled(const Request& request) {
 
 // What an engine that is not whole lacks.
 std::string unproven_text(const compile::Compiled& compiled) {
-  const auto unproven = std::count_if(compiled.steps.begin(), compiled.steps.end(), [](const lower::StepReport& s) {
-    return s.chosen != "reference" && s.evidence.max_error < 0;
+  const auto steps = lower::all_reports(compiled.steps);
+  const auto unproven = std::count_if(steps.begin(), steps.end(), [](const lower::StepReport* s) {
+    return s->chosen != "reference" && s->bodies.empty() && s->evidence.max_error < 0;
   });
-  return format("interrupted: the best so far, %td of %zu steps neither verified nor measured", unproven,
-                compiled.steps.size());
+  return format("interrupted: the best so far, %td of %zu steps neither verified nor measured", unproven, steps.size());
 }
 
 Result<Made> make(const Request& request) {
@@ -96,6 +96,7 @@ Result<compile::Options> options_of(const Request& request) {
   PERI_ASSIGN(o.dtype, given_dtype("--dtype", request.dtype));
   PERI_ASSIGN(o.io_dtype, given_dtype("--io-dtype", request.io_dtype));
   o.dims = request.dims;
+  o.fixed = request.fixed;
   o.min_dims = request.min_dims;
   o.max_dims = request.max_dims;
   o.disabled_passes = request.disabled_passes;
@@ -127,8 +128,8 @@ Result<compile::Options> options_of(const Request& request) {
 }
 
 int64_t Made::reference_steps() const {
-  const auto& steps = built.compiled.steps;
-  return std::count_if(steps.begin(), steps.end(), [](const lower::StepReport& s) { return s.chosen == "reference"; });
+  const auto steps = lower::all_reports(built.compiled.steps);
+  return std::count_if(steps.begin(), steps.end(), [](const auto* s) { return s->chosen == "reference"; });
 }
 
 double Made::seconds() const {

@@ -86,7 +86,7 @@ case ${1:-} in
     setup_packages ""
     setup_python
     setup_models
-    for suite in node light opset dtype; do
+    for suite in node light control opset dtype; do
       setup_suite $suite
     done
     [[ -z ${1:-} ]] || setup_suite model build/models models/digits_cnn.onnx models/digits_transformer.onnx
