@@ -66,7 +66,8 @@ Result<Tensor> value_of(const PortInfo& port, const std::string& text) {
 
 Status fix_inputs(const ImportOptions& options, Survey* survey) {
   std::vector<PortInfo>& inputs = survey->report.inputs;
-  for (const auto& [name, text] : options.fixed) {
+  for (const auto& fix : options.fixed) {
+    const std::string &name = fix.first, &text = fix.second;
     const auto it = std::find_if(inputs.begin(), inputs.end(), [&](const PortInfo& p) { return p.name == name; });
     if (it == inputs.end()) {
       std::string known;

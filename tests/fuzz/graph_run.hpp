@@ -30,7 +30,7 @@ inline double known_work(const ir::Graph& g) {
   for (const ir::Node* n : g.nodes) {
     const ops::Cost c = ops::cost_of(*n);
     if (!std::isfinite(c.flops) && n->op == "loop") {  // how often it runs only data says: the engine's limit at most
-      for (const auto& [key, body] : ir::bodies_of(*n)) sum += kMaxIterations * known_work(*body);
+      for (const auto& [key, body] : ir::bodies_of(*n)) sum += static_cast<double>(kMaxIterations) * known_work(*body);
       continue;
     }
     sum += c.flops + c.bytes_read + c.bytes_written;
