@@ -15,10 +15,12 @@ namespace peri::build {
 namespace {
 
 constexpr uint64_t kSeed = 11;
-constexpr int kMaxRounds = 32;  // a graph of which every round refuses a choice is beyond help
+constexpr int64_t kJudgedIterations = 10000;  // of a loop on made-up inputs: they may never end it
+constexpr int kMaxRounds = 32;                // a graph of which every round refuses a choice is beyond help
 
 Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, const compile::Compiled& compiled,
-                                      const Options& options, const runtime::EngineOptions& engines) {
+                                      const Options& options, runtime::EngineOptions engines) {
+  engines.max_iterations = std::min(engines.max_iterations, kJudgedIterations);
   const tune::Options& tune = options.compile.tune;
   runtime::WeightSource weights;
   weights.tensors = compiled.weights;

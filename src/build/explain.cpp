@@ -96,24 +96,33 @@ void take_least(const Explanation& e, ExplainedStep* step) {
     step->floor = step->evidence.floor_ms;
   }
 }
+
+// A step of the proof, and those of its bodies behind it.
+Status take_step(const Json& s, Explanation* explained) {
+  Explanation& out = *explained;
+  ExplainedStep step;
+  step.step = &s;
+  PERI_ASSIGN(const Json* evidence, s.get("evidence"));
+  PERI_ASSIGN(const Json* work, s.get("work"));
+  PERI_ASSIGN(step.evidence, tune::read_evidence(*evidence));
+  PERI_ASSIGN(step.work, tune::read_work(*work));
+  out.timed += step.evidence.timed();
+  out.reference += proof_word(s, "chosen") == "reference";
+  take_least(out, &step);
+  if (step.evidence.timed()) out.ms += step.evidence.time_ms;
+  out.steps.push_back(std::move(step));
+  for (const Json& body : proof_items(s, "bodies")) {
+    PERI_ASSIGN(const Json::Array* steps, body.as_array());
+    for (const Json& inner : *steps) PERI_TRY(take_step(inner, explained));
+  }
+  return Ok{};
+}
 }  // namespace
 
 Result<Explanation> explain(const Json& proof, bool compare) {
   Explanation out;
   PERI_TRY(take_rates(proof, compare, &out));
-  for (const Json& s : proof_items(proof, "steps")) {
-    ExplainedStep step;
-    step.step = &s;
-    PERI_ASSIGN(const Json* evidence, s.get("evidence"));
-    PERI_ASSIGN(const Json* work, s.get("work"));
-    PERI_ASSIGN(step.evidence, tune::read_evidence(*evidence));
-    PERI_ASSIGN(step.work, tune::read_work(*work));
-    out.timed += step.evidence.timed();
-    out.reference += proof_word(s, "chosen") == "reference";
-    take_least(out, &step);
-    if (step.evidence.timed()) out.ms += step.evidence.time_ms;
-    out.steps.push_back(std::move(step));
-  }
+  for (const Json& s : proof_items(proof, "steps")) PERI_TRY(take_step(s, &out));
   if (out.steps.empty()) return invalid("the proof has no steps");
   for (const ExplainedStep& step : out.steps) {
     if (out.timed && !step.evidence.timed()) continue;

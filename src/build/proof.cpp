@@ -131,7 +131,7 @@ std::string done_when(bool done, const tune::Evidence& e, int64_t begun) {
   if (e.since >= begun) return "in this build";
   return "in an earlier build" + (e.since ? ", " + utc_text(e.since) : std::string());
 }
-bool is_reference(const lower::StepReport& s) { return s.chosen == "reference"; }
+bool is_reference(const lower::StepReport& s) { return s.chosen == "reference" || !s.bodies.empty(); }
 }  // namespace
 
 std::string verified_when(const lower::StepReport& s, int64_t begun) {
@@ -144,13 +144,13 @@ std::string measured_when(const lower::StepReport& s, int64_t begun) {
 
 StepsDone steps_done(const compile::Compiled& compiled) {
   StepsDone out;
-  for (const lower::StepReport& s : compiled.steps) {
-    if (s.key.empty()) continue;
+  for (const lower::StepReport* s : lower::all_reports(compiled.steps)) {
+    if (s->key.empty()) continue;
     ++out.steps;
-    out.verified += is_reference(s) || s.evidence.max_error >= 0;
-    out.measured += s.evidence.timed();
-    if (!s.evidence.tried() || s.evidence.since >= compiled.tuned.begun) continue;
-    out.oldest = out.earlier++ ? std::min(out.oldest, s.evidence.since) : s.evidence.since;
+    out.verified += is_reference(*s) || s->evidence.max_error >= 0;
+    out.measured += s->evidence.timed();
+    if (!s->evidence.tried() || s->evidence.since >= compiled.tuned.begun) continue;
+    out.oldest = out.earlier++ ? std::min(out.oldest, s->evidence.since) : s->evidence.since;
   }
   return out;
 }
@@ -175,7 +175,17 @@ void write_step(JsonWriter& w, const lower::StepReport& s, int64_t begun) {
   w.end_array().key("refusals").begin_array();
   for (const auto& [kernel, reason] : s.refusals)
     w.begin_object().field("kernel", kernel).field("reason", reason).end_object();
-  w.end_array().end_object();
+  w.end_array();
+  if (!s.bodies.empty()) {
+    w.key("bodies").begin_array();
+    for (const auto& body : s.bodies) {
+      w.begin_array();
+      for (const lower::StepReport& step : body) write_step(w, step, begun);
+      w.end_array();
+    }
+    w.end_array();
+  }
+  w.end_object();
 }
 
 Result<Json> read_proof_file(const std::string& path) {

@@ -65,11 +65,12 @@ Error cancelled(const Request& request) {
 
 // What an engine that is not whole lacks.
 std::string unproven_text(const compile::Compiled& compiled) {
-  const auto unproven = std::count_if(compiled.steps.begin(), compiled.steps.end(), [](const lower::StepReport& s) {
-    return s.chosen != "reference" && s.evidence.max_error < 0;
+  const auto steps = lower::all_reports(compiled.steps);
+  const auto unproven = std::count_if(steps.begin(), steps.end(), [](const lower::StepReport* s) {
+    return s->chosen != "reference" && s->bodies.empty() && s->evidence.max_error < 0;
   });
   return format("interrupted: the best so far, %td of %s neither verified nor measured", unproven,
-                counted(std::ssize(compiled.steps), "step").c_str());
+                counted(std::ssize(steps), "step").c_str());
 }
 
 Result<Made> make(const Request& request) {
@@ -106,6 +107,7 @@ Result<compile::Options> options_of(const Request& request) {
   o.strict_placement = request.strict_placement;
   o.dims = request.dims;
   o.at_hand = request.at_hand;
+  o.fixed = request.fixed;
   o.min_dims = request.min_dims;
   o.max_dims = request.max_dims;
   o.disabled_passes = request.disabled_passes;
@@ -137,8 +139,8 @@ Result<compile::Options> options_of(const Request& request) {
 }
 
 int64_t Made::reference_steps() const {
-  const auto& steps = built.compiled.steps;
-  return std::count_if(steps.begin(), steps.end(), [](const lower::StepReport& s) { return s.chosen == "reference"; });
+  const auto steps = lower::all_reports(built.compiled.steps);
+  return std::count_if(steps.begin(), steps.end(), [](const auto* s) { return s->chosen == "reference"; });
 }
 
 double Made::seconds() const {

@@ -13,14 +13,16 @@ struct Request {
   std::map<std::string, int64_t> dims, min_dims, max_dims;
   std::vector<compile::InputShape> at_hand;  // inputs of runs to come: sizes that nobody gives are theirs
   std::string backend = "auto";
-  std::string device;             // "cuda:1": which one of several; "": the first
-  std::string dtype;              // as --dtype has it; "" not given
-  std::string io_dtype;           // as --io-dtype has it; "" not given
-  std::string provider;           // only candidates of this provider; "" all
-  double budget = 0;              // seconds to tune for, then the best so far; 0: until all is tried
-  int settings = 0;               // of a kernel's tunables to try beside what it derives
-  int threads = 0;                // 0: the CPUs this process may use
-  bool tune = true;               // false: each kernel's first offer, nothing is measured
+  std::string device;                         // "cuda:1": which one of several; "": the first
+  std::string dtype;                          // as --dtype has it; "" not given
+  std::string io_dtype;                       // as --io-dtype has it; "" not given
+  std::map<std::string, std::string> fixed;   // inputs that become constants: name and value
+  int64_t max_iterations = int64_t{1} << 31;  // of a loop, where what is built runs
+  std::string provider;                       // only candidates of this provider; "" all
+  double budget = 0;                          // seconds to tune for, then the best so far; 0: until all is tried
+  int settings = 0;                           // of a kernel's tunables to try beside what it derives
+  int threads = 0;                            // 0: the CPUs this process may use
+  bool tune = true;                           // false: each kernel's first offer, nothing is measured
   bool verify = true;             // false: neither candidates nor the engine are checked, and the proof says so
   bool worker = true;             // false: candidates are judged in this process
   bool cache = true;              // false: the timing cache is neither read nor written

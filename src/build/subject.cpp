@@ -12,7 +12,9 @@ Result<judge::Subject> open_engine(const Request& request, bool reference) {
   s.path = request.model;
   PERI_ASSIGN(const int threads, threads_of(request.threads));
   std::shared_ptr<const MappedFile> file;
-  PERI_ASSIGN(s.engine, load(request.model, run_options(threads, {}, request.device), true, &file));
+  runtime::EngineOptions options = run_options(threads, {}, request.device);
+  options.max_iterations = request.max_iterations;
+  PERI_ASSIGN(s.engine, load(request.model, std::move(options), true, &file));
   s.weights_checked = static_cast<int64_t>(s.engine->program().weights.size());
   s.check_files = [file] { return file->check(); };
   if (!reference) return s;
@@ -29,12 +31,14 @@ Result<judge::Subject> open_subject(const Request& request, bool reference) {
   judge::Subject s;
   s.path = request.model;
   PERI_ASSIGN(const int threads, threads_of(request.threads));
-  auto imported = compile::import_any(request.model);
+  auto imported = compile::import_any(request.model, request.fixed);
   if (!imported.ok()) return std::move(imported).error().in_file(request.model);
   s.reference = std::move(imported->graph);
   s.check_files = std::move(imported->check_files);
   PERI_ASSIGN(compile::Compiled compiled, compile_model(request));
-  PERI_ASSIGN(s.engine, assemble(&compiled, run_options_of(compiled.program, threads, request.device)));
+  runtime::EngineOptions options = run_options_of(compiled.program, threads, request.device);
+  options.max_iterations = request.max_iterations;
+  PERI_ASSIGN(s.engine, assemble(&compiled, std::move(options)));
   return s;
 }
 

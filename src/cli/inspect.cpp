@@ -172,6 +172,11 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
             arguments.has("--check") ? ", every hash fits" : "");
   for (const std::string& line : plan::memory_lines(p, {p.tuned_for.begin(), p.tuned_for.end()}))
     page.line("  memory   %s; workspaces of kernels come on top", line.c_str());
+  if (const plan::Section* fixed = p.section(compile::kFixedSection)) {
+    std::string values = fixed->bytes;
+    std::replace(values.begin(), values.end(), '\n', ' ');
+    page.line("  fixed   %s", values.c_str());
+  }
   const std::string mark = build::interrupted_build(p);
   if (!mark.empty()) page.line("  note: %s", mark.c_str());
   for (const auto& [name, n] : executors) page.line("  executor %-20s %s", name.c_str(), counted(n, "step").c_str());

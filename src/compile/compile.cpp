@@ -37,13 +37,18 @@ Result<Imported> import_hf(const std::string& folder) {
 }
 }  // namespace
 
-Result<Imported> import_any(const std::string& model) {
+Result<Imported> import_any(const std::string& model, const std::map<std::string, std::string>& fixed) {
+  if (hf::is_folder(model) && !fixed.empty())
+    return usage("--fix is for ONNX models: what a Hugging Face folder makes has no input to fix").in_file(model);
   if (hf::is_folder(model)) return import_hf(model);
   if (std::optional<Error> foreign = hf::foreign_name(model)) return std::move(*foreign).in_file(model);
   if (std::optional<Error> other = other_file(model)) return std::move(*other);
   Imported out;
-  PERI_ASSIGN(onnx::ImportedModel imported, onnx::import_model(model, {}));
+  PERI_ASSIGN(onnx::ImportedModel imported, onnx::import_model(model, {.fixed = fixed}));
   out.graph = std::move(imported.graph);
+  std::string lines;
+  for (const auto& [name, value] : fixed) lines += name + "=" + value + "\n";
+  if (!fixed.empty()) out.sections.push_back({std::string(kFixedSection), lines});
   out.check_files = [files = std::move(imported.files)]() -> Status {
     for (const auto& file : files) PERI_TRY(file->check());
     return Ok{};
@@ -157,6 +162,19 @@ Result<std::vector<DimBinding>> bounds_of(const ir::Graph& graph, const DimBindi
   return locked;
 }
 
+// Those of a graph, then those of its bodies: the order in which they are asked for.
+void add_choices(const std::vector<lower::StepReport>& steps, std::set<std::string>* conversions, plan::Lock* lock) {
+  for (const lower::StepReport& s : steps) {
+    if (s.key.empty()) continue;  // a copy between devices follows from the rest
+    if (s.conversion && !conversions->insert(s.key).second) continue;
+    const std::string chosen = s.bodies.empty() ? s.chosen : "reference";
+    (s.conversion ? lock->conversions : lock->regions)
+        .push_back({s.name, s.key, chosen, s.layouts, s.requires_isa, s.library, s.elsewhere, s.elsewhere_isa});
+  }
+  for (const lower::StepReport& s : steps)
+    for (const auto& body : s.bodies) add_choices(body, conversions, lock);
+}
+
 plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds, const Compiled& made) {
   plan::Lock lock;
   lock.builder = options.builder;
@@ -168,12 +186,7 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
   for (const DimBinding& dims : bounds) lock.also.emplace_back(dims.begin(), dims.end());
   lock.disabled_passes = options.disabled_passes;
   std::set<std::string> conversions;
-  for (const lower::StepReport& s : made.steps) {
-    if (s.key.empty()) continue;  // a copy between devices follows from the rest
-    if (s.conversion && !conversions.insert(s.key).second) continue;
-    (s.conversion ? lock.conversions : lock.regions)
-        .push_back({s.name, s.key, s.chosen, s.layouts, s.requires_isa, s.library, s.elsewhere, s.elsewhere_isa});
-  }
+  add_choices(made.steps, &conversions, &lock);
   return lock;
 }
 
@@ -233,7 +246,7 @@ Result<std::unique_ptr<Compilation>> Compilation::start(Options options) {
   return contained([&]() -> Result<std::unique_ptr<Compilation>> {
     const int64_t begun = now_ns();
     if (options.progress) options.progress(0, 0, "import " + options.model);
-    PERI_ASSIGN(Imported model, import_any(options.model));
+    PERI_ASSIGN(Imported model, import_any(options.model, options.fixed));
     const double seconds = seconds_since(begun);
     PERI_ASSIGN(auto out, start(std::move(options), std::move(model)));
     out->state_->import_seconds = seconds;

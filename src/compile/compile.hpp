@@ -33,6 +33,8 @@ struct Options {
   DType dtype = DType::kInvalid;     // --dtype: what weights are stored in, f32, f16 or bf16; kInvalid: the model's own
   DType io_dtype = DType::kInvalid;  // --io-dtype: of inputs and outputs, the same three; kInvalid: the model's own
   std::string dump_dir;              // graph after each pass, "" none
+  // --fix: inputs that are constants, by name; the section kFixedSection of the program holds them.
+  std::map<std::string, std::string> fixed;
   tune::Options tune;
   std::optional<plan::Lock> lock;  // take its choices, dims, passes and provider; measure nothing
   std::string builder;             // version text for the engine
@@ -46,7 +48,10 @@ struct Imported {
   std::vector<std::string> notes;       // what a user should know
   std::function<Status()> check_files;  // kIo if a file was cut since it was mapped; empty: no files
 };
-Result<Imported> import_any(const std::string& model);
+Result<Imported> import_any(const std::string& model, const std::map<std::string, std::string>& fixed = {});
+
+// A line NAME=VALUE for each input that was fixed.
+constexpr std::string_view kFixedSection = "fixed";
 
 struct Compiled {
   plan::Program program;  // with the section "source": IR text after the passes

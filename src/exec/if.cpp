@@ -11,25 +11,31 @@ class IfPrepared;
 
 class IfInstance final : public runtime::Instance {
  public:
-  IfInstance(IfPrepared* owner, std::vector<ArgType> types) : owner_(owner), types_(std::move(types)) {}
+  IfInstance(IfPrepared* owner, std::vector<ArgType> types, std::vector<ArgType> results)
+      : owner_(owner), types_(std::move(types)), results_(std::move(results)) {}
   Status run(const runtime::RunContext& context) const override;
 
  private:
   IfPrepared* owner_;
   std::vector<ArgType> types_;
+  std::vector<ArgType> results_;  // none where the step binds their sizes
 };
 
 class IfPrepared final : public runtime::Prepared {
  public:
   explicit IfPrepared(const runtime::PrepareContext& c)
-      : program(*c.program), step(*c.step), reads(*c.program, *c.step) {}
+      : program(*c.program), step(*c.step), reads(*c.program, c.step->reads), writes(*c.program, c.step->writes) {}
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     PERI_ASSIGN(std::vector<ArgType> types, reads.at(binding));
-    return std::unique_ptr<runtime::Instance>(std::make_unique<IfInstance>(this, std::move(types)));
+    std::vector<ArgType> results;
+    if (step.binds.empty()) {
+      PERI_ASSIGN(results, writes.at(binding));
+    }
+    return std::unique_ptr<runtime::Instance>(std::make_unique<IfInstance>(this, std::move(types), std::move(results)));
   }
   const plan::Program& program;
   const plan::Step& step;
-  ReadTypes reads;
+  ArgTypes reads, writes;
   std::unique_ptr<Body> bodies[2];
 };
 
@@ -40,9 +46,17 @@ Status IfInstance::run(const runtime::RunContext& context) const {
     PERI_ASSIGN(Tensor t, argument(types_[k], context.reads[k]));
     captures.push_back(std::move(t));
   }
-  PERI_ASSIGN(const std::vector<Tensor> out, owner_->bodies[taken ? 0 : 1]->run(captures, context.pool));
+  std::vector<runtime::View> given;  // results are written where they are to be, as far as sizes are known
+  for (size_t k = 0; k < results_.size(); ++k)
+    if (results_[k].dtype == DType::kInvalid || results_[k].dtype == DType::kString)
+      given.emplace_back();
+    else
+      given.push_back({results_[k].dtype, results_[k].dims, context.writes[k]});
+  PERI_ASSIGN(const Body::Lease body, owner_->bodies[taken ? 0 : 1]->lease(context.pool));
+  PERI_ASSIGN(const std::vector<Tensor> out, body->run(captures, given));
   for (size_t k = 0; k < out.size(); ++k)
-    PERI_TRY(give_result(owner_->program, owner_->step, k, out[k].dims(), {&out[k], 1}, context));
+    if (k >= given.size() || !given[k].data)
+      PERI_TRY(give_result(owner_->program, owner_->step, k, out[k].dims(), {&out[k], 1}, context));
   return Ok{};
 }
 
@@ -65,7 +79,7 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
       PERI_TRY(check_port(*c.program, step, step.reads[i + 1], body.inputs[i], 0));
     for (size_t i = 0; i < body.outputs.size(); ++i)
       PERI_TRY(check_port(*c.program, step, step.writes[i], body.outputs[i], 0));
-    PERI_ASSIGN(prepared->bodies[k], Body::create(body, *c.options));
+    PERI_ASSIGN(prepared->bodies[k], Body::create(body, c));
   }
   return std::unique_ptr<runtime::Prepared>(std::move(prepared));
 }

@@ -165,6 +165,11 @@ void Graph::erase(Node* node) {
   std::erase_if(nodes_, [&](const auto& n) { return n.get() == node; });
 }
 
+void Graph::forget(Value* v) {
+  by_name_.erase(v->name);
+  std::erase_if(values_, [&](const auto& own) { return own.get() == v; });
+}
+
 int Graph::erase_dead() {
   std::unordered_map<const Node*, bool> alive;
   std::vector<Node*> work;

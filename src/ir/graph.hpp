@@ -116,6 +116,8 @@ class Graph {
   void replace_uses(Value* from, Value* to);
   // REQUIRES: no output of the node has users or is a graph output.
   void erase(Node* node);
+  // REQUIRES: a value without producer and users that is no output and stands among no inputs.
+  void forget(Value* v);
   // Erases nodes and constants nothing depends on; returns how many nodes went.
   int erase_dead();
   // Stable topological order; error (naming a node on it) if there is a cycle.

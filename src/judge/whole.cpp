@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "exec/region/region_payload.hpp"
+#include "ir/bodies.hpp"
 #include "tune/expected.hpp"
 
 namespace peri::judge {
@@ -27,6 +28,8 @@ std::unordered_set<const ir::Value*> behind_jumps(const ir::Graph& graph) {
   std::unordered_set<const ir::Value*> out;
   for (const ir::Node* n : graph.nodes) {
     bool jumps = jumps_at(*n);
+    for (const auto& [key, body] : ir::bodies_of(*n))
+      ir::for_each_node(*body, [&](const ir::Node& inner) { jumps = jumps || jumps_at(inner); });
     for (const ir::Value* v : n->inputs) jumps = jumps || (v && out.contains(v));
     if (jumps)
       for (const ir::Value* v : n->outputs) out.insert(v);

@@ -7,6 +7,9 @@
 
 #include "base/fault.hpp"
 #include "exec/region/region_payload.hpp"
+#include "ir/bodies.hpp"
+#include "lower/accepts.hpp"
+#include "lower/control.hpp"
 #include "lower/sides.hpp"
 #include "ops/entry.hpp"
 #include "problem/problem.hpp"
@@ -16,6 +19,7 @@ namespace peri::lower {
 namespace {
 struct Emitter {
   const ir::Graph& graph;
+  const Backend& backend;
   tune::Tuner& tuner;
   const Options& options;
   Lowered out;
@@ -23,7 +27,7 @@ struct Emitter {
   std::unordered_map<const ir::Value*, ir::Layout> layout_of;
   std::map<std::pair<const ir::Value*, std::string>, int32_t> converted;
   std::set<std::string> bound;
-  plan::LockReader lock;
+  Whole& whole;
 
   int32_t add_buffer(const std::string& name, plan::BufferKind kind, const ir::Type& type, const ir::Layout& layout) {
     plan::Buffer b;
@@ -45,14 +49,7 @@ struct Emitter {
   int32_t constant_buffer(const ir::Value* v) {
     if (auto it = buffer_of.find(v); it != buffer_of.end()) return it->second;
     const int32_t b = add_buffer(v->name, plan::BufferKind::kWeight, v->type, {});
-    out.program.buffers[static_cast<size_t>(b)].weight = static_cast<int32_t>(out.weights.size());
-    plan::Weight w;
-    w.name = v->name;
-    w.dtype = v->constant->dtype();
-    w.dims = v->constant->dims();
-    w.bytes = v->constant->bytes().size();
-    out.program.weights.push_back(std::move(w));
-    out.weights.push_back(*v->constant);
+    out.program.buffers[static_cast<size_t>(b)].weight = whole.weights.add(v->name, *v->constant);
     return buffer_of[v] = b;
   }
 
@@ -97,8 +94,8 @@ struct Emitter {
     const tune::Candidates& known = tuner.candidates(concrete, {false});
     std::vector<tune::Candidate> list = known.list;
     const std::string key = problem::hash(g);
-    if (lock.locked()) {
-      PERI_ASSIGN(const plan::LockedChoice* choice, lock.conversion(key, v->name));
+    if (whole.lock.locked()) {
+      PERI_ASSIGN(const plan::LockedChoice* choice, whole.lock.conversion(key, v->name));
       PERI_TRY(keep_choice(*choice, tuner.target(), v->name, &list));
     }
     StepReport report;
@@ -165,7 +162,37 @@ struct Emitter {
     return report;
   }
 
+  // An if or a loop: its arguments are the node's, its bodies programs of their own.
+  Status emit_control(const Region& r, const Choice& c) {
+    const ir::Node& n = *r.nodes.front();
+    plan::Step step;
+    StepReport report = report_of(r, c);
+    step.name = report.name;
+    step.origins = report.origins;
+    for (const ir::Value* v : n.inputs) {
+      step.reads.push_back(-1);
+      if (v) {
+        PERI_ASSIGN(step.reads.back(), buffer_in(v, {}));
+      }
+    }
+    for (const ir::Value* v : n.outputs) {
+      step.writes.push_back(-1);
+      if (std::find(r.outputs.begin(), r.outputs.end(), v) == r.outputs.end()) continue;
+      const auto kind = graph.is_output(v) ? plan::BufferKind::kOutput : plan::BufferKind::kScratch;
+      step.writes.back() = buffer_of[v] = add_buffer(v->name, kind, v->type, {});
+      layout_of[v] = {};
+    }
+    const ir::Graph g = region_graph(r);
+    PERI_TRY(bind_dims(g, &step));
+    step.depends_on = known_dims(g, step);
+    PERI_TRY(lower_bodies(n, backend, tuner, options, &whole, &step, &report));
+    out.program.steps.push_back(std::move(step));
+    out.steps.push_back(std::move(report));
+    return Ok{};
+  }
+
   Status emit_region(const Region& r, const Choice& c) {
+    if (ir::has_bodies(*r.nodes.front())) return emit_control(r, c);
     plan::Step step;
     StepReport report = report_of(r, c);
     step.name = report.name;
@@ -284,11 +311,6 @@ void dims_table(const ir::Graph& graph, plan::Program* program) {
   program->dims.assign(symbols.begin(), symbols.end());
 }
 
-bool has_own(const tune::Candidates& all, const Placement& placement) {
-  return std::any_of(all.list.begin(), all.list.end(),
-                     [&](const tune::Candidate& c) { return c.kernel->executor == placement.executor; });
-}
-
 // Reports go with their steps; a copy has one of its own.
 Status place_lowered(const Placement& placement, Lowered* out) {
   const std::vector<size_t> origin = place_steps(placement, &out->program);
@@ -314,61 +336,27 @@ Status place_lowered(const Placement& placement, Lowered* out) {
           .at_node(s.name);
   return Ok{};
 }
-// At the tuned dims and at the others.
-bool everywhere(const Terms& terms, const Region& r, bool own) {
-  const auto at = [&](const DimBinding& dims) {
-    const auto concrete = exec::bind_region(region_graph(r), dims);
-    if (!concrete.ok()) return false;
-    return own ? has_own(terms.tuner.offers(*concrete, constant_inputs(r)), terms.backend.placement)
-               : terms.tuner.accepted(*concrete, constant_inputs(r));
-  };
-  return at(terms.tuned_for) && std::all_of(terms.also.begin(), terms.also.end(), at);
-}
-
-// A region that a device would take but for its end is cut there, not given to the host.
-Accepts accepts_of(const Terms& terms) {
-  return [&terms](const Region& r) {
-    if (!terms.backend.placement.own_only) return everywhere(terms, r, false);
-    if (everywhere(terms, r, true)) return true;
-    Region first;
-    first.nodes = {r.nodes.front()};
-    close_region(terms.graph, &first);
-    return !everywhere(terms, first, true) && everywhere(terms, r, false);
-  };
-}
 }  // namespace
 
-Result<Lowered> lower_graph(const ir::Graph& original, const Backend& backend, tune::Tuner& tuner,
-                            const Options& options) {
+Result<Lowered> lower_part(const ir::Graph& original, const Backend& backend, tune::Tuner& tuner,
+                           const Options& options, Whole* whole) {
   ir::Graph graph = original.clone();
   drop_known_shapes(graph);
-  // What the weight section does not hold as it is read is made by a step.
-  for (ir::Value*& v : graph.outputs) {
-    if (!(v->constant && v->constant->dtype() == DType::kString) && !stored_narrow(v)) continue;
-    ir::Value* copy = graph.add("identity", {v})->out();
-    copy->type = v->type;
-    v = copy;
-  }
+  PERI_TRY(store_arguments(&graph));
   graph.erase_dead();
-  double weight_bytes = 0;
-  for (const ir::Value* v : graph.constants())  // as they are read: those stored narrow are packed in float32
-    weight_bytes +=
-        static_cast<double>(v->constant->bytes().size()) *
-        (std::any_of(v->users.begin(), v->users.end(), [](auto* u) { return stored_narrow(u->out()); }) ? 2 : 1);
-  tuner.set_model_bytes(weight_bytes);
   std::vector<DimBinding> also = options.also;
   also.push_back(other_dims(options.tuned_for));
   std::erase(also, options.tuned_for);  // a model of fixed sizes has no others
-  Emitter e{graph, tuner, options, {}, {}, {}, {}, {}, plan::LockReader(options.lock)};
+  plan::LockReader& lock = whole->lock;
+  Emitter e{graph, backend, tuner, options, {}, {}, {}, {}, {}, *whole};
   const Terms terms{graph, backend, tuner, options.tuned_for, also, options.refused};
   Parts parts = parts_of(graph, cut_regions(graph, accepts_of(terms)),
-                         e.lock.locked() ? locked_rules(e.lock) : measured_rules(terms));
-  if (e.lock.locked()) parts = locked_parts(graph, e.lock, std::move(parts));
+                         lock.locked() ? locked_rules(lock) : measured_rules(terms));
+  if (lock.locked()) parts = locked_parts(graph, lock, std::move(parts));
   const PartProgress progress = [&](size_t done, size_t total, const Region& r) {
     if (options.progress) options.progress(done, total, r.nodes[0]->op + " " + r.nodes[0]->name);
   };
-  PERI_ASSIGN(const Cover cover, choose_cover(terms, std::move(parts), &e.lock, progress));
-  PERI_TRY(e.lock.all_used());
+  PERI_ASSIGN(const Cover cover, choose_cover(terms, std::move(parts), &lock, progress));
   e.out.program.name = graph.name;
   e.out.program.backend = backend.name;
   e.out.predicted_ms = cover.predicted_ms;
@@ -393,6 +381,17 @@ Result<Lowered> lower_graph(const ir::Graph& original, const Backend& backend, t
   if (!backend.placement.device.empty()) PERI_TRY(place_lowered(backend.placement, &e.out));
   add_host_conversions(backend, e.out.program, e.out.steps, &e.out.on_host);
   return std::move(e.out);
+}
+
+Result<Lowered> lower_graph(const ir::Graph& graph, const Backend& backend, tune::Tuner& tuner,
+                            const Options& options) {
+  tuner.set_model_bytes(weight_bytes_of(graph));
+  Whole whole(options.lock);
+  PERI_ASSIGN(Lowered out, lower_part(graph, backend, tuner, options, &whole));
+  PERI_TRY(whole.lock.all_used());
+  out.program.weights = std::move(whole.weights.table);
+  out.weights = std::move(whole.weights.tensors);
+  return out;
 }
 
 }  // namespace peri::lower

@@ -28,7 +28,10 @@ struct StepReport {
   std::vector<std::pair<std::string, tune::Evidence>> others;  // id, what is known of it
   std::vector<std::pair<std::string, std::string>> refusals;   // kernel, reason
   tune::RegionWork work;                                       // at the tuned dims, by the chosen candidate's algorithm
+  std::vector<std::vector<StepReport>> bodies = {};            // of an if or a loop, which are chosen as themselves
 };
+// All of them, each before those of its bodies.
+std::vector<const StepReport*> all_reports(const std::vector<StepReport>& steps);
 
 struct Options {
   DimBinding tuned_for;              // every named dimension of the inputs

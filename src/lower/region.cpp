@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/bodies.hpp"
 #include "kernels/weights/widened.hpp"
 #include "ops/entry.hpp"
 #include "problem/problem.hpp"
@@ -329,9 +330,11 @@ std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts) 
   for (ir::Node* n : graph.nodes)
     if (!c.taken.contains(n) && !is_view(*n) && !is_sizes(*n) && !stored_narrow(n->out()) && is_elementwise(*n))
       c.cut_group(n);
-  // Sizes stand inside the regions that read them; those that are a result, or seen through a view, are made by a step.
+  // Sizes stand inside the regions that read them; those that are a result, or seen through a view or by a
+  // body, are made by a step.
   const auto stored = [&](const ir::Value* v) {
-    return graph.is_output(v) || std::any_of(v->users.begin(), v->users.end(), [](auto* u) { return is_view(*u); });
+    return graph.is_output(v) ||
+           std::any_of(v->users.begin(), v->users.end(), [](auto* u) { return is_view(*u) || ir::has_bodies(*u); });
   };
   for (ir::Node* n : graph.nodes)
     if (!c.taken.contains(n) && !is_view(*n) && !stored_narrow(n->out()) && (!is_sizes(*n) || stored(n->out())))

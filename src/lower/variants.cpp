@@ -5,6 +5,7 @@
 #include <set>
 
 #include "exec/region/region_payload.hpp"
+#include "ir/bodies.hpp"
 #include "lower/cover.hpp"
 
 namespace peri::lower {
@@ -41,6 +42,8 @@ std::vector<std::pair<Dim, int64_t>> tuned_dims(const Region& r, const DimBindin
 Result<const tune::Candidates*> candidates_of(const Region& region, const DimBinding& tuned_for,
                                               std::span<const DimBinding> also, tune::Tuner* tuner,
                                               std::span<const kernels::Kernel* const> only) {
+  if (ir::has_bodies(*region.nodes.front()))
+    return refused("no kernel runs bodies: what they hold is chosen by itself");
   const ir::Graph graph = region_graph(region);
   PERI_ASSIGN(const ir::Graph here, exec::bind_region(graph, tuned_for));
   return &tuner->candidates(here, constant_inputs(region), tune::bound_at(graph, also), only);

@@ -1,8 +1,7 @@
 // Builds the graph scope by scope: the model's own, and one for every call of a function.
-#include "onnx/build_graph.hpp"
+#include "onnx/builder.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "onnx/attributes.hpp"
 #include "onnx/proto_reader.hpp"
@@ -10,53 +9,24 @@
 
 namespace peri::onnx {
 
-namespace {
-// Names of one graph or function call. `prefix` makes inner names unique; `path` is for people.
-struct Scope {
-  const Opsets& opsets;
-  std::string prefix, path;
-  std::unordered_map<std::string, ir::Value*> values;
-  std::vector<AttrRecord> attrs;  // of the call, references resolved
-};
-
-class Builder {
- public:
-  Builder(const Survey& survey, WeightFiles& weights) : survey_(survey), weights_(weights) {}
-
-  Result<BuiltGraph> run() {
-    const GraphRecord& g = *survey_.model.graph;
-    out_.graph.name = g.name;
-    Scope scope{survey_.model.opsets, "", "", {}, {}};
-    add_inputs(scope);
-    PERI_TRY(add_initializers(g, scope));
-    PERI_TRY(check_default_inputs(g, scope));
-    PERI_TRY(add_nodes(g.nodes, survey_.order, scope));
-    for (const PortInfo& port : survey_.report.outputs) {
-      const auto it = scope.values.find(port.name);
-      if (it == scope.values.end()) return invalid("output '%s' is not defined", port.name.c_str());
-      out_.graph.mark_output(it->second, port.name);
-    }
-    return std::move(out_);
+Result<BuiltGraph> Builder::run() {
+  const GraphRecord& g = *survey_.model.graph;
+  out_.graph.name = g.name;
+  Scope scope{survey_.model.opsets, "", "", {}, {}, &out_.graph};
+  add_inputs(scope);
+  PERI_TRY(add_initializers(g, scope));
+  PERI_TRY(check_default_inputs(g, scope));
+  PERI_TRY(add_nodes(g.nodes, survey_.order, scope));
+  for (const PortInfo& port : survey_.report.outputs) {
+    const auto it = scope.values.find(port.name);
+    if (it == scope.values.end()) return invalid("output '%s' is not defined", port.name.c_str());
+    out_.graph.mark_output(it->second, port.name);
   }
-
- private:
-  void add_inputs(Scope& scope);
-  Status add_initializers(const GraphRecord& g, Scope& scope);
-  Status check_default_inputs(const GraphRecord& g, const Scope& scope) const;
-  Status add_nodes(const std::vector<Body>& nodes, const std::vector<uint32_t>& order, Scope& scope);
-  Status add_node(const NodeRecord& node, Scope& scope);
-  Status add_op(const NodeRecord& node, const std::string& label, Scope& scope);
-  Status inline_call(const NodeRecord& node, const Function& function, const std::string& label, Scope& scope);
-  Status resolve_references(NodeRecord& node, const Scope& scope);
-  Status lookup(const NodeRecord& node, Scope& scope, std::vector<ir::Value*>* out);
-
-  const Survey& survey_;
-  WeightFiles& weights_;
-  BuiltGraph out_;
-  int depth_ = 0;
-};
+  return std::move(out_);
+}
 
 void Builder::add_inputs(Scope& scope) {
+  for (const auto& [name, value] : survey_.fixed) scope.values[name] = out_.graph.add_constant(name, value);
   for (const PortInfo& port : survey_.report.inputs)
     scope.values[port.name] = out_.graph.add_input(port.name, port.type);
 }
@@ -65,12 +35,12 @@ Status Builder::add_initializers(const GraphRecord& g, Scope& scope) {
   for (const Body& body : g.initializers) {
     PERI_ASSIGN(const TensorRecord t, read_tensor(body, weights_.base()));
     PERI_ASSIGN(Tensor tensor, weights_.tensor(t));
-    scope.values[std::string(t.name)] = out_.graph.add_constant(t.name, std::move(tensor));
+    scope.values[std::string(t.name)] = scope.graph->add_constant(t.name, std::move(tensor));
   }
   for (const Body& body : g.sparse_initializers) {
     PERI_ASSIGN(const SparseTensorRecord t, read_sparse_tensor(body, weights_.base()));
     PERI_ASSIGN(Tensor tensor, weights_.dense(t));
-    scope.values[std::string(t.values.name)] = out_.graph.add_constant(t.values.name, std::move(tensor));
+    scope.values[std::string(t.values.name)] = scope.graph->add_constant(t.values.name, std::move(tensor));
   }
   return Ok{};
 }
@@ -132,16 +102,35 @@ Status Builder::resolve_references(NodeRecord& node, const Scope& scope) {
   return Ok{};
 }
 
+bool Builder::find(std::string_view name, Scope& scope, ir::Value** out) {
+  const auto it = scope.values.find(std::string(name));
+  if (it != scope.values.end()) {
+    *out = it->second;
+    return true;
+  }
+  ir::Value* outer = nullptr;
+  if (!scope.parent || !find(name, *scope.parent, &outer)) return false;
+  ir::Value*& own = scope.values[std::string(name)];
+  if (outer && outer->constant) {
+    own = scope.graph->add_constant(outer->name, *outer->constant);
+  } else if (outer) {
+    own = scope.graph->add_input(outer->name, {});
+    scope.captures.emplace_back(outer, own);
+  }
+  *out = own;
+  return true;
+}
+
 Status Builder::lookup(const NodeRecord& node, Scope& scope, std::vector<ir::Value*>* out) {
   for (std::string_view name : node.inputs) {
     if (name.empty()) {
       out->push_back(nullptr);
       continue;
     }
-    const auto it = scope.values.find(std::string(name));
-    if (it == scope.values.end())
+    ir::Value* v = nullptr;
+    if (!find(name, scope, &v))
       return invalid("input '%s' is not defined", std::string(name).c_str()).at_node(node.label());
-    out->push_back(it->second);
+    out->push_back(v);
   }
   while (!out->empty() && !out->back()) out->pop_back();
   return Ok{};
@@ -156,7 +145,7 @@ Status Builder::add_node(const NodeRecord& node, Scope& scope) {
     PERI_ASSIGN(Tensor value, constant_value(node, weights_));
     if (node.outputs.size() != 1) return invalid("a Constant has exactly one output").at_node(label);
     scope.values[std::string(node.outputs[0])] =
-        out_.graph.add_constant(scope.prefix + std::string(node.outputs[0]), std::move(value));
+        scope.graph->add_constant(scope.prefix + std::string(node.outputs[0]), std::move(value));
     return Ok{};
   }
   return add_op(node, label, scope);
@@ -169,21 +158,26 @@ Status Builder::add_op(const NodeRecord& node, const std::string& label, Scope& 
   const ops::OpDef* def = find_definition(node.domain, node.op, opset, &why);
   if (!def)
     return unsupported("%s: %s", std::string(node.op).c_str(), why.reason.c_str()).at_node(label).advise(why.remedy);
+  if (is_control(node)) return add_control(node, label, opset, scope);
   std::vector<ir::Value*> inputs;
   PERI_TRY(lookup(node, scope, &inputs));
   PERI_ASSIGN(ir::Attrs attrs, import_attrs(node, *def, opset, weights_));
-  ir::Node* n = out_.graph.add(def->name, std::move(inputs), std::move(attrs), "", 0);
+  attrs[std::string(kOpsetAttr)] = opset;
+  ir::Node* n = scope.graph->add(def->name, std::move(inputs), std::move(attrs), "", 0);
   n->name = label;
   n->origins = {label};
+  add_results(node, n, scope);
+  return Ok{};
+}
+
+void Builder::add_results(const NodeRecord& node, ir::Node* n, Scope& scope) {
   size_t outputs = node.outputs.size();
   while (node.outputs[outputs - 1].empty()) --outputs;  // the survey saw one that is not
   for (size_t k = 0; k < outputs; ++k) {
     const std::string_view name = node.outputs[k];
-    ir::Value* v = out_.graph.add_output_value(n, name.empty() ? std::string() : scope.prefix + std::string(name));
+    ir::Value* v = scope.graph->add_output_value(n, name.empty() ? std::string() : scope.prefix + std::string(name));
     if (!name.empty()) scope.values[std::string(name)] = v;
   }
-  out_.opsets.push_back(opset);
-  return Ok{};
 }
 
 Status Builder::inline_call(const NodeRecord& node, const Function& function, const std::string& label, Scope& scope) {
@@ -199,7 +193,7 @@ Status Builder::inline_call(const NodeRecord& node, const Function& function, co
   std::string_view first;  // a name no other call in this scope has
   for (std::string_view o : node.outputs)
     if (first.empty()) first = o;
-  Scope inner{f.opsets, scope.prefix + std::string(first) + "/", label + "/", {}, node.attrs};
+  Scope inner{f.opsets, scope.prefix + std::string(first) + "/", label + "/", {}, node.attrs, scope.graph};
   for (const AttrRecord& a : f.default_attrs)
     if (!node.attr(a.name)) inner.attrs.push_back(a);
   for (const AttrRecord& a : node.attrs) {
@@ -223,13 +217,11 @@ Status Builder::inline_call(const NodeRecord& node, const Function& function, co
           .at_node(label);
     ir::Value* v = it->second;
     if (v->producer && v->name.starts_with(inner.prefix))
-      out_.graph.rename(v, scope.prefix + std::string(node.outputs[k]));
+      scope.graph->rename(v, scope.prefix + std::string(node.outputs[k]));
     scope.values[std::string(node.outputs[k])] = v;
   }
   return Ok{};
 }
-}  // namespace
-
 Result<BuiltGraph> build_graph(const Survey& survey, WeightFiles& weights) { return Builder(survey, weights).run(); }
 
 }  // namespace peri::onnx

@@ -6,10 +6,15 @@
 
 namespace peri::onnx {
 
+// An attribute of every node as written, those of bodies too: the version of the operator set that it is of.
+constexpr std::string_view kOpsetAttr = "onnx.opset";
+
 struct BuiltGraph {
   ir::Graph graph;
-  std::vector<int64_t> opsets;  // of graph.nodes, by index
 };
+
+// If, Loop or Scan, whose bodies see the names around them.
+bool is_control(const NodeRecord& node);
 
 // REQUIRES: survey.report.supported(). Errors: data of tensors, attributes of the wrong type or unknown to the
 // operator.

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "ir/bodies.hpp"
 #include "onnx/first_forms.hpp"
+#include "ops/control/bodies.hpp"
 
 namespace peri::onnx {
 
@@ -78,33 +80,84 @@ Status check_output(const ir::Value& v, const PortInfo& declared, std::vector<st
   }
   return Ok{};
 }
+// Nodes of a graph or a body, from where they stand as written.
+class Completion {
+ public:
+  Status nodes(ir::Graph& g);
+
+ private:
+  Status node(ir::Graph& g, size_t* at, int64_t opset, int64_t* fresh);
+  // A branch whose condition is known stands in the place of the if, its nodes as written.
+  static bool take_branch(ir::Graph& g, size_t at);
+
+  int64_t work_ = 0;
+};
+
+// Bodies are completed as often as the types of carried values need, in each round of those around them.
+constexpr int64_t kMaxWork = 4000000;
+
+bool Completion::take_branch(ir::Graph& g, size_t at) {
+  ir::Node* n = g.nodes[at];
+  const std::optional<Tensor> known = n->op == "if" && n->in(0) ? ops::computed_constant(*n->in(0)) : std::nullopt;
+  if (!known || known->dtype() != DType::kBool || known->numel() != 1) return false;
+  const auto body = std::get<std::shared_ptr<ir::Graph>>(n->attrs.at(known->i64(0) ? "then_branch" : "else_branch"));
+  if (body->outputs.size() != n->outputs.size()) return false;
+  const std::vector<ir::Value*> arguments(n->inputs.begin() + 1, n->inputs.end());
+  size_t made = 0;
+  const std::vector<ir::Value*> results = ir::inline_body(g, *body, arguments, at, &made);
+  for (size_t k = 0; k < results.size(); ++k) g.replace_uses(n->outputs[k], results[k]);
+  g.erase(n);
+  return true;
+}
+
+Status Completion::node(ir::Graph& g, size_t* at, int64_t opset, int64_t* fresh) {
+  ir::Node* node = g.nodes[*at];
+  if (take_branch(g, *at)) return Ok{};
+  node->attrs.erase(std::string(kOpsetAttr));
+  const size_t size = g.nodes.size();
+  const std::vector<std::string> origins = node->origins;
+  if (ir::has_bodies(*node)) {
+    PERI_TRY(ops::check_node(*node));
+    Status done = ops::complete_bodies(*node, fresh, [this](ir::Graph& body) { return nodes(body); });
+    if (!done.ok()) return std::move(done).error().at_node(node->name);
+  }
+  PERI_TRY(upgrade(g, node, opset));
+  const bool stays = *at < g.nodes.size() && g.nodes[*at] == node;
+  std::vector<ir::Node*> pending(g.nodes.begin() + static_cast<std::ptrdiff_t>(size - (stays ? 0 : 1)), g.nodes.end());
+  for (ir::Node* added : pending) {
+    if (added->origins.empty()) added->origins = origins;
+    if (added->name.empty()) added->name = origins.empty() ? "" : origins[0];
+  }
+  if (stays) {
+    pending.insert(pending.begin(), node);
+    ++*at;
+  }
+  return pending.size() == 1 ? ops::infer_node(*pending[0], fresh) : infer_in_order(std::move(pending), fresh);
+}
+
+Status Completion::nodes(ir::Graph& g) {
+  int64_t fresh = ops::first_fresh(g);
+  for (size_t at = 0; at < g.nodes.size();) {
+    const auto opset = g.nodes[at]->attrs.find(kOpsetAttr);
+    if (opset == g.nodes[at]->attrs.end()) {
+      ++at;
+      continue;
+    }
+    if (++work_ > kMaxWork)
+      return Error(ErrorKind::kMemory, "bodies nested in bodies take too long to read").at_node(g.nodes[at]->name);
+    PERI_TRY(node(g, &at, std::get<int64_t>(opset->second), &fresh));
+  }
+  PERI_TRY(g.sort());
+  for (const auto& v : g.values())
+    if (v->type.known()) PERI_TRY(check_size(*v));
+  return Ok{};
+}
 }  // namespace
 
 Status complete_graph(BuiltGraph& built, const std::vector<PortInfo>& declared_outputs,
                       std::vector<std::string>* notes) {
   ir::Graph& g = built.graph;
-  int64_t fresh = ops::first_fresh(g);
-  size_t at = 0;
-  for (const int64_t opset : built.opsets) {
-    ir::Node* node = g.nodes[at];
-    const size_t size = g.nodes.size();
-    const std::vector<std::string> origins = node->origins;
-    PERI_TRY(upgrade(g, node, opset));
-    const bool stays = at < g.nodes.size() && g.nodes[at] == node;
-    std::vector<ir::Node*> pending(g.nodes.begin() + static_cast<std::ptrdiff_t>(size - (stays ? 0 : 1)),
-                                   g.nodes.end());
-    for (ir::Node* added : pending) {
-      if (added->origins.empty()) added->origins = origins;
-      if (added->name.empty()) added->name = origins.empty() ? "" : origins[0];
-    }
-    if (stays) {
-      pending.insert(pending.begin(), node);
-      ++at;
-    }
-    PERI_TRY(pending.size() == 1 ? ops::infer_node(*pending[0], &fresh) : infer_in_order(std::move(pending), &fresh));
-  }
-  PERI_TRY(g.sort());
-  for (const auto& v : g.values()) PERI_TRY(check_size(*v));
+  PERI_TRY(Completion().nodes(g));
   for (size_t k = 0; k < declared_outputs.size(); ++k)
     PERI_TRY(check_output(*g.outputs[k], declared_outputs[k], notes));
   return Ok{};

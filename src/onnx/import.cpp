@@ -7,6 +7,7 @@
 #include "base/path.hpp"
 #include "onnx/build_graph.hpp"
 #include "onnx/complete_graph.hpp"
+#include "onnx/fixed.hpp"
 #include "onnx/survey.hpp"
 
 namespace peri::onnx {
@@ -78,6 +79,7 @@ Result<ImportedModel> import_bytes(std::string_view bytes, std::shared_ptr<const
                                    const std::string& dir, const ImportOptions& options) {
   PERI_ASSIGN(Survey survey, survey_bytes(bytes, path, options));
   if (!survey.report.supported()) return survey.report.refusal();
+  if (Status fixed = fix_inputs(options, &survey); !fixed.ok()) return std::move(fixed).error().in_file(path);
   WeightFiles weights(std::move(keep), bytes, dir);
   ImportedModel out;
   auto work = [&]() -> Status {

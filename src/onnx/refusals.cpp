@@ -1,4 +1,4 @@
-// Refusals by name: quantised operators, control flow, sequences, and domains that are not ours.
+// Refusals by name: sequences, text, and domains that are not ours.
 #include "onnx/refusals.hpp"
 
 #include <algorithm>
@@ -9,11 +9,10 @@
 namespace peri::onnx {
 
 namespace {
-constexpr std::string_view kControl[] = {"If", "Loop", "Scan", "SequenceMap"};
-constexpr std::string_view kContainers[] = {"SequenceAt",         "SequenceConstruct",  "SequenceEmpty",
-                                            "SequenceErase",      "SequenceInsert",     "SequenceLength",
-                                            "SplitToSequence",    "ConcatFromSequence", "Optional",
-                                            "OptionalGetElement", "OptionalHasElement"};
+constexpr std::string_view kContainers[] = {"SequenceMap",    "SequenceAt",         "SequenceConstruct",
+                                            "SequenceEmpty",  "SequenceErase",      "SequenceInsert",
+                                            "SequenceLength", "SplitToSequence",    "ConcatFromSequence",
+                                            "Optional",       "OptionalGetElement", "OptionalHasElement"};
 constexpr std::string_view kText[] = {"StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch",
                                       "TfIdfVectorizer"};
 constexpr std::string_view kRandom[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
@@ -35,9 +34,6 @@ Refusal refusal_of(std::string_view domain, std::string_view op) {
   if (!domain.empty())
     return {"its domain is not known",
             "export the model with operators of ONNX, or with the function's body in the model"};
-  if (among(kControl, op))
-    return {"control flow is not supported yet",
-            "export with fixed shapes and a fixed number of steps, or run onnxsim to fold it"};
   if (among(kContainers, op))
     return {"sequences and optionals are not supported yet", "export the model with tensors only"};
   if (among(kText, op))
@@ -52,7 +48,8 @@ Refusal refusal_of(std::string_view domain, std::string_view op) {
 }  // namespace
 
 const ops::OpDef* find_definition(std::string_view domain, std::string_view op, int64_t opset, Refusal* why) {
-  const ops::OpDef* def = ops::find_onnx(domain, op);
+  const bool scan = domain.empty() && op == "Scan";  // is a loop, or one within another
+  const ops::OpDef* def = scan ? ops::find("loop") : ops::find_onnx(domain, op);
   if (!def) {
     *why = refusal_of(domain, op);
     return nullptr;

@@ -77,7 +77,7 @@ Result<std::vector<uint32_t>> sorted(const ScopeCheck& scope, const NameTable& n
 
 bool OuterNames::contains(std::string_view name) const {
   for (const OuterNames* o = this; o; o = o->parent)
-    if (o->names && o->names->contains(name)) return true;
+    if (o->all || (o->names && o->names->contains(name))) return true;
   return false;
 }
 
@@ -105,7 +105,7 @@ Status collect_names(const ScopeCheck& scope, NameTable* names) {
 Result<std::vector<uint32_t>> check_scope(const ScopeCheck& scope) {
   NameTable names(scope.given.size() + scope.nodes.size());
   PERI_TRY(collect_names(scope, &names));
-  const OuterNames outer{scope.outer, &names};
+  const OuterNames outer{scope.outer, &names, false};
   const uint32_t count = static_cast<uint32_t>(scope.nodes.size());
   bool in_order = true;
   for (uint32_t i = 0; i < count; ++i) {

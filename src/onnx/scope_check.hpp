@@ -13,6 +13,7 @@ namespace peri::onnx {
 struct OuterNames {
   const OuterNames* parent = nullptr;
   const NameTable* names = nullptr;
+  bool all = false;  // every name: what a body takes from outside was checked before
   bool contains(std::string_view name) const;
 };
 

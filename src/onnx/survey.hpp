@@ -19,6 +19,7 @@ struct Survey {
   std::vector<uint32_t> order;                             // of the graph's nodes
   std::map<std::string, Function, std::less<>> functions;  // by function_key
   ImportReport report;
+  std::map<std::string, Tensor> fixed = {};  // inputs that are constants now
 };
 
 std::string function_key(std::string_view domain, std::string_view name, std::string_view overload);

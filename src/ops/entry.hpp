@@ -77,6 +77,7 @@ struct InferContext {
   std::vector<std::optional<std::vector<Dim>>> content;  // fill where known: elements of an integer output
   int64_t* fresh_symbol = nullptr;                       // counter for data-dependent dimensions
   std::vector<std::string> made_before = {};             // those that an earlier inference gave this node's outputs
+  ir::Attrs bodies = {};                                 // fill: bodies as inferred, in place of the node's
 
   const ir::Type& in(size_t i) const { return node.inputs[i]->type; }
   bool has(size_t i) const { return node.in(i) != nullptr; }
@@ -115,6 +116,8 @@ RefTensor make_ref(DType dtype, std::vector<int64_t> dims);  // sized, zero; rad
 RefTensor to_ref(const Tensor& t);                           // exact
 Tensor from_ref(const RefTensor& t);                         // rounded to its dtype
 
+struct RefOptions;
+
 // One evaluation. Dims are concrete. The op fills out[k] for the requested positions; others may keep any value.
 struct RefCall {
   const ir::Node& node;                // attributes; its value types hold concrete shapes
@@ -126,6 +129,7 @@ struct RefCall {
   // The type of the results where it is narrower than the arithmetic, for an op that may keep inner values in it
   // (OpDef::stores): radii grow by their rounding too. kInvalid: no inner value is rounded.
   DType stored = DType::kInvalid;
+  const RefOptions* options = nullptr;  // of the run that it is part of, for ops that run bodies; null: none
 
   int64_t count() const { return positions.empty() ? out[0].numel() : static_cast<int64_t>(positions.size()); }
   int64_t position(int64_t n) const { return positions.empty() ? n : positions[static_cast<size_t>(n)]; }
@@ -222,6 +226,7 @@ struct RefOptions {
   uint64_t shake = 0;
   // With round_each: wider floats than this type are rounded to it, constants and inputs too.
   DType narrowest = DType::kInvalid;
+  int64_t most_iterations = int64_t{1} << 31;  // of one loop; more is an error
 };
 Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<const RefTensor> inputs,
                                              const RefOptions& options = {});

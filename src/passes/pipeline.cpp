@@ -7,6 +7,7 @@
 #include "base/fault.hpp"
 #include "base/file.hpp"
 #include "base/file_uses.hpp"
+#include "ir/bodies.hpp"
 
 namespace peri::passes {
 
@@ -16,13 +17,15 @@ std::span<const std::string_view> order() {
       "move_quantization",     // what only moves numbers moves their bytes
       "fuse_quantized",        // products of dequantised bytes are those of the bytes
       "fold_constants",        // shape arithmetic becomes sizes, constant expressions become constants
+      "fold_branches",         // known conditions; constants of bodies are theirs
       "eliminate_duplicates",  // equal nodes become one
       "resolve_ranges",        // index arithmetic of masks
       "simplify",              // what changes nothing goes
       "open_transforms",       // short transforms are products, those of frames convolutions
       "open_products",         // sums over named axes are matrix products
       "fold_constants",        // what that made constant
-      "fuse_softmax",          // what exporters take apart is put together
+      "fold_branches",
+      "fuse_softmax",  // what exporters take apart is put together
       "fuse_layer_norm",
       "fold_batch_norm",  // scales and shifts of channels are in the weights
       "fold_padding",
@@ -52,12 +55,32 @@ const Pass* find(std::string_view name) {
   return nullptr;
 }
 
+namespace {
+// Bodies first: their types are those of the last inference of the graph around them. They run on the host.
+Result<int64_t> rewrite(const Pass& pass, ir::Graph& graph, const Precision& precision) {
+  Precision of_bodies = precision;
+  of_bodies.values = DType::kF32;
+  int64_t rewrites = 0;
+  for (const ir::Node* n : graph.nodes)
+    for (const auto& [key, body] : ir::bodies_of(*n)) {
+      PERI_ASSIGN(const int64_t inside, rewrite(pass, *body, of_bodies));
+      rewrites += inside;
+      if (inside == 0) continue;
+      body->erase_dead();
+      PERI_TRY(ops::infer_graph(*body));
+      PERI_TRY(ir::verify_structure(*body));
+    }
+  PERI_ASSIGN(const int64_t here, pass.run_at ? pass.run_at(graph, precision) : pass.run(graph));
+  return rewrites + here;
+}
+}  // namespace
+
 Result<PassReport> run_pass(const Pass& pass, ir::Graph& graph, const Precision& precision) {
   PassReport report;
   report.name = pass.name;
   report.nodes_before = graph.nodes.size();
   const int64_t start = now_ns();
-  auto rewrites = contained([&] { return pass.run_at ? pass.run_at(graph, precision) : pass.run(graph); });
+  auto rewrites = contained([&] { return rewrite(pass, graph, precision); });
   if (!rewrites.ok()) return std::move(rewrites).error().at_node("pass " + report.name);
   report.rewrites = *rewrites;
   if (report.rewrites > 0) {

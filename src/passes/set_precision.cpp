@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/bodies.hpp"
 #include "passes/entry.hpp"
 #include "passes/rewrite/narrow.hpp"
 #include "passes/rewrite/narrow_values.hpp"
@@ -173,7 +174,7 @@ class Setter {
         PERI_ASSIGN(ir::Value * wide, widened(before[k]));
         graph_.set_input(n, k, wide);
       }
-    const bool own_type = n->op == "bit_cast" || windows_may_be_empty(*n);
+    const bool own_type = n->op == "bit_cast" || windows_may_be_empty(*n) || ir::has_bodies(*n);
     if (own_type || !ops::infer_node(*n, &fresh_).ok()) {
       for (size_t k = 0; k < before.size(); ++k) {
         const auto dropped = dropped_.find({n, k});

@@ -25,6 +25,7 @@ std::string step_label(const Program& p, size_t k) {
 // A program while it is checked.
 struct Scope {
   const Program& p;
+  const std::vector<Weight>& weights;  // of the whole program, for its bodies too
   std::set<std::string> table;
   std::vector<int32_t> owner;  // of the buffers checked so far
   std::vector<bool> written;
@@ -110,10 +111,10 @@ Status check_buffer(Scope& scope, size_t k) {
       return invalid("lies on device %u, and what it aliases on device %u", b.device, base.device).at_node(who);
   }
   const bool is_weight = b.kind == BufferKind::kWeight;
-  if (is_weight != (b.weight >= 0) || b.weight >= static_cast<int32_t>(p.weights.size()))
+  if (is_weight != (b.weight >= 0) || b.weight >= static_cast<int32_t>(scope.weights.size()))
     return invalid("weight index %d", b.weight).at_node(who);
   if (is_weight) {
-    const Weight& w = p.weights[static_cast<size_t>(b.weight)];
+    const Weight& w = scope.weights[static_cast<size_t>(b.weight)];
     if (b.dtype == DType::kString) return invalid("a weight cannot be text").at_node(who);
     if (w.dtype != b.dtype || !is_const(b.shape) || !b.bytes.is_const(static_cast<int64_t>(w.bytes)))
       return invalid("a weight buffer differs from its weight '%s'", w.name.c_str()).at_node(who);
@@ -213,15 +214,15 @@ Status check_outputs(const Scope& scope) {
   return Ok{};
 }
 
-Status check_at(const Program& p, uint64_t weight_bytes, int depth) {
+Status check_at(const Program& p, const std::vector<Weight>& weights, uint64_t weight_bytes, int depth) {
   if (depth > kMaxBodies) return invalid("bodies of control steps are nested too deep");
   if (p.buffers.size() > kMaxItems || p.steps.size() > kMaxItems || p.weights.size() > kMaxItems ||
       p.dims.size() > kMaxNames || p.inputs.size() > kMaxNames || p.outputs.size() > kMaxNames)
     return invalid("more buffers, steps, weights, dimensions or ports than the cap");
-  Scope scope{p, {p.dims.begin(), p.dims.end()}, {}, {}, {}, {}, {}};
+  Scope scope{p, weights, {p.dims.begin(), p.dims.end()}, {}, {}, {}, {}, {}};
   if (scope.table.size() != p.dims.size()) return invalid("a dimension is named twice");
   PERI_TRY(check_device_table(p, depth > 0));
-  PERI_TRY(check_weights(p, weight_bytes));
+  if (depth == 0) PERI_TRY(check_weights(p, weight_bytes));
   PERI_TRY(check_blobs(p));
   for (size_t k = 0; k < p.buffers.size(); ++k) PERI_TRY(check_buffer(scope, k));
   scope.written.assign(p.buffers.size(), false);
@@ -328,7 +329,7 @@ Status check_step(Scope& scope, size_t k, int depth) {
   for (const auto& body : s.bodies) {
     if (!body || !body->weights.empty())
       return invalid("a body must exist and have no weights of its own").at_node(who);
-    Status inner = check_at(*body, 0, depth + 1);
+    Status inner = check_at(*body, scope.weights, 0, depth + 1);
     if (!inner.ok()) return std::move(inner).error().at_node(who);
   }
   return Ok{};
@@ -351,7 +352,7 @@ int32_t Program::add_blob(std::string bytes) {
   return static_cast<int32_t>(blobs.size()) - 1;
 }
 
-Status check_program(const Program& program, uint64_t weight_bytes) { return check_at(program, weight_bytes, 0); }
+Status check_program(const Program& p, uint64_t weight_bytes) { return check_at(p, p.weights, weight_bytes, 0); }
 
 Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int64_t>>& input_dims, int64_t lowest) {
   if (input_dims.size() != p.inputs.size())

@@ -61,7 +61,7 @@ struct Step {
   // Dimensions that an instance of the step may depend on beside those of its arguments and of its variants; it is told
   // no others. Bound before the step.
   std::vector<std::string> depends_on = {};
-  std::vector<std::shared_ptr<Program>> bodies;  // control steps
+  std::vector<std::shared_ptr<Program>> bodies;  // control steps; their weights are those of the whole program
   std::vector<std::string> origins;              // nodes of the model, for reports
   // For each write the index of the read whose memory it takes (its buffer is that one or an alias of it), as the
   // kernel's offer allows; -1: none. Empty: none at all. No other result may lie in the memory of an argument.

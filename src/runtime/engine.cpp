@@ -189,6 +189,7 @@ Result<std::unique_ptr<Prepared>> prepare_step(const Engine& engine, const Weigh
   context.dims = std::move(dims);
   context.threads = engine.options().threads;
   context.options = &engine.options();
+  context.source = &source;
   for (int32_t b : step.reads) {
     Tensor t;
     if (b >= 0 && engine.program().buffers[static_cast<size_t>(b)].kind == plan::BufferKind::kWeight) {

@@ -52,6 +52,7 @@ struct EngineOptions {
   std::string device = {};  // "cuda:1": which one is opened where a program names its kind; empty: the first
   // Steps that all sessions and bodies may still run together, for programs of strangers; null: no end.
   std::shared_ptr<std::atomic<int64_t>> steps_left = nullptr;
+  int64_t max_iterations = int64_t{1} << 31;  // of one loop in one run; more is an error
   bool choosing = false;  // an executor may refuse what is right but slow: the engine is made to choose, and not kept
 
   int64_t memory_limit() const;

@@ -98,6 +98,7 @@ class Prepared {
 };
 
 struct EngineOptions;
+struct WeightSource;
 
 // What an executor may look at while it prepares a step.
 struct PrepareContext {
@@ -116,6 +117,7 @@ struct PrepareContext {
   std::function<void(size_t k)> drop_weight;
   int threads = 1;                         // of the pool that will run it; must not change results
   const EngineOptions* options = nullptr;  // of the engine: what a control step hands to the engines of its bodies
+  const WeightSource* source = nullptr;    // of the engine's weights, for those of bodies
 };
 
 struct Executor {

@@ -25,7 +25,8 @@ inline void stop_at_fault(const Error& error) {
 }
 
 inline constexpr int64_t kMaxSteps = 64, kMaxBytes = 16 << 20;
-inline constexpr double kMaxWork = 2e7;  // operations and elements of all regions together
+inline constexpr int64_t kMaxIterations = 32;  // of a loop, whose body may have no step
+inline constexpr double kMaxWork = 2e7;        // operations and elements of all regions together
 
 // Work of every region that can be read, intermediate values with it; bodies with all of their dimensions at `size`.
 inline double work(const Program& p, const DimBinding& binding, int64_t size) {
@@ -110,6 +111,7 @@ inline void load_and_run(Program program, runtime::WeightSource weights, bool so
   options.executors = table;
   options.machine = {device::this_cpu().isas, exec::libraries()};
   options.memory_bytes = kMaxBytes;
+  options.max_iterations = kMaxIterations;
   options.steps_left = std::make_shared<std::atomic<int64_t>>(4 * kMaxSteps);
   auto engine = runtime::Engine::create(std::move(program), std::move(weights), options);
   if (!engine.ok()) {

@@ -10,7 +10,7 @@ TEST(Refusals, EveryKindSaysWhatToDo) {
   const struct {
     const char *domain, *op, *why, *remedy;
   } rows[] = {
-      {"", "Loop", "control flow", "fixed number of steps"},
+      {"", "SequenceMap", "sequences", "tensors only"},
       {"", "SequenceAt", "sequences", "tensors only"},
       {"", "StringSplit", "text", "outside the model"},
       {"", "ImageDecoder", "images", "pixels"},

@@ -2,6 +2,7 @@
 // model may say.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "ops/entry.hpp"
@@ -65,7 +66,9 @@ TEST_P(Hostile, AttributesOfAnyValue) {
       node.attrs = kept;
     }
   }
-  if (!op.attrs.empty() && !op.samples.empty()) EXPECT_GT(tried, 0);
+  const bool values =
+      std::any_of(op.attrs.begin(), op.attrs.end(), [](const AttrSpec& a) { return a.kind != AttrKind::kGraph; });
+  if (values && !op.samples.empty()) EXPECT_GT(tried, 0);
 }
 
 // Every input in turn gets another rank, an extent of zero, one, much or a name.
@@ -117,7 +120,9 @@ void infer_and_run(const ir::Graph& g) {
     in.push_back(make_ref(v->type.dtype, dims));
     std::fill(in.back().f.begin(), in.back().f.end(), 1.0);
   }
-  (void)run_reference(tried, in);
+  RefOptions options;
+  options.most_iterations = 50;  // a loop may have lost what ends it
+  (void)run_reference(tried, in, options);
 }
 
 // Every input in turn is left out, as are all from it on, and all but it.

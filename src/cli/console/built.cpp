@@ -23,10 +23,10 @@ struct Rejected {
 std::vector<Rejected> rejected_of(const build::Made& made) {
   std::vector<Rejected> out;
   std::set<std::string> problems;
-  for (const lower::StepReport& s : made.built.compiled.steps) {
-    if (!problems.insert(s.problem).second) continue;
-    for (const auto& [id, evidence] : s.others)
-      if (!evidence.right()) out.push_back({s.name, id, evidence.rejected});
+  for (const lower::StepReport* s : lower::all_reports(made.built.compiled.steps)) {
+    if (!problems.insert(s->problem).second) continue;
+    for (const auto& [id, evidence] : s->others)
+      if (!evidence.right()) out.push_back({s->name, id, evidence.rejected});
   }
   for (const build::Refused& r : made.built.refused) out.push_back({r.name, r.candidate, "in the engine: " + r.why});
   return out;
@@ -34,7 +34,8 @@ std::vector<Rejected> rejected_of(const build::Made& made) {
 
 double worst_error(const build::Made& made) {
   double worst = -1;
-  for (const lower::StepReport& s : made.built.compiled.steps) worst = std::max(worst, s.evidence.max_error);
+  for (const lower::StepReport* s : lower::all_reports(made.built.compiled.steps))
+    worst = std::max(worst, s->evidence.max_error);
   for (const judge::SizeEvidence& e : made.built.verdict.sizes)
     if (e.limit.empty()) worst = std::max({worst, e.worst_step, e.whole});
   return worst;

@@ -27,6 +27,8 @@ std::vector<Flag> build_flags(std::vector<Flag> first, const std::vector<Flag>& 
       {"--opt-shapes", "", "NAME:AxBxC", "as --shapes: the shape to tune for", true},
       {"--min-shapes", "", "NAME:AxBxC", "the smallest shape: every kernel chosen must take it", true},
       {"--max-shapes", "", "NAME:AxBxC", "the largest shape: every kernel chosen must take it", true},
+      {"--fix", "", "NAME=VALUE", "an input becomes this constant, e.g. sr=16000, and what hangs on it folds", true},
+      {"--max-iterations", "", "N", "a loop that goes on beyond so many is an error (default: 2147483648)"},
       {"--strict-placement", "", "", "refuse a model of which the host would have to run steps beside the device"},
       {"--io-dtype", "", "f32|f16|bf16", "of inputs and outputs (default: the model's own)"},
       {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, cublaslt, reference"},
@@ -42,6 +44,10 @@ std::vector<Flag> build_flags(std::vector<Flag> first, const std::vector<Flag>& 
 Result<int> thread_count(const Arguments& arguments) {
   PERI_ASSIGN(const int64_t n, arguments.number("--threads", 1, 1024, usable_cpus()));
   return static_cast<int>(n);
+}
+
+Result<int64_t> iteration_limit(const Arguments& arguments) {
+  return arguments.number("--max-iterations", 1, int64_t{1} << 31, int64_t{1} << 31);
 }
 
 namespace {
@@ -110,6 +116,18 @@ Result<Sizes> given_shapes(const Arguments& arguments, std::string_view flag) {
   return out;
 }
 
+Result<std::map<std::string, std::string>> given_values(const Arguments& arguments) {
+  std::map<std::string, std::string> out;
+  for (const std::string& item : arguments.all("--fix")) {
+    const size_t eq = item.find('=');
+    if (eq == std::string::npos || eq == 0 || eq + 1 == item.size())
+      return usage("--fix is not NAME=VALUE").but_found(item);
+    if (!out.emplace(item.substr(0, eq), item.substr(eq + 1)).second)
+      return usage("--fix gives input '%s' two values", item.substr(0, eq).c_str());
+  }
+  return out;
+}
+
 Result<Sizes> given_dims(const Arguments& arguments) {
   Sizes out;
   for (const std::string& list : arguments.all("--dims")) PERI_TRY(add_dims(list, &out));
@@ -148,6 +166,8 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   if (!build::is_engine(model)) r.at_hand = input_shapes(arguments);
   PERI_ASSIGN(r.min_dims, given_shapes(arguments, "--min-shapes"));
   PERI_ASSIGN(r.max_dims, given_shapes(arguments, "--max-shapes"));
+  PERI_ASSIGN(r.fixed, given_values(arguments));
+  PERI_ASSIGN(r.max_iterations, iteration_limit(arguments));
   r.disabled_passes = arguments.all("--disable-pass");
   r.dump_dir = arguments.get("--dump-passes");
   PERI_ASSIGN(r.threads, thread_count(arguments));
@@ -172,8 +192,9 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
   const int64_t start = now_ns();
   if (build::is_engine(path)) {
     PERI_TRY(check_engine_flags(arguments, kRunFlags));
-    PERI_ASSIGN(out.engine, build::load(path, build::run_options(threads, {}, arguments.get("--device")),
-                                        arguments.has("--check"), &out.file));
+    runtime::EngineOptions options = build::run_options(threads, {}, arguments.get("--device"));
+    PERI_ASSIGN(options.max_iterations, iteration_limit(arguments));
+    PERI_ASSIGN(out.engine, build::load(path, std::move(options), arguments.has("--check"), &out.file));
     if (const std::string mark = build::interrupted_build(out.engine->program());
         !mark.empty() && !arguments.has("--quiet"))
       say("note: " + mark);
@@ -184,8 +205,9 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
     if (progress) progress->clear();
     if (!made.ok()) return std::move(made).error();
     out.compiled = std::move(made->built.compiled);
-    PERI_ASSIGN(out.engine,
-                build::assemble(&*out.compiled, build::run_options_of(out.compiled->program, threads, request.device)));
+    runtime::EngineOptions options = build::run_options_of(out.compiled->program, threads, request.device);
+    options.max_iterations = request.max_iterations;
+    PERI_ASSIGN(out.engine, build::assemble(&*out.compiled, std::move(options)));
   }
   out.load_ms = seconds_since(start) * 1e3;
   return out;

@@ -18,9 +18,12 @@ std::vector<Flag> build_flags(std::vector<Flag> first = {}, const std::vector<Fl
 // What the flags ask of a build of `model`.
 Result<build::Request> build_request(const Arguments& arguments, const std::string& model, Progress* progress);
 Result<int> thread_count(const Arguments& arguments);
+// --max-iterations: of a loop in a run.
+Result<int64_t> iteration_limit(const Arguments& arguments);
 
 // What of the flags of a build an engine obeys when it runs: the sizes of random inputs, and threads.
-inline constexpr std::string_view kRunFlags[] = {"--device", "--dims", "--opt-shapes", "--shapes", "--threads"};
+inline constexpr std::string_view kRunFlags[] = {"--device",     "--dims",   "--max-iterations",
+                                                 "--opt-shapes", "--shapes", "--threads"};
 // kUsage for a flag of a build that is given with an engine and is none of these.
 Status check_engine_flags(const Arguments& arguments, std::span<const std::string_view> obeyed);
 // kUsage for sizes given beside an engine's inputs that have sizes of their own. `used`: an input took them.

@@ -5,13 +5,17 @@
 
 namespace peri::exec {
 
-Result<std::unique_ptr<Body>> Body::create(const plan::Program& program, const runtime::EngineOptions& options) {
+Result<std::unique_ptr<Body>> Body::create(const plan::Program& program, const runtime::PrepareContext& context) {
   auto body = std::make_unique<Body>();
-  PERI_ASSIGN(body->engine_, runtime::Engine::create(program, {}, options));
+  plan::Program own = program;
+  own.weights = context.program->weights;
+  runtime::WeightSource source;
+  if (context.source) source = *context.source;
+  PERI_ASSIGN(body->engine_, runtime::Engine::create(std::move(own), std::move(source), *context.options));
   return body;
 }
 
-Result<std::vector<Tensor>> Body::run(std::span<const Tensor> inputs, ThreadPool* pool) {
+Result<Body::Lease> Body::lease(ThreadPool* pool) {
   std::unique_ptr<runtime::Session> session;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -24,27 +28,30 @@ Result<std::vector<Tensor>> Body::run(std::span<const Tensor> inputs, ThreadPool
     PERI_ASSIGN(session, runtime::Session::create_body(engine_));
   }
   session->use_pool(pool);
-  auto outputs = session->run(inputs);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  idle_.push_back(std::move(session));
-  return outputs;
+  return Lease(this, std::move(session));
 }
 
-ReadTypes::ReadTypes(const plan::Program& program, const plan::Step& step) {
-  for (const int32_t b : step.reads) {
+Body::Lease::~Lease() {
+  if (!session_) return;
+  const std::lock_guard<std::mutex> lock(body_->mutex_);
+  body_->idle_.push_back(std::move(session_));
+}
+
+ArgTypes::ArgTypes(const plan::Program& program, const std::vector<int32_t>& buffers) {
+  for (const int32_t b : buffers) {
     if (b < 0) {
-      reads_.emplace_back(DType::kInvalid, std::vector<int32_t>());
+      types_.emplace_back(DType::kInvalid, std::vector<int32_t>());
       continue;
     }
     const plan::Buffer& buffer = program.buffers[static_cast<size_t>(b)];
-    reads_.emplace_back(buffer.dtype, sizes_.add(buffer.shape));
+    types_.emplace_back(buffer.dtype, sizes_.add(buffer.shape));
   }
 }
 
-Result<std::vector<ArgType>> ReadTypes::at(const DimBinding& binding) const {
+Result<std::vector<ArgType>> ArgTypes::at(const DimBinding& binding) const {
   const std::vector<int64_t> values = sizes_.values_of(binding);
   std::vector<ArgType> types;
-  for (const auto& [dtype, shape] : reads_) {
+  for (const auto& [dtype, shape] : types_) {
     PERI_ASSIGN(std::vector<int64_t> dims, sizes_.eval(shape, values));
     types.push_back({dtype, std::move(dims)});
   }

@@ -1,5 +1,5 @@
-// The body of a control step as an engine of its own, without weights: it is run on host tensors, by several sessions
-// at once.
+// The body of a control step as an engine of its own over the weights of the whole: it is run on host tensors, by
+// several sessions at once.
 #pragma once
 
 #include <mutex>
@@ -11,10 +11,23 @@ namespace peri::exec {
 
 class Body {
  public:
-  static Result<std::unique_ptr<Body>> create(const plan::Program& program, const runtime::EngineOptions& options);
+  // A session that nobody else uses; it goes back when it is let go of.
+  class Lease {
+   public:
+    Lease(Body* body, std::unique_ptr<runtime::Session> session) : body_(body), session_(std::move(session)) {}
+    Lease(Lease&&) = default;
+    ~Lease();
+    runtime::Session* operator->() const { return session_.get(); }
+
+   private:
+    Body* body_;
+    std::unique_ptr<runtime::Session> session_;
+  };
+
+  static Result<std::unique_ptr<Body>> create(const plan::Program& program, const runtime::PrepareContext& context);
   const plan::Program& program() const { return engine_->program(); }
-  // Runs once. Thread-safe. Errors: those of Session::run().
-  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, ThreadPool* pool);
+  // Thread-safe. The pool is for the runs of this lease.
+  Result<Lease> lease(ThreadPool* pool);
 
  private:
   std::shared_ptr<const runtime::Engine> engine_;
@@ -28,16 +41,16 @@ struct ArgType {
   std::vector<int64_t> dims;
 };
 
-// The types of a control step's reads, their sizes compiled once.
-class ReadTypes {
+// The types of a control step's reads or writes, their sizes compiled once.
+class ArgTypes {
  public:
-  ReadTypes(const plan::Program& program, const plan::Step& step);
-  // Under a binding; a left-out read: kInvalid.
+  ArgTypes(const plan::Program& program, const std::vector<int32_t>& buffers);
+  // Under a binding; one that is left out: kInvalid.
   Result<std::vector<ArgType>> at(const DimBinding& binding) const;
 
  private:
   SizeTable sizes_;
-  std::vector<std::pair<DType, std::vector<int32_t>>> reads_;
+  std::vector<std::pair<DType, std::vector<int32_t>>> types_;
 };
 
 // An argument as a tensor: numbers are views of the caller's memory, strings copies.

@@ -196,6 +196,7 @@ Status eval_node(const ir::Node& node, Environment& env, DimBinding* binding, co
   RefCall call{*shaped, {}, {}, {}, options.u, options.threads};
   if (node.outputs.size() == 1 && some != wanted.end()) call.positions = some->second;
   const DType made = shaped->out()->type.dtype;
+  call.options = &options;
   if (!op->stores.empty() && options.u > 0 && unit_roundoff(made) > options.u) call.stored = made;
   for (const ir::Value* v : node.inputs) call.in.push_back(v ? &env.at(v) : nullptr);
   bool nothing = true;  // is asked for: an op need not know that one of several long axes may have no elements

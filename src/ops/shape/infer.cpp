@@ -250,6 +250,7 @@ Status infer_node(ir::Node& node, int64_t* fresh_symbol) {
   }
   Status done = named([&] { return label(node); }, [&] { return op->infer(context); });
   if (!done.ok()) return std::move(done).error().at_node(label(node));
+  for (auto& [key, body] : context.bodies) node.attrs[key] = std::move(body);
   for (size_t k = 0; k < node.outputs.size(); ++k) {
     const ir::Type& t = context.out[k];
     ir::Value* v = node.outputs[k];

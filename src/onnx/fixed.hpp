@@ -1,0 +1,12 @@
+// Inputs that a caller fixes: they become constants, and what hangs on them folds.
+#pragma once
+
+#include "onnx/survey.hpp"
+
+namespace peri::onnx {
+
+// Takes the inputs named in options.fixed from the survey's report and puts their values into Survey::fixed. kUsage: no
+// such input, a shape that is not fixed itself, a value that is none of its type.
+Status fix_inputs(const ImportOptions& options, Survey* survey);
+
+}  // namespace peri::onnx
