@@ -128,7 +128,14 @@ Status lower_bodies(const ir::Node& node, const Backend& backend, tune::Tuner& t
     chooser = whole->of_host.get();
   }
   auto bodies = ir::bodies_of(node);
-  if (node.op == "if") std::reverse(bodies.begin(), bodies.end());  // then, else
+  if (node.op == "if") {
+    std::reverse(bodies.begin(), bodies.end());  // then, else
+    // A branch that a constant condition rules out may give other types: the one that is taken stands for both.
+    if (const ir::Value* c = node.in(0); c && c->constant && c->constant->numel() == 1) {
+      const size_t taken = c->constant->f64(0) != 0 ? 0 : 1;
+      bodies[1 - taken] = bodies[taken];
+    }
+  }
   for (const auto& [key, body] : bodies) {
     Options inner;
     inner.tuned_for = inner_dims(node, *body, options.tuned_for);

@@ -22,6 +22,7 @@ bool Tuner::State::recall(const std::string& key, const ir::Graph& region, Candi
   if (!known) return false;
   const bool timed = known->timed() || !known->untimed.empty(), verified = !options.verify || known->max_error >= 0;
   if (known->right() && !(timed && verified)) return false;
+  known->since = std::min(known->since, stats.begun - 1);  // seconds: a build may end in the one the next begins in
   c->evidence = std::move(*known);
   ++stats.from_cache;
   return true;

@@ -141,7 +141,7 @@ TEST(Explanation, FloorsAreThoseOfTheDeviceAStepRunsOn) {
   EXPECT_EQ(told.floor, 0.75);
   EXPECT_EQ(told.sustained, 0);
   EXPECT_EQ(told.away, 1u);
-  EXPECT_NE(told.text().find("floor 0.750 ms, 1 thread"), std::string::npos) << told.text();
+  EXPECT_NE(told.text().find("hardware minimum 0.750 ms, 1 thread"), std::string::npos) << told.text();
   const Explanation untold = explained(R"({"time_ms": 1, "statistic": "slope"})", R"("device": "cuda", )");
   EXPECT_EQ(untold.floor, 0);
   EXPECT_FALSE(untold.steps[0].floor);
