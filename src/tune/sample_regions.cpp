@@ -118,8 +118,8 @@ struct Chain {
       case 'i': unary("swish"); return true;
       case 'g': unary("gelu"); return true;
       case 'G': return unary("gelu", {{"approximate", std::string("tanh")}}), true;
-      case 'c': return at = g.add("clip", {at, scalar(-0.5f), scalar(0.75f)})->out(), true;
-      case 'C': return at = g.add("clip", {at, scalar(-0.25f)})->out(), true;
+      case 'c': at = g.add("clip", {at, scalar(-0.5f), scalar(0.75f)})->out(); return true;
+      case 'C': at = g.add("clip", {at, scalar(-0.25f)})->out(); return true;
       case 'S': gate("sigmoid"); return true;
       case 'W': return gate("hard_sigmoid", {{"alpha", 1.0 / 6}, {"beta", 0.5}}), true;
       default: return false;

@@ -189,7 +189,10 @@ struct Round {
   Status take(const Json& said, const Told& told) {
     if (const Json* why = said.find("error"))
       return refused("the worker: %s", std::string(why->as_string().ok() ? *why->as_string() : "").c_str());
-    if (said.find("done")) return done = true, Ok{};
+    if (said.find("done")) {
+      done = true;
+      return Ok{};
+    }
     PERI_ASSIGN(const int64_t index, said.get_int("candidate"));
     if (index < 0 || index >= static_cast<int64_t>(asked.size())) return invalid("the worker names no candidate");
     const size_t k = asked[static_cast<size_t>(index)];

@@ -156,13 +156,13 @@ class ByChannel final : public Instance {
           *tap++ = iy < 0 || iy >= c.ih || ix < 0 || ix >= c.iw ? nullptr : x + (iy * c.iw + ix) * c.ic;
       loops.taps({taps, packed_floats(packed_), r_.taps(), c.oc, c.oc, zero, r_.m.a_signed}, sums);
       const int64_t pixel = task * c.ow() + ox;
-      finish(with, none, {sums, 1, c.oc, static_cast<std::byte*>(with.y) + pixel * c.oc * size(), c.oc}, pixel);
+      finish_block(with, none, {sums, 1, c.oc, static_cast<std::byte*>(with.y) + pixel * c.oc * size(), c.oc}, pixel);
     }
   }
 
  private:
   int64_t size() const { return r_.m.to == To::kSums || r_.m.to == To::kFloats ? 4 : 1; }
-  void finish(const Operands& with, const Correction& by, const Block& block, int64_t pixel) const {
+  void finish_block(const Operands& with, const Correction& by, const Block& block, int64_t pixel) const {
     const Loops& loops = loops_of(isa_);
     switch (r_.m.to) {
       case To::kSums: return loops.sums(block, by);

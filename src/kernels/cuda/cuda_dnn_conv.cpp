@@ -98,7 +98,10 @@ Result<Conv> read(const Problem& p) {
   c.oh = s.oh();
   c.ow = s.ow();
   c.groups = s.groups;
-  c.stride = {s.sh, s.sw}, c.dilation = {s.dh, s.dw}, c.before = {s.top, s.left}, c.after = {s.bottom, s.right};
+  c.stride = {s.sh, s.sw};
+  c.dilation = {s.dh, s.dw};
+  c.before = {s.top, s.left};
+  c.after = {s.bottom, s.right};
   for (const int64_t size : {s.top, s.left, s.bottom, s.right})
     if (size < 0) return refused("it leaves out pixels at an edge");
   PERI_TRY(read_chain(p, n, &out));

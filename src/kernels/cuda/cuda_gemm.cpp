@@ -75,7 +75,8 @@ Status read_matmul(const ir::Node& n, const std::string& a, const std::string& b
   for (size_t k = 0; k + 2 < w.size(); ++k) w_batch *= w[k];
   if (w_batch == 1) {  // rows of all batches are rows of one product
     for (size_t k = 0; k + 2 < x.size(); ++k) out.m *= x[k];
-    x = {out.m, out.k}, w = {out.k, out.n};
+    x = {out.m, out.k};
+    w = {out.k, out.n};
   }
   std::vector<int64_t> batch(std::max(x.size(), w.size()) - 2, 1);
   for (size_t k = 0; k < batch.size(); ++k) {

@@ -109,7 +109,8 @@ Status read_matmul(const ir::Node& n, Read* r) {
   for (size_t k = 0; k + 2 < w.size(); ++k) w_batch *= w[k];
   if (w_batch == 1) {  // rows of all batches are rows of one product
     for (size_t k = 0; k + 2 < x.size(); ++k) out.m *= x[k];
-    x = {out.m, out.k}, w = {out.k, out.n};
+    x = {out.m, out.k};
+    w = {out.k, out.n};
   }
   r->batch.assign(std::max(x.size(), w.size()) - 2, 1);
   for (size_t k = 0; k < r->batch.size(); ++k) {
@@ -131,7 +132,8 @@ Status read_gemm(const Problem& p, const ir::Node& n, Read* r) {
   out.m = y[0];
   out.n = y[1];
   out.k = r->a.across ? x[0] : x[1];
-  r->a.dims = {out.m, out.k}, r->b.dims = {out.k, out.n};
+  r->a.dims = {out.m, out.k};
+  r->b.dims = {out.k, out.n};
   Addend& c = r->addend;
   c.alpha = n.f("alpha", 1.0);
   if (!n.in(2)) return Ok{};

@@ -66,7 +66,7 @@ void join_by(const float* __restrict base, int64_t any_stride, int64_t taps, int
     const float* __restrict at = base + k * step;
     for (int64_t i = 0; i < n; ++i) {
       const float v = at[i * stride];
-      y[i] = Maximum ? ((v > y[i]) | (v != v) ? v : y[i]) : y[i] + v;
+      y[i] = Maximum ? (((v > y[i]) | (v != v)) ? v : y[i]) : y[i] + v;
     }
   }
   if (!Maximum)

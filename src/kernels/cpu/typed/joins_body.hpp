@@ -31,8 +31,8 @@ template <Join J, class T>
 T two(T a, T b) {
   using W = typename Wide<T>::Type;
   if constexpr (J == Join::kProduct) return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
-  if constexpr (J == Join::kMax) return (b > a) | (b != b) ? b : a;
-  if constexpr (J == Join::kMin) return (b < a) | (b != b) ? b : a;
+  if constexpr (J == Join::kMax) return ((b > a) | (b != b)) ? b : a;
+  if constexpr (J == Join::kMin) return ((b < a) | (b != b)) ? b : a;
   return static_cast<T>(static_cast<W>(a) + static_cast<W>(b));
 }
 

@@ -156,8 +156,8 @@ Loop find_order(Op op) {
     case Op::kLe: return map2<T, uint8_t, [](T a, T b) { return static_cast<uint8_t>(a <= b); }>;
     case Op::kGt: return map2<T, uint8_t, [](T a, T b) { return static_cast<uint8_t>(a > b); }>;
     case Op::kGe: return map2<T, uint8_t, [](T a, T b) { return static_cast<uint8_t>(a >= b); }>;
-    case Op::kMax: return map2<T, T, [](T a, T b) { return (a > b) | (a != a) ? a : b; }>;
-    case Op::kMin: return map2<T, T, [](T a, T b) { return (a < b) | (a != a) ? a : b; }>;
+    case Op::kMax: return map2<T, T, [](T a, T b) { return ((a > b) | (a != a)) ? a : b; }>;
+    case Op::kMin: return map2<T, T, [](T a, T b) { return ((a < b) | (a != a)) ? a : b; }>;
     case Op::kRelu: return map1<T, T, [](T a) { return a < T(0) ? T(0) : a; }>;
     default: return nullptr;
   }
