@@ -52,7 +52,7 @@ Result<pool::ResizeShape> read(const Problem& p, bool nhwc) {
   const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
   if (std::count(x.begin(), x.end(), 0) + std::count(y.begin(), y.end(), 0)) return refused("an empty tensor");
   if (x[0] != y[0] || x[1] != y[1]) return refused("resizes batch or channels");
-  constexpr int64_t kMaxPlaces = 1 << 24;  // a table has an entry for each
+  constexpr int64_t kMaxPlaces = 1 << 20;  // a table made by planning has an entry for each
   if (std::max(y[2], y[3]) > kMaxPlaces)
     return refused("more than %lld places in an axis", static_cast<long long>(kMaxPlaces));
   PERI_ASSIGN(const std::vector<double> scale, scales_of(n, x, y));

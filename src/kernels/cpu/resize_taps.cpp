@@ -97,6 +97,9 @@ void run_rows(const Plan& plan, const Pass& p, const void* from, void* to, int64
   }
 }
 
+// The tables of an axis are made while it is planned, so they are kept small: an image or a sound has fewer places.
+constexpr int64_t kMaxExtent = 1 << 20;
+
 // Scales as the model states them, by axis; sizes where it states those.
 Result<std::vector<ops::AxisGeometry>> geometry_of(const ir::Node& n, const std::vector<int64_t>& x,
                                                    const std::vector<int64_t>& y) {
@@ -135,7 +138,8 @@ Result<Plan> read(const Problem& p) {
   if (plan.bytes == 0 || plan.bytes > 8) return refused("elements of %s", dtype_name(type).data());
   const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
   for (size_t k = 0; k < x.size(); ++k)
-    if (x[k] == 0 || y[k] == 0 || y[k] > (1 << 24)) return refused("an empty tensor, or a very long axis");
+    if (x[k] == 0 || y[k] == 0 || x[k] > kMaxExtent || y[k] > kMaxExtent)
+      return refused("an empty tensor, or an axis of more than %lld places", static_cast<long long>(kMaxExtent));
   PERI_ASSIGN(const std::vector<ops::AxisGeometry> geometry, geometry_of(n, x, y));
   std::vector<int64_t> dims = x;
   for (size_t k = 0; k < dims.size(); ++k) {
