@@ -1,4 +1,5 @@
 // Pass split_projections: a packed product that is only cut into parts becomes one product for each part.
+#include <algorithm>
 #include <cstring>
 
 #include "passes/entry.hpp"
@@ -103,6 +104,9 @@ Result<bool> rule(Rewriter& w, ir::Node* n) {
     if (!some) return invalid("no memory for a part of '%s'", weights_name.c_str());
     PERI_ASSIGN(ir::Value * y,
                 w.make("matmul", {x, w.graph().add_constant(weights_name, *std::move(some))}, {}, part.y));
+    // Products of one split's parts go by names of their own: a lock tells them apart by these.
+    if (const auto& made = part.y->producer->outputs; made.size() > 1)
+      y->producer->name += format("/%td", std::find(made.begin(), made.end(), part.y) - made.begin());
     if (bias.defined()) {
       auto shift = columns(bias, part.first, part.count);
       if (!shift) return invalid("no memory for a part of '%s'", weights_name.c_str());
