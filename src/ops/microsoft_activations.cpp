@@ -24,26 +24,14 @@ Status quick_gelu(ir::Graph& graph, ir::Node& node, int) {
   return c.done();
 }
 
-OpDef activation(std::string_view name, std::string_view onnx, std::vector<Port> inputs,
-                 Status (*upgrade)(ir::Graph&, ir::Node&, int)) {
-  OpDef op;
-  op.name = name;
-  op.onnx = onnx;
-  op.domain = "com.microsoft";
-  op.versions = {1};
-  op.inputs = std::move(inputs);
-  op.outputs = {{"y"}};
-  op.upgrade = upgrade;
-  op.infer = infer_composed;
-  return op;
-}
-
 std::vector<OpDef> definitions() {
   std::vector<OpDef> out = {
-      activation("microsoft_gelu", "Gelu", {{"x", kFloats}}, gelu),
-      activation("bias_gelu", "BiasGelu", {{"x", kFloats}, {"bias", kFloats, false, false, 0, Role::kBias}}, gelu),
-      activation("fast_gelu", "FastGelu", {{"x", kFloats}, {"bias", kFloats, true, false, 0, Role::kBias}}, fast_gelu),
-      activation("quick_gelu", "QuickGelu", {{"x", kFloats}}, quick_gelu)};
+      composed("microsoft_gelu", "Gelu", {{"x", kFloats}}, std::vector<AttrSpec>{}, gelu),
+      composed("bias_gelu", "BiasGelu", {{"x", kFloats}, {"bias", kFloats, false, false, 0, Role::kBias}},
+               std::vector<AttrSpec>{}, gelu),
+      composed("fast_gelu", "FastGelu", {{"x", kFloats}, {"bias", kFloats, true, false, 0, Role::kBias}},
+               std::vector<AttrSpec>{}, fast_gelu),
+      composed("quick_gelu", "QuickGelu", {{"x", kFloats}}, std::vector<AttrSpec>{}, quick_gelu)};
   out.back().attrs = {{"alpha", AttrKind::kFloat, false, "1.702"}};
   return out;
 }

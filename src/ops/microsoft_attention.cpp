@@ -171,21 +171,6 @@ Status rotary(ir::Graph& graph, ir::Node& node, int) {
   return c.done();
 }
 
-OpDef composed(std::string_view name, std::string_view onnx, std::vector<Port> inputs, std::vector<Port> outputs,
-               std::vector<AttrSpec> attrs, Status (*upgrade)(ir::Graph&, ir::Node&, int)) {
-  OpDef op;
-  op.name = name;
-  op.onnx = onnx;
-  op.domain = "com.microsoft";
-  op.versions = {1};
-  op.inputs = std::move(inputs);
-  op.outputs = std::move(outputs);
-  op.attrs = std::move(attrs);
-  op.upgrade = upgrade;
-  op.infer = infer_composed;
-  return op;
-}
-
 std::vector<OpDef> definitions() {
   const auto optional = [](std::string_view name, TypeSet t) { return Port{name, t, true}; };
   const AttrSpec heads{"num_heads", AttrKind::kInt, true}, scale{"scale", AttrKind::kFloat, false, "1 / sqrt(depth)"},

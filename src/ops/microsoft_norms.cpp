@@ -60,33 +60,19 @@ Status embed_norm(ir::Graph& graph, ir::Node& node, int) {
   return c.done();
 }
 
-OpDef composed(std::string_view name, std::string_view onnx, std::string_view domain, std::vector<Port> inputs,
-               std::vector<Port> outputs, Status (*upgrade)(ir::Graph&, ir::Node&, int)) {
-  OpDef op;
-  op.name = name;
-  op.onnx = onnx;
-  op.domain = domain;
-  op.versions = {1};
-  op.inputs = std::move(inputs);
-  op.outputs = std::move(outputs);
-  op.attrs = {{"epsilon", AttrKind::kFloat, false, "1e-12"}};
-  op.upgrade = upgrade;
-  op.infer = infer_composed;
-  return op;
-}
-
 std::vector<OpDef> definitions() {
   const Port x{"input", kFloats}, skip{"skip", kFloats, false, false, 0}, gamma{"gamma", kFloats, false, false, 0},
       beta{"beta", kFloats, true, false, 0}, bias{"bias", kFloats, true, false, 0, Role::kBias};
   const std::vector<Port> four = {
       {"output"}, {"mean", kAnyType, true}, {"inv_std_var", kAnyType, true}, {"input_skip_bias_sum", kAnyType, true}};
+  const AttrSpec epsilon{"epsilon", AttrKind::kFloat, false, "1e-12"};
   const Port table{"position_embedding", kFloats};
   std::vector<OpDef> out = {
-      composed("skip_layer_normalization", "SkipLayerNormalization", "com.microsoft", {x, skip, gamma, beta, bias},
-               four, skip_norm),
-      composed("skip_simplified_layer_normalization", "SkipSimplifiedLayerNormalization", "com.microsoft",
-               {x, skip, gamma, bias}, four, skip_norm),
-      composed("embed_layer_normalization", "EmbedLayerNormalization", "com.microsoft",
+      composed("skip_layer_normalization", "SkipLayerNormalization", {x, skip, gamma, beta, bias}, four, {epsilon},
+               skip_norm),
+      composed("skip_simplified_layer_normalization", "SkipSimplifiedLayerNormalization", {x, skip, gamma, bias}, four,
+               {epsilon}, skip_norm),
+      composed("embed_layer_normalization", "EmbedLayerNormalization",
                {{"input_ids", kIndex},
                 {"segment_ids", kIndex, true},
                 {"word_embedding", kFloats},
@@ -96,10 +82,12 @@ std::vector<OpDef> definitions() {
                 {"beta", kFloats},
                 {"mask", kIndex, true},
                 {"position_ids", kIndex, true}},
-               {{"output"}, {"mask_index", kAnyType, true}, {"embedding_sum", kAnyType, true}}, embed_norm),
-      composed("simplified_layer_normalization", "SimplifiedLayerNormalization", "",
-               {x, {"scale", kFloats, false, false, -1, Role::kScale}}, {{"y"}}, simplified_norm)};
+               {{"output"}, {"mask_index", kAnyType, true}, {"embedding_sum", kAnyType, true}}, {epsilon}, embed_norm),
+      composed("simplified_layer_normalization", "SimplifiedLayerNormalization",
+               {x, {"scale", kFloats, false, false, -1, Role::kScale}}, std::vector<AttrSpec>{epsilon},
+               simplified_norm)};
   out[2].attrs.push_back({"mask_index_type", AttrKind::kInt, false, "0"});
+  out[3].domain = "";
   out[3].attrs.push_back({"axis", AttrKind::kInt, false, "-1"});
   out[3].attrs.push_back({"stash_type", AttrKind::kInt, false, "1 (float)"});
   return out;

@@ -101,21 +101,6 @@ Status matmul_nbits(ir::Graph& graph, ir::Node& node, int) {
   return c.done();
 }
 
-OpDef composed(std::string_view name, std::string_view onnx, std::vector<Port> inputs, std::vector<AttrSpec> attrs,
-               Status (*upgrade)(ir::Graph&, ir::Node&, int)) {
-  OpDef op;
-  op.name = name;
-  op.onnx = onnx;
-  op.domain = "com.microsoft";
-  op.versions = {1};
-  op.inputs = std::move(inputs);
-  op.outputs = {{"y"}};
-  op.attrs = std::move(attrs);
-  op.upgrade = upgrade;
-  op.infer = infer_composed;
-  return op;
-}
-
 std::vector<OpDef> definitions() {
   const Port bias{"bias", kFloats, true, false, -1, Role::kBias};
   return {composed("fused_matmul", "FusedMatMul", {{"a", kFloats}, {"b", kFloats, false, false, 0}},

@@ -30,4 +30,24 @@ Status infer_composed(InferContext& c) {
   return unsupported("%s is written as other operators when a model is imported", c.node.op.c_str());
 }
 
+OpDef composed(std::string_view name, std::string_view onnx, std::vector<Port> inputs, std::vector<Port> outputs,
+               std::vector<AttrSpec> attrs, Upgrade upgrade) {
+  OpDef op;
+  op.name = name;
+  op.onnx = onnx;
+  op.domain = "com.microsoft";
+  op.versions = {1};
+  op.inputs = std::move(inputs);
+  op.outputs = std::move(outputs);
+  op.attrs = std::move(attrs);
+  op.upgrade = upgrade;
+  op.infer = infer_composed;
+  return op;
+}
+
+OpDef composed(std::string_view name, std::string_view onnx, std::vector<Port> inputs, std::vector<AttrSpec> attrs,
+               Upgrade upgrade) {
+  return composed(name, onnx, std::move(inputs), std::vector<Port>{{"y"}}, std::move(attrs), upgrade);
+}
+
 }  // namespace peri::ops

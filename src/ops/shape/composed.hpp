@@ -45,5 +45,11 @@ class Composed {
 
 // Inference of an operator that import takes apart.
 Status infer_composed(InferContext& c);
+// Such an operator of com.microsoft, version 1, which `upgrade` takes apart; without `outputs` it has one, y.
+using Upgrade = Status (*)(ir::Graph&, ir::Node&, int);
+OpDef composed(std::string_view name, std::string_view onnx, std::vector<Port> inputs, std::vector<Port> outputs,
+               std::vector<AttrSpec> attrs, Upgrade upgrade);
+OpDef composed(std::string_view name, std::string_view onnx, std::vector<Port> inputs, std::vector<AttrSpec> attrs,
+               Upgrade upgrade);
 
 }  // namespace peri::ops
