@@ -36,11 +36,12 @@ Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, c
   return judge::judge_engine(engine, compilation.imported(), compilation.graph(), terms);
 }
 
-// Whether a small integer input (a k, a shape) steers the model: where it does not run, the made-up ones may be to
-// blame, and nothing is known.
+// Whether a small integer input (a k, a shape) or a loop steers the model: where it does not run, the made-up inputs or
+// the iterations that a judge waits for may be to blame, and nothing is known.
 bool is_steered(const ir::Graph& graph) {
   return std::any_of(graph.inputs.begin(), graph.inputs.end(),
-                     [](const ir::Value* v) { return is_integer(v->type.dtype) && v->type.rank() <= 1; });
+                     [](const ir::Value* v) { return is_integer(v->type.dtype) && v->type.rank() <= 1; }) ||
+         std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node* n) { return n->op == "loop"; });
 }
 
 Error does_not_run(const DimBinding& sizes, const std::string& why) {
@@ -131,6 +132,7 @@ Status run_once(const compile::Compilation& compilation, const runtime::EngineOp
 Result<Built> build_it(compile::Compilation* compilation, const Options& options) {
   const auto& stop = options.compile.tune.stop;
   runtime::EngineOptions engines = engine_options(options.executors, options.compile.tune.threads);
+  engines.max_iterations = options.max_iterations;
   lower::RefusedChoices refused;
   Built out;
   for (int round = 0; round < kMaxRounds; ++round) {

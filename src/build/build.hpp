@@ -11,6 +11,7 @@ struct Options {
   compile::Options compile;
   bool judge = true;  // false: the engine is not run; the proof says so
   runtime::ExecutorTable executors;
+  int64_t max_iterations = int64_t{1} << 31;  // of a loop, where the build runs it
 };
 
 // A choice that a judge of the engine refused.

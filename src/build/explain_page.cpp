@@ -94,7 +94,8 @@ std::string steps_table(const Explanation& e) {
     rows += "<tr>" + cell(code(proof_word(*r.step, "name"))) + cell(code(proof_word(*r.step, "chosen"))) +
             cell(bar(timed ? r.evidence.time_ms : 0, r.floor.value_or(0), slowest)) +
             number(timed ? format("%.4f", r.evidence.time_ms) : "-") +
-            number(timed && e.ms > 0 ? percent(r.evidence.time_ms / e.ms) : "-") + number(r.floor ? format("%.4f", *r.floor) : "-") +
+            number(timed && e.ms > 0 ? percent(r.evidence.time_ms / e.ms) : "-") +
+            number(r.floor ? format("%.4f", *r.floor) : "-") +
             number(timed && r.sustained ? percent(r.share_of(r.sustained)) : "-") + why_cell(*r.step) + "</tr>\n";
   }
   return table({{"step"},

@@ -76,7 +76,7 @@ std::string unproven_text(const compile::Compiled& compiled) {
 Result<Made> make(const Request& request) {
   Made out;
   PERI_ASSIGN(out.options, options_of(request));
-  auto built = build_engine({out.options, out.options.tune.verify, executors()});
+  auto built = build_engine({out.options, out.options.tune.verify, executors(), request.max_iterations});
   if (!built.ok()) return std::move(built).error().in_file(request.model);
   out.built = std::move(built).value();
   out.stopped = is_stopped(request);

@@ -40,11 +40,13 @@ struct EngineJudge {
 
   int threads() const { return engine->options().threads; }
 
-  // Whether the model itself runs on these inputs.
+  // Whether the model itself runs on these inputs, its loops no longer than the engine's may.
   Status reference(std::span<const Tensor> inputs) const {
     std::vector<ops::RefTensor> in;
     for (const Tensor& t : inputs) in.push_back(ops::to_ref(t));
-    PERI_ASSIGN(const auto out, ops::run_reference(imported, in, {0, threads(), false, {}}));
+    ops::RefOptions options{0, threads(), false, {}};
+    options.most_iterations = engine->options().max_iterations;
+    PERI_ASSIGN(const auto out, ops::run_reference(imported, in, options));
     return Ok{};
   }
 
