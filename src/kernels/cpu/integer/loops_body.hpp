@@ -100,7 +100,11 @@ template <class X>
     taps_at<X, 8>(t, at, 8, y);
     at += 8;
   }
-  if (at < t.channels) taps_at<X, 0>(t, at, t.channels - at, y);
+  if (at == t.channels) return;
+  if (t.channels >= 8)  // the last ones again, with some that were summed before
+    taps_at<X, 8>(t, t.channels - 8, 8, y);
+  else
+    taps_at<X, 0>(t, at, t.channels - at, y);
 }
 void taps(const Taps& t, int32_t* y) { t.is_signed ? taps_of<int8_t>(t, y) : taps_of<uint8_t>(t, y); }
 
