@@ -29,9 +29,12 @@ struct Flag {
 struct Arguments {
   std::vector<std::string> positional;
   std::map<std::string, std::vector<std::string>, std::less<>> values;  // by long name
+  std::map<std::string, std::string, std::less<>> typed;                // the same flags as they were spelled last
   bool has(std::string_view flag) const { return values.find(flag) != values.end(); }
   std::string get(std::string_view flag, std::string_view fallback = "") const;
   std::vector<std::string> all(std::string_view flag) const;
+  // As it was typed, for messages.
+  std::string spelled(std::string_view flag) const;
   // A decimal number; NaN is none.
   Result<double> real(std::string_view flag, double low, double high, double fallback) const;
   Result<int64_t> number(std::string_view flag, int64_t low, int64_t high, int64_t fallback) const;

@@ -27,6 +27,11 @@ class Conventions(Typed):
             self.ends(0, "build", DIGITS, "-o", "e.engine", "--dtype", name, *self.quick, "--quiet")
         self.assertIn("expected f32, f16 or bf16", self.ends(2, "build", DIGITS, "-o", "e.engine", "--dtype", "int8"))
 
+    def test_messages_name_what_was_typed(self):
+        self.assertIn("--duration is not in range", self.ends(2, "bench", DIGITS, "--duration", "x"))
+        self.assertIn("--duration is given twice; --seconds is the same", self.ends(2, "bench", DIGITS, "--seconds", "1", "--duration", "2"))
+        self.assertIn("--seconds is given twice; give it once", self.ends(2, "bench", DIGITS, "--seconds", "1", "--seconds", "2"))
+
     def test_an_engine_gets_the_name_of_its_model(self):
         self.ends(0, "build", DIGITS, *self.quick, "--quiet")
         self.assertTrue((self.folder / "digits_cnn.engine").exists())

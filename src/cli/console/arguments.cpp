@@ -43,6 +43,10 @@ std::vector<std::string> Arguments::all(std::string_view flag) const {
   auto it = values.find(flag);
   return it == values.end() ? std::vector<std::string>{} : it->second;
 }
+std::string Arguments::spelled(std::string_view flag) const {
+  const auto it = typed.find(flag);
+  return it == typed.end() ? std::string(flag) : it->second;
+}
 Result<int64_t> Arguments::number(std::string_view flag, int64_t low, int64_t high, int64_t fallback) const {
   auto it = values.find(flag);
   if (it == values.end()) return fallback;
@@ -50,7 +54,7 @@ Result<int64_t> Arguments::number(std::string_view flag, int64_t low, int64_t hi
   int64_t v = 0;
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
   if (code != std::errc() || end != text.data() + text.size() || v < low || v > high)
-    return usage("%s is not in range", std::string(flag).c_str())
+    return usage("%s is not in range", spelled(flag).c_str())
         .expecting(
             format("a whole number from %lld to %lld", static_cast<long long>(low), static_cast<long long>(high)))
         .but_found(text);
@@ -64,7 +68,7 @@ Result<double> Arguments::real(std::string_view flag, double low, double high, d
   double v = 0;
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
   if (code != std::errc() || end != text.data() + text.size() || !(v >= low && v <= high))
-    return usage("%s is not in range", std::string(flag).c_str())
+    return usage("%s is not in range", spelled(flag).c_str())
         .expecting(format("a number from %g to %g", low, high))
         .but_found(text);
   return v;
@@ -114,8 +118,12 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
       value = words[++k];
     }
     std::vector<std::string>& list = out.values[std::string(f->name)];
-    if (!list.empty() && !f->repeated)
-      return usage("%s is given twice", std::string(f->name).c_str()).advise("give it once");
+    if (!list.empty() && !f->repeated) {
+      const std::string& before = out.typed[std::string(f->name)];
+      return usage("%s is given twice", word.c_str())
+          .advise(before == word ? "give it once" : before + " is the same: give one of them");
+    }
+    out.typed[std::string(f->name)] = word;
     list.push_back(value.value_or(""));
   }
   if (out.has("--help")) return out;
