@@ -191,6 +191,7 @@ TEST(CudnnAbi, NumbersAreThoseOfTheHeader) {
       {kDnnNondeterministic, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC},
       {kDnnWinograd, CUDNN_NUMERICAL_NOTE_WINOGRAD},
       {kDnnNoteCount, CUDNN_NUMERICAL_NOTE_TYPE_COUNT},
+      {kDnnKnobCount, CUDNN_KNOB_TYPE_COUNTS},
       {kDnnPointwise, CUDNN_BACKEND_POINTWISE_DESCRIPTOR},
       {kDnnConvolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR},
       {kDnnEngine, CUDNN_BACKEND_ENGINE_DESCRIPTOR},

@@ -19,6 +19,8 @@ inline constexpr int kDnnHeurFallback = 2, kDnnHeurA = 3;
 // cudnnBackendNumericalNote_t
 inline constexpr int kDnnTensorCore = 0, kDnnDownConverts = 1, kDnnNarrowSums = 2, kDnnFft = 3,
                      kDnnNondeterministic = 4, kDnnWinograd = 5, kDnnNoteCount = 10;
+// cudnnBackendKnobType_t: more knobs than there are types no engine has
+inline constexpr int kDnnKnobCount = 44;
 // cudnnBackendDescriptorType_t
 inline constexpr int kDnnPointwise = 0, kDnnConvolution = 1, kDnnEngine = 2, kDnnEngineConfig = 3, kDnnHeuristic = 4,
                      kDnnPlan = 5, kDnnKnobChoice = 7, kDnnConvolve = 10, kDnnApply = 13, kDnnGraph = 15, kDnnPack = 16,

@@ -160,8 +160,9 @@ int cudnnBackendGetAttribute(Descriptor* d, int name, int type, int64_t most, in
     *count = d->number == kRandom ? 1 : 0;
     if (*count && most) *(int*)values = 4;
   } else if (name == 302) {
-    *count = d->number == kKnobbed ? 2 : 0;
-    for (int64_t k = 0; k < most && k < *count; ++k) {
+    // As the real one: how many were filled, none where there is room for none.
+    *count = d->number == kKnobbed ? (most < 2 ? most : 2) : 0;
+    for (int64_t k = 0; k < *count; ++k) {
       out[k]->number = 2 + k;
       out[k]->value = 1 - k;
     }
