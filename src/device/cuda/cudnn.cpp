@@ -80,8 +80,9 @@ Status check_conv(const DnnConv& v) {
   return Ok{};
 }
 
-// What the engine of a configuration rounds inside, or leaves to chance, is none of ours. Tensor cores take float32
-// (`wide`) as TF32, whether they note it or not.
+// What the engine of a configuration rounds inside, or leaves to chance, is none of ours, nor is one that the library
+// compiles for each new size: a second or more of the first run. Tensor cores take float32 (`wide`) as TF32, whether they
+// note it or not.
 Result<std::optional<DnnChoice>> Session::read(DnnPool& pool, DnnDescriptor config, bool wide) const {
   DnnChoice out;
   PERI_ASSIGN(DnnDescriptor engine, pool.make(kDnnEngine));
@@ -95,6 +96,10 @@ Result<std::optional<DnnChoice>> Session::read(DnnPool& pool, DnnDescriptor conf
     for (const int bad : {wide ? kDnnTensorCore : kDnnDownConverts, kDnnDownConverts, kDnnNarrowSums, kDnnFft,
                           kDnnNondeterministic, kDnnWinograd})
       if (notes[k] == bad) return std::optional<DnnChoice>();
+  std::array<int, kDnnBehaviorCount> behavior = {};
+  PERI_ASSIGN(const int64_t told, pool.get(engine, kDnnEngineBehavior, kDnnTypeBehavior, std::span<int>(behavior)));
+  for (size_t k = 0; k < behavior.size() && k < static_cast<size_t>(told); ++k)
+    if (behavior[k] == kDnnCompiles) return std::optional<DnnChoice>();
   // Asked how many there are, with room for none, it says none: it fills what there is room for.
   std::array<DnnDescriptor, kDnnKnobCount> knobs = {};
   for (DnnDescriptor& knob : knobs) {
