@@ -71,12 +71,20 @@ Format format_of(DType t) {
 // Nearest value of the format, ties to even; values past the largest round to infinity (caller decides what that is).
 double round_small(const Format& f, double v) {
   if (v == 0 || !std::isfinite(v)) return v;
+  const auto cut = [&](double r) {
+    return std::fabs(r) > f.largest ? std::copysign(std::numeric_limits<double>::infinity(), v) : r;
+  };
+  const int lowest = 1 - f.bias;
+  const uint64_t bits = std::bit_cast<uint64_t>(v);
+  if (static_cast<int>(bits >> 52 & 0x7ff) - 1023 >= lowest) {  // a normal number there: its last bits go
+    const int below = 52 - f.mantissa;
+    const uint64_t half = (uint64_t{1} << (below - 1)) - 1;
+    return cut(std::bit_cast<double>((bits + half + (bits >> below & 1)) >> below << below));
+  }
   int e;
   std::frexp(v, &e);  // |v| in [2^(e-1), 2^e)
-  const int lowest = 1 - f.bias;
   const double step = std::ldexp(1.0, std::max(e - 1, lowest) - f.mantissa);
-  const double r = std::nearbyint(v / step) * step;
-  return std::fabs(r) > f.largest ? std::copysign(std::numeric_limits<double>::infinity(), v) : r;
+  return cut(std::nearbyint(v / step) * step);
 }
 
 uint32_t encode(const Format& f, double v) {  // v is representable, finite
@@ -137,13 +145,24 @@ Result<int64_t> dtype_bytes(DType t, int64_t count) {
   return (bits + 7) / 8;
 }
 
-float f16_to_f32(uint16_t h) { return static_cast<float>(decode(format_of(DType::kF16), h)); }
+// These two go over all weights and activations of a model in 16 bits, many times in a build: no calls of the library.
+float f16_to_f32(uint16_t h) {
+  const uint32_t sign = static_cast<uint32_t>(h & 0x8000) << 16, rest = h & 0x7fffu;
+  if (rest > 0x7c00) return std::bit_cast<float>(sign | 0x7fc00000u);
+  if (rest == 0x7c00) return std::bit_cast<float>(sign | 0x7f800000u);
+  // Exponents are 2^112 apart; a subnormal half is a subnormal float here, and the product is exact.
+  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(std::bit_cast<float>(rest << 13) * 0x1p112f));
+}
 uint16_t f32_to_f16(float v) {
-  const Format f = format_of(DType::kF16);
-  if (std::isnan(v)) return static_cast<uint16_t>(0x7e00u | (std::signbit(v) ? 0x8000u : 0));
-  const double r = round_small(f, v);
-  if (std::isinf(r)) return static_cast<uint16_t>(0x7c00u | (std::signbit(r) ? 0x8000u : 0));
-  return static_cast<uint16_t>(encode(f, r));
+  const uint32_t bits = std::bit_cast<uint32_t>(v), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
+  constexpr uint32_t kInfinity = 0x7f800000, kTooLarge = 0x477ff000, kLeastNormal = 0x38800000;  // 65520, 2^-14
+  if (rest > kInfinity) return static_cast<uint16_t>(sign | 0x7e00u);
+  if (rest >= kTooLarge) return static_cast<uint16_t>(sign | 0x7c00u);
+  if (rest < kLeastNormal) {  // a unit of the last place of 0.5 is 2^-24, the step of subnormal halves
+    const float at = std::bit_cast<float>(rest) + 0.5f;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(at) - std::bit_cast<uint32_t>(0.5f)));
+  }
+  return static_cast<uint16_t>(sign | ((rest - 0x38000000u + 0xfffu + (rest >> 13 & 1)) >> 13));
 }
 float bf16_to_f32(uint16_t b) { return std::bit_cast<float>(static_cast<uint32_t>(b) << 16); }
 uint16_t f32_to_bf16(float v) {

@@ -140,15 +140,19 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
     if (stop && stop()) return out;
     engines.device = out.compiled.program.devices.size() > 1 ? options.compile.device : "";
     if (options.judge || compilation->options().tune.measure) PERI_TRY(open_devices(out.compiled.program, &engines));
+    if (round == 0 && options.compile.progress) options.compile.progress(0, 0, "the whole graph");
     if (round == 0)
       if (Status settled = settle_in_graph(compilation, engines, &refused, &out); !settled.ok())
         out.compiled.notes.push_back("the whole graph was not timed: " + settled.error().text());
     if (stop && stop()) return out;
+    if (options.compile.progress) options.compile.progress(0, 0, "the whole engine");
     if (!options.judge) {
       PERI_TRY(run_once(*compilation, engines, &out));
       return out;
     }
     PERI_ASSIGN(out.verdict, judge_it(*compilation, out.compiled, options, engines));
+    if (options.compile.progress)
+      options.compile.progress(0, 0, format("the whole engine was judged in %.2f s", out.verdict.seconds));
     if (const judge::SizeEvidence* e = impossible(*compilation, out.verdict)) return does_not_run(e->sizes, e->limit);
     PERI_TRY(check_memory(*compilation, out.verdict));
     if (out.verdict.right()) return out;

@@ -62,14 +62,18 @@ void write_tiers(JsonWriter& w, const tune::Tuner::Stats& s, std::string_view un
       .field("right_runs", s.sample_runs)
       .field("kernels_refused", s.kernels_refused)
       .field("seconds", s.sample_seconds)
-      .end_object();
+      .key("spent");
+  write_spent(w, s.samples_spent);
+  w.end_object();
   w.key("problems")
       .begin_object()
       .field("problems", s.problems)
       .field("candidates", s.candidates)
       .field("rejected", s.rejected)
       .field("compared_in_full", s.compared)
-      .end_object();
+      .key("spent");
+  write_spent(w, s.trials_spent);
+  w.end_object();
   w.key("kernels").begin_array();
   for (const auto& [name, kernel] : s.kernels) {
     w.begin_object()
@@ -78,7 +82,8 @@ void write_tiers(JsonWriter& w, const tune::Tuner::Stats& s, std::string_view un
         .field("samples_left_out", kernel.samples_left_out)
         .field("samples_not_made", kernel.samples_unmade)
         .field("runs", kernel.runs)
-        .field("shared_runs", kernel.shared_runs);
+        .field("shared_runs", kernel.shared_runs)
+        .field("sample_seconds", kernel.sample_seconds);
     if (!kernel.failed.empty()) w.field("failed", kernel.failed);
     w.end_object();
   }

@@ -323,6 +323,19 @@ Error refuse_placement(const std::vector<lower::HostRegion>& on_host, const std:
 }
 }  // namespace
 
+// Where the time of tuning went, for the log: the slowest kernels by their samples.
+static std::string time_text(const tune::Tuner::Stats& s) {
+  std::vector<std::pair<double, std::string>> slow;
+  for (const auto& [name, kernel] : s.kernels) slow.emplace_back(kernel.sample_seconds, name);
+  std::sort(slow.rbegin(), slow.rend());
+  std::string kernels;
+  constexpr size_t kShown = 5;
+  for (size_t k = 0; k < std::min(slow.size(), kShown) && slow[k].first > 0.05; ++k)
+    kernels += format("; %s %.2f s", slow[k].second.c_str(), slow[k].first);
+  return format("tuned in %.2f s: samples %.2f s (%s%s); trials %.2f s (%s)", s.seconds, s.sample_seconds,
+                s.samples_spent.text().c_str(), kernels.c_str(), s.trials_spent.sum(), s.trials_spent.text().c_str());
+}
+
 Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused) {
   Compiled out;
   const int64_t start = now_ns();
@@ -349,6 +362,7 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
                                std::string(backend->name).c_str()));
   if (backend->target && backend->narrow_values && options.dtype == DType::kInvalid && !own_narrow)
     out.notes.push_back("values and weights are float32; --dtype f16 keeps them in 16 bits, with sums in float32");
+  if (options.progress && out.tuned.problems > 0) options.progress(0, 0, time_text(out.tuned));
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble);
   out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;

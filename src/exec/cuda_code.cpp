@@ -13,6 +13,11 @@ device::cuda::Source source_of(const kernels::Kernel& kernel, const kernels::cud
   return {std::string(kernel.name), launch.text, std::move(chip)};
 }
 
+double code_seconds() {
+  const auto shelf = device::cuda::CodeShelf::of_process();
+  return shelf.ok() ? (*shelf)->waited_seconds() : 0;
+}
+
 void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem, const kernels::Offer& offer,
                   const device::Target& target, bool urgent) {
   if (kernel.executor != "cuda") return;

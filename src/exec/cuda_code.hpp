@@ -15,4 +15,7 @@ device::cuda::Source source_of(const kernels::Kernel& kernel, const kernels::cud
 void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem, const kernels::Offer& offer,
                   const device::Target& target, bool urgent = false);
 
+// What this process has waited for code of kernels in all, where it has asked for any; seconds.
+double code_seconds();
+
 }  // namespace peri::exec

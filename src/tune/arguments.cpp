@@ -79,6 +79,10 @@ void fill(const ir::Graph& region, const ir::Value* v, uint64_t seed, Tensor* t)
       float* data = t->mutable_as<float>();
       const int64_t n = t->numel();
       for (int64_t k = 0; k < n; ++k) data[k] = s.mean + s.deviation * normal_of(mixed(seed, k));
+    } else if (type == DType::kF16 || type == DType::kBF16) {
+      uint16_t* data = t->mutable_as<uint16_t>();
+      const auto narrow = type == DType::kF16 ? f32_to_f16 : f32_to_bf16;
+      for (int64_t k = 0; k < t->numel(); ++k) data[k] = narrow(s.mean + s.deviation * normal_of(mixed(seed, k)));
     } else {
       for (int64_t k = 0; k < t->numel(); ++k)
         t->set_f64(k, double{s.mean} + double{s.deviation} * double{normal_of(mixed(seed, k))});

@@ -70,6 +70,8 @@ const SampleVerdict& Tuner::State::samples(const kernels::Kernel& kernel, const 
     if (!v) v = samples_contained(here(), kernel);
     if (cache && v->lasting) cache->store_samples(name, *v);
     stats.sample_seconds += seconds_since(start);
+    stats.samples_spent += v->spent;
+    stats.kernels[std::string(kernel.name)].sample_seconds += seconds_since(start);
   }
   KernelRuns& told = stats.kernels[std::string(kernel.name)];
   told.samples = v->samples;
@@ -111,6 +113,8 @@ std::vector<Verdict> Tuner::State::judged(const ir::Graph& region, const std::ve
     for (size_t k : left) list.push_back(fresh[k]);
     judge_contained(here(), region, constant, list, terms, told);
   }
+  if (judge) stats.trials_spent += judge->take_spent();
+  if (remote) stats.trials_spent += remote->take_spent();
   for (const Verdict& v : verdicts) {
     stats.measured += v.evidence.timed();
     stats.untimed += !v.evidence.untimed.empty();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "device/memory_info.hpp"
@@ -86,6 +87,7 @@ struct Case {
   std::optional<Expected> expected;
   std::string too_dear;  // why there is no expectation, though one was asked for
   Peers peers;
+  Spent* spent = nullptr;
   std::vector<std::unique_ptr<Trial>> trials = {};  // of those that may still be the fastest
 
   bool alone() const { return trials.size() < 2; }
@@ -140,7 +142,12 @@ struct Case {
       v.evidence.rejected = "cannot be tried: " + place.error().text();
       return v;
     }
+    int64_t since = now_ns();
+    const double waited = (*place)->away() ? exec::code_seconds() : 0;
     auto trial = Trial::create(region, constant, c, &given, **place, pool, !terms.elsewhere);
+    const double code = (*place)->away() ? exec::code_seconds() - waited : 0;
+    spent->code += code;
+    spent->ready += std::max(lap(&since) - code, 0.0);
     if (!trial.ok()) {
       const ErrorKind kind = trial.error().kind;
       v.lasting = kind != ErrorKind::kMemory;
@@ -151,6 +158,7 @@ struct Case {
     Answers out;
     if (terms.verify) {
       auto error = (*trial)->verify(expected ? &*expected : nullptr, &v.evidence, &out, terms.elsewhere);
+      spent->checks += lap(&since);
       if (!error.ok()) {
         v.lasting = error.error().kind != ErrorKind::kMemory;
         v.evidence.rejected = error.error().text();
@@ -180,6 +188,7 @@ struct Case {
 
   // A time that the machine cannot reach is an error in the measurement: taken once more, then left out.
   Status time(const Candidate& c, Trial& trial, Evidence* e) {
+    const Lap timed(&spent->timing);
     PERI_ASSIGN(const TrialPlace* const place, places.of(*c.kernel));
     const double floor = place->ceilings.floor_ms(work_of(region, c.offer.flops).least);
     if (place->away() && floor > 0) e->floor_ms = floor;
@@ -223,6 +232,7 @@ struct Judge::State {
   ThreadPool pool;
   Tensor rest;
   double seconds = 0, more_seconds = 0;  // of judging, and of rounds beyond the second in it
+  Spent spent;
   State(int threads, std::string device) : places(threads, std::move(device)), pool(threads) {}
 
   // What is read between timed runs; empty if there is no memory for it.
@@ -257,9 +267,11 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
     for (size_t k = 0; k < candidates.size(); ++k) told(k, &untried);
     return;
   }
+  int64_t since = now_ns();
   auto arguments = make_arguments(region, terms.seed);
   if (!arguments.ok()) return all("cannot be judged: " + arguments.error().text());
   auto given = Given::make(std::move(*arguments), constant);
+  state_->spent.arguments += lap(&since);
   if (!given.ok()) return all("cannot be judged: " + given.error().text());
   Case one{region,
            constant,
@@ -271,7 +283,8 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
            std::move(*given),
            {},
            {},
-           {region, candidates.size(), told}};
+           {region, candidates.size(), told},
+           &state_->spent};
   if (terms.measure) one.rest = state_->between_runs(terms.model_bytes);
   if (terms.verify) one.too_dear = lacks_memory("its reference", trial_bytes(region) + reference_bytes(region));
   if (terms.verify && one.too_dear.empty()) {
@@ -284,6 +297,7 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
     else
       return all("cannot be judged: " + expected.error().text());
   }
+  state_->spent.reference += lap(&since);
   one.trials.resize(candidates.size());
   std::vector<bool> tried(candidates.size());
   const auto passed = [&](size_t k) { return tried[k] && one.peers.known()[k].evidence.right(); };
@@ -333,5 +347,6 @@ void Judge::foresee(const ir::Graph& region, const std::vector<bool>& constant,
 }
 
 bool Judge::lost() { return state_->places.lost(); }
+Spent Judge::take_spent() { return std::exchange(state_->spent, {}); }
 
 }  // namespace peri::tune

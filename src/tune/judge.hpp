@@ -10,6 +10,7 @@
 #include "bench/ceilings.hpp"
 #include "tune/crossing.hpp"
 #include "tune/resolved.hpp"
+#include "tune/spent.hpp"
 #include "tune/tuner.hpp"
 
 namespace peri::tune {
@@ -36,6 +37,7 @@ struct SampleVerdict {
   bool lasting = true;
   int64_t left_out = 0;  // offers that were not run: on a device a part of them is
   int64_t unmade = 0;    // offers that could not be run here: another ISA, or refused as they were made
+  Spent spent = {};
 };
 
 // Told before a candidate is tried (null) and with its verdict. A verdict may be told again when a later comparison
@@ -63,6 +65,8 @@ class Judge {
                std::span<const Candidate* const> candidates);
   // Whether a candidate has brought a device to an end for this process. Waits for devices.
   bool lost();
+  // By judge() since the last call.
+  Spent take_spent();
 
  private:
   struct State;

@@ -1,6 +1,7 @@
 // The run of a kernel's samples.
 #include "tune/samples.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <set>
@@ -76,7 +77,11 @@ void foresee(const kernels::Kernel& kernel, const TrialPlace& place, Share share
 Status check_problem(const kernels::Kernel& kernel, const TrialPlace& place, SampleProblem* p, size_t number,
                      Share* share, ThreadPool* pool, SampleVerdict* verdict) {
   auto offers = kernel.offer({&p->region, p->constant}, place.target);
-  if (!offers.ok() || offers->empty() || !prepared(p)) return Ok{};
+  if (!offers.ok() || offers->empty()) return Ok{};
+  int64_t begun = now_ns();
+  const bool known = prepared(p);
+  verdict->spent.reference += lap(&begun);
+  if (!known) return Ok{};
   for (size_t k = 0; k < offers->size(); ++k) {
     kernels::Offer& o = (*offers)[k];
     if (!share->takes(number, k, o.config)) {
@@ -86,10 +91,15 @@ Status check_problem(const kernels::Kernel& kernel, const TrialPlace& place, Sam
     }
     o.inputs.resize(p->region.inputs.size());
     o.outputs.resize(p->region.outputs.size());
+    int64_t since = now_ns();
+    const double waited = place.away() ? exec::code_seconds() : 0;
     const Candidate c{&kernel, std::move(o)};
     const bool here = place.target.has(c.offer.requires_isa);
     auto trial = here ? Trial::create(p->region, p->constant, c, &*p->given, place, pool)
                       : Result<std::unique_ptr<Trial>>(refused("the target has no such instructions"));
+    const double code = place.away() ? exec::code_seconds() - waited : 0;
+    verdict->spent.code += code;
+    verdict->spent.ready += std::max(lap(&since) - code, 0.0);
     const auto late = [](ErrorKind kind) { return kind == ErrorKind::kRefused || kind == ErrorKind::kUnsupported; };
     if (!trial.ok() && late(trial.error().kind)) {
       ++verdict->unmade;
@@ -98,6 +108,8 @@ Status check_problem(const kernels::Kernel& kernel, const TrialPlace& place, Sam
     if (!trial.ok()) return Error(trial.error().kind, "{" + c.offer.config + "} " + trial.error().text());
     Evidence evidence;
     auto error = (*trial)->verify(&*p->expected, &evidence);
+    trial->reset();
+    verdict->spent.checks += lap(&since);
     if (!error.ok()) return Error(error.error().kind, "{" + c.offer.config + "} " + error.error().text());
     share->ran(number, k, c.offer.config);
     ++verdict->samples;

@@ -13,6 +13,7 @@
 #include "base/thread_pool.hpp"
 #include "kernels/entry.hpp"
 #include "tune/evidence.hpp"
+#include "tune/spent.hpp"
 
 namespace peri::tune {
 
@@ -103,6 +104,7 @@ class Tuner {
   struct KernelRuns {
     int64_t samples = 0, samples_left_out = 0, samples_unmade = 0, runs = 0, shared_runs = 0;
     std::string failed;
+    double sample_seconds = 0;  // of this build: 0 where the cache knew
   };
   struct Stats {
     std::map<std::string, KernelRuns> kernels;
@@ -117,6 +119,7 @@ class Tuner {
     int64_t elsewhere = 0, elsewhere_skipped = 0;  // problems at other dims, and candidates at dims that were too dear
     int64_t again = 0;                             // further visits to candidates that a whole choice hangs on
     double seconds = 0, sample_seconds = 0, again_seconds = 0;
+    Spent samples_spent, trials_spent;  // as the worker tells them; what is left of `seconds` is all else
     bool worker = false;  // a worker process verified and timed, or would have if anything had been new
     int64_t worker_deaths = 0;
     std::string worker_trouble;  // why this process did it instead

@@ -202,7 +202,9 @@ std::string samples_text(const SampleVerdict& v) {
       .field("unmade", v.unmade)
       .field("failed", v.failed)
       .field("lasting", v.lasting)
-      .end_object();
+      .key("spent");
+  write_spent(w, v.spent);
+  w.end_object();
   return w.take();
 }
 
@@ -214,6 +216,9 @@ Result<SampleVerdict> read_samples(const Json& json) {
   PERI_ASSIGN(const std::string_view failed, json.get_string("failed"));
   PERI_ASSIGN(v.lasting, json.get_bool("lasting"));
   v.failed = failed;
+  if (const Json* const spent = json.find("spent")) {
+    PERI_ASSIGN(v.spent, read_spent(*spent));
+  }
   for (const int64_t n : {v.samples, v.left_out, v.unmade})
     if (n < 0) return invalid("%lld samples", static_cast<long long>(n));
   return v;

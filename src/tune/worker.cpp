@@ -115,6 +115,7 @@ struct RemoteJudge::State {
   double patience_s = kPatienceS;
   Process process;
   int64_t deaths = 0;
+  Spent spent;
 
   Status start() {
     PERI_ASSIGN(process, spawn(program));
@@ -166,6 +167,7 @@ struct RemoteJudge::State {
 RemoteJudge::RemoteJudge() : state_(std::make_unique<State>()) {}
 RemoteJudge::~RemoteJudge() { state_->stop(); }
 int64_t RemoteJudge::deaths() const { return state_->deaths; }
+Spent RemoteJudge::take_spent() { return std::exchange(state_->spent, {}); }
 
 Result<std::unique_ptr<RemoteJudge>> RemoteJudge::start(const std::string& program, int threads, double patience_s,
                                                         const std::string& device) {
@@ -185,11 +187,14 @@ struct Round {
   std::vector<size_t> asked, left;  // candidates; `left` have no verdict yet
   std::optional<size_t> at;         // the one it is trying
   bool done = false, told_any = false;
+  Spent* spent = nullptr;
 
   Status take(const Json& said, const Told& told) {
     if (const Json* why = said.find("error"))
       return refused("the worker: %s", std::string(why->as_string().ok() ? *why->as_string() : "").c_str());
-    if (said.find("done")) {
+    if (const Json* sum = said.find("done")) {
+      PERI_ASSIGN(const Spent now, read_spent(*sum));
+      *spent += now;
       done = true;
       return Ok{};
     }
@@ -215,6 +220,7 @@ Status RemoteJudge::judge(const ir::Graph& region, const std::vector<bool>& cons
                           std::span<const Candidate* const> candidates, const Terms& terms, const Told& told) {
   State& s = *state_;
   Round r;
+  r.spent = &s.spent;
   for (size_t k = 0; k < candidates.size(); ++k) r.left.push_back(k);
   std::vector<int> tries(candidates.size(), 0);
   int vain = 0;  // deaths while no candidate was tried
@@ -348,7 +354,11 @@ Result<bool> answer(int socket, Judge& judge, const Json& said, const std::funct
   });
   PERI_TRY(sent);
   if (lost) return false;
-  PERI_TRY(send_text(socket, "{\"done\":true}"));
+  JsonWriter w;
+  w.begin_object().key("done");
+  write_spent(w, judge.take_spent());
+  w.end_object();
+  PERI_TRY(send_text(socket, w.take()));
   return true;
 }
 }  // namespace

@@ -35,6 +35,8 @@ class RemoteJudge {
   Status foresee(const ir::Graph& region, const std::vector<bool>& constant,
                  std::span<const Candidate* const> candidates);
   int64_t deaths() const;
+  // As Judge::take_spent(): of what its workers were asked.
+  Spent take_spent();
 
  private:
   RemoteJudge();

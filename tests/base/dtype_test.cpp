@@ -29,6 +29,45 @@ TEST(DTypes, SixBitCodesAndTheirValues) {
   }
 }
 
+// By the definition of IEEE 754 binary16: all codes, and numbers at, beside and between neighbours.
+TEST(DTypes, HalvesAreWhatTheirBitsSay) {
+  const auto value = [](int code) {
+    const int e = code >> 10 & 31, m = code & 1023;
+    const double v = e == 31 ? (m ? NAN : INFINITY) : std::ldexp(e ? 1024 + m : m, std::max(e, 1) - 25);
+    return code & 0x8000 ? -v : v;
+  };
+  for (int code = 0; code < 0x10000; ++code) {
+    const double v = value(code);
+    const float got = f16_to_f32(static_cast<uint16_t>(code));
+    ASSERT_TRUE(std::isnan(v) ? std::isnan(got) : got == v) << code;
+    ASSERT_EQ(std::signbit(got), (code & 0x8000) != 0) << code;
+    if (std::isnan(v)) continue;
+    ASSERT_EQ(f32_to_f16(got), code);
+    if ((code & 0x7fff) >= 0x7bff) continue;
+    const double next = value(code + 1), middle = (v + next) / 2;
+    const int even = code & 1 ? code + 1 : code;
+    const auto above = static_cast<float>(middle + (next - v) / 64),
+               below = static_cast<float>(middle - (next - v) / 64);
+    ASSERT_EQ(f32_to_f16(static_cast<float>(middle)), even) << code;
+    ASSERT_EQ(f32_to_f16(above), code + 1);
+    ASSERT_EQ(f32_to_f16(below), code);
+    ASSERT_EQ(round_to(DType::kF16, middle), value(even)) << code;
+    ASSERT_EQ(round_to(DType::kF16, middle + (next - v) / 1e9), next) << code << ": rounded once, not by way of float";
+  }
+  EXPECT_EQ(f32_to_f16(65519.996f), 0x7bff);
+  EXPECT_EQ(f32_to_f16(65520.0f), 0x7c00);
+  EXPECT_EQ(f32_to_f16(-INFINITY), 0xfc00);
+  EXPECT_TRUE(std::isnan(f16_to_f32(f32_to_f16(NAN))));
+  EXPECT_EQ(f32_to_f16(0x1p-25f), 0) << "a tie with zero";
+  EXPECT_EQ(f32_to_f16(0x1.1p-25f), 1);
+  EXPECT_EQ(f32_to_f16(1e-40f), 0);
+  EXPECT_EQ(round_to(DType::kF16, 65519.99999), 65504);
+  EXPECT_EQ(round_to(DType::kF16, 65520), INFINITY);
+  EXPECT_EQ(round_to(DType::kBF16, 1 + 0x1p-8), 1);
+  EXPECT_EQ(round_to(DType::kBF16, 1 + 3 * 0x1p-8), 1 + 0x1p-6);
+  EXPECT_EQ(round_to(DType::kBF16, 0x1.ffp127), INFINITY);
+}
+
 TEST(DTypes, SixBitTensorsHaveNoGaps) {
   for (const DType t : {DType::kF6E2M3, DType::kF6E3M2}) {
     Tensor a = Tensor::zeros(t, {9}).value();

@@ -4,12 +4,14 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <list>
 #include <map>
 #include <mutex>
 
+#include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "base/thread_pool.hpp"
 
@@ -39,6 +41,7 @@ struct CodeShelf::State {
   std::vector<std::thread> threads;
   size_t idle = 0;
   bool ends = false;
+  std::atomic<int64_t> waited_ns{0};
 
   // REQUIRES: this thread has begun the entry; the mutex is free. Nothing is thrown before those who wait are told.
   Kept make(const std::string& key, const Source& source, const std::shared_ptr<Entry>& entry) {
@@ -121,6 +124,7 @@ CodeShelf::~CodeShelf() {
 }
 
 const Compiler& CodeShelf::compiler() const { return *state_->compiler; }
+double CodeShelf::waited_seconds() const { return static_cast<double>(state_->waited_ns.load()) * 1e-9; }
 
 CodeShelf::Held CodeShelf::held() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
@@ -130,6 +134,11 @@ CodeShelf::Held CodeShelf::held() const {
 Result<std::shared_ptr<const Code>> CodeShelf::get(const Source& source) {
   State& s = *state_;
   const std::string key = s.compiler->key(source);
+  struct Wait {
+    State& s;
+    const int64_t since = now_ns();
+    ~Wait() { s.waited_ns += now_ns() - since; }
+  } const wait{s};
   std::shared_ptr<Entry> entry;
   {
     std::unique_lock<std::mutex> lock(s.mutex);

@@ -19,6 +19,8 @@ class CodeShelf {
   // Leaves out what was not begun.
   ~CodeShelf();
   const Compiler& compiler() const;
+  // What callers of get() have waited in all, for code that was not there yet; seconds.
+  double waited_seconds() const;
   // Any thread. Waits where another compiles it; compiles it here where nobody has begun. Errors, which are not kept:
   // those of Compiler::compile().
   Result<std::shared_ptr<const Code>> get(const Source& source);

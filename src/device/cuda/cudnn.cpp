@@ -80,10 +80,10 @@ Status check_conv(const DnnConv& v) {
   return Ok{};
 }
 
-// What the engine of a configuration rounds inside, or leaves to chance, is none of ours. Tensor cores take float32
-// (`wide`) as TF32, whether they note it or not.
+// What the engine of a configuration rounds inside, or leaves to chance, is none of ours, nor is one that the library
+// compiles for each new size: a second or more of the first run. Tensor cores take float32 (`wide`) as TF32, whether they
+// note it or not.
 Result<std::optional<DnnChoice>> Session::read(DnnPool& pool, DnnDescriptor config, bool wide) const {
-  constexpr size_t kMostKnobs = 64;
   DnnChoice out;
   PERI_ASSIGN(DnnDescriptor engine, pool.make(kDnnEngine));
   PERI_ASSIGN(const int64_t engines,
@@ -96,15 +96,19 @@ Result<std::optional<DnnChoice>> Session::read(DnnPool& pool, DnnDescriptor conf
     for (const int bad : {wide ? kDnnTensorCore : kDnnDownConverts, kDnnDownConverts, kDnnNarrowSums, kDnnFft,
                           kDnnNondeterministic, kDnnWinograd})
       if (notes[k] == bad) return std::optional<DnnChoice>();
-  std::vector<DnnDescriptor> knobs;
+  std::array<int, kDnnBehaviorCount> behavior = {};
+  PERI_ASSIGN(const int64_t told, pool.get(engine, kDnnEngineBehavior, kDnnTypeBehavior, std::span<int>(behavior)));
+  for (size_t k = 0; k < behavior.size() && k < static_cast<size_t>(told); ++k)
+    if (behavior[k] == kDnnCompiles) return std::optional<DnnChoice>();
+  // Asked how many there are, with room for none, it says none: it fills what there is room for.
+  std::array<DnnDescriptor, kDnnKnobCount> knobs = {};
+  for (DnnDescriptor& knob : knobs) {
+    PERI_ASSIGN(knob, pool.make(kDnnKnobChoice));
+  }
   PERI_ASSIGN(const int64_t count,
               pool.get(config, kDnnConfigKnobs, kDnnTypeDescriptor, std::span<DnnDescriptor>(knobs)));
-  if (count > static_cast<int64_t>(kMostKnobs)) return std::optional<DnnChoice>();
-  for (int64_t k = 0; k < count; ++k) {
-    PERI_ASSIGN(knobs.emplace_back(), pool.make(kDnnKnobChoice));
-  }
-  if (count > 0) PERI_TRY(pool.get(config, kDnnConfigKnobs, kDnnTypeDescriptor, std::span<DnnDescriptor>(knobs)));
-  for (const DnnDescriptor knob : knobs) {
+  if (count > kDnnKnobCount) return std::optional<DnnChoice>();  // some have no room: it would be another engine
+  for (const DnnDescriptor knob : std::span(knobs).first(static_cast<size_t>(count))) {
     PERI_ASSIGN(const int type, pool.one<int>(knob, kDnnKnobType, kDnnTypeKnob));
     PERI_ASSIGN(const int64_t value, pool.one<int64_t>(knob, kDnnKnobValue, kDnnTypeInt64));
     out.knobs.emplace_back(type, value);

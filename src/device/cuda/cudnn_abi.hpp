@@ -19,6 +19,10 @@ inline constexpr int kDnnHeurFallback = 2, kDnnHeurA = 3;
 // cudnnBackendNumericalNote_t
 inline constexpr int kDnnTensorCore = 0, kDnnDownConverts = 1, kDnnNarrowSums = 2, kDnnFft = 3,
                      kDnnNondeterministic = 4, kDnnWinograd = 5, kDnnNoteCount = 10;
+// cudnnBackendBehaviorNote_t
+inline constexpr int kDnnCompiles = 0, kDnnBehaviorCount = 5;
+// cudnnBackendKnobType_t: more knobs than there are types no engine has
+inline constexpr int kDnnKnobCount = 44;
 // cudnnBackendDescriptorType_t
 inline constexpr int kDnnPointwise = 0, kDnnConvolution = 1, kDnnEngine = 2, kDnnEngineConfig = 3, kDnnHeuristic = 4,
                      kDnnPlan = 5, kDnnKnobChoice = 7, kDnnConvolve = 10, kDnnApply = 13, kDnnGraph = 15, kDnnPack = 16,
@@ -26,7 +30,7 @@ inline constexpr int kDnnPointwise = 0, kDnnConvolution = 1, kDnnEngine = 2, kDn
 // cudnnBackendAttributeType_t
 inline constexpr int kDnnTypeHandle = 0, kDnnTypeDataType = 1, kDnnTypeBool = 2, kDnnTypeInt64 = 3, kDnnTypeFloat = 4,
                      kDnnTypePointer = 6, kDnnTypeConvolutionMode = 7, kDnnTypeHeurMode = 8, kDnnTypeKnob = 9,
-                     kDnnTypeNote = 11, kDnnTypePointwiseMode = 14, kDnnTypeDescriptor = 15;
+                     kDnnTypeNote = 11, kDnnTypePointwiseMode = 14, kDnnTypeDescriptor = 15, kDnnTypeBehavior = 19;
 // cudnnBackendAttributeName_t
 inline constexpr int kDnnPointwiseMode = 0, kDnnPointwisePrecision = 1, kDnnConvPrecision = 100, kDnnConvMode = 101,
                      kDnnConvDilations = 102, kDnnConvStrides = 103, kDnnConvAfter = 104, kDnnConvBefore = 105,
@@ -38,6 +42,6 @@ inline constexpr int kDnnPointwiseMode = 0, kDnnPointwisePrecision = 1, kDnnConv
                      kDnnGraphHandle = 800, kDnnGraphOps = 801, kDnnTensorAlignment = 900, kDnnTensorType = 901,
                      kDnnTensorDims = 902, kDnnTensorStrides = 903, kDnnTensorId = 906, kDnnTensorVirtual = 907,
                      kDnnPackIds = 1000, kDnnPackPointers = 1001, kDnnPackWorkspace = 1003, kDnnEngineGraph = 1300,
-                     kDnnEngineIndex = 1301, kDnnEngineNotes = 1303;
+                     kDnnEngineIndex = 1301, kDnnEngineNotes = 1303, kDnnEngineBehavior = 1305;
 
 }  // namespace peri::device::cuda

@@ -44,6 +44,12 @@ RefTensor to_ref(const Tensor& t) {
     return r;
   }
   RefTensor r = make_ref(t.dtype(), t.dims());
+  if (t.dtype() == DType::kF16 || t.dtype() == DType::kBF16) {
+    const uint16_t* from = t.as<uint16_t>().data();
+    const auto wide = t.dtype() == DType::kF16 ? f16_to_f32 : bf16_to_f32;
+    for (double& to : r.f) to = wide(*from++);
+    return r;
+  }
   for (int64_t k = 0; k < t.numel(); ++k) {
     const size_t at = static_cast<size_t>(k);
     if (t.dtype() == DType::kString) {

@@ -8,8 +8,9 @@
 enum { kBadParam = 2000, kNotSupported = 3000, kCompilationFailed = 4001 };
 enum { kTensor = 17, kPack = 16, kGraph = 15, kApply = 13, kConvolve = 10, kKnob = 7, kPlan = 5, kHeuristic = 4 };
 enum { kEngineConfig = 3, kEngine = 2 };
-// In the order of the heuristic: one that does not compile, one whose bits differ, one with knobs, the fallback.
-enum { kBroken = 42, kRandom = 7, kKnobbed = 41, kFallback = 50 };
+// In the order of the heuristic: one that does not compile, one whose bits differ, one that is compiled for
+// each size, one with knobs, the fallback.
+enum { kBroken = 42, kRandom = 7, kKnobbed = 41, kFallback = 50, kCompiled = 60 };
 
 typedef struct {
   int name;
@@ -123,7 +124,8 @@ static Descriptor* part(const Descriptor* d, int name, int k) {
 }
 
 static int known(int64_t engine) {
-  return engine == kBroken || engine == kRandom || engine == kKnobbed || engine == kFallback;
+  return engine == kBroken || engine == kRandom || engine == kKnobbed || engine == kFallback ||
+         engine == kCompiled;
 }
 // What the real one would ask of each, as far as it matters here.
 int cudnnBackendFinalize(Descriptor* d) {
@@ -144,11 +146,11 @@ int cudnnBackendFinalize(Descriptor* d) {
 
 int cudnnBackendGetAttribute(Descriptor* d, int name, int type, int64_t most, int64_t* count, void* values) {
   BEGIN;
-  static const int64_t best[] = {kBroken, kRandom, kKnobbed};
+  static const int64_t best[] = {kBroken, kRandom, kCompiled, kKnobbed};
   Descriptor** out = values;
   if (name == 202) {
     const int fallback = number(d, 200) == 2;
-    *count = fallback ? 1 : 3;
+    *count = fallback ? 1 : 4;
     for (int64_t k = 0; k < most && k < *count; ++k) out[k]->number = fallback ? kFallback : best[k];
   } else if (name == 300 && most == 1) {
     *count = 1;
@@ -159,9 +161,13 @@ int cudnnBackendGetAttribute(Descriptor* d, int name, int type, int64_t most, in
   } else if (name == 1303) {
     *count = d->number == kRandom ? 1 : 0;
     if (*count && most) *(int*)values = 4;
+  } else if (name == 1305) {
+    *count = d->number == kCompiled ? 1 : 0;
+    if (*count && most) *(int*)values = 0;
   } else if (name == 302) {
-    *count = d->number == kKnobbed ? 2 : 0;
-    for (int64_t k = 0; k < most && k < *count; ++k) {
+    // As the real one: how many were filled, none where there is room for none.
+    *count = d->number == kKnobbed ? (most < 2 ? most : 2) : 0;
+    for (int64_t k = 0; k < *count; ++k) {
       out[k]->number = 2 + k;
       out[k]->value = 1 - k;
     }

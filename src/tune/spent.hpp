@@ -1,0 +1,46 @@
+// Where the time of trials goes, part by part, summed over what a judge was asked: so a slow build says why it is slow.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+
+namespace peri::tune {
+
+// Seconds.
+struct Spent {
+  double arguments = 0;  // values made up, brought to layouts and behind guards
+  double reference = 0;  // what is expected of them
+  double code = 0;       // waited for, of kernels of a GPU
+  double ready = 0;      // candidates loaded, with memory for them
+  double checks = 0;     // their runs and comparisons
+  double timing = 0;
+
+  Spent& operator+=(const Spent& more);
+  double sum() const { return arguments + reference + code + ready + checks + timing; }
+  std::string text() const;  // "arguments 0.1 s, reference 0.2, code 0.5, made ready 1.0, checked 0.3, timed 0.4"
+};
+// Seconds since *since, which is now from then on.
+inline double lap(int64_t* since) {
+  const int64_t before = std::exchange(*since, now_ns());
+  return static_cast<double>(*since - before) * 1e-9;
+}
+// Adds the time until it goes.
+class Lap {
+ public:
+  explicit Lap(double* to) : to_(to), since_(now_ns()) {}
+  Lap(const Lap&) = delete;
+  ~Lap() { *to_ += seconds_since(since_); }
+
+ private:
+  double* to_;
+  int64_t since_;
+};
+
+void write_spent(JsonWriter& w, const Spent& spent);
+// Errors: kInvalid where a part is missing or below zero.
+Result<Spent> read_spent(const Json& json);
+
+}  // namespace peri::tune
