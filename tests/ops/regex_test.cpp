@@ -1,4 +1,5 @@
-// Regular expressions of RegexFullMatch: what matches as a whole, what is no expression, and time that does not explode.
+// Regular expressions of RegexFullMatch: what matches as a whole, what is no expression, and time that does not
+// explode.
 #include "ops/reference/regex.hpp"
 
 #include <gtest/gtest.h>
@@ -46,7 +47,8 @@ TEST(Regex, WhatIsNoneIsRefused) {
     ASSERT_FALSE(r.ok()) << p;
     EXPECT_EQ(r.error().kind, ErrorKind::kInvalid) << p;
   }
-  for (const char* p : {"\\pL", "[[:alpha:]]", "(?=a)", "\\1"}) EXPECT_EQ(Regex::parse(p).error().kind, ErrorKind::kUnsupported) << p;
+  for (const char* p : {"\\pL", "[[:alpha:]]", "(?=a)", "\\1"})
+    EXPECT_EQ(Regex::parse(p).error().kind, ErrorKind::kUnsupported) << p;
 }
 
 TEST(Regex, NoTextMakesItGoBack) {
