@@ -164,7 +164,8 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
     const lower::StepReport& step = out.compiled.steps[f.step];
     if (options.compile.lock) return cannot(f, "the lock asks for a choice that is wrong here: build without --locked");
     const bool known = refused[step.key].contains(f.candidate);
-    if (step.chosen == "reference" || known || f.candidate.empty()) return cannot(f, "please report it");
+    if (step.chosen == "reference" || step.chosen == "sized" || known || f.candidate.empty())
+      return cannot(f, "please report it");
     // What lost to it in the whole graph may be chosen again, and the times there are those of another program.
     for (const WholeGraph::Swap& s : out.whole.swaps)
       if (s.kept && s.key == step.key) refused[step.key].erase(s.chosen);

@@ -20,6 +20,7 @@ tune::Evidence evidence_of(const Json& object) {
 
 std::string chosen_text(const Json& step, const Why& why, const std::string& next, double next_ms) {
   const tune::Evidence own = evidence_of(step);
+  if (proof_word(step, "chosen") == "sized") return "the data decides its sizes: they are bound while it runs";
   if (proof_word(step, "chosen") == "reference") return "no kernel takes it: it runs on the slow reference";
   if (proof_word(step, "key").empty()) return "a copy between devices or layouts";
   const size_t right = why.slower.size() + 1;

@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.hpp"
 #include "build/build.hpp"
+#include "compile/pinned.hpp"
 #include "exec/entry.hpp"
 
 namespace peri::build {
@@ -71,9 +72,12 @@ std::optional<Untuned> untuned(const plan::Program& program, const DimBinding& d
 }
 
 Result<DimBinding> program_dims(const plan::Program& program, const std::map<std::string, int64_t>& given) {
+  std::map<std::string, int64_t> free = given;
+  if (const plan::Section* pinned = program.section(compile::kPinnedSection))
+    PERI_TRY(compile::leave_out_pinned(pinned->bytes, &free));
   ir::Graph interface_graph;
   for (const plan::Port& p : program.inputs) interface_graph.add_input(p.name, ir::Type(p.dtype, p.shape));
-  return compile::resolve_dims(interface_graph, given, {program.tuned_for.begin(), program.tuned_for.end()});
+  return compile::resolve_dims(interface_graph, free, {program.tuned_for.begin(), program.tuned_for.end()});
 }
 
 }  // namespace peri::build

@@ -136,10 +136,13 @@ std::string done_when(bool done, const tune::Evidence& e, int64_t begun) {
   if (e.since >= begun) return "in this build";
   return "in an earlier build" + (e.since ? ", " + utc_text(e.since) : std::string());
 }
-bool is_reference(const lower::StepReport& s) { return s.chosen == "reference" || !s.bodies.empty(); }
+bool is_reference(const lower::StepReport& s) {
+  return s.chosen == "reference" || s.chosen == "sized" || !s.bodies.empty();
+}
 }  // namespace
 
 std::string verified_when(const lower::StepReport& s, int64_t begun) {
+  if (s.chosen == "sized") return "in runs of the engine";
   return is_reference(s) ? "by definition" : done_when(s.evidence.max_error >= 0, s.evidence, begun);
 }
 

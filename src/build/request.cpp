@@ -67,7 +67,7 @@ Error cancelled(const Request& request) {
 std::string unproven_text(const compile::Compiled& compiled) {
   const auto steps = lower::all_reports(compiled.steps);
   const auto unproven = std::count_if(steps.begin(), steps.end(), [](const lower::StepReport* s) {
-    return s->chosen != "reference" && s->bodies.empty() && s->evidence.max_error < 0;
+    return s->chosen != "reference" && s->chosen != "sized" && s->bodies.empty() && s->evidence.max_error < 0;
   });
   return format("interrupted: the best so far, %td of %s neither verified nor measured", unproven,
                 counted(std::ssize(steps), "step").c_str());

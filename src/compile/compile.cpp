@@ -10,6 +10,7 @@
 #include "compile/backends.hpp"
 #include "compile/interface_types.hpp"
 #include "compile/other_files.hpp"
+#include "compile/pinned.hpp"
 #include "device/open.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
@@ -37,15 +38,21 @@ Result<Imported> import_hf(const std::string& folder) {
 }
 }  // namespace
 
-Result<Imported> import_any(const std::string& model, const std::map<std::string, std::string>& fixed) {
+Result<Imported> import_any(const std::string& model, const std::map<std::string, std::string>& fixed,
+                            const ImportSizes& sizes) {
   if (hf::is_folder(model) && !fixed.empty())
     return usage("--fix is for ONNX models: what a Hugging Face folder makes has no input to fix").in_file(model);
   if (hf::is_folder(model)) return import_hf(model);
   if (std::optional<Error> foreign = hf::foreign_name(model)) return std::move(*foreign).in_file(model);
   if (std::optional<Error> other = other_file(model)) return std::move(*other);
   Imported out;
-  PERI_ASSIGN(onnx::ImportedModel imported, onnx::import_model(model, {.fixed = fixed}));
+  Pinned pinned;
+  PERI_ASSIGN(onnx::ImportedModel imported, import_pinned(model, fixed, sizes, &pinned));
   out.graph = std::move(imported.graph);
+  if (!pinned.sizes.empty()) {
+    out.sections.push_back({std::string(kPinnedSection), pinned_text(pinned)});
+    out.notes.push_back("sizes on which the form of the model hangs are fixed: " + pinned_list(pinned));
+  }
   std::string lines;
   for (const auto& [name, value] : fixed) lines += name + "=" + value + "\n";
   if (!fixed.empty()) out.sections.push_back({std::string(kFixedSection), lines});
@@ -246,7 +253,7 @@ Result<std::unique_ptr<Compilation>> Compilation::start(Options options) {
   return contained([&]() -> Result<std::unique_ptr<Compilation>> {
     const int64_t begun = now_ns();
     if (options.progress) options.progress(0, 0, "import " + options.model);
-    PERI_ASSIGN(Imported model, import_any(options.model, options.fixed));
+    PERI_ASSIGN(Imported model, import_any(options.model, options.fixed, {options.dims, options.at_hand}));
     const double seconds = seconds_since(begun);
     PERI_ASSIGN(auto out, start(std::move(options), std::move(model)));
     out->state_->import_seconds = seconds;
@@ -267,6 +274,10 @@ Result<Compiled> Compilation::lower(const lower::RefusedChoices& refused) {
 Status Compilation::State::begin(Options given, Imported model) {
   options = std::move(given);
   imported = std::move(model);
+  for (const plan::Section& s : imported.sections)
+    if (s.name == kPinnedSection)
+      for (auto* dims : {&options.dims, &options.min_dims, &options.max_dims})
+        PERI_TRY(leave_out_pinned(s.bytes, dims));
   if (options.lock) PERI_TRY(obey_lock(&options));
   PERI_ASSIGN(backend, backend_named(options.backend));
   if (!options.device.empty() && device::kind_of(options.device) != backend->placement.device)

@@ -48,7 +48,14 @@ struct Imported {
   std::vector<std::string> notes;       // what a user should know
   std::function<Status()> check_files;  // kIo if a file was cut since it was mapped; empty: no files
 };
-Result<Imported> import_any(const std::string& model, const std::map<std::string, std::string>& fixed = {});
+// Sizes for the dimensions on which the model's form hangs, where it does (pinned.hpp): by any name, else those of
+// inputs.
+struct ImportSizes {
+  std::map<std::string, int64_t> dims = {};
+  std::vector<InputShape> at_hand = {};
+};
+Result<Imported> import_any(const std::string& model, const std::map<std::string, std::string>& fixed = {},
+                            const ImportSizes& sizes = {});
 
 // A line NAME=VALUE for each input that was fixed.
 constexpr std::string_view kFixedSection = "fixed";
@@ -102,5 +109,7 @@ Status check_possible(const ir::Graph& graph, const DimBinding& sizes);
 constexpr int64_t kShapeEnds = -1;
 Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
                                 const DimBinding& otherwise = {});
+// Sizes that inputs at hand give the graph's dimensions.
+DimBinding sizes_of(const ir::Graph& graph, const std::vector<InputShape>& at_hand);
 
 }  // namespace peri::compile

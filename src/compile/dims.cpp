@@ -123,7 +123,9 @@ Result<Sizes> resolved(const ir::Graph& graph, const std::map<std::string, int64
   return sizes;
 }
 
-// Sizes of the inputs that a run will have: by name, else by place.
+}  // namespace
+
+// Of the inputs that a run will have: by name, else by place.
 DimBinding sizes_of(const ir::Graph& graph, const std::vector<InputShape>& at_hand) {
   DimBinding out;
   const auto named = [&](const std::string& name) {
@@ -141,7 +143,6 @@ DimBinding sizes_of(const ir::Graph& graph, const std::vector<InputShape>& at_ha
   }
   return out;
 }
-}  // namespace
 
 Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
                                 const DimBinding& otherwise) {

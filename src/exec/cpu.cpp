@@ -10,6 +10,7 @@
 #include "base/hash.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
+#include "exec/region/by_definition.hpp"
 #include "exec/region/checked_region.hpp"
 #include "exec/region/region_template.hpp"
 #include "exec/weights/packed_files.hpp"
@@ -131,10 +132,6 @@ class Packing {
   kernels::Packed packed_;
 };
 
-// Of a dimension that is known only while the model runs: any, but the same for all runs, since the format of packed
-// weights may follow from it.
-constexpr int64_t kAssumedSize = 64;
-
 // The sizes that a step was chosen at; empty: there are none, the variant is for others, or its arguments would take
 // more than a run may.
 DimBinding tuned_sizes(const runtime::PrepareContext& c) {
@@ -172,6 +169,10 @@ class CpuPrepared final : public runtime::Prepared {
         packing_(
             std::any_of(context.weights.begin(), context.weights.end(), [](const Tensor& w) { return w.defined(); })) {
     for (const Tensor& w : context.weights) constant_.push_back(w.defined());
+    data_sized_ = std::any_of(context.dims.begin(), context.dims.end(),
+                              [](const std::string& dim) { return dim.starts_with(kDataDim); });
+    if (data_sized_) raw_weights_ = context.weights;
+    most_elements_ = context.options->memory_limit() / static_cast<int64_t>(2 * sizeof(double));
   }
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     Packing::Turn turn(&packing_);
@@ -179,7 +180,14 @@ class CpuPrepared final : public runtime::Prepared {
     if (turn.first() && !tuned_.empty() && tuned_ != binding)
       (void)contained([&] { return instance_at(tuned_, &turn.packed, nullptr); });
     Instead instead;
-    PERI_ASSIGN(auto made, instance_at(binding, &turn.packed, &instead));
+    auto at_size = empty_at(binding) ? Result<std::unique_ptr<kernels::Instance>>(refused("a size is 0"))
+                                     : instance_at(binding, &turn.packed, &instead);
+    if (!at_size.ok() && data_sized_) {
+      turn.done();
+      return reference_instance(*region_, binding, raw_weights_, most_elements_, at_size.error());
+    }
+    PERI_TRY(at_size);
+    auto made = std::move(*at_size);
     turn.done();
     PERI_TRY(check_sharing(*made, kernel_, step_));
     // What was packed is not read again where it lies in the file.
@@ -190,6 +198,11 @@ class CpuPrepared final : public runtime::Prepared {
   }
 
  private:
+  // Data made a size 0: kernels take no such problem.
+  bool empty_at(const DimBinding& binding) const {
+    return data_sized_ &&
+           std::any_of(binding.begin(), binding.end(), [](const auto& size) { return size.second == 0; });
+  }
   // `instead`: what its runs get in the stead of narrow weights; null: it will not run.
   Result<std::unique_ptr<kernels::Instance>> instance_at(const DimBinding& binding, kernels::Packed* packed,
                                                          Instead* instead) {
@@ -214,6 +227,9 @@ class CpuPrepared final : public runtime::Prepared {
   std::shared_ptr<StepStore> store_;
   DimBinding tuned_;
   bool choosing_;
+  bool data_sized_ = false;          // a size that it depends on is known only while the model runs
+  std::vector<Tensor> raw_weights_;  // for runs by definition
+  int64_t most_elements_ = 0;
   Packing packing_;
 };
 

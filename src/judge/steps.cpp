@@ -74,7 +74,7 @@ struct Judge {
     verdict->candidate = payload.kernel + "@" + std::to_string(payload.version) + " {" + payload.config + "}";
     const bool by_definition = step.executor == "reference" || step.executor == "null";
     if (by_definition && source.empty()) return Ok{};
-    PERI_ASSIGN(const ir::Graph region, exec::bind_region(payload.graph, session.binding()));
+    PERI_ASSIGN(const ir::Graph region, exec::bind_region(payload.graph, session.binding(), step.executor == "sized"));
     std::vector<Tensor> in, out;
     for (size_t n = 0; n < region.outputs.size(); ++n) {
       PERI_ASSIGN(Tensor t, contents(session, step.writes[n], *payload.graph.outputs[n]));

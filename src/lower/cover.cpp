@@ -53,7 +53,7 @@ Status keep_locked(const Region& r, const tune::Tuner& tuner, plan::LockReader* 
                    std::vector<tune::Candidate>* usable) {
   const std::string& node = r.nodes[0]->name;
   PERI_ASSIGN(const plan::LockedChoice* choice, lock->region(region_key(r), node));
-  if (choice->candidate == "reference") return usable->clear(), Ok{};
+  if (choice->candidate == "reference" || choice->candidate == "sized") return usable->clear(), Ok{};
   return keep_choice_and_fallback(*choice, tuner.target(), node, usable);
 }
 

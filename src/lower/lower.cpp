@@ -10,6 +10,7 @@
 #include "ir/bodies.hpp"
 #include "lower/accepts.hpp"
 #include "lower/control.hpp"
+#include "lower/data_sizes.hpp"
 #include "lower/sides.hpp"
 #include "ops/entry.hpp"
 #include "problem/problem.hpp"
@@ -221,7 +222,8 @@ struct Emitter {
     PERI_TRY(bind_dims(g, &step));
     step.depends_on = known_dims(g, step);
     if (c.reference) {
-      step.executor = "reference";
+      step.executor = sized_by_data(r, step, g, backend) ? "sized" : "reference";
+      report.chosen = step.executor;
       step.variants.push_back({"", "", {}, exec::write_payload("reference", 1, "", g)});
     } else {
       step.executor = c.candidate.kernel->executor;
@@ -338,12 +340,13 @@ Status place_lowered(const Placement& placement, Lowered* out) {
 }
 }  // namespace
 
-Result<Lowered> lower_part(const ir::Graph& original, const Backend& backend, tune::Tuner& tuner,
-                           const Options& options, Whole* whole) {
+Result<Lowered> lower_part(const ir::Graph& original, const Backend& backend, tune::Tuner& tuner, const Options& given,
+                           Whole* whole) {
   ir::Graph graph = original.clone();
   drop_known_shapes(graph);
   PERI_TRY(store_arguments(&graph));
   graph.erase_dead();
+  const Options options = with_data_sizes(graph, backend, given);
   std::vector<DimBinding> also = options.also;
   also.push_back(other_dims(options.tuned_for));
   std::erase(also, options.tuned_for);  // a model of fixed sizes has no others
@@ -362,7 +365,7 @@ Result<Lowered> lower_part(const ir::Graph& original, const Backend& backend, tu
   e.out.predicted_ms = cover.predicted_ms;
   e.out.conversion_ms = cover.conversion_ms;
   e.out.on_host = host_regions(terms, cover);
-  for (const auto& [name, value] : options.tuned_for) e.out.program.tuned_for[name] = value;
+  for (const auto& [name, value] : given.tuned_for) e.out.program.tuned_for[name] = value;
   dims_table(graph, &e.out.program);
   PERI_TRY(e.interface_ports());
   for (size_t k = 0; k < cover.regions.size(); ++k) {

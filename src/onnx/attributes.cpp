@@ -123,6 +123,7 @@ Result<ir::Attr> import_attr(const AttrRecord& a, const NodeRecord& node, const 
 Result<ir::Attrs> import_attrs(const NodeRecord& node, const ops::OpDef& def, int64_t opset, WeightFiles& weights) {
   ir::Attrs out;
   for (const AttrRecord& a : node.attrs) {
+    if (a.type == AttrType::kType && node.op == "Optional") continue;  // of what it would hold
     Result<ir::Attr> attr = import_attr(a, node, def, opset, weights);
     if (!attr.ok()) return std::move(attr).error().at_node(node.label());
     out.emplace(a.name, std::move(attr).value());

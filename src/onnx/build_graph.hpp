@@ -13,7 +13,7 @@ struct BuiltGraph {
   ir::Graph graph;
 };
 
-// If, Loop or Scan, whose bodies see the names around them.
+// If, Loop, Scan or SequenceMap, whose bodies see the names around them.
 bool is_control(const NodeRecord& node);
 
 // REQUIRES: survey.report.supported(). Errors: data of tensors, attributes of the wrong type or unknown to the

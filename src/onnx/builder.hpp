@@ -42,6 +42,7 @@ class Builder {
   Status add_control(const NodeRecord& node, const std::string& label, int64_t opset, Scope& scope);
   Status add_if(const NodeRecord& node, const std::string& label, Scope& scope);
   Status add_loop(const NodeRecord& node, const std::string& label, Scope& scope);
+  Status add_map(const NodeRecord& node, const std::string& label, Scope& scope);
   // Initializers, nodes and outputs of a body, where `formals` stand for its inputs.
   Status fill_body(const GraphRecord& g, const std::vector<ir::Value*>& formals, Scope& body);
   Result<GraphRecord> body_record(const NodeRecord& node, std::string_view key) const;

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/bodies.hpp"
+#include "onnx/containers.hpp"
 #include "onnx/first_forms.hpp"
 #include "ops/control/bodies.hpp"
 
@@ -113,6 +114,10 @@ bool Completion::take_branch(ir::Graph& g, size_t at) {
 Status Completion::node(ir::Graph& g, size_t* at, int64_t opset, int64_t* fresh) {
   ir::Node* node = g.nodes[*at];
   if (take_branch(g, *at)) return Ok{};
+  const std::string label = node->name;
+  Result<bool> opened = open_container(g, at, fresh);
+  if (!opened.ok()) return std::move(opened).error().at_node(label);
+  if (*opened) return Ok{};
   node->attrs.erase(std::string(kOpsetAttr));
   const size_t size = g.nodes.size();
   const std::vector<std::string> origins = node->origins;
@@ -147,6 +152,7 @@ Status Completion::nodes(ir::Graph& g) {
       return Error(ErrorKind::kMemory, "bodies nested in bodies take too long to read").at_node(g.nodes[at]->name);
     PERI_TRY(node(g, &at, std::get<int64_t>(opset->second), &fresh));
   }
+  PERI_TRY(drop_containers(g));
   PERI_TRY(g.sort());
   for (const auto& v : g.values())
     if (v->type.known()) PERI_TRY(check_size(*v));

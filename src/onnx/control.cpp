@@ -11,13 +11,14 @@ namespace peri::onnx {
 
 bool is_control(const NodeRecord& node) {
   return (node.domain.empty() || node.domain == "ai.onnx") &&
-         (node.op == "If" || node.op == "Loop" || node.op == "Scan");
+         (node.op == "If" || node.op == "Loop" || node.op == "Scan" || node.op == "SequenceMap");
 }
 
 Status Builder::add_control(const NodeRecord& node, const std::string& label, int64_t opset, Scope& scope) {
   Status done = node.op == "If"     ? add_if(node, label, scope)
                 : node.op == "Loop" ? add_loop(node, label, scope)
-                                    : add_scan(node, label, opset, scope);
+                : node.op == "Scan" ? add_scan(node, label, opset, scope)
+                                    : add_map(node, label, scope);
   if (!done.ok()) return std::move(done).error().at_node(label);
   return Ok{};
 }
@@ -122,6 +123,32 @@ Status Builder::add_loop(const NodeRecord& node, const std::string& label, Scope
   add_results(node, n, scope);
   if (n->outputs.size() > outputs)
     return invalid("a Loop has %zu results", n->outputs.size()).expecting(format("at most %zu", outputs));
+  while (n->outputs.size() < outputs) scope.graph->add_output_value(n, "");
+  return Ok{};
+}
+
+Status Builder::add_map(const NodeRecord& node, const std::string& label, Scope& scope) {
+  std::vector<ir::Value*> inputs;
+  PERI_TRY(lookup(node, scope, &inputs));
+  PERI_ASSIGN(const GraphRecord record, body_record(node, "body"));
+  if (inputs.empty() || record.inputs.size() != inputs.size())
+    return invalid("the body of a SequenceMap has %zu inputs", record.inputs.size())
+        .expecting(std::to_string(inputs.size()));
+  auto graph = std::make_shared<ir::Graph>("body");
+  Scope body{scope.opsets, "", label + "/", {}, scope.attrs, graph.get(), &scope};
+  std::vector<ir::Value*> formals;
+  for (const std::string_view message : record.inputs) {
+    PERI_ASSIGN(const ValueRecord v, read_value(message, weights_.base()));
+    formals.push_back(graph->add_input(v.name, {}));
+  }
+  PERI_TRY(fill_body(record, formals, body));
+  const size_t outputs = record.outputs.size();
+  ir::Attrs attrs{{"body", std::move(graph)}, {"formals", static_cast<int64_t>(inputs.size())}};
+  for (const auto& [outside, inside] : body.captures) inputs.push_back(outside);
+  ir::Node* n = add_raw(*scope.graph, "sequence_map", std::move(inputs), std::move(attrs), label, 0);
+  add_results(node, n, scope);
+  if (n->outputs.size() > outputs)
+    return invalid("a SequenceMap has %zu results", n->outputs.size()).expecting(format("at most %zu", outputs));
   while (n->outputs.size() < outputs) scope.graph->add_output_value(n, "");
   return Ok{};
 }

@@ -82,4 +82,9 @@ Status fix_inputs(const ImportOptions& options, Survey* survey) {
   return Ok{};
 }
 
+void fix_sizes(const ImportOptions& options, Survey* survey) {
+  for (PortInfo& p : survey->report.inputs)
+    if (p.type.shape) p.type.shape = substitute(*p.type.shape, options.sizes);
+}
+
 }  // namespace peri::onnx

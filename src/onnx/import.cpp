@@ -80,6 +80,7 @@ Result<ImportedModel> import_bytes(std::string_view bytes, std::shared_ptr<const
   PERI_ASSIGN(Survey survey, survey_bytes(bytes, path, options));
   if (!survey.report.supported()) return survey.report.refusal();
   if (Status fixed = fix_inputs(options, &survey); !fixed.ok()) return std::move(fixed).error().in_file(path);
+  fix_sizes(options, &survey);
   WeightFiles weights(std::move(keep), bytes, dir);
   ImportedModel out;
   auto work = [&]() -> Status {

@@ -67,6 +67,7 @@ struct ImportOptions {
   size_t map_from_bytes = size_t{8} << 20;  // smaller files are read into memory, larger ones are mapped
   // Inputs that become constants: name and value, a number for all elements or one for each ("16000", "1,0,1").
   std::map<std::string, std::string> fixed = {};
+  DimBinding sizes = {};  // dimensions of inputs that are these numbers
 };
 
 // Errors name the file, the node, what was expected and found, and what to do. Any file is safe to import: time and

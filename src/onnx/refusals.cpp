@@ -1,4 +1,4 @@
-// Refusals by name: sequences, text, and domains that are not ours.
+// Refusals by name: images, random numbers, and domains that are not ours.
 #include "onnx/refusals.hpp"
 
 #include <algorithm>
@@ -9,12 +9,6 @@
 namespace peri::onnx {
 
 namespace {
-constexpr std::string_view kContainers[] = {"SequenceMap",    "SequenceAt",         "SequenceConstruct",
-                                            "SequenceEmpty",  "SequenceErase",      "SequenceInsert",
-                                            "SequenceLength", "SplitToSequence",    "ConcatFromSequence",
-                                            "Optional",       "OptionalGetElement", "OptionalHasElement"};
-constexpr std::string_view kText[] = {"StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch",
-                                      "TfIdfVectorizer"};
 constexpr std::string_view kRandom[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
                                         "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
 
@@ -34,11 +28,6 @@ Refusal refusal_of(std::string_view domain, std::string_view op) {
   if (!domain.empty())
     return {"its domain is not known",
             "export the model with operators of ONNX, or with the function's body in the model"};
-  if (among(kContainers, op))
-    return {"sequences and optionals are not supported yet", "export the model with tensors only"};
-  if (among(kText, op))
-    return {"operators on text are not supported yet",
-            "prepare the text outside the model and make the result an input"};
   if (op == "ImageDecoder")
     return {"images are not decoded inside a model", "decode the image outside and make its pixels an input"};
   if (among(kRandom, op))

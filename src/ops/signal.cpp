@@ -9,19 +9,25 @@
 #include "ops/reference/elements.hpp"
 #include "ops/reference/norm.hpp"
 #include "ops/reference/parallel.hpp"
+#include "ops/shape/content.hpp"
 #include "ops/shape/indices.hpp"
 #include "ops/shape/upgrade.hpp"
 
 namespace peri::ops {
 namespace {
 
-// The number in input `port`, which must be known while shapes are inferred.
-Result<Dim> length_of(const InferContext& c, size_t port, std::string_view what) {
+// The number in input `port`; none where only a run knows it.
+std::optional<Dim> length_of(const InferContext& c, size_t port) {
   const std::vector<Dim>* known = c.elements(port);
-  if (!known || known->size() != 1)
-    return unsupported("%s must be known before the model runs", std::string(what).c_str())
-        .advise("export the model with a constant for it");
+  if (!known || known->size() != 1) return std::nullopt;
   return (*known)[0];
+}
+// That of a run.
+Result<int64_t> length_of(const RefCall& call, size_t port, const char* what) {
+  const int64_t n = call.in[port]->i.empty() ? 0 : call.in[port]->i[0];
+  if (n < 1 || n > int64_t{1} << 40)
+    return invalid("%s is out of range", what).expecting(">= 1").but_found(std::to_string(n));
+  return n;
 }
 
 Dim bins_of(const Dim& n, bool onesided) { return onesided ? floordiv(n, Dim(2)) + 1 : n; }
@@ -80,44 +86,101 @@ Status upgrade_dft(ir::Graph& graph, ir::Node& node, int opset) {
   return Ok{};
 }
 
-Result<int64_t> dft_axis(const ir::Node& node, size_t rank) {
-  int64_t axis = -2;
-  if (node.in(2)) {
-    const auto given = known_ints(node.in(2));
-    if (!given || given->size() != 1) return unsupported("the axis of a DFT must be known before the model runs");
-    axis = (*given)[0];
-  }
+Result<int64_t> checked_axis(int64_t axis, size_t rank) {
   PERI_ASSIGN(const int64_t at, normalize_axis(axis, rank));
   if (at + 1 == static_cast<int64_t>(rank)) return invalid("the axis of a DFT is that of real and imaginary parts");
   return at;
 }
 
+// What it gives of n elements: a real signal has half a spectrum that is not its other half's mirror.
+struct Form {
+  bool inverse, half;
+  explicit Form(const ir::Node& node) : inverse(node.i("inverse") != 0), half(node.i("onesided") != 0) {}
+  Dim width() const { return inverse && half ? Dim(1) : Dim(2); }
+  // Elements of the signal where its length is not given.
+  Dim length(const Dim& in) const { return inverse && half ? Dim(2) * (in - 1) : in; }
+  Dim bins(const Dim& n) const { return bins_of(n, half && !inverse); }
+};
+
 Status infer_dft(InferContext& c) {
   const Shape& x = c.shape(0);
   if (x.size() < 2 || !is_complex_axis(x.back()))
     return invalid("x has a wrong shape").expecting("[batch, signal..., 1 or 2]").but_found(shape_text(x));
-  PERI_ASSIGN(const int64_t axis, dft_axis(c.node, x.size()));
-  Dim n = x[static_cast<size_t>(axis)];
-  if (c.has(1)) {
-    PERI_ASSIGN(n, length_of(c, 1, "the length of a DFT"));
+  const Form form(c.node);
+  if (form.inverse && form.half && x.back().is_const(1))
+    return invalid("an inverse one-sided DFT is of complex numbers");
+  const auto named = c.has(2) ? known_ints(c.node.in(2)) : std::vector<int64_t>{-2};
+  if (named && named->size() != 1) return invalid("the axis of a DFT is not one number");
+  if (!named) {
+    Shape y = fresh_shape(c, x.size() - 1, "dft");
+    y.push_back(form.width());
+    c.set(0, c.dtype(0), std::move(y));
+    return Ok{};
   }
-  const bool onesided = c.node.i("onesided") != 0;
-  if (onesided && c.node.i("inverse") != 0) return unsupported("a DFT that is inverse and one-sided");
+  PERI_ASSIGN(const int64_t axis, checked_axis((*named)[0], x.size()));
   Shape y = x;
-  y[static_cast<size_t>(axis)] = bins_of(n, onesided);
-  y.back() = Dim(2);
+  Dim& along = y[static_cast<size_t>(axis)];
+  const std::optional<Dim> n = c.has(1) ? length_of(c, 1) : form.length(along);
+  along = n ? form.bins(*n) : c.fresh("dft");
+  y.back() = form.width();
   c.set(0, c.dtype(0), std::move(y));
   return Ok{};
+}
+
+// The whole spectrum of a signal that is real has its first half mirrored: element k of n of what the input holds.
+Near mirrored(const RefTensor& x, int64_t first, int64_t step, int64_t held, int64_t k, int64_t n, int part) {
+  const bool other = k >= n / 2 + 1;
+  const int64_t at = other ? n - k : k;
+  if (at >= held) return {};
+  Near v = element(&x, first + at * step + part, 0);
+  if (part == 1 && other) v.v = -v.v;
+  if (part == 1 && (k == 0 || 2 * k == n)) v = {};  // real in any real signal
+  return v;
+}
+
+void real_signal(RefCall& call, int64_t n, int64_t inner, int64_t held) {
+  const RefTensor& x = *call.in[0];
+  const Turns turns(n, true);
+  parallel_for(call.threads, call.out[0].numel(), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t in = p % inner, bin = p / inner % n, first = (p / inner / n * held * inner + in) * 2;
+      ProductSum sum;
+      double magnitude = 0;
+      for (int64_t k = 0; k < n; ++k) {
+        const size_t turn = static_cast<size_t>(k * bin % n);
+        const Near re = mirrored(x, first, inner * 2, held, k, n, 0), im = mirrored(x, first, inner * 2, held, k, n, 1);
+        sum.add(re.v, re.r, turns.cosines[turn], 0);
+        sum.add(im.v, im.r, -turns.sines[turn], 0);
+        magnitude += std::fabs(re.v) + std::fabs(im.v);
+      }
+      const double own = call.u == 0 ? 0 : call.u * 8 * magnitude + sum_radius(call.u, n, magnitude);
+      const double scale = 1 / static_cast<double>(n);
+      store(call.out[0], p, {sum.value * scale, scale * (sum.radius(call.u, 2 * n) + own)});
+    }
+  });
 }
 
 Status dft(RefCall& call) {
   const RefTensor& x = *call.in[0];
   RefTensor& y = call.out[0];
-  PERI_ASSIGN(const int64_t axis, dft_axis(call.node, x.dims.size()));
+  const Form form(call.node);
+  const bool named = call.in.size() > 2 && call.in[2] && !call.in[2]->i.empty();
+  PERI_ASSIGN(const int64_t axis, checked_axis(named ? call.in[2]->i[0] : -2, x.dims.size()));
   const size_t a = static_cast<size_t>(axis);
-  const int64_t n = call.in.size() > 1 && call.in[1] ? call.in[1]->i[0] : x.dims[a];
+  int64_t n = form.length(Dim(x.dims[a])).value();
+  if (call.in.size() > 1 && call.in[1]) {
+    PERI_ASSIGN(n, length_of(call, 1, "the length of a DFT"));
+  }
+  std::vector<int64_t> dims = x.dims;
+  dims[a] = form.bins(Dim(n)).value();
+  dims.back() = form.width().value();
+  if (dims != y.dims) PERI_TRY(resize(y, dims));
   if (y.numel() == 0) return Ok{};
   if (n < 1) return invalid("the length of a DFT is out of range").expecting(">= 1").but_found(std::to_string(n));
+  if (form.inverse && form.half) {
+    real_signal(call, n, span_of(x.dims, a + 1, x.dims.size() - 1), x.dims[a]);
+    return Ok{};
+  }
   const bool inverse = call.node.i("inverse") != 0, complex = x.dims.back() == 2;
   const Turns turns(n, inverse);
   const int64_t inner = span_of(x.dims, a + 1, x.dims.size() - 1), width = x.dims.back(), bins = y.dims[a];
@@ -135,9 +198,12 @@ Status dft(RefCall& call) {
 }
 
 // ---- STFT ----------------------------------------------------------------------------------------------------------
+// Poison where only a run knows it.
 Result<Dim> frame_of(const InferContext& c) {
-  if (c.has(3)) return length_of(c, 3, "the length of a frame");
+  if (c.has(3))
+    if (const auto n = length_of(c, 3)) return *n;
   if (c.has(2) && c.rank(2) == 1) return c.shape(2)[0];
+  if (c.has(3)) return Dim::poison();
   return invalid("neither a window nor the length of a frame is given").expecting("one of them");
 }
 
@@ -145,29 +211,44 @@ Status infer_stft(InferContext& c) {
   const Shape& x = c.shape(0);
   if (x.size() != 3 || !is_complex_axis(x[2]))
     return invalid("the signal has a wrong shape").expecting("[batch, length, 1 or 2]").but_found(shape_text(x));
-  PERI_ASSIGN(const Dim step, length_of(c, 1, "the step between frames"));
+  const std::optional<Dim> step = length_of(c, 1);
   PERI_ASSIGN(const Dim frame, frame_of(c));
-  if (!step.is_const() || step.value() < 1)
-    return invalid("the step between frames is out of range").expecting(">= 1").but_found(step.text());
+  if (step && step->is_const() && step->value() < 1)
+    return invalid("the step between frames is out of range").expecting(">= 1").but_found(step->text());
   if (c.has(2) && (c.rank(2) != 1 || (c.shape(2)[0].is_const() && frame.is_const() && !(c.shape(2)[0] == frame))))
     return invalid("the window has a wrong shape")
         .expecting("[" + frame.text() + "]")
         .but_found(shape_text(c.shape(2)));
   if (x[1].is_const() && frame.is_const() && x[1].value() < frame.value())
     return invalid("a frame is longer than the signal").expecting("at most " + x[1].text()).but_found(frame.text());
-  c.set(0, c.dtype(0), {x[0], floordiv(x[1] - frame, step) + 1, bins_of(frame, c.node.i("onesided", 1) != 0), Dim(2)});
+  if (frame.is_poison()) {
+    c.set(0, c.dtype(0), {x[0], c.fresh("frames"), c.fresh("bins"), Dim(2)});
+    return Ok{};
+  }
+  const bool known = step && (step->is_const() || provably_at_least(*step, 1));
+  const Dim frames = known ? floordiv(x[1] - frame, *step) + 1 : c.fresh("frames");
+  c.set(0, c.dtype(0), {x[0], frames, bins_of(frame, c.node.i("onesided", 1) != 0), Dim(2)});
   return Ok{};
 }
 
 Status stft(RefCall& call) {
   const RefTensor& x = *call.in[0];
   RefTensor& y = call.out[0];
-  if (y.numel() == 0) return Ok{};
   const RefTensor* window = call.in.size() > 2 ? call.in[2] : nullptr;
-  const int64_t step = call.in[1]->i[0], frame = call.in.size() > 3 && call.in[3] ? call.in[3]->i[0] : window->dims[0],
-                width = x.dims[2];
-  if (frame < 1)
-    return invalid("the length of a frame is out of range").expecting(">= 1").but_found(std::to_string(frame));
+  PERI_ASSIGN(const int64_t step, length_of(call, 1, "the step between frames"));
+  int64_t frame = window ? window->dims[0] : 0;
+  if (call.in.size() > 3 && call.in[3]) {
+    PERI_ASSIGN(frame, length_of(call, 3, "the length of a frame"));
+  }
+  const int64_t width = x.dims[2];
+  if (frame < 1 || frame > x.dims[1] || (window && window->dims[0] != frame))
+    return invalid("the length of a frame is out of range")
+        .expecting(format("1 to %lld, and that of the window", static_cast<long long>(x.dims[1])))
+        .but_found(std::to_string(frame));
+  const std::vector<int64_t> dims = {x.dims[0], (x.dims[1] - frame) / step + 1,
+                                     call.node.i("onesided", 1) != 0 ? frame / 2 + 1 : frame, 2};
+  if (dims != y.dims) PERI_TRY(resize(y, dims));
+  if (y.numel() == 0) return Ok{};
   const int64_t frames = y.dims[1], bins = y.dims[2];
   const Turns turns(frame, false);
   parallel_for(call.threads, y.numel() / 2, [&](int64_t begin, int64_t end) {
@@ -185,14 +266,15 @@ Status stft(RefCall& call) {
 
 // ---- MelWeightMatrix -----------------------------------------------------------------------------------------------
 Status infer_mel(InferContext& c) {
-  PERI_ASSIGN(const Dim bins, length_of(c, 0, "the number of mel bins"));
-  PERI_ASSIGN(const Dim n, length_of(c, 1, "the length of the DFT"));
-  for (const Dim& d : {bins, n})
-    if (d.is_const() && d.value() < 1) return invalid("a length is out of range").expecting(">= 1").but_found(d.text());
+  const std::optional<Dim> bins = length_of(c, 0), n = length_of(c, 1);
+  for (const auto& d : {bins, n})
+    if (d && d->is_const() && d->value() < 1)
+      return invalid("a length is out of range").expecting(">= 1").but_found(d->text());
   const int64_t type = c.node.i("output_datatype", 1);
   if (type <= 0 || type >= kDTypeCount || !contains(kFloats, static_cast<DType>(type)))
     return unsupported("a mel weight matrix of type %lld", static_cast<long long>(type)).advise("give a float type");
-  c.set(0, static_cast<DType>(type), {floordiv(n, Dim(2)) + 1, bins});
+  c.set(0, static_cast<DType>(type),
+        {n ? floordiv(*n, Dim(2)) + 1 : c.fresh("spectrum"), bins ? *bins : c.fresh("mel")});
   return Ok{};
 }
 
@@ -210,10 +292,13 @@ std::vector<int64_t> corners(int64_t bins, int64_t n, double rate, double low, d
 
 Status mel(RefCall& call) {
   RefTensor& y = call.out[0];
+  PERI_ASSIGN(const int64_t mels, length_of(call, 0, "the number of mel bins"));
+  PERI_ASSIGN(const int64_t n, length_of(call, 1, "the length of the DFT"));
+  if (y.dims != std::vector<int64_t>{n / 2 + 1, mels}) PERI_TRY(resize(y, {n / 2 + 1, mels}));
   std::fill(y.f.begin(), y.f.end(), 0.0);
   const int64_t rows = y.dims[0], bins = y.dims[1];
   const std::vector<int64_t> corner =
-      corners(bins, call.in[1]->i[0], number_at(*call.in[2], 0), number_at(*call.in[3], 0), number_at(*call.in[4], 0));
+      corners(bins, n, number_at(*call.in[2], 0), number_at(*call.in[3], 0), number_at(*call.in[4], 0));
   const auto put = [&](int64_t row, int64_t bin, double v) {
     if (row < 0 || row >= rows) return;
     store(y, row * bins + bin, {v, call.u * 4 * std::fabs(v)});
@@ -255,7 +340,10 @@ const Entry signal_entry{{
           "graph { input x: f32[2,6,3,2]; const n: i64[] = [8]; const a: i64[] = [1]; y = dft(x, n, a) {inverse=1}; "
           "output y }",
           "graph { input x: f32[1,10,1]; const n: i64[] = [6]; y = dft(x, n) {onesided=1}; output y }",
-          "graph { input x: f32[0,4,1]; y = dft(x); output y }"}},
+          "graph { input x: f32[0,4,1]; y = dft(x); output y }",
+          "graph { input x: f32[2,4,2]; y = dft(x) {inverse=1, onesided=1}; output y }",
+          "graph { input x: f32[1,3,2,2]; const n: i64[] = [5]; const a: i64[] = [1]; y = dft(x, n, a) {inverse=1, "
+          "onesided=1}; output y }"}},
     {.name = "stft",
      .onnx = "STFT",
      .versions = {17},

@@ -3,7 +3,7 @@
 
 A voice detector that takes one of two networks by the sampling rate, a decoder whose tokens grow, detections class by
 class, scans in every direction, loops without a trip count or an iteration, ifs that sizes or constants decide, ifs in
-loops in ifs. Every model runs on two sets of inputs, of two sizes where a size is free.
+loops in ifs, lists (sequence_cases.py). Every model runs on two sets of inputs, of two sizes where a size is free.
 """
 import zlib
 
@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper, parser as text
+import sequence_cases
 from suite_files import Suite, parser, run
 
 IR = 10
@@ -304,11 +305,11 @@ def main():
     p = parser(__doc__)
     a = p.parse_args()
     suite = Suite(a.out, "make_control_suite.py")
-    for make in MODELS:
-        sets = list(make(rng_of(make.__name__)))
+    for name, make in [(f.__name__, f) for f in MODELS] + sequence_cases.cases(model, f32):
+        sets = list(make(rng_of(name)))
         m = sets[0][0]
         onnx.checker.check_model(m)
-        suite.add(make.__name__, m, [(inputs, answers(m, inputs)) for _, inputs in sets], rtol=1e-4, atol=1e-5)
+        suite.add(name, m, [(inputs, answers(m, inputs)) for _, inputs in sets], rtol=1e-4, atol=1e-5)
     return 0 if suite.close() else 1
 
 

@@ -28,6 +28,10 @@ Status check_arguments(const ir::Graph& region, const plan::Program& program, co
 // The dimensions that a region names, in values, contents or attributes: what an instance of it may depend on.
 std::vector<std::string> dims_of(const ir::Graph& region);
 
+// Of a dimension that is known only while the model runs: any size, but the same for all runs, since what is chosen and
+// the format of packed weights follow from it.
+constexpr int64_t kAssumedSize = 64;
+
 // For executors that let no result take the memory of an argument (plan::Step::shares).
 Status refuse_sharing(const plan::Step& step);
 

@@ -1,0 +1,19 @@
+// A region at one size by the definitions of its ops: for the executor `reference`, and for sizes that the data makes
+// and no kernel takes.
+#pragma once
+
+#include "exec/region/region_template.hpp"
+#include "runtime/executor.hpp"
+
+namespace peri::exec {
+
+// REQUIRES: arguments as the region states them. `binds`: results tell their sizes through the binder. Arguments that
+// are `weights` are read from there.
+Result<std::unique_ptr<runtime::Instance>> by_definition(BoundRegion region, std::vector<Tensor> weights, bool binds,
+                                                         int64_t most_elements);
+// The same at sizes at which a kernel gave `why` instead: with blocked layouts only where nothing is to be made.
+Result<std::unique_ptr<runtime::Instance>> reference_instance(RegionTemplate& region, const DimBinding& binding,
+                                                              std::vector<Tensor> weights, int64_t most_elements,
+                                                              const Error& why);
+
+}  // namespace peri::exec

@@ -1,0 +1,263 @@
+// Counted in slices, which are the same for any number of threads; then written.
+#include "exec/sized/selection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "ops/shape/broadcast.hpp"
+
+namespace peri::exec {
+
+namespace {
+constexpr int64_t kSlice = int64_t{1} << 15;  // elements of a task
+
+std::vector<int64_t> dims_at(const ir::Node& node, size_t port) { return ops::concrete(*node.in(port)); }
+int64_t count_of(std::span<const int64_t> dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
+int64_t slices_of(int64_t n) { return (n + kSlice - 1) / kSlice; }
+
+// ---- NonZero
+template <class T, T kMask>
+Status non_zero(const SelectionCall& c) {
+  const ir::Node& node = c.node;
+  const std::vector<int64_t> dims = dims_at(node, 0);
+  const int64_t n = count_of(dims), slices = slices_of(n), rank = static_cast<int64_t>(dims.size());
+  const T* x = static_cast<const T*>(c.in[0]);
+  std::vector<int64_t> first(static_cast<size_t>(slices) + 1);
+  c.run.run_tasks(slices, [&](int64_t s, int) {
+    const int64_t end = std::min(n, (s + 1) * kSlice);
+    int64_t found = 0;
+    for (int64_t k = s * kSlice; k < end; ++k) found += (x[k] & kMask) != 0;
+    first[static_cast<size_t>(s) + 1] = found;
+  });
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  const int64_t total = first.back();
+  PERI_ASSIGN(void* const to, c.result(0, std::array{rank, total}));
+  int64_t* y = static_cast<int64_t*>(to);
+  const std::vector<int64_t> strides = ops::strides_of(dims);
+  c.run.run_tasks(slices, [&](int64_t s, int) {
+    const int64_t end = std::min(n, (s + 1) * kSlice);
+    int64_t at = first[static_cast<size_t>(s)];
+    for (int64_t k = s * kSlice; k < end; ++k) {
+      if ((x[k] & kMask) == 0) continue;
+      int64_t rest = k;
+      for (int64_t a = 0; a < rank; ++a) {
+        y[a * total + at] = rest / strides[static_cast<size_t>(a)];
+        rest %= strides[static_cast<size_t>(a)];
+      }
+      ++at;
+    }
+  });
+  return Ok{};
+}
+
+Selection non_zero_of(DType t) {
+  switch (t) {
+    case DType::kF32: return non_zero<uint32_t, 0x7fffffff>;
+    case DType::kF64: return non_zero<uint64_t, 0x7fffffffffffffff>;
+    case DType::kF16:
+    case DType::kBF16: return non_zero<uint16_t, 0x7fff>;
+    case DType::kI64:
+    case DType::kU64: return non_zero<uint64_t, ~uint64_t{0}>;
+    case DType::kI32:
+    case DType::kU32: return non_zero<uint32_t, ~uint32_t{0}>;
+    case DType::kI16:
+    case DType::kU16: return non_zero<uint16_t, 0xffff>;
+    case DType::kI8:
+    case DType::kU8:
+    case DType::kBool: return non_zero<uint8_t, 0xff>;
+    default: return nullptr;
+  }
+}
+
+// ---- Compress
+Status compress(const SelectionCall& c) {
+  const ir::Node& node = c.node;
+  std::vector<int64_t> dims = dims_at(node, 0);
+  if (!node.has("axis")) dims = {count_of(dims)};
+  PERI_ASSIGN(const int64_t axis, ops::normalize_axis(node.i("axis", 0), dims.size()));
+  const auto a = static_cast<size_t>(axis);
+  const int64_t length = dims[a], asked = count_of(dims_at(node, 1));
+  const auto* condition = static_cast<const uint8_t*>(c.in[1]);
+  std::vector<int64_t> kept;
+  for (int64_t k = 0; k < asked; ++k)
+    if (condition[k]) kept.push_back(k);
+  if (!kept.empty() && kept.back() >= length)
+    return invalid("compress keeps an element beyond its axis")
+        .expecting(format("fewer than %lld", static_cast<long long>(length)))
+        .but_found(std::to_string(kept.back()));
+  const int64_t outer = count_of(std::span(dims).first(a)), inner = count_of(std::span(dims).subspan(a + 1));
+  const auto bytes = static_cast<size_t>(inner) * static_cast<size_t>(dtype_bits(node.in(0)->type.dtype)) / 8;
+  dims[a] = static_cast<int64_t>(kept.size());
+  PERI_ASSIGN(void* const to, c.result(0, dims));
+  const auto* x = static_cast<const std::byte*>(c.in[0]);
+  auto* y = static_cast<std::byte*>(to);
+  for (int64_t o = 0; o < outer && bytes > 0; ++o)
+    for (const int64_t k : kept) {
+      std::memcpy(y, x + static_cast<size_t>(o * length + k) * bytes, bytes);
+      y += bytes;
+    }
+  return Ok{};
+}
+
+// ---- Unique of a list
+template <class T>
+bool before(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (std::isnan(a) || std::isnan(b)) return !std::isnan(a) && std::isnan(b);
+  return a < b;
+}
+
+template <class T>
+Status unique(const SelectionCall& c) {
+  const ir::Node& node = c.node;
+  const int64_t n = count_of(dims_at(node, 0));
+  const T* x = static_cast<const T*>(c.in[0]);
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return before(x[a], x[b]) || (!before(x[b], x[a]) && a < b); });
+  struct Group {
+    int64_t first, count;
+  };
+  std::vector<Group> groups;
+  std::vector<int64_t> of(order.size());
+  for (size_t k = 0; k < order.size(); ++k) {
+    if (k == 0 || before(x[order[k - 1]], x[order[k]])) groups.push_back({order[k], 0});
+    ++groups.back().count;
+    of[static_cast<size_t>(order[k])] = static_cast<int64_t>(groups.size()) - 1;
+  }
+  std::vector<int64_t> shown(groups.size()), place(groups.size());
+  std::iota(shown.begin(), shown.end(), 0);
+  if (node.i("sorted", 1) == 0)
+    std::sort(shown.begin(), shown.end(), [&](int64_t a, int64_t b) {
+      return groups[static_cast<size_t>(a)].first < groups[static_cast<size_t>(b)].first;
+    });
+  for (size_t k = 0; k < shown.size(); ++k) place[static_cast<size_t>(shown[k])] = static_cast<int64_t>(k);
+  const std::array size = {static_cast<int64_t>(groups.size())};
+  std::array<void*, 4> to = {};
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    const std::array whole = {n};
+    PERI_ASSIGN(to[k], c.result(k, k == 2 ? whole : size));
+  }
+  for (size_t k = 0; k < shown.size(); ++k) {
+    const Group& g = groups[static_cast<size_t>(shown[k])];
+    if (to[0]) static_cast<T*>(to[0])[k] = x[g.first];
+    if (to[1]) static_cast<int64_t*>(to[1])[k] = g.first;
+    if (to[3]) static_cast<int64_t*>(to[3])[k] = g.count;
+  }
+  for (size_t k = 0; to[2] && k < of.size(); ++k) static_cast<int64_t*>(to[2])[k] = place[static_cast<size_t>(of[k])];
+  return Ok{};
+}
+
+// ---- NonMaxSuppression
+struct Box {
+  float y0, x0, y1, x1;
+  float area() const { return (y1 - y0) * (x1 - x0); }
+};
+Box box_of(const float* v, bool centred) {
+  if (centred) return {v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2};  // x, y, width, height
+  return {std::min(v[0], v[2]), std::min(v[1], v[3]), std::max(v[0], v[2]), std::max(v[1], v[3])};
+}
+float overlap(const Box& a, const Box& b) {
+  const float height = std::min(a.y1, b.y1) - std::max(a.y0, b.y0), width = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
+  if (height <= 0 || width <= 0) return 0;
+  const float both = height * width, either = a.area() + b.area() - both;
+  return either > 0 ? both / either : 0;
+}
+
+template <class T>
+double number(const SelectionCall& c, size_t port, double fallback) {
+  if (!c.node.in(port) || count_of(dims_at(c.node, port)) == 0) return fallback;
+  return static_cast<double>(*static_cast<const T*>(c.in[port]));
+}
+
+Status suppress(const SelectionCall& c) {
+  const ir::Node& node = c.node;
+  const std::vector<int64_t> dims = dims_at(node, 1);
+  const int64_t classes = dims[1], count = dims[2];
+  const auto* boxes = static_cast<const float*>(c.in[0]);
+  const auto* scores = static_cast<const float*>(c.in[1]);
+  const double most = number<int64_t>(c, 2, 0);
+  const auto threshold = static_cast<float>(number<float>(c, 3, 0));
+  if (!(threshold >= 0 && threshold <= 1))
+    return invalid("iou_threshold is out of range").expecting("[0, 1]").but_found(std::to_string(threshold));
+  const double least = number<float>(c, 4, -INFINITY);
+  const bool thresholded = node.in(4) && count_of(dims_at(node, 4)) > 0, centred = node.i("center_point_box") != 0;
+  std::vector<std::vector<int64_t>> kept(static_cast<size_t>(dims[0] * classes));
+  c.run.run_tasks(dims[0] * classes, [&](int64_t line, int) {
+    const float* score = scores + line * count;
+    const float* box = boxes + line / classes * count * 4;
+    std::vector<int64_t> order;
+    for (int64_t k = 0; k < count; ++k)
+      if (!thresholded || static_cast<double>(score[k]) > least) order.push_back(k);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return score[a] > score[b]; });
+    std::vector<int64_t>& own = kept[static_cast<size_t>(line)];
+    std::vector<Box> chosen;
+    for (const int64_t k : order) {
+      if (static_cast<double>(chosen.size()) >= most) break;
+      const Box b = box_of(box + k * 4, centred);
+      if (std::any_of(chosen.begin(), chosen.end(), [&](const Box& o) { return overlap(o, b) > threshold; })) continue;
+      chosen.push_back(b);
+      own.push_back(k);
+    }
+  });
+  int64_t rows = 0;
+  for (const auto& own : kept) rows += static_cast<int64_t>(own.size());
+  PERI_ASSIGN(void* const to, c.result(0, std::array<int64_t, 2>{rows, 3}));
+  int64_t* y = static_cast<int64_t*>(to);
+  for (size_t line = 0; line < kept.size(); ++line)
+    for (const int64_t k : kept[line]) {
+      *y++ = static_cast<int64_t>(line) / classes;
+      *y++ = static_cast<int64_t>(line) % classes;
+      *y++ = k;
+    }
+  return Ok{};
+}
+
+Selection unique_of(const ir::Node& node) {
+  if (node.has("axis")) return nullptr;
+  switch (node.in(0)->type.dtype) {
+    case DType::kF32: return unique<float>;
+    case DType::kF64: return unique<double>;
+    case DType::kI32: return unique<int32_t>;
+    case DType::kI64: return unique<int64_t>;
+    default: return nullptr;
+  }
+}
+}  // namespace
+
+Selection selection_of(const ir::Graph& region) {
+  if (region.nodes.size() != 1) return nullptr;
+  const ir::Node& node = *region.nodes[0];
+  for (const ir::Value* v : region.outputs)
+    if (v->producer != &node) return nullptr;
+  if (node.op == "non_zero") return non_zero_of(node.in(0)->type.dtype);
+  if (node.op == "non_max_suppression") return suppress;
+  if (node.op == "unique") return unique_of(node);
+  const DType t = node.in(0)->type.dtype;
+  if (node.op == "compress" && t != DType::kString && dtype_bits(t) % 8 == 0) return compress;
+  return nullptr;
+}
+
+SelectionCall call_of(const ir::Graph& region, const runtime::RunContext& context) {
+  const ir::Node& node = *region.nodes[0];
+  SelectionCall call{node, {}, {}, context};
+  for (const ir::Value* v : node.inputs) {
+    const auto it = std::find(region.inputs.begin(), region.inputs.end(), v);
+    call.in.push_back(!v                          ? nullptr
+                      : it == region.inputs.end() ? static_cast<const void*>(v->constant->data())
+                                                  : context.reads[static_cast<size_t>(it - region.inputs.begin())]);
+  }
+  for (const ir::Value* v : node.outputs) {
+    const auto it = std::find(region.outputs.begin(), region.outputs.end(), v);
+    call.out.push_back(it == region.outputs.end() ? -1 : static_cast<int>(it - region.outputs.begin()));
+  }
+  return call;
+}
+
+}  // namespace peri::exec

@@ -1,0 +1,30 @@
+// Ops whose results are as long as the data makes them, on pointers of their own types: NonZero, Compress, Unique of a
+// list and NonMaxSuppression. Their bits are those of the float64 reference.
+#pragma once
+
+#include "ir/graph.hpp"
+#include "runtime/executor.hpp"
+
+namespace peri::exec {
+
+// A run of the only node of a region: its inputs, null where one is left out, and which write of the step each of its
+// results is, -1 where nobody reads it.
+struct SelectionCall {
+  const ir::Node& node;
+  std::vector<const void*> in;
+  std::vector<int> out;
+  const runtime::RunContext& run;
+  // Null: nobody reads it.
+  Result<void*> result(size_t k, std::span<const int64_t> dims) const {
+    if (k >= out.size() || out[k] < 0) return static_cast<void*>(nullptr);
+    return run.binder->bind_output(static_cast<size_t>(out[k]), dims);
+  }
+};
+using Selection = Status (*)(const SelectionCall& call);
+// What runs the region; null: it is no such op, or of a type or form that is left to its definition. Sizes of its
+// inputs need not be numbers yet.
+Selection selection_of(const ir::Graph& region);
+// The call of a region with numbers for the sizes of its inputs.
+SelectionCall call_of(const ir::Graph& region, const runtime::RunContext& context);
+
+}  // namespace peri::exec

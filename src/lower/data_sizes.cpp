@@ -1,0 +1,36 @@
+// Assumed sizes and the executor for what makes them.
+#include "lower/data_sizes.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "exec/region/region_payload.hpp"
+#include "exec/sized/selection.hpp"
+
+namespace peri::lower {
+
+Options with_data_sizes(const ir::Graph& graph, const Backend& backend, Options options) {
+  std::set<std::string> symbols;
+  for (const auto& v : graph.values())
+    for (const Dim& d : v->type.shape ? *v->type.shape : Shape()) d.collect_symbols(symbols);
+  std::erase_if(symbols, [](const std::string& s) { return !s.starts_with(kDataDim); });
+  if (!backend.placement.device.empty()) symbols.clear();
+  for (const std::string& s : symbols) {
+    options.tuned_for.emplace(s, exec::kAssumedSize);
+    for (DimBinding& also : options.also) also.emplace(s, exec::kAssumedSize);
+  }
+  return options;
+}
+
+bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph& g, const Backend& backend) {
+  if (step.binds.empty() || !backend.placement.device.empty()) return false;
+  const auto whole_bytes = [](const ir::Value* v) {
+    return v->type.dtype != DType::kString && dtype_bits(v->type.dtype) % 8 == 0 && !stored_narrow(v);
+  };
+  const auto told = [](const ir::Value* v) { return v->type.dtype == DType::kI64 || v->type.dtype == DType::kI32; };
+  return std::all_of(region.inputs.begin(), region.inputs.end(), whole_bytes) &&
+         std::all_of(region.outputs.begin(), region.outputs.end(), whole_bytes) &&
+         (exec::selection_of(g) || std::any_of(region.inputs.begin(), region.inputs.end(), told));
+}
+
+}  // namespace peri::lower

@@ -1,0 +1,17 @@
+// Sizes that the data decides: what is chosen for the steps behind them, and who runs the steps that make them.
+#pragma once
+
+#include "lower/lower.hpp"
+#include "lower/region.hpp"
+
+namespace peri::lower {
+
+// The options with a size for each dimension of the graph that only a run knows: what follows from them is run by what
+// is chosen there, at every size. Devices take no sizes that no host knows before.
+Options with_data_sizes(const ir::Graph& graph, const Backend& backend, Options options);
+
+// Whether executor "sized" may do better than the definition: the step binds dimensions, and the region selects by the
+// data or is told its sizes by integers. `g` is the region as a graph.
+bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph& g, const Backend& backend);
+
+}  // namespace peri::lower

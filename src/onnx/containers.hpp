@@ -1,0 +1,47 @@
+// Sequences and optionals, which are resolved while a model is completed: a sequence is the list of values that it
+// holds, or the tensor of all of them where a loop makes it; an optional is what it holds, or nothing.
+#pragma once
+
+#include "ir/graph.hpp"
+
+namespace peri::onnx {
+
+// Stands for a sequence whose elements, all of one shape, are one tensor along a new first axis.
+constexpr std::string_view kStacked = "sequence_stacked";
+
+// Whether the value is a sequence or an optional that is empty.
+bool is_container(const ir::Value* v);
+// Elements of a sequence that is a list; null: it is none.
+const std::vector<ir::Value*>* elements_of(const ir::Value* v);
+
+// Resolves the node at g.nodes[*at], if it makes or takes a sequence or optional, and says whether it did: `at` then
+// names the node to go on with. Its inputs are typed; new nodes are, too, but for those of bodies that were copied.
+Result<bool> open_container(ir::Graph& g, size_t* at, int64_t* fresh);
+// The same of an if or loop that takes or carries sequences; it may stay, without them. REQUIRES: container_bodies.cpp.
+Result<bool> open_container_bodies(ir::Graph& g, size_t* at, int64_t* fresh);
+// A node that resolves nothing is left behind where a sequence was; kUnsupported where one is a result.
+Status drop_containers(ir::Graph& g);
+
+// Nodes of the newest form, typed as they are made.
+class TypedNodes {
+ public:
+  TypedNodes(ir::Graph& g, const ir::Node& origin, int64_t* fresh) : g_(g), origin_(origin), fresh_(fresh) {}
+  Result<std::vector<ir::Value*>> ops(std::string_view op, std::vector<ir::Value*> inputs, ir::Attrs attrs,
+                                      int outputs);
+  Result<ir::Value*> op(std::string_view op, std::vector<ir::Value*> inputs, ir::Attrs attrs = {});
+  ir::Value* ints(std::vector<int64_t> v);
+  ir::Value* scalar(DType type, int64_t v);
+  // All along a new first axis.
+  Result<ir::Value*> stacked(const std::vector<ir::Value*>& elements);
+  // A sequence that is a list, or a tensor.
+  ir::Value* list(std::vector<ir::Value*> elements) { return untyped("sequence_construct", std::move(elements)); }
+  ir::Value* of_tensor(ir::Value* all) { return untyped(kStacked, {all}); }
+
+ private:
+  ir::Value* untyped(std::string_view op, std::vector<ir::Value*> inputs);
+  ir::Graph& g_;
+  const ir::Node& origin_;
+  int64_t* fresh_;
+};
+
+}  // namespace peri::onnx
