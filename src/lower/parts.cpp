@@ -184,7 +184,7 @@ bool locked(const plan::LockReader& lock, const Region& r) { return lock.has(reg
 
 Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules& rules) {
   Maker m{graph, rules};
-  for (size_t k = 0; k < graph.nodes.size(); ++k) m.order[graph.nodes[k]] = k;
+  m.order = places(graph);
   const auto groups = bring_together(&cut);
   for (Region& r : cut) m.take(std::move(r));
   m.find_readers();

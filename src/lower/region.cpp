@@ -37,6 +37,20 @@ bool is_view_op(const ir::Node& n) { return ops::is_view(n) && n.in(0) && n.in(0
 
 bool is_sizes(const ir::Node& n) { return n.op == "dims_constant"; }
 
+bool widens_bytes(const ir::Node& n) { return n.op == "from_bytes"; }
+
+std::unordered_map<const ir::Node*, size_t> places(const ir::Graph& graph) {
+  std::unordered_map<const ir::Node*, size_t> out;
+  const auto place = [&](const ir::Node* n) { out.emplace(n, out.size()); };
+  for (const ir::Node* n : graph.nodes) {
+    if (widens_bytes(*n) && !n->out()->users.empty()) continue;  // when its first reader comes
+    for (const ir::Value* v : n->inputs)
+      if (v && v->producer && widens_bytes(*v->producer)) place(v->producer);
+    place(n);
+  }
+  return out;
+}
+
 const ir::Value* stored_narrow(const ir::Value* v) {
   const ir::Node* n = v ? v->producer : nullptr;
   if (!n || n->op != "cast" || v->type.dtype != DType::kF32) return nullptr;
@@ -237,6 +251,25 @@ struct Cutter {
     regions.push_back(std::move(r));
   }
 
+  // What widens bytes for `next` alone, of full size: next to it in registers, or floats in memory by itself.
+  std::vector<ir::Node*> feeders(const ir::Node& next, const std::vector<ir::Node*>& inside) const {
+    std::vector<ir::Node*> out;
+    for (const ir::Value* v : next.inputs) {
+      ir::Node* n = v ? v->producer : nullptr;
+      if (n && widens_bytes(*n) && !taken.contains(n) && v->users.size() == 1 && !graph.is_output(v) &&
+          v->type.shape == next.out()->type.shape && std::find(inside.begin(), inside.end(), n) == inside.end())
+        out.push_back(n);
+    }
+    return out;
+  }
+  bool join_feeders(Region* r, const ir::Node& next) const {
+    for (ir::Node* n : feeders(next, r->nodes)) {
+      if (!convex_with(*r, n)) return false;
+      r->nodes.push_back(n);
+    }
+    return true;
+  }
+
   // The single element-wise user of the region's last value, if it may join as epilogue.
   ir::Node* next_of_chain(const Region& r) const {
     ir::Value* last = r.nodes.back()->out();
@@ -277,9 +310,10 @@ struct Cutter {
     r.nodes = {anchor};
     std::vector<std::vector<ir::Node*>> prefixes = {r.nodes};
     while (r.nodes.size() < kMaxEpilogue && anchor->outputs.size() == 1) {
-      if (ir::Node* next = next_of_chain(r))
+      if (ir::Node* next = next_of_chain(r)) {
+        if (!join_feeders(&r, *next)) break;
         r.nodes.push_back(next);
-      else if (!extend_by_gate(&r))
+      } else if (!extend_by_gate(&r))
         break;
       prefixes.push_back(r.nodes);
     }
@@ -307,9 +341,11 @@ struct Cutter {
       std::sort(candidates.begin(), candidates.end(), [&](auto* a, auto* b) { return order.at(a) < order.at(b); });
       for (ir::Node* c : candidates) {
         if (std::find(nodes.begin(), nodes.end(), c) != nodes.end() || !convex_with(r, c)) continue;
-        std::vector<ir::Node*> wider = nodes;
+        Region tried = r;
+        if (!join_feeders(&tried, *c)) continue;
+        std::vector<ir::Node*> wider = tried.nodes;
         wider.push_back(c);
-        Region tried = closed(wider);
+        tried = closed(wider);
         if (tried.outputs.size() > 4 || !accepts(tried)) continue;
         nodes = std::move(wider);
         r = std::move(tried);
@@ -324,7 +360,7 @@ struct Cutter {
 
 std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts) {
   Cutter c{graph, accepts, {}, {}, {}, {}, {}};
-  for (size_t k = 0; k < graph.nodes.size(); ++k) c.order[graph.nodes[k]] = k;
+  c.order = places(graph);
   for (ir::Node* n : graph.nodes)
     if (!c.taken.contains(n) && ops::is_anchor(*n)) c.cut_anchor(n);
   for (ir::Node* n : graph.nodes)

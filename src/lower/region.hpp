@@ -2,6 +2,7 @@
 // problem.
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "ir/graph.hpp"
@@ -28,6 +29,9 @@ std::string region_key(const Region& region);
 constexpr int64_t kMaxInlineElements = 16;
 void close_region(const ir::Graph& graph, Region* region);
 
+// The order in which regions hold nodes: the graph's, but what widens bytes stands before its first reader, so that the
+// anchor of a region comes first.
+std::unordered_map<const ir::Node*, size_t> places(const ir::Graph& graph);
 // The node is sizes as expressions: it stands inside the regions that read it.
 bool is_sizes(const ir::Node& node);
 // True where the node only renames the memory of a row-major input.

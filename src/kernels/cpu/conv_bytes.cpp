@@ -1,6 +1,7 @@
 // Kernel conv_bytes: convolutions of bytes in NHWC, exact, as int32, as float32 with scales, bias and activation behind
 // them, or rounded into bytes. Windows become rows of a product; channel-wise ones are summed in float32, exactly.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "kernels/cpu/gemm/tile.hpp"
@@ -28,6 +29,7 @@ using cpu::integer::packed_bytes;
 using cpu::integer::Plan;
 using cpu::integer::plan_product;
 using cpu::integer::read_dot;
+using cpu::integer::rounding_at;
 using cpu::integer::Shape;
 using cpu::integer::To;
 constexpr int64_t kMaxTaps = 256;  // 255 * 255 each: their sum is a float32
@@ -67,25 +69,63 @@ const uint8_t* image_of(const Read& r, const Args& args) {
   return static_cast<const uint8_t*>(args.in[static_cast<size_t>(r.m.a_input)]);
 }
 
+// A few bytes: two moves that overlap instead of a call.
+inline void copy(uint8_t* to, const uint8_t* from, int64_t n) {
+  const auto ends = [&]<size_t kBytes>(std::array<uint8_t, kBytes> first) {
+    std::array<uint8_t, kBytes> last;
+    std::memcpy(first.data(), from, kBytes);
+    std::memcpy(last.data(), from + n - kBytes, kBytes);
+    std::memcpy(to, first.data(), kBytes);
+    std::memcpy(to + n - kBytes, last.data(), kBytes);
+  };
+  if (n > 32) {
+    std::memcpy(to, from, static_cast<size_t>(n));
+  } else if (n >= 16) {
+    ends(std::array<uint8_t, 16>{});
+  } else if (n >= 8) {
+    ends(std::array<uint8_t, 8>{});
+  } else if (n >= 4) {
+    ends(std::array<uint8_t, 4>{});
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+  }
+}
+
+struct Pixel {
+  int64_t image, oy, ox;
+  Pixel(const ConvShape& c, int64_t at) : image(at / c.ow() / c.oh()), oy(at / c.ow() % c.oh()), ox(at % c.ow()) {}
+  void next(const ConvShape& c) {
+    if (++ox < c.ow()) return;
+    ox = 0;
+    if (++oy < c.oh()) return;
+    oy = 0;
+    ++image;
+  }
+};
+
 // The window of one output pixel in one group: taps row by row, channels innermost. `edge`: the byte of the padding.
-void window(const ConvShape& c, const uint8_t* x, int64_t group, int64_t pixel, uint8_t edge, uint8_t* to) {
-  const int64_t each = c.ic / c.groups, ox = pixel % c.ow(), oy = pixel / c.ow() % c.oh(),
-                image = pixel / c.ow() / c.oh();
-  const int64_t left = ox * c.sw - c.left, first = left < 0 ? (-left + c.dw - 1) / c.dw : 0,
+void window(const ConvShape& c, const uint8_t* x, int64_t group, const Pixel& p, uint8_t edge, uint8_t* to) {
+  const int64_t each = c.ic / c.groups, left = p.ox * c.sw - c.left, top = p.oy * c.sh - c.top;
+  const bool whole = c.groups == 1 && c.dw == 1;
+  if (whole && left >= 0 && left + c.kw <= c.iw && top >= 0 && top + (c.kh - 1) * c.dh < c.ih) {
+    const uint8_t* row = x + ((p.image * c.ih + top) * c.iw + left) * c.ic;
+    for (int64_t ky = 0; ky < c.kh; ++ky, to += c.kw * each, row += c.dh * c.iw * c.ic) copy(to, row, c.kw * each);
+    return;
+  }
+  const int64_t first = left < 0 ? (-left + c.dw - 1) / c.dw : 0,
                 end = std::clamp<int64_t>((c.iw - left + c.dw - 1) / c.dw, 0, c.kw), begin = std::min(first, end);
   for (int64_t ky = 0; ky < c.kh; ++ky, to += c.kw * each) {
-    const int64_t y = oy * c.sh - c.top + ky * c.dh;
+    const int64_t y = top + ky * c.dh;
     if (y < 0 || y >= c.ih) {
       std::memset(to, edge, static_cast<size_t>(c.kw * each));
       continue;
     }
-    const uint8_t* const row = x + ((image * c.ih + y) * c.iw + left) * c.ic + group * each;
+    const uint8_t* const row = x + ((p.image * c.ih + y) * c.iw + left) * c.ic + group * each;
     std::memset(to, edge, static_cast<size_t>(begin * each));
-    if (c.groups == 1 && c.dw == 1)
+    if (whole)
       std::memcpy(to + begin * each, row + begin * c.ic, static_cast<size_t>((end - begin) * each));
     else
-      for (int64_t kx = begin; kx < end; ++kx)
-        std::memcpy(to + kx * each, row + kx * c.dw * c.ic, static_cast<size_t>(each));
+      for (int64_t kx = begin; kx < end; ++kx) copy(to + kx * each, row + kx * c.dw * c.ic, each);
     std::memset(to + end * each, edge, static_cast<size_t>((c.kw - end) * each));
   }
 }
@@ -102,8 +142,9 @@ class ConvBytes final : public Instance {
     const uint8_t edge = static_cast<uint8_t>(zero ^ (r_.m.a_signed ? 0x80 : 0));
     const Loops& loops = loops_of(plan_.isa);
     const auto make = [&](int64_t group, int64_t row, int64_t rows, uint8_t* to, int64_t ld) {
-      for (int64_t r = 0; r < rows; ++r, to += ld) {
-        window(r_.conv, x, group, row + r, edge, to);
+      Pixel at(r_.conv, row);
+      for (int64_t r = 0; r < rows; ++r, to += ld, at.next(r_.conv)) {
+        window(r_.conv, x, group, at, edge, to);
         if (r_.m.a_signed) loops.flip(to, to, plan_.shape.k);
       }
     };
@@ -166,8 +207,8 @@ class ByChannel final : public Instance {
     const Loops& loops = loops_of(isa_);
     switch (r_.m.to) {
       case To::kSums: return loops.sums(block, by);
-      case To::kU8: return loops.to_u8(block, by, with.rounding);
-      case To::kI8: return loops.to_i8(block, by, with.rounding);
+      case To::kU8: return loops.to_u8(block, by, rounding_at(with.rounding, 0, pixel * block.ldy));
+      case To::kI8: return loops.to_i8(block, by, rounding_at(with.rounding, 0, pixel * block.ldy));
       case To::kFloats: break;
     }
     loops.floats(block, by);
@@ -248,10 +289,10 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry conv_bytes_entry;
 const Entry conv_bytes_entry{{
     .name = "conv_bytes",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
     .takes = "convolutions of u8 and i8 in two dimensions (conv_integer, qlinear_conv), NHWC, constant weights, with "
-             "scales, bias and activation in float32 behind sums, and a clip behind bytes",
+             "scales, bias and activation in float32 behind sums, and a clip and a sum with bytes behind bytes",
     .offer = offer,
     .instantiate = instantiate,
     .samples =
@@ -269,7 +310,16 @@ const Entry conv_bytes_entry{{
          "add(g, b); y = relu(h); output y }",
          "graph { input x: u8[1,72,9,8]; const z: u8[] = [20]; const w: u8[72,1,3,3] = seeded(90, 1); const v: u8[] = "
          "[120]; input s: f32[]; const b: f32[1,72,1,1] = seeded(0.5, 2); a = conv_integer(x, w, z, v) {group=72}; f = "
-         "cast(a) {to=1}; g = mul(f, s); h = add(g, b); y = relu(h); output y }"},
+         "cast(a) {to=1}; g = mul(f, s); h = add(g, b); y = relu(h); output y }",
+         "graph { input x: u8[2,20,9,7]; input o: i8[2,70,9,7]; const s: f32[] = [0.02]; const z: u8[] = [120]; const "
+         "w: i8[70,20,1,1] = seeded(90, 1); const t: f32[] = [0.01]; const v: i8[] = [0]; const q: f32[] = [0.05]; "
+         "const r: u8[] = [110]; const p: f32[] = [0.04]; const m: i8[] = [-9]; a = qlinear_conv(x, s, z, w, t, v, q, "
+         "r); b = from_bytes(a, q, r); c = from_bytes(o, p, m); d = add(b, c); e = relu(d); y = to_bytes(e, p, m); "
+         "output y }",
+         "graph { input x: u8[1,3,23,21]; const s: f32[] = [0.02]; const z: u8[] = [120]; const w: i8[24,3,7,7] = "
+         "seeded(50, 1); const t: f32[] = [0.002]; const v: i8[] = [0]; const q: f32[] = [0.05]; const r: u8[] = "
+         "[110]; const b: i32[24] = seeded(900, 2); y = qlinear_conv(x, s, z, w, t, v, q, r, b) {pads=[3,3,3,3], "
+         "strides=[2,2]}; output y }"},
     .takes_constants = true,
 }};
 

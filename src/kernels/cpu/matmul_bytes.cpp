@@ -132,11 +132,11 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry matmul_bytes_entry;
 const Entry matmul_bytes_entry{{
     .name = "matmul_bytes",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
     .takes =
         "products of u8 and i8 (matmul_integer, qlinear_matmul), with scales, bias and activation in float32 behind "
-        "sums, and a clip behind bytes",
+        "sums, and a clip and a sum with bytes or a bias behind bytes",
     .offer = offer,
     .instantiate = instantiate,
     .samples =
@@ -146,7 +146,11 @@ const Entry matmul_bytes_entry{{
          "graph { input x: u8[70,192]; const z: u8[] = [7]; const w: i8[192,150] = seeded(60, 1); input s: f32[]; "
          "const "
          "b: f32[150] = seeded(0.5, 2); a = matmul_integer(x, w, z); f = cast(a) {to=1}; g = mul(f, s); h = add(g, b); "
-         "y = relu(h); output y }"},
+         "y = relu(h); output y }",
+         "graph { input x: u8[37,60]; const s: f32[] = [0.02]; const z: u8[] = [120]; const w: i8[60,150] = seeded(90, "
+         "1); const t: f32[] = [0.01]; const v: i8[] = [0]; const q: f32[] = [0.05]; const r: u8[] = [110]; const c: "
+         "f32[150] = seeded(2, 2); const p: f32[] = [0.04]; const m: u8[] = [90]; a = qlinear_matmul(x, s, z, w, t, v, "
+         "q, r); b = from_bytes(a, q, r); d = add(b, c); y = to_bytes(d, p, m); output y }"},
     .takes_constants = true,
 }};
 

@@ -40,31 +40,100 @@ void floats(const Block& k, const Correction& by) {
   corrected<float>(k, by, [](float* y, int64_t j, int32_t sum) { y[j] = static_cast<float>(sum); });
 }
 
-// Two loops, each of which becomes vectors: into int32 first.
+constexpr int64_t kCols = kGroup * kPanel;
+// Nearer than this to the middle of two whole numbers float32 does not tell which one is nearest: three roundings of
+// numbers below 512.
+constexpr float kTie = 0.5F - 3e-4F;
+
+// Whole numbers from sums, in float32; false where some may be wrong.
+[[gnu::always_inline]] inline bool quickly(const int32_t* __restrict sums, int64_t n, const int32_t* bias,
+                                           const float* factor, float low, float high, int32_t* __restrict y) {
+  int32_t doubtful = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    const float v = static_cast<float>(wrapping(sums[j], bias[j])) * factor[j];
+    const float from = v < low ? low : v, kept = from > high ? high : from, whole = __builtin_rintf(kept);
+    doubtful |= __builtin_fabsf(kept - whole) > kTie ? 1 : 0;
+    y[j] = static_cast<int32_t>(whole);
+  }
+  return doubtful == 0;
+}
+[[gnu::always_inline]] inline void exactly(const int32_t* __restrict sums, int64_t n, const double* bias,
+                                           const double* factor, double low, double high, int32_t* __restrict y) {
+  for (int64_t j = 0; j < n; ++j) {
+    const double v = (static_cast<double>(sums[j]) + bias[j]) * factor[j];
+    const double from = v < low ? low : v, kept = from > high ? high : from;
+    y[j] = static_cast<int32_t>(__builtin_rint(kept));
+  }
+}
+
+// y = round(clip((y + shift) * own + other(j)) / y_scale); by the reciprocal where that tells.
+template <class F>
+[[gnu::always_inline]] inline void add_numbers(const Added& a, int32_t shift, int64_t n, int32_t* __restrict y,
+                                               const F& other) {
+  const float low = static_cast<float>(a.y_low - a.y_zero), high = static_cast<float>(a.y_high - a.y_zero);
+  const float own = a.own_scale, least = a.low, most = a.high, by = 1 / a.y_scale;
+  float sums[kCols];
+  for (int64_t j = 0; j < n; ++j) {
+    const float v = static_cast<float>(y[j] + shift) * own + other(j), from = v < least ? least : v;
+    sums[j] = from > most ? most : from;
+  }
+  int32_t doubtful = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    const float v = sums[j] * by, from = v < low ? low : v, kept = from > high ? high : from,
+                whole = __builtin_rintf(kept);
+    doubtful |= __builtin_fabsf(kept - whole) > kTie ? 1 : 0;
+    y[j] = static_cast<int32_t>(whole);
+  }
+  if (doubtful == 0) return;
+  for (int64_t j = 0; j < n; ++j) {
+    const float v = sums[j] / a.y_scale, from = v < low ? low : v;
+    y[j] = static_cast<int32_t>(__builtin_rintf(from > high ? high : from));
+  }
+}
+template <class X>
+[[gnu::always_inline]] inline void add_bytes(const Added& a, int32_t shift, int64_t n, const uint8_t* from,
+                                             int32_t* y) {
+  const X* const __restrict x = reinterpret_cast<const X*>(from);
+  const float zero = a.x_zero, scale = a.x_scale;
+  add_numbers(a, shift, n, y,
+              [=](int64_t j) { return (static_cast<float>(static_cast<int32_t>(x[j])) - zero) * scale; });
+}
+// `at`: of the row's first column in the result, in elements.
+void add(const Rounding& to, int64_t first, int64_t at, int64_t n, int32_t* y) {
+  const Added& a = to.added;
+  const int32_t shift = to.zero - a.own_zero;
+  if (a.column != nullptr) {
+    const float* const __restrict column = a.column + first;
+    add_numbers(a, shift, n, y, [=](int64_t j) { return column[j]; });
+  } else if (a.x_signed) {
+    add_bytes<int8_t>(a, shift, n, a.x + at, y);
+  } else {
+    add_bytes<uint8_t>(a, shift, n, a.x + at, y);
+  }
+}
+
+// Loops over a row's columns, each of which becomes vectors: into int32 first.
 template <class Y>
 void rounded(const Block& k, const Correction& by, const Rounding& to) {
-  constexpr int64_t kCols = kGroup * kPanel;
-  const double low = to.low - to.zero, high = to.high - to.zero;
-  const int32_t zero = to.zero;
+  const int32_t low = to.low - to.zero, high = to.high - to.zero;
   for (int64_t first = 0; first < k.cols; first += kCols) {
     const int64_t n = k.cols - first < kCols ? k.cols - first : kCols;
-    const Block part = {k.c + first, k.rows, n, static_cast<Y*>(k.y) + first, k.ldy};
     const Correction part_by = {by.column + first, by.b_zero == nullptr ? nullptr : by.b_zero + first, by.rows};
-    const double *const factor = to.factor + first, *const bias = to.bias + first;
     for (int64_t r = 0; r < k.rows; ++r) {
-      int32_t whole[kCols];
-      Block row = part;
-      row.c += r * kCols;
-      row.rows = 1;
-      row.y = whole;
+      int32_t sum[kCols], whole[kCols];
+      const Block row = {k.c + first + r * kCols, 1, n, sum, kCols};
       Correction row_by = part_by;
       if (row_by.b_zero != nullptr) row_by.rows += r;
-      corrected<int32_t>(row, row_by, [=](int32_t* y, int64_t j, int32_t sum) {
-        const double v = (static_cast<double>(sum) + bias[j]) * factor[j];
-        const double from = v < low ? low : v, kept = from > high ? high : from;
-        y[j] = static_cast<int32_t>(__builtin_rint(kept));
-      });
-      Y* const y = static_cast<Y*>(part.y) + r * k.ldy;
+      corrected<int32_t>(row, row_by, [](int32_t* y, int64_t j, int32_t v) { y[j] = v; });
+      if (to.quick_factor == nullptr || !quickly(sum, n, to.quick_bias + first, to.quick_factor + first,
+                                                 static_cast<float>(low), static_cast<float>(high), whole))
+        exactly(sum, n, to.bias + first, to.factor + first, low, high, whole);
+      int32_t zero = to.zero;
+      if (to.added.any()) {
+        add(to, first, r * k.ldy + first, n, whole);
+        zero = to.added.y_zero;
+      }
+      Y* const y = static_cast<Y*>(k.y) + r * k.ldy + first;
       for (int64_t j = 0; j < n; ++j) y[j] = static_cast<Y>(whole[j] + zero);
     }
   }

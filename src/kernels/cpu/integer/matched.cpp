@@ -45,29 +45,109 @@ Status read_ports(const Problem& p, const ir::Node& n, bool scaled, Matched* m) 
   return Ok{};
 }
 
-Status read_clip(const Problem& p, const ir::Node& n, Matched* m) {
-  const std::vector<ir::Node*>& nodes = p.graph->nodes;
-  m->to = n.out()->type.dtype == DType::kI8 ? To::kI8 : To::kU8;
-  m->low = m->to == To::kI8 ? -128 : 0;
-  m->high = m->low + 255;
-  const ir::Value* end = n.out();
-  if (nodes.back() != &n) {
-    const ir::Node& clip = *nodes.back();
-    if (clip.op != "clip" || clip.in(0) != n.out() || n.out()->users.size() != 1 || nodes[nodes.size() - 2] != &n)
-      return refused("takes no %s behind bytes", clip.op.c_str());
-    for (const size_t port : {1, 2}) {
-      if (!clip.in(port)) continue;
-      if (!clip.in(port)->constant) return refused("a clip to values made while running");
-      const auto at = static_cast<int32_t>(clip.in(port)->constant->i64(0));
-      if (port == 1)
-        m->low = std::max(m->low, at);
-      else
-        m->high = std::min(m->high, at);
-    }
-    if (m->low > m->high) return refused("a clip of nothing");
-    end = clip.out();
+const ir::Node* only_reader(const ir::Value* v, std::string_view op) {
+  return v->users.size() == 1 && v->users[0]->op == op ? v->users[0] : nullptr;
+}
+std::optional<double> number(const ir::Value* v) {
+  if (!v || !v->constant || v->constant->numel() != 1) return std::nullopt;
+  return is_float(v->constant->dtype()) ? v->constant->f64(0) : static_cast<double>(v->constant->i64(0));
+}
+int32_t lowest(DType t) { return t == DType::kI8 ? -128 : 0; }
+
+// The other side of a sum: bytes of the same size that are widened, or constants, one a column.
+Status read_other(const Problem& p, const ir::Value* other, const ir::Value* like, size_t channel_axis, Sum* s) {
+  if (const ir::Node* n = other->producer; n && n->op == "from_bytes") {
+    const auto scale = number(n->in(1)), zero = number(n->in(2));
+    s->input = input_index(*p.graph, n->in(0));
+    if (!scale || !zero || s->input < 0 || p.constant[static_cast<size_t>(s->input)] || other->users.size() != 1 ||
+        !(n->in(0)->type.shape == like->type.shape))
+      return refused("a sum with bytes that are made in the region, or of another size");
+    s->added.x_signed = n->in(0)->type.dtype == DType::kI8;
+    s->added.x_scale = static_cast<float>(*scale);
+    s->added.x_zero = static_cast<float>(*zero);
+    return Ok{};
   }
-  return end == p.graph->outputs[0] ? Status(Ok{}) : refused("more than one result");
+  const std::vector<int64_t> have = dims_of(*other), want = dims_of(*like);
+  const size_t from_end = want.size() - channel_axis;
+  if (other->type.dtype != DType::kF32 || !is_known(p, other) || numel(other) != want[channel_axis] ||
+      have.size() < from_end || have[have.size() - from_end] != want[channel_axis])
+    return refused("a sum with what is neither bytes of the same size nor one constant a column");
+  s->column = other;
+  return Ok{};
+}
+
+// from_bytes, add, relu or clip, to_bytes behind *at, which becomes the result. `nodes`: how many were read.
+Status read_sum(const Problem& p, size_t channel_axis, const ir::Value** at, size_t* nodes, Matched* m) {
+  const ir::Node* const own = only_reader(*at, "from_bytes");
+  const ir::Node* const add = own ? only_reader(own->out(), "add") : nullptr;
+  if (!add) return refused("takes a clip and a sum of bytes behind bytes only");
+  const ir::Value* const other = add->in(0) == own->out() ? add->in(1) : add->in(0);
+  Sum& s = m->sum;
+  PERI_TRY(read_other(p, other, *at, channel_axis, &s));
+  *nodes += s.input >= 0 ? 3 : 2;
+  s.added.low = -HUGE_VALF;
+  s.added.high = HUGE_VALF;
+  const ir::Value* end = add->out();
+  if (const ir::Node* n = only_reader(end, "relu")) {
+    s.added.low = 0;
+    end = n->out();
+    ++*nodes;
+  } else if (n = only_reader(end, "clip"); n) {
+    const auto low = n->in(1) ? number(n->in(1)) : std::optional(-HUGE_VAL),
+               high = n->in(2) ? number(n->in(2)) : std::optional(HUGE_VAL);
+    if (!low || !high || !(*low <= *high)) return refused("a clip to values made while running");
+    s.added.low = static_cast<float>(*low);
+    s.added.high = static_cast<float>(*high);
+    end = n->out();
+    ++*nodes;
+  }
+  const ir::Node* const to = only_reader(end, "to_bytes");
+  if (!to) return refused("a sum that is not rounded into bytes");
+  const auto scale = number(own->in(1)), zero = number(own->in(2)), y_scale = number(to->in(1)),
+             y_zero = number(to->in(2));
+  if (!scale || !zero || !y_scale || !y_zero || !(*y_scale > 1e-30) || !(*y_scale < 1e30) ||
+      !(std::fabs(*scale) < 1e30))
+    return refused("a scale of a sum that is made while running, or is out of range");
+  s.added.own_scale = static_cast<float>(*scale);
+  s.added.own_zero = static_cast<int32_t>(*zero);
+  s.added.y_scale = static_cast<float>(*y_scale);
+  s.added.y_zero = static_cast<int32_t>(*y_zero);
+  s.added.y_low = lowest(to->out()->type.dtype);
+  s.added.y_high = s.added.y_low + 255;
+  m->to = to->out()->type.dtype == DType::kI8 ? To::kI8 : To::kU8;
+  ++*nodes;
+  *at = to->out();
+  return Ok{};
+}
+
+Status read_clip(const ir::Node& clip, Matched* m) {
+  for (const size_t port : {1, 2}) {
+    if (!clip.in(port)) continue;
+    if (!clip.in(port)->constant) return refused("a clip to values made while running");
+    const auto to = static_cast<int32_t>(clip.in(port)->constant->i64(0));
+    if (port == 1)
+      m->low = std::max(m->low, to);
+    else
+      m->high = std::min(m->high, to);
+  }
+  return m->low > m->high ? Status(refused("a clip of nothing")) : Status(Ok{});
+}
+
+Status read_bytes(const Problem& p, const ir::Node& n, size_t channel_axis, Matched* m) {
+  const ir::Value* at = n.out();
+  m->to = at->type.dtype == DType::kI8 ? To::kI8 : To::kU8;
+  m->low = lowest(at->type.dtype);
+  m->high = m->low + 255;
+  size_t nodes = 1;
+  if (const ir::Node* clip = only_reader(at, "clip")) {
+    PERI_TRY(read_clip(*clip, m));
+    at = clip->out();
+    ++nodes;
+  }
+  if (at != p.graph->outputs[0]) {
+    PERI_TRY(read_sum(p, channel_axis, &at, &nodes, m));
+  }
+  return at == p.graph->outputs[0] && nodes == p.graph->nodes.size() ? Status(Ok{}) : refused("more than one result");
 }
 
 // cast, the factor, the rest.
@@ -103,7 +183,7 @@ Result<Matched> match_bytes(const Problem& p, std::string_view plain, std::strin
   if (p.graph->outputs.size() != 1) return refused("more than one output");
   Matched m;
   PERI_TRY(read_ports(p, n, n.op == scaled, &m));
-  PERI_TRY(n.op == scaled ? read_clip(p, n, &m) : read_floats(p, n, channel_axis, &m));
+  PERI_TRY(n.op == scaled ? read_bytes(p, n, channel_axis, &m) : read_floats(p, n, channel_axis, &m));
   return m;
 }
 
@@ -142,7 +222,24 @@ Result<Fixed> Fixed::make(const Problem& p, const Matched& m, int64_t n, int64_t
     f.factor_.push_back(factor);
     f.bias_.push_back(add ? static_cast<double>(add->i64(j)) : 0);
   }
+  f.find_quick(k);
+  Tensor column;
+  if (const Tensor* const t = known(p, m.sum.column, c, &column)) {
+    if (t->numel() != n) return refused("a sum with numbers that are not one a column");
+    for (int64_t j = 0; j < n; ++j) f.column_.push_back(static_cast<float>(t->f64(j)));
+  }
   return f;
+}
+
+// Sums are at most so large, and float32 holds every factor, or there is no quick way.
+void Fixed::find_quick(int64_t k) {
+  const double most = 255.0 * 255.0 * static_cast<double>(k);
+  for (size_t j = 0; j < factor_.size(); ++j)
+    if (most + std::fabs(bias_[j]) > 2147483647.0 || std::fabs(factor_[j]) > 1e20) return;
+  for (size_t j = 0; j < factor_.size(); ++j) {
+    quick_factor_.push_back(static_cast<float>(factor_[j]));
+    quick_bias_.push_back(static_cast<int32_t>(bias_[j]));
+  }
 }
 
 int32_t Fixed::a_zero(const Args& args) const {
@@ -155,7 +252,14 @@ void Fixed::bind(const Args& args, Operands* to, Epilogue* epilogue) const {
   to->a_zero = a_zero(args);
   to->b_zero = b_zero_.data();
   to->y = args.out[0];
-  to->rounding = {factor_.data(), bias_.data(), y_zero_, m_.low, m_.high};
+  to->rounding = {.factor = factor_.data(), .bias = bias_.data(), .zero = y_zero_, .low = m_.low, .high = m_.high};
+  if (!quick_factor_.empty()) {
+    to->rounding.quick_factor = quick_factor_.data();
+    to->rounding.quick_bias = quick_bias_.data();
+  }
+  to->rounding.added = m_.sum.added;
+  if (m_.sum.input >= 0) to->rounding.added.x = static_cast<const uint8_t*>(args.in[static_cast<size_t>(m_.sum.input)]);
+  if (!column_.empty()) to->rounding.added.column = column_.data();
   if (m_.to != To::kFloats) return;
   if (m_.factor >= 0)
     add_op(*epilogue,

@@ -8,6 +8,13 @@
 
 namespace peri::kernels::cpu::integer {
 
+// What is added behind bytes, before they are bytes again.
+struct Sum {
+  Added added;                        // all but its pointers
+  int input = -1;                     // the graph input of bytes; -1: none
+  const ir::Value* column = nullptr;  // numbers, one a column; null: none
+};
+
 // The anchor's arguments; null: left out, or the op has none.
 struct Matched {
   const ir::Value *a = nullptr, *b = nullptr, *a_zero = nullptr, *b_zero = nullptr;
@@ -15,12 +22,14 @@ struct Matched {
   int a_input = -1, b_input = -1;  // graph inputs
   bool a_signed = false, b_signed = false;
   To to = To::kSums;
-  int32_t low = 0, high = 255;  // of To::kU8 and kI8: a clip behind it
+  int32_t low = 0, high = 255;  // of To::kU8 and kI8: what rounded sums may be
+  Sum sum;                      // of To::kU8 and kI8
   int factor = -1;              // To::kFloats: the graph input of one float that multiplies all sums; -1: none
   MatchedEpilogue epilogue;     // To::kFloats: the steps behind that
 };
 // An anchor named `plain` (sums) or `scaled` (bytes). Behind sums: a cast to float32, a factor, and an epilogue; behind
-// bytes: a clip. `channel_axis`: along which the right side's columns lie in the result.
+// bytes: a clip, then a sum with other bytes or constants, clipped, as bytes. `channel_axis`: along which the right
+// side's columns lie in the result.
 Result<Matched> match_bytes(const Problem& p, std::string_view plain, std::string_view scaled, size_t channel_axis);
 
 // What does not change from run to run, for `n` columns whose sums have `k` products.
@@ -40,8 +49,11 @@ class Fixed {
   Source a_zero_;
   std::vector<int32_t> b_zero_;
   std::vector<double> factor_, bias_;
+  std::vector<float> quick_factor_, column_;
+  std::vector<int32_t> quick_bias_;
   int32_t y_zero_ = 0;
   std::vector<Tensor> constants_;
+  void find_quick(int64_t k);
 };
 
 // The bytes of a weight that is constant, inside the region or outside of it; null: it is not.

@@ -112,6 +112,18 @@ Plan plan_product(const Shape& s, Dot dot, Isa isa) {
   return p;
 }
 
+Rounding rounding_at(Rounding r, int64_t column, int64_t at) {
+  r.factor += column;
+  r.bias += column;
+  if (r.quick_factor != nullptr) {
+    r.quick_factor += column;
+    r.quick_bias += column;
+  }
+  if (r.added.x != nullptr) r.added.x += at;
+  if (r.added.column != nullptr) r.added.column += column;
+  return r;
+}
+
 namespace {
 // A task's part of the result, and its memory.
 struct Part {
@@ -165,7 +177,8 @@ const uint8_t* left_side(const Plan& p, const Operands& with, const Part& t, int
   return t.a;
 }
 
-void finish(const Plan& p, const Operands& with, const Part& t, int64_t col, const Block& block) {
+// `at`: of the block's first element in the result.
+void finish(const Plan& p, const Operands& with, const Part& t, int64_t col, int64_t at, const Block& block) {
   const Shape& s = p.shape;
   const Loops& loops = loops_of(p.isa);
   const int64_t column = t.image * with.column_step + col;
@@ -178,9 +191,7 @@ void finish(const Plan& p, const Operands& with, const Part& t, int64_t col, con
                              with.epilogue->count, t.row, column);
     return;
   }
-  Rounding rounding = with.rounding;
-  rounding.factor += column;
-  rounding.bias += column;
+  const Rounding rounding = rounding_at(with.rounding, column, at);
   (s.to == To::kU8 ? loops.to_u8 : loops.to_i8)(block, by, rounding);
 }
 }  // namespace
@@ -208,7 +219,7 @@ void run_task(const Plan& p, const Operands& with, int64_t task, std::byte* scra
     tile.panels = panels_of(cols);
     tiles_of(p.dot).run(tile);
     const int64_t at = t.image * with.y_step + t.row * with.ldy + col;
-    finish(p, with, t, col, {t.c, t.rows, cols, static_cast<std::byte*>(with.y) + at * size, with.ldy});
+    finish(p, with, t, col, at, {t.c, t.rows, cols, static_cast<std::byte*>(with.y) + at * size, with.ldy});
   }
 }
 

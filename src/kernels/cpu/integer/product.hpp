@@ -58,6 +58,8 @@ struct Operands {
   Rounding rounding;                             // of To::kU8 and kI8
   const Epilogue* epilogue = nullptr;            // of To::kFloats
 };
+// The rounding of the columns from `column` on, for a block whose first element lies `at` elements into the result.
+Rounding rounding_at(Rounding whole, int64_t column, int64_t at);
 void run_task(const Plan& plan, const Operands& with, int64_t task, std::byte* scratch);
 
 const Loops& loops_of(Isa isa);

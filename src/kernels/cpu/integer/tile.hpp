@@ -35,12 +35,29 @@ struct Correction {
   const int32_t* b_zero = nullptr;  // of w'; null: zero everywhere
   const int32_t* rows = nullptr;    // sums of a'; read where b_zero is not null
 };
+// What is added to bytes once they are rounded, as numbers, before they are bytes again: other bytes that lie as the
+// result does, or a number a column. y = saturate(round(clip((q - own_zero) * own_scale + other) / y_scale) + y_zero).
+struct Added {
+  const uint8_t* x = nullptr;
+  bool x_signed = false;
+  float x_zero = 0, x_scale = 0;
+  const float* column = nullptr;
+  int32_t own_zero = 0;
+  float own_scale = 0;
+  float low = 0, high = 0, y_scale = 0;
+  int32_t y_zero = 0, y_low = 0, y_high = 255;
+  bool any() const { return x != nullptr || column != nullptr; }
+};
 // Rounding into bytes: y = saturate(round((sum + bias) * factor) + zero), kept within [low, high]. In float64, in which
-// every step before the rounding is exact but the product, as in the reference.
+// every step before the rounding is exact but the product, as in the reference; where float32 tells already to which
+// whole number a value is nearest, in that. The sums' and biases' sum is an int32 where there is `quick_factor`.
 struct Rounding {
   const double* factor = nullptr;  // one a column
   const double* bias = nullptr;    // one a column
+  const float* quick_factor = nullptr;
+  const int32_t* quick_bias = nullptr;
   int32_t zero = 0, low = 0, high = 255;
+  Added added;
 };
 struct Block {
   const int32_t* c = nullptr;  // rows kGroup * kPanel apart
