@@ -61,3 +61,37 @@ add_library(peri_onnx_proto STATIC "${proto_dir}/onnx-ml.pb.cc")
 target_compile_options(peri_onnx_proto PRIVATE -O1 -g0 -w)
 target_include_directories(peri_onnx_proto SYSTEM PUBLIC "${proto_dir}")
 target_link_libraries(peri_onnx_proto PUBLIC ${PERI_PROTOBUF_LITE} Threads::Threads)
+
+# gRPC of `peri serve`, and the messages of KServe v2 (src/serve/grpc/kserve.proto). Where the machine lacks libgrpc++-dev a
+# build has no gRPC: this says so, and so does `peri serve --grpc-port`.
+add_library(peri_part_grpc INTERFACE)
+find_path(PERI_GRPC_INCLUDE grpcpp/grpcpp.h)
+find_library(PERI_GRPC_LIBRARY NAMES libgrpc++.a)
+find_library(PERI_PROTOBUF NAMES libprotobuf.a protobuf REQUIRED)
+if(PERI_GRPC_INCLUDE AND PERI_GRPC_LIBRARY)
+  get_filename_component(folder "${PERI_GRPC_LIBRARY}" DIRECTORY)
+  file(GLOB archives "${folder}/libabsl_*.a")
+  foreach(name IN ITEMS grpc gpr upb address_sorting re2 cares ssl crypto)
+    find_library(PERI_GRPC_${name} NAMES lib${name}.a ${name} PATHS "${folder}" REQUIRED)
+    list(APPEND archives "${PERI_GRPC_${name}}")
+  endforeach()
+  string(JOIN "," archives ${PERI_GRPC_LIBRARY} ${archives})
+  target_link_libraries(peri_part_grpc INTERFACE "$<LINK_GROUP:RESCAN,${archives}>" ${PERI_zlib_LIBRARY} ${CMAKE_DL_LIBS})
+  target_compile_definitions(peri_part_grpc INTERFACE PERI_GRPC)
+else()
+  message(WARNING "libgrpc++-dev is missing: this build serves no gRPC (./dev setup installs it)")
+endif()
+set(kserve_proto "${CMAKE_SOURCE_DIR}/src/serve/grpc/kserve.proto")
+set(proto_dir "${PERI_GEN}/kserve_proto")
+file(MAKE_DIRECTORY "${proto_dir}")
+add_custom_command(
+  OUTPUT "${proto_dir}/kserve.pb.cc" "${proto_dir}/kserve.pb.h"
+  COMMAND ${PERI_PROTOC} "--proto_path=${CMAKE_SOURCE_DIR}/src/serve/grpc" "--cpp_out=${proto_dir}" kserve.proto
+  DEPENDS "${kserve_proto}" VERBATIM)
+add_library(peri_kserve_proto STATIC "${proto_dir}/kserve.pb.cc")
+target_compile_options(peri_kserve_proto PRIVATE -O1 -g0 -w)
+target_include_directories(peri_kserve_proto SYSTEM PUBLIC "${proto_dir}")
+target_link_libraries(peri_kserve_proto PUBLIC ${PERI_PROTOBUF} Threads::Threads)
+
+# YAML, the other form of a model's configuration.
+peri_part(yaml yaml-cpp/yaml.h libyaml-cpp.a yaml-cpp)

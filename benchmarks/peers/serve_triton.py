@@ -8,6 +8,7 @@ machine's cores with the servers, over loopback. Triton's identity runs in its P
 is an ordinary engine.
 """
 import argparse
+import itertools
 import json
 import pathlib
 import re
@@ -46,7 +47,7 @@ save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_ve
 """
 CLIENT = """
 import time, numpy as np
-import tritonclient.http as t
+import tritonclient.{protocol} as t
 c = t.InferenceServerClient("127.0.0.1:{port}")
 x = np.random.default_rng(1).random((1, 256), np.float32)
 i = t.InferInput("x", x.shape, "FP32"); i.set_data_from_numpy(x)
@@ -64,7 +65,7 @@ def set_up(work):
     python = work / "venv/bin/python"
     if not python.exists():
         subprocess.run(["python3", "-m", "venv", work / "venv"], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "nvidia-pytriton==0.7.0", "tritonclient[http]==2.73.0"], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "nvidia-pytriton==0.7.0", "tritonclient[http,grpc]==2.73.0"], check=True)
     packages = next((work / "venv").glob("lib/python3*/site-packages"))
     triton = packages / "pytriton/tritonserver"
     stub = triton / "python_backend_stubs" / packages.parent.name.removeprefix("python") / "triton_python_backend_stub"
@@ -114,9 +115,10 @@ def measure(options, python, ports):
             for label, port in ports.items():
                 rows.append({"round": turn, "server": label, "connections": connections, **wrk(options.work, port, connections, options.seconds)})
                 print(json.dumps(rows[-1]), flush=True)
-        for label, port in ports.items():
-            said = subprocess.run([python, "-c", CLIENT.format(port=port)], capture_output=True, text=True, check=True).stdout.split()
-            rows.append({"round": turn, "server": label, "connections": "tritonclient.http", "p50_us": float(said[0]), "p99_us": float(said[1])})
+        for protocol, (label, port) in itertools.product(("http", "grpc"), ports.items()):
+            client = CLIENT.format(protocol=protocol, port=port + (protocol == "grpc"))
+            said = subprocess.run([python, "-c", client], capture_output=True, text=True, check=True).stdout.split()
+            rows.append({"round": turn, "server": label, "connections": f"tritonclient.{protocol}", "p50_us": float(said[0]), "p99_us": float(said[1])})
             print(json.dumps(rows[-1]), flush=True)
     return rows
 
@@ -124,7 +126,7 @@ def measure(options, python, ports):
 def summary(rows):
     """Medians over rounds, and peri's over Triton's."""
     out = {}
-    for cell in (1, 8, 64, "tritonclient.http"):
+    for cell in (1, 8, 64, "tritonclient.http", "tritonclient.grpc"):
         for key in ("rate", "p50_us", "p99_us"):
             sides = [[r[key] for r in rows if r["server"] == s and r["connections"] == cell and key in r] for s in ("triton", "peri")]
             if all(sides):
@@ -153,7 +155,7 @@ def main():
         servers.append(start([triton / "bin/tritonserver", f"--model-repository={options.work}/triton", f"--backend-directory={triton}/backends", "--http-address",
                               "127.0.0.1", "--http-port", p, "--grpc-port", p + 1, "--metrics-port", p + 2], p, options.work / "triton.log",
                              {"LD_LIBRARY_PATH": libraries, "PATH": "/usr/bin:/bin"}))
-        servers.append(start([options.peri, "serve", "--model-repository", options.work / "peri", "--http-port", p + 10, "--metrics-port", p + 12], p + 10,
+        servers.append(start([options.peri, "serve", "--model-repository", options.work / "peri", "--http-port", p + 10, "--grpc-port", p + 11, "--metrics-port", p + 12], p + 10,
                              options.work / "peri.log"))
         rows = measure(options, python, {"triton": p, "peri": p + 10})
     finally:

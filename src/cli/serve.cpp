@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "build/servable.hpp"
 #include "cli/console/model.hpp"
+#include "serve/grpc/server.hpp"
 #include "serve/kserve/api.hpp"
 
 namespace peri::cli {
@@ -21,6 +22,7 @@ namespace {
 // What the flags ask for.
 struct Plan {
   serve::HttpOptions http, metrics;
+  serve::GrpcOptions grpc;
   serve::RepositoryOptions repository;
   serve::ApiOptions api;
   build::ServeOptions build;
@@ -66,6 +68,21 @@ Status read_addresses(const Arguments& a, Plan* plan) {
   return Ok{};
 }
 
+Status read_grpc(const Arguments& a, Plan* plan) {
+  serve::GrpcOptions& grpc = plan->grpc;
+  grpc.address = plan->http.address;
+  grpc.limits = plan->http.limits;
+  grpc.unix_socket = a.get("--grpc-socket");
+  PERI_ASSIGN(const int64_t port, a.number("--grpc-port", -1, 65535, 8001));
+  PERI_ASSIGN(const int64_t threads, a.number("--grpc-threads", 1, 256, 1));
+  PERI_ASSIGN(const int64_t streams, a.number("--max-grpc-streams", 1, 1000000, grpc.streams));
+  grpc.port = static_cast<int>(port);
+  grpc.threads = static_cast<int>(threads);
+  grpc.streams = static_cast<int>(streams);
+  grpc.message.values = plan->api.limits.json_values;
+  return Ok{};
+}
+
 Result<Plan> plan_of(const Arguments& a) {
   Plan plan;
   PERI_TRY(read_addresses(a, &plan));
@@ -92,6 +109,7 @@ Result<Plan> plan_of(const Arguments& a) {
   plan.api.limits.json_bytes = plan.api.expanded_bytes = plan.http.limits.body_bytes;
   PERI_ASSIGN(const double stuck, a.real("--stuck-secs", 0.1, 86400, 10));
   plan.api.stuck_after_ns = static_cast<int64_t>(stuck * 1e9);
+  PERI_TRY(read_grpc(a, &plan));
   return plan;
 }
 
@@ -136,10 +154,13 @@ bool drained(const serve::Api& api, const serve::HttpServer& http, int64_t secon
   return api.open() == 0;
 }
 
-std::string places(const serve::HttpServer& http, const serve::HttpServer* metrics, const Plan& plan) {
+std::string places(const serve::HttpServer& http, const serve::HttpServer* metrics, const serve::GrpcServer* grpc,
+                   const Plan& plan) {
   std::string out;
   if (plan.http.port >= 0) out += format("http://%s:%d", plan.http.address.c_str(), http.port());
   if (!plan.http.unix_socket.empty()) out += (out.empty() ? "" : ", ") + plan.http.unix_socket;
+  if (grpc && plan.grpc.port >= 0) out += format("; gRPC at %s:%d", plan.grpc.address.c_str(), grpc->port());
+  if (!plan.grpc.unix_socket.empty()) out += "; gRPC at " + plan.grpc.unix_socket;
   if (metrics) out += format("; metrics at http://%s:%d/metrics", plan.metrics.address.c_str(), metrics->port());
   return out;
 }
@@ -168,9 +189,13 @@ Result<Outcome> run(const Arguments& arguments) {
   if (plan.metrics.port >= 0) {
     PERI_ASSIGN(metrics, serve::HttpServer::start(plan.metrics, [&](const auto& e) { answer_metrics(api, e); }));
   }
+  std::unique_ptr<serve::GrpcServer> grpc;
+  if (plan.grpc.port >= 0 || !plan.grpc.unix_socket.empty()) {
+    PERI_ASSIGN(grpc, serve::GrpcServer::start(plan.grpc, [&](const auto& exchange) { api.handle(exchange); }));
+  }
   const int64_t start = now_ns();
   PERI_TRY(repository.start());
-  log("listening on " + places(*http, metrics.get(), plan));
+  log("listening on " + places(*http, metrics.get(), grpc.get(), plan));
   bool told = false;
   while (!interrupted()) {
     if (!told && repository.ready()) {
@@ -182,12 +207,14 @@ Result<Outcome> run(const Arguments& arguments) {
   log("draining");
   api.drain();
   http->drain();
+  if (grpc) grpc->drain(plan.exit_timeout_s);
   if (!drained(api, *http, plan.exit_timeout_s)) {
     say(format("FAILED serve: %lld requests were not answered within %lld s", static_cast<long long>(api.open()),
                static_cast<long long>(plan.exit_timeout_s)));
     _exit(1);  // threads still work on what these clients asked
   }
   http.reset();
+  grpc.reset();
   metrics.reset();
   uint64_t answered = 0;
   for (const auto& served : repository.all()) answered += served->model->statistics().success.count;
@@ -201,7 +228,7 @@ Result<Outcome> run(const Arguments& arguments) {
 
 const Entry serve_entry{{
     .name = "serve",
-    .summary = "serve a repository of models over HTTP (KServe v2)",
+    .summary = "serve a repository of models over HTTP and gRPC (KServe v2, OpenAI embeddings)",
     .flags = build_flags(
         {{"--model-repository", "", "DIR", "folder of <model>/<version>/model.engine or model.onnx, and config.pbtxt"},
          {"--model-control-mode", "", "MODE",
@@ -212,6 +239,10 @@ const Entry serve_entry{{
          {"--http-port", "", "PORT", "port (default 8000; 0: any free one; -1: none)"},
          {"--http-socket", "", "PATH", "listen on a Unix socket too"},
          {"--http-threads", "", "N", "threads that read and write requests (default 1)"},
+         {"--grpc-port", "", "PORT", "port of gRPC (default 8001; 0: any free one; -1: none)"},
+         {"--grpc-socket", "", "PATH", "gRPC on a Unix socket too"},
+         {"--grpc-threads", "", "N", "threads that read and write gRPC calls (default 1)"},
+         {"--max-grpc-streams", "", "N", "gRPC calls at once on a connection (default 1000)"},
          {"--metrics-port", "", "PORT", "port of /metrics (default 8002; 0: any; -1: none)"},
          {"--access-log", "", "PATH", "add a line of JSON for each request"},
          {"--max-queue", "", "N",

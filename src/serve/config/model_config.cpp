@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/spelling.hpp"
+#include "serve/config/yaml.hpp"
 
 namespace peri::serve {
 namespace {
@@ -230,7 +231,7 @@ std::vector<int64_t> VersionPolicy::choose(std::vector<int64_t> present) const {
 
 Result<ModelConfig> parse_model_config(std::string_view text_form, const std::string& file) {
   const auto read = [&]() -> Result<ModelConfig> {
-    PERI_ASSIGN(const TextMessage tree, parse_text_proto(text_form));
+    PERI_ASSIGN(const TextMessage tree, file.ends_with(".yaml") ? parse_yaml(text_form) : parse_text_proto(text_form));
     ModelConfig out;
     PERI_TRY(read_model(tree, &out));
     return out;

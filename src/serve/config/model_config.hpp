@@ -61,7 +61,7 @@ struct ModelConfig {
   std::map<std::string, std::string> parameters;
 };
 
-// Errors name `file`, line, key, and what is known there.
+// A file that ends with .yaml is YAML. Errors name `file`, line, key, and what is known there.
 Result<ModelConfig> parse_model_config(std::string_view text, const std::string& file);
 
 }  // namespace peri::serve

@@ -164,6 +164,10 @@ Result<TextMessage> parse_text_proto(std::string_view text) {
   return out;
 }
 
+static bool may_be(const TextField& field, TextField::Kind kind) {
+  return field.kind == kind || field.kind == TextField::Kind::kEither;
+}
+
 Error text_error(const TextField& field, const std::string& what) {
   return invalid("line %d: '%s' %s", field.line, field.name.c_str(), what.c_str());
 }
@@ -172,7 +176,7 @@ Result<int64_t> text_int(const TextField& field, int64_t low, int64_t high) {
   int64_t v = 0;
   const char* end = field.value.data() + field.value.size();
   const auto read = std::from_chars(field.value.data(), end, v);
-  if (field.kind != TextField::Kind::kWord || read.ec != std::errc() || read.ptr != end || v < low || v > high)
+  if (!may_be(field, TextField::Kind::kWord) || read.ec != std::errc() || read.ptr != end || v < low || v > high)
     return text_error(field, format("must be a number from %lld to %lld", static_cast<long long>(low),
                                     static_cast<long long>(high)))
         .but_found(field.kind == TextField::Kind::kMessage ? "a message" : "'" + field.value + "'");
@@ -180,7 +184,7 @@ Result<int64_t> text_int(const TextField& field, int64_t low, int64_t high) {
 }
 
 Result<bool> text_bool(const TextField& field) {
-  if (field.kind == TextField::Kind::kWord) {
+  if (may_be(field, TextField::Kind::kWord)) {
     if (field.value == "true" || field.value == "1" || field.value == "t" || field.value == "True") return true;
     if (field.value == "false" || field.value == "0" || field.value == "f" || field.value == "False") return false;
   }
@@ -188,12 +192,12 @@ Result<bool> text_bool(const TextField& field) {
 }
 
 Result<std::string> text_string(const TextField& field) {
-  if (field.kind != TextField::Kind::kString) return text_error(field, "must be a string in quotes");
+  if (!may_be(field, TextField::Kind::kString)) return text_error(field, "must be a string in quotes");
   return field.value;
 }
 
 Result<std::string> text_word(const TextField& field) {
-  if (field.kind != TextField::Kind::kWord) return text_error(field, "must be a word without quotes");
+  if (!may_be(field, TextField::Kind::kWord)) return text_error(field, "must be a word without quotes");
   return field.value;
 }
 

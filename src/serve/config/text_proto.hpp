@@ -17,7 +17,8 @@ struct TextMessage {
 
 // `name: value` or `name { fields }`. A list stands as one field for each of its elements.
 struct TextField {
-  enum class Kind : uint8_t { kWord, kString, kMessage };  // kWord: a number, an enumerator, true, false
+  // kWord: a number, an enumerator, true, false; kEither: a word or a string, from a form that has no difference.
+  enum class Kind : uint8_t { kWord, kString, kEither, kMessage };
   std::string name;
   int line = 0;
   Kind kind = Kind::kWord;

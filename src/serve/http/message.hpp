@@ -32,6 +32,8 @@ class BodyMemory {
   size_t capacity_ = 0, lead_ = 0, whole_ = 0;
 };
 
+class InferForm;
+
 // Valid until the reply is given; `body` as long as body_owner.
 struct HttpRequest {
   std::string_view method, target;  // "POST", "/v2/models/x/infer?a=b"
@@ -40,6 +42,7 @@ struct HttpRequest {
   bool bad_json_bytes = false;         // that header is no number
   std::span<const std::byte> body;
   std::shared_ptr<const void> body_owner;
+  InferForm* form = nullptr;  // of an inference that another protocol brought: read and answered by it, not as JSON
 };
 
 struct HttpReply {

@@ -119,8 +119,11 @@ void Api::route(const std::shared_ptr<Work>& work) {
   const std::vector<std::string_view> path = split_path(r.target);
   const bool get = r.method == "GET", post = r.method == "POST";
   const auto is = [&](size_t at, std::string_view name) { return path.size() > at && path[at] == name; };
+  if (is(0, "v1")) return route_openai(work, std::span(path).subspan(1));
   if (!is(0, "v2") || path.size() > 7)
-    return reply(*work, error_reply(404, "no such path: this server speaks KServe v2, below /v2"));
+    return reply(
+        *work,
+        error_reply(404, "no such path: this server speaks KServe v2, below /v2, and OpenAI's embeddings, below /v1"));
   if (!get && !post) return reply(*work, error_reply(405, "only GET and POST are known"));
   if (path.size() == 1)
     return reply(*work, get ? text_reply(describe_server()) : error_reply(405, "GET asks for the server's metadata"));
@@ -159,6 +162,14 @@ void Api::route_models(const std::shared_ptr<Work>& work, std::span<const std::s
   std::string why;
   const ServedPtr served = repository_.find(name, version, &status, &why);
   if (what == "ready") return reply(*work, bare_reply(served && !draining_ && ready(*served) ? 200 : 400));
+  if (what == "generate" || what == "generate_stream") {
+    if (get) return reply(*work, error_reply(405, "texts take POST"));
+    if (!served) return reply(*work, error_reply(status, why));
+    const TextForm form = what == "generate" ? TextForm::kGenerate : TextForm::kGenerateStream;
+    auto request = read_texts(*work, form);
+    if (!request.ok()) return reply(*work, error_reply(status_of(request.error()), told(request.error())));
+    return texts(work, form, served, std::move(*request));
+  }
   if (what != "" && what != "config" && what != "stats") return reply(*work, error_reply(404, "no such path"));
   if (!get) return reply(*work, error_reply(405, "this path takes GET"));
   if (!served) return reply(*work, error_reply(status, why));
@@ -250,8 +261,9 @@ void Api::infer(const std::shared_ptr<Work>& work, std::string_view model, std::
                                                                     : 400,
                                     told(body.error())));
   }
-  auto request =
-      parse_infer(work->body, work->body_owner, r.json_bytes, servable.inputs(), servable.outputs(), options_.limits);
+  auto request = r.form ? r.form->parse(servable.inputs(), servable.outputs(), options_.limits)
+                        : parse_infer(work->body, work->body_owner, r.json_bytes, servable.inputs(), servable.outputs(),
+                                      options_.limits);
   if (!request.ok()) {
     const bool unknown = request.error().kind == ErrorKind::kUnsupported;
     return reply(*work, error_reply(unknown ? 501 : 400, told(request.error())));
@@ -278,6 +290,47 @@ void Api::infer(const std::shared_ptr<Work>& work, std::string_view model, std::
   });
 }
 
+Result<TextRequest> Api::read_texts(Work& work, TextForm form) {
+  PERI_TRY(read_body(work));
+  TextLimits limits;
+  limits.json.max_bytes = options_.limits.json_bytes;
+  limits.json.max_nodes = options_.limits.json_values;
+  const std::string_view text(reinterpret_cast<const char*>(work.body.data()), work.body.size());
+  return form == TextForm::kEmbeddings ? parse_embeddings(text, limits) : parse_generate(text, limits);
+}
+
+void Api::texts(const std::shared_ptr<Work>& work, TextForm form, ServedPtr served, TextRequest request) {
+  work->served = served;
+  work->request.id = request.id;
+  work->body_owner.reset();
+  const std::shared_ptr<Exchange> exchange = work->exchange;
+  const auto job = run_texts(form, std::move(served), std::move(request), status_of,
+                             [this, work](HttpReply r) { reply(*work, std::move(r)); });
+  job->start();
+  exchange->on_gone([weak = std::weak_ptr<TextJob>(job)] {
+    if (const auto j = weak.lock()) j->cancel();
+  });
+}
+
+// OpenAI's paths: models that have a tokenizer, and their embeddings.
+void Api::route_openai(const std::shared_ptr<Work>& work, std::span<const std::string_view> path) {
+  const bool get = work->exchange->request().method == "GET";
+  int status = 404;
+  std::string why;
+  if (path.size() == 1 && path[0] == "models" && get) return reply(*work, text_reply(list_models(repository_.all())));
+  if (path.size() == 2 && path[0] == "models" && get) {
+    const ServedPtr served = repository_.find(path[1], "", &status, &why);
+    return reply(*work, served ? text_reply(show_model(*served)) : openai_error(status, why));
+  }
+  if (path.size() != 1 || path[0] != "embeddings") return reply(*work, openai_error(404, "no such path"));
+  if (work->exchange->request().method != "POST") return reply(*work, openai_error(405, "embeddings take POST"));
+  auto request = read_texts(*work, TextForm::kEmbeddings);
+  if (!request.ok()) return reply(*work, openai_error(status_of(request.error()), told(request.error())));
+  ServedPtr served = repository_.find(request->model, "", &status, &why);
+  if (!served) return reply(*work, openai_error(status, why));
+  texts(work, TextForm::kEmbeddings, std::move(served), std::move(*request));
+}
+
 void Api::answer(Work& work, Answer a) {
   work.queue_ns = a.began_ns - a.arrived_ns;
   work.run_ns = a.ended_ns - a.began_ns;
@@ -289,9 +342,11 @@ void Api::answer(Work& work, Answer a) {
     return reply(work, std::move(out));
   }
   const Model& model = *work.served->model;
+  InferForm* form = work.exchange->request().form;
   auto made = contained([&] {
-    return infer_reply(model.name(), model.version_text(), work.request, model.servable().outputs(),
-                       std::move(a.outputs));
+    const auto ports = model.servable().outputs();
+    return form ? form->reply(model.name(), model.version_text(), work.request, ports, std::move(a.outputs))
+                : infer_reply(model.name(), model.version_text(), work.request, ports, std::move(a.outputs));
   });
   if (!made.ok()) return reply(work, error_reply(status_of(made.error()), told(made.error())));
   if (work.accepts && made->body_bytes() >= 256) {

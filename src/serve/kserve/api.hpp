@@ -6,6 +6,7 @@
 
 #include "serve/kserve/infer_request.hpp"
 #include "serve/repository/repository.hpp"
+#include "serve/text/text_api.hpp"
 
 namespace peri::serve {
 
@@ -34,6 +35,9 @@ class Api {
   void route_models(const std::shared_ptr<Work>& work, std::span<const std::string_view> path);
   void route_repository(const std::shared_ptr<Work>& work, std::span<const std::string_view> path);
   void infer(const std::shared_ptr<Work>& work, std::string_view model, std::string_view version);
+  void route_openai(const std::shared_ptr<Work>& work, std::span<const std::string_view> path);
+  void texts(const std::shared_ptr<Work>& work, TextForm form, ServedPtr served, TextRequest request);
+  Result<TextRequest> read_texts(Work& work, TextForm form);
   void answer(Work& work, Answer answer);
   void reply(Work& work, HttpReply reply);
   Status read_body(Work& work);

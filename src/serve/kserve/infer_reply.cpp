@@ -33,6 +33,15 @@ static std::shared_ptr<std::string> byte_strings(const Tensor& t) {
   return out;
 }
 
+HttpReply::Piece output_bytes(const Tensor& t) {
+  if (t.dtype() == DType::kString) {
+    const auto bytes = byte_strings(t);
+    return {std::as_bytes(std::span(*bytes)), bytes};
+  }
+  const auto kept = std::make_shared<Tensor>(t);
+  return {kept->bytes(), kept};
+}
+
 Result<HttpReply> infer_reply(const std::string& model, const std::string& version, const InferRequest& request,
                               std::span<const plan::Port> ports, std::vector<Tensor> outputs) {
   HttpReply reply;
@@ -54,14 +63,7 @@ Result<HttpReply> infer_reply(const std::string& model, const std::string& versi
       w.key("data");
       write_elements(t, w);
     } else {
-      HttpReply::Piece piece;
-      if (t.dtype() == DType::kString) {
-        const auto bytes = byte_strings(t);
-        piece = {std::as_bytes(std::span(*bytes)), bytes};
-      } else {
-        const auto kept = std::make_shared<Tensor>(t);
-        piece = {kept->bytes(), kept};
-      }
+      HttpReply::Piece piece = output_bytes(t);
       w.key("parameters")
           .begin_object()
           .field("binary_data_size", static_cast<int64_t>(piece.bytes.size()))

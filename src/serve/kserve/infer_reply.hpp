@@ -6,6 +6,9 @@
 
 namespace peri::serve {
 
+// A tensor's bytes as both protocols carry them; the piece keeps them.
+HttpReply::Piece output_bytes(const Tensor& t);
+
 // Takes the tensors. Errors: an output of a type that the protocol has no name for.
 Result<HttpReply> infer_reply(const std::string& model, const std::string& version, const InferRequest& request,
                               std::span<const plan::Port> ports, std::vector<Tensor> outputs);

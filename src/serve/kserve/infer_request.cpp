@@ -6,11 +6,6 @@
 namespace peri::serve {
 namespace {
 
-// A name of a client as errors show it: not endless.
-std::string shown(std::string_view name) {
-  return name.size() <= 80 ? std::string(name) : std::string(name.substr(0, 80)) + "...";
-}
-
 std::string dims_text(std::span<const int64_t> dims) {
   std::string out = "[";
   for (size_t k = 0; k < dims.size(); ++k) out += (k ? "," : "") + std::to_string(dims[k]);
@@ -24,6 +19,24 @@ std::string dims_text(const Shape& shape) {
   return out + "]";
 }
 
+Result<std::vector<int64_t>> read_dims(const Json& tensor, const plan::Port& port) {
+  PERI_ASSIGN(const Json::Array* shape, tensor.get_array("shape"));
+  std::vector<int64_t> dims;
+  if (shape->size() > 64) return invalid("input '%s' has %zu dims", port.name.c_str(), shape->size());
+  for (const Json& d : *shape) {
+    PERI_ASSIGN(const int64_t v, d.as_int());
+    dims.push_back(v);
+  }
+  PERI_TRY(check_dims(port, dims));
+  return dims;
+}
+
+}  // namespace
+
+std::string shown_name(std::string_view name) {
+  return name.size() <= 80 ? std::string(name) : std::string(name.substr(0, 80)) + "...";
+}
+
 const plan::Port* find_port(std::span<const plan::Port> ports, std::string_view name, size_t* at) {
   for (size_t k = 0; k < ports.size(); ++k)
     if (ports[k].name == name) {
@@ -33,21 +46,14 @@ const plan::Port* find_port(std::span<const plan::Port> ports, std::string_view 
   return nullptr;
 }
 
-Result<std::vector<int64_t>> read_dims(const Json& tensor, const plan::Port& port) {
-  PERI_ASSIGN(const Json::Array* shape, tensor.get_array("shape"));
-  std::vector<int64_t> dims;
-  if (shape->size() > 64) return invalid("input '%s' has %zu dims", port.name.c_str(), shape->size());
-  for (const Json& d : *shape) {
-    PERI_ASSIGN(const int64_t v, d.as_int());
-    dims.push_back(v);
-  }
+Status check_dims(const plan::Port& port, std::span<const int64_t> dims) {
   bool fits = dims.size() == port.shape.size();
   for (size_t k = 0; fits && k < dims.size(); ++k)
     fits = dims[k] >= 0 && (!port.shape[k].is_const() || port.shape[k].value() == dims[k]);
   if (!fits)
     return invalid("unexpected shape for input '%s': expected %s, got %s", port.name.c_str(),
-                   dims_text(port.shape).c_str(), dims_text(dims).c_str());
-  return dims;
+                   dims_text(port.shape).c_str(), dims_text(dims.first(std::min<size_t>(dims.size(), 64))).c_str());
+  return Ok{};
 }
 
 // Parameters that change what an answer is, and are not obeyed here, are refused; others are the model's own.
@@ -65,6 +71,19 @@ Status check_parameters(const Json& holder) {
   return Ok{};
 }
 
+Status read_parameters(const Json& root, bool* binary, InferRequest* out) {
+  PERI_TRY(check_parameters(root));
+  const Json* p = root.find("parameters");
+  if (!p) return Ok{};
+  PERI_ASSIGN(*binary, p->get_bool("binary_data_output", false));
+  PERI_ASSIGN(out->priority, p->get_int("priority", 0));
+  PERI_ASSIGN(out->timeout_us, p->get_int("timeout", 0));
+  if (out->priority < 0 || out->priority > 1000) return invalid("the priority is out of range");
+  if (out->timeout_us < 0 || out->timeout_us > int64_t{1} << 50) return invalid("the timeout is out of range");
+  return Ok{};
+}
+
+namespace {
 class Reader {
  public:
   Reader(std::span<const std::byte> binary, std::shared_ptr<const void> owner)
@@ -118,7 +137,7 @@ Status read_inputs(const Json& root, std::span<const plan::Port> ports, const In
     PERI_ASSIGN(const std::string_view name, json.get_string("name"));
     size_t at = 0;
     const plan::Port* port = find_port(ports, name, &at);
-    if (!port) return invalid("unexpected inference input '%s'", shown(name).c_str());
+    if (!port) return invalid("unexpected inference input '%s'", shown_name(name).c_str());
     if (out->inputs[at].defined()) return invalid("input '%s' is given twice", port->name.c_str());
     PERI_ASSIGN(out->inputs[at], reader.tensor(json, *port));
     ++given;
@@ -143,7 +162,7 @@ Status read_outputs(const Json& root, std::span<const plan::Port> ports, const I
   for (const Json& json : *list) {
     PERI_ASSIGN(const std::string_view name, json.get_string("name"));
     size_t at = 0;
-    if (!find_port(ports, name, &at)) return invalid("unexpected inference output '%s'", shown(name).c_str());
+    if (!find_port(ports, name, &at)) return invalid("unexpected inference output '%s'", shown_name(name).c_str());
     if (asked[at]) return invalid("output '%s' is asked for twice", ports[at].name.c_str());
     asked[at] = true;
     PERI_TRY(check_parameters(json));
@@ -263,14 +282,7 @@ Result<InferRequest> parse_infer(std::span<const std::byte> body, std::shared_pt
   PERI_ASSIGN(const std::string_view id, root.get_string("id", ""));
   out.id = id;
   bool binary = false;
-  PERI_TRY(check_parameters(root));
-  if (const Json* p = root.find("parameters")) {
-    PERI_ASSIGN(binary, p->get_bool("binary_data_output", false));
-    PERI_ASSIGN(out.priority, p->get_int("priority", 0));
-    PERI_ASSIGN(out.timeout_us, p->get_int("timeout", 0));
-    if (out.priority < 0 || out.priority > 1000) return invalid("the priority is out of range");
-    if (out.timeout_us < 0 || out.timeout_us > int64_t{1} << 50) return invalid("the timeout is out of range");
-  }
+  PERI_TRY(read_parameters(root, &binary, &out));
   PERI_TRY(read_inputs(root, inputs, limits, Reader(body.subspan(head), std::move(owner)), &out));
   PERI_TRY(read_outputs(root, outputs, limits, binary, &out));
   return out;

@@ -30,11 +30,31 @@ struct InferRequest {
   int64_t timeout_us = 0;
 };
 
+// How a protocol other than HTTP reads an inference request and writes its answer; it lives as long as its Exchange.
+class InferForm {
+ public:
+  virtual ~InferForm() = default;
+  virtual Result<InferRequest> parse(std::span<const plan::Port> inputs, std::span<const plan::Port> outputs,
+                                     const InferLimits& limits) = 0;
+  // Takes the tensors.
+  virtual Result<HttpReply> reply(const std::string& model, const std::string& version, const InferRequest& request,
+                                  std::span<const plan::Port> ports, std::vector<Tensor> outputs) = 0;
+};
+
 // Tensors in binary are views of `body`, which `owner` keeps. `json_bytes`: of the JSON at its beginning; none: all.
 // Errors: kInvalid, kUnsupported (sequences, shared memory, classification).
 Result<InferRequest> parse_infer(std::span<const std::byte> body, std::shared_ptr<const void> owner,
                                  std::optional<uint64_t> json_bytes, std::span<const plan::Port> inputs,
                                  std::span<const plan::Port> outputs, const InferLimits& limits);
+
+// What parse_infer() asks of each part, for other forms of the same request. `at`: the port's place.
+const plan::Port* find_port(std::span<const plan::Port> ports, std::string_view name, size_t* at);
+Status check_dims(const plan::Port& port, std::span<const int64_t> dims);
+// "parameters" of the request, of a tensor. `binary`: whether outputs are asked for in binary.
+Status read_parameters(const Json& root, bool* binary, InferRequest* out);
+Status check_parameters(const Json& holder);
+// A name of a client as errors show it: not endless.
+std::string shown_name(std::string_view name);
 
 // `bytes` as `count` strings, each with its length in four bytes before it, as BYTES has them.
 Result<std::vector<std::string>> parse_byte_strings(std::span<const std::byte> bytes, int64_t count);

@@ -150,6 +150,9 @@ Status Repository::load_now(const std::string& name) {
     return e;
   };
   ModelConfig config;
+  if (found->two_configs)
+    return fail(
+        invalid("the model has two configurations").expecting("config.pbtxt or config.yaml").in_file(found->folder));
   if (!found->config_path.empty()) {
     auto text = read_file(found->config_path, 1 << 20);
     if (!text.ok()) return fail(text.error());
@@ -183,6 +186,7 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   served->config = config;
   served->note = loaded.note;
   served->backend = loaded.backend;
+  served->text = loaded.text;
   served->stamp = version.stamp ^ found.config_stamp * 0x9e3779b97f4a7c15ull;
   served->model =
       std::make_unique<Model>(found.name, version.version, loaded.servable, options_of(config, loaded, options_));

@@ -12,6 +12,7 @@
 #include "serve/config/model_config.hpp"
 #include "serve/queue/model.hpp"
 #include "serve/repository/scan.hpp"
+#include "text/pipeline.hpp"
 
 namespace peri::serve {
 
@@ -23,6 +24,7 @@ struct Loaded {
   std::vector<int64_t> batch_sizes;  // that a batch may have; empty: none
   std::string note;                  // for people: what of the configuration does not hold, and why
   std::string backend;               // "cpu"
+  std::shared_ptr<const text::TextPipeline> text = nullptr;  // of a model that has a tokenizer
 };
 struct LoadOrder {
   std::string name;
@@ -39,6 +41,7 @@ struct Served {
   std::unique_ptr<Model> model;
   ModelConfig config;
   std::string note, backend;
+  std::shared_ptr<const text::TextPipeline> text;  // null: it takes no texts
   uint64_t stamp = 0;
 };
 using ServedPtr = std::shared_ptr<const Served>;

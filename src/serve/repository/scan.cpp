@@ -71,15 +71,19 @@ Result<FoundModel> scan_model(const std::string& root, std::string_view name) {
   std::error_code ec;
   for (const fs::path& p : files) {
     const std::string file = p.filename().string();
-    if (file == "config.pbtxt") {
+    if (file == "config.pbtxt" || file == "config.yaml") {
+      out.two_configs = !out.config_path.empty();
       out.config_path = p.string();
-      out.config_stamp = stamp_of(p);
+      out.config_stamp ^= stamp_of(p);
     }
     int64_t version = 0;
     const auto read = std::from_chars(file.data(), file.data() + file.size(), version);
     if (read.ec != std::errc() || read.ptr != file.data() + file.size() || version < 1 || file[0] == '0') continue;
     if (fs::is_directory(p, ec)) out.versions.push_back({version, p.string(), stamp_of(p)});
   }
+  // A Hugging Face folder in place of versions is version 1.
+  if (out.versions.empty() && fs::is_regular_file(folder / "config.json", ec))
+    out.versions.push_back({1, out.folder, stamp_of(folder)});
   std::sort(out.versions.begin(), out.versions.end(),
             [](const auto& a, const auto& b) { return a.version < b.version; });
   return out;

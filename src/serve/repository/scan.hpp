@@ -1,5 +1,6 @@
 // What lies in a model repository: <model>/<version>/model.{engine,onnx} (or a Hugging Face folder in place of that
-// file) and <model>/config.pbtxt. Names that are not plain file names are passed over.
+// file, or of all versions) and <model>/config.pbtxt or config.yaml. Names that are not plain file names are passed
+// over.
 #pragma once
 
 #include <string>
@@ -20,6 +21,7 @@ struct FoundModel {
   std::string name;
   std::string folder;
   std::string config_path;             // "": there is none
+  bool two_configs = false;            // of both forms: which of them holds is not said
   uint64_t config_stamp = 0;           // likewise
   std::vector<FoundVersion> versions;  // ascending
   uint64_t stamp() const;

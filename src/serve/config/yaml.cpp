@@ -1,0 +1,207 @@
+// Events of yaml-cpp make a bounded tree, from which the message is made: what protobuf writes as a list of keys and
+// values is a mapping here.
+#include "serve/config/yaml.hpp"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <istream>
+#include <streambuf>
+
+namespace peri::serve {
+namespace {
+
+constexpr size_t kMaxValues = 20000, kMaxBytes = 1 << 20, kMaxDepth = 16;
+
+struct Node {
+  enum class Kind : uint8_t { kNull, kPlain, kQuoted, kMap, kList } kind = Kind::kNull;
+  int line = 0;
+  std::string value;
+  std::vector<std::pair<std::string, Node>> members;  // of a mapping
+  std::vector<Node> items;
+};
+
+class Builder final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, "", anchor, Node::Kind::kNull, ""); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { fail(mark, "an alias: write the value out"); }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    const bool null = tag == "?" && (value == "~" || value == "null");
+    const Node::Kind kind = null ? Node::Kind::kNull : tag == "!" ? Node::Kind::kQuoted : Node::Kind::kPlain;
+    add(mark, tag, anchor, kind, null ? "" : value);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(mark, tag, anchor, Node::Kind::kList);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(mark, tag, anchor, Node::Kind::kMap);
+  }
+  void OnMapEnd() override { close(); }
+
+  Result<Node> take() {
+    if (error_) return *error_;
+    return std::move(root_);
+  }
+
+ private:
+  struct Open {
+    Node* node;
+    bool has_key = false;
+    std::string key;
+  };
+  void fail(const YAML::Mark& mark, const std::string& what) {
+    if (!error_) error_ = invalid("line %d: %s", mark.line + 1, what.c_str());
+  }
+  Node* add(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind, std::string value) {
+    if (anchor != 0) fail(mark, "an anchor: write each value out");
+    if (!tag.empty() && tag != "?" && tag != "!") fail(mark, "the tag '" + tag.substr(0, 80) + "' is not known");
+    if (++values_ > kMaxValues && !error_) error_ = Error(ErrorKind::kMemory, "more than 20,000 values");
+    if (error_) return nullptr;
+    Node* to = &root_;
+    if (!open_.empty()) {
+      Open& o = open_.back();
+      if (o.node->kind == Node::Kind::kList) {
+        to = &o.node->items.emplace_back();
+      } else if (!o.has_key) {
+        if (kind != Node::Kind::kPlain && kind != Node::Kind::kQuoted) fail(mark, "a key that is no word");
+        for (const auto& [key, node] : o.node->members)
+          if (key == value) fail(mark, "the key '" + key + "' stands twice");
+        o.key = std::move(value);
+        o.has_key = true;
+        return nullptr;
+      } else {
+        o.has_key = false;
+        to = &o.node->members.emplace_back(std::move(o.key), Node()).second;
+      }
+    }
+    to->kind = kind;
+    to->line = mark.line + 1;
+    to->value = std::move(value);
+    return to;
+  }
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind) {
+    if (open_.size() >= kMaxDepth) fail(mark, "values more than 16 deep");
+    Node* node = add(mark, tag, anchor, kind, "");
+    if (node) open_.push_back({node, false, {}});
+    if (!node) fail(mark, "a key that is no word");
+  }
+  void close() {
+    if (!open_.empty() && !error_) open_.pop_back();
+  }
+
+  Node root_;
+  std::vector<Open> open_;  // parents stand still while a child is open
+  size_t values_ = 0;
+  std::optional<Error> error_;
+};
+
+// A stream's view of a text.
+class TextBuffer final : public std::streambuf {
+ public:
+  explicit TextBuffer(std::string_view text) {
+    char* begin = const_cast<char*>(text.data());
+    setg(begin, begin, begin + text.size());
+  }
+};
+
+TextField scalar(const std::string& name, const Node& node) {
+  TextField f;
+  f.name = name;
+  f.line = node.line;
+  f.kind = node.kind == Node::Kind::kQuoted ? TextField::Kind::kString : TextField::Kind::kEither;
+  f.value = node.value;
+  return f;
+}
+
+Status add_members(const Node& map, TextMessage* out);
+
+// One field of a message, or one for each element of a list.
+Status add_field(const std::string& name, const Node& node, bool listed, TextMessage* out) {
+  switch (node.kind) {
+    case Node::Kind::kPlain:
+    case Node::Kind::kQuoted: out->fields.push_back(scalar(name, node)); return Ok{};
+    case Node::Kind::kList:
+      if (listed) return invalid("line %d: '%s' is a list of lists", node.line, name.c_str());
+      for (const Node& item : node.items) PERI_TRY(add_field(name, item, true, out));
+      return Ok{};
+    default: break;
+  }
+  TextField f;
+  f.name = name;
+  f.line = node.line;
+  f.kind = TextField::Kind::kMessage;
+  PERI_TRY(add_members(node, &f.message));
+  out->fields.push_back(std::move(f));
+  return Ok{};
+}
+
+// `name: {k: v}` as `name { key: k value: v }`.
+Status add_map(const std::string& name, const Node& map, TextMessage* out) {
+  for (const auto& [key, value] : map.members) {
+    TextField f;
+    f.name = name;
+    f.line = value.line;
+    f.kind = TextField::Kind::kMessage;
+    Node word = value;
+    word.kind = Node::Kind::kPlain;
+    word.value = key;
+    f.message.fields.push_back(scalar("key", word));
+    const bool text = value.kind == Node::Kind::kPlain || value.kind == Node::Kind::kQuoted;
+    if (name == "parameters" && text) {
+      TextField inner;
+      inner.name = "value";
+      inner.line = value.line;
+      inner.kind = TextField::Kind::kMessage;
+      inner.message.fields.push_back(scalar("string_value", value));
+      f.message.fields.push_back(std::move(inner));
+    } else {
+      PERI_TRY(add_field("value", value, false, &f.message));
+    }
+    out->fields.push_back(std::move(f));
+  }
+  return Ok{};
+}
+
+Status add_members(const Node& map, TextMessage* out) {
+  static constexpr std::string_view kMaps[] = {"parameters", "inputs", "priority_queue_policy", "input_map",
+                                               "output_map"};
+  for (const auto& [name, node] : map.members) {
+    const bool keyed =
+        node.kind == Node::Kind::kMap && std::find(std::begin(kMaps), std::end(kMaps), name) != std::end(kMaps);
+    PERI_TRY(keyed ? add_map(name, node, out) : add_field(name, node, false, out));
+  }
+  return Ok{};
+}
+}  // namespace
+
+Result<TextMessage> parse_yaml(std::string_view text) {
+  if (text.size() > kMaxBytes) return Error(ErrorKind::kMemory, "more than 1 MiB of text");
+  Builder builder;
+  try {
+    TextBuffer buffer(text);
+    std::istream stream(&buffer);
+    YAML::Parser parser(stream);
+    if (parser.HandleNextDocument(builder)) {
+      Builder second;
+      if (parser.HandleNextDocument(second)) return invalid("more than one YAML document in the file");
+    }
+  } catch (const YAML::Exception& e) {
+    return invalid("line %d: %s", e.mark.line + 1, e.msg.c_str());
+  }
+  PERI_ASSIGN(const Node root, builder.take());
+  TextMessage out;
+  if (root.kind == Node::Kind::kNull) return out;
+  if (root.kind != Node::Kind::kMap) return invalid("line %d: the configuration is no mapping", root.line);
+  PERI_TRY(add_members(root, &out));
+  return out;
+}
+
+}  // namespace peri::serve

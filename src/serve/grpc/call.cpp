@@ -1,0 +1,272 @@
+// Bytes in and out of the library, and the steps of a call.
+#include "serve/grpc/call.hpp"
+
+#ifdef PERI_GRPC
+#include "base/clock.hpp"
+#include "base/compressed.hpp"
+#include "base/fault.hpp"
+
+namespace peri::serve {
+namespace {
+
+constexpr size_t kSentence = 2000;  // of an error: it travels in a header, which clients bound
+constexpr size_t kCopied = 16384;   // text of no more bytes is copied into the library's memory
+
+grpc::StatusCode code_of(int status) {
+  switch (status) {
+    case 400:
+    case 415: return grpc::StatusCode::INVALID_ARGUMENT;
+    case 401: return grpc::StatusCode::UNAUTHENTICATED;
+    case 403: return grpc::StatusCode::PERMISSION_DENIED;
+    case 404: return grpc::StatusCode::NOT_FOUND;
+    case 405:
+    case 501: return grpc::StatusCode::UNIMPLEMENTED;
+    case 413:
+    case 429: return grpc::StatusCode::RESOURCE_EXHAUSTED;
+    case 499: return grpc::StatusCode::CANCELLED;
+    case 503: return grpc::StatusCode::UNAVAILABLE;
+    case 504: return grpc::StatusCode::DEADLINE_EXCEEDED;
+    default: return grpc::StatusCode::INTERNAL;
+  }
+}
+
+int status_of(const Error& e) {
+  if (e.kind == ErrorKind::kMemory) return 413;
+  if (e.kind == ErrorKind::kUsage) return 404;
+  if (e.kind == ErrorKind::kUnsupported) return 501;
+  return e.kind == ErrorKind::kInvalid ? 400 : 500;
+}
+
+// The bytes of a message in one piece, and what keeps them.
+struct Body {
+  Bytes bytes;
+  std::shared_ptr<const void> owner;
+};
+
+// The library hands compressed messages as they came, since it would not bound what comes out of them. A gzip stream's
+// first byte is no tag of protobuf's; a zlib stream's is that of a field that no message of ours has.
+std::optional<Compression> compression_of(Bytes b) {
+  if (b.size() < 2) return std::nullopt;
+  const auto first = static_cast<unsigned>(b[0]), second = static_cast<unsigned>(b[1]);
+  if (first == 0x1f && second == 0x8b) return Compression::kGzip;
+  if (first == 0x78 && (first << 8 | second) % 31 == 0) return Compression::kZlib;
+  return std::nullopt;
+}
+
+Result<Body> body_of(const grpc::ByteBuffer& buffer, size_t most) {
+  Body out;
+  if (buffer.Length() > 0) {
+    auto slice = std::make_shared<grpc::Slice>();
+    if (!buffer.TrySingleSlice(slice.get()).ok() && !buffer.DumpToSingleSlice(slice.get()).ok())
+      return internal_error("a message could not be read");
+    out = {{reinterpret_cast<const std::byte*>(slice->begin()), slice->size()}, slice};
+  }
+  const auto form = compression_of(out.bytes);
+  if (!form) return out;
+  PERI_ASSIGN(std::string text, decompress(out.bytes, *form, most));
+  const auto kept = std::make_shared<std::string>(std::move(text));
+  return Body{std::as_bytes(std::span(*kept)), kept};
+}
+
+grpc::ByteBuffer buffer_of(const std::string& head, HttpReply& reply) {
+  std::vector<grpc::Slice> slices;
+  if (!head.empty()) slices.emplace_back(head);
+  const auto add = [&](Bytes bytes, std::shared_ptr<const void> owner) {
+    auto kept = std::make_unique<std::shared_ptr<const void>>(std::move(owner));
+    const auto end = [](void* p) {
+      std::unique_ptr<std::shared_ptr<const void>>(static_cast<std::shared_ptr<const void>*>(p));
+    };
+    slices.emplace_back(const_cast<std::byte*>(bytes.data()), bytes.size(), end, kept.release());
+  };
+  if (reply.text.size() <= kCopied) {
+    slices.emplace_back(reply.text);
+  } else {
+    const auto text = std::make_shared<std::string>(std::move(reply.text));
+    add(std::as_bytes(std::span(*text)), text);
+  }
+  for (HttpReply::Piece& p : reply.pieces) add(p.bytes, std::move(p.owner));
+  return {slices.data(), slices.size()};
+}
+
+}  // namespace
+
+Status GrpcExchange::read(const grpc::ByteBuffer& buffer, const Method& method, int64_t timeout_us) {
+  const HttpLimits& limits = shared_.options.limits;
+  claimed_ = buffer.Length();
+  if ((shared_.body_bytes += claimed_) > limits.all_body_bytes)
+    return refused("the requests under way hold more than %llu bytes",
+                   static_cast<unsigned long long>(limits.all_body_bytes));
+  PERI_ASSIGN(const Body body, body_of(buffer, limits.body_bytes));
+  if (method.ask) {
+    PERI_ASSIGN(ask_, method.ask(body.bytes, shared_.options.message));
+  } else {
+    PERI_ASSIGN(infer_, InferMessage::read(body.bytes, body.owner, method.stream, shared_.options.message));
+    infer_->set_timeout_us(timeout_us);
+    ask_.verb = "POST";
+    PERI_ASSIGN(ask_.target, infer_->target());
+    request_.form = infer_.get();
+  }
+  request_.method = ask_.verb;
+  request_.target = ask_.target;
+  request_.body = std::as_bytes(std::span(ask_.body));
+  return Ok{};
+}
+
+void GrpcExchange::reply(HttpReply reply) {
+  const auto call = std::move(call_);
+  if (!call) return;
+  call->answered(*this, std::move(reply));
+  --shared_.unanswered;
+}
+void GrpcExchange::on_gone(std::function<void()> gone) {
+  if (const auto call = call_) call->on_gone(*this, std::move(gone));
+}
+
+void GrpcCall::arrived(bool ok) {
+  if (!ok) return;  // the server ends
+  ended_.call = shared_from_this();
+  wait(shared_, queue_);
+  method_ = find_method(context_.method());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!method_) return finish({grpc::StatusCode::UNIMPLEMENTED, "no such call: this server speaks KServe v2"});
+  read_more();
+}
+
+// REQUIRES: the mutex is held, as for flush() and take().
+void GrpcCall::read_more() {
+  if (reading_ || closed_ || over_ || open_.size() >= static_cast<size_t>(shared_.options.ahead)) return;
+  reading_ = true;
+  if (open_.empty()) allow(method_->stream ? shared_.options.limits.idle_ms : shared_.options.limits.body_ms);
+  stream_.Read(&message_, held(read_));
+}
+
+// Microseconds until the client's deadline; none: it has passed. 0: there is none.
+std::optional<int64_t> GrpcCall::left_us() const {
+  const gpr_timespec deadline = context_.raw_deadline();
+  if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0) return 0;
+  const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
+  if (left.tv_sec < 0 || (left.tv_sec == 0 && left.tv_nsec == 0)) return std::nullopt;
+  return std::min(left.tv_sec, int64_t{1} << 30) * 1000000 + std::max(left.tv_nsec / 1000, 1);
+}
+
+void GrpcCall::read(bool ok) {
+  std::shared_ptr<GrpcExchange> exchange;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    limit_ns_ = 0;
+    if (ok) {
+      exchange = std::make_shared<GrpcExchange>(shared_from_this(), shared_);
+      open_.push_back(exchange);
+    } else {
+      reading_ = false;
+      closed_ = true;
+      if (!method_->stream && !over_ && open_.empty())
+        return finish({grpc::StatusCode::INVALID_ARGUMENT, "the call brought no message"});
+      return flush();
+    }
+  }
+  const auto left = left_us();
+  const Status begun = contained([&] { return exchange->read(message_, *method_, left.value_or(0)); });
+  message_.Clear();
+  exchange->refused_ = !begun.ok();
+  if (!begun.ok())
+    exchange->reply(error_reply(status_of(begun.error()), begun.error().message));
+  else if (!left)
+    exchange->reply(error_reply(504, "the deadline of the call has passed"));
+  else
+    shared_.handler(exchange);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  reading_ = false;
+  if (method_->stream) read_more();
+}
+
+void GrpcCall::answered(GrpcExchange& exchange, HttpReply reply) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  exchange.gone_ = nullptr;
+  exchange.reply_ = std::move(reply);
+  flush();
+}
+
+void GrpcCall::on_gone(GrpcExchange& exchange, std::function<void()> gone) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (exchange.reply_) return;
+    if (!gone_) {
+      exchange.gone_ = std::move(gone);
+      return;
+    }
+  }
+  gone();
+}
+
+void GrpcCall::flush() {
+  if (writing_ || over_) return;
+  if (!open_.empty() && open_.front()->answered()) return take(*open_.front());
+  if (open_.empty() && closed_) finish(grpc::Status::OK);
+}
+
+void GrpcCall::take(GrpcExchange& first) {
+  HttpReply& reply = *first.reply_;
+  allow(shared_.options.limits.write_ms);
+  // "Not ready" is an answer and no error.
+  const bool answer = method_->says_by_status && reply.status == 400 && !first.refused_;
+  const bool failed = reply.status >= 400 && !answer;
+  if (failed && !method_->stream) {
+    if (reply.retry_after_s > 0)
+      context_.AddTrailingMetadata("grpc-retry-pushback-ms", std::to_string(reply.retry_after_s * 1000));
+    finish({code_of(reply.status), error_sentence(reply).substr(0, kSentence)});
+    return open_.clear();
+  }
+  std::string head;
+  if (failed) {
+    reply.text = stream_error(error_sentence(reply).substr(0, kSentence));
+  } else if (method_->answer) {
+    auto message = contained([&] { return method_->answer(reply); });
+    reply.pieces.clear();
+    if (!message.ok()) {
+      finish({grpc::StatusCode::INTERNAL, message.error().message});
+      return open_.clear();
+    }
+    reply.text = std::move(*message);
+  } else if (method_->stream) {
+    put_stream_head(reply.body_bytes(), &head);
+  }
+  const grpc::ByteBuffer bytes = buffer_of(head, reply);
+  if (method_->stream) {
+    writing_ = true;
+    return stream_.Write(bytes, held(written_));
+  }
+  over_ = true;
+  stream_.WriteAndFinish(bytes, grpc::WriteOptions(), grpc::Status::OK, held(finished_));
+  open_.clear();
+}
+
+void GrpcCall::written(bool ok) {
+  std::shared_ptr<GrpcExchange> first;  // ends without the mutex
+  const std::lock_guard<std::mutex> lock(mutex_);
+  limit_ns_ = 0;
+  writing_ = false;
+  first = std::move(open_.front());
+  open_.pop_front();
+  if (!ok) closed_ = true;
+  flush();
+  if (over_) return;
+  read_more();
+  if (open_.empty() && reading_) allow(shared_.options.limits.idle_ms);
+}
+
+void GrpcCall::ended(bool) {
+  std::vector<std::function<void()>> gone;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    limit_ns_ = 0;
+    if (!context_.IsCancelled()) return;
+    gone_ = true;
+    for (const auto& exchange : open_)
+      if (exchange->gone_) gone.push_back(std::move(exchange->gone_));
+  }
+  for (const auto& each : gone) each();
+}
+
+}  // namespace peri::serve
+#endif

@@ -1,0 +1,127 @@
+// A gRPC call and its requests. Every call is taken by one generic service: its bytes are checked and read here, by
+// bounds that the library does not have. Headers of gRPC stand here and in server.cpp alone.
+#pragma once
+
+#ifdef PERI_GRPC
+#include <grpc/support/time.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/server.h>
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <set>
+
+#include "base/clock.hpp"
+#include "serve/grpc/infer_message.hpp"
+#include "serve/grpc/methods.hpp"
+#include "serve/grpc/server.hpp"
+
+namespace peri::serve {
+
+class GrpcCall;
+
+// What all calls of a server share.
+struct GrpcShared {
+  GrpcOptions options;
+  Handler handler;
+  grpc::AsyncGenericService service;
+  std::atomic<uint64_t> body_bytes{0};
+  std::atomic<int64_t> unanswered{0};
+  std::mutex mutex;  // of calls
+  std::set<GrpcCall*> calls;
+};
+
+// One request of a call and the way back of its answer.
+class GrpcExchange final : public Exchange {
+ public:
+  GrpcExchange(std::shared_ptr<GrpcCall> call, GrpcShared& shared) : call_(std::move(call)), shared_(shared) {
+    ++shared_.unanswered;
+  }
+  ~GrpcExchange() override { shared_.body_bytes -= claimed_; }
+  const HttpRequest& request() const override { return request_; }
+  void reply(HttpReply reply) override;
+  void on_gone(std::function<void()> gone) override;
+  // Reads the message of a call. Errors: as its answer has them.
+  Status read(const grpc::ByteBuffer& buffer, const Method& method, int64_t timeout_us);
+  bool answered() const { return reply_.has_value(); }
+
+ private:
+  friend class GrpcCall;
+  std::shared_ptr<GrpcCall> call_;
+  GrpcShared& shared_;
+  HttpRequest request_;
+  Ask ask_;
+  std::unique_ptr<InferMessage> infer_;
+  uint64_t claimed_ = 0;
+  bool refused_ = false;            // before anything was asked
+  std::optional<HttpReply> reply_;  // under the call's mutex, as what follows
+  std::function<void()> gone_;
+};
+
+// A call from its arrival to its end. What the library is asked for holds it until that is done.
+class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
+ public:
+  struct Tag {
+    void (GrpcCall::*done)(bool ok) = nullptr;
+    std::shared_ptr<GrpcCall> call;
+  };
+  GrpcCall(GrpcShared& shared, grpc::ServerCompletionQueue& queue)
+      : shared_(shared), queue_(queue), stream_(&context_) {
+    const std::lock_guard<std::mutex> lock(shared_.mutex);
+    shared_.calls.insert(this);
+  }
+  ~GrpcCall() {
+    const std::lock_guard<std::mutex> lock(shared_.mutex);
+    shared_.calls.erase(this);
+  }
+  // Asks the library for a call.
+  static void wait(GrpcShared& shared, grpc::ServerCompletionQueue& queue) {
+    const auto call = std::make_shared<GrpcCall>(shared, queue);
+    call->context_.AsyncNotifyWhenDone(&call->ended_);
+    shared.service.RequestCall(&call->context_, &call->stream_, &queue, &queue, call->held(call->arrived_));
+  }
+  // Ends a call that waits longer for its client than it may.
+  void sweep(int64_t now) {
+    if (const int64_t limit = limit_ns_; limit > 0 && now > limit) context_.TryCancel();
+  }
+  void answered(GrpcExchange& exchange, HttpReply reply);
+  void on_gone(GrpcExchange& exchange, std::function<void()> gone);
+
+ private:
+  Tag* held(Tag& tag) {
+    tag.call = shared_from_this();
+    return &tag;
+  }
+  void allow(int64_t ms) { limit_ns_ = now_ns() + ms * 1000000; }
+  void arrived(bool ok);
+  void read(bool ok);
+  void written(bool ok);
+  void ended(bool ok);
+  void finished(bool) {}
+  void flush();
+  void take(GrpcExchange& first);
+  void read_more();
+  void finish(const grpc::Status& status) {
+    over_ = true;
+    limit_ns_ = 0;
+    stream_.Finish(status, held(finished_));
+  }
+  std::optional<int64_t> left_us() const;
+
+  GrpcShared& shared_;
+  grpc::ServerCompletionQueue& queue_;
+  grpc::GenericServerContext context_;
+  grpc::GenericServerAsyncReaderWriter stream_;
+  Tag arrived_{&GrpcCall::arrived, nullptr}, read_{&GrpcCall::read, nullptr}, written_{&GrpcCall::written, nullptr},
+      ended_{&GrpcCall::ended, nullptr}, finished_{&GrpcCall::finished, nullptr};
+  const Method* method_ = nullptr;
+  grpc::ByteBuffer message_;
+  std::atomic<int64_t> limit_ns_{0};
+  std::mutex mutex_;                                // of all below
+  std::deque<std::shared_ptr<GrpcExchange>> open_;  // in the order of their answers
+  bool reading_ = false, closed_ = false, writing_ = false, over_ = false, gone_ = false;
+};
+
+}  // namespace peri::serve
+#endif

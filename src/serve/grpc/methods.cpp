@@ -1,0 +1,150 @@
+// Answers are the JSON that HTTP gives, read into the message by the names of its fields.
+#include "serve/grpc/methods.hpp"
+
+#include <google/protobuf/util/json_util.h>
+#include <kserve.pb.h>
+
+#include "base/json.hpp"
+#include "serve/grpc/infer_message.hpp"
+
+namespace peri::serve {
+namespace {
+
+template <class M>
+Result<M> read(Bytes bytes, const MessageLimits& limits) {
+  M out;
+  PERI_TRY(read_message(bytes, limits, &out));
+  return out;
+}
+
+template <class M>
+Result<Ask> ask_nothing(Bytes bytes, const MessageLimits& limits, std::string target) {
+  PERI_TRY(read<M>(bytes, limits));
+  return Ask{"GET", std::move(target), ""};
+}
+
+// Of a model named by the message, behind its path.
+template <class M>
+Result<Ask> ask_model(Bytes bytes, const MessageLimits& limits, const char* behind) {
+  PERI_ASSIGN(const M m, read<M>(bytes, limits));
+  PERI_ASSIGN(std::string target, model_target(m.name(), m.version()));
+  return Ask{"GET", target + behind, ""};
+}
+
+Result<Ask> ask_statistics(Bytes bytes, const MessageLimits& limits) {
+  using M = inference::ModelStatisticsRequest;
+  PERI_ASSIGN(const M m, read<M>(bytes, limits));
+  if (m.name().empty()) return Ask{"GET", "/v2/models/stats", ""};
+  PERI_ASSIGN(std::string target, model_target(m.name(), m.version()));
+  return Ask{"GET", target + "/stats", ""};
+}
+
+Result<Ask> ask_index(Bytes bytes, const MessageLimits& limits) {
+  using M = inference::RepositoryIndexRequest;
+  PERI_ASSIGN(const M m, read<M>(bytes, limits));
+  if (!m.repository_name().empty()) return unsupported("there is one repository, which has no name");
+  return Ask{"POST", "/v2/repository/index", m.ready() ? R"({"ready":true})" : ""};
+}
+
+template <class M>
+Result<Ask> ask_load(Bytes bytes, const MessageLimits& limits, const char* what) {
+  PERI_ASSIGN(const M m, read<M>(bytes, limits));
+  if (!m.repository_name().empty()) return unsupported("there is one repository, which has no name");
+  PERI_ASSIGN(std::string target, model_target(m.model_name(), ""));
+  JsonWriter w;
+  w.begin_object().key("parameters").begin_object();
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : m.parameters()) keys.push_back(shown_name(key));
+  for (const std::string& key : keys) w.field(key, true);
+  w.end_object().end_object();
+  target.replace(0, std::string_view("/v2").size(), "/v2/repository");
+  return Ask{"POST", target + what, keys.empty() ? "" : w.take()};
+}
+
+template <class M>
+Result<std::string> by_status(const HttpReply& reply, void (M::*set)(bool)) {
+  M m;
+  (m.*set)(reply.status == 200);
+  return m.SerializeAsString();
+}
+
+// The reply's JSON, inside an object under `key` if one is given.
+template <class M>
+Result<std::string> by_json(const HttpReply& reply, const char* key = nullptr) {
+  const std::string json = key ? "{\"" + std::string(key) + "\":" + reply.text + "}" : reply.text;
+  M m;
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  if (!json.empty())
+    if (const auto read = google::protobuf::util::JsonStringToMessage(json, &m, options); !read.ok())
+      return internal_error("an answer is no %s", M::descriptor()->name().c_str());
+  return m.SerializeAsString();
+}
+
+namespace pb = inference;
+
+#define PERI_PATH(name) "/inference.GRPCInferenceService/" name
+
+constexpr Method kMethods[] = {
+    {.path = PERI_PATH("ModelInfer")},
+    {.path = PERI_PATH("ModelStreamInfer"), .stream = true},
+    {PERI_PATH("ServerLive"),
+     [](Bytes b, const MessageLimits& l) { return ask_nothing<pb::ServerLiveRequest>(b, l, "/v2/health/live"); },
+     [](const HttpReply& r) { return by_status(r, &pb::ServerLiveResponse::set_live); }, true},
+    {PERI_PATH("ServerReady"),
+     [](Bytes b, const MessageLimits& l) { return ask_nothing<pb::ServerReadyRequest>(b, l, "/v2/health/ready"); },
+     [](const HttpReply& r) { return by_status(r, &pb::ServerReadyResponse::set_ready); }, true},
+    {PERI_PATH("ModelReady"),
+     [](Bytes b, const MessageLimits& l) { return ask_model<pb::ModelReadyRequest>(b, l, "/ready"); },
+     [](const HttpReply& r) { return by_status(r, &pb::ModelReadyResponse::set_ready); }, true},
+    {PERI_PATH("ServerMetadata"),
+     [](Bytes b, const MessageLimits& l) { return ask_nothing<pb::ServerMetadataRequest>(b, l, "/v2"); },
+     [](const HttpReply& r) { return by_json<pb::ServerMetadataResponse>(r); }},
+    {PERI_PATH("ModelMetadata"),
+     [](Bytes b, const MessageLimits& l) { return ask_model<pb::ModelMetadataRequest>(b, l, ""); },
+     [](const HttpReply& r) { return by_json<pb::ModelMetadataResponse>(r); }},
+    {PERI_PATH("ModelConfig"),
+     [](Bytes b, const MessageLimits& l) { return ask_model<pb::ModelConfigRequest>(b, l, "/config"); },
+     [](const HttpReply& r) { return by_json<pb::ModelConfigResponse>(r, "config"); }},
+    {PERI_PATH("ModelStatistics"), ask_statistics,
+     [](const HttpReply& r) { return by_json<pb::ModelStatisticsResponse>(r); }},
+    {PERI_PATH("RepositoryIndex"), ask_index,
+     [](const HttpReply& r) { return by_json<pb::RepositoryIndexResponse>(r, "models"); }},
+    {PERI_PATH("RepositoryModelLoad"),
+     [](Bytes b, const MessageLimits& l) { return ask_load<pb::RepositoryModelLoadRequest>(b, l, "/load"); },
+     [](const HttpReply&) { return Result<std::string>(std::string()); }},
+    {PERI_PATH("RepositoryModelUnload"),
+     [](Bytes b, const MessageLimits& l) { return ask_load<pb::RepositoryModelUnloadRequest>(b, l, "/unload"); },
+     [](const HttpReply&) { return Result<std::string>(std::string()); }},
+    // grpc.health.v1: whatever service is asked for, SERVING (1) or NOT_SERVING (2).
+    {"/grpc.health.v1.Health/Check",
+     [](Bytes, const MessageLimits&) { return Result<Ask>(Ask{"GET", "/v2/health/ready", ""}); },
+     [](const HttpReply& r) { return Result<std::string>(r.status == 200 ? "\x08\x01" : "\x08\x02"); }, true},
+};
+#undef PERI_PATH
+}  // namespace
+
+const Method* find_method(std::string_view path) {
+  for (const Method& m : kMethods)
+    if (m.path == path) return &m;
+  return nullptr;
+}
+
+std::string error_sentence(const HttpReply& reply) {
+  const auto json = parse_json(reply.text, {8, 1 << 20, 1000});
+  if (json.ok())
+    if (const auto said = json->get_string("error"); said.ok()) return std::string(*said);
+  return reply.text;
+}
+
+void put_stream_head(size_t answer_bytes, std::string* head) {
+  put_bytes_head(pb::ModelStreamInferResponse::kInferResponseFieldNumber, answer_bytes, head);
+}
+
+std::string stream_error(const std::string& sentence) {
+  pb::ModelStreamInferResponse m;
+  m.set_error_message(sentence);
+  return m.SerializeAsString();
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,141 @@
+// Threads of completion queues carry calls from step to step; one more ends what waits too long for its client.
+#include "serve/grpc/server.hpp"
+
+#ifndef PERI_GRPC
+namespace peri::serve {
+Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions&, Handler) {
+  return unsupported("this build has no gRPC: libgrpc++-dev was missing where it was built")
+      .advise("--grpc-port -1, or build where './dev setup' has run");
+}
+}  // namespace peri::serve
+#else
+
+#include <grpc/support/log.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/server_builder.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <thread>
+
+#include "serve/grpc/call.hpp"
+
+namespace peri::serve {
+namespace {
+
+gpr_timespec after(int64_t seconds) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_REALTIME), gpr_time_from_seconds(seconds, GPR_TIMESPAN));
+}
+
+constexpr int kWaiting = 16;  // calls asked for ahead, by each queue
+
+class Server final : public GrpcServer {
+ public:
+  ~Server() override {
+    const int64_t start = now_ns();
+    while (shared_.unanswered > 0 && seconds_since(start) < 1)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (drainer_.joinable())
+      drainer_.join();
+    else if (server_)
+      server_->Shutdown(after(0));
+    {
+      const std::lock_guard<std::mutex> lock(sweep_mutex_);
+      stopping_ = true;
+    }
+    sweep_wake_.notify_all();
+    for (const auto& queue : queues_) queue->Shutdown();
+    for (std::thread& t : threads_) t.join();
+  }
+  int port() const override { return port_; }
+  void drain(int64_t seconds) override {
+    if (drainer_.joinable()) return;
+    drainer_ = std::thread([this, seconds] { server_->Shutdown(after(seconds)); });
+  }
+  Status open(const GrpcOptions& options, Handler handler);
+
+ private:
+  void work(grpc::ServerCompletionQueue& queue) {
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue.Next(&tag, &ok)) {
+      auto* t = static_cast<GrpcCall::Tag*>(tag);
+      const auto call = std::move(t->call);
+      (call.get()->*t->done)(ok);
+    }
+  }
+  void sweep() {
+    std::unique_lock<std::mutex> lock(sweep_mutex_);
+    while (!sweep_wake_.wait_for(lock, std::chrono::milliseconds(200), [&] { return stopping_; })) {
+      const std::lock_guard<std::mutex> calls(shared_.mutex);
+      for (GrpcCall* call : shared_.calls) call->sweep(now_ns());
+    }
+  }
+
+  GrpcShared shared_;
+  std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;
+  std::unique_ptr<grpc::Server> server_;
+  std::vector<std::thread> threads_;
+  std::thread drainer_;
+  std::mutex sweep_mutex_;
+  std::condition_variable sweep_wake_;
+  bool stopping_ = false;
+  int port_ = -1;
+};
+
+Status Server::open(const GrpcOptions& options, Handler handler) {
+  gpr_set_log_function([](gpr_log_func_args*) {});  // what fails is told by us
+  shared_.options = options;
+  shared_.handler = std::move(handler);
+  grpc::ServerBuilder builder;
+  const HttpLimits& limits = options.limits;
+  const std::string where =
+      (options.address.find(':') == std::string::npos ? options.address : "[" + options.address + "]") + ":" +
+      std::to_string(options.port);
+  const auto open_to_all = grpc::InsecureServerCredentials();
+  if (options.port >= 0) builder.AddListeningPort(where, open_to_all, &port_);
+  int socket = 1;
+  if (!options.unix_socket.empty()) builder.AddListeningPort("unix:" + options.unix_socket, open_to_all, &socket);
+  const auto set = [&](const char* name, int64_t v) {
+    builder.AddChannelArgument(name, static_cast<int>(std::clamp<int64_t>(v, 0, INT32_MAX)));
+  };
+  set(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int64_t>(std::min<uint64_t>(limits.body_bytes, INT32_MAX)));
+  builder.AddChannelArgument(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
+  set(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  set(GRPC_ARG_MAX_METADATA_SIZE, limits.header_bytes);
+  set(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.streams);
+  set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, limits.header_ms);
+  set(GRPC_ARG_MAX_CONNECTION_IDLE_MS, limits.idle_ms);
+  set(GRPC_ARG_KEEPALIVE_TIME_MS, limits.idle_ms);
+  set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
+  set(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, options.ping_ms);
+  set(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 2);
+  grpc::ResourceQuota quota("peri");
+  quota.Resize(limits.all_body_bytes + (size_t{64} << 20));
+  builder.SetResourceQuota(quota);
+  builder.RegisterAsyncGenericService(&shared_.service);
+  for (int k = 0; k < options.threads; ++k) queues_.push_back(builder.AddCompletionQueue());
+  server_ = builder.BuildAndStart();
+  if (!server_ || port_ == 0 || socket == 0) {
+    const std::string also = options.unix_socket.empty() ? "" : " and " + options.unix_socket;
+    return io_error("cannot listen for gRPC on %s%s", where.c_str(), also.c_str())
+        .advise("give --grpc-port another one, 0 for any that is free, or -1 for none");
+  }
+  for (const auto& queue : queues_) {
+    for (int k = 0; k < kWaiting; ++k) GrpcCall::wait(shared_, *queue);
+    threads_.emplace_back([this, &queue] { work(*queue); });
+  }
+  threads_.emplace_back([this] { sweep(); });
+  return Ok{};
+}
+}  // namespace
+
+Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions& options, Handler handler) {
+  auto server = std::make_unique<Server>();
+  PERI_TRY(server->open(options, std::move(handler)));
+  return Result<std::unique_ptr<GrpcServer>>(std::move(server));
+}
+
+}  // namespace peri::serve
+#endif

@@ -1,0 +1,61 @@
+// The texts of one request on their way through a model: each is a call of its own, so that its answer does not depend
+// on the others; a few at a time, so that a long request leaves the queue to others too.
+#pragma once
+
+#include <deque>
+
+#include "serve/repository/repository.hpp"
+
+namespace peri::serve {
+
+// A text, or the ids of its tokens.
+struct TextInput {
+  std::string text;
+  std::vector<int64_t> ids;
+  bool is_ids = false;
+};
+
+struct TextResult {
+  std::vector<std::vector<float>> rows;  // by text
+  int64_t tokens = 0;                    // of all texts, special ones counted
+};
+
+class TextJob : public std::enable_shared_from_this<TextJob> {
+ public:
+  // Called once, from any thread.
+  using Done = std::function<void(Result<TextResult>, int64_t retry_after_ns)>;
+  TextJob(ServedPtr served, std::vector<TextInput> inputs, Done done);
+  void set_times(int priority, int64_t timeout_ns) {
+    priority_ = priority;
+    timeout_ns_ = timeout_ns;
+  }
+  // Begins, and goes on by itself.
+  void start() { pump(); }
+  // What has not begun is dropped; the job then ends with an error.
+  void cancel();
+  // The output of a model that answers a text, and its place. kUnsupported where the model takes no texts.
+  static Result<size_t> answer_of(const Served& served);
+
+ private:
+  void pump();
+  Status submit(size_t k);
+  void take(size_t k, Answer answer);
+  void fail(Error error, int64_t retry_after_ns);
+  Result<std::vector<Tensor>> encode(const TextInput& input, int64_t* tokens) const;
+
+  const ServedPtr served_;
+  const std::vector<TextInput> inputs_;
+  const Done done_;
+  int priority_ = 0;
+  int64_t timeout_ns_ = 0;
+  size_t answer_ = 0, window_ = 1;
+  std::mutex mutex_;  // of all below
+  size_t next_ = 0, open_ = 0;
+  bool pumping_ = false, told_ = false;
+  std::vector<CallPtr> calls_;
+  TextResult result_;
+  std::optional<Error> error_;
+  int64_t retry_after_ns_ = 0;
+};
+
+}  // namespace peri::serve
