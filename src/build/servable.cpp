@@ -12,6 +12,7 @@
 #include "base/version.hpp"
 #include "build/batch_check.hpp"
 #include "build/open.hpp"
+#include "build/servable_checks.hpp"
 #include "judge/seeded.hpp"
 #include "serve/kserve/datatype.hpp"
 #include "text/pipeline.hpp"
@@ -180,19 +181,26 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   PERI_ASSIGN(const auto engine, open_engine(options, order, threads, &file, say));
   const plan::Program& program = engine->program();
   PERI_TRY(check_config(config, program));
+  serve::Loaded out;
+  out.memory_bytes = planned_bytes(program, instances, config.max_batch_size);
+  PERI_TRY(check_fits(out.memory_bytes, serve::read_ram()));
   std::vector<Tensor> seeded;
   if (const auto dims = program_dims(program, {}); dims.ok())
     if (auto made = judge::random_inputs(program, *dims, 1); made.ok()) seeded = std::move(*made);
   const std::optional<int64_t> ns = seeded.empty() ? std::nullopt : one_thread_ns(engine, seeded);
   if (ns && *ns < kOneThreadNs && !config.parameters.count("threads")) threads = 1;
   PERI_ASSIGN(const auto servable, runtime::EngineServable::create(engine, instances, threads, file));
-  serve::Loaded out;
   out.servable = servable;
   out.backend = program.backend;
   PERI_ASSIGN(out.text, text_of(program));
   if (ns) PERI_TRY(servable->warm(seeded));
   PERI_TRY(warm_up(*servable, config));
+  out.canary = make_canary(*servable);
   if (!config.batching) return out;
+  if (order.known_sizes) {
+    out.batch_sizes = *order.known_sizes;
+    return out;
+  }
   const auto answers = config.parameters.find("batch_answers");
   if (answers != config.parameters.end() && answers->second != "identical") {
     if (answers->second != "bounded")

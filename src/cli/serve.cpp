@@ -11,6 +11,7 @@
 #include "build/servable.hpp"
 #include "cli/console/model.hpp"
 #include "serve/grpc/server.hpp"
+#include "cli/console/serving.hpp"
 #include "serve/kserve/api.hpp"
 
 namespace peri::cli {
@@ -26,6 +27,8 @@ struct Plan {
   serve::RepositoryOptions repository;
   serve::ApiOptions api;
   build::ServeOptions build;
+  serve::WorkerOptions worker;
+  serve::HealthOptions health;
   int64_t exit_timeout_s = 30;
 };
 
@@ -107,9 +110,9 @@ Result<Plan> plan_of(const Arguments& a) {
               a.number("--max-json-values", 1, int64_t{1} << 32, static_cast<int64_t>(plan.api.limits.json_values)));
   plan.api.limits.json_values = static_cast<size_t>(values);
   plan.api.limits.json_bytes = plan.api.expanded_bytes = plan.http.limits.body_bytes;
-  PERI_ASSIGN(const double stuck, a.real("--stuck-secs", 0.1, 86400, 10));
-  plan.api.stuck_after_ns = static_cast<int64_t>(stuck * 1e9);
   PERI_TRY(read_grpc(a, &plan));
+  PERI_ASSIGN(plan.worker, worker_options(a));
+  PERI_ASSIGN(plan.health, health_options(a));
   return plan;
 }
 
@@ -146,6 +149,14 @@ void answer_metrics(const serve::Api& api, const std::shared_ptr<serve::Exchange
   exchange->reply(std::move(reply));
 }
 
+// What loads models: the worker's process, or this one.
+serve::Loader loader_of(const Plan& plan, serve::Worker* worker) {
+  if (worker) return [worker](const serve::LoadOrder& order, const auto& told) { return worker->load(order, told); };
+  return [&plan](const serve::LoadOrder& order, const auto& told) {
+    return build::load_servable(plan.build, order, told);
+  };
+}
+
 // Waits until all is answered, at most `seconds`. False: something was not.
 bool drained(const serve::Api& api, const serve::HttpServer& http, int64_t seconds) {
   const int64_t start = now_ns();
@@ -180,9 +191,14 @@ Result<Outcome> run(const Arguments& arguments) {
     plan.api.access_log = [access](std::string line) { access->add(std::move(line)); };
   }
   plan.build.build.stop = interrupted;
-  serve::Repository repository(plan.repository, [&](const serve::LoadOrder& order, const auto& say_progress) {
-    return build::load_servable(plan.build, order, say_progress);
-  });
+  plan.worker.log = plan.health.log = log;
+  std::unique_ptr<serve::Worker> worker;
+  if (!arguments.has("--in-process")) {
+    PERI_ASSIGN(worker, serve::Worker::start(plan.worker));
+    plan.api.add_metrics = [w = worker.get()](std::string* out) { add_worker_metrics(w->counts(), out); };
+  }
+  serve::Repository repository(plan.repository, loader_of(plan, worker.get()));
+  serve::Health health(repository, plan.health);
   serve::Api api(repository, plan.api);
   PERI_ASSIGN(auto http, serve::HttpServer::start(plan.http, [&](const auto& exchange) { api.handle(exchange); }));
   std::unique_ptr<serve::HttpServer> metrics;
@@ -195,6 +211,7 @@ Result<Outcome> run(const Arguments& arguments) {
   }
   const int64_t start = now_ns();
   PERI_TRY(repository.start());
+  health.start();
   log("listening on " + places(*http, metrics.get(), grpc.get(), plan));
   bool told = false;
   while (!interrupted()) {
@@ -255,9 +272,8 @@ const Entry serve_entry{{
          {"--max-connections", "", "N", "connections at once (default 10000)"},
          {"--request-timeout", "", "S", "seconds for a header, and for a body beside its size (default 10)"},
          {"--idle-timeout", "", "S", "seconds a connection may wait for its next request (default 120)"},
-         {"--stuck-secs", "", "S", "not ready where a model works and gets nothing done for so long (default 10)"},
-         {"--batch-check-secs", "", "S", "most seconds to hold a model's batches against single answers (default 10)"},
-         {"--exit-timeout-secs", "", "S", "seconds to answer what is under way at the end (default 30)"}}),
+         {"--exit-timeout-secs", "", "S", "seconds to answer what is under way at the end (default 30)"}},
+        worker_flags()),
     .details = "example:\n  peri serve --model-repository models/repository",
     .run = run,
     .stops = true,

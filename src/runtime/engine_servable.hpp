@@ -2,11 +2,12 @@
 // that submits it and is answered before submit() returns.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <mutex>
+#include <unordered_map>
 
 #include "runtime/engine.hpp"
+#include "runtime/seen_costs.hpp"
 #include "runtime/servable.hpp"
 
 namespace peri::runtime {
@@ -22,32 +23,33 @@ class EngineServable final : public Servable {
   std::span<const plan::Port> outputs() const override { return engine_->program().outputs; }
   int slots() const override { return slots_; }
   void submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<Sink> sink) override;
-  bool cancel(uint64_t) override { return false; }  // a run has no point to stop at
+  // A run ends before its next step.
+  bool cancel(uint64_t ticket) override;
   Cost cost(std::span<const Tensor> tensors) const override;
   uint64_t progress() const override { return progress_.load(std::memory_order_relaxed); }
 
   // One run on a free session, and its time kept for cost(). REQUIRES: a slot is free.
-  Result<std::vector<Tensor>> run(std::span<const Tensor> tensors);
+  Result<std::vector<Tensor>> run(std::span<const Tensor> tensors, uint64_t ticket = 0);
   // A run on every session, so that each has its memory and instances for these sizes. REQUIRES: nothing is under way.
   Status warm(std::span<const Tensor> tensors);
   const Engine& engine() const { return *engine_; }
 
  private:
   EngineServable() = default;
-  struct Seen {
-    std::atomic<uint64_t> key{0};
-    std::atomic<int64_t> expected_ns{-1};
+  // A session and what may be asked of it while it runs.
+  struct Slot {
+    std::unique_ptr<Session> session;
+    std::atomic<bool> cancelled{false};
   };
-  static uint64_t key_of(std::span<const Tensor> tensors);
-  void note(std::span<const Tensor> tensors, int64_t took_ns);
 
   std::shared_ptr<const Engine> engine_;
   std::shared_ptr<const MappedFile> file_;
   int slots_ = 1;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Session>> idle_;
-  std::atomic<uint64_t> progress_{0};
-  std::array<Seen, 64> seen_;  // by key, the latest of those that share a place
+  std::vector<std::unique_ptr<Slot>> idle_;
+  std::unordered_map<uint64_t, Slot*> running_;  // by ticket, 0 excepted
+  std::atomic<uint64_t> progress_{0};            // steps of all runs
+  SeenCosts seen_;
 };
 
 }  // namespace peri::runtime

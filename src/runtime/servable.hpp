@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/tensor.hpp"
@@ -30,8 +32,15 @@ class Servable {
   virtual ~Servable() = default;
   virtual std::span<const plan::Port> inputs() const = 0;
   virtual std::span<const plan::Port> outputs() const = 0;
-  // How many requests may be under way at once. REQUIRES of callers: no more than so many.
+  // How many requests may be under way at once; 0: none now. REQUIRES of callers: no more than so many, but for one
+  // that met a change of it.
   virtual int slots() const = 0;
+  // Called, from any thread, when slots() may have grown; a null function ends it. It must not call this object.
+  virtual void on_room(std::function<void()>) {}
+  // Whether submit() returns before the work is done, so that any thread may call it.
+  virtual bool answers_later() const { return false; }
+  // What is wrong with it now, in words for operators; empty: nothing.
+  virtual std::string trouble() const { return {}; }
   // Tensors by port. The sink gets its answers before this returns or later, as the model likes.
   virtual void submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<Sink> sink) = 0;
   // Asks for the end of a request under way; true if it will be answered early. What has no point to stop at runs on.

@@ -112,8 +112,6 @@ void Api::reply(Work& work, HttpReply reply) {
   exchange->reply(std::move(reply));
 }
 
-bool Api::ready(const Served& served) const { return !served.model->stuck(now_ns(), options_.stuck_after_ns); }
-
 void Api::route(const std::shared_ptr<Work>& work) {
   const HttpRequest& r = work->exchange->request();
   const std::vector<std::string_view> path = split_path(r.target);
@@ -132,7 +130,7 @@ void Api::route(const std::shared_ptr<Work>& work) {
     if (!is(2, "ready")) return reply(*work, error_reply(404, "no such path"));
     const std::vector<ServedPtr> all = repository_.all();
     const bool ok = !draining_ && repository_.ready() &&
-                    std::all_of(all.begin(), all.end(), [&](const auto& s) { return ready(*s); });
+                    std::all_of(all.begin(), all.end(), [](const auto& s) { return s->model->trouble().empty(); });
     return reply(*work, bare_reply(ok ? 200 : 400));
   }
   if (is(1, "models")) return route_models(work, std::span(path).subspan(2));
@@ -161,7 +159,7 @@ void Api::route_models(const std::shared_ptr<Work>& work, std::span<const std::s
   int status = 404;
   std::string why;
   const ServedPtr served = repository_.find(name, version, &status, &why);
-  if (what == "ready") return reply(*work, bare_reply(served && !draining_ && ready(*served) ? 200 : 400));
+  if (what == "ready") return reply(*work, bare_reply(served && !draining_ && served->model->trouble().empty() ? 200 : 400));
   if (what == "generate" || what == "generate_stream") {
     if (get) return reply(*work, error_reply(405, "texts take POST"));
     if (!served) return reply(*work, error_reply(status, why));

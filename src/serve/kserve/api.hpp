@@ -12,9 +12,9 @@ namespace peri::serve {
 
 struct ApiOptions {
   InferLimits limits;
-  size_t expanded_bytes = size_t{64} << 20;     // of a compressed body
-  int64_t stuck_after_ns = 10'000'000'000;      // without progress: not ready
-  std::function<void(std::string)> access_log;  // a line of JSON for each request; may be null
+  size_t expanded_bytes = size_t{64} << 20;       // of a compressed body
+  std::function<void(std::string*)> add_metrics;  // families of others; may be null
+  std::function<void(std::string)> access_log;    // a line of JSON for each request; may be null
 };
 
 // All functions may be called from any thread.
@@ -41,7 +41,6 @@ class Api {
   void answer(Work& work, Answer answer);
   void reply(Work& work, HttpReply reply);
   Status read_body(Work& work);
-  bool ready(const Served& served) const;
 
   Repository& repository_;
   const ApiOptions options_;

@@ -76,6 +76,9 @@ void own_families(Text& t) {
       t.line("peri_batch_rows_total", r.labels + ",rows=\"" + std::to_string(rows) + "\"", b.compute_infer.count);
   t.family("peri_rerun_alone", "counter", "Requests of batches that failed as a whole, run again alone");
   for (const Row& r : t.rows()) t.line("peri_rerun_alone_total", r.labels, r.s.rerun_alone);
+  t.family("peri_model_ready", "gauge", "1 while nothing is wrong with the model");
+  for (const Row& r : t.rows())
+    t.line("peri_model_ready", r.labels, static_cast<uint64_t>(r.model->trouble().empty() ? 1 : 0));
   t.family("peri_progress", "counter", "Units of work that the model has done");
   for (const Row& r : t.rows()) t.line("peri_progress_total", r.labels, r.model->servable().progress());
   t.family("peri_request_latency_us", "histogram", "Successful requests by time from arrival to answer");
@@ -104,7 +107,9 @@ std::string Api::metrics() const {
   t.family("peri_open_requests", "gauge", "Requests that are not answered yet");
   t.out() += "peri_open_requests " + std::to_string(open_.load()) + "\n";
   t.family("peri_draining", "gauge", "1 once the server takes no more connections");
-  t.out() += format("peri_draining %d\n# EOF\n", draining_ ? 1 : 0);
+  t.out() += format("peri_draining %d\n", draining_ ? 1 : 0);
+  if (options_.add_metrics) options_.add_metrics(&t.out());
+  t.out() += "# EOF\n";
   return std::move(t.out());
 }
 

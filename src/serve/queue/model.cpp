@@ -9,6 +9,9 @@
 
 namespace peri::serve {
 
+constexpr int64_t kUnknownRunNs = 5'000'000'000;  // what a run of sizes that were never seen may take
+constexpr int64_t kRetryNs = 1'000'000'000;       // hint for what a worker could not do
+
 // The model whose thread this is: it looks for more work by itself.
 static thread_local const Model* t_working_for = nullptr;
 
@@ -30,12 +33,19 @@ Model::Model(std::string name, int64_t version, std::shared_ptr<runtime::Servabl
       version_text_(std::to_string(version)),
       servable_(std::move(servable)),
       options_(std::move(options)),
+      later_(servable_->answers_later()),
       scheduler_(options_.queue) {
   // One more than slots, so that what waits too long is told so while all of them work.
-  for (int k = 0; k <= servable_->slots(); ++k) threads_.emplace_back([this] { work(); });
+  const int threads = later_ ? 1 : servable_->slots() + 1;
+  for (int k = 0; k < threads; ++k) threads_.emplace_back([this] { work(); });
+  servable_->on_room([this] {
+    { const std::lock_guard<std::mutex> lock(mutex_); }
+    wake_.notify_all();
+  });
 }
 
 Model::~Model() {
+  servable_->on_room(nullptr);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
@@ -54,7 +64,7 @@ void Model::submit(const CallPtr& call) {
   request.expected_ns = std::max<int64_t>(cost.expected_ns, 0);
   request.priority = call->priority;
   request.timeout_ns = call->timeout_ns;
-  if (!options_.queue.sizes.empty()) request.key = shape_key(call->inputs);
+  if (!options_.queue.sizes.empty()) request.key = call->probe ? UINT64_MAX : shape_key(call->inputs);
   call->arrived_ns = now_ns();
   if (options_.preserve_order) {
     const std::lock_guard<std::mutex> lock(order_mutex_);
@@ -64,8 +74,9 @@ void Model::submit(const CallPtr& call) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     call->id = next_id_++;
-    const bool here = scheduler_.passes_through() && busy_ < servable_->slots() && cost.expected_ns >= 0 &&
-                      cost.expected_ns <= options_.inline_ns && request.priority <= options_.queue.priority_levels;
+    const bool at_once = later_ || (cost.expected_ns >= 0 && cost.expected_ns <= options_.inline_ns);
+    const bool here = at_once && scheduler_.passes_through() && busy_ < servable_->slots() &&
+                      request.priority <= options_.queue.priority_levels;
     if (here) {
       ++busy_;
     } else {
@@ -90,7 +101,7 @@ void Model::cancel(const CallPtr& call) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (waiting_.count(call->id) == 0 || !scheduler_.cancel(call->id)) {
-      servable_->cancel(call->id);
+      if (call->runs_alone) servable_->cancel(call->id);
       return;
     }
     waiting_.erase(call->id);
@@ -107,39 +118,57 @@ std::vector<CallPtr> Model::take_expired(int64_t now) {
   return out;
 }
 
+// Refuses what waited too long or runs what is due; false: there is neither.
+bool Model::step(std::unique_lock<std::mutex>& lock) {
+  const int64_t now = now_ns();
+  const std::vector<CallPtr> late = take_expired(now);
+  if (!late.empty()) {
+    lock.unlock();
+    for (const CallPtr& c : late) refuse(c, FailureReason::kTimeout, refused("Request timeout expired"));
+    lock.lock();
+    return true;
+  }
+  if (busy_ >= servable_->slots()) return false;
+  const std::optional<Cut> cut = scheduler_.poll(now);
+  if (!cut) return false;
+  ++busy_;
+  std::vector<CallPtr> calls;
+  for (const Waiting& w : cut->requests) {
+    calls.push_back(std::move(waiting_.at(w.id)));
+    waiting_.erase(w.id);
+  }
+  lock.unlock();
+  run(std::move(calls), cut->reason);
+  lock.lock();
+  return true;
+}
+
 void Model::work() {
   t_working_for = this;
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    const int64_t now = now_ns();
-    const std::vector<CallPtr> late = take_expired(now);
-    if (!late.empty()) {
-      lock.unlock();
-      for (const CallPtr& c : late) refuse(c, FailureReason::kTimeout, refused("Request timeout expired"));
-      lock.lock();
-      continue;
-    }
-    std::optional<Cut> cut;
-    if (busy_ < servable_->slots()) cut = scheduler_.poll(now);
-    if (cut) {
-      ++busy_;
-      std::vector<CallPtr> calls;
-      for (const Waiting& w : cut->requests) {
-        calls.push_back(std::move(waiting_.at(w.id)));
-        waiting_.erase(w.id);
-      }
-      lock.unlock();
-      run(std::move(calls), cut->reason);
-      lock.lock();
-      continue;
-    }
+    if (step(lock)) continue;
     if (stopping_) return;
+    const int64_t now = now_ns();
     const std::optional<int64_t> until = busy_ < servable_->slots() ? scheduler_.wake_ns(now) : scheduler_.expiry_ns();
     if (until)
       wake_.wait_for(lock, std::chrono::nanoseconds(std::max<int64_t>(*until - now, 1000)));
     else
       wake_.wait(lock);
   }
+}
+
+// Sends what is due from this thread, which has just seen an answer.
+void Model::pump() {
+  const Model* const outer = std::exchange(t_working_for, this);
+  bool more = false;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (step(lock)) {}
+    more = scheduler_.waiting() > 0 && busy_ < servable_->slots();  // until a time that the model's thread waits for
+  }
+  t_working_for = outer;
+  if (more) wake_.notify_one();
 }
 
 // REQUIRES: a slot was taken for it.
@@ -161,8 +190,15 @@ void Model::run_batch(std::vector<CallPtr> calls, CutReason reason) {
     batch->rows += c->rows;
   }
   const uint64_t ticket = batch->calls.front()->id;
+  const auto expect = [this](const std::vector<Tensor>& inputs) {
+    const int64_t expected = servable_->cost(inputs).expected_ns;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    longest_ns_ = std::max(longest_ns_, expected >= 0 ? expected : kUnknownRunNs);
+  };
   if (batch->calls.size() == 1) {
     batch->joined_ns = batch->began_ns;
+    expect(batch->calls.front()->inputs);
+    batch->calls.front()->runs_alone = true;
     servable_->submit(ticket, batch->calls.front()->inputs, batch);
     return;
   }
@@ -170,24 +206,27 @@ void Model::run_batch(std::vector<CallPtr> calls, CutReason reason) {
   for (const CallPtr& c : batch->calls) parts.push_back(&c->inputs);
   auto joined = join_rows(parts);
   batch->joined_ns = now_ns();
-  if (joined.ok())
-    servable_->submit(ticket, std::move(*joined), batch);
-  else
-    finish(*batch, std::move(joined).error());
+  if (!joined.ok()) return finish(*batch, std::move(joined).error());
+  expect(*joined);
+  servable_->submit(ticket, std::move(*joined), batch);
 }
 
 void Model::leave_slot() {
   bool more = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    --busy_;
+    if (--busy_ == 0) longest_ns_ = 0;
     more = scheduler_.waiting() > 0 && t_working_for != this;
   }
-  if (more) wake_.notify_one();
+  if (more && later_)
+    pump();
+  else if (more)
+    wake_.notify_one();
 }
 
 void Model::count(const Batch& batch, bool ok, int64_t ended_ns) {
   const uint64_t n = batch.calls.size();
+  if (batch.calls.front()->probe) return;
   const std::lock_guard<std::mutex> lock(statistics_mutex_);
   ModelStatistics& s = statistics_;
   ++s.executions;
@@ -216,7 +255,8 @@ void Model::count(const Batch& batch, bool ok, int64_t ended_ns) {
 void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
   const int64_t ended = now_ns();
   count(batch, outputs.ok(), ended);
-  if (!outputs.ok() && batch.calls.size() > 1) {
+  // What was refused, as by a worker that ended, may be the fault of one of them: they are not tried again here.
+  if (!outputs.ok() && batch.calls.size() > 1 && outputs.error().kind != ErrorKind::kRefused) {
     {
       const std::lock_guard<std::mutex> lock(statistics_mutex_);
       statistics_.rerun_alone += batch.calls.size();
@@ -253,7 +293,9 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
     }
     first += c->rows;
     if (a.error) {
-      refuse(c, FailureReason::kBackend, *a.error);
+      const bool cancelled = a.error->kind == ErrorKind::kCancelled;
+      const int64_t again = a.error->kind == ErrorKind::kRefused ? kRetryNs : 0;
+      refuse(c, cancelled ? FailureReason::kCanceled : FailureReason::kBackend, *a.error, again);
       continue;
     }
     answer(c, std::move(a));
@@ -268,7 +310,7 @@ void Model::refuse(const CallPtr& call, FailureReason reason, Error error, int64
   a.arrived_ns = call->arrived_ns;
   a.ended_ns = now_ns();
   a.began_ns = call->began_ns > 0 ? call->began_ns : a.ended_ns;
-  {
+  if (!call->probe) {
     const std::lock_guard<std::mutex> lock(statistics_mutex_);
     statistics_.fail.add(a.ended_ns - a.arrived_ns);
     ++statistics_.failures[static_cast<size_t>(reason)];
@@ -316,7 +358,17 @@ bool Model::stuck(int64_t now, int64_t for_ns) const {
     seen_at_ns_ = now;
     return false;
   }
-  return now - seen_at_ns_ > for_ns;
+  return now - seen_at_ns_ > std::max(for_ns, 2 * longest_ns_);
+}
+
+void Model::set_trouble(std::string why) {
+  const std::lock_guard<std::mutex> lock(statistics_mutex_);
+  trouble_ = std::move(why);
+}
+
+std::string Model::trouble() const {
+  const std::lock_guard<std::mutex> lock(statistics_mutex_);
+  return trouble_;
 }
 
 }  // namespace peri::serve

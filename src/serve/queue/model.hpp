@@ -2,6 +2,7 @@
 // each slot of its Servable, or on the caller's where that is cheaper than waking another, and counts what it did.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -34,7 +35,9 @@ struct Call {
   int64_t timeout_ns = 0;      // 0: the model's
   // Called once, from any thread, also the submitting one before submit() returns; must not wait for the model.
   std::function<void(Answer)> done;
+  bool probe = false;  // of the server's own: runs alone and is counted nowhere
 
+  std::atomic<bool> runs_alone{false};
   uint64_t id = 0;  // set by Model::submit(), as all below
   int64_t rows = 1, arrived_ns = 0, began_ns = 0;
 };
@@ -70,12 +73,18 @@ class Model {
   ModelStatistics statistics() const;
   int64_t pending() const;  // calls that wait
   int64_t open() const;     // and those that run
-  // Whether work is under way and none got done for so long.
+  // Whether work is under way and none got done for so long, and for longer than what runs should take as a whole.
+  // Asked often, as each answer rests on what the last question saw.
   bool stuck(int64_t now, int64_t for_ns) const;
+  // Why it should not be asked now; empty: nothing is wrong with it.
+  void set_trouble(std::string why);
+  std::string trouble() const;
 
  private:
   struct Batch;
   void work();
+  void pump();
+  bool step(std::unique_lock<std::mutex>& lock);
   void run(std::vector<CallPtr> calls, CutReason reason);
   void run_batch(std::vector<CallPtr> calls, CutReason reason);
   void finish(Batch& batch, Result<std::vector<Tensor>> outputs);
@@ -90,6 +99,7 @@ class Model {
   const std::string version_text_;
   const std::shared_ptr<runtime::Servable> servable_;
   const ModelOptions options_;
+  const bool later_;  // submit() of the servable returns at once
 
   mutable std::mutex mutex_;  // of all below but the statistics
   std::condition_variable wake_;
@@ -100,6 +110,7 @@ class Model {
   bool stopping_ = false;
   mutable uint64_t seen_progress_ = 0;
   mutable int64_t seen_at_ns_ = 0;
+  int64_t longest_ns_ = 0;  // expected of what runs since nothing ran
 
   std::mutex order_mutex_;  // of what preserve_order needs
   struct Ordered {
@@ -111,6 +122,7 @@ class Model {
 
   mutable std::mutex statistics_mutex_;
   ModelStatistics statistics_;
+  std::string trouble_;
   std::vector<std::thread> threads_;
 };
 

@@ -187,6 +187,8 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   served->note = loaded.note;
   served->backend = loaded.backend;
   served->text = loaded.text;
+  served->memory_bytes = loaded.memory_bytes;
+  served->canary = std::move(loaded.canary);
   served->stamp = version.stamp ^ found.config_stamp * 0x9e3779b97f4a7c15ull;
   served->model =
       std::make_unique<Model>(found.name, version.version, loaded.servable, options_of(config, loaded, options_));
@@ -300,8 +302,9 @@ std::vector<IndexRow> Repository::index() const {
   for (const auto& [name, e] : entries_) {
     for (const auto& [version, served] : e.versions) {
       const auto failed = e.failed.find(version);
-      out.push_back({name, std::to_string(version), "READY",
-                     failed == e.failed.end() ? "" : "the version before goes on: " + failed->second});
+      const std::string trouble = served->model->trouble();
+      out.push_back({name, std::to_string(version), trouble.empty() ? "READY" : "UNAVAILABLE",
+                     failed == e.failed.end() ? trouble : "the version before goes on: " + failed->second});
     }
     for (const auto& [version, why] : e.failed)
       if (!e.versions.count(version)) out.push_back({name, std::to_string(version), "UNAVAILABLE", why});

@@ -25,6 +25,11 @@ struct Loaded {
   std::string note;                  // for people: what of the configuration does not hold, and why
   std::string backend;               // "cpu"
   std::shared_ptr<const text::TextPipeline> text = nullptr;  // of a model that has a tokenizer
+  int64_t memory_bytes = 0;          // weights, and what all instances take at the largest sizes planned; 0: not known
+  // A question whose answer was taken down when the model was loaded; none: it has no inputs that can be made up.
+  struct Canary {
+    std::vector<Tensor> inputs, outputs;
+  } canary;
 };
 struct LoadOrder {
   std::string name;
@@ -32,6 +37,8 @@ struct LoadOrder {
   std::string path;
   uint64_t stamp = 0;  // of the version's files
   ModelConfig config;
+  // Of an earlier load of the same files, which need not be found again.
+  std::optional<std::vector<int64_t>> known_sizes = {};
 };
 // Called on the repository's thread; may take minutes. `say` gets progress.
 using Loader = std::function<Result<Loaded>(const LoadOrder&, const std::function<void(const std::string&)>& say)>;
@@ -42,6 +49,8 @@ struct Served {
   ModelConfig config;
   std::string note, backend;
   std::shared_ptr<const text::TextPipeline> text;  // null: it takes no texts
+  int64_t memory_bytes = 0;
+  Loaded::Canary canary;
   uint64_t stamp = 0;
 };
 using ServedPtr = std::shared_ptr<const Served>;

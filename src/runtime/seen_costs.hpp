@@ -1,0 +1,46 @@
+// SeenCosts: how long runs of some sizes lately took, for a scheduler to reckon with. Any thread may note and ask.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <span>
+
+#include "base/tensor.hpp"
+
+namespace peri::runtime {
+
+class SeenCosts {
+ public:
+  // A mean that forgets: an eighth of each new time, none counted for more than eight times the mean. The first run of
+  // a size makes instances and memory and is forgotten the same way.
+  void note(uint64_t key, int64_t took_ns) {
+    Seen& seen = seen_[(key >> 32) % seen_.size()];
+    const int64_t before = expected(key);
+    const int64_t capped = before < 0 ? took_ns : std::min(took_ns, 8 * before + 1000);
+    seen.expected_ns.store(before < 0 ? took_ns : before + (capped - before) / 8, std::memory_order_relaxed);
+    seen.key.store(key, std::memory_order_relaxed);
+  }
+  // -1: none was seen.
+  int64_t expected(uint64_t key) const {
+    const Seen& seen = seen_[(key >> 32) % seen_.size()];
+    if (seen.key.load(std::memory_order_relaxed) != key) return -1;
+    return seen.expected_ns.load(std::memory_order_relaxed);
+  }
+  // Of the dims of inputs.
+  static uint64_t key_of(std::span<const Tensor> tensors) {
+    uint64_t key = 1;
+    for (const Tensor& t : tensors)
+      for (const int64_t d : t.dims()) key = (key ^ static_cast<uint64_t>(d)) * 0x9e3779b97f4a7c15ull;
+    return key | 1;
+  }
+
+ private:
+  struct Seen {
+    std::atomic<uint64_t> key{0};
+    std::atomic<int64_t> expected_ns{-1};
+  };
+  std::array<Seen, 64> seen_;  // by key, the latest of those that share a place
+};
+
+}  // namespace peri::runtime

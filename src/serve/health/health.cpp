@@ -1,0 +1,96 @@
+// A canary goes the way of every request, so that what stands between a client and an answer is asked too.
+#include "serve/health/health.hpp"
+
+#include "base/clock.hpp"
+
+namespace peri::serve {
+
+// Of one model; outlives it where its answer is late.
+struct Health::Canary {
+  std::mutex mutex;
+  bool asked = false;  // and not answered
+  int64_t next_ns = 0;
+  std::string fault;
+  bool seen = false;  // in this look
+};
+
+Health::Health(const Repository& repository, HealthOptions options)
+    : repository_(repository), options_(std::move(options)) {}
+
+Health::~Health() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Health::start() {
+  thread_ = std::thread([this] {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!wake_.wait_for(lock, std::chrono::milliseconds(options_.look_ms), [&] { return stopping_; })) {
+      lock.unlock();
+      look(now_ns());
+      lock.lock();
+    }
+  });
+}
+
+// What differs from the answer taken down; empty: nothing.
+static std::string difference(const Served& served, const Answer& answer) {
+  const std::vector<Tensor>& want = served.canary.outputs;
+  if (answer.error) return "a known question gets an error: " + answer.error->text();
+  for (size_t k = 0; k < want.size(); ++k)
+    if (k >= answer.outputs.size() || !answer.outputs[k].same_content(want[k]))
+      return "a known question gets another answer than when it was loaded, in output '" +
+             served.model->servable().outputs()[k].name + "'";
+  return {};
+}
+
+void Health::ask(const ServedPtr& served, const std::shared_ptr<Canary>& canary) {
+  auto call = std::make_shared<Call>();
+  call->inputs = served->canary.inputs;
+  call->probe = true;
+  // The model holds the call until it is answered, and must not be held by it.
+  call->done = [canary, weak = std::weak_ptr<const Served>(served)](Answer answer) {
+    const bool busy =
+        answer.error && (answer.error->kind == ErrorKind::kRefused || answer.error->kind == ErrorKind::kCancelled);
+    const ServedPtr s = weak.lock();
+    const std::string fault = busy || !s ? "" : difference(*s, answer);
+    const std::lock_guard<std::mutex> lock(canary->mutex);
+    canary->asked = false;
+    if (!busy && s) canary->fault = fault;
+  };
+  served->model->submit(call);
+}
+
+void Health::look(int64_t now) {
+  for (auto& [model, canary] : canaries_) canary->seen = false;
+  for (const ServedPtr& s : repository_.all()) {
+    Model& model = *s->model;
+    std::shared_ptr<Canary>& canary = canaries_[&model];
+    if (!canary) canary = std::make_shared<Canary>();
+    canary->seen = true;
+    std::string why = model.servable().trouble();
+    if (model.stuck(now, options_.stuck_after_ns) && why.empty()) why = "work is under way and nothing of it gets done";
+    bool due = false;
+    {
+      const std::lock_guard<std::mutex> lock(canary->mutex);
+      due = why.empty() && options_.canary_every_ns > 0 && !s->canary.outputs.empty() && !canary->asked &&
+            now >= canary->next_ns;
+      if (due) canary->next_ns = now + options_.canary_every_ns;
+      canary->asked = canary->asked || due;
+      if (why.empty()) why = canary->fault;
+    }
+    if (due) ask(s, canary);
+    if (why == model.trouble()) continue;
+    if (options_.log)
+      options_.log(model.name() + " version " + model.version_text() +
+                   (why.empty() ? " is ready again" : " is not ready: " + why));
+    model.set_trouble(std::move(why));
+  }
+  std::erase_if(canaries_, [](const auto& row) { return !row.second->seen; });
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,41 @@
+// Health: what is known of each model beyond that it is loaded: whether its work gets done, whether its worker lives,
+// whether it still answers a known question as it did when it was loaded. What is wrong takes it out of "ready", with
+// the reason; what mends itself brings it back.
+#pragma once
+
+#include "serve/repository/repository.hpp"
+
+namespace peri::serve {
+
+struct HealthOptions {
+  int64_t look_ms = 50;
+  int64_t stuck_after_ns = 800'000'000;      // work under way and nothing done
+  int64_t canary_every_ns = 10'000'000'000;  // 0: never
+  std::function<void(const std::string&)> log;
+};
+
+class Health {
+ public:
+  Health(const Repository& repository, HealthOptions options);
+  ~Health();
+  Health(const Health&) = delete;
+  Health& operator=(const Health&) = delete;
+
+  // One look at every model at a time, as the thread of start() takes it.
+  void look(int64_t now);
+  void start();
+
+ private:
+  struct Canary;
+  void ask(const ServedPtr& served, const std::shared_ptr<Canary>& canary);
+
+  const Repository& repository_;
+  const HealthOptions options_;
+  std::map<const Model*, std::shared_ptr<Canary>> canaries_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace peri::serve

@@ -1,0 +1,291 @@
+// Threads of runs take from the ring themselves: between a request's arrival and its run nothing is handed on. One
+// more thread says that the process lives and how far each model has come.
+#include "serve/worker/host.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <deque>
+
+#include "base/clock.hpp"
+#include "base/fault.hpp"
+#include "serve/worker/tensor_block.hpp"
+#include "serve/worker/wire.hpp"
+
+namespace peri::serve {
+
+namespace {
+
+constexpr int kBeatMs = 20;
+constexpr int kMostThreads = 1024;
+
+struct Hosted {
+  std::shared_ptr<runtime::Servable> servable;
+  uint32_t id = 0;
+  int busy = 0;
+  std::deque<RingEntry> waiting;  // for a slot
+};
+using HostedPtr = std::shared_ptr<Hosted>;
+
+class Host {
+ public:
+  Host(std::shared_ptr<Region> region, Fd socket, Loader loader, std::function<void(int)> end)
+      : region_(std::move(region)), socket_(std::move(socket)), loader_(std::move(loader)), end_(std::move(end)) {}
+
+  [[noreturn]] void serve() {
+    std::thread([this] { beat(); }).detach();
+    while (true) {
+      auto frame = receive_frame(socket_.get());
+      if (!frame.ok()) end_(0);
+      obey(*frame);
+    }
+  }
+
+ private:
+  class Reply;
+  void beat();
+  void obey(const Frame& frame);
+  void load(const Json& order);
+  void work();
+  bool next(RingEntry* out);
+  void take(const RingEntry& entry);
+  void cancel(const RingEntry& entry);
+  void run(const HostedPtr& model, const RingEntry& entry);
+  void finished(const HostedPtr& model, const RingEntry& entry, Result<std::vector<Tensor>> outputs, int64_t took_ns);
+  void give(const RingEntry& entry, const std::vector<Tensor>& outputs, int64_t took_ns);
+  void give_error(const RingEntry& entry, const Error& error);
+  void push(const RingEntry& entry);
+
+  const std::shared_ptr<Region> region_;
+  const Fd socket_;
+  const Loader loader_;
+  const std::function<void(int)> end_;
+  std::mutex mutex_;  // of models and what waits
+  std::map<uint32_t, HostedPtr> models_;
+  std::deque<std::pair<HostedPtr, RingEntry>> due_;  // have a slot
+  std::map<uint64_t, std::vector<Tensor>> kept_;     // answers that had no room
+  int threads_ = 0, slots_ = 0;
+  std::mutex pop_mutex_, push_mutex_;
+};
+
+void Host::beat() {
+  pollfd gone{socket_.get(), POLLRDHUP, 0};
+  while (true) {
+    if (poll(&gone, 1, kBeatMs) > 0 && (gone.revents & (POLLRDHUP | POLLHUP | POLLERR))) end_(0);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (const auto& [id, model] : models_)
+        region_->head().steps[id].store(model->servable->progress(), std::memory_order_relaxed);
+    }
+    RingEntry entry;
+    for (bool broken = false; region_->head().cancels.pop(&entry, &broken);) cancel(entry);
+    region_->head().beats.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void Host::obey(const Frame& frame) {
+  if (const Json* order = frame.json.find("load")) return load(*order);
+  const auto id = frame.json.get_int("unload");
+  if (!id.ok()) return;
+  HostedPtr gone;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto it = models_.find(static_cast<uint32_t>(*id)); it != models_.end()) {
+    gone = std::move(it->second);
+    slots_ -= gone->servable->slots();
+    models_.erase(it);
+  }
+}
+
+void Host::load(const Json& json) {
+  uint32_t id = 0;
+  const auto tell = [&](const std::string& progress) {
+    JsonWriter w;
+    (void)send_frame(socket_.get(), w.begin_object().field("say", progress).end_object().take()).ok();
+  };
+  auto loaded = contained([&]() -> Result<Loaded> {
+    PERI_ASSIGN(const LoadOrder order, read_order(json, &id));
+    return loader_(order, tell);
+  });
+  if (!loaded.ok() || id >= kMaxModels) {
+    JsonWriter w;
+    w.begin_object();
+    add_error(loaded.ok() ? internal_error("model %u of a worker", id) : loaded.error(), &w);
+    (void)send_frame(socket_.get(), w.end_object().take()).ok();
+    return;
+  }
+  auto model = std::make_shared<Hosted>();
+  model->id = id;
+  model->servable = loaded->servable;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    models_[id] = model;
+    slots_ += model->servable->slots();
+    for (; threads_ < std::min(slots_, kMostThreads); ++threads_) std::thread([this] { work(); }).detach();
+  }
+  std::vector<Tensor> canary = loaded->canary.inputs;
+  canary.insert(canary.end(), loaded->canary.outputs.begin(), loaded->canary.outputs.end());
+  std::vector<std::byte> bytes(canary.empty() ? 0 : block_bytes(canary));
+  if (!canary.empty()) write_block(canary, bytes);
+  (void)send_frame(socket_.get(), loaded_text(*loaded), bytes).ok();
+}
+
+// What has a slot already goes first.
+bool Host::next(RingEntry* out) {
+  bool broken = false, found = false;
+  {
+    const std::lock_guard<std::mutex> lock(pop_mutex_);
+    found = region_->head().to_worker.pop(out, &broken);
+  }
+  if (broken) end_(1);
+  return found;
+}
+
+void Host::work() {
+  while (true) {
+    std::optional<std::pair<HostedPtr, RingEntry>> due;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!due_.empty()) {
+        due = std::move(due_.front());
+        due_.pop_front();
+      }
+    }
+    RingEntry entry;
+    if (due)
+      run(due->first, due->second);
+    else if (next(&entry))
+      take(entry);
+    else
+      region_->head().to_worker.wait(1000);
+  }
+}
+
+void Host::take(const RingEntry& entry) {
+  HostedPtr model;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (entry.kind == EntryKind::kFetch) {
+      const auto it = kept_.find(entry.ticket);
+      if (it == kept_.end()) return;
+      const std::vector<Tensor> outputs = std::move(it->second);
+      kept_.erase(it);
+      lock.unlock();
+      return give(entry, outputs, 0);
+    }
+    const auto it = models_.find(entry.model);
+    if (it != models_.end()) model = it->second;
+    if (model && model->busy >= model->servable->slots()) {
+      model->waiting.push_back(entry);
+      return;
+    }
+    if (model) ++model->busy;
+  }
+  if (!model) return give_error(entry, internal_error("the worker has no such model"));
+  run(model, entry);
+}
+
+// A request that comes out of the ring after its cancel runs: there are never many in it.
+void Host::cancel(const RingEntry& entry) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto it = models_.find(entry.model);
+  if (kept_.erase(entry.ticket) > 0 || it == models_.end()) return;
+  const HostedPtr model = it->second;
+  for (auto w = model->waiting.begin(); w != model->waiting.end(); ++w)
+    if (w->ticket == entry.ticket) {
+      const RingEntry dropped = *w;
+      model->waiting.erase(w);
+      lock.unlock();
+      return give_error(dropped, Error(ErrorKind::kCancelled, "the client cancelled the request"));
+    }
+  model->servable->cancel(entry.ticket);
+}
+
+// The answer of one run.
+class Host::Reply final : public runtime::Sink {
+ public:
+  Reply(Host* host, HostedPtr model, const RingEntry& entry)
+      : host_(host), model_(std::move(model)), entry_(entry), began_ns_(now_ns()) {}
+  void answer(Result<std::vector<Tensor>> outputs, bool last) override {
+    if (last) host_->finished(model_, entry_, std::move(outputs), now_ns() - began_ns_);
+  }
+
+ private:
+  Host* host_;
+  const HostedPtr model_;
+  const RingEntry entry_;
+  const int64_t began_ns_;
+};
+
+void Host::run(const HostedPtr& model, const RingEntry& entry) {
+  auto inputs = read_block(region_->block(entry.offset, entry.bytes), region_);
+  if (!inputs.ok()) return finished(model, entry, inputs.error(), 0);
+  model->servable->submit(entry.ticket, std::move(*inputs), std::make_shared<Reply>(this, model, entry));
+}
+
+void Host::finished(const HostedPtr& model, const RingEntry& entry, Result<std::vector<Tensor>> outputs,
+                    int64_t took_ns) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (model->waiting.empty()) {
+      --model->busy;
+    } else {
+      due_.emplace_back(model, model->waiting.front());
+      model->waiting.pop_front();
+    }
+  }
+  if (outputs.ok())
+    give(entry, *outputs, took_ns);
+  else
+    give_error(entry, outputs.error());
+}
+
+void Host::give(const RingEntry& entry, const std::vector<Tensor>& outputs, int64_t took_ns) {
+  RingEntry out = entry;
+  out.bytes = block_bytes(outputs);
+  out.reply_bytes = static_cast<uint64_t>(std::max<int64_t>(took_ns, 0));
+  if (out.bytes > entry.reply_bytes) {
+    out.kind = EntryKind::kNeeds;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    kept_[entry.ticket] = outputs;
+  } else {
+    out.kind = EntryKind::kAnswer;
+    write_block(outputs, region_->block(entry.reply_offset, out.bytes));
+  }
+  push(out);
+}
+
+void Host::give_error(const RingEntry& entry, const Error& error) {
+  JsonWriter w;
+  w.begin_object();
+  add_error(error, &w);
+  std::string text = w.end_object().take();
+  if (text.size() > entry.reply_bytes) {
+    JsonWriter brief;
+    brief.begin_object();
+    add_error(Error(error.kind, error.message.substr(0, 200)), &brief);
+    text = brief.end_object().take();
+  }
+  RingEntry out = entry;
+  out.kind = EntryKind::kError;
+  out.bytes = text.size() <= entry.reply_bytes ? text.size() : 0;
+  if (out.bytes > 0) std::memcpy(region_->block(entry.reply_offset, out.bytes).data(), text.data(), out.bytes);
+  push(out);
+}
+
+// There is room: no more requests are under way than the ring has places.
+void Host::push(const RingEntry& entry) {
+  const std::lock_guard<std::mutex> lock(push_mutex_);
+  while (!region_->head().to_server.push(entry)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+}  // namespace
+
+Status serve_as_worker(Fd socket, Fd memory, Loader loader, std::function<void(int)> end) {
+  PERI_ASSIGN(auto region, Region::open(std::move(memory)));
+  JsonWriter w;
+  PERI_TRY(send_frame(socket.get(), w.begin_object().field("ready", true).end_object().take()));
+  Host host(std::move(region), std::move(socket), std::move(loader), std::move(end));
+  host.serve();
+}
+
+}  // namespace peri::serve

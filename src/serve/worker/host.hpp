@@ -1,0 +1,17 @@
+// The worker's end: loads models as it is told and answers requests that come through the shared region, until its
+// server goes away. One process for each device, so that what ends it costs nothing but what it was at.
+#pragma once
+
+#include "serve/repository/repository.hpp"
+#include "serve/worker/region.hpp"
+
+namespace peri::serve {
+
+// Descriptors of a worker when it begins.
+constexpr int kWorkerSocket = 3, kWorkerMemory = 4;
+
+// Serves until `socket` closes; then `end`, which ends the process at once with whatever it is doing, is called, from
+// any thread; it does not return. Errors: the memory is no region of this version.
+Status serve_as_worker(Fd socket, Fd memory, Loader loader, std::function<void(int code)> end);
+
+}  // namespace peri::serve

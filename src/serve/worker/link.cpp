@@ -1,0 +1,196 @@
+// A request's block is written outside the lock; only what was registered under it is ever sent. An answer's block is
+// given back when the last view of it goes.
+#include "serve/worker/link.hpp"
+
+#include <cstring>
+
+#include "base/fault.hpp"
+#include "serve/worker/tensor_block.hpp"
+#include "serve/worker/wire.hpp"
+
+namespace peri::serve {
+
+constexpr uint64_t kLeastReply = 2048;  // room for an error
+
+// The memory of an answer, as views keep it.
+struct Link::Block {
+  Block(std::shared_ptr<Link> l, uint64_t at) : link(std::move(l)), offset(at) {}
+  ~Block() { link->give_back(offset); }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  const std::shared_ptr<Link> link;
+  const uint64_t offset;
+};
+
+Link::Link(std::shared_ptr<Region> region) : region_(std::move(region)), arena_(region_->begin(), region_->end()) {}
+
+std::shared_ptr<Link> Link::begin(std::shared_ptr<Region> region) {
+  std::shared_ptr<Link> out(new Link(std::move(region)));
+  out->thread_ = std::thread([link = out.get()] { link->receive(); });
+  return out;
+}
+
+Link::~Link() {
+  stopping_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void Link::give_back(uint64_t offset) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  arena_.give(offset);
+}
+
+uint64_t Link::run(std::span<const Tensor> inputs, LinkRun run) {
+  RingEntry entry;
+  entry.model = run.model;
+  entry.bytes = block_bytes(inputs);
+  entry.reply_bytes = std::max(run.reply_bytes, kLeastReply);
+  const std::shared_ptr<runtime::Sink> sink = run.sink;
+  const char* why = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto at = ended_ || pending_.size() >= kRingEntries / 2 ? std::nullopt : arena_.take(entry.bytes);
+    const auto reply = at ? arena_.take(entry.reply_bytes) : std::nullopt;
+    if (at && !reply) arena_.give(*at);
+    if (reply) {
+      entry.offset = *at;
+      entry.reply_offset = *reply;
+      entry.ticket = next_ticket_++;
+      pending_.emplace(entry.ticket, Pending{std::move(run), *at, *reply, entry.reply_bytes});
+    } else {
+      why = ended_ ? "the worker process has ended: the request may be sent again"
+                   : "no room for the request's tensors among those under way: it may be sent again";
+    }
+  }
+  if (why) {
+    sink->answer(refused("%s", why), true);
+    return 0;
+  }
+  write_block(inputs, region_->block(entry.offset, entry.bytes));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!ended_) region_->head().to_worker.push(entry);
+  return entry.ticket;
+}
+
+void Link::cancel(uint32_t model, uint64_t ticket) {
+  RingEntry entry;
+  entry.kind = EntryKind::kCancel;
+  entry.model = model;
+  entry.ticket = ticket;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!ended_ && pending_.count(ticket) > 0) region_->head().cancels.push(entry);
+}
+
+size_t Link::end(const Error& why) {
+  std::unordered_map<uint64_t, Pending> lost;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ended_ = true;
+    lost.swap(pending_);
+  }
+  stopping_ = true;
+  region_->head().to_server.wake_all();
+  if (thread_.joinable() && thread_.get_id() != std::this_thread::get_id()) thread_.join();
+  for (auto& [ticket, pending] : lost) {
+    if (pending.run.seen) pending.run.seen({pending.run.key, -1, 0});
+    pending.run.sink->answer(why, true);
+  }
+  return lost.size();
+}
+
+void Link::receive() {
+  Ring& ring = region_->head().to_server;
+  RingEntry entry;
+  bool broken = false;
+  while (!stopping_ && !broken) {
+    if (ring.pop(&entry, &broken))
+      take(entry);
+    else if (!broken)
+      ring.wait(200);
+  }
+  broken_ = broken_ || broken;
+}
+
+void Link::take(const RingEntry& entry) {
+  Pending pending;
+  Error why(ErrorKind::kInternal, "the worker's answer does not lie where it should");
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = pending_.find(entry.ticket);
+    if (it == pending_.end()) {
+      broken_ = broken_ || !ended_;
+      return;
+    }
+    if (entry.kind == EntryKind::kNeeds && grow(entry, &it->second, &why)) return;
+    pending = std::move(it->second);
+    pending_.erase(it);
+    arena_.give(pending.offset);
+  }
+  ++answered_;
+  if (entry.kind == EntryKind::kAnswer) return take_answer(entry, std::move(pending));
+  const auto block = std::make_shared<Block>(shared_from_this(), pending.reply);
+  if (entry.kind == EntryKind::kError) {
+    why = internal_error("the worker gave no reason");
+    const auto bytes = region_->block(pending.reply, std::min(entry.bytes, pending.reply_bytes));
+    const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (const auto json = parse_json(text, {8, 1 << 20, 1000}); json.ok() && json->find("error"))
+      why = read_error(*json->find("error"));
+  }
+  if (pending.run.seen) pending.run.seen({pending.run.key, -1, 0});
+  pending.run.sink->answer(std::move(why), true);
+}
+
+// More room for an answer. False: there is none.
+bool Link::grow(const RingEntry& entry, Pending* pending, Error* why) {
+  const auto reply = arena_.take(entry.bytes);
+  if (!reply) {
+    *why = refused("no room for an answer of %llu bytes among those under way: the request may be sent again",
+                   static_cast<unsigned long long>(entry.bytes));
+    RingEntry drop = entry;
+    drop.kind = EntryKind::kCancel;
+    region_->head().cancels.push(drop);
+    return false;
+  }
+  arena_.give(pending->reply);
+  pending->reply = *reply;
+  pending->reply_bytes = entry.bytes;
+  RingEntry fetch = entry;
+  fetch.kind = EntryKind::kFetch;
+  fetch.reply_offset = *reply;
+  fetch.reply_bytes = entry.bytes;
+  region_->head().to_worker.push(fetch);
+  return true;
+}
+
+void Link::take_answer(const RingEntry& entry, Pending pending) {
+  const auto block = std::make_shared<Block>(shared_from_this(), pending.reply);
+  auto outputs = contained([&]() -> Result<std::vector<Tensor>> {
+    if (entry.bytes > pending.reply_bytes) return internal_error("the worker's answer is larger than its room");
+    return read_block(region_->block(pending.reply, entry.bytes), block);
+  });
+  if (outputs.ok() && outputs->size() != pending.run.outputs)
+    outputs =
+        internal_error("the worker's answer has %zu tensors for %zu outputs", outputs->size(), pending.run.outputs);
+  if (pending.run.seen)
+    pending.run.seen({pending.run.key, entry.reply_bytes > 0 ? static_cast<int64_t>(entry.reply_bytes) : -1,
+                      outputs.ok() ? entry.bytes : 0});
+  pending.run.sink->answer(std::move(outputs), true);
+}
+
+uint64_t Link::used() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return arena_.used();
+}
+
+uint64_t Link::under_way() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return pending_.size();
+}
+
+void Link::trim() {
+  const std::lock_guard<std::mutex> lock(mutex_);  // nobody may be given a part of it meanwhile
+  const auto part = arena_.unused_top();
+  if (part.second > part.first) region_->drop(part.first, part.second);
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,68 @@
+// Descriptors are moved out of the way first, so that placing one does not close the other.
+#include "serve/worker/process.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "serve/worker/host.hpp"
+
+namespace peri::serve {
+
+Result<WorkerProcess> start_process(const std::string& program, const std::vector<std::string>& arguments, int memory) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return os_error("make a socket", program);
+  WorkerProcess out;
+  out.socket = Fd(ends[0]);
+  const Fd near(ends[1]);
+  const Fd theirs(fcntl(near.get(), F_DUPFD_CLOEXEC, 64)), shared(fcntl(memory, F_DUPFD_CLOEXEC, 64));
+  if (!theirs.valid() || !shared.valid()) return os_error("start the worker", program);
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&files);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_adddup2(&files, theirs.get(), kWorkerSocket);
+  posix_spawn_file_actions_adddup2(&files, shared.get(), kWorkerMemory);
+  posix_spawn_file_actions_addclosefrom_np(&files, kWorkerMemory + 1);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&blocked, s);
+  posix_spawnattr_setsigmask(&attributes, &blocked);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  std::string name = program;
+  std::vector<std::string> words = arguments;
+  std::vector<char*> argv = {name.data()};
+  for (std::string& w : words) argv.push_back(w.data());
+  argv.push_back(nullptr);
+  const int code = posix_spawn(&out.pid, program.c_str(), &files, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  errno = code;
+  if (code != 0) return os_error("start the worker", program);
+  out.ended = Fd(static_cast<int>(syscall(SYS_pidfd_open, out.pid, 0)));
+  if (!out.ended.valid()) {
+    Error e = os_error("watch the worker", program);
+    kill(out.pid, SIGKILL);
+    (void)bury(&out);
+    return e;
+  }
+  return out;
+}
+
+std::string bury(WorkerProcess* process) {
+  int status = 0;
+  while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR) {}
+  *process = {};
+  if (!WIFSIGNALED(status)) return format("ended with status %d", WEXITSTATUS(status));
+  const char* name = sigabbrev_np(WTERMSIG(status));
+  return std::string("died of SIG") + (name ? name : std::to_string(WTERMSIG(status)));
+}
+
+}  // namespace peri::serve

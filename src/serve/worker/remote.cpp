@@ -1,0 +1,166 @@
+// A few short runs are sent ahead of the slots, so that a worker finds the next one without waiting for the answer to
+// the last to be seen here.
+#include "serve/worker/remote.hpp"
+
+#include "base/clock.hpp"
+
+namespace peri::serve {
+
+namespace {
+constexpr int64_t kAheadNs = 150000;
+constexpr int kMostAhead = 31, kMostAheadOfBatches = 1;
+constexpr size_t kKeptSizes = 256;
+}  // namespace
+
+RemoteServable::RemoteServable(uint32_t id, LoadOrder order, LoadedThere there, int64_t patience_ns,
+                               std::function<void()> gone)
+    : id_(id),
+      order_(std::move(order)),
+      inputs_(std::move(there.inputs)),
+      outputs_(std::move(there.outputs)),
+      slots_(there.slots),
+      most_ahead_(there.loaded.batch_sizes.empty() ? kMostAhead : kMostAheadOfBatches),
+      canary_(std::move(there.loaded.canary)),
+      patience_ns_(patience_ns),
+      gone_(std::move(gone)) {}
+
+RemoteServable::~RemoteServable() { gone_(); }
+
+int RemoteServable::slots() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!fault_.empty()) return 1;
+  if (!link_) return now_ns() - down_since_ns_ > patience_ns_ ? 1 : 0;
+  const int64_t lately = lately_ns_.load(std::memory_order_relaxed);
+  if (lately < 0) return slots_;
+  const int64_t ahead = std::min<int64_t>(kAheadNs / std::max<int64_t>(lately, 1), most_ahead_);
+  return slots_ + static_cast<int>(ahead);
+}
+
+void RemoteServable::on_room(std::function<void()> called) {
+  const std::lock_guard<std::mutex> lock(room_mutex_);
+  room_ = std::move(called);
+}
+
+void RemoteServable::ring() {
+  const std::lock_guard<std::mutex> lock(room_mutex_);
+  if (room_) room_();
+}
+
+std::string RemoteServable::trouble() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!fault_.empty()) return fault_;
+  if (!link_) return "its worker process is being started again";
+  return still_ ? "its worker process stands still" : "";
+}
+
+std::string RemoteServable::fault() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return fault_;
+}
+
+uint64_t RemoteServable::reply_bytes(uint64_t key) const {
+  const auto it = replies_.find(key);
+  return it == replies_.end() ? 0 : it->second;
+}
+
+void RemoteServable::submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink) {
+  std::shared_ptr<Link> link;
+  LinkRun run;
+  run.model = id_;
+  run.key = runtime::SeenCosts::key_of(tensors);
+  run.outputs = outputs_.size();
+  std::string why;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    link = link_;
+    why = fault_;
+    run.reply_bytes = reply_bytes(run.key);
+    if (link) tickets_.emplace(ticket, 0);
+  }
+  if (!link || !why.empty())
+    return sink->answer(refused("%s", why.empty() ? "the worker process of this model is being started again: the "
+                                                    "request may be sent again"
+                                                  : "the model cannot be run"),
+                        true);
+  run.sink = std::move(sink);
+  run.seen = [self = shared_from_this(), ticket](const RunSeen& seen) { self->forget(ticket, seen); };
+  const uint64_t sent = link->run(tensors, std::move(run));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto it = tickets_.find(ticket); it != tickets_.end()) {
+    if (sent == 0)
+      tickets_.erase(it);
+    else
+      it->second = sent;
+  }
+}
+
+void RemoteServable::forget(uint64_t ticket, const RunSeen& seen) {
+  ++answered_;
+  if (seen.took_ns >= 0) {
+    costs_.note(seen.key, seen.took_ns);
+    const int64_t before = lately_ns_.load(std::memory_order_relaxed);
+    lately_ns_.store(before < 0 ? seen.took_ns : before + (seen.took_ns - before) / 8, std::memory_order_relaxed);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  tickets_.erase(ticket);
+  if (seen.bytes == 0) return;
+  if (replies_.size() >= kKeptSizes && replies_.count(seen.key) == 0) replies_.clear();
+  replies_[seen.key] = seen.bytes;
+}
+
+bool RemoteServable::cancel(uint64_t ticket) {
+  std::shared_ptr<Link> link;
+  uint64_t sent = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = tickets_.find(ticket);
+    if (it == tickets_.end() || it->second == 0) return false;
+    sent = it->second;
+    link = link_;
+  }
+  if (link) link->cancel(id_, sent);
+  return link != nullptr;
+}
+
+runtime::Cost RemoteServable::cost(std::span<const Tensor> tensors) const {
+  runtime::Cost out;
+  for (const Tensor& t : tensors) out.bytes += static_cast<int64_t>(t.bytes().size());
+  out.expected_ns = costs_.expected(runtime::SeenCosts::key_of(tensors));
+  return out;
+}
+
+uint64_t RemoteServable::progress() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const uint64_t steps = link_ ? link_->region().head().steps[id_].load(std::memory_order_relaxed) : 0;
+  return steps + answered_;
+}
+
+void RemoteServable::attach(std::shared_ptr<Link> link, const Loaded::Canary& canary) {
+  std::string other;
+  for (size_t k = 0; k < canary.outputs.size() && k < canary_.outputs.size() && other.empty(); ++k)
+    if (!canary.outputs[k].same_content(canary_.outputs[k]))
+      other = "its output '" + outputs_[k].name + "' differs from the answer taken down when it was loaded";
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    fault_ = other;
+    link_ = std::move(link);
+    still_ = false;
+  }
+  ring();
+}
+
+void RemoteServable::detach() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  link_.reset();
+  down_since_ns_ = now_ns();
+}
+
+void RemoteServable::set_fault(std::string why) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    fault_ = std::move(why);
+  }
+  ring();
+}
+
+}  // namespace peri::serve

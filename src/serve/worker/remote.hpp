@@ -1,0 +1,68 @@
+// RemoteServable: a model that a worker process runs, as a Servable. It outlives that process: requests come to its
+// successor once the model is loaded there.
+#pragma once
+
+#include "runtime/seen_costs.hpp"
+#include "serve/worker/link.hpp"
+#include "serve/worker/wire.hpp"
+
+namespace peri::serve {
+
+class RemoteServable final : public runtime::Servable, public std::enable_shared_from_this<RemoteServable> {
+ public:
+  // `gone` is called when this object goes.
+  RemoteServable(uint32_t id, LoadOrder order, LoadedThere there, int64_t patience_ns, std::function<void()> gone);
+  ~RemoteServable() override;
+
+  std::span<const plan::Port> inputs() const override { return inputs_; }
+  std::span<const plan::Port> outputs() const override { return outputs_; }
+  int slots() const override;
+  void on_room(std::function<void()> called) override;
+  bool answers_later() const override { return true; }
+  std::string trouble() const override;
+  void submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink) override;
+  bool cancel(uint64_t ticket) override;
+  runtime::Cost cost(std::span<const Tensor> tensors) const override;
+  uint64_t progress() const override;
+
+  uint32_t id() const { return id_; }
+  const LoadOrder& order() const { return order_; }
+  // The process that runs it from now on has loaded it, and answers its canary so.
+  void attach(std::shared_ptr<Link> link, const Loaded::Canary& canary);
+  // It has ended.
+  void detach();
+  // It cannot be run any more, and why: each request is refused with that.
+  void set_fault(std::string why);
+  std::string fault() const;
+  // The process stands still, or moves again.
+  void set_still(bool still) { still_ = still; }
+  // Lets those who wait look whether they wait in vain.
+  void ring();
+  int loads_that_killed = 0;  // of the one thread that starts workers
+
+ private:
+  void forget(uint64_t ticket, const RunSeen& seen);
+  uint64_t reply_bytes(uint64_t key) const;
+
+  const uint32_t id_;
+  const LoadOrder order_;
+  const std::vector<plan::Port> inputs_, outputs_;
+  const int slots_, most_ahead_;
+  const Loaded::Canary canary_;
+  const int64_t patience_ns_;
+  const std::function<void()> gone_;
+  runtime::SeenCosts costs_;
+  std::atomic<int64_t> lately_ns_{-1};
+  std::atomic<uint64_t> answered_{0};
+  std::atomic<bool> still_{false};
+  mutable std::mutex mutex_;  // of all below but `room_`
+  std::shared_ptr<Link> link_;
+  int64_t down_since_ns_ = 0;
+  std::string fault_;
+  std::unordered_map<uint64_t, uint64_t> tickets_;  // of those under way, on the link
+  std::unordered_map<uint64_t, uint64_t> replies_;  // bytes by key
+  std::mutex room_mutex_;
+  std::function<void()> room_;
+};
+
+}  // namespace peri::serve

@@ -1,0 +1,272 @@
+// Members have the names of the structures' fields.
+#include "serve/worker/wire.hpp"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "serve/kserve/datatype.hpp"
+#include "serve/worker/tensor_block.hpp"
+
+namespace peri::serve {
+
+namespace {
+constexpr uint64_t kMaxText = uint64_t{64} << 20, kMaxBytes = uint64_t{1} << 32;
+
+Status send_all(int socket, const void* data, size_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t n = send(socket, at, bytes, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return io_error("closed");
+    at += n;
+    bytes -= static_cast<size_t>(n);
+  }
+  return Ok{};
+}
+
+Status receive_all(int socket, void* data, size_t bytes) {
+  char* at = static_cast<char*>(data);
+  while (bytes > 0) {
+    const ssize_t n = recv(socket, at, bytes, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return io_error("closed");
+    at += n;
+    bytes -= static_cast<size_t>(n);
+  }
+  return Ok{};
+}
+
+template <class List>
+void add_numbers(std::string_view key, const List& list, JsonWriter* w) {
+  w->key(key).begin_array();
+  for (const int64_t v : list) w->value(v);
+  w->end_array();
+}
+
+Result<std::vector<int64_t>> numbers_of(const Json& json, std::string_view key) {
+  std::vector<int64_t> out;
+  PERI_ASSIGN(const Json::Array* list, json.get_array(key));
+  for (const Json& j : *list) {
+    PERI_ASSIGN(const int64_t v, j.as_int());
+    out.push_back(v);
+  }
+  return out;
+}
+
+Result<std::string> text_of(const Json& json, std::string_view key) {
+  PERI_ASSIGN(const std::string_view text, json.get_string(key));
+  return std::string(text);
+}
+
+void add_port_config(const PortConfig& p, JsonWriter* w) {
+  w->begin_object().field("name", p.name).field("data_type", p.data_type);
+  add_numbers("dims", p.dims, w);
+  w->end_object();
+}
+
+Result<PortConfig> read_port_config(const Json& json) {
+  PortConfig out;
+  PERI_ASSIGN(out.name, text_of(json, "name"));
+  PERI_ASSIGN(out.data_type, text_of(json, "data_type"));
+  PERI_ASSIGN(out.dims, numbers_of(json, "dims"));
+  return out;
+}
+
+void add_config(const ModelConfig& c, JsonWriter* w) {
+  w->begin_object().field("name", c.name).field("max_batch_size", c.max_batch_size).field("instances", c.instances);
+  for (const auto& [key, ports] : {std::pair{"inputs", &c.inputs}, std::pair{"outputs", &c.outputs}}) {
+    w->key(key).begin_array();
+    for (const PortConfig& p : *ports) add_port_config(p, w);
+    w->end_array();
+  }
+  if (c.batching) add_numbers("preferred", c.batching->preferred, w);
+  w->key("warmups").begin_array();
+  for (const WarmupConfig& u : c.warmups) {
+    w->begin_object().field("name", u.name).field("batch_size", u.batch_size).field("count", u.count);
+    w->key("inputs").begin_array();
+    for (const WarmupConfig::Input& i : u.inputs) {
+      w->begin_object().field("random", i.random).key("port");
+      add_port_config(i.port, w);
+      w->end_object();
+    }
+    w->end_array().end_object();
+  }
+  w->end_array().key("parameters").begin_object();
+  for (const auto& [key, value] : c.parameters) w->field(key, value);
+  w->end_object().end_object();
+}
+
+Result<WarmupConfig> read_warmup(const Json& json) {
+  WarmupConfig out;
+  PERI_ASSIGN(out.name, text_of(json, "name"));
+  PERI_ASSIGN(out.batch_size, json.get_int("batch_size"));
+  PERI_ASSIGN(out.count, json.get_int("count"));
+  PERI_ASSIGN(const Json::Array* inputs, json.get_array("inputs"));
+  for (const Json& i : *inputs) {
+    WarmupConfig::Input input;
+    PERI_ASSIGN(input.random, i.get_bool("random"));
+    PERI_ASSIGN(const Json* port, i.get("port"));
+    PERI_ASSIGN(input.port, read_port_config(*port));
+    out.inputs.push_back(std::move(input));
+  }
+  return out;
+}
+
+Result<ModelConfig> read_config(const Json& json) {
+  ModelConfig out;
+  PERI_ASSIGN(out.name, text_of(json, "name"));
+  PERI_ASSIGN(out.max_batch_size, json.get_int("max_batch_size"));
+  PERI_ASSIGN(out.instances, json.get_int("instances"));
+  for (const auto& [key, ports] : {std::pair{"inputs", &out.inputs}, std::pair{"outputs", &out.outputs}}) {
+    PERI_ASSIGN(const Json::Array* list, json.get_array(key));
+    for (const Json& j : *list) {
+      PERI_ASSIGN(PortConfig p, read_port_config(j));
+      ports->push_back(std::move(p));
+    }
+  }
+  if (json.find("preferred")) {
+    out.batching.emplace();
+    PERI_ASSIGN(out.batching->preferred, numbers_of(json, "preferred"));
+  }
+  PERI_ASSIGN(const Json::Array* warmups, json.get_array("warmups"));
+  for (const Json& j : *warmups) {
+    PERI_ASSIGN(WarmupConfig w, read_warmup(j));
+    out.warmups.push_back(std::move(w));
+  }
+  PERI_ASSIGN(const Json::Object* parameters, json.get_object("parameters"));
+  for (const Json::Member& m : *parameters) {
+    PERI_ASSIGN(const std::string_view value, m.value.as_string());
+    out.parameters[m.key] = value;
+  }
+  return out;
+}
+
+Result<std::vector<plan::Port>> read_ports(const Json& json, std::string_view key) {
+  std::vector<plan::Port> out;
+  PERI_ASSIGN(const Json::Array* list, json.get_array(key));
+  for (const Json& j : *list) {
+    plan::Port p;
+    PERI_ASSIGN(p.name, text_of(j, "name"));
+    PERI_ASSIGN(const std::string_view dtype, j.get_string("dtype"));
+    PERI_ASSIGN(p.dtype, parse_datatype(dtype));
+    PERI_ASSIGN(const std::string_view shape, j.get_string("shape"));
+    PERI_ASSIGN(p.shape, parse_shape(shape));
+    out.push_back(std::move(p));
+  }
+  return out;
+}
+}  // namespace
+
+Status send_frame(int socket, const std::string& json, std::span<const std::byte> bytes) {
+  const uint64_t head[2] = {json.size(), bytes.size()};
+  PERI_TRY(send_all(socket, head, sizeof head));
+  PERI_TRY(send_all(socket, json.data(), json.size()));
+  return send_all(socket, bytes.data(), bytes.size());
+}
+
+Result<Frame> receive_frame(int socket) {
+  uint64_t head[2] = {0, 0};
+  PERI_TRY(receive_all(socket, head, sizeof head));
+  if (head[0] > kMaxText || head[1] > kMaxBytes) return invalid("a frame larger than any");
+  std::string text(head[0], '\0');
+  PERI_TRY(receive_all(socket, text.data(), text.size()));
+  Frame out;
+  if (head[1] > 0) {
+    out.bytes = std::make_shared<std::vector<std::byte>>(head[1]);
+    PERI_TRY(receive_all(socket, out.bytes->data(), head[1]));
+  }
+  PERI_ASSIGN(out.json, parse_json(text, {32, kMaxText, 0}));
+  return out;
+}
+
+std::string order_text(const LoadOrder& order, uint32_t model) {
+  JsonWriter w;
+  w.begin_object().key("load").begin_object();
+  w.field("model", static_cast<int64_t>(model)).field("name", order.name).field("version", order.version);
+  w.field("path", order.path).field("stamp", order.stamp);
+  if (order.known_sizes) add_numbers("known_sizes", *order.known_sizes, &w);
+  w.key("config");
+  add_config(order.config, &w);
+  return w.end_object().end_object().take();
+}
+
+Result<LoadOrder> read_order(const Json& json, uint32_t* model) {
+  LoadOrder out;
+  PERI_ASSIGN(const int64_t id, json.get_int("model"));
+  *model = static_cast<uint32_t>(id);
+  PERI_ASSIGN(out.name, text_of(json, "name"));
+  PERI_ASSIGN(out.version, json.get_int("version"));
+  PERI_ASSIGN(out.path, text_of(json, "path"));
+  PERI_ASSIGN(out.stamp, json.get_uint("stamp"));
+  if (json.find("known_sizes")) {
+    PERI_ASSIGN(out.known_sizes, numbers_of(json, "known_sizes"));
+  }
+  PERI_ASSIGN(const Json* config, json.get("config"));
+  PERI_ASSIGN(out.config, read_config(*config));
+  return out;
+}
+
+std::string loaded_text(const Loaded& loaded) {
+  JsonWriter w;
+  w.begin_object().key("loaded").begin_object();
+  w.field("note", loaded.note).field("backend", loaded.backend).field("memory_bytes", loaded.memory_bytes);
+  w.field("slots", static_cast<int64_t>(loaded.servable->slots()));
+  w.field("canary_inputs", static_cast<int64_t>(loaded.canary.inputs.size()));
+  add_numbers("batch_sizes", loaded.batch_sizes, &w);
+  for (const auto& [key, ports] :
+       {std::pair{"inputs", loaded.servable->inputs()}, std::pair{"outputs", loaded.servable->outputs()}}) {
+    w.key(key).begin_array();
+    for (const plan::Port& p : ports)
+      w.begin_object()
+          .field("name", p.name)
+          .field("dtype", datatype_name(p.dtype))
+          .field("shape", shape_text(p.shape))
+          .end_object();
+    w.end_array();
+  }
+  return w.end_object().end_object().take();
+}
+
+Result<LoadedThere> read_loaded(const Frame& frame) {
+  LoadedThere out;
+  PERI_ASSIGN(const Json* json, frame.json.get("loaded"));
+  PERI_ASSIGN(out.loaded.note, text_of(*json, "note"));
+  PERI_ASSIGN(out.loaded.backend, text_of(*json, "backend"));
+  PERI_ASSIGN(out.loaded.memory_bytes, json->get_int("memory_bytes"));
+  PERI_ASSIGN(const int64_t slots, json->get_int("slots"));
+  if (slots < 1 || slots > 1024) return invalid("a worker's model has no slots");
+  out.slots = static_cast<int>(slots);
+  PERI_ASSIGN(out.loaded.batch_sizes, numbers_of(*json, "batch_sizes"));
+  PERI_ASSIGN(out.inputs, read_ports(*json, "inputs"));
+  PERI_ASSIGN(out.outputs, read_ports(*json, "outputs"));
+  if (frame.bytes) {
+    PERI_ASSIGN(const int64_t inputs, json->get_int("canary_inputs"));
+    PERI_ASSIGN(std::vector<Tensor> all, read_block(*frame.bytes, frame.bytes));
+    if (inputs < 0 || static_cast<size_t>(inputs) > all.size()) return invalid("a canary of too few tensors");
+    out.loaded.canary.inputs.assign(all.begin(), all.begin() + inputs);
+    out.loaded.canary.outputs.assign(all.begin() + inputs, all.end());
+  }
+  return out;
+}
+
+void add_error(const Error& e, JsonWriter* w) {
+  w->key("error").begin_object().field("kind", static_cast<int64_t>(e.kind)).field("message", e.message);
+  w->field("file", e.file).field("node", e.node).field("expected", e.expected).field("found", e.found);
+  w->field("remedy", e.remedy).end_object();
+}
+
+Error read_error(const Json& json) {
+  Error out(ErrorKind::kInternal, "the worker gave an error that cannot be read");
+  const auto kind = json.get_int("kind");
+  if (!kind.ok() || *kind < 0 || *kind > static_cast<int64_t>(ErrorKind::kInternal)) return out;
+  out.kind = static_cast<ErrorKind>(*kind);
+  for (const auto& [key, to] :
+       {std::pair{"message", &out.message}, std::pair{"file", &out.file}, std::pair{"node", &out.node},
+        std::pair{"expected", &out.expected}, std::pair{"found", &out.found}, std::pair{"remedy", &out.remedy}})
+    if (const auto text = json.get_string(key); text.ok()) *to = *text;
+  return out;
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,35 @@
+// What server and worker say on their socket: orders to load a model, what became of them. A frame is a text of JSON
+// and bytes behind it.
+#pragma once
+
+#include "base/json.hpp"
+#include "serve/repository/repository.hpp"
+
+namespace peri::serve {
+
+struct Frame {
+  Json json;
+  std::shared_ptr<std::vector<std::byte>> bytes;  // tensors as a block; null: none
+};
+
+// kIo "closed" where the other side is gone.
+Status send_frame(int socket, const std::string& json, std::span<const std::byte> bytes = {});
+Result<Frame> receive_frame(int socket);
+
+// What of an order a worker needs. Errors of readers: kInvalid.
+std::string order_text(const LoadOrder& order, uint32_t model);
+Result<LoadOrder> read_order(const Json& json, uint32_t* model);
+
+// What a worker has loaded, and what of it the server keeps. The servable's ports and slots travel with it.
+struct LoadedThere {
+  Loaded loaded;  // without servable
+  std::vector<plan::Port> inputs, outputs;
+  int slots = 1;
+};
+std::string loaded_text(const Loaded& loaded);
+Result<LoadedThere> read_loaded(const Frame& frame);
+
+void add_error(const Error& error, JsonWriter* w);  // a member "error"
+Error read_error(const Json& error);
+
+}  // namespace peri::serve

@@ -1,0 +1,47 @@
+// Worker: a process that runs models for the server, started, watched and replaced by it. When it ends, each request
+// it was at gets an error that says so; those that still wait for a slot wait for its successor.
+#pragma once
+
+#include <sys/types.h>
+
+#include "serve/repository/repository.hpp"
+
+namespace peri::serve {
+
+struct WorkerOptions {
+  std::string program;                        // started with `arguments`, descriptors as worker/host.hpp has them
+  std::vector<std::string> arguments;         // from the command's name on
+  std::string name = "worker";                // for people: "worker cpu"
+  uint64_t memory_bytes = uint64_t{2} << 30;  // for tensors under way; only what is used takes memory
+  int64_t stuck_after_ns = 800'000'000;       // without a beat: it is in trouble
+  int64_t kill_after_ns = 60'000'000'000;     // without a beat, or with work and no progress: it is ended; 0: never
+  int64_t patience_ns = 10'000'000'000;  // that requests wait for a worker that cannot be had, before each is refused
+  std::function<void(const std::string&)> log;
+};
+
+struct WorkerCounts {
+  bool up = false;
+  int64_t pid = 0;
+  uint64_t starts = 0, deaths = 0, lost_requests = 0;
+  uint64_t memory_used = 0, under_way = 0;
+};
+
+// All functions may be called from any thread.
+class Worker {
+ public:
+  // Errors: there is no such program, or it is of another version.
+  static Result<std::unique_ptr<Worker>> start(WorkerOptions options);
+  // Ends the process. Requests under way get their errors.
+  ~Worker();
+  // Loads there. The servable that comes back keeps what it needs of this object, and works on through restarts, for
+  // each of which the model is loaded again. Errors: those of the worker's loader; kRefused: it died over it.
+  Result<Loaded> load(const LoadOrder& order, const std::function<void(const std::string&)>& say);
+  WorkerCounts counts() const;
+
+ private:
+  Worker();
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace peri::serve

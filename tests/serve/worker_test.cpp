@@ -1,0 +1,265 @@
+// A worker process of its own: answers through shared memory, crashes, hangs, reloads; the blocks and places in that
+// memory.
+#include "serve/worker/worker.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "base/rng.hpp"
+#include "serve/worker/arena.hpp"
+#include "serve/worker/tensor_block.hpp"
+#include "tests/places.hpp"
+#include "tests/serve/fake_servable.hpp"
+
+namespace peri::serve {
+namespace {
+
+WorkerOptions fakes() {
+  WorkerOptions o;
+  o.program = std::string(tests::kBuildDir) + "/bin/hosted_fakes";
+  o.memory_bytes = 8 << 20;
+  return o;
+}
+
+LoadOrder order_of(const std::string& name) {
+  LoadOrder out;
+  out.name = name;
+  out.version = 1;
+  out.path = "somewhere";
+  return out;
+}
+
+Result<Loaded> load(Worker& worker, const LoadOrder& order) {
+  return worker.load(order, [](const std::string&) {});
+}
+
+// Answers as they come.
+struct Caught final : runtime::Sink {
+  void answer(Result<std::vector<Tensor>> outputs, bool) override {
+    const std::lock_guard<std::mutex> lock(mutex);
+    got = std::make_unique<Result<std::vector<Tensor>>>(std::move(outputs));
+    ready.notify_all();
+  }
+  Result<std::vector<Tensor>>& wait() {
+    std::unique_lock<std::mutex> lock(mutex);
+    ready.wait(lock, [&] { return got != nullptr; });
+    return *got;
+  }
+  std::mutex mutex;
+  std::condition_variable ready;
+  std::unique_ptr<Result<std::vector<Tensor>>> got;
+};
+
+std::shared_ptr<Caught> ask(runtime::Servable& model, std::vector<float> values, int64_t rows = 1,
+                            uint64_t ticket = 1) {
+  auto out = std::make_shared<Caught>();
+  const int64_t columns = static_cast<int64_t>(values.size()) / rows;
+  model.submit(ticket, {Tensor::of_f32({rows, columns}, values)}, out);
+  return out;
+}
+
+void wait_for(const std::function<bool()>& what) {
+  while (!what()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST(Worker, AnswersThroughSharedMemory) {
+  auto worker = Worker::start(fakes());
+  ASSERT_TRUE(worker.ok()) << worker.error().text();
+  LoadOrder order = order_of("m");
+  order.config.batching.emplace();
+  order.config.warmups.resize(3);
+  std::string said;
+  auto loaded = (*worker)->load(order, [&](const std::string& s) { said = s; });
+  ASSERT_TRUE(loaded.ok()) << loaded.error().text();
+  EXPECT_EQ(said, "loading m");
+  EXPECT_EQ(loaded->note, "m 3 warm-ups, known: 0");
+  EXPECT_EQ(loaded->batch_sizes, (std::vector<int64_t>{1, 2, 4}));
+  runtime::Servable& model = *loaded->servable;
+  EXPECT_EQ(shape_text(model.inputs()[0].shape), "[batch,n]");
+  EXPECT_EQ(model.trouble(), "");
+  for (const int64_t rows : {1, 3, 1000, 1, 50000}) {  // the second time of a size has room for its answer
+    for (int again = 0; again < 2; ++again) {
+      std::vector<float> x(static_cast<size_t>(rows) * 4);
+      for (size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>(k % 7);
+      auto caught = ask(model, x, rows);
+      auto& y = caught->wait();
+      ASSERT_TRUE(y.ok()) << y.error().text();
+      ASSERT_EQ((*y)[0].dims(), (std::vector<int64_t>{rows, 4}));
+      for (int64_t k = 0; k < (*y)[0].numel(); ++k) ASSERT_EQ((*y)[0].f64(k), 2.0 * static_cast<double>(k % 7));
+    }
+  }
+  const auto refused_one = ask(model, {15, 0});
+  const Error e = refused_one->wait().error();
+  EXPECT_EQ(e.kind, ErrorKind::kInvalid);
+  EXPECT_EQ(e.text(), invalid("a value of 15").at_node("here").expecting("another").text());
+  EXPECT_EQ((*worker)->counts().memory_used, 0u) << "every block is given back";
+  const auto large = ask(model, std::vector<float>(1 << 20), 1);
+  EXPECT_EQ(large->wait().error().kind, ErrorKind::kRefused);
+}
+
+TEST(Worker, CrashCostsTheRequestsUnderWay) {
+  auto worker = Worker::start(fakes());
+  ASSERT_TRUE(worker.ok()) << worker.error().text();
+  auto loaded = load(**worker, order_of("m"));
+  auto other = load(**worker, order_of("n"));
+  ASSERT_TRUE(loaded.ok() && other.ok());
+  for (int round = 0; round < 3; ++round) {
+    const auto hangs = ask(*other->servable, {14, 0}, 1, 5);
+    const auto dies = ask(*loaded->servable, {13, 0}, 1, 6);
+    for (const auto& c : {dies, hangs}) {
+      const Error e = c->wait().error();
+      EXPECT_EQ(e.kind, ErrorKind::kRefused);
+      EXPECT_NE(e.message.find("died of SIGSEGV"), std::string::npos) << e.message;
+      EXPECT_NE(e.message.find("may be sent again"), std::string::npos);
+    }
+    for (const auto& l : {&*loaded, &*other}) {
+      wait_for([&] { return l->servable->trouble().empty(); });
+      const auto good = ask(*l->servable, {3, 4});
+      EXPECT_EQ((*good->wait())[0].f64(1), 8);
+    }
+  }
+  EXPECT_EQ((*worker)->counts().deaths, 3u);
+  EXPECT_EQ((*worker)->counts().lost_requests, 6u);
+  EXPECT_TRUE((*worker)->counts().up);
+}
+
+TEST(Worker, AModelOutlivesManyKills) {
+  auto worker = Worker::start(fakes());
+  ASSERT_TRUE(worker.ok());
+  auto loaded = load(**worker, order_of("m"));
+  ASSERT_TRUE(loaded.ok());
+  Model model("m", 1, loaded->servable, {});
+  std::atomic<int> right{0}, lost{0}, wrong{0}, sent{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> clients;
+  for (int t = 0; t < 3; ++t)
+    clients.emplace_back([&, t] {
+      for (int k = 0; !stop; ++k) {
+        auto call = std::make_shared<Call>();
+        const float v = static_cast<float>(100 + 1000 * t + k % 100);
+        call->inputs = {Tensor::of_f32({1, 2}, std::vector<float>{v, v})};
+        std::atomic<bool> answered{false};
+        call->done = [&](Answer a) {
+          if (!a.error)
+            ++(a.outputs[0].f64(0) == 2 * v ? right : wrong);
+          else
+            ++(a.error->kind == ErrorKind::kRefused && a.retry_after_ns > 0 ? lost : wrong);
+          answered = true;
+        };
+        ++sent;
+        model.submit(call);
+        while (!answered) std::this_thread::yield();
+      }
+    });
+  for (uint64_t kills = 1; kills <= 10; ++kills) {
+    const int before = right;
+    wait_for([&] { return right > before + 20 && (*worker)->counts().up; });
+    kill(static_cast<pid_t>((*worker)->counts().pid), SIGKILL);
+    wait_for([&] { return (*worker)->counts().deaths == kills; });
+  }
+  const int before = right;
+  wait_for([&] { return right > before + 20; });
+  stop = true;
+  for (std::thread& t : clients) t.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(right + lost, sent) << "each is answered once";
+  EXPECT_LE(lost, 30);
+  wait_for([&] { return model.open() == 0; });
+}
+
+TEST(Worker, LoadsThatFail) {
+  auto worker = Worker::start(fakes());
+  ASSERT_TRUE(worker.ok());
+  const auto bad = load(**worker, order_of("bad"));
+  EXPECT_EQ(bad.error().text(), invalid("nothing to load").in_file("somewhere").text());
+  auto good = load(**worker, order_of("m"));
+  const auto deadly = load(**worker, order_of("deadly"));
+  EXPECT_NE(deadly.error().message.find("ended over loading"), std::string::npos) << deadly.error().text();
+  wait_for([&] { return (*worker)->counts().deaths == 1 && good->servable->trouble().empty(); });
+  const auto y = ask(*good->servable, {1, 2});
+  EXPECT_TRUE(y->wait().ok());
+  WorkerOptions none = fakes();
+  none.program = "/bin/false";
+  EXPECT_EQ(Worker::start(none).error().kind, ErrorKind::kRefused);
+}
+
+TEST(Worker, OneThatGetsNothingDoneIsEnded) {
+  WorkerOptions o = fakes();
+  o.stuck_after_ns = 100'000'000;
+  o.kill_after_ns = 400'000'000;
+  auto worker = Worker::start(o);
+  ASSERT_TRUE(worker.ok());
+  auto loaded = load(**worker, order_of("m"));
+  const auto hangs = ask(*loaded->servable, {14, 0});
+  EXPECT_NE(hangs->wait().error().message.find("died of SIGKILL"), std::string::npos);
+  wait_for([&] { return loaded->servable->trouble().empty(); });
+  kill(static_cast<pid_t>((*worker)->counts().pid), SIGSTOP);
+  wait_for([&] { return loaded->servable->trouble().find("stands still") != std::string::npos; });
+  wait_for([&] { return (*worker)->counts().deaths == 2; });
+  wait_for([&] { return loaded->servable->trouble().empty(); });
+}
+
+TEST(Worker, BlocksHoldWhatWasWritten) {
+  const std::vector<Tensor> tensors = {
+      Tensor::of_f32({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}), Tensor::of_i64({}, std::vector<int64_t>{7}),
+      *Tensor::strings({2, 1}, {"", std::string("a\0b", 3)}), *Tensor::zeros(DType::kU8, {0, 5})};
+  std::vector<std::byte> bytes(block_bytes(tensors));
+  write_block(tensors, bytes);
+  auto back = read_block(bytes, nullptr);
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  ASSERT_EQ(back->size(), tensors.size());
+  for (size_t k = 0; k < tensors.size(); ++k) EXPECT_TRUE((*back)[k].same_content(tensors[k])) << k;
+  // Whatever the other side writes there is an error or tensors within the block.
+  Rng rng(11);
+  for (int round = 0; round < 20000; ++round) {
+    std::vector<std::byte> harmed = bytes;
+    for (int k = 0; k < 3; ++k) harmed[rng.below(160)] = static_cast<std::byte>(rng.below(256));
+    harmed.resize(rng.below(harmed.size() + 1));
+    const auto read = read_block(harmed, nullptr);
+    if (!read.ok()) continue;
+    for (const Tensor& t : *read)
+      if (t.dtype() != DType::kString && !t.bytes().empty())
+        ASSERT_LE(t.bytes().data() + t.bytes().size(), harmed.data() + harmed.size());
+  }
+}
+
+TEST(Arena, NeverGivesAPlaceTwice) {
+  const uint64_t seed = 5;
+  SCOPED_TRACE(seed);
+  Rng rng(seed);
+  Arena arena(4096, 4096 + (1 << 20));
+  std::map<uint64_t, uint64_t> mine;
+  uint64_t used = 0;
+  for (int k = 0; k < 20000; ++k) {
+    if (!mine.empty() && rng.below(2) == 0) {
+      auto it = mine.lower_bound(rng.below(1 << 20));
+      if (it == mine.end()) it = mine.begin();
+      arena.give(it->first);
+      used -= (it->second + 63) / 64 * 64;
+      mine.erase(it);
+    } else {
+      const uint64_t bytes = 1 + rng.below(30000);
+      const auto at = arena.take(bytes);
+      if (!at) continue;
+      ASSERT_EQ(*at % 64, 0u);
+      ASSERT_GE(*at, 4096u);
+      ASSERT_LE(*at + bytes, 4096u + (1 << 20));
+      const auto next = mine.lower_bound(*at);
+      ASSERT_TRUE(next == mine.end() || *at + bytes <= next->first);
+      ASSERT_TRUE(next == mine.begin() || std::prev(next)->first + std::prev(next)->second <= *at);
+      mine[*at] = bytes;
+      used += (bytes + 63) / 64 * 64;
+    }
+    ASSERT_EQ(arena.used(), used);
+  }
+  for (const auto& [at, bytes] : mine) arena.give(at);
+  EXPECT_EQ(arena.take(1 << 20), std::optional<uint64_t>(4096)) << "free parts come together again";
+  EXPECT_EQ(arena.take(1), std::nullopt);
+  arena.give(4096);
+  (void)arena.unused_top();
+  const auto top = arena.unused_top();
+  EXPECT_EQ(top, std::pair(uint64_t{4096}, uint64_t{4096 + (1 << 20)})) << "it was used, but not since the last call";
+}
+
+}  // namespace
+}  // namespace peri::serve

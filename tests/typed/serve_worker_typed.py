@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""`peri serve` and its worker process: what kills it costs the requests it was at and no other, and the server goes on."""
+import json
+import os
+import re
+import signal
+import threading
+import time
+
+from served import Served
+from typed import main
+
+
+class Worker(Served):
+    def worker(self):
+        """The process id of the worker that runs now."""
+        for pid in self.children():
+            return pid
+        return None
+
+    def children(self):
+        with open(f"/proc/{self.server.pid}/task/{self.server.pid}/children") as file:
+            found = file.read().split()
+        for task in os.listdir(f"/proc/{self.server.pid}/task"):
+            with open(f"/proc/{self.server.pid}/task/{task}/children") as file:
+                found += file.read().split()
+        return sorted({int(p) for p in found})
+
+    def ready(self):
+        return self.ask("GET", "/v2/health/ready")[0] == 200
+
+    def test_a_killed_worker_costs_what_it_was_at(self):
+        self.put("add", config="max_batch_size: 8\ndynamic_batching { }\n")
+        self.put("other", add=5.0)
+        self.serve()
+        stop, seen = threading.Event(), []
+
+        def load(k):
+            while not stop.is_set():
+                name, add = (("add", 1), ("other", 5))[k % 2]
+                status, said = self.infer(name, self.rows([[k, 1, 2, 3]]))
+                right = status == 200 and said["outputs"][0]["data"] == [k + add, 1 + add, 2 + add, 3 + add]
+                told = status == 503 and "worker process died of SIGKILL" in said["error"] and "may be sent again" in said["error"]
+                seen.append("answered" if right else "told" if told else (status, said))
+        threads = [threading.Thread(target=load, args=(k,)) for k in range(4)]
+        for t in threads:
+            t.start()
+        kills = 5
+        for _ in range(kills):
+            before = len(seen)
+            self.wait_for(lambda: len(seen) > before + 50)
+            pid = self.worker()
+            os.kill(pid, signal.SIGKILL)
+            self.wait_for(lambda: self.worker() not in (None, pid) and self.ready())
+        before = len(seen)
+        self.wait_for(lambda: len(seen) > before + 50)
+        stop.set()
+        for t in threads:
+            t.join()
+        self.assertEqual({s for s in seen if s not in ("answered", "told")}, set())
+        self.assertLessEqual(seen.count("told"), kills * len(threads), "those that were under way, and no other")
+        self.assertEqual((self.metric("peri_worker_deaths_total"), self.metric("peri_worker_lost_requests_total")), (kills, seen.count("told")))
+        self.assertEqual(len(re.findall("is back with 2 models", self.log.read_text())), kills)
+        self.assertIn("PASSED", self.stop())
+
+    def test_a_worker_that_stands_still(self):
+        """Not ready, but live; ready again when it moves; replaced when it does not."""
+        self.put("add")
+        self.serve("--stuck-kill-secs", 4)
+        pid = self.worker()
+        os.kill(pid, signal.SIGSTOP)
+        self.wait_for(lambda: not self.ready())
+        self.assertEqual(self.ask("GET", "/v2/health/live")[0], 200)
+        self.assertEqual(self.ask("GET", "/v2/models/add/ready")[0], 400)
+        self.assertIn("stands still", self.ask("POST", "/v2/repository/index")[1].decode())
+        os.kill(pid, signal.SIGCONT)
+        self.wait_for(self.ready)
+        self.assertEqual(self.worker(), pid)
+        os.kill(pid, signal.SIGSTOP)
+        self.wait_for(lambda: self.worker() not in (None, pid) and self.ready())
+        self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[1]["outputs"][0]["data"], [2, 3, 4, 5])
+        self.assertIn("it is ended", self.log.read_text())
+
+    def test_work_that_stands_still(self):
+        self.put("add")
+        self.serve("--stuck-kill-secs", 4)
+        for _ in range(3):
+            self.infer("add", self.rows([[1, 2, 3, 4]]))
+        pid = self.worker()
+        os.kill(pid, signal.SIGSTOP)
+        got = []
+        asked = threading.Thread(target=lambda: got.append(self.infer("add", self.rows([[1, 2, 3, 4]]))))
+        asked.start()
+        self.wait_for(lambda: not self.ready())
+        asked.join()
+        self.assertEqual(got[0][0], 503)
+        self.assertIn("may be sent again", got[0][1]["error"])
+        self.wait_for(self.ready)
+
+    def test_models_come_and_go_in_the_worker(self):
+        self.put("add")
+        self.serve("--model-control-mode", "explicit")
+        for k in range(20):
+            self.assertEqual(self.ask("POST", "/v2/repository/models/add/load")[0], 200)
+            self.assertEqual(self.infer("add", self.rows([[k, 0, 0, 0]]))[1]["outputs"][0]["data"], [k + 1, 1, 1, 1])
+            if k == 10:
+                os.kill(self.worker(), signal.SIGKILL)
+                self.wait_for(lambda: "is back with 1 models" in self.log.read_text())
+                self.wait_for(self.ready)
+            self.assertEqual(self.ask("POST", "/v2/repository/models/add/unload")[0], 200)
+
+    def test_large_tensors(self):
+        """Answers that no room was made for, and memory that is given back."""
+        self.put("add")
+        self.serve("--worker-memory-mib", 48)
+        for rows in (1, 1000, 100000, 10, 100000):
+            status, said = self.infer("add", self.rows([[1, 2, 3, 4]] * rows))
+            self.assertEqual((status, said["outputs"][0]["data"][-4:], len(said["outputs"][0]["data"])), (200, [2, 3, 4, 5], 4 * rows))
+        head = json.dumps({"inputs": [{"name": "x", "shape": [2000000, 4], "datatype": "FP32", "parameters": {"binary_data_size": 32000000}}]})
+        status, said, headers = self.ask("POST", "/v2/models/add/infer", head.encode() + bytes(32000000), {"Inference-Header-Content-Length": str(len(head))})
+        self.assertEqual(status, 503)
+        self.assertIn("no room", said.decode())
+        self.assertEqual(headers["Retry-After"], "1")
+        self.wait_for(lambda: self.metric("peri_worker_memory_bytes") == 0)
+        self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[0], 200)
+
+    def test_the_worker_ends_with_the_server(self):
+        self.put("add")
+        self.serve()
+        pid = self.worker()
+        self.server.send_signal(signal.SIGKILL)
+        self.server.wait()
+        until = time.monotonic() + 30
+        while os.path.exists(f"/proc/{pid}/stat") and time.monotonic() < until:
+            with open(f"/proc/{pid}/stat") as file:
+                if file.read().rsplit(")", 1)[1].split()[0] == "Z":
+                    break  # nobody buried it here
+            time.sleep(0.02)
+        self.assertLess(time.monotonic(), until)
+
+
+if __name__ == "__main__":
+    main()
