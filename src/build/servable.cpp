@@ -177,6 +177,7 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   out.servable = servable;
   out.backend = program.backend;
   if (ns) PERI_TRY(servable->warm(seeded));
+  if (ns) out.sample = seeded;
   PERI_TRY(warm_up(*servable, config));
   if (!config.batching) return out;
   const auto answers = config.parameters.find("batch_answers");

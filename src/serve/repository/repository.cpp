@@ -184,8 +184,9 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   served->note = loaded.note;
   served->backend = loaded.backend;
   served->stamp = version.stamp ^ found.config_stamp * 0x9e3779b97f4a7c15ull;
-  served->model =
-      std::make_unique<Model>(found.name, version.version, loaded.servable, options_of(config, loaded, options_));
+  ModelOptions options = options_of(config, loaded, options_);
+  if (options_.settle) options_.settle(found.folder, order, loaded, &options);
+  served->model = std::make_unique<Model>(found.name, version.version, loaded.servable, std::move(options));
   return ServedPtr(std::move(served));
 }
 
