@@ -3,6 +3,8 @@
 
 #include <ctime>
 
+#include "base/wall_clock.hpp"
+
 namespace peri {
 
 int64_t now_ns() {
@@ -11,11 +13,13 @@ int64_t now_ns() {
   return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-int64_t wall_seconds() {
+int64_t wall_ns() {
   timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
-  return t.tv_sec;
+  return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
+
+int64_t wall_seconds() { return wall_ns() / 1000000000; }
 
 std::string utc_text(int64_t seconds) {
   const time_t when = seconds;

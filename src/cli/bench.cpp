@@ -5,6 +5,7 @@
 
 #include "bench/device_runs.hpp"
 #include "build/bench.hpp"
+#include "cli/console/endpoint.hpp"
 #include "cli/console/histogram.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
@@ -91,7 +92,19 @@ Result<Outcome> paced(const Opened& opened, const build::BenchTerms& terms) {
   return Outcome{};
 }
 
+// Flags of a server's load mean nothing for a model of this machine.
+Status check_local(const Arguments& arguments) {
+  for (const Flag& f : endpoint_flags())
+    if (arguments.has(f.name))
+      return usage("%s is for servers", arguments.spelled(f.name).c_str())
+          .advise("give --endpoint URL, or leave it out");
+  if (arguments.positional.empty()) return usage("peri bench needs MODEL|ENGINE, or --endpoint URL");
+  return Ok{};
+}
+
 Result<Outcome> run(const Arguments& arguments) {
+  if (arguments.has("--endpoint")) return bench_endpoint(arguments);
+  PERI_TRY(check_local(arguments));
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const Opened opened, open_model(arguments, arguments.positional[0], &progress));
   PERI_ASSIGN(const build::BenchTerms terms, terms_of(arguments, opened, &progress));
@@ -130,7 +143,7 @@ const Entry bench_entry{{
     .name = "bench",
     .summary = "measure latency and throughput of a model or an engine",
     .positional = "MODEL|ENGINE",
-    .min_positional = 1,
+    .min_positional = 0,
     .max_positional = 1,
     .flags = build_flags(
         {{"--seconds", "", "N", "time to sample for, in each process (default 3)", false, nullptr, "--duration"},
@@ -141,7 +154,8 @@ const Entry bench_entry{{
          {"--warm-up", "", "MS", "time to run for before sampling (default 300)"},
          {"--iterations", "", "N", "at most this many samples, in each process"},
          {"--tolerance", "", "PERCENT", "most that the samples may disagree by (default 25)"},
-         {"--paced", "", "", "of an engine on a device: a round of runs for each line of the input"}}),
+         {"--paced", "", "", "of an engine on a device: a round of runs for each line of the input"}},
+        endpoint_flags()),
     .details =
         "Throughput is runs done per second of wall clock; items are the batch. Exit code 5 where 10 or more samples "
         "of "
@@ -152,7 +166,11 @@ const Entry bench_entry{{
         "Of an engine that runs on a device, the runs above copy inputs and outputs (with_copies_ms). resident_ms is "
         "told beside them: at least 30 launches, each timed by events, with inputs and outputs in the device's memory. "
         "--paced writes a JSON line of such times for each line of standard input, until that ends.\n\n"
-        "example:\n  peri bench models/digits_cnn.onnx --dims batch=8 --seconds 1 --json -",
+        "With --endpoint a server is loaded (KServe v2 over HTTP), one load after another. Latency counts from when a "
+        "request was due: at a rate by its schedule; at a fixed number at once, requests that a stall kept back are "
+        "added. Exit code 5 where three windows in a row never agree.\n\n"
+        "example:\n  peri bench models/digits_cnn.onnx --dims batch=8 --seconds 1 --json -\n"
+        "  peri bench --endpoint http://127.0.0.1:8000 -m digits --concurrency-range 1:64:21",
     .run = run,
     .stops = true,
 }};

@@ -1,18 +1,19 @@
 // peri serve: a repository of models behind KServe v2 over HTTP, until a signal drains it.
-#include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>
 
-#include <mutex>
 #include <thread>
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "build/servable.hpp"
 #include "cli/console/model.hpp"
-#include "serve/grpc/server.hpp"
+#include "cli/console/profile.hpp"
 #include "cli/console/serving.hpp"
-#include "serve/kserve/api.hpp"
+#include "cli/console/tuning.hpp"
+#include "cli/console/watching.hpp"
+#include "serve/grpc/server.hpp"
+#include "serve/observe/pages.hpp"
 
 namespace peri::cli {
 
@@ -116,39 +117,6 @@ Result<Plan> plan_of(const Arguments& a) {
   return plan;
 }
 
-// Lines added to a file, each whole.
-class LineFile {
- public:
-  static Result<std::shared_ptr<LineFile>> open(const std::string& path) {
-    auto out = std::make_shared<LineFile>();
-    out->fd_ = Fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
-    if (!out->fd_.valid()) return os_error("open", path);
-    return out;
-  }
-  void add(std::string line) {
-    line += '\n';
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (write(fd_.get(), line.data(), line.size()) < 0) ++lost_;
-  }
-  int64_t lost() const { return lost_; }
-
- private:
-  std::mutex mutex_;
-  Fd fd_;
-  int64_t lost_ = 0;
-};
-
-// The metrics' own server: one path.
-void answer_metrics(const serve::Api& api, const std::shared_ptr<serve::Exchange>& exchange) {
-  const serve::HttpRequest& r = exchange->request();
-  if (r.method != "GET") return exchange->reply(serve::error_reply(405, "metrics take GET"));
-  if (r.target != "/metrics") return exchange->reply(serve::error_reply(404, "no such path: expected /metrics"));
-  serve::HttpReply reply;
-  reply.content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-  reply.text = api.metrics();
-  exchange->reply(std::move(reply));
-}
-
 // What loads models: the worker's process, or this one.
 serve::Loader loader_of(const Plan& plan, serve::Worker* worker) {
   if (worker) return [worker](const serve::LoadOrder& order, const auto& told) { return worker->load(order, told); };
@@ -172,11 +140,14 @@ std::string places(const serve::HttpServer& http, const serve::HttpServer* metri
   if (!plan.http.unix_socket.empty()) out += (out.empty() ? "" : ", ") + plan.http.unix_socket;
   if (grpc && plan.grpc.port >= 0) out += format("; gRPC at %s:%d", plan.grpc.address.c_str(), grpc->port());
   if (!plan.grpc.unix_socket.empty()) out += "; gRPC at " + plan.grpc.unix_socket;
-  if (metrics) out += format("; metrics at http://%s:%d/metrics", plan.metrics.address.c_str(), metrics->port());
+  if (metrics)
+    out += format("; metrics at http://%s:%d/metrics, a page at /dashboard", plan.metrics.address.c_str(),
+                  metrics->port());
   return out;
 }
 
-Result<Outcome> run(const Arguments& arguments) {
+Result<Outcome> run(const Arguments& typed) {
+  PERI_ASSIGN(const Arguments arguments, with_profile(typed, serve_entry.command.flags));
   mallopt(M_MMAP_MAX, 65536);  // bodies of requests go back to the system
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   PERI_ASSIGN(Plan plan, plan_of(arguments));
@@ -185,11 +156,9 @@ Result<Outcome> run(const Arguments& arguments) {
     if (!quiet) say("serve: " + line);
   };
   plan.repository.log = log;
-  std::shared_ptr<LineFile> access;
-  if (const std::string path = arguments.get("--access-log"); !path.empty()) {
-    PERI_ASSIGN(access, LineFile::open(path));
-    plan.api.access_log = [access](std::string line) { access->add(std::move(line)); };
-  }
+  PERI_ASSIGN(plan.repository.settle, tuner_of(arguments, log));
+  PERI_ASSIGN(const auto observer, open_observer(arguments, log));
+  plan.api.observer = observer.get();
   plan.build.build.stop = interrupted;
   plan.worker.log = plan.health.log = log;
   std::unique_ptr<serve::Worker> worker;
@@ -203,7 +172,7 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(auto http, serve::HttpServer::start(plan.http, [&](const auto& exchange) { api.handle(exchange); }));
   std::unique_ptr<serve::HttpServer> metrics;
   if (plan.metrics.port >= 0) {
-    PERI_ASSIGN(metrics, serve::HttpServer::start(plan.metrics, [&](const auto& e) { answer_metrics(api, e); }));
+    PERI_ASSIGN(metrics, serve::HttpServer::start(plan.metrics, [&](const auto& e) { serve::answer_pages(api, e); }));
   }
   std::unique_ptr<serve::GrpcServer> grpc;
   if (plan.grpc.port >= 0 || !plan.grpc.unix_socket.empty()) {
@@ -219,6 +188,8 @@ Result<Outcome> run(const Arguments& arguments) {
       log("ready");
       told = true;
     }
+    if (hung_up() && observer)
+      if (const Status s = observer->reopen(); !s.ok()) log(s.error().text());
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   log("draining");
@@ -241,6 +212,13 @@ Result<Outcome> run(const Arguments& arguments) {
   out.json = w.begin_object().field("inferences", answered).field("seconds", seconds_since(start)).end_object().take();
   return out;
 }
+std::vector<Flag> serving_flags() {
+  std::vector<Flag> out = {{"--profile", "", "FILE", "flags from a file, YAML or JSON; those typed win"}};
+  for (const Flag& f : tuning_flags()) out.push_back(f);
+  for (const Flag& f : watching_flags()) out.push_back(f);
+  for (const Flag& f : worker_flags()) out.push_back(f);
+  return out;
+}
 }  // namespace
 
 const Entry serve_entry{{
@@ -261,7 +239,6 @@ const Entry serve_entry{{
          {"--grpc-threads", "", "N", "threads that read and write gRPC calls (default 1)"},
          {"--max-grpc-streams", "", "N", "gRPC calls at once on a connection (default 1000)"},
          {"--metrics-port", "", "PORT", "port of /metrics (default 8002; 0: any; -1: none)"},
-         {"--access-log", "", "PATH", "add a line of JSON for each request"},
          {"--max-queue", "", "N",
           "requests that may wait for a model, where its configuration says nothing (default 1024)"},
          {"--inline-us", "", "US", "run what is expected to take no longer on the thread that read it (default 40)"},
@@ -273,7 +250,7 @@ const Entry serve_entry{{
          {"--request-timeout", "", "S", "seconds for a header, and for a body beside its size (default 10)"},
          {"--idle-timeout", "", "S", "seconds a connection may wait for its next request (default 120)"},
          {"--exit-timeout-secs", "", "S", "seconds to answer what is under way at the end (default 30)"}},
-        worker_flags()),
+        serving_flags()),
     .details = "example:\n  peri serve --model-repository models/repository",
     .run = run,
     .stops = true,

@@ -110,6 +110,8 @@ void log_line(std::string_view line) {
   to_file(line);
 }
 
+void clear_screen() { std::fputs("\x1b[H\x1b[2J", stdout); }
+
 void say(std::string_view line) {
   std::fprintf(stderr, "%s\n", printable(line).c_str());
   to_file(line);

@@ -19,6 +19,9 @@ size_t output_columns();
 // broken at spaces to fit into so many columns (0: not at all).
 std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns);
 
+// Standard output's terminal begins anew at its top.
+void clear_screen();
+
 // A line on standard error, as printable() has it.
 void say(std::string_view line);
 

@@ -80,6 +80,7 @@ bool Connection::parse_head() {
     if (!reading_) compact(0);
     start_ = begin_;
     allow(shared_.limits.header_ms);
+    first_byte_ns_ = told_ns_;
   }
   auto found = parser_.put(buffer_.get() + begin_, end_ - begin_, &begin_);
   header_ = begin_;
@@ -167,6 +168,7 @@ bool Connection::dispatch() {
   state_ = State::kBusy;
   turn_ = std::make_shared<Turn>(shared_from_this());
   turn_->request_ = parser_.head().request;
+  turn_->request_.first_byte_ns = first_byte_ns_;
   if (body_have_ > 0) {
     turn_->request_.body = {body_->data(), body_have_};
     turn_->request_.body_owner = body_;
@@ -241,6 +243,7 @@ void Connection::sent(const error_code& ec) {
   if (closed_) return;
   if (ec) return close();
   reply_.pieces.clear();
+  reply_.until_sent.reset();
   release_body();
   if (!keep_alive_ || shared_.draining) return last();
   begin();

@@ -87,7 +87,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void release_body();
   bool claim(uint64_t bytes);
   void allow(int64_t ms, uint64_t bytes = 0) {
-    limit_ns_ = now_ns() + ms * 1000000 + static_cast<int64_t>(bytes) * 1000000000 / shared_.limits.body_bytes_per_s;
+    told_ns_ = now_ns();
+    limit_ns_ = told_ns_ + ms * 1000000 + static_cast<int64_t>(bytes) * 1000000000 / shared_.limits.body_bytes_per_s;
   }
 
   Loop& loop_;
@@ -102,7 +103,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::shared_ptr<BodyMemory> body_;
   uint64_t body_want_ = 0, body_have_ = 0, claimed_ = 0;
   bool reading_ = false, advancing_ = false, keep_alive_ = true, closed_ = false;
-  int64_t limit_ns_ = 0;
+  int64_t limit_ns_ = 0, told_ns_ = 0, first_byte_ns_ = 0;
   std::shared_ptr<Turn> turn_;
   HttpReply reply_;
   std::string head_;

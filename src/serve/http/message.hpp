@@ -38,6 +38,8 @@ class InferForm;
 struct HttpRequest {
   std::string_view method, target;  // "POST", "/v2/models/x/infer?a=b"
   std::string_view content_type, content_encoding, accept_encoding, user_agent;
+  std::string_view traceparent;
+  int64_t first_byte_ns = 0;           // when the request began to come; 0: not known
   std::optional<uint64_t> json_bytes;  // Inference-Header-Content-Length
   bool bad_json_bytes = false;         // that header is no number
   std::span<const std::byte> body;
@@ -57,7 +59,8 @@ struct HttpReply {
   std::vector<Piece> pieces;           // the rest of the body
   std::optional<uint64_t> json_bytes;  // Inference-Header-Content-Length
   int64_t retry_after_s = 0;
-  bool close = false;  // the connection ends with it
+  bool close = false;                      // the connection ends with it
+  std::shared_ptr<const void> until_sent;  // let go when the reply is written, or is lost
 
   uint64_t body_bytes() const;
 };

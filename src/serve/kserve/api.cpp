@@ -21,10 +21,7 @@ struct Api::Work {
   std::shared_ptr<const void> body_owner;
   std::optional<Compression> accepts;
   bool replied = false;
-  int64_t began_ns = 0;
-  // Copied only where there is an access log: the request's views end with the reply.
-  std::string method, target;
-  int64_t queue_ns = -1, run_ns = -1, batch_rows = 0;
+  std::unique_ptr<RequestRecord> record;  // where somebody looks on: the request's views end with the reply
 };
 
 // What a client may know of an error: no names of files.
@@ -74,16 +71,24 @@ static std::vector<std::string_view> split_path(std::string_view target) {
   return out;
 }
 
-Api::Api(Repository& repository, ApiOptions options) : repository_(repository), options_(std::move(options)) {}
+Api::Api(Repository& repository, ApiOptions options)
+    : repository_(repository), options_(std::move(options)), began_ns_(now_ns()) {}
 
 void Api::handle(const std::shared_ptr<Exchange>& exchange) {
   const auto work = std::make_shared<Work>();
   work->exchange = exchange;
   ++open_;
-  if (options_.access_log) {
-    work->began_ns = now_ns();
-    work->method = exchange->request().method;
-    work->target = exchange->request().target.substr(0, 1000);
+  if (Observer* o = options_.observer) {
+    const HttpRequest& r = exchange->request();
+    const TraceContext trace = o->trace(r.traceparent);
+    if (o->logs() || trace.sampled) {
+      work->record = std::make_unique<RequestRecord>();
+      work->record->method = r.method;
+      work->record->target = r.target.substr(0, 1000);
+      work->record->trace = trace;
+      work->record->first_byte_ns = r.first_byte_ns;
+      work->record->handled_ns = now_ns();
+    }
   }
   const Status done = contained([&]() -> Status {
     route(work);
@@ -94,18 +99,17 @@ void Api::handle(const std::shared_ptr<Exchange>& exchange) {
 
 void Api::reply(Work& work, HttpReply reply) {
   if (std::exchange(work.replied, true)) return;
-  if (options_.access_log) {
-    JsonWriter w;
-    w.begin_object().field("time", utc_text(wall_seconds())).field("method", work.method).field("target", work.target);
-    w.field("status", reply.status).field("reply_bytes", reply.body_bytes());
-    w.field("duration_us", (now_ns() - work.began_ns) / 1000);
-    if (work.served) w.field("model", work.served->model->name()).field("version", work.served->model->version_text());
-    if (!work.request.id.empty()) w.field("id", work.request.id.substr(0, 200));
-    if (work.queue_ns >= 0)
-      w.field("queue_us", work.queue_ns / 1000)
-          .field("run_us", work.run_ns / 1000)
-          .field("batch_rows", work.batch_rows);
-    options_.access_log(w.end_object().take());
+  if (const auto record = std::move(work.record)) {
+    record->status = reply.status;
+    record->reply_bytes = reply.body_bytes();
+    record->replied_ns = now_ns();
+    record->id = work.request.id;
+    if (work.served) {
+      record->model = work.served->model->name();
+      record->version = work.served->model->version_text();
+    }
+    options_.observer->log(*record);
+    if (record->trace.sampled) reply.until_sent = options_.observer->until_sent(std::move(*record));
   }
   --open_;
   const auto exchange = std::move(work.exchange);
@@ -330,9 +334,14 @@ void Api::route_openai(const std::shared_ptr<Work>& work, std::span<const std::s
 }
 
 void Api::answer(Work& work, Answer a) {
-  work.queue_ns = a.began_ns - a.arrived_ns;
-  work.run_ns = a.ended_ns - a.began_ns;
-  work.batch_rows = a.batch_rows;
+  if (RequestRecord* r = work.record.get()) {
+    r->queued_ns = a.arrived_ns;
+    r->began_ns = a.began_ns;
+    r->joined_ns = a.joined_ns;
+    r->ended_ns = a.ended_ns;
+    r->batch_rows = a.batch_rows;
+    r->cut = a.cut;
+  }
   work.call.inputs.clear();
   if (a.error) {
     HttpReply out = error_reply(status_of(*a.error), told(*a.error));

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "serve/kserve/infer_request.hpp"
+#include "serve/observe/observer.hpp"
 #include "serve/repository/repository.hpp"
 #include "serve/text/text_api.hpp"
 
@@ -14,7 +15,7 @@ struct ApiOptions {
   InferLimits limits;
   size_t expanded_bytes = size_t{64} << 20;       // of a compressed body
   std::function<void(std::string*)> add_metrics;  // families of others; may be null
-  std::function<void(std::string)> access_log;    // a line of JSON for each request; may be null
+  Observer* observer = nullptr;                   // outlives the Api; null: nobody looks on
 };
 
 // All functions may be called from any thread.
@@ -28,6 +29,8 @@ class Api {
   int64_t open() const { return open_; }  // requests not answered yet
   // Metrics in OpenMetrics' text form.
   std::string metrics() const;
+  // The same and more as one object of JSON, for `peri top` and the dashboard.
+  std::string status() const;
 
  private:
   struct Work;
@@ -46,6 +49,7 @@ class Api {
   const ApiOptions options_;
   std::atomic<bool> draining_{false};
   std::atomic<int64_t> open_{0};
+  const int64_t began_ns_;
 };
 
 }  // namespace peri::serve

@@ -1,6 +1,7 @@
 // Metrics under the names that dashboards for Triton ask for, and our own beside them, in OpenMetrics' text form. All
 // of a name stand together, so that each name walks the models.
 #include "serve/kserve/api.hpp"
+#include "serve/observe/process.hpp"
 
 namespace peri::serve {
 namespace {
@@ -63,6 +64,57 @@ void triton_families(Text& t) {
     t.line("nv_inference_pending_request_count", r.labels, static_cast<uint64_t>(r.model->pending()));
 }
 
+// Quantiles since the model was loaded, of what Triton has as summaries.
+void summaries(Text& t, const char* name, const char* help,
+               const std::function<const stats::Histogram&(const Row&)>& of) {
+  t.family(name, "summary", help);
+  for (const Row& r : t.rows()) {
+    const stats::Histogram& h = of(r);
+    for (const auto& [text, q] :
+         {std::pair{"0.5", 0.5}, {"0.9", 0.9}, {"0.95", 0.95}, {"0.99", 0.99}, {"0.999", 0.999}})
+      t.line(name, r.labels + ",quantile=\"" + text + "\"", static_cast<uint64_t>(h.quantile(q) / 1000));
+    t.line(std::string(name) + "_sum", r.labels,
+           static_cast<uint64_t>(h.mean() * static_cast<double>(h.count()) / 1000));
+    t.line(std::string(name) + "_count", r.labels, h.count());
+  }
+}
+
+void triton_summaries(Text& t) {
+  summaries(t, "nv_inference_request_summary_us", "Summary of inference request duration in microseconds",
+            [](const Row& r) -> const stats::Histogram& { return r.s.request_times; });
+  summaries(t, "nv_inference_queue_summary_us", "Summary of inference queuing duration in microseconds",
+            [](const Row& r) -> const stats::Histogram& { return r.s.queue_times; });
+  summaries(t, "nv_inference_compute_infer_summary_us", "Summary of compute inference duration in microseconds",
+            [](const Row& r) -> const stats::Histogram& { return r.s.infer_times; });
+  t.family("nv_inference_first_response_histogram_ms", "histogram", "Duration from request to first response");
+  for (const Row& r : t.rows()) {
+    for (const int64_t ms : {100, 500, 2000, 5000})
+      t.line("nv_inference_first_response_histogram_ms_bucket", r.labels + ",le=\"" + std::to_string(ms) + "\"",
+             r.s.request_times.up_to(ms * 1000000));
+    t.line("nv_inference_first_response_histogram_ms_bucket", r.labels + ",le=\"+Inf\"", r.s.success.count);
+    t.line("nv_inference_first_response_histogram_ms_sum", r.labels, r.s.success.ns / 1000000);
+    t.line("nv_inference_first_response_histogram_ms_count", r.labels, r.s.success.count);
+  }
+}
+
+void machine_families(Text& t) {
+  const ProcessUse use = process_use();
+  const auto gauge = [&](const char* name, const char* help, const std::string& value) {
+    t.family(name, "gauge", help);
+    t.out() += std::string(name) + " " + value + "\n";
+  };
+  gauge("nv_cpu_utilization", "CPU utilization rate since the machine was started [0.0 - 1.0]",
+        format("%.4f", use.machine_all_s > 0 ? use.machine_busy_s / use.machine_all_s : 0.0));
+  gauge("nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes", std::to_string(use.total_bytes));
+  gauge("nv_cpu_memory_used_bytes", "CPU used memory (RAM), in bytes", std::to_string(use.used_bytes));
+  gauge("peri_memory_resident_bytes", "Memory that this process has now", std::to_string(use.resident_bytes));
+  gauge("peri_memory_peak_bytes", "The most that it had", std::to_string(use.peak_bytes));
+  gauge("peri_threads", "Threads of this process", std::to_string(use.threads));
+  gauge("peri_descriptors", "Open files and sockets of this process", std::to_string(use.descriptors));
+  t.family("peri_cpu_seconds", "counter", "Processor time of this process");
+  t.out() += format("peri_cpu_seconds_total %.3f\n", use.cpu_seconds);
+}
+
 void own_families(Text& t) {
   t.family("peri_batch_cuts", "counter", "Batches by the reason they were cut for");
   for (const Row& r : t.rows())
@@ -103,9 +155,12 @@ std::string Api::metrics() const {
                     "model=\"" + s->model->name() + "\",version=\"" + s->model->version_text() + "\""});
   Text t(std::move(rows));
   triton_families(t);
+  triton_summaries(t);
+  machine_families(t);
   own_families(t);
   t.family("peri_open_requests", "gauge", "Requests that are not answered yet");
   t.out() += "peri_open_requests " + std::to_string(open_.load()) + "\n";
+  if (options_.observer) t.out() += options_.observer->metrics();
   t.family("peri_draining", "gauge", "1 once the server takes no more connections");
   t.out() += format("peri_draining %d\n", draining_ ? 1 : 0);
   if (options_.add_metrics) options_.add_metrics(&t.out());

@@ -241,6 +241,9 @@ void Model::count(const Batch& batch, bool ok, int64_t ended_ns) {
   for (const CallPtr& c : batch.calls) {
     s.success.add(ended_ns - c->arrived_ns);
     s.queue.add(c->began_ns - c->arrived_ns);
+    s.request_times.add(ended_ns - c->arrived_ns);
+    s.queue_times.add(c->began_ns - c->arrived_ns);
+    s.infer_times.add(ended_ns - batch.joined_ns);
     const auto* bound =
         std::lower_bound(s.kLatencyBoundsUs.begin(), s.kLatencyBoundsUs.end(), (ended_ns - c->arrived_ns) / 1000);
     ++s.latency[static_cast<size_t>(bound - s.kLatencyBoundsUs.begin())];
@@ -277,6 +280,7 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
     Answer a;
     a.arrived_ns = c->arrived_ns;
     a.began_ns = c->began_ns;
+    a.joined_ns = batch.joined_ns;
     a.ended_ns = ended;
     a.batch_rows = batch.rows;
     a.cut = batch.reason;

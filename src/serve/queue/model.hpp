@@ -24,7 +24,7 @@ struct Answer {
   std::optional<Error> error;
   FailureReason failure = FailureReason::kBackend;  // where there is an error
   int64_t retry_after_ns = 0;                       // kRejected: when there should be room again
-  int64_t arrived_ns = 0, began_ns = 0, ended_ns = 0;
+  int64_t arrived_ns = 0, began_ns = 0, joined_ns = 0, ended_ns = 0;
   int64_t batch_rows = 0;
   CutReason cut = CutReason::kAlone;
 };

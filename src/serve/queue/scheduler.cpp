@@ -60,10 +60,12 @@ bool Scheduler::cancel(uint64_t id) {
 std::vector<Waiting> Scheduler::expire(int64_t now) {
   std::vector<Waiting> over;
   for (auto& [priority, level] : levels_) {
+    const auto over_now = [&](const Waiting& w) { return w.deadline_ns > 0 && w.deadline_ns <= now; };
+    if (std::none_of(level.requests.begin(), level.requests.end(), over_now)) continue;
     const bool delay = policy_.of(priority).delay_expired;
     std::deque<Waiting> kept;
     for (Waiting& w : level.requests) {
-      if (w.deadline_ns == 0 || w.deadline_ns > now) {
+      if (!over_now(w)) {
         kept.push_back(w);
       } else if (delay) {
         w.deadline_ns = 0;

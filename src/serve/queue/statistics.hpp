@@ -6,6 +6,7 @@
 #include <map>
 
 #include "serve/queue/scheduler.hpp"
+#include "stats/histogram.hpp"
 
 namespace peri::serve {
 
@@ -37,6 +38,8 @@ struct ModelStatistics {
   static constexpr std::array<int64_t, 12> kLatencyBoundsUs = {50,   100,   250,   500,    1000,   2500,
                                                                5000, 10000, 50000, 100000, 500000, 1000000};
   std::array<uint64_t, 13> latency{};
+  // The same requests: from arrival to answer, in the queue, in the model's run.
+  stats::Histogram request_times, queue_times, infer_times;
 };
 
 }  // namespace peri::serve

@@ -59,6 +59,9 @@ struct IndexRow {
   std::string name, version, state, reason;  // state: READY, LOADING, UNAVAILABLE
 };
 
+// May change how a version is queued, before it is served. Called on the repository's thread; may take minutes.
+using Settle = std::function<void(const std::string& folder, const LoadOrder&, const Loaded&, ModelOptions*)>;
+
 struct RepositoryOptions {
   std::string root;
   Control control = Control::kNone;
@@ -67,6 +70,7 @@ struct RepositoryOptions {
   int64_t max_queue = 1024;   // of a model whose configuration states none
   int64_t inline_ns = 40000;  // see ModelOptions
   std::function<void(const std::string&)> log;
+  Settle settle;  // may be null
 };
 
 class Repository {

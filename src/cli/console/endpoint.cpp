@@ -1,0 +1,243 @@
+// A line for each load of the range; what the loads found is one object.
+#include "cli/console/endpoint.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/json.hpp"
+#include "cli/console/page.hpp"
+#include "cli/console/terminal.hpp"
+#include "serve/load/load.hpp"
+
+namespace peri::cli {
+
+std::vector<Flag> endpoint_flags() {
+  return {
+      {"--endpoint", "-u", "URL", "load a server: http://HOST:PORT or unix:PATH"},
+      {"--model-name", "-m", "NAME", "with --endpoint: the model to ask for"},
+      {"--model-version", "", "N", "with --endpoint: its version (default: the latest)"},
+      {"--batch-size", "-b", "N", "with --endpoint: rows of a request (default 1)"},
+      {"--shape", "", "NAME:D,D,...", "with --endpoint: dims of an input that are open", true},
+      {"--input-data", "", "random|zero", "with --endpoint: values of the inputs (default random, seeded)"},
+      {"--concurrency-range", "", "A:B:S", "with --endpoint: requests under way at once, from A to B by S (default 1)"},
+      {"--request-rate-range", "", "A:B:S", "with --endpoint: requests a second, whether it keeps up or not"},
+      {"--request-distribution", "", "poisson|constant", "of a rate: gaps between requests (default poisson)"},
+      {"--max-connections", "", "N", "of a rate: connections at most (default 1024)"},
+      {"--measurement-interval", "-p", "MS", "with --endpoint: a window (default 1000); three that agree are enough"},
+      {"--stability-percentage", "-s", "PERCENT", "with --endpoint: most that they may disagree by (default 10)"},
+      {"--max-trials", "-r", "N", "with --endpoint: windows at most (default 10)"},
+      {"--percentile", "", "P", "with --endpoint: the latency that counts (default 99)"},
+      {"--latency-threshold", "-l", "MS", "with --endpoint: slower answers are no goodput, and end the range"},
+      {"--client-timeout", "", "MS", "with --endpoint: of a request (default 10000)"},
+  };
+}
+
+Result<std::vector<double>> range_of(const Arguments& arguments, std::string_view flag, double low, double high) {
+  const std::string text = arguments.get(flag);
+  double v[3] = {0, 0, 1};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  int n = 0;
+  bool good = false;
+  for (; n < 3; ++n) {
+    const auto read = std::from_chars(at, end, v[n]);
+    good = read.ec == std::errc() && std::isfinite(v[n]);
+    at = read.ptr;
+    if (!good || at == end) break;
+    good = *at++ == ':';
+    if (!good) break;
+  }
+  if (n == 0) v[1] = v[0];
+  good = good && at == end && n < 3 && v[0] >= low && v[1] >= v[0] && v[1] <= high && v[2] > 0 &&
+         (v[1] - v[0]) / v[2] < 1000;
+  if (!good)
+    return usage("%s is no range", arguments.spelled(flag).c_str())
+        .expecting(format("FIRST:LAST:STEP or one number, from %g to %g, at most 1000 of them", low, high))
+        .but_found(text);
+  std::vector<double> out;
+  for (double x = v[0]; x <= v[1] + 1e-9 * v[2]; x += v[2]) out.push_back(x);
+  return out;
+}
+
+namespace {
+
+Result<std::map<std::string, std::vector<int64_t>>> shapes_of(const Arguments& a) {
+  std::map<std::string, std::vector<int64_t>> out;
+  for (const std::string& item : a.all("--shape")) {
+    const size_t colon = item.rfind(':');
+    std::vector<int64_t> dims;
+    const char* at = item.data() + (colon == std::string::npos ? item.size() : colon + 1);
+    const char* const end = item.data() + item.size();
+    bool good = colon != std::string::npos && colon > 0 && at < end;
+    while (good && at < end) {
+      int64_t d = 0;
+      const auto read = std::from_chars(at, end, d);
+      good = read.ec == std::errc() && d >= 0 && d <= int64_t{1} << 28;
+      dims.push_back(d);
+      at = read.ptr;
+      if (at < end) good = good && (*at == ',' || *at == 'x') && ++at < end;
+    }
+    if (!good) return usage("--shape is not NAME:DIM,DIM,...").but_found(item);
+    out[item.substr(0, colon)] = dims;
+  }
+  return out;
+}
+
+Result<serve::LoadSubject> subject_of(const Arguments& a) {
+  serve::LoadSubject s;
+  PERI_ASSIGN(s.endpoint, serve::Endpoint::parse(a.get("--endpoint"), 8000));
+  s.model = a.get("--model-name");
+  if (s.model.empty()) return usage("--endpoint needs the model's name").advise("-m NAME");
+  s.version = a.get("--model-version");
+  PERI_ASSIGN(s.batch, a.number("--batch-size", 1, 1 << 20, 1));
+  PERI_ASSIGN(s.shapes, shapes_of(a));
+  const std::string data = a.get("--input-data", "random");
+  if (data != "random" && data != "zero") return usage("--input-data '%s'", data.c_str()).expecting("random or zero");
+  s.zeros = data == "zero";
+  for (const std::string& protocol : a.all("--input"))
+    if (protocol != "http" && protocol != "HTTP")
+      return usage("with --endpoint, -i is the protocol").expecting("http").but_found(protocol);
+  if (!a.positional.empty()) return usage("--endpoint loads a server's model").advise("leave out " + a.positional[0]);
+  return s;
+}
+
+Result<serve::LoadTerms> terms_of(const Arguments& a) {
+  serve::LoadTerms t;
+  PERI_ASSIGN(const double interval, a.real("--measurement-interval", 10, 3600e3, 1000));
+  PERI_ASSIGN(const double stability, a.real("--stability-percentage", 0.01, 1000, 10));
+  PERI_ASSIGN(const int64_t trials, a.number("--max-trials", 3, 10000, 10));
+  PERI_ASSIGN(const double percentile, a.real("--percentile", 1, 100, 99));
+  PERI_ASSIGN(const double threshold, a.real("--latency-threshold", 0, 3600e3, 0));
+  PERI_ASSIGN(const double timeout, a.real("--client-timeout", 1, 3600e3, 10000));
+  PERI_ASSIGN(const double warm_up, a.real("--warm-up", 0, 3600e3, 200));
+  PERI_ASSIGN(t.connections, a.number("--max-connections", 1, 60000, 1024));
+  const std::string gaps = a.get("--request-distribution", "poisson");
+  if (gaps != "poisson" && gaps != "constant")
+    return usage("--request-distribution '%s'", gaps.c_str()).expecting("poisson or constant");
+  t.poisson = gaps == "poisson";
+  t.interval_ns = static_cast<int64_t>(interval * 1e6);
+  t.stability = stability / 100;
+  t.trials = static_cast<int>(trials);
+  t.quantile = percentile / 100;
+  t.threshold_ns = static_cast<int64_t>(threshold * 1e6);
+  t.timeout_ns = static_cast<int64_t>(timeout * 1e6);
+  t.warm_up_ns = static_cast<int64_t>(warm_up * 1e6);
+  t.stop = interrupted;
+  return t;
+}
+
+double ms_at(const stats::Histogram& h, double q) { return static_cast<double>(h.quantile(q)) * 1e-6; }
+
+void write_times(JsonWriter& w, std::string_view name, const stats::Histogram& h) {
+  w.key(name).begin_object().field("mean", h.mean() * 1e-6);
+  for (const auto& [key, q] : {std::pair{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}})
+    w.field(key, ms_at(h, q));
+  w.field("max", static_cast<double>(h.most()) * 1e-6).key("histogram").begin_array();
+  for (int k = 0; k < stats::Histogram::kRanges; ++k)
+    if (h.in(k)) w.begin_array().value(static_cast<double>(h.end_of(k)) * 1e-6).value(h.in(k)).end_array();
+  w.end_array().end_object();
+}
+
+void write_point(JsonWriter& w, const serve::LoadTerms& t, const serve::LoadResult& r) {
+  w.begin_object();
+  if (t.rate > 0)
+    w.field("request_rate", t.rate).field("distribution", t.poisson ? "poisson" : "constant");
+  else
+    w.field("concurrency", t.concurrency);
+  w.field("per_second", r.per_second()).field("goodput", r.good_per_second()).field("seconds", r.seconds);
+  w.field("ok", r.ok).key("errors").begin_object();
+  for (const auto& [name, n] : r.errors) w.field(name, n);
+  w.end_object();
+  write_times(w, "latency_ms", r.latency);
+  write_times(w, "service_ms", r.service);
+  w.field("stable", r.stable).field("windows", r.windows).field("backlog", r.backlog);
+  w.field("sent_late_ms", static_cast<double>(r.late_ns) * 1e-6).field("client_cpu", r.client_cpu).end_object();
+}
+
+void print_point(const Page& page, const serve::LoadTerms& t, const serve::LoadResult& r) {
+  const double load = t.rate > 0 ? t.rate : static_cast<double>(t.concurrency);
+  page.line("%9.6g %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f %7llu  %s", load, r.per_second(), r.good_per_second(),
+            ms_at(r.latency, 0.5), ms_at(r.latency, 0.9), ms_at(r.latency, 0.95), ms_at(r.latency, 0.99),
+            static_cast<unsigned long long>(r.failed()), r.stable ? "" : "not stable");
+  for (const auto& [name, n] : r.errors)
+    page.line("          %llu x %s", static_cast<unsigned long long>(n), name.c_str());
+  if (r.backlog > 0)
+    page.line("          %llu requests were due and could not be sent: every connection was waiting",
+              static_cast<unsigned long long>(r.backlog));
+  if (t.rate > 0 && static_cast<double>(r.late_ns) > 0.2 * static_cast<double>(r.latency.quantile(0.5)))
+    page.line("          requests were sent up to %.3g ms late (p99): this machine is too busy for the client",
+              static_cast<double>(r.late_ns) * 1e-6);
+}
+
+// The range and what makes terms of each of its numbers.
+Result<std::vector<serve::LoadTerms>> points_of(const Arguments& a, const serve::LoadTerms& base) {
+  const bool rate = a.has("--request-rate-range");
+  if (rate && a.has("--concurrency-range"))
+    return usage("--concurrency-range and --request-rate-range are two ways to load a server").advise("leave one out");
+  std::vector<double> list = {1};
+  if (rate) {
+    PERI_ASSIGN(list, range_of(a, "--request-rate-range", 0.001, 1e7));
+  } else if (a.has("--concurrency-range")) {
+    PERI_ASSIGN(list, range_of(a, "--concurrency-range", 1, 60000));
+  }
+  std::vector<serve::LoadTerms> out;
+  for (const double v : list) {
+    out.push_back(base);
+    if (rate)
+      out.back().rate = v;
+    else
+      out.back().concurrency = static_cast<int64_t>(v);
+  }
+  return out;
+}
+}  // namespace
+
+Result<Outcome> bench_endpoint(const Arguments& arguments) {
+  PERI_ASSIGN(const serve::LoadSubject subject, subject_of(arguments));
+  PERI_ASSIGN(const serve::LoadTerms base, terms_of(arguments));
+  PERI_ASSIGN(const auto points, points_of(arguments, base));
+  PERI_ASSIGN(const serve::WireMaker maker, serve::http_wire(subject));
+  const Page page(arguments);
+  page.line("%9s %10s %10s %9s %9s %9s %9s %7s", points[0].rate > 0 ? "rate/s" : "at once", "answers/s", "goodput/s",
+            "p50 ms", "p90 ms", "p95 ms", "p99 ms", "failed");
+  JsonWriter w;
+  w.begin_object()
+      .field("endpoint", subject.endpoint.text())
+      .field("model", subject.model)
+      .field("batch", subject.batch);
+  w.key("points").begin_array();
+  Outcome out;
+  bool stable = true;
+  double best = 0;
+  size_t measured = 0;
+  for (const serve::LoadTerms& t : points) {
+    auto found = serve::run_load(subject.endpoint, maker, t);
+    if (!found.ok() && found.error().kind == ErrorKind::kCancelled && measured > 0) break;
+    if (!found.ok()) return std::move(found).error();
+    const serve::LoadResult& r = *found;
+    write_point(w, t, r);
+    print_point(page, t, r);
+    ++measured;
+    stable = stable && r.stable;
+    best = std::max(best, r.good_per_second());
+    if (r.ok == 0)
+      return refused("no request succeeded: %s",
+                     r.errors.empty() ? "none was answered" : r.errors.begin()->first.c_str())
+          .in_file(subject.endpoint.text());
+    if (t.threshold_ns > 0 && r.latency.quantile(t.quantile) > t.threshold_ns) break;
+  }
+  out.json = w.end_array().end_object().take();
+  out.summary = format("%s at %s: %zu load%s, most %.6g good answers a second", subject.model.c_str(),
+                       subject.endpoint.text().c_str(), measured, measured == 1 ? "" : "s", best);
+  if (measured < points.size() && interrupted()) {
+    out.code = exit_code(ErrorKind::kCancelled);
+    out.summary += "; interrupted";
+  } else if (!stable) {
+    out.code = exit_code(ErrorKind::kUnstable);
+    out.summary += "; not stable: three windows in a row never agreed";
+  }
+  return out;
+}
+
+}  // namespace peri::cli

@@ -1,0 +1,14 @@
+// peri bench --endpoint: a load on a server, in perf_analyzer's words.
+#pragma once
+
+#include "cli/entry.hpp"
+
+namespace peri::cli {
+
+// What `bench` takes besides, for servers.
+std::vector<Flag> endpoint_flags();
+Result<Outcome> bench_endpoint(const Arguments& arguments);
+// "a:b:s" or "a", numbers in [low, high], as the list a, a + s, ... up to b. s is 1 where it is left out.
+Result<std::vector<double>> range_of(const Arguments& arguments, std::string_view flag, double low, double high);
+
+}  // namespace peri::cli

@@ -1,0 +1,232 @@
+// A server that was started anew counts from zero: what is less than before is taken as it is.
+#include "cli/console/top_page.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "base/utf8.hpp"
+#include "cli/console/page.hpp"
+
+namespace peri::cli {
+namespace {
+
+constexpr size_t kColumns = 60;
+
+using Counts = std::map<std::string, int64_t>;
+
+struct ModelRow {
+  std::string name, version;
+  int64_t pending = 0, running = 0, success = 0, rows = 0, executions = 0;
+  Counts batches, cuts, failures;
+  std::vector<std::pair<double, int64_t>> times_us;
+};
+
+Result<Counts> counts_of(const Json& holder, std::string_view key, const Counts* before) {
+  Counts out;
+  PERI_ASSIGN(const auto* members, holder.get_object(key));
+  for (const Json::Member& m : *members) {
+    PERI_ASSIGN(out[m.key], m.value.as_int());
+    if (before)
+      if (const auto it = before->find(m.key); it != before->end()) out[m.key] -= it->second;
+  }
+  return out;
+}
+
+Result<ModelRow> row_of(const Json& m, const ModelRow* before) {
+  ModelRow out;
+  PERI_ASSIGN(const std::string_view name, m.get_string("name"));
+  PERI_ASSIGN(const std::string_view version, m.get_string("version"));
+  out.name = name;
+  out.version = version;
+  PERI_ASSIGN(out.pending, m.get_int("pending"));
+  PERI_ASSIGN(const int64_t open, m.get_int("open"));
+  out.running = std::max<int64_t>(open - out.pending, 0);
+  PERI_ASSIGN(out.success, m.get_int("success"));
+  PERI_ASSIGN(out.rows, m.get_int("rows"));
+  PERI_ASSIGN(out.executions, m.get_int("executions"));
+  PERI_ASSIGN(out.batches, counts_of(m, "batches", before ? &before->batches : nullptr));
+  PERI_ASSIGN(out.cuts, counts_of(m, "cuts", before ? &before->cuts : nullptr));
+  PERI_ASSIGN(out.failures, counts_of(m, "failures", before ? &before->failures : nullptr));
+  PERI_ASSIGN(const auto* times, m.get_array("request_us"));
+  std::map<double, int64_t> old;
+  if (before) old.insert(before->times_us.begin(), before->times_us.end());
+  for (const Json& pair : *times) {
+    if (pair.items().size() != 2) return invalid("a histogram without pairs");
+    PERI_ASSIGN(const double us, pair.items()[0].as_double());
+    PERI_ASSIGN(const int64_t n, pair.items()[1].as_int());
+    const auto it = old.find(us);
+    out.times_us.emplace_back(us, n - (it == old.end() ? 0 : it->second));
+  }
+  if (before) {
+    out.success -= before->success;
+    out.rows -= before->rows;
+    out.executions -= before->executions;
+  }
+  return out;
+}
+
+double quantile_ms(const ModelRow& m, double q) {
+  int64_t all = 0, seen = 0;
+  for (const auto& [us, n] : m.times_us) all += n;
+  for (const auto& [us, n] : m.times_us) {
+    seen += n;
+    if (n > 0 && static_cast<double>(seen) >= q * static_cast<double>(all)) return us / 1000;
+  }
+  return 0;
+}
+
+double rows_of_batch(const ModelRow& m) {
+  return m.executions > 0 ? static_cast<double>(m.rows) / static_cast<double>(m.executions) : 0;
+}
+
+struct Look {
+  double seconds = 0, up_s = 0, cpu = 0;
+  int64_t open = 0, resident = 0, peak = 0, machine = 0;
+  std::string state;
+  std::vector<ModelRow> models;
+  std::vector<std::string> others;  // "name: LOADING: reason"
+};
+
+Result<std::vector<std::string>> others_of(const Json& now) {
+  std::vector<std::string> out;
+  PERI_ASSIGN(const auto* others, now.get_array("not_served"));
+  for (const Json& m : *others) {
+    PERI_ASSIGN(const std::string_view name, m.get_string("name"));
+    PERI_ASSIGN(const std::string_view state, m.get_string("state"));
+    PERI_ASSIGN(const std::string_view reason, m.get_string("reason"));
+    out.push_back(std::string(name) + ": " + std::string(state) + ": " + std::string(reason));
+  }
+  return out;
+}
+
+Result<Look> look_at(const Json& now, const Json* before) {
+  Look out;
+  PERI_ASSIGN(out.up_s, now.get_double("seconds"));
+  PERI_ASSIGN(out.open, now.get_int("open_requests"));
+  PERI_ASSIGN(double cpu, now.get_double("cpu_seconds"));
+  out.seconds = out.up_s;
+  if (before) {
+    PERI_ASSIGN(const double then, before->get_double("seconds"));
+    PERI_ASSIGN(const double cpu_then, before->get_double("cpu_seconds"));
+    if (then >= out.up_s) {
+      before = nullptr;  // started anew
+    } else {
+      out.seconds = out.up_s - then;
+      cpu -= cpu_then;
+    }
+  }
+  out.cpu = out.seconds > 0 ? cpu / out.seconds : 0;
+  PERI_ASSIGN(const auto* memory, now.get("memory"));
+  PERI_ASSIGN(out.resident, memory->get_int("resident_bytes"));
+  PERI_ASSIGN(out.peak, memory->get_int("peak_bytes"));
+  PERI_ASSIGN(out.machine, memory->get_int("machine_bytes"));
+  PERI_ASSIGN(const bool ready, now.get_bool("ready"));
+  PERI_ASSIGN(const bool draining, now.get_bool("draining"));
+  out.state = draining ? "draining" : ready ? "ready" : "not ready";
+  std::map<std::string, ModelRow> old;
+  if (before) {
+    PERI_ASSIGN(const auto* then, before->get_array("models"));
+    for (const Json& m : *then) {
+      PERI_ASSIGN(ModelRow row, row_of(m, nullptr));
+      old[row.name + "/" + row.version] = std::move(row);
+    }
+  }
+  PERI_ASSIGN(const auto* models, now.get_array("models"));
+  for (const Json& m : *models) {
+    PERI_ASSIGN(ModelRow whole, row_of(m, nullptr));
+    const auto it = old.find(whole.name + "/" + whole.version);
+    if (it == old.end() || it->second.executions > whole.executions) {
+      out.models.push_back(std::move(whole));
+      continue;
+    }
+    PERI_ASSIGN(ModelRow since, row_of(m, &it->second));
+    out.models.push_back(std::move(since));
+  }
+  PERI_ASSIGN(out.others, others_of(now));
+  return out;
+}
+
+// Names may be long: the line is cut, at a whole character.
+std::string fitted(const std::string& line) {
+  std::string out = printable(line);
+  if (out.size() <= kColumns) return out;
+  size_t end = kColumns;
+  while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xc0) == 0x80) --end;
+  return out.substr(0, end);
+}
+
+// "1 10%, 4 90%", the most frequent of many, in their order.
+std::string shares(const Counts& counts) {
+  std::vector<std::pair<std::string, int64_t>> list;
+  int64_t all = 0;
+  for (const auto& [name, n] : counts)
+    if (n > 0) {
+      list.emplace_back(name, n);
+      all += n;
+    }
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  if (list.size() > 5) list.resize(5);
+  std::string out;
+  for (const auto& [name, n] : list)
+    out +=
+        (out.empty() ? "" : ", ") + name + format(" %.0f%%", 100 * static_cast<double>(n) / static_cast<double>(all));
+  return out;
+}
+
+void add_model(const ModelRow& m, double seconds, std::vector<std::string>* out) {
+  const double rate = seconds > 0 ? static_cast<double>(m.success) / seconds : 0;
+  std::string name = printable(m.name + "/" + m.version);
+  if (name.size() > 18) name = name.substr(0, 16) + "..";
+  out->push_back(format("%-18s %8.1f %5lld %5.1f %9.3f %9.3f", name.c_str(), rate, static_cast<long long>(m.pending),
+                        rows_of_batch(m), quantile_ms(m, 0.5), quantile_ms(m, 0.99)));
+  if (const std::string list = shares(m.batches); !list.empty()) out->push_back("  rows " + list);
+  if (const std::string list = shares(m.cuts); !list.empty()) out->push_back("  cut " + list);
+  std::string failed;
+  for (const auto& [why, n] : m.failures)
+    if (n > 0) failed += (failed.empty() ? "" : ", ") + std::to_string(n) + " " + why;
+  if (!failed.empty()) out->push_back("  failed " + failed);
+}
+}  // namespace
+
+Result<std::vector<std::string>> top_lines(const Json& now, const Json* before) {
+  PERI_ASSIGN(const Look look, look_at(now, before));
+  std::vector<std::string> out;
+  out.push_back(format("%s, up %.0f s, %lld open, %.2f processors", look.state.c_str(), look.up_s,
+                       static_cast<long long>(look.open), look.cpu));
+  out.push_back("memory " + bytes_text(static_cast<double>(look.resident)) + ", at most " +
+                bytes_text(static_cast<double>(look.peak)) + ", machine " +
+                bytes_text(static_cast<double>(look.machine)));
+  out.push_back(format("%-18s %8s %5s %5s %9s %9s", "model", "done/s", "queue", "batch", "p50 ms", "p99 ms"));
+  for (const ModelRow& m : look.models) add_model(m, look.seconds, &out);
+  for (const std::string& other : look.others) out.push_back(other);
+  for (std::string& line : out) line = fitted(line);
+  return out;
+}
+
+Result<std::string> top_json(const Json& now, const Json* before) {
+  PERI_ASSIGN(const Look look, look_at(now, before));
+  JsonWriter w;
+  w.begin_object().field("state", look.state).field("up_seconds", look.up_s).field("seconds", look.seconds);
+  w.field("open_requests", look.open).field("processors", look.cpu).field("resident_bytes", look.resident);
+  w.field("peak_bytes", look.peak).field("machine_bytes", look.machine).key("models").begin_array();
+  for (const ModelRow& m : look.models) {
+    w.begin_object()
+        .field("name", m.name)
+        .field("version", m.version)
+        .field("queue", m.pending)
+        .field("running", m.running);
+    w.field("per_second", look.seconds > 0 ? static_cast<double>(m.success) / look.seconds : 0);
+    w.field("batch_rows", rows_of_batch(m)).field("p50_ms", quantile_ms(m, 0.5)).field("p99_ms", quantile_ms(m, 0.99));
+    for (const auto& [key, counts] : {std::pair{"batches", &m.batches}, {"cuts", &m.cuts}, {"failures", &m.failures}}) {
+      w.key(key).begin_object();
+      for (const auto& [name, n] : *counts) w.field(name, n);
+      w.end_object();
+    }
+    w.end_object();
+  }
+  w.end_array().key("not_served").begin_array();
+  for (const std::string& other : look.others) w.value(other);
+  return w.end_array().end_object().take();
+}
+
+}  // namespace peri::cli

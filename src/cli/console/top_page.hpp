@@ -1,0 +1,14 @@
+// Lines of `peri top`: what a server did between two looks, in 60 columns.
+#pragma once
+
+#include "base/json.hpp"
+#include "cli/entry.hpp"
+
+namespace peri::cli {
+
+// `before`: null: since the models were loaded. Errors: not what a server of ours says.
+Result<std::vector<std::string>> top_lines(const Json& now, const Json* before);
+// The same as an object.
+Result<std::string> top_json(const Json& now, const Json* before);
+
+}  // namespace peri::cli

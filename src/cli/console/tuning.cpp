@@ -1,0 +1,35 @@
+// What was found holds for these processors and so many threads: they stand in the file.
+#include "cli/console/tuning.hpp"
+
+#include "base/thread_pool.hpp"
+#include "build/machine.hpp"
+#include "cli/console/model.hpp"
+#include "cli/console/terminal.hpp"
+
+namespace peri::cli {
+
+std::vector<Flag> tuning_flags() {
+  return {{"--tune", "", "p99=20ms",
+           "find the batch size and delay that take most while this holds; kept beside the model"},
+          {"--tune-secs", "", "S", "with --tune: seconds of a measurement, of which there are up to 18 (default 0.7)"}};
+}
+
+Result<serve::Settle> tuner_of(const Arguments& arguments, std::function<void(const std::string&)> say) {
+  serve::TunerOptions o;
+  if (arguments.has("--tune")) {
+    PERI_ASSIGN(o.objective, serve::parse_objective(arguments.get("--tune")));
+  } else if (arguments.has("--tune-secs")) {
+    return usage("--tune-secs needs --tune");
+  }
+  PERI_ASSIGN(o.seconds, arguments.real("--tune-secs", 0.05, 600, o.seconds));
+  PERI_ASSIGN(const int threads, thread_count(arguments));
+  o.machine = build::cpu_name(build::machine_facts()) + ", " + std::to_string(threads > 0 ? threads : usable_cpus()) +
+              " threads";
+  o.stop = interrupted;
+  o.say = std::move(say);
+  const auto tuner = std::make_shared<const serve::Tuner>(std::move(o));
+  return serve::Settle([tuner](const std::string& folder, const serve::LoadOrder& order, const serve::Loaded& loaded,
+                               serve::ModelOptions* options) { tuner->settle(folder, order, loaded, options); });
+}
+
+}  // namespace peri::cli

@@ -1,0 +1,13 @@
+// Flags of `serve` that settle batches by an objective.
+#pragma once
+
+#include "cli/entry.hpp"
+#include "serve/tune/tuner.hpp"
+
+namespace peri::cli {
+
+std::vector<Flag> tuning_flags();
+// How versions are settled when they are loaded.
+Result<serve::Settle> tuner_of(const Arguments& arguments, std::function<void(const std::string&)> say);
+
+}  // namespace peri::cli

@@ -1,0 +1,16 @@
+// Flags of `serve` that say who looks on: its log and its traces.
+#pragma once
+
+#include "cli/entry.hpp"
+#include "serve/observe/observer.hpp"
+
+namespace peri::cli {
+
+std::vector<Flag> watching_flags();
+// Null: nobody looks on.
+Result<std::unique_ptr<serve::Observer>> open_observer(const Arguments& arguments,
+                                                       std::function<void(const std::string&)> say);
+// SIGHUP was sent since this was last asked. From the first call on it no longer ends the process.
+bool hung_up();
+
+}  // namespace peri::cli

@@ -1,0 +1,35 @@
+// Endpoint: where a server listens, from a URL, and sockets to it. Whole exchanges that may block, for what is asked
+// once: metadata, metrics, spans to a collector.
+#pragma once
+
+#include <map>
+
+#include "base/file.hpp"
+
+namespace peri::serve {
+
+struct Endpoint {
+  std::string host = "127.0.0.1";
+  int port = 8000;
+  std::string unix_socket;  // in place of both
+  std::string path;         // of the URL, without a slash at its end
+
+  // "http://host:port/path", "host:port", "host", "[::1]:8000", "unix:/path". Errors: kUsage.
+  static Result<Endpoint> parse(std::string_view url, int default_port);
+  std::string text() const;       // "127.0.0.1:8000", for people
+  std::string authority() const;  // for the field Host
+};
+
+// A socket that is being connected, non-blocking. Errors: kIo: no such host, refused at once.
+Result<Fd> connect_to(const Endpoint& where);
+
+struct HttpAnswer {
+  int status = 0;
+  std::string body;
+};
+// One request and its answer on a connection of its own. Errors: kIo, after `timeout_ms` too.
+Result<HttpAnswer> http_ask(const Endpoint& where, std::string_view method, std::string_view path,
+                            std::string_view body = "", std::string_view content_type = "application/json",
+                            int64_t timeout_ms = 10000, size_t max_bytes = size_t{64} << 20);
+
+}  // namespace peri::serve

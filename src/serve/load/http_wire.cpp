@@ -1,0 +1,146 @@
+// Every request of a run is the same: what a server is measured by is its own work and not the client's.
+#include "base/json.hpp"
+#include "base/rng.hpp"
+#include "serve/load/reply_parser.hpp"
+#include "serve/load/wire.hpp"
+
+namespace peri::serve {
+namespace {
+
+class HttpWire final : public Wire {
+ public:
+  explicit HttpWire(std::shared_ptr<const std::string> request) : request_(std::move(request)) {}
+  void begin() override { parser_.begin(); }
+  std::string_view ask() override {
+    parser_.begin();
+    return *request_;
+  }
+  Heard hear(std::string_view bytes) override {
+    size_t taken = 0;
+    const ReplyParser::Found found = parser_.put(bytes, &taken);
+    if (found == ReplyParser::Found::kMore) return Heard::kMore;
+    return found == ReplyParser::Found::kWhole && taken == bytes.size() ? Heard::kAnswer : Heard::kBad;
+  }
+  std::string failure() const override {
+    return parser_.status() == 200 ? "" : "status " + std::to_string(parser_.status());
+  }
+  bool keep_open() const override { return parser_.keep_alive(); }
+
+ private:
+  const std::shared_ptr<const std::string> request_;
+  ReplyParser parser_;
+};
+
+// Bytes of an element; 0: of BYTES, or a type that is not known.
+size_t bytes_of(std::string_view type) {
+  if (type == "BOOL" || type == "INT8" || type == "UINT8") return 1;
+  if (type == "INT16" || type == "UINT16" || type == "FP16" || type == "BF16") return 2;
+  if (type == "INT32" || type == "UINT32" || type == "FP32") return 4;
+  return type == "INT64" || type == "UINT64" || type == "FP64" ? 8 : 0;
+}
+
+template <class T>
+void put(T v, std::string* out) {
+  out->append(reinterpret_cast<const char*>(&v), sizeof v);
+}
+
+// Reals in [0, 1). Integers 0 and 1, which are in range whatever they number.
+void add_element(std::string_view type, bool zero, Rng* rng, std::string* out) {
+  if (type == "BYTES") {
+    put<uint32_t>(8, out);
+    for (int k = 0; k < 8; ++k) out->push_back(zero ? '0' : static_cast<char>('a' + rng->below(26)));
+  } else if (type == "FP32") {
+    put(zero ? 0.f : static_cast<float>(rng->uniform()), out);
+  } else if (type == "FP64") {
+    put(zero ? 0.0 : rng->uniform(), out);
+  } else if (type == "FP16" || type == "BF16") {  // a half to nearly one: one exponent, any fraction
+    const int fraction = type == "FP16" ? 10 : 7;
+    const int half = type == "FP16" ? 14 : 126;
+    put<uint16_t>(zero ? uint16_t{0} : static_cast<uint16_t>(half << fraction | rng->below(int64_t{1} << fraction)),
+                  out);
+  } else {
+    out->push_back(zero ? '\0' : static_cast<char>(rng->below(2)));
+    out->append(bytes_of(type) - 1, '\0');
+  }
+}
+
+Result<std::vector<int64_t>> dims_of(const LoadSubject& subject, const Json& input, const std::string& name) {
+  PERI_ASSIGN(const auto* shape, input.get_array("shape"));
+  std::vector<int64_t> dims;
+  for (const Json& d : *shape) {
+    PERI_ASSIGN(const int64_t v, d.as_int());
+    dims.push_back(v);
+  }
+  if (!dims.empty() && dims[0] < 0) dims[0] = subject.batch;
+  const auto given = subject.shapes.find(name);
+  if (given != subject.shapes.end()) {
+    const bool without_batch = given->second.size() + 1 == dims.size();
+    if (!without_batch && given->second.size() != dims.size())
+      return usage("the shape given for '%s' has another rank than the model's", name.c_str())
+          .expecting(std::to_string(dims.size()) + " dims, or one less, without the batch")
+          .but_found(std::to_string(given->second.size()));
+    std::copy(given->second.begin(), given->second.end(), dims.begin() + (without_batch ? 1 : 0));
+  }
+  for (const int64_t d : dims)
+    if (d < 0)
+      return usage("the input '%s' has open dims", name.c_str()).advise("give them: --shape " + name + ":DIM,DIM,...");
+  return dims;
+}
+
+std::string model_path(const LoadSubject& subject) {
+  std::string out = subject.endpoint.path + "/v2/models/" + subject.model;
+  return subject.version.empty() ? out : out + "/versions/" + subject.version;
+}
+}  // namespace
+
+Result<std::string> http_request(const LoadSubject& subject, std::string_view json) {
+  PERI_ASSIGN(const Json model, parse_json(json));
+  PERI_ASSIGN(const auto* inputs, model.get_array("inputs"));
+  Rng rng(subject.seed);
+  JsonWriter w;
+  std::string tensors;
+  w.begin_object().key("inputs").begin_array();
+  auto unused = subject.shapes;
+  for (const Json& input : *inputs) {
+    PERI_ASSIGN(const std::string_view name, input.get_string("name"));
+    PERI_ASSIGN(const std::string_view type, input.get_string("datatype"));
+    if (bytes_of(type) == 0 && type != "BYTES")
+      return unsupported("the input '%s' is of a type that is not known: %s", std::string(name).c_str(),
+                         std::string(type).c_str());
+    PERI_ASSIGN(const std::vector<int64_t> dims, dims_of(subject, input, std::string(name)));
+    unused.erase(std::string(name));
+    double elements = 1;
+    for (const int64_t d : dims) elements *= static_cast<double>(d);
+    if (elements > double{1 << 28})
+      return usage("the input '%s' would be larger than 2^28 elements", std::string(name).c_str());
+    const size_t before = tensors.size();
+    for (int64_t k = 0; k < static_cast<int64_t>(elements); ++k) add_element(type, subject.zeros, &rng, &tensors);
+    w.begin_object().field("name", name).field("datatype", type).key("shape").begin_array();
+    for (const int64_t d : dims) w.value(d);
+    w.end_array().key("parameters").begin_object();
+    w.field("binary_data_size", static_cast<uint64_t>(tensors.size() - before)).end_object().end_object();
+  }
+  w.end_array().key("parameters").begin_object().field("binary_data_output", true).end_object().end_object();
+  if (!unused.empty())
+    return usage("--shape names '%s', which is no input of the model", unused.begin()->first.c_str());
+  const std::string head = w.take();
+  std::string out =
+      "POST " + model_path(subject) + "/infer HTTP/1.1\r\nHost: " + subject.endpoint.authority() +
+      "\r\nContent-Type: application/octet-stream\r\nInference-Header-Content-Length: " + std::to_string(head.size()) +
+      "\r\nContent-Length: " + std::to_string(head.size() + tensors.size()) + "\r\n\r\n";
+  return out + head + tensors;
+}
+
+Result<WireMaker> http_wire(const LoadSubject& subject) {
+  PERI_ASSIGN(const HttpAnswer said, http_ask(subject.endpoint, "GET", model_path(subject)));
+  if (said.status != 200)
+    return invalid("the server knows no model '%s' that is ready: status %d, %s", subject.model.c_str(), said.status,
+                   said.body.substr(0, 300).c_str())
+        .in_file(subject.endpoint.text());
+  auto made = http_request(subject, said.body);
+  if (!made.ok()) return std::move(made).error().in_file(subject.endpoint.text());
+  const auto request = std::make_shared<const std::string>(std::move(*made));
+  return WireMaker([request] { return std::make_unique<HttpWire>(request); });
+}
+
+}  // namespace peri::serve

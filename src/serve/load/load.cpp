@@ -1,0 +1,319 @@
+// The loop: send what is due on connections that are free, sleep until the next is due or a socket speaks, hear.
+#include "serve/load/load.hpp"
+
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <deque>
+
+#include "base/clock.hpp"
+#include "base/rng.hpp"
+
+namespace peri::serve {
+namespace {
+
+struct Window {
+  int64_t begin_ns = 0, end_ns = 0;
+  uint64_t ok = 0, good = 0;
+  std::map<std::string, uint64_t> errors;
+  stats::Histogram latency, service;
+};
+
+double cpu_seconds() {
+  rusage u{};
+  getrusage(RUSAGE_SELF, &u);
+  return static_cast<double>(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+class Loop {
+ public:
+  Loop(const Endpoint& where, const WireMaker& maker, const LoadTerms& terms)
+      : where_(where), terms_(terms), rng_(terms.seed), epoll_(epoll_create1(EPOLL_CLOEXEC)), room_(1 << 18) {
+    const int64_t most = terms.rate > 0 ? terms.connections : terms.concurrency;
+    for (int64_t k = 0; k < most; ++k) talks_.push_back({.wire = maker()});
+    // The last one freed is the first one used: a low rate keeps few connections warm.
+    for (size_t k = talks_.size(); k > 0; --k) free_.push_back(k - 1);
+  }
+  Result<LoadResult> run();
+
+ private:
+  struct Talk {
+    std::unique_ptr<Wire> wire;
+    Fd fd = {};
+    bool connecting = false, busy = false;
+    int64_t due_ns = 0, sent_ns = 0;
+    std::string_view out = {};
+  };
+  bool open_loop() const { return terms_.rate > 0; }
+  void make_due(int64_t now);
+  Status send_due(int64_t now);
+  Status open(size_t k);
+  void push(size_t k);
+  void hear(size_t k);
+  void done(size_t k, int64_t now, const std::string& failure);
+  void drop(size_t k, const std::string& failure);
+  void watch(size_t k, uint32_t events, int operation);
+  void check_timeouts(int64_t now);
+  Status wait(int64_t now);
+  Status window(int64_t until);
+  bool settled() const;
+  LoadResult sum() const;
+
+  const Endpoint where_;
+  const LoadTerms terms_;
+  Rng rng_;
+  const Fd epoll_;
+  std::vector<char> room_;
+  std::vector<Talk> talks_;
+  std::vector<size_t> free_;
+  std::deque<int64_t> due_;  // of a rate: when each waiting request should have been sent
+  int64_t next_ns_ = 0, checked_ns_ = 0, retry_ns_ = 0;
+  uint64_t connected_ = 0, refused_ = 0;
+  Window now_;
+  std::vector<Window> windows_;
+  stats::Histogram late_;
+  double cpu_begin_ = 0;
+  int64_t wall_begin_ = 0;
+};
+
+void Loop::make_due(int64_t now) {
+  if (!open_loop()) return;
+  while (next_ns_ <= now) {
+    due_.push_back(next_ns_);
+    const double gap = 1e9 / terms_.rate * (terms_.poisson ? -std::log(1.0 - rng_.uniform()) : 1.0);
+    next_ns_ += std::max<int64_t>(1, static_cast<int64_t>(gap));
+  }
+}
+
+Status Loop::send_due(int64_t now) {
+  while (!free_.empty() && (!open_loop() || !due_.empty())) {
+    const size_t k = free_.back();
+    Talk& t = talks_[k];
+    if (!t.fd.valid() && now < retry_ns_) return Ok{};
+    if (!t.fd.valid()) PERI_TRY(open(k));
+    free_.pop_back();
+    t.busy = true;
+    t.due_ns = now;
+    if (open_loop()) {
+      t.due_ns = due_.front();
+      due_.pop_front();
+    }
+    t.sent_ns = t.connecting ? 0 : now;
+    t.out = t.wire->ask();
+    if (!t.connecting) push(k);
+  }
+  return Ok{};
+}
+
+void Loop::watch(size_t k, uint32_t events, int operation) {
+  epoll_event e{};
+  e.events = events;
+  e.data.u64 = k;
+  epoll_ctl(epoll_.get(), operation, talks_[k].fd.get(), &e);
+}
+
+Status Loop::open(size_t k) {
+  PERI_ASSIGN(talks_[k].fd, connect_to(where_));
+  talks_[k].connecting = true;
+  talks_[k].wire->begin();
+  watch(k, EPOLLIN | EPOLLOUT, EPOLL_CTL_ADD);
+  return Ok{};
+}
+
+void Loop::push(size_t k) {
+  Talk& t = talks_[k];
+  while (!t.out.empty()) {
+    const ssize_t n = send(t.fd.get(), t.out.data(), t.out.size(), MSG_NOSIGNAL);
+    if (n < 0 && errno == EAGAIN) return watch(k, EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
+    if (n <= 0) return drop(k, "connection lost");
+    t.out.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+void Loop::done(size_t k, int64_t now, const std::string& failure) {
+  Talk& t = talks_[k];
+  t.busy = false;
+  free_.push_back(k);
+  if (!failure.empty()) {
+    ++now_.errors[failure];
+    return;
+  }
+  const int64_t latency = now - t.due_ns;
+  ++now_.ok;
+  now_.good += terms_.threshold_ns == 0 || latency <= terms_.threshold_ns;
+  now_.latency.add(latency);
+  now_.service.add(now - t.sent_ns);
+}
+
+void Loop::drop(size_t k, const std::string& failure) {
+  Talk& t = talks_[k];
+  t.fd = Fd();
+  t.connecting = false;
+  t.out = {};
+  if (t.busy) done(k, now_ns(), failure);
+}
+
+void Loop::hear(size_t k) {
+  Talk& t = talks_[k];
+  while (t.fd.valid()) {
+    const ssize_t n = recv(t.fd.get(), room_.data(), room_.size(), 0);
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) return drop(k, n == 0 ? "connection closed" : "connection lost");
+    if (!t.busy) return drop(k, "");  // nobody asked
+    const Wire::Heard heard = t.wire->hear({room_.data(), static_cast<size_t>(n)});
+    if (heard == Wire::Heard::kBad) return drop(k, "no answer of the protocol");
+    if (heard == Wire::Heard::kAnswer) {
+      const bool keep = t.wire->keep_open();
+      done(k, now_ns(), t.wire->failure());
+      if (!keep) drop(k, "");
+      return;
+    }
+    if (static_cast<size_t>(n) < room_.size()) return;
+  }
+}
+
+void Loop::check_timeouts(int64_t now) {
+  if (now - checked_ns_ < 50000000) return;
+  checked_ns_ = now;
+  for (size_t k = 0; k < talks_.size(); ++k)
+    if (talks_[k].busy && now - std::max(talks_[k].due_ns, talks_[k].sent_ns) > terms_.timeout_ns) drop(k, "timeout");
+}
+
+Status Loop::wait(int64_t now) {
+  // A client that sleeps wakes late by as much as the kernel likes: with a request due within 60 us it stays awake.
+  int64_t sleep_ns = 10000000;
+  if (open_loop() && !free_.empty()) sleep_ns = std::min(sleep_ns, next_ns_ - now - 60000);
+  const timespec t{0, std::max<int64_t>(sleep_ns, 0)};
+  epoll_event events[256];
+  int n = epoll_pwait2(epoll_.get(), events, 256, &t, nullptr);
+  if (n < 0 && errno == ENOSYS) n = epoll_wait(epoll_.get(), events, 256, static_cast<int>(t.tv_nsec / 1000000));
+  if (n < 0 && errno != EINTR) return io_error("cannot wait for sockets: %s", std::strerror(errno));
+  for (int e = 0; e < n; ++e) {
+    const size_t k = events[e].data.u64;
+    Talk& talk = talks_[k];
+    if (talk.connecting) {
+      int failed = 0;
+      socklen_t bytes = sizeof failed;
+      getsockopt(talk.fd.get(), SOL_SOCKET, SO_ERROR, &failed, &bytes);
+      if (failed) {
+        ++refused_;
+        retry_ns_ = now + 10000000;
+        drop(k, std::string("cannot connect: ") + std::strerror(failed));
+        if (connected_ == 0 && refused_ > 8)
+          return io_error("cannot connect to %s: %s", where_.text().c_str(), std::strerror(failed))
+              .advise("is a server listening there?");
+        continue;
+      }
+      ++connected_;
+      talk.connecting = false;
+      talk.sent_ns = now_ns();
+      push(k);
+      if (talk.fd.valid() && talk.out.empty()) watch(k, EPOLLIN, EPOLL_CTL_MOD);
+      continue;
+    }
+    if (events[e].events & EPOLLOUT && !talk.out.empty()) {
+      push(k);
+      if (talk.fd.valid() && talk.out.empty()) watch(k, EPOLLIN, EPOLL_CTL_MOD);
+    }
+    if (talk.fd.valid()) hear(k);
+  }
+  return Ok{};
+}
+
+// One window: what came between two moments.
+Status Loop::window(int64_t until) {
+  now_ = {};
+  now_.begin_ns = now_ns();
+  int64_t now = now_.begin_ns;
+  while (now < until) {
+    if (terms_.stop && terms_.stop()) return Error(ErrorKind::kCancelled, "interrupted");
+    make_due(now);
+    const bool free_before = !free_.empty();
+    const size_t waiting = due_.size();
+    if (open_loop() && free_before)
+      for (size_t k = 0; k < std::min(waiting, free_.size()); ++k) late_.add(now - due_[k]);
+    PERI_TRY(send_due(now));
+    PERI_TRY(wait(now));
+    now = now_ns();
+    check_timeouts(now);
+  }
+  now_.end_ns = now;
+  return Ok{};
+}
+
+// Whether the last three windows tell the same.
+bool Loop::settled() const {
+  if (windows_.size() < 3) return false;
+  const auto near = [&](const auto& value) {
+    double mean = 0, low = 1e300, high = 0;
+    for (size_t k = windows_.size() - 3; k < windows_.size(); ++k) {
+      const double v = value(windows_[k]);
+      mean += v / 3;
+      low = std::min(low, v);
+      high = std::max(high, v);
+    }
+    return mean > 0 && high - mean <= terms_.stability * mean && mean - low <= terms_.stability * mean;
+  };
+  return near([](const Window& w) {
+           return static_cast<double>(w.ok) * 1e9 / static_cast<double>(w.end_ns - w.begin_ns);
+         }) &&
+         near([&](const Window& w) { return static_cast<double>(w.latency.quantile(terms_.quantile)); });
+}
+
+LoadResult Loop::sum() const {
+  LoadResult out;
+  out.stable = settled();
+  out.windows = static_cast<int>(windows_.size());
+  const size_t first = out.stable ? windows_.size() - 3 : 0;
+  for (size_t k = first; k < windows_.size(); ++k) {
+    const Window& w = windows_[k];
+    out.seconds += static_cast<double>(w.end_ns - w.begin_ns) * 1e-9;
+    out.ok += w.ok;
+    out.good += w.good;
+    for (const auto& [name, n] : w.errors) out.errors[name] += n;
+    out.latency.add(w.latency);
+    out.service.add(w.service);
+  }
+  if (!open_loop() && out.ok > 0)
+    out.latency = out.latency.corrected(static_cast<int64_t>(
+        out.seconds * 1e9 * static_cast<double>(terms_.concurrency) / static_cast<double>(out.ok)));
+  out.backlog = due_.size();
+  out.late_ns = late_.quantile(0.99);
+  const double wall = static_cast<double>(now_ns() - wall_begin_) * 1e-9;
+  out.client_cpu = wall > 0 ? (cpu_seconds() - cpu_begin_) / wall : 0;
+  return out;
+}
+
+Result<LoadResult> Loop::run() {
+  if (!epoll_.valid()) return io_error("cannot make a set of sockets: %s", std::strerror(errno));
+  if (terms_.stability <= 0 || terms_.trials < 1 || talks_.empty()) return usage("a load without windows or requests");
+  next_ns_ = now_ns();
+  PERI_TRY(window(now_ns() + terms_.warm_up_ns));
+  late_ = {};
+  cpu_begin_ = cpu_seconds();
+  wall_begin_ = now_ns();
+  for (int k = 0; k < terms_.trials && !settled(); ++k) {
+    PERI_TRY(window(now_ns() + terms_.interval_ns));
+    windows_.push_back(now_);
+  }
+  return sum();
+}
+}  // namespace
+
+uint64_t LoadResult::failed() const {
+  uint64_t n = 0;
+  for (const auto& [name, count] : errors) n += count;
+  return n;
+}
+
+Result<LoadResult> run_load(const Endpoint& where, const WireMaker& maker, const LoadTerms& terms) {
+  return std::make_unique<Loop>(where, maker, terms)->run();
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,46 @@
+// What `peri serve --tune` looks for, and what it found for a version of a model: kept in a file beside it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace peri::serve {
+
+// "p99=20ms": of all requests, this part within this time.
+struct Objective {
+  double quantile = 0.99;
+  int64_t ns = 0;
+  std::string text() const;
+};
+Result<Objective> parse_objective(std::string_view text);
+
+struct BatchSettings {
+  int64_t most_rows = 1;
+  int64_t delay_ns = 0;
+  bool operator==(const BatchSettings&) const = default;
+};
+
+// A setting with the largest rate of single rows at which it meets the objective.
+struct TunedPoint {
+  BatchSettings settings;
+  double per_second = 0;
+  int64_t quantile_ns = 0;  // at that rate
+};
+
+struct KeptTuning {
+  std::string objective;
+  uint64_t stamp = 0;  // of the version's files
+  int64_t slots = 1;
+  std::string machine;  // its processors
+  TunedPoint best;
+  std::vector<TunedPoint> tried;
+};
+std::string kept_tuning_json(const KeptTuning& tuning);
+Result<KeptTuning> read_kept_tuning(const std::string& path);
+// "16 rows, 1.5 ms: 1200 a second with p99=20ms at 18.2 ms"
+std::string tuning_text(const KeptTuning& tuning);
+
+}  // namespace peri::serve

@@ -1,0 +1,181 @@
+// A search rests on this machine being quiet while it lasts: the model is not served yet, others may be.
+#include "serve/tune/tuner.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.hpp"
+#include "base/fault.hpp"
+#include "base/file.hpp"
+#include "base/rng.hpp"
+#include "serve/queue/rows.hpp"
+
+namespace peri::serve {
+namespace {
+
+// The answer to one submit(), waited for.
+struct Waiter final : runtime::Sink {
+  void answer(Result<std::vector<Tensor>> outputs, bool last) override {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!outputs.ok()) error = outputs.error();
+    done = done || last;
+    changed.notify_all();
+  }
+  Status wait() {
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [&] { return done; });
+    if (error) return *error;
+    return Ok{};
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::optional<Error> error;
+};
+
+// What one measurement's calls share: they may outlive it by a moment.
+struct Tally {
+  std::mutex mutex;
+  Seen seen;
+  std::atomic<int64_t> open{0};
+};
+
+void sleep_until(int64_t when_ns) {
+  const int64_t left = when_ns - now_ns();
+  if (left > 100000) std::this_thread::sleep_for(std::chrono::nanoseconds(left - 60000));
+  while (now_ns() < when_ns) std::this_thread::yield();
+}
+
+Seen load_model(Model& model, const std::vector<Tensor>& row, double per_second, double seconds, uint64_t seed,
+                const std::function<bool()>& stop) {
+  const auto tally = std::make_shared<Tally>();
+  Rng rng(seed);
+  const int64_t begin = now_ns(), end = begin + static_cast<int64_t>(seconds * 1e9);
+  // Where the rate is more than this thread can ask for, it shows as latency, and twice the time is enough to see it.
+  for (int64_t due = begin; due < end && now_ns() < 2 * end - begin && !(stop && stop());) {
+    sleep_until(due);
+    const auto call = std::make_shared<Call>();
+    call->inputs = row;
+    call->done = [tally, due](const Answer& a) {
+      const std::lock_guard<std::mutex> lock(tally->mutex);
+      if (a.error)
+        tally->seen.kept_up = false;
+      else
+        tally->seen.latency.add(now_ns() - due);
+      --tally->open;
+    };
+    ++tally->open;
+    model.submit(call);
+    due += std::max<int64_t>(1, static_cast<int64_t>(-std::log(1.0 - rng.uniform()) * 1e9 / per_second));
+  }
+  while (tally->open > 0 || model.open() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const std::lock_guard<std::mutex> lock(tally->mutex);
+  return tally->seen;
+}
+
+// One row of what the loader ran.
+Result<std::vector<Tensor>> first_row(const std::vector<Tensor>& sample) {
+  if (sample.empty()) return refused("no inputs can be made up for the model");
+  for (const Tensor& t : sample)
+    if (t.rank() == 0 || t.dims()[0] < 1) return refused("an input has no rows");
+  std::vector<Tensor> out;
+  for (const Tensor& t : sample) {
+    PERI_ASSIGN(auto row, take_rows(std::span(&t, 1), t.dims()[0], 0, 1));
+    out.push_back(std::move(row[0]));
+  }
+  return out;
+}
+}  // namespace
+
+Result<RunTimes> run_times(runtime::Servable& model, const std::vector<Tensor>& row, std::span<const int64_t> sizes) {
+  RunTimes out;
+  int64_t last = 0;
+  for (const int64_t size : sizes) {
+    if (size < 2 * last && size != sizes.back()) continue;
+    last = size;
+    const std::vector<const std::vector<Tensor>*> parts(static_cast<size_t>(size), &row);
+    std::vector<int64_t> took;
+    for (int k = 0; k < 6; ++k) {
+      PERI_ASSIGN(auto joined, size == 1 ? Result<std::vector<Tensor>>(row) : join_rows(parts));
+      const auto waiter = std::make_shared<Waiter>();
+      const int64_t start = now_ns();
+      model.submit(0, std::move(joined), waiter);
+      PERI_TRY(waiter->wait());
+      if (k > 0) took.push_back(now_ns() - start);  // the first makes instances and memory
+    }
+    std::nth_element(took.begin(), took.begin() + 2, took.end());
+    out[size] = std::max<int64_t>(took[2], 1);
+  }
+  return out;
+}
+
+Measure measure_on(std::shared_ptr<runtime::Servable> model, std::vector<Tensor> row, ModelOptions options,
+                   double seconds, uint64_t seed, std::function<bool()> stop) {
+  return [=](const BatchSettings& settings, double per_second) -> Result<Seen> {
+    if (stop && stop()) return Error(ErrorKind::kCancelled, "interrupted");
+    ModelOptions mine = options;
+    mine.queue = with_settings(options.queue, settings);
+    Model queue("tune", 1, model, mine);
+    return load_model(queue, row, per_second, seconds, seed, stop);
+  };
+}
+
+void Tuner::say(const LoadOrder& order, const std::string& what) const {
+  if (options_.say) options_.say(order.name + " version " + std::to_string(order.version) + ": " + what);
+}
+
+Result<KeptTuning> Tuner::search(const LoadOrder& order, const Loaded& loaded, const ModelOptions& options) const {
+  PERI_ASSIGN(const std::vector<Tensor> row, first_row(loaded.canary.inputs));
+  Search s;
+  s.objective = *options_.objective;
+  s.policy = options.queue;
+  s.policy.sizes = loaded.batch_sizes;
+  s.slots = loaded.servable->slots();
+  PERI_ASSIGN(s.times, run_times(*loaded.servable, row, loaded.batch_sizes));
+  ModelOptions mine = options;
+  mine.queue.sizes = loaded.batch_sizes;
+  mine.queue.level = {longest_queue(s), 0, false, false};
+  mine.queue.levels.clear();
+  KeptTuning out;
+  PERI_ASSIGN(out.tried, find_settings(s, measure_on(loaded.servable, row, mine, options_.seconds, 1, options_.stop)));
+  out.best = out.tried.front();
+  out.objective = s.objective.text();
+  out.stamp = order.stamp;
+  out.slots = s.slots;
+  out.machine = options_.machine;
+  return out;
+}
+
+void Tuner::settle(const std::string& folder, const LoadOrder& order, const Loaded& loaded,
+                   ModelOptions* options) const {
+  const std::string path = folder + "/batching." + std::to_string(order.version) + ".json";
+  const bool wanted = options_.objective.has_value();
+  if (loaded.batch_sizes.empty()) {
+    if (wanted)
+      say(order, "not tuned: its configuration asks for no dynamic_batching, or no batch answers as one row does");
+    return;
+  }
+  const auto use = [&](const KeptTuning& t) {
+    options->queue = with_settings(std::move(options->queue), t.best.settings);
+    say(order, path + ": " + tuning_text(t));
+  };
+  if (auto kept = read_kept_tuning(path); kept.ok()) {
+    const bool same = kept->stamp == order.stamp && kept->slots == loaded.servable->slots() &&
+                      kept->machine == options_.machine && (!wanted || kept->objective == options_.objective->text());
+    if (same) return use(*kept);
+    if (!wanted)
+      say(order, path + " is of other files, instances or another machine: not used; peri serve --tune " +
+                     kept->objective + " makes it anew");
+  } else if (kept.error().kind != ErrorKind::kIo) {
+    say(order, "not used: " + kept.error().text());
+  }
+  if (!wanted) return;
+  say(order, "looking for the batch size and delay of " + options_.objective->text());
+  const auto found = contained([&] { return search(order, loaded, *options); });
+  if (!found.ok()) return say(order, "not tuned: " + found.error().text());
+  if (const Status s = write_file_atomic(path, kept_tuning_json(*found)); !s.ok())
+    say(order, "what was found is not kept: " + s.error().text());
+  use(*found);
+}
+
+}  // namespace peri::serve

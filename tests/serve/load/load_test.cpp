@@ -1,0 +1,149 @@
+// The load tool against a server in this process: what was asked, answered, refused and lost is counted as it was; a
+// server that falls behind a rate is seen as its clients would see it.
+#include "serve/load/load.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/json.hpp"
+#include "serve/http/message.hpp"
+
+namespace peri::serve {
+namespace {
+
+constexpr const char* kModel =
+    R"({"name":"m","inputs":[{"name":"x","datatype":"FP32","shape":[-1,4]},{"name":"ids","datatype":"INT64","shape":[-1,-1]}]})";
+
+class LoadTest : public testing::Test {
+ protected:
+  void serve(std::function<HttpReply(uint64_t)> answer) {
+    auto made = HttpServer::start({.port = 0}, [this, answer](const std::shared_ptr<Exchange>& e) {
+      if (e->request().method == "GET") {
+        HttpReply r;
+        r.text = kModel;
+        return e->reply(std::move(r));
+      }
+      e->reply(answer(asked_++));
+    });
+    ASSERT_TRUE(made.ok());
+    server_ = std::move(*made);
+    subject_.endpoint.port = server_->port();
+    subject_.model = "m";
+    subject_.shapes["ids"] = {3};
+    terms_.interval_ns = 20000000;
+    terms_.warm_up_ns = 0;
+    terms_.stability = 1000;  // any three windows agree
+  }
+  Result<LoadResult> load() {
+    PERI_ASSIGN(const WireMaker maker, http_wire(subject_));
+    return run_load(subject_.endpoint, maker, terms_);
+  }
+  std::atomic<uint64_t> asked_{0};
+  std::unique_ptr<HttpServer> server_;
+  LoadSubject subject_;
+  LoadTerms terms_;
+};
+
+HttpReply reply_of(int status) {
+  HttpReply r;
+  r.status = status;
+  r.text = "{}";
+  return r;
+}
+
+TEST_F(LoadTest, CountsWhatWasAnswered) {
+  serve([](uint64_t n) { return reply_of(n % 4 == 3 ? 503 : n % 4 == 2 ? 400 : 200); });
+  terms_.concurrency = 5;
+  const auto r = load();
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(r->windows, 3);
+  EXPECT_GT(r->ok, 10u);
+  EXPECT_EQ(r->errors.size(), 2u);
+  EXPECT_NEAR(static_cast<double>(r->errors.at("status 503")), static_cast<double>(r->ok) / 2, 6);
+  EXPECT_LE(r->ok + r->failed(), asked_);
+  EXPECT_GE(r->latency.count(), r->ok);
+  EXPECT_EQ(r->service.count(), r->ok);
+  EXPECT_EQ(r->good, r->ok);
+}
+
+TEST_F(LoadTest, ConnectionsThatEndAreMadeAnew) {
+  serve([](uint64_t) {
+    HttpReply r = reply_of(200);
+    r.close = true;
+    return r;
+  });
+  terms_.concurrency = 3;
+  const auto r = load();
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_GT(r->ok, 6u);
+  EXPECT_EQ(r->failed(), 0u);
+}
+
+TEST_F(LoadTest, ARateThatIsTooHighIsSeen) {
+  serve([](uint64_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return reply_of(200);
+  });
+  terms_.rate = 2000;
+  terms_.connections = 1;
+  terms_.threshold_ns = 1;
+  const auto r = load();
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  ASSERT_GT(r->ok, 0u);
+  EXPECT_GT(r->backlog, r->ok) << "one of ten is answered";
+  EXPECT_GT(r->latency.quantile(0.5), 2 * r->service.quantile(0.5)) << "requests wait for those before them";
+  EXPECT_EQ(r->good, 0u);
+}
+
+TEST_F(LoadTest, FailuresOfTheWay) {
+  serve([](uint64_t) { return reply_of(200); });
+  subject_.shapes.clear();
+  auto r = load();
+  ASSERT_FALSE(r.ok());
+  EXPECT_NE(r.error().text().find("--shape ids:"), std::string::npos) << r.error().text();
+  subject_.shapes = {{"ids", {2, 3}}, {"z", {1}}};
+  EXPECT_NE(load().error().text().find("'z'"), std::string::npos);
+  subject_.shapes = {{"ids", {2, 3, 4}}};
+  EXPECT_EQ(load().error().kind, ErrorKind::kUsage);
+  subject_.shapes = {{"ids", {3}}};
+  server_.reset();
+  EXPECT_EQ(load().error().kind, ErrorKind::kIo);
+  terms_.stop = [] { return true; };
+  EXPECT_EQ(
+      run_load(subject_.endpoint, [] { return std::unique_ptr<Wire>(); }, terms_).error().kind, ErrorKind::kCancelled);
+}
+
+TEST(LoadRequest, IsWhatTheProtocolAsksFor) {
+  LoadSubject s;
+  s.model = "m";
+  s.batch = 2;
+  s.shapes["ids"] = {3};
+  const auto made = http_request(s, kModel);
+  ASSERT_TRUE(made.ok()) << made.error().text();
+  EXPECT_TRUE(made->starts_with("POST /v2/models/m/infer HTTP/1.1\r\n"));
+  const size_t body = made->find("\r\n\r\n") + 4;
+  const size_t end = made->find('\0', body);
+  const std::string head = made->substr(body, made->rfind('}', end) + 1 - body);
+  EXPECT_NE(made->find("Inference-Header-Content-Length: " + std::to_string(head.size())), std::string::npos) << head;
+  EXPECT_EQ(made->size() - body - head.size(), 2u * 4 * 4 + 2 * 3 * 8);
+  const auto json = parse_json(head);
+  ASSERT_TRUE(json.ok()) << head;
+  EXPECT_EQ(json->find("inputs")->items()[1].find("shape")->items()[1].as_int().value(), 3);
+  EXPECT_EQ(*made, *http_request(s, kModel)) << "the same each time";
+}
+
+TEST(Endpoint, Urls) {
+  for (const auto& [url, text] : std::map<std::string, std::string>{
+           {"http://a:81/x/", "a:81/x"}, {"a", "a:8000"}, {"[::1]:9", "[::1]:9"}, {"unix:/tmp/s", "unix:/tmp/s"}}) {
+    const auto e = Endpoint::parse(url, 8000);
+    ASSERT_TRUE(e.ok()) << url;
+    EXPECT_EQ(e->text(), text);
+  }
+  for (const char* url : {"", "http://", "a:", "a:0", "a:70000", "a:8x", "https://a", "[::1", "a b", "unix:", "u@a:1"})
+    EXPECT_FALSE(Endpoint::parse(url, 8000).ok()) << url;
+}
+
+}  // namespace
+}  // namespace peri::serve

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""`peri serve` to those who look on: peri top, the dashboard, logs that rotate, traces; loaded by peri bench, tuned, by profile, drained."""
+import html.parser
+import http.server
+import json
+import re
+import signal
+import subprocess
+import threading
+import time
+
+from served import Served
+from typed import PERI, SOURCE, main
+
+BATCHED = "max_batch_size: 8\ndynamic_batching { max_queue_delay_microseconds: 200 }\n"
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+class Collector(http.server.BaseHTTPRequestHandler):
+    """Keeps the spans that come."""
+
+    spans = []
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        assert self.path == "/v1/traces" and self.headers["Content-Type"] == "application/json"
+        Collector.spans += body["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+class Watch(Served):
+    def endpoint(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def metrics_url(self):
+        return f"http://127.0.0.1:{self.metrics_port}"
+
+    def object_of(self, *words):
+        r = self.peri(*words, "--json", "-")
+        return r.returncode, json.loads(r.stdout)
+
+    def test_top(self):
+        self.put("add", config=BATCHED)
+        self.put("a-name-that-is-longer-than-any-column-of-the-page")
+        (self.repository / "broken/1").mkdir(parents=True)
+        self.serve(ready=False)
+        self.wait_for(lambda: self.infer("a-name-that-is-longer-than-any-column-of-the-page", self.rows([[1, 2, 3, 4]]))[0] == 200)
+        self.wait_for(lambda: self.ask("GET", "/v2/models/add/ready")[0] == 200)
+        for _ in range(30):
+            self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[0], 200)
+        self.infer("add", "{}")
+        r = self.peri("top", self.metrics_url(), "--once")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        lines = r.stdout.decode().splitlines()
+        self.assertLessEqual(max(map(len, lines)), 60)
+        self.assertNotIn("\x1b", r.stdout.decode())
+        for want in ("not ready, up ", "memory ", "model ", "add/1 ", "  rows 1 100%", "  cut delay 100%", "broken: UNAVAILABLE"):
+            self.assertTrue(any(line.startswith(want) for line in lines), (want, lines))
+        code, said = self.object_of("top", self.metrics_url(), "--once")
+        model = next(m for m in said["models"] if m["name"] == "add")
+        self.assertEqual((code, model["batches"], model["cuts"]["delay"], model["queue"]), (0, {"1": 30}, 30, 0))
+        self.assertGreater(model["p99_ms"], 0)
+        self.assertGreater(said["resident_bytes"], 1 << 20)
+        code, said = self.object_of("top", self.metrics_url(), "--once", "--interval", "0.1")
+        self.assertEqual([m["batches"].get("1", 0) for m in said["models"] if m["name"] == "add"], [0], "nothing came since")
+        watching = subprocess.Popen([PERI, "top", self.metrics_url(), "--interval", "0.05"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(0.5)
+        watching.send_signal(signal.SIGINT)
+        out, err = watching.communicate(timeout=20)
+        self.assertEqual(watching.returncode, 0, err)
+        self.assertGreater(out.count(b"done/s"), 1)
+        self.assertIn("metrics", self.ends(1, "top", self.endpoint(), "--once"))
+        self.stop()
+        self.assertIn("listening", self.ends(1, "top", self.metrics_url(), "--once"))
+
+    def test_dashboard_is_one_page(self):
+        self.put("add", config=BATCHED)
+        self.serve()
+        self.infer("add", self.rows([[1, 2, 3, 4]]))
+        status, page, headers = self.ask("GET", "/dashboard", port=self.metrics_port)
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/html; charset=utf-8"))
+        text, fetched = page.decode(), []
+
+        class Reader(html.parser.HTMLParser):
+            def handle_starttag(self, tag, attributes):
+                fetched.extend((tag, v) for k, v in attributes if k in ("src", "href", "srcset", "action", "data") and v != "data:,")
+
+        Reader().feed(text)
+        self.assertEqual(fetched, [], "nothing from elsewhere")
+        self.assertEqual(set(re.findall(r"https?://[\w./]+", text)), {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xhtml"}, "names, not places")
+        self.assertNotIn("innerHTML", text, "names of models are text")
+        status, data, _ = self.ask("GET", "/dashboard/data?x", port=self.metrics_port)
+        said = json.loads(data)
+        used = set(re.findall(r"\b(?:now|m|now\.memory)\.([a-z]+_[a-z_]+)\b", text))
+        have = set(said) | set(said["memory"]) | set(said["models"][0])
+        self.assertEqual(used - have, set(), "the page asks for nothing that is not told")
+        self.assertEqual(said["models"][0]["success"], 1)
+        self.assertEqual(self.ask("GET", "/", port=self.metrics_port)[0], 404)
+        self.assertEqual(self.ask("POST", "/dashboard", port=self.metrics_port)[0], 405)
+
+    def test_log_rotates(self):
+        self.put("add")
+        self.serve("--access-log", "access.log")
+        log = self.folder / "access.log"
+        self.infer("add", self.rows([[1, 2, 3, 4]]))
+        log.rename(self.folder / "old.log")
+        self.infer("add", self.rows([[1, 2, 3, 4]]))
+        self.assertFalse(log.exists())
+        self.server.send_signal(signal.SIGHUP)
+        self.wait_for(log.exists)
+        self.infer("add", self.rows([[1, 2, 3, 4]]))
+        self.stop()
+        of = {name: [json.loads(row) for row in (self.folder / name).read_text().splitlines()] for name in ("old.log", "access.log")}
+        infer = {name: [r for r in rows if r["target"].endswith("/infer")] for name, rows in of.items()}
+        self.assertEqual([len(infer["old.log"]), len(infer["access.log"])], [2, 1])
+        self.assertEqual((infer["access.log"][0]["cut"], infer["access.log"][0]["batch_rows"]), ("alone", 1))
+        self.serve("--access-log", "-")
+        self.infer("add", self.rows([[1, 2, 3, 4]]))
+        self.stop()
+        self.assertIn('"target":"/v2/models/add/infer"', self.log.read_text())
+
+    def test_traces(self):
+        Collector.spans.clear()
+        collector = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)
+        threading.Thread(target=collector.serve_forever, daemon=True).start()
+        self.put("add", config=BATCHED)
+        self.serve("--otlp-endpoint", f"http://127.0.0.1:{collector.server_port}", "--trace-rate", "1000000")
+        for field in (PARENT, PARENT[:-1] + "0"):
+            self.infer("add", self.rows([[1, 2, 3, 4]]), headers={"traceparent": field})
+        self.stop()
+        collector.shutdown()
+        collector.server_close()
+        mine = [s for s in Collector.spans if s["traceId"] == PARENT.split("-")[1]]
+        self.assertEqual([s["name"] for s in mine], ["infer add", "receive", "queue", "batch", "execute", "send"], "and none of the one not sampled")
+        self.assertEqual(mine[0]["parentSpanId"], PARENT.split("-")[2])
+        self.assertEqual({s["parentSpanId"] for s in mine[1:]}, {mine[0]["spanId"]})
+        inside = [(int(s["startTimeUnixNano"]), int(s["endTimeUnixNano"])) for s in mine]
+        self.assertTrue(all(inside[0][0] <= a <= b <= inside[0][1] for a, b in inside), inside)
+        self.assertLess(abs(inside[0][0] - time.time_ns()), 600e9)
+        self.assertIn({"key": "peri.batch.cut", "value": {"stringValue": "delay"}}, mine[3]["attributes"])
+
+    def test_bench_loads_a_server(self):
+        self.put("add", config=BATCHED)
+        self.serve()
+        quick = ("-p", "100", "--stability-percentage", "900", "--warm-up", "20")
+        code, said = self.object_of("bench", "--endpoint", self.endpoint(), "-m", "add", "-i", "http", "--concurrency-range", "1:5:2", *quick)
+        self.assertEqual((code, [p["concurrency"] for p in said["points"]]), (0, [1, 3, 5]))
+        for p in said["points"]:
+            self.assertEqual((p["errors"], p["stable"], sum(n for _, n in p["service_ms"]["histogram"])), ({}, True, p["ok"]))
+            self.assertLessEqual(p["latency_ms"]["p50"], p["latency_ms"]["p99"])
+        answered = sum(p["ok"] for p in said["points"])
+        self.assertLessEqual(answered, self.metric('nv_inference_request_success{model="add",version="1"'))
+        code, said = self.object_of("bench", "-u", self.endpoint(), "-m", "add", "-b", "2", "--request-rate-range", "50:100:50", "-l", "1000", *quick)
+        self.assertEqual((code, len(said["points"]), said["points"][0]["distribution"]), (0, 2, "poisson"))
+        self.assertLess(said["points"][0]["per_second"], 120)
+        self.assertIn("-m NAME", self.ends(2, "bench", "--endpoint", self.endpoint()))
+        self.assertIn("unknown model", self.ends(1, "bench", "-u", self.endpoint(), "-m", "none"))
+        self.assertIn("http", self.ends(2, "bench", "-u", self.endpoint(), "-m", "add", "-i", "smoke"))
+        self.assertIn("--endpoint", self.ends(2, "bench", "model.onnx", "--concurrency-range", "1:4"))
+        for wrong in ("4:1", "1:2:0", "0:4", "a", "1:2:3:4", ""):
+            self.assertIn("range", self.ends(2, "bench", "-u", self.endpoint(), "-m", "add", "--concurrency-range", wrong))
+        self.assertEqual(self.peri("bench", "-u", self.endpoint(), "-m", "add", "-p", "10", "-s", "0.01", "--max-trials", "3").returncode, 5)
+        self.stop()
+        self.assertIn("Connection refused", self.ends(1, "bench", "-u", self.endpoint(), "-m", "add"))
+
+    def test_tune_is_kept(self):
+        self.put("add", config=BATCHED)
+        self.put("plain")
+        self.serve("--tune", "p99=500ms", "--tune-secs", "0.05")
+        self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[0], 200)
+        self.stop()
+        kept = self.repository / "add/batching.1.json"
+        said = json.loads(kept.read_text())
+        self.assertEqual((said["format"], said["objective"]), ("peri batching 1", "p99=500ms"))
+        self.assertLessEqual(said["quantile_ms"], 500)
+        self.assertIn(f"{kept}: batches of up to {said['max_batch_size']} rows", self.log.read_text())
+        self.assertIn("plain version 1: not tuned", self.log.read_text())
+        said["max_batch_size"], said["max_queue_delay_microseconds"] = 3, 7000
+        kept.write_text(json.dumps(said))
+        self.serve()
+        config = json.loads(self.ask("GET", "/v2/models/add/config")[1])
+        self.assertEqual(config["parameters"]["peri_batch_sizes"]["string_value"].split(",")[-1], "3")
+        self.stop()
+        self.assertIn("a delay of 7 ms", self.log.read_text())
+        self.put("add", config=BATCHED, add=2.0)
+        self.serve()
+        self.stop()
+        self.assertIn("not used", self.log.read_text())
+        self.assertIn("p99=20ms", self.ends(2, "serve", "--model-repository", self.repository, "--tune", "fast"))
+
+    def test_profiles(self):
+        self.put("add")
+        profiles = sorted((SOURCE / "deploy/profiles").iterdir())
+        self.assertEqual([p.stem for p in profiles], ["balanced", "everything", "latency", "throughput"])
+        for path in profiles:
+            self.serve("--profile", path)
+            self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[0], 200, path)
+            self.stop()
+        mine = self.folder / "mine.yaml"
+        mine.write_text("# mine\nmax-body-bytes: 50   # small\nload-model: [add, 'plain']\nmodel-control-mode: \"explicit\"\nstrict-placement: false\n")
+        self.serve("--profile", mine, "--max-body-bytes", "100000", ready=False)
+        self.wait_for(lambda: self.infer("add", self.rows([[1, 2, 3, 4]]))[0] == 200)
+        self.stop()
+        for text, want in (("max-bodybytes: 5\n", "did you mean 'max-body-bytes'"), ("a\n", "line 1"), ("http-port: 1\nhttp-port: 2\n", "line 2"),
+                           ("load-model:\n  - a\n   nested: 1\n", "line 3"), ('{"http-port": {}}', "http-port"), ("no-tune: maybe\n", "true or false"),
+                           ("http-port:\n", "no value"), ("http-port: [1, 2]\n", "one value"), ("profile: x\n", "profile")):
+            mine.write_text(text)
+            said = self.ends(2, "serve", "--model-repository", self.repository, "--profile", mine)
+            self.assertIn(want, said)
+            self.assertIn("mine.yaml", said)
+
+    def test_drain_answers_what_was_taken(self):
+        self.put("slow", config="max_batch_size: 8\ndynamic_batching { max_queue_delay_microseconds: 1500000 }\n")
+        self.serve()
+        said = []
+        asking = [threading.Thread(target=lambda: said.append(self.infer("slow", self.rows([[1, 2, 3, 4]]))[0])) for _ in range(3)]
+        for t in asking:
+            t.start()
+        self.wait_for(lambda: self.metric("peri_open_requests ") == 3)
+        self.assertIn("PASSED serve: 3 inferences", self.stop())
+        for t in asking:
+            t.join()
+        self.assertEqual(said, [200] * 3)
+
+
+if __name__ == "__main__":
+    main()
