@@ -15,6 +15,7 @@ without torch, to test this file. Exit code 4 when a row is missed.
 import argparse
 import datetime
 import json
+import os
 import pathlib
 import platform
 import random
@@ -75,9 +76,9 @@ class Partner:
 
 
 def gpu_state():
-    """What nvidia-smi says of the first GPU now; None where there is none."""
+    """What nvidia-smi says of the GPU that the programs see first; None where there is none."""
     try:
-        done = subprocess.run(["nvidia-smi", f"--query-gpu={ASKED}", "--format=csv,noheader,nounits", "--id=0"], capture_output=True, text=True, timeout=20)
+        done = subprocess.run(["nvidia-smi", f"--query-gpu={ASKED}", "--format=csv,noheader,nounits", f"--id={os.environ.get('CUDA_VISIBLE_DEVICES', '0').split(',')[0]}"], capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return None
     values = [v.strip() for v in done.stdout.strip().split(",")]
