@@ -191,6 +191,23 @@ struct Chooser {
     return Ok{};
   }
 
+  // The build had no time left to try a chain, whose whole stands by what its kernel expects: so do its parts.
+  void stand_by_guesses() {
+    const auto& stop = terms.tuner.options().stop;
+    if (lock->locked() || !terms.tuner.options().measure || !stop || !stop()) return;
+    const auto guessed = [](const tune::Candidate& c) { return c.offer.guess_ms > 0; };
+    for (size_t k = 0; k < parts.list.size(); ++k) {
+      const Part& p = parts.list[k];
+      if (!p.whole || !p.rest || p.joined) continue;
+      const std::vector<tune::Candidate>& whole = able[*p.whole].usable;
+      if (able[*p.whole].best_ms() >= 0 || std::none_of(whole.begin(), whole.end(), guessed)) continue;
+      for (const size_t part : {k, *p.rest})
+        if (Able& a = able[part]; !parts.list[part].greedy && a.usable.empty()) {
+          a.stands = !(a.usable = guessed_candidates(terms, parts.list[part], &a.refusals)).empty();
+        }
+    }
+  }
+
   // What may run a part on the host that the device takes too.
   std::vector<tune::Candidate> those_beside(size_t k) {
     const Region& r = parts.list[k].region;
@@ -362,23 +379,10 @@ struct Chooser {
 
 }  // namespace
 
-bool same_memory(const ir::Type& type, const ir::Layout& a, const ir::Layout& b) {
-  if (a == b) return true;
-  if (a.block_axis >= 0 || b.block_axis >= 0) return false;
-  const auto order = [&](const ir::Layout& layout) {  // of the axes that have more than one element
-    std::vector<size_t> out;
-    for (size_t k = 0; k < type.rank(); ++k) {
-      const size_t axis = layout.order.empty() ? k : layout.order[k];
-      if (!(*type.shape)[axis].is_const(1)) out.push_back(axis);
-    }
-    return out;
-  };
-  return order(a) == order(b);
-}
-
 Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lock, const PartProgress& progress) {
   Chooser c{terms, std::move(parts), lock, {}, {}};
   PERI_TRY(c.gather(progress));
+  c.stand_by_guesses();
   c.add_those_beside();
   std::optional<Solved> solved = c.solved(false);
   for (int choice = 1; choice < kMaxChoices && solved; ++choice) {

@@ -57,10 +57,15 @@ double counted_ms(const tune::Evidence& evidence, bool of_the_cut);
 // slow phase of the machine, which those beside others were spared.
 double hoped_ms(const tune::Evidence& evidence, bool of_the_cut);
 
+// What may run a part that nobody timed, of which its kernel says what it expects.
+std::vector<tune::Candidate> guessed_candidates(const Terms& terms, const Part& part,
+                                                std::vector<tune::Refusal>* refusals);
+
 // Chooses by solve() over all parts. A part that is not of the cut stands only if all of it was measured, and if it is
-// better as counted_ms() says; where one stands, or would as hoped_ms() says, it and what it stands for are visited
-// once more, and it is chosen again. What `lock` holds is not chosen but looked up; kRefused names the region whose
-// candidate, ISA or library is not here. `progress` is told each part before it is measured.
+// better as counted_ms() says, or, where the build had no time left for what it stands for either, by guesses of both;
+// where one stands, or would as hoped_ms() says, it and what it stands for are visited once more, and it is chosen
+// again. What `lock` holds is not chosen but looked up; kRefused names the region whose candidate, ISA or library is
+// not here. `progress` is told each part before it is measured.
 using PartProgress = std::function<void(size_t done, size_t total, const Region& region)>;
 Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lock, const PartProgress& progress = {});
 

@@ -5,6 +5,7 @@
 #include "base/knobs.hpp"
 #include "exec/region/region_payload.hpp"
 #include "lower/cover.hpp"
+#include "lower/sides.hpp"
 #include "tune/rivals.hpp"
 
 namespace peri::lower {
@@ -63,6 +64,33 @@ PartRules measured_rules(const Terms& terms) {
             return added.empty() || !accepted(terms, rest) ? std::nullopt : Kernels(std::move(added));
           },
           [&](const Region& both) { return accepted(terms, both); }, knob(Knob::kEverySplit) == "1"};
+}
+
+std::vector<tune::Candidate> guessed_candidates(const Terms& terms, const Part& part,
+                                                std::vector<tune::Refusal>* refusals) {
+  const auto here = exec::bind_region(region_graph(part.region), terms.tuned_for);
+  if (!here.ok()) return {};
+  tune::Candidates all = terms.tuner.offers(*here, constant_inputs(part.region));
+  std::erase_if(all.list, [&](const tune::Candidate& c) {
+    return c.offer.guess_ms <= 0 || stays_home(terms.backend, c) ||
+           (!part.kernels.empty() &&
+            std::find(part.kernels.begin(), part.kernels.end(), c.kernel) == part.kernels.end());
+  });
+  return usable_candidates(part.region, all, terms.tuned_for, terms.also, terms.refused, &terms.tuner, refusals);
+}
+
+bool same_memory(const ir::Type& type, const ir::Layout& a, const ir::Layout& b) {
+  if (a == b) return true;
+  if (a.block_axis >= 0 || b.block_axis >= 0) return false;
+  const auto order = [&](const ir::Layout& layout) {  // of the axes that have more than one element
+    std::vector<size_t> out;
+    for (size_t k = 0; k < type.rank(); ++k) {
+      const size_t axis = layout.order.empty() ? k : layout.order[k];
+      if (!(*type.shape)[axis].is_const(1)) out.push_back(axis);
+    }
+    return out;
+  };
+  return order(a) == order(b);
 }
 
 }  // namespace peri::lower

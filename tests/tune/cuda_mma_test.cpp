@@ -107,6 +107,18 @@ Text random_conv(Rng* rng, const char* t) {
   return {"cuda_conv_mma", in + "s = conv(x, w, b) " + attrs + "; y = hard_swish(s); output y }", {false, true, true}};
 }
 
+// Of few channels, read in pairs of pixels too.
+Text random_narrow_conv(Rng* rng, const char* t) {
+  const long long c = number(rng, 1, 4), o = size(rng, 8, 40), kh = number(rng, 1, 5), kw = number(rng, 1, 7),
+                  pad_h = number(rng, 0, kh - 1), pad_w = number(rng, 0, kw - 1), stride = 2 * number(rng, 1, 2),
+                  h = number(rng, 7, 12), w = 2 * number(rng, 4, 8);
+  return {"cuda_conv_mma",
+          format("graph { input x: %s[2,%lld,%lld,%lld]; input w: %s[%lld,%lld,%lld,%lld]; input b: %s[%lld]; "
+                 "s = conv(x, w, b) {pads=[%lld,%lld,%lld,%lld], strides=[2,%lld]}; y = relu(s); output y }",
+                 t, c, h, w, t, o, c, kh, kw, t, o, pad_h, pad_w, pad_h, pad_w, stride),
+          {false, true, true}};
+}
+
 Text random_conv_transpose(Rng* rng, const char* t) {
   const long long c = 8 * number(rng, 1, 9), o = 8 * number(rng, 1, 6), kh = number(rng, 1, 3), kw = number(rng, 1, 3),
                   h = number(rng, 3, 9), w = number(rng, 3, 9);
@@ -200,6 +212,7 @@ std::vector<Case> all_cases() {
   for (int k = 0; k < 9; ++k) {
     add_cases(random_gemm(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
     add_cases(random_conv(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
+    if (k % 2 == 1) add_cases(random_narrow_conv(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
     if (k % 2 == 0) add_cases(random_conv_transpose(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
     add_cases(random_depthwise(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
     add_cases(random_attention(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);

@@ -108,6 +108,9 @@ PERI_DEVICE unsigned short peri_nearest_bf16(float v) {
 PERI_DEVICE unsigned peri_pair_bf16(float low, float high) { return peri_nearest_bf16(low) | (unsigned)peri_nearest_bf16(high) << 16; }
 
 static float peri_exp2(const float v) { return exp2f(v); }
+static float peri_reciprocal(const float v) { return 1.0f / v; }
+PERI_DEVICE float peri_max(float a, float b) { return a > b || a != a ? a : b; }
+PERI_DEVICE float peri_min(float a, float b) { return a < b || a != a ? a : b; }
 static char* peri_place(const unsigned at, const unsigned bytes) {
   if (at % bytes != 0 || at + bytes > peri_dynamic_bytes) peri_fault("an address outside of shared memory, or not aligned");
   return (char*)peri_dynamic_memory.data() + at;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/cuda/code/attention_shape.hpp"
+#include "kernels/cuda/code/attention_text.hpp"
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/warp.hpp"
 
@@ -15,168 +16,9 @@ using cuda::KernelLaunch;
 using cuda::Signature;
 using View = HeadView;
 constexpr int64_t kBlock = 64;  // keys
-constexpr int64_t kStages = 3;  // blocks in shared memory
+constexpr int64_t kStages = 3;  // blocks in shared memory; 2 where a block of threads may not have more
 constexpr int64_t kMostDepth = 128;
 constexpr int64_t kQueries[] = {16, 32, 64, 128};  // of a block of threads
-
-constexpr std::string_view kLoads = R"(
-enum { kThreads = PERI_WARPS * 32, kQueries = PERI_WARPS * 16, kRowQ = PERI_ROW_Q / 8, kRowV = PERI_ROW_V / 8 };
-enum { kKeys = 64, kBytesQ = kQueries * PERI_ROW_Q * 2, kBytesK = kKeys * PERI_ROW_Q * 2, kBytesV = kKeys * PERI_ROW_V * 2 };
-enum { kDepthSteps = (PERI_DEPTH + 15) / 16, kValueSteps = (PERI_VALUES + 15) / 16, kStrip = kValueSteps * 16 + 4 };
-// Rows of queries, keys or values: 16-byte chunks, zeros outside.
-template <int kRows, int kChunks, int kSize>
-PERI_DEVICE void peri_rows(const unsigned at, const unsigned short* from, const PERI_INDEX step, const PERI_INDEX first,
-                           const PERI_INDEX count) {
-#pragma unroll
-  for (int k = 0; k < (kRows * kChunks + kThreads - 1) / kThreads; ++k) {
-    const int c = threadIdx.x + k * kThreads, row = c / kChunks, chunk = c % kChunks;
-    if (kRows * kChunks % kThreads != 0 && row >= kRows) break;
-    const bool there = first + row < count && chunk * 8 < kSize;
-    peri_fetch(at + peri_chunk(row, chunk, kChunks), from + (there ? (first + row) * step + chunk * 8 : 0), there);
-  }
-}
-)";
-
-constexpr std::string_view kKernel = R"(
-// What is made of the scores of a block of keys from `key` on; outside and hidden ones are -inf. Queries outside are
-// those of the last one.
-PERI_DEVICE void peri_scores(float (*s)[4], const PERI_INDEX b, const PERI_INDEX h, const PERI_INDEX query,
-                             const PERI_INDEX key, PERI_PARAMETERS) {
-  const int lane = threadIdx.x % 32;
-  const bool whole = key + kKeys <= PERI_KEYS;
-#pragma unroll
-  for (int n = 0; n < 8; ++n)
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const PERI_INDEX i = peri_least(query + lane / 4 + e / 2 * 8, PERI_QUERIES - 1), j = key + n * 8 + lane % 4 * 2 + e % 2;
-      float score = s[n][e] * PERI_SCALE;
-      if (whole || j < PERI_KEYS) {
-)";
-constexpr std::string_view kRest = R"(
-      } else {
-        score = -peri_inf();
-      }
-      s[n][e] = score;
-    }
-}
-// Joins a block's scores to a row's maximum and sum; s becomes exp(s - maximum), the sums so far shrink by what is given.
-PERI_DEVICE void peri_join_rows(float (*s)[4], float* high, float* sum, float* shrink) {
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    float most = high[r];
-#pragma unroll
-    for (int n = 0; n < 8; ++n) most = peri_max(peri_max(most, s[n][2 * r]), s[n][2 * r + 1]);
-    most = peri_max(most, peri_lane_xor(most, 1));
-    most = peri_max(most, peri_lane_xor(most, 2));
-    const float from = most == -peri_inf() ? 0.0f : most;  // nothing seen yet: all are 2^-inf
-    shrink[r] = peri_exp2((high[r] - from) * 1.44269504f);  // scaled first, a mask of -3.4e38 would be none left
-    high[r] = most;
-    float part = 0.0f;
-#pragma unroll
-    for (int n = 0; n < 8; ++n)
-#pragma unroll
-      for (int e = 2 * r; e < 2 * r + 2; ++e) {
-        s[n][e] = peri_exp2((s[n][e] - from) * 1.44269504f);
-        part += s[n][e];
-      }
-    part += peri_lane_xor(part, 1);
-    part += peri_lane_xor(part, 2);
-    sum[r] = sum[r] * shrink[r] + part;
-  }
-}
-PERI_KERNEL __launch_bounds__(kThreads, 1) peri_attention(PERI_PARAMETERS) {
-  PERI_DYNAMIC(memory);
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const PERI_INDEX tiles = (PERI_QUERIES + kQueries - 1) / kQueries;
-  PERI_INDEX rest = blockIdx.x;
-  const PERI_INDEX first = rest % tiles * kQueries; rest /= tiles;
-  const PERI_INDEX h = rest % PERI_HEADS, b = rest / PERI_HEADS, kv = h / PERI_SHARING;
-  const unsigned base = peri_shared_at(memory), q_at = base, stage = base + kBytesQ;
-  const unsigned short *const k_from = PERI_K + PERI_K_AT(b, kv, 0, 0), *const v_from = PERI_V + PERI_V_AT(b, kv, 0, 0);
-  const PERI_INDEX seen = PERI_SEEN(first + kQueries - 1), blocks = (seen + kKeys - 1) / kKeys;
-  const PERI_INDEX query = first + warp * 16;
-  const auto fetch = [&](const PERI_INDEX block) {
-    const unsigned at = stage + (block % 3) * (kBytesK + kBytesV);
-    peri_rows<kKeys, kRowQ, PERI_DEPTH>(at, k_from, PERI_K_AT(0, 0, 1, 0), block * kKeys, PERI_KEYS);
-    peri_rows<kKeys, kRowV, PERI_VALUES>(at + kBytesK, v_from, PERI_V_AT(0, 0, 1, 0), block * kKeys, PERI_KEYS);
-  };
-  peri_rows<kQueries, kRowQ, PERI_DEPTH>(q_at, PERI_Q + PERI_Q_AT(b, h, 0, 0), PERI_Q_AT(0, 0, 1, 0), first, PERI_QUERIES);
-  if (blocks > 0) fetch(0);
-  peri_fetched();
-  if (blocks > 1) fetch(1);
-  peri_fetched();
-  unsigned q[kDepthSteps][4];
-  float out[kValueSteps * 2][4], high[2] = {-peri_inf(), -peri_inf()}, sum[2] = {0.0f, 0.0f};
-#pragma unroll
-  for (int n = 0; n < kValueSteps * 2; ++n)
-#pragma unroll
-    for (int e = 0; e < 4; ++e) out[n][e] = 0.0f;
-  for (PERI_INDEX block = 0; block < blocks; ++block) {
-    const unsigned k_at = stage + (block % 3) * (kBytesK + kBytesV), v_at = k_at + kBytesK;
-    peri_wait<1>();
-    __syncthreads();
-    if (block + 2 < blocks) fetch(block + 2);
-    peri_fetched();
-    if (block == 0) {
-#pragma unroll
-      for (int d = 0; d < kDepthSteps; ++d)
-        peri_matrices(q[d], q_at + peri_chunk(warp * 16 + (lane & 15), d * 2 + (lane >> 4), kRowQ));
-    }
-    float s[8][4];
-#pragma unroll
-    for (int n = 0; n < 8; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) s[n][e] = 0.0f;
-#pragma unroll
-    for (int d = 0; d < kDepthSteps; ++d)
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        unsigned k[4];
-        peri_matrices(k, k_at + peri_chunk(n * 16 + (lane >> 4) * 8 + (lane & 7), d * 2 + ((lane >> 3) & 1), kRowQ));
-        PERI_MULTIPLY(s[2 * n], q[d], k);
-        PERI_MULTIPLY(s[2 * n + 1], q[d], k + 2);
-      }
-    peri_scores(s, b, h, query, block * kKeys, PERI_PASS);
-    float shrink[2];
-    peri_join_rows(s, high, sum, shrink);
-#pragma unroll
-    for (int n = 0; n < kValueSteps * 2; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) out[n][e] *= shrink[e / 2];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const unsigned p[4] = {PERI_PAIR(s[2 * j][0], s[2 * j][1]), PERI_PAIR(s[2 * j][2], s[2 * j][3]),
-                             PERI_PAIR(s[2 * j + 1][0], s[2 * j + 1][1]), PERI_PAIR(s[2 * j + 1][2], s[2 * j + 1][3])};
-#pragma unroll
-      for (int n = 0; n < kValueSteps; ++n) {
-        unsigned v[4];
-        peri_matrices_across(v, v_at + peri_chunk(j * 16 + ((lane >> 3) & 1) * 8 + (lane & 7), n * 2 + (lane >> 4), kRowV));
-        PERI_MULTIPLY(out[2 * n], p, v);
-        PERI_MULTIPLY(out[2 * n + 1], p, v + 2);
-      }
-    }
-  }
-  peri_wait<0>();
-  __syncthreads();
-  float* const strip = memory + warp * 16 * kStrip;
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const float share = PERI_ZERO_HIDDEN && high[r] == -peri_inf() ? 1.0f : 1.0f / sum[r];
-#pragma unroll
-    for (int n = 0; n < kValueSteps * 2; ++n)
-#pragma unroll
-      for (int e = 0; e < 2; ++e)
-        strip[(lane / 4 + r * 8) * kStrip + n * 8 + lane % 4 * 2 + e] = out[n][2 * r + e] * share;
-  }
-  peri_lanes_meet();
-  for (int c = lane; c < 16 * (PERI_VALUES / 8); c += 32) {
-    const int row = c / (PERI_VALUES / 8), d = c % (PERI_VALUES / 8) * 8;
-    float v[8];
-    peri_load_8_f32(strip + row * kStrip + d, v);
-    if (query + row < PERI_QUERIES) peri_finish_8(PERI_Y_AT(b, h, query + row, d), v, PERI_PASS);
-  }
-}
-)";
 
 int64_t row_of(int64_t depth) { return depth <= 16 ? 16 : depth <= 32 ? 32 : depth <= 64 ? 64 : 128; }
 
@@ -221,7 +63,46 @@ std::string place_text(const char* name, const View& v, Signature* s) {
   return std::string("#define PERI_") + name + "_AT(B, H, S, D) (" + at + ")\n";
 }
 
-Result<std::vector<KernelLaunch>> plan(const Problem& p, const Read& r, int64_t rows) {
+// A mask, and what a query may not see: PERI_KEY_MASK of key j of (b, h) alone; by the query too peri_joined() gives
+// the score with both.
+Result<std::string> masks_text(const Problem& p, const Read& r, Signature* s) {
+  const ir::Node& n = p.anchor();
+  const MatchedAttention& m = r.matched;
+  std::string key = "0.0f", joined, touched = "true";
+  if (m.mask != DType::kInvalid) {
+    if (m.mask == DType::kF64) return refused("a mask of f64");
+    PERI_ASSIGN(const std::string name, s->value(p, *n.in(3)));
+    const char* const coordinate[] = {"b", "h", "i", "j"};
+    std::string at = "0";
+    for (size_t k = 0; k < 4; ++k)
+      if (m.mask_strides[k] != 0) at += std::string(" + ") + coordinate[k] + " * " + s->size(m.mask_strides[k]);
+    const std::string value = cuda::loaded(m.mask, name + "[" + at + "]");
+    const std::string added =
+        m.mask == DType::kBool ? "(" + value + " ? 0.0f : -peri_inf())" : "peri_units(" + value + ")";
+    (m.mask_strides[2] == 0 ? key : joined) = m.mask_strides[2] == 0 ? added : "  score += " + added + ";\n";
+  }
+  if (n.i("causal")) {
+    const std::string ahead = s->size(r.view[1].extent[2] - r.queries());
+    if (joined.empty()) touched = "(KEY) + kKeys > (QUERY) + " + ahead + " + 1";
+    joined += "  if (j > i + " + ahead + ") score = -peri_inf();\n";
+  }
+  return "#define PERI_KEY_MASK " + key + format("\n#define PERI_BY_QUERY %d\n", !joined.empty()) +
+         "#define PERI_TOUCHED(QUERY, KEY) (" + touched + ")\nPERI_DEVICE float peri_units(float m);\n" +
+         "PERI_DEVICE float peri_joined(float score, const PERI_INDEX b, const PERI_INDEX h, const PERI_INDEX i, const "
+         "PERI_INDEX j, PERI_PARAMETERS) {\n" +
+         joined + "  return score;\n}\n";
+}
+
+int64_t shared_bytes(const Read& r, int64_t rows, int64_t stages) {
+  const int64_t depth = r.view[0].extent[3], values = r.view[2].extent[3];
+  const int64_t filled = std::min(stages, (r.matched.keys + kBlock - 1) / kBlock);
+  const int64_t loop = (rows + filled * kBlock) * row_of(depth) * 2 + filled * kBlock * row_of(values) * 2 +
+                       stages * kBlock * 4,
+                end = rows * ((values + 15) / 16 * 16 + 4) * 4;
+  return std::max(loop, end);
+}
+
+Result<std::vector<KernelLaunch>> plan(const Problem& p, const Read& r, int64_t rows, int64_t stages) {
   const ir::Node& n = p.anchor();
   Signature s;
   std::string body(cuda::warp_text());
@@ -232,14 +113,18 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const Read& r, int64_t 
   for (size_t k = 0; k < 4; ++k) {
     body += place_text(names[k], r.view[k], &s);
     if (k == 3) break;
-    if (r.view[k].stride[3] != 1) return refused("heads that do not lie together");
     PERI_ASSIGN(const std::string from, s.value(p, *n.in(k)));
     define(names[k], from);
   }
   const View &q = r.view[0], &k = r.view[1], &v = r.view[2];
   const int64_t keys = k.extent[2], depth = q.extent[3], values = v.extent[3];
   const bool bf16 = n.in(0)->type.dtype == DType::kBF16;
+  // What a thread holds of its rows: 128 registers will do for 64 columns, 168 where a mask goes by the query too.
+  const bool by_query = r.matched.mask != DType::kInvalid && r.matched.mask_strides[2] != 0;
+  const int64_t resident = (depth > 64 || values > 64 ? 256 : by_query ? 384 : 512) / (rows * 2);
   define("WARPS", std::to_string(rows / 16));
+  define("STAGES", std::to_string(stages));
+  define("RESIDENT", std::to_string(std::max<int64_t>(1, resident)));
   define("ROW_Q", std::to_string(row_of(depth)));
   define("ROW_V", std::to_string(row_of(values)));
   define("DEPTH", std::to_string(depth));
@@ -251,25 +136,18 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const Read& r, int64_t 
   define("MULTIPLY", bf16 ? "peri_mma_bf16" : "peri_mma_f16");
   define("PAIR", bf16 ? "peri_pair_bf16" : "peri_pair_f16");
   define("ZERO_HIDDEN", n.i("zero_hidden_rows") ? "true" : "false");
-  define("SCALE", format("((float)%.9g)", n.f("scale", 1.0 / std::sqrt(static_cast<double>(depth)))));
-  PERI_ASSIGN(const std::string mask, cuda::mask_text(p, r.matched, &s));
-  std::string causal, seen = "PERI_KEYS";
-  if (n.i("causal")) {
-    const std::string ahead = s.size(keys - r.queries());
-    causal = "        if (j > i + " + ahead + ") score = -peri_inf();\n";
-    seen = "peri_least((I) + " + ahead + " + 1, PERI_KEYS)";
-  }
-  define("SEEN(I)", seen);
+  const double scale = n.f("scale", 1.0 / std::sqrt(static_cast<double>(depth)));
+  define("SCALE", format("((float)%.9g)", scale / std::log(2.0)));
+  PERI_ASSIGN(const std::string masks, masks_text(p, r, &s));
+  define("SEEN(I)",
+         n.i("causal") ? "peri_least((I) + " + s.size(keys - r.queries()) + " + 1, PERI_KEYS)" : "PERI_KEYS");
   body += "PERI_DEVICE PERI_INDEX peri_least(const PERI_INDEX a, const PERI_INDEX b) { return a < b ? a : b; }\n";
   PERI_ASSIGN(const std::string finish, cuda::finish_wide_text(p, 8, &s));
   if (r.blocks(rows) == 0) return std::vector<KernelLaunch>{};
-  body += finish + std::string(kLoads) + std::string(kKernel) + mask + causal + std::string(kRest);
+  body += masks + finish + std::string(cuda::attention_text());
   KernelLaunch launch =
       s.launch("peri_attention", s.text(cuda::most_elements(p), body), r.blocks(rows), static_cast<int>(rows * 2));
-  const int64_t stages = std::min(kStages, (keys + kBlock - 1) / kBlock);
-  const int64_t loop = (rows + stages * kBlock) * row_of(depth) * 2 + stages * kBlock * row_of(values) * 2,
-                end = rows * ((values + 15) / 16 * 16 + 4) * 4;
-  launch.shared_bytes = std::max(loop, end);
+  launch.shared_bytes = shared_bytes(r, rows, stages);
   return std::vector<KernelLaunch>{std::move(launch)};
 }
 
@@ -287,10 +165,11 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   const cuda::GpuLimits gpu = cuda::limits_of(target);
   std::vector<Offer> out;
   for (const int64_t rows : kQueries) {
-    PERI_ASSIGN(const std::vector<KernelLaunch> launches, plan(p, r, rows));
-    if (!launches.empty() && launches[0].shared_bytes > gpu.shared_bytes) continue;
+    const int64_t stages = shared_bytes(r, rows, kStages) <= gpu.shared_bytes ? kStages : kStages - 1;
+    if (shared_bytes(r, rows, stages) > gpu.shared_bytes) continue;
+    PERI_TRY(plan(p, r, rows, stages));
     out.push_back(cuda::plain_offer(p)[0]);
-    out.back().config = format("queries=%d", static_cast<int>(rows));
+    out.back().config = format("queries=%d", static_cast<int>(rows)) + (stages == kStages ? "" : " stages=2");
     out.back().guess_ms = guess_ms(r, rows, gpu.multiprocessors);
   }
   if (out.empty()) return refused("its heads take more shared memory than a block may have");
@@ -301,8 +180,9 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
   PERI_ASSIGN(const int64_t rows, config_int(config, "queries", 16, 128, 64));
   if (rows != 16 && rows != 32 && rows != 64 && rows != 128) return invalid("no block of so many queries");
+  PERI_ASSIGN(const int64_t stages, config_int(config, "stages", 2, kStages, kStages));
   PERI_ASSIGN(const Read r, read(p));
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, r, rows));
+  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, r, rows, stages));
   return cuda::LaunchInstance::make(std::move(launches));
 }
 }  // namespace

@@ -214,11 +214,23 @@ Result<std::unique_ptr<const device::cuda::LtReady>> ready(const BlasLt& library
   return library.make(m, nullptr, kMostWorkspace);
 }
 
+// A guess (see launch.hpp) of what its first answer takes.
+double guess_ms(const LtMatmul& m, int multiprocessors) {
+  constexpr double kLaunchNs = 2000, kNsAStep = 2, kMacsPerNs = 2300, kBytesPerNs = 2500;
+  const auto size = [](int64_t v) { return static_cast<double>(v); };
+  const double results = size(m.batch) * size(m.m) * size(m.n);
+  const double bytes = static_cast<double>(dtype_bits(m.dtype)) / 8 *
+                       (results * (m.beta != 0 ? 2 : 1) + size(m.batch) * size(m.k) * (size(m.m) + size(m.n)));
+  const double work = results * size(m.k) / (multiprocessors * kMacsPerNs) * (m.dtype == DType::kF32 ? 20 : 1);
+  return (kLaunchNs + std::max({size(m.k) * kNsAStep, work, bytes / kBytesPerNs})) / 1e6;
+}
+
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
-  PERI_TRY(read(p));
+  PERI_ASSIGN(const Product product, read(p));
   std::vector<Offer> out = cuda::plain_offer(p);
   out[0].config = kHeuristic;
+  out[0].guess_ms = guess_ms(product.matmul, cuda::limits_of(target).multiprocessors);
   return out;
 }
 

@@ -1,7 +1,9 @@
 // Kernel cuda_conv_mma: convolutions of float16 or bfloat16 on the tensor cores of a GPU from sm_80 on, with the
 // element-wise chain behind them: rows are output pixels, columns output channels, sums in float32. Images are NHWC,
 // or row-major at either end.
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/conv_shape.hpp"
@@ -52,11 +54,25 @@ std::string defines(const ConvShape& c, bool last, Signature* s) {
   return out;
 }
 
-// a: output pixels by taps and channels, channels innermost. b: weights, packed in the same order.
-std::string operands(const std::string& x, const std::string& w, bool wide) {
+// a: output pixels by taps and channels, channels innermost; b: weights, packed in the same order.
+std::string image_text(const std::string& x, bool wide) {
   return R"(
-struct peri_a_line { PERI_INDEX at; int d, h, w; bool there; };
-struct peri_a_step { PERI_INDEX at; int d, h, w; bool there; };
+// A line's pixels under the taps: bit t is set where tap t lies inside; of windows of more taps the corner is kept.
+enum { kTaps = PERI_KERNEL_D * PERI_KERNEL_H * PERI_KERNEL_W, kBits = kTaps < 32 };
+struct peri_a_line { PERI_INDEX at; unsigned under; int d, h, w; bool there; };
+struct peri_a_step { PERI_INDEX at; int tap, d, h, w; bool there; };
+PERI_DEVICE unsigned peri_under(const peri_a_line& line, PERI_PARAMETERS) {
+  unsigned row = 0, plane = 0, all = 0;
+#pragma unroll
+  for (int k = 0; k < PERI_KERNEL_W; ++k) row |= (unsigned)((unsigned)(line.w + k * PERI_DILATION_W) < PERI_IN_W) << k % 32;
+#pragma unroll
+  for (int k = 0; k < PERI_KERNEL_H; ++k)
+    plane |= (unsigned)(line.h + k * PERI_DILATION_H) < PERI_IN_H ? row << k * PERI_KERNEL_W % 32 : 0u;
+#pragma unroll
+  for (int k = 0; k < PERI_KERNEL_D; ++k)
+    all |= (unsigned)(line.d + k * PERI_DILATION_D) < PERI_IN_D ? plane << k * PERI_KERNEL_H * PERI_KERNEL_W % 32 : 0u;
+  return line.there ? all : 0u;
+}
 PERI_DEVICE peri_a_line peri_a_line_of(const PERI_INDEX batch, const PERI_INDEX m, PERI_PARAMETERS) {
   PERI_INDEX pixel = m;
   peri_a_line out;
@@ -66,13 +82,15 @@ PERI_DEVICE peri_a_line peri_a_line_of(const PERI_INDEX batch, const PERI_INDEX 
   out.d = (int)(pixel % PERI_OUT_D) * PERI_STRIDE_D - PERI_PAD_D; pixel /= PERI_OUT_D;
   out.at = pixel * (PERI_GROUPS * PERI_CHANNELS) * PERI_IN_D * PERI_IN_H * PERI_IN_W + batch * PERI_CHANNELS * PERI_PLANE +
            (((PERI_INDEX)out.d * PERI_IN_H + out.h) * PERI_IN_W + out.w) * PERI_PIXEL;
+  out.under = PERI_PADDED && kBits ? peri_under(out, PERI_PASS) : 0u;
   return out;
 }
 PERI_DEVICE peri_a_step peri_a_step_of(const PERI_INDEX batch, const PERI_INDEX k, PERI_PARAMETERS) {
   int tap = (int)k / PERI_CHANNELS;
   const int channel = (int)k - tap * PERI_CHANNELS;
   peri_a_step out;
-  out.there = k < PERI_K;
+  out.there = PERI_WHOLE_K || k < PERI_K;
+  out.tap = out.there ? tap : 31;
   out.w = tap % PERI_KERNEL_W * PERI_DILATION_W; tap /= PERI_KERNEL_W;
   out.h = tap % PERI_KERNEL_H * PERI_DILATION_H; tap /= PERI_KERNEL_H;
   out.d = tap * PERI_DILATION_D;
@@ -80,32 +98,36 @@ PERI_DEVICE peri_a_step peri_a_step_of(const PERI_INDEX batch, const PERI_INDEX 
   return out;
 }
 PERI_DEVICE bool peri_inside(const peri_a_line& line, const peri_a_step& step, PERI_PARAMETERS) {
+  if (PERI_PADDED && kBits) return (line.under >> step.tap & 1u) != 0;
   return line.there && step.there &&
          (!PERI_PADDED || ((unsigned)(line.d + step.d) < PERI_IN_D && (unsigned)(line.h + step.h) < PERI_IN_H &&
                            (unsigned)(line.w + step.w) < PERI_IN_W));
 }
-)" +
-         (wide
-              ? R"(PERI_DEVICE const unsigned short* peri_a_from(const peri_a_line& line, const peri_a_step& step, bool* there, PERI_PARAMETERS) {
+)" + (wide
+          ? R"(PERI_DEVICE const unsigned short* peri_a_from(const peri_a_line& line, const peri_a_step& step, bool* there, PERI_PARAMETERS) {
   *there = peri_inside(line, step, PERI_PASS);
-  return )" + x + " + (*there ? line.at + step.at : 0);\n}\n"
-              : R"(PERI_DEVICE unsigned peri_a(const peri_a_line& line, const peri_a_step& step, PERI_PARAMETERS) {
+  return )" + x +
+                " + (line.at + step.at);\n}\n"
+          : R"(PERI_DEVICE unsigned peri_a(const peri_a_line& line, const peri_a_step& step, PERI_PARAMETERS) {
   return peri_inside(line, step, PERI_PASS) ? (unsigned))" +
-                    x + "[line.at + step.at] : 0u;\n}\n") +
-         R"(struct peri_b_line { PERI_INDEX at; bool there; };
+                x + "[line.at + step.at] : 0u;\n}\n");
+}
+
+std::string weights_text(const std::string& w) {
+  return R"(struct peri_b_line { PERI_INDEX at; bool there; };
 struct peri_b_step { PERI_INDEX at; bool there; };
 PERI_DEVICE peri_b_line peri_b_line_of(const PERI_INDEX batch, const PERI_INDEX n, PERI_PARAMETERS) {
-  const peri_b_line out = {(batch * PERI_OUTPUTS + n) * PERI_DEPTH, n < PERI_N};
+  const peri_b_line out = {(batch * PERI_OUTPUTS + n) * PERI_DEPTH, PERI_WHOLE_N || n < PERI_N};
   return out;
 }
 PERI_DEVICE peri_b_step peri_b_step_of(const PERI_INDEX batch, const PERI_INDEX k, PERI_PARAMETERS) {
-  const peri_b_step out = {k, k < PERI_K};
+  const peri_b_step out = {k, PERI_WHOLE_K || k < PERI_K};
   return out;
 }
 PERI_DEVICE const unsigned short* peri_b_from(const peri_b_line& line, const peri_b_step& step, bool* there, PERI_PARAMETERS) {
   *there = line.there && step.there;
   return )" +
-         w + " + (*there ? line.at + step.at : 0);\n}\n";
+         w + " + (line.at + step.at);\n}\n";
 }
 
 std::string place_text(bool last) {
@@ -120,7 +142,7 @@ std::string place_text(bool last) {
 
 Result<std::string> bias_text(const Problem& p, const ir::Node& n, bool wide, Signature* s) {
   const std::string head = "const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {\n";
-  std::string one = "v", eight;
+  std::string one = "v", eight, column = "#define PERI_COLUMN 0\n";
   if (const ir::Value* b = n.in(2)) {
     PERI_ASSIGN(const std::string name, s->value(p, *b));
     const DType type = b->type.dtype;
@@ -129,9 +151,71 @@ Result<std::string> bias_text(const Problem& p, const ir::Node& n, bool wide, Si
     if (wide && input_index(*p.graph, b) >= 0)
       eight = "  float bias[8];\n  " + cuda::load_wide(8, type, name + " + batch * PERI_OUTPUTS + n", "bias") +
               ";\n#pragma unroll\n  for (int e = 0; e < 8; ++e) v[e] += bias[e];\n";
+    if (wide && input_index(*p.graph, b) >= 0)
+      column =
+          "#define PERI_COLUMN 1\nPERI_DEVICE float peri_scaled(const float v) { return v; }\nPERI_DEVICE void "
+          "peri_column_8(float* c, const PERI_INDEX batch, const PERI_INDEX n, PERI_PARAMETERS) {\n  " +
+          cuda::load_wide(8, type, name + " + batch * PERI_OUTPUTS + n", "c") + ";\n}\n";
   }
-  return "PERI_DEVICE float peri_sum(const float v, " + head + "  return " + one +
+  return column + "PERI_DEVICE float peri_sum(const float v, " + head + "  return " + one +
          ";\n}\nPERI_DEVICE void peri_sum_8(float* v, " + head + eight + "}\n";
+}
+
+// An image of few channels, two pixels of four channels at a time: copied so into the workspace it is one of eight
+// channels and half the width, read sixteen bytes at a time. Windows begin at even pixels, `first` of them in front.
+struct Pairs {
+  ConvShape shape;
+  int64_t first = 0;
+};
+std::optional<Pairs> pairs_of(const ConvShape& c) {
+  if (c.groups != 1 || c.channels > 4 || c.kernel[0] != 1 || c.in[0] != 1 || c.pad[0] != 0) return std::nullopt;
+  if (c.stride[2] % 2 != 0 || c.in[2] % 2 != 0 || c.dilation[2] != 1 || c.pad[2] < 0) return std::nullopt;
+  Pairs out{c, c.pad[2] % 2};
+  out.shape.channels = 8;
+  out.shape.in[2] = c.in[2] / 2;
+  out.shape.stride[2] = c.stride[2] / 2;
+  out.shape.pad[2] = (c.pad[2] + out.first) / 2;
+  out.shape.kernel[2] = (c.kernel[2] + out.first + 1) / 2;
+  return out;
+}
+std::string pairs_text(const ConvShape& c, const std::string& x, const std::string& to, bool last, Signature* s) {
+  const std::string image = s->size(c.in[1] * c.in[2]), channels = std::to_string(c.channels);
+  return R"(
+struct alignas(8) peri_pixel { unsigned w[2]; };
+PERI_KERNEL __launch_bounds__(256) peri_pairs(PERI_PARAMETERS) {
+  const PERI_INDEX step = (PERI_INDEX)gridDim.x * 256, count = )" +
+         s->size(c.images * c.in[1] * c.in[2]) + R"(;
+  for (PERI_INDEX i = (PERI_INDEX)blockIdx.x * 256 + threadIdx.x; i < count; i += step) {
+    const PERI_INDEX image = i / )" +
+         image + R"(;
+    unsigned v[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int k = 0; k < )" +
+         channels + "; ++k) v[k] = " + x + "[" +
+         (last ? "i * " + channels + " + k" : "image * (" + channels + " - 1) * " + image + " + i + k * " + image) +
+         R"(];
+    const peri_pixel pixel = {{v[0] | v[1] << 16, v[2] | v[3] << 16}};
+    ((peri_pixel*))" +
+         to + R"()[i] = pixel;
+  }
+}
+)";
+}
+Result<Tensor> paired_weights(const Tensor& w, const ConvShape& c, const Pairs& pairs) {
+  const ConvShape& to_shape = pairs.shape;
+  const int64_t depth = 8 * to_shape.taps(), across = to_shape.kernel[2];
+  PERI_ASSIGN(Tensor out, Tensor::zeros(w.dtype(), {c.outputs, depth}));
+  const auto* from = reinterpret_cast<const uint16_t*>(w.bytes().data());
+  auto* to = reinterpret_cast<uint16_t*>(const_cast<std::byte*>(out.bytes().data()));
+  for (int64_t o = 0; o < c.outputs; ++o)
+    for (int64_t channel = 0; channel < c.channels; ++channel)
+      for (int64_t kh = 0; kh < c.kernel[1]; ++kh)
+        for (int64_t kw = 0; kw < c.kernel[2]; ++kw) {
+          const int64_t at = kw + pairs.first, pair = kh * across + at / 2;
+          to[o * depth + pair * 8 + at % 2 * 4 + channel] =
+              from[((o * c.channels + channel) * c.kernel[1] + kh) * c.kernel[2] + kw];
+        }
+  return out;
 }
 
 // Rows of output channels; their taps and channels in the order of the depth, padded with zeros.
@@ -149,6 +233,7 @@ Result<Tensor> packed_weights(const Tensor& w, const ConvShape& c) {
 
 struct Read {
   ConvShape shape;
+  std::optional<Pairs> pairs;
   TiledProduct product;
   Signature signature;
   int weights = -1;  // input
@@ -156,10 +241,12 @@ struct Read {
 };
 
 // Of a problem whose values state their layouts.
-Result<Read> read(const Problem& p) {
+Result<Read> read(const Problem& p, bool in_pairs) {
   Read r;
   PERI_ASSIGN(r.shape, cuda::read_conv(p));
-  const ConvShape& c = r.shape;
+  if (in_pairs) r.pairs = pairs_of(r.shape);
+  if (in_pairs && !r.pairs) return invalid("an image that is not read in pairs of pixels");
+  const ConvShape& c = in_pairs ? r.pairs->shape : r.shape;
   const ir::Node& n = p.anchor();
   const DType type = n.in(0)->type.dtype;
   if ((type != DType::kF16 && type != DType::kBF16) || n.in(1)->type.dtype != type)
@@ -180,12 +267,15 @@ Result<Read> read(const Problem& p) {
   out.n = c.outputs;
   out.k = c.channels * c.taps();
   out.usual_m = {c.pixels(), 8 * c.pixels(), 64 * c.pixels()};
-  out.a_wide = last_in && c.channels % 8 == 0;
+  const double each = static_cast<double>(c.in[0] * c.in[1] * c.in[2]) / static_cast<double>(c.pixels() * c.taps());
+  out.a_bytes = 2 * std::min(1.0, each);
+  out.chain_bytes = cuda::chain_bytes(p);
+  out.a_wide = in_pairs || (last_in && c.channels % 8 == 0);
   out.b_wide = true;
   out.c_wide = last_out && c.outputs % 8 == 0;
-  r.packs = c.taps() != 1 || c.channels % 8 != 0;
+  r.packs = in_pairs || c.taps() != 1 || c.channels % 8 != 0;
   Signature& s = r.signature;
-  PERI_ASSIGN(const std::string image, s.value(p, *n.in(0)));
+  PERI_ASSIGN(std::string image, s.value(p, *n.in(0)));
   std::string weights = "";
   if (r.packs) {
     weights = s.packed(0);
@@ -193,8 +283,18 @@ Result<Read> read(const Problem& p) {
     PERI_ASSIGN(weights, s.value(p, *n.in(1)));
   }
   PERI_ASSIGN(const std::string bias, bias_text(p, n, out.c_wide, &s));
-  PERI_ASSIGN(const std::string finish, cuda::finish_wide_text(p, 8, &s));
-  out.functions = defines(c, last_in, &s) + operands(image, weights, out.a_wide) + place_text(last_out) + bias + finish;
+  PERI_ASSIGN(const std::string finish, cuda::finish_held_text(p, &s));
+  std::string pairs;
+  if (in_pairs) {
+    const std::string workspace = s.workspace();
+    pairs = pairs_text(r.shape, image, workspace, last_in, &s);
+    image = "((const unsigned short*)" + workspace + ")";
+    out.first = "peri_pairs";
+    out.first_threads = c.images * c.in[1] * c.in[2] * 2;
+    out.first_bytes = static_cast<size_t>(out.first_threads) * 8;
+  }
+  out.functions = pairs + defines(c, last_in || in_pairs, &s) + image_text(image, out.a_wide) + weights_text(weights) +
+                  place_text(last_out) + bias + finish;
   return r;
 }
 
@@ -202,6 +302,13 @@ Result<Read> read(const Problem& p) {
 double scattered_ms(const Read& r, bool last_out) {
   const double elements = static_cast<double>(r.product.batch * r.product.m) * static_cast<double>(r.product.n);
   return last_out ? 0 : elements * 16 / 2e9;
+}
+
+// Of the copy of the image, a guess too.
+double pairs_ms(const ConvShape& c) {
+  constexpr double kLaunchNs = 1500, kBytesPerNs = 2500;
+  const double pixels = static_cast<double>(c.images * c.in[1] * c.in[2]);
+  return (kLaunchNs + pixels * static_cast<double>(8 + 2 * c.channels) / kBytesPerNs) / 1e6;
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
@@ -219,29 +326,41 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
       if (!last_in && !any_image) continue;
       Offer o = cuda::plain_offer(p)[0];
       const ir::Graph g = cuda::with_layouts(p, last_in ? last : ir::Layout{}, last_out ? last : ir::Layout{}, &o);
-      Result<Read> r = read({&g, p.constant});
-      if (!r.ok()) {
-        if (out.empty()) first = std::move(r);
-        continue;
-      }
-      for (cuda::TileConfig& config : cuda::tile_configs(r->product, gpu, last_out ? kMostConfigs : kMostScattered)) {
-        out.push_back(o);
-        out.back().guess_ms = config.guess_ms + scattered_ms(*r, last_out);
-        out.back().config = std::move(config.text);
+      for (const bool in_pairs : {true, false}) {
+        if (in_pairs && !pairs_of(c)) continue;
+        Result<Read> r = read({&g, p.constant}, in_pairs);
+        if (!r.ok()) {
+          if (out.empty()) first = std::move(r);
+          continue;
+        }
+        for (cuda::TileConfig& config : cuda::tile_configs(r->product, gpu,
+                                                           !last_out  ? kMostScattered
+                                                           : in_pairs ? 2
+                                                                      : kMostConfigs)) {
+          if (in_pairs && !config.text.ends_with("split=1")) continue;
+          out.push_back(o);
+          out.back().guess_ms = config.guess_ms + scattered_ms(*r, last_out) + (in_pairs ? pairs_ms(c) : 0);
+          out.back().config = std::move(config.text) + (in_pairs ? " pairs=1" : "");
+        }
       }
     }
   if (out.empty()) return std::move(first).error();
+  if (any_image)
+    std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) { return a.guess_ms < b.guess_ms; });
   return out;
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
   PERI_ASSIGN(const int64_t tk, setting(cuda_conv_mma_entry.kernel, config, "tk"));
   PERI_ASSIGN(const int64_t stages, setting(cuda_conv_mma_entry.kernel, config, "stages"));
-  PERI_ASSIGN(Read r, read(p));
+  PERI_ASSIGN(const int64_t in_pairs, config_int(config, "pairs", 0, 1, 0));
+  PERI_ASSIGN(Read r, read(p, in_pairs != 0));
   if (r.packs)
-    r.product.packed = {
-        {static_cast<size_t>(r.weights), [shape = r.shape](const Tensor& w) { return packed_weights(w, shape); }}};
-  return cuda::tile_instance(r.product, config, tk, stages, cuda::most_elements(p), &r.signature);
+    r.product.packed = {{static_cast<size_t>(r.weights), [shape = r.shape, pairs = r.pairs](const Tensor& w) {
+                           return pairs ? paired_weights(w, shape, *pairs) : packed_weights(w, shape);
+                         }}};
+  const int64_t most = std::max<int64_t>(cuda::most_elements(p), static_cast<int64_t>(r.product.first_bytes / 2));
+  return cuda::tile_instance(r.product, config, tk, stages, most, &r.signature);
 }
 }  // namespace
 
@@ -260,7 +379,9 @@ const Entry cuda_conv_mma_entry{{
                 "graph { input x: bf16[2,3,9,8]; const w: bf16[20,3,3,3] = seeded(0.2, 1); y = conv(x, w) "
                 "{pads=[1,1,1,1], strides=[2,2]}; output y }",
                 "graph { input x: f16[1,32,9]; const w: f16[16,16,3] = seeded(0.2, 1); y = conv(x, w) {pads=[2,2], "
-                "dilations=[2], group=2}; output y }"},
+                "dilations=[2], group=2}; output y }",
+                "graph { input x: f16[2,3,10,12]; const w: f16[16,3,7,7] = seeded(0.1, 1); const b: f16[16] = "
+                "seeded(0.5, 2); y = conv(x, w, b) {pads=[3,3,3,3], strides=[2,2]}; z = relu(y); output z }"},
     .tunables = cuda::tile_tunables(),
 }};
 

@@ -25,11 +25,11 @@ PERI_DEVICE peri_a_line peri_a_line_of(const PERI_INDEX batch, const PERI_INDEX 
   return out;
 }
 PERI_DEVICE peri_b_line peri_b_line_of(const PERI_INDEX batch, const PERI_INDEX n, PERI_PARAMETERS) {
-  const peri_b_line out = {n * PERI_K, n < PERI_N};
+  const peri_b_line out = {n * PERI_K, PERI_WHOLE_N || n < PERI_N};
   return out;
 }
 PERI_DEVICE peri_a_step peri_a_step_of(const PERI_INDEX batch, const PERI_INDEX k, PERI_PARAMETERS) {
-  const peri_a_step out = {k, k < PERI_K};
+  const peri_a_step out = {k, PERI_WHOLE_K || k < PERI_K};
   return out;
 }
 PERI_DEVICE peri_b_step peri_b_step_of(const PERI_INDEX batch, const PERI_INDEX k, PERI_PARAMETERS) {
@@ -37,17 +37,18 @@ PERI_DEVICE peri_b_step peri_b_step_of(const PERI_INDEX batch, const PERI_INDEX 
 }
 PERI_DEVICE const unsigned short* peri_a_from(const peri_a_line& line, const peri_a_step& step, bool* there, PERI_PARAMETERS) {
   *there = line.there && step.there;
-  return PERI_X + (*there ? line.at + step.at : 0);
+  return PERI_X + (line.at + step.at);
 }
 PERI_DEVICE const unsigned short* peri_b_from(const peri_b_line& line, const peri_b_step& step, bool* there, PERI_PARAMETERS) {
   *there = line.there && step.there;
-  return PERI_WEIGHTS + (*there ? line.at + step.at : 0);
+  return PERI_WEIGHTS + (line.at + step.at);
 }
 PERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {
   const PERI_INDEX tap = n / PERI_OUTPUTS, w = m % PERI_IN_W, h = m / PERI_IN_W;  // rows of all images
   return ((h * PERI_STRIDE_H + tap / PERI_STRIDE_W) * (PERI_IN_W * PERI_STRIDE_W) + w * PERI_STRIDE_W + tap % PERI_STRIDE_W) *
              PERI_OUTPUTS + n % PERI_OUTPUTS;
 }
+#define PERI_COLUMN 0
 PERI_DEVICE float peri_sum(const float v, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {
   return v + peri_bias(n % PERI_OUTPUTS, PERI_PASS);
 }
@@ -129,7 +130,7 @@ Result<Read> read(const Problem& p) {
   define("STRIDE_H", std::to_string(x.size() == 4 ? w[2] : 1));
   define("IN_W", s.size(x.back()));
   text += "PERI_DEVICE float peri_bias(const PERI_INDEX output, PERI_PARAMETERS) { return " + bias + "; }\n";
-  PERI_ASSIGN(const std::string finish, cuda::finish_wide_text(p, 8, &s));
+  PERI_ASSIGN(const std::string finish, cuda::finish_held_text(p, &s));
   text += std::string(kOperands) + finish;
   return r;
 }

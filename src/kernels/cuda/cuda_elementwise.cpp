@@ -32,10 +32,21 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   return std::vector<KernelLaunch>{s.launch("peri_elementwise", s.text(cuda::most_elements(p), body), blocks, 256)};
 }
 
+// A guess (see launch.hpp): memory's time.
+double guess_ms(const Problem& p) {
+  constexpr double kLaunchNs = 1500, kBytesPerNs = 3000;
+  double bytes = 0;
+  for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
+    for (const ir::Value* v : *list)
+      bytes += static_cast<double>(cuda::numel_of(*v)) * static_cast<double>(dtype_bits(v->type.dtype)) / 8;
+  return (kLaunchNs + bytes / kBytesPerNs) / 1e6;
+}
+
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
   PERI_TRY(plan(p));
   std::vector<Offer> out = cuda::plain_offer(p);
+  out[0].guess_ms = guess_ms(p);
   if (const size_t rank = p.graph->outputs[0]->type.rank(); rank >= 3) {
     Offer last = out[0];
     const ir::Layout layout = cuda::channels_last(rank);

@@ -45,14 +45,14 @@ std::string side(char name, const Operand& o, const std::string& offset, bool wi
       "struct peri_" + x + "_line { PERI_INDEX at; bool there; };\nstruct peri_" + x +
       "_step { PERI_INDEX at; bool there; };\nPERI_DEVICE peri_" + x + "_line peri_" + x +
       "_line_of(const PERI_INDEX batch, const PERI_INDEX line, PERI_PARAMETERS) {\n  PERI_INDEX at = " + line_at +
-      ";\n" + offset + "  const peri_" + x + "_line out = {at, line < " + lines +
-      "};\n  return out;\n}\nPERI_DEVICE peri_" + x + "_step peri_" + x +
+      ";\n" + offset + "  const peri_" + x + "_line out = {at, " + (name == 'b' ? "PERI_WHOLE_N || " : "") + "line < " +
+      lines + "};\n  return out;\n}\nPERI_DEVICE peri_" + x + "_step peri_" + x +
       "_step_of(const PERI_INDEX batch, const PERI_INDEX k, PERI_PARAMETERS) {\n  const peri_" + x + "_step out = {" +
-      step_at + ", k < PERI_K};\n  return out;\n}\n";
+      step_at + ", PERI_WHOLE_K || k < PERI_K};\n  return out;\n}\n";
   if (wide)
     return out + "PERI_DEVICE const unsigned short* peri_" + x + "_from(const peri_" + x + "_line& line, const peri_" +
            x + "_step& step, bool* there, PERI_PARAMETERS) {\n  *there = line.there && step.there;\n  return " +
-           o.name + " + (*there ? line.at + step.at : 0);\n}\n";
+           o.name + " + (line.at + step.at);\n}\n";
   return out + "PERI_DEVICE unsigned peri_" + x + "(const peri_" + x + "_line& line, const peri_" + x +
          "_step& step, PERI_PARAMETERS) {\n  return line.there && step.there ? (unsigned)" + o.name +
          "[line.at + step.at] : 0u;\n}\n";
@@ -72,16 +72,24 @@ std::string sum_text(const Addend& a, bool wide) {
   std::string at = a.dims[0] == 1 ? "" : a.dims[1] == 1 ? "m" : "m * PERI_N";
   if (a.dims[1] != 1) at += at.empty() ? "n" : " + n";
   if (at.empty()) at = "0";
-  std::string value = scaled(a.alpha, "v"), eight;
+  std::string value = scaled(a.alpha, "v"), eight, column = "#define PERI_COLUMN 0\n";
   if (!a.name.empty()) value += " + " + scaled(a.beta, cuda::loaded(a.dtype, a.name + "[" + at + "]"));
   const std::string one = "PERI_DEVICE float peri_sum(const float v, " + parameters + "  return " + value + ";\n}\n";
   if (wide && a.parameter && a.dims[1] != 1)
     eight = "  float c[8];\n  " + cuda::load_wide(8, a.dtype, a.name + " + " + at, "c") +
             ";\n#pragma unroll\n  for (int e = 0; e < 8; ++e) v[e] = " + scaled(a.alpha, "v[e]") + " + " +
             scaled(a.beta, "c[e]") + ";\n";
+  if (!eight.empty() && a.dims[0] == 1)
+    column = "#define PERI_COLUMN 1\nPERI_DEVICE float peri_scaled(const float v) { return " + scaled(a.alpha, "v") +
+             "; }\nPERI_DEVICE void peri_column_8(float* c, const PERI_INDEX batch, const PERI_INDEX n, "
+             "PERI_PARAMETERS) {\n  " +
+             cuda::load_wide(8, a.dtype, a.name + " + " + at, "c") +
+             ";\n#pragma unroll\n  for (int e = 0; e < 8; ++e) c[e] = " + scaled(a.beta, "c[e]") + ";\n}\n";
+  else if (!eight.empty())
+    column = "#define PERI_COLUMN 0\n";
   else if (!a.name.empty() || a.alpha != 1.0)
     eight = "#pragma unroll\n  for (int e = 0; e < 8; ++e) v[e] = peri_sum(v[e], batch, m, n + e, PERI_PASS);\n";
-  return one + "PERI_DEVICE void peri_sum_8(float* v, " + parameters + eight + "}\n";
+  return column + one + "PERI_DEVICE void peri_sum_8(float* v, " + parameters + eight + "}\n";
 }
 
 constexpr std::string_view kPlace =
@@ -169,10 +177,11 @@ Result<Read> read(const Problem& p) {
   out.b_wide = (out.b_along_n ? out.n : out.k) % 8 == 0;
   out.c_wide = out.n % 8 == 0;
   out.usual_m = {16, 128, 1024, 16384};
+  out.chain_bytes = cuda::chain_bytes(p);
   out.sizes_are_numbers = p.constant[static_cast<size_t>(input_index(*p.graph, n.in(1)))];
   const std::string a_offset = batch_offset(r.a.dims, r.batch, out.m * out.k, &s),
                     b_offset = batch_offset(r.b.dims, r.batch, out.k * out.n, &s);
-  PERI_ASSIGN(const std::string finish, cuda::finish_wide_text(p, 8, &s));
+  PERI_ASSIGN(const std::string finish, cuda::finish_held_text(p, &s));
   out.functions = side('a', r.a, a_offset, out.a_wide, out.a_along_m) +
                   side('b', r.b, b_offset, out.b_wide, out.b_along_n) + std::string(kPlace) +
                   sum_text(r.addend, out.c_wide) + finish;

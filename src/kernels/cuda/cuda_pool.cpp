@@ -1,5 +1,5 @@
 // Kernel cuda_pool: max and average pooling over one to three dimensions with the element-wise chain behind them, on a
-// GPU, one thread a result.
+// GPU: a thread a result, or eight neighbouring channels where channels lie last.
 #include <algorithm>
 #include <array>
 
@@ -32,6 +32,7 @@ Result<std::string> defines(const ir::Node& n, Signature* s) {
   }
   std::string out;
   const char* const axis[] = {"D", "H", "W"};
+  int64_t taps = 1;
   for (size_t d = 0; d < 3; ++d) {
     const bool here = d + rank >= 3;
     const size_t k = d + rank - 3;
@@ -40,6 +41,7 @@ Result<std::string> defines(const ir::Node& n, Signature* s) {
     };
     const auto fixed = [&](const char* name, int64_t value) { define(name, "(" + std::to_string(value) + ")"); };
     fixed("KERNEL_", here ? kernel[k] : 1);
+    taps *= here ? kernel[k] : 1;
     fixed("STRIDE_", here ? strides[k] : 1);
     fixed("DILATION_", here ? dilations[k] : 1);
     fixed("PAD_", here ? pads[k] : 0);
@@ -47,34 +49,54 @@ Result<std::string> defines(const ir::Node& n, Signature* s) {
     define("IN_", here ? s->size(x[2 + k]) : "1");
     define("OUT_", here ? s->size(y[2 + k]) : "1");
   }
-  return out;
+  return out + "#define PERI_UNROLL " + (taps <= 25 ? "_Pragma(\"unroll\")" : "") + "\n";
 }
 
 constexpr std::string_view kKernel = R"(
-PERI_KERNEL __launch_bounds__(256) peri_pool(PERI_PARAMETERS) {
-  const PERI_INDEX step = (PERI_INDEX)gridDim.x * 256;
-  for (PERI_INDEX i = (PERI_INDEX)blockIdx.x * 256 + threadIdx.x; i < PERI_COUNT; i += step) {
+// Results i to i + kEach - 1, neighbouring channels of a pixel.
+template <int kEach>
+PERI_DEVICE void peri_window(const PERI_INDEX i, PERI_PARAMETERS) {
     PERI_INDEX rest = i, channel = 0;
     if (PERI_LAST) channel = rest % PERI_CHANNELS, rest /= PERI_CHANNELS;
     const PERI_INDEX w0 = rest % PERI_OUT_W * PERI_STRIDE_W - PERI_PAD_W; rest /= PERI_OUT_W;
     const PERI_INDEX h0 = rest % PERI_OUT_H * PERI_STRIDE_H - PERI_PAD_H; rest /= PERI_OUT_H;
     const PERI_INDEX d0 = rest % PERI_OUT_D * PERI_STRIDE_D - PERI_PAD_D; rest /= PERI_OUT_D;
     const PERI_INDEX base = rest * PERI_IN_D * PERI_IN_H * PERI_IN_W * PERI_PIXEL + channel;
-    float v = PERI_START;
+    float v[kEach];
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) v[e] = PERI_START;
     int count = 0;
-    for (int kd = 0; kd < PERI_KERNEL_D; ++kd)
-      for (int kh = 0; kh < PERI_KERNEL_H; ++kh)
-        for (int kw = 0; kw < PERI_KERNEL_W; ++kw) {
+    PERI_UNROLL for (int kd = 0; kd < PERI_KERNEL_D; ++kd)
+      PERI_UNROLL for (int kh = 0; kh < PERI_KERNEL_H; ++kh)
+        PERI_UNROLL for (int kw = 0; kw < PERI_KERNEL_W; ++kw) {
           const PERI_INDEX d = d0 + kd * PERI_DILATION_D, h = h0 + kh * PERI_DILATION_H, w = w0 + kw * PERI_DILATION_W;
-          count += d < PERI_IN_D + PERI_END_D && h < PERI_IN_H + PERI_END_H && w < PERI_IN_W + PERI_END_W;
-          if (d < 0 || d >= PERI_IN_D || h < 0 || h >= PERI_IN_H || w < 0 || w >= PERI_IN_W) {
-            count -= !PERI_PADDING && d < PERI_IN_D + PERI_END_D && h < PERI_IN_H + PERI_END_H && w < PERI_IN_W + PERI_END_W;
-            continue;
-          }
-          v = peri_join(v, peri_x(base + ((d * PERI_IN_H + h) * PERI_IN_W + w) * PERI_PIXEL, PERI_PASS));
+          const bool padded = d < PERI_IN_D + PERI_END_D && h < PERI_IN_H + PERI_END_H && w < PERI_IN_W + PERI_END_W;
+          const bool inside = d >= 0 && d < PERI_IN_D && h >= 0 && h < PERI_IN_H && w >= 0 && w < PERI_IN_W;
+          count += PERI_PADDING ? padded : inside;
+          float x[kEach];
+          peri_x<kEach>(inside ? base + ((d * PERI_IN_H + h) * PERI_IN_W + w) * PERI_PIXEL : 0, x, PERI_PASS);
+#pragma unroll
+          for (int e = 0; e < kEach; ++e) v[e] = inside ? peri_join(v[e], x[e]) : v[e];
         }
-    peri_finish(i, peri_end(v, count), PERI_PASS);
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) v[e] = peri_end(v[e], count);
+#if PERI_EIGHT
+    if (kEach == 8) {
+      peri_finish_8(i, v, PERI_PASS);
+      return;
+    }
+#endif
+    peri_finish(i, v[0], PERI_PASS);
+}
+PERI_KERNEL __launch_bounds__(256) peri_pool(PERI_PARAMETERS) {
+  const PERI_INDEX step = (PERI_INDEX)gridDim.x * 256, first = (PERI_INDEX)blockIdx.x * 256 + threadIdx.x;
+#if PERI_EIGHT
+  if (PERI_ALIGNED) {
+    for (PERI_INDEX i = first; i < PERI_COUNT / 8; i += step) peri_window<8>(i * 8, PERI_PASS);
+    return;
   }
+#endif
+  for (PERI_INDEX i = first; i < PERI_COUNT; i += step) peri_window<1>(i, PERI_PASS);
 }
 )";
 
@@ -91,8 +113,10 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const ir::Layout &from = n.in(0)->type.layout, &to = p.graph->outputs[0]->type.layout;
   const bool last = from == cuda::channels_last(n.in(0)->type.rank());
   if (!(from == to) || (!last && !from.row_major())) return refused("another layout");
-  const std::string channels = s.size(dims_of(*n.in(0))[1]);
-  PERI_ASSIGN(const std::string finish, cuda::finish_any_text(p, true, &s));
+  const int64_t own_channels = dims_of(*n.in(0))[1];
+  const std::string channels = s.size(own_channels);
+  const bool eight = last && own_channels % 8 == 0;
+  PERI_ASSIGN(const std::string finish, eight ? cuda::finish_wide_text(p, 8, &s) : cuda::finish_any_text(p, true, &s));
   const int64_t count = cuda::numel_of(*n.out());
   if (count == 0) return std::vector<KernelLaunch>{};
   // A window of padding alone has the lowest value of the type.
@@ -103,12 +127,16 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
       sizes + "#define PERI_LAST " + (last ? "1" : "0") + "\n#define PERI_CHANNELS " + channels +
       "\n#define PERI_PIXEL " + (last ? channels : "1") + "\n#define PERI_COUNT " + s.size(count) +
       "\n#define PERI_PADDING " + (n.i("count_include_pad") ? "1" : "0") + "\n#define PERI_START " +
-      (max ? lowest : "0.0f") + "\nPERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " +
-      cuda::loaded(dtype, x + "[at]") + "; }\nPERI_DEVICE float peri_join(const float a, const float b) { return " +
-      (max ? "peri_max(a, b)" : "a + b") + "; }\nPERI_DEVICE float peri_end(const float v, const int count) { return " +
-      (max ? "v" : "v / (float)count") + "; }\n" + finish + std::string(kKernel);
-  return std::vector<KernelLaunch>{
-      s.launch("peri_pool", s.text(cuda::most_elements(p), body), cuda::blocks_for(count, 256), 256)};
+      (max ? lowest : "0.0f") + format("\n#define PERI_EIGHT %d\n#define PERI_ALIGNED (", eight) + s.aligned() +
+      ")\ntemplate <int kEach> PERI_DEVICE void peri_x(const PERI_INDEX at, float* v, PERI_PARAMETERS) {\n" +
+      (eight ? "  if (kEach == 8) {\n    " + cuda::load_wide(8, dtype, x + " + at", "v") + ";\n    return;\n  }\n"
+             : "") +
+      "  v[0] = " + cuda::loaded(dtype, x + "[at]") +
+      ";\n}\nPERI_DEVICE float peri_join(const float a, const float b) { return " + (max ? "peri_max(a, b)" : "a + b") +
+      "; }\nPERI_DEVICE float peri_end(const float v, const int count) { return " + (max ? "v" : "v / (float)count") +
+      "; }\n" + finish + std::string(kKernel);
+  return std::vector<KernelLaunch>{s.launch("peri_pool", s.text(cuda::most_elements(p), body),
+                                            cuda::blocks_for(eight ? count / 8 : count, 256), 256)};
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
@@ -137,6 +165,11 @@ const Entry cuda_pool_entry{{
     .takes = "max and average pooling on a GPU, one to three dimensions, with their epilogue",
     .offer = offer,
     .instantiate = instantiate,
+    .samples = {"graph { input x: f16[2,16,9,10]; y = max_pool(x) {kernel_shape=[3,3], strides=[2,2], "
+                "pads=[1,1,1,1]}; output y }",
+                "graph { input x: bf16[1,24,7,8]; y = average_pool(x) {kernel_shape=[3,2], pads=[1,0,1,1], "
+                "count_include_pad=1}; z = relu(y); output z }",
+                "graph { input x: f16[2,8,9,7]; y = average_pool(x) {kernel_shape=[6,5], pads=[2,2,2,2]}; output y }"},
 }};
 
 }  // namespace peri::kernels

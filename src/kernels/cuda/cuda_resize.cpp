@@ -1,5 +1,6 @@
 // Kernel cuda_resize: resampling of any axes on a GPU, nearest, linear and cubic, every convention of coordinates, with
-// the element-wise chain behind it; one thread a result, coordinates and weights in float32.
+// the element-wise chain behind it; a thread a result, or eight neighbours of a row, coordinates and weights in
+// float32.
 #include <bit>
 #include <numeric>
 
@@ -118,7 +119,7 @@ PERI_DEVICE peri_axis peri_axis_of(const PERI_INDEX o, const PERI_INDEX in, cons
 )";
 
 struct Loops {
-  std::string axes, loops, place = "0", ends, weight = "1.0f", outside = "false";
+  std::string axes, last, loops, place = "0", ends, weight = "1.0f", outside = "false";
 };
 
 Loops loops_of(const std::vector<Axis>& resized, const std::vector<int64_t>& x, const std::vector<int64_t>& y,
@@ -135,8 +136,9 @@ Loops loops_of(const std::vector<Axis>& resized, const std::vector<int64_t>& x, 
     std::string index = "c" + n;
     if (axis) {
       const std::string in = s->size(x[d]);
-      out.axes += "    const peri_axis a" + n + " = peri_axis_of(c" + n + ", " + in + ", " + s->size(y[d]) + ", " +
-                  bits(axis->scale) + ", " + bits(axis->start) + ", " + bits(axis->end) + ");\n";
+      (d + 1 == x.size() ? out.last : out.axes) += "    const peri_axis a" + n + " = peri_axis_of(c" + n + ", " + in +
+                                                   ", " + s->size(y[d]) + ", " + bits(axis->scale) + ", " +
+                                                   bits(axis->start) + ", " + bits(axis->end) + ");\n";
       out.outside += " || a" + n + ".outside";
       index = "a" + n + ".base";
       if (!nearest) {
@@ -167,28 +169,50 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   PERI_ASSIGN(const std::vector<Axis> resized, axes_of(n, x, y));
   Signature s;
   PERI_ASSIGN(const std::string from, s.value(p, *n.in(0)));
-  PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &s));
+  const int64_t count = cuda::numel_of(*n.out());
+  const bool eight = is_float(dtype) && y.back() % 8 == 0;
+  PERI_ASSIGN(const std::string finish, eight ? cuda::finish_wide_text(p, 8, &s) : cuda::finish_text(p, true, &s));
+  for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
+    for (const ir::Value* v : *list)
+      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
   const Loops l = loops_of(resized, x, y, nearest, &s);
   const std::string type = cuda::register_type(dtype), element = cuda::loaded(dtype, from + "[" + l.place + "]");
-  std::string body = cuda::coordinates_text(y, &s) + l.axes;
-  body += nearest ? "    " + type + " v = " + element + ";\n"
-                  : "    float v = 0.0f;\n" + l.loops + "    const float w = " + l.weight +
-                        ";\n    if (w != 0.0f) v = fmaf(w, " + element + ", v);\n" + l.ends;
-  body += format("    if (%s) v = (%s)((float)%.9g);\n    peri_finish(i, v, PERI_PASS);\n", l.outside.c_str(),
-                 type.c_str(), n.f("extrapolation_value", 0) + 0.0);
+  std::string one = l.last;
+  one += nearest ? "    " + type + " v = " + element + ";\n"
+                 : "    float v = 0.0f;\n" + l.loops + "    const float w = " + l.weight +
+                       ";\n    if (w != 0.0f) v = fmaf(w, " + element + ", v);\n" + l.ends;
+  one += format("    if (%s) v = (%s)((float)%.9g);\n", l.outside.c_str(), type.c_str(),
+                n.f("extrapolation_value", 0) + 0.0);
+  // Eight neighbours share all coordinates but the last.
+  const std::string last = "c" + std::to_string(y.size() - 1);
+  std::string body = cuda::coordinates_text(y, &s) + l.axes + one + "    peri_finish(i, v, PERI_PASS);\n";
+  if (eight) {
+    body = cuda::coordinates_text(y, &s) + l.axes + "    const PERI_INDEX begin = " + last + ";\n    float all[8];\n" +
+           "#pragma unroll\n    for (int e = 0; e < 8; ++e) {\n    const PERI_INDEX " + last + " = begin + e;\n" + one +
+           "    all[e] = v;\n    }\n    if (PERI_ALIGNED) {\n    peri_finish_8(i, all, PERI_PASS);\n    } else {\n"
+           "#pragma unroll\n    for (int e = 0; e < 8; ++e) peri_finish(i + e, all[e], PERI_PASS);\n    }\n";
+  }
   const auto define = [](const char* name, int value) { return format("#define PERI_%s %d\n", name, value); };
-  const int64_t count = cuda::numel_of(*n.out());
   const std::string text = define("COORDINATES", coordinates) + define("NEAREST", nearest ? nearest_mode : -1) +
                            define("CUBIC", cubic) + define("ANTIALIAS", n.i("antialias") != 0) +
                            define("EXCLUDE", n.i("exclude_outside") != 0) +
                            format("#define PERI_CUBIC_A ((float)%.9g)\n", n.f("cubic_coeff_a", -0.75)) +
-                           std::string(kFunctions) + finish + cuda::each_text("peri_resize", s.size(count), body);
-  return cuda::each_launch(p, s, "peri_resize", count, text);
+                           std::string(kFunctions) + finish + "#define PERI_ALIGNED (" + s.aligned() + ")\n" +
+                           cuda::each_text("peri_resize", s.size(count), body, eight ? 8 : 1);
+  return cuda::each_launch(p, s, "peri_resize", count, text, eight ? 8 : 1);
 }
 }  // namespace
 
 extern const Entry cuda_resize_entry;
-const Entry cuda_resize_entry = cuda::entry_of<plan>(
-    "cuda_resize", "resize on a GPU, nearest, linear and cubic, any axes and coordinates, with its epilogue");
+const Entry cuda_resize_entry = [] {
+  Entry out = cuda::entry_of<plan>(
+      "cuda_resize", "resize on a GPU, nearest, linear and cubic, any axes and coordinates, with its epilogue");
+  out.kernel.samples = {
+      "graph { input x: f16[2,3,4,5]; const s: i64[4] = [2, 3, 7, 16]; y = resize(x, _, _, s) "
+      "{mode=\"linear\", coordinate_transformation_mode=\"pytorch_half_pixel\"}; output y }",
+      "graph { input x: bf16[1,2,4,8]; const s: i64[4] = [1, 2, 8, 8]; y = resize(x, _, _, s); z = "
+      "relu(y); output z }"};
+  return out;
+}();
 
 }  // namespace peri::kernels

@@ -138,17 +138,21 @@ struct Writer {
   std::string before = {};  // lines in front of the loop over them
   std::string lines = {};
   bool decomposed = false;
+  bool holds = false;     // neighbours that are read are handed over, in units of 16 bytes
+  int held = 0;           // such units
+  std::string hold = {};  // lines that read them
 
   // Coordinates c0, c1, ... of the element.
   void decompose() {
     if (decomposed) return;
     decomposed = true;
-    before += "  PERI_INDEX rest = i;\n";
+    std::string out = "  PERI_INDEX rest = i;\n";
     for (size_t d = space.dims.size(); d-- > 1;) {
       const std::string n = std::to_string(d), size = signature->size(space.dims[d]);
-      before += "  const PERI_INDEX c" + n + " = rest % " + size + "; rest /= " + size + ";\n";
+      out += "  const PERI_INDEX c" + n + " = rest % " + size + "; rest /= " + size + ";\n";
     }
-    before += "  const PERI_INDEX c0 = rest;\n";
+    before += out + "  const PERI_INDEX c0 = rest;\n";
+    hold += out + "  const PERI_INDEX c0 = rest;\n";
   }
 
   // Whether the neighbours of program input `a` lie together, at a multiple of their number; at one place where they
@@ -167,6 +171,14 @@ struct Writer {
     if (same(a)) {
       before += "  const " + register_type(dtype) + " " + name + " = " + loaded(dtype, from + "[" + at + "]") + ";\n";
       return name;
+    }
+    if (holds) {
+      std::string type = dtype == DType::kF32 ? "const float*" : "const unsigned short*";
+      before += "  float " + name + format("[%d];\n  ", width) +
+                load_wide(width, dtype, format("(%s)(held->at + %d)", type.c_str(), held), name) + ";\n";
+      for (int k = 0; k < width * dtype_bits(dtype) / 128; ++k)
+        hold += format("  held->at[%d] = ((const peri_16*)(%s + (%s)))[%d];\n", held++, from.c_str(), at.c_str(), k);
+      return name + "[j]";
     }
     before += "  float " + name + format("[%d];\n  ", width) + load_wide(width, dtype, from + " + (" + at + ")", name) +
               ";\n";
@@ -242,7 +254,7 @@ struct Writer {
 bool comes_wide(DType t) { return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16; }
 
 // The function of so many elements, or "" where the last dim does not hold them together.
-Result<std::string> wide_text(Writer w, int width) {
+Result<std::string> wide_text(Writer& w, int width) {
   w.width = width;
   const std::vector<DType>& outputs = w.translated.program.outputs;
   bool whole = !w.space.dims.empty() && w.space.dims.back() % width == 0 &&
@@ -276,6 +288,8 @@ Status check_layouts(const ir::Graph& g) {
 // Both functions over the region's results in `layout`; a `width` of 1: that of one element alone.
 struct Finish {
   std::string one, wide;
+  std::string held, hold = {};  // the wide one, of operands that were read before, and how they are
+  int units = 0;                // of 16 bytes
 };
 Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& layout, int width,
                       Signature* signature) {
@@ -289,7 +303,7 @@ Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& 
     PERI_ASSIGN(const std::string name, signature->output(problem, 0));
     const bool wide = width > 1 && comes_wide(result->type.dtype);
     return Finish{head + "PERI_PARAMETERS) {\n  " + name + "[i] = " + stored(result->type.dtype, "v") + ";\n}\n",
-                  wide ? "  " + store_wide(width, result->type.dtype, name + " + i", "v") + ";\n" : ""};
+                  wide ? "  " + store_wide(width, result->type.dtype, name + " + i", "v") + ";\n" : "", ""};
   }
   size_t begin = 0;
   while (is_anchor && g.nodes[begin++] != &problem.anchor()) {}
@@ -304,7 +318,13 @@ Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& 
   Writer w{problem, part, is_anchor ? g.inputs.size() : SIZE_MAX, std::move(translated), merged(space), signature};
   Finish out;
   if (width > 1) {
-    PERI_ASSIGN(out.wide, wide_text(w, width));
+    Writer wide = w;
+    PERI_ASSIGN(out.wide, wide_text(wide, width));
+    Writer held = w;
+    held.holds = is_anchor;
+    PERI_ASSIGN(out.held, wide_text(held, width));
+    out.hold = std::move(held.hold);
+    out.units = out.held.empty() ? 0 : held.held;
   }
   std::vector<block::Type> types;
   for (const block::Instruction& i : w.translated.program.code) PERI_TRY(w.instruction(i, &types));
@@ -339,12 +359,31 @@ Result<RegionText> region_text(const Problem& problem, Signature* signature) {
   return RegionText{std::move(out.one), eight};
 }
 
-Result<std::string> finish_wide_text(const Problem& problem, int width, Signature* signature) {
-  PERI_ASSIGN(Finish out, finish(problem, true, problem.graph->outputs[0]->type.layout, width, signature));
+namespace {
+std::string both_text(Finish& out, int width) {
   if (out.wide.empty())
     out.wide = format("#pragma unroll\n  for (int j = 0; j < %d; ++j) peri_finish(i + j, v[j], PERI_PASS);\n", width);
   return out.one + format("PERI_DEVICE void peri_finish_%d(const PERI_INDEX i, float* v, PERI_PARAMETERS) {\n", width) +
          out.wide + "}\n";
+}
+}  // namespace
+
+Result<std::string> finish_wide_text(const Problem& problem, int width, Signature* signature) {
+  PERI_ASSIGN(Finish out, finish(problem, true, problem.graph->outputs[0]->type.layout, width, signature));
+  return both_text(out, width);
+}
+
+Result<std::string> finish_held_text(const Problem& problem, Signature* signature) {
+  PERI_ASSIGN(Finish out, finish(problem, true, problem.graph->outputs[0]->type.layout, 8, signature));
+  const std::string head =
+      format("#define PERI_HELD %d\nstruct peri_held { peri_16 at[%d]; };\n", out.units, std::max(1, out.units));
+  const std::string held = out.units > 0 ? out.held : "  peri_finish_8(i, v, PERI_PASS);\n";
+  return both_text(out, 8) + head +
+         "PERI_DEVICE void peri_hold_8(peri_held* held, const PERI_INDEX i, PERI_PARAMETERS) {\n" +
+         (out.units > 0 ? out.hold : "") +
+         "}\nPERI_DEVICE void peri_finish_held_8(const peri_held* held, const PERI_INDEX i, float* v, PERI_PARAMETERS) "
+         "{\n" +
+         held + "}\n";
 }
 
 }  // namespace peri::kernels::cuda

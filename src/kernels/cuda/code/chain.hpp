@@ -28,4 +28,10 @@ Result<RegionText> region_text(const Problem& problem, Signature* signature);
 // which reads and writes them in one access where the region lets it. REQUIRES every address a multiple of 16 then.
 Result<std::string> finish_wide_text(const Problem& problem, int width, Signature* signature);
 
+// The text of width 8, and the same in two steps, so that reads are under way together:
+//   peri_hold_8(peri_held* held, PERI_INDEX i, PERI_PARAMETERS)                         reads what i to i + 7 need
+//   peri_finish_held_8(const peri_held* held, PERI_INDEX i, float* v, PERI_PARAMETERS)
+// PERI_HELD: how many units of 16 bytes that is; of none peri_hold_8 does nothing.
+Result<std::string> finish_held_text(const Problem& problem, Signature* signature);
+
 }  // namespace peri::kernels::cuda

@@ -32,18 +32,19 @@ Result<std::string> place_text(const std::vector<int64_t>& shape, const std::vec
   return out.empty() ? "0" : out;
 }
 
-std::string each_text(std::string_view entry, const std::string& count, const std::string& body) {
+std::string each_text(std::string_view entry, const std::string& count, const std::string& body, int width) {
+  const std::string n = std::to_string(width), times = width == 1 ? "" : " * " + n;
   return "PERI_KERNEL __launch_bounds__(256) " + std::string(entry) +
-         "(PERI_PARAMETERS) {\n  const PERI_INDEX step = (PERI_INDEX)gridDim.x * 256;\n"
-         "  for (PERI_INDEX i = (PERI_INDEX)blockIdx.x * 256 + threadIdx.x; i < " +
-         count + "; i += step) {\n" + body + "  }\n}\n";
+         "(PERI_PARAMETERS) {\n  const PERI_INDEX step = (PERI_INDEX)gridDim.x * 256" + times + ";\n" +
+         "  for (PERI_INDEX i = ((PERI_INDEX)blockIdx.x * 256 + threadIdx.x)" + times + "; i < " + count +
+         "; i += step) {\n" + body + "  }\n}\n";
 }
 
 std::vector<KernelLaunch> each_launch(const Problem& problem, const Signature& signature, std::string_view entry,
-                                      int64_t count, const std::string& text) {
+                                      int64_t count, const std::string& text, int width) {
   if (count == 0) return {};
-  return {
-      signature.launch(std::string(entry), signature.text(most_elements(problem), text), blocks_for(count, 256), 256)};
+  return {signature.launch(std::string(entry), signature.text(most_elements(problem), text),
+                           blocks_for(count / width, 256), 256)};
 }
 
 }  // namespace peri::kernels::cuda

@@ -138,6 +138,16 @@ KernelLaunch Signature::launch(std::string entry, std::string text, int64_t bloc
   return {std::move(entry), std::move(text), blocks, threads, 0, arguments_, sizes_};
 }
 
+double chain_bytes(const Problem& problem) {
+  const std::vector<int64_t> of_result = dims_of(*problem.graph->outputs[0]);
+  const std::vector<ir::Value*>& own = problem.anchor().inputs;
+  double out = 0;
+  for (const ir::Value* v : problem.graph->inputs)
+    if (std::find(own.begin(), own.end(), v) == own.end() && dims_of(*v) == of_result)
+      out += static_cast<double>(dtype_bits(v->type.dtype)) / 8;
+  return out;
+}
+
 int64_t most_elements(const Problem& problem) {
   int64_t most = 0;
   for (const auto& v : problem.graph->values()) {

@@ -49,6 +49,8 @@ class Signature {
   std::vector<int64_t> sizes_;
 };
 
+// Bytes of operands of the result's size that stand beside the anchor's own, for an element of the result.
+double chain_bytes(const Problem& problem);
 // The most elements of any value of a problem.
 int64_t most_elements(const Problem& problem);
 

@@ -60,7 +60,9 @@ double guess(const Tile& t, int64_t split, const TiledProduct& p, const GpuLimit
   const double alone = kWait + steps * std::max(work, wait) + kEnd + end;
   const double each = std::ceil(static_cast<double>(blocks_of(t, p)) * parts / gpu.multiprocessors);
   const double results = static_cast<double>(p.batch * p.m) * static_cast<double>(p.n);
-  const double bytes = 2 * (results + static_cast<double>(p.batch * p.k) * static_cast<double>(p.m + p.n));
+  const double deep = static_cast<double>(p.batch * p.k);
+  const double bytes =
+      results * (2 + p.chain_bytes) + deep * (static_cast<double>(p.m) * p.a_bytes + 2 * static_cast<double>(p.n));
   const double all =
       std::max({std::ceil(each / resident) * alone, each * (steps * work + end) + kWait, bytes / kMemoryBytesPerNs});
   return kLaunch + all + (split > 1 ? kJoin + results * (6 * parts + 2) / kJoinBytesPerNs : 0);
@@ -96,6 +98,9 @@ std::string numbers(const TiledProduct& p, const Tile& t, int64_t tk, int64_t st
   out += std::string("#define PERI_MULTIPLY ") + (p.type == DType::kBF16 ? "peri_mma_bf16\n" : "peri_mma_f16\n");
   out += "#define PERI_M " + s->size(p.m) + "\n";
   out += "#define PERI_BATCH " + (p.batch == 1 ? "1" : s->size(p.batch)) + "\n";
+  // What no tile reaches beyond.
+  number("WHOLE_N", p.sizes_are_numbers && p.n % t.n == 0);
+  number("WHOLE_K", p.sizes_are_numbers && p.k % tk == 0);
   out += "#define PERI_N " + (p.sizes_are_numbers ? std::to_string(p.n) : s->size(p.n)) + "\n";
   out += "#define PERI_K " + (p.sizes_are_numbers ? std::to_string(p.k) : s->size(p.k)) + "\n";
   if (split > 1) out += "#define PERI_PARTS " + s->workspace() + "\n";
@@ -152,15 +157,17 @@ Result<std::unique_ptr<Instance>> tile_instance(const TiledProduct& p, std::stri
   const std::string body = numbers(p, *tile, tk, stages, split, s) + p.functions + std::string(tiles_text()) +
                            std::string(split > 1 ? join_text() : "");
   std::vector<KernelLaunch> out;
+  if (!p.first.empty() && split > 1) return invalid("its workspace has no room for parts of the depth");
   if (blocks > 0) {
     const std::string text = s->text(std::max(most_elements, split * count), std::string(tiles_head()) + body);
+    if (!p.first.empty()) out.push_back(s->launch(p.first, text, blocks_for(p.first_threads, 256), 256));
     out.push_back(s->launch("peri_tiles", text, blocks, tile->threads()));
     out.back().shared_bytes = shared_bytes(*tile, tk, stages, p.k);
     const int64_t turns = p.c_wide ? count / 8 : count;
     if (split > 1) out.push_back(s->launch("peri_join_parts", text, blocks_for(turns, 256), 256));
   }
-  return LaunchInstance::make(std::move(out), split > 1 ? static_cast<size_t>(split * count) * sizeof(float) : 0,
-                              p.packed);
+  return LaunchInstance::make(std::move(out),
+                              split > 1 ? static_cast<size_t>(split * count) * sizeof(float) : p.first_bytes, p.packed);
 }
 
 }  // namespace peri::kernels::cuda

@@ -17,14 +17,25 @@ struct TiledProduct {
   // Functions of the text (all take PERI_PARAMETERS at the end), for X = a with m, X = b with n:
   //   struct peri_X_line;  peri_X_line peri_X_line_of(PERI_INDEX batch, PERI_INDEX m)    any m
   //   struct peri_X_step;  peri_X_step peri_X_step_of(PERI_INDEX batch, PERI_INDEX k)    any k
-  //   wide:  const unsigned short* peri_X_from(line, step, bool* there)       the eight; any aligned address if not
-  //   there else:  unsigned short peri_X(line, step)                                one element; 0 outside void
+  //   wide:  const unsigned short* peri_X_from(line, step, bool* there)       the eight, at a multiple of 16 bytes
+  //                                                                           also where they are not there
+  //   else:  unsigned short peri_X(line, step)                                one element; 0 outside
+  // PERI_WHOLE_N, PERI_WHOLE_K: 1 where no n or k is outside.
   //   peri_sum_8(float* v, PERI_INDEX batch, m, n), float peri_sum(float v, batch, m, n)      bias and factors
+  //   and where PERI_COLUMN is 1:  peri_column_8(float* c, batch, n), float peri_scaled(float v)     with v + c instead
   //   PERI_INDEX peri_place(PERI_INDEX batch, PERI_INDEX m, PERI_INDEX n)     of the result
   // and those of the chain behind it, eight neighbours at a time.
   std::string functions;
   std::vector<PackedWeight> packed = {};  // see LaunchInstance
-  std::vector<int64_t> usual_m = {};      // for which configurations are offered, whatever m is
+  // A kernel of the text that runs first and fills so much of the workspace, for so many threads; of the depth in one
+  // part only.
+  std::string first = {};
+  int64_t first_threads = 0;
+  size_t first_bytes = 0;
+  std::vector<int64_t> usual_m = {};  // for which configurations are offered, whatever m is
+  // For guesses: bytes of a that memory gives for an element of it, fewer than 2 where several read one; of operands
+  // that the chain reads for an element of the result.
+  double a_bytes = 2, chain_bytes = 0;
 };
 
 // Tiles and parts of the depth as texts of configurations, "tm=64 tn=64 split=1", best guess for the sizes on such a

@@ -19,6 +19,12 @@ struct peri_@_copy {
   peri_16 held[@WIDE ? 1 : k@Each];
 };
 PERI_DEVICE int peri_@_row(const int j) { return threadIdx.x / k@Chunks + j * (kThreads / k@Chunks); }
+// Eight rows on, chunks turn alike.
+PERI_DEVICE unsigned peri_@_place(const int j) {
+  const int chunk = threadIdx.x % k@Chunks;
+  if (kThreads / k@Chunks % 8 != 0) return peri_chunk(peri_@_row(j), chunk, k@Chunks);
+  return peri_chunk(peri_@_row(0), chunk, k@Chunks) + (unsigned)(j * (kThreads / k@Chunks) * k@Chunks * 16);
+}
 PERI_DEVICE bool peri_@_has(const int j) { return k@Rows * k@Chunks % kThreads == 0 || peri_@_row(j) < k@Rows; }
 PERI_DEVICE void peri_@_begin(peri_@_copy* c, const PERI_INDEX batch, const PERI_INDEX first, PERI_PARAMETERS) {
   const int chunk = threadIdx.x % k@Chunks;
@@ -43,14 +49,13 @@ PERI_DEVICE void peri_@_fetch(peri_@_copy* c, const unsigned at, const PERI_INDE
 #endif
 #pragma unroll
   for (int j = 0; j < k@Each; ++j) {
-    const int row = peri_@_row(j);
 #if @ALONG
-    const peri_@_step step = peri_@_step_of(batch, k0 + row, PERI_PASS);
+    const peri_@_step step = peri_@_step_of(batch, k0 + peri_@_row(j), PERI_PASS);
 #endif
 #if @WIDE
     bool there;
     const unsigned short* const from = peri_@_from(c->line[@ALONG ? 0 : j], step, &there, PERI_PASS);
-    if (peri_@_has(j)) peri_fetch(at + peri_chunk(row, chunk, k@Chunks), from, there);
+    if (peri_@_has(j)) peri_fetch(at + peri_@_place(j), from, there);
 #else
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
@@ -67,7 +72,7 @@ PERI_DEVICE void peri_@_put(const peri_@_copy* c, const unsigned at) {
 #if !@WIDE
 #pragma unroll
   for (int j = 0; j < k@Each; ++j)
-    if (peri_@_has(j)) peri_put(at + peri_chunk(peri_@_row(j), threadIdx.x % k@Chunks, k@Chunks), c->held[j]);
+    if (peri_@_has(j)) peri_put(at + peri_@_place(j), c->held[j]);
 #endif
 }
 )";
@@ -92,10 +97,18 @@ std::string side(const char* name, const char* along, const char* wide, const ch
 constexpr std::string_view kCommon = R"(
 enum { kThreads = PERI_DOWN * PERI_ACROSS * 32, kWarpM = PERI_TM / PERI_DOWN, kWarpN = PERI_TN / PERI_ACROSS };
 enum { kFragmentsM = kWarpM / 16, kFragmentsN = kWarpN / 8, kStrip = kWarpN + 4 };
+// Operands of the chain are read for so many strips of sixteen rows at once, as far as registers hold them.
+#define PERI_AHEAD (PERI_HELD > 0 && PERI_C_WIDE && PERI_SPLIT == 1)
+enum { kEnds = kWarpN >= 16 ? kWarpN / 16 : 1, kAheadAll = 16 / (kEnds * (PERI_HELD > 0 ? PERI_HELD : 1)) };
+enum { kAhead = kAheadAll < 1 ? 1 : kAheadAll > kFragmentsM ? kFragmentsM : kAheadAll };
 )";
 
 constexpr std::string_view kKernel = R"(
 // A warp's operands of sixteen steps of the depth, from shared memory.
+// Where chunk 2 * kk + `side` of a row is; tiles whose rows fill a turn of eight begin at a multiple of them.
+PERI_DEVICE unsigned peri_turned(const unsigned at, const int row, const int side, const int kk, const int chunks) {
+  return chunks >= 8 ? (at + peri_chunk(row, side, chunks)) ^ (unsigned)(kk * 32) : at + peri_chunk(row, kk * 2 + side, chunks);
+}
 struct peri_fragments { unsigned a[kFragmentsM][4], b[kFragmentsN / 2][4]; };
 PERI_DEVICE void peri_read(peri_fragments* f, const unsigned a_at, const unsigned b_at, const int kk) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -105,7 +118,7 @@ PERI_DEVICE void peri_read(peri_fragments* f, const unsigned a_at, const unsigne
 #if PERI_A_ALONG_M
     peri_matrices_across(f->a[i], a_at + peri_chunk(kk * 16 + (lane >> 4) * 8 + (lane & 7), m / 8 + i * 2 + ((lane >> 3) & 1), kaChunks));
 #else
-    peri_matrices(f->a[i], a_at + peri_chunk(m + i * 16 + (lane & 15), kk * 2 + (lane >> 4), kaChunks));
+    peri_matrices(f->a[i], peri_turned(a_at, m + (lane & 15), lane >> 4, kk, kaChunks) + i * 16 * kaChunks * 16);
 #endif
   }
 #pragma unroll
@@ -113,7 +126,7 @@ PERI_DEVICE void peri_read(peri_fragments* f, const unsigned a_at, const unsigne
 #if PERI_B_ALONG_N
     peri_matrices_across(f->b[j], b_at + peri_chunk(kk * 16 + ((lane >> 3) & 1) * 8 + (lane & 7), n / 8 + j * 2 + (lane >> 4), kbChunks));
 #else
-    peri_matrices(f->b[j], b_at + peri_chunk(n + j * 16 + (lane >> 4) * 8 + (lane & 7), kk * 2 + ((lane >> 3) & 1), kbChunks));
+    peri_matrices(f->b[j], peri_turned(b_at, n + (lane >> 4) * 8 + (lane & 7), (lane >> 3) & 1, kk, kbChunks) + j * 16 * kbChunks * 16);
 #endif
   }
 }
@@ -131,8 +144,8 @@ PERI_DEVICE void peri_multiply(float (*sum)[kFragmentsN][4], const unsigned a_at
   }
 }
 // Eight sums of a row from n on: stored as they are, or finished.
-PERI_DEVICE void peri_end_8(float* v, const PERI_INDEX part, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n,
-                            PERI_PARAMETERS) {
+PERI_DEVICE void peri_end_8(const peri_held* held, const float* bias, float* v, const PERI_INDEX part, const PERI_INDEX batch, const PERI_INDEX m,
+                            const PERI_INDEX n, PERI_PARAMETERS) {
 #if PERI_SPLIT > 1
   const PERI_INDEX at = ((part * PERI_BATCH + batch) * PERI_M + m) * PERI_N + n;
 #if PERI_C_WIDE
@@ -142,8 +155,17 @@ PERI_DEVICE void peri_end_8(float* v, const PERI_INDEX part, const PERI_INDEX ba
     if (n + e < PERI_N) PERI_PARTS[at + e] = v[e];
 #endif
 #elif PERI_C_WIDE
+#if PERI_COLUMN
+#pragma unroll
+  for (int e = 0; e < 8; ++e) v[e] = peri_scaled(v[e]) + bias[e];
+#else
   peri_sum_8(v, batch, m, n, PERI_PASS);
+#endif
+#if PERI_AHEAD
+  peri_finish_held_8(held, peri_place(batch, m, n, PERI_PASS), v, PERI_PASS);
+#else
   peri_finish_8(peri_place(batch, m, n, PERI_PASS), v, PERI_PASS);
+#endif
 #else
 #pragma unroll
   for (int e = 0; e < 8; ++e)
@@ -207,8 +229,23 @@ PERI_KERNEL __launch_bounds__(kThreads, 1) peri_tiles(PERI_PARAMETERS) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   float* const strip = memory + warp * 16 * kStrip;
   const PERI_INDEX m1 = m0 + warp / PERI_ACROSS * kWarpM, n1 = n0 + warp % PERI_ACROSS * kWarpN;
+  peri_held held[kAhead][kEnds];
+  float bias[8];  // the columns of a lane are the same in all strips
+#if PERI_COLUMN && PERI_C_WIDE && PERI_SPLIT == 1
+  if (n1 + lane % (kWarpN / 8) * 8 < PERI_N) peri_column_8(bias, batch, n1 + lane % (kWarpN / 8) * 8, PERI_PASS);
+#endif
 #pragma unroll
   for (int i = 0; i < kFragmentsM; ++i) {
+#if PERI_AHEAD
+    if (i % kAhead == 0) {
+#pragma unroll
+      for (int k = 0; k < kAhead * kEnds; ++k) {
+        const int c = lane + k % kEnds * 32;
+        const PERI_INDEX m = m1 + (i + k / kEnds) * 16 + c / (kWarpN / 8), n = n1 + c % (kWarpN / 8) * 8;
+        peri_hold_8(&held[k / kEnds][k % kEnds], m < PERI_M && n < PERI_N ? peri_place(batch, m, n, PERI_PASS) : 0, PERI_PASS);
+      }
+    }
+#endif
 #pragma unroll
     for (int j = 0; j < kFragmentsN; ++j)
 #pragma unroll
@@ -216,12 +253,12 @@ PERI_KERNEL __launch_bounds__(kThreads, 1) peri_tiles(PERI_PARAMETERS) {
         strip[(lane / 4 + e / 2 * 8) * kStrip + j * 8 + lane % 4 * 2 + e % 2] = sum[i][j][e];
     peri_lanes_meet();
 #pragma unroll
-    for (int c = lane; c < 16 * (kWarpN / 8); c += 32) {
-      const int row = c / (kWarpN / 8), column = c % (kWarpN / 8) * 8;
+    for (int k = 0; k < kEnds; ++k) {
+      const int c = lane + k * 32, row = c / (kWarpN / 8), column = c % (kWarpN / 8) * 8;
       const PERI_INDEX m = m1 + i * 16 + row, n = n1 + column;
       float v[8];
       peri_load_8_f32(strip + row * kStrip + column, v);
-      if (m < PERI_M && n < PERI_N) peri_end_8(v, part, batch, m, n, PERI_PASS);
+      if (m < PERI_M && n < PERI_N) peri_end_8(&held[i % kAhead][k], bias, v, part, batch, m, n, PERI_PASS);
     }
     peri_lanes_meet();
   }

@@ -39,7 +39,6 @@ PERI_MMA(peri_mma_f16, "f16")
 PERI_MMA(peri_mma_bf16, "bf16")
 PERI_DEVICE float peri_lane_xor(const float v, const int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 PERI_DEVICE void peri_lanes_meet() { __syncwarp(); }
-PERI_DEVICE float peri_exp2(const float v) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(v)); return y; }
 #endif
 PERI_DEVICE unsigned peri_chunk(const int row, const int chunk, const int chunks) {
   const int turned = chunks >= 8 ? chunk ^ (row & 7) : chunk ^ (row / (8 / chunks) & (chunks - 1));

@@ -13,7 +13,6 @@ namespace peri::kernels::cuda {
 //   peri_lane_xor(v, mask), peri_lanes_meet()
 // By a thread: peri_fetch(at, from, there) of 16 bytes, zeros where not `there`; peri_fetched() ends a group of them;
 // peri_wait<n>() until all but the last n groups are in shared memory. peri_put(at, x) stores 16 bytes.
-// peri_exp2(v) is 2^v within 2^-22 of it.
 // peri_chunk(row, chunk, chunks): bytes to a chunk of 16 of a tile whose rows hold `chunks`, a power of two; eight rows
 // that a matrix is read from never meet in a bank.
 std::string_view warp_text();
