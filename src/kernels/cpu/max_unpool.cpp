@@ -6,7 +6,7 @@
 
 namespace peri::kernels {
 namespace {
-constexpr int64_t kParts = 4;  // of the image: each task reads all indices and writes its own part
+constexpr int64_t kTaskBytes = 64 * 1024;  // of zeros, as a task of kernels/cpu/scatter.cpp
 
 struct Shape {
   int64_t count = 0, places = 0;
@@ -30,13 +30,12 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return std::vector<Offer>{row_major_offer(p, target)};
 }
 
-bool put(const Shape& s, const uint32_t* x, const int64_t* to, uint32_t* y, int64_t part) {
-  const int64_t begin = s.places * part / kParts, end = s.places * (part + 1) / kParts;
-  std::memset(y + begin, 0, static_cast<size_t>(end - begin) * sizeof(uint32_t));
+bool put(const Shape& s, const uint32_t* x, const int64_t* to, uint32_t* y) {
   bool good = true;
   for (int64_t k = 0; k < s.count; ++k) {
-    good &= to[k] >= 0 && to[k] < s.places;
-    if (to[k] >= begin && to[k] < end) y[to[k]] = x[k];
+    const bool inside = to[k] >= 0 && to[k] < s.places;
+    good &= inside;
+    if (inside) y[to[k]] = x[k];
   }
   return good;
 }
@@ -45,11 +44,19 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const Shape s, read(p));
   const Source x = Source::of(p, p.anchor().in(0), c.constants), to = Source::of(p, p.anchor().in(1), c.constants);
-  const auto run = [=](int64_t task, const Args& args) {
-    return put(s, static_cast<const uint32_t*>(x.data(args)), static_cast<const int64_t*>(to.data(args)),
-               static_cast<uint32_t*>(args.out[0]), task);
+  const int64_t bytes = s.places * static_cast<int64_t>(sizeof(uint32_t));
+  const auto clear = [bytes](int64_t task, const Args& args) {
+    const int64_t begin = task * kTaskBytes;
+    std::memset(static_cast<std::byte*>(args.out[0]) + begin, 0,
+                static_cast<size_t>(std::min(kTaskBytes, bytes - begin)));
+    return true;
   };
-  return IndexedInstance::make({{kParts, run}}, "each index in the range of the unpooled image");
+  const auto run = [=](int64_t, const Args& args) {
+    return put(s, static_cast<const uint32_t*>(x.data(args)), static_cast<const int64_t*>(to.data(args)),
+               static_cast<uint32_t*>(args.out[0]));
+  };
+  return IndexedInstance::make({{(bytes + kTaskBytes - 1) / kTaskBytes, clear}, {1, run}},
+                               "each index in the range of the unpooled image");
 }
 }  // namespace
 
