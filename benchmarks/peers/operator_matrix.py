@@ -75,8 +75,9 @@ def check(session, feed, a, engine, folder):
     return worst
 
 
-def peri_answers(a, engine, folder):
-    given = [word for path in sorted(folder.glob("x*.npy")) for word in ("--input", f"{path.stem}={path}")]
+def peri_answers(a, engine, folder, given=None):
+    """Outputs by name of one run; `given`: words that name the inputs, else the files x*.npy of the folder."""
+    given = given or [word for path in sorted(folder.glob("x*.npy")) for word in ("--input", f"{path.stem}={path}")]
     found = {}
     wanted = folder / "answers"
     done = subprocess.run([a.peri, "run", str(engine), *given, "--output-dir", str(wanted), "--quiet"], capture_output=True, text=True)

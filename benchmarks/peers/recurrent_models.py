@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes models of one recurrent layer each, as PyTorch exports them, for peer_cpu.py: LSTM, GRU (reset behind the
-product) and a bidirectional LSTM, for numbers of steps and units. Weights are seeded.
+product), RNN and a bidirectional LSTM, for numbers of steps and units. Weights are seeded.
 
   recurrent_models.py build/models/recurrent && \\
   peer_cpu.py build/models/recurrent/*.onnx --batch 1,32 --also 'peri=build/bin/peri bench {model} --dims {dims} --json -'
@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-GATES = {"LSTM": 4, "GRU": 3}
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
 def model(op, steps, inputs, hidden, both):
@@ -36,7 +36,8 @@ def main():
     folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     for op, steps, hidden, both in (("LSTM", 10, 128, False), ("LSTM", 100, 256, False), ("LSTM", 1000, 128, False),
-                                    ("GRU", 100, 256, False), ("GRU", 1000, 128, False), ("LSTM", 100, 128, True)):
+                                    ("GRU", 10, 128, False), ("GRU", 100, 256, False), ("GRU", 1000, 128, False), ("RNN", 100, 128, False),
+                                    ("LSTM", 100, 128, True)):
         name = f"{op.lower()}{'_both' if both else ''}_{steps}x{hidden}"
         onnx.save(model(op, steps, hidden, hidden, both), folder / f"{name}.onnx")
 

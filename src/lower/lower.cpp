@@ -348,7 +348,7 @@ Result<Lowered> lower_part(const ir::Graph& original, const Backend& backend, tu
   graph.erase_dead();
   const Options options = with_data_sizes(graph, backend, given);
   std::vector<DimBinding> also = options.also;
-  also.push_back(other_dims(options.tuned_for));
+  also.push_back(other_dims(graph, options.tuned_for));
   std::erase(also, options.tuned_for);  // a model of fixed sizes has no others
   plan::LockReader& lock = whole->lock;
   Emitter e{graph, backend, tuner, options, {}, {}, {}, {}, {}, *whole};

@@ -81,14 +81,6 @@ void drop_known_shapes(ir::Graph& graph) {
   }
 }
 
-DimBinding other_dims(const DimBinding& tuned_for) {
-  static constexpr int64_t kPrimes[] = {3, 37, 5, 7, 11, 13, 17, 19};
-  DimBinding out;
-  size_t k = 0;
-  for (const auto& [name, value] : tuned_for) out[name] = kPrimes[k++ % std::size(kPrimes)];
-  return out;
-}
-
 std::string region_name(const Region& r) {
   const ir::Node* first = r.nodes.front();
   return first->name.empty() && first->out() ? first->out()->name : first->name;

@@ -52,8 +52,9 @@ ir::Graph region_graph(const Region& region, const std::vector<ir::Layout>& inpu
 std::vector<bool> constant_inputs(const Region& region);
 
 // Other dims than the tuned ones, at which every choice must hold too: named dimensions become distinct primes, so that
-// sizes that only happen to agree at the tuned dims (a batch of 1) differ.
-DimBinding other_dims(const DimBinding& tuned_for);
+// sizes that only happen to agree at the tuned dims (a batch of 1) differ; multiples of them where a window or a slice
+// would leave nothing.
+DimBinding other_dims(const ir::Graph& graph, const DimBinding& tuned_for);
 
 // Cuts the graph: every node that is not a view is in exactly one region. An anchor (convolution, matrix product,
 // normalisation, ...) takes the element-wise chain that follows it as epilogue, and element-wise neighbours join into

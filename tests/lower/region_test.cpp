@@ -147,5 +147,35 @@ TEST(Regions, PathThroughARegionThatEndsLater) {
   EXPECT_EQ(nodes, 5u);
 }
 
+// Three samples leave no frame of ten: the sizes at which a choice must hold too are those at which there is something.
+TEST(OtherDims, AreSizesAtWhichNothingVanishes) {
+  auto g = ir::parse_graph(
+      "graph { input x: f32[n,1,s]; const w: f32[4,1,10] = splat(1); y = conv(x, w) {strides=[5]}; z = relu(y); "
+      "output z }");
+  ASSERT_TRUE(g.ok()) << g.error().text();
+  ASSERT_TRUE(ops::infer_graph(*g).ok());
+  const DimBinding at = other_dims(*g, {{"n", 1}, {"s", 16000}});
+  EXPECT_EQ(at.at("n"), 3);
+  const auto length = (*g->outputs[0]->type.shape)[2].eval(at);
+  ASSERT_TRUE(length.ok());
+  EXPECT_GT(*length, 0);
+  EXPECT_EQ(other_dims(*g, {{"n", 1}, {"s", 37}}).at("s"), 37) << "small where that is enough";
+}
+
+// Bytes that an addition widens are read as bytes: the region of the product holds both widenings.
+TEST(Regions, TakeWhatWidensBytesForThem) {
+  auto g = ir::parse_graph(
+      "graph { input x: u8[4,8]; input o: u8[4,6]; const s: f32[] = [0.5]; const z: u8[] = [3]; b = from_bytes(o, s, "
+      "z); const w: i8[8,6] = splat(2); const t: f32[] = [0.25]; const v: i8[] = [0]; p = qlinear_matmul(x, s, z, w, "
+      "t, "
+      "v, s, z); a = from_bytes(p, s, z); c = add(a, b); y = to_bytes(c, s, z); output y }");
+  ASSERT_TRUE(g.ok()) << g.error().text();
+  ASSERT_TRUE(ops::infer_graph(*g).ok());
+  const std::vector<Region> cut = cut_regions(*g, [](const Region&) { return true; });
+  ASSERT_EQ(cut.size(), 1U);
+  EXPECT_EQ(cut[0].nodes.front()->op, "qlinear_matmul") << "the anchor comes first";
+  EXPECT_EQ(cut[0].inputs.size(), 3U) << "two tensors of bytes and the weight";
+}
+
 }  // namespace
 }  // namespace peri::lower

@@ -96,7 +96,7 @@ case ${1:-} in
     setup_python
     setup_clients
     setup_models
-    for suite in node light control opset dtype microsoft; do
+    for suite in node light control opset dtype microsoft written; do
       setup_suite $suite
     done
     [[ -z ${1:-} ]] || setup_suite model build/models models/digits_cnn.onnx models/digits_transformer.onnx

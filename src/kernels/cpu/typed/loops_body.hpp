@@ -7,33 +7,65 @@
 namespace peri::kernels::cpu::typed::PERI_ISA {
 namespace {
 
+// `n` of its own in every loop: a byte that is stored might be one of run.n, and the loop would go element by element.
 template <class T, class R, auto F>
 void map1(const Run& run) {
   const T* __restrict a = static_cast<const T*>(run.a);
   R* __restrict y = static_cast<R*>(run.y);
-  for (int64_t i = 0; i < run.n; ++i) y[i] = F(a[i]);
+  for (int64_t i = 0, n = run.n; i < n; ++i) y[i] = F(a[i]);
 }
 template <class T, auto F>
 void map1_by(const Run& run) {
   const T* __restrict a = static_cast<const T*>(run.a);
   T* __restrict y = static_cast<T*>(run.y);
   const T p = static_cast<T>(run.imm[0]), q = static_cast<T>(run.imm[1]);
-  for (int64_t i = 0; i < run.n; ++i) y[i] = F(a[i], p, q);
+  for (int64_t i = 0, n = run.n; i < n; ++i) y[i] = F(a[i], p, q);
 }
 template <class T, class R, auto F>
 void map2(const Run& run) {
   const T* __restrict a = static_cast<const T*>(run.a);
   const T* __restrict b = static_cast<const T*>(run.b);
   R* __restrict y = static_cast<R*>(run.y);
-  for (int64_t i = 0; i < run.n; ++i) y[i] = F(a[i], b[i]);
+  for (int64_t i = 0, n = run.n; i < n; ++i) y[i] = F(a[i], b[i]);
 }
+// A truth for each element: as wide as the elements first, then narrow; a loop of two widths takes several times as
+// long.
+template <class T, auto F>
+void truths1(const Run& run) {
+  using Wide = If<(sizeof(T) == 8), uint64_t, If<(sizeof(T) == 4), uint32_t, uint16_t>>;
+  constexpr int64_t kPart = 256;
+  const T* __restrict a = static_cast<const T*>(run.a);
+  uint8_t* __restrict y = static_cast<uint8_t*>(run.y);
+  for (int64_t at = 0; at < run.n; at += kPart) {
+    const int64_t n = run.n - at < kPart ? run.n - at : kPart;
+    Wide wide[kPart];
+    for (int64_t i = 0; i < n; ++i) wide[i] = F(a[at + i]) ? 1 : 0;
+    for (int64_t i = 0; i < n; ++i) y[at + i] = static_cast<uint8_t>(wide[i]);
+  }
+}
+template <class T, auto F>
+void truths2(const Run& run) {
+  using Wide = If<(sizeof(T) == 8), uint64_t, If<(sizeof(T) == 4), uint32_t, uint16_t>>;
+  constexpr int64_t kPart = 256;
+  const T* __restrict a = static_cast<const T*>(run.a);
+  const T* __restrict b = static_cast<const T*>(run.b);
+  uint8_t* __restrict y = static_cast<uint8_t*>(run.y);
+  for (int64_t at = 0; at < run.n; at += kPart) {
+    const int64_t n = run.n - at < kPart ? run.n - at : kPart;
+    Wide wide[kPart];
+    for (int64_t i = 0; i < n; ++i) wide[i] = F(a[at + i], b[at + i]) ? 1 : 0;
+    for (int64_t i = 0; i < n; ++i) y[at + i] = static_cast<uint8_t>(wide[i]);
+  }
+}
+// 0 or 1 of a byte, by a minimum of bytes.
+[[gnu::always_inline]] inline uint8_t truth(uint8_t v) { return v < 1 ? v : uint8_t{1}; }
 template <class T>
 void select(const Run& run) {
   const uint8_t* __restrict a = static_cast<const uint8_t*>(run.a);
   const T* __restrict b = static_cast<const T*>(run.b);
   const T* __restrict c = static_cast<const T*>(run.c);
   T* __restrict y = static_cast<T*>(run.y);
-  for (int64_t i = 0; i < run.n; ++i) y[i] = a[i] != 0 ? b[i] : c[i];
+  for (int64_t i = 0, n = run.n; i < n; ++i) y[i] = a[i] != 0 ? b[i] : c[i];
 }
 
 // ---- casts ---------------------------------------------------------------------------------------------------------
@@ -43,7 +75,10 @@ void cast(const Run& run) {
 }
 template <class From>
 void cast_to_bool(const Run& run) {
-  map1<From, uint8_t, [](From v) { return static_cast<uint8_t>(v != 0); }>(run);
+  if constexpr (sizeof(From) > 1)
+    truths1<From, [](From v) { return v != 0; }>(run);
+  else
+    map1<uint8_t, uint8_t, truth>(run);
 }
 // A part at a time: most hold values that one instruction converts.
 template <class From, class To>
@@ -144,7 +179,7 @@ Loop find_bits(Op op) {
     case Op::kBitXor: return map2<U, U, [](U a, U b) { return static_cast<U>(a ^ b); }>;
     case Op::kBitNot: return map1<U, U, [](U a) { return static_cast<U>(~a); }>;
     case Op::kNeg: return map1<U, U, [](U a) { return static_cast<U>(U{0} - a); }>;
-    case Op::kEq: return map2<U, uint8_t, [](U a, U b) { return static_cast<uint8_t>(a == b); }>;
+    case Op::kEq: return truths2<U, [](U a, U b) { return a == b; }>;
     case Op::kSelect: return select<U>;
     default: return nullptr;
   }
@@ -152,10 +187,10 @@ Loop find_bits(Op op) {
 template <class T>
 Loop find_order(Op op) {
   switch (op) {
-    case Op::kLt: return map2<T, uint8_t, [](T a, T b) { return static_cast<uint8_t>(a < b); }>;
-    case Op::kLe: return map2<T, uint8_t, [](T a, T b) { return static_cast<uint8_t>(a <= b); }>;
-    case Op::kGt: return map2<T, uint8_t, [](T a, T b) { return static_cast<uint8_t>(a > b); }>;
-    case Op::kGe: return map2<T, uint8_t, [](T a, T b) { return static_cast<uint8_t>(a >= b); }>;
+    case Op::kLt: return truths2<T, [](T a, T b) { return a < b; }>;
+    case Op::kLe: return truths2<T, [](T a, T b) { return a <= b; }>;
+    case Op::kGt: return truths2<T, [](T a, T b) { return (a > b); }>;
+    case Op::kGe: return truths2<T, [](T a, T b) { return (a >= b); }>;
     case Op::kMax: return map2<T, T, [](T a, T b) { return ((a > b) | (a != a)) ? a : b; }>;
     case Op::kMin: return map2<T, T, [](T a, T b) { return ((a < b) | (a != a)) ? a : b; }>;
     case Op::kRelu: return map1<T, T, [](T a) { return a < T(0) ? T(0) : a; }>;
@@ -181,11 +216,11 @@ Loop find_integer(Op op) {
 Loop find_bool(Op op) {
   using B = uint8_t;
   switch (op) {
-    case Op::kAnd: return map2<B, B, [](B a, B b) { return static_cast<B>((a != 0) & (b != 0)); }>;
-    case Op::kOr: return map2<B, B, [](B a, B b) { return static_cast<B>((a | b) != 0); }>;
-    case Op::kXor: return map2<B, B, [](B a, B b) { return static_cast<B>((a != 0) ^ (b != 0)); }>;
-    case Op::kEq: return map2<B, B, [](B a, B b) { return static_cast<B>((a != 0) == (b != 0)); }>;
-    case Op::kNot: return map1<B, B, [](B a) { return static_cast<B>(a == 0); }>;
+    case Op::kAnd: return map2<B, B, [](B a, B b) { return static_cast<B>(truth(a) & truth(b)); }>;
+    case Op::kOr: return map2<B, B, [](B a, B b) { return truth(static_cast<B>(a | b)); }>;
+    case Op::kXor: return map2<B, B, [](B a, B b) { return static_cast<B>(truth(a) ^ truth(b)); }>;
+    case Op::kEq: return map2<B, B, [](B a, B b) { return static_cast<B>(truth(a) ^ truth(b) ^ 1); }>;
+    case Op::kNot: return map1<B, B, [](B a) { return static_cast<B>(truth(a) ^ 1); }>;
     case Op::kSelect: return select<B>;
     default: return nullptr;
   }
@@ -201,7 +236,7 @@ Loop find_float_arithmetic(Op op) {
     case Op::kMod: return map2<T, T, float_remainder<T, false>>;
     case Op::kFmod: return map2<T, T, float_remainder<T, true>>;
     case Op::kPRelu: return map2<T, T, [](T a, T b) { return a < 0 ? a * b : a; }>;
-    case Op::kEq: return map2<T, uint8_t, [](T a, T b) { return static_cast<uint8_t>(a == b); }>;
+    case Op::kEq: return truths2<T, [](T a, T b) { return a == b; }>;
     case Op::kNeg: return map1<T, T, [](T a) { return -a; }>;
     case Op::kAbs: return map1<T, T, [](T a) { return a < 0 ? -a : a == 0 ? T(0) : a; }>;
     case Op::kSign: return map1<T, T, [](T a) { return (a > 0) ? T(1) : a < 0 ? T(-1) : a; }>;
@@ -215,25 +250,21 @@ Loop find_float_arithmetic(Op op) {
     case Op::kRound: return map1<T, T, [](T a) { return rint_of(a); }>;
     case Op::kFloor: return map1<T, T, [](T a) { return floor_of(a); }>;
     case Op::kCeil: return map1<T, T, [](T a) { return ceil_of(a); }>;
-    case Op::kIsNan: return map1<T, uint8_t, [](T a) { return static_cast<uint8_t>(a != a); }>;
+    case Op::kIsNan: return truths1<T, [](T a) { return a != a; }>;
     default: return find_order<T>(op);
   }
-}
-template <class T, auto F>
-void is_inf_as(const Run& run) {
-  map1<T, uint8_t, F>(run);
 }
 template <class T>
 void is_inf(const Run& run) {
   constexpr T kInf = static_cast<T>(__builtin_inf());
   if (run.imm[0] != 0 && run.imm[1] != 0)
-    is_inf_as<T, [](T a) { return static_cast<uint8_t>((a == kInf) | (a == -kInf)); }>(run);
+    truths1<T, [](T a) { return ((a == kInf) | (a == -kInf)) != 0; }>(run);
   else if (run.imm[0] != 0)
-    is_inf_as<T, [](T a) { return static_cast<uint8_t>(a == kInf); }>(run);
+    truths1<T, [](T a) { return a == kInf; }>(run);
   else if (run.imm[1] != 0)
-    is_inf_as<T, [](T a) { return static_cast<uint8_t>(a == -kInf); }>(run);
+    truths1<T, [](T a) { return a == -kInf; }>(run);
   else
-    is_inf_as<T, [](T) { return uint8_t{0}; }>(run);
+    truths1<T, [](T) { return false; }>(run);
 }
 // A part at a time: the roots of a part first, since a lone square root would ask for errno.
 template <auto F>

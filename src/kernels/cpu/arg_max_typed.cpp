@@ -1,0 +1,80 @@
+// Kernel arg_max_typed: the index of the extreme element along an axis, of integers and float64.
+#include "kernels/cpu/rows/extreme.hpp"
+
+namespace peri::kernels {
+namespace {
+namespace extreme = cpu::extreme;
+
+struct Shape {
+  extreme::Lines lines;
+  bool largest = true, last = false;
+};
+
+Result<Shape> read(const Problem& p) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "arg_max" && n.op != "arg_min") return refused("not an arg_max or arg_min");
+  if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
+  switch (n.in(0)->type.dtype) {
+    case DType::kF64:
+    case DType::kI64:
+    case DType::kI32:
+    case DType::kI8:
+    case DType::kU8: break;
+    default: return refused("takes f64, i64, i32, i8 and u8 only");
+  }
+  Shape s;
+  PERI_ASSIGN(s.lines, extreme::read_lines(n, 0));
+  s.largest = n.op == "arg_max";
+  s.last = n.i("select_last_index", 0) != 0;
+  return s;
+}
+
+template <class F>
+TaskInstance::Run by_type(DType t, F f) {
+  switch (t) {
+    case DType::kF64: return f(double{});
+    case DType::kI64: return f(int64_t{});
+    case DType::kI32: return f(int32_t{});
+    case DType::kI8: return f(int8_t{});
+    default: return f(uint8_t{});
+  }
+}
+template <bool Largest, bool Last>
+TaskInstance::Run run_of(DType type, const extreme::Lines& s, Source x) {
+  return by_type(type, [&]<class T>(T) -> TaskInstance::Run {
+    return [s, x](int64_t task, const Args& args) {
+      extreme::scan<Largest, Last>(s, task, static_cast<const T*>(x.data(args)), static_cast<int64_t*>(args.out[0]));
+    };
+  });
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(read(p));
+  return std::vector<Offer>{row_major_offer(p, target)};
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+  PERI_TRY(check_row_major(p));
+  PERI_ASSIGN(const Shape s, read(p));
+  const Source x = Source::of(p, p.anchor().in(0), c.constants);
+  const auto make = s.largest ? (s.last ? run_of<true, true> : run_of<true, false>)
+                              : (s.last ? run_of<false, true> : run_of<false, false>);
+  return TaskInstance::make(s.lines.tasks(), 0, make(p.anchor().in(0)->type.dtype, s.lines, x));
+}
+}  // namespace
+
+extern const Entry arg_max_typed_entry;
+const Entry arg_max_typed_entry{{
+    .name = "arg_max_typed",
+    .version = 1,
+    .provider = "peri",
+    .takes = "arg_max and arg_min of f64, i64, i32, i8 and u8 along one axis",
+    .offer = offer,
+    .instantiate = instantiate,
+    .samples = {"graph { input x: i64[5,70]; y = arg_max(x) {axis=1, keepdims=0}; output y }",
+                "graph { input x: u8[3,9,33]; y = arg_min(x) {axis=1, keepdims=1, select_last_index=1}; output y }",
+                "graph { input x: f64[7,19]; y = arg_max(x) {axis=-1, select_last_index=1}; output y }"},
+    .takes_constants = true,
+}};
+
+}  // namespace peri::kernels

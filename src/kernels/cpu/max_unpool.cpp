@@ -1,0 +1,76 @@
+// Kernel max_unpool: elements at the places that indices name in a larger image of zeros, of any 32-bit type.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/indexed.hpp"
+
+namespace peri::kernels {
+namespace {
+constexpr int64_t kTaskBytes = 64 * 1024;  // of zeros, as a task of kernels/cpu/scatter.cpp
+
+struct Shape {
+  int64_t count = 0, places = 0;
+};
+
+Result<Shape> read(const Problem& p) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "max_unpool") return refused("not a max_unpool");
+  if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
+  if (n.in(2)) return refused("an output_shape");
+  if (dtype_size(n.out()->type.dtype) != 4) return refused("takes 32-bit types only");
+  Shape s{1, 1};
+  for (const int64_t d : dims_of(*n.in(0))) s.count *= d;
+  for (const int64_t d : dims_of(*n.out())) s.places *= d;
+  if (s.count == 0 || s.places == 0) return refused("an empty tensor");
+  return s;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(read(p));
+  return std::vector<Offer>{row_major_offer(p, target)};
+}
+
+bool put(const Shape& s, const uint32_t* x, const int64_t* to, uint32_t* y) {
+  bool good = true;
+  for (int64_t k = 0; k < s.count; ++k) {
+    const bool inside = to[k] >= 0 && to[k] < s.places;
+    good &= inside;
+    if (inside) y[to[k]] = x[k];
+  }
+  return good;
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+  PERI_TRY(check_row_major(p));
+  PERI_ASSIGN(const Shape s, read(p));
+  const Source x = Source::of(p, p.anchor().in(0), c.constants), to = Source::of(p, p.anchor().in(1), c.constants);
+  const int64_t bytes = s.places * static_cast<int64_t>(sizeof(uint32_t));
+  const auto clear = [bytes](int64_t task, const Args& args) {
+    const int64_t begin = task * kTaskBytes;
+    std::memset(static_cast<std::byte*>(args.out[0]) + begin, 0,
+                static_cast<size_t>(std::min(kTaskBytes, bytes - begin)));
+    return true;
+  };
+  const auto run = [=](int64_t, const Args& args) {
+    return put(s, static_cast<const uint32_t*>(x.data(args)), static_cast<const int64_t*>(to.data(args)),
+               static_cast<uint32_t*>(args.out[0]));
+  };
+  return IndexedInstance::make({{(bytes + kTaskBytes - 1) / kTaskBytes, clear}, {1, run}},
+                               "each index in the range of the unpooled image");
+}
+}  // namespace
+
+extern const Entry max_unpool_entry;
+const Entry max_unpool_entry{{
+    .name = "max_unpool",
+    .version = 1,
+    .provider = "peri",
+    .takes = "max_unpool of 32-bit types without an output_shape",
+    .offer = offer,
+    .instantiate = instantiate,
+    .samples = {"graph { input x: f32[2,3,5,7]; input i: i64[2,3,5,7]; y = max_unpool(x, i) {kernel_shape=[2,2], "
+                "strides=[2,2]}; output y }"},
+    .takes_constants = true,
+}};
+
+}  // namespace peri::kernels
