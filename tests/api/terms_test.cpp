@@ -1,5 +1,6 @@
 // What a program asks of an engine beside a run holds: limits of its sizes, constants for inputs, a verification that
-// ends when it is asked to, inputs of its own. label: cpu
+// ends when it is asked to, inputs of its own.
+// label: cpu
 #include <gtest/gtest.h>
 #include <peri/peri.hpp>
 
