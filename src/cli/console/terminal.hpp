@@ -21,6 +21,8 @@ std::string help_row(const std::string& left, std::string_view text, size_t inde
 
 // Standard output's terminal begins anew at its top.
 void clear_screen();
+// A line broken at spaces to fit into so many columns (0: not at all), what follows its first piece further in.
+std::string wrapped(std::string_view line, size_t columns);
 
 // A line on standard error, as printable() has it.
 void say(std::string_view line);
