@@ -8,6 +8,8 @@
 #include "base/clock.hpp"
 #include "bench/step_graphs.hpp"
 #include "judge/seeded.hpp"
+#include "tune/cache.hpp"
+#include "tune/wire.hpp"
 
 namespace peri::build {
 
@@ -80,6 +82,85 @@ Status name_steps(Running& at, const compile::Compiled& compiled, WholeGraph* wh
   return Ok{};
 }
 
+// Whose choices are the same, by kernels of the same sources, decides the same.
+std::string program_key(const compile::Compiled& compiled) {
+  return tune::signature() + "\n" + plan::lock_text(compiled.lock);
+}
+
+Status read_swap(const Json& json, WholeGraph::Swap* out) {
+  for (const auto& [name, to] : {std::pair{"name", &WholeGraph::Swap::name},
+                                 {"region", &WholeGraph::Swap::key},
+                                 {"chosen", &WholeGraph::Swap::chosen},
+                                 {"instead", &WholeGraph::Swap::instead}}) {
+    PERI_ASSIGN(const std::string_view text, json.get_string(name));
+    out->*to = text;
+  }
+  PERI_ASSIGN(out->chosen_ms, json.get_double("chosen_ms"));
+  PERI_ASSIGN(out->instead_ms, json.get_double("instead_ms"));
+  PERI_ASSIGN(out->kept, json.get_bool("kept"));
+  return Ok{};
+}
+
+// As write_whole_graph() writes it.
+Result<WholeGraph> read_whole_graph(const Json& document) {
+  WholeGraph out;
+  PERI_ASSIGN(const Json* const json, document.get("whole_graph"));
+  PERI_ASSIGN(out.predicted_ms, json->get_double("predicted_ms"));
+  PERI_ASSIGN(out.measured_ms, json->get_double("measured_ms"));
+  PERI_ASSIGN(out.rounds, json->get_int("rounds"));
+  PERI_ASSIGN(const Json* const swaps, json->get("swaps"));
+  PERI_ASSIGN(const Json::Array* const list, swaps->as_array());
+  for (const Json& one : *list) PERI_TRY(read_swap(one, &out.swaps.emplace_back()));
+  PERI_ASSIGN(const Json* const off, json->get("furthest_off"));
+  PERI_ASSIGN(const Json::Array* const steps, off->as_array());
+  for (const Json& one : *steps) {
+    WholeGraph::Off& to = out.off.emplace_back();
+    PERI_ASSIGN(const std::string_view name, one.get_string("name"));
+    PERI_ASSIGN(const std::string_view chosen, one.get_string("chosen"));
+    PERI_ASSIGN(to.predicted_ms, one.get_double("predicted_ms"));
+    PERI_ASSIGN(to.measured_ms, one.get_double("measured_ms"));
+    to.name = name;
+    to.chosen = chosen;
+  }
+  out.timed = true;
+  return out;
+}
+
+std::string gain_text(const WholeGraph::Swap& s) {
+  return format("the whole graph took %.4f ms with it and %.4f without", s.chosen_ms, s.instead_ms);
+}
+
+void note_whole(Built* built) {
+  const WholeGraph& whole = built->whole;
+  const auto kept = std::count_if(whole.swaps.begin(), whole.swaps.end(), [](const auto& s) { return s.kept; });
+  built->compiled.notes.push_back(format("whole graph: %.4f ms, predicted %.4f; %td of %zu close choices changed in it",
+                                         whole.measured_ms, whole.predicted_ms, kept, whole.swaps.size()));
+}
+
+// What an earlier build found for the same choices, where all of this one's came from the cache too.
+Result<bool> recalled(compile::Compilation* compilation, tune::Cache* cache, const std::string& key,
+                      lower::RefusedChoices* refused, Built* built) {
+  if (!cache || built->compiled.tuned.measured > 0) return false;
+  const std::optional<std::string> text = cache->find_whole(key);
+  const auto known = text ? parse_json(*text) : Result<Json>(invalid("nothing is known"));
+  auto whole = known.ok() ? read_whole_graph(*known) : Result<WholeGraph>(known.error());
+  if (!whole.ok()) return false;
+  lower::RefusedChoices without = *refused;
+  bool changed = false;
+  for (const WholeGraph::Swap& s : whole->swaps)
+    if (s.kept) {
+      without[s.key][s.chosen] = gain_text(s);
+      changed = true;
+    }
+  if (changed) {
+    PERI_ASSIGN(built->compiled, compilation->lower(without));
+    *refused = std::move(without);
+  }
+  built->whole = *std::move(whole);
+  note_whole(built);
+  return true;
+}
+
 bool runs_away(const plan::Program& p) {
   return std::any_of(p.steps.begin(), p.steps.end(), [](const plan::Step& s) { return s.device != plan::kHost; });
 }
@@ -93,6 +174,12 @@ Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineO
     return Ok{};
   const int64_t start = now_ns();
   WholeGraph& whole = built->whole;
+  const std::string key = program_key(built->compiled);
+  std::unique_ptr<tune::Cache> cache;
+  if (!tune.cache_path.empty() && tune.target)
+    cache = tune::Cache::open(tune.cache_path, tune::machine_key(*tune.target), tune.retune);
+  PERI_ASSIGN(const bool known, recalled(compilation, cache.get(), key, refused, built));
+  if (known) return Ok{};
   PERI_ASSIGN(Running now, running(built->compiled, dims, options));
   for (const Doubt& d : doubts(built->compiled)) {
     if ((tune.stop && tune.stop()) || seconds_since(start) > kMostSeconds) break;
@@ -106,7 +193,7 @@ Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineO
                        static_cast<double>(c.second_faster) >= kRoundsWon * static_cast<double>(c.rounds);
     whole.swaps.push_back({d.name, d.key, d.chosen, d.next, c.first_ms, c.second_ms, gains});
     if (!gains) continue;
-    without[d.key][d.chosen] = format("the whole graph took %.4f ms with it and %.4f without", c.first_ms, c.second_ms);
+    without[d.key][d.chosen] = gain_text(whole.swaps.back());
     *refused = std::move(without);
     built->compiled = std::move(*other);
     now = std::move(then);
@@ -119,9 +206,14 @@ Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineO
   if (std::fabs(whole.predicted_ms - whole.measured_ms) > kFarOff * whole.measured_ms)
     PERI_TRY(name_steps(now, built->compiled, &whole));
   whole.seconds = seconds_since(start);
-  const auto kept = std::count_if(whole.swaps.begin(), whole.swaps.end(), [](const auto& s) { return s.kept; });
-  built->compiled.notes.push_back(format("whole graph: %.4f ms, predicted %.4f; %td of %zu close choices changed in it",
-                                         whole.measured_ms, whole.predicted_ms, kept, whole.swaps.size()));
+  note_whole(built);
+  if (cache && !(tune.stop && tune.stop())) {
+    JsonWriter w;
+    w.begin_object();
+    write_whole_graph(w, whole);
+    w.end_object();
+    cache->store_whole(key, w.take());
+  }
   return Ok{};
 }
 

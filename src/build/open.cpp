@@ -6,7 +6,10 @@
 #include "base/thread_pool.hpp"
 #include "build/build.hpp"
 #include "compile/pinned.hpp"
+#include "device/cuda/driver.hpp"
+#include "device/open.hpp"
 #include "exec/entry.hpp"
+#include "plan/chip.hpp"
 
 namespace peri::build {
 
@@ -57,6 +60,24 @@ Result<std::shared_ptr<const runtime::Engine>> assemble(compile::Compiled* compi
 std::string interrupted_build(const plan::Program& program) {
   const plan::Section* mark = program.section(kInterruptedSection);
   return mark ? "the build of this engine was " + mark->bytes : "";
+}
+
+std::string chip_here(const plan::Program& program, const std::string& device) {
+  if (program.devices.size() < 2 || program.devices[1] != "cuda") return "";
+  const auto ordinal = device::ordinal_of(device);
+  const auto driver = device::cuda::open_driver();
+  if (!ordinal.ok() || !driver.ok()) return "";
+  const auto gpus = device::cuda::list_gpus(**driver);
+  if (!gpus.ok() || static_cast<size_t>(*ordinal) >= gpus->size()) return "";
+  const device::cuda::GpuFacts& gpu = (*gpus)[static_cast<size_t>(*ordinal)];
+  return format("%s (%d multiprocessors)", gpu.name.c_str(), gpu.multiprocessors);
+}
+
+std::string tuned_elsewhere(const plan::Program& program, const std::string& here) {
+  const std::string there = plan::chip_of(program);
+  if (there.empty() || here.empty() || there == here) return "";
+  return "tuned for " + there + ", and this is " + here +
+         ": right, but perhaps not fastest; to tune for it: peri build MODEL -o ENGINE --backend " + program.backend;
 }
 
 std::optional<Untuned> untuned(const plan::Program& program, const DimBinding& dims) {

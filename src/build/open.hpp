@@ -39,6 +39,12 @@ constexpr std::string_view kInterruptedSection = "interrupted";
 // That text; "" for an engine whose build came to its end.
 std::string interrupted_build(const plan::Program& program);
 
+// Which chip runs such a program here, as plan::chip_of() names it; `device` as in run_options(). "": none is to be
+// had.
+std::string chip_here(const plan::Program& program, const std::string& device);
+// What to say where the program was tuned for another chip than `here`; "": it was not, or one of the two is not known.
+std::string tuned_elsewhere(const plan::Program& program, const std::string& here);
+
 // Dims of a run that an engine was not tuned for, and those it was tuned for: "batch=8,sequence=128".
 struct Untuned {
   std::string tuned, here;

@@ -89,6 +89,11 @@ Result<Outcome> run(const Arguments& arguments) {
   }
   PERI_ASSIGN(const int64_t top, arguments.number("--top", 1, 1000000, 20));
   print_head(page, *explained, compare ? " of this machine" : "");
+  if (build::is_engine(path)) {
+    PERI_ASSIGN(const plan::LoadedEngine engine, plan::load_engine(path));
+    const std::string mark = build::tuned_elsewhere(engine.program, build::chip_here(engine.program, ""));
+    if (!mark.empty()) page.line("note: %s", mark.c_str());
+  }
   for (const std::string& note : build::proof_words(proof, "notes")) page.line("note: %s", note.c_str());
   for (const Json& h : build::proof_items(proof, "on_host")) {
     PERI_ASSIGN(const double copies, h.get_double("copies_ms"));

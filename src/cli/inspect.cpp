@@ -12,6 +12,7 @@
 #include "exec/region/region_payload.hpp"
 #include "onnx/import.hpp"
 #include "ops/entry.hpp"
+#include "plan/chip.hpp"
 #include "plan/engine_file.hpp"
 #include "plan/memory.hpp"
 #include "tune/sample_regions.hpp"
@@ -111,6 +112,7 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e,
       .field("file_bytes", static_cast<uint64_t>(e.file->size()))
       .field("hash", hex64(plan::engine_hash(e.file->bytes())));
   if (const std::string mark = build::interrupted_build(p); !mark.empty()) w.field("build", mark);
+  if (const std::string chip = plan::chip_of(p); !chip.empty()) w.field("tuned_on", chip);
   for (const auto* ports : {&p.inputs, &p.outputs}) {
     w.key(ports == &p.inputs ? "inputs" : "outputs").begin_array();
     for (const plan::Port& port : *ports)
@@ -177,6 +179,7 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
             counted(std::ssize(p.buffers), "buffer").c_str(), counted(std::ssize(p.weights), "weight").c_str(),
             bytes_text(static_cast<double>(e.weight_bytes.size())).c_str(),
             arguments.has("--check") ? ", every hash fits" : "");
+  if (const std::string chip = plan::chip_of(p); !chip.empty()) page.line("  tuned   on %s", chip.c_str());
   for (const std::string& line : plan::memory_lines(p, {p.tuned_for.begin(), p.tuned_for.end()}))
     page.line("  memory   %s; workspaces of kernels come on top", line.c_str());
   if (const plan::Section* fixed = p.section(compile::kFixedSection)) {
@@ -186,6 +189,8 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   }
   const std::string mark = build::interrupted_build(p);
   if (!mark.empty()) page.line("  note: %s", mark.c_str());
+  const std::string elsewhere = build::tuned_elsewhere(p, build::chip_here(p, ""));
+  if (!elsewhere.empty()) page.line("  note: %s", elsewhere.c_str());
   for (const auto& [name, n] : executors) page.line("  executor %-20s %s", name.c_str(), counted(n, "step").c_str());
   for (const auto& [name, n] : kernels) page.line("  kernel   %-20s %s", name.c_str(), counted(n, "step").c_str());
   for (const plan::Section& s : p.sections)

@@ -19,6 +19,7 @@
 #include "hf/import.hpp"
 #include "kernels/weights/widened.hpp"
 #include "onnx/import.hpp"
+#include "plan/chip.hpp"
 #include "plan/identity.hpp"
 #include "text/pipeline.hpp"
 
@@ -313,6 +314,13 @@ static std::string time_text(const tune::Tuner::Stats& s) {
                 s.samples_spent.text().c_str(), kernels.c_str(), s.trials_spent.sum(), s.trials_spent.text().c_str());
 }
 
+// The chip of a device that stands behind the host's in the target: "CPU with NVIDIA H200 (132 multiprocessors)".
+static std::string chip_of(const device::Target& target) {
+  constexpr std::string_view kWith = " with ";
+  const size_t at = target.chip.find(kWith);
+  return target.multiprocessors == 0 || at == std::string::npos ? "" : target.chip.substr(at + kWith.size());
+}
+
 Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused) {
   Compiled out;
   const int64_t start = now_ns();
@@ -349,6 +357,9 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
   if ((precision.rounds || own_narrow) && kernels::is_narrow_float(stored)) out.program.precision = stored;
   out.program.sections.push_back({"source", ir::print(imported.graph)});
   out.program.sections.push_back({std::string(plan::kIdentitySection), identity});
+  if (out.program.devices.size() > 1 && options.tune.target)
+    if (const std::string chip = chip_of(*options.tune.target); !chip.empty())
+      out.program.sections.push_back({std::string(plan::kChipSection), chip});
   for (const plan::Section& section : imported.sections) out.program.sections.push_back(section);
   return out;
 }

@@ -24,9 +24,9 @@ constexpr const char* kSchema =
     "CREATE TABLE IF NOT EXISTS known4(kind TEXT, machine TEXT, subject TEXT, candidate TEXT, value TEXT, "
     "checksum TEXT, PRIMARY KEY(kind, machine, subject, candidate)) WITHOUT ROWID";
 // Kinds of rows: evidence about a candidate on a problem, verdicts of tier 1 about a kernel, peaks of the machine,
-// texts of problems, what libraries chose.
+// texts of problems, what libraries chose, what whole graphs decided.
 constexpr const char *kTiming = "timing", *kSamples = "samples", *kPeaks = "peaks", *kProblem = "problem",
-                     *kResolved = "resolved";
+                     *kResolved = "resolved", *kWhole = "whole graph";
 
 struct CloseDb {
   void operator()(sqlite3* db) const { sqlite3_close(db); }
@@ -108,7 +108,7 @@ struct Cache::State {
     put_text(q, 4, r.candidate);
   }
   // What was found by trying or asking is found anew; the machine's peaks and the texts of problems stay what they are.
-  static bool renewed(const Row& r) { return r.kind == kTiming || r.kind == kSamples || r.kind == kResolved; }
+  static bool renewed(const Row& r) { return r.kind != kPeaks && r.kind != kProblem; }
   // The value of a row as `read` understands it; a damaged row is none.
   template <class T>
   std::optional<T> recall(const Row& r, Result<T> (*read)(const Json&)) {
@@ -203,6 +203,22 @@ std::optional<Resolved> Cache::find_resolved(const std::string& problem, const s
 
 void Cache::store_resolved(const std::string& problem, const std::string& candidate, const Resolved& r) {
   state_->keep({kResolved, state_->machine, problem, candidate}, resolved_text(r));
+}
+
+namespace {
+Result<std::string> text_of(const Json& json) {
+  JsonWriter w;
+  w.value(json);
+  return w.take();
+}
+}  // namespace
+
+std::optional<std::string> Cache::find_whole(const std::string& program) {
+  return state_->recall<std::string>({kWhole, state_->machine, program, ""}, text_of);
+}
+
+void Cache::store_whole(const std::string& program, const std::string& text) {
+  state_->keep({kWhole, state_->machine, program, ""}, text);
 }
 
 namespace {

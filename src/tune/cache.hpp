@@ -38,6 +38,9 @@ class Cache {
   // What a library chose for a candidate on a problem.
   std::optional<Resolved> find_resolved(const std::string& problem, const std::string& candidate);
   void store_resolved(const std::string& problem, const std::string& candidate, const Resolved& resolved);
+  // What the whole graph of a program, named by all its choices, was found to decide: JSON of whoever asks.
+  std::optional<std::string> find_whole(const std::string& program);
+  void store_whole(const std::string& program, const std::string& text);
   // The text of a problem by its hash: for one that no line says.
   std::optional<std::string> find_problem(const std::string& hash);
   void store_problem(const ir::Graph& region, const std::vector<bool>& weights);

@@ -17,6 +17,18 @@ namespace {
 // Of a kernel of a device so many guesses are tried, the best first: each is code to be compiled. The tenth guess is
 // within 0.4 % (ResNet-50) and 1.1 % (MobileNetV3) of the best of 25: benchmarks/results/2026-11-22_trials_cuda.md.
 constexpr size_t kMaxGuesses = 10;
+// Of these, what is guessed to take so much longer than the best guess is no rival, beyond the first few.
+constexpr double kFarGuess = 2;
+constexpr size_t kLeastGuesses = 4;
+
+size_t guesses_tried(const std::vector<kernels::Offer>& offers) {
+  size_t count = std::min(offers.size(), kMaxGuesses);
+  double best = 0;
+  for (const kernels::Offer& o : offers)
+    if (o.guess_ms > 0 && (best == 0 || o.guess_ms < best)) best = o.guess_ms;
+  while (count > kLeastGuesses && offers[count - 1].guess_ms > kFarGuess * best && best > 0) --count;
+  return count;
+}
 }  // namespace
 
 Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& constant, const Options& options,
@@ -35,10 +47,11 @@ Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& cons
       all.refusals.push_back({std::string(k.name), offers.error().text()});
       continue;
     }
-    if (options.measure && k.executor == options.own_executor && offers->size() > kMaxGuesses) {
-      all.refusals.push_back({std::string(k.name), format("not tried: %zu guesses beyond the first %zu",
-                                                          offers->size() - kMaxGuesses, kMaxGuesses)});
-      offers->resize(kMaxGuesses);
+    if (const size_t tried = guesses_tried(*offers);
+        options.measure && k.executor == options.own_executor && offers->size() > tried) {
+      all.refusals.push_back(
+          {std::string(k.name), format("not tried: %zu guesses beyond the first %zu", offers->size() - tried, tried)});
+      offers->resize(tried);
     }
     for (kernels::Offer& o : *offers) {
       if (!target.has(o.requires_isa)) {

@@ -326,6 +326,10 @@ SampleVerdict Judge::samples(const kernels::Kernel& kernel) {
   return check_samples(kernel, **place, &state_->pool);
 }
 
+void Judge::foresee_samples(const kernels::Kernel& kernel) {
+  if (const auto place = state_->places.of(kernel); place.ok()) tune::foresee_samples(kernel, **place);
+}
+
 Resolved Judge::resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate) {
   const auto place = state_->places.of(*candidate.kernel);
   if (!place.ok()) return {{}, "cannot be tried: " + place.error().text(), false};

@@ -56,6 +56,8 @@ class Judge {
   // Tier 1: every sample that the kernel takes, in full, alone and with epilogues, each configuration. A kernel that
   // takes none is refused.
   SampleVerdict samples(const kernels::Kernel& kernel);
+  // Begins what samples() will wait for.
+  void foresee_samples(const kernels::Kernel& kernel);
   // What the candidate's library chooses for the problem.
   Resolved resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate);
   // What it takes to bring values to a device of this kind and back.

@@ -118,6 +118,22 @@ Status check_problem(const kernels::Kernel& kernel, const TrialPlace& place, Sam
 }
 }  // namespace
 
+namespace {
+// Its own samples, then those of all kernels.
+std::vector<SampleProblem*> problems_of(std::vector<SampleProblem>* own) {
+  std::vector<SampleProblem*> out;
+  for (std::vector<SampleProblem>* list : {own, &common_problems()})
+    for (SampleProblem& p : *list) out.push_back(&p);
+  return out;
+}
+}  // namespace
+
+void foresee_samples(const kernels::Kernel& kernel, const TrialPlace& place) {
+  if (!place.away()) return;
+  std::vector<SampleProblem> own = own_problems(kernel);
+  foresee(kernel, place, Share(place, own.size()), problems_of(&own));
+}
+
 SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& place, ThreadPool* pool) {
   // A process that builds many engines asks once.
   static std::mutex guard;
@@ -126,9 +142,7 @@ SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& pla
   if (const auto it = known.find(&kernel); it != known.end()) return it->second;
   SampleVerdict v;
   std::vector<SampleProblem> own = own_problems(kernel);
-  std::vector<SampleProblem*> problems;
-  for (std::vector<SampleProblem>* list : {&own, &common_problems()})
-    for (SampleProblem& p : *list) problems.push_back(&p);
+  const std::vector<SampleProblem*> problems = problems_of(&own);
   Share share(place, own.size());
   foresee(kernel, place, share, problems);
   for (size_t n = 0; n < problems.size() && v.failed.empty(); ++n) {

@@ -11,4 +11,7 @@ namespace peri::tune {
 // about a second for all kernels together.
 SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& place, ThreadPool* pool);
 
+// Has the code that these samples need on a device compiled by other threads, before anyone waits for it.
+void foresee_samples(const kernels::Kernel& kernel, const TrialPlace& place);
+
 }  // namespace peri::tune

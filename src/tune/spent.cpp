@@ -6,14 +6,11 @@ namespace peri::tune {
 namespace {
 struct Row {
   const char* name;
-  double Spent::*part;
+  double Spent::* part;
 };
-constexpr Row kRows[] = {{"arguments", &Spent::arguments},
-                         {"reference", &Spent::reference},
-                         {"code", &Spent::code},
-                         {"ready", &Spent::ready},
-                         {"checks", &Spent::checks},
-                         {"timing", &Spent::timing}};
+constexpr Row kRows[] = {{"arguments", &Spent::arguments}, {"reference", &Spent::reference},
+                         {"code", &Spent::code},           {"ready", &Spent::ready},
+                         {"checks", &Spent::checks},       {"timing", &Spent::timing}};
 }  // namespace
 
 Spent& Spent::operator+=(const Spent& more) {

@@ -125,6 +125,11 @@ void Tuner::foresee(const ir::Graph& region, const std::vector<bool>& constant,
         !(s.cache && s.cache->find(key, candidate_key(c, region))))
       fresh.push_back(&c);
   if (fresh.empty()) return;
+  // Samples are waited for before anything else is tried: theirs is the code that is compiled first.
+  for (const Candidate* c : fresh)
+    if (s.options.verify && s.samples_foreseen.insert(c->kernel).second &&
+        !(s.cache && s.cache->find_samples(samples_key(*c->kernel, c->offer.library))))
+      if (RemoteJudge* w = s.worker(); !w || !w->foresee_samples(*c->kernel).ok()) s.here().foresee_samples(*c->kernel);
   if (RemoteJudge* w = s.worker(); !w || !w->foresee(region, constant, fresh).ok())
     s.here().foresee(region, constant, fresh);
 }

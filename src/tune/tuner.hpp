@@ -120,7 +120,7 @@ class Tuner {
     int64_t again = 0;                             // further visits to candidates that a whole choice hangs on
     double seconds = 0, sample_seconds = 0, again_seconds = 0;
     Spent samples_spent, trials_spent;  // as the worker tells them; what is left of `seconds` is all else
-    bool worker = false;  // a worker process verified and timed, or would have if anything had been new
+    bool worker = false;                // a worker process verified and timed, or would have if anything had been new
     int64_t worker_deaths = 0;
     std::string worker_trouble;  // why this process did it instead
     std::string cache_trouble;   // why the timing cache gave or took nothing; empty: it did, or none was asked for

@@ -26,6 +26,7 @@ struct Tuner::State {
   std::map<std::string, double> conversions;
   std::map<const kernels::Kernel*, SampleVerdict> sampled;
   std::set<std::string> foreseen;
+  std::set<const kernels::Kernel*> samples_foreseen;
   std::map<std::string, Crossing, std::less<>> crossings;
   Stats stats;
 

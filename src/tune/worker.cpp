@@ -267,6 +267,12 @@ Status RemoteJudge::foresee(const ir::Graph& region, const std::vector<bool>& co
   return state_->ask(question_text(region, constant, candidates, terms));
 }
 
+Status RemoteJudge::foresee_samples(const kernels::Kernel& kernel) {
+  JsonWriter w;
+  w.begin_object().field("samples_ahead", kernel.name).end_object();
+  return state_->ask(w.take());
+}
+
 Result<SampleVerdict> RemoteJudge::samples(const kernels::Kernel& kernel) {
   JsonWriter w;
   w.begin_object().field("samples", kernel.name).end_object();
@@ -316,6 +322,12 @@ Result<bool> answer(int socket, Judge& judge, const Json& said, const std::funct
   if (const Json* device = said.find("crossing")) {
     PERI_TRY(answer_crossing(socket, judge, *device));
     return !judge.lost();
+  }
+  if (const Json* name = said.find("samples_ahead")) {
+    PERI_ASSIGN(const std::string_view kernel_name, name->as_string());
+    if (const kernels::Kernel* kernel = kernels::find(kernel_name))
+      (void)contained([&]() -> Status { return judge.foresee_samples(*kernel), Ok{}; });
+    return true;
   }
   if (const Json* name = said.find("samples")) {
     PERI_ASSIGN(const std::string_view kernel_name, name->as_string());

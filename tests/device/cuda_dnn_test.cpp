@@ -67,12 +67,13 @@ TEST_F(FakeCudnn, AChoiceIsKeptAndMadeAgain) {
   const auto library = must(Cudnn::of(*device));
   const DnnConv v = conv_form(DType::kF16, 15);
   const std::vector<DnnChoice> choices = must(library->choices(v, 8));
-  const std::vector<DnnChoice> wanted = {{42, {}}, {41, {{2, 1}, {3, 0}}}, {50, {}}};
+  const std::vector<DnnChoice> wanted = {{42, {}}, {41, {{2, 1}, {3, 0}}}};
   EXPECT_EQ(choices, wanted);
   EXPECT_EQ(must(library->choices(v, 1)).size(), 1u);
   EXPECT_FALSE(library->make(v, &choices[0], kWorkspace).ok()) << "it does not compile";
-  for (const size_t k : {size_t{1}, size_t{2}}) {
-    const auto ready = must(library->make(v, &choices[k], kWorkspace));
+  const DnnChoice fallback = {50, {}};
+  for (const DnnChoice* one : {&choices[1], &fallback}) {
+    const auto ready = must(library->make(v, one, kWorkspace));
     const Memories o(v);
     must(ready->enqueue(o.at(), nullptr));
     expect_right(v, o);
@@ -120,7 +121,7 @@ TEST_F(FakeCudnn, EveryCallMayFail) {
   must(session());
   EXPECT_EQ(count("fake_dnn_live"), 0);
   const long all = count("fake_dnn_calls");
-  EXPECT_GT(all, 150);
+  EXPECT_GT(all, 100);
   for (const auto& [status, kind] :
        {std::pair(1001, ErrorKind::kUnsupported), {4003, ErrorKind::kMemory}, {4000, ErrorKind::kIo}})
     for (long call = 1; call <= all; ++call) {

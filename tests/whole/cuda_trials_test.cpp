@@ -5,8 +5,11 @@
 #include "backends/cuda/backend.hpp"
 #include "bench/step_graphs.hpp"
 #include "build/build.hpp"
+#include "build/open.hpp"
 #include "build/proof.hpp"
+#include "device/cuda/code_shelf.hpp"
 #include "exec/entry.hpp"
+#include "plan/chip.hpp"
 #include "tests/device/cuda_fakes.hpp"
 #include "tests/tune/planted_sum.hpp"
 #include "tune/crossing.hpp"
@@ -27,7 +30,7 @@ class CudaTrials : public testing::Test {
   }
   // Timed and not verified: the samples of a kernel are many texts for the host's compiler.
   static Result<Built> built(const char* text, const std::string& provider = "", const std::string& device = "",
-                             int64_t batch = 0) {
+                             int64_t batch = 0, const std::string& cache = "") {
     compile::Imported model;
     auto g = ir::parse_graph(text);
     EXPECT_TRUE(g.ok() && ops::infer_graph(*g).ok()) << text;
@@ -40,6 +43,7 @@ class CudaTrials : public testing::Test {
     o.compile.tune.provider = provider;
     o.compile.tune.verify = false;
     o.compile.tune.budget_ms = 1;
+    o.compile.tune.cache_path = cache;
     o.judge = false;
     static const auto kTable = exec::table();
     o.executors = kTable;
@@ -87,6 +91,44 @@ TEST_F(CudaTrials, StepsAreTimedAndTheGraphTakesTheirSum) {
   const Json* const whole = proof->find("whole_graph");
   ASSERT_NE(whole, nullptr);
   EXPECT_EQ(*whole->get_double("measured_ms"), b->whole.measured_ms);
+}
+
+TEST_F(CudaTrials, FromTheCacheNothingIsCompiledOrTriedAgain) {
+  const char* const text =
+      "graph { input x: f32[30,40]; const w: f32[30,40] = seeded(0.3, 1); a = add(x, w); t = concat(a, x) {axis=0}; y "
+      "= sigmoid(t); output y }";
+  const std::string cache = (folder_.path / "times").string();
+  const auto first = built(text, "", "", 0, cache);
+  ASSERT_TRUE(first.ok()) << first.error().text();
+  EXPECT_GT(first->compiled.tuned.measured, 0);
+  EXPECT_GT(first->whole.seconds, 0) << "its whole graph was timed";
+  const auto shelf = device::cuda::CodeShelf::of_process();
+  ASSERT_TRUE(shelf.ok()) << shelf.error().text();
+  const int64_t compiled = (*shelf)->compiler().counts().compiled;
+  const auto second = built(text, "", "", 0, cache);
+  ASSERT_TRUE(second.ok()) << second.error().text();
+  EXPECT_EQ(second->compiled.tuned.measured, 0);
+  EXPECT_EQ((*shelf)->compiler().counts().compiled, compiled);
+  EXPECT_TRUE(second->whole.timed);
+  EXPECT_EQ(second->whole.seconds, 0) << "what it decided is known";
+  EXPECT_EQ(second->whole.measured_ms, first->whole.measured_ms);
+  EXPECT_EQ(second->whole.swaps.size(), first->whole.swaps.size());
+  EXPECT_EQ(plan::lock_text(second->compiled.lock), plan::lock_text(first->compiled.lock));
+}
+
+TEST_F(CudaTrials, AnEngineSaysForWhichChipItWasTuned) {
+  const auto b = built("graph { input x: f32[30,40]; const w: f32[30,40] = seeded(0.3, 1); y = add(x, w); output y }");
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  const plan::Program& p = b->compiled.program;
+  EXPECT_EQ(plan::chip_of(p), "Fake H200 (132 multiprocessors)");
+  EXPECT_EQ(tuned_elsewhere(p, chip_here(p, "")), "") << "it is the one here";
+  const std::string other = tuned_elsewhere(p, "Other (114 multiprocessors)");
+  for (const char* part :
+       {"tuned for Fake H200 (132", "this is Other (114", "peri build MODEL -o ENGINE --backend cuda"})
+    EXPECT_NE(other.find(part), std::string::npos) << other;
+  const Fakes none{{"libnvidia-ml.so.1", "nvrtc"}};
+  EXPECT_EQ(chip_here(p, ""), "") << "without a driver nothing is said of it";
+  EXPECT_EQ(tuned_elsewhere(p, ""), "");
 }
 
 TEST_F(CudaTrials, ABuildForTheSecondGpuUsesNoOther) {

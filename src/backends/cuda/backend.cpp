@@ -24,6 +24,8 @@ Result<device::Target> target(int threads, std::vector<std::string> libraries, c
   out.libraries.push_back("nvrtc " + nvrtc.version().text());
   if (const auto blas = device::cuda::open_library(device::cuda::Vendor::kCublasLt); blas.ok())
     out.libraries.push_back("cublaslt " + blas->version().text());
+  if (const auto dnn = device::cuda::open_library(device::cuda::Vendor::kCudnn); dnn.ok())
+    out.libraries.push_back("cudnn " + dnn->version().text());
   return out;
 }
 }  // namespace

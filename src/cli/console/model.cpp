@@ -198,6 +198,10 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
     if (const std::string mark = build::interrupted_build(out.engine->program());
         !mark.empty() && !arguments.has("--quiet"))
       say("note: " + mark);
+    const plan::Program& program = out.engine->program();
+    if (const std::string mark = build::tuned_elsewhere(program, build::chip_here(program, arguments.get("--device")));
+        !mark.empty() && !arguments.has("--quiet"))
+      say("note: " + mark);
   } else {
     if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
     PERI_ASSIGN(const build::Request request, build_request(arguments, path, progress));

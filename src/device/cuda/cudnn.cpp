@@ -46,6 +46,7 @@ class Session final : public Cudnn, public std::enable_shared_from_this<Session>
  private:
   Status ask(DnnPool& pool, DnnDescriptor graph, int mode, bool wide, size_t most, std::vector<DnnChoice>* out) const;
   Result<std::optional<DnnChoice>> read(DnnPool& pool, DnnDescriptor config, bool wide) const;
+  Result<std::vector<DnnChoice>> listed(const DnnConv& conv, int mode, int most) const;
   Status plan(const DnnConv& conv, const DnnChoice& choice, Plan* out) const;
 
   CudaDevice& device_;
@@ -81,8 +82,8 @@ Status check_conv(const DnnConv& v) {
 }
 
 // What the engine of a configuration rounds inside, or leaves to chance, is none of ours, nor is one that the library
-// compiles for each new size: a second or more of the first run. Tensor cores take float32 (`wide`) as TF32, whether they
-// note it or not.
+// compiles for each new size: a second or more of the first run. Tensor cores take float32 (`wide`) as TF32, whether
+// they note it or not.
 Result<std::optional<DnnChoice>> Session::read(DnnPool& pool, DnnDescriptor config, bool wide) const {
   DnnChoice out;
   PERI_ASSIGN(DnnDescriptor engine, pool.make(kDnnEngine));
@@ -143,18 +144,26 @@ Status Session::ask(DnnPool& pool, DnnDescriptor graph, int mode, bool wide, siz
   return Ok{};
 }
 
-Result<std::vector<DnnChoice>> Session::choices(const DnnConv& conv, int most) const {
-  PERI_TRY(check_conv(conv));
+Result<std::vector<DnnChoice>> Session::listed(const DnnConv& conv, int mode, int most) const {
   std::vector<DnnChoice> out;
   PERI_TRY(device_.within([&]() -> Status {
     DnnPool pool(table_);
     PERI_ASSIGN(const DnnDescriptor graph, dnn_graph(pool, handle_, conv));
-    for (const int mode : {kDnnHeurA, kDnnHeurFallback})
-      PERI_TRY(ask(pool, graph, mode, conv.dtype == DType::kF32, static_cast<size_t>(most), &out));
-    return Ok{};
+    return ask(pool, graph, mode, conv.dtype == DType::kF32, static_cast<size_t>(most), &out);
   }));
-  if (out.empty()) return refused("cuDNN has no engine for it");
   return out;
+}
+
+// The second list takes fifty times as long to ask for, and its engines are the slowest.
+constexpr std::array<int, 2> kLists = {kDnnHeurA, kDnnHeurFallback};
+
+Result<std::vector<DnnChoice>> Session::choices(const DnnConv& conv, int most) const {
+  PERI_TRY(check_conv(conv));
+  for (const int mode : kLists) {
+    PERI_ASSIGN(std::vector<DnnChoice> out, listed(conv, mode, most));
+    if (!out.empty()) return out;
+  }
+  return refused("cuDNN has no engine for it");
 }
 
 Status Session::plan(const DnnConv& conv, const DnnChoice& choice, Plan* out) const {
@@ -189,26 +198,31 @@ Result<std::unique_ptr<const DnnReady>> Session::make(const DnnConv& conv, const
                                                       size_t workspace) const {
   PERI_TRY(check_conv(conv));
   constexpr int kTries = 8;
-  std::vector<DnnChoice> list;
-  if (choice) {
-    list.push_back(*choice);
-  } else {
-    PERI_ASSIGN(list, choices(conv, kTries));
-  }
   std::optional<Error> why;
-  for (const DnnChoice& one : list) {
-    auto made = std::make_unique<Plan>(table_);
-    Status done = device_.within([&] { return plan(conv, one, made.get()); });
-    if (done.ok() && made->workspace <= static_cast<int64_t>(workspace))
-      return std::unique_ptr<const DnnReady>(std::make_unique<Ready>(shared_from_this(), conv, std::move(made)));
-    if (done.ok()) done = refused("it takes %lld bytes of workspace", static_cast<long long>(made->workspace));
-    drop(std::move(made));
-    // What does not compile is as good as none; another engine may.
-    const bool next = done.error().kind == ErrorKind::kRefused || done.error().kind == ErrorKind::kIo;
-    if (!next || choice) return std::move(done).error();
-    if (!why) why = std::move(done).error();
+  size_t tried = 0;
+  for (const int mode : kLists) {
+    std::vector<DnnChoice> list;
+    if (choice) {
+      list.push_back(*choice);
+    } else {
+      PERI_ASSIGN(list, listed(conv, mode, kTries));
+    }
+    for (const DnnChoice& one : list) {
+      auto made = std::make_unique<Plan>(table_);
+      Status done = device_.within([&] { return plan(conv, one, made.get()); });
+      if (done.ok() && made->workspace <= static_cast<int64_t>(workspace))
+        return std::unique_ptr<const DnnReady>(std::make_unique<Ready>(shared_from_this(), conv, std::move(made)));
+      if (done.ok()) done = refused("it takes %lld bytes of workspace", static_cast<long long>(made->workspace));
+      drop(std::move(made));
+      // What does not compile is as good as none; another engine may.
+      const bool next = done.error().kind == ErrorKind::kRefused || done.error().kind == ErrorKind::kIo;
+      if (!next || choice) return std::move(done).error();
+      ++tried;
+      if (!why) why = std::move(done).error();
+    }
   }
-  return refused("cuDNN has %zu engines for it, of which none can be made: %s", list.size(), why->text().c_str());
+  if (!why) return refused("cuDNN has no engine for it");
+  return refused("cuDNN has %zu engines for it, of which none can be made: %s", tried, why->text().c_str());
 }
 
 Status Session::enqueue(const DnnConv& conv, const Plan& plan, const DnnAddresses& at, CuStream stream) const {

@@ -53,7 +53,8 @@ class Cudnn {
   static Result<std::shared_ptr<const Cudnn>> of(CudaDevice& device);
   virtual const Version& version() const = 0;
   // At most `most` engines, those first that the library takes for the fastest; none that rounds inside, whose bits
-  // differ from run to run, or that is compiled at run time. Whether it can be made, make() says. kRefused: there is none.
+  // differ from run to run, or that is compiled at run time. Whether it can be made, make() says. kRefused: there is
+  // none.
   virtual Result<std::vector<DnnChoice>> choices(const DnnConv& conv, int most) const = 0;
   // By that choice, or by the first of the library's that can be made, within so much workspace. It may compile.
   // kRefused: none can.

@@ -124,8 +124,7 @@ static Descriptor* part(const Descriptor* d, int name, int k) {
 }
 
 static int known(int64_t engine) {
-  return engine == kBroken || engine == kRandom || engine == kKnobbed || engine == kFallback ||
-         engine == kCompiled;
+  return engine == kBroken || engine == kRandom || engine == kKnobbed || engine == kFallback || engine == kCompiled;
 }
 // What the real one would ask of each, as far as it matters here.
 int cudnnBackendFinalize(Descriptor* d) {

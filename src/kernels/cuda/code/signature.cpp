@@ -74,7 +74,7 @@ Result<std::string> Signature::input(const Problem& problem, size_t index) {
 }
 Result<std::string> Signature::output(const Problem& problem, size_t index) {
   PERI_ASSIGN(const std::string type, stored_type(problem.graph->outputs[index]->type.dtype));
-  return address(LaunchArgument::From::kOutput, index, type + "*");
+  return address(LaunchArgument::From::kOutput, first_result_ + index, type + "*");
 }
 std::string Signature::workspace() { return address(LaunchArgument::From::kWorkspace, 0, "float*"); }
 std::string Signature::packed(size_t index) {

@@ -24,6 +24,8 @@ class Signature {
   // The name of the parameter.
   Result<std::string> input(const Problem& problem, size_t index);
   Result<std::string> output(const Problem& problem, size_t index);
+  // From now on output(problem, 0) is the step's result of this number, for a part of its problem.
+  void begin_results(size_t first) { first_result_ = first; }
   std::string workspace();
   // An expression: every address asked for so far is a multiple of 16.
   std::string aligned() const;
@@ -44,6 +46,7 @@ class Signature {
   std::string address(LaunchArgument::From from, size_t index, const std::string& type);
   std::string tables_;
   int table_count_ = 0;
+  size_t first_result_ = 0;
   std::vector<std::string> address_types_, address_names_;
   std::vector<LaunchArgument> arguments_;
   std::vector<int64_t> sizes_;

@@ -1,0 +1,187 @@
+// Kernel cuda_siblings_mma: products of one left side of float16 or bfloat16 with several weights as one launch on the
+// tensor cores of a GPU, each with its epilogue: queries, keys and values of attention, gates beside their values.
+#include <algorithm>
+
+#include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/tiles.hpp"
+#include "kernels/match/epilogue_match.hpp"
+
+namespace peri::kernels {
+extern const Entry cuda_siblings_mma_entry;
+
+namespace {
+using cuda::Signature;
+using cuda::TiledProduct;
+constexpr size_t kMostConfigs = 4;  // for each number of rows
+constexpr size_t kMostProducts = 8;
+
+// Columns are those of the weights side by side; eight neighbours are of one weight.
+constexpr std::string_view kSides = R"(
+struct peri_a_line { PERI_INDEX at; bool there; };
+struct peri_a_step { PERI_INDEX at; bool there; };
+PERI_DEVICE peri_a_line peri_a_line_of(const PERI_INDEX batch, const PERI_INDEX m, PERI_PARAMETERS) {
+  const peri_a_line out = {m * PERI_K, m < PERI_M};
+  return out;
+}
+PERI_DEVICE peri_a_step peri_a_step_of(const PERI_INDEX batch, const PERI_INDEX k, PERI_PARAMETERS) {
+  const peri_a_step out = {k, k < PERI_K};
+  return out;
+}
+PERI_DEVICE const unsigned short* peri_a_from(const peri_a_line& line, const peri_a_step& step, bool* there, PERI_PARAMETERS) {
+  *there = line.there && step.there;
+  return PERI_X + (*there ? line.at + step.at : 0);
+}
+struct peri_b_line { const unsigned short* at; PERI_INDEX columns; bool there; };
+struct peri_b_step { PERI_INDEX at; bool there; };
+PERI_DEVICE peri_b_step peri_b_step_of(const PERI_INDEX batch, const PERI_INDEX k, PERI_PARAMETERS) {
+  const peri_b_step out = {k, k < PERI_K};
+  return out;
+}
+PERI_DEVICE const unsigned short* peri_b_from(const peri_b_line& line, const peri_b_step& step, bool* there, PERI_PARAMETERS) {
+  *there = line.there && step.there;
+  return *there ? line.at + step.at * line.columns : line.at;
+}
+PERI_DEVICE float peri_sum(const float v, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {
+  return v;
+}
+PERI_DEVICE void peri_sum_8(float* v, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {}
+PERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {
+  return m * PERI_N + n;
+}
+)";
+
+// One product of the region as a problem of its own, with all of the region's arguments.
+ir::Graph alone(const ir::Graph& region, size_t output) {
+  ir::Graph g = region.clone();
+  g.outputs = {g.outputs[output]};
+  g.output_names = {g.output_names[output]};
+  g.erase_dead();
+  return g;
+}
+
+// [..., m, k] times a weight [k, n]: n, and the rest held against what is known of the other products.
+Result<int64_t> read_product(const Problem& p, int* left, TiledProduct* out) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "matmul") return refused("not a matrix product");
+  const DType type = n.in(0)->type.dtype;
+  if ((type != DType::kF16 && type != DType::kBF16) || n.in(1)->type.dtype != type)
+    return refused("takes operands of f16 or of bf16").but_found(std::string(dtype_name(type)));
+  const int x = input_index(*p.graph, n.in(0)), w = input_index(*p.graph, n.in(1));
+  if (x < 0 || w < 0 || !p.constant[static_cast<size_t>(w)]) return refused("a right side that is no weight");
+  const std::vector<int64_t> rows = dims_of(*n.in(0)), columns = dims_of(*n.in(1));
+  if (rows.size() < 2 || columns.size() != 2) return refused("no matrices");
+  if (*left >= 0 && x != *left) return refused("another left side");
+  if (rows.back() % 8 != 0 || columns[1] % 8 != 0) return refused("rows that are no multiple of 16 bytes");
+  *left = x;
+  out->type = type;
+  out->k = rows.back();
+  out->m = 1;
+  for (size_t k = 0; k + 1 < rows.size(); ++k) out->m *= rows[k];
+  return columns[1];
+}
+
+void replace_all(std::string* text, std::string_view what, std::string_view with) {
+  for (size_t at = 0; (at = text->find(what, at)) != std::string::npos; at += with.size())
+    text->replace(at, what.size(), with);
+}
+
+struct Read {
+  TiledProduct product;
+  Signature signature;
+};
+
+Result<Read> read(const Problem& p) {
+  const ir::Graph& g = *p.graph;
+  if (g.outputs.size() < 2 || g.outputs.size() > kMostProducts) return refused("not several products");
+  Read r;
+  Signature& s = r.signature;
+  TiledProduct& out = r.product;
+  int left = -1;
+  std::string lines, finishes, one, eight;
+  size_t nodes = 0;
+  for (size_t k = 0; k < g.outputs.size(); ++k) {
+    const ir::Graph sub = alone(g, k);
+    const Problem q{&sub, p.constant};
+    if (sub.inputs.size() != g.inputs.size()) return refused("not products of arguments");
+    PERI_ASSIGN(const int64_t columns, read_product(q, &left, &out));
+    const ir::Node& n = q.anchor();
+    if (k == 0) {
+      PERI_ASSIGN(const std::string x, s.value(q, *n.in(0)));
+      lines = "#define PERI_X " + x + "\n" + std::string(kSides) +
+              "PERI_DEVICE peri_b_line peri_b_line_of(const PERI_INDEX batch, const PERI_INDEX n, PERI_PARAMETERS) {\n";
+    }
+    PERI_ASSIGN(const std::string w, s.value(q, *n.in(1)));
+    s.begin_results(k);
+    PERI_ASSIGN(std::string finish, cuda::finish_wide_text(q, 8, &s));
+    const std::string name = "peri_finish_of_" + std::to_string(k), begin = std::to_string(out.n),
+                      end = std::to_string(out.n + columns), wide = std::to_string(columns);
+    replace_all(&finish, "peri_finish", name);
+    finishes += finish;
+    lines += "  if (n < " + end + ") {\n    const peri_b_line out = {" + w + " + (n - " + begin + "), " + wide +
+             ", true};\n    return out;\n  }\n";
+    const std::string at = "(m * " + wide + " + n - " + begin + ", v, PERI_PASS);\n";
+    const std::string to = (k + 1 < g.outputs.size() ? "  if (n < " + end + ") return " : "  ") + name;
+    one += to + at;
+    eight += to + "_8" + at;
+    if (k + 1 == g.outputs.size()) lines += "  const peri_b_line out = {" + w + ", 0, false};\n  return out;\n}\n";
+    out.n += columns;
+    nodes += sub.nodes.size();
+  }
+  if (nodes != g.nodes.size()) return refused("products that share more than their left side");
+  s.begin_results(0);
+  out.b_along_n = out.a_wide = out.b_wide = out.c_wide = true;
+  out.usual_m = {16, 128, 1024, 16384};
+  const std::string where = "PERI_PARAMETERS) {\n  const PERI_INDEX m = i / PERI_N, n = i - m * PERI_N;\n";
+  out.functions = lines + finishes + "PERI_DEVICE void peri_finish(const PERI_INDEX i, const float v, " + where + one +
+                  "}\nPERI_DEVICE void peri_finish_8(const PERI_INDEX i, float* v, " + where + eight + "}\n";
+  return r;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(cuda::check_gpu(target));
+  for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
+    for (const ir::Value* v : *list)
+      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_ASSIGN(const Read r, read(p));
+  std::vector<Offer> out;
+  for (cuda::TileConfig& config : cuda::tile_configs(r.product, cuda::limits_of(target), kMostConfigs)) {
+    out.push_back(cuda::plain_offer(p)[0]);
+    out.back().guess_ms = config.guess_ms;
+    out.back().config = std::move(config.text);
+  }
+  return out;
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
+  PERI_ASSIGN(const int64_t tk, setting(cuda_siblings_mma_entry.kernel, config, "tk"));
+  PERI_ASSIGN(const int64_t stages, setting(cuda_siblings_mma_entry.kernel, config, "stages"));
+  PERI_ASSIGN(Read r, read(p));
+  const int64_t most = std::max(cuda::most_elements(p), r.product.m * r.product.n);
+  return cuda::tile_instance(r.product, config, tk, stages, most, &r.signature);
+}
+}  // namespace
+
+const Entry cuda_siblings_mma_entry{{
+    .name = "cuda_siblings_mma",
+    .version = 1,
+    .provider = "peri",
+    .executor = "cuda",
+    .takes = "products of one left side with several weights of f16 and bf16 on a GPU's tensor cores, as one launch",
+    .offer = offer,
+    .instantiate = instantiate,
+    .samples = {"graph { input x: f16[37,88]; const w: f16[88,72] = seeded(0.1, 1); const u: f16[88,40] = seeded(0.1, "
+                "2); a = matmul(x, w); b = matmul(x, u); output a; output b }",
+                "graph { input x: bf16[3,21,64]; const w: bf16[64,64] = seeded(0.1, 1); const u: bf16[64,64] = "
+                "seeded(0.1, 2); const v: bf16[64,32] = seeded(0.1, 3); const c: bf16[64] = seeded(0.5, 4); const d: "
+                "bf16[32] = seeded(0.5, 5); a = matmul(x, w); b = add(a, c); e = matmul(x, u); f = matmul(x, v); g = "
+                "add(f, d); h = gelu(g); output b; output e; output h }",
+                "graph { input x: f16[1,104]; input r: f16[1,24]; const w: f16[104,24] = seeded(0.1, 1); const u: "
+                "f16[104,200] = seeded(0.1, 2); a = matmul(x, w); b = add(a, r); c = matmul(x, u); d = relu(c); output "
+                "b; output d }",
+                "graph { input x: bf16[130,8]; const w: bf16[8,8] = seeded(0.3, 1); const u: bf16[8,8] = seeded(0.3, "
+                "2); const v: bf16[8,8] = seeded(0.3, 3); a = matmul(x, w); b = matmul(x, u); c = matmul(x, v); output "
+                "a; output b; output c }"},
+    .tunables = cuda::tile_tunables(),
+}};
+
+}  // namespace peri::kernels
