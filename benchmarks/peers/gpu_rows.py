@@ -197,7 +197,7 @@ def arguments():
     p.add_argument("rows", nargs="+", metavar="NETWORK[:BATCH,...]")
     p.add_argument("--peri", default="build/bin/peri")
     p.add_argument("--models", default="build/models", help="folder of complete models")
-    p.add_argument("--build-flags", default="--backend cuda --dtype f16", help="of peri build (default: %(default)s)")
+    p.add_argument("--build-flags", default="--backend cuda --dtype f16 --io-dtype f16", help="of peri build (default: %(default)s)")
     p.add_argument("--engines", help="keep the engines in this folder")
     p.add_argument("--dtype", default="float16", help="of the peer")
     p.add_argument("--modes", default="eager,default", help="of the peer (default: %(default)s)")
