@@ -16,8 +16,9 @@ namespace peri::lower {
 
 namespace {
 constexpr double kUnmeasuredMs = 1e-3;
-constexpr double kReferenceMs = 1e3;  // worse than any kernel
-constexpr int kMaxChoices = 3;        // the first, and those after visits to what it hangs on
+constexpr double kReferenceMs = 1e3;   // worse than any kernel
+constexpr double kGuessMayErr = 1.15;  // of what is not of the cut
+constexpr int kMaxChoices = 3;         // the first, and those after visits to what it hangs on
 
 // Where a value lies: in which layout, and whether on the host beside the backend's device.
 struct Place {
@@ -191,20 +192,19 @@ struct Chooser {
     return Ok{};
   }
 
-  // The build had no time left to try a chain, whose whole stands by what its kernel expects: so do its parts.
+  // The build had no time left to try the parts of a chain: they stand by what their kernels expect.
   void stand_by_guesses() {
-    const auto& stop = terms.tuner.options().stop;
-    if (lock->locked() || !terms.tuner.options().measure || !stop || !stop()) return;
-    const auto guessed = [](const tune::Candidate& c) { return c.offer.guess_ms > 0; };
+    const tune::Options& o = terms.tuner.options();
+    if (lock->locked() || !o.measure || !o.stop || !o.stop()) return;
     for (size_t k = 0; k < parts.list.size(); ++k) {
       const Part& p = parts.list[k];
       if (!p.whole || !p.rest || p.joined) continue;
+      const auto guessed = [](const tune::Candidate& c) { return c.offer.guess_ms > 0; };
       const std::vector<tune::Candidate>& whole = able[*p.whole].usable;
-      if (able[*p.whole].best_ms() >= 0 || std::none_of(whole.begin(), whole.end(), guessed)) continue;
+      if (able[*p.whole].best_ms() < 0 && std::none_of(whole.begin(), whole.end(), guessed)) continue;
       for (const size_t part : {k, *p.rest})
-        if (Able& a = able[part]; !parts.list[part].greedy && a.usable.empty()) {
+        if (Able& a = able[part]; !parts.list[part].greedy && a.usable.empty())
           a.stands = !(a.usable = guessed_candidates(terms, parts.list[part], &a.refusals)).empty();
-        }
     }
   }
 
@@ -260,7 +260,7 @@ struct Chooser {
       const kernels::Offer& offer = a.usable[c].offer;
       Way way;
       // A time that was not believed says nothing: what was timed goes before it.
-      const double expected = offer.guess_ms > 0 ? offer.guess_ms : kUnmeasuredMs;
+      const double expected = offer.guess_ms > 0 ? offer.guess_ms * (p.greedy ? 1 : kGuessMayErr) : kUnmeasuredMs;
       const double unknown = a.best_ms() < 0 ? expected : kReferenceMs;
       const auto counted = hoping ? hoped_ms : counted_ms;
       way.ms = a.usable[c].evidence.timed() ? counted(a.usable[c].evidence, p.greedy) : unknown;

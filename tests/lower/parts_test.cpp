@@ -266,6 +266,37 @@ TEST(Parts, WithoutMeasuringTheCutStands) {
   EXPECT_EQ(joint(parts_of(g, regions, measured_rules(measured))), 1u) << "a kernel takes both convolutions";
 }
 
+// A product with GELU behind it is one region, which one kernel takes; another takes the product and expects to be
+// faster by more than the pass over memory that it leaves.
+TEST(Parts, WithNoTimeLeftThoseOfAChainStandByGuesses) {
+  for (const int64_t rows : {16384, 16}) {
+    ir::Graph g;
+    ir::Value* x = g.add_input("x", {DType::kF16, Shape{Dim(rows), Dim(768)}});
+    ir::Value* s = g.add("matmul", {x, g.add_constant("w", *Tensor::zeros(DType::kF16, {768, 3072}))})->out();
+    g.mark_output(g.add("gelu", {s})->out(), "y");
+    ASSERT_TRUE(ops::infer_graph(g).ok());
+    tune::Options o;
+    o.verify = false;
+    o.stop = [] { return true; };
+    o.executors = {"cuda"};
+    o.own_executor = "cuda";
+    o.target = device::Target{device::Kind::kCuda, "a GPU", {"sm_90"}, 132, {}, {"cublaslt 13.1.0"}, 132};
+    tune::Tuner tuner(o);
+    const RefusedChoices none;
+    const Terms terms{g, kBackend, tuner, kDims, {}, none};
+    plan::LockReader unlocked(nullptr);
+    const auto cover = choose_cover(terms, parts_of(g, cut(g, tuner), measured_rules(terms)), &unlocked);
+    ASSERT_TRUE(cover.ok()) << cover.error().text();
+    if (rows == 16) {
+      EXPECT_EQ(cover->regions.size(), 1u);
+      continue;
+    }
+    ASSERT_EQ(cover->regions.size(), 2u);
+    EXPECT_EQ(cover->choices[0].candidate.kernel->name, "cuda_blaslt");
+    EXPECT_EQ(cover->choices[1].candidate.kernel->name, "cuda_elementwise");
+  }
+}
+
 TEST(Parts, ABeginningThatTheRuleLeavesOutIsTriedWhereEveryOneIsAskedFor) {
   const ir::Graph g = bottleneck(false);
   tune::Tuner tuner({});

@@ -216,7 +216,7 @@ Result<std::unique_ptr<const device::cuda::LtReady>> ready(const BlasLt& library
 
 // A guess (see launch.hpp) of what its first answer takes.
 double guess_ms(const LtMatmul& m, int multiprocessors) {
-  constexpr double kLaunchNs = 2000, kNsAStep = 2, kMacsPerNs = 2300, kBytesPerNs = 2500;
+  constexpr double kLaunchNs = 3000, kNsAStep = 2, kMacsPerNs = 2600, kBytesPerNs = 2500;
   const auto size = [](int64_t v) { return static_cast<double>(v); };
   const double results = size(m.batch) * size(m.m) * size(m.n);
   const double bytes = static_cast<double>(dtype_bits(m.dtype)) / 8 *

@@ -34,7 +34,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
 
 // A guess (see launch.hpp): memory's time.
 double guess_ms(const Problem& p) {
-  constexpr double kLaunchNs = 1500, kBytesPerNs = 3000;
+  constexpr double kLaunchNs = 1500, kBytesPerNs = 3600;
   double bytes = 0;
   for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
     for (const ir::Value* v : *list)
