@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/thread_pool.hpp"
 #include "kernels/entry.hpp"
 
 namespace peri::tune {
@@ -71,18 +72,32 @@ int64_t index_range(const ir::Graph& region, const ir::Value* v) {
   return least == INT64_MAX ? 8 : std::max<int64_t>(1, least);
 }
 
+// Calls `make(begin, end)` for stretches of [0, count), of many elements on all cores: each is made of its position
+// alone.
+template <class F>
+void each_stretch(int64_t count, F make) {
+  constexpr int64_t kStretch = int64_t{1} << 18;
+  const int64_t stretches = (count + kStretch - 1) / kStretch;
+  if (stretches < 4) return make(int64_t{0}, count);
+  ThreadPool pool(usable_cpus());
+  pool.run(stretches, [&](int64_t k, int) { make(k * kStretch, std::min(count, (k + 1) * kStretch)); });
+}
+
 void fill(const ir::Graph& region, const ir::Value* v, uint64_t seed, Tensor* t) {
   const DType type = v->type.dtype;
   if (is_float(type)) {
     const Spread s = spread_of(*v);
     if (type == DType::kF32) {
       float* data = t->mutable_as<float>();
-      const int64_t n = t->numel();
-      for (int64_t k = 0; k < n; ++k) data[k] = s.mean + s.deviation * normal_of(mixed(seed, k));
+      each_stretch(t->numel(), [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) data[k] = s.mean + s.deviation * normal_of(mixed(seed, k));
+      });
     } else if (type == DType::kF16 || type == DType::kBF16) {
       uint16_t* data = t->mutable_as<uint16_t>();
       const auto narrow = type == DType::kF16 ? f32_to_f16 : f32_to_bf16;
-      for (int64_t k = 0; k < t->numel(); ++k) data[k] = narrow(s.mean + s.deviation * normal_of(mixed(seed, k)));
+      each_stretch(t->numel(), [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) data[k] = narrow(s.mean + s.deviation * normal_of(mixed(seed, k)));
+      });
     } else {
       for (int64_t k = 0; k < t->numel(); ++k)
         t->set_f64(k, double{s.mean} + double{s.deviation} * double{normal_of(mixed(seed, k))});

@@ -17,8 +17,8 @@ constexpr int64_t kMaxRounds = 10;
 constexpr double kWarmUpMs = 0.5;
 // A launch alone takes a few microseconds more than in a chain: beyond this it is slower than the best by far.
 constexpr double kFar = 2, kAloneMs = 0.01;
-// Above this time of a launch shorter chains tell as much.
-constexpr double kSlowMs = 0.5;
+// Above this time of a launch, a hundred times what an event resolves, shorter chains tell as much.
+constexpr double kSlowMs = 0.05;
 constexpr int kSlowShort = 2, kSlowLong = 6;
 constexpr size_t kGrain = 256;
 
