@@ -40,6 +40,8 @@ SIZES = {
     "_cls_": [{"x": (1, 3, 48, 192)}, {"x": (6, 3, 48, 192)}],
     "_rec_": [{"x": (1, 3, 48, 320)}, {"x": (4, 3, 48, 160)}],
     "_det_": [{"x": (1, 3, 320, 416)}, {"x": (1, 3, 640, 640)}],
+    "aecmos_models": [{"input": (1, 3, 100, 160)}, {"input": (1, 3, 230, 160)}],
+    "plcmos_models": [{"degraded_audio": (1, 1, 200, 257)}, {"degraded_audio": (1, 1, 331, 257)}],
     "nudenet": [{"images": (1, 3, 320, 320)}, {"images": (1, 3, 256, 448)}],
     "magika": [{"bytes": (1, 2048)}, {"bytes": (16, 2048)}],
     "basic_pitch": [{"serving_default_input_2:0": (1, 43844, 1)}, {"serving_default_input_2:0": (3, 43844, 1)}],
