@@ -106,15 +106,24 @@ def fixed_of(session):
 
 
 def run(command, allowed=(0,)):
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        child = subprocess.Popen(list(map(str, command)), stdout=out, stderr=err)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0), err.seek(0)
-        said, trouble = out.read().decode(), err.read().decode()
-        if child.returncode not in allowed:
-            raise Failure(f"{(trouble or said).strip()[-300:]}: exit code {child.returncode} of {' '.join(map(str, command))[:300]}")
-        return said, usage.ru_maxrss / 1024, child.returncode
+    """What it says, and its exit code, which is one of these."""
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if done.returncode not in allowed:
+        raise Failure(f"{(done.stderr or done.stdout).strip()[-300:]}: exit code {done.returncode} of {' '.join(map(str, command))[:300]}")
+    return done.stdout, done.returncode
+
+
+# A child's peak begins with its parent's, and this process is large: one that is small starts it and waits.
+LAUNCH = """import os, sys
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
+_, status, usage = os.wait4(child, 0)
+print(usage.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))"""
+
+
+def peak_of(command):
+    """Peak resident memory of a process in MiB."""
+    return int(run([sys.executable, "-S", "-c", LAUNCH, *command])[0]) / 1024
 
 
 class Case:
@@ -143,10 +152,10 @@ class Case:
         """The verdict in words, and whether it is right."""
         more = [] if not self.a.check else ["--no-tune", "--no-verify"]
         words = [self.a.peri, "verify", self.path, "--threads", self.a.threads, *self.fixes(), *self.given, *more]
-        said, _, code = run([*words, "--onnxruntime", "--max-error", ALLOWED, "--min-cosine", "0.999", "--nan-equal"], (0, 3))
+        said, code = run([*words, "--onnxruntime", "--max-error", ALLOWED, "--min-cosine", "0.999", "--nan-equal"], (0, 3))
         if code == 0:
             return "as ONNX Runtime", True
-        _, _, code = run([*words, "--nan-equal"], (0, 3))
+        _, code = run([*words, "--nan-equal"], (0, 3))
         return ("float64 says that ONNX Runtime is inexact", True) if code == 0 else (said.strip().splitlines()[-1][-200:], False)
 
     def times(self):
@@ -156,7 +165,7 @@ class Case:
         session, everything = session_of(self.path, self.a.threads), self.inputs | self.fixed
         ours, theirs = [], []
         for _ in range(self.a.rounds):
-            said, _, _ = run([self.a.peri, "bench", engine, "--threads", self.a.threads, *self.given, "--seconds", self.a.seconds, "--warm-up", 200, "--tolerance", 1000, "--json", "-"])
+            said, _ = run([self.a.peri, "bench", engine, "--threads", self.a.threads, *self.given, "--seconds", self.a.seconds, "--warm-up", 200, "--tolerance", 1000, "--json", "-"])
             ours.append(json.loads(said)["latency_ms"]["median"])
             session.run(None, everything)
             end, samples = time.perf_counter() + self.a.seconds, []
@@ -165,10 +174,10 @@ class Case:
                 session.run(None, everything)
                 samples.append((time.perf_counter() - start) * 1e3)
             theirs.append(statistics.median(samples))
-        _, peak, _ = run([self.a.peri, "bench", engine, "--threads", self.a.threads, *self.given, "--seconds", 0, "--iterations", 1, "--tolerance", 1000, "--json", "-"])
+        peak = peak_of([self.a.peri, "bench", engine, "--threads", self.a.threads, *self.given, "--seconds", 0, "--iterations", 1, "--tolerance", 1000, "--json", "-"])
         np.savez(self.scratch / "feed.npz", **everything)
-        _, peer_peak, _ = run([sys.executable, __file__, "--peer", self.path, self.scratch / "feed.npz", "--threads", self.a.threads])
-        layers, _, _ = run([self.a.peri, "bench", engine, "--threads", self.a.threads, *self.given, "--seconds", 0, "--iterations", 20, "--tolerance", 1000, "--layers"], (0, 5))
+        peer_peak = peak_of([sys.executable, __file__, "--peer", self.path, self.scratch / "feed.npz", "--threads", self.a.threads])
+        layers, _ = run([self.a.peri, "bench", engine, "--threads", self.a.threads, *self.given, "--seconds", 0, "--iterations", 20, "--tolerance", 1000, "--layers"], (0, 5))
         rows = [line.split(None, 2) for line in layers.splitlines() if "%" in line]
         slow = [f"{r[0]} ms {r[1]} {r[2][:90]}" for r in rows if len(r) == 3 and r[1].endswith("%")][:3]
         return statistics.median(ours), statistics.median(theirs), peak, peer_peak, slow
