@@ -46,10 +46,12 @@ Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::m
   PERI_ASSIGN(const ir::Graph inputs, declared_inputs(model, lengths));
   const DimBinding at_hand = sizes_of(inputs, sizes.at_hand);
   std::map<std::string, int64_t> dims = sizes.dims;
-  for (const auto& [name, count] : lengths)
+  for (const auto& length : lengths) {
+    const std::string first = length.first + ".";
     if (std::any_of(inputs.inputs.begin(), inputs.inputs.end(),
-                    [&](const ir::Value* v) { return v->name.starts_with(name + "."); }))
-      dims.erase(name);
+                    [&](const ir::Value* v) { return v->name.starts_with(first); }))
+      dims.erase(length.first);
+  }
   auto asked = resolve_dims(inputs, dims, at_hand);
   if (!asked.ok() || asked->empty()) return at_every_size;
   auto best = onnx::import_model(model, {.fixed = fixed, .sizes = *asked, .lengths = lengths});
