@@ -51,8 +51,9 @@ Result<Imported> import_any(const std::string& model, const std::map<std::string
   Pinned pinned;
   PERI_ASSIGN(onnx::ImportedModel imported, import_pinned(model, fixed, sizes, &pinned));
   out.graph = std::move(imported.graph);
-  if (!pinned.sizes.empty()) {
+  if (!pinned.sizes.empty() || !pinned.also.empty())
     out.sections.push_back({std::string(kPinnedSection), pinned_text(pinned)});
+  if (!pinned.sizes.empty()) {
     out.notes.push_back("sizes on which the form of the model hangs are fixed: " + pinned_list(pinned));
   }
   std::string lines;

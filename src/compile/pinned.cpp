@@ -1,14 +1,30 @@
 // First every size, then all sizes given, then one dimension after the other is set free again.
 #include "compile/pinned.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace peri::compile {
 
 namespace {
+// Numbers of elements that sequences may have: sizes that are given by name, and what inputs at hand are numbered.
+DimBinding lengths_of(const ImportSizes& sizes) {
+  DimBinding out;
+  for (const InputShape& input : sizes.at_hand) {
+    const size_t dot = input.name.rfind('.');
+    int64_t number = -1;
+    const char* const end = input.name.data() + input.name.size();
+    if (dot != std::string::npos && std::from_chars(input.name.data() + dot + 1, end, number).ptr == end && number >= 0)
+      out[input.name.substr(0, dot)] = std::max(out[input.name.substr(0, dot)], number + 1);
+  }
+  for (const auto& [key, value] : sizes.dims)
+    if (value >= 0) out[key] = value;
+  return out;
+}
+
 // The model's inputs alone, as they are declared.
-Result<ir::Graph> declared_inputs(const std::string& model) {
-  PERI_ASSIGN(const onnx::ImportReport report, onnx::survey_model(model));
+Result<ir::Graph> declared_inputs(const std::string& model, const DimBinding& lengths) {
+  PERI_ASSIGN(const onnx::ImportReport report, onnx::survey_model(model, {.lengths = lengths}));
   ir::Graph g;
   if (!report.supported()) return g;
   for (const onnx::PortInfo& p : report.inputs)
@@ -19,19 +35,32 @@ Result<ir::Graph> declared_inputs(const std::string& model) {
 
 Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::map<std::string, std::string>& fixed,
                                           const ImportSizes& sizes, Pinned* pinned) {
-  auto at_every_size = onnx::import_model(model, {.fixed = fixed});
-  if (at_every_size.ok() || at_every_size.error().kind != ErrorKind::kUnsupported) return at_every_size;
-  PERI_ASSIGN(const ir::Graph inputs, declared_inputs(model));
+  const DimBinding lengths = lengths_of(sizes);
+  auto at_every_size = onnx::import_model(model, {.fixed = fixed, .lengths = lengths});
+  if (at_every_size.ok()) {  // names of sequences say how many elements they have, and of no dimension
+    for (const auto& [key, value] : sizes.dims)
+      if (at_every_size->lengths.contains(key)) pinned->also.emplace(key, value);
+    return at_every_size;
+  }
+  if (at_every_size.error().kind != ErrorKind::kUnsupported) return at_every_size;
+  PERI_ASSIGN(const ir::Graph inputs, declared_inputs(model, lengths));
   const DimBinding at_hand = sizes_of(inputs, sizes.at_hand);
-  auto asked = resolve_dims(inputs, sizes.dims, at_hand);
+  std::map<std::string, int64_t> dims = sizes.dims;
+  for (const auto& length : lengths) {
+    const std::string first = length.first + ".";
+    if (std::any_of(inputs.inputs.begin(), inputs.inputs.end(),
+                    [&](const ir::Value* v) { return v->name.starts_with(first); }))
+      dims.erase(length.first);
+  }
+  auto asked = resolve_dims(inputs, dims, at_hand);
   if (!asked.ok() || asked->empty()) return at_every_size;
-  auto best = onnx::import_model(model, {.fixed = fixed, .sizes = *asked});
+  auto best = onnx::import_model(model, {.fixed = fixed, .sizes = *asked, .lengths = lengths});
   if (!best.ok()) {  // what nobody gave may have to be as small as it can
     DimBinding small = at_hand;
     for (const auto& [name, value] : *asked) small.emplace(name, 1);
-    asked = resolve_dims(inputs, sizes.dims, small);
+    asked = resolve_dims(inputs, dims, small);
     PERI_CHECK(asked.ok());
-    best = onnx::import_model(model, {.fixed = fixed, .sizes = *asked});
+    best = onnx::import_model(model, {.fixed = fixed, .sizes = *asked, .lengths = lengths});
   }
   if (!best.ok()) {
     Error e = std::move(at_every_size).error();
@@ -43,7 +72,7 @@ Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::m
   for (const auto& [name, value] : *asked) {
     DimBinding fewer = kept;
     fewer.erase(name);
-    auto freer = onnx::import_model(model, {.fixed = fixed, .sizes = fewer});
+    auto freer = onnx::import_model(model, {.fixed = fixed, .sizes = fewer, .lengths = lengths});
     if (!freer.ok()) continue;
     best = std::move(freer);
     kept = std::move(fewer);

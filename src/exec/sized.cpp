@@ -164,13 +164,14 @@ class SizedPrepared final : public runtime::Prepared {
       : region_(RegionTemplate::create(std::move(payload.graph))),
         weights_(c.weights),
         target_(device::cpu_target(c.threads, libraries())),
-        most_elements_(c.options->memory_limit() / static_cast<int64_t>(2 * sizeof(double))) {}
+        most_elements_(c.options->memory_limit() / static_cast<int64_t>(2 * sizeof(double))),
+        binds_(!c.step->binds.empty()) {}
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     PERI_ASSIGN(BoundRegion region, region_->bind(binding, true));
     PERI_ASSIGN(BoundRegion again, region_->bind(binding, true));
     for (const ir::Value* v : region.graph().inputs)
       if (!is_const(*v->type.shape)) return invalid("input '%s' of a step has an unbound dimension", v->name.c_str());
-    PERI_ASSIGN(auto otherwise, by_definition(std::move(again), weights_, true, most_elements_));
+    PERI_ASSIGN(auto otherwise, by_definition(std::move(again), weights_, binds_, most_elements_));
     return std::unique_ptr<runtime::Instance>(
         std::make_unique<SizedInstance>(std::move(region), weights_, target_, most_elements_, std::move(otherwise)));
   }
@@ -180,6 +181,7 @@ class SizedPrepared final : public runtime::Prepared {
   std::vector<Tensor> weights_;
   device::Target target_;
   int64_t most_elements_;
+  bool binds_;
 };
 
 Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {
@@ -190,8 +192,6 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
     for (const ir::Value* v : *list)
       if (!v->type.layout.row_major() || v->type.dtype == DType::kString)
         return invalid("executor 'sized' takes row-major tensors of numbers only").at_node(context.step->name);
-  if (context.step->binds.empty())
-    return invalid("executor 'sized' is for steps that bind dimensions").at_node(context.step->name);
   return std::unique_ptr<runtime::Prepared>(std::make_unique<SizedPrepared>(std::move(payload), context));
 }
 }  // namespace

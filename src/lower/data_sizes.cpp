@@ -22,8 +22,17 @@ Options with_data_sizes(const ir::Graph& graph, const Backend& backend, Options 
   return options;
 }
 
+namespace {
+bool has_data_size(const Region& region) {
+  std::set<std::string> symbols;
+  for (const ir::Value* v : region.outputs)
+    for (const Dim& d : *v->type.shape) d.collect_symbols(symbols);
+  return std::any_of(symbols.begin(), symbols.end(), [](const std::string& s) { return s.starts_with(kDataDim); });
+}
+}  // namespace
+
 bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph& g, const Backend& backend) {
-  if (step.binds.empty() || !backend.placement.device.empty()) return false;
+  if (!backend.placement.device.empty() || (step.binds.empty() && !has_data_size(region))) return false;
   const auto whole_bytes = [](const ir::Value* v) {
     return v->type.dtype != DType::kString && dtype_bits(v->type.dtype) % 8 == 0 && !stored_narrow(v);
   };

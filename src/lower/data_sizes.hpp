@@ -10,8 +10,8 @@ namespace peri::lower {
 // is chosen there, at every size. Devices take no sizes that no host knows before.
 Options with_data_sizes(const ir::Graph& graph, const Backend& backend, Options options);
 
-// Whether executor "sized" may do better than the definition: the step binds dimensions, and the region selects by the
-// data or is told its sizes by integers. `g` is the region as a graph.
+// Whether executor "sized" may do better than the definition: the step binds dimensions or has some that were, and the
+// region selects by the data or is told its sizes by integers. `g` is the region as a graph.
 bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph& g, const Backend& backend);
 
 }  // namespace peri::lower

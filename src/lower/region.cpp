@@ -118,6 +118,14 @@ std::vector<bool> constant_inputs(const Region& region) {
   return out;
 }
 
+namespace {
+bool of_data(const std::optional<std::vector<Dim>>& content) {
+  std::set<std::string> symbols;
+  for (const Dim& d : content ? *content : std::vector<Dim>()) d.collect_symbols(symbols);
+  return std::any_of(symbols.begin(), symbols.end(), [](const std::string& s) { return s.starts_with(kDataDim); });
+}
+}  // namespace
+
 ir::Graph region_graph(const Region& region, const std::vector<ir::Layout>& in_layouts,
                        const std::vector<ir::Layout>& out_layouts) {
   ir::Graph g;
@@ -126,7 +134,8 @@ ir::Graph region_graph(const Region& region, const std::vector<ir::Layout>& in_l
     const ir::Value* v = region.inputs[k];
     ir::Value* in = g.add_input("x" + std::to_string(k), v->type);
     in->type.layout = k < in_layouts.size() ? in_layouts[k] : ir::Layout{};
-    if (!v->constant) in->content = v->content;  // a step does not know what its weights hold before it is made
+    // A step does not know what its weights hold before it is made, nor, where data decides it, what it reads.
+    if (!v->constant && !of_data(v->content)) in->content = v->content;
     map[v] = in;
   }
   for (const ir::Node* n : region.nodes) {

@@ -29,6 +29,12 @@ void Builder::add_inputs(Scope& scope) {
   for (const auto& [name, value] : survey_.fixed) scope.values[name] = out_.graph.add_constant(name, value);
   for (const PortInfo& port : survey_.report.inputs)
     scope.values[port.name] = out_.graph.add_input(port.name, port.type);
+  for (const auto& [name, container] : survey_.containers) {
+    std::vector<ir::Value*> elements;
+    for (const std::string& element : container.elements) elements.push_back(scope.values.at(element));
+    if (container.sequence || elements.empty())
+      scope.values[name] = out_.graph.add(container.sequence ? "sequence_construct" : "optional", elements)->out();
+  }
 }
 
 Status Builder::add_initializers(const GraphRecord& g, Scope& scope) {

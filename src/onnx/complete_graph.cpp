@@ -84,9 +84,13 @@ Status check_output(const ir::Value& v, const PortInfo& declared, std::vector<st
 // Nodes of a graph or a body, from where they stand as written.
 class Completion {
  public:
-  Status nodes(ir::Graph& g);
+  // Those of the model itself too, whose results may be sequences: each element becomes one.
+  Status whole(ir::Graph& g, std::vector<PortInfo>* declared);
 
  private:
+  Status opened(ir::Graph& g);
+  Status finished(ir::Graph& g) const;
+  Status nodes(ir::Graph& g);
   Status node(ir::Graph& g, size_t* at, int64_t opset, int64_t* fresh);
   // A branch whose condition is known stands in the place of the if, its nodes as written.
   static bool take_branch(ir::Graph& g, size_t at);
@@ -141,6 +145,17 @@ Status Completion::node(ir::Graph& g, size_t* at, int64_t opset, int64_t* fresh)
 }
 
 Status Completion::nodes(ir::Graph& g) {
+  PERI_TRY(opened(g));
+  return finished(g);
+}
+
+Status Completion::whole(ir::Graph& g, std::vector<PortInfo>* declared) {
+  PERI_TRY(opened(g));
+  open_results(g, declared);
+  return finished(g);
+}
+
+Status Completion::opened(ir::Graph& g) {
   int64_t fresh = ops::first_fresh(g);
   for (size_t at = 0; at < g.nodes.size();) {
     const auto opset = g.nodes[at]->attrs.find(kOpsetAttr);
@@ -152,6 +167,10 @@ Status Completion::nodes(ir::Graph& g) {
       return Error(ErrorKind::kMemory, "bodies nested in bodies take too long to read").at_node(g.nodes[at]->name);
     PERI_TRY(node(g, &at, std::get<int64_t>(opset->second), &fresh));
   }
+  return Ok{};
+}
+
+Status Completion::finished(ir::Graph& g) const {
   PERI_TRY(drop_containers(g));
   PERI_TRY(g.sort());
   for (const auto& v : g.values())
@@ -160,12 +179,12 @@ Status Completion::nodes(ir::Graph& g) {
 }
 }  // namespace
 
-Status complete_graph(BuiltGraph& built, const std::vector<PortInfo>& declared_outputs,
-                      std::vector<std::string>* notes) {
+Status complete_graph(BuiltGraph& built, std::vector<PortInfo>* declared_outputs, std::vector<std::string>* notes) {
   ir::Graph& g = built.graph;
-  PERI_TRY(Completion().nodes(g));
-  for (size_t k = 0; k < declared_outputs.size(); ++k)
-    PERI_TRY(check_output(*g.outputs[k], declared_outputs[k], notes));
+  PERI_TRY(Completion().whole(g, declared_outputs));
+  if (g.outputs.empty()) return unsupported("the model gives nothing: its results are empty sequences or optionals");
+  for (size_t k = 0; k < declared_outputs->size(); ++k)
+    PERI_TRY(check_output(*g.outputs[k], (*declared_outputs)[k], notes));
   return Ok{};
 }
 

@@ -11,7 +11,6 @@ namespace peri::onnx {
 // contents of its node's inputs. Errors name the node. A declared output may be less exact than the inferred one;
 // another element type, rank or constant dimension is an error naming both, but for an empty shape, which is taken for
 // none and told in `notes`.
-Status complete_graph(BuiltGraph& built, const std::vector<PortInfo>& declared_outputs,
-                      std::vector<std::string>* notes);
+Status complete_graph(BuiltGraph& built, std::vector<PortInfo>* declared_outputs, std::vector<std::string>* notes);
 
 }  // namespace peri::onnx

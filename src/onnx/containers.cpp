@@ -245,6 +245,28 @@ Result<bool> open_container(ir::Graph& g, size_t* at, int64_t* fresh) {
   return true;
 }
 
+void open_results(ir::Graph& g, std::vector<PortInfo>* declared) {
+  const std::vector<ir::Value*> before = std::exchange(g.outputs, {});
+  const std::vector<std::string> names = std::exchange(g.output_names, {});
+  const std::vector<PortInfo> types = std::exchange(*declared, {});
+  for (size_t k = 0; k < before.size(); ++k) {
+    const std::vector<ir::Value*>* list = elements_of(before[k]);
+    if (list) {
+      const std::vector<ir::Value*> elements = *list;
+      for (size_t e = 0; e < elements.size(); ++e) {
+        declared->push_back({names[k] + "." + std::to_string(e), {}});
+        g.mark_output(elements[e], declared->back().name);
+      }
+    } else if (ir::Value* all = tensor_of(before[k])) {
+      declared->push_back({names[k], {}});
+      g.mark_output(all, names[k]);
+    } else if (!is_nothing(before[k])) {
+      declared->push_back(types[k]);
+      g.mark_output(before[k], names[k]);
+    }
+  }
+}
+
 Status drop_containers(ir::Graph& g) {
   for (size_t k = g.nodes.size(); k-- > 0;) {
     ir::Node* n = g.nodes[k];

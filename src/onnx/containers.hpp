@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/graph.hpp"
+#include "onnx/import.hpp"
 
 namespace peri::onnx {
 
@@ -19,6 +20,9 @@ const std::vector<ir::Value*>* elements_of(const ir::Value* v);
 Result<bool> open_container(ir::Graph& g, size_t* at, int64_t* fresh);
 // The same of an if or loop that takes or carries sequences; it may stay, without them. REQUIRES: container_bodies.cpp.
 Result<bool> open_container_bodies(ir::Graph& g, size_t* at, int64_t* fresh);
+// A result that is a sequence becomes one of each element, NAME.K; one that a loop made stays a tensor of all, and an
+// optional is what it holds, or no result.
+void open_results(ir::Graph& g, std::vector<PortInfo>* declared);
 // A node that resolves nothing is left behind where a sequence was; kUnsupported where one is a result.
 Status drop_containers(ir::Graph& g);
 

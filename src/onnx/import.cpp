@@ -85,7 +85,7 @@ Result<ImportedModel> import_bytes(std::string_view bytes, std::shared_ptr<const
   ImportedModel out;
   auto work = [&]() -> Status {
     PERI_ASSIGN(BuiltGraph built, build_graph(survey, weights));
-    PERI_TRY(complete_graph(built, survey.report.outputs, &survey.report.notes));
+    PERI_TRY(complete_graph(built, &survey.report.outputs, &survey.report.notes));
     out.graph = std::move(built.graph);
     return Ok{};
   };
@@ -95,6 +95,8 @@ Result<ImportedModel> import_bytes(std::string_view bytes, std::shared_ptr<const
     out.files.push_back(file);
   }
   if (!done.ok()) return std::move(done).error().in_file(path);
+  for (const auto& [name, container] : survey.containers)
+    out.lengths.emplace(name, static_cast<int64_t>(container.elements.size()));
   out.symbols = symbols_of(out.graph);
   out.report = std::move(survey.report);
   out.metadata.insert(survey.model.metadata.begin(), survey.model.metadata.end());

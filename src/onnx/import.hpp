@@ -55,6 +55,7 @@ struct ImportedModel {
   ImportReport report;
   std::vector<Symbol> symbols;
   std::map<std::string, std::string> metadata;
+  DimBinding lengths;  // of ImportOptions::lengths, those that name a sequence or optional
   // Mapped files that constants of the graph are views of. The tensors keep them alive.
   std::vector<std::shared_ptr<const MappedFile>> files;
 
@@ -68,6 +69,9 @@ struct ImportOptions {
   // Inputs that become constants: name and value, a number for all elements or one for each ("16000", "1,0,1").
   std::map<std::string, std::string> fixed = {};
   DimBinding sizes = {};  // dimensions of inputs that are these numbers
+  // Of inputs that are sequences the number of elements, each of which becomes an input NAME.K; of those that are
+  // optional whether they are there, which they are where nothing is said.
+  DimBinding lengths = {};
 };
 
 // Errors name the file, the node, what was expected and found, and what to do. Any file is safe to import: time and

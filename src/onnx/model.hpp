@@ -84,7 +84,8 @@ struct DimRecord {
 };
 struct ValueRecord {
   std::string_view name;
-  ValueKind kind = ValueKind::kNone;
+  ValueKind kind = ValueKind::kNone;  // of a sequence or optional of tensors: what it is, and the tensors' type below
+  bool of_sequence = false;           // an optional that holds a sequence
   int32_t elem_type = 0;
   std::optional<std::vector<DimRecord>> shape;
 };

@@ -183,13 +183,34 @@ Status read_shape(Body body, const char* base, std::vector<DimRecord>* out) {
   });
 }
 
-Status read_type(Body body, const char* base, ValueRecord* v) {
+Status read_type(Body body, const char* base, ValueRecord* v, int depth);
+
+// What a sequence or optional holds: tensors, or an optional a sequence of tensors. Anything else is opaque here.
+Status read_inner_type(const Field& f, const char* base, ValueKind kind, ValueRecord* v, int depth) {
+  Body body;
+  PERI_TRY(take_bytes(f, &body, "elem_type of a type"));
+  ValueRecord inner;
+  PERI_TRY(each_field(body, base, [&](const Field& x) -> Status {
+    if (x.number != pb::TypeProto_Sequence::kElemTypeFieldNumber) return Ok{};
+    Body type;
+    PERI_TRY(take_bytes(x, &type, "elem_type"));
+    return read_type(type, base, &inner, depth + 1);
+  }));
+  v->of_sequence = kind == ValueKind::kOptional && inner.kind == ValueKind::kSequence;
+  v->kind = inner.kind == ValueKind::kTensor || v->of_sequence ? kind : ValueKind::kOpaque;
+  v->elem_type = inner.elem_type;
+  v->shape = std::move(inner.shape);
+  return Ok{};
+}
+
+Status read_type(Body body, const char* base, ValueRecord* v, int depth) {
+  if (depth > 3) return Ok{};
   return each_field(body, base, [&](const Field& f) -> Status {
     using P = pb::TypeProto;
     switch (f.number) {
-      case P::kSequenceTypeFieldNumber: v->kind = ValueKind::kSequence; return Ok{};
+      case P::kSequenceTypeFieldNumber: return read_inner_type(f, base, ValueKind::kSequence, v, depth);
       case P::kMapTypeFieldNumber: v->kind = ValueKind::kMap; return Ok{};
-      case P::kOptionalTypeFieldNumber: v->kind = ValueKind::kOptional; return Ok{};
+      case P::kOptionalTypeFieldNumber: return read_inner_type(f, base, ValueKind::kOptional, v, depth);
       case P::kSparseTensorTypeFieldNumber: v->kind = ValueKind::kSparse; return Ok{};
       case P::kOpaqueTypeFieldNumber: v->kind = ValueKind::kOpaque; return Ok{};
       case P::kTensorTypeFieldNumber: break;
@@ -274,7 +295,7 @@ Result<ValueRecord> read_value(Body body, const char* base) {
     if (f.number != P::kTypeFieldNumber) return Ok{};
     Body type;
     PERI_TRY(take_bytes(f, &type, "value.type"));
-    return read_type(type, base, &v);
+    return read_type(type, base, &v, 0);
   }));
   return v;
 }

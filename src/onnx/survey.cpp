@@ -53,6 +53,7 @@ class Surveyor {
   Status read_functions();
   Status scan_graph(Tally* tally);
   Status describe_ports(const GraphRecord& g, std::set<std::string>* constants, std::vector<std::string_view>* given);
+  Status describe_container(const ValueRecord& v);
   Status count_node(const NodeRecord& node, const Opsets& opsets, Tally* tally) const;
   Status expand(const Tally& main);
   Status visit_function(const std::string& key, std::vector<std::string>* stack, int* height);
@@ -204,9 +205,42 @@ Status Surveyor::describe_ports(const GraphRecord& g, std::set<std::string>* con
         s_.report.notes.push_back("input '" + std::string(v.name) + "' has a default value and is taken as a constant");
       continue;
     }
+    given->push_back(v.name);
+    if (v.kind == ValueKind::kSequence || v.kind == ValueKind::kOptional) {
+      PERI_TRY(describe_container(v));
+      continue;
+    }
     PERI_ASSIGN(ir::Type type, declared_type(v, dim_names_));
     s_.report.inputs.push_back({std::string(v.name), std::move(type)});
-    given->push_back(v.name);
+  }
+  return Ok{};
+}
+
+// An input for each element.
+Status Surveyor::describe_container(const ValueRecord& v) {
+  constexpr int64_t kMaxElements = 4096;
+  const bool sequence = v.kind == ValueKind::kSequence || v.of_sequence;
+  const auto it = options_.lengths.find(v.name);
+  if (it == options_.lengths.end() && sequence)
+    return unsupported("input '%s' is a sequence of unknown length", std::string(v.name).c_str())
+        .advise(format("give the number of its elements: --dims %s=N", std::string(v.name).c_str()));
+  const int64_t count = it == options_.lengths.end() ? 1 : it->second;
+  if (count < 0 || count > (sequence ? kMaxElements : 1))
+    return usage("'%s' cannot have %lld elements", std::string(v.name).c_str(), static_cast<long long>(count));
+  Survey::Container& made = s_.containers[std::string(v.name)];
+  made.sequence = sequence;
+  for (int64_t k = 0; k < count; ++k) {
+    const std::string name = std::string(v.name) + (sequence ? "." + std::to_string(k) : "");
+    ValueRecord element = v;
+    element.name = name;
+    element.kind = ValueKind::kTensor;
+    PERI_ASSIGN(ir::Type type, declared_type(element, dim_names_));
+    if (!type.shape) return unsupported("'%s' has elements of unknown rank", std::string(v.name).c_str());
+    if (sequence)  // each element has sizes of its own
+      for (Dim& d : *type.shape)
+        if (d.is_symbol()) d = Dim::symbol(d.symbol_name() + "." + std::to_string(k));
+    made.elements.push_back(name);
+    s_.report.inputs.push_back({name, std::move(type)});
   }
   return Ok{};
 }
@@ -222,7 +256,8 @@ Status Surveyor::scan_graph(Tally* tally) {
     if (v.name.empty()) return invalid("a graph output has no name");
     if (!seen.emplace(v.name).second) return invalid("graph output is given twice").at_node(v.name);
     outputs.push_back(v.name);
-    Result<ir::Type> type = v.kind == ValueKind::kNone ? Result<ir::Type>(ir::Type()) : declared_type(v, dim_names_);
+    const bool unknown = v.kind == ValueKind::kNone || v.kind == ValueKind::kSequence || v.kind == ValueKind::kOptional;
+    Result<ir::Type> type = unknown ? Result<ir::Type>(ir::Type()) : declared_type(v, dim_names_);
     if (!type.ok()) return std::move(type).error();
     s_.report.outputs.push_back({std::string(v.name), std::move(type).value()});
   }

@@ -20,6 +20,12 @@ struct Survey {
   std::map<std::string, Function, std::less<>> functions;  // by function_key
   ImportReport report;
   std::map<std::string, Tensor> fixed = {};  // inputs that are constants now
+  // Inputs that are sequences or optionals: the names of what they hold. An optional tensor holds one or none.
+  struct Container {
+    bool sequence = false;
+    std::vector<std::string> elements;
+  };
+  std::map<std::string, Container> containers = {};
 };
 
 std::string function_key(std::string_view domain, std::string_view name, std::string_view overload);

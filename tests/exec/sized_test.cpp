@@ -79,7 +79,7 @@ void check(const std::string& text, uint64_t seed, bool backwards) {
 
 TEST(Sized, SamplesAreAsDefined) {
   int checked = 0;
-  for (const char* op : {"non_zero", "compress", "unique", "non_max_suppression"})
+  for (const char* op : {"non_zero", "compress", "unique", "non_max_suppression", "range"})
     for (const std::string_view sample : ops::find(op)->samples) {
       auto g = ir::parse_graph(sample);
       ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());

@@ -63,12 +63,39 @@ TEST(Containers, APlaceBeyondTheListIsRefused) {
   EXPECT_EQ(r.error().expected, "-2 to 1");
 }
 
-TEST(Containers, AListAsAResultIsRefusedByName) {
+TEST(Containers, AListAsAResultIsOneOfEachElement) {
   pb::ModelProto m = element("0");
   m.mutable_graph()->mutable_output(0)->set_name("list");
   auto r = load(m);
-  ASSERT_FALSE(r.ok());
-  EXPECT_EQ(r.error().kind, ErrorKind::kUnsupported);
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(r->graph.output_names, (std::vector<std::string>{"list.0", "list.1"}));
+  EXPECT_EQ(r->graph.outputs[1]->producer->op, "add");
+}
+
+TEST(Containers, AListAsAnInputHasAsManyElementsAsAreAskedFor) {
+  pb::ModelProto m = tests::model();
+  auto* in = m.mutable_graph()->add_input();
+  in->set_name("list");
+  auto* element = in->mutable_type()->mutable_sequence_type()->mutable_elem_type()->mutable_tensor_type();
+  element->set_elem_type(P::FLOAT);
+  element->mutable_shape()->add_dim()->set_dim_param("n");
+  tests::untyped_output(m, "y");
+  auto* join = tests::node(m, "ConcatFromSequence", {"list"}, {"y"});
+  tests::attr(join, "axis", pb::AttributeProto::INT)->set_i(0);
+  auto bytes = std::make_shared<const std::string>(m.SerializeAsString());
+  auto none = import_bytes(*bytes, bytes, "model.onnx", "", {});
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().kind, ErrorKind::kUnsupported);
+  EXPECT_NE(none.error().remedy.find("--dims list=N"), std::string::npos) << none.error().remedy;
+  ImportOptions options;
+  options.lengths = {{"list", 3}};
+  auto three = import_bytes(*bytes, bytes, "model.onnx", "", options);
+  ASSERT_TRUE(three.ok()) << three.error().text();
+  ASSERT_EQ(three->graph.inputs.size(), 3u);
+  EXPECT_EQ(three->graph.inputs[2]->name, "list.2");
+  EXPECT_EQ(ir::type_text(three->graph.outputs[0]->type), "f32[n.0 + n.1 + n.2]");
+  options.lengths = {{"list", 5000}};
+  EXPECT_EQ(import_bytes(*bytes, bytes, "model.onnx", "", options).error().kind, ErrorKind::kUsage);
 }
 
 TEST(Containers, HowManyPartsASizeMakesIsKnownOnceItIsANumber) {

@@ -236,7 +236,7 @@ TEST(Hostile, TypesAndAttributes) {
            [](N, M m) { m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape(); }),
       "rank");
   refuses(with("Relu", [](N, M m) { m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_sequence_type(); }),
-          "sequences");
+          "opaque values");
   refuses(with("Relu",
                [](N, M m) {
                  m.mutable_graph()

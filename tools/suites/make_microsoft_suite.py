@@ -24,6 +24,7 @@ class Case:
         self.rng = np.random.default_rng(zlib.crc32(self.name.encode()))
         self.names, self.fed, self.weights, self.domain = [], [], [], "com.microsoft"
         self.taken = None  # which outputs the graph has; all
+        self.named = False  # whether the node makes the others, too
 
     def normal(self, *shape, spread=1.0):
         return (self.rng.standard_normal(shape) * spread).astype(F)
@@ -52,7 +53,7 @@ class Case:
     def model(self):
         names = [f"y{k}" for k in range(self.outputs)]
         taken = [n for k, n in enumerate(names) if self.taken is None or k in self.taken]
-        nodes = [helper.make_node(self.op, self.names, [n if n in taken else "" for n in names], domain=self.domain, **self.attrs)]
+        nodes = [helper.make_node(self.op, self.names, [n if n in taken or self.named else "" for n in names], domain=self.domain, **self.attrs)]
         if self.op.startswith(("QLinear", "QGemm")):  # the tolerance of the suite is for floats
             nodes.append(helper.make_node("Cast", taken, ["y"], to=onnx.TensorProto.FLOAT))
             taken = ["y"]
@@ -149,6 +150,27 @@ def attention():
             yield c.feed(c.normal(2, 4, 24)).feed(ids.astype(np.int64)).weight(c.normal(9, 4)).weight(c.normal(9, 4))
 
 
+def grouped_attention():
+    """Queries of four heads over keys of two: a prompt, more places, one place, a window, packed, batches of other lengths."""
+    angle = np.arange(16)[:, None] / 3.0 ** np.arange(8)
+    for name, batch, past, now, lengths, attrs in (("prompt", 2, 0, 5, (5, 5), {}), ("next", 2, 4, 1, (5, 5), {}), ("more", 1, 3, 2, (5,), {"softcap": 3.0}),
+                                                   ("window", 2, 6, 1, (7, 7), {"local_window_size": 3}), ("rotary", 2, 4, 1, (5, 5), {"do_rotary": 1}),
+                                                   ("pairs", 2, 0, 4, (4, 4), {"do_rotary": 1, "rotary_interleaved": 1}), ("packed", 2, 2, 1, (3, 3), {}),
+                                                   ("ragged", 2, 4, 1, (3, 5), {"do_rotary": 1})):
+        c = Case("GroupQueryAttention", name, outputs=3, num_heads=4, kv_num_heads=2, **attrs)
+        if name == "ragged":
+            c.taken, c.named = [0], True  # what lies behind the keys of a batch is anything
+        if name == "packed":
+            c.feed(c.normal(batch, now, 128)).none().none()
+        else:
+            c.feed(c.normal(batch, now, 64)).feed(c.normal(batch, now, 32)).feed(c.normal(batch, now, 32))
+        c.feed(c.normal(batch, 2, past, 16)).feed(c.normal(batch, 2, past, 16))
+        c.feed(np.array(lengths, np.int32) - 1).feed(np.array(max(lengths), np.int32))
+        if "do_rotary" in attrs:
+            c.weight(np.cos(angle).astype(F)).weight(np.sin(angle).astype(F))
+        yield c
+
+
 def recurrent():
     for columns in (False, True):
         c = Case("DynamicQuantizeLSTM", "columns" if columns else "one", outputs=3, hidden_size=6)
@@ -183,7 +205,7 @@ def main():
     suite = Suite(a.out, "make_microsoft_suite.py")
     options = ort.SessionOptions()
     options.graph_optimization_level, options.log_severity_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL, 4
-    for family in (activations, norms, products, attention, recurrent, quantised):
+    for family in (activations, norms, products, attention, grouped_attention, recurrent, quantised):
         for c in family():
             model = c.model()
             try:

@@ -88,6 +88,17 @@ def to_proto(value, info):
     return tensor
 
 
+def tensors(value, info):
+    """A value as the tensors that stand for it, by name: of a sequence NAME.K for each element, of an optional what it holds."""
+    kind = info.type
+    if kind.HasField("optional_type"):
+        return [] if value is None else tensors(value, onnx.ValueInfoProto(name=info.name, type=kind.optional_type.elem_type))
+    if not kind.HasField("sequence_type"):
+        return [to_proto(value, info)]
+    inner = kind.sequence_type.elem_type
+    return [to_proto(v, onnx.ValueInfoProto(name=f"{info.name}.{k}", type=inner)) for k, v in enumerate(value)]
+
+
 def ask_operators(path, command):
     """The claimed operators, or None for all: from a text file (a name a word, # comments), a JSON file, or a command's JSON."""
     if not path and not command:
@@ -139,7 +150,7 @@ class Suite:
             infos = list(model.graph.input) if len(inputs) == len(model.graph.input) else wanted
             if len(inputs) != len(infos) or len(outputs) != len(model.graph.output):
                 raise SuiteError(f"{name}: {len(inputs)} inputs and {len(outputs)} outputs for a graph with {len(infos)} and {len(model.graph.output)}")
-            sets.append(([to_proto(v, i) for v, i in zip(inputs, infos)], [to_proto(v, i) for v, i in zip(outputs, model.graph.output)]))
+            sets.append(tuple([t for v, i in zip(values, ports) for t in tensors(v, i)] for values, ports in ((inputs, infos), (outputs, model.graph.output))))
         folder = self.out / name
         folder.mkdir()
         (folder / "model.onnx").write_bytes(model.SerializeToString(deterministic=True))

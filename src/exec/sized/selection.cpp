@@ -219,6 +219,40 @@ Status suppress(const SelectionCall& c) {
   return Ok{};
 }
 
+// ---- Range
+template <class T>
+Status range(const SelectionCall& c) {
+  const T start = *static_cast<const T*>(c.in[0]), limit = *static_cast<const T*>(c.in[1]),
+          delta = *static_cast<const T*>(c.in[2]);
+  double length = 0;
+  if constexpr (std::is_floating_point_v<T>) {
+    length = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta));
+  } else if (delta != 0) {  // exact where a double is not
+    const __int128 span = delta > 0 ? static_cast<__int128>(limit) - start : static_cast<__int128>(start) - limit;
+    const __int128 by = delta > 0 ? static_cast<__int128>(delta) : -static_cast<__int128>(delta);
+    length = span <= 0 ? 0 : static_cast<double>((span + by - 1) / by);
+  }
+  if (delta == 0 || std::isnan(length) || length > 0x1p40) return invalid("range has no finite length");
+  const auto n = static_cast<int64_t>(std::max(length, 0.0));
+  PERI_ASSIGN(void* const to, c.result(0, std::array{n}));
+  T* y = static_cast<T*>(to);
+  for (int64_t k = 0; k < n; ++k)
+    if constexpr (std::is_floating_point_v<T>)
+      y[k] = static_cast<T>(static_cast<double>(start) + static_cast<double>(k) * static_cast<double>(delta));
+    else
+      y[k] = static_cast<T>(static_cast<uint64_t>(start) + static_cast<uint64_t>(k) * static_cast<uint64_t>(delta));
+  return Ok{};
+}
+
+Selection range_of(const ir::Node& node) {
+  switch (node.in(0)->type.dtype) {
+    case DType::kF32: return range<float>;
+    case DType::kI32: return range<int32_t>;
+    case DType::kI64: return range<int64_t>;
+    default: return nullptr;
+  }
+}
+
 Selection unique_of(const ir::Node& node) {
   if (node.has("axis")) return nullptr;
   switch (node.in(0)->type.dtype) {
@@ -239,6 +273,7 @@ Selection selection_of(const ir::Graph& region) {
   if (node.op == "non_zero") return non_zero_of(node.in(0)->type.dtype);
   if (node.op == "non_max_suppression") return suppress;
   if (node.op == "unique") return unique_of(node);
+  if (node.op == "range") return range_of(node);
   const DType t = node.in(0)->type.dtype;
   if (node.op == "compress" && t != DType::kString && dtype_bits(t) % 8 == 0) return compress;
   return nullptr;
