@@ -24,6 +24,7 @@ import time
 import numpy as np
 
 PEERS = ("onnxruntime", "openvino")
+UNSTABLE = 5  # `peri bench` where its samples disagree: rounds over all programs, and the interval, tell what that means
 
 
 class Failure(Exception):
@@ -72,7 +73,7 @@ def command_ms(label, command):
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     said = done.stdout.strip()
     try:
-        if done.returncode:
+        if done.returncode and not (done.returncode == UNSTABLE and said.startswith("{")):
             raise ValueError(f"exit code {done.returncode}")
         if said.startswith("{"):
             report = json.loads(said)

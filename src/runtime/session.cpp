@@ -1,5 +1,6 @@
 // One run in flight: places what only the run itself tells, and walks the steps.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "base/fault.hpp"
@@ -212,14 +213,26 @@ Result<Tensor> Session::State::output_tensor(size_t port, std::span<const View> 
     PERI_ASSIGN(const int64_t bytes, dtype_bytes(o.dtype, n));
     return Tensor::view(o.dtype, dims, {static_cast<const std::byte*>(v.data), static_cast<size_t>(bytes)}, nullptr);
   }
-  if (!options().allocator.allocate || o.dtype == DType::kString)
-    return Tensor::uninitialized(o.dtype, std::move(dims));
+  if (o.dtype == DType::kString) return Tensor::uninitialized(o.dtype, std::move(dims));
   PERI_ASSIGN(const int64_t n, checked_numel(dims));
   PERI_ASSIGN(const int64_t bytes, dtype_bytes(o.dtype, n));
-  auto own = std::make_shared<Memory>();
+  if (!options().allocator.allocate && bytes < kLargeOutput) return Tensor::uninitialized(o.dtype, std::move(dims));
+  auto own = bytes < kLargeOutput ? std::make_shared<Memory>() : large_output(port);
   PERI_TRY(own->reserve(static_cast<size_t>(bytes), options()));
   const std::span<const std::byte> view(own->data.get(), static_cast<size_t>(bytes));
   return Tensor::view(o.dtype, std::move(dims), view, std::move(own));
+}
+
+// That of the last run, once whoever had the result has let go of it: the system hands out fresh pages zeroed, and that
+// takes longer than most steps write them.
+std::shared_ptr<Memory> Session::State::large_output(size_t port) {
+  large_outputs.resize(program().outputs.size());
+  std::shared_ptr<Memory>& last = large_outputs[port];
+  if (last && last.use_count() == 1)
+    std::atomic_thread_fence(std::memory_order_acquire);  // what its holders did is done
+  else
+    last = std::make_shared<Memory>();
+  return last;
 }
 
 // Outputs that lie in buffers of their own get their memory before the run.

@@ -96,6 +96,10 @@ struct Session::State final : RunContext::Binder {
   DimBinding run_binding;           // with what steps have bound so far
   std::vector<int64_t> run_values;  // the same as values of the sizes
   std::vector<Memory> pooled;       // per buffer: data-dependent ones
+  // Per output of at least kLargeOutput bytes: its memory, for the next run if nobody holds it by then.
+  static constexpr int64_t kLargeOutput = int64_t{4} << 20;
+  std::vector<std::shared_ptr<Memory>> large_outputs;
+  std::shared_ptr<Memory> large_output(size_t port);
   size_t current = 0;
   std::vector<PortMemory> inputs_at, outputs_at;  // of ports on devices; no address and no host: they stay there
   bool waits = true;                              // the run is waited for

@@ -104,6 +104,30 @@ TEST(Session, AnEvictedInstanceIsMadeAgain) {
   EXPECT_EQ(instantiated, 18);
 }
 
+// Fresh pages cost more than most steps: a large result lies where the last one lay, unless somebody still holds that.
+TEST(Session, ALargeResultTakesTheMemoryOfTheLastOneThatNobodyHolds) {
+  auto engine = engine_of(adding(1).p);
+  auto session = Session::create(*engine, 1);
+  constexpr int64_t kCount = 2 << 20;
+  const auto run = [&](float v) {
+    return (*session)->run(std::vector<Tensor>{f32({kCount}, std::vector<float>(kCount, v))}).value();
+  };
+  std::vector<Tensor> held = run(1);
+  const void* last = nullptr;
+  {
+    const std::vector<Tensor> other = run(5);
+    last = other[0].data();
+    EXPECT_NE(last, held[0].data());
+    EXPECT_EQ(other[0].f64(kCount - 1), 6);
+  }
+  EXPECT_EQ(held[0].f64(0), 2) << "what is held stays";
+  EXPECT_EQ(held[0].f64(kCount - 1), 2);
+  const std::vector<Tensor> third = run(7);
+  EXPECT_EQ(third[0].data(), last) << "the memory of the one that was let go";
+  EXPECT_EQ(third[0].f64(0), 8);
+  EXPECT_EQ(held[0].f64(0), 2);
+}
+
 TEST(Session, AFailureIsReportedEachTimeAndHurtsNoOtherShape) {
   auto engine = engine_of(adding(1).p);
   auto session = Session::create(*engine, 1);

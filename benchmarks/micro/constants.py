@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What constants of the CPU kernels rest on: each varied by itself, on a problem that it decides.
+
+  constants.py --patch            # in a copy of the tree: the constants below are read from the environment
+  ninja -C build peri             # there
+  constants.py --measure build/bin/peri --markdown build/constants.md
+
+Each value of each row runs in seeded order, several times; a row holds the least and, in brackets, the median.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import re
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CPU = "src/kernels/cpu/"
+
+# file, constant, its values (that of the tree first), problem, threads
+ROWS = [
+    ("integer/product.cpp", "kWantedTasks", (24, 8, 72), "region graph { input x: u8[128,768]; const w: i8[768,768] = seeded(40, 1); y = matmul_integer(x, w); output y }", 2),
+    ("integer/product.cpp", "kWantedTasks", (24, 8, 72), "region graph { input x: u8[1,512,7,7]; const z: u8[] = [20]; const w: i8[512,512,3,3] = seeded(50, 1); y = conv_integer(x, w, z) {pads=[1,1,1,1]}; output y }", 2),
+    ("integer/product.cpp", "kBlockRows", (64, 32, 128), "region graph { input x: u8[1,64,56,56]; const z: u8[] = [20]; const w: i8[256,64,1,1] = seeded(50, 1); y = conv_integer(x, w, z); output y }", 2),
+    ("scan.cpp", "kTaskElements", (1 << 14, 1 << 12, 1 << 16), "region graph { input x: f32[128,1024]; const a: i64[] = [1]; y = cum_sum(x, a); output y }", 2),
+    ("top_k.cpp", "kTaskElements", (1 << 13, 1 << 11, 1 << 15), "region graph { input x: f32[64,1000]; const k: i64[1] = [10]; y, i = top_k(x, k); output y; output i }", 2),
+    ("norm_groups_f32.cpp", "kTaskElements", (1 << 14, 1 << 12, 1 << 16), "region graph { input x: f32[512,384]; y = lp_normalization(x); output y }", 2),
+    ("reduce.cpp", "kTaskElements", (1 << 15, 1 << 13, 1 << 17), "region graph { input x: f32[64,56,56,8]; const a: i64[2] = [0, 3]; y = reduce_sum(x, a); output y }", 2),
+    ("relayout.cpp", "kTaskElements", (1 << 16, 1 << 14, 1 << 18), "region graph { input x: f32[1,256,56,56]; y: f32[1,256,56,56]@0231 = relayout(x); output y }", 2),
+    ("resize_taps.cpp", "kTaskElements", (1 << 14, 1 << 12, 1 << 16), "region graph { input x: f32[1,64,28,28]; const s: f32[4] = [1.0, 1.0, 2.0, 2.0]; y = resize(x, _, s) {mode=\"cubic\"}; output y }", 2),
+    ("scatter.cpp", "kParts", (16, 4, 64), "region graph { input data: f32[1000,128]; input i: i64[500,1]; input u: f32[500,128]; y = scatter_nd(data, i, u) {reduction=\"add\"}; output y }", 2),
+    ("pick.cpp", "kTaskBytes", (64 * 1024, 16 * 1024, 256 * 1024), "region graph { input x: f32[256,1024]; input i: i64[256,512]; y = gather_elements(x, i) {axis=1}; output y }", 2),
+    ("recurrent_f32.cpp", "kTaskProducts", (1 << 16, 1 << 14, 1 << 18), "region graph { input x: f32[100,1,256]; const w: f32[1,1024,256] = seeded(0.06, 1); const r: f32[1,1024,256] = seeded(0.06, 2); y = lstm(x, w, r) {hidden_size=256}; output y }", 2),
+    ("rows/extreme.hpp", "kTaskElements", (1 << 15, 1 << 13, 1 << 17), "arg_max x=f32[256,4096] axis=1", 2),
+    ("matmul_typed.cpp", "kRows", (32, 8, 128), "region graph { input a: f64[256,256]; input b: f64[256,256]; y = matmul(a, b); output y }", 2),
+]
+
+
+def variable(file, name):
+    return "PERI_CONSTANT_" + re.sub(r"\W", "_", pathlib.Path(file).stem) + "_" + name
+
+
+def patch():
+    for file, name in dict.fromkeys((f, n) for f, n, *_ in ROWS):
+        path = ROOT / CPU / file
+        text = path.read_text()
+        found = re.search(rf"^( *)(static )?constexpr int64_t ([^;]*\b{name} = ([^,;]+)[^;]*);", text, re.M)
+        if not found:
+            sys.exit(f"constants.py: {file} has no constexpr {name}")
+        own = re.sub(rf"(, )?\b{name} = [^,;]+", "", found[3], count=1).lstrip(", ")
+        read = (f'inline const int64_t {name} = std::getenv("{variable(file, name)}") ? std::atoll(std::getenv("{variable(file, name)}")) : int64_t{{{found[4]}}};'
+                if not found[1] else f'static const int64_t {name} = std::getenv("{variable(file, name)}") ? std::atoll(std::getenv("{variable(file, name)}")) : int64_t{{{found[4]}}};')
+        read = read.replace("inline const", "static const") if path.suffix == ".cpp" else read
+        kept = f"{found[1]}constexpr int64_t {own};\n" if own else ""
+        text = text[: found.start()] + kept + found[1] + read + text[found.end():]
+        path.write_text("#include <cstdlib>\n" + text if path.suffix == ".cpp" else text.replace("#pragma once", "#pragma once\n#include <cstdlib>", 1))
+
+
+def time_of(peri, kernel, problem, threads, environment):
+    done = subprocess.run([peri, "replay", problem, "--budget", "60", "--provider", "peri", "--threads", str(threads), "--json", "-", "--quiet"],
+                          capture_output=True, text=True, env=os.environ | environment)
+    try:
+        report = json.loads(done.stdout)
+        return min(c["evidence"]["time_ms"] for c in report["candidates"] if c["id"].startswith(kernel) and c.get("evidence"))
+    except (ValueError, KeyError) as error:
+        sys.exit(f"constants.py: `{problem}` gave no times ({error}): {(done.stderr or done.stdout).strip()[-400:]}")
+
+
+def measure(peri, runs):
+    jobs = [(k, value) for k, row in enumerate(ROWS) for value in row[2]] * runs
+    random.Random(7).shuffle(jobs)
+    times = {}
+    for k, value in jobs:
+        file, name, _, problem, threads = ROWS[k]
+        times.setdefault((k, value), []).append(time_of(peri, "relayout" if file == "relayout.cpp" else "", problem, threads, {variable(file, name): str(value)}))
+    lines = ["| constant | problem | threads | | | |", "|---|---|---:|---|---|---|"]
+    for k, (file, name, values, problem, threads) in enumerate(ROWS):
+        cells = []
+        for value in sorted(values):
+            said = f"**{value}**" if value == values[0] else str(value)
+            cells.append(f"{said}: {min(times[k, value]):.4g} ({statistics.median(times[k, value]):.4g})")
+        short = problem.removeprefix("region graph ").strip("{} ").replace("|", "\\|")
+        lines.append(f"| `{name}` of `kernels/cpu/{file}` | `{short}` | {threads} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--patch", action="store_true", help="rewrite the sources of this tree")
+    p.add_argument("--measure", metavar="PERI", help="a program built from patched sources")
+    p.add_argument("--runs", type=int, default=5)
+    p.add_argument("--markdown", metavar="FILE", help="write the table (default: print it)")
+    a = p.parse_args()
+    if a.patch:
+        patch()
+    if a.measure:
+        table = measure(a.measure, a.runs)
+        pathlib.Path(a.markdown).write_text(table) if a.markdown else print(table, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
