@@ -42,6 +42,10 @@ std::string description(const peri_engine& engine) {
   write_ports(w, "outputs", p.outputs);
   w.key("tuned_for").begin_object();
   for (const auto& [name, value] : p.tuned_for) w.field(name, value);
+  for (const auto& [key, limits] : {std::pair{"at_least", &p.at_least}, std::pair{"at_most", &p.at_most}}) {
+    w.end_object().key(key).begin_object();
+    for (const auto& [name, value] : *limits) w.field(name, value);
+  }
   w.end_object()
       .field("steps", static_cast<int64_t>(p.steps.size()))
       .field("steps_on_the_reference", static_cast<int64_t>(slow))

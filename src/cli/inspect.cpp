@@ -59,7 +59,7 @@ void print_model(const Page& page, const build::Survey& f) {
         f.build_seconds, counted(f.candidates, "candidate").c_str(), counted(f.problems, "distinct problem").c_str(),
         f.prepare_seconds);
     if (f.reference_steps)
-      page.line("  slow: %lld of %lld steps have no kernel yet and run on the reference",
+      page.line("  slow: %lld of %lld steps have no kernel and run on the reference",
                 static_cast<long long>(f.reference_steps), static_cast<long long>(f.steps));
   }
   for (const std::string& n : f.notes) page.line("  note: %s", n.c_str());
@@ -124,6 +124,10 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e,
   for (const std::string& d : p.dims) w.value(d);
   w.end_array().key("tuned_for").begin_object();
   for (const auto& [name, value] : p.tuned_for) w.field(name, value);
+  for (const auto& [key, limits] : {std::pair{"at_least", &p.at_least}, std::pair{"at_most", &p.at_most}}) {
+    w.end_object().key(key).begin_object();
+    for (const auto& [name, value] : *limits) w.field(name, value);
+  }
   w.end_object()
       .field("steps", static_cast<int64_t>(p.steps.size()))
       .field("buffers", static_cast<int64_t>(p.buffers.size()));
@@ -166,6 +170,9 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
               shape_text(port.shape).c_str());
   for (const auto& [name, value] : p.tuned_for)
     page.line("  tuned   %s=%lld", name.c_str(), static_cast<long long>(value));
+  for (const std::string& name : p.dims)
+    if (const std::string limit = plan::limits_text(p, name); !limit.empty())
+      page.line("  limit   %s: %s", name.c_str(), limit.c_str());
   page.line("  %s, %s, %s (%s%s)", counted(std::ssize(p.steps), "step").c_str(),
             counted(std::ssize(p.buffers), "buffer").c_str(), counted(std::ssize(p.weights), "weight").c_str(),
             bytes_text(static_cast<double>(e.weight_bytes.size())).c_str(),

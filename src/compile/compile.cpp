@@ -8,6 +8,7 @@
 #include "base/fault.hpp"
 #include "base/hash.hpp"
 #include "compile/backends.hpp"
+#include "compile/build_sizes.hpp"
 #include "compile/interface_types.hpp"
 #include "compile/other_files.hpp"
 #include "device/open.hpp"
@@ -127,41 +128,6 @@ Status check_provider(const std::string& provider, const lower::Backend& backend
       .expecting(names);
 }
 
-// The dims to build for: the lock's, if there is one.
-Result<DimBinding> dims_of(const ir::Graph& graph, const Options& options) {
-  if (options.lock && options.dims.empty()) return resolve_dims(graph, options.lock->dims);
-  PERI_ASSIGN(DimBinding binding, possible_dims(graph, options.dims, options.at_hand));
-  if (options.lock)
-    for (const auto& [name, value] : options.lock->dims)
-      if (const auto it = binding.find(name); it == binding.end() || it->second != value)
-        return refused("the lock was made for dimension '%s' = %lld", name.c_str(), static_cast<long long>(value));
-  return binding;
-}
-
-// The sizes beside the tuned ones at which every choice must hold: the smallest and the largest, where they were given,
-// else the lock's.
-Result<std::vector<DimBinding>> bounds_of(const ir::Graph& graph, const DimBinding& tuned_for, const Options& options) {
-  std::vector<DimBinding> out;
-  for (const bool largest : {false, true}) {
-    const auto& given = largest ? options.max_dims : options.min_dims;
-    if (given.empty()) continue;
-    PERI_ASSIGN(DimBinding bound, resolve_dims(graph, given, tuned_for));
-    for (const auto& [name, value] : tuned_for)
-      if (largest ? bound.at(name) < value : bound.at(name) > value)
-        return usage("the %s size of dimension '%s' is %lld, and it is tuned for %lld",
-                     largest ? "largest" : "smallest", name.c_str(), static_cast<long long>(bound.at(name)),
-                     static_cast<long long>(value))
-            .advise("give --opt-shapes (or --dims) a size between --min-shapes and --max-shapes");
-    PERI_TRY(check_possible(graph, bound));
-    out.push_back(std::move(bound));
-  }
-  if (!options.lock) return out;
-  std::vector<DimBinding> locked;
-  for (const auto& dims : options.lock->also) locked.emplace_back(dims.begin(), dims.end());
-  if (!out.empty() && out != locked) return refused("the lock was made for other smallest and largest shapes");
-  return locked;
-}
-
 // Those of a graph, then those of its bodies: the order in which they are asked for.
 void add_choices(const std::vector<lower::StepReport>& steps, std::set<std::string>* conversions, plan::Lock* lock) {
   for (const lower::StepReport& s : steps) {
@@ -184,6 +150,8 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
   if (options.io_dtype != DType::kInvalid) lock.io_dtype = dtype_name(options.io_dtype);
   lock.dims = made.program.tuned_for;
   for (const DimBinding& dims : bounds) lock.also.emplace_back(dims.begin(), dims.end());
+  lock.at_least = made.program.at_least;
+  lock.at_most = made.program.at_most;
   lock.disabled_passes = options.disabled_passes;
   std::set<std::string> conversions;
   add_choices(made.steps, &conversions, &lock);
@@ -226,8 +194,7 @@ struct Compilation::State {
   peri::passes::Precision precision;
   bool own_narrow = false;  // the model itself is one of 16 bits
   std::string identity;     // of the model, before any pass
-  DimBinding tuned_for;
-  std::vector<DimBinding> bounds;
+  BuildSizes sizes;
   std::unique_ptr<tune::Tuner> tuner;
   double import_seconds = 0, passes_seconds = 0;
 
@@ -239,8 +206,8 @@ Compilation::~Compilation() = default;
 const Options& Compilation::options() const { return state_->options; }
 const ir::Graph& Compilation::imported() const { return state_->before; }
 const ir::Graph& Compilation::graph() const { return state_->imported.graph; }
-const DimBinding& Compilation::tuned_for() const { return state_->tuned_for; }
-const std::vector<DimBinding>& Compilation::bounds() const { return state_->bounds; }
+const DimBinding& Compilation::tuned_for() const { return state_->sizes.tuned_for; }
+const std::vector<DimBinding>& Compilation::bounds() const { return state_->sizes.bounds; }
 
 Result<std::unique_ptr<Compilation>> Compilation::start(Options options) {
   return contained([&]() -> Result<std::unique_ptr<Compilation>> {
@@ -302,8 +269,7 @@ Status Compilation::State::begin(Options given, Imported model) {
   PERI_ASSIGN(passes,
               peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir, {}, precision}));
   passes_seconds = seconds_since(start);
-  PERI_ASSIGN(tuned_for, dims_of(imported.graph, options));
-  PERI_ASSIGN(bounds, bounds_of(imported.graph, tuned_for, options));
+  PERI_ASSIGN(sizes, build_sizes(imported.graph, options));
   tuner = std::make_unique<tune::Tuner>(options.tune);
   return Ok{};
 }
@@ -327,16 +293,18 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
   Compiled out;
   const int64_t start = now_ns();
   PERI_ASSIGN(auto lowered, lower::lower_graph(imported.graph, *backend, *tuner,
-                                               {tuned_for, bounds, options.lock ? &*options.lock : nullptr, refused,
-                                                options.progress}));
+                                               {sizes.tuned_for, sizes.bounds, options.lock ? &*options.lock : nullptr,
+                                                refused, options.progress}));
   out.tune_seconds = seconds_since(start);
   if (imported.check_files) PERI_TRY(imported.check_files());
   out.import_seconds = import_seconds;
   out.passes_seconds = passes_seconds;
   out.passes = passes;
-  out.bounds = bounds;
+  out.bounds = sizes.bounds;
   out.notes = imported.notes;
   out.program = std::move(lowered.program);
+  out.program.at_least = {sizes.at_least.begin(), sizes.at_least.end()};
+  out.program.at_most = {sizes.at_most.begin(), sizes.at_most.end()};
   out.weights = std::move(lowered.weights);
   out.steps = std::move(lowered.steps);
   out.on_host = std::move(lowered.on_host);

@@ -28,7 +28,7 @@ struct Options {
   std::map<std::string, int64_t> dims;   // --dims: dimension names, INPUT.AXIS, "batch", "sequence"
   std::vector<InputShape> at_hand = {};  // inputs of runs to come: sizes that nobody gives are theirs
   std::map<std::string, int64_t> min_dims,
-      max_dims;  // the smallest and largest sizes: every choice must hold there too
+      max_dims;  // the smallest and largest sizes, beyond which no run is taken: every choice must hold there too
   std::vector<std::string> disabled_passes;
   DType dtype = DType::kInvalid;     // --dtype: what weights are stored in, f32, f16 or bf16; kInvalid: the model's own
   DType io_dtype = DType::kInvalid;  // --io-dtype: of inputs and outputs, the same three; kInvalid: the model's own
@@ -100,6 +100,8 @@ Result<DimBinding> possible_dims(const ir::Graph& graph, const std::map<std::str
 // kUsage, naming sizes and node, where the graph's own shapes contradict each other at these sizes.
 Status check_possible(const ir::Graph& graph, const DimBinding& sizes);
 constexpr int64_t kShapeEnds = -1;
+// The dimensions that are given, by their own names.
+Result<DimBinding> stated_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given);
 Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
                                 const DimBinding& otherwise = {});
 

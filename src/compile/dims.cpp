@@ -149,6 +149,13 @@ Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::stri
   return std::move(sizes.binding);
 }
 
+Result<DimBinding> stated_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given) {
+  PERI_ASSIGN(const Sizes sizes, resolved(graph, given, {}));
+  DimBinding out;
+  for (const auto& [name, key] : sizes.by) out.emplace(name, sizes.binding.at(name));
+  return out;
+}
+
 Status check_possible(const ir::Graph& graph, const DimBinding& sizes) {
   const auto bound = exec::bind_region(graph, sizes, true);
   if (bound.ok() || bound.error().kind != ErrorKind::kInvalid) return Ok{};

@@ -77,6 +77,13 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
   std::vector<Offset<fb::Tuned>> tuned;
   for (const auto& [dim, value] : p.tuned_for)
     tuned.push_back(table(fb::CreateTuned, b, std::tuple{b.CreateString(dim), value}));
+  const auto sizes = [&](const std::map<std::string, int64_t>& list) {
+    std::vector<Offset<fb::Tuned>> out;
+    for (const auto& [dim, value] : list)
+      out.push_back(table(fb::CreateTuned, b, std::tuple{b.CreateString(dim), value}));
+    return list.empty() ? Offset<flatbuffers::Vector<Offset<fb::Tuned>>>() : b.CreateVector(out);
+  };
+  const auto at_least = sizes(p.at_least), at_most = sizes(p.at_most);
   const auto name = b.CreateString(p.name), builder = b.CreateString(p.builder), backend = b.CreateString(p.backend);
   const auto dims = b.CreateVectorOfStrings(p.dims);
   const auto tuned_v = b.CreateVector(tuned);
@@ -90,7 +97,7 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
   const auto precision =
       p.precision == DType::kF32 ? Offset<flatbuffers::String>() : b.CreateString(std::string(dtype_name(p.precision)));
   return fb::CreateProgram(b, name, builder, backend, dims, tuned_v, buffers_v, steps_v, inputs_v, outputs_v, weights_v,
-                           sections_v, devices_v, blobs_v, precision);
+                           sections_v, devices_v, blobs_v, precision, at_least, at_most);
 }
 
 // Reads fields within a budget: tables and strings of a FlatBuffer may be shared, so that a small file could unfold
@@ -228,6 +235,10 @@ Result<Program> decode(Reader& r, const fb::Program& f, int depth) {
   PERI_TRY(r.each(f.tuned_for(), [&](const fb::Tuned& t) -> Status {
     return p.tuned_for[r.text(t.dim())] = t.value(), Status(Ok{});
   }));
+  for (const auto& [list, sizes] : {std::pair{f.at_least(), &p.at_least}, std::pair{f.at_most(), &p.at_most}})
+    PERI_TRY(r.each(list, [&, to = sizes](const fb::Tuned& t) -> Status {
+      return (*to)[r.text(t.dim())] = t.value(), Status(Ok{});
+    }));
   PERI_TRY(decode_buffers(r, f, &p));
   PERI_TRY(decode_steps(r, f, &p, depth));
   PERI_TRY(decode_ports(r, f.inputs(), &p.inputs));

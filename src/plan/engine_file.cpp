@@ -1,6 +1,7 @@
 // Writing and loading engine files.
 #include "plan/engine_file.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>

@@ -82,6 +82,12 @@ std::string lock_text(const Lock& lock) {
     }
     w.end_array();
   }
+  for (const auto& [key, limits] : {std::pair{"at_least", &lock.at_least}, std::pair{"at_most", &lock.at_most}}) {
+    if (limits->empty()) continue;
+    w.key(key).begin_object();
+    for (const auto& [name, value] : *limits) w.field(name, value);
+    w.end_object();
+  }
   w.key("disabled_passes").begin_array();
   for (const std::string& name : lock.disabled_passes) w.value(name);
   w.end_array();
@@ -110,6 +116,11 @@ Result<Lock> parse_lock(std::string_view text) {
       PERI_ASSIGN(const Json::Object* members, item.as_object());
       PERI_ASSIGN(out.also.emplace_back(), read_dims(*members));
     }
+  }
+  for (const auto& [key, limits] : {std::pair{"at_least", &out.at_least}, std::pair{"at_most", &out.at_most}}) {
+    if (!json.find(key)) continue;
+    PERI_ASSIGN(const Json::Object* members, json.get_object(key));
+    PERI_ASSIGN(*limits, read_dims(*members));
   }
   PERI_ASSIGN(const Json::Array* passes, json.get_array("disabled_passes"));
   for (const Json& name : *passes) {

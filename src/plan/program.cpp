@@ -221,6 +221,7 @@ Status check_at(const Program& p, const std::vector<Weight>& weights, uint64_t w
     return invalid("more buffers, steps, weights, dimensions or ports than the cap");
   Scope scope{p, weights, {p.dims.begin(), p.dims.end()}, {}, {}, {}, {}, {}};
   if (scope.table.size() != p.dims.size()) return invalid("a dimension is named twice");
+  PERI_TRY(check_limits(p));
   PERI_TRY(check_device_table(p, depth > 0));
   if (depth == 0) PERI_TRY(check_weights(p, weight_bytes));
   PERI_TRY(check_blobs(p));
@@ -383,16 +384,16 @@ Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int
     for (size_t axis = 0; axis < port.shape.size(); ++axis) {
       const Dim& d = port.shape[axis];
       PERI_ASSIGN(const int64_t want, d.eval(binding));
-      if (want != input_dims[k][axis]) {
-        const std::string how =
-            d.is_symbol() ? " ('" + d.text() + "' from input '" + bound_by[d.symbol_name()] + "')" : "";
-        return usage("dimension %zu does not fit", axis)
-            .at_node(port.name)
-            .expecting(std::to_string(want) + how)
-            .but_found(std::to_string(input_dims[k][axis]));
-      }
+      if (want == input_dims[k][axis]) continue;
+      std::string how = std::to_string(want);
+      if (d.is_symbol()) how += " ('" + d.text() + "' from input '" + bound_by[d.symbol_name()] + "')";
+      return usage("dimension %zu does not fit", axis)
+          .at_node(port.name)
+          .expecting(how)
+          .but_found(std::to_string(input_dims[k][axis]));
     }
   }
+  PERI_TRY(within_limits(p, binding));
   return binding;
 }
 

@@ -105,6 +105,8 @@ struct Program {
   std::vector<std::string> devices = {std::string(kHostDevice)};  // kinds: "host" first, then each of the others once
   std::vector<std::string> dims;             // named dimensions; inputs bind them, or a step's `binds`
   std::map<std::string, int64_t> tuned_for;  // the binding the choices were tuned at
+  // Limits of dimensions of the inputs: a run beyond them is refused. A dimension without one may have any size.
+  std::map<std::string, int64_t> at_least = {}, at_most = {};
   std::vector<Buffer> buffers;
   std::vector<Step> steps;  // in an order that respects every dependence
   std::vector<Port> inputs;
@@ -135,9 +137,15 @@ Status check_program(const Program& program, uint64_t weight_bytes);
 
 // Binds the dimension table from concrete input dims (in order of Program::inputs): bare symbols first, then every
 // other dimension is checked. Errors name the input, axis, expectation and finding. A named dimension is at least
-// `lowest`.
+// `lowest`; kRefused names the limit of the program that one is beyond.
 Result<DimBinding> bind_dims(const Program& program, const std::vector<std::vector<int64_t>>& input_dims,
                              int64_t lowest = 1);
+
+// Program::at_least and at_most: sound; one of them in words, "" where there is none; kRefused naming the limit that
+// sizes are beyond.
+Status check_limits(const Program& program);
+std::string limits_text(const Program& program, const std::string& dim);
+Status within_limits(const Program& program, const DimBinding& sizes);
 
 // Which variant of a step to take on this machine under a binding; error kRefused that lists what each one needs.
 struct Capabilities {

@@ -14,6 +14,12 @@ ProgramSizes compile_sizes(const Program& p) {
     std::vector<int32_t>& bare = out.symbols.emplace_back();
     for (const Dim& d : port.shape) bare.push_back(d.is_symbol() ? out.table.find(d.symbol_name()) : -1);
   }
+  for (const std::string& dim : p.dims) {
+    const auto least = p.at_least.find(dim), most = p.at_most.find(dim);
+    if (least == p.at_least.end() && most == p.at_most.end()) continue;
+    out.limits.push_back({out.table.find(dim), least == p.at_least.end() ? 0 : least->second,
+                          most == p.at_most.end() ? INT64_MAX : most->second});
+  }
   for (const Port& port : p.outputs) out.outputs.push_back(out.table.add(port.shape));
   for (const Step& s : p.steps) {
     auto& variants = out.holds.emplace_back();
@@ -47,7 +53,10 @@ bool fits(const ProgramSizes& sizes, const std::vector<std::vector<int64_t>>& di
     for (size_t axis = 0; axis < dims[k].size(); ++axis)
       if (const auto want = sizes.table.eval(sizes.inputs[k][axis], *values); !want.ok() || *want != dims[k][axis])
         return false;
-  return true;
+  return std::all_of(sizes.limits.begin(), sizes.limits.end(), [&](const ProgramSizes::Limit& limit) {
+    const int64_t v = (*values)[static_cast<size_t>(limit.dim)];
+    return v == kNoSize || (v >= limit.least && v <= limit.most);
+  });
 }
 }  // namespace
 

@@ -15,8 +15,13 @@ struct ProgramSizes {
   };
   SizeTable table;
   std::vector<BufferSizes> buffers;
-  std::vector<std::vector<int32_t>> inputs, outputs;     // dimensions of the ports
-  std::vector<std::vector<int32_t>> symbols;             // per input and axis: the bare dimension it binds; -1: none
+  std::vector<std::vector<int32_t>> inputs, outputs;  // dimensions of the ports
+  std::vector<std::vector<int32_t>> symbols;          // per input and axis: the bare dimension it binds; -1: none
+  struct Limit {
+    int32_t dim = -1;
+    int64_t least = 0, most = INT64_MAX;
+  };
+  std::vector<Limit> limits;
   std::vector<std::vector<std::vector<int32_t>>> holds;  // per step and variant: the expressions of `holds_for`
   std::vector<Lifetime> lifetimes;
   Spans spans;  // of programs with devices beside the host

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Small files do not mean long work, odd things in the place of a cache stop no build, limits of the system are told."""
+import json
 import os
 import resource
 import signal
@@ -93,6 +94,29 @@ class Limits(Typed):
             said = self.ends(0, *words, "--dims", "n=20")
             self.assertIn("it runs at its tuned size" if more == ("--no-verify",) else "right at", said)
             self.assertIn("does not run at n=40: ", self.ends(1, *words, "--dims", "n=40"))
+
+    def test_smallest_and_largest_shapes_are_limits_of_the_engine(self):
+        few = ("--no-tune", "--no-cache", "--no-verify", "--quiet")
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--minShapes=image:2x1x8x8", "--optShapes=image:4x1x8x8", "--maxShapes=image:8x1x8x8", "--lock", "a.lock", *few)
+        for batch in (2, 8):
+            self.ends(0, "run", "a.engine", "-i", "image=random:1", "--dims", f"batch={batch}", "--quiet")
+        for batch in (1, 9):
+            for command in ("run", "bench", "verify"):
+                said = self.ends(1, command, "a.engine", "-i", "image=random:1", "--dims", f"batch={batch}")
+                self.assertIn(f"dimension 'batch' is beyond what the engine was built for: expected 2 to 8, found {batch}", said)
+        self.assertIn(b"limit   batch: 2 to 8", self.peri("inspect", "a.engine").stdout)
+        self.ends(0, "inspect", "a.engine", "--json", "i.json", "--quiet")
+        told = json.loads((self.folder / "i.json").read_text())
+        self.assertEqual((told["at_least"], told["at_most"]), ({"batch": 2}, {"batch": 8}))
+        # A lock keeps them; the same bytes come of it. Only what is given is a limit; nobody states the tuned size then.
+        self.ends(0, "build", DIGITS, "-o", "b.engine", "--locked", "a.lock", "--quiet", "--no-verify")
+        self.assertEqual((self.folder / "a.engine").read_bytes(), (self.folder / "b.engine").read_bytes())
+        self.assertIn("smallest and largest", self.ends(1, "build", DIGITS, "-o", "c.engine", "--locked", "a.lock", "--max-shapes", "image:9x1x8x8", "--dims", "batch=4"))
+        self.ends(0, "build", DIGITS, "-o", "c.engine", "--min-shapes", "image:3x1x8x8", *few)
+        self.ends(0, "run", "c.engine", "-i", "image=random:1", "--quiet")
+        self.ends(0, "run", "c.engine", "-i", "image=random:1", "--dims", "batch=100", "--quiet")
+        self.assertIn("expected at least 3", self.ends(1, "run", "c.engine", "-i", "image=random:1", "--dims", "batch=2"))
+        self.assertIn("tuned for 16", self.ends(2, "build", DIGITS, "-o", "c.engine", "--dims", "batch=16", "--max-shapes", "image:9x1x8x8", *few))
 
     def test_no_memory_for_the_tuned_size_is_a_failure(self):
         def little():
