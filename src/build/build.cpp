@@ -9,6 +9,7 @@
 #include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "judge/inputs.hpp"
+#include "judge/sizes.hpp"
 #include "judge/whole.hpp"
 
 namespace peri::build {
@@ -106,6 +107,10 @@ Status run_once(const compile::Compilation& compilation, const runtime::EngineOp
   const double flops = judge::flops_at(compilation.graph(), sizes);
   if (flops > judge::kMaxRunFlops) {
     out->unjudged_run = format("one run takes %.0f Gflop", flops / 1e9);
+    return Ok{};
+  }
+  if (std::string lack = judge::lacks_memory(out->compiled.program, sizes, false); !lack.empty()) {
+    out->unjudged_run = std::move(lack);
     return Ok{};
   }
   runtime::WeightSource weights;

@@ -1,6 +1,7 @@
 // Norms of the difference of two tensors.
 #include "judge/difference.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace peri::judge {

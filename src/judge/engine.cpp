@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/clock.hpp"
+#include "base/stop.hpp"
 #include "exec/region/layouts.hpp"
 #include "exec/region/region_payload.hpp"
 #include "judge/inputs.hpp"
@@ -48,6 +49,13 @@ struct EngineJudge {
     options.most_iterations = engine->options().max_iterations;
     PERI_ASSIGN(const auto out, ops::run_reference(imported, in, options));
     return Ok{};
+  }
+
+  // Whether what failed was stopped, which says nothing; noted.
+  bool was_stopped(const Error& error, const DimBinding& sizes) {
+    if (error.kind != ErrorKind::kCancelled) return false;
+    verdict.incomplete = "interrupted before " + sizes_text(sizes) + " was judged";
+    return true;
   }
 
   void fault_at(size_t step, const std::string& candidate, std::string why, const DimBinding& sizes) {
@@ -105,7 +113,8 @@ struct EngineJudge {
   Status compare_memory(std::span<const Tensor> inputs, const JudgedRun& run, SizeEvidence* e) {
     std::vector<std::vector<int64_t>> dims;
     for (const Tensor& t : inputs) dims.push_back(t.dims());
-    Status ready = separate->prepare(dims);
+    const bool lacks = !lacks_memory(engine->program(), e->sizes, true).empty();
+    Status ready = lacks ? Status(Error(ErrorKind::kMemory, "")) : separate->prepare(dims);
     if (!ready.ok() && ready.error().kind == ErrorKind::kMemory) {
       verdict.incomplete = "no memory for separate buffers at " + sizes_text(e->sizes);
       return Ok{};
@@ -116,6 +125,7 @@ struct EngineJudge {
     separate->set_step_hook([&](size_t k, bool) { at = k; });
     auto apart = separate->run(inputs);
     separate->set_step_hook({});
+    if (!apart.ok() && was_stopped(apart.error(), e->sizes)) return Ok{};
     if (!apart.ok()) return fault_at(step_of(apart.error(), at), "", apart.error().text(), e->sizes), Status(Ok{});
     for (size_t k = 0; k < apart->size() && !verdict.fault; ++k)
       if (!same_bits((*apart)[k], run.outputs[k])) {
@@ -160,6 +170,7 @@ struct EngineJudge {
     const plan::Program& program = engine->program();
     const auto judged =
         judge_whole(imported, inputs, run.outputs, threads(), program.precision, plan::values_type(program));
+    if (!judged.ok() && was_stopped(judged.error(), e->sizes)) return Ok{};
     if (!judged.ok()) {  // the model as imported computes what the engine need not
       e->whole_because = "the model as imported does not run on these inputs: " + judged.error().text();
       return Ok{};
@@ -180,6 +191,9 @@ struct EngineJudge {
       verdict.incomplete = format("not run at %s: one run takes %.0f Gflop", sizes_text(sizes).c_str(), flops / 1e9);
       return Ok{};
     }
+    e.limit = lacks_memory(engine->program(), sizes, false);
+    e.no_memory = !e.limit.empty();
+    if (e.no_memory) return verdict.sizes.push_back(std::move(e)), Status(Ok{});
     for (const Integers integers : {Integers::kIndices, Integers::kZero, Integers::kOne}) {
       e.limit.clear();
       auto inputs = make_inputs(graph, sizes, terms.seed, integers);
@@ -192,6 +206,7 @@ struct EngineJudge {
         if (terms.progress) terms.progress("judge the engine at " + sizes_text(sizes), k, steps);
       };
       auto run = judge_steps(*planned, *inputs, {}, progress, &at);
+      if (!run.ok() && was_stopped(run.error(), sizes)) return Ok{};
       if (!run.ok()) {
         if (explain_failure(run.error(), at, *inputs, flops, sizes, &e)) break;
         continue;
@@ -199,6 +214,7 @@ struct EngineJudge {
       take_steps(*run, &e);
       if (!verdict.fault) PERI_TRY(compare_memory(*inputs, *run, &e));
       if (!verdict.fault) PERI_TRY(compare_whole(*inputs, *run, flops, &e));
+      if (terms.stop && !verdict.incomplete.empty() && terms.stop()) return Ok{};  // half judged is not judged
       break;
     }
     verdict.sizes.push_back(std::move(e));
@@ -213,6 +229,7 @@ Result<EngineVerdict> judge_engine(std::shared_ptr<const runtime::Engine> engine
   EngineJudge judge{engine, imported, graph, terms, nullptr, nullptr};
   PERI_ASSIGN(judge.planned, runtime::Session::create(engine));
   PERI_ASSIGN(judge.separate, runtime::Session::create(engine));
+  const StopScope scope(terms.stop);
   judge.separate->place(runtime::Session::Placement::kSeparate);
   for (const DimBinding& sizes : sizes_to_judge(graph, terms.tuned_for, terms.bounds)) {
     if (terms.stop && terms.stop()) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "device/memory_info.hpp"
 #include "exec/region/region_payload.hpp"
 
 namespace peri::judge {
@@ -57,6 +58,22 @@ std::vector<DimBinding> sizes_to_judge(const ir::Graph& graph, const DimBinding&
         sizes && std::find(out.begin(), out.end(), *sizes) == out.end())
       out.push_back(std::move(*sizes));
   return out;
+}
+
+std::string lacks_memory(const plan::Program& program, const DimBinding& sizes, bool separate) {
+  constexpr double kSmallBytes = 256 << 20, kShareOfFree = 0.8;
+  const auto arena = plan::plan_arena(program, sizes);
+  if (!arena.ok()) return "";  // the run says why
+  double bytes = separate ? 0 : static_cast<double>(arena->arena_bytes);
+  for (size_t k = 0; k < program.buffers.size(); ++k) {
+    const plan::BufferKind kind = program.buffers[k].kind;
+    if (arena->bytes[k] == plan::kUnbound || kind == plan::BufferKind::kWeight) continue;
+    if (separate || kind == plan::BufferKind::kInput || kind == plan::BufferKind::kOutput)
+      bytes += static_cast<double>(arena->bytes[k]);
+  }
+  const auto free = static_cast<double>(device::host_memory().available_bytes);
+  if (bytes <= kSmallBytes || free <= 0 || bytes <= kShareOfFree * free) return "";
+  return format("a run takes %.1f GiB of memory, and %.1f are free", bytes / (1 << 30), free / (1 << 30));
 }
 
 }  // namespace peri::judge

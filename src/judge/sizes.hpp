@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/graph.hpp"
+#include "plan/program.hpp"
 
 namespace peri::judge {
 
@@ -11,5 +12,9 @@ namespace peri::judge {
 // differ from the tuned size.
 std::vector<DimBinding> sizes_to_judge(const ir::Graph& graph, const DimBinding& tuned_for,
                                        const std::vector<DimBinding>& bounds);
+
+// Why a judged run at these sizes is not begun: it would write to more memory than is free. "": it is. `separate`: with
+// every buffer in memory of its own.
+std::string lacks_memory(const plan::Program& program, const DimBinding& sizes, bool separate);
 
 }  // namespace peri::judge

@@ -6,6 +6,7 @@
 #include "base/file.hpp"
 #include "base/npy.hpp"
 #include "base/plural.hpp"
+#include "base/stop.hpp"
 #include "judge/peer.hpp"
 #include "judge/seeded.hpp"
 #include "judge/whole.hpp"
@@ -219,6 +220,7 @@ Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
   v.max_error = terms.budget.max_error;
   v.precision = subject.engine->program().precision;
   v.weights_checked = subject.weights_checked;
+  const StopScope scope(terms.stop);
   PERI_ASSIGN(const auto session, runtime::Session::create(subject.engine));
   PERI_ASSIGN(const Runs runs, make_runs(subject, terms, *session));
   v.runs = runs.got.size();
@@ -235,11 +237,11 @@ Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
 std::string Verification::text() const {
   std::string out = outside;
   if (out.empty())
-    out = format("%zu runs against %s, largest error %.3g of the output's range, allowed %.3g", runs, against.c_str(),
-                 worst, allowed);
+    out = format("%s against %s, largest error %.3g of the output's range, allowed %.3g",
+                 counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str(), worst, allowed);
   if (both_nan && outside.empty())
     out += format("; %lld elements are NaN on both sides and were taken for equal", static_cast<long long>(both_nan));
-  if (weights_checked) out += "; " + std::to_string(weights_checked) + " weights intact";
+  if (weights_checked) out += "; " + counted(weights_checked, "weight") + " intact";
   if (!bisected.empty()) out += "; " + bisected;
   return out;
 }

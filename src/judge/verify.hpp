@@ -52,6 +52,7 @@ struct VerifyTerms {
   bool bisect = false;        // also judge every step of the last run
   Budget budget;
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
+  std::function<bool()> stop;  // once true it ends with kCancelled
 };
 
 // One output of one run.
@@ -81,7 +82,7 @@ struct Verification {
 };
 
 // Errors: those of a run and of the reference; kRefused where the reference would take hours; kUnsupported and kInvalid
-// of ONNX Runtime (judge/peer.hpp). An answer outside its budget is none.
+// of ONNX Runtime (judge/peer.hpp); kCancelled. An answer outside its budget is none.
 Result<Verification> verify(const Subject& subject, const VerifyTerms& terms);
 std::string verification_json(const Verification& v);
 

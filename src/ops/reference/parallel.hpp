@@ -9,6 +9,7 @@
 namespace peri::ops {
 
 // Calls f(begin, end) on slices of [0, n), at most `threads` at a time; f must only write what its own indices own.
+// Where the caller's work is stopped (base/stop.hpp) slices are left out: whoever calls asks stop_asked() then.
 // What a slice throws is thrown here, once all slices have ended.
 void parallel_for(int threads, int64_t n, FunctionRef<void(int64_t begin, int64_t end)> f);
 

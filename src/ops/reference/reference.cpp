@@ -7,6 +7,7 @@
 
 #include "base/fault.hpp"
 #include "base/rng.hpp"
+#include "base/stop.hpp"
 #include "ops/entry.hpp"
 #include "ops/reference/elements.hpp"
 #include "ops/shape/broadcast.hpp"
@@ -264,6 +265,7 @@ Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<c
     for (const ir::Value* v : n->inputs)
       if (v && v->constant && !env.contains(v)) put_constant(v);
     PERI_TRY(eval_node(*n, env, &binding, options, wanted));
+    if (stop_asked()) return Error(ErrorKind::kCancelled, "the reference was stopped").at_node(n->name);
     for (const ir::Value* v : n->inputs)
       if (v && --uses[v] == 0) env.erase(v);
   }
