@@ -7,7 +7,9 @@
 
 namespace peri {
 
-static int window_bits(Compression form) { return form == Compression::kGzip ? 15 + 16 : 15; }
+static int window_bits(Compression form) {
+  return form == Compression::kGzip ? 15 + 16 : form == Compression::kZlib ? 15 : -15;
+}
 
 Result<std::string> decompress(std::span<const std::byte> bytes, Compression form, size_t most) {
   z_stream z = {};

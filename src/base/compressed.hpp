@@ -1,4 +1,4 @@
-// gzip and zlib streams in memory, with a bound on what comes out: a few bytes may stand for terabytes.
+// gzip, zlib and bare deflate streams in memory, with a bound on what comes out: a few bytes may stand for terabytes.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace peri {
 
-enum class Compression : uint8_t { kGzip, kZlib };
+enum class Compression : uint8_t { kGzip, kZlib, kDeflate };  // kDeflate: without head and check sum
 
 // The contents of one whole stream. Errors: kInvalid (broken, cut, bytes behind its end), kMemory (more than `most`).
 Result<std::string> decompress(std::span<const std::byte> bytes, Compression form, size_t most);

@@ -1,6 +1,8 @@
 // First run, warm-up, samples, steps.
 #include "bench/session.hpp"
 
+#include <algorithm>
+
 #include "base/clock.hpp"
 #include "bench/steps.hpp"
 #include "plan/identity.hpp"
@@ -55,7 +57,7 @@ Result<Record> time_session(std::shared_ptr<const runtime::Engine> engine, std::
   out.identity = plan::identity_of(program);
   out.threads = terms.threads;
   Teller teller(terms);
-  teller.tell("first run");
+  teller.tell("first run, then the warm-up");
   ProcessRecord process;
   process.load_ms = terms.load_ms;
   const int64_t start = now_ns();

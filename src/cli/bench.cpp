@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "base/plural.hpp"
 #include "bench/device_runs.hpp"
 #include "build/bench.hpp"
 #include "cli/console/histogram.hpp"
@@ -58,12 +59,15 @@ Result<build::BenchTerms> terms_of(const Arguments& arguments, const Opened& ope
   return t;
 }
 
+// No powers of ten: "17490", "12.34".
+std::string rate_text(double per_s) { return format(per_s < 1000 ? "%.4g" : "%.0f", per_s); }
+
 std::string summary_of(const bench::Record& r) {
   const stats::Interval interval = stats::block_interval(r.per_process());
-  std::string out =
-      format("median %.4g ms [%.4g, %.4g], %.4g runs/s", r.median_ms(), interval.low, interval.high, r.runs_per_s());
-  if (r.items_per_run > 1) out += format(", %.4g items/s", r.items_per_s());
-  out += format(", %zu samples, ", r.samples());
+  std::string out = format("median %.4g ms [%.4g, %.4g], %s runs/s", r.median_ms(), interval.low, interval.high,
+                           rate_text(r.runs_per_s()).c_str());
+  if (r.items_per_run > 1) out += ", " + rate_text(r.items_per_s()) + " items/s";
+  out += ", " + counted(static_cast<int64_t>(r.samples()), "sample") + ", ";
   if (r.processes.size() > 1) out += format("%zu processes, ", r.processes.size());
   return out + format("%d thread%s", r.threads, r.threads == 1 ? "" : "s");
 }
@@ -136,7 +140,8 @@ const Entry bench_entry{{
         {{"--seconds", "", "N", "time to sample for, in each process (default 3)", false, nullptr, "--duration"},
          {"--repeat", "", "N", "measure in N fresh processes, one after another; compare asks for 5"},
          {"--layers", "", "", "also the time of every step"},
-         {"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED (default)", true},
+         {"--input", "-i", "NAME=FILE",
+          "an input: .npy, .npz, .pb, .png, .jpg, raw:TYPE:AxBxC:FILE, or random:SEED (default)", true},
          {"--cast", "", "", "convert inputs of another element type, where no value is lost"},
          {"--warm-up", "", "MS", "time to run for before sampling (default 300)"},
          {"--iterations", "", "N", "at most this many samples, in each process"},

@@ -62,7 +62,7 @@ void print_head(const Page& page, const build::Explanation& e, const std::string
               p.copy_gbs.front().second, p.copy_gbs.back().second);
   if (e.away > 0)
     page.line("%zu steps run on a device: their floors are its own, '-' where they were not told", e.away);
-  page.line("ms: %s; floor: hardware minimum (roofline); peak: at sustained rates; effic.: peak of ms",
+  page.line("ms: %s; floor: hardware minimum (roofline); peak: at sustained rates; effic.: peak ms / ms",
             std::string(tune::kTimeInWords).c_str());
   page.line("%9s %6s %9s %9s %6s %9s %9s  step [chosen]", "ms", "share", "floor ms", "peak ms", "effic.", "MFLOP",
             "MB");

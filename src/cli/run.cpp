@@ -3,6 +3,7 @@
 #include "build/text.hpp"
 #include "cli/console/answers.hpp"
 #include "cli/console/model.hpp"
+#include "cli/console/pictures.hpp"
 
 namespace peri::cli {
 
@@ -109,7 +110,8 @@ const Entry run_entry{{
     .min_positional = 1,
     .max_positional = 1,
     .flags = build_flags(
-        {{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true},
+        {{"--input", "-i", "NAME=FILE", "an input: .npy, .npz, .pb, .png, .jpg, raw:TYPE:AxBxC:FILE, or random:SEED",
+          true},
          {"--text", "", "TEXT", "a text for a text model, tokenized by its own tokenizer; several make a batch", true},
          {"--top-k", "", "K", "show the K largest elements along the last axis of each output"},
          {"--print", "", "", "print every element of every output; with --json also as 'values'"},
@@ -117,7 +119,8 @@ const Entry run_entry{{
          {"--cast", "", "", "convert inputs of another element type, where no value is lost"},
          {"--validate", "", "", "name the first step that makes a NaN or an Inf; exit code 3 if an output holds one"},
          {"--check", "", "", "engines: recompute the hash of every weight first"},
-         {"--output-dir", "", "DIR", "write every output to DIR/NAME.npy and an index outputs.json"}}),
+         {"--output-dir", "", "DIR", "write every output to DIR/NAME.npy and an index outputs.json"}},
+        picture_flags()),
     .details = "example:\n  peri run models/digits_cnn.onnx --input image=random:7 --output-dir build/out",
     .run = run,
 }};

@@ -186,7 +186,8 @@ const Entry verify_entry{{
     .min_positional = 0,
     .max_positional = 1,
     .flags = build_flags(
-        {{"--input", "-i", "NAME=FILE", "an input: a .npy or .pb file, or random:SEED", true},
+        {{"--input", "-i", "NAME=FILE", "an input: .npy, .npz, .pb, .png, .jpg, raw:TYPE:AxBxC:FILE, or random:SEED",
+          true},
          {"--onnxruntime", "", "",
           "compare with ONNX Runtime of the Python that PERI_PYTHON names (else the project's, else python3)"},
          {"--bisect", "", "",

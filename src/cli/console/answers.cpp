@@ -75,7 +75,7 @@ Status show_largest(const Page& page, JsonWriter& w, const std::string& name, co
     w.begin_array();
     for (const int64_t k : largest(t, row, width, shown.top)) {
       const std::string label = shown.labels.empty() ? "" : shown.labels[static_cast<size_t>(k)];
-      line += (line.empty() ? "" : ", ") + std::to_string(k) + (label.empty() ? "" : " " + label) + " " +
+      line += (line.empty() ? "[" : ", [") + std::to_string(k) + "]" + (label.empty() ? "" : " " + label) + " " +
               element(t, row * width + k);
       w.begin_object().field("index", k);
       if (!label.empty()) w.field("label", label);

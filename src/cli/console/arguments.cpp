@@ -1,6 +1,7 @@
 // Reading of a command line against a command's flags, and its help text.
 #include "cli/console/arguments.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/fault.hpp"
@@ -182,8 +183,8 @@ FileUses file_uses(const Command& command, const Arguments& arguments) {
       if (f->writes && value != "-") out.writes(name, value, *f->writes);
       if (f->writes == &plan::kEngineFile)
         out.writes("the engine's proof", build::proof_path(value), build::kProofFile);
-      const size_t from = f->value.find('=') == std::string_view::npos ? 0 : value.find('=') + 1;
-      if (!f->writes && names_file) out.reads(name, value.substr(from));
+      const size_t eq = f->value.find('=') == std::string_view::npos ? std::string::npos : value.find('=');
+      if (!f->writes && names_file) out.reads(name, eq == std::string::npos ? value : input_file(value.substr(eq + 1)));
     }
   }
   return out;

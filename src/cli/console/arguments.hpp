@@ -14,6 +14,8 @@ std::span<const Flag> common_flags();
 std::string help_text(const Command& command, size_t columns = 0);
 // The files that the arguments name, to be checked before the work; a command adds what else it writes.
 FileUses file_uses(const Command& command, const Arguments& arguments);
+// The file of what stands behind NAME= of --input; "" where it is none.
+std::string input_file(const std::string& what);
 // What --json writes: an object that says first which command it is the answer of.
 extern const FileKind kAnswerFile;
 // Checks the files, runs the command; what it throws becomes its error, and an error that names no file is about its

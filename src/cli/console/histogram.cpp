@@ -31,6 +31,7 @@ std::vector<std::string> histogram(std::span<const double> samples_ms) {
   for (const double ms : sorted)
     ++count[ms > high ? kRanges : std::min(kRanges - 1, static_cast<size_t>((ms - low) / width))];
   const size_t most = *std::max_element(std::begin(count), std::end(count));
+  out.emplace_back("   from         runs");
   for (size_t k = 0; k < kRanges; ++k)
     out.push_back(line_of(low + static_cast<double>(k) * width, count[k], most, false));
   if (count[kRanges]) out.push_back(line_of(high, count[kRanges], most, true));

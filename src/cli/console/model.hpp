@@ -41,8 +41,8 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
 // Says in one line that a run has other dims than the engine was tuned for, and the command that tunes for them.
 // Returns whether it has.
 bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBinding& dims);
-// Inputs of a program: --input NAME=FILE (.npy, .pb) or NAME=random:SEED; the rest is an error, or random if
-// `fill_seed` is set, with dims from `dims`.
+// Inputs of a program: --input NAME=FILE (tensors, pictures, raw bytes) or NAME=random:SEED; the rest is an error, or
+// random if `fill_seed` is set, with dims from `dims`.
 Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::Program& program,
                                         std::optional<uint64_t> fill_seed);
 // Shapes of the files that --input names; one that cannot be read says so when it is.

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/utf8.hpp"
+#include "cli/console/terminal.hpp"
 
 namespace peri::cli {
 
@@ -20,7 +21,7 @@ void Page::line(const char* fmt, ...) const {
   std::string text(length > 0 ? static_cast<size_t>(length) : 0, '\0');
   if (length > 0) std::vsnprintf(text.data(), text.size() + 1, fmt, again);
   va_end(again);
-  std::printf("%s\n", printable(text).c_str());
+  std::printf("%s\n", wrapped(printable(text), output_columns()).c_str());
 }
 
 std::string bytes_text(double bytes) {

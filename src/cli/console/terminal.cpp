@@ -84,6 +84,21 @@ std::string help_row(const std::string& left, std::string_view text, size_t inde
   return out + "\n";
 }
 
+std::string wrapped(std::string_view line, size_t columns) {
+  const size_t begin = line.find_first_not_of(' ');
+  if (columns == 0 || begin == std::string_view::npos) return std::string(line);
+  const std::string indent(std::min(begin, columns / 3) + 2, ' ');
+  std::string out, rest(line);
+  for (size_t left = columns;; left = columns - indent.size()) {
+    const size_t fits = within(rest, left + 1).size();
+    if (fits == rest.size()) return out + rest;
+    const size_t space = rest.rfind(' ', fits), end = rest.find_last_not_of(' ', space);
+    if (space == std::string::npos || end == std::string::npos) return out + rest;  // one long word
+    out += rest.substr(0, end + 1) + "\n" + indent;
+    rest.erase(0, rest.find_first_not_of(' ', space));
+  }
+}
+
 namespace {
 bool g_verbose = false;
 Fd g_log;

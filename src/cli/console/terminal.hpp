@@ -19,6 +19,9 @@ size_t output_columns();
 // broken at spaces to fit into so many columns (0: not at all).
 std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns);
 
+// A line broken at spaces to fit into so many columns (0: not at all), what follows its first piece further in.
+std::string wrapped(std::string_view line, size_t columns);
+
 // A line on standard error, as printable() has it.
 void say(std::string_view line);
 

@@ -1,0 +1,231 @@
+// Inputs from files, pictures and seeds.
+#include <algorithm>
+#include <charconv>
+
+#include "base/file.hpp"
+#include "base/npy.hpp"
+#include "base/npz.hpp"
+#include "base/spelling.hpp"
+#include "cli/console/answers.hpp"
+#include "cli/console/model.hpp"
+#include "cli/console/pictures.hpp"
+#include "judge/seeded.hpp"
+#include "onnx/tensor_file.hpp"
+
+namespace peri::cli {
+
+namespace {
+constexpr size_t kMostRaw = size_t{1} << 36;
+constexpr std::string_view kForms =
+    "NAME=FILE (.npy, .npz, .pb, .png, .jpg), NAME=FILE.npz:ARRAY, NAME=raw:TYPE:AxBxC:FILE or NAME=random:SEED";
+
+// What stands behind NAME= taken apart.
+struct Source {
+  std::string file;   // "": random numbers
+  std::string array;  // of an .npz
+  DType type = DType::kInvalid;
+  std::vector<int64_t> dims = {};  // of a raw file
+  bool raw() const { return type != DType::kInvalid; }
+};
+
+std::string npz_file(const std::string& what) {
+  const size_t at = what.find(".npz:");
+  return at == std::string::npos ? what : what.substr(0, at + 4);
+}
+
+// raw:TYPE:AxBxC:FILE
+Result<Source> raw_source(const std::string& what) {
+  const size_t type = 4, shape = what.find(':', type), file = what.find(':', shape + 1);
+  Source out;
+  if (shape == std::string::npos || file == std::string::npos || file + 1 == what.size())
+    return usage("a raw input has a type, a shape and a file").expecting("raw:TYPE:AxBxC:FILE").but_found(what);
+  PERI_ASSIGN(out.type, parse_dtype(what.substr(type, shape - type)));
+  if (dtype_size(out.type) < 1)
+    return usage("raw elements are of one byte or more").expecting("f32, f16, i64, u8, ...").but_found(what);
+  for (const char *at = what.data() + shape + 1, *end = what.data() + file; at <= end;) {
+    int64_t size = 0;
+    const auto [stop, code] = std::from_chars(at, end, size);
+    if (code != std::errc() || size < 0 || (stop != end && *stop != 'x'))
+      return usage("the shape of a raw input is not AxBxC").but_found(what);
+    out.dims.push_back(size);
+    at = stop + 1;
+  }
+  out.file = what.substr(file + 1);
+  return out;
+}
+
+Result<Source> source_of(const std::string& what) {
+  if (what.starts_with("raw:")) return raw_source(what);
+  Source out{what.starts_with("random:") ? "" : npz_file(what), {}, DType::kInvalid};
+  if (out.file.size() < what.size() && !out.file.empty()) out.array = what.substr(out.file.size() + 1);
+  return out;
+}
+
+Result<Tensor> read_raw(const Source& source) {
+  PERI_ASSIGN(const std::string bytes, read_file(source.file, kMostRaw));
+  PERI_ASSIGN(const int64_t count, checked_numel(source.dims));
+  PERI_ASSIGN(const int64_t want, dtype_bytes(source.type, count));
+  if (static_cast<uint64_t>(want) != bytes.size())
+    return usage("a raw file of another size")
+        .in_file(source.file)
+        .expecting(format("%lld bytes", static_cast<long long>(want)))
+        .but_found(format("%zu", bytes.size()));
+  PERI_ASSIGN(Tensor out, Tensor::uninitialized(source.type, source.dims));
+  __builtin_memcpy(out.mutable_data(), bytes.data(), bytes.size());
+  return out;
+}
+
+// Of an .npz the array that is named, else the one called as the input is, else the only one.
+Result<Tensor> read_tensor(const Source& source, const std::string& input) {
+  if (source.raw()) return read_raw(source);
+  const std::string& file = source.file;
+  if (file.ends_with(".npy")) return read_npy(file);
+  if (file.ends_with(".npz")) {
+    if (!source.array.empty()) return read_npz(file, source.array);
+    PERI_ASSIGN(const auto names, npz_names(file));
+    const bool own = std::find(names.begin(), names.end(), input) != names.end();
+    return read_npz(file, own || names.size() != 1 ? input : "");
+  }
+  if (file.ends_with(".pb")) {
+    PERI_ASSIGN(auto named, onnx::read_tensor_file(file));
+    return std::move(named.tensor);
+  }
+  return usage("no input file by its name")
+      .in_file(file)
+      .expecting(".npy, .npz, .pb, .png or .jpg")
+      .advise("numpy.save writes a .npy; bytes alone are raw:TYPE:AxBxC:FILE");
+}
+
+// The inputs that are given, by name; kUsage for one that the program has not.
+Result<std::map<std::string, std::string>> given_inputs(const Arguments& arguments, const plan::Program& program,
+                                                        const std::string& known) {
+  std::map<std::string, std::string> given;
+  for (const std::string& item : arguments.all("--input")) {
+    const size_t eq = item.find('=');
+    if (eq == std::string::npos || eq == 0)
+      return usage("--input names no input and file").expecting(std::string(kForms)).but_found(item);
+    if (!given.emplace(item.substr(0, eq), item.substr(eq + 1)).second)
+      return usage("input '%s' is given twice", item.substr(0, eq).c_str());
+  }
+  std::vector<std::string_view> names;
+  for (const plan::Port& p : program.inputs) names.push_back(p.name);
+  for (const auto& [name, file] : given) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string near = nearest(name, names);
+    return usage("the model has no input '%s'", name.c_str())
+        .advise(near.empty() ? "its inputs are: " + known : "did you mean '" + near + "'?");
+  }
+  return given;
+}
+
+// What is read for one run.
+struct Reader {
+  const Arguments& arguments;
+  const plan::Program& program;
+  std::optional<DimBinding> dims = {};
+  bool sizes_used = false;
+
+  Result<const DimBinding*> sizes() {
+    sizes_used = true;
+    if (!dims) {
+      PERI_ASSIGN(dims, program_dims(arguments, program));
+    }
+    return &*dims;
+  }
+
+  void tell(const std::string& what) const {
+    if (!arguments.has("--quiet")) say("note: " + what);
+  }
+
+  Result<Tensor> random(const plan::Port& p, const std::string& what, uint64_t seed) {
+    if (!what.empty()) {
+      const auto [end, code] = std::from_chars(what.data() + 7, what.data() + what.size(), seed);
+      if (code != std::errc() || end != what.data() + what.size())
+        return usage("the seed is not a whole number from 0 to 18446744073709551615").but_found(what);
+    }
+    PERI_ASSIGN(const DimBinding* const at, sizes());
+    return judge::random_input(p, *at, seed);
+  }
+
+  Result<Tensor> picture(const plan::Port& p, const std::string& file) {
+    const bool given = arguments.has("--dims") || arguments.has("--shapes");
+    std::vector<int64_t> wanted;
+    for (const Dim& d : p.shape) {
+      if (!d.is_const() && given) {
+        PERI_ASSIGN(const DimBinding* const at, sizes());
+        PERI_ASSIGN(wanted.emplace_back(), d.eval(*at));
+      } else {
+        wanted.push_back(d.is_const() ? d.value() : -1);
+      }
+    }
+    PERI_ASSIGN(const PictureTerms terms, picture_terms(arguments));
+    auto made = read_picture(file, p.dtype, wanted, terms);
+    if (!made.ok()) return std::move(made).error().at_node(p.name);
+    tell("input '" + p.name + "' is the picture " + file + ": " + made->done);
+    return std::move(made->tensor);
+  }
+
+  Result<Tensor> file(const plan::Port& p, const Source& source) const {
+    PERI_ASSIGN(Tensor t, read_tensor(source, p.name));
+    if (t.dtype() != p.dtype && arguments.has("--cast")) {
+      const std::string had = tensor_type_text(t);
+      auto made = cast(t, p.dtype);
+      if (!made.ok()) return std::move(made).error().in_file(source.file);
+      t = std::move(made).value();
+      tell("input '" + p.name + "' is cast from " + had + " to " + tensor_type_text(t));
+    }
+    if (t.dtype() != p.dtype)
+      return usage("input '%s' has another type", p.name.c_str())
+          .in_file(source.file)
+          .expecting(std::string(dtype_name(p.dtype)) + shape_text(p.shape))
+          .but_found(tensor_type_text(t))
+          .advise("save it in that type, or let --cast convert it");
+    return t;
+  }
+};
+}  // namespace
+
+std::string input_file(const std::string& what) {
+  const auto source = source_of(what);
+  return source.ok() ? source->file : what;
+}
+
+std::vector<compile::InputShape> input_shapes(const Arguments& arguments) {
+  std::vector<compile::InputShape> out;
+  for (const std::string& item : arguments.all("--input")) {
+    const size_t eq = item.find('=');
+    if (eq == std::string::npos) continue;
+    const auto source = source_of(item.substr(eq + 1));
+    if (!source.ok() || source->file.empty() || is_picture(source->file)) continue;
+    if (const auto t = read_tensor(*source, item.substr(0, eq)); t.ok()) out.push_back({item.substr(0, eq), t->dims()});
+  }
+  return out;
+}
+
+Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::Program& program,
+                                        std::optional<uint64_t> fill_seed) {
+  std::string known;
+  for (const plan::Port& p : program.inputs)
+    known += (known.empty() ? "" : ", ") + p.name + " " + std::string(dtype_name(p.dtype)) + shape_text(p.shape);
+  PERI_ASSIGN(const auto given, given_inputs(arguments, program, known));
+  Reader reader{arguments, program};
+  std::vector<Tensor> out;
+  for (const plan::Port& p : program.inputs) {
+    const auto it = given.find(p.name);
+    const std::string what = it == given.end() ? "" : it->second;
+    if (it == given.end() && !fill_seed)
+      return usage("input '%s' is not given", p.name.c_str())
+          .expecting("--input " + p.name + "=FILE")
+          .advise("the inputs are: " + known);
+    PERI_ASSIGN(const Source source, source_of(what));
+    auto t = source.file.empty()       ? reader.random(p, what, fill_seed.value_or(0) + out.size())
+             : is_picture(source.file) ? reader.picture(p, source.file)
+                                       : reader.file(p, source);
+    if (!t.ok()) return std::move(t).error();
+    out.push_back(std::move(t).value());
+  }
+  PERI_TRY(check_sizes_used(arguments, reader.sizes_used || program.inputs.empty()));
+  return out;
+}
+
+}  // namespace peri::cli

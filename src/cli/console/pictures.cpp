@@ -1,0 +1,247 @@
+// Decode, resize with a filter as wide as the step, arrange.
+#include "cli/console/pictures.hpp"
+
+#include <png.h>
+#include <turbojpeg.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <memory>
+
+#include "base/file.hpp"
+
+namespace peri::cli {
+
+namespace {
+constexpr size_t kMostBytes = size_t{256} << 20;
+constexpr int64_t kMostPixels = int64_t{1} << 26;
+
+// Rows of RGB floats, 0 to 255.
+struct Pixels {
+  int64_t height = 0, width = 0;
+  std::vector<float> v = {};
+};
+
+Status check_size(int64_t width, int64_t height) {
+  if (width >= 1 && height >= 1 && width <= kMostPixels / height) return Ok{};
+  return unsupported("a picture of %lldx%lld", static_cast<long long>(width), static_cast<long long>(height))
+      .expecting(format("at most %lld pixels", static_cast<long long>(kMostPixels)));
+}
+
+Pixels pixels_of(int64_t width, int64_t height, const std::vector<uint8_t>& rgb) {
+  return {height, width, std::vector<float>(rgb.begin(), rgb.end())};
+}
+
+Result<Pixels> decode_png(std::string_view bytes) {
+  png_image image = {};
+  image.version = PNG_IMAGE_VERSION;
+  const std::unique_ptr<png_image, void (*)(png_image*)> end(&image, png_image_free);
+  if (!png_image_begin_read_from_memory(&image, bytes.data(), bytes.size())) return invalid("%s", image.message);
+  PERI_TRY(check_size(image.width, image.height));
+  const bool alpha = image.format & PNG_FORMAT_FLAG_ALPHA;
+  image.format = alpha ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;  // blended with nothing: alpha is dropped below
+  std::vector<uint8_t> read(PNG_IMAGE_SIZE(image));
+  if (!png_image_finish_read(&image, nullptr, read.data(), 0, nullptr)) return invalid("%s", image.message);
+  const size_t step = alpha ? 4 : 3, count = size_t{image.width} * image.height;
+  std::vector<uint8_t> rgb(3 * count);
+  for (size_t k = 0; k < count; ++k) std::copy_n(&read[k * step], 3, &rgb[k * 3]);
+  return pixels_of(image.width, image.height, rgb);
+}
+
+Result<Pixels> decode_jpeg(std::string_view bytes) {
+  const std::unique_ptr<void, int (*)(void*)> turbo(tjInitDecompress(), tjDestroy);
+  if (!turbo) return Error(ErrorKind::kMemory, "no memory to decode a picture");
+  int width = 0, height = 0, sampling = 0, space = 0;
+  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+  if (tjDecompressHeader3(turbo.get(), data, bytes.size(), &width, &height, &sampling, &space) != 0)
+    return invalid("%s", tjGetErrorStr2(turbo.get()));
+  PERI_TRY(check_size(width, height));
+  std::vector<uint8_t> rgb(3 * static_cast<size_t>(width) * static_cast<size_t>(height));
+  if (tjDecompress2(turbo.get(), data, bytes.size(), rgb.data(), width, 0, height, TJPF_RGB, TJFLAG_STOPONWARNING) != 0)
+    return invalid("%s", tjGetErrorStr2(turbo.get()));
+  return pixels_of(width, height, rgb);
+}
+
+Result<Pixels> decode(const std::string& file) {
+  PERI_ASSIGN(const std::string bytes, read_file(file, kMostBytes));
+  auto made = bytes.starts_with("\x89PNG") ? decode_png(bytes) : decode_jpeg(bytes);
+  if (!made.ok()) return std::move(made).error().in_file(file);
+  return made;
+}
+
+// `from` elements become `to`, through a triangle as wide as the step between them and one element at least: bilinear
+// where they grow, none left out where they shrink.
+void resize_line(const float* in, int64_t from, int64_t stride_in, float* out, int64_t to, int64_t stride_out) {
+  const double scale = static_cast<double>(from) / static_cast<double>(to), reach = std::max(1.0, scale);
+  for (int64_t k = 0; k < to; ++k) {
+    const double centre = (static_cast<double>(k) + 0.5) * scale;
+    const auto first = std::max<int64_t>(0, std::llround(std::floor(centre - reach + 0.5)));
+    const auto last = std::min<int64_t>(from, std::llround(std::floor(centre + reach + 0.5)));
+    double sum = 0, weights = 0;
+    for (int64_t i = first; i < last; ++i) {
+      const double weight = std::max(0.0, 1 - std::abs((static_cast<double>(i) + 0.5 - centre) / reach));
+      sum += weight * static_cast<double>(in[i * stride_in]);
+      weights += weight;
+    }
+    out[k * stride_out] = static_cast<float>(weights > 0 ? sum / weights : 0);
+  }
+}
+
+Pixels resized(const Pixels& in, int64_t height, int64_t width) {
+  Pixels wide{in.height, width, std::vector<float>(static_cast<size_t>(in.height * width * 3))};
+  for (int64_t y = 0; y < in.height; ++y)
+    for (int64_t c = 0; c < 3; ++c)
+      resize_line(&in.v[static_cast<size_t>(y * in.width * 3 + c)], in.width, 3,
+                  &wide.v[static_cast<size_t>(y * width * 3 + c)], width, 3);
+  Pixels out{height, width, std::vector<float>(static_cast<size_t>(height * width * 3))};
+  for (int64_t x = 0; x < width * 3; ++x)
+    resize_line(&wide.v[static_cast<size_t>(x)], in.height, width * 3, &out.v[static_cast<size_t>(x)], height,
+                width * 3);
+  return out;
+}
+
+Pixels cropped(const Pixels& in, int64_t height, int64_t width) {
+  Pixels out{height, width, {}};
+  const int64_t top = (in.height - height) / 2, left = (in.width - width) / 2;
+  for (int64_t y = 0; y < height; ++y) {
+    const auto row = in.v.begin() + ((top + y) * in.width + left) * 3;
+    out.v.insert(out.v.end(), row, row + width * 3);
+  }
+  return out;
+}
+
+std::string size_text(const Pixels& p) { return std::to_string(p.width) + "x" + std::to_string(p.height); }
+
+// The picture in the size that is asked for, and what was done to it.
+Result<Pixels> fitted(const Pixels& in, int64_t height, int64_t width, Fit fit, std::string* done) {
+  *done = size_text(in);
+  if (in.height == height && in.width == width) return in;
+  if (fit == Fit::kNone)
+    return usage("the picture has another size")
+        .expecting(format("%lldx%lld", static_cast<long long>(width), static_cast<long long>(height)))
+        .but_found(*done)
+        .advise("let --fit stretch or --fit crop change it");
+  Pixels out;
+  if (fit == Fit::kCrop) {
+    const double scale = std::max(static_cast<double>(height) / static_cast<double>(in.height),
+                                  static_cast<double>(width) / static_cast<double>(in.width));
+    const auto scaled = [scale](int64_t from, int64_t least) {
+      return std::max<int64_t>(least, std::llround(static_cast<double>(from) * scale));
+    };
+    out = cropped(resized(in, scaled(in.height, height), scaled(in.width, width)), height, width);
+  } else {
+    out = resized(in, height, width);
+  }
+  *done += " to " + size_text(out) + (fit == Fit::kCrop ? " (its middle, bilinear)" : " (stretched, bilinear)");
+  return out;
+}
+
+// Where the axes of an image lie in a shape.
+struct Axes {
+  size_t channels = 0, height = 0, width = 0;
+  bool last() const { return channels > height; }
+};
+
+Result<Axes> axes_of(const std::vector<int64_t>& sizes, const std::string& layout) {
+  const size_t rank = sizes.size(), base = rank == 4 ? 1 : 0;
+  const auto channels = [&](size_t axis) { return sizes[axis] == 1 || sizes[axis] == 3; };
+  if ((rank == 3 || rank == 4) && (rank == 3 || sizes[0] == 1 || sizes[0] == -1)) {
+    if (layout != "nhwc" && (channels(base) || (layout == "nchw" && sizes[base] == -1)))
+      return Axes{base, base + 1, base + 2};
+    if (layout != "nchw" && (channels(base + 2) || (layout == "nhwc" && sizes[base + 2] == -1)))
+      return Axes{base + 2, base, base + 1};
+  }
+  return usage("this input takes no picture")
+      .expecting("[1,C,H,W], [1,H,W,C], [C,H,W] or [H,W,C] with C 1 or 3")
+      .advise("give --layout nchw or nhwc where its sizes do not tell");
+}
+
+Result<std::array<double, 3>> three(const Arguments& arguments, const char* flag, std::array<double, 3> otherwise) {
+  if (!arguments.has(flag)) return otherwise;
+  const std::string text = arguments.get(flag);
+  std::array<double, 3> out = {};
+  size_t count = 0;
+  for (const char* at = text.data(); count < 3; ++count) {
+    const auto [end, code] = std::from_chars(at, text.data() + text.size(), out[count]);
+    const bool last = end == text.data() + text.size();
+    if (code != std::errc() || !(last || *end == ',')) break;
+    at = end + 1;
+    if (!last) continue;
+    if (count == 0) return std::array<double, 3>{out[0], out[0], out[0]};
+    if (count == 2) return out;
+    break;
+  }
+  return usage("%s is not a number, or three with commas", flag).but_found(text);
+}
+
+std::string list_text(const std::array<double, 3>& v) { return format("%g,%g,%g", v[0], v[1], v[2]); }
+}  // namespace
+
+bool is_picture(const std::string& file) {
+  std::string name = file;
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name.ends_with(".png") || name.ends_with(".jpg") || name.ends_with(".jpeg");
+}
+
+std::vector<Flag> picture_flags() {
+  return {{"--fit", "", "stretch|crop|none", "how a picture comes to the input's size (default: stretch)"},
+          {"--layout", "", "nchw|nhwc", "how a picture's channels lie (default: as the input's shape says)"},
+          {"--mean", "", "R,G,B", "subtracted from a picture's values, which are 0 to 1 (default: 0)"},
+          {"--std", "", "R,G,B", "what they are divided by then (default: 1)"}};
+}
+
+Result<PictureTerms> picture_terms(const Arguments& arguments) {
+  PictureTerms out;
+  const std::string fit = arguments.get("--fit", "stretch");
+  if (fit != "stretch" && fit != "crop" && fit != "none")
+    return usage("--fit is none that there is").expecting("stretch, crop or none").but_found(fit);
+  out.fit = fit == "crop" ? Fit::kCrop : fit == "none" ? Fit::kNone : Fit::kStretch;
+  out.layout = arguments.get("--layout");
+  if (!out.layout.empty() && out.layout != "nchw" && out.layout != "nhwc")
+    return usage("--layout is none that there is").expecting("nchw or nhwc").but_found(out.layout);
+  PERI_ASSIGN(out.mean, three(arguments, "--mean", out.mean));
+  PERI_ASSIGN(out.std, three(arguments, "--std", out.std));
+  if (std::any_of(out.std.begin(), out.std.end(), [](double v) { return !(v != 0); }))
+    return usage("--std is 0: nothing is divided by it");
+  out.normalised = arguments.has("--mean") || arguments.has("--std");
+  return out;
+}
+
+Result<Picture> read_picture(const std::string& file, DType type, const std::vector<int64_t>& sizes,
+                             const PictureTerms& terms) {
+  const bool bytes = type == DType::kU8;
+  if (!bytes && !is_float(type))
+    return usage("a picture is no %s", std::string(dtype_name(type)).c_str()).in_file(file);
+  if (bytes && terms.normalised) return usage("--mean and --std are for inputs of floats").in_file(file);
+  auto axes = axes_of(sizes, terms.layout);
+  if (!axes.ok()) return std::move(axes).error().in_file(file);
+  PERI_ASSIGN(const Pixels read, decode(file));
+  const auto size_of = [&](size_t axis, int64_t own) { return sizes[axis] == -1 ? own : sizes[axis]; };
+  Picture out;
+  auto made = fitted(read, size_of(axes->height, read.height), size_of(axes->width, read.width), terms.fit, &out.done);
+  if (!made.ok()) return std::move(made).error().in_file(file);
+  const bool grey = sizes[axes->channels] == 1;
+  std::vector<int64_t> dims(sizes.size(), 1);
+  dims[axes->channels] = grey ? 1 : 3;
+  dims[axes->height] = made->height;
+  dims[axes->width] = made->width;
+  PERI_ASSIGN(out.tensor, Tensor::zeros(type, dims));
+  const int64_t channels = dims[axes->channels], area = made->height * made->width;
+  for (int64_t k = 0; k < area; ++k)
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* p = &made->v[static_cast<size_t>(3 * k)];
+      const double v = grey ? 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2] : static_cast<double>(p[c]);
+      const auto place = axes->last() ? k * channels + c : c * area + k;
+      const auto at = static_cast<size_t>(c);
+      if (bytes)
+        out.tensor.set_i64(place, std::llround(std::clamp(v, 0.0, 255.0)));
+      else
+        out.tensor.set_f64(place, (v / 255 - terms.mean[at]) / terms.std[at]);
+    }
+  out.done += std::string(axes->last() ? ", nhwc, " : ", nchw, ") + (grey ? "grey" : "RGB");
+  out.done += bytes ? ", 0 to 255" : ", (v / 255 - " + list_text(terms.mean) + ") / " + list_text(terms.std);
+  return out;
+}
+
+}  // namespace peri::cli

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Inputs in the forms that people have them: arrays of archives, raw bytes, pictures, thousands of texts; each does what it says."""
+import ctypes
+import json
+import shutil
+import struct
+import zlib
+
+import numpy
+import onnx
+from onnx import TensorProto, helper
+
+from typed import DIGITS, SOURCE, Typed, main
+
+QUICK = ("--no-tune", "--no-cache", "--no-verify", "--quiet")
+
+
+def png(pixels):
+    """A PNG of a uint8 array [h, w, channels]: 1 grey, 3 RGB, 4 RGBA."""
+    height, width, channels = pixels.shape
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    head = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
+    rows = b"".join(b"\0" + pixels[y].tobytes() for y in range(height))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def jpeg(pixels):
+    """A JPEG of a uint8 array [h, w, 3], by the library that the program is linked to as well."""
+    turbo = ctypes.CDLL("libturbojpeg.so.0")
+    turbo.tjInitCompress.restype = ctypes.c_void_p
+    handle, made, size = ctypes.c_void_p(turbo.tjInitCompress()), ctypes.POINTER(ctypes.c_ubyte)(), ctypes.c_ulong(0)
+    height, width, _ = pixels.shape
+    turbo.tjCompress2(handle, pixels.tobytes(), width, 0, height, 0, ctypes.byref(made), ctypes.byref(size), 0, 98, 0)
+    out = bytes(made[: size.value])
+    turbo.tjFree(made)
+    turbo.tjDestroy(handle)
+    return out
+
+
+class Inputs(Typed):
+    def identity(self, shape, kind=TensorProto.FLOAT, name="same.engine"):
+        """An engine that gives back its input."""
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [value("x", kind, shape)], [value("y", kind, None)])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "same.onnx")
+        self.ends(0, "build", "same.onnx", "-o", name, *QUICK)
+        return name
+
+    def given(self, engine, *words):
+        """What an input became."""
+        r = self.peri("run", engine, *words, "--output-dir", "out", "--force")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.said = r.stderr.decode()
+        return numpy.load(self.folder / "out/y.npy")
+
+    def test_archives_and_raw_bytes(self):
+        x = numpy.random.default_rng(1).standard_normal((2, 3)).astype(numpy.float32)
+        engine = self.identity(["n", 3])
+        numpy.savez(self.folder / "one.npz", a=x)
+        numpy.savez(self.folder / "two.npz", x=x, other=x + 1)
+        numpy.savez_compressed(self.folder / "small.npz", x=x, other=x + 1)
+        x.tofile(self.folder / "x.bin")
+        for what, wanted in (("one.npz", x), ("two.npz", x), ("two.npz:other", x + 1), ("small.npz", x), ("small.npz:other", x + 1), ("raw:f32:2x3:x.bin", x)):
+            with self.subTest(what=what):
+                numpy.testing.assert_array_equal(self.given(engine, "-i", f"x={what}"), wanted)
+        x.astype(numpy.float64).tofile(self.folder / "d.bin")
+        numpy.testing.assert_array_equal(self.given(engine, "-i", "x=raw:f64:2x3:d.bin", "--cast"), x)
+        # A model that is built for the run takes the sizes that stand there.
+        self.assertIn("f32[2,3]", self.ends(0, "run", "same.onnx", "-i", "x=raw:f32:2x3:x.bin", "--no-tune", "--no-cache", "--quiet"))
+
+    def test_archives_and_raw_bytes_that_do_not_fit(self):
+        x = numpy.zeros((2, 3), numpy.float32)
+        engine = self.identity(["n", 3])
+        numpy.savez(self.folder / "two.npz", a=x, b=x)
+        x.tofile(self.folder / "x.bin")
+        good = (self.folder / "two.npz").read_bytes()
+        (self.folder / "cut.npz").write_bytes(good[: len(good) // 2])
+        at = good.index(b"NUMPY") + 100
+        (self.folder / "changed.npz").write_bytes(good[:at] + bytes([good[at] ^ 255]) + good[at + 1 :])
+        (self.folder / "letter.npz").write_text("dear reader, this is no archive at all")
+        for what, code, words in (("two.npz", 2, "one of a, b"), ("two.npz:c", 2, "one of a, b"), ("cut.npz", 1, "zip"), ("changed.npz:a", 1, "check sum"),
+                                  ("letter.npz", 1, "zip"), ("raw:f32:2x4:x.bin", 2, "expected 32 bytes"), ("raw:f33:2x3:x.bin", 1, "f33"),
+                                  ("raw:f32:2y3:x.bin", 2, "AxBxC"), ("raw:f32:x.bin", 2, "raw:TYPE:AxBxC:FILE"), ("raw:f32::x.bin", 2, "AxBxC"),
+                                  ("raw:f32:2x3:none.bin", 1, "none.bin"), ("x.bin", 2, "raw:TYPE:AxBxC:FILE"), ("raw:f64:1x3:x.bin", 2, "let --cast convert it")):
+            with self.subTest(what=what):
+                self.assertIn(words, self.ends(code, "run", engine, "-i", f"x={what}"))
+        before = (self.folder / "x.bin").read_bytes()
+        self.assertIn("one file", self.ends(2, "run", engine, "-i", "x=raw:f32:2x3:x.bin", "--json", "x.bin", "--force"))
+        self.assertEqual((self.folder / "x.bin").read_bytes(), before)
+
+    def test_pictures(self):
+        pixels = numpy.random.default_rng(2).integers(0, 256, (6, 8, 3), numpy.uint8)
+        smooth = numpy.add.outer(numpy.arange(16) * 8, numpy.arange(24) * 5)[:, :, None] + numpy.array([0, 4, 9])
+        smooth = smooth.clip(0, 255).astype(numpy.uint8)
+        (self.folder / "p.png").write_bytes(png(pixels))
+        (self.folder / "alpha.png").write_bytes(png(numpy.concatenate([pixels, numpy.full((6, 8, 1), 255, numpy.uint8)], axis=2)))
+        (self.folder / "s.JPG").write_bytes(jpeg(smooth))
+        nchw, nhwc = self.identity([1, 3, 6, 8], name="nchw.engine"), self.identity([1, 6, 8, 3], TensorProto.UINT8, name="nhwc.engine")
+        unit = pixels.transpose(2, 0, 1)[None].astype(numpy.float64) / 255
+        for file in ("p.png", "alpha.png"):
+            numpy.testing.assert_allclose(self.given(nchw, "-i", f"x={file}"), unit, atol=1e-6)
+        self.assertIn("8x6, nchw, RGB, (v / 255 - 0,0,0) / 1,1,1", self.said)
+        numpy.testing.assert_array_equal(self.given(nhwc, "-i", "x=p.png"), pixels[None])
+        mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+        made = self.given(nchw, "-i", "x=p.png", "--mean", "0.485,0.456,0.406", "--std", "0.229,0.224,0.225")
+        numpy.testing.assert_allclose(made, (unit - numpy.reshape(mean, (3, 1, 1))) / numpy.reshape(std, (3, 1, 1)), atol=1e-5)
+        made = self.given(self.identity([1, 1, 6, 8], name="grey.engine"), "-i", "x=p.png", "--mean", "0.5", "--std", "0.5")
+        grey = (unit[0] * numpy.reshape((0.299, 0.587, 0.114), (3, 1, 1))).sum(axis=0)
+        numpy.testing.assert_allclose(made[0, 0], (grey - 0.5) / 0.5, atol=1e-5)
+        # Sizes nobody fixed are the picture's own, or what is asked for.
+        free = self.identity(["n", 3, "h", "w"], name="free.engine")
+        made = self.given(free, "-i", "x=s.JPG")
+        numpy.testing.assert_allclose(made, smooth.transpose(2, 0, 1)[None] / 255, atol=0.03)
+        half = self.given(free, "-i", "x=s.JPG", "--shapes", "x:1x3x8x12")
+        numpy.testing.assert_allclose(half[:, :, 1:-1, 1:-1], made.reshape(1, 3, 8, 2, 12, 2).mean(axis=(3, 5))[:, :, 1:-1, 1:-1], atol=0.02)
+        self.assertIn("24x16 to 12x8 (stretched, bilinear)", self.said)
+        square = self.given(free, "-i", "x=s.JPG", "--shapes", "x:1x3x16x16", "--fit", "crop")
+        numpy.testing.assert_allclose(square, made[:, :, :, 4:20], atol=1e-6)
+        self.assertIn("its middle", self.said)
+        double = self.given(free, "-i", "x=s.JPG", "--shapes", "x:1x3x32x48")
+        numpy.testing.assert_allclose(double.reshape(1, 3, 16, 2, 24, 2).mean(axis=(3, 5))[:, :, 1:-1, 1:-1], made[:, :, 1:-1, 1:-1], atol=0.02)
+
+    def test_pictures_that_do_not_fit(self):
+        pixels = numpy.zeros((6, 8, 3), numpy.uint8)
+        (self.folder / "p.png").write_bytes(png(pixels))
+        (self.folder / "cut.png").write_bytes(png(numpy.random.default_rng(4).integers(0, 256, (6, 8, 3), numpy.uint8))[:120])
+        (self.folder / "cut.jpg").write_bytes(jpeg(numpy.random.default_rng(3).integers(0, 256, (40, 40, 3), numpy.uint8))[:900])
+        (self.folder / "letter.jpg").write_text("dear reader")
+        huge = bytearray(png(pixels))
+        huge[16:24] = struct.pack(">II", 1 << 30, 1 << 30)
+        huge[29:33] = struct.pack(">I", zlib.crc32(bytes(huge[12:29])))
+        (self.folder / "huge.png").write_bytes(bytes(huge))
+        engine = self.identity([1, 3, 6, 6])
+        for words, code, said in ((("x=p.png", "--fit", "none"), 2, "expected 6x6"), (("x=p.png", "--fit", "wide"), 2, "stretch, crop or none"),
+                                  (("x=p.png", "--layout", "nhwc"), 2, "takes no picture"), (("x=p.png", "--mean", "1,2"), 2, "--mean"), (("x=p.png", "--std", "0"), 2, "--std"),
+                                  (("x=cut.png",), 1, "cut.png"), (("x=cut.jpg",), 1, "cut.jpg"), (("x=letter.jpg",), 1, "letter.jpg"), (("x=huge.png",), 1, "huge.png"),
+                                  (("x=none.png",), 1, "none.png")):
+            with self.subTest(words=words):
+                self.assertIn(said, self.ends(code, "run", engine, "-i", *words))
+        self.assertIn("takes no picture", self.ends(2, "run", self.identity(["n", 5]), "-i", "x=p.png"))
+        self.assertIn("a picture is no i64", self.ends(2, "run", self.identity([1, 3, 6, 6], TensorProto.INT64), "-i", "x=p.png"))
+
+    def test_thousands_of_texts(self):
+        """Nobody asked which of ten thousand texts is most like which: that grows with the square."""
+        model = self.folder / "bert"
+        shutil.copytree(SOURCE / "tests/hf/data/tiny_bert", model)
+        words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefgh"]
+        special = lambda name, type_id=0: {"SpecialToken": {"id": name, "type_id": type_id}}
+        tokenizer = {
+            "version": "1.0",
+            "added_tokens": [{"id": k, "special": True, "content": w, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False} for k, w in enumerate(words[:4])],
+            "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True},
+            "pre_tokenizer": {"type": "BertPreTokenizer"},
+            "post_processor": {"type": "TemplateProcessing", "single": [special("[CLS]"), {"Sequence": {"id": "A", "type_id": 0}}, special("[SEP]")],
+                               "pair": [special("[CLS]"), {"Sequence": {"id": "A", "type_id": 0}}, special("[SEP]"), {"Sequence": {"id": "B", "type_id": 1}}, special("[SEP]", 1)],
+                               "special_tokens": {w: {"id": w, "ids": [words.index(w)], "tokens": [w]} for w in ("[CLS]", "[SEP]")}},
+            "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {w: k for k, w in enumerate(words)}},
+        }  # fmt: skip
+        (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+        self.ends(0, "build", model, "-o", "b.engine", *QUICK)
+        said = self.ends(0, "run", "b.engine", *(w for k in range(10000) for w in ("--text", "abcdefgh"[k % 8])), "--json", "t.json", "--quiet")
+        self.assertIn("[10000,", said)
+        self.assertNotIn("most like", said)
+        self.assertNotIn("similarity", json.loads((self.folder / "t.json").read_text()))
+        self.assertLess((self.folder / "t.json").stat().st_size, 100000)
+
+    def test_pictures_reach_verify_and_bench(self):
+        (self.folder / "d.png").write_bytes(png(numpy.full((8, 8, 1), 128, numpy.uint8)))
+        self.ends(0, "verify", DIGITS, "-i", "image=d.png", "--no-tune", "--no-cache", "--quiet")
+        self.ends(0, "bench", DIGITS, "-i", "image=d.png", "--seconds", "0.05", "--tolerance", "1e6", *QUICK)
+
+
+if __name__ == "__main__":
+    main()
