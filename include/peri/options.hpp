@@ -96,6 +96,18 @@ struct View {
   }
 };
 
+namespace detail {
+// The dims and memory are those of the views.
+inline peri_tensor raw_of(const View& v) {
+  return {sizeof(peri_tensor), v.dtype, v.device, v.dims.data(), v.dims.size(), v.data, v.bytes, v.device_index};
+}
+inline std::vector<peri_tensor> raw_tensors(std::span<const View> views) {
+  std::vector<peri_tensor> out;
+  for (const View& v : views) out.push_back(raw_of(v));
+  return out;
+}
+}  // namespace detail
+
 // An input or output of an engine. A size that is not fixed is -1 in `dims`; dim_texts says what it is: "batch".
 struct Port {
   std::string name;
@@ -116,7 +128,7 @@ using Dims = std::vector<std::pair<std::string, int64_t>>;
 
 struct BuildOptions {
   int threads = 0;                // 0: the CPUs this process may use
-  Dims dims, min_dims, max_dims;  // the shape to tune for (any runs); smallest and largest that every kernel must take
+  Dims dims, min_dims, max_dims;  // the shape to tune for (any runs); the smallest and largest that the engine takes
   std::string provider;           // "peri", "onednn", "reference"; empty: all
   bool tune = true;               // false: each kernel's first offer, nothing is measured
   bool verify = true;             // false: nothing is held against the reference, and the proof says so
@@ -136,12 +148,16 @@ struct BuildOptions {
   bool retune = false;   // candidates are tried anew, and the timing cache gets what is found
   bool worker = true;    // false: candidates are judged in this process
   bool force = false;    // files of another kind at engine_path and lock_path are overwritten
+  std::vector<std::pair<std::string, std::string>> fixed;  // inputs that become constants: name and value
+  int64_t max_iterations = 0;                              // as in LoadOptions
+  bool strict_placement = false;                           // steps that the host would run are refused
 };
 
 namespace detail {
 // BuildOptions as the C interface takes them; the options outlive it.
 struct RawBuild {
   std::vector<peri_dim> dims, low, high;
+  std::vector<peri_fixed> fixed;
   std::vector<const char*> passes;
   peri_build_options o = {};
 
@@ -157,6 +173,9 @@ struct RawBuild {
     o.max_dim_count = high.size();
     o.disabled_passes = passes.data();
     o.disabled_pass_count = passes.size();
+    for (const auto& [name, value] : options.fixed) fixed.push_back({name.c_str(), value.c_str()});
+    o.fixed = fixed.data();
+    o.fixed_count = fixed.size();
     take_words(options);
     take_numbers(options);
     o.user = const_cast<BuildOptions*>(&options);
@@ -194,6 +213,8 @@ struct RawBuild {
     o.retune = options.retune;
     o.no_worker = !options.worker;
     o.force = options.force;
+    o.max_iterations = options.max_iterations;
+    o.strict_placement = options.strict_placement;
   }
 };
 }  // namespace detail
@@ -202,7 +223,8 @@ struct LoadOptions {
   int threads = 0;             // 0: the CPUs this process may use
   bool check_weights = false;  // recompute the hash of every weight first
   Hooks hooks;
-  std::string device;  // "cuda:1": which one of several; empty: the first
+  std::string device;          // "cuda:1": which one of several; empty: the first
+  int64_t max_iterations = 0;  // of one loop in one run, more is an error; 0: 2147483648
 };
 
 struct VerifyOptions {
@@ -213,7 +235,10 @@ struct VerifyOptions {
   bool bisect = false;          // also judge every step of the last run
   std::string peer_model;       // as in peri_verify_options; empty: the float64 reference
   std::function<void(size_t done, size_t total, const char* what)> progress;
-  bool nan_equal = false;  // NaN where NaN is wanted is agreement; else it proves nothing, and fails
+  bool nan_equal = false;      // NaN where NaN is wanted is agreement; else it proves nothing, and fails
+  std::function<bool()> stop;  // once true the call ends with PERI_ERROR_CANCELLED
+  double min_cosine = 0, max_change = 0, rtol = 0, atol = 0;  // as in peri_verify_options
+  std::vector<View> inputs;                                   // one run on these; empty: seeded ones
 };
 
 // What a verification found: whether all lies within the budget, the first that does not in words, and a JSON object.
@@ -229,7 +254,9 @@ struct BenchOptions {
   Dims dims;                       // the shape of the runs; what is not named is as it was tuned for
   bool layers = false;             // also the time of every step
   std::function<void(size_t done, size_t total, const char* what)> progress;
-  std::function<bool()> stop;  // once true it ends with the samples so far
+  std::function<bool()> stop;         // once true it ends with the samples so far
+  double warm_up = 0, tolerance = 0;  // as in peri_bench_options
+  std::vector<View> inputs;           // runs on these, in this process; empty: seeded ones
 };
 
 }  // namespace v1

@@ -121,8 +121,9 @@ typedef struct peri_engine_options {
   const peri_allocator* allocator; /* NULL: the system's */
   peri_log_function log;           /* NULL: silent */
   void* log_user;
-  int check_weights;  /* 1: the hash of every weight is recomputed first; else they are mapped and not read */
-  const char* device; /* "cuda:1": which one of several an engine for that kind runs on; NULL: the first */
+  int check_weights;      /* 1: the hash of every weight is recomputed first; else they are mapped and not read */
+  const char* device;     /* "cuda:1": which one of several an engine for that kind runs on; NULL: the first */
+  int64_t max_iterations; /* of one loop in one run, more is an error; 0: 2147483648 */
 } peri_engine_options;
 
 typedef struct peri_dim {
@@ -130,11 +131,17 @@ typedef struct peri_dim {
   int64_t value;
 } peri_dim;
 
+/* An input that becomes a constant: "sr", "16000". */
+typedef struct peri_fixed {
+  const char* name;
+  const char* value;
+} peri_fixed;
+
 /* What `peri build` takes as flags. */
 typedef struct peri_build_options {
   size_t struct_size;
   int threads;          /* as in peri_engine_options, and for measuring */
-  const peri_dim* dims; /* the shape to tune for; any shape runs */
+  const peri_dim* dims; /* the shape to tune for; any shape runs that min_dims and max_dims allow */
   size_t dim_count;
   const char* provider;    /* only candidates of this provider: "peri", "onednn", "reference"; NULL: all */
   int no_tune;             /* 1: each kernel's first offer, nothing is measured. Checked it is: see no_verify, which a
@@ -152,7 +159,7 @@ typedef struct peri_build_options {
                   */
   int no_cache;  /* 1: the timing cache is neither read nor written */
   const char* cache_folder; /* of the timing cache; NULL: $PERI_CACHE, else $XDG_CACHE_HOME/peri, else ~/.cache/peri */
-  const peri_dim* min_dims; /* the smallest shape: every kernel chosen must take it too */
+  const peri_dim* min_dims; /* the smallest shape that the engine takes; what is not named may be any size */
   size_t min_dim_count;
   const peri_dim* max_dims; /* the largest shape, the same */
   size_t max_dim_count;
@@ -165,13 +172,17 @@ typedef struct peri_build_options {
   /* Asked from the building thread now and then; once it gives nonzero the build ends with the best so far, and the log
    * is told. */
   int (*stop)(void* user);
-  int settings;         /* of a kernel's tunables to try beside what it derives, 0 to 64 */
-  const char* device;   /* as in peri_engine_options */
-  const char* io_dtype; /* as --io-dtype: of inputs and outputs; NULL: the model's own */
-  double budget;        /* seconds to tune for, then the best so far; 0: until all is tried */
-  int retune;           /* 1: candidates are tried anew, and the timing cache gets what is found */
-  int no_worker;        /* 1: candidates are judged in this process, and not in one of their own */
-  int force;            /* 1: files of another kind at engine_path and lock_path are overwritten */
+  int settings;            /* of a kernel's tunables to try beside what it derives, 0 to 64 */
+  const char* device;      /* as in peri_engine_options */
+  const char* io_dtype;    /* as --io-dtype: of inputs and outputs; NULL: the model's own */
+  double budget;           /* seconds to tune for, then the best so far; 0: until all is tried */
+  int retune;              /* 1: candidates are tried anew, and the timing cache gets what is found */
+  int no_worker;           /* 1: candidates are judged in this process, and not in one of their own */
+  int force;               /* 1: files of another kind at engine_path and lock_path are overwritten */
+  const peri_fixed* fixed; /* inputs that become constants, as --fix */
+  size_t fixed_count;
+  int64_t max_iterations; /* as in peri_engine_options */
+  int strict_placement;   /* 1: a model of which the host would have to run steps beside the device is REFUSED */
 } peri_build_options;
 
 /* Maps an engine file. `options` NULL: defaults. Errors: IO, INVALID (not an engine, cut, damaged), REFUSED (another
@@ -218,6 +229,12 @@ typedef struct peri_verify_options {
   void (*progress)(void* user, size_t done, size_t total, const char* what); /* as in peri_build_options */
   void* user;
   int nan_equal; /* 1: NaN where NaN is wanted is agreement; 0: it proves nothing, and the error is ACCURACY */
+  int (*stop)(void* user); /* asked now and then; once it gives nonzero the call ends with CANCELLED */
+  double min_cosine;       /* the least allowed, means subtracted; 0: any, 0.9999 with peer_model */
+  double max_change; /* the largest error as a share of the change between two seeds; 0: any, 1e-3 with peer_model */
+  double rtol, atol; /* what the report's l0 counts; 0: 1e-3 and 1e-5 */
+  const peri_tensor* in; /* one run on these inputs, in the host's memory, and not on seeded ones; NULL: seeded */
+  size_t in_count;
 } peri_verify_options;
 
 /* Runs the engine on seeded inputs and holds its answers against the reference. NULL: all lie within the budget.
@@ -242,6 +259,10 @@ typedef struct peri_bench_options {
   void (*progress)(void* user, size_t done, size_t total, const char* what); /* as in peri_build_options */
   int (*stop)(void* user);                                                   /* not 0: end with the samples so far */
   void* user;
+  double warm_up;        /* seconds to run for before sampling; 0: 0.3 */
+  double tolerance;      /* the most that the samples may disagree by, as a share of their median; 0: 0.25 */
+  const peri_tensor* in; /* runs on these inputs, in the host's memory; not with processes. NULL: seeded ones */
+  size_t in_count;
 } peri_bench_options;
 
 /* Times runs on seeded inputs. `report` gets the object that `peri bench --json` writes. */

@@ -39,7 +39,10 @@ class Engine {
  public:
   // Maps an engine file. `threads` 0: the CPUs this process may use.
   static Result<Engine> load(const std::string& path, int threads = 0, const Hooks& hooks = {}) {
-    return load(path, LoadOptions{threads, false, hooks, {}});
+    LoadOptions options;
+    options.threads = threads;
+    options.hooks = hooks;
+    return load(path, options);
   }
   static Result<Engine> load(const std::string& path, const LoadOptions& options) {
     return detail::guarded([&]() -> Result<Engine> {
@@ -51,6 +54,7 @@ class Engine {
       o.log_user = options.hooks.log_user;
       o.check_weights = options.check_weights;
       o.device = options.device.empty() ? nullptr : options.device.c_str();
+      o.max_iterations = options.max_iterations;
       peri_engine* raw = nullptr;
       if (peri_error* e = peri_engine_load(path.c_str(), &o, &raw)) return detail::take(e);
       return Engine(raw);
@@ -146,6 +150,14 @@ class Engine {
     o.peer_model = options.peer_model.empty() ? nullptr : options.peer_model.c_str();
     o.user = const_cast<VerifyOptions*>(&options);
     if (options.progress) o.progress = detail::tell<VerifyOptions>;
+    if (options.stop) o.stop = [](void* user) { return static_cast<int>(static_cast<VerifyOptions*>(user)->stop()); };
+    o.min_cosine = options.min_cosine;
+    o.max_change = options.max_change;
+    o.rtol = options.rtol;
+    o.atol = options.atol;
+    const std::vector<peri_tensor> in = detail::raw_tensors(options.inputs);
+    o.in = in.empty() ? nullptr : in.data();
+    o.in_count = in.size();
     peri_report* raw = nullptr;
     peri_error* e = peri_engine_verify(handle(), &o, &raw);
     const std::unique_ptr<peri_report, void (*)(peri_report*)> report(raw, peri_report_free);
@@ -166,6 +178,11 @@ class Engine {
     o.user = const_cast<BenchOptions*>(&options);
     if (options.progress) o.progress = detail::tell<BenchOptions>;
     if (options.stop) o.stop = [](void* user) { return static_cast<int>(static_cast<BenchOptions*>(user)->stop()); };
+    o.warm_up = options.warm_up;
+    o.tolerance = options.tolerance;
+    const std::vector<peri_tensor> in = detail::raw_tensors(options.inputs);
+    o.in = in.empty() ? nullptr : in.data();
+    o.in_count = in.size();
     return detail::json_of([&](peri_report** out) { return peri_engine_bench(handle(), &o, out); });
   }
   std::unique_ptr<peri_engine, void (*)(peri_engine*)> raw_;
@@ -199,10 +216,9 @@ class Session {
   Result<std::vector<View>> run(std::span<const View> inputs, std::span<const View> outputs = {},
                                 void* stream = nullptr) {
     return detail::guarded([&]() -> Result<std::vector<View>> {
-      std::vector<peri_tensor> in, out;
-      for (const View& v : inputs) in.push_back(raw_of(v));
-      for (const View& v : outputs) out.push_back(raw_of(v));
-      if (outputs.empty()) out.assign(output_count_, raw_of({}));
+      const std::vector<peri_tensor> in = detail::raw_tensors(inputs);
+      std::vector<peri_tensor> out = detail::raw_tensors(outputs);
+      if (outputs.empty()) out.assign(output_count_, detail::raw_of({}));
       if (peri_error* e = peri_session_run(raw_.get(), in.data(), in.size(), out.data(), out.size(), stream))
         return detail::take(e);
       std::vector<View> made;
@@ -222,8 +238,7 @@ class Session {
   // Makes what runs of inputs of these types and dims need. Nothing: it is there.
   std::optional<Error> prepare(std::span<const View> inputs) {
     return detail::guarded([&]() -> std::optional<Error> {
-      std::vector<peri_tensor> in;
-      for (const View& v : inputs) in.push_back(raw_of(v));
+      const std::vector<peri_tensor> in = detail::raw_tensors(inputs);
       if (peri_error* e = peri_session_prepare(raw_.get(), in.data(), in.size())) return detail::take(e);
       return std::nullopt;
     });
@@ -245,7 +260,7 @@ class Session {
     return detail::guarded([&]() -> Result<std::vector<View>> {
       std::vector<const char*> raw;
       for (const std::string& text : texts) raw.push_back(text.c_str());
-      std::vector<peri_tensor> in(input_count_, raw_of({}));
+      std::vector<peri_tensor> in(input_count_, detail::raw_of({}));
       if (peri_error* e = peri_session_texts(raw_.get(), raw.data(), raw.size(), in.data(), in.size()))
         return detail::take(e);
       std::vector<View> made;
@@ -259,7 +274,7 @@ class Session {
     return detail::guarded([&]() -> Result<View> {
       std::vector<const char*> raw;
       for (const std::string& text : texts) raw.push_back(text.c_str());
-      peri_tensor t = raw_of(out);
+      peri_tensor t = detail::raw_of(out);
       if (peri_error* e = peri_session_embed(raw_.get(), raw.data(), raw.size(), &t)) return detail::take(e);
       return view_of(t);
     });
@@ -275,15 +290,12 @@ class Session {
  private:
   Session(peri_session* raw, size_t inputs, size_t outputs)
       : raw_(raw, peri_session_free), input_count_(inputs), output_count_(outputs) {}
-  static peri_tensor raw_of(const View& v) {
-    return {sizeof(peri_tensor), v.dtype, v.device, v.dims.data(), v.dims.size(), v.data, v.bytes, v.device_index};
-  }
   static View view_of(const peri_tensor& t) {
     return {t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes, t.device, t.device_index};
   }
   Result<View> port_memory(peri_error* (*of)(peri_session*, size_t, peri_tensor*), size_t index) {
     return detail::guarded([&]() -> Result<View> {
-      peri_tensor t = raw_of({});
+      peri_tensor t = detail::raw_of({});
       if (peri_error* e = of(raw_.get(), index, &t)) return detail::take(e);
       return view_of(t);
     });

@@ -9,6 +9,23 @@
 namespace peri::api {
 namespace {
 
+Status set_inputs(const plan::Program& program, const peri_bench_options& given, build::BenchTerms* t) {
+  if (given.in) {
+    if (given.dim_count || given.processes)
+      return usage("peri_bench_options has inputs of its own: give neither dims nor processes");
+    PERI_ASSIGN(const TensorArray array, TensorArray::of(given.in, given.in_count));
+    PERI_ASSIGN(t->inputs, inputs_of(program, array));
+    std::vector<std::vector<int64_t>> sizes;
+    for (const Tensor& one : t->inputs) sizes.push_back(one.dims());
+    PERI_ASSIGN(t->dims, plan::bind_dims(program, sizes));
+    return Ok{};
+  }
+  PERI_ASSIGN(const auto dims, named_dims(given.dims, given.dim_count, "dimension"));
+  PERI_ASSIGN(t->dims, build::program_dims(program, dims));
+  PERI_ASSIGN(t->inputs, judge::random_inputs(program, t->dims, 1));
+  return Ok{};
+}
+
 Result<build::BenchTerms> terms_of(const peri_engine& engine, const peri_bench_options& given) {
   build::BenchTerms t;
   t.threads = engine.engine->options().threads;
@@ -22,9 +39,11 @@ Result<build::BenchTerms> terms_of(const peri_engine& engine, const peri_bench_o
   if (given.processes < 0) return usage("peri_bench_options.processes is not 0 or more");
   t.processes = given.processes;
   t.layers = given.layers != 0;
-  PERI_ASSIGN(const auto dims, named_dims(given.dims, given.dim_count, "dimension"));
-  PERI_ASSIGN(t.dims, build::program_dims(engine.engine->program(), dims));
-  PERI_ASSIGN(t.inputs, judge::random_inputs(engine.engine->program(), t.dims, 1));
+  if (!(given.warm_up >= 0 && given.tolerance >= 0))
+    return usage("peri_bench_options.warm_up or tolerance is not 0 or more");
+  if (given.warm_up > 0) t.warm_up_seconds = given.warm_up;
+  if (given.tolerance > 0) t.tolerance = given.tolerance;
+  PERI_TRY(set_inputs(engine.engine->program(), given, &t));
   t.program = tune::worker_program();
   if (auto tell = progress_of(given.progress, given.user))
     t.progress = [tell](const std::string& what) { tell(0, 0, what); };

@@ -60,6 +60,13 @@ Result<build::Request> request_of(const char* model, const peri_build_options& g
   if (r.retune && !(r.cache && r.tune)) return usage("retune goes with neither no_tune nor no_cache");
   r.worker = given.no_worker == 0;
   r.force = given.force != 0;
+  for (size_t k = 0; k < given.fixed_count; ++k) {
+    if (!given.fixed || !given.fixed[k].name || !given.fixed[k].value)
+      return usage("fixed input %zu has no name or no value", k);
+    r.fixed[given.fixed[k].name] = given.fixed[k].value;
+  }
+  r.strict_placement = given.strict_placement != 0;
+  PERI_ASSIGN(r.max_iterations, iteration_limit(given.max_iterations));
   r.progress = progress_of(given.progress, given.user);
   if (given.stop) r.stop = [call = given.stop, user = given.user] { return call(user) != 0; };
   return r;
@@ -70,6 +77,7 @@ Result<std::unique_ptr<peri_engine>> build_engine(const char* model, const peri_
   log.tell_of_knobs();
   PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator, given.device));
   PERI_ASSIGN(const build::Request request, request_of(model, given));
+  run_options.max_iterations = request.max_iterations;
   PERI_ASSIGN(build::Made made, build::make_engine(request));
   compile::Compiled* compiled = &made.built.compiled;
   log.tell(PERI_LOG_INFO, format("built %s: %zu steps, %.1f s; %s", model, compiled->program.steps.size(),

@@ -26,6 +26,7 @@ std::vector<std::vector<std::string>> dim_texts(const std::vector<plan::Port>& p
 
 Result<std::unique_ptr<peri_engine>> load(const char* path, const peri_engine_options& given) {
   PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator, given.device));
+  PERI_ASSIGN(run_options.max_iterations, iteration_limit(given.max_iterations));
   std::shared_ptr<const MappedFile> file;
   PERI_ASSIGN(auto engine, build::load(path, std::move(run_options), given.check_weights != 0, &file));
   const Log log{given.log, given.log_user};
@@ -40,6 +41,11 @@ Result<std::unique_ptr<peri_engine>> load(const char* path, const peri_engine_op
   return out;
 }
 }  // namespace
+
+Result<int64_t> iteration_limit(int64_t given) {
+  if (given < 0) return usage("max_iterations is below 0");
+  return given ? given : runtime::EngineOptions().max_iterations;
+}
 
 Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator, const char* device) {
   PERI_ASSIGN(const int count, build::threads_of(threads));

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/tensors.hpp"
 #include "base/fault.hpp"
 #include "base/knobs.hpp"
 #include "build/text.hpp"
@@ -89,6 +90,10 @@ peri_error* no_memory();
 std::unique_ptr<peri_engine> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
 // kUsage for an allocator with only one function, and for a number of threads that is none.
 Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator, const char* device);
+// Of one loop in one run; kUsage for a number below 0.
+Result<int64_t> iteration_limit(int64_t given);
+// The inputs of a caller as tensors on its memory. Errors name the input: kUsage, kInvalid.
+Result<std::vector<Tensor>> inputs_of(const plan::Program& program, const TensorArray& given);
 // The text of the engine's proof, which lives as long as the engine.
 Result<const char*> proof_of(const peri_engine& engine);
 // Named sizes; kUsage for one without a name. `what`: "dimension".

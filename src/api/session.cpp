@@ -1,4 +1,6 @@
 // Sessions across the C interface: runs on the caller's memory.
+#include <algorithm>
+
 #include "api/session_device.hpp"
 #include "build/open.hpp"
 #include "exec/weights/packed_files.hpp"
@@ -108,23 +110,36 @@ Status keep_apart(const plan::Program& program, std::span<const runtime::View> v
 
 }  // namespace
 
+Result<std::vector<Tensor>> inputs_of(const plan::Program& program, const TensorArray& given) {
+  if (given.size() != program.inputs.size())
+    return usage("another number of inputs")
+        .expecting(std::to_string(program.inputs.size()))
+        .but_found(std::to_string(given.size()));
+  std::vector<Tensor> out;
+  for (size_t k = 0; k < given.size(); ++k) {
+    const plan::Port& port = program.inputs[k];
+    const peri_tensor one = given[k];
+    if (one.device != PERI_DEVICE_HOST)
+      return usage("this input lies on a device").at_node(port.name).expecting("memory of the host");
+    PERI_ASSIGN(Tensor t, input_of(one, port));
+    if (t.dtype() != port.dtype)
+      return invalid("another element type")
+          .at_node(port.name)
+          .expecting(std::string(dtype_name(port.dtype)))
+          .but_found(std::string(dtype_name(t.dtype())));
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
 Status run_session(peri_session* s, const TensorArray& in, const TensorArray& out, void* stream) {
   const plan::Program& program = s->session->engine().program();
   PERI_TRY(check_call(program, in.size(), out.size()));
   if (any_on_device(in) || any_on_device(out)) return run_on_device(s, in, out, stream);
   if (stream) return usage("a stream on the host").advise("pass NULL: the call returns when the outputs are written");
-  std::vector<Tensor> inputs;
+  PERI_ASSIGN(std::vector<Tensor> inputs, inputs_of(program, in));
   std::vector<std::vector<int64_t>> dims;
-  for (size_t k = 0; k < in.size(); ++k) {
-    PERI_ASSIGN(Tensor t, input_of(in[k], program.inputs[k]));
-    if (t.dtype() != program.inputs[k].dtype)
-      return invalid("another element type")
-          .at_node(program.inputs[k].name)
-          .expecting(std::string(dtype_name(program.inputs[k].dtype)))
-          .but_found(std::string(dtype_name(t.dtype())));
-    dims.push_back(t.dims());
-    inputs.push_back(std::move(t));
-  }
+  for (const Tensor& t : inputs) dims.push_back(t.dims());
   PERI_ASSIGN(const DimBinding binding, plan::bind_dims(program, dims));
   note_untuned(s, program, binding);
   std::vector<runtime::View> views;

@@ -7,6 +7,19 @@
 namespace peri::api {
 namespace {
 
+// What is 0 is as it was.
+Status set_budget(const peri_verify_options& given, judge::Budget* b) {
+  const auto take = [](double value, const char* name, double least, double most, double* out) -> Status {
+    if (!(value >= least && value <= most)) return usage("peri_verify_options.%s is not in range", name);
+    if (value != 0) *out = value;
+    return Ok{};
+  };
+  PERI_TRY(take(given.min_cosine, "min_cosine", -1, 1, &b->min_cosine));
+  PERI_TRY(take(given.max_change, "max_change", 0, INFINITY, &b->max_change));
+  PERI_TRY(take(given.rtol, "rtol", 0, INFINITY, &b->tolerance.rtol));
+  return take(given.atol, "atol", 0, INFINITY, &b->tolerance.atol);
+}
+
 Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify_options& given) {
   judge::VerifyTerms t;
   t.threads = engine.engine->options().threads;
@@ -26,7 +39,18 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
   }
   t.bisect = given.bisect != 0;
   t.budget.nan_equal = given.nan_equal != 0;
+  PERI_TRY(set_budget(given, &t.budget));
   t.progress = progress_of(given.progress, given.user);
+  if (given.stop) t.stop = [call = given.stop, user = given.user] { return call(user) != 0; };
+  if (given.in) {
+    if (given.dim_count || given.seed_count)
+      return usage("peri_verify_options has inputs of its own: give neither seeds nor dims");
+    PERI_ASSIGN(const TensorArray array, TensorArray::of(given.in, given.in_count));
+    PERI_ASSIGN(std::vector<Tensor> inputs, inputs_of(engine.engine->program(), array));
+    t.seeds = {0};
+    t.inputs = [inputs](uint64_t) -> Result<std::vector<Tensor>> { return inputs; };
+    return t;
+  }
   PERI_ASSIGN(const auto dims, named_dims(given.dims, given.dim_count, "dimension"));
   PERI_ASSIGN(const DimBinding sizes, build::program_dims(engine.engine->program(), dims));
   t.inputs = [&program = engine.engine->program(), sizes](uint64_t seed) {

@@ -49,6 +49,9 @@ BuildOptions build_options(const nb::dict& given, Callbacks* calls) {
            {"dims", &o.dims}, {"min_dims", &o.min_dims}, {"max_dims", &o.max_dims}})
     take_option(given, name, value);
   take_option(given, "disabled_passes", &o.disabled_passes);
+  take_option(given, "fixed", &o.fixed);
+  take_option(given, "max_iterations", &o.max_iterations);
+  take_option(given, "strict_placement", &o.strict_placement);
   take_option(given, "threads", &o.threads);
   take_option(given, "budget", &o.budget);
   take_option(given, "settings", &o.settings);
@@ -72,12 +75,14 @@ LoggedEngine build(const std::string& model, const nb::dict& given, nb::object p
   return {std::move(kept), take(std::move(made))};
 }
 
-LoggedEngine load(const std::string& path, int threads, const std::string& device, bool check, nb::object log) {
+LoggedEngine load(const std::string& path, int threads, const std::string& device, bool check, int64_t max_iterations,
+                  nb::object log) {
   auto kept = std::make_unique<Log>(Log{std::move(log)});
   LoadOptions options;
   options.threads = threads;
   options.device = device;
   options.check_weights = check;
+  options.max_iterations = max_iterations;
   options.hooks = kept->hooks();
   Result<Engine> made = [&] {
     const nb::gil_scoped_release unlocked;
@@ -109,18 +114,31 @@ Outcome outcome(Result<Report> made) {
   return {report.passed, text(report.outside), text(report.json)};
 }
 
-Outcome verify(const LoggedEngine& e, int threads, std::vector<uint64_t> seeds, Dims dims, double max_error,
-               bool bisect, bool nan_equal, std::string peer_model, nb::object progress) {
-  Callbacks calls(std::move(progress), nb::none());
+std::vector<View> views_of(const nb::list& arrays) {
+  std::vector<View> out;
+  for (nb::handle array : arrays) out.push_back(view_of(array));
+  return out;
+}
+
+Outcome verify(const LoggedEngine& e, const nb::dict& given, const nb::list& inputs, nb::object progress,
+               nb::object stop) {
+  Callbacks calls(std::move(progress), std::move(stop));
   VerifyOptions o;
-  o.threads = threads;
-  o.seeds = std::move(seeds);
-  o.dims = std::move(dims);
-  o.max_error = max_error;
-  o.bisect = bisect;
-  o.nan_equal = nan_equal;
-  o.peer_model = std::move(peer_model);
+  take_option(given, "threads", &o.threads);
+  take_option(given, "seeds", &o.seeds);
+  take_option(given, "dims", &o.dims);
+  take_option(given, "bisect", &o.bisect);
+  take_option(given, "nan_equal", &o.nan_equal);
+  take_option(given, "against", &o.peer_model);
+  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, double*>>{{"max_error", &o.max_error},
+                                                                                          {"min_cosine", &o.min_cosine},
+                                                                                          {"max_change", &o.max_change},
+                                                                                          {"rtol", &o.rtol},
+                                                                                          {"atol", &o.atol}})
+    take_option(given, name, value);
+  o.inputs = views_of(inputs);
   o.progress = [&calls](size_t done, size_t total, const char* what) { calls.progress(done, total, what); };
+  o.stop = [&calls] { return calls.stop(); };
   Result<Report> made = [&] {
     const nb::gil_scoped_release unlocked;
     return e.engine.verify(o);
@@ -129,16 +147,19 @@ Outcome verify(const LoggedEngine& e, int threads, std::vector<uint64_t> seeds, 
   return outcome(std::move(made));
 }
 
-nb::object bench(const LoggedEngine& e, int threads, double seconds, int64_t max_runs, Dims dims, bool layers,
-                 int processes, nb::object progress, nb::object stop) {
+nb::object bench(const LoggedEngine& e, const nb::dict& given, const nb::list& inputs, nb::object progress,
+                 nb::object stop) {
   Callbacks calls(std::move(progress), std::move(stop));
   BenchOptions o;
-  o.threads = threads;
-  o.seconds = seconds;
-  o.max_runs = max_runs;
-  o.dims = std::move(dims);
-  o.layers = layers;
-  o.processes = processes;
+  take_option(given, "threads", &o.threads);
+  take_option(given, "processes", &o.processes);
+  take_option(given, "max_runs", &o.max_runs);
+  take_option(given, "dims", &o.dims);
+  take_option(given, "layers", &o.layers);
+  take_option(given, "seconds", &o.seconds);
+  take_option(given, "warm_up", &o.warm_up);
+  take_option(given, "tolerance", &o.tolerance);
+  o.inputs = views_of(inputs);
   o.progress = [&calls](size_t done, size_t total, const char* what) { calls.progress(done, total, what); };
   o.stop = [&calls] { return calls.stop(); };
   Result<std::string> made = [&] {
@@ -196,14 +217,13 @@ void add_engines(nb::module_& m) {
       .def("describe", [](const LoggedEngine& e) { return text(take(e.engine.describe())); })
       .def("proof", [](const LoggedEngine& e) { return text(take(e.engine.proof())); })
       .def("explain", &explain, nb::arg("compare"))
-      .def("verify", &verify, nb::arg("threads"), nb::arg("seeds"), nb::arg("dims"), nb::arg("max_error"),
-           nb::arg("bisect"), nb::arg("nan_equal"), nb::arg("peer_model"), nb::arg("progress").none())
-      .def("bench", &bench, nb::arg("threads"), nb::arg("seconds"), nb::arg("max_runs"), nb::arg("dims"),
-           nb::arg("layers"), nb::arg("processes"), nb::arg("progress").none(), nb::arg("stop").none())
+      .def("verify", &verify, nb::arg("options"), nb::arg("inputs"), nb::arg("progress").none(), nb::arg("stop").none())
+      .def("bench", &bench, nb::arg("options"), nb::arg("inputs"), nb::arg("progress").none(), nb::arg("stop").none())
       .def("session", &session_of, nb::arg("threads"), nb::keep_alive<0, 1>());
   m.def("build", &build, nb::arg("model"), nb::arg("options"), nb::arg("progress").none(), nb::arg("stop").none(),
         nb::arg("log"));
-  m.def("load", &load, nb::arg("path"), nb::arg("threads"), nb::arg("device"), nb::arg("check"), nb::arg("log"));
+  m.def("load", &load, nb::arg("path"), nb::arg("threads"), nb::arg("device"), nb::arg("check"),
+        nb::arg("max_iterations"), nb::arg("log"));
   m.def("inspect", &inspect, nb::arg("model"), nb::arg("options"));
   m.def(
       "compare",

@@ -137,7 +137,6 @@ class Runs(Package):
         rows = [made["logits"] for made in asyncio.run(many())]
         np.testing.assert_array_equal(np.concatenate(rows), self.logits)
 
-
     def test_a_cancelled_task_ends_its_run(self):
         many, calls = np.repeat(IMAGES, 4096, axis=0), []
         engine = peri.Engine(self.folder / "digits.engine", threads=1)
@@ -208,6 +207,27 @@ class Evidence(Package):
         self.assertFalse(bad)
         self.assertIn("outside its budget", bad.outside)
 
+    def test_verification_and_bench_of_own_inputs(self):
+        good = self.engine.verify(IMAGES[:3])
+        self.assertTrue(good)
+        self.assertIn("[3,10]", good.outputs[0].type)
+        self.assertFalse(self.engine.verify({"image": np.full_like(IMAGES, np.nan)}))
+        self.assertEqual(self.engine.bench({"image": IMAGES[:5]}, seconds=0.02, warm_up=0.001, tolerance=1e6).dims["batch"], 5)
+        self.raises(peri.UsageError, lambda: self.engine.verify(IMAGES, seeds=[1]), "seeds")
+        self.raises(peri.UsageError, lambda: self.engine.verify({"picture": IMAGES}), "image")
+
+    def test_profiles_are_limits(self):
+        engine = peri.build(DIGITS, min_dims={"batch": 2}, max_dims={"batch": 4}, **QUICK)
+        self.assertEqual((engine.describe().at_least["batch"], engine.describe().at_most["batch"]), (2, 4))
+        self.assertEqual(engine.run(IMAGES[:4])["logits"].shape, (4, 10))
+        error = self.raises(peri.RefusedError, lambda: engine.run(IMAGES), "batch")
+        self.assertEqual((error.expected, error.found), ("2 to 4", "8"))
+
+    def test_constants_and_limits_of_loops(self):
+        self.raises(peri.Error, lambda: peri.build(DIGITS, fixed={"picture": 3}, **QUICK), "picture")
+        self.raises(peri.UsageError, lambda: peri.build(DIGITS, max_iterations=-1, **QUICK), "max_iterations")
+        self.assertTrue(peri.build(DIGITS, strict_placement=True, max_iterations=3, **QUICK).outputs)
+
     def test_measuring_and_explaining(self):
         told = []
         build = {"provider": "peri", "threads": 1, "cache_folder": self.folder / "cache"}
@@ -247,6 +267,16 @@ class Interruptions(Package):
             signal.raise_signal(signal.SIGINT)
 
         self.raises(KeyboardInterrupt, lambda: peri.build(DIGITS, threads=1, cache=False, progress=progress))
+
+    def test_a_verification_ends_when_asked(self):
+        asked = []
+        self.raises(peri.CancelledError, lambda: self.engine.verify(dims={"batch": 8000}, stop=lambda: asked.append(1) or len(asked) > 20))
+        self.assertLess(len(asked), 40)
+
+        def interrupt(done, total, what):
+            signal.raise_signal(signal.SIGINT)
+
+        self.raises(KeyboardInterrupt, lambda: self.engine.verify(dims={"batch": 8000}, progress=interrupt))
 
     def test_the_lock_is_free_in_a_run(self):
         seen, done = [], threading.Event()

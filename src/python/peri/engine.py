@@ -64,10 +64,11 @@ class Engine:
     """A program ready to run: immutable, and shared by any number of threads.
 
     `Engine(path)` loads a file of `peri build`; `peri.build(model)` makes one. `threads` 0: the CPUs this process may use;
-    `device`: "cuda:1", which one of several; `check_weights`: the hash of every weight is recomputed first."""
+    `device`: "cuda:1", which one of several; `check_weights`: the hash of every weight is recomputed first;
+    `max_iterations`: of one loop in one run, more is an error."""
 
-    def __init__(self, path: Path, *, threads: int = 0, device: str = "", check_weights: bool = False):
-        self._begin(_native.load(os.fspath(path), threads, device, check_weights, _log))
+    def __init__(self, path: Path, *, threads: int = 0, device: str = "", check_weights: bool = False, max_iterations: int = 0):
+        self._begin(_native.load(os.fspath(path), threads, device, check_weights, max_iterations, _log))
 
     @classmethod
     def _of(cls, native: _native.Engine) -> Engine:
@@ -103,13 +104,19 @@ class Engine:
         finally:
             self._idle.append(session)
 
-    def _run_on(self, session: _native.Session, inputs: Any, outputs: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
+    def _taken(self, inputs: Any) -> list[tuple[Any, Any]]:
+        """Inputs in the engine's order, as the native half takes them, each with what keeps its memory; none for None."""
+        if inputs is None:
+            return []
         by_name = _by_name(inputs, self.inputs, "input")
         missing = [port.name for port in self.inputs if port.name not in by_name]
         if missing:
             raise UsageError(f"node '{missing[0]}': this input is not given", "this input is not given", node=missing[0])
+        return [arrays.given(by_name[port.name], port.name, port.dtype) for port in self.inputs]
+
+    def _run_on(self, session: _native.Session, inputs: Any, outputs: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
         places = _by_name(outputs, self.outputs, "output") if outputs is not None else {}
-        taken = [arrays.given(by_name[port.name], port.name, port.dtype) for port in self.inputs]
+        taken = self._taken(inputs)
         put = [arrays.place(places[port.name], port.name) if port.name in places else (None, None) for port in self.outputs]
         for port in self.outputs:
             if port.name not in places:
@@ -165,22 +172,36 @@ class Engine:
     # ---- evidence
 
     def verify(
-        self, *, seeds: Iterable[int] = (), dims: Mapping[str, int] | None = None, max_error: float = 0, bisect: bool = False,
+        self, inputs: Any = None, *, seeds: Iterable[int] = (), dims: Mapping[str, int] | None = None, max_error: float = 0,
+        min_cosine: float = 0, max_change: float = 0, rtol: float = 0, atol: float = 0, bisect: bool = False,
         nan_equal: bool = False, against: Path = "", threads: int = 0, progress: Progress | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> Verification:  # fmt: skip
-        """Holds answers on seeded inputs against the float64 reference, or against ONNX Runtime's of the model `against`.
-        True if all lie within the budget; an answer outside is no exception."""
-        passed, outside, text = self._native.verify(
-            threads, [int(s) for s in seeds], _sizes(dims), max_error, bisect, nan_equal, os.fspath(against), progress
-        )
+        """Holds answers on seeded inputs, or on `inputs`, against the float64 reference, or against ONNX Runtime's of the model
+        `against`. True if all lie within the budget; an answer outside is no exception. `stop`: once true the call ends with
+        a CancelledError; Ctrl-C ends it with KeyboardInterrupt."""
+        floats = {"max_error": max_error, "min_cosine": min_cosine, "max_change": max_change, "rtol": rtol, "atol": atol}
+        options = {
+            **{name: float(value) for name, value in floats.items()},
+            "threads": threads, "seeds": [int(s) for s in seeds], "dims": _sizes(dims), "bisect": bisect,
+            "nan_equal": nan_equal, "against": os.fspath(against),
+        }  # fmt: skip
+        taken = self._taken(inputs)
+        passed, outside, text = self._native.verify(options, [array for array, _ in taken], progress, stop)
         return Verification(json.loads(text), passed, outside)
 
     def bench(
-        self, *, seconds: float = 3, max_runs: int = 0, dims: Mapping[str, int] | None = None, layers: bool = False,
-        processes: int = 0, threads: int = 0, progress: Progress | None = None, stop: Callable[[], bool] | None = None,
+        self, inputs: Any = None, *, seconds: float = 3, max_runs: int = 0, dims: Mapping[str, int] | None = None,
+        layers: bool = False, processes: int = 0, warm_up: float = 0, tolerance: float = 0, threads: int = 0,
+        progress: Progress | None = None, stop: Callable[[], bool] | None = None,
     ) -> Measurement:  # fmt: skip
-        """Times runs on seeded inputs. A comparison takes processes=5."""
-        return Measurement(json.loads(self._native.bench(threads, seconds, max_runs, _sizes(dims), layers, processes, progress, stop)))
+        """Times runs on seeded inputs, or on `inputs`. A comparison takes processes=5."""
+        options = {
+            "seconds": float(seconds), "max_runs": max_runs, "dims": _sizes(dims), "layers": layers, "processes": processes,
+            "warm_up": float(warm_up), "tolerance": float(tolerance), "threads": threads,
+        }  # fmt: skip
+        taken = self._taken(inputs)
+        return Measurement(json.loads(self._native.bench(options, [array for array, _ in taken], progress, stop)))
 
     def explain(self, *, compare: bool = False) -> Explanation:
         """Where the time goes, by the proof of the build. `compare`: that may be of another machine."""
@@ -202,6 +223,8 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
     made = {name: value for name, value in given.items() if value is not None}
     made.update({name: _sizes(made[name]) for name in sizes if name in made})
     made.update({name: os.fspath(made[name]) for name in paths if name in made})
+    if "fixed" in made:
+        made["fixed"] = [(str(name), str(value)) for name, value in made["fixed"].items()]
     return made
 
 
@@ -212,13 +235,14 @@ def build(
     tune: bool = True, verify: bool = True, budget: float = 0.0, settings: int = 0, retune: bool = False,
     cache: bool = True, cache_folder: Path | None = None, worker: bool = True, output: Path | None = None,
     lock: Path | None = None, locked: Path | None = None, force: bool = False, disabled_passes: Sequence[str] = (),
-    dump_folder: Path | None = None, progress: Progress | None = None, stop: Callable[[], bool] | None = None,
+    dump_folder: Path | None = None, fixed: Mapping[str, object] | None = None, max_iterations: int = 0,
+    strict_placement: bool = False, progress: Progress | None = None, stop: Callable[[], bool] | None = None,
 ) -> Engine:  # fmt: skip
     """Makes an engine of an ONNX file or a Hugging Face folder: imports it, tries every kernel, drops wrong ones, times the
     rest, and judges the whole. Takes seconds.
 
     `dims`: the shape to tune for (any runs), by a dimension's name, INPUT.AXIS, "batch" or "sequence"; `min_dims`, `max_dims`:
-    what every kernel must take. `output`: also write the engine here, and its proof beside it. `progress`: called with
+    the smallest and largest sizes that the engine takes. `fixed`: inputs that become constants. `output`: also write the engine here, and its proof beside it. `progress`: called with
     (done, total, what). `stop`: once true the build ends with the best so far; Ctrl-C ends it with KeyboardInterrupt.
     The others are the flags of `peri build`."""
     options = _options({**locals(), "disabled_passes": [str(name) for name in disabled_passes], "budget": float(budget)})
