@@ -1,4 +1,5 @@
 // Parsing of dimension expressions and shapes from their text form, and the functions over whole shapes.
+#include <algorithm>
 #include <charconv>
 
 #include "base/dim.hpp"

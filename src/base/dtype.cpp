@@ -1,6 +1,7 @@
 // The table of element types, and conversions of small floats written once for every format with its bit counts.
 #include "base/dtype.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,5 @@
 // Text form of types and graphs: parsing, with caps on everything a hostile text could make large.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <unordered_set>

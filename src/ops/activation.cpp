@@ -1,5 +1,7 @@
 // Activations with attributes: leaky_relu, elu, selu, celu, thresholded_relu, shrink, prelu. NaN stays NaN,
 // but for thresholded_relu and shrink, whose last case it is: 0.
+#include <algorithm>
+
 #include "ops/reference/binary.hpp"
 #include "ops/reference/pointwise.hpp"
 

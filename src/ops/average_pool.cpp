@@ -1,5 +1,6 @@
 // AveragePool: the mean of each window. Padding counts as zeros with count_include_pad, else it is left out; what a
 // ceil_mode window holds beyond the padded input never counts.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/reference/dense.hpp"

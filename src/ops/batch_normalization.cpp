@@ -1,5 +1,7 @@
 // BatchNormalization: y = (x - mean) / sqrt(var + epsilon) * scale + bias, one set of numbers a channel: those given,
 // or in training mode those of x itself, which then also move the running mean and variance.
+#include <algorithm>
+
 #include "ops/reference/cost.hpp"
 #include "ops/reference/norm.hpp"
 #include "ops/reference/parallel.hpp"

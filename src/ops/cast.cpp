@@ -2,6 +2,7 @@
 // by round_mode). To an integer: truncation, then modulo the width; NaN gives 0. To bool: not zero.
 #include "ops/reference/cast.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 

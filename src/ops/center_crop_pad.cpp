@@ -1,5 +1,6 @@
 // CenterCropPad: each axis cut or padded with zeros at both ends to the size asked for. An odd element more is cut from
 // the end, and an odd zero more stands at the end.
+#include <algorithm>
 #include <numeric>
 
 #include "ops/reference/elements.hpp"

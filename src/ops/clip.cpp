@@ -1,4 +1,6 @@
 // Clip: min(max(x, low), high); with low > high the answer is high. NaN stays NaN.
+#include <algorithm>
+
 #include "ops/reference/elements.hpp"
 #include "ops/reference/unary.hpp"
 #include "ops/shape/content.hpp"

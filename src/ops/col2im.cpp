@@ -1,4 +1,6 @@
 // Col2Im: columns of sliding blocks added back into the image they were cut from; places no block covers are 0.
+#include <algorithm>
+
 #include "ops/reference/elements.hpp"
 #include "ops/shape/broadcast.hpp"
 #include "ops/shape/content.hpp"

@@ -1,4 +1,6 @@
 // Concat: inputs joined along one axis, in order.
+#include <algorithm>
+
 #include "ops/reference/elements.hpp"
 #include "ops/shape/any_size.hpp"
 #include "ops/shape/content.hpp"

@@ -1,4 +1,5 @@
 // Conv: grouped cross-correlation over one or more spatial axes. y[n,m,o] = bias[m] + sum x[n,c,o*s-p+k*d] w[m,c,k].
+#include <algorithm>
 #include <cmath>
 
 #include "ops/reference/cost.hpp"

@@ -1,4 +1,5 @@
 // ConvTranspose: the gradient of a grouped cross-correlation. y[n,m,i*s-p+k*d] += x[n,c,i] w[c,m,k], plus bias.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/reference/cost.hpp"

@@ -1,4 +1,5 @@
 // Det: determinants of square matrices, by elimination with the largest pivot of each column.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/reference/cost.hpp"

@@ -1,4 +1,6 @@
 // GatherND: slices of data named by the last axis of indices, within equal leading batch axes.
+#include <algorithm>
+
 #include "ops/reference/elements.hpp"
 #include "ops/reference/position_set.hpp"
 #include "ops/shape/broadcast.hpp"

@@ -1,5 +1,6 @@
 // Gemm: y = alpha * a' b' + beta * c, where ' is an optional transposition and c broadcasts to [m, n]. beta = 0 leaves
 // c unread.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/reference/cost.hpp"

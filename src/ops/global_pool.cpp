@@ -1,4 +1,5 @@
 // GlobalAveragePool, GlobalMaxPool, GlobalLpPool: one number for each image of a channel. A NaN in the image gives NaN.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,6 @@
 // Identity, and dropout as inference has it: the data passes, the mask is all true.
+#include <algorithm>
+
 #include "ops/reference/elements.hpp"
 #include "ops/reference/unary.hpp"
 #include "ops/shape/content.hpp"

@@ -1,4 +1,5 @@
 // Loop: a body runs until its trip count is reached or its condition is false. Scan is a loop at import.
+#include <algorithm>
 #include <cmath>
 
 #include "ir/bodies.hpp"

@@ -1,4 +1,6 @@
 // LpNormalization: lines along one axis divided by their 1- or 2-norm; a line of zeros stays zero.
+#include <algorithm>
+
 #include "ops/reference/cost.hpp"
 #include "ops/reference/lp.hpp"
 #include "ops/reference/parallel.hpp"

@@ -1,4 +1,6 @@
 // LRN: y = x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta.
+#include <algorithm>
+
 #include "ops/reference/cost.hpp"
 #include "ops/reference/norm.hpp"
 #include "ops/reference/parallel.hpp"

@@ -1,4 +1,6 @@
 // MatMul: products of matrices over broadcast batch axes; a vector on the left is a row, on the right a column.
+#include <algorithm>
+
 #include "ops/reference/cost.hpp"
 #include "ops/reference/dense.hpp"
 #include "ops/reference/elements.hpp"

@@ -1,6 +1,7 @@
 // MaxPool: the largest element of each window, and where it first stands (flat in x, row- or column-major within an
 // image). A window with a NaN gives NaN and its place; a window of padding alone gives the type's lowest value and
 // index -1.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -1,6 +1,8 @@
 // MaxUnpool: every element at the place in a larger image that its index names, zeros elsewhere. Indices count in the
 // image that kernel, strides and pads give; with an output_shape that image is the corner of the output, as the node
 // tests have it.
+#include <algorithm>
+
 #include "ops/reference/elements.hpp"
 #include "ops/shape/broadcast.hpp"
 #include "ops/shape/content.hpp"

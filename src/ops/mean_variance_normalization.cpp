@@ -1,4 +1,6 @@
 // MeanVarianceNormalization: y = (x - mean) / (deviation + 1e-9), both over `axes`.
+#include <algorithm>
+
 #include "ops/reference/cost.hpp"
 #include "ops/reference/norm.hpp"
 #include "ops/shape/broadcast.hpp"

@@ -1,4 +1,6 @@
 // Min, max, sum and mean of any number of broadcast inputs. A NaN in any input of min and max is the answer.
+#include <algorithm>
+
 #include "ops/reference/binary.hpp"
 
 namespace peri::ops {

@@ -1,4 +1,6 @@
 // Pad: constant, reflect, edge and wrap; negative pads cut first, and what is left is padded.
+#include <algorithm>
+
 #include "ops/reference/elements.hpp"
 #include "ops/reference/unary.hpp"
 #include "ops/shape/content.hpp"

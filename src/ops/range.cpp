@@ -1,4 +1,5 @@
 // Range: start, start + delta, ... while before limit. The length is known while shapes are inferred if the inputs are.
+#include <algorithm>
 #include <optional>
 
 #include "ops/reference/elements.hpp"

@@ -3,6 +3,7 @@
 #include "ops/reference/reduce.hpp"
 #include "ops/shape/any_size.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "ops/reference/binary.hpp"

@@ -1,4 +1,6 @@
 // Relu: max(x, 0). NaN stays NaN; -0 gives +0 or -0 alike.
+#include <algorithm>
+
 #include "ops/reference/unary.hpp"
 
 namespace peri::ops {

@@ -1,4 +1,6 @@
 // Reshape (0, -1, allowzero; symbolic) and flatten: the same elements in the same order under other dimensions.
+#include <algorithm>
+
 #include "ops/reference/elements.hpp"
 #include "ops/shape/content.hpp"
 

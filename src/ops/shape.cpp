@@ -1,4 +1,6 @@
 // Shape (a range of axes) and size: their results are contents, so shape arithmetic in a model needs no run.
+#include <algorithm>
+
 #include "ops/reference/elements.hpp"
 #include "ops/shape/content.hpp"
 

@@ -1,4 +1,6 @@
 // Slice: start, end and step along chosen axes, with numpy's clamping; symbolic where starts, ends or dimensions are.
+#include <algorithm>
+
 #include "ops/reference/elements.hpp"
 #include "ops/shape/content.hpp"
 #include "ops/shape/upgrade.hpp"

@@ -1,4 +1,6 @@
 // Softmax, log_softmax and hardmax along one axis. Before opset 13 they saw the input as a matrix cut at the axis.
+#include <algorithm>
+
 #include "ops/reference/reduce.hpp"
 #include "ops/reference/unary.hpp"
 #include "ops/shape/any_size.hpp"

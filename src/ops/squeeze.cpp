@@ -1,4 +1,6 @@
 // Squeeze and unsqueeze: dimensions of 1 go and come; axes are an input (an attribute before opset 13).
+#include <algorithm>
+
 #include "ops/reference/elements.hpp"
 #include "ops/shape/content.hpp"
 #include "ops/shape/upgrade.hpp"

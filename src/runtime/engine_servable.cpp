@@ -1,6 +1,8 @@
 // Sessions wait in a stack: the one used last runs next, its memory still in the caches.
 #include "runtime/engine_servable.hpp"
 
+#include <algorithm>
+
 #include "base/clock.hpp"
 #include "base/fault.hpp"
 

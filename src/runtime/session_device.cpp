@@ -1,6 +1,7 @@
 // What a session opens on a device, and how it waits.
 #include "runtime/session_device.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>

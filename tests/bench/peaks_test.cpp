@@ -1,5 +1,7 @@
 // A time at sustained rates rests on the best one known for its working set, and every peak of this machine is
 // measured.
+#include <algorithm>
+
 #include "bench/peaks.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // Matrix products by cuBLASLt on a GPU: every way that it offers for every form gives the product within float32's
 // sums, the same bits each time, also in a capture. What it found is printed.
 // label: gpu
+#include <algorithm>
 #include <cstdio>
 
 #include "base/rng.hpp"

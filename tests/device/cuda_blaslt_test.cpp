@@ -1,5 +1,7 @@
 // Matrix products by cuBLASLt on a fake of it: every form gives the product that was described, a choice can be kept
 // and made again, and each of the library's calls fails in turn without a leak.
+#include <algorithm>
+
 #include "device/cuda/blaslt.hpp"
 
 #include "base/rng.hpp"

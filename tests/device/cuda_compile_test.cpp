@@ -1,6 +1,7 @@
 // Sources become code of a named chip without a GPU; refusals hold the log; the cache gives back only what is whole.
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "device/cuda/compiler.hpp"

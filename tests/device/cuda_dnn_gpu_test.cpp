@@ -1,6 +1,7 @@
 // Convolutions by cuDNN on a GPU: the first ways that it offers for every form give the convolution within float32's
 // sums, the same bits each time, also in a capture. What it found is printed.
 // label: gpu
+#include <algorithm>
 #include <cstdio>
 
 #include "tests/device/conv_forms.hpp"

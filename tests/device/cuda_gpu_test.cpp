@@ -1,6 +1,7 @@
 // The CUDA device on a GPU: every rule, code of the wrong chip, a kernel that goes astray, and the same bits a thousand
 // times. What is found of machine and libraries is printed.
 // label: gpu
+#include <algorithm>
 #include <cstdio>
 
 #include "device/cuda/nvml.hpp"

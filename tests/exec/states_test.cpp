@@ -1,6 +1,7 @@
 // States follow the shape: one that grows keeps its contents, all of a run grow together or none does.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/rng.hpp"

@@ -2,6 +2,7 @@
 // with everything that depends on them, kernels and configurations, buffers, steps.
 #pragma once
 
+#include <algorithm>
 #include <climits>
 #include <cmath>
 #include <tuple>

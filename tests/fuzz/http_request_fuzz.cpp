@@ -1,6 +1,7 @@
 // Any bytes as requests of HTTP/1.1, in pieces as a network may cut them: refused or read within the limits, and the
 // same whatever the pieces.
 // links: serve
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 

@@ -1,5 +1,6 @@
 // Any bytes as a tokenizer.json, a NUL and a text: refused, or ids in range in lists of one length.
 // links: text
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 

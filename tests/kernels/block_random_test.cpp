@@ -2,6 +2,7 @@
 // run safely: lowering, chains and scratch sharing meet shapes nobody thought of.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 

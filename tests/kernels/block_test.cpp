@@ -1,6 +1,7 @@
 // Block code against double arithmetic: every op and type, many spaces, tails, aliases, any order of tasks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/rng.hpp"
 #include "device/null.hpp"
 #include "device/target.hpp"

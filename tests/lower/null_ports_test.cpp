@@ -1,5 +1,6 @@
 // Inputs, outputs and states that lie on the null device: the host's answers bit for bit in every order, on memory of
 // the session and of the caller, and what work finds wrong in the data is the run's error, with its node.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <thread>

@@ -2,6 +2,8 @@
 // and a wait that is taken away is missed exactly where nothing else orders the two steps.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/rng.hpp"
 #include "lower/place.hpp"
 #include "plan/order.hpp"

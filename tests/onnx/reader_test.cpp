@@ -1,6 +1,7 @@
 // The reader against the generated protobuf code: the same fields of the same models, and every way to store a tensor.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

@@ -1,5 +1,7 @@
 // Windows that exporters cut axis by axis leave the pipeline as one slice with the same meaning, and stay apart where
 // the pass is disabled.
+#include <algorithm>
+
 #include "passes/pipeline.hpp"
 #include "tests/passes/meaning.hpp"
 

@@ -1,6 +1,8 @@
 // Arena plans of random programs: nothing alive at once overlaps, between the bytes alive at once and the sum of all.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/rng.hpp"
 #include "tests/plan/programs.hpp"
 

@@ -1,6 +1,7 @@
 // Writes tiny engines, one for each kernel and configuration and for the other executors: the seeds of the engine
 // fuzzer.
 //   engine_seeds FOLDER
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 

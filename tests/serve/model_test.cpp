@@ -1,5 +1,7 @@
 // A model under calls from many threads: each is answered once, with its own rows; cancels, full queues, poisoned
 // requests in a batch, order.
+#include <algorithm>
+
 #include "serve/queue/model.hpp"
 
 #include <gtest/gtest.h>

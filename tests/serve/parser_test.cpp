@@ -1,4 +1,6 @@
 // Requests of HTTP/1.1 in any pieces; what is larger than its limit or ambiguous is refused.
+#include <algorithm>
+
 #include "serve/http/parser.hpp"
 
 #include <gtest/gtest.h>

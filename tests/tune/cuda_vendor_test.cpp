@@ -3,6 +3,7 @@
 // choice that was resolved; at other sizes, for another version and for a choice that is no more, as it chooses.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "device/cuda/cuda.hpp"

@@ -1,4 +1,6 @@
 // Evidence: every fact comes back from its one form, and a time that the machine cannot reach is none.
+#include <algorithm>
+
 #include "tune/evidence.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
 // Verification sees what is wrong: a candidate that is wrong on a sample of its op, one that leaves a few elements of a
 // large answer unwritten or wrong, where positions alone would miss it.
+#include <algorithm>
+
 #include "tune/judge.hpp"
 
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 // judged positions is seen, and what was compared is not tried again in the next build.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "tests/device/cuda_fakes.hpp"

@@ -2,6 +2,8 @@
 // however: every kernel, on the samples it takes, with each of its float32 arguments for a weight.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/rng.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"

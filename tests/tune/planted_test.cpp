@@ -1,6 +1,8 @@
 // Every planted fault is rejected, and for what it is: wrong in an argument's memory, at other dims, in the last tile,
 // past sums of 1536, in a second step; memory written outside; errors of the run; bits that depend on the order of
 // tasks.
+#include <algorithm>
+
 #include "tests/tune/planted.hpp"
 
 #include <gtest/gtest.h>

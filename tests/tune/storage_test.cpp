@@ -2,6 +2,7 @@
 // rounded where the op says so and nowhere else. Each case computes the region in a stated rounding and asks the judge.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/rng.hpp"

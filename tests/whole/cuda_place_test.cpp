@@ -2,6 +2,7 @@
 // host with the reason, and without a driver a build is refused by name.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 

@@ -7,6 +7,7 @@
 setup_packages() {
   local wanted missing
   wanted=$(awk -v only="$1" '!/^#/ && NF && (only == "" || $2 == only) {print $1}' tools/packages.apt)
+  [[ -z ${setup_interpreter:-} ]] || wanted=$(sed "s/^python3/$setup_interpreter/" <<<"$wanted")
   missing=$(comm -23 <(sort <<<"$wanted") \
     <(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^installed //p' | sort) |
     tr '\n' ' ')
@@ -26,20 +27,29 @@ setup_packages() {
   step "Debian packages" $install
 }
 
+# Debian 12 is where everything runs; docs/building.md says what was tried of the others, which build and run.
+setup_systems="Debian 12 and 13, Ubuntu 22.04 and 24.04"
+
 setup_machine() {
-  [[ $(uname -s) == Linux ]] || die "this is $(uname -s); only Debian 12 is supported"
+  [[ $(uname -s) == Linux ]] || die "this is $(uname -s); $setup_systems are supported"
   [[ $(uname -m) == x86_64 ]] || die "this is a $(uname -m) machine; only x86-64 with AVX2 is supported"
   grep -qw avx2 /proc/cpuinfo || die "this processor has no AVX2; only x86-64 with AVX2 is supported"
   local system
   system=$(. /etc/os-release 2>/dev/null && echo "${ID:-unknown} ${VERSION_ID:-}" || echo "unknown")
-  [[ $system == "debian 12" || ${DEV_ANY_SYSTEM:-} == 1 ]] ||
-    die "this system is $system; only Debian 12 is supported (DEV_ANY_SYSTEM=1 tries it on one that has its packages)"
-  command -v apt-get >/dev/null && command -v dpkg-query >/dev/null || die "this system has no apt; only Debian 12 is supported"
+  case $system in
+    "debian 12" | "debian 13" | "ubuntu 24.04") ;;
+    "ubuntu 22.04") setup_interpreter=python3.11 ;; # its python3 is older than what the Python packages take
+    *)
+      [[ ${DEV_ANY_SYSTEM:-} == 1 ]] ||
+        die "this system is $system; $setup_systems are supported (DEV_ANY_SYSTEM=1 tries it on one that has their packages)"
+      ;;
+  esac
+  command -v apt-get >/dev/null && command -v dpkg-query >/dev/null || die "this system has no apt; $setup_systems are supported"
 }
 
 setup_python() {
-  local want python=/usr/bin/python3
-  [[ -x $python ]] || python=python3
+  local want python=/usr/bin/${setup_interpreter:-python3}
+  [[ -x $python ]] || python=${setup_interpreter:-python3}
   want=$(stamp tools/requirements.txt)
   [[ -x .venv/bin/python && $(cat .venv/.stamp 2>/dev/null) == "$want" ]] && return 0
   .venv/bin/python -c pass 2>/dev/null || step "Python environment" "$python" -m venv --clear .venv

@@ -1,6 +1,7 @@
 // What the parts of a CUDA device share: the driver, the context, its health, its counts and its allocations.
 #pragma once
 
+#include <algorithm>
 #include <map>
 
 #include "device/cuda/cuda.hpp"

@@ -2,6 +2,7 @@
 // only such a device has: loaded kernels, and graphs that are updated in place.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "device/cuda/driver.hpp"

@@ -1,4 +1,5 @@
 // Code of the driver's: loaded, its kernels found, and launched with what each needs said to the driver before.
+#include <algorithm>
 #include <cstring>
 
 #include "device/cuda/context.hpp"

@@ -1,5 +1,6 @@
 // Kernel cuda_resize: resampling of any axes on a GPU, nearest, linear and cubic, every convention of coordinates, with
 // the element-wise chain behind it; one thread a result, coordinates and weights in float32.
+#include <algorithm>
 #include <bit>
 #include <numeric>
 

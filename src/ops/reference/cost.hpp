@@ -1,6 +1,8 @@
 // Compulsory traffic of a node: each input read once, each output written once.
 #pragma once
 
+#include <algorithm>
+
 #include "ops/entry.hpp"
 
 namespace peri::ops {

@@ -1,6 +1,7 @@
 // Mean, deviation and their error radii: what the normalisation ops share.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/entry.hpp"

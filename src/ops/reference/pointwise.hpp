@@ -1,6 +1,8 @@
 // Element-wise float functions as rows of a table: a function of one double, and what a correct implementation may err.
 #pragma once
 
+#include <algorithm>
+
 #include "ops/reference/elements.hpp"
 #include "ops/reference/unary.hpp"
 

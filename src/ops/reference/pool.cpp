@@ -1,6 +1,8 @@
 // Shape inference and position pulling of the pooling ops.
 #include "ops/reference/pool.hpp"
 
+#include <algorithm>
+
 #include "ops/reference/cost.hpp"
 #include "ops/reference/position_set.hpp"
 #include "ops/shape/broadcast.hpp"

@@ -1,6 +1,8 @@
 // Positions of a result that stand side by side in one of its rows: what they share is computed once.
 #pragma once
 
+#include <algorithm>
+
 #include "ops/entry.hpp"
 #include "ops/reference/dense.hpp"
 #include "ops/reference/parallel.hpp"

@@ -2,6 +2,7 @@
 // axis, or for each block along it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/reference/cast.hpp"

@@ -1,6 +1,7 @@
 // One recursive descent, at most 16 messages deep.
 #include "serve/config/text_proto.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace peri::serve {

@@ -1,6 +1,7 @@
 // Most requests come whole and are answered whole: one read, one write, nothing allocated but the exchange.
 #include "serve/http/connection.hpp"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 #include <cstring>

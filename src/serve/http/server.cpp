@@ -1,6 +1,8 @@
 // The listening half of the HTTP server: sockets, threads, and what waits too long.
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>

@@ -1,6 +1,8 @@
 // One table for both directions.
 #include "serve/kserve/datatype.hpp"
 
+#include <algorithm>
+
 namespace peri::serve {
 
 static constexpr std::pair<std::string_view, DType> kNames[] = {
