@@ -142,21 +142,25 @@ Result<Explanation> explain(const Json& proof, bool compare) {
   return out;
 }
 
+// Three places, two digits of what is less: "12.345", "0.00041".
+static std::string ms_text(double ms) { return format(ms > 0 && ms < 0.001 ? "%.2g" : "%.3f", ms) + " ms"; }
+
 std::string Explanation::text() const {
-  const std::string head = format("%zu step%s, ", steps.size(), steps.size() == 1 ? "" : "s");
-  std::string least = format("hardware minimum %.3f ms", floor);
+  const std::string head = counted(std::ssize(steps), "step") + ", ";
+  std::string least = "hardware minimum " + ms_text(floor);
   if (floorless > 0) least += format(" (of %zu steps on a device it is not known)", floorless);
   if (timed == 0)
     return head + "none measured" + (untimed_because.empty() ? "" : " (" + untimed_because + ")") + ", " + least;
-  std::string left = timed < steps.size() ? format("; %zu have no time", steps.size() - timed) : "";
-  if (reference) left += format(", %zu of them on the slow reference", reference);
+  const auto untimed = static_cast<int64_t>(steps.size() - timed);
+  std::string left = untimed > 0 ? "; " + counted(untimed, "step") + " without a time" : "";
+  if (reference) left += "; " + counted(static_cast<int64_t>(reference), "step") + " on the slow reference";
   if (away > 0) left += format("; what sustained rates would give is not known of %zu steps on a device", away);
   std::string reached;
   if (sustained_of > 0)
     reached =
-        format(", %.3f ms at sustained rates%s: efficiency %.0f %%", sustained,
+        format(", %s at sustained rates%s: efficiency %.0f %%", ms_text(sustained).c_str(),
                away > 0 ? format(" of %.3f on the host", sustained_of).c_str() : "", 100 * sustained / sustained_of);
-  return head + format("%.3f ms measured, ", ms) + least + reached +
+  return head + ms_text(ms) + " measured, " + least + reached +
          format(", %lld thread%s", static_cast<long long>(threads), threads == 1 ? "" : "s") + left;
 }
 

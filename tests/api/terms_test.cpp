@@ -14,7 +14,9 @@ std::string model() { return std::string(peri::tests::kSourceDir) + "/models/dig
 
 peri::BuildOptions quick() {
   peri::BuildOptions o;
-  o.tune = o.verify = o.cache = false;
+  o.tune = false;
+  o.verify = false;
+  o.cache = false;
   o.threads = 2;
   return o;
 }
@@ -27,7 +29,7 @@ peri::Error refused(const peri::BuildOptions& options) {
 
 bool says(const std::string& json, const std::string& text) { return json.find(text) != std::string::npos; }
 
-TEST(Terms, AProfileIsALimitOfRuns) {
+TEST(CallTerms, AProfileIsALimitOfRuns) {
   peri::BuildOptions o = quick();
   o.min_dims = {{"batch", 2}};
   o.max_dims = {{"batch", 4}};
@@ -50,7 +52,7 @@ TEST(Terms, AProfileIsALimitOfRuns) {
   }
 }
 
-TEST(Terms, AVerificationEndsWhenItIsStopped) {
+TEST(CallTerms, AVerificationEndsWhenItIsStopped) {
   peri::BuildOptions o = quick();
   auto engine = peri::Engine::build(model(), o);
   ASSERT_TRUE(engine.ok()) << engine.error().text;
@@ -65,7 +67,7 @@ TEST(Terms, AVerificationEndsWhenItIsStopped) {
   EXPECT_LE(asked, 25) << "it went on";
 }
 
-TEST(Terms, AVerificationAndABenchTakeInputsOfTheCallers) {
+TEST(CallTerms, AVerificationAndABenchTakeInputsOfTheCallers) {
   peri::BuildOptions o = quick();
   auto engine = peri::Engine::build(model(), o);
   ASSERT_TRUE(engine.ok()) << engine.error().text;
@@ -103,7 +105,7 @@ TEST(Terms, AVerificationAndABenchTakeInputsOfTheCallers) {
   EXPECT_EQ(engine->bench(bench).error().kind, PERI_ERROR_USAGE);
 }
 
-TEST(Terms, AnInputBecomesAConstant) {
+TEST(CallTerms, AnInputBecomesAConstant) {
   peri::BuildOptions o = quick();
   o.fixed = {{"image", "1.5"}};
   const peri::Error shaped = refused(o);  // its shape is open: a scalar is none of it

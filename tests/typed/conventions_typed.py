@@ -1,9 +1,15 @@
 #!/usr/bin/env python3
 """Words that people bring from other programs do what they mean there; help, completion, logs and pictures fit a terminal."""
+import fcntl
 import json
+import os
+import pty
 import re
+import struct
+import subprocess
+import termios
 
-from typed import DIGITS, Typed, main
+from typed import DIGITS, PERI, Typed, main
 
 
 class Conventions(Typed):
@@ -83,6 +89,40 @@ class Conventions(Typed):
         for line in lines:
             self.assertLessEqual(len(line), 60)
             self.assertTrue(line.isascii() and line.isprintable(), line)
+
+    def test_lines_are_broken_at_spaces_on_a_narrow_terminal(self):
+        self.ends(0, "build", DIGITS, "-o", "a.engine", *self.quick, "--quiet")
+        for words in (("inspect", "a.engine"), ("inspect", DIGITS), ("explain", "a.engine", "--top", "3"), ("run", "a.engine", "-i", "image=random:1", "--top-k", "3"), ("help", "build"), ("doctor",)):
+            with self.subTest(words=words):
+                lines = self.on_terminal(60, *words)
+                self.assertGreater(len(lines), 3)
+                for line in lines:
+                    example = line.startswith("  peri ")  # to be copied as it is
+                    self.assertTrue(len(line) <= 60 or example or " " not in line.strip(), line)
+                    self.assertNotIn("\x1b", line)
+        self.assertTrue(any(len(line) > 60 for line in self.peri("inspect", DIGITS).stdout.decode().split("\n")), "a file's lines are whole")
+
+    def on_terminal(self, columns, *words):
+        """Lines of standard output, which is a terminal so wide."""
+        main, side = pty.openpty()
+        fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        child = subprocess.Popen([PERI, *map(str, words)], cwd=self.folder, env=self.environment, stdout=side, stderr=subprocess.DEVNULL)
+        os.close(side)
+        said = b""
+        while True:
+            try:
+                part = os.read(main, 65536)
+            except OSError:  # nobody holds the other side any more
+                part = b""
+            if not part:
+                break
+            said += part
+        os.close(main)
+        self.assertEqual(child.wait(), 0)
+        return said.decode().replace("\r\n", "\n").rstrip("\n").split("\n")
+
+    def test_numbers_of_one(self):
+        self.assertIn("1 run against", self.ends(0, "verify", DIGITS, "--seed", "3", *self.quick))
 
     def test_plurals(self):
         r = self.peri("build", self.model("m.onnx"), "-o", "m.engine", "--no-cache", "--threads", "1")

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""What is no number proves nothing and is named where it comes from; what a step is said to take is what it takes, for every step."""
+import json
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from typed import DIGITS, Typed, main
+
+QUICK = ("--no-tune", "--no-cache", "--quiet")
+
+
+class Answers(Typed):
+    def save(self, name, nodes, shape, weights=(), kind=TensorProto.FLOAT):
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph(nodes, "g", [value("x", kind, shape)], [value("y", TensorProto.FLOAT, None)], list(weights))
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / name)
+        return name
+
+    def logarithm(self):
+        """y = log(-|x|) + x: NaN everywhere, made by one node."""
+        return self.save("log.onnx", [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["b"]), helper.make_node("Softmax", ["x"], ["s"]),
+                                      helper.make_node("Log", ["b"], ["c"], name="the_logarithm"), helper.make_node("Add", ["c", "s"], ["y"])], ["n", 4])  # fmt: skip
+
+    def test_nan_against_nan_proves_nothing(self):
+        model = self.logarithm()
+        said = self.ends(3, "verify", model, "--json", "v.json", *QUICK)
+        self.assertIn("proves nothing", said)
+        self.assertIn("--nan-equal", said)
+        self.assertFalse(json.loads((self.folder / "v.json").read_text())["passed"])
+        self.assertIn("NaN on both sides and were taken for equal", self.ends(0, "verify", model, "--nan-equal", *QUICK))
+
+    def test_the_first_step_without_a_number_is_named(self):
+        model = self.logarithm()
+        said = self.ends(3, "run", model, "-i", "x=random:1", "--validate", "--json", "r.json", "--provider", "reference", *QUICK)
+        self.assertIn("the_logarithm", said)
+        self.assertIn("NaN", said)
+        self.assertIn("the_logarithm", json.loads((self.folder / "r.json").read_text())["first_without_number"])
+        self.assertIn("no step makes NaN or Inf", self.ends(0, "run", DIGITS, "-i", "image=random:1", "--validate", *QUICK))
+        numpy.save(self.folder / "x.npy", numpy.array([[1, numpy.inf, 2, 3]], numpy.float32))
+        fine = self.save("abs.onnx", [helper.make_node("Abs", ["x"], ["y"])], ["n", 4])
+        self.assertIn("input 'x' holds 1 Inf", self.ends(3, "run", fine, "-i", "x=x.npy", "--validate", *QUICK))
+        self.assertIn("8 of its 8 elements are NaN", self.ends(3, "verify", model, "--dims", "n=2", *QUICK))
+
+    def test_every_step_is_explained_by_what_it_reads(self):
+        table = numpy_helper.from_array(numpy.ones((40000, 64), numpy.float32), "table")
+        shape = numpy_helper.from_array(numpy.array([-1, 8, 8]), "s")
+        model = self.save("lookup.onnx", [helper.make_node("Gather", ["table", "x"], ["e"], name="the_lookup"), helper.make_node("Reshape", ["e", "s"], ["g"]),
+                                          helper.make_node("Det", ["g"], ["y"], name="the_determinant")], ["n"], [table, shape], TensorProto.INT64)  # fmt: skip
+        self.ends(0, "build", model, "-o", "a.engine", "--dims", "n=4", "--no-cache", "--lock", "a.lock", "--quiet")
+        self.ends(0, "explain", "a.engine", "--json", "e.json", "--quiet")
+        layers = json.loads((self.folder / "e.json").read_text())["layers"]
+        self.assertEqual({layer["step"]["name"] for layer in layers}, {"the_lookup", "the_determinant"})
+        for layer in layers:
+            self.assertLess(layer["step"]["work"]["bytes"], 100000, "four rows of 256 bytes, not the table of ten million")
+            self.assertLess(layer["share_of_peak"] or 0, 1.5)
+        self.ends(0, "build", model, "-o", "b.engine", "--locked", "a.lock", "--no-cache", "--quiet")
+        r = self.peri("explain", "b.engine")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn(b"none measured (a lock file's choices are not timed)", r.stderr)
+
+    def test_layers_are_in_the_object_and_the_object_alone(self):
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--no-verify", *QUICK)
+        r = self.peri("bench", "a.engine", "--seconds", "0.05", "--layers", "--tolerance", "1e6", "--json", "-")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertGreater(len(json.loads(r.stdout)["layers"]), 3)
+        r = self.peri("bench", "a.engine", "--no-such-flag", "--json", "-")
+        self.assertEqual(r.returncode, 2)
+        self.assertEqual(json.loads(r.stdout)["error"]["kind"], "usage")
+
+
+if __name__ == "__main__":
+    main()
