@@ -9,6 +9,7 @@
 namespace peri::serve {
 namespace {
 
+constexpr size_t kSmall = 65536;    // an answer of no more bytes is sent whatever others hold
 constexpr size_t kSentence = 2000;  // of an error: it travels in a header, which clients bound
 constexpr size_t kCopied = 16384;   // text of no more bytes is copied into the library's memory
 
@@ -231,6 +232,13 @@ void GrpcCall::take(GrpcExchange& first) {
   } else if (method_->stream) {
     put_stream_head(reply.body_bytes(), &head);
   }
+  const uint64_t size = reply.body_bytes(), most = shared_.options.limits.all_body_bytes;
+  if ((shared_.reply_bytes += size) > most && size > kSmall) {
+    shared_.reply_bytes -= size;
+    finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "answers that clients have not read hold too many bytes"});
+    return open_.clear();
+  }
+  replying_ = size;
   const grpc::ByteBuffer bytes = buffer_of(head, reply);
   if (method_->stream) {
     writing_ = true;
@@ -245,6 +253,7 @@ void GrpcCall::written(bool ok) {
   std::shared_ptr<GrpcExchange> first;  // ends without the mutex
   const std::lock_guard<std::mutex> lock(mutex_);
   limit_ns_ = 0;
+  release();
   writing_ = false;
   first = std::move(open_.front());
   open_.pop_front();

@@ -174,6 +174,7 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   order.name = found.name;
   order.version = version.version;
   order.config = config;
+  order.folder = found.folder;
   order.stamp = version.stamp;
   PERI_ASSIGN(order.path, model_path(version, config.default_model_filename));
   PERI_ASSIGN(Loaded loaded, contained([&] {

@@ -30,6 +30,7 @@ struct LoadOrder {
   std::string name;
   int64_t version = 0;
   std::string path;
+  std::string folder;  // of the model
   uint64_t stamp = 0;  // of the version's files
   ModelConfig config;
 };
