@@ -29,8 +29,9 @@ struct GrpcShared {
   std::atomic<uint64_t> body_bytes{0};   // of messages that came
   std::atomic<uint64_t> reply_bytes{0};  // of answers that their clients have not taken
   std::atomic<int64_t> unanswered{0};
-  std::mutex mutex;  // of calls
+  std::mutex mutex;  // of all below
   std::set<GrpcCall*> calls;
+  size_t most_calls = 0;  // at once, since it was last looked at
 };
 
 // One request of a call and the way back of its answer.
@@ -71,6 +72,7 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
       : shared_(shared), queue_(queue), stream_(&context_) {
     const std::lock_guard<std::mutex> lock(shared_.mutex);
     shared_.calls.insert(this);
+    shared_.most_calls = std::max(shared_.most_calls, shared_.calls.size());
   }
   ~GrpcCall() {
     const std::lock_guard<std::mutex> lock(shared_.mutex);
