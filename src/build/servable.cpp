@@ -189,18 +189,6 @@ Status warm_up(runtime::EngineServable& model, const serve::LoadOrder& order) {
 }
 }  // namespace
 
-// The tokenizer that travels with an engine; null where there is none.
-static Result<std::shared_ptr<const text::TextPipeline>> text_of(const plan::Program& program) {
-  const std::string *tokenizer = nullptr, *spec = nullptr;
-  for (const plan::Section& s : program.sections) {
-    if (s.name == text::kTokenizerSection) tokenizer = &s.bytes;
-    if (s.name == text::kPipelineSection) spec = &s.bytes;
-  }
-  if (!tokenizer || !spec) return std::shared_ptr<const text::TextPipeline>();
-  PERI_ASSIGN(text::TextPipeline made, text::TextPipeline::from_sections(*tokenizer, *spec));
-  return std::shared_ptr<const text::TextPipeline>(std::make_shared<text::TextPipeline>(std::move(made)));
-}
-
 Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::LoadOrder& order,
                                     const std::function<void(const std::string&)>& say) {
   const ModelConfig& config = order.config;
@@ -219,7 +207,10 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   serve::Loaded out;
   out.servable = servable;
   out.backend = program.backend;
-  PERI_ASSIGN(out.text, text_of(program));
+  for (const plan::Section& section : program.sections) {
+    if (section.name == text::kTokenizerSection) out.tokenizer = section.bytes;
+    if (section.name == text::kPipelineSection) out.pipeline = section.bytes;
+  }
   if (ns) PERI_TRY(servable->warm(seeded));
   PERI_TRY(warm_up(*servable, order));
   if (!config.batching) return out;

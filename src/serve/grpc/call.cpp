@@ -91,6 +91,19 @@ grpc::ByteBuffer buffer_of(const std::string& head, HttpReply& reply) {
 
 }  // namespace
 
+// What a call's metadata says, where the request has a place for it. The call keeps it as long as the request lives.
+template <class Request>
+static void read_metadata(const grpc::ServerContext& context, Request* request) {
+  const auto of = [&](const char* name) -> std::string_view {
+    const auto it = context.client_metadata().find(name);
+    return it == context.client_metadata().end() ? std::string_view()
+                                                 : std::string_view(it->second.data(), it->second.size());
+  };
+  request->user_agent = of("user-agent");
+  if constexpr (requires { request->authorization; }) request->authorization = of("authorization");
+  if constexpr (requires { request->traceparent; }) request->traceparent = of("traceparent");
+}
+
 Status GrpcExchange::read(const grpc::ByteBuffer& buffer, const Method& method, int64_t timeout_us) {
   const HttpLimits& limits = shared_.options.limits;
   claimed_ = buffer.Length();
@@ -167,6 +180,7 @@ void GrpcCall::read(bool ok) {
     }
   }
   const auto left = left_us();
+  read_metadata(context_, &exchange->request_);
   const Status begun = contained([&] { return exchange->read(message_, *method_, left.value_or(0)); });
   message_.Clear();
   exchange->refused_ = !begun.ok();

@@ -187,7 +187,10 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   served->config = config;
   served->note = loaded.note;
   served->backend = loaded.backend;
-  served->text = loaded.text;
+  if (!loaded.tokenizer.empty() && !loaded.pipeline.empty()) {
+    PERI_ASSIGN(text::TextPipeline made, text::TextPipeline::from_sections(loaded.tokenizer, loaded.pipeline));
+    served->text = std::make_shared<text::TextPipeline>(std::move(made));
+  }
   served->stamp = version.stamp ^ found.config_stamp * 0x9e3779b97f4a7c15ull;
   served->model =
       std::make_unique<Model>(found.name, version.version, loaded.servable, options_of(config, loaded, options_));

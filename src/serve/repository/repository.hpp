@@ -21,10 +21,10 @@ enum class Control : uint8_t { kNone, kPoll, kExplicit };
 // What a loader makes of a version.
 struct Loaded {
   std::shared_ptr<runtime::Servable> servable;
-  std::vector<int64_t> batch_sizes;  // that a batch may have; empty: none
-  std::string note;                  // for people: what of the configuration does not hold, and why
-  std::string backend;               // "cpu"
-  std::shared_ptr<const text::TextPipeline> text = nullptr;  // of a model that has a tokenizer
+  std::vector<int64_t> batch_sizes;           // that a batch may have; empty: none
+  std::string note;                           // for people: what of the configuration does not hold, and why
+  std::string backend;                        // "cpu"
+  std::string tokenizer = {}, pipeline = {};  // of a model that has a tokenizer: text::TextPipeline::from_sections()
 };
 struct LoadOrder {
   std::string name;
