@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 
 #include "base/clock.hpp"
+#include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/knobs.hpp"
 #include "base/thread_pool.hpp"
@@ -15,6 +17,7 @@
 #include "build/servable_checks.hpp"
 #include "judge/seeded.hpp"
 #include "serve/kserve/datatype.hpp"
+#include "serve/kserve/infer_request.hpp"
 #include "text/pipeline.hpp"
 
 namespace peri::build {
@@ -137,9 +140,34 @@ std::optional<int64_t> one_thread_ns(const std::shared_ptr<const runtime::Engine
   return best;
 }
 
-Status warm_up(runtime::EngineServable& model, const ModelConfig& config) {
+// A sample of a file of the model's folder warmup/, as often as the batch has rows; without max_batch_size it is the
+// whole.
+Result<Tensor> sample_of(const serve::LoadOrder& order, const serve::WarmupConfig::Input& input, DType dtype,
+                         const std::vector<int64_t>& dims) {
+  if (!serve::plain_name(input.file)) return invalid("input_data_file must be a plain file name").but_found(input.file);
+  PERI_ASSIGN(const std::string bytes, read_file(order.folder + "/warmup/" + input.file, int64_t{1} << 30));
+  const int64_t rows = order.config.max_batch_size > 0 ? dims[0] : 1;
+  PERI_ASSIGN(const int64_t numel, checked_numel(dims));
+  if (dtype == DType::kString) {
+    PERI_ASSIGN(const auto row, serve::parse_byte_strings(std::as_bytes(std::span(bytes)), numel / rows));
+    std::vector<std::string> all;
+    for (int64_t k = 0; k < rows; ++k) all.insert(all.end(), row.begin(), row.end());
+    return Tensor::strings(dims, std::move(all));
+  }
+  PERI_ASSIGN(Tensor out, Tensor::uninitialized(dtype, dims));
+  if (bytes.size() * static_cast<size_t>(rows) != out.bytes().size())
+    return invalid("a sample of '%s' takes %zu bytes", input.port.name.c_str(),
+                   out.bytes().size() / static_cast<size_t>(rows))
+        .but_found(format("%zu", bytes.size()))
+        .in_file(input.file);
+  for (int64_t k = 0; k < rows; ++k)
+    std::memcpy(out.mutable_data() + static_cast<size_t>(k) * bytes.size(), bytes.data(), bytes.size());
+  return out;
+}
+
+Status warm_up(runtime::EngineServable& model, const serve::LoadOrder& order) {
   const plan::Program& program = model.engine().program();
-  for (const serve::WarmupConfig& w : config.warmups) {
+  for (const serve::WarmupConfig& w : order.config.warmups) {
     std::vector<Tensor> inputs;
     for (size_t k = 0; k < program.inputs.size(); ++k) {
       const plan::Port& p = program.inputs[k];
@@ -147,10 +175,12 @@ Status warm_up(runtime::EngineServable& model, const ModelConfig& config) {
           std::find_if(w.inputs.begin(), w.inputs.end(), [&](const auto& i) { return i.port.name == p.name; });
       if (it == w.inputs.end()) return invalid("the warm-up '%s' lacks the input '%s'", w.name.c_str(), p.name.c_str());
       std::vector<int64_t> dims = it->port.dims;
-      if (config.max_batch_size > 0) dims.insert(dims.begin(), std::max<int64_t>(w.batch_size, 1));
+      if (order.config.max_batch_size > 0) dims.insert(dims.begin(), std::max<int64_t>(w.batch_size, 1));
       plan::Port exact = p;
       exact.shape.assign(dims.begin(), dims.end());
-      PERI_ASSIGN(Tensor t, it->random ? judge::random_input(exact, {}, 1 + k) : Tensor::zeros(p.dtype, dims));
+      PERI_ASSIGN(Tensor t, !it->file.empty() ? sample_of(order, *it, p.dtype, dims)
+                            : it->random      ? judge::random_input(exact, {}, 1 + k)
+                                              : Tensor::zeros(p.dtype, dims));
       inputs.push_back(std::move(t));
     }
     for (int64_t n = 0; n < std::max<int64_t>(w.count, 1); ++n)
@@ -159,18 +189,6 @@ Status warm_up(runtime::EngineServable& model, const ModelConfig& config) {
   return Ok{};
 }
 }  // namespace
-
-// The tokenizer that travels with an engine; null where there is none.
-static Result<std::shared_ptr<const text::TextPipeline>> text_of(const plan::Program& program) {
-  const std::string *tokenizer = nullptr, *spec = nullptr;
-  for (const plan::Section& s : program.sections) {
-    if (s.name == text::kTokenizerSection) tokenizer = &s.bytes;
-    if (s.name == text::kPipelineSection) spec = &s.bytes;
-  }
-  if (!tokenizer || !spec) return std::shared_ptr<const text::TextPipeline>();
-  PERI_ASSIGN(text::TextPipeline made, text::TextPipeline::from_sections(*tokenizer, *spec));
-  return std::shared_ptr<const text::TextPipeline>(std::make_shared<text::TextPipeline>(std::move(made)));
-}
 
 Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::LoadOrder& order,
                                     const std::function<void(const std::string&)>& say) {
@@ -192,9 +210,12 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   PERI_ASSIGN(const auto servable, runtime::EngineServable::create(engine, instances, threads, file));
   out.servable = servable;
   out.backend = program.backend;
-  PERI_ASSIGN(out.text, text_of(program));
+  for (const plan::Section& section : program.sections) {
+    if (section.name == text::kTokenizerSection) out.tokenizer = section.bytes;
+    if (section.name == text::kPipelineSection) out.pipeline = section.bytes;
+  }
   if (ns) PERI_TRY(servable->warm(seeded));
-  PERI_TRY(warm_up(*servable, config));
+  PERI_TRY(warm_up(*servable, order));
   out.canary = make_canary(*servable);
   if (!config.batching) return out;
   if (order.known_sizes) {

@@ -93,5 +93,87 @@ TEST(Config, Strings) {
   EXPECT_EQ(tree->fields[1].message.fields[0].name, "c");
 }
 
+ModelConfig read_yaml(const std::string& text) {
+  auto config = parse_model_config(text, "config.yaml");
+  EXPECT_TRUE(config.ok()) << config.error().text();
+  return config.ok() ? std::move(*config) : ModelConfig();
+}
+std::string yaml_refusal(const std::string& text) {
+  const auto config = parse_model_config(text, "m/config.yaml");
+  EXPECT_FALSE(config.ok()) << text;
+  return config.ok() ? "" : config.error().text();
+}
+
+TEST(Config, YamlHasTheSameKeys) {
+  const ModelConfig c = read_yaml(R"(# a comment
+platform: onnxruntime_onnx
+max_batch_size: 8
+input:
+  - {name: input0, data_type: TYPE_FP32, dims: [16]}
+  - name: "1"
+    data_type: TYPE_INT64
+    dims: [-1, 2]
+    optional: false
+instance_group: [{count: 2, kind: KIND_CPU}]
+dynamic_batching:
+  preferred_batch_size: [4, 8]
+  max_queue_delay_microseconds: 100
+  default_queue_policy: {timeout_action: DELAY, max_queue_size: 9}
+  priority_levels: 2
+  default_priority_level: 2
+  priority_queue_policy: {1: {max_queue_size: 3}}
+version_policy: {all: }
+model_warmup:
+  - name: w
+    batch_size: 4
+    inputs:
+      input0: {data_type: TYPE_FP32, dims: [16], zero_data: true}
+      "1": {data_type: TYPE_INT64, dims: [3, 2], input_data_file: sample}
+parameters: {threads: 1, batch_answers: {string_value: bounded}}
+)");
+  EXPECT_EQ(c.platform, "onnxruntime_onnx");
+  EXPECT_EQ(c.max_batch_size, 8);
+  ASSERT_EQ(c.inputs.size(), 2u);
+  EXPECT_EQ(c.inputs[1].name, "1");
+  EXPECT_EQ(c.inputs[1].dims, (std::vector<int64_t>{-1, 2}));
+  EXPECT_EQ(c.instances, 2);
+  ASSERT_TRUE(c.batching);
+  EXPECT_EQ(c.batching->preferred, (std::vector<int64_t>{4, 8}));
+  EXPECT_TRUE(c.batching->queue.delay);
+  EXPECT_EQ(c.batching->priority_queues.at(1).max_queue_size, 3);
+  EXPECT_EQ(c.versions.kind, VersionPolicy::Kind::kAll);
+  ASSERT_EQ(c.warmups.size(), 1u);
+  ASSERT_EQ(c.warmups[0].inputs.size(), 2u);
+  EXPECT_EQ(c.warmups[0].inputs[1].file, "sample");
+  EXPECT_EQ(c.parameters.at("threads"), "1");
+  EXPECT_EQ(c.parameters.at("batch_answers"), "bounded");
+  EXPECT_EQ(read_yaml("").max_batch_size, 0);
+  EXPECT_TRUE(read_yaml("max_batch_size: 2\ndynamic_batching: {}\n").batching);
+}
+
+TEST(Config, YamlThatIsNone) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"max_batch_size: 4\nmax_batch: 3\n", "line 2: 'max_batch'"},
+      {"max_batch_size: four", "line 1: 'max_batch_size' must be a number"},
+      {"max_batch_size: 4\nmax_batch_size: 5\n", "stands twice"},
+      {"a: &x 1\nb: *x\n", "anchor"},
+      {"input: [[{name: x}]]", "list of lists"},
+      {"- a\n", "no mapping"},
+      {"name: a\n---\nname: b\n", "more than one"},
+      {"name: !!python/object a\n", "tag"},
+      {"a: b: c\n", "line 1"},
+      {"{[a, b]: c}", "no word"},
+      {"input: [{name: x, optional: true}]", "'optional' asks for"},
+      {"instance_group: {kind: KIND_MODEL}", "KIND_MODEL"},
+  };
+  for (const auto& [text, words] : wrong)
+    EXPECT_NE(yaml_refusal(text).find(words), std::string::npos) << text << yaml_refusal(text);
+  std::string deep, many = "input:\n";
+  for (int k = 0; k < 5000; ++k) deep += "[";
+  for (int k = 0; k < 30000; ++k) many += "- {}\n";
+  EXPECT_NE(yaml_refusal("name: " + deep), "");
+  EXPECT_NE(yaml_refusal(many).find("20,000"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace peri::serve

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""`peri serve` over gRPC: tritonclient as it comes (sync, asyncio, streams), every type, deadlines, cancelling, h2load, and bytes that lie."""
+"""`peri serve` over gRPC: tritonclient as it comes (sync, asyncio, streams), every type, deadlines, cancelling, load generators, and bytes that lie."""
 import asyncio
 import gzip
+import json
 import queue
 import struct
 import subprocess
@@ -228,7 +229,7 @@ class Grpc(Served):
             self.assertEqual(channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=30), b"\x08\x01")
         self.alive()
 
-    def test_h2load(self):
+    def test_wrk_and_h2load(self):
         self.put("add")
         self.serve()
         r = service_pb2.ModelInferRequest(model_name="add", raw_input_contents=[bytes(16)])
@@ -238,7 +239,12 @@ class Grpc(Served):
         said = subprocess.run(["h2load", "-n", "2000", "-c", "4", "-m", "10", "-d", self.folder / "body", "-H", "content-type: application/grpc", "-H", "te: trailers",
                                f"http://127.0.0.1:{self.grpc_port}{SERVICE}ModelInfer"], capture_output=True, timeout=100, check=True).stdout.decode()
         self.assertIn("2000 succeeded, 0 failed, 0 errored", said)
-        self.wait_for(lambda: self.metric('nv_inference_request_success{model="add",version="1"') == 2000)
+        (self.folder / "post.lua").write_text(f"wrk.method = 'POST'\nwrk.body = [==[{json.dumps(self.rows([[1, 2, 3, 4]]))}]==]\n")
+        said = subprocess.run(["wrk", "-t1", "-c8", "-d1s", "-s", self.folder / "post.lua", f"http://127.0.0.1:{self.port}/v2/models/add/infer"],
+                              capture_output=True, timeout=100, check=True).stdout.decode()
+        self.assertNotIn("Non-2xx", said)
+        self.assertNotIn("Socket errors", said)
+        self.wait_for(lambda: self.metric('nv_inference_request_success{model="add",version="1"') > 2000)
 
     def test_clients_that_go_away(self):
         """Channels closed in the middle of calls and streams; the server answers others meanwhile and drains to its end."""

@@ -58,6 +58,14 @@ Key flag(std::string_view key, bool* to) {
             return Ok{};
           }};
 }
+// A flag that may be written out as long as it asks for nothing.
+Key off(std::string_view key) {
+  return {key, [](const TextField& f) -> Status {
+            PERI_ASSIGN(const bool on, text_bool(f));
+            if (on) return text_error(f, "asks for what this server does not do").expecting("false");
+            return Ok{};
+          }};
+}
 Key inner(std::string_view key, std::function<Status(const TextMessage&)> read) {
   return {key, [read = std::move(read)](const TextField& f) -> Status {
             PERI_ASSIGN(const TextMessage* m, text_message(f));
@@ -87,7 +95,13 @@ Status read_port(const TextMessage& m, bool input, PortConfig* out) {
                               return Ok{};
                             }},
                            numbers("dims", &out->dims, -1, kMost)};
-  if (input) keys.push_back(choice("format", {"FORMAT_NONE"}, [](size_t) {}));
+  keys.push_back(off("is_shape_tensor"));
+  keys.push_back(off("is_non_linear_format_io"));
+  if (input) {
+    keys.push_back(choice("format", {"FORMAT_NONE"}, [](size_t) {}));
+    keys.push_back(off("allow_ragged_batch"));
+    keys.push_back(off("optional"));
+  }
   return read_fields(m, input ? "input" : "output", keys);
 }
 
@@ -150,7 +164,8 @@ Status read_warmup_input(const TextMessage& entry, WarmupConfig::Input* out) {
                                              }},
                                             numbers("dims", &out->port.dims, 1, kMost),
                                             flag("zero_data", &zero),
-                                            flag("random_data", &out->random)});
+                                            flag("random_data", &out->random),
+                                            text("input_data_file", &out->file)});
                       })});
 }
 
@@ -214,6 +229,8 @@ Status read_model(const TextMessage& m, ModelConfig* out) {
        inner("version_policy", [=](const TextMessage& v) { return read_versions(v, &out->versions); }),
        inner("instance_group", [=](const TextMessage& v) { return read_instances(v, &out->instances); }),
        inner("dynamic_batching", [=](const TextMessage& v) { return read_batching(v, &out->batching.emplace()); }),
+       inner("model_transaction_policy",
+             [](const TextMessage& v) { return read_fields(v, "model_transaction_policy", {off("decoupled")}); }),
        inner("model_warmup", [=](const TextMessage& v) { return read_warmup(v, &out->warmups.emplace_back()); }),
        inner("parameters", [=](const TextMessage& v) { return read_parameter(v, &out->parameters); })}));
   return check(*out);

@@ -45,6 +45,7 @@ struct WarmupConfig {
   struct Input {
     PortConfig port;
     bool random = false;
+    std::string file;  // of the model's folder warmup/, its bytes one sample; "": zeros, or random
   };
   std::vector<Input> inputs;
 };

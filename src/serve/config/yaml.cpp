@@ -19,7 +19,7 @@ struct Node {
   enum class Kind : uint8_t { kNull, kPlain, kQuoted, kMap, kList } kind = Kind::kNull;
   int line = 0;
   std::string value;
-  std::vector<std::pair<std::string, Node>> members;  // of a mapping
+  std::vector<std::string> keys;  // of a mapping, one for each item
   std::vector<Node> items;
 };
 
@@ -72,14 +72,15 @@ class Builder final : public YAML::EventHandler {
         to = &o.node->items.emplace_back();
       } else if (!o.has_key) {
         if (kind != Node::Kind::kPlain && kind != Node::Kind::kQuoted) fail(mark, "a key that is no word");
-        for (const auto& [key, node] : o.node->members)
+        for (const std::string& key : o.node->keys)
           if (key == value) fail(mark, "the key '" + key + "' stands twice");
         o.key = std::move(value);
         o.has_key = true;
         return nullptr;
       } else {
         o.has_key = false;
-        to = &o.node->members.emplace_back(std::move(o.key), Node()).second;
+        o.node->keys.push_back(std::move(o.key));
+        to = &o.node->items.emplace_back();
       }
     }
     to->kind = kind;
@@ -145,14 +146,15 @@ Status add_field(const std::string& name, const Node& node, bool listed, TextMes
 
 // `name: {k: v}` as `name { key: k value: v }`.
 Status add_map(const std::string& name, const Node& map, TextMessage* out) {
-  for (const auto& [key, value] : map.members) {
+  for (size_t k = 0; k < map.keys.size(); ++k) {
+    const Node& value = map.items[k];
     TextField f;
     f.name = name;
     f.line = value.line;
     f.kind = TextField::Kind::kMessage;
     Node word = value;
     word.kind = Node::Kind::kPlain;
-    word.value = key;
+    word.value = map.keys[k];
     f.message.fields.push_back(scalar("key", word));
     const bool text = value.kind == Node::Kind::kPlain || value.kind == Node::Kind::kQuoted;
     if (name == "parameters" && text) {
@@ -173,7 +175,9 @@ Status add_map(const std::string& name, const Node& map, TextMessage* out) {
 Status add_members(const Node& map, TextMessage* out) {
   static constexpr std::string_view kMaps[] = {"parameters", "inputs", "priority_queue_policy", "input_map",
                                                "output_map"};
-  for (const auto& [name, node] : map.members) {
+  for (size_t k = 0; k < map.keys.size(); ++k) {
+    const std::string& name = map.keys[k];
+    const Node& node = map.items[k];
     const bool keyed =
         node.kind == Node::Kind::kMap && std::find(std::begin(kMaps), std::end(kMaps), name) != std::end(kMaps);
     PERI_TRY(keyed ? add_map(name, node, out) : add_field(name, node, false, out));

@@ -9,6 +9,7 @@
 namespace peri::serve {
 namespace {
 
+constexpr size_t kSmall = 65536;    // an answer of no more bytes is sent whatever others hold
 constexpr size_t kSentence = 2000;  // of an error: it travels in a header, which clients bound
 constexpr size_t kCopied = 16384;   // text of no more bytes is copied into the library's memory
 
@@ -90,6 +91,19 @@ grpc::ByteBuffer buffer_of(const std::string& head, HttpReply& reply) {
 
 }  // namespace
 
+// What a call's metadata says, where the request has a place for it. The call keeps it as long as the request lives.
+template <class Request>
+static void read_metadata(const grpc::ServerContext& context, Request* request) {
+  const auto of = [&](const char* name) -> std::string_view {
+    const auto it = context.client_metadata().find(name);
+    return it == context.client_metadata().end() ? std::string_view()
+                                                 : std::string_view(it->second.data(), it->second.size());
+  };
+  request->user_agent = of("user-agent");
+  if constexpr (requires { request->authorization; }) request->authorization = of("authorization");
+  if constexpr (requires { request->traceparent; }) request->traceparent = of("traceparent");
+}
+
 Status GrpcExchange::read(const grpc::ByteBuffer& buffer, const Method& method, int64_t timeout_us) {
   const HttpLimits& limits = shared_.options.limits;
   claimed_ = buffer.Length();
@@ -166,6 +180,7 @@ void GrpcCall::read(bool ok) {
     }
   }
   const auto left = left_us();
+  read_metadata(context_, &exchange->request_);
   const Status begun = contained([&] { return exchange->read(message_, *method_, left.value_or(0)); });
   message_.Clear();
   exchange->refused_ = !begun.ok();
@@ -231,6 +246,13 @@ void GrpcCall::take(GrpcExchange& first) {
   } else if (method_->stream) {
     put_stream_head(reply.body_bytes(), &head);
   }
+  const uint64_t size = reply.body_bytes(), most = shared_.options.limits.all_body_bytes;
+  if ((shared_.reply_bytes += size) > most && size > kSmall) {
+    shared_.reply_bytes -= size;
+    finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "answers that clients have not read hold too many bytes"});
+    return open_.clear();
+  }
+  replying_ = size;
   const grpc::ByteBuffer bytes = buffer_of(head, reply);
   if (method_->stream) {
     writing_ = true;
@@ -245,6 +267,7 @@ void GrpcCall::written(bool ok) {
   std::shared_ptr<GrpcExchange> first;  // ends without the mutex
   const std::lock_guard<std::mutex> lock(mutex_);
   limit_ns_ = 0;
+  release();
   writing_ = false;
   first = std::move(open_.front());
   open_.pop_front();

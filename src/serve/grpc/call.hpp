@@ -26,10 +26,12 @@ struct GrpcShared {
   GrpcOptions options;
   Handler handler;
   grpc::AsyncGenericService service;
-  std::atomic<uint64_t> body_bytes{0};
+  std::atomic<uint64_t> body_bytes{0};   // of messages that came
+  std::atomic<uint64_t> reply_bytes{0};  // of answers that their clients have not taken
   std::atomic<int64_t> unanswered{0};
-  std::mutex mutex;  // of calls
+  std::mutex mutex;  // of all below
   std::set<GrpcCall*> calls;
+  size_t most_calls = 0;  // at once, since it was last looked at
 };
 
 // One request of a call and the way back of its answer.
@@ -70,6 +72,7 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
       : shared_(shared), queue_(queue), stream_(&context_) {
     const std::lock_guard<std::mutex> lock(shared_.mutex);
     shared_.calls.insert(this);
+    shared_.most_calls = std::max(shared_.most_calls, shared_.calls.size());
   }
   ~GrpcCall() {
     const std::lock_guard<std::mutex> lock(shared_.mutex);
@@ -98,7 +101,8 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
   void read(bool ok);
   void written(bool ok);
   void ended(bool ok);
-  void finished(bool) {}
+  void finished(bool) { release(); }
+  void release() { shared_.reply_bytes -= replying_.exchange(0); }
   void flush();
   void take(GrpcExchange& first);
   void read_more();
@@ -118,6 +122,7 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
   const Method* method_ = nullptr;
   grpc::ByteBuffer message_;
   std::atomic<int64_t> limit_ns_{0};
+  std::atomic<uint64_t> replying_{0};               // bytes of the answer that is being written
   std::mutex mutex_;                                // of all below
   std::deque<std::shared_ptr<GrpcExchange>> open_;  // in the order of their answers
   bool reading_ = false, closed_ = false, writing_ = false, over_ = false, gone_ = false;

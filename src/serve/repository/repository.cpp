@@ -174,6 +174,7 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   order.name = found.name;
   order.version = version.version;
   order.config = config;
+  order.folder = found.folder;
   order.stamp = version.stamp;
   PERI_ASSIGN(order.path, model_path(version, config.default_model_filename));
   PERI_ASSIGN(Loaded loaded, contained([&] {
@@ -186,7 +187,10 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   served->config = config;
   served->note = loaded.note;
   served->backend = loaded.backend;
-  served->text = loaded.text;
+  if (!loaded.tokenizer.empty() && !loaded.pipeline.empty()) {
+    PERI_ASSIGN(text::TextPipeline made, text::TextPipeline::from_sections(loaded.tokenizer, loaded.pipeline));
+    served->text = std::make_shared<text::TextPipeline>(std::move(made));
+  }
   served->memory_bytes = loaded.memory_bytes;
   served->canary = std::move(loaded.canary);
   served->stamp = version.stamp ^ found.config_stamp * 0x9e3779b97f4a7c15ull;

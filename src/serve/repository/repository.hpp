@@ -21,11 +21,11 @@ enum class Control : uint8_t { kNone, kPoll, kExplicit };
 // What a loader makes of a version.
 struct Loaded {
   std::shared_ptr<runtime::Servable> servable;
-  std::vector<int64_t> batch_sizes;  // that a batch may have; empty: none
-  std::string note;                  // for people: what of the configuration does not hold, and why
-  std::string backend;               // "cpu"
-  std::shared_ptr<const text::TextPipeline> text = nullptr;  // of a model that has a tokenizer
-  int64_t memory_bytes = 0;          // weights, and what all instances take at the largest sizes planned; 0: not known
+  std::vector<int64_t> batch_sizes;           // that a batch may have; empty: none
+  std::string note;                           // for people: what of the configuration does not hold, and why
+  std::string backend;                        // "cpu"
+  std::string tokenizer = {}, pipeline = {};  // of a model that has a tokenizer: text::TextPipeline::from_sections()
+  int64_t memory_bytes = 0;  // weights, and what all instances take at the largest sizes planned; 0: not known
   // A question whose answer was taken down when the model was loaded; none: it has no inputs that can be made up.
   struct Canary {
     std::vector<Tensor> inputs, outputs;
@@ -35,6 +35,7 @@ struct LoadOrder {
   std::string name;
   int64_t version = 0;
   std::string path;
+  std::string folder;  // of the model
   uint64_t stamp = 0;  // of the version's files
   ModelConfig config;
   // Of an earlier load of the same files, which need not be found again.
