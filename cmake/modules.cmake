@@ -16,7 +16,7 @@ set(PERI_PARTS_onnx onnx_proto)
 set(PERI_PARTS_kernels dnnl)
 set(PERI_PARTS_exec dnnl)
 set(PERI_PARTS_tune sqlite)
-set(PERI_PARTS_serve boost)
+set(PERI_PARTS_serve boost openssl)
 
 add_library(peri_settings INTERFACE)
 target_include_directories(peri_settings INTERFACE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include" "${PERI_GEN}")

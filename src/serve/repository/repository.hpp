@@ -9,9 +9,8 @@
 #include <mutex>
 #include <thread>
 
-#include "serve/config/model_config.hpp"
-#include "serve/queue/model.hpp"
 #include "serve/repository/scan.hpp"
+#include "serve/repository/served.hpp"
 
 namespace peri::serve {
 
@@ -24,10 +23,7 @@ struct Loaded {
   std::string note;                  // for people: what of the configuration does not hold, and why
   std::string backend;               // "cpu"
   int64_t memory_bytes = 0;          // weights, and what all instances take at the largest sizes planned; 0: not known
-  // A question whose answer was taken down when the model was loaded; none: it has no inputs that can be made up.
-  struct Canary {
-    std::vector<Tensor> inputs, outputs;
-  } canary;
+  Canary canary;
 };
 struct LoadOrder {
   std::string name;
@@ -41,17 +37,6 @@ struct LoadOrder {
 // Called on the repository's thread; may take minutes. `say` gets progress.
 using Loader = std::function<Result<Loaded>(const LoadOrder&, const std::function<void(const std::string&)>& say)>;
 
-// A version that answers.
-struct Served {
-  std::unique_ptr<Model> model;
-  ModelConfig config;
-  std::string note, backend;
-  int64_t memory_bytes = 0;
-  Loaded::Canary canary;
-  uint64_t stamp = 0;
-};
-using ServedPtr = std::shared_ptr<const Served>;
-
 struct IndexRow {
   std::string name, version, state, reason;  // state: READY, LOADING, UNAVAILABLE
 };
@@ -61,8 +46,9 @@ struct RepositoryOptions {
   Control control = Control::kNone;
   std::vector<std::string> at_start;  // kExplicit: models to load at once; "*": all
   int64_t poll_ms = 2000;
-  int64_t max_queue = 1024;   // of a model whose configuration states none
-  int64_t inline_ns = 40000;  // see ModelOptions
+  int64_t max_queue = 1024;              // of a model whose configuration states none
+  int64_t inline_ns = 40000;             // see ModelOptions
+  std::shared_ptr<ResponseCache> cache;  // of models whose configuration asks for one; null: none has one
   std::function<void(const std::string&)> log;
 };
 
@@ -100,8 +86,10 @@ class Repository {
   void work();
   void scan();
   Status load_now(const std::string& name);
+  Result<Loaded> load_ensemble(const ModelConfig& config);
   Result<ServedPtr> make(const FoundModel& found, const FoundVersion& version, const ModelConfig& config);
   Status load_versions(const FoundModel& found, const ModelConfig& config);
+  bool is_ensemble(const FoundModel& found) const;
   Status unload_now(const std::string& name);
   void collect();
   void log(const std::string& line) const;

@@ -18,6 +18,7 @@ namespace peri::serve {
 namespace {
 
 constexpr int kBeatMs = 20;
+constexpr int64_t kLingerNs = 20000;  // that a thread looks for the next request before it sleeps
 constexpr int kMostThreads = 1024;
 
 struct Hosted {
@@ -142,6 +143,8 @@ bool Host::next(RingEntry* out) {
 }
 
 void Host::work() {
+  Ring& ring = region_->head().to_worker;
+  int64_t last_ns = 0;  // of this thread's last run
   while (true) {
     std::optional<std::pair<HostedPtr, RingEntry>> due;
     {
@@ -152,12 +155,14 @@ void Host::work() {
       }
     }
     RingEntry entry;
-    if (due)
-      run(due->first, due->second);
-    else if (next(&entry))
-      take(entry);
-    else
-      region_->head().to_worker.wait(1000);
+    if (due || next(&entry)) {
+      due ? run(due->first, due->second) : take(entry);
+      last_ns = now_ns();
+    } else if (now_ns() - last_ns < kLingerNs) {
+      std::this_thread::yield();
+    } else {
+      ring.wait(1000);
+    }
   }
 }
 
