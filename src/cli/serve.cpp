@@ -149,8 +149,10 @@ serve::Loader loader_of(const Plan& plan, serve::Worker* worker) {
   };
 }
 
-Result<std::unique_ptr<serve::HttpServer>> manage(const serve::HttpOptions& options, serve::Api& api) {
-  return serve::HttpServer::start(options, [&](const auto& e) { api.handle(e, serve::Way::kManagement); });
+// Null where models are managed on the public way.
+Result<std::unique_ptr<serve::HttpServer>> manage(const std::optional<serve::HttpOptions>& options, serve::Api& api) {
+  if (!options) return std::unique_ptr<serve::HttpServer>();
+  return serve::HttpServer::start(*options, [&](const auto& e) { api.handle(e, serve::Way::kManagement); });
 }
 
 // Waits until all is answered, at most `seconds`. False: something was not.
@@ -204,10 +206,8 @@ Result<Outcome> run(const Arguments& arguments) {
   };
   serve::Api api(repository, plan.api);
   PERI_ASSIGN(auto http, serve::HttpServer::start(plan.http, [&](const auto& exchange) { api.handle(exchange); }));
-  std::unique_ptr<serve::HttpServer> metrics, management;
-  if (plan.management) {
-    PERI_ASSIGN(management, manage(*plan.management, api));
-  }
+  std::unique_ptr<serve::HttpServer> metrics;
+  PERI_ASSIGN(auto management, manage(plan.management, api));
   if (plan.metrics.port >= 0) {
     PERI_ASSIGN(metrics, serve::HttpServer::start(plan.metrics, [&](const auto& e) { answer_metrics(api, e); }));
   }
