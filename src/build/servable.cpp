@@ -15,6 +15,7 @@
 #include "build/servable_checks.hpp"
 #include "judge/seeded.hpp"
 #include "serve/kserve/datatype.hpp"
+#include "text/pipeline.hpp"
 
 namespace peri::build {
 namespace {
@@ -182,6 +183,8 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   if (ns) PERI_TRY(servable->warm(seeded));
   PERI_TRY(warm_up(*servable, config));
   out.canary = make_canary(*servable);
+  for (const plan::Section& s : program.sections)
+    if (s.name == text::kTokenizerSection || s.name == text::kPipelineSection) out.sections[s.name] = s.bytes;
   if (!config.batching) return out;
   if (order.known_sizes) {
     out.batch_sizes = *order.known_sizes;

@@ -24,6 +24,8 @@ struct Loaded {
   std::string backend;               // "cpu"
   int64_t memory_bytes = 0;          // weights, and what all instances take at the largest sizes planned; 0: not known
   Canary canary;
+  // Parts of the engine that the server reads itself, by name: a tokenizer.
+  std::map<std::string, std::string> sections = {};
 };
 struct LoadOrder {
   std::string name;

@@ -126,6 +126,10 @@ void Host::load(const Json& json) {
   }
   std::vector<Tensor> canary = loaded->canary.inputs;
   canary.insert(canary.end(), loaded->canary.outputs.begin(), loaded->canary.outputs.end());
+  for (const auto& [name, section] : loaded->sections) {
+    auto copy = Tensor::strings({1}, {section});
+    if (copy.ok()) canary.push_back(std::move(*copy));
+  }
   std::vector<std::byte> bytes(canary.empty() ? 0 : block_bytes(canary));
   if (!canary.empty()) write_block(canary, bytes);
   (void)send_frame(socket_.get(), loaded_text(*loaded), bytes).ok();
