@@ -16,7 +16,7 @@ set(PERI_PARTS_onnx onnx_proto)
 set(PERI_PARTS_kernels dnnl)
 set(PERI_PARTS_exec dnnl)
 set(PERI_PARTS_tune sqlite)
-set(PERI_PARTS_serve boost grpc kserve_proto yaml)
+set(PERI_PARTS_serve boost grpc kserve_proto openssl yaml)
 set(PERI_PARTS_cli png jpeg)
 
 add_library(peri_settings INTERFACE)

@@ -200,6 +200,12 @@ set_tests_properties(hostile/interrupt PROPERTIES LABELS cpu TIMEOUT 600)
 set_tests_properties(hostile/sample PROPERTIES LABELS slow)
 set_tests_properties(hostile/whole PROPERTIES LABELS slow)
 
+# The server's tests, its sockets and its worker with them, under the sanitizers.
+foreach(kind IN ITEMS thread address)
+  add_test(NAME sanitize/serve_${kind} COMMAND "${CMAKE_SOURCE_DIR}/tools/sanitize/serve.sh" ${kind})
+  set_tests_properties(sanitize/serve_${kind} PROPERTIES LABELS slow TIMEOUT 3600 PROCESSORS 2)
+endforeach()
+
 # Commands as people type them, wrong ones and unlucky ones: tests/typed/*_typed.py.
 file(GLOB typed CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/typed/*_typed.py")
 foreach(file IN LISTS typed)

@@ -210,13 +210,11 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   PERI_ASSIGN(const auto servable, runtime::EngineServable::create(engine, instances, threads, file));
   out.servable = servable;
   out.backend = program.backend;
-  for (const plan::Section& section : program.sections) {
-    if (section.name == text::kTokenizerSection) out.tokenizer = section.bytes;
-    if (section.name == text::kPipelineSection) out.pipeline = section.bytes;
-  }
   if (ns) PERI_TRY(servable->warm(seeded));
   PERI_TRY(warm_up(*servable, order));
   out.canary = make_canary(*servable);
+  for (const plan::Section& s : program.sections)
+    if (s.name == text::kTokenizerSection || s.name == text::kPipelineSection) out.sections[s.name] = s.bytes;
   if (!config.batching) return out;
   if (order.known_sizes) {
     out.batch_sizes = *order.known_sizes;

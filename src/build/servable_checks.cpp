@@ -36,7 +36,7 @@ static size_t bytes_of(std::span<const Tensor> tensors) {
   return out;
 }
 
-serve::Loaded::Canary make_canary(runtime::EngineServable& model) {
+serve::Canary make_canary(runtime::EngineServable& model) {
   const plan::Program& program = model.engine().program();
   auto dims = program_dims(program, {});
   if (!dims.ok()) return {};

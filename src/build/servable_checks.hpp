@@ -14,6 +14,6 @@ int64_t planned_bytes(const plan::Program& program, int instances, int64_t max_b
 Status check_fits(int64_t bytes, const serve::Ram& ram);
 // A seeded question of one row, where the model has rows, and its answer; empty where none can be made up or the model
 // does not answer alike twice.
-serve::Loaded::Canary make_canary(runtime::EngineServable& model);
+serve::Canary make_canary(runtime::EngineServable& model);
 
 }  // namespace peri::build

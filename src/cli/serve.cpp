@@ -31,6 +31,7 @@ struct Plan {
   build::ServeOptions build;
   serve::WorkerOptions worker;
   serve::HealthOptions health;
+  std::optional<serve::HttpOptions> management;
   int64_t exit_timeout_s = 30;
 };
 
@@ -115,6 +116,14 @@ Result<Plan> plan_of(const Arguments& a) {
   PERI_TRY(read_grpc(a, &plan));
   PERI_ASSIGN(plan.worker, worker_options(a));
   PERI_ASSIGN(plan.health, health_options(a));
+  const bool loads = plan.repository.control == serve::Control::kExplicit;
+  PERI_ASSIGN(const int64_t cache_mib, a.number("--cache-mib", 0, 1 << 24, 64));
+  if (cache_mib > 0)
+    plan.repository.cache = std::make_shared<serve::ResponseCache>(static_cast<size_t>(cache_mib) << 20);
+  PERI_ASSIGN(plan.http.tls, tls_of(a));
+  plan.metrics.tls = plan.http.tls;
+  PERI_ASSIGN(plan.management, management_of(a, plan.http, loads));
+  plan.api.public_management = !plan.management;
   return plan;
 }
 
@@ -124,6 +133,12 @@ serve::Loader loader_of(const Plan& plan, serve::Worker* worker) {
   return [&plan](const serve::LoadOrder& order, const auto& told) {
     return build::load_servable(plan.build, order, told);
   };
+}
+
+// Null where models are managed on the public way.
+Result<std::unique_ptr<serve::HttpServer>> manage(const std::optional<serve::HttpOptions>& options, serve::Api& api) {
+  if (!options) return std::unique_ptr<serve::HttpServer>();
+  return serve::HttpServer::start(*options, [&](const auto& e) { api.handle(e, serve::Way::kManagement); });
 }
 
 // Waits until all is answered, at most `seconds`. False: something was not.
@@ -137,12 +152,13 @@ bool drained(const serve::Api& api, const serve::HttpServer& http, int64_t secon
 std::string places(const serve::HttpServer& http, const serve::HttpServer* metrics, const serve::GrpcServer* grpc,
                    const Plan& plan) {
   std::string out;
-  if (plan.http.port >= 0) out += format("http://%s:%d", plan.http.address.c_str(), http.port());
+  if (plan.http.port >= 0)
+    out += format("http%s://%s:%d", plan.http.tls ? "s" : "", plan.http.address.c_str(), http.port());
   if (!plan.http.unix_socket.empty()) out += (out.empty() ? "" : ", ") + plan.http.unix_socket;
   if (grpc && plan.grpc.port >= 0) out += format("; gRPC at %s:%d", plan.grpc.address.c_str(), grpc->port());
   if (!plan.grpc.unix_socket.empty()) out += "; gRPC at " + plan.grpc.unix_socket;
   if (metrics)
-    out += format("; metrics at http://%s:%d/metrics, a page at /dashboard", plan.metrics.address.c_str(),
+    out += format("; metrics at http%s://%s:%d/metrics, a page at /dashboard", plan.http.tls ? "s" : "", plan.metrics.address.c_str(),
                   metrics->port());
   return out;
 }
@@ -165,13 +181,21 @@ Result<Outcome> run(const Arguments& typed) {
   std::unique_ptr<serve::Worker> worker;
   if (!arguments.has("--in-process")) {
     PERI_ASSIGN(worker, serve::Worker::start(plan.worker));
-    plan.api.add_metrics = [w = worker.get()](std::string* out) { add_worker_metrics(w->counts(), out); };
   }
+  PERI_ASSIGN(const std::unique_ptr<serve::Access> access_keys, access_of(arguments));
+  plan.api.access = access_keys.get();
+  const std::unique_ptr<serve::LoopGuest> guest = worker ? worker->guest() : nullptr;
+  plan.http.guest = guest.get();
   serve::Repository repository(plan.repository, loader_of(plan, worker.get()));
   serve::Health health(repository, plan.health);
+  plan.api.add_metrics = [&](std::string* out) {
+    if (worker) add_worker_metrics(worker->counts(), out);
+    add_memory_metrics(health, plan.repository.cache.get(), out);
+  };
   serve::Api api(repository, plan.api);
   PERI_ASSIGN(auto http, serve::HttpServer::start(plan.http, [&](const auto& exchange) { api.handle(exchange); }));
   std::unique_ptr<serve::HttpServer> metrics;
+  PERI_ASSIGN(auto management, manage(plan.management, api));
   if (plan.metrics.port >= 0) {
     PERI_ASSIGN(metrics, serve::HttpServer::start(plan.metrics, [&](const auto& e) { serve::answer_pages(api, e); }));
   }
@@ -205,6 +229,8 @@ Result<Outcome> run(const Arguments& typed) {
   http.reset();
   grpc.reset();
   metrics.reset();
+  management.reset();
+  if (worker) worker->stop();
   uint64_t answered = 0;
   for (const auto& served : repository.all()) answered += served->model->statistics().success.count;
   Outcome out;

@@ -65,7 +65,7 @@ TEST(Config, RefusalsNameKeyAndLine) {
   const std::string unknown = refusal("name: \"m\"\nmax_batch_sise: 4\n");
   EXPECT_NE(unknown.find("line 2: 'max_batch_sise'"), std::string::npos) << unknown;
   EXPECT_NE(unknown.find("did you mean 'max_batch_size'"), std::string::npos) << unknown;
-  EXPECT_NE(refusal("\n\nensemble_scheduling { }").find("line 3: 'ensemble_scheduling'"), std::string::npos);
+  EXPECT_NE(refusal("\n\nsequence_batching { }").find("line 3: 'sequence_batching'"), std::string::npos);
   EXPECT_NE(refusal("instance_group { kind: KIND_MODEL }").find("KIND_MODEL"), std::string::npos);
   EXPECT_NE(refusal("max_batch_size: 99999999999").find("max_batch_size"), std::string::npos);
   EXPECT_NE(refusal("max_batch_size: \"4\"").find("number"), std::string::npos);

@@ -28,6 +28,7 @@ class FakeServable final : public runtime::Servable {
   uint64_t progress() const override { return runs; }
   void submit(uint64_t, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink) override {
     if (++now_ > slots_) overlapped = true;
+    ++entered;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       gate_.wait(lock, [&] { return !closed_; });
@@ -37,7 +38,7 @@ class FakeServable final : public runtime::Servable {
     bool bad = false;
     for (int64_t k = 0; k < y.numel(); ++k) {
       bad = bad || tensors[0].f64(k) < 0;
-      y.set_f64(k, 2 * tensors[0].f64(k));
+      y.set_f64(k, factor * tensors[0].f64(k));
     }
     if (!bad) answer = std::vector<Tensor>{y};
     ++runs;
@@ -57,8 +58,9 @@ class FakeServable final : public runtime::Servable {
   }
 
   std::atomic<int64_t> expected_ns{-1};
-  std::atomic<uint64_t> runs{0};
+  std::atomic<uint64_t> runs{0}, entered{0};
   std::atomic<bool> overlapped{false};
+  std::atomic<int> factor{2};
 
  private:
   const int slots_;

@@ -148,7 +148,7 @@ TEST(Model, AStuckModelIsFound) {
   fake->close();
   std::atomic<int> answered{0};
   model.submit(call_of(1, [&](Answer) { ++answered; }));
-  wait_for([&] { return model.pending() == 0; });
+  wait_for([&] { return fake->entered == 1; });
   EXPECT_FALSE(model.stuck(90000, 10)) << "a run may take what it should, and as much again";
   EXPECT_TRUE(model.stuck(200000, 10));
   fake->open();

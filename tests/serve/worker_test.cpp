@@ -94,7 +94,7 @@ TEST(Worker, AnswersThroughSharedMemory) {
   EXPECT_EQ(e.text(), invalid("a value of 15").at_node("here").expecting("another").text());
   EXPECT_EQ((*worker)->counts().memory_used, 0u) << "every block is given back";
   const auto large = ask(model, std::vector<float>(1 << 20), 1);
-  EXPECT_EQ(large->wait().error().kind, ErrorKind::kRefused);
+  EXPECT_EQ(large->wait().error().kind, ErrorKind::kMemory);
 }
 
 TEST(Worker, CrashCostsTheRequestsUnderWay) {

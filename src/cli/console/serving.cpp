@@ -17,8 +17,46 @@ std::vector<Flag> worker_flags() {
       {"--stuck-secs", "", "S", "not ready where a model works and gets nothing done for so long (default 0.8)"},
       {"--stuck-kill-secs", "", "S", "a worker that gets nothing done for so long is ended (default 60; 0: never)"},
       {"--canary-secs", "", "S", "ask each model its known question so often (default 10; 0: never)"},
+      {"--cache-mib", "", "N", "memory for answers of models that ask for a response_cache (default 64; 0: none)"},
+      {"--api-keys", "", "FILE", "take requests with a key of this file alone, but for liveness"},
+      {"--tls-certificate", "", "FILE", "speak TLS on the ports of HTTP and metrics: the certificate's chain, in PEM"},
+      {"--tls-key", "", "FILE", "its private key, in PEM"},
+      {"--management-socket", "", "PATH", "list, load and unload models on this Unix socket alone"},
+      {"--open-management", "", "", "let everyone who reaches the port load and unload models"},
       {kBatchCheck, "", "S", "most seconds to hold a model's batches against single answers (default 10)"},
   };
+}
+
+Result<std::unique_ptr<serve::Access>> access_of(const Arguments& arguments) {
+  const std::string path = arguments.get("--api-keys");
+  if (path.empty()) return std::unique_ptr<serve::Access>();
+  PERI_ASSIGN(auto keys, serve::read_keys(path));
+  return std::make_unique<serve::Access>(std::move(keys));
+}
+
+Result<std::shared_ptr<serve::TlsContext>> tls_of(const Arguments& arguments) {
+  const std::string certificate = arguments.get("--tls-certificate"), key = arguments.get("--tls-key");
+  if (certificate.empty() != key.empty()) return usage("--tls-certificate and --tls-key go together");
+  if (key.empty()) return std::shared_ptr<serve::TlsContext>();
+  return serve::TlsContext::open(certificate, key);
+}
+
+Result<std::optional<serve::HttpOptions>> management_of(const Arguments& arguments, const serve::HttpOptions& http,
+                                                        bool explicit_control) {
+  const std::string socket = arguments.get("--management-socket");
+  const bool near = http.port < 0 || http.address == "127.0.0.1" || http.address == "::1";
+  if (socket.empty() && explicit_control && !near && !arguments.has("--open-management"))
+    return usage("--model-control-mode explicit would let everyone who reaches %s load and unload models",
+                 http.address.c_str())
+        .advise("give models a socket of their own by --management-socket PATH, or say --open-management");
+  if (socket.empty()) return std::optional<serve::HttpOptions>();
+  serve::HttpOptions out;
+  out.port = -1;
+  out.unix_socket = socket;
+  out.unix_mode = 0600;
+  out.limits = http.limits;
+  out.limits.connections = 100;
+  return std::optional(std::move(out));
 }
 
 Result<serve::WorkerOptions> worker_options(const Arguments& arguments) {
@@ -52,18 +90,32 @@ Result<serve::HealthOptions> health_options(const Arguments& arguments) {
   return out;
 }
 
+static void add_row(const char* name, const char* kind, const char* what, uint64_t value, std::string* out) {
+  const bool counter = std::string_view(kind) == "counter";
+  *out += format("# TYPE %s %s\n# HELP %s %s\n%s%s %llu\n", name, kind, name, what, name, counter ? "_total" : "",
+                 static_cast<unsigned long long>(value));
+}
+
+void add_memory_metrics(const serve::Health& health, const serve::ResponseCache* cache, std::string* out) {
+  const serve::Ram ram = serve::read_ram();
+  add_row("peri_memory_bytes", "gauge", "Memory of the machine, or of the control group",
+          static_cast<uint64_t>(ram.total_bytes), out);
+  add_row("peri_memory_available_bytes", "gauge", "What of it is not in use",
+          static_cast<uint64_t>(ram.available_bytes), out);
+  add_row("peri_memory_alert", "gauge", "1: more is in use than should be; 2: batches are made smaller",
+          static_cast<uint64_t>(health.memory_alert()), out);
+  add_row("peri_resident_bytes", "gauge", "Memory of the server's own process",
+          static_cast<uint64_t>(serve::resident_bytes()), out);
+  if (cache) add_row("peri_cache_bytes", "gauge", "Answers that are kept", cache->bytes(), out);
+}
+
 void add_worker_metrics(const serve::WorkerCounts& c, std::string* out) {
-  const auto row = [&](const char* name, const char* kind, const char* what, uint64_t value) {
-    const bool counter = std::string_view(kind) == "counter";
-    *out += format("# TYPE %s %s\n# HELP %s %s\n%s%s %llu\n", name, kind, name, what, name, counter ? "_total" : "",
-                   static_cast<unsigned long long>(value));
-  };
-  row("peri_worker_up", "gauge", "1 while the worker process runs", c.up ? 1 : 0);
-  row("peri_worker_starts", "counter", "Worker processes started", c.starts);
-  row("peri_worker_deaths", "counter", "Worker processes that ended", c.deaths);
-  row("peri_worker_lost_requests", "counter", "Requests that were under way in a worker when it ended",
-      c.lost_requests);
-  row("peri_worker_memory_bytes", "gauge", "Tensors on their way to and from the worker", c.memory_used);
+  add_row("peri_worker_up", "gauge", "1 while the worker process runs", c.up ? 1 : 0, out);
+  add_row("peri_worker_starts", "counter", "Worker processes started", c.starts, out);
+  add_row("peri_worker_deaths", "counter", "Worker processes that ended", c.deaths, out);
+  add_row("peri_worker_lost_requests", "counter", "Requests that were under way in a worker when it ended",
+          c.lost_requests, out);
+  add_row("peri_worker_memory_bytes", "gauge", "Tensors on their way to and from the worker", c.memory_used, out);
 }
 
 }  // namespace peri::cli

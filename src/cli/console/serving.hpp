@@ -2,16 +2,27 @@
 #pragma once
 
 #include "cli/entry.hpp"
+#include "serve/access/access.hpp"
 #include "serve/health/health.hpp"
+#include "serve/http/tls.hpp"
 #include "serve/worker/worker.hpp"
 
 namespace peri::cli {
 
 std::vector<Flag> worker_flags();
+// --api-keys; null: everybody may ask.
+Result<std::unique_ptr<serve::Access>> access_of(const Arguments& arguments);
+// --tls-certificate, --tls-key; null: none.
+Result<std::shared_ptr<serve::TlsContext>> tls_of(const Arguments& arguments);
+// Where models are managed: the options of that socket's server; none: on the public way, which is refused where others
+// than this machine reach it.
+Result<std::optional<serve::HttpOptions>> management_of(const Arguments& arguments, const serve::HttpOptions& http,
+                                                        bool explicit_control);
 // `peri serve-worker` with those of the flags that it takes.
 Result<serve::WorkerOptions> worker_options(const Arguments& arguments);
 Result<serve::HealthOptions> health_options(const Arguments& arguments);
 // Families of OpenMetrics' text form.
 void add_worker_metrics(const serve::WorkerCounts& counts, std::string* out);
+void add_memory_metrics(const serve::Health& health, const serve::ResponseCache* cache, std::string* out);
 
 }  // namespace peri::cli

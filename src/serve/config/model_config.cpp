@@ -189,6 +189,34 @@ Status read_parameter(const TextMessage& m, std::map<std::string, std::string>* 
   return Ok{};
 }
 
+Status read_map(const TextMessage& m, const char* of, std::map<std::string, std::string>* out) {
+  std::string key, value;
+  PERI_TRY(read_fields(m, of, {text("key", &key), text("value", &value)}));
+  if (!out->emplace(key, value).second) return invalid("%s names '%s' twice", of, key.c_str());
+  return Ok{};
+}
+
+Status read_step(const TextMessage& m, EnsembleStep* out) {
+  int64_t version = -1;
+  PERI_TRY(read_fields(
+      m, "a step",
+      {text("model_name", &out->model), number("model_version", &version, -1, INT64_MAX),
+       inner("input_map", [=](const TextMessage& v) { return read_map(v, "input_map", &out->inputs); }),
+       inner("output_map", [=](const TextMessage& v) { return read_map(v, "output_map", &out->outputs); })}));
+  if (version >= 0) out->version = std::to_string(version);
+  return Ok{};
+}
+
+Status read_ensemble(const TextMessage& m, std::vector<EnsembleStep>* out) {
+  PERI_TRY(read_fields(m, "ensemble_scheduling", {inner("step", [=](const TextMessage& v) -> Status {
+                         return read_step(v, &out->emplace_back());
+                       })}));
+  if (out->empty()) return invalid("an ensemble has no step");
+  return Ok{};
+}
+
+Status read_cache(const TextMessage& m, bool* out) { return read_fields(m, "response_cache", {flag("enable", out)}); }
+
 Status read_instances(const TextMessage& m, int64_t* sum) {
   std::string name;
   int64_t count = 1;
@@ -200,6 +228,9 @@ Status read_instances(const TextMessage& m, int64_t* sum) {
 }
 
 Status check(const ModelConfig& c) {
+  if (c.platform == "ensemble" && c.steps.empty()) return invalid("an ensemble needs ensemble_scheduling");
+  if (!c.steps.empty() && (c.batching || !c.warmups.empty() || c.instances > 0))
+    return invalid("an ensemble has no dynamic_batching, model_warmup or instance_group: its models have");
   if (c.batching && c.max_batch_size == 0) return invalid("dynamic_batching needs a max_batch_size above 0");
   if (!c.batching) return Ok{};
   const BatchingConfig& b = *c.batching;
@@ -231,6 +262,8 @@ Status read_model(const TextMessage& m, ModelConfig* out) {
        inner("dynamic_batching", [=](const TextMessage& v) { return read_batching(v, &out->batching.emplace()); }),
        inner("model_transaction_policy",
              [](const TextMessage& v) { return read_fields(v, "model_transaction_policy", {off("decoupled")}); }),
+       inner("ensemble_scheduling", [=](const TextMessage& v) { return read_ensemble(v, &out->steps); }),
+       inner("response_cache", [=](const TextMessage& v) { return read_cache(v, &out->response_cache); }),
        inner("model_warmup", [=](const TextMessage& v) { return read_warmup(v, &out->warmups.emplace_back()); }),
        inner("parameters", [=](const TextMessage& v) { return read_parameter(v, &out->parameters); })}));
   return check(*out);

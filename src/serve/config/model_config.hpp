@@ -50,6 +50,12 @@ struct WarmupConfig {
   std::vector<Input> inputs;
 };
 
+struct EnsembleStep {
+  std::string model, version;                  // "": the latest
+  std::map<std::string, std::string> inputs;   // of the model, and the tensor that each is
+  std::map<std::string, std::string> outputs;  // likewise
+};
+
 struct ModelConfig {
   std::string name, platform, backend, default_model_filename;
   int64_t max_batch_size = 0;  // 0: the model's first axis is an axis like any other
@@ -57,6 +63,8 @@ struct ModelConfig {
   VersionPolicy versions;
   int64_t instances = 0;  // 0: not said
   std::optional<BatchingConfig> batching;
+  std::vector<EnsembleStep> steps;  // of an ensemble; none: it is a model
+  bool response_cache = false;
   std::vector<WarmupConfig> warmups;
   // Known: "threads" (of an instance), "batch_answers" ("identical", the default, or "bounded").
   std::map<std::string, std::string> parameters;

@@ -6,7 +6,7 @@
 namespace peri::serve {
 
 // Of one model; outlives it where its answer is late.
-struct Health::Canary {
+struct Health::Watched {
   std::mutex mutex;
   bool asked = false;  // and not answered
   int64_t next_ns = 0;
@@ -29,12 +29,28 @@ Health::~Health() {
 void Health::start() {
   thread_ = std::thread([this] {
     std::unique_lock<std::mutex> lock(mutex_);
+    uint64_t looks = 0;
     while (!wake_.wait_for(lock, std::chrono::milliseconds(options_.look_ms), [&] { return stopping_; })) {
       lock.unlock();
       look(now_ns());
+      if (++looks % 20 == 1) look_at_memory();
       lock.lock();
     }
   });
+}
+
+void Health::look_at_memory() {
+  const Ram ram = options_.read_memory();
+  const double used = ram.used_share();
+  const MemoryAlert now = !ram.known() || used < options_.memory_high ? MemoryAlert::kNone
+                          : used < options_.memory_full               ? MemoryAlert::kHigh
+                                                                      : MemoryAlert::kFull;
+  if (now == MemoryAlert::kFull)
+    for (const ServedPtr& s : repository_.all()) s->model->make_batches_smaller();
+  if (alert_.exchange(now) == now || !options_.log) return;
+  options_.log(format("memory: %.0f %% of %.0f MiB are in use%s", 100 * used,
+                      static_cast<double>(ram.total_bytes) / (1 << 20),
+                      now == MemoryAlert::kFull ? ": batches are made smaller" : ""));
 }
 
 // What differs from the answer taken down; empty: nothing.
@@ -48,7 +64,7 @@ static std::string difference(const Served& served, const Answer& answer) {
   return {};
 }
 
-void Health::ask(const ServedPtr& served, const std::shared_ptr<Canary>& canary) {
+void Health::ask(const ServedPtr& served, const std::shared_ptr<Watched>& canary) {
   auto call = std::make_shared<Call>();
   call->inputs = served->canary.inputs;
   call->probe = true;
@@ -69,8 +85,8 @@ void Health::look(int64_t now) {
   for (auto& [model, canary] : canaries_) canary->seen = false;
   for (const ServedPtr& s : repository_.all()) {
     Model& model = *s->model;
-    std::shared_ptr<Canary>& canary = canaries_[&model];
-    if (!canary) canary = std::make_shared<Canary>();
+    std::shared_ptr<Watched>& canary = canaries_[&model];
+    if (!canary) canary = std::make_shared<Watched>();
     canary->seen = true;
     std::string why = model.servable().trouble();
     if (model.stuck(now, options_.stuck_after_ns) && why.empty()) why = "work is under way and nothing of it gets done";

@@ -3,6 +3,7 @@
 // the reason; what mends itself brings it back.
 #pragma once
 
+#include "serve/memory/ram.hpp"
 #include "serve/repository/repository.hpp"
 
 namespace peri::serve {
@@ -11,8 +12,15 @@ struct HealthOptions {
   int64_t look_ms = 50;
   int64_t stuck_after_ns = 800'000'000;      // work under way and nothing done
   int64_t canary_every_ns = 10'000'000'000;  // 0: never
+  // Shares of the machine's memory, or of the control group's, that are in use: from the first on it is said, from the
+  // second on batches are made smaller too.
+  double memory_high = 0.90, memory_full = 0.97;
+  std::function<Ram()> read_memory = [] { return read_ram(); };
   std::function<void(const std::string&)> log;
 };
+
+// Of the machine's memory.
+enum class MemoryAlert : uint8_t { kNone, kHigh, kFull };
 
 class Health {
  public:
@@ -24,17 +32,21 @@ class Health {
   // One look at every model at a time, as the thread of start() takes it.
   void look(int64_t now);
   void start();
+  // Looks at memory. Above `memory_full` the batches of every model are halved, with each look again.
+  void look_at_memory();
+  MemoryAlert memory_alert() const { return alert_; }
 
  private:
-  struct Canary;
-  void ask(const ServedPtr& served, const std::shared_ptr<Canary>& canary);
+  struct Watched;
+  void ask(const ServedPtr& served, const std::shared_ptr<Watched>& canary);
 
   const Repository& repository_;
   const HealthOptions options_;
-  std::map<const Model*, std::shared_ptr<Canary>> canaries_;
+  std::map<const Model*, std::shared_ptr<Watched>> canaries_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
+  std::atomic<MemoryAlert> alert_{MemoryAlert::kNone};
   std::thread thread_;
 };
 

@@ -126,7 +126,11 @@ bool Connection::start_body() {
   allow(limits.body_ms, body_want_);
   if (parser_.head().expect_continue && begin_ == end_) {
     error_code ec;
-    socket_.write_some(asio::buffer("HTTP/1.1 100 Continue\r\n\r\n", 25), ec);
+    constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
+    if (!tls_)
+      socket_.write_some(asio::buffer(kGoOn), ec);
+    else if (!tls_->write(std::as_bytes(std::span(kGoOn))) || !write_tls_output())
+      close();
   }
   state_ = chunked ? State::kChunks : State::kBody;
   if (chunked) parser_.chunk = [this, lead](std::string_view piece) { return take_chunk(piece, lead); };
@@ -187,14 +191,19 @@ void Connection::read() {
   if (room == 0) return;
   void* to = direct ? static_cast<void*>(body_->data() + body_have_) : buffer_.get() + end_;
   reading_ = true;
+  if (tls_) return read_tls(direct, to, room);
   socket_.async_read_some(asio::buffer(to, room), [self = shared_from_this(), direct](const error_code& ec, size_t n) {
     self->reading_ = false;
     if (self->closed_) return;
     if (ec) return self->ended();
-    (direct ? self->body_have_ : self->end_) += n;
-    if (self->state_ == State::kLast && (self->body_have_ += n) > 1 << 20) return self->close();
-    self->advance();
+    self->got(direct, n);
   });
+}
+
+void Connection::got(bool direct, size_t bytes) {
+  (direct ? body_have_ : end_) += bytes;
+  if (state_ == State::kLast && (body_have_ += bytes) > 1 << 20) return close();
+  advance();
 }
 
 // No more will come: a reply under way is still written, all else ends.
@@ -226,6 +235,7 @@ void Connection::send(HttpReply reply, bool keep_alive) {
   out_.emplace_back(head_.data(), head_.size());
   if (!reply_.text.empty()) out_.emplace_back(reply_.text.data(), reply_.text.size());
   for (const HttpReply::Piece& p : reply_.pieces) out_.emplace_back(p.bytes.data(), p.bytes.size());
+  if (tls_) encrypt();
   state_ = State::kWriting;
   error_code ec;
   size_t done = socket_.write_some(out_, ec);
@@ -256,6 +266,10 @@ void Connection::last() {
   state_ = State::kLast;
   body_have_ = 0;
   error_code ec;
+  if (tls_) {
+    tls_->end();
+    (void)write_tls_output();
+  }
   socket_.shutdown(Socket::shutdown_send, ec);
   allow(1000);
   read();

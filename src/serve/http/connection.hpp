@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "serve/http/parser.hpp"
+#include "serve/http/tls.hpp"
 
 namespace peri::serve {
 
@@ -36,10 +37,12 @@ struct Loop {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(Loop& loop, Shared& shared, Socket socket)
+  // `tls`: what the client says and hears is that of a session.
+  Connection(Loop& loop, Shared& shared, Socket socket, std::unique_ptr<TlsSession> tls = nullptr)
       : loop_(loop),
         shared_(shared),
         socket_(std::move(socket)),
+        tls_(std::move(tls)),
         parser_(shared.limits),
         room_(2 * shared.limits.header_bytes),
         buffer_(std::make_unique_for_overwrite<char[]>(room_)) {
@@ -78,6 +81,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool dispatch();
   bool take_chunk(std::string_view piece, uint64_t lead);
   void read();
+  void got(bool direct, size_t bytes);
+  void read_tls(bool direct, void* to, size_t room);
+  bool write_tls_output();
+  void encrypt();
   bool refuse(int status, std::string_view why);
   void send(HttpReply reply, bool keep_alive);
   void sent(const boost::system::error_code& ec);
@@ -94,6 +101,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Loop& loop_;
   Shared& shared_;
   Socket socket_;
+  const std::unique_ptr<TlsSession> tls_;
+  std::string cipher_;                    // to be written
+  std::unique_ptr<std::byte[]> records_;  // as they were read
   RequestParser parser_;
   const size_t room_;
   const std::unique_ptr<char[]> buffer_;

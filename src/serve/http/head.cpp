@@ -30,6 +30,8 @@ bool RequestHead::take(std::string_view name, std::string_view value) {
     request.user_agent = value;
   } else if (same_field(name, "traceparent")) {
     request.traceparent = value;
+  } else if (same_field(name, "authorization")) {
+    request.authorization = value;
   } else if (same_field(name, "expect")) {
     expect_continue = same_field(value, "100-continue");
     unknown_expectation = !expect_continue;

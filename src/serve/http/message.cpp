@@ -53,6 +53,8 @@ static std::string_view reason_of(int status) {
   switch (status) {
     case 200: return "OK";
     case 400: return "Bad Request";
+    case 401: return "Unauthorized";
+    case 403: return "Forbidden";
     case 404: return "Not Found";
     case 405: return "Method Not Allowed";
     case 408: return "Request Timeout";
@@ -60,6 +62,7 @@ static std::string_view reason_of(int status) {
     case 411: return "Length Required";
     case 413: return "Payload Too Large";
     case 415: return "Unsupported Media Type";
+    case 429: return "Too Many Requests";
     case 431: return "Request Header Fields Too Large";
     case 499: return "Client Closed Request";
     case 500: return "Internal Server Error";
@@ -87,6 +90,7 @@ void write_head(const HttpReply& reply, bool keep_alive, std::string* out) {
     out->append("\r\nRetry-After: ");
     number(static_cast<uint64_t>(reply.retry_after_s));
   }
+  if (!reply.authenticate.empty()) out->append("\r\nWWW-Authenticate: ").append(reply.authenticate);
   out->append("\r\nContent-Length: ");
   number(reply.body_bytes());
   if (!keep_alive) out->append("\r\nConnection: close");

@@ -16,6 +16,8 @@
 
 namespace peri::serve {
 
+class TlsContext;
+
 // Memory of a body: 64-byte aligned where `lead` bytes have passed, so that the binary part behind a JSON header of
 // that length is aligned. Not cleared; kept by those who hold views of it.
 class BodyMemory {
@@ -38,7 +40,7 @@ class InferForm;
 struct HttpRequest {
   std::string_view method, target;  // "POST", "/v2/models/x/infer?a=b"
   std::string_view content_type, content_encoding, accept_encoding, user_agent;
-  std::string_view traceparent;
+  std::string_view authorization, traceparent;
   int64_t first_byte_ns = 0;           // when the request began to come; 0: not known
   std::optional<uint64_t> json_bytes;  // Inference-Header-Content-Length
   bool bad_json_bytes = false;         // that header is no number
@@ -59,6 +61,7 @@ struct HttpReply {
   std::vector<Piece> pieces;           // the rest of the body
   std::optional<uint64_t> json_bytes;  // Inference-Header-Content-Length
   int64_t retry_after_s = 0;
+  std::string_view authenticate = "";      // WWW-Authenticate, of static storage
   bool close = false;                      // the connection ends with it
   std::shared_ptr<const void> until_sent;  // let go when the reply is written, or is lost
 
@@ -96,12 +99,27 @@ struct HttpLimits {
   int64_t write_ms = 30000;  // for a reply, and more by its size as for a body
 };
 
+// What a loop's thread does beside its connections: work that others finish and that it takes back itself, in place of
+// being woken for each piece.
+class LoopGuest {
+ public:
+  virtual ~LoopGuest() = default;
+  // The thread is awake and will call take(), or is about to sleep: others may wake it.
+  virtual void awake(bool on) = 0;
+  virtual size_t take() = 0;      // how many pieces were taken
+  virtual bool soon() const = 0;  // whether something is under way that may be there in a moment
+};
+
 struct HttpOptions {
   std::string address = "127.0.0.1";
-  int port = 0;             // 0: any free one; negative: no TCP
-  std::string unix_socket;  // a path; empty: none
+  int port = 0;                     // 0: any free one; negative: no TCP
+  std::string unix_socket;          // a path; empty: none
+  std::shared_ptr<TlsContext> tls;  // of TCP; null: none
+  uint32_t unix_mode = 0;           // rights of that file; 0: as the process makes files
   int threads = 1;
   HttpLimits limits;
+  LoopGuest* guest = nullptr;  // of the first thread; outlives the server
+  int64_t linger_ns = 20000;   // that a thread with a guest looks for more before it sleeps
 };
 
 // A server that has begun. Destroyed, it closes every connection. REQUIRES: no exchange is replied to afterwards.

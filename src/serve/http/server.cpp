@@ -1,4 +1,5 @@
 // The listening half of the HTTP server: sockets, threads, and what waits too long.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <boost/asio/post.hpp>
 
 #include "base/clock.hpp"
+#include "base/file.hpp"
 #include "serve/http/connection.hpp"
 
 namespace peri::serve {
@@ -27,6 +29,7 @@ class Server final : public HttpServer {
   Status open(const HttpOptions& options, Handler handler) {
     shared_.limits = options.limits;
     shared_.handler = std::move(handler);
+    tls_ = options.tls;
     for (int k = 0; k < std::max(1, options.threads); ++k) loops_.push_back(std::make_unique<Loop>());
     error_code ec;
     if (options.port >= 0) PERI_TRY(listen_tcp(options));
@@ -41,12 +44,20 @@ class Server final : public HttpServer {
         return io_error("cannot listen on a socket of this name: %s", ec.message().c_str())
             .in_file(options.unix_socket);
       unix_socket_ = options.unix_socket;
+      if (options.unix_mode != 0 && chmod(options.unix_socket.c_str(), options.unix_mode) != 0)
+        return os_error("set the rights of", options.unix_socket);
       local_->listen(1024, ec);
       accept(*local_);
     }
     for (auto& loop : loops_) {
       sweep(*loop);
-      loop->thread = std::thread([c = &loop->context] { c->run(); });
+      LoopGuest* guest = loop == loops_.front() ? options.guest : nullptr;
+      loop->thread = std::thread([c = &loop->context, guest, linger = options.linger_ns] {
+        if (guest)
+          turn(*c, *guest, linger);
+        else
+          c->run();
+      });
     }
     return Ok{};
   }
@@ -98,12 +109,30 @@ class Server final : public HttpServer {
         --shared_.connections;
         socket->close(ignored);
       } else {
+        constexpr bool kTcp = std::is_same_v<typename Acceptor::protocol_type, asio::ip::tcp>;
         asio::post(loop.context, [this, &loop, s = Socket(std::move(*socket))]() mutable {
-          std::make_shared<Connection>(loop, shared_, std::move(s))->start();
+          auto session = kTcp && tls_ ? TlsSession::begin(tls_) : std::unique_ptr<TlsSession>();
+          if (!session.ok()) return (void)--shared_.connections;
+          std::make_shared<Connection>(loop, shared_, std::move(s), std::move(*session))->start();
         });
       }
       accept(acceptor);
     });
+  }
+  // What is there is taken without sleeping; for a moment more where something is under way.
+  static void turn(asio::io_context& context, LoopGuest& guest, int64_t linger_ns) {
+    while (!context.stopped()) {
+      guest.awake(true);
+      int64_t last = now_ns();
+      while (!context.stopped()) {
+        if (context.poll() + guest.take() > 0)
+          last = now_ns();
+        else if (!guest.soon() || now_ns() - last > linger_ns)
+          break;
+      }
+      guest.awake(false);
+      context.run_one();
+    }
   }
   void sweep(Loop& loop) {
     loop.sweep.expires_after(std::chrono::milliseconds(100));
@@ -117,6 +146,7 @@ class Server final : public HttpServer {
   }
 
   Shared shared_;
+  std::shared_ptr<TlsContext> tls_;
   std::vector<std::unique_ptr<Loop>> loops_;
   std::optional<asio::ip::tcp::acceptor> tcp_;
   std::optional<asio::local::stream_protocol::acceptor> local_;

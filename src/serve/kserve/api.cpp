@@ -21,6 +21,7 @@ struct Api::Work {
   std::shared_ptr<const void> body_owner;
   std::optional<Compression> accepts;
   bool replied = false;
+  Way way = Way::kPublic;
   std::unique_ptr<RequestRecord> record;  // where somebody looks on: the request's views end with the reply
 };
 
@@ -74,9 +75,34 @@ static std::vector<std::string_view> split_path(std::string_view target) {
 Api::Api(Repository& repository, ApiOptions options)
     : repository_(repository), options_(std::move(options)), began_ns_(now_ns()) {}
 
-void Api::handle(const std::shared_ptr<Exchange>& exchange) {
+// Liveness is for those who restart processes: it tells nothing and needs no key.
+static bool asks_liveness(std::string_view target) { return target.substr(0, target.find('?')) == "/v2/health/live"; }
+
+static bool asks_inference(const HttpRequest& r) {
+  const std::string_view path = r.target.substr(0, r.target.find('?'));
+  return r.method == "POST" && path.find("/repository/") == std::string_view::npos;
+}
+
+bool Api::admitted(Exchange& exchange, bool inference, uint32_t* tenant) const {
+  if (!options_.access) return true;
+  const Pass pass = options_.access->admit(exchange.request().authorization, inference, now_ns());
+  *tenant = pass.tenant;
+  if (pass.status == 200) return true;
+  HttpReply out = error_reply(pass.status, pass.why);
+  if (pass.status == 401) out.authenticate = "Bearer";
+  if (pass.retry_after_ns > 0) out.retry_after_s = (pass.retry_after_ns + 999'999'999) / 1'000'000'000;
+  exchange.reply(std::move(out));
+  return false;
+}
+
+void Api::handle(const std::shared_ptr<Exchange>& exchange, Way way) {
+  const HttpRequest& asked = exchange->request();
+  uint32_t tenant = 0;
+  if (!asks_liveness(asked.target) && !admitted(*exchange, asks_inference(asked), &tenant)) return;
   const auto work = std::make_shared<Work>();
   work->exchange = exchange;
+  work->way = way;
+  work->call.tenant = tenant;
   ++open_;
   if (Observer* o = options_.observer) {
     const HttpRequest& r = exchange->request();
@@ -189,6 +215,8 @@ void Api::route_models(const std::shared_ptr<Work>& work, std::span<const std::s
 }
 
 void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const std::string_view> path) {
+  if (work->way != Way::kManagement && !options_.public_management)
+    return reply(*work, error_reply(403, "models are managed by the server's management socket alone"));
   if (path.size() == 1 && path[0] == "index") {
     std::vector<IndexRow> rows = repository_.index();
     if (const auto body = work->exchange->request().body; !body.empty()) {

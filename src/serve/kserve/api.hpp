@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "serve/access/access.hpp"
 #include "serve/kserve/infer_request.hpp"
 #include "serve/observe/observer.hpp"
 #include "serve/repository/repository.hpp"
@@ -11,7 +12,12 @@
 
 namespace peri::serve {
 
+// Where a request came in: what it may ask for hangs on that.
+enum class Way : uint8_t { kPublic, kManagement };
+
 struct ApiOptions {
+  Access* access = nullptr;       // outlives the Api; null: everybody may ask
+  bool public_management = true;  // models may be listed, loaded and unloaded by the public way too
   InferLimits limits;
   size_t expanded_bytes = size_t{64} << 20;       // of a compressed body
   std::function<void(std::string*)> add_metrics;  // families of others; may be null
@@ -23,7 +29,9 @@ class Api {
  public:
   Api(Repository& repository, ApiOptions options);
   // Answers now or later.
-  void handle(const std::shared_ptr<Exchange>& exchange);
+  void handle(const std::shared_ptr<Exchange>& exchange, Way way = Way::kPublic);
+  // Whether a request may be answered at all; else it has got its refusal. For ways in that do not end in handle().
+  bool admitted(Exchange& exchange, bool inference, uint32_t* tenant) const;
   // From now on the server is live and not ready.
   void drain() { draining_ = true; }
   int64_t open() const { return open_; }  // requests not answered yet

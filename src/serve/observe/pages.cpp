@@ -4,6 +4,7 @@
 namespace peri::serve {
 
 void answer_pages(const Api& api, const std::shared_ptr<Exchange>& exchange) {
+  if (uint32_t tenant = 0; !api.admitted(*exchange, false, &tenant)) return;
   const HttpRequest& r = exchange->request();
   const std::string_view path = r.target.substr(0, r.target.find('?'));
   if (r.method != "GET") return exchange->reply(error_reply(405, "this port takes GET"));

@@ -10,6 +10,7 @@
 namespace peri::serve {
 
 constexpr int64_t kUnknownRunNs = 5'000'000'000;  // what a run of sizes that were never seen may take
+constexpr int kBatchesBeforeMore = 50;            // that a model with too little memory answers, for larger ones
 constexpr int64_t kRetryNs = 1'000'000'000;       // hint for what a worker could not do
 
 // The model whose thread this is: it looks for more work by itself.
@@ -17,7 +18,17 @@ static thread_local const Model* t_working_for = nullptr;
 
 // What one run answers.
 struct Model::Batch final : runtime::Sink {
-  Batch(Model* m, std::vector<CallPtr> c, CutReason r) : model(m), calls(std::move(c)), reason(r) {}
+  Batch(Model* m, std::vector<CallPtr> c, CutReason r) : model(m), calls(std::move(c)), reason(r) {
+    const std::lock_guard<std::mutex> lock(m->mutex_);
+    ++m->batches_;
+  }
+  ~Batch() override {
+    const std::lock_guard<std::mutex> lock(model->mutex_);
+    --model->batches_;
+    model->wake_.notify_all();  // under the lock: the model may go as soon as it is given back
+  }
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
   void answer(Result<std::vector<Tensor>> outputs, bool last) override {
     if (last) model->finish(*this, std::move(outputs));
   }
@@ -34,6 +45,7 @@ Model::Model(std::string name, int64_t version, std::shared_ptr<runtime::Servabl
       servable_(std::move(servable)),
       options_(std::move(options)),
       later_(servable_->answers_later()),
+      cache_serial_(options_.cache ? options_.cache->serial() : 0),
       scheduler_(options_.queue) {
   // One more than slots, so that what waits too long is told so while all of them work.
   const int threads = later_ ? 1 : servable_->slots() + 1;
@@ -52,6 +64,15 @@ Model::~Model() {
   }
   wake_.notify_all();
   for (std::thread& t : threads_) t.join();
+  std::unordered_map<uint64_t, CallPtr> left;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    left.swap(waiting_);
+  }
+  for (const auto& [id, call] : left)
+    refuse(call, FailureReason::kCanceled, Error(ErrorKind::kCancelled, "the model is no longer served"));
+  std::unique_lock<std::mutex> lock(mutex_);
+  wake_.wait(lock, [&] { return batches_ == 0; });
 }
 
 void Model::submit(const CallPtr& call) {
@@ -64,12 +85,14 @@ void Model::submit(const CallPtr& call) {
   request.expected_ns = std::max<int64_t>(cost.expected_ns, 0);
   request.priority = call->priority;
   request.timeout_ns = call->timeout_ns;
+  request.tenant = call->tenant;
   if (!options_.queue.sizes.empty()) request.key = call->probe ? UINT64_MAX : shape_key(call->inputs);
   call->arrived_ns = now_ns();
   if (options_.preserve_order) {
     const std::lock_guard<std::mutex> lock(order_mutex_);
     order_.push_back({call, std::nullopt});
   }
+  if (answered_before(call)) return;
   Admission admission = Admission::kAccepted;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -120,6 +143,7 @@ std::vector<CallPtr> Model::take_expired(int64_t now) {
 
 // Refuses what waited too long or runs what is due; false: there is neither.
 bool Model::step(std::unique_lock<std::mutex>& lock) {
+  if (stopping_) return false;
   const int64_t now = now_ns();
   const std::vector<CallPtr> late = take_expired(now);
   if (!late.empty()) {
@@ -146,9 +170,8 @@ bool Model::step(std::unique_lock<std::mutex>& lock) {
 void Model::work() {
   t_working_for = this;
   std::unique_lock<std::mutex> lock(mutex_);
-  while (true) {
+  while (!stopping_) {
     if (step(lock)) continue;
-    if (stopping_) return;
     const int64_t now = now_ns();
     const std::optional<int64_t> until = busy_ < servable_->slots() ? scheduler_.wake_ns(now) : scheduler_.expiry_ns();
     if (until)
@@ -264,6 +287,11 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
       const std::lock_guard<std::mutex> lock(statistics_mutex_);
       statistics_.rerun_alone += batch.calls.size();
     }
+    if (outputs.error().kind == ErrorKind::kMemory) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      scheduler_.limit_rows(batch.rows / 2);
+      good_batches_ = 0;
+    }
     for (const CallPtr& c : batch.calls) {
       {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -274,6 +302,7 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
     leave_slot();
     return;
   }
+  if (outputs.ok() && batch.calls.size() > 1) grow_batches();
   leave_slot();
   int64_t first = 0;
   for (const CallPtr& c : batch.calls) {
@@ -298,12 +327,22 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
     first += c->rows;
     if (a.error) {
       const bool cancelled = a.error->kind == ErrorKind::kCancelled;
-      const int64_t again = a.error->kind == ErrorKind::kRefused ? kRetryNs : 0;
+      const bool later = a.error->kind == ErrorKind::kRefused || a.error->kind == ErrorKind::kMemory;
+      const int64_t again = later ? kRetryNs : 0;
       refuse(c, cancelled ? FailureReason::kCanceled : FailureReason::kBackend, *a.error, again);
       continue;
     }
+    if (options_.cache && !c->probe) options_.cache->put(cache_serial_, c->inputs, a.outputs);
     answer(c, std::move(a));
   }
+}
+
+// After a lack of memory batches grow back step by step.
+void Model::grow_batches() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (scheduler_.row_limit() == 0 || ++good_batches_ < kBatchesBeforeMore) return;
+  good_batches_ = 0;
+  scheduler_.limit_rows(2 * scheduler_.row_limit());
 }
 
 void Model::refuse(const CallPtr& call, FailureReason reason, Error error, int64_t retry_after_ns) {
@@ -337,42 +376,6 @@ void Model::answer(const CallPtr& call, Answer answer) {
     lock.lock();
   }
   releasing_ = false;
-}
-
-ModelStatistics Model::statistics() const {
-  const std::lock_guard<std::mutex> lock(statistics_mutex_);
-  return statistics_;
-}
-
-int64_t Model::pending() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return scheduler_.waiting();
-}
-
-int64_t Model::open() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return scheduler_.waiting() + busy_;
-}
-
-bool Model::stuck(int64_t now, int64_t for_ns) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const uint64_t progress = servable_->progress();
-  if (busy_ == 0 || progress != seen_progress_ || seen_at_ns_ == 0) {
-    seen_progress_ = progress;
-    seen_at_ns_ = now;
-    return false;
-  }
-  return now - seen_at_ns_ > std::max(for_ns, 2 * longest_ns_);
-}
-
-void Model::set_trouble(std::string why) {
-  const std::lock_guard<std::mutex> lock(statistics_mutex_);
-  trouble_ = std::move(why);
-}
-
-std::string Model::trouble() const {
-  const std::lock_guard<std::mutex> lock(statistics_mutex_);
-  return trouble_;
 }
 
 }  // namespace peri::serve

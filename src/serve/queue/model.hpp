@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "runtime/servable.hpp"
+#include "serve/queue/response_cache.hpp"
 #include "serve/queue/scheduler.hpp"
 #include "serve/queue/statistics.hpp"
 
@@ -35,7 +36,8 @@ struct Call {
   int64_t timeout_ns = 0;      // 0: the model's
   // Called once, from any thread, also the submitting one before submit() returns; must not wait for the model.
   std::function<void(Answer)> done;
-  bool probe = false;  // of the server's own: runs alone and is counted nowhere
+  uint32_t tenant = 0;  // tenants share a queue fairly
+  bool probe = false;   // of the server's own: runs alone and is counted nowhere
 
   std::atomic<bool> runs_alone{false};
   uint64_t id = 0;  // set by Model::submit(), as all below
@@ -46,13 +48,14 @@ using CallPtr = std::shared_ptr<Call>;
 struct ModelOptions {
   QueuePolicy queue;
   bool preserve_order = false;
+  std::shared_ptr<ResponseCache> cache;  // of answers; null: none are kept
   // A call expected to take no longer than this runs on the thread that submits it, if a slot is free and nothing waits
   // and nothing is waited for. Waking a thread takes about 5 us and its caches.
   int64_t inline_ns = 40000;
 };
 
-// All functions may be called from any thread. REQUIRES: destroyed on a thread that is none of its own, when no call is
-// open.
+// All functions may be called from any thread. REQUIRES: destroyed on a thread that is none of its own. Calls that wait
+// then are refused, those that run are waited for.
 class Model {
  public:
   Model(std::string name, int64_t version, std::shared_ptr<runtime::Servable> servable, ModelOptions options);
@@ -76,6 +79,8 @@ class Model {
   // Whether work is under way and none got done for so long, and for longer than what runs should take as a whole.
   // Asked often, as each answer rests on what the last question saw.
   bool stuck(int64_t now, int64_t for_ns) const;
+  // For want of memory: no batch is larger than half of what is allowed now. Answers let them grow back.
+  void make_batches_smaller();
   // Why it should not be asked now; empty: nothing is wrong with it.
   void set_trouble(std::string why);
   std::string trouble() const;
@@ -92,6 +97,8 @@ class Model {
   void answer(const CallPtr& call, Answer answer);
   void refuse(const CallPtr& call, FailureReason reason, Error error, int64_t retry_after_ns = 0);
   void leave_slot();
+  void grow_batches();
+  bool answered_before(const CallPtr& call);
   std::vector<CallPtr> take_expired(int64_t now);
 
   const std::string name_;
@@ -100,16 +107,18 @@ class Model {
   const std::shared_ptr<runtime::Servable> servable_;
   const ModelOptions options_;
   const bool later_;  // submit() of the servable returns at once
+  const uint64_t cache_serial_;
 
   mutable std::mutex mutex_;  // of all below but the statistics
   std::condition_variable wake_;
   Scheduler scheduler_;
   std::unordered_map<uint64_t, CallPtr> waiting_;
   uint64_t next_id_ = 1;
-  int busy_ = 0;
+  int busy_ = 0, batches_ = 0;
   bool stopping_ = false;
   mutable uint64_t seen_progress_ = 0;
   mutable int64_t seen_at_ns_ = 0;
+  int good_batches_ = 0;    // since batches were made smaller
   int64_t longest_ns_ = 0;  // expected of what runs since nothing ran
 
   std::mutex order_mutex_;  // of what preserve_order needs

@@ -22,6 +22,10 @@ Scheduler::Scheduler(QueuePolicy policy) : policy_(std::move(policy)) {
                 [&](int64_t rows) { return !std::binary_search(policy_.sizes.begin(), policy_.sizes.end(), rows); });
 }
 
+void Scheduler::limit_rows(int64_t rows) {
+  row_limit_ = policy_.sizes.empty() || rows >= policy_.sizes.back() ? 0 : std::max<int64_t>(rows, 1);
+}
+
 bool Scheduler::batches(const Waiting& request) const {
   return std::binary_search(policy_.sizes.begin(), policy_.sizes.end(), request.rows) &&
          request.rows < policy_.sizes.back();
@@ -31,18 +35,43 @@ Admission Scheduler::submit(Waiting request, int64_t now) {
   if (request.priority == 0) request.priority = policy_.default_priority;
   if (request.priority < 1 || request.priority > policy_.priority_levels) return Admission::kNoSuchPriority;
   const LevelPolicy& level = policy_.of(request.priority);
-  std::deque<Waiting>& queue = levels_[request.priority].requests;
-  if (level.max_queue > 0 &&
-      static_cast<int64_t>(queue.size() + levels_[request.priority].delayed.size()) >= level.max_queue)
+  Level& queue = levels_[request.priority];
+  if (level.max_queue > 0 && (static_cast<int64_t>(queue.requests.size() + queue.delayed.size()) >= level.max_queue ||
+                              over_share(queue, request.tenant, level.max_queue)))
     return Admission::kQueueFull;
   int64_t timeout = level.timeout_ns;
   if (level.timeout_override && request.timeout_ns > 0 && (timeout == 0 || request.timeout_ns < timeout))
     timeout = request.timeout_ns;
   request.arrival_ns = now;
   request.deadline_ns = timeout > 0 ? now + timeout : 0;
-  queue.push_back(request);
+  queue_fairly(queue, std::move(request));
   ++waiting_;
   return Admission::kAccepted;
+}
+
+// Start-time fair queueing: a tenant's requests follow each other by their rows, and begin no earlier than what was
+// taken last. One tenant alone is served in the order of arrival.
+void Scheduler::queue_fairly(Level& level, Waiting request) {
+  Level::Share& share = level.shares[request.tenant];
+  request.turn = share.waiting > 0 ? share.turn : level.turn;
+  share.turn = request.turn + static_cast<uint64_t>(std::max<int64_t>(request.rows, 1));
+  ++share.waiting;
+  auto at = level.requests.end();
+  while (at != level.requests.begin() && std::prev(at)->turn > request.turn) --at;
+  level.requests.insert(at, std::move(request));
+}
+
+void Scheduler::left(Level& level, const Waiting& request) {
+  const auto share = level.shares.find(request.tenant);
+  if (share != level.shares.end() && --share->second.waiting == 0) level.shares.erase(share);
+}
+
+// Half of the queue is for whoever comes first; of the other half each of those who wait has an equal part.
+bool Scheduler::over_share(const Level& level, uint32_t tenant, int64_t max_queue) {
+  const auto mine = level.shares.find(tenant);
+  if (mine == level.shares.end() || level.shares.size() < 2) return false;
+  const int64_t part = max_queue / 2 / static_cast<int64_t>(level.shares.size());
+  return mine->second.waiting >= max_queue / 2 + part;
 }
 
 bool Scheduler::cancel(uint64_t id) {
@@ -50,6 +79,7 @@ bool Scheduler::cancel(uint64_t id) {
     for (std::deque<Waiting>* queue : {&level.requests, &level.delayed})
       for (auto it = queue->begin(); it != queue->end(); ++it)
         if (it->id == id) {
+          left(level, *it);
           queue->erase(it);
           --waiting_;
           return true;
@@ -60,8 +90,8 @@ bool Scheduler::cancel(uint64_t id) {
 std::vector<Waiting> Scheduler::expire(int64_t now) {
   std::vector<Waiting> over;
   for (auto& [priority, level] : levels_) {
-    const auto over_now = [&](const Waiting& w) { return w.deadline_ns > 0 && w.deadline_ns <= now; };
-    if (std::none_of(level.requests.begin(), level.requests.end(), over_now)) continue;
+    const auto late = [&](const Waiting& w) { return w.deadline_ns != 0 && w.deadline_ns <= now; };
+    if (std::none_of(level.requests.begin(), level.requests.end(), late)) continue;
     const bool delay = policy_.of(priority).delay_expired;
     std::deque<Waiting> kept;
     for (Waiting& w : level.requests) {
@@ -71,6 +101,7 @@ std::vector<Waiting> Scheduler::expire(int64_t now) {
         w.deadline_ns = 0;
         level.delayed.push_back(w);
       } else {
+        left(level, w);
         over.push_back(w);
       }
     }
@@ -104,6 +135,8 @@ Scheduler::Draft Scheduler::draft() const {
     return out;
   }
   int64_t bytes = first.bytes, rows = first.rows;
+  const int64_t most = row_limit_ > 0 ? std::min(row_limit_, policy_.sizes.back()) : policy_.sizes.back();
+  const CutReason full = row_limit_ > 0 ? CutReason::kMemory : CutReason::kFull;
   size_t allowed = 1;  // beginnings up to here have a size that a batch may have
   size_t preferred = 0;
   const auto is_in = [](const std::vector<int64_t>& list, int64_t v) {
@@ -114,8 +147,8 @@ Scheduler::Draft Scheduler::draft() const {
   std::optional<CutReason> end;
   for (size_t k = 1; k < queue.size() && !end; ++k) {
     const Waiting& next = *queue[k];
-    if (rows + next.rows > policy_.sizes.back()) {
-      end = CutReason::kFull;
+    if (rows + next.rows > most) {
+      end = full;
     } else if (next.key != first.key || !batches(next)) {
       end = next.priority == first.priority ? CutReason::kShape : CutReason::kPriority;
     } else if (bytes + next.bytes > policy_.max_batch_bytes) {
@@ -126,7 +159,7 @@ Scheduler::Draft Scheduler::draft() const {
       bytes += next.bytes;
       if (is_in(policy_.sizes, rows)) allowed = taken.size();
       if (is_in(policy_.preferred, rows)) preferred = taken.size();
-      if (rows == policy_.sizes.back()) end = CutReason::kFull;
+      if (rows == most) end = full;
     }
   }
   const bool reached = preferred > 0 && !(end && allowed > preferred);
@@ -144,6 +177,8 @@ void Scheduler::take(const Waiting& request) {
   for (std::deque<Waiting>* queue : {&level.requests, &level.delayed})
     for (auto it = queue->begin(); it != queue->end(); ++it)
       if (it->id == id) {
+        level.turn = std::max(level.turn, it->turn);
+        left(level, *it);
         queue->erase(it);
         --waiting_;
         return;

@@ -55,9 +55,11 @@ struct Waiting {
   int priority = 0;         // 0: the default
   int64_t timeout_ns = 0;   // the client's; 0: none
   int64_t expected_ns = 0;  // of its run
+  uint32_t tenant = 0;
   // Set by the scheduler.
   int64_t arrival_ns = 0;
   int64_t deadline_ns = 0;  // 0: none
+  uint64_t turn = 0;        // within its level, lower first
 };
 
 struct Cut {
@@ -84,13 +86,23 @@ class Scheduler {
   std::optional<int64_t> wake_ns(int64_t now) const;
   // The same while no slot is free: when the next request's time is over.
   std::optional<int64_t> expiry_ns() const;
+  // Batches have at most so many rows from now on, as there is no memory for more; 0, or all that the policy allows: no
+  // such limit.
+  void limit_rows(int64_t rows);
+  int64_t row_limit() const { return row_limit_; }
   int64_t waiting() const { return waiting_; }
   const QueuePolicy& policy() const { return policy_; }
 
  private:
   struct Level {
-    std::deque<Waiting> requests;
-    std::deque<Waiting> delayed;  // behind all levels
+    std::deque<Waiting> requests;  // by turn, those of one turn as they came
+    std::deque<Waiting> delayed;   // behind all levels
+    uint64_t turn = 0;             // of what was taken last
+    struct Share {
+      uint64_t turn = 0;    // of the tenant's last request
+      int64_t waiting = 0;  // of its requests
+    };
+    std::map<uint32_t, Share> shares;  // of tenants that wait
   };
   struct Draft {
     std::vector<const Waiting*> requests;
@@ -101,10 +113,13 @@ class Scheduler {
   std::vector<const Waiting*> in_order() const;
   Draft draft() const;
   void take(const Waiting& request);
+  static void queue_fairly(Level& level, Waiting request);
+  static void left(Level& level, const Waiting& request);
+  static bool over_share(const Level& level, uint32_t tenant, int64_t max_queue);
 
   QueuePolicy policy_;
   std::map<int, Level> levels_;
-  int64_t waiting_ = 0;
+  int64_t waiting_ = 0, row_limit_ = 0;
 };
 
 }  // namespace peri::serve

@@ -6,6 +6,7 @@
 
 #include "base/fault.hpp"
 #include "base/file.hpp"
+#include "serve/ensemble/ensemble.hpp"
 
 namespace peri::serve {
 
@@ -19,6 +20,7 @@ static ModelOptions options_of(const ModelConfig& config, const Loaded& loaded, 
   ModelOptions out;
   out.inline_ns = o.inline_ns;
   out.queue.level.max_queue = o.max_queue;
+  if (config.response_cache) out.cache = o.cache;
   if (!config.batching) return out;
   const BatchingConfig& b = *config.batching;
   out.preserve_order = b.preserve_ordering;
@@ -126,6 +128,10 @@ void Repository::scan() {
       if (std::none_of(found->begin(), found->end(), [&](const FoundModel& m) { return m.name == name; }))
         gone.push_back(name);
   }
+  std::stable_partition(load.begin(), load.end(), [&](const std::string& name) {
+    return std::none_of(found->begin(), found->end(),
+                        [&](const FoundModel& m) { return m.name == name && is_ensemble(m); });
+  });
   for (const std::string& name : load)
     if (const Status s = load_now(name); !s.ok()) log("cannot load " + name + ": " + s.error().text());
   for (const std::string& name : gone)
@@ -169,6 +175,24 @@ Status Repository::load_now(const std::string& name) {
   return load_versions(*found, config);
 }
 
+Result<Loaded> Repository::load_ensemble(const ModelConfig& config) {
+  Loaded out;
+  out.backend = "ensemble";
+  PERI_ASSIGN(out.servable, make_ensemble(config, [this](const std::string& name, const std::string& version) {
+                int status = 0;
+                std::string why;
+                return find(name, version, &status, &why);
+              }));
+  return out;
+}
+
+// Ensembles are loaded after what they are made of.
+bool Repository::is_ensemble(const FoundModel& found) const {
+  if (found.config_path.empty()) return false;
+  const auto text = read_file(found.config_path, 1 << 20);
+  return text.ok() && text->find("ensemble_scheduling") != std::string::npos;
+}
+
 Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& version, const ModelConfig& config) {
   LoadOrder order;
   order.name = found.name;
@@ -176,8 +200,11 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   order.config = config;
   order.folder = found.folder;
   order.stamp = version.stamp;
-  PERI_ASSIGN(order.path, model_path(version, config.default_model_filename));
-  PERI_ASSIGN(Loaded loaded, contained([&] {
+  if (config.steps.empty()) {
+    PERI_ASSIGN(order.path, model_path(version, config.default_model_filename));
+  }
+  PERI_ASSIGN(Loaded loaded, contained([&]() -> Result<Loaded> {
+                if (!config.steps.empty()) return load_ensemble(config);
                 return loader_(order, [&](const std::string& progress) {
                   const std::lock_guard<std::mutex> lock(mutex_);
                   entries_[found.name].loading = progress;
@@ -187,8 +214,10 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   served->config = config;
   served->note = loaded.note;
   served->backend = loaded.backend;
-  if (!loaded.tokenizer.empty() && !loaded.pipeline.empty()) {
-    PERI_ASSIGN(text::TextPipeline made, text::TextPipeline::from_sections(loaded.tokenizer, loaded.pipeline));
+  const auto tokenizer = loaded.sections.find(std::string(text::kTokenizerSection));
+  const auto pipeline = loaded.sections.find(std::string(text::kPipelineSection));
+  if (tokenizer != loaded.sections.end() && pipeline != loaded.sections.end()) {
+    PERI_ASSIGN(text::TextPipeline made, text::TextPipeline::from_sections(tokenizer->second, pipeline->second));
     served->text = std::make_shared<text::TextPipeline>(std::move(made));
   }
   served->memory_bytes = loaded.memory_bytes;

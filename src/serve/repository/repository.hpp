@@ -9,10 +9,8 @@
 #include <mutex>
 #include <thread>
 
-#include "serve/config/model_config.hpp"
-#include "serve/queue/model.hpp"
 #include "serve/repository/scan.hpp"
-#include "text/pipeline.hpp"
+#include "serve/repository/served.hpp"
 
 namespace peri::serve {
 
@@ -21,15 +19,13 @@ enum class Control : uint8_t { kNone, kPoll, kExplicit };
 // What a loader makes of a version.
 struct Loaded {
   std::shared_ptr<runtime::Servable> servable;
-  std::vector<int64_t> batch_sizes;           // that a batch may have; empty: none
-  std::string note;                           // for people: what of the configuration does not hold, and why
-  std::string backend;                        // "cpu"
-  std::string tokenizer = {}, pipeline = {};  // of a model that has a tokenizer: text::TextPipeline::from_sections()
-  int64_t memory_bytes = 0;  // weights, and what all instances take at the largest sizes planned; 0: not known
-  // A question whose answer was taken down when the model was loaded; none: it has no inputs that can be made up.
-  struct Canary {
-    std::vector<Tensor> inputs, outputs;
-  } canary;
+  std::vector<int64_t> batch_sizes;  // that a batch may have; empty: none
+  std::string note;                  // for people: what of the configuration does not hold, and why
+  std::string backend;               // "cpu"
+  int64_t memory_bytes = 0;          // weights, and what all instances take at the largest sizes planned; 0: not known
+  Canary canary;
+  // Parts of the engine that the server reads itself, by name: a tokenizer.
+  std::map<std::string, std::string> sections = {};
 };
 struct LoadOrder {
   std::string name;
@@ -44,18 +40,6 @@ struct LoadOrder {
 // Called on the repository's thread; may take minutes. `say` gets progress.
 using Loader = std::function<Result<Loaded>(const LoadOrder&, const std::function<void(const std::string&)>& say)>;
 
-// A version that answers.
-struct Served {
-  std::unique_ptr<Model> model;
-  ModelConfig config;
-  std::string note, backend;
-  std::shared_ptr<const text::TextPipeline> text;  // null: it takes no texts
-  int64_t memory_bytes = 0;
-  Loaded::Canary canary;
-  uint64_t stamp = 0;
-};
-using ServedPtr = std::shared_ptr<const Served>;
-
 struct IndexRow {
   std::string name, version, state, reason;  // state: READY, LOADING, UNAVAILABLE
 };
@@ -68,8 +52,9 @@ struct RepositoryOptions {
   Control control = Control::kNone;
   std::vector<std::string> at_start;  // kExplicit: models to load at once; "*": all
   int64_t poll_ms = 2000;
-  int64_t max_queue = 1024;   // of a model whose configuration states none
-  int64_t inline_ns = 40000;  // see ModelOptions
+  int64_t max_queue = 1024;              // of a model whose configuration states none
+  int64_t inline_ns = 40000;             // see ModelOptions
+  std::shared_ptr<ResponseCache> cache;  // of models whose configuration asks for one; null: none has one
   std::function<void(const std::string&)> log;
   Settle settle;  // may be null
 };
@@ -108,8 +93,10 @@ class Repository {
   void work();
   void scan();
   Status load_now(const std::string& name);
+  Result<Loaded> load_ensemble(const ModelConfig& config);
   Result<ServedPtr> make(const FoundModel& found, const FoundVersion& version, const ModelConfig& config);
   Status load_versions(const FoundModel& found, const ModelConfig& config);
+  bool is_ensemble(const FoundModel& found) const;
   Status unload_now(const std::string& name);
   void collect();
   void log(const std::string& line) const;

@@ -18,6 +18,7 @@ namespace peri::serve {
 namespace {
 
 constexpr int kBeatMs = 20;
+constexpr int64_t kLingerNs = 20000;  // that a thread looks for the next request before it sleeps
 constexpr int kMostThreads = 1024;
 
 struct Hosted {
@@ -125,6 +126,10 @@ void Host::load(const Json& json) {
   }
   std::vector<Tensor> canary = loaded->canary.inputs;
   canary.insert(canary.end(), loaded->canary.outputs.begin(), loaded->canary.outputs.end());
+  for (const auto& [name, section] : loaded->sections) {
+    auto copy = Tensor::strings({1}, {section});
+    if (copy.ok()) canary.push_back(std::move(*copy));
+  }
   std::vector<std::byte> bytes(canary.empty() ? 0 : block_bytes(canary));
   if (!canary.empty()) write_block(canary, bytes);
   (void)send_frame(socket_.get(), loaded_text(*loaded), bytes).ok();
@@ -142,6 +147,8 @@ bool Host::next(RingEntry* out) {
 }
 
 void Host::work() {
+  Ring& ring = region_->head().to_worker;
+  int64_t last_ns = 0;  // of this thread's last run
   while (true) {
     std::optional<std::pair<HostedPtr, RingEntry>> due;
     {
@@ -152,12 +159,14 @@ void Host::work() {
       }
     }
     RingEntry entry;
-    if (due)
-      run(due->first, due->second);
-    else if (next(&entry))
-      take(entry);
-    else
-      region_->head().to_worker.wait(1000);
+    if (due || next(&entry)) {
+      due ? run(due->first, due->second) : take(entry);
+      last_ns = now_ns();
+    } else if (now_ns() - last_ns < kLingerNs) {
+      std::this_thread::yield();
+    } else {
+      ring.wait(1000);
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 
 namespace peri::serve {
 
+constexpr int kLookMs = 4;              // what a watching thread leaves lying longer is taken all the same
 constexpr uint64_t kLeastReply = 2048;  // room for an error
 
 // The memory of an answer, as views keep it.
@@ -47,6 +48,7 @@ uint64_t Link::run(std::span<const Tensor> inputs, LinkRun run) {
   entry.reply_bytes = std::max(run.reply_bytes, kLeastReply);
   const std::shared_ptr<runtime::Sink> sink = run.sink;
   const char* why = nullptr;
+  bool full = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto at = ended_ || pending_.size() >= kRingEntries / 2 ? std::nullopt : arena_.take(entry.bytes);
@@ -58,12 +60,13 @@ uint64_t Link::run(std::span<const Tensor> inputs, LinkRun run) {
       entry.ticket = next_ticket_++;
       pending_.emplace(entry.ticket, Pending{std::move(run), *at, *reply, entry.reply_bytes});
     } else {
+      full = !ended_;
       why = ended_ ? "the worker process has ended: the request may be sent again"
                    : "no room for the request's tensors among those under way: it may be sent again";
     }
   }
   if (why) {
-    sink->answer(refused("%s", why), true);
+    sink->answer(Error(full ? ErrorKind::kMemory : ErrorKind::kRefused, why), true);
     return 0;
   }
   write_block(inputs, region_->block(entry.offset, entry.bytes));
@@ -98,17 +101,27 @@ size_t Link::end(const Error& why) {
   return lost.size();
 }
 
-void Link::receive() {
+size_t Link::take_answers() {
   Ring& ring = region_->head().to_server;
   RingEntry entry;
-  bool broken = false;
-  while (!stopping_ && !broken) {
-    if (ring.pop(&entry, &broken))
-      take(entry);
-    else if (!broken)
-      ring.wait(200);
+  size_t taken = 0;
+  while (!ring.empty() && !broken_) {
+    bool broken = false, found = false;
+    {
+      const std::lock_guard<std::mutex> lock(pop_mutex_);
+      found = ring.pop(&entry, &broken);
+    }
+    if (broken) broken_ = true;
+    if (!found) break;
+    take(entry);
+    ++taken;
   }
-  broken_ = broken_ || broken;
+  return taken;
+}
+
+void Link::receive() {
+  while (!stopping_ && !broken_)
+    if (take_answers() == 0) region_->head().to_server.wait(kLookMs);
 }
 
 void Link::take(const RingEntry& entry) {
@@ -144,8 +157,9 @@ void Link::take(const RingEntry& entry) {
 bool Link::grow(const RingEntry& entry, Pending* pending, Error* why) {
   const auto reply = arena_.take(entry.bytes);
   if (!reply) {
-    *why = refused("no room for an answer of %llu bytes among those under way: the request may be sent again",
-                   static_cast<unsigned long long>(entry.bytes));
+    *why = Error(ErrorKind::kMemory,
+                 format("no room for an answer of %llu bytes among those under way: the request may be sent again",
+                        static_cast<unsigned long long>(entry.bytes)));
     RingEntry drop = entry;
     drop.kind = EntryKind::kCancel;
     region_->head().cancels.push(drop);

@@ -39,6 +39,11 @@ class Link : public std::enable_shared_from_this<Link> {
   void cancel(uint32_t model, uint64_t ticket);
   // All that is under way gets `why`, and nothing is taken any more. How many.
   size_t end(const Error& why);
+  // Takes what answers there are, on this thread. How many.
+  size_t take_answers();
+  // Between these, answers that come are left to this thread, as long as it is not away for milliseconds.
+  void watch() { region_->head().to_server.watch(); }
+  void unwatch() { region_->head().to_server.unwatch(); }
   Region& region() { return *region_; }
   uint64_t used() const;       // bytes of blocks
   uint64_t under_way() const;  // runs
@@ -62,6 +67,7 @@ class Link : public std::enable_shared_from_this<Link> {
   void give_back(uint64_t offset);
 
   const std::shared_ptr<Region> region_;
+  std::mutex pop_mutex_;
   mutable std::mutex mutex_;  // of all below, and of pushing
   Arena arena_;
   std::unordered_map<uint64_t, Pending> pending_;

@@ -26,7 +26,7 @@ bool Ring::push(const RingEntry& entry) {
   if (tail - head_.load(std::memory_order_acquire) >= kRingEntries) return false;
   entries_[tail % kRingEntries] = entry;
   tail_.store(tail + 1, std::memory_order_seq_cst);
-  if (sleepers_.load(std::memory_order_seq_cst) > 0) {
+  if (sleepers_.load(std::memory_order_seq_cst) > 0 && watchers_.load(std::memory_order_seq_cst) == 0) {
     bell_.fetch_add(1, std::memory_order_seq_cst);
     futex(&bell_, FUTEX_WAKE, 1, nullptr);
   }

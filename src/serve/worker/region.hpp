@@ -41,6 +41,10 @@ class Ring {
   bool pop(RingEntry* out, bool* broken);
   // Sleeps until something may be there, at most `ms`; spurious returns are possible.
   void wait(int ms);
+  // While somebody watches, who sleeps is not woken. Who ends to watch looks once more.
+  void watch() { watchers_.fetch_add(1, std::memory_order_seq_cst); }
+  void unwatch() { watchers_.fetch_sub(1, std::memory_order_seq_cst); }
+  bool empty() const { return tail_.load(std::memory_order_seq_cst) == head_.load(std::memory_order_relaxed); }
   // Wakes all that sleep.
   void wake_all();
 
@@ -48,7 +52,7 @@ class Ring {
   alignas(64) std::atomic<uint64_t> head_;  // taken so far
   alignas(64) std::atomic<uint64_t> tail_;  // put so far
   alignas(64) std::atomic<uint32_t> bell_;
-  std::atomic<uint32_t> sleepers_;
+  std::atomic<uint32_t> sleepers_, watchers_;
   alignas(64) RingEntry entries_[kRingEntries];
 };
 

@@ -135,7 +135,7 @@ uint64_t RemoteServable::progress() const {
   return steps + answered_;
 }
 
-void RemoteServable::attach(std::shared_ptr<Link> link, const Loaded::Canary& canary) {
+void RemoteServable::attach(std::shared_ptr<Link> link, const Canary& canary) {
   std::string other;
   for (size_t k = 0; k < canary.outputs.size() && k < canary_.outputs.size() && other.empty(); ++k)
     if (!canary.outputs[k].same_content(canary_.outputs[k]))

@@ -28,7 +28,7 @@ class RemoteServable final : public runtime::Servable, public std::enable_shared
   uint32_t id() const { return id_; }
   const LoadOrder& order() const { return order_; }
   // The process that runs it from now on has loaded it, and answers its canary so.
-  void attach(std::shared_ptr<Link> link, const Loaded::Canary& canary);
+  void attach(std::shared_ptr<Link> link, const Canary& canary);
   // It has ended.
   void detach();
   // It cannot be run any more, and why: each request is refused with that.
@@ -48,7 +48,7 @@ class RemoteServable final : public runtime::Servable, public std::enable_shared
   const LoadOrder order_;
   const std::vector<plan::Port> inputs_, outputs_;
   const int slots_, most_ahead_;
-  const Loaded::Canary canary_;
+  const Canary canary_;
   const int64_t patience_ns_;
   const std::function<void()> gone_;
   runtime::SeenCosts costs_;

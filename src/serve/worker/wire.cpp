@@ -215,6 +215,9 @@ std::string loaded_text(const Loaded& loaded) {
   w.field("slots", static_cast<int64_t>(loaded.servable->slots()));
   w.field("canary_inputs", static_cast<int64_t>(loaded.canary.inputs.size()));
   add_numbers("batch_sizes", loaded.batch_sizes, &w);
+  w.key("sections").begin_array();
+  for (const auto& [name, bytes] : loaded.sections) w.value(name);
+  w.end_array();
   for (const auto& [key, ports] :
        {std::pair{"inputs", loaded.servable->inputs()}, std::pair{"outputs", loaded.servable->outputs()}}) {
     w.key(key).begin_array();
@@ -245,6 +248,14 @@ Result<LoadedThere> read_loaded(const Frame& frame) {
     PERI_ASSIGN(const int64_t inputs, json->get_int("canary_inputs"));
     PERI_ASSIGN(std::vector<Tensor> all, read_block(*frame.bytes, frame.bytes));
     if (inputs < 0 || static_cast<size_t>(inputs) > all.size()) return invalid("a canary of too few tensors");
+    PERI_ASSIGN(const Json::Array* sections, json->get_array("sections"));
+    if (sections->size() + static_cast<size_t>(inputs) > all.size()) return invalid("fewer tensors than sections");
+    for (size_t k = sections->size(); k-- > 0;) {
+      PERI_ASSIGN(const std::string_view name, (*sections)[k].as_string());
+      if (all.back().dtype() != DType::kString || all.back().numel() != 1) return invalid("a section is no text");
+      out.loaded.sections[std::string(name)] = all.back().string_values()[0];
+      all.pop_back();
+    }
     out.loaded.canary.inputs.assign(all.begin(), all.begin() + inputs);
     out.loaded.canary.outputs.assign(all.begin() + inputs, all.end());
   }

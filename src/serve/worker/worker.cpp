@@ -296,6 +296,32 @@ void Worker::State::end_process() {
   if (gone) gone->end(refused("the server has ended"));
 }
 
+// Keeps the link that it watches, so that it ends to watch the same.
+class Worker::Guest final : public LoopGuest {
+ public:
+  explicit Guest(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  ~Guest() override { Guest::awake(false); }
+  void awake(bool on) override {
+    if (!on) {
+      if (!link_) return;
+      link_->unwatch();
+      link_->take_answers();  // what came while nobody was woken for it
+      return link_.reset();
+    }
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    link_ = state_->link;
+    if (link_) link_->watch();
+  }
+  size_t take() override { return link_ ? link_->take_answers() : 0; }
+  bool soon() const override { return link_ && link_->under_way() > 0; }
+
+ private:
+  const std::shared_ptr<State> state_;
+  std::shared_ptr<Link> link_;
+};
+
+std::unique_ptr<LoopGuest> Worker::guest() { return std::make_unique<Guest>(state_); }
+
 Worker::Worker() = default;
 Worker::~Worker() { state_->end_process(); }
 
@@ -313,6 +339,8 @@ Result<std::unique_ptr<Worker>> Worker::start(WorkerOptions options) {
 Result<Loaded> Worker::load(const LoadOrder& order, const std::function<void(const std::string&)>& say) {
   return state_->load(order, say);
 }
+
+void Worker::stop() { state_->end_process(); }
 
 WorkerCounts Worker::counts() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "serve/http/message.hpp"
 #include "serve/repository/repository.hpp"
 
 namespace peri::serve {
@@ -37,8 +38,14 @@ class Worker {
   // each of which the model is loaded again. Errors: those of the worker's loader; kRefused: it died over it.
   Result<Loaded> load(const LoadOrder& order, const std::function<void(const std::string&)>& say);
   WorkerCounts counts() const;
+  // Ends the process for good: all under way gets its errors. What was loaded can be given up afterwards, no more.
+  void stop();
+  // For the loop of a thread that hands in most requests: it takes their answers itself. REQUIRES: this object outlives
+  // it.
+  std::unique_ptr<LoopGuest> guest();
 
  private:
+  class Guest;
   Worker();
   struct State;
   std::shared_ptr<State> state_;

@@ -23,6 +23,7 @@ ROWS = [
     ("grpcpp/", ["src/serve/grpc/"]),
     ("kserve.pb.h", ["src/serve/grpc/"]),
     ("yaml-cpp/", ["src/serve/config/"]),
+    ("openssl/", ["src/serve/http/tls.cpp"]),
     ("iostream", ["src/cli/"]),
     ("fstream", ["src/base/", "tests/"]),
     ("sstream", ["tests/"]),

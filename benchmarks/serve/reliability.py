@@ -1,0 +1,346 @@
+#!/usr/bin/env python3
+"""What `peri serve` withstands: cancels, kills of clients and of its worker, reloads under load, slow clients, mixed load.
+
+  reliability.py --peri build/bin/peri --work DIR [--json FILE] [--cancels N] [--clients N] [--workers N] [--reload-s S] [--mixed-s S]
+
+Every answer that comes is held against the right one; every request that was sent whole has an answer, an error that says so, or a
+client that went away. Defaults take about two minutes; --whole takes the numbers of the project's bar (hours). Ends with 1 if a rule
+was broken.
+"""
+import argparse
+import http.client
+import json
+import os
+import pathlib
+import random
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+MODEL = """
+import sys
+from onnx import TensorProto, helper, save
+for path, add in ((sys.argv[1], 1.0), (sys.argv[2], 2.0)):
+    v = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", 4]) for n in "xy"]
+    w = helper.make_tensor("w", TensorProto.FLOAT, [4], [add] * 4)
+    g = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", v[:1], v[1:], [w])
+    save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+"""
+WHOLE = {"cancels": 100000, "clients": 10000, "workers": 500, "reload_s": 600, "mixed_s": 3600}
+
+
+class Server:
+    def __init__(self, options):
+        self.work, self.peri = options.work, options.peri
+        models = [self.work / "one.onnx", self.work / "two.onnx"]
+        subprocess.run([sys.executable, "-c", MODEL, *models], check=True)
+        self.engines = []
+        for m in models:
+            self.engines.append(m.with_suffix(".engine"))
+            subprocess.run([self.peri, "build", m, "-o", self.engines[-1], "--no-tune", "--force", "--quiet"], check=True)
+        self.repository = self.work / "repository"
+        for name in ("fixed", "changing"):
+            (self.repository / name / "1").mkdir(parents=True, exist_ok=True)
+            (self.repository / name / "config.pbtxt").write_text("max_batch_size: 16\ndynamic_batching { }\n")
+            self.place(name, 0)
+        log = open(self.work / "serve.log", "w")
+        self.process = subprocess.Popen([self.peri, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "-1",
+                                         "--model-control-mode", "poll", "--repository-poll-secs", "0.2", "--request-timeout", "2",
+                                         "--idle-timeout", "30", "--no-tune", *options.flags], stdout=log, stderr=log)
+        while "listening on" not in (said := (self.work / "serve.log").read_text()):
+            time.sleep(0.05)
+        self.port = int(said.split("http://127.0.0.1:")[1].split()[0].split(";")[0])
+        self.wait_ready()
+
+    def place(self, name, which):
+        """A version's file, whole from the first moment."""
+        new = self.work / "new.engine"
+        new.write_bytes(self.engines[which].read_bytes())
+        new.rename(self.repository / name / "1" / "model.engine")
+
+    def ready(self):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            c.request("GET", "/v2/health/ready")
+            return c.getresponse().status == 200
+        finally:
+            c.close()
+
+    def wait_ready(self, seconds=60):
+        start = time.monotonic()
+        while not self.ready():
+            if self.process.poll() is not None or time.monotonic() - start > seconds:
+                sys.exit(f"the server is not ready: see {self.work}/serve.log")
+            time.sleep(0.01)
+        return time.monotonic() - start
+
+    def worker(self):
+        found = []
+        for task in os.listdir(f"/proc/{self.process.pid}/task"):
+            with open(f"/proc/{self.process.pid}/task/{task}/children") as file:
+                found += file.read().split()
+        return int(found[0]) if found else None
+
+    def resident(self):
+        """Bytes of server and worker together, what they share counted once."""
+        total = 0
+        for pid in filter(None, (self.process.pid, self.worker())):
+            with open(f"/proc/{pid}/smaps_rollup") as file:
+                total += sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
+        return total
+
+
+class Counts:
+    def __init__(self):
+        self.lock, self.kinds, self.wrong = threading.Lock(), {}, []
+
+    def add(self, kind, detail=None):
+        with self.lock:
+            self.kinds[kind] = self.kinds.get(kind, 0) + 1
+            if detail is not None:
+                self.wrong.append(detail)
+
+
+def body_of(values):
+    return json.dumps({"inputs": [{"name": "x", "shape": [len(values), 4], "datatype": "FP32", "data": values}]})
+
+
+def ask(connection, model, values, counts, adds):
+    """One request on a connection; what became of it is counted."""
+    try:
+        connection.request("POST", f"/v2/models/{model}/infer", body_of(values))
+        reply = connection.getresponse()
+        said = json.loads(reply.read())
+    except (OSError, http.client.HTTPException) as e:
+        connection.close()
+        return counts.add("no answer", f"{model}: {e!r}")
+    if reply.status == 200:
+        got = said["outputs"][0]["data"]
+        right = any(got == [v + a for row in values for v in row] for a in adds)
+        return counts.add("right") if right else counts.add("wrong", f"{model}: {values} gave {got}")
+    told = reply.status == 503 and ("may be sent again" in said["error"] or "maximum queue size" in said["error"])
+    return counts.add("refused with a reason") if told else counts.add("unexpected", f"{reply.status} {said}")
+
+
+def good_traffic(server, counts, stop, threads=2, adds=(1, 2)):
+    def run(seed):
+        rng, c = random.Random(seed), http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        while not stop.is_set():
+            rows = [[rng.randrange(1000) for _ in range(4)] for _ in range(rng.randrange(1, 5))]
+            model = rng.choice(("fixed", "changing"))
+            ask(c, model, rows, counts, (1,) if model == "fixed" else adds)
+        c.close()
+    all_of_them = [threading.Thread(target=run, args=(k,)) for k in range(threads)]
+    for t in all_of_them:
+        t.start()
+    return all_of_them
+
+
+def together(server, work):
+    """Runs `work` beside good traffic; what became of that."""
+    counts, stop = Counts(), threading.Event()
+    threads = good_traffic(server, counts, stop)
+    start = time.monotonic()
+    try:
+        extra = work() or {}
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()
+    return {**extra, "seconds": round(time.monotonic() - start, 1), "traffic": counts.kinds, "broken": counts.wrong[:5], "breaks": len(counts.wrong)}
+
+
+def raw(model, rng):
+    body = body_of([[rng.randrange(1000) for _ in range(4)] for _ in range(rng.randrange(1, 5))]).encode()
+    return b"POST /v2/models/%s/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % (model, len(body)) + body
+
+
+def cancels(server, number):
+    """Clients that go away at a random moment after or within their request."""
+    def run(seed, n):
+        rng = random.Random(seed)
+        for _ in range(n):
+            with socket.create_connection(("127.0.0.1", server.port)) as s:
+                data = raw(b"fixed", rng)
+                s.sendall(data if rng.random() < 0.7 else data[:rng.randrange(len(data))])
+                if rng.random() < 0.3:
+                    time.sleep(rng.random() * 0.001)
+                if rng.random() < 0.5:  # a reset and no orderly end
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+
+    def work():
+        threads = [threading.Thread(target=run, args=(k, number // 4)) for k in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        return {"cancels": number // 4 * 4}
+    return together(server, work)
+
+
+CLIENT = """
+import random, socket, sys
+sys.path.insert(0, sys.argv[3])
+from reliability import raw
+rng = random.Random(int(sys.argv[2]))
+s = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(100)]
+print("on", flush=True)
+while True:
+    for c in s:
+        c.sendall(raw(b"fixed", rng))
+    for c in s:
+        c.recv(65536)
+"""
+
+
+def kills_of_clients(server, number):
+    """Processes of 100 connections each that are killed in the middle of their work."""
+    def work():
+        rng = random.Random(5)
+        for k in range(-(-number // 100)):
+            p = subprocess.Popen([sys.executable, "-c", CLIENT, str(server.port), str(k), str(pathlib.Path(__file__).parent)], stdout=subprocess.PIPE)
+            p.stdout.readline()
+            time.sleep(rng.random() * 0.2)
+            p.kill()
+            p.wait()
+        return {"clients": -(-number // 100) * 100}
+    return together(server, work)
+
+
+def kills_of_workers(server, number):
+    times = []
+
+    def work():
+        rng = random.Random(6)
+        for _ in range(number):
+            time.sleep(rng.random() * 0.1)
+            pid = server.worker()
+            if pid is None:
+                continue
+            start = time.monotonic()
+            os.kill(pid, signal.SIGKILL)
+            while server.worker() in (None, pid):
+                time.sleep(0.002)
+            server.wait_ready()
+            times.append(time.monotonic() - start)
+        return {"kills": len(times), "back_s": {"median": round(statistics.median(times), 3), "max": round(max(times), 3)}}
+    return together(server, work)
+
+
+def reloads(server, seconds):
+    def work():
+        start, k = time.monotonic(), 0
+        while time.monotonic() - start < seconds:
+            k += 1
+            server.place("changing", k % 2)
+            time.sleep(1)
+        return {"reloads": k}
+    return together(server, work)
+
+
+def slow_clients(server, number):
+    """Connections that say their request byte by byte, or never, or read nothing; good traffic's rate beside and without them."""
+    def rate(seconds):
+        counts, stop = Counts(), threading.Event()
+        threads = good_traffic(server, counts, stop)
+        time.sleep(seconds)
+        stop.set()
+        for t in threads:
+            t.join()
+        return counts.kinds.get("right", 0) / seconds, counts
+    before, _ = rate(3)
+    rng, held, stop = random.Random(8), [], threading.Event()
+    for k in range(number):
+        s = socket.create_connection(("127.0.0.1", server.port))
+        s.setblocking(False)
+        held.append((s, raw(b"fixed", rng), k))
+
+    def drip():
+        at = 0
+        while not stop.is_set():
+            for s, data, k in held:
+                if k % 3 == 0 and at < len(data):
+                    try:
+                        s.send(data[at:at + 1])
+                    except OSError:
+                        pass
+            at += 1
+            time.sleep(0.2)
+    thread = threading.Thread(target=drip)
+    thread.start()
+    beside, counts = rate(6)
+    stop.set()
+    thread.join()
+    for s, _, _ in held:
+        s.close()
+    return {"slow": number, "rate_without": round(before), "rate_beside": round(beside), "traffic": counts.kinds, "broken": counts.wrong[:5], "breaks": len(counts.wrong)}
+
+
+def mixed(server, seconds):
+    """All of it at once, and what memory is held: from a tenth of the time on."""
+    samples = []
+
+    def work():
+        rng, start, k = random.Random(9), time.monotonic(), 0
+        while time.monotonic() - start < seconds:
+            k += 1
+            for _ in range(20):
+                with socket.create_connection(("127.0.0.1", server.port)) as s:
+                    s.sendall(raw(b"changing", rng)[:rng.randrange(20, 300)])
+            if k % 10 == 0:
+                server.place("changing", k // 10 % 2)
+            time.sleep(0.2)
+            if time.monotonic() - start > seconds / 10:
+                samples.append(server.resident())
+        third = max(1, len(samples) // 3)
+        first, last = statistics.median(samples[:third]), statistics.median(samples[-third:])
+        return {"resident_mib": {"first_third": round(first / 2**20, 2), "last_third": round(last / 2**20, 2), "growth": round((last - first) / 2**20, 2)}}
+    return together(server, work)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peri", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--whole", action="store_true", help="the numbers of the project's bar")
+    parser.add_argument("--flags", nargs="*", default=[], help="more flags of peri serve")
+    for name, default in (("cancels", 4000), ("clients", 500), ("workers", 20), ("reload_s", 20), ("mixed_s", 30), ("slow", 200)):
+        parser.add_argument("--" + name.replace("_", "-"), type=int, default=default)
+    options = parser.parse_args()
+    if options.whole:
+        for name, value in WHOLE.items():
+            setattr(options, name, value)
+    options.peri, options.work = options.peri.resolve(), options.work.resolve()
+    options.work.mkdir(parents=True, exist_ok=True)
+    server = Server(options)
+    out, ok = {"cores": os.cpu_count(), "load_before": os.getloadavg()[0]}, True
+    try:
+        for name, run, argument in (("cancels", cancels, options.cancels), ("kills of clients", kills_of_clients, options.clients),
+                                    ("kills of workers", kills_of_workers, options.workers), ("reloads", reloads, options.reload_s),
+                                    ("slow clients", slow_clients, options.slow), ("mixed", mixed, options.mixed_s)):
+            if argument <= 0:
+                continue
+            out[name] = run(server, argument)
+            server.wait_ready()
+            ok = ok and out[name]["breaks"] == 0 and server.process.poll() is None
+            print(name, json.dumps(out[name]), flush=True)
+        server.process.send_signal(signal.SIGTERM)
+        out["exit"] = server.process.wait(60)
+        ok = ok and out["exit"] == 0
+    finally:
+        if server.process.poll() is None:
+            server.process.kill()
+            server.process.wait()
+    if options.json:
+        options.json.write_text(json.dumps(out, indent=1) + "\n")
+    print("PASSED" if ok else "FAILED")
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

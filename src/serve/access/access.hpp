@@ -1,0 +1,54 @@
+// Access: who may ask, how often, as whom. One place for every protocol: what has no key, or a wrong one, gets no
+// further than this; a key's owner is the tenant whose share of a queue its requests take.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace peri::serve {
+
+struct AccessKey {
+  std::string key, tenant;
+  double per_second = 0;  // inferences; 0: as many as come
+  double burst = 0;       // that may come at once; at least 1 where there is a rate
+};
+
+struct Pass {
+  int status = 200;  // 401, 429: `why`
+  std::string why;
+  int64_t retry_after_ns = 0;
+  uint32_t tenant = 0;  // 0: nobody in particular
+};
+
+// A line for each key: KEY [tenant=NAME] [rate=PER_SECOND] [burst=N]; what follows a '#' is a remark. Errors name the
+// line and never what stands in it; kRefused where others may read the file.
+Result<std::vector<AccessKey>> read_keys(const std::string& path);
+Result<std::vector<AccessKey>> parse_keys(std::string_view text, const std::string& file);
+
+// All functions may be called from any thread.
+class Access {
+ public:
+  // No keys: everybody may ask for everything.
+  explicit Access(std::vector<AccessKey> keys);
+  // `authorization`: the header's value, "Bearer KEY". `inference`: takes from the key's rate.
+  Pass admit(std::string_view authorization, bool inference, int64_t now);
+  bool open() const { return keys_.empty(); }
+
+ private:
+  struct Bucket {
+    double tokens = 0;
+    int64_t at_ns = 0;
+    bool begun = false;
+  };
+  const std::vector<AccessKey> keys_;
+  std::vector<uint32_t> tenants_;  // by key
+  std::mutex mutex_;
+  std::vector<Bucket> buckets_;  // by key
+};
+
+}  // namespace peri::serve

@@ -1,0 +1,54 @@
+// A connection's bytes by way of a session: what comes is fed to it, what it has to say goes out before anything else.
+#include <boost/asio/post.hpp>
+
+#include "serve/http/connection.hpp"
+
+namespace peri::serve {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+constexpr size_t kRecords = 32768;
+
+// What has been decrypted is handed on first, by way of the loop: much of it must not become depth of the stack.
+void Connection::read_tls(bool direct, void* to, size_t room) {
+  const int64_t n = tls_->read({static_cast<std::byte*>(to), room});
+  const auto self = shared_from_this();
+  const bool told = write_tls_output();
+  if (n != 0 || !told) {
+    return asio::post(loop_.context, [self, direct, n, told] {
+      self->reading_ = false;
+      if (self->closed_) return;
+      if (n < 0 || !told) return self->ended();
+      self->got(direct, static_cast<size_t>(n));
+    });
+  }
+  if (!records_) records_ = std::make_unique<std::byte[]>(kRecords);
+  socket_.async_read_some(asio::buffer(records_.get(), kRecords), [self](const error_code& ec, size_t got) {
+    self->reading_ = false;
+    if (self->closed_) return;
+    if (ec || !self->tls_->feed({self->records_.get(), got})) return self->ended();
+    self->read();
+  });
+}
+
+// Parts of a handshake, and of a session's upkeep: small, and the socket's buffer has room for them or the client is
+// not worth waiting for. Where a reply is being written they go out with the next. False: they could not be written.
+bool Connection::write_tls_output() {
+  if (state_ == State::kWriting) return true;
+  std::string out;
+  tls_->take_output(&out);
+  error_code ec;
+  return out.empty() || (socket_.write_some(asio::buffer(out), ec) == out.size() && !ec);
+}
+
+// What is to be written becomes the session's. One that has failed has nothing to say, and the connection ends.
+void Connection::encrypt() {
+  for (const asio::const_buffer& b : out_)
+    if (!tls_->write({static_cast<const std::byte*>(b.data()), b.size()})) keep_alive_ = false;
+  cipher_.clear();
+  tls_->take_output(&cipher_);
+  out_.assign(1, asio::buffer(cipher_));
+}
+
+}  // namespace peri::serve

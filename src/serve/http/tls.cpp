@@ -1,0 +1,122 @@
+// The session's two ends are memory: OpenSSL never waits and never sees a descriptor.
+#include "serve/http/tls.hpp"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/file.hpp"
+
+namespace peri::serve {
+
+namespace {
+constexpr size_t kMaxPem = 1 << 20;
+
+// The reason alone: what OpenSSL adds names places in its sources.
+std::string reason() {
+  const unsigned long code = ERR_get_error();
+  ERR_clear_error();
+  const char* text = code ? ERR_reason_error_string(code) : nullptr;
+  return text ? text : "no reason given";
+}
+
+struct Context final : TlsContext {
+  ~Context() override { SSL_CTX_free(ctx); }
+  SSL_CTX* ctx = SSL_CTX_new(TLS_server_method());
+};
+
+// Only HTTP/1.1 is spoken here: a client that offers other protocols alone is refused.
+int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* in,
+                    unsigned int in_size, void*) {
+  static constexpr unsigned char kOurs[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
+  unsigned char* chosen = nullptr;
+  if (SSL_select_next_proto(&chosen, out_size, kOurs, sizeof kOurs, in, in_size) != OPENSSL_NPN_NEGOTIATED)
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  *out = chosen;
+  return SSL_TLSEXT_ERR_OK;
+}
+
+class Session final : public TlsSession {
+ public:
+  explicit Session(std::shared_ptr<Context> context) : context_(std::move(context)), ssl_(SSL_new(context_->ctx)) {
+    in_ = BIO_new(BIO_s_mem());
+    out_ = BIO_new(BIO_s_mem());
+    SSL_set_bio(ssl_, in_, out_);
+    SSL_set_accept_state(ssl_);
+  }
+  ~Session() override { SSL_free(ssl_); }
+  bool feed(std::span<const std::byte> bytes) override {
+    return !failed_ && BIO_write(in_, bytes.data(), static_cast<int>(bytes.size())) == static_cast<int>(bytes.size());
+  }
+  int64_t read(std::span<std::byte> to) override {
+    if (failed_) return -1;
+    const int n = SSL_read(ssl_, to.data(), static_cast<int>(std::min<size_t>(to.size(), 1 << 30)));
+    return n > 0 ? n : went(n) ? 0 : -1;
+  }
+  bool write(std::span<const std::byte> bytes) override {
+    while (!failed_ && !bytes.empty()) {
+      const int n = SSL_write(ssl_, bytes.data(), static_cast<int>(std::min<size_t>(bytes.size(), 1 << 30)));
+      if (n <= 0) {
+        (void)went(n);
+        failed_ = true;  // memory takes everything
+        break;
+      }
+      bytes = bytes.subspan(static_cast<size_t>(n));
+    }
+    return !failed_;
+  }
+  void end() override {
+    if (!failed_ && SSL_is_init_finished(ssl_)) SSL_shutdown(ssl_);
+    ERR_clear_error();
+  }
+  void take_output(std::string* out) override {
+    char* bytes = nullptr;
+    const long n = BIO_get_mem_data(out_, &bytes);
+    if (n > 0) out->append(bytes, static_cast<size_t>(n));
+    (void)BIO_reset(out_);
+  }
+
+ private:
+  // Whether a call that did nothing may be tried again when more has come.
+  bool went(int n) {
+    const int error = SSL_get_error(ssl_, n);
+    ERR_clear_error();
+    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return true;
+    failed_ = true;
+    return false;
+  }
+  const std::shared_ptr<Context> context_;
+  SSL* const ssl_;
+  BIO* in_ = nullptr;
+  BIO* out_ = nullptr;
+  bool failed_ = false;
+};
+}  // namespace
+
+Result<std::shared_ptr<TlsContext>> TlsContext::open(const std::string& certificate, const std::string& key) {
+  auto out = std::make_shared<Context>();
+  if (!out->ctx) return internal_error("TLS cannot be set up: %s", reason().c_str());
+  struct stat status = {};
+  PERI_ASSIGN(const Fd fd, open_file(key));
+  if (fstat(fd.get(), &status) != 0) return os_error("open", key);
+  if (status.st_mode & S_IRWXO) return refused("others may read the private key").in_file(key).advise("chmod 600 it");
+  SSL_CTX_set_min_proto_version(out->ctx, TLS1_2_VERSION);
+  SSL_CTX_set_options(out->ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  SSL_CTX_set_mode(out->ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_AUTO_RETRY);
+  SSL_CTX_set_alpn_select_cb(out->ctx, choose_protocol, nullptr);
+  PERI_ASSIGN(const std::string pem, read_file(certificate, kMaxPem));
+  if (pem.empty() || SSL_CTX_use_certificate_chain_file(out->ctx, certificate.c_str()) != 1)
+    return invalid("the certificate cannot be used: %s", reason().c_str()).in_file(certificate).expecting("PEM");
+  if (SSL_CTX_use_PrivateKey_file(out->ctx, key.c_str(), SSL_FILETYPE_PEM) != 1 ||
+      SSL_CTX_check_private_key(out->ctx) != 1)
+    return invalid("the private key cannot be used: %s", reason().c_str()).in_file(key).expecting("PEM");
+  return std::shared_ptr<TlsContext>(std::move(out));
+}
+
+Result<std::unique_ptr<TlsSession>> TlsSession::begin(const std::shared_ptr<TlsContext>& context) {
+  return std::unique_ptr<TlsSession>(std::make_unique<Session>(std::static_pointer_cast<Context>(context)));
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,77 @@
+// What is asked of a model from outside: counts, whether it is stuck, what is wrong with it; and answers that it gave
+// before.
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "serve/queue/model.hpp"
+
+namespace peri::serve {
+
+ModelStatistics Model::statistics() const {
+  const std::lock_guard<std::mutex> lock(statistics_mutex_);
+  return statistics_;
+}
+
+int64_t Model::pending() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return scheduler_.waiting();
+}
+
+int64_t Model::open() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return scheduler_.waiting() + busy_;
+}
+
+bool Model::stuck(int64_t now, int64_t for_ns) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const uint64_t progress = servable_->progress();
+  if (busy_ == 0 || progress != seen_progress_ || seen_at_ns_ == 0) {
+    seen_progress_ = progress;
+    seen_at_ns_ = now;
+    return false;
+  }
+  return now - seen_at_ns_ > std::max(for_ns, 2 * longest_ns_);
+}
+
+void Model::set_trouble(std::string why) {
+  const std::lock_guard<std::mutex> lock(statistics_mutex_);
+  trouble_ = std::move(why);
+}
+
+std::string Model::trouble() const {
+  const std::lock_guard<std::mutex> lock(statistics_mutex_);
+  return trouble_;
+}
+
+void Model::make_batches_smaller() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::vector<int64_t>& sizes = scheduler_.policy().sizes;
+  if (sizes.size() < 2) return;
+  scheduler_.limit_rows((scheduler_.row_limit() > 0 ? scheduler_.row_limit() : sizes.back()) / 2);
+  good_batches_ = 0;
+}
+
+// True: the answer was known, and given.
+bool Model::answered_before(const CallPtr& call) {
+  if (!options_.cache || call->probe) return false;
+  auto outputs = options_.cache->find(cache_serial_, call->inputs);
+  const int64_t now = now_ns();
+  {
+    const std::lock_guard<std::mutex> lock(statistics_mutex_);
+    ++(outputs ? statistics_.cache_hits : statistics_.cache_misses);
+    if (outputs) {
+      statistics_.success.add(now - call->arrived_ns);
+      statistics_.last_inference_ms = wall_seconds() * 1000;
+    }
+  }
+  if (!outputs) return false;
+  Answer a;
+  a.outputs = std::move(*outputs);
+  a.arrived_ns = call->arrived_ns;
+  a.began_ns = a.ended_ns = now;
+  a.batch_rows = call->rows;
+  answer(call, std::move(a));
+  return true;
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,43 @@
+// ResponseCache: answers by the questions they were given to, compared in full. What was not asked for longest goes
+// first; all of it together has a bound. Any thread may use it.
+#pragma once
+
+#include <list>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/tensor.hpp"
+
+namespace peri::serve {
+
+class ResponseCache {
+ public:
+  explicit ResponseCache(size_t bytes) : most_bytes_(bytes) {}
+  // A number for a model that nobody else has: what it asks meets no answer of others.
+  uint64_t serial();
+  std::optional<std::vector<Tensor>> find(uint64_t model, std::span<const Tensor> inputs);
+  // Keeps copies, unless they are larger than an eighth of the whole.
+  void put(uint64_t model, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+  size_t bytes() const;
+
+ private:
+  struct Entry {
+    uint64_t key = 0, model = 0;
+    std::vector<Tensor> inputs, outputs;
+    size_t bytes = 0;
+  };
+  using Place = std::list<Entry>::iterator;
+  std::optional<Place> place(uint64_t key, uint64_t model, std::span<const Tensor> inputs);
+
+  const size_t most_bytes_;
+  mutable std::mutex mutex_;
+  std::list<Entry> entries_;  // lately asked for first
+  std::unordered_multimap<uint64_t, Place> by_key_;
+  size_t bytes_ = 0;
+  uint64_t serials_ = 0;
+};
+
+}  // namespace peri::serve

@@ -1,0 +1,27 @@
+// What is served of a version of a model.
+#pragma once
+
+#include "serve/config/model_config.hpp"
+#include "serve/queue/model.hpp"
+#include "text/pipeline.hpp"
+
+namespace peri::serve {
+
+// A question whose answer was taken down when the model was loaded; none: it has no inputs that can be made up.
+struct Canary {
+  std::vector<Tensor> inputs, outputs;
+};
+
+// A version that answers.
+struct Served {
+  std::unique_ptr<Model> model;
+  ModelConfig config;
+  std::string note, backend;
+  std::shared_ptr<const text::TextPipeline> text;  // null: it takes no texts
+  int64_t memory_bytes = 0;
+  Canary canary;
+  uint64_t stamp = 0;
+};
+using ServedPtr = std::shared_ptr<const Served>;
+
+}  // namespace peri::serve

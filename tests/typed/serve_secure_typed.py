@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""`peri serve` behind locks: TLS, keys on every way in, models managed on a socket of their own, nothing told that should not be."""
+import http.client
+import json
+import os
+import random
+import socket
+import ssl
+import stat
+import subprocess
+
+from served import Served
+from typed import main
+
+KEY = {"Authorization": "Bearer the-right-key-1"}
+
+
+class Secure(Served):
+    def keys(self, text="the-right-key-1 tenant=ann\nslow-key-000002 tenant=bob rate=1 burst=2\n"):
+        path = self.folder / "keys"
+        path.write_text(text)
+        path.chmod(0o600)
+        return path
+
+    def certificate(self):
+        key, certificate = self.folder / "key.pem", self.folder / "certificate.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+        key.chmod(0o600)
+        return certificate, key
+
+    def test_keys(self):
+        self.put("add")
+        self.serve("--api-keys", self.keys(), ready=False)
+        self.wait_for(lambda: self.ask("GET", "/v2/health/ready", headers=KEY)[0] == 200)
+        self.assertEqual(self.ask("GET", "/v2/health/live")[0], 200)
+        body = json.dumps(self.rows([[1, 2, 3, 4]]))
+        for method, path in (("GET", "/v2"), ("GET", "/v2/models/add"), ("POST", "/v2/models/add/infer"), ("POST", "/v2/repository/index"),
+                             ("GET", "/v2/models/stats"), ("GET", "/v2/health/ready"), ("POST", "/v2/repository/models/add/load")):
+            status, said, headers = self.ask(method, path, body if method == "POST" else None)
+            self.assertEqual((status, headers["WWW-Authenticate"]), (401, "Bearer"), path)
+            self.assertEqual(self.ask(method, path, None, {"Authorization": "Bearer the-right-key-2"})[0], 401)
+        self.assertEqual(self.ask("GET", "/metrics", port=self.metrics_port)[0], 401)
+        self.assertEqual(self.ask("GET", "/metrics", port=self.metrics_port, headers=KEY)[0], 200)
+        self.assertEqual(self.ask("POST", "/v2/models/add/infer", body, KEY)[0], 200)
+        slow = [self.ask("POST", "/v2/models/add/infer", body, {"Authorization": "Bearer slow-key-000002"}) for _ in range(5)]
+        self.assertIn(429, [s[0] for s in slow])
+        self.assertTrue(all(int(s[2]["Retry-After"]) >= 1 for s in slow if s[0] == 429))
+        self.stop()
+        self.assertNotIn("the-right-key", self.log.read_text())
+
+    def test_keys_that_others_read(self):
+        self.put("add")
+        path = self.keys()
+        path.chmod(0o644)
+        said = self.ends(1, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "-1", "--api-keys", path)
+        self.assertIn("chmod 600", str(said))
+
+    def test_management_has_its_own_socket(self):
+        self.put("add")
+        path = self.folder / "manage"
+        self.serve("--model-control-mode", "explicit", "--management-socket", path)
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+        for where in ("/v2/repository/index", "/v2/repository/models/add/load", "/v2/repository/models/add/unload"):
+            self.assertEqual(self.ask("POST", where)[0], 403, where)
+        curl = ["curl", "-sS", "-X", "POST", "--unix-socket", path, "-w", "%{http_code}"]
+        said = subprocess.run([*curl, "http://localhost/v2/repository/models/add/load"], capture_output=True, check=True, text=True).stdout
+        self.assertEqual(said, "200")
+        self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[0], 200)
+        said = subprocess.run([*curl, "http://localhost/v2/repository/index"], capture_output=True, check=True, text=True).stdout
+        self.assertIn('"READY"', said)
+        self.stop()
+        said = self.ends(2, "serve", "--model-repository", self.repository, "--http-address", "0.0.0.0", "--http-port", "0", "--model-control-mode", "explicit")
+        self.assertIn("--management-socket", str(said))
+
+    def test_tls(self):
+        self.put("add")
+        certificate, key = self.certificate()
+        self.server = None
+        self.serve_tls("--tls-certificate", certificate, "--tls-key", key)
+        context = ssl.create_default_context(cafile=certificate)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=context)
+        self.wait_for(lambda: self.over(connection, "GET", "/v2/health/ready")[0] == 200)
+        for rows in (1, 3, 30000, 1):
+            status, said = self.over(connection, "POST", "/v2/models/add/infer", json.dumps(self.rows([[1, 2, 3, 4]] * rows)))
+            self.assertEqual((status, json.loads(said)["outputs"][0]["data"]), (200, [2, 3, 4, 5] * rows))
+        curl = subprocess.run(["curl", "-sS", "--cacert", certificate, f"https://127.0.0.1:{self.port}/v2/models/add"], capture_output=True, check=True)
+        self.assertEqual(json.loads(curl.stdout)["name"], "add")
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+        old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
+        with self.assertRaises((ssl.SSLError, OSError)):
+            with socket.create_connection(("127.0.0.1", self.port)) as s:
+                old.wrap_socket(s)
+        # What is no TLS, or stops to be, costs its connection alone.
+        rng = random.Random(4)
+        for _ in range(60):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as s:
+                s.sendall(rng.randbytes(rng.randrange(1, 400)) if rng.random() < 0.5 else b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + rng.randbytes(rng.randrange(600)))
+                s.shutdown(socket.SHUT_WR)
+                try:
+                    while s.recv(1000):
+                        pass
+                except ConnectionResetError:
+                    pass
+        with socket.create_connection(("127.0.0.1", self.port)) as s:
+            tls = context.wrap_socket(s, server_hostname="127.0.0.1")
+            self.addCleanup(tls.close)
+            tls.sendall(b"GET /v2 HTTP/1.1\r\nHost: a\r\n\r\n")
+            self.assertTrue(tls.recv(100).startswith(b"HTTP/1.1 200"))
+            for byte in b"GET /v2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n":
+                tls.sendall(bytes([byte]))
+            said = b""
+            while piece := tls.recv(1000):
+                said += piece
+            self.assertIn(b"HTTP/1.1 200", said)
+        self.assertEqual(self.over(connection, "GET", "/v2/health/live")[0], 200)
+        connection.close()
+
+    def serve_tls(self, *flags):
+        """serve() with another word before its address."""
+        with open(self.folder / "serve.log", "w") as log:
+            from typed import PERI
+            self.log = self.folder / "serve.log"
+            self.server = subprocess.Popen([PERI, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "-1", "--no-tune",
+                                            *map(str, flags)], cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+        said = self.wait_for(lambda: "listening on https://127.0.0.1:" in self.log.read_text() and self.log.read_text())
+        self.port = int(said.split("https://127.0.0.1:")[1].split()[0].split(";")[0])
+
+    def over(self, connection, method, path, body=None):
+        connection.request(method, path, body)
+        reply = connection.getresponse()
+        return reply.status, reply.read()
+
+
+if __name__ == "__main__":
+    main()
