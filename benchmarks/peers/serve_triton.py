@@ -81,7 +81,7 @@ def set_up(work):
 
 
 def wait_ready(server, port, log):
-    for _ in range(200):
+    for _ in range(1200):
         time.sleep(0.1)
         try:
             if urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/health/ready", timeout=1).status == 200:
@@ -110,7 +110,7 @@ def wrk(work, port, connections, seconds):
 
 def endpoint(options, port, model, *words):
     """A load by `peri bench --endpoint`; the last of its points."""
-    words = [options.peri, "bench", "--endpoint", f"127.0.0.1:{port}", "-m", model, "--json", "-", "--measurement-interval", "1000", *map(str, words)]
+    words = [options.peri, "bench", "--endpoint", f"127.0.0.1:{port}", "-m", model, "--json", "-", *map(str, words)]
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode not in (0, 5):
         sys.exit(done.stderr)
@@ -139,8 +139,9 @@ def digits(options, port, identity_port):
     try:
         for turn in range(options.rounds):
             items = []
-            for batch in (8, 16, 32, 64):
-                done = subprocess.run([options.peri, "bench", engine, "--dims", f"batch={batch}", "--seconds", "0.5", "--json", "-"], capture_output=True, text=True)
+            for batch, threads in ((b, t) for b in (8, 16, 32, 64) for t in (1, len(os.sched_getaffinity(0)))):
+                words = ["--dims", f"batch={batch}", "--threads", str(threads), "--seconds", "0.5", "--json", "-"]
+                done = subprocess.run([options.peri, "bench", engine, *words], capture_output=True, text=True)
                 record = json.loads(done.stdout)
                 items.append(record["items_per_s"])
             b = endpoint(options, identity_port, "identity", "--shape", "x:1,256", "--concurrency-range", 64)["per_second"]
