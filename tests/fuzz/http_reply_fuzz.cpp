@@ -1,5 +1,6 @@
 // Any bytes as answers of an HTTP server to the load tool, in pieces as a network may cut them: the same answer
-// whatever the pieces, and nothing taken that did not come. links: serve
+// whatever the pieces, and nothing taken that did not come.
+// links: serve
 #include <cstdlib>
 
 #include "serve/load/reply_parser.hpp"
