@@ -62,7 +62,7 @@ Status read_addresses(const Arguments& a, Plan* plan) {
   PERI_ASSIGN(const int64_t port, a.number("--http-port", -1, 65535, 8000));
   PERI_ASSIGN(const int64_t metrics, a.number("--metrics-port", -1, 65535, 8002));
   PERI_ASSIGN(const int64_t threads,
-              a.number("--http-threads", 1, 256, std::clamp(usable_cpus() / 4, usable_cpus() > 1 ? 2 : 1, 8)));
+              a.number("--http-threads", 1, 256, std::clamp(usable_cpus() / 4, 1, 8)));
   if (port < 0 && plan->http.unix_socket.empty()) return usage("--http-port -1 needs a --http-socket");
   plan->http.port = static_cast<int>(port);
   plan->metrics.port = static_cast<int>(metrics);
@@ -191,7 +191,7 @@ const Entry serve_entry{{
          {"--http-address", "", "IP", "address to listen on, metrics too (default 127.0.0.1)"},
          {"--http-port", "", "PORT", "port (default 8000; 0: any free one; -1: none)"},
          {"--http-socket", "", "PATH", "listen on a Unix socket too"},
-         {"--http-threads", "", "N", "threads that read and write requests (default: a quarter of the CPUs, 2 to 8)"},
+         {"--http-threads", "", "N", "threads that read and write requests (default: a quarter of the CPUs, 1 to 8)"},
          {"--metrics-port", "", "PORT", "port of /metrics (default 8002; 0: any; -1: none)"},
          {"--max-queue", "", "N",
           "requests that may wait for a model, where its configuration says nothing (default 1024)"},
