@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
+#include "base/thread_pool.hpp"
 #include "build/servable.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/profile.hpp"
@@ -66,7 +67,8 @@ Status read_addresses(const Arguments& a, Plan* plan) {
   plan->http.unix_socket = a.get("--http-socket");
   PERI_ASSIGN(const int64_t port, a.number("--http-port", -1, 65535, 8000));
   PERI_ASSIGN(const int64_t metrics, a.number("--metrics-port", -1, 65535, 8002));
-  PERI_ASSIGN(const int64_t threads, a.number("--http-threads", 1, 256, 1));
+  PERI_ASSIGN(const int64_t threads,
+              a.number("--http-threads", 1, 256, std::clamp(usable_cpus() / 4, 1, 8)));
   if (port < 0 && plan->http.unix_socket.empty()) return usage("--http-port -1 needs a --http-socket");
   plan->http.port = static_cast<int>(port);
   plan->metrics.port = static_cast<int>(metrics);
@@ -260,7 +262,7 @@ const Entry serve_entry{{
          {"--http-address", "", "IP", "address to listen on, metrics too (default 127.0.0.1)"},
          {"--http-port", "", "PORT", "port (default 8000; 0: any free one; -1: none)"},
          {"--http-socket", "", "PATH", "listen on a Unix socket too"},
-         {"--http-threads", "", "N", "threads that read and write requests (default 1)"},
+         {"--http-threads", "", "N", "threads that read and write requests (default: a quarter of the CPUs, 1 to 8)"},
          {"--grpc-port", "", "PORT", "port of gRPC (default 8001; 0: any free one; -1: none)"},
          {"--grpc-socket", "", "PATH", "gRPC on a Unix socket too"},
          {"--grpc-threads", "", "N", "threads that read and write gRPC calls (default 1)"},

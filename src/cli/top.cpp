@@ -36,7 +36,8 @@ bool waited(double seconds) {
 
 Result<Outcome> run(const Arguments& arguments) {
   const std::string url = arguments.positional.empty() ? "http://127.0.0.1:8002" : arguments.positional[0];
-  PERI_ASSIGN(const serve::Endpoint where, serve::Endpoint::parse(url, 8002));
+  PERI_ASSIGN(serve::Endpoint where, serve::Endpoint::parse(url, 8002));
+  if (arguments.has("--key-file")) PERI_TRY(where.read_key(arguments.get("--key-file")));
   PERI_ASSIGN(const double interval, arguments.real("--interval", 0.05, 86400, 2));
   const bool once = arguments.has("--once"), since_load = once && !arguments.has("--interval");
   const bool draws = !once && isatty(STDOUT_FILENO) && !arguments.has("--quiet") && arguments.get("--json") != "-";
@@ -71,7 +72,8 @@ const Entry top_entry{{
     .min_positional = 0,
     .max_positional = 1,
     .flags = {{"--once", "", "", "one look: since models were loaded, or with --interval over that time"},
-              {"--interval", "", "S", "seconds between looks (default 2)"}},
+              {"--interval", "", "S", "seconds between looks (default 2)"},
+              {"--key-file", "", "FILE", "its first line is sent as a bearer's key"}},
     .details = "URL is where the server has its metrics (default http://127.0.0.1:8002).\n\n"
                "example:\n  peri top http://127.0.0.1:8002 --once",
     .run = run,

@@ -64,6 +64,33 @@ def build(root, packed):
     return words["ENTRYPOINT"] + words["CMD"], user, environment
 
 
+def serve(root, words, user, environment):
+    """Starts what the container would start; one request, and an end that drains."""
+    model = root / "models/digits/1"
+    model.mkdir(parents=True)
+    subprocess.run([BUILD / "bin/peri", "build", ROOT / "models/digits_cnn.onnx", "-o", model / "model.engine", "--no-tune", "--quiet"], check=True)
+    assert (root / "opt/peri/bin/peri").is_file() and not (root / "tmp/peri.tar.xz").exists()
+    server = subprocess.Popen([shutil.which("chroot"), f"--userspec={user}", root, *words, "--http-port", str(PORT), "--metrics-port", "-1"],
+                              env={"PATH": "/usr/bin:/bin", **environment}, stderr=subprocess.PIPE, text=True)
+    try:
+        ready = False
+        for _ in range(600):
+            time.sleep(0.1)
+            try:
+                ready = urllib.request.urlopen(f"http://127.0.0.1:{PORT}/v2/health/ready").status == 200
+                break
+            except OSError:
+                assert server.poll() is None, server.stderr.read()
+        request = {"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 1, 8, 8], "data": [0.5] * 64}]}
+        answer = json.load(urllib.request.urlopen(f"http://127.0.0.1:{PORT}/v2/models/digits/infer", json.dumps(request).encode()))
+        server.send_signal(signal.SIGTERM)
+        said = server.communicate(timeout=60)[1]
+    finally:
+        server.kill()
+    assert ready and len(answer["outputs"][0]["data"]) == 10, answer
+    assert server.returncode == 0 and re.search(r"PASSED serve: 1 inferences", said), said
+
+
 def main():
     if os.geteuid() != 0 or not shutil.which("mmdebstrap") or not shutil.which("chroot"):
         skip("it takes root, mmdebstrap and chroot")
@@ -75,32 +102,11 @@ def main():
         if said.returncode:
             skip(f"no Debian to begin with: {said.stderr[-300:]}")
         shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
-        words, user, environment = build(root, packed)
-        model = root / "models/digits/1"
-        model.mkdir(parents=True)
-        subprocess.run([BUILD / "bin/peri", "build", ROOT / "models/digits_cnn.onnx", "-o", model / "model.engine", "--no-tune", "--quiet"], check=True)
-        assert (root / "opt/peri/bin/peri").is_file() and not (root / "tmp/peri.tar.xz").exists()
-        mounted = root / "proc"
-        subprocess.run(["mount", "-t", "proc", "proc", mounted], check=True)
+        subprocess.run(["mount", "-t", "proc", "proc", root / "proc"], check=True)  # as every container has it
         try:
-            server = subprocess.Popen(["chroot", f"--userspec={user}", root, *words, "--http-port", str(PORT), "--metrics-port", "-1"],
-                                      env={"PATH": "/usr/bin:/bin", **environment}, stderr=subprocess.PIPE, text=True)
-            ready = False
-            for _ in range(300):
-                time.sleep(0.1)
-                try:
-                    ready = urllib.request.urlopen(f"http://127.0.0.1:{PORT}/v2/health/ready").status == 200
-                    break
-                except OSError:
-                    assert server.poll() is None, server.stderr.read()
-            request = {"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 1, 8, 8], "data": [0.5] * 64}]}
-            answer = json.load(urllib.request.urlopen(f"http://127.0.0.1:{PORT}/v2/models/digits/infer", json.dumps(request).encode()))
-            server.send_signal(signal.SIGTERM)
-            said = server.communicate(timeout=60)[1]
+            serve(root, *build(root, packed))
         finally:
-            subprocess.run(["umount", mounted], check=True)
-        assert ready and len(answer["outputs"][0]["data"]) == 10, answer
-        assert server.returncode == 0 and re.search(r"PASSED serve: 1 inferences", said), said
+            subprocess.run(["umount", root / "proc"], check=True)
     print("the recipe's commands ran, and its server answered")
     return 0
 

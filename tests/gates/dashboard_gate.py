@@ -3,7 +3,7 @@
 import json, pathlib, re, shutil, subprocess, sys, tempfile, time, urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PERI = pathlib.Path(sys.argv[1]) / "bin" / "peri"
+PERI = pathlib.Path(sys.argv[1]).resolve() / "bin" / "peri"
 CONFIG = "max_batch_size: 16\ndynamic_batching { max_queue_delay_microseconds: 500 }\n"
 
 

@@ -3,7 +3,7 @@
 import json, pathlib, re, shutil, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PERI = pathlib.Path(sys.argv[1]) / "bin" / "peri"
+PERI = pathlib.Path(sys.argv[1]).resolve() / "bin" / "peri"
 DEPLOY = ROOT / "deploy"
 wrong = []
 

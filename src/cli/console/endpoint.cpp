@@ -29,6 +29,7 @@ std::vector<Flag> endpoint_flags() {
       {"--max-trials", "-r", "N", "with --endpoint: windows at most (default 10)"},
       {"--percentile", "", "P", "with --endpoint: the latency that counts (default 99)"},
       {"--latency-threshold", "-l", "MS", "with --endpoint: slower answers are no goodput, and end the range"},
+      {"--key-file", "", "FILE", "with --endpoint: its first line is sent as a bearer's key"},
       {"--client-timeout", "", "MS", "with --endpoint: of a request (default 10000)"},
   };
 }
@@ -87,6 +88,7 @@ Result<std::map<std::string, std::vector<int64_t>>> shapes_of(const Arguments& a
 Result<serve::LoadSubject> subject_of(const Arguments& a) {
   serve::LoadSubject s;
   PERI_ASSIGN(s.endpoint, serve::Endpoint::parse(a.get("--endpoint"), 8000));
+  if (a.has("--key-file")) PERI_TRY(s.endpoint.read_key(a.get("--key-file")));
   s.model = a.get("--model-name");
   if (s.model.empty()) return usage("--endpoint needs the model's name").advise("-m NAME");
   s.version = a.get("--model-version");

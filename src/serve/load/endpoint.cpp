@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -59,6 +60,19 @@ std::string Endpoint::authority() const {
   if (!unix_socket.empty()) return "localhost";
   return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port);
 }
+std::string Endpoint::fields() const {
+  return "Host: " + authority() + "\r\n" + (key.empty() ? "" : "Authorization: Bearer " + key + "\r\n");
+}
+
+Status Endpoint::read_key(const std::string& file) {
+  PERI_ASSIGN(const std::string text, read_file(file, 65536));
+  key = text.substr(0, text.find_first_of("\r\n"));
+  const auto plain = [](char c) { return c > ' ' && c <= '~'; };
+  if (key.empty() || !std::all_of(key.begin(), key.end(), plain))
+    return invalid("the first line is no key").expecting("letters, digits and signs, without spaces").in_file(file);
+  return Ok{};
+}
+
 std::string Endpoint::text() const { return unix_socket.empty() ? authority() + path : "unix:" + unix_socket; }
 
 static Result<Fd> begin_connect(int family, const sockaddr* address, socklen_t bytes, const Endpoint& where) {
@@ -110,8 +124,8 @@ Result<HttpAnswer> http_ask(const Endpoint& where, std::string_view method, std:
   const int64_t until = now_ns() + timeout_ms * 1000000;
   PERI_ASSIGN(const Fd fd, connect_to(where));
   std::string out(method);
-  out.append(" ").append(path).append(" HTTP/1.1\r\nHost: ").append(where.authority());
-  out += "\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size());
+  out.append(" ").append(path).append(" HTTP/1.1\r\n").append(where.fields());
+  out += "Connection: close\r\nContent-Length: " + std::to_string(body.size());
   if (!body.empty()) out.append("\r\nContent-Type: ").append(content_type);
   out.append("\r\n\r\n").append(body);
   PERI_TRY(wait_for(fd.get(), POLLOUT, until, where));

@@ -13,11 +13,15 @@ struct Endpoint {
   int port = 8000;
   std::string unix_socket;  // in place of both
   std::string path;         // of the URL, without a slash at its end
+  std::string key;          // sent as a bearer's, where there is one
 
   // "http://host:port/path", "host:port", "host", "[::1]:8000", "unix:/path". Errors: kUsage.
   static Result<Endpoint> parse(std::string_view url, int default_port);
   std::string text() const;       // "127.0.0.1:8000", for people
   std::string authority() const;  // for the field Host
+  std::string fields() const;     // Host and Authorization, each with the end of its line
+  // The key is the first line of a file. Errors: kInvalid: it could end a field of a header.
+  Status read_key(const std::string& file);
 };
 
 // A socket that is being connected, non-blocking. Errors: kIo: no such host, refused at once.

@@ -125,8 +125,8 @@ Result<std::string> http_request(const LoadSubject& subject, std::string_view js
     return usage("--shape names '%s', which is no input of the model", unused.begin()->first.c_str());
   const std::string head = w.take();
   std::string out =
-      "POST " + model_path(subject) + "/infer HTTP/1.1\r\nHost: " + subject.endpoint.authority() +
-      "\r\nContent-Type: application/octet-stream\r\nInference-Header-Content-Length: " + std::to_string(head.size()) +
+      "POST " + model_path(subject) + "/infer HTTP/1.1\r\n" + subject.endpoint.fields() +
+      "Content-Type: application/octet-stream\r\nInference-Header-Content-Length: " + std::to_string(head.size()) +
       "\r\nContent-Length: " + std::to_string(head.size() + tensors.size()) + "\r\n\r\n";
   return out + head + tensors;
 }

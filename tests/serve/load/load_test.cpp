@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "serve/http/message.hpp"
+#include "tests/places.hpp"
 
 namespace peri::serve {
 namespace {
@@ -132,6 +133,13 @@ TEST(LoadRequest, IsWhatTheProtocolAsksFor) {
   ASSERT_TRUE(json.ok()) << head;
   EXPECT_EQ(json->find("inputs")->items()[1].find("shape")->items()[1].as_int().value(), 3);
   EXPECT_EQ(*made, *http_request(s, kModel)) << "the same each time";
+  EXPECT_EQ(made->find("Authorization"), std::string::npos);
+  const std::string file = std::string(tests::kBuildDir) + "/key-test";
+  ASSERT_TRUE(write_file_atomic(file, "abc=\nmore\n").ok());
+  ASSERT_TRUE(s.endpoint.read_key(file).ok());
+  EXPECT_NE(http_request(s, kModel)->find("\r\nAuthorization: Bearer abc=\r\n"), std::string::npos);
+  ASSERT_TRUE(write_file_atomic(file, "a b\n").ok());
+  EXPECT_FALSE(s.endpoint.read_key(file).ok());
 }
 
 TEST(Endpoint, Urls) {
