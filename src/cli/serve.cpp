@@ -23,6 +23,8 @@ extern const Entry serve_entry;
 
 namespace {
 
+constexpr int64_t kMaxPemBytes = 1 << 20;
+
 // What the flags ask for.
 struct Plan {
   serve::HttpOptions http, metrics;
@@ -124,6 +126,10 @@ Result<Plan> plan_of(const Arguments& a) {
     plan.repository.cache = std::make_shared<serve::ResponseCache>(static_cast<size_t>(cache_mib) << 20);
   PERI_ASSIGN(plan.http.tls, tls_of(a));
   plan.metrics.tls = plan.http.tls;
+  if (plan.http.tls) {
+    PERI_ASSIGN(plan.grpc.certificate, read_file(a.get("--tls-certificate"), kMaxPemBytes));
+    PERI_ASSIGN(plan.grpc.key, read_file(a.get("--tls-key"), kMaxPemBytes));
+  }
   PERI_ASSIGN(plan.management, management_of(a, plan.http, loads));
   plan.api.public_management = !plan.management;
   return plan;

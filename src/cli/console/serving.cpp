@@ -19,7 +19,7 @@ std::vector<Flag> worker_flags() {
       {"--canary-secs", "", "S", "ask each model its known question so often (default 10; 0: never)"},
       {"--cache-mib", "", "N", "memory for answers of models that ask for a response_cache (default 64; 0: none)"},
       {"--api-keys", "", "FILE", "take requests with a key of this file alone, but for liveness"},
-      {"--tls-certificate", "", "FILE", "speak TLS on the ports of HTTP and metrics: the certificate's chain, in PEM"},
+      {"--tls-certificate", "", "FILE", "speak TLS on the ports of HTTP, gRPC and metrics: the certificate's chain, in PEM"},
       {"--tls-key", "", "FILE", "its private key, in PEM"},
       {"--management-socket", "", "PATH", "list, load and unload models on this Unix socket alone"},
       {"--open-management", "", "", "let everyone who reaches the port load and unload models"},

@@ -92,6 +92,12 @@ class Server final : public GrpcServer {
   int port_ = -1;
 };
 
+std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& options) {
+  grpc::SslServerCredentialsOptions tls;
+  tls.pem_key_cert_pairs.push_back({options.key, options.certificate});
+  return grpc::SslServerCredentials(tls);
+}
+
 Status Server::open(const GrpcOptions& options, Handler handler) {
   gpr_set_log_function([](gpr_log_func_args*) {});  // what fails is told by us
   shared_.options = options;
@@ -102,7 +108,8 @@ Status Server::open(const GrpcOptions& options, Handler handler) {
       (options.address.find(':') == std::string::npos ? options.address : "[" + options.address + "]") + ":" +
       std::to_string(options.port);
   const auto open_to_all = grpc::InsecureServerCredentials();
-  if (options.port >= 0) builder.AddListeningPort(where, open_to_all, &port_);
+  if (options.port >= 0)
+    builder.AddListeningPort(where, options.key.empty() ? open_to_all : credentials_of(options), &port_);
   int socket = 1;
   if (!options.unix_socket.empty()) builder.AddListeningPort("unix:" + options.unix_socket, open_to_all, &socket);
   const auto set = [&](const char* name, int64_t v) {

@@ -8,8 +8,9 @@ namespace peri::serve {
 
 struct GrpcOptions {
   std::string address = "127.0.0.1";
-  int port = 0;             // 0: any free one; negative: no TCP
-  std::string unix_socket;  // a path; empty: none
+  int port = 0;                  // 0: any free one; negative: no TCP
+  std::string unix_socket;       // a path; empty: none
+  std::string certificate, key;  // PEM: the port speaks TLS; empty: it does not. The socket never does
   int threads = 1;
   HttpLimits limits;         // body_bytes: of a message; header_bytes, all_body_bytes, header_ms and idle_ms likewise
   MessageLimits message;     // of what is no raw contents

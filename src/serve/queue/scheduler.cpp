@@ -95,7 +95,7 @@ std::vector<Waiting> Scheduler::expire(int64_t now) {
     const bool delay = policy_.of(priority).delay_expired;
     std::deque<Waiting> kept;
     for (Waiting& w : level.requests) {
-      if (!over_now(w)) {
+      if (!late(w)) {
         kept.push_back(w);
       } else if (delay) {
         w.deadline_ns = 0;

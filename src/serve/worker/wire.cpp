@@ -87,7 +87,7 @@ void add_config(const ModelConfig& c, JsonWriter* w) {
     w->begin_object().field("name", u.name).field("batch_size", u.batch_size).field("count", u.count);
     w->key("inputs").begin_array();
     for (const WarmupConfig::Input& i : u.inputs) {
-      w->begin_object().field("random", i.random).key("port");
+      w->begin_object().field("random", i.random).field("file", i.file).key("port");
       add_port_config(i.port, w);
       w->end_object();
     }
@@ -107,6 +107,7 @@ Result<WarmupConfig> read_warmup(const Json& json) {
   for (const Json& i : *inputs) {
     WarmupConfig::Input input;
     PERI_ASSIGN(input.random, i.get_bool("random"));
+    PERI_ASSIGN(input.file, text_of(i, "file"));
     PERI_ASSIGN(const Json* port, i.get("port"));
     PERI_ASSIGN(input.port, read_port_config(*port));
     out.inputs.push_back(std::move(input));
@@ -185,7 +186,7 @@ std::string order_text(const LoadOrder& order, uint32_t model) {
   JsonWriter w;
   w.begin_object().key("load").begin_object();
   w.field("model", static_cast<int64_t>(model)).field("name", order.name).field("version", order.version);
-  w.field("path", order.path).field("stamp", order.stamp);
+  w.field("path", order.path).field("folder", order.folder).field("stamp", order.stamp);
   if (order.known_sizes) add_numbers("known_sizes", *order.known_sizes, &w);
   w.key("config");
   add_config(order.config, &w);
@@ -199,6 +200,7 @@ Result<LoadOrder> read_order(const Json& json, uint32_t* model) {
   PERI_ASSIGN(out.name, text_of(json, "name"));
   PERI_ASSIGN(out.version, json.get_int("version"));
   PERI_ASSIGN(out.path, text_of(json, "path"));
+  PERI_ASSIGN(out.folder, text_of(json, "folder"));
   PERI_ASSIGN(out.stamp, json.get_uint("stamp"));
   if (json.find("known_sizes")) {
     PERI_ASSIGN(out.known_sizes, numbers_of(json, "known_sizes"));
