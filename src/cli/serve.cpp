@@ -69,8 +69,7 @@ Status read_addresses(const Arguments& a, Plan* plan) {
   plan->http.unix_socket = a.get("--http-socket");
   PERI_ASSIGN(const int64_t port, a.number("--http-port", -1, 65535, 8000));
   PERI_ASSIGN(const int64_t metrics, a.number("--metrics-port", -1, 65535, 8002));
-  PERI_ASSIGN(const int64_t threads,
-              a.number("--http-threads", 1, 256, std::clamp(usable_cpus() / 4, 1, 8)));
+  PERI_ASSIGN(const int64_t threads, a.number("--http-threads", 1, 256, std::clamp(usable_cpus() / 4, 1, 8)));
   if (port < 0 && plan->http.unix_socket.empty()) return usage("--http-port -1 needs a --http-socket");
   plan->http.port = static_cast<int>(port);
   plan->metrics.port = static_cast<int>(metrics);
@@ -166,9 +165,24 @@ std::string places(const serve::HttpServer& http, const serve::HttpServer* metri
   if (grpc && plan.grpc.port >= 0) out += format("; gRPC at %s:%d", plan.grpc.address.c_str(), grpc->port());
   if (!plan.grpc.unix_socket.empty()) out += "; gRPC at " + plan.grpc.unix_socket;
   if (metrics)
-    out += format("; metrics at http%s://%s:%d/metrics, a page at /dashboard", plan.http.tls ? "s" : "", plan.metrics.address.c_str(),
-                  metrics->port());
+    out += format("; metrics at http%s://%s:%d/metrics, a page at /dashboard", plan.http.tls ? "s" : "",
+                  plan.metrics.address.c_str(), metrics->port());
   return out;
+}
+
+// Until a signal ends the server: says when all is loaded, and opens the log anew on SIGHUP.
+void wait_for_signal(const serve::Repository& repository, serve::Observer* observer,
+                     const std::function<void(const std::string&)>& log) {
+  bool told = false;
+  while (!interrupted()) {
+    if (!told && repository.ready()) {
+      log("ready");
+      told = true;
+    }
+    if (hung_up() && observer)
+      if (const Status s = observer->reopen(); !s.ok()) log(s.error().text());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 Result<Outcome> run(const Arguments& typed) {
@@ -215,16 +229,7 @@ Result<Outcome> run(const Arguments& typed) {
   PERI_TRY(repository.start());
   health.start();
   log("listening on " + places(*http, metrics.get(), grpc.get(), plan));
-  bool told = false;
-  while (!interrupted()) {
-    if (!told && repository.ready()) {
-      log("ready");
-      told = true;
-    }
-    if (hung_up() && observer)
-      if (const Status s = observer->reopen(); !s.ok()) log(s.error().text());
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+  wait_for_signal(repository, observer.get(), log);
   log("draining");
   api.drain();
   http->drain();

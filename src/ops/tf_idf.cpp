@@ -1,5 +1,6 @@
 // TfIdfVectorizer: how often each n-gram of a pool stands in a list of words or numbers, with gaps, and its weight:
 // that of its column of the result, as the reference of ONNX and ONNX Runtime have it.
+#include <algorithm>
 #include <map>
 #include <set>
 

@@ -1,6 +1,7 @@
 // Answers that were given before, batches that shrink for want of memory, and what a machine says of its memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/file.hpp"

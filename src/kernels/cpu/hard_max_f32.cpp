@@ -1,6 +1,8 @@
 // Kernel hard_max_f32: one at the first of the largest elements along an axis, zeros elsewhere.
 #include "kernels/cpu/rows/extreme.hpp"
 
+#include <algorithm>
+
 namespace peri::kernels {
 namespace {
 namespace extreme = cpu::extreme;

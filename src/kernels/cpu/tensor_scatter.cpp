@@ -1,5 +1,6 @@
 // Kernel "tensor_scatter": a cache copied with an update written along one axis, each batch from an index of its own.
 // Elements of any byte-sized type; an index out of range ends the run with an error.
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/cpu/indexed.hpp"

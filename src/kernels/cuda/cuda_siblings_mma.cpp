@@ -132,7 +132,8 @@ Result<Read> read(const Problem& p) {
   out.b_along_n = out.a_wide = out.b_wide = out.c_wide = true;
   out.usual_m = {16, 128, 1024, 16384};
   const std::string where = "PERI_PARAMETERS) {\n  const PERI_INDEX m = i / PERI_N, n = i - m * PERI_N;\n";
-  out.functions = lines + finishes + "PERI_DEVICE void peri_finish(const PERI_INDEX i, const float v, " + where + one +
+  out.functions = cuda::nothing_held_text() + lines + finishes +
+                  "PERI_DEVICE void peri_finish(const PERI_INDEX i, const float v, " + where + one +
                   "}\nPERI_DEVICE void peri_finish_8(const PERI_INDEX i, float* v, " + where + eight + "}\n";
   return r;
 }

@@ -1,6 +1,8 @@
 // Bytes in and out of the library, and the steps of a call.
 #include "serve/grpc/call.hpp"
 
+#include <algorithm>
+
 #ifdef PERI_GRPC
 #include "base/clock.hpp"
 #include "base/compressed.hpp"

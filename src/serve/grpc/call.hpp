@@ -7,6 +7,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server.h>
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <mutex>

@@ -15,6 +15,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions&, Handle
 #include <grpcpp/server_builder.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <thread>
 

@@ -189,7 +189,8 @@ void Api::route_models(const std::shared_ptr<Work>& work, std::span<const std::s
   int status = 404;
   std::string why;
   const ServedPtr served = repository_.find(name, version, &status, &why);
-  if (what == "ready") return reply(*work, bare_reply(served && !draining_ && served->model->trouble().empty() ? 200 : 400));
+  if (what == "ready")
+    return reply(*work, bare_reply(served && !draining_ && served->model->trouble().empty() ? 200 : 400));
   if (what == "generate" || what == "generate_stream") {
     if (get) return reply(*work, error_reply(405, "texts take POST"));
     if (!served) return reply(*work, error_reply(status, why));

@@ -1,6 +1,8 @@
 // Names are looked up by walking: models have a handful of ports.
 #include "serve/kserve/infer_request.hpp"
 
+#include <algorithm>
+
 #include "serve/kserve/datatype.hpp"
 
 namespace peri::serve {

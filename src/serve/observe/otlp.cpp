@@ -1,4 +1,5 @@
 // Spans of a request: the whole as a server's span, and below it receive, queue, batch, execute and send.
+#include <algorithm>
 #include <span>
 
 #include "base/json.hpp"

@@ -2,6 +2,7 @@
 // given back when the last view of it goes.
 #include "serve/worker/link.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/fault.hpp"

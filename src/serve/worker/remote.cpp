@@ -2,6 +2,8 @@
 // the last to be seen here.
 #include "serve/worker/remote.hpp"
 
+#include <algorithm>
+
 #include "base/clock.hpp"
 
 namespace peri::serve {

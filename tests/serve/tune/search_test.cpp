@@ -2,6 +2,8 @@
 // there on arrivals that the search never saw.
 #include "serve/tune/search.hpp"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "base/file.hpp"

@@ -373,12 +373,16 @@ Result<std::string> finish_wide_text(const Problem& problem, int width, Signatur
   return both_text(out, width);
 }
 
+static std::string held_text(int units) {
+  return format("#define PERI_HELD %d\nstruct peri_held { peri_16 at[%d]; };\n", units, std::max(1, units));
+}
+
+std::string nothing_held_text() { return held_text(0); }
+
 Result<std::string> finish_held_text(const Problem& problem, Signature* signature) {
   PERI_ASSIGN(Finish out, finish(problem, true, problem.graph->outputs[0]->type.layout, 8, signature));
-  const std::string head =
-      format("#define PERI_HELD %d\nstruct peri_held { peri_16 at[%d]; };\n", out.units, std::max(1, out.units));
   const std::string held = out.units > 0 ? out.held : "  peri_finish_8(i, v, PERI_PASS);\n";
-  return both_text(out, 8) + head +
+  return both_text(out, 8) + held_text(out.units) +
          "PERI_DEVICE void peri_hold_8(peri_held* held, const PERI_INDEX i, PERI_PARAMETERS) {\n" +
          (out.units > 0 ? out.hold : "") +
          "}\nPERI_DEVICE void peri_finish_held_8(const peri_held* held, const PERI_INDEX i, float* v, PERI_PARAMETERS) "

@@ -33,5 +33,7 @@ Result<std::string> finish_wide_text(const Problem& problem, int width, Signatur
 //   peri_finish_held_8(const peri_held* held, PERI_INDEX i, float* v, PERI_PARAMETERS)
 // PERI_HELD: how many units of 16 bytes that is; of none peri_hold_8 does nothing.
 Result<std::string> finish_held_text(const Problem& problem, Signature* signature);
+// For a finish of another's making, which holds nothing.
+std::string nothing_held_text();
 
 }  // namespace peri::kernels::cuda
