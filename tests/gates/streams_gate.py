@@ -96,7 +96,7 @@ def objects(folder):
         expect("bench --layers --json - holds the layers", len(json.loads(done.stdout)["layers"]) > 3, done.stdout[:200])
     except (ValueError, KeyError) as error:
         expect("bench --layers --json - is an object", False, f"{error}: {done.stdout[:200]}")
-    expect("bench says what it does before it is done", done.stderr.startswith("first run\n"), done.stderr)
+    expect("bench says what it does before it is done", done.stderr.startswith("first run, then the warm-up\n"), done.stderr)
     for words in (["bench", "--json", "-"], ["bench", "x", "--json=-", "--colour"], ["bnech", "x", "--json", "-"], ["run", "x", "y", "--json", "-"]):
         done = subprocess.run([PERI, *words], capture_output=True, text=True)
         try:

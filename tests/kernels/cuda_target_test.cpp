@@ -33,12 +33,10 @@ constexpr const char* kGraphs[] = {
 constexpr const char* kKernels[] = {"cuda_gemm_mma", "cuda_conv_mma", "cuda_depthwise", "cuda_attention_mma",
                                     "cuda_attention_mma"};
 
-// Keys and values of heads of 128 take 100 KiB, which is more than a block of a small chip may have.
+// Heads of 128 too: three stages of keys and values take 100 KiB, two fit where a block may have less.
 std::vector<Offer> offers(size_t k, const ir::Graph& g, const Target& target) {
   auto out = find(kKernels[k])->offer({&g, {false, k < 3, false}}, target);
-  const bool fits = k < 4 || cuda::limits_of(target).shared_bytes > 100 << 10;
-  EXPECT_EQ(out.ok(), fits) << kKernels[k] << (out.ok() ? "" : out.error().text());
-  if (!fits) EXPECT_NE(out.error().text().find("more shared memory than a block may have"), std::string::npos);
+  EXPECT_TRUE(out.ok()) << kKernels[k] << (out.ok() ? "" : out.error().text());
   return out.ok() ? std::move(*out) : std::vector<Offer>{};
 }
 std::string order(const std::vector<Offer>& offers) {

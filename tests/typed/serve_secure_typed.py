@@ -122,7 +122,7 @@ class Secure(Served):
         with open(self.folder / "serve.log", "w") as log:
             from typed import PERI
             self.log = self.folder / "serve.log"
-            self.server = subprocess.Popen([PERI, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "-1", "--no-tune",
+            self.server = subprocess.Popen([PERI, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "-1", "--grpc-port", "0", "--no-tune",
                                             *map(str, flags)], cwd=self.folder, env=self.environment, stdout=log, stderr=log)
         said = self.wait_for(lambda: "listening on https://127.0.0.1:" in self.log.read_text() and self.log.read_text())
         self.port = int(said.split("https://127.0.0.1:")[1].split()[0].split(";")[0])

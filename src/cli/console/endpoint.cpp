@@ -22,7 +22,7 @@ std::vector<Flag> endpoint_flags() {
       {"--input-data", "", "random|zero", "with --endpoint: values of the inputs (default random, seeded)"},
       {"--concurrency-range", "", "A:B:S", "with --endpoint: requests under way at once, from A to B by S (default 1)"},
       {"--request-rate-range", "", "A:B:S", "with --endpoint: requests a second, whether it keeps up or not"},
-      {"--request-distribution", "", "poisson|constant", "of a rate: gaps between requests (default poisson)"},
+      {"--request-distribution", "", "KIND", "of a rate, the gaps between requests: poisson or constant (default poisson)"},
       {"--max-connections", "", "N", "of a rate: connections at most (default 1024)"},
       {"--measurement-interval", "-p", "MS", "with --endpoint: a window (default 1000); three that agree are enough"},
       {"--stability-percentage", "-s", "PERCENT", "with --endpoint: most that they may disagree by (default 10)"},

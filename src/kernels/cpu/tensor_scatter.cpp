@@ -80,6 +80,8 @@ const Entry tensor_scatter_entry{{
     .takes = "tensor_scatter, elements of any byte-sized type",
     .offer = offer,
     .instantiate = instantiate,
+    .samples = {"graph { input p: f32[2,2,6,5]; input x: f32[2,2,3,5]; const w: i64[2] = [4, 1]; y = "
+                "tensor_scatter(p, x, w) {mode=\"circular\"}; output y }"},
     .takes_constants = true,
 }};
 
