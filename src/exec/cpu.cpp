@@ -12,6 +12,7 @@
 #include "exec/entry.hpp"
 #include "exec/region/by_definition.hpp"
 #include "exec/region/checked_region.hpp"
+#include "exec/region/other_kernel.hpp"
 #include "exec/region/region_template.hpp"
 #include "exec/weights/packed_files.hpp"
 #include "exec/weights/wide_weights.hpp"
@@ -171,7 +172,6 @@ class CpuPrepared final : public runtime::Prepared {
     for (const Tensor& w : context.weights) constant_.push_back(w.defined());
     data_sized_ = std::any_of(context.dims.begin(), context.dims.end(),
                               [](const std::string& dim) { return dim.starts_with(kDataDim); });
-    if (data_sized_) raw_weights_ = context.weights;
     most_elements_ = context.options->memory_limit() / static_cast<int64_t>(2 * sizeof(double));
   }
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
@@ -182,11 +182,10 @@ class CpuPrepared final : public runtime::Prepared {
     Instead instead;
     auto at_size = empty_at(binding) ? Result<std::unique_ptr<kernels::Instance>>(refused("a size is 0"))
                                      : instance_at(binding, &turn.packed, &instead);
-    if (!at_size.ok() && data_sized_) {
+    if (!at_size.ok()) {
       turn.done();
-      return reference_instance(*region_, binding, raw_weights_, most_elements_, at_size.error());
+      return otherwise(binding, at_size.error());
     }
-    PERI_TRY(at_size);
     auto made = std::move(*at_size);
     turn.done();
     PERI_TRY(check_sharing(*made, kernel_, step_));
@@ -203,6 +202,31 @@ class CpuPrepared final : public runtime::Prepared {
     return data_sized_ &&
            std::any_of(binding.begin(), binding.end(), [](const auto& size) { return size.second == 0; });
   }
+  // At a size that the kernel was chosen without: another kernel, else the definition. Where candidates are tried, a
+  // refusal refuses the candidate.
+  Result<std::unique_ptr<runtime::Instance>> otherwise(const DimBinding& binding, const Error& why) {
+    if (!data_sized_ && (choosing_ || why.kind != ErrorKind::kRefused || binding == tuned_)) return why;
+    if (!empty_at(binding)) {
+      PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
+      WideWeights::Turn weights(weights_, target_);
+      const kernels::Constants constants = weights.constants();
+      const auto serves = [&](const kernels::Kernel& kernel, const kernels::Instance& made) {
+        return check_sharing(made, kernel, step_).ok();
+      };
+      OtherKernel other =
+          other_kernel(kernel_, {&concrete.graph(), constant_}, {constants, nullptr, &target_, nullptr, false}, serves);
+      if (other.kernel)
+        return std::unique_ptr<runtime::Instance>(
+            std::make_unique<CpuInstance>(std::move(other.instance), nullptr, instead_of(*other.kernel, constants)));
+    }
+    return reference_instance(*region_, binding, weights_.stored(), most_elements_, why);
+  }
+  Instead instead_of(const kernels::Kernel& kernel, const kernels::Constants& constants) const {
+    Instead instead;
+    for (size_t k = 0; k < constant_.size(); ++k)
+      if (weights_.narrow(k)) instead.emplace_back(k, kernel.takes_constants ? Tensor() : constants[k]);
+    return instead;
+  }
   // `instead`: what its runs get in the stead of narrow weights; null: it will not run.
   Result<std::unique_ptr<kernels::Instance>> instance_at(const DimBinding& binding, kernels::Packed* packed,
                                                          Instead* instead) {
@@ -211,8 +235,7 @@ class CpuPrepared final : public runtime::Prepared {
     const kernels::Constants constants = weights.constants();
     PERI_ASSIGN(auto made, kernel_.instantiate({&concrete.graph(), constant_}, config_,
                                                {constants, packed, &target_, store_.get(), choosing_}));
-    for (size_t k = 0; instead && k < constant_.size(); ++k)
-      if (weights_.narrow(k)) instead->emplace_back(k, kernel_.takes_constants ? Tensor() : constants[k]);
+    if (instead) *instead = instead_of(kernel_, constants);
     return made;
   }
 
@@ -227,8 +250,7 @@ class CpuPrepared final : public runtime::Prepared {
   std::shared_ptr<StepStore> store_;
   DimBinding tuned_;
   bool choosing_;
-  bool data_sized_ = false;          // a size that it depends on is known only while the model runs
-  std::vector<Tensor> raw_weights_;  // for runs by definition
+  bool data_sized_ = false;  // a size that it depends on is known only while the model runs
   int64_t most_elements_ = 0;
   Packing packing_;
 };

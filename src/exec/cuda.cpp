@@ -9,6 +9,7 @@
 #include "exec/cuda_code.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/checked_region.hpp"
+#include "exec/region/other_kernel.hpp"
 #include "exec/region/region_template.hpp"
 #include "kernels/cuda/code/launch.hpp"
 #include "runtime/engine.hpp"
@@ -161,32 +162,10 @@ class CudaPrepared final : public runtime::Prepared {
         kernel_.instantiate(problem, config_, {weights_, &host_packed_, &device_->target(), nullptr, choosing_});
     if (made.ok()) return Planned{&kernel_, *std::move(made), &packed_};
     if (choosing_ || made.error().kind != ErrorKind::kRefused) return std::move(made).error().at_node(step_.name);
-    for (const kernels::Kernel* const other : kernels::kernels())
-      if (auto fallback = instance_of(*other, problem)) return Planned{other, std::move(fallback), &packed_of_[other]};
+    OtherKernel other = other_kernel(kernel_, problem, {weights_, nullptr, &device_->target(), nullptr, false},
+                                     [](const auto&, const auto&) { return true; });
+    if (other.kernel) return Planned{other.kernel, std::move(other.instance), &packed_of_[other.kernel]};
     return std::move(made).error().at_node(step_.name);
-  }
-
-  // By another kernel of our own, in the same layouts; null: it does not take the problem.
-  std::unique_ptr<kernels::Instance> instance_of(const kernels::Kernel& other, const kernels::Problem& problem) {
-    if (&other == &kernel_ || other.executor != kernel_.executor || !other.library.empty()) return nullptr;
-    ir::Graph plain = problem.graph->clone();
-    for (auto* const list : {&plain.inputs, &plain.outputs})
-      for (ir::Value* const v : *list) v->type.layout = {};
-    const auto offers = other.offer({&plain, constant_}, device_->target());
-    if (!offers.ok()) return nullptr;
-    for (const kernels::Offer& o : *offers) {
-      if (!same_layouts(o.inputs, problem.graph->inputs) || !same_layouts(o.outputs, problem.graph->outputs)) continue;
-      kernels::Packed none;
-      auto made = other.instantiate(problem, o.config, {weights_, &none, &device_->target(), nullptr});
-      if (made.ok()) return *std::move(made);
-    }
-    return nullptr;
-  }
-
-  static bool same_layouts(const std::vector<ir::Layout>& offered, const std::vector<ir::Value*>& values) {
-    for (size_t k = 0; k < values.size(); ++k)
-      if (!((k < offered.size() ? offered[k] : ir::Layout{}) == values[k]->type.layout)) return false;
-    return true;
   }
 
   // Goes up once for all sizes that a kernel takes.

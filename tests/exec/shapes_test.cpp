@@ -269,6 +269,32 @@ TEST(KeptShapes, WeightsArePackedForTheTunedSize) {
   }
 }
 
+// Takes no 5 rows, and fails at 6.
+Result<std::unique_ptr<kernels::Instance>> choosy(const kernels::Problem& p, std::string_view config,
+                                                  const kernels::InstantiateContext& c) {
+  const int64_t rows = kernels::dims_of(*p.graph->outputs[0])[0];
+  if (rows == 5) return refused("takes no 5 rows");
+  if (rows == 6) return invalid("fails");
+  return planted(p, config, c);
+}
+
+// At a size that it refuses another kernel runs; a fault stays a fault.
+TEST(KeptShapes, ASizeThatItsKernelRefusesRunsByAnother) {
+  static const kernels::Kernel kPlanted{.name = "planted", .provider = "test", .takes = "", .instantiate = choosy};
+  const kernels::AddedKernel added(kPlanted);
+  const Tensor weight = Tensor::of_f32({4}, std::vector<float>{1, 2, 3, 4});
+  const auto engine = make_engine(planted_program().p, nullptr, {weight.bytes(), nullptr, {}});
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  for (const int64_t n : {4, 5, 7}) {
+    const auto out = Session::create(*engine, 1).value()->run(std::vector<Tensor>{ones({n, 4})});
+    ASSERT_TRUE(out.ok()) << out.error().text();
+    for (int64_t k = 0; k < 4 * n; ++k) ASSERT_EQ((*out)[0].f64(k), static_cast<double>(2 + k % 4)) << n;
+  }
+  const auto out = Session::create(*engine, 1).value()->run(std::vector<Tensor>{ones({6, 4})});
+  ASSERT_FALSE(out.ok());
+  EXPECT_EQ(out.error().message, "fails");
+}
+
 // Weights that are overwritten once they are packed are not seen again, whatever the size.
 TEST(KeptShapes, AProductPacksForAllSizes) {
   constexpr int64_t kDepth = 384, kWidth = 1536;

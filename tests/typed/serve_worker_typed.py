@@ -19,11 +19,13 @@ class Worker(Served):
         return None
 
     def children(self):
-        with open(f"/proc/{self.server.pid}/task/{self.server.pid}/children") as file:
-            found = file.read().split()
+        found = []
         for task in os.listdir(f"/proc/{self.server.pid}/task"):
-            with open(f"/proc/{self.server.pid}/task/{task}/children") as file:
-                found += file.read().split()
+            try:
+                with open(f"/proc/{self.server.pid}/task/{task}/children") as file:
+                    found += file.read().split()
+            except (FileNotFoundError, ProcessLookupError):
+                pass  # the thread ended
         return sorted({int(p) for p in found})
 
     def ready(self):

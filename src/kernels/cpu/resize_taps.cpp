@@ -141,9 +141,11 @@ Result<Plan> read(const Problem& p) {
     if (x[k] == 0 || y[k] == 0 || x[k] > kMaxExtent || y[k] > kMaxExtent)
       return refused("an empty tensor, or an axis of more than %lld places", static_cast<long long>(kMaxExtent));
   PERI_ASSIGN(const std::vector<ops::AxisGeometry> geometry, geometry_of(n, x, y));
+  // At sizes where no axis changes, the last one is read as it is.
+  const bool still = std::all_of(geometry.begin(), geometry.end(), [](const auto& g) { return g.whole; });
   std::vector<int64_t> dims = x;
   for (size_t k = 0; k < dims.size(); ++k) {
-    if (geometry[k].whole) continue;
+    if (geometry[k].whole && !(still && k + 1 == dims.size())) continue;
     const ops::AxisTaps taps = ops::axis_taps(sampling, geometry[k]);
     if (std::any_of(taps.outside.begin(), taps.outside.end(), [](char c) { return c != 0; }))
       return refused("places outside");
@@ -157,7 +159,7 @@ Result<Plan> read(const Problem& p) {
     }
     plan.passes.push_back(std::move(pass));
   }
-  if (plan.passes.empty()) return refused("resizes nothing");
+  if (plan.passes.empty()) return refused("resizes a scalar");
   for (size_t k = 0; k + 1 < plan.passes.size(); ++k)
     plan.middle_bytes =
         std::max(plan.middle_bytes, static_cast<size_t>(plan.passes[k].elements() * plan.bytes + 63) / 64 * 64);

@@ -1,0 +1,40 @@
+// The search for another kernel.
+#include "exec/region/other_kernel.hpp"
+
+#include "problem/problem.hpp"
+
+namespace peri::exec {
+
+namespace {
+bool same_layouts(const std::vector<ir::Layout>& offered, const std::vector<ir::Value*>& values) {
+  for (size_t k = 0; k < values.size(); ++k)
+    if (!((k < offered.size() ? offered[k] : ir::Layout{}) == values[k]->type.layout)) return false;
+  return true;
+}
+}  // namespace
+
+OtherKernel other_kernel(const kernels::Kernel& refusing, const kernels::Problem& problem,
+                         const kernels::InstantiateContext& context,
+                         const std::function<bool(const kernels::Kernel&, const kernels::Instance&)>& serves) {
+  ir::Graph plain = problem.graph->clone();
+  for (auto* const list : {&plain.inputs, &plain.outputs})
+    for (ir::Value* const v : *list) v->type.layout = {};
+  for (const kernels::Kernel* const other : kernels::kernels()) {
+    if (other == &refusing || other->executor != refusing.executor || !other->library.empty() || !other->offer)
+      continue;
+    const auto offers = other->offer({&plain, problem.constant}, *context.target);
+    if (!offers.ok()) continue;
+    for (const kernels::Offer& o : *offers) {
+      if (!same_layouts(o.inputs, problem.graph->inputs) || !same_layouts(o.outputs, problem.graph->outputs)) continue;
+      kernels::Packed none;
+      kernels::InstantiateContext own = context;
+      own.packed = &none;
+      own.store = nullptr;
+      auto made = other->instantiate(problem, o.config, own);
+      if (made.ok() && serves(*other, **made)) return {other, *std::move(made)};
+    }
+  }
+  return {};
+}
+
+}  // namespace peri::exec
