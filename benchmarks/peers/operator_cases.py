@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 SIZES = ("small", "usual", "large")
-TYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i8": np.int8, "u8": np.uint8,
+TYPES = {"str": object, "f32": np.float32, "f64": np.float64, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i8": np.int8, "u8": np.uint8,
          "bool": np.bool_}
 
 
@@ -20,6 +20,8 @@ class Given:
         if self.distinct:  # each place once along the last axis
             rows = [rng.permutation(self.high)[: self.dims[-1]] for _ in range(max(1, math.prod(self.dims[:-1])))]
             return np.array(rows, kind).reshape(self.dims)
+        if self.kind == "str":
+            return rng.choice(np.array(self.high, object), self.dims)
         if self.kind == "bool":
             return rng.random(self.dims) < 0.5
         if np.issubdtype(kind, np.integer):
@@ -76,13 +78,38 @@ ROWS = ((1, 16, 64), (1, 128, 768), (8, 128, 768))
 class Row:
     """One operator: `cases` are three lists of arguments, or three pairs of arguments and attributes."""
 
-    def __init__(self, op, cases, note="", outputs=1, opset=20, domain="", **attributes):
-        self.op, self.note, self.outputs, self.opset, self.domain = op, note, outputs, opset, domain
+    def __init__(self, op, cases, note="", outputs=1, opset=20, domain="", version=1, texts=False, **attributes):
+        self.op, self.note, self.outputs, self.opset = op, note, outputs, opset
+        self.domain, self.version, self.texts = domain, version, texts  # texts: a result is of strings
         self.cases = [(c if isinstance(c, tuple) else (c, {})) for c in cases]
         self.cases = [(list(arguments), {**attributes, **own}) for arguments, own in self.cases]
 
+    def is_text(self):
+        return False
+
+    def full_name(self):
+        return f"{self.domain}.{self.op}" if self.domain else self.op
+
     def name(self):
-        return f"{self.op} {self.note}".strip()
+        return f"{self.full_name()} {self.note}".strip()
+
+    def described(self, case):
+        return [list(x.dims) if isinstance(x, Given) else "constant" for x in self.cases[case][0]]
+
+
+class Text(Row):
+    """One operator in graphs that a node alone does not make: bodies, sequences. `cases` are texts of ONNX; `given` are
+    values of inputs by name, the others are random."""
+
+    def __init__(self, op, cases, note="", opset=20, given=None):
+        super().__init__(op, [([text], {}) for text in cases], note, opset=opset)
+        self.cases, self.given = [[text] for text in cases], given or {}
+
+    def is_text(self):
+        return True
+
+    def described(self, case):
+        return self.cases[case]
 
 
 def each(op, dims, make=F, note="", **more):
@@ -294,5 +321,7 @@ def quantised():
 
 
 def rows():
-    for family in (elementwise, windows, normalised, products, moved, sampled, quantised):
+    from operator_cases_rest import FAMILIES
+
+    for family in (elementwise, windows, normalised, products, moved, sampled, quantised, *FAMILIES):
         yield from family()

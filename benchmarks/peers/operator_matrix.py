@@ -1,146 +1,103 @@
 #!/usr/bin/env python3
 """Every operator beside ONNX Runtime: three sizes as networks have them, in turn, on the same inputs.
 
-For each row of operator_cases.py a model of one node is written, an engine built, and rounds go over both programs. A
-row of the table holds both medians, their ratio (below 1: peri is faster) with the 95 % bootstrap interval of the ratio
-of medians, and what ran it: the kernels, or "reference".
+For each row of operator_cases.py and operator_cases_rest.py a model of one node is written, an engine built, and rounds
+go over both programs in one process, a process for each row and size. A time is the least of the rounds' medians: other
+work on the machine makes rounds longer, never shorter. Each program is called through its nearest interface: peri by its
+own bench, ONNX Runtime by I/O binding, so that neither side pays for dictionaries of Python. Texts go through `peri bench`
+and `InferenceSession.run`.
 
-  operator_matrix.py --json build/matrix.json --markdown build/matrix.md
-  operator_matrix.py --only Pad,TopK --quick
+A row holds both times, their ratio (below 1: peri is faster), the least and most of the rounds' own ratios, and what ran
+it: the kernels, "reference", or "sized". Rows above 1.5 get the line of operator_reasons.py that says why.
 
---quick takes the usual size, one round, and each kernel's first offer. Needs numpy, onnx, onnxruntime.
+  operator_matrix.py --state build/matrix.jsonl --markdown build/matrix.md
+  operator_matrix.py --only Pad,TopK --sizes usual
+
+--state keeps each cell as it is done: the same command goes on where the last one ended. --budget is the time to tune a
+cell for; 0 takes each kernel's first offer. Needs numpy, onnx, onnxruntime, and peri's package (build/python).
 """
 import argparse
 import json
 import math
+import multiprocessing
 import pathlib
-import subprocess
 import sys
 import tempfile
+import time
 
-import numpy as np
-import onnx
-from onnx import helper, numpy_helper
 from operator_cases import SIZES, Given, rows
-from peer_cpu import Failure, cpu_name, timed
+from operator_cases_rest import WITHOUT_PEER
+from operator_peers import Failure, measure
+from operator_reasons import reason
+from peer_cpu import cpu_name
+
+ABOVE = 1.5
 
 
-def model(row, case, rng):
-    """The model of one node, and the inputs of a run."""
-    arguments, attributes = row.cases[case]
-    names, inputs, held, feed = [], [], [], {}
-    for k, argument in enumerate(arguments):
-        names.append(f"x{k}")
-        value = argument.make(rng)
-        if isinstance(argument, Given):
-            feed[names[-1]] = value
-            inputs.append(helper.make_tensor_value_info(names[-1], helper.np_dtype_to_tensor_dtype(value.dtype), list(value.shape)))
-        else:
-            held.append(numpy_helper.from_array(value, names[-1]))
-    outputs = [f"y{k}" for k in range(row.outputs)]
-    node = helper.make_node(row.op, names, outputs, domain=row.domain, **attributes)
-    graph = helper.make_graph([node], row.op, inputs, [onnx.ValueInfoProto(name=name) for name in outputs], held)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid(row.domain, row.opset)], ir_version=10)
-    return onnx.shape_inference.infer_shapes(made, strict_mode=True), feed
-
-
-def peri(a, *words):
-    """The JSON object that a command of the program prints."""
-    done = subprocess.run([a.peri, *map(str, words), "--quiet", "--json", "-"], capture_output=True, text=True)
+def in_child(pipe, row, case, a):
     try:
-        return json.loads(done.stdout)
-    except json.JSONDecodeError as error:
-        raise Failure((done.stderr or done.stdout).strip()[-600:] or f"exit code {done.returncode}") from error
+        with tempfile.TemporaryDirectory() as folder:
+            pipe.send(measure(row, case, a, pathlib.Path(folder)))
+    except Exception as error:  # noqa: BLE001: a row that fails is a finding, and the rest goes on
+        pipe.send({"failed": " ".join(str(error).split())[:400] or type(error).__name__})
 
 
-def ratio_interval(ours, theirs, resamples=500):
-    rng = np.random.default_rng(0)
-    medians = [[np.median(v[rng.integers(0, len(v), len(v))]) for _ in range(resamples)] for v in map(np.asarray, (ours, theirs))]
-    low, high = np.percentile(np.divide(*medians), [2.5, 97.5])
-    return [round(float(low), 3), round(float(high), 3)]
-
-
-def check(session, feed, a, engine, folder):
-    """The largest difference between the two answers, over the largest magnitude; None where shapes or types differ."""
-    answers = peri_answers(a, engine, folder)
-    worst = 0.0
-    for info, right in zip(session.get_outputs(), session.run(None, feed)):
-        ours = answers.get(info.name)
-        if ours is None or ours.shape != right.shape or ours.dtype != right.dtype:
-            return None
-        if right.size:
-            left, right = ours.astype(np.float64), right.astype(np.float64)
-            top = np.max(np.abs(right[np.isfinite(right)]), initial=1e-30)
-            worst = max(worst, float(np.max(np.where(left == right, 0, np.nan_to_num(np.abs(left - right), nan=0 if np.isnan(left).any() else np.inf)))) / top)
-    return worst
-
-
-def peri_answers(a, engine, folder, given=None):
-    """Outputs by name of one run; `given`: words that name the inputs, else the files x*.npy of the folder."""
-    given = given or [word for path in sorted(folder.glob("x*.npy")) for word in ("--input", f"{path.stem}={path}")]
-    found = {}
-    wanted = folder / "answers"
-    done = subprocess.run([a.peri, "run", str(engine), *given, "--output-dir", str(wanted), "--quiet"], capture_output=True, text=True)
-    if done.returncode:
-        raise Failure((done.stderr or done.stdout).strip()[-600:])
-    for path in wanted.glob("*.npy"):
-        found[path.stem] = np.load(path)
-    return found
-
-
-def measure(row, case, a, ort, folder):
-    made, feed = model(row, case, np.random.default_rng(7))
-    path, engine = folder / "model.onnx", folder / "model.engine"
-    onnx.save(made, path)
-    for name, value in feed.items():
-        np.save(folder / f"{name}.npy", value)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = a.threads, 4
-    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    session.run(None, feed)
-    built = peri(a, "build", path, "-o", engine, "--force", "--threads", a.threads, *(["--no-tune", "--no-verify"] if a.quick else []))
-    if "steps_in_order" not in built:
-        raise Failure(str(built.get("error", built))[:600])
-    given = [word for name in feed for word in ("--input", f"{name}={folder / name}.npy")]
-    difference = check(session, feed, a, engine, folder)
-    ours, theirs = [], []
-    for _ in range(a.rounds):
-        theirs += timed(lambda: session.run(None, feed), a.seconds)
-        report = peri(a, "bench", engine, "--seconds", a.seconds, "--threads", a.threads, *given)
-        if "samples" not in report:
-            raise Failure(str(report.get("error", report))[:600])
-        ours += report["samples"]
-    kernels = sorted({step["chosen"].split()[0] for step in built["steps_in_order"]})
-    return {"peri_ms": round(float(np.median(ours)), 5), "onnxruntime_ms": round(float(np.median(theirs)), 5),
-            "ratio": round(float(np.median(ours) / np.median(theirs)), 3), "interval": ratio_interval(ours, theirs),
-            "difference": difference, "reference_steps": built["reference_steps"], "kernels": kernels}
-
-
-def cell(row, case, a, ort):
-    head = {"operator": row.op, "row": row.name(), "size": SIZES[case],
-            "arguments": [list(x.dims) if isinstance(x, Given) else "constant" for x in row.cases[case][0]]}
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            return head | measure(row, case, a, ort, pathlib.Path(folder))
-        except Exception as error:  # noqa: BLE001: a row that fails is a finding, and the rest goes on
-            return head | {"failed": str(error).strip()[:600]}
+def cell(row, case, a):
+    """A row at a size, in a process of its own: what dies or hangs there costs this cell and no other."""
+    head = {"operator": row.full_name(), "row": row.name(), "size": SIZES[case], "arguments": row.described(case)}
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=in_child, args=(theirs, row, case, a))
+    child.start()
+    theirs.close()
+    try:
+        found = ours.recv() if ours.poll(a.limit) else {"failed": f"took more than {a.limit:g} s"}
+    except EOFError:
+        found = {"failed": "the process died"}
+    child.kill()
+    child.join()
+    if "no_peer" in found:
+        found["no_peer"] = WITHOUT_PEER.get(row.full_name(), found["no_peer"])
+    return head | found
 
 
 def agrees(c):
     """Whether the two answers are alike; a difference here is a finding, not a verdict: `peri verify` gives that."""
-    return c["difference"] is not None and c["difference"] <= 1e-3
+    return c.get("difference") is not None and c["difference"] <= 1e-3
+
+
+def why(c):
+    return reason(c) if c.get("ratio", 0) > ABOVE else ""
+
+
+def said(c):
+    if "no_peer" in c:
+        return f"no peer: {c['no_peer'][:120]}"
+    if "ratio" not in c:
+        return f"failed: {c['failed'][:160]}"
+    return (f"{c['ratio']:7.2f} [{c['rounds'][0]:.2f}, {c['rounds'][1]:.2f}]  {c['peri_ms']:10.4f} ms  {c['onnxruntime_ms']:10.4f} ms  "
+            f"{', '.join(c['kernels'])}{'' if agrees(c) else ' DIFFERS'}{'  why: ' + why(c) if why(c) else ''}")
+
+
+def table(cells, with_why):
+    head = ["operator", "size", "peri ms", "ONNX Runtime ms", "ratio", "of rounds", "ran by"] + ["why"] * with_why
+    lines = ["| " + " | ".join(head) + " |", "| --- | --- | ---: | ---: | ---: | --- | --- |" + " --- |" * with_why]
+    for c in sorted(cells, key=lambda c: -c["ratio"]):
+        row = [c["row"], c["size"], f"{c['peri_ms']:.4g}", f"{c['onnxruntime_ms']:.4g}", f"{c['ratio']:.2f}",
+               f"{c['rounds'][0]:.2f} to {c['rounds'][1]:.2f}", ", ".join(c["kernels"]) + ("" if agrees(c) else ", DIFFERS")]
+        lines.append("| " + " | ".join(row + [why(c)] * with_why) + " |")
+    return lines
 
 
 def markdown(report):
-    cells = sorted((c for c in report["cells"] if "ratio" in c), key=lambda c: -c["ratio"])
-    lines = ["| operator | size | peri ms | ONNX Runtime ms | ratio | interval | ran by |", "| --- | --- | ---: | ---: | ---: | --- | --- |"]
-    for c in cells:
-        lines.append(f"| {c['row']} | {c['size']} | {c['peri_ms']:.4g} | {c['onnxruntime_ms']:.4g} | {c['ratio']:.2f} |"
-                     f" {c['interval'][0]:.2f} to {c['interval'][1]:.2f} | {', '.join(c['kernels'])}{'' if agrees(c) else ', DIFFERS'} |")
-    lines += ["", f"{report['summary']}", f"{report['machine']}, {report['threads']} threads, ONNX Runtime {report['onnxruntime']}."]
-    failed = [c for c in report["cells"] if "failed" in c]
-    if failed:
-        lines += ["", "Did not run:", ""] + [f"- {c['row']}, {c['size']}: {' '.join(c['failed'].split())[:200]}" for c in failed]
+    timed = [c for c in report["cells"] if "ratio" in c]
+    lines = [report["summary"], "", f"{report['machine']}, {report['threads']} threads, ONNX Runtime {report['onnxruntime']}, "
+             f"{report['rounds']} rounds of {report['seconds']:g} s, tuned for {report['budget']:g} s a cell.", "",
+             f"## Above {ABOVE}, and why", ""] + table([c for c in timed if c["ratio"] > ABOVE], True)
+    lines += ["", "## The others", ""] + table([c for c in timed if c["ratio"] <= ABOVE], False)
+    for head, key in (("ONNX Runtime has none", "no_peer"), ("Did not run", "failed")):
+        found = [c for c in report["cells"] if key in c]
+        if found:
+            lines += ["", f"## {head}", ""] + [f"- {c['row']}, {c['size']}: {c[key][:200]}" for c in found]
     return "\n".join(lines) + "\n"
 
 
@@ -148,47 +105,69 @@ def summarise(cells):
     ratios = [c["ratio"] for c in cells if "ratio" in c]
     if not ratios:
         return "nothing ran"
-    over = sum(r > 1.5 for r in ratios)
-    return (f"{len(ratios)} rows: geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}, worst {max(ratios):.2f}, "
-            f"{over} above 1.5 ({100 * over / len(ratios):.1f} %), {sum(bool(c.get('reference_steps')) for c in cells)} on the reference")
+    over, alone, failed = sum(r > ABOVE for r in ratios), sum("no_peer" in c for c in cells), sum("failed" in c for c in cells)
+    return (f"{len(cells)} cells of {len({c['operator'] for c in cells})} operators: {len(ratios)} beside ONNX Runtime, {alone} that it has not, "
+            f"{failed} failed. Geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}, worst {max(ratios):.2f}, "
+            f"{over} above {ABOVE} ({100 * over / len(ratios):.1f} %), {sum('reference' in c.get('kernels', ()) for c in cells)} with a step on the reference.")
 
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--peri", default="build/bin/peri")
-    p.add_argument("--only", default="", metavar="OP,...", help="these operators alone")
-    p.add_argument("--quick", action="store_true", help="the usual size, one round, first offers")
+    p.add_argument("--package", default="build/python", help="the folder that holds peri's Python package")
+    p.add_argument("--only", default="", metavar="OP,...", help="these operators alone (names of rows with spaces too)")
+    p.add_argument("--sizes", default=",".join(SIZES), help="which of small, usual, large")
     p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--seconds", type=float, default=0.3, help="time for each program, row and round (default 0.3)")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--seconds", type=float, default=0.03, help="time for each program, cell and round (default 0.03)")
+    p.add_argument("--budget", type=float, default=0.0, help="seconds to tune each cell for (default 0: first offers)")
+    p.add_argument("--limit", type=float, default=120, help="seconds that a cell may take (default 120)")
+    p.add_argument("--state", metavar="FILE", help="cells as JSON lines; those that are there are not measured again")
     p.add_argument("--json", metavar="FILE", help="write all figures as one JSON object")
-    p.add_argument("--markdown", metavar="FILE", help="write the table")
-    a = p.parse_args()
-    if a.quick:
-        a.rounds, a.seconds = 1, min(a.seconds, 0.1)
-    return a
+    p.add_argument("--markdown", metavar="FILE", help="write the tables")
+    return p.parse_args()
+
+
+def wanted_cells(a):
+    only, sizes = [w for w in a.only.split(",") if w], a.sizes.split(",")
+    return [(row, case) for row in rows() for case in range(len(row.cases))
+            if SIZES[case] in sizes and (not only or row.full_name() in only or row.name() in only)]
+
+
+def kept(a):
+    """The cells of the state file, by row and size; the last line of one that was cut off is dropped."""
+    found = {}
+    path = pathlib.Path(a.state or "")
+    for line in path.read_text().splitlines() if a.state and path.exists() else []:
+        try:
+            c = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        found[c["row"], c["size"]] = c
+    return found
 
 
 def main():
     a = arguments()
+    sys.path.insert(0, a.package)
+    done, cells, start = kept(a), [], time.monotonic()
+    wanted = wanted_cells(a)
+    if not wanted:
+        raise Failure(f"no such operator: {a.only}")
+    for row, case in wanted:
+        c = done.get((row.name(), SIZES[case]))
+        if c is None:
+            c = cell(row, case, a)
+            print(f"{c['row']:34} {c['size']:6} {said(c)}", flush=True)
+            if a.state:
+                with open(a.state, "a") as file:
+                    file.write(json.dumps(c) + "\n")
+        cells.append(c)
     import onnxruntime as ort
 
-    ort.set_default_logger_severity(4)
-    wanted, cells = [w for w in a.only.split(",") if w], []
-    for row in rows():
-        if wanted and row.op not in wanted:
-            continue
-        for case in [1] if a.quick else range(len(row.cases)):
-            cells.append(cell(row, case, a, ort))
-            c = cells[-1]
-            said = (f"{c['ratio']:7.2f} [{c['interval'][0]:.2f}, {c['interval'][1]:.2f}]  {c['peri_ms']:10.4f} ms  {c['onnxruntime_ms']:10.4f} ms  "
-                    f"{', '.join(c['kernels'])}{'' if agrees(c) else ' DIFFERS'}" if "ratio" in c else f"failed: {' '.join(c['failed'].split())[:160]}")
-            print(f"{c['row']:34} {c['size']:6} {said}", flush=True)
-    if not cells:
-        raise Failure(f"no such operator: {a.only}")
-    report = {"machine": cpu_name(), "threads": a.threads, "rounds": a.rounds, "seconds": a.seconds, "quick": a.quick,
+    report = {"machine": cpu_name(), "threads": a.threads, "rounds": a.rounds, "seconds": a.seconds, "budget": a.budget,
               "onnxruntime": ort.__version__, "summary": summarise(cells), "cells": cells}
-    print(report["summary"])
+    print(report["summary"], f"{time.monotonic() - start:.0f} s.")
     if a.json:
         pathlib.Path(a.json).write_text(json.dumps(report, indent=1) + "\n")
     if a.markdown:
