@@ -68,12 +68,13 @@ const Entry max_unpool_entry{{
     .takes = "max_unpool of 32-bit types without an output_shape",
     .offer = offer,
     .instantiate = instantiate,
-    .samples = {"graph { input x: f32[2,3,5,7]; input i: i64[2,3,5,7]; y = max_unpool(x, i) {kernel_shape=[2,2], "
-                "strides=[2,2]}; output y }",
-                "graph { input x: f32[1,2,9]; input i: i64[1,2,9]; y = max_unpool(x, i) {kernel_shape=[3], strides=[2], "
-                "pads=[1,0]}; output y }",
-                "graph { input x: f32[2,1,3,4,2]; input i: i64[2,1,3,4,2]; y = max_unpool(x, i) {kernel_shape=[2,2,2], "
-                "strides=[2,2,2]}; output y }"},
+    .samples =
+        {"graph { input x: f32[2,3,5,7]; input i: i64[2,3,5,7]; y = max_unpool(x, i) {kernel_shape=[2,2], "
+         "strides=[2,2]}; output y }",
+         "graph { input x: f32[1,2,9]; input i: i64[1,2,9]; y = max_unpool(x, i) {kernel_shape=[3], strides=[2], "
+         "pads=[1,0]}; output y }",
+         "graph { input x: f32[2,1,3,4,2]; input i: i64[2,1,3,4,2]; y = max_unpool(x, i) {kernel_shape=[2,2,2], "
+         "strides=[2,2,2]}; output y }"},
     .takes_constants = true,
 }};
 
