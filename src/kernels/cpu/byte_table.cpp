@@ -1,6 +1,7 @@
 // Kernel byte_table: bytes looked up in a table of 256, row-major or NHWC.
 #include <algorithm>
 
+#include "kernels/cpu/integer/product.hpp"
 #include "kernels/cpu/isa.hpp"
 #include "kernels/cpu/task_instance.hpp"
 
@@ -25,23 +26,26 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
   PERI_ASSIGN(const int64_t all, elements(p));
   PERI_TRY(check_same_layout(p));
+  PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
   constexpr int64_t kTaskElements = 32768;  // as a task of block code: benchmarks/results/2026-11-22_constants.md
-  return TaskInstance::make((all + kTaskElements - 1) / kTaskElements, 0,
-                            [all, x = Source::of(p, p.anchor().in(0), c.constants),
-                             table = Source::of(p, p.anchor().in(1), c.constants)](int64_t task, const Args& args) {
-                              const auto* const from = static_cast<const uint8_t*>(x.data(args));
-                              const auto* const by = static_cast<const uint8_t*>(table.data(args));
-                              auto* const to = static_cast<uint8_t*>(args.out[0]);
-                              const int64_t end = std::min(all, (task + 1) * kTaskElements);
-                              for (int64_t i = task * kTaskElements; i < end; ++i) to[i] = by[from[i]];
-                            });
+  return TaskInstance::make(
+      (all + kTaskElements - 1) / kTaskElements, 0,
+      [all, loops = &cpu::integer::loops_of(isa), x = Source::of(p, p.anchor().in(0), c.constants),
+       table = Source::of(p, p.anchor().in(1), c.constants)](int64_t task, const Args& args) {
+        const auto* const from = static_cast<const uint8_t*>(x.data(args));
+        const auto* const by = static_cast<const uint8_t*>(table.data(args));
+        auto* const to = static_cast<uint8_t*>(args.out[0]);
+        const int64_t end = std::min(all, (task + 1) * kTaskElements);
+        const int64_t begin = task * kTaskElements;
+        loops->look_up(from + begin, by, to + begin, end - begin);
+      });
 }
 }  // namespace
 
 extern const Entry byte_table_entry;
 const Entry byte_table_entry{{
     .name = "byte_table",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
     .takes = "bytes looked up in a table, row-major or NHWC",
     .offer = offer,

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "kernels/cpu/gemm/tile.hpp"
+#include "kernels/cpu/integer/channels.hpp"
 #include "kernels/cpu/integer/matched.hpp"
 #include "kernels/cpu/isa.hpp"
 #include "kernels/entry.hpp"
@@ -13,7 +13,7 @@
 
 namespace peri::kernels {
 namespace {
-using cpu::integer::Block;
+using cpu::integer::ChannelPlan;
 using cpu::integer::Correction;
 using cpu::integer::Dot;
 using cpu::integer::Fixed;
@@ -29,9 +29,9 @@ using cpu::integer::packed_bytes;
 using cpu::integer::Plan;
 using cpu::integer::plan_product;
 using cpu::integer::read_dot;
-using cpu::integer::rounding_at;
 using cpu::integer::Shape;
 using cpu::integer::To;
+constexpr std::string_view kDots = "dot=vnni";
 constexpr int64_t kMaxTaps = 256;  // 255 * 255 each: their sum is a float32
 
 struct Read {
@@ -166,6 +166,29 @@ class ConvBytes final : public Instance {
   Packed packed_;
 };
 
+// With VNNI: ChannelPlan.
+class ByChannelDots final : public Instance {
+ public:
+  ByChannelDots(const Read& r, const ChannelPlan& plan, Fixed fixed, Packed packed)
+      : r_(r), plan_(plan), fixed_(std::move(fixed)), packed_(std::move(packed)) {}
+  size_t scratch_bytes() const override { return plan_.scratch(); }
+  int64_t tasks(int) const override { return plan_.tasks(); }
+  void run_task(int, int64_t task, const Args& args) const override {
+    Operands with{.make = [](int64_t, int64_t, int64_t, uint8_t*, int64_t) {}};
+    with.b = packed_as<std::byte>(packed_);
+    with.ldy = r_.conv.oc;
+    cpu::Epilogue epilogue;
+    fixed_.bind(args, &with, &epilogue);
+    plan_.run(with, image_of(r_, args), task, args.scratch);
+  }
+
+ private:
+  Read r_;
+  ChannelPlan plan_;
+  Fixed fixed_;
+  Packed packed_;
+};
+
 // One row of pixels a task, all channels of a pixel at a time.
 class ByChannel final : public Instance {
  public:
@@ -196,25 +219,13 @@ class ByChannel final : public Instance {
         for (int64_t kx = 0, ix = ox * c.sw - c.left; kx < c.kw; ++kx, ix += c.dw)
           *tap++ = iy < 0 || iy >= c.ih || ix < 0 || ix >= c.iw ? nullptr : x + (iy * c.iw + ix) * c.ic;
       loops.taps({taps, packed_floats(packed_), r_.taps(), c.oc, c.oc, zero, r_.m.a_signed}, sums);
-      const int64_t pixel = task * c.ow() + ox;
-      finish_block(with, none, {sums, 1, c.oc, static_cast<std::byte*>(with.y) + pixel * c.oc * size(), c.oc}, pixel);
+      const int64_t pixel = task * c.ow() + ox, size = r_.m.to == To::kSums || r_.m.to == To::kFloats ? 4 : 1;
+      cpu::integer::finish_block({isa_, r_.m.to, 0, pixel * c.oc, pixel}, with, none,
+                                 {sums, 1, c.oc, static_cast<std::byte*>(with.y) + pixel * c.oc * size, c.oc});
     }
   }
 
  private:
-  int64_t size() const { return r_.m.to == To::kSums || r_.m.to == To::kFloats ? 4 : 1; }
-  void finish_block(const Operands& with, const Correction& by, const Block& block, int64_t pixel) const {
-    const Loops& loops = loops_of(isa_);
-    switch (r_.m.to) {
-      case To::kSums: return loops.sums(block, by);
-      case To::kU8: return loops.to_u8(block, by, rounding_at(with.rounding, 0, pixel * block.ldy));
-      case To::kI8: return loops.to_i8(block, by, rounding_at(with.rounding, 0, pixel * block.ldy));
-      case To::kFloats: break;
-    }
-    loops.floats(block, by);
-    cpu::tile_table(isa_).post(static_cast<float*>(block.y), block.ldy, 1, block.cols, with.epilogue->ops,
-                               with.epilogue->count, pixel, 0);
-  }
   Read r_;
   cpu::Isa isa_;
   Fixed fixed_;
@@ -225,11 +236,12 @@ class ByChannel final : public Instance {
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_ASSIGN(const Read r, read_any_layout(p));
   PERI_ASSIGN(std::vector<Offer> out, offers_of(p, target));
-  if (r.by_channel()) {  // no tile is asked
+  if (r.by_channel()) {  // rows of pixels with VNNI, else a pixel at a time
     out.resize(1);
-    out[0].config = "";
+    const bool dots = target.has(cpu::integer::dot_isa(Dot::kVnni));
+    out[0].config = dots ? kDots : "";
     PERI_ASSIGN(const auto isa, cpu::best_isa(target));
-    out[0].requires_isa = cpu::isa_name(isa);
+    out[0].requires_isa = dots ? cpu::integer::dot_isa(Dot::kVnni) : cpu::isa_name(isa);
   }
   for (Offer& o : out) ask_for_nhwc(p, &o);
   return out;
@@ -249,6 +261,19 @@ Result<std::unique_ptr<Instance>> by_channel(const Problem& p, Read r, const Fix
       }
   }));
   return std::unique_ptr<Instance>(std::make_unique<ByChannel>(std::move(r), isa, fixed, *c.packed));
+}
+
+Result<std::unique_ptr<Instance>> by_channel_dots(const Problem& p, const Read& r, Fixed fixed, cpu::Isa isa,
+                                                  const InstantiateContext& c) {
+  const ConvShape& v = r.conv;
+  const ChannelPlan plan({v.n, v.oc, v.ih, v.iw, v.oh(), v.ow(), v.kh, v.kw, v.sh, v.sw, v.dh, v.dw, v.top, v.left,
+                          r.m.a_signed, fixed.row_sums(), r.m.to},
+                         isa);
+  PERI_TRY(pack_bytes_once(c, "channels", plan.packed_bytes(), [&](std::byte* to) {
+    Tensor keep;
+    plan.pack(static_cast<const uint8_t*>(known(p, r.m.b, c, &keep)->data()), !r.m.b_signed, to);
+  }));
+  return std::unique_ptr<Instance>(std::make_unique<ByChannelDots>(r, plan, std::move(fixed), *c.packed));
 }
 
 // Weights [oc][each][taps] as a right side for each group, its rows by tap and channel.
@@ -271,8 +296,12 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
   const int64_t k = r.taps() * r.each();
   PERI_ASSIGN(Fixed fixed, Fixed::make(p, r.m, r.conv.oc, k, c));
-  if (r.by_channel()) return by_channel(p, std::move(r), fixed, isa, c);
+  if (r.by_channel() && config.empty()) return by_channel(p, std::move(r), fixed, isa, c);
   PERI_ASSIGN(const Dot dot, read_dot(config, *c.target));
+  if (r.by_channel()) {
+    if (dot != Dot::kVnni) return invalid("channel-wise sums have no such configuration");
+    return by_channel_dots(p, r, std::move(fixed), isa, c);
+  }
   Shape s{.images = r.conv.groups, .m = r.conv.n * r.conv.oh() * r.conv.ow(), .n = r.columns(), .k = k};
   s.makes_rows = !r.in_place();
   s.row_sums = fixed.row_sums();
@@ -289,10 +318,10 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry conv_bytes_entry;
 const Entry conv_bytes_entry{{
     .name = "conv_bytes",
-    .version = 2,
+    .version = 3,
     .provider = "peri",
     .takes = "convolutions of u8 and i8 in two dimensions (conv_integer, qlinear_conv), NHWC, constant weights, with "
-             "scales, bias and activation in float32 behind sums, and a clip and a sum with bytes behind bytes",
+             "scales, bias and activation in float32 behind sums, and a clip, a sum with bytes and a table behind bytes",
     .offer = offer,
     .instantiate = instantiate,
     .samples =
@@ -303,6 +332,8 @@ const Entry conv_bytes_entry{{
          "[77]; y = conv_integer(x, w, z, v) {pads=[1,1,1,1], group=2}; output y }",
          "graph { input x: u8[2,72,9,8]; const z: u8[] = [20]; const w: i8[72,1,3,3] = seeded(50, 1); y = "
          "conv_integer(x, w, z) {pads=[1,1,1,1], group=72, strides=[2,1]}; output y }",
+         "graph { input x: i8[1,150,12,40]; const z: i8[] = [-20]; const w: u8[150,1,5,3] = seeded(90, 1); const v: "
+         "u8[] = [77]; y = conv_integer(x, w, z, v) {pads=[2,3,2,1], group=150, dilations=[1,2]}; output y }",
          "graph { input x: u8[1,64,19,17]; const z: u8[] = [128]; const w: i8[96,64,3,3] = seeded(50, 1); y = "
          "conv_integer(x, w, z) {pads=[1,1,1,1], dilations=[2,1]}; output y }",
          "graph { input x: u8[1,8,9,8]; const z: u8[] = [20]; const w: i8[40,8,2,2] = seeded(50, 1); input s: f32[]; "
@@ -319,7 +350,11 @@ const Entry conv_bytes_entry{{
          "graph { input x: u8[1,3,23,21]; const s: f32[] = [0.02]; const z: u8[] = [120]; const w: i8[24,3,7,7] = "
          "seeded(50, 1); const t: f32[] = [0.002]; const v: i8[] = [0]; const q: f32[] = [0.05]; const r: u8[] = "
          "[110]; const b: i32[24] = seeded(900, 2); y = qlinear_conv(x, s, z, w, t, v, q, r, b) {pads=[3,3,3,3], "
-         "strides=[2,2]}; output y }"},
+         "strides=[2,2]}; output y }",
+         "graph { input x: i8[1,35,9,7]; const s: f32[] = [0.02]; const z: i8[] = [-7]; const w: i8[35,1,3,3] = "
+         "seeded(50, 1); const t: f32[] = [0.01]; const v: i8[] = [0]; const q: f32[] = [0.05]; const r: u8[] = [110]; "
+         "const l: u8[256] = seeded(50, 2); a = qlinear_conv(x, s, z, w, t, v, q, r) {group=35, pads=[1,1,1,1]}; y = "
+         "byte_table(a, l); output y }"},
     .takes_constants = true,
 }};
 

@@ -1,6 +1,7 @@
 // The loops of integer/tile.hpp, written once; included by loops_avx2.cpp and loops_avx512.cpp, which set PERI_ISA.
 
 #include "kernels/cpu/integer/tile.hpp"
+#include "kernels/cpu/simd/math.hpp"
 
 namespace peri::kernels::cpu::integer::PERI_ISA {
 namespace {
@@ -40,103 +41,103 @@ void floats(const Block& k, const Correction& by) {
   corrected<float>(k, by, [](float* y, int64_t j, int32_t sum) { y[j] = static_cast<float>(sum); });
 }
 
-constexpr int64_t kCols = kGroup * kPanel;
+using simd::PERI_ISA::F32;
+using simd::PERI_ISA::I32;
+constexpr int64_t kLanes = F32::kLanes, kRow = kGroup * kPanel;
 // Nearer than this to the middle of two whole numbers float32 does not tell which one is nearest: three roundings of
 // numbers below 512.
 constexpr float kTie = 0.5F - 3e-4F;
 
-// Whole numbers from sums, in float32; false where some may be wrong.
-[[gnu::always_inline]] inline bool quickly(const int32_t* __restrict sums, int64_t n, const int32_t* bias,
-                                           const float* factor, float low, float high, int32_t* __restrict y) {
-  int32_t doubtful = 0;
-  for (int64_t j = 0; j < n; ++j) {
-    const float v = static_cast<float>(wrapping(sums[j], bias[j])) * factor[j];
-    const float from = v < low ? low : v, kept = from > high ? high : from, whole = __builtin_rintf(kept);
-    doubtful |= __builtin_fabsf(kept - whole) > kTie ? 1 : 0;
-    y[j] = static_cast<int32_t>(whole);
-  }
-  return doubtful == 0;
+// `n` columns, at most a vector of them: all where kFull.
+template <bool kFull, class V, class T>
+PERI_SIMD V some(const T* p, int64_t n) {
+  if constexpr (kFull) return V::load(p);
+  return V::load_n(p, n);
 }
-[[gnu::always_inline]] inline void exactly(const int32_t* __restrict sums, int64_t n, const double* bias,
-                                           const double* factor, double low, double high, int32_t* __restrict y) {
+template <bool kFull, class X>
+PERI_SIMD F32 numbers(const uint8_t* from, int64_t n) {
+  if constexpr (kFull) return to_float(widen(reinterpret_cast<const X*>(from)));
+  X kept[kLanes] = {};
+  for (int64_t j = 0; j < n; ++j) kept[j] = static_cast<X>(from[j]);
+  return to_float(widen(kept));
+}
+PERI_SIMD F32 within(F32 v, F32 low, F32 high) { return min_second(high, max_second(low, v)); }
+// Whether float32 does not tell for some lane.
+PERI_SIMD bool doubtful(F32 v, F32 whole) { return any(gt(abs(v - whole), F32::set1(kTie))); }
+
+I32 exactly(I32 sum, int64_t n, const double* bias, const double* factor, double low, double high) {
+  int32_t y[kLanes];
+  store(y, sum);
   for (int64_t j = 0; j < n; ++j) {
-    const double v = (static_cast<double>(sums[j]) + bias[j]) * factor[j];
+    const double v = (static_cast<double>(y[j]) + bias[j]) * factor[j];
     const double from = v < low ? low : v, kept = from > high ? high : from;
     y[j] = static_cast<int32_t>(__builtin_rint(kept));
   }
+  return I32::load(y);
 }
 
-// y = round(clip((y + shift) * own + other(j)) / y_scale); by the reciprocal where that tells.
-template <class F>
-[[gnu::always_inline]] inline void add_numbers(const Added& a, int32_t shift, int64_t n, int32_t* __restrict y,
-                                               const F& other) {
-  const float low = static_cast<float>(a.y_low - a.y_zero), high = static_cast<float>(a.y_high - a.y_zero);
-  const float own = a.own_scale, least = a.low, most = a.high, by = 1 / a.y_scale;
-  float sums[kCols];
-  for (int64_t j = 0; j < n; ++j) {
-    const float v = static_cast<float>(y[j] + shift) * own + other(j), from = v < least ? least : v;
-    sums[j] = from > most ? most : from;
-  }
-  int32_t doubtful = 0;
-  for (int64_t j = 0; j < n; ++j) {
-    const float v = sums[j] * by, from = v < low ? low : v, kept = from > high ? high : from,
-                whole = __builtin_rintf(kept);
-    doubtful |= __builtin_fabsf(kept - whole) > kTie ? 1 : 0;
-    y[j] = static_cast<int32_t>(whole);
-  }
-  if (doubtful == 0) return;
-  for (int64_t j = 0; j < n; ++j) {
-    const float v = sums[j] / a.y_scale, from = v < low ? low : v;
-    y[j] = static_cast<int32_t>(__builtin_rintf(from > high ? high : from));
-  }
+// round(clip((y + shift) * own + other) / y_scale); by the reciprocal where that tells.
+PERI_SIMD I32 add_numbers(const Added& a, int32_t shift, I32 y, F32 other) {
+  const F32 low = F32::set1(static_cast<float>(a.y_low - a.y_zero)),
+            high = F32::set1(static_cast<float>(a.y_high - a.y_zero));
+  const F32 sum =
+      within(fma(to_float(y + I32::set1(shift)), F32::set1(a.own_scale), other), F32::set1(a.low), F32::set1(a.high));
+  const F32 quick = within(sum * F32::set1(1 / a.y_scale), low, high), whole = round(quick);
+  if (!doubtful(quick, whole)) return to_int(whole);
+  return to_int(round(within(sum / F32::set1(a.y_scale), low, high)));
 }
-template <class X>
-[[gnu::always_inline]] inline void add_bytes(const Added& a, int32_t shift, int64_t n, const uint8_t* from,
-                                             int32_t* y) {
-  const X* const __restrict x = reinterpret_cast<const X*>(from);
-  const float zero = a.x_zero, scale = a.x_scale;
-  add_numbers(a, shift, n, y,
-              [=](int64_t j) { return (static_cast<float>(static_cast<int32_t>(x[j])) - zero) * scale; });
-}
-// `at`: of the row's first column in the result, in elements.
-void add(const Rounding& to, int64_t first, int64_t at, int64_t n, int32_t* y) {
+
+// Columns [first, first + n) of all rows.
+template <bool kFull>
+void rounded_columns(const Block& k, const Correction& by, const Rounding& to, int64_t first, int64_t n) {
   const Added& a = to.added;
-  const int32_t shift = to.zero - a.own_zero;
-  if (a.column != nullptr) {
-    const float* const __restrict column = a.column + first;
-    add_numbers(a, shift, n, y, [=](int64_t j) { return column[j]; });
-  } else if (a.x_signed) {
-    add_bytes<int8_t>(a, shift, n, a.x + at, y);
-  } else {
-    add_bytes<uint8_t>(a, shift, n, a.x + at, y);
-  }
-}
-
-// Loops over a row's columns, each of which becomes vectors: into int32 first.
-template <class Y>
-void rounded(const Block& k, const Correction& by, const Rounding& to) {
-  const int32_t low = to.low - to.zero, high = to.high - to.zero;
-  for (int64_t first = 0; first < k.cols; first += kCols) {
-    const int64_t n = k.cols - first < kCols ? k.cols - first : kCols;
-    const Correction part_by = {by.column + first, by.b_zero == nullptr ? nullptr : by.b_zero + first, by.rows};
-    for (int64_t r = 0; r < k.rows; ++r) {
-      int32_t sum[kCols], whole[kCols];
-      const Block row = {k.c + first + r * kCols, 1, n, sum, kCols};
-      Correction row_by = part_by;
-      if (row_by.b_zero != nullptr) row_by.rows += r;
-      corrected<int32_t>(row, row_by, [](int32_t* y, int64_t j, int32_t v) { y[j] = v; });
-      if (to.quick_factor == nullptr || !quickly(sum, n, to.quick_bias + first, to.quick_factor + first,
-                                                 static_cast<float>(low), static_cast<float>(high), whole))
-        exactly(sum, n, to.bias + first, to.factor + first, low, high, whole);
-      int32_t zero = to.zero;
-      if (to.added.any()) {
-        add(to, first, r * k.ldy + first, n, whole);
-        zero = to.added.y_zero;
-      }
-      Y* const y = static_cast<Y*>(k.y) + r * k.ldy + first;
-      for (int64_t j = 0; j < n; ++j) y[j] = static_cast<Y>(whole[j] + zero);
+  const bool quick = to.quick_factor != nullptr, sums = a.any();
+  const float low = static_cast<float>(to.low - to.zero), high = static_cast<float>(to.high - to.zero);
+  const I32 column = some<kFull, I32>(by.column + first, n), none = I32::set1(0),
+            bias = quick ? some<kFull, I32>(to.quick_bias + first, n) : none,
+            zero = by.b_zero == nullptr ? none : some<kFull, I32>(by.b_zero + first, n);
+  const F32 factor = quick ? some<kFull, F32>(to.quick_factor + first, n) : F32::zero(),
+            constant = a.column != nullptr ? some<kFull, F32>(a.column + first, n) : F32::zero();
+  const I32 end = I32::set1(sums ? a.y_zero : to.zero);
+  const Table table(to.table);
+  for (int64_t r = 0; r < k.rows; ++r) {
+    I32 sum = some<kFull, I32>(k.c + first + r * kRow, n) + column;
+    if (by.b_zero != nullptr) sum = sum - zero * I32::set1(by.rows[r]);
+    const F32 v = within(to_float(sum + bias) * factor, F32::set1(low), F32::set1(high)), whole = round(v);
+    I32 y = to_int(whole);
+    if (!quick || doubtful(v, whole)) y = exactly(sum, n, to.bias + first, to.factor + first, low, high);
+    const int64_t at = r * k.ldy + first;
+    if (sums) {
+      F32 other = constant;
+      if (a.column == nullptr)
+        other = ((a.x_signed ? numbers<kFull, int8_t>(a.x + at, n) : numbers<kFull, uint8_t>(a.x + at, n)) -
+                 F32::set1(a.x_zero)) *
+                F32::set1(a.x_scale);
+      y = add_numbers(a, to.zero - a.own_zero, y, other);
+    }
+    y = y + end;
+    if (to.table != nullptr) y = table.at(y & I32::set1(0xff));
+    uint8_t* const out = static_cast<uint8_t*>(k.y) + at;
+    if constexpr (kFull) {
+      narrow(out, y);
+    } else {
+      uint8_t bytes[kLanes];
+      narrow(bytes, y);
+      for (int64_t j = 0; j < n; ++j) out[j] = bytes[j];
     }
   }
+}
+void rounded(const Block& k, const Correction& by, const Rounding& to) {
+  int64_t first = 0;
+  for (; first + kLanes <= k.cols; first += kLanes) rounded_columns<true>(k, by, to, first, kLanes);
+  if (first < k.cols) rounded_columns<false>(k, by, to, first, k.cols - first);
+}
+
+void look_up(const uint8_t* x, const uint8_t* by, uint8_t* y, int64_t n) {
+  const Table table(by);
+  int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes) narrow(y + j, table.at(widen(x + j)));
+  for (; j < n; ++j) y[j] = by[x[j]];
 }
 
 // So many channels from `first` on; a number that is known becomes vectors. kLanes 0: `n`.
@@ -191,6 +192,6 @@ void most(const X* x, X* y, int64_t n) {
 }
 }  // namespace
 
-const Loops kLoops = {sums, floats, rounded<uint8_t>, rounded<int8_t>, taps, flip, total, most<uint8_t>, most<int8_t>};
+const Loops kLoops = {sums, floats, rounded, look_up, taps, flip, total, most<uint8_t>, most<int8_t>};
 
 }  // namespace peri::kernels::cpu::integer::PERI_ISA

@@ -144,8 +144,14 @@ Status read_bytes(const Problem& p, const ir::Node& n, size_t channel_axis, Matc
     at = clip->out();
     ++nodes;
   }
-  if (at != p.graph->outputs[0]) {
+  if (at != p.graph->outputs[0] && !only_reader(at, "byte_table")) {
     PERI_TRY(read_sum(p, channel_axis, &at, &nodes, m));
+  }
+  if (const ir::Node* look = only_reader(at, "byte_table")) {
+    if (!is_known(p, look->in(1)) || look->in(0) != at) return refused("a table that is made while running");
+    m->table = look->in(1);
+    at = look->out();
+    ++nodes;
   }
   return at == p.graph->outputs[0] && nodes == p.graph->nodes.size() ? Status(Ok{}) : refused("more than one result");
 }
@@ -223,7 +229,11 @@ Result<Fixed> Fixed::make(const Problem& p, const Matched& m, int64_t n, int64_t
     f.bias_.push_back(add ? static_cast<double>(add->i64(j)) : 0);
   }
   f.find_quick(k);
-  Tensor column;
+  Tensor column, table;
+  if (const Tensor* const t = known(p, m.table, c, &table)) {
+    const auto* const bytes = static_cast<const uint8_t*>(t->data());
+    f.table_.assign(bytes, bytes + t->numel());
+  }
   if (const Tensor* const t = known(p, m.sum.column, c, &column)) {
     if (t->numel() != n) return refused("a sum with numbers that are not one a column");
     for (int64_t j = 0; j < n; ++j) f.column_.push_back(static_cast<float>(t->f64(j)));
@@ -257,6 +267,7 @@ void Fixed::bind(const Args& args, Operands* to, Epilogue* epilogue) const {
     to->rounding.quick_factor = quick_factor_.data();
     to->rounding.quick_bias = quick_bias_.data();
   }
+  if (!table_.empty()) to->rounding.table = table_.data();
   to->rounding.added = m_.sum.added;
   if (m_.sum.input >= 0) to->rounding.added.x = static_cast<const uint8_t*>(args.in[static_cast<size_t>(m_.sum.input)]);
   if (!column_.empty()) to->rounding.added.column = column_.data();

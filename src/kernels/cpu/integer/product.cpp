@@ -177,24 +177,17 @@ const uint8_t* left_side(const Plan& p, const Operands& with, const Part& t, int
   return t.a;
 }
 
-// `at`: of the block's first element in the result.
-void finish(const Plan& p, const Operands& with, const Part& t, int64_t col, int64_t at, const Block& block) {
-  const Shape& s = p.shape;
-  const Loops& loops = loops_of(p.isa);
-  const int64_t column = t.image * with.column_step + col;
-  const Correction by = {t.column + (col - t.col), s.row_sums ? with.b_zero + column : nullptr, t.row_sums};
-  if (s.to == To::kSums) return loops.sums(block, by);
-  if (s.to == To::kFloats) {
-    loops.floats(block, by);
-    if (with.epilogue->count > 0)
-      tile_table(p.isa).post(static_cast<float*>(block.y), block.ldy, block.rows, block.cols, with.epilogue->ops,
-                             with.epilogue->count, t.row, column);
-    return;
-  }
-  const Rounding rounding = rounding_at(with.rounding, column, at);
-  (s.to == To::kU8 ? loops.to_u8 : loops.to_i8)(block, by, rounding);
-}
 }  // namespace
+
+void finish_block(const Behind& where, const Operands& with, const Correction& by, const Block& block) {
+  const Loops& loops = loops_of(where.isa);
+  if (where.to == To::kSums) return loops.sums(block, by);
+  if (where.to != To::kFloats) return loops.to_bytes(block, by, rounding_at(with.rounding, where.column, where.at));
+  loops.floats(block, by);
+  if (with.epilogue->count > 0)
+    tile_table(where.isa).post(static_cast<float*>(block.y), block.ldy, block.rows, block.cols, with.epilogue->ops,
+                               with.epilogue->count, where.row, where.column);
+}
 
 void run_task(const Plan& p, const Operands& with, int64_t task, std::byte* scratch) {
   const Shape& s = p.shape;
@@ -219,7 +212,10 @@ void run_task(const Plan& p, const Operands& with, int64_t task, std::byte* scra
     tile.panels = panels_of(cols);
     tiles_of(p.dot).run(tile);
     const int64_t at = t.image * with.y_step + t.row * with.ldy + col;
-    finish(p, with, t, col, at, {t.c, t.rows, cols, static_cast<std::byte*>(with.y) + at * size, with.ldy});
+    const int64_t column = t.image * with.column_step + col;
+    const Correction by = {t.column + (col - t.col), s.row_sums ? with.b_zero + column : nullptr, t.row_sums};
+    finish_block({p.isa, s.to, column, at, t.row}, with, by,
+                 {t.c, t.rows, cols, static_cast<std::byte*>(with.y) + at * size, with.ldy});
   }
 }
 

@@ -60,6 +60,13 @@ struct Operands {
 };
 // The rounding of the columns from `column` on, for a block whose first element lies `at` elements into the result.
 Rounding rounding_at(Rounding whole, int64_t column, int64_t at);
+// What stands behind a block of sums, into `block.y`: its first column and row for the epilogue, its first element.
+struct Behind {
+  Isa isa{};
+  To to = To::kSums;
+  int64_t column = 0, at = 0, row = 0;
+};
+void finish_block(const Behind& where, const Operands& with, const Correction& by, const Block& block);
 void run_task(const Plan& plan, const Operands& with, int64_t task, std::byte* scratch);
 
 const Loops& loops_of(Isa isa);

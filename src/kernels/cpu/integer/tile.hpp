@@ -51,6 +51,7 @@ struct Added {
 // Rounding into bytes: y = saturate(round((sum + bias) * factor) + zero), kept within [low, high]. In float64, in which
 // every step before the rounding is exact but the product, as in the reference; where float32 tells already to which
 // whole number a value is nearest, in that. The sums' and biases' sum is an int32 where there is `quick_factor`.
+// `table`: 256 bytes that stand for those that come out; null: none.
 struct Rounding {
   const double* factor = nullptr;  // one a column
   const double* bias = nullptr;    // one a column
@@ -58,6 +59,7 @@ struct Rounding {
   const int32_t* quick_bias = nullptr;
   int32_t zero = 0, low = 0, high = 255;
   Added added;
+  const uint8_t* table = nullptr;
 };
 struct Block {
   const int32_t* c = nullptr;  // rows kGroup * kPanel apart
@@ -77,8 +79,8 @@ struct Taps {
 struct Loops {
   void (*sums)(const Block& block, const Correction& correction);    // y: int32
   void (*floats)(const Block& block, const Correction& correction);  // y: float32 of the sums
-  void (*to_u8)(const Block& block, const Correction& correction, const Rounding& rounding);
-  void (*to_i8)(const Block& block, const Correction& correction, const Rounding& rounding);
+  void (*to_bytes)(const Block& block, const Correction& correction, const Rounding& rounding);
+  void (*look_up)(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t n);  // y[i] = table[x[i]]
   void (*taps)(const Taps& taps, int32_t* y);
   void (*flip)(const uint8_t* x, uint8_t* y, int64_t n);  // y = x ^ 0x80
   int32_t (*total)(const uint8_t* x, int64_t n);
