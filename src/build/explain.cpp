@@ -78,8 +78,8 @@ Status take_claims(const Json& proof, Explanation* e) {
   PERI_ASSIGN(const int64_t earlier, claims->get_int("steps_of_earlier_builds"));
   e->untimed_because = proof_word(*claims, "not_measured");
   if (verified < steps)
-    e->proven = "; " + std::to_string(verified) + " of " + counted(steps, "step") + " verified alone";
-  if (earlier > 0) e->proven += "; " + counted(earlier, "step") + " as an earlier build found them";
+    e->proven = "; " + std::to_string(verified) + " of " + counted(steps, "step") + " verified individually";
+  if (earlier > 0) e->proven += "; " + counted(earlier, "step") + " verified and timed by an earlier build";
   return Ok{};
 }
 }  // namespace

@@ -28,10 +28,10 @@ void print_row(const Page& page, const build::ExplainedStep& r, double total, bo
   const std::string ms = timed ? format("%.4f", r.evidence.time_ms) : "-",
                     floor = r.floor ? format("%.4f", *r.floor) : "-",
                     peak = r.sustained ? format("%.4f", *r.sustained) : "-",
+                    part = timed && total > 0 ? format("%.1f%%", 100 * r.evidence.time_ms / total) : "-",
                     share = timed && r.sustained ? format("%.0f%%", 100 * r.share_of(r.sustained)) : "-";
-  page.line("%9s %5.1f%% %9s %9s %6s %9.2f %9.2f  %s  [%s]", ms.c_str(),
-            total > 0 && timed ? 100 * r.evidence.time_ms / total : 0, floor.c_str(), peak.c_str(), share.c_str(),
-            r.work.flops / 1e6, r.work.bytes / 1e6, build::proof_word(s, "name").c_str(),
+  page.line("%9s %6s %9s %9s %6s %9.2f %9.2f  %s  [%s]", ms.c_str(), part.c_str(), floor.c_str(), peak.c_str(),
+            share.c_str(), r.work.flops / 1e6, r.work.bytes / 1e6, build::proof_word(s, "name").c_str(),
             build::proof_word(s, "chosen").c_str());
   if (!r.evidence.untimed.empty()) page.line("            no time: %s", r.evidence.untimed.c_str());
   if (!full) return;

@@ -58,7 +58,20 @@ void take_validation(const NumberWatch& watch, const plan::Program& program, std
   out->summary += first.empty() ? "; no step makes NaN or Inf" : "; " + first;
 }
 
+// What says how pictures are read has pictures to say it of.
+Status check_pictures(const Arguments& arguments) {
+  for (const std::string& item : arguments.all("--input"))
+    if (is_picture(item)) return Ok{};
+  for (const Flag& f : picture_flags())
+    if (arguments.has(f.name))
+      return usage("%s is for pictures, and no input is one", std::string(f.name).c_str())
+          .expecting("--input NAME=FILE.png or .jpg")
+          .advise("leave it out");
+  return Ok{};
+}
+
 Result<Outcome> run(const Arguments& arguments) {
+  PERI_TRY(check_pictures(arguments));
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const Opened opened, open_model(arguments, arguments.positional[0], &progress));
   progress.clear();

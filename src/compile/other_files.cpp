@@ -2,6 +2,7 @@
 #include "compile/other_files.hpp"
 
 #include "base/file.hpp"
+#include "plan/engine_file.hpp"
 
 namespace peri::compile {
 
@@ -32,6 +33,29 @@ Error json_file(std::string_view head) {
     return no_model("a lock file").advise("peri build MODEL -o ENGINE --locked FILE takes it");
   return no_model("a JSON file").advise("of a Hugging Face model give the folder");
 }
+
+// What people have in place of an ONNX file.
+struct Kind {
+  size_t at;
+  std::string_view begins, name, remedy;
+};
+constexpr std::string_view kExport = "export the model to ONNX: torch.onnx.export";
+constexpr std::string_view kPicture = "it can be an input: peri run MODEL --input NAME=FILE";
+constexpr Kind kKinds[] = {
+    {0, "PK\x03\x04", "a zip archive, as PyTorch's checkpoints are", kExport},
+    {0, "\x80\x02", "a pickle, as PyTorch's older checkpoints are", kExport},
+    {0, "\x89HDF", "an HDF5 file, as Keras writes it", "export the model to ONNX: tf2onnx"},
+    {4, "TFL3", "a TensorFlow Lite model", "export the model to ONNX: tf2onnx"},
+    {5, std::string_view("\0\0\0{\"", 5), "a safetensors file, which holds weights alone",
+     "give its Hugging Face folder, or export it to ONNX"},
+    {0, "<?xml", "an XML file, as OpenVINO's models are", "give the ONNX file that it was made of"},
+    {0, "\x89PNG", "a picture", kPicture},
+    {0, "\xff\xd8\xff", "a picture", kPicture},
+    {0, "\x1f\x8b", "a gzip archive", "unpack it first"},
+    {0,
+     "\x7f"
+     "ELF",
+     "a program or library", "give the model's file"}};
 }  // namespace
 
 std::optional<Error> other_file(const std::string& path) {
@@ -40,10 +64,17 @@ std::optional<Error> other_file(const std::string& path) {
   const std::string_view head = file->text().substr(0, kHead);
   const auto told = [&](Error e) { return std::optional<Error>(std::move(e).in_file(path)); };
   if (head.starts_with('{')) return told(json_file(head));
+  if (plan::kEngineFile.begins(head))
+    return told(invalid("an engine, not a model")
+                    .expecting("an ONNX file or a Hugging Face folder")
+                    .advise("run, bench, verify, explain and inspect take the engine as it is"));
   if (head.starts_with("\x93NUMPY"))
     return told(no_model("a NumPy array").advise("it can be an input: peri run MODEL --input NAME=FILE.npy"));
   if (head.starts_with("version https://git-lfs"))
     return told(no_model("a pointer to a file of Git LFS").advise("fetch the file itself: git lfs pull"));
+  for (const Kind& kind : kKinds)
+    if (head.size() > kind.at && head.substr(kind.at).starts_with(kind.begins))
+      return told(no_model(std::string(kind.name)).advise(std::string(kind.remedy)));
   if (head.starts_with("<!DOCTYPE") || head.starts_with("<html"))
     return told(no_model("a web page").advise("download the file again: the server sent a page in its place"));
   return std::nullopt;

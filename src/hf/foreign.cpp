@@ -10,12 +10,13 @@ namespace peri::hf {
 namespace {
 
 constexpr const char* kConvert =
-    "convert it where you trust it: AutoModel.from_pretrained(FOLDER).save_pretrained(FOLDER, safe_serialization=True)";
+    "where you trust it, export it to ONNX (torch.onnx.export), or a Hugging Face folder to safetensors: "
+    "AutoModel.from_pretrained(FOLDER).save_pretrained(FOLDER, safe_serialization=True)";
 
 Error pickle(std::string_view what) {
   return unsupported("this is %s; reading it could run code that stands in it, so it is not read",
                      std::string(what).c_str())
-      .expecting("safetensors")
+      .expecting("ONNX or safetensors")
       .advise(kConvert);
 }
 

@@ -199,8 +199,10 @@ Result<bool> bisect(const Subject& s, const VerifyTerms& terms, runtime::Session
   for (const StepVerdict& step : run.steps) judged += step.checked;
   const bool right = !run.wrong();
   if (right) {
-    v->bisected =
-        format("each of %s, of %zu, is within its own bound", counted(judged, "judged step").c_str(), run.steps.size());
+    v->bisected = judged == std::ssize(run.steps)
+                      ? format("each of %s is within its own bound", counted(judged, "step").c_str())
+                      : format("%lld of %s were judged, each is within its own bound", static_cast<long long>(judged),
+                               counted(std::ssize(run.steps), "step").c_str());
   } else {
     const StepVerdict& wrong = run.steps.back();
     v->bisected = format("the first step outside its bound is %zu, '%s' (%s): %s", wrong.step, wrong.name.c_str(),

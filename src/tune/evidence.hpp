@@ -16,7 +16,7 @@ constexpr std::string_view kTimeStatistic = "p20";
 // On a device: what a launch more costs in a chain of launches of one graph (tune/chains.hpp).
 constexpr std::string_view kChainStatistic = "slope";
 constexpr std::string_view kTimeInWords =
-    "least of the visits to a step, each the 20th percentile of its runs by itself";
+    "each step timed by itself: the 20th percentile of its runs, best of several rounds";
 
 struct Evidence {
   double time_ms = -1;    // of a run, by `statistic` of a visit's samples; -1: not measured, or not believed

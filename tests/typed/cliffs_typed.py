@@ -54,13 +54,26 @@ class Cliffs(Typed):
             self.assertEqual(json.loads((self.folder / "a.json").read_text())["reference_steps"], 0)
         self.ends(0, "verify", "a.engine", "--dims", "n=3", "--quiet")
 
+    def test_convolutions_whose_weights_come_with_the_run(self):
+        value = helper.make_tensor_value_info
+        for name, x, w, more, bias in (("plain", ["n", 4, 40, 40], [8, 4, 3, 3], {"pads": [1, 1, 1, 1]}, False), ("grouped", ["n", 6, 17, 19], [9, 2, 3, 2], {"group": 3, "strides": [2, 3], "dilations": [1, 2]}, True),
+                                       ("pixel", ["n", 16, 7, 7], [32, 16, 1, 1], {}, True), ("even", ["n", 3, 9, 8], [2, 3, 4, 4], {"auto_pad": "SAME_LOWER", "strides": [2, 1]}, False)):
+            inputs = [value("x", TensorProto.FLOAT, x), value("w", TensorProto.FLOAT, w)] + [value("b", TensorProto.FLOAT, w[:1])] * bias
+            nodes = [helper.make_node("Conv", [i.name for i in inputs], ["c"], **more), helper.make_node("Relu", ["c"], ["y"])]
+            graph = helper.make_graph(nodes, "g", inputs, [value("y", TensorProto.FLOAT, None)])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / f"{name}.onnx")
+            with self.subTest(name=name):
+                self.ends(0, "build", f"{name}.onnx", "-o", "c.engine", "--dims", "n=2", "--json", "c.json", "--no-cache", "--quiet")
+                self.assertEqual(json.loads((self.folder / "c.json").read_text())["reference_steps"], 0)
+                self.ends(0, "verify", "c.engine", "--dims", "n=3", "--bisect", "--quiet")
+
     def test_what_runs_on_the_reference_is_named(self):
         value = helper.make_tensor_value_info
         graph = helper.make_graph([helper.make_node("Det", ["x"], ["y"], name="the_determinant")], "g", [value("x", TensorProto.FLOAT, ["n", 3, 3])], [value("y", TensorProto.FLOAT, None)])
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "det.onnx")
         r = self.peri("build", "det.onnx", "-o", "a.engine", "--no-cache")
         self.assertEqual(r.returncode, 0, r.stderr)
-        self.assertIn(b"no kernel takes these, they are slow: the_determinant", r.stdout)
+        self.assertIn(b"no kernel takes these, they are slow: the_determinant (det)", r.stdout)
 
 
 if __name__ == "__main__":

@@ -68,6 +68,19 @@ class Files(Typed):
         self.ends(0, "run", model, "-i", "y=x.npy", "--output-dir", "out", *self.quick)
         self.ends(0, "run", model, "-i", "y=x.npy", "--output-dir", "out", *self.quick)
 
+    def test_a_log_of_requests_goes_to_no_other_file(self):
+        (self.folder / "models").mkdir()
+        words = ("serve", "--model-repository", "models", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1")
+        for flags in (("--access-log", "m.onnx"), ("--profile", "serve.yaml")):
+            (self.folder / "serve.yaml").write_text("access-log: m.onnx\n")
+            self.assertIn("will not be overwritten: expected an access log", self.ends(1, *words, *flags))
+        self.kept()
+
+    def test_a_folder_that_is_a_file_is_told_before_the_run(self):
+        self.ends(0, "build", "m.onnx", "-o", "f.engine", "--no-tune", "--no-verify", "--no-cache", "--quiet")
+        self.assertIn("--output-dir is a file", self.ends(2, "run", "f.engine", "-i", "image=random:1", "--output-dir", "m.onnx"))
+        self.kept()
+
     def test_standard_output_that_takes_nothing_is_a_failure(self):
         self.ends(0, "build", "m.onnx", "-o", "a.engine", *self.quick)
         for words in (("--help",), ("--version",), ("build", "--help"), ("inspect", "m.onnx"), ("inspect", "a.engine"), ("explain", "a.engine"),

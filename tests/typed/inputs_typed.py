@@ -140,6 +140,11 @@ class Inputs(Typed):
         self.assertIn("takes no picture", self.ends(2, "run", self.identity(["n", 5]), "-i", "x=p.png"))
         self.assertIn("a picture is no i64", self.ends(2, "run", self.identity([1, 3, 6, 6], TensorProto.INT64), "-i", "x=p.png"))
 
+    def test_what_says_how_to_read_a_picture_needs_one(self):
+        engine = self.identity([1, 3, 4, 4])
+        for flag, value in (("--mean", "1,2,3"), ("--std", "1"), ("--fit", "crop"), ("--layout", "nchw")):
+            self.assertIn(f"{flag} is for pictures", self.ends(2, "run", engine, "-i", "x=random:1", flag, value))
+
     def test_thousands_of_texts(self):
         """Nobody asked which of ten thousand texts is most like which: that grows with the square."""
         model = self.folder / "bert"

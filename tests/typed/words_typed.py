@@ -36,6 +36,16 @@ class Words(Typed):
         (self.folder / "config.json").write_text('{"a": 1}')
         (self.folder / "page.onnx").write_text("<!DOCTYPE html><html></html>")
         (self.folder / "lfs.onnx").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+        for name, head in (("m.zip", b"PK\x03\x04" + bytes(60)), ("old.dat", b"\x80\x02" + bytes(60)), ("w.st", b"\x40" + bytes(7) + b'{"a": 1}'),
+                           ("m.tfl", bytes(4) + b"TFL3" + bytes(60)), ("m.xml", b"<?xml version='1.0'?>"), ("cat.png", b"\x89PNG\r\n" + bytes(60))):
+            (self.folder / name).write_bytes(head)
+        for command in ("build", "bench"):
+            for file, found in (("m.zip", "a zip archive"), ("old.dat", "a pickle"), ("w.st", "weights alone"), ("m.tfl", "TensorFlow Lite"),
+                                ("m.xml", "an XML file"), ("cat.png", "a picture")):
+                self.assertIn(found, self.ends(1, command, file))
+        self.assertIn("an engine, not a model", self.ends(1, "build", "a.engine", "-o", "b.engine"))
+        self.assertIn("not JSON", self.ends(1, "build", DIGITS, "-o", "b.engine", "--locked", "a.engine"))
+        self.assertIn("not JSON", self.ends(1, "compare", "a.engine", "a.engine"))
         for file, found in (("b.json", "the result of a peri bench"), ("a.engine.proof", "the proof of an engine"), ("a.lock", "a lock file"),
                             ("x.npy", "a NumPy array"), ("config.json", "a JSON file"), ("page.onnx", "a web page"), ("lfs.onnx", "Git LFS")):
             for command in ("explain", "inspect", "verify", "bench", "run"):

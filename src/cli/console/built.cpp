@@ -57,13 +57,29 @@ std::string sizes_of(const plan::Program& program) {
   return out;
 }
 
+// " (det)": the operators of a step, by the text of its problem, "det x=f32[n,3,3]" or "region graph { y: f32[n] =
+// det(x); }".
+std::string operators_of(const lower::StepReport& step) {
+  const std::string& text = step.problem;
+  if (!text.starts_with("region ")) return text.empty() ? "" : " (" + text.substr(0, text.find(' ')) + ")";
+  std::set<std::string> names;
+  for (size_t at = text.find(" = "); at != std::string::npos; at = text.find(" = ", at + 1)) {
+    const size_t from = at + 3, end = text.find_first_of("([{ \n", from);
+    if (end != std::string::npos && text[end] == '(') names.insert(text.substr(from, end - from));
+  }
+  names.erase("dims_constant");
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? " (" : ", ") + name;
+  return out.empty() ? out : out + ")";
+}
+
 void show_steps(const Page& page, const compile::Compiled& c) {
   const plan::Program& p = c.program;
   int64_t device = 0;
   std::map<std::string, int64_t> slow;  // names of what runs on the reference
   for (size_t k = 0; k < p.steps.size(); ++k) {
     device += p.steps[k].device != plan::kHost;
-    if (k < c.steps.size() && c.steps[k].chosen == "reference") ++slow[p.steps[k].name];
+    if (k < c.steps.size() && c.steps[k].chosen == "reference") ++slow[p.steps[k].name + operators_of(c.steps[k])];
   }
   page.line("steps      %zu%s", p.steps.size(),
             p.devices.size() > 1
@@ -100,20 +116,23 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
   if (done.measured > 0)
     page.line("predicted  %.3f ms a run%s with %d thread%s", c.predicted_ms, sizes_of(c.program).c_str(),
               made.options.tune.threads, made.options.tune.threads == 1 ? "" : "s");
-  page.line("tried      %s of %s, %lld timed now, %zu rejected", counted(t.candidates, "candidate").c_str(),
-            counted(t.problems, "problem").c_str(), static_cast<long long>(t.measured), rejected.size());
+  if (made.options.lock)
+    page.line("tried      no candidates: the lock file names the one of each step");
+  else
+    page.line("tried      %s of %s, %lld timed now, %zu rejected", counted(t.candidates, "candidate").c_str(),
+              counted(t.problems, "problem").c_str(), static_cast<long long>(t.measured), rejected.size());
   for (size_t k = 0; k < rejected.size() && k < kShown; ++k)
     page.line("           '%s': %s: %s", rejected[k].step.c_str(), rejected[k].candidate.c_str(),
               rejected[k].why.c_str());
   if (rejected.size() > kShown)
     page.line("           and %zu more: peri explain %s --full", rejected.size() - kShown, engine.c_str());
   if (const double worst = worst_error(made); worst >= 0) {
-    page.line("errors     at most %.3g of their bound, %lld of %s verified alone", worst,
+    page.line("errors     at most %.3g of their bound, %lld of %s verified individually", worst,
               static_cast<long long>(done.verified), counted(done.steps, "step").c_str());
     w.field("worst_error_over_bound", worst);
   }
   if (done.earlier > 0)
-    page.line("cache      %s as an earlier build found them, the first %s; --no-cache finds them anew",
+    page.line("cache      %s verified and timed by an earlier build, the oldest %s; --retune does it again",
               counted(done.earlier, "step").c_str(),
               done.oldest ? age_text(wall_seconds() - done.oldest).c_str() : "some time ago");
   w.field("proof", build::proof_path(engine)).field("candidates", t.candidates).field("timed_now", t.measured);

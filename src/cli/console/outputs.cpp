@@ -20,6 +20,9 @@ const FileKind kIndexFile{"the index of another run", [](std::string_view head) 
 Status check_outputs(const Command& command, const Arguments& arguments, const plan::Program& program) {
   if (!arguments.has("--output-dir")) return Ok{};
   const std::string dir = arguments.get("--output-dir");
+  std::error_code unknown;
+  if (std::filesystem::exists(dir, unknown) && !std::filesystem::is_directory(dir, unknown))
+    return usage("--output-dir is a file").in_file(dir).advise("give a folder, or a name that is free");
   FileUses files = file_uses(command, arguments);
   for (const plan::Port& p : program.outputs)
     files.writes("output '" + p.name + "'", dir + "/" + output_file(p), kNpyFile);

@@ -10,17 +10,23 @@
 
 namespace peri::cli {
 
+namespace {
+const FileKind kAccessLog{"an access log of peri serve",
+                          [](std::string_view head) { return head.starts_with("{\"time\":\""); }};
+}  // namespace
+
 std::vector<Flag> watching_flags() {
-  return {
-      {"--access-log", "", "PATH", "add a line of JSON for each request (-: to standard error); SIGHUP opens it anew"},
-      {"--otlp-endpoint", "", "URL", "send traces there by OTLP in JSON, e.g. http://127.0.0.1:4318"},
-      {"--trace-rate", "", "N", "trace one in N requests whose caller says nothing of traces (default 1)"}};
+  return {{"--access-log", "", "PATH",
+           "append a line of JSON for each request (-: to standard error); SIGHUP reopens it", false, &kAccessLog},
+          {"--otlp-endpoint", "", "URL", "send traces there by OTLP in JSON, e.g. http://127.0.0.1:4318"},
+          {"--trace-rate", "", "N", "trace one in N requests whose caller says nothing of traces (default 1)"}};
 }
 
 Result<std::unique_ptr<serve::Observer>> open_observer(const Arguments& arguments,
                                                        std::function<void(const std::string&)> say) {
   serve::ObserveOptions o;
   o.access_log = arguments.get("--access-log");
+  if (o.access_log != "-") PERI_TRY(check_replaces(o.access_log, kAccessLog, arguments.has("--force")));
   o.otlp_endpoint = arguments.get("--otlp-endpoint");
   PERI_ASSIGN(o.trace_one_in, arguments.number("--trace-rate", 1, 1000000000, 1));
   if (arguments.has("--trace-rate") && o.otlp_endpoint.empty()) return usage("--trace-rate needs --otlp-endpoint");

@@ -27,7 +27,10 @@ static Result<std::vector<fs::path>> entries_of(const fs::path& folder) {
       return Error(ErrorKind::kMemory, "more than 100,000 files in a folder").in_file(folder.string());
     out.push_back(it->path());
   }
-  if (ec) return io_error("cannot list the folder: %s", ec.message().c_str()).in_file(folder.string());
+  if (ec)
+    return io_error("cannot list the folder: %s", ec.message().c_str())
+        .in_file(folder.string())
+        .advise("it must exist and be readable by this user");
   std::sort(out.begin(), out.end());
   return out;
 }
