@@ -118,21 +118,22 @@ function(peri_isa_flags)
   endforeach()
 endfunction()
 
+# peri_precompile(TARGET [PCH]): the precompiled header of peri_pch, or of another such target.
 function(peri_precompile target)
-  if(NOT PERI_PCH)
-    return()
-  endif()
-  if(TARGET peri_pch)
-    target_precompile_headers(${target} REUSE_FROM peri_pch)
+  if(PERI_PCH)
+    set(pch peri_pch ${ARGN})
+    list(GET pch -1 pch)
+    target_precompile_headers(${target} REUSE_FROM ${pch})
   endif()
 endfunction()
 
+set(PERI_PRECOMPILED <algorithm> <cstdint> <functional> <map> <memory> <optional> <span> <string> <string_view>
+    <unordered_map> <utility> <vector>)
 if(PERI_PCH)
   file(CONFIGURE OUTPUT "${PERI_GEN}/pch.cpp" CONTENT "" @ONLY)
   add_library(peri_pch OBJECT "${PERI_GEN}/pch.cpp")
   target_compile_options(peri_pch PRIVATE ${PERI_WARNINGS})
-  target_precompile_headers(peri_pch PRIVATE <algorithm> <cstdint> <functional> <map> <memory> <optional> <span>
-                            <string> <string_view> <unordered_map> <utility> <vector>)
+  target_precompile_headers(peri_pch PRIVATE ${PERI_PRECOMPILED})
   if(PERI_FUZZ)
     # Everything is compiled at once there, and two files of three read this one.
     target_include_directories(peri_pch PRIVATE "${CMAKE_SOURCE_DIR}/src")

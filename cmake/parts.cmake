@@ -64,7 +64,7 @@ add_custom_command(
   COMMAND ${PERI_PROTOC} "--proto_path=${proto_dir}" "--cpp_out=${proto_dir}" onnx-ml.proto
   DEPENDS "${proto_dir}/onnx-ml.proto" VERBATIM)
 add_library(peri_onnx_proto STATIC "${proto_dir}/onnx-ml.pb.cc")
-target_compile_options(peri_onnx_proto PRIVATE -O1 -g0 -w)
+target_compile_options(peri_onnx_proto PRIVATE -O1 -g0 -w ${PERI_GENERATED_OPTIONS})
 target_include_directories(peri_onnx_proto SYSTEM PUBLIC "${proto_dir}")
 target_link_libraries(peri_onnx_proto PUBLIC ${PERI_PROTOBUF_LITE} Threads::Threads)
 
@@ -95,7 +95,7 @@ add_custom_command(
   COMMAND ${PERI_PROTOC} "--proto_path=${CMAKE_SOURCE_DIR}/src/serve/grpc" "--cpp_out=${proto_dir}" kserve.proto
   DEPENDS "${kserve_proto}" VERBATIM)
 add_library(peri_kserve_proto STATIC "${proto_dir}/kserve.pb.cc")
-target_compile_options(peri_kserve_proto PRIVATE -O1 -g0 -w)
+target_compile_options(peri_kserve_proto PRIVATE -O1 -g0 -w ${PERI_GENERATED_OPTIONS})
 target_include_directories(peri_kserve_proto SYSTEM PUBLIC "${proto_dir}")
 target_link_libraries(peri_kserve_proto PUBLIC ${PERI_PROTOBUF} Threads::Threads)
 

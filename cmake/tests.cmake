@@ -15,6 +15,12 @@ inline constexpr const char* kBuildDir = \"${CMAKE_BINARY_DIR}\";
 add_library(peri_test_main STATIC "${CMAKE_SOURCE_DIR}/tests/main.cpp")
 target_link_libraries(peri_test_main PUBLIC GTest::gtest)
 target_compile_options(peri_test_main PRIVATE ${PERI_WARNINGS})
+if(PERI_PCH)  # GoogleTest's header takes longer to read than most tests
+  add_library(peri_test_pch OBJECT "${PERI_GEN}/pch.cpp")
+  target_compile_options(peri_test_pch PRIVATE ${PERI_WARNINGS})
+  target_link_libraries(peri_test_pch PRIVATE GTest::gtest)
+  target_precompile_headers(peri_test_pch PRIVATE ${PERI_PRECOMPILED} <gtest/gtest.h>)
+endif()
 
 # peri_fakes(NAME FOLDER): FOLDER/<stem>.c → the library bin/fake/<stem>.so, which test_NAME opens in place of a vendor's.
 function(peri_fakes name folder)
@@ -53,7 +59,7 @@ function(peri_tests module)
     target_link_libraries(test_${name} PRIVATE peri_onnx_proto)  # writes the files that the reader reads
   endif()
   target_link_libraries(test_${name} PRIVATE peri_test_main)
-  peri_precompile(test_${name})
+  peri_precompile(test_${name} peri_test_pch)
   peri_fakes(${name} "${CMAKE_SOURCE_DIR}/tests/${module}/fake")
   foreach(file IN LISTS files)
     if(file MATCHES "_test\\.cpp$")

@@ -5,11 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <set>
 
+#include "base/hash.hpp"
 #include "exec/region/layouts.hpp"
+#include "tests/places.hpp"
 #include "tune/arguments.hpp"
 
 namespace peri::tune {
@@ -57,6 +63,16 @@ std::string Case::name() const {
   return std::string(kernel->name) + " {" + config + "} on " + ir::print(problem->region);
 }
 
+std::vector<SampleProblem> narrow_problems(DType type) {
+  std::vector<SampleProblem> out;
+  size_t turn = 0;
+  for (const SampleProblem& p : common_problems()) {
+    if (p.region.nodes.size() > 1 && turn++ % 5 != 0) continue;
+    if (std::optional<SampleProblem> q = in_type(p, type)) out.push_back(std::move(*q));
+  }
+  return out;
+}
+
 // Those of all ops, and the kernel's own; made once.
 static std::vector<SampleProblem*> problems_of(const kernels::Kernel& kernel, std::vector<SampleProblem>& problems,
                                                bool with_own) {
@@ -70,33 +86,98 @@ static std::vector<SampleProblem*> problems_of(const kernels::Kernel& kernel, st
   return out;
 }
 
-std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems, bool own) {
+Share share_by_commit(uint64_t of, uint64_t ops) {
+  Share out{of, ops, 1};
+  if (const char* given = std::getenv("TEST_SEED")) {
+    out.seed = std::strtoull(given, nullptr, 10);
+  } else if (FILE* git =
+                 popen((std::string("git -C '") + tests::kSourceDir + "' rev-parse HEAD 2> /dev/null").c_str(), "r")) {
+    char word[16] = {};
+    if (std::fread(word, 1, 8, git) == 8) out.seed = std::strtoull(word, nullptr, 16);
+    pclose(git);
+  }
+  std::printf("a part of the cases: TEST_SEED=%llu takes them again\n", static_cast<unsigned long long>(out.seed));
+  return out;
+}
+
+namespace {
+// What of one kernel is taken.
+class Taken {
+ public:
+  Taken(std::string_view kernel, Share share) : kernel_(kernel), share_(share) {}
+
+  int cases = 0;
+
+  // Whether the next of its problems is taken, whatever its configurations.
+  bool problem(const ir::Graph& region) {
+    const uint64_t turn = turns_++;
+    const std::string& op = region.nodes.front()->op;
+    const bool fresh = ops_.insert(op).second && drawn(op, share_.ops);
+    return share_.of == 1 || fresh || cases < 2 || drawn(std::to_string(turn), share_.of);
+  }
+  // Whether an offer is, of a problem that is taken or not.
+  bool offer(bool whole, bool first, size_t nodes, const std::string& way) {
+    bool taken = whole && first;
+    if (!taken && nodes == 1) taken = whole ? ++tried_[way] <= (share_.of == 1 ? kProblems : 1) : !seen_.contains(way);
+    if (taken) seen_.insert(way);
+    return taken;
+  }
+
+ private:
+  bool drawn(const std::string& what, uint64_t of) const { return hash_text(kernel_ + what, share_.seed) % of == 0; }
+
+  std::string kernel_;
+  Share share_;
+  uint64_t turns_ = 0;
+  std::set<std::string> ops_, seen_;
+  std::map<std::string, int> tried_;
+};
+
+std::optional<Case> case_of(const kernels::Kernel& kernel, SampleProblem& p, const kernels::Offer& o) {
+  kernels::Packed packed;
+  ir::Graph region = p.region.clone();
+  for (size_t k = 0; k < o.inputs.size(); ++k) region.inputs[k]->type.layout = o.inputs[k];
+  for (size_t k = 0; k < o.outputs.size(); ++k) region.outputs[k]->type.layout = o.outputs[k];
+  const std::vector<Tensor> constants(p.region.inputs.size());  // a plan is made without weights
+  auto made = kernel.instantiate({&region, p.constant}, o.config, {constants, &packed, &some_gpu(), nullptr});
+  EXPECT_TRUE(made.ok()) << made.error().text() << "\n" << ir::print(region);
+  if (!made.ok()) return std::nullopt;
+  return Case{&kernel, &p, o.config, std::move(region), std::move(*made)};
+}
+}  // namespace
+
+std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems, bool own, Share share) {
   std::vector<Case> out;
   for (const kernels::Entry* e : kernels::entries()) {
     if (e->kernel.executor != "cuda" || !e->kernel.library.empty()) continue;  // a library's work is no text
-    std::map<std::string, int> tried;
+    Taken taken(e->kernel.name, share);
     for (SampleProblem* const one : problems_of(e->kernel, problems, own)) {
       SampleProblem& p = *one;
-      const kernels::Problem problem{&p.region, p.constant};
-      auto offers = e->kernel.offer(problem, some_gpu());
-      if (!offers.ok() || !prepared(&p)) continue;
-      const std::vector<Tensor> constants(p.given->row_major().size());  // a plan is made without weights
+      auto offers = e->kernel.offer({&p.region, p.constant}, some_gpu());
+      if (!offers.ok()) continue;
+      const bool whole = taken.problem(p.region);
       for (const kernels::Offer& o : *offers) {
         // Chains are the same text whatever the configuration: they are tried with the first of each layout.
         const std::string way = o.config + (o.outputs[0].row_major() ? "" : " last");
         const bool first = &o == &offers->front() || !(o.outputs == (&o - 1)->outputs);
-        if (!first && (p.region.nodes.size() > 1 || ++tried[way] > kProblems)) continue;
-        kernels::Packed packed;
-        ir::Graph region = p.region.clone();
-        for (size_t k = 0; k < o.inputs.size(); ++k) region.inputs[k]->type.layout = o.inputs[k];
-        for (size_t k = 0; k < o.outputs.size(); ++k) region.outputs[k]->type.layout = o.outputs[k];
-        auto made = e->kernel.instantiate({&region, p.constant}, o.config, {constants, &packed, &some_gpu(), nullptr});
-        EXPECT_TRUE(made.ok()) << made.error().text() << "\n" << ir::print(region);
-        if (made.ok()) out.push_back({&e->kernel, &p, o.config, std::move(region), std::move(*made)});
+        if (!taken.offer(whole, first, p.region.nodes.size(), way)) continue;
+        if (share.run && !prepared(&p)) break;
+        auto made = case_of(e->kernel, p, o);
+        if (!made) continue;
+        out.push_back(std::move(*made));
+        ++taken.cases;
       }
     }
   }
   return out;
+}
+
+void expect_cases(const std::vector<Case>& cases, bool own, int least) {
+  std::map<std::string_view, int> count;
+  for (const Case& c : cases) ++count[c.kernel->name];
+  for (const kernels::Entry* e : kernels::entries())
+    if (e->kernel.executor == "cuda" && e->kernel.library.empty() && (own || e->kernel.samples.empty()))
+      EXPECT_GE(count[e->kernel.name], least) << e->kernel.name;
 }
 
 namespace {

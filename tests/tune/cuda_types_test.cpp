@@ -1,10 +1,10 @@
-// The same kernels in float16 and bfloat16: every sample of every op that can be stated in them, and anchors with some
-// chains behind them. Sums are as good as float32's; only what is stored is rounded.
+// The same kernels in float16 and bfloat16: samples of every op that can be stated in them, and anchors with some
+// chains behind them, a part that the commit's hash takes (slow/cuda_whole_test.cpp: all). Sums are as good as
+// float32's; only what is stored is rounded.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <map>
 #include <sstream>
 
 #include "tests/tune/cuda_cases.hpp"
@@ -12,27 +12,12 @@
 namespace peri::tune {
 namespace {
 
-// Samples of float32 in another type; of several nodes every fifth.
-std::vector<SampleProblem> problems_in(DType type) {
-  std::vector<SampleProblem> out;
-  size_t turn = 0;
-  for (const SampleProblem& p : common_problems()) {
-    if (p.region.nodes.size() > 1 && turn++ % 5 != 0) continue;
-    if (std::optional<SampleProblem> q = in_type(p, type)) out.push_back(std::move(*q));
-  }
-  return out;
-}
-
 class CudaTypes : public ::testing::TestWithParam<DType> {};
 
 TEST_P(CudaTypes, ComputeWhatTheirOpsMean) {
-  std::vector<SampleProblem> problems = problems_in(GetParam());
-  const std::vector<Case> cases = cuda_cases(problems);
-  std::map<std::string_view, int> count;
-  for (const Case& c : cases) ++count[c.kernel->name];
-  for (const kernels::Entry* e : kernels::entries())
-    if (e->kernel.executor == "cuda" && e->kernel.library.empty() && e->kernel.samples.empty())
-      EXPECT_GE(count[e->kernel.name], 2) << e->kernel.name;
+  std::vector<SampleProblem> problems = narrow_problems(GetParam());
+  const std::vector<Case> cases = cuda_cases(problems, false, share_by_commit(32, 6));
+  expect_cases(cases, false, 2);
   run_cases(cases);
 }
 

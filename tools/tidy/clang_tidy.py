@@ -1,9 +1,15 @@
 #!/usr/bin/env python3
 """clang-tidy by .clang-tidy on the sources of a build: all of them, or those named. Status 77 where the tool is missing.
 
-    clang_tidy.py BUILD [FILE...]          findings are errors
-    clang_tidy.py --selftest BUILD         a planted fault must be found, and a clean source pass"""
+    clang_tidy.py BUILD [FILE...] [--jobs N] [--most N]   findings are errors; at most N files, where that is given
+    clang_tidy.py --selftest BUILD                        planted faults must be found, and clean sources pass
+
+A source that passed is left out until it, a header of the tree that it includes, its command, the rules or the tool change:
+BUILD/clang_tidy_passed.json holds what passed, by the hash of all that."""
+import argparse
 import concurrent.futures
+import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -25,13 +31,13 @@ std::string twice(std::string text) {
 
 
 def database(build, folder):
-    """The build's commands without what only GCC reads: its precompiled header and its warnings."""
+    """File -> command: the build's without what only GCC reads: its precompiled header and its warnings."""
     entries = [e for e in json.loads((build / "compile_commands.json").read_text()) if e["file"].startswith(f"{ROOT}/src/")]
     for e in entries:
         command = re.sub(r" -Winvalid-pch| -include \S*cmake_pch\.hxx", "", e["command"])
         e["command"] = re.sub(r" -Werror\b| -Wno-\S+", "", command) + " -w"
     (folder / "compile_commands.json").write_text(json.dumps(entries))
-    return [e["file"] for e in entries]
+    return {e["file"]: e["command"] for e in entries}
 
 
 def check(folder, file):
@@ -40,39 +46,106 @@ def check(folder, file):
     return file, done.returncode, "\n".join(lines) or done.stderr.strip()
 
 
-def check_all(folder, files):
-    """Number of files with findings, which are printed."""
+@functools.lru_cache(None)
+def included(file, build):
+    """Files of the tree and of the build that a file includes, by the text of its #include lines."""
+    found = []
+    for name in re.findall(r'^\s*#\s*include\s+["<]([^">]+)[">]', file.read_text(errors="replace"), re.M):
+        places = (file.parent, ROOT / "src", ROOT / "include", ROOT, build / "gen")
+        found += [p.resolve() for p in (place / name for place in places) if p.is_file()][:1]
+    return found
+
+
+@functools.lru_cache(None)
+def content(file):
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+@functools.lru_cache(None)
+def rules():
+    version = subprocess.run([TOOL, "--version"], capture_output=True, text=True).stdout
+    return version + (ROOT / ".clang-tidy").read_text()
+
+
+def key_of(file, command, build):
+    """One hash of all that a verdict rests on: rules, command, and the contents of what the file includes, to the last."""
+    seen, new = set(), [file.resolve()]
+    while new:
+        one = new.pop()
+        if one not in seen:
+            seen.add(one)
+            new += included(one, build)
+    parts = [rules(), command, *sorted(f"{f}:{content(f)}" for f in seen)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def check_all(folder, files, jobs, passed=None):
+    """Number of files with findings, which are printed. `passed(file)` is told of those without."""
     bad = 0
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for file, code, text in pool.map(lambda f: check(folder, f), files):
             if code:
                 bad += 1
                 print(text.replace(f"{ROOT}/", ""), flush=True)
+            elif passed:
+                passed(file)
     return bad
 
 
+def selftest(folder):
+    """Whether the tool finds a planted fault, and a changed header makes a file be checked again."""
+    files = {"planted.cpp": FAULT, "clean.cpp": FAULT.replace("moved + text", "moved"), "part.hpp": "int one();\n",
+             "with.cpp": '#include "part.hpp"\nint one() { return 1; }\n'}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    (folder / "compile_commands.json").write_text(json.dumps(
+        [{"directory": str(folder), "file": str(folder / n), "command": f"c++ -std=c++20 -c {folder / n}"} for n in files]))
+    found = {n: check(folder, str(folder / n))[1] != 0 for n in ("planted.cpp", "clean.cpp")}
+
+    def key(command="c++"):
+        included.cache_clear()
+        content.cache_clear()
+        return key_of(folder / "with.cpp", command, folder)
+    keys = [key(), key(), key("c++ -O1")]
+    (folder / "part.hpp").write_text("int one();  // changed\n")
+    keys.append(key())
+    same = [k == keys[0] for k in keys]
+    print(f"findings: {found}; same keys: {same}")
+    return 0 if found == {"planted.cpp": True, "clean.cpp": False} and same == [True, True, False, False] else 1
+
+
 def main():
-    words = sys.argv[1:]
-    selftest = words[:1] == ["--selftest"]
-    build = pathlib.Path(words[1 if selftest else 0]).resolve()
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("build", type=pathlib.Path)
+    p.add_argument("files", nargs="*", type=pathlib.Path)
+    p.add_argument("--jobs", type=int, default=os.cpu_count())
+    p.add_argument("--most", type=int, metavar="N")
+    p.add_argument("--selftest", action="store_true")
+    a = p.parse_args()
+    build = a.build.resolve()
     if not shutil.which(TOOL):
         print(f"{TOOL} is missing: run ./dev setup")
         return 77
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        if selftest:
-            files = {"planted.cpp": FAULT, "clean.cpp": FAULT.replace("moved + text", "moved")}
-            for name, text in files.items():
-                (folder / name).write_text(text)
-            (folder / "compile_commands.json").write_text(json.dumps(
-                [{"directory": scratch, "file": str(folder / n), "command": f"c++ -std=c++20 -c {folder / n}"} for n in files]))
-            found = {n: check(folder, folder / n)[1] != 0 for n in files}
-            print(f"findings: {found}")
-            return 0 if found == {"planted.cpp": True, "clean.cpp": False} else 1
-        all_files = database(build, folder)
-        files = [str(pathlib.Path(f).resolve()) for f in words[1:]] or all_files
-        bad = check_all(folder, files)
-    print(f"clang-tidy: {len(files)} files, {bad} with findings")
+        if a.selftest:
+            return selftest(folder)
+        commands = database(build, folder)
+        known = build / "clang_tidy_passed.json"
+        before = json.loads(known.read_text()) if known.is_file() else {}
+        asked = [str(f.resolve()) for f in a.files] or list(commands)
+        keys = {f: key_of(pathlib.Path(f), commands.get(f, ""), build) for f in asked}
+        new = [f for f in asked if a.files or before.get(os.path.relpath(f, ROOT)) != keys[f]]
+        files = new[: a.most]
+
+        def passed(file):
+            before[os.path.relpath(file, ROOT)] = keys[file]
+            fresh = known.with_suffix(".new")
+            fresh.write_text(json.dumps(before, indent=0, sort_keys=True))
+            fresh.replace(known)
+        bad = check_all(folder, files, a.jobs, passed)
+    print(f"clang-tidy: {len(files)} files, {bad} with findings; {len(asked) - len(new)} passed before as they are, "
+          f"{len(new) - len(files)} are left")
     return 1 if bad else 0
 
 

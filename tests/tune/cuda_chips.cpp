@@ -1,0 +1,67 @@
+// What ptxas says of each text.
+#include "tests/tune/cuda_chips.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "device/cuda/compiler.hpp"
+
+namespace peri::tune {
+using kernels::cuda::KernelLaunch;
+
+OwnMemory own_memory(const std::string& log) {
+  OwnMemory out;
+  int kernels = 0;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = line.find(" bytes stack frame");
+    if (at == line.npos) continue;
+    int stack = 0, stores = 0, loads = 0;
+    const size_t begin = line.rfind(' ', at - 1) + 1;
+    EXPECT_EQ(std::sscanf(line.c_str() + begin, "%d bytes stack frame, %d bytes spill stores, %d bytes spill loads",
+                          &stack, &stores, &loads),
+              3)
+        << line;
+    out.stack = std::max(out.stack, stack);
+    out.spilled = std::max(out.spilled, stores + loads);
+    ++kernels;
+  }
+  EXPECT_GT(kernels, 0) << "the log says nothing of memory: " << log;
+  return out;
+}
+
+void compile_texts(const device::cuda::Compiler& compiler, const std::vector<Case>& cases, const Wanted& wanted) {
+  const auto known = compiler.chips();
+  ASSERT_TRUE(known.ok()) << known.error().text();
+  std::map<std::string, const KernelLaunch*> texts;  // the longest
+  for (const Case& c : cases)
+    for (const KernelLaunch& l : c.launches()) {
+      const KernelLaunch*& kept = texts[std::string(c.kernel->name) + " {" + c.config + "}"];
+      if (!kept || kept->text.size() < l.text.size()) kept = &l;
+    }
+  int compiled = 0;
+  for (const char* chip : {"sm_80", "sm_90a", "sm_100a", "sm_120a"}) {
+    if (std::find(known->begin(), known->end(), std::atoi(chip + 3)) == known->end()) continue;
+    std::string_view last;
+    for (const auto& [name, launch] : texts) {
+      const std::string_view kernel = std::string_view(name).substr(0, name.find(' '));
+      if (!wanted(name, chip, std::exchange(last, kernel) != kernel)) continue;
+      const auto code = compiler.compile({name, launch->text, chip});
+      ASSERT_TRUE(code.ok()) << name << ": " << code.error().text();
+      EXPECT_NE(code->cubin.find(launch->entry), std::string::npos) << name;
+      EXPECT_EQ(code->log.find("warning"), std::string::npos) << name << ": " << code->log;
+      const OwnMemory own = own_memory(code->log);
+      EXPECT_EQ(own.stack, 0) << name << " for " << chip;
+      EXPECT_EQ(own.spilled, 0) << name << " for " << chip;
+      ++compiled;
+    }
+  }
+  EXPECT_GT(compiled, 20);
+}
+
+}  // namespace peri::tune
