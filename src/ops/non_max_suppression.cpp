@@ -1,6 +1,8 @@
 // NonMaxSuppression: for each batch and class the boxes of highest score that overlap no better one by more than the
-// threshold, as rows [batch, class, box]. Of equal scores the lower index comes first. Overlaps are computed in float.
+// threshold, as rows [batch, class, box]. Of equal scores the lower index comes first, a NaN is no score. Overlaps are
+// computed in float.
 #include <algorithm>
+#include <cmath>
 
 #include "ops/reference/elements.hpp"
 #include "ops/shape/broadcast.hpp"
@@ -60,7 +62,7 @@ Status reference(RefCall& call) {
     std::vector<int64_t> order;
     auto score = [&](int64_t k) { return scores.f[static_cast<size_t>(line * count + k)]; };
     for (int64_t k = 0; k < count; ++k)
-      if (!thresholded || score(k) > scalar(in(4), 0)) order.push_back(k);
+      if (thresholded ? score(k) > scalar(in(4), 0) : !std::isnan(score(k))) order.push_back(k);
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return score(a) > score(b); });
     std::vector<Box> kept;
     for (int64_t k : order) {

@@ -13,7 +13,8 @@ TEST(Refusals, EveryKindSaysWhatToDo) {
       {"", "ImageDecoder", "images", "pixels"},
       {"", "RandomUniform", "random", "an input"},
       {"", "NoSuchOperator", "no definition", "other operators"},
-      {"ai.onnx.ml", "ZipMap", "classical", "outside the model"},
+      {"ai.onnx.ml", "ZipMap", "maps", "zipmap=False"},
+      {"ai.onnx.ml", "CategoryMapper", "classical", "outside the model"},
       {"ai.onnx.preview.training", "Adam", "training", "inference"},
   };
   for (const auto& row : rows) {

@@ -204,5 +204,26 @@ TEST(Values, AReductionOfNothingAllocatesNothing) {
       floats_from("graph { const x: f32[0,3] = []; const a: i64[1] = [1]; y = reduce_sum(x, a); output y }").empty());
 }
 
+// By ONNX Runtime: of two classes the score of the pair and its negative; the positive one is for the first.
+TEST(Values, SupportVectorsVoteByPairs) {
+  EXPECT_EQ(ints_from("graph { const x: f32[3,2] = [1.0, 2.0, -1.0, 0.5, 0.0, 0.0]; y, z = svm_classifier(x) "
+                      "{classlabels_ints=[10, 11], kernel_type=\"LINEAR\", vectors_per_class=[1, 1], coefficients=[1.0, "
+                      "-1.0], rho=[-0.25], support_vectors=[1.0, 0.0, 0.0, 1.0]}; output y }"),
+            (Ints{11, 11, 11}));
+  expect_floats(
+      "graph { const x: f32[2,2] = [1.0, 2.0, -1.0, -3.0]; y, z = svm_classifier(x) {classlabels_ints=[10, 11], "
+      "vectors_per_class=[1, 1], coefficients=[1.0, -1.0], rho=[-0.25], support_vectors=[1.0, 0.0, 0.0, 1.0]}; output "
+      "z }",
+      {1.25, -1.25, -1.75, 1.75});
+  expect_floats(
+      "graph { const x: f32[2,1] = [1.0, -2.0]; y = svm_regressor(x) {n_supports=2, kernel_type=\"POLY\", "
+      "kernel_params=[2.0, 1.0, 2.0], coefficients=[1.0, -0.5], support_vectors=[1.0, 0.5], rho=[0.125]}; output y }",
+      {9 - 2 + 0.125, 9 - 0.5 + 0.125});
+  expect_floats(
+      "graph { const x: f32[2,1] = [1.0, -2.0]; y = svm_regressor(x) {coefficients=[1.0], rho=[0.5], one_class=1}; "
+      "output y }",
+      {1, -1});
+}
+
 }  // namespace
 }  // namespace peri::ops

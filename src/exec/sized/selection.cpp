@@ -194,12 +194,15 @@ Status suppress(const SelectionCall& c) {
     const float* box = boxes + line / classes * count * 4;
     std::vector<int64_t> order;
     for (int64_t k = 0; k < count; ++k)
-      if (!thresholded || static_cast<double>(score[k]) > least) order.push_back(k);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return score[a] > score[b]; });
+      if (thresholded ? static_cast<double>(score[k]) > least : score[k] == score[k]) order.push_back(k);
+    // A heap, best first: only those are put in order that are looked at. Of equal scores the lower index is better.
+    const auto worse = [&](int64_t a, int64_t b) { return score[a] < score[b] || (!(score[b] < score[a]) && a > b); };
+    std::make_heap(order.begin(), order.end(), worse);
     std::vector<int64_t>& own = kept[static_cast<size_t>(line)];
     std::vector<Box> chosen;
-    for (const int64_t k : order) {
-      if (static_cast<double>(chosen.size()) >= most) break;
+    for (auto end = order.end(); end != order.begin() && static_cast<double>(chosen.size()) < most;) {
+      std::pop_heap(order.begin(), end, worse);
+      const int64_t k = *--end;
       const Box b = box_of(box + k * 4, centred);
       if (std::any_of(chosen.begin(), chosen.end(), [&](const Box& o) { return overlap(o, b) > threshold; })) continue;
       chosen.push_back(b);

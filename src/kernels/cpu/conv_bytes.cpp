@@ -320,8 +320,9 @@ const Entry conv_bytes_entry{{
     .name = "conv_bytes",
     .version = 3,
     .provider = "peri",
-    .takes = "convolutions of u8 and i8 in two dimensions (conv_integer, qlinear_conv), NHWC, constant weights, with "
-             "scales, bias and activation in float32 behind sums, and a clip, a sum with bytes and a table behind bytes",
+    .takes =
+        "convolutions of u8 and i8 in two dimensions (conv_integer, qlinear_conv), NHWC, constant weights, with "
+        "scales, bias and activation in float32 behind sums, and a clip, a sum with bytes and a table behind bytes",
     .offer = offer,
     .instantiate = instantiate,
     .samples =

@@ -44,9 +44,9 @@ void floats(const Block& k, const Correction& by) {
 using simd::PERI_ISA::F32;
 using simd::PERI_ISA::I32;
 constexpr int64_t kLanes = F32::kLanes, kRow = kGroup * kPanel;
-// Nearer than this to the middle of two whole numbers float32 does not tell which one is nearest: three roundings of
-// numbers below 512.
-constexpr float kTie = 0.5F - 3e-4F;
+// Nearer than this to the middle of two whole numbers float32 does not tell which one is nearest: three roundings
+// (2^-24) of numbers below 512.
+constexpr float kTie = 0.5F - 1e-4F;
 
 // `n` columns, at most a vector of them: all where kFull.
 template <bool kFull, class V, class T>
@@ -62,8 +62,9 @@ PERI_SIMD F32 numbers(const uint8_t* from, int64_t n) {
   return to_float(widen(kept));
 }
 PERI_SIMD F32 within(F32 v, F32 low, F32 high) { return min_second(high, max_second(low, v)); }
-// Whether float32 does not tell for some lane.
-PERI_SIMD bool doubtful(F32 v, F32 whole) { return any(gt(abs(v - whole), F32::set1(kTie))); }
+// How far from a whole number: the most of each lane. Whether float32 does not tell for some lane.
+PERI_SIMD void more(F32* most, F32 v, F32 whole) { *most = max_second(*most, abs(v - whole)); }
+PERI_SIMD bool doubtful(F32 most) { return any(gt(most, F32::set1(kTie))); }
 
 I32 exactly(I32 sum, int64_t n, const double* bias, const double* factor, double low, double high) {
   int32_t y[kLanes];
@@ -76,61 +77,108 @@ I32 exactly(I32 sum, int64_t n, const double* bias, const double* factor, double
   return I32::load(y);
 }
 
-// round(clip((y + shift) * own + other) / y_scale); by the reciprocal where that tells.
-PERI_SIMD I32 add_numbers(const Added& a, int32_t shift, I32 y, F32 other) {
-  const F32 low = F32::set1(static_cast<float>(a.y_low - a.y_zero)),
-            high = F32::set1(static_cast<float>(a.y_high - a.y_zero));
-  const F32 sum =
-      within(fma(to_float(y + I32::set1(shift)), F32::set1(a.own_scale), other), F32::set1(a.low), F32::set1(a.high));
-  const F32 quick = within(sum * F32::set1(1 / a.y_scale), low, high), whole = round(quick);
-  if (!doubtful(quick, whole)) return to_int(whole);
-  return to_int(round(within(sum / F32::set1(a.y_scale), low, high)));
-}
+// kVectors vectors of columns of a row; the last columns of all: one vector, of which `n` count.
+template <int kVectors, bool kFull>
+struct Columns {
+  const Block& k;
+  const Correction& by;
+  const Rounding& to;
+  int64_t first, n;
+  bool quick, sums;
+  I32 column[kVectors], zero[kVectors], bias[kVectors];
+  F32 factor[kVectors];
+  Table table;
 
-// Columns [first, first + n) of all rows.
-template <bool kFull>
-void rounded_columns(const Block& k, const Correction& by, const Rounding& to, int64_t first, int64_t n) {
-  const Added& a = to.added;
-  const bool quick = to.quick_factor != nullptr, sums = a.any();
-  const float low = static_cast<float>(to.low - to.zero), high = static_cast<float>(to.high - to.zero);
-  const I32 column = some<kFull, I32>(by.column + first, n), none = I32::set1(0),
-            bias = quick ? some<kFull, I32>(to.quick_bias + first, n) : none,
-            zero = by.b_zero == nullptr ? none : some<kFull, I32>(by.b_zero + first, n);
-  const F32 factor = quick ? some<kFull, F32>(to.quick_factor + first, n) : F32::zero(),
-            constant = a.column != nullptr ? some<kFull, F32>(a.column + first, n) : F32::zero();
-  const I32 end = I32::set1(sums ? a.y_zero : to.zero);
-  const Table table(to.table);
-  for (int64_t r = 0; r < k.rows; ++r) {
-    I32 sum = some<kFull, I32>(k.c + first + r * kRow, n) + column;
-    if (by.b_zero != nullptr) sum = sum - zero * I32::set1(by.rows[r]);
-    const F32 v = within(to_float(sum + bias) * factor, F32::set1(low), F32::set1(high)), whole = round(v);
-    I32 y = to_int(whole);
-    if (!quick || doubtful(v, whole)) y = exactly(sum, n, to.bias + first, to.factor + first, low, high);
-    const int64_t at = r * k.ldy + first;
-    if (sums) {
-      F32 other = constant;
-      if (a.column == nullptr)
-        other = ((a.x_signed ? numbers<kFull, int8_t>(a.x + at, n) : numbers<kFull, uint8_t>(a.x + at, n)) -
-                 F32::set1(a.x_zero)) *
-                F32::set1(a.x_scale);
-      y = add_numbers(a, to.zero - a.own_zero, y, other);
-    }
-    y = y + end;
-    if (to.table != nullptr) y = table.at(y & I32::set1(0xff));
-    uint8_t* const out = static_cast<uint8_t*>(k.y) + at;
-    if constexpr (kFull) {
-      narrow(out, y);
-    } else {
-      uint8_t bytes[kLanes];
-      narrow(bytes, y);
-      for (int64_t j = 0; j < n; ++j) out[j] = bytes[j];
+  PERI_SIMD_MEMBER Columns(const Block& k, const Correction& by, const Rounding& to, int64_t first, int64_t n)
+      : k(k),
+        by(by),
+        to(to),
+        first(first),
+        n(n),
+        quick(to.quick_factor != nullptr),
+        sums(to.added.any()),
+        table(to.table) {
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = first + v * kLanes;
+      column[v] = some<kFull, I32>(by.column + at, n);
+      zero[v] = by.b_zero == nullptr ? I32::set1(0) : some<kFull, I32>(by.b_zero + at, n);
+      bias[v] = quick ? some<kFull, I32>(to.quick_bias + at, n) : I32::set1(0);
+      factor[v] = quick ? some<kFull, F32>(to.quick_factor + at, n) : F32::zero();
     }
   }
-}
+
+  // Whole numbers of the sums of row `r`, the zero point not yet added.
+  PERI_SIMD_MEMBER void round_sums(int64_t r, I32 (&y)[kVectors]) const {
+    const float low = static_cast<float>(to.low - to.zero), high = static_cast<float>(to.high - to.zero);
+    I32 sum[kVectors];
+    F32 most = F32::zero();
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v] = some<kFull, I32>(k.c + first + v * kLanes + r * kRow, n) + column[v];
+      if (by.b_zero != nullptr) sum[v] = sum[v] - zero[v] * I32::set1(by.rows[r]);
+      const F32 x = within(to_float(sum[v] + bias[v]) * factor[v], F32::set1(low), F32::set1(high)), whole = round(x);
+      more(&most, x, whole);
+      y[v] = to_int(whole);
+    }
+    if (quick && !doubtful(most)) return;
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = first + v * kLanes;
+      y[v] = exactly(sum[v], n, to.bias + at, to.factor + at, low, high);
+    }
+  }
+
+  // y = round(clip((y + shift) * own + other) / y_scale); by the reciprocal where that tells. `at`: of the row.
+  PERI_SIMD_MEMBER void add(int64_t at, I32 (&y)[kVectors]) const {
+    const Added& a = to.added;
+    const I32 shift = I32::set1(to.zero - a.own_zero);
+    const F32 low = F32::set1(static_cast<float>(a.y_low - a.y_zero)),
+              high = F32::set1(static_cast<float>(a.y_high - a.y_zero)), own = F32::set1(a.own_scale);
+    F32 sum[kVectors], most = F32::zero();
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t from = first + v * kLanes;
+      F32 other = F32::zero();
+      if (a.column != nullptr)
+        other = some<kFull, F32>(a.column + from, n);
+      else
+        other =
+            (a.x_signed ? numbers<kFull, int8_t>(a.x + at + from, n) : numbers<kFull, uint8_t>(a.x + at + from, n)) -
+            F32::set1(a.x_zero);
+      const F32 mine = to_float(y[v] + shift);
+      sum[v] = within(a.column != nullptr ? fma(mine, own, other) : fma(mine, own, other * F32::set1(a.x_scale)),
+                      F32::set1(a.low), F32::set1(a.high));
+      const F32 x = within(sum[v] * F32::set1(1 / a.y_scale), low, high), whole = round(x);
+      more(&most, x, whole);
+      y[v] = to_int(whole);
+    }
+    if (!doubtful(most)) return;
+    for (int v = 0; v < kVectors; ++v) y[v] = to_int(round(within(sum[v] / F32::set1(a.y_scale), low, high)));
+  }
+
+  void run() const {
+    const I32 end = I32::set1(sums ? to.added.y_zero : to.zero);
+    for (int64_t r = 0; r < k.rows; ++r) {
+      I32 y[kVectors];
+      round_sums(r, y);
+      if (sums) add(r * k.ldy, y);
+      uint8_t* const out = static_cast<uint8_t*>(k.y) + r * k.ldy + first;
+      for (int v = 0; v < kVectors; ++v) {
+        I32 byte = y[v] + end;
+        if (to.table != nullptr) byte = table.at(byte & I32::set1(0xff));
+        if constexpr (kFull) {
+          narrow(out + v * kLanes, byte);
+        } else {
+          uint8_t bytes[kLanes];
+          narrow(bytes, byte);
+          for (int64_t j = 0; j < n; ++j) out[j] = bytes[j];
+        }
+      }
+    }
+  }
+};
 void rounded(const Block& k, const Correction& by, const Rounding& to) {
   int64_t first = 0;
-  for (; first + kLanes <= k.cols; first += kLanes) rounded_columns<true>(k, by, to, first, kLanes);
-  if (first < k.cols) rounded_columns<false>(k, by, to, first, k.cols - first);
+  for (; first + 4 * kLanes <= k.cols; first += 4 * kLanes) Columns<4, true>(k, by, to, first, kLanes).run();
+  for (; first + kLanes <= k.cols; first += kLanes) Columns<1, true>(k, by, to, first, kLanes).run();
+  if (first < k.cols) Columns<1, false>(k, by, to, first, k.cols - first).run();
 }
 
 void look_up(const uint8_t* x, const uint8_t* by, uint8_t* y, int64_t n) {

@@ -22,15 +22,15 @@ struct Matched {
   int a_input = -1, b_input = -1;  // graph inputs
   bool a_signed = false, b_signed = false;
   To to = To::kSums;
-  int32_t low = 0, high = 255;  // of To::kU8 and kI8: what rounded sums may be
-  Sum sum;                      // of To::kU8 and kI8
+  int32_t low = 0, high = 255;       // of To::kU8 and kI8: what rounded sums may be
+  Sum sum;                           // of To::kU8 and kI8
   const ir::Value* table = nullptr;  // of To::kU8 and kI8: what is looked up at last; null: none
-  int factor = -1;              // To::kFloats: the graph input of one float that multiplies all sums; -1: none
-  MatchedEpilogue epilogue;     // To::kFloats: the steps behind that
+  int factor = -1;                   // To::kFloats: the graph input of one float that multiplies all sums; -1: none
+  MatchedEpilogue epilogue;          // To::kFloats: the steps behind that
 };
 // An anchor named `plain` (sums) or `scaled` (bytes). Behind sums: a cast to float32, a factor, and an epilogue; behind
-// bytes: a clip, then a sum with other bytes or constants, clipped, as bytes, then a byte_table. `channel_axis`: along which the right
-// side's columns lie in the result.
+// bytes: a clip, then a sum with other bytes or constants, clipped, as bytes, then a byte_table. `channel_axis`: along
+// which the right side's columns lie in the result.
 Result<Matched> match_bytes(const Problem& p, std::string_view plain, std::string_view scaled, size_t channel_axis);
 
 // What does not change from run to run, for `n` columns whose sums have `k` products.

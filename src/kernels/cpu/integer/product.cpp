@@ -12,7 +12,8 @@
 namespace peri::kernels::cpu::integer {
 namespace {
 constexpr int64_t kBlockRows = 64, kBlockCols = kGroup * kPanel;
-constexpr int64_t kWantedTasks = 24;  // for up to a dozen cores without one that waits long
+constexpr int64_t kLargeSide = 1 << 18;  // bytes: no more than a part of L2 beside the left side
+constexpr int64_t kWantedTasks = 24;     // for up to a dozen cores without one that waits long
 
 int64_t up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
 int64_t panel_bytes(int64_t k) { return up(k, kDepth) * kPanel; }
@@ -99,10 +100,12 @@ Plan plan_product(const Shape& s, Dot dot, Isa isa) {
   Plan p{.shape = s, .dot = dot, .isa = isa};
   p.rows = kBlockRows;
   const auto blocks = [&](int64_t rows) { return s.images * ((s.m + rows - 1) / rows); };
-  while (p.rows > 16 && blocks(p.rows) < kWantedTasks / 3) p.rows /= 2;
+  const int64_t groups = (s.n + kBlockCols - 1) / kBlockCols;
+  // Each block of rows reads all of the right side: where that is large, columns are cut first.
+  const int64_t cut = s.n * s.k > kLargeSide ? groups : 1;
+  while (p.rows > 16 && blocks(p.rows) * cut < kWantedTasks / 3) p.rows /= 2;
   p.row_blocks = blocks(p.rows) / s.images;
-  const int64_t groups = (s.n + kBlockCols - 1) / kBlockCols,
-                parts = std::clamp<int64_t>(kWantedTasks / std::max<int64_t>(1, blocks(p.rows)), 1, groups);
+  const int64_t parts = std::clamp<int64_t>(kWantedTasks / std::max<int64_t>(1, blocks(p.rows)), 1, groups);
   p.cols = (groups + parts - 1) / parts * kBlockCols;
   p.col_blocks = (s.n + p.cols - 1) / p.cols;
   p.tasks = blocks(p.rows) * p.col_blocks;
