@@ -208,7 +208,7 @@ set_tests_properties(hostile/whole PROPERTIES LABELS slow)
 
 # The server's tests, its sockets and its worker with them, under the sanitizers.
 foreach(kind IN ITEMS thread address)
-  add_test(NAME sanitize/serve_${kind} COMMAND "${CMAKE_SOURCE_DIR}/tools/sanitize/serve.sh" ${kind})
+  add_test(NAME sanitize/serve_${kind} COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/sanitize/serve.py" ${kind} --build "${CMAKE_BINARY_DIR}")
   set_tests_properties(sanitize/serve_${kind} PROPERTIES LABELS slow TIMEOUT 3600 PROCESSORS 2)
 endforeach()
 

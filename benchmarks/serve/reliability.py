@@ -2,9 +2,11 @@
 """What `peri serve` withstands: cancels, kills of clients and of its worker, reloads under load, slow clients, mixed load.
 
   reliability.py --peri build/bin/peri --work DIR [--json FILE] [--cancels N] [--clients N] [--workers N] [--reload-s S] [--mixed-s S]
+                 [--pause-ms MS]
 
 Every answer that comes is held against the right one; every request that was sent whole has an answer, an error that says so, or a
-client that went away. Defaults take about two minutes; --whole takes the numbers of the project's bar (hours). Ends with 1 if a rule
+client that went away. Mixed load is asked by HTTP and, where tritonclient is there, by gRPC, with calls that are cancelled; over half an
+hour and more memory may grow by 1 MiB. Defaults take about two minutes; --whole takes the numbers of the project's bar (hours). Ends with 1 if a rule
 was broken.
 """
 import argparse
@@ -21,6 +23,8 @@ import sys
 import threading
 import time
 
+from reliability_grpc import grpc_traffic
+
 MODEL = """
 import sys
 from onnx import TensorProto, helper, save
@@ -30,6 +34,7 @@ for path, add in ((sys.argv[1], 1.0), (sys.argv[2], 2.0)):
     g = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", v[:1], v[1:], [w])
     save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 """
+DEFAULTS = {"cancels": 4000, "clients": 500, "workers": 20, "reload_s": 20, "mixed_s": 30, "slow": 200}
 WHOLE = {"cancels": 100000, "clients": 10000, "workers": 500, "reload_s": 600, "mixed_s": 3600}
 
 
@@ -49,11 +54,14 @@ class Server:
             self.place(name, 0)
         log = open(self.work / "serve.log", "w")
         self.process = subprocess.Popen([self.peri, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "-1",
-                                         "--model-control-mode", "poll", "--repository-poll-secs", "0.2", "--request-timeout", "2",
+                                         "--grpc-port", "0", "--model-control-mode", "poll", "--repository-poll-secs", "0.2", "--request-timeout", "2",
                                          "--idle-timeout", "30", "--no-tune", *options.flags], stdout=log, stderr=log)
         while "listening on" not in (said := (self.work / "serve.log").read_text()):
             time.sleep(0.05)
         self.port = int(said.split("http://127.0.0.1:")[1].split()[0].split(";")[0])
+        grpc = said.split("gRPC at 127.0.0.1:")
+        self.grpc_port = int(grpc[1].split()[0].split(";")[0]) if len(grpc) > 1 else None
+        self.pause = options.pause_ms / 1000
         self.wait_ready()
 
     def place(self, name, which):
@@ -78,11 +86,23 @@ class Server:
             time.sleep(0.01)
         return time.monotonic() - start
 
+    def wait_answers(self):
+        """Until both models answer, whatever the server says of itself."""
+        connection, counts = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60), Counts()
+        for model in ("fixed", "changing"):
+            while "right" not in counts.kinds:
+                ask(connection, model, [[1, 2, 3, 4]], counts, (1, 2))
+            counts = Counts()
+        connection.close()
+
     def worker(self):
         found = []
         for task in os.listdir(f"/proc/{self.process.pid}/task"):
-            with open(f"/proc/{self.process.pid}/task/{task}/children") as file:
-                found += file.read().split()
+            try:
+                with open(f"/proc/{self.process.pid}/task/{task}/children") as file:
+                    found += file.read().split()
+            except (FileNotFoundError, ProcessLookupError):
+                pass  # that thread has ended
         return int(found[0]) if found else None
 
     def resident(self):
@@ -133,6 +153,8 @@ def good_traffic(server, counts, stop, threads=2, adds=(1, 2)):
             rows = [[rng.randrange(1000) for _ in range(4)] for _ in range(rng.randrange(1, 5))]
             model = rng.choice(("fixed", "changing"))
             ask(c, model, rows, counts, (1,) if model == "fixed" else adds)
+            if server.pause > 0:
+                stop.wait(server.pause * 2 * rng.random())
         c.close()
     all_of_them = [threading.Thread(target=run, args=(k,)) for k in range(threads)]
     for t in all_of_them:
@@ -225,7 +247,7 @@ def kills_of_workers(server, number):
             os.kill(pid, signal.SIGKILL)
             while server.worker() in (None, pid):
                 time.sleep(0.002)
-            server.wait_ready()
+            server.wait_answers()
             times.append(time.monotonic() - start)
         return {"kills": len(times), "back_s": {"median": round(statistics.median(times), 3), "max": round(max(times), 3)}}
     return together(server, work)
@@ -281,10 +303,19 @@ def slow_clients(server, number):
 
 
 def mixed(server, seconds):
-    """All of it at once, and what memory is held: from a tenth of the time on."""
-    samples = []
+    """All of it at once, and what memory is held: from a tenth of the time, or the fifth minute, on."""
+    samples, counts, stop = [], Counts(), threading.Event()
 
     def work():
+        grpc = grpc_traffic(server, counts, stop)
+        try:
+            return {**all_else(), "gRPC": counts.kinds, "gRPC broken": counts.wrong[:5]}
+        finally:
+            stop.set()
+            if grpc:
+                grpc.join()
+
+    def all_else():
         rng, start, k = random.Random(9), time.monotonic(), 0
         while time.monotonic() - start < seconds:
             k += 1
@@ -294,12 +325,18 @@ def mixed(server, seconds):
             if k % 10 == 0:
                 server.place("changing", k // 10 % 2)
             time.sleep(0.2)
-            if time.monotonic() - start > seconds / 10:
+            if time.monotonic() - start > min(seconds / 10, 300):
                 samples.append(server.resident())
         third = max(1, len(samples) // 3)
         first, last = statistics.median(samples[:third]), statistics.median(samples[-third:])
-        return {"resident_mib": {"first_third": round(first / 2**20, 2), "last_third": round(last / 2**20, 2), "growth": round((last - first) / 2**20, 2)}}
-    return together(server, work)
+        if seconds >= 1800 and last - first > 2**20:
+            counts.add("grown", f"memory grew by {(last - first) / 2**20:.2f} MiB")
+        steps = max(1, len(samples) // 60)
+        return {"resident_mib": {"first_third": round(first / 2**20, 2), "last_third": round(last / 2**20, 2), "growth": round((last - first) / 2**20, 2),
+                                 "over_time": [round(statistics.median(samples[k:k + steps]) / 2**20, 1) for k in range(0, len(samples), steps)]}}
+    out = together(server, work)
+    out["breaks"] += len(counts.wrong)
+    return out
 
 
 def main():
@@ -308,8 +345,9 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--whole", action="store_true", help="the numbers of the project's bar")
+    parser.add_argument("--pause-ms", type=float, default=0, help="mean pause of each of the good clients between two requests")
     parser.add_argument("--flags", nargs="*", default=[], help="more flags of peri serve")
-    for name, default in (("cancels", 4000), ("clients", 500), ("workers", 20), ("reload_s", 20), ("mixed_s", 30), ("slow", 200)):
+    for name, default in DEFAULTS.items():
         parser.add_argument("--" + name.replace("_", "-"), type=int, default=default)
     options = parser.parse_args()
     if options.whole:
@@ -328,6 +366,7 @@ def main():
             out[name] = run(server, argument)
             server.wait_ready()
             ok = ok and out[name]["breaks"] == 0 and server.process.poll() is None
+            out[name]["load"] = os.getloadavg()
             print(name, json.dumps(out[name]), flush=True)
         server.process.send_signal(signal.SIGTERM)
         out["exit"] = server.process.wait(60)

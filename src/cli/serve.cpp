@@ -32,7 +32,7 @@ struct Plan {
   serve::RepositoryOptions repository;
   serve::ApiOptions api;
   build::ServeOptions build;
-  serve::WorkerOptions worker;
+  std::vector<serve::WorkerOptions> workers;  // one of each device
   serve::HealthOptions health;
   std::optional<serve::HttpOptions> management;
   int64_t exit_timeout_s = 30;
@@ -117,7 +117,10 @@ Result<Plan> plan_of(const Arguments& a) {
   plan.api.limits.json_values = static_cast<size_t>(values);
   plan.api.limits.json_bytes = plan.api.expanded_bytes = plan.http.limits.body_bytes;
   PERI_TRY(read_grpc(a, &plan));
-  PERI_ASSIGN(plan.worker, worker_options(a));
+  PERI_ASSIGN(plan.workers, worker_options(a));
+  const int cpus = usable_cpus() * static_cast<int>(std::max<size_t>(plan.workers.size(), 1));
+  PERI_ASSIGN(const int64_t at_once, a.number("--runs-at-once", 1, 100000, cpus));
+  plan.repository.turns = std::make_shared<serve::Turns>(static_cast<int>(at_once));
   PERI_ASSIGN(plan.health, health_options(a));
   const bool loads = plan.repository.control == serve::Control::kExplicit;
   PERI_ASSIGN(const int64_t cache_mib, a.number("--cache-mib", 0, 1 << 24, 64));
@@ -134,9 +137,9 @@ Result<Plan> plan_of(const Arguments& a) {
   return plan;
 }
 
-// What loads models: the worker's process, or this one.
-serve::Loader loader_of(const Plan& plan, serve::Worker* worker) {
-  if (worker) return [worker](const serve::LoadOrder& order, const auto& told) { return worker->load(order, told); };
+// What loads models: the workers' processes, or this one.
+serve::Loader loader_of(const Plan& plan, serve::Workers* workers) {
+  if (workers) return [workers](const serve::LoadOrder& order, const auto& told) { return workers->load(order, told); };
   return [&plan](const serve::LoadOrder& order, const auto& told) {
     return build::load_servable(plan.build, order, told);
   };
@@ -199,19 +202,19 @@ Result<Outcome> run(const Arguments& typed) {
   PERI_ASSIGN(const auto observer, open_observer(arguments, log));
   plan.api.observer = observer.get();
   plan.build.build.stop = interrupted;
-  plan.worker.log = plan.health.log = log;
-  std::unique_ptr<serve::Worker> worker;
-  if (!arguments.has("--in-process")) {
-    PERI_ASSIGN(worker, serve::Worker::start(plan.worker));
+  plan.health.log = log;
+  for (serve::WorkerOptions& w : plan.workers) w.log = log;
+  std::unique_ptr<serve::Workers> workers;
+  if (!plan.workers.empty()) {
+    PERI_ASSIGN(workers, serve::Workers::start(plan.workers));
+    plan.http.guest = [w = workers.get()] { return w->guest(); };
   }
   PERI_ASSIGN(const std::unique_ptr<serve::Access> access_keys, access_of(arguments));
   plan.api.access = access_keys.get();
-  const std::unique_ptr<serve::LoopGuest> guest = worker ? worker->guest() : nullptr;
-  plan.http.guest = guest.get();
-  serve::Repository repository(plan.repository, loader_of(plan, worker.get()));
+  serve::Repository repository(plan.repository, loader_of(plan, workers.get()));
   serve::Health health(repository, plan.health);
   plan.api.add_metrics = [&](std::string* out) {
-    if (worker) add_worker_metrics(worker->counts(), out);
+    if (workers) add_worker_metrics(workers->counts(), out);
     add_memory_metrics(health, plan.repository.cache.get(), out);
   };
   serve::Api api(repository, plan.api);
@@ -243,7 +246,7 @@ Result<Outcome> run(const Arguments& typed) {
   grpc.reset();
   metrics.reset();
   management.reset();
-  if (worker) worker->stop();
+  if (workers) workers->stop();
   uint64_t answered = 0;
   for (const auto& served : repository.all()) answered += served->model->statistics().success.count;
   Outcome out;

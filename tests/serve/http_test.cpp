@@ -1,5 +1,5 @@
 // The whole front end in one process, its sockets too: requests, cancels, reloads, wrong keys from many threads at
-// once. Runs under the sanitizers too (tools/sanitize/serve.sh).
+// once. Runs under the sanitizers too (tools/sanitize/serve.py).
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -24,7 +24,7 @@ class Secure(Served):
 
     def certificate(self):
         key, certificate = self.folder / "key.pem", self.folder / "certificate.pem"
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=peri.test",
                         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate], check=True, capture_output=True)
         key.chmod(0o600)
         return certificate, key
@@ -86,6 +86,17 @@ class Secure(Served):
             self.assertEqual((status, json.loads(said)["outputs"][0]["data"]), (200, [2, 3, 4, 5] * rows))
         curl = subprocess.run(["curl", "-sS", "--cacert", certificate, f"https://127.0.0.1:{self.port}/v2/models/add"], capture_output=True, check=True)
         self.assertEqual(json.loads(curl.stdout)["name"], "add")
+        quick = ("-m", "add", "-p", "100", "-s", "900", "--ssl-https-ca-certificates-file", certificate)
+        for url in (f"https://127.0.0.1:{self.port}", f"grpcs://127.0.0.1:{self.grpc_port}"):
+            for rows in ("1", "20000"):
+                r = self.peri("bench", "-u", url, *quick, "-b", rows, "--concurrency-range", "3", "--json", "-")
+                point = json.loads(r.stdout)["points"][0]
+                self.assertEqual((r.returncode, point["errors"], point["ok"] > 0), (0, {}, True), r.stderr)
+            self.assertIn("certificate", self.ends(1, "bench", "-u", url, *quick[:-2]), "of nobody that the system trusts")
+            self.assertEqual(self.peri("bench", "-u", url, *quick[:-2], "--ssl-https-verify-peer", "0").returncode, 0)
+            self.assertIn("mismatch", self.ends(1, "bench", "-u", url.replace("127.0.0.1", "localhost"), *quick), "the certificate is of an address")
+        self.assertNotEqual(self.peri("bench", "-u", f"http://127.0.0.1:{self.port}", *quick[:-2]).returncode, 0)
+        self.assertIn("TLS", self.ends(2, "bench", "-u", f"http://127.0.0.1:{self.port}", *quick))
         old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
         old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -126,6 +137,7 @@ class Secure(Served):
                                             *map(str, flags)], cwd=self.folder, env=self.environment, stdout=log, stderr=log)
         said = self.wait_for(lambda: "listening on https://127.0.0.1:" in self.log.read_text() and self.log.read_text())
         self.port = int(said.split("https://127.0.0.1:")[1].split()[0].split(";")[0])
+        self.grpc_port = int(said.split("gRPC at 127.0.0.1:")[1].split()[0].split(";")[0])
 
     def over(self, connection, method, path, body=None):
         connection.request(method, path, body)

@@ -145,6 +145,7 @@ class Watch(Served):
 
     def test_bench_loads_a_server(self):
         self.put("add", config=BATCHED)
+        self.put("plain")
         self.serve()
         quick = ("-p", "100", "--stability-percentage", "900", "--warm-up", "20")
         code, said = self.object_of("bench", "--endpoint", self.endpoint(), "-m", "add", "-i", "http", "--concurrency-range", "1:5:2", *quick)
@@ -153,12 +154,24 @@ class Watch(Served):
             self.assertEqual((p["errors"], p["stable"], sum(n for _, n in p["service_ms"]["histogram"])), ({}, True, p["ok"]))
             self.assertLessEqual(p["latency_ms"]["p50"], p["latency_ms"]["p99"])
         answered = sum(p["ok"] for p in said["points"])
+        grpc = f"grpc://127.0.0.1:{self.grpc_port}"
+        for words in (("-u", grpc), ("-u", f"127.0.0.1:{self.grpc_port}", "-i", "gRPC")):
+            code, said = self.object_of("bench", *words, "-m", "add", "-b", "3", "--concurrency-range", "1:5:4", *quick)
+            self.assertEqual((code, [p["concurrency"] for p in said["points"]], said["points"][1]["errors"]), (0, [1, 5], {}))
+            answered += sum(p["ok"] for p in said["points"])
+        code, said = self.object_of("bench", "-u", grpc, "-m", "add", "--request-rate-range", "100", *quick)
+        self.assertEqual((code, said["points"][0]["distribution"], said["points"][0]["errors"]), (0, "poisson", {}))
+        large = self.object_of("bench", "-u", grpc, "-m", "plain", "-b", "20000", *quick)
+        self.assertEqual((large[0], large[1]["points"][0]["errors"]), (0, {}), "requests and answers beyond HTTP/2's first windows")
         self.assertLessEqual(answered, self.metric('nv_inference_request_success{model="add",version="1"'))
         code, said = self.object_of("bench", "-u", self.endpoint(), "-m", "add", "-b", "2", "--request-rate-range", "50:100:50", "-l", "1000", *quick)
         self.assertEqual((code, len(said["points"]), said["points"][0]["distribution"]), (0, 2, "poisson"))
         self.assertLess(said["points"][0]["per_second"], 120)
         self.assertIn("-m NAME", self.ends(2, "bench", "--endpoint", self.endpoint()))
         self.assertIn("unknown model", self.ends(1, "bench", "-u", self.endpoint(), "-m", "none"))
+        self.assertIn("NOT_FOUND", self.ends(1, "bench", "-u", grpc, "-m", "none"))
+        self.assertIn("two protocols", self.ends(2, "bench", "-u", self.endpoint(), "-m", "add", "-i", "grpc"))
+        self.assertIn("protocol", self.ends(1, "bench", "-u", f"grpc://127.0.0.1:{self.port}", "-m", "add"))
         self.assertIn("http", self.ends(2, "bench", "-u", self.endpoint(), "-m", "add", "-i", "smoke"))
         self.assertIn("--endpoint", self.ends(2, "bench", "model.onnx", "--concurrency-range", "1:4"))
         for wrong in ("4:1", "1:2:0", "0:4", "a", "1:2:3:4", ""):

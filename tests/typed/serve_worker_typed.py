@@ -19,13 +19,14 @@ class Worker(Served):
         return None
 
     def children(self):
-        found = []
+        with open(f"/proc/{self.server.pid}/task/{self.server.pid}/children") as file:
+            found = file.read().split()
         for task in os.listdir(f"/proc/{self.server.pid}/task"):
             try:
                 with open(f"/proc/{self.server.pid}/task/{task}/children") as file:
                     found += file.read().split()
             except (FileNotFoundError, ProcessLookupError):
-                pass  # the thread ended
+                pass  # that thread has ended
         return sorted({int(p) for p in found})
 
     def ready(self):
@@ -66,9 +67,9 @@ class Worker(Served):
         self.assertIn("PASSED", self.stop())
 
     def test_a_worker_that_stands_still(self):
-        """Not ready, but live; ready again when it moves; replaced when it does not."""
+        """Not ready, but live; ready again when it moves; replaced when it does not, if that is asked for."""
         self.put("add")
-        self.serve("--stuck-kill-secs", 4)
+        self.serve("--stuck-kill-secs", 0)
         pid = self.worker()
         os.kill(pid, signal.SIGSTOP)
         self.wait_for(lambda: not self.ready())
@@ -78,6 +79,9 @@ class Worker(Served):
         os.kill(pid, signal.SIGCONT)
         self.wait_for(self.ready)
         self.assertEqual(self.worker(), pid)
+        self.stop()
+        self.serve("--stuck-kill-secs", 4)
+        pid = self.worker()
         os.kill(pid, signal.SIGSTOP)
         self.wait_for(lambda: self.worker() not in (None, pid) and self.ready())
         self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[1]["outputs"][0]["data"], [2, 3, 4, 5])
@@ -98,6 +102,27 @@ class Worker(Served):
         self.assertEqual(got[0][0], 503)
         self.assertIn("may be sent again", got[0][1]["error"])
         self.wait_for(self.ready)
+
+    def test_a_worker_for_each_device(self):
+        """Both answer; the fall of one costs what it was at, and nobody waits for its successor."""
+        self.put("add", config="max_batch_size: 8\ndynamic_batching { }\n")
+        self.serve("--worker-devices", "cpu,cpu:1")
+        workers = self.children()
+        self.assertEqual(len(workers), 2)
+        for victim in workers:
+            os.kill(victim, signal.SIGKILL)
+            answers = [self.infer("add", self.rows([[k, 1, 2, 3]])) for k in range(20)]
+            self.assertLessEqual(sum(status != 200 for status, _ in answers), 1, answers)
+            self.wait_for(lambda: len(self.children()) == 2 and self.ready() and "is back" in self.log.read_text())
+        self.wait_for(lambda: self.log.read_text().count("is back with 1 models") == 2)
+        workers = self.children()
+        self.assertEqual((self.metric("peri_worker_up"), self.metric("peri_worker_deaths_total"), self.metric('peri_worker_pid{worker="worker 1, cpu:1"}') in workers),
+                         (2, 2, True))
+        self.assertIn("worker 0, cpu: is back with 1 models", self.log.read_text())
+        self.assertIn("PASSED", self.stop())
+        for wrong, want in (("gpu:0", "no device"), ("cpu,", "no device"), ("cuda:x", "cuda:0")):
+            self.assertIn(want, self.ends(2, "serve", "--model-repository", self.repository, "--worker-devices", wrong))
+        self.assertIn("--in-process", self.ends(2, "serve", "--model-repository", self.repository, "--worker-devices", "cpu", "--in-process"))
 
     def test_models_come_and_go_in_the_worker(self):
         self.put("add")

@@ -14,7 +14,7 @@ namespace peri::cli {
 
 std::vector<Flag> endpoint_flags() {
   return {
-      {"--endpoint", "-u", "URL", "load a server: http://HOST:PORT or unix:PATH"},
+      {"--endpoint", "-u", "URL", "load a server: http://HOST:PORT, https://, grpc://, grpcs:// or unix:PATH"},
       {"--model-name", "-m", "NAME", "with --endpoint: the model to ask for"},
       {"--model-version", "", "N", "with --endpoint: its version (default: the latest)"},
       {"--batch-size", "-b", "N", "with --endpoint: rows of a request (default 1)"},
@@ -32,6 +32,11 @@ std::vector<Flag> endpoint_flags() {
       {"--latency-threshold", "-l", "MS", "with --endpoint: slower answers are no goodput, and end the range"},
       {"--key-file", "", "FILE", "with --endpoint: its first line is sent as a bearer's key"},
       {"--client-timeout", "", "MS", "with --endpoint: of a request (default 10000)"},
+      {"--ssl-https-ca-certificates-file", "", "FILE",
+       "of TLS: authorities to trust, in PEM, for gRPC too (default: the system's)"},
+      {"--ssl-https-verify-peer", "", "0|1", "of TLS: 0 takes any server for the right one (default 1)"},
+      {"--ssl-grpc-use-ssl", "", "", "with -i grpc: over TLS, as grpcs:// says too"},
+      {"--ssl-grpc-root-certifications-file", "", "FILE", "the same as --ssl-https-ca-certificates-file"},
   };
 }
 
@@ -86,10 +91,39 @@ Result<std::map<std::string, std::vector<int64_t>>> shapes_of(const Arguments& a
   return out;
 }
 
+// The protocol is that of the URL's scheme, or of -i where the URL has none.
+Result<serve::Endpoint> endpoint_of(const Arguments& a) {
+  const std::string url = a.get("--endpoint");
+  std::string protocol;
+  for (const std::string& said : a.all("--input")) {
+    for (const char c : said) protocol.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c));
+    if (protocol != "http" && protocol != "grpc")
+      return usage("with --endpoint, -i is the protocol").expecting("http or grpc").but_found(said);
+  }
+  const bool grpc = protocol == "grpc";
+  PERI_ASSIGN(serve::Endpoint out, serve::Endpoint::parse(url, grpc ? 8001 : 8000, true));
+  const bool scheme = url.find("://") != std::string::npos;
+  if (scheme && !protocol.empty() && grpc != out.grpc)
+    return usage("-i %s and the URL's scheme are two protocols", protocol.c_str()).but_found(url);
+  out.grpc = out.grpc || grpc;
+  if (a.has("--ssl-grpc-use-ssl") && !out.grpc) return usage("--ssl-grpc-use-ssl is of gRPC").advise("-i grpc");
+  out.secure = out.secure || a.has("--ssl-grpc-use-ssl");
+  const std::string verify = a.get("--ssl-https-verify-peer", "1");
+  if (verify != "0" && verify != "1") return usage("--ssl-https-verify-peer '%s'", verify.c_str()).expecting("0 or 1");
+  const std::string trusted =
+      a.get("--ssl-https-ca-certificates-file", a.get("--ssl-grpc-root-certifications-file").c_str());
+  if (!trusted.empty() && !out.secure)
+    return usage("certificates are of TLS").advise("https://HOST:PORT or grpcs://HOST:PORT").but_found(url);
+  if (out.secure) {
+    PERI_ASSIGN(out.tls, serve::TlsContext::trust(trusted, verify == "1"));
+  }
+  if (a.has("--key-file")) PERI_TRY(out.read_key(a.get("--key-file")));
+  return out;
+}
+
 Result<serve::LoadSubject> subject_of(const Arguments& a) {
   serve::LoadSubject s;
-  PERI_ASSIGN(s.endpoint, serve::Endpoint::parse(a.get("--endpoint"), 8000));
-  if (a.has("--key-file")) PERI_TRY(s.endpoint.read_key(a.get("--key-file")));
+  PERI_ASSIGN(s.endpoint, endpoint_of(a));
   s.model = a.get("--model-name");
   if (s.model.empty()) return usage("--endpoint needs the model's name").advise("-m NAME");
   s.version = a.get("--model-version");
@@ -98,9 +132,6 @@ Result<serve::LoadSubject> subject_of(const Arguments& a) {
   const std::string data = a.get("--input-data", "random");
   if (data != "random" && data != "zero") return usage("--input-data '%s'", data.c_str()).expecting("random or zero");
   s.zeros = data == "zero";
-  for (const std::string& protocol : a.all("--input"))
-    if (protocol != "http" && protocol != "HTTP")
-      return usage("with --endpoint, -i is the protocol").expecting("http").but_found(protocol);
   if (!a.positional.empty()) return usage("--endpoint loads a server's model").advise("leave out " + a.positional[0]);
   return s;
 }
@@ -200,7 +231,8 @@ Result<Outcome> bench_endpoint(const Arguments& arguments) {
   PERI_ASSIGN(const serve::LoadSubject subject, subject_of(arguments));
   PERI_ASSIGN(const serve::LoadTerms base, terms_of(arguments));
   PERI_ASSIGN(const auto points, points_of(arguments, base));
-  PERI_ASSIGN(const serve::WireMaker maker, serve::http_wire(subject));
+  PERI_ASSIGN(const serve::WireMaker maker,
+              subject.endpoint.grpc ? serve::grpc_wire(subject) : serve::http_wire(subject));
   const Page page(arguments);
   page.line("%9s %10s %10s %9s %9s %9s %9s %7s", points[0].rate > 0 ? "rate/s" : "at once", "answers/s", "goodput/s",
             "p50 ms", "p90 ms", "p95 ms", "p99 ms", "failed");

@@ -5,14 +5,20 @@
 #include <filesystem>
 
 #include "cli/console/model.hpp"
+#include "device/open.hpp"
 
 namespace peri::cli {
 
+constexpr size_t kMostWorkers = 64;
 constexpr std::string_view kBatchCheck = "--batch-check-secs";
 
 std::vector<Flag> worker_flags() {
   return {
       {"--in-process", "", "", "run models in the server's own process: what ends one of them ends the server"},
+      {"--worker-devices", "", "A,B,...",
+       "a worker process for each of these devices, every model in all of them, e.g. cuda:0,cuda:1 or cpu,cpu"},
+      {"--runs-at-once", "", "N",
+       "above so many runs of all models together, models take turns by time (default: the CPUs, for each worker)"},
       {"--worker-memory-mib", "", "N", "most memory for tensors on their way to and from the worker (default 2048)"},
       {"--stuck-secs", "", "S", "not ready where a model works and gets nothing done for so long (default 0.8)"},
       {"--stuck-kill-secs", "", "S", "a worker that gets nothing done for so long is ended (default 60; 0: never)"},
@@ -60,7 +66,32 @@ Result<std::optional<serve::HttpOptions>> management_of(const Arguments& argumen
   return std::optional(std::move(out));
 }
 
-Result<serve::WorkerOptions> worker_options(const Arguments& arguments) {
+// The devices of --worker-devices; "": the one that the other flags name.
+static Result<std::vector<std::string>> devices_of(const Arguments& arguments) {
+  const std::string text = arguments.get("--worker-devices");
+  if (text.empty()) return std::vector<std::string>{""};
+  if (arguments.has("--device"))
+    return usage("--worker-devices and --device both name devices").advise("leave one out");
+  if (arguments.has("--in-process")) return usage("--in-process has no worker, and --worker-devices asks for them");
+  std::vector<std::string> out;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    out.push_back(text.substr(at, end - at));
+    at = end + 1;
+    const std::string_view kind = device::kind_of(out.back());
+    const auto ordinal = device::ordinal_of(out.back());
+    if (kind != "cpu" && kind != "cuda" && kind != "null")
+      return usage("--worker-devices: '%s' is no device", out.back().c_str()).expecting("cpu, or cuda:NUMBER");
+    if (!ordinal.ok()) return ordinal.error();
+  }
+  if (out.size() > kMostWorkers) return usage("--worker-devices names %zu devices", out.size()).expecting("64 at most");
+  return out;
+}
+
+Result<std::vector<serve::WorkerOptions>> worker_options(const Arguments& arguments) {
+  PERI_ASSIGN(const std::vector<std::string> devices, devices_of(arguments));
+  std::vector<serve::WorkerOptions> all;
+  if (arguments.has("--in-process")) return all;
   serve::WorkerOptions out;
   std::error_code failed;
   out.program = std::filesystem::read_symlink("/proc/self/exe", failed).string();
@@ -79,7 +110,13 @@ Result<serve::WorkerOptions> worker_options(const Arguments& arguments) {
   PERI_ASSIGN(const double kill, arguments.real("--stuck-kill-secs", 0, 86400, 60));
   out.stuck_after_ns = static_cast<int64_t>(stuck * 1e9);
   out.kill_after_ns = static_cast<int64_t>(kill * 1e9);
-  return out;
+  for (size_t k = 0; k < devices.size(); ++k) {
+    all.push_back(out);
+    if (devices.size() > 1) all.back().name += " " + std::to_string(k) + ", " + devices[k];
+    if (!devices[k].empty() && device::kind_of(devices[k]) != "cpu")
+      all.back().arguments.push_back("--device=" + devices[k]);
+  }
+  return all;
 }
 
 Result<serve::HealthOptions> health_options(const Arguments& arguments) {
@@ -110,8 +147,19 @@ void add_memory_metrics(const serve::Health& health, const serve::ResponseCache*
   if (cache) add_row("peri_cache_bytes", "gauge", "Answers that are kept", cache->bytes(), out);
 }
 
-void add_worker_metrics(const serve::WorkerCounts& c, std::string* out) {
-  add_row("peri_worker_up", "gauge", "1 while the worker process runs", c.up ? 1 : 0, out);
+void add_worker_metrics(const std::vector<std::pair<std::string, serve::WorkerCounts>>& all, std::string* out) {
+  serve::WorkerCounts c;
+  uint64_t up = 0;
+  *out += "# TYPE peri_worker_pid gauge\n# HELP peri_worker_pid Process of each worker; 0: it is being started\n";
+  for (const auto& [name, one] : all) {
+    *out += format("peri_worker_pid{worker=\"%s\"} %lld\n", name.c_str(), static_cast<long long>(one.up ? one.pid : 0));
+    up += one.up ? 1 : 0;
+    c.starts += one.starts;
+    c.deaths += one.deaths;
+    c.lost_requests += one.lost_requests;
+    c.memory_used += one.memory_used;
+  }
+  add_row("peri_worker_up", "gauge", "Worker processes that run", up, out);
   add_row("peri_worker_starts", "counter", "Worker processes started", c.starts, out);
   add_row("peri_worker_deaths", "counter", "Worker processes that ended", c.deaths, out);
   add_row("peri_worker_lost_requests", "counter", "Requests that were under way in a worker when it ended",

@@ -1,11 +1,11 @@
-// What of `peri serve` is about its worker process: flags, the order that starts it, its metrics.
+// What of `peri serve` is about its worker processes: flags, the order that starts it, its metrics.
 #pragma once
 
 #include "cli/entry.hpp"
 #include "serve/access/access.hpp"
 #include "serve/health/health.hpp"
 #include "serve/http/tls.hpp"
-#include "serve/worker/worker.hpp"
+#include "serve/worker/workers.hpp"
 
 namespace peri::cli {
 
@@ -18,11 +18,11 @@ Result<std::shared_ptr<serve::TlsContext>> tls_of(const Arguments& arguments);
 // than this machine reach it.
 Result<std::optional<serve::HttpOptions>> management_of(const Arguments& arguments, const serve::HttpOptions& http,
                                                         bool explicit_control);
-// `peri serve-worker` with those of the flags that it takes.
-Result<serve::WorkerOptions> worker_options(const Arguments& arguments);
+// `peri serve-worker` with those of the flags that it takes, for each device; none: models run in this process.
+Result<std::vector<serve::WorkerOptions>> worker_options(const Arguments& arguments);
 Result<serve::HealthOptions> health_options(const Arguments& arguments);
 // Families of OpenMetrics' text form.
-void add_worker_metrics(const serve::WorkerCounts& counts, std::string* out);
+void add_worker_metrics(const std::vector<std::pair<std::string, serve::WorkerCounts>>& all, std::string* out);
 void add_memory_metrics(const serve::Health& health, const serve::ResponseCache* cache, std::string* out);
 
 }  // namespace peri::cli

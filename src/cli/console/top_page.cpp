@@ -16,7 +16,7 @@ using Counts = std::map<std::string, int64_t>;
 
 struct ModelRow {
   std::string name, version;
-  int64_t pending = 0, running = 0, success = 0, rows = 0, executions = 0;
+  int64_t pending = 0, running = 0, success = 0, rows = 0, executions = 0, memory = 0;
   Counts batches, cuts, failures;
   std::vector<std::pair<double, int64_t>> times_us;
 };
@@ -43,6 +43,7 @@ Result<ModelRow> row_of(const Json& m, const ModelRow* before) {
   out.running = std::max<int64_t>(open - out.pending, 0);
   PERI_ASSIGN(out.success, m.get_int("success"));
   PERI_ASSIGN(out.rows, m.get_int("rows"));
+  if (const auto memory = m.get_int("memory_bytes"); memory.ok()) out.memory = *memory;  // an older server tells none
   PERI_ASSIGN(out.executions, m.get_int("executions"));
   PERI_ASSIGN(out.batches, counts_of(m, "batches", before ? &before->batches : nullptr));
   PERI_ASSIGN(out.cuts, counts_of(m, "cuts", before ? &before->cuts : nullptr));
@@ -179,6 +180,7 @@ void add_model(const ModelRow& m, double seconds, std::vector<std::string>* out)
   if (name.size() > 18) name = name.substr(0, 16) + "..";
   out->push_back(format("%-18s %8.1f %5lld %5.1f %9.3f %9.3f", name.c_str(), rate, static_cast<long long>(m.pending),
                         rows_of_batch(m), quantile_ms(m, 0.5), quantile_ms(m, 0.99)));
+  if (m.memory > 0) out->push_back("  memory " + bytes_text(static_cast<double>(m.memory)));
   if (const std::string list = shares(m.batches); !list.empty()) out->push_back("  rows " + list);
   if (const std::string list = shares(m.cuts); !list.empty()) out->push_back("  cut " + list);
   std::string failed;
@@ -214,7 +216,8 @@ Result<std::string> top_json(const Json& now, const Json* before) {
         .field("name", m.name)
         .field("version", m.version)
         .field("queue", m.pending)
-        .field("running", m.running);
+        .field("running", m.running)
+        .field("memory_bytes", m.memory);
     w.field("per_second", look.seconds > 0 ? static_cast<double>(m.success) / look.seconds : 0);
     w.field("batch_rows", rows_of_batch(m)).field("p50_ms", quantile_ms(m, 0.5)).field("p99_ms", quantile_ms(m, 0.99));
     for (const auto& [key, counts] : {std::pair{"batches", &m.batches}, {"cuts", &m.cuts}, {"failures", &m.failures}}) {

@@ -61,7 +61,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
   // Ends what waits longer than it may; with `drain` what waits for nothing, too.
   void sweep(int64_t now, bool drain) {
-    if (state_ == State::kHead && end_ == begin_ && drain) return close();
+    boost::system::error_code ec;
+    const bool idle = state_ == State::kHead && end_ == begin_;
+    if (idle && drain && socket_.available(ec) == 0) return close();  // else a request has come that is not read yet
     if (now > limit_ns_ && state_ != State::kBusy) close();
   }
   class Turn;

@@ -100,7 +100,7 @@ struct HttpLimits {
 };
 
 // What a loop's thread does beside its connections: work that others finish and that it takes back itself, in place of
-// being woken for each piece.
+// being woken for each piece. Each thread has one of its own.
 class LoopGuest {
  public:
   virtual ~LoopGuest() = default;
@@ -118,8 +118,8 @@ struct HttpOptions {
   uint32_t unix_mode = 0;           // rights of that file; 0: as the process makes files
   int threads = 1;
   HttpLimits limits;
-  LoopGuest* guest = nullptr;  // of the first thread; outlives the server
-  int64_t linger_ns = 20000;   // that a thread with a guest looks for more before it sleeps
+  std::function<std::unique_ptr<LoopGuest>()> guest;  // asked for each thread; may be null, or give null
+  int64_t linger_ns = 20000;                          // that a thread with a guest looks for more before it sleeps
 };
 
 // A server that has begun. Destroyed, it closes every connection. REQUIRES: no exchange is replied to afterwards.

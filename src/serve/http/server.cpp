@@ -51,9 +51,8 @@ class Server final : public HttpServer {
     }
     for (auto& loop : loops_) {
       sweep(*loop);
-      LoopGuest* guest = loop == loops_.front() ? options.guest : nullptr;
-      loop->thread = std::thread([c = &loop->context, guest, linger = options.linger_ns] {
-        if (guest)
+      loop->thread = std::thread([c = &loop->context, ask = options.guest, linger = options.linger_ns] {
+        if (const auto guest = ask ? ask() : nullptr)
           turn(*c, *guest, linger);
         else
           c->run();
@@ -66,9 +65,8 @@ class Server final : public HttpServer {
   void drain() override {
     shared_.draining = true;
     asio::post(loops_[0]->context, [this] {
-      error_code ec;
-      if (tcp_) tcp_->close(ec);
-      if (local_) local_->close(ec);
+      if (tcp_) take_rest(*tcp_);
+      if (local_) take_rest(*local_);
     });
   }
 
@@ -95,6 +93,7 @@ class Server final : public HttpServer {
     Loop& loop = *loops_[next_++ % loops_.size()];
     const auto socket = std::make_shared<typename Acceptor::protocol_type::socket>(loop.context);
     acceptor.async_accept(*socket, [this, &acceptor, &loop, socket](const error_code& ec) {
+      if (!ec) take(loop, std::move(*socket));
       if (!acceptor.is_open()) return;
       if (ec) {  // out of descriptors, most likely: try again when some may be free
         const auto later = std::make_shared<asio::steady_timer>(loops_[0]->context, std::chrono::milliseconds(50));
@@ -102,22 +101,37 @@ class Server final : public HttpServer {
           if (!e && acceptor.is_open()) accept(acceptor);
         });
       }
-      error_code ignored;
-      if constexpr (std::is_same_v<typename Acceptor::protocol_type, asio::ip::tcp>)
-        socket->set_option(asio::ip::tcp::no_delay(true), ignored);
-      if (++shared_.connections > shared_.limits.connections) {
-        --shared_.connections;
-        socket->close(ignored);
-      } else {
-        constexpr bool kTcp = std::is_same_v<typename Acceptor::protocol_type, asio::ip::tcp>;
-        asio::post(loop.context, [this, &loop, s = Socket(std::move(*socket))]() mutable {
-          auto session = kTcp && tls_ ? TlsSession::begin(tls_) : std::unique_ptr<TlsSession>();
-          if (!session.ok()) return (void)--shared_.connections;
-          std::make_shared<Connection>(loop, shared_, std::move(s), std::move(*session))->start();
-        });
-      }
       accept(acceptor);
     });
+  }
+  template <class From>
+  void take(Loop& loop, From socket) {
+    constexpr bool kTcp = std::is_same_v<typename From::protocol_type, asio::ip::tcp>;
+    error_code ignored;
+    if constexpr (kTcp) socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+    if (++shared_.connections > shared_.limits.connections) {
+      --shared_.connections;
+      socket.close(ignored);
+      return;
+    }
+    asio::post(loop.context, [this, &loop, s = Socket(std::move(socket))]() mutable {
+      auto session = kTcp && tls_ ? TlsSession::begin(tls_) : std::unique_ptr<TlsSession>();
+      if (!session.ok()) return (void)--shared_.connections;
+      std::make_shared<Connection>(loop, shared_, std::move(s), std::move(*session))->start();
+    });
+  }
+  // Connections that the kernel made already may have brought a request: they are answered.
+  template <class Acceptor>
+  void take_rest(Acceptor& acceptor) {
+    error_code ec;
+    acceptor.non_blocking(true, ec);
+    while (!ec) {
+      Loop& loop = *loops_[next_++ % loops_.size()];
+      typename Acceptor::protocol_type::socket socket(loop.context);
+      acceptor.accept(socket, ec);
+      if (!ec) take(loop, std::move(socket));
+    }
+    acceptor.close(ec);
   }
   // What is there is taken without sleeping; for a moment more where something is under way.
   static void turn(asio::io_context& context, LoopGuest& guest, int64_t linger_ns) {

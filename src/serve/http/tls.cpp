@@ -3,6 +3,7 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -23,8 +24,9 @@ std::string reason() {
 }
 
 struct Context final : TlsContext {
+  explicit Context(const SSL_METHOD* method) : ctx(SSL_CTX_new(method)) {}
   ~Context() override { SSL_CTX_free(ctx); }
-  SSL_CTX* ctx = SSL_CTX_new(TLS_server_method());
+  SSL_CTX* const ctx;
 };
 
 // Only HTTP/1.1 is spoken here: a client that offers other protocols alone is refused.
@@ -46,6 +48,25 @@ class Session final : public TlsSession {
     SSL_set_bio(ssl_, in_, out_);
     SSL_set_accept_state(ssl_);
   }
+  // Makes it a client's. False: OpenSSL takes no such name.
+  bool call(const std::string& host, std::string_view protocol) {
+    SSL_set_connect_state(ssl_);
+    std::string list(1, static_cast<char>(protocol.size()));
+    list += protocol;
+    bool good = SSL_set_alpn_protos(ssl_, reinterpret_cast<const unsigned char*>(list.data()),
+                                    static_cast<unsigned>(list.size())) == 0;
+    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_), host.c_str()) != 1) {  // a name and no address
+      ERR_clear_error();
+      good = good && SSL_set1_host(ssl_, host.c_str()) == 1 && SSL_set_tlsext_host_name(ssl_, host.c_str()) == 1;
+    }
+    return good;
+  }
+  bool ready() override {
+    if (failed_ || SSL_is_init_finished(ssl_)) return !failed_;
+    const int n = SSL_do_handshake(ssl_);
+    return n == 1 || (went(n) && false);
+  }
+  std::string failure() const override { return why_; }
   ~Session() override { SSL_free(ssl_); }
   bool feed(std::span<const std::byte> bytes) override {
     return !failed_ && BIO_write(in_, bytes.data(), static_cast<int>(bytes.size())) == static_cast<int>(bytes.size());
@@ -82,9 +103,14 @@ class Session final : public TlsSession {
   // Whether a call that did nothing may be tried again when more has come.
   bool went(int n) {
     const int error = SSL_get_error(ssl_, n);
-    ERR_clear_error();
-    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return true;
+    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) {
+      ERR_clear_error();
+      return true;
+    }
     failed_ = true;
+    const long verdict = SSL_get_verify_result(ssl_);
+    const std::string told = reason();
+    why_ = verdict == X509_V_OK ? told : X509_verify_cert_error_string(verdict);
     return false;
   }
   const std::shared_ptr<Context> context_;
@@ -92,11 +118,12 @@ class Session final : public TlsSession {
   BIO* in_ = nullptr;
   BIO* out_ = nullptr;
   bool failed_ = false;
+  std::string why_ = {};
 };
 }  // namespace
 
 Result<std::shared_ptr<TlsContext>> TlsContext::open(const std::string& certificate, const std::string& key) {
-  auto out = std::make_shared<Context>();
+  auto out = std::make_shared<Context>(TLS_server_method());
   if (!out->ctx) return internal_error("TLS cannot be set up: %s", reason().c_str());
   struct stat status = {};
   PERI_ASSIGN(const Fd fd, open_file(key));
@@ -113,6 +140,28 @@ Result<std::shared_ptr<TlsContext>> TlsContext::open(const std::string& certific
       SSL_CTX_check_private_key(out->ctx) != 1)
     return invalid("the private key cannot be used: %s", reason().c_str()).in_file(key).expecting("PEM");
   return std::shared_ptr<TlsContext>(std::move(out));
+}
+
+Result<std::shared_ptr<TlsContext>> TlsContext::trust(const std::string& authorities, bool verify) {
+  auto out = std::make_shared<Context>(TLS_client_method());
+  if (!out->ctx) return internal_error("TLS cannot be set up: %s", reason().c_str());
+  SSL_CTX_set_min_proto_version(out->ctx, TLS1_2_VERSION);
+  SSL_CTX_set_verify(out->ctx, verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
+  if (!authorities.empty()) {
+    PERI_ASSIGN(const std::string pem, read_file(authorities, kMaxPem));
+    if (pem.empty() || SSL_CTX_load_verify_locations(out->ctx, authorities.c_str(), nullptr) != 1)
+      return invalid("no certificates of authorities: %s", reason().c_str()).in_file(authorities).expecting("PEM");
+  } else if (verify && SSL_CTX_set_default_verify_paths(out->ctx) != 1) {
+    return invalid("the system's certificates of authorities cannot be read: %s", reason().c_str());
+  }
+  return std::shared_ptr<TlsContext>(std::move(out));
+}
+
+Result<std::unique_ptr<TlsSession>> TlsSession::call(const std::shared_ptr<TlsContext>& context,
+                                                     const std::string& host, std::string_view protocol) {
+  auto out = std::make_unique<Session>(std::static_pointer_cast<Context>(context));
+  if (!out->call(host, protocol)) return invalid("'%s' is no name of a host for TLS", host.c_str());
+  return std::unique_ptr<TlsSession>(std::move(out));
 }
 
 Result<std::unique_ptr<TlsSession>> TlsSession::begin(const std::shared_ptr<TlsContext>& context) {

@@ -10,6 +10,7 @@ struct Row {
   const Model* model;
   ModelStatistics s;
   std::string labels;  // model="x",version="1"
+  int64_t memory_bytes = 0;
 };
 
 class Text {
@@ -135,6 +136,8 @@ void own_families(Text& t) {
   t.family("peri_model_ready", "gauge", "1 while nothing is wrong with the model");
   for (const Row& r : t.rows())
     t.line("peri_model_ready", r.labels, static_cast<uint64_t>(r.model->trouble().empty() ? 1 : 0));
+  t.family("peri_model_memory_bytes", "gauge", "Weights, and what runs take at most; 0: not known");
+  for (const Row& r : t.rows()) t.line("peri_model_memory_bytes", r.labels, static_cast<uint64_t>(r.memory_bytes));
   t.family("peri_progress", "counter", "Units of work that the model has done");
   for (const Row& r : t.rows()) t.line("peri_progress_total", r.labels, r.model->servable().progress());
   t.family("peri_request_latency_us", "histogram", "Successful requests by time from arrival to answer");
@@ -156,7 +159,8 @@ std::string Api::metrics() const {
   const std::vector<ServedPtr> all = repository_.all();
   for (const ServedPtr& s : all)
     rows.push_back({s->model.get(), s->model->statistics(),
-                    "model=\"" + s->model->name() + "\",version=\"" + s->model->version_text() + "\""});
+                    "model=\"" + s->model->name() + "\",version=\"" + s->model->version_text() + "\"",
+                    s->memory_bytes});
   Text t(std::move(rows));
   triton_families(t);
   triton_summaries(t);

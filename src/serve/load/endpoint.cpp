@@ -3,7 +3,6 @@
 
 #include <netdb.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -12,15 +11,28 @@
 #include <charconv>
 #include <cstring>
 
-#include "base/clock.hpp"
-#include "serve/load/reply_parser.hpp"
-
 namespace peri::serve {
 
-Result<Endpoint> Endpoint::parse(std::string_view url, int default_port) {
+// The scheme's part of a URL, taken off. Errors: kUsage: one that is not spoken.
+static Status take_scheme(std::string_view* url, bool grpc_allowed, Endpoint* out) {
+  const size_t end = url->find("://");
+  if (end == std::string_view::npos || url->starts_with("unix:")) return Ok{};
+  const std::string_view scheme = url->substr(0, end);
+  out->grpc = scheme == "grpc" || scheme == "grpcs";
+  out->secure = scheme == "https" || scheme == "grpcs";
+  if (scheme != "http" && scheme != "https" && !(grpc_allowed && out->grpc))
+    return usage("'%s' is of a protocol that is not spoken here", std::string(*url).c_str())
+        .expecting(grpc_allowed ? "http://, https://, grpc:// or grpcs:// HOST:PORT" : "http:// or https:// HOST:PORT");
+  if (out->grpc) out->port = 8001;
+  url->remove_prefix(end + 3);
+  return Ok{};
+}
+
+Result<Endpoint> Endpoint::parse(std::string_view url, int default_port, bool grpc_allowed) {
   const std::string whole(url);
   Endpoint out;
   out.port = default_port;
+  PERI_TRY(take_scheme(&url, grpc_allowed, &out));
   if (url.starts_with("unix:")) {
     out.unix_socket = url.substr(5);
     if (out.unix_socket.starts_with("//")) out.unix_socket.erase(0, 2);
@@ -28,9 +40,6 @@ Result<Endpoint> Endpoint::parse(std::string_view url, int default_port) {
       return usage("'%s' names no socket", whole.c_str()).expecting("unix:/path of at most 100 bytes");
     return out;
   }
-  if (url.starts_with("https://"))
-    return usage("'%s' asks for TLS, which is not spoken here", whole.c_str()).expecting("http://HOST:PORT");
-  if (url.starts_with("http://")) url.remove_prefix(7);
   const size_t slash = std::min(url.find('/'), url.size());
   out.path = url.substr(slash);
   while (out.path.ends_with('/')) out.path.pop_back();
@@ -53,6 +62,11 @@ Result<Endpoint> Endpoint::parse(std::string_view url, int default_port) {
            out.port > 0 && out.port < 65536;
   }
   if (!good) return usage("'%s' is no URL of a server", whole.c_str()).expecting("one like http://127.0.0.1:8000");
+  if (out.grpc && !out.path.empty())
+    return usage("'%s': gRPC has no paths", whole.c_str()).expecting("grpc://HOST:PORT");
+  if (out.secure) {
+    PERI_ASSIGN(out.tls, TlsContext::trust("", true));
+  }
   return out;
 }
 
@@ -105,61 +119,6 @@ Result<Fd> connect_to(const Endpoint& where) {
   for (const addrinfo* a = found; a && !out.ok(); a = a->ai_next)
     out = begin_connect(a->ai_family, a->ai_addr, a->ai_addrlen, where);
   return out;
-}
-
-namespace {
-// Waits until the socket may be read or written.
-Status wait_for(int fd, short what, int64_t until_ns, const Endpoint& where) {
-  pollfd p{fd, what, 0};
-  const int64_t left_ms = (until_ns - now_ns()) / 1000000;
-  const int n = left_ms > 0 ? poll(&p, 1, static_cast<int>(std::min<int64_t>(left_ms, 1 << 30))) : 0;
-  if (n <= 0) return io_error("%s did not answer in time", where.text().c_str());
-  return Ok{};
-}
-}  // namespace
-
-Result<HttpAnswer> http_ask(const Endpoint& where, std::string_view method, std::string_view path,
-                            std::string_view body, std::string_view content_type, int64_t timeout_ms,
-                            size_t max_bytes) {
-  const int64_t until = now_ns() + timeout_ms * 1000000;
-  PERI_ASSIGN(const Fd fd, connect_to(where));
-  std::string out(method);
-  out.append(" ").append(path).append(" HTTP/1.1\r\n").append(where.fields());
-  out += "Connection: close\r\nContent-Length: " + std::to_string(body.size());
-  if (!body.empty()) out.append("\r\nContent-Type: ").append(content_type);
-  out.append("\r\n\r\n").append(body);
-  PERI_TRY(wait_for(fd.get(), POLLOUT, until, where));
-  for (size_t sent = 0; sent < out.size();) {
-    const ssize_t n = send(fd.get(), out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
-    if (n > 0) {
-      sent += static_cast<size_t>(n);
-    } else if (n < 0 && errno == EAGAIN) {
-      PERI_TRY(wait_for(fd.get(), POLLOUT, until, where));
-    } else {
-      return io_error("cannot send to %s: %s", where.text().c_str(), std::strerror(errno))
-          .advise("is a server listening there?");
-    }
-  }
-  HttpAnswer answer;
-  ReplyParser parser;
-  parser.body = [&](std::string_view piece) {
-    if (answer.body.size() + piece.size() > max_bytes) return false;
-    answer.body += piece;
-    return true;
-  };
-  char room[16384];
-  while (true) {
-    const ssize_t n = recv(fd.get(), room, sizeof room, 0);
-    if (n < 0 && errno == EAGAIN) {
-      PERI_TRY(wait_for(fd.get(), POLLIN, until, where));
-      continue;
-    }
-    if (n < 0) return io_error("%s broke off: %s", where.text().c_str(), std::strerror(errno));
-    const ReplyParser::Found found = n == 0 ? parser.end() : parser.put({room, static_cast<size_t>(n)}, nullptr);
-    answer.status = parser.status();
-    if (found == ReplyParser::Found::kWhole) return answer;
-    if (found == ReplyParser::Found::kBad) return io_error("%s gave no whole answer in HTTP/1.1", where.text().c_str());
-  }
 }
 
 }  // namespace peri::serve

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/file.hpp"
+#include "serve/http/tls.hpp"
 
 namespace peri::serve {
 
@@ -14,9 +15,13 @@ struct Endpoint {
   std::string unix_socket;  // in place of both
   std::string path;         // of the URL, without a slash at its end
   std::string key;          // sent as a bearer's, where there is one
+  bool grpc = false;
+  bool secure = false;              // TLS
+  std::shared_ptr<TlsContext> tls;  // what it trusts; null where it is not secure
 
-  // "http://host:port/path", "host:port", "host", "[::1]:8000", "unix:/path". Errors: kUsage.
-  static Result<Endpoint> parse(std::string_view url, int default_port);
+  // "http://host:port/path", "https://...", "host:port", "host", "[::1]:8000", "unix:/path"; where gRPC is allowed,
+  // "grpc://host:port" and "grpcs://..." too, of port 8001. Trusts what the system does. Errors: kUsage.
+  static Result<Endpoint> parse(std::string_view url, int default_port, bool grpc_allowed = false);
   std::string text() const;       // "127.0.0.1:8000", for people
   std::string authority() const;  // for the field Host
   std::string fields() const;     // Host and Authorization, each with the end of its line
@@ -31,7 +36,7 @@ struct HttpAnswer {
   int status = 0;
   std::string body;
 };
-// One request and its answer on a connection of its own. Errors: kIo, after `timeout_ms` too.
+// One request of HTTP and its answer on a connection of its own. Errors: kIo, after `timeout_ms` too.
 Result<HttpAnswer> http_ask(const Endpoint& where, std::string_view method, std::string_view path,
                             std::string_view body = "", std::string_view content_type = "application/json",
                             int64_t timeout_ms = 10000, size_t max_bytes = size_t{64} << 20);

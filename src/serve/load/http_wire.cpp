@@ -93,13 +93,11 @@ std::string model_path(const LoadSubject& subject) {
 }
 }  // namespace
 
-Result<std::string> http_request(const LoadSubject& subject, std::string_view json) {
+Result<std::vector<LoadTensor>> tensors_of(const LoadSubject& subject, std::string_view json) {
   PERI_ASSIGN(const Json model, parse_json(json));
   PERI_ASSIGN(const auto* inputs, model.get_array("inputs"));
   Rng rng(subject.seed);
-  JsonWriter w;
-  std::string tensors;
-  w.begin_object().key("inputs").begin_array();
+  std::vector<LoadTensor> out;
   auto unused = subject.shapes;
   for (const Json& input : *inputs) {
     PERI_ASSIGN(const std::string_view name, input.get_string("name"));
@@ -107,22 +105,34 @@ Result<std::string> http_request(const LoadSubject& subject, std::string_view js
     if (bytes_of(type) == 0 && type != "BYTES")
       return unsupported("the input '%s' is of a type that is not known: %s", std::string(name).c_str(),
                          std::string(type).c_str());
-    PERI_ASSIGN(const std::vector<int64_t> dims, dims_of(subject, input, std::string(name)));
+    LoadTensor made{std::string(name), std::string(type), {}, {}};
+    PERI_ASSIGN(made.dims, dims_of(subject, input, made.name));
     unused.erase(std::string(name));
     double elements = 1;
-    for (const int64_t d : dims) elements *= static_cast<double>(d);
+    for (const int64_t d : made.dims) elements *= static_cast<double>(d);
     if (elements > double{1 << 28})
       return usage("the input '%s' would be larger than 2^28 elements", std::string(name).c_str());
-    const size_t before = tensors.size();
-    for (int64_t k = 0; k < static_cast<int64_t>(elements); ++k) add_element(type, subject.zeros, &rng, &tensors);
-    w.begin_object().field("name", name).field("datatype", type).key("shape").begin_array();
-    for (const int64_t d : dims) w.value(d);
-    w.end_array().key("parameters").begin_object();
-    w.field("binary_data_size", static_cast<uint64_t>(tensors.size() - before)).end_object().end_object();
+    for (int64_t k = 0; k < static_cast<int64_t>(elements); ++k) add_element(type, subject.zeros, &rng, &made.bytes);
+    out.push_back(std::move(made));
   }
-  w.end_array().key("parameters").begin_object().field("binary_data_output", true).end_object().end_object();
   if (!unused.empty())
     return usage("--shape names '%s', which is no input of the model", unused.begin()->first.c_str());
+  return out;
+}
+
+Result<std::string> http_request(const LoadSubject& subject, std::string_view json) {
+  PERI_ASSIGN(const std::vector<LoadTensor> all, tensors_of(subject, json));
+  JsonWriter w;
+  std::string tensors;
+  w.begin_object().key("inputs").begin_array();
+  for (const LoadTensor& t : all) {
+    w.begin_object().field("name", t.name).field("datatype", t.type).key("shape").begin_array();
+    for (const int64_t d : t.dims) w.value(d);
+    w.end_array().key("parameters").begin_object();
+    w.field("binary_data_size", static_cast<uint64_t>(t.bytes.size())).end_object().end_object();
+    tensors += t.bytes;
+  }
+  w.end_array().key("parameters").begin_object().field("binary_data_output", true).end_object().end_object();
   const std::string head = w.take();
   std::string out =
       "POST " + model_path(subject) + "/infer HTTP/1.1\r\n" + subject.endpoint.fields() +
@@ -140,7 +150,10 @@ Result<WireMaker> http_wire(const LoadSubject& subject) {
   auto made = http_request(subject, said.body);
   if (!made.ok()) return std::move(made).error().in_file(subject.endpoint.text());
   const auto request = std::make_shared<const std::string>(std::move(*made));
-  return WireMaker([request] { return std::make_unique<HttpWire>(request); });
+  return WireMaker([request, where = subject.endpoint]() -> std::unique_ptr<Wire> {
+    auto made = std::make_unique<HttpWire>(request);
+    return where.secure ? over_tls(std::move(made), where, "http/1.1") : std::move(made);
+  });
 }
 
 }  // namespace peri::serve

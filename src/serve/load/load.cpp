@@ -49,6 +49,7 @@ class Loop {
     bool connecting = false, busy = false;
     int64_t due_ns = 0, sent_ns = 0;
     std::string_view out = {};
+    std::string held = {};  // what was not sent when the next request came, and that
   };
   bool open_loop() const { return terms_.rate > 0; }
   void make_due(int64_t now);
@@ -105,7 +106,13 @@ Status Loop::send_due(int64_t now) {
       due_.pop_front();
     }
     t.sent_ns = t.connecting ? 0 : now;
-    t.out = t.wire->ask();
+    if (t.out.empty()) {
+      t.out = t.wire->ask();
+    } else {
+      std::string both(t.out);
+      t.held = std::move(both += t.wire->ask());
+      t.out = t.held;
+    }
     if (!t.connecting) push(k);
   }
   return Ok{};
@@ -128,7 +135,7 @@ Status Loop::open(size_t k) {
 
 void Loop::push(size_t k) {
   Talk& t = talks_[k];
-  while (!t.out.empty()) {
+  while (!t.out.empty() || !(t.out = t.wire->more()).empty()) {
     const ssize_t n = send(t.fd.get(), t.out.data(), t.out.size(), MSG_NOSIGNAL);
     if (n < 0 && errno == EAGAIN) return watch(k, EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
     if (n <= 0) return drop(k, "connection lost");
@@ -165,15 +172,16 @@ void Loop::hear(size_t k) {
     const ssize_t n = recv(t.fd.get(), room_.data(), room_.size(), 0);
     if (n < 0 && errno == EAGAIN) return;
     if (n <= 0) return drop(k, n == 0 ? "connection closed" : "connection lost");
-    if (!t.busy) return drop(k, "");  // nobody asked
     const Wire::Heard heard = t.wire->hear({room_.data(), static_cast<size_t>(n)});
-    if (heard == Wire::Heard::kBad) return drop(k, "no answer of the protocol");
+    if (heard == Wire::Heard::kBad) return drop(k, t.wire->trouble());
     if (heard == Wire::Heard::kAnswer) {
+      if (!t.busy) return drop(k, "");  // nobody asked
       const bool keep = t.wire->keep_open();
       done(k, now_ns(), t.wire->failure());
-      if (!keep) drop(k, "");
-      return;
+      if (!keep) return drop(k, "");
     }
+    if (t.out.empty()) push(k);
+    if (heard == Wire::Heard::kAnswer) return;
     if (static_cast<size_t>(n) < room_.size()) return;
   }
 }

@@ -100,7 +100,7 @@ function show(m, old, seconds) {
   push(p.rate, rate); push(p.queue, m.pending); push(p.p50, old && done ? p50 : null); push(p.p99, old && done ? p99 : null);
   c.title.textContent = `${m.name} version ${m.version}`;
   draw(c.rate.svg, [p.rate]); c.rate.now.textContent = short(rate);
-  draw(c.queue.svg, [p.queue]); c.queue.now.textContent = `${m.pending} waiting, ${m.open - m.pending} running, most ${m.slots}`;
+  draw(c.queue.svg, [p.queue]); c.queue.now.textContent = `${m.pending} waiting, ${m.open - m.pending} running, most ${m.slots}; ${(m.memory_bytes / mib).toFixed(1)} MiB`;
   draw(c.latency.svg, [p.p50, p.p99]);
   c.latency.now.replaceChildren();
   make("span", c.latency.now, "p50 " + short(p.p50[p.p50.length - 1]), "ka"); c.latency.now.append("   ");

@@ -22,6 +22,7 @@ void write_model(JsonWriter& w, const Served& served) {
   const QueuePolicy& queue = m.options().queue;
   w.begin_object().field("name", m.name()).field("version", m.version_text()).field("backend", served.backend);
   w.field("note", served.note).field("pending", m.pending()).field("open", m.open());
+  w.field("memory_bytes", served.memory_bytes);
   w.field("slots", static_cast<int64_t>(m.servable().slots())).field("progress", m.servable().progress());
   w.field("largest_batch", queue.sizes.empty() ? int64_t{1} : queue.sizes.back());
   w.field("max_delay_us", queue.max_delay_ns / 1000);

@@ -18,7 +18,8 @@ static thread_local const Model* t_working_for = nullptr;
 
 // What one run answers.
 struct Model::Batch final : runtime::Sink {
-  Batch(Model* m, std::vector<CallPtr> c, CutReason r) : model(m), calls(std::move(c)), reason(r) {
+  Batch(Model* m, std::vector<CallPtr> c, CutReason r, Turns::Run t)
+      : model(m), calls(std::move(c)), reason(r), turn(t) {
     const std::lock_guard<std::mutex> lock(m->mutex_);
     ++m->batches_;
   }
@@ -35,6 +36,7 @@ struct Model::Batch final : runtime::Sink {
   Model* model;
   std::vector<CallPtr> calls;
   CutReason reason;
+  Turns::Run turn;
   int64_t rows = 0, began_ns = 0, joined_ns = 0;
 };
 
@@ -46,14 +48,17 @@ Model::Model(std::string name, int64_t version, std::shared_ptr<runtime::Servabl
       options_(std::move(options)),
       later_(servable_->answers_later()),
       cache_serial_(options_.cache ? options_.cache->serial() : 0),
+      share_(options_.turns ? options_.turns->join() : nullptr),
       scheduler_(options_.queue) {
   // One more than slots, so that what waits too long is told so while all of them work.
   const int threads = later_ ? 1 : servable_->slots() + 1;
   for (int k = 0; k < threads; ++k) threads_.emplace_back([this] { work(); });
-  servable_->on_room([this] {
+  const auto wake = [this] {
     { const std::lock_guard<std::mutex> lock(mutex_); }
     wake_.notify_all();
-  });
+  };
+  servable_->on_room(wake);
+  if (share_) share_->on_turn(wake);
 }
 
 Model::~Model() {
@@ -73,6 +78,8 @@ Model::~Model() {
     refuse(call, FailureReason::kCanceled, Error(ErrorKind::kCancelled, "the model is no longer served"));
   std::unique_lock<std::mutex> lock(mutex_);
   wake_.wait(lock, [&] { return batches_ == 0; });
+  lock.unlock();
+  if (share_) options_.turns->leave(share_);
 }
 
 void Model::submit(const CallPtr& call) {
@@ -94,14 +101,15 @@ void Model::submit(const CallPtr& call) {
   }
   if (answered_before(call)) return;
   Admission admission = Admission::kAccepted;
+  Turns::Run turn;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     call->id = next_id_++;
     const bool at_once = later_ || (cost.expected_ns >= 0 && cost.expected_ns <= options_.inline_ns);
     const bool here = at_once && scheduler_.passes_through() && busy_ < servable_->slots() &&
-                      request.priority <= options_.queue.priority_levels;
+                      request.priority <= options_.queue.priority_levels && my_turn(call->arrived_ns, false);
     if (here) {
-      ++busy_;
+      turn = take_slot(call->arrived_ns, cost.expected_ns);
     } else {
       request.id = call->id;
       admission = scheduler_.submit(request, call->arrived_ns);
@@ -112,7 +120,7 @@ void Model::submit(const CallPtr& call) {
     if (!here && admission == Admission::kAccepted) return;
   }
   if (admission == Admission::kAccepted)
-    return run({call}, options_.queue.sizes.empty() ? CutReason::kAlone : CutReason::kDelay);
+    return run({call}, options_.queue.sizes.empty() ? CutReason::kAlone : CutReason::kDelay, turn);
   if (admission == Admission::kNoSuchPriority)
     return refuse(call, FailureReason::kRejected,
                   usage("priority %d: the model has 1 to %d", call->priority, options_.queue.priority_levels));
@@ -152,17 +160,19 @@ bool Model::step(std::unique_lock<std::mutex>& lock) {
     lock.lock();
     return true;
   }
-  if (busy_ >= servable_->slots()) return false;
+  if (busy_ >= servable_->slots() || !my_turn(now, true)) return false;
   const std::optional<Cut> cut = scheduler_.poll(now);
-  if (!cut) return false;
-  ++busy_;
+  if (!cut) return no_turn_needed(lock);
+  int64_t expected = 0;
   std::vector<CallPtr> calls;
   for (const Waiting& w : cut->requests) {
+    expected += w.expected_ns;
     calls.push_back(std::move(waiting_.at(w.id)));
     waiting_.erase(w.id);
   }
+  const Turns::Run turn = take_slot(now, expected);
   lock.unlock();
-  run(std::move(calls), cut->reason);
+  run(std::move(calls), cut->reason, turn);
   lock.lock();
   return true;
 }
@@ -173,7 +183,7 @@ void Model::work() {
   while (!stopping_) {
     if (step(lock)) continue;
     const int64_t now = now_ns();
-    const std::optional<int64_t> until = busy_ < servable_->slots() ? scheduler_.wake_ns(now) : scheduler_.expiry_ns();
+    const std::optional<int64_t> until = wake_at(now);
     if (until)
       wake_.wait_for(lock, std::chrono::nanoseconds(std::max<int64_t>(*until - now, 1000)));
     else
@@ -195,18 +205,18 @@ void Model::pump() {
 }
 
 // REQUIRES: a slot was taken for it.
-void Model::run(std::vector<CallPtr> calls, CutReason reason) {
+void Model::run(std::vector<CallPtr> calls, CutReason reason, Turns::Run turn) {
   const Status done = contained([&]() -> Status {
-    run_batch(calls, reason);
+    run_batch(calls, reason, turn);
     return Ok{};
   });
   if (done.ok()) return;
-  leave_slot();
+  leave_slot(turn);
   for (const CallPtr& c : calls) refuse(c, FailureReason::kBackend, done.error());
 }
 
-void Model::run_batch(std::vector<CallPtr> calls, CutReason reason) {
-  const auto batch = std::make_shared<Batch>(this, std::move(calls), reason);
+void Model::run_batch(std::vector<CallPtr> calls, CutReason reason, Turns::Run turn) {
+  const auto batch = std::make_shared<Batch>(this, std::move(calls), reason, turn);
   batch->began_ns = now_ns();
   for (const CallPtr& c : batch->calls) {
     c->began_ns = batch->began_ns;
@@ -234,13 +244,15 @@ void Model::run_batch(std::vector<CallPtr> calls, CutReason reason) {
   servable_->submit(ticket, std::move(*joined), batch);
 }
 
-void Model::leave_slot() {
-  bool more = false;
+void Model::leave_slot(const Turns::Run& turn) {
+  bool more = false, wants = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (--busy_ == 0) longest_ns_ = 0;
-    more = scheduler_.waiting() > 0 && t_working_for != this;
+    wants = scheduler_.waiting() > 0;
+    more = wants && t_working_for != this;
   }
+  if (share_) options_.turns->end(*share_, turn, now_ns(), wants);
   if (more && later_)
     pump();
   else if (more)
@@ -293,17 +305,18 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
       good_batches_ = 0;
     }
     for (const CallPtr& c : batch.calls) {
+      Turns::Run turn;
       {
         const std::lock_guard<std::mutex> lock(mutex_);
-        ++busy_;  // beside the slot of the batch, which is given back below
+        turn = take_slot(now_ns(), 0);  // beside the slot of the batch, which is given back below
       }
-      run({c}, CutReason::kAlone);
+      run({c}, CutReason::kAlone, turn);
     }
-    leave_slot();
+    leave_slot(batch.turn);
     return;
   }
   if (outputs.ok() && batch.calls.size() > 1) grow_batches();
-  leave_slot();
+  leave_slot(batch.turn);
   int64_t first = 0;
   for (const CallPtr& c : batch.calls) {
     Answer a;

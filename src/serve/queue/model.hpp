@@ -16,6 +16,7 @@
 #include "serve/queue/response_cache.hpp"
 #include "serve/queue/scheduler.hpp"
 #include "serve/queue/statistics.hpp"
+#include "serve/queue/turns.hpp"
 
 namespace peri::serve {
 
@@ -49,6 +50,7 @@ struct ModelOptions {
   QueuePolicy queue;
   bool preserve_order = false;
   std::shared_ptr<ResponseCache> cache;  // of answers; null: none are kept
+  std::shared_ptr<Turns> turns;          // with the other models of the device; null: it runs when it can
   // A call expected to take no longer than this runs on the thread that submits it, if a slot is free and nothing waits
   // and nothing is waited for. Waking a thread takes about 5 us and its caches.
   int64_t inline_ns = 40000;
@@ -90,13 +92,17 @@ class Model {
   void work();
   void pump();
   bool step(std::unique_lock<std::mutex>& lock);
-  void run(std::vector<CallPtr> calls, CutReason reason);
-  void run_batch(std::vector<CallPtr> calls, CutReason reason);
+  void run(std::vector<CallPtr> calls, CutReason reason, Turns::Run turn);
+  void run_batch(std::vector<CallPtr> calls, CutReason reason, Turns::Run turn);
   void finish(Batch& batch, Result<std::vector<Tensor>> outputs);
   void count(const Batch& batch, bool ok, int64_t ended_ns);
   void answer(const CallPtr& call, Answer answer);
   void refuse(const CallPtr& call, FailureReason reason, Error error, int64_t retry_after_ns = 0);
-  void leave_slot();
+  void leave_slot(const Turns::Run& turn);
+  bool my_turn(int64_t now, bool wants);
+  Turns::Run take_slot(int64_t now, int64_t expected_ns);
+  bool no_turn_needed(std::unique_lock<std::mutex>& lock);
+  std::optional<int64_t> wake_at(int64_t now) const;
   void grow_batches();
   bool answered_before(const CallPtr& call);
   std::vector<CallPtr> take_expired(int64_t now);
@@ -108,6 +114,7 @@ class Model {
   const ModelOptions options_;
   const bool later_;  // submit() of the servable returns at once
   const uint64_t cache_serial_;
+  const std::shared_ptr<Turns::Share> share_;  // null: there are no turns
 
   mutable std::mutex mutex_;  // of all below but the statistics
   std::condition_variable wake_;
@@ -115,7 +122,7 @@ class Model {
   std::unordered_map<uint64_t, CallPtr> waiting_;
   uint64_t next_id_ = 1;
   int busy_ = 0, batches_ = 0;
-  bool stopping_ = false;
+  bool stopping_ = false, held_ = false;  // held_: it waits for its turn
   mutable uint64_t seen_progress_ = 0;
   mutable int64_t seen_at_ns_ = 0;
   int good_batches_ = 0;    // since batches were made smaller

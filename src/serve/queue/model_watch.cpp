@@ -7,6 +7,8 @@
 
 namespace peri::serve {
 
+constexpr int64_t kHeldLookNs = 500000000;  // who waits for others' runs to end looks whether they do
+
 ModelStatistics Model::statistics() const {
   const std::lock_guard<std::mutex> lock(statistics_mutex_);
   return statistics_;
@@ -49,6 +51,39 @@ void Model::make_batches_smaller() {
   if (sizes.size() < 2) return;
   scheduler_.limit_rows((scheduler_.row_limit() > 0 ? scheduler_.row_limit() : sizes.back()) / 2);
   good_batches_ = 0;
+}
+
+// Whether it may run now as far as other models go. REQUIRES of this and the next three: mutex_ is held.
+bool Model::my_turn(int64_t now, bool wants) {
+  if (!share_ || options_.turns->may(*share_, now, false)) {
+    held_ = false;
+    return true;
+  }
+  if (!wants) return false;
+  const std::optional<int64_t> due = scheduler_.wake_ns(now);
+  held_ = due && *due <= now && !options_.turns->may(*share_, now, true);
+  return !held_ && due && *due <= now;
+}
+
+Turns::Run Model::take_slot(int64_t now, int64_t expected_ns) {
+  ++busy_;
+  return share_ ? options_.turns->begin(*share_, now, expected_ns) : Turns::Run();
+}
+
+// It was its turn, and there was nothing to run: false.
+bool Model::no_turn_needed(std::unique_lock<std::mutex>& lock) {
+  if (!share_) return false;
+  lock.unlock();
+  options_.turns->pass(*share_);
+  lock.lock();
+  return false;
+}
+
+// When to look again if nobody wakes it.
+std::optional<int64_t> Model::wake_at(int64_t now) const {
+  if (busy_ >= servable_->slots()) return scheduler_.expiry_ns();
+  if (!held_) return scheduler_.wake_ns(now);
+  return std::min(now + kHeldLookNs, scheduler_.expiry_ns().value_or(INT64_MAX));
 }
 
 // True: the answer was known, and given.

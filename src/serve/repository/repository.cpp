@@ -223,6 +223,7 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   served->memory_bytes = loaded.memory_bytes;
   served->stamp = version.stamp ^ found.config_stamp * 0x9e3779b97f4a7c15ull;
   ModelOptions options = options_of(config, loaded, options_);
+  if (config.steps.empty()) options.turns = options_.turns;
   if (options_.settle) options_.settle(found.folder, order, loaded, &options);
   served->canary = std::move(loaded.canary);
   served->model = std::make_unique<Model>(found.name, version.version, loaded.servable, std::move(options));

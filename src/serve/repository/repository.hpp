@@ -55,6 +55,7 @@ struct RepositoryOptions {
   int64_t max_queue = 1024;              // of a model whose configuration states none
   int64_t inline_ns = 40000;             // see ModelOptions
   std::shared_ptr<ResponseCache> cache;  // of models whose configuration asks for one; null: none has one
+  std::shared_ptr<Turns> turns;          // of all models but ensembles, which wait for others; null: none
   std::function<void(const std::string&)> log;
   Settle settle;  // may be null
 };

@@ -42,17 +42,16 @@ void Link::give_back(uint64_t offset) {
   arena_.give(offset);
 }
 
-uint64_t Link::run(std::span<const Tensor> inputs, LinkRun run) {
+uint64_t Link::run(std::span<const Tensor> inputs, LinkRun& run) {
   RingEntry entry;
   entry.model = run.model;
   entry.bytes = block_bytes(inputs);
   entry.reply_bytes = std::max(run.reply_bytes, kLeastReply);
-  const std::shared_ptr<runtime::Sink> sink = run.sink;
-  const char* why = nullptr;
   bool full = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto at = ended_ || pending_.size() >= kRingEntries / 2 ? std::nullopt : arena_.take(entry.bytes);
+    if (ended_) return 0;
+    const auto at = pending_.size() >= kRingEntries / 2 ? std::nullopt : arena_.take(entry.bytes);
     const auto reply = at ? arena_.take(entry.reply_bytes) : std::nullopt;
     if (at && !reply) arena_.give(*at);
     if (reply) {
@@ -61,13 +60,14 @@ uint64_t Link::run(std::span<const Tensor> inputs, LinkRun run) {
       entry.ticket = next_ticket_++;
       pending_.emplace(entry.ticket, Pending{std::move(run), *at, *reply, entry.reply_bytes});
     } else {
-      full = !ended_;
-      why = ended_ ? "the worker process has ended: the request may be sent again"
-                   : "no room for the request's tensors among those under way: it may be sent again";
+      full = true;
     }
   }
-  if (why) {
-    sink->answer(Error(full ? ErrorKind::kMemory : ErrorKind::kRefused, why), true);
+  if (full) {
+    run.sink->answer(
+        Error(ErrorKind::kMemory, "no room for the request's tensors among those under way: it may be sent again"),
+        true);
+    run.sink = nullptr;
     return 0;
   }
   write_block(inputs, region_->block(entry.offset, entry.bytes));

@@ -34,8 +34,9 @@ class Link : public std::enable_shared_from_this<Link> {
   static std::shared_ptr<Link> begin(std::shared_ptr<Region> region);
   ~Link();
 
-  // Sends a run; the sink gets kRefused if there is no room, or the link has ended. Its ticket; 0: it was answered.
-  uint64_t run(std::span<const Tensor> inputs, LinkRun run);
+  // Sends a run; the sink gets kMemory if there is no room. Its ticket; 0: it was answered, or the link has ended and
+  // `run` is as it was.
+  uint64_t run(std::span<const Tensor> inputs, LinkRun& run);
   void cancel(uint32_t model, uint64_t ticket);
   // All that is under way gets `why`, and nothing is taken any more. How many.
   size_t end(const Error& why);

@@ -44,6 +44,7 @@ void RemoteServable::on_room(std::function<void()> called) {
 }
 
 void RemoteServable::ring() {
+  send_held();
   const std::lock_guard<std::mutex> lock(room_mutex_);
   if (room_) room_();
 }
@@ -67,32 +68,72 @@ uint64_t RemoteServable::reply_bytes(uint64_t key) const {
 
 void RemoteServable::submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink) {
   std::shared_ptr<Link> link;
-  LinkRun run;
-  run.model = id_;
-  run.key = runtime::SeenCosts::key_of(tensors);
-  run.outputs = outputs_.size();
-  std::string why;
+  Held request{ticket, std::move(tensors), std::move(sink)};
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     link = link_;
-    why = fault_;
-    run.reply_bytes = reply_bytes(run.key);
-    if (link) tickets_.emplace(ticket, 0);
   }
-  if (!link || !why.empty())
-    return sink->answer(refused("%s", why.empty() ? "the worker process of this model is being started again: the "
-                                                    "request may be sent again"
-                                                  : "the model cannot be run"),
-                        true);
-  run.sink = std::move(sink);
-  run.seen = [self = shared_from_this(), ticket](const RunSeen& seen) { self->forget(ticket, seen); };
-  const uint64_t sent = link->run(tensors, std::move(run));
+  if (link && send(request, link)) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    held_.push_back(std::move(request));
+  }
+  send_held();  // a link may have come meanwhile, or none may come any more
+}
+
+// False: the link has ended, and the request is as it was.
+bool RemoteServable::send(const Held& request, const std::shared_ptr<Link>& link) {
+  LinkRun run;
+  run.model = id_;
+  run.key = runtime::SeenCosts::key_of(request.tensors);
+  run.outputs = outputs_.size();
+  bool faulty = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    run.reply_bytes = reply_bytes(run.key);
+    faulty = !fault_.empty();
+    if (!faulty) tickets_[request.ticket] = 0;
+  }
+  if (faulty) {
+    request.sink->answer(refused("the model cannot be run"), true);
+    return true;
+  }
+  run.sink = request.sink;
+  run.seen = [self = shared_from_this(), ticket = request.ticket](const RunSeen& seen) { self->forget(ticket, seen); };
+  const uint64_t sent = link->run(request.tensors, run);
+  const bool ended = sent == 0 && run.sink;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (const auto it = tickets_.find(ticket); it != tickets_.end()) {
+  if (const auto it = tickets_.find(request.ticket); it != tickets_.end()) {
     if (sent == 0)
       tickets_.erase(it);
     else
       it->second = sent;
+  }
+  return !ended;
+}
+
+// Sends what is held, or refuses it where it would wait in vain.
+void RemoteServable::send_held() {
+  std::vector<Held> held;
+  std::shared_ptr<Link> link;
+  bool in_vain = false, faulty = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    link = link_;
+    faulty = !fault_.empty();
+    in_vain = faulty || (!link && now_ns() - down_since_ns_ > patience_ns_);
+    if (link || in_vain) held.swap(held_);
+  }
+  for (Held& h : held) {
+    if (in_vain) {
+      h.sink->answer(refused("%s", faulty ? "the model cannot be run"
+                                          : "the worker process of this model could not be started again: the request "
+                                            "may be sent again"),
+                     true);
+    } else if (!send(h, link)) {  // that one has ended too
+      const std::lock_guard<std::mutex> lock(mutex_);
+      held_.push_back(std::move(h));
+    }
   }
 }
 
@@ -112,13 +153,24 @@ void RemoteServable::forget(uint64_t ticket, const RunSeen& seen) {
 
 bool RemoteServable::cancel(uint64_t ticket) {
   std::shared_ptr<Link> link;
+  std::shared_ptr<runtime::Sink> dropped;
   uint64_t sent = 0;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    for (auto h = held_.begin(); h != held_.end() && !dropped; ++h)
+      if (h->ticket == ticket) {
+        dropped = std::move(h->sink);
+        held_.erase(h);
+        break;
+      }
     const auto it = tickets_.find(ticket);
-    if (it == tickets_.end() || it->second == 0) return false;
-    sent = it->second;
+    if (!dropped && (it == tickets_.end() || it->second == 0)) return false;
+    if (!dropped) sent = it->second;
     link = link_;
+  }
+  if (dropped) {
+    dropped->answer(Error(ErrorKind::kCancelled, "the client cancelled the request"), true);
+    return true;
   }
   if (link) link->cancel(id_, sent);
   return link != nullptr;

@@ -1,5 +1,5 @@
 // RemoteServable: a model that a worker process runs, as a Servable. It outlives that process: requests come to its
-// successor once the model is loaded there.
+// successor once the model is loaded there, and what meets its end unsent waits for that.
 #pragma once
 
 #include "runtime/seen_costs.hpp"
@@ -41,7 +41,14 @@ class RemoteServable final : public runtime::Servable, public std::enable_shared
   int loads_that_killed = 0;  // of the one thread that starts workers
 
  private:
+  struct Held {
+    uint64_t ticket = 0;
+    std::vector<Tensor> tensors;
+    std::shared_ptr<runtime::Sink> sink;
+  };
   void forget(uint64_t ticket, const RunSeen& seen);
+  bool send(const Held& request, const std::shared_ptr<Link>& link);
+  void send_held();
   uint64_t reply_bytes(uint64_t key) const;
 
   const uint32_t id_;
@@ -59,6 +66,7 @@ class RemoteServable final : public runtime::Servable, public std::enable_shared
   std::shared_ptr<Link> link_;
   int64_t down_since_ns_ = 0;
   std::string fault_;
+  std::vector<Held> held_;                          // until there is a link again, or it is known that none comes
   std::unordered_map<uint64_t, uint64_t> tickets_;  // of those under way, on the link
   std::unordered_map<uint64_t, uint64_t> replies_;  // bytes by key
   std::mutex room_mutex_;

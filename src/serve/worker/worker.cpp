@@ -294,6 +294,7 @@ void Worker::State::end_process() {
     link = nullptr;
   }
   if (gone) gone->end(refused("the server has ended"));
+  for (const RemotePtr& r : remotes()) r->set_fault("the server has ended");  // nothing waits for another process
 }
 
 // Keeps the link that it watches, so that it ends to watch the same.
@@ -321,6 +322,8 @@ class Worker::Guest final : public LoopGuest {
 };
 
 std::unique_ptr<LoopGuest> Worker::guest() { return std::make_unique<Guest>(state_); }
+
+const std::string& Worker::name() const { return state_->options.name; }
 
 Worker::Worker() = default;
 Worker::~Worker() { state_->end_process(); }

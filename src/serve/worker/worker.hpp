@@ -40,9 +40,9 @@ class Worker {
   WorkerCounts counts() const;
   // Ends the process for good: all under way gets its errors. What was loaded can be given up afterwards, no more.
   void stop();
-  // For the loop of a thread that hands in most requests: it takes their answers itself. REQUIRES: this object outlives
-  // it.
+  // For the loop of a thread that hands in requests: it takes answers itself, those to others' requests too.
   std::unique_ptr<LoopGuest> guest();
+  const std::string& name() const;
 
  private:
   class Guest;

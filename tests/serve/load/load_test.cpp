@@ -149,7 +149,8 @@ TEST(Endpoint, Urls) {
     ASSERT_TRUE(e.ok()) << url;
     EXPECT_EQ(e->text(), text);
   }
-  for (const char* url : {"", "http://", "a:", "a:0", "a:70000", "a:8x", "https://a", "[::1", "a b", "unix:", "u@a:1"})
+  for (const char* url :
+       {"", "http://", "a:", "a:0", "a:70000", "a:8x", "grpc://a", "ftp://a", "[::1", "a b", "unix:", "u@a:1"})
     EXPECT_FALSE(Endpoint::parse(url, 8000).ok()) << url;
 }
 

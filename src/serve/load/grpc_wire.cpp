@@ -1,0 +1,124 @@
+// Messages of KServe v2 are few and flat: they are written here as protobuf has them, and read as far as inputs.
+#include "base/json.hpp"
+#include "serve/load/http2.hpp"
+
+namespace peri::serve {
+namespace {
+
+constexpr std::string_view kService = "/inference.GRPCInferenceService/";
+constexpr uint64_t kMostMetadata = 16 << 20;
+constexpr size_t kPrefix = 5;  // of a message in a call
+
+void put_varint(uint64_t v, std::string* out) {
+  for (; v >= 128; v /= 128) out->push_back(static_cast<char>(v % 128 + 128));
+  out->push_back(static_cast<char>(v));
+}
+void put_bytes(int field, std::string_view bytes, std::string* out) {
+  put_varint(static_cast<uint64_t>(field) << 3 | 2, out);
+  put_varint(bytes.size(), out);
+  *out += bytes;
+}
+
+bool take_varint(std::string_view* in, uint64_t* v) {
+  *v = 0;
+  for (int shift = 0; shift < 64 && !in->empty(); shift += 7) {
+    const auto byte = static_cast<uint8_t>(in->front());
+    in->remove_prefix(1);
+    *v |= uint64_t{byte & 127u} << shift;
+    if (byte < 128) return true;
+  }
+  return false;
+}
+// A field: its number, and its bytes or number by its kind. False: the message is none.
+struct Field {
+  uint64_t number = 0, value = 0;
+  std::string_view bytes = {};
+};
+bool take_field(std::string_view* in, Field* out) {
+  uint64_t tag = 0;
+  if (!take_varint(in, &tag)) return false;
+  *out = {tag >> 3};
+  if (tag % 8 == 0) return take_varint(in, &out->value);
+  uint64_t size = tag % 8 == 1 ? 8 : 4;
+  if (tag % 8 == 2 && !take_varint(in, &size)) return false;
+  if ((tag % 8 != 1 && tag % 8 != 2 && tag % 8 != 5) || size > in->size()) return false;
+  out->bytes = in->substr(0, size);
+  in->remove_prefix(size);
+  return true;
+}
+
+// One input of the metadata, as JSON has it.
+bool add_input(std::string_view in, JsonWriter* w) {
+  std::string name, type;
+  std::vector<int64_t> dims;
+  for (Field f; !in.empty();) {
+    if (!take_field(&in, &f)) return false;
+    if (f.number == 1) name = f.bytes;
+    if (f.number == 2) type = f.bytes;
+    if (f.number == 3 && f.bytes.empty()) dims.push_back(static_cast<int64_t>(f.value));
+    if (f.number == 3)
+      for (uint64_t d = 0; !f.bytes.empty(); dims.push_back(static_cast<int64_t>(d)))
+        if (!take_varint(&f.bytes, &d)) return false;
+  }
+  w->begin_object().field("name", name).field("datatype", type).key("shape").begin_array();
+  for (const int64_t d : dims) w->value(d);
+  w->end_array().end_object();
+  return true;
+}
+
+// ModelMetadataResponse as the JSON of the same question over HTTP. Errors: kInvalid.
+Result<std::string> metadata_json(std::string_view in) {
+  JsonWriter w;
+  w.begin_object().key("inputs").begin_array();
+  for (Field f; !in.empty();)
+    if (!take_field(&in, &f) || (f.number == 4 && !add_input(f.bytes, &w)))
+      return invalid("the server's metadata of the model is no message of KServe v2");
+  return w.end_array().end_object().take();
+}
+
+std::string infer_message(const LoadSubject& subject, const std::vector<LoadTensor>& tensors) {
+  std::string out;
+  put_bytes(1, subject.model, &out);
+  if (!subject.version.empty()) put_bytes(2, subject.version, &out);
+  for (const LoadTensor& t : tensors) {
+    std::string input, dims;
+    put_bytes(1, t.name, &input);
+    put_bytes(2, t.type, &input);
+    for (const int64_t d : t.dims) put_varint(static_cast<uint64_t>(d), &dims);
+    if (!dims.empty()) put_bytes(3, dims, &input);
+    put_bytes(5, input, &out);
+  }
+  for (const LoadTensor& t : tensors) put_bytes(7, t.bytes, &out);
+  return out;
+}
+
+std::shared_ptr<const GrpcRequest> call_of(const Endpoint& where, std::string_view method, std::string_view message) {
+  return std::make_shared<const GrpcRequest>(grpc_request(where, std::string(kService).append(method), message));
+}
+}  // namespace
+
+Result<WireMaker> grpc_wire(const LoadSubject& subject) {
+  std::string asked;
+  put_bytes(1, subject.model, &asked);
+  if (!subject.version.empty()) put_bytes(2, subject.version, &asked);
+  Http2Wire wire(call_of(subject.endpoint, "ModelMetadata", asked), kMostMetadata);
+  wire.keep_answer();
+  PERI_TRY(talk_once(subject.endpoint, wire, 10000));
+  const std::string where = subject.endpoint.text();
+  if (!wire.failure().empty())
+    return invalid("the server knows no model '%s' that is ready: %s", subject.model.c_str(), wire.failure().c_str())
+        .in_file(where);
+  if (wire.answer().size() < kPrefix || wire.answer()[0] != 0)
+    return invalid("the server's metadata of the model is no message of gRPC").in_file(where);
+  PERI_ASSIGN(const std::string json, metadata_json(std::string_view(wire.answer()).substr(kPrefix)));
+  auto tensors = tensors_of(subject, json);
+  if (!tensors.ok()) return std::move(tensors).error().in_file(where);
+  const auto request = call_of(subject.endpoint, "ModelInfer", infer_message(subject, *tensors));
+  if (request->message.size() > size_t{1} << 31) return usage("a request of more than 2 GiB: gRPC has none");
+  return WireMaker([request, at = subject.endpoint]() -> std::unique_ptr<Wire> {
+    auto made = std::make_unique<Http2Wire>(request, UINT64_MAX);
+    return at.secure ? over_tls(std::move(made), at, "h2") : std::move(made);
+  });
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,123 @@
+// What is asked once and waited for: one exchange on a socket that blocks for as long as it may.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "serve/load/reply_parser.hpp"
+#include "serve/load/wire.hpp"
+
+namespace peri::serve {
+
+namespace {
+// Waits until the socket may be read or written.
+Status wait_for(int fd, short what, int64_t until_ns, const Endpoint& where) {
+  pollfd p{fd, what, 0};
+  const int64_t left_ms = (until_ns - now_ns()) / 1000000;
+  const int n = left_ms > 0 ? poll(&p, 1, static_cast<int>(std::min<int64_t>(left_ms, 1 << 30))) : 0;
+  if (n <= 0) return io_error("%s did not answer in time", where.text().c_str());
+  return Ok{};
+}
+
+Status say(int fd, std::string_view bytes, int64_t until_ns, const Endpoint& where) {
+  while (!bytes.empty()) {
+    const ssize_t n = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n > 0) {
+      bytes.remove_prefix(static_cast<size_t>(n));
+    } else if (n < 0 && errno == EAGAIN) {
+      PERI_TRY(wait_for(fd, POLLOUT, until_ns, where));
+    } else {
+      return io_error("cannot send to %s: %s", where.text().c_str(), std::strerror(errno))
+          .advise("is a server listening there?");
+    }
+  }
+  return Ok{};
+}
+
+// A request of HTTP whose answer is kept.
+class Asked final : public Wire {
+ public:
+  Asked(std::string request, size_t max_bytes) : request_(std::move(request)) {
+    parser_.body = [this, max_bytes](std::string_view piece) {
+      if (answer.body.size() + piece.size() > max_bytes) return false;
+      answer.body += piece;
+      return true;
+    };
+  }
+  void begin() override { parser_.begin(); }
+  std::string_view ask() override { return request_; }
+  Heard hear(std::string_view bytes) override { return heard(parser_.put(bytes, nullptr)); }
+  Heard closed() override { return heard(parser_.end()); }
+  std::string failure() const override { return ""; }
+  std::string trouble() const override { return "it gave no whole answer in HTTP/1.1"; }
+  bool keep_open() const override { return false; }
+  HttpAnswer answer;
+
+ private:
+  Heard heard(ReplyParser::Found found) {
+    answer.status = parser_.status();
+    using Found = ReplyParser::Found;
+    return found == Found::kWhole ? Heard::kAnswer : found == Found::kMore ? Heard::kMore : Heard::kBad;
+  }
+  const std::string request_;
+  ReplyParser parser_;
+};
+
+// Hands on to a wire that lives elsewhere.
+class Lent final : public Wire {
+ public:
+  explicit Lent(Wire& to) : to_(to) {}
+  void begin() override { to_.begin(); }
+  std::string_view ask() override { return to_.ask(); }
+  Heard hear(std::string_view bytes) override { return to_.hear(bytes); }
+  std::string_view more() override { return to_.more(); }
+  Heard closed() override { return to_.closed(); }
+  std::string failure() const override { return to_.failure(); }
+  std::string trouble() const override { return to_.trouble(); }
+  bool keep_open() const override { return to_.keep_open(); }
+
+ private:
+  Wire& to_;
+};
+}  // namespace
+
+Status talk_once(const Endpoint& where, Wire& given, int64_t timeout_ms) {
+  const int64_t until = now_ns() + timeout_ms * 1000000;
+  std::unique_ptr<Wire> wire = std::make_unique<Lent>(given);
+  if (where.secure) wire = over_tls(std::move(wire), where, where.grpc ? "h2" : "http/1.1");
+  PERI_ASSIGN(const Fd fd, connect_to(where));
+  wire->begin();
+  PERI_TRY(wait_for(fd.get(), POLLOUT, until, where));
+  PERI_TRY(say(fd.get(), wire->ask(), until, where));
+  char room[16384];
+  while (true) {
+    for (std::string_view out; !(out = wire->more()).empty();) PERI_TRY(say(fd.get(), out, until, where));
+    const ssize_t n = recv(fd.get(), room, sizeof room, 0);
+    if (n < 0 && errno == EAGAIN) {
+      PERI_TRY(wait_for(fd.get(), POLLIN, until, where));
+      continue;
+    }
+    if (n < 0) return io_error("%s broke off: %s", where.text().c_str(), std::strerror(errno));
+    const Wire::Heard heard = n == 0 ? wire->closed() : wire->hear({room, static_cast<size_t>(n)});
+    if (heard == Wire::Heard::kAnswer) return Ok{};
+    if (heard == Wire::Heard::kBad) return io_error("%s: %s", where.text().c_str(), wire->trouble().c_str());
+  }
+}
+
+Result<HttpAnswer> http_ask(const Endpoint& where, std::string_view method, std::string_view path,
+                            std::string_view body, std::string_view content_type, int64_t timeout_ms,
+                            size_t max_bytes) {
+  std::string out(method);
+  out.append(" ").append(path).append(" HTTP/1.1\r\n").append(where.fields());
+  out += "Connection: close\r\nContent-Length: " + std::to_string(body.size());
+  if (!body.empty()) out.append("\r\nContent-Type: ").append(content_type);
+  out.append("\r\n\r\n").append(body);
+  Asked asked(std::move(out), max_bytes);
+  PERI_TRY(talk_once(where, asked, timeout_ms));
+  return std::move(asked.answer);
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,73 @@
+// A wire within a TLS session: what it says waits until the two sides have agreed.
+#include "serve/http/tls.hpp"
+#include "serve/load/wire.hpp"
+
+namespace peri::serve {
+namespace {
+
+class TlsWire final : public Wire {
+ public:
+  TlsWire(std::unique_ptr<Wire> inner, const Endpoint& where, std::string_view protocol)
+      : inner_(std::move(inner)), context_(where.tls), host_(where.host), protocol_(protocol) {}
+  void begin() override {
+    inner_->begin();
+    unsent_.clear();
+    out_.clear();
+    auto made = TlsSession::call(context_, host_, protocol_);
+    session_ = made.ok() ? std::move(*made) : nullptr;
+  }
+  std::string_view ask() override {
+    unsent_ += inner_->ask();
+    return more();
+  }
+  Heard hear(std::string_view bytes) override {
+    if (!session_ || !session_->feed(std::as_bytes(std::span(bytes)))) return Heard::kBad;
+    Heard out = Heard::kMore;
+    while (true) {
+      const int64_t n = session_->read(std::as_writable_bytes(std::span(room_)));
+      if (n == 0) break;
+      if (n < 0) return out == Heard::kAnswer ? out : ended();
+      const Heard heard = inner_->hear({room_, static_cast<size_t>(n)});
+      if (heard == Heard::kBad) return heard;
+      if (heard == Heard::kAnswer) out = heard;
+    }
+    return out;
+  }
+  std::string_view more() override {
+    out_.clear();
+    if (!session_) return out_;
+    if (session_->ready()) {
+      unsent_ += inner_->more();
+      (void)session_->write(std::as_bytes(std::span(unsent_)));
+      unsent_.clear();
+    }
+    session_->take_output(&out_);
+    return out_;
+  }
+  Heard closed() override { return ended(); }
+  std::string failure() const override { return inner_->failure(); }
+  std::string trouble() const override {
+    if (!session_) return "TLS cannot be set up";
+    const std::string why = session_->failure();
+    return why.empty() ? inner_->trouble() : "TLS: " + why;
+  }
+  bool keep_open() const override { return inner_->keep_open(); }
+
+ private:
+  // The session's orderly end is the connection's.
+  Heard ended() { return session_ && session_->failure().empty() ? inner_->closed() : Heard::kBad; }
+
+  const std::unique_ptr<Wire> inner_;
+  const std::shared_ptr<TlsContext> context_;
+  const std::string host_, protocol_;
+  std::unique_ptr<TlsSession> session_;
+  std::string unsent_, out_;
+  char room_[16384];
+};
+}  // namespace
+
+std::unique_ptr<Wire> over_tls(std::unique_ptr<Wire> inner, const Endpoint& where, std::string_view protocol) {
+  return std::make_unique<TlsWire>(std::move(inner), where, protocol);
+}
+
+}  // namespace peri::serve

@@ -1,0 +1,196 @@
+// Loads go one after the other, as the first one's findings shorten the next. Runs are counted here, so that choosing a
+// worker asks nobody but its servable for its slots.
+#include "serve/worker/workers.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+
+namespace peri::serve {
+namespace {
+
+class Spread final : public runtime::Servable {
+ public:
+  explicit Spread(std::vector<std::shared_ptr<runtime::Servable>> over)
+      : over_(std::move(over)), under_way_(over_.size()) {}
+  ~Spread() override { Spread::on_room(nullptr); }
+
+  std::span<const plan::Port> inputs() const override { return over_[0]->inputs(); }
+  std::span<const plan::Port> outputs() const override { return over_[0]->outputs(); }
+  int slots() const override {
+    int sum = 0, broken = 0;
+    for (const auto& s : over_) (s->trouble().empty() ? sum : broken) += s->slots();
+    return sum > 0 ? sum : broken;
+  }
+  void on_room(std::function<void()> called) override {
+    for (const auto& s : over_) s->on_room(called);
+  }
+  bool answers_later() const override { return true; }
+  // While one works all are answered: which of them is ill the workers tell.
+  std::string trouble() const override {
+    std::string first;
+    for (const auto& s : over_) {
+      const std::string why = s->trouble();
+      if (why.empty()) return why;
+      if (first.empty()) first = why;
+    }
+    return first;
+  }
+  void submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink) override {
+    size_t to = 0;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      to = choose();
+      ++under_way_[to];
+      tickets_[ticket] = to;
+    }
+    over_[to]->submit(ticket, std::move(tensors), std::make_shared<Counted>(*this, ticket, to, std::move(sink)));
+  }
+  bool cancel(uint64_t ticket) override {
+    size_t to = 0;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const auto it = tickets_.find(ticket);
+      if (it == tickets_.end()) return false;
+      to = it->second;
+    }
+    return over_[to]->cancel(ticket);
+  }
+  // Of the first that has seen such sizes.
+  runtime::Cost cost(std::span<const Tensor> tensors) const override {
+    runtime::Cost out;
+    for (const auto& s : over_)
+      if ((out = s->cost(tensors)).expected_ns >= 0) break;
+    return out;
+  }
+  uint64_t progress() const override {
+    uint64_t sum = 0;
+    for (const auto& s : over_) sum += s->progress();
+    return sum;
+  }
+
+ private:
+  class Counted final : public runtime::Sink {
+   public:
+    Counted(Spread& of, uint64_t ticket, size_t to, std::shared_ptr<runtime::Sink> sink)
+        : of_(of), ticket_(ticket), to_(to), sink_(std::move(sink)) {}
+    void answer(Result<std::vector<Tensor>> outputs, bool last) override {
+      if (last) {
+        const std::lock_guard<std::mutex> lock(of_.mutex_);
+        --of_.under_way_[to_];
+        of_.tickets_.erase(ticket_);
+      }
+      sink_->answer(std::move(outputs), last);
+    }
+
+   private:
+    Spread& of_;  // lives as long as the model that waits for this answer
+    const uint64_t ticket_;
+    const size_t to_;
+    const std::shared_ptr<runtime::Sink> sink_;
+  };
+
+  // The one with the least under way for its slots; of equal ones each in turn. One in trouble only where all are.
+  size_t choose() {
+    size_t best = 0;
+    double least = 0;
+    bool found = false;
+    for (const bool ill : {false, true}) {
+      for (size_t n = 0; n < over_.size(); ++n) {
+        const size_t k = (last_ + 1 + n) % over_.size();
+        if (over_[k]->trouble().empty() == ill) continue;
+        const double load = static_cast<double>(under_way_[k]) / std::max(over_[k]->slots(), 1);
+        if (found && load >= least) continue;
+        best = k;
+        least = load;
+        found = true;
+      }
+      if (found) break;
+    }
+    return last_ = best;
+  }
+
+  const std::vector<std::shared_ptr<runtime::Servable>> over_;
+  std::mutex mutex_;
+  std::vector<int64_t> under_way_;
+  std::unordered_map<uint64_t, size_t> tickets_;
+  size_t last_ = 0;
+};
+
+// The guests of several workers, as one.
+class Guests final : public LoopGuest {
+ public:
+  explicit Guests(std::vector<std::unique_ptr<LoopGuest>> all) : all_(std::move(all)) {}
+  void awake(bool on) override {
+    for (const auto& g : all_) g->awake(on);
+  }
+  size_t take() override {
+    size_t sum = 0;
+    for (const auto& g : all_) sum += g->take();
+    return sum;
+  }
+  bool soon() const override {
+    return std::any_of(all_.begin(), all_.end(), [](const auto& g) { return g->soon(); });
+  }
+
+ private:
+  const std::vector<std::unique_ptr<LoopGuest>> all_;
+};
+
+Status same_answers(const Loaded& first, const Loaded& other, const std::string& name) {
+  for (size_t k = 0; k < first.canary.outputs.size() && k < other.canary.outputs.size(); ++k)
+    if (!first.canary.outputs[k].same_content(other.canary.outputs[k]))
+      return refused("%s answers otherwise than the first worker: output %zu of the canary differs", name.c_str(), k)
+          .advise("serve devices of one kind by one server");
+  return Ok{};
+}
+}  // namespace
+
+std::shared_ptr<runtime::Servable> spread(std::vector<std::shared_ptr<runtime::Servable>> over) {
+  return std::make_shared<Spread>(std::move(over));
+}
+
+Result<std::unique_ptr<Workers>> Workers::start(std::vector<WorkerOptions> options) {
+  auto out = std::make_unique<Workers>();
+  for (WorkerOptions& o : options) {
+    PERI_ASSIGN(auto made, Worker::start(std::move(o)));
+    out->all_.push_back(std::move(made));
+  }
+  return out;
+}
+
+Result<Loaded> Workers::load(const LoadOrder& order, const std::function<void(const std::string&)>& say) {
+  PERI_ASSIGN(Loaded out, all_[0]->load(order, say));
+  if (all_.size() == 1) return out;
+  LoadOrder again = order;
+  again.known_sizes = out.batch_sizes;
+  std::vector<std::shared_ptr<runtime::Servable>> over = {out.servable};
+  for (size_t k = 1; k < all_.size(); ++k) {
+    const auto tell = [&](const std::string& progress) { say(all_[k]->name() + ": " + progress); };
+    PERI_ASSIGN(Loaded other, all_[k]->load(again, tell));
+    PERI_TRY(same_answers(out, other, all_[k]->name()));
+    out.memory_bytes += other.memory_bytes;
+    over.push_back(std::move(other.servable));
+  }
+  out.servable = spread(std::move(over));
+  return out;
+}
+
+std::vector<std::pair<std::string, WorkerCounts>> Workers::counts() const {
+  std::vector<std::pair<std::string, WorkerCounts>> out;
+  for (const auto& w : all_) out.emplace_back(w->name(), w->counts());
+  return out;
+}
+
+void Workers::stop() {
+  for (const auto& w : all_) w->stop();
+}
+
+std::unique_ptr<LoopGuest> Workers::guest() {
+  if (all_.size() == 1) return all_[0]->guest();
+  std::vector<std::unique_ptr<LoopGuest>> each;
+  for (const auto& w : all_) each.push_back(w->guest());
+  return std::make_unique<Guests>(std::move(each));
+}
+
+}  // namespace peri::serve
