@@ -24,8 +24,6 @@ Result<std::string> batch_symbol(const plan::Program& program) {
   return first[0].symbol_name();
 }
 
-namespace {
-
 std::vector<int64_t> sizes_to_try(int64_t most, const std::vector<int64_t>& wanted) {
   std::vector<int64_t> out = wanted;
   for (int64_t s = 1; s <= most; s = s < 8 ? s + 1 : s < 16 ? s + 4 : (s & (s - 1)) == 0 ? s + s / 2 : s / 3 * 4)
@@ -36,6 +34,8 @@ std::vector<int64_t> sizes_to_try(int64_t most, const std::vector<int64_t>& want
     if (s >= 1 && s <= most && std::find(unique.begin(), unique.end(), s) == unique.end()) unique.push_back(s);
   return unique;
 }
+
+namespace {
 
 class Checker {
  public:

@@ -14,6 +14,9 @@ struct BatchCheck {
 // Whether every input and output has the same named dimension as its first axis; its name, or why not.
 Result<std::string> batch_symbol(const plan::Program& program);
 
+// Sizes of batches worth trying, up to `most`, those wanted first.
+std::vector<int64_t> sizes_to_try(int64_t most, const std::vector<int64_t>& wanted);
+
 // `wanted`: sizes that matter most; others up to `most` follow, as long as `seconds` allow.
 BatchCheck check_batches(runtime::EngineServable& model, int64_t most, const std::vector<int64_t>& wanted,
                          double seconds);

@@ -14,6 +14,7 @@
 #include "base/version.hpp"
 #include "build/batch_check.hpp"
 #include "build/open.hpp"
+#include "build/ragged_check.hpp"
 #include "build/servable_checks.hpp"
 #include "judge/seeded.hpp"
 #include "serve/kserve/datatype.hpp"
@@ -33,6 +34,7 @@ constexpr int64_t kOneThreadNs = 200000;
 Result<std::string> kept_engine(const serve::LoadOrder& order, const Request& request) {
   Hasher h;
   h.add(version()).add(order.path).add_i64(static_cast<int64_t>(order.stamp)).add(request.dtype).add_i64(request.tune);
+  h.add(request.backend).add(request.device);
   const std::string root = cache_folder();
   if (root.empty()) return std::string();
   const std::string folder = root + "/serve";
@@ -48,13 +50,16 @@ Result<std::shared_ptr<const runtime::Engine>> open_engine(const ServeOptions& o
   if (is_engine(order.path)) return load(order.path, run_options(threads), false, file);
   Request request = options.build;
   request.model = order.path;
+  using Device = ModelConfig::Device;
+  if (request.backend == "auto" && order.config.device != Device::kAny)
+    request.backend = order.config.device == Device::kGpu ? "cuda" : "cpu";
   PERI_ASSIGN(const std::string kept, kept_engine(order, request));
   if (!kept.empty() && is_engine(kept)) {
     auto engine = load(kept, run_options(threads), false, file);
     if (engine.ok()) return engine;
     say("the engine kept of an earlier build is not usable: " + engine.error().text());
   }
-  say("building " + order.path);
+  say("building " + std::filesystem::path(order.path).filename().string());
   request.progress = [&](size_t done, size_t total, const std::string& what) {
     say(format("building: %zu of %zu: %s", done, total, what.c_str()));
   };
@@ -74,6 +79,7 @@ std::string config_dims(const std::vector<int64_t>& dims) {
 Status check_ports(const std::vector<PortConfig>& said, const std::vector<plan::Port>& ports, bool batch,
                    const char* kind) {
   for (const PortConfig& c : said) {
+    if (c.ragged || c.reshape) continue;  // Form::make() has held them against the model
     const auto it = std::find_if(ports.begin(), ports.end(), [&](const plan::Port& p) { return p.name == c.name; });
     std::string names;
     for (const plan::Port& p : ports) names += (names.empty() ? "" : ", ") + p.name;
@@ -96,9 +102,21 @@ Status check_ports(const std::vector<PortConfig>& said, const std::vector<plan::
   return Ok{};
 }
 
-Status check_config(const ModelConfig& config, const plan::Program& program) {
+Status check_device(const ModelConfig& config, const std::string& backend) {
+  using Device = ModelConfig::Device;
+  if (config.device == Device::kGpu && backend == "cpu")
+    return invalid("instance_group asks for KIND_GPU, the engine was made for the CPU")
+        .advise("make it with 'peri build --backend cuda', or write KIND_CPU or KIND_AUTO");
+  if (config.device == Device::kCpu && backend != "cpu")
+    return invalid("instance_group asks for KIND_CPU, the engine was made for %s", backend.c_str())
+        .advise("make it with 'peri build --backend cpu', or write KIND_GPU or KIND_AUTO");
+  return Ok{};
+}
+
+Status check_config(const ModelConfig& config, const plan::Program& program, const serve::Form* form) {
+  PERI_TRY(check_device(config, program.backend));
   const bool batch = config.max_batch_size > 0;
-  if (batch)
+  if (batch && !(form && form->ragged()))
     if (const auto symbol = batch_symbol(program); !symbol.ok())
       return invalid("max_batch_size is %lld, but %s", static_cast<long long>(config.max_batch_size),
                      symbol.error().message.c_str())
@@ -188,6 +206,33 @@ Status warm_up(runtime::EngineServable& model, const serve::LoadOrder& order) {
   }
   return Ok{};
 }
+
+// The sizes that batches may have, and what is said of them.
+Status settle_batches(const ServeOptions& options, const serve::LoadOrder& order, runtime::EngineServable& model,
+                      const serve::Form* form, const std::function<void(const std::string&)>& say, serve::Loaded* out) {
+  const ModelConfig& config = order.config;
+  if (!config.wants_batches() || (config.sequences && config.max_batch_size == 1)) return Ok{};
+  if (order.known_sizes) {
+    out->batch_sizes = *order.known_sizes;
+    return Ok{};
+  }
+  const auto answers = config.parameters.find("batch_answers");
+  if (answers != config.parameters.end() && answers->second != "identical") {
+    if (answers->second != "bounded")
+      return invalid("the parameter 'batch_answers' must be identical or bounded").but_found(answers->second);
+    for (int64_t s = 1; s <= config.max_batch_size; ++s) out->batch_sizes.push_back(s);
+    out->note = "batches of any size: an answer may differ in its last bits by the batch it rode in";
+    return Ok{};
+  }
+  say("holding batches against single answers");
+  const auto& wanted = config.batching ? config.batching->preferred : config.sequences->preferred;
+  BatchCheck check = form && form->ragged()
+                         ? check_ragged(model, *form, config.max_batch_size, options.check_seconds)
+                         : check_batches(model, config.max_batch_size, wanted, options.check_seconds);
+  out->batch_sizes = std::move(check.sizes);
+  out->note = std::move(check.note);
+  return Ok{};
+}
 }  // namespace
 
 Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::LoadOrder& order,
@@ -198,7 +243,8 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   std::shared_ptr<const MappedFile> file;
   PERI_ASSIGN(const auto engine, open_engine(options, order, threads, &file, say));
   const plan::Program& program = engine->program();
-  PERI_TRY(check_config(config, program));
+  PERI_ASSIGN(const auto form, serve::Form::make(config, program.inputs, program.outputs, order.folder));
+  PERI_TRY(check_config(config, program, form.get()));
   serve::Loaded out;
   out.memory_bytes = planned_bytes(program, instances, config.max_batch_size);
   PERI_TRY(check_fits(out.memory_bytes, serve::read_ram()));
@@ -215,23 +261,7 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   out.canary = make_canary(*servable);
   for (const plan::Section& s : program.sections)
     if (s.name == text::kTokenizerSection || s.name == text::kPipelineSection) out.sections[s.name] = s.bytes;
-  if (!config.batching) return out;
-  if (order.known_sizes) {
-    out.batch_sizes = *order.known_sizes;
-    return out;
-  }
-  const auto answers = config.parameters.find("batch_answers");
-  if (answers != config.parameters.end() && answers->second != "identical") {
-    if (answers->second != "bounded")
-      return invalid("the parameter 'batch_answers' must be identical or bounded").but_found(answers->second);
-    for (int64_t s = 1; s <= config.max_batch_size; ++s) out.batch_sizes.push_back(s);
-    out.note = "batches of any size: an answer may differ in its last bits by the batch it rode in";
-    return out;
-  }
-  say("holding batches against single answers");
-  BatchCheck check = check_batches(*servable, config.max_batch_size, config.batching->preferred, options.check_seconds);
-  out.batch_sizes = std::move(check.sizes);
-  out.note = std::move(check.note);
+  PERI_TRY(settle_batches(options, order, *servable, form.get(), say, &out));
   return out;
 }
 

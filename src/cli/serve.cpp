@@ -226,6 +226,7 @@ Result<Outcome> run(const Arguments& typed) {
   }
   std::unique_ptr<serve::GrpcServer> grpc;
   if (plan.grpc.port >= 0 || !plan.grpc.unix_socket.empty()) {
+    plan.grpc.ready = [&api](std::string_view model) { return api.readiness(model); };
     PERI_ASSIGN(grpc, serve::GrpcServer::start(plan.grpc, [&](const auto& exchange) { api.handle(exchange); }));
   }
   const int64_t start = now_ns();

@@ -65,7 +65,7 @@ TEST(Config, RefusalsNameKeyAndLine) {
   const std::string unknown = refusal("name: \"m\"\nmax_batch_sise: 4\n");
   EXPECT_NE(unknown.find("line 2: 'max_batch_sise'"), std::string::npos) << unknown;
   EXPECT_NE(unknown.find("did you mean 'max_batch_size'"), std::string::npos) << unknown;
-  EXPECT_NE(refusal("\n\nsequence_batching { }").find("line 3: 'sequence_batching'"), std::string::npos);
+  EXPECT_NE(refusal("\n\nsequence_batchin { }").find("line 3: 'sequence_batchin'"), std::string::npos);
   EXPECT_NE(refusal("instance_group { kind: KIND_MODEL }").find("KIND_MODEL"), std::string::npos);
   EXPECT_NE(refusal("max_batch_size: 99999999999").find("max_batch_size"), std::string::npos);
   EXPECT_NE(refusal("max_batch_size: \"4\"").find("number"), std::string::npos);
@@ -74,6 +74,115 @@ TEST(Config, RefusalsNameKeyAndLine) {
             std::string::npos);
   EXPECT_NE(refusal("input { dims: -2 }").find("dims"), std::string::npos);
   EXPECT_NE(refusal("parameters { key: \"x\" value { string_value: \"y\" } }").find("'x'"), std::string::npos);
+}
+
+TEST(Config, KeysThatMeanNothingHereNameTheirRemedy) {
+  for (const auto& [text, remedy] : {std::pair{"optimization { execution_accelerators { } }", "peri build --dtype"},
+                                     {"optimization { graph { level: 1 } }", "'peri build' optimizes"},
+                                     {"optimization { priority: PRIORITY_MAX }", "PRIORITY_DEFAULT"},
+                                     {"optimization { eager_batching: true }", "take it out"},
+                                     {"instance_group { rate_limiter { } }", "max_queue_size"},
+                                     {"instance_group { kind: KIND_GPU gpus: [ 1 ] }", "CUDA_VISIBLE_DEVICES"},
+                                     {"instance_group { kind: KIND_CPU gpus: [ 0 ] }", "take 'gpus' out"},
+                                     {"instance_group [ { kind: KIND_CPU }, { kind: KIND_GPU } ]", "two folders"},
+                                     {"output { label_filename: \"a\" }", "take it out"},
+                                     {"model_transaction_policy { decoupled: true }", "one answer"},
+                                     {"metric_tags { }", "metrics carry"},
+                                     {"cc_model_filenames { }", "model.engine"},
+                                     {"sequence_batching { oldest { } iterative_sequence: true }", "clients send"}}) {
+    const std::string why = refusal(text);
+    EXPECT_NE(why.find(remedy), std::string::npos) << why;
+  }
+  read("optimization { priority: PRIORITY_DEFAULT cuda { graphs: true } input_pinned_memory { enable: true } }");
+  using Device = ModelConfig::Device;
+  EXPECT_EQ(read("instance_group [ { count: 1 kind: KIND_GPU gpus: [ 0 ] } ]").device, Device::kGpu);
+  EXPECT_EQ(read("instance_group [ { count: 2 } ]").device, Device::kAny);
+  EXPECT_EQ(read("instance_group [ { kind: KIND_CPU }, { count: 3 kind: KIND_CPU } ]").instances, 4);
+}
+
+// In the forms that Triton's documentation has for stateful models.
+TEST(Config, SequenceBatching) {
+  const ModelConfig direct = read(R"(
+    name: "direct_stateful_model"
+    platform: "tensorrt_plan"
+    max_batch_size: 2
+    sequence_batching {
+      max_sequence_idle_microseconds: 5000000
+      direct { }
+      control_input [
+        { name: "START" control [ { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } ] },
+        { name: "READY" control [ { kind: CONTROL_SEQUENCE_READY fp32_false_true: [ 0, 1 ] } ] }
+      ]
+    }
+    input [ { name: "INPUT" data_type: TYPE_FP32 dims: [ 100, 100 ] } ]
+    output [ { name: "OUTPUT" data_type: TYPE_FP32 dims: [ 10 ] } ]
+    instance_group [ { count: 2 } ]
+  )");
+  ASSERT_TRUE(direct.sequences);
+  EXPECT_EQ(direct.sequences->idle_us, 5000000);
+  EXPECT_FALSE(direct.sequences->oldest);
+  ASSERT_EQ(direct.sequences->controls.size(), 2u);
+  EXPECT_EQ(direct.sequences->controls[1].kind, ControlConfig::Kind::kReady);
+  EXPECT_EQ(direct.sequences->controls[1].yes, 1);
+  const ModelConfig oldest = read(R"(
+    max_batch_size: 8
+    sequence_batching {
+      oldest { max_candidate_sequences: 4 preferred_batch_size: [ 2, 4 ] max_queue_delay_microseconds: 100 }
+      control_input [
+        { name: "END" control [ { kind: CONTROL_SEQUENCE_END int32_false_true: [ 0, 1 ] } ] },
+        { name: "S" control [ { kind: CONTROL_SEQUENCE_START bool_false_true: [ false, true ] } ] },
+        { name: "CORRID" control [ { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } ] }
+      ]
+      state [
+        { input_name: "INPUT_STATE" output_name: "OUTPUT_STATE" data_type: TYPE_INT32 dims: [ -1 ]
+          initial_state: { data_type: TYPE_INT32 dims: [ 1 ] zero_data: true name: "initial state" } }
+      ]
+    }
+  )");
+  EXPECT_TRUE(oldest.sequences->oldest);
+  EXPECT_EQ(oldest.sequences->candidates, 4);
+  EXPECT_EQ(oldest.sequences->preferred, (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(oldest.sequences->controls[2].data_type, "TYPE_UINT64");
+  ASSERT_EQ(oldest.sequences->states.size(), 1u);
+  EXPECT_EQ(oldest.sequences->states[0].initial_dims, std::vector<int64_t>{1});
+  EXPECT_EQ(read("sequence_batching { direct { minimum_slot_utilization: 0.5 max_queue_delay_microseconds: 9 } }")
+                .sequences->minimum_utilization,
+            0.5);
+  for (const char* text :
+       {"max_batch_size: 2 dynamic_batching { } sequence_batching { }", "sequence_batching { direct { } oldest { } }",
+        "sequence_batching { control_input { name: \"a\" } }",
+        "sequence_batching { control_input { name: \"a\" control { kind: CONTROL_SEQUENCE_START } } }",
+        "sequence_batching { control_input { name: \"a\" control { kind: CONTROL_SEQUENCE_CORRID } } }",
+        "sequence_batching { control_input { name: \"a\" control { fp32_false_true: [ 0, 1 ] int32_false_true: 1 } } }",
+        "sequence_batching { state { input_name: \"a\" } }", "response_cache { enable: true } sequence_batching { }",
+        "sequence_batching { state { input_name: \"a\" output_name: \"b\" initial_state { } } }",
+        "sequence_batching { direct { minimum_slot_utilization: 1.5 } }",
+        "sequence_batching { state [ { input_name: \"a\" output_name: \"b\" }, { input_name: \"a\" output_name: \"c\" "
+        "} ] }"})
+    refusal(text);
+}
+
+TEST(Config, RaggedBatching) {
+  const ModelConfig c = read(R"(
+    max_batch_size: 16
+    input [ { name: "INPUT" data_type: TYPE_FP32 dims: [ -1 ] allow_ragged_batch: true } ]
+    output [ { name: "OUTPUT" data_type: TYPE_FP32 dims: [ 1 ] reshape: { shape: [ ] } } ]
+    batch_input [
+      { kind: BATCH_ACCUMULATED_ELEMENT_COUNT target_name: "INDEX" data_type: TYPE_FP32 source_input: "INPUT" }
+    ]
+    batch_output [ { target_name: [ "OUTPUT" ] kind: BATCH_SCATTER_WITH_INPUT_SHAPE source_input: [ "INPUT" ] } ]
+    dynamic_batching { }
+  )");
+  EXPECT_TRUE(c.inputs[0].ragged);
+  ASSERT_EQ(c.batch_inputs.size(), 1u);
+  EXPECT_EQ(c.batch_inputs[0].kind, BatchInputConfig::Kind::kSum);
+  EXPECT_EQ(c.batch_outputs[0].source, "INPUT");
+  ASSERT_TRUE(c.outputs[0].reshape);
+  EXPECT_TRUE(c.outputs[0].reshape->empty());
+  EXPECT_NE(refusal("input { name: \"x\" allow_ragged_batch: true }").find("max_batch_size"), std::string::npos);
+  refusal("max_batch_size: 2 batch_input { kind: BATCH_ITEM_SHAPE target_name: \"a\" }");
+  refusal("max_batch_size: 2 batch_output { target_name: \"a\" }");
+  refusal("max_batch_size: 2 batch_input { kind: BATCH_NOTHING }");
 }
 
 TEST(Config, BrokenTextIsRefused) {

@@ -127,8 +127,13 @@ TEST(InferRequest, WrongRequestsAreRefused) {
   EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(],"outputs":[{"name":"q"}]})").find("'q'"), std::string::npos);
   EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(],"outputs":[{"name":"x"},{"name":"x"}]})").find("twice"),
             std::string::npos);
-  EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(],"parameters":{"sequence_id":3}})").find("sequence_id"),
+  for (const char* id : {"true", "[1]", "{}", "1.5"})
+    EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(],"parameters":{"sequence_id":)" + id + "}}").find("sequence_id"),
+              std::string::npos);
+  EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(],"parameters":{"sequence_id":")" + std::string(129, 'a') + "\"}}")
+                .find("128 bytes"),
             std::string::npos);
+  refusal(R"({"inputs":[)" + good + R"(],"parameters":{"sequence_id":3,"sequence_start":1}})");
   EXPECT_NE(refusal(input("\"parameters\":{\"shared_memory_region\":\"a\"}")).find("shared memory"), std::string::npos);
   refusal(R"({"inputs":[)" + good + R"(],"parameters":{"timeout":-1}})");
   std::string deep;

@@ -66,8 +66,8 @@ TEST(Worker, AnswersThroughSharedMemory) {
   auto worker = Worker::start(fakes());
   ASSERT_TRUE(worker.ok()) << worker.error().text();
   LoadOrder order = order_of("m");
-  order.config.batching.emplace();
-  order.config.warmups.resize(3);
+  order.config = *parse_model_config(
+      "max_batch_size: 4 dynamic_batching { } model_warmup [ { name: 'a' }, { name: 'b' }, { name: 'c' } ]", "f");
   std::string said;
   auto loaded = (*worker)->load(order, [&](const std::string& s) { said = s; });
   ASSERT_TRUE(loaded.ok()) << loaded.error().text();

@@ -1,136 +1,48 @@
-// Each message is read by a table of its keys; what the table lacks is refused by one sentence for all.
+// A model's keys, but those of how its requests are put together (scheduling.cpp).
 #include "serve/config/model_config.hpp"
 
 #include <algorithm>
-#include <functional>
 
-#include "base/spelling.hpp"
+#include "serve/config/fields.hpp"
+#include "serve/config/scheduling.hpp"
 #include "serve/config/yaml.hpp"
 
 namespace peri::serve {
+
+using keys::choice;
+using keys::flag;
+using keys::inner;
+using keys::Key;
+using keys::kMost;
+using keys::number;
+using keys::numbers;
+using keys::off;
+using keys::read_fields;
+using keys::refuses;
+using keys::text;
+using keys::word;
+
 namespace {
 
-using Key = std::pair<std::string_view, std::function<Status(const TextField&)>>;
-
-// Reads each field by its row. `what`: the message's name, for errors.
-Status read_fields(const TextMessage& message, std::string_view what, const std::vector<Key>& keys) {
-  for (const TextField& f : message.fields) {
-    const auto it = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.first == f.name; });
-    if (it == keys.end()) {
-      std::vector<std::string_view> names;
-      std::string list;
-      for (const Key& k : keys) {
-        names.push_back(k.first);
-        list += (list.empty() ? "" : ", ") + std::string(k.first);
-      }
-      const std::string near = nearest(f.name, names);
-      return text_error(f, "is no key of " + std::string(what) + " that this server knows")
-          .expecting("one of: " + list)
-          .advise(near.empty() ? "take it out" : "did you mean '" + near + "'?");
-    }
-    PERI_TRY(it->second(f));
-  }
-  return Ok{};
+Status read_reshape(const TextMessage& m, PortConfig* out) {
+  return read_fields(m, "reshape", {numbers("shape", &out->reshape.emplace(), -1, kMost)});
 }
-
-Key text(std::string_view key, std::string* to) {
-  return {key, [to](const TextField& f) -> Status {
-            PERI_ASSIGN(*to, text_string(f));
-            return Ok{};
-          }};
-}
-Key number(std::string_view key, int64_t* to, int64_t low, int64_t high) {
-  return {key, [=](const TextField& f) -> Status {
-            PERI_ASSIGN(*to, text_int(f, low, high));
-            return Ok{};
-          }};
-}
-Key numbers(std::string_view key, std::vector<int64_t>* to, int64_t low, int64_t high) {
-  return {key, [=](const TextField& f) -> Status {
-            PERI_ASSIGN(const int64_t v, text_int(f, low, high));
-            to->push_back(v);
-            return Ok{};
-          }};
-}
-Key flag(std::string_view key, bool* to) {
-  return {key, [to](const TextField& f) -> Status {
-            PERI_ASSIGN(*to, text_bool(f));
-            return Ok{};
-          }};
-}
-// A flag that may be written out as long as it asks for nothing.
-Key off(std::string_view key) {
-  return {key, [](const TextField& f) -> Status {
-            PERI_ASSIGN(const bool on, text_bool(f));
-            if (on) return text_error(f, "asks for what this server does not do").expecting("false");
-            return Ok{};
-          }};
-}
-Key inner(std::string_view key, std::function<Status(const TextMessage&)> read) {
-  return {key, [read = std::move(read)](const TextField& f) -> Status {
-            PERI_ASSIGN(const TextMessage* m, text_message(f));
-            return read(*m);
-          }};
-}
-// One word of a list.
-Key choice(std::string_view key, std::vector<std::string_view> words, std::function<void(size_t)> take) {
-  return {key, [words = std::move(words), take = std::move(take)](const TextField& f) -> Status {
-            PERI_ASSIGN(const std::string word, text_word(f));
-            const auto it = std::find(words.begin(), words.end(), word);
-            std::string list;
-            for (const auto& w : words) list += (list.empty() ? "" : ", ") + std::string(w);
-            if (it == words.end()) return text_error(f, "is '" + word + "', which means nothing here").expecting(list);
-            take(static_cast<size_t>(it - words.begin()));
-            return Ok{};
-          }};
-}
-
-constexpr int64_t kMost = int64_t{1} << 40;
 
 Status read_port(const TextMessage& m, bool input, PortConfig* out) {
   std::vector<Key> keys = {text("name", &out->name),
-                           {"data_type",
-                            [&](const TextField& f) -> Status {
-                              PERI_ASSIGN(out->data_type, text_word(f));
-                              return Ok{};
-                            }},
-                           numbers("dims", &out->dims, -1, kMost)};
-  keys.push_back(off("is_shape_tensor"));
-  keys.push_back(off("is_non_linear_format_io"));
+                           word("data_type", &out->data_type),
+                           numbers("dims", &out->dims, -1, kMost),
+                           inner("reshape", [=](const TextMessage& v) { return read_reshape(v, out); }),
+                           off("is_shape_tensor", "take it out: shapes follow from tensors"),
+                           off("is_non_linear_format_io", "take it out: tensors are row-major")};
   if (input) {
-    keys.push_back(choice("format", {"FORMAT_NONE"}, [](size_t) {}));
-    keys.push_back(off("allow_ragged_batch"));
-    keys.push_back(off("optional"));
+    keys.push_back(choice("format", {"FORMAT_NONE", "FORMAT_NCHW", "FORMAT_NHWC"}, [](size_t) {}));
+    keys.push_back(flag("allow_ragged_batch", &out->ragged));
+    keys.push_back(off("optional", "take it out: every input is given, or is a constant of the model"));
+  } else {
+    keys.push_back(refuses("label_filename", "take it out: clients look classes up by themselves"));
   }
   return read_fields(m, input ? "input" : "output", keys);
-}
-
-Status read_queue(const TextMessage& m, QueueConfig* out) {
-  return read_fields(m, "default_queue_policy",
-                     {choice("timeout_action", {"REJECT", "DELAY"}, [=](size_t k) { out->delay = k == 1; }),
-                      number("default_timeout_microseconds", &out->default_timeout_us, 0, kMost),
-                      flag("allow_timeout_override", &out->allow_timeout_override),
-                      number("max_queue_size", &out->max_queue_size, 0, 10000000)});
-}
-
-Status read_batching(const TextMessage& m, BatchingConfig* out) {
-  const auto queue_of_level = [=](const TextMessage& entry) -> Status {
-    int64_t level = 0;
-    QueueConfig queue;
-    PERI_TRY(read_fields(
-        entry, "priority_queue_policy",
-        {number("key", &level, 1, 1000), inner("value", [&](const TextMessage& v) { return read_queue(v, &queue); })}));
-    out->priority_queues[static_cast<int>(level)] = queue;
-    return Ok{};
-  };
-  return read_fields(
-      m, "dynamic_batching",
-      {numbers("preferred_batch_size", &out->preferred, 1, 65536),
-       number("max_queue_delay_microseconds", &out->max_queue_delay_us, 0, 60000000),
-       flag("preserve_ordering", &out->preserve_ordering), number("priority_levels", &out->priority_levels, 0, 1000),
-       number("default_priority_level", &out->default_priority_level, 0, 1000),
-       inner("default_queue_policy", [=](const TextMessage& q) { return read_queue(q, &out->queue); }),
-       inner("priority_queue_policy", queue_of_level)});
 }
 
 Status read_versions(const TextMessage& m, VersionPolicy* out) {
@@ -157,15 +69,9 @@ Status read_warmup_input(const TextMessage& entry, WarmupConfig::Input* out) {
   return read_fields(entry, "inputs of model_warmup",
                      {text("key", &out->port.name), inner("value", [&](const TextMessage& v) {
                         return read_fields(v, "an input of model_warmup",
-                                           {{"data_type",
-                                             [&](const TextField& f) -> Status {
-                                               PERI_ASSIGN(out->port.data_type, text_word(f));
-                                               return Ok{};
-                                             }},
-                                            numbers("dims", &out->port.dims, 1, kMost),
-                                            flag("zero_data", &zero),
-                                            flag("random_data", &out->random),
-                                            text("input_data_file", &out->file)});
+                                           {word("data_type", &out->port.data_type),
+                                            numbers("dims", &out->port.dims, 1, kMost), flag("zero_data", &zero),
+                                            flag("random_data", &out->random), text("input_data_file", &out->file)});
                       })});
 }
 
@@ -217,34 +123,67 @@ Status read_ensemble(const TextMessage& m, std::vector<EnsembleStep>* out) {
 
 Status read_cache(const TextMessage& m, bool* out) { return read_fields(m, "response_cache", {flag("enable", out)}); }
 
-Status read_instances(const TextMessage& m, int64_t* sum) {
+Status read_instances(const TextMessage& m, ModelConfig* out) {
+  using Device = ModelConfig::Device;
   std::string name;
   int64_t count = 1;
-  PERI_TRY(read_fields(m, "instance_group",
-                       {text("name", &name), number("count", &count, 1, 1024),
-                        choice("kind", {"KIND_AUTO", "KIND_CPU"}, [](size_t) {})}));
-  *sum += count;
+  size_t kind = 0;
+  std::vector<int64_t> gpus;
+  PERI_TRY(
+      read_fields(m, "instance_group",
+                  {text("name", &name), number("count", &count, 1, 1024),
+                   choice("kind", {"KIND_AUTO", "KIND_GPU", "KIND_CPU"}, [&](size_t k) { kind = k; }),
+                   numbers("gpus", &gpus, 0, 1000), off("passive", "take it out, or unload the model"),
+                   refuses("profile", "take it out: an engine holds for all its sizes"),
+                   refuses("rate_limiter", "bound what runs at once by 'count', and what waits by 'max_queue_size'"),
+                   refuses("secondary_devices", "take it out: an engine says itself where its steps run"),
+                   refuses("host_policy", "start the server under numactl, or bound it by --threads")}));
+  for (const int64_t gpu : gpus)
+    if (gpu != 0)
+      return invalid("instance_group asks for GPU %lld, a server works on the first that it sees",
+                     static_cast<long long>(gpu))
+          .advise("start one server for each GPU, with CUDA_VISIBLE_DEVICES");
+  const Device device = kind == 2 ? Device::kCpu : kind == 1 || !gpus.empty() ? Device::kGpu : Device::kAny;
+  if (kind == 2 && !gpus.empty()) return invalid("instance_group of KIND_CPU names gpus").advise("take 'gpus' out");
+  if (out->instances > 0 && device != out->device)
+    return invalid("instance_group has groups of several kinds: an engine is made for one")
+        .advise("give the model twice, in two folders, an engine each");
+  out->device = device;
+  out->instances += count;
   return Ok{};
+}
+
+// Hints that ask for what is done anyway are taken.
+Status read_optimization(const TextMessage& m) {
+  const auto enabled = [](const TextMessage& v) {
+    bool on = false;
+    return read_fields(v, "a buffer's optimization", {flag("enable", &on)});
+  };
+  const auto cuda = [](const TextMessage& v) {
+    bool on = false;
+    return read_fields(
+        v, "optimization's cuda",
+        {flag("graphs", &on), off("busy_wait_events"),
+         refuses("graph_spec", "take it out: steps are captured for the sizes that come"), off("output_copy_stream")});
+  };
+  return read_fields(
+      m, "optimization",
+      {choice("priority", {"PRIORITY_DEFAULT"}, [](size_t) {}), inner("cuda", cuda),
+       inner("input_pinned_memory", enabled), inner("output_pinned_memory", enabled),
+       off("eager_batching", "take it out: a batch is put together when it can run"),
+       refuses("graph", "take it out: 'peri build' optimizes, its flags say how far"),
+       refuses("execution_accelerators", "take it out: 'peri build --dtype f16' makes an engine of another precision"),
+       refuses("gather_kernel_buffer_threshold", "take it out")});
 }
 
 Status check(const ModelConfig& c) {
   if (c.platform == "ensemble" && c.steps.empty()) return invalid("an ensemble needs ensemble_scheduling");
-  if (!c.steps.empty() && (c.batching || !c.warmups.empty() || c.instances > 0))
-    return invalid("an ensemble has no dynamic_batching, model_warmup or instance_group: its models have");
-  if (c.batching && c.max_batch_size == 0) return invalid("dynamic_batching needs a max_batch_size above 0");
-  if (!c.batching) return Ok{};
-  const BatchingConfig& b = *c.batching;
-  for (const int64_t p : b.preferred)
-    if (p > c.max_batch_size)
-      return invalid("preferred_batch_size %lld is above max_batch_size %lld", static_cast<long long>(p),
-                     static_cast<long long>(c.max_batch_size));
-  if (b.priority_levels > 0 && (b.default_priority_level < 1 || b.default_priority_level > b.priority_levels))
-    return invalid("default_priority_level %lld is none of the %lld priority_levels",
-                   static_cast<long long>(b.default_priority_level), static_cast<long long>(b.priority_levels));
-  for (const auto& [level, queue] : b.priority_queues)
-    if (level > b.priority_levels)
-      return invalid("priority_queue_policy of level %d, of %lld", level, static_cast<long long>(b.priority_levels));
-  return Ok{};
+  const bool shaped = !c.batch_inputs.empty() || !c.batch_outputs.empty();
+  if (!c.steps.empty() && (c.batching || c.sequences || shaped || !c.warmups.empty() || c.instances > 0))
+    return invalid(
+        "an ensemble has no dynamic_batching, sequence_batching, batch_input, model_warmup or "
+        "instance_group: its models have");
+  return check_scheduling(c);
 }
 
 Status read_model(const TextMessage& m, ModelConfig* out) {
@@ -253,15 +192,32 @@ Status read_model(const TextMessage& m, ModelConfig* out) {
   };
   PERI_TRY(read_fields(
       m, "a model's configuration",
-      {text("name", &out->name), text("platform", &out->platform), text("backend", &out->backend),
+      {text("name", &out->name),
+       text("platform", &out->platform),
+       text("backend", &out->backend),
        text("default_model_filename", &out->default_model_filename),
-       number("max_batch_size", &out->max_batch_size, 0, 65536), inner("input", port(&out->inputs, true)),
+       number("max_batch_size", &out->max_batch_size, 0, 65536),
+       inner("input", port(&out->inputs, true)),
        inner("output", port(&out->outputs, false)),
        inner("version_policy", [=](const TextMessage& v) { return read_versions(v, &out->versions); }),
-       inner("instance_group", [=](const TextMessage& v) { return read_instances(v, &out->instances); }),
+       inner("batch_input",
+             [=](const TextMessage& v) { return read_batch_input(v, &out->batch_inputs.emplace_back()); }),
+       inner("batch_output", [=](const TextMessage& v) { return read_batch_output(v, &out->batch_outputs); }),
+       inner("instance_group", [=](const TextMessage& v) { return read_instances(v, out); }),
+       inner("optimization", read_optimization),
        inner("dynamic_batching", [=](const TextMessage& v) { return read_batching(v, &out->batching.emplace()); }),
+       inner("sequence_batching", [=](const TextMessage& v) { return read_sequences(v, &out->sequences.emplace()); }),
+       refuses("cc_model_filenames", "take it out: put the model into model.engine or model.onnx"),
+       refuses("metric_tags", "take it out: metrics carry the model's name and version"),
+       refuses("model_operations", "take it out: custom operators are built in (docs/adding.md)"),
+       refuses("model_repository_agents", "take it out: check files before they are put into the repository"),
+       refuses("model_metrics", "take it out: histograms have fixed bounds"),
+       refuses("runtime", "take it out: there is one"),
        inner("model_transaction_policy",
-             [](const TextMessage& v) { return read_fields(v, "model_transaction_policy", {off("decoupled")}); }),
+             [](const TextMessage& v) {
+               return read_fields(v, "model_transaction_policy",
+                                  {off("decoupled", "take it out: each request has one answer")});
+             }),
        inner("ensemble_scheduling", [=](const TextMessage& v) { return read_ensemble(v, &out->steps); }),
        inner("response_cache", [=](const TextMessage& v) { return read_cache(v, &out->response_cache); }),
        inner("model_warmup", [=](const TextMessage& v) { return read_warmup(v, &out->warmups.emplace_back()); }),
@@ -284,6 +240,8 @@ Result<ModelConfig> parse_model_config(std::string_view text_form, const std::st
     PERI_ASSIGN(const TextMessage tree, file.ends_with(".yaml") ? parse_yaml(text_form) : parse_text_proto(text_form));
     ModelConfig out;
     PERI_TRY(read_model(tree, &out));
+    out.text = text_form;
+    out.yaml = file.ends_with(".yaml");
     return out;
   };
   auto config = read();

@@ -13,6 +13,22 @@ struct PortConfig {
   std::string name;
   std::string data_type;      // "TYPE_FP32"
   std::vector<int64_t> dims;  // -1: any; without the batch's axis where there is one
+  // Dims that the model has where they are not those of clients; both name the same number of elements.
+  std::optional<std::vector<int64_t>> reshape = {};
+  bool ragged = false;  // allow_ragged_batch: requests of other dims are put end to end
+};
+
+// A tensor that the server makes for the model, of what a batch is made of.
+struct BatchInputConfig {
+  enum class Kind : uint8_t { kCount, kSum, kSumWithZero, kMostAsShape, kItemShape, kItemShapeFlat };
+  Kind kind = Kind::kCount;
+  std::string target, data_type, source;
+};
+std::string_view batch_input_name(BatchInputConfig::Kind kind);  // "BATCH_ELEMENT_COUNT"
+
+// An output of the elements of an input: each request gets as many as it gave, in the input's dims.
+struct BatchOutputConfig {
+  std::string target, source;
 };
 
 struct VersionPolicy {
@@ -39,6 +55,33 @@ struct BatchingConfig {
   std::map<int, QueueConfig> priority_queues;
 };
 
+// What a model is told of a request's place in its sequence.
+struct ControlConfig {
+  enum class Kind : uint8_t { kStart, kReady, kEnd, kCorrelation };
+  Kind kind = Kind::kStart;
+  std::string input, data_type;
+  double no = 0, yes = 1;  // of all but kCorrelation
+};
+std::string_view control_name(ControlConfig::Kind kind);  // "CONTROL_SEQUENCE_START"
+
+// A tensor that a model hands to itself, from each request of a sequence to the next.
+struct StateConfig {
+  std::string input, output, data_type;
+  std::vector<int64_t> dims;
+  std::vector<int64_t> initial_dims;  // empty: `dims`, a free one as 1
+  std::string initial_file;           // of the model's folder initial_state/; "": zeros
+};
+
+struct SequenceConfig {
+  int64_t idle_us = 0;  // 0: a second
+  bool oldest = false;  // else direct
+  int64_t candidates = 1, max_queue_delay_us = 0;
+  double minimum_utilization = 0;
+  std::vector<int64_t> preferred;
+  std::vector<ControlConfig> controls;
+  std::vector<StateConfig> states;
+};
+
 struct WarmupConfig {
   std::string name;
   int64_t batch_size = 0, count = 1;
@@ -61,13 +104,21 @@ struct ModelConfig {
   int64_t max_batch_size = 0;  // 0: the model's first axis is an axis like any other
   std::vector<PortConfig> inputs, outputs;
   VersionPolicy versions;
+  std::vector<BatchInputConfig> batch_inputs;
+  std::vector<BatchOutputConfig> batch_outputs;
   int64_t instances = 0;  // 0: not said
+  enum class Device : uint8_t { kAny, kCpu, kGpu } device = Device::kAny;
   std::optional<BatchingConfig> batching;
+  std::optional<SequenceConfig> sequences;
   std::vector<EnsembleStep> steps;  // of an ensemble; none: it is a model
   bool response_cache = false;
   std::vector<WarmupConfig> warmups;
   // Known: "threads" (of an instance), "batch_answers" ("identical", the default, or "bounded").
   std::map<std::string, std::string> parameters;
+  std::string text;  // what all this was read from, and how
+  bool yaml = false;
+  // Whether its requests may share a run.
+  bool wants_batches() const { return max_batch_size > 0 && (batching || sequences); }
 };
 
 // A file that ends with .yaml is YAML. Errors name `file`, line, key, and what is known there.

@@ -184,6 +184,17 @@ Result<int64_t> text_int(const TextField& field, int64_t low, int64_t high) {
   return v;
 }
 
+Result<double> text_real(const TextField& field, double low, double high) {
+  double v = 0;
+  const bool suffix = field.value.size() > 1 && (field.value.back() == 'f' || field.value.back() == 'F');
+  const char* end = field.value.data() + field.value.size() - (suffix ? 1 : 0);
+  const auto read = std::from_chars(field.value.data(), end, v);
+  if (!may_be(field, TextField::Kind::kWord) || read.ec != std::errc() || read.ptr != end || !(v >= low && v <= high))
+    return text_error(field, format("must be a number from %g to %g", low, high))
+        .but_found(field.kind == TextField::Kind::kMessage ? "a message" : "'" + field.value + "'");
+  return v;
+}
+
 Result<bool> text_bool(const TextField& field) {
   if (may_be(field, TextField::Kind::kWord)) {
     if (field.value == "true" || field.value == "1" || field.value == "t" || field.value == "True") return true;

@@ -31,6 +31,7 @@ Result<TextMessage> parse_text_proto(std::string_view text);
 
 // The field's value; an error names the field, its line and what was expected.
 Result<int64_t> text_int(const TextField& field, int64_t low, int64_t high);
+Result<double> text_real(const TextField& field, double low, double high);
 Result<bool> text_bool(const TextField& field);
 Result<std::string> text_string(const TextField& field);
 Result<std::string> text_word(const TextField& field);  // an enumerator

@@ -54,7 +54,7 @@ const plan::Port* port_named(std::span<const plan::Port> ports, const std::strin
 }
 
 // A step's inputs and outputs held against its model; its outputs join the edges.
-Status check_step(const EnsembleStep& step, const runtime::Servable& model, Edges* edges) {
+Status check_step(const EnsembleStep& step, const Model& model, Edges* edges) {
   const std::string of = "of step '" + step.model + "'";
   for (const auto& [port, tensor] : step.inputs)
     if (!port_named(model.inputs(), port))
@@ -96,7 +96,9 @@ Status check_steps(const ModelConfig& config, const FindModel& find, Edges* edge
     if (!served)
       return refused("step '%s': there is no such model%s", step.model.c_str(),
                      step.version.empty() ? "" : (", version " + step.version).c_str());
-    PERI_TRY(check_step(step, served->model->servable(), edges));
+    if (served->model->options().sequences)
+      return unsupported("step '%s': a model with sequence_batching is asked by clients alone", step.model.c_str());
+    PERI_TRY(check_step(step, *served->model, edges));
   }
   return Ok{};
 }
@@ -199,7 +201,7 @@ void Ensemble::send_one(const std::shared_ptr<Run>& run, size_t k) {
   {
     const std::lock_guard<std::mutex> lock(run->mutex);
     if (run->over) return;
-    for (const plan::Port& p : served->model->servable().inputs()) {
+    for (const plan::Port& p : served->model->inputs()) {
       const auto name = step.inputs.find(p.name);
       const Tensor t = name == step.inputs.end() ? Tensor() : run->tensors.at(name->second);
       Shape shape;
@@ -232,7 +234,7 @@ void Ensemble::came(const std::shared_ptr<Run>& run, size_t k, const Served& ser
   std::vector<Tensor> outputs;
   {
     const std::lock_guard<std::mutex> lock(run->mutex);
-    const auto ports = served.model->servable().outputs();
+    const auto ports = served.model->outputs();
     for (const auto& [port, tensor] : steps_[k].outputs)
       for (size_t p = 0; p < ports.size() && p < answer.outputs.size(); ++p)
         if (ports[p].name == port) run->tensors[tensor] = answer.outputs[p];

@@ -224,6 +224,11 @@ void GrpcCall::flush() {
 
 void GrpcCall::take(GrpcExchange& first) {
   HttpReply& reply = *first.reply_;
+  if (method_->watch && !first.refused_ && (reply.status == 200 || reply.status == 400 || reply.status == 404)) {
+    about_ = first.about();
+    watches_ = true;
+    return tell(reply.status);
+  }
   allow(shared_.options.limits.write_ms);
   // "Not ready" is an answer and no error.
   const bool answer = method_->says_by_status && reply.status == 400 && !first.refused_;
@@ -271,13 +276,33 @@ void GrpcCall::written(bool ok) {
   limit_ns_ = 0;
   release();
   writing_ = false;
-  first = std::move(open_.front());
-  open_.pop_front();
+  if (!open_.empty()) {
+    first = std::move(open_.front());
+    open_.pop_front();
+  }
   if (!ok) closed_ = true;
   flush();
-  if (over_) return;
+  if (over_ || method_->watch) return;
   read_more();
   if (open_.empty() && reading_) allow(shared_.options.limits.idle_ms);
+}
+
+// SERVING, NOT_SERVING, SERVICE_UNKNOWN. REQUIRES: the mutex is held, nothing is being written.
+void GrpcCall::tell(int status) {
+  told_ = status;
+  allow(shared_.options.limits.write_ms);
+  HttpReply message;
+  message.text = std::string("\x08") + (status == 200 ? '\1' : status == 400 ? '\2' : '\3');
+  writing_ = true;
+  stream_.Write(buffer_of("", message), held(written_));
+}
+
+void GrpcCall::look() {
+  const int now = shared_.options.ready ? shared_.options.ready(about_) : 0;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (over_ || writing_) return;
+  if (gone_ || shared_.draining) return finish({grpc::StatusCode::UNAVAILABLE, "the server takes no more calls"});
+  if (now != 0 && now != told_) tell(now);
 }
 
 void GrpcCall::ended(bool) {

@@ -30,6 +30,7 @@ struct GrpcShared {
   std::atomic<uint64_t> body_bytes{0};   // of messages that came
   std::atomic<uint64_t> reply_bytes{0};  // of answers that their clients have not taken
   std::atomic<int64_t> unanswered{0};
+  std::atomic<bool> draining{false};
   std::mutex mutex;  // of all below
   std::set<GrpcCall*> calls;
   size_t most_calls = 0;  // at once, since it was last looked at
@@ -48,6 +49,7 @@ class GrpcExchange final : public Exchange {
   // Reads the message of a call. Errors: as its answer has them.
   Status read(const grpc::ByteBuffer& buffer, const Method& method, int64_t timeout_us);
   bool answered() const { return reply_.has_value(); }
+  const std::string& about() const { return ask_.about; }
 
  private:
   friend class GrpcCall;
@@ -91,8 +93,13 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
   }
   void answered(GrpcExchange& exchange, HttpReply reply);
   void on_gone(GrpcExchange& exchange, std::function<void()> gone);
+  // This call if it stays open to tell of changes, and has told what was there first.
+  std::shared_ptr<GrpcCall> watching() { return watches_ ? weak_from_this().lock() : nullptr; }
+  // Tells its client if that has changed.
+  void look();
 
  private:
+  void tell(int status);
   Tag* held(Tag& tag) {
     tag.call = shared_from_this();
     return &tag;
@@ -124,8 +131,11 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
   grpc::ByteBuffer message_;
   std::atomic<int64_t> limit_ns_{0};
   std::atomic<uint64_t> replying_{0};               // bytes of the answer that is being written
+  std::atomic<bool> watches_{false};                // `told_` and `about_` are set
+  std::string about_;                               // the service that is watched
   std::mutex mutex_;                                // of all below
   std::deque<std::shared_ptr<GrpcExchange>> open_;  // in the order of their answers
+  int told_ = 0;                                    // the last status
   bool reading_ = false, closed_ = false, writing_ = false, over_ = false, gone_ = false;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/json.hpp"
 #include "serve/grpc/infer_message.hpp"
+#include "serve/repository/scan.hpp"
 
 namespace peri::serve {
 namespace {
@@ -59,6 +60,15 @@ Result<Ask> ask_load(Bytes bytes, const MessageLimits& limits, const char* what)
   w.end_object().end_object();
   target.replace(0, std::string_view("/v2").size(), "/v2/repository");
   return Ask{"POST", target + what, keys.empty() ? "" : w.take()};
+}
+
+// A service is this server's, or the name of a model.
+Result<Ask> ask_health(Bytes bytes, const MessageLimits& limits) {
+  PERI_ASSIGN(const inference::HealthCheckRequest m, read<inference::HealthCheckRequest>(bytes, limits));
+  std::string about = m.service();
+  if (about == "inference.GRPCInferenceService" || about == "grpc.health.v1.Health") about.clear();
+  if (!about.empty() && !plain_name(about)) return usage("no service of this name");
+  return Ask{"GET", "/v2/health/ready" + (about.empty() ? "" : "/" + about), "", about};
 }
 
 template <class M>
@@ -116,10 +126,10 @@ constexpr Method kMethods[] = {
     {PERI_PATH("RepositoryModelUnload"),
      [](Bytes b, const MessageLimits& l) { return ask_load<pb::RepositoryModelUnloadRequest>(b, l, "/unload"); },
      [](const HttpReply&) { return Result<std::string>(std::string()); }},
-    // grpc.health.v1: whatever service is asked for, SERVING (1) or NOT_SERVING (2).
-    {"/grpc.health.v1.Health/Check",
-     [](Bytes, const MessageLimits&) { return Result<Ask>(Ask{"GET", "/v2/health/ready", ""}); },
+    // grpc.health.v1: SERVING (1) or NOT_SERVING (2).
+    {"/grpc.health.v1.Health/Check", ask_health,
      [](const HttpReply& r) { return Result<std::string>(r.status == 200 ? "\x08\x01" : "\x08\x02"); }, true},
+    {.path = "/grpc.health.v1.Health/Watch", .ask = ask_health, .says_by_status = true, .watch = true},
 };
 #undef PERI_PATH
 }  // namespace

@@ -14,6 +14,7 @@ namespace peri::serve {
 struct Ask {
   std::string_view verb;
   std::string target, body;
+  std::string about = {};  // of a watch: the service
 };
 
 struct Method {
@@ -24,6 +25,7 @@ struct Method {
   Result<std::string> (*answer)(const HttpReply& reply) = nullptr;
   bool says_by_status = false;  // the answer is whether the status is 200
   bool stream = false;
+  bool watch = false;  // one request, and a message for each change of the answer's status
 };
 
 // Null: there is none of this path.

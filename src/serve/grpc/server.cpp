@@ -51,6 +51,7 @@ class Server final : public GrpcServer {
   int port() const override { return port_; }
   void drain(int64_t seconds) override {
     if (drainer_.joinable()) return;
+    shared_.draining = true;
     drainer_ = std::thread([this, seconds] { server_->Shutdown(after(seconds)); });
   }
   Status open(const GrpcOptions& options, Handler handler);
@@ -70,12 +71,17 @@ class Server final : public GrpcServer {
     std::unique_lock<std::mutex> lock(sweep_mutex_);
     while (!sweep_wake_.wait_for(lock, std::chrono::milliseconds(200), [&] { return stopping_; })) {
       size_t now = 0;
+      std::vector<std::shared_ptr<GrpcCall>> watches;  // end without the mutex
       {
         const std::lock_guard<std::mutex> calls(shared_.mutex);
-        for (GrpcCall* call : shared_.calls) call->sweep(now_ns());
+        for (GrpcCall* call : shared_.calls) {
+          call->sweep(now_ns());
+          if (auto watch = call->watching()) watches.push_back(std::move(watch));
+        }
         now = shared_.calls.size();
         most = std::max({most, now, std::exchange(shared_.most_calls, 0)});
       }
+      for (const auto& watch : watches) watch->look();
       if (most < 1000 || now > most / 8) continue;
       malloc_trim(0);  // a burst of calls, as of a client that opens and resets them, leaves no mark
       most = 0;

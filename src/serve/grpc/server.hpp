@@ -12,10 +12,12 @@ struct GrpcOptions {
   std::string unix_socket;       // a path; empty: none
   std::string certificate, key;  // PEM: the port speaks TLS; empty: it does not. The socket never does
   int threads = 1;
-  HttpLimits limits;         // body_bytes: of a message; header_bytes, all_body_bytes, header_ms and idle_ms likewise
-  MessageLimits message;     // of what is no raw contents
-  int streams = 1000;        // calls at once on a connection
-  int ahead = 64;            // requests of a stream that are under way at once
+  HttpLimits limits;      // body_bytes: of a message; header_bytes, all_body_bytes, header_ms and idle_ms likewise
+  MessageLimits message;  // of what is no raw contents
+  int streams = 1000;     // calls at once on a connection
+  int ahead = 64;         // requests of a stream that are under way at once
+  // HTTP's status for whether a model (empty: the server) is ready, for who watches it; null: it never changes.
+  std::function<int(std::string_view)> ready = nullptr;
   int64_t ping_ms = 300000;  // pings may come no more often; a connection that sends a third too early is closed
 };
 

@@ -22,7 +22,7 @@ struct Api::Work {
   std::optional<Compression> accepts;
   bool replied = false;
   Way way = Way::kPublic;
-  std::unique_ptr<RequestRecord> record;  // where somebody looks on: the request's views end with the reply
+  std::unique_ptr<RequestRecord> record;  // where somebody looks on: it outlives the request's views
 };
 
 // What a client may know of an error: no names of files.
@@ -155,13 +155,10 @@ void Api::route(const std::shared_ptr<Work>& work) {
   if (!get && !post) return reply(*work, error_reply(405, "only GET and POST are known"));
   if (path.size() == 1)
     return reply(*work, get ? text_reply(describe_server()) : error_reply(405, "GET asks for the server's metadata"));
-  if (is(1, "health") && path.size() == 3 && get) {
-    if (is(2, "live")) return reply(*work, bare_reply(200));
-    if (!is(2, "ready")) return reply(*work, error_reply(404, "no such path"));
-    const std::vector<ServedPtr> all = repository_.all();
-    const bool ok = !draining_ && repository_.ready() &&
-                    std::all_of(all.begin(), all.end(), [](const auto& s) { return s->model->trouble().empty(); });
-    return reply(*work, bare_reply(ok ? 200 : 400));
+  if (is(1, "health") && is(2, "live") && path.size() == 3 && get) return reply(*work, bare_reply(200));
+  if (is(1, "health") && is(2, "ready") && path.size() <= 4 && get) {
+    const int status = readiness(path.size() == 4 ? path[3] : "");
+    return reply(*work, status == 404 ? error_reply(404, "no model of this name") : bare_reply(status));
   }
   if (is(1, "models")) return route_models(work, std::span(path).subspan(2));
   if (is(1, "repository") && post) return route_repository(work, std::span(path).subspan(2));
@@ -283,18 +280,16 @@ void Api::infer(const std::shared_ptr<Work>& work, std::string_view model, std::
   if (!work->served) return reply(*work, error_reply(status, why));
   if (r.bad_json_bytes)
     return reply(*work, error_reply(400, "Inference-Header-Content-Length is no number, or given twice"));
-  const runtime::Servable& servable = work->served->model->servable();
-  const Status body = read_body(*work);
-  if (!body.ok()) {
+  const Model& served = *work->served->model;
+  if (const Status body = read_body(*work); !body.ok()) {
     const ErrorKind kind = body.error().kind;
-    return reply(*work, error_reply(kind == ErrorKind::kUnsupported ? 415
-                                    : kind == ErrorKind::kMemory    ? 413
-                                                                    : 400,
-                                    told(body.error())));
+    const int code = kind == ErrorKind::kUnsupported ? 415 : kind == ErrorKind::kMemory ? 413 : 400;
+    return reply(*work, error_reply(code, told(body.error())));
   }
-  auto request = r.form ? r.form->parse(servable.inputs(), servable.outputs(), options_.limits)
-                        : parse_infer(work->body, work->body_owner, r.json_bytes, servable.inputs(), servable.outputs(),
+  auto request = r.form ? r.form->parse(served.inputs(), served.outputs(), options_.limits)
+                        : parse_infer(work->body, work->body_owner, r.json_bytes, served.inputs(), served.outputs(),
                                       options_.limits);
+  if (request.ok() && !request->step.id.none() && !served.options().sequences) request = stateless();
   if (!request.ok()) {
     const bool unknown = request.error().kind == ErrorKind::kUnsupported;
     return reply(*work, error_reply(unknown ? 501 : 400, told(request.error())));
@@ -310,6 +305,7 @@ void Api::infer(const std::shared_ptr<Work>& work, std::string_view model, std::
                                            static_cast<long long>(most))));
   call.priority = static_cast<int>(work->request.priority);
   call.timeout_ns = work->request.timeout_us * 1000;
+  call.step = std::move(work->request.step);
   work->body_owner.reset();
   // The model holds the call, and with it the work, until it is answered.
   call.done = [this, w = work.get()](Answer a) { answer(*w, std::move(a)); };
@@ -380,7 +376,7 @@ void Api::answer(Work& work, Answer a) {
   const Model& model = *work.served->model;
   InferForm* form = work.exchange->request().form;
   auto made = contained([&] {
-    const auto ports = model.servable().outputs();
+    const auto ports = model.outputs();
     return form ? form->reply(model.name(), model.version_text(), work.request, ports, std::move(a.outputs))
                 : infer_reply(model.name(), model.version_text(), work.request, ports, std::move(a.outputs));
   });

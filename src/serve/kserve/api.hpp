@@ -37,6 +37,8 @@ class Api {
   int64_t open() const { return open_; }  // requests not answered yet
   // Metrics in OpenMetrics' text form.
   std::string metrics() const;
+  // HTTP's status for whether a model (empty: the server with all of them) is ready: 200, 400, or 404: there is none.
+  int readiness(std::string_view model) const;
   // The same and more as one object of JSON, for `peri top` and the dashboard.
   std::string status() const;
 

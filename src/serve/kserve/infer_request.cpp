@@ -6,6 +6,9 @@
 #include "serve/kserve/datatype.hpp"
 
 namespace peri::serve {
+
+constexpr size_t kMaxSequenceId = 128;  // Triton's bound
+
 namespace {
 
 std::string dims_text(std::span<const int64_t> dims) {
@@ -67,9 +70,28 @@ Status check_parameters(const Json& holder) {
     if (p->find(key)) return unsupported("shared memory of clients is not taken");
   if (const Json* k = p->find("classification"); k && !(k->as_int().ok() && *k->as_int() == 0))
     return unsupported("the parameter 'classification' is not known here");
-  if (const Json* s = p->find("sequence_id"))
-    if (!(s->as_int().ok() && *s->as_int() == 0) && !(s->is_string() && s->as_string()->empty()))
-      return unsupported("the model keeps no state between requests: 'sequence_id' is not taken");
+  return Ok{};
+}
+
+Error stateless() { return unsupported("the model keeps no state between requests: 'sequence_id' is not taken"); }
+
+// A number is a sequence's name as well as a text is; 0 and "" are none.
+static Status read_step(const Json& parameters, SequenceStep* out) {
+  if (const Json* id = parameters.find("sequence_id")) {
+    if (id->is_string()) {
+      out->id.text = *id->as_string();
+      if (out->id.text.size() > kMaxSequenceId)
+        return invalid("the sequence_id has more than %zu bytes", kMaxSequenceId);
+    } else if (const auto number = id->as_uint(); number.ok()) {
+      out->id.number = *number;
+    } else if (const auto below = id->as_int(); below.ok()) {
+      out->id.number = static_cast<uint64_t>(*below);  // a client's 64 bits, read as signed
+    } else {
+      return invalid("'sequence_id' is %s, neither a number nor a text", std::string(id->kind_name()).c_str());
+    }
+  }
+  PERI_ASSIGN(out->start, parameters.get_bool("sequence_start", false));
+  PERI_ASSIGN(out->end, parameters.get_bool("sequence_end", false));
   return Ok{};
 }
 
@@ -80,6 +102,7 @@ Status read_parameters(const Json& root, bool* binary, InferRequest* out) {
   PERI_ASSIGN(*binary, p->get_bool("binary_data_output", false));
   PERI_ASSIGN(out->priority, p->get_int("priority", 0));
   PERI_ASSIGN(out->timeout_us, p->get_int("timeout", 0));
+  PERI_TRY(read_step(*p, &out->step));
   if (out->priority < 0 || out->priority > 1000) return invalid("the priority is out of range");
   if (out->timeout_us < 0 || out->timeout_us > int64_t{1} << 50) return invalid("the timeout is out of range");
   return Ok{};

@@ -8,6 +8,7 @@
 #include "base/tensor.hpp"
 #include "plan/program.hpp"
 #include "serve/http/message.hpp"
+#include "serve/queue/sequences.hpp"
 
 namespace peri::serve {
 
@@ -28,6 +29,7 @@ struct InferRequest {
   std::vector<Wanted> outputs;  // in the order asked for; all where none were
   int64_t priority = 0;
   int64_t timeout_us = 0;
+  SequenceStep step;  // no id: it belongs to none
 };
 
 // How a protocol other than HTTP reads an inference request and writes its answer; it lives as long as its Exchange.
@@ -42,7 +44,7 @@ class InferForm {
 };
 
 // Tensors in binary are views of `body`, which `owner` keeps. `json_bytes`: of the JSON at its beginning; none: all.
-// Errors: kInvalid, kUnsupported (sequences, shared memory, classification).
+// Errors: kInvalid, kUnsupported (shared memory, classification).
 Result<InferRequest> parse_infer(std::span<const std::byte> body, std::shared_ptr<const void> owner,
                                  std::optional<uint64_t> json_bytes, std::span<const plan::Port> inputs,
                                  std::span<const plan::Port> outputs, const InferLimits& limits);
@@ -53,6 +55,8 @@ Status check_dims(const plan::Port& port, std::span<const int64_t> dims);
 // "parameters" of the request, of a tensor. `binary`: whether outputs are asked for in binary.
 Status read_parameters(const Json& root, bool* binary, InferRequest* out);
 Status check_parameters(const Json& holder);
+// What a request for a sequence gets from a model that has none.
+Error stateless();
 // A name of a client as errors show it: not endless.
 std::string shown_name(std::string_view name);
 

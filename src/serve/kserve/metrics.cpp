@@ -120,6 +120,29 @@ void machine_families(Text& t) {
   t.out() += format("peri_cpu_seconds_total %.3f\n", use.cpu_seconds);
 }
 
+void sequence_families(Text& t) {
+  const auto each = [&](const char* name, const char* type, const char* help,
+                        const std::function<void(const Row&, const SequenceCounts&)>& write) {
+    t.family(name, type, help);
+    for (const Row& r : t.rows())
+      if (const auto counts = r.model->sequences()) write(r, *counts);
+  };
+  each("peri_sequences", "gauge", "Sequences that have a slot, and that wait for one",
+       [&](const Row& r, const SequenceCounts& c) {
+         t.line("peri_sequences", r.labels + ",state=\"active\"", static_cast<uint64_t>(c.active));
+         t.line("peri_sequences", r.labels + ",state=\"backlog\"", static_cast<uint64_t>(c.backlog));
+       });
+  each("peri_sequence_slots", "gauge", "Sequences that may be under way", [&](const Row& r, const SequenceCounts& c) {
+    t.line("peri_sequence_slots", r.labels, static_cast<uint64_t>(c.slots));
+  });
+  each("peri_sequences_begun", "counter", "Sequences by their start",
+       [&](const Row& r, const SequenceCounts& c) { t.line("peri_sequences_begun_total", r.labels, c.started); });
+  each("peri_sequences_over", "counter", "Sequences by what ended them", [&](const Row& r, const SequenceCounts& c) {
+    for (const auto& [why, n] : {std::pair{"end", c.ended}, {"idle", c.idle}, {"failure", c.broken}})
+      t.line("peri_sequences_over_total", r.labels + ",reason=\"" + why + "\"", n);
+  });
+}
+
 void own_families(Text& t) {
   t.family("peri_batch_cuts", "counter", "Batches by the reason they were cut for");
   for (const Row& r : t.rows())
@@ -131,6 +154,7 @@ void own_families(Text& t) {
   for (const Row& r : t.rows())
     for (const auto& [rows, b] : r.s.batches)
       t.line("peri_batch_rows_total", r.labels + ",rows=\"" + std::to_string(rows) + "\"", b.compute_infer.count);
+  sequence_families(t);
   t.family("peri_rerun_alone", "counter", "Requests of batches that failed as a whole, run again alone");
   for (const Row& r : t.rows()) t.line("peri_rerun_alone_total", r.labels, r.s.rerun_alone);
   t.family("peri_model_ready", "gauge", "1 while nothing is wrong with the model");

@@ -1,5 +1,5 @@
 // A slot is taken under the mutex and given back when its last answer is there; done() is called without any mutex.
-#include "serve/queue/model.hpp"
+#include "serve/queue/model_batch.hpp"
 
 #include <algorithm>
 
@@ -10,35 +10,10 @@
 namespace peri::serve {
 
 constexpr int64_t kUnknownRunNs = 5'000'000'000;  // what a run of sizes that were never seen may take
-constexpr int kBatchesBeforeMore = 50;            // that a model with too little memory answers, for larger ones
 constexpr int64_t kRetryNs = 1'000'000'000;       // hint for what a worker could not do
 
 // The model whose thread this is: it looks for more work by itself.
 static thread_local const Model* t_working_for = nullptr;
-
-// What one run answers.
-struct Model::Batch final : runtime::Sink {
-  Batch(Model* m, std::vector<CallPtr> c, CutReason r, Turns::Run t)
-      : model(m), calls(std::move(c)), reason(r), turn(t) {
-    const std::lock_guard<std::mutex> lock(m->mutex_);
-    ++m->batches_;
-  }
-  ~Batch() override {
-    const std::lock_guard<std::mutex> lock(model->mutex_);
-    --model->batches_;
-    model->wake_.notify_all();  // under the lock: the model may go as soon as it is given back
-  }
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
-  void answer(Result<std::vector<Tensor>> outputs, bool last) override {
-    if (last) model->finish(*this, std::move(outputs));
-  }
-  Model* model;
-  std::vector<CallPtr> calls;
-  CutReason reason;
-  Turns::Run turn;
-  int64_t rows = 0, began_ns = 0, joined_ns = 0;
-};
 
 Model::Model(std::string name, int64_t version, std::shared_ptr<runtime::Servable> servable, ModelOptions options)
     : name_(std::move(name)),
@@ -50,6 +25,7 @@ Model::Model(std::string name, int64_t version, std::shared_ptr<runtime::Servabl
       cache_serial_(options_.cache ? options_.cache->serial() : 0),
       share_(options_.turns ? options_.turns->join() : nullptr),
       scheduler_(options_.queue) {
+  if (options_.sequences) sequences_.emplace(*options_.sequences);
   // One more than slots, so that what waits too long is told so while all of them work.
   const int threads = later_ ? 1 : servable_->slots() + 1;
   for (int k = 0; k < threads; ++k) threads_.emplace_back([this] { work(); });
@@ -82,34 +58,49 @@ Model::~Model() {
   if (share_) options_.turns->leave(share_);
 }
 
+Waiting Model::waiting_of(const Call& call) const {
+  Waiting out;
+  const runtime::Cost cost = servable_->cost(call.inputs);
+  out.id = call.id;
+  out.rows = call.rows;
+  out.bytes = cost.bytes;
+  out.expected_ns = cost.expected_ns;
+  out.priority = call.priority;
+  out.timeout_ns = call.timeout_ns;
+  out.tenant = call.tenant;
+  const Form* form = options_.form.get();
+  if (!options_.queue.sizes.empty())
+    out.key = call.probe ? UINT64_MAX : form ? form->key(call.inputs) : shape_key(call.inputs);
+  return out;
+}
+
 void Model::submit(const CallPtr& call) {
-  Waiting request;
-  request.bytes = 0;
-  const runtime::Cost cost = servable_->cost(call->inputs);
   call->rows = !call->inputs.empty() && call->inputs[0].rank() > 0 ? call->inputs[0].dims()[0] : 1;
-  request.rows = call->rows;
-  request.bytes = cost.bytes;
-  request.expected_ns = std::max<int64_t>(cost.expected_ns, 0);
-  request.priority = call->priority;
-  request.timeout_ns = call->timeout_ns;
-  request.tenant = call->tenant;
-  if (!options_.queue.sizes.empty()) request.key = call->probe ? UINT64_MAX : shape_key(call->inputs);
   call->arrived_ns = now_ns();
+  if (sequences_ && !call->probe) return submit_step(call);
   if (options_.preserve_order) {
     const std::lock_guard<std::mutex> lock(order_mutex_);
     order_.push_back({call, std::nullopt});
   }
+  if (options_.form && !call->probe) {
+    auto rows = options_.form->rows_of(std::move(call->inputs), nullptr, {});
+    if (!rows.ok()) return refuse(call, FailureReason::kRejected, rows.error());
+    call->inputs = std::move(*rows);
+  }
+  Waiting request = waiting_of(*call);
+  const int64_t expected = request.expected_ns;
+  request.expected_ns = std::max<int64_t>(expected, 0);
   if (answered_before(call)) return;
   Admission admission = Admission::kAccepted;
   Turns::Run turn;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     call->id = next_id_++;
-    const bool at_once = later_ || (cost.expected_ns >= 0 && cost.expected_ns <= options_.inline_ns);
+    const bool at_once = later_ || (expected >= 0 && expected <= options_.inline_ns);
     const bool here = at_once && scheduler_.passes_through() && busy_ < servable_->slots() &&
                       request.priority <= options_.queue.priority_levels && my_turn(call->arrived_ns, false);
     if (here) {
-      turn = take_slot(call->arrived_ns, cost.expected_ns);
+      turn = take_slot(call->arrived_ns, expected);
     } else {
       request.id = call->id;
       admission = scheduler_.submit(request, call->arrived_ns);
@@ -131,7 +122,8 @@ void Model::submit(const CallPtr& call) {
 void Model::cancel(const CallPtr& call) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (waiting_.count(call->id) == 0 || !scheduler_.cancel(call->id)) {
+    const bool turnless = sequences_ && sequences_->waits(call->id);
+    if (waiting_.count(call->id) == 0 || !(turnless || scheduler_.cancel(call->id))) {
       if (call->runs_alone) servable_->cancel(call->id);
       return;
     }
@@ -142,10 +134,13 @@ void Model::cancel(const CallPtr& call) {
 
 std::vector<CallPtr> Model::take_expired(int64_t now) {
   std::vector<CallPtr> out;
-  for (const Waiting& w : scheduler_.expire(now)) {
-    out.push_back(std::move(waiting_.at(w.id)));
-    waiting_.erase(w.id);
-  }
+  const auto take = [&](uint64_t id) {
+    out.push_back(std::move(waiting_.at(id)));
+    waiting_.erase(id);
+  };
+  for (const Waiting& w : scheduler_.expire(now)) take(w.id);
+  if (sequences_)
+    for (const uint64_t id : sequences_->expire(now)) take(id);
   return out;
 }
 
@@ -154,9 +149,11 @@ bool Model::step(std::unique_lock<std::mutex>& lock) {
   if (stopping_) return false;
   const int64_t now = now_ns();
   const std::vector<CallPtr> late = take_expired(now);
-  if (!late.empty()) {
+  const Faults faults = sequences_ ? begin_turns() : Faults();
+  if (!late.empty() || !faults.empty()) {
     lock.unlock();
     for (const CallPtr& c : late) refuse(c, FailureReason::kTimeout, refused("Request timeout expired"));
+    for (const auto& [c, error] : faults) refuse(c, FailureReason::kRejected, error);
     lock.lock();
     return true;
   }
@@ -183,8 +180,7 @@ void Model::work() {
   while (!stopping_) {
     if (step(lock)) continue;
     const int64_t now = now_ns();
-    const std::optional<int64_t> until = wake_at(now);
-    if (until)
+    if (const std::optional<int64_t> until = next_time(now))
       wake_.wait_for(lock, std::chrono::nanoseconds(std::max<int64_t>(*until - now, 1000)));
     else
       wake_.wait(lock);
@@ -228,20 +224,13 @@ void Model::run_batch(std::vector<CallPtr> calls, CutReason reason, Turns::Run t
     const std::lock_guard<std::mutex> lock(mutex_);
     longest_ns_ = std::max(longest_ns_, expected >= 0 ? expected : kUnknownRunNs);
   };
-  if (batch->calls.size() == 1) {
-    batch->joined_ns = batch->began_ns;
-    expect(batch->calls.front()->inputs);
-    batch->calls.front()->runs_alone = true;
-    servable_->submit(ticket, batch->calls.front()->inputs, batch);
-    return;
-  }
-  std::vector<const std::vector<Tensor>*> parts;
-  for (const CallPtr& c : batch->calls) parts.push_back(&c->inputs);
-  auto joined = join_rows(parts);
-  batch->joined_ns = now_ns();
-  if (!joined.ok()) return finish(*batch, std::move(joined).error());
-  expect(*joined);
-  servable_->submit(ticket, std::move(*joined), batch);
+  const bool alone = batch->calls.size() == 1;
+  if (alone) batch->calls.front()->runs_alone = true;
+  auto inputs = joined(batch->calls);
+  batch->joined_ns = alone ? batch->began_ns : now_ns();
+  if (!inputs.ok()) return finish(*batch, std::move(inputs).error());
+  expect(*inputs);
+  servable_->submit(ticket, std::move(*inputs), batch);
 }
 
 void Model::leave_slot(const Turns::Run& turn) {
@@ -257,35 +246,6 @@ void Model::leave_slot(const Turns::Run& turn) {
     pump();
   else if (more)
     wake_.notify_one();
-}
-
-void Model::count(const Batch& batch, bool ok, int64_t ended_ns) {
-  const uint64_t n = batch.calls.size();
-  if (batch.calls.front()->probe) return;
-  const std::lock_guard<std::mutex> lock(statistics_mutex_);
-  ModelStatistics& s = statistics_;
-  ++s.executions;
-  ++s.cuts[static_cast<size_t>(batch.reason)];
-  ModelStatistics::Batch& row = s.batches[batch.rows];
-  row.compute_input.add(batch.joined_ns - batch.began_ns);
-  row.compute_infer.add(ended_ns - batch.joined_ns);
-  row.compute_output.add(0);
-  if (!ok) return;
-  s.rows += static_cast<uint64_t>(batch.rows);
-  s.last_inference_ms = wall_seconds() * 1000;
-  for (const CallPtr& c : batch.calls) {
-    s.success.add(ended_ns - c->arrived_ns);
-    s.queue.add(c->began_ns - c->arrived_ns);
-    s.request_times.add(ended_ns - c->arrived_ns);
-    s.queue_times.add(c->began_ns - c->arrived_ns);
-    s.infer_times.add(ended_ns - batch.joined_ns);
-    const auto* bound =
-        std::lower_bound(s.kLatencyBoundsUs.begin(), s.kLatencyBoundsUs.end(), (ended_ns - c->arrived_ns) / 1000);
-    ++s.latency[static_cast<size_t>(bound - s.kLatencyBoundsUs.begin())];
-  }
-  s.compute_input.add(static_cast<int64_t>(n) * (batch.joined_ns - batch.began_ns), n);
-  s.compute_infer.add(static_cast<int64_t>(n) * (ended_ns - batch.joined_ns), n);
-  s.compute_output.add(0, n);
 }
 
 // A batch that fails as a whole fails because of one of its requests, or of all: each is asked alone, so that it costs
@@ -317,8 +277,13 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
   }
   if (outputs.ok() && batch.calls.size() > 1) grow_batches();
   leave_slot(batch.turn);
-  int64_t first = 0;
-  for (const CallPtr& c : batch.calls) {
+  Result<std::vector<Form::Part>> parts = std::vector<Form::Part>();
+  if (outputs.ok())
+    parts = parted(batch, std::move(*outputs));
+  else
+    parts = outputs.error();
+  for (size_t k = 0; k < batch.calls.size(); ++k) {
+    const CallPtr& c = batch.calls[k];
     Answer a;
     a.arrived_ns = c->arrived_ns;
     a.began_ns = c->began_ns;
@@ -326,18 +291,12 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
     a.ended_ns = ended;
     a.batch_rows = batch.rows;
     a.cut = batch.reason;
-    if (outputs.ok() && batch.calls.size() > 1) {
-      auto mine = take_rows(*outputs, batch.rows, first, c->rows);
-      if (mine.ok())
-        a.outputs = std::move(*mine);
-      else
-        a.error = mine.error();
-    } else if (outputs.ok()) {
-      a.outputs = std::move(*outputs);
+    if (parts.ok()) {
+      a.outputs = std::move((*parts)[k].outputs);
+      c->next_states = std::move((*parts)[k].states);
     } else {
-      a.error = outputs.error();
+      a.error = parts.error();
     }
-    first += c->rows;
     if (a.error) {
       const bool cancelled = a.error->kind == ErrorKind::kCancelled;
       const bool later = a.error->kind == ErrorKind::kRefused || a.error->kind == ErrorKind::kMemory;
@@ -348,14 +307,6 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
     if (options_.cache && !c->probe) options_.cache->put(cache_serial_, c->inputs, a.outputs);
     answer(c, std::move(a));
   }
-}
-
-// After a lack of memory batches grow back step by step.
-void Model::grow_batches() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (scheduler_.row_limit() == 0 || ++good_batches_ < kBatchesBeforeMore) return;
-  good_batches_ = 0;
-  scheduler_.limit_rows(2 * scheduler_.row_limit());
 }
 
 void Model::refuse(const CallPtr& call, FailureReason reason, Error error, int64_t retry_after_ns) {
@@ -375,6 +326,7 @@ void Model::refuse(const CallPtr& call, FailureReason reason, Error error, int64
 }
 
 void Model::answer(const CallPtr& call, Answer answer) {
+  if (sequences_ && !call->probe) step_over(call, answer);
   if (!options_.preserve_order) return call->done(std::move(answer));
   std::unique_lock<std::mutex> lock(order_mutex_);
   for (Ordered& o : order_)

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "runtime/servable.hpp"
+#include "serve/queue/form.hpp"
 #include "serve/queue/response_cache.hpp"
 #include "serve/queue/scheduler.hpp"
 #include "serve/queue/statistics.hpp"
@@ -32,17 +33,20 @@ struct Answer {
 };
 
 struct Call {
-  std::vector<Tensor> inputs;  // by port, each of its port's type, rank and constant dims
+  std::vector<Tensor> inputs;  // by Model::inputs(), each of its port's type, rank and constant dims
   int priority = 0;            // 0: the model's default
   int64_t timeout_ns = 0;      // 0: the model's
   // Called once, from any thread, also the submitting one before submit() returns; must not wait for the model.
   std::function<void(Answer)> done;
   uint32_t tenant = 0;  // tenants share a queue fairly
-  bool probe = false;   // of the server's own: runs alone and is counted nowhere
+  // Of the server's own: runs alone, is counted nowhere, and has the servable's ports, whatever clients see.
+  bool probe = false;
+  SequenceStep step;  // of a model that has sequences
 
   std::atomic<bool> runs_alone{false};
   uint64_t id = 0;  // set by Model::submit(), as all below
   int64_t rows = 1, arrived_ns = 0, began_ns = 0;
+  std::vector<Tensor> next_states;  // what the sequence's next call gets
 };
 using CallPtr = std::shared_ptr<Call>;
 
@@ -51,6 +55,8 @@ struct ModelOptions {
   bool preserve_order = false;
   std::shared_ptr<ResponseCache> cache;  // of answers; null: none are kept
   std::shared_ptr<Turns> turns;          // with the other models of the device; null: it runs when it can
+  std::shared_ptr<const Form> form;      // null: clients see the servable's ports
+  std::optional<SequencePolicy> sequences;
   // A call expected to take no longer than this runs on the thread that submits it, if a slot is free and nothing waits
   // and nothing is waited for. Waking a thread takes about 5 us and its caches.
   int64_t inline_ns = 40000;
@@ -69,6 +75,11 @@ class Model {
   int64_t version() const { return version_; }
   const std::string& version_text() const { return version_text_; }
   runtime::Servable& servable() const { return *servable_; }
+  // As clients see them.
+  std::span<const plan::Port> inputs() const { return options_.form ? options_.form->inputs() : servable_->inputs(); }
+  std::span<const plan::Port> outputs() const {
+    return options_.form ? options_.form->outputs() : servable_->outputs();
+  }
   const ModelOptions& options() const { return options_; }
 
   void submit(const CallPtr& call);
@@ -76,8 +87,9 @@ class Model {
   void cancel(const CallPtr& call);
 
   ModelStatistics statistics() const;
-  int64_t pending() const;  // calls that wait
-  int64_t open() const;     // and those that run
+  std::optional<SequenceCounts> sequences() const;  // none: it has no sequences
+  int64_t pending() const;                          // calls that wait
+  int64_t open() const;                             // and those that run
   // Whether work is under way and none got done for so long, and for longer than what runs should take as a whole.
   // Asked often, as each answer rests on what the last question saw.
   bool stuck(int64_t now, int64_t for_ns) const;
@@ -105,6 +117,14 @@ class Model {
   std::optional<int64_t> wake_at(int64_t now) const;
   void grow_batches();
   bool answered_before(const CallPtr& call);
+  Waiting waiting_of(const Call& call) const;
+  Result<std::vector<Tensor>> joined(const std::vector<CallPtr>& calls) const;
+  Result<std::vector<Form::Part>> parted(const Batch& batch, std::vector<Tensor> outputs) const;
+  std::optional<int64_t> next_time(int64_t now) const;
+  using Faults = std::vector<std::pair<CallPtr, Error>>;
+  void submit_step(const CallPtr& call);
+  Faults begin_turns();
+  void step_over(const CallPtr& call, const Answer& answer);
   std::vector<CallPtr> take_expired(int64_t now);
 
   const std::string name_;
@@ -119,6 +139,7 @@ class Model {
   mutable std::mutex mutex_;  // of all below but the statistics
   std::condition_variable wake_;
   Scheduler scheduler_;
+  std::optional<Sequences> sequences_;
   std::unordered_map<uint64_t, CallPtr> waiting_;
   uint64_t next_id_ = 1;
   int busy_ = 0, batches_ = 0;

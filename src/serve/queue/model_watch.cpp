@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
-#include "serve/queue/model.hpp"
+#include "serve/queue/model_batch.hpp"
 
 namespace peri::serve {
 
 constexpr int64_t kHeldLookNs = 500000000;  // who waits for others' runs to end looks whether they do
+constexpr int kBatchesBeforeMore = 50;  // that a model with too little memory answers, for larger ones
 
 ModelStatistics Model::statistics() const {
   const std::lock_guard<std::mutex> lock(statistics_mutex_);
@@ -16,12 +17,12 @@ ModelStatistics Model::statistics() const {
 
 int64_t Model::pending() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return scheduler_.waiting();
+  return static_cast<int64_t>(waiting_.size());
 }
 
 int64_t Model::open() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return scheduler_.waiting() + busy_;
+  return static_cast<int64_t>(waiting_.size()) + busy_;
 }
 
 bool Model::stuck(int64_t now, int64_t for_ns) const {
@@ -84,6 +85,43 @@ std::optional<int64_t> Model::wake_at(int64_t now) const {
   if (busy_ >= servable_->slots()) return scheduler_.expiry_ns();
   if (!held_) return scheduler_.wake_ns(now);
   return std::min(now + kHeldLookNs, scheduler_.expiry_ns().value_or(INT64_MAX));
+}
+
+void Model::count(const Batch& batch, bool ok, int64_t ended_ns) {
+  const uint64_t n = batch.calls.size();
+  if (batch.calls.front()->probe) return;
+  const std::lock_guard<std::mutex> lock(statistics_mutex_);
+  ModelStatistics& s = statistics_;
+  ++s.executions;
+  ++s.cuts[static_cast<size_t>(batch.reason)];
+  ModelStatistics::Batch& row = s.batches[batch.rows];
+  row.compute_input.add(batch.joined_ns - batch.began_ns);
+  row.compute_infer.add(ended_ns - batch.joined_ns);
+  row.compute_output.add(0);
+  if (!ok) return;
+  s.rows += static_cast<uint64_t>(batch.rows);
+  s.last_inference_ms = wall_seconds() * 1000;
+  for (const CallPtr& c : batch.calls) {
+    s.success.add(ended_ns - c->arrived_ns);
+    s.queue.add(c->began_ns - c->arrived_ns);
+    s.request_times.add(ended_ns - c->arrived_ns);
+    s.queue_times.add(c->began_ns - c->arrived_ns);
+    s.infer_times.add(ended_ns - batch.joined_ns);
+    const auto* bound =
+        std::lower_bound(s.kLatencyBoundsUs.begin(), s.kLatencyBoundsUs.end(), (ended_ns - c->arrived_ns) / 1000);
+    ++s.latency[static_cast<size_t>(bound - s.kLatencyBoundsUs.begin())];
+  }
+  s.compute_input.add(static_cast<int64_t>(n) * (batch.joined_ns - batch.began_ns), n);
+  s.compute_infer.add(static_cast<int64_t>(n) * (ended_ns - batch.joined_ns), n);
+  s.compute_output.add(0, n);
+}
+
+// After a lack of memory batches grow back step by step.
+void Model::grow_batches() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (scheduler_.row_limit() == 0 || ++good_batches_ < kBatchesBeforeMore) return;
+  good_batches_ = 0;
+  scheduler_.limit_rows(2 * scheduler_.row_limit());
 }
 
 // True: the answer was known, and given.

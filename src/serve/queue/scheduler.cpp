@@ -8,7 +8,7 @@ namespace peri::serve {
 
 std::string_view cut_reason_name(CutReason reason) {
   constexpr std::string_view kNames[kCutReasons] = {"full",     "delay",  "deadline", "shape",
-                                                    "priority", "memory", "alone"};
+                                                    "priority", "memory", "alone",    "sequences"};
   return kNames[static_cast<int>(reason)];
 }
 
@@ -168,6 +168,7 @@ Scheduler::Draft Scheduler::draft() const {
   out.rows = 0;
   for (const Waiting* w : out.requests) out.rows += w->rows;
   out.due = reached ? CutReason::kFull : end;
+  if (!out.due && policy_.most_waiting > 0 && waiting_ >= policy_.most_waiting) out.due = CutReason::kSequences;
   return out;
 }
 

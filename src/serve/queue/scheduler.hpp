@@ -13,15 +13,16 @@ namespace peri::serve {
 
 // Why a batch is as it is.
 enum class CutReason : uint8_t {
-  kFull,      // no more rows fit, or a preferred size is reached
-  kDelay,     // the oldest request waited as long as it may; at a delay of 0: nothing else was waiting
-  kDeadline,  // waiting on would have cost a request its deadline
-  kShape,     // the next request has other dims
-  kPriority,  // the next request is of a lower level, and the first may not wait for it
-  kMemory,    // the next request's bytes do not fit
-  kAlone,     // the model, or this request, takes no batches
+  kFull,       // no more rows fit, or a preferred size is reached
+  kDelay,      // the oldest request waited as long as it may; at a delay of 0: nothing else was waiting
+  kDeadline,   // waiting on would have cost a request its deadline
+  kShape,      // the next request has other dims
+  kPriority,   // the next request is of a lower level, and the first may not wait for it
+  kMemory,     // the next request's bytes do not fit
+  kAlone,      // the model, or this request, takes no batches
+  kSequences,  // every sequence that has a slot is in it: nobody else can come
 };
-constexpr int kCutReasons = static_cast<int>(CutReason::kAlone) + 1;
+constexpr int kCutReasons = static_cast<int>(CutReason::kSequences) + 1;
 std::string_view cut_reason_name(CutReason reason);
 
 enum class Admission : uint8_t { kAccepted, kQueueFull, kNoSuchPriority };
@@ -40,6 +41,7 @@ struct QueuePolicy {
   std::vector<int64_t> preferred;     // of them: cut as soon as one is reached
   int64_t max_delay_ns = 0;           // that the oldest may wait for others
   int64_t max_batch_bytes = 1 << 30;  // inputs of a batch
+  int64_t most_waiting = 0;           // requests that can wait at once; 0: as many as come
   int priority_levels = 1;            // 1 is the most urgent
   int default_priority = 1;
   LevelPolicy level;                       // of every level that is not in `levels`

@@ -7,35 +7,9 @@
 #include "base/fault.hpp"
 #include "base/file.hpp"
 #include "serve/ensemble/ensemble.hpp"
+#include "serve/repository/options.hpp"
 
 namespace peri::serve {
-
-static LevelPolicy level_of(const QueueConfig& c, int64_t max_queue) {
-  return {c.max_queue_size > 0 ? c.max_queue_size : max_queue, c.default_timeout_us * 1000, c.allow_timeout_override,
-          c.delay};
-}
-
-// A model's queue as its configuration has it.
-static ModelOptions options_of(const ModelConfig& config, const Loaded& loaded, const RepositoryOptions& o) {
-  ModelOptions out;
-  out.inline_ns = o.inline_ns;
-  out.queue.level.max_queue = o.max_queue;
-  if (config.response_cache) out.cache = o.cache;
-  if (!config.batching) return out;
-  const BatchingConfig& b = *config.batching;
-  out.preserve_order = b.preserve_ordering;
-  out.queue.sizes = loaded.batch_sizes;
-  for (const int64_t p : b.preferred)
-    if (std::binary_search(loaded.batch_sizes.begin(), loaded.batch_sizes.end(), p)) out.queue.preferred.push_back(p);
-  if (!loaded.batch_sizes.empty()) out.queue.max_delay_ns = b.max_queue_delay_us * 1000;
-  out.queue.level = level_of(b.queue, o.max_queue);
-  if (b.priority_levels > 0) {
-    out.queue.priority_levels = static_cast<int>(b.priority_levels);
-    out.queue.default_priority = static_cast<int>(b.default_priority_level);
-  }
-  for (const auto& [level, queue] : b.priority_queues) out.queue.levels[level] = level_of(queue, o.max_queue);
-  return out;
-}
 
 Repository::Repository(RepositoryOptions options, Loader loader)
     : options_(std::move(options)), loader_(std::move(loader)) {}
@@ -224,7 +198,8 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   served->stamp = version.stamp ^ found.config_stamp * 0x9e3779b97f4a7c15ull;
   ModelOptions options = options_of(config, loaded, options_);
   if (config.steps.empty()) options.turns = options_.turns;
-  if (options_.settle) options_.settle(found.folder, order, loaded, &options);
+  PERI_ASSIGN(options.form, Form::make(config, loaded.servable->inputs(), loaded.servable->outputs(), found.folder));
+  if (options_.settle && !config.sequences && !options.form) options_.settle(found.folder, order, loaded, &options);
   served->canary = std::move(loaded.canary);
   served->model = std::make_unique<Model>(found.name, version.version, loaded.servable, std::move(options));
   return ServedPtr(std::move(served));
@@ -283,7 +258,14 @@ Status Repository::unload_now(const std::string& name) {
 }
 
 void Repository::load(const std::string& name, std::function<void(Status)> done) {
-  post([this, name, done = std::move(done)] { done(load_now(name)); });
+  post([this, name, done = std::move(done)] {
+    Status s = load_now(name);
+    if (s.ok()) return done(Ok{});
+    log("cannot load " + name + ": " + s.error().text());
+    Error told = std::move(s).error();
+    for (std::string* part : {&told.message, &told.expected, &told.found}) *part = without_paths(*part);
+    done(std::move(told));
+  });
 }
 void Repository::unload(const std::string& name, std::function<void(Status)> done) {
   post([this, name, done = std::move(done)] { done(unload_now(name)); });
@@ -351,6 +333,7 @@ std::vector<IndexRow> Repository::index() const {
   if (found.ok())
     for (const FoundModel& m : *found)
       if (!entries_.count(m.name)) out.push_back({m.name, "", "UNAVAILABLE", "not loaded"});
+  for (IndexRow& row : out) row.reason = without_paths(row.reason);
   return out;
 }
 

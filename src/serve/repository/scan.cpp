@@ -92,6 +92,26 @@ Result<FoundModel> scan_model(const std::string& root, std::string_view name) {
   return out;
 }
 
+std::string without_paths(std::string_view text) {
+  constexpr std::string_view kEnds = " \t\r\n'\"`,;:()[]{}<>|=";
+  const auto ends = [&](char c) { return kEnds.find(c) != std::string_view::npos; };
+  std::string out;
+  for (size_t k = 0; k < text.size();) {
+    const bool begins = k == 0 || ends(text[k - 1]);
+    size_t end = k;
+    while (end < text.size() && !ends(text[end])) ++end;
+    if (!begins || text[k] != '/' || end == k + 1) {
+      out.push_back(text[k++]);
+      continue;
+    }
+    std::string_view path = text.substr(k, end - k);
+    while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+    out += path.substr(path.rfind('/') + 1);
+    k = end;
+  }
+  return out;
+}
+
 Result<std::vector<FoundModel>> scan_repository(const std::string& root) {
   PERI_ASSIGN(const std::vector<fs::path> folders, entries_of(root));
   std::vector<FoundModel> out;

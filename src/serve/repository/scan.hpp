@@ -29,6 +29,8 @@ struct FoundModel {
 
 // Letters, digits, '.', '_', '-', '+', no dot at its beginning, at most 200.
 bool plain_name(std::string_view name);
+// A sentence as clients may read it: of each absolute path what stands behind its last '/'.
+std::string without_paths(std::string_view text);
 // Models of a repository by name. Errors: kIo.
 Result<std::vector<FoundModel>> scan_repository(const std::string& root);
 // One of them. Errors: kInvalid (no plain name), kIo (there is no such folder).

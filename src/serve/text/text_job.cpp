@@ -21,7 +21,7 @@ TextJob::TextJob(ServedPtr served, std::vector<TextInput> inputs, Done done)
 Result<size_t> TextJob::answer_of(const Served& served) {
   if (!served.text)
     return unsupported("the model '%s' has no tokenizer: it takes tensors, by /infer", served.model->name().c_str());
-  const auto ports = served.model->servable().outputs();
+  const auto ports = served.model->outputs();
   for (size_t k = 0; k < ports.size(); ++k)
     if (ports[k].name == served.text->spec().output && ports[k].dtype == DType::kF32 && ports[k].shape.size() == 2)
       return k;
@@ -48,7 +48,7 @@ Result<std::vector<Tensor>> TextJob::encode(const TextInput& input, int64_t* tok
   }
   *tokens = named.front().second.numel();
   std::vector<Tensor> out;
-  for (const plan::Port& port : served_->model->servable().inputs()) {
+  for (const plan::Port& port : served_->model->inputs()) {
     const auto it = std::find_if(named.begin(), named.end(), [&](const auto& n) { return n.first == port.name; });
     if (it == named.end()) return invalid("no text answers to the input '%s'", port.name.c_str());
     out.push_back(it->second);

@@ -60,87 +60,12 @@ Result<std::string> text_of(const Json& json, std::string_view key) {
   return std::string(text);
 }
 
-void add_port_config(const PortConfig& p, JsonWriter* w) {
-  w->begin_object().field("name", p.name).field("data_type", p.data_type);
-  add_numbers("dims", p.dims, w);
-  w->end_object();
-}
-
-Result<PortConfig> read_port_config(const Json& json) {
-  PortConfig out;
-  PERI_ASSIGN(out.name, text_of(json, "name"));
-  PERI_ASSIGN(out.data_type, text_of(json, "data_type"));
-  PERI_ASSIGN(out.dims, numbers_of(json, "dims"));
-  return out;
-}
-
-void add_config(const ModelConfig& c, JsonWriter* w) {
-  w->begin_object().field("name", c.name).field("max_batch_size", c.max_batch_size).field("instances", c.instances);
-  for (const auto& [key, ports] : {std::pair{"inputs", &c.inputs}, std::pair{"outputs", &c.outputs}}) {
-    w->key(key).begin_array();
-    for (const PortConfig& p : *ports) add_port_config(p, w);
-    w->end_array();
-  }
-  if (c.batching) add_numbers("preferred", c.batching->preferred, w);
-  w->key("warmups").begin_array();
-  for (const WarmupConfig& u : c.warmups) {
-    w->begin_object().field("name", u.name).field("batch_size", u.batch_size).field("count", u.count);
-    w->key("inputs").begin_array();
-    for (const WarmupConfig::Input& i : u.inputs) {
-      w->begin_object().field("random", i.random).field("file", i.file).key("port");
-      add_port_config(i.port, w);
-      w->end_object();
-    }
-    w->end_array().end_object();
-  }
-  w->end_array().key("parameters").begin_object();
-  for (const auto& [key, value] : c.parameters) w->field(key, value);
-  w->end_object().end_object();
-}
-
-Result<WarmupConfig> read_warmup(const Json& json) {
-  WarmupConfig out;
-  PERI_ASSIGN(out.name, text_of(json, "name"));
-  PERI_ASSIGN(out.batch_size, json.get_int("batch_size"));
-  PERI_ASSIGN(out.count, json.get_int("count"));
-  PERI_ASSIGN(const Json::Array* inputs, json.get_array("inputs"));
-  for (const Json& i : *inputs) {
-    WarmupConfig::Input input;
-    PERI_ASSIGN(input.random, i.get_bool("random"));
-    PERI_ASSIGN(input.file, text_of(i, "file"));
-    PERI_ASSIGN(const Json* port, i.get("port"));
-    PERI_ASSIGN(input.port, read_port_config(*port));
-    out.inputs.push_back(std::move(input));
-  }
-  return out;
-}
-
+// A configuration goes as the text it was read from.
 Result<ModelConfig> read_config(const Json& json) {
-  ModelConfig out;
+  PERI_ASSIGN(const bool yaml, json.get_bool("yaml"));
+  PERI_ASSIGN(const std::string text, text_of(json, "text"));
+  PERI_ASSIGN(ModelConfig out, parse_model_config(text, yaml ? "config.yaml" : "config.pbtxt"));
   PERI_ASSIGN(out.name, text_of(json, "name"));
-  PERI_ASSIGN(out.max_batch_size, json.get_int("max_batch_size"));
-  PERI_ASSIGN(out.instances, json.get_int("instances"));
-  for (const auto& [key, ports] : {std::pair{"inputs", &out.inputs}, std::pair{"outputs", &out.outputs}}) {
-    PERI_ASSIGN(const Json::Array* list, json.get_array(key));
-    for (const Json& j : *list) {
-      PERI_ASSIGN(PortConfig p, read_port_config(j));
-      ports->push_back(std::move(p));
-    }
-  }
-  if (json.find("preferred")) {
-    out.batching.emplace();
-    PERI_ASSIGN(out.batching->preferred, numbers_of(json, "preferred"));
-  }
-  PERI_ASSIGN(const Json::Array* warmups, json.get_array("warmups"));
-  for (const Json& j : *warmups) {
-    PERI_ASSIGN(WarmupConfig w, read_warmup(j));
-    out.warmups.push_back(std::move(w));
-  }
-  PERI_ASSIGN(const Json::Object* parameters, json.get_object("parameters"));
-  for (const Json::Member& m : *parameters) {
-    PERI_ASSIGN(const std::string_view value, m.value.as_string());
-    out.parameters[m.key] = value;
-  }
   return out;
 }
 
@@ -188,8 +113,8 @@ std::string order_text(const LoadOrder& order, uint32_t model) {
   w.field("model", static_cast<int64_t>(model)).field("name", order.name).field("version", order.version);
   w.field("path", order.path).field("folder", order.folder).field("stamp", order.stamp);
   if (order.known_sizes) add_numbers("known_sizes", *order.known_sizes, &w);
-  w.key("config");
-  add_config(order.config, &w);
+  const ModelConfig& c = order.config;
+  w.key("config").begin_object().field("name", c.name).field("yaml", c.yaml).field("text", c.text).end_object();
   return w.end_object().end_object().take();
 }
 

@@ -1,0 +1,37 @@
+// Readers of keys: each message of a configuration is a table of its keys, and what a table lacks, or refuses, is
+// refused by one sentence for all.
+#pragma once
+
+#include <functional>
+
+#include "serve/config/text_proto.hpp"
+
+namespace peri::serve::keys {
+
+struct Key {
+  std::string_view name;
+  std::function<Status(const TextField&)> read;
+  bool obeyed = true;  // false: known as one that is refused
+};
+
+// Reads each field by its row. `what`: the message's name, for errors.
+Status read_fields(const TextMessage& message, std::string_view what, const std::vector<Key>& keys);
+
+Key text(std::string_view key, std::string* to);
+Key texts(std::string_view key, std::vector<std::string>* to);
+Key word(std::string_view key, std::string* to);
+Key number(std::string_view key, int64_t* to, int64_t low, int64_t high);
+Key real(std::string_view key, double* to, double low, double high);
+Key numbers(std::string_view key, std::vector<int64_t>* to, int64_t low, int64_t high);
+Key flag(std::string_view key, bool* to);
+// A flag that may be written out as long as it asks for nothing.
+Key off(std::string_view key, std::string_view remedy = "take it out");
+// A key of Triton's that this server does not obey, whatever its value.
+Key refuses(std::string_view key, std::string_view remedy);
+Key inner(std::string_view key, std::function<Status(const TextMessage&)> read);
+// One word of a list.
+Key choice(std::string_view key, std::vector<std::string_view> words, std::function<void(size_t)> take);
+
+constexpr int64_t kMost = int64_t{1} << 40;
+
+}  // namespace peri::serve::keys

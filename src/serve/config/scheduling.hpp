@@ -1,0 +1,15 @@
+// The parts of a configuration that say how requests are put together: queues, sequences, batches of unlike requests.
+#pragma once
+
+#include "serve/config/model_config.hpp"
+
+namespace peri::serve {
+
+Status read_batching(const TextMessage& message, BatchingConfig* out);
+Status read_sequences(const TextMessage& message, SequenceConfig* out);
+Status read_batch_input(const TextMessage& message, BatchInputConfig* out);
+Status read_batch_output(const TextMessage& message, std::vector<BatchOutputConfig>* out);
+// What these parts ask of each other and of the rest. What they ask of the model: Form::make().
+Status check_scheduling(const ModelConfig& config);
+
+}  // namespace peri::serve

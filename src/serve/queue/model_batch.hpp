@@ -1,0 +1,31 @@
+// Batch: what one run of a model answers, for the files that Model is written in.
+#pragma once
+
+#include "serve/queue/model.hpp"
+
+namespace peri::serve {
+
+struct Model::Batch final : runtime::Sink {
+  Batch(Model* m, std::vector<CallPtr> c, CutReason r, Turns::Run t)
+      : model(m), calls(std::move(c)), reason(r), turn(t) {
+    const std::lock_guard<std::mutex> lock(m->mutex_);
+    ++m->batches_;
+  }
+  ~Batch() override {
+    const std::lock_guard<std::mutex> lock(model->mutex_);
+    --model->batches_;
+    model->wake_.notify_all();  // under the lock: the model may go as soon as it is given back
+  }
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+  void answer(Result<std::vector<Tensor>> outputs, bool last) override {
+    if (last) model->finish(*this, std::move(outputs));
+  }
+  Model* model;
+  std::vector<CallPtr> calls;
+  CutReason reason;
+  Turns::Run turn;
+  int64_t rows = 0, began_ns = 0, joined_ns = 0;
+};
+
+}  // namespace peri::serve

@@ -1,0 +1,110 @@
+// Sequences: whose turn it is among requests that belong together. A sequence has a slot from its first request to its
+// last, one of its requests at a time runs, in the order they came, and what it keeps goes from each to the next. A
+// pure state machine on the times it is told.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/tensor.hpp"
+
+namespace peri::serve {
+
+// A client's name for a sequence: a number or a text, which are never the same.
+struct SequenceId {
+  std::string text;
+  uint64_t number = 0;
+  bool none() const { return text.empty() && number == 0; }
+  std::string shown() const;  // for people, not endless
+  auto operator<=>(const SequenceId&) const = default;
+};
+
+// A request's place in its sequence.
+struct SequenceStep {
+  SequenceId id;
+  bool start = false, end = false;
+};
+
+struct SequencePolicy {
+  int64_t slots = 1;                // sequences that may be under way
+  int64_t idle_ns = 1'000'000'000;  // without a request: a sequence is over
+  int64_t max_waiting = 0;          // requests that are not at their turn; 0: as many as come
+};
+
+enum class SequenceVerdict : uint8_t { kTaken, kNoId, kNoStart, kFull };
+
+struct SequenceCounts {
+  int64_t active = 0, backlog = 0, slots = 0;             // sequences now
+  uint64_t started = 0, ended = 0, idle = 0, broken = 0;  // so far: broken by a request that failed
+};
+
+class Sequences {
+ public:
+  explicit Sequences(SequencePolicy policy) : policy_(policy), free_(policy.slots) {}
+
+  // Takes a request, to get its turn now or later. `deadline_ns`: of its turn; 0: none. `request` is not known yet.
+  SequenceVerdict submit(uint64_t request, const SequenceStep& step, int64_t deadline_ns, int64_t now);
+  // What became of a sequence that is not under way, if that is still known: "after 1000 ms without a request".
+  std::string ended_why(const SequenceId& id) const;
+  // Requests whose turn it is since the last call.
+  std::vector<uint64_t> take_turns();
+  bool waits(uint64_t request) const;  // for its turn
+  // What the sequence keeps, for the request whose turn it is. Empty: nothing yet.
+  const std::vector<Tensor>& state(uint64_t request) const;
+  // The request was answered and leaves this for the next.
+  void done(uint64_t request, std::vector<Tensor> state, int64_t now);
+  // The request has no answer: its sequence is over. The requests that followed it in vain, which are forgotten here.
+  std::vector<uint64_t> fail(uint64_t request, const std::string& why, int64_t now);
+  // Ends sequences that were idle too long. Requests that are late for their turn: each has to fail().
+  std::vector<uint64_t> expire(int64_t now);
+  // When to call expire() again if nothing else happens.
+  std::optional<int64_t> wake_ns() const;
+  int64_t waiting() const { return waiting_; }
+  const SequencePolicy& policy() const { return policy_; }
+  SequenceCounts counts() const;
+
+ private:
+  struct Item {
+    uint64_t request = 0;
+    bool start = false, end = false;
+    int64_t deadline_ns = 0;
+  };
+  struct Entry {
+    std::deque<Item> queue;
+    Item running;       // request 0: none
+    bool slot = false;  // else in the backlog
+    bool open = true;   // may have more requests without a start
+    int64_t idle_since_ns = 0;
+    std::string why;  // it is not open
+    std::vector<Tensor> state;
+  };
+  using Place = std::map<SequenceId, Entry>::iterator;
+  void go_on(Place at, int64_t now);
+  void settle(Place at, int64_t now);
+  void give_slot_up(Place at);
+  void fill_slots(int64_t now);
+  void forget(const Item& item);
+  void remember(const SequenceId& id, std::string why);
+  void wake_off(Place at);
+
+  const SequencePolicy policy_;
+  int64_t free_, waiting_ = 0;
+  std::map<SequenceId, Entry> entries_;
+  std::deque<SequenceId> backlog_;
+  std::unordered_map<uint64_t, SequenceId> requests_;  // that wait or run
+  std::set<std::pair<int64_t, uint64_t>> deadlines_;   // of those that wait
+  std::set<std::pair<int64_t, SequenceId>> idle_;      // since when
+  std::vector<uint64_t> turns_;
+  std::map<SequenceId, std::string> ended_;  // lately
+  std::deque<SequenceId> ended_order_;
+  SequenceCounts counts_;
+};
+
+}  // namespace peri::serve

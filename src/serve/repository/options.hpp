@@ -1,0 +1,11 @@
+// How a version is queued, as its configuration has it.
+#pragma once
+
+#include "serve/repository/repository.hpp"
+
+namespace peri::serve {
+
+// Without its form, which is made of the model's ports.
+ModelOptions options_of(const ModelConfig& config, const Loaded& loaded, const RepositoryOptions& repository);
+
+}  // namespace peri::serve
