@@ -163,8 +163,9 @@ add_test(NAME null/graphs_large COMMAND ${peri_null} deeplabv3_resnet50 bert_lar
 # Networks for a GPU that is not here, by the locks that were made on it: the same bytes, and they run on the null device.
 set(peri_locks ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/cuda_locks.py" --program $<TARGET_FILE:locked_build>)
 add_test(NAME null/cuda_locks COMMAND ${peri_locks})
+add_test(NAME null/cuda_launches COMMAND ${peri_locks} --launches)
 add_test(NAME null/cuda_locks_run COMMAND ${peri_locks} --run)
-set_tests_properties(null/cuda_locks PROPERTIES LABELS cpu TIMEOUT 600)
+set_tests_properties(null/cuda_locks null/cuda_launches PROPERTIES LABELS cpu TIMEOUT 600)
 set_tests_properties(null/cuda_locks_run PROPERTIES LABELS slow TIMEOUT 1800)
 set_tests_properties(null/graphs PROPERTIES LABELS cpu TIMEOUT 600)
 set_tests_properties(null/graphs_large PROPERTIES LABELS slow TIMEOUT 1200)

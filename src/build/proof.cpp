@@ -11,6 +11,7 @@
 #include "build/last_word.hpp"
 #include "build/machine.hpp"
 #include "plan/engine_file.hpp"
+#include "plan/memory.hpp"
 #include "tune/cache.hpp"
 
 namespace peri::build {
@@ -281,6 +282,12 @@ void write_on_host(JsonWriter& w, const compile::Compiled& c) {
   w.end_array();
 }
 
+std::vector<int64_t> workspaces(const compile::Compiled& c) {
+  std::vector<int64_t> out;
+  for (const lower::StepReport& s : c.steps) out.push_back(s.evidence.workspace_bytes);
+  return out;
+}
+
 namespace {
 // Of a run at the tuned size, in bytes.
 void write_memory(JsonWriter& w, const compile::Compiled& c) {
@@ -289,13 +296,19 @@ void write_memory(JsonWriter& w, const compile::Compiled& c) {
   for (const Tensor& t : c.weights)
     if (seen.insert(t.bytes().data()).second) weights += static_cast<int64_t>(t.bytes().size());
   w.key("memory").begin_object().field("weights", weights);
-  const auto arena = plan::plan_arena(c.program, {c.program.tuned_for.begin(), c.program.tuned_for.end()});
+  const DimBinding dims{c.program.tuned_for.begin(), c.program.tuned_for.end()};
+  const auto arena = plan::plan_arena(c.program, dims);
   if (arena.ok()) {
     w.field("intermediate values", arena->arena_bytes);
     for (size_t d = 0; d < arena->device_bytes.size(); ++d)
       if (arena->device_bytes[d] > 0 && d < c.program.devices.size())
         w.field("intermediate values on " + c.program.devices[d], arena->device_bytes[d]);
   }
+  if (const auto all = plan::device_memory(c.program, dims, workspaces(c)); all.ok())
+    for (size_t d = 1; d < all->size(); ++d) {
+      w.field("workspaces on " + c.program.devices[d], (*all)[d].workspaces);
+      w.field("in all on " + c.program.devices[d], (*all)[d].total());
+    }
   w.end_object();
 }
 }  // namespace

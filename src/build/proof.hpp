@@ -12,6 +12,9 @@ constexpr int kProofForm = 4;
 // Member "on_host": what the host runs beside the backend's device, why, and what copies for it take.
 void write_on_host(JsonWriter& w, const compile::Compiled& compiled);
 
+// Bytes of workspace of each step on a device, as they were measured.
+std::vector<int64_t> workspaces(const compile::Compiled& compiled);
+
 // One JSON object. Stands beside the engine as ENGINE.proof, whose hash it names; none: the engine stays in memory.
 // Measures what this machine sustains, unless the timing cache knows it.
 std::string proof_json(const build::Built& built, const compile::Options& options,

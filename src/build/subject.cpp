@@ -1,7 +1,12 @@
 // Subjects of models, of engine files, of engines at hand.
 #include "build/subject.hpp"
 
+#include <mutex>
+
 #include "build/open.hpp"
+#include "compile/backends.hpp"
+#include "device/open.hpp"
+#include "exec/entry.hpp"
 #include "judge/source.hpp"
 
 namespace peri::build {
@@ -53,16 +58,44 @@ Result<judge::Subject> subject_of(std::shared_ptr<const runtime::Engine> engine,
   return s;
 }
 
+namespace {
+// The GPU that all engines of a suite run on.
+struct SharedDevice {
+  std::mutex lock;
+  std::shared_ptr<device::Device> device;
+  std::optional<device::Target> target;
+
+  Status open(const Request& request, int threads) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (device) return Ok{};
+    PERI_ASSIGN(const lower::Backend* const backend, compile::backend_named(request.backend));
+    PERI_ASSIGN(target, backend->target(threads, exec::libraries(), request.device));
+    PERI_ASSIGN(device, device::open_device(device::which_of(backend->name, request.device)));
+    return Ok{};
+  }
+};
+}  // namespace
+
 judge::SuiteBuilder suite_builder(const Request& request) {
-  return [request](const std::string& model,
-                   const std::vector<compile::InputShape>& inputs) -> Result<std::shared_ptr<const runtime::Engine>> {
+  return [request, shared = std::make_shared<SharedDevice>()](
+             const std::string& model,
+             const std::vector<compile::InputShape>& inputs) -> Result<std::shared_ptr<const runtime::Engine>> {
     Request one = request;
     one.model = model;
     one.at_hand = inputs;
     one.worker = one.tune = false;
-    PERI_ASSIGN(const compile::Options options, options_of(one));
-    PERI_ASSIGN(compile::Compiled compiled, compile::compile(options));
-    return assemble(&compiled, run_options_of(compiled.program, options.tune.threads, request.device));
+    const bool on_gpu = request.backend == "cuda";
+    if (on_gpu) one.verify = false;
+    PERI_ASSIGN(compile::Options options, options_of(one));
+    const int threads = on_gpu ? 1 : options.tune.threads;
+    if (on_gpu) {
+      PERI_TRY(shared->open(request, options.tune.threads));
+      options.tune.target = shared->target;
+    }
+    PERI_ASSIGN(compile::Compiled compiled, compile::compile(std::move(options)));
+    runtime::EngineOptions run = run_options_of(compiled.program, threads, request.device);
+    if (shared->device) run.devices.push_back(shared->device);
+    return assemble(&compiled, std::move(run));
   };
 }
 

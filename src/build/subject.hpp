@@ -17,7 +17,8 @@ Result<judge::Subject> open_subject(const Request& request, bool reference);
 Result<judge::Subject> subject_of(std::shared_ptr<const runtime::Engine> engine, const std::string& path);
 
 // What a suite does to each of its models: all in this process, verified and not measured, so that a candidate that is
-// wrong here gives way as in a real build.
+// wrong here gives way as in a real build. On a GPU nothing is verified before the case's own answer, and all engines
+// share one device, opened for the first. Any thread.
 judge::SuiteBuilder suite_builder(const Request& request);
 
 }  // namespace peri::build

@@ -40,7 +40,7 @@ std::string host_text(const compile::Compiled& c) {
   if (c.program.devices.size() == 1 && c.on_host.empty()) return "";
   std::string memory;
   for (const std::string& line :
-       plan::memory_lines(c.program, {c.program.tuned_for.begin(), c.program.tuned_for.end()}))
+       plan::memory_lines(c.program, {c.program.tuned_for.begin(), c.program.tuned_for.end()}, build::workspaces(c)))
     memory += "; " + line;
   if (c.on_host.empty()) return "; all steps on the device" + memory;
   return memory + format("; %zu step%s on the host, the first '%s'", c.on_host.size(), c.on_host.size() == 1 ? "" : "s",

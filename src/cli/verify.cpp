@@ -2,8 +2,10 @@
 // suite's outputs; and where they do not, which step is the first to be wrong.
 #include <charconv>
 #include <filesystem>
+#include <map>
 
 #include "base/json.hpp"
+#include "base/thread_pool.hpp"
 #include "build/subject.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
@@ -116,6 +118,23 @@ Result<judge::SuiteMemory> memory_of(const Arguments& arguments) {
   return usage("--memory is no way to place buffers").expecting("planned, poisoned or separate").but_found(how);
 }
 
+// Cases that have an operator.
+struct OperatorCount {
+  int64_t cases = 0, passed = 0, away = 0;
+};
+
+void write_operators(const std::map<std::string, OperatorCount>& operators, JsonWriter* w) {
+  w->key("operators").begin_object();
+  for (const auto& [name, of] : operators)
+    w->key(name)
+        .begin_object()
+        .field("cases", of.cases)
+        .field("passed", of.passed)
+        .field("passed_wholly_on_device", of.away)
+        .end_object();
+  w->end_object();
+}
+
 Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir) {
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const build::Request request, build_request(arguments, "", nullptr));
@@ -125,11 +144,23 @@ Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir)
   terms.stop = interrupted;
   PERI_ASSIGN(terms.memory, memory_of(arguments));
   const Page page(arguments);
-  int64_t count[3] = {}, seen = 0, reference = 0;
+  PERI_ASSIGN(const int64_t at_once,
+              arguments.number("--at-once", 1, 4096, request.backend == "cuda" ? usable_cpus() : 1));
+  terms.at_once = static_cast<int>(at_once);
+  int64_t count[3] = {}, seen = 0, reference = 0, away = 0;
+  std::map<std::string, OperatorCount> operators;
   terms.each = [&](const judge::CaseResult& r) {
     static constexpr const char* kNames[] = {"passed", "FAILED", "unsupported"};
     ++count[static_cast<int>(r.verdict)];
     reference += r.steps > 0 && r.reference_steps == r.steps;
+    const bool passed = r.verdict == judge::Verdict::kPassed;
+    away += passed && r.wholly_away();
+    for (const std::string& name : r.operators) {
+      OperatorCount& of = operators[name];
+      ++of.cases;
+      of.passed += passed;
+      of.away += passed && r.wholly_away();
+    }
     progress.show(0, 0, std::to_string(++seen) + " cases, " + r.name);
     if (r.verdict == judge::Verdict::kPassed) return;
     progress.clear();
@@ -137,9 +168,10 @@ Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir)
   };
   PERI_ASSIGN(const std::vector<judge::CaseResult> cases, judge::run_suite(dir, terms));
   progress.clear();
-  page.line("%zu cases: %lld passed, %lld failed, %lld unsupported; %lld of them wholly on the reference executor",
+  page.line("%zu cases: %lld passed, %lld failed, %lld unsupported; %lld of them wholly on the reference executor%s",
             cases.size(), static_cast<long long>(count[0]), static_cast<long long>(count[1]),
-            static_cast<long long>(count[2]), static_cast<long long>(reference));
+            static_cast<long long>(count[2]), static_cast<long long>(reference),
+            away ? format("; %lld passed wholly on the device", static_cast<long long>(away)).c_str() : "");
   Outcome out;
   JsonWriter w;
   w.begin_object()
@@ -148,7 +180,9 @@ Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir)
       .field("passed", count[0])
       .field("failed", count[1])
       .field("unsupported", count[2])
-      .field("wholly_reference", reference);
+      .field("wholly_reference", reference)
+      .field("passed_wholly_on_device", away);
+  write_operators(operators, &w);
   w.key("not_passed").begin_array();
   for (const judge::CaseResult& r : cases)
     if (r.verdict != judge::Verdict::kPassed)
@@ -171,7 +205,7 @@ Result<Outcome> run(const Arguments& arguments) {
     if (!arguments.positional.empty()) return usage("--suite takes no model");
     return verify_suite(arguments, arguments.get("--suite"));
   }
-  for (const char* flag : {"--memory", "--filter", "--min-passed"})
+  for (const char* flag : {"--memory", "--filter", "--min-passed", "--at-once"})
     if (arguments.has(flag)) return usage("%s is for --suite", flag);
   if (!arguments.positional.empty()) return verify_model(arguments, arguments.positional[0]);
   return usage("peri verify needs MODEL, ENGINE or --suite DIR").advise("see: peri verify --help");
@@ -206,6 +240,7 @@ const Entry verify_entry{{
          {"--nan-equal", "", "", "NaN against NaN is agreement (default: it proves nothing, and fails)"},
          {"--suite", "", "DIR", "run DIR/*/model.onnx on its test_data_set_* in this process"},
          {"--min-passed", "", "N", "with --suite: exit code 3 too when fewer cases pass"},
+         {"--at-once", "", "N", "with --suite: cases at once (default 1; on a GPU the CPUs)"},
          {"--filter", "", "TEXT", "only cases of the suite whose name holds TEXT"},
          {"--memory", "", "HOW",
           "with --suite: planned (default), poisoned (NaN before each run), or separate (poisoned and guarded)"}}),

@@ -53,8 +53,11 @@ class CudaInstance final : public runtime::Instance {
         faults_(plan.faults()) {
     size_t most = 0;
     for (const ReadyCall& c : calls_) most = std::max(most, c.work->workspace_bytes());
-    if (most > 0) workspace_ = std::max(workspace_, most + kWorkspaceAlignment - 1);
+    workspace_ = std::max(workspace_, most);
+    for (const ReadyCall& c : calls_) note(c.arguments);
+    for (const Ready& r : launches_) note(r.arguments);
   }
+  bool reads_argument(size_t k) const override { return k < reads_.size() && reads_[k]; }
   size_t workspace_bytes() const override { return workspace_; }
   bool may_fault() const override { return !faults_.empty(); }
   Error fault(int32_t word) const override {
@@ -62,9 +65,9 @@ class CudaInstance final : public runtime::Instance {
     return faults_[static_cast<size_t>(word) - 1];
   }
   Status enqueue(const runtime::EnqueueContext& c) const override {
+    const device::Address workspace = c.workspace.address;
+    PERI_CHECK(workspace.value % kWorkspaceAlignment == 0);
     for (const ReadyCall& r : calls_) {
-      const device::Address workspace = {(c.workspace.address.value + kWorkspaceAlignment - 1) / kWorkspaceAlignment *
-                                         kWorkspaceAlignment};
       device::Launch launch{name_, nullptr, arguments_of(r.arguments, c)};
       launch.enqueue = [work = r.work, workspace](const device::NativeQueue& queue) {
         return work->enqueue(queue.arguments, workspace, queue.queue);
@@ -80,6 +83,13 @@ class CudaInstance final : public runtime::Instance {
   }
 
  private:
+  void note(const std::vector<LaunchArgument>& list) {
+    for (const LaunchArgument& a : list) {
+      if (a.from != LaunchArgument::From::kInput) continue;
+      if (a.index >= reads_.size()) reads_.resize(a.index + 1, false);
+      reads_[a.index] = true;
+    }
+  }
   std::vector<device::Argument> arguments_of(const std::vector<LaunchArgument>& list,
                                              const runtime::EnqueueContext& c) const {
     std::vector<device::Argument> out;
@@ -108,6 +118,7 @@ class CudaInstance final : public runtime::Instance {
   std::vector<ReadyCall> calls_;
   std::vector<Ready> launches_;
   size_t workspace_;
+  std::vector<bool> reads_;  // per argument
   std::shared_ptr<const Packed> packed_;
   std::vector<Error> faults_;
 };

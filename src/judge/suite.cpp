@@ -5,9 +5,12 @@
 #include <filesystem>
 #include <map>
 
+#include "base/fault.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/thread_pool.hpp"
 #include "judge/difference.hpp"
+#include "onnx/import.hpp"
 #include "onnx/tensor_file.hpp"
 
 namespace peri::judge {
@@ -102,30 +105,62 @@ Status run_case(const fs::path& dir, const SuiteTerms& terms, const Tolerance* t
   PERI_ASSIGN(const auto engine, terms.build((dir / "model.onnx").string(), shapes));
   const std::vector<plan::Step>& steps = engine->program().steps;
   result->steps = static_cast<int64_t>(steps.size());
-  for (const plan::Step& s : steps) result->reference_steps += s.executor == "reference";
+  for (const plan::Step& s : steps) {
+    result->reference_steps += s.executor == "reference";
+    result->host_steps += s.device == plan::kHost;
+  }
   PERI_ASSIGN(const auto session, runtime::Session::create(engine));
   for (const fs::path& set : sets) PERI_TRY(run_set(*session, set, terms.memory, tolerance));
   return Ok{};
 }
 }  // namespace
 
+namespace {
+CaseResult result_of(const fs::path& folder, const SuiteTerms& terms,
+                     const std::map<std::string, Tolerance>& tolerances) {
+  CaseResult r;
+  r.name = folder.filename().string();
+  if (const auto model = onnx::survey_model((folder / "model.onnx").string()); model.ok())
+    for (const onnx::OpUse& use : model->ops)
+      r.operators.push_back((use.domain.empty() ? "" : use.domain + ".") + use.op);
+  const auto it = tolerances.find(r.name);
+  const Status s =
+      contained([&] { return run_case(folder, terms, it == tolerances.end() ? nullptr : &it->second, &r); });
+  if (!s.ok()) {
+    r.verdict = s.error().kind == ErrorKind::kUnsupported ? Verdict::kUnsupported : Verdict::kFailed;
+    r.why = s.error().text();
+  }
+  return r;
+}
+}  // namespace
+
 Result<std::vector<CaseResult>> run_suite(const std::string& dir, const SuiteTerms& terms) {
   const std::map<std::string, Tolerance> tolerances = index_tolerances(dir);
+  std::vector<fs::path> cases;
+  for (const fs::path& folder : folders(dir, ""))
+    if (folder.filename().string().find(terms.filter) != std::string::npos && fs::exists(folder / "model.onnx"))
+      cases.push_back(folder);
+  const auto threads = static_cast<size_t>(std::max(terms.at_once, 1));
+  const size_t share = threads == 1 ? 1 : 8 * threads;  // some take much longer than others
+  ThreadPool pool(static_cast<int>(threads));
   std::vector<CaseResult> out;
-  for (const fs::path& folder : folders(dir, "")) {
-    CaseResult r;
-    r.name = folder.filename().string();
-    if (r.name.find(terms.filter) == std::string::npos || !fs::exists(folder / "model.onnx")) continue;
-    auto it = tolerances.find(r.name);
-    const Status s = run_case(folder, terms, it == tolerances.end() ? nullptr : &it->second, &r);
-    if (!s.ok()) {
-      r.verdict = s.error().kind == ErrorKind::kUnsupported ? Verdict::kUnsupported : Verdict::kFailed;
-      r.why = s.error().text();
-    }
-    if (terms.each) terms.each(r);
-    out.push_back(std::move(r));
-    if (terms.stop && terms.stop())
-      return Error(ErrorKind::kCancelled, format("interrupted after %zu cases", out.size()));
+  while (out.size() < cases.size()) {
+    const size_t first = out.size();
+    out.resize(std::min(cases.size(), first + share));
+    std::vector<char> done(out.size() - first, false);
+    const auto stopped = [&] { return terms.stop && terms.stop(); };
+    pool.run(static_cast<int64_t>(done.size()), [&](int64_t k, int) {
+      const size_t at = first + static_cast<size_t>(k);
+      if (k > 0 && stopped()) return;
+      out[at] = result_of(cases[at], terms, tolerances);
+      done[static_cast<size_t>(k)] = true;
+    });
+    for (size_t k = first; terms.each && k < out.size(); ++k)
+      if (done[k - first]) terms.each(out[k]);
+    if (stopped())
+      return Error(ErrorKind::kCancelled,
+                   format("interrupted after %zu cases",
+                          first + static_cast<size_t>(std::count(done.begin(), done.end(), true))));
   }
   if (out.empty())
     return usage("no case with a model.onnx%s",

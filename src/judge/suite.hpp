@@ -22,6 +22,10 @@ struct CaseResult {
   Verdict verdict = Verdict::kPassed;
   std::string why;  // if it did not pass
   int64_t reference_steps = 0, steps = 0;
+  int64_t host_steps = 0;              // of an engine with a device beside the host: those that are not its
+  std::vector<std::string> operators;  // of the model, by name
+  // Some work is a device's, and all of it.
+  bool wholly_away() const { return steps > 0 && host_steps == 0; }
 };
 
 // An engine of the model for inputs of these shapes.
@@ -32,7 +36,8 @@ struct SuiteTerms {
   SuiteBuilder build;
   std::string filter;  // only cases whose name holds it
   SuiteMemory memory = SuiteMemory::kPlanned;
-  std::function<void(const CaseResult&)> each;  // sees every result
+  int at_once = 1;                              // cases on as many threads; results stay in order
+  std::function<void(const CaseResult&)> each;  // sees every result, on the calling thread
   std::function<bool()> stop;
 };
 

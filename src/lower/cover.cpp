@@ -122,7 +122,7 @@ struct Chooser {
     }
     if (lock->locked()) PERI_TRY(keep_locked(r, terms.tuner, lock, &a.usable));
     if (!parts.list[k].greedy) {
-      std::erase_if(a.usable, [](const tune::Candidate& c) { return !c.evidence.timed(); });
+      std::erase_if(a.usable, [&](const tune::Candidate& c) { return !may_stand(terms, lock->locked(), c); });
       a.stands = !a.usable.empty();
     }
     return Ok{};
@@ -243,7 +243,6 @@ struct Chooser {
         if (c.evidence.timed()) able[k].usable.push_back(std::move(c));
     }
   }
-
   void add_piece(size_t k) {
     const Part& p = parts.list[k];
     Able& a = able[k];
@@ -274,8 +273,9 @@ struct Chooser {
       if (same == piece.ways.end()) {
         piece.ways.push_back(std::move(way));
         a.of_way.push_back(c);
-      } else if (way.ms < same->ms) {
-        a.of_way[static_cast<size_t>(same - piece.ways.begin())] = c;
+      } else if (size_t& held = a.of_way[static_cast<size_t>(same - piece.ways.begin())];
+                 goes_before(a.usable[c].evidence, way.ms, a.usable[held].evidence, same->ms)) {
+        held = c;
         same->ms = way.ms;
       }
     }

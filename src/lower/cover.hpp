@@ -46,8 +46,8 @@ struct Terms {
   const RefusedChoices& refused;     // what no region takes
 };
 
-// What is asked of a split or a join before anything of it is measured. Without measuring there is none: the greedy cut
-// stands.
+// What is asked of a split or a join before anything of it is measured. Without measuring there are no splits, and of
+// joins only those on a device of which a kernel says what it expects: else the greedy cut stands.
 PartRules measured_rules(const Terms& terms);
 
 // What a candidate of that time counts in a choice: what is not of the cut has to win by more than two measurements of
@@ -56,6 +56,14 @@ double counted_ms(const tune::Evidence& evidence, bool of_the_cut);
 // What it may count after further visits: one that was visited once, since no other takes its region, may have met a
 // slow phase of the machine, which those beside others were spared.
 double hoped_ms(const tune::Evidence& evidence, bool of_the_cut);
+
+// Whether a kernel says of the region what it expects to take.
+bool is_guessed(const Terms& terms, const Region& r);
+// Whether a part that is not of the cut may stand by this candidate: it was timed, or nothing is and it is guessed.
+bool may_stand(const Terms& terms, bool locked, const tune::Candidate& candidate);
+// Whether one candidate goes before another of the same places: it is faster, but of near ties that with much less
+// workspace.
+bool goes_before(const tune::Evidence& a, double a_ms, const tune::Evidence& b, double b_ms);
 
 // What may run a part that nobody timed, of which its kernel says what it expects.
 std::vector<tune::Candidate> guessed_candidates(const Terms& terms, const Part& part,

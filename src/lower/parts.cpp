@@ -138,7 +138,8 @@ struct Maker {
     }
   }
 
-  // Each region, or a rest of it, with the one that alone reads it, or a beginning of that.
+  // Each region, or a rest of it, with the one that alone reads it, or a beginning of that; and whole ones with two
+  // behind them, each of which alone reads the one before.
   void add_joins() {
     for (const Whole& a : wholes) {
       if (!a.reader) continue;
@@ -146,6 +147,11 @@ struct Maker {
       Region all = region(both(a.region.nodes, b.region.nodes));
       const bool whole = rules.joins(all);
       if (whole) add(std::move(all), both(a.atoms, b.atoms));
+      if (b.reader) {
+        const Whole& c = wholes[*b.reader];
+        Region three = region(both(both(a.region.nodes, b.region.nodes), c.region.nodes));
+        if (rules.joins(three)) add(std::move(three), both(both(a.atoms, b.atoms), c.atoms));
+      }
       if (whole && !rules.every) continue;
       for (size_t i = 0; i <= a.splits.size(); ++i)
         for (size_t j = i == 0 ? 1 : 0; j <= b.splits.size(); ++j) {

@@ -1,5 +1,6 @@
 // What may stand in a cover: the regions of the greedy cut, beginnings of its chains with the rest apart; and as one
-// region neighbours, of which the first may be a rest and the second a beginning, and siblings over one input.
+// region neighbours, of which the first may be a rest and the second a beginning, three in a row, and siblings over one
+// input.
 #pragma once
 
 #include "lower/region.hpp"

@@ -1,6 +1,8 @@
 // What counts in a choice beside times: which parts are tried at all, and by how much what is not of the cut has to
 // win.
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 
 #include "base/knobs.hpp"
 #include "exec/region/region_payload.hpp"
@@ -45,6 +47,26 @@ bool accepted(const Terms& terms, const Region& r) {
 }
 }  // namespace
 
+bool is_guessed(const Terms& terms, const Region& r) {
+  const auto here = exec::bind_region(region_graph(r), terms.tuned_for);
+  if (!here.ok()) return false;
+  const std::vector<tune::Candidate>& all = terms.tuner.offers(*here, constant_inputs(r)).list;
+  return std::any_of(all.begin(), all.end(), [](const tune::Candidate& c) { return c.offer.guess_ms > 0; });
+}
+
+bool may_stand(const Terms& terms, bool locked, const tune::Candidate& c) {
+  return c.evidence.timed() || (!terms.tuner.options().measure && !locked && c.offer.guess_ms > 0);
+}
+
+bool goes_before(const tune::Evidence& a, double a_ms, const tune::Evidence& b, double b_ms) {
+  // Times of two visits differ by as much; a workspace that large may be what a run's memory hangs on.
+  constexpr double kNearTie = 0.02;
+  constexpr int64_t kMuchWorkspace = int64_t{4} << 20;
+  const int64_t saved = b.workspace_bytes - a.workspace_bytes;
+  const bool tie = a.timed() && b.timed() && std::abs(a_ms - b_ms) < kNearTie * std::min(a_ms, b_ms);
+  return tie && std::abs(saved) >= kMuchWorkspace ? saved > 0 : a_ms < b_ms;
+}
+
 double counted_ms(const tune::Evidence& e, bool of_the_cut) {
   return of_the_cut ? e.time_ms : e.time_ms / kWin * (1 + std::max(0.0, e.spread));
 }
@@ -57,7 +79,7 @@ PartRules measured_rules(const Terms& terms) {
   using Kernels = std::optional<std::vector<const kernels::Kernel*>>;
   if (!terms.tuner.options().measure)
     return {[](const Region&, const Region&, const Region&) -> Kernels { return std::nullopt; },
-            [](const Region&) { return false; }};
+            [&](const Region& both) { return has_sides(terms.backend) && is_guessed(terms, both); }};
   return {[&, every = knob(Knob::kEverySplit) == "1"](const Region& beginning, const Region& rest,
                                                       const Region& whole) -> Kernels {
             std::vector<const kernels::Kernel*> added = added_kernels(terms, beginning, whole, every);

@@ -1,5 +1,6 @@
 // Lifetimes and offsets: greedy by size, best fit among the gaps left by buffers alive at the same time; for programs
-// too large for that, step by step with a list of holes.
+// too large for that, step by step with a list of holes. Workspaces of steps of devices are blocks that live for one
+// step.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -49,28 +50,35 @@ constexpr size_t kMaxBySize = 16384;  // the greedy way compares every pair
 
 int64_t round_up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
 
+// What is placed: the buffers of a program, then the workspaces of its steps.
+struct Blocks {
+  std::vector<int64_t> offset, bytes, alignment;  // bytes kUnbound: not known, and not placed
+  std::vector<uint32_t> device;
+  std::vector<Lifetime> life;
+  std::vector<size_t> placed;  // those that share an arena
+};
+
 // Largest first, each into the smallest gap between those placed that are alive with it. `todo` falls by size.
-template <class Together>  // bool(buffer, buffer)
-Status place_by_size(const Program& p, const Together& together, const std::vector<size_t>& todo, ArenaPlan* plan,
-                     int64_t* arena_bytes) {
+template <class Together>  // bool(block, block)
+Status place_by_size(const Together& together, const std::vector<size_t>& todo, Blocks* blocks, int64_t* arena_bytes) {
   std::vector<size_t> placed;
   for (size_t k : todo) {
-    const int64_t align = std::max<int64_t>(p.buffers[k].alignment, 64);
+    const int64_t align = blocks->alignment[k];
     std::vector<std::pair<int64_t, int64_t>> taken;
     for (size_t q : placed)
-      if (together(k, q)) taken.emplace_back(plan->offset[q], plan->offset[q] + plan->bytes[q]);
+      if (together(k, q)) taken.emplace_back(blocks->offset[q], blocks->offset[q] + blocks->bytes[q]);
     std::sort(taken.begin(), taken.end());
     int64_t best = -1, best_gap = INT64_MAX, at = 0;
     for (const auto& [begin, end] : taken) {
       const int64_t start = round_up(at, align);
-      if (begin - start >= plan->bytes[k] && begin - start < best_gap) {
+      if (begin - start >= blocks->bytes[k] && begin - start < best_gap) {
         best = start;
         best_gap = begin - start;
       }
       at = std::max(at, end);
     }
-    plan->offset[k] = best >= 0 ? best : round_up(at, align);
-    PERI_ASSIGN(const int64_t end, checked_add(plan->offset[k], plan->bytes[k], "arena"));
+    blocks->offset[k] = best >= 0 ? best : round_up(at, align);
+    PERI_ASSIGN(const int64_t end, checked_add(blocks->offset[k], blocks->bytes[k], "arena"));
     *arena_bytes = std::max(*arena_bytes, end);
     placed.push_back(k);
   }
@@ -134,151 +142,199 @@ class Holes {
 
 // In order of their first step, the largest of a step first. Sums of kMaxBufferBytes over a million buffers stay in
 // range.
-void place_by_step(const Program& p, const std::vector<Lifetime>& life, std::vector<size_t> todo, ArenaPlan* plan) {
+void place_by_step(std::vector<size_t> todo, Blocks* blocks, int64_t* arena_bytes) {
+  const std::vector<Lifetime>& life = blocks->life;
   std::stable_sort(todo.begin(), todo.end(), [&](size_t a, size_t b) { return life[a].first < life[b].first; });
   std::multimap<int32_t, size_t> alive;  // by last step
   Holes holes;
-  const auto taken = [&](size_t k) { return round_up(plan->bytes[k], 64); };
+  const auto taken = [&](size_t k) { return round_up(blocks->bytes[k], 64); };
   for (size_t k : todo) {
     for (; !alive.empty() && alive.begin()->first < life[k].first; alive.erase(alive.begin()))
-      holes.give(plan->offset[alive.begin()->second], taken(alive.begin()->second));
-    plan->offset[k] = holes.take(taken(k), std::max<int64_t>(p.buffers[k].alignment, 64));
-    plan->arena_bytes = std::max(plan->arena_bytes, plan->offset[k] + plan->bytes[k]);
+      holes.give(blocks->offset[alive.begin()->second], taken(alive.begin()->second));
+    blocks->offset[k] = holes.take(taken(k), blocks->alignment[k]);
+    *arena_bytes = std::max(*arena_bytes, blocks->offset[k] + blocks->bytes[k]);
     alive.emplace(life[k].last, k);
   }
 }
 
 // Side by side by place, of one device: each is held against those behind it that begin before its end.
-Status check_apart(const ArenaPlan& plan, const Spans& spans, std::vector<size_t> owners) {
-  std::sort(owners.begin(), owners.end(), [&](size_t a, size_t b) { return plan.offset[a] < plan.offset[b]; });
+Status check_apart(const Blocks& blocks, const Spans& spans, std::vector<size_t> owners) {
+  std::sort(owners.begin(), owners.end(), [&](size_t a, size_t b) { return blocks.offset[a] < blocks.offset[b]; });
   for (size_t i = 0; i < owners.size(); ++i)
     for (size_t j = i + 1; j < owners.size(); ++j) {
       const size_t a = owners[i], b = owners[j];
-      if (plan.offset[b] >= plan.offset[a] + plan.bytes[a]) break;
+      if (blocks.offset[b] >= blocks.offset[a] + blocks.bytes[a]) break;
       if (!spans.apart(a, b)) return invalid("buffers %zu and %zu overlap", a, b);
     }
   return Ok{};
 }
 
-Status check_arena(const Program& p, const std::vector<Lifetime>& life, const Spans& spans, const ArenaPlan& plan) {
-  std::vector<size_t> owners;
-  std::vector<std::vector<size_t>> by_device(p.devices.size());
-  for (size_t k = 0; k < p.buffers.size(); ++k) {
-    if (plan.offset[k] == kUnbound) continue;
-    const uint32_t device = p.buffers[k].device;
-    const int64_t arena_bytes = device == kHost ? plan.arena_bytes : plan.device_bytes[device];
-    if (plan.offset[k] < 0 || plan.bytes[k] < 0 || plan.offset[k] > arena_bytes - plan.bytes[k])
-      return invalid("buffer %zu lies outside the arena", k);
-    if (in_arena(p, k)) {
-      if (plan.offset[k] % p.buffers[k].alignment) return invalid("buffer %zu is not aligned", k);
-      if (life[k].first >= 0 && plan.bytes[k] > 0) {
-        owners.push_back(k);
-        by_device[device].push_back(k);
-      }
-    }
-  }
-  if (!spans.empty()) {
-    for (std::vector<size_t>& list : by_device) PERI_TRY(check_apart(plan, spans, std::move(list)));
-    return Ok{};
-  }
-  // By time: those alive in a step lie side by side, so that a new one can only meet its neighbours.
+// By time: those alive in a step lie side by side, so that a new one can only meet its neighbours.
+Status check_alive(const Blocks& blocks, std::vector<size_t> owners) {
+  const std::vector<Lifetime>& life = blocks.life;
   std::sort(owners.begin(), owners.end(), [&](size_t a, size_t b) { return life[a].first < life[b].first; });
   std::multimap<int32_t, size_t> alive;  // by last step
   std::map<int64_t, size_t> by_place;
   for (size_t k : owners) {
     for (; !alive.empty() && alive.begin()->first < life[k].first; alive.erase(alive.begin()))
-      by_place.erase(plan.offset[alive.begin()->second]);
-    const auto next = by_place.lower_bound(plan.offset[k]);
-    if (next != by_place.end() && next->first < plan.offset[k] + plan.bytes[k])
+      by_place.erase(blocks.offset[alive.begin()->second]);
+    const auto next = by_place.lower_bound(blocks.offset[k]);
+    if (next != by_place.end() && next->first < blocks.offset[k] + blocks.bytes[k])
       return invalid("buffers %zu and %zu overlap", k, next->second);
     if (next != by_place.begin())
-      if (const auto& [at, before] = *std::prev(next); at + plan.bytes[before] > plan.offset[k])
+      if (const auto& [at, before] = *std::prev(next); at + blocks.bytes[before] > blocks.offset[k])
         return invalid("buffers %zu and %zu overlap", before, k);
-    by_place.emplace(plan.offset[k], k);
+    by_place.emplace(blocks.offset[k], k);
     alive.emplace(life[k].last, k);
   }
   return Ok{};
 }
-}  // namespace
 
-namespace {
-// The buffers of an arena by size; those of equal size as they stand.
-void sort_by_size(const ArenaPlan& plan, std::vector<size_t>* todo) {
-  std::stable_sort(todo->begin(), todo->end(), [&](size_t a, size_t b) { return plan.bytes[a] > plan.bytes[b]; });
+Status check_blocks(const Blocks& blocks, const Spans& spans, const ArenaPlan& plan) {
+  std::vector<size_t> owners;
+  std::vector<std::vector<size_t>> by_device(std::max<size_t>(plan.device_bytes.size(), 1));
+  for (size_t k = 0; k < blocks.offset.size(); ++k) {
+    if (blocks.offset[k] == kUnbound) continue;
+    const uint32_t device = blocks.device[k];
+    const int64_t arena_bytes = device == kHost ? plan.arena_bytes : plan.device_bytes[device];
+    if (blocks.offset[k] < 0 || blocks.bytes[k] < 0 || blocks.offset[k] > arena_bytes - blocks.bytes[k])
+      return invalid("buffer %zu lies outside the arena", k);
+  }
+  for (const size_t k : blocks.placed) {
+    if (blocks.offset[k] == kUnbound) continue;
+    if (blocks.offset[k] % blocks.alignment[k]) return invalid("buffer %zu is not aligned", k);
+    if (blocks.life[k].first < 0 || blocks.bytes[k] == 0) continue;
+    owners.push_back(k);
+    by_device[blocks.device[k]].push_back(k);
+  }
+  if (spans.empty()) return check_alive(blocks, std::move(owners));
+  for (std::vector<size_t>& list : by_device) PERI_TRY(check_apart(blocks, spans, std::move(list)));
+  return Ok{};
+}
+
+// The buffers of a program and, where there are any, the workspaces of its steps; nothing has a place.
+Blocks blocks_of(const Program& p, const std::vector<Lifetime>& life, const Workspaces* workspaces) {
+  Blocks out;
+  out.life = life;
+  for (size_t k = 0; k < p.buffers.size(); ++k) {
+    out.alignment.push_back(std::max<int64_t>(p.buffers[k].alignment, 1));
+    out.device.push_back(p.buffers[k].device);
+    if (in_arena(p, k)) out.placed.push_back(k);
+  }
+  out.bytes.assign(p.buffers.size(), kUnbound);
+  for (size_t k = 0; workspaces && k < p.steps.size(); ++k) {
+    const bool any = p.steps[k].device != kHost && workspaces->bytes[k] > 0;
+    const auto step = static_cast<int32_t>(k);
+    out.alignment.push_back(kWorkspaceAlignment);
+    out.device.push_back(p.steps[k].device);
+    out.bytes.push_back(any ? workspaces->bytes[k] : kUnbound);
+    out.life.push_back(any ? Lifetime{step, step} : Lifetime{});
+    if (any) out.placed.push_back(p.buffers.size() + k);
+  }
+  out.offset.assign(out.bytes.size(), kUnbound);
+  return out;
 }
 
 // Steps of several devices: who lives with whom is told by what is done before what.
-Status place_on_devices(const Program& p, const Spans& spans, const std::vector<size_t>& todo, ArenaPlan* plan) {
-  std::vector<std::vector<size_t>> by_device(p.devices.size());
-  for (const size_t k : todo) by_device[p.buffers[k].device].push_back(k);
+Status place_on_devices(const Spans& spans, const std::vector<size_t>& todo, Blocks* blocks, ArenaPlan* plan) {
+  std::vector<std::vector<size_t>> by_device(plan->device_bytes.size());
+  for (const size_t k : todo) by_device[blocks->device[k]].push_back(k);
   for (size_t d = 0; d < by_device.size(); ++d) {
     int64_t* const arena_bytes = d == kHost ? &plan->arena_bytes : &plan->device_bytes[d];
     if (by_device[d].size() > kMaxBySize) {  // nothing is shared: one stands behind the other
       for (const size_t k : by_device[d]) {
-        plan->offset[k] = round_up(*arena_bytes, std::max<int64_t>(p.buffers[k].alignment, 64));
-        PERI_ASSIGN(*arena_bytes, checked_add(plan->offset[k], plan->bytes[k], "arena"));
+        blocks->offset[k] = round_up(*arena_bytes, blocks->alignment[k]);
+        PERI_ASSIGN(*arena_bytes, checked_add(blocks->offset[k], blocks->bytes[k], "arena"));
       }
       continue;
     }
-    PERI_TRY(place_by_size(p, [&](size_t a, size_t b) { return !spans.apart(a, b); }, by_device[d], plan, arena_bytes));
+    PERI_TRY(place_by_size([&](size_t a, size_t b) { return !spans.apart(a, b); }, by_device[d], blocks, arena_bytes));
   }
   return Ok{};
 }
-}  // namespace
 
-Result<ArenaPlan> plan_arena(const Program& p, const ProgramSizes& sizes, std::span<const int64_t> values) {
-  ArenaPlan plan;
-  plan.offset.assign(p.buffers.size(), kUnbound);
-  plan.bytes.assign(p.buffers.size(), kUnbound);
-  plan.device_bytes.assign(p.devices.size(), 0);
-  const std::vector<Lifetime>& life = sizes.lifetimes;
-  std::vector<size_t> todo;
+Status bind_bytes(const Program& p, const ProgramSizes& sizes, std::span<const int64_t> values, Blocks* blocks) {
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     if (!sizes.table.bound(sizes.buffers[k].bytes, values)) continue;
-    PERI_ASSIGN(plan.bytes[k], sizes.table.eval(sizes.buffers[k].bytes, values));
-    if (plan.bytes[k] < 0) return invalid("buffer %zu has %lld bytes", k, static_cast<long long>(plan.bytes[k]));
-    if (plan.bytes[k] > kMaxBufferBytes)
+    PERI_ASSIGN(blocks->bytes[k], sizes.table.eval(sizes.buffers[k].bytes, values));
+    if (blocks->bytes[k] < 0) return invalid("buffer %zu has %lld bytes", k, static_cast<long long>(blocks->bytes[k]));
+    if (blocks->bytes[k] > kMaxBufferBytes)
       return Error(ErrorKind::kMemory,
-                   format("buffer %zu would take %lld bytes", k, static_cast<long long>(plan.bytes[k])))
+                   format("buffer %zu would take %lld bytes", k, static_cast<long long>(blocks->bytes[k])))
           .expecting("at most 4 TiB");
-    if (in_arena(p, k) && life[k].first >= 0) todo.push_back(k);
   }
-  sort_by_size(plan, &todo);
-  if (!sizes.spans.empty()) {
-    PERI_TRY(place_on_devices(p, sizes.spans, todo, &plan));
-    std::erase_if(todo, [&](size_t k) { return p.buffers[k].device != kHost; });
-  } else if (todo.size() <= kMaxBySize) {
-    const auto together = [&](size_t a, size_t b) { return overlap(life[a], life[b]); };
-    PERI_TRY(place_by_size(p, together, todo, &plan, &plan.arena_bytes));
-  } else {
-    place_by_step(p, life, todo, &plan);
-  }
-  std::vector<int64_t> delta(p.steps.size() + 2, 0);
-  for (size_t k : todo) {
-    delta[static_cast<size_t>(life[k].first)] += plan.bytes[k];
-    delta[static_cast<size_t>(life[k].last) + 1] -= plan.bytes[k];
-  }
-  int64_t live = 0;
-  for (int64_t d : delta) plan.largest_live_bytes = std::max(plan.largest_live_bytes, live += d);
-  // Aliases follow their owner; they must lie inside it.
+  return Ok{};
+}
+
+// Aliases follow their owner; they must lie inside it.
+Status place_aliases(const Program& p, const ProgramSizes& sizes, std::span<const int64_t> values, Blocks* blocks) {
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     const Buffer& b = p.buffers[k];
-    if (b.alias_of < 0 || plan.bytes[k] == kUnbound || plan.bytes[static_cast<size_t>(b.alias_of)] == kUnbound)
+    if (b.alias_of < 0 || blocks->bytes[k] == kUnbound || blocks->bytes[static_cast<size_t>(b.alias_of)] == kUnbound)
       continue;
     PERI_ASSIGN(const int64_t shift, sizes.table.eval(sizes.buffers[k].alias_offset, values));
-    const int64_t base_bytes = plan.bytes[static_cast<size_t>(b.alias_of)];
-    if (shift < 0 || shift > base_bytes || plan.bytes[k] > base_bytes - shift)
+    const int64_t base_bytes = blocks->bytes[static_cast<size_t>(b.alias_of)];
+    if (shift < 0 || shift > base_bytes || blocks->bytes[k] > base_bytes - shift)
       return invalid("buffer %zu reaches outside the buffer it aliases", k);
     if (shift % b.alignment) return invalid("buffer %zu is not aligned in the buffer it aliases", k);
-    const int64_t base = plan.offset[static_cast<size_t>(b.alias_of)];
-    if (base != kUnbound) plan.offset[k] = base + shift;
+    const int64_t base = blocks->offset[static_cast<size_t>(b.alias_of)];
+    if (base != kUnbound) blocks->offset[k] = base + shift;
   }
-  PERI_TRY(check_arena(p, sizes.lifetimes, sizes.spans, plan));
+  return Ok{};
+}
+
+// Lower bound of any plan: the most bytes alive at one step.
+int64_t most_alive(const Blocks& blocks, const std::vector<size_t>& todo, size_t steps) {
+  std::vector<int64_t> delta(steps + 2, 0);
+  for (size_t k : todo) {
+    delta[static_cast<size_t>(blocks.life[k].first)] += blocks.bytes[k];
+    delta[static_cast<size_t>(blocks.life[k].last) + 1] -= blocks.bytes[k];
+  }
+  int64_t live = 0, most = 0;
+  for (int64_t d : delta) most = std::max(most, live += d);
+  return most;
+}
+}  // namespace
+
+Result<ArenaPlan> plan_arena(const Program& p, const ProgramSizes& sizes, std::span<const int64_t> values,
+                             Workspaces* workspaces) {
+  ArenaPlan plan;
+  plan.device_bytes.assign(p.devices.size(), 0);
+  Blocks blocks = blocks_of(p, sizes.lifetimes, workspaces);
+  PERI_TRY(bind_bytes(p, sizes, values, &blocks));
+  std::vector<size_t> todo;
+  for (const size_t k : blocks.placed) {
+    blocks.alignment[k] = std::max<int64_t>(blocks.alignment[k], 64);
+    if (blocks.bytes[k] != kUnbound && blocks.life[k].first >= 0) todo.push_back(k);
+  }
+  // By size; those of equal size as they stand.
+  std::stable_sort(todo.begin(), todo.end(), [&](size_t a, size_t b) { return blocks.bytes[a] > blocks.bytes[b]; });
+  if (!sizes.spans.empty()) {
+    PERI_TRY(place_on_devices(sizes.spans, todo, &blocks, &plan));
+    std::erase_if(todo, [&](size_t k) { return blocks.device[k] != kHost; });
+  } else if (todo.size() <= kMaxBySize) {
+    const auto together = [&](size_t a, size_t b) { return overlap(blocks.life[a], blocks.life[b]); };
+    PERI_TRY(place_by_size(together, todo, &blocks, &plan.arena_bytes));
+  } else {
+    place_by_step(todo, &blocks, &plan.arena_bytes);
+  }
+  plan.largest_live_bytes = most_alive(blocks, todo, p.steps.size());
+  PERI_TRY(place_aliases(p, sizes, values, &blocks));
+  PERI_TRY(check_blocks(blocks, sizes.spans, plan));
+  const auto buffers = static_cast<std::ptrdiff_t>(p.buffers.size());
+  if (workspaces) workspaces->offset.assign(blocks.offset.begin() + buffers, blocks.offset.end());
+  blocks.offset.resize(p.buffers.size());
+  blocks.bytes.resize(p.buffers.size());
+  plan.offset = std::move(blocks.offset);
+  plan.bytes = std::move(blocks.bytes);
   return plan;
 }
 
 Status check_arena(const Program& p, const ArenaPlan& plan) {
-  return check_arena(p, lifetimes(p), p.devices.size() > 1 ? Spans(p) : Spans(), plan);
+  Blocks blocks = blocks_of(p, lifetimes(p), nullptr);
+  blocks.offset = plan.offset;
+  blocks.bytes = plan.bytes;
+  return check_blocks(blocks, p.devices.size() > 1 ? Spans(p) : Spans(), plan);
 }
 
 }  // namespace peri::plan

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/bytes.hpp"
+#include "plan/sizes.hpp"
 
 namespace peri::plan {
 
@@ -28,17 +29,30 @@ std::vector<DeviceMemory> device_memory(const Program& p, const ArenaPlan& plan)
 }
 
 std::string memory_text(const DeviceMemory& m) {
-  return mib_text(m.total()) + ": weights " + mib_text(m.weights) + ", arena " + mib_text(m.arena) +
+  const std::string work = m.workspaces > 0 ? " (" + mib_text(m.workspaces) + " for workspaces)" : "";
+  return mib_text(m.total()) + ": weights " + mib_text(m.weights) + ", arena " + mib_text(m.arena) + work +
          ", inputs and states " + mib_text(m.ports);
 }
 
-std::vector<std::string> memory_lines(const Program& p, const DimBinding& dims) {
+Result<std::vector<DeviceMemory>> device_memory(const Program& p, const DimBinding& dims,
+                                                std::vector<int64_t> workspaces) {
+  const ProgramSizes sizes = compile_sizes(p);
+  const std::vector<int64_t> values = sizes.table.values_of(dims);
+  PERI_ASSIGN(const ArenaPlan plain, plan_arena(p, sizes, values));
+  if (workspaces.size() != p.steps.size()) return device_memory(p, plain);
+  Workspaces work{std::move(workspaces), {}};
+  PERI_ASSIGN(const ArenaPlan plan, plan_arena(p, sizes, values, &work));
+  std::vector<DeviceMemory> out = device_memory(p, plan);
+  for (size_t d = 1; d < out.size(); ++d) out[d].workspaces = plan.device_bytes[d] - plain.device_bytes[d];
+  return out;
+}
+
+std::vector<std::string> memory_lines(const Program& p, const DimBinding& dims, std::vector<int64_t> workspaces) {
   std::vector<std::string> out;
   if (p.devices.size() == 1) return out;
-  const auto plan = plan_arena(p, dims);
-  if (!plan.ok()) return out;
-  const std::vector<DeviceMemory> all = device_memory(p, *plan);
-  for (size_t d = 1; d < all.size(); ++d) out.push_back(p.devices[d] + ": " + memory_text(all[d]));
+  const auto all = device_memory(p, dims, std::move(workspaces));
+  if (!all.ok()) return out;
+  for (size_t d = 1; d < all->size(); ++d) out.push_back(p.devices[d] + ": " + memory_text((*all)[d]));
   return out;
 }
 

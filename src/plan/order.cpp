@@ -57,8 +57,8 @@ Spans::Spans(const Program& p) {
   const StepOrder order(p);
   lanes_ = order.lanes();
   const std::vector<int32_t> owner = storages(p);
-  last_.assign(p.buffers.size() * lanes_, -1);
-  known_.assign(p.buffers.size() * lanes_, INT32_MAX);
+  last_.assign((p.buffers.size() + p.steps.size()) * lanes_, -1);
+  known_.assign(last_.size(), INT32_MAX);
   const auto row = [&](int32_t buffer) { return static_cast<size_t>(owner[static_cast<size_t>(buffer)]) * lanes_; };
   for (size_t k = 0; k < p.steps.size(); ++k)
     for (const auto* list : {&p.steps[k].reads, &p.steps[k].writes})
@@ -68,6 +68,11 @@ Spans::Spans(const Program& p) {
         for (size_t lane = 0; lane < lanes_; ++lane)
           known_[row(b) + lane] = std::min(known_[row(b) + lane], order.last_before(k, lane));
       }
+  for (size_t k = 0; k < p.steps.size(); ++k) {
+    const size_t own = (p.buffers.size() + k) * lanes_;
+    last_[own + order.lane_of(k)] = static_cast<int32_t>(k);
+    for (size_t lane = 0; lane < lanes_; ++lane) known_[own + lane] = order.last_before(k, lane);
+  }
   for (const Port& o : p.outputs) last_[row(o.buffer)] = INT32_MAX - 1;  // taken out when all is done
 }
 

@@ -38,7 +38,8 @@ class StepOrder {
   std::vector<int32_t> clock_;  // by step and lane
 };
 
-// When the memory of each buffer that owns some is touched, over all lanes.
+// When the memory of each buffer that owns some is touched, over all lanes; behind the buffers stand the steps, each
+// with what it holds while it runs.
 class Spans {
  public:
   Spans() = default;

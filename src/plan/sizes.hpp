@@ -31,8 +31,15 @@ ProgramSizes compile_sizes(const Program& program);
 // As bind_dims(), into values; those of dimensions that a step binds become kNoSize.
 Status bind_sizes(const Program& program, const ProgramSizes& sizes,
                   const std::vector<std::vector<int64_t>>& input_dims, int64_t lowest, std::vector<int64_t>* values);
-// As plan_arena() and choose_variant() of a binding.
-Result<ArenaPlan> plan_arena(const Program& program, const ProgramSizes& sizes, std::span<const int64_t> values);
+// What steps of devices need beside their arguments while they run, in the arena of their device.
+struct Workspaces {
+  std::vector<int64_t> bytes;   // per step
+  std::vector<int64_t> offset;  // per step, once planned; kUnbound: none
+};
+constexpr int64_t kWorkspaceAlignment = 256;
+// As plan_arena() and choose_variant() of a binding. Each workspace lies where nothing lives that its step may meet.
+Result<ArenaPlan> plan_arena(const Program& program, const ProgramSizes& sizes, std::span<const int64_t> values,
+                             Workspaces* workspaces = nullptr);
 Result<size_t> choose_variant(const Program& program, const ProgramSizes& sizes, size_t step,
                               const Capabilities& machine, std::span<const int64_t> values);
 

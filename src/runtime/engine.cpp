@@ -77,6 +77,9 @@ uint64_t Engine::id() const { return state_->id; }
 const plan::ProgramSizes& Engine::sizes() const { return state_->sizes; }
 device::Device* Engine::device(uint32_t index) const { return state_->devices.at(index); }
 device::Address Engine::device_weight(size_t buffer) const { return state_->devices.weight(buffer); }
+Status Engine::bring_weights(std::span<const std::shared_ptr<const Instance>> instances) const {
+  return state_->devices.bring(*this, instances);
+}
 int64_t Engine::instances_made() const { return state_->made; }
 
 Result<Tensor> Engine::weight(size_t index) const {

@@ -77,7 +77,10 @@ class Engine {
   Result<std::shared_ptr<const Instance>> instance(size_t step, std::span<const int64_t> values) const;
   // A device of the program's table; null: the host.
   device::Device* device(uint32_t index) const;
-  // Where a weight buffer of a device lies: brought there when the engine was made, once for equal weights.
+  // Weights that these instances of the steps read where a device has them (null: made later, and counted as reading
+  // all) are brought there, once an engine. Thread-safe.
+  Status bring_weights(std::span<const std::shared_ptr<const Instance>> instances) const;
+  // Where a weight buffer of a device lies; no address: nobody has asked for it.
   device::Address device_weight(size_t buffer) const;
   int64_t instances_made() const;  // so far, by all sessions
   uint64_t id() const;             // of this engine object, for caches

@@ -1,8 +1,8 @@
-// Opening, and one copy of each weight a device.
+// Opening, and one copy on a device of each weight that steps read there.
 #include "runtime/engine_devices.hpp"
 
 #include <algorithm>
-#include <map>
+#include <iterator>
 
 #include "base/bytes.hpp"
 #include "device/open.hpp"
@@ -52,46 +52,73 @@ Status EngineDevices::open(const Engine& engine) {
   const plan::Program& p = engine.program();
   PERI_TRY(check_choice(engine.options(), p));
   devices_.resize(p.devices.size());
+  blocks_.resize(p.devices.size());
   weights_.resize(p.devices.size() > 1 ? p.buffers.size() : 0);
   for (uint32_t d = 1; d < p.devices.size(); ++d) {
     PERI_ASSIGN(devices_[d], find_device(engine.options(), p.devices[d]));
     PERI_TRY(check_room(engine, d, *devices_[d]));
-    PERI_TRY(upload(engine, d));
   }
   return Ok{};
 }
 
-Status EngineDevices::upload(const Engine& engine, uint32_t index) {
+Status EngineDevices::bring(const Engine& engine, std::span<const std::shared_ptr<const Instance>> instances) {
   const plan::Program& p = engine.program();
-  std::map<std::pair<const void*, size_t>, device::Address> done;  // weights that share a block of the file
-  std::vector<Tensor> kept;                                        // until they are there
-  std::unique_ptr<device::Stream> stream;
-  int64_t all = 0;  // weights of a file may overlap, so that a small one could ask for much
-  for (size_t k = 0; k < p.buffers.size(); ++k) {
+  const std::lock_guard<std::mutex> lock(lock_);
+  std::vector<std::set<size_t>> wanted(p.devices.size());
+  const auto want = [&](int32_t b) {
+    if (b < 0) return;
+    const auto k = static_cast<size_t>(plan::storage_of(p, b));
+    const plan::Buffer& buffer = p.buffers[k];
+    if (buffer.kind == plan::BufferKind::kWeight && buffer.device != plan::kHost && !weights_[k].value)
+      wanted[buffer.device].insert(k);
+  };
+  for (size_t k = 0; k < p.steps.size(); ++k)
+    for (size_t j = 0; j < p.steps[k].reads.size(); ++j)
+      if (!instances[k] || instances[k]->reads_argument(j)) want(p.steps[k].reads[j]);
+  for (const plan::Port& port : p.outputs) want(port.buffer);
+  for (uint32_t d = 1; d < p.devices.size(); ++d)
+    if (!wanted[d].empty()) PERI_TRY(upload(engine, d, wanted[d]));
+  return Ok{};
+}
+
+// What fails leaves nothing that is half there.
+Status EngineDevices::upload(const Engine& engine, uint32_t index, const std::set<size_t>& wanted) {
+  const plan::Program& p = engine.program();
+  auto blocks = blocks_[index];
+  std::vector<Tensor> kept;  // until they are there
+  std::vector<device::Memory> fresh;
+  PERI_ASSIGN(const std::unique_ptr<device::Stream> stream, devices_[index]->make_stream());
+  int64_t all = bytes_;  // weights of a file may overlap, so that a small one could ask for much
+  for (const size_t k : wanted) {
     const plan::Buffer& b = p.buffers[k];
-    if (b.device != index || b.kind != plan::BufferKind::kWeight) continue;
     const std::string& name = p.weights[static_cast<size_t>(b.weight)].name;
-    const auto named = [&](Status s) { return s.ok() ? s : Status(std::move(s).error().at_node(name)); };
     PERI_ASSIGN(const Tensor weight, engine.weight(static_cast<size_t>(b.weight)));
     const std::span<const std::byte> bytes = weight.bytes();
-    const auto [it, fresh] = done.try_emplace({bytes.data(), bytes.size()});
-    if (fresh) {
-      if (!stream) {
-        PERI_ASSIGN(stream, devices_[index]->make_stream());
-      }
-      PERI_ASSIGN(all, checked_add(all, static_cast<int64_t>(bytes.size()), "weights on a device"));
-      if (all > engine.options().memory_limit())
-        return Error(ErrorKind::kMemory, "the weights on a device take more memory than an engine may").at_node(name);
-      auto memory = devices_[index]->allocate(bytes.size());
-      if (!memory.ok()) return std::move(memory).error().at_node(name);
-      it->second = memory->address();
-      memory_.push_back(std::move(*memory));
-      PERI_TRY(named(stream->copy_in(it->second, bytes)));
-      kept.push_back(weight);
+    const auto [it, is_new] = blocks.try_emplace({bytes.data(), bytes.size()});
+    if (!is_new) continue;
+    PERI_ASSIGN(all, checked_add(all, static_cast<int64_t>(bytes.size()), "weights on a device"));
+    if (all > engine.options().memory_limit())
+      return Error(ErrorKind::kMemory, "the weights on a device take more memory than an engine may").at_node(name);
+    auto memory = devices_[index]->allocate(bytes.size());
+    if (!memory.ok()) return std::move(memory).error().at_node(name);
+    it->second = memory->address();
+    fresh.push_back(std::move(*memory));
+    Status copied = stream->copy_in(it->second, bytes);
+    if (!copied.ok()) {
+      (void)stream->synchronize();  // before what it is made of goes
+      return std::move(copied).error().at_node(name);
     }
-    weights_[k] = it->second;
+    kept.push_back(weight);
   }
-  return stream ? stream->synchronize() : Status(Ok{});
+  PERI_TRY(stream->synchronize());
+  for (const size_t k : wanted) {
+    PERI_ASSIGN(const Tensor weight, engine.weight(static_cast<size_t>(p.buffers[k].weight)));
+    weights_[k] = blocks.at({weight.bytes().data(), weight.bytes().size()});
+  }
+  blocks_[index] = std::move(blocks);
+  bytes_ = all;
+  std::move(fresh.begin(), fresh.end(), std::back_inserter(memory_));
+  return Ok{};
 }
 
 }  // namespace peri::runtime

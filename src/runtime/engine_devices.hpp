@@ -1,7 +1,11 @@
-// The devices that an engine's program names, and its weights in their memory.
+// The devices that an engine's program names, and in their memory those of its weights that steps read there.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "device/device.hpp"
@@ -9,19 +13,29 @@
 namespace peri::runtime {
 
 class Engine;
+class Instance;
 
 class EngineDevices {
  public:
-  // Finds or opens each device of the program's table and brings the weights there that its buffers name.
+  // Finds or opens each device of the program's table.
   Status open(const Engine& engine);
+  // As Engine::bring_weights().
+  Status bring(const Engine& engine, std::span<const std::shared_ptr<const Instance>> instances);
   device::Device* at(uint32_t index) const { return index < devices_.size() ? devices_[index].get() : nullptr; }
-  device::Address weight(size_t buffer) const { return weights_[buffer]; }
+  device::Address weight(size_t buffer) const {
+    const std::lock_guard<std::mutex> lock(lock_);
+    return weights_[buffer];
+  }
 
  private:
-  Status upload(const Engine& engine, uint32_t index);
+  Status upload(const Engine& engine, uint32_t index, const std::set<size_t>& wanted);
   std::vector<std::shared_ptr<device::Device>> devices_;  // the host's is null
+  mutable std::mutex lock_;                               // of all below
   std::vector<device::Memory> memory_;
   std::vector<device::Address> weights_;  // per buffer
+  // Per device, weights that share a block of the file: by its place and size, of one that lies in no file by its own.
+  std::vector<std::map<std::pair<const void*, size_t>, device::Address>> blocks_;
+  int64_t bytes_ = 0;
 };
 
 }  // namespace peri::runtime

@@ -84,6 +84,9 @@ class Instance {
   // A step of a device: work goes into the stream, nothing is waited for or allocated. What is enqueued may be captured
   // and replayed, and runs while the instance lives.
   virtual size_t workspace_bytes() const { return 0; }
+  // Whether its work reads argument `k` where the step has it. A weight that it keeps in a form of its own, it does
+  // not.
+  virtual bool reads_argument(size_t) const { return true; }
   virtual Status enqueue(const EnqueueContext& context) const;
   // Whether its work may find something wrong in the data, and what a word says that it left for that.
   virtual bool may_fault() const { return false; }

@@ -65,21 +65,24 @@ Status Session::State::check_guard(size_t guard) const {
   return internal_error("a kernel wrote outside its results, %td bytes into the guard between two buffers", at - from);
 }
 
-// Those on both sides of what the step writes.
+// Those on both sides of what the step writes, and of its workspace on a device.
 Status Session::State::check_guards(size_t k) const {
   const plan::Step& step = program().steps[k];
   std::vector<std::byte> read;
-  for (size_t j = 0; j < step.writes.size(); ++j) {
-    const size_t guard = step.writes[j] < 0 ? 0 : now->guard_of[static_cast<size_t>(step.writes[j])];
-    if (guard == 0) continue;
+  const auto check = [&](size_t guard, const std::string& what) -> Status {
+    if (guard == 0) return Ok{};
     for (const size_t g : {guard - 1, guard}) {
       PERI_ASSIGN(const auto bytes, guard_bytes(g, &read));
       const std::string_view side = side_of(bytes.data(), bytes.data() + bytes.size(), g == guard);
-      if (!side.empty()) return internal_error("a kernel wrote %s its result %zu", std::string(side).c_str(), j);
+      if (!side.empty()) return internal_error("a kernel wrote %s %s", std::string(side).c_str(), what.c_str());
       PERI_TRY(check_guard(g));
     }
-  }
-  return Ok{};
+    return Ok{};
+  };
+  for (size_t j = 0; j < step.writes.size(); ++j)
+    if (step.writes[j] >= 0)
+      PERI_TRY(check(now->guard_of[static_cast<size_t>(step.writes[j])], format("its result %zu", j)));
+  return check(now->work_guard[k], "its workspace");
 }
 
 ScratchPlaces Session::State::scratch_places(const Instance& instance) const {

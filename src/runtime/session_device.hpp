@@ -17,7 +17,7 @@ namespace peri::runtime {
 struct DeviceLanes {
   device::Device* device = nullptr;
   device::Memory arena;
-  std::vector<device::Memory> workspaces;                // by lane
+  std::vector<device::Memory> workspaces;                // by lane, of steps that are made while running
   std::vector<std::unique_ptr<device::Stream>> streams;  // by lane
   std::vector<std::unique_ptr<device::Event>>
       reached;                           // by lane: the first says when the others begin, they when they end

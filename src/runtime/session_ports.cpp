@@ -163,11 +163,13 @@ std::vector<device::Address> Session::State::in_place(const ResidentRun& r) {
     ranges.push_back(range);
     const int32_t owner = plan::storage_of(p, port.buffer);
     const auto same = [&](const plan::Port& q) { return plan::storage_of(p, q.buffer) == owner; };
-    const bool shared = output && (p.buffers[static_cast<size_t>(owner)].kind != plan::BufferKind::kOutput ||
-                                   owner != port.buffer || std::count_if(p.outputs.begin(), p.outputs.end(), same) > 1);
+    const plan::BufferKind kind = p.buffers[static_cast<size_t>(owner)].kind;
+    const bool own = kind == plan::BufferKind::kOutput || kind == plan::BufferKind::kScratch;
+    const bool whole = now->arena_plan.bytes[static_cast<size_t>(owner)] == now->arena_plan.bytes[b];
+    const bool shared = output && (!own || !whole || std::count_if(p.outputs.begin(), p.outputs.end(), same) > 1);
     if (shared)
       why_copied = "an output shares its memory with another value";
-    else if (at.value % p.buffers[b].alignment)
+    else if (at.value % p.buffers[b].alignment || at.value % p.buffers[static_cast<size_t>(owner)].alignment)
       why_copied = "an address is not aligned as its buffer is";
     else
       out[k] = at;
@@ -211,7 +213,8 @@ std::vector<device::Address> moved(const plan::Program& p, const std::vector<dev
   const std::vector<int32_t> owner = plan::storages(p);
   for (size_t k = 0; k < at.size(); ++k) {
     if (!at[k].value) continue;
-    const int32_t root = k < p.inputs.size() ? p.inputs[k].buffer : p.outputs[k - p.inputs.size()].buffer;
+    const int32_t port = k < p.inputs.size() ? p.inputs[k].buffer : p.outputs[k - p.inputs.size()].buffer;
+    const int32_t root = owner[static_cast<size_t>(port)];
     for (size_t b = 0; b < out.size(); ++b)
       if (owner[b] == root && own[b].value) out[b] = at[k] + (own[b].value - own[static_cast<size_t>(root)].value);
   }

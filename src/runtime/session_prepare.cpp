@@ -2,7 +2,9 @@
 // the steps, addresses. Going back to one only puts its addresses right where memory has moved.
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <mutex>
+#include <tuple>
 
 #include "runtime/session_state.hpp"
 
@@ -21,6 +23,7 @@ Status Session::State::separate_memory(BoundShape* s) const {
         s->taking[static_cast<size_t>(step.writes[j])] = true;
   s->guards.clear();
   s->guard_of.assign(p.buffers.size(), 0);
+  s->work_guard.assign(p.steps.size(), 0);
   for (uint32_t d = 0; d < p.devices.size(); ++d) {
     auto& bytes = d == plan::kHost ? s->arena_plan.arena_bytes : s->arena_plan.device_bytes[d];
     PERI_ASSIGN(bytes, separate_arena(d, s));
@@ -33,6 +36,14 @@ Result<int64_t> Session::State::separate_arena(uint32_t device, BoundShape* s) c
   const plan::Program& p = program();
   int64_t at = kGuardBytes;
   s->guards.push_back({0, at, device});
+  // A block from `at` on, with a guard behind it: a page at least, and up to where the next begins.
+  const auto place = [&](int64_t bytes) -> Status {
+    PERI_ASSIGN(const int64_t end, checked_add(at, bytes, "arena"));
+    PERI_ASSIGN(at, checked_add(end, 2 * kGuardBytes, "arena"));
+    at = at / kGuardBytes * kGuardBytes;
+    s->guards.push_back({end, at, device});
+    return Ok{};
+  };
   std::vector<int64_t>& offset = s->arena_plan.offset;
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     const plan::Buffer& b = p.buffers[k];
@@ -44,11 +55,16 @@ Result<int64_t> Session::State::separate_arena(uint32_t device, BoundShape* s) c
       continue;
     }
     offset[k] = at;
-    PERI_ASSIGN(const int64_t end, checked_add(at, s->arena_plan.bytes[k], "arena"));
-    PERI_ASSIGN(at, checked_add(end, 2 * kGuardBytes, "arena"));
-    at = at / kGuardBytes * kGuardBytes;  // a page at least behind each, and where the next begins
     s->guard_of[k] = s->guards.size();
-    s->guards.push_back({end, at, device});
+    PERI_TRY(place(s->arena_plan.bytes[k]));
+  }
+  // Steps run one after the other here: the workspaces of one size are one.
+  std::map<int64_t, std::pair<int64_t, size_t>> of_size;
+  for (size_t k = 0; k < s->work.bytes.size(); ++k) {
+    if (p.steps[k].device != device || s->work.bytes[k] == 0) continue;
+    const auto [it, fresh] = of_size.try_emplace(s->work.bytes[k], at, s->guards.size());
+    if (fresh) PERI_TRY(place(s->work.bytes[k]));
+    std::tie(s->work.offset[k], s->work_guard[k]) = it->second;
   }
   return at;
 }
@@ -67,11 +83,28 @@ Status Session::State::fill_guards() {
   return Ok{};
 }
 
+Status Session::State::plan_places(BoundShape* s) const {
+  const plan::Program& p = program();
+  PERI_ASSIGN(s->arena_plan, plan::plan_arena(p, sizes(), s->values, s->work.bytes.empty() ? nullptr : &s->work));
+  s->taking.assign(p.buffers.size(), false);
+  return s->how == Placement::kPlanned ? Status(Ok{}) : separate_memory(s);
+}
+
+// Once the steps are made: their workspaces lie in the arenas too.
+Status Session::State::plan_workspaces(BoundShape* s) const {
+  const plan::Program& p = program();
+  std::vector<int64_t> bytes(p.steps.size(), 0);
+  for (size_t k = 0; k < bytes.size(); ++k)
+    if (p.steps[k].device != plan::kHost && s->instances[k])
+      bytes[k] = static_cast<int64_t>(s->instances[k]->workspace_bytes());
+  if (std::all_of(bytes.begin(), bytes.end(), [](int64_t b) { return b == 0; })) return Ok{};
+  s->work.bytes = std::move(bytes);
+  return plan_places(s);
+}
+
 Status Session::State::plan_memory(BoundShape* s) const {
   const plan::Program& p = program();
-  PERI_ASSIGN(s->arena_plan, plan::plan_arena(p, sizes(), s->values));
-  s->taking.assign(p.buffers.size(), false);
-  if (s->how != Placement::kPlanned) PERI_TRY(separate_memory(s));
+  PERI_TRY(plan_places(s));
   s->shift.assign(p.buffers.size(), 0);
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     const plan::Buffer& b = p.buffers[k];
@@ -272,6 +305,10 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
   PERI_TRY(hold(&arena, static_cast<size_t>(fresh->arena_plan.arena_bytes) + kSlack));  // or fail before work is done
   if (!devices.empty()) PERI_TRY(hold_devices(*fresh));
   PERI_TRY(make_instances(fresh.get()));
+  if (!devices.empty()) {
+    PERI_TRY(plan_workspaces(fresh.get()));
+    PERI_TRY(engine->bring_weights(fresh->instances));
+  }
   PERI_TRY(enter(fresh.get()));
   kept.insert(kept.begin(), std::move(fresh));
   if (kept.size() > kKeptShapes) kept.pop_back();
@@ -311,10 +348,9 @@ void Session::poison_results(size_t step) {
     s.fill(b, s.now->writes[step][j]);
   }
   if (x.device != plan::kHost) {
-    const DeviceLanes& own = s.devices.lanes[x.device];
-    const device::Memory& workspace = own.workspaces[s.devices.lane_of[step]];
-    const std::vector<std::byte> bytes(workspace.bytes(), std::byte{0xff});
-    if (!bytes.empty()) (void)own.write(workspace.address(), bytes);
+    const device::Argument workspace = s.workspace_of(step);
+    const std::vector<std::byte> bytes(workspace.bytes, std::byte{0xff});
+    if (!bytes.empty()) (void)s.devices.lanes[x.device].write(workspace.address, bytes);
     return;
   }
   if (!s.now->instances[step] || !s.scratch.data) return;

@@ -15,14 +15,10 @@ int64_t growth(int64_t wanted, const device::Memory& held) {
 }  // namespace
 
 // All that the shape needs on a device beside what the session holds there, against what is free.
-Status Session::State::check_room(const BoundShape& s, uint32_t d, const std::vector<size_t>& workspaces) const {
+Status Session::State::check_room(const BoundShape& s, uint32_t d) const {
   const DeviceLanes& own = devices.lanes[d];
   const int64_t arena = s.arena_plan.device_bytes[d];
-  int64_t ports = 0, work = 0, more = growth(arena, own.arena);
-  for (size_t lane = 0; lane < workspaces.size(); ++lane) {
-    work += static_cast<int64_t>(workspaces[lane]);
-    more += growth(static_cast<int64_t>(workspaces[lane]), own.workspaces[lane]);
-  }
+  int64_t ports = 0, more = growth(arena, own.arena);
   for (const plan::Port& port : program().inputs) {
     const auto b = static_cast<size_t>(port.buffer);
     if (program().buffers[b].device != d) continue;
@@ -30,14 +26,12 @@ Status Session::State::check_room(const BoundShape& s, uint32_t d, const std::ve
     more += growth(s.arena_plan.bytes[b], devices.ports[b]);
   }
   if (more == 0) return Ok{};
-  const int64_t available = own.device->memory().available_bytes, held = arena + ports + work - more;
+  const int64_t available = own.device->memory().available_bytes, held = arena + ports - more;
   if (available <= 0 || more <= available) return Ok{};
   const auto number = [](int64_t bytes) { return static_cast<long long>(bytes); };
-  return Error(
-             ErrorKind::kMemory,
-             format("a run would take %lld bytes on device '%s': arena %lld, inputs %lld, workspaces %lld; it has %lld",
-                    number(arena + ports + work), own.device->name().c_str(), number(arena), number(ports),
-                    number(work), number(held)))
+  return Error(ErrorKind::kMemory,
+               format("a run would take %lld bytes on device '%s': arena %lld, inputs %lld; it has %lld",
+                      number(arena + ports), own.device->name().c_str(), number(arena), number(ports), number(held)))
       .expecting(format("at most %lld more", number(available)))
       .advise("run with smaller inputs, or on a device with more memory");
 }
@@ -46,15 +40,9 @@ Status Session::State::check_room(const BoundShape& s, uint32_t d, const std::ve
 Status Session::State::hold_devices(const BoundShape& s) {
   for (uint32_t d = 1; d < devices.lanes.size(); ++d) {
     DeviceLanes& own = devices.lanes[d];
-    std::vector<size_t> wanted(own.workspaces.size(), 0);
-    for (size_t k = 0; k < s.instances.size(); ++k)
-      if (program().steps[k].device == d && s.instances[k])
-        wanted[devices.lane_of[k]] = std::max(wanted[devices.lane_of[k]], s.instances[k]->workspace_bytes());
-    PERI_TRY(check_room(s, d, wanted));
+    PERI_TRY(check_room(s, d));
     const auto wanted_bytes = static_cast<size_t>(std::max<int64_t>(s.arena_plan.device_bytes[d], 1));  // has a place
     PERI_TRY(grow_on_device(options(), &own, &own.arena, wanted_bytes, "the arena", &placement));
-    for (size_t lane = 0; lane < wanted.size(); ++lane)
-      PERI_TRY(grow_on_device(options(), &own, &own.workspaces[lane], wanted[lane], "a workspace", &placement));
   }
   for (size_t k = 0; k < s.instances.size(); ++k)
     if (s.instances[k] && s.instances[k]->may_fault())
@@ -138,12 +126,18 @@ Result<EnqueueContext::Argument> Session::State::argument(int32_t buffer) {
   return out;
 }
 
+// Of a step that was made for the shape; no bytes: it needs none.
+device::Argument Session::State::workspace_of(size_t k) const {
+  if (now->work.bytes.empty() || now->work.bytes[k] == 0) return {};
+  const device::Address arena = devices.lanes[program().steps[k].device].arena.address();
+  return {arena + static_cast<uint64_t>(now->work.offset[k]), static_cast<size_t>(now->work.bytes[k])};
+}
+
 Result<DeviceStep> Session::device_step(size_t k) {
   State& s = *state_;
   const plan::Step& step = s.program().steps[k];
   if (!s.now || step.device == plan::kHost || !s.now->instances[k]) return internal_error("no step of a device");
   DeviceLanes& own = s.devices.lanes[step.device];
-  const size_t lane = s.devices.lane_of[k];
   DeviceStep out;
   out.instance = s.now->instances[k];
   for (const int32_t b : step.reads) {
@@ -152,7 +146,7 @@ Result<DeviceStep> Session::device_step(size_t k) {
   for (const int32_t b : step.writes) {
     PERI_ASSIGN(out.writes.emplace_back(), s.argument(b));
   }
-  out.workspace = {own.workspaces[lane].address(), own.workspaces[lane].bytes()};
+  out.workspace = s.workspace_of(k);
   if (out.instance->may_fault()) out.fault = {own.faults.address() + k * sizeof(int32_t), sizeof(int32_t)};
   out.device = own.device;
   out.stream = own.streams[0].get();
@@ -164,12 +158,14 @@ Status Session::State::enqueue_step(size_t k) {
   DeviceLanes& own = devices.lanes[step.device];
   const size_t lane = devices.lane_of[k];
   std::shared_ptr<const Instance> instance = now->instances[k];
+  device::Argument workspace = instance ? workspace_of(k) : device::Argument{};
   if (!instance) {
     PERI_ASSIGN(instance, engine->instance(k, run_values));
     if (instance->workspace_bytes() > own.workspaces[lane].bytes()) PERI_TRY(own.streams[lane]->synchronize());
     uint64_t moved = 0;
     PERI_TRY(
         grow_on_device(options(), &own, &own.workspaces[lane], instance->workspace_bytes(), "a workspace", &moved));
+    workspace = {own.workspaces[lane].address(), own.workspaces[lane].bytes()};
     devices.running.push_back(instance);
   }
   std::vector<EnqueueContext::Argument> reads, writes;
@@ -179,8 +175,7 @@ Status Session::State::enqueue_step(size_t k) {
   for (const int32_t b : step.writes) {
     PERI_ASSIGN(writes.emplace_back(), argument(b));
   }
-  const device::Memory& workspace = own.workspaces[lane];
-  EnqueueContext context{reads, writes, {workspace.address(), workspace.bytes()}, {}, own.streams[lane].get()};
+  EnqueueContext context{reads, writes, workspace, {}, own.streams[lane].get()};
   if (instance->may_fault()) {
     PERI_TRY(own.hold_faults(program().steps.size()));
     context.fault = {own.faults.address() + k * sizeof(int32_t), sizeof(int32_t)};

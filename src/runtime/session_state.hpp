@@ -36,6 +36,8 @@ struct BoundShape {
   std::vector<int64_t> values;  // of the engine's sizes
   DimBinding binding;           // the same by name
   plan::ArenaPlan arena_plan;
+  plan::Workspaces work;                                   // of the instances below, in the arenas of their devices
+  std::vector<size_t> work_guard;                          // per step, placed separately: as guard_of
   std::vector<std::shared_ptr<const Instance>> instances;  // null: instantiated while running (data-dependent)
   size_t scratch_bytes = 0;
   int scratch_threads = 0;      // that scratch_bytes is for
@@ -133,6 +135,8 @@ struct Session::State final : RunContext::Binder {
   Status prepare_for(const std::vector<std::vector<int64_t>>& dims);
   Status enter(BoundShape* s);
   Status plan_memory(BoundShape* s) const;
+  Status plan_places(BoundShape* s) const;
+  Status plan_workspaces(BoundShape* s) const;
   Status separate_memory(BoundShape* s) const;
   Result<int64_t> separate_arena(uint32_t device, BoundShape* s) const;
   Status make_instances(BoundShape* s) const;
@@ -163,6 +167,7 @@ struct Session::State final : RunContext::Binder {
   Status enqueue_segment(const plan::Segment& segment);
   Status enqueue_step(size_t step);
   Result<EnqueueContext::Argument> argument(int32_t buffer);
+  device::Argument workspace_of(size_t step) const;
   Status run_segment(size_t segment);
   Status step_through(const plan::Segment& segment);
   Status settle_for(size_t step);
@@ -171,7 +176,7 @@ struct Session::State final : RunContext::Binder {
   Status write_device(size_t buffer, std::byte value);
   Status check_faults();
   Status hold_ports(const BoundShape& s);
-  Status check_room(const BoundShape& s, uint32_t device, const std::vector<size_t>& workspaces) const;
+  Status check_room(const BoundShape& s, uint32_t device) const;
   bool is_away(int32_t buffer) const { return program().buffers[static_cast<size_t>(buffer)].device != plan::kHost; }
   Status enqueue_inputs();
   Status enqueue_outputs();

@@ -14,7 +14,8 @@ using Arguments = std::vector<runtime::EnqueueContext::Argument>;
 
 Result<std::vector<uint64_t>> sums_of(const Arguments& arguments, Checksums& checksums) {
   std::vector<device::Argument> ranges;
-  for (const auto& a : arguments) ranges.push_back({a.address, a.bytes});
+  for (const auto& a : arguments)  // a weight that the step has in a form of its own lies nowhere else
+    ranges.push_back(a.address.value ? device::Argument{a.address, a.bytes} : device::Argument{});
   return checksums.of(ranges);
 }
 }  // namespace

@@ -32,17 +32,18 @@ class Chain {
     if (!terms_.cold_weights || last <= 0) return Ok{};
     size_t own = 0;
     for (size_t k = 0; k < step_.reads.size(); ++k)
-      if (terms_.weights[k]) own += room(k);
-    if (own == 0) return Ok{};
+      if (turns(k)) own += room(k);
+    if (std::none_of(terms_.weights.begin(), terms_.weights.end(), [](bool w) { return w; })) return Ok{};
     const size_t twice = 2 * static_cast<size_t>(last);
     PERI_ASSIGN(from_, step_.device->allocate(static_cast<size_t>(last)));
     PERI_ASSIGN(to_, step_.device->allocate(static_cast<size_t>(last)));
+    if (own == 0) return Ok{};
     sets_ = std::min<size_t>((twice + own - 1) / own + 1, kLongChain);
     PERI_ASSIGN(copies_, step_.device->allocate(sets_ * own));
     size_t at = 0;
     for (size_t set = 0; set < sets_; ++set)
       for (size_t k = 0; k < step_.reads.size(); ++k) {
-        if (!terms_.weights[k]) continue;
+        if (!turns(k)) continue;
         PERI_TRY(step_.stream->copy(copies_.address() + at, step_.reads[k].address, step_.reads[k].bytes));
         at += room(k);
       }
@@ -66,13 +67,15 @@ class Chain {
   }
 
  private:
+  // A weight that the step reads where it has it.
+  bool turns(size_t k) const { return terms_.weights[k] && step_.reads[k].address.value != 0; }
   size_t room(size_t k) const { return (step_.reads[k].bytes + kGrain - 1) / kGrain * kGrain; }
   std::vector<EnqueueContext::Argument> reads_of(size_t launch) const {
     std::vector<EnqueueContext::Argument> out = step_.reads;
     if (sets_ == 0) return out;
     size_t at = copies_.bytes() / sets_ * (launch % sets_);
     for (size_t k = 0; k < out.size(); ++k)
-      if (terms_.weights[k]) {
+      if (turns(k)) {
         out[k].address = copies_.address() + at;
         at += room(k);
       }
@@ -116,6 +119,7 @@ Status time_chains(const runtime::DeviceStep& step, const ChainTerms& terms, Evi
   }
   const double slope = (stats::quantile(lengthies, 0.5) - stats::quantile(briefs, 0.5)) / (many - few);
   e->visits = 1;
+  e->workspace_bytes = static_cast<int64_t>(step.workspace.bytes);
   e->spread = -1;
   e->samples = static_cast<int64_t>(briefs.size() + lengthies.size());
   if (slope > 0) {

@@ -58,6 +58,7 @@ class CudaChecksums final : public Checksums {
     const std::span<std::byte> host = std::as_writable_bytes(std::span(out));
     PERI_TRY(stream_->copy_in(sums_.address(), host));
     for (size_t k = 0; k < ranges.size(); ++k) {
+      if (ranges[k].bytes == 0) continue;
       cuda::Shape shape;
       shape.blocks[0] = static_cast<unsigned>(std::clamp<size_t>(ranges[k].bytes / 4096, 1, kMaxBlocks));
       shape.threads[0] = 256;

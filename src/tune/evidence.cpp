@@ -15,6 +15,7 @@ void each_fact(Fact&& fact) {
   fact("visits", &Evidence::visits);
   fact("clock_mhz", &Evidence::clock_mhz);
   fact("spread", &Evidence::spread);
+  fact("workspace_bytes", &Evidence::workspace_bytes);
   fact("floor_ms", &Evidence::floor_ms);
   fact("untimed", &Evidence::untimed);
   fact("max_error", &Evidence::max_error);
@@ -80,8 +81,8 @@ Status check_evidence(const Evidence& e) {
   if (!known(e.max_error)) return invalid("an error of %g of the bound", e.max_error);
   if (e.right() && e.max_error > 1) return invalid("a right answer whose error is %g of the bound", e.max_error);
   if (e.timed() == e.statistic.empty()) return invalid("a time without its statistic, or a statistic of no time");
-  for (const int64_t n :
-       {e.samples, e.visits, e.clock_mhz, e.runs, e.shared_runs, e.positions, e.since, e.shapes, e.skipped})
+  for (const int64_t n : {e.samples, e.visits, e.clock_mhz, e.workspace_bytes, e.runs, e.shared_runs, e.positions,
+                          e.since, e.shapes, e.skipped})
     if (n < 0) return invalid("a negative count in the evidence");
   return Ok{};
 }

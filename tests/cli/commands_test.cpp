@@ -120,7 +120,7 @@ TEST_F(Commands, VerifyComparesWithTheReference) {
 }
 
 TEST_F(Commands, WhatIsForSuitesIsNotIgnoredForAModel) {
-  for (const char* flag : {"--memory", "--filter", "--min-passed"}) {
+  for (const char* flag : {"--memory", "--filter", "--min-passed", "--at-once"}) {
     const auto r = command("verify", {kModel, flag, "1"});
     ASSERT_FALSE(r.ok()) << flag;
     EXPECT_EQ(r.error().kind, ErrorKind::kUsage) << r.error().text();
@@ -282,6 +282,28 @@ TEST_F(Commands, VerifySuiteSaysWhatFailed) {
   EXPECT_EQ(r->code, 3);
   EXPECT_EQ(json_of(r).get_int("failed").value(), 1);
   EXPECT_EQ(command("verify", {"--suite", folder_ + "/none"}).error().kind, ErrorKind::kUsage);
+}
+
+TEST_F(Commands, CasesOfASuiteAtOnceAreToldInOrder) {
+  for (int k = 0; k < 30; ++k) {
+    const std::string dir = folder_ + format("/many/case%02d", k);
+    std::filesystem::create_directories(dir + "/test_data_set_0");
+    if (k % 10)
+      ASSERT_TRUE(write_file_atomic(dir + "/model.onnx", "no model").ok());
+    else
+      std::filesystem::copy(kModel, dir + "/model.onnx");
+  }
+  for (const char* at_once : {"1", "3"}) {
+    const Json j = json_of(command("verify", {"--suite", folder_ + "/many", "--at-once", at_once, "--no-cache"}));
+    EXPECT_EQ(j.get_int("failed").value(), 30) << "what is no model, or has no inputs";
+    int k = 0;
+    for (const Json& one : *j.get_array("not_passed").value())
+      EXPECT_EQ(*one.get_string("case"), format("case%02d", k++)) << at_once;
+    const Json* const conv = (*j.get("operators"))->find("Conv");
+    ASSERT_NE(conv, nullptr);
+    EXPECT_EQ(conv->get_int("cases").value(), 3);
+    EXPECT_EQ(conv->get_int("passed").value(), 0);
+  }
 }
 
 TEST_F(Commands, AMisspeltInputIsNamedWithTheRightOne) {

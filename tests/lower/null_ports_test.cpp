@@ -122,6 +122,26 @@ TEST(NullPorts, OwnMemoryIsStableAndMayBeFilledFromTheHost) {
   EXPECT_EQ(device->counts().allocations, before.allocations);
 }
 
+// As of an image of one channel, which is the same memory in every layout.
+TEST(NullPorts, AnOutputThatIsAllOfAnotherValueIsMadeInPlace) {
+  Chain m;
+  const int32_t x = m.input("x", DType::kF32, "[n,4]"), a = m.apply("tanh", {x}, "a"), b = m.apply("neg", {a}, "b");
+  const int32_t y = m.scratch("y", DType::kF32, "[n,2,2]");
+  m.p.buffers[static_cast<size_t>(y)].alias_of = b;
+  m.output("y", y);
+  const auto device = std::shared_ptr<device::Device>(tests::null_of_seed(2));
+  auto session = Session::create(tests::engine_on(placed(m.p, 1), device).value(), 1).value();
+  ASSERT_TRUE(session->prepare({{4, 4}}).ok());
+  const Tensor in = tests::filled({4, 4}, 3);
+  const auto wanted = host_answer(m.p, 4, 3);
+  device::Memory from = brought(device.get(), in), to = device->allocate(200).value();
+  for (int k = 0; k < 3; ++k) {
+    ASSERT_TRUE(session->run_resident({{{from.address(), {}}}, {{to.address(), {}}}}).ok());
+    EXPECT_TRUE(holds(device.get(), to.address(), wanted[0]));
+    EXPECT_EQ(session->port_use(), k == 0 ? PortUse::kCopied : PortUse::kInPlace) << session->why_copied();
+  }
+}
+
 TEST(NullPorts, WhatCannotBeWorkedOnInPlaceIsCopied) {
   Chain m;
   const int32_t x = m.input("x", DType::kF32, "[n,4]"), a = m.apply("tanh", {x}, "a");

@@ -312,6 +312,49 @@ TEST(Parts, ABeginningThatTheRuleLeavesOutIsTriedWhereEveryOneIsAskedFor) {
   unsetenv("PERI_EVERY_SPLIT");
 }
 
+// A convolution, its means, and a product of the means.
+TEST(Parts, ThreeInARowAreAnOptionWhereEachAloneReadsTheOneBefore) {
+  for (const bool also_read : {false, true}) {
+    ir::Graph g;
+    const auto weight = [&](const std::string& name, const std::vector<int64_t>& dims) {
+      return g.add_constant(name, *Tensor::zeros(DType::kF32, dims));
+    };
+    ir::Value* x = g.add_input("x", {DType::kF32, Shape{Dim::symbol("batch"), Dim(16), Dim(6), Dim(6)}});
+    ir::Value* c = g.add("conv", {x, weight("w1", {8, 16, 1, 1})})->out();
+    ir::Value* m = g.add("global_average_pool", {c})->out();
+    g.mark_output(g.add("conv", {m, weight("w2", {4, 8, 1, 1})})->out(), "y");
+    if (also_read) g.mark_output(g.add("global_max_pool", {c})->out(), "z");
+    ASSERT_TRUE(ops::infer_graph(g).ok());
+    tune::Tuner tuner(unmeasured());
+    const Parts parts = parts_of(g, cut(g, tuner), kEverything);
+    const auto three = std::count_if(parts.list.begin(), parts.list.end(), [&](const Part& p) {
+      const auto has = [&](const ir::Value* v) {
+        return std::find(p.region.nodes.begin(), p.region.nodes.end(), v->producer) != p.region.nodes.end();
+      };
+      return has(c) && has(m) && has(g.outputs[0]);
+    });
+    EXPECT_EQ(three, also_read ? 0 : 1);
+  }
+}
+
+TEST(Cover, OfNearTiesTheOneWithMuchLessWorkspaceGoesFirst) {
+  const auto of = [](double ms, int64_t mib) {
+    tune::Evidence e;
+    e.time_ms = ms;
+    e.statistic = tune::kChainStatistic;
+    e.workspace_bytes = mib << 20;
+    return e;
+  };
+  const auto first = [](const tune::Evidence& a, const tune::Evidence& b) {
+    return goes_before(a, a.time_ms, b, b.time_ms);
+  };
+  EXPECT_TRUE(first(of(1.01, 0), of(1.0, 48)));
+  EXPECT_FALSE(first(of(1.0, 48), of(1.01, 0)));
+  EXPECT_FALSE(first(of(1.01, 47), of(1.0, 48))) << "what it saves is little";
+  EXPECT_FALSE(first(of(1.03, 0), of(1.0, 48))) << "no tie";
+  EXPECT_TRUE(first(of(1.0, 48), of(1.03, 0)));
+}
+
 TEST(Parts, NoJoinWhereSomebodyElseReadsTheMiddle) {
   const ir::Graph apart = bottleneck(true), near = bottleneck(false);
   tune::Tuner tuner(unmeasured());

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/rng.hpp"
+#include "plan/memory.hpp"
+#include "plan/sizes.hpp"
 #include "tests/plan/programs.hpp"
 
 namespace peri::plan {
@@ -56,6 +58,82 @@ TEST(Arena, RandomPrograms) {
       EXPECT_LE(plan->arena_bytes, sum);
       EXPECT_EQ(plan_arena(p, {{"n", n}})->offset, plan->offset);
     }
+  }
+}
+
+// Everything of it on a device, over `lanes` lanes in turn, each step behind the one before.
+Program on_device(Program p, uint32_t lanes) {
+  p.devices = {"host", "null"};
+  for (Buffer& b : p.buffers) b.device = 1;
+  for (size_t k = 0; k < p.steps.size(); ++k) {
+    Step& s = p.steps[k];
+    s.device = 1;
+    s.lane = static_cast<uint32_t>(k) % lanes;
+    if (k > 0 && lanes > 1) s.waits_for = {static_cast<int32_t>(k) - 1};
+  }
+  return p;
+}
+
+TEST(Arena, WorkspacesLieBesideAllThatLivesInTheirStep) {
+  int64_t grown = 0, inside = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program p = on_device(random_program(seed), 1 + seed % 3);
+    const ProgramSizes sizes = compile_sizes(p);
+    const std::vector<int64_t> values = sizes.table.values_of({{"n", 100}});
+    Workspaces work;
+    uint64_t state = seed;
+    int64_t most = 0;
+    for (size_t k = 0; k < p.steps.size(); ++k) {
+      work.bytes.push_back(next(&state) % 3 == 0 ? 0 : static_cast<int64_t>(1 + next(&state) % 30000));
+      most = std::max(most, work.bytes.back());
+    }
+    const auto plain = plan_arena(p, sizes, values);
+    const auto plan = plan_arena(p, sizes, values, &work);
+    ASSERT_TRUE(plain.ok() && plan.ok());
+    const std::vector<Lifetime> life = lifetimes(p);
+    for (size_t k = 0; k < p.steps.size(); ++k) {
+      if (work.bytes[k] == 0) {
+        EXPECT_EQ(work.offset[k], kUnbound);
+        continue;
+      }
+      EXPECT_EQ(work.offset[k] % kWorkspaceAlignment, 0);
+      EXPECT_LE(work.offset[k] + work.bytes[k], plan->device_bytes[1]);
+      for (size_t b = 0; b < p.buffers.size(); ++b) {
+        if (plan->offset[b] == kUnbound || p.buffers[b].alias_of >= 0) continue;
+        if (life[b].first > static_cast<int32_t>(k) || life[b].last < static_cast<int32_t>(k)) continue;
+        EXPECT_TRUE(work.offset[k] + work.bytes[k] <= plan->offset[b] ||
+                    plan->offset[b] + plan->bytes[b] <= work.offset[k])
+            << "step " << k << ", buffer " << b;
+      }
+    }
+    (plan->device_bytes[1] > plain->device_bytes[1] ? grown : inside) += most > 0;
+    const auto memory = device_memory(p, {{"n", 100}}, work.bytes);
+    ASSERT_TRUE(memory.ok());
+    EXPECT_EQ((*memory)[1].workspaces, plan->device_bytes[1] - plain->device_bytes[1]);
+  }
+  EXPECT_GT(grown, 0);
+  EXPECT_GT(inside, 0);
+}
+
+// Steps of two lanes that nothing orders may run at once: their workspaces are apart. In one lane they are one.
+TEST(Arena, WorkspacesOfStepsThatMayMeetAreApart) {
+  for (const uint32_t lanes : {1U, 2U}) {
+    tests::ProgramMaker m;
+    const int32_t x = m.input("x", DType::kF32, "[4]");
+    for (const char* name : {"a", "b"}) {
+      const int32_t y = m.buffer(name, BufferKind::kOutput, DType::kF32, "[4]");
+      m.step("s", {x}, {y});
+      m.output(name, y);
+    }
+    Program p = on_device(m.p, 1);
+    p.steps[1].lane = lanes - 1;
+    const ProgramSizes sizes = compile_sizes(p);
+    Workspaces work{{5000, 3000}, {}};
+    const auto plan = plan_arena(p, sizes, sizes.table.values_of({}), &work);
+    ASSERT_TRUE(plan.ok()) << plan.error().text();
+    const bool meet = work.offset[0] < work.offset[1] + 3000 && work.offset[1] < work.offset[0] + 5000;
+    EXPECT_EQ(meet, lanes == 1);
   }
 }
 

@@ -2,8 +2,10 @@
 """Builds networks for a recorded GPU, on a machine without one, by locks that were made on it: the engine has to be the one
 of the table, byte for byte, with no more steps than it allows, all on the device.
 
-    cuda_locks.py --program build/bin/locked_build [--run] [NAME ...]
+    cuda_locks.py --program build/bin/locked_build [--run | --launches] [NAME ...]
 
+--launches: instead, networks in float16 by what kernels expect to take there, without a lock: no more steps than
+tests/whole/locks/launches.json allows, all on the device.
 --run: each engine runs on the null device too, every step by the float64 reference. A lock is made by
     peri build MODEL -o ENGINE --backend cuda --dtype f16 --lock tests/whole/locks/NAME.lock
 on the GPU of tests/whole/locks/h200.json; the hashes in tests/whole/locks/engines.json follow with --renew.
@@ -22,8 +24,10 @@ sys.path.insert(0, str(ROOT / "models"))
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    table = json.loads((LOCKS / "engines.json").read_text())
+    launches = "--launches" in sys.argv
+    table = json.loads((LOCKS / ("launches.json" if launches else "engines.json")).read_text())
     p.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(table)} (default: all)")
+    p.add_argument("--launches", action="store_true")
     p.add_argument("--program", required=True)
     p.add_argument("--run", action="store_true")
     p.add_argument("--renew", action="store_true")
@@ -41,21 +45,25 @@ def main():
             model = onnx.load(ROOT / "models" / f"{name}.stripped.onnx", load_external_data=False)
             materialize.fill(model.graph)
             onnx.save(model, path)
-            words = [a.program, path, LOCKS / f"{name}.lock", LOCKS / "h200.json", path.with_suffix(".engine")]
-            done = subprocess.run(words + (row["run"] if a.run else []), capture_output=True, text=True)
+            words = [a.program, path, "-" if launches else LOCKS / f"{name}.lock", LOCKS / "h200.json", path.with_suffix(".engine")]
+            done = subprocess.run(words + (row["dims"] if launches else row["run"] if a.run else []), capture_output=True, text=True)
             path.unlink()
             if done.returncode:
                 print(f"{name}: {done.stderr.strip()}", flush=True)
                 worst = max(worst, 1)
                 continue
-            engine, steps, away = done.stdout.split()
-            if a.renew:
+            listed = done.stdout.splitlines()
+            engine, steps, away = listed[0].split()
+            if a.renew and not launches:
                 row["engine"] = engine
-            right = engine == row["engine"] and int(steps) <= row["most_steps"] and steps == away
-            said = "" if right else f", expected {row['engine']} with at most {row['most_steps']} steps, all on the device"
+            wanted = engine if launches else row["engine"]
+            right = engine == wanted and int(steps) <= row["most_steps"] and steps == away
+            said = "" if right else f", expected {wanted} with at most {row['most_steps']} steps, all on the device"
+            if launches and not right:
+                print("\n".join(listed[1:]))
             print(f"{name}: engine {engine}, {steps} steps, {away} on the device{said}{', ran' if a.run else ''}", flush=True)
             worst = worst if right else 3
-    if a.renew:
+    if a.renew and not launches:
         (LOCKS / "engines.json").write_text(json.dumps(table, indent=1) + "\n")
     return worst
 

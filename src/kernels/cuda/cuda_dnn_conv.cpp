@@ -223,11 +223,12 @@ class Work final : public cuda::LibraryWork {
   size_t workspace_bytes() const override { return ready_->workspace_bytes(); }
   Status enqueue(std::span<const device::Argument> at, Address workspace, void* stream) const override {
     device::cuda::DnnAddresses to;
-    to.x = at[0].address;
-    to.w = filter_ ? weights_ : at[1].address;
-    to.y = at[2].address;
+    size_t next = 0;
+    to.x = at[next++].address;
+    to.w = filter_ ? weights_ : at[next++].address;
+    to.y = at[next++].address;
     to.workspace = workspace;
-    if (conv_.residual) to.residual = at[3].address;
+    if (conv_.residual) to.residual = at[next].address;
     if (conv_.bias) to.bias = at.back().address;
     return ready_->enqueue(to, static_cast<device::cuda::CuStream>(stream));
   }
@@ -301,7 +302,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
     if (k >= 0) call.arguments.push_back({LaunchArgument::From::kInput, static_cast<size_t>(k)});
   };
   input(conv.x);
-  input(conv.w);
+  if (!filter) input(conv.w);
   call.arguments.push_back({LaunchArgument::From::kOutput, 0});
   input(conv.residual);
   input(conv.bias);

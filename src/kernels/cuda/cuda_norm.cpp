@@ -1,5 +1,6 @@
 // Kernel cuda_norm: layer, RMS, group, instance, mean-variance and lp normalisation, softmax and log-softmax, over any
-// axes, with the element-wise chain behind them, on a GPU: a block of threads a row, sums in float32.
+// axes, with the element-wise chain behind them, on a GPU: a block of threads a row, or a warp for each of several
+// short rows, sums in float32.
 #include <algorithm>
 #include <bit>
 
@@ -42,8 +43,8 @@ constexpr std::string_view kLength = R"(
     if (PERI_P == 2) size = sqrtf(size);
 )";
 
-// The two ways through a row: element by element, read anew for each sum; or eight neighbours a thread, read once, of
-// rows that lie together and are short enough.
+// The ways through a row: element by element, read anew for each sum; or eight neighbours a thread, read once, of rows
+// that lie together and are short enough; or so by the lanes of a warp, in turns, without shared memory.
 constexpr std::string_view kAnew = R"(
 #define PERI_EACH for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) \
   if (const float x = peri_x(PERI_AT(k), PERI_PASS); true)
@@ -51,14 +52,39 @@ constexpr std::string_view kAnew = R"(
 constexpr std::string_view kOnce = R"(
 #define PERI_EACH _Pragma("unroll") for (int j = 0; j < 8; ++j) if (const float x = own[j]; mine)
 )";
-constexpr int64_t kMostOnce = 8 * 1024;
+constexpr std::string_view kTurns = R"(
+#define PERI_EACH _Pragma("unroll") for (int c = 0; c < PERI_TURNS; ++c) _Pragma("unroll") for (int j = 0; j < 8; ++j) \
+  if (const float x = own[8 * c + j]; (c * 32 + t) * 8 < PERI_COUNT)
+)";
+constexpr int64_t kMostOnce = 8 * 1024, kMostTurns = 1024, kTurn = 32 * 8;
+constexpr int kWarps[] = {4, 1, 8};
+constexpr std::string_view kWarpsKey = "warps";  // of a block, a row each; 0: a block a row
 
-// The rows of an op, their loops and the element that they give, as texts.
+// A scale or a bias: its element of place `k` of the row, as text.
+struct Operand {
+  std::string element;
+  // A parameter of that type with an element for each of the row, which eight lanes' neighbours are read of at once.
+  std::string whole;
+  DType dtype = DType::kF32;
+};
+
+// The rows of an op, their loops and the element that they give, as texts: of x and of operand0, operand1, ...
 struct Row {
   std::vector<int64_t> dims;  // of x, regrouped
   std::vector<bool> along;    // which of them a row goes over
   std::string loops, element;
+  std::vector<Operand> operands = {};
 };
+
+std::string operand_name(size_t k) { return "operand" + std::to_string(k); }
+
+// Elements of all operands at place `k` of a row, `at` of the result.
+std::string operands_text(const Row& row) {
+  std::string out;
+  for (size_t k = 0; k < row.operands.size(); ++k)
+    out += "const float " + operand_name(k) + " = " + row.operands[k].element + "; ";
+  return out;
+}
 
 std::vector<bool> from_axis(size_t rank, size_t first, size_t last) {
   std::vector<bool> out(rank, false);
@@ -88,8 +114,10 @@ Result<Row> layer(const Problem& p, const ir::Node& n, const std::vector<int64_t
     const int64_t numel = cuda::numel_of(*n.inputs[k]);
     if (numel != length && numel != 1) return refused("scale or bias is neither one value an element nor one");
     PERI_ASSIGN(const std::string name, s->value(p, *n.inputs[k]));
-    row.element += (k == 1 ? " * " : " + ") +
-                   cuda::loaded(n.inputs[k]->type.dtype, name + (numel == 1 && length != 1 ? "[0]" : "[k]"));
+    const DType dtype = n.inputs[k]->type.dtype;
+    row.element += (k == 1 ? " * " : " + ") + operand_name(row.operands.size());
+    const bool one = numel == 1 && length != 1, given = input_index(*p.graph, n.inputs[k]) >= 0;
+    row.operands.push_back({cuda::loaded(dtype, name + (one ? "[0]" : "[k]")), one || !given ? "" : name, dtype});
   }
   return row;
 }
@@ -105,7 +133,8 @@ Result<Row> group(const Problem& p, const ir::Node& n, const std::vector<int64_t
   const std::string channel = "at / " + s->size(image) + " % " + s->size(d[1]);
   for (size_t k = 1; k < 3; ++k) {
     PERI_ASSIGN(const std::string name, s->value(p, *n.in(k)));
-    row.element += (k == 1 ? " * " : " + ") + cuda::loaded(n.in(k)->type.dtype, name + "[" + channel + "]");
+    row.element += (k == 1 ? " * " : " + ") + operand_name(row.operands.size());
+    row.operands.push_back({cuda::loaded(n.in(k)->type.dtype, name + "[" + channel + "]"), "", n.in(k)->type.dtype});
   }
   return row;
 }
@@ -160,8 +189,8 @@ PERI_KERNEL __launch_bounds__(PERI_T) peri_row(PERI_PARAMETERS) {
         row.loops +
         "    if (mine) {\n#pragma unroll\n      for (int j = 0; j < 8; ++j) {\n        const PERI_INDEX k = t * 8 + j, "
         "at "
-        "= base + k;\n        const float x = own[j];\n        own[j] = " +
-        row.element +
+        "= base + k;\n        const float x = own[j];\n        " +
+        operands_text(row) + "own[j] = " + row.element +
         ";\n      }\n      if (together) {\n        peri_finish_8(base + t * 8, own, PERI_PASS);\n      } else {\n"
         "#pragma unroll\n        for (int j = 0; j < 8; ++j) peri_finish(base + t * 8 + j, own[j], PERI_PASS);\n      "
         "}\n    "
@@ -170,12 +199,73 @@ PERI_KERNEL __launch_bounds__(PERI_T) peri_row(PERI_PARAMETERS) {
     out += row.loops + R"(    for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) {
       const PERI_INDEX at = PERI_AT(k);
       const float x = peri_x(at, PERI_PASS);
-      peri_finish(at, )" +
-           row.element + ", PERI_PASS);\n    }\n";
+      )" + operands_text(row) +
+           "peri_finish(at, " + row.element + ", PERI_PASS);\n    }\n";
   return out + "  }\n}\n";
 }
 
-Result<std::vector<KernelLaunch>> plan(const Problem& p) {
+// A warp a row: lane t has eight neighbours of each turn.
+std::string warp_rows_text(const Row& row, int warps, int64_t turns, DType type, const std::string& x) {
+  std::string out = format("#define PERI_WARPS %d\n#define PERI_TURNS %d\n", warps, static_cast<int>(turns)) +
+                    std::string(kTurns) + R"(
+PERI_KERNEL __launch_bounds__(32 * PERI_WARPS) peri_row(PERI_PARAMETERS) {
+  float* const s = 0;
+  const int t = threadIdx.x % 32;
+  const bool together = PERI_ALIGNED;
+  for (PERI_INDEX row = (PERI_INDEX)blockIdx.x * PERI_WARPS + threadIdx.x / 32; row < PERI_ROWS;
+       row += (PERI_INDEX)gridDim.x * PERI_WARPS) {
+    const PERI_INDEX base = peri_line(row, PERI_PASS);
+    float own[8 * PERI_TURNS];
+#pragma unroll
+    for (int c = 0; c < PERI_TURNS; ++c) {
+      const int first = (c * 32 + t) * 8;
+      if (first < PERI_COUNT && together) )" +
+                    cuda::load_wide(8, type, x + " + base + first", "own + 8 * c") + R"(;
+      if (first < PERI_COUNT && !together)
+        for (int j = 0; j < 8; ++j) own[8 * c + j] = peri_x(base + first + j, PERI_PASS);
+    }
+)" + row.loops + R"(
+#pragma unroll
+    for (int c = 0; c < PERI_TURNS; ++c) {
+      const int first = (c * 32 + t) * 8;
+      if (first >= PERI_COUNT) continue;
+)";
+  std::string elements;  // of place j
+  for (size_t k = 0; k < row.operands.size(); ++k) {
+    const Operand& o = row.operands[k];
+    const std::string eight = "eight" + std::to_string(k);
+    if (o.whole.empty()) {
+      elements += "const float " + operand_name(k) + " = " + o.element + "; ";
+      continue;
+    }
+    out += "      float " + eight + "[8];\n      if (together) " +
+           cuda::load_wide(8, o.dtype, o.whole + " + first", eight) +
+           ";\n      if (!together)\n        for (int j = 0; j < 8; ++j) {\n          const PERI_INDEX k = first + j;\n"
+           "          " +
+           eight + "[j] = " + o.element + ";\n        }\n";
+    elements += "const float " + operand_name(k) + " = " + eight + "[j]; ";
+  }
+  return out + R"(#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        const PERI_INDEX k = first + j, at = base + k;
+        const float x = own[8 * c + j];
+        )" +
+         elements + "own[8 * c + j] = " + row.element + R"(;
+      }
+      if (together) {
+        peri_finish_8(base + first, own + 8 * c, PERI_PASS);
+      } else {
+#pragma unroll
+        for (int j = 0; j < 8; ++j) peri_finish(base + first + j, own[8 * c + j], PERI_PASS);
+      }
+    }
+  }
+}
+)";
+}
+
+// By a block a row, or by so many warps of a block.
+Result<std::vector<KernelLaunch>> plan(const Problem& p, int warps) {
   const ir::Node& n = p.anchor();
   if (n.op != "softmax" && n.op != "log_softmax" && !n.op.ends_with("normalization"))
     return refused("not a softmax and no normalisation of rows");
@@ -192,10 +282,13 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const cuda::Lines lines = cuda::lines_of(row.dims, row.along, &s);
   const bool once = reads_once(row, lines) && input_index(*p.graph, n.in(0)) >= 0;
   PERI_ASSIGN(const std::string finish, once ? cuda::finish_wide_text(p, 8, &s) : cuda::finish_text(p, true, &s));
+  const bool by_warps = warps > 0 && once && lines.length <= kMostTurns;
+  if (warps > 0 && !by_warps) return refused("no short rows that lie together").but_found(std::to_string(lines.length));
   if (lines.lines * lines.length == 0) return std::vector<KernelLaunch>{};
   const int threads =
-      once ? static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(lines.length / 8, 32))))
-           : cuda::row_threads(lines.length);
+      by_warps ? 32
+      : once   ? static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(lines.length / 8, 32))))
+               : cuda::row_threads(lines.length);
   const DType type = n.in(0)->type.dtype;
   const std::string body =
       "#define PERI_ALIGNED (" + s.aligned() + ")\n#define PERI_COUNT " + s.size(lines.length) +
@@ -203,15 +296,55 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
       format("#define PERI_P %d\n", static_cast<int>(n.i("p", 2))) +
       format("#define PERI_EPSILON ((float)%.9g)\n", n.f("epsilon", 1e-5)) + cuda::block_text(threads) +
       "PERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " + cuda::loaded(type, x + "[at]") +
-      "; }\n" + lines.text + finish + kernel_text(row, once, cuda::load_wide(8, type, x + " + base + t * 8", "own"));
-  return std::vector<KernelLaunch>{
-      s.launch("peri_row", s.text(cuda::most_elements(p), body), cuda::blocks_for(lines.lines, 1), threads)};
+      "; }\n" + lines.text + finish +
+      (by_warps ? warp_rows_text(row, warps, (lines.length + kTurn - 1) / kTurn, type, x)
+                : kernel_text(row, once, cuda::load_wide(8, type, x + " + base + t * 8", "own")));
+  return std::vector<KernelLaunch>{s.launch("peri_row", s.text(cuda::most_elements(p), body),
+                                            cuda::blocks_for(lines.lines, by_warps ? warps : 1),
+                                            by_warps ? 32 * warps : threads)};
+}
+
+std::string config_of(int warps) { return std::string(kWarpsKey) + "=" + std::to_string(warps); }
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(cuda::check_gpu(target));
+  PERI_TRY(plan(p, 0));
+  std::vector<Offer> out;
+  for (const int warps : kWarps) {
+    if (!plan(p, warps).ok()) break;
+    out.push_back(cuda::plain_offer(p)[0]);
+    out.back().config = config_of(warps);
+  }
+  out.push_back(cuda::plain_offer(p)[0]);
+  return out;
+}
+
+// At a size whose rows are longer than a warp takes, as a block takes them.
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
+  PERI_ASSIGN(const int64_t warps, config_int(config, kWarpsKey, 0, 32, 0));
+  if (warps > 0)
+    if (auto made = plan(p, static_cast<int>(warps)); made.ok()) return cuda::LaunchInstance::make(*std::move(made));
+  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, 0));
+  return cuda::LaunchInstance::make(std::move(launches));
 }
 }  // namespace
 
 extern const Entry cuda_norm_entry;
-const Entry cuda_norm_entry = cuda::entry_of<plan>(
-    "cuda_norm",
-    "layer, RMS, group, instance and other normalisation, softmax, log-softmax on a GPU, with their epilogue");
+const Entry cuda_norm_entry{{
+    .name = "cuda_norm",
+    .version = 1,
+    .provider = "peri",
+    .executor = "cuda",
+    .takes = "layer, RMS, group, instance and other normalisation, softmax, log-softmax on a GPU, with their epilogue",
+    .offer = offer,
+    .instantiate = instantiate,
+    .samples =
+        {"graph { input x: f16[9,1024]; const w: f16[1024] = seeded(0.5, 1); const b: f16[1024] = seeded(0.5, 2); "
+         "y = layer_normalization(x, w, b); output y }",
+         "graph { input x: f16[5,264]; const w: f16[264] = seeded(0.5, 1); y = rms_normalization(x, w); z = relu(y); "
+         "output z }",
+         "graph { input x: f32[3,6,1016]; y = softmax(x); output y }",
+         "graph { input x: bf16[7,8]; y = log_softmax(x); output y }"},
+}};
 
 }  // namespace peri::kernels

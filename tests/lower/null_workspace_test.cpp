@@ -1,0 +1,112 @@
+// Workspaces of steps of a device lie in its arena, whole for their step and poisoned by whoever judges it; a weight
+// that no step reads where the device has it is not brought there.
+#include "plan/sizes.hpp"
+#include "tests/lower/null_devices.hpp"
+
+namespace peri::lower {
+namespace {
+
+constexpr size_t kWorkspace = 3 * 4096 + 16;
+
+// y = x + step's number, by way of the workspace; "past": it writes behind its workspace; "keeps": it does not read w.
+class Adder final : public runtime::Instance {
+ public:
+  explicit Adder(std::string payload) : payload_(std::move(payload)) {}
+  size_t workspace_bytes() const override { return kWorkspace; }
+  bool reads_argument(size_t k) const override { return k == 0 || payload_ != "keeps"; }
+  Status enqueue(const runtime::EnqueueContext& c) const override {
+    device::Launch launch;
+    launch.name = "add";
+    const size_t more = payload_ == "past" ? 64 : 0;
+    launch.arguments = {{c.reads[0].address, c.reads[0].bytes},
+                        {c.writes[0].address, c.writes[0].bytes},
+                        {c.workspace.address, c.workspace.bytes + more}};
+    EXPECT_EQ(c.workspace.bytes, kWorkspace);
+    EXPECT_EQ(c.workspace.address.value % plan::kWorkspaceAlignment, 0u);
+    launch.function = [](std::span<const std::span<std::byte>> a) -> Status {
+      std::ranges::fill(a[2], std::byte{7});
+      const size_t count = a[0].size() / sizeof(float);
+      const auto* x = reinterpret_cast<const float*>(a[0].data());
+      auto* y = reinterpret_cast<float*>(a[1].data());
+      for (size_t k = 0; k < count; ++k) y[k] = x[k] + static_cast<float>(a[2][k % kWorkspace]);
+      return Ok{};
+    };
+    return c.stream->launch(std::move(launch));
+  }
+
+ private:
+  std::string payload_;
+};
+
+class Prepared final : public runtime::Prepared {
+ public:
+  explicit Prepared(std::string payload) : payload_(std::move(payload)) {}
+  Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding&) override {
+    return std::unique_ptr<runtime::Instance>(std::make_unique<Adder>(payload_));
+  }
+
+ private:
+  std::string payload_;
+};
+
+const runtime::Executor kAdder{
+    "adder", 1,
+    [](const runtime::PrepareContext& c) -> Result<std::unique_ptr<runtime::Prepared>> {
+      return std::unique_ptr<runtime::Prepared>(std::make_unique<Prepared>(c.variant->payload));
+    },
+    "null"};
+
+// Three steps in a row, each beside a weight.
+std::unique_ptr<runtime::Session> session_of(const std::string& payload, std::shared_ptr<device::Device> device) {
+  peri::tests::ProgramMaker m;
+  m.p.dims = {"n"};
+  m.p.devices = {"host", "null"};
+  const int32_t x = m.input("x", DType::kF32, "[n,4]"), w = m.weight("w", DType::kF32, {1000});
+  const int32_t a = m.scratch("a", DType::kF32, "[n,4]"), b = m.scratch("b", DType::kF32, "[n,4]");
+  const int32_t y = m.buffer("y", plan::BufferKind::kOutput, DType::kF32, "[n,4]");
+  for (plan::Buffer& buffer : m.p.buffers) buffer.device = 1;
+  for (const auto& [from, to] : {std::pair{x, a}, {a, b}, {b, y}}) m.step("adder", {from, w}, {to}, payload).device = 1;
+  m.output("y", y);
+  static const runtime::Executor* const kTable[] = {&kAdder};
+  runtime::EngineOptions o;
+  o.executors = kTable;
+  o.devices = {std::move(device)};
+  runtime::WeightSource weights;
+  weights.tensors.push_back(tests::filled({1000}, 1));
+  auto engine = runtime::Engine::create(m.p, std::move(weights), o);
+  EXPECT_TRUE(engine.ok()) << engine.error().text();
+  return runtime::Session::create(*engine, 1).value();
+}
+
+TEST(NullWorkspace, IsOneForStepsThatFollowEachOtherAndLiesInTheArena) {
+  const auto device = std::shared_ptr<device::Device>(tests::null_of_seed(1));
+  const auto session = session_of("keeps", device);
+  const Tensor x = tests::filled({5, 4}, 2);
+  const auto out = session->run(std::vector<Tensor>{x});
+  ASSERT_TRUE(out.ok()) << out.error().text();
+  for (int64_t k = 0; k < 20; ++k)
+    EXPECT_EQ((*out)[0].as<float>()[static_cast<size_t>(k)], x.as<float>()[static_cast<size_t>(k)] + 7 + 7 + 7);
+  // Input, two values at once, one workspace, and what rounds them up: not three workspaces, and no weight.
+  EXPECT_LT(device->counts().most_bytes, static_cast<int64_t>(kWorkspace + 3 * 80 + 3 * 256));
+}
+
+TEST(NullWorkspace, AWeightThatAStepReadsIsBrought) {
+  const auto device = std::shared_ptr<device::Device>(tests::null_of_seed(1));
+  const auto session = session_of("", device);
+  ASSERT_TRUE(session->run(std::vector<Tensor>{tests::filled({5, 4}, 2)}).ok());
+  EXPECT_GE(device->counts().most_bytes, static_cast<int64_t>(kWorkspace + 4000));
+}
+
+TEST(NullWorkspace, OneThatIsWrittenPastItsEndIsSeenWhereMemoryIsSeparate) {
+  for (const char* payload : {"", "past"}) {
+    const auto session = session_of(payload, std::shared_ptr<device::Device>(tests::null_of_seed(1)));
+    session->place(runtime::Session::Placement::kSeparate);
+    const auto out = session->run(std::vector<Tensor>{tests::filled({5, 4}, 2)});
+    EXPECT_EQ(out.ok(), *payload == 0) << payload;
+    if (!out.ok())
+      EXPECT_NE(out.error().text().find("past the end of its workspace"), std::string::npos) << out.error().text();
+  }
+}
+
+}  // namespace
+}  // namespace peri::lower
