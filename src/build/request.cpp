@@ -134,6 +134,7 @@ Result<compile::Options> options_of(const Request& request) {
     if (!request.lock_path.empty())
       return usage("a lock file to write and one to take every choice from: give one of the two");
     PERI_ASSIGN(o.lock, plan::read_lock(request.locked_path));
+    if (o.fixed.empty()) o.fixed = o.lock->fixed;  // others are refused with the rest of what contradicts the lock
   }
   return o;
 }

@@ -67,6 +67,12 @@ Result<Imported> import_any(const std::string& model, const std::map<std::string
 }
 
 namespace {
+std::string fixed_text(const std::map<std::string, std::string>& fixed) {
+  std::string out;
+  for (const auto& [name, value] : fixed) out += (out.empty() ? "" : ", ") + name + "=" + value;
+  return fixed.empty() ? "none" : out;
+}
+
 // Options as the lock has them; what the caller said otherwise is a contradiction.
 Status obey_lock(Options* o) {
   const plan::Lock& lock = *o->lock;
@@ -102,6 +108,10 @@ Status obey_lock(Options* o) {
         .expecting(lock.io_dtype.empty() ? "the model's own" : lock.io_dtype)
         .but_found(std::string(dtype_name(o->io_dtype)));
   o->io_dtype = ports;
+  if (o->fixed != lock.fixed)
+    return refused("the lock was made with other inputs fixed")
+        .expecting(fixed_text(lock.fixed))
+        .but_found(fixed_text(o->fixed));
   if (!o->disabled_passes.empty() && o->disabled_passes != lock.disabled_passes)
     return refused("the lock was made with other passes disabled");
   const device::Target& target = o->tune.target ? *o->tune.target : device::this_cpu();
@@ -161,6 +171,7 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
   for (const DimBinding& dims : bounds) lock.also.emplace_back(dims.begin(), dims.end());
   lock.at_least = made.program.at_least;
   lock.at_most = made.program.at_most;
+  lock.fixed = options.fixed;
   lock.disabled_passes = options.disabled_passes;
   std::set<std::string> conversions;
   add_choices(made.steps, &conversions, &lock);

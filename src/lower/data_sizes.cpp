@@ -31,7 +31,9 @@ bool has_data_size(const Region& region) {
 }
 }  // namespace
 
-bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph& g, const Backend& backend) {
+bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph& g, const Backend& backend,
+                   std::string_view provider) {
+  if (!provider.empty() && provider != "peri") return false;  // its kernels are ours
   if (!backend.placement.device.empty() || (step.binds.empty() && !has_data_size(region))) return false;
   const auto whole_bytes = [](const ir::Value* v) {
     return v->type.dtype != DType::kString && dtype_bits(v->type.dtype) % 8 == 0 && !stored_narrow(v);

@@ -222,7 +222,7 @@ struct Emitter {
     PERI_TRY(bind_dims(g, &step));
     step.depends_on = known_dims(g, step);
     if (c.reference) {
-      step.executor = sized_by_data(r, step, g, backend) ? "sized" : "reference";
+      step.executor = sized_by_data(r, step, g, backend, tuner.options().provider) ? "sized" : "reference";
       report.chosen = step.executor;
       step.variants.push_back({"", "", {}, exec::write_payload("reference", 1, "", g)});
     } else {

@@ -88,6 +88,11 @@ std::string lock_text(const Lock& lock) {
     for (const auto& [name, value] : *limits) w.field(name, value);
     w.end_object();
   }
+  if (!lock.fixed.empty()) {
+    w.key("fixed").begin_object();
+    for (const auto& [name, value] : lock.fixed) w.field(name, value);
+    w.end_object();
+  }
   w.key("disabled_passes").begin_array();
   for (const std::string& name : lock.disabled_passes) w.value(name);
   w.end_array();
@@ -121,6 +126,13 @@ Result<Lock> parse_lock(std::string_view text) {
     if (!json.find(key)) continue;
     PERI_ASSIGN(const Json::Object* members, json.get_object(key));
     PERI_ASSIGN(*limits, read_dims(*members));
+  }
+  if (json.find("fixed")) {
+    PERI_ASSIGN(const Json::Object* fixed, json.get_object("fixed"));
+    for (const Json::Member& m : *fixed) {
+      PERI_ASSIGN(const std::string_view value, m.value.as_string());
+      out.fixed[m.key] = value;
+    }
   }
   PERI_ASSIGN(const Json::Array* passes, json.get_array("disabled_passes"));
   for (const Json& name : *passes) {

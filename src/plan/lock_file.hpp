@@ -36,6 +36,7 @@ struct Lock {
   std::map<std::string, int64_t> dims;               // the dims it was tuned at
   std::vector<std::map<std::string, int64_t>> also;  // further dims at which every choice holds: smallest, largest
   std::map<std::string, int64_t> at_least, at_most;  // limits of the engine's dimensions
+  std::map<std::string, std::string> fixed;          // inputs that are constants: name and value, as they were given
   std::vector<std::string> disabled_passes;
   std::string dtype;                      // the type asked for weights, "" the model's own
   std::string io_dtype;                   // the same for inputs and outputs

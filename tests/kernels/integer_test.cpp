@@ -1,6 +1,6 @@
 // Products of bytes are exact on every tile: all sizes around its edges, signs of both sides, zero points, the largest
 // sums, tasks in any order; nothing outside of the arguments is read or written.
-#include "kernels/cpu/integer/product.hpp"
+#include "kernels/cpu/integer/channels.hpp"
 
 #include <gtest/gtest.h>
 
@@ -165,6 +165,57 @@ TEST(IntegerProduct, TapsByChannel) {
           for (int64_t j = 0; j < channels; ++j)
             ASSERT_EQ(y.as<int32_t>()[j], want[static_cast<size_t>(j)]) << channels;
         }
+}
+
+// Rows of pixels of a channel-wise convolution with VNNI, for kernels, strides and paddings around its parts of 32
+// pixels and 64 channels, with tasks in either order.
+void check_channels(const ChannelShape& s, int32_t a_zero, int32_t w_zero, bool descending) {
+  SCOPED_TRACE(testing::Message() << s.channels << " channels, " << s.kh << "x" << s.kw << " of " << s.ih << "x"
+                                  << s.iw);
+  std::mt19937 rng(static_cast<uint32_t>(s.channels * 31 + s.kw));
+  const tests::GuardedBytes x(s.n * s.ih * s.iw * s.channels), y(s.n * s.oh * s.ow * s.channels * 4);
+  for (int64_t k = 0; k < s.n * s.ih * s.iw * s.channels; ++k) x.as<uint8_t>()[k] = static_cast<uint8_t>(rng());
+  std::vector<uint8_t> w(static_cast<size_t>(s.channels * s.kh * s.kw));
+  for (uint8_t& byte : w) byte = static_cast<uint8_t>(rng());
+  const ChannelPlan plan(s, Isa::kAvx512);
+  std::vector<std::byte> packed(static_cast<size_t>(plan.packed_bytes())), scratch(plan.scratch(), std::byte{0x5a});
+  plan.pack(w.data(), false, packed.data());
+  const std::vector<int32_t> zeros(static_cast<size_t>(s.channels), w_zero);
+  Operands with{.make = [](int64_t, int64_t, int64_t, uint8_t*, int64_t) {}};
+  with.b = packed.data();
+  with.a_zero = a_zero + (s.is_signed ? 128 : 0);
+  with.b_zero = zeros.data();
+  with.y = y.as<int32_t>();
+  with.ldy = s.channels;
+  for (int64_t t = 0; t < plan.tasks(); ++t)
+    plan.run(with, x.as<uint8_t>(), descending ? plan.tasks() - 1 - t : t, scratch.data());
+  for (int64_t p = 0; p < s.n * s.oh * s.ow * s.channels; ++p) {
+    const int64_t j = p % s.channels, ox = p / s.channels % s.ow, oy = p / s.channels / s.ow % s.oh,
+                  image = p / s.channels / s.ow / s.oh;
+    int64_t sum = 0;
+    for (int64_t tap = 0; tap < s.kh * s.kw; ++tap) {
+      const int64_t iy = oy * s.sh - s.top + tap / s.kw * s.dh, ix = ox * s.sw - s.left + tap % s.kw * s.dw;
+      if (iy < 0 || iy >= s.ih || ix < 0 || ix >= s.iw) continue;
+      const uint8_t byte = x.as<uint8_t>()[((image * s.ih + iy) * s.iw + ix) * s.channels + j];
+      sum +=
+          (number(byte, s.is_signed) - a_zero) * (number(w[static_cast<size_t>(j * s.kh * s.kw + tap)], true) - w_zero);
+    }
+    ASSERT_EQ(y.as<int32_t>()[p], sum) << p;
+  }
+}
+
+TEST(IntegerProduct, ChannelsByRowsOfPixels) {
+  if (!device::this_cpu().has(dot_isa(Dot::kVnni))) GTEST_SKIP() << "no VNNI here";
+  for (const int64_t channels : {1, 16, 70, 130})
+    for (const bool is_signed : {false, true})
+      for (const int32_t w_zero : {0, -9}) {
+        ChannelShape s{1, channels, 5, 37, 5, 37, 3, 3, 1, 1, 1, 1, 1, 1, is_signed, w_zero != 0};
+        check_channels(s, is_signed ? -7 : 200, w_zero, false);
+        s = {2, channels, 9, 8, 5, 4, 5, 5, 2, 2, 1, 1, 2, 2, is_signed, w_zero != 0};
+        check_channels(s, 3, w_zero, true);
+        s = {1, channels, 9, 70, 5, 66, 5, 2, 1, 1, 1, 4, 0, 0, is_signed, w_zero != 0};
+        check_channels(s, 3, w_zero, true);
+      }
 }
 
 TEST(IntegerProduct, ConfigurationsNameATileOfTheTarget) {

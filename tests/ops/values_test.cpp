@@ -206,10 +206,11 @@ TEST(Values, AReductionOfNothingAllocatesNothing) {
 
 // By ONNX Runtime: of two classes the score of the pair and its negative; the positive one is for the first.
 TEST(Values, SupportVectorsVoteByPairs) {
-  EXPECT_EQ(ints_from("graph { const x: f32[3,2] = [1.0, 2.0, -1.0, 0.5, 0.0, 0.0]; y, z = svm_classifier(x) "
-                      "{classlabels_ints=[10, 11], kernel_type=\"LINEAR\", vectors_per_class=[1, 1], coefficients=[1.0, "
-                      "-1.0], rho=[-0.25], support_vectors=[1.0, 0.0, 0.0, 1.0]}; output y }"),
-            (Ints{11, 11, 11}));
+  EXPECT_EQ(
+      ints_from("graph { const x: f32[3,2] = [1.0, 2.0, -1.0, 0.5, 0.0, 0.0]; y, z = svm_classifier(x) "
+                "{classlabels_ints=[10, 11], kernel_type=\"LINEAR\", vectors_per_class=[1, 1], coefficients=[1.0, "
+                "-1.0], rho=[-0.25], support_vectors=[1.0, 0.0, 0.0, 1.0]}; output y }"),
+      (Ints{11, 11, 11}));
   expect_floats(
       "graph { const x: f32[2,2] = [1.0, 2.0, -1.0, -3.0]; y, z = svm_classifier(x) {classlabels_ints=[10, 11], "
       "vectors_per_class=[1, 1], coefficients=[1.0, -1.0], rho=[-0.25], support_vectors=[1.0, 0.0, 0.0, 1.0]}; output "

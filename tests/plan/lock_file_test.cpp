@@ -12,6 +12,7 @@ Lock sample() {
   lock.backend = "cpu";
   lock.provider = "peri";
   lock.dims = {{"batch", 3}, {"sequence", 128}};
+  lock.fixed = {{"rate", "16000"}};
   lock.disabled_passes = {"fuse_gelu"};
   lock.dtype = "bf16";
   lock.regions = {{"a", "k1", "gemm_f32@1 {}", ",0231->0231", "avx2", ""},
@@ -26,6 +27,7 @@ TEST(LockFile, SurvivesItsText) {
   const Result<Lock> back = parse_lock(text);
   ASSERT_TRUE(back.ok()) << back.error().text();
   EXPECT_EQ(lock_text(*back), text);
+  EXPECT_EQ(back->fixed, sample().fixed);
   EXPECT_EQ(back->dtype, "bf16");
   EXPECT_EQ(back->regions[0].layouts, ",0231->0231");
   EXPECT_EQ(back->regions[2].library, "onednn 3.2.0");

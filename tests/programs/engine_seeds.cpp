@@ -132,6 +132,27 @@ plan::Program picking() {
   return std::move(m.p);
 }
 
+// x[k], end[1] -> x up to `end`, and where it is not zero: by steps whose results are as large as values and the data
+// say.
+plan::Program sized() {
+  ProgramMaker m;
+  m.p.dims = {"k", "n", "m"};
+  const int32_t x = m.input("x", DType::kF32, "[k]"), end = m.input("end", DType::kI64, "[1]");
+  const int32_t part = m.buffer("part", BufferKind::kOutput, DType::kF32, "[m]");
+  const int32_t at = m.buffer("at", BufferKind::kOutput, DType::kI64, "[1,n]");
+  plan::Step& slice = m.reference({x, end}, {part},
+                                  "graph { input x: f32[k]; input e: i64[1]; const s: i64[1] = [0]; y = slice(x, s, "
+                                  "e); output y }");
+  slice.executor = "sized";
+  slice.binds = {"m"};
+  plan::Step& found = m.reference({part}, {at}, "graph { input x: f32[m]; y = non_zero(x); output y }");
+  found.executor = "sized";
+  found.binds = {"n"};
+  m.output("part", part);
+  m.output("at", at);
+  return std::move(m.p);
+}
+
 ProgramMaker body_of(const char* op) {
   ProgramMaker body;
   body.p.dims = {"d"};
@@ -240,6 +261,7 @@ Status write_all(const std::string& folder) {
     if (!done.ok()) return std::move(done).error().at_node(std::string(kRegions[k]));
   }
   PERI_TRY(save(folder + "/bind_shape", picking()));
+  PERI_TRY(save(folder + "/sized", sized()));
   PERI_TRY(save(folder + "/if", branching()));
   PERI_TRY(save(folder + "/devices", devices()));
   return save(folder + "/loop", counting());

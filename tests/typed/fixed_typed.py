@@ -29,6 +29,27 @@ class Fixed(Typed):
         self.ends(0, "verify", "a.engine", "--dims", "n=3")
         self.ends(0, "verify", "loop.onnx", "--fix", "k=5", "--onnxruntime", "--dims", "n=3", *QUICK)
 
+    def test_a_lock_holds_what_was_fixed(self):
+        self.ends(0, "build", "loop.onnx", "--fix", "k=5", "-o", "a.engine", "--lock", "a.lock", *QUICK)
+        for words in ([], ["--fix", "k=5"]):
+            self.ends(0, "build", "loop.onnx", "--locked", "a.lock", *words, "-o", "b.engine", "--quiet")
+            self.assertIn("k=5", self.peri("inspect", "b.engine").stdout.decode())
+            self.assertEqual((self.folder / "a.engine").read_bytes(), (self.folder / "b.engine").read_bytes())
+        said = self.ends(1, "build", "loop.onnx", "--locked", "a.lock", "--fix", "k=6", "-o", "b.engine", "--quiet")
+        self.assertIn("other inputs fixed", said)
+        self.ends(0, "build", "loop.onnx", "-o", "c.engine", "--lock", "c.lock", *QUICK)
+        self.assertIn("other inputs fixed", self.ends(1, "build", "loop.onnx", "--locked", "c.lock", "--fix", "k=5", "-o", "b.engine", "--quiet"))
+
+    def test_the_reference_alone_has_no_kernels_for_sizes_that_values_tell(self):
+        cut = parser.parse_model("""<ir_version: 9, opset_import: ["" : 19]>
+            g (float[n] x, int64[1] end) => (float[m] y) { zero = Constant<value = int64[1] {0}>() y = Slice(x, zero, end) }""")
+        onnx.save(cut, self.folder / "cut.onnx")
+        for provider, executor in ("peri", "sized"), ("reference", "reference"):
+            self.ends(0, "build", "cut.onnx", "-o", "a.engine", "--provider", provider, *QUICK)
+            told = self.peri("inspect", "a.engine").stdout.decode()
+            self.assertIn(f"executor {executor}", told)
+            self.assertEqual("executor sized" in told, executor == "sized")
+
     def test_what_does_not_fit_is_refused(self):
         for value, words in {"k=x": "expected numbers of type i64", "k=1,2": "expected one value", "j=1": "no input of the model",
                              "x=1": "cannot be fixed"}.items():
