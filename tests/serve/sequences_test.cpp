@@ -45,6 +45,19 @@ TEST(Sequences, WhatIsRefused) {
   EXPECT_EQ(s.submit(9, {{"7", 0}, false, false}, 0, 0), SequenceVerdict::kNoStart) << "a text is no number";
 }
 
+TEST(Sequences, AnotherTenantsSequenceIsAnother) {
+  Sequences s({.slots = 2});
+  EXPECT_EQ(s.submit(1, step(7, true), 0, 0), SequenceVerdict::kTaken);
+  SequenceStep other = step(7);
+  other.id.tenant = 1;
+  EXPECT_EQ(s.submit(2, other, 0, 0), SequenceVerdict::kNoStart);
+  other.start = true;
+  EXPECT_EQ(s.submit(3, other, 0, 0), SequenceVerdict::kTaken);
+  EXPECT_EQ(s.take_turns(), (Turns{1, 3})) << "side by side";
+  s.done(1, {*Tensor::zeros(DType::kF32, {3})}, 0);
+  EXPECT_EQ(s.counts().state_bytes, 12);
+}
+
 TEST(Sequences, ABacklogGetsSlotsInItsOrder) {
   Sequences s({.slots = 1});
   for (uint64_t k = 1; k <= 3; ++k) s.submit(k, step(k, true), 0, 0);

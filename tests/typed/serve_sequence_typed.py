@@ -182,7 +182,7 @@ class Sequences(Served):
 
     def test_a_killed_worker_ends_what_it_was_at(self):
         self.put("cell", graph=cell(), config=config("oldest { max_candidate_sequences: 4 }"))
-        self.serve()
+        self.serve("--canary-secs", 0)
         c = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")
         self.addCleanup(c.close)
         xs, got = self.steps(1, 3), queue.Queue()

@@ -306,6 +306,7 @@ void Api::infer(const std::shared_ptr<Work>& work, std::string_view model, std::
   call.priority = static_cast<int>(work->request.priority);
   call.timeout_ns = work->request.timeout_us * 1000;
   call.step = std::move(work->request.step);
+  call.step.id.tenant = call.tenant;
   work->body_owner.reset();
   // The model holds the call, and with it the work, until it is answered.
   call.done = [this, w = work.get()](Answer a) { answer(*w, std::move(a)); };

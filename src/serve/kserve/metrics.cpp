@@ -135,6 +135,10 @@ void sequence_families(Text& t) {
   each("peri_sequence_slots", "gauge", "Sequences that may be under way", [&](const Row& r, const SequenceCounts& c) {
     t.line("peri_sequence_slots", r.labels, static_cast<uint64_t>(c.slots));
   });
+  each("peri_sequence_state_bytes", "gauge", "What sequences keep between their requests",
+       [&](const Row& r, const SequenceCounts& c) {
+         t.line("peri_sequence_state_bytes", r.labels, static_cast<uint64_t>(c.state_bytes));
+       });
   each("peri_sequences_begun", "counter", "Sequences by their start",
        [&](const Row& r, const SequenceCounts& c) { t.line("peri_sequences_begun_total", r.labels, c.started); });
   each("peri_sequences_over", "counter", "Sequences by what ended them", [&](const Row& r, const SequenceCounts& c) {

@@ -205,6 +205,8 @@ SequenceCounts Sequences::counts() const {
   out.slots = policy_.slots;
   out.active = policy_.slots - free_;
   out.backlog = static_cast<int64_t>(backlog_.size());
+  for (const auto& [id, e] : entries_)
+    for (const Tensor& t : e.state) out.state_bytes += static_cast<int64_t>(t.bytes().size());
   return out;
 }
 

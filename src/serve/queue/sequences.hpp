@@ -17,10 +17,11 @@
 
 namespace peri::serve {
 
-// A client's name for a sequence: a number or a text, which are never the same.
+// A client's name for a sequence: a number or a text, which are never the same, and no tenant's is another's.
 struct SequenceId {
   std::string text;
   uint64_t number = 0;
+  uint32_t tenant = 0;
   bool none() const { return text.empty() && number == 0; }
   std::string shown() const;  // for people, not endless
   auto operator<=>(const SequenceId&) const = default;
@@ -42,6 +43,7 @@ enum class SequenceVerdict : uint8_t { kTaken, kNoId, kNoStart, kFull };
 
 struct SequenceCounts {
   int64_t active = 0, backlog = 0, slots = 0;             // sequences now
+  int64_t state_bytes = 0;                                // that they keep
   uint64_t started = 0, ended = 0, idle = 0, broken = 0;  // so far: broken by a request that failed
 };
 

@@ -199,7 +199,7 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   ModelOptions options = options_of(config, loaded, options_);
   if (config.steps.empty()) options.turns = options_.turns;
   PERI_ASSIGN(options.form, Form::make(config, loaded.servable->inputs(), loaded.servable->outputs(), found.folder));
-  if (options_.settle && !config.sequences && !options.form) options_.settle(found.folder, order, loaded, &options);
+  if (options_.settle) options_.settle(found.folder, order, loaded, &options);
   served->canary = std::move(loaded.canary);
   served->model = std::make_unique<Model>(found.name, version.version, loaded.servable, std::move(options));
   return ServedPtr(std::move(served));

@@ -117,6 +117,7 @@ Result<TextRequest> parse_generate(std::string_view body, const TextLimits& limi
   InferRequest common;
   bool binary = false;
   PERI_TRY(read_parameters(root, &binary, &common));
+  if (!common.step.id.none()) return stateless();
   out.priority = common.priority;
   out.timeout_us = common.timeout_us;
   return out;

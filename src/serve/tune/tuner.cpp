@@ -155,6 +155,10 @@ void Tuner::settle(const std::string& folder, const LoadOrder& order, const Load
       say(order, "not tuned: its configuration asks for no dynamic_batching, or no batch answers as one row does");
     return;
   }
+  if (options->sequences || options->form) {
+    if (wanted) say(order, "not tuned: it has sequences, or its clients see other tensors than the model has");
+    return;
+  }
   const auto use = [&](const KeptTuning& t) {
     options->queue = with_settings(std::move(options->queue), t.best.settings);
     say(order, path + ": " + tuning_text(t));
