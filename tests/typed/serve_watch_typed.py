@@ -3,8 +3,10 @@
 import html.parser
 import http.server
 import json
+import os
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -238,6 +240,31 @@ class Watch(Served):
         for t in asking:
             t.join()
         self.assertEqual(said, [200] * 3)
+
+    def test_drain_answers_what_had_come(self):
+        """Requests that lie in the kernel when the signal comes: on connections that were open, and on new ones."""
+        self.put("add")
+        self.serve()
+        body = json.dumps(self.rows([[1, 2, 3, 4]])).encode()
+        request = b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        known = [socket.create_connection(("127.0.0.1", self.port), timeout=60) for _ in range(10)]
+        for s in known:
+            s.sendall(request)
+            self.assertTrue(s.recv(65536).startswith(b"HTTP/1.1 200"))
+        os.kill(self.server.pid, signal.SIGSTOP)
+        new = [socket.create_connection(("127.0.0.1", self.port), timeout=60) for _ in range(10)]
+        for s in known + new:
+            s.sendall(request)
+        self.server.send_signal(signal.SIGTERM)
+        os.kill(self.server.pid, signal.SIGCONT)
+        for s in known + new:
+            said = b""
+            while piece := s.recv(65536):
+                said += piece
+            self.assertTrue(said.startswith(b"HTTP/1.1 200"), said[:100])
+            s.close()
+        self.assertEqual(self.server.wait(30), 0)
+        self.assertIn("PASSED serve: 30 inferences", self.log.read_text())
 
 
 if __name__ == "__main__":

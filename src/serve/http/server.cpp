@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -62,12 +63,16 @@ class Server final : public HttpServer {
   }
   int port() const override { return port_; }
   int64_t connections() const override { return shared_.connections; }
+  // REQUIRES: called on none of its threads.
   void drain() override {
     shared_.draining = true;
-    asio::post(loops_[0]->context, [this] {
+    std::promise<void> taken;
+    asio::post(loops_[0]->context, [this, &taken] {
       if (tcp_) take_rest(*tcp_);
       if (local_) take_rest(*local_);
+      taken.set_value();
     });
+    taken.get_future().wait();  // from here on connections() counts all that there will be
   }
 
  private:

@@ -45,6 +45,7 @@ Model::~Model() {
   }
   wake_.notify_all();
   for (std::thread& t : threads_) t.join();
+  if (share_) options_.turns->pass(*share_);
   std::unordered_map<uint64_t, CallPtr> left;
   {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -238,7 +239,7 @@ void Model::leave_slot(const Turns::Run& turn) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (--busy_ == 0) longest_ns_ = 0;
-    wants = scheduler_.waiting() > 0;
+    wants = scheduler_.waiting() > 0 && !stopping_;
     more = wants && t_working_for != this;
   }
   if (share_) options_.turns->end(*share_, turn, now_ns(), wants);
