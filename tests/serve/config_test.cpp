@@ -82,7 +82,7 @@ TEST(Config, KeysThatMeanNothingHereNameTheirRemedy) {
                                      {"optimization { priority: PRIORITY_MAX }", "PRIORITY_DEFAULT"},
                                      {"optimization { eager_batching: true }", "take it out"},
                                      {"instance_group { rate_limiter { } }", "max_queue_size"},
-                                     {"instance_group { kind: KIND_GPU gpus: [ 1 ] }", "CUDA_VISIBLE_DEVICES"},
+                                     {"instance_group { kind: KIND_GPU gpus: [ 1 ] }", "--worker-devices"},
                                      {"instance_group { kind: KIND_CPU gpus: [ 0 ] }", "take 'gpus' out"},
                                      {"instance_group [ { kind: KIND_CPU }, { kind: KIND_GPU } ]", "two folders"},
                                      {"output { label_filename: \"a\" }", "take it out"},

@@ -140,9 +140,9 @@ Status read_instances(const TextMessage& m, ModelConfig* out) {
                    refuses("host_policy", "start the server under numactl, or bound it by --threads")}));
   for (const int64_t gpu : gpus)
     if (gpu != 0)
-      return invalid("instance_group asks for GPU %lld, a server works on the first that it sees",
+      return invalid("instance_group asks for GPU %lld: the server says which devices its models run on",
                      static_cast<long long>(gpu))
-          .advise("start one server for each GPU, with CUDA_VISIBLE_DEVICES");
+          .advise("take 'gpus' out; --device or --worker-devices of peri serve name them");
   const Device device = kind == 2 ? Device::kCpu : kind == 1 || !gpus.empty() ? Device::kGpu : Device::kAny;
   if (kind == 2 && !gpus.empty()) return invalid("instance_group of KIND_CPU names gpus").advise("take 'gpus' out");
   if (out->instances > 0 && device != out->device)
