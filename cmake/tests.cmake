@@ -156,10 +156,10 @@ add_test(NAME worlds/tenth COMMAND ${peri_worlds} "${peri_suites}/node" --share 
 add_test(NAME worlds/whole COMMAND ${peri_worlds} "${peri_suites}/node" "${peri_suites}/light")
 set_tests_properties(worlds/tenth PROPERTIES LABELS cpu TIMEOUT 600)
 set_tests_properties(worlds/whole PROPERTIES LABELS slow TIMEOUT 3600)
-# The graphs of models/, small, on the null device.
+# The graphs of models/, small, on the null device: three by the commit's hash, and all of them in slow.
 set(peri_null ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/null_graphs.py" --peri $<TARGET_FILE:peri>)
-add_test(NAME null/graphs COMMAND ${peri_null} resnet50 mobilenet_v3_large efficientnet_b0 unet bert_base gpt2 vit_b_16)
-add_test(NAME null/graphs_large COMMAND ${peri_null} deeplabv3_resnet50 bert_large)
+add_test(NAME null/graphs COMMAND ${peri_null} --take 3 resnet50 mobilenet_v3_large efficientnet_b0 unet bert_base gpt2 vit_b_16)
+add_test(NAME null/graphs_whole COMMAND ${peri_null})
 # Networks for a GPU that is not here, by the locks that were made on it: the same bytes, and they run on the null device.
 set(peri_locks ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/cuda_locks.py" --program $<TARGET_FILE:locked_build>)
 add_test(NAME null/cuda_locks COMMAND ${peri_locks})
@@ -168,7 +168,7 @@ add_test(NAME null/cuda_locks_run COMMAND ${peri_locks} --run)
 set_tests_properties(null/cuda_locks null/cuda_launches PROPERTIES LABELS cpu TIMEOUT 600)
 set_tests_properties(null/cuda_locks_run PROPERTIES LABELS slow TIMEOUT 1800)
 set_tests_properties(null/graphs PROPERTIES LABELS cpu TIMEOUT 600)
-set_tests_properties(null/graphs_large PROPERTIES LABELS slow TIMEOUT 1200)
+set_tests_properties(null/graphs_whole PROPERTIES LABELS slow TIMEOUT 1200)
 add_test(NAME suites/digits COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/check_digits.py" --peri $<TARGET_FILE:peri>)
 set_tests_properties(suites/digits PROPERTIES LABELS cpu TIMEOUT 600)
 add_test(NAME suites/agreement COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/check_agreement.py"
@@ -201,9 +201,12 @@ foreach(run IN ITEMS "sample:--sample;10" "whole:--sample;0")
            "${CMAKE_BINARY_DIR}/hostile" --slack 5 ${run})
   set_tests_properties(hostile/${name} PROPERTIES TIMEOUT 1800 FIXTURES_REQUIRED hostile_corpus)
 endforeach()
-add_test(NAME hostile/interrupt COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tests/hostile/interrupt_build.py"
-         $<TARGET_FILE:peri> "${CMAKE_SOURCE_DIR}/models/digits_cnn.onnx")
+set(peri_interrupt ${peri_venv} "${CMAKE_SOURCE_DIR}/tests/hostile/interrupt_build.py" $<TARGET_FILE:peri>
+    "${CMAKE_SOURCE_DIR}/models/digits_cnn.onnx")
+add_test(NAME hostile/interrupt COMMAND ${peri_interrupt} --times 10)
+add_test(NAME hostile/interrupt_often COMMAND ${peri_interrupt} --times 60 --seed 2)
 set_tests_properties(hostile/interrupt PROPERTIES LABELS cpu TIMEOUT 600)
+set_tests_properties(hostile/interrupt_often PROPERTIES LABELS slow TIMEOUT 1200)
 set_tests_properties(hostile/sample PROPERTIES LABELS slow)
 set_tests_properties(hostile/whole PROPERTIES LABELS slow)
 

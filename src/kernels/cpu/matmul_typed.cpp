@@ -8,6 +8,7 @@
 
 namespace peri::kernels {
 namespace {
+// Measured: benchmarks/results/2026-11-22_constants_more.md.
 constexpr int64_t kRows = 32, kColumns = 64;  // of a task: a line of y, and rows that share what they read of b
 
 struct Shape {

@@ -6,6 +6,7 @@
 
 namespace peri::kernels {
 namespace {
+// Measured: benchmarks/results/2026-11-22_constants_more.md.
 constexpr int64_t kTaskBytes = 64 * 1024;  // of zeros, as a task of kernels/cpu/scatter.cpp
 
 struct Shape {

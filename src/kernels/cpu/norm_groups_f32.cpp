@@ -37,6 +37,7 @@ struct Lines {
   int64_t outer = 1, axis = 1, inner = 1;
   bool square = true;
 };
+// Measured: benchmarks/results/2026-11-22_constants_more.md.
 constexpr int64_t kColumns = 256, kTaskElements = 1 << 14;
 
 Result<Lines> read_lines(const Problem& p) {

@@ -7,6 +7,7 @@
 
 namespace peri::kernels {
 namespace {
+// Measured: benchmarks/results/2026-11-22_constants_more.md.
 constexpr int64_t kTaskBytes = 64 * 1024;
 
 using Phase = IndexedInstance::Phase;

@@ -11,6 +11,7 @@
 namespace peri::kernels {
 namespace {
 namespace typed = cpu::typed;
+// Measured: benchmarks/results/2026-11-22_constants_more.md.
 constexpr int64_t kTaskElements = 1 << 15, kColumns = 1024;  // of x that a task reads; of y at once
 
 // What is done with the joined value: nothing, times 1 / n, a root, a logarithm; or the sum of exponentials in place of

@@ -9,6 +9,7 @@
 
 namespace peri::kernels {
 namespace {
+// Measured: benchmarks/results/2026-11-22_constants_more.md.
 constexpr int64_t kTaskElements = 1 << 14;
 
 // One axis of [outer, in, inner] becomes [outer, out, inner].

@@ -8,6 +8,7 @@
 
 namespace peri::kernels {
 namespace {
+// Measured: benchmarks/results/2026-11-22_constants_more.md.
 constexpr int64_t kTaskElements = 1 << 13, kFew = 16;
 
 struct Shape {

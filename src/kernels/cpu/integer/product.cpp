@@ -11,6 +11,7 @@
 
 namespace peri::kernels::cpu::integer {
 namespace {
+// Measured: benchmarks/results/2026-11-22_constants_more.md.
 constexpr int64_t kBlockRows = 64, kBlockCols = kGroup * kPanel;
 constexpr int64_t kLargeSide = 1 << 18;  // bytes: no more than a part of L2 beside the left side
 constexpr int64_t kWantedTasks = 24;     // for up to a dozen cores without one that waits long
