@@ -325,7 +325,7 @@ Status parse_json_events(std::string_view text, const JsonLimits& given, JsonEve
   if (text.substr(0, 3) == "\xEF\xBB\xBF")
     return invalid("JSON starts with a byte order mark at byte 0").advise("save it as UTF-8 without one");
   // The parser below would take a NUL for the end of the text.
-  if (const size_t nul = text.find('\0'); nul != text.npos) return invalid("not JSON: byte %zu is NUL", nul);
+  if (const size_t nul = text.find('\0'); nul != text.npos) return invalid("not JSON: a NUL at byte %zu", nul);
   const char* reached = text.data();
   Bridge bridge(limits, events);
   bool ok = false;

