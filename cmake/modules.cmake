@@ -114,6 +114,14 @@ function(peri_isa_flags)
     if(file MATCHES "_(avx2|avx512|avx512vnni|avx512bf16|amx)\\.cpp$")
       set_source_files_properties("${file}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON
         COMPILE_OPTIONS "${PERI_ISA_OPTIONS};${PERI_ISA_${CMAKE_MATCH_1}}")
+      if(file MATCHES "/typed/loops_")  # roots side by side: nobody asks for errno
+        set_property(SOURCE "${file}" APPEND PROPERTY COMPILE_OPTIONS -fno-math-errno)
+      endif()
+    elseif(file MATCHES "/kernels/cpu/(move/|pool/)?[a-z0-9_]+\\.cpp$" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT PERI_SANITIZE)
+      # Plain loops, which -O2 of GCC leaves element by element unless their length is known; -O3 would unroll short ones
+      # first, which then stay so. With the instructions that every machine has.
+      set_source_files_properties("${file}" PROPERTIES
+        COMPILE_OPTIONS "-ftree-loop-vectorize;-ftree-slp-vectorize;-fvect-cost-model=dynamic;-fno-math-errno")
     endif()
   endforeach()
 endfunction()

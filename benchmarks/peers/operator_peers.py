@@ -11,7 +11,7 @@ from operator_cases import Given
 from peer_cpu import Failure
 
 MOST_SAMPLES = 20000
-__all__ = ["Failure", "measure", "model"]
+__all__ = ["Failure", "measure", "model", "peri", "peri_answers"]
 
 
 def node_model(row, case, rng):
@@ -140,6 +140,24 @@ class InProcess:
         return sorted({step["chosen"].split()[0] for step in steps})
 
 
+def peri(a, *words):
+    """The JSON object that a command of the program prints."""
+    done = subprocess.run([a.peri, *map(str, words), "--quiet", "--json", "-"], capture_output=True, text=True)
+    try:
+        return json.loads(done.stdout)
+    except json.JSONDecodeError as error:
+        raise Failure((done.stderr or done.stdout).strip()[-600:] or f"exit code {done.returncode}") from error
+
+
+def peri_answers(a, engine, folder, given):
+    """Outputs by name of one run of an engine file; `given`: words that name the inputs."""
+    wanted = folder / "answers"
+    done = subprocess.run([a.peri, "run", str(engine), *given, "--output-dir", str(wanted), "--quiet"], capture_output=True, text=True)
+    if done.returncode:
+        raise Failure((done.stderr or done.stdout).strip()[-600:])
+    return {path.stem: np.load(path) for path in wanted.glob("*.npy")}
+
+
 class ByCommand:
     """peri through its commands: texts have no arrays."""
 
@@ -153,12 +171,7 @@ class ByCommand:
         self.built = self.said("build", path, "-o", self.engine, "--force", "--no-verify", "--no-cache", *tuned)
 
     def said(self, *words):
-        command = [self.a.peri, *map(str, words), "--threads", str(self.a.threads), "--quiet", "--json", "-"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        try:
-            return json.loads(done.stdout)
-        except json.JSONDecodeError as error:
-            raise Failure((done.stderr or done.stdout).strip()[-600:] or f"exit code {done.returncode}") from error
+        return peri(self.a, *words, "--threads", self.a.threads)
 
     def times(self, seconds):
         report = self.said("bench", self.engine, "--seconds", seconds, "--warm-up", 10, *self.words)

@@ -17,7 +17,7 @@ import tempfile
 
 import numpy as np
 import onnx
-from operator_matrix import peri, peri_answers
+from operator_peers import peri, peri_answers
 from peer_cpu import Failure, cpu_name, timed
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/suites"))

@@ -1,7 +1,7 @@
 // Executor "sized": steps whose results are as large as the data says. Ops that select are run in their own types; ops
 // that a few integers tell the sizes of (Slice, Expand, Range, Reshape, ... by values of the run) are bound to these
-// and run by the first kernel that takes them there. What neither takes runs by definition. Payload as of the
-// reference.
+// and run by the first kernel that takes them there; what these alone decide (ConstantOfShape, windows) is made once
+// for as long as they stay. What neither takes runs by definition. Payload as of the reference.
 #include <algorithm>
 #include <cstring>
 
@@ -27,11 +27,13 @@ bool tells(const ir::Value& v) {
   return count.ok() && *count <= kMaxTold;
 }
 
-// A region at sizes that values told, with a kernel for it; by definition where there is none.
+// A region at sizes that values told, with a kernel for it; where these values are all that it reads, with its results.
 struct AtValues {
   ir::Graph graph;
   std::unique_ptr<kernels::Instance> kernel;
   std::vector<std::vector<int64_t>> results;
+  std::vector<Tensor> made;
+  std::vector<bool> zeros = {};  // all bytes of a result are 0
 };
 
 class SizedInstance final : public runtime::Instance {
@@ -103,6 +105,17 @@ class SizedInstance final : public runtime::Instance {
     }
     for (const ir::Value* v : g.inputs)
       if (product(*v->type.shape).is_const(0)) return refused("an argument is empty");
+    if (std::all_of(g.inputs.begin(), g.inputs.end(), [](const ir::Value* v) { return v->users.empty(); })) {
+      std::vector<ops::RefTensor> in(g.inputs.size());
+      PERI_ASSIGN(const std::vector<ops::RefTensor> results,
+                  ops::run_reference(g, in, {0, c.pool->threads(), true, {}, most_elements_}));
+      for (const ops::RefTensor& r : results) {
+        out->made.push_back(ops::from_ref(r));
+        const std::span<const std::byte> bytes = out->made.back().bytes();
+        out->zeros.push_back(std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; }));
+      }
+      return std::shared_ptr<const AtValues>(std::move(out));
+    }
     PERI_ASSIGN(out->kernel, kernel_for({&g, constant}, constants));
     return std::shared_ptr<const AtValues>(std::move(out));
   }
@@ -132,6 +145,10 @@ class SizedInstance final : public runtime::Instance {
     for (size_t k = 0; k < at.results.size(); ++k) {
       PERI_ASSIGN(writes[k], c.binder->bind_output(k, at.results[k]));
     }
+    if (!at.kernel) {
+      for (size_t k = 0; k < at.made.size(); ++k) copy(at.made[k], at.zeros[k], writes[k], c);
+      return Ok{};
+    }
     const kernels::Instance& kernel = *at.kernel;
     const size_t each = (kernel.scratch_bytes() + 63) / 64 * 64, shared = (kernel.workspace_bytes() + 63) / 64 * 64;
     PERI_ASSIGN(
@@ -144,6 +161,19 @@ class SizedInstance final : public runtime::Instance {
         kernel.run_task(phase, task, {c.reads, writes, memory, memory + shared + static_cast<size_t>(thread) * each});
       });
     return kernel.finish({c.reads, writes, memory, memory + shared});
+  }
+
+  static void copy(const Tensor& from, bool zeros, void* to, const runtime::RunContext& c) {
+    constexpr size_t kEach = 1 << 17;
+    const std::span<const std::byte> bytes = from.bytes();
+    c.run_tasks(static_cast<int64_t>((bytes.size() + kEach - 1) / kEach), [&](int64_t task, int) {
+      const size_t at = static_cast<size_t>(task) * kEach;
+      const size_t count = std::min(kEach, bytes.size() - at);
+      if (zeros)
+        std::memset(static_cast<std::byte*>(to) + at, 0, count);
+      else
+        std::memcpy(static_cast<std::byte*>(to) + at, bytes.data() + at, count);
+    });
   }
 
   BoundRegion region_;

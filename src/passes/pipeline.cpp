@@ -22,6 +22,8 @@ std::span<const std::string_view> order() {
       "resolve_ranges",        // index arithmetic of masks
       "simplify",              // what changes nothing goes
       "open_transforms",       // short transforms are products, those of frames convolutions
+      "open_losses",           // cross entropies are likelihoods of a log softmax
+      "open_attention",        // attention as a node of its own
       "open_products",         // sums over named axes are matrix products
       "fold_constants",        // what that made constant
       "fold_branches",

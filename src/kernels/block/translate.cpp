@@ -210,6 +210,10 @@ struct Translator {
     if (n.op == "sum" || n.op == "mean" || n.op == "max" || n.op == "min") return x;  // of one
     if (n.op == "gelu") return emit(n.s("approximate", "none") == "tanh" ? Op::kGeluTanh : Op::kGelu, {x}, type);
     if (n.op == "swish" && n.f("alpha", 1.0) == 1.0) return emit(Op::kSilu, {x}, type);
+    if (n.op == "swish") {
+      const int gate = emit(Op::kSigmoid, {emit(Op::kMul, {x, constant(n.f("alpha", 1.0))}, type)}, type);
+      return emit(Op::kMul, {x, gate}, type);
+    }
     return refused("no instruction for %s", n.op.c_str());
   }
 

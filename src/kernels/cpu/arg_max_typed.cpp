@@ -1,4 +1,7 @@
 // Kernel arg_max_typed: the index of the extreme element along an axis, of integers and float64.
+#include <algorithm>
+
+#include "kernels/cpu/isa.hpp"
 #include "kernels/cpu/rows/extreme.hpp"
 
 namespace peri::kernels {
@@ -29,6 +32,41 @@ Result<Shape> read(const Problem& p) {
   return s;
 }
 
+// The place in a row of integers: how large first, in lanes, where then.
+template <bool Largest, bool Last, class T>
+[[gnu::target("avx2")]] int64_t place_in_row(const T* x, int64_t n) {
+  constexpr int64_t kLanes = 64 / sizeof(T);
+  T lanes[kLanes];
+  std::fill_n(lanes, kLanes, x[0]);
+  int64_t k = 0;
+  for (; k + kLanes <= n; k += kLanes)
+    for (int64_t l = 0; l < kLanes; ++l) {
+      const T v = x[k + l];
+      lanes[l] = (Largest ? v > lanes[l] : v < lanes[l]) ? v : lanes[l];
+    }
+  T best = lanes[0];
+  for (const T v : lanes) best = (Largest ? v > best : v < best) ? v : best;
+  for (; k < n; ++k) best = (Largest ? x[k] > best : x[k] < best) ? x[k] : best;
+  if constexpr (Last) {
+    for (k = n - 1; x[k] != best;) --k;
+  } else {
+    for (k = 0; x[k] != best;) ++k;
+  }
+  return k;
+}
+template <bool Largest, bool Last, class T>
+void find_places(const extreme::Lines& s, int64_t task, const T* x, int64_t* to) {
+  if constexpr (std::is_integral_v<T>) {
+    if (s.inner == 1) {
+      const int64_t end = std::min(s.outer, (task + 1) * s.rows_of_task());
+      for (int64_t r = task * s.rows_of_task(); r < end; ++r)
+        to[r] = place_in_row<Largest, Last>(x + r * s.axis, s.axis);
+      return;
+    }
+  }
+  extreme::scan<Largest, Last>(s, task, x, to);
+}
+
 template <class F>
 TaskInstance::Run by_type(DType t, F f) {
   switch (t) {
@@ -43,19 +81,21 @@ template <bool Largest, bool Last>
 TaskInstance::Run run_of(DType type, const extreme::Lines& s, Source x) {
   return by_type(type, [&]<class T>(T) -> TaskInstance::Run {
     return [s, x](int64_t task, const Args& args) {
-      extreme::scan<Largest, Last>(s, task, static_cast<const T*>(x.data(args)), static_cast<int64_t*>(args.out[0]));
+      find_places<Largest, Last>(s, task, static_cast<const T*>(x.data(args)), static_cast<int64_t*>(args.out[0]));
     };
   });
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(read(p));
+  PERI_TRY(cpu::best_isa(target));
   return std::vector<Offer>{row_major_offer(p, target)};
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const Shape s, read(p));
+  PERI_TRY(cpu::best_isa(*c.target));
   const Source x = Source::of(p, p.anchor().in(0), c.constants);
   const auto make = s.largest ? (s.last ? run_of<true, true> : run_of<true, false>)
                               : (s.last ? run_of<false, true> : run_of<false, false>);

@@ -1,8 +1,11 @@
 // Kernel grid_sample_f32: images read at the places a grid names, in every mode, over one to three spatial axes: the
 // taps of a block of places are found once for all channels.
+#include <immintrin.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/isa.hpp"
 #include "kernels/cpu/task_instance.hpp"
 
 namespace peri::kernels {
@@ -84,7 +87,7 @@ void find_taps(const Shape& s, double normalised, int64_t extent, Taps* out) {
 }
 
 // Offsets and weights of the taps of one place; those outside weigh nothing.
-void find_footprint(const Shape& s, const float* grid, int64_t* offset, float* weight) {
+void find_footprint(const Shape& s, const float* grid, int32_t* offset, float* weight) {
   const size_t rank = s.extents.size();
   Taps axes[3];
   for (size_t d = 0; d < rank; ++d)  // the grid names the last axis first
@@ -101,8 +104,23 @@ void find_footprint(const Shape& s, const float* grid, int64_t* offset, float* w
       at = at * s.extents[d] + axes[d].index[tap];
       w *= axes[d].weight[tap];
     }
-    offset[k] = inside ? at : -1;
-    weight[k] = static_cast<float>(w);
+    offset[k * kBlock] = inside ? static_cast<int32_t>(at) : -1;
+    weight[k * kBlock] = static_cast<float>(w);
+  }
+}
+
+// A block of places of one channel: what is outside adds nothing.
+[[gnu::target("avx2,fma")]] void sum_taps(const float* x, const int32_t* offset, const float* weight, int64_t taps,
+                                          float* y) {
+  for (int64_t p = 0; p < kBlock; p += 8) {
+    __m256 sum = _mm256_setzero_ps();
+    for (int64_t k = 0; k < taps; ++k) {
+      const __m256i at = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offset + k * kBlock + p));
+      const __m256 there = _mm256_castsi256_ps(_mm256_cmpgt_epi32(at, _mm256_set1_epi32(-1)));
+      const __m256 v = _mm256_mask_i32gather_ps(_mm256_setzero_ps(), x, at, there, 4);
+      sum = _mm256_fmadd_ps(v, _mm256_loadu_ps(weight + k * kBlock + p), sum);
+    }
+    _mm256_storeu_ps(y + p, sum);
   }
 }
 
@@ -110,19 +128,24 @@ void run_block(const Shape& s, const float* x, const float* grid, float* y, int6
   const int64_t image = task / s.blocks(), first = task % s.blocks() * kBlock,
                 count = std::min(kBlock, s.places - first);
   const int64_t rank = static_cast<int64_t>(s.extents.size()), taps = s.taps();
-  int64_t offset[kBlock * kMostTaps];
+  int32_t offset[kBlock * kMostTaps];
   float weight[kBlock * kMostTaps];
   for (int64_t p = 0; p < count; ++p)
-    find_footprint(s, grid + (image * s.places + first + p) * rank, offset + p * taps, weight + p * taps);
+    find_footprint(s, grid + (image * s.places + first + p) * rank, offset + p, weight + p);
+  for (int64_t k = 0; k < taps; ++k) {
+    std::fill(offset + k * kBlock + count, offset + (k + 1) * kBlock, -1);
+    std::fill(weight + k * kBlock + count, weight + (k + 1) * kBlock, 0.0F);
+  }
   for (int64_t c = 0; c < s.channels; ++c) {
     const float* from = x + (image * s.channels + c) * s.image;
     float* to = y + (image * s.channels + c) * s.places + first;
-    for (int64_t p = 0; p < count; ++p) {
-      float sum = 0;
-      for (int64_t k = p * taps; k < (p + 1) * taps; ++k)
-        if (offset[k] >= 0) sum += s.mode == Mode::kNearest ? from[offset[k]] : weight[k] * from[offset[k]];
-      to[p] = sum;
+    if (count == kBlock) {
+      sum_taps(from, offset, weight, taps, to);
+      continue;
     }
+    float made[kBlock];
+    sum_taps(from, offset, weight, taps, made);
+    std::copy_n(made, count, to);
   }
 }
 
@@ -145,16 +168,19 @@ Result<Shape> read(const Problem& p) {
   for (int64_t d : s.extents) s.image *= d;
   for (size_t k = 2; k < y.size(); ++k) s.places *= y[k];
   if (s.batch * s.channels * s.image * s.places == 0) return refused("an empty tensor");
+  if (s.image >= int64_t{1} << 30) return refused("too large an image");
   return s;
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(read(p));
+  PERI_TRY(cpu::best_isa(target));
   return std::vector<Offer>{row_major_offer(p, target)};
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
   PERI_TRY(check_row_major(p));
+  PERI_TRY(cpu::best_isa(*c.target));
   PERI_ASSIGN(const Shape s, read(p));
   const Source x = Source::of(p, p.anchor().in(0), c.constants), grid = Source::of(p, p.anchor().in(1), c.constants);
   if (!x.known() || !grid.known()) return refused("reads a value made inside the region");

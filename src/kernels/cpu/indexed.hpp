@@ -23,11 +23,14 @@ class IndexedInstance final : public Instance {
     Run run;
   };
   // `expected`: what an index has to be. `taken`: the input whose memory the result may take; -1: none.
-  IndexedInstance(std::vector<Phase> phases, std::string expected, int taken = -1)
-      : phases_(std::move(phases)), expected_(std::move(expected)), taken_(taken) {}
-  static Result<std::unique_ptr<Instance>> make(std::vector<Phase> phases, std::string expected, int taken = -1) {
-    return std::unique_ptr<Instance>(std::make_unique<IndexedInstance>(std::move(phases), std::move(expected), taken));
+  IndexedInstance(std::vector<Phase> phases, std::string expected, int taken = -1, size_t scratch = 0)
+      : phases_(std::move(phases)), expected_(std::move(expected)), taken_(taken), scratch_(scratch) {}
+  static Result<std::unique_ptr<Instance>> make(std::vector<Phase> phases, std::string expected, int taken = -1,
+                                                size_t scratch = 0) {
+    return std::unique_ptr<Instance>(
+        std::make_unique<IndexedInstance>(std::move(phases), std::move(expected), taken, scratch));
   }
+  size_t scratch_bytes() const override { return scratch_; }
   size_t workspace_bytes() const override { return sizeof(std::atomic<int64_t>); }
   int phases() const override { return 1 + static_cast<int>(phases_.size()); }
   int64_t tasks(int phase) const override { return phase == 0 ? 1 : phases_[static_cast<size_t>(phase) - 1].tasks; }
@@ -48,6 +51,7 @@ class IndexedInstance final : public Instance {
   std::vector<Phase> phases_;
   std::string expected_;
   int taken_;
+  size_t scratch_;
 };
 
 }  // namespace peri::kernels

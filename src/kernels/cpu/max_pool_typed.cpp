@@ -58,6 +58,37 @@ void run_plane(const Shape& s, const void* from, const Args& args, int64_t plane
   }
 }
 
+// Of images: the bounds of a window are found once for a row, and once for each column of it.
+template <class T>
+void run_image(const Shape& s, const void* from, const Args& args, int64_t plane) {
+  const T* x = static_cast<const T*>(from) + plane * s.in_size;
+  T* values = s.values < 0 ? nullptr : static_cast<T*>(args.out[static_cast<size_t>(s.values)]) + plane * s.out_size;
+  int64_t* places =
+      s.places < 0 ? nullptr : static_cast<int64_t*>(args.out[static_cast<size_t>(s.places)]) + plane * s.out_size;
+  const ops::Window& w = s.window;
+  const auto first = [](int64_t start, int64_t step) {
+    return start >= 0 ? start : start + (-start + step - 1) / step * step;
+  };
+  for (int64_t p = 0; p < s.out_size; ++p) {
+    const int64_t top = ops::window_at(w, 0, p / s.out[1], 0), left = ops::window_at(w, 1, p % s.out[1], 0),
+                  down = w.dilation[0], across = w.dilation[1], bottom = std::min(s.in[0], top + w.kernel[0] * down),
+                  right = std::min(s.in[1], left + w.kernel[1] * across), begin = first(left, across);
+    T best = std::numeric_limits<T>::lowest();
+    int64_t place = -1;
+    for (int64_t i = first(top, down); i < bottom; i += down)
+      for (int64_t j = begin; j < right; j += across) {
+        const T v = x[i * s.in[1] + j];
+        const bool take = (place < 0) | (v > best) | ((v != v) & (best == best));
+        best = take ? v : best;
+        place = take ? i * s.in[1] + j : place;
+      }
+    if (values) values[p] = best;
+    if (!places) continue;
+    const int64_t at = s.columns && place >= 0 ? place % s.in[1] * s.in[0] + place / s.in[1] : place;
+    places[p] = place < 0 ? -1 : plane * s.in_size + at;
+  }
+}
+
 Result<Shape> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "max_pool") return refused("not a max_pool");
@@ -92,6 +123,12 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(const Shape s, read(p));
   const Source x = Source::of(p, p.anchor().in(0), c.constants);
   if (!x.known()) return refused("reads a value made inside the region");
+  if (s.in.size() == 2) {
+    const auto run = s.type == DType::kF32  ? run_image<float>
+                     : s.type == DType::kU8 ? run_image<uint8_t>
+                                            : run_image<int8_t>;
+    return TaskInstance::make(s.planes, 0, [=](int64_t plane, const Args& args) { run(s, x.data(args), args, plane); });
+  }
   const auto run = s.type == DType::kF32  ? run_plane<float>
                    : s.type == DType::kU8 ? run_plane<uint8_t>
                                           : run_plane<int8_t>;

@@ -1,13 +1,11 @@
 // Kernel max_unpool: elements at the places that indices name in a larger image of zeros, of any 32-bit type.
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/cpu/indexed.hpp"
 
 namespace peri::kernels {
 namespace {
-// Measured: benchmarks/results/2026-11-22_constants_more.md.
-constexpr int64_t kTaskBytes = 64 * 1024;  // of zeros, as a task of kernels/cpu/scatter.cpp
+constexpr int64_t kPlaces = 1 << 18, kMostTasks = 2;  // of the result, a task; each task reads all indices
 
 struct Shape {
   int64_t count = 0, places = 0;
@@ -31,12 +29,15 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return std::vector<Offer>{row_major_offer(p, target)};
 }
 
-bool put(const Shape& s, const uint32_t* x, const int64_t* to, uint32_t* y) {
+// Zeros from `begin` to `end`, and what goes there. The first task finds what goes nowhere.
+bool put(const Shape& s, const uint32_t* x, const int64_t* to, uint32_t* y, int64_t begin, int64_t end) {
+  std::fill(y + begin, y + end, 0U);
+  const uint64_t room = static_cast<uint64_t>(end - begin);
   bool good = true;
   for (int64_t k = 0; k < s.count; ++k) {
-    const bool inside = to[k] >= 0 && to[k] < s.places;
-    good &= inside;
-    if (inside) y[to[k]] = x[k];
+    const uint64_t at = static_cast<uint64_t>(to[k]) - static_cast<uint64_t>(begin);
+    if (at < room) y[to[k]] = x[k];
+    good &= static_cast<uint64_t>(to[k]) < static_cast<uint64_t>(s.places);
   }
   return good;
 }
@@ -45,19 +46,12 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const Shape s, read(p));
   const Source x = Source::of(p, p.anchor().in(0), c.constants), to = Source::of(p, p.anchor().in(1), c.constants);
-  const int64_t bytes = s.places * static_cast<int64_t>(sizeof(uint32_t));
-  const auto clear = [bytes](int64_t task, const Args& args) {
-    const int64_t begin = task * kTaskBytes;
-    std::memset(static_cast<std::byte*>(args.out[0]) + begin, 0,
-                static_cast<size_t>(std::min(kTaskBytes, bytes - begin)));
-    return true;
-  };
-  const auto run = [=](int64_t, const Args& args) {
+  const int64_t tasks = std::clamp<int64_t>(s.places / kPlaces, 1, kMostTasks);
+  const auto run = [=](int64_t task, const Args& args) {
     return put(s, static_cast<const uint32_t*>(x.data(args)), static_cast<const int64_t*>(to.data(args)),
-               static_cast<uint32_t*>(args.out[0]));
+               static_cast<uint32_t*>(args.out[0]), s.places * task / tasks, s.places * (task + 1) / tasks);
   };
-  return IndexedInstance::make({{(bytes + kTaskBytes - 1) / kTaskBytes, clear}, {1, run}},
-                               "each index in the range of the unpooled image");
+  return IndexedInstance::make({{tasks, run}}, "each index in the range of the unpooled image");
 }
 }  // namespace
 

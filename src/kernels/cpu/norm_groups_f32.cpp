@@ -69,23 +69,26 @@ void divide_columns(const Lines& s, const float* x, float* y, int64_t count) {
   for (int64_t k = 0; k < s.axis; ++k)
     for (int64_t c = 0; c < count; ++c) y[k * s.inner + c] = x[k * s.inner + c] / sum[c];
 }
-void divide_line(const Lines& s, const float* x, float* y) {
+template <bool kSquare>
+void divide_line(const Lines& s, const float* __restrict x, float* __restrict y) {
   constexpr int64_t kLanes = 32;
+  const auto term = [](float v) { return kSquare ? v * v : std::fabs(v); };
   float lanes[kLanes] = {};
   int64_t k = 0;
   for (; k + kLanes <= s.axis; k += kLanes)
-    for (int64_t l = 0; l < kLanes; ++l) lanes[l] += s.square ? x[k + l] * x[k + l] : std::fabs(x[k + l]);
+    for (int64_t l = 0; l < kLanes; ++l) lanes[l] += term(x[k + l]);
   float sum = 0;
-  for (; k < s.axis; ++k) sum += s.square ? x[k] * x[k] : std::fabs(x[k]);
+  for (; k < s.axis; ++k) sum += term(x[k]);
   for (float v : lanes) sum += v;
-  const float by = divisor(s.square ? std::sqrt(sum) : sum);
+  const float by = divisor(kSquare ? std::sqrt(sum) : sum);
   for (k = 0; k < s.axis; ++k) y[k] = x[k] / by;
 }
 
 void divide(const Lines& s, const float* x, float* y, int64_t task) {
   if (s.inner == 1) {
     const int64_t each = std::max<int64_t>(1, kTaskElements / s.axis), end = std::min(s.outer, (task + 1) * each);
-    for (int64_t o = task * each; o < end; ++o) divide_line(s, x + o * s.axis, y + o * s.axis);
+    const auto line = s.square ? divide_line<true> : divide_line<false>;
+    for (int64_t o = task * each; o < end; ++o) line(s, x + o * s.axis, y + o * s.axis);
     return;
   }
   const int64_t blocks = (s.inner + kColumns - 1) / kColumns, c = task % blocks * kColumns,

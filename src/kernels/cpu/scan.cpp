@@ -40,48 +40,61 @@ Result<Shape> read(const Problem& p) {
 }
 
 // Integers wrap, in the unsigned type.
-template <class T>
-T step(bool product, T a, T b) {
-  return product ? a * b : a + b;
+template <bool kProduct, class T>
+T step(T a, T b) {
+  return kProduct ? a * b : a + b;
 }
 
-// `count` neighbouring lines, whose elements are a row apart.
-template <class T>
+// `count` neighbouring lines, whose elements are a row apart: each row of results is made of the one before.
+template <bool kProduct, class T>
 void scan_columns(const Shape& s, const T* x, T* y, int64_t count) {
-  T run[kColumns];
-  std::fill_n(run, count, static_cast<T>(s.product));
-  for (int64_t k = 0; k < s.axis; ++k) {
-    const int64_t at = (s.reverse ? s.axis - 1 - k : k) * s.inner;
-    const T* const from = x + at;
-    T* const to = y + at;
-    if (s.exclusive) std::copy_n(run, count, to);
-    for (int64_t c = 0; c < count; ++c) run[c] = step(s.product, run[c], from[c]);
-    if (!s.exclusive) std::copy_n(run, count, to);
+  const int64_t next = s.reverse ? -s.inner : s.inner, first = s.reverse ? (s.axis - 1) * s.inner : 0;
+  const T* __restrict from = x + first;
+  T* to = y + first;
+  if (s.exclusive)
+    std::fill_n(to, count, static_cast<T>(kProduct));
+  else
+    std::copy_n(from, count, to);
+  for (int64_t k = 1; k < s.axis; ++k) {
+    const T* __restrict before = to;
+    const T* __restrict own = s.exclusive ? from : from + next;
+    from += next;
+    to += next;
+    T* __restrict made = to;
+    for (int64_t c = 0; c < count; ++c) made[c] = step<kProduct>(before[c], own[c]);
   }
 }
-template <class T>
+template <bool kProduct, class T>
 void scan_line(const Shape& s, const T* x, T* y) {
-  T run = static_cast<T>(s.product);
+  T run = static_cast<T>(kProduct);
   for (int64_t k = 0; k < s.axis; ++k) {
     const int64_t at = s.reverse ? s.axis - 1 - k : k;
     const T v = x[at];
     if (s.exclusive) y[at] = run;
-    run = step(s.product, run, v);
+    run = step<kProduct>(run, v);
     if (!s.exclusive) y[at] = run;
   }
 }
 
-template <class T>
+template <bool kProduct, class T>
 void run_task(const Shape& s, const void* from, void* to, int64_t task) {
   const T* x = static_cast<const T*>(from);
   T* y = static_cast<T*>(to);
   if (s.inner == 1) {
     const int64_t each = s.lines_per_task(), end = std::min(s.outer, (task + 1) * each);
-    for (int64_t line = task * each; line < end; ++line) scan_line(s, x + line * s.axis, y + line * s.axis);
+    for (int64_t line = task * each; line < end; ++line) scan_line<kProduct>(s, x + line * s.axis, y + line * s.axis);
     return;
   }
   const int64_t first = task % s.columns() * kColumns, at = task / s.columns() * s.axis * s.inner + first;
-  scan_columns(s, x + at, y + at, std::min(kColumns, s.inner - first));
+  scan_columns<kProduct>(s, x + at, y + at, std::min(kColumns, s.inner - first));
+}
+
+template <bool kProduct>
+auto task_of(DType type) {
+  return type == DType::kF32   ? run_task<kProduct, float>
+         : type == DType::kF64 ? run_task<kProduct, double>
+         : type == DType::kI32 ? run_task<kProduct, uint32_t>
+                               : run_task<kProduct, uint64_t>;
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
@@ -94,10 +107,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(const Shape s, read(p));
   const Source x = Source::of(p, p.anchor().in(0), c.constants);
   if (!x.known()) return refused("reads a value made inside the region");
-  const auto run = s.type == DType::kF32   ? run_task<float>
-                   : s.type == DType::kF64 ? run_task<double>
-                   : s.type == DType::kI32 ? run_task<uint32_t>
-                                           : run_task<uint64_t>;
+  const auto run = s.product ? task_of<true>(s.type) : task_of<false>(s.type);
   return TaskInstance::make(s.tasks(), 0,
                             [s, x, run](int64_t task, const Args& args) { run(s, x.data(args), args.out[0], task); });
 }

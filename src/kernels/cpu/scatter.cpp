@@ -24,9 +24,9 @@ Result<Join> join_of(const ir::Node& n) {
   return refused("reduction %s", word.c_str());
 }
 
-template <class T>
-T joined(Join how, T y, T v) {
-  switch (how) {
+template <Join kHow, class T>
+T joined(T y, T v) {
+  switch (kHow) {
     case Join::kNone: return v;
     case Join::kAdd:
       if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(y) + static_cast<uint64_t>(v));
@@ -63,6 +63,17 @@ auto by_type(DType type, Join how, F f) {
     default: return f(uint64_t{});
   }
 }
+// f with the reduction as a constant, so that no loop asks for it.
+template <class F>
+auto by_join(Join how, F f) {
+  switch (how) {
+    case Join::kAdd: return f(std::integral_constant<Join, Join::kAdd>());
+    case Join::kMul: return f(std::integral_constant<Join, Join::kMul>());
+    case Join::kMax: return f(std::integral_constant<Join, Join::kMax>());
+    case Join::kMin: return f(std::integral_constant<Join, Join::kMin>());
+    default: return f(std::integral_constant<Join, Join::kNone>());
+  }
+}
 bool has_arithmetic(DType type) {
   return type == DType::kF32 || type == DType::kF64 || (is_integer(type) && dtype_size(type) > 0);
 }
@@ -88,7 +99,7 @@ struct Shape {
 
 // Update p of scatter_elements goes to the line it stands in: the tasks share the lines, by the coordinates of the axes
 // before `axis`, or of those behind it where these are the more.
-template <class T>
+template <Join kHow, class T>
 bool by_lines(const Shape& s, const T* updates, const void* indices, T* y, int64_t task) {
   const int64_t before = product(s.dims, 0, s.axis), along = s.dims[s.axis],
                 behind = product(s.dims, s.axis + 1, s.dims.size());
@@ -107,7 +118,7 @@ bool by_lines(const Shape& s, const T* updates, const void* indices, T* y, int64
         if (static_cast<uint64_t>(at) >= static_cast<uint64_t>(extent)) return false;
         for (size_t d = s.dims.size(); d-- > s.axis + 1; inner /= s.dims[d]) offset += inner % s.dims[d] * s.steps[d];
         T& to = y[base + at * step + offset];
-        to = joined(s.how, to, updates[p]);
+        to = joined<kHow>(to, updates[p]);
       }
     }
   }
@@ -115,7 +126,7 @@ bool by_lines(const Shape& s, const T* updates, const void* indices, T* y, int64
 }
 
 // The tasks share the columns of the slices.
-template <class T>
+template <Join kHow, class T>
 bool by_tuples(const Shape& s, const T* updates, const void* indices, T* y, int64_t task) {
   const int64_t first = s.slice * task / s.tasks, end = s.slice * (task + 1) / s.tasks,
                 depth = static_cast<int64_t>(s.extents.size());
@@ -130,10 +141,10 @@ bool by_tuples(const Shape& s, const T* updates, const void* indices, T* y, int6
     }
     T* to = y + at * s.slice;
     const T* from = updates + t * s.slice;
-    if (s.how == Join::kNone)
+    if constexpr (kHow == Join::kNone)
       std::memcpy(to + first, from + first, static_cast<size_t>(end - first) * sizeof(T));
     else
-      for (int64_t e = first; e < end; ++e) to[e] = joined(s.how, to[e], from[e]);
+      for (int64_t e = first; e < end; ++e) to[e] = joined<kHow>(to[e], from[e]);
   }
   return true;
 }
@@ -209,8 +220,10 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
       using T = decltype(t);
       const T* from = static_cast<const T*>(updates.data(args));
       T* to = static_cast<T*>(args.out[0]);
-      return s.by_element ? by_lines(s, from, indices.data(args), to, task)
-                          : by_tuples(s, from, indices.data(args), to, task);
+      return by_join(s.how, [&](auto how) {
+        return s.by_element ? by_lines<how.value>(s, from, indices.data(args), to, task)
+                            : by_tuples<how.value>(s, from, indices.data(args), to, task);
+      });
     });
   };
   std::vector<IndexedInstance::Phase> phases = {{(bytes + kCopyBytes - 1) / kCopyBytes, copy}};

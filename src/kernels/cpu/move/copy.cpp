@@ -53,7 +53,14 @@ std::vector<Dim> ordered_dims(const CopyShape& s) {
 
 template <class T>
 void copy_elements(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
+  // Steps that are known are taken by shuffles.
+  if (from_step == 2 && to_step == 1) {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
+  } else if (from_step == 0 && to_step == 1) {
+    std::fill_n(to, n, *from);
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
+  }
 }
 
 struct Wide {

@@ -83,19 +83,44 @@ Result<GatherPlan> make_plan(const GatherShape& s) {
 }
 int64_t task_count(const GatherPlan& plan) { return plan.tasks; }
 
-Status run_task(const GatherPlan& plan, const void* x, const void* indices, void* y, int64_t task) {
+namespace {
+// Rows of `kBytes` bytes; 0: of as many as the plan says.
+template <int kBytes, class Index>
+Status gather_rows(const GatherPlan& plan, const char* from, const Index* indices, char* to, int64_t task) {
   const GatherShape& s = plan.shape;
-  const char* from = static_cast<const char*>(x);
-  char* to = static_cast<char*>(y);
-  for (int64_t u = task * plan.units / plan.tasks; u < (task + 1) * plan.units / plan.tasks; ++u) {
-    const int64_t o = u / s.indices, i = u % s.indices;
-    int64_t at = s.wide ? static_cast<const int64_t*>(indices)[i] : static_cast<const int32_t*>(indices)[i];
-    if (at < -s.axis || at >= s.axis)
-      return invalid("gather: index %lld of %lld", static_cast<long long>(at), static_cast<long long>(s.axis));
-    if (at < 0) at += s.axis;
-    std::memcpy(to + u * s.row_bytes, from + (o * s.axis + at) * s.row_bytes, static_cast<size_t>(s.row_bytes));
+  const int64_t bytes = kBytes > 0 ? kBytes : s.row_bytes, end = (task + 1) * plan.units / plan.tasks;
+  int64_t u = task * plan.units / plan.tasks, i = u % s.indices;
+  const char* line = from + u / s.indices * s.axis * bytes;
+  for (; u < end; ++u) {
+    int64_t at = indices[i];
+    at += at < 0 ? s.axis : 0;
+    if (static_cast<uint64_t>(at) >= static_cast<uint64_t>(s.axis))
+      return invalid("gather: index %lld of %lld", static_cast<long long>(indices[i]), static_cast<long long>(s.axis));
+    std::memcpy(to + u * bytes, line + at * bytes, static_cast<size_t>(bytes));
+    if (++i == s.indices) {
+      i = 0;
+      line += s.axis * bytes;
+    }
   }
   return Ok{};
+}
+template <class Index>
+Status gather_any(const GatherPlan& plan, const char* from, const Index* indices, char* to, int64_t task) {
+  switch (plan.shape.row_bytes) {
+    case 1: return gather_rows<1>(plan, from, indices, to, task);
+    case 2: return gather_rows<2>(plan, from, indices, to, task);
+    case 4: return gather_rows<4>(plan, from, indices, to, task);
+    case 8: return gather_rows<8>(plan, from, indices, to, task);
+    default: return gather_rows<0>(plan, from, indices, to, task);
+  }
+}
+}  // namespace
+
+Status run_task(const GatherPlan& plan, const void* x, const void* indices, void* y, int64_t task) {
+  const char* from = static_cast<const char*>(x);
+  char* to = static_cast<char*>(y);
+  return plan.shape.wide ? gather_any(plan, from, static_cast<const int64_t*>(indices), to, task)
+                         : gather_any(plan, from, static_cast<const int32_t*>(indices), to, task);
 }
 
 Result<PadPlan> make_plan(const PadShape& s) {

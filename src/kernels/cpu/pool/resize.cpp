@@ -54,6 +54,17 @@ void blend_or_copy(const Loops& l, const float* a, const float* b, float t, floa
   }
 }
 
+// A row of nearest elements: each `repeat` times, or by index.
+void pick_row(const ResizePlan& plan, const float* __restrict from, float* __restrict y, int64_t out) {
+  if (plan.repeat == 2) {
+    for (int64_t p = 0; p < out / 2; ++p) y[2 * p] = y[2 * p + 1] = from[p];
+    if (out % 2 != 0) y[out - 1] = from[out / 2];
+    return;
+  }
+  const int32_t* const index = plan.shape.w.index.data();
+  for (int64_t p = 0; p < out; ++p) y[p] = from[index[p]];
+}
+
 }  // namespace
 
 Taps linear_taps(int64_t in, int64_t out, double scale, Coordinates coordinates) {
@@ -97,6 +108,13 @@ Result<ResizePlan> make_plan(const ResizeShape& s, Isa isa) {
   plan.units = (s.layout == Layout::kNhwc ? s.batch : s.batch * s.channels) * out_h;
   plan.tasks = std::min(plan.units, std::clamp<int64_t>((in + out) / 32768, 1, 512));
   const int64_t line = s.layout == Layout::kNhwc ? s.in_w * s.channels : s.in_w;
+  const auto plain = [](const Taps& taps) {
+    return std::all_of(taps.t.begin(), taps.t.end(), [](float t) { return t == 0; });
+  };
+  plan.picks = s.layout != Layout::kNhwc && plain(s.h) && plain(s.w);
+  plan.repeat = 2;
+  for (size_t p = 0; p < s.w.index.size(); ++p)
+    if (s.w.index[p] != static_cast<int32_t>(p / 2)) plan.repeat = 0;
   plan.scratch = (line * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
   return plan;
 }
@@ -111,9 +129,18 @@ void run_task(const ResizePlan& plan, const Args& args, int64_t task, void* scra
   const int64_t out_h = static_cast<int64_t>(s.h.index.size()), out_w = static_cast<int64_t>(s.w.index.size());
   const int64_t row = nhwc ? s.in_w * s.channels : s.in_w, point = nhwc ? s.channels : 1;
   float* line = static_cast<float*>(scratch);
-  for (int64_t u = task * plan.units / plan.tasks; u < (task + 1) * plan.units / plan.tasks; ++u) {
+  const int64_t begin = task * plan.units / plan.tasks;
+  for (int64_t u = begin; u < (task + 1) * plan.units / plan.tasks; ++u) {
     const size_t o = static_cast<size_t>(u % out_h);
     const float* x = args.x + u / out_h * s.in_h * row;
+    if (plan.picks) {
+      float* const y = args.y + u * out_w;
+      if (u > begin && o > 0 && s.h.index[o] == s.h.index[o - 1])
+        std::memcpy(y, y - out_w, static_cast<size_t>(out_w) * sizeof(float));
+      else
+        pick_row(plan, x + s.h.index[o] * row, y, out_w);
+      continue;
+    }
     const float* from = x + s.h.index[o] * row;
     if (s.h.t[o] != 0) {
       l.blend(from, x + s.h.next[o] * row, s.h.t[o], line, row);

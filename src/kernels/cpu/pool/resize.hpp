@@ -32,6 +32,8 @@ struct ResizePlan {
   ResizeShape shape;
   Isa isa = Isa::kAvx2;
   int64_t units = 0, tasks = 0, scratch = 0;
+  bool picks = false;  // rows of single elements
+  int repeat = 0;      // each of a row's elements so often; 0: by index
 };
 Result<ResizePlan> make_plan(const ResizeShape& shape, Isa isa);
 int64_t task_count(const ResizePlan& plan);

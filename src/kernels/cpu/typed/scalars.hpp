@@ -54,11 +54,9 @@ PERI_FUNCTION(sqrt, sqrt)
 PERI_FUNCTION(rint, rint)
 PERI_FUNCTION(floor, floor)
 PERI_FUNCTION(ceil, ceil)
-PERI_FUNCTION(exp, exp)
 PERI_FUNCTION(expm1, expm1)
 PERI_FUNCTION(log, log)
 PERI_FUNCTION(log1p, log1p)
-PERI_FUNCTION(tanh, tanh)
 PERI_FUNCTION(erf, erf)
 PERI_FUNCTION(sin, sin)
 PERI_FUNCTION(cos, cos)
@@ -69,6 +67,45 @@ PERI_FUNCTION(asinh, asinh)
 PERI_FUNCTION(acosh, acosh)
 PERI_FUNCTION(atanh, atanh)
 #undef PERI_FUNCTION
+inline float exp_of(float v) { return __builtin_expf(v); }
+inline float tanh_of(float v) { return __builtin_tanhf(v); }
+
+// In float64 without branches, so that lanes go side by side: e^x = 2^n e^r with |r| <= ln(2) / 2.
+constexpr double kInverseLn2 = 1.4426950408889634, kLn2High = 0x1.62e42fefap-1, kLn2Low = 0x1.cf79abc9e3b3ap-40;
+constexpr double kRounds = 0x1.8p52;  // what is added to it loses its fraction
+// n whole, 2^n normal.
+inline double power_of_two(double n) {
+  return __builtin_bit_cast(double, __builtin_bit_cast(uint64_t, n + (0x1p52 + 1023)) << 52);
+}
+// e^r - 1 by its series to r^13.
+inline double expm1_near(double r) {
+  double p = 1.0 / 6227020800.0;
+  p = p * r + 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  return r + r * r * p;
+}
+inline double exp_of(double v) {
+  v = v > 710.0 ? 710.0 : v;  // NaN stays
+  v = v < -746.0 ? -746.0 : v;
+  const double n = v * kInverseLn2 + kRounds - kRounds, r = v - n * kLn2High - n * kLn2Low;
+  const double half = n * 0.5 + kRounds - kRounds;
+  return (1 + expm1_near(r)) * power_of_two(half) * power_of_two(n - half);
+}
+inline double tanh_of(double v) {
+  const double x = v < 0 ? -v : v, y = 2 * (x > 22.0 ? 22.0 : x);
+  const double n = y * kInverseLn2 + kRounds - kRounds, r = y - n * kLn2High - n * kLn2Low, scale = power_of_two(n);
+  const double e = scale * expm1_near(r) + (scale - 1);
+  return __builtin_copysign(e / (e + 2), v);
+}
 inline float pow_of(float a, float b) { return __builtin_powf(a, b); }
 inline double pow_of(double a, double b) { return __builtin_pow(a, b); }
 inline double asin_of(double v) { return __builtin_asin(v); }
@@ -115,11 +152,19 @@ inline float atan_of(float v) {
   return __builtin_copysignf(y, v);
 }
 
+// Exact: while a quotient of float32 stays below 2^26, no rounding of float64 moves it past a whole number, and all
+// products and differences fit.
+inline float remainder_near(float a, float b) {
+  const double x = a, y = b, q = x / y;
+  if (!(q < 0x1p26 && q > -0x1p26 && y - y == 0)) return __builtin_fmodf(a, b);
+  return __builtin_copysignf(static_cast<float>(x - __builtin_trunc(q) * y), a);
+}
+
 template <class T, bool Truncate>
 T float_remainder(T a, T b) {
   T r;
   if constexpr (sizeof(T) == 4)
-    r = __builtin_fmodf(a, b);
+    r = remainder_near(a, b);
   else
     r = __builtin_fmod(a, b);
   if (Truncate || r != r) return r;

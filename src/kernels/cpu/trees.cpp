@@ -1,0 +1,254 @@
+// Kernel trees: tree ensembles over rows of f32. Rows go down a tree together, without branches: a leaf leads to
+// itself, so that every row takes as many steps as the tree is deep.
+#include "ops/reference/trees.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/task_instance.hpp"
+#include "kernels/match/epilogue_match.hpp"
+
+namespace peri::kernels {
+namespace {
+constexpr int64_t kRows = 16;  // that go down together, a task
+
+struct Place {
+  float split;
+  int32_t feature;
+  int32_t next[2];  // where the row goes if the condition fails, or holds
+};
+
+struct Forest {
+  ops::Trees trees;
+  std::vector<Place> places;
+  std::vector<int32_t> roots, depths, leaf_of;  // of each tree; of a place: the leaf, or -1
+  std::vector<int32_t> first_vote;              // of each leaf, and the end
+  std::vector<std::pair<int32_t, double>> votes;
+  ops::TreeMode mode = ops::TreeMode::kLeq;
+  bool missing = false;  // NaN goes the way of yes everywhere
+  int64_t rows = 0, features = 0;
+  int labels_at = -1, scores_at = -1;  // of the results
+  std::vector<int64_t> labels;
+};
+
+int32_t place_leaf(Forest* f, int64_t leaf) {
+  const auto at = static_cast<int32_t>(f->places.size());
+  f->places.push_back({0, 0, {at, at}});
+  f->leaf_of.push_back(static_cast<int32_t>(leaf));
+  return at;
+}
+
+// Nodes of a tree in the order in which they are met, and how deep it is. Trees were checked to have no circle.
+Status place_tree(Forest* f, int64_t root) {
+  struct Open {
+    int64_t node;
+    int32_t parent, side, depth;
+  };
+  std::vector<Open> open = {{root, -1, 0, 0}};
+  f->roots.push_back(static_cast<int32_t>(f->places.size()));
+  int32_t deepest = 0;
+  for (size_t k = 0; k < open.size(); ++k) {
+    const Open o = open[k];
+    if (f->places.size() > size_t{1} << 28) return refused("too many nodes");
+    int32_t at;
+    if (o.node < 0) {
+      at = place_leaf(f, -o.node - 1);
+      deepest = std::max(deepest, o.depth);
+    } else {
+      const ops::TreeNode& n = f->trees.nodes[static_cast<size_t>(o.node)];
+      if (n.mode != f->mode || n.missing != f->missing) return refused("nodes of several kinds");
+      const auto split = static_cast<float>(n.split);
+      if (static_cast<double>(split) != n.split) return refused("a threshold that is no float32");
+      at = static_cast<int32_t>(f->places.size());
+      f->places.push_back({split, static_cast<int32_t>(n.feature), {0, 0}});
+      f->leaf_of.push_back(-1);
+      open.push_back({n.no, at, 0, o.depth + 1});
+      open.push_back({n.yes, at, 1, o.depth + 1});
+    }
+    if (o.parent >= 0) f->places[static_cast<size_t>(o.parent)].next[o.side] = at;
+  }
+  f->depths.push_back(deepest);
+  return Ok{};
+}
+
+Status check_node(const Problem& p) {
+  const ir::Node& n = p.anchor();
+  if (n.op != "tree_ensemble" && n.op != "tree_ensemble_regressor" && n.op != "tree_ensemble_classifier")
+    return refused("not a tree ensemble");
+  if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
+  if (n.in(0)->type.dtype != DType::kF32) return refused("takes f32 only");
+  if (n.op == "tree_ensemble_classifier" && n.has("classlabels_strings")) return refused("labels that are texts");
+  return Ok{};
+}
+
+Result<Forest> read(const Problem& p) {
+  PERI_TRY(check_node(p));
+  const ir::Node& n = p.anchor();
+  Forest f;
+  PERI_ASSIGN(f.trees, ops::read_trees(n));
+  const std::vector<int64_t> d = dims_of(*n.in(0));
+  f.rows = d[0];
+  f.features = d[1];
+  if (f.rows == 0 || f.features <= f.trees.last_feature) return refused("no rows, or too few features");
+  if (!f.trees.nodes.empty()) {
+    f.mode = f.trees.nodes[0].mode;
+    f.missing = f.trees.nodes[0].missing;
+  }
+  if (f.mode == ops::TreeMode::kMember) return refused("conditions by sets");
+  for (const int64_t root : f.trees.roots) PERI_TRY(place_tree(&f, root));
+  for (const auto& leaf : f.trees.leaves) {
+    f.first_vote.push_back(static_cast<int32_t>(f.votes.size()));
+    for (const auto& [target, weight] : leaf) f.votes.emplace_back(static_cast<int32_t>(target), weight);
+  }
+  f.first_vote.push_back(static_cast<int32_t>(f.votes.size()));
+  const bool classes = n.op == "tree_ensemble_classifier";
+  for (size_t k = 0; k < p.graph->outputs.size(); ++k)
+    for (size_t o = 0; o < n.outputs.size(); ++o)
+      if (p.graph->outputs[k] == n.outputs[o]) (classes && o == 0 ? f.labels_at : f.scores_at) = static_cast<int>(k);
+  if (classes) f.labels = n.ints("classlabels_int64s");
+  return f;
+}
+
+template <ops::TreeMode kMode>
+int holds(float v, float split) {
+  if constexpr (kMode == ops::TreeMode::kLeq) return v <= split;
+  if constexpr (kMode == ops::TreeMode::kLess) return v < split;
+  if constexpr (kMode == ops::TreeMode::kGeq) return v >= split;
+  if constexpr (kMode == ops::TreeMode::kGreater) return v > split;
+  if constexpr (kMode == ops::TreeMode::kEqual) return v == split;
+  return v != split;
+}
+
+// The places that `kRows` rows end at.
+template <ops::TreeMode kMode>
+void descend(const Forest& f, size_t tree, const float* const* x, int32_t* at) {
+  std::fill_n(at, kRows, f.roots[tree]);
+  const Place* const places = f.places.data();
+  for (int32_t step = 0; step < f.depths[tree]; ++step)
+    for (int64_t r = 0; r < kRows; ++r) {
+      const Place& p = places[at[r]];
+      const float v = x[r][p.feature];
+      const int yes = holds<kMode>(v, p.split) | (f.missing & (v != v));
+      at[r] = p.next[yes];
+    }
+}
+using Descend = void (*)(const Forest&, size_t, const float* const*, int32_t*);
+Descend descend_of(ops::TreeMode mode) {
+  switch (mode) {
+    case ops::TreeMode::kLeq: return descend<ops::TreeMode::kLeq>;
+    case ops::TreeMode::kLess: return descend<ops::TreeMode::kLess>;
+    case ops::TreeMode::kGeq: return descend<ops::TreeMode::kGeq>;
+    case ops::TreeMode::kGreater: return descend<ops::TreeMode::kGreater>;
+    case ops::TreeMode::kEqual: return descend<ops::TreeMode::kEqual>;
+    default: return descend<ops::TreeMode::kOther>;
+  }
+}
+
+// What the leaves say of kRows rows: [row][target].
+void gather_votes(const Forest& f, const int32_t* at, std::vector<double>* value, std::vector<uint8_t>* any) {
+  const auto targets = static_cast<size_t>(f.trees.targets);
+  for (size_t r = 0; r < static_cast<size_t>(kRows); ++r) {
+    const auto leaf = static_cast<size_t>(f.leaf_of[static_cast<size_t>(at[r])]);
+    for (auto v = f.first_vote[leaf]; v < f.first_vote[leaf + 1]; ++v) {
+      const auto& [target, weight] = f.votes[static_cast<size_t>(v)];
+      const size_t k = r * targets + static_cast<size_t>(target);
+      double& to = (*value)[k];
+      if (f.trees.gather == ops::Gather::kLeast)
+        to = (*any)[k] ? std::min(to, weight) : weight;
+      else if (f.trees.gather == ops::Gather::kLargest)
+        to = (*any)[k] ? std::max(to, weight) : weight;
+      else
+        to += weight;
+      (*any)[k] = 1;
+    }
+  }
+}
+
+void give(const Forest& f, std::vector<double> scores, int64_t row, const Args& args) {
+  const ops::Trees& t = f.trees;
+  size_t best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+  auto how = t.transform;
+  if (!f.labels.empty() && t.one_of_two >= 0) {  // votes for one class of two
+    const double s = scores[static_cast<size_t>(t.one_of_two)];
+    best = s > (t.all_positive ? 0.5 : 0) ? 1 : 0;
+    scores = {t.all_positive ? 1 - s : -s, s};
+    if (t.all_positive) how = ops::Transform::kNone;
+  }
+  if (f.labels_at >= 0) static_cast<int64_t*>(args.out[static_cast<size_t>(f.labels_at)])[row] = f.labels[best];
+  if (f.scores_at < 0) return;
+  const auto width = static_cast<int64_t>(scores.size());
+  if (how != ops::Transform::kNone) scores = ops::transformed(std::move(scores), how);
+  float* const y = static_cast<float*>(args.out[static_cast<size_t>(f.scores_at)]) + row * width;
+  for (size_t k = 0; k < scores.size(); ++k) y[k] = static_cast<float>(scores[k]);
+}
+
+void run_task(const Forest& f, Descend down, const float* x, int64_t task, const Args& args) {
+  const int64_t begin = task * kRows, count = std::min(kRows, f.rows - begin);
+  const float* rows[kRows];
+  for (int64_t r = 0; r < kRows; ++r) rows[r] = x + (begin + std::min(r, count - 1)) * f.features;
+  const auto targets = static_cast<size_t>(f.trees.targets);
+  std::vector<double> value(static_cast<size_t>(kRows) * targets);
+  std::vector<uint8_t> any(value.size());
+  int32_t at[kRows];
+  for (size_t tree = 0; tree < f.roots.size(); ++tree) {
+    down(f, tree, rows, at);
+    gather_votes(f, at, &value, &any);
+  }
+  for (int64_t r = 0; r < count; ++r) {
+    const auto from = value.begin() + r * f.trees.targets;
+    std::vector<double> scores(from, from + f.trees.targets);
+    for (size_t k = 0; k < targets; ++k) {
+      if (f.trees.gather == ops::Gather::kMean) scores[k] /= static_cast<double>(f.trees.roots.size());
+      if (k < f.trees.base.size()) scores[k] += f.trees.base[k];
+    }
+    give(f, std::move(scores), begin + r, args);
+  }
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(read(p));
+  return std::vector<Offer>{row_major_offer(p, target)};
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+  PERI_TRY(check_row_major(p));
+  PERI_ASSIGN(Forest made, read(p));
+  const auto forest = std::make_shared<const Forest>(std::move(made));
+  const Source x = Source::of(p, p.anchor().in(0), c.constants);
+  if (!x.known()) return refused("reads a value made inside the region");
+  return TaskInstance::make((forest->rows + kRows - 1) / kRows, 0,
+                            [forest, x, down = descend_of(forest->mode)](int64_t task, const Args& args) {
+                              run_task(*forest, down, x.f32(args), task, args);
+                            });
+}
+}  // namespace
+
+extern const Entry trees_entry;
+const Entry trees_entry{{
+    .name = "trees",
+    .version = 1,
+    .provider = "peri",
+    .takes = "tree ensembles over f32 whose conditions are all of one kind, with numbers for labels",
+    .offer = offer,
+    .instantiate = instantiate,
+    .samples = {"graph { input x: f32[50,2]; y, z = tree_ensemble_classifier(x) {classlabels_int64s=[3, 5], "
+                "nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[1, 0, 0], "
+                "nodes_modes=[\"BRANCH_GT\", \"LEAF\", \"LEAF\"], nodes_values=[0.25, 0.0, 0.0], "
+                "nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0], class_treeids=[0, 0], "
+                "class_nodeids=[1, 2], class_ids=[0, 1], class_weights=[1.0, 0.25], post_transform=\"SOFTMAX\"}; "
+                "output y; output z }",
+                "graph { input x: f32[3,2]; y = tree_ensemble_regressor(x) {aggregate_function=\"MAX\", "
+                "nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[1, 0, 0], "
+                "nodes_modes=[\"BRANCH_GT\", \"LEAF\", \"LEAF\"], nodes_values=[0.25, 0.0, 0.0], "
+                "nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0], target_treeids=[0, 0], "
+                "target_nodeids=[1, 2], target_ids=[0, 0], target_weights=[1.0, 0.25]}; output y }",
+                "graph { input x: f32[37,3]; y = tree_ensemble_regressor(x) {n_targets=2, base_values=[0.5, -1.0], "
+                "aggregate_function=\"AVERAGE\", nodes_treeids=[0, 0, 0, 0, 0, 1], nodes_nodeids=[0, 1, 2, 3, 4, 0], "
+                "nodes_featureids=[1, 0, 2, 0, 0, 0], nodes_modes=[\"BRANCH_LEQ\", \"LEAF\", \"BRANCH_LEQ\", \"LEAF\", "
+                "\"LEAF\", \"LEAF\"], nodes_values=[0.25, 0.0, -0.5, 0.0, 0.0, 0.0], nodes_truenodeids=[1, 0, 3, 0, 0, "
+                "0], nodes_falsenodeids=[2, 0, 4, 0, 0, 0], target_treeids=[0, 0, 0, 1], target_nodeids=[1, 3, 4, 0], "
+                "target_ids=[0, 1, 0, 1], target_weights=[1.5, -2.0, 0.25, 0.125]}; output y }"},
+    .takes_constants = true,
+}};
+
+}  // namespace peri::kernels

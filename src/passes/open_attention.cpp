@@ -1,0 +1,123 @@
+// Pass open_attention: ONNX's Attention in its plain form is the op attention, behind what a cache has kept so far.
+#include "passes/entry.hpp"
+#include "passes/rewrite/rewrite.hpp"
+
+namespace peri::passes {
+namespace {
+enum Port { kQ, kK, kV, kMask, kPastKey, kPastValue, kSeen };
+
+ir::Value* result(ir::Node* n, size_t k) { return k < n->outputs.size() ? n->outputs[k] : nullptr; }
+bool is_read(Rewriter& w, ir::Node* n, size_t k) {
+  const ir::Value* v = result(n, k);
+  return v && (!v->users.empty() || w.graph().is_output(v));
+}
+
+bool plain(Rewriter& w, ir::Node* n) {
+  if (n->in(kSeen) || is_read(w, n, 3) || n->f("softcap", 0) != 0) return false;
+  if (n->i("left_window_size", -1) >= 0 || n->i("right_window_size", -1) >= 0) return false;
+  if (const int64_t precision = n->i("softmax_precision", 1); precision != 1) return false;
+  const size_t rank = n->in(kQ)->type.rank();
+  const DType type = n->in(kQ)->type.dtype;
+  for (const size_t port : {kQ, kK, kV}) {
+    const ir::Type& t = n->in(port)->type;
+    if (t.rank() != rank || t.dtype != type || !w.sized_by_inputs(*t.shape)) return false;
+  }
+  if (const ir::Value* past = n->in(kPastKey); past && past->type.dtype != type) return false;
+  if (const ir::Value* past = n->in(kPastValue); past && past->type.dtype != type) return false;
+  return result(n, 0) && w.sized_by_inputs(*result(n, 0)->type.shape);
+}
+
+// q, k or v as [batch, places, heads, depth] where it has three dimensions.
+Result<ir::Value*> by_heads(Rewriter& w, ir::Node* n, size_t port) {
+  ir::Value* x = n->in(port);
+  if (x->type.rank() == 4) return x;
+  const Shape& s = *x->type.shape;
+  const int64_t heads = n->i(port == kQ ? "q_num_heads" : "kv_num_heads");
+  return w.reshape(x, {s[0], s[1], Dim(heads), floordiv(s[2], Dim(heads))}, x);
+}
+
+// The past and what is new, as [batch, heads, places, depth].
+Result<ir::Value*> joined(Rewriter& w, ir::Node* n, ir::Value* now, size_t past, size_t present) {
+  if (n->in(kQ)->type.rank() == 3) {
+    PERI_ASSIGN(now, w.transpose(now, {0, 2, 1, 3}, now));
+  }
+  if (n->in(past)) {
+    PERI_ASSIGN(now, w.make("concat", {n->in(past), now}, {{"axis", int64_t{2}}}, now));
+  }
+  if (is_read(w, n, present)) w.replace(result(n, present), now);
+  return now;
+}
+
+// A mask that covers all keys, and a triangle whose last query sees the last key.
+bool fits(ir::Node* n) {
+  const bool three = n->in(kQ)->type.rank() == 3;
+  const Dim queries = (*n->in(kQ)->type.shape)[three ? 1 : 2], fresh = (*n->in(kK)->type.shape)[three ? 1 : 2];
+  if (n->i("is_causal") != 0 && !(queries == fresh)) return false;
+  const ir::Value* mask = n->in(kMask);
+  if (!mask) return true;
+  const Dim keys = n->in(kPastKey) ? (*n->in(kPastKey)->type.shape)[2] + fresh : fresh;
+  return mask->type.known() && mask->type.rank() > 0 && mask->type.shape->back() == keys &&
+         (mask->type.dtype == DType::kBool || mask->type.dtype == n->in(kQ)->type.dtype);
+}
+
+Result<bool> rule(Rewriter& w, ir::Node* n) {
+  if (n->op != "onnx_attention" || !plain(w, n) || !fits(n)) return false;
+  w.standing_for({n});
+  const bool three = n->in(kQ)->type.rank() == 3;
+  const bool keeps = n->in(kPastKey) || is_read(w, n, 1) || is_read(w, n, 2);
+  PERI_ASSIGN(ir::Value * q, by_heads(w, n, kQ));
+  PERI_ASSIGN(ir::Value * k, by_heads(w, n, kK));
+  PERI_ASSIGN(ir::Value * v, by_heads(w, n, kV));
+  if (keeps) {
+    PERI_ASSIGN(k, joined(w, n, k, kPastKey, 1));
+    PERI_ASSIGN(v, joined(w, n, v, kPastValue, 2));
+  }
+  ir::Attrs attrs;
+  if (three) attrs["q_layout"] = attrs["y_layout"] = std::string("bshd");
+  if (three && !keeps) attrs["k_layout"] = attrs["v_layout"] = std::string("bshd");
+  if (n->has("scale")) attrs["scale"] = n->f("scale");
+  if (n->i("is_causal") != 0) attrs["causal"] = int64_t{1};
+  std::vector<ir::Value*> inputs = {q, k, v};
+  if (n->in(kMask)) {
+    inputs.push_back(n->in(kMask));
+    attrs["zero_hidden_rows"] = int64_t{1};
+  }
+  ir::Value* y = result(n, 0);
+  PERI_ASSIGN(ir::Value * made, w.make("attention", std::move(inputs), std::move(attrs), y));
+  PERI_ASSIGN(made, w.reshape(made, *y->type.shape, y));
+  w.replace(y, made);
+  return true;
+}
+
+Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "open_attention", rule); }
+
+}  // namespace
+
+extern const Entry open_attention_entry;
+const Entry open_attention_entry{{
+    .name = "open_attention",
+    .contract = "Every onnx_attention without soft cap, windows, padded keys or scores as a result is an attention; of "
+                "caches the new places stand behind the past, as a concat. A mask shorter than the keys, and a "
+                "triangle over other keys than those of the queries, stay.",
+    .follows = {"fold_constants"},
+    .run = run,
+    .examples =
+        {{"heads side by side, a mask",
+          "graph { input q: f32[2,5,8]; input k: f32[2,6,4]; input v: f32[2,6,4]; input m: bool[5,6]; y = "
+          "onnx_attention(q, k, v, m) {q_num_heads=4, kv_num_heads=2}; output y }",
+          "graph { input q: f32[2,5,8]; input k: f32[2,6,4]; input v: f32[2,6,4]; input m: bool[5,6]; const s: i64[4] "
+          "= [2, 5, 4, 2]; a = reshape(q, s); const t: i64[4] = [2, 6, 2, 2]; const t2: i64[4] = [2, 6, 2, 2]; b = "
+          "reshape(k, t); c = reshape(v, t2); d "
+          "= attention(a, b, c, m) {k_layout=\"bshd\", q_layout=\"bshd\", v_layout=\"bshd\", y_layout=\"bshd\", "
+          "zero_hidden_rows=1}; const u: i64[3] = [2, 5, 8]; y = reshape(d, u); output y }"},
+         {"a cache",
+          "graph { input q: f32[1,2,3,4]; input k: f32[1,2,3,4]; input v: f32[1,2,3,4]; input p: f32[1,2,5,4]; input "
+          "r: f32[1,2,5,4]; y, a, b = onnx_attention(q, k, v, _, p, r) {is_causal=1}; output y; output a; output b }",
+          "graph { input q: f32[1,2,3,4]; input k: f32[1,2,3,4]; input v: f32[1,2,3,4]; input p: f32[1,2,5,4]; input "
+          "r: f32[1,2,5,4]; a = concat(p, k) {axis=2}; b = concat(r, v) {axis=2}; y = attention(q, a, b) {causal=1}; "
+          "output y; output a; output b }"},
+         {"a soft cap stays", "graph { input q: f32[1,2,3,4]; y = onnx_attention(q, q, q) {softcap=2.0}; output y }",
+          "graph { input q: f32[1,2,3,4]; y = onnx_attention(q, q, q) {softcap=2.0}; output y }"}},
+}};
+
+}  // namespace peri::passes

@@ -1,0 +1,208 @@
+// Kernels of single ops give what the definition gives, within its radius, whatever the order of their tasks: with NaN
+// and infinities where these may stand, at sizes around a task's; a bad index of the data is an error of the run.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/rng.hpp"
+#include "device/target.hpp"
+#include "kernels/entry.hpp"
+
+namespace peri::kernels {
+namespace {
+
+struct Case {
+  std::string kernel, graph;
+  double specials = 0;        // share of NaN and infinities among floats
+  int64_t low = 0, high = 0;  // of integers
+  double scale = 1;
+};
+
+Tensor values(const ir::Type& type, const Case& c, Rng& rng) {
+  const std::vector<int64_t> dims = eval(*type.shape, {}).value();
+  Tensor t = Tensor::zeros(type.dtype, dims).value();
+  const double inf = std::numeric_limits<double>::infinity();
+  for (int64_t k = 0; k < t.numel(); ++k) {
+    if (!is_float(type.dtype)) {
+      t.set_i64(k, c.low + rng.below(c.high - c.low));
+    } else if (rng.uniform() < c.specials) {
+      const double kinds[] = {std::nan(""), inf, -inf, -0.0};
+      t.set_f64(k, kinds[rng.below(4)]);
+    } else {
+      t.set_f64(k, c.scale * (2 * rng.uniform() - 1));
+    }
+  }
+  return t;
+}
+
+struct Ran {
+  Status status = Ok{};
+  std::vector<Tensor> results;
+  std::vector<ops::RefTensor> wanted;
+};
+
+Ran run(const Case& c, uint64_t seed, bool backwards) {
+  Ran out;
+  auto parsed = ir::parse_graph(c.graph);
+  EXPECT_TRUE(parsed.ok()) << c.graph;
+  ir::Graph g = std::move(parsed).value();
+  EXPECT_TRUE(ops::infer_graph(g).ok());
+  Rng rng(seed);
+  std::vector<Tensor> in;
+  std::vector<ops::RefTensor> ref;
+  std::vector<const void*> reads;
+  for (const ir::Value* v : g.inputs) {
+    in.push_back(values(v->type, c, rng));
+    ref.push_back(ops::to_ref(in.back()));
+    reads.push_back(in.back().data());
+  }
+  const double u = g.outputs[0]->type.dtype == DType::kF64 ? 0x1p-53 : 0x1p-24;
+  if (auto wanted = ops::run_reference(g, ref, {u}); wanted.ok()) out.wanted = std::move(wanted).value();
+  const Problem problem{&g, std::vector<bool>(g.inputs.size())};
+  const std::vector<Tensor> constants(g.inputs.size());
+  const Kernel* kernel = find(c.kernel);
+  EXPECT_NE(kernel, nullptr) << c.kernel;
+  auto offers = kernel->offer(problem, device::this_cpu());
+  EXPECT_TRUE(offers.ok()) << offers.error().text();
+  Packed packed;
+  auto instance = kernel->instantiate(problem, (*offers)[0].config, {constants, &packed, &device::this_cpu()});
+  EXPECT_TRUE(instance.ok()) << instance.error().text();
+  std::vector<void*> writes;
+  for (const ir::Value* v : g.outputs) {
+    out.results.push_back(Tensor::zeros(v->type.dtype, eval(*v->type.shape, {}).value()).value());
+    writes.push_back(out.results.back().mutable_data());
+  }
+  std::vector<std::byte> room((*instance)->workspace_bytes() + (*instance)->scratch_bytes() + 256);
+  std::byte* memory = room.data() + (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) % 64;
+  const Args args = {reads, writes, memory, memory + ((*instance)->workspace_bytes() + 63) / 64 * 64};
+  for (int phase = 0; phase < (*instance)->phases(); ++phase)
+    for (int64_t t = 0, n = (*instance)->tasks(phase); t < n; ++t)
+      (*instance)->run_task(phase, backwards ? n - 1 - t : t, args);
+  out.status = (*instance)->finish(args);
+  return out;
+}
+
+void check(const Case& c) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    SCOPED_TRACE(c.kernel + ": " + c.graph + " seed=" + std::to_string(seed));
+    const Ran ran = run(c, seed, seed % 2 == 0);
+    ASSERT_TRUE(ran.status.ok()) << ran.status.error().text();
+    ASSERT_EQ(ran.wanted.size(), ran.results.size());
+    for (size_t k = 0; k < ran.results.size(); ++k) {
+      const ops::RefTensor &want = ran.wanted[k], got = ops::to_ref(ran.results[k]);
+      ASSERT_EQ(want.dims, got.dims);
+      if (!want.floating()) {
+        EXPECT_EQ(want.i, got.i);
+        continue;
+      }
+      for (size_t at = 0; at < want.f.size(); ++at) {
+        const double w = want.f[at], v = got.f[at], r = want.r(static_cast<int64_t>(at));
+        const bool same = std::isnan(w) ? std::isnan(v) : v == w || std::fabs(v - w) <= r + 1e-6 * std::fabs(w);
+        ASSERT_TRUE(same) << "at " << at << ": " << v << " in place of " << w << " +- " << r;
+      }
+    }
+  }
+}
+
+std::string forest(const std::string& mode, int missing) {
+  return "graph { input x: f32[37,3]; y, z = tree_ensemble_classifier(x) {classlabels_int64s=[7, -3, 5], "
+         "nodes_treeids=[0, 0, 0, 0, 0, 1], nodes_nodeids=[0, 1, 2, 3, 4, 0], nodes_featureids=[1, 0, 2, 0, 0, 0], "
+         "nodes_modes=[\"" +
+         mode + "\", \"LEAF\", \"" + mode +
+         "\", \"LEAF\", \"LEAF\", \"LEAF\"], "
+         "nodes_missing_value_tracks_true=[" +
+         std::to_string(missing) + ", 0, " + std::to_string(missing) +
+         ", 0, 0, "
+         "0], nodes_values=[0.25, 0.0, -0.5, 0.0, 0.0, 0.0], nodes_truenodeids=[1, 0, 3, 0, 0, 0], "
+         "nodes_falsenodeids=[2, 0, 4, 0, 0, 0], class_treeids=[0, 0, 0, 1], class_nodeids=[1, 3, 4, 0], "
+         "class_ids=[0, 1, 2, 1], class_weights=[1.5, 2.0, 0.25, 0.125]}; output y; output z }";
+}
+
+TEST(Definition, TreesGoWhereTheDefinitionGoes) {
+  for (const char* mode : {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"})
+    for (const int missing : {0, 1}) check({.kernel = "trees", .graph = forest(mode, missing), .specials = 0.2});
+}
+
+TEST(Definition, EachKernelGivesWhatItsOpMeans) {
+  const Case cases[] = {
+      {"rotary_f32",
+       "graph { input x: f32[2,3,5,8]; input c: f32[10,3]; input s: f32[10,3]; input p: i64[2,5]; y = "
+       "rotary_embedding(x, c, s, p) {rotary_embedding_dim=6}; output y }",
+       0, 0, 10},
+      {"deform_f32",
+       "graph { input x: f32[1,4,9,7]; input w: f32[7,4,3,3]; input o: f32[1,18,9,7]; y = "
+       "deform_conv(x, w, o) {pads=[1, 1, 1, 1]}; output y }",
+       0, 0, 0, 4},
+      {"deform_f32",
+       "graph { input x: f32[2,2,12,11]; input w: f32[1,2,1,2]; input o: f32[2,4,12,10]; y = "
+       "deform_conv(x, w, o); output y }",
+       0, 0, 0, 40},
+      {"grid_sample_f32", "graph { input x: f32[2,3,9,7]; input g: f32[2,8,9,2]; y = grid_sample(x, g); output y }", 0,
+       0, 0, 1.3},
+      {"grid_sample_f32",
+       "graph { input x: f32[1,2,4,5,3]; input g: f32[1,2,3,11,3]; y = grid_sample(x, g) "
+       "{padding_mode=\"reflection\"}; output y }",
+       0, 0, 0, 3},
+      {"lrn_f32", "graph { input x: f32[2,9,3,100]; y = lrn(x) {alpha=0.5, size=5}; output y }"},
+      {"det_f32", "graph { input x: f32[300,5,5]; y = det(x); output y }"},
+      {"eye_like", "graph { input x: f32[5,9]; y = eye_like(x) {k=3, dtype=3}; output y }"},
+      {"affine_grid_f32",
+       "graph { input t: f32[2,3,4]; const s: i64[5] = [2, 1, 3, 1, 40]; y = affine_grid(t, s); "
+       "output y }"},
+      {"losses_f32",
+       "graph { input x: f32[9000,3]; input t: i64[9000]; input w: f32[3]; y = "
+       "negative_log_likelihood_loss(x, t, w) {reduction=\"sum\"}; output y }",
+       0, 0, 3},
+      {"label_table",
+       "graph { input x: i64[50]; y = label_encoder(x) {keys_int64s=[3, 1, 3, 40], values_floats=[0.5, "
+       "1.5, 2.5, 3.5], default_float=9.0}; output y }",
+       0, -2, 6},
+      {"few_rows_f32", "graph { input x: f32[2,37]; input w: f32[37,150]; y = matmul(x, w); output y }"},
+      {"few_rows_f32", "graph { input x: f32[1,500]; input w: f32[500,70]; y = matmul(x, w); output y }"},
+      {"scan",
+       "graph { input x: f32[2,7,300]; const a: i64[] = [1]; y = cum_sum(x, a) {exclusive=1, reverse=1}; output "
+       "y }"},
+      {"scan", "graph { input x: i32[2,7,30]; const a: i64[] = [1]; y = cum_prod(x, a) {reverse=1}; output y }", 0, -9,
+       9},
+      {"arg_max_typed", "graph { input x: i64[30,77]; y = arg_max(x) {axis=1, select_last_index=1}; output y }", 0, -3,
+       3},
+      {"arg_max_typed", "graph { input x: u8[30,70]; y = arg_min(x) {axis=1}; output y }", 0, 0, 9},
+      {"max_pool_typed",
+       "graph { input x: f32[2,3,7,8]; v, i = max_pool(x) {kernel_shape=[3, 2], dilations=[2, 3], "
+       "pads=[1, 0, 2, 1], storage_order=1}; output v; output i }",
+       0.1},
+      {"max_roi_pool_f32",
+       "graph { input x: f32[1,20,30,41]; const r: f32[2,5] = [0.0, 1.0, 2.0, 30.0, 25.0, 0.0, "
+       "-4.0, 3.0, 50.0, 60.0]; y = max_roi_pool(x, r) {pooled_shape=[7,5]}; output y }",
+       0.02},
+      {"gather", "graph { input x: f32[5,9]; input i: i32[7]; y = gather(x, i) {axis=1}; output y }", 0, -9, 9},
+      {"elementwise_typed", "graph { input x: f64[2000]; a = tanh(x); b = exp(x); c = add(a, b); output c }", 0.05, 0,
+       0, 30},
+      {"elementwise_typed", "graph { input x: f32[2000]; input y: f32[2000]; z = mod(x, y) {fmod=1}; output z }", 0.05,
+       0, 0, 1000}};
+  for (const Case& c : cases) check(c);
+}
+
+TEST(Definition, AnIndexOutOfRangeIsAnErrorOfTheRun) {
+  const Case cases[] = {
+      {"rotary_f32",
+       "graph { input x: f32[1,1,2,4]; input c: f32[3,2]; input s: f32[3,2]; input p: i64[1,2]; y = "
+       "rotary_embedding(x, c, s, p); output y }",
+       0, 3, 9},
+      {"losses_f32", "graph { input x: f32[4,3]; input t: i64[4]; y = negative_log_likelihood_loss(x, t); output y }",
+       0, 3, 9},
+      {"gather", "graph { input x: f32[5,9]; input i: i64[7]; y = gather(x, i) {axis=1}; output y }", 0, 9, 20},
+      {"max_unpool",
+       "graph { input x: f32[1,1,2,2]; input i: i64[1,1,2,2]; y = max_unpool(x, i) {kernel_shape=[2,2], "
+       "strides=[2,2]}; output y }",
+       0, 16, 20}};
+  for (const Case& c : cases) {
+    const Status status = run(c, 1, false).status;
+    ASSERT_FALSE(status.ok()) << c.kernel;
+    EXPECT_EQ(status.error().kind, ErrorKind::kInvalid);
+  }
+}
+
+}  // namespace
+}  // namespace peri::kernels
