@@ -10,7 +10,7 @@ namespace peri::kernels {
 namespace {
 constexpr int64_t kCopyBytes = 64 * 1024;  // of the data, a task
 // Measured: benchmarks/results/2026-11-22_constants_more.md.
-constexpr int64_t kParts = 16;             // tasks that share the columns of the updates
+constexpr int64_t kParts = 16;  // tasks that share the columns of the updates
 
 enum class Join { kNone, kAdd, kMul, kMax, kMin };
 

@@ -8,7 +8,7 @@
 namespace peri::serve {
 
 constexpr int64_t kHeldLookNs = 500000000;  // who waits for others' runs to end looks whether they do
-constexpr int kBatchesBeforeMore = 50;  // that a model with too little memory answers, for larger ones
+constexpr int kBatchesBeforeMore = 50;      // that a model with too little memory answers, for larger ones
 
 ModelStatistics Model::statistics() const {
   const std::lock_guard<std::mutex> lock(statistics_mutex_);
