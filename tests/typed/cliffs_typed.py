@@ -69,11 +69,12 @@ class Cliffs(Typed):
 
     def test_what_runs_on_the_reference_is_named(self):
         value = helper.make_tensor_value_info
-        graph = helper.make_graph([helper.make_node("Det", ["x"], ["y"], name="the_determinant")], "g", [value("x", TensorProto.FLOAT, ["n", 3, 3])], [value("y", TensorProto.FLOAT, None)])
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "det.onnx")
-        r = self.peri("build", "det.onnx", "-o", "a.engine", "--no-cache")
+        counts = {"mode": "TF", "min_gram_length": 1, "max_gram_length": 1, "max_skip_count": 0, "ngram_counts": [0], "ngram_indexes": [0, 1, 2], "pool_int64s": [2, 3, 5]}
+        graph = helper.make_graph([helper.make_node("TfIdfVectorizer", ["x"], ["y"], name="the_counts", **counts)], "g", [value("x", TensorProto.INT64, ["n", 6])], [value("y", TensorProto.FLOAT, None)])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "counts.onnx")
+        r = self.peri("build", "counts.onnx", "-o", "a.engine", "--no-cache")
         self.assertEqual(r.returncode, 0, r.stderr)
-        self.assertIn(b"no kernel takes these, they are slow: the_determinant (det)", r.stdout)
+        self.assertIn(b"no kernel takes these, they are slow: the_counts (tf_idf_vectorizer)", r.stdout)
 
 
 if __name__ == "__main__":

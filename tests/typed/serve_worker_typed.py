@@ -35,7 +35,7 @@ class Worker(Served):
     def test_a_killed_worker_costs_what_it_was_at(self):
         self.put("add", config="max_batch_size: 8\ndynamic_batching { }\n")
         self.put("other", add=5.0)
-        self.serve()
+        self.serve("--canary-secs", 0)
         stop, seen = threading.Event(), []
 
         def load(k):

@@ -64,6 +64,8 @@ size_t output_columns() { return isatty(1) == 1 ? std::max(terminal_columns(1), 
 std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns) {
   if (columns && indent > columns / 2) indent = std::min(indent, size_t{8});
   std::string out = left, line;
+  if (const size_t value = left.rfind(' '); columns && left.size() >= columns && left.find_first_not_of(' ') < value)
+    out = left.substr(0, value) + "\n" + std::string(indent, ' ') + left.substr(value + 1);
   const auto begin_line = [&] {
     out += "\n" + std::string(indent, ' ');
     line.clear();
