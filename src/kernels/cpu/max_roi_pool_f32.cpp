@@ -42,7 +42,7 @@ Range bin_range(float from, float to, int64_t bin, int64_t bins, int64_t extent)
 }
 
 // NaN is the largest.
-float larger(float a, float b) { return (b > a) | (b != b) ? b : a; }
+float larger(float a, float b) { return ((b > a) | (b != b)) ? b : a; }
 
 // `ranges`: room for those of all bins, of rows first.
 bool run_task(const Shape& s, const float* x, const float* rois, float* y, float* line, Range* ranges, int64_t task) {
