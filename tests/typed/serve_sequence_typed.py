@@ -191,9 +191,13 @@ class Sequences(Served):
         with open(f"/proc/{self.server.pid}/task/{self.server.pid}/children") as file:
             pids = file.read().split()
         for task in os.listdir(f"/proc/{self.server.pid}/task"):
-            with open(f"/proc/{self.server.pid}/task/{task}/children") as file:
-                pids += file.read().split()
+            try:
+                with open(f"/proc/{self.server.pid}/task/{task}/children") as file:
+                    pids += file.read().split()
+            except (FileNotFoundError, ProcessLookupError):
+                pass  # that thread has ended
         worker = int(pids[0])
+        time.sleep(0.5)  # it has ended what it was at
         os.kill(worker, signal.SIGSTOP)  # so that it is at it when it dies
         c.async_infer("cell", self.given(xs[1]), lambda result, error: got.put(error), sequence_id=1)
         self.wait_for(lambda: self.metric("peri_open_requests") == 1 and self.metric('nv_inference_pending_request_count{model="cell"') == 0)

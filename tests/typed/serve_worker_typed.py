@@ -99,8 +99,9 @@ class Worker(Served):
         asked.start()
         self.wait_for(lambda: not self.ready())
         asked.join()
-        self.assertEqual(got[0][0], 503)
-        self.assertIn("may be sent again", got[0][1]["error"])
+        # What the worker had is told to be lost; what it had not yet goes to the next one.
+        told = got[0][0] == 503 and "may be sent again" in got[0][1]["error"]
+        self.assertTrue(told or (got[0][0] == 200 and got[0][1]["outputs"][0]["data"] == [2, 3, 4, 5]), got)
         self.wait_for(self.ready)
 
     def test_a_worker_for_each_device(self):

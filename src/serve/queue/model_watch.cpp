@@ -71,13 +71,13 @@ Turns::Run Model::take_slot(int64_t now, int64_t expected_ns) {
   return share_ ? options_.turns->begin(*share_, now, expected_ns) : Turns::Run();
 }
 
-// It was its turn, and there was nothing to run: false.
+// It was its turn, and there was nothing to run. True: the mutex was given back meanwhile, so it has to look again.
 bool Model::no_turn_needed(std::unique_lock<std::mutex>& lock) {
-  if (!share_) return false;
+  if (!share_ || !options_.turns->waits(*share_)) return false;
   lock.unlock();
   options_.turns->pass(*share_);
   lock.lock();
-  return false;
+  return true;
 }
 
 // When to look again if nobody wakes it.

@@ -85,6 +85,11 @@ void Turns::end(Share& share, const Run& run, int64_t now, bool wants) {
   call(woken);
 }
 
+bool Turns::waits(const Share& share) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return share.waiting_;
+}
+
 void Turns::pass(Share& share) {
   std::shared_ptr<Share> woken;
   {
