@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 
 #include "runtime/servable.hpp"
@@ -29,6 +30,7 @@ class FakeServable final : public runtime::Servable {
   void submit(uint64_t, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink) override {
     if (++now_ > slots_) overlapped = true;
     ++entered;
+    if (on_entry) on_entry();
     {
       std::unique_lock<std::mutex> lock(mutex_);
       gate_.wait(lock, [&] { return !closed_; });
@@ -59,6 +61,7 @@ class FakeServable final : public runtime::Servable {
 
   std::atomic<int64_t> expected_ns{-1};
   std::atomic<uint64_t> runs{0}, entered{0};
+  std::function<void()> on_entry;  // called in each run; set before it is served
   std::atomic<bool> overlapped{false};
   std::atomic<int> factor{2};
 

@@ -188,24 +188,12 @@ class Sequences(Served):
         xs, got = self.steps(1, 3), queue.Queue()
         c.infer("cell", self.given(xs[0]), sequence_id=1, sequence_start=True)
         kept = [c.infer("cell", self.given(x), sequence_id=2, sequence_start=n == 0) for n, x in enumerate(xs[:2])]
-        with open(f"/proc/{self.server.pid}/task/{self.server.pid}/children") as file:
-            pids = file.read().split()
-        for task in os.listdir(f"/proc/{self.server.pid}/task"):
-            try:
-                with open(f"/proc/{self.server.pid}/task/{task}/children") as file:
-                    pids += file.read().split()
-            except (FileNotFoundError, ProcessLookupError):
-                pass  # that thread has ended
-        worker = int(pids[0])
-        time.sleep(0.5)  # it has ended what it was at
-        os.kill(worker, signal.SIGSTOP)  # so that it is at it when it dies
+        worker, = self.children()
+        self.halt(worker)  # so that it is at it when it dies
         c.async_infer("cell", self.given(xs[1]), lambda result, error: got.put(error), sequence_id=1)
-        time.sleep(1)
+        self.wait_for(lambda: self.metric("peri_worker_memory_bytes") > 0)
         os.kill(worker, signal.SIGKILL)
-        error = got.get(timeout=60)
-        if error is None:
-            return  # it had not reached the worker, and went to the next one
-        self.assertIn("worker process died", error.message())
+        self.assertIn("worker process died", got.get(timeout=60).message())
         self.wait_for(lambda: self.ask("GET", "/v2/health/ready")[0] == 200)
         said = self.raises(c.infer, "cell", self.given(xs[2]), sequence_id=1).message()
         self.assertIn("must specify the START flag", said)

@@ -251,7 +251,7 @@ class Watch(Served):
         for s in known:
             s.sendall(request)
             self.assertTrue(s.recv(65536).startswith(b"HTTP/1.1 200"))
-        os.kill(self.server.pid, signal.SIGSTOP)
+        self.halt(self.server.pid)
         new = [socket.create_connection(("127.0.0.1", self.port), timeout=60) for _ in range(10)]
         for s in known + new:
             s.sendall(request)

@@ -1,6 +1,7 @@
 """What the tests of `peri serve` share: a repository of small models, a server on free ports, raw requests."""
 import http.client
 import json
+import os
 import re
 import signal
 import socket
@@ -63,6 +64,29 @@ class Served(Typed):
         self.metrics_port = int(re.search(r"metrics at http://127.0.0.1:(\d+)", self.log.read_text())[1])
         if ready:
             self.wait_for(lambda: self.ask("GET", "/v2/health/ready")[0] == 200)
+
+    def halt(self, pid):
+        """Stops a process, and returns when all its threads stand: the signal alone is no sign of that."""
+        os.kill(pid, signal.SIGSTOP)
+        self.wait_for(lambda: all(self.state_of(pid, task) == "T" for task in os.listdir(f"/proc/{pid}/task")))
+
+    def state_of(self, pid, task):
+        try:
+            with open(f"/proc/{pid}/task/{task}/stat") as file:
+                return file.read().rsplit(")", 1)[1].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return "T"  # it has ended
+
+    def children(self):
+        """The processes that the server has started and that are there."""
+        found = []
+        for task in os.listdir(f"/proc/{self.server.pid}/task"):
+            try:
+                with open(f"/proc/{self.server.pid}/task/{task}/children") as file:
+                    found += file.read().split()
+            except (FileNotFoundError, ProcessLookupError):
+                pass  # that thread has ended
+        return sorted({int(p) for p in found})
 
     def wait_for(self, what, seconds=60):
         until = time.monotonic() + seconds

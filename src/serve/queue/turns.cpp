@@ -90,6 +90,11 @@ bool Turns::waits(const Share& share) {
   return share.waiting_;
 }
 
+int Turns::waiting() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return waiting_;
+}
+
 void Turns::pass(Share& share) {
   std::shared_ptr<Share> woken;
   {

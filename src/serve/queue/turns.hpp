@@ -48,6 +48,7 @@ class Turns {
   // A run has ended, and the share wants another, or not. REQUIRES: as of pass().
   void end(Share& share, const Run& run, int64_t now, bool wants);
   bool waits(const Share& share);
+  int waiting();  // shares that do
   // It wants no turn any more. REQUIRES: the caller holds no lock that another share's on_turn() asks for.
   void pass(Share& share);
 
