@@ -6,7 +6,7 @@
 namespace peri {
 
 namespace {
-// Edit distance for "did you mean".
+// Edit distance, and beginnings, for "did you mean".
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -33,6 +33,10 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
       best = k;
     }
   }
+  // A word that was cut: the shortest that begins so.
+  if (best.empty() && word.size() >= 4)
+    for (std::string_view k : known)
+      if (k.starts_with(word) && (best.empty() || k.size() < best.size())) best = k;
   return best;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -21,17 +22,22 @@ namespace {
 constexpr int64_t kPlainLineEveryNs = 2'000'000'000;  // without a terminal
 constexpr int64_t kFirstPlainLineNs = 500'000'000;    // so that nobody waits a second for a sign of life
 constexpr unsigned kGraceSeconds = 2;                 // in which a command that stops must have looked
+constexpr int64_t kSameSignalNs = 300'000'000;        // timeout(1) sends one to the process, and again to its group
 volatile std::sig_atomic_t g_interrupts = 0, g_seen = 0;
 bool g_stops = false;
 char g_last_line[160];  // what is said where a signal ends the process
 size_t g_last_size = 0;
+std::atomic<int64_t> g_interrupted_ns = 0;  // by the first signal
 
 void end_now() {
   (void)!write(2, g_last_line, g_last_size);
   _exit(exit_code(ErrorKind::kCancelled));
 }
 void on_interrupt(int) {
-  if (g_interrupts || !g_stops) end_now();
+  const int64_t now = now_ns();
+  if (!g_stops || (g_interrupts && now - g_interrupted_ns > kSameSignalNs)) end_now();
+  if (g_interrupts) return;
+  g_interrupted_ns = now;
   g_interrupts = 1;
   alarm(kGraceSeconds);
 }
@@ -173,7 +179,7 @@ void Progress::clear() {
 void watch_interrupt(std::string_view command, bool stops) {
   g_stops = stops;
   const std::string line = format("%sFAILED %s: interrupted%s\n", isatty(2) == 1 ? "\r\033[K" : "",
-                                  std::string(command).c_str(), stops ? " before there was anything to keep" : "");
+                                  std::string(command).c_str(), stops ? " before it could end in order" : "");
   g_last_size = line.copy(g_last_line, sizeof g_last_line);
   struct sigaction action = {};
   action.sa_handler = on_interrupt;

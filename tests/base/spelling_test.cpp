@@ -1,0 +1,19 @@
+// What a misspelt word was meant to be.
+#include "base/spelling.hpp"
+
+#include <gtest/gtest.h>
+
+namespace peri {
+namespace {
+
+TEST(Spelling, NearOrCut) {
+  const std::vector<std::string_view> known = {"--model-repository-poll", "--model-repository", "--dtype", "--dims"};
+  EXPECT_EQ(nearest("--dtyp", known), "--dtype");
+  EXPECT_EQ(nearest("--dmis", known), "--dims");
+  EXPECT_EQ(nearest("--model-repo", known), "--model-repository") << "the shortest that begins so";
+  EXPECT_EQ(nearest("--threads", known), "");
+  EXPECT_EQ(nearest("x", known), "");
+}
+
+}  // namespace
+}  // namespace peri
