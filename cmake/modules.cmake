@@ -40,7 +40,7 @@ function(peri_source_keys module entries)
   list(FILTER options EXCLUDE REGEX "prefix-map")  # the place of a checkout changes nothing
   string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
   set(flags "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} ${options}"
-      "${PERI_ISA_OPTIONS}" "${PERI_ISA_avx2}" "${PERI_ISA_avx512}" "${PERI_ISA_avx512vnni}" "${PERI_ISA_amx}" "${PERI_ISA_avx512bf16}")
+      "${PERI_LOOP_OPTIONS}" "${PERI_ISA_OPTIONS}" "${PERI_ISA_avx2}" "${PERI_ISA_avx512}" "${PERI_ISA_avx512vnni}" "${PERI_ISA_amx}" "${PERI_ISA_avx512bf16}")
   set(out "${PERI_GEN}/${module}_keys.cpp")
   set(arguments "set(OUT [==[${out}]==])\nset(SRC [==[${CMAKE_SOURCE_DIR}/src]==])\nset(MODULE ${module})\n"
       "set(FOLDERS [==[${PERI_ENTRIES_${module}}]==])\nset(ENTRIES [==[${entries}]==])\nset(ALSO [==[${also}]==])\n"
@@ -107,6 +107,10 @@ if(PERI_SANITIZE)
   endif()
 endif()
 
+# Plain loops, which -O2 of GCC leaves element by element unless their length is known; -O3 would unroll short ones
+# first, which then stay so. With the instructions that every machine has.
+set(PERI_LOOP_OPTIONS -ftree-loop-vectorize -ftree-slp-vectorize -fvect-cost-model=dynamic -fno-math-errno)
+
 # Flags of sources by ISA. They see no precompiled header: no inline function of the standard library may be
 # instantiated with instructions that not every machine has.
 function(peri_isa_flags)
@@ -118,10 +122,8 @@ function(peri_isa_flags)
         set_property(SOURCE "${file}" APPEND PROPERTY COMPILE_OPTIONS -fno-math-errno)
       endif()
     elseif(file MATCHES "/kernels/cpu/(move/|pool/)?[a-z0-9_]+\\.cpp$" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT PERI_SANITIZE)
-      # Plain loops, which -O2 of GCC leaves element by element unless their length is known; -O3 would unroll short ones
-      # first, which then stay so. With the instructions that every machine has.
       set_source_files_properties("${file}" PROPERTIES
-        COMPILE_OPTIONS "-ftree-loop-vectorize;-ftree-slp-vectorize;-fvect-cost-model=dynamic;-fno-math-errno")
+        COMPILE_OPTIONS "${PERI_LOOP_OPTIONS}")
     endif()
   endforeach()
 endfunction()

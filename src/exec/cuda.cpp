@@ -12,6 +12,7 @@
 #include "exec/region/other_kernel.hpp"
 #include "exec/region/region_template.hpp"
 #include "kernels/cuda/code/launch.hpp"
+#include "plan/sizes.hpp"
 #include "runtime/engine.hpp"
 
 namespace peri::exec {
@@ -20,6 +21,7 @@ namespace {
 namespace cuda = device::cuda;
 using kernels::cuda::KernelLaunch;
 using kernels::cuda::kWorkspaceAlignment;
+static_assert(kWorkspaceAlignment == plan::kWorkspaceAlignment);
 using kernels::cuda::LaunchArgument;
 
 // A call of a library, made ready.
@@ -175,7 +177,8 @@ class CudaPrepared final : public runtime::Prepared {
     if (choosing_ || made.error().kind != ErrorKind::kRefused) return std::move(made).error().at_node(step_.name);
     OtherKernel other = other_kernel(kernel_, problem, {weights_, nullptr, &device_->target(), nullptr, false},
                                      [](const auto&, const auto&) { return true; });
-    if (other.kernel) return Planned{other.kernel, std::move(other.instance), &packed_of_[other.kernel]};
+    if (other.kernel)
+      return Planned{other.kernel, std::move(other.instance), &packed_of_[{other.kernel, other.config}]};
     return std::move(made).error().at_node(step_.name);
   }
 
@@ -241,7 +244,8 @@ class CudaPrepared final : public runtime::Prepared {
   std::map<std::string, std::shared_ptr<cuda::Module>> modules_;
   kernels::Packed host_packed_;
   std::shared_ptr<const Packed> packed_;
-  std::map<const kernels::Kernel*, std::shared_ptr<const Packed>> packed_of_;  // of others, for sizes it refuses
+  // Of others and their configurations, for sizes that it refuses.
+  std::map<std::pair<const kernels::Kernel*, std::string>, std::shared_ptr<const Packed>> packed_of_;
 };
 
 Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {

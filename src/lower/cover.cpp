@@ -255,6 +255,7 @@ struct Chooser {
       piece.inputs.push_back(value_of(p.region.inputs[i]));
     }
     for (const ir::Value* v : p.region.outputs) piece.outputs.push_back(value_of(v));
+    std::vector<std::vector<Counted>> ways;
     for (size_t c = 0; a.stands && c < a.usable.size(); ++c) {
       const kernels::Offer& offer = a.usable[c].offer;
       Way way;
@@ -270,14 +271,16 @@ struct Chooser {
                                      [&](const Way& w) { return w.in == way.in && w.out == way.out; });
       const auto far = [](int place) { return place >= kMaxPlaces; };
       if (std::any_of(way.in.begin(), way.in.end(), far) || std::any_of(way.out.begin(), way.out.end(), far)) continue;
-      if (same == piece.ways.end()) {
-        piece.ways.push_back(std::move(way));
-        a.of_way.push_back(c);
-      } else if (size_t& held = a.of_way[static_cast<size_t>(same - piece.ways.begin())];
-                 goes_before(a.usable[c].evidence, way.ms, a.usable[held].evidence, same->ms)) {
-        held = c;
-        same->ms = way.ms;
-      }
+      const tune::Evidence& e = a.usable[c].evidence;
+      const auto at = static_cast<size_t>(same - piece.ways.begin());
+      if (at == ways.size()) ways.emplace_back();
+      ways[at].push_back({c, way.ms, e.workspace_bytes, e.timed()});
+      if (same == piece.ways.end()) piece.ways.push_back(std::move(way));
+    }
+    for (size_t k = 0; k < ways.size(); ++k) {
+      const Counted& taken = taken_of(ways[k]);
+      a.of_way.push_back(taken.candidate);
+      piece.ways[k].ms = taken.ms;
     }
     if (const int home = place_of({}, has_sides(terms.backend)); p.greedy && piece.ways.empty())
       piece.ways.push_back(

@@ -61,9 +61,16 @@ double hoped_ms(const tune::Evidence& evidence, bool of_the_cut);
 bool is_guessed(const Terms& terms, const Region& r);
 // Whether a part that is not of the cut may stand by this candidate: it was timed, or nothing is and it is guessed.
 bool may_stand(const Terms& terms, bool locked, const tune::Candidate& candidate);
-// Whether one candidate goes before another of the same places: it is faster, but of near ties that with much less
-// workspace.
-bool goes_before(const tune::Evidence& a, double a_ms, const tune::Evidence& b, double b_ms);
+// A candidate of those that have the same places, and what its time counts as.
+struct Counted {
+  size_t candidate = 0;
+  double ms = 0;
+  int64_t workspace_bytes = 0;
+  bool timed = false;
+};
+// Which of them is taken: the fastest, but of those that tie with it the one with much less workspace. In any order.
+// REQUIRES: there is one.
+const Counted& taken_of(std::span<const Counted> list);
 
 // What may run a part that nobody timed, of which its kernel says what it expects.
 std::vector<tune::Candidate> guessed_candidates(const Terms& terms, const Part& part,

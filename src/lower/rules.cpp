@@ -58,13 +58,24 @@ bool may_stand(const Terms& terms, bool locked, const tune::Candidate& c) {
   return c.evidence.timed() || (!terms.tuner.options().measure && !locked && c.offer.guess_ms > 0);
 }
 
-bool goes_before(const tune::Evidence& a, double a_ms, const tune::Evidence& b, double b_ms) {
-  // Times of two visits differ by as much; a workspace that large may be what a run's memory hangs on.
+const Counted& taken_of(std::span<const Counted> list) {
+  // Less than kSameTime of the tuner, by which two times may differ. A workspace that large may be what a run's memory
+  // hangs on: cuDNN's are up to 64 MiB.
   constexpr double kNearTie = 0.02;
   constexpr int64_t kMuchWorkspace = int64_t{4} << 20;
-  const int64_t saved = b.workspace_bytes - a.workspace_bytes;
-  const bool tie = a.timed() && b.timed() && std::abs(a_ms - b_ms) < kNearTie * std::min(a_ms, b_ms);
-  return tie && std::abs(saved) >= kMuchWorkspace ? saved > 0 : a_ms < b_ms;
+  const auto faster = [](const Counted& a, const Counted& b) { return a.ms < b.ms; };
+  const Counted& fastest = *std::min_element(list.begin(), list.end(), faster);
+  const auto ties = [&](const Counted& c) {
+    return c.timed && fastest.timed && c.ms - fastest.ms < kNearTie * fastest.ms;
+  };
+  int64_t least = fastest.workspace_bytes;
+  for (const Counted& c : list)
+    if (ties(c)) least = std::min(least, c.workspace_bytes);
+  if (fastest.workspace_bytes - least < kMuchWorkspace) return fastest;
+  const Counted* out = nullptr;
+  for (const Counted& c : list)
+    if (ties(c) && c.workspace_bytes - least < kMuchWorkspace && (!out || faster(c, *out))) out = &c;
+  return *out;
 }
 
 double counted_ms(const tune::Evidence& e, bool of_the_cut) {

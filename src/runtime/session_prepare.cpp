@@ -348,7 +348,11 @@ void Session::poison_results(size_t step) {
     s.fill(b, s.now->writes[step][j]);
   }
   if (x.device != plan::kHost) {
-    const device::Argument workspace = s.workspace_of(step);
+    // That of a step made while running is its lane's.
+    device::Argument workspace = s.workspace_of(step);
+    if (const device::Memory& lane = s.devices.lanes[x.device].workspaces[s.devices.lane_of[step]];
+        !s.now->instances[step])
+      workspace = {lane.address(), lane.bytes()};
     const std::vector<std::byte> bytes(workspace.bytes, std::byte{0xff});
     if (!bytes.empty()) (void)s.devices.lanes[x.device].write(workspace.address, bytes);
     return;

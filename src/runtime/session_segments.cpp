@@ -113,7 +113,10 @@ Result<EnqueueContext::Argument> Session::State::argument(int32_t buffer) {
   out.bytes = static_cast<size_t>(bytes);
   if (program().buffers[k].device != plan::kHost) {
     out.address = now->addresses[k];
-    if (data_dependent) {
+    // A weight without an address is one that no step reads in its plain form.
+    const auto owner = static_cast<size_t>(plan::storage_of(program(), buffer));
+    const bool absent = program().buffers[owner].kind == plan::BufferKind::kWeight && !now->addresses[owner].value;
+    if (data_dependent && !absent) {
       PERI_ASSIGN(out.address, place_on_device(buffer));
     }
     return out;

@@ -337,22 +337,25 @@ TEST(Parts, ThreeInARowAreAnOptionWhereEachAloneReadsTheOneBefore) {
   }
 }
 
-TEST(Cover, OfNearTiesTheOneWithMuchLessWorkspaceGoesFirst) {
-  const auto of = [](double ms, int64_t mib) {
-    tune::Evidence e;
-    e.time_ms = ms;
-    e.statistic = tune::kChainStatistic;
-    e.workspace_bytes = mib << 20;
-    return e;
+TEST(Cover, OfNearTiesTheOneWithMuchLessWorkspaceIsTaken) {
+  const auto taken = [](std::vector<Counted> list) {
+    std::vector<size_t> found;
+    for (size_t k = 0; k < list.size(); ++k) list[k].candidate = k;
+    std::sort(list.begin(), list.end(), [](const Counted& a, const Counted& b) { return a.candidate < b.candidate; });
+    do found.push_back(taken_of(list).candidate);
+    while (std::next_permutation(list.begin(), list.end(),
+                                 [](const Counted& a, const Counted& b) { return a.candidate < b.candidate; }));
+    for (const size_t f : found) EXPECT_EQ(f, found[0]) << "it hangs on the order";
+    return found[0];
   };
-  const auto first = [](const tune::Evidence& a, const tune::Evidence& b) {
-    return goes_before(a, a.time_ms, b, b.time_ms);
-  };
-  EXPECT_TRUE(first(of(1.01, 0), of(1.0, 48)));
-  EXPECT_FALSE(first(of(1.0, 48), of(1.01, 0)));
-  EXPECT_FALSE(first(of(1.01, 47), of(1.0, 48))) << "what it saves is little";
-  EXPECT_FALSE(first(of(1.03, 0), of(1.0, 48))) << "no tie";
-  EXPECT_TRUE(first(of(1.0, 48), of(1.03, 0)));
+  const auto of = [](double ms, int64_t mib, bool timed = true) { return Counted{0, ms, mib << 20, timed}; };
+  EXPECT_EQ(taken({of(1.0, 48), of(1.01, 0)}), 1u);
+  EXPECT_EQ(taken({of(1.0, 48), of(1.01, 47)}), 0u) << "what it saves is little";
+  EXPECT_EQ(taken({of(1.0, 48), of(1.03, 0)}), 0u) << "no tie";
+  EXPECT_EQ(taken({of(1.0, 64), of(1.015, 32), of(1.03, 0)}), 1u) << "ties are with the fastest";
+  EXPECT_EQ(taken({of(1.0, 64), of(1.01, 32), of(1.015, 0)}), 2u);
+  EXPECT_EQ(taken({of(1.0, 64), of(1.005, 31), of(1.01, 30)}), 1u) << "of those with little the fastest";
+  EXPECT_EQ(taken({of(1.0, 48), of(1.01, 0, false)}), 0u) << "nobody timed it";
 }
 
 TEST(Parts, NoJoinWhereSomebodyElseReadsTheMiddle) {

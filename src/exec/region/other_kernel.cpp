@@ -31,7 +31,7 @@ OtherKernel other_kernel(const kernels::Kernel& refusing, const kernels::Problem
       own.packed = &none;
       own.store = nullptr;
       auto made = other->instantiate(problem, o.config, own);
-      if (made.ok() && serves(*other, **made)) return {other, *std::move(made)};
+      if (made.ok() && serves(*other, **made)) return {other, o.config, *std::move(made)};
     }
   }
   return {};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "kernels/entry.hpp"
 
@@ -10,6 +11,7 @@ namespace peri::exec {
 
 struct OtherKernel {
   const kernels::Kernel* kernel = nullptr;  // null: none takes the problem
+  std::string config;                       // of its offer that was taken
   std::unique_ptr<kernels::Instance> instance;
 };
 
