@@ -8,7 +8,9 @@
 namespace peri {
 
 namespace {
-constexpr size_t kMaxTerms = 64;
+// A detector joins what it kept of each class: a sum with a symbol for each. Products stay small.
+constexpr size_t kMaxTerms = 512;
+constexpr size_t kMaxProductTerms = 256;
 constexpr size_t kMaxAtoms = 16;
 }  // namespace
 
@@ -105,7 +107,7 @@ struct DimBuilder {
   static Dim multiply(const Dim& x, const Dim& y) {
     Terms out;
     const Terms xs = terms_of(x), ys = terms_of(y);
-    if (xs.size() * ys.size() > kMaxTerms * 4) return Dim::poison();
+    if (xs.size() > 1 && ys.size() > 1 && xs.size() * ys.size() > kMaxProductTerms) return Dim::poison();
     for (const Term& s : xs) {
       for (const Term& t : ys) {
         Term p;

@@ -173,6 +173,7 @@ Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineO
   if (!tune.measure || tune.own_executor.empty() || compilation->options().lock || !runs_away(built->compiled.program))
     return Ok{};
   const int64_t start = now_ns();
+  double lowered = 0;  // counted as tuning
   WholeGraph& whole = built->whole;
   const std::string key = program_key(built->compiled);
   std::unique_ptr<tune::Cache> cache;
@@ -185,7 +186,9 @@ Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineO
     if ((tune.stop && tune.stop()) || seconds_since(start) > kMostSeconds) break;
     lower::RefusedChoices without = *refused;
     without[d.key][d.chosen] = "slower in the whole graph";
-    auto other = compilation->lower(without);
+    const int64_t begun = now_ns();
+    auto other = compilation->lower(without, true);
+    lowered += seconds_since(begun);
     if (!other.ok()) continue;  // nothing else holds wherever this one does
     PERI_ASSIGN(Running then, running(*other, dims, options));
     PERI_ASSIGN(const bench::Contest c, bench::time_in_turn(*now.session, *then.session, kContestSeconds));
@@ -205,7 +208,7 @@ Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineO
   whole.rounds = itself.rounds;
   if (std::fabs(whole.predicted_ms - whole.measured_ms) > kFarOff * whole.measured_ms)
     PERI_TRY(name_steps(now, built->compiled, &whole));
-  whole.seconds = seconds_since(start);
+  whole.seconds = seconds_since(start) - lowered;
   note_whole(built);
   if (cache && !(tune.stop && tune.stop())) {
     JsonWriter w;

@@ -144,11 +144,6 @@ int64_t Made::reference_steps() const {
   return std::count_if(steps.begin(), steps.end(), [](const auto* s) { return s->chosen == "reference"; });
 }
 
-double Made::seconds() const {
-  const compile::Compiled& c = built.compiled;
-  return c.import_seconds + c.passes_seconds + c.tune_seconds + built.whole.seconds + built.verdict.seconds;
-}
-
 std::string Made::verdict() const {
   int64_t sizes = 0, steps = 0;
   for (const judge::SizeEvidence& e : built.verdict.sizes)
@@ -168,6 +163,7 @@ std::string Made::verdict() const {
 }
 
 Result<Made> make_engine(const Request& request) {
+  const int64_t start = now_ns();
   for (const std::string& file : {request.engine_path, request.lock_path}) PERI_TRY(check_folder_of(file));
   PERI_TRY(check_files(request));
   PERI_ASSIGN(Made out, make(request));
@@ -183,6 +179,7 @@ Result<Made> make_engine(const Request& request) {
   if (!request.lock_path.empty()) PERI_TRY(write_named_file(request.lock_path, plan::lock_text(compiled.lock)));
   if (file) PERI_TRY(plan::write_engine(behind_links(request.engine_path), *draft, compiled.weights));
   if (file) PERI_TRY(write_named_file(proof_path(request.engine_path), out.proof));
+  out.seconds = seconds_since(start);
   return out;
 }
 

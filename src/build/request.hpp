@@ -51,9 +51,9 @@ struct Made {
   compile::Options options;  // as they were used
   bool stopped = false;      // `stop` ended it: the best so far, and built.compiled.notes say what of it is not proven
   std::string proof;         // the text of the proof, if there is one
+  double seconds = 0;        // of the whole build, by the clock, files written
 
   int64_t reference_steps() const;  // on the slow reference
-  double seconds() const;           // of the whole build
   std::string verdict() const;      // what is known of the engine as a whole, in a few words
 };
 // Builds, judges and writes the files that the request names, each whole or not at all: that they can be written is

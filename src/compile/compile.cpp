@@ -216,10 +216,10 @@ struct Compilation::State {
   std::string identity;     // of the model, before any pass
   BuildSizes sizes;
   std::unique_ptr<tune::Tuner> tuner;
-  double import_seconds = 0, passes_seconds = 0;
+  double import_seconds = 0, passes_seconds = 0, tune_seconds = 0;
 
   Status begin(Options given, Imported model);
-  Result<Compiled> lower(const lower::RefusedChoices& refused);
+  Result<Compiled> lower(const lower::RefusedChoices& refused, bool silent);
 };
 Compilation::Compilation() : state_(std::make_unique<State>()) {}
 Compilation::~Compilation() = default;
@@ -247,8 +247,8 @@ Result<std::unique_ptr<Compilation>> Compilation::start(Options options, Importe
   return out;
 }
 
-Result<Compiled> Compilation::lower(const lower::RefusedChoices& refused) {
-  return contained([&] { return state_->lower(refused); });
+Result<Compiled> Compilation::lower(const lower::RefusedChoices& refused, bool silent) {
+  return contained([&] { return state_->lower(refused, silent); });
 }
 
 Status Compilation::State::begin(Options given, Imported model) {
@@ -333,13 +333,14 @@ static std::string chip_of(const device::Target& target) {
   return target.multiprocessors == 0 || at == std::string::npos ? "" : target.chip.substr(at + kWith.size());
 }
 
-Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused) {
+Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused, bool silent) {
   Compiled out;
   const int64_t start = now_ns();
   PERI_ASSIGN(auto lowered, lower::lower_graph(imported.graph, *backend, *tuner,
                                                {sizes.tuned_for, sizes.bounds, options.lock ? &*options.lock : nullptr,
-                                                refused, options.progress}));
-  out.tune_seconds = seconds_since(start);
+                                                refused, silent ? nullptr : options.progress}));
+  tune_seconds += seconds_since(start);
+  out.tune_seconds = tune_seconds;
   if (imported.check_files) PERI_TRY(imported.check_files());
   out.import_seconds = import_seconds;
   out.passes_seconds = passes_seconds;

@@ -67,7 +67,8 @@ struct Compiled {
   std::vector<passes::PassReport> passes;
   std::vector<lower::StepReport> steps;
   std::vector<lower::HostRegion> on_host;  // beside the backend's device
-  double predicted_ms = 0, conversion_ms = 0, import_seconds = 0, passes_seconds = 0, tune_seconds = 0;
+  double predicted_ms = 0, conversion_ms = 0, import_seconds = 0, passes_seconds = 0;
+  double tune_seconds = 0;  // of all that this compilation lowered
   tune::Tuner::Stats tuned;
   std::vector<DimBinding> bounds;  // the smallest and largest sizes it was checked for, those that were given
   plan::Lock lock;                 // every choice that was made
@@ -82,7 +83,8 @@ class Compilation {
   static Result<std::unique_ptr<Compilation>> start(Options options, Imported model);
   ~Compilation();
   // Chooses and emits. No choice is one of `refused`; locked: kRefused if it would have to be.
-  Result<Compiled> lower(const lower::RefusedChoices& refused = {});
+  // `silent` tells options.progress nothing of it.
+  Result<Compiled> lower(const lower::RefusedChoices& refused = {}, bool silent = false);
   const Options& options() const;
   const ir::Graph& imported() const;  // before any pass
   const ir::Graph& graph() const;     // after the passes: what is lowered

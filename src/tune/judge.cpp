@@ -170,6 +170,7 @@ struct Case {
         v.evidence.positions = position_count(*expected);
         if (v.evidence.positions > 0)
           peers.compare(index, c, *expected, given.row_major(), pool->threads(), std::move(out), &v);
+        spent->compared += lap(&since);
         if (!v.evidence.rejected.empty()) return v;
       }
     }
@@ -333,6 +334,7 @@ void Judge::foresee_samples(const kernels::Kernel& kernel) {
 Resolved Judge::resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate) {
   const auto place = state_->places.of(*candidate.kernel);
   if (!place.ok()) return {{}, "cannot be tried: " + place.error().text(), false};
+  const Lap asked(&state_->spent.asked);
   return resolve_here(region, constant, candidate, (*place)->target, (*place)->device.get());
 }
 

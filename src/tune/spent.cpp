@@ -10,7 +10,8 @@ struct Row {
 };
 constexpr Row kRows[] = {{"arguments", &Spent::arguments}, {"reference", &Spent::reference},
                          {"code", &Spent::code},           {"ready", &Spent::ready},
-                         {"checks", &Spent::checks},       {"timing", &Spent::timing}};
+                         {"checks", &Spent::checks},       {"compared", &Spent::compared},
+                         {"timing", &Spent::timing},       {"asked", &Spent::asked}};
 }  // namespace
 
 Spent& Spent::operator+=(const Spent& more) {
@@ -19,8 +20,10 @@ Spent& Spent::operator+=(const Spent& more) {
 }
 
 std::string Spent::text() const {
-  return format("arguments %.2f s, reference %.2f, code %.2f, made ready %.2f, checked %.2f, timed %.2f", arguments,
-                reference, code, ready, checks, timing);
+  return format(
+      "arguments %.2f s, reference %.2f, code %.2f, made ready %.2f, checked %.2f, compared %.2f, timed %.2f, asked "
+      "%.2f",
+      arguments, reference, code, ready, checks, compared, timing, asked);
 }
 
 void write_spent(JsonWriter& w, const Spent& spent) {

@@ -15,12 +15,15 @@ struct Spent {
   double reference = 0;  // what is expected of them
   double code = 0;       // waited for, of kernels of a GPU
   double ready = 0;      // candidates loaded, with memory for them
-  double checks = 0;     // their runs and comparisons
+  double checks = 0;     // their runs, held against the reference
+  double compared = 0;   // whole answers beside each other
   double timing = 0;
+  double asked = 0;  // what a library offers for a problem
 
   Spent& operator+=(const Spent& more);
-  double sum() const { return arguments + reference + code + ready + checks + timing; }
-  std::string text() const;  // "arguments 0.1 s, reference 0.2, code 0.5, made ready 1.0, checked 0.3, timed 0.4"
+  double sum() const { return arguments + reference + code + ready + checks + compared + timing + asked; }
+  std::string text() const;  // "arguments 0.1 s, reference 0.2, code 0.5, made ready 1.0, checked 0.3, compared 0.1,
+                             // timed 0.4, asked 0.2"
 };
 // Seconds since *since, which is now from then on.
 inline double lap(int64_t* since) {

@@ -1,9 +1,11 @@
 // Every kernel of a GPU on the samples of all ops in three types, on a GPU: as right as where the host runs the text.
+// TEST_SHARE=N takes each configuration once and a part of the rest (share_by_commit), for tools that make runs slow.
 // label: gpu
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
@@ -131,8 +133,14 @@ TEST_P(CudaSamples, AreRight) {
   if (GetParam() != DType::kF32)
     for (const SampleProblem& p : common_problems())
       if (std::optional<SampleProblem> q = in_type(p, GetParam())) narrow.push_back(std::move(*q));
+  Share share;
+  if (const char* const part = std::getenv("TEST_SHARE")) {
+    const auto of = std::strtoull(part, nullptr, 10);
+    ASSERT_GT(of, 0u) << "TEST_SHARE=" << part;
+    share = share_by_commit(of, of);
+  }
   const std::vector<Case> cases =
-      cuda_cases(GetParam() == DType::kF32 ? common_problems() : narrow, GetParam() == DType::kF32);
+      cuda_cases(GetParam() == DType::kF32 ? common_problems() : narrow, GetParam() == DType::kF32, share);
   compile(cases);
   if (HasFatalFailure()) return;
   for (const Case& c : cases) {

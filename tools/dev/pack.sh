@@ -22,10 +22,17 @@ step "wheel" .venv/bin/python tools/pack/wheel.py "build/pack/$pack_name" build/
 [[ -z $pack_python ]] || step "wheel for $pack_python" .venv/bin/python tools/pack/wheel.py "build/pack/$pack_name" \
   build/python-stable/peri . build/pack
 step "tests" tools/pack/tests.sh "build/pack/$pack_name" build . "build/pack/$pack_name-tests"
-for pack_part in "$pack_name" "$pack_name-tests"; do
-  step "archive $pack_part" tar -C build/pack --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner \
-    -cf "build/pack/$pack_part.tar.xz" -I 'xz -T2 -6' "$pack_part"
-done
+# A dictionary as large as the programs: what they are linked from is the same.
+pack_archive() {
+  tar -C build/pack --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner \
+    -cf "build/pack/$1.tar.xz" -I 'xz -T1 --x86 --lzma2=preset=6,dict=128MiB' "$1"
+}
+pack_archives() {
+  pack_archive "$pack_name" &
+  local first=$!
+  pack_archive "$pack_name-tests" && wait "$first"
+}
+step "archives" pack_archives
 ls -l "build/pack/$pack_name.tar.xz" "build/pack/$pack_name-tests.tar.xz" build/pack/perihelion-*.whl
 pack_bytes=$(cat "build/pack/$pack_name.tar.xz" "build/pack/$pack_name-tests.tar.xz" | wc -c)
 ((pack_bytes <= 40 << 20)) || die "the archives take $pack_bytes bytes together, at most $((40 << 20)) are allowed"

@@ -41,6 +41,9 @@ constexpr std::string_view kRest = R"(      scores[j] = score;
     }
     sum = hidden ? 1.0f : sum;
     sum = hidden ? peri_block_max(sum, s) : peri_block_sum(sum, s);
+#if PERI_T == 32
+    __syncthreads();  // one warp's sums are shuffles, which order no memory
+#endif
     for (PERI_INDEX d = t; d < PERI_VALUES; d += PERI_T) {
       float v = 0.0f;
       for (PERI_INDEX j = 0; j < PERI_KEYS; ++j)

@@ -58,7 +58,17 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 }  // namespace
 
 extern const Entry cuda_elementwise_entry;
-const Entry cuda_elementwise_entry = cuda::entry_of(
-    "cuda_elementwise", "regions of element-wise ops on a GPU, any broadcasting", offer, cuda::instance_of<plan>);
+const Entry cuda_elementwise_entry = [] {
+  Entry e = cuda::entry_of("cuda_elementwise", "regions of element-wise ops on a GPU, any broadcasting", offer,
+                           cuda::instance_of<plan>);
+  // Tables of the text along the axis that threads read eight at a time.
+  e.kernel.samples = {
+      "graph { input n: i64[5,1]; const t: i64[8] = [0, 1, 2, 3, 4, 5, 6, 7]; const a: f32[] = [-1.5]; "
+      "const b: f32[] = [0.25]; m = less(t, n); y = where(m, a, b); output y }",
+      "graph { input x: f32[3,8]; const t: f32[8] = [0.5, -1.0, 2.0, 3.0, -4.0, 5.0, 6.0, 7.0]; y = "
+      "mul(x, t); output y }",
+      "graph { input x: f16[3,2,8]; const t: f16[2,1] = [0.5, -1.0]; y = mul(x, t); output y }"};
+  return e;
+}();
 
 }  // namespace peri::kernels

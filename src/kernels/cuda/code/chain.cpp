@@ -260,9 +260,9 @@ Result<std::string> wide_text(Writer& w, int width) {
   bool whole = !w.space.dims.empty() && w.space.dims.back() % width == 0 &&
                std::all_of(outputs.begin(), outputs.end(), comes_wide);
   for (size_t a = 0; whole && a < w.translated.arguments.size(); ++a) {
-    const bool v = static_cast<size_t>(w.translated.arguments[a]) == w.anchor;
-    whole = v || w.same(a) ||
-            (w.translated.arguments[a] >= 0 && comes_wide(w.translated.program.inputs[a]) && w.together(a));
+    const int input = w.translated.arguments[a];  // negative: a table of the text, which may lie anywhere
+    const bool v = input >= 0 && static_cast<size_t>(input) == w.anchor;
+    whole = v || w.same(a) || (input >= 0 && comes_wide(w.translated.program.inputs[a]) && w.together(a));
   }
   if (!whole) return std::string();
   std::vector<block::Type> types;
