@@ -324,6 +324,7 @@ class Worker::Guest final : public LoopGuest {
 std::unique_ptr<LoopGuest> Worker::guest() { return std::make_unique<Guest>(state_); }
 
 const std::string& Worker::name() const { return state_->options.name; }
+int64_t Worker::gpu() const { return state_->options.gpu; }
 
 Worker::Worker() = default;
 Worker::~Worker() { state_->end_process(); }
