@@ -65,7 +65,7 @@ print(np.percentile(np.array(s) * 1e6, 50), np.percentile(np.array(s) * 1e6, 99)
 
 
 def set_up(work):
-    """Environment, models of both servers, wrk's script; Triton's folder and libraries."""
+    """Environment, Triton's model, wrk's script; the clients' Python, Triton's folder, and its environment."""
     python = work / "venv/bin/python"
     if not python.exists():
         subprocess.run(["python3", "-m", "venv", work / "venv"], check=True)
@@ -80,7 +80,12 @@ def set_up(work):
     (work / "triton/identity/1/model.py").write_text(MODEL)
     (work / "triton/identity/config.pbtxt").write_text(CONFIG)
     (work / "post.lua").write_text(LUA)
-    return python, triton, ":".join(str(p) for p in packages.glob("*libs"))
+    for folder in ("numpy", "numpy.libs"):  # the stub looks beside itself
+        link = target.parent / folder
+        if not link.exists():
+            link.symlink_to(packages / folder)
+    environment = {"LD_LIBRARY_PATH": ":".join(str(p) for p in packages.glob("*libs")), "PATH": "/usr/bin:/bin"}
+    return python, triton, environment
 
 
 def wait_ready(server, port, log):
@@ -92,7 +97,7 @@ def wait_ready(server, port, log):
         except OSError:
             if server.poll() is not None:
                 break
-    sys.exit(f"the server did not start (Triton's stub needs Debian's python3-numpy): see {log}")
+    sys.exit(f"the server did not start: see {log}")
 
 
 def start(command, port, log, environment=None):
@@ -262,17 +267,17 @@ class Served:
 
 
 class Triton:
-    def __init__(self, options, triton, libraries, port):
+    def __init__(self, options, triton, environment, port):
         self.port = port
         self.process = start([triton / "bin/tritonserver", f"--model-repository={options.work}/triton", f"--backend-directory={triton}/backends", "--http-address",
                               "127.0.0.1", "--http-port", port, "--grpc-port", port + 1, "--metrics-port", port + 2], port, options.work / "triton.log",
-                             {"LD_LIBRARY_PATH": libraries, "PATH": "/usr/bin:/bin"})
+                             environment)
 
 
-def start_all(options, triton, libraries, servers):
+def start_all(options, triton, environment, servers):
     """One after the other into `servers`, so that what has started is known to whoever ends them."""
     subprocess.run([sys.executable, "-c", ONNX, options.work / "identity.onnx"], check=True)
-    servers["triton"] = Triton(options, triton, libraries, options.port)
+    servers["triton"] = Triton(options, triton, environment, options.port)
     servers["peri"] = Served(options, "identity", options.port + 10, options.work / "identity.onnx", "")
     if "digits" in options.rows:
         servers["digits"] = Served(options, "digits", options.port + 20, options.models / "digits_cnn.onnx", "max_batch_size: 64\ndynamic_batching {}\n")
@@ -302,10 +307,10 @@ def main():
     commit = subprocess.run(["git", "-C", options.models, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     result = {"command": " ".join(["benchmarks/peers/serve_triton.py", *(a for a in sys.argv[1:])]), "commit": commit, "machine": machine(), "rounds": options.rounds,
               "began": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "load_before": os.getloadavg(), "rows": []}
-    python, triton, libraries = set_up(options.work)
+    python, triton, environment = set_up(options.work)
     servers = {}
     try:
-        start_all(options, triton, libraries, servers)
+        start_all(options, triton, environment, servers)
         for turn in range(options.rounds):
             for row in rows_of(options, python, servers):
                 result["rows"].append({"round": turn, "load": os.getloadavg()[0], **row})
