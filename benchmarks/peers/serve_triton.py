@@ -247,7 +247,7 @@ def page(result):
             "ordinary engine, behind scheduler and worker process.", "", "| row | median | bar | met | rounds |", "| --- | ---: | ---: | --- | --- |"]
     text += [f"| {b['row']} | {b['found']:g} | {b['bar']} | {'yes' if b['met'] else '**no**'} | {', '.join(f'{v:g}' for v in b['rounds'])} |" for b in result["bars"]]
     text += ["", "| cell | Triton | peri | peri / Triton |", "| --- | ---: | ---: | ---: |"]
-    text += [f"| {name} | {v['triton']:,.0f} | {v['peri']:,.0f} | {v['ratio']} |" for name, v in result["medians"].items()]
+    text += [f"| {name} | {v['triton']:,.0f} | {v['peri']:,.0f} | {v['ratio']} |" for name, v in result["summary"].items()]
     return "\n".join(text) + "\n"
 
 
@@ -320,7 +320,7 @@ def main():
             server.process.send_signal(signal.SIGTERM)
         for server in servers.values():
             server.process.wait(60)
-    result |= {"bars": bars(result["rows"]), "medians": medians(result["rows"])}
+    result |= {"bars": bars(result["rows"]), "summary": medians(result["rows"])}
     print(page(result))
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
