@@ -218,9 +218,11 @@ Result<Outcome> run(const Arguments& typed) {
   PERI_ASSIGN(const std::unique_ptr<serve::Access> access_keys, access_of(arguments));
   plan.api.access = access_keys.get();
   serve::Repository repository(plan.repository, loader_of(plan, workers.get()));
+  plan.health.read_devices = [&] { return device_memory(workers.get(), repository); };
   serve::Health health(repository, plan.health);
   plan.api.add_metrics = [&](std::string* out) {
     if (workers) add_worker_metrics(workers->counts(), out);
+    add_device_metrics(device_memory(workers.get(), repository), out);
     add_memory_metrics(health, plan.repository.cache.get(), out);
   };
   serve::Api api(repository, plan.api);

@@ -1,6 +1,6 @@
-// Any bytes as what a server of HTTP/2 says to the load tool's calls of gRPC, in pieces as a network may cut them: the
-// same calls with the same ends whatever the pieces, nothing kept beyond its bound, and nothing said beyond what was
-// asked. links: serve
+// Any bytes as what a server of HTTP/2 says to the load tool's gRPC calls, in pieces as a network may cut them: calls
+// end alike whatever the pieces, nothing is kept beyond its bound, and nothing said beyond what was asked.
+// links: serve
 #include <cstdlib>
 
 #include "serve/load/http2.hpp"

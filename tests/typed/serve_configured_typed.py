@@ -202,6 +202,10 @@ instance_group [ { count: 2 kind: KIND_CPU } ]
         self.serve("--worker-devices", "null:0,null:1,null:2")
         self.assertEqual(self.infer("there", self.rows([[1, 2, 3, 4]]))[1]["outputs"][0]["data"], [2, 3, 4, 5])
         config = json.loads(self.ask("GET", "/v2/models/there/config")[1])
+        for worker in ("worker 0, null:0", "worker 2, null:2"):
+            used, total = (f'nv_gpu_memory_{what}_bytes{{gpu_uuid="{worker}"}}' for what in ("used", "total"))
+            self.wait_for(lambda: used in self.ask("GET", "/metrics", port=self.metrics_port)[1].decode())
+            self.assertLess(self.metric(used), self.metric(total))
         self.assertEqual([(g["kind"], g["count"], g["gpus"]) for g in config["instance_group"]], [("KIND_GPU", 1, [0]), ("KIND_GPU", 3, [2])])
 
     def test_named_configurations_and_files_in_folders(self):

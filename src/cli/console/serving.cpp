@@ -173,6 +173,30 @@ void add_memory_metrics(const serve::Health& health, const serve::ResponseCache*
   if (cache) add_row("peri_cache_bytes", "gauge", "Answers that are kept", cache->bytes(), out);
 }
 
+std::map<std::string, serve::Ram> device_memory(const serve::Workers* workers, const serve::Repository& repository) {
+  std::map<std::string, serve::Ram> out;
+  const auto add = [&](const std::string& name, const device::MemoryInfo& m) {
+    if (m.total_bytes > 0) out[name] = {m.total_bytes, m.available_bytes};
+  };
+  if (workers)
+    for (const auto& [name, counts] : workers->counts()) add(name, counts.device);
+  else
+    for (const serve::ServedPtr& s : repository.all()) add("device", s->model->servable().device_memory());
+  return out;
+}
+
+void add_device_metrics(const std::map<std::string, serve::Ram>& devices, std::string* out) {
+  if (devices.empty()) return;
+  const auto add = [&](const char* name, const char* what, auto bytes_of) {
+    *out += format("# TYPE %s gauge\n# HELP %s %s\n", name, name, what);
+    for (const auto& [device, memory] : devices)
+      *out += format("%s{gpu_uuid=\"%s\"} %lld\n", name, device.c_str(), static_cast<long long>(bytes_of(memory)));
+  };
+  add("nv_gpu_memory_total_bytes", "Memory of each worker's device", [](const serve::Ram& m) { return m.total_bytes; });
+  add("nv_gpu_memory_used_bytes", "What of it is in use, by whomever",
+      [](const serve::Ram& m) { return m.total_bytes - m.available_bytes; });
+}
+
 void add_worker_metrics(const std::vector<std::pair<std::string, serve::WorkerCounts>>& all, std::string* out) {
   serve::WorkerCounts c;
   uint64_t up = 0;

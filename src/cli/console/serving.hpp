@@ -25,7 +25,10 @@ int64_t gpu_of(const std::string& device);
 // --rate-limit-resource.
 Result<serve::Turns::Copies> resources_of(const Arguments& arguments);
 Result<serve::HealthOptions> health_options(const Arguments& arguments);
+// Of devices that have memory of their own, by the names of their workers.
+std::map<std::string, serve::Ram> device_memory(const serve::Workers* workers, const serve::Repository& repository);
 // Families of OpenMetrics' text form.
+void add_device_metrics(const std::map<std::string, serve::Ram>& devices, std::string* out);
 void add_worker_metrics(const std::vector<std::pair<std::string, serve::WorkerCounts>>& all, std::string* out);
 void add_memory_metrics(const serve::Health& health, const serve::ResponseCache* cache, std::string* out);
 

@@ -352,6 +352,9 @@ WorkerCounts Worker::counts() const {
   if (state_->link) {
     out.memory_used = state_->link->used();
     out.under_way = state_->link->under_way();
+    const RegionHead& head = state_->link->region().head();
+    out.device = {head.device_total.load(std::memory_order_relaxed),
+                  head.device_available.load(std::memory_order_relaxed)};
   }
   return out;
 }

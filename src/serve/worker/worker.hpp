@@ -26,6 +26,7 @@ struct WorkerCounts {
   int64_t pid = 0;
   uint64_t starts = 0, deaths = 0, lost_requests = 0;
   uint64_t memory_used = 0, under_way = 0;
+  device::MemoryInfo device;  // of its device; 0, 0: none of its own, or not known
 };
 
 // All functions may be called from any thread.
