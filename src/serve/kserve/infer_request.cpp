@@ -224,9 +224,9 @@ Status put_element(const Json& v, Tensor* t, int64_t at) {
   } else if (is_integer(dtype)) {
     PERI_ASSIGN(const int64_t n, v.as_int());
     const int bits = dtype_bits(dtype);
-    const int64_t low = is_signed(dtype) ? -(int64_t{1} << (bits - 1)) : 0;
-    const int64_t high = is_signed(dtype) ? ~low : (int64_t{1} << bits) - 1;
-    if (bits < 64 && (n < low || n > high))
+    const int64_t most = bits < 64 ? (int64_t{1} << (is_signed(dtype) ? bits - 1 : bits)) - 1 : INT64_MAX;
+    const int64_t least = is_signed(dtype) ? ~most : 0;
+    if (n < least || n > most)
       return invalid("%lld is out of the range of %s", static_cast<long long>(n),
                      std::string(datatype_name(dtype)).c_str());
     t->set_i64(at, n);
