@@ -238,7 +238,7 @@ Status settle_batches(const ServeOptions& options, const serve::LoadOrder& order
 Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::LoadOrder& order,
                                     const std::function<void(const std::string&)>& say) {
   const ModelConfig& config = order.config;
-  const int instances = static_cast<int>(std::max<int64_t>(config.instances, 1));
+  const int instances = static_cast<int>(std::max<int64_t>(order.instances.value_or(config.instances()), 1));
   PERI_ASSIGN(int threads, threads_of_instance(options, config, instances));
   std::shared_ptr<const MappedFile> file;
   PERI_ASSIGN(const auto engine, open_engine(options, order, threads, &file, say));

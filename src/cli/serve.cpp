@@ -120,7 +120,12 @@ Result<Plan> plan_of(const Arguments& a) {
   PERI_ASSIGN(plan.workers, worker_options(a));
   const int cpus = usable_cpus() * static_cast<int>(std::max<size_t>(plan.workers.size(), 1));
   PERI_ASSIGN(const int64_t at_once, a.number("--runs-at-once", 1, 100000, cpus));
-  plan.repository.turns = std::make_shared<serve::Turns>(static_cast<int>(at_once));
+  PERI_ASSIGN(serve::Turns::Copies copies, resources_of(a));
+  plan.repository.turns = std::make_shared<serve::Turns>(static_cast<int>(at_once), std::move(copies),
+                                                         static_cast<int>(std::max<size_t>(plan.workers.size(), 1)));
+  plan.repository.config_name = a.get("--model-config-name");
+  if (!plan.repository.config_name.empty() && !serve::plain_name(plan.repository.config_name))
+    return usage("--model-config-name '%s'", plan.repository.config_name.c_str()).expecting("a plain file name");
   PERI_ASSIGN(plan.health, health_options(a));
   const bool loads = plan.repository.control == serve::Control::kExplicit;
   PERI_ASSIGN(const int64_t cache_mib, a.number("--cache-mib", 0, 1 << 24, 64));
@@ -140,7 +145,8 @@ Result<Plan> plan_of(const Arguments& a) {
 // What loads models: the workers' processes, or this one.
 serve::Loader loader_of(const Plan& plan, serve::Workers* workers) {
   if (workers) return [workers](const serve::LoadOrder& order, const auto& told) { return workers->load(order, told); };
-  return [&plan](const serve::LoadOrder& order, const auto& told) {
+  return [&plan](const serve::LoadOrder& order, const auto& told) -> Result<serve::Loaded> {
+    PERI_TRY(serve::check_gpus(order.config, {gpu_of(plan.build.build.device)}));
     return build::load_servable(plan.build, order, told);
   };
 }
@@ -212,9 +218,11 @@ Result<Outcome> run(const Arguments& typed) {
   PERI_ASSIGN(const std::unique_ptr<serve::Access> access_keys, access_of(arguments));
   plan.api.access = access_keys.get();
   serve::Repository repository(plan.repository, loader_of(plan, workers.get()));
+  plan.health.read_devices = [&] { return device_memory(workers.get(), repository); };
   serve::Health health(repository, plan.health);
   plan.api.add_metrics = [&](std::string* out) {
     if (workers) add_worker_metrics(workers->counts(), out);
+    add_device_metrics(device_memory(workers.get(), repository), out);
     add_memory_metrics(health, plan.repository.cache.get(), out);
   };
   serve::Api api(repository, plan.api);
@@ -273,6 +281,8 @@ const Entry serve_entry{{
          {"--model-control-mode", "", "MODE",
           "none: all models at the start; poll: changes of the folder too; explicit: clients load"},
          {"--load-model", "", "NAME", "with explicit: load it at the start; *: all", true},
+         {"--model-config-name", "", "NAME",
+          "configurations by configs/NAME.pbtxt or .yaml of a model's folder, where there is one"},
          {"--repository-poll-secs", "", "S", "with poll: seconds between looks (default 2)"},
          {"--http-address", "", "IP", "address to listen on, metrics too (default 127.0.0.1)"},
          {"--http-port", "", "PORT", "port (default 8000; 0: any free one; -1: none)"},

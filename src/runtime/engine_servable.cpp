@@ -43,6 +43,13 @@ bool EngineServable::cancel(uint64_t ticket) {
   return true;
 }
 
+device::MemoryInfo EngineServable::device_memory() const {
+  const auto count = static_cast<uint32_t>(engine_->program().devices.size());
+  for (uint32_t k = plan::kHost + 1; k < count; ++k)
+    if (const device::Device* d = engine_->device(k)) return d->memory();
+  return {};
+}
+
 Result<std::vector<Tensor>> EngineServable::run(std::span<const Tensor> tensors, uint64_t ticket) {
   std::unique_ptr<Slot> slot;
   {

@@ -26,6 +26,7 @@ class EngineServable final : public Servable {
   // A run ends before its next step.
   bool cancel(uint64_t ticket) override;
   Cost cost(std::span<const Tensor> tensors) const override;
+  device::MemoryInfo device_memory() const override;
   uint64_t progress() const override { return progress_.load(std::memory_order_relaxed); }
 
   // One run on a free session, and its time kept for cost(). REQUIRES: a slot is free.

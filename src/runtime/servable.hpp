@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/tensor.hpp"
+#include "device/memory_info.hpp"
 #include "plan/program.hpp"
 
 namespace peri::runtime {
@@ -41,6 +42,8 @@ class Servable {
   virtual bool answers_later() const { return false; }
   // What is wrong with it now, in words for operators; empty: nothing.
   virtual std::string trouble() const { return {}; }
+  // Of the device that it runs on, now; 0, 0: it is the host, or not known.
+  virtual device::MemoryInfo device_memory() const { return {}; }
   // Tensors by port. The sink gets its answers before this returns or later, as the model likes.
   virtual void submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<Sink> sink) = 0;
   // Asks for the end of a request under way; true if it will be answered early. What has no point to stop at runs on.

@@ -13,9 +13,10 @@ namespace {
 
 class Moody final : public runtime::Servable {
  public:
+  explicit Moody(int slots) : slots_(slots) {}
   std::span<const plan::Port> inputs() const override { return good_.inputs(); }
   std::span<const plan::Port> outputs() const override { return good_.outputs(); }
-  int slots() const override { return 2; }
+  int slots() const override { return slots_; }
   bool cancel(uint64_t) override { return false; }
   runtime::Cost cost(std::span<const Tensor> tensors) const override { return good_.cost(tensors); }
   uint64_t progress() const override { return good_.progress(); }
@@ -28,7 +29,8 @@ class Moody final : public runtime::Servable {
   }
 
  private:
-  FakeServable good_{2};
+  const int slots_;
+  FakeServable good_{slots_};
 };
 
 Result<Loaded> load(const LoadOrder& order, const std::function<void(const std::string&)>& say) {
@@ -36,7 +38,7 @@ Result<Loaded> load(const LoadOrder& order, const std::function<void(const std::
   if (order.name == "bad") return invalid("nothing to load").in_file(order.path);
   if (order.name == "deadly") raise(SIGKILL);
   Loaded out;
-  out.servable = std::make_shared<Moody>();
+  out.servable = std::make_shared<Moody>(static_cast<int>(order.instances.value_or(2)));
   out.backend = "fake";
   out.note = order.name + format(" %zu warm-ups, known: %d", order.config.warmups.size(), order.known_sizes ? 1 : 0);
   out.batch_sizes = order.config.batching ? std::vector<int64_t>{1, 2, 4} : std::vector<int64_t>();

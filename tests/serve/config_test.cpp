@@ -42,7 +42,7 @@ TEST(Config, TheExampleOfTritonsDocumentation) {
   ASSERT_EQ(c.inputs.size(), 2u);
   EXPECT_EQ(c.inputs[1].name, "input1");
   EXPECT_EQ(c.inputs[1].dims, std::vector<int64_t>{16});
-  EXPECT_EQ(c.instances, 2);
+  EXPECT_EQ(c.instances(), 2);
   ASSERT_TRUE(c.batching);
   EXPECT_EQ(c.batching->preferred, (std::vector<int64_t>{4, 8}));
   EXPECT_EQ(c.batching->max_queue_delay_us, 100);
@@ -66,26 +66,26 @@ TEST(Config, RefusalsNameKeyAndLine) {
   EXPECT_NE(unknown.find("line 2: 'max_batch_sise'"), std::string::npos) << unknown;
   EXPECT_NE(unknown.find("did you mean 'max_batch_size'"), std::string::npos) << unknown;
   EXPECT_NE(refusal("\n\nsequence_batchin { }").find("line 3: 'sequence_batchin'"), std::string::npos);
-  EXPECT_NE(refusal("instance_group { kind: KIND_MODEL }").find("KIND_MODEL"), std::string::npos);
+  EXPECT_NE(refusal("instance_group { kind: KIND_NONE }").find("KIND_NONE"), std::string::npos);
   EXPECT_NE(refusal("max_batch_size: 99999999999").find("max_batch_size"), std::string::npos);
   EXPECT_NE(refusal("max_batch_size: \"4\"").find("number"), std::string::npos);
   EXPECT_NE(refusal("dynamic_batching { }").find("max_batch_size"), std::string::npos);
   EXPECT_NE(refusal("max_batch_size: 2 dynamic_batching { preferred_batch_size: 4 }").find("preferred_batch_size 4"),
             std::string::npos);
   EXPECT_NE(refusal("input { dims: -2 }").find("dims"), std::string::npos);
-  EXPECT_NE(refusal("parameters { key: \"x\" value { string_value: \"y\" } }").find("'x'"), std::string::npos);
+  EXPECT_NE(refusal("parameters { key: \"thread\" value { string_value: \"2\" } }").find("did you mean 'threads'"),
+            std::string::npos);
 }
 
 TEST(Config, KeysThatMeanNothingHereNameTheirRemedy) {
   for (const auto& [text, remedy] : {std::pair{"optimization { execution_accelerators { } }", "peri build --dtype"},
                                      {"optimization { graph { level: 1 } }", "'peri build' optimizes"},
-                                     {"optimization { priority: PRIORITY_MAX }", "PRIORITY_DEFAULT"},
+                                     {"optimization { priority: PRIORITY_ODD }", "PRIORITY_DEFAULT"},
                                      {"optimization { eager_batching: true }", "take it out"},
-                                     {"instance_group { rate_limiter { } }", "max_queue_size"},
-                                     {"instance_group { kind: KIND_GPU gpus: [ 1 ] }", "--worker-devices"},
+                                     {"instance_group { rate_limiter { resources { count: 1 } } }", "needs a name"},
+                                     {"instance_group [ { rate_limiter { priority: 2 } }, { } ]", "two folders"},
                                      {"instance_group { kind: KIND_CPU gpus: [ 0 ] }", "take 'gpus' out"},
                                      {"instance_group [ { kind: KIND_CPU }, { kind: KIND_GPU } ]", "two folders"},
-                                     {"output { label_filename: \"a\" }", "take it out"},
                                      {"model_transaction_policy { decoupled: true }", "one answer"},
                                      {"metric_tags { }", "metrics carry"},
                                      {"cc_model_filenames { }", "model.engine"},
@@ -97,7 +97,57 @@ TEST(Config, KeysThatMeanNothingHereNameTheirRemedy) {
   using Device = ModelConfig::Device;
   EXPECT_EQ(read("instance_group [ { count: 1 kind: KIND_GPU gpus: [ 0 ] } ]").device, Device::kGpu);
   EXPECT_EQ(read("instance_group [ { count: 2 } ]").device, Device::kAny);
-  EXPECT_EQ(read("instance_group [ { kind: KIND_CPU }, { count: 3 kind: KIND_CPU } ]").instances, 4);
+  EXPECT_EQ(read("instance_group [ { kind: KIND_CPU }, { count: 3 kind: KIND_CPU } ]").instances(), 4);
+}
+
+// In the forms that Triton's documentation has for instances on GPUs and for its rate limiter.
+TEST(Config, Placement) {
+  const ModelConfig gpus = read(R"(
+    instance_group [
+      { count: 2 kind: KIND_GPU gpus: [ 1 ] },
+      { count: 3 kind: KIND_GPU gpus: [ 0, 2 ] },
+      { kind: KIND_GPU }
+    ]
+  )");
+  EXPECT_EQ(gpus.device, ModelConfig::Device::kGpu);
+  EXPECT_EQ(gpus.gpus(), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(gpus.instances_on(0), 4);
+  EXPECT_EQ(gpus.instances_on(1), 3);
+  EXPECT_EQ(gpus.instances_on(7), 1);
+  const ModelConfig limited = read(R"(
+    optimization { priority: PRIORITY_MIN }
+    instance_group [ {
+      count: 2
+      kind: KIND_CPU
+      host_policy: "near"
+      rate_limiter {
+        resources [ { name: "memory" count: 6 }, { name: "bus" global: True count: 1 } ]
+        priority: 3
+      }
+    } ]
+  )");
+  ASSERT_EQ(limited.rate_limit.claims.size(), 2u);
+  EXPECT_EQ(limited.rate_limit.claims[0], (ResourceClaim{"memory", false, 6}));
+  EXPECT_EQ(limited.rate_limit.claims[1], (ResourceClaim{"bus", true, 1}));
+  EXPECT_EQ(limited.weight(), 6) << "a third of the turns, and half of that";
+  EXPECT_EQ(read("optimization { priority: PRIORITY_MAX }").weight(), 0.5);
+  EXPECT_EQ(read("instance_group { rate_limiter { } }").weight(), 1);
+  ASSERT_EQ(limited.notes.size(), 1u);
+  EXPECT_NE(limited.notes[0].find("'near' changes nothing"), std::string::npos);
+  EXPECT_EQ(read("instance_group { kind: KIND_MODEL }").device, ModelConfig::Device::kAny);
+  for (const char* text :
+       {"instance_group { rate_limiter { resources [ { name: \"a\" count: 1 }, { name: \"a\" count: 1 } ] } }",
+        "instance_group { rate_limiter { prio: 1 } }", "instance_group { kind: KIND_MODEL gpus: [ 0 ] }",
+        "instance_group { rate_limiter { resources { name: \"a\" count: -1 } } }"})
+    refusal(text);
+}
+
+TEST(Config, ParametersOfOthersAreKept) {
+  const ModelConfig c = read("parameters [ { key: \"delay_of_another\" value: { string_value: \"3\" } } ]");
+  EXPECT_EQ(c.parameters.at("delay_of_another"), "3");
+  ASSERT_EQ(c.notes.size(), 1u);
+  EXPECT_NE(c.notes[0].find("'delay_of_another' changes nothing"), std::string::npos);
+  refusal("parameters [ { key: \"a\" value { string_value: \"1\" } }, { key: \"a\" value { string_value: \"2\" } } ]");
 }
 
 // In the forms that Triton's documentation has for stateful models.
@@ -245,7 +295,7 @@ parameters: {threads: 1, batch_answers: {string_value: bounded}}
   ASSERT_EQ(c.inputs.size(), 2u);
   EXPECT_EQ(c.inputs[1].name, "1");
   EXPECT_EQ(c.inputs[1].dims, (std::vector<int64_t>{-1, 2}));
-  EXPECT_EQ(c.instances, 2);
+  EXPECT_EQ(c.instances(), 2);
   ASSERT_TRUE(c.batching);
   EXPECT_EQ(c.batching->preferred, (std::vector<int64_t>{4, 8}));
   EXPECT_TRUE(c.batching->queue.delay);
@@ -273,7 +323,7 @@ TEST(Config, YamlThatIsNone) {
       {"a: b: c\n", "line 1"},
       {"{[a, b]: c}", "no word"},
       {"input: [{name: x, optional: true}]", "'optional' asks for"},
-      {"instance_group: {kind: KIND_MODEL}", "KIND_MODEL"},
+      {"instance_group: {kind: KIND_NONE}", "KIND_NONE"},
   };
   for (const auto& [text, words] : wrong)
     EXPECT_NE(yaml_refusal(text).find(words), std::string::npos) << text << yaml_refusal(text);

@@ -262,5 +262,27 @@ TEST(Http, MemoryThatRunsOutMakesBatchesSmaller) {
   EXPECT_NE(said[1].find("99 %"), std::string::npos) << said[1];
 }
 
+TEST(Http, MemoryOfADeviceIsWatchedToo) {
+  Front front;
+  std::map<std::string, Ram> devices = {{"cuda:0", {1000, 400}}, {"cuda:1", {1000, 300}}};
+  std::vector<std::string> said;
+  HealthOptions options;
+  options.read_memory = [] { return Ram{1000, 500}; };
+  options.read_devices = [&] { return devices; };
+  options.log = [&](const std::string& line) { said.push_back(line); };
+  Health health(*front.repository, options);
+  health.look_at_memory();
+  EXPECT_EQ(health.memory_alert(), MemoryAlert::kNone);
+  devices["cuda:1"].available_bytes = 50;
+  health.look_at_memory();
+  EXPECT_EQ(health.memory_alert(), MemoryAlert::kHigh);
+  devices["cuda:0"].available_bytes = 20;
+  health.look_at_memory();
+  EXPECT_EQ(health.memory_alert(), MemoryAlert::kFull);
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_NE(said[0].find("memory of cuda:1: 95 %"), std::string::npos) << said[0];
+  EXPECT_NE(said[1].find("memory of cuda:0: 98 %"), std::string::npos) << said[1];
+}
+
 }  // namespace
 }  // namespace peri::serve

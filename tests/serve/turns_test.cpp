@@ -19,10 +19,13 @@ struct Simulated {
   int slots = 1;
   int64_t wants = 0;  // runs, at the beginning
   int64_t known_ns = 0;
+  Turns::Claim claim = {};
   std::shared_ptr<Turns::Share> share = {};
   int running = 0;
   int64_t used = 0, done = 0, first_ns = -1;
 };
+
+std::map<std::string, int64_t> most_held;  // of each resource at once, in the last simulation
 
 // Runs all until `end`; the most that ran at once.
 int simulate(Turns& turns, std::vector<Simulated>& models, int64_t end) {
@@ -35,6 +38,7 @@ int simulate(Turns& turns, std::vector<Simulated>& models, int64_t end) {
   std::priority_queue<Ending> under_way;
   int64_t now = 1;
   int most = 0;
+  most_held.clear();
   const auto begin = [&](size_t k) {
     Simulated& m = models[k];
     while (m.wants > 0 && m.running < m.slots && turns.may(*m.share, now, true)) {
@@ -45,9 +49,13 @@ int simulate(Turns& turns, std::vector<Simulated>& models, int64_t end) {
     }
     if (m.wants == 0) turns.pass(*m.share);
     most = std::max(most, static_cast<int>(under_way.size()));
+    std::map<std::string, int64_t> held;
+    for (const Simulated& each : models)
+      for (const auto& [name, hold] : each.claim.holds) held[name] += hold.copies * each.running;
+    for (const auto& [name, copies] : held) most_held[name] = std::max(most_held[name], copies);
   };
   for (size_t k = 0; k < models.size(); ++k) {
-    models[k].share = turns.join();
+    models[k].share = *turns.join(models[k].claim);
     models[k].share->on_turn([&, k] { begin(k); });
   }
   for (size_t k = 0; k < models.size(); ++k) begin(k);
@@ -72,6 +80,58 @@ TEST(Turns, TimeIsSharedWhateverRunsTake) {
                                    {.run_ns = 3000000, .slots = 2, .wants = 100000}};
   EXPECT_LE(simulate(turns, models, 3000000000), 8);
   for (const Simulated& m : models) EXPECT_NEAR(static_cast<double>(m.used), 2e9, 0.1e9) << m.run_ns;
+}
+
+TEST(Turns, TimeIsSharedByWeight) {
+  Turns turns(2);
+  std::vector<Simulated> models = {
+      {.run_ns = 2000000, .slots = 4, .wants = 100000, .claim = {.weight = 0.5, .holds = {}}},
+      {.run_ns = 1000000, .slots = 4, .wants = 100000, .claim = {.weight = 1, .holds = {}}},
+      {.run_ns = 3000000, .slots = 4, .wants = 100000, .claim = {.weight = 2, .holds = {}}}};
+  simulate(turns, models, 3500000000);
+  EXPECT_NEAR(static_cast<double>(models[0].used), 4e9, 0.2e9);
+  EXPECT_NEAR(static_cast<double>(models[1].used), 2e9, 0.1e9);
+  EXPECT_NEAR(static_cast<double>(models[2].used), 1e9, 0.1e9);
+}
+
+// Slots and turns there are for all: what bounds them is what their runs hold.
+TEST(Turns, ResourcesBoundWhatRunsAtOnce) {
+  const auto holding = [](std::initializer_list<std::pair<const std::string, Turns::Hold>> list) {
+    return Turns::Claim{.weight = 1, .holds = list};
+  };
+  std::vector<Simulated> models = {
+      {.run_ns = 1000000, .slots = 8, .wants = 500, .claim = holding({{"a", {3, false}}})},
+      {.run_ns = 1000000, .slots = 8, .wants = 500, .claim = holding({{"a", {1, false}}, {"b", {1, true}}})},
+      {.run_ns = 1000000, .slots = 8, .wants = 500, .claim = holding({{"b", {1, true}}})},
+      {.run_ns = 1000000, .slots = 2, .wants = 500}};
+  Turns turns(100, {{"a", 4}});
+  simulate(turns, models, int64_t{1} << 60);
+  for (const Simulated& m : models) EXPECT_EQ(m.done, 500);
+  EXPECT_EQ(most_held["a"], 4) << "as many as were said, and all of them";
+  EXPECT_EQ(most_held["b"], 1) << "the most that one asks for";
+  std::vector<Simulated> many = {
+      {.run_ns = 1000000, .slots = 8, .wants = 500, .claim = holding({{"a", {3, false}}})},
+      {.run_ns = 1000000, .slots = 8, .wants = 100000, .claim = holding({{"a", {1, false}}})}};
+  Turns scarce(100, {{"a", 3}});
+  simulate(scarce, many, 500000000);
+  EXPECT_NEAR(static_cast<double>(many[0].used), 375e6, 20e6) << "who needs many is not passed by";
+  EXPECT_NEAR(static_cast<double>(many[1].used), 375e6, 20e6) << "three at once, for a third of the time";
+  Turns devices(100, {{"a", 4}}, 2);
+  std::vector<Simulated> two = {{.run_ns = 1000000, .slots = 8, .wants = 500, .claim = holding({{"a", {3, false}}})}};
+  simulate(devices, two, int64_t{1} << 60);
+  EXPECT_EQ(most_held["a"], 6) << "each device has its own";
+}
+
+TEST(Turns, ResourcesThatAreNeverThereAreRefused) {
+  Turns turns(2, {{"a", 4}});
+  const auto joins = [&](int64_t copies, bool global) {
+    return turns.join({.weight = 1, .holds = {{"a", {copies, global}}}});
+  };
+  const auto too_many = joins(5, false);
+  ASSERT_FALSE(too_many.ok());
+  EXPECT_NE(too_many.error().text().find("hold 5 of the resource 'a', of which there are 4"), std::string::npos);
+  ASSERT_TRUE(joins(4, false).ok());
+  EXPECT_FALSE(joins(1, true).ok()) << "it is each device's own already";
 }
 
 TEST(Turns, WhatOneLeavesTheOthersHave) {

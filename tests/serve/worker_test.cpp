@@ -226,6 +226,33 @@ TEST(Workers, EachDoesAPartAndOneThatFallsCostsItsOwn) {
   EXPECT_NE(model.trouble(), "");
 }
 
+TEST(Workers, AModelRunsWhereItsGroupsSay) {
+  std::vector<WorkerOptions> options(3, fakes());
+  for (size_t k = 0; k < 3; ++k) {
+    options[k].name = "worker " + std::to_string(k);
+    options[k].gpu = static_cast<int64_t>(k);
+  }
+  auto workers = Workers::start(options);
+  ASSERT_TRUE(workers.ok()) << workers.error().text();
+  LoadOrder order = order_of("m");
+  order.config =
+      *parse_model_config("instance_group [ { count: 3 gpus: [ 1, 2 ] }, { count: 4 kind: KIND_GPU gpus: 1 } ]", "f");
+  std::vector<std::string> said;
+  const auto load = [&] { return (*workers)->load(order, [&](const std::string& s) { said.push_back(s); }); };
+  auto loaded = load();
+  ASSERT_TRUE(loaded.ok()) << loaded.error().text();
+  EXPECT_EQ(said, (std::vector<std::string>{"loading m", "worker 2: loading m"}));
+  EXPECT_EQ(loaded->servable->slots(), 3 + 4 + 3);
+  order.config = *parse_model_config("instance_group { gpus: [ 0, 3 ] }", "f");
+  const auto nowhere = load();
+  ASSERT_FALSE(nowhere.ok());
+  EXPECT_NE(nowhere.error().text().find("names GPU 3"), std::string::npos) << nowhere.error().text();
+  EXPECT_NE(nowhere.error().text().find("GPU 0, GPU 1, GPU 2"), std::string::npos) << nowhere.error().text();
+  EXPECT_FALSE(check_gpus(order.config, {-1}).ok()) << "a CPU is none";
+  EXPECT_TRUE(check_gpus(*parse_model_config("instance_group { kind: KIND_GPU }", "f"), {0}).ok());
+  (*workers)->stop();
+}
+
 TEST(Worker, LoadsThatFail) {
   auto worker = Worker::start(fakes());
   ASSERT_TRUE(worker.ok());

@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
 """Ensembles of `peri serve`: graphs of models, checked when they are loaded, with the types of their edges."""
 import json
+import threading
+
+import numpy
+import tritonclient.grpc
+from onnx import TensorProto, helper, numpy_helper
 
 from served import Served
 from typed import main
@@ -12,11 +17,114 @@ def step(model, given, made):
     return f'{{ model_name: "{model}" model_version: -1 input_map {{ key: "x" value: "{given}" }} output_map {{ key: "y" value: "{made}" }} }}'
 
 
+SUMS = """max_batch_size: 8
+sequence_batching {
+  max_sequence_idle_microseconds: 30000000
+  oldest { max_candidate_sequences: 64 }
+  control_input [ { name: "START" control [ { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } ] } ]
+  state [ { input_name: "kept" output_name: "keep" data_type: TYPE_FP32 dims: [ 4 ] } ]
+}
+"""
+
+
+def running_sum():
+    """y: what came since START, in four columns."""
+    value = helper.make_tensor_value_info
+    ports = [value(n, TensorProto.FLOAT, ["n", 1 if n == "START" else 4]) for n in ("x", "kept", "START", "y", "keep")]
+    one = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
+    nodes = [helper.make_node("Sub", ["one", "START"], ["going"]), helper.make_node("Mul", ["kept", "going"], ["old"]), helper.make_node("Add", ["old", "x"], ["y"]),
+             helper.make_node("Identity", ["y"], ["keep"])]
+    return helper.make_graph(nodes, "g", ports[:3], ports[3:], [one])
+
+
 class Ensembles(Served):
-    def ensemble(self, name, *steps, ports=PORTS):
+    def ensemble(self, name, *steps, ports=PORTS, more=""):
         (self.repository / name / "1").mkdir(parents=True)
         (self.repository / name / "config.pbtxt").write_text(
-            f'platform: "ensemble"\n{ports}ensemble_scheduling {{ step [ {", ".join(steps)} ] }}\n')
+            f'platform: "ensemble"\n{ports}ensemble_scheduling {{ {more} step [ {", ".join(steps)} ] }}\n')
+
+    def test_sequences_go_through(self):
+        """A step that remembers: sequences of many clients at once, sent without waiting, in order and apart; what top says of them."""
+        self.put("half", graph=helper.make_graph(
+            [helper.make_node("Mul", ["x", "h"], ["y"])], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])], [helper.make_tensor("h", TensorProto.FLOAT, [1], [0.5])]),
+            config='max_batch_size: 8\ninstance_group [ { count: 3 kind: KIND_CPU } ]\n')
+        self.put("sum", graph=running_sum(), config=SUMS)
+        ports = 'max_batch_size: 8\n' + PORTS.replace("[-1, 4]", "[4]")
+        self.ensemble("both", step("half", "a", "b"), step("sum", "b", "d"), ports=ports)
+        self.ensemble("nested", '{ model_name: "both" model_version: -1 input_map { key: "a" value: "a" } output_map { key: "d" value: "d" } }', ports=ports)
+        self.serve()
+        wrong, lock = [], threading.Lock()
+
+        def follow(sequence, name):
+            c, got, done = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}"), [], threading.Event()
+
+            def came(result, error):
+                got.append((result, error))
+                if len(got) == 25:
+                    done.set()
+            c.start_stream(came)
+            for k in range(25):
+                x = tritonclient.grpc.InferInput("a", [1, 4], "FP32")
+                x.set_data_from_numpy(numpy.full((1, 4), 2 * (sequence + k), numpy.float32))
+                c.async_stream_infer(name, [x], sequence_id=sequence, sequence_start=k == 0, sequence_end=k == 24)
+            done.wait(60)
+            c.stop_stream()
+            want = 0
+            for k, (result, error) in enumerate(got):
+                want += sequence + k
+                if error or result.as_numpy("d").tolist() != [[want] * 4]:
+                    with lock:
+                        wrong.append((name, sequence, k, want, str(error) if error else result.as_numpy("d")))
+            if len(got) != 25:
+                wrong.append((name, sequence, len(got)))
+        threads = [threading.Thread(target=follow, args=(s, ("both", "nested")[s % 2])) for s in range(1, 13)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+        body = {"inputs": [{"name": "a", "shape": [1, 4], "datatype": "FP32", "data": [2, 2, 2, 2]}]}
+        status, said = self.infer("both", body)
+        self.assertEqual(status, 400)
+        self.assertIn("correlation ID", said["error"])
+        status, said = self.infer("both", {**body, "parameters": {"sequence_id": 99}})
+        self.assertIn("must specify the START flag", said["error"])
+        for k in range(2):
+            status, said = self.infer("both", {**body, "parameters": {"sequence_id": "left", "sequence_start": k == 0}})
+            self.assertEqual((status, said["outputs"][0]["data"]), (200, [k + 1] * 4))
+        top = self.peri("top", f"http://127.0.0.1:{self.metrics_port}", "--once")
+        lines = top.stdout.decode().splitlines()
+        self.assertIn("  sequences 1 of 64; 13 begun, 12 ended", lines)  # those of the other go through it
+        self.assertTrue(any(line.startswith("  sequences 1 of 64, 16 B kept; 13 begun, 12 ended") for line in lines), lines)
+        said = json.loads(self.peri("top", f"http://127.0.0.1:{self.metrics_port}", "--once", "--json", "-").stdout)
+        self.assertEqual({m["name"]: m["sequences"]["active"] for m in said["models"] if "sequences" in m}, {"both": 1, "nested": 0, "sum": 1})
+
+    def test_requests_at_a_step_are_bounded(self):
+        """max_inflight_requests: all are answered, and no more of them stand at a model than that."""
+        size = 400
+        weight = numpy_helper.from_array(numpy.eye(size, dtype=numpy.float32), "w")
+        value = helper.make_tensor_value_info
+        nodes = [helper.make_node("MatMul", ["x" if k == 0 else f"t{k}", "w"], ["y" if k == 9 else f"t{k + 1}"]) for k in range(10)]
+        self.put("slow", graph=helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, ["n", size])], [value("y", TensorProto.FLOAT, ["n", size])], [weight]),
+                 config='instance_group [ { count: 1 kind: KIND_CPU } ]\n')
+        ports = PORTS.replace("4]", f"{size}]")
+        self.ensemble("bounded", step("slow", "a", "b"), step("slow", "b", "d"), ports=ports, more="max_inflight_requests: 2")
+        self.serve("--max-queue", "4", "--inline-us", "0")
+        config = json.loads(self.ask("GET", "/v2/models/bounded/config")[1])["ensemble_scheduling"]
+        self.assertEqual((config["max_inflight_requests"], [s["model_name"] for s in config["step"]]), (2, ["slow", "slow"]))
+        answers = []
+
+        def ask(k):
+            body = {"inputs": [{"name": "a", "shape": [40, size], "datatype": "FP32", "data": [k] * (40 * size)}]}
+            status, said = self.infer("bounded", body)
+            answers.append(status == 200 and set(said["outputs"][0]["data"]) == {k} or said)
+        threads = [threading.Thread(target=ask, args=[k]) for k in range(24)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(answers, [True] * 24, "a queue of four would refuse some of 24 at once")
 
     def test_a_graph_of_models(self):
         self.put("one", add=1.0)

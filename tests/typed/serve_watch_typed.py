@@ -217,9 +217,12 @@ class Watch(Served):
             self.stop()
         mine = self.folder / "mine.yaml"
         mine.write_text("# mine\nmax-body-bytes: 50   # small\nload-model: [add, 'plain']\nmodel-control-mode: \"explicit\"\nstrict-placement: false\n")
-        self.serve("--profile", mine, "--max-body-bytes", "100000", ready=False)
-        self.wait_for(lambda: self.infer("add", self.rows([[1, 2, 3, 4]]))[0] == 200)
-        self.stop()
+        json_form = self.folder / "mine.json"
+        json_form.write_text('{"max-body-bytes": 50, "load-model": ["add", "plain"], "model-control-mode": "explicit", "strict-placement": false}')
+        for path in (mine, json_form):
+            self.serve("--profile", path, "--max-body-bytes", "100000", ready=False)
+            self.wait_for(lambda: self.infer("add", self.rows([[1, 2, 3, 4]]))[0] == 200)
+            self.stop()
         for text, want in (("max-bodybytes: 5\n", "did you mean 'max-body-bytes'"), ("a\n", "line 1"), ("http-port: 1\nhttp-port: 2\n", "line 2"),
                            ("load-model:\n  - a\n   nested: 1\n", "line 3"), ('{"http-port": {}}', "http-port"), ("no-tune: maybe\n", "true or false"),
                            ("http-port:\n", "no value"), ("http-port: [1, 2]\n", "one value"), ("profile: x\n", "profile")):

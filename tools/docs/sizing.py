@@ -4,6 +4,7 @@ whether they are. Cost is that of a processor for an hour, in whatever money: --
 """
 import argparse
 import pathlib
+import statistics
 import sys
 
 from performance import newest, source, table
@@ -11,6 +12,7 @@ from performance import newest, source, table
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "serving-sizing.md"
 PRICE = 0.04  # of a processor for an hour, in the page
+GPU_PRICE = 3.0  # of a GPU
 
 
 def count(v):
@@ -44,7 +46,20 @@ def protocol():
             + f"\n\n{source(name, data)}{load}")
 
 
-SECTIONS = {"models": models, "protocol": protocol}
+def gpus(price=GPU_PRICE):
+    """Rates and costs of whole models on a GPU at the best batch that was measured, inputs and outputs on the device."""
+    data, name = newest("gpu_rows_large")
+    best = {}
+    for row in data["rows"]:
+        ms = statistics.median(v for r in row["ours"]["rounds"] for v in r)
+        rate = 1000 * row["batch"] / ms
+        if rate > best.get(row["network"], (0, 0, 0))[0]:
+            best[row["network"]] = (rate, row["batch"], ms)
+    rows = [[model, batch, f"{ms:.2f}", count(rate), f"{1e6 / rate / 3600 * price:.3f}"] for model, (rate, batch, ms) in sorted(best.items())]
+    return table(["model, float16", "batch", "ms", "rows a second and GPU", "cost of a million"], rows) + f"\n\n`benchmarks/results/{name}`: {data['gpu']['name']}."
+
+
+SECTIONS = {"models": models, "gpus": gpus, "protocol": protocol}
 
 
 def page(text):

@@ -2,6 +2,7 @@
 #include "cli/console/serving.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "cli/console/model.hpp"
@@ -19,6 +20,9 @@ std::vector<Flag> worker_flags() {
        "a worker process for each of these devices, every model in all of them, e.g. cuda:0,cuda:1 or cpu,cpu"},
       {"--runs-at-once", "", "N",
        "above so many runs of all models together, models take turns by time (default: the CPUs, for each worker)"},
+      {"--rate-limit-resource", "", "NAME:COUNT",
+       "copies on each device of a resource that models' rate_limiter names (default: the most that one asks for)",
+       true},
       {"--worker-memory-mib", "", "N", "most memory for tensors on their way to and from the worker (default 2048)"},
       {"--stuck-secs", "", "S", "not ready where a model works and gets nothing done for so long (default 0.8)"},
       {"--stuck-kill-secs", "", "S", "a worker that gets nothing done for so long is ended (default 60; 0: never)"},
@@ -88,6 +92,27 @@ static Result<std::vector<std::string>> devices_of(const Arguments& arguments) {
   return out;
 }
 
+int64_t gpu_of(const std::string& device) {
+  if (device.empty()) return 0;
+  const auto ordinal = device::ordinal_of(device);
+  return device::kind_of(device) == "cpu" || !ordinal.ok() ? -1 : *ordinal;
+}
+
+Result<serve::Turns::Copies> resources_of(const Arguments& arguments) {
+  serve::Turns::Copies out;
+  for (const std::string& text : arguments.all("--rate-limit-resource")) {
+    const size_t colon = text.rfind(':');
+    int64_t count = 0;
+    const char* end = text.data() + text.size();
+    const auto read = std::from_chars(colon == std::string::npos ? end : text.data() + colon + 1, end, count);
+    if (colon == 0 || colon == std::string::npos || read.ec != std::errc() || read.ptr != end || count < 0)
+      return usage("--rate-limit-resource '%s'", text.c_str()).expecting("NAME:COUNT");
+    if (!out.emplace(text.substr(0, colon), count).second)
+      return usage("--rate-limit-resource names '%s' twice", text.substr(0, colon).c_str());
+  }
+  return out;
+}
+
 Result<std::vector<serve::WorkerOptions>> worker_options(const Arguments& arguments) {
   PERI_ASSIGN(const std::vector<std::string> devices, devices_of(arguments));
   std::vector<serve::WorkerOptions> all;
@@ -113,6 +138,7 @@ Result<std::vector<serve::WorkerOptions>> worker_options(const Arguments& argume
   for (size_t k = 0; k < devices.size(); ++k) {
     all.push_back(out);
     if (devices.size() > 1) all.back().name += " " + std::to_string(k) + ", " + devices[k];
+    all.back().gpu = gpu_of(devices[k].empty() ? arguments.get("--device") : devices[k]);
     if (!devices[k].empty() && device::kind_of(devices[k]) != "cpu")
       all.back().arguments.push_back("--device=" + devices[k]);
   }
@@ -145,6 +171,30 @@ void add_memory_metrics(const serve::Health& health, const serve::ResponseCache*
   add_row("peri_resident_bytes", "gauge", "Memory of the server's own process",
           static_cast<uint64_t>(serve::resident_bytes()), out);
   if (cache) add_row("peri_cache_bytes", "gauge", "Answers that are kept", cache->bytes(), out);
+}
+
+std::map<std::string, serve::Ram> device_memory(const serve::Workers* workers, const serve::Repository& repository) {
+  std::map<std::string, serve::Ram> out;
+  const auto add = [&](const std::string& name, const device::MemoryInfo& m) {
+    if (m.total_bytes > 0) out[name] = {m.total_bytes, m.available_bytes};
+  };
+  if (workers)
+    for (const auto& [name, counts] : workers->counts()) add(name, counts.device);
+  else
+    for (const serve::ServedPtr& s : repository.all()) add("device", s->model->servable().device_memory());
+  return out;
+}
+
+void add_device_metrics(const std::map<std::string, serve::Ram>& devices, std::string* out) {
+  if (devices.empty()) return;
+  const auto add = [&](const char* name, const char* what, auto bytes_of) {
+    *out += format("# TYPE %s gauge\n# HELP %s %s\n", name, name, what);
+    for (const auto& [device, memory] : devices)
+      *out += format("%s{gpu_uuid=\"%s\"} %lld\n", name, device.c_str(), static_cast<long long>(bytes_of(memory)));
+  };
+  add("nv_gpu_memory_total_bytes", "Memory of each worker's device", [](const serve::Ram& m) { return m.total_bytes; });
+  add("nv_gpu_memory_used_bytes", "What of it is in use, by whomever",
+      [](const serve::Ram& m) { return m.total_bytes - m.available_bytes; });
 }
 
 void add_worker_metrics(const std::vector<std::pair<std::string, serve::WorkerCounts>>& all, std::string* out) {

@@ -20,8 +20,15 @@ Result<std::optional<serve::HttpOptions>> management_of(const Arguments& argumen
                                                         bool explicit_control);
 // `peri serve-worker` with those of the flags that it takes, for each device; none: models run in this process.
 Result<std::vector<serve::WorkerOptions>> worker_options(const Arguments& arguments);
+// A device's number among those of its kind, as configurations name GPUs; -1: it is a CPU.
+int64_t gpu_of(const std::string& device);
+// --rate-limit-resource.
+Result<serve::Turns::Copies> resources_of(const Arguments& arguments);
 Result<serve::HealthOptions> health_options(const Arguments& arguments);
+// Of devices that have memory of their own, by the names of their workers.
+std::map<std::string, serve::Ram> device_memory(const serve::Workers* workers, const serve::Repository& repository);
 // Families of OpenMetrics' text form.
+void add_device_metrics(const std::map<std::string, serve::Ram>& devices, std::string* out);
 void add_worker_metrics(const std::vector<std::pair<std::string, serve::WorkerCounts>>& all, std::string* out);
 void add_memory_metrics(const serve::Health& health, const serve::ResponseCache* cache, std::string* out);
 

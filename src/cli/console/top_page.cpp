@@ -18,6 +18,7 @@ struct ModelRow {
   std::string name, version;
   int64_t pending = 0, running = 0, success = 0, rows = 0, executions = 0, memory = 0;
   Counts batches, cuts, failures;
+  Counts sequences, sequences_over;  // now; how those that are over ended
   std::vector<std::pair<double, int64_t>> times_us;
 };
 
@@ -48,6 +49,15 @@ Result<ModelRow> row_of(const Json& m, const ModelRow* before) {
   PERI_ASSIGN(out.batches, counts_of(m, "batches", before ? &before->batches : nullptr));
   PERI_ASSIGN(out.cuts, counts_of(m, "cuts", before ? &before->cuts : nullptr));
   PERI_ASSIGN(out.failures, counts_of(m, "failures", before ? &before->failures : nullptr));
+  if (const Json* sequences = m.find("sequences")) {
+    for (const char* key : {"active", "backlog", "slots", "state_bytes"}) {
+      PERI_ASSIGN(out.sequences[key], sequences->get_int(key));
+    }
+    for (const char* key : {"begun", "ended", "idle", "failed"}) {
+      PERI_ASSIGN(out.sequences_over[key], sequences->get_int(key));
+      if (before) out.sequences_over[key] -= before->sequences_over.count(key) ? before->sequences_over.at(key) : 0;
+    }
+  }
   PERI_ASSIGN(const auto* times, m.get_array("request_us"));
   std::map<double, int64_t> old;
   if (before) old.insert(before->times_us.begin(), before->times_us.end());
@@ -174,6 +184,20 @@ std::string shares(const Counts& counts) {
   return out;
 }
 
+// "  sequences 3 of 8, 1 waits, 2.0 KiB kept; 9 begun, 6 ended".
+void add_sequences(const ModelRow& m, std::vector<std::string>* out) {
+  const auto n = [](const Counts& counts, const char* key) { return static_cast<long long>(counts.at(key)); };
+  std::string line = format("  sequences %lld of %lld", n(m.sequences, "active"), n(m.sequences, "slots"));
+  if (n(m.sequences, "backlog") > 0) line += format(", %lld wait", n(m.sequences, "backlog"));
+  if (n(m.sequences, "state_bytes") > 0)
+    line += ", " + bytes_text(static_cast<double>(m.sequences.at("state_bytes"))) + " kept";
+  std::string over;
+  for (const char* key : {"begun", "ended", "idle", "failed"})
+    if (n(m.sequences_over, key) > 0)
+      over += (over.empty() ? "; " : ", ") + format("%lld %s", n(m.sequences_over, key), key);
+  out->push_back(line + over);
+}
+
 void add_model(const ModelRow& m, double seconds, std::vector<std::string>* out) {
   const double rate = seconds > 0 ? static_cast<double>(m.success) / seconds : 0;
   std::string name = printable(m.name + "/" + m.version);
@@ -183,6 +207,7 @@ void add_model(const ModelRow& m, double seconds, std::vector<std::string>* out)
   if (m.memory > 0) out->push_back("  memory " + bytes_text(static_cast<double>(m.memory)));
   if (const std::string list = shares(m.batches); !list.empty()) out->push_back("  rows " + list);
   if (const std::string list = shares(m.cuts); !list.empty()) out->push_back("  cut " + list);
+  if (!m.sequences.empty()) add_sequences(m, out);
   std::string failed;
   for (const auto& [why, n] : m.failures)
     if (n > 0) failed += (failed.empty() ? "" : ", ") + std::to_string(n) + " " + why;
@@ -223,6 +248,12 @@ Result<std::string> top_json(const Json& now, const Json* before) {
     for (const auto& [key, counts] : {std::pair{"batches", &m.batches}, {"cuts", &m.cuts}, {"failures", &m.failures}}) {
       w.key(key).begin_object();
       for (const auto& [name, n] : *counts) w.field(name, n);
+      w.end_object();
+    }
+    if (!m.sequences.empty()) {
+      w.key("sequences").begin_object();
+      for (const Counts* counts : {&m.sequences, &m.sequences_over})
+        for (const auto& [name, n] : *counts) w.field(name, n);
       w.end_object();
     }
     w.end_object();

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "base/spelling.hpp"
 #include "serve/config/fields.hpp"
+#include "serve/config/placement.hpp"
 #include "serve/config/scheduling.hpp"
 #include "serve/config/yaml.hpp"
 
@@ -40,7 +42,7 @@ Status read_port(const TextMessage& m, bool input, PortConfig* out) {
     keys.push_back(flag("allow_ragged_batch", &out->ragged));
     keys.push_back(off("optional", "take it out: every input is given, or is a constant of the model"));
   } else {
-    keys.push_back(refuses("label_filename", "take it out: clients look classes up by themselves"));
+    keys.push_back(text("label_filename", &out->labels));
   }
   return read_fields(m, input ? "input" : "output", keys);
 }
@@ -84,14 +86,19 @@ Status read_warmup(const TextMessage& m, WarmupConfig* out) {
                       })});
 }
 
-Status read_parameter(const TextMessage& m, std::map<std::string, std::string>* out) {
+// What is near to a name that is obeyed is thought to be a slip of it.
+Status read_parameter(const TextMessage& m, ModelConfig* out) {
   std::string key, value;
   PERI_TRY(read_fields(m, "parameters", {text("key", &key), inner("value", [&](const TextMessage& v) {
                                            return read_fields(v, "a parameter", {text("string_value", &value)});
                                          })}));
-  if (key != "threads" && key != "batch_answers")
-    return invalid("the parameter '%s' is not known", key.c_str()).expecting("threads or batch_answers");
-  (*out)[key] = value;
+  const bool obeyed = key == "threads" || key == "batch_answers";
+  if (const std::string near = obeyed ? "" : nearest(key, {"threads", "batch_answers"}); !near.empty())
+    return invalid("the parameter '%s' is not known", key.c_str())
+        .expecting("threads or batch_answers")
+        .advise("did you mean '" + near + "'?");
+  if (!obeyed) out->notes.push_back(format("the parameter '%s' changes nothing", key.c_str()));
+  if (!out->parameters.emplace(key, value).second) return invalid("the parameter '%s' stands twice", key.c_str());
   return Ok{};
 }
 
@@ -113,73 +120,21 @@ Status read_step(const TextMessage& m, EnsembleStep* out) {
   return Ok{};
 }
 
-Status read_ensemble(const TextMessage& m, std::vector<EnsembleStep>* out) {
-  PERI_TRY(read_fields(m, "ensemble_scheduling", {inner("step", [=](const TextMessage& v) -> Status {
-                         return read_step(v, &out->emplace_back());
-                       })}));
-  if (out->empty()) return invalid("an ensemble has no step");
+Status read_ensemble(const TextMessage& m, ModelConfig* out) {
+  PERI_TRY(
+      read_fields(m, "ensemble_scheduling",
+                  {number("max_inflight_requests", &out->most_in_flight, 0, 1000000),
+                   inner("step", [=](const TextMessage& v) { return read_step(v, &out->steps.emplace_back()); })}));
+  if (out->steps.empty()) return invalid("an ensemble has no step");
   return Ok{};
 }
 
 Status read_cache(const TextMessage& m, bool* out) { return read_fields(m, "response_cache", {flag("enable", out)}); }
 
-Status read_instances(const TextMessage& m, ModelConfig* out) {
-  using Device = ModelConfig::Device;
-  std::string name;
-  int64_t count = 1;
-  size_t kind = 0;
-  std::vector<int64_t> gpus;
-  PERI_TRY(
-      read_fields(m, "instance_group",
-                  {text("name", &name), number("count", &count, 1, 1024),
-                   choice("kind", {"KIND_AUTO", "KIND_GPU", "KIND_CPU"}, [&](size_t k) { kind = k; }),
-                   numbers("gpus", &gpus, 0, 1000), off("passive", "take it out, or unload the model"),
-                   refuses("profile", "take it out: an engine holds for all its sizes"),
-                   refuses("rate_limiter", "bound what runs at once by 'count', and what waits by 'max_queue_size'"),
-                   refuses("secondary_devices", "take it out: an engine says itself where its steps run"),
-                   refuses("host_policy", "start the server under numactl, or bound it by --threads")}));
-  for (const int64_t gpu : gpus)
-    if (gpu != 0)
-      return invalid("instance_group asks for GPU %lld: the server says which devices its models run on",
-                     static_cast<long long>(gpu))
-          .advise("take 'gpus' out; --device or --worker-devices of peri serve name them");
-  const Device device = kind == 2 ? Device::kCpu : kind == 1 || !gpus.empty() ? Device::kGpu : Device::kAny;
-  if (kind == 2 && !gpus.empty()) return invalid("instance_group of KIND_CPU names gpus").advise("take 'gpus' out");
-  if (out->instances > 0 && device != out->device)
-    return invalid("instance_group has groups of several kinds: an engine is made for one")
-        .advise("give the model twice, in two folders, an engine each");
-  out->device = device;
-  out->instances += count;
-  return Ok{};
-}
-
-// Hints that ask for what is done anyway are taken.
-Status read_optimization(const TextMessage& m) {
-  const auto enabled = [](const TextMessage& v) {
-    bool on = false;
-    return read_fields(v, "a buffer's optimization", {flag("enable", &on)});
-  };
-  const auto cuda = [](const TextMessage& v) {
-    bool on = false;
-    return read_fields(
-        v, "optimization's cuda",
-        {flag("graphs", &on), off("busy_wait_events"),
-         refuses("graph_spec", "take it out: steps are captured for the sizes that come"), off("output_copy_stream")});
-  };
-  return read_fields(
-      m, "optimization",
-      {choice("priority", {"PRIORITY_DEFAULT"}, [](size_t) {}), inner("cuda", cuda),
-       inner("input_pinned_memory", enabled), inner("output_pinned_memory", enabled),
-       off("eager_batching", "take it out: a batch is put together when it can run"),
-       refuses("graph", "take it out: 'peri build' optimizes, its flags say how far"),
-       refuses("execution_accelerators", "take it out: 'peri build --dtype f16' makes an engine of another precision"),
-       refuses("gather_kernel_buffer_threshold", "take it out")});
-}
-
 Status check(const ModelConfig& c) {
   if (c.platform == "ensemble" && c.steps.empty()) return invalid("an ensemble needs ensemble_scheduling");
   const bool shaped = !c.batch_inputs.empty() || !c.batch_outputs.empty();
-  if (!c.steps.empty() && (c.batching || c.sequences || shaped || !c.warmups.empty() || c.instances > 0))
+  if (!c.steps.empty() && (c.batching || c.sequences || shaped || !c.warmups.empty() || !c.groups.empty()))
     return invalid(
         "an ensemble has no dynamic_batching, sequence_batching, batch_input, model_warmup or "
         "instance_group: its models have");
@@ -204,7 +159,7 @@ Status read_model(const TextMessage& m, ModelConfig* out) {
              [=](const TextMessage& v) { return read_batch_input(v, &out->batch_inputs.emplace_back()); }),
        inner("batch_output", [=](const TextMessage& v) { return read_batch_output(v, &out->batch_outputs); }),
        inner("instance_group", [=](const TextMessage& v) { return read_instances(v, out); }),
-       inner("optimization", read_optimization),
+       inner("optimization", [=](const TextMessage& v) { return read_optimization(v, out); }),
        inner("dynamic_batching", [=](const TextMessage& v) { return read_batching(v, &out->batching.emplace()); }),
        inner("sequence_batching", [=](const TextMessage& v) { return read_sequences(v, &out->sequences.emplace()); }),
        refuses("cc_model_filenames", "take it out: put the model into model.engine or model.onnx"),
@@ -218,10 +173,10 @@ Status read_model(const TextMessage& m, ModelConfig* out) {
                return read_fields(v, "model_transaction_policy",
                                   {off("decoupled", "take it out: each request has one answer")});
              }),
-       inner("ensemble_scheduling", [=](const TextMessage& v) { return read_ensemble(v, &out->steps); }),
+       inner("ensemble_scheduling", [=](const TextMessage& v) { return read_ensemble(v, out); }),
        inner("response_cache", [=](const TextMessage& v) { return read_cache(v, &out->response_cache); }),
        inner("model_warmup", [=](const TextMessage& v) { return read_warmup(v, &out->warmups.emplace_back()); }),
-       inner("parameters", [=](const TextMessage& v) { return read_parameter(v, &out->parameters); })}));
+       inner("parameters", [=](const TextMessage& v) { return read_parameter(v, out); })}));
   return check(*out);
 }
 }  // namespace

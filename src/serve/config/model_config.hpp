@@ -15,7 +15,8 @@ struct PortConfig {
   std::vector<int64_t> dims;  // -1: any; without the batch's axis where there is one
   // Dims that the model has where they are not those of clients; both name the same number of elements.
   std::optional<std::vector<int64_t>> reshape = {};
-  bool ragged = false;  // allow_ragged_batch: requests of other dims are put end to end
+  bool ragged = false;      // allow_ragged_batch: requests of other dims are put end to end
+  std::string labels = {};  // of an output: a file of the model's folder, a line for each class
 };
 
 // A tensor that the server makes for the model, of what a batch is made of.
@@ -93,6 +94,25 @@ struct WarmupConfig {
   std::vector<Input> inputs;
 };
 
+// Instances that run in the same places.
+struct InstanceGroup {
+  int64_t count = 1;          // on each device
+  std::vector<int64_t> gpus;  // empty: all that there are
+};
+
+// Copies of a resource that a run holds from its beginning to its end; models that name it share them.
+struct ResourceClaim {
+  std::string name;
+  bool global = false;  // else each device has copies of its own
+  int64_t count = 1;
+  bool operator==(const ResourceClaim&) const = default;
+};
+struct RateLimit {
+  std::vector<ResourceClaim> claims;
+  int64_t priority = 1;  // 2: half of the turns of 1
+  bool operator==(const RateLimit&) const = default;
+};
+
 struct EnsembleStep {
   std::string model, version;                  // "": the latest
   std::map<std::string, std::string> inputs;   // of the model, and the tensor that each is
@@ -106,19 +126,28 @@ struct ModelConfig {
   VersionPolicy versions;
   std::vector<BatchInputConfig> batch_inputs;
   std::vector<BatchOutputConfig> batch_outputs;
-  int64_t instances = 0;  // 0: not said
+  std::vector<InstanceGroup> groups;  // empty: not said
+  RateLimit rate_limit;
+  enum class Urgency : uint8_t { kUsual, kMost, kLeast } urgency = Urgency::kUsual;
   enum class Device : uint8_t { kAny, kCpu, kGpu } device = Device::kAny;
   std::optional<BatchingConfig> batching;
   std::optional<SequenceConfig> sequences;
   std::vector<EnsembleStep> steps;  // of an ensemble; none: it is a model
+  int64_t most_in_flight = 0;       // requests of an ensemble at each of its steps; 0: no bound
   bool response_cache = false;
   std::vector<WarmupConfig> warmups;
-  // Known: "threads" (of an instance), "batch_answers" ("identical", the default, or "bounded").
+  // Obeyed: "threads" (of an instance), "batch_answers" ("identical", the default, or "bounded"). Others are given
+  // back.
   std::map<std::string, std::string> parameters;
-  std::string text;  // what all this was read from, and how
+  std::vector<std::string> notes;  // what of it was read and changes nothing, for people
+  std::string text;                // what all this was read from, and how
   bool yaml = false;
   // Whether its requests may share a run.
   bool wants_batches() const { return max_batch_size > 0 && (batching || sequences); }
+  int64_t instances() const;                // 0: not said
+  int64_t instances_on(int64_t gpu) const;  // of them
+  std::vector<int64_t> gpus() const;        // that groups name
+  double weight() const;                    // of its runs' time among models that take turns; 1 is usual, less is more
 };
 
 // A file that ends with .yaml is YAML. Errors name `file`, line, key, and what is known there.

@@ -2,8 +2,10 @@
 #include "serve/ensemble/ensemble.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 
+#include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "serve/kserve/datatype.hpp"
 
@@ -96,18 +98,20 @@ Status check_steps(const ModelConfig& config, const FindModel& find, Edges* edge
     if (!served)
       return refused("step '%s': there is no such model%s", step.model.c_str(),
                      step.version.empty() ? "" : (", version " + step.version).c_str());
-    if (served->model->options().sequences)
-      return unsupported("step '%s': a model with sequence_batching is asked by clients alone", step.model.c_str());
     PERI_TRY(check_step(step, *served->model, edges));
   }
   return Ok{};
 }
 
-class Ensemble final : public runtime::Servable, public std::enable_shared_from_this<Ensemble> {
+class Ensemble final : public Forwarding, public std::enable_shared_from_this<Ensemble> {
  public:
-  Ensemble(std::vector<EnsembleStep> steps, FindModel find, std::vector<plan::Port> inputs,
-           std::vector<plan::Port> outputs)
-      : steps_(std::move(steps)), find_(std::move(find)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
+  Ensemble(const ModelConfig& config, FindModel find, std::vector<plan::Port> inputs, std::vector<plan::Port> outputs)
+      : steps_(config.steps),
+        most_(config.most_in_flight),
+        find_(std::move(find)),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)),
+        doors_(steps_.size()) {}
   std::span<const plan::Port> inputs() const override { return inputs_; }
   std::span<const plan::Port> outputs() const override { return outputs_; }
   int slots() const override { return kSlots; }
@@ -131,27 +135,39 @@ class Ensemble final : public runtime::Servable, public std::enable_shared_from_
     }
     return {};
   }
-  void submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink) override;
+  void forward(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink,
+               const Manner& manner) override;
   bool cancel(uint64_t ticket) override;
 
  private:
   struct Run;
   void send(const std::shared_ptr<Run>& run, std::vector<size_t> steps);
+  bool enter(const std::shared_ptr<Run>& run, size_t step);
+  void leave(size_t step);
   void send_one(const std::shared_ptr<Run>& run, size_t step);
   void came(const std::shared_ptr<Run>& run, size_t step, const Served& served, Answer answer);
   void ended(const std::shared_ptr<Run>& run, Result<std::vector<Tensor>> outputs);
 
+  // Of a step: requests that are at it, and those that wait to be.
+  struct Door {
+    int64_t inside = 0;
+    bool opening = false;  // a thread lets in who waits
+    std::deque<std::shared_ptr<Run>> waiting;
+  };
   const std::vector<EnsembleStep> steps_;
+  const int64_t most_;  // requests at a step; 0: no bound
   const FindModel find_;
   const std::vector<plan::Port> inputs_, outputs_;
   std::atomic<uint64_t> progress_{0};
   std::mutex mutex_;
   std::map<uint64_t, std::weak_ptr<Run>> runs_;
+  std::vector<Door> doors_;
 };
 
 // One request on its way.
 struct Ensemble::Run {
   uint64_t ticket = 0;
+  Manner manner;
   std::shared_ptr<runtime::Sink> sink;
   std::mutex mutex;
   std::map<std::string, Tensor> tensors;
@@ -172,9 +188,11 @@ struct Ensemble::Run {
   }
 };
 
-void Ensemble::submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink) {
+void Ensemble::forward(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink,
+                       const Manner& manner) {
   const auto run = std::make_shared<Run>();
   run->ticket = ticket;
+  run->manner = manner;
   run->sink = std::move(sink);
   for (size_t k = 0; k < inputs_.size(); ++k) run->tensors[inputs_[k].name] = std::move(tensors[k]);
   {
@@ -190,17 +208,61 @@ void Ensemble::submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_
 }
 
 void Ensemble::send(const std::shared_ptr<Run>& run, std::vector<size_t> steps) {
-  for (const size_t k : steps) send_one(run, k);
+  for (const size_t k : steps)
+    if (enter(run, k)) send_one(run, k);
+}
+
+// Whether a request may be at a step now; else it waits at its door.
+bool Ensemble::enter(const std::shared_ptr<Run>& run, size_t k) {
+  if (most_ == 0) return true;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (doors_[k].inside == most_) {
+    doors_[k].waiting.push_back(run);
+    return false;
+  }
+  ++doors_[k].inside;
+  return true;
+}
+
+// A request is at a step no more: the next takes its place. Answers that come before send_one() returns are seen by the
+// loop, so that many of them are no deep recursion.
+void Ensemble::leave(size_t k) {
+  if (most_ == 0) return;
+  std::unique_lock<std::mutex> lock(mutex_);
+  Door& door = doors_[k];
+  --door.inside;
+  if (std::exchange(door.opening, true)) return;
+  while (!door.waiting.empty() && door.inside < most_) {
+    const std::shared_ptr<Run> next = std::move(door.waiting.front());
+    door.waiting.pop_front();
+    ++door.inside;
+    lock.unlock();
+    send_one(next, k);
+    lock.lock();
+  }
+  door.opening = false;
+}
+
+// What the request says goes on to a model as far as that knows of it.
+static void tell(const Manner& manner, const Model& model, Call* call) {
+  if (manner.priority <= model.options().queue.priority_levels) call->priority = manner.priority;
+  if (manner.deadline_ns > 0) call->timeout_ns = std::max<int64_t>(manner.deadline_ns - now_ns(), 1);
+  call->tenant = manner.tenant;
+  if (model.options().sequences) call->step = manner.step;
 }
 
 void Ensemble::send_one(const std::shared_ptr<Run>& run, size_t k) {
   const EnsembleStep& step = steps_[k];
   const ServedPtr served = find_(step.model, step.version);
-  if (!served) return ended(run, refused("the ensemble's model '%s' is not there now", step.model.c_str()));
+  if (!served) {
+    ended(run, refused("the ensemble's model '%s' is not there now", step.model.c_str()));
+    return leave(k);
+  }
   const auto call = std::make_shared<Call>();
+  bool over = false;
   {
     const std::lock_guard<std::mutex> lock(run->mutex);
-    if (run->over) return;
+    over = run->over;
     for (const plan::Port& p : served->model->inputs()) {
       const auto name = step.inputs.find(p.name);
       const Tensor t = name == step.inputs.end() ? Tensor() : run->tensors.at(name->second);
@@ -212,10 +274,12 @@ void Ensemble::send_one(const std::shared_ptr<Run>& run, size_t k) {
       }
       call->inputs.push_back(t);
     }
-    if (!call->inputs.empty()) run->open[k] = {served, call};
+    if (!call->inputs.empty() && !over) run->open[k] = {served, call};
   }
   if (call->inputs.empty())
-    return ended(run, invalid("a tensor does not fit the model '%s' of the ensemble", step.model.c_str()));
+    ended(run, invalid("a tensor does not fit the model '%s' of the ensemble", step.model.c_str()));
+  if (call->inputs.empty() || over) return leave(k);
+  tell(run->manner, *served->model, call.get());
   call->done = [self = shared_from_this(), run, k, model = served.get()](Answer a) {
     self->came(run, k, *model, std::move(a));
   };
@@ -224,6 +288,7 @@ void Ensemble::send_one(const std::shared_ptr<Run>& run, size_t k) {
 
 void Ensemble::came(const std::shared_ptr<Run>& run, size_t k, const Served& served, Answer answer) {
   progress_.fetch_add(1, std::memory_order_relaxed);
+  leave(k);
   if (answer.error) {
     Error e = *answer.error;
     e.message = "model '" + steps_[k].model + "' of the ensemble: " + e.message;
@@ -301,7 +366,27 @@ Result<std::shared_ptr<runtime::Servable>> make_ensemble(const ModelConfig& conf
     outputs.push_back(std::move(p));
   }
   return std::shared_ptr<runtime::Servable>(
-      std::make_shared<Ensemble>(config.steps, std::move(find), std::move(inputs), std::move(outputs)));
+      std::make_shared<Ensemble>(config, std::move(find), std::move(inputs), std::move(outputs)));
+}
+
+void queue_ensemble(const ModelConfig& config, const FindModel& find, ModelOptions* options) {
+  QueuePolicy& queue = options->queue;
+  for (const EnsembleStep& s : config.steps) {
+    const ServedPtr served = find(s.model, s.version);
+    if (!served) continue;
+    const ModelOptions& of = served->model->options();
+    if (of.queue.priority_levels > queue.priority_levels) {
+      queue.priority_levels = of.queue.priority_levels;
+      queue.default_priority = of.queue.default_priority;
+    }
+    if (!of.sequences) continue;
+    if (!options->sequences) options->sequences = of.sequences;
+    options->sequences->slots = std::min(options->sequences->slots, of.sequences->slots);
+    options->sequences->idle_ns = std::min(options->sequences->idle_ns, of.sequences->idle_ns);
+  }
+  if (!options->sequences) return;
+  queue.level.timeout_override = true;
+  queue.most_waiting = options->sequences->slots;
 }
 
 }  // namespace peri::serve

@@ -11,8 +11,9 @@
 
 namespace peri::serve {
 
-// A model that is served now; null: there is none.
-using FindModel = std::function<ServedPtr(const std::string& name, const std::string& version)>;
+// How an ensemble's own queue takes its requests: levels of priority as its models have them, and where one of these
+// has sequences, those, one request of each at a time, so that its models get them in their order.
+void queue_ensemble(const ModelConfig& config, const FindModel& find, ModelOptions* options);
 
 // Models are looked up again for each request, so that they may be replaced. `find` outlives what comes back. Errors
 // name step, tensor and what was expected.

@@ -206,11 +206,13 @@ Status InferMessage::read_outputs(std::span<const plan::Port> ports, const Infer
       return invalid("unexpected inference output '%s'", shown_name(output.name()).c_str());
     if (asked[at]) return invalid("output '%s' is asked for twice", ports[at].name.c_str());
     asked[at] = true;
+    int64_t classes = 0;
     if (!output.parameters().empty()) {
       PERI_ASSIGN(const Json parameters, json_of(output.parameters()));
       PERI_TRY(check_parameters(parameters));
+      PERI_ASSIGN(classes, read_classes(parameters));
     }
-    out->outputs.push_back({at, true});
+    out->outputs.push_back({at, true, classes});
   }
   if (outputs.empty())
     for (size_t k = 0; k < ports.size(); ++k) out->outputs.push_back({k, true});

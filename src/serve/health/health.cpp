@@ -40,16 +40,23 @@ void Health::start() {
 }
 
 void Health::look_at_memory() {
-  const Ram ram = options_.read_memory();
-  const double used = ram.used_share();
-  const MemoryAlert now = !ram.known() || used < options_.memory_high ? MemoryAlert::kNone
-                          : used < options_.memory_full               ? MemoryAlert::kHigh
-                                                                      : MemoryAlert::kFull;
+  Ram fullest = options_.read_memory();
+  std::string name;
+  if (options_.read_devices)
+    for (const auto& [device, memory] : options_.read_devices())
+      if (memory.known() && (!fullest.known() || memory.used_share() > fullest.used_share())) {
+        fullest = memory;
+        name = " of " + device;
+      }
+  const double used = fullest.used_share();
+  const MemoryAlert now = !fullest.known() || used < options_.memory_high ? MemoryAlert::kNone
+                          : used < options_.memory_full                   ? MemoryAlert::kHigh
+                                                                          : MemoryAlert::kFull;
   if (now == MemoryAlert::kFull)
     for (const ServedPtr& s : repository_.all()) s->model->make_batches_smaller();
   if (alert_.exchange(now) == now || !options_.log) return;
-  options_.log(format("memory: %.0f %% of %.0f MiB are in use%s", 100 * used,
-                      static_cast<double>(ram.total_bytes) / (1 << 20),
+  options_.log(format("memory%s: %.0f %% of %.0f MiB are in use%s", name.c_str(), 100 * used,
+                      static_cast<double>(fullest.total_bytes) / (1 << 20),
                       now == MemoryAlert::kFull ? ": batches are made smaller" : ""));
 }
 

@@ -16,10 +16,12 @@ struct HealthOptions {
   // second on batches are made smaller too.
   double memory_high = 0.90, memory_full = 0.97;
   std::function<Ram()> read_memory = [] { return read_ram(); };
+  // Of devices with memory of their own, by their names; may be null. The same thresholds hold for each.
+  std::function<std::map<std::string, Ram>()> read_devices;
   std::function<void(const std::string&)> log;
 };
 
-// Of the machine's memory.
+// Of the machine's memory, or of a device's: the fuller one.
 enum class MemoryAlert : uint8_t { kNone, kHigh, kFull };
 
 class Health {

@@ -7,6 +7,7 @@
 #include "base/compressed.hpp"
 #include "base/fault.hpp"
 #include "serve/http/head.hpp"
+#include "serve/kserve/classes.hpp"
 #include "serve/kserve/describe.hpp"
 #include "serve/kserve/infer_reply.hpp"
 
@@ -376,7 +377,8 @@ void Api::answer(Work& work, Answer a) {
   }
   const Model& model = *work.served->model;
   InferForm* form = work.exchange->request().form;
-  auto made = contained([&] {
+  auto made = contained([&]() -> Result<HttpReply> {
+    PERI_TRY(answer_classes(*work.served, work.request.outputs, &a.outputs));
     const auto ports = model.outputs();
     return form ? form->reply(model.name(), model.version_text(), work.request, ports, std::move(a.outputs))
                 : infer_reply(model.name(), model.version_text(), work.request, ports, std::move(a.outputs));

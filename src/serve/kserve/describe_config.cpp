@@ -37,6 +37,7 @@ static void write_ports(const char* key, std::span<const plan::Port> ports, cons
       w.end_object();
     }
     if (c != said.end() && c->ragged) w.field("allow_ragged_batch", true);
+    if (c != said.end() && !c->labels.empty()) w.field("label_filename", c->labels);
     w.end_object();
   }
   w.end_array();
@@ -120,6 +121,47 @@ static void write_sequences(const SequenceConfig& s, JsonWriter& w) {
   w.end_object().end_object();
 }
 
+static void write_instances(const Served& served, JsonWriter& w) {
+  const ModelConfig& c = served.config;
+  w.key("instance_group").begin_array();
+  const std::vector<InstanceGroup> one(1);
+  for (const InstanceGroup& g : c.groups.empty() ? one : c.groups) {
+    w.begin_object().field("name", c.name).field("kind", served.backend == "cpu" ? "KIND_CPU" : "KIND_GPU");
+    w.field("count", g.count);
+    write_numbers("gpus", g.gpus, w);
+    if (c.rate_limit == RateLimit()) {
+      w.end_object();
+      continue;
+    }
+    w.key("rate_limiter").begin_object().key("resources").begin_array();
+    for (const ResourceClaim& r : c.rate_limit.claims)
+      w.begin_object().field("name", r.name).field("global", r.global).field("count", r.count).end_object();
+    w.end_array().field("priority", c.rate_limit.priority).end_object().end_object();
+  }
+  w.end_array();
+}
+
+static void write_ensemble(const ModelConfig& c, JsonWriter& w) {
+  const auto write_map = [&](const char* key, const std::map<std::string, std::string>& map) {
+    w.key(key).begin_object();
+    for (const auto& [port, tensor] : map) w.field(port, tensor);
+    w.end_object();
+  };
+  w.key("ensemble_scheduling")
+      .begin_object()
+      .field("max_inflight_requests", c.most_in_flight)
+      .key("step")
+      .begin_array();
+  for (const EnsembleStep& s : c.steps) {
+    w.begin_object().field("model_name", s.model).key("model_version");
+    w.value(s.version.empty() ? int64_t{-1} : static_cast<int64_t>(std::stoll(s.version)));
+    write_map("input_map", s.inputs);
+    write_map("output_map", s.outputs);
+    w.end_object();
+  }
+  w.end_array().end_object();
+}
+
 std::string describe_config(const Served& served) {
   const ModelConfig& c = served.config;
   const Model& model = *served.model;
@@ -141,12 +183,10 @@ std::string describe_config(const Served& served) {
   write_ports("input", model.inputs(), c.inputs, c.max_batch_size > 0, w);
   write_ports("output", model.outputs(), c.outputs, c.max_batch_size > 0, w);
   write_batch_ports(c, w);
-  w.key("instance_group")
-      .begin_array()
-      .begin_object()
-      .field("name", c.name)
-      .field("kind", served.backend == "cuda" ? "KIND_GPU" : "KIND_CPU");
-  w.field("count", static_cast<int64_t>(model.servable().slots())).end_object().end_array();
+  if (c.steps.empty())
+    write_instances(served, w);
+  else
+    write_ensemble(c, w);
   if (c.batching) write_batching(served, w);
   if (c.sequences) write_sequences(*c.sequences, w);
   w.key("parameters").begin_object();

@@ -68,9 +68,15 @@ Status check_parameters(const Json& holder) {
   PERI_TRY(p->as_object());
   for (const std::string_view key : {"shared_memory_region", "shared_memory_byte_size", "shared_memory_offset"})
     if (p->find(key)) return unsupported("shared memory of clients is not taken");
-  if (const Json* k = p->find("classification"); k && !(k->as_int().ok() && *k->as_int() == 0))
-    return unsupported("the parameter 'classification' is not known here");
   return Ok{};
+}
+
+Result<int64_t> read_classes(const Json& holder) {
+  const Json* p = holder.find("parameters");
+  if (!p) return int64_t{0};
+  PERI_ASSIGN(const int64_t out, p->get_int("classification", 0));
+  if (out < 0) return invalid("the classification asks for %lld classes", static_cast<long long>(out));
+  return out;
 }
 
 Error stateless() { return unsupported("the model keeps no state between requests: 'sequence_id' is not taken"); }
@@ -193,7 +199,8 @@ Status read_outputs(const Json& root, std::span<const plan::Port> ports, const I
     PERI_TRY(check_parameters(json));
     const Json* p = json.find("parameters");
     PERI_ASSIGN(const bool mine, p ? p->get_bool("binary_data", binary) : Result<bool>(binary));
-    out->outputs.push_back({at, mine});
+    PERI_ASSIGN(const int64_t classes, read_classes(json));
+    out->outputs.push_back({at, mine, classes});
   }
   if (out->outputs.empty())
     for (size_t k = 0; k < ports.size(); ++k) out->outputs.push_back({k, binary});
@@ -217,9 +224,9 @@ Status put_element(const Json& v, Tensor* t, int64_t at) {
   } else if (is_integer(dtype)) {
     PERI_ASSIGN(const int64_t n, v.as_int());
     const int bits = dtype_bits(dtype);
-    const int64_t low = is_signed(dtype) ? -(int64_t{1} << (bits - 1)) : 0;
-    const int64_t high = is_signed(dtype) ? ~low : (int64_t{1} << bits) - 1;
-    if (bits < 64 && (n < low || n > high))
+    const int64_t most = bits < 64 ? (int64_t{1} << (is_signed(dtype) ? bits - 1 : bits)) - 1 : INT64_MAX;
+    const int64_t least = is_signed(dtype) ? ~most : 0;
+    if (n < least || n > most)
       return invalid("%lld is out of the range of %s", static_cast<long long>(n),
                      std::string(datatype_name(dtype)).c_str());
     t->set_i64(at, n);

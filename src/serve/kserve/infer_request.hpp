@@ -25,6 +25,7 @@ struct InferRequest {
   struct Wanted {
     size_t port = 0;
     bool binary = false;
+    int64_t classes = 0;  // so many of its largest elements, as texts; 0: the output itself
   };
   std::vector<Wanted> outputs;  // in the order asked for; all where none were
   int64_t priority = 0;
@@ -44,7 +45,7 @@ class InferForm {
 };
 
 // Tensors in binary are views of `body`, which `owner` keeps. `json_bytes`: of the JSON at its beginning; none: all.
-// Errors: kInvalid, kUnsupported (shared memory, classification).
+// Errors: kInvalid, kUnsupported (shared memory).
 Result<InferRequest> parse_infer(std::span<const std::byte> body, std::shared_ptr<const void> owner,
                                  std::optional<uint64_t> json_bytes, std::span<const plan::Port> inputs,
                                  std::span<const plan::Port> outputs, const InferLimits& limits);
@@ -55,6 +56,8 @@ Status check_dims(const plan::Port& port, std::span<const int64_t> dims);
 // "parameters" of the request, of a tensor. `binary`: whether outputs are asked for in binary.
 Status read_parameters(const Json& root, bool* binary, InferRequest* out);
 Status check_parameters(const Json& holder);
+// 'classification' of an output; 0: it is asked for as it is.
+Result<int64_t> read_classes(const Json& holder);
 // What a request for a sequence gets from a model that has none.
 Error stateless();
 // A name of a client as errors show it: not endless.

@@ -35,6 +35,11 @@ void write_model(JsonWriter& w, const Served& served) {
   w.end_object().key("batches").begin_object();
   for (const auto& [rows, b] : s.batches) w.field(std::to_string(rows), b.compute_infer.count);
   w.end_object();
+  if (const auto q = m.sequences()) {
+    w.key("sequences").begin_object().field("active", q->active).field("backlog", q->backlog).field("slots", q->slots);
+    w.field("state_bytes", q->state_bytes).field("begun", q->started).field("ended", q->ended);
+    w.field("idle", q->idle).field("failed", q->broken).end_object();
+  }
   write_histogram(w, "request_us", s.request_times);
   write_histogram(w, "queue_us", s.queue_times);
   write_histogram(w, "infer_us", s.infer_times);

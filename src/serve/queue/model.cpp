@@ -21,9 +21,10 @@ Model::Model(std::string name, int64_t version, std::shared_ptr<runtime::Servabl
       version_text_(std::to_string(version)),
       servable_(std::move(servable)),
       options_(std::move(options)),
+      forwards_(dynamic_cast<Forwarding*>(servable_.get())),
       later_(servable_->answers_later()),
       cache_serial_(options_.cache ? options_.cache->serial() : 0),
-      share_(options_.turns ? options_.turns->join() : nullptr),
+      share_(options_.turns && !options_.share ? options_.turns->join() : options_.share),
       scheduler_(options_.queue) {
   if (options_.sequences) sequences_.emplace(*options_.sequences);
   // One more than slots, so that what waits too long is told so while all of them work.
@@ -212,6 +213,11 @@ void Model::run(std::vector<CallPtr> calls, CutReason reason, Turns::Run turn) {
   for (const CallPtr& c : calls) refuse(c, FailureReason::kBackend, done.error());
 }
 
+static Manner manner_of(const Call& call) {
+  const int64_t deadline = call.timeout_ns > 0 ? call.arrived_ns + call.timeout_ns : 0;
+  return {call.priority, deadline, call.tenant, call.step};
+}
+
 void Model::run_batch(std::vector<CallPtr> calls, CutReason reason, Turns::Run turn) {
   const auto batch = std::make_shared<Batch>(this, std::move(calls), reason, turn);
   batch->began_ns = now_ns();
@@ -231,6 +237,8 @@ void Model::run_batch(std::vector<CallPtr> calls, CutReason reason, Turns::Run t
   batch->joined_ns = alone ? batch->began_ns : now_ns();
   if (!inputs.ok()) return finish(*batch, std::move(inputs).error());
   expect(*inputs);
+  if (forwards_ && alone)
+    return forwards_->forward(ticket, std::move(*inputs), batch, manner_of(*batch->calls.front()));
   servable_->submit(ticket, std::move(*inputs), batch);
 }
 

@@ -14,6 +14,7 @@
 
 #include "runtime/servable.hpp"
 #include "serve/queue/form.hpp"
+#include "serve/queue/forwarding.hpp"
 #include "serve/queue/response_cache.hpp"
 #include "serve/queue/scheduler.hpp"
 #include "serve/queue/statistics.hpp"
@@ -55,6 +56,7 @@ struct ModelOptions {
   bool preserve_order = false;
   std::shared_ptr<ResponseCache> cache;  // of answers; null: none are kept
   std::shared_ptr<Turns> turns;          // with the other models of the device; null: it runs when it can
+  std::shared_ptr<Turns::Share> share;   // its own of `turns`; null: one that claims nothing
   std::shared_ptr<const Form> form;      // null: clients see the servable's ports
   std::optional<SequencePolicy> sequences;
   // A call expected to take no longer than this runs on the thread that submits it, if a slot is free and nothing waits
@@ -132,7 +134,8 @@ class Model {
   const std::string version_text_;
   const std::shared_ptr<runtime::Servable> servable_;
   const ModelOptions options_;
-  const bool later_;  // submit() of the servable returns at once
+  Forwarding* const forwards_;  // the servable, where it is one; else null
+  const bool later_;            // submit() of the servable returns at once
   const uint64_t cache_serial_;
   const std::shared_ptr<Turns::Share> share_;  // null: there are no turns
 

@@ -1,5 +1,6 @@
 // Start-time fair queueing by the time that runs took. Runs that are over before another could be sent count as a part
-// of one, so that a few of them may be ahead.
+// of one, so that a few of them may be ahead. Copies of resources go by the same order: nobody takes what one before
+// him waits for, so that a run that needs many comes as well as those that need few.
 #include "serve/queue/turns.hpp"
 
 #include <algorithm>
@@ -16,9 +17,22 @@ void Turns::Share::on_turn(std::function<void()> called) {
   called_ = std::move(called);
 }
 
-std::shared_ptr<Turns::Share> Turns::join() {
-  auto share = std::make_shared<Share>();
+std::shared_ptr<Turns::Share> Turns::join() { return *join(Claim()); }
+
+Result<std::shared_ptr<Turns::Share>> Turns::join(Claim claim) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [name, hold] : claim.holds) {
+    if (const auto there = said_.find(name); there != said_.end() && there->second < hold.copies)
+      return refused("its runs hold %lld of the resource '%s', of which there are %lld",
+                     static_cast<long long>(hold.copies), name.c_str(), static_cast<long long>(there->second))
+          .advise("give the server more by --rate-limit-resource, or let the model's rate_limiter ask for fewer");
+    for (const auto& [id, other] : shares_)
+      if (const auto it = other->claim_.holds.find(name);
+          it != other->claim_.holds.end() && it->second.global != hold.global)
+        return refused("the resource '%s' is global for one model and each device's own for another", name.c_str());
+  }
+  auto share = std::make_shared<Share>();
+  share->claim_ = std::move(claim);
   share->id_ = ++ids_;
   share->used_ns_ = floor_ns_;
   shares_[share->id_] = share;
@@ -32,14 +46,44 @@ void Turns::leave(const std::shared_ptr<Share>& share) {
   shares_.erase(share->id_);
 }
 
+bool Turns::before(const Share& a, const Share& b) {
+  return std::pair(a.used_ns_, a.id_) < std::pair(b.used_ns_, b.id_);
+}
+
+int64_t Turns::copies_of(std::string_view name) const {
+  const auto said = said_.find(name);
+  int64_t copies = said == said_.end() ? 0 : said->second;
+  bool global = false;
+  for (const auto& [id, share] : shares_) {
+    const auto it = share->claim_.holds.find(name);
+    if (it == share->claim_.holds.end()) continue;
+    global = it->second.global;
+    if (said == said_.end()) copies = std::max(copies, it->second.copies);
+  }
+  return global ? copies : copies * devices_;
+}
+
+// Whether its copies are free, those left aside that somebody before it waits for.
+bool Turns::has_copies(const Share& share) const {
+  return std::all_of(share.claim_.holds.begin(), share.claim_.holds.end(), [&](const auto& wanted) {
+    const auto held = held_.find(wanted.first);
+    int64_t taken = wanted.second.copies + (held == held_.end() ? 0 : held->second);
+    for (const auto& [id, other] : shares_)
+      if (const auto it = other->claim_.holds.find(wanted.first);
+          other->waiting_ && it != other->claim_.holds.end() && before(*other, share))
+        taken += it->second.copies;
+    return taken <= copies_of(wanted.first);
+  });
+}
+
 bool Turns::may(Share& share, int64_t now, bool wants) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  int before = 0;  // shares that wait and had less
+  int ahead = 0;  // shares that wait, had less, and could run
   if (waiting_ > (share.waiting_ ? 1 : 0))
     for (const auto& [id, other] : shares_)
-      before += other->waiting_ && std::pair(other->used_ns_, id) < std::pair(share.used_ns_, share.id_) ? 1 : 0;
-  const bool room = running_ + kWhole * before < capacity_;
-  if (room || now - ended_ns_ > kPatienceNs || alone(share, now)) return true;
+      ahead += other->waiting_ && before(*other, share) && has_copies(*other) ? 1 : 0;
+  const bool room = running_ + kWhole * ahead < capacity_;
+  if ((room || now - ended_ns_ > kPatienceNs || alone(share, now)) && has_copies(share)) return true;
   if (wants && !share.waiting_) {
     share.waiting_ = true;
     ++waiting_;
@@ -65,16 +109,19 @@ Turns::Run Turns::begin(Share& share, int64_t now, int64_t expected_ns) {
   floor_ns_ = std::max(floor_ns_, share.used_ns_);
   running_ += run.weight;
   share.running_ += run.weight;
+  for (const auto& [name, hold] : share.claim_.holds) held_[name] += hold.copies;
   return run;
 }
 
 void Turns::end(Share& share, const Run& run, int64_t now, bool wants) {
-  std::shared_ptr<Share> woken;
+  std::vector<std::shared_ptr<Share>> woken;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     running_ -= run.weight;
     share.running_ -= run.weight;
-    share.used_ns_ += std::max<int64_t>(now - run.began_ns, 0) * run.weight / kWhole;
+    for (const auto& [name, hold] : share.claim_.holds) held_[name] -= hold.copies;
+    const int64_t took = std::max<int64_t>(now - run.began_ns, 0) * run.weight / kWhole;
+    share.used_ns_ += static_cast<int64_t>(static_cast<double>(took) * share.claim_.weight);
     ended_ns_ = share.last_ns_ = now;
     if (wants && !share.waiting_ && waiting_ > 0) {
       share.waiting_ = true;
@@ -96,7 +143,7 @@ int Turns::waiting() {
 }
 
 void Turns::pass(Share& share) {
-  std::shared_ptr<Share> woken;
+  std::vector<std::shared_ptr<Share>> woken;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!share.waiting_) return;
@@ -107,18 +154,27 @@ void Turns::pass(Share& share) {
   call(woken);
 }
 
-std::shared_ptr<Turns::Share> Turns::next() {
-  std::shared_ptr<Share> out;
+// Whose turn it is. A run that ends may give back copies for several.
+std::vector<std::shared_ptr<Turns::Share>> Turns::next() {
+  std::vector<std::shared_ptr<Share>> out;
   if (waiting_ == 0) return out;
-  for (const auto& [id, share] : shares_)
-    if (share->waiting_ && (!out || share->used_ns_ < out->used_ns_)) out = share;
+  std::shared_ptr<Share> first;
+  for (const auto& [id, share] : shares_) {
+    if (!share->waiting_ || !has_copies(*share)) continue;
+    if (!share->claim_.holds.empty())
+      out.push_back(share);
+    else if (!first || share->used_ns_ < first->used_ns_)
+      first = share;
+  }
+  if (first) out.push_back(std::move(first));
   return out;
 }
 
-void Turns::call(const std::shared_ptr<Share>& share) {
-  if (!share) return;
-  const std::lock_guard<std::mutex> lock(share->mutex_);
-  if (share->called_) share->called_();
+void Turns::call(const std::vector<std::shared_ptr<Share>>& shares) {
+  for (const auto& share : shares) {
+    const std::lock_guard<std::mutex> lock(share->mutex_);
+    if (share->called_) share->called_();
+  }
 }
 
 }  // namespace peri::serve

@@ -1,5 +1,6 @@
-// Turns: models on one device share its time fairly. While more want to run than may, the next run is that of the model
-// that had the least time; alone, a model has all of it.
+// Turns: models on one device share its time fairly, or by their weights. While more want to run than may, the next run
+// is that of the model that had the least time; alone, a model has all of it. Resources that models name have so many
+// copies, and a run begins when the copies that it holds are free.
 #pragma once
 
 #include <algorithm>
@@ -8,14 +9,33 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
 
 namespace peri::serve {
 
 // All functions may be called from any thread; times are those it is told.
 class Turns {
  public:
-  // How many runs there may be at once while others wait.
-  explicit Turns(int at_once) : capacity_(kWhole * std::max(at_once, 1)) {}
+  // Copies of a resource, by its name.
+  using Copies = std::map<std::string, int64_t, std::less<>>;
+  // How many runs there may be at once while others wait, and copies of resources; of one that is not said there are as
+  // many as the most that one run asks for.
+  // Each of the `devices` has copies of its own, but of what is global; they count together.
+  explicit Turns(int at_once, Copies copies = {}, int devices = 1)
+      : capacity_(kWhole * std::max(at_once, 1)), said_(std::move(copies)), devices_(devices) {}
+
+  // What a model asks for.
+  struct Hold {
+    int64_t copies = 0;
+    bool global = false;
+  };
+  struct Claim {
+    double weight = 1;                               // of its time: at 2 it has half of what others have
+    std::map<std::string, Hold, std::less<>> holds;  // each of its runs, from its beginning to its end
+  };
 
   // One model's part in it.
   class Share {
@@ -30,6 +50,7 @@ class Turns {
     int64_t last_ns_ = 0;  // when it last had something to run
     int running_ = 0;
     bool waiting_ = false;
+    Claim claim_;
     std::mutex mutex_;  // of `called_`
     std::function<void()> called_;
   };
@@ -39,6 +60,8 @@ class Turns {
     int64_t began_ns = 0;
   };
 
+  // Errors: kRefused: there are never so many copies, or a resource is global for one model and not for another.
+  Result<std::shared_ptr<Share>> join(Claim claim);
   std::shared_ptr<Share> join();
   void leave(const std::shared_ptr<Share>& share);
   // Whether a run may begin now; if not, and `wants`, the share waits for its turn.
@@ -55,13 +78,19 @@ class Turns {
  private:
   static constexpr int kWhole = 32;
   bool alone(const Share& share, int64_t now) const;
-  std::shared_ptr<Share> next();
-  static void call(const std::shared_ptr<Share>& share);
+  static bool before(const Share& a, const Share& b);
+  int64_t copies_of(std::string_view name) const;
+  bool has_copies(const Share& share) const;
+  std::vector<std::shared_ptr<Share>> next();
+  static void call(const std::vector<std::shared_ptr<Share>>& shares);
 
   const int capacity_;
+  const Copies said_;
+  const int devices_;
   std::mutex mutex_;
   std::map<uint64_t, std::shared_ptr<Share>> shares_;
   uint64_t ids_ = 0;
+  Copies held_;           // now
   int running_ = 0;       // in parts of a run
   int waiting_ = 0;       // shares
   int64_t floor_ns_ = 0;  // time of the share that was served last

@@ -15,7 +15,7 @@ static LevelPolicy level_of(const QueueConfig& c, int64_t max_queue) {
 static void queue_sequences(const ModelConfig& config, const Loaded& loaded, int64_t max_queue, ModelOptions* out) {
   const SequenceConfig& s = *config.sequences;
   const int64_t rows = std::max<int64_t>(config.max_batch_size, 1);
-  const int64_t slots = std::max<int64_t>(config.instances, 1) * (s.oldest ? s.candidates : rows);
+  const int64_t slots = std::max<int64_t>(config.instances(), 1) * (s.oldest ? s.candidates : rows);
   SequencePolicy sequences;
   sequences.slots = slots;
   if (s.idle_us > 0) sequences.idle_ns = s.idle_us * 1000;
@@ -33,6 +33,13 @@ static void queue_sequences(const ModelConfig& config, const Loaded& loaded, int
     if (s.oldest ? std::find(s.preferred.begin(), s.preferred.end(), size) != s.preferred.end()
                  : least > 0 && size >= least)
       queue.preferred.push_back(size);
+}
+
+Result<std::shared_ptr<Turns::Share>> share_of(const ModelConfig& config, Turns& turns) {
+  Turns::Claim claim;
+  claim.weight = config.weight();
+  for (const ResourceClaim& c : config.rate_limit.claims) claim.holds[c.name] = {c.count, c.global};
+  return turns.join(std::move(claim));
 }
 
 ModelOptions options_of(const ModelConfig& config, const Loaded& loaded, const RepositoryOptions& o) {

@@ -11,6 +11,8 @@
 
 namespace peri::serve {
 
+constexpr int64_t kMaxLabelBytes = 64 << 20;
+
 Repository::Repository(RepositoryOptions options, Loader loader)
     : options_(std::move(options)), loader_(std::move(loader)) {}
 
@@ -24,7 +26,7 @@ Repository::~Repository() {
 }
 
 Status Repository::start() {
-  PERI_TRY(scan_repository(options_.root));
+  PERI_TRY(scan_repository(options_.root, options_.config_name));
   thread_ = std::thread([this] { work(); });
   return Ok{};
 }
@@ -83,7 +85,7 @@ void Repository::collect() {
 // What the folder asks for. A change is acted on when two looks in a row saw the same: a file is then not being
 // written.
 void Repository::scan() {
-  const auto found = scan_repository(options_.root);
+  const auto found = scan_repository(options_.root, options_.config_name);
   if (!found.ok()) return log(found.error().text());
   std::vector<std::string> load, gone;
   {
@@ -120,7 +122,7 @@ void Repository::scan() {
 }
 
 Status Repository::load_now(const std::string& name) {
-  auto found = scan_model(options_.root, name);
+  auto found = scan_model(options_.root, name, options_.config_name);
   if (!found.ok()) return unsupported("the repository has no model of this name");
   const auto fail = [&](Error e) -> Status {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -149,14 +151,18 @@ Status Repository::load_now(const std::string& name) {
   return load_versions(*found, config);
 }
 
+FindModel Repository::finder() const {
+  return [this](const std::string& name, const std::string& version) {
+    int status = 0;
+    std::string why;
+    return find(name, version, &status, &why);
+  };
+}
+
 Result<Loaded> Repository::load_ensemble(const ModelConfig& config) {
   Loaded out;
   out.backend = "ensemble";
-  PERI_ASSIGN(out.servable, make_ensemble(config, [this](const std::string& name, const std::string& version) {
-                int status = 0;
-                std::string why;
-                return find(name, version, &status, &why);
-              }));
+  PERI_ASSIGN(out.servable, make_ensemble(config, finder()));
   return out;
 }
 
@@ -165,6 +171,20 @@ bool Repository::is_ensemble(const FoundModel& found) const {
   if (found.config_path.empty()) return false;
   const auto text = read_file(found.config_path, 1 << 20);
   return text.ok() && text->find("ensemble_scheduling") != std::string::npos;
+}
+
+// A line for each class.
+static Result<std::vector<std::string>> labels_of(const std::string& folder, const std::string& file) {
+  if (!plain_name(file)) return invalid("label_filename must be a plain file name").but_found(file);
+  PERI_ASSIGN(const std::string text, read_file(folder + "/" + file, kMaxLabelBytes));
+  std::vector<std::string> out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    out.push_back(text.substr(at, end - at));
+    if (out.back().ends_with('\r')) out.back().pop_back();
+    at = end + 1;
+  }
+  return out;
 }
 
 Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& version, const ModelConfig& config) {
@@ -187,6 +207,7 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   auto served = std::make_shared<Served>();
   served->config = config;
   served->note = loaded.note;
+  for (const std::string& n : config.notes) served->note += (served->note.empty() ? "" : "; ") + n;
   served->backend = loaded.backend;
   const auto tokenizer = loaded.sections.find(std::string(text::kTokenizerSection));
   const auto pipeline = loaded.sections.find(std::string(text::kPipelineSection));
@@ -194,13 +215,23 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
     PERI_ASSIGN(text::TextPipeline made, text::TextPipeline::from_sections(tokenizer->second, pipeline->second));
     served->text = std::make_shared<text::TextPipeline>(std::move(made));
   }
+  for (const PortConfig& p : config.outputs) {
+    if (p.labels.empty()) continue;
+    PERI_ASSIGN(served->labels[p.name], labels_of(found.folder, p.labels));
+  }
   served->memory_bytes = loaded.memory_bytes;
   served->stamp = version.stamp ^ found.config_stamp * 0x9e3779b97f4a7c15ull;
   ModelOptions options = options_of(config, loaded, options_);
-  if (config.steps.empty()) options.turns = options_.turns;
+  if (config.steps.empty())
+    options.turns = options_.turns;
+  else
+    queue_ensemble(config, finder(), &options);
   PERI_ASSIGN(options.form, Form::make(config, loaded.servable->inputs(), loaded.servable->outputs(), found.folder));
   if (options_.settle) options_.settle(found.folder, order, loaded, &options);
   served->canary = std::move(loaded.canary);
+  if (options.turns) {
+    PERI_ASSIGN(options.share, share_of(config, *options.turns));
+  }
   served->model = std::make_unique<Model>(found.name, version.version, loaded.servable, std::move(options));
   return ServedPtr(std::move(served));
 }
@@ -313,7 +344,7 @@ std::vector<int64_t> Repository::versions(std::string_view name) const {
 }
 
 std::vector<IndexRow> Repository::index() const {
-  const auto found = scan_repository(options_.root);
+  const auto found = scan_repository(options_.root, options_.config_name);
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<IndexRow> out;
   for (const auto& [name, e] : entries_) {

@@ -34,6 +34,7 @@ struct LoadOrder {
   std::string folder;  // of the model
   uint64_t stamp = 0;  // of the version's files
   ModelConfig config;
+  std::optional<int64_t> instances = {};  // on the device that it is loaded for; none: as the configuration says
   // Of an earlier load of the same files, which need not be found again.
   std::optional<std::vector<int64_t>> known_sizes = {};
 };
@@ -49,6 +50,7 @@ using Settle = std::function<void(const std::string& folder, const LoadOrder&, c
 
 struct RepositoryOptions {
   std::string root;
+  std::string config_name;  // of configurations in models' folders configs/; "": none is looked for
   Control control = Control::kNone;
   std::vector<std::string> at_start;  // kExplicit: models to load at once; "*": all
   int64_t poll_ms = 2000;
@@ -94,6 +96,7 @@ class Repository {
   void work();
   void scan();
   Status load_now(const std::string& name);
+  FindModel finder() const;
   Result<Loaded> load_ensemble(const ModelConfig& config);
   Result<ServedPtr> make(const FoundModel& found, const FoundVersion& version, const ModelConfig& config);
   Status load_versions(const FoundModel& found, const ModelConfig& config);

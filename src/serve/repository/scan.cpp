@@ -63,7 +63,7 @@ uint64_t FoundModel::stamp() const {
   return h.digest();
 }
 
-Result<FoundModel> scan_model(const std::string& root, std::string_view name) {
+Result<FoundModel> scan_model(const std::string& root, std::string_view name, const std::string& config_name) {
   if (!plain_name(name))
     return invalid("this is no name of a model").expecting("letters, digits, '.', '_', '-' and '+'");
   FoundModel out;
@@ -84,6 +84,13 @@ Result<FoundModel> scan_model(const std::string& root, std::string_view name) {
     if (read.ec != std::errc() || read.ptr != file.data() + file.size() || version < 1 || file[0] == '0') continue;
     if (fs::is_directory(p, ec)) out.versions.push_back({version, p.string(), stamp_of(p)});
   }
+  if (!config_name.empty())
+    for (const char* form : {".pbtxt", ".yaml"})
+      if (const fs::path p = folder / "configs" / (config_name + form); fs::is_regular_file(p, ec)) {
+        out.two_configs = out.config_path.starts_with((folder / "configs").string());
+        out.config_path = p.string();
+        out.config_stamp = stamp_of(p);
+      }
   // A Hugging Face folder in place of versions is version 1.
   if (out.versions.empty() && fs::is_regular_file(folder / "config.json", ec))
     out.versions.push_back({1, out.folder, stamp_of(folder)});
@@ -112,14 +119,14 @@ std::string without_paths(std::string_view text) {
   return out;
 }
 
-Result<std::vector<FoundModel>> scan_repository(const std::string& root) {
+Result<std::vector<FoundModel>> scan_repository(const std::string& root, const std::string& config_name) {
   PERI_ASSIGN(const std::vector<fs::path> folders, entries_of(root));
   std::vector<FoundModel> out;
   std::error_code ec;
   for (const fs::path& p : folders) {
     const std::string name = p.filename().string();
     if (!plain_name(name) || !fs::is_directory(p, ec)) continue;
-    auto found = scan_model(root, name);
+    auto found = scan_model(root, name, config_name);
     if (found.ok()) out.push_back(std::move(*found));  // else it has gone since
   }
   return out;
@@ -132,7 +139,8 @@ Result<std::string> model_path(const FoundVersion& version, const std::string& w
   if (!wanted.empty()) names = {wanted};
   std::error_code ec;
   for (const std::string& n : names)
-    if (const fs::path p = fs::path(version.folder) / n; fs::is_regular_file(p, ec)) return p.string();
+    for (const fs::path& p : {fs::path(version.folder) / n, fs::path(version.folder) / n / n})
+      if (fs::is_regular_file(p, ec)) return p.string();
   if (wanted.empty() && fs::is_regular_file(fs::path(version.folder) / "config.json", ec)) return version.folder;
   std::string list;
   for (const std::string& n : names) list += (list.empty() ? "" : " or ") + n;

@@ -31,11 +31,13 @@ struct FoundModel {
 bool plain_name(std::string_view name);
 // A sentence as clients may read it: of each absolute path what stands behind its last '/'.
 std::string without_paths(std::string_view text);
-// Models of a repository by name. Errors: kIo.
-Result<std::vector<FoundModel>> scan_repository(const std::string& root);
+// Models of a repository by name, each with the configuration of its folder configs/ that is called `config_name`, if
+// there is one. Errors: kIo.
+Result<std::vector<FoundModel>> scan_repository(const std::string& root, const std::string& config_name = "");
 // One of them. Errors: kInvalid (no plain name), kIo (there is no such folder).
-Result<FoundModel> scan_model(const std::string& root, std::string_view name);
-// The file, or the folder of Hugging Face's, that a version is loaded from. `wanted`: default_model_filename, or "".
+Result<FoundModel> scan_model(const std::string& root, std::string_view name, const std::string& config_name = "");
+// The file, or the folder of Hugging Face's, that a version is loaded from; a folder of the file's name holds the file
+// and what belongs to it. `wanted`: default_model_filename, or "".
 Result<std::string> model_path(const FoundVersion& version, const std::string& wanted);
 
 }  // namespace peri::serve

@@ -17,11 +17,14 @@ struct Served {
   std::unique_ptr<Model> model;
   ModelConfig config;
   std::string note, backend;
-  std::shared_ptr<const text::TextPipeline> text;  // null: it takes no texts
+  std::shared_ptr<const text::TextPipeline> text;          // null: it takes no texts
+  std::map<std::string, std::vector<std::string>> labels;  // of classes, by output
   int64_t memory_bytes = 0;
   Canary canary;
   uint64_t stamp = 0;
 };
 using ServedPtr = std::shared_ptr<const Served>;
+// A version that is served now, "": the latest; null: there is none.
+using FindModel = std::function<ServedPtr(const std::string& name, const std::string& version)>;
 
 }  // namespace peri::serve

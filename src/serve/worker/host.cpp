@@ -18,7 +18,7 @@ namespace peri::serve {
 
 namespace {
 
-constexpr int kBeatMs = 20;
+constexpr int kBeatMs = 20, kDeviceLookMs = 500;
 constexpr int64_t kLingerNs = 20000;  // that a thread looks for the next request before it sleeps
 constexpr int kMostThreads = 1024;
 
@@ -37,6 +37,7 @@ class Host {
 
   [[noreturn]] void serve() {
     std::thread([this] { beat(); }).detach();
+    std::thread([this] { look_at_device(); }).detach();
     while (true) {
       auto frame = receive_frame(socket_.get());
       if (!frame.ok()) end_(0);
@@ -47,6 +48,7 @@ class Host {
  private:
   class Reply;
   void beat();
+  void look_at_device();
   void obey(const Frame& frame);
   void load(const Json& order);
   void work();
@@ -83,6 +85,24 @@ void Host::beat() {
     RingEntry entry;
     for (bool broken = false; region_->head().cancels.pop(&entry, &broken);) cancel(entry);
     region_->head().beats.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+// Of the first model that has a device. Not with the beats: a driver may let it wait.
+void Host::look_at_device() {
+  while (true) {
+    std::map<uint32_t, HostedPtr> models;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      models = models_;
+    }
+    device::MemoryInfo memory;
+    for (const auto& [id, model] : models)
+      if (memory.total_bytes == 0) memory = model->servable->device_memory();
+    models.clear();
+    region_->head().device_available.store(memory.available_bytes, std::memory_order_relaxed);
+    region_->head().device_total.store(memory.total_bytes, std::memory_order_relaxed);
+    std::this_thread::sleep_for(std::chrono::milliseconds(kDeviceLookMs));
   }
 }
 

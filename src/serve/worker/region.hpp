@@ -60,6 +60,7 @@ struct RegionHead {
   uint64_t magic;
   Ring to_worker, to_server;
   Ring cancels;                                         // to the worker, looked at with each beat
+  std::atomic<int64_t> device_total, device_available;  // memory of the worker's device; 0: it has none of its own
   alignas(64) std::atomic<uint64_t> beats;              // of the worker's clock: stands still where it does
   alignas(64) std::atomic<uint64_t> steps[kMaxModels];  // done by each model
 };

@@ -113,6 +113,7 @@ std::string order_text(const LoadOrder& order, uint32_t model) {
   w.field("model", static_cast<int64_t>(model)).field("name", order.name).field("version", order.version);
   w.field("path", order.path).field("folder", order.folder).field("stamp", order.stamp);
   if (order.known_sizes) add_numbers("known_sizes", *order.known_sizes, &w);
+  if (order.instances) w.field("instances", *order.instances);
   const ModelConfig& c = order.config;
   w.key("config").begin_object().field("name", c.name).field("yaml", c.yaml).field("text", c.text).end_object();
   return w.end_object().end_object().take();
@@ -127,6 +128,9 @@ Result<LoadOrder> read_order(const Json& json, uint32_t* model) {
   PERI_ASSIGN(out.path, text_of(json, "path"));
   PERI_ASSIGN(out.folder, text_of(json, "folder"));
   PERI_ASSIGN(out.stamp, json.get_uint("stamp"));
+  if (json.find("instances")) {
+    PERI_ASSIGN(out.instances, json.get_int("instances"));
+  }
   if (json.find("known_sizes")) {
     PERI_ASSIGN(out.known_sizes, numbers_of(json, "known_sizes"));
   }

@@ -324,6 +324,7 @@ class Worker::Guest final : public LoopGuest {
 std::unique_ptr<LoopGuest> Worker::guest() { return std::make_unique<Guest>(state_); }
 
 const std::string& Worker::name() const { return state_->options.name; }
+int64_t Worker::gpu() const { return state_->options.gpu; }
 
 Worker::Worker() = default;
 Worker::~Worker() { state_->end_process(); }
@@ -351,6 +352,9 @@ WorkerCounts Worker::counts() const {
   if (state_->link) {
     out.memory_used = state_->link->used();
     out.under_way = state_->link->under_way();
+    const RegionHead& head = state_->link->region().head();
+    out.device = {head.device_total.load(std::memory_order_relaxed),
+                  head.device_available.load(std::memory_order_relaxed)};
   }
   return out;
 }

@@ -13,6 +13,7 @@ struct WorkerOptions {
   std::string program;                        // started with `arguments`, descriptors as worker/host.hpp has them
   std::vector<std::string> arguments;         // from the command's name on
   std::string name = "worker";                // for people: "worker cpu"
+  int64_t gpu = 0;                            // the number of its device among those of its kind; -1: it is a CPU
   uint64_t memory_bytes = uint64_t{2} << 30;  // for tensors under way; only what is used takes memory
   int64_t stuck_after_ns = 800'000'000;       // without a beat: it is in trouble
   int64_t kill_after_ns = 60'000'000'000;     // without a beat, or with work and no progress: it is ended; 0: never
@@ -25,6 +26,7 @@ struct WorkerCounts {
   int64_t pid = 0;
   uint64_t starts = 0, deaths = 0, lost_requests = 0;
   uint64_t memory_used = 0, under_way = 0;
+  device::MemoryInfo device;  // of its device; 0, 0: none of its own, or not known
 };
 
 // All functions may be called from any thread.
@@ -43,6 +45,7 @@ class Worker {
   // For the loop of a thread that hands in requests: it takes answers itself, those to others' requests too.
   std::unique_ptr<LoopGuest> guest();
   const std::string& name() const;
+  int64_t gpu() const;
 
  private:
   class Guest;

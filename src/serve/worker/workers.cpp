@@ -146,6 +146,22 @@ Status same_answers(const Loaded& first, const Loaded& other, const std::string&
 }
 }  // namespace
 
+Status check_gpus(const ModelConfig& config, const std::vector<int64_t>& devices) {
+  std::string there, wanted;
+  for (const int64_t d : devices) {
+    there += there.empty() ? "" : ", ";
+    there += d < 0 ? "the CPU" : format("GPU %lld", static_cast<long long>(d));
+  }
+  for (const int64_t gpu : config.gpus())
+    wanted += format(wanted.empty() ? "cuda:%lld" : ",cuda:%lld", static_cast<long long>(gpu));
+  for (const int64_t gpu : config.gpus())
+    if (std::find(devices.begin(), devices.end(), gpu) == devices.end())
+      return invalid("instance_group names GPU %lld", static_cast<long long>(gpu))
+          .expecting("where this server runs its models: " + there)
+          .advise("start it with --worker-devices " + wanted + ", or take 'gpus' out");
+  return Ok{};
+}
+
 std::shared_ptr<runtime::Servable> spread(std::vector<std::shared_ptr<runtime::Servable>> over) {
   return std::make_shared<Spread>(std::move(over));
 }
@@ -160,19 +176,27 @@ Result<std::unique_ptr<Workers>> Workers::start(std::vector<WorkerOptions> optio
 }
 
 Result<Loaded> Workers::load(const LoadOrder& order, const std::function<void(const std::string&)>& say) {
-  PERI_ASSIGN(Loaded out, all_[0]->load(order, say));
-  if (all_.size() == 1) return out;
-  LoadOrder again = order;
-  again.known_sizes = out.batch_sizes;
-  std::vector<std::shared_ptr<runtime::Servable>> over = {out.servable};
-  for (size_t k = 1; k < all_.size(); ++k) {
-    const auto tell = [&](const std::string& progress) { say(all_[k]->name() + ": " + progress); };
-    PERI_ASSIGN(Loaded other, all_[k]->load(again, tell));
-    PERI_TRY(same_answers(out, other, all_[k]->name()));
-    out.memory_bytes += other.memory_bytes;
-    over.push_back(std::move(other.servable));
+  std::vector<int64_t> devices;
+  for (const auto& w : all_) devices.push_back(w->gpu());
+  PERI_TRY(check_gpus(order.config, devices));
+  LoadOrder here = order;
+  Loaded out;
+  std::vector<std::shared_ptr<runtime::Servable>> over;
+  for (const auto& w : all_) {
+    if (w->gpu() >= 0 && !order.config.groups.empty()) here.instances = order.config.instances_on(w->gpu());
+    if (here.instances == 0) continue;
+    const auto tell = [&](const std::string& progress) { say(over.empty() ? progress : w->name() + ": " + progress); };
+    PERI_ASSIGN(Loaded made, w->load(here, tell));
+    over.push_back(made.servable);
+    if (over.size() == 1) {
+      out = std::move(made);
+      here.known_sizes = out.batch_sizes;
+      continue;
+    }
+    PERI_TRY(same_answers(out, made, w->name()));
+    out.memory_bytes += made.memory_bytes;
   }
-  out.servable = spread(std::move(over));
+  if (over.size() > 1) out.servable = spread(std::move(over));
   return out;
 }
 

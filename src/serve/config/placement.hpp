@@ -1,0 +1,12 @@
+// The parts of a configuration that say where a model runs, and what it may claim beside others: instances, GPUs, the
+// rate limiter, priority.
+#pragma once
+
+#include "serve/config/model_config.hpp"
+
+namespace peri::serve {
+
+Status read_instances(const TextMessage& message, ModelConfig* out);
+Status read_optimization(const TextMessage& message, ModelConfig* out);
+
+}  // namespace peri::serve

@@ -1,0 +1,26 @@
+// Forwarding: a servable that hands its requests on to the queues of other models. What a request says beside its
+// tensors goes with it, so that those queues treat it as they would the client's own.
+#pragma once
+
+#include "runtime/servable.hpp"
+#include "serve/queue/sequences.hpp"
+
+namespace peri::serve {
+
+struct Manner {
+  int priority = 0;         // 0: the default of whoever is asked
+  int64_t deadline_ns = 0;  // 0: none
+  uint32_t tenant = 0;
+  SequenceStep step = {};  // no id: it belongs to none
+};
+
+class Forwarding : public runtime::Servable {
+ public:
+  virtual void forward(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink,
+                       const Manner& manner) = 0;
+  void submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink) override {
+    forward(ticket, std::move(tensors), std::move(sink), {});
+  }
+};
+
+}  // namespace peri::serve
