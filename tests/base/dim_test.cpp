@@ -15,6 +15,16 @@ Dim dim(std::string_view text) {
   return d.ok() ? *d : Dim::poison();
 }
 
+TEST(Dim, SumsOfManySymbolsAreSizes) {
+  Dim sum(0);
+  for (int k = 0; k < 300; ++k) sum = sum + Dim::symbol("kept" + std::to_string(k));
+  ASSERT_FALSE(sum.is_poison());
+  EXPECT_FALSE((sum * Dim(4)).is_poison());
+  EXPECT_FALSE((sum * Dim::symbol("n")).is_poison());
+  EXPECT_EQ(Dim::parse((sum * Dim(4)).text())->text(), (sum * Dim(4)).text());
+  EXPECT_TRUE((sum * sum).is_poison()) << "no product of sums grows without end";
+}
+
 TEST(Dim, BoundsAreProven) {
   for (const auto& [text, low] : std::vector<std::pair<std::string_view, int64_t>>{{"s", 1},
                                                                                    {"2*s*t + 3", 5},
