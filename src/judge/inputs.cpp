@@ -6,6 +6,7 @@
 
 #include "base/rng.hpp"
 #include "ops/entry.hpp"
+#include "tune/arguments.hpp"
 
 namespace peri::judge {
 namespace {
@@ -62,6 +63,10 @@ Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding
     PERI_ASSIGN(const std::vector<int64_t> dims, eval(*v->type.shape, sizes));
     PERI_ASSIGN(Tensor t, Tensor::zeros(v->type.dtype, dims));
     Rng rng(seed++);
+    if (tune::fill_regions(*v, sizes, rng.below(INT64_MAX), &t)) {
+      out.push_back(std::move(t));
+      continue;
+    }
     if (v->type.dtype == DType::kF32) {
       float* data = t.mutable_as<float>();
       for (int64_t k = 0; k < t.numel(); ++k) data[k] = static_cast<float>(rng.normal());

@@ -10,8 +10,16 @@ namespace {
 
 Status infer(InferContext& c) {
   const Shape &theta = c.shape(0), &size = c.shape(1);
-  const bool flat = theta.size() == 3 && theta[1].is_const(2) && theta[2].is_const(3),
-             solid = theta.size() == 3 && theta[1].is_const(3) && theta[2].is_const(4);
+  // What is not known of theta follows from the length of size.
+  const auto may_have = [&](int64_t rank) {
+    return theta.size() == 3 && (!theta[1].is_const() || theta[1].is_const(rank)) &&
+           (!theta[2].is_const() || theta[2].is_const(rank + 1));
+  };
+  const bool open = may_have(2) && may_have(3);
+  const auto is = [&](int64_t rank) {
+    return may_have(rank) && (!open || (size.size() == 1 && size[0].is_const(rank + 2)));
+  };
+  const bool flat = is(2), solid = is(3);
   if (!flat && !solid)
     return invalid("theta has a wrong shape").expecting("[batch,2,3] or [batch,3,4]").but_found(shape_text(theta));
   const int64_t rank = flat ? 2 : 3;

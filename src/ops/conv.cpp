@@ -52,7 +52,7 @@ Status infer(InferContext& c) {
   PERI_ASSIGN(const WindowSpec spec, window_spec(c.node, std::move(numbers)));
   const int64_t group = c.node.i("group", 1);
   if (group < 1) return invalid("group is out of range").expecting(">= 1").but_found(std::to_string(group));
-  if (x[1].is_const() && !(w[1] * group == x[1]))
+  if (x[1].is_const() && w[1].is_const() && !(w[1] * group == x[1]))
     return invalid("the channels of x, w and group do not match")
         .expecting((w[1] * group).text() + " channels in x")
         .but_found(shape_text(x));

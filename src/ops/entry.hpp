@@ -36,7 +36,7 @@ enum class Role {
   kBias,      // added to each channel
   kScale,     // multiplies each channel: about one
   kVariance,  // positive, about one
-  kIndex,     // integers from zero to below OpDef::index_ends
+  kIndex,     // integers from zero to below OpDef::index_ends; of floats: rows of an index and two corners of a box
 };
 
 struct Port {
@@ -177,7 +177,8 @@ struct OpDef {
   bool keeps_range = false;
   // How many products a sum has, by the dims of the input of Role::kWeight. REQUIRES: such a port.
   double (*fan_in)(const ir::Node& node, std::span<const int64_t> weight) = nullptr;
-  // Ends, exclusive, that hold for each element of the input of Role::kIndex. REQUIRES: such a port.
+  // Ends, exclusive, that hold for each element of the input of Role::kIndex; of floats: those of a row's index, of x
+  // and of y. REQUIRES: such a port.
   std::vector<Dim> (*index_ends)(const ir::Node& node) = nullptr;
   // Whether inference of the node only compares dimensions, as expressions, and passes them on, so that its types hold
   // at any size (see shape/any_size.hpp). Null: an element-wise op whose inputs are aligned as expressions; no other.

@@ -219,6 +219,14 @@ Cost cost(const ir::Node& node) {
 }
 
 std::vector<Dim> index_ends(const ir::Node& node) { return leading_end(node.in(0)); }
+// Of a region: its image, and places in it before they are scaled.
+std::vector<Dim> region_ends(const ir::Node& node) {
+  const ir::Type& x = node.in(0)->type;
+  if (!x.known() || x.rank() != 4) return {};
+  const double inverse = std::round(1 / node.f("spatial_scale", 1));
+  const Dim by(inverse >= 1 && inverse <= 1024 ? static_cast<int64_t>(inverse) : 1);
+  return {(*x.shape)[0], (*x.shape)[3] * by, (*x.shape)[2] * by};
+}
 
 }  // namespace
 
@@ -256,7 +264,7 @@ const Entry roi_align_entry{{
     {.name = "max_roi_pool",
      .onnx = "MaxRoiPool",
      .versions = {1, 22},
-     .inputs = {{"x", kFloats}, {"rois", kFloats, false, false, 0}},
+     .inputs = {{"x", kFloats}, {"rois", kFloats, false, false, 0, Role::kIndex}},
      .outputs = {{"y"}},
      .attrs = {{"pooled_shape", AttrKind::kInts, true}, {"spatial_scale", AttrKind::kFloat, false, "1"}},
      .infer = infer_max,
@@ -264,6 +272,7 @@ const Entry roi_align_entry{{
      .cost = cost,
      .jumps = true,  // which elements a bin touches
      .moves = true,
+     .index_ends = region_ends,
      .samples =
          {"graph { input x: f32[2,3,6,7]; const r: f32[2,5] = [0.0, 0.0, 0.0, 5.0, 5.0, 1.0, 2.0, 1.0, 6.0, 3.0]; y = "
           "max_roi_pool(x, r) {pooled_shape=[2,3]}; output y }",

@@ -72,6 +72,19 @@ int64_t index_range(const ir::Graph& region, const ir::Value* v) {
   return least == INT64_MAX ? 8 : std::max<int64_t>(1, least);
 }
 
+// Where an input holds regions: the ends of their index and places.
+std::vector<int64_t> region_ends(const ir::Value& v, const DimBinding& sizes) {
+  for (const ir::Node* n : v.users)
+    for (size_t port = 0; is_float(v.type.dtype) && port < n->inputs.size(); ++port) {
+      if (n->inputs[port] != &v) continue;
+      std::vector<int64_t> out;
+      for (const Dim& end : ops::index_ends_of(*n, port))
+        if (const auto size = end.eval(sizes); size.ok()) out.push_back(std::max<int64_t>(1, *size));
+      if (out.size() == 3) return out;
+    }
+  return {};
+}
+
 // Calls `make(begin, end)` for stretches of [0, count), of many elements on all cores: each is made of its position
 // alone.
 template <class F>
@@ -85,6 +98,7 @@ void each_stretch(int64_t count, F make) {
 
 void fill(const ir::Graph& region, const ir::Value* v, uint64_t seed, Tensor* t) {
   const DType type = v->type.dtype;
+  if (fill_regions(*v, {}, seed, t)) return;
   if (is_float(type)) {
     const Spread s = spread_of(*v);
     if (type == DType::kF32) {
@@ -112,6 +126,23 @@ void fill(const ir::Graph& region, const ir::Value* v, uint64_t seed, Tensor* t)
 }  // namespace
 
 float seeded_normal(uint64_t seed, int64_t at) { return normal_of(mixed(seed, at)); }
+
+// Boxes from the first half to the second, and an eighth beyond at either side.
+bool fill_regions(const ir::Value& v, const DimBinding& sizes, uint64_t seed, Tensor* t) {
+  constexpr int64_t kColumns = 5;
+  const std::vector<int64_t> ends = region_ends(v, sizes);
+  if (ends.empty()) return false;
+  for (int64_t k = 0; k < t->numel(); ++k) {
+    const uint32_t z = mixed(seed, k);
+    const int64_t column = k % kColumns;
+    const double extent = static_cast<double>(ends[column % 2 == 1 ? 1 : 2]), share = z * 0x1p-32;
+    if (column == 0)
+      t->set_f64(k, static_cast<double>(z * static_cast<uint64_t>(ends[0]) >> 32));
+    else
+      t->set_f64(k, std::round(extent * (column < 3 ? 0.625 * share - 0.125 : 0.5 + 0.625 * share)));
+  }
+  return true;
+}
 
 Result<std::vector<Tensor>> make_arguments(const ir::Graph& region, uint64_t seed) {
   std::vector<Tensor> out;

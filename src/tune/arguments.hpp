@@ -12,6 +12,10 @@ namespace peri::tune {
 // About normal: mean 0, deviation 1, never beyond 3.5.
 float seeded_normal(uint64_t seed, int64_t at);
 
+// Fills an input whose rows are regions of interest, an index and two corners of a box, as its op can take them. False:
+// it is none, or what it indexes has sizes that `sizes` leaves open.
+bool fill_regions(const ir::Value& v, const DimBinding& sizes, uint64_t seed, Tensor* t);
+
 // Arguments of a concrete problem; that of input k has seed `seed` + k. Activations and residuals are normal. What an
 // anchor reads as weights is normal over the square root of its fan-in, as scale of a normalisation about 1, as
 // variance positive, as bias half as large as an activation. Indices lie within the range of what they index.

@@ -184,6 +184,34 @@ TEST(Definition, EachKernelGivesWhatItsOpMeans) {
   for (const Case& c : cases) check(c);
 }
 
+// NaN and infinities of any input, those that zeros of the padding or weights of nothing are multiplied with too.
+TEST(Definition, WhatIsNoNumberGoesWhereTheDefinitionLeadsIt) {
+  const Case cases[] = {
+      {"conv_open_f32",
+       "graph { input x: f32[2,4,9,21]; input w: f32[6,2,3,3]; input b: f32[6]; y = conv(x, w, b) {group=2, "
+       "pads=[1,2,3,1], strides=[2,1], dilations=[1,2]}; output y }",
+       0.02},
+      {"conv_open_f32",
+       "graph { input x: f32[1,3,5,4]; input w: f32[2,3,5,3]; y = conv(x, w) {pads=[4,5,3,2], strides=[1,3]}; output "
+       "y }",
+       0.02},
+      {"conv_open_f32", "graph { input x: f32[2,3,5,7]; input w: f32[4,3,1,1]; y = conv(x, w); output y }", 0.1},
+      {"few_rows_f32", "graph { input x: f32[3,37]; input w: f32[37,150]; y = matmul(x, w); output y }", 0.01},
+      {"lrn_f32", "graph { input x: f32[2,9,3,100]; y = lrn(x) {alpha=0.5, size=4}; output y }", 0.02},
+      {"losses_f32",
+       "graph { input x: f32[900,3]; input t: i64[900]; input w: f32[3]; y = negative_log_likelihood_loss(x, t, w) "
+       "{reduction=\"none\"}; output y }",
+       0.1, 0, 3},
+      {"rotary_f32",
+       "graph { input x: f32[2,5,24]; input c: f32[2,5,4]; input s: f32[2,5,4]; y = rotary_embedding(x, c, s) "
+       "{interleaved=1, num_heads=3}; output y }",
+       0.05},
+      {"affine_grid_f32",
+       "graph { input t: f32[9,2,3]; const s: i64[4] = [9, 1, 3, 5]; y = affine_grid(t, s); output y }", 0.1},
+      {"det_f32", "graph { input x: f32[300,3,3]; y = det(x); output y }", 0.02}};
+  for (const Case& c : cases) check(c);
+}
+
 TEST(Definition, AnIndexOutOfRangeIsAnErrorOfTheRun) {
   const Case cases[] = {
       {"rotary_f32",

@@ -126,5 +126,20 @@ TEST(Refusals, ScalesZeroPointsAndStatesOfAnotherShape) {
     EXPECT_NE(refusal(text), "") << text;
 }
 
+TEST(Refusals, SizesThatAreNotKnownMayFit) {
+  EXPECT_EQ(shape_of("graph { input x: f32[1,6,9,9]; input w: f32[o,c,3,3]; y = conv(x, w) {group=2}; output y }"),
+            "[1,o,7,7]");
+  EXPECT_EQ(shape_of("graph { input t: f32[n,r,c]; const s: i64[4] = [2, 3, 5, 7]; y = affine_grid(t, s); output y }"),
+            "[n,5,7,2]");
+  EXPECT_EQ(shape_of("graph { input t: f32[n,r,c]; const s: i64[5] = [2, 3, 4, 5, 7]; y = affine_grid(t, s); output y "
+                     "}"),
+            "[n,4,5,7,3]");
+  for (const char* text :
+       {"graph { input t: f32[n,2,c]; const s: i64[5] = [2, 3, 4, 5, 7]; y = affine_grid(t, s); output y }",
+        "graph { input t: f32[n,r,c]; input s: i64[k]; y = affine_grid(t, s); output y }",
+        "graph { input x: f32[1,6,9,9]; input w: f32[o,6,3,3]; y = conv(x, w) {group=2}; output y }"})
+    EXPECT_NE(refusal(text), "") << text;
+}
+
 }  // namespace
 }  // namespace peri::ops

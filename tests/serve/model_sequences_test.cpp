@@ -39,6 +39,7 @@ class Sums final : public runtime::Servable {
     if (bad) return sink->answer(invalid("a value below zero"), true);
     sink->answer(std::vector<Tensor>{y, y}, true);
   }
+  void set_state_type(DType type) { in_[1].dtype = type; }
   std::atomic<uint64_t> runs{0}, entered{0};
   std::atomic<bool> closed{false};
 
@@ -144,6 +145,65 @@ TEST(ModelSequences, WhatFailsEndsItsSequence) {
   wait_for([&] { return model.open() == 0; });
   EXPECT_EQ(model.sequences()->active, 0);
   EXPECT_EQ(model.sequences()->broken, 2u);
+}
+
+// Calls that are late together are refused one after the other, while other threads look for what is late too.
+TEST(ModelSequences, LateCallsAreRefusedOnce) {
+  const auto sums = std::make_shared<Sums>();
+  Model model("m", 1, sums, options(sums, 1));
+  std::atomic<bool> gates[3] = {};
+  std::atomic<int> late{0}, right{0};
+  const auto submit_late = [&](uint64_t id, int gate) {
+    const CallPtr call = call_of(id, 1, true, true, [&, gate](const Answer& a) {
+      late += a.error && a.failure == FailureReason::kTimeout ? 1 : 0;
+      while (!gates[gate]) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    });
+    call->timeout_ns = 1;
+    model.submit(call);
+  };
+  sums->closed = true;  // the first of three threads runs, and keeps the only slot
+  model.submit(call_of(1, 1, true, true, [&](const Answer& a) { right += a.error ? 0 : 1; }));
+  wait_for([&] { return sums->entered == 1; });
+  for (const int k : {0, 1}) {  // the others are told to wait
+    submit_late(static_cast<uint64_t>(2 + k), k);
+    wait_for([&] { return late == k + 1; });
+  }
+  submit_late(4, 2);
+  submit_late(5, 2);
+  gates[0] = true;
+  wait_for([&] { return late == 3; });  // that thread has taken both, and is at the first
+  gates[1] = true;
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // for the other to look
+  gates[2] = true;
+  wait_for([&] { return late == 4; });
+  sums->closed = false;
+  wait_for([&] { return right == 1 && model.open() == 0; });
+  EXPECT_EQ(model.sequences()->broken, 4u);
+}
+
+// Each that cannot take its turn gives it to the next: no matter how many, they are refused one after the other.
+TEST(ModelSequences, ABacklogThatCannotRunIsRefused) {
+  const auto sums = std::make_shared<Sums>();
+  ModelOptions o = options(sums, 1);
+  const auto config = parse_model_config(
+      "max_batch_size: 4 sequence_batching { control_input { name: \"s\" control { kind: CONTROL_SEQUENCE_CORRID "
+      "data_type: TYPE_INT32 } } }",
+      "f");
+  sums->set_state_type(DType::kI32);
+  o.form = *Form::make(*config, sums->inputs(), sums->outputs(), "");
+  Model model("m", 1, sums, std::move(o));
+  std::atomic<int> right{0}, refused{0};
+  sums->closed = true;
+  model.submit(call_of(1, 1, true, true, [&](const Answer& a) { right += a.error ? 0 : 1; }));
+  wait_for([&] { return sums->entered == 1; });
+  constexpr int kMany = 50000;
+  for (int k = 0; k < kMany; ++k)
+    model.submit(call_of((uint64_t{1} << 40) + static_cast<uint64_t>(k), 1, true, true, [&](const Answer& a) {
+      refused += a.error && a.failure == FailureReason::kRejected ? 1 : 0;
+    }));
+  sums->closed = false;
+  wait_for([&] { return right == 1 && refused == kMany; });
+  wait_for([&] { return model.open() == 0; });
 }
 
 TEST(ModelSequences, OneThatGoesAnswersAll) {

@@ -137,6 +137,27 @@ TEST(Judge, AKernelThatIsWrongOnASampleIsRefused) {
   EXPECT_NE(faulty.failed.find("matmul"), std::string::npos) << faulty.failed;
 }
 
+TEST(Judge, RegionsOfInterestLieInTheirImages) {
+  for (const char* text : {"graph { input x: f32[3,2,40,50]; input r: f32[20,5]; y = max_roi_pool(x, r) "
+                           "{pooled_shape=[3,4], spatial_scale=0.0625}; output y }",
+                           "graph { input x: f16[3,2,40,50]; input r: f16[20,5]; y = max_roi_pool(x, r) "
+                           "{pooled_shape=[2,2]}; output y }"}) {
+    auto g = ir::parse_graph(text);
+    ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+    const auto arguments = make_arguments(*g, 7);
+    std::vector<ops::RefTensor> in;
+    for (const Tensor& t : *arguments) in.push_back(ops::to_ref(t));
+    const auto out = ops::run_reference(*g, in);
+    ASSERT_TRUE(out.ok()) << out.error().text();
+    const auto filled = std::count_if((*out)[0].f.begin(), (*out)[0].f.end(), [](double v) { return v != 0; });
+    EXPECT_GT(filled, std::ssize((*out)[0].f) / 2) << "bins that hold something";
+    std::vector<double> images;
+    for (size_t k = 0; k < in[1].f.size(); k += 5) images.push_back(in[1].f[k]);
+    std::sort(images.begin(), images.end());
+    EXPECT_EQ(std::unique(images.begin(), images.end()) - images.begin(), 3);
+  }
+}
+
 TEST(Judge, DearProblemsAreHeldAgainstThousandsOfPositionsWithEveryEnd) {
   auto g = ir::parse_graph("graph { input x: f32[200,400]; input w: f32[400,300]; y = matmul(x, w); output y }");
   ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());

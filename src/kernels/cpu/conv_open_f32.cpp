@@ -41,12 +41,21 @@ Result<ConvShape> read(const Problem& p) {
   return s;
 }
 
+// What a weight takes of zeros beside the image: nothing, or NaN where it is no finite number.
+void add_padding(float weight, float* y, int64_t begin, int64_t end) {
+  const float nothing = weight * 0;
+  if (nothing != 0)
+    for (int64_t k = begin; k < end; ++k) y[k] += nothing;
+}
+
 // Adds what the kernel's row `w` takes of the image's row `x` to the row `y` of the result.
 void add_row(const ConvShape& s, AddScaled add_scaled, const float* x, const float* w, float* y) {
   for (int64_t kx = 0; kx < s.kw; ++kx) {
     const int64_t left = kx * s.dw - s.left;  // of the image, at column 0 of the result
     const int64_t begin = left < 0 ? std::min((-left + s.sw - 1) / s.sw, s.ow()) : 0;
     const int64_t end = std::clamp((s.iw - left + s.sw - 1) / s.sw, begin, s.ow());
+    add_padding(w[kx], y, 0, begin);
+    add_padding(w[kx], y, end, s.ow());
     if (s.sw == 1)
       add_scaled(w[kx], x + left + begin, y + begin, end - begin);
     else
@@ -61,7 +70,11 @@ void make_plane(const ConvShape& s, AddScaled add_scaled, const float* x, const 
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t ky = 0; ky < s.kh; ++ky) {
         const int64_t at = oy * s.sh + ky * s.dh - s.top;
-        if (at >= 0 && at < s.ih) add_row(s, add_scaled, x + (c * s.ih + at) * s.iw, w + (c * s.kh + ky) * s.kw, y);
+        const float* const own = w + (c * s.kh + ky) * s.kw;
+        if (at >= 0 && at < s.ih)
+          add_row(s, add_scaled, x + (c * s.ih + at) * s.iw, own, y);
+        else
+          for (int64_t kx = 0; kx < s.kw; ++kx) add_padding(own[kx], y, 0, s.ow());
       }
   }
 }
@@ -92,7 +105,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry conv_open_f32_entry;
 const Entry conv_open_f32_entry{{
     .name = "conv_open_f32",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
     .takes = "float32 convolution in two dimensions whose weights or bias are no constants",
     .offer = offer,

@@ -142,7 +142,8 @@ std::vector<CallPtr> Model::take_expired(int64_t now) {
   };
   for (const Waiting& w : scheduler_.expire(now)) take(w.id);
   if (sequences_)
-    for (const uint64_t id : sequences_->expire(now)) take(id);
+    for (const uint64_t id : sequences_->expire(now))
+      if (waiting_.count(id) > 0) take(id);  // else another thread has taken it, to refuse it
   return out;
 }
 
@@ -319,6 +320,11 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
 }
 
 void Model::refuse(const CallPtr& call, FailureReason reason, Error error, int64_t retry_after_ns) {
+  answer(call, refusal(call, reason, std::move(error), retry_after_ns));
+}
+
+// What it gets, counted.
+Answer Model::refusal(const CallPtr& call, FailureReason reason, Error error, int64_t retry_after_ns) {
   Answer a;
   a.error = std::move(error);
   a.failure = reason;
@@ -331,11 +337,11 @@ void Model::refuse(const CallPtr& call, FailureReason reason, Error error, int64
     statistics_.fail.add(a.ended_ns - a.arrived_ns);
     ++statistics_.failures[static_cast<size_t>(reason)];
   }
-  answer(call, std::move(a));
+  return a;
 }
 
 void Model::answer(const CallPtr& call, Answer answer) {
-  if (sequences_ && !call->probe) step_over(call, answer);
+  if (sequences_ && !call->probe) return answer_steps(call, std::move(answer));
   if (!options_.preserve_order) return call->done(std::move(answer));
   std::unique_lock<std::mutex> lock(order_mutex_);
   for (Ordered& o : order_)

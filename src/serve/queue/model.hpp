@@ -112,6 +112,7 @@ class Model {
   void count(const Batch& batch, bool ok, int64_t ended_ns);
   void answer(const CallPtr& call, Answer answer);
   void refuse(const CallPtr& call, FailureReason reason, Error error, int64_t retry_after_ns = 0);
+  Answer refusal(const CallPtr& call, FailureReason reason, Error error, int64_t retry_after_ns);
   void leave_slot(const Turns::Run& turn);
   bool my_turn(int64_t now, bool wants);
   Turns::Run take_slot(int64_t now, int64_t expected_ns);
@@ -126,7 +127,8 @@ class Model {
   using Faults = std::vector<std::pair<CallPtr, Error>>;
   void submit_step(const CallPtr& call);
   Faults begin_turns();
-  void step_over(const CallPtr& call, const Answer& answer);
+  void answer_steps(const CallPtr& call, Answer answer);
+  std::vector<std::pair<CallPtr, Answer>> step_over(const CallPtr& call, const Answer& answer);
   std::vector<CallPtr> take_expired(int64_t now);
 
   const std::string name_;

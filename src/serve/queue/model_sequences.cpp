@@ -111,8 +111,21 @@ Model::Faults Model::begin_turns() {
   return out;
 }
 
-// What is left of a call in its sequence, before anybody hears of its answer.
-void Model::step_over(const CallPtr& call, const Answer& answer) {
+// One after the other: the end of a sequence may give others a turn that they cannot take, whose ends give others
+// theirs.
+void Model::answer_steps(const CallPtr& call, Answer answer) {
+  std::deque<std::pair<CallPtr, Answer>> open;
+  open.emplace_back(call, std::move(answer));
+  while (!open.empty()) {
+    auto [c, a] = std::move(open.front());
+    open.pop_front();
+    for (auto& refused : step_over(c, a)) open.push_back(std::move(refused));
+    c->done(std::move(a));
+  }
+}
+
+// What is left of a call in its sequence, before anybody hears of its answer: those that are to be refused now.
+std::vector<std::pair<CallPtr, Answer>> Model::step_over(const CallPtr& call, const Answer& answer) {
   std::vector<CallPtr> in_vain;
   Faults faults;
   const std::string why = answer.error ? "its sequence ended with a request that failed: " + answer.error->message : "";
@@ -128,8 +141,11 @@ void Model::step_over(const CallPtr& call, const Answer& answer) {
     faults = begin_turns();
     wake_.notify_one();
   }
-  for (const CallPtr& c : in_vain) refuse(c, FailureReason::kCanceled, invalid("%s", why.c_str()));
-  for (const auto& [c, error] : faults) refuse(c, FailureReason::kRejected, error);
+  std::vector<std::pair<CallPtr, Answer>> out;
+  for (const CallPtr& c : in_vain)
+    out.emplace_back(c, refusal(c, FailureReason::kCanceled, invalid("%s", why.c_str()), 0));
+  for (const auto& [c, error] : faults) out.emplace_back(c, refusal(c, FailureReason::kRejected, error, 0));
+  return out;
 }
 
 std::optional<SequenceCounts> Model::sequences() const {

@@ -186,9 +186,9 @@ std::vector<uint64_t> Sequences::expire(int64_t now) {
     settle(at, now);
   }
   std::vector<uint64_t> late;
-  for (const auto& [deadline, request] : deadlines_) {
-    if (deadline > now) break;
-    late.push_back(request);
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    late.push_back(deadlines_.begin()->second);
+    deadlines_.erase(deadlines_.begin());
   }
   return late;
 }

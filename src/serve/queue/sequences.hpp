@@ -64,7 +64,7 @@ class Sequences {
   void done(uint64_t request, std::vector<Tensor> state, int64_t now);
   // The request has no answer: its sequence is over. The requests that followed it in vain, which are forgotten here.
   std::vector<uint64_t> fail(uint64_t request, const std::string& why, int64_t now);
-  // Ends sequences that were idle too long. Requests that are late for their turn: each has to fail().
+  // Ends sequences that were idle too long. Requests that are late for their turn, each told once: it has to fail().
   std::vector<uint64_t> expire(int64_t now);
   // When to call expire() again if nothing else happens.
   std::optional<int64_t> wake_ns() const;

@@ -116,7 +116,7 @@ bool RemoteServable::send(const Held& request, const std::shared_ptr<Link>& link
 void RemoteServable::send_held() {
   std::vector<Held> held;
   std::shared_ptr<Link> link;
-  bool in_vain = false, faulty = false;
+  bool in_vain = false, faulty = false, again = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     link = link_;
@@ -133,8 +133,10 @@ void RemoteServable::send_held() {
     } else if (!send(h, link)) {  // that one has ended too
       const std::lock_guard<std::mutex> lock(mutex_);
       held_.push_back(std::move(h));
+      again = again || (link_ && link_ != link);  // who brought the next one may have looked before
     }
   }
+  if (again) send_held();
 }
 
 void RemoteServable::forget(uint64_t ticket, const RunSeen& seen) {
