@@ -18,7 +18,7 @@
 namespace peri::device::cuda {
 
 namespace {
-constexpr int kMostThreads = 32;
+constexpr int kMaxThreads = 32;
 constexpr int kNice = 5;  // of threads that compile for later: who measures goes first
 using Kept = Result<std::shared_ptr<const Code>>;
 
@@ -97,7 +97,7 @@ struct CodeShelf::State {
 
   // REQUIRES: the mutex is held.
   void add_thread() {
-    const auto most = static_cast<size_t>(std::clamp(usable_cpus() - 1, 1, kMostThreads));
+    const auto most = static_cast<size_t>(std::clamp(usable_cpus() - 1, 1, kMaxThreads));
     if (idle >= waiting.size() + urgent.size() || threads.size() >= most) return;
     threads.reserve(threads.size() + 1);  // so that no thread begins that cannot be kept
     threads.push_back(begin([this] {
