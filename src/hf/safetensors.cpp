@@ -78,7 +78,10 @@ class HeaderEvents : public JsonEvents {
     ++depth_;
     if (depth_ == 1) return object ? Status(Ok{}) : invalid("header is not an object");
     if (depth_ == 2 && object) return Ok{};
-    if (depth_ == 3 && !object && !metadata_ && field_ != "dtype") return numbers_.clear(), Ok{};
+    if (depth_ == 3 && !object && !metadata_ && field_ != "dtype") {
+      numbers_.clear();
+      return Ok{};
+    }
     return at(invalid("value of another kind than the format says"));
   }
 

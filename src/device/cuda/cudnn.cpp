@@ -40,7 +40,12 @@ class Session final : public Cudnn, public std::enable_shared_from_this<Session>
   Status enqueue(const DnnConv& conv, const Plan& plan, const DnnAddresses& at, CuStream stream) const;
   // A plan goes with the device's context current.
   void drop(std::unique_ptr<Plan> plan) const {
-    (void)device_.within([&]() -> Status { return plan.reset(), Ok{}; }).ok();
+    (void)device_
+        .within([&]() -> Status {
+          plan.reset();
+          return Ok{};
+        })
+        .ok();
   }
 
  private:
