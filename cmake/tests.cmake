@@ -110,7 +110,7 @@ foreach(file IN LISTS gates)
   set_tests_properties(gates/${name} PROPERTIES LABELS ${label} TIMEOUT 600 SKIP_RETURN_CODE 77)
 endforeach()
 
-# The installed package as a stranger uses it; the Python package of this build, and its wheel in an environment of its own.
+# The installed package as another project uses it; the Python package of this build, and its wheel in an environment of its own.
 if(TARGET peri_package)
   add_test(NAME package COMMAND "${CMAKE_SOURCE_DIR}/tests/package/run.sh" "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")
   set_tests_properties(package PROPERTIES LABELS null TIMEOUT 300)

@@ -20,7 +20,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CPU = "src/kernels/cpu/"
 
-# file, constant, its values (that of the tree first), problem, threads
+# file, constant, its values (that of the tree first), problem, threads, and the kernel, where others take the problem too
 ROWS = [
     ("integer/product.cpp", "kWantedTasks", (24, 8, 72), "region weights=x1 graph { input x0: u8[128,768]; input x1: i8[768,768]; y = matmul_integer(x0, x1); output y }", 2),
     ("integer/product.cpp", "kWantedTasks", (24, 8, 72), "region weights=x1 graph { input x0: u8[1,512,7,7]; input x1: i8[512,512,3,3]; const z: u8[] = [20]; y = conv_integer(x0, x1, z) {pads=[1,1,1,1]}; output y }", 2),
@@ -34,6 +34,23 @@ ROWS = [
     ("scatter.cpp", "kParts", (16, 4, 64), "region graph { input data: f32[1000,128]; input i: i64[500,1]; input u: f32[500,128]; y = scatter_nd(data, i, u) {reduction=\"add\"}; output y }", 2),
     ("pick.cpp", "kTaskBytes", (64 * 1024, 16 * 1024, 256 * 1024), "region graph { input x: f32[256,1024]; input i: i64[256,512]; y = gather_elements(x, i) {axis=1}; output y }", 2),
     ("recurrent_f32.cpp", "kTaskProducts", (1 << 16, 1 << 14, 1 << 18), "region weights=x1,x2 graph { input x0: f32[100,1,256]; input x1: f32[1,1024,256]; input x2: f32[1,1024,256]; y = lstm(x0, x1, x2) {hidden_size=256}; output y }", 2),
+    *(("task_elements.hpp", "kTaskElements", (1 << 15, 1 << 13, 1 << 17), problem, 2, kernel) for problem, kernel in (
+        ("relu x=f32[8,64,56,56]", "elementwise@"),
+        ("region graph { input a: f64[256,512]; input b: f64[256,512]; y = add(a, b); output y }", "elementwise_typed@"),
+        ("region weights=t graph { input x: u8[8,64,56,56]; input t: u8[256]; y = byte_table(x, t); output y }", "byte_table@"),
+        ("region graph { input x: f32[512,768]; const s: f32[] = [0.02]; const z: u8[] = [128]; y = quantize_linear(x, s, z); output y }", "quantize_f32@"),
+        ("region graph { input x: f32[512,768]; y, s, z = dynamic_quantize_linear(x); output y; output s; output z }", "dynamic_quantize_f32@"))),
+    ("affine_grid_f32.cpp", "kTaskElements", (1 << 13, 1 << 11, 1 << 15), "region graph { input t: f32[8,2,3]; const s: i64[4] = [8, 3, 224, 224]; y = affine_grid(t, s); output y }", 2),
+    ("bit_copy.cpp", "kTaskBytes", (128 * 1024, 32 * 1024, 512 * 1024), "region graph { input x: f32[1024,512]; y = bit_cast(x) {to=13}; output y }", 2),
+    ("det_f32.cpp", "kTaskElements", (1 << 13, 1 << 11, 1 << 15), "region graph { input x: f32[1000,8,8]; y = det(x); output y }", 2),
+    ("eye_like.cpp", "kTaskBytes", (64 * 1024, 16 * 1024, 256 * 1024), "region graph { input x: f32[1024,512]; y = eye_like(x) {k=-7}; output y }", 2),
+    ("gemm_siblings_f32.cpp", "kTaskFlops", (1e6, 2.5e5, 4e6), "region weights=x1,x2,x3 graph { input x0: f32[8,384]; input x1: f32[384,384]; input x2: f32[384,384]; input x3: f32[384,384]; q = matmul(x0, x1); k = matmul(x0, x2); v = matmul(x0, x3); output q; output k; output v }", 2),
+    ("integer/channels.cpp", "kWantedTasks", (24, 8, 72), "region weights=x1 graph { input x0: u8[1,256,28,28]; input x1: i8[256,1,3,3]; const z: u8[] = [20]; y = conv_integer(x0, x1, z) {group=256, pads=[1,1,1,1]}; output y }", 2),
+    ("label_table.cpp", "kTaskElements", (1 << 13, 1 << 11, 1 << 15), "region graph { input x: i64[200000]; y = label_encoder(x) {keys_int64s=[0, 1, 2, 3, 4, 5, 6, 7], values_int64s=[7, 6, 5, 4, 3, 2, 1, 0]}; output y }", 2),
+    ("losses_f32.cpp", "kTaskTargets", (4096, 1024, 16384), "region graph { input x: f32[4,21,128,128]; input t: i64[4,128,128]; y = negative_log_likelihood_loss(x, t); output y }", 2),
+    ("max_unpool.cpp", "kMaxTasks", (2, 1, 4), "region graph { input x: f32[1,64,128,128]; input i: i64[1,64,128,128]; y = max_unpool(x, i) {kernel_shape=[2,2], strides=[2,2]}; output y }", 2),
+    ("recurrent_f32.cpp", "kMaxTasks", (16, 4, 64), "region weights=x1,x2 graph { input x0: f32[20,1,512]; input x1: f32[1,2048,512]; input x2: f32[1,2048,512]; y = lstm(x0, x1, x2) {hidden_size=512}; output y }", 2),
+    ("rotary_f32.cpp", "kTaskElements", (1 << 14, 1 << 12, 1 << 16), "region graph { input x: f32[1,12,512,64]; input c: f32[1,512,32]; input s: f32[1,512,32]; y = rotary_embedding(x, c, s); output y }", 2),
     ("rows/extreme.hpp", "kTaskElements", (1 << 15, 1 << 13, 1 << 17), "arg_max x=f32[256,4096] axis=1", 2),
     ("matmul_typed.cpp", "kRows", (32, 8, 128), "region graph { input a: f64[256,256]; input b: f64[256,256]; y = matmul(a, b); output y }", 2),
 ]
@@ -48,14 +65,14 @@ def patch():
     for file, name in dict.fromkeys((f, n) for f, n, *_ in ROWS):
         path = ROOT / CPU / file
         text = path.read_text()
-        found = re.search(rf"^( *)(static )?constexpr int64_t ([^;]*\b{name} = ([^,;]+)[^;]*);", text, re.M)
+        found = re.search(rf"^( *)(static )?constexpr (int64_t|double) ([^;]*\b{name} = ([^,;]+)[^;]*);", text, re.M)
         if not found:
             sys.exit(f"constants.py: {file} has no constexpr {name}")
-        own = re.sub(rf"(, )?\b{name} = [^,;]+", "", found[3], count=1).lstrip(", ")
-        read = (f'inline const int64_t {name} = std::getenv("{variable(file, name)}") ? std::atoll(std::getenv("{variable(file, name)}")) : int64_t{{{found[4]}}};'
-                if not found[1] else f'static const int64_t {name} = std::getenv("{variable(file, name)}") ? std::atoll(std::getenv("{variable(file, name)}")) : int64_t{{{found[4]}}};')
-        read = read.replace("inline const", "static const") if path.suffix == ".cpp" else read
-        kept = f"{found[1]}constexpr int64_t {own};\n" if own else ""
+        own = re.sub(rf"(, )?\b{name} = [^,;]+", "", found[4], count=1).lstrip(", ")
+        asked = f'std::getenv("{variable(file, name)}")'
+        where = "inline static" if found[2] else "inline" if path.suffix == ".hpp" else "static"
+        read = f"{where} const {found[3]} {name} = {asked} ? std::atof({asked}) : {found[5]};"
+        kept = f"{found[1]}constexpr {found[3]} {own};\n" if own else ""
         text = text[: found.start()] + kept + found[1] + read + text[found.end():]
         path.write_text("#include <cstdlib>\n" + text if path.suffix == ".cpp" else text.replace("#pragma once", "#pragma once\n#include <cstdlib>", 1))
 
@@ -72,21 +89,21 @@ def time_of(peri, kernel, problem, threads, environment):
 
 
 def measure(peri, runs, only):
-    jobs = [(k, value) for k, row in enumerate(ROWS) for value in row[2] if only in row[0]] * runs
+    jobs = [(k, value) for k, row in enumerate(ROWS) for value in row[2] if any(o in row[0] for o in only)] * runs
     random.Random(7).shuffle(jobs)
     times = {}
     for k, value in jobs:
-        file, name, _, problem, threads = ROWS[k]
+        file, name, _, problem, threads, *kernel = ROWS[k]
         taken = times.setdefault((k, value), [])
-        ms = time_of(peri, "relayout" if file == "relayout.cpp" else "", problem, threads, {variable(file, name): str(value)})
+        ms = time_of(peri, *(kernel or [""]), problem, threads, {variable(file, name): f"{value:g}" if isinstance(value, float) else str(value)})
         taken += [] if ms is None else [ms]
     lines = ["| constant | problem | threads | | | |", "|---|---|---:|---|---|---|"]
-    for k, (file, name, values, problem, threads) in enumerate(ROWS):
-        if only not in file:
+    for k, (file, name, values, problem, threads, *_) in enumerate(ROWS):
+        if not any(o in file for o in only):
             continue
         cells = []
         for value in sorted(values):
-            said = f"**{value}**" if value == values[0] else str(value)
+            said = f"**{value:.7g}**" if value == values[0] else f"{value:.7g}"
             taken = times[k, value]
             cells.append(f"{said}: {min(taken):.4g} ({statistics.median(taken):.4g})" if taken else f"{said}: refused")
         short = re.sub(r"^region (?:weights=\S+ )?graph ", "", problem).strip("{} ").replace("|", "\\|")
@@ -99,7 +116,7 @@ def main():
     p.add_argument("--patch", action="store_true", help="rewrite the sources of this tree")
     p.add_argument("--measure", metavar="PERI", help="a program built from patched sources")
     p.add_argument("--runs", type=int, default=5)
-    p.add_argument("--only", default="", metavar="TEXT", help="constants of files whose name has this")
+    p.add_argument("--only", nargs="+", default=[""], metavar="TEXT", help="constants of files whose name has one of these")
     p.add_argument("--markdown", metavar="FILE", help="write the table (default: print it)")
     a = p.parse_args()
     if a.patch:

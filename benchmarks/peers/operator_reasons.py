@@ -1,5 +1,5 @@
-"""Why a row of the matrix of operators is above 1.5: what other work on the machine explains first, then what is known of
-the row, then of what ran it. A row that nothing explains is told as such."""
+"""Why a row of the matrix of operators is above 1.5: what is known of the row, else that its rounds do not decide it, else what
+is known of what ran it. A row that nothing explains is told as such."""
 
 TEXTS = "texts are std::string, one at a time on the reference executor"
 PLANES = "windows of NCHW go plane by plane, or by way of a copy to NHWC"
@@ -31,9 +31,11 @@ BY_ROW = {
 
 
 def reason(c):
+    if c["row"] in BY_ROW:
+        return BY_ROW[c["row"]]
     if c["rounds"][0] <= 1.5:
-        return f"its rounds say {c['rounds'][0]:.2f} to {c['rounds'][1]:.2f}: other work on the machine"
-    return BY_ROW.get(c["row"]) or by_class(c)
+        return f"not decided: its rounds say {c['rounds'][0]:.2f} to {c['rounds'][1]:.2f}"
+    return by_class(c)
 
 
 def by_class(c):

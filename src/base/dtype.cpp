@@ -156,10 +156,10 @@ float f16_to_f32(uint16_t h) {
 }
 uint16_t f32_to_f16(float v) {
   const uint32_t bits = std::bit_cast<uint32_t>(v), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
-  constexpr uint32_t kInfinity = 0x7f800000, kTooLarge = 0x477ff000, kLeastNormal = 0x38800000;  // 65520, 2^-14
+  constexpr uint32_t kInfinity = 0x7f800000, kTooLarge = 0x477ff000, kMinNormal = 0x38800000;  // 65520, 2^-14
   if (rest > kInfinity) return static_cast<uint16_t>(sign | 0x7e00u);
   if (rest >= kTooLarge) return static_cast<uint16_t>(sign | 0x7c00u);
-  if (rest < kLeastNormal) {  // a unit of the last place of 0.5 is 2^-24, the step of subnormal halves
+  if (rest < kMinNormal) {  // a unit of the last place of 0.5 is 2^-24, the step of subnormal halves
     const float at = std::bit_cast<float>(rest) + 0.5f;
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(at) - std::bit_cast<uint32_t>(0.5f)));
   }

@@ -30,11 +30,16 @@ class InternalFault final : public std::exception {
 // What an exception means: kInternal for a failed check and for all others but a lack of memory, which is kMemory.
 Error error_of(const std::exception_ptr& fault);
 
-// Runs `f`, a function that returns a Result, at a boundary: what it throws becomes its error.
-template <class F>
-std::invoke_result_t<F&> contained(F&& f) {
+// Runs `f`, a function that returns a Result or nothing, at a boundary: what it throws becomes its error.
+template <class F, class Returned = std::invoke_result_t<F&>>
+std::conditional_t<std::is_void_v<Returned>, Status, Returned> contained(F&& f) {
   try {
-    return f();
+    if constexpr (std::is_void_v<Returned>) {
+      f();
+      return Ok{};
+    } else {
+      return f();
+    }
   } catch (abi::__forced_unwind&) {
     throw;  // the thread is being cancelled
   } catch (...) {

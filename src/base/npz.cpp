@@ -15,7 +15,7 @@ namespace peri {
 namespace {
 constexpr size_t kEnd = 22, kRow = 46, kLocal = 30;  // bytes of the fixed parts
 constexpr uint32_t kEndMark = 0x06054b50, kRowMark = 0x02014b50, kLocalMark = 0x04034b50;
-constexpr size_t kMostEntries = 65535;
+constexpr size_t kMaxEntries = 65535;
 constexpr uint32_t kElsewhere = 0xffffffff;  // the number stands in a zip64 record
 
 uint64_t number(std::string_view bytes, size_t at, size_t size) {
@@ -37,7 +37,7 @@ Result<std::vector<Entry>> entries_of(std::string_view file) {
   if (number(file, end, 4) != kEndMark) return invalid("not an .npz file: no zip directory at its end");
   const uint64_t count = number(file, end + 10, 2);
   uint64_t at = number(file, end + 16, 4);
-  if (count >= kMostEntries || at == kElsewhere) return unsupported("a zip archive of 4 GiB or more, or 65535 files");
+  if (count >= kMaxEntries || at == kElsewhere) return unsupported("a zip archive of 4 GiB or more, or 65535 files");
   std::vector<Entry> out;
   for (uint64_t k = 0; k < count; ++k) {
     if (at > file.size() || file.size() - at < kRow || number(file, at, 4) != kRowMark)

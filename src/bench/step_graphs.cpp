@@ -7,7 +7,7 @@
 namespace peri::bench {
 
 namespace {
-constexpr int64_t kLeastRounds = 5, kMaxRounds = 200;
+constexpr int64_t kMinRounds = 5, kMaxRounds = 200;
 constexpr double kWarmUpShare = 0.2;
 }  // namespace
 
@@ -56,7 +56,7 @@ Result<StepTimes> time_steps(runtime::Session& session, double seconds) {
   std::vector<std::vector<double>> samples(captured.size());
   const int64_t start = now_ns();
   for (int64_t round = -1; round < kMaxRounds; ++round) {
-    if (round >= kLeastRounds && seconds_since(start) > seconds) break;
+    if (round >= kMinRounds && seconds_since(start) > seconds) break;
     for (size_t n = 0; n < captured.size(); ++n) {
       const size_t k = round % 2 ? captured.size() - 1 - n : n;
       PERI_ASSIGN(const double ms, graphs.replay_ms(*captured[k]));
@@ -87,7 +87,7 @@ Result<Contest> time_in_turn(runtime::Session& first, runtime::Session& second, 
   Contest out;
   std::vector<double> ones, twos;
   const int64_t start = now_ns();
-  while (out.rounds < kLeastRounds || (out.rounds < kMaxRounds && seconds_since(start) < seconds)) {
+  while (out.rounds < kMinRounds || (out.rounds < kMaxRounds && seconds_since(start) < seconds)) {
     PERI_ASSIGN(const double x, one.replay_ms(*a));
     PERI_ASSIGN(const double y, two.replay_ms(*b));
     ones.push_back(x);

@@ -10,7 +10,7 @@
 namespace peri::build {
 
 namespace {
-constexpr size_t kMostMembers = 6;
+constexpr size_t kMaxMembers = 6;
 
 tune::Evidence evidence_of(const Json& object) {
   const Json* e = object.find("evidence");
@@ -91,9 +91,9 @@ std::vector<Total> totals_of(const Explanation& e, Grouping by) {
     if (name.empty()) continue;
     Total& t = sums[name];
     t.name = name;
-    if (static_cast<size_t>(t.steps) < kMostMembers)
+    if (static_cast<size_t>(t.steps) < kMaxMembers)
       t.members += (t.steps ? ", " : "") + proof_word(*r.step, "name");
-    else if (static_cast<size_t>(t.steps) == kMostMembers)
+    else if (static_cast<size_t>(t.steps) == kMaxMembers)
       t.members += ", ...";
     t.steps += 1;
     t.ms += r.evidence.timed() ? r.evidence.time_ms : 0;

@@ -17,12 +17,12 @@ namespace {
 // Candidates whose times differ by no more than this share may change places in a graph, where caches, clocks and
 // neighbours are others than in a chain.
 constexpr double kClose = 0.15;
-constexpr size_t kMostSwaps = 6;
-constexpr double kMostSeconds = 4, kContestSeconds = 0.1, kStepsSeconds = 0.4;
+constexpr size_t kMaxSwaps = 6;
+constexpr double kMaxSeconds = 4, kContestSeconds = 0.1, kStepsSeconds = 0.4;
 // What a swap has to win, and in how many of the rounds.
 constexpr double kGain = 0.004, kRoundsWon = 0.8;
 constexpr double kFarOff = 0.2;  // predicted from measured
-constexpr size_t kMostNamed = 8;
+constexpr size_t kMaxNamed = 8;
 
 // A program as a session that has run once.
 struct Running {
@@ -64,7 +64,7 @@ std::vector<Doubt> doubts(const compile::Compiled& compiled) {
       out.push_back({s.name, s.key, s.chosen, next->first, s.evidence.time_ms});
   }
   std::stable_sort(out.begin(), out.end(), [](const Doubt& a, const Doubt& b) { return a.ms > b.ms; });
-  out.resize(std::min(out.size(), kMostSwaps));
+  out.resize(std::min(out.size(), kMaxSwaps));
   return out;
 }
 
@@ -78,7 +78,7 @@ Status name_steps(Running& at, const compile::Compiled& compiled, WholeGraph* wh
   std::stable_sort(whole->off.begin(), whole->off.end(), [](const auto& a, const auto& b) {
     return std::fabs(a.measured_ms - a.predicted_ms) > std::fabs(b.measured_ms - b.predicted_ms);
   });
-  whole->off.resize(std::min(whole->off.size(), kMostNamed));
+  whole->off.resize(std::min(whole->off.size(), kMaxNamed));
   return Ok{};
 }
 
@@ -183,7 +183,7 @@ Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineO
   if (known) return Ok{};
   PERI_ASSIGN(Running now, running(built->compiled, dims, options));
   for (const Doubt& d : doubts(built->compiled)) {
-    if ((tune.stop && tune.stop()) || seconds_since(start) > kMostSeconds) break;
+    if ((tune.stop && tune.stop()) || seconds_since(start) > kMaxSeconds) break;
     lower::RefusedChoices without = *refused;
     without[d.key][d.chosen] = "slower in the whole graph";
     const int64_t begun = now_ns();

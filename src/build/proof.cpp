@@ -169,7 +169,7 @@ void write_step(JsonWriter& w, const lower::StepReport& s, int64_t begun) {
   if (!s.device.empty()) w.field("device", s.device);
   w.field("verified", verified_when(s, begun)).field("measured", measured_when(s, begun)).key("evidence");
   tune::write_evidence(w, s.evidence);
-  if (!s.elsewhere.empty()) w.field("elsewhere", s.elsewhere);
+  if (!s.fallback.empty()) w.field("fallback", s.fallback);
   w.key("work");
   tune::write_work(w, s.work);
   w.field("key", s.key).field("problem", s.problem);

@@ -7,12 +7,12 @@
 namespace peri::build {
 
 // Raised when a member of a proof changes its name or meaning.
-constexpr int kProofForm = 4;
+constexpr int kProofForm = 5;
 
 // Member "on_host": what the host runs beside the backend's device, why, and what copies for it take.
 void write_on_host(JsonWriter& w, const compile::Compiled& compiled);
 
-// Bytes of workspace of each step on a device, as they were measured.
+// Bytes of workspace of each step on a device, as they were measured; -1: not known, and counted nowhere.
 std::vector<int64_t> workspaces(const compile::Compiled& compiled);
 
 // One JSON object. Stands beside the engine as ENGINE.proof, whose hash it names; none: the engine stays in memory.

@@ -11,7 +11,7 @@ extern const Entry run_entry;
 
 namespace {
 
-constexpr size_t kMostCompared = 200;  // texts: their comparison grows with the square
+constexpr size_t kMaxCompared = 200;  // texts: their comparison grows with the square
 
 // Which text each text is most like, as a matrix for programs and in words for people.
 void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const std::vector<std::string>& texts,
@@ -107,7 +107,7 @@ Result<Outcome> run(const Arguments& arguments) {
   }
   w.end_object();
   if (watch) take_validation(*watch, program, inputs, outputs, w, &out);
-  if (texts.size() > 1 && texts.size() <= kMostCompared)
+  if (texts.size() > 1 && texts.size() <= kMaxCompared)
     write_similarity(w, build::text_similarity(program, outputs), texts, &out.summary);
   w.end_object();
   out.json = w.take();

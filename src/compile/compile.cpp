@@ -154,7 +154,7 @@ void add_choices(const std::vector<lower::StepReport>& steps, std::set<std::stri
     if (s.conversion && !conversions->insert(s.key).second) continue;
     const std::string chosen = s.bodies.empty() ? s.chosen : "reference";
     (s.conversion ? lock->conversions : lock->regions)
-        .push_back({s.name, s.key, chosen, s.layouts, s.requires_isa, s.library, s.elsewhere, s.elsewhere_isa});
+        .push_back({s.name, s.key, chosen, s.layouts, s.requires_isa, s.library, s.fallback, s.fallback_isa});
   }
   for (const lower::StepReport& s : steps)
     for (const auto& body : s.bodies) add_choices(body, conversions, lock);

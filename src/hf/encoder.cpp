@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMaxHidden = 1 << 17;
 constexpr int64_t kMaxLayers = 1000;
-constexpr float kLowest = -3.4028234663852886e38f;  // added to the scores of tokens that do not count
+constexpr float kHidden = -3.4028234663852886e38f;  // added to the scores of tokens that do not count
 
 std::string numbered(const char* pattern, int64_t layer) {
   std::string out(pattern);
@@ -86,7 +86,7 @@ Net::Value positions(Net& net, Net::Value input_ids, Net::Value table) {
 Net::Value encode(Net& net, const EncoderSizes& s, const LayerNames& names, Net::Value x, Net::Value mask) {
   net.scope("attention_bias");
   const Net::Value wide = net.op("unsqueeze", {mask, net.ints({1, 2})});
-  const Net::Value bias = net.op("mul", {net.op("sub", {net.scalar(1), wide}), net.scalar(kLowest)});
+  const Net::Value bias = net.op("mul", {net.op("sub", {net.scalar(1), wide}), net.scalar(kHidden)});
   for (int64_t i = 0; i < s.layers; ++i) {
     const Net::Value mixed = attention(net, s, names, i, x, bias);
     x = net.layer_norm(net.op("add", {mixed, x}), numbered(names.attention_norm, i), s.hidden, s.epsilon);

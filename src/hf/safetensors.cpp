@@ -78,7 +78,10 @@ class HeaderEvents : public JsonEvents {
     ++depth_;
     if (depth_ == 1) return object ? Status(Ok{}) : invalid("header is not an object");
     if (depth_ == 2 && object) return Ok{};
-    if (depth_ == 3 && !object && !metadata_ && field_ != "dtype") return numbers_.clear(), Ok{};
+    if (depth_ == 3 && !object && !metadata_ && field_ != "dtype") {
+      numbers_.clear();
+      return Ok{};
+    }
     return at(invalid("value of another kind than the format says"));
   }
 
@@ -185,7 +188,7 @@ Status check_places(std::vector<TensorInfo>& tensors, uint64_t data_bytes) {
 
 Result<std::vector<TensorInfo>> parse_safetensors(std::span<const std::byte> file) {
   if (file.size() < 8) return invalid("too short for a safetensors file: %zu bytes", file.size());
-  // A folder of strangers may link to any file of the user's: what is no safetensors file is not quoted.
+  // An untrusted folder may link to any file of the user's: what is no safetensors file is not quoted.
   uint64_t header = 0;
   for (int i = 7; i >= 0; --i) header = header << 8 | static_cast<uint64_t>(file[static_cast<size_t>(i)]);
   if (header > kMaxHeaderBytes)

@@ -126,7 +126,10 @@ struct EngineJudge {
     auto apart = separate->run(inputs);
     separate->set_step_hook({});
     if (!apart.ok() && was_stopped(apart.error(), e->sizes)) return Ok{};
-    if (!apart.ok()) return fault_at(step_of(apart.error(), at), "", apart.error().text(), e->sizes), Status(Ok{});
+    if (!apart.ok()) {
+      fault_at(step_of(apart.error(), at), "", apart.error().text(), e->sizes);
+      return Status(Ok{});
+    }
     for (size_t k = 0; k < apart->size() && !verdict.fault; ++k)
       if (!same_bits((*apart)[k], run.outputs[k])) {
         PERI_ASSIGN(const size_t step, first_difference(inputs));
@@ -193,7 +196,10 @@ struct EngineJudge {
     }
     e.limit = lacks_memory(engine->program(), sizes, false);
     e.no_memory = !e.limit.empty();
-    if (e.no_memory) return verdict.sizes.push_back(std::move(e)), Status(Ok{});
+    if (e.no_memory) {
+      verdict.sizes.push_back(std::move(e));
+      return Status(Ok{});
+    }
     for (const Integers integers : {Integers::kIndices, Integers::kZero, Integers::kOne}) {
       e.limit.clear();
       auto inputs = make_inputs(graph, sizes, terms.seed, integers);

@@ -85,7 +85,7 @@ class Instance {
     return false;
   }
   // After all phases: what a task found wrong in the data (an index out of range), left in the workspace.
-  virtual Status finish(const Args& args) const { return (void)args, Ok{}; }
+  virtual Status finish(const Args&) const { return Ok{}; }
 };
 
 // Weights packed once for all shapes of a step (weights/packed.hpp), shared by instances.

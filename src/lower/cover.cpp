@@ -15,10 +15,8 @@
 namespace peri::lower {
 
 namespace {
-constexpr double kUnmeasuredMs = 1e-3;
-constexpr double kReferenceMs = 1e3;   // worse than any kernel
-constexpr double kGuessMayErr = 1.15;  // of what is not of the cut
-constexpr int kMaxChoices = 3;         // the first, and those after visits to what it hangs on
+constexpr double kReferenceMs = 1e3;  // worse than any kernel
+constexpr int kMaxChoices = 3;        // the first, and those after visits to what it hangs on
 
 // Where a value lies: in which layout, and whether on the host beside the backend's device.
 struct Place {
@@ -54,8 +52,9 @@ Status keep_locked(const Region& r, const tune::Tuner& tuner, plan::LockReader* 
                    std::vector<tune::Candidate>* usable) {
   const std::string& node = r.nodes[0]->name;
   PERI_ASSIGN(const plan::LockedChoice* choice, lock->region(region_key(r), node));
-  if (choice->candidate == "reference" || choice->candidate == "sized") return usable->clear(), Ok{};
-  return keep_choice_and_fallback(*choice, tuner.target(), node, usable);
+  const bool kernel = choice->candidate != "reference" && choice->candidate != "sized";
+  if (!kernel) usable->clear();
+  return kernel ? keep_choice_and_fallback(*choice, tuner.target(), node, usable) : Status(Ok{});
 }
 
 struct Chooser {
@@ -106,8 +105,7 @@ struct Chooser {
   Status find_candidates(size_t k) {
     const Region& r = parts.list[k].region;
     Able& a = able[k];
-    const auto all = candidates_of(r, terms.tuned_for, terms.also, &terms.tuner, parts.list[k].kernels);
-    if (all.ok()) {
+    if (const auto all = candidates_of(r, terms.tuned_for, terms.also, &terms.tuner, parts.list[k].kernels); all.ok()) {
       a.refusals = (*all)->refusals;
       a.usable = usable_candidates(r, **all, terms.tuned_for, terms.also, terms.refused, &terms.tuner, &a.refusals);
       tell_untried(k, **all);
@@ -119,8 +117,8 @@ struct Chooser {
     if (lock->locked()) {
       const std::vector<tune::Candidate> home = those_beside(k);
       a.usable.insert(a.usable.end(), home.begin(), home.end());
+      PERI_TRY(keep_locked(r, terms.tuner, lock, &a.usable));
     }
-    if (lock->locked()) PERI_TRY(keep_locked(r, terms.tuner, lock, &a.usable));
     if (!parts.list[k].greedy) {
       std::erase_if(a.usable, [&](const tune::Candidate& c) { return !may_stand(terms, lock->locked(), c); });
       a.stands = !a.usable.empty();
@@ -260,8 +258,7 @@ struct Chooser {
       const kernels::Offer& offer = a.usable[c].offer;
       Way way;
       // A time that was not believed says nothing: what was timed goes before it.
-      const double expected = offer.guess_ms > 0 ? offer.guess_ms * (p.greedy ? 1 : kGuessMayErr) : kUnmeasuredMs;
-      const double unknown = a.best_ms() < 0 ? expected : kReferenceMs;
+      const double unknown = a.best_ms() < 0 ? guessed_ms(offer, p.greedy) : kReferenceMs;
       const auto counted = hoping ? hoped_ms : counted_ms;
       way.ms = a.usable[c].evidence.timed() ? counted(a.usable[c].evidence, p.greedy) : unknown;
       const bool host = stays_home(terms.backend, a.usable[c]);
@@ -278,9 +275,8 @@ struct Chooser {
       if (same == piece.ways.end()) piece.ways.push_back(std::move(way));
     }
     for (size_t k = 0; k < ways.size(); ++k) {
-      const Counted& taken = taken_of(ways[k]);
-      a.of_way.push_back(taken.candidate);
-      piece.ways[k].ms = taken.ms;
+      a.of_way.push_back(taken_of(ways[k]).candidate);
+      piece.ways[k].ms = taken_of(ways[k]).ms;
     }
     if (const int home = place_of({}, has_sides(terms.backend)); p.greedy && piece.ways.empty())
       piece.ways.push_back(

@@ -53,6 +53,8 @@ PartRules measured_rules(const Terms& terms);
 // What a candidate of that time counts in a choice: what is not of the cut has to win by more than two measurements of
 // one thing differ, and by more than those of this one did.
 double counted_ms(const tune::Evidence& evidence, bool of_the_cut);
+// The same of an offer that nobody timed, by what its kernel expects, or a little where it does not say.
+double guessed_ms(const kernels::Offer& offer, bool of_the_cut);
 // What it may count after further visits: one that was visited once, since no other takes its region, may have met a
 // slow phase of the machine, which those beside others were spared.
 double hoped_ms(const tune::Evidence& evidence, bool of_the_cut);
@@ -65,10 +67,11 @@ bool may_stand(const Terms& terms, bool locked, const tune::Candidate& candidate
 struct Counted {
   size_t candidate = 0;
   double ms = 0;
-  int64_t workspace_bytes = 0;
+  int64_t workspace_bytes = -1;  // -1: not known
   bool timed = false;
 };
-// Which of them is taken: the fastest, but of those that tie with it the one with much less workspace. In any order.
+// Which of them is taken: the fastest, but of those that tie with it the one with much less workspace, where both are
+// known. In any order.
 // REQUIRES: there is one.
 const Counted& taken_of(std::span<const Counted> list);
 

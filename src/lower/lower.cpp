@@ -149,9 +149,9 @@ struct Emitter {
     report.key = region_key(r);
     report.chosen = c.reference ? "reference" : c.candidate.id();
     if (!c.reference) describe_offer(c.candidate.offer, &report);
-    if (!c.reference && c.candidate.elsewhere) {
-      report.elsewhere = c.candidate.elsewhere->id();
-      report.elsewhere_isa = c.candidate.elsewhere->offer.requires_isa;
+    if (!c.reference && c.candidate.fallback) {
+      report.fallback = c.candidate.fallback->id();
+      report.fallback_isa = c.candidate.fallback->offer.requires_isa;
     }
     if (!c.reference) report.evidence = c.candidate.evidence;
     for (const tune::Candidate& o : c.others) report.others.emplace_back(o.id(), o.evidence);
@@ -227,7 +227,7 @@ struct Emitter {
       step.variants.push_back({"", "", {}, exec::write_payload("reference", 1, "", g)});
     } else {
       step.executor = c.candidate.kernel->executor;
-      for (const tune::Candidate* x = &c.candidate; x; x = x->elsewhere.get())
+      for (const tune::Candidate* x = &c.candidate; x; x = x->fallback.get())
         step.variants.push_back({x->offer.requires_isa, x->offer.library, x->offer.holds_for,
                                  exec::write_payload(x->kernel->name, x->kernel->version, x->offer.config, g)});
     }

@@ -23,8 +23,8 @@ struct StepReport {
   bool conversion = false;                     // a change of layout or device, not a region; a copy has no key
   std::string chosen;                          // candidate id, or "reference"
   std::string layouts, requires_isa, library;  // of the chosen one
-  std::string elsewhere, elsewhere_isa;  // the one for other dims, where the chosen one holds at the tuned ones only
-  tune::Evidence evidence;               // of the chosen one
+  std::string fallback, fallback_isa;  // the one for other dims, where the chosen one holds at the tuned ones only
+  tune::Evidence evidence;             // of the chosen one
   std::vector<std::pair<std::string, tune::Evidence>> others;  // id, what is known of it
   std::vector<std::pair<std::string, std::string>> refusals;   // kernel, reason
   tune::RegionWork work;                                       // at the tuned dims, by the chosen candidate's algorithm

@@ -16,6 +16,9 @@ namespace {
 // What is not of the greedy cut has to win by more than two measurements of the same thing differ.
 // Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kWin = 0.97;
+// The same of what is only guessed, which errs by more than a measurement does.
+// Rests on: benchmarks/results/2026-11-23_constants_rest.md.
+constexpr double kGuessMayErr = 1.15;
 
 // Kernels that take the beginning of a chain and not the whole, or give or take other places there; with `every` all
 // that take it. What a kernel does behind its sums it does in registers, with values that it stores anyway: one that
@@ -66,8 +69,9 @@ const Counted& taken_of(std::span<const Counted> list) {
   const auto faster = [](const Counted& a, const Counted& b) { return a.ms < b.ms; };
   const Counted& fastest = *std::min_element(list.begin(), list.end(), faster);
   const auto ties = [&](const Counted& c) {
-    return c.timed && fastest.timed && c.ms - fastest.ms < kNearTie * fastest.ms;
+    return c.timed && fastest.timed && c.workspace_bytes >= 0 && c.ms - fastest.ms < kNearTie * fastest.ms;
   };
+  if (fastest.workspace_bytes < 0) return fastest;
   int64_t least = fastest.workspace_bytes;
   for (const Counted& c : list)
     if (ties(c)) least = std::min(least, c.workspace_bytes);
@@ -80,6 +84,11 @@ const Counted& taken_of(std::span<const Counted> list) {
 
 double counted_ms(const tune::Evidence& e, bool of_the_cut) {
   return of_the_cut ? e.time_ms : e.time_ms / kWin * (1 + std::max(0.0, e.spread));
+}
+
+double guessed_ms(const kernels::Offer& offer, bool of_the_cut) {
+  constexpr double kUnmeasuredMs = 1e-3;
+  return offer.guess_ms > 0 ? offer.guess_ms * (of_the_cut ? 1 : kGuessMayErr) : kUnmeasuredMs;
 }
 
 double hoped_ms(const tune::Evidence& e, bool of_the_cut) {

@@ -80,7 +80,7 @@ std::vector<tune::Candidate> usable_candidates(const Region& region, const tune:
       refusals->push_back({c.id(), "holds for the tuned dims only, and nothing with its layouts holds for others"});
       continue;
     }
-    c.elsewhere = std::make_shared<const tune::Candidate>(*fallback);
+    c.fallback = std::make_shared<const tune::Candidate>(*fallback);
     c.offer.holds_for = dims;
     usable.push_back(std::move(c));
   }
@@ -92,19 +92,18 @@ Status keep_choice_and_fallback(const plan::LockedChoice& choice, const device::
   const std::vector<tune::Candidate> all = *usable;
   PERI_TRY(keep_choice(choice, target, node, usable));
   tune::Candidate& kept = usable->front();
-  if (choice.elsewhere.empty() != (kept.elsewhere == nullptr))
+  if (choice.fallback.empty() != (kept.fallback == nullptr))
     return refused("the lock and this version do not agree where candidate '%s' holds", choice.candidate.c_str())
         .at_node(node);
-  if (choice.elsewhere.empty()) return Ok{};
+  if (choice.fallback.empty()) return Ok{};
   for (const tune::Candidate& c : all) {
-    if (c.elsewhere || c.id() != choice.elsewhere || !same_buffers(c.offer, kept.offer)) continue;
+    if (c.fallback || c.id() != choice.fallback || !same_buffers(c.offer, kept.offer)) continue;
     tune::Candidate fallback = c;
-    fallback.offer.requires_isa = choice.elsewhere_isa;  // see keep_choice()
-    kept.elsewhere = std::make_shared<const tune::Candidate>(std::move(fallback));
+    fallback.offer.requires_isa = choice.fallback_isa;  // see keep_choice()
+    kept.fallback = std::make_shared<const tune::Candidate>(std::move(fallback));
     return Ok{};
   }
-  return refused("the lock names candidate '%s', which this version or machine does not offer",
-                 choice.elsewhere.c_str())
+  return refused("the lock names candidate '%s', which this version or machine does not offer", choice.fallback.c_str())
       .at_node(node);
 }
 

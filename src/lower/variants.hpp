@@ -28,7 +28,7 @@ Result<const tune::Candidates*> candidates_of(const Region& region, const DimBin
                                               std::span<const kernels::Kernel* const> only = {});
 
 // The candidates among `all`, which were tried at `tuned_for`, that may run the region. One that is not offered at
-// every dims of `also` gets `holds_for` and `elsewhere`, the fastest that is; without such a fallback it is refused.
+// every dims of `also` gets `holds_for` and `fallback`, the fastest that is; without such a fallback it is refused.
 std::vector<tune::Candidate> usable_candidates(const Region& region, const tune::Candidates& all,
                                                const DimBinding& tuned_for, std::span<const DimBinding> also,
                                                const RefusedChoices& refused, tune::Tuner* tuner,

@@ -70,7 +70,10 @@ Status losses(RefCall& call, LogP log_p) {
   }
   if (how == "none") return Ok{};
   if (call.u > 0) sum.r += sum_radius(call.u, target.numel() + 1, magnitude);
-  if (how == "sum") return store(y, 0, sum), Ok{};
+  if (how == "sum") {
+    store(y, 0, sum);
+    return Ok{};
+  }
   const double mean = sum.v / weights.v;
   const double own =
       call.u > 0 ? 4 * call.u * std::fabs(mean) + sum_radius(call.u, target.numel(), std::fabs(mean)) : 0;

@@ -9,7 +9,7 @@
 namespace peri::ops {
 namespace {
 constexpr TypeSet kFirst = types({DType::kString, DType::kI32, DType::kI64});
-constexpr int64_t kMostColumns = int64_t{1} << 24;
+constexpr int64_t kMaxColumns = int64_t{1} << 24;
 
 struct Pool {
   std::vector<int64_t> counts, columns;
@@ -51,7 +51,7 @@ Result<Pool> pool_of(const ir::Node& node) {
         .expecting(format("%lld of each", static_cast<long long>(grams)))
         .but_found(format("%zu and %zu", p.columns.size(), p.weights.size()));
   for (const int64_t c : p.columns) {
-    if (c < 0 || c >= kMostColumns) return invalid("an index of an n-gram is out of range");
+    if (c < 0 || c >= kMaxColumns) return invalid("an index of an n-gram is out of range");
     p.width = std::max(p.width, c + 1);
   }
   return p;

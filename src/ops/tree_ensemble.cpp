@@ -49,9 +49,9 @@ Votes votes_of(const Trees& trees, const RefTensor& x, int64_t row) {
     for (const auto& [target, weight] : trees.leaves[static_cast<size_t>(-at - 1)]) {
       const auto t = static_cast<size_t>(target);
       const bool first = v.count[t]++ == 0;
-      if (trees.gather == Gather::kLeast)
+      if (trees.gather == Gather::kMin)
         v.value[t] = first ? weight : std::min(v.value[t], weight);
-      else if (trees.gather == Gather::kLargest)
+      else if (trees.gather == Gather::kMax)
         v.value[t] = first ? weight : std::max(v.value[t], weight);
       else
         v.value[t] += weight;

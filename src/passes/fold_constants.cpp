@@ -12,7 +12,7 @@ namespace {
 constexpr double kMaxBytes = 64 << 20;
 constexpr double kMaxGrowth = 16;
 // Operations and elements that one node, and all nodes of a run of the pass, may cost: seconds of the reference. What
-// is dearer stays a node. Counted before anything is evaluated, so that the same graph always folds alike.
+// is more expensive stays a node. Counted before anything is evaluated, so that the same graph always folds alike.
 constexpr double kMaxWork = 0x1p27;
 constexpr double kMaxTotalWork = 0x1p30;
 
@@ -164,7 +164,7 @@ extern const Entry fold_constants_entry;
 const Entry fold_constants_entry{{
     .name = "fold_constants",
     .contract = "No node is left whose inputs are all constant (unless its result would be large and much larger than "
-                "its inputs, or dear to compute), and no "
+                "its inputs, or expensive to compute), and no "
                 "node that only computes sizes: an integer value whose elements are known expressions over the named "
                 "dimensions of inputs is a constant or "
                 "one dims_constant. It stands early, because every later pattern reads shapes and constants.",

@@ -9,7 +9,7 @@
 namespace peri::passes {
 namespace {
 
-constexpr int64_t kMostWeights = int64_t{1} << 22;  // 16 MiB; a fast transform is for what is longer
+constexpr int64_t kMaxWeights = int64_t{1} << 22;  // 16 MiB; a fast transform is for what is longer
 
 // cos and sin of 2 pi turn / n, exact where they are whole numbers.
 struct Turn {
@@ -51,7 +51,7 @@ Result<bool> open_dft(Rewriter& w, ir::Node* n) {
   if (!is_real_or_complex(x.back())) return false;
   const int64_t in = x[at].value(), width = x.back().value(), bins = y[at].value();
   const auto given = n->in(1) ? number_of(n->in(1)) : std::optional<int64_t>(in);
-  if (!given || *given < 1 || in < 1 || in * width * bins * 2 > kMostWeights) return false;
+  if (!given || *given < 1 || in < 1 || in * width * bins * 2 > kMaxWeights) return false;
   const int64_t length = *given;
   const bool inverse = n->i("inverse") != 0;
   std::vector<float> factors;
@@ -82,7 +82,7 @@ Result<bool> open_stft(Rewriter& w, ir::Node* n) {
   const auto given = n->in(3) ? number_of(n->in(3)) : window ? std::optional(window->constant->numel()) : std::nullopt;
   if (!given || *given < 1) return false;
   const int64_t frame = *given, width = x[2].value(), bins = y[2].value();
-  if (frame * width * bins * 2 > kMostWeights || (window && window->constant->numel() != frame)) return false;
+  if (frame * width * bins * 2 > kMaxWeights || (window && window->constant->numel() != frame)) return false;
   std::vector<float> factors;
   for (int64_t bin = 0; bin < bins; ++bin)
     for (int64_t to = 0; to < 2; ++to)

@@ -1,4 +1,4 @@
-// Pass simplify: nodes that change nothing are gone, and dear nodes that mean something cheaper are that.
+// Pass simplify: nodes that change nothing are gone, and expensive nodes that mean something cheaper are that.
 #include <algorithm>
 #include <cmath>
 

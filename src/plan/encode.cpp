@@ -191,13 +191,16 @@ Status decode_steps(Reader& r, const fb::Program& f, Program* p, int depth) {
     s.lane = x.lane();
     s.waits_for = r.ints(x.waits_for());
     PERI_TRY(r.each(x.binds(), [&](const flatbuffers::String& name) -> Status {
-      return s.binds.push_back(r.text(&name)), Status(Ok{});
+      s.binds.push_back(r.text(&name));
+      return Status(Ok{});
     }));
     PERI_TRY(r.each(x.depends_on(), [&](const flatbuffers::String& name) -> Status {
-      return s.depends_on.push_back(r.text(&name)), Status(Ok{});
+      s.depends_on.push_back(r.text(&name));
+      return Status(Ok{});
     }));
     PERI_TRY(r.each(x.origins(), [&](const flatbuffers::String& name) -> Status {
-      return s.origins.push_back(r.text(&name)), Status(Ok{});
+      s.origins.push_back(r.text(&name));
+      return Status(Ok{});
     }));
     PERI_TRY(r.each(x.bodies(), [&](const fb::Program& body) -> Status {
       PERI_ASSIGN(Program inner, decode(r, body, depth + 1));
@@ -230,14 +233,18 @@ Result<Program> decode(Reader& r, const fb::Program& f, int depth) {
     PERI_ASSIGN(p.precision, parse_dtype(r.text(f.precision())));
     if (!is_float(p.precision)) return invalid("the precision is no float type");
   }
-  PERI_TRY(r.each(f.dims(),
-                  [&](const flatbuffers::String& s) -> Status { return p.dims.push_back(r.text(&s)), Status(Ok{}); }));
+  PERI_TRY(r.each(f.dims(), [&](const flatbuffers::String& s) -> Status {
+    p.dims.push_back(r.text(&s));
+    return Status(Ok{});
+  }));
   PERI_TRY(r.each(f.tuned_for(), [&](const fb::Tuned& t) -> Status {
-    return p.tuned_for[r.text(t.dim())] = t.value(), Status(Ok{});
+    p.tuned_for[r.text(t.dim())] = t.value();
+    return Status(Ok{});
   }));
   for (const auto& [list, sizes] : {std::pair{f.at_least(), &p.at_least}, std::pair{f.at_most(), &p.at_most}})
     PERI_TRY(r.each(list, [&, to = sizes](const fb::Tuned& t) -> Status {
-      return (*to)[r.text(t.dim())] = t.value(), Status(Ok{});
+      (*to)[r.text(t.dim())] = t.value();
+      return Status(Ok{});
     }));
   PERI_TRY(decode_buffers(r, f, &p));
   PERI_TRY(decode_steps(r, f, &p, depth));
@@ -278,7 +285,8 @@ Result<Program> decode(Reader& r, const fb::Program& f, int depth) {
   }));
   p.devices.clear();
   PERI_TRY(r.each(f.devices(), [&](const flatbuffers::String& s) -> Status {
-    return p.devices.push_back(r.text(&s)), Status(Ok{});
+    p.devices.push_back(r.text(&s));
+    return Status(Ok{});
   }));
   return p;
 }

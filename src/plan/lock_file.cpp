@@ -19,7 +19,7 @@ void write_choices(JsonWriter& w, std::string_view name, const std::vector<Locke
   for (const LockedChoice& c : choices) {
     w.begin_object().field("name", c.name).field("key", c.key).field("candidate", c.candidate);
     w.field("layouts", c.layouts).field("requires_isa", c.requires_isa).field("library", c.library);
-    if (!c.elsewhere.empty()) w.field("elsewhere", c.elsewhere).field("elsewhere_isa", c.elsewhere_isa);
+    if (!c.fallback.empty()) w.field("fallback", c.fallback).field("fallback_isa", c.fallback_isa);
     w.end_object();
   }
   w.end_array();
@@ -36,8 +36,11 @@ Result<std::vector<LockedChoice>> read_choices(const Json& json, std::string_vie
     PERI_ASSIGN(c.layouts, item.get_string("layouts"));
     PERI_ASSIGN(c.requires_isa, item.get_string("requires_isa"));
     PERI_ASSIGN(c.library, item.get_string("library"));
-    PERI_ASSIGN(c.elsewhere, item.get_string("elsewhere", ""));
-    PERI_ASSIGN(c.elsewhere_isa, item.get_string("elsewhere_isa", ""));
+    // Locks of older builds say "elsewhere".
+    PERI_ASSIGN(const std::string_view older, item.get_string("elsewhere", ""));
+    PERI_ASSIGN(const std::string_view older_isa, item.get_string("elsewhere_isa", ""));
+    PERI_ASSIGN(c.fallback, item.get_string("fallback", older));
+    PERI_ASSIGN(c.fallback_isa, item.get_string("fallback_isa", older_isa));
     out.push_back(std::move(c));
   }
   return out;
@@ -48,7 +51,7 @@ std::vector<std::string> isas_of(const Lock& lock) {
   std::set<std::string> out;
   for (const auto* list : {&lock.regions, &lock.conversions})
     for (const LockedChoice& c : *list)
-      for (const std::string& isa : {c.requires_isa, c.elsewhere_isa})
+      for (const std::string& isa : {c.requires_isa, c.fallback_isa})
         if (!isa.empty()) out.insert(isa);
   return {out.begin(), out.end()};
 }

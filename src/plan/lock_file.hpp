@@ -19,14 +19,14 @@ extern const FileKind kLockFile;
 
 // What runs one region or one change of layout.
 struct LockedChoice {
-  std::string name;           // the anchor node, for people
-  std::string key;            // hash of the problem with symbolic dims
-  std::string candidate;      // "gemm_f32@1 {}" or "reference"
-  std::string layouts;        // of its inputs and outputs: ",0231->0231"; a candidate may offer several
-  std::string requires_isa;   // "" any
-  std::string library;        // "" none, else name and version: "onednn 3.2.0"
-  std::string elsewhere;      // the candidate for other dims, where the first holds at the tuned ones only; else ""
-  std::string elsewhere_isa;  // what that one requires
+  std::string name;          // the anchor node, for people
+  std::string key;           // hash of the problem with symbolic dims
+  std::string candidate;     // "gemm_f32@1 {}" or "reference"
+  std::string layouts;       // of its inputs and outputs: ",0231->0231"; a candidate may offer several
+  std::string requires_isa;  // "" any
+  std::string library;       // "" none, else name and version: "onednn 3.2.0"
+  std::string fallback;      // the candidate for other dims, where the first holds at the tuned ones only; else ""
+  std::string fallback_isa;  // what that one requires
 };
 
 struct Lock {

@@ -80,6 +80,10 @@ device::Address Engine::device_weight(size_t buffer) const { return state_->devi
 Status Engine::bring_weights(std::span<const std::shared_ptr<const Instance>> instances) const {
   return state_->devices.bring(*this, instances);
 }
+Result<std::vector<int64_t>> Engine::weights_to_bring(
+    std::span<const std::shared_ptr<const Instance>> instances) const {
+  return state_->devices.to_bring(*this, instances);
+}
 int64_t Engine::instances_made() const { return state_->made; }
 
 Result<Tensor> Engine::weight(size_t index) const {

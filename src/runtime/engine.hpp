@@ -50,7 +50,7 @@ struct EngineOptions {
   // name (device::open_device), one for each engine.
   std::vector<std::shared_ptr<device::Device>> devices = {};
   std::string device = {};  // "cuda:1": which one is opened where a program names its kind; empty: the first
-  // Steps that all sessions and bodies may still run together, for programs of strangers; null: no end.
+  // Steps that all sessions and bodies may still run together, for programs that are not trusted; null: no end.
   std::shared_ptr<std::atomic<int64_t>> steps_left = nullptr;
   int64_t max_iterations = int64_t{1} << 31;  // of one loop in one run; more is an error
   bool choosing = false;  // an executor may refuse what is right but slow: the engine is made to choose, and not kept
@@ -80,6 +80,8 @@ class Engine {
   // Weights that these instances of the steps read where a device has them (null: made later, and counted as reading
   // all) are brought there, once an engine. Thread-safe.
   Status bring_weights(std::span<const std::shared_ptr<const Instance>> instances) const;
+  // Bytes that this would take now, by device.
+  Result<std::vector<int64_t>> weights_to_bring(std::span<const std::shared_ptr<const Instance>> instances) const;
   // Where a weight buffer of a device lies; no address: nobody has asked for it.
   device::Address device_weight(size_t buffer) const;
   int64_t instances_made() const;  // so far, by all sessions

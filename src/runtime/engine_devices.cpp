@@ -33,7 +33,8 @@ Status check_choice(const EngineOptions& options, const plan::Program& p) {
               " -o ENGINE");
 }
 
-// What the engine takes there at the sizes it was tuned for, against what is free, before anything is taken.
+// What the engine takes there at the sizes it was tuned for, against what is free, before anything is taken: weights
+// in the form of the file, for which those that steps keep in a form of their own stand.
 Status check_room(const Engine& engine, uint32_t index, const device::Device& device) {
   const plan::Program& p = engine.program();
   const auto plan = plan::plan_arena(p, {p.tuned_for.begin(), p.tuned_for.end()});
@@ -61,23 +62,47 @@ Status EngineDevices::open(const Engine& engine) {
   return Ok{};
 }
 
-Status EngineDevices::bring(const Engine& engine, std::span<const std::shared_ptr<const Instance>> instances) {
-  const plan::Program& p = engine.program();
-  const std::lock_guard<std::mutex> lock(lock_);
-  std::vector<std::set<size_t>> wanted(p.devices.size());
+std::vector<std::set<size_t>> EngineDevices::wanted(const plan::Program& p,
+                                                    std::span<const std::shared_ptr<const Instance>> instances) const {
+  std::vector<std::set<size_t>> out(p.devices.size());
   const auto want = [&](int32_t b) {
     if (b < 0) return;
     const auto k = static_cast<size_t>(plan::storage_of(p, b));
     const plan::Buffer& buffer = p.buffers[k];
     if (buffer.kind == plan::BufferKind::kWeight && buffer.device != plan::kHost && !weights_[k].value)
-      wanted[buffer.device].insert(k);
+      out[buffer.device].insert(k);
   };
   for (size_t k = 0; k < p.steps.size(); ++k)
     for (size_t j = 0; j < p.steps[k].reads.size(); ++j)
       if (!instances[k] || instances[k]->reads_argument(j)) want(p.steps[k].reads[j]);
   for (const plan::Port& port : p.outputs) want(port.buffer);
+  return out;
+}
+
+Result<std::vector<int64_t>> EngineDevices::to_bring(const Engine& engine,
+                                                     std::span<const std::shared_ptr<const Instance>> instances) const {
+  const plan::Program& p = engine.program();
+  const std::lock_guard<std::mutex> lock(lock_);
+  const std::vector<std::set<size_t>> all = wanted(p, instances);
+  std::vector<int64_t> out(p.devices.size(), 0);
+  for (uint32_t d = 1; d < p.devices.size(); ++d) {
+    std::set<std::pair<const void*, size_t>> blocks;
+    for (const size_t k : all[d]) {
+      PERI_ASSIGN(const Tensor weight, engine.weight(static_cast<size_t>(p.buffers[k].weight)));
+      const std::pair<const void*, size_t> block{weight.bytes().data(), weight.bytes().size()};
+      if (blocks_[d].contains(block) || !blocks.insert(block).second) continue;
+      PERI_ASSIGN(out[d], checked_add(out[d], static_cast<int64_t>(block.second), "weights on a device"));
+    }
+  }
+  return out;
+}
+
+Status EngineDevices::bring(const Engine& engine, std::span<const std::shared_ptr<const Instance>> instances) {
+  const plan::Program& p = engine.program();
+  const std::lock_guard<std::mutex> lock(lock_);
+  const std::vector<std::set<size_t>> all = wanted(p, instances);
   for (uint32_t d = 1; d < p.devices.size(); ++d)
-    if (!wanted[d].empty()) PERI_TRY(upload(engine, d, wanted[d]));
+    if (!all[d].empty()) PERI_TRY(upload(engine, d, all[d]));
   return Ok{};
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "plan/program.hpp"
 
 namespace peri::runtime {
 
@@ -19,8 +20,10 @@ class EngineDevices {
  public:
   // Finds or opens each device of the program's table.
   Status open(const Engine& engine);
-  // As Engine::bring_weights().
+  // As Engine::bring_weights() and Engine::weights_to_bring().
   Status bring(const Engine& engine, std::span<const std::shared_ptr<const Instance>> instances);
+  Result<std::vector<int64_t>> to_bring(const Engine& engine,
+                                        std::span<const std::shared_ptr<const Instance>> instances) const;
   device::Device* at(uint32_t index) const { return index < devices_.size() ? devices_[index].get() : nullptr; }
   device::Address weight(size_t buffer) const {
     const std::lock_guard<std::mutex> lock(lock_);
@@ -28,6 +31,9 @@ class EngineDevices {
   }
 
  private:
+  // Per device, buffers of weights that these instances read there and that nobody has brought.
+  std::vector<std::set<size_t>> wanted(const plan::Program& program,
+                                       std::span<const std::shared_ptr<const Instance>> instances) const;
   Status upload(const Engine& engine, uint32_t index, const std::set<size_t>& wanted);
   std::vector<std::shared_ptr<device::Device>> devices_;  // the host's is null
   mutable std::mutex lock_;                               // of all below

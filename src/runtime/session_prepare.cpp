@@ -303,10 +303,12 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
   ++shapes_bound;
   PERI_TRY(plan_memory(fresh.get()));
   PERI_TRY(hold(&arena, static_cast<size_t>(fresh->arena_plan.arena_bytes) + kSlack));  // or fail before work is done
-  if (!devices.empty()) PERI_TRY(hold_devices(*fresh));
+  PERI_TRY(check_rooms(*fresh, {}));
   PERI_TRY(make_instances(fresh.get()));
   if (!devices.empty()) {
     PERI_TRY(plan_workspaces(fresh.get()));
+    PERI_ASSIGN(const std::vector<int64_t> weights, engine->weights_to_bring(fresh->instances));
+    PERI_TRY(check_rooms(*fresh, weights));
     PERI_TRY(engine->bring_weights(fresh->instances));
   }
   PERI_TRY(enter(fresh.get()));

@@ -14,11 +14,12 @@ int64_t growth(int64_t wanted, const device::Memory& held) {
 }
 }  // namespace
 
-// All that the shape needs on a device beside what the session holds there, against what is free.
-Status Session::State::check_room(const BoundShape& s, uint32_t d) const {
+// All that the shape needs on a device beside what is held there already, against what is free. `weights`: bytes of
+// those that are brought for it.
+Status Session::State::check_room(const BoundShape& s, uint32_t d, int64_t weights) const {
   const DeviceLanes& own = devices.lanes[d];
   const int64_t arena = s.arena_plan.device_bytes[d];
-  int64_t ports = 0, more = growth(arena, own.arena);
+  int64_t ports = 0, more = weights + growth(arena, own.arena);
   for (const plan::Port& port : program().inputs) {
     const auto b = static_cast<size_t>(port.buffer);
     if (program().buffers[b].device != d) continue;
@@ -26,21 +27,28 @@ Status Session::State::check_room(const BoundShape& s, uint32_t d) const {
     more += growth(s.arena_plan.bytes[b], devices.ports[b]);
   }
   if (more == 0) return Ok{};
-  const int64_t available = own.device->memory().available_bytes, held = arena + ports - more;
+  const int64_t available = own.device->memory().available_bytes, held = weights + arena + ports - more;
   if (available <= 0 || more <= available) return Ok{};
   const auto number = [](int64_t bytes) { return static_cast<long long>(bytes); };
-  return Error(ErrorKind::kMemory,
-               format("a run would take %lld bytes on device '%s': arena %lld, inputs %lld; it has %lld",
-                      number(arena + ports), own.device->name().c_str(), number(arena), number(ports), number(held)))
+  const std::string brought = weights > 0 ? format(", weights %lld", number(weights)) : "";
+  return Error(ErrorKind::kMemory, format("a run would take %lld bytes on device '%s': arena %lld, inputs %lld%s; "
+                                          "it has %lld",
+                                          number(weights + arena + ports), own.device->name().c_str(), number(arena),
+                                          number(ports), brought.c_str(), number(held)))
       .expecting(format("at most %lld more", number(available)))
       .advise("run with smaller inputs, or on a device with more memory");
+}
+
+Status Session::State::check_rooms(const BoundShape& s, std::span<const int64_t> weights) const {
+  for (uint32_t d = 1; d < devices.lanes.size(); ++d) PERI_TRY(check_room(s, d, weights.empty() ? 0 : weights[d]));
+  return Ok{};
 }
 
 // REQUIRES: nothing is enqueued.
 Status Session::State::hold_devices(const BoundShape& s) {
   for (uint32_t d = 1; d < devices.lanes.size(); ++d) {
     DeviceLanes& own = devices.lanes[d];
-    PERI_TRY(check_room(s, d));
+    PERI_TRY(check_room(s, d, 0));
     const auto wanted_bytes = static_cast<size_t>(std::max<int64_t>(s.arena_plan.device_bytes[d], 1));  // has a place
     PERI_TRY(grow_on_device(options(), &own, &own.arena, wanted_bytes, "the arena", &placement));
   }

@@ -176,7 +176,8 @@ struct Session::State final : RunContext::Binder {
   Status write_device(size_t buffer, std::byte value);
   Status check_faults();
   Status hold_ports(const BoundShape& s);
-  Status check_room(const BoundShape& s, uint32_t device) const;
+  Status check_room(const BoundShape& s, uint32_t device, int64_t weights) const;
+  Status check_rooms(const BoundShape& s, std::span<const int64_t> weights) const;
   bool is_away(int32_t buffer) const { return program().buffers[static_cast<size_t>(buffer)].device != plan::kHost; }
   Status enqueue_inputs();
   Status enqueue_outputs();

@@ -58,13 +58,13 @@ uint64_t Histogram::up_to(int64_t ns) const {
 Histogram Histogram::corrected(int64_t interval_ns) const {
   Histogram out = *this;
   if (interval_ns <= 0) return out;
-  constexpr int64_t kMostOfOne = 100000;  // added for one value: a stall of hours is as bad at a hundred thousand
+  constexpr int64_t kMaxOfOne = 100000;  // added for one value: a stall of hours is as bad at a hundred thousand
   for (int k = 0; k < kRanges; ++k) {
     const uint64_t times = counts_[static_cast<size_t>(k)];
     if (times == 0) continue;
     const int64_t value = std::min(end_of(k), most_);
     int64_t added = 0;
-    for (int64_t missing = value - interval_ns; missing >= interval_ns && added < kMostOfOne; missing -= interval_ns) {
+    for (int64_t missing = value - interval_ns; missing >= interval_ns && added < kMaxOfOne; missing -= interval_ns) {
       out.add(missing, times);
       ++added;
     }

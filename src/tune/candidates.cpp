@@ -20,14 +20,14 @@ namespace {
 constexpr size_t kMaxGuesses = 10;
 // Of these, what is guessed to take so much longer than the best guess is no rival, beyond the first few.
 constexpr double kFarGuess = 2;
-constexpr size_t kLeastGuesses = 4;
+constexpr size_t kMinGuesses = 4;
 
 size_t guesses_tried(const std::vector<kernels::Offer>& offers) {
   size_t count = std::min(offers.size(), kMaxGuesses);
   double best = 0;
   for (const kernels::Offer& o : offers)
     if (o.guess_ms > 0 && (best == 0 || o.guess_ms < best)) best = o.guess_ms;
-  while (count > kLeastGuesses && offers[count - 1].guess_ms > kFarGuess * best && best > 0) --count;
+  while (count > kMinGuesses && offers[count - 1].guess_ms > kFarGuess * best && best > 0) --count;
   return count;
 }
 }  // namespace

@@ -12,7 +12,7 @@ namespace peri::tune {
 namespace {
 constexpr size_t kSmall = 4 << 10, kLarge = 8 << 20;
 constexpr int kRounds = 9;
-constexpr double kLeastMs = 1e-4, kMostBytesPerMs = 1e9;  // beyond what any link does
+constexpr double kMinMs = 1e-4, kMaxBytesPerMs = 1e9;  // beyond what any link does
 
 // The median of a copy in or out, in turn, of so many bytes.
 Result<double> copy_ms(device::Device* device, device::Stream* stream, size_t bytes) {
@@ -34,8 +34,8 @@ Result<Crossing> measure_crossing(device::Device* device) {
   PERI_ASSIGN(const std::unique_ptr<device::Stream> stream, device->make_stream());
   PERI_ASSIGN(const double small, copy_ms(device, stream.get(), kSmall));
   PERI_ASSIGN(const double large, copy_ms(device, stream.get(), kLarge));
-  const double rate = static_cast<double>(kLarge - kSmall) / std::max(large - small, kLeastMs);
-  return Crossing{std::max(small, kLeastMs), std::min(rate, kMostBytesPerMs), true};
+  const double rate = static_cast<double>(kLarge - kSmall) / std::max(large - small, kMinMs);
+  return Crossing{std::max(small, kMinMs), std::min(rate, kMaxBytesPerMs), true};
 }
 
 std::string crossing_text(const Crossing& c) {

@@ -10,7 +10,7 @@
 #include "tune/apart.hpp"
 #include "tune/cache_keys.hpp"
 #include "tune/contained_judge.hpp"
-#include "tune/elsewhere.hpp"
+#include "tune/other_dims.hpp"
 #include "tune/resolved.hpp"
 #include "tune/rivals.hpp"
 
@@ -150,8 +150,8 @@ void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& 
     if (!c->evidence.tried()) c->evidence = std::move(known);
 }
 
-void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
-                                    Candidates* all) {
+void Tuner::State::decide_other_dims(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
+                                     Candidates* all) {
   if (stopped()) {
     for (Candidate& c : all->list) c.evidence.skipped += c.evidence.right() ? 1 : 0;
     return;
@@ -161,7 +161,7 @@ void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<b
   std::vector<Candidate*> right;
   for (Candidate& c : all->list)
     if (c.evidence.right()) right.push_back(&c);
-  judge_elsewhere(region, constant, there, target, right, [&](const ir::Graph& g, std::span<Candidate* const> list) {
+  judge_other_dims(region, constant, there, target, right, [&](const ir::Graph& g, std::span<Candidate* const> list) {
     Verdict none;
     none.tried = false;
     std::vector<Verdict> verdicts(list.size(), none);
@@ -177,7 +177,7 @@ void Tuner::State::decide_elsewhere(const ir::Graph& region, const std::vector<b
         at.push_back(k);
       }
     }
-    ++stats.elsewhere;
+    ++stats.other_dims;
     if (!fresh.empty() && !stopped()) {
       const std::vector<Verdict> now = judged(g, constant, key, fresh, terms);
       for (size_t k = 0; k < at.size(); ++k) verdicts[at[k]] = now[k];

@@ -81,8 +81,9 @@ Status check_evidence(const Evidence& e) {
   if (!known(e.max_error)) return invalid("an error of %g of the bound", e.max_error);
   if (e.right() && e.max_error > 1) return invalid("a right answer whose error is %g of the bound", e.max_error);
   if (e.timed() == e.statistic.empty()) return invalid("a time without its statistic, or a statistic of no time");
-  for (const int64_t n : {e.samples, e.visits, e.clock_mhz, e.workspace_bytes, e.runs, e.shared_runs, e.positions,
-                          e.since, e.shapes, e.skipped})
+  if (e.workspace_bytes < -1) return invalid("a workspace of %lld bytes", static_cast<long long>(e.workspace_bytes));
+  for (const int64_t n :
+       {e.samples, e.visits, e.clock_mhz, e.runs, e.shared_runs, e.positions, e.since, e.shapes, e.skipped})
     if (n < 0) return invalid("a negative count in the evidence");
   return Ok{};
 }

@@ -19,17 +19,17 @@ constexpr std::string_view kTimeInWords =
     "each step timed by itself: the 20th percentile of its runs, best of several rounds";
 
 struct Evidence {
-  double time_ms = -1;          // of a run, by `statistic` of a visit's samples; -1: not measured, or not believed
-  std::string statistic;        // kTimeStatistic or kChainStatistic; empty: no time
-  int64_t samples = 0;          // runs that were timed, in all visits
-  int64_t visits = 0;           // apart from each other; the time is that of the fastest
-  int64_t clock_mhz = 0;        // of a device while it was timed; 0: not known
-  double spread = -1;           // by what share of the time the next best visit was slower; -1: there was none
-  int64_t workspace_bytes = 0;  // of a step of a device, beside its arguments
-  double floor_ms = -1;         // of a device that was timed: what it takes at least, by its ceilings; -1: not told
-  std::string untimed;          // why a time that was measured is not believed; empty: it is
-  double max_error = -1;        // largest |error| / bound found by verification; -1: not verified
-  std::string rejected;         // why the candidate may not be used: wrong answer, worker died; empty: it may
+  double time_ms = -1;           // of a run, by `statistic` of a visit's samples; -1: not measured, or not believed
+  std::string statistic;         // kTimeStatistic or kChainStatistic; empty: no time
+  int64_t samples = 0;           // runs that were timed, in all visits
+  int64_t visits = 0;            // apart from each other; the time is that of the fastest
+  int64_t clock_mhz = 0;         // of a device while it was timed; 0: not known
+  double spread = -1;            // by what share of the time the next best visit was slower; -1: there was none
+  int64_t workspace_bytes = -1;  // of a step of a device, beside its arguments; -1: not known
+  double floor_ms = -1;          // of a device that was timed: what it takes at least, by its ceilings; -1: not told
+  std::string untimed;           // why a time that was measured is not believed; empty: it is
+  double max_error = -1;         // largest |error| / bound found by verification; -1: not verified
+  std::string rejected;          // why the candidate may not be used: wrong answer, worker died; empty: it may
   // Candidate whose answer is right everywhere if this one's is: of another provider, or of its own where no other has
   // an answer. Empty: it stands alone, or everything was held against the reference.
   std::string compared_with;

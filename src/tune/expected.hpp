@@ -1,5 +1,5 @@
 // What a candidate's answer is held against: the region in float64 with the radius of round-off at each element, in
-// full or, where that is dear, at positions that a budget allows.
+// full or, where that is expensive, at positions that a budget allows.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ constexpr int64_t kMinPositions = 64, kMaxPositions = 4096;
 struct Expected {
   std::vector<ops::RefTensor> out;
   std::vector<int64_t> positions;  // of output 0, which is the only one then; empty: all of all outputs
-  // Where the whole of several outputs is dear: one for each, by itself, and nothing in the members above.
+  // Where the whole of several outputs is expensive: one for each, by itself, and nothing in the members above.
   std::vector<Expected> each = {};
   std::shared_ptr<const ir::Graph> region = nullptr;  // of one of `each`: what computes that output alone
   struct Ties;
@@ -34,7 +34,7 @@ inline const Expected& expected_of(const Expected& e, size_t k) { return e.each.
 // Positions that are held against it, of all outputs; 0: everything.
 int64_t position_count(const Expected& expected);
 // Both keep a reference to `region`. Positions are seeded and hold both ends of output 0 and of each of its axes.
-// Computed once for all candidates of a problem. kRefused: it is too dear.
+// Computed once for all candidates of a problem. kRefused: it is too expensive.
 Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> arguments, int threads, uint64_t seed,
                                int64_t most_positions = kMaxPositions);
 // The same at given ascending positions of the only output; none: everything.

@@ -22,7 +22,7 @@ namespace {
 constexpr double kMaxTrialFlops = 2e12;    // of one run: seconds of the fastest kernel, and candidates run often
 constexpr double kSmallBytes = 256 << 20;  // so much is there
 constexpr double kShareOfMemory = 0.8;     // of what is free
-constexpr int64_t kElsewherePositions = 1024;
+constexpr int64_t kOtherDimsPositions = 1024;
 // A visit to a candidate that others will be held against, and to one that stands alone.
 constexpr int64_t kVisitSamples = 3, kOnlySamples = 5;
 // Rests on: benchmarks/results/2026-11-22_constants.md.
@@ -144,7 +144,7 @@ struct Case {
     }
     int64_t since = now_ns();
     const double waited = (*place)->away() ? exec::code_seconds() : 0;
-    auto trial = Trial::create(region, constant, c, &given, **place, pool, !terms.elsewhere);
+    auto trial = Trial::create(region, constant, c, &given, **place, pool, !terms.other_dims);
     const double code = (*place)->away() ? exec::code_seconds() - waited : 0;
     spent->code += code;
     spent->ready += std::max(lap(&since) - code, 0.0);
@@ -157,7 +157,7 @@ struct Case {
     }
     Answers out;
     if (terms.verify) {
-      auto error = (*trial)->verify(expected ? &*expected : nullptr, &v.evidence, &out, terms.elsewhere);
+      auto error = (*trial)->verify(expected ? &*expected : nullptr, &v.evidence, &out, terms.other_dims);
       spent->checks += lap(&since);
       if (!error.ok()) {
         v.lasting = error.error().kind != ErrorKind::kMemory;
@@ -290,7 +290,7 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
   if (terms.verify) one.too_dear = lacks_memory("its reference", trial_bytes(region) + reference_bytes(region));
   if (terms.verify && one.too_dear.empty()) {
     auto expected = make_expected(region, one.given.row_major(), state_->pool.threads(), terms.seed,
-                                  terms.elsewhere ? kElsewherePositions : kMaxPositions);
+                                  terms.other_dims ? kOtherDimsPositions : kMaxPositions);
     if (expected.ok())
       one.expected = std::move(*expected);
     else if (expected.error().kind == ErrorKind::kRefused)

@@ -24,7 +24,8 @@ struct Verdict {
 // What a judge is asked to do.
 struct Terms {
   bool measure = true, verify = true;
-  bool elsewhere = false;  // the problem is a tuned one at other dims: fewer positions, and slow is no reason to refuse
+  bool other_dims =
+      false;  // the problem is a tuned one at other dims: fewer positions, and slow is no reason to refuse
   uint64_t seed = 7;
   double budget_ms = 60, model_bytes = 1e12;
   std::function<bool()> stop = {};  // once true no further candidate is tried: it gets no verdict
@@ -50,7 +51,7 @@ class Judge {
   explicit Judge(int threads, std::string device = "");
   ~Judge();
   // Every candidate gets a verdict. Equal terms give equal answers, but for the times. A problem whose reference is too
-  // dear is judged by the answers of other providers alone: two that agree are right.
+  // expensive is judged by the answers of other providers alone: two that agree are right.
   void judge(const ir::Graph& region, const std::vector<bool>& constant, std::span<const Candidate* const> candidates,
              const Terms& terms, const Told& told);
   // Tier 1: every sample that the kernel takes, in full, alone and with epilogues, each configuration. A kernel that

@@ -11,7 +11,7 @@
 namespace peri::tune {
 
 namespace {
-constexpr size_t kMostConfigs = 64;
+constexpr size_t kMaxConfigs = 64;
 }
 
 Result<std::vector<kernels::Offer>> offers_of(const kernels::Kernel& kernel, const kernels::Problem& problem,
@@ -46,7 +46,7 @@ std::string resolved_text(const Resolved& r) {
 Result<Resolved> read_resolved(const Json& json) {
   Resolved r;
   PERI_ASSIGN(const Json::Array* configs, json.get_array("configs"));
-  if (configs->size() > kMostConfigs) return invalid("%zu configurations of one offer", configs->size());
+  if (configs->size() > kMaxConfigs) return invalid("%zu configurations of one offer", configs->size());
   for (const Json& c : *configs) {
     PERI_ASSIGN(const std::string_view text, c.as_string());
     r.configs.emplace_back(text);

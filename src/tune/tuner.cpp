@@ -9,7 +9,7 @@
 #include "problem/problem.hpp"
 #include "tune/cache_keys.hpp"
 #include "tune/contained_judge.hpp"
-#include "tune/elsewhere.hpp"
+#include "tune/other_dims.hpp"
 #include "tune/rivals.hpp"
 #include "tune/tuner_state.hpp"
 
@@ -60,8 +60,8 @@ const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<b
     Candidates all = candidates(region, constant, {}, only);
     const int64_t start = now_ns();
     for (const ir::Graph& g : also)
-      if (problem::identity(g, constant) != key) s.decide_elsewhere(region, constant, g, &all);
-    for (const Candidate& c : all.list) s.stats.elsewhere_skipped += c.evidence.skipped;
+      if (problem::identity(g, constant) != key) s.decide_other_dims(region, constant, g, &all);
+    for (const Candidate& c : all.list) s.stats.other_dims_skipped += c.evidence.skipped;
     s.stats.seconds += seconds_since(start);
     return s.by_problem.emplace(whole, std::move(all)).first->second;
   }
@@ -156,7 +156,7 @@ const Candidates& Tuner::beside(const ir::Graph& region, const std::vector<bool>
     s.decide(region, constant, timing_key(region, constant, s.options), &all);
   for (const ir::Graph& g : also)
     if (s.options.verify && problem::identity(g, constant) + "\nbeside" != key)
-      s.decide_elsewhere(region, constant, g, &all);
+      s.decide_other_dims(region, constant, g, &all);
   s.stats.candidates += static_cast<int64_t>(all.list.size());
   s.stats.seconds += seconds_since(start);
   return s.by_problem.emplace(key, std::move(all)).first->second;

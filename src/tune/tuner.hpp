@@ -22,7 +22,7 @@ struct Candidate {
   kernels::Offer offer;
   Evidence evidence = {};
   // Runs the region at sizes for which this one does not hold (offer.holds_for); null: it holds everywhere.
-  std::shared_ptr<const Candidate> elsewhere = nullptr;
+  std::shared_ptr<const Candidate> fallback = nullptr;
   std::string id() const;  // "gemm_f32@1 {mr=12 nr=32}" : stands in lock files and reports
 };
 struct Refusal {
@@ -114,10 +114,11 @@ class Tuner {
     int64_t untried = 0;   // problems of which nothing was verified or measured, since `stop` said so
     int64_t compared = 0;  // candidates whose whole answer was compared with one of another provider
     int64_t kernels_sampled = 0, sample_runs = 0,
-            kernels_refused = 0;                   // tier 1: kernels, their right runs, and those that failed
-    int64_t runs = 0, shared_runs = 0;             // of candidates, to verify them; with results in arguments' memory
-    int64_t elsewhere = 0, elsewhere_skipped = 0;  // problems at other dims, and candidates at dims that were too dear
-    int64_t again = 0;                             // further visits to candidates that a whole choice hangs on
+            kernels_refused = 0;        // tier 1: kernels, their right runs, and those that failed
+    int64_t runs = 0, shared_runs = 0;  // of candidates, to verify them; with results in arguments' memory
+    int64_t other_dims = 0,
+            other_dims_skipped = 0;  // problems at other dims, and candidates at dims that were too expensive
+    int64_t again = 0;               // further visits to candidates that a whole choice hangs on
     double seconds = 0, sample_seconds = 0, again_seconds = 0;
     Spent samples_spent, trials_spent;  // as the worker tells them; what is left of `seconds` is all else
     bool worker = false;                // a worker process verified and timed, or would have if anything had been new

@@ -45,8 +45,8 @@ struct Tuner::State {
                   Candidates* all);
   // Tries settings of the fastest candidate's tunables.
   void turn(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
-  void decide_elsewhere(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
-                        Candidates* all);
+  void decide_other_dims(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
+                         Candidates* all);
   void count_runs(const Candidate& c, const Evidence& e) {
     KernelRuns& kernel = stats.kernels[std::string(c.kernel->name)];
     kernel.runs += e.runs;

@@ -128,7 +128,7 @@ std::string question_text(const ir::Graph& region, const std::vector<bool>& cons
       .field("hash", problem::hash(region, constant))
       .field("measure", t.measure)
       .field("verify", t.verify)
-      .field("elsewhere", t.elsewhere)
+      .field("other_dims", t.other_dims)
       .field("resolve", resolve)
       .field("ahead", t.ahead)
       .field("seed", t.seed);
@@ -162,7 +162,7 @@ Result<Question> read_question(const Json& json) {
   if (problem::hash(q.region, q.constant) != hash) return invalid("the problem reads differently here");
   PERI_ASSIGN(q.terms.measure, json.get_bool("measure"));
   PERI_ASSIGN(q.terms.verify, json.get_bool("verify"));
-  PERI_ASSIGN(q.terms.elsewhere, json.get_bool("elsewhere"));
+  PERI_ASSIGN(q.terms.other_dims, json.get_bool("other_dims"));
   PERI_ASSIGN(q.resolve, json.get_bool("resolve"));
   PERI_ASSIGN(q.terms.ahead, json.get_bool("ahead"));
   PERI_ASSIGN(q.terms.seed, json.get_uint("seed"));

@@ -326,7 +326,7 @@ Result<bool> answer(int socket, Judge& judge, const Json& said, const std::funct
   if (const Json* name = said.find("samples_ahead")) {
     PERI_ASSIGN(const std::string_view kernel_name, name->as_string());
     if (const kernels::Kernel* kernel = kernels::find(kernel_name))
-      (void)contained([&]() -> Status { return judge.foresee_samples(*kernel), Ok{}; });
+      (void)contained([&] { judge.foresee_samples(*kernel); });
     return true;
   }
   if (const Json* name = said.find("samples")) {
@@ -353,7 +353,7 @@ Result<bool> answer(int socket, Judge& judge, const Json& said, const std::funct
   std::vector<const Candidate*> list;
   for (const Candidate& c : question->candidates) list.push_back(&c);
   if (question->terms.ahead) {
-    (void)contained([&]() -> Status { return judge.foresee(question->region, question->constant, list), Ok{}; });
+    (void)contained([&] { judge.foresee(question->region, question->constant, list); });
     return true;
   }
   Status sent = Ok{};

@@ -79,7 +79,7 @@ TEST_F(Shelf, WithoutThreadsWhoAsksCompiles) {
   const CodeShelf::Begin none = [](std::function<void()>) -> std::thread {
     throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
   };
-  CodeShelf shelf(compiler(), CodeShelf::kMostBytes, none);
+  CodeShelf shelf(compiler(), CodeShelf::kMaxBytes, none);
   for (int k = 0; k < 4; ++k) shelf.foresee(source("text " + std::to_string(k)), k % 2 == 0);
   EXPECT_EQ(shelf.held().entries, 0u) << "nobody comes for what waits";
   EXPECT_TRUE(shelf.get(source("text 1")).ok());
@@ -118,7 +118,7 @@ TEST_F(Shelf, WhatWaitsBecomesUrgent) {
       run();
     });
   };
-  CodeShelf shelf(compiler(), CodeShelf::kMostBytes, one);
+  CodeShelf shelf(compiler(), CodeShelf::kMaxBytes, one);
   for (int k = 0; k < 3; ++k) shelf.foresee(source("text " + std::to_string(k)));
   shelf.foresee(source("text 2"), true);
   EXPECT_EQ(shelf.held().entries, 3u) << "asked for twice, it is one";

@@ -210,10 +210,20 @@ TEST(Device, AnErrorIsToldOnceAndPassedOn) {
     const auto event = must(d.make_event());
     bool ran = false;
     must(one->launch({"broken", [](auto) -> Status { return invalid("an index of 7 is out of range"); }, {}}));
-    must(one->launch({"behind", [&ran](auto) -> Status { return ran = true, Ok{}; }, {}}));
+    must(one->launch({"behind",
+                      [&ran](auto) -> Status {
+                        ran = true;
+                        return Ok{};
+                      },
+                      {}}));
     must(one->record(*event));
     must(two->wait(*event));
-    must(two->launch({"across", [&ran](auto) -> Status { return ran = true, Ok{}; }, {}}));
+    must(two->launch({"across",
+                      [&ran](auto) -> Status {
+                        ran = true;
+                        return Ok{};
+                      },
+                      {}}));
     for (Stream* s : {two.get(), one.get()}) {
       const Status told = s->synchronize();
       ASSERT_FALSE(told.ok());
@@ -233,7 +243,12 @@ TEST(Device, AnErrorIsToldOnceAndPassedOn) {
     must(one->begin_capture());
     must(
         one->launch({"sometimes", [&](auto) -> Status { return broken ? Status(invalid("now")) : Status(Ok{}); }, {}}));
-    must(one->launch({"behind", [&ran](auto) -> Status { return ran = true, Ok{}; }, {}}));
+    must(one->launch({"behind",
+                      [&ran](auto) -> Status {
+                        ran = true;
+                        return Ok{};
+                      },
+                      {}}));
     const auto captured = must(one->end_capture());
     must(one->replay(*captured));
     EXPECT_FALSE(one->synchronize().ok());

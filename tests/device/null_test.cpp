@@ -44,7 +44,12 @@ TEST(NullDeviceDeathTest, TheHostCannotTouchItsMemory) {
     };
     // Even while work runs on that very memory.
     if (working)
-      must(stream->launch({"work", [&](auto) -> Status { return touch(), Ok{}; }, {{m.address(), kBytes}}}));
+      must(stream->launch({"work",
+                           [&](auto) -> Status {
+                             touch();
+                             return Ok{};
+                           },
+                           {{m.address(), kBytes}}}));
     else
       touch();
     must(stream->synchronize());
@@ -259,8 +264,12 @@ TEST(NullDevice, TheSameSeedIsTheSameOrder) {
     std::vector<std::unique_ptr<Stream>> streams;
     for (int s = 0; s < 4; ++s) streams.push_back(must(d->make_stream()));
     for (int k = 0; k < 40; ++k)
-      must(streams[static_cast<size_t>(k % 4)]->launch(
-          {"note", [&ran, k](auto) { return ran.push_back(k), Status(Ok{}); }, {}}));
+      must(streams[static_cast<size_t>(k % 4)]->launch({"note",
+                                                        [&ran, k](auto) {
+                                                          ran.push_back(k);
+                                                          return Status(Ok{});
+                                                        },
+                                                        {}}));
     must(d->synchronize());
     return ran;
   };

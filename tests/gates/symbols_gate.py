@@ -1,5 +1,5 @@
 """What tools/pack/symbols.py lets through and what it stops: a file of this system's C library alone, and one that needs a
-newer version, a library of strangers, or a folder of this machine.   usage: symbols_gate.py BUILD_DIR
+newer version, a library of others, or a folder of this machine.   usage: symbols_gate.py BUILD_DIR
 """
 import pathlib
 import subprocess

@@ -39,7 +39,7 @@ constexpr std::string_view kGood =
     R"({"__metadata__":{"format":"pt"},"b":{"dtype":"I64","shape":[1],"data_offsets":[24,32]},)"
     R"("a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"e":{"dtype":"F16","shape":[0,5],"data_offsets":[32,32]}}  )";
 
-// A folder of strangers may link its weights to any file of the user's.
+// An untrusted folder may link its weights to any file of the user's.
 TEST(Safetensors, WhatIsNoSafetensorsFileIsNotQuoted) {
   const std::string secret = "hunter2 is my password, and it is nobody's business";
   for (const std::string& file : {secret, file_of(secret, 0), file_of("{" + secret, 0), file_of("{\"" + secret, 0),

@@ -4,9 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
+#include "exec/region/region_payload.hpp"
+#include "ir/text.hpp"
+#include "lower/parts.hpp"
 #include "ops/entry.hpp"
+#include "passes/pipeline.hpp"
+#include "tune/tuner.hpp"
 
 namespace peri::lower {
 namespace {
@@ -58,6 +64,34 @@ TEST(Siblings, OfAWideGraphComeTogetherInGroups) {
     for (const ir::Value* v : r.inputs) ASSERT_TRUE(made.contains(v)) << "it runs before what feeds it";
     made.insert(r.outputs.begin(), r.outputs.end());
   }
+}
+
+// As gpt2 has its queries, keys and values: one product that is only split.
+TEST(Siblings, AProductThatIsSplitIsAGroupWhosePartsAreWrittenWhereTheyAreRead) {
+  auto g = ir::parse_graph(
+      "graph { input x: f32[2,5,16]; const w: f32[16,48] = seeded(0.2, 1); const b: f32[48] = seeded(0.2, 2); m = "
+      "matmul(x, w); s = add(m, b); q, k, v = split(s) {axis=2, num_outputs=3}; p = softmax(q); n = tanh(k); output p; "
+      "output n; output v }");
+  ASSERT_TRUE(g.ok()) << g.error().text();
+  ASSERT_TRUE(passes::run_pipeline(*g, {}).ok());
+  tune::Options unmeasured;
+  unmeasured.measure = unmeasured.verify = false;
+  tune::Tuner tuner(unmeasured);
+  const auto accepted = [&](const Region& r) {
+    const auto here = exec::bind_region(region_graph(r), {});
+    return here.ok() && tuner.accepted(*here, constant_inputs(r));
+  };
+  const PartRules rules = {[](const Region&, const Region&, const Region&) { return std::nullopt; }, accepted};
+  const Parts parts = parts_of(*g, cut_regions(*g, accepted), rules);
+  const auto products = [](const Part& p) {
+    return std::count_if(p.region.nodes.begin(), p.region.nodes.end(), [](auto* n) { return n->op == "matmul"; });
+  };
+  const auto all = std::find_if(parts.list.begin(), parts.list.end(), [&](const Part& p) { return products(p) == 3; });
+  ASSERT_NE(all, parts.list.end()) << ir::print(*g);
+  EXPECT_EQ(all->region.outputs.size(), 3u);
+  for (const ir::Node* n : g->nodes) EXPECT_NE(n->op, "split") << "a copy";
+  EXPECT_EQ(std::count_if(parts.list.begin(), parts.list.end(), [&](const Part& p) { return products(p) == 2; }), 3)
+      << "any two of them";
 }
 
 }  // namespace

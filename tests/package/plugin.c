@@ -1,4 +1,4 @@
-/* A library of a stranger's own holds the archive, and lets out one function of its own. */
+/* A library of somebody else's holds the archive, and lets out one function of its own. */
 #include <peri/peri.h>
 
 const char* plugin_version(void) {

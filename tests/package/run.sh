@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs this build into a scratch prefix, moves it, and builds and runs a stranger's project against it.
+# Installs this build into a scratch prefix, moves it, and builds and runs another project against it.
 # usage: run.sh BUILD_DIR SOURCE_DIR
 set -euo pipefail
 build=$1 source=$2

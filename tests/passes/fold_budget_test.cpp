@@ -1,4 +1,4 @@
-// Folding evaluates what is cheap and leaves what is dear; an interruption ends the passes.
+// Folding evaluates what is cheap and leaves what is expensive; an interruption ends the passes.
 #include <gtest/gtest.h>
 
 #include "passes/pipeline.hpp"
@@ -17,9 +17,9 @@ ir::Graph folded(std::string_view text) {
 
 // A window of 400 x 400 over 800 x 800 elements: 160,801 results, each of 160,000 taps.
 TEST(FoldBudget, DearOperationsStay) {
-  const ir::Graph dear = folded(
+  const ir::Graph expensive = folded(
       "graph { const w: f32[1,1,800,800] = seeded(1.0, 1); y = average_pool(w) {kernel_shape=[400,400]}; output y }");
-  EXPECT_EQ(dear.nodes.size(), 1u);
+  EXPECT_EQ(expensive.nodes.size(), 1u);
   const ir::Graph cheap = folded(
       "graph { const w: f32[1,1,80,80] = seeded(1.0, 1); y = average_pool(w) {kernel_shape=[40,40]}; output y }");
   EXPECT_EQ(cheap.nodes.size(), 0u);

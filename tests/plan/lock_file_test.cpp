@@ -34,6 +34,19 @@ TEST(LockFile, SurvivesItsText) {
   EXPECT_EQ(isas_of(*back), (std::vector<std::string>{"avx2", "avx512"}));
 }
 
+TEST(LockFile, TakesTheFallbackByTheNameThatOlderBuildsGaveIt) {
+  Lock lock = sample();
+  lock.regions[0].fallback = "matmul@1 {}";
+  lock.regions[0].fallback_isa = "avx";
+  std::string text = lock_text(lock);
+  for (size_t at = 0; (at = text.find("fallback", at)) != std::string::npos;) text.replace(at, 8, "elsewhere");
+  const Result<Lock> back = parse_lock(text);
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_EQ(back->regions[0].fallback, "matmul@1 {}");
+  EXPECT_EQ(back->regions[0].fallback_isa, "avx");
+  EXPECT_EQ(lock_text(*back), lock_text(lock));
+}
+
 TEST(LockFile, EqualRegionsGetTheirOwnChoicesInOrder) {
   const Lock lock = sample();
   LockReader reader(&lock);

@@ -1,17 +1,21 @@
 // locked_build MODEL LOCK TARGET ENGINE [NAME=SIZE ...]: builds for the recorded machine of TARGET by the choices of
-// LOCK, without that machine, writes the engine and prints its hash and steps. With sizes it is run on the null device
-// too, each step as the float64 reference of its region in its layouts, and every number of its answer is finite.
+// LOCK, without that machine, writes the engine and prints its hash, steps, those of the device, and what these launch
+// at the tuned sizes. With sizes it is run on the null device too, each step as the float64 reference of its region in
+// its layouts, and every number of its answer is finite.
 // LOCK "-": in float16 by what kernels expect to take, at those sizes; not run, but its steps and memory are listed.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 
 #include "base/hash.hpp"
 #include "build/open.hpp"
 #include "compile/compile.hpp"
 #include "device/target.hpp"
+#include "exec/region/region_payload.hpp"
 #include "judge/seeded.hpp"
+#include "kernels/cuda/code/launch.hpp"
 #include "plan/engine_file.hpp"
 #include "plan/lock_file.hpp"
 #include "plan/memory.hpp"
@@ -57,10 +61,43 @@ Result<DimBinding> sizes_of(int count, char** words) {
   return dims;
 }
 
-void list(const compile::Compiled& made) {
+// What a step of the device puts into its queue in a run at the tuned sizes: the launches of its kernel, each call of a
+// library as one, a copy as one.
+Result<size_t> launches_of(const plan::Program& p, const plan::Step& step, const device::Target& target) {
+  if (step.executor != "cuda") return size_t{1};
+  PERI_ASSIGN(const exec::RegionPayload payload, exec::read_payload(step.variants[0].payload));
+  const DimBinding dims(p.tuned_for.begin(), p.tuned_for.end());
+  PERI_ASSIGN(const ir::Graph region, exec::bind_region(payload.graph, dims));
+  std::vector<bool> constant;
+  for (const int32_t b : step.reads)
+    constant.push_back(b >= 0 &&
+                       p.buffers[static_cast<size_t>(plan::storage_of(p, b))].kind == plan::BufferKind::kWeight);
+  constant.resize(region.inputs.size());
+  const kernels::Kernel* const kernel = kernels::find(payload.kernel);
+  if (!kernel) return invalid("no kernel '%s'", payload.kernel.c_str());
+  const std::vector<Tensor> none(region.inputs.size());
+  kernels::Packed packed;
+  PERI_ASSIGN(const auto made,
+              kernel->instantiate({&region, constant}, payload.config, {none, &packed, &target, nullptr}));
+  const auto* const plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made.get());
+  if (!plan) return invalid("kernel '%s' gives no launches", payload.kernel.c_str());
+  return plan->calls().size() + plan->launches().size();
+}
+
+Result<std::vector<size_t>> launches_of(const plan::Program& p, const device::Target& target) {
+  std::vector<size_t> out;
+  for (const plan::Step& s : p.steps) {
+    auto count = s.device == plan::kHost ? Result<size_t>(size_t{0}) : launches_of(p, s, target);
+    if (!count.ok()) return std::move(count).error().at_node(s.name);
+    out.push_back(*count);
+  }
+  return out;
+}
+
+void list(const compile::Compiled& made, const std::vector<size_t>& launches) {
   for (size_t k = 0; k < made.steps.size(); ++k)
-    std::printf("%3zu %-8s %-40s %s\n", k, made.steps[k].device.empty() ? "host" : made.steps[k].device.c_str(),
-                made.steps[k].chosen.c_str(), made.steps[k].name.c_str());
+    std::printf("%3zu %-8s %2zu %-40s %s\n", k, made.steps[k].device.empty() ? "host" : made.steps[k].device.c_str(),
+                launches[k], made.steps[k].chosen.c_str(), made.steps[k].name.c_str());
   const DimBinding tuned(made.program.tuned_for.begin(), made.program.tuned_for.end());
   for (const std::string& line : plan::memory_lines(made.program, tuned)) std::printf("%s\n", line.c_str());
 }
@@ -70,6 +107,7 @@ Status run(int count, char** words) {
   compile::Options o;
   o.model = words[1];
   PERI_ASSIGN(o.tune.target, device::read_target(words[3]));
+  const device::Target target = *o.tune.target;
   o.tune.measure = o.tune.verify = false;
   PERI_ASSIGN(DimBinding dims, sizes_of(count, words));
   const bool guessed = std::string_view(words[2]) == "-";
@@ -86,10 +124,11 @@ Status run(int count, char** words) {
   PERI_ASSIGN(const plan::LoadedEngine engine, plan::load_engine(words[4]));
   int64_t away = 0;
   for (const plan::Step& s : made.program.steps) away += s.device != plan::kHost;
-  std::printf("%s %zu %lld\n", hex64(plan::engine_hash(engine.file->bytes())).c_str(), made.program.steps.size(),
-              static_cast<long long>(away));
+  PERI_ASSIGN(const std::vector<size_t> launches, launches_of(made.program, target));
+  std::printf("%s %zu %lld %zu\n", hex64(plan::engine_hash(engine.file->bytes())).c_str(), made.program.steps.size(),
+              static_cast<long long>(away), std::accumulate(launches.begin(), launches.end(), size_t{0}));
   if (guessed) {
-    list(made);
+    list(made, launches);
     return Ok{};
   }
   return dims.empty() ? Status(Ok{}) : run_on_null(made, std::move(dims));

@@ -80,14 +80,14 @@ struct Outcome {
 // One executor whose batch of n rows takes fixed + n * each; Poisson arrivals, in simulated time.
 Outcome simulate(double load, uint64_t seed) {
   constexpr int64_t kFixed = 2'000'000, kEach = 1'000'000, kSeconds = 20;
-  constexpr int64_t kMost = 8;
+  constexpr int64_t kMax = 8;
   QueuePolicy policy;
-  for (int64_t n = 1; n <= kMost; ++n) policy.sizes.push_back(n);
+  for (int64_t n = 1; n <= kMax; ++n) policy.sizes.push_back(n);
   policy.level.timeout_ns = 40'000'000;
   policy.level.max_queue = 64;
   Scheduler s(policy);
   Rng rng(seed);
-  const double rate = load * static_cast<double>(kMost) / static_cast<double>(kFixed + kMost * kEach);  // per ns
+  const double rate = load * static_cast<double>(kMax) / static_cast<double>(kFixed + kMax * kEach);  // per ns
   Outcome out;
   int64_t now = 0, free_at = 0;
   double next = 0;

@@ -19,6 +19,7 @@ Evidence full() {
   e.samples = 9;
   e.visits = 3;
   e.spread = 0.25;
+  e.workspace_bytes = 64;
   e.floor_ms = 0.05;
   e.untimed = "why";
   e.max_error = 0.5;
@@ -37,15 +38,19 @@ TEST(Evidence, EveryFactComesBack) {
   ASSERT_TRUE(read.ok()) << read.error().text();
   EXPECT_TRUE(*read == full());
   const std::string text = evidence_text(full());
-  EXPECT_EQ(std::count(text.begin(), text.end(), ':'), 15) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), ':'), 16) << text;
   EXPECT_EQ(evidence_text(Evidence()), "{}");
   EXPECT_TRUE(*read_evidence("{}") == Evidence());
+  EXPECT_EQ(read_evidence("{}")->workspace_bytes, -1) << "what an older build did not tell is not known";
+  Evidence none;
+  none.workspace_bytes = 0;
+  EXPECT_TRUE(*read_evidence(evidence_text(none)) == none) << "none is a fact";
 }
 
 TEST(Evidence, WhatCannotBeIsRefused) {
-  for (const char* text :
-       {"[]", "{\"time_ms\":1}", "{\"statistic\":\"p20\"}", "{\"max_error\":2}", "{\"runs\":-1}", "{\"spread\":-2}",
-        "{\"floor_ms\":-2}", "{\"visits\":-1}", "{\"time_ms\":\"NaN\",\"statistic\":\"p20\"}", "{\"rejected\":1}"})
+  for (const char* text : {"[]", "{\"time_ms\":1}", "{\"statistic\":\"p20\"}", "{\"max_error\":2}", "{\"runs\":-1}",
+                           "{\"workspace_bytes\":-2}", "{\"spread\":-2}", "{\"floor_ms\":-2}", "{\"visits\":-1}",
+                           "{\"time_ms\":\"NaN\",\"statistic\":\"p20\"}", "{\"rejected\":1}"})
     EXPECT_FALSE(read_evidence(text).ok()) << text;
 }
 

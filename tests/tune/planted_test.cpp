@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tune/elsewhere.hpp"
+#include "tune/other_dims.hpp"
 #include "tune/samples.hpp"
 #include "tune/trial.hpp"
 
@@ -29,13 +29,13 @@ ir::Graph product(int64_t m, int64_t k, int64_t n, bool residual) {
   return std::move(*g);
 }
 
-std::vector<Verdict> judged(const ir::Graph& g, std::span<Candidate* const> candidates, bool elsewhere = false,
+std::vector<Verdict> judged(const ir::Graph& g, std::span<Candidate* const> candidates, bool other_dims = false,
                             bool measure = false) {
   const std::vector<const Candidate*> list(candidates.begin(), candidates.end());
   std::vector<Verdict> out(list.size());
   planted::Known known;
   for (const Candidate* c : list) known.add(*c->kernel);
-  const Terms terms{.measure = measure, .elsewhere = elsewhere, .budget_ms = 1};
+  const Terms terms{.measure = measure, .other_dims = other_dims, .budget_ms = 1};
   Judge(1).judge(g, std::vector<bool>(g.inputs.size(), false), list, terms, [&](size_t k, const Verdict* v) {
     if (v) out[k] = *v;
   });
@@ -91,7 +91,7 @@ TEST(Planted, WrongInTheLastTile) {
   const ir::Graph g = product(520, 80, 515, true);
   const Verdict good = judged(planted::kernel<Fault::kNone>(), g);
   EXPECT_EQ(good.evidence.rejected, "");
-  EXPECT_GE(good.evidence.positions, 4096) << "the problem is dear";
+  EXPECT_GE(good.evidence.positions, 4096) << "the problem is expensive";
   EXPECT_SAYS(reason<Fault::kLastTile>(g), "differs at 267799");
 }
 
@@ -125,8 +125,8 @@ Candidate elsewhere(int64_t rows, int64_t n = 24) {
   Candidate c = candidate_of(planted::kernel<kFault>(), here);
   Candidate* list[] = {&c};
   EXPECT_EQ(judged(here, list)[0].evidence.rejected, "") << "right where it is tuned";
-  judge_elsewhere(here, {false, false, false}, there, device::cpu_target(1), list,
-                  [](const ir::Graph& g, std::span<Candidate* const> offered) { return judged(g, offered, true); });
+  judge_other_dims(here, {false, false, false}, there, device::cpu_target(1), list,
+                   [](const ir::Graph& g, std::span<Candidate* const> offered) { return judged(g, offered, true); });
   return c;
 }
 
@@ -155,13 +155,13 @@ TEST(Planted, WrongOnlyAtALargerSize) {
 }
 
 TEST(Planted, OtherSizesThatAreTooDearAreCountedAsSkipped) {
-  const Candidate tried = elsewhere<Fault::kNone>(3), dear = elsewhere<Fault::kNone>(1'000'000, 80);
+  const Candidate tried = elsewhere<Fault::kNone>(3), expensive = elsewhere<Fault::kNone>(1'000'000, 80);
   EXPECT_EQ(tried.evidence.shapes, 1);
   EXPECT_EQ(tried.evidence.skipped, 0);
   EXPECT_GT(tried.evidence.shared_runs, 0);
-  EXPECT_EQ(dear.evidence.rejected, "");
-  EXPECT_EQ(dear.evidence.shapes, 0);
-  EXPECT_EQ(dear.evidence.skipped, 1);
+  EXPECT_EQ(expensive.evidence.rejected, "");
+  EXPECT_EQ(expensive.evidence.shapes, 0);
+  EXPECT_EQ(expensive.evidence.skipped, 1);
 }
 
 TEST(Planted, AnOfferElsewhereSharesTheSameMemoryWhereSizesAreEqual) {

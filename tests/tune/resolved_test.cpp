@@ -11,7 +11,7 @@
 #include <fstream>
 
 #include "tests/tune/planted.hpp"
-#include "tune/elsewhere.hpp"
+#include "tune/other_dims.hpp"
 #include "tune/worker.hpp"
 
 namespace peri::tune {

@@ -86,7 +86,7 @@ TEST(Tuner, CandidatesAreJudgedAtOtherDimsTooAndThatIsKept) {
     const int64_t measured = tuner.stats().measured;
     const Candidates& all = tuner.candidates(there[0], {false, false}, there);  // its own dims among them
     EXPECT_EQ(tuner.stats().measured, measured) << "times are shared";
-    EXPECT_EQ(tuner.stats().elsewhere, 2);
+    EXPECT_EQ(tuner.stats().other_dims, 2);
     for (const Candidate& c : all.list) {
       EXPECT_EQ(c.evidence.rejected, "");
       EXPECT_EQ(c.evidence.shapes, 3);

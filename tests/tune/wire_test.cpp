@@ -17,12 +17,12 @@ TEST(Wire, AQuestionKeepsSharingAndTerms) {
   c.offer.in_place = {1};
   const Candidate* list[] = {&c};
   auto json =
-      parse_json(question_text(*g, {false, false}, list, {.measure = false, .elsewhere = true}), {64, 1 << 20, 0});
+      parse_json(question_text(*g, {false, false}, list, {.measure = false, .other_dims = true}), {64, 1 << 20, 0});
   ASSERT_TRUE(json.ok());
   const auto q = read_question(*json);
   ASSERT_TRUE(q.ok()) << q.error().text();
   EXPECT_EQ(q->candidates[0].offer.in_place, std::vector<int>{1});
-  EXPECT_TRUE(q->terms.elsewhere);
+  EXPECT_TRUE(q->terms.other_dims);
   EXPECT_FALSE(q->terms.measure);
 }
 

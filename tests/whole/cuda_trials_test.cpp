@@ -186,16 +186,18 @@ TEST_F(CudaTrials, ASizeThatTheKernelRefusesIsTakenByAnother) {
   EXPECT_NE(refused_one.error().text().find("one row"), std::string::npos) << refused_one.error().text();
 }
 
-// A sum between steps that only the host takes: it stays with them where copies are dear, and goes where they are not.
+// A sum between steps that only the host takes: it stays with them where copies are expensive, and goes where they are
+// not.
 TEST_F(CudaTrials, WhereARegionRunsHangsOnWhatCopiesCost) {
   const kernels::AddedKernel fast(sum_kernel<0>());
   auto g = ir::parse_graph(
       "graph { input x: f32[600,800]; input w: f32[600,800]; a = einsum(x) {equation=\"ij->ji\"}; b = einsum(w) "
       "{equation=\"ij->ji\"}; s = add(a, b); y = einsum(s) {equation=\"ij->ji\"}; output y }");
   ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
-  for (const bool dear : {true, false}) {
+  for (const bool expensive : {true, false}) {
     lower::Backend backend = backends::cuda::backend();
-    backend.cross_ms = dear ? [](tune::Tuner&, double) { return 100.0; } : [](tune::Tuner&, double) { return 0.0; };
+    backend.cross_ms =
+        expensive ? [](tune::Tuner&, double) { return 100.0; } : [](tune::Tuner&, double) { return 0.0; };
     tune::Options o;
     o.verify = false;
     o.budget_ms = 1;
@@ -209,8 +211,8 @@ TEST_F(CudaTrials, WhereARegionRunsHangsOnWhatCopiesCost) {
     std::string executor;
     for (const plan::Step& s : l->program.steps)
       if (s.name == "s") executor = s.executor;
-    EXPECT_EQ(executor, dear ? "cpu" : "cuda");
-    EXPECT_EQ(l->on_host.size(), dear ? 4u : 3u);
+    EXPECT_EQ(executor, expensive ? "cpu" : "cuda");
+    EXPECT_EQ(l->on_host.size(), expensive ? 4u : 3u);
     for (const lower::HostRegion& h : l->on_host)
       if (h.name == "s") EXPECT_NE(h.reason.find("more than this with its copies"), std::string::npos) << h.reason;
   }

@@ -38,7 +38,7 @@ Result<Lowered> lowered(const plan::Lock* lock) {
   return lower_graph(convolution(), backends::cpu::backend(), tuner, {kDims, {}, lock, {}});
 }
 
-plan::Lock locked_to(const std::string& candidate, const std::string& elsewhere) {
+plan::Lock locked_to(const std::string& candidate, const std::string& fallback) {
   plan::Lock lock;
   Result<Lowered> first = lowered(nullptr);
   EXPECT_TRUE(first.ok()) << first.error().text();
@@ -48,8 +48,8 @@ plan::Lock locked_to(const std::string& candidate, const std::string& elsewhere)
     list.push_back({s.name, s.key, s.chosen, s.layouts, s.requires_isa, s.library, "", ""});
   }
   lock.regions[0].candidate = candidate;
-  lock.regions[0].elsewhere = elsewhere;
-  lock.regions[0].elsewhere_isa = lock.regions[0].requires_isa;
+  lock.regions[0].fallback = fallback;
+  lock.regions[0].fallback_isa = lock.regions[0].requires_isa;
   return lock;
 }
 
@@ -74,10 +74,10 @@ TEST(Variants, OfferedHereOnlyIsUsableBesideAFallback) {
   ASSERT_EQ(usable.size(), 3u);
   EXPECT_TRUE(refusals.empty());
   EXPECT_EQ(usable[2].id(), kWhole);
-  ASSERT_NE(usable[2].elsewhere, nullptr);
-  EXPECT_EQ(usable[2].elsewhere->id(), usable[0].id());
+  ASSERT_NE(usable[2].fallback, nullptr);
+  EXPECT_EQ(usable[2].fallback->id(), usable[0].id());
   EXPECT_EQ(usable[2].offer.holds_for.size(), 1u);
-  EXPECT_EQ(usable[0].elsewhere, nullptr);
+  EXPECT_EQ(usable[0].fallback, nullptr);
   // Without one that holds everywhere it is refused.
   std::erase_if(all.list, [](const tune::Candidate& c) { return c.id() != kWhole; });
   EXPECT_TRUE(usable_candidates(r, all, kDims, also, {}, &tuner, &refusals).empty());
@@ -87,7 +87,7 @@ TEST(Variants, OfferedHereOnlyIsUsableBesideAFallback) {
 
 TEST(Variants, TheStepHoldsBothAndEachRunsAtItsSizes) {
   const plan::Lock lock = locked_to(kWhole, kCut);
-  ASSERT_EQ(plan::parse_lock(plan::lock_text(lock))->regions[0].elsewhere, kCut);
+  ASSERT_EQ(plan::parse_lock(plan::lock_text(lock))->regions[0].fallback, kCut);
   Result<Lowered> made = lowered(&lock);
   ASSERT_TRUE(made.ok()) << made.error().text();
   const plan::Step* step = conv_step(made->program);

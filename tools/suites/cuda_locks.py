@@ -4,8 +4,9 @@ of the table, byte for byte, with no more steps than it allows, all on the devic
 
     cuda_locks.py --program build/bin/locked_build [--run | --launches] [NAME ...]
 
---launches: instead, networks in float16 by what kernels expect to take there, without a lock: no more steps than
-tests/whole/locks/launches.json allows, all on the device.
+--launches: instead, networks in float16 by what kernels expect to take there, without a lock: no more steps and launches than
+tests/whole/locks/launches.json allows, all on the device. A step is a kernel of the plan; its launches are those that its
+instance states, a call of a library or a copy counts as one.
 --run: each engine runs on the null device too, every step by the float64 reference. A lock is made by
     peri build MODEL -o ENGINE --backend cuda --dtype f16 --lock tests/whole/locks/NAME.lock
 on the GPU of tests/whole/locks/h200.json; the hashes in tests/whole/locks/engines.json follow with --renew.
@@ -53,15 +54,17 @@ def main():
                 worst = max(worst, 1)
                 continue
             listed = done.stdout.splitlines()
-            engine, steps, away = listed[0].split()
+            engine, steps, away, count = listed[0].split()
             if a.renew and not launches:
                 row["engine"] = engine
             wanted = engine if launches else row["engine"]
-            right = engine == wanted and int(steps) <= row["most_steps"] and steps == away
-            said = "" if right else f", expected {wanted} with at most {row['most_steps']} steps, all on the device"
+            most = row.get("most_launches", sys.maxsize)
+            right = engine == wanted and int(steps) <= row["most_steps"] and int(count) <= most and steps == away
+            limits = f"at most {row['most_steps']} steps" + (f" and {most} launches" if launches else "")
+            said = "" if right else f", expected {wanted} with {limits}, all on the device"
             if launches and not right:
                 print("\n".join(listed[1:]))
-            print(f"{name}: engine {engine}, {steps} steps, {away} on the device{said}{', ran' if a.run else ''}", flush=True)
+            print(f"{name}: engine {engine}, {steps} steps, {away} on the device, {count} launches{said}{', ran' if a.run else ''}", flush=True)
             worst = worst if right else 3
     if a.renew and not launches:
         (LOCKS / "engines.json").write_text(json.dumps(table, indent=1) + "\n")

@@ -4,8 +4,8 @@
     clang_tidy.py BUILD [FILE...] [--jobs N] [--most N]   findings are errors; at most N files, where that is given
     clang_tidy.py --selftest BUILD                        planted faults must be found, and clean sources pass
 
-A source that passed is left out until it, a header of the tree that it includes, its command, the rules or the tool change:
-BUILD/clang_tidy_passed.json holds what passed, by the hash of all that."""
+A source that passed is left out until it, a header of the tree or of the build that it includes, its command, the rules, the
+tool or this script change: BUILD/clang_tidy_passed.json holds what passed, by the hash of all that."""
 import argparse
 import concurrent.futures
 import functools
@@ -46,13 +46,18 @@ def check(folder, file):
     return file, done.returncode, "\n".join(lines) or done.stderr.strip()
 
 
+def searched(command, build):
+    """Folders of the tree and of the build that a command searches for what a file includes, in its order."""
+    named = (pathlib.Path(p).resolve() for p in re.findall(r"(?:^|\s)-(?:I|isystem|iquote)\s*(\S+)", command))
+    return tuple(dict.fromkeys(p for p in named if p.is_relative_to(ROOT) or p.is_relative_to(build)))
+
+
 @functools.lru_cache(None)
-def included(file, build):
-    """Files of the tree and of the build that a file includes, by the text of its #include lines."""
+def included(file, places):
+    """Files that a file includes, by the text of its #include lines, that lie beside it or in one of the places."""
     found = []
     for name in re.findall(r'^\s*#\s*include\s+["<]([^">]+)[">]', file.read_text(errors="replace"), re.M):
-        places = (file.parent, ROOT / "src", ROOT / "include", ROOT, build / "gen")
-        found += [p.resolve() for p in (place / name for place in places) if p.is_file()][:1]
+        found += [p.resolve() for p in (place / name for place in (file.parent, *places)) if p.is_file()][:1]
     return found
 
 
@@ -64,17 +69,18 @@ def content(file):
 @functools.lru_cache(None)
 def rules():
     version = subprocess.run([TOOL, "--version"], capture_output=True, text=True).stdout
-    return version + (ROOT / ".clang-tidy").read_text()
+    return version + (ROOT / ".clang-tidy").read_text() + pathlib.Path(__file__).read_text()
 
 
 def key_of(file, command, build):
     """One hash of all that a verdict rests on: rules, command, and the contents of what the file includes, to the last."""
+    places = searched(command, build)
     seen, new = set(), [file.resolve()]
     while new:
         one = new.pop()
         if one not in seen:
             seen.add(one)
-            new += included(one, build)
+            new += included(one, places)
     parts = [rules(), command, *sorted(f"{f}:{content(f)}" for f in seen)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -93,25 +99,27 @@ def check_all(folder, files, jobs, passed=None):
 
 
 def selftest(folder):
-    """Whether the tool finds a planted fault, and a changed header makes a file be checked again."""
+    """Whether the tool finds a planted fault, and a changed header makes a file be checked again, one that was made too."""
     files = {"planted.cpp": FAULT, "clean.cpp": FAULT.replace("moved + text", "moved"), "part.hpp": "int one();\n",
-             "with.cpp": '#include "part.hpp"\nint one() { return 1; }\n'}
+             "with.cpp": '#include "part.hpp"\n#include "made.hpp"\nint one() { return two() - 1; }\n', "gen/made.hpp": "int two();\n"}
     for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     (folder / "compile_commands.json").write_text(json.dumps(
         [{"directory": str(folder), "file": str(folder / n), "command": f"c++ -std=c++20 -c {folder / n}"} for n in files]))
     found = {n: check(folder, str(folder / n))[1] != 0 for n in ("planted.cpp", "clean.cpp")}
 
-    def key(command="c++"):
+    def key(command=f"c++ -I{folder}/gen"):
         included.cache_clear()
         content.cache_clear()
         return key_of(folder / "with.cpp", command, folder)
-    keys = [key(), key(), key("c++ -O1")]
-    (folder / "part.hpp").write_text("int one();  // changed\n")
-    keys.append(key())
-    same = [k == keys[0] for k in keys]
+    keys = [key(), key(), key(f"c++ -I{folder}/gen -O1")]
+    for name in ("part.hpp", "gen/made.hpp"):
+        (folder / name).write_text(files[name] + "// changed\n")
+        keys.append(key())
+    same = [k in keys[:n] for n, k in enumerate(keys)]
     print(f"findings: {found}; same keys: {same}")
-    return 0 if found == {"planted.cpp": True, "clean.cpp": False} and same == [True, True, False, False] else 1
+    return 0 if found == {"planted.cpp": True, "clean.cpp": False} and same == [False, True, False, False, False] else 1
 
 
 def main():

@@ -11,7 +11,7 @@ namespace peri::cli {
 namespace {
 constexpr int64_t kFirst = 5;     // elements of an output that its line shows
 constexpr int64_t kTopRows = 16;  // rows whose largest elements are shown
-constexpr size_t kMostLabels = size_t{16} << 20;
+constexpr size_t kMaxLabels = size_t{16} << 20;
 
 bool has_numbers(const Tensor& t) {
   return t.dtype() != DType::kString && dtype_bits(t.dtype()) <= 64 && t.dtype() != DType::kC64;
@@ -127,7 +127,7 @@ Result<Shown> shown_of(const Arguments& arguments) {
   PERI_ASSIGN(s.top, arguments.number("--top-k", 1, 1000000, 0));
   if (!arguments.has("--labels")) return s;
   if (s.top == 0) return usage("--labels is for --top-k").expecting("--top-k K");
-  PERI_ASSIGN(const std::string text, read_file(arguments.get("--labels"), kMostLabels));
+  PERI_ASSIGN(const std::string text, read_file(arguments.get("--labels"), kMaxLabels));
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
     s.labels.push_back(text.substr(at, end - at - (end > at && text[end - 1] == '\r')));

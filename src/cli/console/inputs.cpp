@@ -15,7 +15,7 @@
 namespace peri::cli {
 
 namespace {
-constexpr size_t kMostRaw = size_t{1} << 36;
+constexpr size_t kMaxRaw = size_t{1} << 36;
 constexpr std::string_view kForms =
     "NAME=FILE (.npy, .npz, .pb, .png, .jpg), NAME=FILE.npz:ARRAY, NAME=raw:TYPE:AxBxC:FILE or NAME=random:SEED";
 
@@ -62,7 +62,7 @@ Result<Source> source_of(const std::string& what) {
 }
 
 Result<Tensor> read_raw(const Source& source) {
-  PERI_ASSIGN(const std::string bytes, read_file(source.file, kMostRaw));
+  PERI_ASSIGN(const std::string bytes, read_file(source.file, kMaxRaw));
   PERI_ASSIGN(const int64_t count, checked_numel(source.dims));
   PERI_ASSIGN(const int64_t want, dtype_bytes(source.type, count));
   if (static_cast<uint64_t>(want) != bytes.size())

@@ -14,8 +14,8 @@
 namespace peri::cli {
 
 namespace {
-constexpr size_t kMostBytes = size_t{256} << 20;
-constexpr int64_t kMostPixels = int64_t{1} << 26;
+constexpr size_t kMaxBytes = size_t{256} << 20;
+constexpr int64_t kMaxPixels = int64_t{1} << 26;
 
 // Rows of RGB floats, 0 to 255.
 struct Pixels {
@@ -24,9 +24,9 @@ struct Pixels {
 };
 
 Status check_size(int64_t width, int64_t height) {
-  if (width >= 1 && height >= 1 && width <= kMostPixels / height) return Ok{};
+  if (width >= 1 && height >= 1 && width <= kMaxPixels / height) return Ok{};
   return unsupported("a picture of %lldx%lld", static_cast<long long>(width), static_cast<long long>(height))
-      .expecting(format("at most %lld pixels", static_cast<long long>(kMostPixels)));
+      .expecting(format("at most %lld pixels", static_cast<long long>(kMaxPixels)));
 }
 
 Pixels pixels_of(int64_t width, int64_t height, const std::vector<uint8_t>& rgb) {
@@ -64,7 +64,7 @@ Result<Pixels> decode_jpeg(std::string_view bytes) {
 }
 
 Result<Pixels> decode(const std::string& file) {
-  PERI_ASSIGN(const std::string bytes, read_file(file, kMostBytes));
+  PERI_ASSIGN(const std::string bytes, read_file(file, kMaxBytes));
   auto made = bytes.starts_with("\x89PNG") ? decode_png(bytes) : decode_jpeg(bytes);
   if (!made.ok()) return std::move(made).error().in_file(file);
   return made;

@@ -10,7 +10,7 @@
 
 namespace peri::cli {
 
-constexpr size_t kMostWorkers = 64;
+constexpr size_t kMaxWorkers = 64;
 constexpr std::string_view kBatchCheck = "--batch-check-secs";
 
 std::vector<Flag> worker_flags() {
@@ -88,7 +88,7 @@ static Result<std::vector<std::string>> devices_of(const Arguments& arguments) {
       return usage("--worker-devices: '%s' is no device", out.back().c_str()).expecting("cpu, or cuda:NUMBER");
     if (!ordinal.ok()) return ordinal.error();
   }
-  if (out.size() > kMostWorkers) return usage("--worker-devices names %zu devices", out.size()).expecting("64 at most");
+  if (out.size() > kMaxWorkers) return usage("--worker-devices names %zu devices", out.size()).expecting("64 at most");
   return out;
 }
 

@@ -120,9 +120,9 @@ struct Described {
 };
 
 Status check_product(const LtMatmul& p) {
-  constexpr int64_t kMost = INT32_MAX;
+  constexpr int64_t kMax = INT32_MAX;
   for (const int64_t size : {p.m, p.n, p.k, p.batch})
-    if (size < 1 || size > kMost) return refused("a product of %lld", static_cast<long long>(size));
+    if (size < 1 || size > kMax) return refused("a product of %lld", static_cast<long long>(size));
   if (p.dtype != DType::kF32 && p.dtype != DType::kF16 && p.dtype != DType::kBF16)
     return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(p.dtype)));
   return Ok{};

@@ -18,7 +18,7 @@
 namespace peri::device::cuda {
 
 namespace {
-constexpr int kMostThreads = 32;
+constexpr int kMaxThreads = 32;
 constexpr int kNice = 5;  // of threads that compile for later: who measures goes first
 using Kept = Result<std::shared_ptr<const Code>>;
 
@@ -97,12 +97,12 @@ struct CodeShelf::State {
 
   // REQUIRES: the mutex is held.
   void add_thread() {
-    const auto most = static_cast<size_t>(std::clamp(usable_cpus() - 1, 1, kMostThreads));
+    const auto most = static_cast<size_t>(std::clamp(usable_cpus() - 1, 1, kMaxThreads));
     if (idle >= waiting.size() + urgent.size() || threads.size() >= most) return;
     threads.reserve(threads.size() + 1);  // so that no thread begins that cannot be kept
     threads.push_back(begin([this] {
       // Without memory for a note of it nothing more is foreseen; who asks compiles for himself.
-      (void)contained([this]() -> Status { return work(), Ok{}; });
+      (void)contained([this] { work(); });
     }));
   }
 };
@@ -163,7 +163,7 @@ void CodeShelf::foresee(Source source, bool urgent) {
   if (!fresh && !(urgent && !entry->second->begun)) return;  // what waits may become urgent
   std::deque<std::pair<std::string, Source>>& queue = urgent ? s.urgent : s.waiting;
   queue.emplace_back(std::move(key), std::move(source));
-  const Status threads = contained([&]() -> Status { return s.add_thread(), Ok{}; });
+  const Status threads = contained([&] { s.add_thread(); });
   if (!threads.ok() && s.threads.empty()) {  // nobody will come for it
     s.entries.erase(queue.back().first);
     queue.pop_back();

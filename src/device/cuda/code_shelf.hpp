@@ -14,8 +14,8 @@ class CodeShelf {
   // How its threads begin: throws where there are no more. For tests.
   using Begin = std::function<std::thread(std::function<void()>)>;
   // Of code that nobody holds it keeps so many bytes, the newest: the cache of the compiler has the rest.
-  static constexpr size_t kMostBytes = size_t{64} << 20;
-  explicit CodeShelf(std::unique_ptr<Compiler> compiler, size_t most_bytes = kMostBytes, Begin begin = {});
+  static constexpr size_t kMaxBytes = size_t{64} << 20;
+  explicit CodeShelf(std::unique_ptr<Compiler> compiler, size_t most_bytes = kMaxBytes, Begin begin = {});
   // Leaves out what was not begun.
   ~CodeShelf();
   const Compiler& compiler() const;

@@ -59,7 +59,7 @@ class CudaDevice : public Device {
                            std::vector<Scalar> scalars = {}) = 0;
   // Calls the function with this device's context current on the calling thread, as libraries want it.
   virtual Status within(const std::function<Status()>& function) = 0;
-  // Holds it until this device goes: what is dear to open again. Any thread.
+  // Holds it until this device goes: what is expensive to open again. Any thread.
   virtual void keep(std::shared_ptr<const void> what) = 0;
   // Makes `kept` replay what `newer` holds. True: in place (the same work with other addresses or sizes); false: its
   // graph was made anew, because the work differs. A replay of `kept` under way keeps what it was. One thread at a time

@@ -40,7 +40,12 @@ class Session final : public Cudnn, public std::enable_shared_from_this<Session>
   Status enqueue(const DnnConv& conv, const Plan& plan, const DnnAddresses& at, CuStream stream) const;
   // A plan goes with the device's context current.
   void drop(std::unique_ptr<Plan> plan) const {
-    (void)device_.within([&]() -> Status { return plan.reset(), Ok{}; }).ok();
+    (void)device_
+        .within([&]() -> Status {
+          plan.reset();
+          return Ok{};
+        })
+        .ok();
   }
 
  private:
@@ -120,7 +125,7 @@ Result<std::optional<DnnChoice>> Session::read(DnnPool& pool, DnnDescriptor conf
 
 Status Session::ask(DnnPool& pool, DnnDescriptor graph, int mode, bool wide, size_t most,
                     std::vector<DnnChoice>* out) const {
-  constexpr int64_t kMostResults = 64;
+  constexpr int64_t kMaxResults = 64;
   PERI_ASSIGN(const DnnDescriptor heuristic, pool.make(kDnnHeuristic));
   PERI_TRY(pool.set(heuristic, kDnnHeurGraph, kDnnTypeDescriptor, graph));
   PERI_TRY(pool.set(heuristic, kDnnHeurMode, kDnnTypeHeurMode, mode));
@@ -129,7 +134,7 @@ Status Session::ask(DnnPool& pool, DnnDescriptor graph, int mode, bool wide, siz
   std::vector<DnnDescriptor> configs;
   PERI_ASSIGN(const int64_t there,
               pool.get(heuristic, kDnnHeurResults, kDnnTypeDescriptor, std::span<DnnDescriptor>(configs)));
-  for (int64_t k = 0; k < std::min(there, kMostResults); ++k) {
+  for (int64_t k = 0; k < std::min(there, kMaxResults); ++k) {
     PERI_ASSIGN(configs.emplace_back(), pool.make(kDnnEngineConfig));
   }
   if (configs.empty()) return Ok{};

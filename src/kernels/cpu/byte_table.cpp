@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/integer/product.hpp"
 #include "kernels/cpu/isa.hpp"
+#include "kernels/cpu/task_elements.hpp"
 #include "kernels/cpu/task_instance.hpp"
 
 namespace peri::kernels {
@@ -27,7 +28,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(const int64_t all, elements(p));
   PERI_TRY(check_same_layout(p));
   PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
-  constexpr int64_t kTaskElements = 32768;  // as a task of block code: benchmarks/results/2026-11-22_constants.md
+  using cpu::kTaskElements;
   return TaskInstance::make(
       (all + kTaskElements - 1) / kTaskElements, 0,
       [all, loops = &cpu::integer::loops_of(isa), x = Source::of(p, p.anchor().in(0), c.constants),

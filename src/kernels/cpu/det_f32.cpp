@@ -7,7 +7,8 @@
 
 namespace peri::kernels {
 namespace {
-constexpr int64_t kTaskElements = 1 << 13, kLargest = 1024;
+// Measured: benchmarks/results/2026-11-23_constants_rest.md.
+constexpr int64_t kTaskElements = 1 << 13, kMaxSide = 1024;
 
 struct Shape {
   int64_t count = 1, side = 1;
@@ -24,7 +25,7 @@ Result<Shape> read(const Problem& p) {
   Shape s;
   s.side = d.back();
   for (size_t k = 0; k + 2 < d.size(); ++k) s.count *= d[k];
-  if (s.count == 0 || s.side == 0 || s.side > kLargest) return refused("empty or very large matrices");
+  if (s.count == 0 || s.side == 0 || s.side > kMaxSide) return refused("empty or very large matrices");
   return s;
 }
 

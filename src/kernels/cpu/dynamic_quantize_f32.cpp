@@ -5,12 +5,13 @@
 
 #include "kernels/cpu/isa.hpp"
 #include "kernels/cpu/quantize/loops.hpp"
+#include "kernels/cpu/task_elements.hpp"
 #include "kernels/cpu/task_instance.hpp"
 
 namespace peri::kernels {
 namespace {
+using cpu::kTaskElements;
 using cpu::quantize::Loops;
-constexpr int64_t kTaskElements = 32768;  // as a task of block code: benchmarks/results/2026-11-22_constants.md
 
 int64_t elements(const Problem& p) {
   int64_t n = 1;

@@ -4,7 +4,7 @@
 
 #include "kernels/block/translate.hpp"
 #include "kernels/cpu/isa.hpp"
-#include "kernels/cpu/typed/program.hpp"
+#include "kernels/cpu/typed/plan.hpp"
 
 namespace peri::kernels {
 namespace {
@@ -22,17 +22,17 @@ bool has_block_code(const Problem& p) {
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   if (has_block_code(p)) return refused("block code does it");
   PERI_ASSIGN(const auto isa, cpu::best_isa(target));
-  PERI_TRY(typed::make_program(p, {}, loops_of(isa)));
+  PERI_TRY(typed::make_plan(p, {}, loops_of(isa)));
   return std::vector<Offer>{row_major_offer(p, target)};
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
-  PERI_ASSIGN(typed::Program made, typed::make_program(p, c.constants, loops_of(isa)));
-  const auto program = std::make_shared<const typed::Program>(std::move(made));
-  return TaskInstance::make(typed::task_count(*program), typed::scratch_bytes(*program),
-                            [program](int64_t task, const Args& args) { typed::run_task(*program, task, args); });
+  PERI_ASSIGN(typed::Plan made, typed::make_plan(p, c.constants, loops_of(isa)));
+  const auto plan = std::make_shared<const typed::Plan>(std::move(made));
+  return TaskInstance::make(typed::task_count(*plan), typed::scratch_bytes(*plan),
+                            [plan](int64_t task, const Args& args) { typed::run_task(*plan, task, args); });
 }
 }  // namespace
 

@@ -10,8 +10,8 @@
 
 namespace peri::kernels {
 namespace {
-constexpr int64_t kBlock = 64, kMostTaps = 64;  // places at once; taps of a cubic place in three dimensions
-constexpr double kCubic = -0.75;                // of the definition
+constexpr int64_t kBlock = 64, kMaxTaps = 64;  // places at once; taps of a cubic place in three dimensions
+constexpr double kCubic = -0.75;               // of the definition
 
 enum class Mode { kNearest, kLinear, kCubic };
 enum class Outside { kZeros, kBorder, kReflection };
@@ -128,8 +128,8 @@ void run_block(const Shape& s, const float* x, const float* grid, float* y, int6
   const int64_t image = task / s.blocks(), first = task % s.blocks() * kBlock,
                 count = std::min(kBlock, s.places - first);
   const int64_t rank = static_cast<int64_t>(s.extents.size()), taps = s.taps();
-  int32_t offset[kBlock * kMostTaps];
-  float weight[kBlock * kMostTaps];
+  int32_t offset[kBlock * kMaxTaps];
+  float weight[kBlock * kMaxTaps];
   for (int64_t p = 0; p < count; ++p)
     find_footprint(s, grid + (image * s.places + first + p) * rank, offset + p, weight + p);
   for (int64_t k = 0; k < taps; ++k) {

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/isa.hpp"
 #include "kernels/cpu/quantize/loops.hpp"
+#include "kernels/cpu/task_elements.hpp"
 #include "kernels/cpu/task_instance.hpp"
 #include "kernels/match/epilogue_match.hpp"
 
@@ -99,7 +100,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
   const Loops& loops = isa == cpu::Isa::kAvx512 ? cpu::quantize::avx512::kLoops : cpu::quantize::avx2::kLoops;
   const ir::Node& n = p.anchor();
-  constexpr int64_t kTaskElements = 32768;  // as a task of block code: benchmarks/results/2026-11-22_constants.md
+  using cpu::kTaskElements;
   const int64_t all = s.rows() * s.inner, tasks = (all + kTaskElements - 1) / kTaskElements;
   return TaskInstance::make(
       tasks, 0,

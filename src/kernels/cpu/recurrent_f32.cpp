@@ -33,7 +33,8 @@ struct Shape {
   int64_t phases_a_step() const { return two_phases() ? 2 : 1; }
   // Of a block of units. Of the cell alone, so that packed weights serve every run.
   int64_t units() const {
-    // Measured: benchmarks/results/2026-11-22_constants_more.md.
+    // Measured: benchmarks/results/2026-11-22_constants_more.md and
+    // benchmarks/results/2026-11-23_constants_rest.md.
     constexpr int64_t kTaskProducts = 1 << 16, kMaxTasks = 16, kVector = 16;
     const int64_t tasks = std::clamp<int64_t>(sums() * hidden / kTaskProducts, 1, kMaxTasks);
     return ((hidden + tasks - 1) / tasks + kVector - 1) / kVector * kVector;

@@ -7,8 +7,8 @@
 
 namespace peri::kernels {
 namespace {
-constexpr double kMostSamples = 4096;  // along a bin, as the reference has it
-constexpr int64_t kChannels = 16;      // a task does
+constexpr double kMaxSamples = 4096;  // along a bin, as the reference has it
+constexpr int64_t kChannels = 16;     // a task does
 
 struct Shape {
   bool half = true, wide = true;
@@ -35,7 +35,7 @@ bool find_bins(const Shape& s, float from, float to, int64_t bins, int64_t exten
   if (!s.half) length = std::max(length, 1.0F);
   const float size = length / static_cast<float>(bins);
   const double wanted = s.sampling > 0 ? static_cast<double>(s.sampling) : std::ceil(static_cast<double>(size));
-  if (!(wanted <= kMostSamples) || !std::isfinite(start)) return false;
+  if (!(wanted <= kMaxSamples) || !std::isfinite(start)) return false;
   const int64_t samples = std::max<int64_t>(static_cast<int64_t>(wanted), 0);
   const float each = 1.0F / static_cast<float>(std::max<int64_t>(samples, 1));
   out->begin.push_back(0);

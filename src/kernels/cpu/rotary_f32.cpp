@@ -6,6 +6,7 @@
 
 namespace peri::kernels {
 namespace {
+// Measured: benchmarks/results/2026-11-23_constants_rest.md.
 constexpr int64_t kTaskElements = 1 << 14;
 
 struct Shape {

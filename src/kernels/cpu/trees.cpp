@@ -153,9 +153,9 @@ void gather_votes(const Forest& f, const int32_t* at, std::vector<double>* value
       const auto& [target, weight] = f.votes[static_cast<size_t>(v)];
       const size_t k = r * targets + static_cast<size_t>(target);
       double& to = (*value)[k];
-      if (f.trees.gather == ops::Gather::kLeast)
+      if (f.trees.gather == ops::Gather::kMin)
         to = (*any)[k] ? std::min(to, weight) : weight;
-      else if (f.trees.gather == ops::Gather::kLargest)
+      else if (f.trees.gather == ops::Gather::kMax)
         to = (*any)[k] ? std::max(to, weight) : weight;
       else
         to += weight;

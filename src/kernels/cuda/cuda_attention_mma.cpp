@@ -17,7 +17,7 @@ using cuda::Signature;
 using View = HeadView;
 constexpr int64_t kBlock = 64;  // keys
 constexpr int64_t kStages = 3;  // blocks in shared memory; 2 where a block of threads may not have more
-constexpr int64_t kMostDepth = 128;
+constexpr int64_t kMaxDepth = 128;
 constexpr int64_t kQueries[] = {16, 32, 64, 128};  // of a block of threads
 
 int64_t row_of(int64_t depth) { return depth <= 16 ? 16 : depth <= 32 ? 32 : depth <= 64 ? 64 : 128; }
@@ -47,7 +47,7 @@ Result<Read> read(const Problem& p) {
   r.view = {r.matched.q, r.matched.k, r.matched.v, r.matched.y};
   for (size_t k = 0; k < 4; ++k) {
     const auto [b, h, s, d] = r.view[k].extent;
-    if (d % 8 != 0 || d > kMostDepth || d == 0) return refused("heads of other sizes than 8, 16, ... 128");
+    if (d % 8 != 0 || d > kMaxDepth || d == 0) return refused("heads of other sizes than 8, 16, ... 128");
     if (r.view[k].stride[3] != 1) return refused("heads that do not lie together");
   }
   if (r.matched.keys == 0) return refused("no keys");

@@ -20,10 +20,10 @@ using device::cuda::LtMatmul;
 static_assert(cuda::kWorkspaceAlignment >= device::cuda::kLtWorkspaceAlignment);
 
 // As NVIDIA's guide asks for on Hopper; what an algorithm really takes is less for most.
-constexpr size_t kMostWorkspace = size_t{32} << 20;
+constexpr size_t kMaxWorkspace = size_t{32} << 20;
 // Its first answers are within a few per cent of the best of many (benchmarks of whole networks): few are worth a
 // trial.
-constexpr int kMostChoices = 6;
+constexpr int kMaxChoices = 6;
 constexpr std::string_view kSizes = "sizes", kVersion = "version";
 
 struct Product {
@@ -206,12 +206,12 @@ class Work final : public cuda::LibraryWork {
 Result<std::unique_ptr<const device::cuda::LtReady>> ready(const BlasLt& library, const LtMatmul& m,
                                                            const Config& config, bool choosing) {
   if (config.resolved && config.sizes == sizes_text(m) && config.version == number_of(library.version())) {
-    auto made = library.make(m, &config.choice, kMostWorkspace);
+    auto made = library.make(m, &config.choice, kMaxWorkspace);
     if (made.ok() || choosing || made.error().kind != ErrorKind::kRefused) return made;
   } else if (config.resolved && choosing && config.sizes == sizes_text(m)) {
     return refused("another version of cuBLASLt chose it").but_found(library.version().text());
   }
-  return library.make(m, nullptr, kMostWorkspace);
+  return library.make(m, nullptr, kMaxWorkspace);
 }
 
 // A guess (see launch.hpp) of what its first answer takes.
@@ -240,7 +240,7 @@ Result<std::vector<std::string>> resolve(const Problem& p, std::string_view, con
   if (!gpu) return refused("cuBLASLt is asked for a GPU");
   PERI_ASSIGN(const auto library, BlasLt::of(*gpu));
   gpu->keep(library);  // to open it takes longer than an answer
-  PERI_ASSIGN(const std::vector<LtChoice> choices, library->choices(product.matmul, kMostWorkspace, kMostChoices));
+  PERI_ASSIGN(const std::vector<LtChoice> choices, library->choices(product.matmul, kMaxWorkspace, kMaxChoices));
   std::vector<std::string> out;
   for (const LtChoice& c : choices) out.push_back(config_of(product.matmul, library->version(), c));
   return out;

@@ -18,7 +18,7 @@ namespace {
 using cuda::ConvShape;
 using cuda::Signature;
 using cuda::TiledProduct;
-constexpr size_t kMostConfigs = 4, kMostScattered = 1;  // for each of three batches
+constexpr size_t kMaxConfigs = 4, kMaxScattered = 1;  // for each of three batches
 
 int64_t round_up_8(int64_t v) { return (v + 7) / 8 * 8; }
 
@@ -334,9 +334,9 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
           continue;
         }
         for (cuda::TileConfig& config : cuda::tile_configs(r->product, gpu,
-                                                           !last_out  ? kMostScattered
+                                                           !last_out  ? kMaxScattered
                                                            : in_pairs ? 2
-                                                                      : kMostConfigs)) {
+                                                                      : kMaxConfigs)) {
           if (in_pairs && !config.text.ends_with("split=1")) continue;
           out.push_back(o);
           out.back().guess_ms = config.guess_ms + scattered_ms(*r, last_out) + (in_pairs ? pairs_ms(c) : 0);

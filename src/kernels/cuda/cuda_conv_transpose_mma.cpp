@@ -12,7 +12,7 @@ extern const Entry cuda_conv_transpose_mma_entry;
 namespace {
 using cuda::Signature;
 using cuda::TiledProduct;
-constexpr size_t kMostConfigs = 4;  // for each of three batches
+constexpr size_t kMaxConfigs = 4;  // for each of three batches
 
 // a: pixels by channels. b: weights, packed as [tap, output][channel].
 constexpr std::string_view kOperands = R"(
@@ -142,7 +142,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   const ir::Graph g = cuda::with_layouts(p, last, last, &o);
   PERI_ASSIGN(const Read r, read({&g, p.constant}));
   std::vector<Offer> out;
-  for (cuda::TileConfig& config : cuda::tile_configs(r.product, cuda::limits_of(target), kMostConfigs)) {
+  for (cuda::TileConfig& config : cuda::tile_configs(r.product, cuda::limits_of(target), kMaxConfigs)) {
     out.push_back(o);
     out.back().guess_ms = config.guess_ms;
     out.back().config = std::move(config.text);

@@ -13,7 +13,7 @@ namespace {
 using cuda::KernelLaunch;
 using cuda::Signature;
 
-constexpr int64_t kTile = 32, kLeastTiled = 8;  // side of a tile; shorter axes do not fill one
+constexpr int64_t kTile = 32, kMinTiled = 8;  // side of a tile; shorter axes do not fill one
 
 // An axis of a copy, and its steps in elements.
 struct Axis {
@@ -103,7 +103,7 @@ Result<KernelLaunch> launch_of(const Problem& p, const Copy& c) {
   std::vector<Axis> others = axes;
   const Axis read = taken(&others, &Axis::from, &Axis::to, false),
              written = taken(&others, &Axis::to, &Axis::from, false);
-  const bool tiled = inner.size == 0 && read.size >= kLeastTiled && written.size >= kLeastTiled && read.to > 0;
+  const bool tiled = inner.size == 0 && read.size >= kMinTiled && written.size >= kMinTiled && read.to > 0;
   const std::vector<Axis>& outer = tiled ? others : axes;
   int64_t rows = 1;
   bool wide = inner.size * bytes % 16 == 0 && shape.from_offset * bytes % 16 == 0 && shape.to_offset * bytes % 16 == 0;

@@ -19,8 +19,8 @@ using device::cuda::DnnChoice;
 using device::cuda::DnnConv;
 static_assert(cuda::kWorkspaceAlignment >= device::cuda::kDnnWorkspaceAlignment);
 
-constexpr size_t kMostWorkspace = size_t{64} << 20;
-constexpr int kMostChoices = 6;
+constexpr size_t kMaxWorkspace = size_t{64} << 20;
+constexpr int kMaxChoices = 6;
 constexpr std::string_view kSizes = "sizes", kVersion = "version", kEngine = "engine", kKnobs = "knobs";
 
 struct Conv {
@@ -146,7 +146,7 @@ Result<std::string_view> word_of(std::string_view config, std::string_view name)
 }
 
 Result<Config> read_config(std::string_view config) {
-  constexpr size_t kMostKnobs = 64;
+  constexpr size_t kMaxKnobs = 64;
   Config out;
   if (config == kHeuristic) return out;
   out.resolved = true;
@@ -158,7 +158,7 @@ Result<Config> read_config(std::string_view config) {
   while (!knobs.empty() && knobs != "none") {
     const std::string_view one = knobs.substr(0, knobs.find(','));
     const size_t colon = one.find(':');
-    if (colon == one.npos || out.choice.knobs.size() == kMostKnobs)
+    if (colon == one.npos || out.choice.knobs.size() == kMaxKnobs)
       return invalid("bad configuration").at_node(std::string(kKnobs)).but_found(std::string(knobs));
     const std::string pair =
         "type=" + std::string(one.substr(0, colon)) + " value=" + std::string(one.substr(colon + 1));
@@ -244,12 +244,12 @@ class Work final : public cuda::LibraryWork {
 Result<std::unique_ptr<const device::cuda::DnnReady>> ready(const Cudnn& library, const DnnConv& conv,
                                                             const Config& config, bool choosing) {
   if (config.resolved && config.sizes == sizes_text(conv) && config.version == number_of(library.version())) {
-    auto made = library.make(conv, &config.choice, kMostWorkspace);
+    auto made = library.make(conv, &config.choice, kMaxWorkspace);
     if (made.ok() || choosing || made.error().kind != ErrorKind::kRefused) return made;
   } else if (config.resolved && choosing && config.sizes == sizes_text(conv)) {
     return refused("another version of cuDNN chose it").but_found(library.version().text());
   }
-  return library.make(conv, nullptr, kMostWorkspace);
+  return library.make(conv, nullptr, kMaxWorkspace);
 }
 
 // A guess (see launch.hpp) of what its first answer takes.
@@ -283,7 +283,7 @@ Result<std::vector<std::string>> resolve(const Problem& p, std::string_view, con
   if (!gpu) return refused("cuDNN is asked for a GPU");
   PERI_ASSIGN(const auto library, Cudnn::of(*gpu));
   gpu->keep(library);
-  PERI_ASSIGN(const std::vector<DnnChoice> choices, library->choices(conv.conv, kMostChoices));
+  PERI_ASSIGN(const std::vector<DnnChoice> choices, library->choices(conv.conv, kMaxChoices));
   std::vector<std::string> out;
   for (const DnnChoice& c : choices) out.push_back(config_of(conv.conv, library->version(), c));
   return out;

@@ -12,7 +12,7 @@ extern const Entry cuda_gemm_mma_entry;
 namespace {
 using cuda::Signature;
 using cuda::TiledProduct;
-constexpr size_t kMostConfigs = 4;  // for each number of rows below
+constexpr size_t kMaxConfigs = 4;  // for each number of rows below
 
 // A matrix of a batch: elements [row, column], neighbours along columns unless it is stored the other way round.
 struct Operand {
@@ -195,7 +195,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
       if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
   PERI_ASSIGN(const Read r, read(p));
   std::vector<Offer> out;
-  for (cuda::TileConfig& config : cuda::tile_configs(r.product, cuda::limits_of(target), kMostConfigs)) {
+  for (cuda::TileConfig& config : cuda::tile_configs(r.product, cuda::limits_of(target), kMaxConfigs)) {
     out.push_back(cuda::plain_offer(p)[0]);
     out.back().guess_ms = config.guess_ms;
     out.back().config = std::move(config.text);

@@ -56,7 +56,10 @@ constexpr std::string_view kTurns = R"(
 #define PERI_EACH _Pragma("unroll") for (int c = 0; c < PERI_TURNS; ++c) _Pragma("unroll") for (int j = 0; j < 8; ++j) \
   if (const float x = own[8 * c + j]; (c * 32 + t) * 8 < PERI_COUNT)
 )";
-constexpr int64_t kMostOnce = 8 * 1024, kMostTurns = 1024, kTurn = 32 * 8;
+// What a thread keeps of a row in registers: 8 elements of one that a block takes (1,024 threads), 32 of one that a
+// warp takes in turns of 8. Which of kWarps, or a block a row, is faster is measured where it is chosen: each is a
+// candidate.
+constexpr int64_t kMaxOnce = 8 * 1024, kMaxTurns = 1024, kTurn = 32 * 8;
 constexpr int kWarps[] = {4, 1, 8};
 constexpr std::string_view kWarpsKey = "warps";  // of a block, a row each; 0: a block a row
 
@@ -168,7 +171,7 @@ bool reads_once(const Row& row, const cuda::Lines& lines) {
   size_t d = row.along.size();
   while (d > 0 && row.along[d - 1]) --d;
   return std::none_of(row.along.begin(), row.along.begin() + static_cast<ptrdiff_t>(d), [](bool a) { return a; }) &&
-         lines.length % 8 == 0 && lines.length <= kMostOnce;
+         lines.length % 8 == 0 && lines.length <= kMaxOnce;
 }
 
 std::string kernel_text(const Row& row, bool once, const std::string& load) {
@@ -282,7 +285,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, int warps) {
   const cuda::Lines lines = cuda::lines_of(row.dims, row.along, &s);
   const bool once = reads_once(row, lines) && input_index(*p.graph, n.in(0)) >= 0;
   PERI_ASSIGN(const std::string finish, once ? cuda::finish_wide_text(p, 8, &s) : cuda::finish_text(p, true, &s));
-  const bool by_warps = warps > 0 && once && lines.length <= kMostTurns;
+  const bool by_warps = warps > 0 && once && lines.length <= kMaxTurns;
   if (warps > 0 && !by_warps) return refused("no short rows that lie together").but_found(std::to_string(lines.length));
   if (lines.lines * lines.length == 0) return std::vector<KernelLaunch>{};
   const int threads =

@@ -9,7 +9,7 @@ namespace {
 using cuda::KernelLaunch;
 using cuda::Signature;
 
-constexpr int64_t kMostSorted = 4096;  // elements of a line of top_k: each is held against all
+constexpr int64_t kMaxSorted = 4096;  // elements of a line of top_k: each is held against all
 
 Result<size_t> axis_of(const ir::Node& n, size_t rank) {
   int64_t axis = n.i("axis", n.op.starts_with("arg_") ? 0 : -1);
@@ -130,7 +130,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
     body = search(n) + "    for (PERI_INDEX k = 0; k < PERI_LENGTH; ++k) " + out +
            "[first + k * PERI_INNER] = " + element + ";\n";
   } else {
-    if (axis > kMostSorted) return refused("more than %lld elements in a line", static_cast<long long>(kMostSorted));
+    if (axis > kMaxSorted) return refused("more than %lld elements in a line", static_cast<long long>(kMaxSorted));
     std::string indices;
     if (n.outputs.size() > 1) {
       PERI_ASSIGN(indices, result(n.outputs[1]));

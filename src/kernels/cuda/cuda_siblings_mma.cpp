@@ -12,8 +12,8 @@ extern const Entry cuda_siblings_mma_entry;
 namespace {
 using cuda::Signature;
 using cuda::TiledProduct;
-constexpr size_t kMostConfigs = 4;  // for each number of rows
-constexpr size_t kMostProducts = 8;
+constexpr size_t kMaxConfigs = 4;  // for each number of rows
+constexpr size_t kMaxProducts = 8;
 
 // Columns are those of the weights side by side; eight neighbours are of one weight.
 constexpr std::string_view kSides = R"(
@@ -92,7 +92,7 @@ struct Read {
 
 Result<Read> read(const Problem& p) {
   const ir::Graph& g = *p.graph;
-  if (g.outputs.size() < 2 || g.outputs.size() > kMostProducts) return refused("not several products");
+  if (g.outputs.size() < 2 || g.outputs.size() > kMaxProducts) return refused("not several products");
   Read r;
   Signature& s = r.signature;
   TiledProduct& out = r.product;
@@ -145,7 +145,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
       if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
   PERI_ASSIGN(const Read r, read(p));
   std::vector<Offer> out;
-  for (cuda::TileConfig& config : cuda::tile_configs(r.product, cuda::limits_of(target), kMostConfigs)) {
+  for (cuda::TileConfig& config : cuda::tile_configs(r.product, cuda::limits_of(target), kMaxConfigs)) {
     out.push_back(cuda::plain_offer(p)[0]);
     out.back().guess_ms = config.guess_ms;
     out.back().config = std::move(config.text);

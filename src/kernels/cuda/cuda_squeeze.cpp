@@ -19,9 +19,9 @@ using cuda::ConvShape;
 using cuda::KernelLaunch;
 using cuda::Signature;
 
-constexpr int64_t kMostChannels = 4096, kMostMiddle = 1024;  // floats of shared memory
-constexpr int64_t kEach[] = {8, 32, 128};                    // results of a block
-constexpr int64_t kMostEach = 4096;
+constexpr int64_t kMaxChannels = 4096, kMaxMiddle = 1024;  // floats of shared memory
+constexpr int64_t kEach[] = {8, 32, 128};                  // results of a block
+constexpr int64_t kMaxEach = 4096;
 constexpr int kThreads = 256;
 
 constexpr std::string_view kKernel = R"(
@@ -129,6 +129,7 @@ Result<std::string> bias_text(const Problem& p, const ir::Node& n, const char* n
 struct Plan {
   ConvShape first, second;
   int64_t slices = 1, pixels = 0;  // of the image, if there is one
+  int64_t stored_bytes = 4;        // of an element
   std::vector<KernelLaunch> launches = {};
 };
 
@@ -198,10 +199,11 @@ Result<Plan> plan(const Problem& p, int64_t each) {
   const ir::Node &a = one.anchor(), &b = two.anchor();
   if (b.in(0) != tail.inputs.back()) return refused("the second convolution does not read the first");
   const DType type = a.in(0)->type.dtype;
+  out.stored_bytes = dtype_bits(type) / 8;
   for (const ir::Node* n : {&a, &b})
     for (const ir::Value* v : n->inputs)
       if (v && v->type.dtype != type) return refused("operands of several types");
-  if (out.first.channels > kMostChannels || out.first.outputs > kMostMiddle)
+  if (out.first.channels > kMaxChannels || out.first.outputs > kMaxMiddle)
     return refused("more channels than shared memory holds");
   PERI_ASSIGN(const std::string expression, behind(head));
   Signature s;
@@ -249,12 +251,13 @@ Result<Plan> plan(const Problem& p, int64_t each) {
 }
 
 // A block reads all weights of the first and its slice of the second by itself, at what one multiprocessor gets from
-// L2; as many as there are multiprocessors run at once.
+// L2; as many as there are multiprocessors run at once. Round constants, not fitted: see launch.hpp.
 double guess_ms(const Plan& p, int multiprocessors) {
   constexpr double kLaunchNs = 1200, kLatencyNs = 1200, kBytesPerNs = 60;
   const auto size = [](int64_t v) { return static_cast<double>(v); };
-  const double bytes = 2 * (size(p.first.channels) * size(p.first.outputs) +
-                            size(p.second.outputs) * (size(p.second.channels) + 2 * size(p.pixels)) / size(p.slices));
+  const double bytes =
+      size(p.stored_bytes) * (size(p.first.channels) * size(p.first.outputs) +
+                              size(p.second.outputs) * (size(p.second.channels) + 2 * size(p.pixels)) / size(p.slices));
   const auto waves = static_cast<double>((p.first.images * p.slices + multiprocessors - 1) / multiprocessors);
   return (kLaunchNs + std::max(waves, 1.0) * (kLatencyNs + bytes / kBytesPerNs)) / 1e6;
 }
@@ -283,7 +286,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
-  PERI_ASSIGN(const int64_t each, config_int(config, "each", 8, kMostEach, 8));
+  PERI_ASSIGN(const int64_t each, config_int(config, "each", 8, kMaxEach, 8));
   if (each % 8 != 0) return invalid("bad configuration").but_found(std::string(config));
   PERI_ASSIGN(Plan made, plan(p, each));
   return cuda::LaunchInstance::make(std::move(made.launches));

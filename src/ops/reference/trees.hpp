@@ -10,7 +10,7 @@
 namespace peri::ops {
 
 enum class TreeMode { kLeq, kLess, kGeq, kGreater, kEqual, kOther, kMember };
-enum class Gather { kMean, kSum, kLeast, kLargest };
+enum class Gather { kMean, kSum, kMin, kMax };
 enum class Transform { kNone, kSoftmax, kLogistic, kSoftmaxZero, kProbit };
 
 struct TreeNode {

@@ -32,6 +32,6 @@ Key inner(std::string_view key, std::function<Status(const TextMessage&)> read);
 // One word of a list.
 Key choice(std::string_view key, std::vector<std::string_view> words, std::function<void(size_t)> take);
 
-constexpr int64_t kMost = int64_t{1} << 40;
+constexpr int64_t kMaxNumber = int64_t{1} << 40;
 
 }  // namespace peri::serve::keys

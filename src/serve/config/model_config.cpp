@@ -15,7 +15,7 @@ using keys::choice;
 using keys::flag;
 using keys::inner;
 using keys::Key;
-using keys::kMost;
+using keys::kMaxNumber;
 using keys::number;
 using keys::numbers;
 using keys::off;
@@ -27,13 +27,13 @@ using keys::word;
 namespace {
 
 Status read_reshape(const TextMessage& m, PortConfig* out) {
-  return read_fields(m, "reshape", {numbers("shape", &out->reshape.emplace(), -1, kMost)});
+  return read_fields(m, "reshape", {numbers("shape", &out->reshape.emplace(), -1, kMaxNumber)});
 }
 
 Status read_port(const TextMessage& m, bool input, PortConfig* out) {
   std::vector<Key> keys = {text("name", &out->name),
                            word("data_type", &out->data_type),
-                           numbers("dims", &out->dims, -1, kMost),
+                           numbers("dims", &out->dims, -1, kMaxNumber),
                            inner("reshape", [=](const TextMessage& v) { return read_reshape(v, out); }),
                            off("is_shape_tensor", "take it out: shapes follow from tensors"),
                            off("is_non_linear_format_io", "take it out: tensors are row-major")};
@@ -62,7 +62,7 @@ Status read_versions(const TextMessage& m, VersionPolicy* out) {
                             }),
                       inner("specific", [=](const TextMessage& v) {
                         out->kind = Kind::kSpecific;
-                        return read_fields(v, "specific", {numbers("versions", &out->specific, 1, kMost)});
+                        return read_fields(v, "specific", {numbers("versions", &out->specific, 1, kMaxNumber)});
                       })});
 }
 
@@ -72,7 +72,7 @@ Status read_warmup_input(const TextMessage& entry, WarmupConfig::Input* out) {
                      {text("key", &out->port.name), inner("value", [&](const TextMessage& v) {
                         return read_fields(v, "an input of model_warmup",
                                            {word("data_type", &out->port.data_type),
-                                            numbers("dims", &out->port.dims, 1, kMost), flag("zero_data", &zero),
+                                            numbers("dims", &out->port.dims, 1, kMaxNumber), flag("zero_data", &zero),
                                             flag("random_data", &out->random), text("input_data_file", &out->file)});
                       })});
 }

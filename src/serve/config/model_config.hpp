@@ -21,7 +21,7 @@ struct PortConfig {
 
 // A tensor that the server makes for the model, of what a batch is made of.
 struct BatchInputConfig {
-  enum class Kind : uint8_t { kCount, kSum, kSumWithZero, kMostAsShape, kItemShape, kItemShapeFlat };
+  enum class Kind : uint8_t { kCount, kSum, kSumWithZero, kMaxAsShape, kItemShape, kItemShapeFlat };
   Kind kind = Kind::kCount;
   std::string target, data_type, source;
 };

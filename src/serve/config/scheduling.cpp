@@ -11,7 +11,7 @@ using keys::choice;
 using keys::flag;
 using keys::inner;
 using keys::Key;
-using keys::kMost;
+using keys::kMaxNumber;
 using keys::number;
 using keys::numbers;
 using keys::off;
@@ -26,7 +26,7 @@ namespace {
 Status read_queue(const TextMessage& m, QueueConfig* out) {
   return read_fields(m, "default_queue_policy",
                      {choice("timeout_action", {"REJECT", "DELAY"}, [=](size_t k) { out->delay = k == 1; }),
-                      number("default_timeout_microseconds", &out->default_timeout_us, 0, kMost),
+                      number("default_timeout_microseconds", &out->default_timeout_us, 0, kMaxNumber),
                       flag("allow_timeout_override", &out->allow_timeout_override),
                       number("max_queue_size", &out->max_queue_size, 0, 10000000)});
 }
@@ -123,9 +123,10 @@ Status read_state(const TextMessage& m, StateConfig* out) {
   const auto initial = [=](const TextMessage& v) -> Status {
     std::string type, name;
     bool zero = false;
-    PERI_TRY(read_fields(v, "initial_state",
-                         {text("name", &name), word("data_type", &type), numbers("dims", &out->initial_dims, 0, kMost),
-                          flag("zero_data", &zero), text("data_file", &out->initial_file)}));
+    PERI_TRY(
+        read_fields(v, "initial_state",
+                    {text("name", &name), word("data_type", &type), numbers("dims", &out->initial_dims, 0, kMaxNumber),
+                     flag("zero_data", &zero), text("data_file", &out->initial_file)}));
     if (zero == !out->initial_file.empty())
       return invalid("the initial_state of '%s' takes zero_data: true or a data_file", out->input.c_str());
     if (!type.empty() && !out->data_type.empty() && type != out->data_type)
@@ -137,7 +138,7 @@ Status read_state(const TextMessage& m, StateConfig* out) {
   PERI_TRY(read_fields(
       m, "state",
       {text("input_name", &out->input), text("output_name", &out->output), word("data_type", &out->data_type),
-       numbers("dims", &out->dims, -1, kMost), inner("initial_state", initial),
+       numbers("dims", &out->dims, -1, kMaxNumber), inner("initial_state", initial),
        off("use_same_buffer_for_input_output", "take it out: the server keeps a copy between requests"),
        off("use_growable_memory", "take it out: a state may have other dims each time")}));
   if (out->input.empty() || out->output.empty()) return invalid("a state needs an input_name and an output_name");
@@ -207,7 +208,7 @@ Status read_sequences(const TextMessage& m, SequenceConfig* out) {
   bool direct = false;
   PERI_TRY(
       read_fields(m, "sequence_batching",
-                  {number("max_sequence_idle_microseconds", &out->idle_us, 0, kMost),
+                  {number("max_sequence_idle_microseconds", &out->idle_us, 0, kMaxNumber),
                    inner("control_input", [=](const TextMessage& v) { return read_control_input(v, &out->controls); }),
                    inner("state", [=](const TextMessage& v) { return read_state(v, &out->states.emplace_back()); }),
                    inner("direct",

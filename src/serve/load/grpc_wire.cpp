@@ -6,7 +6,7 @@ namespace peri::serve {
 namespace {
 
 constexpr std::string_view kService = "/inference.GRPCInferenceService/";
-constexpr uint64_t kMostMetadata = 16 << 20;
+constexpr uint64_t kMaxMetadata = 16 << 20;
 constexpr size_t kPrefix = 5;  // of a message in a call
 
 void put_varint(uint64_t v, std::string* out) {
@@ -101,7 +101,7 @@ Result<WireMaker> grpc_wire(const LoadSubject& subject) {
   std::string asked;
   put_bytes(1, subject.model, &asked);
   if (!subject.version.empty()) put_bytes(2, subject.version, &asked);
-  Http2Wire wire(call_of(subject.endpoint, "ModelMetadata", asked), kMostMetadata);
+  Http2Wire wire(call_of(subject.endpoint, "ModelMetadata", asked), kMaxMetadata);
   wire.keep_answer();
   PERI_TRY(talk_once(subject.endpoint, wire, 10000));
   const std::string where = subject.endpoint.text();

@@ -9,10 +9,10 @@ namespace peri::serve {
 namespace {
 enum Type : uint8_t { kData, kHeaders, kPriority, kReset, kSettings, kPush, kPing, kGoAway, kWindow, kContinuation };
 constexpr uint8_t kEndStream = 1, kAck = 1, kEndHeaders = 4, kPadded = 8, kHasPriority = 32;
-constexpr uint32_t kWidest = 0x7fffffff;
+constexpr uint32_t kMaxWindow = 0x7fffffff;
 constexpr int64_t kFirstWindow = 65535;
 constexpr uint32_t kFirstFrame = 16384;
-constexpr size_t kMostBlock = 65536;
+constexpr size_t kMaxBlock = 65536;
 
 void put_u32(uint32_t v, std::string* out) {
   for (int shift = 24; shift >= 0; shift -= 8) out->push_back(static_cast<char>(v >> shift & 255));
@@ -143,13 +143,14 @@ void Http2Wire::begin() {
   unsaid_ = 0;
   out_ = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
   std::string settings;
-  for (const auto& [id, value] : {std::pair<uint8_t, uint32_t>{1, 0}, {2, 0}, {4, kWidest}}) {  // table, push, window
+  for (const auto& [id, value] :
+       {std::pair<uint8_t, uint32_t>{1, 0}, {2, 0}, {4, kMaxWindow}}) {  // table, push, window
     settings += {'\0', static_cast<char>(id)};
     put_u32(value, &settings);
   }
   frame(kSettings, 0, 0, settings);
   std::string wide;
-  put_u32(kWidest - static_cast<uint32_t>(kFirstWindow), &wide);
+  put_u32(kMaxWindow - static_cast<uint32_t>(kFirstWindow), &wide);
   frame(kWindow, 0, 0, wide);
 }
 
@@ -207,7 +208,7 @@ Wire::Heard Http2Wire::hear(std::string_view bytes) {
     if (size > kFirstFrame) return Heard::kBad;  // it was told of no other
     if (rest.size() < 9 + size) break;
     const auto type = static_cast<uint8_t>(rest[3]), flags = static_cast<uint8_t>(rest[4]);
-    if (!take(type, flags, u32(rest.substr(5)) & kWidest, rest.substr(9, size))) return Heard::kBad;
+    if (!take(type, flags, u32(rest.substr(5)) & kMaxWindow, rest.substr(9, size))) return Heard::kBad;
     rest.remove_prefix(9 + size);
   }
   in_.erase(0, in_.size() - rest.size());
@@ -237,7 +238,7 @@ bool Http2Wire::take(uint8_t type, uint8_t flags, uint32_t stream, std::string_v
     case kGoAway:
       if (payload.size() < 8) return false;
       going_ = true;
-      if (open_ && (u32(payload) & kWidest) < stream_) {
+      if (open_ && (u32(payload) & kMaxWindow) < stream_) {
         failure_ = "the server goes";
         open_ = false;
         whole_ = true;
@@ -245,7 +246,7 @@ bool Http2Wire::take(uint8_t type, uint8_t flags, uint32_t stream, std::string_v
       return true;
     case kWindow:
       if (payload.size() != 4) return false;
-      (stream == 0 ? window_ : stream_window_) += stream == 0 || stream == stream_ ? u32(payload) & kWidest : 0;
+      (stream == 0 ? window_ : stream_window_) += stream == 0 || stream == stream_ ? u32(payload) & kMaxWindow : 0;
       send_body();
       return true;
     default: return true;  // what is not known is passed over
@@ -305,7 +306,7 @@ bool Http2Wire::take_headers(uint8_t type, uint8_t flags, uint32_t stream, std::
     ends_ = flags & kEndStream;
   }
   block_ += payload;
-  if (block_.size() > kMostBlock) return false;
+  if (block_.size() > kMaxBlock) return false;
   if (!(flags & kEndHeaders)) return !block_.empty();
   const bool mine = open_ && stream == stream_;
   const bool good = !mine || read_block();

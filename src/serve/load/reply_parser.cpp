@@ -9,7 +9,7 @@
 namespace peri::serve {
 
 namespace {
-constexpr size_t kMostHead = 65536;
+constexpr size_t kMaxHead = 65536;
 
 template <class T>
 bool number_of(std::string_view text, T* out, int base = 10) {
@@ -121,7 +121,7 @@ ReplyParser::Found ReplyParser::put(std::string_view bytes, size_t* taken) {
         return Found::kBad;
     } else {
       const size_t before = kept_.size();
-      kept_ += rest.substr(0, kMostHead);
+      kept_ += rest.substr(0, kMaxHead);
       const size_t end = kept_.find("\r\n\r\n", before < 3 ? 0 : before - 3);
       used += end == std::string::npos ? kept_.size() - before : end + 4 - before;
       if (end != std::string::npos) {
@@ -130,7 +130,7 @@ ReplyParser::Found ReplyParser::put(std::string_view bytes, size_t* taken) {
         if (!read_head(head)) return Found::kBad;
       }
     }
-    if (kept_.size() > kMostHead) return Found::kBad;
+    if (kept_.size() > kMaxHead) return Found::kBad;
   }
   const std::string_view rest = bytes.substr(used);
   if (state_ == State::kLength || state_ == State::kToEnd) {

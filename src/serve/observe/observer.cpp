@@ -19,7 +19,7 @@
 
 namespace peri::serve {
 namespace {
-constexpr size_t kMostWaiting = 8192;
+constexpr size_t kMaxWaiting = 8192;
 constexpr size_t kOfOneSend = 512;
 }  // namespace
 
@@ -73,7 +73,7 @@ class Observer::Tracer {
   }
   void add(RequestRecord record) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (waiting_.size() >= kMostWaiting) {
+    if (waiting_.size() >= kMaxWaiting) {
       ++dropped;
       return;
     }

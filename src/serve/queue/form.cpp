@@ -107,7 +107,7 @@ Result<Tensor> Form::batch_input(const BatchInput& made, const plan::Port& port,
       values.push_back(made.kind == Kind::kCount ? t.numel() : sum);
   }
   dims = {static_cast<int64_t>(values.size())};
-  if (made.kind == Kind::kMostAsShape) return Tensor::zeros(port.dtype, {most});
+  if (made.kind == Kind::kMaxAsShape) return Tensor::zeros(port.dtype, {most});
   if (made.kind == Kind::kItemShape) {
     const int64_t rank = (*requests[0])[made.source].rank() - 1;
     dims = {rank > 0 ? static_cast<int64_t>(values.size()) / rank : 0, rank};

@@ -7,10 +7,10 @@
 
 namespace peri::serve {
 
-constexpr int64_t kShortNs = 150000;          // shorter runs count as parts
-constexpr int64_t kPatienceNs = 2000000000;   // without an end of any run nobody waits for those any more
-constexpr int64_t kLatelyNs = 10000000;       // who ran within it is thought to come back
-constexpr int64_t kMostBehindNs = 100000000;  // that a model had less than others, and may catch up with
+constexpr int64_t kShortNs = 150000;         // shorter runs count as parts
+constexpr int64_t kPatienceNs = 2000000000;  // without an end of any run nobody waits for those any more
+constexpr int64_t kLatelyNs = 10000000;      // who ran within it is thought to come back
+constexpr int64_t kMaxBehindNs = 100000000;  // that a model had less than others, and may catch up with
 
 void Turns::Share::on_turn(std::function<void()> called) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -105,7 +105,7 @@ Turns::Run Turns::begin(Share& share, int64_t now, int64_t expected_ns) {
   if (share.waiting_) --waiting_;
   if (running_ == 0) ended_ns_ = now;
   share.waiting_ = false;
-  share.used_ns_ = std::max(share.used_ns_, floor_ns_ - kMostBehindNs);
+  share.used_ns_ = std::max(share.used_ns_, floor_ns_ - kMaxBehindNs);
   floor_ns_ = std::max(floor_ns_, share.used_ns_);
   running_ += run.weight;
   share.running_ += run.weight;

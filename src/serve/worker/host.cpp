@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kBeatMs = 20, kDeviceLookMs = 500;
 constexpr int64_t kLingerNs = 20000;  // that a thread looks for the next request before it sleeps
-constexpr int kMostThreads = 1024;
+constexpr int kMaxThreads = 1024;
 
 struct Hosted {
   std::shared_ptr<runtime::Servable> servable;
@@ -143,7 +143,7 @@ void Host::load(const Json& json) {
     const std::lock_guard<std::mutex> lock(mutex_);
     models_[id] = model;
     slots_ += model->servable->slots();
-    for (; threads_ < std::min(slots_, kMostThreads); ++threads_) std::thread([this] { work(); }).detach();
+    for (; threads_ < std::min(slots_, kMaxThreads); ++threads_) std::thread([this] { work(); }).detach();
   }
   std::vector<Tensor> canary = loaded->canary.inputs;
   canary.insert(canary.end(), loaded->canary.outputs.begin(), loaded->canary.outputs.end());

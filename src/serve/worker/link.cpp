@@ -11,8 +11,8 @@
 
 namespace peri::serve {
 
-constexpr int kLookMs = 4;              // what a watching thread leaves lying longer is taken all the same
-constexpr uint64_t kLeastReply = 2048;  // room for an error
+constexpr int kLookMs = 4;            // what a watching thread leaves lying longer is taken all the same
+constexpr uint64_t kMinReply = 2048;  // room for an error
 
 // The memory of an answer, as views keep it.
 struct Link::Block {
@@ -46,7 +46,7 @@ uint64_t Link::run(std::span<const Tensor> inputs, LinkRun& run) {
   RingEntry entry;
   entry.model = run.model;
   entry.bytes = block_bytes(inputs);
-  entry.reply_bytes = std::max(run.reply_bytes, kLeastReply);
+  entry.reply_bytes = std::max(run.reply_bytes, kMinReply);
   bool full = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -10,7 +10,7 @@ namespace peri::serve {
 
 namespace {
 constexpr int64_t kAheadNs = 150000;
-constexpr int kMostAhead = 31, kMostAheadOfBatches = 1;
+constexpr int kMaxAhead = 31, kMaxAheadOfBatches = 1;
 constexpr size_t kKeptSizes = 256;
 }  // namespace
 
@@ -21,7 +21,7 @@ RemoteServable::RemoteServable(uint32_t id, LoadOrder order, LoadedThere there, 
       inputs_(std::move(there.inputs)),
       outputs_(std::move(there.outputs)),
       slots_(there.slots),
-      most_ahead_(there.loaded.batch_sizes.empty() ? kMostAhead : kMostAheadOfBatches),
+      most_ahead_(there.loaded.batch_sizes.empty() ? kMaxAhead : kMaxAheadOfBatches),
       canary_(std::move(there.loaded.canary)),
       patience_ns_(patience_ns),
       gone_(std::move(gone)) {}

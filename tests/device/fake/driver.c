@@ -353,7 +353,7 @@ int cuKernelSetAttribute(int attribute, int value, void* kernel, int device) {
   BEGIN;
   if (attribute != 8 || value < 0 || value > kSharedPerBlock) return leave(1);
   unsigned* limit = limit_of(kernel);
-  if (!limit && limit_count == kMostKernels) return leave(2);
+  if (!limit && limit_count == kMaxKernels) return leave(2);
   if (!limit) {
     limits[limit_count].kernel = kernel;
     limit = &limits[limit_count++].bytes;
@@ -377,7 +377,7 @@ int cuLaunchKernelEx(const void* config, void* kernel, void** parameters, void**
   if (c->shared > (limit ? *limit : kPlainShared)) return leave(1);
   if ((intptr_t)kernel > 3) {
     Op op = {.kind = 4, .host = kernel, .blocks = c->blocks[0], .threads = (int)c->threads[0]};
-    for (int k = 0; k < op.host->count && k < kMostValues; ++k) memcpy(&op.values[k], parameters[k], 8);
+    for (int k = 0; k < op.host->count && k < kMaxValues; ++k) memcpy(&op.values[k], parameters[k], 8);
     enqueue(c->stream, op);
     return leave(sticky);
   }

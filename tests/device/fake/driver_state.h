@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { kMostValues = 32 };
+enum { kMaxValues = 32 };
 // A kernel as a host's library has it: its name, how many parameters it takes, and a run of all its threads.
 typedef struct Host {
   const char* name;
@@ -27,7 +27,7 @@ typedef struct {
   const Host* host;
   long blocks;
   int threads;
-  uint64_t values[kMostValues];
+  uint64_t values[kMaxValues];
 } Op;
 typedef struct Graph {
   Op* ops;
@@ -53,11 +53,11 @@ static long calls, failing_call, live, done;  // done: microseconds of a clock t
 static int failing_code, sticky;
 static Stream* streams;
 // The most dynamic shared memory of kernels that were told one; others have kPlainShared.
-enum { kPlainShared = 48 << 10, kSharedPerBlock = 232448, kMostKernels = 256 };
+enum { kPlainShared = 48 << 10, kSharedPerBlock = 232448, kMaxKernels = 256 };
 static struct {
   const void* kernel;
   unsigned bytes;
-} limits[kMostKernels];
+} limits[kMaxKernels];
 static int limit_count;
 static __thread void* current;
 

@@ -1,5 +1,4 @@
-// Every line of the proofs of the whole models replays. They are those that setup makes complete, but for the one that
-// is not supported yet.
+// Every line of the proofs of the nine whole models replays.
 #include "tests/places.hpp"
 #include "tests/whole/replays.hpp"
 
@@ -14,7 +13,7 @@ TEST_P(ReplayModels, EveryStepIsOfferedWhatTheBuildHad) {
 
 INSTANTIATE_TEST_SUITE_P(Whole, ReplayModels,
                          testing::Values("resnet50", "mobilenet_v3_large", "efficientnet_b0", "unet",
-                                         "deeplabv3_resnet50", "vit_b_16", "bert_base", "gpt2"));
+                                         "deeplabv3_resnet50", "vit_b_16", "bert_base", "bert_large", "gpt2"));
 
 }  // namespace
 }  // namespace peri

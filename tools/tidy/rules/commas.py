@@ -72,6 +72,7 @@ def does_something(text):
 def check(tree):
     for name in tree.cpp():
         code = re.sub(r"(?m)^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), tree.code(name))
+        code = re.sub(r"(?<=\w)\{\}", "()", code)  # a value, which ends no statement
         for start, end in statements(code):
             given = re.compile(r"return\b").match(code, start, end)
             found = parts(code, given.end() if given else start, end)
@@ -87,5 +88,6 @@ PLANTS = [
     _plant("void f(int a, int b) { a = 1, b = 2; }"),
     _plant("bool f(int a) { if (a) return ++a, true; return false; }"),
     _plant("void f(Set s) { for (int k = 0; k < 3; ++k) s.insert(k), s.count(k); }"),
+    _plant("Status f(Set s) { if (s) return s.clear(), Ok{}; return Ok{}; }"),
     _plant("void f(int a) { const auto g = [&] { a += 1, a *= 2; }; }"),
 ]

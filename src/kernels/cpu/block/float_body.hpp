@@ -261,13 +261,13 @@ void i32_to_f32(const Call& call, int64_t n) {
 }
 // Towards zero; NaN is 0, beyond the range the nearest end.
 void f32_to_i32(const Call& call, int64_t n) {
-  constexpr float kBelow = -2147483648.0F, kMost = 2147483520.0F;  // the largest float below 2^31
+  constexpr float kBelow = -2147483648.0F, kMaxInt32 = 2147483520.0F;  // the largest float below 2^31
   const float* const a = static_cast<const float*>(call.a);
   int32_t* const dst = static_cast<int32_t*>(call.dst);
   for (int64_t i = 0; i < n; ++i) {
-    const float v = a[i], low = v < kBelow ? kBelow : v, kept = low > kMost ? kMost : low;
+    const float v = a[i], low = v < kBelow ? kBelow : v, kept = low > kMaxInt32 ? kMaxInt32 : low;
     const int32_t whole = static_cast<int32_t>(kept == kept ? kept : 0.0F);
-    dst[i] = v > kMost ? INT32_MAX : whole;
+    dst[i] = v > kMaxInt32 ? INT32_MAX : whole;
   }
 }
 Kernel find_cast(const Key& key) {

@@ -5,15 +5,15 @@
 #include <numeric>
 
 #include "kernels/cpu/block/lower.hpp"
+#include "kernels/cpu/task_elements.hpp"
 
 namespace peri::kernels::cpu::block {
 namespace {
 
 // Measured: benchmarks/results/2026-11-22_constants.md.
-constexpr int64_t kTile = 1024;           // elements: 4 KiB of f32, so that a chain's registers stay in L1
-constexpr int64_t kStreamTile = 8192;     // where nothing is kept in L1 from step to step
-constexpr int64_t kLine = 16;             // elements of a cache line
-constexpr int64_t kTaskElements = 32768;  // least work of a task, elements
+constexpr int64_t kTile = 1024;        // elements: 4 KiB of f32, so that a chain's registers stay in L1
+constexpr int64_t kStreamTile = 8192;  // where nothing is kept in L1 from step to step
+constexpr int64_t kLine = 16;          // elements of a cache line
 constexpr int64_t kMaxTasks = 512;
 constexpr int64_t kMaxElements = int64_t{1} << 48;
 

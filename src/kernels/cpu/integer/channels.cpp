@@ -7,8 +7,9 @@
 
 namespace peri::kernels::cpu::integer {
 namespace {
-constexpr int64_t kWantedTasks = 24;  // as for products
-constexpr int64_t kPart = 32;         // pixels of a row at once: their columns and sums stay in L1
+// Measured: benchmarks/results/2026-11-23_constants_rest.md.
+constexpr int64_t kWantedTasks = 24;
+constexpr int64_t kPart = 32;  // pixels of a row at once: their columns and sums stay in L1
 int64_t up(int64_t v, int64_t to) { return (v + to - 1) / to; }
 }  // namespace
 

@@ -191,9 +191,9 @@ void look_up(const uint8_t* x, const uint8_t* by, uint8_t* y, int64_t n) {
 // So many channels from `first` on; a number that is known becomes vectors. kLanes 0: `n`.
 template <class X, int64_t kLanes>
 [[gnu::always_inline]] inline void taps_at(const Taps& t, int64_t first, int64_t n, int32_t* y) {
-  constexpr int64_t kMost = kLanes > 0 ? kLanes : 8;
+  constexpr int64_t kMax = kLanes > 0 ? kLanes : 8;
   const int64_t count = kLanes > 0 ? kLanes : n;
-  float sums[kMost] = {};
+  float sums[kMax] = {};
   for (int64_t tap = 0; tap < t.taps; ++tap) {
     if (t.x[tap] == nullptr) continue;
     const X* const x = reinterpret_cast<const X*>(t.x[tap]) + first;

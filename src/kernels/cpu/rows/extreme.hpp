@@ -10,7 +10,7 @@
 
 namespace peri::kernels::cpu::extreme {
 
-// Rests on: benchmarks/results/2026-11-22_constants.md.
+// Measured: benchmarks/results/2026-11-22_constants_more.md.
 constexpr int64_t kLanes = 16, kColumns = 1024, kTaskElements = 1 << 15;
 
 struct Lines {

@@ -1,5 +1,5 @@
 // The same offer at other dims, and what its verdict means at home.
-#include "tune/elsewhere.hpp"
+#include "tune/other_dims.hpp"
 
 #include <algorithm>
 
@@ -81,8 +81,8 @@ std::vector<ir::Graph> bound_at(const ir::Graph& region, std::span<const DimBind
   return out;
 }
 
-void judge_elsewhere(const ir::Graph& here, const std::vector<bool>& constant, const ir::Graph& there,
-                     const device::Target& target, std::span<Candidate* const> candidates, const Ask& ask) {
+void judge_other_dims(const ir::Graph& here, const std::vector<bool>& constant, const ir::Graph& there,
+                      const device::Target& target, std::span<Candidate* const> candidates, const Ask& ask) {
   std::vector<Candidate> offered;
   std::vector<Candidate*> owners, list;
   for (Candidate* c : candidates) {
@@ -91,10 +91,10 @@ void judge_elsewhere(const ir::Graph& here, const std::vector<bool>& constant, c
     offered.push_back(std::move(*same));
     owners.push_back(c);
   }
-  const bool dear =
+  const bool expensive =
       flops_of(there) > std::max(kMaxElsewhereFlops, flops_of(here)) || bytes_of(there) > kMaxElsewhereBytes;
-  for (size_t k = 0; dear && k < owners.size(); ++k) ++owners[k]->evidence.skipped;
-  if (dear || owners.empty()) return;
+  for (size_t k = 0; expensive && k < owners.size(); ++k) ++owners[k]->evidence.skipped;
+  if (expensive || owners.empty()) return;
   for (Candidate& c : offered) list.push_back(&c);
   const std::vector<Verdict> verdicts = ask(there, list);
   for (size_t k = 0; k < owners.size(); ++k) {

@@ -24,7 +24,7 @@ struct Step {
   int src[3] = {-1, -1, -1}, dst = -1;  // slots
   double imm[2] = {0, 0};
 };
-struct Program {
+struct Plan {
   std::vector<int64_t> dims;  // merged
   std::vector<Slot> slots;
   std::vector<Source> sources;
@@ -34,10 +34,10 @@ struct Program {
 
 using Find = Loop (*)(Op op, Elem of, Elem to);
 // Refuses ops, types and shapes it has no loops for.
-Result<Program> make_program(const Problem& problem, const Constants& constants, Find find);
+Result<Plan> make_plan(const Problem& problem, const Constants& constants, Find find);
 
-int64_t task_count(const Program& program);
-size_t scratch_bytes(const Program& program);
-void run_task(const Program& program, int64_t task, const Args& args);
+int64_t task_count(const Plan& plan);
+size_t scratch_bytes(const Plan& plan);
+void run_task(const Plan& plan, int64_t task, const Args& args);
 
 }  // namespace peri::kernels::cpu::typed

@@ -25,7 +25,7 @@ using Ask = std::function<std::vector<Verdict>(const ir::Graph& region, std::spa
 // Asks for verdicts at the dims of `there` about those of `candidates`, which were right at the dims of `here`, that
 // are offered there too. One that is wrong there is rejected, with the dims in its reason; `evidence` counts what was
 // done.
-void judge_elsewhere(const ir::Graph& here, const std::vector<bool>& constant, const ir::Graph& there,
-                     const device::Target& target, std::span<Candidate* const> candidates, const Ask& ask);
+void judge_other_dims(const ir::Graph& here, const std::vector<bool>& constant, const ir::Graph& there,
+                      const device::Target& target, std::span<Candidate* const> candidates, const Ask& ask);
 
 }  // namespace peri::tune

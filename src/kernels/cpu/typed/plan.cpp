@@ -1,17 +1,18 @@
 // Translation of element-wise regions into typed loops, and their run.
-#include "kernels/cpu/typed/program.hpp"
+#include "kernels/cpu/typed/plan.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 
+#include "kernels/cpu/task_elements.hpp"
 #include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels::cpu::typed {
 namespace {
-constexpr int64_t kPart = 1024, kTaskElements = 32768;  // rests on: benchmarks/results/2026-11-22_constants.md
+constexpr int64_t kPart = 1024;  // elements between two passes of a chain, which stay in L1
 constexpr size_t kSlotBytes = kPart * 8;
-constexpr size_t kMostSlots = 128;
+constexpr size_t kMaxSlots = 128;
 
 struct Named {
   std::string_view name;
@@ -91,7 +92,7 @@ class Translator {
   Translator(const Problem& problem, const Constants& constants, Find find)
       : problem_(problem), constants_(constants), find_(find), dims_(dims_of(*problem.graph->outputs[0])) {}
 
-  Result<Program> run() {
+  Result<Plan> run() {
     const ir::Graph& g = *problem_.graph;
     for (const ir::Value* v : g.outputs) {
       if (dims_of(*v) != dims_) return refused("outputs of different shapes");
@@ -106,7 +107,7 @@ class Translator {
       PERI_ASSIGN(values_[n->out()], node(*n));
     }
     for (size_t k = 0; k < g.outputs.size(); ++k) PERI_TRY(give(k));
-    if (out_.slots.size() > kMostSlots) return refused("a longer chain than it takes");
+    if (out_.slots.size() > kMaxSlots) return refused("a longer chain than it takes");
     merge_dims();
     return std::move(out_);
   }
@@ -291,7 +292,7 @@ class Translator {
   Find find_;
   std::vector<int64_t> dims_;
   std::map<const ir::Value*, Value> values_;
-  Program out_;
+  Plan out_;
 };
 
 template <class T>
@@ -312,7 +313,7 @@ void spread_row(int bytes, const std::byte* from, std::byte* to, int64_t n, int6
 }
 
 // Elements [begin, begin + n) of an input in the shape of the outputs.
-void spread(const Program& p, const Slot& slot, const std::byte* from, std::byte* to, int64_t begin, int64_t n) {
+void spread(const Plan& p, const Slot& slot, const std::byte* from, std::byte* to, int64_t begin, int64_t n) {
   const size_t last = p.dims.size() - 1;
   while (n > 0) {
     int64_t at = begin, offset = 0;
@@ -326,16 +327,16 @@ void spread(const Program& p, const Slot& slot, const std::byte* from, std::byte
 }
 }  // namespace
 
-Result<Program> make_program(const Problem& problem, const Constants& constants, Find find) {
+Result<Plan> make_plan(const Problem& problem, const Constants& constants, Find find) {
   return Translator(problem, constants, find).run();
 }
 
-int64_t task_count(const Program& p) { return (p.elements + kTaskElements - 1) / kTaskElements; }
-size_t scratch_bytes(const Program& p) { return p.slots.size() * kSlotBytes; }
+int64_t task_count(const Plan& p) { return (p.elements + kTaskElements - 1) / kTaskElements; }
+size_t scratch_bytes(const Plan& p) { return p.slots.size() * kSlotBytes; }
 
-void run_task(const Program& p, int64_t task, const Args& args) {
+void run_task(const Plan& p, int64_t task, const Args& args) {
   const int64_t end = std::min(p.elements, (task + 1) * kTaskElements);
-  std::byte* place[kMostSlots];
+  std::byte* place[kMaxSlots];
   for (size_t s = 0; s < p.slots.size(); ++s) {
     place[s] = args.scratch + s * kSlotBytes;
     const Slot& slot = p.slots[s];
