@@ -20,13 +20,13 @@ using keys::text;
 
 namespace {
 
-constexpr int64_t kMostCopies = 1000000;
+constexpr int64_t kMaxCopies = 1000000;
 
 Status read_resource(const TextMessage& m, std::vector<ResourceClaim>* out) {
   ResourceClaim claim;
   PERI_TRY(read_fields(
       m, "resources",
-      {text("name", &claim.name), flag("global", &claim.global), number("count", &claim.count, 0, kMostCopies)}));
+      {text("name", &claim.name), flag("global", &claim.global), number("count", &claim.count, 0, kMaxCopies)}));
   if (claim.name.empty()) return invalid("a resource of rate_limiter needs a name");
   for (const ResourceClaim& c : *out)
     if (c.name == claim.name) return invalid("rate_limiter names the resource '%s' twice", claim.name.c_str());
