@@ -80,7 +80,7 @@ Result<Outcome> inspect_model(const Arguments& arguments, const std::string& pat
   if (f.unsupported_kinds()) {
     out.code = 1;
     out.summary = path + " does not run yet: " + counted(f.unsupported_nodes(), "node") + " of " +
-                  std::to_string(f.unsupported_kinds()) + " unsupported operators";
+                  counted(f.unsupported_kinds(), "unsupported operator");
   } else {
     out.summary = path + (f.lowered ? " runs: " : " has only supported operators: ") + counted(f.nodes, "node");
     if (f.lowered)

@@ -43,6 +43,28 @@ class Flags(Typed):
         self.ends(0, "run", "a.engine", *inputs, "--dims", "batch=2,image.0=2", "--quiet")
         self.ends(0, "run", "a.engine", *inputs, "--shapes", "image:2x1x8x8", "--quiet")
 
+    def test_nothing_in_place_of_a_value(self):
+        """As `-o "$OUT"` is read where the variable is not set: the flag is not ignored, and nothing passes that was not done."""
+        for flag in ("-o", "--lock", "--locked", "--json", "--log", "--dtype", "--provider", "--device", "--dump-passes", "--backend"):
+            self.assertIn(f"{flag} is given nothing", self.wrong("build", DIGITS, "--no-tune", "--no-cache", flag, ""))
+        self.assertIn("--json is given nothing", self.wrong("inspect", "a.engine", "--json="))
+        for words in (("--proof", ""), ("--html", "")):
+            self.assertIn(f"{words[0]} is given nothing", self.wrong("explain", "a.engine", *words))
+        self.assertIn("--model is given nothing", self.wrong("verify", "a.engine", "--onnxruntime", "--model", ""))
+        self.assertIn("'image': --input names no file", self.wrong("run", "a.engine", "-i", "image="))
+        for words in (("build", ""), ("inspect", ""), ("compare", "", "b.json"), ("replay", ""), ("completion", "")):
+            self.assertIn("an argument is empty", self.wrong(*words))
+        self.assertFalse(list(self.folder.glob("digits*")))
+
+    def test_a_dash_is_no_name_of_a_file(self):
+        """It is standard output for --json; elsewhere no file called '-' appears."""
+        for words in (("-o", "-"), ("-o", "b.engine", "--lock", "-"), ("-o", "b.engine", "--log", "-")):
+            self.assertIn("does not go to standard output; ", self.wrong("build", DIGITS, "--no-tune", "--no-cache", *words).replace(": expected the path of a file", ""))
+        self.assertIn("--html does not go", self.wrong("explain", "a.engine", "--html", "-"))
+        self.assertFalse((self.folder / "-").exists())
+        self.ends(0, "build", DIGITS, "-o", "./-", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        self.assertTrue((self.folder / "-").exists())
+
     def test_seeds_and_threads(self):
         for seed in ("99999999999999999999", "-1", "1.5", "x", ""):
             self.wrong("run", "a.engine", "-i", f"image=random:{seed}")

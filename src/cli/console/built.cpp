@@ -118,6 +118,8 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
               made.options.tune.threads, made.options.tune.threads == 1 ? "" : "s");
   if (made.options.lock)
     page.line("tried      no candidates: the lock file names the one of each step");
+  else if (!made.options.tune.measure && !made.options.tune.verify)
+    page.line("tried      no candidates: each step has the first of those it is offered");
   else
     page.line("tried      %s of %s, %lld timed now, %zu rejected", counted(t.candidates, "candidate").c_str(),
               counted(t.problems, "problem").c_str(), static_cast<long long>(t.measured), rejected.size());
