@@ -217,6 +217,7 @@ struct Compilation::State {
   BuildSizes sizes;
   std::unique_ptr<tune::Tuner> tuner;
   double import_seconds = 0, passes_seconds = 0;
+  double tune_seconds = 0;  // of all rounds so far
 
   Status begin(Options given, Imported model);
   Result<Compiled> lower(const lower::RefusedChoices& refused);
@@ -293,6 +294,11 @@ Status Compilation::State::begin(Options given, Imported model) {
   PERI_ASSIGN(passes,
               peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir, {}, precision}));
   passes_seconds = seconds_since(start);
+  for (const auto& v : imported.graph.values())
+    if (v->type.shape &&
+        (product(*v->type.shape) * Dim(64)).is_poison())  // elements of 8 bytes, and steps of 8 of them
+      return unsupported("the size of '%s' passes 64 bits", v->name.c_str())
+          .advise("check the sizes that the model computes for it");
   PERI_ASSIGN(sizes, build_sizes(imported.graph, options));
   tuner = std::make_unique<tune::Tuner>(options.tune);
   return Ok{};
@@ -339,7 +345,7 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused)
   PERI_ASSIGN(auto lowered, lower::lower_graph(imported.graph, *backend, *tuner,
                                                {sizes.tuned_for, sizes.bounds, options.lock ? &*options.lock : nullptr,
                                                 refused, options.progress}));
-  out.tune_seconds = seconds_since(start);
+  out.tune_seconds = tune_seconds += seconds_since(start);
   if (imported.check_files) PERI_TRY(imported.check_files());
   out.import_seconds = import_seconds;
   out.passes_seconds = passes_seconds;

@@ -56,6 +56,14 @@ class Flags(Typed):
             self.assertIn("an argument is empty", self.wrong(*words))
         self.assertFalse(list(self.folder.glob("digits*")))
 
+    def test_a_flag_is_no_value_of_another(self):
+        for words in (("build", DIGITS, "-o", "--quiet"), ("inspect", DIGITS, "--json", "--quiet"), ("build", DIGITS, "--lock", "--json=-"),
+                      ("bench", "a.engine", "--log", "--layers")):
+            self.assertIn(f"{words[2]} needs a value", self.wrong(*words))
+        self.assertFalse(list(self.folder.glob("--*")))
+        self.ends(0, "build", DIGITS, "-o", "./--quiet", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        self.ends(0, "inspect", DIGITS, "--json=--quiet", "--force")
+
     def test_a_dash_is_no_name_of_a_file(self):
         """It is standard output for --json; elsewhere no file called '-' appears."""
         for words in (("-o", "-"), ("-o", "b.engine", "--lock", "-"), ("-o", "b.engine", "--log", "-")):

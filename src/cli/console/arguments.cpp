@@ -35,6 +35,10 @@ const Flag* find_flag(const Command& c, std::string_view word) {
     if (f.name == word || (!f.short_name.empty() && f.short_name == word)) return &f;
   return nullptr;
 }
+// Whether a word is a flag of the command in full, with its value or without.
+bool names_flag(const Command& c, std::string_view word) {
+  return word.starts_with("--") && find_flag(c, word.substr(0, word.find('=')));
+}
 }  // namespace
 
 std::string Arguments::get(std::string_view flag, std::string_view fallback) const {
@@ -116,7 +120,9 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
     }
     if (f->value.empty() && value) return usage("%s takes no value", word.c_str());
     if (!f->value.empty() && !value) {
-      if (k + 1 >= words.size()) return usage("%s needs a value: %s", word.c_str(), std::string(f->value).c_str());
+      // A flag behind it was not meant to be the value: "-o --quiet" would write a file of that name.
+      if (k + 1 >= words.size() || names_flag(command, words[k + 1]))
+        return usage("%s needs a value: %s", word.c_str(), std::string(f->value).c_str());
       value = words[++k];
     }
     if (value && value->empty() && f->value != "TEXT")  // as a script leaves them whose variable is not set

@@ -129,8 +129,11 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
   if (rejected.size() > kShown)
     page.line("           and %zu more: peri explain %s --full", rejected.size() - kShown, engine.c_str());
   if (const double worst = worst_error(made); worst >= 0) {
-    page.line("errors     at most %.3g of their bound, %lld of %s verified individually", worst,
-              static_cast<long long>(done.verified), counted(done.steps, "step").c_str());
+    page.line("errors     at most %.3g of their bound, %lld of %s verified individually%s", worst,
+              static_cast<long long>(done.verified - done.by_definition), counted(done.steps, "step").c_str(),
+              done.by_definition
+                  ? format(", %lld right by definition", static_cast<long long>(done.by_definition)).c_str()
+                  : "");
     w.field("worst_error_over_bound", worst);
   }
   if (done.earlier > 0)
