@@ -142,9 +142,11 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
   engines.max_iterations = options.max_iterations;
   lower::RefusedChoices refused;
   Built out;
-  if (options.judge)  // before anything is tried
-    if (const auto lack = judge::lacks_memory(compilation->graph(), compilation->tuned_for()); !lack.empty())
-      return no_memory(compilation->tuned_for(), lack);
+  // What the judge would find at the end is told before anything is tried.
+  const DimBinding& sizes = compilation->tuned_for();
+  if (options.judge && judge::flops_at(compilation->graph(), sizes) <= judge::kMaxRunFlops)
+    if (const auto lack = judge::lacks_memory(compilation->graph(), sizes); !lack.empty())
+      return no_memory(sizes, lack);
   for (int round = 0; round < kMaxRounds; ++round) {
     PERI_ASSIGN(out.compiled, compilation->lower(refused));
     if (stop && stop()) return out;

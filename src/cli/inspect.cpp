@@ -243,7 +243,10 @@ Result<Outcome> list_operators(const Arguments& arguments) {
 }
 
 Result<Outcome> run(const Arguments& arguments) {
-  if (arguments.has("--operators")) return list_operators(arguments);
+  if (arguments.has("--operators")) {
+    if (!arguments.positional.empty()) return usage("--operators lists all there are: it takes no model");
+    return list_operators(arguments);
+  }
   if (arguments.positional.empty())
     return usage("peri inspect needs MODEL, ENGINE or --operators").advise("see: peri inspect --help");
   const std::string& path = arguments.positional[0];

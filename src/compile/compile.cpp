@@ -123,8 +123,8 @@ Status obey_lock(Options* o) {
   return Ok{};
 }
 
-// A provider that has no kernel for the backend, or whose library is not there, would leave the whole model to the
-// reference.
+}  // namespace
+
 Status check_provider(const std::string& provider, const lower::Backend& backend,
                       const std::optional<device::Target>& target) {
   std::set<std::string> known = {"", "reference"};
@@ -147,6 +147,7 @@ Status check_provider(const std::string& provider, const lower::Backend& backend
       .expecting(names);
 }
 
+namespace {
 // Those of a graph, then those of its bodies: the order in which they are asked for.
 void add_choices(const std::vector<lower::StepReport>& steps, std::set<std::string>* conversions, plan::Lock* lock) {
   for (const lower::StepReport& s : steps) {

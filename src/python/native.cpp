@@ -25,7 +25,7 @@ void take_option(const nb::dict& given, const char* name, T* out) {
   try {
     *out = nb::cast<T>(given[name]);
   } catch (const std::bad_cast&) {
-    throw nb::type_error(("'" + std::string(name) + "' is of another type, or beyond its range").c_str());
+    nb::raise_type_error("'%s' is of another type, or beyond its range", name);
   }
 }
 

@@ -25,6 +25,20 @@ class Flags(Typed):
                 self.assertIn(flag[0], self.wrong(command, "a.engine", *flag))
         self.ends(0, "run", "a.engine", "-i", "image=random:1", "--dims", "batch=2", "--threads", "1", "--quiet")
 
+    def test_flags_of_another_way_to_use_a_command(self):
+        """--suite, --endpoint, --operators and --provider of a replay: what they cannot obey is not left out in silence."""
+        for flag in (("--onnxruntime",), ("--bisect",), ("--seed", "3"), ("-i", "x=random:1"), ("--max-error", "1"), ("--rtol", "1"), ("--nan-equal",)):
+            self.assertIn(f"{flag[0]} is for a model", self.wrong("verify", "--suite", ".", *flag))
+        for flag in (("--layers",), ("--repeat", "2"), ("--seconds", "2"), ("--threads", "2"), ("--dims", "batch=2"), ("--tolerance", "3"), ("--no-tune",)):
+            self.assertIn(f"{flag[0]} is for a model of this machine", self.wrong("bench", "--endpoint", "http://127.0.0.1:1", "-m", "x", *flag))
+        self.assertIn("--operators", self.wrong("inspect", "--operators", DIGITS))
+        self.assertIn("has no provider 'nope': expected onednn, peri, reference", self.wrong("replay", "relu x=f32[4]", "--provider", "nope"))
+        numpy.save(self.folder / "image.npy", numpy.zeros((2, 1, 8, 8), numpy.float32))
+        self.assertIn("all are given", self.wrong("verify", "a.engine", "-i", "image=image.npy", "--seed", "3"))
+        self.assertIn("one run", self.wrong("verify", "a.engine", "-i", "image=image.npy", "--seed", "3", "--seed", "4"))
+        self.assertIn("--max-change", self.wrong("verify", "a.engine", "--seed", "3", "--max-change", "1"))
+        self.ends(0, "verify", "a.engine", "--seed", "3", "--seed", "4", "--max-change", "1")
+
     def test_sizes_beside_files_are_not_ignored(self):
         numpy.save(self.folder / "image.npy", numpy.zeros((3, 1, 8, 8), numpy.float32))
         for flag in (("--dims", "batch=2"), ("--shapes", "image:2x1x8x8")):

@@ -49,6 +49,12 @@ class Limits(Typed):
             self.assertIn(said, r.stderr.decode())
             self.assertNotIn("] concat", (self.folder / "a.log").read_text(), "something was tried")
 
+    def test_no_cache_is_no_folder(self):
+        """And least of all the root's: nothing is looked for, or deleted, at /timings.sqlite and /packed."""
+        self.environment["PERI_CACHE"] = ""
+        for what in ("path", "list", "clear"):
+            self.assertEqual(self.ends(0, "cache", what), "PASSED cache: no cache: set PERI_CACHE, XDG_CACHE_HOME or HOME")
+
     def test_odd_things_in_place_of_a_cache(self):
         cache = self.folder / "odd"
         self.environment["PERI_CACHE"] = str(cache)
