@@ -318,20 +318,20 @@ peri_error* peri_session_output_memory(peri_session* session, size_t index, peri
 
 /* Runs `in` (peri_engine_input_count of them) to `out` (peri_engine_output_count).
  * An output whose data is NULL is given memory of the session; else it is written to data, which must be of exactly the
- * output's bytes, and dims are not read. After success every output has its dtype, dims, rank, data and bytes; dims and
- * memory of the session live until the next run or the session's end. Data-dependent outputs must have data NULL.
- * Where peri_session_device() is a device, tensors may lie there, each by itself: `device` and `device_index` say so.
- * An output there whose data is NULL is given the session's own memory. Memory of the caller's is worked on in place
- * from the second run on that names the same addresses, if they are aligned as the buffers are (64 bytes) and do not
- * overlap; else it is copied within the device. `stream` NULL: the call returns when the outputs are written. On a
- * device a stream of the caller's, as its driver knows it (a CUstream; (void*)1 is CUDA's default stream): the run
- * begins behind the work that stands there, later work there is behind the run, and the call returns at once; all
- * tensors must lie on the device then, and stay as they are. peri_session_wait() tells what such a run found wrong.
- * Else `stream` must be NULL. On the host an input whose memory overlaps an output's is copied first. A session serves
- * one thread at a time: a call while another is at work is USAGE.
- * Errors: USAGE (counts, device, stream, sizes, outputs that overlap, busy), INVALID (a dtype or dim that does not fit,
- * named; data out of range), UNSUPPORTED (string tensors). After an error the contents of outputs are undefined; the
- * session may run again. */
+ * output's bytes and of its dtype or PERI_DTYPE_INVALID, and dims are not read. After success every output has its
+ * dtype, dims, rank, data and bytes; dims and memory of the session live until the next run or the session's end.
+ * Data-dependent outputs must have data NULL. Where peri_session_device() is a device, tensors may lie there, each by
+ * itself: `device` and `device_index` say so. An output there whose data is NULL is given the session's own memory.
+ * Memory of the caller's is worked on in place from the second run on that names the same addresses, if they are
+ * aligned as the buffers are (64 bytes) and do not overlap; else it is copied within the device. `stream` NULL: the
+ * call returns when the outputs are written. On a device a stream of the caller's, as its driver knows it (a CUstream;
+ * (void*)1 is CUDA's default stream): the run begins behind the work that stands there, later work there is behind the
+ * run, and the call returns at once; all tensors must lie on the device then, and stay as they are. peri_session_wait()
+ * tells what such a run found wrong. Else `stream` must be NULL. On the host an input whose memory overlaps an output's
+ * is copied first. A session serves one thread at a time: a call while another is at work is USAGE. Errors: USAGE
+ * (counts, device, stream, sizes, outputs that overlap, busy), INVALID (a dtype or dim that does not fit, named; data
+ * out of range), UNSUPPORTED (string tensors). After an error the contents of outputs are undefined; the session may
+ * run again. */
 peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_t in_count, peri_tensor* out,
                              size_t out_count, void* stream);
 

@@ -30,6 +30,11 @@ Result<Tensor> input_of(const peri_tensor& t, const plan::Port& port) {
 Result<runtime::View> output_of(const peri_tensor& t, const plan::Port& port, const DimBinding& binding) {
   if (!t.data) return runtime::View{};
   if (port.dtype == DType::kString) return unsupported("string tensors do not pass the C interface").at_node(port.name);
+  if (t.dtype != PERI_DTYPE_INVALID && static_cast<DType>(t.dtype) != port.dtype)
+    return invalid("this output has another element type")
+        .at_node(port.name)
+        .expecting(std::string(dtype_name(port.dtype)))
+        .but_found(peri_dtype_name(t.dtype));
   auto dims = eval(port.shape, binding);
   if (!dims.ok())
     return usage("the size of this output depends on the data").at_node(port.name).advise("leave its data NULL");

@@ -61,6 +61,8 @@ Result<std::vector<std::vector<int64_t>>> all_dims(const plan::Program& program,
 // Where a tensor of `bytes` bytes lies, for the session.
 Result<runtime::PortMemory> place_of(const peri_tensor& t, size_t bytes, const plan::Port& port, bool streams) {
   runtime::PortMemory out;
+  if (t.dtype != PERI_DTYPE_INVALID && static_cast<DType>(t.dtype) != port.dtype)
+    return invalid("another element type").at_node(port.name).expecting(std::string(dtype_name(port.dtype)));
   if (t.bytes != bytes)
     return usage("memory of another size")
         .at_node(port.name)

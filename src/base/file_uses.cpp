@@ -59,7 +59,7 @@ void FileUses::reads(std::string_view what, const std::string& path) {
 }
 
 void FileUses::writes(std::string_view what, const std::string& path, const FileKind& kind) {
-  if (!path.empty()) uses_.push_back({std::string(what), path, &kind});
+  if (!path.empty() && !(kind.dash && path == "-")) uses_.push_back({std::string(what), path, &kind});
 }
 
 Status FileUses::check_apart(const Use& written, size_t at) const {
@@ -74,6 +74,11 @@ Status FileUses::check_apart(const Use& written, size_t at) const {
 }
 
 Status FileUses::check(bool force) const {
+  for (const Use& u : uses_)
+    if (u.kind && u.path == "-")
+      return usage("%s does not go to standard output", u.what.c_str())
+          .expecting("the path of a file")
+          .advise("./- is a file of that name");
   for (size_t k = 0; k < uses_.size(); ++k)
     if (uses_[k].kind) PERI_TRY(check_apart(uses_[k], k));
   for (const Use& u : uses_)

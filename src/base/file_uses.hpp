@@ -16,6 +16,7 @@ struct FileKind {
   std::string_view name;             // "an engine"
   bool (*begins)(std::string_view);  // whether a file with this beginning is one; it gets kFileHead bytes at most
   bool streams = true;               // it can go into a device such as /dev/null
+  bool dash = false;                 // "-" is standard output or error, and no file
 };
 constexpr size_t kFileHead = 4096;
 
@@ -27,8 +28,8 @@ class FileUses {
 
   // Errors: kUsage where two names are one file (the same node of the disk, or the same place once links are followed)
   // and one of them is written; kRefused where a file of another kind would be replaced and `force` is not set, an
-  // empty one apart; kInvalid for a folder, block device, FIFO or socket that would be written, and for a character
-  // device such as /dev/null where the kind does not stream.
+  // empty one apart; kUsage for "-", which most kinds cannot go to; kInvalid for a folder, block device, FIFO or socket
+  // that would be written, and for a character device such as /dev/null where the kind does not stream.
   Status check(bool force) const;
 
  private:

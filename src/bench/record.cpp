@@ -202,6 +202,10 @@ Result<Record> read_record(std::string_view text) {
     return invalid("not a measurement")
         .expecting("the result of a peri bench")
         .but_found("that of a peri " + std::string(*of));
+  if (json.find("engine_hash") || json.find("peri_lock"))
+    return invalid("not a measurement")
+        .expecting("the result of a peri bench")
+        .but_found(json.find("peri_lock") ? "a lock file" : "the proof of an engine");
   PERI_ASSIGN(const int64_t form, json.get_int("form", 1));
   if (form != kForm)
     return Error(ErrorKind::kUnsupported, "a measurement of another form")

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "build/last_word.hpp"
 #include "device/open.hpp"
@@ -63,12 +64,13 @@ const judge::SizeEvidence* impossible(const compile::Compilation& compilation, c
 }
 
 // The tuned size, for which this machine has no memory: what cannot be run here is not said to be right.
+Error no_memory(const DimBinding& sizes, const std::string& limit) {
+  return Error(ErrorKind::kMemory, "the engine does not run at " + judge::sizes_text(sizes) + ": " + limit)
+      .advise("give it more memory, or build for smaller sizes: --dims NAME=N; with --no-verify it is built unseen");
+}
 Status check_memory(const compile::Compilation& compilation, const judge::EngineVerdict& verdict) {
   for (const judge::SizeEvidence& e : verdict.sizes)
-    if (e.no_memory && e.sizes == compilation.tuned_for())
-      return Error(ErrorKind::kMemory, "the engine does not run at " + judge::sizes_text(e.sizes) + ": " + e.limit)
-          .advise(
-              "give it more memory, or build for smaller sizes: --dims NAME=N; with --no-verify it is built unseen");
+    if (e.no_memory && e.sizes == compilation.tuned_for()) return no_memory(e.sizes, e.limit);
   return Ok{};
 }
 
@@ -140,6 +142,11 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
   engines.max_iterations = options.max_iterations;
   lower::RefusedChoices refused;
   Built out;
+  // What the judge would find at the end is told before anything is tried.
+  const DimBinding& sizes = compilation->tuned_for();
+  if (options.judge && judge::flops_at(compilation->graph(), sizes) <= judge::kMaxRunFlops)
+    if (const auto lack = judge::lacks_memory(compilation->graph(), sizes); !lack.empty())
+      return no_memory(sizes, lack);
   for (int round = 0; round < kMaxRounds; ++round) {
     PERI_ASSIGN(out.compiled, compilation->lower(refused));
     if (stop && stop()) return out;
@@ -183,13 +190,19 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
 }  // namespace
 
 Result<Built> build_engine(const Options& options) {
+  const int64_t start = now_ns();
   PERI_ASSIGN(const auto compilation, compile::Compilation::start(options.compile));
-  return contained([&] { return build_it(compilation.get(), options); });
+  PERI_ASSIGN(Built out, contained([&] { return build_it(compilation.get(), options); }));
+  out.seconds = seconds_since(start);
+  return out;
 }
 
 Result<Built> build_engine(const Options& options, compile::Imported model) {
+  const int64_t start = now_ns();
   PERI_ASSIGN(const auto compilation, compile::Compilation::start(options.compile, std::move(model)));
-  return contained([&] { return build_it(compilation.get(), options); });
+  PERI_ASSIGN(Built out, contained([&] { return build_it(compilation.get(), options); }));
+  out.seconds = out.compiled.import_seconds + seconds_since(start);
+  return out;
 }
 
 }  // namespace peri::build

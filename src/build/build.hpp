@@ -44,6 +44,7 @@ struct Built {
   std::optional<std::string> unjudged_run = {};
   std::vector<Refused> refused;
   WholeGraph whole;
+  double seconds = 0;  // from the model to here, all rounds of choosing and judging
 };
 
 // Errors: those of compile(); kAccuracy if the engine's answer is wrong and no other choice is left; kRefused if a lock

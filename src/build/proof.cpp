@@ -157,6 +157,7 @@ StepsDone steps_done(const compile::Compiled& compiled) {
     if (s->key.empty()) continue;
     ++out.steps;
     out.verified += is_reference(*s) || s->evidence.max_error >= 0;
+    out.by_definition += is_reference(*s);
     out.measured += s->evidence.timed();
     if (!s->evidence.tried() || s->evidence.since >= compiled.tuned.begun) continue;
     out.oldest = out.earlier++ ? std::min(out.oldest, s->evidence.since) : s->evidence.since;

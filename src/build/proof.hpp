@@ -35,8 +35,9 @@ void write_step(JsonWriter& w, const lower::StepReport& step, int64_t begun);
 std::string verified_when(const lower::StepReport& step, int64_t begun);
 std::string measured_when(const lower::StepReport& step, int64_t begun);
 struct StepsDone {
-  int64_t steps = 0, verified = 0, measured = 0;  // the reference is right by definition
-  int64_t earlier = 0, oldest = 0;                // known from an earlier build; the first second of that, 0: not told
+  int64_t steps = 0, verified = 0, measured = 0;
+  int64_t by_definition = 0;        // of the verified ones: the reference itself
+  int64_t earlier = 0, oldest = 0;  // known from an earlier build; the first second of that, 0: not told
 };
 StepsDone steps_done(const compile::Compiled& compiled);
 

@@ -145,6 +145,7 @@ Result<Replay> replay(const ReplayRequest& request) {
   if (backend->target) {
     PERI_ASSIGN(options.target, backend->target(options.threads, exec::libraries(), request.device));
   }
+  PERI_TRY(compile::check_provider(request.provider, *backend, options.target));
   options.seed = out.seed;
   options.budget_ms = request.budget_ms;
   options.stop = request.stop;

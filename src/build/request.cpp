@@ -145,11 +145,12 @@ int64_t Made::reference_steps() const {
 }
 
 std::string Made::verdict() const {
-  int64_t sizes = 0, steps = 0;
+  int64_t sizes = 0, steps = 0, by_definition = 0;
   for (const judge::SizeEvidence& e : built.verdict.sizes)
     if (e.limit.empty()) {
       ++sizes;
       steps += e.steps_judged;
+      by_definition += e.steps_by_definition;
     }
   if (sizes == 0 && !built.verdict.sizes.empty())
     return "the engine was not run at its tuned size: " + built.verdict.sizes[0].limit;
@@ -158,6 +159,7 @@ std::string Made::verdict() const {
                                        : "the engine was not run: " + *built.unjudged_run;
   if (sizes == 0) return "the engine was not run";
   std::string text = format("right at %s, %s judged", counted(sizes, "size").c_str(), counted(steps, "step").c_str());
+  if (by_definition > 0) text += format(", %lld right by definition", static_cast<long long>(by_definition));
   if (!built.refused.empty()) text += ", " + counted(std::ssize(built.refused), "choice") + " refused by it";
   return text;
 }

@@ -106,8 +106,27 @@ Status check_local(const Arguments& arguments) {
   return Ok{};
 }
 
+// And those of a model, or of how it is built, nothing for a server.
+Status check_server(const std::vector<Flag>& all, const Arguments& arguments) {
+  const std::vector<Flag> obeyed = endpoint_flags();
+  for (const Flag& f : all) {
+    if (!arguments.has(f.name) || f.name == "--input" || f.name == "--warm-up") continue;
+    if (std::any_of(obeyed.begin(), obeyed.end(), [&](const Flag& o) { return o.name == f.name; })) continue;
+    return usage("%s is for a model of this machine, and --endpoint loads a server", arguments.spelled(f.name).c_str())
+        .advise("leave it out");
+  }
+  return Ok{};
+}
+}  // namespace
+
+extern const Entry bench_entry;
+
+namespace {
 Result<Outcome> run(const Arguments& arguments) {
-  if (arguments.has("--endpoint")) return bench_endpoint(arguments);
+  if (arguments.has("--endpoint")) {
+    PERI_TRY(check_server(bench_entry.command.flags, arguments));
+    return bench_endpoint(arguments);
+  }
   PERI_TRY(check_local(arguments));
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const Opened opened, open_model(arguments, arguments.positional[0], &progress));
@@ -142,7 +161,6 @@ Result<Outcome> run(const Arguments& arguments) {
 }
 }  // namespace
 
-extern const Entry bench_entry;
 const Entry bench_entry{{
     .name = "bench",
     .summary = "measure latency and throughput of a model or an engine",
@@ -171,7 +189,8 @@ const Entry bench_entry{{
         "Of an engine that runs on a device, the runs above copy inputs and outputs (with_copies_ms). resident_ms is "
         "told beside them: at least 30 launches, each timed by events, with inputs and outputs in the device's memory. "
         "--paced writes a JSON line of such times for each line of standard input, until that ends.\n\n"
-        "With --endpoint a server is loaded (KServe v2 over HTTP), one load after another. Latency counts from when a "
+        "With --endpoint a server is loaded (KServe v2 over HTTP or gRPC), one load after another. Latency counts from "
+        "when a "
         "request was due: at a rate by its schedule; at a fixed number at once, requests that a stall kept back are "
         "added. Exit code 5 where three windows in a row never agree.\n\n"
         "example:\n  peri bench models/digits_cnn.onnx --dims batch=8 --seconds 1 --json -\n"

@@ -16,9 +16,13 @@ Result<Outcome> run(const Arguments& arguments) {
   Outcome out;
   JsonWriter w;
   w.begin_object().field("folder", folder);
-  if (what == "path") {
-    page.line("%s", folder.c_str());
-    out.summary = folder.empty() ? "no cache: set PERI_CACHE, XDG_CACHE_HOME or HOME" : folder;
+  if (what != "path" && what != "list" && what != "clear")
+    return usage("peri cache has no '%s'", what.c_str()).expecting("path, list or clear");
+  if (what == "path") page.line("%s", folder.c_str());
+  if (folder.empty()) {  // and no file below "/" is looked at or deleted
+    out.summary = "no cache: set PERI_CACHE, XDG_CACHE_HOME or HOME";
+  } else if (what == "path") {
+    out.summary = folder;
   } else if (what == "list") {
     PERI_ASSIGN(const tune::CacheFacts f, tune::cache_facts(folder));
     w.field("file", f.file)
@@ -41,13 +45,11 @@ Result<Outcome> run(const Arguments& arguments) {
                       ? format("%s, %s: %s of %s", f.file.c_str(), bytes_text(static_cast<double>(f.bytes)).c_str(),
                                counted(f.rows, "timing").c_str(), counted(f.problems, "problem").c_str())
                       : "empty: " + f.file + " does not exist yet";
-  } else if (what == "clear") {
+  } else {
     PERI_ASSIGN(int64_t bytes, tune::clear_cache(folder));
     bytes += exec::clear_packed(folder);
     w.field("freed_bytes", bytes);
     out.summary = bytes ? bytes_text(static_cast<double>(bytes)) + " deleted" : "nothing to delete";
-  } else {
-    return usage("peri cache has no '%s'", what.c_str()).expecting("path, list or clear");
   }
   w.end_object();
   out.json = w.take();

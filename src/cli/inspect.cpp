@@ -80,7 +80,7 @@ Result<Outcome> inspect_model(const Arguments& arguments, const std::string& pat
   if (f.unsupported_kinds()) {
     out.code = 1;
     out.summary = path + " does not run yet: " + counted(f.unsupported_nodes(), "node") + " of " +
-                  std::to_string(f.unsupported_kinds()) + " unsupported operators";
+                  counted(f.unsupported_kinds(), "unsupported operator");
   } else {
     out.summary = path + (f.lowered ? " runs: " : " has only supported operators: ") + counted(f.nodes, "node");
     if (f.lowered)
@@ -243,7 +243,10 @@ Result<Outcome> list_operators(const Arguments& arguments) {
 }
 
 Result<Outcome> run(const Arguments& arguments) {
-  if (arguments.has("--operators")) return list_operators(arguments);
+  if (arguments.has("--operators")) {
+    if (!arguments.positional.empty()) return usage("--operators lists all there are: it takes no model");
+    return list_operators(arguments);
+  }
   if (arguments.positional.empty())
     return usage("peri inspect needs MODEL, ENGINE or --operators").advise("see: peri inspect --help");
   const std::string& path = arguments.positional[0];

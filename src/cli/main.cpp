@@ -150,7 +150,7 @@ size_t help_columns() {
 }
 
 Error no_command(const char* name) {
-  std::vector<std::string_view> known;
+  std::vector<std::string_view> known = {"help", "--help", "--version"};
   for (const Entry* e : entries())
     if (!e->command.hidden) known.push_back(e->command.name);
   const std::string near = nearest(name, known);
@@ -159,6 +159,7 @@ Error no_command(const char* name) {
 
 // peri help COMMAND
 int help_of(const char* name) {
+  if (std::string_view(name) == "help") return tell(overview(help_columns()), "help");
   if (const Command* command = find(name)) return tell(help_text(*command, help_columns()), name);
   return finish(nullptr, no_command(name), "help");
 }
@@ -196,6 +197,7 @@ int run(int argc, char** argv) {
 }  // namespace peri::cli
 
 int main(int argc, char** argv) {
+  peri::cli::keep_streams();
   try {
     const peri::Result<int> code = peri::contained([&]() -> peri::Result<int> { return peri::cli::run(argc, argv); });
     if (code.ok()) return *code;

@@ -22,8 +22,12 @@ Result<std::vector<uint64_t>> seeds(const Arguments& arguments) {
       return usage("--seed is not a whole number").but_found(text);
     out.push_back(v);
   }
+  if (arguments.has("--input") && out.size() > 1)
+    return usage("--seed is given more than once, and with --input there is one run").advise("give it once");
   if (out.empty()) out = {1, 2};
   if (arguments.has("--input")) out.resize(1);
+  if (out.size() < 2 && arguments.has("--max-change"))
+    return usage("--max-change is a share of the change between two runs").expecting("two --seed and no --input");
   return out;
 }
 
@@ -94,6 +98,8 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   auto subject = build::open_subject(request, terms.bisect || against_reference);
   progress.clear();
   if (!subject.ok()) return std::move(subject).error();
+  if (arguments.has("--seed") && arguments.all("--input").size() == subject->engine->program().inputs.size())
+    return usage("--seed is for random inputs: all are given").advise("leave it out");
   terms.progress = request.progress;
   terms.inputs = [&](uint64_t seed) {
     return read_inputs(arguments, subject->engine->program(),
@@ -203,6 +209,12 @@ Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir)
 Result<Outcome> run(const Arguments& arguments) {
   if (arguments.has("--suite")) {
     if (!arguments.positional.empty()) return usage("--suite takes no model");
+    for (const char* flag : {"--input", "--cast", "--onnxruntime", "--model", "--bisect", "--seed", "--reference-dir",
+                             "--max-error", "--min-cosine", "--max-change", "--rtol", "--atol", "--nan-equal"})
+      if (arguments.has(flag))
+        return usage("%s is for a model: the cases of a suite have inputs, answers and bounds of their own",
+                     arguments.spelled(flag).c_str())
+            .advise("leave it out");
     return verify_suite(arguments, arguments.get("--suite"));
   }
   for (const char* flag : {"--memory", "--filter", "--min-passed", "--at-once"})

@@ -123,8 +123,8 @@ Status obey_lock(Options* o) {
   return Ok{};
 }
 
-// A provider that has no kernel for the backend, or whose library is not there, would leave the whole model to the
-// reference.
+}  // namespace
+
 Status check_provider(const std::string& provider, const lower::Backend& backend,
                       const std::optional<device::Target>& target) {
   std::set<std::string> known = {"", "reference"};
@@ -147,6 +147,7 @@ Status check_provider(const std::string& provider, const lower::Backend& backend
       .expecting(names);
 }
 
+namespace {
 // Those of a graph, then those of its bodies: the order in which they are asked for.
 void add_choices(const std::vector<lower::StepReport>& steps, std::set<std::string>* conversions, plan::Lock* lock) {
   for (const lower::StepReport& s : steps) {
@@ -293,6 +294,11 @@ Status Compilation::State::begin(Options given, Imported model) {
   PERI_ASSIGN(passes,
               peri::passes::run_pipeline(imported.graph, {options.disabled_passes, options.dump_dir, {}, precision}));
   passes_seconds = seconds_since(start);
+  for (const auto& v : imported.graph.values())
+    if (v->type.shape &&
+        (product(*v->type.shape) * Dim(64)).is_poison())  // elements of 8 bytes, and steps of 8 of them
+      return unsupported("the size of '%s' passes 64 bits", v->name.c_str())
+          .advise("check the sizes that the model computes for it");
   PERI_ASSIGN(sizes, build_sizes(imported.graph, options));
   tuner = std::make_unique<tune::Tuner>(options.tune);
   return Ok{};

@@ -99,6 +99,11 @@ class Compilation {
 // start() and lower() in one.
 Result<Compiled> compile(Options options);
 
+// A provider that has no kernel for the backend, or whose library is not there, would leave all to the reference:
+// kUsage, kRefused. "" is any.
+Status check_provider(const std::string& provider, const lower::Backend& backend,
+                      const std::optional<device::Target>& target);
+
 // Values for all named dimensions of the graph's inputs: the given ones, else batch-like axis 0 = 1 and all others 128.
 // Unknown names are an error that lists the known ones, two sizes for one dimension one that names both. A size of
 // kShapeEnds for INPUT.N says that the input has N axes and no more. `otherwise`: values of those not given.

@@ -60,8 +60,30 @@ std::vector<DimBinding> sizes_to_judge(const ir::Graph& graph, const DimBinding&
   return out;
 }
 
-std::string lacks_memory(const plan::Program& program, const DimBinding& sizes, bool separate) {
+namespace {
+std::string lacking(double bytes) {
   constexpr double kSmallBytes = 256 << 20, kShareOfFree = 0.8;
+  const auto free = static_cast<double>(device::host_memory().available_bytes);
+  if (bytes <= kSmallBytes || free <= 0 || bytes <= kShareOfFree * free) return "";
+  return format("a run takes %.1f GiB of memory, and %.1f are free", bytes / (1 << 30), free / (1 << 30));
+}
+}  // namespace
+
+std::string lacks_memory(const ir::Graph& graph, const DimBinding& sizes) {
+  double bytes = 0;
+  for (const auto* ports : {&graph.inputs, &graph.outputs})
+    for (const ir::Value* v : *ports) {
+      if (!v->type.shape || dtype_size(v->type.dtype) < 1) continue;
+      const auto dims = eval(*v->type.shape, sizes);
+      if (!dims.ok()) continue;  // the run says how large it is
+      double size = dtype_size(v->type.dtype);
+      for (const int64_t d : *dims) size *= static_cast<double>(d);
+      bytes += size;
+    }
+  return lacking(bytes);
+}
+
+std::string lacks_memory(const plan::Program& program, const DimBinding& sizes, bool separate) {
   const auto arena = plan::plan_arena(program, sizes);
   if (!arena.ok()) return "";  // the run says why
   double bytes = separate ? 0 : static_cast<double>(arena->arena_bytes);
@@ -71,9 +93,7 @@ std::string lacks_memory(const plan::Program& program, const DimBinding& sizes, 
     if (separate || kind == plan::BufferKind::kInput || kind == plan::BufferKind::kOutput)
       bytes += static_cast<double>(arena->bytes[k]);
   }
-  const auto free = static_cast<double>(device::host_memory().available_bytes);
-  if (bytes <= kSmallBytes || free <= 0 || bytes <= kShareOfFree * free) return "";
-  return format("a run takes %.1f GiB of memory, and %.1f are free", bytes / (1 << 30), free / (1 << 30));
+  return lacking(bytes);
 }
 
 }  // namespace peri::judge

@@ -16,5 +16,7 @@ std::vector<DimBinding> sizes_to_judge(const ir::Graph& graph, const DimBinding&
 // Why a judged run at these sizes is not begun: it would write to more memory than is free. "": it is. `separate`: with
 // every buffer in memory of its own.
 std::string lacks_memory(const plan::Program& program, const DimBinding& sizes, bool separate);
+// The same of the inputs and outputs alone, before there is a program.
+std::string lacks_memory(const ir::Graph& graph, const DimBinding& sizes);
 
 }  // namespace peri::judge

@@ -137,6 +137,8 @@ CaseResult result_of(const fs::path& folder, const SuiteTerms& terms,
 Result<std::vector<CaseResult>> run_suite(const std::string& dir, const SuiteTerms& terms) {
   const std::map<std::string, Tolerance> tolerances = index_tolerances(dir);
   std::vector<fs::path> cases;
+  if (std::error_code none; !fs::is_directory(dir, none))
+    return usage(none || !fs::exists(dir, none) ? "there is no such folder" : "not a folder").in_file(dir);
   for (const fs::path& folder : folders(dir, ""))
     if (folder.filename().string().find(terms.filter) != std::string::npos && fs::exists(folder / "model.onnx"))
       cases.push_back(folder);

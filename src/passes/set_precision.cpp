@@ -189,10 +189,8 @@ class Setter {
       return ops::infer_node(*n, &fresh_);
     }
     for (size_t k = 0; k < had.size(); ++k)
-      if (is_narrow(had[k]) && n->outputs[k]->type.dtype == DType::kF32) {
-        was_[n->outputs[k]] = had[k];
-        ++count_;
-      }
+      if (is_narrow(had[k]) && n->outputs[k]->type.dtype == DType::kF32) was_[n->outputs[k]] = had[k];
+    ++count_;
     return Ok{};
   }
 
@@ -304,6 +302,8 @@ const Entry set_precision_entry{{
           "relu(y); output z }",
           "graph { input x: f16[1,1,4,1]; y = max_pool(x) {dilations=[1,3], kernel_shape=[1,2], pads=[0,2,0,2]}; c = "
           "cast(y) {to=1}; a = relu(c); z = cast(a) {to=3}; output z }"},
+         {"what is found of narrow values, and is none itself", "graph { input x: f16[7]; y = is_nan(x); output y }",
+          "graph { input x: f16[7]; c = cast(x) {to=1}; y = is_nan(c); output y }"},
          {"what is about bits stays", "graph { input x: f16[7]; y = bit_cast(x) {to=12}; output y }",
           "graph { input x: f16[7]; y = bit_cast(x) {to=12}; output y }"},
          {"weights in the type asked for",

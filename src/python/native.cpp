@@ -21,7 +21,12 @@ using Outcome = std::tuple<bool, nb::object, nb::object>;  // passed, what is ou
 
 template <class T>
 void take_option(const nb::dict& given, const char* name, T* out) {
-  if (given.contains(name)) *out = nb::cast<T>(given[name]);
+  if (!given.contains(name)) return;
+  try {
+    *out = nb::cast<T>(given[name]);
+  } catch (const std::bad_cast&) {
+    nb::raise_type_error("'%s' is of another type, or beyond its range", name);
+  }
 }
 
 BuildOptions build_options(const nb::dict& given, Callbacks* calls) {

@@ -60,6 +60,42 @@ TEST_F(Misuse, AnOutputInTheMemoryOfAnInputIsRight) {
   }
 }
 
+TEST_F(Misuse, AnOutputOfAnotherTypeIsRefused) {
+  std::vector<float> out(10 * 16);
+  const peri_tensor in = tensor_of(image_, dims_);
+  for (const auto& [dtype, right] : {std::pair{PERI_I32, false}, {PERI_DTYPE_INVALID, true}, {PERI_F32, true}}) {
+    peri_tensor to = tensor_of(out, {});
+    to.dtype = dtype;
+    peri_error* const error = peri_session_run(session_, &in, 1, &to, 1, nullptr);
+    EXPECT_EQ(error == nullptr, right);
+    if (!error) continue;
+    EXPECT_STREQ(peri_error_get(error, PERI_ERROR_TEXT),
+                 "'logits': this output has another element type: expected f32, found i32");
+    EXPECT_EQ(peri_error_get_kind(error), PERI_ERROR_INVALID);
+    peri_error_free(error);
+  }
+}
+
+TEST_F(Misuse, SizesThatNoneMayHave) {
+  const std::string model = std::string(peri::tests::kSourceDir) + "/models/digits_cnn.onnx";
+  const auto refused = [&](std::vector<peri_dim> dims, const std::string& words) {
+    peri_build_options o = {};
+    o.struct_size = sizeof o;
+    o.no_tune = o.no_verify = o.no_cache = 1;
+    o.dims = dims.data();
+    o.dim_count = dims.size();
+    peri_engine* engine = nullptr;
+    peri_error* const error = peri_engine_build(model.c_str(), &o, &engine);
+    ASSERT_NE(error, nullptr) << words;
+    EXPECT_EQ(peri_error_get_kind(error), PERI_ERROR_USAGE);
+    EXPECT_NE(std::string(peri_error_get(error, PERI_ERROR_TEXT)).find(words), std::string::npos)
+        << peri_error_get(error, PERI_ERROR_TEXT);
+    peri_error_free(error);
+  };
+  for (const int64_t size : {-1, 0, -5}) refused({{"batch", size}}, "dimension 'batch' is " + std::to_string(size));
+  refused({{"batch", 2}, {"batch", 3}}, "dimension 'batch' is given twice");
+}
+
 TEST_F(Misuse, OneSessionInManyThreadsIsAnErrorAndNoCrash) {
   const std::vector<float> want = answer();
   std::atomic<int> right{0}, busy{0}, other{0};

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "build/build.hpp"
 #include "exec/entry.hpp"
@@ -123,6 +125,23 @@ void expect_found(bool relu = true, int64_t depth = 16) {
   ASSERT_EQ(engine->refused.size(), 1u);
   EXPECT_EQ(engine->refused[0].candidate, "planted@1 {}");
   EXPECT_EQ(engine->verdict.sizes.size(), 3u);
+}
+
+// A build whose choice was refused took as long as both rounds.
+TEST(Planted, TheTimeOfABuildIsThatOfAllItsRounds) {
+  const kernels::AddedKernel added(planted<Fault::kLarge>());
+  Options o = options(false, true);
+  constexpr std::chrono::milliseconds kPause(2);
+  int64_t pauses = 0;
+  o.compile.progress = [&](size_t, size_t, const std::string&) {
+    ++pauses;
+    std::this_thread::sleep_for(kPause);
+  };
+  const auto built = build_engine(o, model(true, 16));
+  ASSERT_TRUE(built.ok()) << built.error().text();
+  ASSERT_EQ(built->refused.size(), 1u);
+  EXPECT_GT(pauses, 4);
+  EXPECT_GE(built->seconds, std::chrono::duration<double>(kPause).count() * static_cast<double>(pauses));
 }
 
 TEST(Planted, ARightKernelComesThrough) {

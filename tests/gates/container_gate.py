@@ -1,38 +1,18 @@
 # label: slow
 """The commands of deploy/Containerfile, in a chroot in place of a container: they run, and what they leave serves a model. Skipped
 where that cannot be: without root, mmdebstrap or Debian's mirror."""
-import json, os, pathlib, re, shutil, signal, subprocess, sys, tempfile, time, urllib.request
+import json, pathlib, re, shutil, signal, subprocess, sys, tempfile, time, urllib.request
+
+from chroots import bundle, debian, in_root, with_proc
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 PORT = 18573
 
 
-def skip(why):
-    print(f"not tested: {why}")
-    sys.exit(77)
-
-
-def bundle(folder):
-    """The bundle as ./dev pack lays it out, of this build."""
-    packed = BUILD / "pack" / f"peri-{(ROOT / 'VERSION').read_text().strip()}-linux-x86_64.tar.xz"
-    if packed.is_file():
-        return packed
-    place, made = folder / packed.name.removesuffix(".tar.xz"), folder / packed.name
-    said = subprocess.run([ROOT / "tools/pack/bundle.sh", BUILD, ROOT, place], capture_output=True, text=True)
-    if said.returncode:
-        skip(f"no bundle: {said.stdout[-300:]}{said.stderr[-300:]}")
-    subprocess.run(["tar", "-C", folder, "-cf", made, "-I", "xz -T2 -0", place.name], check=True)
-    return made
-
-
 def steps():
     rows = [row for row in (ROOT / "deploy/Containerfile").read_text().splitlines() if row and not row.startswith("#")]
     return [tuple(row.split(" ", 1)) for row in rows]
-
-
-def in_root(root, words, **more):
-    return subprocess.run(["chroot", root, *words], env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"}, **more)
 
 
 def build(root, packed):
@@ -92,21 +72,13 @@ def serve(root, words, user, environment):
 
 
 def main():
-    if os.geteuid() != 0 or not shutil.which("mmdebstrap") or not shutil.which("chroot"):
-        skip("it takes root, mmdebstrap and chroot")
     with tempfile.TemporaryDirectory(prefix="peri-container-") as name:
         folder = pathlib.Path(name)
         root = folder / "root"
-        packed = bundle(folder)
-        said = subprocess.run(["mmdebstrap", "--mode=root", "--variant=minbase", "--quiet", "bookworm", root], capture_output=True, text=True)
-        if said.returncode:
-            skip(f"no Debian to begin with: {said.stderr[-300:]}")
-        shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
-        subprocess.run(["mount", "-t", "proc", "proc", root / "proc"], check=True)  # as every container has it
-        try:
+        debian("bookworm", root)
+        packed = bundle(BUILD, folder)
+        with with_proc(root):
             serve(root, *build(root, packed))
-        finally:
-            subprocess.run(["umount", root / "proc"], check=True)
     print("the recipe's commands ran, and its server answered")
     return 0
 

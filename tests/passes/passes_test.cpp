@@ -22,6 +22,7 @@ TEST_P(EveryPass, DoesWhatItsExamplesSay) {
     auto report = run_pass(pass, g, e.precision);
     ASSERT_TRUE(report.ok()) << report.error().text();
     EXPECT_TRUE(ir::equal(g, wanted)) << "found\n" << ir::print(g) << "wanted\n" << ir::print(wanted);
+    EXPECT_TRUE(report->rewrites > 0 || ir::equal(g, before)) << "what changed is neither inferred nor put in order";
     expect_parses_back(g);
     for (uint64_t seed : {1, 2}) expect_same_meaning(before, g, seed);
     // Nothing is left for a second run.

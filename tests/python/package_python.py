@@ -5,6 +5,7 @@ usage: package_python.py SOURCE, with the package peri on the path
 import asyncio
 import ctypes
 import gc
+import os
 import pathlib
 import pickle
 import signal
@@ -63,8 +64,7 @@ class Runs(Package):
         self.assertGreater((labels == DATA["test_labels"]).mean(), 0.95)
 
     def test_inputs_by_name_by_order_and_alone(self):
-        for given in ({"image": IMAGES}, [IMAGES], IMAGES, Foreign(IMAGES), IMAGES.tolist()):
-            given = given if not isinstance(given, list) or isinstance(given[0], list) else {"image": given[0]}
+        for given in ({"image": IMAGES}, [IMAGES], (IMAGES,), IMAGES, Foreign(IMAGES), IMAGES.tolist(), list(IMAGES)):
             np.testing.assert_array_equal(self.engine.run(given)["logits"], self.logits)
 
     def test_ports(self):
@@ -189,6 +189,31 @@ class Errors(Package):
         self.raises(peri.Error, lambda: engine.run(IMAGES[:, :, :7]), "image")
         with self.assertRaises(TypeError):
             peri.build(DIGITS, no_such_option=1)
+
+    def test_values_that_none_may_have(self):
+        engine = self.engine
+        for size in (-1, 0, 2**63, 2**70):
+            for call in (lambda: peri.build(DIGITS, dims={"batch": size}, **QUICK), lambda: peri.build(DIGITS, min_dims={"batch": size}, **QUICK),
+                         lambda: engine.verify(dims={"batch": size}), lambda: engine.bench(seconds=0, dims={"batch": size})):
+                self.raises(peri.UsageError, call, "the size of 'batch' is not in range", str(size))
+        for seed in (-1, 2**64):
+            self.raises(peri.UsageError, lambda: engine.verify(seeds=[seed]), "a seed is not in range")
+        for call in (lambda: peri.build(DIGITS, dims={"batch": 2.7}, **QUICK), lambda: peri.build(DIGITS, dims={"batch": "2"}, **QUICK),
+                     lambda: engine.verify(seeds=[1.5]), lambda: engine.verify(seeds=3), lambda: peri.build(None)):
+            self.raises(TypeError, call)
+        self.raises(TypeError, lambda: peri.build(DIGITS, dims=[("batch", 2)], **QUICK), "a mapping such as {'batch': 8}, not list")
+        self.raises(TypeError, lambda: peri.build(DIGITS, dtype=np.float16, **QUICK), "'dtype' is of another type")
+        self.raises(TypeError, lambda: peri.build(DIGITS, settings=2**70, **QUICK), "'settings'")
+        for name in ("output", "lock", "locked", "cache_folder", "dtype", "provider", "device", "backend"):
+            self.raises(peri.UsageError, lambda: peri.build(DIGITS, **{name: ""}, **{**QUICK, "cache": False}), f"{name} is ")
+        for call in (lambda: peri.build(""), lambda: peri.Engine(""), lambda: peri.inspect(""), lambda: engine.verify(against="")):
+            self.raises(peri.UsageError, call, "is an empty path")
+        self.assertTrue(peri.inspect(os.fsencode(DIGITS)).runs)
+
+    def test_outputs_of_another_type_or_shape(self):
+        for place, words in ((np.zeros((8, 10), np.int32), "another element type: expected f32, found i32"), (np.zeros(80, np.float32), "expected [-1, 10], found [80]"),
+                             (np.zeros((10, 8), np.float32), "expected [-1, 10], found [10, 8]"), (Foreign(np.zeros((8, 10), np.int32)), "another element type")):
+            self.raises(peri.Error, lambda: self.engine.run(IMAGES, outputs={"logits": place}), "logits", words)
 
 
 class Evidence(Package):

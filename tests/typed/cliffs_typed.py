@@ -4,7 +4,7 @@ import json
 
 import numpy
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from typed import Typed, main
 
@@ -66,6 +66,43 @@ class Cliffs(Typed):
                 self.ends(0, "build", f"{name}.onnx", "-o", "c.engine", "--dims", "n=2", "--json", "c.json", "--no-cache", "--quiet")
                 self.assertEqual(json.loads((self.folder / "c.json").read_text())["reference_steps"], 0)
                 self.ends(0, "verify", "c.engine", "--dims", "n=3", "--bisect", "--quiet")
+
+    def test_what_the_reference_runs_is_right_by_definition(self):
+        """And is not said to be verified: nothing was held against anything."""
+        text = parser.parse_model('<ir_version: 9, opset_import: ["" : 19]> g (string[n,4] a, string[n,4] b) => (bool[n,4] y) { y = Equal(a, b) }')
+        onnx.save(text, self.folder / "text.onnx")
+        r = self.peri("build", "text.onnx", "-o", "text.engine", "--no-cache")
+        self.assertIn(b"0 of 1 step verified individually, 1 right by definition", r.stdout)
+        self.assertRegex(r.stderr, rb"right at (\d+) sizes, 0 steps judged, \1 right by definition")
+        self.assertIn(b"y (equal)", next(line for line in r.stdout.split(b"\n") if line.startswith(b"reference")))
+
+    def test_comparisons_have_kernels(self):
+        """In every type of numbers; their outputs, and those of ranges, which the reference makes, have the types that the model states."""
+        cases = [(f"{op} = {t}", f"({t}[n,4] a, {t}[n,4] b) => (bool[n,4] y) {{ y = {op}(a, b) }}") for t in ("float", "double", "int64", "int32", "uint8", "float16")
+                 for op in ("Equal", "Less")]
+        cases += [(f"IsNaN of {t}", f"({t}[n,4] a) => (bool[n,4] y) {{ y = IsNaN(a) }}") for t in ("float", "double", "float16")]
+        cases += [(f"IsInf of {t}", f"({t}[n,4] a) => (bool[n,4] y) {{ y = IsInf(a) }}") for t in ("float", "double")]
+        for name, graph in cases:
+            with self.subTest(name):
+                onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g {graph}'), self.folder / "m.onnx")
+                r = self.peri("build", "m.onnx", "-o", "m.engine", "--dims", "n=3", "--no-tune")
+                self.assertEqual(r.returncode, 0, r.stderr)
+                self.assertNotIn(b"slow reference", r.stderr)
+                self.ends(0, "verify", "m.engine", "--quiet")
+                self.ends(0, "run", "m.engine", *(w for x in ("ab" if "b)" in graph else "a") for w in ("-i", f"{x}=random:{ord(x)}")), "--output-dir", "out", "--quiet")
+                self.assertEqual(numpy.load(self.folder / "out/y.npy").dtype, numpy.bool_)
+        for t, of in (("float", numpy.float32), ("double", numpy.float64), ("int64", numpy.int64), ("int32", numpy.int32)):
+            with self.subTest(f"Range of {t}"):
+                onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g ({t} a, {t} b, {t} c) => ({t}[k] y) {{ y = Range(a, b, c) }}'),
+                          self.folder / "m.onnx")
+                for name, value in (("a", 3), ("b", 10), ("c", 2)):
+                    numpy.save(self.folder / f"{name}.npy", numpy.array(value, of))
+                inputs = ("-i", "a=a.npy", "-i", "b=b.npy", "-i", "c=c.npy")
+                self.ends(0, "build", "m.onnx", "-o", "m.engine", "--no-tune", "--quiet")
+                self.ends(0, "verify", "m.engine", *inputs, "--quiet")
+                self.ends(0, "run", "m.engine", *inputs, "--output-dir", "out", "--quiet")
+                y = numpy.load(self.folder / "out/y.npy")
+                self.assertEqual((y.dtype, y.tolist()), (of, [3, 5, 7, 9]))
 
     def test_what_runs_on_the_reference_is_named(self):
         value = helper.make_tensor_value_info

@@ -47,6 +47,11 @@ class Conventions(Typed):
         (self.folder / "digits_cnn.engine").write_text("a letter")
         self.assertIn("--force", self.ends(1, "build", DIGITS, *self.quick))
 
+    def test_words_that_are_nearly_help(self):
+        for word, meant in (("hlep", "help"), ("--hepl", "--help"), ("--versoin", "--version"), ("biuld", "build")):
+            self.assertIn(f"did you mean '{meant}'?", self.ends(2, word))
+        self.assertEqual(self.peri("help", "help").stdout, self.peri("help").stdout)
+
     def test_help_in_all_its_ways(self):
         for words in (("-V",), ("--version",), ("version",)):
             self.assertRegex(self.peri(*words).stdout.decode(), r"^peri \d")

@@ -92,7 +92,22 @@ class Files(Typed):
                 self.assertIn(b"FAILED", r.stderr)
                 self.assertNotIn(b"PASSED", r.stderr)
 
+    def test_standard_streams_that_came_closed_are_no_file(self):
+        """What is opened first would get their numbers: a log, an engine or a client's socket would get what is printed."""
+        for closed in ((1,), (0, 1), (0, 1, 2)):
+            with self.subTest(closed=closed):
+                r = self.peri("build", "m.onnx", "-o", "a.engine", "--log", "a.log", "--no-tune", "--no-cache", capture_output=False,
+                              stderr=subprocess.PIPE, preexec_fn=lambda: [os.close(n) for n in closed])
+                self.assertEqual(r.returncode, 1, r.stderr)
+                said = (self.folder / "a.log").read_text()
+                self.assertNotIn("steps      ", said)
+                self.assertEqual(said.count("FAILED build: standard output does not take the answer"), 1, said)
+        self.peri("build", "m.onnx", "-o", "a.engine", "--log", "a.log", "--no-tune", "--no-cache", capture_output=False,
+                  stdout=subprocess.DEVNULL, preexec_fn=lambda: os.close(2))
+        self.assertEqual((self.folder / "a.log").read_text().count("PASSED"), 1)
+
     def test_an_answer_that_cannot_be_written_is_told(self):
+        self.assertIn("FAILED build: /dev/full: cannot write", self.ends(1, "build", "m.onnx", "-o", "a.engine", "--log", "/dev/full"))
         self.assertIn("FAILED", self.ends(1, "inspect", "m.onnx", "--json", "none/a.json"))
         self.assertIn("none", self.ends(1, "inspect", "missing.onnx", "--json", "none/a.json"))
 

@@ -25,6 +25,20 @@ class Flags(Typed):
                 self.assertIn(flag[0], self.wrong(command, "a.engine", *flag))
         self.ends(0, "run", "a.engine", "-i", "image=random:1", "--dims", "batch=2", "--threads", "1", "--quiet")
 
+    def test_flags_of_another_way_to_use_a_command(self):
+        """--suite, --endpoint, --operators and --provider of a replay: what they cannot obey is not left out in silence."""
+        for flag in (("--onnxruntime",), ("--bisect",), ("--seed", "3"), ("-i", "x=random:1"), ("--max-error", "1"), ("--rtol", "1"), ("--nan-equal",)):
+            self.assertIn(f"{flag[0]} is for a model", self.wrong("verify", "--suite", ".", *flag))
+        for flag in (("--layers",), ("--repeat", "2"), ("--seconds", "2"), ("--threads", "2"), ("--dims", "batch=2"), ("--tolerance", "3"), ("--no-tune",)):
+            self.assertIn(f"{flag[0]} is for a model of this machine", self.wrong("bench", "--endpoint", "http://127.0.0.1:1", "-m", "x", *flag))
+        self.assertIn("--operators", self.wrong("inspect", "--operators", DIGITS))
+        self.assertIn("has no provider 'nope': expected onednn, peri, reference", self.wrong("replay", "relu x=f32[4]", "--provider", "nope"))
+        numpy.save(self.folder / "image.npy", numpy.zeros((2, 1, 8, 8), numpy.float32))
+        self.assertIn("all are given", self.wrong("verify", "a.engine", "-i", "image=image.npy", "--seed", "3"))
+        self.assertIn("one run", self.wrong("verify", "a.engine", "-i", "image=image.npy", "--seed", "3", "--seed", "4"))
+        self.assertIn("--max-change", self.wrong("verify", "a.engine", "--seed", "3", "--max-change", "1"))
+        self.ends(0, "verify", "a.engine", "--seed", "3", "--seed", "4", "--max-change", "1")
+
     def test_sizes_beside_files_are_not_ignored(self):
         numpy.save(self.folder / "image.npy", numpy.zeros((3, 1, 8, 8), numpy.float32))
         for flag in (("--dims", "batch=2"), ("--shapes", "image:2x1x8x8")):
@@ -42,6 +56,36 @@ class Flags(Typed):
             self.wrong("build", DIGITS, "-o", "b.engine", "--no-tune", "--no-cache", *sizes)
         self.ends(0, "run", "a.engine", *inputs, "--dims", "batch=2,image.0=2", "--quiet")
         self.ends(0, "run", "a.engine", *inputs, "--shapes", "image:2x1x8x8", "--quiet")
+
+    def test_nothing_in_place_of_a_value(self):
+        """As `-o "$OUT"` is read where the variable is not set: the flag is not ignored, and nothing passes that was not done."""
+        for flag in ("-o", "--lock", "--locked", "--json", "--log", "--dtype", "--provider", "--device", "--dump-passes", "--backend"):
+            self.assertIn(f"{flag} is given nothing", self.wrong("build", DIGITS, "--no-tune", "--no-cache", flag, ""))
+        self.assertIn("--json is given nothing", self.wrong("inspect", "a.engine", "--json="))
+        for words in (("--proof", ""), ("--html", "")):
+            self.assertIn(f"{words[0]} is given nothing", self.wrong("explain", "a.engine", *words))
+        self.assertIn("--model is given nothing", self.wrong("verify", "a.engine", "--onnxruntime", "--model", ""))
+        self.assertIn("'image': --input names no file", self.wrong("run", "a.engine", "-i", "image="))
+        for words in (("build", ""), ("inspect", ""), ("compare", "", "b.json"), ("replay", ""), ("completion", "")):
+            self.assertIn("an argument is empty", self.wrong(*words))
+        self.assertFalse(list(self.folder.glob("digits*")))
+
+    def test_a_flag_is_no_value_of_another(self):
+        for words in (("build", DIGITS, "-o", "--quiet"), ("inspect", DIGITS, "--json", "--quiet"), ("build", DIGITS, "--lock", "--json=-"),
+                      ("bench", "a.engine", "--log", "--layers")):
+            self.assertIn(f"{words[2]} needs a value", self.wrong(*words))
+        self.assertFalse(list(self.folder.glob("--*")))
+        self.ends(0, "build", DIGITS, "-o", "./--quiet", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        self.ends(0, "inspect", DIGITS, "--json=--quiet", "--force")
+
+    def test_a_dash_is_no_name_of_a_file(self):
+        """It is standard output for --json; elsewhere no file called '-' appears."""
+        for words in (("-o", "-"), ("-o", "b.engine", "--lock", "-"), ("-o", "b.engine", "--log", "-")):
+            self.assertIn("does not go to standard output; ", self.wrong("build", DIGITS, "--no-tune", "--no-cache", *words).replace(": expected the path of a file", ""))
+        self.assertIn("--html does not go", self.wrong("explain", "a.engine", "--html", "-"))
+        self.assertFalse((self.folder / "-").exists())
+        self.ends(0, "build", DIGITS, "-o", "./-", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        self.assertTrue((self.folder / "-").exists())
 
     def test_seeds_and_threads(self):
         for seed in ("99999999999999999999", "-1", "1.5", "x", ""):

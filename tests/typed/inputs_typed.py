@@ -79,7 +79,7 @@ class Inputs(Typed):
         (self.folder / "changed.npz").write_bytes(good[:at] + bytes([good[at] ^ 255]) + good[at + 1 :])
         (self.folder / "letter.npz").write_text("dear reader, this is no archive at all")
         for what, code, words in (("two.npz", 2, "one of a, b"), ("two.npz:c", 2, "one of a, b"), ("cut.npz", 1, "zip"), ("changed.npz:a", 1, "check sum"),
-                                  ("letter.npz", 1, "zip"), ("raw:f32:2x4:x.bin", 2, "expected 32 bytes"), ("raw:f33:2x3:x.bin", 1, "f33"),
+                                  ("letter.npz", 1, "zip"), ("raw:f32:2x4:x.bin", 2, "expected 32 bytes"), ("raw:f33:2x3:x.bin", 2, "expected f32, f16, i64, u8, ..., found raw:f33"),
                                   ("raw:f32:2y3:x.bin", 2, "AxBxC"), ("raw:f32:x.bin", 2, "raw:TYPE:AxBxC:FILE"), ("raw:f32::x.bin", 2, "AxBxC"),
                                   ("raw:f32:2x3:none.bin", 1, "none.bin"), ("x.bin", 2, "raw:TYPE:AxBxC:FILE"), ("raw:f64:1x3:x.bin", 2, "let --cast convert it")):
             with self.subTest(what=what):

@@ -39,6 +39,22 @@ class Limits(Typed):
                     self.assertIn("expected at most", self.ends(1, *words))
                     self.assertLess(time.monotonic() - begun, 20)  # minutes before; seconds are the file's own size
 
+    def test_sizes_that_grow_are_refused_before_anything_is_tried(self):
+        """Each node doubles its input: what ends beyond 64 bits, or beyond the memory, costs no trials of what leads there."""
+        for count, said in ((62, "passes 64 bits"), (42, "a run takes")):
+            nodes = [helper.make_node("Concat", [f"x{k}", f"x{k}"], [f"x{k + 1}"], axis=0) for k in range(count)]
+            model = self.save("double.onnx", nodes, [value("x0", TensorProto.FLOAT, ["n"])], [value(f"x{count}", TensorProto.FLOAT, None)])
+            r = self.peri("build", model, "-o", "a.engine", "--dims", "n=1", "--no-cache", "--log", "a.log", timeout=60)
+            self.assertEqual(r.returncode, 1)
+            self.assertIn(said, r.stderr.decode())
+            self.assertNotIn("] concat", (self.folder / "a.log").read_text(), "something was tried")
+
+    def test_no_cache_is_no_folder(self):
+        """And least of all the root's: nothing is looked for, or deleted, at /timings.sqlite and /packed."""
+        self.environment["PERI_CACHE"] = ""
+        for what in ("path", "list", "clear"):
+            self.assertEqual(self.ends(0, "cache", what), "PASSED cache: no cache: set PERI_CACHE, XDG_CACHE_HOME or HOME")
+
     def test_odd_things_in_place_of_a_cache(self):
         cache = self.folder / "odd"
         self.environment["PERI_CACHE"] = str(cache)

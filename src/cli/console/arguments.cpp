@@ -13,7 +13,8 @@
 
 namespace peri::cli {
 
-const FileKind kAnswerFile{"a result of peri", [](std::string_view head) { return head.starts_with("{\"command\":"); }};
+const FileKind kAnswerFile{"a result of peri", [](std::string_view head) { return head.starts_with("{\"command\":"); },
+                           true, true};
 
 namespace {
 const FileKind kLogFile{"a log of peri", [](std::string_view head) { return head.starts_with("peri "); }};
@@ -33,6 +34,10 @@ const Flag* find_flag(const Command& c, std::string_view word) {
   for (const Flag& f : kCommon)
     if (f.name == word || (!f.short_name.empty() && f.short_name == word)) return &f;
   return nullptr;
+}
+// Whether a word is a flag of the command in full, with its value or without.
+bool names_flag(const Command& c, std::string_view word) {
+  return word.starts_with("--") && find_flag(c, word.substr(0, word.find('=')));
 }
 }  // namespace
 
@@ -115,9 +120,13 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
     }
     if (f->value.empty() && value) return usage("%s takes no value", word.c_str());
     if (!f->value.empty() && !value) {
-      if (k + 1 >= words.size()) return usage("%s needs a value: %s", word.c_str(), std::string(f->value).c_str());
+      // A flag behind it was not meant to be the value: "-o --quiet" would write a file of that name.
+      if (k + 1 >= words.size() || names_flag(command, words[k + 1]))
+        return usage("%s needs a value: %s", word.c_str(), std::string(f->value).c_str());
       value = words[++k];
     }
+    if (value && value->empty() && f->value != "TEXT")  // as a script leaves them whose variable is not set
+      return usage("%s is given nothing", word.c_str()).expecting(std::string(f->value));
     std::vector<std::string>& list = out.values[std::string(f->name)];
     if (!list.empty() && !f->repeated) {
       const std::string& before = out.typed[std::string(f->name)];
@@ -128,6 +137,8 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
     list.push_back(value.value_or(""));
   }
   if (out.has("--help")) return out;
+  for (const std::string& word : out.positional)
+    if (word.empty()) return usage("an argument is empty").expecting(std::string(command.positional));
   const int count = static_cast<int>(out.positional.size());
   if (count < command.min_positional || count > command.max_positional)
     return usage("peri %s takes %s", std::string(command.name).c_str(),
@@ -180,7 +191,7 @@ FileUses file_uses(const Command& command, const Arguments& arguments) {
     if (!f) continue;
     const bool names_file = f->value.ends_with("FILE") || f->value == "ENGINE" || f->value.starts_with("MODEL");
     for (const std::string& value : values) {
-      if (f->writes && value != "-") out.writes(name, value, *f->writes);
+      if (f->writes) out.writes(name, value, *f->writes);
       if (f->writes == &plan::kEngineFile)
         out.writes("the engine's proof", build::proof_path(value), build::kProofFile);
       const size_t eq = f->value.find('=') == std::string_view::npos ? std::string::npos : value.find('=');

@@ -118,6 +118,8 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
               made.options.tune.threads, made.options.tune.threads == 1 ? "" : "s");
   if (made.options.lock)
     page.line("tried      no candidates: the lock file names the one of each step");
+  else if (!made.options.tune.measure && !made.options.tune.verify)
+    page.line("tried      no candidates: each step has the first of those it is offered");
   else
     page.line("tried      %s of %s, %lld timed now, %zu rejected", counted(t.candidates, "candidate").c_str(),
               counted(t.problems, "problem").c_str(), static_cast<long long>(t.measured), rejected.size());
@@ -127,8 +129,11 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
   if (rejected.size() > kShown)
     page.line("           and %zu more: peri explain %s --full", rejected.size() - kShown, engine.c_str());
   if (const double worst = worst_error(made); worst >= 0) {
-    page.line("errors     at most %.3g of their bound, %lld of %s verified individually", worst,
-              static_cast<long long>(done.verified), counted(done.steps, "step").c_str());
+    page.line("errors     at most %.3g of their bound, %lld of %s verified individually%s", worst,
+              static_cast<long long>(done.verified - done.by_definition), counted(done.steps, "step").c_str(),
+              done.by_definition
+                  ? format(", %lld right by definition", static_cast<long long>(done.by_definition)).c_str()
+                  : "");
     w.field("worst_error_over_bound", worst);
   }
   if (done.earlier > 0)

@@ -39,9 +39,10 @@ Result<Source> raw_source(const std::string& what) {
   Source out;
   if (shape == std::string::npos || file == std::string::npos || file + 1 == what.size())
     return usage("a raw input has a type, a shape and a file").expecting("raw:TYPE:AxBxC:FILE").but_found(what);
-  PERI_ASSIGN(out.type, parse_dtype(what.substr(type, shape - type)));
-  if (dtype_size(out.type) < 1)
-    return usage("raw elements are of one byte or more").expecting("f32, f16, i64, u8, ...").but_found(what);
+  const auto named = parse_dtype(what.substr(type, shape - type));
+  if (!named.ok() || dtype_size(*named) < 1)
+    return usage("raw elements are numbers of one byte or more").expecting("f32, f16, i64, u8, ...").but_found(what);
+  out.type = *named;
   for (const char *at = what.data() + shape + 1, *end = what.data() + file; at <= end;) {
     int64_t size = 0;
     const auto [stop, code] = std::from_chars(at, end, size);
@@ -104,6 +105,8 @@ Result<std::map<std::string, std::string>> given_inputs(const Arguments& argumen
     const size_t eq = item.find('=');
     if (eq == std::string::npos || eq == 0)
       return usage("--input names no input and file").expecting(std::string(kForms)).but_found(item);
+    if (eq + 1 == item.size())
+      return usage("--input names no file").at_node(item.substr(0, eq)).expecting(std::string(kForms));
     if (!given.emplace(item.substr(0, eq), item.substr(eq + 1)).second)
       return usage("input '%s' is given twice", item.substr(0, eq).c_str());
   }

@@ -34,6 +34,8 @@ class Reader {
     if (out_.has(name)) return usage("%s: '%s' is given twice", where.c_str(), std::string(key).c_str());
     if (values.size() != 1 && !flag->repeated)
       return usage("%s: '%s' takes one value", where.c_str(), std::string(key).c_str());
+    if (!flag->value.empty() && std::find(values.begin(), values.end(), "") != values.end())
+      return usage("%s: '%s' is given nothing", where.c_str(), std::string(key).c_str());
     if (flag->value.empty()) {
       if (values[0] != "true" && values[0] != "false")
         return usage("%s: '%s' is a switch", where.c_str(), std::string(key).c_str())

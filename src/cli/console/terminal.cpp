@@ -1,6 +1,7 @@
 // Progress lines and the Ctrl-C handler.
 #include "cli/console/terminal.hpp"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -65,6 +66,11 @@ std::string within(const std::string& line, size_t columns) {
   return line.substr(0, end);
 }
 
+void keep_streams() {
+  for (const int stream : {0, 1, 2})
+    if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != stream) return;  // writing there fails as before
+}
+
 size_t output_columns() { return isatty(1) == 1 ? std::max(terminal_columns(1), kMinColumns) : 0; }
 
 std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns) {
@@ -125,7 +131,9 @@ Status keep_log(bool verbose, const std::string& path, std::string_view command)
   g_log_begun_ns = now_ns();
   if (path.empty()) return Ok{};
   PERI_ASSIGN(g_log, begin_named_file(path));
-  return append(g_log, "peri " + std::string(version()) + ": " + std::string(command) + "\n");
+  Status begun = append(g_log, "peri " + std::string(version()) + ": " + std::string(command) + "\n");
+  if (!begun.ok()) return std::move(begun).error().in_file(path);
+  return begun;
 }
 
 void log_line(std::string_view line) {

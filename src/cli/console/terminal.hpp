@@ -13,6 +13,9 @@ namespace peri::cli {
 // keeps its first row when the line is drawn anew. Characters that may be two columns wide count as two.
 std::string within(const std::string& line, size_t columns);
 
+// Standard streams that came closed stay so: no file or socket that is opened later gets their number and their text.
+void keep_streams();
+
 // Columns of the terminal that standard output is; 0: it is none, and lines are as long as they are.
 size_t output_columns();
 // A row of help: `left`, then `text` from column `indent` on, on a line of its own where `left` is too long. Lines are

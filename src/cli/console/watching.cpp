@@ -12,7 +12,7 @@ namespace peri::cli {
 
 namespace {
 const FileKind kAccessLog{"an access log of peri serve",
-                          [](std::string_view head) { return head.starts_with("{\"time\":\""); }};
+                          [](std::string_view head) { return head.starts_with("{\"time\":\""); }, true, true};
 }  // namespace
 
 std::vector<Flag> watching_flags() {

@@ -64,8 +64,12 @@ def given(value: Any, name: str, dtype: str) -> tuple[Any, Any]:
     return _described(array, name), array
 
 
-def place(value: Any, name: str) -> tuple[Any, Any]:
-    """The same of memory that an output is to be written to."""
+def place(value: Any, name: str, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """The same of memory that an output of this shape (-1: any size) is to be written to."""
+    found = tuple(getattr(value, "shape", shape))
+    if len(found) != len(shape) or any(want not in (-1, have) for want, have in zip(shape, found)):
+        raise UsageError(f"node '{name}': this output has another shape: expected {list(shape)}, found {list(found)}", "this output has another shape",
+                         node=name, expected=str(list(shape)), found=str(list(found)))  # fmt: skip
     if isinstance(value, np.ndarray):
         if not (value.flags.c_contiguous and value.flags.writeable):
             raise UsageError(f"node '{name}': the memory of this output is not contiguous and writable", node=name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import operator
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,8 +27,26 @@ def _log(warning: bool, message: str) -> None:
     _logger.log(logging.WARNING if warning else logging.INFO, "%s", message)
 
 
+def _number(value: Any, what: str, least: int, most: int) -> int:
+    """A whole number within a range: 2.7 and "2" are none."""
+    number = operator.index(value)
+    if not least <= number <= most:
+        text = f"{what} is not in range: expected {least} to {most}, found {number}"
+        raise UsageError(text, f"{what} is not in range", expected=f"{least} to {most}", found=str(number))
+    return number
+
+
 def _sizes(dims: Mapping[str, int] | None) -> list[tuple[str, int]]:
-    return [(str(name), int(value)) for name, value in (dims or {}).items()]
+    if dims is not None and not isinstance(dims, Mapping):
+        raise TypeError(f"sizes are a mapping such as {{'batch': 8}}, not {type(dims).__name__}")
+    return [(str(name), _number(value, f"the size of '{name}'", 1, 2**63 - 1)) for name, value in (dims or {}).items()]
+
+
+def _path(path: Path, what: str) -> str:
+    text = os.fsdecode(path)
+    if not text:
+        raise UsageError(f"{what} is an empty path")
+    return text
 
 
 @dataclass(frozen=True)
@@ -53,7 +72,9 @@ def _by_name(given: Any, ports: Sequence[Port], what: str) -> dict[str, Any]:
             text = f"no {what} is called '{unknown[0]}'"
             raise UsageError(f"{text}: expected {', '.join(names)}", text, node=unknown[0], expected=", ".join(names), found=unknown[0])
         return dict(given)
-    many = isinstance(given, (list, tuple)) and len(ports) != 1
+    many = isinstance(given, (list, tuple))
+    if many and len(ports) == 1:  # [array], or the elements of one
+        many = len(given) == 1 and getattr(given[0], "ndim", None) == len(ports[0].shape)
     values = list(given) if many else [given]
     if len(values) != len(ports):
         raise UsageError(f"another number of {what}s: expected {len(ports)}, found {len(values)}", expected=str(len(ports)), found=str(len(values)))
@@ -68,7 +89,7 @@ class Engine:
     `max_iterations`: of one loop in one run, more is an error."""
 
     def __init__(self, path: Path, *, threads: int = 0, device: str = "", check_weights: bool = False, max_iterations: int = 0):
-        self._begin(_native.load(os.fspath(path), threads, device, check_weights, max_iterations, _log))
+        self._begin(_native.load(_path(path, "the engine"), threads, device, check_weights, max_iterations, _log))
 
     @classmethod
     def _of(cls, native: _native.Engine) -> Engine:
@@ -117,7 +138,7 @@ class Engine:
     def _run_on(self, session: _native.Session, inputs: Any, outputs: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
         places = _by_name(outputs, self.outputs, "output") if outputs is not None else {}
         taken = self._taken(inputs)
-        put = [arrays.place(places[port.name], port.name) if port.name in places else (None, None) for port in self.outputs]
+        put = [arrays.place(places[port.name], port.name, port.shape) if port.name in places else (None, None) for port in self.outputs]
         for port in self.outputs:
             if port.name not in places:
                 arrays.numpy_type(port.dtype)  # before the work
@@ -174,7 +195,7 @@ class Engine:
     def verify(
         self, inputs: Any = None, *, seeds: Iterable[int] = (), dims: Mapping[str, int] | None = None, max_error: float = 0,
         min_cosine: float = 0, max_change: float = 0, rtol: float = 0, atol: float = 0, bisect: bool = False,
-        nan_equal: bool = False, against: Path = "", threads: int = 0, progress: Progress | None = None,
+        nan_equal: bool = False, against: Path | None = None, threads: int = 0, progress: Progress | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Verification:  # fmt: skip
         """Holds answers on seeded inputs, or on `inputs`, against the float64 reference, or against ONNX Runtime's of the model
@@ -183,8 +204,8 @@ class Engine:
         floats = {"max_error": max_error, "min_cosine": min_cosine, "max_change": max_change, "rtol": rtol, "atol": atol}
         options = {
             **{name: float(value) for name, value in floats.items()},
-            "threads": threads, "seeds": [int(s) for s in seeds], "dims": _sizes(dims), "bisect": bisect,
-            "nan_equal": nan_equal, "against": os.fspath(against),
+            "threads": threads, "seeds": [_number(s, "a seed", 0, 2**64 - 1) for s in seeds], "dims": _sizes(dims), "bisect": bisect,
+            "nan_equal": nan_equal, "against": "" if against is None else _path(against, "against"),
         }  # fmt: skip
         taken = self._taken(inputs)
         passed, outside, text = self._native.verify(options, [array for array, _ in taken], progress, stop)
@@ -221,8 +242,11 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
     sizes = ("dims", "min_dims", "max_dims")
     paths = ("output", "lock", "locked", "cache_folder", "dump_folder")
     made = {name: value for name, value in given.items() if value is not None}
+    for name in ("dtype", "io_dtype", "backend", "device", "provider"):
+        if made.get(name) == "":
+            raise UsageError(f"{name} is empty: None leaves it as it is by itself")
     made.update({name: _sizes(made[name]) for name in sizes if name in made})
-    made.update({name: os.fspath(made[name]) for name in paths if name in made})
+    made.update({name: _path(made[name], name) for name in paths if name in made})
     if "fixed" in made:
         made["fixed"] = [(str(name), str(value)) for name, value in made["fixed"].items()]
     return made
@@ -248,7 +272,7 @@ def build(
     options = _options({**locals(), "disabled_passes": [str(name) for name in disabled_passes], "budget": float(budget)})
     for name in ("model", "progress", "stop"):
         options.pop(name, None)
-    return Engine._of(_native.build(os.fspath(model), options, progress, stop, _log))
+    return Engine._of(_native.build(_path(model, "the model"), options, progress, stop, _log))
 
 
 def inspect(
@@ -257,7 +281,7 @@ def inspect(
 ) -> Record:  # fmt: skip
     """What a model needs and whether it runs here, before anything is built: inputs, operators, memory, `runs`."""
     options = _options({"dims": dims, "backend": backend, "dtype": dtype, "disabled_passes": [str(name) for name in disabled_passes]})
-    return Record(json.loads(_native.inspect(os.fspath(model), options)))
+    return Record(json.loads(_native.inspect(_path(model, "the model"), options)))
 
 
 def compare(before: Measurement, after: Measurement, *, limit: float = 1.03) -> Comparison:

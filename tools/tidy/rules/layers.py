@@ -1,8 +1,18 @@
-"""A module includes only itself and modules of lower levels (LAYERS), by paths from src/ that exist."""
+"""A module includes only itself and modules of lower levels (LAYERS), by paths from src/ that exist; the table of
+docs/architecture.md has each with its level."""
+import re
+
+PAGE = "docs/architecture.md"
+ROW = re.compile(r"^\| (\d+) \| (.+?) \|", re.M)
 
 
 def check(tree):
     levels = tree.layers()
+    if PAGE in tree.files:
+        told = {module: int(level) for level, modules in ROW.findall(tree.text(PAGE)) for module in re.findall(r"`([\w/]+)`", modules)}
+        for module in sorted(levels.keys() | told.keys()):
+            if levels.get(module) != told.get(module):
+                yield PAGE, 1, f"{module} is of level {levels.get(module)} in LAYERS and {told.get(module)} here"
     known = set(tree.files)
     for name in tree.cpp("src/"):
         own = tree.module(name[4:])
@@ -26,6 +36,7 @@ def check(tree):
 
 
 PLANTS = [
+    ({PAGE: "| level | module | what |\n|---|---|---|\n| 7 | `base` | all |\n"}, PAGE),
     ({"src/base/bad.cpp": '// Bad.\n#include "ir/x.hpp"\n', "src/ir/x.hpp": "// X.\n"}, "src/base/bad.cpp"),
     ({"src/plan/bad.cpp": '// Bad.\n#include "ir/x.hpp"\n', "src/ir/x.hpp": "// X.\n"}, "src/plan/bad.cpp"),
     ({"src/ir/bad.cpp": '// Bad.\n#include "base/none.hpp"\n'}, "src/ir/bad.cpp"),
