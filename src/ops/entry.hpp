@@ -36,7 +36,7 @@ enum class Role {
   kBias,      // added to each channel
   kScale,     // multiplies each channel: about one
   kVariance,  // positive, about one
-  kIndex,     // integers from zero to below OpDef::index_ends
+  kIndex,     // integers from zero to below OpDef::index_ends, as floats too
 };
 
 struct Port {

@@ -256,7 +256,7 @@ const Entry roi_align_entry{{
     {.name = "max_roi_pool",
      .onnx = "MaxRoiPool",
      .versions = {1, 22},
-     .inputs = {{"x", kFloats}, {"rois", kFloats, false, false, 0}},
+     .inputs = {{"x", kFloats}, {"rois", kFloats, false, false, 0, Role::kIndex}},  // a batch, then coordinates
      .outputs = {{"y"}},
      .attrs = {{"pooled_shape", AttrKind::kInts, true}, {"spatial_scale", AttrKind::kFloat, false, "1"}},
      .infer = infer_max,
@@ -264,6 +264,7 @@ const Entry roi_align_entry{{
      .cost = cost,
      .jumps = true,  // which elements a bin touches
      .moves = true,
+     .index_ends = index_ends,
      .samples =
          {"graph { input x: f32[2,3,6,7]; const r: f32[2,5] = [0.0, 0.0, 0.0, 5.0, 5.0, 1.0, 2.0, 1.0, 6.0, 3.0]; y = "
           "max_roi_pool(x, r) {pooled_shape=[2,3]}; output y }",

@@ -60,8 +60,8 @@ Spread spread_of(const ir::Value& v) {
   return all.value_or(Spread());
 }
 
-// The exclusive upper end for an integer input: what it indexes, or a small number.
-int64_t index_range(const ir::Graph& region, const ir::Value* v) {
+// The exclusive upper end for an input that names elements; 0: it does not, or of an unknown number.
+int64_t index_end(const ir::Graph& region, const ir::Value* v) {
   int64_t least = INT64_MAX;
   for (const ir::Node* n : region.nodes)
     for (size_t port = 0; port < n->inputs.size(); ++port) {
@@ -69,7 +69,12 @@ int64_t index_range(const ir::Graph& region, const ir::Value* v) {
       for (const Dim& end : ops::index_ends_of(*n, port))
         if (end.is_const()) least = std::min(least, end.value());
     }
-  return least == INT64_MAX ? 8 : std::max<int64_t>(1, least);
+  return least == INT64_MAX ? 0 : std::max<int64_t>(1, least);
+}
+// The same for any integer input: else a small number.
+int64_t index_range(const ir::Graph& region, const ir::Value* v) {
+  const int64_t end = index_end(region, v);
+  return end == 0 ? 8 : end;
 }
 
 // Calls `make(begin, end)` for stretches of [0, count), of many elements on all cores: each is made of its position
@@ -85,7 +90,10 @@ void each_stretch(int64_t count, F make) {
 
 void fill(const ir::Graph& region, const ir::Value* v, uint64_t seed, Tensor* t) {
   const DType type = v->type.dtype;
-  if (is_float(type)) {
+  if (const int64_t end = index_end(region, v); is_float(type) && end > 0) {  // numbers of elements, stored as floats
+    for (int64_t k = 0; k < t->numel(); ++k)
+      t->set_f64(k, static_cast<double>(mixed(seed, k) * static_cast<uint64_t>(std::min<int64_t>(end, 2048)) >> 32));
+  } else if (is_float(type)) {
     const Spread s = spread_of(*v);
     if (type == DType::kF32) {
       float* data = t->mutable_as<float>();
