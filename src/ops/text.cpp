@@ -94,9 +94,10 @@ Status infer_match(InferContext& c) {
 }
 Status match(RefCall& call) {
   PERI_ASSIGN(const Regex pattern, Regex::parse(call.node.s("pattern", "")));
+  Matcher matcher(pattern);
   for (int64_t n = 0; n < call.count(); ++n) {
     const size_t p = static_cast<size_t>(call.position(n));
-    call.out[0].i[p] = pattern.matches(call.in[0]->s[p]);
+    call.out[0].i[p] = matcher.matches(call.in[0]->s[p]);
   }
   return Ok{};
 }
