@@ -156,7 +156,7 @@ const Entry tf_idf_entry{{
                 "graph { input x: i32[50]; y = tf_idf_vectorizer(x) {mode=\"IDF\", min_gram_length=2, "
                 "max_gram_length=2, max_skip_count=0, ngram_counts=[0, 1], ngram_indexes=[1, 0, 1], pool_int64s=[2, "
                 "3, 1, 3, 1]}; output y }",
-                "graph { input x: i32[7,9]; y = tf_idf_vectorizer(x) {mode=\"TF\", min_gram_length=1, "
+                "graph { const x: i32[70,90] = seeded(5, 1); y = tf_idf_vectorizer(x) {mode=\"TF\", min_gram_length=1, "
                 "max_gram_length=1, max_skip_count=3, ngram_counts=[0], ngram_indexes=[3, 0], pool_int64s=[2, -1]}; "
                 "output y }"},
     .takes_constants = true,
