@@ -3,28 +3,20 @@ is known of what ran it. A row that nothing explains is told as such."""
 
 TEXTS = "texts are std::string, one at a time on the reference executor"
 PLANES = "windows of NCHW go plane by plane, or by way of a copy to NHWC"
-BYTES = "bytes become float32 in block code, element by element"
 ONCE = "made once for a model in networks, where its inputs are constant; as inputs of a run it is the reference's"
 BY_ROW = {
     "RegexFullMatch": TEXTS, "StringConcat": TEXTS, "StringNormalizer": TEXTS, "StringSplit": TEXTS,
-    "TfIdfVectorizer": "counts by a map of words on the reference executor",
     "MelWeightMatrix": ONCE,
     "MaxPool": PLANES, "MaxPool SAME_UPPER": PLANES, "MaxPool SAME_LOWER": PLANES, "MaxPool 3-D": PLANES, "MaxPool with indices": PLANES,
     "AveragePool SAME_LOWER": PLANES, "AveragePool SAME_UPPER": PLANES, "AveragePool": PLANES, "AveragePool 3-D": PLANES,
-    "MaxUnpool": "its indices may lie anywhere in the result: writes at random places of the row's indices",
-    "Conv 3-D depthwise": "volumes run as images of many depths, with copies for the padding",
+    "MaxUnpool": "the row's indices lie anywhere in the result: one thread writes at random places, another cannot help",
     "Conv groups": "copies between layouts around a kernel of groups of four channels",
     "ConvTranspose": "a product into columns and an addition of these, with a copy between layouts",
     "DeformConv": "samples are gathered one load an element, four for each",
-    "TopK of rows": "rows of a few elements, each selected by itself",
-    "MatMul float64": "tiles of float64 without packing",
-    "BatchNormalization": "block code whose channels' scale and shift are spread over the row first",
     "Add int64": "a broadcast side is spread first", "Sub int64": "a broadcast side is spread first",
     "Scan": "an iteration is a run of the body's steps: its fixed cost is that of a few element-wise steps",
-    "Unique": "elements are sorted with their places; ONNX Runtime hashes them",
     "com.microsoft.MatMulNBits": "weights are widened to float32 when the model is built: eight times the bytes",
-    "com.microsoft.QLinearAdd": BYTES, "com.microsoft.QLinearMul": BYTES, "com.microsoft.QLinearConcat": BYTES,
-    "com.microsoft.QLinearGlobalAveragePool": BYTES,
+    "com.microsoft.QLinearGlobalAveragePool": "bytes become float32 in memory before they are summed",
     "ai.onnx.ml.LinearClassifier NONE": "four steps, each with a fixed cost", "ai.onnx.ml.LinearClassifier SOFTMAX": "five steps, each with a fixed cost",
     "ai.onnx.ml.OneHotEncoder": "a comparison with each category and a cast",
 }

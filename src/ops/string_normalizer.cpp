@@ -36,6 +36,13 @@ const std::map<char32_t, char32_t>& upper_letters() {
 std::string in_case(const std::string& word, Case wanted) {
   if (wanted == Case::kNone) return word;
   std::string out;
+  if (std::all_of(word.begin(), word.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; })) {
+    out = word;
+    const char first = wanted == Case::kLower ? 'A' : 'a';
+    for (char& c : out)
+      if (c >= first && c <= first + 25) c ^= 0x20;
+    return out;
+  }
   for (size_t at = 0; at < word.size();) {
     const Utf8Char c = utf8_decode(word, at);
     if (!c.valid) {
@@ -79,7 +86,8 @@ Status reference(RefCall& call) {
     for (std::string& s : stops) s = in_case(s, Case::kLower);
   std::vector<std::string> kept;
   for (const std::string& word : call.in[0]->s)
-    if (std::find(stops.begin(), stops.end(), exact ? word : in_case(word, Case::kLower)) == stops.end())
+    if (stops.empty() ||
+        std::find(stops.begin(), stops.end(), exact ? word : in_case(word, Case::kLower)) == stops.end())
       kept.push_back(in_case(word, wanted));
   if (kept.empty()) kept.emplace_back();
   std::vector<int64_t> dims = call.in[0]->dims;

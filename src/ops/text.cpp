@@ -31,27 +31,24 @@ Status concat(RefCall& call) {
 constexpr std::string_view kSpaces = " \t\n\v\f\r";
 
 // Without a delimiter: between runs of white space, none of it at the ends.
-std::vector<std::string> words_of(std::string_view text, int64_t most) {
-  std::vector<std::string> out;
+void words_of(std::string_view text, int64_t most, std::vector<std::string_view>* out) {
+  const size_t before = out->size();
   size_t at = text.find_first_not_of(kSpaces);
   while (at != std::string_view::npos) {
-    if (static_cast<int64_t>(out.size()) == most) {
-      out.emplace_back(text.substr(at));
-      break;
-    }
+    if (static_cast<int64_t>(out->size() - before) == most) return static_cast<void>(out->push_back(text.substr(at)));
     const size_t end = std::min(text.find_first_of(kSpaces, at), text.size());
-    out.emplace_back(text.substr(at, end - at));
+    out->push_back(text.substr(at, end - at));
     at = text.find_first_not_of(kSpaces, end);
   }
-  return out;
 }
-std::vector<std::string> parts_of(std::string_view text, const std::string& delimiter, int64_t most) {
-  if (delimiter.empty()) return words_of(text, most);
-  std::vector<std::string> out;
+void parts_of(std::string_view text, const std::string& delimiter, int64_t most, std::vector<std::string_view>* out) {
+  if (delimiter.empty()) return words_of(text, most, out);
+  const size_t before = out->size();
   for (size_t at = 0;;) {
-    const size_t end = static_cast<int64_t>(out.size()) == most ? std::string_view::npos : text.find(delimiter, at);
-    out.emplace_back(text.substr(at, end == std::string_view::npos ? end : end - at));
-    if (end == std::string_view::npos) return out;
+    const bool last = static_cast<int64_t>(out->size() - before) == most;
+    const size_t end = last ? std::string_view::npos : text.find(delimiter, at);
+    out->push_back(text.substr(at, end == std::string_view::npos ? end : end - at));
+    if (end == std::string_view::npos) return;
     at = end + delimiter.size();
   }
 }
@@ -69,18 +66,21 @@ Status split(RefCall& call) {
   const RefTensor& x = *call.in[0];
   const std::string delimiter = call.node.s("delimiter", "");
   const int64_t most = call.node.i("maxsplit", INT64_MAX);
-  std::vector<std::vector<std::string>> parts;
+  std::vector<std::string_view> parts;
+  std::vector<size_t> ends;  // of each text's parts
   size_t width = 0;
   for (const std::string& text : x.s) {
-    parts.push_back(parts_of(text, delimiter, most));
-    width = std::max(width, parts.back().size());
+    const size_t begin = parts.size();
+    parts_of(text, delimiter, most, &parts);
+    ends.push_back(parts.size());
+    width = std::max(width, parts.size() - begin);
   }
   std::vector<int64_t> dims = x.dims;
   dims.push_back(static_cast<int64_t>(width));
   PERI_TRY(resize(call.out[0], dims));
-  for (size_t k = 0; k < parts.size(); ++k) {
-    std::move(parts[k].begin(), parts[k].end(), call.out[0].s.begin() + static_cast<std::ptrdiff_t>(k * width));
-    if (call.out.size() > 1) call.out[1].i[k] = static_cast<int64_t>(parts[k].size());
+  for (size_t k = 0, begin = 0; k < ends.size(); begin = ends[k++]) {
+    for (size_t at = begin; at < ends[k]; ++at) call.out[0].s[k * width + at - begin] = parts[at];
+    if (call.out.size() > 1) call.out[1].i[k] = static_cast<int64_t>(ends[k] - begin);
   }
   return Ok{};
 }
@@ -94,9 +94,10 @@ Status infer_match(InferContext& c) {
 }
 Status match(RefCall& call) {
   PERI_ASSIGN(const Regex pattern, Regex::parse(call.node.s("pattern", "")));
+  Matcher matcher(pattern);
   for (int64_t n = 0; n < call.count(); ++n) {
     const size_t p = static_cast<size_t>(call.position(n));
-    call.out[0].i[p] = pattern.matches(call.in[0]->s[p]);
+    call.out[0].i[p] = matcher.matches(call.in[0]->s[p]);
   }
   return Ok{};
 }

@@ -60,8 +60,8 @@ Spread spread_of(const ir::Value& v) {
   return all.value_or(Spread());
 }
 
-// The exclusive upper end for an integer input: what it indexes, or a small number.
-int64_t index_range(const ir::Graph& region, const ir::Value* v) {
+// The exclusive upper end for an input that names elements; 0: it does not, or of an unknown number.
+int64_t index_end(const ir::Graph& region, const ir::Value* v) {
   int64_t least = INT64_MAX;
   for (const ir::Node* n : region.nodes)
     for (size_t port = 0; port < n->inputs.size(); ++port) {
@@ -69,7 +69,12 @@ int64_t index_range(const ir::Graph& region, const ir::Value* v) {
       for (const Dim& end : ops::index_ends_of(*n, port))
         if (end.is_const()) least = std::min(least, end.value());
     }
-  return least == INT64_MAX ? 8 : std::max<int64_t>(1, least);
+  return least == INT64_MAX ? 0 : std::max<int64_t>(1, least);
+}
+// The same for any integer input: else a small number.
+int64_t index_range(const ir::Graph& region, const ir::Value* v) {
+  const int64_t end = index_end(region, v);
+  return end == 0 ? 8 : end;
 }
 
 // Where an input holds regions: the ends of their index and places.

@@ -17,6 +17,7 @@ struct Case {
   double specials = 0;        // share of NaN and infinities among floats
   int64_t low = 0, high = 0;  // of integers
   double scale = 1;
+  int64_t step = 0;  // integers of each part of the first axis lie so much further on
 };
 
 Tensor values(const ir::Type& type, const Case& c, Rng& rng) {
@@ -25,7 +26,8 @@ Tensor values(const ir::Type& type, const Case& c, Rng& rng) {
   const double inf = std::numeric_limits<double>::infinity();
   for (int64_t k = 0; k < t.numel(); ++k) {
     if (!is_float(type.dtype)) {
-      t.set_i64(k, c.low + rng.below(c.high - c.low));
+      const int64_t part = c.step != 0 ? k / (t.numel() / dims[0]) : 0;
+      t.set_i64(k, c.low + rng.below(c.high - c.low) + part * c.step);
     } else if (rng.uniform() < c.specials) {
       const double kinds[] = {std::nan(""), inf, -inf, -0.0};
       t.set_f64(k, kinds[rng.below(4)]);
@@ -210,6 +212,59 @@ TEST(Definition, WhatIsNoNumberGoesWhereTheDefinitionLeadsIt) {
        "graph { input t: f32[9,2,3]; const s: i64[4] = [9, 1, 3, 5]; y = affine_grid(t, s); output y }", 0.1},
       {"det_f32", "graph { input x: f32[300,3,3]; y = det(x); output y }", 0.02}};
   for (const Case& c : cases) check(c);
+}
+
+TEST(Definition, FewOfManyAreTheFirstOfTheLargest) {
+  const std::string k = "; const k: i64[1] = [5]; y, i = top_k(x, k) {largest=";
+  for (const char* largest : {"0", "1"}) {
+    const std::string end = std::string(largest) + "}; output y; output i }";
+    check({"top_k", "graph { input x: f32[40,333]" + k + end, 0.05});
+    check({"top_k", "graph { input x: f32[3,5000]" + k + end, 0.6});
+    check({"top_k", "graph { input x: f32[9,64]" + k + end, 0, 0, 0, 0});  // all are zero
+    check({"top_k", "graph { input x: i32[40,333]" + k + end, 0, -9, 9});
+  }
+}
+
+TEST(Definition, ElementsGoToPlacesOfTheirPartOrOfAny) {
+  const std::string graph =
+      "graph { input x: f32[6,1,64,64]; input i: i64[6,1,64,64]; y = max_unpool(x, i) {kernel_shape=[2,2], "
+      "strides=[2,2]}; output y }";
+  check({"max_unpool", graph, 0, 0, 128 * 128, 1, 128 * 128});
+  check({"max_unpool", graph, 0, 0, 6 * 128 * 128, 1, 0});
+  check({"max_unpool", graph, 0, 0, 128 * 128 + 1, 1, 128 * 128 - 1});
+}
+
+TEST(Definition, SumsAndProductsOfBytes) {
+  for (const char* op : {"add", "mul"})
+    for (const char* other : {"u8[2,9,7,11]", "u8[9,1,1]", "u8[11]", "u8[2,1,7,1]", "u8[]"}) {
+      const std::string text = std::string("graph { input x: u8[2,9,7,11]; input w: ") + other +
+                               "; const s: f32[] = [0.5]; const z: u8[] = [128]; const t: f32[] = [0.25]; const v: "
+                               "u8[] = [3]; const q: f32[] = [1.0]; a = from_bytes(x, s, z); b = from_bytes(w, t, v); "
+                               "c = " +
+                               op + "(b, a); y = to_bytes(c, q, v); output y }";
+      check({"byte_pairs", text, 0, 0, 256});
+    }
+}
+
+TEST(Definition, ThinConvolutions) {
+  const std::string shapes[] = {
+      "input x: f32[2,6,5,9,37]; input w: f32[6,1,3,3,3]; input b: f32[6]; y = conv(x, w, b) {group=6, "
+      "pads=[1,1,1,1,1,1]}",
+      "input x: f32[1,4,9,8,50]; input w: f32[8,2,3,2,5]; y = conv(x, w) {group=2, strides=[2,1,3], "
+      "dilations=[1,3,2], pads=[2,1,4,0,2,9]}",
+      "input x: f32[1,3,9,7]; input w: f32[7,3,3,5]; y = conv(x, w) {auto_pad=\"SAME_LOWER\", strides=[2,2]}",
+      "input x: f32[1,8,3,130]; input w: f32[8,8,1,7]; y = conv(x, w) {pads=[0,3,0,3]}",
+      "input x: f32[1,2,400,170]; input w: f32[2,1,5,3]; y = conv(x, w) {group=2, pads=[2,1,2,1]}"};
+  for (const std::string& text : shapes) check({"conv_thin_f32", "graph { " + text + "; output y }"});
+}
+
+TEST(Definition, ProductsWhoseRowsArePackedOrNot) {
+  for (const char* type : {"f64", "i64", "i32"})
+    for (const auto& [a, b] :
+         {std::pair{"[33,40]", "[40,130]"}, std::pair{"[7,300]", "[300,16]"}, std::pair{"[2,64,9]", "[9,70]"}})
+      check({"matmul_typed",
+             std::string("graph { input a: ") + type + a + "; input b: " + type + b + "; y = matmul(a, b); output y }",
+             0, -50, 50});
 }
 
 TEST(Definition, AnIndexOutOfRangeIsAnErrorOfTheRun) {

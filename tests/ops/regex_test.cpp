@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/rng.hpp"
+
 namespace peri::ops {
 namespace {
 
@@ -38,6 +40,22 @@ TEST(Regex, WholeTextsMatch) {
     const auto r = Regex::parse(c.pattern);
     ASSERT_TRUE(r.ok()) << c.pattern << ": " << r.error().text();
     EXPECT_EQ(r->matches(c.text), c.matches) << c.pattern << " of " << c.text;
+  }
+}
+
+TEST(Regex, ManyTextsMatchAsEachAlone) {
+  for (const char* pattern :
+       {"(ab|c)+d?", "[^a-c]*x", "(a|b)*a(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)", "\\bab.*", ".*d", "a||b"}) {
+    const Regex r = Regex::parse(pattern).value();
+    Matcher many(r);
+    Rng rng(3);
+    for (int k = 0; k < 3000; ++k) {
+      std::string text;
+      for (int64_t n = rng.below(30); n > 0; --n) text += "aabbcdx \n"[rng.below(9)];
+      if (rng.below(9) == 0) text += "€";
+      if (rng.below(9) == 0) text += "\xff";
+      ASSERT_EQ(many.matches(text), r.matches(text)) << pattern << " of " << text;
+    }
   }
 }
 

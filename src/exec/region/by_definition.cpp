@@ -20,27 +20,46 @@ class ReferenceInstance final : public runtime::Instance {
   Status run(const runtime::RunContext& c) const override {
     std::vector<ops::RefTensor> in;
     for (size_t k = 0; k < graph_.inputs.size(); ++k) {
+      if (!weights_[k].defined() && graph_.inputs[k]->type.dtype == DType::kString) {
+        PERI_ASSIGN(ops::RefTensor texts, texts_of(k, c.reads[k]));
+        in.push_back(std::move(texts));
+        continue;
+      }
       PERI_ASSIGN(const Tensor t, argument(k, c.reads[k]));
       in.push_back(ops::to_ref(t));
       in.back().dtype = graph_.inputs[k]->type.dtype;  // a weight may be stored in a narrower type
     }
-    PERI_ASSIGN(const std::vector<ops::RefTensor> out,
+    PERI_ASSIGN(std::vector<ops::RefTensor> out,
                 ops::run_reference(graph_, in, {0, c.pool->threads(), true, {}, most_elements_}));
     for (size_t k = 0; k < out.size(); ++k) PERI_TRY(store(out[k], k, c));
     return Ok{};
   }
 
  private:
+  // Texts are copied once, and results of texts not at all.
+  Result<ops::RefTensor> texts_of(size_t k, const void* data) const {
+    const auto& from = *static_cast<const std::vector<std::string>*>(data);
+    PERI_ASSIGN(const std::vector<int64_t> dims, eval(*graph_.inputs[k]->type.shape, {}));
+    PERI_ASSIGN(const int64_t n, checked_numel(dims));
+    if (static_cast<int64_t>(from.size()) != n)
+      return invalid("'%s' does not have as many texts as its shape says", graph_.inputs[k]->name.c_str())
+          .expecting(std::to_string(n))
+          .but_found(std::to_string(from.size()));
+    ops::RefTensor r;
+    r.dtype = DType::kString;
+    r.dims = dims;
+    r.s = from;
+    return r;
+  }
   Result<Tensor> argument(size_t k, const void* data) const {
     if (weights_[k].defined()) return weights_[k];
     const ir::Type& t = graph_.inputs[k]->type;
     PERI_ASSIGN(const std::vector<int64_t> dims, eval(*t.shape, {}));
-    if (t.dtype == DType::kString) return Tensor::strings(dims, *static_cast<const std::vector<std::string>*>(data));
     PERI_ASSIGN(const int64_t n, checked_numel(dims));
     PERI_ASSIGN(const int64_t bytes, dtype_bytes(t.dtype, n));
     return Tensor::view(t.dtype, dims, {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)}, nullptr);
   }
-  Status store(const ops::RefTensor& r, size_t k, const runtime::RunContext& c) const {
+  Status store(ops::RefTensor& r, size_t k, const runtime::RunContext& c) const {
     void* to = c.writes[k];
     if (binds_) {
       PERI_ASSIGN(to, c.binder->bind_output(k, r.dims));
@@ -52,11 +71,12 @@ class ReferenceInstance final : public runtime::Instance {
             .expecting(shape_text(Shape(stated.begin(), stated.end())))
             .but_found(shape_text(Shape(r.dims.begin(), r.dims.end())));
     }
+    if (r.dtype == DType::kString) {
+      *static_cast<std::vector<std::string>*>(to) = std::move(r.s);
+      return Ok{};
+    }
     const Tensor t = ops::from_ref(r);
-    if (r.dtype == DType::kString)
-      *static_cast<std::vector<std::string>*>(to) = t.string_values();
-    else if (!t.bytes().empty())
-      __builtin_memcpy(to, t.data(), t.bytes().size());
+    if (!t.bytes().empty()) __builtin_memcpy(to, t.data(), t.bytes().size());
     return Ok{};
   }
   BoundRegion region_;

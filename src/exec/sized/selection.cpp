@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -112,30 +113,53 @@ bool before(T a, T b) {
   return a < b;
 }
 
+// Bits that are the same for equal elements, and for all NaN.
+template <class T>
+uint64_t bits_of(T v) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(v)) return ~uint64_t{0};
+    return std::bit_cast<std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>(v == 0 ? T(0) : v);
+  }
+  return static_cast<uint64_t>(v);
+}
+
+struct Group {
+  int64_t first, count;
+};
+// Equal elements as groups, by their first ones; `of`: which group each element is in.
+template <class T>
+std::vector<Group> groups_of(const T* x, std::vector<int64_t>* of) {
+  const auto n = static_cast<int64_t>(of->size());
+  const uint64_t room = std::bit_ceil(static_cast<uint64_t>(2 * n + 1));
+  std::vector<int64_t> at(room, -1);  // which group has a place of the table; the next free one is taken
+  std::vector<Group> groups;
+  for (int64_t k = 0; k < n; ++k) {
+    const uint64_t bits = bits_of(x[k]);
+    uint64_t place = (bits * 0x9e3779b97f4a7c15U) >> (64 - std::countr_zero(room));
+    while (at[place] >= 0 && bits_of(x[groups[static_cast<size_t>(at[place])].first]) != bits)
+      place = (place + 1) & (room - 1);
+    if (at[place] < 0) {
+      at[place] = static_cast<int64_t>(groups.size());
+      groups.push_back({k, 0});
+    }
+    ++groups[static_cast<size_t>(at[place])].count;
+    (*of)[static_cast<size_t>(k)] = at[place];
+  }
+  return groups;
+}
+
 template <class T>
 Status unique(const SelectionCall& c) {
   const ir::Node& node = c.node;
   const int64_t n = count_of(dims_at(node, 0));
   const T* x = static_cast<const T*>(c.in[0]);
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(),
-            [&](int64_t a, int64_t b) { return before(x[a], x[b]) || (!before(x[b], x[a]) && a < b); });
-  struct Group {
-    int64_t first, count;
-  };
-  std::vector<Group> groups;
-  std::vector<int64_t> of(order.size());
-  for (size_t k = 0; k < order.size(); ++k) {
-    if (k == 0 || before(x[order[k - 1]], x[order[k]])) groups.push_back({order[k], 0});
-    ++groups.back().count;
-    of[static_cast<size_t>(order[k])] = static_cast<int64_t>(groups.size()) - 1;
-  }
+  std::vector<int64_t> of(static_cast<size_t>(n));
+  const std::vector<Group> groups = groups_of(x, &of);
   std::vector<int64_t> shown(groups.size()), place(groups.size());
   std::iota(shown.begin(), shown.end(), 0);
-  if (node.i("sorted", 1) == 0)
+  if (node.i("sorted", 1) != 0)
     std::sort(shown.begin(), shown.end(), [&](int64_t a, int64_t b) {
-      return groups[static_cast<size_t>(a)].first < groups[static_cast<size_t>(b)].first;
+      return before(x[groups[static_cast<size_t>(a)].first], x[groups[static_cast<size_t>(b)].first]);
     });
   for (size_t k = 0; k < shown.size(); ++k) place[static_cast<size_t>(shown[k])] = static_cast<int64_t>(k);
   const std::array size = {static_cast<int64_t>(groups.size())};
@@ -157,17 +181,46 @@ Status unique(const SelectionCall& c) {
 // ---- NonMaxSuppression
 struct Box {
   float y0, x0, y1, x1;
-  float area() const { return (y1 - y0) * (x1 - x0); }
+};
+// Boxes by coordinate, so that one is held against many at once.
+struct Boxes {
+  std::vector<float> y0, x0, y1, x1, area;
+  static float area_of(const Box& b) { return (b.y1 - b.y0) * (b.x1 - b.x0); }
+  void add(const Box& b) {
+    y0.push_back(b.y0);
+    x0.push_back(b.x0);
+    y1.push_back(b.y1);
+    x1.push_back(b.x1);
+    area.push_back(area_of(b));
+  }
+  // Whether `b` overlaps one of [begin, end) by more than `threshold` of what the two cover.
+  bool any_over(const Box& b, float threshold, size_t begin, size_t end) const {
+    const float own = area_of(b);
+    int over = 0;
+    for (size_t k = begin; k < end; ++k) {
+      const float top = y0[k] < b.y0 ? b.y0 : y0[k], left = x0[k] < b.x0 ? b.x0 : x0[k],
+                  bottom = b.y1 < y1[k] ? b.y1 : y1[k], right = b.x1 < x1[k] ? b.x1 : x1[k];
+      const float height = bottom - top, width = right - left, both = height * width, either = area[k] + own - both;
+      over |= static_cast<int>(height > 0) & static_cast<int>(width > 0) & static_cast<int>(either > 0) &
+              static_cast<int>(both / either > threshold);
+    }
+    return over != 0;
+  }
+  bool any_over(const Box& b, float threshold) const {
+    constexpr size_t kAtOnce = 32;
+    for (size_t k = 0; k < area.size(); k += kAtOnce)
+      if (any_over(b, threshold, k, std::min(k + kAtOnce, area.size()))) return true;
+    return false;
+  }
 };
 Box box_of(const float* v, bool centred) {
   if (centred) return {v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2};  // x, y, width, height
   return {std::min(v[0], v[2]), std::min(v[1], v[3]), std::max(v[0], v[2]), std::max(v[1], v[3])};
 }
-float overlap(const Box& a, const Box& b) {
-  const float height = std::min(a.y1, b.y1) - std::max(a.y0, b.y0), width = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
-  if (height <= 0 || width <= 0) return 0;
-  const float both = height * width, either = a.area() + b.area() - both;
-  return either > 0 ? both / either : 0;
+// A score and its place as one number: of two, the better one is larger; of equal scores that is the lower place.
+uint64_t candidate(float score, int64_t place) {
+  const uint32_t bits = std::bit_cast<uint32_t>(score == 0 ? 0.0F : score);
+  return uint64_t{bits >> 31 != 0 ? ~bits : bits | 0x80000000U} << 32 | (UINT32_MAX - static_cast<uint32_t>(place));
 }
 
 template <class T>
@@ -186,26 +239,28 @@ Status suppress(const SelectionCall& c) {
   const auto threshold = static_cast<float>(number<float>(c, 3, 0));
   if (!(threshold >= 0 && threshold <= 1))
     return invalid("iou_threshold is out of range").expecting("[0, 1]").but_found(std::to_string(threshold));
+  if (count >= int64_t{UINT32_MAX}) return invalid("too many boxes").but_found(std::to_string(count));
   const double least = number<float>(c, 4, -INFINITY);
   const bool thresholded = node.in(4) && count_of(dims_at(node, 4)) > 0, centred = node.i("center_point_box") != 0;
   std::vector<std::vector<int64_t>> kept(static_cast<size_t>(dims[0] * classes));
   c.run.run_tasks(dims[0] * classes, [&](int64_t line, int) {
     const float* score = scores + line * count;
     const float* box = boxes + line / classes * count * 4;
-    std::vector<int64_t> order;
+    std::vector<uint64_t> order;
+    order.reserve(static_cast<size_t>(count));
     for (int64_t k = 0; k < count; ++k)
-      if (thresholded ? static_cast<double>(score[k]) > least : score[k] == score[k]) order.push_back(k);
-    // A heap, best first: only those are put in order that are looked at. Of equal scores the lower index is better.
-    const auto worse = [&](int64_t a, int64_t b) { return score[a] < score[b] || (!(score[b] < score[a]) && a > b); };
-    std::make_heap(order.begin(), order.end(), worse);
+      if (thresholded ? static_cast<double>(score[k]) > least : score[k] == score[k])
+        order.push_back(candidate(score[k], k));
+    // A heap, best first: only those are put in order that are looked at.
+    std::make_heap(order.begin(), order.end());
     std::vector<int64_t>& own = kept[static_cast<size_t>(line)];
-    std::vector<Box> chosen;
-    for (auto end = order.end(); end != order.begin() && static_cast<double>(chosen.size()) < most;) {
-      std::pop_heap(order.begin(), end, worse);
-      const int64_t k = *--end;
+    Boxes chosen;
+    for (auto end = order.end(); end != order.begin() && static_cast<double>(own.size()) < most;) {
+      std::pop_heap(order.begin(), end);
+      const auto k = static_cast<int64_t>(UINT32_MAX - static_cast<uint32_t>(*--end));
       const Box b = box_of(box + k * 4, centred);
-      if (std::any_of(chosen.begin(), chosen.end(), [&](const Box& o) { return overlap(o, b) > threshold; })) continue;
-      chosen.push_back(b);
+      if (chosen.any_over(b, threshold)) continue;
+      chosen.add(b);
       own.push_back(k);
     }
   });

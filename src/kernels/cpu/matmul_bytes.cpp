@@ -19,12 +19,16 @@ using cpu::integer::Matched;
 using cpu::integer::offers_of;
 using cpu::integer::Operands;
 using cpu::integer::pack;
+using cpu::integer::pack_panels;
 using cpu::integer::packed_bytes;
+using cpu::integer::panel_count;
 using cpu::integer::Plan;
 using cpu::integer::plan_product;
 using cpu::integer::read_dot;
 using cpu::integer::Shape;
 using cpu::integer::To;
+
+constexpr int64_t kPackedBytes = 32768;  // as a task of block code
 
 struct Read {
   Matched m;
@@ -69,12 +73,15 @@ class MatmulBytes final : public Instance {
   size_t workspace_bytes() const override { return r_.packs ? static_cast<size_t>(plan_.shape.images * each()) : 0; }
   size_t scratch_bytes() const override { return plan_.scratch; }
   int phases() const override { return r_.packs ? 2 : 1; }
-  int64_t tasks(int phase) const override { return r_.packs && phase == 0 ? plan_.shape.images : plan_.tasks; }
+  int64_t tasks(int phase) const override {
+    return r_.packs && phase == 0 ? plan_.shape.images * parts() : plan_.tasks;
+  }
   void run_task(int phase, int64_t task, const Args& args) const override {
     const Shape& s = plan_.shape;
     if (r_.packs && phase == 0) {
-      pack(bytes(args, r_.m.b_input) + task * s.k * s.n, s.n, !r_.m.b_signed, s.k, s.n, args.workspace + task * each());
-      return;
+      const int64_t image = task / parts(), part = task % parts(), panels = panel_count(s.n);
+      return pack_panels(bytes(args, r_.m.b_input) + image * s.k * s.n, s.n, !r_.m.b_signed, s.k, s.n,
+                         panels * part / parts(), panels * (part + 1) / parts(), args.workspace + image * each());
     }
     const uint8_t* const a = bytes(args, r_.m.a_input);
     const Loops& loops = loops_of(plan_.isa);
@@ -96,6 +103,11 @@ class MatmulBytes final : public Instance {
  private:
   static const uint8_t* bytes(const Args& args, int input) {
     return static_cast<const uint8_t*>(args.in[static_cast<size_t>(input)]);
+  }
+  // Tasks that pack an image's right side, each some tens of thousands of bytes.
+  int64_t parts() const {
+    const Shape& s = plan_.shape;
+    return std::clamp<int64_t>(s.k * s.n / kPackedBytes, 1, panel_count(s.n));
   }
   int64_t each() const { return (packed_bytes(plan_.shape.k, plan_.shape.n) + 63) / 64 * 64; }
   Read r_;

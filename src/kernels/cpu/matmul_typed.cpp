@@ -58,15 +58,19 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
       isa == cpu::Isa::kAvx512 ? cpu::typed::avx512::kProducts : cpu::typed::avx2::kProducts;
   const int64_t size = dtype_size(s.type);
   const auto run = s.type == DType::kF64 ? all.f64 : size == 8 ? all.i64 : all.i32;
-  return TaskInstance::make(s.images * s.row_blocks() * s.column_blocks(), 0, [=](int64_t task, const Args& args) {
-    const int64_t column = task % s.column_blocks() * kColumns, rest = task / s.column_blocks(),
-                  row = rest % s.row_blocks() * kRows, image = rest / s.row_blocks();
-    const auto* from = static_cast<const std::byte*>(a.data(args));
-    const auto* right = static_cast<const std::byte*>(b.data(args));
-    run({from + (image * s.m + row) * s.k * size, right + (image * s.b_step + column) * size,
-         static_cast<std::byte*>(args.out[0]) + ((image * s.m + row) * s.n + column) * size, std::min(kRows, s.m - row),
-         std::min(kColumns, s.n - column), s.k, s.k, s.n, s.n});
-  });
+  constexpr int64_t kMostPacked = 8192;  // rows of b: a part of L2
+  const size_t scratch = s.k <= kMostPacked ? static_cast<size_t>(s.k * cpu::typed::kProductColumnBytes) : 0;
+  return TaskInstance::make(
+      s.images * s.row_blocks() * s.column_blocks(), scratch, [=](int64_t task, const Args& args) {
+        const int64_t column = task % s.column_blocks() * kColumns, rest = task / s.column_blocks(),
+                      row = rest % s.row_blocks() * kRows, image = rest / s.row_blocks();
+        const auto* from = static_cast<const std::byte*>(a.data(args));
+        const auto* right = static_cast<const std::byte*>(b.data(args));
+        run({from + (image * s.m + row) * s.k * size, right + (image * s.b_step + column) * size,
+             static_cast<std::byte*>(args.out[0]) + ((image * s.m + row) * s.n + column) * size,
+             std::min(kRows, s.m - row), std::min(kColumns, s.n - column), s.k, s.k, s.n, s.n,
+             scratch == 0 ? nullptr : args.scratch});
+      });
 }
 }  // namespace
 

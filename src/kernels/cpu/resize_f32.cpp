@@ -20,6 +20,7 @@ Result<pool::Nearest> nearest_of(const std::string& mode) {
   if (mode == "round_prefer_ceil") return pool::Nearest::kRoundPreferCeil;
   if (mode == "floor") return pool::Nearest::kFloor;
   if (mode == "ceil") return pool::Nearest::kCeil;
+  if (mode == "simple") return pool::Nearest::kSimple;
   return refused("nearest by %s", mode.c_str());
 }
 

@@ -63,6 +63,10 @@ void blend_line(const Pass& p, const float* x, float* y) {
 }
 template <class T>
 void pick_line(const Pass& p, const T* x, T* y) {
+  if (p.inner == 1) {
+    for (int64_t o = 0; o < p.out; ++o) y[o] = x[p.index[static_cast<size_t>(o)]];
+    return;
+  }
   for (int64_t o = 0; o < p.out; ++o)
     for (int64_t i = 0; i < p.inner; ++i) y[o * p.inner + i] = x[p.index[static_cast<size_t>(o)] * p.inner + i];
 }

@@ -4,18 +4,22 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/cpu/isa.hpp"
+#include "kernels/cpu/rows/loops.hpp"
 #include "kernels/cpu/task_instance.hpp"
 
 namespace peri::kernels {
 namespace {
 // Measured: benchmarks/results/2026-11-22_constants_more.md.
 constexpr int64_t kTaskElements = 1 << 13, kFew = 16;
+constexpr int64_t kScan = 64;  // neighbours of which the loop says at once which are better than what is held
 
 struct Shape {
   DType type = DType::kInvalid;
   int64_t outer = 1, axis = 1, inner = 1, k = 1;
   bool largest = true;
   int values = -1, indices = -1;  // graph outputs
+  uint64_t (*beyond)(const float* x, float bound, bool above) = nullptr;
   int64_t lines() const { return outer * inner; }
   int64_t lines_per_task() const { return std::max<int64_t>(1, kTaskElements / axis); }
 };
@@ -56,6 +60,21 @@ uint32_t late_of(const Candidate<uint64_t>& c) { return c.late; }
 template <class T>
 using CandidateOf = Candidate<decltype(ordered(T{}))>;
 
+// The best of those shown to it, in order, at the beginning of `all`.
+template <class C>
+struct Best {
+  C* all;
+  int64_t k, held = 0;
+  bool full() const { return held == k; }
+  void show(const C& c) {
+    if (full() && !(c > all[held - 1])) return;
+    held += held < k;
+    int64_t at = held - 1;
+    for (; at > 0 && c > all[at - 1]; --at) all[at] = all[at - 1];
+    all[at] = c;
+  }
+};
+
 // The k best of a line, in order, at the beginning of `all`, which has room for every element.
 template <class T>
 void select(const Shape& s, const T* x, CandidateOf<T>* all) {
@@ -64,20 +83,22 @@ void select(const Shape& s, const T* x, CandidateOf<T>* all) {
     const auto bits = ordered(x[i * s.inner]);
     return C{static_cast<decltype(bits)>(s.largest ? bits : ~bits), UINT32_MAX - static_cast<uint32_t>(i)};
   };
-  const auto better = [](const C& a, const C& b) { return a > b; };
   if (s.k <= kFew) {
-    int64_t held = 0;
-    for (int64_t i = 0; i < s.axis; ++i) {
-      const C c = candidate(i);
-      if (held == s.k && !(c > all[held - 1])) continue;
-      held += held < s.k;
-      int64_t at = held - 1;
-      for (; at > 0 && c > all[at - 1]; --at) all[at] = all[at - 1];
-      all[at] = c;
+    Best<C> best{all, s.k};
+    int64_t i = 0;
+    for (; i < s.axis && !best.full(); ++i) best.show(candidate(i));
+    if constexpr (std::is_same_v<T, float>) {
+      for (; s.inner == 1 && i + kScan <= s.axis; i += kScan) {
+        const float worst = x[UINT32_MAX - late_of(all[s.k - 1])];
+        for (uint64_t left = s.beyond(x + i, worst, s.largest); left != 0; left &= left - 1)
+          best.show(candidate(i + std::countr_zero(left)));
+      }
     }
+    for (; i < s.axis; ++i) best.show(candidate(i));
     return;
   }
   for (int64_t i = 0; i < s.axis; ++i) all[i] = candidate(i);
+  const auto better = [](const C& a, const C& b) { return a > b; };
   if (s.k < s.axis) std::nth_element(all, all + s.k, all + s.axis, better);
   std::sort(all, all + s.k, better);
 }
@@ -128,12 +149,15 @@ Result<Shape> read(const Problem& p) {
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(read(p));
+  PERI_TRY(cpu::best_isa(target));
   return std::vector<Offer>{row_major_offer(p, target)};
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
   PERI_TRY(check_row_major(p));
-  PERI_ASSIGN(const Shape s, read(p));
+  PERI_ASSIGN(Shape s, read(p));
+  PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
+  s.beyond = (isa == cpu::Isa::kAvx512 ? cpu::rows::avx512::kLoops : cpu::rows::avx2::kLoops).beyond;
   const Source x = Source::of(p, p.anchor().in(0), c.constants);
   if (!x.known()) return refused("reads a value made inside the region");
   const auto run = s.type == DType::kF32   ? run_lines<float>
@@ -156,6 +180,7 @@ const Entry top_k_entry{{
     .instantiate = instantiate,
     .samples =
         {"graph { input x: f32[3,500]; const k: i64[1] = [40]; y, i = top_k(x, k); output y; output i }",
+         "graph { input x: f32[37,300]; const k: i64[1] = [5]; y, i = top_k(x, k) {largest=0}; output y; output i }",
          "graph { input x: f32[30,70,5]; const k: i64[1] = [3]; y, i = top_k(x, k) {axis=1, largest=0}; output y; "
          "output i }"},
     .takes_constants = true,

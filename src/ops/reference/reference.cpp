@@ -67,6 +67,15 @@ RefTensor to_ref(const Tensor& t) {
 Tensor from_ref(const RefTensor& r) {
   auto t = Tensor::zeros(r.dtype, r.dims);
   PERI_CHECK(t.ok(), "a reference tensor has a valid size");
+  if (r.dtype == DType::kF32) {
+    float* to = t->mutable_as<float>();
+    for (const double v : r.f) *to++ = static_cast<float>(v);
+    return std::move(t).value();
+  }
+  if (r.dtype == DType::kI64) {
+    std::copy(r.i.begin(), r.i.end(), t->mutable_as<int64_t>());
+    return std::move(t).value();
+  }
   for (int64_t k = 0; k < r.numel(); ++k) {
     const size_t at = static_cast<size_t>(k);
     if (r.dtype == DType::kString) {
@@ -186,6 +195,10 @@ void round_values(DType narrowest, RefTensor* t) {
   if (!t->floating()) return;
   const bool narrower = narrowest != DType::kInvalid && unit_roundoff(narrowest) > unit_roundoff(t->dtype);
   const double most = narrowest == DType::kF16 ? 65504 : 0x1.fep127;
+  if (t->dtype == DType::kF32 && !narrower) {
+    for (double& v : t->f) v = static_cast<double>(static_cast<float>(v));
+    return;
+  }
   for (double& v : t->f) {
     v = round_to(t->dtype, v);
     if (narrower) v = std::isfinite(v) ? std::clamp(round_to(narrowest, v), -most, most) : v;

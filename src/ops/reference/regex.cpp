@@ -357,8 +357,32 @@ bool Regex::matches(std::string_view text) const {
     }
     std::swap(now, next);
   }
-  return std::any_of(now.begin(), now.end(),
+  return ends(now);
+}
+
+bool Regex::ends(const std::vector<int32_t>& waiting) const {
+  return std::any_of(waiting.begin(), waiting.end(),
                      [&](int32_t at) { return steps_[static_cast<size_t>(at)].kind == Kind::kMatch; });
+}
+bool Regex::is_plain() const {
+  return std::none_of(steps_.begin(), steps_.end(), [](const Step& s) {
+    return s.kind == Kind::kBegin || s.kind == Kind::kEnd || s.kind == Kind::kEdge || s.kind == Kind::kInside;
+  });
+}
+std::vector<int32_t> Regex::begin() const {
+  std::vector<bool> seen(steps_.size());
+  std::vector<int32_t> out;
+  follow(steps_, 0, {}, &seen, &out);
+  return out;
+}
+std::vector<int32_t> Regex::behind(const std::vector<int32_t>& waiting, char32_t c) const {
+  std::vector<bool> seen(steps_.size());
+  std::vector<int32_t> out;
+  for (const int32_t at : waiting) {
+    const Step& s = steps_[static_cast<size_t>(at)];
+    if (s.kind == Kind::kClass && classes_[static_cast<size_t>(s.a)].holds(c)) follow(steps_, at + 1, {}, &seen, &out);
+  }
+  return out;
 }
 
 }  // namespace peri::ops

@@ -2,7 +2,9 @@
 // no text and no expression makes it go back.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,13 @@ class Regex {
   // kInvalid: it is no regular expression; kUnsupported: it uses what is not there (\p, flags other than i and s).
   static Result<Regex> parse(std::string_view pattern);
   bool matches(std::string_view text) const;
+
+  // Of an expression none of whose steps looks at where it stands: the steps that wait for a character at first, behind
+  // one, and whether a text may end there.
+  bool is_plain() const;
+  std::vector<int32_t> begin() const;
+  std::vector<int32_t> behind(const std::vector<int32_t>& waiting, char32_t c) const;
+  bool ends(const std::vector<int32_t>& waiting) const;
 
   // Code points of a class: ranges with both ends, or all others.
   struct Class {
@@ -32,6 +41,28 @@ class Regex {
  private:
   std::vector<Class> classes_;
   std::vector<Step> steps_;
+};
+
+// Matches many texts: what is found out for one serves the next. States are kept for ASCII and up to a bound; all else
+// is matched as by the expression itself.
+class Matcher {
+ public:
+  explicit Matcher(const Regex& regex);  // which must outlive it
+  bool matches(std::string_view text);
+
+ private:
+  static constexpr size_t kMostStates = 256;
+  static constexpr int32_t kUnknown = -1;
+  struct State {
+    std::vector<int32_t> waiting;
+    bool ends = false;
+    std::array<int32_t, 128> to;
+  };
+  int32_t state_of(std::vector<int32_t> waiting);
+  const Regex& regex_;
+  bool plain_;
+  std::vector<State> states_;
+  std::map<std::vector<int32_t>, int32_t> known_;
 };
 
 }  // namespace peri::ops

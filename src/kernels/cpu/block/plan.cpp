@@ -15,6 +15,7 @@ constexpr int64_t kTile = 1024;        // elements: 4 KiB of f32, so that a chai
 constexpr int64_t kStreamTile = 8192;  // where nothing is kept in L1 from step to step
 constexpr int64_t kLine = 16;          // elements of a cache line
 constexpr int64_t kMaxTasks = 512;
+constexpr int64_t kLongRow = 256;  // elements: tiles are parts of one row
 constexpr int64_t kMaxElements = int64_t{1} << 48;
 
 int64_t round_up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
@@ -79,7 +80,12 @@ int64_t tile_elements(const Code& p, const Plan& plan) {
   const auto f32 = [](DType t) { return t == DType::kF32; };
   bool streams =
       std::all_of(p.inputs.begin(), p.inputs.end(), f32) && std::all_of(p.outputs.begin(), p.outputs.end(), f32);
-  for (size_t k = 0; k < plan.strides.size(); ++k) streams = streams && (is_dense(plan, k) || is_constant(plan, k));
+  // One element for each long row is read from where it lies.
+  const auto of_rows = [&](size_t k) {
+    return plan.reductions == 0 && plan.dims.back() >= kLongRow && plan.strides[k].back() == 0;
+  };
+  for (size_t k = 0; k < plan.strides.size(); ++k)
+    streams = streams && (is_dense(plan, k) || is_constant(plan, k) || of_rows(k));
   int wide = 0;
   for (const Instruction& i : p.code) {
     wide += i.dst >= 0 && i.op != Op::kLoad && i.op != Op::kConst;
@@ -95,7 +101,7 @@ void choose_tiles(const Code& p, Plan* plan, bool* by_row) {
   const int64_t inner = plan->dims.back();
   const bool reduces = plan->reductions > 0;
   const int64_t tile = tile_elements(p, *plan);
-  *by_row = inner >= 256 && (!reduces || plan->reduce_count > tile || plan->reduce_count == inner);
+  *by_row = inner >= kLongRow && (!reduces || plan->reduce_count > tile || plan->reduce_count == inner);
   bool dense = true;
   for (size_t k = 0; k < plan->strides.size(); ++k) dense = dense && is_dense(*plan, k);
   if (reduces && dense && 2 * plan->reduce_count <= tile) *by_row = false;

@@ -38,6 +38,15 @@ void interleave(const uint8_t* const rows[kQuad], __m128i flip, int8_t* to) {
   _mm_storeu_si128(out + 2, _mm_unpacklo_epi16(b, d));
   _mm_storeu_si128(out + 3, _mm_unpackhi_epi16(b, d));
 }
+// Adds the four bytes of each of 16 columns to the columns' sums.
+void add_quads(const int8_t* quads, __m128i sum[4]) {
+  const __m128i ones = _mm_set1_epi16(1);
+  for (int v = 0; v < 4; ++v) {
+    const __m128i q = _mm_loadu_si128(reinterpret_cast<const __m128i*>(quads) + v);
+    const __m128i pairs = _mm_add_epi16(_mm_srai_epi16(_mm_slli_epi16(q, 8), 8), _mm_srai_epi16(q, 8));
+    sum[v] = _mm_add_epi32(sum[v], _mm_madd_epi16(pairs, ones));
+  }
+}
 }  // namespace
 
 std::string_view dot_name(Dot dot) { return dot == Dot::kAmx ? "amx" : dot == Dot::kVnni ? "vnni" : "avx2"; }
@@ -71,13 +80,20 @@ int64_t packed_bytes(int64_t k, int64_t n) {
 }
 
 void pack(const uint8_t* b, int64_t ldb, bool flips, int64_t k, int64_t n, std::byte* to) {
+  pack_panels(b, ldb, flips, k, n, 0, panels_of(n), to);
+}
+
+int64_t panel_count(int64_t n) { return panels_of(n); }
+
+void pack_panels(const uint8_t* b, int64_t ldb, bool flips, int64_t k, int64_t n, int64_t begin, int64_t end,
+                 std::byte* to) {
   const __m128i flip = _mm_set1_epi8(flips ? static_cast<char>(0x80) : 0);
   int32_t* const sums = reinterpret_cast<int32_t*>(to + panels_of(n) * panel_bytes(k));
-  for (int64_t p = 0; p < panels_of(n); ++p) {
+  for (int64_t p = begin; p < end; ++p) {
     const int64_t first = p * kPanel, cols = std::min(kPanel, n - first);
     int8_t* out = reinterpret_cast<int8_t*>(to) + p * panel_bytes(k);
-    int8_t* const end = out + panel_bytes(k);
-    int32_t sum[kPanel] = {};
+    int8_t* const filled = out + panel_bytes(k);
+    __m128i sum[4] = {};
     for (int64_t q = 0; q < k; q += kQuad, out += kQuad * kPanel) {
       uint8_t edge[kQuad][kPanel];
       const uint8_t* rows[kQuad];
@@ -89,10 +105,9 @@ void pack(const uint8_t* b, int64_t ldb, bool flips, int64_t k, int64_t n, std::
         rows[i] = edge[i];
       }
       interleave(rows, flip, out);
-      for (int64_t j = 0; j < kPanel; ++j)
-        sum[j] += out[j * kQuad] + out[j * kQuad + 1] + out[j * kQuad + 2] + out[j * kQuad + 3];
+      add_quads(out, sum);
     }
-    std::memset(out, 0, static_cast<size_t>(end - out));
+    std::memset(out, 0, static_cast<size_t>(filled - out));
     std::memcpy(sums + first, sum, sizeof sum);
   }
 }

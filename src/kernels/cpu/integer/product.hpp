@@ -25,6 +25,10 @@ Result<Dot> read_dot(std::string_view config, const Target& target);
 int64_t packed_bytes(int64_t k, int64_t n);
 // Bytes [k][n], rows ldb apart; `flips`: of u8, which are moved by 128 into s8 (by ^ 0x80).
 void pack(const uint8_t* b, int64_t ldb, bool flips, int64_t k, int64_t n, std::byte* to);
+// The same for panels [begin, end) of panel_count(n) alone.
+int64_t panel_count(int64_t n);
+void pack_panels(const uint8_t* b, int64_t ldb, bool flips, int64_t k, int64_t n, int64_t begin, int64_t end,
+                 std::byte* to);
 
 // ---- the product ---------------------------------------------------------------------------------------------------
 enum class To : uint8_t { kSums, kFloats, kU8, kI8 };

@@ -15,6 +15,8 @@ constexpr int64_t kMaxReach = int64_t{1} << 46;
 // Measured: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kTaskBytes = 128 * 1024;
 constexpr int64_t kLine = 16;  // source elements of a transpose taken at once: a cache line of floats
+constexpr size_t kMaxDims = 64;
+constexpr int64_t kFew = 4;
 
 // Whether all places lie in [0, size).
 bool inside(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides, int64_t offset, int64_t size) {
@@ -52,10 +54,12 @@ std::vector<Dim> ordered_dims(const CopyShape& s) {
 }
 
 template <class T>
-void copy_elements(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t n) {
+void copy_elements(const T* __restrict from, int64_t from_step, T* __restrict to, int64_t to_step, int64_t n) {
   // Steps that are known are taken by shuffles.
   if (from_step == 2 && to_step == 1) {
     for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
+  } else if (from_step == 4 && to_step == 1) {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[4 * i];
   } else if (from_step == 0 && to_step == 1) {
     std::fill_n(to, n, *from);
   } else {
@@ -164,6 +168,7 @@ Result<CopyPlan> make_plan(const CopyShape& s) {
       !inside(s.dims, s.to_strides, s.to_offset, s.to_size))
     return invalid("copy: a place lies outside its tensor");
   std::vector<Dim> dims = ordered_dims(s);
+  if (dims.size() > kMaxDims) return invalid("copy: more than %zu dims", kMaxDims);
   const Dim last = dims.back();
   if (last.from == 1 && last.to == 1) {
     plan.mode = CopyMode::kRows;
@@ -171,6 +176,7 @@ Result<CopyPlan> make_plan(const CopyShape& s) {
     plan.mode = CopyMode::kElements;
     for (size_t d = 0; d + 1 < dims.size() && last.to == 1; ++d) {
       if (dims[d].from != 1) continue;
+      if (dims[d].n < kFew && last.from <= kFew) break;  // a few neighbours apart: rows are picked out of lines
       plan.mode = CopyMode::kTranspose;
       std::rotate(dims.begin() + static_cast<int64_t>(d), dims.begin() + static_cast<int64_t>(d) + 1, dims.end() - 1);
       break;
@@ -193,21 +199,52 @@ Result<CopyPlan> make_plan(const CopyShape& s) {
 
 int64_t task_count(const CopyPlan& plan) { return plan.tasks; }
 
+namespace {
+// Where the outer dims stand, and what that is in the two tensors; a division each only where a task begins.
+class Outer {
+ public:
+  Outer(const CopyPlan& plan, int64_t unit) : plan_(plan), dims_(plan.dims.size() - 2) {
+    for (size_t d = dims_; d-- > 0; unit /= plan.dims[d]) {
+      at_[d] = unit % plan.dims[d];
+      from += at_[d] * plan.from_strides[d];
+      to += at_[d] * plan.to_strides[d];
+    }
+  }
+  void next() {
+    for (size_t d = dims_; d-- > 0;) {
+      from += plan_.from_strides[d];
+      to += plan_.to_strides[d];
+      if (++at_[d] < plan_.dims[d]) return;
+      at_[d] = 0;
+      from -= plan_.dims[d] * plan_.from_strides[d];
+      to -= plan_.dims[d] * plan_.to_strides[d];
+    }
+  }
+  int64_t from = 0, to = 0;
+
+ private:
+  const CopyPlan& plan_;
+  size_t dims_;
+  int64_t at_[kMaxDims];
+};
+}  // namespace
+
 void run_task(const CopyPlan& plan, const void* from, void* to, int64_t task) {
   const size_t last = plan.dims.size() - 1, rows = last - 1;
-  const int64_t bytes = plan.element_bytes, step = plan.mode == CopyMode::kTranspose ? kLine : 1;
-  for (int64_t u = task * plan.units / plan.tasks; u < (task + 1) * plan.units / plan.tasks; ++u) {
-    const int64_t row = u % plan.pieces * step, count = std::min(step, plan.dims[rows] - row);
-    int64_t a = plan.from_offset + row * plan.from_strides[rows], b = plan.to_offset + row * plan.to_strides[rows];
-    int64_t rest = u / plan.pieces;
-    for (size_t d = rows; d-- > 0;) {
-      a += rest % plan.dims[d] * plan.from_strides[d];
-      b += rest % plan.dims[d] * plan.to_strides[d];
-      rest /= plan.dims[d];
+  const int64_t bytes = plan.element_bytes, step = plan.mode == CopyMode::kTranspose ? kLine : 1, n = plan.dims[last];
+  const int64_t begin = task * plan.units / plan.tasks, end = (task + 1) * plan.units / plan.tasks;
+  Outer outer(plan, begin / plan.pieces);
+  int64_t piece = begin % plan.pieces;
+  for (int64_t u = begin; u < end; ++u, ++piece) {
+    if (piece == plan.pieces) {
+      piece = 0;
+      outer.next();
     }
+    const int64_t row = piece * step, count = std::min(step, plan.dims[rows] - row);
+    const int64_t a = plan.from_offset + row * plan.from_strides[rows] + outer.from,
+                  b = plan.to_offset + row * plan.to_strides[rows] + outer.to;
     const char* x = static_cast<const char*>(from) + a * bytes;
     char* y = static_cast<char*>(to) + b * bytes;
-    const int64_t n = plan.dims[last];
     if (plan.mode == CopyMode::kRows) {
       std::memcpy(y, x, static_cast<size_t>(n * bytes));
     } else if (plan.mode == CopyMode::kTranspose) {

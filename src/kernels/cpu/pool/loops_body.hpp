@@ -50,17 +50,45 @@ PERI_SIMD void join_all(const float* base, int64_t rows, int64_t row, int64_t co
   }
 }
 
-void join(bool maximum, const float* base, int64_t rows, int64_t row, int64_t columns, int64_t column, float factor,
-          float* y, int64_t n) {
-  if (maximum) return join_all<Max>(base, rows, row, columns, column, factor, y, n);
-  join_all<Sum>(base, rows, row, columns, column, factor, y, n);
+// The same of a few rows, whose addresses stay in registers.
+template <class J, int kTaps>
+PERI_SIMD void join_few(const float* const* from, float factor, float* y, int64_t n) {
+  const F32 f = F32::set1(factor);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    F32 a = read(from[0] + i, n - i);
+    for (int k = 1; k < kTaps; ++k) a = J::run(a, read(from[k] + i, n - i));
+    write(y + i, a * f, n - i);
+  }
+}
+template <class J>
+PERI_SIMD void join_rows(const float* base, int64_t rows, int64_t row, int64_t columns, int64_t column, float factor,
+                         float* y, int64_t n) {
+  if (rows * columns > 4) return join_all<J>(base, rows, row, columns, column, factor, y, n);
+  const float* from[4] = {};
+  for (int64_t k = 0; k < rows * columns; ++k) from[k] = base + k / columns * row + k % columns * column;
+  switch (rows * columns) {
+    case 1: return join_few<J, 1>(from, factor, y, n);
+    case 2: return join_few<J, 2>(from, factor, y, n);
+    case 3: return join_few<J, 3>(from, factor, y, n);
+    default: return join_few<J, 4>(from, factor, y, n);
+  }
 }
 
-// The compiler's vectors, for strides it can shuffle.
-template <int64_t Stride, bool Maximum>
-void join_by(const float* __restrict base, int64_t any_stride, int64_t taps, int64_t step, float factor,
+void join(bool maximum, const float* base, int64_t rows, int64_t row, int64_t columns, int64_t column, float factor,
+          float* y, int64_t n) {
+  if (maximum) return join_rows<Max>(base, rows, row, columns, column, factor, y, n);
+  join_rows<Sum>(base, rows, row, columns, column, factor, y, n);
+}
+
+template <int kStride>
+PERI_SIMD F32 at_stride(const float* p) {
+  if constexpr (kStride == 1) return F32::load(p);
+  return even_lanes(F32::load(p), F32::load(p + kLanes));
+}
+
+template <bool Maximum>
+void join_by(const float* __restrict base, int64_t stride, int64_t taps, int64_t step, float factor,
              float* __restrict y, int64_t n) {
-  const int64_t stride = Stride > 0 ? Stride : any_stride;
   for (int64_t i = 0; i < n; ++i) y[i] = base[i * stride];
   for (int64_t k = 1; k < taps; ++k) {
     const float* __restrict at = base + k * step;
@@ -73,12 +101,34 @@ void join_by(const float* __restrict base, int64_t any_stride, int64_t taps, int
     for (int64_t i = 0; i < n; ++i) y[i] *= factor;
 }
 
+// Strides of one and two by vectors, each element of y in one pass. kTaps 0: `taps`.
+template <class J, int kStride, int kTaps>
+PERI_SIMD void join_line(const float* base, int64_t taps, int64_t step, float factor, float* y, int64_t n) {
+  const F32 f = F32::set1(factor);
+  const int64_t count = kTaps > 0 ? kTaps : taps;
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const float* p = base + i * kStride;
+    F32 a = at_stride<kStride>(p);
+    for (int64_t k = 1; k < count; ++k) a = J::run(a, at_stride<kStride>(p += step));
+    write(y + i, a * f, n - i);
+  }
+}
+template <class J, int kStride>
+void join_line(const float* base, int64_t taps, int64_t step, float factor, float* y, int64_t n) {
+  if (taps == 2) return join_line<J, kStride, 2>(base, taps, step, factor, y, n);
+  if (taps == 3) return join_line<J, kStride, 3>(base, taps, step, factor, y, n);
+  join_line<J, kStride, 0>(base, taps, step, factor, y, n);
+}
+
 void join_strided(bool maximum, const float* base, int64_t stride, int64_t taps, int64_t step, float factor, float* y,
                   int64_t n) {
-  const auto run = stride == 1   ? (maximum ? join_by<1, true> : join_by<1, false>)
-                   : stride == 2 ? (maximum ? join_by<2, true> : join_by<2, false>)
-                                 : (maximum ? join_by<0, true> : join_by<0, false>);
-  run(base, stride, taps, step, factor, y, n);
+  if (stride == 1) return (maximum ? join_line<Max, 1> : join_line<Sum, 1>)(base, taps, step, factor, y, n);
+  if (stride == 2) return (maximum ? join_line<Max, 2> : join_line<Sum, 2>)(base, taps, step, factor, y, n);
+  (maximum ? join_by<true> : join_by<false>)(base, stride, taps, step, factor, y, n);
+}
+
+void scale(const float* factors, float* y, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLanes) write(y + i, read(y + i, n - i) * read(factors + i, n - i), n - i);
 }
 
 void blend(const float* a, const float* b, float t, float* y, int64_t n) {
@@ -92,6 +142,6 @@ void blend_at(const float* x, const int32_t* index, const int32_t* next, const f
     y[i] = t[i] == 0 ? x[index[i]] : __builtin_fmaf(x[next[i]], t[i], x[index[i]] * (1.0f - t[i]));
 }
 
-const Loops kLoops = {join, join_strided, blend, blend_at};
+const Loops kLoops = {join, join_strided, scale, blend, blend_at};
 
 }  // namespace peri::kernels::cpu::pool::PERI_ISA

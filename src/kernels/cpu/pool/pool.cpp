@@ -81,6 +81,11 @@ void join_along(const Plan& plan, const Window& d, const Window& h, const float*
     }
     y[o] = maximum ? v : v * factor_of(s, d, h, w);
   };
+  if (plan.padded && !empty && (maximum || (d.taps == s.d.kernel && h.taps == s.h.kernel))) {
+    loops(plan.isa).join_strided(maximum, line - plan.before, s.w.stride, s.w.kernel, s.w.dilation, 1.0f, y, s.w.out);
+    if (!maximum) loops(plan.isa).scale(plan.factors.data(), y, s.w.out);
+    return;
+  }
   const int64_t begin = empty ? s.w.out : plan.whole_begin, end = empty ? s.w.out : plan.whole_end;
   for (int64_t o = 0; o < begin; ++o) one(o);
   if (begin < end) {
@@ -96,14 +101,13 @@ void pool_nchw_plane(const Plan& plan, const Args& args, int64_t plane, float* l
   const int64_t image = s.h.in * s.w.in;
   const float* x = args.x + plane * s.d.in * image;
   float* y = args.y + plane * s.d.out * s.h.out * s.w.out;
-  for (int64_t q = 0; q < s.d.out; ++q) {
-    const Window d = window_of(s.d, q);
-    for (int64_t p = 0; p < s.h.out; ++p, y += s.w.out) {
-      const Window h = window_of(s.h, p);
+  for (const Window& d : plan.depths) {
+    for (const Window& h : plan.rows) {
       if (d.taps > 0 && h.taps > 0)
         loops(plan.isa).join(s.kind == Kind::kMax, x + d.first * image + h.first * s.w.in, d.taps, s.d.dilation * image,
                              h.taps, s.h.dilation * s.w.in, 1.0f, line, s.w.in);
       join_along(plan, d, h, line, y);
+      y += s.w.out;
     }
   }
 }
@@ -129,8 +133,20 @@ Result<Plan> make_plan(const Shape& s, Isa isa) {
   plan.units = nhwc ? s.batch * s.h.out : s.batch * s.channels;
   plan.tasks = std::min(plan.units, std::clamp<int64_t>((in + out) / 32768, 1, 512));
   if (nhwc) return plan;
-  plan.scratch = (s.w.in * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
   for (int64_t o = 0; o < s.w.out; ++o) plan.columns.push_back(window_of(s.w, o));
+  for (int64_t o = 0; o < s.h.out; ++o) plan.rows.push_back(window_of(s.h, o));
+  for (int64_t o = 0; o < s.d.out; ++o) plan.depths.push_back(window_of(s.d, o));
+  // A window of padding alone is no infinity.
+  plan.padded = s.w.pad_begin + s.w.pad_end <= s.w.in + kSlack &&
+                std::all_of(plan.columns.begin(), plan.columns.end(), [](const Window& w) { return w.taps > 0; });
+  if (plan.padded) {
+    const int64_t reach = (s.w.out - 1) * s.w.stride + (s.w.kernel - 1) * s.w.dilation + 1;
+    plan.before = s.w.pad_begin;
+    plan.after = std::max<int64_t>(0, reach - plan.before - s.w.in);
+    const Window d = {0, s.d.kernel, s.d.kernel}, h = {0, s.h.kernel, s.h.kernel};
+    for (const Window& w : plan.columns) plan.factors.push_back(factor_of(s, d, h, w));
+  }
+  plan.scratch = ((plan.before + s.w.in + plan.after + kSlack) * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
   const auto whole = [&](int64_t o) { return plan.columns[static_cast<size_t>(o)].taps == s.w.kernel; };
   while (plan.whole_begin < s.w.out && !whole(plan.whole_begin)) ++plan.whole_begin;
   plan.whole_end = plan.whole_begin;
@@ -142,11 +158,17 @@ int64_t task_count(const Plan& plan) { return plan.tasks; }
 int64_t scratch_bytes(const Plan& plan) { return plan.scratch; }
 
 void run_task(const Plan& plan, const Args& args, int64_t task, void* scratch) {
+  float* const line = static_cast<float*>(scratch) + plan.before;
+  if (plan.padded) {
+    const float neutral = plan.shape.kind == Kind::kMax ? -std::numeric_limits<float>::infinity() : 0.0f;
+    std::fill_n(line - plan.before, plan.before, neutral);
+    std::fill_n(line + plan.shape.w.in, plan.after, neutral);
+  }
   for (int64_t u = task * plan.units / plan.tasks; u < (task + 1) * plan.units / plan.tasks; ++u) {
     if (plan.shape.layout == Layout::kNhwc) {
       pool_nhwc_row(plan, args, u);
     } else {
-      pool_nchw_plane(plan, args, u, static_cast<float*>(scratch));
+      pool_nchw_plane(plan, args, u, line);
     }
   }
 }

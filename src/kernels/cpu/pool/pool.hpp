@@ -37,8 +37,12 @@ struct Plan {
   Shape shape;
   Isa isa = Isa::kAvx2;
   int64_t units = 0, tasks = 0, scratch = 0;
-  std::vector<Window> columns = {};        // kNchw: of each output along w
-  int64_t whole_begin = 0, whole_end = 0;  // those whose taps all lie in the input
+  std::vector<Window> columns = {}, rows = {}, depths = {};  // kNchw: of each output along w, h and d
+  int64_t whole_begin = 0, whole_end = 0;                    // columns whose taps all lie in the input
+  // kNchw: a line of joined rows stands between so many neutral elements; every column is a whole window of it then.
+  int64_t before = 0, after = 0;
+  bool padded = false;
+  std::vector<float> factors = {};  // of means, of each column where no row of the window is missing
 };
 struct Args {
   const float* x;

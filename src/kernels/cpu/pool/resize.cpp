@@ -28,12 +28,13 @@ double source_of(int64_t o, int64_t in, int64_t out, double by, Coordinates c) {
   return 0;
 }
 
-double nearest_of(double x, Nearest mode) {
+double nearest_of(double x, double scale, Nearest mode) {
   switch (mode) {
     case Nearest::kRoundPreferFloor: return std::ceil(x - 0.5);
     case Nearest::kRoundPreferCeil: return std::floor(x + 0.5);
     case Nearest::kFloor: return std::floor(x);
     case Nearest::kCeil: return std::ceil(x);
+    case Nearest::kSimple: return scale < 1 ? std::ceil(x) : std::floor(x);
   }
   return x;
 }
@@ -54,13 +55,20 @@ void blend_or_copy(const Loops& l, const float* a, const float* b, float t, floa
   }
 }
 
+// Each element kTimes, the last as often as there is room.
+template <int64_t kTimes>
+void repeat_row(const float* __restrict from, float* __restrict y, int64_t out) {
+  const int64_t whole = out / kTimes;
+  for (int64_t p = 0; p < whole; ++p)
+    for (int64_t k = 0; k < kTimes; ++k) y[kTimes * p + k] = from[p];
+  for (int64_t p = whole * kTimes; p < out; ++p) y[p] = from[whole];
+}
+
 // A row of nearest elements: each `repeat` times, or by index.
 void pick_row(const ResizePlan& plan, const float* __restrict from, float* __restrict y, int64_t out) {
-  if (plan.repeat == 2) {
-    for (int64_t p = 0; p < out / 2; ++p) y[2 * p] = y[2 * p + 1] = from[p];
-    if (out % 2 != 0) y[out - 1] = from[out / 2];
-    return;
-  }
+  if (plan.repeat == 2) return repeat_row<2>(from, y, out);
+  if (plan.repeat == 3) return repeat_row<3>(from, y, out);
+  if (plan.repeat == 4) return repeat_row<4>(from, y, out);
   const int32_t* const index = plan.shape.w.index.data();
   for (int64_t p = 0; p < out; ++p) y[p] = from[index[p]];
 }
@@ -83,7 +91,7 @@ Taps nearest_taps(int64_t in, int64_t out, double scale, Coordinates coordinates
   Taps taps;
   for (int64_t o = 0; in > 0 && o < out; ++o) {
     // Which neighbour is nearest does not hang on more digits than the model's scales have, in the reference as here.
-    const double x = nearest_of(source_of<float>(o, in, out, scale, coordinates), nearest);
+    const double x = nearest_of(source_of<float>(o, in, out, scale, coordinates), scale, nearest);
     const auto i = static_cast<int32_t>(std::clamp(x, 0.0, static_cast<double>(in - 1)));
     taps.index.push_back(i);
     taps.next.push_back(i);
@@ -112,9 +120,11 @@ Result<ResizePlan> make_plan(const ResizeShape& s, Isa isa) {
     return std::all_of(taps.t.begin(), taps.t.end(), [](float t) { return t == 0; });
   };
   plan.picks = s.layout != Layout::kNhwc && plain(s.h) && plain(s.w);
-  plan.repeat = 2;
-  for (size_t p = 0; p < s.w.index.size(); ++p)
-    if (s.w.index[p] != static_cast<int32_t>(p / 2)) plan.repeat = 0;
+  for (size_t times = 2; times <= 4; ++times) {
+    bool repeats = true;
+    for (size_t p = 0; p < s.w.index.size(); ++p) repeats &= s.w.index[p] == static_cast<int32_t>(p / times);
+    if (repeats) plan.repeat = static_cast<int>(times);
+  }
   plan.scratch = (line * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
   return plan;
 }

@@ -18,7 +18,7 @@ struct Taps {
 };
 // How an output place becomes a source place, as ONNX names them; `scale` = out / in as the model states it.
 enum class Coordinates : uint8_t { kHalfPixel, kPytorchHalfPixel, kAlignCorners, kAsymmetric };
-enum class Nearest : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil };
+enum class Nearest : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil, kSimple };  // the last: Upsample's
 // in >= 1 (else no taps) and scale > 0.
 Taps linear_taps(int64_t in, int64_t out, double scale, Coordinates coordinates);
 Taps nearest_taps(int64_t in, int64_t out, double scale, Coordinates coordinates, Nearest nearest);

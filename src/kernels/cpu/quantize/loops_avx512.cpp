@@ -1,3 +1,5 @@
 // The loops for avx512.
 #define PERI_ISA avx512
+#include "kernels/cpu/simd/vec_avx512.hpp"
+//
 #include "kernels/cpu/quantize/loops_body.hpp"

@@ -4,6 +4,7 @@
 
 namespace peri::kernels::cpu::quantize::PERI_ISA {
 namespace {
+using simd::PERI_ISA::F32;
 
 template <class Q>
 Q quantized(float x, float scale, int32_t zero) {
@@ -13,8 +14,44 @@ Q quantized(float x, float scale, int32_t zero) {
   return static_cast<Q>(static_cast<int32_t>(kept == kept ? kept : 0.0F));
 }
 
+// x / scale, correctly rounded, from the reciprocal and two fused steps (Markstein), for numbers of which nothing is
+// lost on the way: quotients beyond kMost saturate, whatever they are.
+struct Divisor {
+  static constexpr float kMost = 1024.0F;
+  F32 scale, reciprocal, low, high;
+  PERI_SIMD_MEMBER explicit Divisor(float s)
+      : scale(F32::set1(s)), reciprocal(F32::set1(1.0F / s)), low(F32::set1(-kMost * s)), high(F32::set1(kMost * s)) {}
+  // Not of a mantissa of ones, for which the proof does not hold.
+  static bool serves(float s) {
+    uint32_t bits = 0;
+    __builtin_memcpy(&bits, &s, sizeof bits);
+    return s > 0x1p-90F && s < 0x1p90F && (bits & 0x7fffffU) != 0x7fffffU;
+  }
+  PERI_SIMD_MEMBER F32 of(F32 x) const {
+    const F32 kept = min_second(high, max_second(low, x)), q = kept * reciprocal;
+    return fma(fnma(q, scale, kept), reciprocal, q);
+  }
+};
+// The same as quantized(), by vectors.
+template <class Q>
+PERI_SIMD void quantize_vector(const Divisor& by, F32 x, int32_t zero, Q* y) {
+  const F32 quotient = select(is_nan(x), F32::set1(static_cast<float>(-zero)), by.of(x));
+  store_bytes(y, to_int(quotient) + F32::Int::set1(zero));
+}
+template <class Q>
+void quantize_row(const float* x, float scale, int32_t zero, Q* y, int64_t n) {
+  const Divisor by(scale);
+  int64_t i = 0;
+  for (; i + F32::kLanes <= n; i += F32::kLanes) quantize_vector(by, F32::load(x + i), zero, y + i);
+  if (i == n) return;
+  Q rest[F32::kLanes];
+  quantize_vector(by, F32::load_n(x + i, n - i), zero, rest);
+  __builtin_memcpy(y + i, rest, static_cast<size_t>(n - i));
+}
+
 template <class Q>
 void to(const float* x, const float* scale, const Q* zero, int64_t step, Q* y, int64_t n) {
+  if (step == 0 && Divisor::serves(*scale)) return quantize_row(x, *scale, zero ? *zero : 0, y, n);
   if (step == 0) {
     const float s = *scale;
     const int32_t z = zero ? *zero : 0;
@@ -42,28 +79,56 @@ void from(const Q* x, const float* scale, const Q* zero, int64_t step, float* y,
   }
 }
 
+// NaN is passed over: of a comparison with it the second side stays.
 void range(const float* x, int64_t n, float* low, float* high) {
-  constexpr int64_t kLanes = 64;
-  float least[kLanes] = {}, most[kLanes] = {};
+  F32 least[4], most[4];
+  for (int k = 0; k < 4; ++k) least[k] = most[k] = F32::zero();
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int64_t j = 0; j < kLanes; ++j) {
-      const float v = x[i + j];
-      least[j] = v < least[j] ? v : least[j];
-      most[j] = v > most[j] ? v : most[j];
+  for (; i + 4 * F32::kLanes <= n; i += 4 * F32::kLanes)
+    for (int k = 0; k < 4; ++k) {
+      const F32 v = F32::load(x + i + k * F32::kLanes);
+      least[k] = min_second(v, least[k]);
+      most[k] = max_second(v, most[k]);
     }
-  for (int64_t j = 0; i < n; ++i, ++j) {
-    least[j] = x[i] < least[j] ? x[i] : least[j];
-    most[j] = x[i] > most[j] ? x[i] : most[j];
+  for (; i < n; i += F32::kLanes) {
+    const F32 v = F32::load_n(x + i, n - i);
+    least[0] = min_second(v, least[0]);
+    most[0] = max_second(v, most[0]);
   }
-  *low = *high = 0;
-  for (int64_t j = 0; j < kLanes; ++j) {
-    *low = least[j] < *low ? least[j] : *low;
-    *high = most[j] > *high ? most[j] : *high;
+  for (int k = 1; k < 4; ++k) {
+    least[0] = min_second(least[k], least[0]);
+    most[0] = max_second(most[k], most[0]);
   }
+  *low = simd::PERI_ISA::min_lanes(least[0]);
+  *high = simd::PERI_ISA::max_lanes(most[0]);
+}
+
+float moved(uint8_t x, uint8_t flip, int32_t zero) {
+  return static_cast<float>(static_cast<int32_t>(static_cast<uint8_t>(x ^ flip)) - zero);
+}
+uint8_t rounded(float v, const Pair& by) {
+  const float low = v < by.low ? by.low : v, kept = low > by.high ? by.high : low;
+  return static_cast<uint8_t>(static_cast<int32_t>(__builtin_rintf(kept)) + by.y_zero);
+}
+template <bool kProduct>
+void pair_of(const Pair& by, const uint8_t* __restrict a, const uint8_t* __restrict b, int64_t b_step,
+             uint8_t* __restrict y, int64_t n) {
+  const Pair k = by;
+  const auto join = [&k](float p, float q) __attribute__((always_inline)) {
+    return rounded(kProduct ? p * q * k.a_scale : p * k.a_scale + q * k.b_scale, k);
+  };
+  if (b_step == 0) {
+    const float all = moved(*b, k.b_flip, k.b_zero);
+    for (int64_t i = 0; i < n; ++i) y[i] = join(moved(a[i], k.a_flip, k.a_zero), all);
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = join(moved(a[i], k.a_flip, k.a_zero), moved(b[i], k.b_flip, k.b_zero));
+  }
+}
+void pair(const Pair& by, const uint8_t* a, const uint8_t* b, int64_t b_step, uint8_t* y, int64_t n) {
+  by.product ? pair_of<true>(by, a, b, b_step, y, n) : pair_of<false>(by, a, b, b_step, y, n);
 }
 }  // namespace
 
-const Loops kLoops = {to<uint8_t>, to<int8_t>, from<uint8_t>, from<int8_t>, range, from<int32_t>};
+const Loops kLoops = {to<uint8_t>, to<int8_t>, from<uint8_t>, from<int8_t>, range, from<int32_t>, pair};
 
 }  // namespace peri::kernels::cpu::quantize::PERI_ISA

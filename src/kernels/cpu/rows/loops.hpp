@@ -37,6 +37,8 @@ struct Loops {
   // y[c] = join over k of x[k * inner + c] * (weights ? weights[k] : 1), c < columns. kind: 0 sum, 1 max, 2 min.
   void (*join_axis)(int kind, const float* x, const float* weights, float* y, int64_t axis, int64_t inner,
                     int64_t columns, float factor);
+  // Bit i: element i of 64 is above `bound`, or below it; NaN always is, and where `bound` is NaN all are.
+  uint64_t (*beyond)(const float* x, float bound, bool above);
 };
 
 namespace avx2 {

@@ -211,6 +211,16 @@ void join_axis(int kind, const float* x, const float* weights, float* y, int64_t
                [](F32 a, F32 b) __attribute__((always_inline)) { return a + b; });
 }
 
-const Loops kLoops = {softmax, softmax_columns, layer_norm, rms_norm, moments, affine, join_axis};
+uint64_t beyond(const float* x, float bound, bool above) {
+  const F32 b = F32::set1(bound);
+  uint64_t within = 0;
+  for (int64_t i = 0; i < 64; i += kLanes) {
+    const F32 v = F32::load(x + i);
+    within |= static_cast<uint64_t>(bits_of(above ? le(v, b) : ge(v, b))) << i;
+  }
+  return ~within;
+}
+
+const Loops kLoops = {softmax, softmax_columns, layer_norm, rms_norm, moments, affine, join_axis, beyond};
 
 }  // namespace peri::kernels::cpu::rows::PERI_ISA

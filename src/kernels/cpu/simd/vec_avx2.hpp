@@ -177,6 +177,20 @@ PERI_SIMD void store_bool(uint8_t* p, M32x8 m) {
   const __m128i bytes = _mm_and_si128(_mm_packs_epi16(half, half), _mm_set1_epi8(1));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), bytes);
 }
+// Every other of 2 * kLanes neighbours, from the first on.
+PERI_SIMD F32x8 even_lanes(F32x8 a, F32x8 b) {
+  const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a.v, b.v, _MM_SHUFFLE(2, 0, 2, 0)));
+  return {_mm256_castpd_ps(_mm256_permute4x64_pd(pairs, _MM_SHUFFLE(3, 1, 2, 0)))};
+}
+// As many bytes as there are lanes, saturated.
+PERI_SIMD void store_bytes(uint8_t* p, I32x8 a) {
+  const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(a.v), _mm256_extracti128_si256(a.v, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(half, half));
+}
+PERI_SIMD void store_bytes(int8_t* p, I32x8 a) {
+  const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(a.v), _mm256_extracti128_si256(a.v, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(half, half));
+}
 
 // Four doubles, one half of the floats.
 struct F64x4 {

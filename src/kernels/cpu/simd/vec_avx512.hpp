@@ -174,6 +174,19 @@ PERI_SIMD M32x16 load_bool(const uint8_t* p) {
 PERI_SIMD void store_bool(uint8_t* p, M32x16 m) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_maskz_set1_epi8(m.v, 1));
 }
+// Every other of 2 * kLanes neighbours, from the first on.
+PERI_SIMD F32x16 even_lanes(F32x16 a, F32x16 b) {
+  const __m512i from = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  return {_mm512_permutex2var_ps(a.v, from, b.v)};
+}
+// As many bytes as there are lanes, saturated.
+PERI_SIMD void store_bytes(uint8_t* p, I32x16 a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm512_cvtusepi32_epi8(_mm512_max_epi32(a.v, _mm512_setzero_si512())));
+}
+PERI_SIMD void store_bytes(int8_t* p, I32x16 a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(a.v));
+}
 
 // Eight doubles, one half of the floats.
 struct F64x8 {

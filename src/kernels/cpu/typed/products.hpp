@@ -10,7 +10,9 @@ struct ProductArgs {
   const void *a, *b;
   void* y;
   int64_t m, n, k, lda, ldb, ldy;  // leading dimensions in elements
+  void* scratch = nullptr;         // k * kProductColumnBytes bytes; null: b is read where it lies
 };
+constexpr int64_t kProductColumnBytes = 128;  // of a row of b, the columns of a tile
 // Of f64, i64 and i32; of the last two the signless forms.
 struct Products {
   void (*f64)(const ProductArgs& args);

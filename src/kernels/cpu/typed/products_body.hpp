@@ -7,7 +7,8 @@
 namespace peri::kernels::cpu::typed::PERI_ISA {
 namespace {
 
-constexpr int64_t kRows = 4, kVectors = 2;
+constexpr int64_t kRows = kVectorBytes == 64 ? 8 : 4, kVectors = 2;
+static_assert(kVectors * kVectorBytes <= kProductColumnBytes);
 
 template <class T>
 struct Lanes {
@@ -15,25 +16,24 @@ struct Lanes {
   typedef T Vector __attribute__((vector_size(kVectorBytes)));
 };
 
-// kR rows of kVectors vectors of columns, in registers.
+// kR rows of kVectors vectors of columns, in registers; rows of b stand `ldb` apart from `b` on.
 template <class T, int64_t kR>
-void tile(const ProductArgs& g, int64_t row, int64_t column) {
+void tile(const ProductArgs& g, int64_t row, int64_t column, const T* b, int64_t ldb) {
   using V = typename Lanes<T>::Vector;
   constexpr int64_t kCount = Lanes<T>::kCount;
   const T* const a = static_cast<const T*>(g.a) + row * g.lda;
-  const T* b = static_cast<const T*>(g.b) + column;
   V sums[kR][kVectors] = {};
-  for (int64_t k = 0; k < g.k; ++k, b += g.ldb) {
+  for (int64_t k = 0; k < g.k; ++k, b += ldb) {
     V w[kVectors];
 #pragma GCC unroll 2
     for (int64_t v = 0; v < kVectors; ++v) std::memcpy(&w[v], b + v * kCount, sizeof(V));
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int64_t r = 0; r < kR; ++r)
 #pragma GCC unroll 2
       for (int64_t v = 0; v < kVectors; ++v) sums[r][v] += w[v] * a[r * g.lda + k];
   }
   T* const y = static_cast<T*>(g.y) + row * g.ldy + column;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int64_t r = 0; r < kR; ++r)
 #pragma GCC unroll 2
     for (int64_t v = 0; v < kVectors; ++v) std::memcpy(y + r * g.ldy + v * kCount, &sums[r][v], sizeof(V));
@@ -52,9 +52,17 @@ void run(const ProductArgs& g) {
   constexpr int64_t kColumns = kVectors * Lanes<T>::kCount;
   int64_t column = 0;
   for (; column + kColumns <= g.n; column += kColumns) {
-    int64_t row = 0;
-    for (; row + kRows <= g.m; row += kRows) tile<T, kRows>(g, row, column);
-    for (; row < g.m; ++row) tile<T, 1>(g, row, column);
+    const T* b = static_cast<const T*>(g.b) + column;
+    int64_t row = 0, ldb = g.ldb;
+    // Rows of b that lie far apart fall into few sets of the cache: what several tiles read is put together first.
+    if (g.scratch && g.m >= 2 * kRows) {
+      T* const packed = static_cast<T*>(g.scratch);
+      for (int64_t k = 0; k < g.k; ++k) std::memcpy(packed + k * kColumns, b + k * ldb, kColumns * sizeof(T));
+      b = packed;
+      ldb = kColumns;
+    }
+    for (; row + kRows <= g.m; row += kRows) tile<T, kRows>(g, row, column, b, ldb);
+    for (; row < g.m; ++row) tile<T, 1>(g, row, column, b, ldb);
   }
   for (; column < g.n; ++column)
     for (int64_t row = 0; row < g.m; ++row) edge<T>(g, row, column);

@@ -1,0 +1,32 @@
+// Rows of a convolution whose groups have few channels, as they lie in planes: for each instruction set. Plain types
+// only: sources by instruction set see this.
+#pragma once
+
+#include <cstdint>
+
+namespace peri::kernels::cpu::conv {
+
+// One row of up to kThinOuts planes of the result: y[o][i] = bias[o] + sum over taps t of w[o][t] * x[at[t] + i].
+// Reads up to kThinSlack floats beyond the last that counts.
+struct ThinRow {
+  const float* x = nullptr;
+  const int64_t* at = nullptr;
+  const float* w = nullptr;  // [outs][taps]
+  int64_t taps = 0;
+  const float* bias = nullptr;  // null: none
+  float* y = nullptr;
+  int64_t y_step = 0;  // from plane to plane
+  int64_t n = 0;
+  int outs = 1;
+};
+constexpr int kThinOuts = 4;
+constexpr int64_t kThinSlack = 64;
+
+namespace avx2 {
+void thin_row(const ThinRow& row);
+}
+namespace avx512 {
+void thin_row(const ThinRow& row);
+}
+
+}  // namespace peri::kernels::cpu::conv

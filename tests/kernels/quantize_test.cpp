@@ -1,0 +1,89 @@
+// Numbers into bytes: each is that of the correctly rounded quotient, ties to the even one, whatever the scale; ranges.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "kernels/cpu/quantize/loops.hpp"
+#include "tests/kernels/runs_here.hpp"
+
+namespace peri::kernels::cpu::quantize {
+namespace {
+
+std::vector<const Loops*> all_loops() {
+  std::vector<const Loops*> out;
+  if (runs_here(Isa::kAvx2)) out.push_back(&avx2::kLoops);
+  if (runs_here(Isa::kAvx512)) out.push_back(&avx512::kLoops);
+  return out;
+}
+
+template <class Q>
+Q byte_of(float x, float scale, int zero) {
+  if (std::isnan(x)) return 0;
+  const float low = std::numeric_limits<Q>::min(), high = std::numeric_limits<Q>::max();
+  return static_cast<Q>(std::clamp(std::nearbyint(x / scale) + static_cast<float>(zero), low, high));
+}
+
+// Numbers at and beside each border between two bytes, far away, and none.
+std::vector<float> numbers(float scale, Rng& rng) {
+  std::vector<float> out = {0.0F, -0.0F, std::nanf(""), INFINITY, -INFINITY, 3e38F, -3e38F, 1e-45F, -1e-40F};
+  for (int k = -300; k <= 300; ++k) {
+    const float border = (static_cast<float>(k) + 0.5F) * scale;
+    float below = border, above = border;
+    out.push_back(border);
+    for (int step = 0; step < 3; ++step) {
+      out.push_back(below = std::nextafterf(below, -INFINITY));
+      out.push_back(above = std::nextafterf(above, INFINITY));
+    }
+  }
+  for (int k = 0; k < 2001; ++k) out.push_back(static_cast<float>((2 * rng.uniform() - 1) * 400.0) * scale);
+  return out;
+}
+
+TEST(Quantize, ABytesBorderIsThatOfTheQuotient) {
+  Rng rng(11);
+  std::vector<float> scales = {1.0F,          0.5F,   0.02F, 1.0F / 255.0F, 0x1.fffffep-3F,
+                               0x1.fffffcp2F, 1e-30F, 1e30F, 1e-40F,        3e38F};
+  for (int k = 0; k < 300; ++k) scales.push_back(static_cast<float>(std::exp(20 * (rng.uniform() - 0.5))));
+  for (const Loops* loops : all_loops())
+    for (const float scale : scales) {
+      const std::vector<float> x = numbers(scale, rng);
+      const auto n = static_cast<int64_t>(x.size());
+      const auto u = static_cast<uint8_t>(rng.below(256));
+      const auto s = static_cast<int8_t>(rng.below(256) - 128);
+      std::vector<uint8_t> y(x.size());
+      std::vector<int8_t> z(x.size());
+      loops->to_u8(x.data(), &scale, &u, 0, y.data(), n);
+      loops->to_i8(x.data(), &scale, &s, 0, z.data(), n);
+      for (size_t k = 0; k < x.size(); ++k) {
+        ASSERT_EQ(y[k], byte_of<uint8_t>(x[k], scale, u)) << x[k] << " by " << scale << " and " << int{u};
+        ASSERT_EQ(z[k], byte_of<int8_t>(x[k], scale, s)) << x[k] << " by " << scale << " and " << int{s};
+      }
+    }
+}
+
+TEST(Quantize, RangesPassOverNan) {
+  Rng rng(5);
+  for (const Loops* loops : all_loops())
+    for (const int64_t n : {1, 7, 16, 64, 65, 1000}) {
+      std::vector<float> x;
+      float least = 0, most = 0;
+      for (int64_t k = 0; k < n; ++k) {
+        const bool none = rng.below(4) == 0;
+        x.push_back(none ? std::nanf("") : static_cast<float>(10 * rng.uniform() - 3));
+        if (none) continue;
+        least = std::min(least, x.back());
+        most = std::max(most, x.back());
+      }
+      float low = 9, high = -9;
+      loops->range(x.data(), n, &low, &high);
+      EXPECT_EQ(low, least) << n;
+      EXPECT_EQ(high, most) << n;
+    }
+}
+
+}  // namespace
+}  // namespace peri::kernels::cpu::quantize
