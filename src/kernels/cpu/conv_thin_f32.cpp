@@ -11,9 +11,9 @@
 namespace peri::kernels {
 namespace {
 namespace conv = cpu::conv;
-constexpr int64_t kMostChannels = 8;           // of a group, read for each element
+constexpr int64_t kMaxChannels = 8;           // of a group, read for each element
 constexpr int64_t kScratchFloats = 64 * 1024;  // what a task keeps: a part of L2
-constexpr int64_t kMostTaps = 1 << 16;
+constexpr int64_t kMaxTaps = 1 << 16;
 
 struct Plan {
   int64_t batch = 1, groups = 1, ic = 1, oc = 1;  // channels of a group
@@ -40,7 +40,7 @@ Result<Plan> read(const Problem& p) {
   s.batch = x[0];
   s.groups = n.i("group", 1);
   s.ic = w[1];
-  if (s.ic > kMostChannels) return refused("more than %lld channels a group", static_cast<long long>(kMostChannels));
+  if (s.ic > kMaxChannels) return refused("more than %lld channels a group", static_cast<long long>(kMaxChannels));
   s.oc = w[0] / s.groups;
   const ops::Window v = ops::window_of(n);
   for (size_t k = 2; k < x.size(); ++k) {
@@ -55,7 +55,7 @@ Result<Plan> read(const Problem& p) {
   int64_t all = s.batch * s.groups * s.ic * s.oc;
   for (int k = 0; k < 3; ++k) all *= s.in[k] * s.out[k];
   if (all == 0) return refused("an empty tensor");
-  if (s.taps() > kMostTaps) return refused("more than %lld taps", static_cast<long long>(kMostTaps));
+  if (s.taps() > kMaxTaps) return refused("more than %lld taps", static_cast<long long>(kMaxTaps));
   const auto reach = [&](int k, int64_t count) {
     return (count - 1) * s.stride[k] + (s.kernel[k] - 1) * s.dilation[k] + 1;
   };

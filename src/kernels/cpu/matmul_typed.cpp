@@ -58,8 +58,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
       isa == cpu::Isa::kAvx512 ? cpu::typed::avx512::kProducts : cpu::typed::avx2::kProducts;
   const int64_t size = dtype_size(s.type);
   const auto run = s.type == DType::kF64 ? all.f64 : size == 8 ? all.i64 : all.i32;
-  constexpr int64_t kMostPacked = 8192;  // rows of b: a part of L2
-  const size_t scratch = s.k <= kMostPacked ? static_cast<size_t>(s.k * cpu::typed::kProductColumnBytes) : 0;
+  constexpr int64_t kMaxPacked = 8192;  // rows of b: a part of L2
+  const size_t scratch = s.k <= kMaxPacked ? static_cast<size_t>(s.k * cpu::typed::kProductColumnBytes) : 0;
   return TaskInstance::make(
       s.images * s.row_blocks() * s.column_blocks(), scratch, [=](int64_t task, const Args& args) {
         const int64_t column = task % s.column_blocks() * kColumns, rest = task / s.column_blocks(),

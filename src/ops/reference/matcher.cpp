@@ -26,7 +26,7 @@ bool Matcher::matches(std::string_view text) {
     if (byte >= 128) return regex_.matches(text);
     int32_t to = states_[static_cast<size_t>(at)].to[byte];
     if (to == kUnknown) {
-      if (states_.size() >= kMostStates) return regex_.matches(text);
+      if (states_.size() >= kMaxStates) return regex_.matches(text);
       to = state_of(regex_.behind(states_[static_cast<size_t>(at)].waiting, byte));
       states_[static_cast<size_t>(at)].to[byte] = to;
     }

@@ -51,7 +51,7 @@ class Matcher {
   bool matches(std::string_view text);
 
  private:
-  static constexpr size_t kMostStates = 256;
+  static constexpr size_t kMaxStates = 256;
   static constexpr int32_t kUnknown = -1;
   struct State {
     std::vector<int32_t> waiting;
