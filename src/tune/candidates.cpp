@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 
 #include "base/fault.hpp"
 #include "tune/resolved.hpp"
@@ -15,27 +16,39 @@ std::string Candidate::id() const {
 }
 
 namespace {
-// Of a kernel of a device so many guesses are tried, the best first: each is code to be compiled. The tenth guess is
-// within 0.4 % (ResNet-50) and 1.1 % (MobileNetV3) of the best of 25: benchmarks/results/2026-11-22_trials_cuda.md.
-constexpr size_t kMaxGuesses = 10;
+// Of a kernel of a device so many guesses are tried, the best first: each is code to be compiled. The best of the first
+// ten is within 0.4 % of the best of 25, the first alone 7 % above: benchmarks/results/2026-11-22_trials_cuda.md.
+constexpr size_t kMaxGuesses = 8;
 // Of these, what is guessed to take so much longer than the best guess is no rival, beyond the first few.
 constexpr double kFarGuess = 2;
 constexpr size_t kMinGuesses = 4;
+// A kernel whose best guess is so much longer than that of another of its provider is tried with it alone: of 99
+// candidates of cuda_conv in ResNet-50, 98 took more than three times the best:
+// benchmarks/results/2026-11-23_gpu_rows.md.
+constexpr double kHopelessGuess = 3;
 
-size_t guesses_tried(const std::vector<kernels::Offer>& offers) {
-  size_t count = std::min(offers.size(), kMaxGuesses);
+double best_guess(std::span<const kernels::Offer> offers) {
   double best = 0;
   for (const kernels::Offer& o : offers)
     if (o.guess_ms > 0 && (best == 0 || o.guess_ms < best)) best = o.guess_ms;
+  return best;
+}
+}  // namespace
+
+size_t guesses_tried(std::span<const kernels::Offer> offers, double best_of_provider) {
+  size_t count = std::min(offers.size(), kMaxGuesses);
+  const double best = best_guess(offers);
+  if (best_of_provider > 0 && best > kHopelessGuess * best_of_provider) return std::min<size_t>(count, 1);
   while (count > kMinGuesses && offers[count - 1].guess_ms > kFarGuess * best && best > 0) --count;
   return count;
 }
-}  // namespace
 
 Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& constant, const Options& options,
                           const device::Target& target) {
   Candidates all;
   const kernels::Problem problem{&region, constant};
+  std::vector<std::pair<const kernels::Kernel*, std::vector<kernels::Offer>>> offered;
+  std::map<std::string_view, double> best;  // of each provider
   for (const kernels::Kernel* kernel : kernels::kernels()) {
     const kernels::Kernel& k = *kernel;
     if (!options.executors.empty() &&
@@ -48,20 +61,28 @@ Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& cons
       all.refusals.push_back({std::string(k.name), offers.error().text()});
       continue;
     }
-    if (const size_t tried = guesses_tried(*offers);
-        options.measure && k.executor == options.own_executor && offers->size() > tried) {
-      all.refusals.push_back(
-          {std::string(k.name), format("not tried: %zu guesses beyond the first %zu", offers->size() - tried, tried)});
-      offers->resize(tried);
+    if (const double own = best_guess(*offers); k.executor == options.own_executor && own > 0) {
+      double& least = best[k.provider];
+      least = least > 0 ? std::min(least, own) : own;
     }
-    for (kernels::Offer& o : *offers) {
+    offered.emplace_back(kernel, *std::move(offers));
+  }
+  for (auto& [kernel, offers] : offered) {
+    const kernels::Kernel& k = *kernel;
+    if (const size_t tried = guesses_tried(offers, best[k.provider]);
+        options.measure && k.executor == options.own_executor && offers.size() > tried) {
+      all.refusals.push_back(
+          {std::string(k.name), format("not tried: %zu guesses beyond the first %zu", offers.size() - tried, tried)});
+      offers.resize(tried);
+    }
+    for (kernels::Offer& o : offers) {
       if (!target.has(o.requires_isa)) {
         all.refusals.push_back({std::string(k.name), "the target has no " + o.requires_isa});
         continue;
       }
       o.inputs.resize(region.inputs.size());
       o.outputs.resize(region.outputs.size());
-      all.list.push_back({&k, std::move(o)});
+      all.list.push_back({kernel, std::move(o)});
     }
   }
   const auto own = [&](const Candidate& c) { return c.kernel->executor == options.own_executor; };

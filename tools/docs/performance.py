@@ -97,7 +97,24 @@ def agreement():
             + f"\n\nAllowed: {limits['of_range']:g}, {limits['of_change']:g}, {limits['cosine']:g}. ONNX Runtime {data['onnxruntime']}. {source(name, data)}")
 
 
-SECTIONS = {"peers": lambda: peers("cpu_peers"), "start": start, "chains": chains, "agreement": agreement}
+def gpu():
+    data, name = newest("gpu_rows")
+    if not data:
+        return ""
+    rows, modes = [], set()
+    for r in data["rows"]:
+        low, high = r["interval"]
+        mib = [f"{r[side]['device_bytes'] / 2**20:.0f}" for side in ("ours", "peer")]
+        modes.add(r["peer"]["mode"])
+        rows.append([r["network"], r["batch"], *(f"{r[side]['median_ms']:.3f}" for side in ("ours", "peer")), f"{r['ratio']:.3f}", f"{low:.3f} to {high:.3f}", *mib])
+    out = table(["network", "batch", "peri ms", "PyTorch ms", "ratio", "95 %", "peri MiB", "PyTorch MiB"], rows)
+    small, ratios = [r["ratio"] for r in data["rows"] if r["batch"] == 1], [r["ratio"] for r in data["rows"]]
+    chips = ", ".join(sorted({r["gpu"]["name"] for r in data["rows"]}))
+    return (f"{out}\n\nAll {len(ratios)}: geometric mean {mean(ratios):.2f}, worst {max(ratios):.2f}; batch 1: {mean(small):.2f}. "
+            f"{chips}, float16; PyTorch's mode: {', '.join(sorted(modes))}. `benchmarks/results/{name}`; how it was measured and which engines were judged: [the page beside it](../benchmarks/results/{name.replace('.json', '.md')}).")
+
+
+SECTIONS = {"peers": lambda: peers("cpu_peers"), "gpu": gpu, "start": start, "chains": chains, "agreement": agreement}
 
 
 def page(text):
