@@ -207,7 +207,7 @@ TEST_F(Commands, ExplainRefusesAProofOfAnotherMachineUnlessToldToCompare) {
 }
 
 TEST_F(Commands, AProofOfAnotherFormIsRefused) {
-  change_proof(engine_, "\"form\": 4", "\"format\": 2");
+  change_proof(engine_, "\"form\": 5", "\"format\": 2");
   for (const char* name : {"explain", "replay"}) {
     const auto refused = std::string(name) == "explain" ? command("explain", {engine_})
                                                         : command("replay", {"region @0", "--from", engine_});

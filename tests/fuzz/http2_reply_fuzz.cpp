@@ -10,7 +10,7 @@ namespace {
 using peri::serve::Http2Wire;
 using Heard = peri::serve::Wire::Heard;
 
-constexpr uint64_t kMost = 4096;
+constexpr uint64_t kMaxAhead = 4096;
 constexpr size_t kMessage = 100000;  // more than the windows have room for at first
 
 struct Call {
@@ -23,7 +23,7 @@ struct Call {
 std::vector<Call> hear(std::string_view bytes, size_t step, std::string* said) {
   static const auto request = std::make_shared<const peri::serve::GrpcRequest>(
       peri::serve::grpc_request(peri::serve::Endpoint(), "/s/m", std::string(kMessage, 'b')));
-  Http2Wire wire(request, kMost);
+  Http2Wire wire(request, kMaxAhead);
   wire.keep_answer();
   wire.begin();
   *said += wire.ask();
@@ -33,7 +33,7 @@ std::vector<Call> hear(std::string_view bytes, size_t step, std::string* said) {
     bytes.remove_prefix(piece.size());
     const Heard heard = wire.hear(piece);
     *said += wire.more();
-    if (wire.answer().size() > kMost) std::abort();
+    if (wire.answer().size() > kMaxAhead) std::abort();
     if (heard == Heard::kMore) continue;
     out.push_back({heard, heard == Heard::kBad ? "" : wire.failure(), heard == Heard::kBad ? "" : wire.answer()});
     if (heard == Heard::kBad || !wire.keep_open()) break;

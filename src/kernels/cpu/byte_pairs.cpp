@@ -6,13 +6,14 @@
 #include "kernels/block/translate.hpp"
 #include "kernels/cpu/isa.hpp"
 #include "kernels/cpu/quantize/loops.hpp"
+#include "kernels/cpu/task_elements.hpp"
 #include "kernels/cpu/task_instance.hpp"
 
 namespace peri::kernels {
 namespace {
+using cpu::kTaskElements;
 using cpu::quantize::Loops;
 using cpu::quantize::Pair;
-constexpr int64_t kTaskElements = 32768;  // as a task of block code: benchmarks/results/2026-11-22_constants.md
 constexpr size_t kMaxDims = 64;
 
 struct Side {

@@ -191,6 +191,7 @@ void Connection::read() {
   if (room == 0) return;
   void* to = direct ? static_cast<void*>(body_->data() + body_have_) : buffer_.get() + end_;
   reading_ = true;
+  idle_before_ = false;
   if (tls_) return read_tls(direct, to, room);
   socket_.async_read_some(asio::buffer(to, room), [self = shared_from_this(), direct](const error_code& ec, size_t n) {
     self->reading_ = false;

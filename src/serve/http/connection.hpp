@@ -63,7 +63,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void sweep(int64_t now, bool drain) {
     boost::system::error_code ec;
     const bool idle = state_ == State::kHead && end_ == begin_;
-    if (idle && drain && socket_.available(ec) == 0) return close();  // else a request has come that is not read yet
+    // A request may have come that is not read yet, or was read by a call whose end is still to be told.
+    const bool nothing = idle && drain && socket_.available(ec) == 0;
+    if (nothing && idle_before_) return close();
+    idle_before_ = nothing;
     if (now > limit_ns_ && state_ != State::kBusy) close();
   }
   class Turn;
@@ -73,6 +76,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   enum class State { kHead, kBody, kChunks, kBusy, kWriting, kLast };
+  bool idle_before_ = false;  // at the last sweep of a drain, and no call to read was made since
   void begin();
   void advance();
   void compact(size_t to);

@@ -70,7 +70,8 @@ class Server final : public HttpServer {
     asio::post(loops_[0]->context, [this, &taken] {
       if (tcp_) take_rest(*tcp_);
       if (local_) take_rest(*local_);
-      taken.set_value();
+      // What the acceptors had taken before may still wait to be told.
+      asio::post(loops_[0]->context, [&taken] { taken.set_value(); });
     });
     taken.get_future().wait();  // from here on connections() counts all that there will be
   }

@@ -15,12 +15,15 @@ Q quantized(float x, float scale, int32_t zero) {
 }
 
 // x / scale, correctly rounded, from the reciprocal and two fused steps (Markstein), for numbers of which nothing is
-// lost on the way: quotients beyond kMost saturate, whatever they are.
+// lost on the way: quotients beyond kMaxQuotient saturate, whatever they are.
 struct Divisor {
-  static constexpr float kMost = 1024.0F;
+  static constexpr float kMaxQuotient = 1024.0F;
   F32 scale, reciprocal, low, high;
   PERI_SIMD_MEMBER explicit Divisor(float s)
-      : scale(F32::set1(s)), reciprocal(F32::set1(1.0F / s)), low(F32::set1(-kMost * s)), high(F32::set1(kMost * s)) {}
+      : scale(F32::set1(s)),
+        reciprocal(F32::set1(1.0F / s)),
+        low(F32::set1(-kMaxQuotient * s)),
+        high(F32::set1(kMaxQuotient * s)) {}
   // Not of a mantissa of ones, for which the proof does not hold.
   static bool serves(float s) {
     uint32_t bits = 0;
