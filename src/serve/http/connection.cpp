@@ -257,7 +257,7 @@ void Connection::sent(const error_code& ec) {
   reply_.pieces.clear();
   reply_.until_sent.reset();
   release_body();
-  if (!keep_alive_ || shared_.draining) return last();
+  if (!keep_alive_) return last();  // a client that was told nothing may have sent more: the sweep ends it if not
   begin();
   advance();
 }
