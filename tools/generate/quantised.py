@@ -51,11 +51,11 @@ def between(b, x):
     y = through(b, x)
     for _ in range(b.pick(1, 2)):
         kind = b.pick("Relu", "Sigmoid", "Tanh", "Transpose", "Abs")
-        if kind == "Transpose":
+        if kind == "Transpose" and y.rank > 0:
             order = list(range(y.rank))
             b.random.shuffle(order)
             y = b.op("Transpose", [y], tuple(y.shape[k] for k in order), perm=order)
-        else:
+        elif kind != "Transpose":  # of one number there is nothing to turn
             y = b.op(kind, [y])
         y = through(b, y)
     return y
