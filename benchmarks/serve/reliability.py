@@ -106,11 +106,11 @@ class Server:
         return int(found[0]) if found else None
 
     def resident(self):
-        """Bytes of server and worker together, what they share counted once."""
+        """Bytes of server and worker together, what they share counted once; without pages of files, which others may share."""
         total = 0
         for pid in filter(None, (self.process.pid, self.worker())):
             with open(f"/proc/{pid}/smaps_rollup") as file:
-                total += sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
+                total += sum(int(line.split()[1]) * 1024 for line in file if line.startswith(("Pss_Anon:", "Pss_Shmem:")))
         return total
 
 

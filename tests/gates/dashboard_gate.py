@@ -13,11 +13,11 @@ def browser():
 
 def started(folder):
     log = folder / "log"
-    server = subprocess.Popen([PERI, "serve", "--model-repository", folder / "models", "--http-port", "0", "--metrics-port", "0"],
+    server = subprocess.Popen([PERI, "serve", "--model-repository", folder / "models", "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0"],
                               stdout=open(log, "w"), stderr=subprocess.STDOUT)
     for _ in range(600):
         time.sleep(0.1)
-        found = re.search(r"listening on (\S+); metrics at (\S+)/metrics", log.read_text())
+        found = re.search(r"listening on ([^\s;]+);.* metrics at (\S+)/metrics", log.read_text())
         if found:
             try:
                 urllib.request.urlopen(found[1] + "/v2/health/ready")
