@@ -80,7 +80,7 @@ def set_up(work):
     (work / "triton/identity/1/model.py").write_text(MODEL)
     (work / "triton/identity/config.pbtxt").write_text(CONFIG)
     (work / "post.lua").write_text(LUA)
-    for folder in ("numpy", "numpy.libs"):  # the stub looks beside itself
+    for folder in ("numpy", "numpy.libs"):  # where the Python backend looks for modules
         link = target.parent / folder
         if not link.exists():
             link.symlink_to(packages / folder)
