@@ -44,7 +44,7 @@ struct Built {
   std::optional<std::string> unjudged_run = {};
   std::vector<Refused> refused;
   WholeGraph whole;
-  double seconds = 0;  // from the model to here, all rounds of choosing and judging
+  double seconds = 0;  // by the clock, all rounds of choosing and judging, and the files if any were written
 };
 
 // Errors: those of compile(); kAccuracy if the engine's answer is wrong and no other choice is left; kRefused if a lock

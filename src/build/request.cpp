@@ -181,7 +181,7 @@ Result<Made> make_engine(const Request& request) {
   if (!request.lock_path.empty()) PERI_TRY(write_named_file(request.lock_path, plan::lock_text(compiled.lock)));
   if (file) PERI_TRY(plan::write_engine(behind_links(request.engine_path), *draft, compiled.weights));
   if (file) PERI_TRY(write_named_file(proof_path(request.engine_path), out.proof));
-  out.seconds = seconds_since(start);
+  out.built.seconds = seconds_since(start);
   return out;
 }
 

@@ -51,7 +51,6 @@ struct Made {
   compile::Options options;  // as they were used
   bool stopped = false;      // `stop` ended it: the best so far, and built.compiled.notes say what of it is not proven
   std::string proof;         // the text of the proof, if there is one
-  double seconds = 0;        // of the whole build, by the clock, files written
 
   int64_t reference_steps() const;  // on the slow reference
   std::string verdict() const;      // what is known of the engine as a whole, in a few words

@@ -76,7 +76,7 @@ Result<Outcome> run(const Arguments& arguments) {
   Outcome out;
   out.summary = path + ", " + counted(std::ssize(compiled.program.steps), "step") +
                 (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +
-                format(", %.1f s", made.seconds) + "; " + made.verdict() + host_text(compiled) +
+                format(", %.1f s", made.built.seconds) + "; " + made.verdict() + host_text(compiled) +
                 (made.stopped ? "; " + compiled.notes.back() : "");
   out.json = describe(Page(arguments), made, path);
   return out;

@@ -297,7 +297,7 @@ Status Compilation::State::begin(Options given, Imported model) {
   for (const auto& v : imported.graph.values())
     if (v->type.shape &&
         (product(*v->type.shape) * Dim(64)).is_poison())  // elements of 8 bytes, and steps of 8 of them
-      return unsupported("the size of '%s' passes 64 bits", v->name.c_str())
+      return unsupported("the size of '%s' passes 64 bits, or is a product of too many sums", v->name.c_str())
           .advise("check the sizes that the model computes for it");
   PERI_ASSIGN(sizes, build_sizes(imported.graph, options));
   tuner = std::make_unique<tune::Tuner>(options.tune);

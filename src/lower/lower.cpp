@@ -379,7 +379,7 @@ Result<Lowered> lower_part(const ir::Graph& original, const Backend& backend, tu
   }
   for (const plan::Buffer& b : e.out.program.buffers)
     if (b.bytes.is_poison() || std::any_of(b.shape.begin(), b.shape.end(), [](const Dim& d) { return d.is_poison(); }))
-      return unsupported("the size of '%s' passes 64 bits", b.name.c_str())
+      return unsupported("the size of '%s' passes 64 bits, or is a product of too many sums", b.name.c_str())
           .advise("check the sizes that the model computes for it");
   if (!backend.placement.device.empty()) PERI_TRY(place_lowered(backend.placement, &e.out));
   add_host_conversions(backend, e.out.program, e.out.steps, &e.out.on_host);
