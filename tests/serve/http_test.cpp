@@ -132,6 +132,27 @@ std::string get(const std::string& path, const std::string& fields = "") {
   return "GET " + path + " HTTP/1.1\r\n" + fields + "\r\n";
 }
 
+TEST(Http, AClientThatWasToldToStayIsAnsweredWhenADrainComesBetween) {
+  const std::string large(size_t{32} << 20, 'x');  // no socket's buffers hold it: it is under way when the drain comes
+  auto http = std::move(*HttpServer::start({}, [&](const std::shared_ptr<Exchange>& e) {
+    HttpReply reply;
+    reply.text = e->request().target == "/large" ? large : "small";
+    e->reply(std::move(reply));
+  }));
+  Client client(http->port());
+  ASSERT_TRUE(client.send(get("/large") + get("/small")));
+  while (http->connections() == 0) usleep(1000);
+  usleep(100'000);
+  http->drain();
+  const auto first = client.read();
+  EXPECT_EQ(first.first, 200);
+  EXPECT_EQ(first.second.size(), large.size());
+  EXPECT_EQ(client.head.find("close"), std::string::npos) << client.head;
+  EXPECT_EQ(client.read(), std::pair(200, std::string("small")));
+  EXPECT_NE(client.head.find("close"), std::string::npos) << client.head;
+  EXPECT_EQ(client.read().first, 0) << "the server ends what it was told to drain";
+}
+
 TEST(Http, ManyThreadsCancelsAndReloads) {
   Front front;
   std::atomic<int> right{0}, wrong{0}, gone{0};
