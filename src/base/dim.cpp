@@ -2,22 +2,26 @@
 // text, so comparison is textual and total. Caps keep hostile expressions small.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/dim_terms.hpp"
 
 namespace peri {
 
 namespace {
-// A detector joins what it kept of each class: a sum with a symbol for each. Products stay small.
+// A detector joins what it kept of each class: a sum with a symbol for each. Beyond kMaxProductTerms a product holds
+// the sums among its factors unexpanded.
 constexpr size_t kMaxTerms = 512;
 constexpr size_t kMaxProductTerms = 256;
+constexpr size_t kMaxFactorTerms = 8;         // of one that is expanded there
+constexpr size_t kMaxText = size_t{1} << 16;  // sums of products of sums, each written out twice
 constexpr size_t kMaxAtoms = 16;
 }  // namespace
 
 namespace {
 bool plain_name(std::string_view name) {
   if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
-  if (name == "floordiv" || name == "mod" || name == "max" || name == "min") return false;
+  if (name == "floordiv" || name == "mod" || name == "max" || name == "min" || name == "sum") return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
   });
@@ -45,7 +49,19 @@ struct DimBuilder {
   static int depth(const Dim& d) { return d.poly_ ? d.poly_->depth : 0; }
 
   // Sorts, merges and drops zero terms; gives a constant Dim where it can.
-  static Dim make(Terms terms) {
+  static Dim make(Terms all) {
+    Terms terms;
+    for (Term& t : all) {
+      if (t.atoms.size() != 1 || t.atoms[0]->kind != AtomKind::kSum) {
+        terms.push_back(std::move(t));
+        continue;
+      }
+      for (const Dim* side : {&t.atoms[0]->a, &t.atoms[0]->b})  // alone it is what it sums
+        for (Term u : terms_of(*side)) {
+          if (__builtin_mul_overflow(u.coefficient, t.coefficient, &u.coefficient)) return Dim::poison();
+          terms.push_back(std::move(u));
+        }
+    }
     std::sort(terms.begin(), terms.end(), [](const Term& x, const Term& y) { return x.key < y.key; });
     Terms merged;
     for (Term& t : terms) {
@@ -82,32 +98,72 @@ struct DimBuilder {
       if (t.atoms.empty()) print(t);
     if (poly->text.size() > 4096) return Dim::poison();
     poly->terms = std::move(merged);
+    if (poly->text.size() > kMaxText) return Dim::poison();
     Dim d;
     d.poly_ = std::move(poly);
     return d;
   }
 
-  static Dim from_atom(AtomKind kind, std::string name, const Dim& a, const Dim& b) {
+  static AtomPtr atom_of(AtomKind kind, std::string name, const Dim& a, const Dim& b) {
     auto atom = std::make_shared<Atom>();
     atom->kind = kind;
     if (kind == AtomKind::kSymbol) {
       atom->text = quote_name(name);
       atom->name = std::move(name);
     } else {
-      static constexpr const char* kNames[] = {"", "floordiv", "mod", "max", "min"};
+      static constexpr const char* kNames[] = {"", "floordiv", "mod", "max", "min", "sum"};
       atom->a = a;
       atom->b = b;
       atom->text = std::string(kNames[static_cast<int>(kind)]) + "(" + a.text() + ", " + b.text() + ")";
       atom->depth = 1 + std::max(depth(a), depth(b));
     }
-    Term t{atom->text, {atom}, 1};
-    return make({std::move(t)});
+    return atom;
+  }
+  static Dim from_atom(AtomKind kind, std::string name, const Dim& a, const Dim& b) {
+    const AtomPtr atom = atom_of(kind, std::move(name), a, b);
+    return make({Term{atom->text, {atom}, 1}});
+  }
+
+  static std::string key_of(const std::vector<AtomPtr>& atoms) {
+    std::string key;
+    for (const AtomPtr& a : atoms) key += (key.empty() ? "" : "*") + a->text;
+    return key;
+  }
+  // A sum as one term: what all its terms have as factors, times the rest of them as an atom. The factors stand apart,
+  // so that it is the same term in whatever order a product is multiplied.
+  // REQUIRES: two terms or more.
+  static Term held(Terms all) {
+    Term common = all[0];
+    for (const Term& t : all) {
+      common.coefficient = std::gcd(common.coefficient, t.coefficient);
+      std::vector<AtomPtr> rest = t.atoms;
+      std::erase_if(common.atoms, [&](const AtomPtr& a) {
+        const auto it = std::find_if(rest.begin(), rest.end(), [&](const AtomPtr& b) { return b->text == a->text; });
+        if (it == rest.end()) return true;
+        rest.erase(it);
+        return false;
+      });
+    }
+    for (Term& t : all) {
+      t.coefficient /= common.coefficient;
+      for (const AtomPtr& a : common.atoms)
+        t.atoms.erase(
+            std::find_if(t.atoms.begin(), t.atoms.end(), [&](const AtomPtr& b) { return b->text == a->text; }));
+      t.key = key_of(t.atoms);
+    }
+    std::sort(all.begin(), all.end(), [](const Term& x, const Term& y) { return x.key < y.key; });
+    const auto half = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+    common.atoms.push_back(atom_of(AtomKind::kSum, "", make({all.begin(), half}), make({half, all.end()})));
+    std::sort(common.atoms.begin(), common.atoms.end(), [](auto& a, auto& b) { return a->text < b->text; });
+    common.key = key_of(common.atoms);
+    return common;
   }
 
   static Dim multiply(const Dim& x, const Dim& y) {
-    Terms out;
-    const Terms xs = terms_of(x), ys = terms_of(y);
-    if (xs.size() > 1 && ys.size() > 1 && xs.size() * ys.size() > kMaxProductTerms) return Dim::poison();
+    Terms out, xs = terms_of(x), ys = terms_of(y);
+    if (xs.size() > 1 && ys.size() > 1 && xs.size() * ys.size() > kMaxProductTerms)
+      for (Terms* side : {&xs, &ys})
+        if (side->size() > kMaxFactorTerms) *side = {held(std::move(*side))};
     for (const Term& s : xs) {
       for (const Term& t : ys) {
         Term p;
@@ -116,7 +172,7 @@ struct DimBuilder {
         p.atoms.insert(p.atoms.end(), t.atoms.begin(), t.atoms.end());
         if (p.atoms.size() > kMaxAtoms) return Dim::poison();
         std::sort(p.atoms.begin(), p.atoms.end(), [](auto& a, auto& b) { return a->text < b->text; });
-        for (const AtomPtr& a : p.atoms) p.key += (p.key.empty() ? "" : "*") + a->text;
+        p.key = key_of(p.atoms);
         out.push_back(std::move(p));
       }
     }
@@ -125,14 +181,13 @@ struct DimBuilder {
 
   // x / y if y is one term that divides every term of x exactly; the quotient goes to `out`.
   static bool divide_exact(const Dim& x, const Dim& y, Dim* out) {
-    const Terms ys = terms_of(y);
-    if (ys.size() != 1) {
-      if (x == y) {
-        *out = Dim(1);
-        return true;
-      }
-      return false;
+    if (x == y) {
+      *out = Dim(1);
+      return true;
     }
+    Terms ys = terms_of(y);
+    if (ys.size() > kMaxFactorTerms) ys = {held(std::move(ys))};
+    if (ys.size() != 1) return false;
     Terms quotient;
     for (Term t : terms_of(x)) {
       if (t.coefficient == std::numeric_limits<int64_t>::min() || t.coefficient % ys[0].coefficient != 0) return false;
@@ -142,8 +197,7 @@ struct DimBuilder {
         if (it == t.atoms.end()) return false;
         t.atoms.erase(it);
       }
-      t.key.clear();
-      for (const AtomPtr& a : t.atoms) t.key += (t.key.empty() ? "" : "*") + a->text;
+      t.key = key_of(t.atoms);
       quotient.push_back(std::move(t));
     }
     *out = make(std::move(quotient));
@@ -219,8 +273,6 @@ Dim operator*(const Dim& a, const Dim& b) {
 Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
 
 namespace {
-int64_t floordiv_int(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
-
 Dim binary_atom(AtomKind kind, const Dim& a, const Dim& b) {
   if (a.is_poison() || b.is_poison()) return Dim::poison();
   return DimBuilder::from_atom(kind, "", a, b);
@@ -275,44 +327,6 @@ Dim min(const Dim& a, const Dim& b) {
   return a.text() < b.text() ? binary_atom(AtomKind::kMin, a, b) : binary_atom(AtomKind::kMin, b, a);
 }
 
-namespace {
-// Bounds that hold for every assignment of symbols >= 1, those of data >= 0; none: not known.
-using Bound = std::optional<int64_t>;
-Bound low_of(const Dim& d);
-Bound low_of(const Atom& a) {
-  if (a.kind == AtomKind::kSymbol) return a.name.starts_with(kDataDim) ? 0 : 1;
-  if (a.kind == AtomKind::kMod) return a.b.is_const() && a.b.value() > 0 ? Bound(0) : std::nullopt;
-  const Bound x = low_of(a.a), y = low_of(a.b);
-  if (a.kind == AtomKind::kFloorDiv)
-    return x && a.b.is_const() && a.b.value() > 0 ? Bound(floordiv_int(*x, a.b.value())) : std::nullopt;
-  if (a.kind == AtomKind::kMin) return x && y ? Bound(std::min(*x, *y)) : std::nullopt;
-  return x && y ? Bound(std::max(*x, *y)) : x ? x : y;
-}
-Bound high_of(const Atom& a) {
-  if (a.kind == AtomKind::kMod && a.b.is_const() && a.b.value() > 0) return a.b.value() - 1;
-  if (a.kind == AtomKind::kMin && a.a.is_const()) return a.a.value();
-  if (a.kind == AtomKind::kMin && a.b.is_const()) return a.b.value();
-  return std::nullopt;
-}
-Bound low_of(const Dim& d) {
-  if (d.is_poison()) return std::nullopt;
-  int64_t sum = 0;
-  for (const Term& t : DimBuilder::terms_of(d)) {
-    int64_t part = t.coefficient;
-    if (part < 0 && t.atoms.size() > 1) return std::nullopt;
-    for (const AtomPtr& atom : t.atoms) {
-      const Bound bound = t.coefficient < 0 ? high_of(*atom) : low_of(*atom);
-      if (!bound || (*bound < 0 && t.atoms.size() > 1) || __builtin_mul_overflow(part, *bound, &part))
-        return std::nullopt;
-    }
-    if (__builtin_add_overflow(sum, part, &sum)) return std::nullopt;
-  }
-  return sum;
-}
-}  // namespace
-
-bool provably_at_least(const Dim& a, int64_t bound) { return low_of(a) >= Bound(bound); }
-
 Result<int64_t> Dim::eval(const DimBinding& binding) const {
   if (is_const()) return value_;
   if (is_poison()) return invalid("a size expression overflows 64 bits or its caps");
@@ -335,6 +349,9 @@ Result<int64_t> Dim::eval(const DimBinding& binding) const {
         if (a->kind == AtomKind::kMod) v = x % y + (x % y != 0 && (x < 0) != (y < 0) ? y : 0);
         if (a->kind == AtomKind::kMax) v = std::max(x, y);
         if (a->kind == AtomKind::kMin) v = std::min(x, y);
+        if (a->kind == AtomKind::kSum) {
+          PERI_ASSIGN(v, checked_add(x, y, a->text));
+        }
       }
       PERI_ASSIGN(p, checked_mul(p, v, poly_->text));
     }
@@ -356,6 +373,7 @@ Dim substitute_any(const Dim& d, const Map& binding) {
       case AtomKind::kFloorDiv: return floordiv(x, y);
       case AtomKind::kMod: return mod(x, y);
       case AtomKind::kMax: return max(x, y);
+      case AtomKind::kSum: return x + y;
       default: return min(x, y);
     }
   });

@@ -6,7 +6,8 @@
 namespace peri {
 
 constexpr int kMaxDimDepth = 24;  // atoms inside atoms
-enum class AtomKind { kSymbol, kFloorDiv, kMod, kMax, kMin };
+// kSum: a + b as one factor, where the terms of a product of sums would be too many.
+enum class AtomKind { kSymbol, kFloorDiv, kMod, kMax, kMin, kSum };
 
 struct Atom {
   AtomKind kind;
@@ -29,6 +30,9 @@ struct Dim::Poly {
   int depth = 0;
   std::string text;
 };
+
+// Rounded down. REQUIRES: b is not 0, and a is not the least number.
+inline int64_t floordiv_int(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
 // Null: a constant.
 const Dim::Poly* terms_of(const Dim& d);

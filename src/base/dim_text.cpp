@@ -45,6 +45,7 @@ struct DimParser {
     if (name == "mod") return mod(a, b);
     if (name == "max") return max(a, b);
     if (name == "min") return min(a, b);
+    if (name == "sum") return a + b;
     return fail("unknown function");
   }
   Result<Dim> factor() {

@@ -59,6 +59,7 @@ void SizeTable::compile(const Dim& d) {
         const Op op = a->kind == AtomKind::kFloorDiv ? Op::kFloorDiv
                       : a->kind == AtomKind::kMod    ? Op::kMod
                       : a->kind == AtomKind::kMax    ? Op::kMax
+                      : a->kind == AtomKind::kSum    ? Op::kAdd
                                                      : Op::kMin;
         words_.push_back({op, 0});
       }

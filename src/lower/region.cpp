@@ -26,8 +26,10 @@ bool is_elementwise(const ir::Node& n) {
 // Values that live inside every region that reads them: small constants, and sizes known as expressions.
 bool small_constant(const ir::Value* v) {
   if (v->producer && is_sizes(*v->producer)) return true;
-  // Strings are no weights: the region's text holds them.
-  return v->constant && v->constant->numel() <= (v->constant->dtype() == DType::kString ? 1024 : kMaxInlineElements);
+  if (!v->constant) return false;
+  // Strings are no weights, nor are sizes: the region's text holds them.
+  const bool text = v->constant->dtype() == DType::kString || ops::says_sizes(*v);
+  return v->constant->numel() <= (text ? 1024 : kMaxInlineElements);
 }
 }  // namespace
 

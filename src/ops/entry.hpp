@@ -47,6 +47,7 @@ struct Port {
   int same_type_as = -1;  // index of an earlier input port that must have the same dtype; -1: free
   Role role = Role::kData;
   bool stays_wide = false;  // float32 is taken beside narrow others and is not made narrow: the mask of an attention
+  bool sizes = false;       // a list of any length that the shapes of outputs are made of
 };
 
 enum class AttrKind {
@@ -198,6 +199,8 @@ const OpDef* find_onnx(std::string_view domain, std::string_view op_type);
 std::vector<const OpDef*> all();
 // What the node's definition says of it; nothing of an op that has none.
 Role role_of(const ir::Node& node, size_t port);
+// Whether somebody's shapes are made of the value: where it is a constant, a region that holds it knows them.
+bool says_sizes(const ir::Value& value);
 bool is_anchor(const ir::Node& node);
 bool is_view(const ir::Node& node);
 // The sizes that the elements of input `port` stay below; empty: they are no indices.

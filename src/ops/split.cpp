@@ -10,7 +10,7 @@ Result<std::vector<Dim>> part_sizes(InferContext& c, const Dim& length) {
   const size_t parts = c.node.outputs.size();
   std::vector<Dim> sizes;
   if (c.has(1)) {
-    PERI_ASSIGN(sizes, shape_from(c, 1, "split"));
+    PERI_ASSIGN(sizes, shape_from(c, 1, "split", static_cast<int64_t>(parts) + 1));
     if (sizes.size() != parts)
       return invalid("split needs one size for each output")
           .expecting(std::to_string(parts))
@@ -107,7 +107,7 @@ const Entry split_entry{{
     {.name = "split",
      .onnx = "Split",
      .versions = {2, 11, 13, 18},
-     .inputs = {{"x", kMovable}, {"split", types({DType::kI64}), true}},
+     .inputs = {{"x", kMovable}, {.name = "split", .types = types({DType::kI64}), .optional = true, .sizes = true}},
      .outputs = {{"y", kAnyType, false, true}},
      .attrs = {{"axis", AttrKind::kInt, false, "0"}, {"num_outputs", AttrKind::kInt, false, "the number of outputs"}},
      .upgrade = upgrade,

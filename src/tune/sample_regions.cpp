@@ -73,7 +73,9 @@ std::vector<bool> lift_weights(ir::Graph* g) {
         if (n->inputs[port] == v && ops::role_of(*n, port) == ops::Role::kWeight) return true;
       return false;
     });
-    if ((v->constant->numel() <= kMaxInlineElements && !weighs) || v->constant->dtype() == DType::kString) continue;
+    if ((v->constant->numel() <= kMaxInlineElements && !weighs) || v->constant->dtype() == DType::kString ||
+        ops::says_sizes(*v))
+      continue;
     g->replace_uses(v, g->add_input("weight", v->type));
     constant.push_back(true);
   }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.hpp"
+#include "base/size_table.hpp"
 
 namespace peri {
 namespace {
@@ -22,7 +23,53 @@ TEST(Dim, SumsOfManySymbolsAreSizes) {
   EXPECT_FALSE((sum * Dim(4)).is_poison());
   EXPECT_FALSE((sum * Dim::symbol("n")).is_poison());
   EXPECT_EQ(Dim::parse((sum * Dim(4)).text())->text(), (sum * Dim(4)).text());
-  EXPECT_TRUE((sum * sum).is_poison()) << "no product of sums grows without end";
+}
+
+TEST(Dim, ProductsOfManySymbolsAreSizes) {
+  Dim sum(0), other(1);
+  DimBinding at = {{"n", 5}};
+  int64_t value = 0, others = 1;
+  for (int k = 0; k < 90; ++k) {
+    const std::string a = "kept" + std::to_string(k), b = "found" + std::to_string(k);
+    sum = sum + Dim::symbol(a);
+    other = other + Dim(2) * Dim::symbol(b);
+    value += at[a] = k % 7 + 1;
+    others += 2 * (at[b] = k % 5 + 1);
+  }
+  const Dim n = Dim::symbol("n");
+  for (const auto& [d, wanted] :
+       std::vector<std::pair<Dim, int64_t>>{{sum * sum, value * value},
+                                            {sum * other, value * others},
+                                            {n * sum * other * Dim(12), 60 * value * others},
+                                            {Dim(12) * (sum * (n * other)), 60 * value * others},
+                                            {sum * sum - sum * sum, 0},
+                                            {sum * sum + other, value * value + others}}) {
+    ASSERT_FALSE(d.is_poison());
+    EXPECT_EQ(d.eval(at).value(), wanted);
+    EXPECT_EQ(d.substitute(at), Dim(wanted));
+    EXPECT_EQ(dim(d.text()).text(), d.text());
+    SizeTable table;
+    const int32_t index = table.add(d);
+    EXPECT_EQ(table.eval(index, table.values_of(at)).value(), wanted) << d.text().substr(0, 99);
+  }
+  EXPECT_EQ(n * sum * other, sum * (other * n));
+  EXPECT_EQ(floordiv(sum * other, sum), other) << "what a Reshape to -1 is left with";
+  EXPECT_EQ(floordiv(Dim(3) * n * sum * other, Dim(3) * n), floordiv(n * sum * other, n));
+  EXPECT_TRUE(provably_at_least(sum * other, 90));
+  EXPECT_EQ((sum * sum).substitute(DimBinding{{"kept0", 4}}).eval(at).value(), (value + 3) * (value + 3));
+}
+
+TEST(Dim, ProductsOfSumsOfProductsEnd) {
+  Dim sum(0);
+  for (int k = 0; k < 40; ++k) sum = sum + Dim::symbol("kept" + std::to_string(k));
+  Dim grown = sum;
+  int levels = 0;
+  for (; levels < 64 && !grown.is_poison(); ++levels) {
+    EXPECT_LE(grown.text().size(), size_t{1} << 16);
+    grown = (grown + sum) * (grown + Dim(2) * sum);
+  }
+  EXPECT_TRUE(grown.is_poison());
+  EXPECT_GT(levels, 2);
 }
 
 TEST(Dim, BoundsAreProven) {

@@ -104,6 +104,27 @@ class Cliffs(Typed):
                 y = numpy.load(self.folder / "out/y.npy")
                 self.assertEqual((y.dtype, y.tolist()), (of, [3, 5, 7, 9]))
 
+    def test_many_parts_are_moved_by_a_kernel(self):
+        """Split by a list of sizes, of more parts than a tensor has axes: the list as a constant, and as an input."""
+        value = helper.make_tensor_value_info
+        parts = [f"p{k}" for k in range(40)]
+        sizes = numpy.array([1, 2] * 20, numpy.int64)
+        nodes = [helper.make_node("Split", ["x", "sizes"], parts, axis=1), helper.make_node("Concat", parts[::-1], ["y"], axis=1)]
+        x = numpy.arange(2 * 60 * 3, dtype=numpy.float32).reshape(2, 60, 3)
+        numpy.save(self.folder / "x.npy", x)
+        numpy.save(self.folder / "sizes.npy", sizes)
+        wanted = numpy.concatenate(numpy.split(x, numpy.cumsum(sizes)[:-1], axis=1)[::-1], axis=1)
+        for given in (False, True):
+            with self.subTest(given=given):
+                inputs = [value("x", TensorProto.FLOAT, ["n", 60, 3])] + [value("sizes", TensorProto.INT64, [40])] * given
+                graph = helper.make_graph(nodes, "g", inputs, [value("y", TensorProto.FLOAT, None)], [] if given else [numpy_helper.from_array(sizes, "sizes")])
+                onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "parts.onnx")
+                self.ends(0, "build", "parts.onnx", "-o", "a.engine", "--json", "a.json", "--no-tune", "--quiet", *(("--no-verify",) if given else ()))
+                if not given:
+                    self.assertEqual(json.loads((self.folder / "a.json").read_text())["reference_steps"], 0)
+                self.ends(0, "run", "a.engine", "-i", "x=x.npy", *(("-i", "sizes=sizes.npy") if given else ()), "--output-dir", "out", "--quiet")
+                numpy.testing.assert_array_equal(numpy.load(self.folder / "out/y.npy"), wanted)
+
     def test_what_runs_on_the_reference_is_named(self):
         value = helper.make_tensor_value_info
         graph = helper.make_graph([helper.make_node("RegexFullMatch", ["x"], ["y"], name="the_words", pattern="[a-z]+")], "g", [value("x", TensorProto.STRING, ["n", 6])], [value("y", TensorProto.BOOL, None)])

@@ -85,7 +85,7 @@ Shape fresh_shape(InferContext& c, size_t rank, std::string_view stem) {
   return out;
 }
 
-Result<Shape> shape_from(InferContext& c, size_t port, std::string_view stem) {
+Result<Shape> shape_from(InferContext& c, size_t port, std::string_view stem, int64_t most) {
   if (const std::vector<Dim>* known = c.known(port)) return Shape(*known);
   if (c.rank(port) != 1)
     return invalid("a shape must be a list").expecting("rank 1").but_found(std::to_string(c.rank(port)));
@@ -93,7 +93,7 @@ Result<Shape> shape_from(InferContext& c, size_t port, std::string_view stem) {
   if (!count.is_const())
     return unsupported("the rank of an output depends on data").advise("export the model with a fixed rank");
   Shape out;
-  for (int64_t k = 0; k < count.value() && k < 33; ++k) out.push_back(c.fresh(stem));
+  for (int64_t k = 0; k < count.value() && k < most; ++k) out.push_back(c.fresh(stem));
   return out;
 }
 

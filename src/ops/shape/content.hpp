@@ -92,6 +92,6 @@ Shape fresh_shape(InferContext& c, size_t rank, std::string_view stem);
 
 // Shape given by the content of input `port` (a rank-1 integer tensor). Unknown elements become fresh dimensions named
 // from `stem`; error if even the number of elements is unknown.
-Result<Shape> shape_from(InferContext& c, size_t port, std::string_view stem);
+Result<Shape> shape_from(InferContext& c, size_t port, std::string_view stem, int64_t most = 33);
 
 }  // namespace peri::ops

@@ -143,6 +143,14 @@ Role role_of(const ir::Node& node, size_t port) {
   if (!op || op->inputs.empty() || (port >= op->inputs.size() && !op->inputs.back().variadic)) return Role::kData;
   return op->inputs[std::min(port, op->inputs.size() - 1)].role;
 }
+bool says_sizes(const ir::Value& value) {
+  return std::any_of(value.users.begin(), value.users.end(), [&](const ir::Node* n) {
+    const OpDef* op = find(n->op);
+    for (size_t port = 0; op && port < std::min(n->inputs.size(), op->inputs.size()); ++port)
+      if (n->inputs[port] == &value && op->inputs[port].sizes) return true;
+    return false;
+  });
+}
 bool is_anchor(const ir::Node& node) {
   const OpDef* op = find(node.op);
   return op && op->anchor;
