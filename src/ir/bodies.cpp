@@ -20,6 +20,12 @@ bool has_bodies(const Node& node) {
                      [](const auto& a) { return std::holds_alternative<std::shared_ptr<Graph>>(a.second); });
 }
 
+std::string unique_name(std::string wanted, std::unordered_set<std::string>* taken) {
+  std::string name = wanted;
+  for (int k = 1; !taken->insert(name).second; ++k) name = wanted + "." + std::to_string(k);
+  return name;
+}
+
 void for_each_node(const Graph& graph, const std::function<void(const Node&)>& visit) {
   for (const Node* n : graph.nodes) {
     visit(*n);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <span>
+#include <unordered_set>
 
 #include "ir/graph.hpp"
 
@@ -23,6 +24,9 @@ std::vector<Value*> inline_body(Graph& graph, const Graph& body, std::span<Value
 
 // Names in attributes become expressions, in the graph's own nodes.
 void substitute_attrs(Graph& graph, const std::map<std::string, Dim, std::less<>>& dims);
+
+// `wanted`, or with the first suffix ".1", ".2", ... that makes it differ from all of `taken`, to which it is added.
+std::string unique_name(std::string wanted, std::unordered_set<std::string>* taken);
 
 // Takes input `k` from a body. REQUIRES: no users, no output.
 void drop_input(Graph& body, size_t k);

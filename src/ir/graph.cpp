@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace peri::ir {
 
@@ -291,6 +292,9 @@ Graph Graph::clone() const {
 
 Status verify_structure(const Graph& g) {
   if (g.outputs.size() != g.output_names.size()) return internal_error("outputs and their names differ in number");
+  std::unordered_set<std::string_view> names;
+  for (const std::string& name : g.output_names)
+    if (!names.insert(name).second) return internal_error("two outputs are called '%s'", name.c_str());
   std::unordered_map<const Node*, size_t> position;
   for (size_t i = 0; i < g.nodes.size(); ++i) position[g.nodes[i]] = i;
   std::unordered_map<const Value*, size_t> uses;

@@ -262,6 +262,9 @@ class Parser : public TextReader {
       if (word("as")) {
         PERI_ASSIGN(interface_name, string());
       }
+      const auto& taken = g.output_names;
+      if (std::find(taken.begin(), taken.end(), interface_name) != taken.end())
+        return fail("an output's name is given twice");
       g.mark_output(v, interface_name);
       return Ok{};
     }

@@ -140,7 +140,8 @@ Status grow(ir::Graph& g, size_t* at, ir::Node* n, const std::vector<size_t>& se
     body.erase(insert);
     ir::drop_input(body, static_cast<size_t>(2 + c));
   }
-  for (size_t s = 0; s < grown.size(); ++s) body.mark_output(grown[s], grown[s]->name + ".added_" + std::to_string(s));
+  std::unordered_set<std::string> taken(body.output_names.begin(), body.output_names.end());
+  for (ir::Value* v : grown) body.mark_output(v, ir::unique_name(v->name + ".added", &taken));
   ir::Attrs attrs = n->attrs;
   attrs["carried"] = static_cast<int64_t>(carried - sequences.size());
   attrs.erase(std::string(kOpsetAttr));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/bodies.hpp"
 #include "onnx/build_graph.hpp"
 #include "ops/control/bodies.hpp"
 #include "ops/entry.hpp"
@@ -249,12 +250,13 @@ void open_results(ir::Graph& g, std::vector<PortInfo>* declared) {
   const std::vector<ir::Value*> before = std::exchange(g.outputs, {});
   const std::vector<std::string> names = std::exchange(g.output_names, {});
   const std::vector<PortInfo> types = std::exchange(*declared, {});
+  std::unordered_set<std::string> taken(names.begin(), names.end());
   for (size_t k = 0; k < before.size(); ++k) {
     const std::vector<ir::Value*>* list = elements_of(before[k]);
     if (list) {
       const std::vector<ir::Value*> elements = *list;
       for (size_t e = 0; e < elements.size(); ++e) {
-        declared->push_back({names[k] + "." + std::to_string(e), {}});
+        declared->push_back({ir::unique_name(names[k] + "." + std::to_string(e), &taken), {}});
         g.mark_output(elements[e], declared->back().name);
       }
     } else if (ir::Value* all = tensor_of(before[k])) {

@@ -2,6 +2,7 @@
 // node. Constants they hold themselves.
 #include <algorithm>
 
+#include "ir/bodies.hpp"
 #include "onnx/builder.hpp"
 #include "onnx/proto_reader.hpp"
 #include "onnx/refusals.hpp"
@@ -53,12 +54,14 @@ Status Builder::fill_body(const GraphRecord& g, const std::vector<ir::Value*>& f
   }
   PERI_ASSIGN(const std::vector<uint32_t> order, check_scope(check));
   PERI_TRY(add_nodes(g.nodes, order, body));
+  // A body's results are known by their places: one value may stand at several, under one name.
+  std::unordered_set<std::string> taken(body.graph->output_names.begin(), body.graph->output_names.end());
   for (const std::string_view message : g.outputs) {
     PERI_ASSIGN(const ValueRecord v, read_value(message, weights_.base()));
     ir::Value* value = nullptr;
     if (!find(v.name, body, &value) || !value)
       return invalid("output '%s' of a body is not defined", std::string(v.name).c_str());
-    body.graph->mark_output(value, v.name);
+    body.graph->mark_output(value, ir::unique_name(std::string(v.name), &taken));
   }
   return Ok{};
 }

@@ -83,9 +83,8 @@ Result<ir::Node*> Builder::scan_loop(const ScanPlan& plan, const std::vector<ir:
     }
     formals.push_back(add_raw(g, "gather", {x, at}, {{"axis", plan.in_axes[k]}}, label)->out());
   }
+  g.mark_output(g.add_constant("", always()), "condition");
   PERI_TRY(fill_body(plan.body, formals, body));
-  g.outputs.insert(g.outputs.begin(), g.add_constant("", always()));
-  g.output_names.insert(g.output_names.begin(), "condition");
   ir::Value* first = arguments[plan.states];
   std::vector<ir::Value*> inputs = {add_raw(*scope.graph, "shape", {first}, one_axis(plan.in_axes[0]), label)->out(),
                                     nullptr};

@@ -75,7 +75,8 @@ TEST(Graph, BrokenTextIsRefused) {
         "graph { const c: f32[4611686018427387904,4] = splat(1); }", "graph { input x: f32[2]@01; }",
         "graph { output y }", "graph { const c: c64[1] = [1]; output c }",
         "graph { const c: c128[2] = splat(1); output c }", "graph { const c: c64[1] = seeded(1.0, 2); output c }",
-        "graph {} trailing"}) {
+        "graph { input x: f32[2]; output x; output x }",
+        "graph { input x: f32[2]; y = relu(x); output x; output y as \"x\" }", "graph {} trailing"}) {
     EXPECT_FALSE(parse_graph(bad).ok()) << bad;
   }
 }

@@ -107,6 +107,48 @@ TEST(Control, ALoopWhoseBodyDoesNotFitIsRefusedByName) {
   EXPECT_NE(r.error().text().find("body of a Loop"), std::string::npos) << r.error().text();
 }
 
+// Results of a body are known by their places: one value may be two of them.
+TEST(Control, OneValueMayBeTwoResultsOfABody) {
+  pb::ModelProto m = tests::model();
+  tests::input(m, "c", {}, P::BOOL);
+  tests::input(m, "x", {"2"});
+  for (const char* name : {"p", "q"}) tests::untyped_output(m, name);
+  auto* n = tests::node(m, "If", {"c"}, {"p", "q"});
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    auto* g = body(n, branch);
+    tests::node(g, branch[0] == 't' ? "Relu" : "Neg", {"x"}, {"a"});
+    for (int k = 0; k < 2; ++k) g->add_output()->set_name("a");
+  }
+  auto r = load(m);
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_TRUE(ir::verify_structure(r->graph).ok());
+  for (const auto& [key, g] : ir::bodies_of(*r->graph.nodes.back())) {
+    EXPECT_EQ(g->outputs[0], g->outputs[1]);
+    EXPECT_EQ(g->output_names, (std::vector<std::string>{"a", "a.1"}));
+    EXPECT_TRUE(ir::verify_structure(*g).ok());
+  }
+}
+
+// The loop that a Scan becomes has a result of its own, its condition.
+TEST(Control, AResultOfAScanMayBeCalledAsTheConditionOfALoop) {
+  pb::ModelProto m = tests::model();
+  tests::input(m, "s", {"2"});
+  tests::input(m, "x", {"t", "2"});
+  tests::untyped_output(m, "y");
+  auto* n = tests::node(m, "Scan", {"s", "x"}, {"y"});
+  tests::attr(n, "num_scan_inputs", A::INT)->set_i(1);
+  auto* g = body(n, "body");
+  for (const char* name : {"a", "e"}) tests::set_type(g->add_input(), name, P::FLOAT, {"2"});
+  tests::node(g, "Add", {"a", "e"}, {"condition"});
+  g->add_output()->set_name("condition");
+  auto r = load(m);
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  for (const auto& [key, loop] : ir::bodies_of(*r->graph.nodes.back())) {
+    EXPECT_EQ(loop->output_names, (std::vector<std::string>{"condition", "condition.1"}));
+    EXPECT_TRUE(loop->outputs[0]->constant);
+  }
+}
+
 TEST(Control, SequenceLengthsOfAScanAreRefused) {
   pb::ModelProto m = tests::model(8);
   tests::input(m, "l", {"b"}, P::INT64);
