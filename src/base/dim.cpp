@@ -96,7 +96,6 @@ struct DimBuilder {
       if (!t.atoms.empty()) print(t);
     for (const Term& t : merged)
       if (t.atoms.empty()) print(t);
-    if (poly->text.size() > 4096) return Dim::poison();
     poly->terms = std::move(merged);
     if (poly->text.size() > kMaxText) return Dim::poison();
     Dim d;

@@ -59,6 +59,19 @@ TEST(Dim, ProductsOfManySymbolsAreSizes) {
   EXPECT_EQ((sum * sum).substitute(DimBinding{{"kept0", 4}}).eval(at).value(), (value + 3) * (value + 3));
 }
 
+TEST(Dim, SumsOfManyLongNamesAreSizes) {
+  Dim sum(0);
+  DimBinding at;
+  for (int k = 0; k < 400; ++k) {
+    const std::string name = "boxes_that_were_kept_of_class_" + std::to_string(k);
+    sum = sum + Dim::symbol(name);
+    at[name] = 2;
+  }
+  ASSERT_FALSE(sum.is_poison());
+  EXPECT_EQ(sum.eval(at).value(), 800);
+  EXPECT_EQ((sum * sum).eval(at).value(), 640000);
+}
+
 TEST(Dim, ProductsOfSumsOfProductsEnd) {
   Dim sum(0);
   for (int k = 0; k < 40; ++k) sum = sum + Dim::symbol("kept" + std::to_string(k));
