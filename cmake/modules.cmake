@@ -32,15 +32,53 @@ function(peri_is_entry file out)
   endif()
 endfunction()
 
+# Modules whose sources a verdict hangs on, by the module that gives it: of a candidate, and of an engine as a whole.
+set(PERI_JUDGE_OF_tune exec runtime tune)
+set(PERI_JUDGE_OF_judge base device exec ir judge kernels ops plan problem runtime stats tune)
+
+# peri_key_flags(OUT): the compiler and its flags, as keys of sources name them.
+function(peri_key_flags out)
+  get_property(options DIRECTORY PROPERTY COMPILE_OPTIONS)
+  list(FILTER options EXCLUDE REGEX "prefix-map")  # the place of a checkout changes nothing
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  set(${out} "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} ${options}"
+      "${PERI_LOOP_OPTIONS}" "${PERI_ISA_OPTIONS}" "${PERI_ISA_avx2}" "${PERI_ISA_avx512}" "${PERI_ISA_avx512vnni}" "${PERI_ISA_amx}" "${PERI_ISA_avx512bf16}"
+      PARENT_SCOPE)
+endfunction()
+
+# peri_judge_key(MODULE OUT): writes gen/MODULE_judge_key.cpp and names it in OUT, if the module judges. Made anew when a
+# source of PERI_JUDGE_OF_<MODULE> or a flag changes.
+function(peri_judge_key module out)
+  set(${out} "" PARENT_SCOPE)
+  if(NOT DEFINED PERI_JUDGE_OF_${module} OR NOT EXISTS "${CMAKE_SOURCE_DIR}/src/${module}/judge_key.hpp")
+    return()
+  endif()
+  set(sources "")
+  foreach(of IN LISTS PERI_JUDGE_OF_${module})
+    file(GLOB_RECURSE part CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${of}/*.*")
+    list(APPEND sources ${part})
+  endforeach()
+  peri_key_flags(flags)
+  set(made "${PERI_GEN}/${module}_judge_key.cpp")
+  file(CONFIGURE OUTPUT "${PERI_GEN}/${module}_judge_key.cmake" @ONLY CONTENT
+"set(OUT [==[${made}]==])
+set(SRC [==[${CMAKE_SOURCE_DIR}/src]==])
+set(MODULE ${module})
+set(OF [==[${PERI_JUDGE_OF_${module}}]==])
+set(FLAGS [==[${flags}]==])
+include([==[${CMAKE_SOURCE_DIR}/cmake/judge_key.cmake]==])
+")
+  add_custom_command(OUTPUT "${made}" COMMAND ${CMAKE_COMMAND} -P "${PERI_GEN}/${module}_judge_key.cmake"
+    DEPENDS ${sources} "${PERI_GEN}/${module}_judge_key.cmake" "${CMAKE_SOURCE_DIR}/cmake/judge_key.cmake"
+    COMMENT "Key of what judges in src/${module}" VERBATIM)
+  set(${out} "${made}" PARENT_SCOPE)
+endfunction()
+
 # peri_source_keys(MODULE ENTRIES): gen/MODULE_keys.cpp, made anew when a source of the module or a flag changes.
 function(peri_source_keys module entries)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${module}/*.cpp" "${CMAKE_SOURCE_DIR}/src/${module}/*.hpp")
   file(GLOB also "${CMAKE_SOURCE_DIR}/src/base/thread_pool.?pp")
-  get_property(options DIRECTORY PROPERTY COMPILE_OPTIONS)
-  list(FILTER options EXCLUDE REGEX "prefix-map")  # the place of a checkout changes nothing
-  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
-  set(flags "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} ${options}"
-      "${PERI_LOOP_OPTIONS}" "${PERI_ISA_OPTIONS}" "${PERI_ISA_avx2}" "${PERI_ISA_avx512}" "${PERI_ISA_avx512vnni}" "${PERI_ISA_amx}" "${PERI_ISA_avx512bf16}")
+  peri_key_flags(flags)
   set(out "${PERI_GEN}/${module}_keys.cpp")
   set(arguments "set(OUT [==[${out}]==])\nset(SRC [==[${CMAKE_SOURCE_DIR}/src]==])\nset(MODULE ${module})\n"
       "set(FOLDERS [==[${PERI_ENTRIES_${module}}]==])\nset(ENTRIES [==[${entries}]==])\nset(ALSO [==[${also}]==])\n"
@@ -157,6 +195,8 @@ function(peri_module level module)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${module}/*.cpp")
   list(REMOVE_ITEM sources "${CMAKE_SOURCE_DIR}/src/cli/main.cpp")
   peri_entry_list("${module}" list)
+  peri_judge_key("${module}" key)
+  list(APPEND list ${key})
   if(NOT sources AND NOT list)
     return()
   endif()

@@ -4,7 +4,8 @@
 Both processes live through all rounds of a row (`peri bench --paced`, peer_torch.py), so that they alternate by seconds
 and what disturbs the machine hits both. The peer is the faster of its modes by the median over all rounds. A row is met
 when the ratio of the medians is at most its limit, the upper end of its 95 % interval (bootstrap: rounds, then samples
-in them) is at most 1.02 x that, and our peak device memory is at most the peer's.
+in them) is at most 1.02 x that, and our peak device memory is at most the peer's. Of an engine with an input or an output on the
+host our times are of runs with their copies, and the row says so.
 
   gpu_rows.py resnet50:1,8 bert_base --peri build/bin/peri --models build/models --json benchmarks/results/DATE_gpu_rows.json
 
@@ -161,7 +162,9 @@ def measured(a, name, batch, limit, folder):
                     said = (ours if side == "ours" else peer).round()
                     row["states"].append({"round": k, "side": side, "gpu": gpu_state()})
                     if side == "ours":
-                        row["ours"]["rounds"].append(said["resident_ms"])
+                        row["ours"]["rounds"].append(said["resident_ms"] or said["with_copies_ms"])
+                        if said["resident_ms"] is None:
+                            row["ours"]["with_copies"] = said["why_not_resident"]
                         row["ours"]["device_bytes"] = said["device_bytes"]
                         continue
                     for mode, samples in said["resident_ms"].items():
@@ -178,7 +181,7 @@ def table(report):
         lines.append(
             f"| {r['network']} | {r['batch']} | {r['ours']['median_ms']:.4f} | {r['peer']['median_ms']:.4f} | {r['peer']['mode']} | "
             f"{r['ratio']:.3f} [{r['interval'][0]:.3f}, {r['interval'][1]:.3f}] | {r['limit']:.2f} | {r['ours']['device_bytes'] / 2**20:.0f} | "
-            f"{r['peer']['device_bytes'] / 2**20:.0f} | {'; '.join(r['missed']) or 'met'} |"
+            f"{r['peer']['device_bytes'] / 2**20:.0f} | {'; '.join(r['missed']) or 'met'}{', ours with copies' if r['ours'].get('with_copies') else ''} |"
         )
     return "\n".join(lines) + "\n"
 

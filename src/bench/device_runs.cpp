@@ -210,14 +210,40 @@ std::string report_text(const DeviceReport& r) {
                 m.interval_ms.high, m.samples_ms.size(), bytes.c_str(), r.given.c_str());
 }
 
-Status resident_rounds(runtime::Session* session, const Schedule& schedule, const std::function<bool()>& next,
-                       const std::function<void(const std::string&)>& say) {
+namespace {
+void write_samples(std::string_view key, const std::vector<double>& samples, JsonWriter* w) {
+  w->key(key).begin_array();
+  for (const double s : samples) w->value(s);
+  w->end_array();
+}
+
+// As many as a batch of resident runs has.
+Result<std::vector<double>> copied_samples(runtime::Session* session, std::span<const Tensor> inputs,
+                                           Schedule schedule) {
+  schedule.min_samples = std::max(schedule.min_samples, kResidentBatch);
+  schedule.max_samples = std::max(schedule.max_samples, schedule.min_samples);
+  return time_runs(schedule, [&]() -> Status {
+    PERI_TRY(session->run(inputs));
+    return Ok{};
+  });
+}
+}  // namespace
+
+Status resident_rounds(runtime::Session* session, std::span<const Tensor> inputs, const Schedule& schedule,
+                       const std::function<bool()>& next, const std::function<void(const std::string&)>& say) {
   for (int64_t round = 0; next(); ++round) {
-    PERI_ASSIGN(const std::vector<double> samples, resident_samples(session, schedule));
+    const auto resident = resident_samples(session, schedule);
+    if (!resident.ok() && resident.error().kind != ErrorKind::kUnsupported) return resident.error();
     JsonWriter w;
-    w.begin_object().field("round", round).key("resident_ms").begin_array();
-    for (const double s : samples) w.value(s);
-    w.end_array();
+    w.begin_object().field("round", round);
+    if (resident.ok()) {
+      write_samples("resident_ms", *resident, &w);
+    } else {
+      PERI_ASSIGN(const std::vector<double> copied, copied_samples(session, inputs, schedule));
+      w.key("resident_ms").null();
+      write_samples("with_copies_ms", copied, &w);
+      w.field("why_not_resident", resident.error().text());
+    }
     int64_t bytes = 0;
     for (uint32_t d = 1; d < session->engine().program().devices.size(); ++d)
       bytes += session->engine().device(d)->counts().most_bytes;

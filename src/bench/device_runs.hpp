@@ -46,9 +46,10 @@ DeviceReport merged(std::span<const DeviceReport> parts);
 std::string report_text(const DeviceReport& report);
 
 // A round whenever `next` gives true, until it does not: `say` gets {"round": K, "resident_ms": [...], "device_bytes":
-// N} for each, which has a warm-up of its own. For measuring against another program in turn: both live through all
-// rounds.
-Status resident_rounds(runtime::Session* session, const Schedule& schedule, const std::function<bool()>& next,
-                       const std::function<void(const std::string&)>& say);
+// N} for each, which has a warm-up of its own. Where a port lies on the host, what is read and written there is part of
+// a run: "resident_ms" is null, "with_copies_ms" has as many runs on `inputs` by the host's clock, "why_not_resident"
+// the reason. For measuring against another program in turn: both live through all rounds.
+Status resident_rounds(runtime::Session* session, std::span<const Tensor> inputs, const Schedule& schedule,
+                       const std::function<bool()>& next, const std::function<void(const std::string&)>& say);
 
 }  // namespace peri::bench

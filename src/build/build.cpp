@@ -5,6 +5,7 @@
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
+#include "build/known_verdict.hpp"
 #include "build/last_word.hpp"
 #include "device/open.hpp"
 #include "device/target.hpp"
@@ -20,9 +21,11 @@ constexpr uint64_t kSeed = 11;
 constexpr int64_t kJudgedIterations = 10000;  // of a loop on made-up inputs: they may never end it
 constexpr int kMaxRounds = 32;                // a graph of which every round refuses a choice is beyond help
 
+int64_t judged_iterations(const Options& options) { return std::min(options.max_iterations, kJudgedIterations); }
+
 Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, const compile::Compiled& compiled,
                                       const Options& options, runtime::EngineOptions engines) {
-  engines.max_iterations = std::min(engines.max_iterations, kJudgedIterations);
+  engines.max_iterations = judged_iterations(options);
   const tune::Options& tune = options.compile.tune;
   runtime::WeightSource weights;
   weights.tensors = compiled.weights;
@@ -30,6 +33,7 @@ Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, c
   judge::Terms terms;
   terms.tuned_for = compilation.tuned_for();
   terms.bounds = compilation.bounds();
+  terms.seed = kSeed;
   terms.stop = tune.stop;
   if (options.compile.progress)
     terms.progress = [&](const std::string& what, size_t done, size_t total) {
@@ -90,8 +94,6 @@ runtime::EngineOptions engine_options(runtime::ExecutorTable executors, int thre
   return o;
 }
 
-namespace {
-// The devices of a program, opened once for all engines of the build.
 Status open_devices(const plan::Program& p, runtime::EngineOptions* engines) {
   for (size_t d = 1 + engines->devices.size(); d < p.devices.size(); ++d) {
     PERI_ASSIGN(engines->devices.emplace_back(), device::open_device(device::which_of(p.devices[d], engines->device)));
@@ -99,6 +101,7 @@ Status open_devices(const plan::Program& p, runtime::EngineOptions* engines) {
   return Ok{};
 }
 
+namespace {
 // One run at the tuned size, whose answers nobody judges: that it can be run is known at least.
 Status run_once(const compile::Compilation& compilation, const runtime::EngineOptions& engines, Built* out) {
   const DimBinding& sizes = compilation.tuned_for();
@@ -147,27 +150,38 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
   if (options.judge && judge::flops_at(compilation->graph(), sizes) <= judge::kMaxRunFlops)
     if (const auto lack = judge::lacks_memory(compilation->graph(), sizes); !lack.empty())
       return no_memory(sizes, lack);
+  KnownVerdicts known(*compilation, kSeed, judged_iterations(options));
   for (int round = 0; round < kMaxRounds; ++round) {
     PERI_ASSIGN(out.compiled, compilation->lower(refused));
     if (stop && stop()) return out;
     engines.device = out.compiled.program.devices.size() > 1 ? options.compile.device : "";
-    if (options.judge || compilation->options().tune.measure) PERI_TRY(open_devices(out.compiled.program, &engines));
     if (round == 0 && options.compile.progress) options.compile.progress(0, 0, "the whole graph");
     if (round == 0)
-      if (Status settled = settle_in_graph(compilation, engines, &refused, &out); !settled.ok())
+      if (Status settled = settle_in_graph(compilation, &engines, &refused, &out); !settled.ok())
         out.compiled.notes.push_back("the whole graph was not timed: " + settled.error().text());
     if (stop && stop()) return out;
     if (options.compile.progress) options.compile.progress(0, 0, "the whole engine");
     if (!options.judge) {
+      if (compilation->options().tune.measure) PERI_TRY(open_devices(out.compiled.program, &engines));
       PERI_TRY(run_once(*compilation, engines, &out));
       return out;
     }
+    if (auto verdict = known.find(out.compiled)) {
+      out.verdict = std::move(*verdict);
+      return out;
+    }
+    PERI_TRY(open_devices(out.compiled.program, &engines));
     PERI_ASSIGN(out.verdict, judge_it(*compilation, out.compiled, options, engines));
     if (options.compile.progress)
       options.compile.progress(0, 0, format("the whole engine was judged in %.2f s", out.verdict.seconds));
     if (const judge::SizeEvidence* e = impossible(*compilation, out.verdict)) return does_not_run(e->sizes, e->limit);
     PERI_TRY(check_memory(*compilation, out.verdict));
-    if (out.verdict.right()) return out;
+    if (out.verdict.right()) {
+      known.keep(out.verdict);
+      if (const std::string trouble = known.trouble(); !trouble.empty() && trouble != out.compiled.tuned.cache_trouble)
+        out.compiled.notes.push_back(trouble);
+      return out;
+    }
     if (!out.verdict.fault)
       return Error(ErrorKind::kAccuracy,
                    "the engine's answer is wrong though each of its steps is right: " + out.verdict.wrong)

@@ -53,6 +53,9 @@ Result<Built> build_engine(const Options& options);
 // The same of a model at hand.
 Result<Built> build_engine(const Options& options, compile::Imported model);
 
+// Opens the devices of a program that are not among those of `engines` yet.
+Status open_devices(const plan::Program& program, runtime::EngineOptions* engines);
+
 // Capabilities and executors of this machine and program, for engines of our own.
 runtime::EngineOptions engine_options(runtime::ExecutorTable executors, int threads);
 

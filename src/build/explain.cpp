@@ -80,6 +80,9 @@ Status take_claims(const Json& proof, Explanation* e) {
   if (verified < steps)
     e->proven = "; " + std::to_string(verified) + " of " + counted(steps, "step") + " verified individually";
   if (earlier > 0) e->proven += "; " + counted(earlier, "step") + " verified and timed by an earlier build";
+  if (const Json* engine = proof.find("engine"))
+    if (proof_word(*engine, "when").starts_with("in an earlier build"))
+      e->proven += "; the engine as a whole judged by an earlier build";
   return Ok{};
 }
 }  // namespace

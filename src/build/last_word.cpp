@@ -166,7 +166,7 @@ bool runs_away(const plan::Program& p) {
 }
 }  // namespace
 
-Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineOptions& options,
+Status settle_in_graph(compile::Compilation* compilation, runtime::EngineOptions* engines,
                        lower::RefusedChoices* refused, Built* built) {
   const auto& tune = compilation->options().tune;
   const DimBinding& dims = compilation->tuned_for();
@@ -181,7 +181,8 @@ Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineO
     cache = tune::Cache::open(tune.cache_path, tune::machine_key(*tune.target), tune.retune);
   PERI_ASSIGN(const bool known, recalled(compilation, cache.get(), key, refused, built));
   if (known) return Ok{};
-  PERI_ASSIGN(Running now, running(built->compiled, dims, options));
+  PERI_TRY(open_devices(built->compiled.program, engines));
+  PERI_ASSIGN(Running now, running(built->compiled, dims, *engines));
   for (const Doubt& d : doubts(built->compiled)) {
     if ((tune.stop && tune.stop()) || seconds_since(start) > kMaxSeconds) break;
     lower::RefusedChoices without = *refused;
@@ -190,7 +191,7 @@ Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineO
     auto other = compilation->lower(without, true);
     lowered += seconds_since(begun);
     if (!other.ok()) continue;  // nothing else holds wherever this one does
-    PERI_ASSIGN(Running then, running(*other, dims, options));
+    PERI_ASSIGN(Running then, running(*other, dims, *engines));
     PERI_ASSIGN(const bench::Contest c, bench::time_in_turn(*now.session, *then.session, kContestSeconds));
     const bool gains = c.second_ms < c.first_ms * (1 - kGain) &&
                        static_cast<double>(c.second_faster) >= kRoundsWon * static_cast<double>(c.rounds);

@@ -9,8 +9,8 @@ namespace peri::build {
 
 // Settles close choices of `built`, which holds what `compilation` made under `refused`: a candidate that lost in the
 // graph is added there. Nothing where no step runs on a device or nothing was measured; an interrupt ends it with the
-// best so far. Errors: those of making and running engines.
-Status settle_in_graph(compile::Compilation* compilation, const runtime::EngineOptions& options,
+// best so far. Opens what devices it needs. Errors: those of making and running engines.
+Status settle_in_graph(compile::Compilation* compilation, runtime::EngineOptions* engines,
                        lower::RefusedChoices* refused, Built* built);
 
 // As a member of the proof; nothing where it was not timed.

@@ -100,7 +100,7 @@ void write_sizes(JsonWriter& w, const DimBinding& sizes) {
 // What was done to the engine as a whole, at each size, and which choices that cost.
 void write_engine_verdict(JsonWriter& w, const build::Built& built) {
   const judge::EngineVerdict& v = built.verdict;
-  w.begin_object().field("judged", !v.sizes.empty()).field("seconds", v.seconds);
+  w.begin_object().field("judged", !v.sizes.empty()).field("when", judged_when(v)).field("seconds", v.seconds);
   if (!v.incomplete.empty()) w.field("incomplete", v.incomplete);
   w.key("sizes").begin_array();
   for (const judge::SizeEvidence& e : v.sizes) {
@@ -132,10 +132,10 @@ void write_engine_verdict(JsonWriter& w, const build::Built& built) {
 }  // namespace
 
 namespace {
+std::string of_earlier(int64_t since) { return "in an earlier build" + (since ? ", " + utc_text(since) : ""); }
 std::string done_when(bool done, const tune::Evidence& e, int64_t begun) {
   if (!done) return "no";
-  if (e.since >= begun) return "in this build";
-  return "in an earlier build" + (e.since ? ", " + utc_text(e.since) : std::string());
+  return e.since >= begun ? "in this build" : of_earlier(e.since);
 }
 bool is_reference(const lower::StepReport& s) {
   return s.chosen == "reference" || s.chosen == "sized" || !s.bodies.empty();
@@ -149,6 +149,11 @@ std::string verified_when(const lower::StepReport& s, int64_t begun) {
 
 std::string measured_when(const lower::StepReport& s, int64_t begun) {
   return done_when(s.evidence.timed(), s.evidence, begun);
+}
+
+std::string judged_when(const judge::EngineVerdict& v) {
+  if (v.sizes.empty()) return "no";
+  return v.earlier ? of_earlier(v.since) : "in this build";
 }
 
 StepsDone steps_done(const compile::Compiled& compiled) {

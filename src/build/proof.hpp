@@ -31,6 +31,8 @@ Result<Json> read_proof_file(const std::string& path);
 // A step as it stands in the proof. `begun`: what was known before that second is of an earlier build.
 void write_step(JsonWriter& w, const lower::StepReport& step, int64_t begun);
 
+// When the engine as a whole was judged, in words.
+std::string judged_when(const judge::EngineVerdict& verdict);
 // Steps by what was done to them: in words for one, counted for all. Copies between devices are no choices.
 std::string verified_when(const lower::StepReport& step, int64_t begun);
 std::string measured_when(const lower::StepReport& step, int64_t begun);

@@ -160,6 +160,7 @@ std::string Made::verdict() const {
   if (sizes == 0) return "the engine was not run";
   std::string text = format("right at %s, %s judged", counted(sizes, "size").c_str(), counted(steps, "step").c_str());
   if (by_definition > 0) text += format(", %lld right by definition", static_cast<long long>(by_definition));
+  if (built.verdict.earlier) text += " by an earlier build";
   if (!built.refused.empty()) text += ", " + counted(std::ssize(built.refused), "choice") + " refused by it";
   return text;
 }

@@ -27,7 +27,7 @@ struct Request {
   bool worker = true;             // false: candidates are judged in this process
   bool cache = true;              // false: the timing cache is neither read nor written
   bool strict_placement = false;  // steps that the host would run beside the backend's device are refused
-  bool retune = false;            // candidates are tried anew, and the timing cache gets what is found
+  bool retune = false;            // candidates and engine are judged anew, and the timing cache gets what is found
   std::optional<std::string> cache_folder;  // of the timing cache; none: the environment's
   std::vector<std::string> disabled_passes;
   std::string dump_dir;                // graphs around each pass; "" none

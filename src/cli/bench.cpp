@@ -92,7 +92,7 @@ Result<Outcome> paced(const Opened& opened, const build::BenchTerms& terms) {
     page.line("%s", text.c_str());
     std::fflush(stdout);
   };
-  PERI_TRY(bench::resident_rounds(session.get(), round, next, told));
+  PERI_TRY(bench::resident_rounds(session.get(), terms.inputs, round, next, told));
   return Outcome{};
 }
 
@@ -188,7 +188,9 @@ const Entry bench_entry{{
         "apart than --tolerance of the median. What was measured is still told.\n\n"
         "Of an engine that runs on a device, the runs above copy inputs and outputs (with_copies_ms). resident_ms is "
         "told beside them: at least 30 launches, each timed by events, with inputs and outputs in the device's memory. "
-        "--paced writes a JSON line of such times for each line of standard input, until that ends.\n\n"
+        "--paced writes a JSON line of such times for each line of standard input, until that ends; where an input or "
+        "an "
+        "output lies on the host, of runs with their copies, and says why.\n\n"
         "With --endpoint a server is loaded (KServe v2 over HTTP or gRPC), one load after another. Latency counts from "
         "when a "
         "request was due: at a rate by its schedule; at a fixed number at once, requests that a stall kept back are "

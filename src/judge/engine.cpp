@@ -55,6 +55,7 @@ struct EngineJudge {
   bool was_stopped(const Error& error, const DimBinding& sizes) {
     if (error.kind != ErrorKind::kCancelled) return false;
     verdict.incomplete = "interrupted before " + sizes_text(sizes) + " was judged";
+    verdict.lasting = false;
     return true;
   }
 
@@ -83,6 +84,7 @@ struct EngineJudge {
                        const DimBinding& sizes, SizeEvidence* evidence) {
     if (error.kind == ErrorKind::kMemory) {
       evidence->limit = error.text();
+      verdict.lasting = false;
       return evidence->no_memory = true;
     }
     const bool about_data = error.kind == ErrorKind::kInvalid || error.kind == ErrorKind::kUsage;
@@ -104,6 +106,7 @@ struct EngineJudge {
     for (const StepVerdict& v : run.steps) {
       (v.checked ? e->steps_judged : e->steps_by_definition) += 1;
       e->positions += v.positions;
+      if (!v.checked && !v.why.empty()) verdict.lasting = false;  // it could not be judged
       e->worst_step = std::max(e->worst_step, v.error);
       if (v.wrong) fault_at(v.step, v.candidate, v.why, e->sizes);
     }
@@ -117,6 +120,7 @@ struct EngineJudge {
     Status ready = lacks ? Status(Error(ErrorKind::kMemory, "")) : separate->prepare(dims);
     if (!ready.ok() && ready.error().kind == ErrorKind::kMemory) {
       verdict.incomplete = "no memory for separate buffers at " + sizes_text(e->sizes);
+      verdict.lasting = false;
       return Ok{};
     }
     PERI_TRY(std::move(ready));
@@ -176,6 +180,7 @@ struct EngineJudge {
     if (!judged.ok() && was_stopped(judged.error(), e->sizes)) return Ok{};
     if (!judged.ok()) {  // the model as imported computes what the engine need not
       e->whole_because = "the model as imported does not run on these inputs: " + judged.error().text();
+      if (judged.error().kind == ErrorKind::kMemory) verdict.lasting = false;
       return Ok{};
     }
     const WholeVerdict& whole = *judged;
@@ -197,6 +202,7 @@ struct EngineJudge {
     e.limit = lacks_memory(engine->program(), sizes, false);
     e.no_memory = !e.limit.empty();
     if (e.no_memory) {
+      verdict.lasting = false;
       verdict.sizes.push_back(std::move(e));
       return Status(Ok{});
     }
@@ -205,6 +211,7 @@ struct EngineJudge {
       auto inputs = make_inputs(graph, sizes, terms.seed, integers);
       if (!inputs.ok()) {
         e.limit = inputs.error().text();
+        if (inputs.error().kind == ErrorKind::kMemory) verdict.lasting = false;
         break;
       }
       size_t at = 0;
@@ -240,12 +247,14 @@ Result<EngineVerdict> judge_engine(std::shared_ptr<const runtime::Engine> engine
   for (const DimBinding& sizes : sizes_to_judge(graph, terms.tuned_for, terms.bounds)) {
     if (terms.stop && terms.stop()) {
       judge.verdict.incomplete = "interrupted before " + sizes_text(sizes) + " was judged";
+      judge.verdict.lasting = false;
       break;
     }
     PERI_TRY(judge.judge_at(sizes));
     if (!judge.verdict.right()) break;
   }
   judge.verdict.seconds = seconds_since(start);
+  judge.verdict.since = wall_seconds();
   return std::move(judge.verdict);
 }
 

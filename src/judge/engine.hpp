@@ -50,7 +50,10 @@ struct EngineVerdict {
   std::optional<Fault> fault;
   std::string wrong;       // the answer is wrong though every step is right: the rewriting is at fault
   std::string incomplete;  // what was left out, because of `stop` or memory
-  double seconds = 0;
+  bool lasting = true;     // false: what was left out hangs on this run alone, on `stop` or on memory
+  double seconds = 0;      // that it took to find out
+  int64_t since = 0;       // second of the epoch at which that was done
+  bool earlier = false;    // by an earlier build (see kept.hpp)
   bool right() const { return !fault && wrong.empty(); }
 };
 

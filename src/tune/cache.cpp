@@ -12,6 +12,7 @@
 #include "base/trust.hpp"
 #include "base/version.hpp"
 #include "exec/entry.hpp"
+#include "tune/judge_key.hpp"
 #include "tune/wire.hpp"
 
 namespace peri::tune {
@@ -24,9 +25,10 @@ constexpr const char* kSchema =
     "CREATE TABLE IF NOT EXISTS known4(kind TEXT, machine TEXT, subject TEXT, candidate TEXT, value TEXT, "
     "checksum TEXT, PRIMARY KEY(kind, machine, subject, candidate)) WITHOUT ROWID";
 // Kinds of rows: evidence about a candidate on a problem, verdicts of tier 1 about a kernel, peaks of the machine,
-// texts of problems, what libraries chose, what whole graphs decided.
+// texts of problems, what libraries chose, what whole graphs decided, verdicts about engines,
+// prices of a way to a device.
 constexpr const char *kTiming = "timing", *kSamples = "samples", *kPeaks = "peaks", *kProblem = "problem",
-                     *kResolved = "resolved", *kWhole = "whole graph";
+                     *kResolved = "resolved", *kWhole = "whole graph", *kVerdict = "engine", *kCrossing = "crossing";
 
 struct CloseDb {
   void operator()(sqlite3* db) const { sqlite3_close(db); }
@@ -205,6 +207,15 @@ void Cache::store_resolved(const std::string& problem, const std::string& candid
   state_->keep({kResolved, state_->machine, problem, candidate}, resolved_text(r));
 }
 
+std::optional<Crossing> Cache::find_crossing(std::string_view device) {
+  return state_->recall<Crossing>({kCrossing, state_->machine, std::string(device), std::string(judge_key())},
+                                  read_crossing);
+}
+
+void Cache::store_crossing(std::string_view device, const Crossing& crossing) {
+  state_->keep({kCrossing, state_->machine, std::string(device), std::string(judge_key())}, crossing_text(crossing));
+}
+
 namespace {
 Result<std::string> text_of(const Json& json) {
   JsonWriter w;
@@ -219,6 +230,14 @@ std::optional<std::string> Cache::find_whole(const std::string& program) {
 
 void Cache::store_whole(const std::string& program, const std::string& text) {
   state_->keep({kWhole, state_->machine, program, ""}, text);
+}
+
+std::optional<std::string> Cache::find_verdict(const std::string& engine) {
+  return state_->recall<std::string>({kVerdict, state_->machine, engine, ""}, text_of);
+}
+
+void Cache::store_verdict(const std::string& engine, const std::string& text) {
+  state_->keep({kVerdict, state_->machine, engine, ""}, text);
 }
 
 namespace {

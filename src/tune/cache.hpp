@@ -12,6 +12,7 @@
 #include "device/target.hpp"
 #include "kernels/entry.hpp"
 #include "problem/problem.hpp"
+#include "tune/crossing.hpp"
 #include "tune/judge.hpp"
 
 namespace peri::tune {
@@ -38,9 +39,15 @@ class Cache {
   // What a library chose for a candidate on a problem.
   std::optional<Resolved> find_resolved(const std::string& problem, const std::string& candidate);
   void store_resolved(const std::string& problem, const std::string& candidate, const Resolved& resolved);
+  // What it takes to reach a device of a kind.
+  std::optional<Crossing> find_crossing(std::string_view device);
+  void store_crossing(std::string_view device, const Crossing& crossing);
   // What the whole graph of a program, named by all its choices, was found to decide: JSON of whoever asks.
   std::optional<std::string> find_whole(const std::string& program);
   void store_whole(const std::string& program, const std::string& text);
+  // A verdict about an engine, named by all that it hangs on: JSON of whoever judged it.
+  std::optional<std::string> find_verdict(const std::string& engine);
+  void store_verdict(const std::string& engine, const std::string& text);
   // The text of a problem by its hash: for one that no line says.
   std::optional<std::string> find_problem(const std::string& hash);
   void store_problem(const ir::Graph& region, const std::vector<bool>& weights);

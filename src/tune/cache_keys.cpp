@@ -13,13 +13,11 @@
 #include "ops/source_key.hpp"
 #include "problem/problem.hpp"
 #include "tune/judge.hpp"
+#include "tune/judge_key.hpp"
 
 namespace peri::tune {
 
 namespace {
-// What verdicts mean: raised when candidates are judged in another way, so that older ones are not taken for it.
-constexpr int kJudge = 8;
-
 // This program as it stands on the disk.
 std::string program_key() {
   struct stat self = {};
@@ -32,7 +30,8 @@ std::string program_key() {
 // A kernel that the build did not gather has no key: the program stands for its sources.
 std::string sources_of(const kernels::Kernel& kernel) {
   const std::string_view key = kernels::source_key(kernel);
-  return format(" judge %d sources ", kJudge) + (key.empty() ? "of program " + program_key() : std::string(key));
+  return " judge " + std::string(judge_key()) + " sources " +
+         (key.empty() ? "of program " + program_key() : std::string(key));
 }
 }  // namespace
 

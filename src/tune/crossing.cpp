@@ -49,7 +49,8 @@ Result<Crossing> read_crossing(const Json& json) {
   PERI_ASSIGN(c.wait_ms, json.get_double("wait_ms"));
   PERI_ASSIGN(c.bytes_per_ms, json.get_double("bytes_per_ms"));
   c.measured = true;
-  if (!(c.wait_ms >= 0) || !(c.bytes_per_ms > 0)) return invalid("a copy that takes no time");
+  if (!(c.wait_ms >= 0) || !(c.bytes_per_ms > 0) || c.bytes_per_ms > kMaxBytesPerMs)
+    return invalid("a copy that takes no time");
   return c;
 }
 

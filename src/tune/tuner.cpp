@@ -81,7 +81,8 @@ const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<b
 Evidence Tuner::time_again(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate) {
   State& s = *state_;
   Evidence out = candidate.evidence, visit;
-  if (s.stopped() || !s.options.measure || !out.timed() || s.stats.again_seconds > kAgainShare * s.stats.seconds)
+  if (s.stopped() || !s.options.measure || s.stats.measured == 0 || !out.timed() ||
+      s.stats.again_seconds > kAgainShare * s.stats.seconds)
     return out;
   const int64_t start = now_ns();
   const Terms terms{true, false, false, s.options.seed, s.options.budget_ms, s.options.model_bytes, s.options.stop};
@@ -167,11 +168,15 @@ double Tuner::crossing_ms(std::string_view device, double bytes) {
   const auto it = s.crossings.find(device);
   if (it != s.crossings.end()) return it->second.ms(bytes);
   Crossing known;
-  if (s.options.measure && !s.stopped()) {
+  const auto kept = s.cache ? s.cache->find_crossing(device) : std::nullopt;
+  if (kept) {
+    known = *kept;
+  } else if (s.options.measure && !s.stopped()) {
     RemoteJudge* const w = s.worker();
     auto measured = w ? w->crossing(device) : Result<Crossing>(refused("no worker"));
     if (!measured.ok() && !w) measured = s.here().crossing(device);
     if (measured.ok()) known = *measured;
+    if (measured.ok() && s.cache) s.cache->store_crossing(device, known);
   }
   return s.crossings.emplace(std::string(device), known).first->second.ms(bytes);
 }

@@ -77,7 +77,8 @@ class Tuner {
                                std::span<const ir::Graph> also = {}, std::span<const kernels::Kernel* const> only = {});
   // Visits a candidate that was timed once more, after other work has passed: for what a whole choice hangs on. What is
   // known of its time then, here and in the cache. All such visits take no more than kAgainShare of the tuner's time:
-  // beyond it, and where the build is interrupted, what was known before.
+  // beyond it, where the build is interrupted, and where nothing was timed by this tuner, so that what came from the
+  // cache is chosen from as it stands there, what was known before.
   Evidence time_again(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate);
   // The same before anything is verified or timed: what kernels offer.
   const Candidates& offers(const ir::Graph& region, const std::vector<bool>& constant);
@@ -93,7 +94,8 @@ class Tuner {
   // others; for where it may cost less to leave a region beside its neighbours.
   const Candidates& beside(const ir::Graph& region, const std::vector<bool>& constant,
                            std::span<const ir::Graph> also = {});
-  // What it takes to bring so many bytes to a device of this kind or back; measured once where candidates are.
+  // What it takes to bring so many bytes to a device of this kind or back; measured once where candidates are, and kept
+  // by the cache.
   double crossing_ms(std::string_view device, double bytes);
   // Measured time of bringing a tensor of these dims from one layout to another, in ms.
   double convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir::Layout& from, const ir::Layout& to);

@@ -36,8 +36,26 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
 }
 const runtime::Executor kMoves{"moves", 1, prepare, "null"};
 
+// From the device to the host.
+class Leaves final : public runtime::Instance {
+ public:
+  Status enqueue(const runtime::EnqueueContext& c) const override {
+    return c.stream->copy_out({c.writes[0].host, c.writes[0].bytes}, c.reads[0].address);
+  }
+};
+class PreparedCopy final : public runtime::Prepared {
+ public:
+  Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding&) override {
+    return std::unique_ptr<runtime::Instance>(std::make_unique<Leaves>());
+  }
+};
+Result<std::unique_ptr<runtime::Prepared>> prepare_copy(const runtime::PrepareContext&) {
+  return std::unique_ptr<runtime::Prepared>(std::make_unique<PreparedCopy>());
+}
+const runtime::Executor kCopies{std::string(plan::kCopyExecutor), 1, prepare_copy, ""};
+
 Result<std::unique_ptr<runtime::Session>> session_of(const plan::Program& p, int64_t failing_work = 0) {
-  static const std::vector<const runtime::Executor*> kTable = {&kMoves};
+  static const std::vector<const runtime::Executor*> kTable = {&kMoves, &kCopies};
   runtime::EngineOptions o;
   o.executors = kTable;
   device::NullOptions options;
@@ -130,16 +148,56 @@ TEST(DeviceRuns, RoundsAreOneLineEach) {
   auto session = session_of(moving());
   int left = 3;
   std::vector<std::string> lines;
-  ASSERT_TRUE(
-      resident_rounds(
-          session->get(), kShort, [&] { return left-- > 0; }, [&](const std::string& line) { lines.push_back(line); })
-          .ok());
+  ASSERT_TRUE(resident_rounds(
+                  session->get(), {}, kShort, [&] { return left-- > 0; },
+                  [&](const std::string& line) { lines.push_back(line); })
+                  .ok());
   ASSERT_EQ(lines.size(), 3u);
   const auto json = parse_json(lines[2]);
   ASSERT_TRUE(json.ok()) << lines[2];
   EXPECT_EQ(json->get_int("round").value(), 2);
   EXPECT_EQ(json->get_array("resident_ms").value()->size(), static_cast<size_t>(kResidentBatch));
   EXPECT_GT(json->get_int("device_bytes").value(), 0);
+}
+
+// x lies on the device, where y is made of it; z is a copy of y on the host.
+plan::Program half_on_the_host() {
+  plan::Program p = moving();
+  tests::ProgramMaker m;
+  m.p = std::move(p);
+  const int32_t z = m.buffer("z", plan::BufferKind::kOutput, DType::kF32, "[n,4]");
+  plan::Step& copy = m.step("copy", {1}, {z});
+  copy.executor = plan::kCopyExecutor;
+  copy.device = 1;
+  copy.waits_for = {0};
+  m.p.buffers[1].kind = plan::BufferKind::kScratch;
+  m.p.outputs.clear();
+  m.output("z", z);
+  return m.p;
+}
+
+TEST(DeviceRuns, WhatLiesOnTheHostIsPartOfTheRunsOfARound) {
+  auto session = session_of(half_on_the_host());
+  ASSERT_TRUE(session.ok()) << session.error().text();
+  const std::vector<Tensor> inputs = {Tensor::of_f32({3, 4}, std::vector<float>(12, 2))};
+  int left = 2;
+  std::vector<std::string> lines;
+  const Status done = resident_rounds(
+      session->get(), inputs, kShort, [&] { return left-- > 0; }, [&](const std::string& l) { lines.push_back(l); });
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  ASSERT_EQ(lines.size(), 2u);
+  const auto json = parse_json(lines[1]);
+  ASSERT_TRUE(json.ok()) << lines[1];
+  EXPECT_TRUE(json->find("resident_ms")->is_null());
+  EXPECT_EQ(json->get_array("with_copies_ms").value()->size(), static_cast<size_t>(kResidentBatch));
+  EXPECT_NE(json->get_string("why_not_resident").value().find("'z'"), std::string::npos) << lines[1];
+  EXPECT_GT(json->get_int("device_bytes").value(), 0);
+
+  auto failing = session_of(half_on_the_host(), 50);
+  ASSERT_TRUE(failing.ok()) << failing.error().text();
+  left = 3;
+  EXPECT_FALSE(
+      resident_rounds(failing->get(), inputs, kShort, [&] { return left-- > 0; }, [](const std::string&) {}).ok());
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // A kernel with one fault never comes through a build: the judge of candidates finds it, and without that judge the
 // judge of the engine does, names the step, and another choice is made.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "build/build.hpp"
@@ -168,6 +170,32 @@ TEST(Planted, WrongOnlyPastADepthOf1536) { expect_found<Fault::kDepth>(false, 20
 TEST(Planted, WrongOnlyAtTheSmallerSize) { expect_found<Fault::kSmall>(); }
 TEST(Planted, WrongOnlyAtTheLargerSize) { expect_found<Fault::kLarge>(); }
 TEST(Planted, WrongOnlyInTheLastTile) { expect_found<Fault::kLastTile>(); }
+
+// A folder for a timing cache.
+struct CacheFolder {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("peri_planted_" + std::to_string(getpid()))).string();
+  CacheFolder() { std::filesystem::remove_all(path); }
+  ~CacheFolder() { std::filesystem::remove_all(path); }
+};
+
+// What the judge of the engine found wrong is found wrong by the next build too: only the engine that came of it is
+// known as right.
+TEST(Planted, AWrongEngineIsNeverKnownAsRight) {
+  const kernels::AddedKernel added(planted<Fault::kLarge>());
+  const CacheFolder folder;
+  Options o = options(false, true);
+  o.compile.tune.cache_path = folder.path;
+  for (const bool again : {false, true}) {
+    const auto built = build_engine(o, model(true, 16));
+    ASSERT_TRUE(built.ok()) << built.error().text();
+    EXPECT_FALSE(chosen(*built));
+    EXPECT_EQ(built->refused.size(), 1u);
+    EXPECT_EQ(built->verdict.earlier, again);
+  }
+  o.judge = false;
+  EXPECT_TRUE(chosen(*build_engine(o, model(true, 16)))) << "it is chosen where nobody judges";
+}
 
 // Nothing else can be chosen, and the lock may not be left.
 TEST(Planted, ALockThatAsksForAWrongChoiceIsRefused) {

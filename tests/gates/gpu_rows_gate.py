@@ -11,6 +11,16 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "benchmarks" / "peers"))
 import gpu_rows  # noqa: E402
 
+# y = x w, and where it is not zero.
+FOUND = """
+import sys, onnx
+from onnx import TensorProto as T, helper as h
+port = lambda name, type, dims: h.make_tensor_value_info(name, type, dims)
+nodes = [h.make_node("MatMul", ["x", "w"], ["y"]), h.make_node("NonZero", ["y"], ["z"])]
+weight = h.make_tensor("w", T.FLOAT, [8, 8], [float(k % 7 - 3) for k in range(64)])
+graph = h.make_graph(nodes, "found", [port("x", T.FLOAT, [4, 8])], [port("y", T.FLOAT, [4, 8]), port("z", T.INT64, [2, "found"])], [weight])
+onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)]), sys.argv[1])
+"""
 wrong = []
 
 
@@ -55,6 +65,17 @@ with tempfile.TemporaryDirectory() as scratch:
             wrong.append("the sides do not take turns")
         if "| resnet50 | 2 |" not in (folder / "rows.md").read_text():
             wrong.append("the table has no row")
+    # An output that the host finds: such runs count with their copies.
+    subprocess.run([PYTHON, "-c", FOUND, folder / "ssdlite320.onnx"], check=True)
+    done = subprocess.run([*words[:2], "ssdlite320", *words[3:], "--dry", "--rounds", "2", "--json", out, "--markdown", folder / "rows.md"], capture_output=True, text=True)
+    if done.returncode not in (0, 4):
+        wrong.append(f"a row with an output on the host gave {done.returncode}: {done.stdout}{done.stderr}")
+    else:
+        ours = json.loads(out.read_text())["rows"][0]["ours"]
+        if [len(r) for r in ours["rounds"]] != [30, 30] or "'z'" not in ours.get("with_copies", ""):
+            wrong.append(f"a row with an output on the host has {ours}")
+        if "ours with copies |" not in (folder / "rows.md").read_text():
+            wrong.append("the table does not say that copies count")
     for flags, said in ((["resnet18"], "no row for 'resnet18'"), (["unet"], "materialize.py")):
         done = subprocess.run([*words[:2], *flags, *words[3:], "--json", out], capture_output=True, text=True)
         if done.returncode != 1 or said not in done.stderr:

@@ -62,10 +62,11 @@ with tempfile.TemporaryDirectory() as scratch:
 
     # The real one: what needs no GPU passes from a bare environment.
     peri.unlink()
-    peri.symlink_to(BUILD / "bin" / "peri")
+    for program in ("peri", "test_device", "test_whole"):
+        (folder / "bin" / program).symlink_to(BUILD / "bin" / program)
     (folder / "shards").write_bytes((ROOT / "tools" / "gpu" / "shards").read_bytes())
     if not any(pathlib.Path("/proc/driver/nvidia/gpus").glob("*")):
-        expect("this build", run(folder, bare=True), 77, "passed   start/cpu", "passed   start/null", "no GPU")
+        expect("this build", run(folder, bare=True), 77, "passed   start/cpu", "passed   start/null", "passed   start/programs", "no GPU")
     named = {line.split()[4] for line in (folder / "shards").read_text().splitlines() if line and line[0] != "#"}
     for program in named - {"peri", "gpu_model.sh"}:
         if not os.access(BUILD / "bin" / program, os.X_OK):

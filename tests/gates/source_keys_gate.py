@@ -1,5 +1,6 @@
 # label: null
-"""Keys of sources: a change of a file changes the keys of the entries that include it, and of no other."""
+"""Keys of sources: a change of a file changes the keys of the entries that include it, and of no other; and the key of a judge if
+it is of a module that the judge hangs on."""
 import pathlib, re, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -31,6 +32,14 @@ def keys(src, flags):
     return dict(zip(("one", "two"), found))
 
 
+def judge_key(src, flags):
+    script, out = src / "judge.cmake", src / "judge.cpp"
+    script.write_text(f'set(OUT "{out}")\nset(SRC "{src}")\nset(MODULE kit)\nset(OF kit base)\nset(FLAGS "{flags}")\ninclude("{ROOT}/cmake/judge_key.cmake")\n')
+    subprocess.run(["cmake", "-P", script], check=True)
+    assert 'namespace peri::kit' in out.read_text()
+    return re.search(r'return "([0-9a-f]{16})"', out.read_text()).group(1)
+
+
 with tempfile.TemporaryDirectory() as folder:
     src = pathlib.Path(folder)
     for name, text in FILES.items():
@@ -47,5 +56,20 @@ with tempfile.TemporaryDirectory() as folder:
         (src / name).write_text(FILES[name])
         if changed != expected:
             wrong.append(f"{name}: expected new keys of '{expected}', found '{changed}'")
+    (src / "other").mkdir()
+    (src / "other/far.cpp").write_text("")
+    judge = judge_key(src, "-O2")
+    if judge_key(src, "-O3") == judge:
+        wrong.append("other flags, same judge")
+    for name in [*FILES, "other/far.cpp"]:
+        text = (src / name).read_text()
+        (src / name).write_text(text + "// changed\n")
+        changed = judge_key(src, "-O2") != judge
+        (src / name).write_text(text)
+        if changed != (not name.startswith("other/")):
+            wrong.append(f"{name}: the judge's key {'changed' if changed else 'stayed'}")
+    (src / "kit/new.hpp").write_text("")
+    if judge_key(src, "-O2") == judge:
+        wrong.append("a new file, same judge")
 print("\n".join(wrong) or f"{len(CHANGES)} changes of files change the keys they should")
 sys.exit(bool(wrong))

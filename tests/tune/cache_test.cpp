@@ -63,6 +63,7 @@ TEST(TimingCache, RenewingBelievesOnlyWhatItWasGiven) {
     cache->store("problem", "other@1 {}", timed(2.5, 0.25));
     cache->store_samples("k@1", {57, "", true});
     cache->store_resolved("problem", "k@1 {}", {{"algorithm=3"}, "", true});
+    cache->store_verdict("engine", "{}");
   }
   {
     const auto renewing = Cache::open(dir, "here", true);
@@ -72,6 +73,7 @@ TEST(TimingCache, RenewingBelievesOnlyWhatItWasGiven) {
     EXPECT_FALSE(renewing->find("problem", "other@1 {}"));
     EXPECT_FALSE(renewing->find_samples("k@1")) << "samples run again";
     EXPECT_FALSE(renewing->find_resolved("problem", "k@1 {}")) << "the library is asked again";
+    EXPECT_FALSE(renewing->find_verdict("engine")) << "the engine is judged again";
     renewing->store_samples("k@1", {58, "", true});
     renewing->store_resolved("problem", "k@1 {}", {{"algorithm=4"}, "", true});
     EXPECT_EQ(renewing->find_samples("k@1")->samples, 58);
@@ -122,12 +124,14 @@ class StoredRows : public testing::Test {
     cache->store("problem", "bad@1 {}", wrong());
     cache->store_samples("k@1", {57, "", true});
     cache->store_samples("bad@1", {3, "wrong on a sample", true});
+    cache->store_verdict("engine", verdict_);
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
   std::string file() const { return dir_ + "/timings.sqlite"; }
   void write(const std::string& bytes) const { ASSERT_TRUE(write_file_atomic(file(), bytes).ok()); }
   std::string dir_;
   const Evidence row_ = timed(1.5, 0.25);
+  const std::string verdict_ = R"({"judged":3})";
 };
 
 TEST_F(StoredRows, AFlippedBitAnywhereIsNeverAnAnswer) {
@@ -146,7 +150,9 @@ TEST_F(StoredRows, AFlippedBitAnywhereIsNeverAnAnswer) {
     EXPECT_TRUE(!wrong || wrong->rejected == "wrong answer") << "byte " << at;
     EXPECT_TRUE(!right || (right->samples == 57 && right->failed.empty())) << "byte " << at;
     EXPECT_TRUE(!failed || failed->failed == "wrong on a sample") << "byte " << at;
-    gone += !fast || !wrong || !right || !failed;
+    const auto verdict = cache->find_verdict("engine");
+    EXPECT_TRUE(!verdict || *verdict == verdict_) << "byte " << at;
+    gone += !fast || !wrong || !right || !failed || !verdict;
   }
   EXPECT_GT(gone, 10) << "no row was hit";
 }
@@ -183,6 +189,26 @@ TEST_F(StoredRows, NonsenseIsNotKept) {
   refused.rejected = "wrong answer";
   cache->store("nonsense", "k@1 {}", refused);
   EXPECT_TRUE(cache->find("nonsense", "k@1 {}")) << "a refused candidate's error may be any";
+}
+
+TEST_F(StoredRows, AVerdictHoldsForItsEngineAndMachine) {
+  const auto cache = Cache::open(dir_, "here");
+  EXPECT_EQ(cache->find_verdict("engine"), verdict_);
+  EXPECT_FALSE(cache->find_verdict("another engine"));
+  EXPECT_FALSE(cache->find_whole("engine")) << "a row of another kind";
+  EXPECT_FALSE(Cache::open(dir_, "elsewhere")->find_verdict("engine"));
+  EXPECT_EQ(cache_facts(dir_)->rows, 2) << "of timings";
+}
+
+TEST_F(StoredRows, TheWayToADeviceIsKept) {
+  const auto cache = Cache::open(dir_, "here");
+  EXPECT_FALSE(cache->find_crossing("cuda"));
+  const Crossing measured{0.0125, 2.5e7, true};
+  cache->store_crossing("cuda", measured);
+  EXPECT_EQ(cache->find_crossing("cuda"), measured);
+  EXPECT_FALSE(cache->find_crossing("null"));
+  EXPECT_FALSE(Cache::open(dir_, "elsewhere")->find_crossing("cuda"));
+  EXPECT_FALSE(Cache::open(dir_, "here", true)->find_crossing("cuda")) << "measured again";
 }
 
 TEST_F(StoredRows, PeaksAreKept) {

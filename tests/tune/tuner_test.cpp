@@ -232,6 +232,11 @@ TEST(Tuner, AVisitMoreIsKept) {
   Tuner next(options);
   for (const Candidate& c : next.candidates(*graph, constant).list)
     if (c.id() == first.id() && c.offer.inputs == first.offer.inputs) EXPECT_EQ(c.evidence.visits, more.visits);
+  // What all came from the cache is chosen from as it stands there, so that the choice stays what it is.
+  const Candidate again = next.candidates(*graph, constant).list[0];
+  EXPECT_EQ(next.stats().measured, 0);
+  EXPECT_EQ(next.time_again(*graph, constant, again), again.evidence);
+  EXPECT_EQ(next.stats().again, 0);
 }
 
 }  // namespace

@@ -37,6 +37,20 @@ class Proofs(Typed):
             self.assertEqual(line.split()[:2], ["-", "-"], "a step without a time has no share of it")
         self.assertNotIn(b"--no-tune", r.stderr)
 
+    def test_it_says_when_the_engine_was_judged(self):
+        first = self.build("a.engine", "--lock", "a.lock")["engine"]
+        self.assertEqual((first["judged"], first["when"]), (True, "in this build"))
+        page = self.peri("build", DIGITS, "-o", "b.engine", "--locked", "a.lock")
+        self.assertIn("by an earlier build", page.stderr.decode())
+        self.assertRegex(page.stdout.decode(), r"cache +the engine as a whole judged by an earlier build, .* ago; --retune does it again")
+        again = self.proof("b.engine")["engine"]
+        self.assertRegex(again["when"], r"in an earlier build, 20\d\d-")
+        self.assertEqual(again["sizes"], first["sizes"])
+        self.assertIn(b"the engine as a whole judged by an earlier build", self.peri("explain", "b.engine").stderr)
+        self.assertEqual(self.build("c.engine", "--locked", "a.lock", "--retune")["engine"]["when"], "in this build")
+        self.assertEqual(self.build("d.engine", "--locked", "a.lock", "--no-cache")["engine"]["when"], "in this build")
+        self.assertEqual(self.build("e.engine", "--no-tune", "--no-verify")["engine"]["when"], "no")
+
     def test_what_was_tried_is_told(self):
         def tried(*words):
             said = self.peri("build", DIGITS, "-o", "a.engine", *words).stdout.decode()

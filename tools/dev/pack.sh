@@ -1,7 +1,7 @@
 # Make the relocatable bundle build/pack/peri-VERSION-linux-x86_64.tar.xz, the Python wheel, and the tests for machines with a GPU.
 # usage: ./dev pack [--python PYTHON]      PYTHON: a CPython of 3.12 or newer with its headers; a second wheel, for it and later ones
 # The bundle: program, libperi.so and libperi.a, headers, licences; perihelion-VERSION-....whl: for pip; ...-tests.tar.xz: what
-# tools/gpu/run.sh runs on another machine. They run on any x86-64 Linux with AVX2 and libraries at least as new as those of
+# tools/gpu/run.sh runs on another machine, with the bundle beside it. They run on any x86-64 Linux with AVX2 and libraries at least as new as those of
 # Ubuntu 22.04, which is checked; the archives together take at most 40 MiB.
 
 pack_python=
@@ -36,3 +36,10 @@ step "archives" pack_archives
 ls -l "build/pack/$pack_name.tar.xz" "build/pack/$pack_name-tests.tar.xz" build/pack/perihelion-*.whl
 pack_bytes=$(cat "build/pack/$pack_name.tar.xz" "build/pack/$pack_name-tests.tar.xz" | wc -c)
 ((pack_bytes <= 40 << 20)) || die "the archives take $pack_bytes bytes together, at most $((40 << 20)) are allowed"
+# Up to where a GPU is needed: the tests' programs start with what the bundle beside them holds.
+pack_tests_run() {
+  local status=0
+  tools/gpu/run.sh "build/pack/$pack_name-tests.tar.xz" start || status=$?
+  ((status == 0 || status == 77))
+}
+step "the tests beside the bundle" pack_tests_run

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Lays out the tests for machines with a GPU: programs, stripped graphs, the node suite, and what tools/gpu/run.sh reads.
+# Lays out the tests for machines with a GPU: test programs, stripped graphs, the node suite, and what tools/gpu/run.sh reads.
+# The program peri and the libraries are those of the bundle, which lies beside them.
 # usage: tests.sh BUNDLE BUILD_DIR SOURCE_DIR OUT_DIR      BUNDLE: what bundle.sh made of the same build
 set -euo pipefail
 bundle=$1 build=$2 source=$3 out=$4
 rm -rf "$out"
-mkdir -p "$out"/{bin,lib,models,suites}
-cp "$bundle/bin/peri" "$out/bin/"
-cp "$bundle"/lib/lib{dnnl,gomp}.so* "$out/lib/"
+mkdir -p "$out"/{bin,models,suites}
+basename "$bundle" >"$out/bundle"
 for program in test_device test_whole; do
   cp "$build/bin/$program" "$out/bin/"
   strip "$out/bin/$program"
-  patchelf --set-rpath '$ORIGIN/../lib' "$out/bin/$program"
+  patchelf --set-rpath "\$ORIGIN/../../$(basename "$bundle")/lib" "$out/bin/$program"
 done
 cp "$source/tools/gpu/gpu_model.sh" "$out/bin/"
 cp "$source/tools/gpu/run.sh" "$source/tools/gpu/shards" "$out/"

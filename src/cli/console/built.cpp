@@ -140,6 +140,11 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
     page.line("cache      %s verified and timed by an earlier build, the oldest %s; --retune does it again",
               counted(done.earlier, "step").c_str(),
               done.oldest ? age_text(wall_seconds() - done.oldest).c_str() : "some time ago");
+  if (const judge::EngineVerdict& v = made.built.verdict; v.earlier)
+    page.line("%s the engine as a whole judged by an earlier build, %s; %s does it again",
+              done.earlier > 0 ? "          " : "cache     ", age_text(wall_seconds() - v.since).c_str(),
+              made.options.tune.measure ? "--retune" : "--no-cache");
+  w.field("engine_judged", build::judged_when(made.built.verdict));
   w.field("proof", build::proof_path(engine)).field("candidates", t.candidates).field("timed_now", t.measured);
   w.field("steps_verified", done.verified).field("steps_measured", done.measured);
   w.field("steps_of_earlier_builds", done.earlier).key("rejected").begin_array();

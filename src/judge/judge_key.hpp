@@ -1,0 +1,12 @@
+// A key of the sources by which an engine runs and is judged as a whole: a verdict about one holds until they change.
+#pragma once
+
+#include <string_view>
+
+namespace peri::judge {
+
+// Made by the build: a hash of all modules that take part (PERI_JUDGE_OF_judge of cmake/modules.cmake), of the compiler
+// and its flags.
+std::string_view judge_key();
+
+}  // namespace peri::judge
