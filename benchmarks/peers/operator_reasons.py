@@ -9,7 +9,7 @@ BY_ROW = {
     "MelWeightMatrix": ONCE,
     "MaxPool": PLANES, "MaxPool SAME_UPPER": PLANES, "MaxPool SAME_LOWER": PLANES, "MaxPool 3-D": PLANES, "MaxPool with indices": PLANES,
     "AveragePool SAME_LOWER": PLANES, "AveragePool SAME_UPPER": PLANES, "AveragePool": PLANES, "AveragePool 3-D": PLANES,
-    "MaxUnpool": "the row's indices lie anywhere in the result: one thread writes at random places, another helps with the zeros alone",
+    "MaxUnpool": "the row's indices lie anywhere in the result: one thread writes at random places, another cannot help",
     "Conv groups": "copies between layouts around a kernel of groups of four channels",
     "ConvTranspose": "a product into columns and an addition of these, with a copy between layouts",
     "Scan": "an iteration is a run of the body's steps: its fixed cost is that of a few element-wise steps",

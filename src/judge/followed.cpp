@@ -19,9 +19,9 @@ namespace peri::judge {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 28;  // of all values that are kept, each in its own type
-// An error that a kernel makes is far below its bound, so about half of these cross the tie that it crossed: of 2^64
-// ties one is missed. Where the first few reach nothing at all it is no tie.
-constexpr uint64_t kMostShakes = 64, kFewShakes = 8;
+// An error that a kernel makes is far below its bound, so about half of these cross the tie that it crossed. Where so
+// few in a row reach nothing more, what is left is no tie: of 65,536 one is missed.
+constexpr uint64_t kMostShakes = 64, kFewShakes = 16;
 
 // A piece of the model: what makes one value from those at hand.
 struct Piece {
@@ -152,21 +152,31 @@ Result<int64_t> prove(const Piece& piece, const Known& known, const Tensor& got,
   }
   const int64_t ties = std::ssize(open);
   if (open.empty()) return 0;
+  uint64_t last = 0;  // seed that reached something
   for (uint64_t seed = 1; piece.jumps && seed <= kMostShakes && !open.empty(); ++seed) {
-    if (seed > kFewShakes && std::ssize(open) == ties) break;
+    if (seed > last + kFewShakes) break;
     options.shake = seed;
     options.positions.clear();
     for (const Reach& r : open) options.positions.push_back(r.at);
     const auto answer = ops::run_reference(piece.graph, in, options);
     if (!answer.ok() || (*answer)[0].dims != want.dims) continue;
     for (Reach& r : open) r.take(want, (*answer)[0], got);
-    std::erase_if(open, [](const Reach& r) { return r.reached; });
+    if (std::erase_if(open, [](const Reach& r) { return r.reached; }) > 0) last = seed;
   }
   if (!open.empty())
     *why = format("%lld of %lld elements are no tie: ", static_cast<long long>(open.size()),
                   static_cast<long long>(got.numel())) +
            text_at(want, got, open[0].at);
   return ties;
+}
+
+// The model's value that a buffer of this name may hold: a pass that makes a value anew adds a suffix (".1") where its
+// name is taken. Whether it does, the reference says.
+const ir::Value* named_like(const ir::Graph& graph, std::string_view name) {
+  if (const ir::Value* v = graph.find(name)) return v;
+  const size_t end = name.find_last_not_of("0123456789");
+  const bool suffixed = end != std::string_view::npos && end + 1 < name.size() && name[end] == '.';
+  return suffixed ? graph.find(name.substr(0, end)) : nullptr;
 }
 
 // Values of `graph` that the session's steps write on the way to `wanted`, as a run leaves them; the run's answers too.
@@ -191,10 +201,13 @@ Result<Kept> kept_values(const ir::Graph& graph, const ir::Value* wanted, runtim
       if (b < 0) continue;
       Tensor& t = (*results)[at++];
       const std::string& name = program.buffers[static_cast<size_t>(b)].name;
-      const ir::Value* v = graph.find(name);
+      const ir::Value* v = named_like(graph, name);
       if (!v || !way.contains(v) || v->type.dtype != t.dtype()) continue;
       elements += t.numel();
-      kept.values.insert_or_assign(name, std::move(t));
+      if (v->name == name)
+        kept.values.insert_or_assign(name, std::move(t));
+      else
+        kept.values.emplace(v->name, std::move(t));
     }
   });
   auto out = session.run(inputs);

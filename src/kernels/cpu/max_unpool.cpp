@@ -35,15 +35,15 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return std::vector<Offer>{row_major_offer(p, target)};
 }
 
-// First indices are looked at. Where none leaves its slice, each task puts the elements of a slice among zeros that it
-// writes itself, which are in its cache then. Else all write zeros, and one task puts all elements behind that, so that
-// of two for a place the later stays.
+// First indices are looked at; then elements go to their places among zeros: by tasks that have a slice of both sides
+// each where no index leaves its slice, else by one task, so that of two elements for a place the later stays. Who puts
+// them there writes the zeros too, which are in its cache then.
 class Unpool final : public Instance {
  public:
   Unpool(const Shape& s, Source x, Source to) : s_(s), x_(std::move(x)), to_(std::move(to)) {}
   size_t workspace_bytes() const override { return sizeof(std::atomic<uint32_t>); }
-  int phases() const override { return 4; }
-  int64_t tasks(int phase) const override { return phase == 0 || phase == 3 ? 1 : s_.slices; }
+  int phases() const override { return 3; }
+  int64_t tasks(int phase) const override { return phase == 0 ? 1 : s_.slices; }
   void run_task(int phase, int64_t task, const Args& args) const override {
     auto& found = *reinterpret_cast<std::atomic<uint32_t>*>(args.workspace);
     const auto* const to = static_cast<const int64_t*>(to_.data(args));
@@ -52,12 +52,10 @@ class Unpool final : public Instance {
     if (phase == 0) return found.store(0);
     if (phase == 1) return static_cast<void>(found.fetch_or(look(to + task * each, each, task * room, room)));
     const uint32_t seen = found.load();
-    const bool apart = seen == 0;
-    if ((seen & kOutside) != 0 || (phase == 3 && apart)) return;
-    if (phase == 2) std::fill_n(y + task * room, room, 0U);
-    if (phase == 2 && !apart) return;
+    if ((seen & kOutside) != 0 || (seen != 0 && task != 0)) return;
+    const int64_t begin = task * each, end = seen != 0 ? s_.count : begin + each;
     const auto* const x = static_cast<const uint32_t*>(x_.data(args));
-    const int64_t begin = apart ? task * each : 0, end = apart ? begin + each : s_.count;
+    std::fill_n(y + task * room, seen != 0 ? s_.places : room, 0U);
     for (int64_t k = begin; k < end; ++k) y[to[k]] = x[k];
   }
   Status finish(const Args& args) const override {
