@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kMaxElements = int64_t{1} << 28;  // of all values that are kept, each in its own type
 // An error that a kernel makes is far below its bound, so about half of these cross the tie that it crossed. Where so
 // few in a row reach nothing more, what is left is no tie: of 65,536 one is missed.
-constexpr uint64_t kMostShakes = 64, kFewShakes = 16;
+constexpr uint64_t kMaxShakes = 64, kFewShakes = 16;
 
 // A piece of the model: what makes one value from those at hand.
 struct Piece {
@@ -153,7 +153,7 @@ Result<int64_t> prove(const Piece& piece, const Known& known, const Tensor& got,
   const int64_t ties = std::ssize(open);
   if (open.empty()) return 0;
   uint64_t last = 0;  // seed that reached something
-  for (uint64_t seed = 1; piece.jumps && seed <= kMostShakes && !open.empty(); ++seed) {
+  for (uint64_t seed = 1; piece.jumps && seed <= kMaxShakes && !open.empty(); ++seed) {
     if (seed > last + kFewShakes) break;
     options.shake = seed;
     options.positions.clear();

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kPlaces = 48;  // of the result, a task: a multiple of kTile
 constexpr int64_t kTile = 6;     // places whose sums are registers together, of kOutputs each
 constexpr int64_t kOutputs = 16;
-constexpr int64_t kPixels = 1024;  // of an image, a task that turns it
+constexpr int64_t kPixels = 64;  // of an image, a task that turns it: a part that stays in L1
 
 struct Shape {
   int64_t batch = 1, channels = 1, height = 1, width = 1, outputs = 1, out_height = 1, out_width = 1, groups = 1,
@@ -96,7 +96,7 @@ struct Place {
   int64_t y, x;  // of the result
 };
 
-Corners corners_at(const Shape& s, const float* image, float y, float x, float by) {
+[[gnu::target("avx2,fma")]] Corners corners_at(const Shape& s, const float* image, float y, float x, float by) {
   const bool inside = y > -1 && x > -1 && y < static_cast<float>(s.height) && x < static_cast<float>(s.width);
   const float fy = inside ? std::floor(y) : 0, fx = inside ? std::floor(x) : 0, ty = y - fy, tx = x - fx;
   const auto y0 = static_cast<int64_t>(fy), x0 = static_cast<int64_t>(fx);
@@ -126,17 +126,20 @@ Corners corners_at(const Shape& s, const float* image, float y, float x, float b
 [[gnu::target("avx2,fma")]] void multiply(const Shape& s, const float* samples, const float* w, float* sums) {
   const int64_t channels = s.channels / s.groups, padded = s.padded_outputs(), row = s.row(), step = s.taps() * row;
   __m256 low[kTile], high[kTile];
+#pragma GCC unroll 8
   for (int p = 0; p < kTile; ++p) low[p] = high[p] = _mm256_setzero_ps();
   for (int64_t tap = 0; tap < s.taps(); ++tap)
     for (int64_t c = 0; c < channels; ++c, w += padded) {
       const float* const from = samples + tap * row + c;
       const __m256 a = _mm256_loadu_ps(w), b = _mm256_loadu_ps(w + 8);
+#pragma GCC unroll 8
       for (int p = 0; p < kTile; ++p) {
         const __m256 by = _mm256_broadcast_ss(from + p * step);
         low[p] = _mm256_fmadd_ps(by, a, low[p]);
         high[p] = _mm256_fmadd_ps(by, b, high[p]);
       }
     }
+#pragma GCC unroll 8
   for (int p = 0; p < kTile; ++p) {
     _mm256_storeu_ps(sums + p * kOutputs, low[p]);
     _mm256_storeu_ps(sums + p * kOutputs + 8, high[p]);

@@ -10,8 +10,7 @@
 
 namespace peri::kernels {
 namespace {
-constexpr int64_t kShortRow = 64;                        // below it a row costs more than its elements
-constexpr int64_t kTaskPlaces = cpu::kTaskElements / 2;  // of 8 bytes, most of them
+constexpr int64_t kShortRow = 64;  // below it a row costs more than its elements
 
 // Dimensions walked as one are one; strides of both operands in elements, 0 where repeated. The last dimension is a
 // row.
@@ -153,9 +152,11 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const Source a = Source::of(p, n.in(0), c.constants), b = Source::of(p, n.in(1), c.constants);
   if (!a.known() || !b.known()) return refused("reads a value made inside the region");
   const Run run = n.out()->type.dtype == DType::kI64 ? run_of<int64_t>(op_of(n)) : run_of<int32_t>(op_of(n));
-  const int64_t count = s.elements();
-  return TaskInstance::make((count + kTaskPlaces - 1) / kTaskPlaces, 0, [=](int64_t task, const Args& args) {
-    run(s, a.data(args), b.data(args), args.out[0], task * kTaskPlaces, std::min(count, (task + 1) * kTaskPlaces));
+  // A task of as many bytes as one of float32.
+  const int64_t count = s.elements(),
+                each = cpu::kTaskElements * 4 / static_cast<int64_t>(dtype_size(n.out()->type.dtype));
+  return TaskInstance::make((count + each - 1) / each, 0, [=](int64_t task, const Args& args) {
+    run(s, a.data(args), b.data(args), args.out[0], task * each, std::min(count, (task + 1) * each));
   });
 }
 }  // namespace
