@@ -12,8 +12,6 @@ BY_ROW = {
     "MaxUnpool": "the row's indices lie anywhere in the result: one thread writes at random places, another cannot help",
     "Conv groups": "copies between layouts around a kernel of groups of four channels",
     "ConvTranspose": "a product into columns and an addition of these, with a copy between layouts",
-    "DeformConv": "samples are gathered one load an element, four for each",
-    "Add int64": "a broadcast side is spread first", "Sub int64": "a broadcast side is spread first",
     "Scan": "an iteration is a run of the body's steps: its fixed cost is that of a few element-wise steps",
     "com.microsoft.MatMulNBits": "weights are widened to float32 when the model is built: eight times the bytes",
     "com.microsoft.QLinearGlobalAveragePool": "bytes become float32 in memory before they are summed",

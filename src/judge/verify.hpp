@@ -62,6 +62,10 @@ struct OutputVerdict {
   Difference difference;
   std::optional<double> of_change;  // the error as a share of the change between two seeds' answers
   bool inside = false;
+  // An answer outside of its budget behind roundings that float32 does not decide, held value by value
+  // (judge/followed.hpp): how many values were, and their elements that are ties. 0: the answer is within its budget,
+  // or wrong.
+  int64_t followed = 0, ties = 0;
 };
 
 struct Verification {
@@ -73,6 +77,7 @@ struct Verification {
   int64_t weights_checked = 0;
   size_t runs = 0;
   int64_t both_nan = 0;  // elements that were NaN on both sides
+  size_t followed = 0;   // answers that were held value by value
   std::vector<OutputVerdict> outputs;
   std::string outside;                             // the first answer outside its budget, in words; empty: none
   std::optional<std::vector<StepVerdict>> bisect;  // up to the first wrong one

@@ -81,6 +81,13 @@ Status dequantize(RefCall& call) {
   return Ok{};
 }
 
+// Element by element but for the scale and the zero point, which are read as wholes.
+bool pull_scaled(const ir::Node&, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed) {
+  if (port != 0) return false;
+  needed->assign(positions.begin(), positions.end());
+  return true;
+}
+
 // from_bytes and to_bytes: the same element by element, with one scale and one zero point.
 Status infer_bytes(InferContext& c, DType to) {
   for (const size_t port : {1, 2})
@@ -143,6 +150,7 @@ const Entry quantize_entry{{
                {"saturate", AttrKind::kInt, false, "1"}},
      .infer = infer_quantize,
      .reference = quantize,
+     .pull = pull_scaled,
      .cost = cost,
      .jumps = true,
      .anchor = true,
@@ -169,6 +177,7 @@ const Entry quantize_entry{{
                {"output_dtype", AttrKind::kType, false, "that of the scale"}},
      .infer = infer_dequantize,
      .reference = dequantize,
+     .pull = pull_scaled,
      .cost = cost,
      .anchor = true,
      .samples =

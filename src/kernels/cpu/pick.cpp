@@ -54,22 +54,35 @@ struct Elements {
   size_t axis;
   int64_t extent;
   bool wide;
-  template <class T>
-  bool run(const T* x, const void* indices, T* y, int64_t begin, int64_t end) const {
+  // Elements of one row, whose first lies at x[0] but for the index: kLast where the axis is the last.
+  template <bool kLast, class T, class Index>
+  bool run_row(const T* x, const Index* indices, T* y) const {
+    const int64_t n = dims.back(), end = extent, step = steps[axis];
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t at = indices[i];
+      at += at < 0 ? end : 0;
+      if (static_cast<uint64_t>(at) >= static_cast<uint64_t>(end)) return false;
+      y[i] = kLast ? x[at] : x[at * step + i];
+    }
+    return true;
+  }
+  template <class T, class Index>
+  bool run_rows(const T* x, const Index* indices, T* y, int64_t begin, int64_t end) const {
     const size_t last = dims.size() - 1;
-    const int64_t n = dims[last], step = steps[axis], along = axis == last ? 0 : 1;
     for (int64_t row = begin; row < end; ++row) {
       int64_t rest = row, base = 0;
       for (size_t d = last; d-- > 0; rest /= dims[d])
         if (d != axis) base += rest % dims[d] * steps[d];
-      for (int64_t i = 0; i < n; ++i) {
-        int64_t at = index_at(indices, wide, row * n + i);
-        at += at < 0 ? extent : 0;
-        if (static_cast<uint64_t>(at) >= static_cast<uint64_t>(extent)) return false;
-        y[row * n + i] = x[base + at * step + i * along];
-      }
+      const Index* const own = indices + row * dims[last];
+      T* const to = y + row * dims[last];
+      if (!(axis == last ? run_row<true>(x + base, own, to) : run_row<false>(x + base, own, to))) return false;
     }
     return true;
+  }
+  template <class T>
+  bool run(const T* x, const void* indices, T* y, int64_t begin, int64_t end) const {
+    if (wide) return run_rows(x, static_cast<const int64_t*>(indices), y, begin, end);
+    return run_rows(x, static_cast<const int32_t*>(indices), y, begin, end);
   }
 };
 
@@ -89,7 +102,7 @@ Result<Plan> elements(const ir::Node& n, int bytes, const Source& x, const Sourc
   e.extent = d[e.axis];
   e.wide = n.in(1)->type.dtype == DType::kI64;
   const int64_t row = e.dims.back(), rows = product(e.dims, 0, e.dims.size() - 1);
-  return Plan{by_rows(rows, row * bytes,
+  return Plan{by_rows(rows, row * (bytes + (e.wide ? 8 : 4)),
                       [=](int64_t begin, int64_t end, const Args& args) {
                         return by_width(bytes, [&](auto t) {
                           using T = decltype(t);

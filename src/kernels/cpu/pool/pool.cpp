@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "kernels/cpu/pool/loops.hpp"
 
@@ -11,6 +12,9 @@ namespace peri::kernels::cpu::pool {
 namespace {
 
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
+// Rows of a result whose lines are joined before the first is read again: what was stored a moment ago in other vectors
+// than it is read in waits for the memory.
+constexpr int64_t kLines = 8;
 
 const Loops& loops(Isa isa) { return isa == Isa::kAvx512 ? avx512::kLoops : avx2::kLoops; }
 
@@ -96,18 +100,28 @@ void join_along(const Plan& plan, const Window& d, const Window& h, const float*
   for (int64_t o = end; o < s.w.out; ++o) one(o);
 }
 
-void pool_nchw_plane(const Plan& plan, const Args& args, int64_t plane, float* line) {
+void pool_nchw_plane(const Plan& plan, const Args& args, int64_t plane, float* lines) {
   const Shape& s = plan.shape;
-  const int64_t image = s.h.in * s.w.in;
+  const int64_t image = s.h.in * s.w.in, count = std::ssize(plan.rows);
   const float* x = args.x + plane * s.d.in * image;
   float* y = args.y + plane * s.d.out * s.h.out * s.w.out;
   for (const Window& d : plan.depths) {
-    for (const Window& h : plan.rows) {
-      if (d.taps > 0 && h.taps > 0)
-        loops(plan.isa).join(s.kind == Kind::kMax, x + d.first * image + h.first * s.w.in, d.taps, s.d.dilation * image,
-                             h.taps, s.h.dilation * s.w.in, 1.0f, line, s.w.in);
-      join_along(plan, d, h, line, y);
-      y += s.w.out;
+    for (int64_t first = 0; first < count; first += kLines) {
+      const std::span<const Window> rows(plan.rows.data() + first,
+                                         static_cast<size_t>(std::min(kLines, count - first)));
+      float* line = lines;
+      for (const Window& h : rows) {
+        if (d.taps > 0 && h.taps > 0)
+          loops(plan.isa).join(s.kind == Kind::kMax, x + d.first * image + h.first * s.w.in, d.taps,
+                               s.d.dilation * image, h.taps, s.h.dilation * s.w.in, 1.0f, line, s.w.in);
+        line += plan.line;
+      }
+      line = lines;
+      for (const Window& h : rows) {
+        join_along(plan, d, h, line, y);
+        line += plan.line;
+        y += s.w.out;
+      }
     }
   }
 }
@@ -146,7 +160,8 @@ Result<Plan> make_plan(const Shape& s, Isa isa) {
     const Window d = {0, s.d.kernel, s.d.kernel}, h = {0, s.h.kernel, s.h.kernel};
     for (const Window& w : plan.columns) plan.factors.push_back(factor_of(s, d, h, w));
   }
-  plan.scratch = ((plan.before + s.w.in + plan.after + kSlack) * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
+  plan.line = (plan.before + s.w.in + plan.after + kSlack + 15) / 16 * 16;
+  plan.scratch = std::min(kLines, s.h.out) * plan.line * static_cast<int64_t>(sizeof(float));
   const auto whole = [&](int64_t o) { return plan.columns[static_cast<size_t>(o)].taps == s.w.kernel; };
   while (plan.whole_begin < s.w.out && !whole(plan.whole_begin)) ++plan.whole_begin;
   plan.whole_end = plan.whole_begin;
@@ -161,8 +176,10 @@ void run_task(const Plan& plan, const Args& args, int64_t task, void* scratch) {
   float* const line = static_cast<float*>(scratch) + plan.before;
   if (plan.padded) {
     const float neutral = plan.shape.kind == Kind::kMax ? -std::numeric_limits<float>::infinity() : 0.0f;
-    std::fill_n(line - plan.before, plan.before, neutral);
-    std::fill_n(line + plan.shape.w.in, plan.after, neutral);
+    for (int64_t k = 0; k < std::min(kLines, plan.shape.h.out); ++k) {
+      std::fill_n(line + k * plan.line - plan.before, plan.before, neutral);
+      std::fill_n(line + k * plan.line + plan.shape.w.in, plan.after, neutral);
+    }
   }
   for (int64_t u = task * plan.units / plan.tasks; u < (task + 1) * plan.units / plan.tasks; ++u) {
     if (plan.shape.layout == Layout::kNhwc) {

@@ -42,6 +42,7 @@ struct Plan {
   // kNchw: a line of joined rows stands between so many neutral elements; every column is a whole window of it then.
   int64_t before = 0, after = 0;
   bool padded = false;
+  int64_t line = 0;                 // floats from one line to the next
   std::vector<float> factors = {};  // of means, of each column where no row of the window is missing
 };
 struct Args {

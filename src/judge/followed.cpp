@@ -1,0 +1,270 @@
+// The model cut at the values that the engine keeps, each piece answered by the reference and, at ties, shaken.
+#include "judge/followed.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/stop.hpp"
+#include "exec/region/region_payload.hpp"
+#include "ir/bodies.hpp"
+#include "judge/steps.hpp"
+#include "ops/entry.hpp"
+#include "tune/expected.hpp"
+
+namespace peri::judge {
+namespace {
+
+constexpr int64_t kMaxElements = int64_t{1} << 28;  // of all values that are kept, each in its own type
+// An error that a kernel makes is far below its bound, so about half of these cross the tie that it crossed. Where so
+// few in a row reach nothing more, what is left is no tie: of 65,536 one is missed.
+constexpr uint64_t kMaxShakes = 64, kFewShakes = 16;
+
+// A piece of the model: what makes one value from those at hand.
+struct Piece {
+  ir::Graph graph;
+  std::vector<const ir::Value*> arguments;
+  bool jumps = false;  // a float that it computes is rounded, compared or chosen among
+};
+
+using Known = std::unordered_map<const ir::Value*, Tensor>;
+
+bool jumps_on(const ir::Node& n) {
+  const ops::OpDef* op = ops::find(n.op);
+  bool jumps = false;
+  for (const auto& [key, body] : ir::bodies_of(n))
+    ir::for_each_node(*body, [&](const ir::Node& inner) {
+      const ops::OpDef* o = ops::find(inner.op);
+      jumps = jumps || (o && o->jumps);
+    });
+  for (const ir::Value* v : n.inputs) jumps = jumps || (op && op->jumps && v && v->producer && is_float(v->type.dtype));
+  return jumps;
+}
+
+// In order, what `wanted` hangs on and is not made by what is known.
+std::vector<const ir::Node*> way_to(const ir::Graph& model, const ir::Value* wanted, const Known& known) {
+  std::unordered_set<const ir::Value*> needed = {wanted};
+  std::vector<const ir::Node*> nodes;
+  for (size_t k = model.nodes.size(); k-- > 0;) {
+    const ir::Node* n = model.nodes[k];
+    if (std::none_of(n->outputs.begin(), n->outputs.end(), [&](const ir::Value* v) { return needed.contains(v); }))
+      continue;
+    nodes.push_back(n);
+    for (const ir::Value* v : n->inputs)
+      if (v && !known.contains(v)) needed.insert(v);
+  }
+  std::reverse(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+Piece piece_of(const ir::Graph& model, const ir::Value* wanted, const Known& known) {
+  Piece p;
+  std::unordered_map<const ir::Value*, ir::Value*> made;
+  const auto argument = [&](const ir::Value* v) -> ir::Value* {
+    if (!v) return nullptr;
+    if (const auto it = made.find(v); it != made.end()) return it->second;
+    if (v->constant) return made[v] = p.graph.add_constant(v->name, *v->constant);
+    p.arguments.push_back(v);
+    return made[v] = p.graph.add_input(v->name, v->type);
+  };
+  for (const ir::Node* node : way_to(model, wanted, known)) {
+    const ir::Node& n = *node;
+    std::vector<ir::Value*> in;
+    for (const ir::Value* v : n.inputs) in.push_back(argument(v));
+    ir::Node* copy = p.graph.add(n.op, std::move(in), n.attrs, n.out()->name, static_cast<int>(n.outputs.size()));
+    copy->name = n.name;
+    for (size_t m = 0; m < n.outputs.size(); ++m) {
+      copy->outputs[m]->type = n.outputs[m]->type;
+      if (!known.contains(n.outputs[m])) made[n.outputs[m]] = copy->outputs[m];
+    }
+    p.jumps = p.jumps || jumps_on(*copy);
+  }
+  p.graph.mark_output(argument(wanted), wanted->name);
+  return p;
+}
+
+double radius_at(const ops::RefTensor& want, size_t at) {
+  return want.r(static_cast<int64_t>(at)) + unit_roundoff(want.dtype) * std::fabs(want.f[at]) +
+         (want.dtype == DType::kF16 ? 0x1p-24 : 0x1p-126);
+}
+
+bool within(const ops::RefTensor& want, const Tensor& got, int64_t k) {
+  const size_t at = static_cast<size_t>(k);
+  if (want.dtype == DType::kString) return want.s[at] == got.string_values()[at];
+  if (!want.floating()) return want.i[at] == got.i64(k);
+  const double w = want.f[at], g = got.f64(k);
+  if (w == g || (std::isnan(w) && std::isnan(g)) || std::fabs(w - g) <= radius_at(want, at)) return true;
+  return std::isinf(g) && std::signbit(g) == std::signbit(w) && tune::may_overflow(want, at);
+}
+
+// What shaken answers reach at one element that is not the exact one.
+struct Reach {
+  int64_t at = 0;
+  double low = 0, high = 0;
+  bool reached = false;
+
+  void take(const ops::RefTensor& want, const ops::RefTensor& answer, const Tensor& got) {
+    const size_t k = static_cast<size_t>(at);
+    if (want.dtype == DType::kString || want.dtype == DType::kBool || want.dtype == DType::kI64) {
+      reached = reached || within(answer, got, at);  // a name or a place: what lies between two is neither
+      return;
+    }
+    const double v = answer.floating() ? answer.f[k] : static_cast<double>(answer.i[k]), g = got.f64(at);
+    const double radius = want.floating() ? radius_at(want, k) : 0;
+    low = std::min(low, v);
+    high = std::max(high, v);
+    reached =
+        reached || (std::isnan(g) && std::isnan(v)) || (high - low > radius && g >= low - radius && g <= high + radius);
+  }
+};
+
+std::string text_at(const ops::RefTensor& want, const Tensor& got, int64_t at) {
+  const size_t k = static_cast<size_t>(at);
+  if (want.floating())
+    return format("at %lld it is %.9g, float64 says %.9g +- %.3g", static_cast<long long>(at), got.f64(at), want.f[k],
+                  radius_at(want, k));
+  if (want.dtype == DType::kString) return format("it differs at %lld", static_cast<long long>(at));
+  return format("at %lld it is %lld, float64 says %lld", static_cast<long long>(at),
+                static_cast<long long>(got.i64(at)), static_cast<long long>(want.i[k]));
+}
+
+// One value against what the piece makes of the arguments: how many elements are ties; `why` where one is none.
+Result<int64_t> prove(const Piece& piece, const Known& known, const Tensor& got, int threads, std::string* why) {
+  std::vector<ops::RefTensor> in;
+  for (const ir::Value* v : piece.arguments) in.push_back(ops::to_ref(known.at(v)));
+  ops::RefOptions options{unit_roundoff(DType::kF32), threads, false, {}};
+  PERI_ASSIGN(const auto exact, ops::run_reference(piece.graph, in, options));
+  const ops::RefTensor& want = exact[0];
+  if (want.dims != got.dims() || want.dtype != got.dtype()) {
+    *why = "it has another type than the model says";
+    return 0;
+  }
+  std::vector<Reach> open;
+  for (int64_t at = 0; at < got.numel(); ++at) {
+    if (within(want, got, at)) continue;
+    const double w = want.floating()                ? want.f[static_cast<size_t>(at)]
+                     : want.dtype == DType::kString ? 0
+                                                    : static_cast<double>(want.i[static_cast<size_t>(at)]);
+    open.push_back({at, w, w});
+  }
+  const int64_t ties = std::ssize(open);
+  if (open.empty()) return 0;
+  uint64_t last = 0;  // seed that reached something
+  for (uint64_t seed = 1; piece.jumps && seed <= kMaxShakes && !open.empty(); ++seed) {
+    if (seed > last + kFewShakes) break;
+    options.shake = seed;
+    options.positions.clear();
+    for (const Reach& r : open) options.positions.push_back(r.at);
+    const auto answer = ops::run_reference(piece.graph, in, options);
+    if (!answer.ok() || (*answer)[0].dims != want.dims) continue;
+    for (Reach& r : open) r.take(want, (*answer)[0], got);
+    if (std::erase_if(open, [](const Reach& r) { return r.reached; }) > 0) last = seed;
+  }
+  if (!open.empty())
+    *why = format("%lld of %lld elements are no tie: ", static_cast<long long>(open.size()),
+                  static_cast<long long>(got.numel())) +
+           text_at(want, got, open[0].at);
+  return ties;
+}
+
+// The model's value that a buffer of this name may hold: a pass that makes a value anew adds a suffix (".1") where its
+// name is taken. Whether it does, the reference says.
+const ir::Value* named_like(const ir::Graph& graph, std::string_view name) {
+  if (const ir::Value* v = graph.find(name)) return v;
+  const size_t end = name.find_last_not_of("0123456789");
+  const bool suffixed = end != std::string_view::npos && end + 1 < name.size() && name[end] == '.';
+  return suffixed ? graph.find(name.substr(0, end)) : nullptr;
+}
+
+// Values of `graph` that the session's steps write on the way to `wanted`, as a run leaves them; the run's answers too.
+struct Kept {
+  std::map<std::string, Tensor, std::less<>> values;
+  std::vector<Tensor> answers;
+};
+
+Result<Kept> kept_values(const ir::Graph& graph, const ir::Value* wanted, runtime::Session& session,
+                         std::span<const Tensor> inputs) {
+  std::unordered_set<const ir::Value*> way;
+  for (const ir::Node* n : way_to(graph, wanted, {})) way.insert(n->outputs.begin(), n->outputs.end());
+  const plan::Program& program = session.engine().program();
+  Kept kept;
+  int64_t elements = 0;
+  session.set_step_hook([&](size_t step, bool before) {
+    if (before || elements > kMaxElements) return;
+    auto results = results_of(session, step);
+    if (!results.ok()) return;  // what cannot be read is not kept
+    size_t at = 0;
+    for (const int32_t b : program.steps[step].writes) {
+      if (b < 0) continue;
+      Tensor& t = (*results)[at++];
+      const std::string& name = program.buffers[static_cast<size_t>(b)].name;
+      const ir::Value* v = named_like(graph, name);
+      if (!v || !way.contains(v) || v->type.dtype != t.dtype()) continue;
+      elements += t.numel();
+      if (v->name == name)
+        kept.values.insert_or_assign(name, std::move(t));
+      else
+        kept.values.emplace(v->name, std::move(t));
+    }
+  });
+  auto out = session.run(inputs);
+  session.set_step_hook({});
+  PERI_TRY(out);
+  if (elements > kMaxElements)
+    return refused("the values on the way are too many to keep")
+        .expecting(format("at most %lld", static_cast<long long>(kMaxElements)));
+  kept.answers = std::move(*out);
+  return kept;
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
+  if (a.dtype() == DType::kString) return std::ranges::equal(a.string_values(), b.string_values());
+  return std::ranges::equal(a.bytes(), b.bytes());
+}
+}  // namespace
+
+Result<Followed> follow(const ir::Graph& graph, size_t k, runtime::Session& session, std::span<const Tensor> inputs,
+                        const Tensor& got, int threads, const std::function<void(const std::string& value)>& progress) {
+  std::vector<std::vector<int64_t>> dims;
+  for (const Tensor& t : inputs) dims.push_back(t.dims());
+  PERI_ASSIGN(const DimBinding binding, plan::bind_dims(session.engine().program(), dims));
+  PERI_ASSIGN(const ir::Graph model, exec::bind_region(graph, binding, true));
+  const ir::Value* const wanted = model.outputs[k];
+  PERI_ASSIGN(Kept kept, kept_values(model, wanted, session, inputs));
+  Followed f;
+  if (!same_bits(kept.answers[k], got)) {
+    f.wrong = "a second run of the same inputs gave other bits";
+    return f;
+  }
+  kept.values.insert_or_assign(wanted->name, got);
+  Known known;
+  for (size_t n = 0; n < inputs.size(); ++n) known.emplace(model.inputs[n], inputs[n]);
+  std::string first = "no step computes it";  // what was not proven
+  for (const ir::Node* n : way_to(model, wanted, {}))
+    for (const ir::Value* v : n->outputs) {
+      const auto it = kept.values.find(v->name);
+      if (it == kept.values.end()) continue;
+      if (stop_asked()) return Error(ErrorKind::kCancelled, "the reference was stopped").at_node(n->name);
+      if (progress) progress(v->name);
+      std::string why;
+      PERI_ASSIGN(const int64_t ties, prove(piece_of(model, v, known), known, it->second, threads, &why));
+      if (!why.empty() && f.unproven++ == 0) first = "'" + v->name + "': " + why;
+      if (!why.empty()) continue;
+      ++f.values;
+      f.ties += ties;
+      known.emplace(v, it->second);
+    }
+  if (!known.contains(wanted)) f.wrong = first;
+  return f;
+}
+
+bool behind_jump(const ir::Graph& graph, const ir::Value* value) {
+  const auto way = way_to(graph, value, {});
+  return std::any_of(way.begin(), way.end(), [](const ir::Node* n) { return jumps_on(*n); });
+}
+
+}  // namespace peri::judge

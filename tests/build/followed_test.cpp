@@ -1,0 +1,132 @@
+// Answers behind roundings: what parts at a tie is held value by value and accepted; a unit where no tie is, is not.
+// label: cpu
+#include "judge/followed.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "base/rng.hpp"
+#include "build/open.hpp"
+#include "judge/verify.hpp"
+
+namespace peri::build {
+namespace {
+
+constexpr int64_t kWidth = 120;
+
+ir::Graph parsed(const std::string& text) {
+  auto g = ir::parse_graph(text);
+  EXPECT_TRUE(g.ok() && g->sort().ok() && ops::infer_graph(*g).ok()) << text;
+  return std::move(*g);
+}
+
+// The engine of one graph, to be held against another.
+judge::Subject subject(const std::string& engine, const std::string& model) {
+  compile::Options options;
+  options.model = "planted";
+  options.tune.measure = false;
+  compile::Imported imported;
+  imported.graph = parsed(engine);
+  auto compiled = (*compile::Compilation::start(options, std::move(imported)))->lower();
+  EXPECT_TRUE(compiled.ok()) << compiled.error().text();
+  auto made = assemble(&*compiled, run_options(1));
+  EXPECT_TRUE(made.ok()) << made.error().text();
+  judge::Subject s;
+  s.path = "planted";
+  s.engine = *made;
+  s.reference = parsed(model);
+  return s;
+}
+
+// x times 0.7 in steps of 0.7, whose roundings are ties where x lies between two integers; then a product of the bytes
+// as models quantised by ONNX's operators have it. `also` goes to the first byte's float, `zero` and `last` are the
+// zero points.
+struct Parts {
+  std::string also = "p = mul(x, k);";  // what is rounded
+  int zero = 128, last = 100;
+};
+std::string quantised(const Parts& parts, std::string_view outputs) {
+  return "graph { input x: f32[1,120]; input w: f32[120,16]; const k: f32[] = [0.7]; const s: f32[] = [0.7]; const z: "
+         "u8[] = [" +
+         std::to_string(parts.zero) + "]; const t: f32[] = [2.3]; const e: u8[] = [" + std::to_string(parts.last) +
+         "]; " + parts.also +
+         " y = quantize_linear(p, s, z); d = dequantize_linear(y, s, z); m = matmul(d, w); b = quantize_linear(m, t, "
+         "e); f "
+         "= dequantize_linear(b, t, e); " +
+         std::string(outputs) + " }";
+}
+
+// Of x with this part behind each integer.
+judge::Verification verified(const judge::Subject& s, double part) {
+  judge::VerifyTerms terms;
+  terms.seeds = {1};
+  terms.inputs = [=](uint64_t seed) -> Result<std::vector<Tensor>> {
+    Tensor x = Tensor::zeros(DType::kF32, {1, kWidth}).value(), w = Tensor::zeros(DType::kF32, {kWidth, 16}).value();
+    for (int64_t k = 0; k < kWidth; ++k) x.set_f64(k, static_cast<double>(k - kWidth / 2) + part);
+    Rng rng(seed);
+    for (int64_t k = 0; k < w.numel(); ++k) w.set_f64(k, 0.2 * rng.normal());
+    return std::vector<Tensor>{x, w};
+  };
+  auto v = judge::verify(s, terms);
+  EXPECT_TRUE(v.ok()) << v.error().text();
+  return std::move(*v);
+}
+
+TEST(Followed, WhatPartsAtTiesIsProvenValueByValue) {
+  const std::string model = quantised({}, "output y; output b; output f");
+  const judge::Verification v = verified(subject(model, model), 0.5);
+  EXPECT_TRUE(v.passed) << v.text();
+  ASSERT_EQ(v.outputs.size(), 3u);
+  EXPECT_GT(v.outputs[0].difference.l0, 0) << "float32 takes no other side anywhere: this test shows nothing";
+  EXPECT_GT(v.outputs[0].ties, 0);
+  EXPECT_LT(v.outputs[0].ties, kWidth / 2);
+  EXPECT_GT(v.followed, 0u);
+  for (const judge::OutputVerdict& o : v.outputs) EXPECT_TRUE(o.inside) << o.output;
+  EXPECT_NE(v.text().find("float32 does not decide"), std::string::npos) << v.text();
+}
+
+TEST(Followed, WithoutTiesNothingIsFollowed) {
+  const std::string model = quantised({}, "output y; output b; output f");
+  const judge::Verification v = verified(subject(model, model), 0.25);
+  EXPECT_TRUE(v.passed) << v.text();
+  EXPECT_EQ(v.followed, 0u);
+  EXPECT_EQ(v.worst, 0);
+}
+
+// The engine is that of another model; the byte itself, bytes behind it and floats behind them say so.
+void expect_refused(const Parts& wrong, double part, std::string_view outputs) {
+  const judge::Verification v = verified(subject(quantised(wrong, outputs), quantised({}, outputs)), part);
+  EXPECT_FALSE(v.passed) << outputs << " " << part << ": " << v.text();
+  EXPECT_NE(v.text().find("value by value"), std::string::npos) << v.text();
+}
+
+TEST(Followed, AUnitWhereNoTieIsIsRefused) {
+  for (const double part : {0.25, 0.5}) {  // beside true ties too
+    expect_refused({.zero = 129}, part, "output y");
+    expect_refused({.last = 101}, part, "output b");
+  }
+  // Downward in place of to the nearest, and half a hundredth of a step more.
+  const char* kDown = "const h: f32[] = [0.35]; q = mul(x, k); p = sub(q, h);";
+  const char* kMore = "const h: f32[] = [0.0035]; q = mul(x, k); p = add(q, h);";
+  for (const char* outputs : {"output y", "output b", "output f"}) {
+    expect_refused({.also = kDown}, 0.75, outputs);
+    expect_refused({.also = kMore}, 0.497, outputs);
+  }
+}
+
+// A model that rounds what it is given has no tie that is not decided: there is nothing to shake.
+TEST(Followed, AnInputIsExact) {
+  const char* kModel =
+      "graph { input x: f32[1,120]; input w: f32[120,16]; const s: f32[] = [1]; const z: u8[] = [128]; y = "
+      "quantize_linear(x, s, z); output y }";
+  const char* kUp =
+      "graph { input x: f32[1,120]; input w: f32[120,16]; const s: f32[] = [1]; const z: u8[] = [128]; const h: "
+      "f32[] = [1e-5]; a = add(x, h); y = quantize_linear(a, s, z); output y }";
+  EXPECT_TRUE(verified(subject(kModel, kModel), 0.5).passed);
+  EXPECT_FALSE(verified(subject(kUp, kModel), 0.5).passed);
+}
+
+}  // namespace
+}  // namespace peri::build
