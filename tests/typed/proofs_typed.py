@@ -47,6 +47,15 @@ class Proofs(Typed):
         self.assertIn("no candidates: each step has the first of those it is offered", tried("--no-tune", "--no-verify"))
         self.assertIn("no candidates: the lock file names the one of each step", tried("--locked", "a.lock"))
 
+    def test_a_budget_that_ended_is_told(self):
+        r = self.peri("build", DIGITS, "-o", "a.engine", "--no-cache", "--budget", "0.001")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertRegex(r.stdout.decode(), r"tried      0 of [1-9]\d* problems, 0 candidates timed now, 0 rejected: there was no time for the others")
+        self.assertRegex(r.stderr.decode(), r"PASSED build: .*; --budget was over before [1-9]\d* problems could be tried\n$")
+        said = self.ends(0, "explain", "a.engine")
+        self.assertIn("none measured (the time of --budget was over)", said)
+        self.assertNotIn("interrupted", said)
+
     def test_it_belongs_to_one_engine(self):
         self.build("a.engine", "--no-tune", "--dims", "batch=1")
         self.build("b.engine", "--no-tune", "--dims", "batch=2")
