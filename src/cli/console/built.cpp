@@ -114,8 +114,13 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
             build::proof_path(engine).c_str());
   show_steps(page, c);
   if (done.measured > 0)
-    page.line("predicted  %.3f ms a run%s with %d thread%s", c.predicted_ms, sizes_of(c.program).c_str(),
-              made.options.tune.threads, made.options.tune.threads == 1 ? "" : "s");
+    page.line("predicted  %.3f ms a run%s with %d thread%s%s", c.predicted_ms, sizes_of(c.program).c_str(),
+              made.options.tune.threads, made.options.tune.threads == 1 ? "" : "s",
+              done.measured < done.steps
+                  ? format(", for %lld of %s: the others have no time", static_cast<long long>(done.measured),
+                           counted(done.steps, "step").c_str())
+                        .c_str()
+                  : "");
   if (made.options.lock)
     page.line("tried      no candidates: the lock file names the one of each step");
   else if (!made.options.tune.measure && !made.options.tune.verify)
