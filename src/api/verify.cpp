@@ -1,4 +1,6 @@
 // Verification across the C interface.
+#include <algorithm>
+
 #include "api/handles.hpp"
 #include "build/open.hpp"
 #include "build/subject.hpp"
@@ -28,6 +30,10 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
   }
   if (given.seed_count && !given.seeds) return usage("peri_verify_options.seeds is NULL and seed_count is not 0");
   if (given.seed_count) t.seeds.assign(given.seeds, given.seeds + given.seed_count);
+  for (size_t k = 1; k < t.seeds.size() && given.seed_count; ++k)
+    if (std::find(t.seeds.begin(), t.seeds.begin() + static_cast<std::ptrdiff_t>(k), t.seeds[k]) !=
+        t.seeds.begin() + static_cast<std::ptrdiff_t>(k))
+      return usage("peri_verify_options.seeds holds %llu twice", static_cast<unsigned long long>(t.seeds[k]));
   if (given.peer_model) {
     t.peer_model = given.peer_model;
     t.budget = judge::peer_budget();

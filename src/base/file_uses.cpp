@@ -22,7 +22,8 @@ bool one_file(const std::string& a, const std::string& b) {
   if (there) return x.st_dev == y.st_dev && x.st_ino == y.st_ino && !S_ISCHR(x.st_mode);  // /dev/null keeps nothing
   std::error_code failed;
   const auto place = [&](const std::string& path) {
-    auto out = std::filesystem::weakly_canonical(path, failed);
+    // Absolute first: of a name whose folder is not written out nothing exists, and it would stay as it is.
+    auto out = std::filesystem::weakly_canonical(std::filesystem::absolute(path, failed), failed);
     return failed ? std::filesystem::path(path).lexically_normal() : out;
   };
   return place(a) == place(b);

@@ -129,8 +129,14 @@ Result<Element> void_element(int64_t bytes, DType wanted) {
       .advise("save the array with a numeric type of NumPy");
 }
 
+Error unsupported_element(const std::string& descr) {
+  if (descr.ends_with("O")) return unsupported("a .npy file of Python objects").advise("save plain numbers");
+  return unsupported("elements of the type '%s' in a .npy file", descr.c_str())
+      .advise("save the array with a numeric type of NumPy");
+}
+
 Result<Element> element_of(const std::string& descr, DType wanted) {
-  if (descr.size() < 3) return unsupported("the element type '%s' of a .npy file", descr.c_str());
+  if (descr.size() < 3) return unsupported_element(descr);
   const char order = descr[0], kind = descr[1];
   int64_t bytes = -1;
   const auto [end, code] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), bytes);
@@ -155,7 +161,7 @@ Result<Element> element_of(const std::string& descr, DType wanted) {
                 {'b', 1, DType::kBool}, {'c', 8, DType::kC64}, {'c', 16, DType::kC128}};
   for (const auto& row : kPlain)
     if (row.kind == kind && row.bytes == bytes) return Element{row.dtype, bytes};
-  return unsupported("the element type '%s' of a .npy file", descr.c_str());
+  return unsupported_element(descr);
 }
 
 // Calls copy(to, from) for every element, `from` counted in Fortran order.

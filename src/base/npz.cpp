@@ -88,7 +88,9 @@ Result<Tensor> read(std::string_view file, const std::string& name, DType wanted
   if (it == entries.end() && !(name.empty() && entries.size() == 1)) {
     std::string known;
     for (const Entry& e : entries) known += (known.empty() ? "" : ", ") + e.name;
-    return usage("no array '%s' in it", name.c_str()).expecting("one of " + known);
+    return usage("no array '%s' in it", name.c_str())
+        .expecting(known.empty() ? "" : "one of " + known)
+        .but_found(known.empty() ? "no arrays at all" : "");
   }
   const Entry& e = it == entries.end() ? entries[0] : *it;
   auto bytes = contents(file, e);

@@ -43,6 +43,7 @@ double Record::items_per_s() const { return runs_per_s() * static_cast<double>(i
 double Record::median_ms() const { return stats::block_center(per_process()); }
 
 int64_t items_of(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  if (inputs.empty()) return 1;
   int64_t items = -1;
   for (const std::span<const Tensor> side : {inputs, outputs})
     for (const Tensor& t : side) {

@@ -27,7 +27,7 @@ struct ProcessRecord {
 // A step of the engine, by itself.
 struct LayerTime {
   std::string step, executor, kernel;  // kernel: the first line of its payload
-  double ms = 0;                       // of a run, mean
+  double ms = 0;                       // in a run, the median of layer_runs
 };
 
 struct Record {

@@ -42,8 +42,7 @@ Status time_layers(runtime::Session& session, std::span<const Tensor> inputs, Re
   for (size_t k = 0; k < ms.size(); ++k) {
     const plan::Step& s = program.steps[k];
     const std::string& payload = s.variants[0].payload;
-    out->layers.push_back({s.name, s.executor, payload.substr(0, payload.find('\n')),
-                           ms[k] / static_cast<double>(std::max<int64_t>(1, out->layer_runs))});
+    out->layers.push_back({s.name, s.executor, payload.substr(0, payload.find('\n')), ms[k]});
   }
   return Ok{};
 }

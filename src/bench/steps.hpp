@@ -7,8 +7,23 @@
 
 namespace peri::bench {
 
-// Runs the session for about `seconds` and adds each step's time in ms to (*step_ms)[step]; returns the number of runs.
-// The hook's own cost (two clock readings a step, about 50 ns) is included.
+// Times of each step in each run. What stalls a few runs moves no median.
+class StepSamples {
+ public:
+  explicit StepSamples(size_t steps) : now_(steps, 0), of_runs_(steps) {}
+  void add(size_t step, double ms) { now_[step] += ms; }  // to its time in the run under way; a step may run twice
+  void end_run();
+  void clear();  // what was counted until now was no sample
+  size_t runs() const { return of_runs_.empty() ? 0 : of_runs_[0].size(); }
+  double median_ms(size_t step) const;  // 0: it has no run
+
+ private:
+  std::vector<double> now_;
+  std::vector<std::vector<double>> of_runs_;
+};
+
+// Runs the session for about `seconds` and gives each step its time in a run in ms, the median of the runs; returns
+// their number. The hook's own cost (two clock readings a step, about 50 ns) is included.
 Result<int64_t> time_steps(runtime::Session& session, std::span<const Tensor> inputs, double seconds,
                            std::vector<double>* step_ms);
 

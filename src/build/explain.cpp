@@ -12,6 +12,8 @@
 
 namespace peri::build {
 
+std::string ms_digits(double ms) { return format(ms < 0.01 ? "%.6f" : "%.4f", ms); }
+
 std::string proof_word(const Json& object, std::string_view key) {
   const auto word = object.get_string(key, "");
   return word.ok() ? std::string(*word) : "";

@@ -48,6 +48,9 @@ Result<Json> proof_of(const Request& request, const std::string& file = "");
 Result<Explanation> explain(const Json& proof, bool compare);
 std::string explanation_json(const std::string& path, const Json& proof, const Explanation& e);
 
+// "12.3456"; below 0.01 ms in nanoseconds: "0.000123".
+std::string ms_digits(double ms);
+
 // Members of a proof's objects: "" and nothing where they are missing.
 std::string proof_word(const Json& object, std::string_view key);
 std::vector<std::string> proof_words(const Json& object, std::string_view key);

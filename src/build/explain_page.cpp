@@ -25,7 +25,8 @@ constexpr const char* kStyle =
     "white-space:nowrap}"
     ".bar{width:14em;height:1em;position:relative}.bar i{position:absolute;left:0;top:0;height:100%;"
     "background:var(--time)}"
-    ".bar i.floor{background:var(--floor)}code{font-size:.9em;overflow-wrap:anywhere}.soft{color:var(--soft)}"
+    ".bar i.floor{background:var(--floor)}code{font-size:.9em;overflow-wrap:anywhere}td "
+    "code{display:block;min-width:9em}.soft{color:var(--soft)}"
     "summary{cursor:pointer}ul{margin:.3em 0;padding-left:1.2em}";
 
 std::string escaped(std::string_view text) {
@@ -93,9 +94,9 @@ std::string steps_table(const Explanation& e) {
     const bool timed = r.evidence.timed();
     rows += "<tr>" + cell(code(proof_word(*r.step, "name"))) + cell(code(proof_word(*r.step, "chosen"))) +
             cell(bar(timed ? r.evidence.time_ms : 0, r.floor.value_or(0), slowest)) +
-            number(timed ? format("%.4f", r.evidence.time_ms) : "-") +
+            number(timed ? ms_digits(r.evidence.time_ms) : "-") +
             number(timed && e.ms > 0 ? percent(r.evidence.time_ms / e.ms) : "-") +
-            number(r.floor ? format("%.4f", *r.floor) : "-") +
+            number(r.floor ? ms_digits(*r.floor) : "-") +
             number(timed && r.sustained ? percent(r.share_of(r.sustained)) : "-") + why_cell(*r.step) + "</tr>\n";
   }
   return table({{"step"},
@@ -112,8 +113,8 @@ std::string steps_table(const Explanation& e) {
 std::string totals_table(const char* what, const std::vector<Total>& totals, double ms, bool counts_problems) {
   std::string rows;
   for (const Total& t : totals)
-    rows += "<tr>" + cell(code(t.name)) + number(std::to_string(t.steps)) + number(format("%.4f", t.ms)) +
-            number(ms > 0 ? percent(t.ms / ms) : "-") + number(format("%.4f", t.floor)) +
+    rows += "<tr>" + cell(code(t.name)) + number(std::to_string(t.steps)) + number(ms_digits(t.ms)) +
+            number(ms > 0 ? percent(t.ms / ms) : "-") + number(ms_digits(t.floor)) +
             (counts_problems ? cell(escaped(t.members)) : "") + "</tr>\n";
   if (counts_problems)
     return table({{what}, {"steps", true}, {"ms", true}, {"share", true}, {"floor ms", true}, {"which"}}, rows);
@@ -148,7 +149,9 @@ std::string memory_list(const Json& proof) {
   std::string rows;
   for (const Json::Member& m : memory->members())
     if (const auto bytes = m.value.as_int(); bytes.ok())
-      rows += "<tr>" + cell(escaped(m.key)) + number(format("%.1f MiB", static_cast<double>(*bytes) / (1 << 20))) +
+      rows += "<tr>" + cell(escaped(m.key)) +
+              number(*bytes < (1 << 20) ? format("%.1f KiB", static_cast<double>(*bytes) / (1 << 10))
+                                        : format("%.1f MiB", static_cast<double>(*bytes) / (1 << 20))) +
               "</tr>\n";
   return "<h2>Memory</h2>\n" + table({{"what"}, {"size", true}}, rows);
 }

@@ -40,7 +40,10 @@ std::string_view why_unmeasured(const compile::Options& o, const build::Built& b
   if (done.measured == done.steps) return "";
   if (o.lock) return "a lock file's choices are not timed";
   if (!o.tune.measure) return "built without tuning";
-  if (built.compiled.tuned.untried > 0) return "the build was interrupted";
+  if (built.compiled.tuned.untried > 0) {
+    const bool interrupted = o.tune.budget_seconds <= 0 || (o.tune.stop && o.tune.stop());
+    return interrupted ? "the build was interrupted" : "the time of --budget was over";
+  }
   return done.measured > 0 ? "nothing times the reference" : "none of them was tried alone";
 }
 

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/file.hpp"
 #include "base/knobs.hpp"
+#include "base/plural.hpp"
 #include "build/proof.hpp"
 #include "build/request.hpp"
 #include "compile/backends.hpp"
@@ -59,8 +61,19 @@ Result<Line> read_line(const ReplayRequest& request) {
   Line line;
   std::string text = request.line;
   struct stat info;
-  if (text.find('{') == std::string::npos && stat(text.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
-    PERI_ASSIGN(text, read_file(text, size_t{64} << 20));
+  const bool path = text.find('{') == std::string::npos && text.find('=') == std::string::npos;
+  if (const bool exists = path && stat(text.c_str(), &info) == 0; exists && !S_ISDIR(info.st_mode)) {
+    const std::string file = std::exchange(text, "");
+    PERI_ASSIGN(text, read_file(file, size_t{64} << 20));
+    if (text.find('\0') != std::string::npos)
+      return usage("not a problem")
+          .in_file(file)
+          .expecting("a line of text")
+          .but_found("bytes that are none")
+          .advise("a step of an engine: peri replay NAME --from ENGINE");
+  } else if (path && (exists || text.find_first_of("/.") != std::string::npos) && request.engine.empty()) {
+    return exists ? usage("not a problem").in_file(text).expecting("a line or a file").but_found("a folder")
+                  : io_error("neither a problem nor a file that exists").in_file(text);
   }
   const auto trim = [&] {
     while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.pop_back();
@@ -120,8 +133,9 @@ int64_t Replay::wrong() const {
 std::string Replay::summary() const {
   if (candidates.list.empty())
     return format("no kernel takes it, %zu refuse: it runs on the reference", candidates.refusals.size());
-  std::string out = format("%zu candidates, %lld rejected, seed=%llu", candidates.list.size(),
-                           static_cast<long long>(wrong()), static_cast<unsigned long long>(seed));
+  std::string out =
+      counted(std::ssize(candidates.list), "candidate") +
+      format(", %lld rejected, seed=%llu", static_cast<long long>(wrong()), static_cast<unsigned long long>(seed));
   const tune::Candidate& first = candidates.list[0];
   if (first.evidence.right()) out += "; fastest " + first.id() + format(" %.4f ms", first.evidence.time_ms);
   return out;

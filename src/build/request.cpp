@@ -69,6 +69,8 @@ std::string unproven_text(const compile::Compiled& compiled) {
   const auto unproven = std::count_if(steps.begin(), steps.end(), [](const lower::StepReport* s) {
     return s->chosen != "reference" && s->chosen != "sized" && s->bodies.empty() && s->evidence.max_error < 0;
   });
+  if (unproven == 0)
+    return "interrupted: the best so far, none of " + counted(std::ssize(steps), "step") + " left unverified";
   return format("interrupted: the best so far, %td of %s neither verified nor measured", unproven,
                 counted(std::ssize(steps), "step").c_str());
 }
@@ -130,6 +132,7 @@ Result<compile::Options> options_of(const Request& request) {
   if (request.worker) o.tune.worker = tune::worker_program();
   o.builder = "peri " + std::string(version());
   o.progress = request.progress;
+  o.log = request.log;
   if (!request.locked_path.empty()) {
     if (!request.lock_path.empty())
       return usage("a lock file to write and one to take every choice from: give one of the two");
@@ -157,6 +160,8 @@ std::string Made::verdict() const {
   if (sizes == 0 && built.unjudged_run)
     return built.unjudged_run->empty() ? "it runs at its tuned size, and nothing of it is verified"
                                        : "the engine was not run: " + *built.unjudged_run;
+  if (const std::string& why = built.verdict.incomplete; sizes == 0 && !why.empty())
+    return why.starts_with("not run ") ? "the engine was " + why : "the engine was not run: " + why;
   if (sizes == 0) return "the engine was not run";
   std::string text = format("right at %s, %s judged", counted(sizes, "size").c_str(), counted(steps, "step").c_str());
   if (by_definition > 0) text += format(", %lld right by definition", static_cast<long long>(by_definition));

@@ -36,7 +36,8 @@ struct Request {
   bool proof = false;                  // make the proof where no engine is written, too
   bool force = false;                  // files of another kind are overwritten; never one that is read
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
-  std::function<bool()> stop;  // once true the build ends with the best so far
+  std::function<void(const std::string& line)> log = {};  // lines for a log alone
+  std::function<bool()> stop;                             // once true the build ends with the best so far
 };
 
 // Threads of a request: the number asked for, else the CPUs this process may use. kUsage where it is not 0 to 1024.

@@ -175,7 +175,7 @@ std::string survey_json(const Survey& f) {
         .field("candidates", f.candidates);
     w.field("basis",
             "import, passes and cover as just measured, and for each candidate of each distinct problem its timing "
-            "budget, once to time and once to verify; an upper estimate")
+            "budget, once to time and once to verify; parts of chains that are tried by themselves come on top")
         .end_object();
   }
   w.key("notes").begin_array();

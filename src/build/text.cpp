@@ -18,7 +18,7 @@ Result<TextModel> TextModel::of(const plan::Program& program) {
   const std::string* spec = section(program, text::kPipelineSection);
   if (!tokenizer || !spec)
     return usage("this model has no tokenizer")
-        .advise("give its inputs by --input, or build from a Hugging Face folder with tokenizer.json");
+        .advise("give its inputs as tensors, or build from a Hugging Face folder with tokenizer.json");
   PERI_ASSIGN(text::TextPipeline pipeline, text::TextPipeline::from_sections(*tokenizer, *spec));
   return TextModel(std::move(pipeline));
 }

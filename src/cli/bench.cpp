@@ -25,6 +25,7 @@ void print_layers(const Page& page, const bench::Record& record) {
   }
   if (order.empty()) return;
   std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->ms > b->ms; });
+  page.line("ms: the median of a step's times in %lld runs", static_cast<long long>(record.layer_runs));
   page.line("%9s %6s  %s", "ms", "share", "step");
   for (const bench::LayerTime* l : order)
     page.line("%9.4f %5.1f%%  %s  [%s] %s", l->ms, total > 0 ? 100 * l->ms / total : 0, l->step.c_str(),
@@ -71,6 +72,15 @@ std::string summary_of(const bench::Record& r) {
   out += ", " + counted(static_cast<int64_t>(r.samples()), "sample") + ", ";
   if (r.processes.size() > 1) out += format("%zu processes, ", r.processes.size());
   return out + format("%d thread%s", r.threads, r.threads == 1 ? "" : "s");
+}
+
+// Where a process had all its samples before its time was over, and nobody asked for so few.
+void note_cut(const Arguments& arguments, const bench::Record& record, const build::BenchTerms& terms) {
+  if (arguments.has("--quiet") || arguments.has("--iterations")) return;
+  for (const bench::ProcessRecord& p : record.processes)
+    if (static_cast<int64_t>(p.samples_ms.size()) >= terms.max_samples && p.wall_s < terms.seconds)
+      return say(format("note: %lld samples were taken in %.3g of the %g s: --iterations N takes more",
+                        static_cast<long long>(terms.max_samples), p.wall_s, terms.seconds));
 }
 
 // A round of runs on a device for each line of standard input.
@@ -133,7 +143,6 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(const build::BenchTerms terms, terms_of(arguments, opened, &progress));
   progress.clear();
   if (arguments.has("--paced")) return paced(opened, terms);
-  note_untuned(arguments, opened, terms.dims);
   build::BenchSubject subject{.engine = opened.engine, .load_ms = opened.load_ms};
   if (opened.file) {
     subject.path = arguments.positional[0];
@@ -141,6 +150,8 @@ Result<Outcome> run(const Arguments& arguments) {
   }
   PERI_ASSIGN(const bench::Record record, build::bench_engine(subject, terms));
   progress.clear();
+  note_untuned(arguments, opened, terms.dims);
+  note_cut(arguments, record, terms);
   const Page page(arguments);
   print_processes(page, record);
   for (const std::string& line : histogram(record.all_samples())) page.line("%s", line.c_str());
@@ -175,7 +186,7 @@ const Entry bench_entry{{
           "an input: .npy, .npz, .pb, .png, .jpg, raw:TYPE:AxBxC:FILE, or random:SEED (default)", true},
          {"--cast", "", "", "convert inputs of another element type, where no value is lost"},
          {"--warm-up", "", "MS", "time to run for before sampling (default 300)"},
-         {"--iterations", "", "N", "at most this many samples, in each process"},
+         {"--iterations", "", "N", "at most this many samples, in each process (default 100000)"},
          {"--tolerance", "", "PERCENT", "most that the samples may disagree by (default 25)"},
          {"--paced", "", "", "of an engine on a device: a round of runs for each line of the input"}},
         endpoint_flags()),

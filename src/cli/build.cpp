@@ -62,6 +62,9 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_TRY(file_uses(build_entry.command, with_output).check(arguments.has("--force")));
   if (arguments.has("--lock") && arguments.has("--locked"))
     return usage("--lock writes choices and --locked takes them: give one of the two");
+  for (const char* flag : {"--retune", "--budget", "--settings"})
+    if (arguments.has("--locked") && arguments.has(flag))
+      return usage("%s is for tuning, and --locked takes every choice as it is", flag).advise("leave one of them out");
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(build::Request request, build_request(arguments, arguments.positional[0], &progress));
   request.engine_path = path;
@@ -73,10 +76,15 @@ Result<Outcome> run(const Arguments& arguments) {
   const compile::Compiled& compiled = made.built.compiled;
   const int64_t reference = made.reference_steps();
   const Page page(arguments);
+  for (const std::string& note : compiled.notes)
+    if (!arguments.has("--quiet") && !(made.stopped && note == compiled.notes.back())) say("note: " + note);
   Outcome out;
   out.summary = path + ", " + counted(std::ssize(compiled.program.steps), "step") +
                 (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +
                 format(", %.1f s", made.built.seconds) + "; " + made.verdict() + host_text(compiled) +
+                (compiled.tuned.untried > 0 && !made.stopped
+                     ? "; --budget was over before " + counted(compiled.tuned.untried, "problem") + " could be tried"
+                     : "") +
                 (made.stopped ? "; " + compiled.notes.back() : "");
   out.json = describe(Page(arguments), made, path);
   return out;

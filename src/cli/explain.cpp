@@ -25,9 +25,9 @@ std::string joined(const Json& j, std::string_view key, size_t at_most) {
 void print_row(const Page& page, const build::ExplainedStep& r, double total, bool full) {
   const Json& s = *r.step;
   const bool timed = r.evidence.time_ms > 0;
-  const std::string ms = timed ? format("%.4f", r.evidence.time_ms) : "-",
-                    floor = r.floor ? format("%.4f", *r.floor) : "-",
-                    peak = r.sustained ? format("%.4f", *r.sustained) : "-",
+  const std::string ms = timed ? build::ms_digits(r.evidence.time_ms) : "-",
+                    floor = r.floor ? build::ms_digits(*r.floor) : "-",
+                    peak = r.sustained ? build::ms_digits(*r.sustained) : "-",
                     part = timed && total > 0 ? format("%.1f%%", 100 * r.evidence.time_ms / total) : "-",
                     share = timed && r.sustained ? format("%.0f%%", 100 * r.share_of(r.sustained)) : "-";
   page.line("%9s %6s %9s %9s %6s %9.2f %9.2f  %s  [%s]", ms.c_str(), part.c_str(), floor.c_str(), peak.c_str(),
@@ -43,7 +43,7 @@ void print_row(const Page& page, const build::ExplainedStep& r, double total, bo
     const auto known = evidence ? tune::read_evidence(*evidence) : Result<tune::Evidence>(tune::Evidence());
     const bool known_time = known.ok() && known->timed();
     page.line("            also %s: %s", build::proof_word(o, "id").c_str(),
-              known_time                              ? format("%.4f ms", known->time_ms).c_str()
+              known_time                              ? (build::ms_digits(known->time_ms) + " ms").c_str()
               : known.ok() && !known->untimed.empty() ? known->untimed.c_str()
                                                       : "not measured");
   }
@@ -69,6 +69,11 @@ void print_head(const Page& page, const build::Explanation& e, const std::string
 }
 
 Result<Outcome> run(const Arguments& arguments) {
+  PERI_ASSIGN(const int64_t top, arguments.number("--top", 1, 1000000, 20));
+  for (const char* flag : {"--top", "--full", "--html", "--proof", "--compare"})
+    if (arguments.has("--measured") && arguments.has(flag))
+      return usage("%s is for the times of a proof, and --measured takes its own", flag)
+          .advise("leave one of them out");
   if (arguments.has("--measured")) return explain_measured(arguments);
   const std::string path = arguments.positional[0];
   const bool compare = arguments.has("--compare");
@@ -87,7 +92,6 @@ Result<Outcome> run(const Arguments& arguments) {
     PERI_ASSIGN(other, build::another_engines(proof, path));
     if (!other.empty()) page.line("note: the proof is another engine's: %s", other.c_str());
   }
-  PERI_ASSIGN(const int64_t top, arguments.number("--top", 1, 1000000, 20));
   print_head(page, *explained, compare ? " of this machine" : "");
   if (build::is_engine(path)) {
     PERI_ASSIGN(const plan::LoadedEngine engine, plan::load_engine(path));

@@ -55,9 +55,11 @@ void print_model(const Page& page, const build::Survey& f) {
     for (const std::string& line : f.device_memory)
       page.line("  of it on %s; workspaces of kernels come on top", line.c_str());
     page.line(
-        "  build: at most about %.0f s for %s of %s, where this machine has built before; its first build tests each "
-        "kernel too",
-        f.build_seconds, counted(f.candidates, "candidate").c_str(), counted(f.problems, "distinct problem").c_str());
+        "  build: about %s for %s of %s or more, where this machine has built before; its first build tests each "
+        "kernel "
+        "too",
+        f.build_seconds < 1 ? "a second" : format("%.0f s", f.build_seconds).c_str(),
+        counted(f.candidates, "candidate").c_str(), counted(f.problems, "distinct problem").c_str());
     if (f.reference_steps)
       page.line("  slow: %lld of %lld steps have no kernel and run on the reference",
                 static_cast<long long>(f.reference_steps), static_cast<long long>(f.steps));

@@ -1,6 +1,8 @@
 // The program: finds the subcommand, reads its flags, runs it, and ends with one line that says PASSED or FAILED and
 // why.
+#include <fcntl.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -21,7 +23,12 @@ namespace peri::cli {
 namespace {
 
 constexpr size_t kMaxHelpColumns = 100;
-constexpr std::string_view kUnwritten = "standard output does not take the answer: is the disk full?";
+
+// Why standard output did not take what was to be told; keep_streams() opened one that came closed for reading.
+std::string unwritten() {
+  if ((fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY) return "standard output is closed";
+  return "standard output does not take the answer: is the disk full?";
+}
 
 std::string overview(size_t columns) {
   std::string out =
@@ -106,8 +113,10 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   } else if (!json_to.empty() && takes_answer(*arguments, command, json_to)) {
     Status written = write_named_file(json_to, object + "\n");
     if (!written.ok()) failed(written.error().text());
+  } else if (!json_to.empty() && result.ok()) {
+    failed(json_to + ": another file has come to stand there, and the answer of --json is not written");
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout)) failed(kUnwritten);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) failed(unwritten());
   for (const std::string& note : exec::take_packed_notes())
     if (arguments && !arguments->has("--quiet")) say("note: " + note);
   say(last);
@@ -138,8 +147,8 @@ Arguments json_of(std::span<char* const> words) {
 // Text that was asked for on standard output: help, the version.
 int tell(const std::string& text, std::string_view of) {
   std::fputs(text.c_str(), stdout);
-  if (std::fflush(stdout) == 0) return 0;
-  say("FAILED " + std::string(of) + ": " + std::string(kUnwritten));
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return 0;
+  say("FAILED " + std::string(of) + ": " + unwritten());
   return 1;
 }
 
@@ -172,8 +181,10 @@ int run(int argc, char** argv) {
   const std::string_view first = argv[1];
   const bool help = first == "help" || first == "--help" || first == "-h";
   if (help && argc == 2) return tell(overview(help_columns()), "help");
-  if (first == "--version" || first == "-V" || first == "version")
-    return tell("peri " + std::string(version()) + "\n", "peri");
+  const bool version_asked = first == "--version" || first == "-V" || first == "version";
+  if ((version_asked && argc > 2) || (help && argc > 3))
+    return finish(nullptr, usage("'peri %s' takes nothing more", argv[1]).but_found(argv[argc - 1]), "peri");
+  if (version_asked) return tell("peri " + std::string(version()) + "\n", "peri");
   if (help) return help_of(argv[2]);
   const std::span<char* const> words(argv + 2, static_cast<size_t>(argc - 2));
   const Arguments unread = json_of(words);

@@ -55,7 +55,7 @@ const Entry replay_entry{{
               {"--backend", "", "NAME", "auto, cpu or cuda: whose kernels (auto: cpu)"},
               {"--device", "", "KIND:N", "which one of several devices, e.g. cuda:1 (default: the first)"},
               {"--budget", "", "MS", "timing of one candidate (default 200)"},
-              {"--variable", "", "NAME", "an input that is no constant weight", true}},
+              {"--variable", "", "NAME", "an input that is not a constant weight", true}},
     .details = "LINE is a problem as proofs and failures print it, and may end with seed=N: an anchor with its "
                "epilogue, a region with its graph, IR text alone (weights are what its ops read as such), or 'region "
                "@HASH' of the timing cache. Exit code 3 when a candidate is wrong.\n\n"

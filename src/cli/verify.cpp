@@ -1,10 +1,12 @@
 // peri verify: an engine's answers lie within their budget of the float64 reference, of files, of ONNX Runtime, or of a
 // suite's outputs; and where they do not, which step is the first to be wrong.
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <map>
 
 #include "base/json.hpp"
+#include "base/plural.hpp"
 #include "base/thread_pool.hpp"
 #include "build/subject.hpp"
 #include "cli/console/model.hpp"
@@ -20,6 +22,8 @@ Result<std::vector<uint64_t>> seeds(const Arguments& arguments) {
     if (auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
         code != std::errc() || end != text.data() + text.size())
       return usage("--seed is not a whole number").but_found(text);
+    if (std::find(out.begin(), out.end(), v) != out.end())
+      return usage("--seed %s is given twice", text.c_str()).advise("give each seed once: a run is the same again");
     out.push_back(v);
   }
   if (arguments.has("--input") && out.size() > 1)
@@ -121,7 +125,7 @@ Result<judge::SuiteMemory> memory_of(const Arguments& arguments) {
   if (how == "planned") return judge::SuiteMemory::kPlanned;
   if (how == "poisoned") return judge::SuiteMemory::kPoisoned;
   if (how == "separate") return judge::SuiteMemory::kSeparate;
-  return usage("--memory is no way to place buffers").expecting("planned, poisoned or separate").but_found(how);
+  return usage("--memory has no such value").expecting("planned, poisoned or separate").but_found(how);
 }
 
 // Cases that have an operator.
@@ -167,16 +171,16 @@ Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir)
       of.passed += passed;
       of.away += passed && r.wholly_away();
     }
-    progress.show(0, 0, std::to_string(++seen) + " cases, " + r.name);
+    progress.show(0, 0, counted(++seen, "case") + ", " + r.name);
     if (r.verdict == judge::Verdict::kPassed) return;
     progress.clear();
     page.line("%-11s %s: %s", kNames[static_cast<int>(r.verdict)], r.name.c_str(), r.why.c_str());
   };
   PERI_ASSIGN(const std::vector<judge::CaseResult> cases, judge::run_suite(dir, terms));
   progress.clear();
-  page.line("%zu cases: %lld passed, %lld failed, %lld unsupported; %lld of them wholly on the reference executor%s",
-            cases.size(), static_cast<long long>(count[0]), static_cast<long long>(count[1]),
-            static_cast<long long>(count[2]), static_cast<long long>(reference),
+  page.line("%s: %lld passed, %lld failed, %lld unsupported; %lld of them wholly on the reference executor%s",
+            counted(std::ssize(cases), "case").c_str(), static_cast<long long>(count[0]),
+            static_cast<long long>(count[1]), static_cast<long long>(count[2]), static_cast<long long>(reference),
             away ? format("; %lld passed wholly on the device", static_cast<long long>(away)).c_str() : "");
   Outcome out;
   JsonWriter w;
@@ -199,10 +203,11 @@ Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir)
           .end_object();
   w.end_array().end_object();
   out.json = w.take();
-  PERI_ASSIGN(const double least, arguments.real("--min-passed", 0, 1e9, 0));
-  out.code = count[1] || static_cast<double>(count[0]) < least ? 3 : 0;
-  out.summary = std::to_string(cases.size()) + " cases: " + std::to_string(count[0]) + " passed, " +
+  PERI_ASSIGN(const int64_t least, arguments.number("--min-passed", 0, 1000000000, 0));
+  out.code = count[1] || count[0] < least ? 3 : 0;
+  out.summary = counted(std::ssize(cases), "case") + ": " + std::to_string(count[0]) + " passed, " +
                 std::to_string(count[1]) + " failed, " + std::to_string(count[2]) + " unsupported";
+  if (count[0] < least) out.summary += "; --min-passed wants " + std::to_string(least);
   return out;
 }
 

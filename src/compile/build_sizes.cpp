@@ -30,7 +30,10 @@ Result<DimBinding> dims_of(const ir::Graph& graph, const Options& options) {
   if (options.lock)
     for (const auto& [name, value] : options.lock->dims)
       if (const auto it = binding.find(name); it == binding.end() || it->second != value)
-        return refused("the lock was made for dimension '%s' = %lld", name.c_str(), static_cast<long long>(value));
+        return refused("the lock was made for another size of dimension '%s'", name.c_str())
+            .expecting(std::to_string(value))
+            .but_found(it == binding.end() ? "no such dimension" : std::to_string(it->second))
+            .advise("leave --dims out, or build with --lock again");
   return binding;
 }
 
@@ -42,6 +45,11 @@ Result<std::vector<DimBinding>> bounds_of(const ir::Graph& graph, const DimBindi
     const auto& given = largest ? options.max_dims : options.min_dims;
     if (given.empty()) continue;
     PERI_ASSIGN(DimBinding bound, resolve_dims(graph, given, tuned_for));
+    for (const auto& [name, size] : bound)
+      if (largest && !out.empty() && out[0].at(name) > size)
+        return usage("the smallest size of dimension '%s' is %lld, and its largest is %lld", name.c_str(),
+                     static_cast<long long>(out[0].at(name)), static_cast<long long>(size))
+            .advise("give --max-shapes sizes that are not below those of --min-shapes");
     for (const auto& [name, value] : tuned_for)
       if (largest ? bound.at(name) < value : bound.at(name) > value)
         return usage("the %s size of dimension '%s' is %lld, and it is tuned for %lld",

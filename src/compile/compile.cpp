@@ -368,7 +368,7 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused,
                                std::string(backend->name).c_str()));
   if (backend->target && backend->narrow_values && options.dtype == DType::kInvalid && !own_narrow)
     out.notes.push_back("values and weights are float32; --dtype f16 keeps them in 16 bits, with sums in float32");
-  if (options.progress && out.tuned.problems > 0) options.progress(0, 0, time_text(out.tuned));
+  if (options.log && out.tuned.problems > 0) options.log(time_text(out.tuned));
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble);
   out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;

@@ -39,6 +39,7 @@ struct Options {
   std::optional<plan::Lock> lock;  // take its choices, dims, passes and provider; measure nothing
   std::string builder;             // version text for the engine
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
+  std::function<void(const std::string& line)> log = {};  // what is for a log alone
 };
 
 // The graph as imported, before any pass, with what travels along.

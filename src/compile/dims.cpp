@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/spelling.hpp"
 #include "compile/compile.hpp"
 #include "compile/fit_dims.hpp"
 #include "exec/region/region_payload.hpp"
@@ -80,6 +81,19 @@ Status Sizes::take_name(const std::string& key, int64_t value) {
   if (binding.contains(key)) return set(key, key, value);
   const std::set<std::string>* alias = key == "batch" ? &batch_like : key == "sequence" ? &sequence_like : nullptr;
   if (alias && alias->size() == 1) return set(*alias->begin(), key, value);
+  if (const size_t dot = key.rfind('.'); dot != std::string::npos && dot > 0 && dot + 1 < key.size() &&
+                                         key.find_first_not_of("0123456789", dot + 1) == std::string::npos) {
+    const std::string input = key.substr(0, dot);
+    std::vector<std::string_view> names;
+    for (const ir::Value* v : graph.inputs) names.push_back(v->name);
+    if (std::find(names.begin(), names.end(), input) == names.end() && !names.empty()) {
+      const std::string near = nearest(input, names);
+      std::string all;
+      for (const std::string_view name : names) all += (all.empty() ? "" : ", ") + std::string(name);
+      return usage("the model has no input '%s'", input.c_str())
+          .advise(near.empty() ? "its inputs are " + all : "did you mean '" + near + "'?");
+    }
+  }
   return usage("the model has no dimension '%s'", key.c_str())
       .advise(known.empty() ? "all its dimensions are fixed" : "its dimensions are " + known);
 }

@@ -93,7 +93,7 @@ Status read_modules(const Json& modules, Folder& out) {
 
 Status read_config(Folder& out) {
   if (!stands_in(out.path, "config.json"))
-    return invalid("no Hugging Face folder: it has no config.json")
+    return invalid("not a Hugging Face folder: it has no config.json")
         .in_file(out.path)
         .advise("give the folder of a model, or an .onnx file");
   PERI_ASSIGN(Json config, read_json(out.path, "config.json"));

@@ -196,7 +196,8 @@ struct EngineJudge {
     e.sizes = sizes;
     const double flops = flops_at(graph, sizes);
     if (flops > kMaxRunFlops && std::isfinite(flops)) {
-      verdict.incomplete = format("not run at %s: one run takes %.0f Gflop", sizes_text(sizes).c_str(), flops / 1e9);
+      if (verdict.incomplete.empty())
+        verdict.incomplete = format("not run at %s: one run takes %.0f Gflop", sizes_text(sizes).c_str(), flops / 1e9);
       return Ok{};
     }
     e.limit = lacks_memory(engine->program(), sizes, false);

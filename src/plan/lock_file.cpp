@@ -106,7 +106,13 @@ std::string lock_text(const Lock& lock) {
 }
 
 Result<Lock> parse_lock(std::string_view text) {
+  const auto no_lock = [](const std::string& found) {
+    return invalid("not a lock file").expecting("what peri build --lock FILE writes").but_found(found);
+  };
+  if (!text.starts_with('{')) return no_lock("a file of another kind");
   PERI_ASSIGN(const Json json, parse_json(text, {.max_bytes = kMaxLockBytes}));
+  if (json.find("engine_hash")) return no_lock("the proof of an engine");
+  if (!json.find("peri_lock")) return no_lock("JSON without 'peri_lock'");
   PERI_ASSIGN(const int64_t format, json.get_int("peri_lock"));
   if (format != kLockFormat)
     return refused("a lock of another format").expecting(std::to_string(kLockFormat)).but_found(std::to_string(format));

@@ -19,6 +19,16 @@ struct LoggedEngine {
 
 using Outcome = std::tuple<bool, nb::object, nb::object>;  // passed, what is outside, JSON
 
+// A path as the operating system has it: bytes, which need not be UTF-8.
+std::string path_of(nb::handle given) {
+  const auto bytes = nb::cast<nb::bytes>(given);
+  return {bytes.c_str(), bytes.size()};
+}
+
+void take_path(const nb::dict& given, const char* name, std::string* out) {
+  if (given.contains(name)) *out = path_of(given[name]);
+}
+
 template <class T>
 void take_option(const nb::dict& given, const char* name, T* out) {
   if (!given.contains(name)) return;
@@ -32,16 +42,18 @@ void take_option(const nb::dict& given, const char* name, T* out) {
 BuildOptions build_options(const nb::dict& given, Callbacks* calls) {
   BuildOptions o;
   for (const auto& [name, value] :
-       std::initializer_list<std::pair<const char*, std::string*>>{{"provider", &o.provider},
-                                                                   {"cache_folder", &o.cache_folder},
-                                                                   {"backend", &o.backend},
-                                                                   {"dtype", &o.dtype},
-                                                                   {"io_dtype", &o.io_dtype},
-                                                                   {"device", &o.device},
+       std::initializer_list<std::pair<const char*, std::string*>>{{"cache_folder", &o.cache_folder},
                                                                    {"output", &o.engine_path},
                                                                    {"lock", &o.lock_path},
                                                                    {"locked", &o.locked_path},
                                                                    {"dump_folder", &o.dump_folder}})
+    take_path(given, name, value);
+  for (const auto& [name, value] :
+       std::initializer_list<std::pair<const char*, std::string*>>{{"provider", &o.provider},
+                                                                   {"backend", &o.backend},
+                                                                   {"dtype", &o.dtype},
+                                                                   {"io_dtype", &o.io_dtype},
+                                                                   {"device", &o.device}})
     take_option(given, name, value);
   for (const auto& [name, value] : std::initializer_list<std::pair<const char*, bool*>>{{"tune", &o.tune},
                                                                                         {"verify", &o.verify},
@@ -66,12 +78,12 @@ BuildOptions build_options(const nb::dict& given, Callbacks* calls) {
   return o;
 }
 
-LoggedEngine build(const std::string& model, const nb::dict& given, nb::object progress, nb::object stop,
-                   nb::object log) {
+LoggedEngine build(const nb::bytes& path, const nb::dict& given, nb::object progress, nb::object stop, nb::object log) {
   Callbacks calls(std::move(progress), std::move(stop));
   auto kept = std::make_unique<Log>(Log{std::move(log)});
   BuildOptions options = build_options(given, &calls);
   options.hooks = kept->hooks();
+  const std::string model = path_of(path);
   Result<Engine> made = [&] {
     const nb::gil_scoped_release unlocked;
     return Engine::build(model, options);
@@ -80,7 +92,7 @@ LoggedEngine build(const std::string& model, const nb::dict& given, nb::object p
   return {std::move(kept), take(std::move(made))};
 }
 
-LoggedEngine load(const std::string& path, int threads, const std::string& device, bool check, int64_t max_iterations,
+LoggedEngine load(const nb::bytes& path, int threads, const std::string& device, bool check, int64_t max_iterations,
                   nb::object log) {
   auto kept = std::make_unique<Log>(Log{std::move(log)});
   LoadOptions options;
@@ -89,14 +101,16 @@ LoggedEngine load(const std::string& path, int threads, const std::string& devic
   options.check_weights = check;
   options.max_iterations = max_iterations;
   options.hooks = kept->hooks();
+  const std::string file = path_of(path);
   Result<Engine> made = [&] {
     const nb::gil_scoped_release unlocked;
-    return Engine::load(path, options);
+    return Engine::load(file, options);
   }();
   return {std::move(kept), take(std::move(made))};
 }
 
-nb::object inspect(const std::string& model, const nb::dict& given) {
+nb::object inspect(const nb::bytes& path, const nb::dict& given) {
+  const std::string model = path_of(path);
   Callbacks calls(nb::none(), nb::none());
   const BuildOptions options = build_options(given, &calls);
   Result<std::string> made = [&] {
@@ -134,7 +148,7 @@ Outcome verify(const LoggedEngine& e, const nb::dict& given, const nb::list& inp
   take_option(given, "dims", &o.dims);
   take_option(given, "bisect", &o.bisect);
   take_option(given, "nan_equal", &o.nan_equal);
-  take_option(given, "against", &o.peer_model);
+  take_path(given, "against", &o.peer_model);
   for (const auto& [name, value] : std::initializer_list<std::pair<const char*, double*>>{{"max_error", &o.max_error},
                                                                                           {"min_cosine", &o.min_cosine},
                                                                                           {"max_change", &o.max_change},

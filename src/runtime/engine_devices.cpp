@@ -27,10 +27,10 @@ Status check_choice(const EngineOptions& options, const plan::Program& p) {
   if (std::find(p.devices.begin(), p.devices.end(), device::kind_of(options.device)) != p.devices.end()) return Ok{};
   std::string kinds;
   for (const std::string& kind : p.devices) kinds += (kinds.empty() ? "" : ", ") + kind;
-  return usage("the engine does not run on device '%s'", options.device.c_str())
-      .expecting(kinds)
-      .advise("build it for that device: peri build MODEL --backend " + std::string(device::kind_of(options.device)) +
-              " -o ENGINE");
+  Error none = usage("the engine does not run on device '%s'", options.device.c_str()).expecting(kinds);
+  if (device::kind_of(options.device) == "cuda")
+    return std::move(none).advise("build it for that device: peri build MODEL --backend cuda -o ENGINE");
+  return std::move(none).advise("leave the device out, or name one of several as cuda:1");
 }
 
 // What the engine takes there at the sizes it was tuned for, against what is free, before anything is taken: weights

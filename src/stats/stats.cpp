@@ -40,12 +40,51 @@ double resampled_median(std::span<const double> samples, Rng* rng, std::vector<d
 }
 }  // namespace
 
-Interval median_interval(std::span<const double> samples, uint64_t seed) {
+namespace {
+// Of n values in order, drawn n times with replacement: how likely the (upper) median is one of the first `first`. It
+// is where more than half of the draws are among them, each by chance first / n.
+double median_among(size_t n, size_t first) {
+  if (first >= n) return 1;
+  const double count = static_cast<double>(n), p = static_cast<double>(first) / count;
+  const size_t least = n / 2 + 1;
+  const auto k = static_cast<double>(least);
+  // The binomial terms from `least` up; p is close to a half, so a few times sqrt(n) of them matter.
+  double term = std::exp(std::lgamma(count + 1) - std::lgamma(k + 1) - std::lgamma(count - k + 1) + k * std::log(p) +
+                         (count - k) * std::log1p(-p));
+  double sum = 0, most = 0;
+  for (size_t drawn = least; drawn <= n && term >= 1e-17 * most; ++drawn) {
+    sum += term;
+    most = std::max(most, term);
+    term *= static_cast<double>(n - drawn) / static_cast<double>(drawn + 1) * p / (1 - p);
+  }
+  return sum;
+}
+
+// The least rank among which the median lies with this probability. Eight standard deviations away from the middle
+// hold everything that is asked for.
+size_t rank_of(size_t n, double probability) {
+  const auto reach = static_cast<size_t>(4 * std::sqrt(static_cast<double>(n))) + 2;
+  size_t low = n / 2 > reach ? n / 2 - reach : 0, high = std::min(n - 1, n / 2 + reach);
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (median_among(n, middle + 1) >= probability)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+}  // namespace
+
+Interval median_interval(std::span<const double> samples) {
   PERI_CHECK(!samples.empty());
-  Rng rng(seed);
-  std::vector<double> medians, scratch;
-  for (int k = 0; k < kResamples; ++k) medians.push_back(resampled_median(samples, &rng, &scratch));
-  return {quantile(medians, 0.025), quantile(medians, 0.975)};
+  std::vector<double> s(samples.begin(), samples.end());
+  const auto at = [&](double probability) {
+    const auto k = s.begin() + static_cast<std::ptrdiff_t>(rank_of(s.size(), probability));
+    std::nth_element(s.begin(), k, s.end());
+    return *k;
+  };
+  return {at(0.025), at(0.975)};
 }
 
 Interval ratio_interval(std::span<const double> a, std::span<const double> b, uint64_t seed) {
@@ -87,7 +126,7 @@ double resampled_mean(std::span<const double> values, Rng* rng) {
 
 Interval block_interval(Blocks blocks, uint64_t seed) {
   PERI_CHECK(!blocks.empty());
-  if (blocks.size() == 1) return median_interval(blocks[0], seed);
+  if (blocks.size() == 1) return median_interval(blocks[0]);
   Rng rng(seed);
   const std::vector<double> medians = medians_of(blocks);
   std::vector<double> centers;

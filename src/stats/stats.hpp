@@ -15,9 +15,10 @@ double mean(std::span<const double> samples);
 struct Interval {
   double low = 0, high = 0;
 };
-// Percentile bootstrap interval of the median at 95 % (Efron 1979), 1000 resamples, seeded. For timings of one process:
-// it says how well this run's median is known, not how runs differ.
-Interval median_interval(std::span<const double> samples, uint64_t seed = 1);
+// Percentile bootstrap interval of the (upper) median at 95 %, that of all resamples (Efron 1979): how often a sample
+// is the median of one is a binomial sum, so none is drawn. For timings of one process: it says how well this run's
+// median is known, not how runs differ.
+Interval median_interval(std::span<const double> samples);
 
 // Percentile bootstrap interval at 95 % of median(b) / median(a), each resampled by itself, 1000 times, seeded.
 // REQUIRES positive samples.

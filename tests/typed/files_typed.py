@@ -37,6 +37,16 @@ class Files(Typed):
                 self.kept()
         self.assertEqual((self.folder / "m.proof").read_bytes(), self.before)
 
+    def test_two_names_of_a_file_that_is_not_there_yet(self):
+        (self.folder / "sub").mkdir()
+        for a, b in (("x.engine", "./x.engine"), ("./x.engine", "x.engine"), ("x.engine", "sub/../x.engine"), ("x.engine", self.folder / "x.engine")):
+            for flag in ("--json", "--lock", "--log"):
+                with self.subTest(a=a, b=b, flag=flag):
+                    self.assertIn("one file", self.ends(2, "build", "m.onnx", "-o", a, flag, b, *self.quick))
+        self.ends(0, "build", "m.onnx", "-o", "f.engine", *self.quick)
+        self.assertIn("one file", self.ends(2, "run", "f.engine", "-i", "image=random:1", "--output-dir", ".", "--json", "logits.npy"))
+        self.kept()
+
     def test_a_file_of_another_kind_stays(self):
         (self.folder / "letter.txt").write_text("dear reader")
         for words in (("-o", "letter.txt"), ("-o", "a.engine", "--lock", "letter.txt"), ("-o", "a.engine", "--json", "letter.txt")):
@@ -83,7 +93,7 @@ class Files(Typed):
 
     def test_standard_output_that_takes_nothing_is_a_failure(self):
         self.ends(0, "build", "m.onnx", "-o", "a.engine", *self.quick)
-        for words in (("--help",), ("--version",), ("build", "--help"), ("inspect", "m.onnx"), ("inspect", "a.engine"), ("explain", "a.engine"),
+        for words in (("--help",), ("--version",), ("build", "--help"), ("run", "--help"), ("help", "bench"), ("inspect", "m.onnx"), ("inspect", "a.engine"), ("explain", "a.engine"),
                       ("inspect", "--operators"), ("completion", "bash"), ("cache", "list"), ("run", "a.engine", "-i", "image=random:1", "--json", "-"),
                       ("verify", "a.engine"), ("bench", "a.engine", "--seconds", "0.01", "--tolerance", "1e6", "--layers")):
             with self.subTest(words=words), open("/dev/full", "w") as full:
@@ -101,7 +111,7 @@ class Files(Typed):
                 self.assertEqual(r.returncode, 1, r.stderr)
                 said = (self.folder / "a.log").read_text()
                 self.assertNotIn("steps      ", said)
-                self.assertEqual(said.count("FAILED build: standard output does not take the answer"), 1, said)
+                self.assertEqual(said.count("FAILED build: standard output is closed"), 1, said)
         self.peri("build", "m.onnx", "-o", "a.engine", "--log", "a.log", "--no-tune", "--no-cache", capture_output=False,
                   stdout=subprocess.DEVNULL, preexec_fn=lambda: os.close(2))
         self.assertEqual((self.folder / "a.log").read_text().count("PASSED"), 1)

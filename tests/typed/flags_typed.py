@@ -87,6 +87,32 @@ class Flags(Typed):
         self.ends(0, "build", DIGITS, "-o", "./-", "--no-tune", "--no-cache", "--no-verify", "--quiet")
         self.assertTrue((self.folder / "-").exists())
 
+    def test_flags_that_undo_each_other(self):
+        self.ends(0, "build", DIGITS, "-o", "l.engine", "--lock", "l.lock", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        for flag, value in (("--budget", "3"), ("--settings", "2")):
+            self.assertIn(f"{flag} ", self.wrong("build", DIGITS, "-o", "c.engine", "--no-tune", flag, value))
+            self.assertIn(f"{flag} is for tuning", self.wrong("build", DIGITS, "-o", "c.engine", "--locked", "l.lock", flag, value))
+        self.assertIn("--retune is for tuning", self.wrong("build", DIGITS, "-o", "c.engine", "--locked", "l.lock", "--retune"))
+        self.assertIn("--budget is not in range", self.wrong("build", DIGITS, "-o", "c.engine", "--budget", "0"))
+        self.assertIn("--seed 3 is given twice", self.wrong("verify", "a.engine", "--seed", "3", "--seed", "4", "--seed", "3"))
+        for words in (("--html", "a.html"), ("--top", "3"), ("--full",), ("--compare",), ("--proof", "a.engine.proof")):
+            self.assertIn(f"{words[0]} is for the times of a proof", self.wrong("explain", "a.engine", "--measured", *words))
+        self.assertIn("--top is not in range", self.wrong("explain", DIGITS, "--top", "0"))
+        for words in (("--version", "--json", "-"), ("-V", "build"), ("help", "build", "run")):
+            self.assertIn("takes nothing more", self.wrong(*words))
+        self.assertFalse((self.folder / "c.engine").exists())
+
+    def test_an_input_or_a_device_that_there_is_not(self):
+        self.assertIn("the model has no input 'imgae'; did you mean 'image'?", self.wrong("build", DIGITS, "--shapes", "imgae:2x1x8x8"))
+        self.assertIn("its inputs are image", self.wrong("build", DIGITS, "--dims", "other_thing.0=2"))
+        self.assertIn("no dimension 'image.9'", self.wrong("build", DIGITS, "--dims", "image.9=2"))
+        said = self.wrong("build", DIGITS, "--min-shapes", "image:4x1x8x8", "--max-shapes", "image:2x1x8x8")
+        self.assertIn("the smallest size of dimension 'batch' is 4, and its largest is 2", said)
+        said = self.wrong("run", "a.engine", "-i", "image=random:1", "--device", "tpu")
+        self.assertIn("does not run on device 'tpu'", said)
+        self.assertNotIn("--backend tpu", said)
+        self.assertIn("--backend cuda", self.wrong("run", "a.engine", "-i", "image=random:1", "--device", "cuda:1"))
+
     def test_seeds_and_threads(self):
         for seed in ("99999999999999999999", "-1", "1.5", "x", ""):
             self.wrong("run", "a.engine", "-i", f"image=random:{seed}")

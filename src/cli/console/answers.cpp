@@ -32,8 +32,8 @@ Range range_of(const Tensor& t) {
   for (int64_t k = 0; k < t.numel(); ++k) {
     const double v = t.f64(k);
     if (!std::isfinite(v)) continue;
-    r.low = std::min(r.low, v);
-    r.high = std::max(r.high, v);
+    r.low = std::min(r.low, v + 0.0);  // -0 is 0 here
+    r.high = std::max(r.high, v + 0.0);
     r.sum += v;
     ++r.finite;
   }
@@ -133,6 +133,10 @@ Result<Shown> shown_of(const Arguments& arguments) {
     s.labels.push_back(text.substr(at, end - at - (end > at && text[end - 1] == '\r')));
     at = end + 1;
   }
+  while (!s.labels.empty() && s.labels.back().empty()) s.labels.pop_back();
+  if (s.labels.empty()) return usage("--labels holds no names").in_file(arguments.get("--labels"));
+  if (constexpr std::string_view kMark = "\xef\xbb\xbf"; s.labels[0].starts_with(kMark))
+    s.labels[0].erase(0, kMark.size());
   return s;
 }
 
@@ -199,12 +203,20 @@ NumberWatch::NumberWatch(runtime::Session* session) : session_(session) {
 }
 NumberWatch::~NumberWatch() { session_->set_step_hook({}); }
 
+bool can_cast(DType from, DType to) {
+  const auto number = [](DType t) { return t != DType::kString && t != DType::kC64 && dtype_bits(t) <= 64; };
+  return number(from) && number(to);
+}
+
 Result<Tensor> cast(const Tensor& t, DType to) {
-  if (!has_numbers(t) || to == DType::kString || dtype_bits(to) > 64)
-    return usage("--cast converts numbers only").expecting(std::string(dtype_name(to))).but_found(tensor_type_text(t));
+  if (!can_cast(t.dtype(), to))
+    return usage("--cast converts real numbers only")
+        .expecting(std::string(dtype_name(to)))
+        .but_found(tensor_type_text(t));
   PERI_ASSIGN(Tensor out, Tensor::zeros(to, t.dims()));
   const auto lost = [&](int64_t at) {
-    return usage("--cast: element %lld is no %s", static_cast<long long>(at), std::string(dtype_name(to)).c_str())
+    return usage("--cast: element %lld does not fit into %s", static_cast<long long>(at),
+                 std::string(dtype_name(to)).c_str())
         .but_found(element(t, at));
   };
   const bool whole = is_integer(t.dtype()) || t.dtype() == DType::kBool;

@@ -44,5 +44,6 @@ class NumberWatch {
 // The tensor in another element type. kUsage for a value that the type does not hold: NaN or a fraction as an integer,
 // one out of range.
 Result<Tensor> cast(const Tensor& t, DType to);
+bool can_cast(DType from, DType to);  // both are real numbers
 
 }  // namespace peri::cli

@@ -114,12 +114,21 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
             build::proof_path(engine).c_str());
   show_steps(page, c);
   if (done.measured > 0)
-    page.line("predicted  %.3f ms a run%s with %d thread%s", c.predicted_ms, sizes_of(c.program).c_str(),
-              made.options.tune.threads, made.options.tune.threads == 1 ? "" : "s");
+    page.line("predicted  %.3f ms a run%s with %d thread%s%s", c.predicted_ms, sizes_of(c.program).c_str(),
+              made.options.tune.threads, made.options.tune.threads == 1 ? "" : "s",
+              done.measured < done.steps
+                  ? format(", for %lld of %s: the others have no time", static_cast<long long>(done.measured),
+                           counted(done.steps, "step").c_str())
+                        .c_str()
+                  : "");
   if (made.options.lock)
     page.line("tried      no candidates: the lock file names the one of each step");
   else if (!made.options.tune.measure && !made.options.tune.verify)
     page.line("tried      no candidates: each step has the first of those it is offered");
+  else if (t.untried > 0)
+    page.line("tried      %lld of %s, %lld candidates timed now, %zu rejected: there was no time for the others",
+              static_cast<long long>(t.problems - t.untried), counted(t.problems, "problem").c_str(),
+              static_cast<long long>(t.measured), rejected.size());
   else
     page.line("tried      %s of %s, %lld timed now, %zu rejected", counted(t.candidates, "candidate").c_str(),
               counted(t.problems, "problem").c_str(), static_cast<long long>(t.measured), rejected.size());

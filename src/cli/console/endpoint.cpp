@@ -59,7 +59,7 @@ Result<std::vector<double>> range_of(const Arguments& arguments, std::string_vie
   good = good && at == end && n < 3 && v[0] >= low && v[1] >= v[0] && v[1] <= high && v[2] > 0 &&
          (v[1] - v[0]) / v[2] < 1000;
   if (!good)
-    return usage("%s is no range", arguments.spelled(flag).c_str())
+    return usage("%s is not a range", arguments.spelled(flag).c_str())
         .expecting(format("FIRST:LAST:STEP or one number, from %g to %g, at most 1000 of them", low, high))
         .but_found(text);
   std::vector<double> out;

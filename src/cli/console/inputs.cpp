@@ -51,6 +51,9 @@ Result<Source> raw_source(const std::string& what) {
     out.dims.push_back(size);
     at = stop + 1;
   }
+  const auto count = checked_numel(out.dims);
+  if (!count.ok() || !dtype_bytes(out.type, *count).ok())
+    return usage("the shape of a raw input is too large: its bytes pass 64 bits").but_found(what);
   out.file = what.substr(file + 1);
   return out;
 }
@@ -58,7 +61,10 @@ Result<Source> raw_source(const std::string& what) {
 Result<Source> source_of(const std::string& what) {
   if (what.starts_with("raw:")) return raw_source(what);
   Source out{what.starts_with("random:") ? "" : npz_file(what), {}, DType::kInvalid};
-  if (out.file.size() < what.size() && !out.file.empty()) out.array = what.substr(out.file.size() + 1);
+  if (out.file.size() < what.size() && !out.file.empty()) {
+    out.array = what.substr(out.file.size() + 1);
+    if (out.array.empty()) return usage("no array is named").expecting("FILE.npz:ARRAY or FILE.npz").but_found(what);
+  }
   return out;
 }
 
@@ -91,10 +97,10 @@ Result<Tensor> read_tensor(const Source& source, const std::string& input) {
     PERI_ASSIGN(auto named, onnx::read_tensor_file(file));
     return std::move(named.tensor);
   }
-  return usage("no input file by its name")
+  return usage("not an input file, by its name")
       .in_file(file)
       .expecting(".npy, .npz, .pb, .png or .jpg")
-      .advise("numpy.save writes a .npy; bytes alone are raw:TYPE:AxBxC:FILE");
+      .advise("numpy.save writes a .npy; bytes alone are raw:TYPE:AxBxC:FILE, random numbers random:SEED");
 }
 
 // The inputs that are given, by name; kUsage for one that the program has not.
@@ -182,7 +188,8 @@ struct Reader {
           .in_file(source.file)
           .expecting(std::string(dtype_name(p.dtype)) + shape_text(p.shape))
           .but_found(tensor_type_text(t))
-          .advise("save it in that type, or let --cast convert it");
+          .advise(can_cast(t.dtype(), p.dtype) ? "save it in that type, or let --cast convert it"
+                                               : "save it in that type");
     return t;
   }
 };

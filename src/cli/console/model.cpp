@@ -173,7 +173,7 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   r.dump_dir = arguments.get("--dump-passes");
   PERI_ASSIGN(r.threads, thread_count(arguments));
   r.provider = arguments.get("--provider");
-  PERI_ASSIGN(r.budget, arguments.real("--budget", 0, 1e6, 0));
+  PERI_ASSIGN(r.budget, arguments.real("--budget", 1e-3, 1e6, 0));
   PERI_ASSIGN(const int64_t settings, arguments.number("--settings", 0, 64, 0));
   r.settings = static_cast<int>(settings);
   r.tune = !arguments.has("--no-tune");
@@ -181,7 +181,12 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   r.cache = !arguments.has("--no-cache");
   r.retune = arguments.has("--retune");
   if (r.retune && !(r.cache && r.tune)) return usage("--retune goes with neither --no-tune nor --no-cache");
+  if (!r.tune && r.budget > 0)
+    return usage("--budget bounds the tuning, and --no-tune leaves it out").advise("leave one of them out");
+  if (!r.tune && r.settings > 0)
+    return usage("--settings is for tuning, and --no-tune leaves it out").advise("leave one of them out");
   r.stop = interrupted;
+  r.log = [](const std::string& line) { log_line(line); };
   if (progress)
     r.progress = [progress](size_t done, size_t total, const std::string& what) { progress->show(done, total, what); };
   return r;

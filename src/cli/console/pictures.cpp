@@ -23,8 +23,13 @@ struct Pixels {
   std::vector<float> v = {};
 };
 
+Error broken(const char* kind, const char* why) {
+  return invalid("a broken %s file: %s", kind, why).advise("write the picture again, or fetch it again");
+}
+
 Status check_size(int64_t width, int64_t height) {
   if (width >= 1 && height >= 1 && width <= kMaxPixels / height) return Ok{};
+  if (width < 1 || height < 1) return broken("JPEG", "it has no pixels");
   return unsupported("a picture of %lldx%lld", static_cast<long long>(width), static_cast<long long>(height))
       .expecting(format("at most %lld pixels", static_cast<long long>(kMaxPixels)));
 }
@@ -37,12 +42,12 @@ Result<Pixels> decode_png(std::string_view bytes) {
   png_image image = {};
   image.version = PNG_IMAGE_VERSION;
   const std::unique_ptr<png_image, void (*)(png_image*)> end(&image, png_image_free);
-  if (!png_image_begin_read_from_memory(&image, bytes.data(), bytes.size())) return invalid("%s", image.message);
+  if (!png_image_begin_read_from_memory(&image, bytes.data(), bytes.size())) return broken("PNG", image.message);
   PERI_TRY(check_size(image.width, image.height));
   const bool alpha = image.format & PNG_FORMAT_FLAG_ALPHA;
   image.format = alpha ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;  // blended with nothing: alpha is dropped below
   std::vector<uint8_t> read(PNG_IMAGE_SIZE(image));
-  if (!png_image_finish_read(&image, nullptr, read.data(), 0, nullptr)) return invalid("%s", image.message);
+  if (!png_image_finish_read(&image, nullptr, read.data(), 0, nullptr)) return broken("PNG", image.message);
   const size_t step = alpha ? 4 : 3, count = size_t{image.width} * image.height;
   std::vector<uint8_t> rgb(3 * count);
   for (size_t k = 0; k < count; ++k) std::copy_n(&read[k * step], 3, &rgb[k * 3]);
@@ -55,17 +60,23 @@ Result<Pixels> decode_jpeg(std::string_view bytes) {
   int width = 0, height = 0, sampling = 0, space = 0;
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   if (tjDecompressHeader3(turbo.get(), data, bytes.size(), &width, &height, &sampling, &space) != 0)
-    return invalid("%s", tjGetErrorStr2(turbo.get()));
+    return broken("JPEG", tjGetErrorStr2(turbo.get()));
   PERI_TRY(check_size(width, height));
   std::vector<uint8_t> rgb(3 * static_cast<size_t>(width) * static_cast<size_t>(height));
   if (tjDecompress2(turbo.get(), data, bytes.size(), rgb.data(), width, 0, height, TJPF_RGB, TJFLAG_STOPONWARNING) != 0)
-    return invalid("%s", tjGetErrorStr2(turbo.get()));
+    return broken("JPEG", tjGetErrorStr2(turbo.get()));
   return pixels_of(width, height, rgb);
 }
 
 Result<Pixels> decode(const std::string& file) {
   PERI_ASSIGN(const std::string bytes, read_file(file, kMaxBytes));
-  auto made = bytes.starts_with("\x89PNG") ? decode_png(bytes) : decode_jpeg(bytes);
+  const bool png = bytes.starts_with("\x89PNG");
+  if (!png && !bytes.starts_with("\xff\xd8"))
+    return invalid("not a picture")
+        .in_file(file)
+        .expecting("a PNG or JPEG file")
+        .but_found(bytes.empty() ? "an empty file" : "another kind of file, by its first bytes");
+  auto made = png ? decode_png(bytes) : decode_jpeg(bytes);
   if (!made.ok()) return std::move(made).error().in_file(file);
   return made;
 }
@@ -165,7 +176,7 @@ Result<std::array<double, 3>> three(const Arguments& arguments, const char* flag
   for (const char* at = text.data(); count < 3; ++count) {
     const auto [end, code] = std::from_chars(at, text.data() + text.size(), out[count]);
     const bool last = end == text.data() + text.size();
-    if (code != std::errc() || !(last || *end == ',')) break;
+    if (code != std::errc() || !std::isfinite(out[count]) || !(last || *end == ',')) break;
     at = end + 1;
     if (!last) continue;
     if (count == 0) return std::array<double, 3>{out[0], out[0], out[0]};
@@ -195,11 +206,11 @@ Result<PictureTerms> picture_terms(const Arguments& arguments) {
   PictureTerms out;
   const std::string fit = arguments.get("--fit", "stretch");
   if (fit != "stretch" && fit != "crop" && fit != "none")
-    return usage("--fit is none that there is").expecting("stretch, crop or none").but_found(fit);
+    return usage("--fit has no such value").expecting("stretch, crop or none").but_found(fit);
   out.fit = fit == "crop" ? Fit::kCrop : fit == "none" ? Fit::kNone : Fit::kStretch;
   out.layout = arguments.get("--layout");
   if (!out.layout.empty() && out.layout != "nchw" && out.layout != "nhwc")
-    return usage("--layout is none that there is").expecting("nchw or nhwc").but_found(out.layout);
+    return usage("--layout has no such value").expecting("nchw or nhwc").but_found(out.layout);
   PERI_ASSIGN(out.mean, three(arguments, "--mean", out.mean));
   PERI_ASSIGN(out.std, three(arguments, "--std", out.std));
   if (std::any_of(out.std.begin(), out.std.end(), [](double v) { return !(v != 0); }))
@@ -212,7 +223,7 @@ Result<Picture> read_picture(const std::string& file, DType type, const std::vec
                              const PictureTerms& terms) {
   const bool bytes = type == DType::kU8;
   if (!bytes && !is_float(type))
-    return usage("a picture is no %s", std::string(dtype_name(type)).c_str()).in_file(file);
+    return usage("a picture cannot be an input of %s", std::string(dtype_name(type)).c_str()).in_file(file);
   if (bytes && terms.normalised) return usage("--mean and --std are for inputs of floats").in_file(file);
   auto axes = axes_of(sizes, terms.layout);
   if (!axes.ok()) return std::move(axes).error().in_file(file);

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import operator
 import os
 import threading
@@ -19,6 +20,7 @@ from .results import Comparison, Explanation, Measurement, Record, Verification
 
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int, str], object]
+DType = str | type | np.dtype
 
 _logger = logging.getLogger("peri")
 
@@ -42,11 +44,19 @@ def _sizes(dims: Mapping[str, int] | None) -> list[tuple[str, int]]:
     return [(str(name), _number(value, f"the size of '{name}'", 1, 2**63 - 1)) for name, value in (dims or {}).items()]
 
 
-def _path(path: Path, what: str) -> str:
-    text = os.fsdecode(path)
-    if not text:
+def _path(path: Path, what: str) -> bytes:
+    """As the native half takes it: a path need not be UTF-8."""
+    name = os.fsencode(path)
+    if not name:
         raise UsageError(f"{what} is an empty path")
-    return text
+    if b"\0" in name:
+        raise UsageError(f"{what} is no path: it holds a NUL")
+    return name
+
+
+def _dtype(dtype: Any) -> str:
+    """The name of an element type: "f16", np.float16, np.dtype("float16")."""
+    return dtype if isinstance(dtype, str) else np.dtype(dtype).name
 
 
 @dataclass(frozen=True)
@@ -100,8 +110,18 @@ class Engine:
     def _begin(self, native: _native.Engine) -> None:
         self._native = native
         self._idle: list[_native.Session] = []
-        self.inputs = [Port._of(raw) for raw in native.inputs()]
-        self.outputs = [Port._of(raw) for raw in native.outputs()]
+        self._inputs = [Port._of(raw) for raw in native.inputs()]
+        self._outputs = [Port._of(raw) for raw in native.outputs()]
+
+    @property
+    def inputs(self) -> list[Port]:
+        """What a run takes, in order."""
+        return list(self._inputs)
+
+    @property
+    def outputs(self) -> list[Port]:
+        """What a run gives, in order."""
+        return list(self._outputs)
 
     def __repr__(self) -> str:
         def words(ports: list[Port]) -> str:
@@ -129,23 +149,23 @@ class Engine:
         """Inputs in the engine's order, as the native half takes them, each with what keeps its memory; none for None."""
         if inputs is None:
             return []
-        by_name = _by_name(inputs, self.inputs, "input")
-        missing = [port.name for port in self.inputs if port.name not in by_name]
+        by_name = _by_name(inputs, self._inputs, "input")
+        missing = [port.name for port in self._inputs if by_name.get(port.name) is None]
         if missing:
             raise UsageError(f"node '{missing[0]}': this input is not given", "this input is not given", node=missing[0])
-        return [arrays.given(by_name[port.name], port.name, port.dtype) for port in self.inputs]
+        return [arrays.given(by_name[port.name], port.name, port.dtype) for port in self._inputs]
 
     def _run_on(self, session: _native.Session, inputs: Any, outputs: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
-        places = _by_name(outputs, self.outputs, "output") if outputs is not None else {}
+        places = _by_name(outputs, self._outputs, "output") if outputs is not None else {}
         taken = self._taken(inputs)
-        put = [arrays.place(places[port.name], port.name, port.shape) if port.name in places else (None, None) for port in self.outputs]
-        for port in self.outputs:
+        put = [arrays.place(places[port.name], port.name, port.shape) if port.name in places else (None, None) for port in self._outputs]
+        for port in self._outputs:
             if port.name not in places:
                 arrays.numpy_type(port.dtype)  # before the work
         made = session.run([t[0] for t in taken], [p[0] for p in put])
         return {
             port.name: places[port.name] if port.name in places else arrays.of_memory(array, port.dtype)
-            for port, array in zip(self.outputs, made)
+            for port, array in zip(self._outputs, made)
         }
 
     def run(self, inputs: Any, outputs: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
@@ -183,7 +203,7 @@ class Engine:
         """Inputs of a text model, made of texts by the tokenizer that travels in its engine."""
         words = [texts] if isinstance(texts, str) else list(texts)
         made = self._with_session(lambda session: session.tokenize(words))
-        return {port.name: array for port, array in zip(self.inputs, made)}
+        return {port.name: array for port, array in zip(self._inputs, made)}
 
     def embed(self, texts: Iterable[str]) -> np.ndarray:
         """The answers of a text model to texts, one row each."""
@@ -193,19 +213,21 @@ class Engine:
     # ---- evidence
 
     def verify(
-        self, inputs: Any = None, *, seeds: Iterable[int] = (), dims: Mapping[str, int] | None = None, max_error: float = 0,
+        self, inputs: Any = None, *, seeds: Iterable[int] = (), dims: Mapping[str, int] | None = None, max_error: float | None = None,
         min_cosine: float = 0, max_change: float = 0, rtol: float = 0, atol: float = 0, bisect: bool = False,
         nan_equal: bool = False, against: Path | None = None, threads: int = 0, progress: Progress | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Verification:  # fmt: skip
         """Holds answers on seeded inputs, or on `inputs`, against the float64 reference, or against ONNX Runtime's of the model
-        `against`. True if all lie within the budget; an answer outside is no exception. `stop`: once true the call ends with
+        `against`. `max_error`: the largest allowed, as a share of an output's range (1e-4 by itself). True if all lie within the budget; an answer outside is no exception. `stop`: once true the call ends with
         a CancelledError; Ctrl-C ends it with KeyboardInterrupt."""
-        floats = {"max_error": max_error, "min_cosine": min_cosine, "max_change": max_change, "rtol": rtol, "atol": atol}
+        if max_error is not None:
+            max_error = float(max_error) or math.ulp(0.0)  # of the library 0 means its own; none is less than every error
+        floats = {"max_error": max_error or 0, "min_cosine": min_cosine, "max_change": max_change, "rtol": rtol, "atol": atol}
         options = {
             **{name: float(value) for name, value in floats.items()},
             "threads": threads, "seeds": [_number(s, "a seed", 0, 2**64 - 1) for s in seeds], "dims": _sizes(dims), "bisect": bisect,
-            "nan_equal": nan_equal, "against": "" if against is None else _path(against, "against"),
+            "nan_equal": nan_equal, "against": b"" if against is None else _path(against, "against"),
         }  # fmt: skip
         taken = self._taken(inputs)
         passed, outside, text = self._native.verify(options, [array for array, _ in taken], progress, stop)
@@ -245,6 +267,7 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
     for name in ("dtype", "io_dtype", "backend", "device", "provider"):
         if made.get(name) == "":
             raise UsageError(f"{name} is empty: None leaves it as it is by itself")
+    made.update({name: _dtype(made[name]) for name in ("dtype", "io_dtype") if name in made})
     made.update({name: _sizes(made[name]) for name in sizes if name in made})
     made.update({name: _path(made[name], name) for name in paths if name in made})
     if "fixed" in made:
@@ -254,7 +277,7 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
 
 def build(
     model: Path, *, dims: Mapping[str, int] | None = None, min_dims: Mapping[str, int] | None = None,
-    max_dims: Mapping[str, int] | None = None, dtype: str | None = None, io_dtype: str | None = None,
+    max_dims: Mapping[str, int] | None = None, dtype: DType | None = None, io_dtype: DType | None = None,
     backend: str | None = None, device: str | None = None, provider: str | None = None, threads: int = 0,
     tune: bool = True, verify: bool = True, budget: float = 0.0, settings: int = 0, retune: bool = False,
     cache: bool = True, cache_folder: Path | None = None, worker: bool = True, output: Path | None = None,
@@ -276,7 +299,7 @@ def build(
 
 
 def inspect(
-    model: Path, *, dims: Mapping[str, int] | None = None, backend: str | None = None, dtype: str | None = None,
+    model: Path, *, dims: Mapping[str, int] | None = None, backend: str | None = None, dtype: DType | None = None,
     disabled_passes: Sequence[str] = (),
 ) -> Record:  # fmt: skip
     """What a model needs and whether it runs here, before anything is built: inputs, operators, memory, `runs`."""
@@ -284,7 +307,14 @@ def inspect(
     return Record(json.loads(_native.inspect(_path(model, "the model"), options)))
 
 
-def compare(before: Measurement, after: Measurement, *, limit: float = 1.03) -> Comparison:
-    """Whether `after` took more than `limit` of `before` by more than chance. Both need processes=5 to tell."""
-    passed, outside, text = _native.compare(before.to_json(), after.to_json(), limit)
+def _measured(given: Measurement | Mapping[str, Any], what: str) -> str:
+    if not isinstance(given, Mapping):
+        raise TypeError(f"'{what}' is what Engine.bench() gives, or its JSON object, not {type(given).__name__}")
+    return json.dumps(dict(given), default=Record.to_dict)
+
+
+def compare(before: Measurement | Mapping[str, Any], after: Measurement | Mapping[str, Any], *, limit: float = 1.03) -> Comparison:
+    """Whether `after` took more than `limit` of `before` by more than chance. Both need processes=5 to tell. Each is what
+    Engine.bench() gave, or the object that `peri bench --json` wrote."""
+    passed, outside, text = _native.compare(_measured(before, "before"), _measured(after, "after"), limit)
     return Comparison(json.loads(text), passed, outside)
