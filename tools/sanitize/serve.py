@@ -14,6 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MODULES = ("src/base/", "src/runtime/", "src/serve/", "tests/serve/", "tests/programs/hosted_fakes")
@@ -36,17 +37,34 @@ def commands(build, programs):
     return compiles, links
 
 
+def is_new(target, needs, build):
+    """Whether an object is newer than all that it was made of."""
+    if not target.is_file() or not needs.is_file():
+        return False
+    sources = [build / name for name in needs.read_text().replace("\\\n", " ").split(":", 1)[1].split()]
+    return all(s.is_file() and s.stat().st_mtime < target.stat().st_mtime for s in sources)
+
+
 def compile_one(line, object_file, out, flags, build):
     words = shlex.split(line)
     cut = words.index("-MD")
-    words = [w for w in words[:cut] if w not in ("-Winvalid-pch", "-Werror")] + ["-w", "-O1", "-g1", "-fno-omit-frame-pointer", *flags] + words[words.index("-o", cut):]
     target = out / object_file
+    needs = target.with_suffix(".d")
+    own = ["-w", "-O1", "-g1", "-fno-omit-frame-pointer", *flags, "-MMD", "-MF", str(needs)]
+    words = [w for w in words[:cut] if w not in ("-Winvalid-pch", "-Werror")] + own + words[words.index("-o", cut):]
+    command = target.with_suffix(".command")
+    if is_new(target, needs, build) and command.is_file() and command.read_text() == shlex.join(words):
+        return
     source = pathlib.Path(words[-1])
     target.parent.mkdir(parents=True, exist_ok=True)
+    said = shlex.join(words)
     words[words.index("-o") + 1] = str(target)
+    begun = time.time()  # a source may change meanwhile
     done = subprocess.run(words, cwd=build, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{source}: {done.stderr[-3000:]}")
+    os.utime(target, (begun, begun))
+    command.write_text(said)
 
 
 def link(line, name, out, flags, build):
