@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <mutex>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -55,6 +56,13 @@ Status read_limits(const Arguments& a, serve::HttpLimits* limits) {
   PERI_ASSIGN(const int64_t connections, a.number("--max-connections", 1, 1000000, limits->connections));
   PERI_ASSIGN(const int64_t request, a.number("--request-timeout", 1, 86400, limits->header_ms / 1000));
   PERI_ASSIGN(const int64_t idle, a.number("--idle-timeout", 1, 86400, limits->idle_ms / 1000));
+  PERI_ASSIGN(const int64_t fields, a.number("--max-header-fields", 1, 10000, limits->header_fields));
+  PERI_ASSIGN(const int64_t chunks, a.number("--max-chunks", 1, 1 << 30, limits->chunks));
+  PERI_ASSIGN(const int64_t write, a.number("--write-timeout", 1, 86400, limits->write_ms / 1000));
+  PERI_ASSIGN(limits->body_bytes_per_s, a.number("--min-bytes-per-s", 1, int64_t{1} << 40, limits->body_bytes_per_s));
+  limits->header_fields = static_cast<int>(fields);
+  limits->chunks = static_cast<uint32_t>(chunks);
+  limits->write_ms = write * 1000;
   limits->header_bytes = static_cast<uint32_t>(header);
   limits->body_bytes = static_cast<uint64_t>(body);
   limits->all_body_bytes = static_cast<uint64_t>(bodies);
@@ -114,6 +122,11 @@ Result<Plan> plan_of(const Arguments& a) {
   PERI_ASSIGN(plan.exit_timeout_s, a.number("--exit-timeout-secs", 0, 86400, 30));
   PERI_ASSIGN(const int64_t values,
               a.number("--max-json-values", 1, int64_t{1} << 32, static_cast<int64_t>(plan.api.limits.json_values)));
+  PERI_ASSIGN(const int64_t depth, a.number("--max-json-depth", 4, 200, plan.api.limits.json_depth));
+  PERI_ASSIGN(const int64_t tensors,
+              a.number("--max-tensors", 1, 1000000, static_cast<int64_t>(plan.api.limits.tensors)));
+  plan.api.limits.json_depth = static_cast<int>(depth);
+  plan.api.limits.tensors = static_cast<size_t>(tensors);
   plan.api.limits.json_values = static_cast<size_t>(values);
   plan.api.limits.json_bytes = plan.api.expanded_bytes = plan.http.limits.body_bytes;
   PERI_TRY(read_grpc(a, &plan));
@@ -179,6 +192,20 @@ std::string places(const serve::HttpServer& http, const serve::HttpServer* metri
   return out;
 }
 
+// Rung where readiness may have changed; the gRPC server hears it while there is one, and tells who watches.
+struct Bell {
+  std::mutex mutex;
+  serve::GrpcServer* hears = nullptr;
+  void ring() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (hears) hears->changed();
+  }
+  void hand_to(serve::GrpcServer* server) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    hears = server;
+  }
+};
+
 // Until a signal ends the server: says when all is loaded, and opens the log anew on SIGHUP.
 void wait_for_signal(const serve::Repository& repository, serve::Observer* observer,
                      const std::function<void(const std::string&)>& log) {
@@ -192,6 +219,16 @@ void wait_for_signal(const serve::Repository& repository, serve::Observer* obser
       if (const Status s = observer->reopen(); !s.ok()) log(s.error().text());
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
+}
+
+Outcome outcome_of(const serve::Repository& repository, double seconds) {
+  uint64_t answered = 0;
+  for (const auto& served : repository.all()) answered += served->model->statistics().success.count;
+  Outcome out;
+  out.summary = format("%llu inferences in %.1f s", static_cast<unsigned long long>(answered), seconds);
+  JsonWriter w;
+  out.json = w.begin_object().field("inferences", answered).field("seconds", seconds).end_object().take();
+  return out;
 }
 
 Result<Outcome> run(const Arguments& typed) {
@@ -217,6 +254,8 @@ Result<Outcome> run(const Arguments& typed) {
   }
   PERI_ASSIGN(const std::unique_ptr<serve::Access> access_keys, access_of(arguments));
   plan.api.access = access_keys.get();
+  Bell bell;
+  plan.repository.changed = plan.health.changed = [&bell] { bell.ring(); };
   serve::Repository repository(plan.repository, loader_of(plan, workers.get()));
   plan.health.read_devices = [&] { return device_memory(workers.get(), repository); };
   serve::Health health(repository, plan.health);
@@ -236,6 +275,7 @@ Result<Outcome> run(const Arguments& typed) {
   if (plan.grpc.port >= 0 || !plan.grpc.unix_socket.empty()) {
     plan.grpc.ready = [&api](std::string_view model) { return api.readiness(model); };
     PERI_ASSIGN(grpc, serve::GrpcServer::start(plan.grpc, [&](const auto& exchange) { api.handle(exchange); }));
+    bell.hand_to(grpc.get());
   }
   const int64_t start = now_ns();
   PERI_TRY(repository.start());
@@ -252,17 +292,12 @@ Result<Outcome> run(const Arguments& typed) {
     _exit(1);  // threads still work on what these clients asked
   }
   http.reset();
+  bell.hand_to(nullptr);
   grpc.reset();
   metrics.reset();
   management.reset();
   if (workers) workers->stop();
-  uint64_t answered = 0;
-  for (const auto& served : repository.all()) answered += served->model->statistics().success.count;
-  Outcome out;
-  out.summary = format("%llu inferences in %.1f s", static_cast<unsigned long long>(answered), seconds_since(start));
-  JsonWriter w;
-  out.json = w.begin_object().field("inferences", answered).field("seconds", seconds_since(start)).end_object().take();
-  return out;
+  return outcome_of(repository, seconds_since(start));
 }
 std::vector<Flag> serving_flags() {
   std::vector<Flag> out = {{"--profile", "", "FILE", "flags from a file, YAML or JSON; those typed win"}};
@@ -299,9 +334,16 @@ const Entry serve_entry{{
          {"--max-body-bytes", "", "N", "largest body, also after decompression (default 64 MiB)"},
          {"--max-total-body-bytes", "", "N", "of all requests under way (default 1 GiB)"},
          {"--max-header-bytes", "", "N", "largest header (default 16384)"},
+         {"--max-header-fields", "", "N", "fields of a header (default 100)"},
+         {"--max-chunks", "", "N", "chunks of a body that comes in chunks (default 65536)"},
          {"--max-json-values", "", "N", "values in the JSON of a request (default 4000000)"},
+         {"--max-json-depth", "", "N", "nesting of the JSON of a request (default 32)"},
+         {"--max-tensors", "", "N", "inputs, and outputs, that a request may name (default 1000)"},
          {"--max-connections", "", "N", "connections at once (default 10000)"},
          {"--request-timeout", "", "S", "seconds for a header, and for a body beside its size (default 10)"},
+         {"--write-timeout", "", "S", "seconds for a reply to be taken, beside its size (default 30)"},
+         {"--min-bytes-per-s", "", "N",
+          "a body or a reply may take a second more for each so many bytes (default 100000)"},
          {"--idle-timeout", "", "S", "seconds a connection may wait for its next request (default 120)"},
          {"--exit-timeout-secs", "", "S", "seconds to answer what is under way at the end (default 30)"}},
         serving_flags()),

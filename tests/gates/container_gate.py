@@ -50,7 +50,7 @@ def serve(root, words, user, environment):
     model.mkdir(parents=True)
     subprocess.run([BUILD / "bin/peri", "build", ROOT / "models/digits_cnn.onnx", "-o", model / "model.engine", "--no-tune", "--quiet"], check=True)
     assert (root / "opt/peri/bin/peri").is_file() and not (root / "tmp/peri.tar.xz").exists()
-    server = subprocess.Popen([shutil.which("chroot"), f"--userspec={user}", root, *words, "--http-port", str(PORT), "--metrics-port", "-1"],
+    server = subprocess.Popen([shutil.which("chroot"), f"--userspec={user}", root, *words, "--http-port", str(PORT), "--grpc-port", "0", "--metrics-port", "-1"],
                               env={"PATH": "/usr/bin:/bin", **environment}, stderr=subprocess.PIPE, text=True)
     try:
         ready = False

@@ -36,6 +36,8 @@ def check_recipes(known):
             expect(f"{name}: {flag}", flag in known, "no flag of peri serve")
         profile = command[command.index("--profile") + 1]
         expect(f"{name}: {profile}", (DEPLOY / "profiles" / pathlib.Path(profile).name).is_file(), "no such profile")
+        ports = next(rest for kind, rest in parts if kind == "EXPOSE").split()
+        expect(f"{name}: HTTP, gRPC and metrics are exposed", ports == ["8000", "8001", "8002"], ports)
         expect(f"{name}: does not run as root", any(kind == "USER" and rest != "0" for kind, rest in parts))
         steps_of_both = [p for p in parts if p[0] in ("RUN", "COPY", "ENTRYPOINT", "CMD", "USER")]
         expect(f"{name}: both recipes do the same", common in (None, steps_of_both), steps_of_both)

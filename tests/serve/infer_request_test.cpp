@@ -52,6 +52,10 @@ TEST(InferRequest, EveryTypeByJsonAndBack) {
                                                         {"BF16", "[0.5,-2.0]"},
                                                         {"FP32", "[0.25,-1e+30]"},
                                                         {"FP64", "[0.1,-1e+300]"},
+                                                        {"FP16", "[\"NaN\",\"-Infinity\"]"},
+                                                        {"BF16", "[\"-Infinity\",\"NaN\"]"},
+                                                        {"FP32", "[\"NaN\",\"Infinity\"]"},
+                                                        {"FP64", "[\"-Infinity\",\"NaN\"]"},
                                                         {"BYTES", "[\"a\",\"\"]"}};
   for (const auto& [type, data] : kCases) {
     const DType dtype = *parse_datatype(type);

@@ -29,6 +29,22 @@ void wait_for(const std::function<bool()>& what) {
   while (!what()) std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
+TEST(Model, APriorityOfNoLevelIsTheDefault) {
+  const auto fake = std::make_shared<FakeServable>(1);
+  ModelOptions options;
+  options.queue.priority_levels = 2;
+  options.queue.default_priority = 2;
+  Model model("m", 1, fake, options);
+  std::atomic<int> right{0}, wrong{0};
+  for (const int priority : {0, 1, 2, 3, 1000}) {
+    const CallPtr call = call_of(1, [&](Answer a) { ++(a.error ? wrong : right); });
+    call->priority = priority;
+    model.submit(call);
+  }
+  wait_for([&] { return right + wrong == 5; });
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST(Model, EveryCallIsAnsweredOnceWithItsOwnRows) {
   for (const bool batches : {false, true}) {
     const auto fake = std::make_shared<FakeServable>(2);

@@ -45,6 +45,22 @@ TEST(Sequences, WhatIsRefused) {
   EXPECT_EQ(s.submit(9, {{"7", 0}, false, false}, 0, 0), SequenceVerdict::kNoStart) << "a text is no number";
 }
 
+TEST(Sequences, WhyTheLastThousandEndedIsKnown) {
+  Sequences s({.slots = 1});
+  uint64_t request = 0;
+  const auto end = [&](uint64_t id, const std::string& why) {
+    EXPECT_EQ(s.submit(++request, step(id, true), 0, 0), SequenceVerdict::kTaken);
+    EXPECT_EQ(s.take_turns(), Turns{request});
+    EXPECT_TRUE(s.fail(request, why, 0).empty());
+  };
+  for (int k = 0; k < 3; ++k) end(1, "the first " + std::to_string(k));
+  for (uint64_t id = 2; id <= 1024; ++id) end(id, "another");
+  EXPECT_EQ(s.ended_why({"", 1}), "the first 2") << "of 1024 it is the oldest";
+  end(1025, "one more");
+  EXPECT_EQ(s.ended_why({"", 1}), "");
+  EXPECT_EQ(s.ended_why({"", 2}), "another");
+}
+
 TEST(Sequences, AnotherTenantsSequenceIsAnother) {
   Sequences s({.slots = 2});
   EXPECT_EQ(s.submit(1, step(7, true), 0, 0), SequenceVerdict::kTaken);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Ensembles of `peri serve`: graphs of models, checked when they are loaded, with the types of their edges."""
 import json
+import socket
 import threading
 
 import numpy
@@ -125,6 +126,51 @@ class Ensembles(Served):
         for t in threads:
             t.join()
         self.assertEqual(answers, [True] * 24, "a queue of four would refuse some of 24 at once")
+
+    def test_clients_that_leave(self):
+        """Requests whose clients go while a step works on them are dropped, and the next one is answered."""
+        size = 512
+        weight = numpy_helper.from_array(numpy.eye(size, dtype=numpy.float32), "w")
+        value = helper.make_tensor_value_info
+        nodes = [helper.make_node("MatMul", ["x" if k == 0 else f"t{k}", "w"], ["y" if k == 39 else f"t{k + 1}"]) for k in range(40)]
+        self.put("slow", graph=helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, ["n", size])], [value("y", TensorProto.FLOAT, ["n", size])], [weight]),
+                 config='instance_group [ { count: 1 kind: KIND_CPU } ]\n')
+        self.ensemble("twice", step("slow", "a", "b"), step("slow", "b", "d"), ports=PORTS.replace("4]", f"{size}]"))
+        self.serve()
+        x = numpy.ones((512, size), numpy.float32)
+        head = json.dumps({"inputs": [{"name": "a", "shape": list(x.shape), "datatype": "FP32", "parameters": {"binary_data_size": x.nbytes}}],
+                           "parameters": {"binary_data_output": True}})
+        request = (f"POST /v2/models/twice/infer HTTP/1.1\r\nHost: a\r\nInference-Header-Content-Length: {len(head)}\r\n"
+                   f"Content-Length: {len(head) + x.nbytes}\r\n\r\n{head}").encode() + x.tobytes()
+        gone = 'nv_inference_request_failure{model="twice",version="1",reason="CANCELED"'
+        for _ in range(10):
+            sockets = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(4)]
+            for s in sockets:
+                s.sendall(request)
+            for s in sockets:
+                s.close()
+        self.wait_for(lambda: self.metric(gone) >= 10)
+        status, said, _ = self.ask("POST", "/v2/models/twice/infer", head.encode() + x.tobytes(), {"Inference-Header-Content-Length": str(len(head))})
+        self.assertEqual((status, said[-x.nbytes:]), (200, x.tobytes()))
+
+    def test_models_come_and_go_with_it(self):
+        """Explicit control by a client of Triton's: an ensemble brings its models, and takes away those that nobody else has."""
+        for name in ("one", "ten"):
+            self.put(name, add=1.0)
+        self.ensemble("all", step("ten", "a", "b"), step("one", "b", "d"))
+        self.serve("--model-control-mode", "explicit", "--load-model", "ten")
+        client = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")
+        ready = lambda: [name for name in ("all", "one", "ten") if client.is_model_ready(name)]
+        client.load_model("all")
+        self.assertEqual(ready(), ["all", "one", "ten"])
+        client.unload_model("all")
+        self.assertEqual(ready(), ["one", "ten"])
+        client.load_model("all")
+        client.unload_model("all", unload_dependents=True)
+        self.assertEqual(ready(), ["ten"])
+        status, said, _ = self.ask("POST", "/v2/repository/models/ten/unload", '{"parameters":{"unload_dependents":"yes"}}')
+        self.assertEqual((status, "unload_dependents" in said.decode()), (400, True))
+        self.assertEqual(ready(), ["ten"])
 
     def test_a_graph_of_models(self):
         self.put("one", add=1.0)

@@ -129,6 +129,11 @@ class Grpc(Served):
         self.assertEqual(answer.raw_output_contents[kinds.index("BYTES")], b"\1\0\0\0a\2\0\0\0bc")
         self.assertEqual(answer.raw_output_contents[kinds.index("FP64")], struct.pack("<2d", 1, 0))
 
+        def urgent(r):
+            most(r)
+            r.parameters["priority"].int64_param = 9
+        self.assertEqual(self.raw("ModelInfer", request(urgent).SerializeToString())[0], "OK", "a level that the model has not is the default one")
+
         def at(r, kind):
             return next(i for i in r.inputs if i.name == kind)
         for change, words in ((lambda r: at(r, "INT8").contents.int_contents.__setitem__(0, 128), "out of the range of INT8"),
@@ -138,7 +143,7 @@ class Grpc(Served):
                               (lambda r: at(r, "FP32").shape.__setitem__(0, 2**62), "number of elements overflows"),
                               (lambda r: r.raw_input_contents.append(b"abcd"), "contents field must not be specified"),
                               (lambda r: at(r, "FP32").parameters["shared_memory_region"].__setattr__("string_param", "a"), "shared memory"),
-                              (lambda r: r.parameters["priority"].__setattr__("int64_param", 9), "priority 9"),
+                              (lambda r: r.parameters["priority"].__setattr__("int64_param", -9), "priority is out of range"),
                               (lambda r: r.outputs.add(name="nothing"), "unexpected inference output 'nothing'"),
                               (lambda r: r.inputs.add(name="FP32", datatype="FP32", shape=[1, 2]), "given twice")):
             def both(r):

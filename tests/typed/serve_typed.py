@@ -2,6 +2,7 @@
 """`peri serve` to its clients: KServe v2 by JSON, in binary and by tritonclient as it comes; metadata, statistics, metrics, errors."""
 import asyncio
 import gzip
+import http.client
 import json
 import struct
 import subprocess
@@ -43,9 +44,29 @@ class Protocol(Served):
         self.assertEqual(said[split:], (x + 1).tobytes())
         for name, pack in (("gzip", gzip.compress), ("deflate", zlib.compress)):
             status, said, headers = self.ask("POST", "/v2/models/add/infer", pack(json.dumps(self.rows([[0, 0, 0, 0]] * 100)).encode()),
-                                             {"Content-Encoding": name, "Accept-Encoding": name})
+                                             {"Content-Encoding": name, "Accept-Encoding": f"br, {name};q=0.9, *;q=0.1"})
             self.assertEqual((status, headers["Content-Encoding"]), (200, name))
             self.assertEqual(json.loads((gzip.decompress if name == "gzip" else zlib.decompress)(said))["outputs"][0]["data"], [1] * 400)
+
+    def test_limits_are_flags(self):
+        self.put("add")
+        self.serve("--max-header-fields", 12, "--max-chunks", 3, "--max-json-depth", 5, "--max-tensors", 2, "--max-json-values", 50)
+        one = self.rows([[1, 2, 3, 4]])
+        self.assertEqual(self.infer("add", one)[0], 200)
+        deep = {**one, "parameters": {"a": [[[[[1]]]]]}}
+        many = {**one, "outputs": [{"name": "y"}] * 3}
+        for body, want in ((deep, "deep"), (many, "3 outputs"), (self.rows([[1, 2, 3, 4]] * 20), "values")):
+            status, said = self.infer("add", body)
+            self.assertEqual((status, want in said["error"]), (400, True), said)
+        self.assertEqual(self.ask("GET", "/v2", headers={f"x-{k}": "1" for k in range(9)})[0], 200)
+        self.assertEqual(self.ask("GET", "/v2", headers={f"x-{k}": "1" for k in range(12)})[0], 431)
+        text = json.dumps(one).encode()
+        for pieces, want in ((2, 200), (4, 413)):
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            size = -(-len(text) // pieces)
+            connection.request("POST", "/v2/models/add/infer", iter([text[k:k + size] for k in range(0, len(text), size)]), encode_chunked=True)
+            self.assertEqual(connection.getresponse().status, want, pieces)
+            connection.close()
 
     def test_tritonclient(self):
         self.put("all", graph=identity(TYPES), config="max_batch_size: 8\n")

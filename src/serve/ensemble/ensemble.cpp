@@ -289,13 +289,18 @@ void Ensemble::send_one(const std::shared_ptr<Run>& run, size_t k) {
 void Ensemble::came(const std::shared_ptr<Run>& run, size_t k, const Served& served, Answer answer) {
   progress_.fetch_add(1, std::memory_order_relaxed);
   leave(k);
+  std::pair<ServedPtr, CallPtr> over;  // goes after the locks; the call holds the run, and must not be held by it
+  {
+    const std::lock_guard<std::mutex> lock(run->mutex);
+    over = std::move(run->open[k]);
+    run->open.erase(k);
+  }
   if (answer.error) {
     Error e = *answer.error;
     e.message = "model '" + steps_[k].model + "' of the ensemble: " + e.message;
     return ended(run, std::move(e));
   }
   std::vector<size_t> next;
-  std::pair<ServedPtr, CallPtr> over;  // goes after the lock
   std::vector<Tensor> outputs;
   {
     const std::lock_guard<std::mutex> lock(run->mutex);
@@ -303,8 +308,6 @@ void Ensemble::came(const std::shared_ptr<Run>& run, size_t k, const Served& ser
     for (const auto& [port, tensor] : steps_[k].outputs)
       for (size_t p = 0; p < ports.size() && p < answer.outputs.size(); ++p)
         if (ports[p].name == port) run->tensors[tensor] = answer.outputs[p];
-    over = std::move(run->open[k]);
-    run->open.erase(k);
     ++run->done;
     if (run->over) return;
     next = run->due(steps_);

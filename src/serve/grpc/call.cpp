@@ -272,19 +272,25 @@ void GrpcCall::take(GrpcExchange& first) {
 
 void GrpcCall::written(bool ok) {
   std::shared_ptr<GrpcExchange> first;  // ends without the mutex
-  const std::lock_guard<std::mutex> lock(mutex_);
-  limit_ns_ = 0;
-  release();
-  writing_ = false;
-  if (!open_.empty()) {
-    first = std::move(open_.front());
-    open_.pop_front();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    limit_ns_ = 0;
+    release();
+    writing_ = false;
+    if (!open_.empty()) {
+      first = std::move(open_.front());
+      open_.pop_front();
+    }
+    if (!ok) closed_ = true;
+    flush();
+    if (over_) return;
+    if (!method_->watch) {
+      read_more();
+      if (open_.empty() && reading_) allow(shared_.options.limits.idle_ms);
+      return;
+    }
   }
-  if (!ok) closed_ = true;
-  flush();
-  if (over_ || method_->watch) return;
-  read_more();
-  if (open_.empty() && reading_) allow(shared_.options.limits.idle_ms);
+  look();  // what changed while this was being said
 }
 
 // SERVING, NOT_SERVING, SERVICE_UNKNOWN. REQUIRES: the mutex is held, nothing is being written.
@@ -300,8 +306,8 @@ void GrpcCall::tell(int status) {
 void GrpcCall::look() {
   const int now = shared_.options.ready ? shared_.options.ready(about_) : 0;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (over_ || writing_) return;
-  if (gone_ || shared_.draining) return finish({grpc::StatusCode::UNAVAILABLE, "the server takes no more calls"});
+  if (over_ || writing_ || gone_) return;
+  if (shared_.draining) return finish({grpc::StatusCode::UNAVAILABLE, "the server takes no more calls"});
   if (now != 0 && now != told_) tell(now);
 }
 

@@ -54,12 +54,10 @@ Result<Ask> ask_load(Bytes bytes, const MessageLimits& limits, const char* what)
   PERI_ASSIGN(std::string target, model_target(m.model_name(), ""));
   JsonWriter w;
   w.begin_object().key("parameters").begin_object();
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : m.parameters()) keys.push_back(shown_name(key));
-  for (const std::string& key : keys) w.field(key, true);
+  for (const auto& [key, value] : m.parameters()) w.field(shown_name(key), value.bool_param());
   w.end_object().end_object();
   target.replace(0, std::string_view("/v2").size(), "/v2/repository");
-  return Ask{"POST", target + what, keys.empty() ? "" : w.take()};
+  return Ask{"POST", target + what, m.parameters().empty() ? "" : w.take()};
 }
 
 // A service is this server's, or the name of a model.

@@ -49,9 +49,17 @@ class Server final : public GrpcServer {
     for (std::thread& t : threads_) t.join();
   }
   int port() const override { return port_; }
+  void changed() override {
+    {
+      const std::lock_guard<std::mutex> lock(sweep_mutex_);
+      changed_ = true;
+    }
+    sweep_wake_.notify_all();
+  }
   void drain(int64_t seconds) override {
     if (drainer_.joinable()) return;
     shared_.draining = true;
+    changed();
     drainer_ = std::thread([this, seconds] { server_->Shutdown(after(seconds)); });
   }
   Status open(const GrpcOptions& options, Handler handler);
@@ -68,15 +76,21 @@ class Server final : public GrpcServer {
   }
   void sweep() {
     size_t most = 0;  // calls at once since memory was last given back
-    std::unique_lock<std::mutex> lock(sweep_mutex_);
-    while (!sweep_wake_.wait_for(lock, std::chrono::milliseconds(200), [&] { return stopping_; })) {
+    while (true) {
+      bool look = false;
+      {
+        std::unique_lock<std::mutex> lock(sweep_mutex_);
+        sweep_wake_.wait_for(lock, std::chrono::milliseconds(200), [&] { return stopping_ || changed_; });
+        if (stopping_) return;
+        look = std::exchange(changed_, false);
+      }
       size_t now = 0;
       std::vector<std::shared_ptr<GrpcCall>> watches;  // end without the mutex
       {
         const std::lock_guard<std::mutex> calls(shared_.mutex);
         for (GrpcCall* call : shared_.calls) {
           call->sweep(now_ns());
-          if (auto watch = call->watching()) watches.push_back(std::move(watch));
+          if (auto watch = look ? call->watching() : nullptr) watches.push_back(std::move(watch));
         }
         now = shared_.calls.size();
         most = std::max({most, now, std::exchange(shared_.most_calls, 0)});
@@ -95,7 +109,7 @@ class Server final : public GrpcServer {
   std::thread drainer_;
   std::mutex sweep_mutex_;
   std::condition_variable sweep_wake_;
-  bool stopping_ = false;
+  bool stopping_ = false, changed_ = false;
   int port_ = -1;
 };
 

@@ -16,7 +16,8 @@ struct GrpcOptions {
   MessageLimits message;  // of what is no raw contents
   int streams = 1000;     // calls at once on a connection
   int ahead = 64;         // requests of a stream that are under way at once
-  // HTTP's status for whether a model (empty: the server) is ready, for who watches it; null: it never changes.
+  // HTTP's status for whether a model (empty: the server) is ready, for who watches it; null: it never changes. Asked
+  // when a watch begins and after changed().
   std::function<int(std::string_view)> ready = nullptr;
   int64_t ping_ms = 300000;  // pings may come no more often; a connection that sends a third too early is closed
 };
@@ -28,6 +29,8 @@ class GrpcServer {
   static Result<std::unique_ptr<GrpcServer>> start(const GrpcOptions& options, Handler handler);
   virtual ~GrpcServer() = default;
   virtual int port() const = 0;
+  // What `ready` says may be another now: who watches is told. From any thread, and at little cost.
+  virtual void changed() = 0;
   // Takes no more calls; those that are open are answered, at most for so long.
   virtual void drain(int64_t seconds) = 0;
 };

@@ -11,7 +11,8 @@ struct Health::Watched {
   bool asked = false;  // and not answered
   int64_t next_ns = 0;
   std::string fault;
-  bool seen = false;  // in this look
+  bool seen = false;               // in this look
+  std::weak_ptr<const Served> of;  // a model that comes later may lie where another lay
 };
 
 Health::Health(const Repository& repository, HealthOptions options)
@@ -93,7 +94,8 @@ void Health::look(int64_t now) {
   for (const ServedPtr& s : repository_.all()) {
     Model& model = *s->model;
     std::shared_ptr<Watched>& canary = canaries_[&model];
-    if (!canary) canary = std::make_shared<Watched>();
+    if (!canary || canary->of.lock() != s) canary = std::make_shared<Watched>();
+    canary->of = s;
     canary->seen = true;
     std::string why = model.servable().trouble();
     if (model.stuck(now, options_.stuck_after_ns) && why.empty()) why = "work is under way and nothing of it gets done";
@@ -112,6 +114,7 @@ void Health::look(int64_t now) {
       options_.log(model.name() + " version " + model.version_text() +
                    (why.empty() ? " is ready again" : " is not ready: " + why));
     model.set_trouble(std::move(why));
+    if (options_.changed) options_.changed();
   }
   std::erase_if(canaries_, [](const auto& row) { return !row.second->seen; });
 }

@@ -19,6 +19,7 @@ struct HealthOptions {
   // Of devices with memory of their own, by their names; may be null. The same thresholds hold for each.
   std::function<std::map<std::string, Ram>()> read_devices;
   std::function<void(const std::string&)> log;
+  std::function<void()> changed;  // a model is ready again, or is no more; may be null
 };
 
 // Of the machine's memory, or of a device's: the fuller one.

@@ -187,6 +187,7 @@ void Connection::read() {
   const bool direct = state_ == State::kBody && begin_ == end_;
   if (state_ == State::kLast) begin_ = end_ = 0;  // what comes is thrown away
   if (!direct && begin_ == end_ && state_ == State::kHead && !parser_.begun()) begin_ = end_ = 0;
+  if (state_ == State::kBusy && begin_ == end_) begin_ = end_ = header_;  // the body is elsewhere: room to hear an end
   const size_t room = direct ? body_want_ - body_have_ : room_ - end_;
   if (room == 0) return;
   void* to = direct ? static_cast<void*>(body_->data() + body_have_) : buffer_.get() + end_;

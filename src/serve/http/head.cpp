@@ -1,6 +1,7 @@
 // Field names are compared by length first: most fields of a request are none of ours.
 #include "serve/http/head.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace peri::serve {
@@ -11,6 +12,49 @@ bool same_field(std::string_view a, std::string_view b) {
   for (size_t k = 0; k < a.size(); ++k)
     if (lower(a[k]) != lower(b[k])) return false;
   return true;
+}
+
+static std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// "q=0.5" in thousandths; what is none: 0, so that nobody gets what he may not want.
+static int weight_of(std::string_view text) {
+  if (text.size() < 3 || !same_field(text.substr(0, 2), "q=") || text.size() > 7) return 0;
+  int out = 0, unit = 1000;
+  bool point = false;
+  for (const char c : text.substr(2)) {
+    if (c == '.' && !point) {
+      point = true;
+    } else if (c < '0' || c > '9') {
+      return 0;
+    } else {
+      if (point) unit /= 10;
+      out += (c - '0') * (point ? unit : 1000);
+    }
+  }
+  return out <= 1000 ? out : 0;
+}
+
+std::string_view preferred_encoding(std::string_view list) {
+  int best = 0;
+  std::string_view out;
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(','), list.size());
+    const std::string_view item = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    const size_t semicolon = item.find(';');
+    const std::string_view name = trimmed(item.substr(0, semicolon));
+    const int weight = semicolon == std::string_view::npos ? 1000 : weight_of(trimmed(item.substr(semicolon + 1)));
+    for (const std::string_view known : {"gzip", "deflate"})
+      if (same_field(name, known) && weight > best) {
+        best = weight;
+        out = known;
+      }
+  }
+  return out;
 }
 
 bool RequestHead::count() {

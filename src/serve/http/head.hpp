@@ -18,6 +18,8 @@ struct RequestHead {
 };
 
 // Whether two names of fields are the same: letters without case.
+// Of a list like "br, gzip;q=0.5, *;q=0": which compression a client prefers of gzip and deflate; "": neither.
+std::string_view preferred_encoding(std::string_view list);
 bool same_field(std::string_view a, std::string_view b);
 
 }  // namespace peri::serve

@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
+#include "serve/http/accept_rest.hpp"
 #include "serve/http/connection.hpp"
 
 namespace peri::serve {
@@ -19,6 +20,20 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 namespace {
+
+constexpr int kBacklog = 4096;  // connections that the kernel makes and keeps until they are accepted
+
+// Whether the name is free, or no socket's, or somebody listens there.
+bool answers(const std::string& name) {
+  struct stat seen {};
+  if (lstat(name.c_str(), &seen) != 0 || !S_ISSOCK(seen.st_mode)) return true;
+  asio::io_context context;
+  asio::local::stream_protocol::socket socket(context);
+  error_code ec;
+  socket.connect(asio::local::stream_protocol::endpoint(name), ec);
+  return ec != asio::error::connection_refused;
+}
+
 class Server final : public HttpServer {
  public:
   ~Server() override {
@@ -35,11 +50,12 @@ class Server final : public HttpServer {
     error_code ec;
     if (options.port >= 0) PERI_TRY(listen_tcp(options));
     if (!options.unix_socket.empty()) {
-      const auto where = asio::local::stream_protocol::endpoint(options.unix_socket);
       if (options.unix_socket.size() > 100)
         return usage("the name of a socket has at most 100 bytes").in_file(options.unix_socket);
+      const auto where = asio::local::stream_protocol::endpoint(options.unix_socket);
       local_.emplace(loops_[0]->context);
       local_->open(where.protocol(), ec);
+      if (!answers(options.unix_socket)) unlink(options.unix_socket.c_str());  // of a server that was killed
       local_->bind(where, ec);
       if (ec)
         return io_error("cannot listen on a socket of this name: %s", ec.message().c_str())
@@ -47,7 +63,7 @@ class Server final : public HttpServer {
       unix_socket_ = options.unix_socket;
       if (options.unix_mode != 0 && chmod(options.unix_socket.c_str(), options.unix_mode) != 0)
         return os_error("set the rights of", options.unix_socket);
-      local_->listen(1024, ec);
+      local_->listen(kBacklog, ec);
       accept(*local_);
     }
     for (auto& loop : loops_) {
@@ -88,7 +104,7 @@ class Server final : public HttpServer {
     tcp_->open(where.protocol(), ec);
     tcp_->set_option(asio::socket_base::reuse_address(true), ec);
     tcp_->bind(where, ec);
-    if (!ec) tcp_->listen(4096, ec);
+    if (!ec) tcp_->listen(kBacklog, ec);
     if (ec) return io_error("cannot listen on %s:%d: %s", options.address.c_str(), options.port, ec.message().c_str());
     port_ = tcp_->local_endpoint(ec).port();
     accept(*tcp_);
@@ -126,17 +142,17 @@ class Server final : public HttpServer {
       std::make_shared<Connection>(loop, shared_, std::move(s), std::move(*session))->start();
     });
   }
-  // Connections that the kernel made already may have brought a request: they are answered.
   template <class Acceptor>
   void take_rest(Acceptor& acceptor) {
     error_code ec;
     acceptor.non_blocking(true, ec);
-    while (!ec) {
+    accept_rest(kBacklog, [&] {
       Loop& loop = *loops_[next_++ % loops_.size()];
       typename Acceptor::protocol_type::socket socket(loop.context);
       acceptor.accept(socket, ec);
       if (!ec) take(loop, std::move(socket));
-    }
+      return !ec;
+    });
     acceptor.close(ec);
   }
   // What is there is taken without sleeping; for a moment more where something is under way.

@@ -233,25 +233,27 @@ void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const st
                  error_reply(503,
                              "explicit model load / unload is not allowed if polling is enabled, or if no control is: "
                              "start the server with --model-control-mode explicit"));
+  bool dependents = false;
   if (const auto body = work->exchange->request().body; !body.empty()) {
     const auto json = parse_json({reinterpret_cast<const char*>(body.data()), body.size()}, {8, 65536, 1000});
     if (!json.ok()) return reply(*work, error_reply(400, told(json.error())));
-    for (const Json::Member& m : json->find("parameters") ? json->find("parameters")->members() : json->members())
-      if (m.key != "unload_dependents" && m.key != "parameters")
-        return reply(
-            *work, error_reply(501, "models are loaded from the repository alone: parameters of a load are not taken"));
+    for (const Json::Member& m : json->find("parameters") ? json->find("parameters")->members() : json->members()) {
+      const bool known = m.key == "unload_dependents";
+      if (known && m.value.as_bool().ok())
+        dependents = *m.value.as_bool();
+      else if (m.key != "parameters")
+        return reply(*work, known ? error_reply(400, "'unload_dependents' is neither true nor false")
+                                  : error_reply(501, "models are loaded as the repository has them: no parameters"));
+    }
   }
   const std::string name(path[1]);
-  const auto done = [this, work, name](Status s) {
+  const auto done = [this, work, name, what = std::string(path[2])](Status s) {
     reply(*work, s.ok() ? bare_reply(200)
                         : error_reply(s.error().kind == ErrorKind::kUnsupported ? 404 : 400,
-                                      "failed to load '" + name + "', " + told(s.error())));
+                                      "failed to " + what + " '" + name + "', " + told(s.error())));
   };
   if (!plain_name(name)) return reply(*work, error_reply(400, "this is no name of a model"));
-  if (path[2] == "load")
-    repository_.load(name, done);
-  else
-    repository_.unload(name, done);
+  path[2] == "load" ? repository_.load(name, done) : repository_.unload(name, dependents, done);
 }
 
 // The body as it is, or what its compression holds.
@@ -259,8 +261,8 @@ Status Api::read_body(Work& work) {
   const HttpRequest& r = work.exchange->request();
   work.body = r.body;
   work.body_owner = r.body_owner;
-  for (const auto& [name, form] : {std::pair{"gzip", Compression::kGzip}, std::pair{"deflate", Compression::kZlib}})
-    if (r.accept_encoding == name) work.accepts = form;
+  if (const std::string_view wanted = preferred_encoding(r.accept_encoding); !wanted.empty())
+    work.accepts = wanted == "gzip" ? Compression::kGzip : Compression::kZlib;
   if (r.content_encoding.empty() || r.content_encoding == "identity") return Ok{};
   const bool gzip = same_field(r.content_encoding, "gzip");
   if (!gzip && !same_field(r.content_encoding, "deflate"))

@@ -2,6 +2,7 @@
 #include "serve/kserve/infer_request.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "serve/kserve/datatype.hpp"
 
@@ -207,6 +208,16 @@ Status read_outputs(const Json& root, std::span<const plan::Port> ports, const I
   return Ok{};
 }
 
+// A number, or the text that an answer has for one that JSON has no number for.
+Result<double> read_real(const Json& v) {
+  if (!v.is_string()) return v.as_double();
+  const std::string_view text = *v.as_string();
+  if (text == "NaN") return std::numeric_limits<double>::quiet_NaN();
+  if (text == "Infinity") return std::numeric_limits<double>::infinity();
+  if (text == "-Infinity") return -std::numeric_limits<double>::infinity();
+  return v.as_double();
+}
+
 // One JSON number, boolean or string as element `at`.
 Status put_element(const Json& v, Tensor* t, int64_t at) {
   const DType dtype = t->dtype();
@@ -231,10 +242,10 @@ Status put_element(const Json& v, Tensor* t, int64_t at) {
                      std::string(datatype_name(dtype)).c_str());
     t->set_i64(at, n);
   } else if (dtype == DType::kF32) {
-    PERI_ASSIGN(const double n, v.as_double());
+    PERI_ASSIGN(const double n, read_real(v));
     t->mutable_as<float>()[at] = static_cast<float>(n);
   } else {
-    PERI_ASSIGN(const double n, v.as_double());
+    PERI_ASSIGN(const double n, read_real(v));
     t->set_f64(at, n);
   }
   return Ok{};

@@ -30,7 +30,7 @@ polyline{fill:none;stroke-width:1.5;vector-effect:non-scaling-stroke}
 <main id="models"></main>
 <script>
 "use strict";
-const kept = 120, cards = new Map(), past = {memory: [], cpu: []};
+const kept = 120, mib = 1024 * 1024, cards = new Map(), past = {memory: [], cpu: []};
 let before = null, asked = 0;
 const $ = id => document.getElementById(id);
 function make(tag, parent, text, cls) {
@@ -116,7 +116,6 @@ function tell(now) {
   $("state").textContent = now.draining ? "draining" : now.ready ? "ready" : "not ready";
   $("state").className = now.ready ? "" : "bad";
   $("figures").textContent = `version ${now.server_version}, up ${Math.floor(now.seconds)} s, ${now.open_requests} requests open, ${now.threads} threads, ${now.descriptors} descriptors`;
-  const mib = 1024 * 1024;
   push(past.memory, now.memory.resident_bytes / mib);
   draw($("memory"), [past.memory]);
   $("memoryNow").textContent = `${(now.memory.resident_bytes / mib).toFixed(1)} now, ${(now.memory.peak_bytes / mib).toFixed(1)} at most; the machine uses ${(now.memory.machine_used_bytes / mib).toFixed(0)} of ${(now.memory.machine_bytes / mib).toFixed(0)}`;
@@ -137,14 +136,20 @@ function tell(now) {
   for (const [key, c] of cards) if (!here.has(key)) { c.box.remove(); cards.delete(key); }
   before = now;
 }
+function complain(text) { $("state").textContent = text; $("state").className = "bad"; }
 async function ask() {
+  let now = null;
   try {
-    const reply = await fetch("/dashboard/data", {cache: "no-store"});
+    const reply = await fetch("/dashboard/data", {cache: "no-store", signal: AbortSignal.timeout(5000)});
     if (!reply.ok) throw new Error("status " + reply.status);
-    tell(await reply.json());
-    document.body.dataset.asked = ++asked;
-  } catch (e) { $("state").textContent = "the server does not answer: " + e.message; $("state").className = "bad"; }
+    now = await reply.json();
+  } catch (e) { complain("the server does not answer: " + e.message); }
   setTimeout(ask, 1000);
+  if (now === null) return;
+  try {
+    tell(now);
+    document.body.dataset.asked = ++asked;
+  } catch (e) { complain("the page cannot show what the server says: " + e.message); throw e; }
 }
 ask();
 </script></body></html>

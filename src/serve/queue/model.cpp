@@ -79,6 +79,7 @@ Waiting Model::waiting_of(const Call& call) const {
 void Model::submit(const CallPtr& call) {
   call->rows = !call->inputs.empty() && call->inputs[0].rank() > 0 ? call->inputs[0].dims()[0] : 1;
   call->arrived_ns = now_ns();
+  if (call->priority > options_.queue.priority_levels) call->priority = 0;  // a level of no meaning here: the default
   if (sequences_ && !call->probe) return submit_step(call);
   if (options_.preserve_order) {
     const std::lock_guard<std::mutex> lock(order_mutex_);
@@ -99,8 +100,8 @@ void Model::submit(const CallPtr& call) {
     const std::lock_guard<std::mutex> lock(mutex_);
     call->id = next_id_++;
     const bool at_once = later_ || (expected >= 0 && expected <= options_.inline_ns);
-    const bool here = at_once && scheduler_.passes_through() && busy_ < servable_->slots() &&
-                      request.priority <= options_.queue.priority_levels && my_turn(call->arrived_ns, false);
+    const bool here =
+        at_once && scheduler_.passes_through() && busy_ < servable_->slots() && my_turn(call->arrived_ns, false);
     if (here) {
       turn = take_slot(call->arrived_ns, expected);
     } else {
@@ -114,22 +115,23 @@ void Model::submit(const CallPtr& call) {
   }
   if (admission == Admission::kAccepted)
     return run({call}, options_.queue.sizes.empty() ? CutReason::kAlone : CutReason::kDelay, turn);
-  if (admission == Admission::kNoSuchPriority)
-    return refuse(call, FailureReason::kRejected,
-                  usage("priority %d: the model has 1 to %d", call->priority, options_.queue.priority_levels));
   const int64_t wait = request.expected_ns * (pending() / std::max(1, servable_->slots()) + 1);
   refuse(call, FailureReason::kRejected, refused("Exceeds maximum queue size"), std::max<int64_t>(wait, 1));
 }
 
 void Model::cancel(const CallPtr& call) {
+  bool waits = false;
+  uint64_t id = 0;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const bool turnless = sequences_ && sequences_->waits(call->id);
-    if (waiting_.count(call->id) == 0 || !(turnless || scheduler_.cancel(call->id))) {
-      if (call->runs_alone) servable_->cancel(call->id);
-      return;
-    }
-    waiting_.erase(call->id);
+    id = call->id;
+    const bool turnless = sequences_ && sequences_->waits(id);
+    waits = waiting_.count(id) > 0 && (turnless || scheduler_.cancel(id));
+    if (waits) waiting_.erase(id);
+  }
+  if (!waits) {
+    if (call->runs_alone) servable_->cancel(id);  // may answer at once, which takes the mutex
+    return;
   }
   refuse(call, FailureReason::kCanceled, Error(ErrorKind::kCancelled, "the client cancelled the request"));
 }

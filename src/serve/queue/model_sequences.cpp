@@ -54,8 +54,6 @@ std::optional<int64_t> Model::next_time(int64_t now) const {
 void Model::submit_step(const CallPtr& call) {
   const auto no = [&](Error e) { refuse(call, FailureReason::kRejected, std::move(e)); };
   const std::string model = "model '" + name_ + "'", of = call->step.id.shown();
-  if (call->priority > options_.queue.priority_levels)
-    return no(usage("priority %d: the model has 1 to %d", call->priority, options_.queue.priority_levels));
   if (options_.form && options_.form->batches() && call->rows != 1)
     return no(invalid("inference request to %s must specify batch-size 1 due to requirements of sequence batcher",
                       model.c_str()));

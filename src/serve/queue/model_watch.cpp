@@ -26,8 +26,8 @@ int64_t Model::open() const {
 }
 
 bool Model::stuck(int64_t now, int64_t for_ns) const {
+  const uint64_t progress = servable_->progress();  // an ensemble's asks others, which must not wait for this one
   const std::lock_guard<std::mutex> lock(mutex_);
-  const uint64_t progress = servable_->progress();
   if (busy_ == 0 || progress != seen_progress_ || seen_at_ns_ == 0) {
     seen_progress_ = progress;
     seen_at_ns_ = now;

@@ -41,7 +41,7 @@ SequenceVerdict Sequences::submit(uint64_t request, const SequenceStep& step, in
   requests_.emplace(request, step.id);
   ++waiting_;
   if (deadline_ns > 0) deadlines_.emplace(deadline_ns, request);
-  ended_.erase(step.id);
+  unremember(step.id);
   fill_slots(now);
   if (const Place there = entries_.find(step.id); there != entries_.end()) go_on(there, now);
   return SequenceVerdict::kTaken;
@@ -118,8 +118,14 @@ void Sequences::forget(const Item& item) {
   if (item.deadline_ns > 0) deadlines_.erase({item.deadline_ns, item.request});
 }
 
+void Sequences::unremember(const SequenceId& id) {
+  if (ended_.erase(id) > 0) ended_order_.erase(std::find(ended_order_.begin(), ended_order_.end(), id));
+}
+
 void Sequences::remember(const SequenceId& id, std::string why) {
-  if (ended_.insert_or_assign(id, std::move(why)).second) ended_order_.push_back(id);
+  unremember(id);
+  ended_.emplace(id, std::move(why));
+  ended_order_.push_back(id);
   while (ended_order_.size() > kRemembered) {
     ended_.erase(ended_order_.front());
     ended_order_.pop_front();

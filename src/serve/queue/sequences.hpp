@@ -94,6 +94,7 @@ class Sequences {
   void fill_slots(int64_t now);
   void forget(const Item& item);
   void remember(const SequenceId& id, std::string why);
+  void unremember(const SequenceId& id);
   void wake_off(Place at);
 
   const SequencePolicy policy_;
@@ -105,7 +106,7 @@ class Sequences {
   std::set<std::pair<int64_t, SequenceId>> idle_;      // since when
   std::vector<uint64_t> turns_;
   std::map<SequenceId, std::string> ended_;  // lately
-  std::deque<SequenceId> ended_order_;
+  std::deque<SequenceId> ended_order_;       // of the same, the oldest first
   SequenceCounts counts_;
 };
 

@@ -2,8 +2,8 @@
 #include "serve/repository/repository.hpp"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "base/file.hpp"
 #include "serve/ensemble/ensemble.hpp"
@@ -35,6 +35,10 @@ void Repository::log(const std::string& line) const {
   if (options_.log) options_.log(line);
 }
 
+void Repository::tell_changed() const {
+  if (options_.changed) options_.changed();
+}
+
 void Repository::post(std::function<void()> task) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -50,14 +54,18 @@ void Repository::work() {
     started_ = true;
   }
   changed_.notify_all();
+  tell_changed();
+  const bool polls = options_.control == Control::kPoll;
+  int64_t next_ns = now_ns() + options_.poll_ms * 1000000;  // look
   while (true) {
     std::vector<std::function<void()>> tasks;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       const auto some = [&] { return stopping_ || !tasks_.empty(); };
-      const int64_t ms = options_.control == Control::kPoll && retired_.empty() ? options_.poll_ms : 100;
-      if (options_.control == Control::kPoll || !retired_.empty())
-        changed_.wait_for(lock, std::chrono::milliseconds(ms), some);
+      int64_t wait = retired_.empty() ? INT64_MAX : 100'000'000;
+      if (polls) wait = std::min(wait, std::max<int64_t>(next_ns - now_ns(), 0));
+      if (wait < INT64_MAX)
+        changed_.wait_for(lock, std::chrono::nanoseconds(wait), some);
       else
         changed_.wait(lock, some);
       if (stopping_) return;
@@ -65,7 +73,9 @@ void Repository::work() {
     }
     for (const auto& task : tasks) task();
     collect();
-    if (tasks.empty() && options_.control == Control::kPoll) scan();
+    if (!polls || now_ns() < next_ns) continue;
+    scan();
+    next_ns = now_ns() + options_.poll_ms * 1000000;
   }
 }
 
@@ -87,7 +97,11 @@ void Repository::collect() {
 void Repository::scan() {
   const auto found = scan_repository(options_.root, options_.config_name);
   if (!found.ok()) return log(found.error().text());
-  std::vector<std::string> load, gone;
+  std::vector<std::string> load, gone, failed;
+  const auto of_models = [&](const std::string& name) {
+    return std::any_of(found->begin(), found->end(),
+                       [&](const FoundModel& m) { return m.name == name && is_ensemble(m); });
+  };
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const FoundModel& m : *found) {
@@ -97,19 +111,21 @@ void Repository::scan() {
                           std::find(list.begin(), list.end(), m.name) != list.end();
       if (!wanted) continue;
       Entry& e = entries_[m.name];
-      if (e.tried != m.stamp() && (!started_ || e.seen == m.stamp())) load.push_back(m.name);
+      if (e.tried != m.stamp() && (!started_ || e.seen == m.stamp()))
+        load.push_back(m.name);
+      else if (!e.failed.empty())
+        failed.push_back(m.name);
       e.seen = m.stamp();
     }
     for (const auto& [name, e] : entries_)
       if (std::none_of(found->begin(), found->end(), [&](const FoundModel& m) { return m.name == name; }))
         gone.push_back(name);
   }
-  std::stable_partition(load.begin(), load.end(), [&](const std::string& name) {
-    return std::none_of(found->begin(), found->end(),
-                        [&](const FoundModel& m) { return m.name == name && is_ensemble(m); });
-  });
-  for (const std::string& name : load)
-    if (const Status s = load_now(name); !s.ok()) log("cannot load " + name + ": " + s.error().text());
+  if (!load.empty()) tell_changed();  // not all that is asked for is loaded
+  if (!load.empty())                  // an ensemble may have waited for what comes now
+    std::copy_if(failed.begin(), failed.end(), std::back_inserter(load), of_models);
+  std::stable_partition(load.begin(), load.end(), [&](const std::string& name) { return !of_models(name); });
+  load_all(std::move(load));
   for (const std::string& name : gone)
     if (options_.control == Control::kPoll) (void)unload_now(name).ok();
   if (started_) return;
@@ -121,7 +137,49 @@ void Repository::scan() {
     }
 }
 
+// Ensembles of ensembles come in any order: what failed is tried again as long as others get loaded.
+void Repository::load_all(std::vector<std::string> names) {
+  std::map<std::string, std::string> failed;
+  for (size_t before = names.size() + 1; names.size() < before;) {
+    before = names.size();
+    failed.clear();
+    std::vector<std::string> left;
+    for (const std::string& name : names) {
+      const Status s = load_now(name);
+      if (s.ok()) continue;
+      const auto found = scan_model(options_.root, name, options_.config_name);
+      if (found.ok() && is_ensemble(*found)) left.push_back(name);
+      failed[name] = s.error().text();
+      if (left.empty() || left.back() != name) log("cannot load " + name + ": " + failed[name]);
+    }
+    names = std::move(left);
+    if (names.empty()) return;
+  }
+  for (const std::string& name : names) log("cannot load " + name + ": " + failed[name]);
+}
+
 Status Repository::load_now(const std::string& name) {
+  loading_now_.insert(name);
+  Status s = try_load(name);
+  loading_now_.erase(name);
+  tell_changed();
+  return s;
+}
+
+// Models that an ensemble is made of and that nobody serves. What cannot be loaded is told by the ensemble's own load.
+void Repository::bring_parts(const ModelConfig& config) {
+  for (const EnsembleStep& step : config.steps) {
+    if (!versions(step.model).empty() || loading_now_.count(step.model) > 0 || !plain_name(step.model)) continue;
+    if (const Status s = load_now(step.model); !s.ok()) {
+      log("cannot load " + step.model + ": " + s.error().text());
+      continue;
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    entries_[step.model].brought = true;
+  }
+}
+
+Status Repository::try_load(const std::string& name) {
   auto found = scan_model(options_.root, name, options_.config_name);
   if (!found.ok()) return unsupported("the repository has no model of this name");
   const auto fail = [&](Error e) -> Status {
@@ -148,6 +206,7 @@ Status Repository::load_now(const std::string& name) {
                       .in_file(found->config_path));
   }
   config.name = name;
+  if (options_.control == Control::kExplicit) bring_parts(config);
   return load_versions(*found, config);
 }
 
@@ -279,13 +338,37 @@ Status Repository::load_versions(const FoundModel& found, const ModelConfig& con
   return Ok{};
 }
 
-Status Repository::unload_now(const std::string& name) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto it = entries_.find(name);
-  if (it == entries_.end()) return Ok{};
-  for (const auto& [version, served] : it->second.versions) retired_.push_back(served);
-  entries_.erase(it);
+Status Repository::unload_now(const std::string& name, bool dependents) {
+  std::vector<ServedPtr> gone;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = entries_.find(name);
+    if (it == entries_.end()) return Ok{};
+    for (const auto& [version, served] : it->second.versions) gone.push_back(served);
+    retired_.insert(retired_.end(), gone.begin(), gone.end());
+    entries_.erase(it);
+  }
+  if (dependents) unload_parts(gone);
+  tell_changed();
   return Ok{};
+}
+
+void Repository::unload_parts(const std::vector<ServedPtr>& ensembles) {
+  for (const ServedPtr& ensemble : ensembles)
+    for (const EnsembleStep& step : ensemble->config.steps) {
+      const auto has_it = [&](const ServedPtr& s) {
+        return std::any_of(s->config.steps.begin(), s->config.steps.end(),
+                           [&](const EnsembleStep& other) { return other.model == step.model; });
+      };
+      const std::vector<ServedPtr> others = all();
+      bool brought = false;
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        const auto it = entries_.find(step.model);
+        brought = it != entries_.end() && it->second.brought;
+      }
+      if (brought && std::none_of(others.begin(), others.end(), has_it)) (void)unload_now(step.model, true).ok();
+    }
 }
 
 void Repository::load(const std::string& name, std::function<void(Status)> done) {
@@ -298,83 +381,8 @@ void Repository::load(const std::string& name, std::function<void(Status)> done)
     done(std::move(told));
   });
 }
-void Repository::unload(const std::string& name, std::function<void(Status)> done) {
-  post([this, name, done = std::move(done)] { done(unload_now(name)); });
-}
-
-ServedPtr Repository::find(std::string_view name, std::string_view version, int* status, std::string* why) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto it = entries_.find(name);
-  if (it == entries_.end()) {
-    *status = 404;
-    *why = "Request for unknown model: '" + std::string(name.substr(0, 80)) + "' is not found";
-    return nullptr;
-  }
-  const Entry& e = it->second;
-  if (version.empty() && !e.versions.empty()) return e.versions.rbegin()->second;
-  int64_t number = -1;
-  const auto read = std::from_chars(version.data(), version.data() + version.size(), number);
-  if (!version.empty() && (read.ec != std::errc() || read.ptr != version.data() + version.size())) {
-    *status = 400;
-    *why = "the version of a model must be a number";
-    return nullptr;
-  }
-  if (const auto found = e.versions.find(number); found != e.versions.end()) return found->second;
-  *status = e.loading.empty() ? 404 : 503;
-  *why =
-      "Request for unknown model: '" + it->first + "' " +
-      (version.empty() ? "has no available versions" : "version " + std::to_string(number) + " is not at ready state");
-  return nullptr;
-}
-
-std::vector<ServedPtr> Repository::all() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<ServedPtr> out;
-  for (const auto& [name, e] : entries_)
-    for (const auto& [version, served] : e.versions) out.push_back(served);
-  return out;
-}
-
-std::vector<int64_t> Repository::versions(std::string_view name) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<int64_t> out;
-  if (const auto it = entries_.find(name); it != entries_.end())
-    for (const auto& [version, served] : it->second.versions) out.push_back(version);
-  return out;
-}
-
-std::vector<IndexRow> Repository::index() const {
-  const auto found = scan_repository(options_.root, options_.config_name);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<IndexRow> out;
-  for (const auto& [name, e] : entries_) {
-    for (const auto& [version, served] : e.versions) {
-      const auto failed = e.failed.find(version);
-      const std::string trouble = served->model->trouble();
-      out.push_back({name, std::to_string(version), trouble.empty() ? "READY" : "UNAVAILABLE",
-                     failed == e.failed.end() ? trouble : "the version before goes on: " + failed->second});
-    }
-    for (const auto& [version, why] : e.failed)
-      if (!e.versions.count(version)) out.push_back({name, std::to_string(version), "UNAVAILABLE", why});
-    if (!e.loading.empty() && e.versions.empty())
-      out.push_back({name, "", "LOADING", e.loading});
-    else if (e.versions.empty() && e.failed.empty())
-      out.push_back({name, "", "UNAVAILABLE", e.reason});
-  }
-  if (found.ok())
-    for (const FoundModel& m : *found)
-      if (!entries_.count(m.name)) out.push_back({m.name, "", "UNAVAILABLE", "not loaded"});
-  for (IndexRow& row : out) row.reason = without_paths(row.reason);
-  return out;
-}
-
-bool Repository::ready() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!started_) return false;
-  return std::all_of(entries_.begin(), entries_.end(), [](const auto& row) {
-    const Entry& e = row.second;
-    return !e.versions.empty() && e.failed.empty() && e.reason.empty();
-  });
+void Repository::unload(const std::string& name, bool dependents, std::function<void(Status)> done) {
+  post([this, name, dependents, done = std::move(done)] { done(unload_now(name, dependents)); });
 }
 
 void Repository::wait_started() const {

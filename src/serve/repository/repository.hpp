@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "serve/repository/scan.hpp"
@@ -59,6 +60,8 @@ struct RepositoryOptions {
   std::shared_ptr<ResponseCache> cache;  // of models whose configuration asks for one; null: none has one
   std::shared_ptr<Turns> turns;          // of all models but ensembles, which wait for others; null: none
   std::function<void(const std::string&)> log;
+  std::function<void()>
+      changed;    // called without a mutex held where ready() or find() may say another thing; may be null
   Settle settle;  // may be null
 };
 
@@ -76,9 +79,11 @@ class Repository {
   // Versions of a model that are served.
   std::vector<int64_t> versions(std::string_view name) const;
   std::vector<IndexRow> index() const;
-  // Loads or unloads as a client asks; `done` is called on the repository's thread.
+  // Loads or unloads as a client asks; `done` is called on the repository's thread. An ensemble brings the models it
+  // is made of where they are not served.
   void load(const std::string& name, std::function<void(Status)> done);
-  void unload(const std::string& name, std::function<void(Status)> done);
+  // `dependents`: models that an ensemble brought with it go too, where no other ensemble has them.
+  void unload(const std::string& name, bool dependents, std::function<void(Status)> done);
   // Everything asked for is loaded and nothing failed.
   bool ready() const;
   // Returns when what start() began is done.
@@ -92,19 +97,25 @@ class Repository {
     std::string reason;                     // why no version could be chosen
     std::string loading;                    // what is done now
     uint64_t seen = 0, tried = 0;           // stamps of the last scan and of the last load
+    bool brought = false;                   // by an ensemble; nobody asked for it by its name
   };
   void work();
   void scan();
+  void load_all(std::vector<std::string> names);
   Status load_now(const std::string& name);
+  Status try_load(const std::string& name);
   FindModel finder() const;
   Result<Loaded> load_ensemble(const ModelConfig& config);
   Result<ServedPtr> make(const FoundModel& found, const FoundVersion& version, const ModelConfig& config);
   Status load_versions(const FoundModel& found, const ModelConfig& config);
   bool is_ensemble(const FoundModel& found) const;
-  Status unload_now(const std::string& name);
+  Status unload_now(const std::string& name, bool dependents = false);
+  void bring_parts(const ModelConfig& config);
+  void unload_parts(const std::vector<ServedPtr>& ensembles);
   void collect();
   void log(const std::string& line) const;
   void post(std::function<void()> task);
+  void tell_changed() const;
 
   const RepositoryOptions options_;
   const Loader loader_;
@@ -113,6 +124,7 @@ class Repository {
   std::map<std::string, Entry, std::less<>> entries_;
   std::vector<ServedPtr> retired_;
   std::vector<std::function<void()>> tasks_;
+  std::set<std::string> loading_now_;  // of the repository's thread: names whose loads are under way
   bool started_ = false, stopping_ = false;
   std::thread thread_;
 };

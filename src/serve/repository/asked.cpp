@@ -1,0 +1,85 @@
+// What is asked of a repository: lookups, which hold its mutex for moments.
+#include <algorithm>
+#include <charconv>
+
+#include "serve/repository/options.hpp"
+#include "serve/repository/repository.hpp"
+
+namespace peri::serve {
+
+ServedPtr Repository::find(std::string_view name, std::string_view version, int* status, std::string* why) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = entries_.find(name);
+  if (it == entries_.end()) {
+    *status = 404;
+    *why = "Request for unknown model: '" + std::string(name.substr(0, 80)) + "' is not found";
+    return nullptr;
+  }
+  const Entry& e = it->second;
+  if (version.empty() && !e.versions.empty()) return e.versions.rbegin()->second;
+  int64_t number = -1;
+  const auto read = std::from_chars(version.data(), version.data() + version.size(), number);
+  if (!version.empty() && (read.ec != std::errc() || read.ptr != version.data() + version.size())) {
+    *status = 400;
+    *why = "the version of a model must be a number";
+    return nullptr;
+  }
+  if (const auto found = e.versions.find(number); found != e.versions.end()) return found->second;
+  *status = e.loading.empty() ? 404 : 503;
+  *why =
+      "Request for unknown model: '" + it->first + "' " +
+      (version.empty() ? "has no available versions" : "version " + std::to_string(number) + " is not at ready state");
+  return nullptr;
+}
+
+std::vector<ServedPtr> Repository::all() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<ServedPtr> out;
+  for (const auto& [name, e] : entries_)
+    for (const auto& [version, served] : e.versions) out.push_back(served);
+  return out;
+}
+
+std::vector<int64_t> Repository::versions(std::string_view name) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<int64_t> out;
+  if (const auto it = entries_.find(name); it != entries_.end())
+    for (const auto& [version, served] : it->second.versions) out.push_back(version);
+  return out;
+}
+
+std::vector<IndexRow> Repository::index() const {
+  const auto found = scan_repository(options_.root, options_.config_name);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<IndexRow> out;
+  for (const auto& [name, e] : entries_) {
+    for (const auto& [version, served] : e.versions) {
+      const auto failed = e.failed.find(version);
+      const std::string trouble = served->model->trouble();
+      out.push_back({name, std::to_string(version), trouble.empty() ? "READY" : "UNAVAILABLE",
+                     failed == e.failed.end() ? trouble : "the version before goes on: " + failed->second});
+    }
+    for (const auto& [version, why] : e.failed)
+      if (!e.versions.count(version)) out.push_back({name, std::to_string(version), "UNAVAILABLE", why});
+    if (!e.loading.empty() && e.versions.empty())
+      out.push_back({name, "", "LOADING", e.loading});
+    else if (e.versions.empty() && e.failed.empty())
+      out.push_back({name, "", "UNAVAILABLE", e.reason});
+  }
+  if (found.ok())
+    for (const FoundModel& m : *found)
+      if (!entries_.count(m.name)) out.push_back({m.name, "", "UNAVAILABLE", "not loaded"});
+  for (IndexRow& row : out) row.reason = without_paths(row.reason);
+  return out;
+}
+
+bool Repository::ready() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!started_) return false;
+  return std::all_of(entries_.begin(), entries_.end(), [](const auto& row) {
+    const Entry& e = row.second;
+    return !e.versions.empty() && e.failed.empty() && e.reason.empty();
+  });
+}
+
+}  // namespace peri::serve

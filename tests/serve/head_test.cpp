@@ -1,0 +1,34 @@
+// What a client says of compressions, as lists and weights.
+#include "serve/http/head.hpp"
+
+#include <gtest/gtest.h>
+
+namespace peri::serve {
+namespace {
+
+TEST(Head, PreferredEncoding) {
+  for (const auto& [list, want] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"", ""},
+           {"gzip", "gzip"},
+           {"deflate", "deflate"},
+           {"gzip, deflate, br, zstd", "gzip"},  // as clients in Python and curl have it
+           {"deflate, gzip", "deflate"},
+           {"br;q=1.0, GZIP ; q=0.8, *;q=0.1", "gzip"},
+           {"gzip;q=0.2,deflate;q=0.3", "deflate"},
+           {"gzip;q=0", ""},
+           {"gzip;q=0.000, deflate;q=0.001", "deflate"},
+           {"gzip;q=1.000", "gzip"},
+           {"gzip;q=1.5, deflate;q=2", ""},
+           {"gzip;q=x", ""},
+           {"gzip;q=", ""},
+           {"gzip;q=0..5", ""},
+           {"gzip;q=0.12345678", ""},
+           {"gzip;level=9", ""},
+           {"identity, br", ""},
+           {"xgzip, gzipx", ""},
+           {",,;,=", ""}})
+    EXPECT_EQ(preferred_encoding(list), want) << list;
+}
+
+}  // namespace
+}  // namespace peri::serve
