@@ -34,6 +34,17 @@ for path, add in ((sys.argv[1], 1.0), (sys.argv[2], 2.0)):
     g = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", v[:1], v[1:], [w])
     save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 """
+CHAIN = """
+platform: "ensemble"
+max_batch_size: 16
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 4 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 4 ] } ]
+ensemble_scheduling { step [
+  { model_name: "fixed" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "y" value: "between" } },
+  { model_name: "fixed" model_version: -1 input_map { key: "x" value: "between" } output_map { key: "y" value: "y" } }
+] }
+"""
+ADDS = {"fixed": (1,), "changing": (1, 2), "chain": (2,)}  # what each model may add: the file of `changing` is replaced
 DEFAULTS = {"cancels": 4000, "clients": 500, "workers": 20, "reload_s": 20, "mixed_s": 30, "slow": 200}
 WHOLE = {"cancels": 100000, "clients": 10000, "workers": 500, "reload_s": 600, "mixed_s": 3600}
 
@@ -52,6 +63,8 @@ class Server:
             (self.repository / name / "1").mkdir(parents=True, exist_ok=True)
             (self.repository / name / "config.pbtxt").write_text("max_batch_size: 16\ndynamic_batching { }\n")
             self.place(name, 0)
+        (self.repository / "chain" / "1").mkdir(parents=True, exist_ok=True)
+        (self.repository / "chain" / "config.pbtxt").write_text(CHAIN)
         log = open(self.work / "serve.log", "w")
         self.process = subprocess.Popen([self.peri, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "-1",
                                          "--grpc-port", "0", "--model-control-mode", "poll", "--repository-poll-secs", "0.2", "--request-timeout", "2",
@@ -89,9 +102,9 @@ class Server:
     def wait_answers(self):
         """Until both models answer, whatever the server says of itself."""
         connection, counts = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60), Counts()
-        for model in ("fixed", "changing"):
+        for model, adds in ADDS.items():
             while "right" not in counts.kinds:
-                ask(connection, model, [[1, 2, 3, 4]], counts, (1, 2))
+                ask(connection, model, [[1, 2, 3, 4]], counts, adds)
             counts = Counts()
         connection.close()
 
@@ -146,13 +159,13 @@ def ask(connection, model, values, counts, adds):
     return counts.add("refused with a reason") if told else counts.add("unexpected", f"{reply.status} {said}")
 
 
-def good_traffic(server, counts, stop, threads=2, adds=(1, 2)):
+def good_traffic(server, counts, stop, threads=2):
     def run(seed):
         rng, c = random.Random(seed), http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         while not stop.is_set():
             rows = [[rng.randrange(1000) for _ in range(4)] for _ in range(rng.randrange(1, 5))]
-            model = rng.choice(("fixed", "changing"))
-            ask(c, model, rows, counts, (1,) if model == "fixed" else adds)
+            model = rng.choice(tuple(ADDS))
+            ask(c, model, rows, counts, ADDS[model])
             if server.pause > 0:
                 stop.wait(server.pause * 2 * rng.random())
         c.close()
@@ -177,7 +190,10 @@ def together(server, work):
 
 
 def raw(model, rng):
+    """A request; one of eight is larger than what a connection reads ahead."""
     body = body_of([[rng.randrange(1000) for _ in range(4)] for _ in range(rng.randrange(1, 5))]).encode()
+    if rng.random() < 0.125:
+        body += b" " * rng.randrange(30000, 100000)
     return b"POST /v2/models/%s/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % (model, len(body)) + body
 
 
@@ -187,7 +203,7 @@ def cancels(server, number):
         rng = random.Random(seed)
         for _ in range(n):
             with socket.create_connection(("127.0.0.1", server.port)) as s:
-                data = raw(b"fixed", rng)
+                data = raw(rng.choice((b"fixed", b"chain")), rng)
                 s.sendall(data if rng.random() < 0.7 else data[:rng.randrange(len(data))])
                 if rng.random() < 0.3:
                     time.sleep(rng.random() * 0.001)
@@ -331,7 +347,8 @@ def mixed(server, seconds):
             k += 1
             for _ in range(20):
                 with socket.create_connection(("127.0.0.1", server.port)) as s:
-                    s.sendall(raw(b"changing", rng)[:rng.randrange(20, 300)])
+                    data = raw(rng.choice((b"changing", b"chain")), rng)
+                    s.sendall(data[:rng.randrange(20, len(data) + 1)])
             if k % 10 == 0:
                 server.place("changing", k // 10 % 2)
             time.sleep(0.2)
