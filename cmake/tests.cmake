@@ -67,7 +67,11 @@ function(peri_tests module)
       string(REGEX REPLACE "_test\\.cpp$" "" test "${module}/${path}")
       add_test(NAME ${test} COMMAND test_${name} --source=${path})
       peri_test_label("${file}" label)
-      set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT 600
+      set(limit_s 600)
+      if(label STREQUAL "slow")
+        set(limit_s 2400)
+      endif()
+      set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT ${limit_s}
         ENVIRONMENT "PERI_CACHE=${CMAKE_BINARY_DIR}/cache")
     endif()
   endforeach()
@@ -193,7 +197,7 @@ set_tests_properties(suites/generated_many PROPERTIES LABELS slow TIMEOUT 3600 P
 
 # Hostile files: a few of each class, and all of them. A busy machine gets five times the time.
 add_test(NAME hostile/corpus COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tests/hostile/make_hostile.py" "${CMAKE_BINARY_DIR}/hostile")
-set_tests_properties(hostile/corpus PROPERTIES LABELS slow TIMEOUT 300 FIXTURES_SETUP hostile_corpus)
+set_tests_properties(hostile/corpus PROPERTIES LABELS slow TIMEOUT 1200 FIXTURES_SETUP hostile_corpus)
 foreach(run IN ITEMS "sample:--sample;10" "whole:--sample;0")
   string(REPLACE ":" ";" run "${run}")
   list(POP_FRONT run name)
