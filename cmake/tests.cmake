@@ -67,7 +67,11 @@ function(peri_tests module)
       string(REGEX REPLACE "_test\\.cpp$" "" test "${module}/${path}")
       add_test(NAME ${test} COMMAND test_${name} --source=${path})
       peri_test_label("${file}" label)
-      set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT 600
+      set(limit_s 600)
+      if(label STREQUAL "slow")
+        set(limit_s 2400)
+      endif()
+      set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT ${limit_s}
         ENVIRONMENT "PERI_CACHE=${CMAKE_BINARY_DIR}/cache")
     endif()
   endforeach()
@@ -155,7 +159,7 @@ set(peri_worlds ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/worlds.py" --peri
 add_test(NAME worlds/tenth COMMAND ${peri_worlds} "${peri_suites}/node" --share 10 --seed commit)
 add_test(NAME worlds/whole COMMAND ${peri_worlds} "${peri_suites}/node" "${peri_suites}/light")
 set_tests_properties(worlds/tenth PROPERTIES LABELS cpu TIMEOUT 600)
-set_tests_properties(worlds/whole PROPERTIES LABELS slow TIMEOUT 3600)
+set_tests_properties(worlds/whole PROPERTIES LABELS slow TIMEOUT 7200)
 # The graphs of models/, small, on the null device: three by the commit's hash, and all of them in slow.
 set(peri_null ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/null_graphs.py" --peri $<TARGET_FILE:peri>)
 add_test(NAME null/graphs COMMAND ${peri_null} --take 3 resnet50 mobilenet_v3_large efficientnet_b0 unet bert_base gpt2 vit_b_16)
@@ -168,7 +172,7 @@ add_test(NAME null/cuda_locks_run COMMAND ${peri_locks} --run)
 set_tests_properties(null/cuda_locks null/cuda_launches PROPERTIES LABELS cpu TIMEOUT 600)
 set_tests_properties(null/cuda_locks_run PROPERTIES LABELS slow TIMEOUT 1800)
 set_tests_properties(null/graphs PROPERTIES LABELS cpu TIMEOUT 600)
-set_tests_properties(null/graphs_whole PROPERTIES LABELS slow TIMEOUT 1200)
+set_tests_properties(null/graphs_whole PROPERTIES LABELS slow TIMEOUT 3600)
 add_test(NAME suites/digits COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/check_digits.py" --peri $<TARGET_FILE:peri>)
 set_tests_properties(suites/digits PROPERTIES LABELS cpu TIMEOUT 600)
 add_test(NAME suites/agreement COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/check_agreement.py"
@@ -193,7 +197,7 @@ set_tests_properties(suites/generated_many PROPERTIES LABELS slow TIMEOUT 3600 P
 
 # Hostile files: a few of each class, and all of them. A busy machine gets five times the time.
 add_test(NAME hostile/corpus COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tests/hostile/make_hostile.py" "${CMAKE_BINARY_DIR}/hostile")
-set_tests_properties(hostile/corpus PROPERTIES LABELS slow TIMEOUT 300 FIXTURES_SETUP hostile_corpus)
+set_tests_properties(hostile/corpus PROPERTIES LABELS slow TIMEOUT 1200 FIXTURES_SETUP hostile_corpus)
 foreach(run IN ITEMS "sample:--sample;10" "whole:--sample;0")
   string(REPLACE ":" ";" run "${run}")
   list(POP_FRONT run name)
@@ -206,7 +210,7 @@ set(peri_interrupt ${peri_venv} "${CMAKE_SOURCE_DIR}/tests/hostile/interrupt_bui
 add_test(NAME hostile/interrupt COMMAND ${peri_interrupt} --times 10)
 add_test(NAME hostile/interrupt_often COMMAND ${peri_interrupt} --times 60 --seed 2)
 set_tests_properties(hostile/interrupt PROPERTIES LABELS cpu TIMEOUT 600)
-set_tests_properties(hostile/interrupt_often PROPERTIES LABELS slow TIMEOUT 1200)
+set_tests_properties(hostile/interrupt_often PROPERTIES LABELS slow TIMEOUT 2400)
 set_tests_properties(hostile/sample PROPERTIES LABELS slow)
 set_tests_properties(hostile/whole PROPERTIES LABELS slow)
 

@@ -230,9 +230,11 @@ Status Graph::sort() {
         if (--missing[user] == 0) ready.push(position[user]);
   }
   if (order.size() != nodes.size()) {
-    for (Node* n : nodes)
-      if (missing[n] > 0)
-        return invalid("the graph has a cycle").at_node(n->name.empty() && n->out() ? n->out()->name : n->name);
+    for (const Node* n : nodes) {
+      if (missing[n] == 0) continue;
+      const Value* result = n->out();
+      return invalid("the graph has a cycle").at_node(n->name.empty() && result ? result->name : n->name);
+    }
   }
   nodes = std::move(order);
   return Ok{};

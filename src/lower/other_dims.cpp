@@ -19,6 +19,7 @@ bool nothing_vanishes(const ir::Graph& graph, const DimBinding& tuned_for, const
 }  // namespace
 
 DimBinding other_dims(const ir::Graph& graph, const DimBinding& tuned_for) {
+  // Dims that are multiples of no other; where windows need more, so many times that.
   static constexpr int64_t kPrimes[] = {3, 37, 5, 7, 11, 13, 17, 19}, kTimes[] = {11, 101, 1009, 10007};
   DimBinding small;
   size_t k = 0;

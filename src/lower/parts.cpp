@@ -13,11 +13,13 @@ namespace {
 
 // How a region of the cut may come apart behind one of its beginnings.
 struct Split {
+  size_t at = 0;  // which of the region's prefixes
   std::vector<ir::Node*> first, rest;
   bool apart = false;                            // the rules want the two by themselves
   std::vector<const kernels::Kernel*> kernels;   // for whose sake
   bool joins_first = false, joins_rest = false;  // one of the two is joined with a neighbour, the other is by itself
-  bool wanted() const { return apart || joins_first || joins_rest; }
+  bool with_siblings = false;                    // the beginning is joined with siblings
+  bool wanted() const { return apart || joins_first || joins_rest || with_siblings; }
 };
 
 // A region of the cut and the parts it may stand in.
@@ -36,6 +38,27 @@ struct Whole {
   }
 };
 
+// How much of a region stands in a group: up to one of its prefixes, or all of it.
+struct Member {
+  size_t region;
+  std::optional<size_t> prefix;
+};
+// Siblings, and what of them may stand as one.
+struct Group {
+  std::vector<Sibling> siblings;
+  std::vector<std::vector<Member>> together;
+  bool stands_whole(size_t region) const {
+    const auto here = [&](const Member& m) { return m.region == region && !m.prefix; };
+    return std::any_of(together.begin(), together.end(),
+                       [&](const auto& list) { return std::any_of(list.begin(), list.end(), here); });
+  }
+  bool has_beginnings() const {
+    return std::any_of(together.begin(), together.end(), [](const std::vector<Member>& list) {
+      return std::any_of(list.begin(), list.end(), [](const Member& m) { return m.prefix.has_value(); });
+    });
+  }
+};
+
 template <class T>
 std::vector<T> both(std::vector<T> a, const std::vector<T>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -47,6 +70,7 @@ struct Maker {
   const PartRules& rules;
   std::unordered_map<const ir::Node*, size_t> order = {};
   std::vector<Whole> wholes = {};
+  std::vector<Group> groups = {};
   Parts out = {};
 
   Region region(std::vector<ir::Node*> nodes) const {
@@ -64,6 +88,7 @@ struct Maker {
     for (const std::vector<ir::Node*>& beginning : w.region.prefixes) {
       const std::unordered_set<const ir::Node*> first(beginning.begin(), beginning.end());
       Split s;
+      s.at = w.splits.size();
       s.first = beginning;
       for (ir::Node* n : w.region.nodes)
         if (!first.contains(n)) s.rest.push_back(n);
@@ -113,7 +138,116 @@ struct Maker {
       for (Split& s : a.splits)
         if (stands(both(s.rest, b.region.nodes))) s.joins_rest = s.joins_rest || stands(s.first);
     }
-    for (Whole& w : wholes) std::erase_if(w.splits, [](const Split& s) { return !s.wanted(); });
+  }
+
+  std::vector<ir::Node*> nodes_of(const Member& m) const {
+    const Whole& w = wholes[m.region];
+    return m.prefix ? w.splits[*m.prefix].first : w.region.nodes;
+  }
+  bool stand(const std::vector<Member>& list) const {
+    std::vector<ir::Node*> nodes;
+    for (const Member& m : list) nodes = both(std::move(nodes), nodes_of(m));
+    return stands(nodes);
+  }
+  // How a sibling may stand in a group: by a beginning whose rest may stand alone, the shortest first, and whole.
+  std::vector<Member> ways_of(const Sibling& s) const {
+    std::vector<Member> out;
+    for (const Split& split : wholes[s.region].splits)
+      if (split.at < s.beginnings && (split.apart || stands(split.rest))) out.push_back({s.region, split.at});
+    if (s.whole) out.push_back({s.region, std::nullopt});
+    return out;
+  }
+
+  // What of some siblings stands as one: all of all, else of each as much as does beside the others: first the shortest
+  // of each, which is then extended in turn. Where every way is asked for, all of them, unless they are too many.
+  void find_together(const std::vector<Sibling>& some, Group* g) {
+    std::vector<std::vector<Member>> ways;
+    size_t count = 1;
+    for (const Sibling& s : some) ways.push_back({{s.region, std::nullopt}});
+    const auto nth = [&](size_t n) {
+      std::vector<Member> out;
+      for (const std::vector<Member>& w : ways) {
+        out.push_back(w[n % w.size()]);
+        n /= w.size();
+      }
+      return out;
+    };
+    const bool whole = std::all_of(some.begin(), some.end(), [](const Sibling& s) { return s.whole; });
+    const bool all = whole && stand(nth(0));
+    if (all) g->together.push_back(nth(0));
+    if (all && !rules.every) return;
+    for (size_t k = 0; k < some.size(); ++k) {
+      ways[k] = ways_of(some[k]);
+      count = std::min(kMaxWaysTogether + 1, count * ways[k].size());
+    }
+    if (count == 0 || (whole && count == 1)) return;  // one way: all of all
+    if (rules.every && count <= kMaxWaysTogether) {
+      for (size_t n = 0; n + whole < count; ++n)  // the last is all of all
+        if (stand(nth(n))) g->together.push_back(nth(n));
+      return;
+    }
+    std::vector<Member> list = nth(0);
+    if (!stand(list)) return;
+    for (size_t k = 0; k < some.size(); ++k)
+      for (size_t way = ways[k].size(); way-- > 1;) {
+        std::vector<Member> longer = list;
+        longer[k] = ways[k][way];
+        if (!stand(longer)) continue;
+        list = std::move(longer);
+        break;
+      }
+    g->together.push_back(std::move(list));
+  }
+
+  // Some of the siblings of a group, or of many those side by side.
+  void find_siblings(std::vector<Sibling> siblings) {
+    Group g = {std::move(siblings), {}};
+    const size_t count = g.siblings.size();
+    for (uint64_t some = (uint64_t{1} << count) - 1; some > 0; --some) {
+      const bool row = ((some + (some & -some)) & some) == 0;  // side by side
+      if (std::popcount(some) < 2 || (count > kMaxAnySiblings && !row)) continue;
+      std::vector<Sibling> taken;
+      for (size_t k = 0; k < count; ++k)
+        if (some >> k & 1) taken.push_back(g.siblings[k]);
+      find_together(taken, &g);
+    }
+    for (const std::vector<Member>& list : g.together)
+      for (const Member& m : list)
+        if (m.prefix) wholes[m.region].splits[*m.prefix].with_siblings = true;
+    groups.push_back(std::move(g));
+  }
+
+  void drop_unwanted() {
+    for (Whole& w : wholes) {
+      std::erase_if(w.splits, [](const Split& s) { return !s.wanted(); });
+      w.atoms.assign(w.splits.size() + 1, -1);
+    }
+  }
+
+  // Siblings of which a beginning stands with others come as far as they run together, and what is behind that: of each
+  // all atoms but the last, then the lasts, since a rest runs where its last atom is; those first that stand whole with
+  // others, before whose last atom no group with them runs.
+  void number_group(const Group& g) {
+    for (const Sibling& s : g.siblings) {
+      Whole& w = wholes[s.region];
+      const auto here = [&](const Split& split) { return s.whole || split.at < s.beginnings; };
+      const auto count = std::count_if(w.splits.begin(), w.splits.end(), here);
+      for (auto it = w.atoms.begin(); it != w.atoms.begin() + count; ++it) *it = out.atoms++;
+    }
+    for (const bool with_others : {true, false})
+      for (const Sibling& s : g.siblings)
+        if (int& last = wholes[s.region].atoms.back(); s.whole && last < 0 && g.stands_whole(s.region) == with_others)
+          last = out.atoms++;
+  }
+  void number() {
+    std::unordered_map<size_t, const Group*> led;
+    for (const Group& g : groups)
+      if (g.has_beginnings()) led[g.siblings.front().region] = &g;
+    for (size_t k = 0; k < wholes.size(); ++k) {
+      if (const auto it = led.find(k); it != led.end()) number_group(*it->second);
+      for (int& atom : wholes[k].atoms)
+        if (atom < 0) atom = out.atoms++;
+    }
   }
 
   size_t add(Region r, std::vector<int> atoms) {
@@ -124,7 +258,6 @@ struct Maker {
 
   // The region by itself, and its beginnings and rests by themselves.
   void add_whole(Whole* w) {
-    for (size_t k = 0; k <= w->splits.size(); ++k) w->atoms.push_back(out.atoms++);
     w->part = add(w->region, w->atoms);
     out.list[w->part].greedy = true;
     for (size_t k = 0; k < w->splits.size(); ++k) {
@@ -165,23 +298,18 @@ struct Maker {
     }
   }
 
-  // Some of the regions at [first, end) of the cut as one.
-  void add_siblings(size_t first, size_t end) {
-    const size_t count = end - first;
-    for (uint64_t some = (uint64_t{1} << count) - 1; some > 0; --some) {
-      const bool row = ((some + (some & -some)) & some) == 0;  // side by side
-      if (std::popcount(some) < 2 || (count > kMaxAnySiblings && !row)) continue;
-      std::vector<ir::Node*> nodes;
-      std::vector<int> atoms;
-      for (size_t k = 0; k < count; ++k) {
-        if (!(some >> k & 1)) continue;
-        const Whole& w = wholes[first + k];
-        nodes = both(std::move(nodes), w.region.nodes);
-        atoms.insert(atoms.end(), w.atoms.begin(), w.atoms.end());
-      }
-      Region all = region(std::move(nodes));
-      if (rules.joins(all)) add(std::move(all), std::move(atoms));
+  void add_siblings(const std::vector<Member>& list) {
+    std::vector<ir::Node*> nodes;
+    std::vector<int> atoms;
+    for (const Member& m : list) {
+      const Whole& w = wholes[m.region];
+      const auto split =
+          std::find_if(w.splits.begin(), w.splits.end(), [&](const Split& s) { return m.prefix == s.at; });
+      nodes = both(std::move(nodes), m.prefix ? split->first : w.region.nodes);
+      const auto last = m.prefix ? std::optional(static_cast<size_t>(split - w.splits.begin())) : std::nullopt;
+      atoms = both(std::move(atoms), w.before(last));
     }
+    add(region(std::move(nodes)), std::move(atoms));
   }
 };
 
@@ -191,13 +319,17 @@ bool locked(const plan::LockReader& lock, const Region& r) { return lock.has(reg
 Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules& rules) {
   Maker m{graph, rules};
   m.order = places(graph);
-  const auto groups = bring_together(&cut);
+  std::vector<std::vector<Sibling>> groups = bring_together(&cut);
   for (Region& r : cut) m.take(std::move(r));
   m.find_readers();
   m.find_joins();
+  for (std::vector<Sibling>& g : groups) m.find_siblings(std::move(g));
+  m.drop_unwanted();
+  m.number();
   for (Whole& w : m.wholes) m.add_whole(&w);
   m.add_joins();
-  for (const auto& [first, end] : groups) m.add_siblings(first, end);
+  for (const Group& g : m.groups)
+    for (const std::vector<Member>& list : g.together) m.add_siblings(list);
   return std::move(m.out);
 }
 

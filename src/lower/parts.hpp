@@ -1,6 +1,6 @@
 // What may stand in a cover: the regions of the greedy cut, beginnings of its chains with the rest apart; and as one
 // region neighbours, of which the first may be a rest and the second a beginning, three in a row, and siblings over one
-// input.
+// input, each whole or by a beginning.
 #pragma once
 
 #include "lower/region.hpp"
@@ -39,7 +39,8 @@ struct PartRules {
 
 // Parts of the regions of a cut, in their order but for siblings, which stand together (see siblings.hpp). Two regions
 // are neighbours where the only result of one is read by the other and nobody else. Of up to kMaxAnySiblings siblings
-// any two or more are an option, of more those side by side. Whatever parts cover the atoms, there is no cycle among
+// any two or more are an option, of more those side by side: all of each, and where that may not stand, of each as much
+// as may beside the others, with its rest apart. Whatever parts cover the atoms, there is no cycle among
 // them.
 Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules& rules);
 

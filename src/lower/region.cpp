@@ -16,8 +16,8 @@
 namespace peri::lower {
 
 namespace {
-constexpr size_t kMaxEpilogue = 12;
-constexpr size_t kMaxGroup = 48;
+constexpr size_t kMaxEpilogue = 12;  // kernels are asked about each beginning of a chain
+constexpr size_t kMaxGroup = 48;     // and about a group anew with each node that joins it
 
 bool is_elementwise(const ir::Node& n) {
   const ops::OpDef* op = ops::find(n.op);

@@ -87,7 +87,7 @@ double counted_ms(const tune::Evidence& e, bool of_the_cut) {
 }
 
 double guessed_ms(const kernels::Offer& offer, bool of_the_cut) {
-  constexpr double kUnmeasuredMs = 1e-3;
+  constexpr double kUnmeasuredMs = 1e-3;  // of all alike: fewer steps are less
   return offer.guess_ms > 0 ? offer.guess_ms * (of_the_cut ? 1 : kGuessMayErr) : kUnmeasuredMs;
 }
 

@@ -10,7 +10,7 @@
 
 namespace peri::lower {
 
-constexpr int kMaxPlaces = 64;
+constexpr int kMaxPlaces = 64;  // bits of Live::places
 
 // One way to do a piece: its time, where it wants each input and gives each output. Place 0 is that of values which no
 // piece makes.

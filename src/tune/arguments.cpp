@@ -94,7 +94,7 @@ std::vector<int64_t> region_ends(const ir::Value& v, const DimBinding& sizes) {
 // alone.
 template <class F>
 void each_stretch(int64_t count, F make) {
-  constexpr int64_t kStretch = int64_t{1} << 18;
+  constexpr int64_t kStretch = int64_t{1} << 18;  // milliseconds of work, beside which waking a thread is nothing
   const int64_t stretches = (count + kStretch - 1) / kStretch;
   if (stretches < 4) return make(int64_t{0}, count);
   ThreadPool pool(usable_cpus());
@@ -134,7 +134,7 @@ float seeded_normal(uint64_t seed, int64_t at) { return normal_of(mixed(seed, at
 
 // Boxes from the first half to the second, and an eighth beyond at either side.
 bool fill_regions(const ir::Value& v, const DimBinding& sizes, uint64_t seed, Tensor* t) {
-  constexpr int64_t kColumns = 5;
+  constexpr int64_t kColumns = 5;  // of a box: image, and two corners
   const std::vector<int64_t> ends = region_ends(v, sizes);
   if (ends.empty()) return false;
   for (int64_t k = 0; k < t->numel(); ++k) {

@@ -294,7 +294,7 @@ std::string peaks_hold_for() {
 }
 
 std::optional<bench::Peaks> machine_peaks(const std::string& folder, int threads, double tuned_seconds) {
-  constexpr double kSeconds = 0.05;
+  constexpr double kSeconds = 0.05;  // for each of the peaks
   const auto cache =
       folder.empty() ? nullptr : Cache::open(folder, machine_key(device::cpu_target(threads, exec::libraries())));
   if (cache)

@@ -7,7 +7,7 @@
 
 namespace peri::tune {
 
-constexpr int kShortChain = 10, kLongChain = 30;
+constexpr int kShortChain = 10, kLongChain = 30;  // 20 launches between: a clock's grain counts for a twentieth
 
 struct ChainTerms {
   std::vector<bool> weights;  // per argument of the step

@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(256) peri_pick(const unsigned char*
     for (long long k = 0; k < bytes; ++k) out[i * bytes + k] = x[at[i] * bytes + k];
 }
 )";
-constexpr unsigned kMaxBlocks = 512;
+constexpr unsigned kMaxBlocks = 512;  // some for each multiprocessor; a block strides over the rest
 
 class CudaChecksums final : public Checksums {
  public:

@@ -235,7 +235,7 @@ std::vector<int64_t> part_positions(int64_t count, uint64_t seed) {
 
 std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& a, const Tensor& b,
                                         std::span<const int64_t> among) {
-  constexpr size_t kMaxDisputed = 64;
+  constexpr size_t kMaxDisputed = 64;  // each is asked of the reference
   std::vector<int64_t> out;
   const ops::RefTensor& want = expected.out[0];
   double radius = 0;

@@ -11,7 +11,7 @@
 namespace peri::tune {
 
 namespace {
-constexpr size_t kMaxConfigs = 64;
+constexpr size_t kMaxConfigs = 64;  // far beyond what a kernel asks its library for: a list that long is a fault
 }
 
 Result<std::vector<kernels::Offer>> offers_of(const kernels::Kernel& kernel, const kernels::Problem& problem,

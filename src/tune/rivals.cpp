@@ -8,7 +8,7 @@ namespace peri::tune {
 namespace {
 constexpr double kKeptBytes = 1 << 30;      // of the trials that wait
 constexpr double kAlwaysThere = 256 << 20;  // so much memory is
-constexpr double kShareOfFree = 0.8;
+constexpr double kShareOfFree = 0.8;        // the rest is the system's
 }  // namespace
 
 size_t most_rivals(double each, double free) {

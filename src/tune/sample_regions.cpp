@@ -158,7 +158,7 @@ std::optional<SampleProblem> parsed(std::string_view text) {
 
 // With concrete dims; none where it is no small problem of numbers.
 std::optional<SampleProblem> bound(const SampleProblem& p) {
-  static constexpr int64_t kSizes[] = {3, 5, 2, 7};
+  static constexpr int64_t kSizes[] = {3, 5, 2, 7};  // small, and no two the same
   DimBinding binding;
   std::set<std::string> symbols;
   for (const ir::Value* v : p.region.inputs)

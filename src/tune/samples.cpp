@@ -14,7 +14,7 @@
 namespace peri::tune {
 
 namespace {
-constexpr uint64_t kSeed = 7;
+constexpr uint64_t kSeed = 7;  // any: the same samples in every run
 
 // Arguments and answer, made once for all kernels.
 bool prepared(SampleProblem* p) {
@@ -49,7 +49,7 @@ class Share {
   void left(size_t offer) { to_leave_ -= offer == 0 && to_leave_ > 0; }
 
  private:
-  static constexpr size_t kOneOf = 8;
+  static constexpr size_t kOneOf = 8;  // see above
   bool all_;
   size_t own_, to_leave_ = 0;
   std::set<std::string, std::less<>> seen_;

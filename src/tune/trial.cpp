@@ -304,7 +304,7 @@ Result<double> Trial::verify(const Expected* expected, Evidence* evidence, Answe
 }
 
 namespace {
-constexpr int64_t kMaxSamples = 64, kMaxCoolSamples = 15;
+constexpr int64_t kMaxSamples = 64, kMaxCoolSamples = 15;  // fewer where caches are emptied before each
 
 int64_t read_lines(std::span<const std::byte> bytes) {
   int64_t sum = 0;

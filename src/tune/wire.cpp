@@ -18,7 +18,7 @@
 namespace peri::tune {
 
 namespace {
-constexpr uint32_t kMaxBytes = 256u << 20;
+constexpr uint32_t kMaxBytes = 256u << 20;  // of a message: what is larger is no answer of a worker's
 
 constexpr int kSliceMs = 200;  // so often a wait looks at `stop`
 

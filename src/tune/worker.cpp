@@ -27,7 +27,7 @@
 namespace peri::tune {
 
 namespace {
-constexpr double kStartPatienceS = 30;
+constexpr double kStartPatienceS = 30;        // a process starts in milliseconds where nothing else runs
 constexpr double kDevicePatienceS = 30;       // what runs on a device is done in seconds, or never
 constexpr double kReferencePatienceS = 1800;  // expected answers of a large problem, before any candidate runs
 

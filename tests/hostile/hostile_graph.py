@@ -89,11 +89,13 @@ def nodes(c):
     refuse("attribute_ref_outside_function", xy([node("Softmax", ["x"], ["y"], attributes=[msg(1, "axis") + msg(21, "a") + num(20, 2)])]), "axis", "ref", "attribute")
     refuse("mixed_types", model(graph([node("Add", ["x", "i"], ["y"])], [value("x", [2]), value("i", [2], INT64)], [value("y", None)])), "Add", "type")
     refuse("type_not_allowed", model(graph([node("MatMul", ["x", "x"], ["y"])], [value("x", [2, 2], 9)], [value("y", None, 9)])), "MatMul", "type")
-    for version in (0, 1, 6, 29 + 970, 2**31, 2**63 - 1, -1):
+    for version in (1, 6):
+        c.file("graph", f"opset_{version}", xy([relu()], opset=version), "load")
+    for version in (0, 29 + 970, 2**31, 2**63 - 1, -1):
         refuse(f"opset_{version}", xy([relu()], opset=version), "opset")
     refuse("opset_absent", xy([relu()], opset=None), "opset")
     refuse("opset_other_domain_only", model(graph([relu()], [value("x", [2])], [value("y", None)]), None, 8, msg(8, msg(1, "ai.onnx.ml"), num(2, 3))), "opset")
-    refuse("opset_twice", model(graph([relu()], [value("x", [2])], [value("y", None)]), 17, 8, msg(8, msg(1, ""), num(2, 13))), "opset", "twice", "domain")
+    c.file("graph", "opset_twice", model(graph([relu()], [value("x", [2])], [value("y", None)]), 17, 8, msg(8, msg(1, ""), num(2, 13))), "survive")
     c.file("graph", "opset_twice_equal", model(graph([relu()], [value("x", [2])], [value("y", None)]), 17, 8, msg(8, msg(1, "ai.onnx"), num(2, 17))), "survive")
     refuse("operator_too_new", xy([node("LayerNormalization", ["x", "x"], ["y"])], opset=13), "LayerNormalization")
     refuse("operator_gone", xy([node("Upsample", ["x", "x"], ["y"])], opset=17), "Upsample")

@@ -83,8 +83,9 @@ class Result:
         return None if self.code in (0, 1, 2, 3) else f"exit code {self.code}"
 
 
-def call(words, seconds, address_limit, environment):
-    """Run one command under limits; its time, peak memory of its largest process, and what it said."""
+def call(words, seconds, slack, address_limit, environment):
+    """Run one command under limits, so many seconds of a CPU and as many times `slack` of the clock; its time, peak memory of
+    its largest process, and what it said."""
 
     def limits():
         os.setsid()
@@ -102,7 +103,7 @@ def call(words, seconds, address_limit, environment):
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             if pid:
                 break
-            if time.monotonic() - start > seconds:
+            if time.monotonic() - start > seconds * max(1.0, slack):
                 timed_out = True
                 os.killpg(child.pid, signal.SIGKILL)
                 _, status, usage = os.wait4(child.pid, 0)
@@ -148,7 +149,7 @@ class Runner:
         limit = 1.0 + bytes_of(path) / GIB
         # what may be sound may take the time a build takes
         patience = self.a.patience if entry["must"] != "refuse" else max(self.a.patience / 2, 4 * limit)
-        r = call(self.words(stage, path, entry, out), patience, self.a.address_limit * GIB if self.a.address_limit else 0, self.environment)
+        r = call(self.words(stage, path, entry, out), patience, self.a.slack, self.a.address_limit * GIB if self.a.address_limit else 0, self.environment)
         problems = [r.died] if r.died else []
         if touched := sorted(set(self.watch.events())):
             problems.append(f"touched outside/{', outside/'.join(touched)}")
@@ -250,7 +251,7 @@ def cut_while_read(runner):
             shutil.rmtree(out, ignore_errors=True)
             out.mkdir()
             pid = cut_later(cut, delay)
-            r = call(runner.words(stage, str(path), {"inputs": ["x"]}, out), runner.a.patience, 0, runner.environment)
+            r = call(runner.words(stage, str(path), {"inputs": ["x"]}, out), runner.a.patience, runner.a.slack, 0, runner.environment)
             os.waitpid(pid, 0)
             problems = [r.died] if r.died else []
             if r.code and not any(n in r.said for n in (cut.name, path.name)):
@@ -262,7 +263,7 @@ def engines(runner, seed=1):
     """Damaged engine files, made here from the corpus' sound model. Yields (name, problems)."""
     folder = runner.scratch / "engines"
     whole = folder / "whole.engine"
-    built = call([str(runner.a.peri), "build", str(runner.corpus / "files" / "good.onnx"), "-o", str(whole), *shlex.split(runner.a.build_args)], runner.a.patience, 0, runner.environment)
+    built = call([str(runner.a.peri), "build", str(runner.corpus / "files" / "good.onnx"), "-o", str(whole), *shlex.split(runner.a.build_args)], runner.a.patience, runner.a.slack, 0, runner.environment)
     if built.code or not whole.is_file():
         yield "engine/build", [f"no engine to damage: {last_lines(built.said)}"]
         return
@@ -304,7 +305,7 @@ def arguments():
     p.add_argument("--stages", default="inspect,build,run", help="commands to try (default inspect,build,run)")
     p.add_argument("--names", metavar="TEXT", help="only files whose path contains this")
     p.add_argument("--patience", type=float, default=30, help="seconds before a command counts as hung (default 30)")
-    p.add_argument("--slack", type=float, default=1.0, help="factor on the time allowed for a refusal, for busy machines (default 1)")
+    p.add_argument("--slack", type=float, default=1.0, help="factor on the clock's time allowed for a refusal and before a command counts as hung, for busy machines (default 1)")
     p.add_argument("--address-limit", type=int, default=16, metavar="GIB", help="address space a command may use; 0 = none, needed for sanitizers (default 16)")
     p.add_argument("--lax", action="store_true", help="do not look for the expected words")
     p.add_argument("--build-args", default="", metavar="WORDS", help="further words for peri build, in one string")

@@ -99,15 +99,27 @@ TEST(Parts, SiblingsOverOneInputAreAnOptionAndTakenByAKernel) {
     const auto group =
         std::find_if(parts.list.begin(), parts.list.end(), [](const Part& p) { return p.region.outputs.size() > 1; });
     ASSERT_NE(group, parts.list.end());
-    EXPECT_EQ(group->region.outputs.size(), depends ? 2u : 3u) << "what needs a sibling is none";
-    EXPECT_EQ(group->atoms, depends ? (std::vector<int>{0, 1}) : (std::vector<int>{0, 1, 2})) << "side by side";
+    EXPECT_EQ(group->region.outputs.size(), 3u);
+    EXPECT_EQ(group->region.nodes.size(), 3u) << "what needs a sibling is one by its beginning";
+    EXPECT_EQ(group->atoms, (std::vector<int>{0, 1, 2})) << "side by side";
     EXPECT_FALSE(group->greedy);
+    const auto rest = std::find_if(parts.list.begin(), parts.list.end(),
+                                   [](const Part& p) { return p.region.nodes.front()->op == "add"; });
+    EXPECT_EQ(rest != parts.list.end(), depends);
+    if (depends) EXPECT_EQ(rest->region.nodes.size(), 1u);
     const auto here = exec::bind_region(region_graph(group->region), kDims);
     ASSERT_TRUE(here.ok());
     const auto& offers = tuner.offers(*here, constant_inputs(group->region)).list;
     ASSERT_EQ(offers.size(), 1u);
     EXPECT_EQ(offers[0].kernel->name, "gemm_siblings_f32");
   }
+}
+
+using Ops = std::vector<std::string>;
+Ops ops_of(const Region& r) {
+  Ops out;
+  for (const ir::Node* n : r.nodes) out.push_back(n->op);
+  return out;
 }
 
 std::vector<std::vector<int>> groups_of(const Parts& parts) {
@@ -184,13 +196,8 @@ TEST(Parts, ANeighbourIsJoinedWithABeginning) {
   ASSERT_EQ(parts.atoms, 3);
   const auto part = [&](const std::vector<int>& atoms) {
     const auto it = std::find_if(parts.list.begin(), parts.list.end(), [&](const Part& p) { return p.atoms == atoms; });
-    return it == parts.list.end() ? std::vector<std::string>() : [&] {
-      std::vector<std::string> ops;
-      for (const ir::Node* n : it->region.nodes) ops.push_back(n->op);
-      return ops;
-    }();
+    return it == parts.list.end() ? Ops() : ops_of(it->region);
   };
-  using Ops = std::vector<std::string>;
   EXPECT_EQ(part({0, 1}), (Ops{"conv", "relu", "conv"}));
   EXPECT_EQ(part({2}), (Ops{"add"}));
   EXPECT_EQ(part({1, 2}), (Ops{"conv", "add"})) << "of the cut";

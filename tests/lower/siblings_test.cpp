@@ -1,5 +1,5 @@
 // Siblings of a wide graph come together in groups, whatever stands between them, and nothing moves before what feeds
-// it.
+// it; they stand as one whole, or by the beginnings that may.
 #include "lower/siblings.hpp"
 
 #include <gtest/gtest.h>
@@ -51,12 +51,16 @@ TEST(Siblings, OfAWideGraphComeTogetherInGroups) {
   // Two of three read graph inputs alone: 2,000 in groups of eight. Another joins where what it reads is made before.
   EXPECT_GE(groups.size(), 250u);
   size_t end = 0, grouped = 0;
-  for (const auto& [first, last] : groups) {
-    EXPECT_GE(first, end);
-    EXPECT_LE(last - first, kMaxSiblings);
-    for (size_t k = first; k < last; ++k) EXPECT_EQ(c.regions[k].nodes[0]->op, "matmul");
-    grouped += last - first;
-    end = last;
+  for (const std::vector<Sibling>& group : groups) {
+    EXPECT_GE(group.front().region, end);
+    EXPECT_LE(group.size(), kMaxSiblings);
+    for (const Sibling& s : group) {
+      EXPECT_TRUE(s.whole);
+      EXPECT_EQ(s.region, group.front().region + static_cast<size_t>(&s - group.data())) << "side by side";
+      EXPECT_EQ(c.regions[s.region].nodes[0]->op, "matmul");
+    }
+    grouped += group.size();
+    end = group.back().region + 1;
   }
   EXPECT_GE(grouped, 2000u);
   std::set<const ir::Value*> made(c.graph.inputs.begin(), c.graph.inputs.end());
@@ -64,6 +68,15 @@ TEST(Siblings, OfAWideGraphComeTogetherInGroups) {
     for (const ir::Value* v : r.inputs) ASSERT_TRUE(made.contains(v)) << "it runs before what feeds it";
     made.insert(r.outputs.begin(), r.outputs.end());
   }
+}
+
+// What a kernel takes may stand as one; nothing is split for the sake of its parts alone.
+PartRules accepted_joins(tune::Tuner& tuner) {
+  return {[](const Region&, const Region&, const Region&) { return std::nullopt; },
+          [&](const Region& r) {
+            const auto here = exec::bind_region(region_graph(r), {});
+            return here.ok() && tuner.accepted(*here, constant_inputs(r));
+          }};
 }
 
 // As gpt2 has its queries, keys and values: one product that is only split.
@@ -77,12 +90,8 @@ TEST(Siblings, AProductThatIsSplitIsAGroupWhosePartsAreWrittenWhereTheyAreRead) 
   tune::Options unmeasured;
   unmeasured.measure = unmeasured.verify = false;
   tune::Tuner tuner(unmeasured);
-  const auto accepted = [&](const Region& r) {
-    const auto here = exec::bind_region(region_graph(r), {});
-    return here.ok() && tuner.accepted(*here, constant_inputs(r));
-  };
-  const PartRules rules = {[](const Region&, const Region&, const Region&) { return std::nullopt; }, accepted};
-  const Parts parts = parts_of(*g, cut_regions(*g, accepted), rules);
+  const PartRules rules = accepted_joins(tuner);
+  const Parts parts = parts_of(*g, cut_regions(*g, rules.joins), rules);
   const auto products = [](const Part& p) {
     return std::count_if(p.region.nodes.begin(), p.region.nodes.end(), [](auto* n) { return n->op == "matmul"; });
   };
@@ -92,6 +101,86 @@ TEST(Siblings, AProductThatIsSplitIsAGroupWhosePartsAreWrittenWhereTheyAreRead) 
   for (const ir::Node* n : g->nodes) EXPECT_NE(n->op, "split") << "a copy";
   EXPECT_EQ(std::count_if(parts.list.begin(), parts.list.end(), [&](const Part& p) { return products(p) == 2; }), 3)
       << "any two of them";
+}
+
+using Ops = std::vector<std::string>;
+Ops ops_of(const Region& r) {
+  Ops out;
+  for (const ir::Node* n : r.nodes) out.push_back(n->op);
+  return out;
+}
+
+// A gate of x and the value that it is multiplied with: the product stands behind the gate, and needs the value.
+ir::Graph gated() {
+  auto g = ir::parse_graph(
+      "graph { input x: f32[6,32]; const wg: f32[32,32] = seeded(0.2, 1); const wu: f32[32,32] = seeded(0.2, 2); p = "
+      "matmul(x, wg); e = sigmoid(p); s = mul(p, e); u = matmul(x, wu); y = mul(s, u); output y }");
+  EXPECT_TRUE(g.ok() && g->sort().ok() && ops::infer_graph(*g).ok());
+  return std::move(*g);
+}
+TEST(Parts, AGateStandsWithItsValueAsFarAsItDoesNotNeedIt) {
+  const ir::Graph g = gated();
+  tune::Options unmeasured;
+  unmeasured.measure = unmeasured.verify = false;
+  tune::Tuner tuner(unmeasured);
+  const PartRules rules = accepted_joins(tuner);
+  const std::vector<Region> regions = cut_regions(g, rules.joins);
+  ASSERT_EQ(regions.size(), 2u);
+  ASSERT_EQ(ops_of(regions[1]), (Ops{"matmul", "sigmoid", "mul", "mul"})) << "the gate reads the value";
+  const Parts parts = parts_of(g, regions, rules);
+  const auto group =
+      std::find_if(parts.list.begin(), parts.list.end(), [](const Part& p) { return p.region.outputs.size() > 1; });
+  ASSERT_NE(group, parts.list.end());
+  EXPECT_EQ(ops_of(group->region), (Ops{"matmul", "sigmoid", "mul", "matmul"})) << "the longest that may";
+  EXPECT_EQ(group->atoms, (std::vector<int>{0, 1}));
+  const auto rest =
+      std::find_if(parts.list.begin(), parts.list.end(), [](const Part& p) { return p.atoms == std::vector{2}; });
+  ASSERT_NE(rest, parts.list.end());
+  EXPECT_EQ(ops_of(rest->region), Ops{"mul"});
+  const auto here = exec::bind_region(region_graph(group->region), {});
+  ASSERT_TRUE(here.ok());
+  EXPECT_EQ(tuner.offers(*here, constant_inputs(group->region)).list.at(0).kernel->name, "gemm_siblings_f32");
+}
+
+// Of chains over one value of which no kernel takes all, each stands with the others as far as one does.
+TEST(Parts, SiblingsStandTogetherByBeginningsWhereTheyDoNotWhole) {
+  auto g = ir::parse_graph(
+      "graph { input x: f32[6,8]; const a: f32[8,8] = seeded(0.2, 1); const b: f32[8,8] = seeded(0.2, 2); const c: "
+      "f32[8,8] = seeded(0.2, 3); p = matmul(x, a); q = relu(p); s = exp(q); t = matmul(x, b); u = exp(t); v = "
+      "matmul(x, c); output s; output u; output v }");
+  ASSERT_TRUE(g.ok() && g->sort().ok() && ops::infer_graph(*g).ok());
+  const std::vector<Region> regions = cut_regions(*g, [](const Region&) { return true; });
+  ASSERT_EQ(regions.size(), 3u);
+  const auto has_exp = [](const Region& r) {
+    return std::any_of(r.nodes.begin(), r.nodes.end(), [](auto* n) { return n->op == "exp"; });
+  };
+  const PartRules rules = {[](const Region&, const Region&, const Region&) { return std::nullopt; },
+                           [&](const Region& r) { return r.outputs.size() == 1 || !has_exp(r); }};
+  const Parts parts = parts_of(*g, regions, rules);
+  ASSERT_EQ(parts.atoms, 5) << "two rests";
+  std::vector<Ops> groups;
+  for (const Part& p : parts.list)
+    if (p.region.outputs.size() > 1) groups.push_back(ops_of(p.region));
+  std::sort(groups.begin(), groups.end());
+  EXPECT_EQ(groups, (std::vector<Ops>{{"matmul", "matmul"},
+                                      {"matmul", "relu", "matmul"},
+                                      {"matmul", "relu", "matmul"},
+                                      {"matmul", "relu", "matmul", "matmul"}}));
+  // Whatever is chosen with the group of all, the rests run behind it.
+  for (const Part& p : parts.list) {
+    if (p.region.outputs.size() == 3) EXPECT_EQ(p.atoms.back(), 2);
+    if (has_exp(p.region) && p.region.nodes.size() == 1) EXPECT_GT(p.atoms.back(), 2);
+  }
+  // A lock that has the group and both rests gives them back.
+  plan::Lock lock;
+  for (const Part& p : parts.list)
+    if (p.region.outputs.size() == 3 || (has_exp(p.region) && p.region.nodes.size() == 1))
+      lock.regions.push_back({.name = region_name(p.region), .key = region_key(p.region)});
+  ASSERT_EQ(lock.regions.size(), 3u);
+  const plan::LockReader reader(&lock);
+  const Parts under = locked_parts(*g, reader, parts_of(*g, regions, locked_rules(reader)));
+  ASSERT_EQ(under.list.size(), 3u);
+  EXPECT_EQ(under.list[0].region.outputs.size(), 3u);
 }
 
 }  // namespace

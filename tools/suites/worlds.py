@@ -20,15 +20,6 @@ import time
 
 PLANTED = "planted_wrong"
 
-# What is known to fail in a world: world, pattern of cases, part of what is said, why. In a run of the whole node suite a
-# line that nothing needs any more is a failure.
-KNOWN = [
-    ("passes_off", r"test_(causal_conv_with_state|rms_normalization|rotary_embedding)_\w+_expanded", "does not have the type it states",
-     "a region that computes its sizes from constants knows more of its result than the graph, which did not fold them"),
-    ("passes_off", r"test_attention_4d_causal_fp16_expanded", "of its elements outside",
-     "each node rounds to float16: two units in the last place, a hair over the case's rtol"),
-]
-
 
 class Trouble(Exception):
     pass
@@ -111,20 +102,9 @@ def run_world(peri, folder, flags, environment):
     return {c["case"]: c["why"] for c in json.loads(said)["not_passed"]}
 
 
-def known(name, case, why):
-    """Index of the line of KNOWN that tells of it, counted from 1; 0: none."""
-    return next((k for k, (world, cases, said, _) in enumerate(KNOWN, 1) if world == name and re.fullmatch(cases, case) and said in why), 0)
-
-
-def needless(name, found):
-    """Lines of KNOWN that no case of a whole suite needs."""
-    used = {known(name, case, why) for case, why in found.items()}
-    return [f"{name}: known to fail, and does not any more: {line[1]}" for k, line in enumerate(KNOWN, 1) if line[0] == name and k not in used]
-
-
 def judge(name, found, default):
     """What is wrong with a world: answers that the default one gives right, or blindness."""
-    wrong = [f"{name}: {case}: {why}" for case, why in sorted(found.items()) if case not in default and not known(name, case, why)]
+    wrong = [f"{name}: {case}: {why}" for case, why in sorted(found.items()) if case not in default]
     if PLANTED not in found:
         wrong.append(f"{name}: a wrong answer was planted and passed: this world sees nothing")
     return wrong
@@ -159,7 +139,7 @@ def main():
             for name in chosen:
                 start = time.monotonic()
                 found = default if name == "default" else run_world(a.peri, folder, *worlds[name])
-                bad = judge(name, found, default) + (needless(name, found) if a.share == 100 and suite.name == "node" else [])
+                bad = judge(name, found, default)
                 wrong += bad
                 print(f"  {name:20} {count + 1 - len(found):5} passed, {len(bad)} wrong, {time.monotonic() - start:.1f} s")
     print("\n".join(wrong))

@@ -17,7 +17,7 @@ using cuda::Signature;
 using View = HeadView;
 constexpr int64_t kBlock = 64;  // keys
 constexpr int64_t kStages = 3;  // blocks in shared memory; 2 where a block of threads may not have more
-constexpr int64_t kMaxDepth = 128;
+constexpr int64_t kMaxDepth = 128;  // of a head: its sums are held in registers
 constexpr int64_t kQueries[] = {16, 32, 64, 128};  // of a block of threads
 
 int64_t row_of(int64_t depth) { return depth <= 16 ? 16 : depth <= 32 ? 32 : depth <= 64 ? 64 : 128; }

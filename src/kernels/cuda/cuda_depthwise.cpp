@@ -15,7 +15,7 @@ using cuda::ConvShape;
 using cuda::KernelLaunch;
 using cuda::Signature;
 
-constexpr int kThreads = 128;
+constexpr int kThreads = 128;  // four warps: small images make blocks enough
 struct Tile {
   int h, w;
 };

@@ -19,8 +19,8 @@ using device::cuda::DnnChoice;
 using device::cuda::DnnConv;
 static_assert(cuda::kWorkspaceAlignment >= device::cuda::kDnnWorkspaceAlignment);
 
-constexpr size_t kMaxWorkspace = size_t{64} << 20;
-constexpr int kMaxChoices = 6;
+constexpr size_t kMaxWorkspace = size_t{64} << 20;  // of a run; with less fewer algorithms are open
+constexpr int kMaxChoices = 6;  // its first answers, of which each costs a trial
 constexpr std::string_view kSizes = "sizes", kVersion = "version", kEngine = "engine", kKnobs = "knobs";
 
 struct Conv {
@@ -146,7 +146,7 @@ Result<std::string_view> word_of(std::string_view config, std::string_view name)
 }
 
 Result<Config> read_config(std::string_view config) {
-  constexpr size_t kMaxKnobs = 64;
+  constexpr size_t kMaxKnobs = 64;  // more than an engine has
   Config out;
   if (config == kHeuristic) return out;
   out.resolved = true;

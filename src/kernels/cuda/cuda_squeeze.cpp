@@ -21,8 +21,8 @@ using cuda::Signature;
 
 constexpr int64_t kMaxChannels = 4096, kMaxMiddle = 1024;  // floats of shared memory
 constexpr int64_t kEach[] = {8, 32, 128};                  // results of a block
-constexpr int64_t kMaxEach = 4096;
-constexpr int kThreads = 256;
+constexpr int64_t kMaxEach = 4096;                         // as many as there are at most
+constexpr int kThreads = 256;                              // of a block: eight warps, a result each at a time
 
 constexpr std::string_view kKernel = R"(
 PERI_DEVICE float peri_dot(const PERI_STORED* const w, const float* const x, const int count, const bool wide, float* s) {

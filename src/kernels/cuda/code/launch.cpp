@@ -9,7 +9,7 @@
 namespace peri::kernels::cuda {
 
 namespace {
-constexpr int kMinChip = 80;
+constexpr int kMinChip = 80;  // the first with cp.async and mma of bfloat16, which the code is written with
 
 // The newest chip that the target names, as a number: 90 for "sm_90a"; 0: none.
 int chip_of(const Target& target) {
@@ -47,7 +47,7 @@ Status check_gpu(const Target& target) {
 
 // Source: CUDA C++ Programming Guide 13.0, technical specifications by compute capability.
 GpuLimits limits_of(const Target& target) {
-  constexpr int kOfALargeOne = 132;
+  constexpr int kOfALargeOne = 132;  // of an H200
   constexpr int64_t kSmall = 99 << 10, kAmpere = 163 << 10, kLarge = 227 << 10;
   const int chip = chip_of(target);
   const bool ampere = chip == 80 || chip == 87, large = chip >= 90 && chip < 120;

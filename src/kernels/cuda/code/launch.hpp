@@ -35,7 +35,7 @@ struct KernelLaunch {
   std::vector<int64_t> sizes = {};
 };
 
-constexpr size_t kWorkspaceAlignment = 256;
+constexpr size_t kWorkspaceAlignment = 256;  // as much as any library asks for (static_assert where it is used)
 
 // Work of a library that is ready for a device. Any thread, several at once.
 class LibraryWork {
@@ -106,6 +106,6 @@ std::vector<Offer> plain_offer(const Problem& problem);
 
 // Blocks of so many threads for so many elements; kernels step over the rest where there are more than a grid takes.
 int64_t blocks_for(int64_t elements, int threads);
-constexpr int64_t kMaxBlocks = int64_t{1} << 30;
+constexpr int64_t kMaxBlocks = int64_t{1} << 30;  // a grid has up to 2^31 - 1
 
 }  // namespace peri::kernels::cuda

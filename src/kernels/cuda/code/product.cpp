@@ -13,7 +13,7 @@ struct Tile {
 constexpr Tile kTiles[] = {{128, 128}, {64, 64}, {32, 32}, {64, 16}, {16, 64}, {16, 16}};
 constexpr int kSplits[] = {1, 2, 4, 8};  // parts of the depth, each by blocks of its own
 constexpr int kDepth = 16;               // of a tile
-constexpr double kLaunchNs = 2500;
+constexpr double kLaunchNs = 2500;       // a guess, as below
 
 int64_t blocks_of(Tile t, int64_t batch, int64_t m, int64_t n) {
   return batch * ((m + t.m - 1) / t.m) * ((n + t.n - 1) / t.n);
