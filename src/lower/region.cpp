@@ -16,8 +16,9 @@
 namespace peri::lower {
 
 namespace {
-constexpr size_t kMaxEpilogue = 12;  // kernels are asked about each beginning of a chain
-constexpr size_t kMaxGroup = 48;     // and about a group anew with each node that joins it
+constexpr size_t kMaxEpilogue = 12;         // kernels are asked about each beginning of a chain
+constexpr int64_t kMaxTextElements = 1024;  // of a list in a region's text: its nodes read it there at every run
+constexpr size_t kMaxGroup = 48;            // and about a group anew with each node that joins it
 
 bool is_elementwise(const ir::Node& n) {
   const ops::OpDef* op = ops::find(n.op);
@@ -27,9 +28,10 @@ bool is_elementwise(const ir::Node& n) {
 bool small_constant(const ir::Value* v) {
   if (v->producer && is_sizes(*v->producer)) return true;
   if (!v->constant) return false;
+  const int64_t elements = v->constant->numel();
+  if (elements <= kMaxInlineElements || elements > kMaxTextElements) return elements <= kMaxInlineElements;
   // Strings are no weights, nor are sizes: the region's text holds them.
-  const bool text = v->constant->dtype() == DType::kString || ops::says_sizes(*v);
-  return v->constant->numel() <= (text ? 1024 : kMaxInlineElements);
+  return v->constant->dtype() == DType::kString || ops::says_sizes(*v);
 }
 }  // namespace
 

@@ -13,8 +13,8 @@ namespace {
 using device::Captured;
 using runtime::EnqueueContext;
 
-constexpr int64_t kMaxRounds = 10;   // of each length; their medians count
-constexpr double kWarmUpMs = 0.5;  // and two launches: what a first one loads is loaded then
+constexpr int64_t kMaxRounds = 10;  // of each length; their medians count
+constexpr double kWarmUpMs = 0.5;   // and two launches: what a first one loads is loaded then
 // A launch alone takes a few microseconds more than in a chain: beyond this it is slower than the best by far.
 constexpr double kFar = 2, kAloneMs = 0.01;
 // Above this time of a launch, a hundred times what an event resolves, shorter chains tell as much.

@@ -10,8 +10,8 @@
 namespace peri::tune {
 
 namespace {
-constexpr size_t kSmall = 4 << 10, kLarge = 8 << 20;  // nearly all latency, nearly all rate
-constexpr int kRounds = 9;  // odd: their median is one of them
+constexpr size_t kSmall = 4 << 10, kLarge = 8 << 20;   // nearly all latency, nearly all rate
+constexpr int kRounds = 9;                             // odd: their median is one of them
 constexpr double kMinMs = 1e-4, kMaxBytesPerMs = 1e9;  // beyond what any link does
 
 // The median of a copy in or out, in turn, of so many bytes.

@@ -19,9 +19,9 @@
 namespace peri::tune {
 
 namespace {
-constexpr double kMaxTrialFlops = 2e12;    // of one run: seconds of the fastest kernel, and candidates run often
-constexpr double kSmallBytes = 256 << 20;  // so much is there
-constexpr double kShareOfMemory = 0.8;     // of what is free
+constexpr double kMaxTrialFlops = 2e12;        // of one run: seconds of the fastest kernel, and candidates run often
+constexpr double kSmallBytes = 256 << 20;      // so much is there
+constexpr double kShareOfMemory = 0.8;         // of what is free
 constexpr int64_t kOtherDimsPositions = 1024;  // a quarter: the tuned dims were judged at kMaxPositions
 // A visit to a candidate that others will be held against, and to one that stands alone.
 constexpr int64_t kVisitSamples = 3, kOnlySamples = 5;

@@ -49,6 +49,18 @@ class Limits(Typed):
             self.assertIn(said, r.stderr.decode())
             self.assertNotIn("] concat", (self.folder / "a.log").read_text(), "something was tried")
 
+    def test_a_long_chain_takes_work_in_proportion(self):
+        """Work, not time, so that other work on the machine says nothing."""
+        def work(count):
+            nodes = [helper.make_node("Add", [f"s{k}", f"w{k}"], [f"s{k + 1}"]) for k in range(count)]
+            made = helper.make_graph(nodes, "g", [value("s0", TensorProto.FLOAT, ["n", 4])], [value(f"s{count}", TensorProto.FLOAT, None)],
+                                     [helper.make_tensor(f"w{k}", TensorProto.FLOAT, [4], [1.0] * 4) for k in range(count)])
+            onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "chain.onnx")
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            self.ends(0, "inspect", "chain.onnx")
+            return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        self.assertLess(work(6000), 8 * work(1500))
+
     def test_no_cache_is_no_folder(self):
         """And least of all the root's: nothing is looked for, or deleted, at /timings.sqlite and /packed."""
         self.environment["PERI_CACHE"] = ""

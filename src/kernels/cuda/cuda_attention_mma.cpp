@@ -15,8 +15,8 @@ namespace {
 using cuda::KernelLaunch;
 using cuda::Signature;
 using View = HeadView;
-constexpr int64_t kBlock = 64;  // keys
-constexpr int64_t kStages = 3;  // blocks in shared memory; 2 where a block of threads may not have more
+constexpr int64_t kBlock = 64;      // keys
+constexpr int64_t kStages = 3;      // blocks in shared memory; 2 where a block of threads may not have more
 constexpr int64_t kMaxDepth = 128;  // of a head: its sums are held in registers
 constexpr int64_t kQueries[] = {16, 32, 64, 128};  // of a block of threads
 

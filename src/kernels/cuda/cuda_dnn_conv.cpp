@@ -20,7 +20,7 @@ using device::cuda::DnnConv;
 static_assert(cuda::kWorkspaceAlignment >= device::cuda::kDnnWorkspaceAlignment);
 
 constexpr size_t kMaxWorkspace = size_t{64} << 20;  // of a run; with less fewer algorithms are open
-constexpr int kMaxChoices = 6;  // its first answers, of which each costs a trial
+constexpr int kMaxChoices = 6;                      // its first answers, of which each costs a trial
 constexpr std::string_view kSizes = "sizes", kVersion = "version", kEngine = "engine", kKnobs = "knobs";
 
 struct Conv {

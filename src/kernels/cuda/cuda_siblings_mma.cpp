@@ -12,7 +12,7 @@ extern const Entry cuda_siblings_mma_entry;
 namespace {
 using cuda::Signature;
 using cuda::TiledProduct;
-constexpr size_t kMaxConfigs = 4;  // for each number of rows
+constexpr size_t kMaxConfigs = 4;   // for each number of rows
 constexpr size_t kMaxProducts = 8;  // each is a comparison and a text of its own in the code
 
 // Columns are those of the weights side by side; eight neighbours are of one weight.

@@ -18,7 +18,7 @@ constexpr Tile kTiles[] = {{128, 256, 2, 4}, {256, 128, 4, 2}, {128, 128, 2, 4},
                            {64, 128, 2, 2},  {64, 64, 2, 2},   {128, 32, 4, 1},  {32, 128, 1, 4},  {64, 32, 2, 2},
                            {32, 64, 2, 2},   {32, 32, 2, 2},   {16, 64, 1, 4},   {64, 16, 4, 1},   {16, 32, 1, 2}};
 constexpr int64_t kSplits[] = {1, 2, 4, 8};  // parts of the depth, each by blocks of its own
-constexpr int64_t kPart = 64;  // a part of the depth is a multiple of it
+constexpr int64_t kPart = 64;                // a part of the depth is a multiple of it
 
 int64_t blocks_of(const Tile& t, const TiledProduct& p) {
   return p.batch * ((p.m + t.m - 1) / t.m) * ((p.n + t.n - 1) / t.n);
@@ -38,8 +38,8 @@ int64_t shared_bytes(const Tile& t, int64_t tk, int64_t stages, int64_t k) {
 
 // A guess in ns, its constants fitted to 1,200 launches of an H200: a block's step along the depth takes what the
 // tensor cores or the way from L2 need where several share a multiprocessor, and waits for memory where it is alone;
-// memory bounds the whole; parts are joined by a launch of its own. The first ten by it hold the best but for 0.4 %, the
-// first alone but for 7.7 %: benchmarks/results/2026-11-22_trials_cuda.md.
+// memory bounds the whole; parts are joined by a launch of its own. The first ten by it hold the best but for 0.4 %,
+// the first alone but for 7.7 %: benchmarks/results/2026-11-22_trials_cuda.md.
 double guess(const Tile& t, int64_t split, const TiledProduct& p, const GpuLimits& gpu) {
   constexpr double kLaunch = 1217, kWait = 128, kMacsPerNs = 1410, kBytesPerNs = 53, kEnd = 1236, kEndOfElement = 0.089;
   constexpr double kJoin = 1631, kJoinBytesPerNs = 3800, kMemoryBytesPerNs = 2210, kGoodReuse = 18.6;
