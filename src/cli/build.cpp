@@ -62,7 +62,7 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_TRY(file_uses(build_entry.command, with_output).check(arguments.has("--force")));
   if (arguments.has("--lock") && arguments.has("--locked"))
     return usage("--lock writes choices and --locked takes them: give one of the two");
-  for (const char* flag : {"--retune", "--budget", "--settings"})
+  for (const char* flag : {"--budget", "--settings"})
     if (arguments.has("--locked") && arguments.has(flag))
       return usage("%s is for tuning, and --locked takes every choice as it is", flag).advise("leave one of them out");
   Progress progress(arguments.has("--quiet"));

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/rng.hpp"
+#include "ir/bodies.hpp"
 #include "ir/graph.hpp"
 #include "ir/text.hpp"
 #include "ir/text_reader.hpp"
@@ -258,13 +259,14 @@ class Parser : public TextReader {
       PERI_ASSIGN(const std::string n, name());
       Value* v = g.find(n);
       if (!v) return fail("an output has no source");
-      std::string interface_name = n;
+      std::unordered_set<std::string> taken(g.output_names.begin(), g.output_names.end());
+      std::string interface_name;
       if (word("as")) {
         PERI_ASSIGN(interface_name, string());
+        if (taken.contains(interface_name)) return fail("an output's name is given twice");
+      } else {
+        interface_name = unique_name(n, &taken);  // one value may be two outputs
       }
-      const auto& taken = g.output_names;
-      if (std::find(taken.begin(), taken.end(), interface_name) != taken.end())
-        return fail("an output's name is given twice");
       g.mark_output(v, interface_name);
       return Ok{};
     }

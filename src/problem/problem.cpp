@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/hash.hpp"
+#include "ir/bodies.hpp"
 #include "ops/entry.hpp"
 #include "problem/line.hpp"
 
@@ -44,7 +45,8 @@ ir::Graph canonical(const ir::Graph& graph) {
     if (!named(v)) names.emplace_back(v, "c" + std::to_string(names.size()));
   for (size_t k = 0; k < names.size(); ++k) g.rename(names[k].first, "#" + std::to_string(k));
   for (const auto& [v, name] : names) g.rename(v, name);
-  for (size_t k = 0; k < g.outputs.size(); ++k) g.output_names[k] = g.outputs[k]->name;
+  std::unordered_set<std::string> taken;
+  for (size_t k = 0; k < g.outputs.size(); ++k) g.output_names[k] = ir::unique_name(g.outputs[k]->name, &taken);
   return g;
 }
 
