@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "cli/console/page.hpp"
@@ -15,9 +16,12 @@ namespace peri::cli {
 extern const Entry top_entry;
 
 namespace {
+constexpr int64_t kPatienceMs = 10000;           // as long as a stuck server may be asked
+constexpr size_t kMaxAnswer = size_t{64} << 20;  // some hundred bytes a model
 
 Result<Json> ask(const serve::Endpoint& where) {
-  PERI_ASSIGN(const serve::HttpAnswer said, serve::http_ask(where, "GET", where.path + "/dashboard/data"));
+  PERI_ASSIGN(const serve::HttpAnswer said, serve::http_ask(where, "GET", where.path + "/dashboard/data", "", "",
+                                                            kPatienceMs, kMaxAnswer, interrupted));
   if (said.status != 200)
     return invalid("the server says status %d of /dashboard/data", said.status)
         .in_file(where.text())
@@ -49,8 +53,10 @@ Result<Outcome> run(const Arguments& arguments) {
   while (true) {
     if (!since_load) {
       if (!waited(interval)) break;
-      before = std::move(now);
-      PERI_ASSIGN(now, ask(where));
+      auto next = ask(where);
+      if (interrupted()) break;
+      before = std::exchange(now, {});
+      PERI_ASSIGN(now, std::move(next));
     }
     PERI_ASSIGN(const auto lines, top_lines(now, before ? &*before : nullptr));
     PERI_ASSIGN(out.json, top_json(now, before ? &*before : nullptr));

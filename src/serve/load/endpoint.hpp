@@ -2,6 +2,7 @@
 // once: metadata, metrics, spans to a collector.
 #pragma once
 
+#include <functional>
 #include <map>
 
 #include "base/file.hpp"
@@ -36,9 +37,11 @@ struct HttpAnswer {
   int status = 0;
   std::string body;
 };
-// One request of HTTP and its answer on a connection of its own. Errors: kIo, after `timeout_ms` too.
+// One request of HTTP and its answer on a connection of its own. Errors: kIo, after `timeout_ms` too; kCancelled where
+// a signal comes and `stop` says so.
 Result<HttpAnswer> http_ask(const Endpoint& where, std::string_view method, std::string_view path,
                             std::string_view body = "", std::string_view content_type = "application/json",
-                            int64_t timeout_ms = 10000, size_t max_bytes = size_t{64} << 20);
+                            int64_t timeout_ms = 10000, size_t max_bytes = size_t{64} << 20,
+                            const std::function<bool()>& stop = nullptr);
 
 }  // namespace peri::serve

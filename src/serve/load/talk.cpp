@@ -13,24 +13,34 @@
 namespace peri::serve {
 
 namespace {
-// Waits until the socket may be read or written.
-Status wait_for(int fd, short what, int64_t until_ns, const Endpoint& where) {
+// Who is asked, and how long that may take.
+struct Talk {
+  const Endpoint& where;
+  int64_t until_ns;
+  const std::function<bool()>& stop;
+};
+
+// Waits until the socket may be read or written; a signal that stops nothing is waited through.
+Status wait_for(int fd, short what, const Talk& talk) {
   pollfd p{fd, what, 0};
-  const int64_t left_ms = (until_ns - now_ns()) / 1000000;
-  const int n = left_ms > 0 ? poll(&p, 1, static_cast<int>(std::min<int64_t>(left_ms, 1 << 30))) : 0;
-  if (n <= 0) return io_error("%s did not answer in time", where.text().c_str());
-  return Ok{};
+  while (true) {
+    const int64_t left_ms = (talk.until_ns - now_ns()) / 1000000;
+    const int n = left_ms > 0 ? poll(&p, 1, static_cast<int>(std::min<int64_t>(left_ms, 1 << 30))) : 0;
+    if (n > 0) return Ok{};
+    if (n == 0 || errno != EINTR) return io_error("%s did not answer in time", talk.where.text().c_str());
+    if (talk.stop && talk.stop()) return Error(ErrorKind::kCancelled, "interrupted");
+  }
 }
 
-Status say(int fd, std::string_view bytes, int64_t until_ns, const Endpoint& where) {
+Status say(int fd, std::string_view bytes, const Talk& talk) {
   while (!bytes.empty()) {
     const ssize_t n = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n > 0) {
       bytes.remove_prefix(static_cast<size_t>(n));
     } else if (n < 0 && errno == EAGAIN) {
-      PERI_TRY(wait_for(fd, POLLOUT, until_ns, where));
+      PERI_TRY(wait_for(fd, POLLOUT, talk));
     } else {
-      return io_error("cannot send to %s: %s", where.text().c_str(), std::strerror(errno))
+      return io_error("cannot send to %s: %s", talk.where.text().c_str(), std::strerror(errno))
           .advise("is a server listening there?");
     }
   }
@@ -84,20 +94,20 @@ class Lent final : public Wire {
 };
 }  // namespace
 
-Status talk_once(const Endpoint& where, Wire& given, int64_t timeout_ms) {
-  const int64_t until = now_ns() + timeout_ms * 1000000;
+Status talk_once(const Endpoint& where, Wire& given, int64_t timeout_ms, const std::function<bool()>& stop) {
+  const Talk talk{where, now_ns() + timeout_ms * 1000000, stop};
   std::unique_ptr<Wire> wire = std::make_unique<Lent>(given);
   if (where.secure) wire = over_tls(std::move(wire), where, where.grpc ? "h2" : "http/1.1");
   PERI_ASSIGN(const Fd fd, connect_to(where));
   wire->begin();
-  PERI_TRY(wait_for(fd.get(), POLLOUT, until, where));
-  PERI_TRY(say(fd.get(), wire->ask(), until, where));
+  PERI_TRY(wait_for(fd.get(), POLLOUT, talk));
+  PERI_TRY(say(fd.get(), wire->ask(), talk));
   char room[16384];
   while (true) {
-    for (std::string_view out; !(out = wire->more()).empty();) PERI_TRY(say(fd.get(), out, until, where));
+    for (std::string_view out; !(out = wire->more()).empty();) PERI_TRY(say(fd.get(), out, talk));
     const ssize_t n = recv(fd.get(), room, sizeof room, 0);
     if (n < 0 && errno == EAGAIN) {
-      PERI_TRY(wait_for(fd.get(), POLLIN, until, where));
+      PERI_TRY(wait_for(fd.get(), POLLIN, talk));
       continue;
     }
     if (n < 0) return io_error("%s broke off: %s", where.text().c_str(), std::strerror(errno));
@@ -108,15 +118,15 @@ Status talk_once(const Endpoint& where, Wire& given, int64_t timeout_ms) {
 }
 
 Result<HttpAnswer> http_ask(const Endpoint& where, std::string_view method, std::string_view path,
-                            std::string_view body, std::string_view content_type, int64_t timeout_ms,
-                            size_t max_bytes) {
+                            std::string_view body, std::string_view content_type, int64_t timeout_ms, size_t max_bytes,
+                            const std::function<bool()>& stop) {
   std::string out(method);
   out.append(" ").append(path).append(" HTTP/1.1\r\n").append(where.fields());
   out += "Connection: close\r\nContent-Length: " + std::to_string(body.size());
   if (!body.empty()) out.append("\r\nContent-Type: ").append(content_type);
   out.append("\r\n\r\n").append(body);
   Asked asked(std::move(out), max_bytes);
-  PERI_TRY(talk_once(where, asked, timeout_ms));
+  PERI_TRY(talk_once(where, asked, timeout_ms, stop));
   return std::move(asked.answer);
 }
 

@@ -38,8 +38,9 @@ using WireMaker = std::function<std::unique_ptr<Wire>()>;
 // The same in a TLS session, whose server must be the endpoint's host and speak `protocol`. REQUIRES: the endpoint has
 // what it trusts.
 std::unique_ptr<Wire> over_tls(std::unique_ptr<Wire> inner, const Endpoint& where, std::string_view protocol);
-// One request and its answer on a connection of its own, and waiting. Errors: kIo, after `timeout_ms` too.
-Status talk_once(const Endpoint& where, Wire& wire, int64_t timeout_ms);
+// One request and its answer on a connection of its own, and waiting. Errors: kIo, after `timeout_ms` too; kCancelled
+// where a signal comes and `stop` says so.
+Status talk_once(const Endpoint& where, Wire& wire, int64_t timeout_ms, const std::function<bool()>& stop = nullptr);
 
 // What to ask for.
 struct LoadSubject {
