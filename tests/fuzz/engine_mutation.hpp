@@ -275,7 +275,7 @@ class Mutation {
     if (what == 1 && g->outputs.size() > 1) {
       g->outputs.pop_back();
       g->output_names.pop_back();
-      s->writes.pop_back();
+      if (!s->writes.empty()) s->writes.pop_back();
       return;
     }
     if (what == 2 && g->inputs.size() > 1) return std::swap(pick(g->inputs), pick(g->inputs));
