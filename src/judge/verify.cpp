@@ -189,7 +189,6 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
             "ones; --nan-equal takes that for agreement",
             o.output.c_str(), static_cast<unsigned long long>(o.seed), static_cast<long long>(o.difference.both_nan),
             static_cast<long long>(o.difference.count));
-      v->worst = std::max(v->worst, o.difference.relative);
       if (!o.inside && !nan && !budget.given && terms.peer_model.empty() && terms.reference_dir.empty()) {
         PERI_ASSIGN(const double rounding, narrow_rounding(s, terms, r, n, k, &rounded));
         allowed = std::max(allowed, room_for_rounding(rounding));
@@ -199,6 +198,7 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
       std::string why;
       if (!o.inside && !nan) PERI_TRY(follow_answer(s, terms, r, n, k, session, &o, &why));
       v->followed += o.followed > 0;
+      if (!o.followed) v->worst = std::max(v->worst, o.difference.relative);
       if (!o.inside && v->outside.empty())
         v->outside = format("output '%s' is outside its budget at seed %llu: error %.3g of its range, allowed %.3g",
                             o.output.c_str(), static_cast<unsigned long long>(o.seed), o.difference.relative, allowed) +

@@ -73,7 +73,7 @@ struct Verification {
   double max_error = 0;           // of the budget
   DType precision = DType::kF32;  // of the engine
   double allowed = 0;             // the most that any output's type is allowed
-  double worst = 0;               // the largest error, as a share of its output's range
+  double worst = 0;               // the largest error, as a share of its output's range, of outputs not followed
   int64_t weights_checked = 0;
   size_t runs = 0;
   int64_t both_nan = 0;  // elements that were NaN on both sides
