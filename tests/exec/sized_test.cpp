@@ -6,6 +6,7 @@
 
 #include "base/rng.hpp"
 #include "base/thread_pool.hpp"
+#include "exec/sized/kept_boxes.hpp"
 #include "exec/sized/selection.hpp"
 #include "ops/entry.hpp"
 
@@ -111,6 +112,71 @@ TEST(Sized, BoxesOfManyClasses) {
         "graph { input b: f32[2,60,4]; input s: f32[2,5,60]; const m: i64[1] = [9]; const t: f32[1] = [0.4]; const c: "
         "f32[1] = [0.1]; y = non_max_suppression(b, s, m, t, c); output y }",
         seed, seed % 2 == 0);
+}
+
+// Cells of an axis against a list of all: classes apart on either axis, small objects, large ones among them, sides the
+// wrong way round, coordinates that are no numbers.
+TEST(Sized, KeptBoxesInCellsAnswerAsOneList) {
+  int over = 0, apart = 0;
+  for (uint64_t seed = 0; seed < 24; ++seed) {
+    Rng rng(seed);
+    KeptBoxes cells;
+    BoxList list;
+    const double offset = seed % 4 == 0 ? 0 : 2, size = seed % 3 == 0 ? 0.9 : 0.02;
+    for (int k = 0; k < 3000; ++k) {
+      const double side = rng.below(50) == 0 ? 40 : size, moved = offset * static_cast<double>(rng.below(90));
+      double v[4] = {rng.uniform(), rng.uniform(), side * rng.uniform(), side * rng.uniform()};
+      v[seed % 2] += moved;
+      if (seed % 5 == 0 && rng.below(40) == 0) v[rng.below(4)] = rng.below(2) == 0 ? NAN : INFINITY;
+      if (seed % 5 == 1 && rng.below(40) == 0) v[2 + rng.below(2)] *= -1;
+      if (seed % 5 == 2 && rng.below(300) == 0) v[rng.below(4)] = 3e38;
+      const auto at = [&](int i) { return static_cast<float>(v[i]); };
+      const Box b{at(0), at(1), at(0) + at(2), at(1) + at(3)};
+      const bool is = list.any_over(b, 0.3F);
+      ASSERT_EQ(cells.any_over(b, 0.3F), is) << "seed " << seed << " box " << k;
+      ++(is ? over : apart);
+      if (is) continue;
+      list.add(b);
+      cells.add(b);
+    }
+  }
+  EXPECT_GT(over, 10000);
+  EXPECT_GT(apart, 10000);
+}
+
+// One call for all classes, as batched suppression has it: the definition's boxes, in its order.
+TEST(Sized, ManyBoxesOfOneCallAreAsDefined) {
+  auto g = ir::parse_graph(
+      "graph { input b: f32[1,2000,4]; input s: f32[1,1,2000]; const m: i64[1] = [2000]; const t: f32[1] = [0.5]; "
+      "y = non_max_suppression(b, s, m, t); output y }");
+  ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+  Rng rng(3);
+  std::vector<Tensor> in;
+  for (const ir::Value* v : g->inputs) in.push_back(Tensor::zeros(v->type.dtype, *eval(*v->type.shape, {})).value());
+  for (int64_t k = 0; k < 2000; ++k) {
+    const double x = 3.0 * static_cast<double>(k % 40) + rng.uniform(), y = rng.uniform();
+    const double v[4] = {y, x, y + 0.2 * rng.uniform(), x + 0.2 * rng.uniform()};
+    for (int64_t i = 0; i < 4; ++i) in[0].set_f64(4 * k + i, v[i]);
+    in[1].set_f64(k, static_cast<double>(rng.below(500)) / 500);
+  }
+  const std::vector<ops::RefTensor> exact = {ops::to_ref(in[0]), ops::to_ref(in[1])};
+  const auto wanted = ops::run_reference(*g, exact, {0, 1, true});
+  ASSERT_TRUE(wanted.ok());
+  Kept kept;
+  kept.types = {DType::kI64};
+  kept.dims.resize(1);
+  kept.bytes.resize(1);
+  ThreadPool pool(1);
+  const std::vector<const void*> reads = {in[0].data(), in[1].data()};
+  runtime::RunContext context;
+  context.reads = reads;
+  context.pool = &pool;
+  context.binder = &kept;
+  ASSERT_TRUE(selection_of(*g)(call_of(*g, context)).ok());
+  const Tensor t = ops::from_ref((*wanted)[0]);
+  ASSERT_EQ(kept.dims[0], t.dims());
+  EXPECT_GT(t.dims()[0], 1000);
+  EXPECT_EQ(std::memcmp(kept.bytes[0].data(), t.data(), t.bytes().size()), 0);
 }
 
 TEST(Sized, OthersAreLeftToTheirDefinition) {

@@ -8,17 +8,19 @@
 #include <cstring>
 #include <numeric>
 
+#include "exec/sized/suppress.hpp"
 #include "ops/shape/broadcast.hpp"
 
 namespace peri::exec {
-
-namespace {
-constexpr int64_t kSlice = int64_t{1} << 15;  // elements of a task
 
 std::vector<int64_t> dims_at(const ir::Node& node, size_t port) { return ops::concrete(*node.in(port)); }
 int64_t count_of(std::span<const int64_t> dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
+
+namespace {
+constexpr int64_t kSlice = int64_t{1} << 15;  // elements of a task
+
 int64_t slices_of(int64_t n) { return (n + kSlice - 1) / kSlice; }
 
 // ---- NonZero
@@ -175,105 +177,6 @@ Status unique(const SelectionCall& c) {
     if (to[3]) static_cast<int64_t*>(to[3])[k] = g.count;
   }
   for (size_t k = 0; to[2] && k < of.size(); ++k) static_cast<int64_t*>(to[2])[k] = place[static_cast<size_t>(of[k])];
-  return Ok{};
-}
-
-// ---- NonMaxSuppression
-struct Box {
-  float y0, x0, y1, x1;
-};
-// Boxes by coordinate, so that one is held against many at once.
-struct Boxes {
-  std::vector<float> y0, x0, y1, x1, area;
-  static float area_of(const Box& b) { return (b.y1 - b.y0) * (b.x1 - b.x0); }
-  void add(const Box& b) {
-    y0.push_back(b.y0);
-    x0.push_back(b.x0);
-    y1.push_back(b.y1);
-    x1.push_back(b.x1);
-    area.push_back(area_of(b));
-  }
-  // Whether `b` overlaps one of [begin, end) by more than `threshold` of what the two cover.
-  bool any_over(const Box& b, float threshold, size_t begin, size_t end) const {
-    const float own = area_of(b);
-    int over = 0;
-    for (size_t k = begin; k < end; ++k) {
-      const float top = y0[k] < b.y0 ? b.y0 : y0[k], left = x0[k] < b.x0 ? b.x0 : x0[k],
-                  bottom = b.y1 < y1[k] ? b.y1 : y1[k], right = b.x1 < x1[k] ? b.x1 : x1[k];
-      const float height = bottom - top, width = right - left, both = height * width, either = area[k] + own - both;
-      over |= static_cast<int>(height > 0) & static_cast<int>(width > 0) & static_cast<int>(either > 0) &
-              static_cast<int>(both / either > threshold);
-    }
-    return over != 0;
-  }
-  bool any_over(const Box& b, float threshold) const {
-    constexpr size_t kAtOnce = 32;
-    for (size_t k = 0; k < area.size(); k += kAtOnce)
-      if (any_over(b, threshold, k, std::min(k + kAtOnce, area.size()))) return true;
-    return false;
-  }
-};
-Box box_of(const float* v, bool centred) {
-  if (centred) return {v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2};  // x, y, width, height
-  return {std::min(v[0], v[2]), std::min(v[1], v[3]), std::max(v[0], v[2]), std::max(v[1], v[3])};
-}
-// A score and its place as one number: of two, the better one is larger; of equal scores that is the lower place.
-uint64_t candidate(float score, int64_t place) {
-  const uint32_t bits = std::bit_cast<uint32_t>(score == 0 ? 0.0F : score);
-  return uint64_t{bits >> 31 != 0 ? ~bits : bits | 0x80000000U} << 32 | (UINT32_MAX - static_cast<uint32_t>(place));
-}
-
-template <class T>
-double number(const SelectionCall& c, size_t port, double fallback) {
-  if (!c.node.in(port) || count_of(dims_at(c.node, port)) == 0) return fallback;
-  return static_cast<double>(*static_cast<const T*>(c.in[port]));
-}
-
-Status suppress(const SelectionCall& c) {
-  const ir::Node& node = c.node;
-  const std::vector<int64_t> dims = dims_at(node, 1);
-  const int64_t classes = dims[1], count = dims[2];
-  const auto* boxes = static_cast<const float*>(c.in[0]);
-  const auto* scores = static_cast<const float*>(c.in[1]);
-  const double most = number<int64_t>(c, 2, 0);
-  const auto threshold = static_cast<float>(number<float>(c, 3, 0));
-  if (!(threshold >= 0 && threshold <= 1))
-    return invalid("iou_threshold is out of range").expecting("[0, 1]").but_found(std::to_string(threshold));
-  if (count >= int64_t{UINT32_MAX}) return invalid("too many boxes").but_found(std::to_string(count));
-  const double least = number<float>(c, 4, -INFINITY);
-  const bool thresholded = node.in(4) && count_of(dims_at(node, 4)) > 0, centred = node.i("center_point_box") != 0;
-  std::vector<std::vector<int64_t>> kept(static_cast<size_t>(dims[0] * classes));
-  c.run.run_tasks(dims[0] * classes, [&](int64_t line, int) {
-    const float* score = scores + line * count;
-    const float* box = boxes + line / classes * count * 4;
-    std::vector<uint64_t> order;
-    order.reserve(static_cast<size_t>(count));
-    for (int64_t k = 0; k < count; ++k)
-      if (thresholded ? static_cast<double>(score[k]) > least : score[k] == score[k])
-        order.push_back(candidate(score[k], k));
-    // A heap, best first: only those are put in order that are looked at.
-    std::make_heap(order.begin(), order.end());
-    std::vector<int64_t>& own = kept[static_cast<size_t>(line)];
-    Boxes chosen;
-    for (auto end = order.end(); end != order.begin() && static_cast<double>(own.size()) < most;) {
-      std::pop_heap(order.begin(), end);
-      const auto k = static_cast<int64_t>(UINT32_MAX - static_cast<uint32_t>(*--end));
-      const Box b = box_of(box + k * 4, centred);
-      if (chosen.any_over(b, threshold)) continue;
-      chosen.add(b);
-      own.push_back(k);
-    }
-  });
-  int64_t rows = 0;
-  for (const auto& own : kept) rows += static_cast<int64_t>(own.size());
-  PERI_ASSIGN(void* const to, c.result(0, std::array<int64_t, 2>{rows, 3}));
-  int64_t* y = static_cast<int64_t*>(to);
-  for (size_t line = 0; line < kept.size(); ++line)
-    for (const int64_t k : kept[line]) {
-      *y++ = static_cast<int64_t>(line) / classes;
-      *y++ = static_cast<int64_t>(line) % classes;
-      *y++ = k;
-    }
   return Ok{};
 }
 

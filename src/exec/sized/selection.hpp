@@ -20,6 +20,9 @@ struct SelectionCall {
     return run.binder->bind_output(static_cast<size_t>(out[k]), dims);
   }
 };
+// The sizes of an input, in a graph with numbers for sizes, and the elements of such sizes.
+std::vector<int64_t> dims_at(const ir::Node& node, size_t port);
+int64_t count_of(std::span<const int64_t> dims);
 using Selection = Status (*)(const SelectionCall& call);
 // What runs the region; null: it is no such op, or of a type or form that is left to its definition. Sizes of its
 // inputs need not be numbers yet.

@@ -1,0 +1,117 @@
+#include "exec/sized/kept_boxes.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace peri::exec {
+
+namespace {
+float area_of(const Box& b) { return (b.y1 - b.y0) * (b.x1 - b.x0); }
+bool finite(const Box& b) {
+  return std::isfinite(b.y0) && std::isfinite(b.x0) && std::isfinite(b.y1) && std::isfinite(b.x1);
+}
+
+bool any_over(const BoxList& list, const Box& b, float threshold, size_t begin, size_t end) {
+  const float own = area_of(b);
+  int over = 0;
+  for (size_t k = begin; k < end; ++k) {
+    const float top = list.y0[k] < b.y0 ? b.y0 : list.y0[k], left = list.x0[k] < b.x0 ? b.x0 : list.x0[k],
+                bottom = b.y1 < list.y1[k] ? b.y1 : list.y1[k], right = b.x1 < list.x1[k] ? b.x1 : list.x1[k];
+    const float height = bottom - top, width = right - left, both = height * width, either = list.area[k] + own - both;
+    over |= static_cast<int>(height > 0) & static_cast<int>(width > 0) & static_cast<int>(either > 0) &
+            static_cast<int>(both / either > threshold);
+  }
+  return over != 0;
+}
+
+// Of the finite ones, along one axis: where they begin, how far they reach, how long one is in the mean.
+struct Spread {
+  double least = INFINITY, most = -INFINITY, lengths = 0;
+  int64_t count = 0;
+  void add(float begin, float end) {
+    least = std::min(least, static_cast<double>(begin));
+    most = std::max(most, static_cast<double>(end));
+    lengths += std::max(static_cast<double>(end) - begin, 0.0);
+    ++count;
+  }
+  // Of such boxes side by side.
+  double room() const {
+    const double mean = lengths / static_cast<double>(std::max<int64_t>(count, 1));
+    return count > 0 && mean > 0 ? (most - least) / mean : 0;
+  }
+};
+}  // namespace
+
+void BoxList::add(const Box& b) {
+  y0.push_back(b.y0);
+  x0.push_back(b.x0);
+  y1.push_back(b.y1);
+  x1.push_back(b.x1);
+  area.push_back(area_of(b));
+}
+
+bool BoxList::any_over(const Box& b, float threshold) const {
+  constexpr size_t kAtOnce = 32;
+  for (size_t k = 0; k < area.size(); k += kAtOnce)
+    if (exec::any_over(*this, b, threshold, k, std::min(k + kAtOnce, area.size()))) return true;
+  return false;
+}
+
+void KeptBoxes::add(const Box& b) {
+  kept_.push_back(b);
+  if (kept_.size() == dense_) {
+    dense_ *= 2;
+    make_cells();
+  } else {
+    place(b);
+  }
+}
+
+bool KeptBoxes::any_over(const Box& b, float threshold) const {
+  if (everywhere_.any_over(b, threshold)) return true;
+  if (cells_.empty()) return false;
+  Range range{0, static_cast<int64_t>(cells_.size()) - 1};
+  range_of(b, &range);
+  for (int64_t k = range.first; k <= range.last; ++k)
+    if (cells_[static_cast<size_t>(k)].any_over(b, threshold)) return true;
+  return false;
+}
+
+bool KeptBoxes::range_of(const Box& b, Range* range) const {
+  if (!finite(b)) return false;
+  const auto last = static_cast<float>(cells_.size()) - 1;
+  const auto cell = [&](float v) { return static_cast<int64_t>(std::clamp((v - least_) * scale_, 0.0F, last)); };
+  *range = {cell(by_x_ ? b.x0 : b.y0), cell(by_x_ ? b.x1 : b.y1)};
+  return true;
+}
+
+void KeptBoxes::place(const Box& b) {
+  Range range{};
+  if (cells_.empty() || !range_of(b, &range) || range.last - range.first >= kSpread) {
+    everywhere_.add(b);
+    return;
+  }
+  for (int64_t k = range.first; k <= range.last; ++k) cells_[static_cast<size_t>(k)].add(b);
+}
+
+void KeptBoxes::make_cells() {
+  Spread x, y;
+  for (const Box& b : kept_) {
+    if (!finite(b)) continue;
+    x.add(b.x0, b.x1);
+    y.add(b.y0, b.y1);
+  }
+  by_x_ = x.room() > y.room();
+  const Spread& along = by_x_ ? x : y;
+  const auto count = static_cast<int64_t>(std::min(along.room(), static_cast<double>(kCells)));
+  everywhere_ = {};
+  cells_.clear();
+  least_ = static_cast<float>(along.least);
+  scale_ = static_cast<float>(static_cast<double>(count) / (along.most - along.least));
+  // A scale or a length beyond what float32 has: all stay in one list.
+  if (count >= kFewest && std::isfinite(least_) && std::isfinite(scale_) && scale_ > 0)
+    cells_.resize(static_cast<size_t>(count));
+  for (const Box& b : kept_) place(b);
+}
+
+}  // namespace peri::exec

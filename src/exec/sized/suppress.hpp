@@ -1,0 +1,12 @@
+// NonMaxSuppression on float32 boxes: the bits of the definition in ops/non_max_suppression.cpp.
+#pragma once
+
+#include "exec/sized/selection.hpp"
+
+namespace peri::exec {
+
+// Lines (one of a batch and class) are independent tasks. A candidate is held against kept boxes that it can overlap:
+// all of them while they are few, then those in the same cells of one axis (kept_boxes.hpp).
+Status suppress(const SelectionCall& call);
+
+}  // namespace peri::exec
