@@ -1,3 +1,4 @@
+// Cells are made for the boxes kept by then, and again whenever these are twice as many.
 #include "exec/sized/kept_boxes.hpp"
 
 #include <algorithm>
@@ -103,13 +104,13 @@ void KeptBoxes::make_cells() {
   }
   by_x_ = x.room() > y.room();
   const Spread& along = by_x_ ? x : y;
-  const auto count = static_cast<int64_t>(std::min(along.room(), static_cast<double>(kCells)));
+  const auto count = static_cast<int64_t>(std::min(along.room(), static_cast<double>(kMaxCells)));
   everywhere_ = {};
   cells_.clear();
   least_ = static_cast<float>(along.least);
   scale_ = static_cast<float>(static_cast<double>(count) / (along.most - along.least));
   // A scale or a length beyond what float32 has: all stay in one list.
-  if (count >= kFewest && std::isfinite(least_) && std::isfinite(scale_) && scale_ > 0)
+  if (count >= kMinCells && std::isfinite(least_) && std::isfinite(scale_) && scale_ > 0)
     cells_.resize(static_cast<size_t>(count));
   for (const Box& b : kept_) place(b);
 }

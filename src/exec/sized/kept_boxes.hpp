@@ -32,8 +32,8 @@ class KeptBoxes {
 
  private:
   static constexpr size_t kDense = 256;  // a list of fewer is scanned in less time than cells are made
-  static constexpr int64_t kFewest = 8, kCells = 8192;
-  static constexpr int64_t kSpread = 8;  // cells of a box that is stored in each of them
+  static constexpr int64_t kMinCells = 8, kMaxCells = 8192;  // of an axis: with fewer a list is as fast
+  static constexpr int64_t kSpread = 8;                      // cells of a box that is stored in each of them
 
   struct Range {
     int64_t first, last;

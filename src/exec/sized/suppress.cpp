@@ -1,3 +1,4 @@
+// A candidate is taken from a heap, best first, so that only those are put in order that are looked at.
 #include "exec/sized/suppress.hpp"
 
 #include <algorithm>
