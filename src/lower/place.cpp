@@ -33,6 +33,7 @@ class Placer {
     for (size_t k = 0; k < steps.size(); ++k) move(k, std::move(steps[k]));
     for (plan::Port& port : p_.outputs)
       if (!how_.ports) port.buffer = at(port.buffer, plan::kHost, BufferKind::kOutput);
+    gather();
     order_steps(&p_, how_.lanes);
     return std::move(origin_);
   }
@@ -140,6 +141,17 @@ class Placer {
     for (const int32_t b : s.writes) copy_of_.erase(b);  // it has another value from here on
     p_.steps.push_back(std::move(s));
     origin_.push_back(k);
+  }
+
+  void gather() {
+    std::vector<Step> steps;
+    std::vector<size_t> origin;
+    for (const size_t k : long_runs(p_)) {
+      steps.push_back(std::move(p_.steps[k]));
+      origin.push_back(origin_[k]);
+    }
+    p_.steps = std::move(steps);
+    origin_ = std::move(origin);
   }
 
   const Placement& how_;

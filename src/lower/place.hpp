@@ -27,6 +27,12 @@ struct Placement {
 constexpr size_t kNoStep = SIZE_MAX;
 std::vector<size_t> place_steps(const Placement& placement, plan::Program* program);
 
+// An order of the steps that changes between places less than half as often, where they change often; else their own.
+// Each step stands behind those that it depends on. Values live longer for it: those of a few changes are left as they
+// are. Of two places, all that is ready in one before anything of the other gives the fewest changes for a first place.
+constexpr size_t kManyChanges = 16;  // a wait for a device costs about 10 us: fewer are not worth the memory
+std::vector<size_t> long_runs(const plan::Program& program);
+
 // Lanes and waits for the steps of devices, from what the steps read and write: a step goes into a lane that ends with
 // one that it depends on, else into the one that was idle for longest. Steps of the host wait for those of devices.
 void order_steps(plan::Program* program, uint32_t lanes);
