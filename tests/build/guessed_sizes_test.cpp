@@ -1,0 +1,48 @@
+// A small file cannot make a long build by leaving sizes open: what is guessed for them stays cheap to try and to
+// judge.
+#include <gtest/gtest.h>
+
+#include "compile/compile.hpp"
+#include "ir/graph.hpp"
+#include "judge/sizes.hpp"
+
+namespace peri::compile {
+namespace {
+
+ir::Graph parsed(const std::string& text) {
+  auto g = ir::parse_graph(text);
+  EXPECT_TRUE(g.ok() && g->sort().ok() && ops::infer_graph(*g).ok()) << text;
+  return std::move(*g);
+}
+
+double elements(const ir::Graph& g, const DimBinding& sizes) {
+  double n = 1;
+  for (const Dim& d : *g.inputs[0]->type.shape) n *= static_cast<double>(d.eval(sizes).value());
+  return n;
+}
+
+TEST(GuessedSizes, AGuessIsCheapToTry) {
+  const auto g = parsed("graph { input x: f32[n,a,b,c,d]; y = relu(x); output y }");
+  const auto sizes = resolve_dims(g, {}, {}).value();
+  EXPECT_LE(elements(g, sizes), 1 << 22);
+  EXPECT_GE(elements(g, sizes), 1 << 18);
+  double judged = 0;
+  for (const DimBinding& s : judge::sizes_to_judge(g, sizes, {})) judged += elements(g, s);
+  EXPECT_LE(judged, 1 << 23);
+}
+
+TEST(GuessedSizes, ImagesAndTextsAreTriedAt128) {
+  const auto image = parsed("graph { input x: f32[n,3,h,w]; y = relu(x); output y }");
+  EXPECT_EQ(resolve_dims(image, {}, {}).value(), (DimBinding{{"n", 1}, {"h", 128}, {"w", 128}}));
+  const auto scores = parsed("graph { input x: f32[n,12,s,s]; y = relu(x); output y }");
+  EXPECT_EQ(resolve_dims(scores, {}, {}).value(), (DimBinding{{"n", 1}, {"s", 128}}));
+}
+
+TEST(GuessedSizes, WhatIsStatedIsTakenAsItIs) {
+  const auto g = parsed("graph { input x: f32[n,a,b,c,d]; y = relu(x); output y }");
+  const auto sizes = resolve_dims(g, {{"a", 300}}, {}).value();
+  EXPECT_EQ(sizes.at("a"), 300);
+}
+
+}  // namespace
+}  // namespace peri::compile
