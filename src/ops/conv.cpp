@@ -1,7 +1,9 @@
 // Conv: grouped cross-correlation over one or more spatial axes. y[n,m,o] = bias[m] + sum x[n,c,o*s-p+k*d] w[m,c,k].
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "ops/reference/conv_tiles.hpp"
 #include "ops/reference/cost.hpp"
 #include "ops/reference/dense.hpp"
 #include "ops/reference/parallel.hpp"
@@ -78,6 +80,8 @@ struct Sizes {
   std::vector<int64_t> in, out;  // spatial dims
   int64_t batch, channels, outputs, group, x_image, y_image, taps;
   int64_t depth() const { return channels / group * taps; }  // products in one output element
+  bool tiled;                                                // somebody may compute it by tiles (see ConvTiles)
+  ConvTiles tiles() const { return {window, in, out}; }
   explicit Sizes(const ir::Node& node) : window(window_of(node)) {
     const std::vector<int64_t> x = concrete(*node.in(0)), y = concrete(*node.out());
     in.assign(x.begin() + 2, x.end());
@@ -90,6 +94,7 @@ struct Sizes {
     x_image = y_image = 1;
     for (int64_t d : in) x_image *= d;
     for (int64_t d : out) y_image *= d;
+    tiled = ConvTiles::takes(window, node.in(0)->type.dtype, group, channels);
   }
 };
 
@@ -184,6 +189,40 @@ void whole(RefCall& call, const Sizes& s) {
   });
 }
 
+// Adds what results may be off by that are computed by tiles.
+void add_tile_radii(RefCall& call, const Sizes& s) {
+  const ConvTiles tiles = s.tiles();
+  const std::vector<double> lengths = filter_lengths(call.in[1]->f);
+  const size_t channels = static_cast<size_t>(s.channels);
+  const int64_t of_image = tiles.count();
+  const auto row_of = [&](int64_t at) {  // of the table of largest inputs
+    return at / s.y_image / s.outputs * of_image + tiles.of(at % s.y_image);
+  };
+  std::vector<char> wanted(static_cast<size_t>(s.batch * of_image), 0);
+  for (int64_t n = 0; n < call.count(); ++n) wanted[static_cast<size_t>(row_of(call.position(n)))] = 1;
+  std::vector<double> largest(wanted.size() * channels);
+  parallel_for(call.threads, std::ssize(wanted), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      if (!wanted[static_cast<size_t>(row)]) continue;
+      const double* image = call.in[0]->f.data() + row / of_image * s.channels * s.x_image;
+      tiles.largest_inputs(row % of_image, image,
+                           std::span(largest).subspan(static_cast<size_t>(row) * channels, channels));
+    }
+  });
+  each_run(call, s.y_image, s.y_image, [&](int64_t at, int64_t count) {
+    const double* filter = lengths.data() + at / s.y_image % s.outputs * s.channels;
+    std::vector<double> made(static_cast<size_t>(of_image), -1);  // of this channel's image
+    for (int64_t k = at; k < at + count; ++k) {
+      double& r = made[static_cast<size_t>(tiles.of(k % s.y_image))];
+      if (r < 0) {
+        const double* row = largest.data() + row_of(k) * s.channels;
+        r = sum_radius(call.u, s.depth() + 1, std::inner_product(row, row + s.channels, filter, 0.0));
+      }
+      call.out[0].radius[static_cast<size_t>(k)] += r;
+    }
+  });
+}
+
 Status reference(RefCall& call) {
   const Sizes s(call.node);
   if (call.out[0].numel() == 0) return Ok{};
@@ -192,11 +231,13 @@ Status reference(RefCall& call) {
   } else {
     at_positions(call, s);
   }
+  if (s.tiled && call.u != 0) add_tile_radii(call, s);
   settle_radii(call.out[0], call.positions);
   return Ok{};
 }
 
-// x: the window in every channel of the group; w: the filters of the channels asked for; bias: their elements.
+// x: the window in every channel of the group, or the tile that it is computed in; w: the filters of the channels asked
+// for; bias: their elements.
 bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed) {
   const Sizes s(node);
   const std::vector<int64_t> y = concrete(*node.out());
@@ -216,12 +257,16 @@ bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions,
   for (int64_t p : positions) {
     unravel(p, y, o);
     const int64_t group_image = o[0] * s.group + o[1] / (s.outputs / s.group),
-                  key = group_image * s.y_image + p % s.y_image;
+                  key = group_image * s.y_image + (s.tiled ? s.tiles().of(p % s.y_image) : p % s.y_image);
     if (done.contains(key)) continue;
     done.add(key);
-    each_tap(s.window, s.in, o.data() + 2, [&](int64_t offset, int64_t) {
+    const auto add = [&](int64_t offset, int64_t = 0) {
       for (int64_t c = 0; c < per_group; ++c) set.add((group_image * per_group + c) * s.x_image + offset);
-    });
+    };
+    if (s.tiled)
+      s.tiles().each_input(s.tiles().of(p % s.y_image), add);
+    else
+      each_tap(s.window, s.in, o.data() + 2, add);
   }
   set.list(needed);
   return true;
