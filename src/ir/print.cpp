@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/hash.hpp"
+#include "base/tensor_work.hpp"
 #include "ir/graph.hpp"
 #include "ir/text.hpp"
 
@@ -138,12 +139,17 @@ std::string node_text(const Node& n, const PrintOptions& options) {
 std::string print(const Graph& g, const PrintOptions& options) {
   std::string out = "graph " + (g.name.empty() ? std::string() : quoted(g.name) + " ") + "{\n";
   for (const Value* v : g.inputs) out += "  input " + name_text(v->name) + ": " + type_text(v->type) + ";\n";
+  std::vector<const Tensor*> named;  // those that stand by their hash
+  for (const auto& v : g.values())
+    if (v->constant && !inlined(*v->constant, options.inline_limit)) named.push_back(&*v->constant);
+  const std::vector<uint64_t> hashes = content_hashes(named);
+  auto hash = hashes.begin();
   for (const auto& v : g.values()) {
     if (!v->constant) continue;
     const Tensor& t = *v->constant;
     out += "  const " + name_text(v->name) + ": " + type_text(v->type) + " = ";
-    out += inlined(t, options.inline_limit) ? elements_text(t)
-                                            : "data(" + quoted(v->name) + ", " + hex64(t.content_hash()) + ")";
+    out +=
+        inlined(t, options.inline_limit) ? elements_text(t) : "data(" + quoted(v->name) + ", " + hex64(*hash++) + ")";
     out += ";\n";
   }
   for (const Node* n : g.nodes) out += node_text(*n, options);

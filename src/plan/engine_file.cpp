@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/hash.hpp"
+#include "base/tensor_work.hpp"
 #include "base/thread_pool.hpp"
 
 namespace peri::plan {
@@ -31,23 +32,33 @@ uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
 uint64_t place_weights(Program* program, const std::vector<Tensor>& tensors) {
   uint64_t at = 0;
   std::unordered_map<uint64_t, size_t> by_content;
+  std::vector<const Tensor*> all;
+  for (const Tensor& t : tensors) all.push_back(&t);
+  const std::vector<uint64_t> hashes = content_hashes(all);
+  std::vector<size_t> own;
+  std::vector<std::pair<size_t, size_t>> shared;  // with an earlier one
   for (size_t k = 0; k < tensors.size(); ++k) {
     Weight& w = program->weights[k];
     const auto bytes = tensors[k].bytes();
     w.dtype = tensors[k].dtype();
     w.dims = tensors[k].dims();
     w.bytes = bytes.size();
-    w.content_hash = tensors[k].content_hash();
+    w.content_hash = hashes[k];
     auto [it, fresh] = by_content.emplace(w.content_hash, k);
     if (!fresh && tensors[it->second].same_content(tensors[k])) {
       w.offset = program->weights[it->second].offset;
-      w.hash = program->weights[it->second].hash;
+      shared.emplace_back(k, it->second);
       continue;
     }
-    w.hash = hash_bytes(bytes.data(), bytes.size());
+    own.push_back(k);
     w.offset = at;
     at = round_up(at + w.bytes, 64);
   }
+  for_each_of(at, own.size(), [&](size_t k) {
+    const auto bytes = tensors[own[k]].bytes();
+    program->weights[own[k]].hash = hash_bytes(bytes.data(), bytes.size());
+  });
+  for (const auto& [k, first] : shared) program->weights[k].hash = program->weights[first].hash;
   return at;
 }
 

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 
+#include "base/tensor_work.hpp"
+
 namespace peri::passes {
 
 namespace {
@@ -55,15 +57,22 @@ bool holds_exactly(const Tensor& t, DType type) {
 Result<Tensor> saturated(const Tensor& t, DType type) {
   PERI_ASSIGN(Tensor out, Tensor::uninitialized(type, t.dims()));
   const auto values = t.as<float>();
-  std::transform(values.begin(), values.end(), out.mutable_as<uint16_t>(), type == DType::kF16 ? to_half : to_brain);
+  uint16_t* const to = out.mutable_as<uint16_t>();
+  in_pieces(t.numel(), [&](int64_t begin, int64_t end) {
+    const auto part = values.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+    std::transform(part.begin(), part.end(), to + begin, type == DType::kF16 ? to_half : to_brain);
+  });
   return out;
 }
 
 Result<Tensor> in_float32(const Tensor& t) {
   PERI_ASSIGN(Tensor out, Tensor::uninitialized(DType::kF32, t.dims()));
   const auto values = t.as<uint16_t>();
-  std::transform(values.begin(), values.end(), out.mutable_as<float>(),
-                 t.dtype() == DType::kF16 ? f16_to_f32 : bf16_to_f32);
+  float* const to = out.mutable_as<float>();
+  in_pieces(t.numel(), [&](int64_t begin, int64_t end) {
+    const auto part = values.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+    std::transform(part.begin(), part.end(), to + begin, t.dtype() == DType::kF16 ? f16_to_f32 : bf16_to_f32);
+  });
   return out;
 }
 
