@@ -23,9 +23,9 @@ Options with_data_sizes(const ir::Graph& graph, const Backend& backend, Options 
 }
 
 namespace {
-bool has_data_size(const Region& region) {
+bool has_data_size(const std::vector<ir::Value*>& values) {
   std::set<std::string> symbols;
-  for (const ir::Value* v : region.outputs)
+  for (const ir::Value* v : values)
     for (const Dim& d : *v->type.shape) d.collect_symbols(symbols);
   return std::any_of(symbols.begin(), symbols.end(), [](const std::string& s) { return s.starts_with(kDataDim); });
 }
@@ -34,14 +34,17 @@ bool has_data_size(const Region& region) {
 bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph& g, const Backend& backend,
                    std::string_view provider) {
   if (!provider.empty() && provider != "peri") return false;  // its kernels are ours
-  if (!backend.placement.device.empty() || (step.binds.empty() && !has_data_size(region))) return false;
+  const Placement& place = backend.placement;
+  if (!place.device.empty() && !place.own_only) return false;  // steps without a kernel go there, too
+  if (step.binds.empty() && !has_data_size(region.outputs) && !(place.own_only && has_data_size(region.inputs)))
+    return false;
   const auto whole_bytes = [](const ir::Value* v) {
     return v->type.dtype != DType::kString && dtype_bits(v->type.dtype) % 8 == 0 && !stored_narrow(v);
   };
   const auto told = [](const ir::Value* v) { return v->type.dtype == DType::kI64 || v->type.dtype == DType::kI32; };
   return std::all_of(region.inputs.begin(), region.inputs.end(), whole_bytes) &&
          std::all_of(region.outputs.begin(), region.outputs.end(), whole_bytes) &&
-         (exec::selection_of(g) || std::any_of(region.inputs.begin(), region.inputs.end(), told));
+         (place.own_only || exec::selection_of(g) || std::any_of(region.inputs.begin(), region.inputs.end(), told));
 }
 
 }  // namespace peri::lower

@@ -11,7 +11,8 @@ namespace peri::lower {
 Options with_data_sizes(const ir::Graph& graph, const Backend& backend, Options options);
 
 // Whether executor "sized" may do better than the definition: the step binds dimensions or has some that were, and the
-// region selects by the data or is told its sizes by integers, and kernels of ours are allowed. `g` is the region as a
+// region selects by the data or is told its sizes by integers, and kernels of ours are allowed. Where a device takes no
+// assumed sizes, nothing was chosen for what stays on the host behind them: all of it runs so. `g` is the region as a
 // graph.
 bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph& g, const Backend& backend,
                    std::string_view provider);
