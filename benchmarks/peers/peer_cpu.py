@@ -32,7 +32,7 @@ class Failure(Exception):
 
 
 def concrete(shape, batch, sequence):
-    return [d if isinstance(d, int) and d > 0 else (batch if i == 0 else sequence) for i, d in enumerate(shape)]
+    return [d if isinstance(d, int) and d > 0 else (batch if i == 0 or d == "batch" else sequence) for i, d in enumerate(shape)]
 
 
 def symbols(inputs, batch, sequence):
@@ -199,7 +199,7 @@ def main():
         options.intra_op_num_threads, options.log_severity_level = a.threads, 3
         session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         inputs = [(i.name, i.shape, i.type) for i in session.get_inputs()]
-        free = any(not isinstance(shape[0], int) for _, shape, _ in inputs if shape)
+        free = any(not isinstance(shape[0], int) or "batch" in shape for _, shape, _ in inputs if shape)
         for batch in a.batches if free else [1]:
             cells.append(cell(path, session, inputs, batch, a, ov))
             show(cells[-1], table)

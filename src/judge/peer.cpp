@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -16,7 +17,9 @@
 #include "base/json.hpp"
 #include "base/knobs.hpp"
 #include "base/npy.hpp"
+#include "base/rng.hpp"
 #include "compile/compile.hpp"
+#include "judge/difference.hpp"
 
 namespace peri::judge {
 
@@ -176,6 +179,34 @@ Result<std::vector<std::vector<Tensor>>> onnxruntime_outputs(const std::string& 
     for (size_t k = 0; k < program.outputs.size(); ++k) {
       PERI_ASSIGN(Tensor t, read_npy(file_name(*scratch, n, "output", k), program.outputs[k].dtype));
       out[n].push_back(std::move(t));
+    }
+  return out;
+}
+
+Result<std::vector<double>> onnxruntime_moves(const std::string& model, const plan::Program& program,
+                                              const std::vector<Tensor>& inputs, const std::vector<Tensor>& answers,
+                                              int threads) {
+  constexpr uint64_t kNudges = 12;  // each crosses about half of the ties
+  std::vector<std::vector<Tensor>> sets;
+  for (uint64_t seed = 1; seed <= kNudges; ++seed) {
+    Rng rng(seed);
+    std::vector<Tensor>& set = sets.emplace_back();
+    for (const Tensor& t : inputs) {
+      set.push_back(t);
+      if (t.dtype() != DType::kF32) continue;
+      PERI_ASSIGN(set.back(), Tensor::zeros(t.dtype(), t.dims()));
+      for (int64_t k = 0; k < t.numel(); ++k) {
+        const float v = static_cast<float>(t.f64(k)), to = rng.below(2) == 0 ? -INFINITY : INFINITY;
+        set.back().set_f64(k, static_cast<double>(std::isfinite(v) ? std::nextafter(v, to) : v));
+      }
+    }
+  }
+  PERI_ASSIGN(const auto moved, onnxruntime_outputs(model, program, sets, threads));
+  std::vector<double> out(answers.size(), 0);
+  for (const std::vector<Tensor>& other : moved)
+    for (size_t k = 0; k < answers.size(); ++k) {
+      const auto d = difference(answers[k], other[k], {});
+      out[k] = std::max(out[k], d.ok() ? d->linf : INFINITY);
     }
   return out;
 }

@@ -17,4 +17,11 @@ namespace peri::judge {
 Result<std::vector<std::vector<Tensor>>> onnxruntime_outputs(const std::string& model, const plan::Program& program,
                                                              std::span<const std::vector<Tensor>> sets, int threads);
 
+// How far ONNX Runtime's own answers of these inputs move when every float of the inputs is one rounding more or less,
+// at random: for each output the largest difference of its elements, INFINITY where its shape changes. Where round-off
+// decides a rounding or a choice, its answers part as far as those of two programs do. Errors: those of the above.
+Result<std::vector<double>> onnxruntime_moves(const std::string& model, const plan::Program& program,
+                                              const std::vector<Tensor>& inputs, const std::vector<Tensor>& answers,
+                                              int threads);
+
 }  // namespace peri::judge

@@ -15,6 +15,10 @@
 
 namespace peri::judge {
 
+namespace {
+constexpr const char* kPeer = "ONNX Runtime";
+}
+
 double Budget::allowed(DType type) const {
   if (!is_float(type)) return 0;
   return given ? max_error : std::max({max_error, 8 * unit_roundoff(type), 8 * unit_roundoff(precision)});
@@ -110,7 +114,7 @@ Result<Runs> make_runs(const Subject& s, const VerifyTerms& terms, runtime::Sess
     r.got.push_back(std::move(got));
   }
   if (peer) {
-    tell(terms, "ONNX Runtime");
+    tell(terms, kPeer);
     PERI_ASSIGN(r.want, onnxruntime_outputs(terms.peer_model, program, r.inputs, terms.threads));
   }
   return r;
@@ -140,15 +144,38 @@ Result<double> narrow_rounding(const Subject& s, const VerifyTerms& terms, const
   return std::isfinite(d.relative) ? d.relative : 0;  // a type that does not hold the answer gives no room
 }
 
+// Whether a budget that was given rules following out: for floats each part of it, for others none.
+bool kept_budget(const VerifyTerms& terms, const OutputVerdict& o, DType type) {
+  const Budget &b = terms.budget, usual = terms.peer_model.empty() ? Budget() : peer_budget();
+  if (is_float(type) && b.given) return true;
+  if (o.difference.cosine < b.min_cosine && b.min_cosine != usual.min_cosine) return true;
+  return o.of_change.value_or(0) > b.max_change && b.max_change != usual.max_change;
+}
+
+// Whether ONNX Runtime's own answer moves as far as ours is from it; `why` where it does not.
+Result<bool> peer_moves_too(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
+                            OutputVerdict* o, std::string* why) {
+  tell(terms, "ONNX Runtime, by one rounding of the inputs");
+  PERI_ASSIGN(const std::vector<double> moves,
+              onnxruntime_moves(terms.peer_model, s.engine->program(), r.inputs[n], r.want[n], terms.threads));
+  o->peer_moves = moves[k];
+  if (o->difference.linf <= 2 * moves[k]) return true;
+  *why = format("; ONNX Runtime's own answer moves by %.3g of it by one rounding of the inputs",
+                moves[k] / o->difference.linf);
+  return false;
+}
+
 // An answer that is outside because of a unit at a tie is held value by value; `why` where that does not prove it. A
-// budget that was given is kept for floats. Where the reference cannot follow, the answer stays outside.
+// budget that was given is kept. Where the reference cannot follow, the answer stays outside.
 Status follow_answer(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
                      runtime::Session& session, OutputVerdict* o, std::string* why) {
-  const bool others = !terms.peer_model.empty() || !terms.reference_dir.empty();
   const Tensor& got = r.got[n][k];
-  if (others || (is_float(got.dtype()) && terms.budget.given) || !behind_jump(s.reference, s.reference.outputs[k]))
-    return Ok{};
-  if (o->difference.cosine < terms.budget.min_cosine || o->of_change.value_or(0) > terms.budget.max_change) return Ok{};
+  if (!terms.reference_dir.empty() || kept_budget(terms, *o, got.dtype())) return Ok{};
+  if (!behind_jump(s.reference, s.reference.outputs[k])) return Ok{};
+  if (!terms.peer_model.empty()) {
+    PERI_ASSIGN(const bool moves, peer_moves_too(s, terms, r, n, k, o, why));
+    if (!moves || !affordable(s, r.inputs[n]).ok()) return Ok{};
+  }
   const auto f = follow(s.reference, k, session, r.inputs[n], got, terms.threads, [&](const std::string& value) {
     tell(terms, "'" + value + "' on the way to '" + o->output + "'");
   });
@@ -245,7 +272,7 @@ Result<bool> bisect(const Subject& s, const VerifyTerms& terms, runtime::Session
 Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
   Verification v;
   v.path = subject.path;
-  v.against = !terms.peer_model.empty()      ? "ONNX Runtime"
+  v.against = !terms.peer_model.empty()      ? kPeer
               : !terms.reference_dir.empty() ? terms.reference_dir
                                              : "float64 reference";
   v.max_error = terms.budget.max_error;
@@ -278,6 +305,7 @@ std::string Verification::text() const {
         "; %s at roundings that float32 does not decide: each value that the engine keeps on the way is one "
         "that the reference reaches",
         followed == 1 ? "one answer parts from it" : format("%zu answers part from it", followed).c_str());
+  if (followed && outside.empty() && against == kPeer) out += ", and its own answer moves as far by one rounding";
   if (weights_checked) out += "; " + counted(weights_checked, "weight") + " intact";
   if (!bisected.empty()) out += "; " + bisected;
   return out;
@@ -303,6 +331,7 @@ std::string verification_json(const Verification& v) {
     write_difference(w, o.difference);
     if (o.of_change) w.field("of_change", *o.of_change);
     if (o.followed) w.field("followed", o.followed).field("ties", o.ties);
+    if (o.peer_moves > 0) w.field("peer_moves", o.peer_moves);
     w.end_object();
   }
   w.end_array();

@@ -66,6 +66,9 @@ struct OutputVerdict {
   // (judge/followed.hpp): how many values were, and their elements that are ties. 0: the answer is within its budget,
   // or wrong.
   int64_t followed = 0, ties = 0;
+  // Against ONNX Runtime, of such an answer: how far its own moves by one rounding of the inputs. An answer that lies
+  // more than twice as far from it is not followed: the two programs do not mean the same.
+  double peer_moves = 0;
 };
 
 struct Verification {

@@ -1,4 +1,4 @@
-// Refusals by name: images, random numbers, and domains that are not ours.
+// Refusals by name: images, and domains that are not ours.
 #include "onnx/refusals.hpp"
 
 #include <algorithm>
@@ -10,8 +10,6 @@ namespace peri::onnx {
 
 namespace {
 constexpr std::string_view kMaps[] = {"ZipMap", "DictVectorizer", "CastMap"};
-constexpr std::string_view kRandom[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
-                                        "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
 
 template <size_t N>
 bool among(const std::string_view (&list)[N], std::string_view op) {
@@ -33,8 +31,6 @@ Refusal refusal_of(std::string_view domain, std::string_view op) {
             "export the model with operators of ONNX, or with the function's body in the model"};
   if (op == "ImageDecoder")
     return {"images are not decoded inside a model", "decode the image outside and make its pixels an input"};
-  if (among(kRandom, op))
-    return {"random operators are not supported", "make the random numbers an input of the model"};
   return {"there is no definition of it", "replace it by other operators at export"};
 }
 }  // namespace

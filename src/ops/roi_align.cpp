@@ -121,10 +121,12 @@ Near bin_value(const RefCall& call, const Plane& plane, const Axis& rows, const 
       };
       const Between y = between(sample(rows, row, i), plane.height),
                     x = between(sample(columns, column, j), plane.width);
-      const Near terms[] = {times({y.first * x.first, 0}, plane.at(y.low, x.low)),
-                            times({y.first * x.second, 0}, plane.at(y.low, x.high)),
-                            times({y.second * x.first, 0}, plane.at(y.high, x.low)),
-                            times({y.second * x.second, 0}, plane.at(y.high, x.high))};
+      // An element of weight zero is not read: next to an infinite one lies no NaN.
+      auto term = [&](double weight, int64_t of_row, int64_t of_column) {
+        return weight == 0 ? Near{} : times({weight, 0}, plane.at(of_row, of_column));
+      };
+      const Near terms[] = {term(y.first * x.first, y.low, x.low), term(y.first * x.second, y.low, x.high),
+                            term(y.second * x.first, y.high, x.low), term(y.second * x.second, y.high, x.high)};
       for (const Near& t : terms) {
         magnitude += std::fabs(t.v);
         if (!largest) v.v += t.v;

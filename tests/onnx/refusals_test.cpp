@@ -11,7 +11,6 @@ TEST(Refusals, EveryKindSaysWhatToDo) {
     const char *domain, *op, *why, *remedy;
   } rows[] = {
       {"", "ImageDecoder", "images", "pixels"},
-      {"", "RandomUniform", "random", "an input"},
       {"", "NoSuchOperator", "no definition", "other operators"},
       {"ai.onnx.ml", "ZipMap", "maps", "zipmap=False"},
       {"ai.onnx.ml", "CategoryMapper", "classical", "outside the model"},

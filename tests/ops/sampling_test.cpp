@@ -54,6 +54,17 @@ TEST(Roi, BinsAndTheirSamples) {
       {5, 7, 0, 0});
 }
 
+TEST(Roi, WhatHasNoWeightIsNotRead) {
+  // Samples at rows 0.5 and columns 0 and 2 of the elements; the second region lies outside, where samples are zero.
+  const std::vector<RefTensor> in = {floats({1, 1, 2, 4}, {1, INFINITY, 3, NAN, 5, -INFINITY, 7, NAN}),
+                                     floats({2, 4}, {-0.5, 0, 3.5, 2, 20, 20, 24, 22})};
+  expect_values(
+      run_text("graph { input x: f32[1,1,2,4]; input r: f32[2,4]; const b: i64[2] = [0, 0]; y = roi_align(x, r, "
+               "b) {output_height=1, output_width=2, sampling_ratio=1}; output y }",
+               in)[0],
+      {3, 5, 0, 0});
+}
+
 TEST(DeformConv, OffsetsMoveTapsAndMasksScaleThem) {
   const std::vector<RefTensor> in = {floats({1, 1, 4}, {1, 2, 4, 8}), floats({1, 1, 2}, {1, 10}),
                                      floats({1, 2, 3}, {0, 0.5, -2, 0, 0, 0.5}), floats({1}, {100}),

@@ -58,34 +58,100 @@ void run_plane(const Shape& s, const void* from, const Args& args, int64_t plane
   }
 }
 
-// Of images: the bounds of a window are found once for a row, and once for each column of it.
+// What a task has of one image and writes of it.
 template <class T>
-void run_image(const Shape& s, const void* from, const Args& args, int64_t plane) {
-  const T* x = static_cast<const T*>(from) + plane * s.in_size;
-  T* values = s.values < 0 ? nullptr : static_cast<T*>(args.out[static_cast<size_t>(s.values)]) + plane * s.out_size;
-  int64_t* places =
-      s.places < 0 ? nullptr : static_cast<int64_t*>(args.out[static_cast<size_t>(s.places)]) + plane * s.out_size;
+struct Plane {
+  const T* x;
+  T* values;        // null: not asked for
+  int64_t* places;  // null: not asked for
+  int64_t begin;    // of the image among all
+  void put(const Shape& s, int64_t p, T best, int64_t place) const {
+    if (values) values[p] = best;
+    if (!places) return;
+    const int64_t at = s.columns && place >= 0 ? place % s.in[1] * s.in[0] + place / s.in[1] : place;
+    places[p] = place < 0 ? -1 : begin + at;
+  }
+};
+
+// Columns of a row of results whose windows may leave the image.
+template <class T>
+void run_edge(const Shape& s, const Plane<T>& at, int64_t top, int64_t bottom, int64_t oy, int64_t ox, int64_t end) {
   const ops::Window& w = s.window;
-  const auto first = [](int64_t start, int64_t step) {
-    return start >= 0 ? start : start + (-start + step - 1) / step * step;
-  };
-  for (int64_t p = 0; p < s.out_size; ++p) {
-    const int64_t top = ops::window_at(w, 0, p / s.out[1], 0), left = ops::window_at(w, 1, p % s.out[1], 0),
-                  down = w.dilation[0], across = w.dilation[1], bottom = std::min(s.in[0], top + w.kernel[0] * down),
-                  right = std::min(s.in[1], left + w.kernel[1] * across), begin = first(left, across);
+  const int64_t down = w.dilation[0], across = w.dilation[1];
+  for (; ox < end; ++ox) {
+    const int64_t left = ops::window_at(w, 1, ox, 0), right = std::min(s.in[1], left + w.kernel[1] * across),
+                  begin = left >= 0 ? left : left + (-left + across - 1) / across * across;
     T best = std::numeric_limits<T>::lowest();
     int64_t place = -1;
-    for (int64_t i = first(top, down); i < bottom; i += down)
+    for (int64_t i = top; i < bottom; i += down)
       for (int64_t j = begin; j < right; j += across) {
-        const T v = x[i * s.in[1] + j];
+        const T v = at.x[i * s.in[1] + j];
         const bool take = (place < 0) | (v > best) | ((v != v) & (best == best));
         best = take ? v : best;
         place = take ? i * s.in[1] + j : place;
       }
-    if (values) values[p] = best;
-    if (!places) continue;
-    const int64_t at = s.columns && place >= 0 ? place % s.in[1] * s.in[0] + place / s.in[1] : place;
-    places[p] = place < 0 ? -1 : plane * s.in_size + at;
+    at.put(s, oy * s.out[1] + ox, best, place);
+  }
+}
+
+// The larger of each window's element so far and the one `offset` from the first: side by side for many windows,
+// kStride apart (0: `stride`).
+constexpr int64_t kWindows = 64;
+template <class T, int64_t kStride>
+void take_larger(const T* __restrict x, int64_t stride, int32_t offset, int64_t n, T* __restrict best,
+                 int32_t* __restrict place) {
+  const int64_t step = kStride > 0 ? kStride : stride;
+  for (int64_t k = 0; k < n; ++k) {
+    const T v = x[k * step], old = best[k];
+    const bool take = (v > old) | ((v != v) & (old == old));
+    best[k] = take ? v : old;
+    place[k] = take ? offset : place[k];
+  }
+}
+
+// Columns whose windows lie inside the image along it.
+template <class T>
+void run_inside(const Shape& s, const Plane<T>& at, int64_t top, int64_t bottom, int64_t oy, int64_t ox, int64_t end) {
+  const ops::Window& w = s.window;
+  const int64_t stride = w.stride[1], width = s.in[1];
+  const auto larger = stride == 1 ? take_larger<T, 1> : stride == 2 ? take_larger<T, 2> : take_larger<T, 0>;
+  for (; ox < end; ox += kWindows) {
+    const int64_t n = std::min(kWindows, end - ox), left = ops::window_at(w, 1, ox, 0);
+    T best[kWindows];
+    int32_t place[kWindows];
+    const T* const corner = at.x + top * width + left;
+    for (int64_t k = 0; k < n; ++k) best[k] = corner[k * stride];
+    std::fill_n(place, n, 0);
+    for (int64_t i = 0; i < bottom - top; i += w.dilation[0])
+      for (int64_t j = 0; j < w.kernel[1] * w.dilation[1]; j += w.dilation[1])
+        if (const int64_t offset = i * width + j; offset > 0)
+          larger(corner + offset, stride, static_cast<int32_t>(offset), n, best, place);
+    for (int64_t k = 0; k < n; ++k)
+      at.put(s, oy * s.out[1] + ox + k, best[k], top * width + left + k * stride + place[k]);
+  }
+}
+
+// Of images: many windows of a row of results at once, those at its ends one by one.
+template <class T>
+void run_image(const Shape& s, const void* from, const Args& args, int64_t plane) {
+  const auto part = [&](int output, auto* none) {
+    return output < 0 ? nullptr
+                      : static_cast<decltype(none)>(args.out[static_cast<size_t>(output)]) + plane * s.out_size;
+  };
+  const Plane<T> at{static_cast<const T*>(from) + plane * s.in_size, part(s.values, static_cast<T*>(nullptr)),
+                    part(s.places, static_cast<int64_t*>(nullptr)), plane * s.in_size};
+  const ops::Window& w = s.window;
+  const int64_t stride = w.stride[1], pad = w.pad_begin[1], last = s.in[1] - w.reach(1) + pad,
+                low = std::min(s.out[1], (pad + stride - 1) / stride),
+                high = last < 0 ? low : std::clamp(last / stride + 1, low, s.out[1]);
+  for (int64_t oy = 0; oy < s.out[0]; ++oy) {
+    const int64_t start = ops::window_at(w, 0, oy, 0), down = w.dilation[0],
+                  top = start >= 0 ? start : start + (-start + down - 1) / down * down,
+                  bottom = std::min(s.in[0], start + w.kernel[0] * down);
+    const int64_t inside = top < bottom ? low : s.out[1], after = top < bottom ? high : s.out[1];
+    run_edge(s, at, top, bottom, oy, 0, inside);
+    run_inside(s, at, top, bottom, oy, inside, after);
+    run_edge(s, at, top, bottom, oy, after, s.out[1]);
   }
 }
 
@@ -123,7 +189,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(const Shape s, read(p));
   const Source x = Source::of(p, p.anchor().in(0), c.constants);
   if (!x.known()) return refused("reads a value made inside the region");
-  if (s.in.size() == 2) {
+  if (s.in.size() == 2 && s.in_size < std::numeric_limits<int32_t>::max()) {
     const auto run = s.type == DType::kF32  ? run_image<float>
                      : s.type == DType::kU8 ? run_image<uint8_t>
                                             : run_image<int8_t>;
@@ -139,7 +205,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry max_pool_typed_entry;
 const Entry max_pool_typed_entry{{
     .name = "max_pool_typed",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
     .takes = "max pooling of 8-bit integers, and of f32 with the places of the maxima",
     .offer = offer,
@@ -147,6 +213,11 @@ const Entry max_pool_typed_entry{{
     .samples =
         {"graph { input x: f32[2,9,30,31]; v, i = max_pool(x) {kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, "
          "1]}; output v; output i }",
+         "graph { input x: f32[2,3,30,150]; v, i = max_pool(x) {kernel_shape=[2, 2], strides=[2, 2]}; output v; output "
+         "i "
+         "}",
+         "graph { input x: f32[2,3,30,150]; v, i = max_pool(x) {kernel_shape=[3, 4], strides=[1, 3], dilations=[2, 3], "
+         "pads=[2, 5, 3, 4], storage_order=1}; output v; output i }",
          "graph { input x: u8[2,9,30,31]; y = max_pool(x) {kernel_shape=[2, 2], strides=[2, 2]}; output y }",
          "graph { input x: i8[2,9,30,31]; y = max_pool(x) {kernel_shape=[2, 2], strides=[2, 2]}; output y }"},
     .takes_constants = true,

@@ -1,5 +1,5 @@
 // Kernel roi_align_f32: the mean of bilinear samples in the bins of regions: along each axis a bin's samples are so
-// many elements with weights, found once for all channels.
+// many elements with weights, found once for some channels; lines are joined first, whole, then their elements.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace peri::kernels {
 namespace {
 constexpr double kMaxSamples = 4096;  // along a bin, as the reference has it
-constexpr int64_t kChannels = 16;     // a task does
+constexpr int64_t kChannels = 32;     // a task does
 
 struct Shape {
   bool half = true, wide = true;
@@ -25,7 +25,25 @@ struct Bins {
     float weight;
   };
   std::vector<Tap> taps;
-  std::vector<size_t> begin;  // bins + 1 places in them
+  std::vector<size_t> begin;     // bins + 1 places in them
+  int64_t first = 0, count = 0;  // elements from the first to the last of all taps
+
+  // Neighbouring samples of a bin lie between the same elements.
+  void add(int64_t index, float weight) {
+    for (size_t k = taps.size(); k > begin.back() && k + 2 > taps.size(); --k)
+      if (taps[k - 1].index == index) {
+        taps[k - 1].weight += weight;
+        return;
+      }
+    taps.push_back({index, weight});
+  }
+  void find_ends() {
+    if (taps.empty()) return;
+    const auto [low, high] =
+        std::minmax_element(taps.begin(), taps.end(), [](const Tap& a, const Tap& b) { return a.index < b.index; });
+    first = low->index;
+    count = high->index - first + 1;
+  }
 };
 
 // False: the region is out of range.
@@ -47,12 +65,47 @@ bool find_bins(const Shape& s, float from, float to, int64_t bins, int64_t exten
       at = std::max(at, 0.0);
       const int64_t low = std::min(static_cast<int64_t>(at), extent - 1), high = std::min(low + 1, extent - 1);
       const float t = low == extent - 1 ? 0 : static_cast<float>(at - static_cast<double>(low));
-      out->taps.push_back({low, (1 - t) * each});
-      if (t != 0) out->taps.push_back({high, t * each});
+      out->add(low, (1 - t) * each);
+      if (t != 0) out->add(high, t * each);
     }
     out->begin.push_back(out->taps.size());
   }
+  out->find_ends();
   return true;
+}
+
+void join_lines(const float* plane, int64_t width, std::span<const Bins::Tap> lines, std::span<float> out) {
+  std::fill(out.begin(), out.end(), 0.0F);
+  const int64_t n = std::ssize(out);
+  float* __restrict__ to = out.data();
+  for (const Bins::Tap& tap : lines) {
+    const float* __restrict__ line = plane + tap.index * width;
+    const float weight = tap.weight;
+    for (int64_t k = 0; k < n; ++k) to[k] += weight * line[k];
+  }
+}
+
+void join_elements(const float* line, const Bins& columns, float* to) {
+  for (size_t j = 0; j + 1 < columns.begin.size(); ++j) {
+    float sum = 0;
+    for (size_t k = columns.begin[j]; k < columns.begin[j + 1]; ++k)
+      sum += columns.taps[k].weight * line[columns.taps[k].index];
+    to[j] = sum;
+  }
+}
+
+void join_both(const float* plane, int64_t width, std::span<const Bins::Tap> lines, const Bins& columns, float* to) {
+  for (size_t j = 0; j + 1 < columns.begin.size(); ++j) {
+    float sum = 0;
+    for (const Bins::Tap& tap : lines) {
+      const float* line = plane + tap.index * width;
+      float along = 0;
+      for (size_t k = columns.begin[j]; k < columns.begin[j + 1]; ++k)
+        along += columns.taps[k].weight * line[columns.taps[k].index];
+      sum += tap.weight * along;
+    }
+    to[j] = sum;
+  }
 }
 
 bool run_region(const Shape& s, const float* x, const float* rois, const void* batch, float* y, int64_t task) {
@@ -63,21 +116,21 @@ bool run_region(const Shape& s, const float* x, const float* rois, const void* b
   const float* region = rois + roi * 4;
   if (!find_bins(s, region[0], region[2], s.columns, s.width, &columns)) return false;
   if (!find_bins(s, region[1], region[3], s.rows, s.height, &rows)) return false;
+  // Few bins of a wide region read few of its elements: then they are joined one by one.
+  const bool whole_lines = columns.count <= 4 * static_cast<int64_t>(columns.taps.size());
+  std::vector<float> joined(static_cast<size_t>(columns.count));
   for (int64_t c = first; c < end; ++c) {
     const float* plane = x + (image * s.channels + c) * s.height * s.width;
     float* to = y + (roi * s.channels + c) * s.rows * s.columns;
-    for (size_t i = 0; i + 1 < rows.begin.size(); ++i)
-      for (size_t j = 0; j + 1 < columns.begin.size(); ++j) {
-        float sum = 0;
-        for (size_t r = rows.begin[i]; r < rows.begin[i + 1]; ++r) {
-          const float* line = plane + rows.taps[r].index * s.width;
-          float along = 0;
-          for (size_t k = columns.begin[j]; k < columns.begin[j + 1]; ++k)
-            along += columns.taps[k].weight * line[columns.taps[k].index];
-          sum += rows.taps[r].weight * along;
-        }
-        *to++ = sum;
+    for (size_t i = 0; i + 1 < rows.begin.size(); ++i, to += s.columns) {
+      const std::span<const Bins::Tap> lines(rows.taps.data() + rows.begin[i], rows.begin[i + 1] - rows.begin[i]);
+      if (whole_lines) {
+        join_lines(plane + columns.first, s.width, lines, joined);
+        join_elements(joined.data() - columns.first, columns, to);
+      } else {
+        join_both(plane, s.width, lines, columns, to);
       }
+    }
   }
   return true;
 }
@@ -129,7 +182,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry roi_align_f32_entry;
 const Entry roi_align_f32_entry{{
     .name = "roi_align_f32",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
     .takes = "roi_align of f32 by means",
     .offer = offer,
@@ -143,7 +196,11 @@ const Entry roi_align_f32_entry{{
          "graph { input x: f32[1,3,30,40]; const r: f32[2,4] = [1.5, 2.25, 20.0, 17.5, -3.0, 4.0, 39.0, 31.0]; const "
          "b: "
          "i64[2] = [0, 0]; y = roi_align(x, r, b) {output_height=2, output_width=2, "
-         "coordinate_transformation_mode=\"output_half_pixel\", spatial_scale=0.5}; output y }"},
+         "coordinate_transformation_mode=\"output_half_pixel\", spatial_scale=0.5}; output y }",
+         "graph { input x: f32[1,35,30,90]; const r: f32[3,4] = [1.5, 2.25, 88.0, 17.5, -3.0, 4.0, 0.5, 31.0, 20.0, "
+         "9.0, "
+         "22.5, 10.5]; const b: i64[3] = [0, 0, 0]; y = roi_align(x, r, b) {output_height=3, output_width=2, "
+         "sampling_ratio=1}; output y }"},
     .takes_constants = true,
 }};
 

@@ -9,12 +9,16 @@
 namespace peri::kernels::cpu {
 namespace {
 
-// How many panels a tile of the sweep spans from `panel` on: several where few rows would starve the FMA units.
+// How many panels a tile of the sweep spans from `panel` on: several where few rows would starve the FMA units, and so
+// that none is left by itself.
 int64_t panels_at_once(const Sweep& s, int64_t panel) {
-  const int64_t most = s.tiles.rows(0), least = s.tiles.base;
-  const int64_t wide = s.table->wide_panels[most - 1];
-  const bool fits = panel + wide <= s.end_panel && s.panels.width(panel + wide - 1) == s.panels.panel_columns;
-  return wide > 1 && wide == s.table->wide_panels[least - 1] && fits ? wide : 1;
+  const int64_t most = s.tiles.rows(0), least = s.tiles.base, left = s.end_panel - panel;
+  for (int64_t n = std::min<int64_t>(kMaxTilePanels, left); n > 1; --n) {
+    const TileFn* fns = s.table->wide[n - 2];
+    if (fns[most - 1] == nullptr || fns[least - 1] == nullptr) continue;
+    if (s.panels.width(panel + n - 1) == s.panels.panel_columns && (left != n + 1 || n == 2)) return n;
+  }
+  return 1;
 }
 
 // Everything about a sweep that its tiles share, and the tile being run.
@@ -49,7 +53,7 @@ void Runner::run_tile(int64_t tile, int64_t begin, int64_t rows, TileFn fn, cons
 void Runner::run_panels(int64_t panel, int64_t at_once) {
   const int64_t column = panel * s.panels.panel_columns;
   const bool thin = s.panels.width(panel) != s.panels.panel_columns;
-  const TileFn* fns = at_once > 1 ? s.table->two_wide : thin ? s.table->one : s.table->two;
+  const TileFn* fns = at_once > 1 ? s.table->wide[at_once - 2] : thin ? s.table->one : s.table->two;
   const float* b = s.b + panel * s.b_panel_stride + s.b_row0 * s.panels.width(panel);
   g.b_step = s.panels.width(panel);
   g.n = (at_once - 1) * s.panels.panel_columns + s.panels.wanted(panel + at_once - 1);

@@ -40,12 +40,11 @@ constexpr int kMaxTilePanels = 4;
 
 // What one Isa offers. Tiles are indexed [rows - 1]; null where a shape is not offered.
 struct TileTable {
-  int lanes = 0;                  // floats in a vector
-  int max_rows = 0;               // rows of the largest tile
-  TileFn one[kMaxTileRows];       // one vector wide: the last panel when it is thin
-  TileFn two[kMaxTileRows];       // two vectors wide: a panel
-  TileFn two_wide[kMaxTileRows];  // several panels at once, for few rows
-  int wide_panels[kMaxTileRows];  // how many panels two_wide spans for so many rows; 1: not offered
+  int lanes = 0;                                  // floats in a vector
+  int max_rows = 0;                               // rows of the largest tile
+  TileFn one[kMaxTileRows];                       // one vector wide: the last panel when it is thin
+  TileFn two[kMaxTileRows];                       // two vectors wide: a panel
+  TileFn wide[kMaxTilePanels - 1][kMaxTileRows];  // [panels - 2]: several panels at once, for few rows
   PostFn post = nullptr;
 };
 const TileTable& tile_table(Isa isa);

@@ -20,8 +20,7 @@ constexpr TileTable kTable = {
     .max_rows = 6,
     .one = {kTile<1, 1, 1>, kTile<2, 1, 1>, kTile<3, 1, 1>, kTile<4, 1, 1>, kTile<5, 1, 1>, kTile<6, 1, 1>},
     .two = {kTile<1, 2, 1>, kTile<2, 2, 1>, kTile<3, 2, 1>, kTile<4, 2, 1>, kTile<5, 2, 1>, kTile<6, 2, 1>},
-    .two_wide = {kTile<1, 2, 4>, kTile<2, 2, 2>, kTile<3, 2, 2>},
-    .wide_panels = {4, 2, 2, 1, 1, 1},
+    .wide = {{kTile<1, 2, 2>, kTile<2, 2, 2>, kTile<3, 2, 2>}, {kTile<1, 2, 3>}, {kTile<1, 2, 4>}},
     .post = &post_body::post<V>,
 };
 const TileTable tile_table_avx2 = kTable;

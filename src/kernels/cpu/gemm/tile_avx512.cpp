@@ -25,9 +25,10 @@ constexpr TileTable kTable = {
     .two = {kTile<1, 2, 1>, kTile<2, 2, 1>, kTile<3, 2, 1>, kTile<4, 2, 1>, kTile<5, 2, 1>, kTile<6, 2, 1>,
             kTile<7, 2, 1>, kTile<8, 2, 1>, kTile<9, 2, 1>, kTile<10, 2, 1>, kTile<11, 2, 1>, kTile<12, 2, 1>,
             kTile<13, 2, 1>, kTile<14, 2, 1>},
-    .two_wide = {kTile<1, 2, 4>, kTile<2, 2, 4>, kTile<3, 2, 2>, kTile<4, 2, 2>, kTile<5, 2, 2>, kTile<6, 2, 2>,
-                 kTile<7, 2, 2>},
-    .wide_panels = {4, 4, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1},
+    .wide = {{kTile<1, 2, 2>, kTile<2, 2, 2>, kTile<3, 2, 2>, kTile<4, 2, 2>, kTile<5, 2, 2>, kTile<6, 2, 2>,
+              kTile<7, 2, 2>},
+             {kTile<1, 2, 3>, kTile<2, 2, 3>},
+             {kTile<1, 2, 4>, kTile<2, 2, 4>}},
     .post = &post_body::post<V>,
 };
 const TileTable tile_table_avx512 = kTable;

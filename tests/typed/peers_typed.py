@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""An answer that parts from ONNX Runtime's where float32 does not decide a rounding is told apart from one that means something
+else: ONNX Runtime's own then moves as far when its inputs move by one rounding. The peer here is a module of that name."""
+import sys
+
+import numpy as np
+import onnx
+from onnx import parser
+
+from typed import Typed, main
+
+QUICK = ("--no-tune", "--no-cache", "--no-verify", "--quiet")
+STEPS = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[1,120] x) => (float[1,8] y) <float k = {0.7}, float s = {0.7}, uint8 z = {128}> {
+  p = Mul(x, k)
+  q = QuantizeLinear(p, s, z)
+  d = DequantizeLinear(q, s, z)
+  y = MatMul(d, w)
+}"""
+# Rounds what lies between two integers upwards, as arithmetic that errs by a third of a rounding may.
+PEER = """import numpy as np
+class SessionOptions: pass
+class Port:
+    def __init__(self, name): self.name = name
+class InferenceSession:
+    def __init__(self, model, options, providers):
+        import onnx
+        self.w = onnx.numpy_helper.to_array(next(i for i in onnx.load(model).graph.initializer if i.name == "w"))
+    def get_inputs(self): return [Port("x")]
+    def run(self, names, feed):
+        steps = np.floor(feed["x"].astype(np.float64) * (1 + 2e-8) + 0.5)
+        steps[0, 7] += {wrong}
+        return [(steps * np.float32(0.7) @ self.w).astype(np.float32)]
+"""
+
+
+class Peers(Typed):
+    def setUp(self):
+        super().setUp()
+        rng = np.random.default_rng(3)
+        model = parser.parse_model(STEPS)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(rng.standard_normal((120, 8)).astype(np.float32), "w"))
+        onnx.save(model, self.folder / "steps.onnx")
+        x = rng.integers(-40, 40, (1, 120)).astype(np.float32)
+        x[0, 20:40] += 0.5  # between two
+        np.save(self.folder / "x.npy", x)
+        python = self.folder / "python"
+        python.write_text(f'#!/bin/sh\nPYTHONPATH={self.folder} exec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        self.environment["PERI_PYTHON"] = str(python)
+
+    def verify(self, code, wrong, *words):
+        (self.folder / "onnxruntime.py").write_text(PEER.replace("{wrong}", str(wrong)))
+        return self.ends(code, "verify", "steps.onnx", "--onnxruntime", "--input", "x=x.npy", *QUICK, *words)
+
+    def test_a_rounding_that_nothing_decides(self):
+        said = self.verify(0, 0)
+        self.assertIn("one answer parts from it at roundings", said)
+        self.assertIn("its own answer moves as far", said)
+
+    def test_another_meaning(self):
+        said = self.verify(3, 40)
+        self.assertIn("ONNX Runtime's own answer moves by 0", said)
+
+    def test_a_budget_that_is_given_is_kept(self):
+        self.verify(3, 0, "--max-error", "1e-4")
+        self.verify(3, 0, "--min-cosine", "0.9999999")
+
+
+if __name__ == "__main__":
+    main()
