@@ -214,6 +214,7 @@ class CudaPrepared final : public runtime::Prepared {
     out.kernel = *std::move(kernel);
     out.shape.blocks[0] = static_cast<unsigned>(l.blocks);
     out.shape.threads[0] = static_cast<unsigned>(l.threads);
+    out.shape.cluster[0] = static_cast<unsigned>(l.cluster);
     out.shape.shared_bytes = static_cast<unsigned>(l.shared_bytes);
     out.arguments = l.arguments;
     for (const int64_t size : l.sizes) out.sizes.push_back(cuda::scalar(static_cast<long long>(size)));

@@ -11,6 +11,8 @@
 namespace peri::lower {
 namespace {
 
+constexpr size_t kMaxRow = 4;  // regions one behind the other: a squeeze-and-excite block
+
 // How a region of the cut may come apart behind one of its beginnings.
 struct Split {
   size_t at = 0;  // which of the region's prefixes
@@ -271,8 +273,8 @@ struct Maker {
     }
   }
 
-  // Each region, or a rest of it, with the one that alone reads it, or a beginning of that; and whole ones with two
-  // behind them, each of which alone reads the one before.
+  // Each region, or a rest of it, with the one that alone reads it, or a beginning of that; and whole ones with up to
+  // three behind them, each of which alone reads the one before.
   void add_joins() {
     for (const Whole& a : wholes) {
       if (!a.reader) continue;
@@ -280,10 +282,14 @@ struct Maker {
       Region all = region(both(a.region.nodes, b.region.nodes));
       const bool whole = rules.joins(all);
       if (whole) add(std::move(all), both(a.atoms, b.atoms));
-      if (b.reader) {
-        const Whole& c = wholes[*b.reader];
-        Region three = region(both(both(a.region.nodes, b.region.nodes), c.region.nodes));
-        if (rules.joins(three)) add(std::move(three), both(both(a.atoms, b.atoms), c.atoms));
+      std::vector<ir::Node*> row = both(a.region.nodes, b.region.nodes);
+      std::vector<int> atoms = both(a.atoms, b.atoms);
+      const Whole* last = &b;
+      for (size_t count = 3; count <= kMaxRow && last->reader; ++count) {
+        last = &wholes[*last->reader];
+        row = both(std::move(row), last->region.nodes);
+        atoms = both(std::move(atoms), last->atoms);
+        if (Region more = region(row); rules.joins(more)) add(std::move(more), atoms);
       }
       if (whole && !rules.every) continue;
       for (size_t i = 0; i <= a.splits.size(); ++i)

@@ -1,6 +1,6 @@
 // What may stand in a cover: the regions of the greedy cut, beginnings of its chains with the rest apart; and as one
-// region neighbours, of which the first may be a rest and the second a beginning, three in a row, and siblings over one
-// input, each whole or by a beginning.
+// region neighbours, of which the first may be a rest and the second a beginning, up to four in a row, and siblings
+// over one input, each whole or by a beginning.
 #pragma once
 
 #include "lower/region.hpp"

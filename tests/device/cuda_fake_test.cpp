@@ -29,6 +29,27 @@ TEST_F(FakeCuda, KeepsEveryRule) {
   EXPECT_EQ(live(), 0);
 }
 
+// As the driver is told them, at once and in each replay.
+TEST_F(FakeCuda, ToldOfClusters) {
+  const auto device = must(cuda::make_cuda_device());
+  const auto compiler = must(cuda::Compiler::open(""));
+  const Kernels k = must(load_kernels(*device, *compiler));
+  const Memory a = must(device->allocate(4096)), b = must(device->allocate(4096));  // eight blocks
+  const auto stream = must(device->make_stream());
+  const auto clusters = [] { return Fakes::control<long()>("driver", "fake_clusters")(); };
+  must(stream->launch(k.of(k.scale, a, b, 1)));
+  EXPECT_EQ(clusters(), 0);
+  must(stream->launch(k.of(k.scale, a, b, 1, 0, 4)));
+  EXPECT_EQ(clusters(), 2);
+  must(stream->begin_capture());
+  must(stream->launch(k.of(k.add, a, b, 1, 0, 8)));
+  const auto captured = must(stream->end_capture());
+  must(stream->replay(*captured));
+  must(stream->replay(*captured));
+  EXPECT_EQ(clusters(), 4);
+  must(stream->synchronize());
+}
+
 TEST_F(FakeCuda, TellsItsTarget) {
   const auto device = must(cuda::make_cuda_device({0, {"cudnn 9.19.0"}}));
   EXPECT_EQ(device->name(), "cuda:0");
@@ -72,7 +93,7 @@ Status session(long* work_calls = nullptr) {
     PERI_TRY(s.copy(a.address(), b.address(), 400));
     PERI_TRY(s.record(*event));
     PERI_TRY(two->wait(*event));
-    PERI_TRY(two->launch(k.of(k.add, a, b, by)));
+    PERI_TRY(two->launch(k.of(k.add, a, b, by, 0, 2)));
     PERI_TRY(two->record(*event));
     PERI_TRY(s.wait(*event));
     return s.copy_out(host.bytes(), b.address());

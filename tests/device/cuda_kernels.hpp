@@ -28,12 +28,14 @@ struct Kernels {
   std::unique_ptr<cuda::Module> module;
   cuda::Kernel scale, add, trap;
 
-  Launch of(const cuda::Kernel& kernel, const Memory& x, const Memory& y, float a, unsigned shared_bytes = 0) const {
+  Launch of(const cuda::Kernel& kernel, const Memory& x, const Memory& y, float a, unsigned shared_bytes = 0,
+            unsigned cluster = 1) const {
     const int n = static_cast<int>(y.bytes() / sizeof(float));
     cuda::Shape shape;
     shape.shared_bytes = shared_bytes;
     shape.threads[0] = 128;
-    shape.blocks[0] = static_cast<unsigned>((n + 127) / 128);
+    shape.blocks[0] = static_cast<unsigned>((n + 127) / 128 + cluster - 1) / cluster * cluster;
+    shape.cluster[0] = cluster;
     return device->launch_of(kernel, shape, {all_of(x), all_of(y)}, {cuda::scalar(a), cuda::scalar(n)});
   }
 };
@@ -62,6 +64,7 @@ void tells_times(Kernels& k);
 void serves_many_threads(Kernels& k);
 void refuses_kernels_that_do_not_fit(Kernels& k);
 void shares_a_kernel_between_sizes(Kernels& k);
+void launches_clusters(Kernels& k);
 void a_lent_stream_that_goes_ends_its_part(Kernels& k);
 
 struct Rule {
@@ -78,6 +81,7 @@ inline constexpr Rule kRules[] = {
     {"refusals", refuses_what_is_not_there},
     {"pinned", keeps_pinned_memory},
     {"times", tells_times},
+    {"clusters", launches_clusters},
     {"threads", serves_many_threads},
     {"misfits", refuses_kernels_that_do_not_fit},
     {"shared", shares_a_kernel_between_sizes},

@@ -325,6 +325,24 @@ void shares_a_kernel_between_sizes(Kernels& k) {
   must(stream->synchronize());
 }
 
+// At once, and as a capture keeps them.
+void launches_clusters(Kernels& k) {
+  if (k.device->facts().major < 9) return;
+  const Memory a = zeroed(*k.device), b = zeroed(*k.device);
+  const auto stream = must(k.device->make_stream());
+  const std::vector<float> ones(a.bytes() / sizeof(float), 1.f);
+  std::vector<float> out(b.bytes() / sizeof(float));
+  must(stream->copy_in(a.address(), std::as_bytes(std::span(ones))));
+  must(stream->launch(k.of(k.scale, a, b, 2, 0, 8)));
+  must(stream->begin_capture());
+  must(stream->launch(k.of(k.add, a, b, 3, 0, 2)));
+  const auto captured = must(stream->end_capture());
+  for (int round = 0; round < 2; ++round) must(stream->replay(*captured));
+  must(stream->copy_out(std::as_writable_bytes(std::span(out)), b.address()));
+  must(stream->synchronize());
+  for (const float v : out) ASSERT_EQ(v, 8.f);
+}
+
 // Whose stream it is does not matter to a capture: one that it began is over, one that it joined is spoilt; the stream
 // itself stays, and is in no capture of ours any more.
 void a_lent_stream_that_goes_ends_its_part(Kernels& k) {

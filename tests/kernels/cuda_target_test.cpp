@@ -69,6 +69,31 @@ TEST(CudaTarget, ARecordedOneGivesTheSameOffers) {
   }
 }
 
+// Parts that a cluster joins are joined by a launch of their own where there are no clusters, and none are offered
+// there.
+TEST(CudaTarget, ClustersAreForChipsThatHaveThem) {
+  for (const auto& [chip, has] : {std::pair("sm_80", false), {"sm_86", false}, {"sm_90", true}, {"sm_120", true}})
+    for (const size_t k : {size_t{0}, size_t{1}}) {
+      const ir::Graph plain = parsed(kGraphs[k]);
+      const Target target = gpu(chip, 132);
+      const auto list = offers(k, plain, target);
+      const auto clusters = [](const Offer& o) { return o.config.ends_with("cluster=1"); };
+      EXPECT_EQ(std::any_of(list.begin(), list.end(), clusters), has) << chip << " " << kKernels[k];
+      ir::Graph g = plain.clone();
+      for (size_t n = 0; n < list[0].inputs.size(); ++n) g.inputs[n]->type.layout = list[0].inputs[n];
+      g.outputs[0]->type.layout = list[0].outputs[0];
+      Packed packed;
+      const auto made = find(kKernels[k])
+                            ->instantiate({&g, {false, true}}, "tm=32 tn=32 warps=4 split=4 cluster=1",
+                                          {std::vector<Tensor>(2), &packed, &target, nullptr});
+      ASSERT_TRUE(made.ok()) << made.error().text();
+      const auto& launches = dynamic_cast<const cuda::LaunchInstance&>(**made).launches();
+      ASSERT_EQ(launches.size(), has ? 1u : 2u) << chip;
+      EXPECT_EQ(launches[0].cluster, has ? 4 : 1);
+      EXPECT_EQ(launches[0].text.find("barrier.cluster") != std::string::npos, has);
+    }
+}
+
 TEST(CudaTarget, NoBlockAsksForMoreThanItMayHave) {
   int64_t most = 0;
   for (const auto& [chip, room] :

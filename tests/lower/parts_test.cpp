@@ -319,8 +319,8 @@ TEST(Parts, ABeginningThatTheRuleLeavesOutIsTriedWhereEveryOneIsAskedFor) {
   unsetenv("PERI_EVERY_SPLIT");
 }
 
-// A convolution, its means, and a product of the means.
-TEST(Parts, ThreeInARowAreAnOptionWhereEachAloneReadsTheOneBefore) {
+// A convolution, its means, a product of the means, and their maximum.
+TEST(Parts, UpToFourInARowAreAnOptionWhereEachAloneReadsTheOneBefore) {
   for (const bool also_read : {false, true}) {
     ir::Graph g;
     const auto weight = [&](const std::string& name, const std::vector<int64_t>& dims) {
@@ -329,18 +329,25 @@ TEST(Parts, ThreeInARowAreAnOptionWhereEachAloneReadsTheOneBefore) {
     ir::Value* x = g.add_input("x", {DType::kF32, Shape{Dim::symbol("batch"), Dim(16), Dim(6), Dim(6)}});
     ir::Value* c = g.add("conv", {x, weight("w1", {8, 16, 1, 1})})->out();
     ir::Value* m = g.add("global_average_pool", {c})->out();
-    g.mark_output(g.add("conv", {m, weight("w2", {4, 8, 1, 1})})->out(), "y");
+    ir::Value* d = g.add("conv", {m, weight("w2", {4, 8, 1, 1})})->out();
+    ir::Value* e = g.add("conv", {d, weight("w3", {4, 4, 1, 1})})->out();
+    g.mark_output(g.add("conv", {e, weight("w4", {4, 4, 1, 1})})->out(), "y");
     if (also_read) g.mark_output(g.add("global_max_pool", {c})->out(), "z");
     ASSERT_TRUE(ops::infer_graph(g).ok());
     tune::Tuner tuner(unmeasured());
     const Parts parts = parts_of(g, cut(g, tuner), kEverything);
-    const auto three = std::count_if(parts.list.begin(), parts.list.end(), [&](const Part& p) {
-      const auto has = [&](const ir::Value* v) {
-        return std::find(p.region.nodes.begin(), p.region.nodes.end(), v->producer) != p.region.nodes.end();
-      };
-      return has(c) && has(m) && has(g.outputs[0]);
-    });
-    EXPECT_EQ(three, also_read ? 0 : 1);
+    const auto from = [&](const ir::Value* first, const ir::Value* last) {
+      return std::count_if(parts.list.begin(), parts.list.end(), [&](const Part& p) {
+        const auto has = [&](const ir::Value* v) {
+          return std::find(p.region.nodes.begin(), p.region.nodes.end(), v->producer) != p.region.nodes.end();
+        };
+        return has(first) && has(last);
+      });
+    };
+    EXPECT_EQ(from(c, d), also_read ? 0 : 2) << "three, and the four that hold them";
+    EXPECT_EQ(from(c, e), also_read ? 0 : 1);
+    EXPECT_EQ(from(m, g.outputs[0]), 1);
+    EXPECT_EQ(from(c, g.outputs[0]), 0) << "five";
   }
 }
 

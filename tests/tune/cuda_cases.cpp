@@ -116,9 +116,9 @@ class Taken {
     return share_.of == 1 || fresh || cases < 2 || drawn(std::to_string(turn), share_.of);
   }
   // Whether an offer is, of a problem that is taken or not.
-  bool offer(bool whole, bool first, size_t nodes, const std::string& way) {
+  bool offer(bool whole, bool first, bool plain, const std::string& way) {
     bool taken = whole && first;
-    if (!taken && nodes == 1) taken = whole ? ++tried_[way] <= (share_.of == 1 ? kProblems : 1) : !seen_.contains(way);
+    if (!taken && plain) taken = whole ? ++tried_[way] <= (share_.of == 1 ? kProblems : 1) : !seen_.contains(way);
     if (taken) seen_.insert(way);
     return taken;
   }
@@ -151,8 +151,10 @@ std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems, bool own, Sha
   for (const kernels::Entry* e : kernels::entries()) {
     if (e->kernel.executor != "cuda" || !e->kernel.library.empty()) continue;  // a library's work is no text
     Taken taken(e->kernel.name, share);
-    for (SampleProblem* const one : problems_of(e->kernel, problems, own)) {
-      SampleProblem& p = *one;
+    const std::vector<SampleProblem*> all = problems_of(e->kernel, problems, own);
+    for (size_t k = 0; k < all.size(); ++k) {
+      SampleProblem& p = *all[k];
+      const bool plain = p.region.nodes.size() == 1 || k >= problems.size();  // the kernel's own are what it is for
       auto offers = e->kernel.offer({&p.region, p.constant}, some_gpu());
       if (!offers.ok()) continue;
       const bool whole = taken.problem(p.region);
@@ -160,7 +162,7 @@ std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems, bool own, Sha
         // Chains are the same text whatever the configuration: they are tried with the first of each layout.
         const std::string way = o.config + (o.outputs[0].row_major() ? "" : " last");
         const bool first = &o == &offers->front() || !(o.outputs == (&o - 1)->outputs);
-        if (!taken.offer(whole, first, p.region.nodes.size(), way)) continue;
+        if (!taken.offer(whole, first, plain, way)) continue;
         if (share.run && !prepared(&p)) break;
         auto made = case_of(e->kernel, p, o);
         if (!made) continue;
@@ -217,7 +219,7 @@ void check(const Case& c, const HostGpu& gpu) {
                           : a.from == LaunchArgument::From::kFault  ? static_cast<void*>(&fault)
                                                                     : workspace.at());
     }
-    gpu.run(l.text, l.entry, l.blocks, l.threads, l.shared_bytes, addresses, l.sizes);
+    gpu.run(l, addresses);
   }
   EXPECT_TRUE(workspace.whole());
   for (size_t k = 0; k < out.size(); ++k) {

@@ -50,6 +50,7 @@ void compile_texts(const device::cuda::Compiler& compiler, const std::vector<Cas
     std::string_view last;
     for (const auto& [name, launch] : texts) {
       const std::string_view kernel = std::string_view(name).substr(0, name.find(' '));
+      if (launch->cluster > 1 && std::atoi(chip + 3) < 90) continue;  // no such chip is given one
       if (!wanted(name, chip, std::exchange(last, kernel) != kernel)) continue;
       const auto code = compiler.compile({name, launch->text, chip});
       ASSERT_TRUE(code.ok()) << name << ": " << code.error().text();

@@ -68,7 +68,8 @@ class CudaSamples : public ::testing::TestWithParam<DType> {
     return std::move(*memory);
   }
 
-  void check(const Case& c) {
+  // Right, and the same bits each of so many times.
+  void check(const Case& c, int times = 1) {
     SCOPED_TRACE(c.name());
     const ir::Graph& g = c.region;
     std::vector<device::Memory> in, out;
@@ -90,6 +91,24 @@ class CudaSamples : public ::testing::TestWithParam<DType> {
     std::vector<device::Memory> packed;
     for (const Tensor& t : c.packed()) packed.push_back(filled(t.bytes()));
     ASSERT_TRUE(stream_->synchronize().ok());
+    std::vector<std::vector<std::byte>> first;
+    for (int turn = 0; turn < times; ++turn) {
+      launch(c, in, out, packed, workspace, fault);
+      read(out, &results);
+      if (HasFatalFailure()) return;
+      if (turn == 0)
+        for (const Tensor& t : results) first.emplace_back(t.bytes().begin(), t.bytes().end());
+      for (size_t k = 0; k < results.size(); ++k)
+        ASSERT_TRUE(std::equal(first[k].begin(), first[k].end(), results[k].bytes().begin())) << "in turn " << turn;
+    }
+    for (size_t k = 0; k < results.size(); ++k)
+      results[k] = *exec::from_layout(results[k], g.outputs[k]->type.layout, kernels::dims_of(*g.outputs[k]));
+    const auto error = compare(*c.problem->expected, results);
+    EXPECT_TRUE(error.ok()) << error.error().text();
+  }
+
+  void launch(const Case& c, const std::vector<device::Memory>& in, const std::vector<device::Memory>& out,
+              const std::vector<device::Memory>& packed, const device::Memory& workspace, const device::Memory& fault) {
     for (const KernelLaunch& l : c.launches()) {
       std::vector<device::Argument> arguments;
       for (const LaunchArgument& a : l.arguments) {
@@ -105,22 +124,22 @@ class CudaSamples : public ::testing::TestWithParam<DType> {
       cuda::Shape shape;
       shape.blocks[0] = static_cast<unsigned>(l.blocks);
       shape.threads[0] = static_cast<unsigned>(l.threads);
+      shape.cluster[0] = static_cast<unsigned>(l.cluster);
       shape.shared_bytes = static_cast<unsigned>(l.shared_bytes);
       std::vector<cuda::Scalar> sizes;
       for (const int64_t size : l.sizes) sizes.push_back(cuda::scalar(static_cast<long long>(size)));
       ASSERT_TRUE(stream_->launch(device_->launch_of(*kernel, shape, std::move(arguments), sizes)).ok());
     }
-    for (size_t k = 0; k < results.size(); ++k) {
-      const std::span<const std::byte> bytes = results[k].bytes();
+  }
+
+  void read(const std::vector<device::Memory>& out, std::vector<Tensor>* results) {
+    for (size_t k = 0; k < results->size(); ++k) {
+      const std::span<const std::byte> bytes = (*results)[k].bytes();
       if (!bytes.empty())
         ASSERT_TRUE(stream_->copy_out({const_cast<std::byte*>(bytes.data()), bytes.size()}, out[k].address()).ok());
     }
     const Status done = stream_->synchronize();
     ASSERT_TRUE(done.ok()) << done.error().text();
-    for (size_t k = 0; k < results.size(); ++k)
-      results[k] = *exec::from_layout(results[k], g.outputs[k]->type.layout, kernels::dims_of(*g.outputs[k]));
-    const auto error = compare(*c.problem->expected, results);
-    EXPECT_TRUE(error.ok()) << error.error().text();
   }
 
   std::unique_ptr<cuda::CudaDevice> device_;
@@ -148,6 +167,20 @@ TEST_P(CudaSamples, AreRight) {
     if (HasFatalFailure()) return;
   }
   printf("%zu cases of %zu texts in %s\n", cases.size(), modules_.size(), std::string(dtype_name(GetParam())).c_str());
+}
+
+// What blocks of a cluster read of each other is there when they read it.
+TEST_P(CudaSamples, ClustersGiveTheSameBitsAThousandTimes) {
+  if (GetParam() != DType::kF32) GTEST_SKIP() << "the kernels' own samples are of all types";
+  if (device_->facts().major < 9) GTEST_SKIP() << "clusters are there from 9.0 on";
+  std::vector<Case> cases = cuda_cases(common_problems(), true, {});
+  std::erase_if(cases, [](const Case& c) {
+    const auto& list = c.launches();
+    return std::none_of(list.begin(), list.end(), [](const KernelLaunch& l) { return l.cluster > 1; });
+  });
+  EXPECT_GT(cases.size(), 10u);
+  compile(cases);
+  for (size_t k = 0; k < cases.size() && !HasFatalFailure(); ++k) check(cases[k], 1000);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, CudaSamples, ::testing::Values(DType::kF32, DType::kF16, DType::kBF16),

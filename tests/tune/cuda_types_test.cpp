@@ -77,7 +77,7 @@ TEST(CudaFaults, AreTold) {
                           : a.index == 0            ? static_cast<void*>(data.data())
                                                     : static_cast<void*>(index.data()));
     }
-    gpu.run(l.text, l.entry, l.blocks, l.threads, l.shared_bytes, addresses, l.sizes);
+    gpu.run(l, addresses);
     EXPECT_EQ(fault, wild >= -3 && wild < 3 ? 0 : 1) << wild;
     EXPECT_EQ(y[0], 8) << wild;
     EXPECT_EQ(y[15], 11) << wild;

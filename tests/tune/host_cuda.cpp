@@ -12,12 +12,15 @@ constexpr std::string_view kText = R"(#include <math.h>
 #include <vector>
 struct Three { int x; };
 static Three threadIdx, blockIdx, gridDim, blockDim;
-static std::vector<float> peri_dynamic_memory;
+// Of a cluster: blocks whose threads run beside each other, the threads of the first before those of the second. Static
+// shared memory is one for all blocks, so that a kernel of clusters may have dynamic alone.
+enum { kBlocks = 8, kThreadsOfABlock = 1024, kFibers = kBlocks * kThreadsOfABlock };
+static std::vector<float> peri_dynamic_memories[kBlocks];
 static size_t peri_dynamic_bytes;
-static ucontext_t peri_main, peri_fiber[1024];
-static bool peri_done[1024];
-static std::vector<char> peri_stacks;
-static int peri_now;
+static ucontext_t peri_main, peri_fiber[kFibers];
+static bool peri_done[kFibers];
+static char* peri_stacks;  // as much as has been touched
+static int peri_now, peri_own;  // the fiber, and its block of the cluster
 static void (*peri_body)(void**, const long long*);
 static void** peri_addresses;
 static const long long* peri_sizes;
@@ -25,7 +28,7 @@ static void peri_fault(const char* what) { fprintf(stderr, "thread %d: %s\n", pe
 
 // Threads that wait until all of them that still run are there.
 struct Meeting { int arrived, running; unsigned turn; };
-static Meeting peri_block, peri_warp[32];
+static Meeting peri_cluster, peri_blocks[kBlocks], peri_warp[kFibers / 32];
 static long long peri_progress;
 static void peri_meet(Meeting* m) {
   const unsigned turn = m->turn;
@@ -38,25 +41,27 @@ static void peri_meet(Meeting* m) {
     swapcontext(&peri_fiber[peri_now], &peri_main);
   }
 }
-static void __syncthreads() { peri_meet(&peri_block); }
+static void __syncthreads() { peri_meet(&peri_blocks[peri_own]); }
 static void peri_lanes_meet() { peri_meet(&peri_warp[peri_now / 32]); }
 static void peri_start() {
   peri_body(peri_addresses, peri_sizes);
   peri_done[peri_now] = true, ++peri_progress;
-  --peri_block.running, --peri_warp[peri_now / 32].running;
+  --peri_cluster.running, --peri_blocks[peri_own].running, --peri_warp[peri_now / 32].running;
 }
 
 // Copies under way, by thread; those of a group arrive when it is waited for.
 struct Fetch { unsigned at; const void* from; };
-static std::vector<std::vector<Fetch>> peri_groups[1024];
-static void peri_begin(const int threads) {
+static std::vector<std::vector<Fetch>> peri_groups[kFibers];
+static int peri_fiber_of(const int block, const int thread) { return block * kThreadsOfABlock + thread; }
+static void peri_begin(const int block, const int threads) {
   const size_t kStack = 64 << 10;
-  peri_stacks.resize(1024 * kStack);
-  peri_block = {0, threads, 0};
-  for (int w = 0; w < 32; ++w) peri_warp[w] = {0, threads >= 32 * w + 32 ? 32 : threads > 32 * w ? threads - 32 * w : 0, 0};
-  for (int t = 0; t < threads; ++t) {
+  if (!peri_stacks) peri_stacks = (char*)malloc(kFibers * kStack);
+  peri_blocks[block] = {0, threads, 0};
+  for (int w = 0; w < 32; ++w)
+    peri_warp[block * 32 + w] = {0, threads >= 32 * w + 32 ? 32 : threads > 32 * w ? threads - 32 * w : 0, 0};
+  for (int t = peri_fiber_of(block, 0); t < peri_fiber_of(block, threads); ++t) {
     getcontext(&peri_fiber[t]);
-    peri_fiber[t].uc_stack.ss_sp = peri_stacks.data() + t * kStack;
+    peri_fiber[t].uc_stack.ss_sp = peri_stacks + t * kStack;
     peri_fiber[t].uc_stack.ss_size = kStack;
     peri_fiber[t].uc_link = &peri_main;
     peri_done[t] = false;
@@ -64,28 +69,32 @@ static void peri_begin(const int threads) {
     makecontext(&peri_fiber[t], peri_start, 0);
   }
 }
-static void peri_run(void (*body)(void**, const long long*), bool meets, long long blocks, int threads, long long shared,
-                     void** addresses, const long long* sizes) {
+static void peri_run(void (*body)(void**, const long long*), bool meets, long long blocks, int threads, int cluster,
+                     long long shared, void** addresses, const long long* sizes) {
   peri_body = body, peri_addresses = addresses, peri_sizes = sizes;
-  peri_dynamic_memory.assign(shared / sizeof(float) + 1, NAN);
+  if (cluster < 1 || cluster > kBlocks || blocks % cluster != 0 || threads > kThreadsOfABlock) peri_fault("no such launch");
+  for (int b = 0; b < cluster; ++b) peri_dynamic_memories[b].assign(shared / sizeof(float) + 1, NAN);
   peri_dynamic_bytes = (size_t)shared;
   gridDim.x = (int)blocks, blockDim.x = threads;
-  for (long long b = 0; b < blocks; ++b) {
-    blockIdx.x = (int)b;
+  for (long long first = 0; first < blocks; first += cluster) {
+    blockIdx.x = (int)first, peri_own = 0;
     if (!meets) {
       for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) body(addresses, sizes);
       continue;
     }
-    peri_begin(threads);
+    peri_cluster = {0, threads * cluster, 0};
+    for (int b = 0; b < cluster; ++b) peri_begin(b, threads);
     for (bool more = true; more;) {
       more = false;
       const long long before = peri_progress;
-      for (int t = threads - 1; t >= 0; --t) {
-        if (peri_done[t]) continue;
-        peri_now = t, threadIdx.x = t;
-        swapcontext(&peri_main, &peri_fiber[t]);
-        more = more || !peri_done[t];
-      }
+      for (int b = cluster - 1; b >= 0; --b)
+        for (int t = threads - 1; t >= 0; --t) {
+          const int fiber = peri_fiber_of(b, t);
+          if (peri_done[fiber]) continue;
+          peri_now = fiber, threadIdx.x = t, blockIdx.x = (int)first + b, peri_own = b;
+          swapcontext(&peri_main, &peri_fiber[fiber]);
+          more = more || !peri_done[fiber];
+        }
       if (more && before == peri_progress) peri_fault("threads wait for each other");
     }
   }
@@ -94,7 +103,7 @@ static void peri_run(void (*body)(void**, const long long*), bool meets, long lo
 #define PERI_DEVICE static inline
 #define PERI_KERNEL static void
 #define PERI_SHARED static
-#define PERI_DYNAMIC(NAME) float* const NAME = peri_dynamic_memory.data()
+#define PERI_DYNAMIC(NAME) float* const NAME = peri_dynamic_memories[peri_own].data()
 #define PERI_TABLE static const
 PERI_DEVICE float peri_bits(unsigned v) { float f; memcpy(&f, &v, 4); return f; }
 PERI_DEVICE unsigned peri_word(float v) { unsigned w; memcpy(&w, &v, 4); return w; }
@@ -111,11 +120,12 @@ static float peri_exp2(const float v) { return exp2f(v); }
 static float peri_reciprocal(const float v) { return 1.0f / v; }
 PERI_DEVICE float peri_max(float a, float b) { return a > b || a != a ? a : b; }
 PERI_DEVICE float peri_min(float a, float b) { return a < b || a != a ? a : b; }
-static char* peri_place(const unsigned at, const unsigned bytes) {
+static char* peri_place_of(const int block, const unsigned at, const unsigned bytes) {
   if (at % bytes != 0 || at + bytes > peri_dynamic_bytes) peri_fault("an address outside of shared memory, or not aligned");
-  return (char*)peri_dynamic_memory.data() + at;
+  return (char*)peri_dynamic_memories[block].data() + at;
 }
-static unsigned peri_shared_at(const void* p) { return (unsigned)((const char*)p - (const char*)peri_dynamic_memory.data()); }
+static char* peri_place(const unsigned at, const unsigned bytes) { return peri_place_of(peri_own, at, bytes); }
+static unsigned peri_shared_at(const void* p) { return (unsigned)((const char*)p - (const char*)peri_dynamic_memories[peri_own].data()); }
 static void peri_fetch(const unsigned at, const void* from, const bool there) {
   peri_place(at, 16);
   if ((size_t)from % 16 != 0) peri_fault("a fetch of an address that is not aligned");
@@ -132,7 +142,7 @@ template <int N> static void peri_wait() {
 template <class T> static void peri_put(const unsigned at, const T& x) { memcpy(peri_place(at, 16), &x, 16); }
 
 // What each lane of a warp shows to all others; by turns, since a lane may be one exchange ahead.
-static unsigned peri_shown[32][2][32][8], peri_exchanges[1024];
+static unsigned peri_shown[kFibers / 32][2][32][8], peri_exchanges[kFibers];
 typedef const unsigned (*peri_lanes)[8];
 static peri_lanes peri_show(const unsigned* words, const int count) {
   const int warp = peri_now / 32, turn = peri_exchanges[peri_now]++ & 1;
@@ -173,6 +183,18 @@ static void peri_mma_bf16(float* d, const unsigned* a, const unsigned* b) {
 static float peri_lane_xor(const float v, const int mask) {
   const unsigned mine = peri_word(v);
   return peri_bits(peri_show(&mine, 1)[(peri_now % 32) ^ mask][0]);
+}
+static void peri_cluster_arrive() {}
+static void peri_cluster_wait() { peri_meet(&peri_cluster); }
+static void peri_peer_8(float* v, const unsigned at, const int block) {
+  if (peri_blocks[block].running == 0) peri_fault("shared memory of a block that has ended, or is none of the cluster");
+  for (int k = 0; k < 8; k += 4) memcpy(v + k, peri_place_of(block, at + 4 * k, 16), 16);
+}
+static float peri_peer(const unsigned at, const int block) {
+  if (peri_blocks[block].running == 0) peri_fault("shared memory of a block that has ended, or is none of the cluster");
+  float v;
+  memcpy(&v, peri_place_of(block, at, 4), 4);
+  return v;
 }
 )";
 }  // namespace

@@ -42,8 +42,9 @@ std::string wrapped(const std::string& text, const std::string& entry, size_t id
                 : "(" + std::string(type_of(one)) + ")p[" + std::to_string(addresses++) + "]";
   }
   const std::string n = std::to_string(id);
-  const bool meets =
-      text.find("__syncthreads") != std::string::npos || text.find("peri_lanes_meet") != std::string::npos;
+  const bool meets = text.find("__syncthreads") != std::string::npos ||
+                     text.find("peri_lanes_meet") != std::string::npos ||
+                     text.find("peri_cluster_wait") != std::string::npos;
   std::string out = "namespace text_" + n + " {\n" + text + "static void body(void** p, const long long* q) { " +
                     entry + "(" + call + "); }\n}\n";
   // CUDA's own names stay.
@@ -51,8 +52,9 @@ std::string wrapped(const std::string& text, const std::string& entry, size_t id
     macros.erase(kept);
   for (const std::string& m : macros) out += "#undef " + m + "\n";
   return out + "extern \"C\" void run_" + n +
-         "(long long blocks, int threads, long long shared, void** p, const long long* q) { peri_run(text_" + n +
-         "::body, " + (meets ? "true" : "false") + ", blocks, threads, shared, p, q); }\n";
+         "(long long blocks, int threads, int cluster, long long shared, void** p, const long long* q) { "
+         "peri_run(text_" +
+         n + "::body, " + (meets ? "true" : "false") + ", blocks, threads, cluster, shared, p, q); }\n";
 }
 }  // namespace
 
@@ -85,11 +87,11 @@ Status HostGpu::compile(const std::string& folder) {
   return Ok{};
 }
 
-void HostGpu::run(const std::string& text, const std::string& entry, int64_t blocks, int threads, int64_t shared_bytes,
-                  const std::vector<void*>& addresses, const std::vector<int64_t>& sizes) const {
+void HostGpu::run(const kernels::cuda::KernelLaunch& launch, const std::vector<void*>& addresses) const {
   std::vector<void*> p = addresses;
-  const std::vector<long long> q(sizes.begin(), sizes.end());
-  runs_[ids_.at(entry + "\n" + text)](blocks, threads, shared_bytes, p.data(), q.data());
+  const std::vector<long long> q(launch.sizes.begin(), launch.sizes.end());
+  runs_[ids_.at(launch.entry + "\n" + launch.text)](launch.blocks, launch.threads, launch.cluster, launch.shared_bytes,
+                                                    p.data(), q.data());
 }
 
 }  // namespace peri::tune

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "kernels/cuda/code/launch.hpp"
 
 namespace peri::tune {
 
@@ -16,13 +17,13 @@ class HostGpu {
   void add(const std::string& text, const std::string& entry);
   // Into a library below `folder`; errors hold what the compiler said.
   Status compile(const std::string& folder);
-  // REQUIRES: added and compiled.
-  void run(const std::string& text, const std::string& entry, int64_t blocks, int threads, int64_t shared_bytes,
-           const std::vector<void*>& addresses, const std::vector<int64_t>& sizes) const;
+  // REQUIRES: added and compiled. `addresses`: of the launch's arguments.
+  void run(const kernels::cuda::KernelLaunch& launch, const std::vector<void*>& addresses) const;
   size_t texts() const { return ids_.size(); }
 
  private:
-  using Run = void (*)(long long blocks, int threads, long long shared, void** addresses, const long long* sizes);
+  using Run = void (*)(long long blocks, int threads, int cluster, long long shared, void** addresses,
+                       const long long* sizes);
   std::map<std::string, size_t> ids_;
   std::vector<std::string> sources_;
   std::vector<Run> runs_;

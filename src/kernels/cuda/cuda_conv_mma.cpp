@@ -350,7 +350,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return out;
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
+                                              const InstantiateContext& context) {
   PERI_ASSIGN(const int64_t tk, setting(cuda_conv_mma_entry.kernel, config, "tk"));
   PERI_ASSIGN(const int64_t stages, setting(cuda_conv_mma_entry.kernel, config, "stages"));
   PERI_ASSIGN(const int64_t in_pairs, config_int(config, "pairs", 0, 1, 0));
@@ -360,7 +361,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
                            return pairs ? paired_weights(w, shape, *pairs) : packed_weights(w, shape);
                          }}};
   const int64_t most = std::max<int64_t>(cuda::most_elements(p), static_cast<int64_t>(r.product.first_bytes / 2));
-  return cuda::tile_instance(r.product, config, tk, stages, most, &r.signature);
+  return cuda::tile_instance(r.product, config, tk, stages, most, cuda::limits_of(*context.target), &r.signature);
 }
 }  // namespace
 

@@ -161,7 +161,8 @@ Result<Tensor> packed_weights(const Tensor& w, int64_t channels, int64_t outputs
   return out;
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
+                                              const InstantiateContext& context) {
   PERI_ASSIGN(const int64_t tk, setting(cuda_conv_transpose_mma_entry.kernel, config, "tk"));
   PERI_ASSIGN(const int64_t stages, setting(cuda_conv_transpose_mma_entry.kernel, config, "stages"));
   PERI_ASSIGN(Read r, read(p));
@@ -169,7 +170,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
       {static_cast<size_t>(r.weights), [channels = r.product.k, outputs = r.outputs, taps = r.taps](const Tensor& w) {
          return packed_weights(w, channels, outputs, taps);
        }}};
-  return cuda::tile_instance(r.product, config, tk, stages, cuda::most_elements(p), &r.signature);
+  return cuda::tile_instance(r.product, config, tk, stages, cuda::most_elements(p), cuda::limits_of(*context.target),
+                             &r.signature);
 }
 }  // namespace
 

@@ -203,11 +203,13 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return out;
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
+                                              const InstantiateContext& context) {
   PERI_ASSIGN(const int64_t tk, setting(cuda_gemm_mma_entry.kernel, config, "tk"));
   PERI_ASSIGN(const int64_t stages, setting(cuda_gemm_mma_entry.kernel, config, "stages"));
   PERI_ASSIGN(Read r, read(p));
-  return cuda::tile_instance(r.product, config, tk, stages, cuda::most_elements(p), &r.signature);
+  return cuda::tile_instance(r.product, config, tk, stages, cuda::most_elements(p), cuda::limits_of(*context.target),
+                             &r.signature);
 }
 }  // namespace
 

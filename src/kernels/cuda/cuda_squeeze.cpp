@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
-#include "kernels/cuda/code/conv_shape.hpp"
 #include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/layouts.hpp"
 #include "kernels/cuda/code/rows.hpp"
+#include "kernels/cuda/code/squeeze_shape.hpp"
 #include "kernels/match/epilogue_match.hpp"
 #include "kernels/match/part.hpp"
 
@@ -87,45 +87,6 @@ PERI_KERNEL __launch_bounds__(256, 2) peri_squeeze(PERI_PARAMETERS) {
 }
 )";
 
-// A convolution that is a product of the channels of one pixel.
-Result<ConvShape> read_one(const Problem& p) {
-  PERI_ASSIGN(const ConvShape c, cuda::read_conv(p));
-  const bool alone = c.groups == 1 && c.pixels() == 1 && c.taps() == 1 && c.in[0] * c.in[1] * c.in[2] == 1;
-  if (!alone) return refused("not a pointwise convolution of one pixel");
-  for (const int64_t pad : c.pad)
-    if (pad != 0) return refused("not a pointwise convolution of one pixel");
-  const int w = input_index(*p.graph, p.anchor().in(1));
-  if (w < 0 || !p.constant[static_cast<size_t>(w)]) return refused("weights that are computed");
-  return c;
-}
-
-// What is done with `v`, an element of the first node's result, as an expression.
-Result<std::string> behind(const ir::Graph& g) {
-  if (g.nodes.size() == 1) return std::string("v");
-  const ir::Value* const sum = g.nodes[0]->out();
-  const ir::Node& n = *g.nodes[1];
-  if (n.in(0) != sum) return refused("%s behind a product", n.op.c_str());
-  if (g.nodes.size() == 2 && n.op == "relu") return std::string("peri_relu(v)");
-  if (g.nodes.size() == 2 && n.op == "hard_swish") return std::string("peri_hard_swish(v)");
-  if (g.nodes.size() == 2 && n.op == "sigmoid") return std::string("peri_sigmoid(v)");
-  if (g.nodes.size() == 2 && n.op == "hard_sigmoid")
-    return format("peri_hard_sigmoid(v, (float)%.9g, (float)%.9g)", n.f("alpha", 0.2), n.f("beta", 0.5));
-  if (g.nodes.size() == 3 && n.op == "sigmoid" && g.nodes[2]->op == "mul") {
-    const ir::Node& m = *g.nodes[2];
-    if ((m.in(0) == sum && m.in(1) == n.out()) || (m.in(1) == sum && m.in(0) == n.out()))
-      return std::string("peri_silu(v)");
-  }
-  return refused("%s behind a product", n.op.c_str());
-}
-
-// The element `k` of a bias, "0.0f" without one.
-Result<std::string> bias_text(const Problem& p, const ir::Node& n, const char* name, Signature* s) {
-  std::string out = std::string("#define ") + name + "(K) ";
-  if (!n.in(2)) return out + "0.0f\n";
-  PERI_ASSIGN(const std::string from, s->value(p, *n.in(2)));
-  return out + cuda::loaded(n.in(2)->type.dtype, from + "[K]") + "\n";
-}
-
 struct Plan {
   ConvShape first, second;
   int64_t slices = 1, pixels = 0;  // of the image, if there is one
@@ -133,45 +94,8 @@ struct Plan {
   std::vector<KernelLaunch> launches = {};
 };
 
-// Where the second convolution begins and ends, what it reads and gives; the image that its result is a factor of, if
-// there is one.
-struct Parted {
-  size_t second = 0, end = 0;
-  const ir::Value *middle = nullptr, *result = nullptr, *image = nullptr;
-};
-Result<Parted> parted(const ir::Graph& g) {
-  Parted out;
-  for (size_t k = 1; k < g.nodes.size(); ++k)
-    if (g.nodes[k]->op == "conv") {
-      if (out.second) return refused("more than two convolutions");
-      out.second = k;
-    }
-  if (g.nodes.empty() || g.nodes[0]->op != "conv" || !out.second || g.outputs.size() != 1)
-    return refused("not two convolutions");
-  out.middle = g.nodes[out.second]->in(0);
-  if (!out.middle->producer || out.middle->users.size() != 1 || out.middle == g.outputs[0])
-    return refused("the second convolution does not alone read the first");
-  out.end = g.nodes.size();
-  out.result = g.outputs[0];
-  const ir::Node& last = *g.nodes.back();
-  if (last.op != "mul" || last.out() != out.result) return out;
-  for (const size_t k : {0, 1})
-    if (const int at = input_index(g, last.in(k)); at >= 0 && last.in(1 - k)->users.size() == 1) {
-      const std::vector<int64_t> image = dims_of(*last.in(k)), factor = dims_of(*last.in(1 - k));
-      const bool fits = image.size() == factor.size() && image.size() >= 3 && image[0] == factor[0] &&
-                        image[1] == factor[1] && cuda::elements_of(std::span(factor).subspan(2)) == 1 &&
-                        dims_of(*out.result) == image;
-      if (!fits) continue;
-      --out.end;
-      out.result = last.in(1 - k);
-      out.image = last.in(k);
-      break;
-    }
-  return out;
-}
-
 // The product with the image: the text's names for it.
-Status scale_text(const Problem& p, const Parted& at, DType type, Signature* s, std::string* body) {
+Status scale_text(const Problem& p, const cuda::SqueezeParts& at, DType type, Signature* s, std::string* body) {
   const ir::Value& out = *p.graph->outputs[0];
   if (at.image->type.dtype != type || out.type.dtype != type) return refused("an image of another type");
   const ir::Layout last = cuda::channels_last(out.type.rank());
@@ -186,7 +110,7 @@ Status scale_text(const Problem& p, const Parted& at, DType type, Signature* s, 
 }
 
 Result<Plan> plan(const Problem& p, int64_t each) {
-  PERI_ASSIGN(const Parted at, parted(*p.graph));
+  PERI_ASSIGN(const cuda::SqueezeParts at, cuda::parted_squeeze(*p.graph, 0));
   const ir::Graph head = part_of(*p.graph, 0, at.second, nullptr, at.middle),
                   tail = part_of(*p.graph, at.second, at.end, at.middle, at.result);
   const Problem one{&head, p.constant};
@@ -194,8 +118,8 @@ Result<Plan> plan(const Problem& p, int64_t each) {
   constant.push_back(false);
   const Problem two{&tail, constant};
   Plan out;
-  PERI_ASSIGN(out.first, read_one(one));
-  PERI_ASSIGN(out.second, read_one(two));
+  PERI_ASSIGN(out.first, cuda::read_one_pixel(one));
+  PERI_ASSIGN(out.second, cuda::read_one_pixel(two));
   const ir::Node &a = one.anchor(), &b = two.anchor();
   if (b.in(0) != tail.inputs.back()) return refused("the second convolution does not read the first");
   const DType type = a.in(0)->type.dtype;
@@ -205,7 +129,7 @@ Result<Plan> plan(const Problem& p, int64_t each) {
       if (v && v->type.dtype != type) return refused("operands of several types");
   if (out.first.channels > kMaxChannels || out.first.outputs > kMaxMiddle)
     return refused("more channels than shared memory holds");
-  PERI_ASSIGN(const std::string expression, behind(head));
+  PERI_ASSIGN(const std::string expression, cuda::behind_product(head));
   Signature s;
   std::string body;
   const auto define = [&](const char* name, const std::string& value) {
@@ -217,7 +141,7 @@ Result<Plan> plan(const Problem& p, int64_t each) {
   PERI_ASSIGN(const std::string stored, cuda::stored_type(type));
   out.slices = (out.second.outputs + each - 1) / each;
   if (at.image) {
-    PERI_ASSIGN(const std::string factor, behind(tail));
+    PERI_ASSIGN(const std::string factor, cuda::behind_product(tail));
     define("BEHIND", factor);
     PERI_TRY(scale_text(p, at, type, &s, &body));
     out.pixels = cuda::elements_of(std::span<const int64_t>(dims_of(*at.image)).subspan(2));
@@ -236,8 +160,8 @@ Result<Plan> plan(const Problem& p, int64_t each) {
   define("EACH", std::to_string(each));
   define("BETWEEN", expression);
   define("ALIGNED", "(" + s.aligned() + ")");
-  PERI_ASSIGN(const std::string first_bias, bias_text(one, a, "PERI_B", &s));
-  PERI_ASSIGN(const std::string second_bias, bias_text(two, b, "PERI_C", &s));
+  PERI_ASSIGN(const std::string first_bias, cuda::bias_of(one, a, "PERI_B", &s));
+  PERI_ASSIGN(const std::string second_bias, cuda::bias_of(two, b, "PERI_C", &s));
   std::string finish;
   if (!at.image) {
     PERI_ASSIGN(finish, cuda::finish_any_text(two, true, &s));
@@ -264,7 +188,7 @@ double guess_ms(const Plan& p, int multiprocessors) {
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
-  PERI_ASSIGN(const Parted at, parted(*p.graph));
+  PERI_ASSIGN(const cuda::SqueezeParts at, cuda::parted_squeeze(*p.graph, 0));
   Offer o = cuda::plain_offer(p)[0];
   const size_t rank = p.graph->outputs[0]->type.rank();
   ir::Graph g = p.graph->clone();

@@ -12,6 +12,7 @@ static int named_by(const char* variable, const char* name) {
 static void run(const Op* op) {
   static const Host* last;
   done += 1 + (op->kind == 4 ? op->blocks : 0);
+  if (op->cluster > 1) clusters += op->blocks / op->cluster;
   if (op->kind == 4 && last != op->host && named_by("FAKE_CUDA_COLD", op->host->name)) done += 10;
   last = op->host;
   if (op->kind == 4) {
@@ -366,22 +367,19 @@ int cuKernelGetAttribute(int* value, int attribute, void* kernel, int device) {
   *value = attribute == 0 ? 1024 : attribute == 4 ? 16 : 0;
   END;
 }
-typedef struct {
-  unsigned blocks[3], threads[3], shared;
-  Stream* stream;
-} Config;
 int cuLaunchKernelEx(const void* config, void* kernel, void** parameters, void** extra) {
   BEGIN;
   const Config* const c = config;
   const unsigned* const limit = limit_of(kernel);
-  if (c->shared > (limit ? *limit : kPlainShared)) return leave(1);
+  const int cluster = cluster_of(c);
+  if (c->shared > (limit ? *limit : kPlainShared) || cluster == 0) return leave(1);
   if ((intptr_t)kernel > 3) {
-    Op op = {.kind = 4, .host = kernel, .blocks = c->blocks[0], .threads = (int)c->threads[0]};
+    Op op = {.kind = 4, .host = kernel, .blocks = c->blocks[0], .threads = (int)c->threads[0], .cluster = cluster};
     for (int k = 0; k < op.host->count && k < kMaxValues; ++k) memcpy(&op.values[k], parameters[k], 8);
     enqueue(c->stream, op);
     return leave(sticky);
   }
-  Op op = {.kind = (int)(intptr_t)kernel};
+  Op op = {.kind = (int)(intptr_t)kernel, .blocks = c->blocks[0], .cluster = cluster};
   op.x = *(float**)parameters[0];
   op.y = *(float**)parameters[1];
   op.a = *(float*)parameters[2];

@@ -26,7 +26,7 @@ typedef struct {
   void* data;
   const Host* host;
   long blocks;
-  int threads;
+  int threads, cluster;
   uint64_t values[kMaxValues];
 } Op;
 typedef struct Graph {
@@ -47,8 +47,35 @@ typedef struct {
   void* library;  // of the host
 } Module;
 
+// How a kernel is launched: CUlaunchConfig with the attributes of CUlaunchAttribute.
+typedef struct {
+  int id, pad;
+  union {
+    char bytes[64];
+    unsigned cluster[3];
+  } value;
+} Attribute;
+typedef struct {
+  unsigned blocks[3], threads[3], shared;
+  Stream* stream;
+  const Attribute* attributes;
+  unsigned attribute_count;
+} Config;
+// Blocks of a cluster; 0 where the launch may not be.
+static int cluster_of(const Config* c) {
+  unsigned all = 1;
+  for (unsigned k = 0; k < c->attribute_count; ++k)
+    for (int d = 0; c->attributes[k].id == 4 && d < 3; ++d) {
+      const unsigned of = c->attributes[k].value.cluster[d];
+      if (of == 0 || c->blocks[d] % of != 0) return 0;
+      all *= of;
+    }
+  return all <= 8 ? (int)all : 0;
+}
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int version = 13000, devices = 1, pools = 1;
+static long clusters;                         // of two and more blocks that ran
 static long calls, failing_call, live, done;  // done: microseconds of a clock that goes by work
 static int failing_code, sticky;
 static Stream* streams;
@@ -66,7 +93,7 @@ void fake_reset(void) {
   version = 13000;
   devices = 1;
   pools = 1;
-  calls = failing_call = live = 0;
+  calls = failing_call = live = clusters = 0;
   failing_code = sticky = limit_count = 0;
 }
 void fake_fail(long call, int code) {
@@ -76,6 +103,7 @@ void fake_fail(long call, int code) {
 }
 long fake_calls(void) { return calls; }
 long fake_live(void) { return live; }
+long fake_clusters(void) { return clusters; }
 void fake_version(int driver) { version = driver; }
 void fake_devices(int count, int with_pools) {
   devices = count;

@@ -49,9 +49,14 @@ Status check_gpu(const Target& target) {
 GpuLimits limits_of(const Target& target) {
   constexpr int kOfALargeOne = 132;  // of an H200
   constexpr int64_t kSmall = 99 << 10, kAmpere = 163 << 10, kLarge = 227 << 10;
+  constexpr int kWithClusters = 90;
   const int chip = chip_of(target);
   const bool ampere = chip == 80 || chip == 87, large = chip >= 90 && chip < 120;
-  GpuLimits out{target.multiprocessors, large ? kLarge : ampere ? kAmpere : kSmall, large || chip == 80 ? 2048 : 1536};
+  GpuLimits out{target.multiprocessors,
+                large    ? kLarge
+                : ampere ? kAmpere
+                         : kSmall,
+                large || chip == 80 ? 2048 : 1536, chip >= kWithClusters};
   for (const device::Cache& c : target.caches)
     if (c.name == device::kSharedOfBlock) out.shared_bytes = c.bytes;
   if (out.multiprocessors == 0)

@@ -24,6 +24,8 @@ struct LaunchArgument {
   size_t index = 0;  // of the graph's input or output, or of what is packed
 };
 
+constexpr int kMaxCluster = 8;  // that every chip with clusters takes
+
 // One kernel: its parameters are the addresses of the arguments, then the sizes as 64-bit integers.
 struct KernelLaunch {
   std::string entry;  // its name in the text; begins with "peri_"
@@ -31,6 +33,9 @@ struct KernelLaunch {
   int64_t blocks = 1;
   int threads = 256;
   int64_t shared_bytes = 0;  // dynamic
+  // So many neighbours among the blocks read each other's shared memory (code/cluster.hpp): a divisor of their number,
+  // at most kMaxCluster, 1 on chips without clusters.
+  int cluster = 1;
   std::vector<LaunchArgument> arguments = {};
   std::vector<int64_t> sizes = {};
 };
@@ -99,6 +104,7 @@ struct GpuLimits {
   int multiprocessors = 0;   // as the target says; of a large one where it does not
   int64_t shared_bytes = 0;  // that a block may have
   int threads = 0;           // of a multiprocessor at once
+  bool clusters = false;     // blocks may read each other's shared memory
 };
 GpuLimits limits_of(const Target& target);
 // One offer, row-major everywhere, that any such GPU runs.

@@ -135,7 +135,7 @@ std::string Signature::text(int64_t most_elements, const std::string& body) cons
 }
 
 KernelLaunch Signature::launch(std::string entry, std::string text, int64_t blocks, int threads) const {
-  return {std::move(entry), std::move(text), blocks, threads, 0, arguments_, sizes_};
+  return {std::move(entry), std::move(text), blocks, threads, 0, 1, arguments_, sizes_};
 }
 
 double chain_bytes(const Problem& problem) {

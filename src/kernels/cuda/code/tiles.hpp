@@ -38,8 +38,9 @@ struct TiledProduct {
   double a_bytes = 2, chain_bytes = 0;
 };
 
-// Tiles and parts of the depth as texts of configurations, "tm=64 tn=64 split=1", best guess for the sizes on such a
-// GPU first, none that it has no room for. The same ones for each m: the `most` that look best for each of `usual_m`.
+// Tiles and parts of the depth as texts of configurations, "tm=64 tn=64 warps=4 split=1", best guess for the sizes on
+// such a GPU first, none that it has no room for. The same ones for each m: the `most` that look best for each of
+// `usual_m`, and some more with clusters where the GPU has them.
 struct TileConfig {
   std::string text;
   double guess_ms = 0;
@@ -47,8 +48,11 @@ struct TileConfig {
 std::vector<TileConfig> tile_configs(const TiledProduct& product, const GpuLimits& gpu, size_t most);
 // "tk" and "stages".
 const std::vector<Tunable>& tile_tunables();
-// `tk` and `stages` 0: derived. Errors: kInvalid for a configuration that is none of those.
+// "cluster=1": the parts of a tile are a cluster of blocks, which joins them in the same launch; where the GPU has none
+// they are joined by a launch of their own, as without it. `tk` and `stages` 0: derived. Errors: kInvalid for a
+// configuration that is none of those.
 Result<std::unique_ptr<Instance>> tile_instance(const TiledProduct& product, std::string_view config, int64_t tk,
-                                                int64_t stages, int64_t most_elements, Signature* signature);
+                                                int64_t stages, int64_t most_elements, const GpuLimits& gpu,
+                                                Signature* signature);
 
 }  // namespace peri::kernels::cuda

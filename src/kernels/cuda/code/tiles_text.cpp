@@ -98,9 +98,11 @@ constexpr std::string_view kCommon = R"(
 enum { kThreads = PERI_DOWN * PERI_ACROSS * 32, kWarpM = PERI_TM / PERI_DOWN, kWarpN = PERI_TN / PERI_ACROSS };
 enum { kFragmentsM = kWarpM / 16, kFragmentsN = kWarpN / 8, kStrip = kWarpN + 4 };
 // Operands of the chain are read for so many strips of sixteen rows at once, as far as registers hold them.
-#define PERI_AHEAD (PERI_HELD > 0 && PERI_C_WIDE && PERI_SPLIT == 1)
+#define PERI_AHEAD (PERI_HELD > 0 && PERI_C_WIDE && !PERI_PARTED)
 enum { kEnds = kWarpN >= 16 ? kWarpN / 16 : 1, kAheadAll = 16 / (kEnds * (PERI_HELD > 0 ? PERI_HELD : 1)) };
 enum { kAhead = kAheadAll < 1 ? 1 : kAheadAll > kFragmentsM ? kFragmentsM : kAheadAll };
+// Where a cluster joins its parts: floats from row to row of a part's tile, and how often a thread ends eight of a row.
+enum { kTileRow = PERI_TN + 8, kOwn = PERI_TM * PERI_TN / 8 / PERI_SPLIT, kTurns = (kOwn + kThreads - 1) / kThreads };
 )";
 
 constexpr std::string_view kKernel = R"(
@@ -146,7 +148,7 @@ PERI_DEVICE void peri_multiply(float (*sum)[kFragmentsN][4], const unsigned a_at
 // Eight sums of a row from n on: stored as they are, or finished.
 PERI_DEVICE void peri_end_8(const peri_held* held, const float* bias, float* v, const PERI_INDEX part, const PERI_INDEX batch, const PERI_INDEX m,
                             const PERI_INDEX n, PERI_PARAMETERS) {
-#if PERI_SPLIT > 1
+#if PERI_PARTED
   const PERI_INDEX at = ((part * PERI_BATCH + batch) * PERI_M + m) * PERI_N + n;
 #if PERI_C_WIDE
   peri_store_8_f32(PERI_PARTS + at, v);
@@ -173,6 +175,46 @@ PERI_DEVICE void peri_end_8(const peri_held* held, const float* bias, float* v, 
       peri_finish(peri_place(batch, m, n + e, PERI_PASS), peri_sum(v[e], batch, m, n + e, PERI_PASS), PERI_PASS);
 #endif
 }
+#if PERI_CLUSTER
+// The blocks of a cluster hold the parts of one tile in their shared memory from `at` on. Each of them ends a share of
+// the tile's rows: what all of them have of it, added in the order of the parts.
+PERI_DEVICE void peri_join(const unsigned at, const int part, const PERI_INDEX batch, const PERI_INDEX m0,
+                           const PERI_INDEX n0, PERI_PARAMETERS) {
+  peri_cluster_arrive();
+  // Meanwhile what the chain reads; a thread's columns are the same in all turns.
+  peri_held held;
+  float bias[8];
+  const PERI_INDEX n = n0 + threadIdx.x % (PERI_TN / 8) * 8;
+#if PERI_COLUMN && PERI_C_WIDE
+  if (n < PERI_N) peri_column_8(bias, batch, n, PERI_PASS);
+#endif
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const int own = threadIdx.x + turn * kThreads, row = (part * kOwn + own) / (PERI_TN / 8);
+    const PERI_INDEX m = m0 + row;
+    const bool there = own < kOwn && m < PERI_M && n < PERI_N;
+#if PERI_AHEAD
+    peri_hold_8(&held, there ? peri_place(batch, m, n, PERI_PASS) : 0, PERI_PASS);
+#endif
+    if (turn == 0) peri_cluster_wait();
+    float v[8], of[PERI_SPLIT][8];
+    if (there) {
+      const unsigned from = at + (unsigned)(row * kTileRow + threadIdx.x % (PERI_TN / 8) * 8) * 4;
+#pragma unroll
+      for (int p = 0; p < PERI_SPLIT; ++p) peri_peer_8(of[p], from, p);
+#pragma unroll
+      for (int e = 0; e < 8; ++e) {
+        v[e] = of[0][e];
+#pragma unroll
+        for (int p = 1; p < PERI_SPLIT; ++p) v[e] += of[p][e];
+      }
+    }
+    if (turn == kTurns - 1) peri_cluster_arrive();
+    if (there) peri_end_8(&held, bias, v, part, batch, m, n, PERI_PASS);
+  }
+  peri_cluster_wait();  // a block's memory stays until all have read it
+}
+#endif
 PERI_KERNEL __launch_bounds__(kThreads, 1) peri_tiles(PERI_PARAMETERS) {
   PERI_DYNAMIC(memory);
   const PERI_INDEX tiles_m = (PERI_M + PERI_TM - 1) / PERI_TM, tiles_n = (PERI_N + PERI_TN - 1) / PERI_TN;
@@ -225,13 +267,24 @@ PERI_KERNEL __launch_bounds__(kThreads, 1) peri_tiles(PERI_PARAMETERS) {
   }
   peri_wait<0>();
   __syncthreads();
-  // Sums lie with a warp's lanes in pairs; through shared memory each lane gets eight neighbours of a row.
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#if PERI_CLUSTER
+  const int row1 = warp / PERI_ACROSS * kWarpM + lane / 4, column1 = warp % PERI_ACROSS * kWarpN + lane % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < kFragmentsM; ++i)
+#pragma unroll
+    for (int j = 0; j < kFragmentsN; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        memory[(row1 + i * 16 + e / 2 * 8) * kTileRow + column1 + j * 8 + e % 2] = sum[i][j][e];
+  peri_join(base, (int)part, batch, m0, n0, PERI_PASS);
+#else
+  // Sums lie with a warp's lanes in pairs; through shared memory each lane gets eight neighbours of a row.
   float* const strip = memory + warp * 16 * kStrip;
   const PERI_INDEX m1 = m0 + warp / PERI_ACROSS * kWarpM, n1 = n0 + warp % PERI_ACROSS * kWarpN;
   peri_held held[kAhead][kEnds];
   float bias[8];  // the columns of a lane are the same in all strips
-#if PERI_COLUMN && PERI_C_WIDE && PERI_SPLIT == 1
+#if PERI_COLUMN && PERI_C_WIDE && !PERI_PARTED
   if (n1 + lane % (kWarpN / 8) * 8 < PERI_N) peri_column_8(bias, batch, n1 + lane % (kWarpN / 8) * 8, PERI_PASS);
 #endif
 #pragma unroll
@@ -262,6 +315,7 @@ PERI_KERNEL __launch_bounds__(kThreads, 1) peri_tiles(PERI_PARAMETERS) {
     }
     peri_lanes_meet();
   }
+#endif
 }
 )";
 
