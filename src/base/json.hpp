@@ -18,10 +18,14 @@ struct JsonLimits {
   int max_depth = 64;
   size_t max_bytes = size_t{128} << 20;
   size_t max_nodes = 0;  // values of all kinds; 0 means min(150,000 + bytes / 24, 600,000): see json.cpp
+  // Takes NaN, Inf and Infinity, each also behind a '-', where a number may stand: JSON lacks them, writers of Python
+  // and RapidJSON do not.
+  bool non_finite = false;
 };
 
 // A JSON value. Objects keep the order of the file and have unique keys. An integer literal is kInt if it fits int64,
-// else kUint if it fits uint64, else kDouble; a literal beyond double is an error of the parser.
+// else kUint if it fits uint64, else kDouble, which is finite unless JsonLimits::non_finite allowed others; a literal
+// beyond double is an error of the parser.
 class Json {
  public:
   enum class Kind : uint8_t { kNull, kBool, kInt, kUint, kDouble, kString, kArray, kObject };
@@ -143,6 +147,9 @@ class JsonWriter {
   JsonWriter& value(const std::string& v) { return value(std::string_view(v)); }
   JsonWriter& value(const char* v) { return value(std::string_view(v)); }
   JsonWriter& value(const Json& v);
+  // A number that is seen not to be an integer: 1.0 for 1; NaN, Infinity and -Infinity bare: no JSON, and what readers
+  // with `non_finite` take for a number.
+  JsonWriter& number(double v);
 
   template <class T>
   JsonWriter& field(std::string_view name, const T& v) {

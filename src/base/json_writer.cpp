@@ -98,6 +98,17 @@ JsonWriter& JsonWriter::value(double v) {
   return *this;
 }
 
+JsonWriter& JsonWriter::number(double v) {
+  before_value();
+  const size_t from = out_.size();
+  if (!std::isfinite(v))
+    out_ += std::isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity";
+  else
+    append_number(out_, v);
+  if (std::isfinite(v) && out_.find_first_of(".e", from) == out_.npos) out_ += ".0";
+  return *this;
+}
+
 JsonWriter& JsonWriter::value(std::string_view v) {
   before_value();
   quoted(v);

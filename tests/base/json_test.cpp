@@ -75,6 +75,44 @@ TEST(Json, LimitsHold) {
   EXPECT_EQ(parse_json("[1,2]", small).error().kind, ErrorKind::kMemory);
 }
 
+TEST(Json, NumbersThatJsonLacksWhereTheyAreAllowed) {
+  JsonLimits limits;
+  limits.non_finite = true;
+  const std::string text =
+      R"([NaN,-NaN,Infinity,-Infinity,Inf,-Inf,-1.5,null, NaN ,{"NaN":"a \"NaN\\", "b":[-Infinity],"-Inf":"\\"},NaN])";
+  const auto read = parse_json(text, limits);
+  ASSERT_TRUE(read.ok()) << read.error().text();
+  const Json::Array& a = read->items();
+  ASSERT_EQ(a.size(), 11u);
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const size_t k : {0, 1, 8, 10}) EXPECT_TRUE(std::isnan(a[k].as_double().value())) << k;
+  for (const size_t k : {2, 4}) EXPECT_EQ(a[k].as_double().value(), inf) << k;
+  for (const size_t k : {3, 5}) EXPECT_EQ(a[k].as_double().value(), -inf) << k;
+  EXPECT_EQ(a[6].as_double().value(), -1.5);
+  EXPECT_TRUE(a[7].is_null());
+  EXPECT_FALSE(a[0].as_int().ok());
+  EXPECT_FALSE(a[2].as_int().ok());
+  EXPECT_FALSE(a[2].as_uint().ok());
+  EXPECT_EQ(a[9].get_string("NaN").value(), "a \"NaN\\");
+  EXPECT_EQ(a[9].get_array("b").value()->front().as_double().value(), -inf);
+  EXPECT_EQ(a[9].get_string("-Inf").value(), "\\");
+  EXPECT_EQ(error_of("NaN", limits), "ok");
+  EXPECT_NE(error_of(text).find("at byte"), std::string::npos);  // they are no JSON
+  for (const char* bad : {"nan", "+Infinity", "--Inf", "-", "Infinit", "NaNNaN", "[NaN NaN]", "1NaN", "NaN1", "-NaNx",
+                          "{NaN:1}", "[null NaN]", "nullNaN", "\"NaN", "[Na", "infinity", "Inf.0", "[NaN"})
+    EXPECT_NE(error_of(bad, limits).find("at byte"), std::string::npos) << bad << " -> " << error_of(bad, limits);
+  EXPECT_NE(error_of("[NaN,Infinity,!]", limits).find("at byte 15"), std::string::npos)
+      << error_of("[NaN,Infinity,!]", limits);
+}
+
+TEST(JsonWriter, NumbersThatJsonLacks) {
+  JsonWriter w;
+  const double inf = std::numeric_limits<double>::infinity();
+  w.begin_object().key("a").number(-inf).key("b").begin_array().number(std::nan("")).number(inf).number(0.5).number(-3);
+  w.number(1e30).number(0).end_array().end_object();
+  EXPECT_EQ(w.text(), R"({"a":-Infinity,"b":[NaN,Infinity,0.5,-3.0,1e+30,0.0]})");
+}
+
 TEST(Json, FindsAmongManyAndRefusesDuplicates) {
   std::string text = "{";
   for (int i = 0; i < 5000; ++i) text += format("%s\"key%d\":%d", i ? "," : "", i * 7919 % 5000, i);

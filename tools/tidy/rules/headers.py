@@ -7,7 +7,7 @@ ROWS = [
     ("nanobind/", ["src/python/"]),
     ("onnx-ml.pb", ["src/onnx/", "tests/onnx/"]),
     ("google/protobuf", ["src/onnx/", "tests/onnx/", "src/serve/grpc/"]),
-    ("nlohmann/", ["src/base/json.cpp"]),
+    ("nlohmann/", ["src/base/json_reader.cpp"]),
     ("oneapi/dnnl", ["src/kernels/vendor/", "src/exec/onednn"]),
     ("dnnl", ["src/kernels/vendor/", "src/exec/onednn"]),
     ("omp.h", ["src/kernels/vendor/", "src/exec/"]),
