@@ -149,9 +149,8 @@ Status follow_answer(const Subject& s, const VerifyTerms& terms, const Runs& r, 
   if (others || (is_float(got.dtype()) && terms.budget.given) || !behind_jump(s.reference, s.reference.outputs[k]))
     return Ok{};
   if (o->difference.cosine < terms.budget.min_cosine || o->of_change.value_or(0) > terms.budget.max_change) return Ok{};
-  const auto f = follow(s.reference, k, session, r.inputs[n], got, terms.threads, [&](const std::string& value) {
-    tell(terms, "'" + value + "' on the way to '" + o->output + "'");
-  });
+  const auto each = [&](const std::string& value) { tell(terms, "'" + value + "' on the way to '" + o->output + "'"); };
+  const auto f = follow(s.reference, k, session, r.inputs[n], got, {terms.threads, 0, each});
   if (!f.ok() && f.error().kind == ErrorKind::kCancelled) return f.error();
   if (!f.ok() || !f->wrong.empty()) {
     *why = "; held value by value, " + (f.ok() ? f->wrong : f.error().text());
