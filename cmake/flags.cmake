@@ -57,7 +57,8 @@ set(PERI_ISA_avx512bf16 ${PERI_ISA_avx512} -mavx512bf16 -mavx512vnni)
 
 find_program(PERI_MOLD mold)
 if(PERI_MOLD)
-  add_link_options(-fuse-ld=mold)
+  # What runs at the start stands together, as other linkers have it: else its pages are all over the program.
+  add_link_options(-fuse-ld=mold -Wl,-z,keep-text-section-prefix)
 endif()
 
 find_program(PERI_CCACHE ccache)

@@ -267,7 +267,8 @@ Dim operator+(const Dim& a, const Dim& b) {
 }
 Dim operator*(const Dim& a, const Dim& b) {
   if (a.is_poison() || b.is_poison()) return Dim::poison();
-  return DimBuilder::multiply(a, b);
+  if (a.is_const(1)) return b;
+  return b.is_const(1) ? a : DimBuilder::multiply(a, b);
 }
 Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
 

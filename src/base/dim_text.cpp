@@ -113,6 +113,15 @@ Result<Dim> Dim::parse(std::string_view text) {
 }
 
 Dim product(std::span<const Dim> dims) {
+  int64_t numbers = 1;  // first: terms are multiplied once then
+  Dim rest(1);
+  bool fits = true;
+  for (const Dim& d : dims)
+    if (!d.is_const())
+      rest = rest * d;
+    else
+      fits = fits && !__builtin_mul_overflow(numbers, d.value(), &numbers);
+  if (fits) return rest * Dim(numbers);
   Dim p(1);
   for (const Dim& d : dims) p = p * d;
   return p;

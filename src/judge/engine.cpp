@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/clock.hpp"
 #include "base/stop.hpp"
 #include "exec/region/layouts.hpp"
 #include "exec/region/region_payload.hpp"
+#include "judge/followed.hpp"
 #include "judge/inputs.hpp"
 #include "judge/sizes.hpp"
 #include "judge/whole.hpp"
@@ -25,6 +27,10 @@ namespace {
 // Up to this many flops the whole answer is computed in float64, twice (exact and rounded), about a second of two
 // threads.
 constexpr double kMaxWholeFlops = 1e9;
+// Of a value on the way to an answer behind a rounding: as many as its step is judged at, and a sixteenth of that where
+// the model is large, so that following takes no share of a build that one would notice.
+// Rests on: tests/build/followed_test.cpp (ABuildHoldsPartsOfALargeAnswer).
+constexpr int64_t kFollowedPositions = 4096, kFollowedOfLarge = 256;
 
 bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
@@ -38,6 +44,7 @@ struct EngineJudge {
   const Terms& terms;
   std::unique_ptr<runtime::Session> planned, separate;
   EngineVerdict verdict = {};
+  std::set<size_t> followed = {};  // outputs that were
 
   int threads() const { return engine->options().threads; }
 
@@ -169,10 +176,44 @@ struct EngineJudge {
     return first.value_or(0);
   }
 
+  // Outputs behind roundings and choices that are not what float64 says, or are not known to be, value by value; in
+  // float32 alone, where a value that is kept is one that the model has.
+  Status follow_answers(const std::vector<size_t>& outputs, int64_t positions, std::span<const Tensor> inputs,
+                        const JudgedRun& run, SizeEvidence* e) {
+    const plan::Program& program = engine->program();
+    const bool narrow = program.precision != DType::kF32 || plan::values_type(program) != DType::kF32;
+    for (const size_t k : outputs) {
+      if (followed.contains(k)) {  // what the passes made of the model is the same at every size
+        e->whole_because =
+            "outputs behind a comparison, a rounding or a choice were proven value by value at another size";
+        continue;
+      }
+      e->whole_because = "outputs behind a comparison, a rounding or a choice are judged by their steps alone";
+      if (narrow) return Ok{};
+      const auto f = follow(imported, k, *planned, inputs, run.outputs[k], {threads(), positions, {}});
+      if (!f.ok() && was_stopped(f.error(), e->sizes)) return Ok{};
+      if (!f.ok()) return Ok{};  // the reference does not reach it: its steps were judged
+      if (!f->wrong.empty() && f->at_elements) {
+        verdict.wrong = "output '" + imported.output_names[k] + "', held value by value: " + f->wrong + " (at " +
+                        sizes_text(e->sizes) + ")";
+        return Ok{};
+      }
+      if (!f->wrong.empty()) return Ok{};
+      e->followed += f->values;
+      followed.insert(k);
+      e->whole_because = "outputs behind a comparison, a rounding or a choice are proven value by value";
+    }
+    return Ok{};
+  }
+
   Status compare_whole(std::span<const Tensor> inputs, const JudgedRun& run, double flops, SizeEvidence* e) {
     if (flops > kMaxWholeFlops) {
       e->whole_because = "the model takes more than 1 GFLOP at this size";
-      return Ok{};
+      if (!std::isfinite(flops)) return Ok{};
+      std::vector<size_t> jumpy;
+      for (size_t k = 0; k < imported.outputs.size(); ++k)
+        if (behind_jump(imported, imported.outputs[k])) jumpy.push_back(k);
+      return follow_answers(jumpy, kFollowedOfLarge, inputs, run, e);
     }
     const plan::Program& program = engine->program();
     const auto judged =
@@ -187,6 +228,7 @@ struct EngineJudge {
     e->whole = whole.error;
     e->whole_because = whole.left_out;
     if (!whole.wrong.empty()) verdict.wrong = whole.wrong + " (at " + sizes_text(e->sizes) + ")";
+    if (whole.wrong.empty()) return follow_answers(whole.parted, kFollowedPositions, inputs, run, e);
     return Ok{};
   }
 

@@ -30,6 +30,7 @@ struct SizeEvidence {
   double worst_step = 0;      // largest |error| / bound of a step
   bool same_bits = false;     // planned and separate memory gave the same bits
   double whole = -1;          // largest |error| / bound of the answers; -1: not compared
+  int64_t followed = 0;       // values of the model proven on the way to answers behind a rounding or a choice
   std::string whole_because;  // why not, or which outputs were left out
   bool no_memory = false;     // `limit` is this machine's memory
   std::string limit;          // why the model itself cannot run at this size; then nothing above holds

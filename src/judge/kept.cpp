@@ -37,6 +37,7 @@ std::string verdict_text(const EngineVerdict& v) {
         .field("worst_step", e.worst_step)
         .field("same_bits", e.same_bits)
         .field("whole", e.whole)
+        .field("followed", e.followed)
         .field("whole_because", e.whole_because)
         .end_object();
   }
@@ -68,6 +69,7 @@ Result<SizeEvidence> read_size(const Json& json) {
   PERI_ASSIGN(e.worst_step, json.get_double("worst_step"));
   PERI_ASSIGN(e.same_bits, json.get_bool("same_bits"));
   PERI_ASSIGN(e.whole, json.get_double("whole"));
+  PERI_ASSIGN(e.followed, json.get_int("followed"));
   PERI_ASSIGN(const std::string_view because, json.get_string("whole_because"));
   e.limit = limit;
   e.whole_because = because;

@@ -176,9 +176,8 @@ Status follow_answer(const Subject& s, const VerifyTerms& terms, const Runs& r, 
     PERI_ASSIGN(const bool moves, peer_moves_too(s, terms, r, n, k, o, why));
     if (!moves || !affordable(s, r.inputs[n]).ok()) return Ok{};
   }
-  const auto f = follow(s.reference, k, session, r.inputs[n], got, terms.threads, [&](const std::string& value) {
-    tell(terms, "'" + value + "' on the way to '" + o->output + "'");
-  });
+  const auto each = [&](const std::string& value) { tell(terms, "'" + value + "' on the way to '" + o->output + "'"); };
+  const auto f = follow(s.reference, k, session, r.inputs[n], got, {terms.threads, 0, each});
   if (!f.ok() && f.error().kind == ErrorKind::kCancelled) return f.error();
   if (!f.ok() || !f->wrong.empty()) {
     *why = "; held value by value, " + (f.ok() ? f->wrong : f.error().text());

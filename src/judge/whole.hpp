@@ -34,11 +34,14 @@ struct WholeVerdict {
   double error = -1;     // largest |error| / bound; -1: nothing was compared
   std::string wrong;     // which output is outside, where and by how much; empty: none
   std::string left_out;  // which outputs were not compared, and why
+  // Those that hang on a float that is rounded to an integer, compared or chosen among, and are not what float64 says,
+  // which may have taken the other side: judge/followed.hpp can tell.
+  std::vector<size_t> parted;
 };
 
 // `graph` is the model as imported, `got` its outputs in order, `precision` the narrowest type that the engine rounded
 // weights and values of the model to: eight of its roundings of the output's range are allowed. Outputs behind an op
-// whose result jumps (a comparison, a rounding to integers, a choice) are left out: float64 may take the other side. A
+// whose result jumps (a comparison, a rounding to integers, a choice) and part from float64 are told apart. A
 // cast to 16 bits rounds in float64 too and jumps by no more than that. Errors: those of the reference.
 // `values` is the 16-bit type that the engine keeps values between its steps in, if it does.
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,

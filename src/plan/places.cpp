@@ -4,23 +4,20 @@
 #include <algorithm>
 #include <set>
 
+#include "plan/labels.hpp"
 #include "plan/order.hpp"
 
 namespace peri::plan {
 
 namespace {
-std::string step_label(const Program& p, size_t k) {
-  return format("step %zu", k) + (p.steps[k].name.empty() ? "" : " (" + p.steps[k].name + ")");
-}
 const Buffer& buffer_at(const Program& p, int32_t b) { return p.buffers[static_cast<size_t>(b)]; }
 
 Status check_buffers(const Program& p) {
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     const Buffer& b = p.buffers[k];
     if (b.device == kHost) continue;
-    const std::string who = format("buffer %zu", k) + (b.name.empty() ? "" : " (" + b.name + ")");
     if (b.dtype == DType::kString)
-      return invalid("strings lie on device '%s'", p.devices[b.device].c_str()).at_node(who);
+      return invalid("strings lie on device '%s'", p.devices[b.device].c_str()).at_node(buffer_label(p, k));
   }
   return Ok{};
 }

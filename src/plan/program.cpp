@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/hash.hpp"
+#include "plan/labels.hpp"
 #include "plan/places.hpp"
 
 namespace peri::plan {
@@ -14,13 +15,6 @@ namespace {
 constexpr size_t kMaxItems = 1000000;
 constexpr size_t kMaxNames = 65536;
 constexpr int kMaxBodies = 16;
-
-std::string buffer_label(const Program& p, size_t k) {
-  return format("buffer %zu", k) + (p.buffers[k].name.empty() ? "" : " (" + p.buffers[k].name + ")");
-}
-std::string step_label(const Program& p, size_t k) {
-  return format("step %zu", k) + (p.steps[k].name.empty() ? "" : " (" + p.steps[k].name + ")");
-}
 
 // A program while it is checked.
 struct Scope {
@@ -55,12 +49,13 @@ struct Scope {
   }
 };
 
-Status check_symbols(const Scope& scope, const Dim& d, const std::string& who) {
-  if (d.is_poison()) return invalid("a size expression overflows").at_node(who);
+Status check_symbols(const Scope& scope, const Dim& d, const Label& who) {
+  if (d.is_const()) return Ok{};
+  if (d.is_poison()) return invalid("a size expression overflows").at_node(who());
   std::set<std::string> symbols;
   d.collect_symbols(symbols);
   for (const std::string& s : symbols)
-    if (!scope.table.contains(s)) return invalid("dimension '%s' is not in the table", s.c_str()).at_node(who);
+    if (!scope.table.contains(s)) return invalid("dimension '%s' is not in the table", s.c_str()).at_node(who());
   return Ok{};
 }
 
@@ -76,48 +71,48 @@ Result<Dim> natural_bytes(const Buffer& b) {
     dims[static_cast<size_t>(axis)] = ceildiv(dims[static_cast<size_t>(axis)], block) * Dim(block);
   }
   const int bits = dtype_bits(b.dtype);
-  return ceildiv(product(dims) * Dim(bits), 8);
+  return bits % 8 ? ceildiv(product(dims) * Dim(bits), 8) : product(dims) * Dim(bits / 8);
 }
 
 Status check_buffer(Scope& scope, size_t k) {
   const Program& p = scope.p;
   const Buffer& b = p.buffers[k];
-  const std::string who = buffer_label(p, k);
+  const Label who{p, k, false};
   if (b.dtype == DType::kInvalid || static_cast<int>(b.dtype) >= kDTypeCount)
-    return invalid("unknown element type").at_node(who);
-  if (b.shape.size() > 32) return invalid("rank above 32").at_node(who);
+    return invalid("unknown element type").at_node(who());
+  if (b.shape.size() > 32) return invalid("rank above 32").at_node(who());
   for (const Dim& d : b.shape) PERI_TRY(check_symbols(scope, d, who));
   PERI_TRY(check_symbols(scope, b.bytes, who));
   PERI_TRY(check_symbols(scope, b.alias_offset, who));
   PERI_ASSIGN(const Dim natural, natural_bytes(b));
   if (!(natural == b.bytes))
     return invalid("size does not follow from type, shape and layout")
-        .at_node(who)
+        .at_node(who())
         .expecting(natural.text())
         .but_found(b.bytes.text());
   if (b.alignment < 64 || (b.alignment & (b.alignment - 1)) || b.alignment > 4096)
-    return invalid("alignment %u", b.alignment).at_node(who).expecting("a power of two from 64 to 4096");
+    return invalid("alignment %u", b.alignment).at_node(who()).expecting("a power of two from 64 to 4096");
   if (b.device >= p.devices.size())
-    return invalid("device %u of %zu", b.device, p.devices.size()).at_node(who).expecting("a device of the table");
+    return invalid("device %u of %zu", b.device, p.devices.size()).at_node(who()).expecting("a device of the table");
   if (b.alias_of >= static_cast<int32_t>(k) || b.alias_of < -1)
-    return invalid("alias of buffer %d", b.alias_of).at_node(who).expecting("an earlier buffer");
+    return invalid("alias of buffer %d", b.alias_of).at_node(who()).expecting("an earlier buffer");
   if (b.alias_of >= 0) {
     const Buffer& base = p.buffers[static_cast<size_t>(b.alias_of)];
     if (b.dtype == DType::kString || base.dtype == DType::kString)
-      return invalid("a string buffer cannot be an alias").at_node(who);
+      return invalid("a string buffer cannot be an alias").at_node(who());
     if (b.kind == BufferKind::kInput || b.kind == BufferKind::kWeight)
-      return invalid("an input or weight cannot be an alias").at_node(who);
+      return invalid("an input or weight cannot be an alias").at_node(who());
     if (b.device != base.device)
-      return invalid("lies on device %u, and what it aliases on device %u", b.device, base.device).at_node(who);
+      return invalid("lies on device %u, and what it aliases on device %u", b.device, base.device).at_node(who());
   }
   const bool is_weight = b.kind == BufferKind::kWeight;
   if (is_weight != (b.weight >= 0) || b.weight >= static_cast<int32_t>(scope.weights.size()))
-    return invalid("weight index %d", b.weight).at_node(who);
+    return invalid("weight index %d", b.weight).at_node(who());
   if (is_weight) {
     const Weight& w = scope.weights[static_cast<size_t>(b.weight)];
-    if (b.dtype == DType::kString) return invalid("a weight cannot be text").at_node(who);
+    if (b.dtype == DType::kString) return invalid("a weight cannot be text").at_node(who());
     if (w.dtype != b.dtype || !is_const(b.shape) || !b.bytes.is_const(static_cast<int64_t>(w.bytes)))
-      return invalid("a weight buffer differs from its weight '%s'", w.name.c_str()).at_node(who);
+      return invalid("a weight buffer differs from its weight '%s'", w.name.c_str()).at_node(who());
   }
   scope.owner.push_back(b.alias_of >= 0 ? scope.owner[static_cast<size_t>(b.alias_of)] : static_cast<int32_t>(k));
   return Ok{};
@@ -235,27 +230,27 @@ Status check_at(const Program& p, const std::vector<Weight>& weights, uint64_t w
 }
 
 // Results lie apart from each other and from all arguments, but for those that take an argument's memory as stated.
-Status check_sharing(const Scope& scope, const Step& s, const std::string& who) {
+Status check_sharing(const Scope& scope, const Step& s, const Label& who) {
   const Program& p = scope.p;
   if (!s.shares.empty() && s.shares.size() != s.writes.size())
     return invalid("states sharing for %zu results", s.shares.size())
-        .at_node(who)
+        .at_node(who())
         .expecting(std::to_string(s.writes.size()));
   std::map<int32_t, size_t> write_of;  // by storage
   for (size_t j = 0; j < s.writes.size(); ++j)
     if (s.writes[j] >= 0 && !write_of.emplace(scope.owner[static_cast<size_t>(s.writes[j])], j).second)
-      return invalid("two results share memory").at_node(who);
+      return invalid("two results share memory").at_node(who());
   for (size_t j = 0; j < s.shares.size(); ++j) {
     const int32_t i = s.shares[j];
     if (i == -1) continue;
     const int32_t read = i >= 0 && i < static_cast<int32_t>(s.reads.size()) ? s.reads[static_cast<size_t>(i)] : -1;
     const bool sound = read >= 0 && s.writes[j] >= 0 &&
                        (s.writes[j] == read || p.buffers[static_cast<size_t>(s.writes[j])].alias_of == read);
-    if (!sound) return invalid("result %zu is no alias of the argument whose memory it takes", j).at_node(who);
+    if (!sound) return invalid("result %zu is no alias of the argument whose memory it takes", j).at_node(who());
     const Buffer &to = p.buffers[static_cast<size_t>(s.writes[j])], &from = p.buffers[static_cast<size_t>(read)];
     if (to.dtype != from.dtype || !(to.shape == from.shape) || to.layout != from.layout || !(to.bytes == from.bytes) ||
         (s.writes[j] != read && !to.alias_offset.is_const(0)) || !is_float(to.dtype))
-      return invalid("result %zu takes the memory of an argument of another type, or of indices", j).at_node(who);
+      return invalid("result %zu takes the memory of an argument of another type, or of indices", j).at_node(who());
   }
   for (size_t i = 0; i < s.reads.size(); ++i) {
     const auto it = s.reads[i] < 0 ? write_of.end() : write_of.find(scope.owner[static_cast<size_t>(s.reads[i])]);
@@ -264,7 +259,7 @@ Status check_sharing(const Scope& scope, const Step& s, const std::string& who) 
     const int32_t stated = s.shares.empty() ? -1 : s.shares[j];
     if (stated < 0 || s.reads[static_cast<size_t>(stated)] != s.reads[i])
       return invalid("result %zu lies in the memory of argument %zu, and nothing allows it", j, i)
-          .at_node(who)
+          .at_node(who())
           .advise("build the engine again with this version");
   }
   return Ok{};
@@ -273,30 +268,30 @@ Status check_sharing(const Scope& scope, const Step& s, const std::string& who) 
 Status check_step(Scope& scope, size_t k, int depth) {
   const Program& p = scope.p;
   const Step& s = p.steps[k];
-  const std::string who = step_label(p, k);
+  const Label who{p, k, true};
   if (s.executor.empty() || s.variants.empty() || s.variants.size() > 256)
-    return invalid("needs an executor and a variant").at_node(who);
-  if (s.writes.empty()) return invalid("writes nothing").at_node(who);
+    return invalid("needs an executor and a variant").at_node(who());
+  if (s.writes.empty()) return invalid("writes nothing").at_node(who());
   const int32_t count = static_cast<int32_t>(p.buffers.size());
   for (int32_t b : s.reads) {
-    if (b < -1 || b >= count) return invalid("reads buffer %d", b).at_node(who);
+    if (b < -1 || b >= count) return invalid("reads buffer %d", b).at_node(who());
     if (b >= 0 && !scope.is_written(b))
-      return invalid("reads %s before it is written", buffer_label(p, static_cast<size_t>(b)).c_str()).at_node(who);
+      return invalid("reads %s before it is written", buffer_label(p, static_cast<size_t>(b)).c_str()).at_node(who());
     if (b >= 0 && !scope.is_there(b))
       return invalid("reads %s whose memory another result has taken", buffer_label(p, static_cast<size_t>(b)).c_str())
-          .at_node(who);
+          .at_node(who());
     if (const std::string name = b < 0 ? "" : scope.unbound(b); !name.empty())
       return invalid("reads %s whose dimension '%s' is not bound by then",
                      buffer_label(p, static_cast<size_t>(b)).c_str(), name.c_str())
-          .at_node(who);
+          .at_node(who());
   }
   for (int32_t b : s.writes) {
-    if (b < -1 || b >= count) return invalid("writes buffer %d", b).at_node(who);
+    if (b < -1 || b >= count) return invalid("writes buffer %d", b).at_node(who());
     if (b < 0) continue;
     const int32_t storage = scope.owner[static_cast<size_t>(b)];
     const BufferKind owner = p.buffers[static_cast<size_t>(storage)].kind;
     if (owner == BufferKind::kInput || owner == BufferKind::kWeight)
-      return invalid("writes into an input or a weight").at_node(who);
+      return invalid("writes into an input or a weight").at_node(who());
     scope.written[static_cast<size_t>(b)] = true;
     scope.written[static_cast<size_t>(storage)] = true;
   }
@@ -308,30 +303,31 @@ Status check_step(Scope& scope, size_t k, int depth) {
   }
   for (int32_t w : s.waits_for)
     if (w < 0 || w >= static_cast<int32_t>(k))
-      return invalid("waits for step %d", w).at_node(who).expecting("an earlier step");
+      return invalid("waits for step %d", w).at_node(who()).expecting("an earlier step");
   for (const Variant& v : s.variants) {
     for (const auto& [expression, value] : v.holds_for) PERI_TRY(check_symbols(scope, expression, who));
     for (const int32_t b : v.blobs)
-      if (b < 0 || b >= static_cast<int32_t>(p.blobs.size())) return invalid("needs blob %d", b).at_node(who);
+      if (b < 0 || b >= static_cast<int32_t>(p.blobs.size())) return invalid("needs blob %d", b).at_node(who());
   }
   std::set<std::string> named;
   for (const std::string& name : s.depends_on)
     if (!scope.bound.contains(name) || !named.insert(name).second)
-      return invalid("depends on dimension '%s', which is not bound by then or named twice", name.c_str()).at_node(who);
+      return invalid("depends on dimension '%s', which is not bound by then or named twice", name.c_str())
+          .at_node(who());
   for (const std::string& name : s.binds) {
     if (!scope.table.contains(name) || !scope.bound.insert(name).second)
-      return invalid("binds dimension '%s' wrongly", name.c_str()).at_node(who);
+      return invalid("binds dimension '%s' wrongly", name.c_str()).at_node(who());
   }
   for (int32_t b : s.writes)
     if (const std::string name = b < 0 ? "" : scope.unbound(b); !name.empty())
       return invalid("writes %s whose dimension '%s' is not bound by then",
                      buffer_label(p, static_cast<size_t>(b)).c_str(), name.c_str())
-          .at_node(who);
+          .at_node(who());
   for (const auto& body : s.bodies) {
     if (!body || !body->weights.empty())
-      return invalid("a body must exist and have no weights of its own").at_node(who);
+      return invalid("a body must exist and have no weights of its own").at_node(who());
     Status inner = check_at(*body, scope.weights, 0, depth + 1);
-    if (!inner.ok()) return std::move(inner).error().at_node(who);
+    if (!inner.ok()) return std::move(inner).error().at_node(who());
   }
   return Ok{};
 }

@@ -59,11 +59,11 @@ std::vector<size_t> rivals_among(std::span<const Evidence> candidates, size_t mo
 }
 
 void visit_rivals(std::span<Evidence> candidates, size_t most, FunctionRef<Evidence(size_t)> visit,
-                  FunctionRef<bool()> more) {
-  for (int64_t round = 2; round <= kMaxVisits; ++round) {
+                  FunctionRef<bool()> more, const Patience& patience) {
+  for (int64_t round = 2; round <= patience.visits; ++round) {
     std::vector<size_t> list = rivals_among(candidates, most);
     if (round > 2)
-      std::erase_if(list, [&](size_t k) { return candidates[k].spread >= 0 && candidates[k].spread <= kSameTime; });
+      std::erase_if(list, [&](size_t k) { return candidates[k].spread >= 0 && candidates[k].spread <= patience.same; });
     if (list.empty() || (round > 2 && !more())) return;
     if (round % 2 == 1) std::reverse(list.begin(), list.end());
     for (const size_t k : list) add_visit(visit(k), &candidates[k]);

@@ -32,10 +32,16 @@ double least_ms(std::span<const Evidence> candidates);
 // time.
 std::vector<size_t> rivals_among(std::span<const Evidence> candidates, size_t most = kMaxRivals);
 
+// How near two visits are to tell the same, and how many there are at most.
+// Rests on: benchmarks/results/2026-11-23_choice_counts.md.
+struct Patience {
+  double same = kSameTime;
+  int64_t visits = kMaxVisits;
+};
 // Visits all rivals once more, and then again those of which no two visits tell the same, while `more` says so and
-// kMaxVisits last. `visit(k)`: what a visit to candidate k finds; what has no time says nothing. Leaves the least
+// visits last. `visit(k)`: what a visit to candidate k finds; what has no time says nothing. Leaves the least
 // times.
 void visit_rivals(std::span<Evidence> candidates, size_t most, FunctionRef<Evidence(size_t)> visit,
-                  FunctionRef<bool()> more);
+                  FunctionRef<bool()> more, const Patience& patience = {});
 
 }  // namespace peri::tune

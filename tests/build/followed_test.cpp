@@ -9,6 +9,7 @@
 
 #include "base/rng.hpp"
 #include "build/open.hpp"
+#include "judge/engine.hpp"
 #include "judge/verify.hpp"
 
 namespace peri::build {
@@ -115,6 +116,47 @@ TEST(Followed, AUnitWhereNoTieIsIsRefused) {
     expect_refused({.also = kDown}, 0.75, outputs);
     expect_refused({.also = kMore}, 0.497, outputs);
   }
+}
+
+// What a build says of an engine of one graph that was imported as another.
+judge::EngineVerdict judged(const std::string& engine, const std::string& model, const DimBinding& sizes = {}) {
+  const judge::Subject s = subject(engine, model);
+  judge::Terms terms;
+  terms.tuned_for = sizes;
+  auto v = judge::judge_engine(s.engine, s.reference, parsed(engine), terms);
+  EXPECT_TRUE(v.ok()) << v.error().text();
+  return std::move(*v);
+}
+
+TEST(Followed, ABuildHoldsAnswersBehindRoundings) {
+  const std::string model = quantised({}, "output y; output b; output f");
+  const judge::EngineVerdict v = judged(model, model);
+  EXPECT_TRUE(v.right()) << v.wrong;
+  ASSERT_EQ(v.sizes.size(), 1u);
+  EXPECT_TRUE(v.sizes[0].whole >= 0 || v.sizes[0].followed > 0) << "nothing was compared";
+}
+
+TEST(Followed, ABuildRefusesAWrongUnit) {
+  for (const Parts& wrong : {Parts{.zero = 129}, Parts{.last = 101}}) {
+    const char* output = wrong.zero == 129 ? "output y" : "output b";
+    const judge::EngineVerdict v = judged(quantised(wrong, output), quantised({}, output));
+    EXPECT_FALSE(v.right()) << output;
+    EXPECT_NE(v.wrong.find("value by value"), std::string::npos) << v.wrong;
+  }
+}
+
+// 1.1 GFLOP, where there is no whole answer in float64: of 640,000 bytes some are held.
+std::string large(int zero) {
+  return "graph { input x: f32[800,864]; input w: f32[864,800]; const s: f32[] = [0.7]; const z: u8[] = [" +
+         std::to_string(zero) + "]; m = matmul(x, w); y = quantize_linear(m, s, z); output y }";
+}
+TEST(Followed, ABuildHoldsPartsOfALargeAnswer) {
+  const judge::EngineVerdict right = judged(large(128), large(128));
+  EXPECT_TRUE(right.right()) << right.wrong;
+  ASSERT_EQ(right.sizes.size(), 1u);
+  EXPECT_LT(right.sizes[0].whole, 0) << "the whole answer was computed: this test shows nothing";
+  EXPECT_GT(right.sizes[0].followed, 0) << right.sizes[0].whole_because;
+  EXPECT_FALSE(judged(large(129), large(128)).right());
 }
 
 // A model that rounds what it is given has no tie that is not decided: there is nothing to shake.

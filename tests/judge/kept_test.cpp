@@ -23,6 +23,7 @@ SizeEvidence size(const DimBinding& dims) {
   e.worst_step = 0.37251;
   e.same_bits = true;
   e.whole = 0.0625;
+  e.followed = 53;
   return e;
 }
 
@@ -65,6 +66,7 @@ TEST(KeptVerdict, SaysTheSameWhenItIsReadBack) {
     EXPECT_EQ(a.worst_step, b.worst_step);
     EXPECT_EQ(a.same_bits, b.same_bits);
     EXPECT_EQ(a.whole, b.whole);
+    EXPECT_EQ(a.followed, b.followed);
     EXPECT_EQ(a.whole_because, b.whole_because);
     EXPECT_EQ(a.limit, b.limit);
   }

@@ -86,8 +86,13 @@ static std::vector<SampleProblem*> problems_of(const kernels::Kernel& kernel, st
   return out;
 }
 
+bool Share::has(std::string_view kernel) const { return hash_text(kernel, 0) % parts == part; }
+
 Share share_by_commit(uint64_t of, uint64_t ops) {
-  Share out{of, ops, 1};
+  Share out;
+  out.of = of;
+  out.ops = ops;
+  out.seed = 1;
   if (const char* given = std::getenv("TEST_SEED")) {
     out.seed = std::strtoull(given, nullptr, 10);
   } else if (FILE* git =
@@ -150,6 +155,7 @@ std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems, bool own, Sha
   std::vector<Case> out;
   for (const kernels::Entry* e : kernels::entries()) {
     if (e->kernel.executor != "cuda" || !e->kernel.library.empty()) continue;  // a library's work is no text
+    if (!share.has(e->kernel.name)) continue;
     Taken taken(e->kernel.name, share);
     const std::vector<SampleProblem*> all = problems_of(e->kernel, problems, own);
     for (size_t k = 0; k < all.size(); ++k) {
@@ -174,11 +180,12 @@ std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems, bool own, Sha
   return out;
 }
 
-void expect_cases(const std::vector<Case>& cases, bool own, int least) {
+void expect_cases(const std::vector<Case>& cases, bool own, int least, const Share& share) {
   std::map<std::string_view, int> count;
   for (const Case& c : cases) ++count[c.kernel->name];
   for (const kernels::Entry* e : kernels::entries())
-    if (e->kernel.executor == "cuda" && e->kernel.library.empty() && (own || e->kernel.samples.empty()))
+    if (e->kernel.executor == "cuda" && e->kernel.library.empty() && (own || e->kernel.samples.empty()) &&
+        share.has(e->kernel.name))
       EXPECT_GE(count[e->kernel.name], least) << e->kernel.name;
 }
 

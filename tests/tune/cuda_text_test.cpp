@@ -1,5 +1,5 @@
 // Every kernel of a GPU on samples of every op, and on anchors with activations behind them, a part that the commit's
-// hash takes (slow/cuda_whole_test.cpp: all): what its text computes, run by the host, is right, and writes nothing
+// hash takes (slow/cuda_whole.hpp: all): what its text computes, run by the host, is right, and writes nothing
 // beside its results.
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ TEST(CudaText, MemoryOfThreadsIsReadFromTheLog) {
   EXPECT_EQ(two.spilled, 6996);
 }
 
-// A part that the commit's hash takes of what slow/cuda_whole_test.cpp does whole: of each kernel one text for sm_90a
+// A part that the commit's hash takes of what slow/cuda_chips_test.cpp does whole: of each kernel one text for sm_90a
 // and one for another chip, and every third of the other configurations.
 TEST(CudaText, IsCompiledForEachChip) {
   auto compiler = device::cuda::Compiler::open("");

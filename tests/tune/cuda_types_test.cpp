@@ -1,5 +1,5 @@
 // The same kernels in float16 and bfloat16: samples of every op that can be stated in them, and anchors with some
-// chains behind them, a part that the commit's hash takes (slow/cuda_whole_test.cpp: all). Sums are as good as
+// chains behind them, a part that the commit's hash takes (slow/cuda_whole.hpp: all). Sums are as good as
 // float32's; only what is stored is rounded.
 #include <gtest/gtest.h>
 #include <unistd.h>

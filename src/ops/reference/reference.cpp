@@ -35,6 +35,14 @@ RefTensor make_ref(DType dtype, std::vector<int64_t> dims) {
   return t;
 }
 
+namespace {
+template <typename T>
+void take_integers(const Tensor& t, RefTensor* r) {
+  const std::span<const T> from = t.as<T>();
+  r->i.assign(from.begin(), from.end());
+}
+}  // namespace
+
 RefTensor to_ref(const Tensor& t) {
   if (t.dtype() == DType::kF32) {
     RefTensor r;
@@ -51,11 +59,18 @@ RefTensor to_ref(const Tensor& t) {
     for (double& to : r.f) to = wide(*from++);
     return r;
   }
+  const bool floating = r.floating();
+  switch (t.dtype()) {
+    case DType::kI8: take_integers<int8_t>(t, &r); return r;
+    case DType::kU8: take_integers<uint8_t>(t, &r); return r;
+    case DType::kI32: take_integers<int32_t>(t, &r); return r;
+    default: break;
+  }
   for (int64_t k = 0; k < t.numel(); ++k) {
     const size_t at = static_cast<size_t>(k);
     if (t.dtype() == DType::kString) {
       r.s[at] = t.string_values()[at];
-    } else if (r.floating()) {
+    } else if (floating) {
       r.f[at] = t.f64(k);
     } else {
       r.i[at] = t.i64(k);
