@@ -269,6 +269,7 @@ Status Compilation::State::begin(Options given, Imported model) {
   options.tune.executors = backend->executors;
   options.tune.device = options.device;
   if (backend->placement.own_only) options.tune.own_executor = backend->placement.executor;
+  options.tune.late_samples = backend->placement.own_only;
   const bool of_another = options.tune.target.has_value();
   if (backend->target && !of_another) {
     PERI_ASSIGN(options.tune.target, backend->target(options.tune.threads, exec::libraries(), options.device));
@@ -279,6 +280,7 @@ Status Compilation::State::begin(Options given, Imported model) {
   if (of_another && (options.tune.measure || options.tune.verify))
     return usage("a plan for another target is neither measured nor verified on this machine")
         .advise("build with a lock, or without tuning");
+  tuner = std::make_unique<tune::Tuner>(options.tune);  // whose worker makes its device ready meanwhile
   if (options.io_dtype != DType::kInvalid) PERI_TRY(set_interface_types(imported.graph, options.io_dtype));
   before = imported.graph.clone();
   identity = hex64(hash_text(ir::print(before)));
@@ -300,7 +302,6 @@ Status Compilation::State::begin(Options given, Imported model) {
       return unsupported("the size of '%s' passes 64 bits, or is a product of too many sums", v->name.c_str())
           .advise("check the sizes that the model computes for it");
   PERI_ASSIGN(sizes, build_sizes(imported.graph, options));
-  tuner = std::make_unique<tune::Tuner>(options.tune);
   return Ok{};
 }
 

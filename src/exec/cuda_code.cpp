@@ -18,14 +18,13 @@ double code_seconds() {
   return shelf.ok() ? (*shelf)->waited_seconds() : 0;
 }
 
-void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem, const kernels::Offer& offer,
-                  const device::Target& target, bool urgent) {
-  if (kernel.executor != "cuda") return;
+std::vector<device::cuda::Source> sources_of(const kernels::Kernel& kernel, const kernels::Problem& problem,
+                                             const kernels::Offer& offer, const device::Target& target) {
+  std::vector<device::cuda::Source> out;
+  if (kernel.executor != "cuda") return out;
   const auto chip =
       std::find_if(target.isas.begin(), target.isas.end(), [](const std::string& i) { return i.starts_with("sm_"); });
-  if (chip == target.isas.end()) return;
-  const auto shelf = device::cuda::CodeShelf::of_process();
-  if (!shelf.ok()) return;
+  if (chip == target.isas.end()) return out;
   ir::Graph region = problem.graph->clone();
   for (size_t k = 0; k < std::min(region.inputs.size(), offer.inputs.size()); ++k)
     region.inputs[k]->type.layout = offer.inputs[k];
@@ -33,12 +32,22 @@ void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem
     region.outputs[k]->type.layout = offer.outputs[k];
   const std::vector<Tensor> none(region.inputs.size());
   kernels::Packed packed;
-  const auto made = contained(
-      [&] { return kernel.instantiate({&region, problem.constant}, offer.config, {none, &packed, &target, nullptr}); });
-  if (!made.ok()) return;
+  const auto made = contained([&] {
+    return kernel.instantiate({&region, problem.constant}, offer.config, {none, &packed, &target, nullptr});
+  });
+  if (!made.ok()) return out;
   if (const auto* plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made->get()))
-    for (const kernels::cuda::KernelLaunch& l : plan->launches())
-      (*shelf)->foresee(source_of(kernel, l, *chip), urgent);
+    for (const kernels::cuda::KernelLaunch& l : plan->launches()) out.push_back(source_of(kernel, l, *chip));
+  return out;
+}
+
+void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem, const kernels::Offer& offer,
+                  const device::Target& target, bool urgent) {
+  if (kernel.executor != "cuda") return;
+  const auto shelf = device::cuda::CodeShelf::of_process();
+  if (!shelf.ok()) return;
+  for (device::cuda::Source& source : sources_of(kernel, problem, offer, target))
+    (*shelf)->foresee(std::move(source), urgent);
 }
 
 }  // namespace peri::exec

@@ -9,9 +9,14 @@ namespace peri::exec {
 device::cuda::Source source_of(const kernels::Kernel& kernel, const kernels::cuda::KernelLaunch& launch,
                                std::string chip);
 
-// Has the code of a candidate compiled by other threads, for who asks for it later: that of the problem in the layouts
-// of the offer, for which no weight is needed. Nothing for executors without code and targets without a GPU. What
-// cannot be planned or compiled is told by whoever makes the step.
+// What the launches of a candidate are compiled from, on the problem in the layouts of the offer, for which no weight
+// is needed; several launches may have one text. Nothing for executors without code, targets without a GPU, and what
+// cannot be planned, which is told by whoever makes the step.
+std::vector<device::cuda::Source> sources_of(const kernels::Kernel& kernel, const kernels::Problem& problem,
+                                             const kernels::Offer& offer, const device::Target& target);
+
+// Has these compiled by other threads, for who asks for them later. What cannot be compiled is told by whoever makes
+// the step.
 void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem, const kernels::Offer& offer,
                   const device::Target& target, bool urgent = false);
 

@@ -40,23 +40,6 @@ struct Able {
   double best_ms() const { return best() ? best()->evidence.time_ms : -1; }
 };
 
-// Names a candidate on a region, wherever in the graph the same one stands.
-std::string problem_of(const Region& r, const tune::Candidate& c) {
-  std::string out = region_key(r) + " " + c.id() + " " + layouts_text(c.offer) + " ";
-  for (const bool constant : constant_inputs(r)) out += constant ? 'c' : 'v';
-  return out;
-}
-
-// Leaves the locked candidate alone in `usable` (none: the reference), as the lock has it.
-Status keep_locked(const Region& r, const tune::Tuner& tuner, plan::LockReader* lock,
-                   std::vector<tune::Candidate>* usable) {
-  const std::string& node = r.nodes[0]->name;
-  PERI_ASSIGN(const plan::LockedChoice* choice, lock->region(region_key(r), node));
-  const bool kernel = choice->candidate != "reference" && choice->candidate != "sized";
-  if (!kernel) usable->clear();
-  return kernel ? keep_choice_and_fallback(*choice, tuner.target(), node, usable) : Status(Ok{});
-}
-
 struct Chooser {
   const Terms& terms;
   Parts parts;
@@ -178,6 +161,7 @@ struct Chooser {
         if (const auto here = exec::bind_region(region_graph(r), terms.tuned_for); here.ok())
           terms.tuner.foresee(*here, constant_inputs(r), parts.list[k].kernels);
     for (size_t n = 0; n < order.size(); ++n) {
+      if (n == order.size() / 4) terms.tuner.foresee_samples();  // while the code of the first is tried
       const size_t k = order[n];
       const Part& p = parts.list[k];
       const auto& stop = terms.tuner.options().stop;
@@ -345,6 +329,18 @@ struct Chooser {
     return changed;
   }
 
+  // True: kernels that were picked are wrong on a sample, and are left out.
+  bool leave_out_wrong(const Solved& solved) {
+    WrongKernels wrong;
+    for (const Picked& p : solved.picked)
+      if (const Able& a = able[p.piece]; !a.of_way.empty()) add_wrong(a.usable[a.of_way[p.way]], &terms.tuner, &wrong);
+    for (size_t k = 0; k < able.size() && !wrong.empty(); ++k) {
+      leave_out(wrong, &able[k].usable, &able[k].refusals);
+      able[k].stands = able[k].stands && (parts.list[k].greedy || !able[k].usable.empty());
+    }
+    return !wrong.empty();
+  }
+
   Choice choice_of(const Picked& picked) {
     Able& a = able[picked.piece];
     Choice c;
@@ -392,6 +388,7 @@ Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lo
     solved = c.solved(false);
     if (!changed) break;
   }
+  while (solved && c.leave_out_wrong(*solved)) solved = c.solved(false);
   if (!solved) return internal_error("no cover of the graph");
   return c.cover_of(*solved);
 }

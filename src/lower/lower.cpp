@@ -102,7 +102,7 @@ struct Emitter {
     StepReport report;
     std::erase_if(list, [&](const tune::Candidate& c) {
       std::string why = c.evidence.right() ? refused_choice(options.refused, key, c) : c.evidence.rejected;
-      if (why.empty()) return false;
+      if (why.empty() && (why = tuner.wrong_on_samples(c)).empty()) return false;
       report.refusals.emplace_back(c.id(), std::move(why));
       return true;
     });

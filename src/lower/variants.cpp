@@ -87,6 +87,37 @@ std::vector<tune::Candidate> usable_candidates(const Region& region, const tune:
   return usable;
 }
 
+void add_wrong(const tune::Candidate& chosen, tune::Tuner* tuner, WrongKernels* wrong) {
+  for (const tune::Candidate* c = &chosen; c; c = c->fallback.get())
+    if (std::string why = tuner->wrong_on_samples(*c); !why.empty()) (*wrong)[c->kernel] = std::move(why);
+}
+
+void leave_out(const WrongKernels& wrong, std::vector<tune::Candidate>* usable, std::vector<tune::Refusal>* refusals) {
+  std::erase_if(*usable, [&](const tune::Candidate& c) {
+    auto why = wrong.find(c.kernel);
+    for (const tune::Candidate* f = c.fallback.get(); f && why == wrong.end(); f = f->fallback.get())
+      why = wrong.find(f->kernel);
+    if (why == wrong.end()) return false;
+    refusals->push_back({c.id(), "rejected: " + why->second});
+    return true;
+  });
+}
+
+std::string problem_of(const Region& r, const tune::Candidate& c) {
+  std::string out = region_key(r) + " " + c.id() + " " + layouts_text(c.offer) + " ";
+  for (const bool constant : constant_inputs(r)) out += constant ? 'c' : 'v';
+  return out;
+}
+
+Status keep_locked(const Region& r, const tune::Tuner& tuner, plan::LockReader* lock,
+                   std::vector<tune::Candidate>* usable) {
+  const std::string& node = r.nodes[0]->name;
+  PERI_ASSIGN(const plan::LockedChoice* choice, lock->region(region_key(r), node));
+  const bool kernel = choice->candidate != "reference" && choice->candidate != "sized";
+  if (!kernel) usable->clear();
+  return kernel ? keep_choice_and_fallback(*choice, tuner.target(), node, usable) : Status(Ok{});
+}
+
 Status keep_choice_and_fallback(const plan::LockedChoice& choice, const device::Target& target, std::string_view node,
                                 std::vector<tune::Candidate>* usable) {
   const std::vector<tune::Candidate> all = *usable;

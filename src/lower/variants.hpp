@@ -34,6 +34,18 @@ std::vector<tune::Candidate> usable_candidates(const Region& region, const tune:
                                                const RefusedChoices& refused, tune::Tuner* tuner,
                                                std::vector<tune::Refusal>* refusals);
 
+// Kernels that are wrong on a sample, with the reason: those of a choice and of what takes other sizes for it (samples
+// that did not run yet run now), and what is left without them.
+using WrongKernels = std::map<const kernels::Kernel*, std::string>;
+void add_wrong(const tune::Candidate& chosen, tune::Tuner* tuner, WrongKernels* wrong);
+void leave_out(const WrongKernels& wrong, std::vector<tune::Candidate>* usable, std::vector<tune::Refusal>* refusals);
+
+// Names a candidate on a region, wherever in the graph the same one stands.
+std::string problem_of(const Region& region, const tune::Candidate& candidate);
+
+// Leaves the locked candidate alone in `usable` (none: the reference), as the lock has it.
+Status keep_locked(const Region& region, const tune::Tuner& tuner, plan::LockReader* lock,
+                   std::vector<tune::Candidate>* usable);
 // Leaves what the lock chose, with the fallback it chose. kRefused if this machine or version has it not.
 Status keep_choice_and_fallback(const plan::LockedChoice& choice, const device::Target& target, std::string_view node,
                                 std::vector<tune::Candidate>* usable);

@@ -22,10 +22,10 @@ constexpr size_t kMaxGuesses = 8;
 // Of these, what is guessed to take so much longer than the best guess is no rival, beyond the first few.
 constexpr double kFarGuess = 2;
 constexpr size_t kMinGuesses = 4;
-// A kernel whose best guess is so much longer than that of another of its provider is tried with it alone: of 99
-// candidates of cuda_conv in ResNet-50, 98 took more than three times the best:
-// benchmarks/results/2026-11-23_gpu_rows.md.
-constexpr double kHopelessGuess = 3;
+// Of a kernel of which another of its provider is expected to take so much less the best guess is tried first, and
+// others only if that came close; beyond the second number it is the last resort: of 99 candidates of cuda_conv in
+// ResNet-50, 98 took more than three times the best: benchmarks/results/2026-11-23_gpu_rows.md.
+constexpr double kBehindGuess = 1.1, kHopelessGuess = 3;
 
 double best_guess(std::span<const kernels::Offer> offers) {
   double best = 0;
@@ -35,12 +35,17 @@ double best_guess(std::span<const kernels::Offer> offers) {
 }
 }  // namespace
 
-size_t guesses_tried(std::span<const kernels::Offer> offers, double best_of_provider) {
+size_t guesses_tried(std::span<const kernels::Offer> offers) {
   size_t count = std::min(offers.size(), kMaxGuesses);
   const double best = best_guess(offers);
-  if (best_of_provider > 0 && best > kHopelessGuess * best_of_provider) return std::min<size_t>(count, 1);
   while (count > kMinGuesses && offers[count - 1].guess_ms > kFarGuess * best && best > 0) --count;
   return count;
+}
+
+Turn turn_of(size_t place, double best, double best_of_provider) {
+  if (best <= 0 || best_of_provider <= 0 || best <= kBehindGuess * best_of_provider) return Turn::kFirst;
+  if (best > kHopelessGuess * best_of_provider) return Turn::kLastResort;
+  return place == 0 ? Turn::kFirst : Turn::kIfClose;
 }
 
 Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& constant, const Options& options,
@@ -69,13 +74,14 @@ Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& cons
   }
   for (auto& [kernel, offers] : offered) {
     const kernels::Kernel& k = *kernel;
-    if (const size_t tried = guesses_tried(offers, best[k.provider]);
-        options.measure && k.executor == options.own_executor && offers.size() > tried) {
+    const bool guessed = options.measure && k.executor == options.own_executor;
+    const double own = best_guess(offers);
+    if (const size_t tried = guesses_tried(offers); guessed && offers.size() > tried) {
       all.refusals.push_back(
           {std::string(k.name), format("not tried: %zu guesses beyond the first %zu", offers.size() - tried, tried)});
       offers.resize(tried);
     }
-    for (kernels::Offer& o : offers) {
+    for (size_t place = 0; kernels::Offer & o : offers) {
       if (!target.has(o.requires_isa)) {
         all.refusals.push_back({std::string(k.name), "the target has no " + o.requires_isa});
         continue;
@@ -83,6 +89,7 @@ Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& cons
       o.inputs.resize(region.inputs.size());
       o.outputs.resize(region.outputs.size());
       all.list.push_back({kernel, std::move(o)});
+      if (guessed) all.list.back().turn = turn_of(place++, own, best[k.provider]);
     }
   }
   const auto own = [&](const Candidate& c) { return c.kernel->executor == options.own_executor; };

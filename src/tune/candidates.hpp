@@ -7,9 +7,12 @@
 
 namespace peri::tune {
 
-// How many of a kernel's offers, best guess first, a measuring build tries on a device: those that are expected to be
-// rivals. `best_of_provider`: the least guess of all kernels of its provider for the problem, 0: none says one.
-size_t guesses_tried(std::span<const kernels::Offer> offers, double best_of_provider);
+// How many of a kernel's offers, best guess first, a measuring build may try on a device: those that are expected to be
+// rivals.
+size_t guesses_tried(std::span<const kernels::Offer> offers);
+// When the one at `place` of a kernel's offers is tried. `best`, `best_of_provider`: the least guess of the kernel, and
+// of all kernels of its provider, for the problem; 0: none says one.
+Turn turn_of(size_t place, double best, double best_of_provider);
 
 // Of the executors and the provider that the options name; where a kernel of Options::own_executor takes the problem,
 // those of that executor alone. With the reasons of who does not.

@@ -141,7 +141,8 @@ void Tuner::State::decide_new(const ir::Graph& region, const std::vector<bool>& 
       for (Candidate* c : again) kept.emplace_back(c, std::exchange(c->evidence, {}));
       fresh.insert(fresh.begin(), again.begin(), again.end());
       std::erase_if(fresh, [&](Candidate* c) {
-        return !(c->evidence.rejected = samples(*c->kernel, c->offer.library).failed).empty();
+        return !samples_late(*c->kernel) &&
+               !(c->evidence.rejected = samples(*c->kernel, c->offer.library).failed).empty();
       });
     }
     if (!fresh.empty()) judged(region, constant, key, fresh, terms);
@@ -188,12 +189,52 @@ void Tuner::State::decide_other_dims(const ir::Graph& region, const std::vector<
   std::stable_partition(all->list.begin(), all->list.end(), [](const Candidate& c) { return c.evidence.right(); });
 }
 
+void Tuner::State::decide_later(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
+                                std::vector<Candidate> later, bool all_known, Candidates* all) {
+  constexpr double kCloseFirst = 1.5;  // settings of a kernel seldom differ by more
+  const size_t known = all->list.size();
+  double fastest = 0;
+  for (const Candidate& c : all->list)
+    if (c.evidence.right() && c.evidence.timed() && (fastest == 0 || c.evidence.time_ms < fastest))
+      fastest = c.evidence.time_ms;
+  const auto first_of = [&](const kernels::Kernel* kernel) -> const Evidence* {
+    for (size_t k = 0; k < known; ++k)
+      if (const Candidate& c = all->list[k]; c.kernel == kernel && c.evidence.right() && c.evidence.timed())
+        return &c.evidence;
+    return nullptr;
+  };
+  const auto right_of = [&](std::string_view provider) {
+    return std::any_of(all->list.begin(), all->list.begin() + static_cast<std::ptrdiff_t>(known),
+                       [&](const Candidate& c) { return c.kernel->provider == provider && c.evidence.right(); });
+  };
+  for (Candidate& c : later) {
+    const Evidence* const first = first_of(c.kernel);
+    // What an earlier build took for close is close: times that were visited again would say otherwise now and then.
+    const bool seen = all_known && cache && cache->find(key, candidate_key(c, region)).has_value();
+    const bool close = !all_known && first && first->time_ms <= kCloseFirst * fastest;
+    if (seen || (c.turn == Turn::kLastResort ? !right_of(c.kernel->provider) : close))
+      all->list.push_back(std::move(c));
+    else if (first)
+      all->refusals.push_back(
+          {c.id(), format("not tried: the first of its kernel took %.1f times the fastest", first->time_ms / fastest)});
+    else
+      all->refusals.push_back({c.id(), "not tried: expected far behind others of its provider"});
+  }
+  if (all->list.size() > known) decide_new(region, constant, key, known, all);
+}
+
 void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                           Candidates* all) {
   if (options.measure && !stopped())
     add_resolved(region, constant, key, {cache.get(), [&] { return worker(); }, [&]() -> Judge& { return here(); }},
                  all);
+  const auto waits = std::stable_partition(all->list.begin(), all->list.end(),
+                                           [](const Candidate& c) { return c.turn == Turn::kFirst; });
+  std::vector<Candidate> later(std::make_move_iterator(waits), std::make_move_iterator(all->list.end()));
+  all->list.erase(waits, all->list.end());
+  const int64_t before = stats.measured;
   decide_new(region, constant, key, 0, all);
+  if (!later.empty()) decide_later(region, constant, key, std::move(later), stats.measured == before, all);
   if (stopped()) leave_untried(all);
   put_fastest_first(&all->list);
   if (options.measure && options.settings > 0 && !stopped()) turn(region, constant, key, all);

@@ -327,8 +327,10 @@ SampleVerdict Judge::samples(const kernels::Kernel& kernel) {
   return check_samples(kernel, **place, &state_->pool);
 }
 
+void Judge::open_ahead(std::string_view device) { (void)state_->places.at(device); }
+
 void Judge::foresee_samples(const kernels::Kernel& kernel) {
-  if (const auto place = state_->places.of(kernel); place.ok()) tune::foresee_samples(kernel, **place);
+  if (const auto place = state_->places.of(kernel); place.ok()) tune::foresee_samples(kernel, **place, false);
 }
 
 Resolved Judge::resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate) {

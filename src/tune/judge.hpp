@@ -57,6 +57,8 @@ class Judge {
   // Tier 1: every sample that the kernel takes, in full, alone and with epilogues, each configuration. A kernel that
   // takes none is refused.
   SampleVerdict samples(const kernels::Kernel& kernel);
+  // Opens a device of this kind, which trials will want; what fails is told when it is asked for.
+  void open_ahead(std::string_view device);
   // Begins what samples() will wait for.
   void foresee_samples(const kernels::Kernel& kernel);
   // What the candidate's library chooses for the problem.

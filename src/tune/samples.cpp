@@ -37,7 +37,7 @@ bool prepared(SampleProblem* p) {
 // (tests/tune/cuda_text_test.cpp).
 class Share {
  public:
-  Share(const TrialPlace& place, size_t own) : all_(!place.away()), own_(own) {}
+  Share(bool away, size_t own) : all_(!away), own_(own) {}
   bool takes(size_t problem, size_t offer, const std::string& config) const {
     if (all_ || (problem < own_ && offer == 0)) return true;
     return offer == 0 ? to_leave_ == 0 : !seen_.contains(config);
@@ -55,19 +55,19 @@ class Share {
   std::set<std::string, std::less<>> seen_;
 };
 
-// Has the code of all offers that will be tried compiled.
-void foresee(const kernels::Kernel& kernel, const TrialPlace& place, Share share,
-             std::span<SampleProblem* const> problems) {
-  for (size_t n = 0; n < problems.size() && place.away(); ++n) {
+// All offers that will be tried, if each can be made.
+void each_tried(const kernels::Kernel& kernel, const device::Target& target, Share share,
+                std::span<SampleProblem* const> problems, const EachOffer& tell) {
+  for (size_t n = 0; n < problems.size(); ++n) {
     const kernels::Problem problem{&problems[n]->region, problems[n]->constant};
-    const auto offers = kernel.offer(problem, place.target);
+    const auto offers = kernel.offer(problem, target);
     for (size_t k = 0; offers.ok() && k < offers->size(); ++k) {
       const kernels::Offer& offer = (*offers)[k];
       if (!share.takes(n, k, offer.config)) {
         share.left(k);
         continue;
       }
-      exec::foresee_code(kernel, problem, offer, place.target, true);
+      tell(problem, offer);
       share.ran(n, k, offer.config);
     }
   }
@@ -128,10 +128,16 @@ std::vector<SampleProblem*> problems_of(std::vector<SampleProblem>* own) {
 }
 }  // namespace
 
-void foresee_samples(const kernels::Kernel& kernel, const TrialPlace& place) {
-  if (!place.away()) return;
+void each_sample_of_share(const kernels::Kernel& kernel, const device::Target& target, const EachOffer& tell) {
   std::vector<SampleProblem> own = own_problems(kernel);
-  foresee(kernel, place, Share(place, own.size()), problems_of(&own));
+  each_tried(kernel, target, Share(true, own.size()), problems_of(&own), tell);
+}
+
+void foresee_samples(const kernels::Kernel& kernel, const TrialPlace& place, bool urgent) {
+  if (!place.away()) return;
+  each_sample_of_share(kernel, place.target, [&](const kernels::Problem& problem, const kernels::Offer& offer) {
+    exec::foresee_code(kernel, problem, offer, place.target, urgent);
+  });
 }
 
 SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& place, ThreadPool* pool) {
@@ -143,8 +149,8 @@ SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& pla
   SampleVerdict v;
   std::vector<SampleProblem> own = own_problems(kernel);
   const std::vector<SampleProblem*> problems = problems_of(&own);
-  Share share(place, own.size());
-  foresee(kernel, place, share, problems);
+  Share share(place.away(), own.size());
+  foresee_samples(kernel, place, true);
   for (size_t n = 0; n < problems.size() && v.failed.empty(); ++n) {
     SampleProblem& p = *problems[n];
     const Status right = check_problem(kernel, place, &p, n, &share, pool, &v);

@@ -11,6 +11,7 @@
 #include "tune/contained_judge.hpp"
 #include "tune/other_dims.hpp"
 #include "tune/rivals.hpp"
+#include "tune/trial_place.hpp"
 #include "tune/tuner_state.hpp"
 
 namespace peri::tune {
@@ -28,8 +29,20 @@ Tuner::Tuner(Options options) : state_(std::make_unique<State>()) {
   if (!s.stats.worker) s.stats.worker_trouble = "no worker was asked for";
   if (!s.options.cache_path.empty() && s.options.measure)
     s.cache = Cache::open(s.options.cache_path, machine_key(s.target), s.options.retune);
+  s.open_ahead();
 }
 Tuner::~Tuner() = default;
+
+void Tuner::State::open_ahead() {
+  if (!options.late_samples || !options.measure || !options.verify || !stats.worker || stopped()) return;
+  const kernels::Kernel* own = nullptr;
+  for (const kernels::Kernel* k : kernels::kernels()) {
+    if (k->executor != options.own_executor) continue;
+    own = k;
+    if (k->library.empty() && cache && cache->find_samples(samples_key(*k, ""))) return;
+  }
+  if (RemoteJudge* w = own ? worker() : nullptr) (void)w->open_ahead(device_of(*own));
+}
 const device::Target& Tuner::target() const { return state_->target; }
 const Options& Tuner::options() const { return state_->options; }
 void Tuner::set_model_bytes(double bytes) {
@@ -121,18 +134,40 @@ void Tuner::foresee(const ir::Graph& region, const std::vector<bool>& constant,
   const std::string key = timing_key(region, constant, s.options);
   std::vector<const Candidate*> fresh;
   for (const Candidate& c : offers(region, constant).list)
-    if (c.kernel->executor == s.options.own_executor &&
+    if (c.kernel->executor == s.options.own_executor && c.turn == Turn::kFirst &&
         (only.empty() || std::find(only.begin(), only.end(), c.kernel) != only.end()) &&
         !(s.cache && s.cache->find(key, candidate_key(c, region))))
       fresh.push_back(&c);
   if (fresh.empty()) return;
-  // Samples are waited for before anything else is tried: theirs is the code that is compiled first.
-  for (const Candidate* c : fresh)
-    if (s.options.verify && s.samples_foreseen.insert(c->kernel).second &&
-        !(s.cache && s.cache->find_samples(samples_key(*c->kernel, c->offer.library))))
-      if (RemoteJudge* w = s.worker(); !w || !w->foresee_samples(*c->kernel).ok()) s.here().foresee_samples(*c->kernel);
+  // The best guess is what is expected to be chosen. Of what is waited for before anything is tried all are needed.
+  const auto known = [&](const Candidate* c) {
+    return std::any_of(s.samples_to_foresee.begin(), s.samples_to_foresee.end(),
+                       [&](const Candidate* o) { return o->kernel == c->kernel; });
+  };
+  for (const Candidate* c : std::span(fresh).first(s.options.late_samples ? 1 : fresh.size()))
+    if (!known(c)) s.samples_to_foresee.push_back(c);
+  if (!s.options.late_samples) foresee_samples();
   if (RemoteJudge* w = s.worker(); !w || !w->foresee(region, constant, fresh).ok())
     s.here().foresee(region, constant, fresh);
+}
+
+void Tuner::foresee_samples() {
+  State& s = *state_;
+  for (; s.options.verify && s.samples_foreseen < s.samples_to_foresee.size(); ++s.samples_foreseen) {
+    const Candidate& c = *s.samples_to_foresee[s.samples_foreseen];
+    if (s.cache && s.cache->find_samples(samples_key(*c.kernel, c.offer.library))) continue;
+    if (RemoteJudge* w = s.worker(); !w || !w->foresee_samples(*c.kernel).ok()) s.here().foresee_samples(*c.kernel);
+  }
+}
+
+std::string Tuner::wrong_on_samples(const Candidate& candidate) {
+  State& s = *state_;
+  if (!s.options.verify || !s.samples_late(*candidate.kernel)) return "";
+  const int64_t start = now_ns();
+  const bool known = s.sampled.contains(candidate.kernel);
+  const std::string& failed = s.samples(*candidate.kernel, candidate.offer.library).failed;
+  if (!known) s.stats.seconds += seconds_since(start);
+  return failed;
 }
 
 bool Tuner::accepted(const ir::Graph& region, const std::vector<bool>& constant) {

@@ -17,12 +17,17 @@
 
 namespace peri::tune {
 
+// When a candidate is tried: with the first; where the first of its kernel came close to the fastest; where nothing
+// else of its provider is right.
+enum class Turn : uint8_t { kFirst, kIfClose, kLastResort };
+
 struct Candidate {
   const kernels::Kernel* kernel = nullptr;
   kernels::Offer offer;
   Evidence evidence = {};
   // Runs the region at sizes for which this one does not hold (offer.holds_for); null: it holds everywhere.
   std::shared_ptr<const Candidate> fallback = nullptr;
+  Turn turn = Turn::kFirst;
   std::string id() const;  // "gemm_f32@1 {mr=12 nr=32}" : stands in lock files and reports
 };
 struct Refusal {
@@ -54,6 +59,9 @@ struct Options {
   std::vector<std::string> executors = {};  // only kernels that one of these runs; empty: all
   // Where a kernel of this executor takes a region, no other is offered it; "": all are.
   std::string own_executor = "";
+  // Kernels of this executor are tried before their samples ran: who chooses asks wrong_on_samples(). Their code is
+  // compiled while candidates are tried, and samples of what nobody chooses never run.
+  bool late_samples = false;
   double budget_seconds = 0;  // of the tuner's life; then it is as if `stop` said so; 0: no end
   int settings = 0;  // of the tunables of a problem's fastest kernel that are tried beside what it derives, at most
   std::function<bool()> stop;  // once true nothing more is verified or measured: what is known by then is chosen from
@@ -85,6 +93,11 @@ class Tuner {
   // Told of problems that candidates() will be asked for: what their trials on a device need is made meanwhile.
   void foresee(const ir::Graph& region, const std::vector<bool>& constant,
                std::span<const kernels::Kernel* const> only = {});
+  // The same of the samples of those kernels that are expected to be chosen, once all problems were told.
+  void foresee_samples();
+  // Why nothing of the candidate's kernel may be chosen; "": its samples were right, and ran now if not before, or
+  // nothing is verified.
+  std::string wrong_on_samples(const Candidate& candidate);
   // Whether any kernel but the reference takes the region (no measurement).
   bool accepted(const ir::Graph& region, const std::vector<bool>& constant);
   // Whether the candidate is offered for the same region at other dims too, with the same configuration, layouts and

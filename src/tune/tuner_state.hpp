@@ -26,7 +26,8 @@ struct Tuner::State {
   std::map<std::string, double> conversions;
   std::map<const kernels::Kernel*, SampleVerdict> sampled;
   std::set<std::string> foreseen;
-  std::set<const kernels::Kernel*> samples_foreseen;
+  std::vector<const Candidate*> samples_to_foresee;  // one a kernel; so many of them were
+  size_t samples_foreseen = 0;
   std::map<std::string, Crossing, std::less<>> crossings;
   Stats stats;
 
@@ -43,6 +44,13 @@ struct Tuner::State {
   // Tries what the cache does not know of the candidates from `first` on, and beside them what they are held against.
   void decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, size_t first,
                   Candidates* all);
+  // Tries what had to wait for others (Turn), or says why not.
+  void decide_later(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
+                    std::vector<Candidate> later, bool all_known, Candidates* all);
+  // Whether samples of this one's kernel run when it is chosen.
+  bool samples_late(const kernels::Kernel& kernel) const {
+    return options.late_samples && kernel.executor == options.own_executor;
+  }
   // Tries settings of the fastest candidate's tunables.
   void turn(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
   void decide_other_dims(const ir::Graph& region, const std::vector<bool>& constant, const ir::Graph& there,
@@ -55,6 +63,8 @@ struct Tuner::State {
   // Under which times are kept: they hold for what is read between the runs.
   // The worker's judge; null if there is none (any more), and then stats say why.
   RemoteJudge* worker();
+  // Has a worker open its device while the model is still rewritten, where this machine's cache knows of no kernel.
+  void open_ahead();
   Judge& here();
 };
 

@@ -224,4 +224,10 @@ Result<SampleVerdict> read_samples(const Json& json) {
   return v;
 }
 
+std::string one_field(std::string_view name, std::string_view value) {
+  JsonWriter w;
+  w.begin_object().field(name, value).end_object();
+  return w.take();
+}
+
 }  // namespace peri::tune

@@ -28,6 +28,8 @@ std::string question_text(const ir::Graph& region, const std::vector<bool>& cons
 // An error if the text does not give the same problem here.
 Result<Question> read_question(const Json& json);
 
+// {"NAME":"VALUE"}
+std::string one_field(std::string_view name, std::string_view value);
 std::string verdict_text(size_t candidate, const Verdict& verdict);
 Result<Verdict> read_verdict(const Json& json);
 std::string samples_text(const SampleVerdict& verdict);

@@ -267,16 +267,14 @@ Status RemoteJudge::foresee(const ir::Graph& region, const std::vector<bool>& co
   return state_->ask(question_text(region, constant, candidates, terms));
 }
 
+Status RemoteJudge::open_ahead(std::string_view device) { return state_->ask(one_field("open_ahead", device)); }
+
 Status RemoteJudge::foresee_samples(const kernels::Kernel& kernel) {
-  JsonWriter w;
-  w.begin_object().field("samples_ahead", kernel.name).end_object();
-  return state_->ask(w.take());
+  return state_->ask(one_field("samples_ahead", kernel.name));
 }
 
 Result<SampleVerdict> RemoteJudge::samples(const kernels::Kernel& kernel) {
-  JsonWriter w;
-  w.begin_object().field("samples", kernel.name).end_object();
-  PERI_ASSIGN(const Said said, state_->answer(w.take()));
+  PERI_ASSIGN(const Said said, state_->answer(one_field("samples", kernel.name)));
   if (said.json) return read_samples(*said.json);
   return SampleVerdict{0, "the worker " + said.death.how + " on a sample", said.death.ours};
 }
@@ -290,9 +288,7 @@ Result<Resolved> RemoteJudge::resolve(const ir::Graph& region, const std::vector
 }
 
 Result<Crossing> RemoteJudge::crossing(std::string_view device) {
-  JsonWriter w;
-  w.begin_object().field("crossing", device).end_object();
-  PERI_ASSIGN(const Said said, state_->answer(w.take()));
+  PERI_ASSIGN(const Said said, state_->answer(one_field("crossing", device)));
   if (!said.json) return refused("the worker %s while it copied", said.death.how.c_str());
   if (const Json* why = said.json->find("error")) {
     PERI_ASSIGN(const std::string_view text, why->as_string());
@@ -306,9 +302,7 @@ Status answer_crossing(int socket, Judge& judge, const Json& device) {
   PERI_ASSIGN(const std::string_view kind, device.as_string());
   const auto crossing = contained([&] { return judge.crossing(kind); });
   if (crossing.ok()) return send_text(socket, crossing_text(*crossing));
-  JsonWriter w;
-  w.begin_object().field("error", crossing.error().text()).end_object();
-  return send_text(socket, w.take());
+  return send_text(socket, one_field("error", crossing.error().text()));
 }
 
 Resolved resolve_of(Judge& judge, const Question& question, const std::function<void(const std::string&)>& before) {
@@ -322,6 +316,11 @@ Result<bool> answer(int socket, Judge& judge, const Json& said, const std::funct
   if (const Json* device = said.find("crossing")) {
     PERI_TRY(answer_crossing(socket, judge, *device));
     return !judge.lost();
+  }
+  if (const Json* device = said.find("open_ahead")) {
+    PERI_ASSIGN(const std::string_view kind, device->as_string());
+    (void)contained([&] { judge.open_ahead(kind); });
+    return true;
   }
   if (const Json* name = said.find("samples_ahead")) {
     PERI_ASSIGN(const std::string_view kernel_name, name->as_string());
@@ -340,9 +339,7 @@ Result<bool> answer(int socket, Judge& judge, const Json& said, const std::funct
   auto question = contained([&] { return read_question(said); });
   if (!question.ok()) {
     if (const auto ahead = said.get_bool("ahead"); ahead.ok() && *ahead) return true;  // nobody waits for an answer
-    JsonWriter w;
-    w.begin_object().field("error", question.error().text()).end_object();
-    PERI_TRY(send_text(socket, w.take()));
+    PERI_TRY(send_text(socket, one_field("error", question.error().text())));
     return true;
   }
   if (question->resolve) {

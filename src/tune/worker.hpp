@@ -32,6 +32,7 @@ class RemoteJudge {
   Result<Resolved> resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate);
   Result<Crossing> crossing(std::string_view device);
   // As Judge does; nothing is waited for. An error: no worker could be had.
+  Status open_ahead(std::string_view device);
   Status foresee_samples(const kernels::Kernel& kernel);
   Status foresee(const ir::Graph& region, const std::vector<bool>& constant,
                  std::span<const Candidate* const> candidates);

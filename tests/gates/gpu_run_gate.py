@@ -62,15 +62,16 @@ with tempfile.TemporaryDirectory() as scratch:
 
     # The real one: what needs no GPU passes from a bare environment.
     peri.unlink()
-    for program in ("peri", "test_device", "test_whole"):
+    for program in ("peri", "test_device", "test_whole", "engine_runs"):
         (folder / "bin" / program).symlink_to(BUILD / "bin" / program)
     (folder / "shards").write_bytes((ROOT / "tools" / "gpu" / "shards").read_bytes())
     if not any(pathlib.Path("/proc/driver/nvidia/gpus").glob("*")):
         expect("this build", run(folder, bare=True), 77, "passed   start/cpu", "passed   start/null", "passed   start/programs", "no GPU")
-    named = {line.split()[4] for line in (folder / "shards").read_text().splitlines() if line and line[0] != "#"}
-    for program in named - {"peri", "gpu_model.sh"}:
-        if not os.access(BUILD / "bin" / program, os.X_OK):
-            wrong.append(f"shards name the program {program}, which the build does not make")
+    named = {tuple(line.split()[4:6]) for line in (folder / "shards").read_text().splitlines() if line and line[0] != "#"}
+    for program, script in named:
+        own = ROOT / "tools" / "gpu" / (script.strip('"').removeprefix("$BIN/") if program == '"$PYTHON"' else program)
+        if program != "peri" and not own.is_file() and not os.access(BUILD / "bin" / program, os.X_OK):
+            wrong.append(f"shards name the program {program} {script}, which is nowhere")
 
 if wrong:
     sys.exit("\n".join(wrong))

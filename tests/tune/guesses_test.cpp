@@ -14,17 +14,19 @@ std::vector<kernels::Offer> guessed(std::initializer_list<double> list) {
 }
 
 TEST(Guesses, TheFirstOfManyAreTried) {
-  EXPECT_EQ(guesses_tried(guessed({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), 1), 8u);
-  EXPECT_EQ(guesses_tried(guessed({1, 1.1, 1.2, 1.3, 1.9, 2.1, 5}), 1), 5u) << "those far from the best are no rivals";
-  EXPECT_EQ(guesses_tried(guessed({1, 3, 4, 5, 6}), 1), 4u) << "beyond a few";
+  EXPECT_EQ(guesses_tried(guessed({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})), 8u);
+  EXPECT_EQ(guesses_tried(guessed({1, 1.1, 1.2, 1.3, 1.9, 2.1, 5})), 5u) << "those far from the best are no rivals";
+  EXPECT_EQ(guesses_tried(guessed({1, 3, 4, 5, 6})), 4u) << "beyond a few";
+  EXPECT_EQ(guesses_tried({}), 0u);
 }
 
-TEST(Guesses, AKernelThatAnotherLeavesFarBehindIsTriedOnce) {
-  EXPECT_EQ(guesses_tried(guessed({3.1, 3.2, 3.3}), 1), 1u);
-  EXPECT_EQ(guesses_tried(guessed({2.9, 3.2, 3.3}), 1), 3u);
-  EXPECT_EQ(guesses_tried(guessed({3.1, 3.2}), 0), 2u) << "no other says anything";
-  EXPECT_EQ(guesses_tried(guessed({0, 0}), 1), 2u) << "it says nothing itself";
-  EXPECT_EQ(guesses_tried({}, 1), 0u);
+TEST(Guesses, AKernelThatAnotherLeavesBehindWaitsForIt) {
+  EXPECT_EQ(turn_of(0, 3.1, 1), Turn::kLastResort);
+  EXPECT_EQ(turn_of(0, 2.9, 1), Turn::kFirst) << "to see whether its others are worth a trial";
+  EXPECT_EQ(turn_of(1, 2.9, 1), Turn::kIfClose);
+  EXPECT_EQ(turn_of(1, 1.05, 1), Turn::kFirst);
+  EXPECT_EQ(turn_of(1, 3.1, 0), Turn::kFirst) << "no other says anything";
+  EXPECT_EQ(turn_of(1, 0, 1), Turn::kFirst) << "it says nothing itself";
 }
 
 }  // namespace

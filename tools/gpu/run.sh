@@ -60,7 +60,7 @@ if [[ -n $wanted ]] && ! grep -qxF -- "$wanted" <<<"$shards"; then
   exit 2
 fi
 
-export PATH=$root/bin:$bundle/bin:$PATH PERI_CACHE=$work/cache MODELS=$root/models SUITES=$root/suites WORK=$work PYTHON=${PYTHON:-python3}
+export PATH=$root/bin:$bundle/bin:$PATH PERI_CACHE=$work/cache MODELS=$root/models SUITES=$root/suites WORK=$work BIN=$root/bin PYTHON=${PYTHON:-python3}
 failed=0 passed=0
 
 # test NAME SECONDS COMMAND: one line, and the end of its output where it fails. Exit code 77: it could not be run.

@@ -1,0 +1,63 @@
+# label: cpu
+"""The scripts that tools/gpu/shards names, on the null device: each tells a good engine, and what is planted in its way."""
+import json, os, pathlib, subprocess, sys, tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+TOOLS, PYTHON = ROOT / "tools" / "gpu", ROOT / ".venv" / "bin" / "python"
+if not PYTHON.exists():
+    sys.exit(77)
+# A peri that answers late, or with the first number of each output off by a hundredth.
+STAND_IN = f"""#!/bin/bash
+{BUILD}/bin/peri "$@" || exit
+[[ $1 == run ]] || exit 0
+sleep "${{LATE:-0}}"
+[[ -n ${{WRONG:-}} ]] || exit 0
+while [[ $1 != --output-dir ]]; do shift; done
+{PYTHON} - "$2" <<'END'
+import pathlib, sys
+import numpy as np
+for file in pathlib.Path(sys.argv[1]).glob("*.npy"):
+    if not file.name.startswith("in"):
+        x = np.load(file)
+        x.flat[0] *= 1.01
+        np.save(file, x)
+END
+"""
+wrong = []
+
+with tempfile.TemporaryDirectory() as scratch:
+    work = pathlib.Path(scratch)
+    (work / "bin").mkdir()
+    (work / "bin" / "peri").write_text(STAND_IN)
+    (work / "bin" / "peri").chmod(0o755)
+    (work / "bin" / "engine_runs").symlink_to(BUILD / "bin" / "engine_runs")
+    environment = {**os.environ, "PATH": f"{work / 'bin'}:/usr/bin:/bin", "MODELS": str(ROOT / "models"), "WORK": str(work), "PYTHON": str(PYTHON), "PERI_CACHE": str(work / "cache"), "BACKEND": "null", "FLAGS": "--no-tune", "RUNS": "20"}
+
+    def expect(what, words, status, *texts, **more):
+        done = subprocess.run([str(w) for w in words], capture_output=True, text=True, env={**environment, **more}, cwd="/")
+        said = done.stdout + done.stderr
+        if done.returncode != status or any(t not in said for t in texts):
+            wrong.append(f"{what}: status {done.returncode} for {status}, {texts} in:\n{said[-2000:]}")
+
+    answers = [PYTHON, TOOLS / "answers.py", "digits_cnn", "--backend", "null", "--dtype", "f32", "--build-flags=--no-tune"]
+    expect("answers", answers + ["--json", work / "answers.json"], 0, "digits_cnn f32 batch 1: right", "of 500 images right")
+    if (work / "answers.json").exists() and len(json.loads((work / "answers.json").read_text())["seeds"]) != 4:
+        wrong.append("answers.py did not run four seeds")
+    expect("answers of a batch", answers + ["--batch", "8", "--seeds", "1"], 0, "image 7:", "batch 8: right")
+    expect("a wrong answer", answers + ["--seeds", "1"], 3, "largest error", WRONG="1")
+    expect("a wrong image", answers + ["--seeds", "1", "--batch", "8"], 3, "image 4 of 8", WRONG="1")
+
+    times = [PYTHON, TOOLS / "times.py", "digits_cnn", "--backend", "null"]
+    expect("times", times + ["--dry", "--json", work / "times.json"], 0, "| digits_cnn |")
+    row = json.loads((work / "times.json").read_text())["rows"][0] if (work / "times.json").exists() else {}
+    if not row or row["cached"]["trials"] or row["cold"]["trials"] < 1 or len(row["first_runs"]["sizes"]) != 4:
+        wrong.append(f"times.py counts no trials, trials of a cached build, or too few sizes: {row}")
+    expect("a late answer", times, 4, "load and first answer, s", LATE="2.1")
+    expect("our own beside the default", times + ["--own", "--dry"], 0, "| network | default ms |", "| digits_cnn |")
+
+    expect("a model beside the CPU", [TOOLS / "gpu_model.sh", "digits_cnn"], 0, "of the range")
+    expect("the same bits", [TOOLS / "same_bits.sh", "digits_cnn"], 0, '"other_bits":0')
+
+if wrong:
+    sys.exit("\n".join(wrong))

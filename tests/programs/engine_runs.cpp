@@ -1,0 +1,122 @@
+// engine_runs ENGINE [--runs N] [--seed N] [SIZES ...]: loads an engine and runs it at each of SIZES ("batch=8,
+// sequence=64" without the blank; those it was tuned for first), at least N times each; prints one JSON object. What
+// its first, second and later runs of a size take, from and to memory of the host, how many kernels NVRTC compiled and
+// the cache gave meanwhile, and in how many runs a bit was another than in the first. Status 1 where one was.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "build/open.hpp"
+#include "device/cuda/code_shelf.hpp"
+#include "judge/seeded.hpp"
+#include "runtime/engine.hpp"
+#include "stats/stats.hpp"
+
+namespace peri {
+namespace {
+
+struct Call {
+  std::string engine;
+  int64_t runs = 20;
+  uint64_t seed = 7;
+  std::vector<std::string> sizes;
+};
+Result<Call> call_of(int count, char** words) {
+  if (count < 2) return usage("engine_runs ENGINE [--runs N] [--seed N] [SIZES ...]");
+  Call out{words[1], 20, 7, {}};
+  for (int k = 2; k < count; ++k) {
+    const std::string word = words[k];
+    if ((word == "--runs" || word == "--seed") && k + 1 == count) return usage("%s needs a number", word.c_str());
+    if (word == "--runs")
+      out.runs = std::max<int64_t>(3, std::atoll(words[++k]));
+    else if (word == "--seed")
+      out.seed = static_cast<uint64_t>(std::atoll(words[++k]));
+    else
+      out.sizes.push_back(word);
+  }
+  return out;
+}
+
+Result<DimBinding> sizes_of(const plan::Program& p, const std::string& text) {
+  DimBinding out(p.tuned_for.begin(), p.tuned_for.end());
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size()), equal = text.find('=', at);
+    if (equal == std::string::npos || equal > end) return usage("'%s' is no NAME=SIZE,...", text.c_str());
+    const std::string name = text.substr(at, equal - at);
+    if (std::find(p.dims.begin(), p.dims.end(), name) == p.dims.end())
+      return usage("the engine has no dimension '%s'", name.c_str());
+    out[name] = std::atoll(text.c_str() + equal + 1);
+    at = end + 1;
+  }
+  return out;
+}
+
+// Of the process: nothing where no kernel of a GPU runs in it.
+device::cuda::Compiler::Counts code_counts(const plan::Program& p) {
+  if (std::find(p.devices.begin(), p.devices.end(), "cuda") == p.devices.end()) return {};
+  const auto shelf = device::cuda::CodeShelf::of_process();
+  return shelf.ok() ? (*shelf)->compiler().counts() : device::cuda::Compiler::Counts{};
+}
+
+bool same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  for (size_t k = 0; k < a.size(); ++k)
+    if (a[k].dims() != b[k].dims() || !std::ranges::equal(a[k].bytes(), b[k].bytes())) return false;
+  return true;
+}
+
+Status run_size(runtime::Session& session, const plan::Program& p, const Call& call, const std::string& sizes,
+                int64_t* other_bits, JsonWriter* w) {
+  PERI_ASSIGN(const DimBinding dims, sizes_of(p, sizes));
+  PERI_ASSIGN(const std::vector<Tensor> inputs, judge::random_inputs(p, dims, call.seed));
+  const auto before = code_counts(p);
+  std::vector<Tensor> first;
+  std::vector<double> ms;
+  int64_t differ = 0;
+  for (int64_t k = 0; k < call.runs; ++k) {
+    const int64_t start = now_ns();
+    PERI_ASSIGN(std::vector<Tensor> out, session.run(inputs));
+    ms.push_back(seconds_since(start) * 1e3);
+    if (k == 0)
+      first = std::move(out);
+    else
+      differ += !same_bits(first, out);
+  }
+  const auto after = code_counts(p);
+  *other_bits += differ;
+  w->begin_object().field("sizes", sizes.empty() ? "tuned" : sizes).field("runs", call.runs);
+  w->field("first_ms", ms[0]).field("second_ms", ms[1]);
+  w->field("steady_ms", stats::quantile(std::vector<double>(ms.begin() + 2, ms.end()), 0.5));
+  w->field("compiled", after.compiled - before.compiled).field("from_cache", after.cached - before.cached);
+  w->field("other_bits", differ).end_object();
+  return Ok{};
+}
+
+Status run(int count, char** words) {
+  PERI_ASSIGN(Call call, call_of(count, words));
+  const int64_t start = now_ns();
+  PERI_ASSIGN(const auto engine, build::load(call.engine, build::run_options(0)));
+  const plan::Program& p = engine->program();
+  PERI_ASSIGN(const auto session, runtime::Session::create(engine));
+  JsonWriter w;
+  w.begin_object().field("engine", call.engine).field("load_ms", seconds_since(start) * 1e3);
+  w.key("sizes").begin_array();
+  int64_t other_bits = 0;
+  call.sizes.insert(call.sizes.begin(), "");
+  for (const std::string& sizes : call.sizes) PERI_TRY(run_size(*session, p, call, sizes, &other_bits, &w));
+  w.end_array().end_object();
+  std::printf("%s\n", w.take().c_str());
+  return other_bits == 0 ? Status(Ok{})
+                         : Status(Error(ErrorKind::kAccuracy, format("%lld runs gave other bits than the first",
+                                                                     static_cast<long long>(other_bits))));
+}
+}  // namespace
+}  // namespace peri
+
+int main(int count, char** words) {
+  const peri::Status done = peri::run(count, words);
+  if (!done.ok()) std::fprintf(stderr, "%s\n", done.error().text().c_str());
+  return done.ok() ? 0 : 1;
+}

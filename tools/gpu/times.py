@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""What builds, loads and first runs of networks take on this machine, each in a process of its own, beside their bars.
+
+    times.py NAME ... [--backend cuda] [--json FILE] [--own] [--dry]
+
+For each network in float16 at batch 1: a build with empty caches (ours and the driver's lie in a fresh folder), the same
+again, `peri run` of the engine from exec to exit, and first runs of other batches or lengths in one process (engine_runs).
+Counted: trials of candidates, texts that NVRTC compiled (files that came to the cache), sizes at which it compiled.
+--own: instead, the default engine beside one of our own kernels alone (--provider peri), which may take 3 times as long in
+float16, and whether all steps of that provider are on the device in three types. --dry: bars are printed, not held. Models
+are made whole from $MODELS; $WORK is for scratch. Exit code 4 where a bar is missed, 77 without numpy and onnx.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+# Seconds: a build with empty caches, again, `peri run`; the first run of a size in ms, and the second as a share of later ones.
+COLD = {"resnet50": 20, "bert_large": 45}
+CACHED, ANSWER, FIRST_MS, SECOND, OWN = 3, 2, 500, 1.05, 3
+IMAGES, TEXTS = ["{b}=2", "{b}=8", "{b}=3"], ["{b}=1,{s}=64", "{b}=1,{s}=100", "{b}=4,{s}=128", "{b}=1,{s}=17"]
+
+
+def call(words, environment=None):
+    start = time.monotonic()
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, env=environment)
+    took = time.monotonic() - start
+    if done.returncode:
+        sys.exit(f"{' '.join(str(w) for w in words)}: exit code {done.returncode}: {(done.stdout + done.stderr)[-800:].strip()}")
+    return took, done.stdout
+
+
+def first_object(text):
+    return json.JSONDecoder().raw_decode(text[text.index("{") :])[0]
+
+
+class Network:
+    def __init__(self, a, name, scratch):
+        self.a, self.name, self.folder = a, name, pathlib.Path(scratch)
+        sources = pathlib.Path(os.environ.get("MODELS", pathlib.Path(__file__).resolve().parents[2] / "models"))
+        call([sys.executable, sources / "materialize.py", "--out", self.folder, name])
+        self.model = self.folder / f"{name}.onnx"
+        # The driver keeps compiled PTX in a folder of its own.
+        self.cache = self.folder / "cache"
+        self.environment = {**os.environ, "PERI_CACHE": str(self.cache), "CUDA_CACHE_PATH": str(self.folder / "driver"), "XDG_CACHE_HOME": str(self.folder / "home")}
+
+    def inputs(self):
+        import onnx
+
+        graph = onnx.load(self.model, load_external_data=False).graph
+        return [i.name for i in graph.input if i.name not in {t.name for t in graph.initializer}]
+
+    def texts(self):
+        return sum(1 for p in self.cache.rglob("*") if p.is_file() and "cubin" in p.parts)
+
+    def build(self, engine, *flags):
+        before = self.texts()
+        took, said = call([self.a.peri, "build", self.model, "-o", engine, "--backend", self.a.backend, "--json", "-", "--quiet", *flags], self.environment)
+        report = first_object(said)
+        return {"seconds": took, "trials": report["timed_now"], "texts": self.texts() - before, "judged": report["engine_judged"], "on_host": len(report["on_host"]), "steps": report["steps"], "tune_seconds": report["tune_seconds"]}
+
+
+def dims_of(a, model):
+    import onnx
+
+    names = []
+    for port in onnx.load(model, load_external_data=False).graph.input:
+        names += [d.dim_param for d in port.type.tensor_type.shape.dim if d.dim_param and d.dim_param not in names]
+    return names
+
+
+def built_and_run(network, wrong):
+    a, engine, flags = network.a, network.folder / "engine", ["--dtype", a_type(network.a)]
+    row = {"network": network.name, "cold": network.build(engine, *flags), "cached": network.build(engine, *flags)}
+    given = [word for name in network.inputs() for word in ("--input", f"{name}=random:1")]
+    answer, _ = call([a.peri, "run", engine, *given, "--output-dir", network.folder / "out", "--quiet"], network.environment)
+    row["run_s"] = answer
+    dims = dims_of(a, network.model)
+    batch = next((d for d in dims if "seq" not in d), None)
+    sequence = next((d for d in dims if "seq" in d), None)
+    sizes = [s.format(b=batch, s=sequence) for s in (TEXTS if sequence else IMAGES)] if batch else []
+    _, said = call([a.engine_runs, engine, "--runs", str(a.runs), *sizes], network.environment)
+    row["first_runs"] = first_object(said)
+    miss = lambda what, got, bar: wrong.append(f"{network.name}: {what} {got:.3g}, at most {bar:g}") if got > bar else None
+    miss("build with empty caches, s", row["cold"]["seconds"], COLD.get(network.name, 1e9))
+    miss("cached build, s", row["cached"]["seconds"], CACHED)
+    miss("trials of a cached build", row["cached"]["trials"], 0)
+    miss("texts compiled by a cached build", row["cached"]["texts"], 0)
+    miss("load and first answer, s", row["run_s"], ANSWER)
+    for s in row["first_runs"]["sizes"]:
+        miss(f"first run at {s['sizes']}, ms", s["first_ms"], FIRST_MS)
+        miss(f"texts compiled at {s['sizes']}", s["compiled"], 0)
+        miss(f"second run at {s['sizes']} over later ones", s["second_ms"] / s["steady_ms"], SECOND)
+    return row
+
+
+def a_type(a):
+    return "f16" if a.backend == "cuda" else "f32"
+
+
+def resident_ms(network, engine):
+    _, said = call([network.a.peri, "bench", engine, "--json", "-", "--quiet", "--seconds", "1", "--tolerance", "1000"], network.environment)
+    report = first_object(said)
+    return (report.get("resident_ms") or report.get("with_copies_ms") or report["latency_ms"])["median"]
+
+
+def own_beside_default(network, wrong):
+    a, row, ms = network.a, {"network": network.name, "on_host": {}}, {}
+    for provider in ("", "peri"):
+        engine = network.folder / f"engine{provider}"
+        row[provider or "default"] = network.build(engine, "--dtype", a_type(a), *(["--provider", provider] if provider else []), *a.build_flags.split())
+        ms[provider] = resident_ms(network, engine)
+    row["default"]["resident_ms"], row["peri"]["resident_ms"], row["ratio"] = ms[""], ms["peri"], ms["peri"] / ms[""]
+    if row["ratio"] > OWN:
+        wrong.append(f"{network.name}: our own kernels take {row['ratio']:.2f} times the default engine, at most {OWN}")
+    for dtype in ("f16", "bf16", "f32") if a.backend == "cuda" else ("f32",):
+        made = network.build(network.folder / "other", "--dtype", dtype, "--provider", "peri", "--no-tune")
+        row["on_host"][dtype] = made["on_host"]
+        if made["on_host"]:
+            wrong.append(f"{network.name} {dtype}: {made['on_host']} steps of our own provider on the host")
+    return row
+
+
+def table(report):
+    if report["rows"] and "ratio" in report["rows"][0]:
+        lines = ["| network | default ms | own kernels ms | ratio | steps on the host, by type |", "|---|---:|---:|---:|---|"]
+        return "\n".join(lines + [f"| {r['network']} | {r['default']['resident_ms']:.4f} | {r['peri']['resident_ms']:.4f} | {r['ratio']:.2f} | {r['on_host']} |" for r in report["rows"]])
+    lines = ["| network | cold s | of it tuner | texts | cached s | trials, texts | run s | first of a size, most ms | compiled | second over later, most |", "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
+    for r in report["rows"]:
+        sizes = r["first_runs"]["sizes"]
+        lines.append(
+            f"| {r['network']} | {r['cold']['seconds']:.1f} | {r['cold']['tune_seconds']:.1f} | {r['cold']['texts']} | {r['cached']['seconds']:.2f} | {r['cached']['trials']}, {r['cached']['texts']} | {r['run_s']:.2f} | "
+            f"{max(s['first_ms'] for s in sizes):.0f} | {sum(s['compiled'] for s in sizes)} | {max(s['second_ms'] / s['steady_ms'] for s in sizes):.3f} |"
+        )
+    return "\n".join(lines)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("names", nargs="+", metavar="NAME")
+    p.add_argument("--backend", default="cuda")
+    p.add_argument("--own", action="store_true")
+    p.add_argument("--dry", action="store_true")
+    p.add_argument("--runs", type=int, default=30)
+    p.add_argument("--build-flags", default="", help="of the two engines of --own")
+    p.add_argument("--peri", default="peri")
+    p.add_argument("--engine-runs", default="engine_runs")
+    p.add_argument("--json")
+    a = p.parse_args()
+    try:
+        import numpy  # noqa: F401
+        import onnx  # noqa: F401
+    except ImportError as missing:
+        print(f"{sys.executable} has no numpy and onnx: {missing}")
+        return 77
+    report, wrong = {"backend": a.backend, "rows": []}, []
+    for name in a.names:
+        with tempfile.TemporaryDirectory(dir=os.environ.get("WORK")) as scratch:
+            network = Network(a, name, scratch)
+            report["rows"].append((own_beside_default if a.own else built_and_run)(network, wrong))
+        if a.json:  # a later network that fails loses none
+            pathlib.Path(a.json).write_text(json.dumps({**report, "missed": wrong}, indent=1) + "\n")
+    print(table(report))
+    print("\n".join(wrong) or "every bar is met")
+    return 4 if wrong and not a.dry else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
