@@ -7,7 +7,7 @@ ONCE = "made once for a model in networks, where its inputs are constant; as inp
 BY_ROW = {
     "RegexFullMatch": TEXTS, "StringConcat": TEXTS, "StringNormalizer": TEXTS, "StringSplit": TEXTS,
     "MelWeightMatrix": ONCE,
-    "MaxPool": PLANES, "MaxPool SAME_UPPER": PLANES, "MaxPool SAME_LOWER": PLANES, "MaxPool 3-D": PLANES, "MaxPool with indices": PLANES,
+    "MaxPool": PLANES, "MaxPool SAME_UPPER": PLANES, "MaxPool SAME_LOWER": PLANES, "MaxPool 3-D": PLANES,
     "AveragePool SAME_LOWER": PLANES, "AveragePool SAME_UPPER": PLANES, "AveragePool": PLANES, "AveragePool 3-D": PLANES,
     "MaxUnpool": "the row's indices lie anywhere in the result: one thread writes at random places, another cannot help",
     "Conv groups": "copies between layouts around a kernel of groups of four channels",
