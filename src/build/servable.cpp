@@ -167,7 +167,8 @@ Result<Tensor> sample_of(const serve::LoadOrder& order, const serve::WarmupConfi
   const int64_t rows = order.config.max_batch_size > 0 ? dims[0] : 1;
   PERI_ASSIGN(const int64_t numel, checked_numel(dims));
   if (dtype == DType::kString) {
-    PERI_ASSIGN(const auto row, serve::parse_byte_strings(std::as_bytes(std::span(bytes)), numel / rows));
+    PERI_ASSIGN(const auto row,
+                serve::parse_byte_strings(std::as_bytes(std::span(bytes)), numel / rows, {.element_bytes = SIZE_MAX}));
     std::vector<std::string> all;
     for (int64_t k = 0; k < rows; ++k) all.insert(all.end(), row.begin(), row.end());
     return Tensor::strings(dims, std::move(all));

@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "base/thread_pool.hpp"
 #include "build/servable.hpp"
+#include "cli/console/limits.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/profile.hpp"
 #include "cli/console/serving.hpp"
@@ -47,33 +48,9 @@ Result<serve::Control> control_of(const Arguments& a) {
   return usage("--model-control-mode '%s'", mode.c_str()).expecting("none, poll or explicit");
 }
 
-Status read_limits(const Arguments& a, serve::HttpLimits* limits) {
-  PERI_ASSIGN(const int64_t header, a.number("--max-header-bytes", 1024, 1 << 20, limits->header_bytes));
-  PERI_ASSIGN(const int64_t body,
-              a.number("--max-body-bytes", 1, int64_t{1} << 40, static_cast<int64_t>(limits->body_bytes)));
-  PERI_ASSIGN(const int64_t bodies, a.number("--max-total-body-bytes", 1, int64_t{1} << 42,
-                                             std::max<int64_t>(body, static_cast<int64_t>(limits->all_body_bytes))));
-  PERI_ASSIGN(const int64_t connections, a.number("--max-connections", 1, 1000000, limits->connections));
-  PERI_ASSIGN(const int64_t request, a.number("--request-timeout", 1, 86400, limits->header_ms / 1000));
-  PERI_ASSIGN(const int64_t idle, a.number("--idle-timeout", 1, 86400, limits->idle_ms / 1000));
-  PERI_ASSIGN(const int64_t fields, a.number("--max-header-fields", 1, 10000, limits->header_fields));
-  PERI_ASSIGN(const int64_t chunks, a.number("--max-chunks", 1, 1 << 30, limits->chunks));
-  PERI_ASSIGN(const int64_t write, a.number("--write-timeout", 1, 86400, limits->write_ms / 1000));
-  PERI_ASSIGN(limits->body_bytes_per_s, a.number("--min-bytes-per-s", 1, int64_t{1} << 40, limits->body_bytes_per_s));
-  limits->header_fields = static_cast<int>(fields);
-  limits->chunks = static_cast<uint32_t>(chunks);
-  limits->write_ms = write * 1000;
-  limits->header_bytes = static_cast<uint32_t>(header);
-  limits->body_bytes = static_cast<uint64_t>(body);
-  limits->all_body_bytes = static_cast<uint64_t>(bodies);
-  limits->connections = static_cast<int>(connections);
-  limits->header_ms = limits->body_ms = request * 1000;
-  limits->idle_ms = idle * 1000;
-  return Ok{};
-}
-
 Status read_addresses(const Arguments& a, Plan* plan) {
-  plan->http.address = plan->metrics.address = a.get("--http-address", "127.0.0.1");
+  plan->http.address = a.get("--http-address", "127.0.0.1");
+  plan->metrics.address = a.get("--metrics-address", plan->http.address);
   plan->http.unix_socket = a.get("--http-socket");
   PERI_ASSIGN(const int64_t port, a.number("--http-port", -1, 65535, 8000));
   PERI_ASSIGN(const int64_t metrics, a.number("--metrics-port", -1, 65535, 8002));
@@ -87,24 +64,21 @@ Status read_addresses(const Arguments& a, Plan* plan) {
 
 Status read_grpc(const Arguments& a, Plan* plan) {
   serve::GrpcOptions& grpc = plan->grpc;
-  grpc.address = plan->http.address;
+  grpc.address = a.get("--grpc-address", plan->http.address);
   grpc.limits = plan->http.limits;
   grpc.unix_socket = a.get("--grpc-socket");
   PERI_ASSIGN(const int64_t port, a.number("--grpc-port", -1, 65535, 8001));
   PERI_ASSIGN(const int64_t threads, a.number("--grpc-threads", 1, 256, 1));
-  PERI_ASSIGN(const int64_t streams, a.number("--max-grpc-streams", 1, 1000000, grpc.streams));
   grpc.port = static_cast<int>(port);
   grpc.threads = static_cast<int>(threads);
-  grpc.streams = static_cast<int>(streams);
-  grpc.message.values = plan->api.limits.json_values;
-  return Ok{};
+  return read_grpc_limits(a, plan->api.limits, &grpc);
 }
 
 Result<Plan> plan_of(const Arguments& a) {
   Plan plan;
   PERI_TRY(read_addresses(a, &plan));
-  PERI_TRY(read_limits(a, &plan.http.limits));
-  plan.metrics.limits.connections = 100;
+  PERI_ASSIGN(plan.http.limits, http_limits(a));
+  PERI_ASSIGN(plan.metrics.limits, own_limits(a, plan.http.limits));
   plan.repository.root = a.get("--model-repository");
   if (plan.repository.root.empty()) return usage("peri serve needs --model-repository DIR");
   PERI_ASSIGN(plan.repository.control, control_of(a));
@@ -120,15 +94,9 @@ Result<Plan> plan_of(const Arguments& a) {
   PERI_ASSIGN(plan.build.build, build_request(a, "", nullptr));
   PERI_ASSIGN(plan.build.check_seconds, a.real("--batch-check-secs", 0, 3600, plan.build.check_seconds));
   PERI_ASSIGN(plan.exit_timeout_s, a.number("--exit-timeout-secs", 0, 86400, 30));
-  PERI_ASSIGN(const int64_t values,
-              a.number("--max-json-values", 1, int64_t{1} << 32, static_cast<int64_t>(plan.api.limits.json_values)));
-  PERI_ASSIGN(const int64_t depth, a.number("--max-json-depth", 4, 200, plan.api.limits.json_depth));
-  PERI_ASSIGN(const int64_t tensors,
-              a.number("--max-tensors", 1, 1000000, static_cast<int64_t>(plan.api.limits.tensors)));
-  plan.api.limits.json_depth = static_cast<int>(depth);
-  plan.api.limits.tensors = static_cast<size_t>(tensors);
-  plan.api.limits.json_values = static_cast<size_t>(values);
-  plan.api.limits.json_bytes = plan.api.expanded_bytes = plan.http.limits.body_bytes;
+  PERI_ASSIGN(plan.api.limits, infer_limits(a, plan.http.limits));
+  PERI_ASSIGN(plan.api.text, text_limits(a, plan.api.limits));
+  plan.api.expanded_bytes = plan.http.limits.body_bytes;
   PERI_TRY(read_grpc(a, &plan));
   PERI_ASSIGN(plan.workers, worker_options(a));
   const int cpus = usable_cpus() * static_cast<int>(std::max<size_t>(plan.workers.size(), 1));
@@ -150,8 +118,10 @@ Result<Plan> plan_of(const Arguments& a) {
     PERI_ASSIGN(plan.grpc.certificate, read_file(a.get("--tls-certificate"), kMaxPemBytes));
     PERI_ASSIGN(plan.grpc.key, read_file(a.get("--tls-key"), kMaxPemBytes));
   }
-  PERI_ASSIGN(plan.management, management_of(a, plan.http, loads));
+  const bool near = nearby(plan.http.address, plan.http.port) && nearby(plan.grpc.address, plan.grpc.port);
+  PERI_ASSIGN(plan.management, management_of(a, near, plan.metrics.limits, loads));
   plan.api.public_management = !plan.management;
+  plan.api.public_settings = !plan.management && (near || a.has("--open-management"));
   return plan;
 }
 
@@ -207,8 +177,7 @@ struct Bell {
 };
 
 // Until a signal ends the server: says when all is loaded, and opens the log anew on SIGHUP.
-void wait_for_signal(const serve::Repository& repository, serve::Observer* observer,
-                     const std::function<void(const std::string&)>& log) {
+void wait_for_signal(const serve::Repository& repository, serve::Observer* observer, const serve::Log& log) {
   bool told = false;
   while (!interrupted()) {
     if (!told && repository.ready()) {
@@ -216,7 +185,7 @@ void wait_for_signal(const serve::Repository& repository, serve::Observer* obser
       told = true;
     }
     if (hung_up() && observer)
-      if (const Status s = observer->reopen(); !s.ok()) log(s.error().text());
+      if (const Status s = observer->reopen(); !s.ok()) log({serve::LogLevel::kError, s.error().text()});
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
@@ -236,14 +205,14 @@ Result<Outcome> run(const Arguments& typed) {
   mallopt(M_MMAP_MAX, 65536);  // bodies of requests go back to the system
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   PERI_ASSIGN(Plan plan, plan_of(arguments));
-  const bool quiet = arguments.has("--quiet");
-  const auto log = [quiet](const std::string& line) {
-    if (!quiet) say("serve: " + line);
-  };
+  PERI_ASSIGN(const serve::LogSettings said, log_settings(arguments));
+  serve::ServerLog server_log(said, [](const std::string& line) { say(line); });
+  const serve::Log log = [&](const serve::LogLine& line) { server_log.say(line); };
   plan.repository.log = log;
   PERI_ASSIGN(plan.repository.settle, tuner_of(arguments, log));
-  PERI_ASSIGN(const auto observer, open_observer(arguments, log));
+  PERI_ASSIGN(const auto observer, open_observer(arguments, server_log));
   plan.api.observer = observer.get();
+  plan.api.log = &server_log;
   plan.build.build.stop = interrupted;
   plan.health.log = log;
   for (serve::WorkerOptions& w : plan.workers) w.log = log;
@@ -301,6 +270,7 @@ Result<Outcome> run(const Arguments& typed) {
 }
 std::vector<Flag> serving_flags() {
   std::vector<Flag> out = {{"--profile", "", "FILE", "flags from a file, YAML or JSON; those typed win"}};
+  for (const Flag& f : limit_flags()) out.push_back(f);
   for (const Flag& f : tuning_flags()) out.push_back(f);
   for (const Flag& f : watching_flags()) out.push_back(f);
   for (const Flag& f : worker_flags()) out.push_back(f);
@@ -312,39 +282,28 @@ const Entry serve_entry{{
     .name = "serve",
     .summary = "serve a repository of models over HTTP and gRPC (KServe v2, OpenAI embeddings)",
     .flags = build_flags(
-        {{"--model-repository", "", "DIR", "folder of <model>/<version>/model.engine or model.onnx, and config.pbtxt"},
+        {{"--model-repository", "", "DIR", "folder of <model>/<version>/model.engine or model.onnx, and config.pbtxt",
+          false, nullptr, "--model-store"},
          {"--model-control-mode", "", "MODE",
           "none: all models at the start; poll: changes of the folder too; explicit: clients load"},
          {"--load-model", "", "NAME", "with explicit: load it at the start; *: all", true},
          {"--model-config-name", "", "NAME",
           "configurations by configs/NAME.pbtxt or .yaml of a model's folder, where there is one"},
          {"--repository-poll-secs", "", "S", "with poll: seconds between looks (default 2)"},
-         {"--http-address", "", "IP", "address to listen on, metrics too (default 127.0.0.1)"},
+         {"--http-address", "", "IP", "address to listen on (default 127.0.0.1)"},
          {"--http-port", "", "PORT", "port (default 8000; 0: any free one; -1: none)"},
          {"--http-socket", "", "PATH", "listen on a Unix socket too"},
-         {"--http-threads", "", "N", "threads that read and write requests (default: a quarter of the CPUs, 1 to 8)"},
+         {"--http-threads", "", "N", "threads that read and write requests (default: a quarter of the CPUs, 1 to 8)",
+          false, nullptr, "--http-thread-count"},
+         {"--grpc-address", "", "IP", "address of gRPC (default: --http-address)"},
          {"--grpc-port", "", "PORT", "port of gRPC (default 8001; 0: any free one; -1: none)"},
          {"--grpc-socket", "", "PATH", "gRPC on a Unix socket too"},
          {"--grpc-threads", "", "N", "threads that read and write gRPC calls (default 1)"},
-         {"--max-grpc-streams", "", "N", "gRPC calls at once on a connection (default 1000)"},
+         {"--metrics-address", "", "IP", "address of /metrics and /dashboard (default: --http-address)"},
          {"--metrics-port", "", "PORT", "port of /metrics (default 8002; 0: any; -1: none)"},
          {"--max-queue", "", "N",
           "requests that may wait for a model, where its configuration says nothing (default 1024)"},
          {"--inline-us", "", "US", "run what is expected to take no longer on the thread that read it (default 40)"},
-         {"--max-body-bytes", "", "N", "largest body, also after decompression (default 64 MiB)"},
-         {"--max-total-body-bytes", "", "N", "of all requests under way (default 1 GiB)"},
-         {"--max-header-bytes", "", "N", "largest header (default 16384)"},
-         {"--max-header-fields", "", "N", "fields of a header (default 100)"},
-         {"--max-chunks", "", "N", "chunks of a body that comes in chunks (default 65536)"},
-         {"--max-json-values", "", "N", "values in the JSON of a request (default 4000000)"},
-         {"--max-json-depth", "", "N", "nesting of the JSON of a request (default 32)"},
-         {"--max-tensors", "", "N", "inputs, and outputs, that a request may name (default 1000)"},
-         {"--max-connections", "", "N", "connections at once (default 10000)"},
-         {"--request-timeout", "", "S", "seconds for a header, and for a body beside its size (default 10)"},
-         {"--write-timeout", "", "S", "seconds for a reply to be taken, beside its size (default 30)"},
-         {"--min-bytes-per-s", "", "N",
-          "a body or a reply may take a second more for each so many bytes (default 100000)"},
-         {"--idle-timeout", "", "S", "seconds a connection may wait for its next request (default 120)"},
          {"--exit-timeout-secs", "", "S", "seconds to answer what is under way at the end (default 30)"}},
         serving_flags()),
     .details = "example:\n  peri serve --model-repository models/repository",

@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t given = 1 + data[3] % 4;  // the model's inputs
   const std::span<const peri::plan::Port> inputs(ports.data(), given);
   const auto head = data[3] & 0x80 ? std::optional<uint64_t>() : std::optional<uint64_t>(length);
-  auto request = peri::serve::parse_infer(body, nullptr, head, inputs, ports, {16, 4096, 65536, 8});
+  auto request = peri::serve::parse_infer(body, nullptr, head, inputs, ports, {16, 4096, 65536, 8, 1000, 32});
   if (!request.ok()) return 0;
   std::vector<peri::Tensor> outputs;
   for (size_t k = 0; k < given; ++k) {

@@ -1,9 +1,6 @@
 // The whole front end in one process, its sockets too: requests, cancels, reloads, wrong keys from many threads at
 // once. Runs under the sanitizers too (tools/sanitize/serve.py).
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,6 +10,7 @@
 #include "serve/health/health.hpp"
 #include "serve/kserve/api.hpp"
 #include "tests/serve/fake_servable.hpp"
+#include "tests/serve/http_client.hpp"
 
 namespace peri::serve {
 namespace {
@@ -79,88 +77,10 @@ class Front {
   fs::path root_;
 };
 
-class Client {
- public:
-  explicit Client(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in to = {};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<uint16_t>(port));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    good_ = connect(fd_.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) == 0;
-  }
-  bool send(const std::string& text) {
-    return good_ && ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
-  }
-  // Waits until something has come, which stays to be read.
-  bool hears() const {
-    char first = 0;
-    return recv(fd_.get(), &first, 1, MSG_PEEK) == 1;
-  }
-  // Status and body of the next reply; 0: there is none.
-  std::pair<int, std::string> read() {
-    char piece[4096];
-    while (true) {
-      const size_t end = have_.find("\r\n\r\n");
-      if (end != std::string::npos) {
-        const size_t at = have_.find("Content-Length: ");
-        const size_t body = at < end ? static_cast<size_t>(std::atoll(have_.c_str() + at + 16)) : 0;
-        if (have_.size() >= end + 4 + body) {
-          std::pair<int, std::string> out{std::atoi(have_.c_str() + 9), have_.substr(end + 4, body)};
-          head = have_.substr(0, end);
-          have_.erase(0, end + 4 + body);
-          return out;
-        }
-      }
-      const ssize_t n = recv(fd_.get(), piece, sizeof piece, 0);
-      if (n <= 0) return {0, have_};
-      have_.append(piece, static_cast<size_t>(n));
-    }
-  }
-  std::string head;
-
- private:
-  Fd fd_;
-  bool good_ = false;
-  std::string have_;
-};
-
-std::string post(const std::string& path, const std::string& body, const std::string& fields = "") {
-  return "POST " + path + " HTTP/1.1\r\n" + fields + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
-         body;
-}
 std::string infer(const std::string& model, int64_t v, const std::string& fields = "") {
   return post("/v2/models/" + model + "/infer",
               R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1,1],"data":[)" + std::to_string(v) + "]}]}",
               fields);
-}
-std::string get(const std::string& path, const std::string& fields = "") {
-  return "GET " + path + " HTTP/1.1\r\n" + fields + "\r\n";
-}
-
-TEST(Http, AClientThatGoesIsNoticedWhateverItSent) {
-  std::atomic<int> asked{0}, gone{0};
-  std::mutex mutex;
-  std::vector<std::shared_ptr<Exchange>> open;
-  const auto http = std::move(*HttpServer::start({}, [&](const std::shared_ptr<Exchange>& e) {
-    e->on_gone([&] { ++gone; });
-    const std::lock_guard<std::mutex> lock(mutex);
-    open.push_back(e);
-    ++asked;
-  }));
-  const auto soon = [](const std::atomic<int>& count, int want) {
-    for (int k = 0; k < 30000 && count < want; ++k) usleep(1000);
-    return count == want;
-  };
-  int sent = 0;
-  for (const size_t bytes : {0, 100, 16000, 30000, 40000, 100000, 3000000}) {
-    {
-      Client client(http->port());
-      ASSERT_TRUE(client.send(post("/", std::string(bytes, 'x'))));
-      ASSERT_TRUE(soon(asked, ++sent));
-    }
-    EXPECT_TRUE(soon(gone, sent)) << bytes;
-    gone = sent;
-  }
 }
 
 TEST(Http, AClientThatWasToldToStayIsAnsweredWhenADrainComesBetween) {

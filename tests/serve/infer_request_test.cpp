@@ -56,6 +56,10 @@ TEST(InferRequest, EveryTypeByJsonAndBack) {
                                                         {"BF16", "[\"-Infinity\",\"NaN\"]"},
                                                         {"FP32", "[\"NaN\",\"Infinity\"]"},
                                                         {"FP64", "[\"-Infinity\",\"NaN\"]"},
+                                                        {"FP16", "[NaN,-Infinity]"},
+                                                        {"BF16", "[-Inf,NaN]"},
+                                                        {"FP32", "[NaN,Infinity]"},
+                                                        {"FP64", "[-Infinity,Inf]"},
                                                         {"BYTES", "[\"a\",\"\"]"}};
   for (const auto& [type, data] : kCases) {
     const DType dtype = *parse_datatype(type);
@@ -65,10 +69,10 @@ TEST(InferRequest, EveryTypeByJsonAndBack) {
     EXPECT_EQ(r->inputs[0].dtype(), dtype);
     const auto reply = infer_reply("m", "1", *r, ports, r->inputs);
     ASSERT_TRUE(reply.ok());
-    const auto again = parse_json(reply->text);
+    const auto again = parse_json(reply->text, {.non_finite = true});
     ASSERT_TRUE(again.ok()) << reply->text;
     const Json& out = (*again->find("outputs")->as_array())->front();
-    auto back = tensor_of_json(*out.find("data"), dtype, {1, 2});
+    auto back = tensor_of_json(*out.find("data"), dtype, {1, 2}, {});
     ASSERT_TRUE(back.ok()) << reply->text;
     EXPECT_TRUE(back->same_content(r->inputs[0])) << type << reply->text;
   }
@@ -108,6 +112,93 @@ TEST(InferRequest, WrongSizesAreRefused) {
             DType::kString, std::string(bytes, 4), true);
 }
 
+TEST(InferRequest, NumbersThatJsonLacks) {
+  const auto r = parse(input("\"data\":[NaN,-Infinity]"), ports_of(DType::kF32));
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  const auto reply = infer_reply("m", "1", *r, ports_of(DType::kF32), r->inputs);
+  ASSERT_TRUE(reply.ok());
+  EXPECT_NE(reply->text.find("\"data\":[NaN,-Infinity]"), std::string::npos) << reply->text;  // as Triton writes them
+  for (const auto& [type, dtype] : {std::pair{"INT32", DType::kI32},
+                                    {"UINT64", DType::kU64},
+                                    {"BOOL", DType::kBool},
+                                    {"BYTES", DType::kString},
+                                    {"INT64", DType::kI64}})
+    EXPECT_NE(refusal(input("\"data\":[NaN,1]", type), dtype).find("NaN and infinities are no " + std::string(type)),
+              std::string::npos)
+        << type;
+  const std::string good = R"({"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2])";
+  EXPECT_NE(refusal(R"({"parameters":{"mine":Infinity},"inputs":[)" + good + "}]}").find("'mine' is no finite number"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(,"parameters":{"own":NaN}}]})").find("'own'"), std::string::npos);
+  refusal(R"({"parameters":{"timeout":Infinity},"inputs":[)" + good + "}]}");
+  refusal(R"({"id":NaN,"inputs":[)" + good + "}]}");
+  refusal(input("\"data\":[1,2]", "FP32", "[1,NaN]"));
+}
+
+TEST(InferRequest, ABodyThatIsOneTensor) {
+  const auto raw = [](std::vector<plan::Port> ports, const std::string& bytes) {
+    const auto body = std::make_shared<std::string>(bytes);
+    return parse_infer(std::as_bytes(std::span(*body)), body, 0, ports, ports, {});
+  };
+  const std::vector<float> values = {1, 2, 3, 4};
+  const std::string bytes(reinterpret_cast<const char*>(values.data()), 16);
+  auto ports = ports_of(DType::kF32);  // [n,2]
+  auto r = raw(ports, bytes);
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(r->inputs[0].dims()[0], 2);
+  EXPECT_TRUE(r->inputs[0].same_content(Tensor::of_f32({2, 2}, values)));
+  ASSERT_EQ(r->outputs.size(), 1u);
+  EXPECT_TRUE(r->outputs[0].binary);
+  EXPECT_FALSE(raw(ports, bytes + "x").ok());
+  EXPECT_FALSE(raw(ports, bytes.substr(4)).ok());
+  ports[0].shape = {Dim::symbol("n"), Dim::symbol("k"), Dim(2)};
+  r = raw(ports, bytes);
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(r->inputs[0].dims()[0], 1) << "the batch";
+  EXPECT_EQ(r->inputs[0].dims()[1], 2);
+  ports[0].shape = {Dim(2), Dim::symbol("n"), Dim::symbol("k")};
+  EXPECT_FALSE(raw(ports, bytes).ok()) << "two dims are open";
+  ports[0].shape = {Dim(4)};
+  EXPECT_TRUE(raw(ports, bytes).ok());
+  EXPECT_FALSE(raw(ports, bytes + bytes).ok());
+  ports[0].shape = {Dim::symbol("n"), Dim(0)};
+  EXPECT_FALSE(raw(ports, bytes).ok());
+  auto text = ports_of(DType::kString);
+  EXPECT_FALSE(raw(text, "abc").ok()) << "[1,2] has two elements";
+  text[0].shape = {Dim::symbol("n"), Dim(1)};
+  r = raw(text, "abc");
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(r->inputs[0].string_values(), (std::vector<std::string>{"abc"}));
+  EXPECT_FALSE(raw({ports[0], ports[0]}, bytes).ok()) << "two inputs";
+}
+
+TEST(InferRequest, BoundsAreTheServers) {
+  InferLimits limits;
+  limits.element_bytes = 3;
+  limits.sequence_id_bytes = 2;
+  limits.json_values = 20;
+  const auto said = [&](const std::string& text, DType dtype, const std::string& binary = "") {
+    const auto body = std::make_shared<std::string>(text + binary);
+    const auto split = binary.empty() ? std::nullopt : std::optional<uint64_t>(text.size());
+    const auto ports = ports_of(dtype);
+    const auto r = parse_infer(std::as_bytes(std::span(*body)), body, split, ports, ports, limits);
+    return r.ok() ? "" : r.error().text();
+  };
+  EXPECT_EQ(said(input(R"("data":["abc",""])", "BYTES"), DType::kString), "");
+  const std::string too_long = "an element of BYTES has 4 bytes: this server takes 3 (--max-element-bytes)";
+  EXPECT_EQ(said(input(R"("data":["abcd",""])", "BYTES"), DType::kString), "'x': " + too_long);
+  const std::string binary("\x04\0\0\0abcd\0\0\0\0", 12);
+  EXPECT_EQ(said(input(R"("parameters":{"binary_data_size":12})", "BYTES"), DType::kString, binary), too_long);
+  const std::string good = R"(,"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2]}]})";
+  EXPECT_EQ(said(R"({"parameters":{"sequence_id":"ab"})" + good, DType::kF32), "");
+  EXPECT_NE(said(R"({"parameters":{"sequence_id":"abc"})" + good, DType::kF32).find("--max-sequence-id-bytes"),
+            std::string::npos);
+  EXPECT_NE(said(input("\"data\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14]"), DType::kF32).find("(--max-json-values)"),
+            std::string::npos);
+  limits.json_depth = 6;
+  EXPECT_NE(said(input("\"data\":[[[[1,2]]]]"), DType::kF32).find("(--max-json-depth)"), std::string::npos);
+}
+
 TEST(InferRequest, WrongRequestsAreRefused) {
   EXPECT_NE(refusal("{}").find("inputs"), std::string::npos);
   refusal("[]");
@@ -135,7 +226,7 @@ TEST(InferRequest, WrongRequestsAreRefused) {
     EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(],"parameters":{"sequence_id":)" + id + "}}").find("sequence_id"),
               std::string::npos);
   EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(],"parameters":{"sequence_id":")" + std::string(129, 'a') + "\"}}")
-                .find("128 bytes"),
+                .find("has 129 bytes: this server takes 128 (--max-sequence-id-bytes)"),
             std::string::npos);
   refusal(R"({"inputs":[)" + good + R"(],"parameters":{"sequence_id":3,"sequence_start":1}})");
   EXPECT_NE(refusal(input("\"parameters\":{\"shared_memory_region\":\"a\"}")).find("shared memory"), std::string::npos);

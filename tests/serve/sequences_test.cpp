@@ -32,6 +32,25 @@ TEST(Sequences, TurnsFollowEachOther) {
   EXPECT_EQ(s.take_turns(), Turns{3});
 }
 
+TEST(Sequences, WhoGoesOnWithOneOfAnotherModelIsTold) {
+  Sequences before({.slots = 3}), after({.slots = 3});
+  before.submit(1, step(7, true), 0, 0);
+  before.submit(2, step(8, true), 0, 0);
+  before.submit(3, step(9, true, true), 0, 0);
+  before.take_turns();
+  before.done(1, {}, 0);
+  before.done(3, {}, 0);
+  EXPECT_EQ(before.open().size(), 2u) << "7 waits for more, 8 runs, 9 is over";
+  after.submit(4, step(8, true), 0, 0);
+  after.lost(before.open(), "loaded anew");
+  EXPECT_EQ(after.ended_why(step(7).id), "loaded anew");
+  EXPECT_EQ(after.ended_why(step(8).id), "") << "it began here as well";
+  EXPECT_EQ(after.ended_why(step(9).id), "");
+  EXPECT_EQ(after.submit(5, step(7), 0, 0), SequenceVerdict::kNoStart);
+  EXPECT_EQ(after.submit(6, step(7, true), 0, 0), SequenceVerdict::kTaken);
+  EXPECT_EQ(after.ended_why(step(7).id), "");
+}
+
 TEST(Sequences, WhatIsRefused) {
   Sequences s({.slots = 1, .max_waiting = 1});
   EXPECT_EQ(s.submit(1, step(0, true), 0, 0), SequenceVerdict::kNoId);

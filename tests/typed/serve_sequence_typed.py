@@ -156,6 +156,23 @@ class Sequences(Served):
         body["parameters"] = {"sequence_id": [9], "sequence_start": True}
         self.assertIn("neither a number nor a text", self.infer("cell", body)[1]["error"])
 
+    def test_a_model_that_was_loaded_anew_says_so(self):
+        self.put("cell", graph=cell(), config=config("direct { }"))
+        self.serve("--model-control-mode", "explicit", "--load-model", "cell")
+        x, c = self.steps(1, 1)[0], tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")
+        self.addCleanup(c.close)
+        for version in (1, 2):
+            for name in (7, "seven"):
+                c.infer("cell", self.given(x), sequence_id=name, sequence_start=True)
+            c.infer("cell", self.given(x), sequence_id=8, sequence_start=True, sequence_end=True)
+            self.put("cell", version, graph=cell(), config=config("direct { }"))
+            (self.repository / f"cell/{version}/again").touch()
+            c.load_model("cell")
+            for name in (7, "seven"):
+                self.assertIn(f"the sequence: the model was loaded anew, as version {version}, while the sequence was under way, which ended it",
+                              self.raises(c.infer, "cell", self.given(x), sequence_id=name).message())
+            self.assertNotIn("anew", self.raises(c.infer, "cell", self.given(x), sequence_id=8).message())
+
     def test_a_sequence_waits_for_a_slot(self):
         """As recurrent models are served: no batch, state in and out, one sequence for each instance."""
         value = helper.make_tensor_value_info

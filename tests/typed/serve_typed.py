@@ -55,7 +55,7 @@ class Protocol(Served):
         self.assertEqual(self.infer("add", one)[0], 200)
         deep = {**one, "parameters": {"a": [[[[[1]]]]]}}
         many = {**one, "outputs": [{"name": "y"}] * 3}
-        for body, want in ((deep, "deep"), (many, "3 outputs"), (self.rows([[1, 2, 3, 4]] * 20), "values")):
+        for body, want in ((deep, "--max-json-depth"), (many, "3 outputs"), (self.rows([[1, 2, 3, 4]] * 20), "--max-json-values")):
             status, said = self.infer("add", body)
             self.assertEqual((status, want in said["error"]), (400, True), said)
         self.assertEqual(self.ask("GET", "/v2", headers={f"x-{k}": "1" for k in range(9)})[0], 200)

@@ -111,6 +111,9 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
       f = find_flag(command, ours.word);
     }
     if (!f) {
+      if (const std::string_view advice = advice_on(command, word); !advice.empty())
+        return usage("peri %s has no flag '%s'", std::string(command.name).c_str(), word.c_str())
+            .advise(std::string(advice));
       std::vector<std::string_view> known;
       for (const Flag& x : command.flags) known.push_back(x.name);
       for (const Flag& x : kCommon) known.push_back(x.name);

@@ -52,21 +52,22 @@ Result<std::shared_ptr<serve::TlsContext>> tls_of(const Arguments& arguments) {
   return serve::TlsContext::open(certificate, key);
 }
 
-Result<std::optional<serve::HttpOptions>> management_of(const Arguments& arguments, const serve::HttpOptions& http,
-                                                        bool explicit_control) {
+bool nearby(const std::string& address, int port) {
+  return port < 0 || address.starts_with("127.") || address == "::1";
+}
+
+Result<std::optional<serve::HttpOptions>> management_of(const Arguments& arguments, bool near,
+                                                        const serve::HttpLimits& limits, bool explicit_control) {
   const std::string socket = arguments.get("--management-socket");
-  const bool near = http.port < 0 || http.address == "127.0.0.1" || http.address == "::1";
   if (socket.empty() && explicit_control && !near && !arguments.has("--open-management"))
-    return usage("--model-control-mode explicit would let everyone who reaches %s load and unload models",
-                 http.address.c_str())
+    return usage("--model-control-mode explicit would let everyone who reaches the server load and unload models")
         .advise("give models a socket of their own by --management-socket PATH, or say --open-management");
   if (socket.empty()) return std::optional<serve::HttpOptions>();
   serve::HttpOptions out;
   out.port = -1;
   out.unix_socket = socket;
   out.unix_mode = 0600;
-  out.limits = http.limits;
-  out.limits.connections = 100;
+  out.limits = limits;
   return std::optional(std::move(out));
 }
 

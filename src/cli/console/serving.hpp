@@ -14,10 +14,12 @@ std::vector<Flag> worker_flags();
 Result<std::unique_ptr<serve::Access>> access_of(const Arguments& arguments);
 // --tls-certificate, --tls-key; null: none.
 Result<std::shared_ptr<serve::TlsContext>> tls_of(const Arguments& arguments);
+// Whether a port of this address is reached by this machine alone; below 0 there is none.
+bool nearby(const std::string& address, int port);
 // Where models are managed: the options of that socket's server; none: on the public way, which is refused where others
-// than this machine reach it.
-Result<std::optional<serve::HttpOptions>> management_of(const Arguments& arguments, const serve::HttpOptions& http,
-                                                        bool explicit_control);
+// than this machine reach it (not `near`).
+Result<std::optional<serve::HttpOptions>> management_of(const Arguments& arguments, bool near,
+                                                        const serve::HttpLimits& limits, bool explicit_control);
 // `peri serve-worker` with those of the flags that it takes, for each device; none: models run in this process.
 Result<std::vector<serve::WorkerOptions>> worker_options(const Arguments& arguments);
 // A device's number among those of its kind, as configurations name GPUs; -1: it is a CPU.

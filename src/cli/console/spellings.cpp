@@ -1,4 +1,4 @@
-// camelCase becomes words with hyphens; what remains stands in a short table, and in Flag::also.
+// camelCase becomes words with hyphens; what remains stands in short tables, and in Flag::also.
 #include "cli/console/spellings.hpp"
 
 #include <algorithm>
@@ -17,6 +17,47 @@ constexpr Shorthand kShorthands[] = {{"--fp16", "--dtype", "f16"},
 // Flags whose value is the command's argument.
 constexpr std::string_view kModels[] = {"--onnx", "--load-engine"};
 
+// Flags that Triton's server has, and what to do here.
+struct Elsewhere {
+  std::string_view word, advice;
+};
+constexpr std::string_view kLeaveOut = "leave it out: nothing here hangs on it";
+constexpr Elsewhere kOfTriton[] = {
+    {"--allow-http", "give --http-port -1 and a --http-socket for none"},
+    {"--allow-grpc", "give --grpc-port -1 for none"},
+    {"--allow-metrics", "give --metrics-port -1 for none"},
+    {"--allow-gpu-metrics", kLeaveOut},
+    {"--allow-cpu-metrics", kLeaveOut},
+    {"--backend-config", "leave it out: models are built by this program, whose flags of building stand in --help"},
+    {"--backend-directory", "leave it out: there are no backends to load"},
+    {"--buffer-manager-thread-count", kLeaveOut},
+    {"--cache-config", "give --cache-mib"},
+    {"--cache-directory", "leave it out: answers are kept in memory, engines in the cache's folder"},
+    {"--cuda-memory-pool-byte-size", kLeaveOut},
+    {"--disable-auto-complete-config", "leave it out: what a configuration does not say is the model's"},
+    {"--exit-on-error", "leave it out: a model that fails leaves the server live and not ready"},
+    {"--grpc-restricted-protocol", "give --api-keys, and --management-socket"},
+    {"--grpc-server-cert", "give --tls-certificate"},
+    {"--grpc-server-key", "give --tls-key"},
+    {"--grpc-use-ssl", "give --tls-certificate and --tls-key"},
+    {"--http-restricted-api", "give --api-keys, and --management-socket"},
+    {"--log-error", "it is on; --quiet turns the log off, POST /v2/logging a level of it"},
+    {"--log-file", "send standard error where the log shall go"},
+    {"--log-info", "it is on; --quiet turns the log off, POST /v2/logging a level of it"},
+    {"--log-warning", "it is on; --quiet turns the log off, POST /v2/logging a level of it"},
+    {"--metrics-interval-ms", kLeaveOut},
+    {"--model-load-thread-count", kLeaveOut},
+    {"--pinned-memory-pool-byte-size", kLeaveOut},
+    {"--rate-limit",
+     "leave it out: what a configuration's rate_limiter says holds; copies are set by --rate-limit-resource"},
+    {"--response-cache-byte-size", "give --cache-mib"},
+    {"--strict-model-config", "leave it out: what a configuration does not say is the model's"},
+    {"--strict-readiness", "leave it out: the server is ready when every model is"},
+    {"--trace-config", "give --otlp-endpoint, --trace-rate and --trace-count"},
+    {"--trace-file", "give --otlp-endpoint"},
+    {"--trace-level", "give --otlp-endpoint"},
+};
+
 std::string with_hyphens(const std::string& word) {
   if (!word.starts_with("--")) return word;
   std::string out;
@@ -32,6 +73,13 @@ bool has_flag(const Command& c, std::string_view name) {
   return std::any_of(c.flags.begin(), c.flags.end(), [&](const Flag& f) { return f.name == name; });
 }
 }  // namespace
+
+std::string_view advice_on(const Command& command, std::string_view word) {
+  if (command.name != "serve") return {};
+  for (const Elsewhere& e : kOfTriton)
+    if (e.word == word) return e.advice;
+  return {};
+}
 
 std::vector<std::string_view> words_in(std::string_view list) {
   std::vector<std::string_view> out;

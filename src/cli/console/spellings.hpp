@@ -16,6 +16,8 @@ struct Spelt {
   bool positional = false;  // the flag's value is the model or engine itself
 };
 Spelt our_spelling(const Command& command, const std::string& word);
+// What to do in place of a flag that another program has for this command; empty: it is none that is known.
+std::string_view advice_on(const Command& command, std::string_view word);
 
 // The words of `list`, which spaces part.
 std::vector<std::string_view> words_in(std::string_view list);

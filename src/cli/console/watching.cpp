@@ -19,20 +19,37 @@ std::vector<Flag> watching_flags() {
   return {{"--access-log", "", "PATH",
            "append a line of JSON for each request (-: to standard error); SIGHUP reopens it", false, &kAccessLog},
           {"--otlp-endpoint", "", "URL", "send traces there by OTLP in JSON, e.g. http://127.0.0.1:4318"},
-          {"--trace-rate", "", "N", "trace one in N requests whose caller says nothing of traces (default 1)"}};
+          {"--trace-rate", "", "N", "trace one in N requests whose caller says nothing of traces (default 1)"},
+          {"--trace-count", "", "N", "traces until no more are made (default -1: without an end)"},
+          {"--log-verbose", "", "N", "above 0: the server's log has a line for each request, too (default 0)"},
+          {"--log-format", "", "FORMAT",
+           "ISO8601: time and level before each line of the server's log (default: default)"}};
 }
 
-Result<std::unique_ptr<serve::Observer>> open_observer(const Arguments& arguments,
-                                                       std::function<void(const std::string&)> say) {
+Result<serve::LogSettings> log_settings(const Arguments& arguments) {
+  serve::LogSettings out;
+  out.info = out.warning = out.error = !arguments.has("--quiet");
+  PERI_ASSIGN(const int64_t verbose, arguments.number("--log-verbose", 0, UINT32_MAX, 0));
+  out.verbose = static_cast<uint64_t>(verbose);
+  const std::string format = arguments.get("--log-format", "default");
+  if (format != "default" && format != "ISO8601")
+    return usage("--log-format '%s'", format.c_str()).expecting("default or ISO8601");
+  out.iso8601 = format == "ISO8601";
+  return out;
+}
+
+Result<std::unique_ptr<serve::Observer>> open_observer(const Arguments& arguments, serve::ServerLog& log) {
   serve::ObserveOptions o;
   o.access_log = arguments.get("--access-log");
   if (o.access_log != "-") PERI_TRY(check_replaces(o.access_log, kAccessLog, arguments.has("--force")));
   o.otlp_endpoint = arguments.get("--otlp-endpoint");
   PERI_ASSIGN(o.trace_one_in, arguments.number("--trace-rate", 1, 1000000000, 1));
-  if (arguments.has("--trace-rate") && o.otlp_endpoint.empty()) return usage("--trace-rate needs --otlp-endpoint");
-  if (o.access_log.empty() && o.otlp_endpoint.empty()) return std::unique_ptr<serve::Observer>();
+  PERI_ASSIGN(o.trace_count, arguments.number("--trace-count", -1, INT64_MAX, -1));
+  for (const char* flag : {"--trace-rate", "--trace-count"})
+    if (arguments.has(flag) && o.otlp_endpoint.empty()) return usage("%s needs --otlp-endpoint", flag);
   o.seed = static_cast<uint64_t>(wall_ns()) ^ static_cast<uint64_t>(getpid()) << 48;
-  o.say = std::move(say);
+  o.say = [&log](const serve::LogLine& line) { log.say(line); };
+  o.server_log = &log;
   return serve::Observer::open(o);
 }
 

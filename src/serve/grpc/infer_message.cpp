@@ -114,9 +114,9 @@ Result<Tensor> tensor_of(const inference::InferTensorContents& c, const plan::Po
 }
 
 Result<Tensor> tensor_of(Bytes raw, const std::shared_ptr<const void>& owner, const plan::Port& port,
-                         std::vector<int64_t> dims, int64_t numel) {
+                         std::vector<int64_t> dims, int64_t numel, const InferLimits& limits) {
   if (port.dtype == DType::kString) {
-    PERI_ASSIGN(std::vector<std::string> strings, parse_byte_strings(raw, numel));
+    PERI_ASSIGN(std::vector<std::string> strings, parse_byte_strings(raw, numel, limits));
     return Tensor::strings(std::move(dims), std::move(strings));
   }
   PERI_ASSIGN(const int64_t want, dtype_bytes(port.dtype, numel));
@@ -157,7 +157,7 @@ Result<std::string> InferMessage::target() const {
 Status InferMessage::read_inputs(std::span<const plan::Port> ports, const InferLimits& limits,
                                  InferRequest* out) const {
   const auto& inputs = parsed_->message->inputs();
-  if (static_cast<size_t>(inputs.size()) > limits.tensors) return invalid("%d inputs in a request", inputs.size());
+  PERI_TRY(check_count(inputs.size(), "inputs", limits));
   out->inputs.resize(ports.size());
   size_t raw = 0;
   for (const auto& input : inputs) {
@@ -178,13 +178,16 @@ Status InferMessage::read_inputs(std::span<const plan::Port> ports, const InferL
       PERI_TRY(check_parameters(parameters));
     }
     const bool typed = input.has_contents();
+    for (const std::string& element : input.contents().bytes_contents())
+      PERI_TRY(check_element(element.size(), limits));
     if (typed && !parsed_->raw.empty())
       return invalid("contents field must not be specified when using raw_input_contents for '%s'", port->name.c_str());
     if (!typed && raw == parsed_->raw.size() && !(parsed_->raw.empty() && numel == 0))
       return invalid("input '%s' has neither contents nor raw_input_contents", port->name.c_str());
-    PERI_ASSIGN(out->inputs[at], typed || parsed_->raw.empty()
-                                     ? tensor_of(input.contents(), *port, std::move(dims), numel)
-                                     : tensor_of(parsed_->raw[raw++], parsed_->owner, *port, std::move(dims), numel));
+    PERI_ASSIGN(out->inputs[at],
+                typed || parsed_->raw.empty()
+                    ? tensor_of(input.contents(), *port, std::move(dims), numel)
+                    : tensor_of(parsed_->raw[raw++], parsed_->owner, *port, std::move(dims), numel, limits));
   }
   for (size_t k = 0; k < ports.size(); ++k)
     if (!out->inputs[k].defined())
@@ -198,7 +201,7 @@ Status InferMessage::read_inputs(std::span<const plan::Port> ports, const InferL
 Status InferMessage::read_outputs(std::span<const plan::Port> ports, const InferLimits& limits,
                                   InferRequest* out) const {
   const auto& outputs = parsed_->message->outputs();
-  if (static_cast<size_t>(outputs.size()) > limits.tensors) return invalid("%d outputs in a request", outputs.size());
+  PERI_TRY(check_count(outputs.size(), "outputs", limits));
   std::vector<bool> asked(ports.size());
   for (const auto& output : outputs) {
     size_t at = 0;
@@ -226,7 +229,7 @@ Result<InferRequest> InferMessage::parse(std::span<const plan::Port> inputs, std
   if (!parsed_->message->parameters().empty()) {
     PERI_ASSIGN(const Json parameters, json_of(parsed_->message->parameters()));
     bool binary = false;
-    PERI_TRY(read_parameters(parameters, &binary, &out));
+    PERI_TRY(read_parameters(parameters, limits, &binary, &out));
   }
   if (timeout_us_ > 0 && (out.timeout_us == 0 || timeout_us_ < out.timeout_us)) out.timeout_us = timeout_us_;
   PERI_TRY(read_inputs(inputs, limits, &out));

@@ -60,6 +60,63 @@ Result<Ask> ask_load(Bytes bytes, const MessageLimits& limits, const char* what)
   return Ask{"POST", target + what, m.parameters().empty() ? "" : w.take()};
 }
 
+// A level is a list, all else one text; no text takes the setting back.
+Result<Ask> ask_traces(Bytes bytes, const MessageLimits& limits) {
+  PERI_ASSIGN(const auto m, read<inference::TraceSettingRequest>(bytes, limits));
+  std::string target = "/v2";
+  if (!m.model_name().empty()) {
+    PERI_ASSIGN(target, model_target(m.model_name(), ""));
+  }
+  target += "/trace/setting";
+  if (m.settings().empty()) return Ask{"GET", target, ""};
+  JsonWriter w;
+  w.begin_object();
+  for (const auto& [key, setting] : m.settings()) {
+    w.key(shown_name(key));
+    if (setting.value().empty()) {
+      w.null();
+    } else if (key == "trace_level") {
+      w.begin_array();
+      for (const std::string& v : setting.value()) w.value(v);
+      w.end_array();
+    } else if (setting.value_size() == 1) {
+      w.value(setting.value(0));
+    } else {
+      return invalid("expect only 1 value for '%s'", shown_name(key).c_str());
+    }
+  }
+  return Ask{"POST", target, w.end_object().take()};
+}
+
+Result<Ask> ask_logging(Bytes bytes, const MessageLimits& limits) {
+  PERI_ASSIGN(const auto m, read<inference::LogSettingsRequest>(bytes, limits));
+  if (m.settings().empty()) return Ask{"GET", "/v2/logging", ""};
+  JsonWriter w;
+  w.begin_object();
+  for (const auto& [key, setting] : m.settings()) {
+    w.key(shown_name(key));
+    using Value = inference::LogSettingsRequest::SettingValue;
+    switch (setting.parameter_choice_case()) {
+      case Value::kBoolParam: w.value(setting.bool_param()); break;
+      case Value::kUint32Param: w.value(static_cast<int64_t>(setting.uint32_param())); break;
+      case Value::kStringParam: w.value(setting.string_param()); break;
+      default: w.null();
+    }
+  }
+  return Ask{"POST", "/v2/logging", w.end_object().take()};
+}
+
+// Of shared memory: what is asked does not matter, as there is none.
+template <const char* kPath>
+Result<Ask> ask_shared(Bytes bytes, const MessageLimits& limits) {
+  PERI_TRY(read<inference::ServerLiveRequest>(bytes, limits));
+  const std::string_view path = kPath;
+  return Ask{path.ends_with("status") ? "GET" : "POST", std::string(path), ""};
+}
+constexpr char kSystemStatus[] = "/v2/systemsharedmemory/status", kCudaStatus[] = "/v2/cudasharedmemory/status",
+               kRegister[] = "/v2/systemsharedmemory/register", kUnregister[] = "/v2/systemsharedmemory/unregister";
+Result<std::string> by_nothing(const HttpReply&) { return std::string(); }
+
 // A service is this server's, or the name of a model.
 Result<Ask> ask_health(Bytes bytes, const MessageLimits& limits) {
   PERI_ASSIGN(const inference::HealthCheckRequest m, read<inference::HealthCheckRequest>(bytes, limits));
@@ -91,6 +148,33 @@ Result<std::string> by_json(const HttpReply& reply, const char* key = nullptr) {
 
 namespace pb = inference;
 
+// A setting of traces, of the log.
+Status put_setting(const Json& v, pb::TraceSettingResponse::SettingValue* out) {
+  for (const Json& each : v.items()) {
+    PERI_ASSIGN(const std::string_view text, each.as_string());
+    out->add_value(std::string(text));
+  }
+  if (v.is_string()) out->add_value(std::string(*v.as_string()));
+  return Ok{};
+}
+Status put_setting(const Json& v, pb::LogSettingsResponse::SettingValue* out) {
+  if (const auto is = v.as_bool(); is.ok())
+    out->set_bool_param(*is);
+  else if (const auto n = v.as_uint(); n.ok())
+    out->set_uint32_param(static_cast<uint32_t>(*n));
+  else if (const auto s = v.as_string(); s.ok())
+    out->set_string_param(std::string(*s));
+  return Ok{};
+}
+
+template <class M>
+Result<std::string> by_settings(const HttpReply& reply) {
+  PERI_ASSIGN(const Json said, parse_json(reply.text));
+  M m;
+  for (const Json::Member& each : said.members()) PERI_TRY(put_setting(each.value, &(*m.mutable_settings())[each.key]));
+  return m.SerializeAsString();
+}
+
 #define PERI_PATH(name) "/inference.GRPCInferenceService/" name
 
 constexpr Method kMethods[] = {
@@ -120,10 +204,18 @@ constexpr Method kMethods[] = {
      [](const HttpReply& r) { return by_json<pb::RepositoryIndexResponse>(r, "models"); }},
     {PERI_PATH("RepositoryModelLoad"),
      [](Bytes b, const MessageLimits& l) { return ask_load<pb::RepositoryModelLoadRequest>(b, l, "/load"); },
-     [](const HttpReply&) { return Result<std::string>(std::string()); }},
+     by_nothing},
     {PERI_PATH("RepositoryModelUnload"),
      [](Bytes b, const MessageLimits& l) { return ask_load<pb::RepositoryModelUnloadRequest>(b, l, "/unload"); },
-     [](const HttpReply&) { return Result<std::string>(std::string()); }},
+     by_nothing},
+    {PERI_PATH("SystemSharedMemoryStatus"), ask_shared<kSystemStatus>, by_nothing},
+    {PERI_PATH("SystemSharedMemoryRegister"), ask_shared<kRegister>, by_nothing},
+    {PERI_PATH("SystemSharedMemoryUnregister"), ask_shared<kUnregister>, by_nothing},
+    {PERI_PATH("CudaSharedMemoryStatus"), ask_shared<kCudaStatus>, by_nothing},
+    {PERI_PATH("CudaSharedMemoryRegister"), ask_shared<kRegister>, by_nothing},
+    {PERI_PATH("CudaSharedMemoryUnregister"), ask_shared<kUnregister>, by_nothing},
+    {PERI_PATH("TraceSetting"), ask_traces, by_settings<pb::TraceSettingResponse>},
+    {PERI_PATH("LogSettings"), ask_logging, by_settings<pb::LogSettingsResponse>},
     // grpc.health.v1: SERVING (1) or NOT_SERVING (2).
     {"/grpc.health.v1.Health/Check", ask_health,
      [](const HttpReply& r) { return Result<std::string>(r.status == 200 ? "\x08\x01" : "\x08\x02"); }, true},

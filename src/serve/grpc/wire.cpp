@@ -72,21 +72,22 @@ class Check {
   explicit Check(const MessageLimits& limits) : limits_(limits) {}
 
   Status message(Bytes bytes, const Descriptor& type, int depth) {
-    if (depth > limits_.depth) return Error(ErrorKind::kMemory, format("messages more than %d deep", limits_.depth));
+    if (depth > limits_.depth)
+      return Error(ErrorKind::kMemory, format("messages more than %d deep (--max-message-depth)", limits_.depth));
     for (Walk walk(bytes); !walk.done();) {
       PERI_ASSIGN(const Walk::Field f, walk.next());
       const FieldDescriptor* field = type.FindFieldByNumber(f.number);
       if (!field) {
-        PERI_TRY(count(&parts_, 1, limits_.parts, "parts"));
+        PERI_TRY(count(&parts_, 1, limits_.parts, "parts (--max-message-parts)"));
       } else if (f.wire == 2 && field->type() == FieldDescriptor::TYPE_MESSAGE) {
-        PERI_TRY(count(&parts_, 1, limits_.parts, "parts"));
+        PERI_TRY(count(&parts_, 1, limits_.parts, "parts (--max-message-parts)"));
         PERI_TRY(message(f.bytes, *field->message_type(), depth + 1));
       } else if (field->type() == FieldDescriptor::TYPE_STRING) {
-        PERI_TRY(count(&parts_, 1, limits_.parts, "parts"));
+        PERI_TRY(count(&parts_, 1, limits_.parts, "parts (--max-message-parts)"));
       } else if (f.wire == 2 && field->is_packable()) {
-        PERI_TRY(count(&values_, packed(f.bytes, field->type()), limits_.values, "values"));
+        PERI_TRY(count(&values_, packed(f.bytes, field->type()), limits_.values, "values (--max-json-values)"));
       } else {
-        PERI_TRY(count(&values_, 1, limits_.values, "values"));
+        PERI_TRY(count(&values_, 1, limits_.values, "values (--max-json-values)"));
       }
     }
     return Ok{};
@@ -120,7 +121,8 @@ Result<SplitMessage> split_message(Bytes bytes, int field, size_t most) {
     const size_t from = walk.at();
     PERI_ASSIGN(const Walk::Field f, walk.next());
     if (f.number == field && f.wire == 2) {
-      if (out.fields.size() == most) return Error(ErrorKind::kMemory, format("more than %zu raw contents", most));
+      if (out.fields.size() == most)
+        return Error(ErrorKind::kMemory, format("more than %zu raw contents (--max-message-parts)", most));
       out.fields.push_back(f.bytes);
       continue;
     }

@@ -56,9 +56,10 @@ void Health::look_at_memory() {
   if (now == MemoryAlert::kFull)
     for (const ServedPtr& s : repository_.all()) s->model->make_batches_smaller();
   if (alert_.exchange(now) == now || !options_.log) return;
-  options_.log(format("memory%s: %.0f %% of %.0f MiB are in use%s", name.c_str(), 100 * used,
-                      static_cast<double>(fullest.total_bytes) / (1 << 20),
-                      now == MemoryAlert::kFull ? ": batches are made smaller" : ""));
+  options_.log({now == MemoryAlert::kNone ? LogLevel::kInfo : LogLevel::kWarning,
+                format("memory%s: %.0f %% of %.0f MiB are in use%s", name.c_str(), 100 * used,
+                       static_cast<double>(fullest.total_bytes) / (1 << 20),
+                       now == MemoryAlert::kFull ? ": batches are made smaller" : "")});
 }
 
 // What differs from the answer taken down; empty: nothing.
@@ -111,8 +112,9 @@ void Health::look(int64_t now) {
     if (due) ask(s, canary);
     if (why == model.trouble()) continue;
     if (options_.log)
-      options_.log(model.name() + " version " + model.version_text() +
-                   (why.empty() ? " is ready again" : " is not ready: " + why));
+      options_.log({why.empty() ? LogLevel::kInfo : LogLevel::kError,
+                    model.name() + " version " + model.version_text() +
+                        (why.empty() ? " is ready again" : " is not ready: " + why)});
     model.set_trouble(std::move(why));
     if (options_.changed) options_.changed();
   }

@@ -18,7 +18,7 @@ struct HealthOptions {
   std::function<Ram()> read_memory = [] { return read_ram(); };
   // Of devices with memory of their own, by their names; may be null. The same thresholds hold for each.
   std::function<std::map<std::string, Ram>()> read_devices;
-  std::function<void(const std::string&)> log;
+  Log log;
   std::function<void()> changed;  // a model is ready again, or is no more; may be null
 };
 

@@ -1,6 +1,8 @@
 // Most requests come whole and are answered whole: one read, one write, nothing allocated but the exchange.
 #include "serve/http/connection.hpp"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
@@ -10,6 +12,8 @@ namespace peri::serve {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
+
+constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
 
 // An exchange: outlives its connection if the model is slower than the client's patience.
 class Connection::Turn final : public Exchange, public std::enable_shared_from_this<Turn> {
@@ -93,7 +97,9 @@ bool Connection::parse_head() {
     return true;
   }
   if (found == Found::kMore || header_ - start_ > shared_.limits.header_bytes) found = Found::kTooLarge;
-  if (found == Found::kTooLarge) return refuse(431, "the request's header is larger than this server takes");
+  if (found == Found::kTooLarge)
+    return refuse(431,
+                  "the request's header is larger than this server takes (--max-header-bytes, --max-header-fields)");
   if (found == Found::kBad) return refuse(400, "not an HTTP/1.1 request: " + std::string(parser_.error()));
   return start_body();
 }
@@ -115,18 +121,17 @@ bool Connection::start_body() {
   body_have_ = 0;
   if (parser_.head().unknown_expectation) return refuse(400, "the only expectation known is 100-continue");
   if (body_want_ > limits.body_bytes)
-    return refuse(413,
-                  format("a body of %llu bytes: this server takes %llu", static_cast<unsigned long long>(body_want_),
-                         static_cast<unsigned long long>(limits.body_bytes)));
+    return refuse(
+        413, format("a body of %llu bytes: this server takes %llu (--max-body-bytes)",
+                    static_cast<unsigned long long>(body_want_), static_cast<unsigned long long>(limits.body_bytes)));
   if (!chunked && body_want_ == 0) return dispatch();
-  if (!claim(body_want_)) return refuse(503, "too many bytes of requests are under way");
+  if (!claim(body_want_)) return refuse(503, "too many bytes of requests are under way (--max-total-body-bytes)");
   if (!body_ || body_.use_count() > 1) body_ = std::make_shared<BodyMemory>();
   const uint64_t lead = parser_.head().request.json_bytes.value_or(0) % 64;
   if (!body_->reserve(chunked ? 4096 : body_want_, lead)) return refuse(503, "no memory for the request's body");
   allow(limits.body_ms, body_want_);
   if (parser_.head().expect_continue && begin_ == end_) {
     error_code ec;
-    constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
     if (!tls_)
       socket_.write_some(asio::buffer(kGoOn), ec);
     else if (!tls_->write(std::as_bytes(std::span(kGoOn))) || !write_tls_output())
@@ -161,7 +166,9 @@ bool Connection::parse_chunks() {
   using Found = RequestParser::Found;
   const Found found = begin_ < end_ ? parser_.put(buffer_.get() + begin_, end_ - begin_, &begin_) : Found::kMore;
   if (found == Found::kTooLarge)
-    return refuse(413, "the body, or the number of its chunks, is larger than this server takes");
+    return refuse(
+        413,
+        "the body, or the number of its chunks, is larger than this server takes (--max-body-bytes, --max-chunks)");
   if (found == Found::kBad) return refuse(400, "the body is not in chunks as HTTP/1.1 has them");
   if (found == Found::kWhole) return dispatch();
   if (reading_) return false;
@@ -184,6 +191,7 @@ bool Connection::dispatch() {
 
 void Connection::read() {
   if (reading_ || closed_) return;
+  if (no_more_) return outlive_end();
   const bool direct = state_ == State::kBody && begin_ == end_;
   if (state_ == State::kLast) begin_ = end_ = 0;  // what comes is thrown away
   if (!direct && begin_ == end_ && state_ == State::kHead && !parser_.begun()) begin_ = end_ = 0;
@@ -197,7 +205,7 @@ void Connection::read() {
   socket_.async_read_some(asio::buffer(to, room), [self = shared_from_this(), direct](const error_code& ec, size_t n) {
     self->reading_ = false;
     if (self->closed_) return;
-    if (ec) return self->ended();
+    if (ec) return ec == asio::error::eof ? self->heard_end() : self->ended();
     self->got(direct, n);
   });
 }
@@ -214,11 +222,36 @@ void Connection::ended() {
   if (state_ != State::kWriting) close();
 }
 
+// No more will come, but the client may listen still: what came whole is answered.
+void Connection::heard_end() {
+  no_more_ = true;
+  read();
+}
+
+// A client that has closed its connection has said its last as well. It shows when something is sent to it, as a reset:
+// an interim response, which clients of HTTP/1.1 pass over. Of a Unix socket it shows at once.
+void Connection::outlive_end() {
+  if (state_ == State::kWriting) return;
+  if (state_ != State::kBusy) return close();
+  if (watching_) return;
+  error_code ec;
+  if (socket_.local_endpoint(ec).protocol().family() != AF_UNIX && !parser_.old())
+    socket_.write_some(asio::buffer(kGoOn), ec);
+  pollfd now = {socket_.native_handle(), 0, 0};
+  if ((ec && ec != asio::error::would_block) || poll(&now, 1, 0) > 0) return close();
+  watching_ = true;
+  socket_.async_wait(Socket::wait_error, [self = shared_from_this()](const error_code& e) {
+    self->watching_ = false;
+    if (!e && !self->closed_) self->close();
+  });
+}
+
 void Connection::reply(Turn* turn, HttpReply& reply) {
   if (closed_ || turn_.get() != turn) return;
   turn_->request_.body_owner.reset();
   turn_.reset();
-  const bool keep = keep_alive_ && !reply.close && !shared_.draining;
+  const bool last = no_more_ && begin_ == end_;
+  const bool keep = keep_alive_ && !reply.close && !shared_.draining && !last;
   send(std::move(reply), keep);
 }
 
@@ -232,7 +265,7 @@ void Connection::send(HttpReply reply, bool keep_alive) {
   keep_alive_ = keep_alive;
   reply_ = std::move(reply);
   head_.clear();
-  write_head(reply_, keep_alive, &head_);
+  write_head(reply_, !keep_alive ? After::kClosed : parser_.old() ? After::kSaidOpen : After::kOpen, &head_);
   out_.clear();
   out_.emplace_back(head_.data(), head_.size());
   if (!reply_.text.empty()) out_.emplace_back(reply_.text.data(), reply_.text.size());

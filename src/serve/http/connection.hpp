@@ -97,6 +97,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void last();
   void close();
   void ended();
+  void heard_end();
+  void outlive_end();
   void release_body();
   bool claim(uint64_t bytes);
   void allow(int64_t ms, uint64_t bytes = 0) {
@@ -119,6 +121,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::shared_ptr<BodyMemory> body_;
   uint64_t body_want_ = 0, body_have_ = 0, claimed_ = 0;
   bool reading_ = false, advancing_ = false, keep_alive_ = true, closed_ = false;
+  bool no_more_ = false, watching_ = false;  // the client has said its last; its connection's end is waited for
   int64_t limit_ns_ = 0, told_ns_ = 0, first_byte_ns_ = 0;
   std::shared_ptr<Turn> turn_;
   HttpReply reply_;

@@ -72,7 +72,7 @@ static std::string_view reason_of(int status) {
   }
 }
 
-void write_head(const HttpReply& reply, bool keep_alive, std::string* out) {
+void write_head(const HttpReply& reply, After after, std::string* out) {
   char digits[24];
   const auto number = [&](uint64_t v) {
     out->append(digits, static_cast<size_t>(std::to_chars(digits, digits + sizeof digits, v).ptr - digits));
@@ -93,7 +93,8 @@ void write_head(const HttpReply& reply, bool keep_alive, std::string* out) {
   if (!reply.authenticate.empty()) out->append("\r\nWWW-Authenticate: ").append(reply.authenticate);
   out->append("\r\nContent-Length: ");
   number(reply.body_bytes());
-  if (!keep_alive) out->append("\r\nConnection: close");
+  if (after == After::kClosed) out->append("\r\nConnection: close");
+  if (after == After::kSaidOpen) out->append("\r\nConnection: keep-alive");
   out->append("\r\n\r\n");
 }
 

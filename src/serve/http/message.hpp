@@ -69,8 +69,14 @@ struct HttpReply {
 };
 // {"error": message} with a status.
 HttpReply error_reply(int status, std::string_view message);
+// What a reply says of its connection.
+enum class After : uint8_t {
+  kOpen,      // it stays open, as HTTP/1.1 has it unless something is said
+  kSaidOpen,  // and says so, as clients of HTTP/1.0 want to hear
+  kClosed,
+};
 // Status line and header fields of a reply.
-void write_head(const HttpReply& reply, bool keep_alive, std::string* out);
+void write_head(const HttpReply& reply, After after, std::string* out);
 
 // One request and its way back. All functions may be called from any thread.
 class Exchange {

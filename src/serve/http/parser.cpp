@@ -19,12 +19,14 @@ struct RequestParser::Grammar final : http::basic_parser<true> {
   RequestParser* owner = nullptr;
   const char* memory = nullptr;  // what put() was given
   size_t memory_bytes = 0;
+  bool old = false;
 
  private:
   bool lies_inside(Text v) const {
     return v.empty() || (v.data() >= memory && v.data() + v.size() <= memory + memory_bytes);
   }
-  void on_request_impl(http::verb, Text method, Text target, int, error_code&) override {
+  void on_request_impl(http::verb, Text method, Text target, int version, error_code&) override {
+    old = version < 11;
     head.request.method = plain(method);
     head.request.target = plain(target);
   }
@@ -88,6 +90,7 @@ RequestParser::Found RequestParser::put(const char* bytes, size_t count, size_t*
 }
 
 bool RequestParser::begun() const { return (*grammar_)->got_some(); }
+bool RequestParser::old() const { return (*grammar_)->old; }
 bool RequestParser::chunked() const { return (*grammar_)->chunked(); }
 bool RequestParser::keep_alive() const { return (*grammar_)->keep_alive(); }
 RequestHead& RequestParser::head() { return (*grammar_)->head; }

@@ -21,6 +21,7 @@ class RequestParser {
   bool chunked() const;
   std::optional<uint64_t> content_length() const;
   bool keep_alive() const;
+  bool old() const;  // it is of HTTP/1.0
   RequestHead& head();
   std::string_view error() const;  // why kBad or kTooLarge
 

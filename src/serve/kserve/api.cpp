@@ -1,61 +1,16 @@
 // A request's parts live in one piece of memory from its path to its reply.
-#include "serve/kserve/api.hpp"
-
 #include <algorithm>
 
 #include "base/clock.hpp"
 #include "base/compressed.hpp"
 #include "base/fault.hpp"
 #include "serve/http/head.hpp"
+#include "serve/kserve/api_work.hpp"
 #include "serve/kserve/classes.hpp"
 #include "serve/kserve/describe.hpp"
 #include "serve/kserve/infer_reply.hpp"
 
 namespace peri::serve {
-
-struct Api::Work {
-  std::shared_ptr<Exchange> exchange;
-  ServedPtr served;
-  InferRequest request;
-  Call call;
-  std::span<const std::byte> body;
-  std::shared_ptr<const void> body_owner;
-  std::optional<Compression> accepts;
-  bool replied = false;
-  Way way = Way::kPublic;
-  std::unique_ptr<RequestRecord> record;  // where somebody looks on: it outlives the request's views
-};
-
-// What a client may know of an error: no names of files.
-static std::string told(const Error& e) {
-  std::string out = e.message;
-  if (!e.expected.empty()) out += ": expected " + e.expected;
-  if (!e.found.empty()) out += (e.expected.empty() ? ": found " : ", found ") + e.found;
-  return out;
-}
-
-static int status_of(const Error& e) {
-  switch (e.kind) {
-    case ErrorKind::kUsage:
-    case ErrorKind::kInvalid: return 400;
-    case ErrorKind::kUnsupported: return 501;
-    case ErrorKind::kMemory:
-    case ErrorKind::kRefused: return 503;
-    case ErrorKind::kCancelled: return 499;
-    default: return 500;
-  }
-}
-
-static HttpReply text_reply(std::string text) {
-  HttpReply out;
-  out.text = std::move(text);
-  return out;
-}
-static HttpReply bare_reply(int status) {
-  HttpReply out;
-  out.status = status;
-  return out;
-}
 
 static std::vector<std::string_view> split_path(std::string_view target) {
   std::vector<std::string_view> out;
@@ -81,7 +36,8 @@ static bool asks_liveness(std::string_view target) { return target.substr(0, tar
 
 static bool asks_inference(const HttpRequest& r) {
   const std::string_view path = r.target.substr(0, r.target.find('?'));
-  return r.method == "POST" && path.find("/repository/") == std::string_view::npos;
+  return r.method == "POST" && !path.starts_with("/v2/repository/") && !path.ends_with("/trace/setting") &&
+         path != "/v2/logging";
 }
 
 bool Api::admitted(Exchange& exchange, bool inference, uint32_t* tenant) const {
@@ -107,7 +63,7 @@ void Api::handle(const std::shared_ptr<Exchange>& exchange, Way way) {
   ++open_;
   if (Observer* o = options_.observer) {
     const HttpRequest& r = exchange->request();
-    const TraceContext trace = o->trace(r.traceparent);
+    const TraceContext trace = asks_inference(r) ? o->trace(r.traceparent, r.target) : TraceContext{};
     if (o->logs() || trace.sampled) {
       work->record = std::make_unique<RequestRecord>();
       work->record->method = r.method;
@@ -146,23 +102,28 @@ void Api::reply(Work& work, HttpReply reply) {
 void Api::route(const std::shared_ptr<Work>& work) {
   const HttpRequest& r = work->exchange->request();
   const std::vector<std::string_view> path = split_path(r.target);
-  const bool get = r.method == "GET", post = r.method == "POST";
+  const bool get = r.method == "GET";
   const auto is = [&](size_t at, std::string_view name) { return path.size() > at && path[at] == name; };
   if (is(0, "v1")) return route_openai(work, std::span(path).subspan(1));
   if (!is(0, "v2") || path.size() > 7)
     return reply(
         *work,
         error_reply(404, "no such path: this server speaks KServe v2, below /v2, and OpenAI's embeddings, below /v1"));
-  if (!get && !post) return reply(*work, error_reply(405, "only GET and POST are known"));
+  if (!get && r.method != "POST") return reply(*work, error_reply(405, "only GET and POST are known"));
   if (path.size() == 1)
     return reply(*work, get ? text_reply(describe_server()) : error_reply(405, "GET asks for the server's metadata"));
-  if (is(1, "health") && is(2, "live") && path.size() == 3 && get) return reply(*work, bare_reply(200));
-  if (is(1, "health") && is(2, "ready") && path.size() <= 4 && get) {
+  if (is(1, "health") && !get) return reply(*work, error_reply(405, "health is asked for by GET"));
+  if (is(1, "health") && is(2, "live") && path.size() == 3) return reply(*work, bare_reply(200));
+  if (is(1, "health") && is(2, "ready") && path.size() <= 4) {
     const int status = readiness(path.size() == 4 ? path[3] : "");
     return reply(*work, status == 404 ? error_reply(404, "no model of this name") : bare_reply(status));
   }
+  if (is(1, "trace") && is(2, "setting") && path.size() == 3) return route_traces(work, "");
+  if (is(1, "logging") && path.size() == 2) return route_logging(work);
   if (is(1, "models")) return route_models(work, std::span(path).subspan(2));
-  if (is(1, "repository") && post) return route_repository(work, std::span(path).subspan(2));
+  if (is(1, "systemsharedmemory") || is(1, "cudasharedmemory")) return route_shared(work, path.back());
+  if (is(1, "repository") && get) return reply(*work, error_reply(405, "the repository takes POST"));
+  if (is(1, "repository")) return route_repository(work, std::span(path).subspan(2));
   reply(*work, error_reply(404, "no such path"));
 }
 
@@ -179,6 +140,7 @@ void Api::route_models(const std::shared_ptr<Work>& work, std::span<const std::s
     path = path.subspan(2);
   }
   const std::string_view what = path.empty() ? "" : path[0];
+  if (what == "trace" && version.empty() && path.size() == 2 && path[1] == "setting") return route_traces(work, name);
   if (path.size() > 1) return reply(*work, error_reply(404, "no such path"));
   if (what == "infer") {
     if (get) return reply(*work, error_reply(405, "inference takes POST"));
@@ -213,49 +175,6 @@ void Api::route_models(const std::shared_ptr<Work>& work, std::span<const std::s
   reply(*work, text_reply(describe_statistics(models)));
 }
 
-void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const std::string_view> path) {
-  if (work->way != Way::kManagement && !options_.public_management)
-    return reply(*work, error_reply(403, "models are managed by the server's management socket alone"));
-  if (path.size() == 1 && path[0] == "index") {
-    std::vector<IndexRow> rows = repository_.index();
-    if (const auto body = work->exchange->request().body; !body.empty()) {
-      const auto json = parse_json({reinterpret_cast<const char*>(body.data()), body.size()}, {8, 65536, 1000});
-      if (!json.ok()) return reply(*work, error_reply(400, told(json.error())));
-      if (const Json* only = json->find("ready"); only && only->as_bool().ok() && *only->as_bool())
-        std::erase_if(rows, [](const IndexRow& r) { return r.state != "READY"; });
-    }
-    return reply(*work, text_reply(describe_index(rows)));
-  }
-  if (path.size() != 3 || path[0] != "models" || (path[2] != "load" && path[2] != "unload"))
-    return reply(*work, error_reply(404, "no such path"));
-  if (repository_.control() != Control::kExplicit)
-    return reply(*work,
-                 error_reply(503,
-                             "explicit model load / unload is not allowed if polling is enabled, or if no control is: "
-                             "start the server with --model-control-mode explicit"));
-  bool dependents = false;
-  if (const auto body = work->exchange->request().body; !body.empty()) {
-    const auto json = parse_json({reinterpret_cast<const char*>(body.data()), body.size()}, {8, 65536, 1000});
-    if (!json.ok()) return reply(*work, error_reply(400, told(json.error())));
-    for (const Json::Member& m : json->find("parameters") ? json->find("parameters")->members() : json->members()) {
-      const bool known = m.key == "unload_dependents";
-      if (known && m.value.as_bool().ok())
-        dependents = *m.value.as_bool();
-      else if (m.key != "parameters")
-        return reply(*work, known ? error_reply(400, "'unload_dependents' is neither true nor false")
-                                  : error_reply(501, "models are loaded as the repository has them: no parameters"));
-    }
-  }
-  const std::string name(path[1]);
-  const auto done = [this, work, name, what = std::string(path[2])](Status s) {
-    reply(*work, s.ok() ? bare_reply(200)
-                        : error_reply(s.error().kind == ErrorKind::kUnsupported ? 404 : 400,
-                                      "failed to " + what + " '" + name + "', " + told(s.error())));
-  };
-  if (!plain_name(name)) return reply(*work, error_reply(400, "this is no name of a model"));
-  path[2] == "load" ? repository_.load(name, done) : repository_.unload(name, dependents, done);
-}
-
 // The body as it is, or what its compression holds.
 Status Api::read_body(Work& work) {
   const HttpRequest& r = work.exchange->request();
@@ -287,7 +206,7 @@ void Api::infer(const std::shared_ptr<Work>& work, std::string_view model, std::
   if (const Status body = read_body(*work); !body.ok()) {
     const ErrorKind kind = body.error().kind;
     const int code = kind == ErrorKind::kUnsupported ? 415 : kind == ErrorKind::kMemory ? 413 : 400;
-    return reply(*work, error_reply(code, told(body.error())));
+    return reply(*work, error_reply(code, told(body.error()) + (code == 413 ? " (--max-body-bytes)" : "")));
   }
   auto request = r.form ? r.form->parse(served.inputs(), served.outputs(), options_.limits)
                         : parse_infer(work->body, work->body_owner, r.json_bytes, served.inputs(), served.outputs(),
@@ -323,11 +242,8 @@ void Api::infer(const std::shared_ptr<Work>& work, std::string_view model, std::
 
 Result<TextRequest> Api::read_texts(Work& work, TextForm form) {
   PERI_TRY(read_body(work));
-  TextLimits limits;
-  limits.json.max_bytes = options_.limits.json_bytes;
-  limits.json.max_nodes = options_.limits.json_values;
   const std::string_view text(reinterpret_cast<const char*>(work.body.data()), work.body.size());
-  return form == TextForm::kEmbeddings ? parse_embeddings(text, limits) : parse_generate(text, limits);
+  return form == TextForm::kEmbeddings ? parse_embeddings(text, options_.text) : parse_generate(text, options_.text);
 }
 
 void Api::texts(const std::shared_ptr<Work>& work, TextForm form, ServedPtr served, TextRequest request) {

@@ -18,7 +18,10 @@ enum class Way : uint8_t { kPublic, kManagement };
 struct ApiOptions {
   Access* access = nullptr;       // outlives the Api; null: everybody may ask
   bool public_management = true;  // models may be listed, loaded and unloaded by the public way too
+  bool public_settings = true;    // and so may settings of traces and of the log be changed
+  ServerLog* log = nullptr;       // outlives the Api; null: none
   InferLimits limits;
+  TextLimits text;
   size_t expanded_bytes = size_t{64} << 20;       // of a compressed body
   std::function<void(std::string*)> add_metrics;  // families of others; may be null
   Observer* observer = nullptr;                   // outlives the Api; null: nobody looks on
@@ -47,6 +50,10 @@ class Api {
   void route(const std::shared_ptr<Work>& work);
   void route_models(const std::shared_ptr<Work>& work, std::span<const std::string_view> path);
   void route_repository(const std::shared_ptr<Work>& work, std::span<const std::string_view> path);
+  void route_traces(const std::shared_ptr<Work>& work, std::string_view model);
+  void route_logging(const std::shared_ptr<Work>& work);
+  void route_shared(const std::shared_ptr<Work>& work, std::string_view what);
+  bool may_set(const Work& work) const;
   void infer(const std::shared_ptr<Work>& work, std::string_view model, std::string_view version);
   void route_openai(const std::shared_ptr<Work>& work, std::span<const std::string_view> path);
   void texts(const std::shared_ptr<Work>& work, TextForm form, ServedPtr served, TextRequest request);

@@ -11,7 +11,8 @@ std::string describe_server() {
   JsonWriter w;
   w.begin_object().field("name", "peri").field("version", version()).key("extensions").begin_array();
   for (const char* e :
-       {"sequence", "binary_tensor_data", "model_repository", "model_configuration", "statistics", "parameters"})
+       {"classification", "sequence", "model_repository", "model_repository(unload_dependents)", "schedule_policy",
+        "model_configuration", "binary_tensor_data", "parameters", "statistics", "trace", "logging"})
     w.value(e);
   w.end_array().end_object();
   return w.take();

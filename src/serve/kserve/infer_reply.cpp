@@ -18,7 +18,7 @@ static void write_elements(const Tensor& t, JsonWriter& w) {
     else if (is_integer(dtype))
       w.value(t.i64(k));
     else
-      w.value(t.f64(k));
+      w.number(t.f64(k));
   }
   w.end_array();
 }

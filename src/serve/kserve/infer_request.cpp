@@ -2,15 +2,16 @@
 #include "serve/kserve/infer_request.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "serve/kserve/datatype.hpp"
 
 namespace peri::serve {
 
-constexpr size_t kMaxSequenceId = 128;  // Triton's bound
-
 namespace {
+
+constexpr size_t kMaxRank = 64;  // no tensor of an engine has more axes
 
 std::string dims_text(std::span<const int64_t> dims) {
   std::string out = "[";
@@ -28,7 +29,7 @@ std::string dims_text(const Shape& shape) {
 Result<std::vector<int64_t>> read_dims(const Json& tensor, const plan::Port& port) {
   PERI_ASSIGN(const Json::Array* shape, tensor.get_array("shape"));
   std::vector<int64_t> dims;
-  if (shape->size() > 64) return invalid("input '%s' has %zu dims", port.name.c_str(), shape->size());
+  if (shape->size() > kMaxRank) return invalid("input '%s' has %zu dims", port.name.c_str(), shape->size());
   for (const Json& d : *shape) {
     PERI_ASSIGN(const int64_t v, d.as_int());
     dims.push_back(v);
@@ -58,7 +59,7 @@ Status check_dims(const plan::Port& port, std::span<const int64_t> dims) {
     fits = dims[k] >= 0 && (!port.shape[k].is_const() || port.shape[k].value() == dims[k]);
   if (!fits)
     return invalid("unexpected shape for input '%s': expected %s, got %s", port.name.c_str(),
-                   dims_text(port.shape).c_str(), dims_text(dims.first(std::min<size_t>(dims.size(), 64))).c_str());
+                   dims_text(port.shape).c_str(), dims_text(dims.first(std::min(dims.size(), kMaxRank))).c_str());
   return Ok{};
 }
 
@@ -69,6 +70,9 @@ Status check_parameters(const Json& holder) {
   PERI_TRY(p->as_object());
   for (const std::string_view key : {"shared_memory_region", "shared_memory_byte_size", "shared_memory_offset"})
     if (p->find(key)) return unsupported("shared memory of clients is not taken");
+  for (const Json::Member& m : p->members())
+    if (m.value.kind() == Json::Kind::kDouble && !std::isfinite(*m.value.as_double()))
+      return invalid("the parameter '%s' is no finite number", shown_name(m.key).c_str());
   return Ok{};
 }
 
@@ -83,12 +87,13 @@ Result<int64_t> read_classes(const Json& holder) {
 Error stateless() { return unsupported("the model keeps no state between requests: 'sequence_id' is not taken"); }
 
 // A number is a sequence's name as well as a text is; 0 and "" are none.
-static Status read_step(const Json& parameters, SequenceStep* out) {
+static Status read_step(const Json& parameters, const InferLimits& limits, SequenceStep* out) {
   if (const Json* id = parameters.find("sequence_id")) {
     if (id->is_string()) {
       out->id.text = *id->as_string();
-      if (out->id.text.size() > kMaxSequenceId)
-        return invalid("the sequence_id has more than %zu bytes", kMaxSequenceId);
+      if (out->id.text.size() > limits.sequence_id_bytes)
+        return invalid("the sequence_id has %zu bytes: this server takes %zu (--max-sequence-id-bytes)",
+                       out->id.text.size(), limits.sequence_id_bytes);
     } else if (const auto number = id->as_uint(); number.ok()) {
       out->id.number = *number;
     } else if (const auto below = id->as_int(); below.ok()) {
@@ -102,14 +107,14 @@ static Status read_step(const Json& parameters, SequenceStep* out) {
   return Ok{};
 }
 
-Status read_parameters(const Json& root, bool* binary, InferRequest* out) {
+Status read_parameters(const Json& root, const InferLimits& limits, bool* binary, InferRequest* out) {
   PERI_TRY(check_parameters(root));
   const Json* p = root.find("parameters");
   if (!p) return Ok{};
   PERI_ASSIGN(*binary, p->get_bool("binary_data_output", false));
   PERI_ASSIGN(out->priority, p->get_int("priority", 0));
   PERI_ASSIGN(out->timeout_us, p->get_int("timeout", 0));
-  PERI_TRY(read_step(*p, &out->step));
+  PERI_TRY(read_step(*p, limits, &out->step));
   if (out->priority < 0 || out->priority > 1000) return invalid("the priority is out of range");
   if (out->timeout_us < 0 || out->timeout_us > int64_t{1} << 50) return invalid("the timeout is out of range");
   return Ok{};
@@ -118,8 +123,8 @@ Status read_parameters(const Json& root, bool* binary, InferRequest* out) {
 namespace {
 class Reader {
  public:
-  Reader(std::span<const std::byte> binary, std::shared_ptr<const void> owner)
-      : binary_(binary), owner_(std::move(owner)) {}
+  Reader(std::span<const std::byte> binary, std::shared_ptr<const void> owner, const InferLimits& limits)
+      : binary_(binary), owner_(std::move(owner)), limits_(limits) {}
 
   Result<Tensor> tensor(const Json& json, const plan::Port& port) {
     PERI_ASSIGN(const std::string_view type, json.get_string("datatype"));
@@ -134,7 +139,11 @@ class Reader {
     const Json* size = parameters ? parameters->find("binary_data_size") : nullptr;
     const Json* data = json.find("data");
     if (size && data) return invalid("input '%s' has both 'data' and 'binary_data_size'", port.name.c_str());
-    if (data) return tensor_of_json(*data, dtype, std::move(dims));
+    if (data) {
+      auto out = tensor_of_json(*data, dtype, std::move(dims), limits_);
+      if (!out.ok()) return std::move(out).error().at_node(port.name);
+      return out;
+    }
     if (!size) return invalid("input '%s' has neither 'data' nor 'binary_data_size'", port.name.c_str());
     PERI_ASSIGN(const uint64_t bytes, size->as_uint());
     if (bytes > binary_.size())
@@ -143,7 +152,7 @@ class Reader {
     const std::span<const std::byte> mine = binary_.first(bytes);
     binary_ = binary_.subspan(bytes);
     if (dtype == DType::kString) {
-      PERI_ASSIGN(std::vector<std::string> strings, parse_byte_strings(mine, numel));
+      PERI_ASSIGN(std::vector<std::string> strings, parse_byte_strings(mine, numel, limits_));
       return Tensor::strings(std::move(dims), std::move(strings));
     }
     PERI_ASSIGN(const int64_t want, dtype_bytes(dtype, numel));
@@ -157,12 +166,13 @@ class Reader {
  private:
   std::span<const std::byte> binary_;
   std::shared_ptr<const void> owner_;
+  const InferLimits& limits_;
 };
 
 Status read_inputs(const Json& root, std::span<const plan::Port> ports, const InferLimits& limits, Reader reader,
                    InferRequest* out) {
   PERI_ASSIGN(const Json::Array* inputs, root.get_array("inputs"));
-  if (inputs->size() > limits.tensors) return invalid("%zu inputs in a request", inputs->size());
+  PERI_TRY(check_count(inputs->size(), "inputs", limits));
   out->inputs.resize(ports.size());
   size_t given = 0;
   for (const Json& json : *inputs) {
@@ -189,7 +199,7 @@ Status read_outputs(const Json& root, std::span<const plan::Port> ports, const I
     return Ok{};
   }
   PERI_ASSIGN(const Json::Array* list, outputs->as_array());
-  if (list->size() > limits.tensors) return invalid("%zu outputs in a request", list->size());
+  PERI_TRY(check_count(list->size(), "outputs", limits));
   std::vector<bool> asked(ports.size());
   for (const Json& json : *list) {
     PERI_ASSIGN(const std::string_view name, json.get_string("name"));
@@ -219,10 +229,13 @@ Result<double> read_real(const Json& v) {
 }
 
 // One JSON number, boolean or string as element `at`.
-Status put_element(const Json& v, Tensor* t, int64_t at) {
+Status put_element(const Json& v, const InferLimits& limits, Tensor* t, int64_t at) {
   const DType dtype = t->dtype();
+  if (v.kind() == Json::Kind::kDouble && !std::isfinite(*v.as_double()) && !is_float(dtype))
+    return invalid("NaN and infinities are no %s", std::string(datatype_name(dtype)).c_str());
   if (dtype == DType::kString) {
     PERI_ASSIGN(const std::string_view s, v.as_string());
+    PERI_TRY(check_element(s.size(), limits));
     t->mutable_strings()[static_cast<size_t>(at)] = std::string(s);
   } else if (dtype == DType::kBool) {
     const bool is = v.kind() == Json::Kind::kBool;
@@ -252,7 +265,18 @@ Status put_element(const Json& v, Tensor* t, int64_t at) {
 }
 }  // namespace
 
-Result<Tensor> tensor_of_json(const Json& data, DType dtype, std::vector<int64_t> dims) {
+Status check_count(size_t tensors, const char* what, const InferLimits& limits) {
+  if (tensors <= limits.tensors) return Ok{};
+  return invalid("%zu %s in a request: this server takes %zu (--max-tensors)", tensors, what, limits.tensors);
+}
+
+Status check_element(size_t bytes, const InferLimits& limits) {
+  if (bytes <= limits.element_bytes) return Ok{};
+  return invalid("an element of BYTES has %zu bytes: this server takes %zu (--max-element-bytes)", bytes,
+                 limits.element_bytes);
+}
+
+Result<Tensor> tensor_of_json(const Json& data, DType dtype, std::vector<int64_t> dims, const InferLimits& limits) {
   PERI_ASSIGN(const int64_t numel, checked_numel(dims));
   const Json::Array& top = data.items();
   if (!data.is_array()) return invalid("'data' is %s, no array", std::string(data.kind_name()).c_str());
@@ -287,12 +311,13 @@ Result<Tensor> tensor_of_json(const Json& data, DType dtype, std::vector<int64_t
     if (v.is_array())
       open.emplace_back(&v.items(), 0);
     else
-      PERI_TRY(put_element(v, &out, count++));
+      PERI_TRY(put_element(v, limits, &out, count++));
   }
   return out;
 }
 
-Result<std::vector<std::string>> parse_byte_strings(std::span<const std::byte> bytes, int64_t count) {
+Result<std::vector<std::string>> parse_byte_strings(std::span<const std::byte> bytes, int64_t count,
+                                                    const InferLimits& limits) {
   std::vector<std::string> out;
   size_t at = 0;
   while (at < bytes.size()) {
@@ -303,6 +328,7 @@ Result<std::vector<std::string>> parse_byte_strings(std::span<const std::byte> b
     if (n > bytes.size() - at)
       return invalid("an element of BYTES states %u bytes, %zu are left", n, bytes.size() - at);
     if (static_cast<int64_t>(out.size()) == count) break;
+    PERI_TRY(check_element(n, limits));
     out.emplace_back(reinterpret_cast<const char*>(bytes.data()) + at, n);
     at += n;
   }
@@ -317,16 +343,22 @@ Result<InferRequest> parse_infer(std::span<const std::byte> body, std::shared_pt
   if (json_bytes && *json_bytes > body.size())
     return invalid("Inference-Header-Content-Length is %llu, the body has %zu bytes",
                    static_cast<unsigned long long>(*json_bytes), body.size());
+  if (json_bytes == uint64_t{0}) return parse_raw(body, std::move(owner), inputs, outputs, limits);
   const size_t head = json_bytes ? static_cast<size_t>(*json_bytes) : body.size();
   const std::string_view text(reinterpret_cast<const char*>(body.data()), head);
-  PERI_ASSIGN(const Json root, parse_json(text, {limits.json_depth, limits.json_bytes, limits.json_values}));
+  auto read = parse_json(text, {limits.json_depth, limits.json_bytes, limits.json_values, true});
+  if (!read.ok() && read.error().kind == ErrorKind::kMemory)
+    return Error(ErrorKind::kMemory, read.error().message + " (--max-json-values)");
+  if (!read.ok() && read.error().message.starts_with("JSON nests deeper"))
+    return Error(ErrorKind::kInvalid, read.error().message + " (--max-json-depth)");
+  PERI_ASSIGN(const Json root, std::move(read));
   if (!root.is_object()) return invalid("the request is no JSON object");
   InferRequest out;
   PERI_ASSIGN(const std::string_view id, root.get_string("id", ""));
   out.id = id;
   bool binary = false;
-  PERI_TRY(read_parameters(root, &binary, &out));
-  PERI_TRY(read_inputs(root, inputs, limits, Reader(body.subspan(head), std::move(owner)), &out));
+  PERI_TRY(read_parameters(root, limits, &binary, &out));
+  PERI_TRY(read_inputs(root, inputs, limits, Reader(body.subspan(head), std::move(owner), limits), &out));
   PERI_TRY(read_outputs(root, outputs, limits, binary, &out));
   return out;
 }

@@ -16,7 +16,9 @@ struct InferLimits {
   int json_depth = 32;
   size_t json_values = 4000000;
   size_t json_bytes = size_t{64} << 20;
-  size_t tensors = 1000;  // named in a request
+  size_t tensors = 1000;                    // named in a request
+  size_t element_bytes = size_t{64} << 20;  // of an element of BYTES
+  size_t sequence_id_bytes = 128;           // of a sequence's name; Triton's bound
 };
 
 struct InferRequest {
@@ -44,17 +46,21 @@ class InferForm {
                                   std::span<const plan::Port> ports, std::vector<Tensor> outputs) = 0;
 };
 
-// Tensors in binary are views of `body`, which `owner` keeps. `json_bytes`: of the JSON at its beginning; none: all.
-// Errors: kInvalid, kUnsupported (shared memory).
+// Tensors in binary are views of `body`, which `owner` keeps. `json_bytes`: of the JSON at its beginning; none: all; 0:
+// it is as parse_raw() has it. Errors: kInvalid, kUnsupported (shared memory).
 Result<InferRequest> parse_infer(std::span<const std::byte> body, std::shared_ptr<const void> owner,
                                  std::optional<uint64_t> json_bytes, std::span<const plan::Port> inputs,
                                  std::span<const plan::Port> outputs, const InferLimits& limits);
+// A body that is the model's only input, without a header; all outputs are asked for in binary.
+Result<InferRequest> parse_raw(std::span<const std::byte> body, std::shared_ptr<const void> owner,
+                               std::span<const plan::Port> inputs, std::span<const plan::Port> outputs,
+                               const InferLimits& limits);
 
 // What parse_infer() asks of each part, for other forms of the same request. `at`: the port's place.
 const plan::Port* find_port(std::span<const plan::Port> ports, std::string_view name, size_t* at);
 Status check_dims(const plan::Port& port, std::span<const int64_t> dims);
 // "parameters" of the request, of a tensor. `binary`: whether outputs are asked for in binary.
-Status read_parameters(const Json& root, bool* binary, InferRequest* out);
+Status read_parameters(const Json& root, const InferLimits& limits, bool* binary, InferRequest* out);
 Status check_parameters(const Json& holder);
 // 'classification' of an output; 0: it is asked for as it is.
 Result<int64_t> read_classes(const Json& holder);
@@ -64,8 +70,13 @@ Error stateless();
 std::string shown_name(std::string_view name);
 
 // `bytes` as `count` strings, each with its length in four bytes before it, as BYTES has them.
-Result<std::vector<std::string>> parse_byte_strings(std::span<const std::byte> bytes, int64_t count);
-// Elements of JSON, nested as deep as they may be, in row-major order. REQUIRES: limits were kept by the parser.
-Result<Tensor> tensor_of_json(const Json& data, DType dtype, std::vector<int64_t> dims);
+Result<std::vector<std::string>> parse_byte_strings(std::span<const std::byte> bytes, int64_t count,
+                                                    const InferLimits& limits);
+// Elements of JSON, nested as deep as they may be, in row-major order. REQUIRES: limits of JSON were kept by the
+// parser.
+Result<Tensor> tensor_of_json(const Json& data, DType dtype, std::vector<int64_t> dims, const InferLimits& limits);
+// A request may name no more tensors, an element of BYTES have no more bytes.
+Status check_count(size_t tensors, const char* what, const InferLimits& limits);
+Status check_element(size_t bytes, const InferLimits& limits);
 
 }  // namespace peri::serve

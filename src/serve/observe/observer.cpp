@@ -24,9 +24,9 @@ constexpr size_t kOfOneSend = 512;
 }  // namespace
 
 // Lines added to a file, each whole.
-class Observer::Log {
+class Observer::File {
  public:
-  explicit Log(std::string path) : path_(std::move(path)) {}
+  explicit File(std::string path) : path_(std::move(path)) {}
   Status open() {
     if (path_ == "-") return Ok{};
     Fd fresh(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
@@ -61,13 +61,11 @@ class Observer::Tracer {
     wake_.notify_all();
     thread_.join();
   }
-  TraceContext begin(std::string_view traceparent) {
+  TraceContext begin(std::string_view traceparent, std::string_view model, TraceSettings& settings) {
     TraceContext out;
-    if (!read_traceparent(traceparent, &out)) {
-      const uint64_t n = begun_.fetch_add(1, std::memory_order_relaxed);
-      out.sampled = n % static_cast<uint64_t>(options_.trace_one_in) == 0;
-      if (out.sampled) make_id(&out.trace_id);
-    }
+    const bool told = read_traceparent(traceparent, &out);
+    out.sampled = settings.take(model, told ? std::optional(out.sampled) : std::nullopt);
+    if (out.sampled && !told) make_id(&out.trace_id);
     if (out.sampled) make_id(&out.span_id);
     return out;
   }
@@ -115,15 +113,16 @@ class Observer::Tracer {
     const bool good = done.ok() && done->status / 100 == 2;
     (good ? sent : dropped) += some.size();
     if (!good && !failing_ && options_.say)
-      options_.say("traces are not taken by " + where_.text() + ": " +
-                   (done.ok() ? "status " + std::to_string(done->status) : done.error().text()));
+      options_.say(
+          {LogLevel::kWarning, "traces are not taken by " + where_.text() + ": " +
+                                   (done.ok() ? "status " + std::to_string(done->status) : done.error().text())});
     failing_ = !good;
   }
 
   const Endpoint where_;
   const ObserveOptions options_;
   const int64_t offset_;
-  std::atomic<uint64_t> begun_{0}, ids_{0};
+  std::atomic<uint64_t> ids_{0};
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<RequestRecord> waiting_;
@@ -136,8 +135,11 @@ Observer::~Observer() = default;
 
 Result<std::unique_ptr<Observer>> Observer::open(const ObserveOptions& options) {
   std::unique_ptr<Observer> out(new Observer());
+  out->server_log_ = options.server_log;
+  out->traces_ = std::make_unique<TraceSettings>(
+      TraceDefaults{!options.otlp_endpoint.empty(), options.trace_one_in, options.trace_count});
   if (!options.access_log.empty()) {
-    out->log_ = std::make_unique<Log>(options.access_log);
+    out->log_ = std::make_unique<File>(options.access_log);
     PERI_TRY(out->log_->open());
   }
   if (!options.otlp_endpoint.empty()) {
@@ -149,12 +151,24 @@ Result<std::unique_ptr<Observer>> Observer::open(const ObserveOptions& options) 
   return out;
 }
 
-TraceContext Observer::trace(std::string_view traceparent) {
-  return tracer_ ? tracer_->begin(traceparent) : TraceContext{};
+// The NAME of "/v2/models/NAME..."; empty: the path names none.
+static std::string_view model_of(std::string_view target) {
+  constexpr std::string_view kModels = "/v2/models/";
+  if (!target.starts_with(kModels)) return {};
+  target.remove_prefix(kModels.size());
+  return target.substr(0, target.find_first_of("/?"));
+}
+
+TraceContext Observer::trace(std::string_view traceparent, std::string_view target) {
+  return tracer_ ? tracer_->begin(traceparent, model_of(target), *traces_) : TraceContext{};
 }
 
 void Observer::log(const RequestRecord& record) {
-  if (log_) log_->add(access_line(record, wall_seconds()));
+  const bool verbose = server_log_ && server_log_->verbose();
+  if (!log_ && !verbose) return;
+  std::string line = access_line(record, wall_seconds());
+  if (verbose) server_log_->say({LogLevel::kVerbose, line});
+  if (log_) log_->add(std::move(line));
 }
 
 std::shared_ptr<const void> Observer::until_sent(RequestRecord record) {

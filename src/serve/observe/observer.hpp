@@ -8,6 +8,8 @@
 
 #include "base/result.hpp"
 #include "serve/observe/record.hpp"
+#include "serve/observe/server_log.hpp"
+#include "serve/observe/trace_settings.hpp"
 
 namespace peri::serve {
 
@@ -15,8 +17,11 @@ struct ObserveOptions {
   std::string access_log;     // a file; "-": standard error; "": none
   std::string otlp_endpoint;  // "http://host:4318"; "": no traces
   int64_t trace_one_in = 1;   // of requests whose caller says nothing of traces
-  uint64_t seed = 1;          // of ids
-  std::function<void(const std::string&)> say;
+  int64_t trace_count = -1;   // so many traces; -1: without an end
+  ServerLog* server_log =
+      nullptr;        // outlives the Observer: where it is verbose, it has a line for each request; may be null
+  uint64_t seed = 1;  // of ids
+  Log say = nullptr;
 };
 
 // All functions may be called from any thread.
@@ -26,9 +31,10 @@ class Observer {
   static Result<std::unique_ptr<Observer>> open(const ObserveOptions& options);
   ~Observer();  // spans that wait are sent, for two seconds at most
 
-  bool logs() const { return log_ != nullptr; }
-  // What a request with this "traceparent" is in a trace.
-  TraceContext trace(std::string_view traceparent);
+  bool logs() const { return log_ || (server_log_ && server_log_->verbose()); }
+  // What a request with this "traceparent" is in a trace. `target`: its path, which may name a model.
+  TraceContext trace(std::string_view traceparent, std::string_view target);
+  TraceSettings& traces() { return *traces_; }
   void log(const RequestRecord& record);
   // Something to keep until the reply is sent, or is lost with its connection: it then makes the request's spans.
   std::shared_ptr<const void> until_sent(RequestRecord record);
@@ -38,10 +44,12 @@ class Observer {
   std::string metrics() const;
 
  private:
-  class Log;
+  class File;
   class Tracer;
   Observer();
-  std::unique_ptr<Log> log_;
+  std::unique_ptr<File> log_;
+  ServerLog* server_log_ = nullptr;
+  std::unique_ptr<TraceSettings> traces_;
   std::shared_ptr<Tracer> tracer_;
 };
 

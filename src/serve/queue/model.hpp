@@ -90,8 +90,10 @@ class Model {
 
   ModelStatistics statistics() const;
   std::optional<SequenceCounts> sequences() const;  // none: it has no sequences
-  int64_t pending() const;                          // calls that wait
-  int64_t open() const;                             // and those that run
+  // Called once this model answers in the place of `before`: who goes on with a sequence of that one is told so.
+  void follow(const Model& before);
+  int64_t pending() const;  // calls that wait
+  int64_t open() const;     // and those that run
   // Whether work is under way and none got done for so long, and for longer than what runs should take as a whole.
   // Asked often, as each answer rests on what the last question saw.
   bool stuck(int64_t now, int64_t for_ns) const;

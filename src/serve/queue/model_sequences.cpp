@@ -146,6 +146,18 @@ std::vector<std::pair<CallPtr, Answer>> Model::step_over(const CallPtr& call, co
   return out;
 }
 
+void Model::follow(const Model& before) {
+  if (!options_.sequences || !before.options_.sequences) return;
+  std::vector<SequenceId> open;
+  {
+    const std::lock_guard<std::mutex> lock(before.mutex_);
+    open = before.sequences_->open();
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  sequences_->lost(open, "the model was loaded anew, as version " + version_text() +
+                             ", while the sequence was under way, which ended it");
+}
+
 std::optional<SequenceCounts> Model::sequences() const {
   if (!options_.sequences) return std::nullopt;
   const std::lock_guard<std::mutex> lock(mutex_);

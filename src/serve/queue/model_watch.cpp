@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "base/wall_clock.hpp"
 #include "serve/queue/model_batch.hpp"
 
 namespace peri::serve {
@@ -100,7 +101,7 @@ void Model::count(const Batch& batch, bool ok, int64_t ended_ns) {
   row.compute_output.add(0);
   if (!ok) return;
   s.rows += static_cast<uint64_t>(batch.rows);
-  s.last_inference_ms = wall_seconds() * 1000;
+  s.last_inference_ms = wall_ns() / 1000000;
   for (const CallPtr& c : batch.calls) {
     s.success.add(ended_ns - c->arrived_ns);
     s.queue.add(c->began_ns - c->arrived_ns);
@@ -134,7 +135,7 @@ bool Model::answered_before(const CallPtr& call) {
     ++(outputs ? statistics_.cache_hits : statistics_.cache_misses);
     if (outputs) {
       statistics_.success.add(now - call->arrived_ns);
-      statistics_.last_inference_ms = wall_seconds() * 1000;
+      statistics_.last_inference_ms = wall_ns() / 1000000;
     }
   }
   if (!outputs) return false;

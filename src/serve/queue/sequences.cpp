@@ -5,7 +5,7 @@
 
 namespace peri::serve {
 
-constexpr size_t kRemembered = 1024;  // sequences that ended, and why
+constexpr size_t kRemembered = 1024;  // sequences that ended, and why; at least as many as may be under way
 
 std::string SequenceId::shown() const {
   if (text.empty()) return std::to_string(number);
@@ -51,6 +51,18 @@ std::string Sequences::ended_why(const SequenceId& id) const {
   if (const auto at = entries_.find(id); at != entries_.end() && !at->second.open) return at->second.why;
   const auto it = ended_.find(id);
   return it == ended_.end() ? "" : it->second;
+}
+
+std::vector<SequenceId> Sequences::open() const {
+  std::vector<SequenceId> out;
+  for (const auto& [id, e] : entries_)
+    if (e.open) out.push_back(id);
+  return out;
+}
+
+void Sequences::lost(const std::vector<SequenceId>& ids, const std::string& why) {
+  for (const SequenceId& id : ids)
+    if (entries_.count(id) == 0) remember(id, why);
 }
 
 std::vector<uint64_t> Sequences::take_turns() { return std::exchange(turns_, {}); }
@@ -126,7 +138,7 @@ void Sequences::remember(const SequenceId& id, std::string why) {
   unremember(id);
   ended_.emplace(id, std::move(why));
   ended_order_.push_back(id);
-  while (ended_order_.size() > kRemembered) {
+  while (ended_order_.size() > std::max(kRemembered, static_cast<size_t>(policy_.slots))) {
     ended_.erase(ended_order_.front());
     ended_order_.pop_front();
   }

@@ -55,6 +55,10 @@ class Sequences {
   SequenceVerdict submit(uint64_t request, const SequenceStep& step, int64_t deadline_ns, int64_t now);
   // What became of a sequence that is not under way, if that is still known: "after 1000 ms without a request".
   std::string ended_why(const SequenceId& id) const;
+  // Names of the sequences that may have more requests.
+  std::vector<SequenceId> open() const;
+  // Sequences that another model had under way: who goes on with one here is told `why` it is over.
+  void lost(const std::vector<SequenceId>& ids, const std::string& why);
   // Requests whose turn it is since the last call.
   std::vector<uint64_t> take_turns();
   bool waits(uint64_t request) const;  // for its turn

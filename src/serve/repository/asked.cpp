@@ -26,9 +26,11 @@ ServedPtr Repository::find(std::string_view name, std::string_view version, int*
   }
   if (const auto found = e.versions.find(number); found != e.versions.end()) return found->second;
   *status = e.loading.empty() ? 404 : 503;
-  *why =
-      "Request for unknown model: '" + it->first + "' " +
-      (version.empty() ? "has no available versions" : "version " + std::to_string(number) + " is not at ready state");
+  *why = "Request for unknown model: '" + it->first + "' " +
+         (version.empty()
+              ? "has no available versions"
+              : "version " + std::to_string(number) +
+                    (e.loading.empty() && e.failed.count(number) == 0 ? " is not found" : " is not at ready state"));
   return nullptr;
 }
 

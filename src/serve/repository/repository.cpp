@@ -31,7 +31,7 @@ Status Repository::start() {
   return Ok{};
 }
 
-void Repository::log(const std::string& line) const {
+void Repository::log(const LogLine& line) const {
   if (options_.log) options_.log(line);
 }
 
@@ -96,7 +96,7 @@ void Repository::collect() {
 // written.
 void Repository::scan() {
   const auto found = scan_repository(options_.root, options_.config_name);
-  if (!found.ok()) return log(found.error().text());
+  if (!found.ok()) return log({LogLevel::kError, found.error().text()});
   std::vector<std::string> load, gone, failed;
   const auto of_models = [&](const std::string& name) {
     return std::any_of(found->begin(), found->end(),
@@ -150,12 +150,12 @@ void Repository::load_all(std::vector<std::string> names) {
       const auto found = scan_model(options_.root, name, options_.config_name);
       if (found.ok() && is_ensemble(*found)) left.push_back(name);
       failed[name] = s.error().text();
-      if (left.empty() || left.back() != name) log("cannot load " + name + ": " + failed[name]);
+      if (left.empty() || left.back() != name) log({LogLevel::kError, "cannot load " + name + ": " + failed[name]});
     }
     names = std::move(left);
     if (names.empty()) return;
   }
-  for (const std::string& name : names) log("cannot load " + name + ": " + failed[name]);
+  for (const std::string& name : names) log({LogLevel::kError, "cannot load " + name + ": " + failed[name]});
 }
 
 Status Repository::load_now(const std::string& name) {
@@ -171,7 +171,7 @@ void Repository::bring_parts(const ModelConfig& config) {
   for (const EnsembleStep& step : config.steps) {
     if (!versions(step.model).empty() || loading_now_.count(step.model) > 0 || !plain_name(step.model)) continue;
     if (const Status s = load_now(step.model); !s.ok()) {
-      log("cannot load " + step.model + ": " + s.error().text());
+      log({LogLevel::kError, "cannot load " + step.model + ": " + s.error().text()});
       continue;
     }
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -326,11 +326,17 @@ Status Repository::load_versions(const FoundModel& found, const ModelConfig& con
     }
   }
   if (!next.failed.empty()) next.versions.insert(before.begin(), before.end());  // what was there goes on
-  const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [version, served] : before)
-    if (const auto it = next.versions.find(version); it == next.versions.end() || it->second != served)
-      retired_.push_back(served);
-  entries_[found.name] = next;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [version, served] : before)
+      if (const auto it = next.versions.find(version); it == next.versions.end() || it->second != served)
+        retired_.push_back(served);
+    entries_[found.name] = next;
+  }
+  for (const auto& [version, served] : next.versions)
+    for (const auto& [old_version, old] : before)
+      if (std::none_of(before.begin(), before.end(), [&](const auto& b) { return b.second == served; }))
+        served->model->follow(*old->model);
   if (!next.failed.empty())
     return refused("version %lld: %s", static_cast<long long>(next.failed.begin()->first),
                    next.failed.begin()->second.c_str());
@@ -375,7 +381,7 @@ void Repository::load(const std::string& name, std::function<void(Status)> done)
   post([this, name, done = std::move(done)] {
     Status s = load_now(name);
     if (s.ok()) return done(Ok{});
-    log("cannot load " + name + ": " + s.error().text());
+    log({LogLevel::kError, "cannot load " + name + ": " + s.error().text()});
     Error told = std::move(s).error();
     for (std::string* part : {&told.message, &told.expected, &told.found}) *part = without_paths(*part);
     done(std::move(told));

@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "serve/observe/server_log.hpp"
 #include "serve/repository/scan.hpp"
 #include "serve/repository/served.hpp"
 
@@ -59,7 +60,7 @@ struct RepositoryOptions {
   int64_t inline_ns = 40000;             // see ModelOptions
   std::shared_ptr<ResponseCache> cache;  // of models whose configuration asks for one; null: none has one
   std::shared_ptr<Turns> turns;          // of all models but ensembles, which wait for others; null: none
-  std::function<void(const std::string&)> log;
+  Log log;
   std::function<void()>
       changed;    // called without a mutex held where ready() or find() may say another thing; may be null
   Settle settle;  // may be null
@@ -113,7 +114,7 @@ class Repository {
   void bring_parts(const ModelConfig& config);
   void unload_parts(const std::vector<ServedPtr>& ensembles);
   void collect();
-  void log(const std::string& line) const;
+  void log(const LogLine& line) const;
   void post(std::function<void()> task);
   void tell_changed() const;
 

@@ -23,8 +23,10 @@ Status check_members(const Json& root, std::initializer_list<std::string_view> k
 Status add_text(const Json& v, const TextLimits& limits, TextRequest* out) {
   PERI_ASSIGN(const std::string_view text, v.as_string());
   if (text.size() > limits.text_bytes)
-    return invalid("a text of %zu bytes", text.size()).expecting(format("at most %zu", limits.text_bytes));
-  if (out->inputs.size() == limits.texts) return invalid("more than %zu texts in a request", limits.texts);
+    return invalid("a text of %zu bytes", text.size())
+        .expecting(format("at most %zu (--max-text-bytes)", limits.text_bytes));
+  if (out->inputs.size() == limits.texts)
+    return invalid("more than %zu texts in a request (--max-texts)", limits.texts);
   out->inputs.push_back({std::string(text), {}, false});
   return Ok{};
 }
@@ -37,7 +39,8 @@ Status add_ids(const Json& v, const TextLimits& limits, TextRequest* out) {
     input.ids.push_back(n);
   }
   if (input.ids.empty()) return invalid("a text of no tokens");
-  if (out->inputs.size() == limits.texts) return invalid("more than %zu texts in a request", limits.texts);
+  if (out->inputs.size() == limits.texts)
+    return invalid("more than %zu texts in a request (--max-texts)", limits.texts);
   out->inputs.push_back(std::move(input));
   return Ok{};
 }
@@ -116,7 +119,7 @@ Result<TextRequest> parse_generate(std::string_view body, const TextLimits& limi
   out.id = id.substr(0, 1000);
   InferRequest common;
   bool binary = false;
-  PERI_TRY(read_parameters(root, &binary, &common));
+  PERI_TRY(read_parameters(root, InferLimits(), &binary, &common));
   if (!common.step.id.none()) return stateless();
   out.priority = common.priority;
   out.timeout_us = common.timeout_us;

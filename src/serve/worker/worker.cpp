@@ -37,8 +37,8 @@ struct Worker::State : std::enable_shared_from_this<Worker::State> {
   Result<Loaded> load(const LoadOrder& order, const std::function<void(const std::string&)>& say);
   void forget(uint32_t id);
   std::vector<RemotePtr> remotes();
-  void log(const std::string& line) const {
-    if (options.log) options.log(options.name + ": " + line);
+  void log(LogLevel level, const std::string& line) const {
+    if (options.log) options.log({level, options.name + ": " + line});
   }
 
   const WorkerOptions options;
@@ -122,9 +122,9 @@ bool Worker::State::look() {
   }
   const bool still = options.kill_after_ns > 0 && now - std::min(beat_ns, done_ns) > options.kill_after_ns;
   if (still || l->broken()) {
-    log(still ? format("gets nothing done for %.0f s: it is ended",
-                       static_cast<double>(now - std::min(beat_ns, done_ns)) * 1e-9)
-              : "has written what no worker writes: it is ended");
+    log(LogLevel::kError, still ? format("gets nothing done for %.0f s: it is ended",
+                                         static_cast<double>(now - std::min(beat_ns, done_ns)) * 1e-9)
+                                : "has written what no worker writes: it is ended");
     kill(process.pid, SIGKILL);
   }
   return false;
@@ -151,7 +151,7 @@ void Worker::State::mourn() {
     const std::lock_guard<std::mutex> lock(mutex);
     counts.lost_requests += lost;
   }
-  log(format("%s with %zu requests under way: starting another", how.c_str(), lost));
+  log(LogLevel::kError, format("%s with %zu requests under way: starting another", how.c_str(), lost));
 }
 
 // Another process, with the models of the one before.
@@ -167,13 +167,13 @@ void Worker::State::restore() {
     if (const Status s = begin(); s.ok())
       break;
     else
-      log(s.error().text());
+      log(LogLevel::kError, s.error().text());
   }
   const int64_t start = now_ns();
   const std::vector<RemotePtr> all = remotes();
   for (const RemotePtr& r : all)
     if (!load_again(r, link)) return;  // it died over it: watch() sees that
-  log(format("is back with %zu models after %.2f s", all.size(), seconds_since(start)));
+  log(LogLevel::kInfo, format("is back with %zu models after %.2f s", all.size(), seconds_since(start)));
   changed.notify_all();
 }
 

@@ -18,7 +18,7 @@ struct WorkerOptions {
   int64_t stuck_after_ns = 800'000'000;       // without a beat: it is in trouble
   int64_t kill_after_ns = 60'000'000'000;     // without a beat, or with work and no progress: it is ended; 0: never
   int64_t patience_ns = 10'000'000'000;  // that requests wait for a worker that cannot be had, before each is refused
-  std::function<void(const std::string&)> log;
+  Log log;
 };
 
 struct WorkerCounts {

@@ -109,7 +109,7 @@ TEST(Observer, SendsWhatIsSampledToItsCollector) {
   int sampled = 0;
   std::set<std::array<uint8_t, 16>> ids;
   for (int k = 0; k < 9; ++k) {
-    const TraceContext c = (*observer)->trace("");
+    const TraceContext c = (*observer)->trace("", "/v2");
     if (!c.sampled) continue;
     ++sampled;
     ids.insert(c.trace_id);
@@ -117,8 +117,8 @@ TEST(Observer, SendsWhatIsSampledToItsCollector) {
   }
   EXPECT_EQ(sampled, 3);
   EXPECT_EQ(ids.size(), 3u);
-  EXPECT_TRUE((*observer)->trace(kParent).sampled) << "the caller decides";
-  EXPECT_FALSE((*observer)->trace(std::string(kParent).substr(0, 53) + "00").sampled);
+  EXPECT_TRUE((*observer)->trace(kParent, "/v2").sampled) << "the caller decides";
+  EXPECT_FALSE((*observer)->trace(std::string(kParent).substr(0, 53) + "00", "/v2").sampled);
   observer->reset();  // sends what is left
   size_t spans = 0;
   for (const std::string& b : bodies) {
@@ -136,7 +136,7 @@ TEST(Observer, ACollectorThatIsGoneCostsTracesAndNoMore) {
   o.say = [&](const std::string&) { ++said; };
   auto observer = Observer::open(o);
   ASSERT_TRUE(observer.ok());
-  for (int k = 0; k < 20000; ++k) (*observer)->until_sent(record_of((*observer)->trace("")));
+  for (int k = 0; k < 20000; ++k) (*observer)->until_sent(record_of((*observer)->trace("", "/v2")));
   while ((*observer)->metrics().find("{result=\"dropped\"} 20000") == std::string::npos)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(said, 1) << "once for a time without it";

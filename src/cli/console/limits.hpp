@@ -1,0 +1,19 @@
+// The bounds of `peri serve` on what clients send: their flags, and what they mean to each part of the server.
+#pragma once
+
+#include "cli/entry.hpp"
+#include "serve/grpc/server.hpp"
+#include "serve/text/text_api.hpp"
+
+namespace peri::cli {
+
+std::vector<Flag> limit_flags();
+// All errors are of usage and name the flag.
+Result<serve::HttpLimits> http_limits(const Arguments& arguments);
+// Of metrics and of the management socket: those of others, with a number of connections of their own.
+Result<serve::HttpLimits> own_limits(const Arguments& arguments, serve::HttpLimits limits);
+Result<serve::InferLimits> infer_limits(const Arguments& arguments, const serve::HttpLimits& http);
+Result<serve::TextLimits> text_limits(const Arguments& arguments, const serve::InferLimits& infer);
+Status read_grpc_limits(const Arguments& arguments, const serve::InferLimits& infer, serve::GrpcOptions* grpc);
+
+}  // namespace peri::cli

@@ -1,0 +1,111 @@
+// What is asked of the server itself: its repository, its traces, its log.
+#include "serve/kserve/api_work.hpp"
+#include "serve/kserve/describe.hpp"
+
+namespace peri::serve {
+
+// The JSON of a small request; null: it brought none.
+static Result<Json> small_json(const HttpRequest& r, const InferLimits& limits) {
+  if (r.body.empty()) return Json();
+  return parse_json({reinterpret_cast<const char*>(r.body.data()), r.body.size()},
+                    {limits.json_depth, limits.json_bytes, limits.json_values});
+}
+
+void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const std::string_view> path) {
+  if (work->way != Way::kManagement && !options_.public_management)
+    return reply(*work, error_reply(403, "models are managed by the server's management socket alone"));
+  if (path.size() == 1 && path[0] == "index") {
+    std::vector<IndexRow> rows = repository_.index();
+    if (const HttpRequest& r = work->exchange->request(); !r.body.empty()) {
+      const auto json = small_json(r, options_.limits);
+      if (!json.ok()) return reply(*work, error_reply(400, told(json.error())));
+      if (const Json* only = json->find("ready"); only && only->as_bool().ok() && *only->as_bool())
+        std::erase_if(rows, [](const IndexRow& r) { return r.state != "READY"; });
+    }
+    return reply(*work, text_reply(describe_index(rows)));
+  }
+  if (path.size() != 3 || path[0] != "models" || (path[2] != "load" && path[2] != "unload"))
+    return reply(*work, error_reply(404, "no such path"));
+  if (repository_.control() != Control::kExplicit)
+    return reply(*work,
+                 error_reply(503,
+                             "explicit model load / unload is not allowed if polling is enabled, or if no control is: "
+                             "start the server with --model-control-mode explicit"));
+  bool dependents = false;
+  if (const HttpRequest& r = work->exchange->request(); !r.body.empty()) {
+    const auto json = small_json(r, options_.limits);
+    if (!json.ok()) return reply(*work, error_reply(400, told(json.error())));
+    for (const Json::Member& m : json->find("parameters") ? json->find("parameters")->members() : json->members()) {
+      const bool known = m.key == "unload_dependents";
+      if (known && m.value.as_bool().ok())
+        dependents = *m.value.as_bool();
+      else if (m.key != "parameters")
+        return reply(*work, known ? error_reply(400, "'unload_dependents' is neither true nor false")
+                                  : error_reply(501, "models are loaded as the repository has them: no parameters"));
+    }
+  }
+  const std::string name(path[1]);
+  const auto done = [this, work, name, what = std::string(path[2])](Status s) {
+    reply(*work, s.ok() ? bare_reply(200)
+                        : error_reply(s.error().kind == ErrorKind::kUnsupported ? 404 : 400,
+                                      "failed to " + what + " '" + name + "', " + told(s.error())));
+  };
+  if (!plain_name(name)) return reply(*work, error_reply(400, "this is no name of a model"));
+  path[2] == "load" ? repository_.load(name, done) : repository_.unload(name, dependents, done);
+}
+
+// Answers with `settings`, after the changes that a POST brings.
+template <class Update, class Text>
+static HttpReply settings_reply(const HttpRequest& r, const Result<Json>& changes, const Update& update,
+                                const Text& text) {
+  if (r.method == "POST") {
+    if (!changes.ok()) return error_reply(400, told(changes.error()));
+    if (const Status s = update(*changes); !s.ok()) return error_reply(status_of(s.error()), told(s.error()));
+  }
+  return text_reply(text());
+}
+
+// Settings are read by everybody, and changed where models are managed.
+bool Api::may_set(const Work& work) const {
+  return work.exchange->request().method == "GET" || work.way == Way::kManagement || options_.public_settings;
+}
+
+constexpr std::string_view kElsewhere =
+    "settings are changed on the server's management socket (--management-socket), or by who may do all "
+    "(--open-management)";
+
+void Api::route_traces(const std::shared_ptr<Work>& work, std::string_view model) {
+  Observer* o = options_.observer;
+  if (!o) return reply(*work, error_reply(501, "this server has no traces"));
+  if (!may_set(*work)) return reply(*work, error_reply(403, kElsewhere));
+  const std::string name(model);
+  if (!name.empty() && repository_.versions(name).empty())
+    return reply(*work, error_reply(400, "Request for unknown model : " + shown_name(name)));
+  const HttpRequest& r = work->exchange->request();
+  reply(*work, settings_reply(
+                   r, small_json(r, options_.limits), [&](const Json& j) { return o->traces().update(name, j); },
+                   [&] { return o->traces().text(name); }));
+}
+
+// Memory of clients is never mapped: there are no regions, all of which may be forgotten.
+void Api::route_shared(const std::shared_ptr<Work>& work, std::string_view what) {
+  const bool get = work->exchange->request().method == "GET";
+  if (what == "status") return reply(*work, get ? text_reply("[]") : error_reply(405, "this path takes GET"));
+  if (get)
+    return reply(*work, error_reply(what == "register" || what == "unregister" ? 405 : 404, "no such path for GET"));
+  if (what == "unregister") return reply(*work, bare_reply(200));
+  reply(*work, what == "register" ? error_reply(501, "shared memory of clients is not taken: send tensors in requests")
+                                  : error_reply(404, "no such path"));
+}
+
+void Api::route_logging(const std::shared_ptr<Work>& work) {
+  ServerLog* log = options_.log;
+  if (!log) return reply(*work, error_reply(501, "this server has no log"));
+  if (!may_set(*work)) return reply(*work, error_reply(403, kElsewhere));
+  const HttpRequest& r = work->exchange->request();
+  reply(*work, settings_reply(
+                   r, small_json(r, options_.limits), [&](const Json& j) { return log->update(j); },
+                   [&] { return log->text(); }));
+}
+
+}  // namespace peri::serve

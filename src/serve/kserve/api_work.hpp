@@ -1,0 +1,58 @@
+// A request inside the Api, and the replies that its parts have in common. Of the Api's own sources.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/compressed.hpp"
+#include "serve/kserve/api.hpp"
+
+namespace peri::serve {
+
+struct Api::Work {
+  std::shared_ptr<Exchange> exchange;
+  ServedPtr served;
+  InferRequest request;
+  Call call;
+  std::span<const std::byte> body;
+  std::shared_ptr<const void> body_owner;
+  std::optional<Compression> accepts;
+  bool replied = false;
+  Way way = Way::kPublic;
+  std::unique_ptr<RequestRecord> record;  // where somebody looks on: it outlives the request's views
+};
+
+// What a client may know of an error: what it is about, and no names of files.
+inline std::string told(const Error& e) {
+  std::string out = e.node.empty() ? e.message : "'" + e.node + "': " + e.message;
+  if (!e.expected.empty()) out += ": expected " + e.expected;
+  if (!e.found.empty()) out += (e.expected.empty() ? ": found " : ", found ") + e.found;
+  return out;
+}
+
+inline int status_of(const Error& e) {
+  switch (e.kind) {
+    case ErrorKind::kUsage:
+    case ErrorKind::kInvalid: return 400;
+    case ErrorKind::kUnsupported: return 501;
+    case ErrorKind::kMemory:
+    case ErrorKind::kRefused: return 503;
+    case ErrorKind::kCancelled: return 499;
+    default: return 500;
+  }
+}
+
+inline HttpReply text_reply(std::string text) {
+  HttpReply out;
+  out.text = std::move(text);
+  return out;
+}
+inline HttpReply bare_reply(int status) {
+  HttpReply out;
+  out.status = status;
+  return out;
+}
+
+}  // namespace peri::serve
