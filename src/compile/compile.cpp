@@ -269,7 +269,7 @@ Status Compilation::State::begin(Options given, Imported model) {
   options.tune.executors = backend->executors;
   options.tune.device = options.device;
   if (backend->placement.own_only) options.tune.own_executor = backend->placement.executor;
-  options.tune.late_samples = backend->placement.own_only;
+  options.tune.late_samples = backend->placement.own_only || backend->placement.device.empty();
   const bool of_another = options.tune.target.has_value();
   if (backend->target && !of_another) {
     PERI_ASSIGN(options.tune.target, backend->target(options.tune.threads, exec::libraries(), options.device));

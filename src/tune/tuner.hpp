@@ -59,8 +59,8 @@ struct Options {
   std::vector<std::string> executors = {};  // only kernels that one of these runs; empty: all
   // Where a kernel of this executor takes a region, no other is offered it; "": all are.
   std::string own_executor = "";
-  // Kernels of this executor are tried before their samples ran: who chooses asks wrong_on_samples(). Their code is
-  // compiled while candidates are tried, and samples of what nobody chooses never run.
+  // Kernels, of this executor if one is named, are tried before their samples ran: who chooses asks wrong_on_samples().
+  // Code is compiled while candidates are tried, and samples of what nobody chooses never run.
   bool late_samples = false;
   double budget_seconds = 0;  // of the tuner's life; then it is as if `stop` said so; 0: no end
   int settings = 0;  // of the tunables of a problem's fastest kernel that are tried beside what it derives, at most

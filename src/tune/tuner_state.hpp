@@ -49,7 +49,7 @@ struct Tuner::State {
                     std::vector<Candidate> later, bool all_known, Candidates* all);
   // Whether samples of this one's kernel run when it is chosen.
   bool samples_late(const kernels::Kernel& kernel) const {
-    return options.late_samples && kernel.executor == options.own_executor;
+    return options.late_samples && (options.own_executor.empty() || kernel.executor == options.own_executor);
   }
   // Tries settings of the fastest candidate's tunables.
   void turn(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
