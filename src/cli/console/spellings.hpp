@@ -17,6 +17,9 @@ struct Spelt {
 };
 Spelt our_spelling(const Command& command, const std::string& word);
 
+// What to do instead of a flag of another program that is none here: a remedy; "" where nothing is known of it.
+std::string advice_elsewhere(const std::string& word);
+
 // The words of `list`, which spaces part.
 std::vector<std::string_view> words_in(std::string_view list);
 
