@@ -25,8 +25,7 @@ size_t distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view word, const std::vector<std::string_view>& known) {
   std::string best;
-  const size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
-  size_t least = letters < 4 ? 1 : 1 + letters / 3;  // of a short word most others are near
+  size_t least = 1 + word.size() / 3;
   for (std::string_view k : known) {
     const size_t d = distance(word, k);
     if (d <= least) {
